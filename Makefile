@@ -1,0 +1,184 @@
+# ptxpack: a C library and a command; needs gcc, make, libc and the headers of libxxhash-dev.
+# `make help` lists the targets; V=1 shows the commands.
+
+CC       ?= gcc
+PREFIX   ?= /usr/local
+B        := build
+VERSION  := 0.1.0
+SOVERSION := 0
+
+WARN     := -Wall -Wextra -Wpedantic -Wc++-compat -Wshadow -Wstrict-prototypes -Werror
+CPPFLAGS += -D_GNU_SOURCE -Icache -Iloader -Ihost -Itools
+CFLAGS   ?= -O2 -g
+CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -fno-math-errno -ffp-contract=off $(WARN)
+LDLIBS   += -ldl -lpthread -lm
+
+# ---- what there is, by folder -------------------------------------------------------------------
+CACHE_SRC  := cache/key.c cache/place.c cache/entry.c cache/store.c cache/walk.c cache/evict.c cache/cache.c
+LOADER_SRC := loader/status.c loader/detail.c loader/registry.c loader/driver.c loader/target.c loader/files.c \
+              loader/pack.c loader/ptxcompiler.c loader/ptxas.c loader/compile_log.c loader/jit.c \
+              loader/flight.c loader/image.c loader/open.c loader/source.c loader/kernel.c \
+              loader/expand.c loader/expand_text.c loader/expand_file.c loader/expand_line.c loader/expand_expr.c \
+              loader/expand_program.c loader/expand_paste.c loader/expand_macro.c loader/expand_call.c \
+              loader/expand_substitute.c loader/expand_loop.c loader/expand_cond.c loader/expand_directive.c \
+              loader/expand_map.c loader/expand_loc.c
+HOST_SRC   := host/dtype.c host/attention.c host/attention_check.c host/attention_reference.c host/vector.c host/instance.c
+TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/npy.c tools/random.c tools/verify.c \
+              tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c tools/cmd_attention.c \
+              tools/cmd_vector_add.c tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c \
+              tools/bench_start_up.c
+
+# Every .ptx file, embedded under its path below ptx/.
+PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx \
+              step/tile_load.ptx step/mask.ptx step/softmax.ptx step/epilogue.ptx \
+              kernel/attention_mma.ptx kernel/vector_add.ptx
+
+# cmocka programs; each prints its own report.  Status 77 means skipped.
+UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict tests/test_cache_place \
+              tests/test_cache_shared tests/test_expand tests/test_expand_as \
+              tests/test_registry tests/test_driver_abi tests/test_loader tests/test_jit \
+              tests/test_host tests/test_npy tests/test_command tests/test_checker
+# Programs and scripts that judge the rest; the device checker is last because it takes longest.
+OTHER_TESTS := tests/fuzz_expand tests/stress_cache tests/generations.sh tests/check_generations \
+               tests/check_ptxas
+
+PUBLIC_HEADERS := cache/cache.h loader/status.h loader/expand.h loader/registry.h loader/driver.h \
+                  loader/loader.h host/dtype.h host/instance.h host/attention.h host/vector.h host/ptxpack.h
+
+# ---- rules ----------------------------------------------------------------------------------------
+ifneq ($(V),1)
+Q := @
+SAY = @printf '  %-7s %s\n'
+else
+SAY = @true
+endif
+
+LIB_SRC   := $(CACHE_SRC) $(LOADER_SRC) $(HOST_SRC)
+LIB_OBJ   := $(LIB_SRC:%.c=$(B)/%.o) $(B)/pack_files.o
+TOOLS_OBJ := $(TOOLS_SRC:%.c=$(B)/%.o)
+UNIT_BIN  := $(UNIT_TESTS:%=$(B)/%)
+OTHER_BIN := $(addprefix $(B)/,$(filter-out %.sh,$(OTHER_TESTS)))
+
+.PHONY: all lib demo test check install uninstall clean help deps test-deps
+.DELETE_ON_ERROR:
+
+all: lib $(B)/ptxpack  ## build the library and the command (the default)
+lib: $(B)/libptxpack.so $(B)/libptxpack.a
+
+$(B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(SAY) CC $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+# The pack: one object that carries every .ptx file as it stands in the tree.
+$(B)/pack_files.c: Makefile
+	@mkdir -p $(@D)
+	$(SAY) GEN $@
+	$(Q){ printf '/* made by the Makefile from PTX_FILES */\n#include "pack.h"\n'; \
+	  printf '#define FILE_TEXT(i, path) __asm__(".section .rodata\\n.hidden text_" #i ", end_" #i "\\n.global text_" #i ", end_" #i \\\n'; \
+	  printf '    "\\ntext_" #i ": .incbin \\"ptx/" path "\\"\\nend_" #i ": .byte 0\\n.previous"); \\\n'; \
+	  printf '    extern const char text_##i[], end_##i[];\n'; \
+	  i=0; for f in $(PTX_FILES); do printf 'FILE_TEXT(%d, "%s")\n' $$i $$f; i=$$((i+1)); done; \
+	  printf 'const struct ptxpack_pack_file ptxpack_pack_files[] = {\n'; \
+	  i=0; for f in $(PTX_FILES); do printf '    {"%s", text_%d, end_%d},\n' $$f $$i $$i; i=$$((i+1)); done; \
+	  printf '    {0, 0, 0}};\n'; } > $@
+$(B)/pack_files.o: $(B)/pack_files.c $(PTX_FILES:%=ptx/%)
+	$(SAY) CC $<
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+
+$(B)/libptxpack.so: $(LIB_OBJ)
+	$(SAY) LINK $@
+	$(Q)$(CC) -shared -Wl,-soname,libptxpack.so.$(SOVERSION) -Wl,-z,defs $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(B)/libptxpack.a: $(LIB_OBJ)
+	$(SAY) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+$(B)/ptxpack: $(TOOLS_OBJ) $(B)/libptxpack.a
+	$(SAY) LINK $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+# A test program is one source file (plus what its own line below adds) and the static library.
+$(B)/tests/%: tests/%.c $(B)/libptxpack.a
+	@mkdir -p $(@D)
+	$(SAY) TEST $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $(filter %.c %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -o $@
+
+# Fake libraries for the tests of the loader: drivers of three ages, a compiler without a build id.
+FAKES := $(addprefix $(B)/tests/,fake_driver.so fake_driver_v1.so fake_driver_plain.so fake_ptxjit.so)
+$(B)/tests/fake_driver.so $(B)/tests/fake_driver_v1.so $(B)/tests/fake_driver_plain.so: tests/fake_driver.c \
+    tests/fake_driver.h loader/driver.h
+$(B)/tests/fake_ptxjit.so: tests/fake_ptxjit.c loader/ptxcompiler.h
+$(B)/tests/fake_driver_v1.so: CPPFLAGS += -DFAKE_NO_V2
+$(B)/tests/fake_driver_plain.so: CPPFLAGS += -DFAKE_NO_PROC
+$(B)/tests/fake_ptxjit.so: LDFLAGS += -Wl,--build-id=none
+$(FAKES):
+	@mkdir -p $(@D)
+	$(SAY) FAKE $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
+$(B)/tests/test_loader $(B)/tests/test_jit $(B)/tests/check_generations: $(FAKES)
+# cuda.h, where there is one, is somebody else's code: no warnings from it.
+$(B)/tests/test_driver_abi: CPPFLAGS += -idirafter /usr/local/cuda/include
+
+# The device checker shares the command's helpers.
+CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_vector.c tests/check_tensor.c \
+             tests/check_self_test.c
+CHECK_OBJ := $(CHECK_SRC:%.c=$(B)/%.o) $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ))
+$(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
+	$(SAY) LINK $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+# Above the loader: a mock stands in for it and the GPU.
+HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/random.o $(B)/tools/verify.o
+$(B)/tests/test_host: tests/mock_loader.c $(HELPERS)
+$(B)/tests/test_npy: $(B)/tools/npy.o
+$(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o $(B)/ptxpack
+$(B)/tests/test_checker: tests/mock_loader.c $(HELPERS) \
+    $(filter-out $(B)/tests/check_main.o,$(CHECK_SRC:%.c=$(B)/%.o))
+
+# ---- what is needed from the distribution -----------------------------------------------------------
+# $(call need,header,package): says what it is about to install, then does it, with sudo if not root.
+need = echo '\#include <$(1)>' | $(CC) -E -x c - >/dev/null 2>&1 || { \
+	echo "ptxpack: $(2) is missing; installing it with apt-get"; \
+	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
+	$$sudo apt-get -qq install -y $(2) >/dev/null 2>&1 || \
+	  { $$sudo apt-get -qq update && $$sudo apt-get -qq install -y $(2) >/dev/null; } || \
+	  { echo "ptxpack: could not install $(2); install it by hand" >&2; exit 1; }; }
+deps:
+	@$(call need,stdio.h,libc6-dev)
+	@$(call need,xxhash.h,libxxhash-dev)
+test-deps: deps
+	@$(call need,cmocka.h,libcmocka-dev)
+
+# ---- the two commands of README ---------------------------------------------------------------------
+demo: deps  ## attention on random input, verified, cold and warm from the cache
+	@$(MAKE) --no-print-directory all
+	@tools/demo.sh $(B)/ptxpack
+
+test: test-deps  ## everything that can be tested on this machine
+	@$(MAKE) --no-print-directory all test-programs
+	@tests/run.sh $(B) $(UNIT_TESTS) $(OTHER_TESTS)
+.PHONY: test-programs
+test-programs: $(UNIT_BIN) $(OTHER_BIN) $(B)/ptxpack-check
+
+-include $(LIB_OBJ:.o=.d) $(TOOLS_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(OTHER_BIN:%=%.d)
+
+# ---- the rest -----------------------------------------------------------------------------------------
+check: all $(B)/ptxpack-check  ## only the device checker: every kernel against the reference, in full
+	$(B)/ptxpack-check
+
+install: lib $(B)/ptxpack  ## into PREFIX (/usr/local), below DESTDIR
+	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/ptxpack
+	install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(PREFIX)/include/ptxpack/
+	install -m 644 $(B)/libptxpack.a $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 -s $(B)/libptxpack.so $(DESTDIR)$(PREFIX)/lib/libptxpack.so.$(SOVERSION)
+	ln -sf libptxpack.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libptxpack.so
+	install -m 755 -s $(B)/ptxpack $(DESTDIR)$(PREFIX)/bin/
+
+uninstall:  ## what install put there
+	rm -rf $(DESTDIR)$(PREFIX)/include/ptxpack
+	rm -f $(DESTDIR)$(PREFIX)/bin/ptxpack $(DESTDIR)$(PREFIX)/lib/libptxpack.so $(DESTDIR)$(PREFIX)/lib/libptxpack.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libptxpack.a
+
+clean:  ## remove build/
+	rm -rf $(B)
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile | expand -t 24

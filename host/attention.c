@@ -1,0 +1,354 @@
+/* attention.c - a checked descriptor, the kernel for it, and its launch. */
+#include "attention.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attention_args.h"
+#include "attention_check.h"
+#include "attention_plan.h"
+
+struct ptxpack_attention_plan {
+    const ptxpack       *handle;
+    ptxpack_kernel      *kernel;
+    attention_geometry   geometry;
+    attention_arguments  arguments; /* all but the addresses */
+    uint32_t             grid[3];
+};
+
+/* Tiles run in the order of their number.  The heads of a section are worked on together, longest tiles
+ * first, and the keys and values of a section stay in the L2 cache: 16 MB suits caches from 24 MB on. */
+enum { SECTION_BYTES = 16 << 20 };
+
+/* ---- the row and its symbols -------------------------------------------------------------------- */
+ptxpack_status ptxpack_attention_tiles(const ptxpack_variant *row, attention_tiles *out, char *line,
+                                       size_t cap)
+{
+    attention_tiles t = {
+        .head_dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0),
+        .block_m = ptxpack_variant_parameter(row, "BLOCK_M", 0),
+        .block_n = ptxpack_variant_parameter(row, "BLOCK_N", 0),
+        .stages = ptxpack_variant_parameter(row, "STAGES", 0),
+    };
+    int64_t warps = ptxpack_variant_parameter(row, "WARPS", 0);
+    int64_t warp_rows = 16 * ptxpack_variant_parameter(row, "M_TILES", 0);
+    t.row_bytes = 2 * t.head_dim;
+    t.stage_bytes = t.block_n * t.row_bytes;
+    t.smem_k = t.block_m * t.row_bytes;
+    t.smem_v = t.smem_k + t.stages * t.stage_bytes;
+    t.shared_bytes = t.smem_v + t.stages * t.stage_bytes;
+    bool wide = t.row_bytes % 128 == 0; /* rows of 128 bytes cover all 32 banks: eight chunks to mix */
+    t.swizzle_mask = wide ? 7 : 3;
+    t.swizzle_shift = wide ? 0 : 1;
+    t.load_lanes = wide ? 8 : 4;
+    *out = t;
+    const char *wrong = t.head_dim < 8 || t.row_bytes % 64 != 0 ? "HEAD_DIM is no multiple of 32"
+                      : t.block_n < 8 || t.stages < 1           ? "BLOCK_N or STAGES is missing"
+                      : t.block_m != warps * warp_rows          ? "BLOCK_M is not 16 * WARPS * M_TILES"
+                      : row->threads != 32 * warps              ? "threads is not 32 * WARPS"
+                                                                : NULL;
+    if (wrong != NULL) {
+        snprintf(line, cap, "kernels.def, row %s: %s", row->id, wrong);
+        return PTXPACK_E_UNSUPPORTED;
+    }
+    if (row->shared_bytes != t.shared_bytes) {
+        snprintf(line, cap, "kernels.def, row %s: shared_bytes is %d, its tiles take %lld", row->id,
+                 row->shared_bytes, (long long)t.shared_bytes);
+        return PTXPACK_E_UNSUPPORTED;
+    }
+    return PTXPACK_OK;
+}
+
+size_t ptxpack_attention_symbols(const ptxpack_variant *row, attention_build build,
+                                 ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
+{
+    attention_tiles t;
+    char            line[ATTENTION_LINE];
+    (void)ptxpack_attention_tiles(row, &t, line, sizeof line); /* the plan reports a bad row */
+    const ptxpack_symbol all[] = {
+        {"ARG_BYTES", ATTENTION_ARGUMENT_BYTES},
+#define ATTENTION_SYMBOL(type, name, symbol) {symbol, offsetof(attention_arguments, name)},
+        ATTENTION_ARGUMENTS(ATTENTION_SYMBOL)
+#undef ATTENTION_SYMBOL
+        {"BF16", build.dtype == PTXPACK_BF16},
+        {"CAUSAL", build.causal},
+        {"PADDED", build.padded},
+        {"ROW_BYTES", t.row_bytes},
+        {"SWIZZLE_MASK", t.swizzle_mask},
+        {"SWIZZLE_SHIFT", t.swizzle_shift},
+        {"LOAD_LANES", t.load_lanes},
+        {"SMEM_Q", t.smem_q},
+        {"SMEM_K", t.smem_k},
+        {"SMEM_V", t.smem_v},
+        {"STAGE_BYTES", t.stage_bytes},
+    };
+    _Static_assert(sizeof all / sizeof all[0] <= PTXPACK_INSTANCE_SYMBOLS, "instances have room for all");
+    memcpy(symbols, all, sizeof all);
+    return sizeof all / sizeof all[0];
+}
+
+/* ---- the choice --------------------------------------------------------------------------------- */
+typedef struct wanted {
+    int64_t head_dim; /* the row's */
+    bool    bf16;
+} wanted;
+
+static bool row_suits(const ptxpack_variant *row, const void *context)
+{
+    const wanted *w = (const wanted *)context;
+    return ptxpack_variant_parameter(row, "HEAD_DIM", 0) == w->head_dim &&
+           !(w->bf16 && (row->flags & PTXPACK_VARIANT_NO_BF16));
+}
+
+/* The smallest HEAD_DIM of any attention row that is at least `head_dim`; 0 when there is none. */
+static int64_t next_head_dim(int64_t head_dim)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    int64_t                best = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t row_dim = ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
+        if (strcmp(rows[i].op, "attention") == 0 && row_dim >= head_dim && (best == 0 || row_dim < best))
+            best = row_dim;
+    }
+    return best;
+}
+
+static ptxpack_status choose_row(ptxpack *handle, const ptxpack_attention_desc *desc,
+                                 const ptxpack_variant **row)
+{
+    const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
+    char                       reason[ATTENTION_LINE] = "no row has such a HEAD_DIM";
+    bool                       first = true;
+    for (int64_t dim = next_head_dim(desc->head_dim); dim != 0; dim = next_head_dim(dim + 1)) {
+        wanted w = {dim, desc->dtype == PTXPACK_BF16};
+        char   why[ATTENTION_LINE];
+        *row = ptxpack_variant_choose("attention", caps, row_suits, &w, why, sizeof why);
+        if (*row != NULL)
+            return PTXPACK_OK;
+        if (first)
+            memcpy(reason, why, sizeof reason);
+        first = false;
+    }
+    return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "no attention kernel for dtype %s, head_dim %d: %s",
+                        ptxpack_dtype_name(desc->dtype), (int)desc->head_dim, reason);
+}
+
+/* A row that the caller named must cover the problem and run here. */
+static ptxpack_status check_row(ptxpack *handle, const ptxpack_attention_desc *desc,
+                                const ptxpack_variant *row)
+{
+    char why[ATTENTION_LINE];
+    if (strcmp(row->op, "attention") != 0 ||
+        ptxpack_variant_parameter(row, "HEAD_DIM", 0) < desc->head_dim ||
+        (desc->dtype == PTXPACK_BF16 && (row->flags & PTXPACK_VARIANT_NO_BF16)))
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "row %s does not cover dtype %s, head_dim %d",
+                            row->id, ptxpack_dtype_name(desc->dtype), (int)desc->head_dim);
+    if (ptxpack_variant_refusal(row, &ptxpack_device(handle)->caps, why, sizeof why) != NULL)
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "row %s %s", row->id, why);
+    return PTXPACK_OK;
+}
+
+/* ---- the plan ----------------------------------------------------------------------------------- */
+static void fill_arguments(attention_arguments *a, const ptxpack_attention_desc *d,
+                           const attention_geometry *g)
+{
+    enum { ELEMENT = sizeof(uint16_t) };
+    const attention_tensor *t = g->tensor;
+    *a = (attention_arguments){
+        .q_batch = t[TENSOR_Q].batch * ELEMENT,
+        .q_row = t[TENSOR_Q].row * ELEMENT,
+        .q_head = t[TENSOR_Q].head * ELEMENT,
+        .k_batch = t[TENSOR_K].batch * ELEMENT,
+        .k_row = t[TENSOR_K].row * ELEMENT,
+        .k_head = t[TENSOR_K].head * ELEMENT,
+        .v_batch = t[TENSOR_V].batch * ELEMENT,
+        .v_row = t[TENSOR_V].row * ELEMENT,
+        .v_head = t[TENSOR_V].head * ELEMENT,
+        .o_batch = t[TENSOR_O].batch * ELEMENT,
+        .o_row = t[TENSOR_O].row * ELEMENT,
+        .o_head = t[TENSOR_O].head * ELEMENT,
+        .seqlen_q = d->seqlen_q,
+        .seqlen_kv = d->seqlen_kv,
+        .heads_q = d->heads_q,
+        .heads_per_kv = d->heads_q / d->heads_kv,
+        .head_dim = d->head_dim,
+        .causal_offset = g->causal_offset,
+        .scale_log2 = (float)(g->scale * 1.4426950408889634),
+    };
+}
+
+/* What the kernel's 32-bit registers hold: byte strides of rows, and row numbers up to a block beyond. */
+static ptxpack_status check_ranges(ptxpack *handle, const ptxpack_attention_desc *d,
+                                   const attention_geometry *g)
+{
+    enum { ROW_LIMIT = INT32_MAX - 4096 };
+    for (int i = 0; i < TENSOR_COUNT; i++)
+        if (g->tensor[i].row > INT32_MAX / 2)
+            return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "%s.row: stride %lld exceeds %d elements",
+                                attention_tensor_names[i], (long long)g->tensor[i].row, INT32_MAX / 2);
+    if (d->seqlen_kv > ROW_LIMIT || d->seqlen_q > ROW_LIMIT)
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "%s exceeds %d",
+                            d->seqlen_q > ROW_LIMIT ? "seqlen_q" : "seqlen_kv", (int)ROW_LIMIT);
+    return PTXPACK_OK;
+}
+
+/* The order of the tiles, and the grid: x = all tiles of all heads. */
+static ptxpack_status fill_grid(ptxpack *handle, const ptxpack_attention_desc *d, int64_t block_m,
+                                attention_arguments *a, uint32_t grid[3])
+{
+    int64_t heads = (int64_t)d->batch * d->heads_q;
+    int64_t tiles = (d->seqlen_q + block_m - 1) / block_m;
+    if (heads > INT32_MAX)
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "batch %d times heads_q %d exceeds %d",
+                            (int)d->batch, (int)d->heads_q, INT32_MAX);
+    if (tiles > INT32_MAX / heads)
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED,
+                            "seqlen_q %d: %lld tiles of %lld rows in each of %lld heads exceed %d",
+                            (int)d->seqlen_q, (long long)tiles, (long long)block_m, (long long)heads,
+                            INT32_MAX);
+    int64_t kv_heads = SECTION_BYTES / (2 * (int64_t)sizeof(uint16_t) * d->seqlen_kv * d->head_dim);
+    int64_t section = (kv_heads > 0 ? kv_heads : 1) * (d->heads_q / d->heads_kv);
+    a->tiles_q = (int32_t)tiles;
+    a->heads_total = (int32_t)heads;
+    a->section_heads = (int32_t)(section < heads ? section : heads);
+    grid[0] = (uint32_t)(heads * tiles);
+    grid[1] = grid[2] = 1;
+    return PTXPACK_OK;
+}
+
+ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
+                                          const ptxpack_variant *row, ptxpack_attention_plan **plan)
+{
+    attention_geometry geometry;
+    attention_tiles    tiles;
+    attention_arguments arguments;
+    uint32_t           grid[3];
+    ptxpack_kernel    *kernel;
+    char               line[ATTENTION_LINE];
+    if (plan == NULL)
+        return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
+    *plan = NULL;
+    ptxpack_status status = ptxpack_attention_resolve(desc, &geometry, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(handle, status, "%s", line);
+    if (handle == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
+    status = row != NULL ? check_row(handle, desc, row) : choose_row(handle, desc, &row);
+    if (status != PTXPACK_OK)
+        return status;
+    status = ptxpack_attention_tiles(row, &tiles, line, sizeof line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(handle, status, "%s", line);
+    fill_arguments(&arguments, desc, &geometry);
+    status = check_ranges(handle, desc, &geometry);
+    if (status == PTXPACK_OK)
+        status = fill_grid(handle, desc, tiles.block_m, &arguments, grid);
+    if (status != PTXPACK_OK)
+        return status;
+
+    ptxpack_symbol  symbols[PTXPACK_INSTANCE_SYMBOLS];
+    attention_build build = {desc->dtype, geometry.causal, desc->head_dim < tiles.head_dim};
+    size_t          count = ptxpack_attention_symbols(row, build, symbols);
+    status = ptxpack_kernel_load(handle, row, symbols, count, &kernel);
+    if (status != PTXPACK_OK)
+        return status;
+
+    ptxpack_attention_plan *made = (ptxpack_attention_plan *)malloc(sizeof *made);
+    if (made == NULL)
+        return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory for a plan");
+    made->handle = handle;
+    made->kernel = kernel;
+    made->geometry = geometry;
+    memcpy(made->grid, grid, sizeof grid);
+    made->arguments = arguments;
+    *plan = made;
+    return PTXPACK_OK;
+}
+
+ptxpack_status ptxpack_attention_plan_create(ptxpack *handle, const ptxpack_attention_desc *desc,
+                                             ptxpack_attention_plan **plan)
+{
+    return ptxpack_attention_plan_row(handle, desc, NULL, plan);
+}
+
+void ptxpack_attention_plan_free(ptxpack_attention_plan *plan)
+{
+    free(plan);
+}
+
+size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan)
+{
+    (void)plan; /* no kernel so far wants scratch */
+    return 0;
+}
+
+const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan)
+{
+    return plan->kernel;
+}
+
+void ptxpack_attention_fill(const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *buffers,
+                            attention_arguments *arguments, uint32_t grid[3])
+{
+    *arguments = plan->arguments;
+    arguments->q = buffers->q;
+    arguments->k = buffers->k;
+    arguments->v = buffers->v;
+    arguments->o = buffers->o;
+    arguments->lse = buffers->lse;
+    memcpy(grid, plan->grid, sizeof plan->grid);
+}
+
+ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan *plan,
+                                        const ptxpack_attention_buffers *buffers,
+                                        struct CUstream_st *stream)
+{
+    char line[ATTENTION_LINE];
+    if (plan == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "plan is NULL");
+    ptxpack_status status = ptxpack_attention_check_buffers(&plan->geometry, buffers, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(plan->handle, status, "%s", line);
+    attention_arguments arguments;
+    uint32_t            grid[3];
+    ptxpack_attention_fill(plan, buffers, &arguments, grid);
+    return ptxpack_kernel_launch(plan->kernel, grid, &arguments, stream);
+}
+
+/* ---- figures ------------------------------------------------------------------------------------ */
+/* The keys that rows [0, seqlen_q) may attend to, summed: row i sees min(seqlen_kv, i + 1 + offset). */
+static double kept_pairs(const ptxpack_attention_desc *d, const attention_geometry *g)
+{
+    double rows = d->seqlen_q, keys = d->seqlen_kv;
+    if (!g->causal)
+        return rows * keys;
+    double first = g->causal_offset < 0 ? -(double)g->causal_offset : 0; /* first row that sees a key */
+    double full = keys - 1 - g->causal_offset;                           /* first row that sees all   */
+    double end = full < rows ? full : rows;                              /* of the rows that see some */
+    if (first >= rows)
+        return 0;
+    double growing = end > first ? end - first : 0;
+    double lowest = first + 1 + g->causal_offset, highest = end + g->causal_offset;
+    return growing * (lowest + highest) / 2 + (rows - first - growing) * keys;
+}
+
+double ptxpack_attention_flops(const ptxpack_attention_desc *desc)
+{
+    attention_geometry geometry;
+    char               line[ATTENTION_LINE];
+    if (ptxpack_attention_resolve(desc, &geometry, line) != PTXPACK_OK)
+        return 0;
+    return 4.0 * desc->head_dim * desc->batch * desc->heads_q * kept_pairs(desc, &geometry);
+}
+
+double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
+{
+    attention_geometry geometry;
+    char               line[ATTENTION_LINE];
+    if (ptxpack_attention_resolve(desc, &geometry, line) != PTXPACK_OK)
+        return 0;
+    double q = (double)desc->seqlen_q * desc->heads_q, kv = (double)desc->seqlen_kv * desc->heads_kv;
+    return (double)desc->batch * (2.0 * desc->head_dim * (2 * q + 2 * kv) + sizeof(float) * q);
+}

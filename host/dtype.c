@@ -1,0 +1,79 @@
+/* dtype.c - half precision and bfloat16 to and from float, exactly. */
+#include "dtype.h"
+
+#include <string.h>
+
+static uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Drop the low `count` (1 to 31) bits, rounding to nearest, ties to even. */
+static uint32_t round_off(uint32_t bits, int count)
+{
+    uint32_t half = 1u << (count - 1);
+    uint32_t odd = (bits >> count) & 1;
+    return (bits + half - 1 + odd) >> count;
+}
+
+static uint16_t f16_from_float(float value)
+{
+    uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+    if (magnitude > 0x7f800000) /* NaN: quiet, keep the top of the payload */
+        return (uint16_t)(sign | 0x7e00 | (magnitude >> 13 & 0x3ff));
+    if (magnitude >= 0x477ff000) /* 65520 and above round to infinity */
+        return (uint16_t)(sign | 0x7c00);
+    if (magnitude >= 0x38800000) /* 2^-14: normal; rebias the exponent from 127 to 15 */
+        return (uint16_t)(sign | round_off(magnitude - ((127u - 15u) << 23), 13));
+    int shift = 126 - (int)(magnitude >> 23); /* units of 2^-24 */
+    if (shift > 24)
+        return (uint16_t)sign;
+    return (uint16_t)(sign | round_off((magnitude & 0x7fffff) | 0x800000, shift));
+}
+
+static float f16_to_float(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, mantissa = half & 0x3ff;
+    if (exponent == 31)
+        return float_of(sign | 0x7f800000 | mantissa << 13);
+    if (exponent != 0)
+        return float_of(sign | (exponent + 127 - 15) << 23 | mantissa << 13);
+    float magnitude = (float)mantissa * 0x1p-24f;
+    return float_of(sign | bits_of(magnitude));
+}
+
+static uint16_t bf16_from_float(float value)
+{
+    uint32_t bits = bits_of(value);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)round_off(bits, 16); /* the carry out of the largest exponent gives infinity */
+}
+
+uint16_t ptxpack_from_float(ptxpack_dtype type, float value)
+{
+    return type == PTXPACK_BF16 ? bf16_from_float(value) : f16_from_float(value);
+}
+
+float ptxpack_to_float(ptxpack_dtype type, uint16_t bits)
+{
+    return type == PTXPACK_BF16 ? float_of((uint32_t)bits << 16) : f16_to_float(bits);
+}
+
+const char *ptxpack_dtype_name(ptxpack_dtype type)
+{
+    switch (type) {
+    case PTXPACK_F16: return "f16";
+    case PTXPACK_BF16: return "bf16";
+    }
+    return "?";
+}

@@ -1,0 +1,13 @@
+/* vector_plan.h - private: the symbols that the host adds to a vector_add row, and a plan for a given
+ * row; for instance.c and for tests that run every row. */
+#ifndef PTXPACK_VECTOR_PLAN_H
+#define PTXPACK_VECTOR_PLAN_H
+#include "instance.h"
+#include "vector.h"
+
+size_t ptxpack_vector_symbols(const ptxpack_variant *row, ptxpack_dtype dtype,
+                              ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS]);
+/* ptxpack_vector_plan_create with the row given; NULL chooses. */
+ptxpack_status ptxpack_vector_plan_row(ptxpack *handle, ptxpack_dtype dtype, const ptxpack_variant *row,
+                                       ptxpack_vector_plan **plan);
+#endif

@@ -1,0 +1,23 @@
+/* compile_log.h - what ptxas and its relatives in the driver write: resources, remarks, errors. */
+#ifndef PTXPACK_COMPILE_LOG_H
+#define PTXPACK_COMPILE_LOG_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "expand.h"
+#include "loader.h"
+
+/* The figures of `entry` and the remarks out of an info log (--verbose). */
+void ptxpack_log_resources(const char *log, const char *entry, ptxpack_resources *out);
+
+/* The errors of a log as one line that names our source: "FILE:LINE: what", and how many more there are.
+ * `expansion` may be NULL: then lines are those of the PTX. */
+void ptxpack_log_errors(const char *log, const ptxpack_expansion *expansion, char *buf, size_t cap);
+
+/* From "current version is '8.4'": 84; 0 when the log does not say. */
+int ptxpack_log_isa(const char *log);
+
+/* Resources as the text that is kept with a cache entry, and back; *text is malloc'ed.  Reading is strict:
+ * false for anything that writing does not make. */
+bool ptxpack_resources_write(const ptxpack_resources *r, char **text, size_t *bytes);
+bool ptxpack_resources_read(const char *text, size_t bytes, ptxpack_resources *out);
+#endif

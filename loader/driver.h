@@ -1,0 +1,232 @@
+/* driver.h - the CUDA Driver API as a table of functions, found at run time; the one seam to the GPU.
+ *
+ * Our own minimal declarations (facts of the ABI; tests/test_driver_abi.c compares them with the real
+ * cuda.h): enumerations are unsigned int, CUdevice is int, a device address is unsigned long long, and the
+ * opaque handles are pointers to cuda.h's own structures, so both headers may be included together: cuda.h
+ * first, because it renames functions by macros.
+ *
+ *   const struct ptxpack_driver *d = ptxpack_driver_table(handle);
+ *   struct CUstream_st *stream;
+ *   if (d->cuStreamCreate(&stream, PTXPACK_CU_STREAM_NON_BLOCKING) != PTXPACK_CU_SUCCESS) ...
+ *
+ * Streams   NULL is the legacy default stream.
+ * Threads   a table never changes once it was handed out, and stays valid for the life of the process. */
+#ifndef PTXPACK_DRIVER_H
+#define PTXPACK_DRIVER_H
+#include <stddef.h>
+#include "status.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUctx_st;
+struct CUmod_st;
+struct CUlib_st;
+struct CUkern_st;
+struct CUfunc_st;
+struct CUstream_st;
+struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
+struct CUlinkState_st;
+struct CUlaunchConfig_st; /* for callers that have cuda.h */
+
+typedef unsigned int       ptxpack_cu_result; /* CUresult    */
+typedef unsigned long long ptxpack_deviceptr; /* CUdeviceptr */
+
+enum { /* CUresult: those that the library tells apart */
+    PTXPACK_CU_SUCCESS                 = 0,
+    PTXPACK_CU_INVALID_VALUE           = 1,
+    PTXPACK_CU_OUT_OF_MEMORY           = 2,
+    PTXPACK_CU_NOT_INITIALIZED         = 3,
+    PTXPACK_CU_STUB_LIBRARY            = 34,
+    PTXPACK_CU_NO_DEVICE               = 100,
+    PTXPACK_CU_INVALID_DEVICE          = 101,
+    PTXPACK_CU_INVALID_IMAGE           = 200,
+    PTXPACK_CU_NO_BINARY_FOR_GPU       = 209,
+    PTXPACK_CU_INVALID_PTX             = 218,
+    PTXPACK_CU_JIT_COMPILER_NOT_FOUND  = 221,
+    PTXPACK_CU_UNSUPPORTED_PTX_VERSION = 222,
+    PTXPACK_CU_JIT_COMPILATION_DISABLED = 223,
+    PTXPACK_CU_SYSTEM_DRIVER_MISMATCH  = 803,
+    PTXPACK_CU_COMPAT_NOT_SUPPORTED    = 804,
+    PTXPACK_CU_STREAM_CAPTURE_UNSUPPORTED = 900
+};
+
+enum { /* CUdevice_attribute */
+    PTXPACK_CU_DEVICE_SHARED_PER_BLOCK       = 8,
+    PTXPACK_CU_DEVICE_CLOCK_RATE             = 13, /* kHz */
+    PTXPACK_CU_DEVICE_MULTIPROCESSOR_COUNT   = 16,
+    PTXPACK_CU_DEVICE_MEMORY_CLOCK_RATE      = 36, /* kHz */
+    PTXPACK_CU_DEVICE_MEMORY_BUS_WIDTH       = 37, /* bits */
+    PTXPACK_CU_DEVICE_L2_CACHE_SIZE          = 38,
+    PTXPACK_CU_DEVICE_COMPUTE_MAJOR          = 75,
+    PTXPACK_CU_DEVICE_COMPUTE_MINOR          = 76,
+    PTXPACK_CU_DEVICE_SHARED_PER_SM          = 81,
+    PTXPACK_CU_DEVICE_SHARED_PER_BLOCK_OPTIN = 97
+};
+
+enum { /* CUfunction_attribute */
+    PTXPACK_CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
+    PTXPACK_CU_FUNC_SHARED_SIZE           = 1, /* static, bytes */
+    PTXPACK_CU_FUNC_LOCAL_SIZE            = 3, /* bytes per thread */
+    PTXPACK_CU_FUNC_NUM_REGS              = 4,
+    PTXPACK_CU_FUNC_MAX_DYNAMIC_SHARED    = 8
+};
+
+enum { /* CUjit_option, CUjitInputType */
+    PTXPACK_CU_JIT_INFO_LOG_BUFFER         = 3,
+    PTXPACK_CU_JIT_INFO_LOG_BUFFER_SIZE    = 4,
+    PTXPACK_CU_JIT_ERROR_LOG_BUFFER        = 5,
+    PTXPACK_CU_JIT_ERROR_LOG_BUFFER_SIZE   = 6,
+    PTXPACK_CU_JIT_LOG_VERBOSE             = 12,
+    PTXPACK_CU_JIT_GENERATE_LINE_INFO      = 13,
+    PTXPACK_CU_JIT_INPUT_PTX               = 1
+};
+
+enum { /* flags of streams, events and pinned memory; CUstreamCaptureMode, CUstreamCaptureStatus */
+    PTXPACK_CU_STREAM_NON_BLOCKING       = 1,
+    PTXPACK_CU_EVENT_DISABLE_TIMING      = 2,
+    PTXPACK_CU_MEMHOSTALLOC_PORTABLE     = 1,
+    PTXPACK_CU_CAPTURE_GLOBAL            = 0,
+    PTXPACK_CU_CAPTURE_THREAD_LOCAL      = 1,
+    PTXPACK_CU_CAPTURE_RELAXED           = 2,
+    PTXPACK_CU_CAPTURE_STATUS_NONE       = 0
+};
+
+/* Every function, one row: name, the CUDA version whose prototype this is (as cuGetProcAddress wants it),
+ * suffix of the exported symbol (for drivers before 11.3), REQUIRED or OPTIONAL, parameters. An optional
+ * function that the driver lacks is NULL in the table. */
+#define PTXPACK_DRIVER_MAP(X)                                                                             \
+    X(cuInit, 2000, "", REQUIRED, (unsigned int flags))                                                   \
+    X(cuDriverGetVersion, 2020, "", REQUIRED, (int *version))                                             \
+    X(cuGetErrorName, 6000, "", REQUIRED, (ptxpack_cu_result error, const char **text))                   \
+    X(cuGetErrorString, 6000, "", REQUIRED, (ptxpack_cu_result error, const char **text))                 \
+    X(cuDeviceGetCount, 2000, "", REQUIRED, (int *count))                                                 \
+    X(cuDeviceGet, 2000, "", REQUIRED, (int *device, int ordinal))                                        \
+    X(cuDeviceGetName, 2000, "", REQUIRED, (char *name, int bytes, int device))                           \
+    X(cuDeviceGetAttribute, 2000, "", REQUIRED, (int *value, unsigned int attribute, int device))         \
+    X(cuDeviceTotalMem, 3020, "_v2", REQUIRED, (size_t *bytes, int device))                               \
+    X(cuDevicePrimaryCtxRetain, 7000, "", REQUIRED, (struct CUctx_st **context, int device))              \
+    X(cuDevicePrimaryCtxRelease, 7000, "", REQUIRED, (int device))                                        \
+    X(cuCtxGetCurrent, 4000, "", REQUIRED, (struct CUctx_st **context))                                   \
+    X(cuCtxSetCurrent, 4000, "", REQUIRED, (struct CUctx_st *context))                                    \
+    X(cuCtxPushCurrent, 4000, "_v2", REQUIRED, (struct CUctx_st *context))                                \
+    X(cuCtxPopCurrent, 4000, "_v2", REQUIRED, (struct CUctx_st **context))                                \
+    X(cuCtxGetDevice, 2000, "", REQUIRED, (int *device))                                                  \
+    X(cuCtxSynchronize, 2000, "", REQUIRED, (void))                                                       \
+    X(cuMemGetInfo, 3020, "_v2", REQUIRED, (size_t *free_bytes, size_t *total))                           \
+    X(cuMemAlloc, 3020, "_v2", REQUIRED, (ptxpack_deviceptr *address, size_t bytes))                      \
+    X(cuMemFree, 3020, "_v2", REQUIRED, (ptxpack_deviceptr address))                                      \
+    X(cuMemHostAlloc, 2020, "", OPTIONAL, (void **address, size_t bytes, unsigned int flags))             \
+    X(cuMemFreeHost, 2000, "", OPTIONAL, (void *address))                                                 \
+    X(cuMemcpyHtoD, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, const void *from, size_t bytes))        \
+    X(cuMemcpyDtoH, 3020, "_v2", REQUIRED, (void *to, ptxpack_deviceptr from, size_t bytes))              \
+    X(cuMemcpyDtoD, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, ptxpack_deviceptr from, size_t bytes))  \
+    X(cuMemcpyHtoDAsync, 3020, "_v2", REQUIRED,                                                           \
+      (ptxpack_deviceptr to, const void *from, size_t bytes, struct CUstream_st *stream))                 \
+    X(cuMemcpyDtoHAsync, 3020, "_v2", REQUIRED,                                                           \
+      (void *to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st *stream))                       \
+    X(cuMemcpyDtoDAsync, 3020, "_v2", REQUIRED,                                                           \
+      (ptxpack_deviceptr to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st *stream))           \
+    X(cuMemsetD8, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned char value, size_t count))       \
+    X(cuMemsetD16, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned short value, size_t count))     \
+    X(cuMemsetD32, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned int value, size_t count))       \
+    X(cuMemsetD8Async, 3020, "", REQUIRED,                                                                \
+      (ptxpack_deviceptr to, unsigned char value, size_t count, struct CUstream_st *stream))              \
+    X(cuMemsetD16Async, 3020, "", REQUIRED,                                                               \
+      (ptxpack_deviceptr to, unsigned short value, size_t count, struct CUstream_st *stream))             \
+    X(cuMemsetD32Async, 3020, "", REQUIRED,                                                               \
+      (ptxpack_deviceptr to, unsigned int value, size_t count, struct CUstream_st *stream))               \
+    X(cuStreamCreate, 2000, "", REQUIRED, (struct CUstream_st **stream, unsigned int flags))              \
+    X(cuStreamDestroy, 4000, "_v2", REQUIRED, (struct CUstream_st *stream))                               \
+    X(cuStreamSynchronize, 2000, "", REQUIRED, (struct CUstream_st *stream))                              \
+    X(cuStreamWaitEvent, 3020, "", REQUIRED,                                                              \
+      (struct CUstream_st *stream, struct CUevent_st *event, unsigned int flags))                         \
+    X(cuStreamBeginCapture, 10010, "_v2", OPTIONAL, (struct CUstream_st *stream, unsigned int mode))      \
+    X(cuStreamEndCapture, 10000, "", OPTIONAL, (struct CUstream_st *stream, struct CUgraph_st **graph))   \
+    X(cuStreamIsCapturing, 10000, "", OPTIONAL, (struct CUstream_st *stream, unsigned int *status))       \
+    X(cuGraphInstantiateWithFlags, 11040, "", OPTIONAL,                                                   \
+      (struct CUgraphExec_st **exec, struct CUgraph_st *graph, unsigned long long flags))                 \
+    X(cuGraphLaunch, 10000, "", OPTIONAL, (struct CUgraphExec_st *exec, struct CUstream_st *stream))      \
+    X(cuGraphExecDestroy, 10000, "", OPTIONAL, (struct CUgraphExec_st *exec))                             \
+    X(cuGraphDestroy, 10000, "", OPTIONAL, (struct CUgraph_st *graph))                                    \
+    X(cuEventCreate, 2000, "", REQUIRED, (struct CUevent_st **event, unsigned int flags))                 \
+    X(cuEventRecord, 2000, "", REQUIRED, (struct CUevent_st *event, struct CUstream_st *stream))          \
+    X(cuEventSynchronize, 2000, "", REQUIRED, (struct CUevent_st *event))                                 \
+    X(cuEventElapsedTime, 2000, "", REQUIRED,                                                             \
+      (float *milliseconds, struct CUevent_st *from, struct CUevent_st *to))                              \
+    X(cuEventDestroy, 4000, "_v2", REQUIRED, (struct CUevent_st *event))                                  \
+    X(cuModuleLoadDataEx, 2010, "", REQUIRED,                                                             \
+      (struct CUmod_st **module, const void *image, unsigned int count, unsigned int *options,            \
+       void **values))                                                                                    \
+    X(cuModuleGetFunction, 2000, "", REQUIRED,                                                            \
+      (struct CUfunc_st **function, struct CUmod_st *module, const char *name))                           \
+    X(cuModuleUnload, 2000, "", REQUIRED, (struct CUmod_st *module))                                      \
+    X(cuLibraryLoadData, 12000, "", OPTIONAL,                                                             \
+      (struct CUlib_st **library, const void *code, unsigned int *jit_options, void **jit_values,         \
+       unsigned int jit_count, unsigned int *options, void **values, unsigned int count))                 \
+    X(cuLibraryGetKernel, 12000, "", OPTIONAL,                                                            \
+      (struct CUkern_st **kernel, struct CUlib_st *library, const char *name))                            \
+    X(cuLibraryUnload, 12000, "", OPTIONAL, (struct CUlib_st *library))                                   \
+    X(cuKernelGetFunction, 12000, "", OPTIONAL,                                                           \
+      (struct CUfunc_st **function, struct CUkern_st *kernel))                                            \
+    X(cuFuncGetAttribute, 2020, "", REQUIRED,                                                             \
+      (int *value, unsigned int attribute, struct CUfunc_st *function))                                   \
+    X(cuFuncSetAttribute, 9000, "", REQUIRED,                                                             \
+      (struct CUfunc_st *function, unsigned int attribute, int value))                                    \
+    X(cuLaunchKernel, 4000, "", REQUIRED,                                                                 \
+      (struct CUfunc_st *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,         \
+       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,       \
+       struct CUstream_st *stream, void **parameters, void **extra))                                      \
+    X(cuLaunchKernelEx, 11060, "", OPTIONAL,                                                              \
+      (const struct CUlaunchConfig_st *config, struct CUfunc_st *function, void **parameters,             \
+       void **extra))                                                                                     \
+    X(cuLinkCreate, 6050, "_v2", OPTIONAL,                                                                \
+      (unsigned int count, unsigned int *options, void **values, struct CUlinkState_st **state))          \
+    X(cuLinkAddData, 6050, "_v2", OPTIONAL,                                                               \
+      (struct CUlinkState_st *state, unsigned int type, void *data, size_t bytes, const char *name,       \
+       unsigned int count, unsigned int *options, void **values))                                         \
+    X(cuLinkComplete, 5050, "", OPTIONAL,                                                                 \
+      (struct CUlinkState_st *state, void **cubin, size_t *bytes))                                        \
+    X(cuLinkDestroy, 5050, "", OPTIONAL, (struct CUlinkState_st *state))                                  \
+    X(cuPointerGetAttributes, 7000, "", OPTIONAL,                                                         \
+      (unsigned int count, unsigned int *attributes, void **values, ptxpack_deviceptr address))           \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, "", OPTIONAL,                                    \
+      (int *blocks, struct CUfunc_st *function, int threads, size_t dynamic_shared))
+
+struct ptxpack_driver {
+#define PTXPACK_DRIVER_FIELD(name, version, suffix, need, parameters) ptxpack_cu_result(*name) parameters;
+    PTXPACK_DRIVER_MAP(PTXPACK_DRIVER_FIELD)
+#undef PTXPACK_DRIVER_FIELD
+    int         version; /* as cuDriverGetVersion: 13000 for CUDA 13.0            */
+    const char *path;    /* the library that was loaded, as the loader found it   */
+};
+
+/* The table of the driver library `path` (NULL: $PTXPACK_DRIVER, then libcuda.so.1, then libcuda.so),
+ * with cuInit done.  Loaded once per process and path, never unloaded.  On failure *out is NULL and
+ * `detail` holds one line.
+ *   PTXPACK_E_NO_DRIVER    no such library, or it cannot be loaded
+ *   PTXPACK_E_STUB_DRIVER  it is the toolkit's link-time stub (error 34)
+ *   PTXPACK_E_NO_DEVICE    cuInit found no device (error 100)
+ *   PTXPACK_E_FORKED       it was initialised by a parent of this process
+ *   PTXPACK_E_DRIVER       a required function is missing, or cuInit failed otherwise
+ *   PTXPACK_E_MEMORY */
+PTXPACK_API ptxpack_status ptxpack_driver_open(const char *path, const struct ptxpack_driver **out,
+                                               char *detail, size_t cap);
+/* "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed", in buf; returns buf. */
+PTXPACK_API const char *ptxpack_driver_error(const struct ptxpack_driver *driver, ptxpack_cu_result result,
+                                             char *buf, size_t cap);
+/* The status that a driver's answer stands for; PTXPACK_E_DRIVER for all that have none of their own. */
+PTXPACK_API ptxpack_status ptxpack_driver_status(ptxpack_cu_result result);
+
+/* The highest PTX ISA version * 10 that a driver of this CUDA version takes (12040 -> 84); 0 for one
+ * older than the table.  A newer one gets the table's last. */
+PTXPACK_API int ptxpack_isa_of_cuda(int cuda_version);
+/* The first CUDA version and driver branch that take PTX ISA `isa`: 84 -> 12040, 550; 0 when unknown.
+ * branch may be NULL. */
+PTXPACK_API int ptxpack_cuda_of_isa(int isa, int *branch);
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,147 @@
+/* files.c - reading a whole file, and what tells one build of a shared library from another. */
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "cache.h"
+#include "loader_internal.h"
+
+enum { MAX_LIBRARY = 60 << 20 }; /* bytes; the key builder takes 64 MiB */
+
+static char *read_all(int fd, size_t room, size_t *bytes)
+{
+    char *text = (char *)malloc(room + 1);
+    size_t have = 0;
+    while (text && have < room) {
+        ssize_t got = read(fd, text + have, room - have);
+        if (got == 0)
+            break;
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            free(text);
+            return NULL;
+        }
+        have += (size_t)got;
+    }
+    if (text) {
+        text[have] = '\0';
+        *bytes = have;
+    }
+    return text;
+}
+
+char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes)
+{
+    char *text = NULL;
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uintmax_t)st.st_size <= limit)
+        text = read_all(fd, (size_t)st.st_size, bytes);
+    close(fd);
+    return text;
+}
+
+/* ---- the identity of a loaded library ------------------------------------------------------------- */
+
+struct build_id_search {
+    uintptr_t inside; /* an address in the module that is meant */
+    char     *text;
+    size_t    cap;
+    bool      found;
+};
+
+static bool take_build_id(const char *note, size_t bytes, struct build_id_search *search)
+{
+    while (bytes >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) head;
+        memcpy(&head, note, sizeof head);
+        size_t name = ((size_t)head.n_namesz + 3) & ~(size_t)3,
+               value = ((size_t)head.n_descsz + 3) & ~(size_t)3;
+        if (name > bytes - sizeof head || value > bytes - sizeof head - name)
+            return false;
+        const char *at = note + sizeof head;
+        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 && memcmp(at, "GNU", 4) == 0 &&
+            head.n_descsz >= 8 && 2 * (size_t)head.n_descsz + sizeof "build-id " <= search->cap) {
+            int n = snprintf(search->text, search->cap, "build-id ");
+            for (size_t i = 0; i < head.n_descsz; i++)
+                n += snprintf(search->text + n, 3, "%02x", (unsigned char)at[name + i]);
+            return true;
+        }
+        note += sizeof head + name + value;
+        bytes -= sizeof head + name + value;
+    }
+    return false;
+}
+
+static bool is_inside(const struct dl_phdr_info *info, uintptr_t address)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD &&
+            address - (info->dlpi_addr + info->dlpi_phdr[i].p_vaddr) < info->dlpi_phdr[i].p_memsz)
+            return true;
+    return false;
+}
+
+static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct build_id_search *search = (struct build_id_search *)context;
+    (void)size;
+    if (!is_inside(info, search->inside))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum && !search->found; i++)
+        if (info->dlpi_phdr[i].p_type == PT_NOTE)
+            search->found = take_build_id((const char *)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr,
+                                          info->dlpi_phdr[i].p_memsz, search);
+    return 1;
+}
+
+static bool build_id(uintptr_t inside, char *buf, size_t cap)
+{
+    struct build_id_search search = {inside, buf, cap, false};
+    dl_iterate_phdr(visit_module, &search);
+    return search.found;
+}
+
+static bool content_identity(const char *path, char *buf, size_t cap)
+{
+    size_t bytes = 0;
+    char hex[33] = "";
+    char *text = ptxpack_read_file(path, MAX_LIBRARY, &bytes);
+    ptxpack_cache_key *key = text ? ptxpack_cache_key_create() : NULL;
+    ptxpack_cache_key_add(key, "content", text, bytes);
+    ptxpack_cache_key_hex(key, hex);
+    ptxpack_cache_key_free(key);
+    free(text);
+    if (!hex[0])
+        return false;
+    snprintf(buf, cap, "content %zu %s", bytes, hex);
+    return true;
+}
+
+const char *ptxpack_library_path(void *library)
+{
+    struct link_map *map = NULL;
+    return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : "";
+}
+
+bool ptxpack_library_identity(void *library, char *buf, size_t cap)
+{
+    struct link_map *map = NULL;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map)
+        return false;
+    return build_id((uintptr_t)map->l_ld, buf, cap) || content_identity(map->l_name, buf, cap);
+}
+
+bool ptxpack_own_identity(char *buf, size_t cap)
+{
+    return build_id((uintptr_t)&ptxpack_own_identity, buf, cap);
+}

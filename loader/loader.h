@@ -1,0 +1,127 @@
+/* loader.h - from PTX text to a function that can be launched.  C11 and C++; no CUDA header.
+ *
+ *   ptxpack_open -> ptxpack_kernel_load (expand, key, cache or compile, load) -> ptxpack_kernel_launch
+ *
+ * Contexts  the context that is current when ptxpack_open is called, otherwise the device's primary
+ *           context, retained until ptxpack_close; never one of our own making.
+ * Threads   a handle may be shared by threads.  ptxpack_kernel_load compiles one kernel once however
+ *           many threads ask; ptxpack_kernel_launch takes no lock.
+ * Errors    every call returns a ptxpack_status; ptxpack_detail is one line about the last failure of
+ *           the calling thread.  Nothing is printed, nothing exits.
+ * Fork      a handle is not usable in a child process: PTXPACK_E_FORKED. */
+#ifndef PTXPACK_LOADER_H
+#define PTXPACK_LOADER_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "expand.h"
+#include "registry.h"
+#include "status.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;  /* CUstream is a pointer to it */
+struct CUctx_st;     /* CUcontext is a pointer to it */
+struct ptxpack_driver; /* the table of driver functions: driver.h */
+struct ptxpack_cache;  /* cache.h */
+
+typedef struct ptxpack        ptxpack;
+typedef struct ptxpack_kernel ptxpack_kernel;
+
+/* Every pointer may be NULL and every number 0: then the environment variable named, then the
+ * default.  Environment variables are ignored in setuid and setgid programs. */
+typedef struct ptxpack_options {
+    uint32_t    size;       /* = sizeof(ptxpack_options)                                              */
+    int32_t     device;     /* ordinal, when no context is current                                    */
+    const char *driver;     /* PTXPACK_DRIVER: library in place of libcuda.so.1                       */
+    const char *ptxjit;     /* PTXPACK_PTXJIT: library in place of libnvidia-ptxjitcompiler.so.1;
+                               "none": do without it (PTXPACK_PTXAS likewise names a ptxas, or none)  */
+    const char *ptx_dir;    /* PTXPACK_PTX_DIR: read .ptx files from this folder, not the built-in    */
+    const char *arch;       /* PTXPACK_ARCH: "sm_80" chooses kernels as for that device; offline, the
+                               exact target to compile for ("sm_90a")                                 */
+    const char *cache_dir;  /* PTXPACK_CACHE_DIR                                                      */
+    bool        offline;    /* no driver, no device: kernels can be compiled, not loaded              */
+    bool        no_cache;   /* PTXPACK_CACHE_DISABLE=1                                                */
+    bool        line_info;  /* PTXPACK_LINE_INFO=1: .loc lines for profilers                          */
+} ptxpack_options;
+
+/* What was found; strings are owned by the handle. */
+typedef struct ptxpack_device_info {
+    char                name[96];
+    char                target[16];     /* exact compile target: "sm_90"                              */
+    int                 ordinal;
+    int                 driver_version; /* as cuDriverGetVersion: 13000 for 13.0; 0 offline           */
+    int                 sm_count;
+    size_t              memory_bytes;
+    ptxpack_device_caps caps;           /* after PTXPACK_ARCH                                         */
+    char                route[256];     /* the compile route in use, and why: one line                */
+} ptxpack_device_info;
+
+/* What the compiler said of one compiled entry. */
+typedef struct ptxpack_resources {
+    int  registers;      /* per thread                                                                */
+    int  shared_bytes;   /* static                                                                    */
+    int  stack_bytes, spill_store_bytes, spill_load_bytes;
+    char remarks[480];   /* C75xx remarks and warnings, one a line; "" when none                      */
+} ptxpack_resources;
+
+/* How a kernel came to be, for reports. */
+typedef struct ptxpack_kernel_info {
+    const ptxpack_variant *variant;
+    ptxpack_resources      resources;
+    bool                   from_cache;
+    double                 expand_ms; /* or fetching the text that an earlier run expanded            */
+    double                 compile_ms, load_ms;            /* compile_ms 0 when from_cache            */
+    double                 cache_ms;                       /* look-up and read                        */
+    size_t                 cubin_bytes;
+} ptxpack_kernel_info;
+
+/* options may be NULL.  On failure *out is NULL and ptxpack_detail(NULL) has the reason. */
+PTXPACK_API ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out);
+PTXPACK_API void ptxpack_close(ptxpack *handle); /* NULL is fine; kernels and plans of it are gone   */
+
+/* The last failure of this thread on this handle (NULL: of ptxpack_open); "" when there is none.
+ * Valid until the thread's next call that fails. */
+PTXPACK_API const char *ptxpack_detail(const ptxpack *handle);
+/* For layers above the loader: set that line, and return `status`. */
+PTXPACK_API ptxpack_status ptxpack_fail(const ptxpack *handle, ptxpack_status status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+PTXPACK_API const ptxpack_device_info   *ptxpack_device(const ptxpack *handle);
+PTXPACK_API const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle); /* NULL offline */
+PTXPACK_API struct ptxpack_cache        *ptxpack_cache_of(const ptxpack *handle);
+/* The context that kernels are loaded into (NULL offline): make it current (cuCtxSetCurrent of the table)
+ * before allocating memory or making streams for them.  Loading and launching need no current context. */
+PTXPACK_API struct CUctx_st             *ptxpack_context(const ptxpack *handle);
+
+/* Make `variant` ready with the caller's symbols added to the row's own.  The kernel belongs to the
+ * handle; asking again for the same text returns the same kernel.
+ *   PTXPACK_E_EXPAND, _E_COMPILE, _E_ISA, _E_NO_JIT, _E_CUBIN, _E_DRIVER, _E_FORKED, _E_MEMORY */
+PTXPACK_API ptxpack_status ptxpack_kernel_load(ptxpack *handle, const ptxpack_variant *variant,
+                                               const ptxpack_symbol *symbols, size_t symbol_count,
+                                               ptxpack_kernel **out);
+/* The same as far as the machine code (cache or compiler), without loading it: works offline.
+ * *cubin is malloc'ed, the caller frees it; it may be NULL when only info is wanted. */
+PTXPACK_API ptxpack_status ptxpack_kernel_compile(ptxpack *handle, const ptxpack_variant *variant,
+                                                  const ptxpack_symbol *symbols, size_t symbol_count,
+                                                  ptxpack_kernel_info *info, void **cubin, size_t *bytes);
+/* Expand only; as ptxpack_expand, reading from the handle's pack. */
+PTXPACK_API ptxpack_status ptxpack_kernel_expand(ptxpack *handle, const ptxpack_variant *variant,
+                                                 const ptxpack_symbol *symbols, size_t symbol_count,
+                                                 ptxpack_expansion **out);
+PTXPACK_API const ptxpack_kernel_info *ptxpack_kernel_describe(const ptxpack_kernel *kernel);
+/* The CUfunction, for callers that launch it themselves. */
+PTXPACK_API void *ptxpack_kernel_function(const ptxpack_kernel *kernel);
+
+/* Enqueue: `arguments` is the one .param struct of the entry.  No allocation, no lock, no
+ * synchronisation; capturable in a CUDA graph. */
+PTXPACK_API ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *kernel, const uint32_t grid[3],
+                                                 const void *arguments, struct CUstream_st *stream);
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+/* loader_internal.h - what the files of loader/ share and nobody else sees. */
+#ifndef PTXPACK_LOADER_INTERNAL_H
+#define PTXPACK_LOADER_INTERNAL_H
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "cache.h"
+#include "driver.h"
+#include "jit.h"
+#include "loader.h"
+
+enum { PTXPACK_DETAIL_BYTES = 1024 };
+
+struct ptxpack {
+    uint64_t                     id;  /* never used twice: keys the detail lines of threads            */
+    pid_t                        pid; /* that opened the handle                                        */
+    const struct ptxpack_driver *driver; /* NULL offline                                               */
+    struct CUctx_st             *context;
+    int                          device;
+    bool                         retained; /* the primary context, to be released                      */
+    bool                         line_info;
+    char                        *ptx_dir;  /* NULL: the embedded pack                                  */
+    ptxpack_device_info          info;
+    ptxpack_cache               *cache;
+    struct ptxpack_jit           jit;
+    pthread_mutex_t              lock; /* guards kernels; held while one is loaded                     */
+    ptxpack_kernel              *kernels;
+};
+
+/* ---- detail.c ------------------------------------------------------------------------------------- */
+/* PTXPACK_OK when this process opened the handle, otherwise PTXPACK_E_FORKED with its line. */
+ptxpack_status ptxpack_check_process(const ptxpack *handle);
+uint64_t ptxpack_new_id(void);
+/* "WHAT: CUDA_ERROR_X (n): text" as the line; the status that the answer stands for. */
+ptxpack_status ptxpack_fail_driver(const ptxpack *handle, ptxpack_cu_result result, const char *what);
+
+/* ---- open.c --------------------------------------------------------------------------------------- */
+/* Make the handle's context current in this thread if it is not; leave undoes that. */
+ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed);
+void           ptxpack_leave(const ptxpack *handle, bool pushed);
+
+/* ---- source.c ------------------------------------------------------------------------------------- */
+/* The expanded text, malloc'ed, as an earlier run kept it; NULL when it must be expanded.  Only for the
+ * embedded pack. */
+char *ptxpack_text_recall(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols,
+                          size_t count, size_t *bytes);
+void ptxpack_text_keep(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
+                       const char *text, size_t bytes);
+
+/* ---- kernel.c ------------------------------------------------------------------------------------- */
+/* Unload and free every kernel of the handle; without touching the driver when not `unload`. */
+void ptxpack_kernels_free(ptxpack *handle, bool unload);
+
+/* ---- target.c ------------------------------------------------------------------------------------- */
+/* "sm_90a" -> 90; -1 when malformed. */
+int ptxpack_parse_arch(const char *text);
+/* The shared-memory limits of an architecture; false for one that is not in the table. */
+bool ptxpack_arch_shared(int arch, ptxpack_device_caps *caps);
+
+/* ---- files.c -------------------------------------------------------------------------------------- */
+/* A regular file of at most `limit` bytes, malloc'ed and NUL-terminated; NULL when it cannot be had. */
+char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes);
+/* Of a dlopen'ed library: its path; and what tells its build from others: the build id of the linker, or
+ * a digest of the content.  False when neither can be had. */
+const char *ptxpack_library_path(void *library);
+bool        ptxpack_library_identity(void *library, char *buf, size_t cap);
+/* The build id of the module that this code (and with it the embedded pack) is part of; false without one. */
+bool ptxpack_own_identity(char *buf, size_t cap);
+#endif

@@ -1,0 +1,230 @@
+/* open.c - a handle: driver, device, context, cache, compile route. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "loader_internal.h"
+
+/* What the caller named, else the environment (not in setuid programs), else NULL. */
+static const char *chosen(const char *option, const char *variable)
+{
+    const char *value = option && *option ? option : secure_getenv(variable);
+    return value && *value ? value : NULL;
+}
+
+static bool switched_on(const char *variable)
+{
+    static const char *const off[] = {"", "0", "no", "off", "false"};
+    const char *value = secure_getenv(variable);
+    for (size_t i = 0; value && i < sizeof off / sizeof off[0]; i++)
+        if (strcmp(value, off[i]) == 0)
+            return false;
+    return value != NULL;
+}
+
+/* ---- the context ---------------------------------------------------------------------------------- */
+
+ptxpack_status ptxpack_enter(const ptxpack *h, bool *pushed)
+{
+    struct CUctx_st *current = NULL;
+    *pushed = false;
+    if (h->driver->cuCtxGetCurrent(&current) == PTXPACK_CU_SUCCESS && current == h->context)
+        return PTXPACK_OK;
+    ptxpack_cu_result r = h->driver->cuCtxPushCurrent(h->context);
+    if (r != PTXPACK_CU_SUCCESS)
+        return ptxpack_fail_driver(h, r, "cuCtxPushCurrent");
+    *pushed = true;
+    return PTXPACK_OK;
+}
+
+void ptxpack_leave(const ptxpack *h, bool pushed)
+{
+    struct CUctx_st *ours;
+    if (pushed)
+        h->driver->cuCtxPopCurrent(&ours);
+}
+
+/* ---- the device ----------------------------------------------------------------------------------- */
+
+/* Like ptxpack_fail_driver, but the line goes where ptxpack_open's caller looks for it. */
+static ptxpack_status open_failed(const ptxpack *h, ptxpack_cu_result result, const char *what)
+{
+    char text[512];
+    return ptxpack_fail(NULL, ptxpack_driver_status(result), "%s: %s", what,
+                        ptxpack_driver_error(h->driver, result, text, sizeof text));
+}
+
+static ptxpack_status count_devices(const ptxpack *h, int *count)
+{
+    ptxpack_cu_result r = h->driver->cuDeviceGetCount(count);
+    if (r != PTXPACK_CU_SUCCESS)
+        return open_failed(h, r, "cuDeviceGetCount");
+    return *count > 0 ? PTXPACK_OK : ptxpack_fail(NULL, PTXPACK_E_NO_DEVICE, "the driver sees no device");
+}
+
+/* The current context with its device, if there is one. */
+static ptxpack_status adopt_context(ptxpack *h, int count)
+{
+    int device = -1;
+    ptxpack_cu_result r = h->driver->cuCtxGetDevice(&h->device);
+    if (r != PTXPACK_CU_SUCCESS)
+        return open_failed(h, r, "cuCtxGetDevice");
+    for (int i = 0; i < count; i++)
+        if (h->driver->cuDeviceGet(&device, i) == PTXPACK_CU_SUCCESS && device == h->device)
+            h->info.ordinal = i;
+    return PTXPACK_OK;
+}
+
+static ptxpack_status retain_context(ptxpack *h, int ordinal, int count)
+{
+    if (ordinal < 0 || ordinal >= count)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "device %d: the driver sees %d, numbered from 0", ordinal,
+                            count);
+    ptxpack_cu_result r = h->driver->cuDeviceGet(&h->device, ordinal);
+    if (r != PTXPACK_CU_SUCCESS)
+        return open_failed(h, r, "cuDeviceGet");
+    r = h->driver->cuDevicePrimaryCtxRetain(&h->context, h->device);
+    if (r != PTXPACK_CU_SUCCESS)
+        return open_failed(h, r, "cuDevicePrimaryCtxRetain");
+    h->retained = true;
+    h->info.ordinal = ordinal;
+    return PTXPACK_OK;
+}
+
+static ptxpack_status read_device(ptxpack *h)
+{
+    ptxpack_device_info *info = &h->info;
+    int major = 0, minor = 0;
+    const struct { unsigned int attribute; int *value; } wanted[] = {
+        {PTXPACK_CU_DEVICE_COMPUTE_MAJOR, &major},
+        {PTXPACK_CU_DEVICE_COMPUTE_MINOR, &minor},
+        {PTXPACK_CU_DEVICE_MULTIPROCESSOR_COUNT, &info->sm_count},
+        {PTXPACK_CU_DEVICE_SHARED_PER_BLOCK_OPTIN, &info->caps.shared_per_block},
+        {PTXPACK_CU_DEVICE_SHARED_PER_SM, &info->caps.shared_per_sm},
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        ptxpack_cu_result r =
+            h->driver->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, h->device);
+        if (r != PTXPACK_CU_SUCCESS)
+            return open_failed(h, r, "cuDeviceGetAttribute");
+    }
+    ptxpack_cu_result r = h->driver->cuDeviceGetName(info->name, (int)sizeof info->name, h->device);
+    if (r == PTXPACK_CU_SUCCESS)
+        r = h->driver->cuDeviceTotalMem(&info->memory_bytes, h->device);
+    if (r != PTXPACK_CU_SUCCESS)
+        return open_failed(h, r, "cuDeviceGetName, cuDeviceTotalMem");
+    info->driver_version = h->driver->version;
+    info->caps.arch = 10 * major + minor;
+    snprintf(info->target, sizeof info->target, "sm_%d", info->caps.arch);
+    return PTXPACK_OK;
+}
+
+static ptxpack_status open_device(ptxpack *h, const ptxpack_options *options)
+{
+    char line[PTXPACK_DETAIL_BYTES];
+    int count = 0;
+    ptxpack_status status = ptxpack_driver_open(options->driver, &h->driver, line, sizeof line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
+    if ((status = count_devices(h, &count)) != PTXPACK_OK)
+        return status;
+    if (h->driver->cuCtxGetCurrent(&h->context) != PTXPACK_CU_SUCCESS)
+        h->context = NULL;
+    status = h->context ? adopt_context(h, count) : retain_context(h, options->device, count);
+    return status == PTXPACK_OK ? read_device(h) : status;
+}
+
+/* ---- the architecture to choose for, or offline to compile for ------------------------------------ */
+
+static ptxpack_status apply_arch(ptxpack *h, const char *arch, bool offline)
+{
+    ptxpack_device_caps *caps = &h->info.caps, named;
+    if (!arch && offline)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "arch: offline, the target must be named, as in sm_90a");
+    if (!arch)
+        return PTXPACK_OK;
+    named.arch = ptxpack_parse_arch(arch);
+    if (named.arch < 0)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "arch: \"%s\" is not of the form sm_80 or sm_90a", arch);
+    if (!ptxpack_arch_shared(named.arch, &named))
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "arch: %s is not an architecture that this library knows",
+                            arch);
+    if (!offline && named.arch > caps->arch)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "arch: %s is above the device, which is sm_%d", arch,
+                            caps->arch);
+    if (offline || named.shared_per_block < caps->shared_per_block)
+        caps->shared_per_block = named.shared_per_block;
+    if (offline || named.shared_per_sm < caps->shared_per_sm)
+        caps->shared_per_sm = named.shared_per_sm;
+    caps->arch = named.arch;
+    if (offline)
+        snprintf(h->info.target, sizeof h->info.target, "%s", arch);
+    return PTXPACK_OK;
+}
+
+/* ---- opening and closing -------------------------------------------------------------------------- */
+
+static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
+{
+    const char *dir = chosen(options->ptx_dir, "PTXPACK_PTX_DIR");
+    ptxpack_cache_options cache = {
+        .size = sizeof cache, .disable = options->no_cache, .dir = options->cache_dir};
+    ptxpack_status status;
+    h->line_info = options->line_info || switched_on("PTXPACK_LINE_INFO");
+    if (dir && !(h->ptx_dir = strdup(dir)))
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for a handle");
+    if (options->offline)
+        snprintf(h->info.name, sizeof h->info.name, "no device");
+    else if ((status = open_device(h, options)) != PTXPACK_OK)
+        return status;
+    if ((status = apply_arch(h, chosen(options->arch, "PTXPACK_ARCH"), options->offline)) != PTXPACK_OK)
+        return status;
+    if (!ptxpack_jit_open(&h->jit, h->driver, options->ptxjit))
+        return ptxpack_fail(NULL, PTXPACK_E_NO_JIT, "%s", h->jit.why);
+    h->info.caps.isa = ptxpack_jit_isa(&h->jit);
+    snprintf(h->info.route, sizeof h->info.route, "%s", h->jit.why);
+    h->cache = ptxpack_cache_open(&cache);
+    return h->cache ? PTXPACK_OK : ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for the cache");
+}
+
+ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out)
+{
+    ptxpack_options all = {.size = sizeof all};
+    *out = NULL;
+    if (options && (options->size < sizeof options->size || options->size > sizeof all))
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.size is %u, this library knows %zu", options->size,
+                            sizeof all);
+    if (options)
+        memcpy(&all, options, options->size);
+    ptxpack *h = (ptxpack *)calloc(1, sizeof *h);
+    if (!h)
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for a handle");
+    h->id = ptxpack_new_id();
+    h->pid = getpid();
+    pthread_mutex_init(&h->lock, NULL);
+    ptxpack_status status = open_parts(h, &all);
+    if (status == PTXPACK_OK)
+        *out = h;
+    else
+        ptxpack_close(h);
+    return status;
+}
+
+void ptxpack_close(ptxpack *h)
+{
+    if (!h)
+        return;
+    bool ours = h->pid == getpid(); /* a forked child must leave the driver alone */
+    ptxpack_kernels_free(h, ours);
+    if (ours && h->retained)
+        h->driver->cuDevicePrimaryCtxRelease(h->device);
+    ptxpack_cache_close(h->cache);
+    pthread_mutex_destroy(&h->lock);
+    free(h->ptx_dir);
+    free(h);
+}
+
+const ptxpack_device_info *ptxpack_device(const ptxpack *handle) { return &handle->info; }
+const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle) { return handle->driver; }
+struct ptxpack_cache *ptxpack_cache_of(const ptxpack *handle) { return handle->cache; }
+struct CUctx_st *ptxpack_context(const ptxpack *handle) { return handle->context; }

@@ -1,0 +1,23 @@
+/* pack.h - where .ptx text comes from: the copy embedded in the library, or a folder. */
+#ifndef PTXPACK_PACK_H
+#define PTXPACK_PACK_H
+#include <stddef.h>
+
+/* One embedded file; the Makefile makes the table, which ends with a NULL path.  The text is followed by
+ * a NUL byte at `end`. */
+struct ptxpack_pack_file {
+    const char *path; /* below ptx/ */
+    const char *begin, *end;
+};
+extern const struct ptxpack_pack_file ptxpack_pack_files[];
+
+/* A reader for one expansion.  `dir` NULL: the embedded copy.  Zero it but for dir; free what it holds
+ * afterwards. */
+struct ptxpack_pack {
+    const char *dir;
+    struct ptxpack_pack_text *texts; /* files read from dir so far */
+};
+/* A ptxpack_reader; context is the struct ptxpack_pack. */
+const char *ptxpack_pack_read(void *context, const char *path, size_t *bytes);
+void ptxpack_pack_free(struct ptxpack_pack *pack);
+#endif

@@ -1,0 +1,128 @@
+/* registry.c - ptx/kernels.def as a C table, and the choice among its rows. */
+#include "registry.h"
+#include <stdio.h>
+#include <string.h>
+#include "driver.h"
+
+#define NO_SPILLS     PTXPACK_VARIANT_NO_SPILLS
+#define WHOLE_PROGRAM PTXPACK_VARIANT_WHOLE_PROGRAM
+#define ARCH_SPECIFIC PTXPACK_VARIANT_ARCH_SPECIFIC
+#define NO_BF16       PTXPACK_VARIANT_NO_BF16
+
+/* The number of parameters of a row is that of its P()s, counted by the compiler. */
+#define P(symbol, number) {#symbol, number}
+#define PARAMETERS(...)                                                                                      \
+    {__VA_ARGS__}, (int)(sizeof((const ptxpack_symbol[]){__VA_ARGS__}) / sizeof(ptxpack_symbol))
+#define KERNEL(id, op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, ...)            \
+    {#id, #op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, __VA_ARGS__},
+static const ptxpack_variant variants[] = {
+#include "../ptx/kernels.def"
+};
+#undef KERNEL
+#undef PARAMETERS
+#undef P
+
+enum { RESERVED_SHARED = 1024 }; /* bytes of each block's shared memory that sm_80 and later keep */
+
+const ptxpack_variant *ptxpack_variants(size_t *count)
+{
+    *count = sizeof variants / sizeof variants[0];
+    return variants;
+}
+
+const ptxpack_variant *ptxpack_variant_find(const char *id)
+{
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
+        if (strcmp(variants[i].id, id) == 0)
+            return &variants[i];
+    return NULL;
+}
+
+int64_t ptxpack_variant_parameter(const ptxpack_variant *v, const char *name, int64_t otherwise)
+{
+    for (int i = 0; i < v->parameter_count; i++)
+        if (strcmp(v->parameters[i].name, name) == 0)
+            return v->parameters[i].value;
+    return otherwise;
+}
+
+static const char *refuse_isa(const ptxpack_variant *v, const ptxpack_device_caps *caps, char *buf,
+                              size_t cap)
+{
+    int branch = 0;
+    int cuda = ptxpack_cuda_of_isa(v->isa, &branch);
+    int written = snprintf(buf, cap, "needs PTX ISA %d.%d", v->isa / 10, v->isa % 10);
+    if (cuda && written >= 0 && (size_t)written < cap)
+        written += snprintf(buf + written, cap - (size_t)written, " (CUDA %d.%d, driver branch %d)",
+                            cuda / 1000, cuda % 1000 / 10, branch);
+    if (written >= 0 && (size_t)written < cap)
+        snprintf(buf + written, cap - (size_t)written, ", the compiler takes %d.%d", caps->isa / 10,
+                 caps->isa % 10);
+    return buf;
+}
+
+const char *ptxpack_variant_refusal(const ptxpack_variant *v, const ptxpack_device_caps *caps, char *buf,
+                                    size_t cap)
+{
+    bool exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0;
+    if (exact ? caps->arch != v->arch : caps->arch < v->arch) {
+        snprintf(buf, cap, "needs %ssm_%d%s, the device is sm_%d", exact ? "exactly " : "", v->arch,
+                 exact ? "a" : "", caps->arch);
+        return buf;
+    }
+    if (caps->isa < v->isa)
+        return refuse_isa(v, caps, buf, cap);
+    if (v->shared_bytes > caps->shared_per_block) {
+        snprintf(buf, cap, "needs %d bytes of shared memory per block, the device allows %d", v->shared_bytes,
+                 caps->shared_per_block);
+        return buf;
+    }
+    int64_t reserved = v->shared_bytes && caps->arch >= 80 ? RESERVED_SHARED : 0;
+    int64_t wanted = v->blocks_per_sm * (v->shared_bytes + reserved);
+    if (wanted > caps->shared_per_sm) {
+        snprintf(buf, cap,
+                 "needs %d blocks per multiprocessor (%lld bytes of shared memory), the device has %d",
+                 v->blocks_per_sm, (long long)wanted, caps->shared_per_sm);
+        return buf;
+    }
+    return NULL;
+}
+
+/* How far a row is from running: the fewer obstacles of the harder kind the nearer. */
+static int distance(const ptxpack_variant *v, const ptxpack_device_caps *caps)
+{
+    int far = 0;
+    if (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC ? caps->arch != v->arch : caps->arch < v->arch)
+        far += 1000 + (v->arch > caps->arch ? v->arch - caps->arch : caps->arch - v->arch);
+    if (caps->isa < v->isa)
+        far += 500;
+    return far;
+}
+
+const ptxpack_variant *ptxpack_variant_choose(const char *op, const ptxpack_device_caps *caps,
+                                              ptxpack_variant_filter filter, const void *context, char *buf,
+                                              size_t cap)
+{
+    const ptxpack_variant *nearest = NULL;
+    bool any = false;
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+        const ptxpack_variant *v = &variants[i];
+        if (strcmp(v->op, op) != 0)
+            continue;
+        any = true;
+        if (filter && !filter(v, context))
+            continue;
+        if (!ptxpack_variant_refusal(v, caps, buf, cap))
+            return v;
+        if (!nearest || distance(v, caps) < distance(nearest, caps))
+            nearest = v;
+    }
+    if (!nearest) {
+        snprintf(buf, cap, any ? "no kernel of %s covers this" : "there is no kernel for %s", op);
+        return NULL;
+    }
+    char why[256];
+    ptxpack_variant_refusal(nearest, caps, why, sizeof why);
+    snprintf(buf, cap, "%s %s", nearest->id, why);
+    return NULL;
+}

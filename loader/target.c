@@ -1,0 +1,32 @@
+/* target.c - names of architectures, and the shared memory that each has. */
+#include <stdlib.h>
+#include <string.h>
+#include "loader_internal.h"
+
+/* From NVIDIA's table of compute capabilities: the opt-in limit of a block and the whole, KiB. */
+static const struct { int arch, per_block, per_sm; } shared_memory[] = {
+    {75, 64, 64},    {80, 163, 164},  {86, 99, 100},   {87, 163, 164}, {89, 99, 100},  {90, 227, 228},
+    {100, 227, 228}, {103, 227, 228}, {110, 227, 228}, {120, 99, 100}, {121, 99, 100},
+};
+
+int ptxpack_parse_arch(const char *text)
+{
+    char *end = NULL;
+    if (strncmp(text, "sm_", 3) != 0 || text[3] < '1' || text[3] > '9')
+        return -1;
+    long arch = strtol(text + 3, &end, 10);
+    if (*end == 'a' || *end == 'f')
+        end++;
+    return *end == '\0' && arch >= 10 && arch <= 999 ? (int)arch : -1;
+}
+
+bool ptxpack_arch_shared(int arch, ptxpack_device_caps *caps)
+{
+    for (size_t i = 0; i < sizeof shared_memory / sizeof shared_memory[0]; i++)
+        if (shared_memory[i].arch == arch) {
+            caps->shared_per_block = shared_memory[i].per_block << 10;
+            caps->shared_per_sm = shared_memory[i].per_sm << 10;
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,233 @@
+/* check_self_test.c - the tester tested: kernels are broken on purpose, one line at a time, and the cases
+ * must notice every break, and none without one. */
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "command.h"
+
+/* One break: in `file`, the text `from` becomes `to`, wherever it stands.  Any run of blanks in `from`
+ * matches any other.  None may reach outside the tensors: a fault would end the run. */
+typedef struct breakage {
+    const char *what, *file, *from, *to;
+    const char *filter; /* the cases that must notice */
+} breakage;
+
+static const breakage breakages[] = {
+    {"nothing", "step/mask.ptx", NULL, NULL, "f16 d64"},
+    {"a row sees one key too many", "step/mask.ptx", "setp.gt.s32 %seen", "setp.ge.s32 %seen", "f16 d64"},
+    {"a row sees one key too few", "kernel/attention_mma.ptx", "add.s32 %row_sees, %row_sees, 1;", "",
+     "f16 d64"},
+    {"the sum is not rescaled", "step/softmax.ptx", "mul.f32 %sum\\[sm_r], %sum\\[sm_r], %factor;", "",
+     "f16 d64"},
+    {"O is not rescaled", "step/softmax.ptx", "2*(sm_r%2) + \\e], %factor;", "2*(sm_r%2) + \\e], 0f3F800000;",
+     "f16 d64"},
+    {"the sum stays a lane's own", "step/softmax.ptx", "SM_QUAD add, %sum\\[sm_r]", "", "f16 d64"},
+    {"a column stays out of the sum", "step/softmax.ptx", ".irp e, 0, 1, 2, 3 add.f32 %sum",
+     ".irp e, 0, 1, 2\n        add.f32 %sum", "f16 d64"},
+    {"the LSE is in base 2", "step/epilogue.ptx", "mul.f32 %ep_lse, %ep_lse, 0f3F317218;", "", "f16 d64"},
+    {"rows without keys are not 0", "step/epilogue.ptx",
+     "selp.f32 %ep_scale, 0f00000000, %ep_scale, %ep_none;", "", "f16 d64"},
+    {"one row too many is written", "step/epilogue.ptx", "setp.gt.s32 %ep_store, %ep_rows_left",
+     "setp.ge.s32 %ep_store, %ep_rows_left", "f16 d64"},
+    {"all query heads use key head 0", "kernel/attention_mma.ptx", "cvt.u64.u32 %kv_head_wide, %x;",
+     "mov.u64 %kv_head_wide, 0;", "f16 d64"},
+    {"padding is not cut off", "step/tile_load.ptx", "setp.gt.s32 %load_here, %load_left",
+     "setp.ge.s32 %load_here, %load_left", "f16 d40"},
+    {"z leaves its place in the last piece", "kernel/vector_add.ptx", "add.u64 %z, %z, 2;", "", "vector_add"},
+    {"x is multiplied by b", "kernel/vector_add.ptx", "FMA2 %xs\\i, %a", "FMA2 %xs\\i, %b", "vector_add"},
+};
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n';
+}
+
+/* The length of `pattern` at `text`; 0 when it does not stand there. */
+static size_t match(const char *text, const char *pattern)
+{
+    const char *at = text;
+    while (*pattern != '\0') {
+        if (is_blank(*pattern)) {
+            if (!is_blank(*at))
+                return 0;
+            while (is_blank(*pattern))
+                pattern++;
+            while (is_blank(*at))
+                at++;
+        } else if (*at++ != *pattern++) {
+            return 0;
+        }
+    }
+    return (size_t)(at - text);
+}
+
+/* Write `text` with the break in it; returns how often it was made, or -1. */
+static int write_broken(FILE *out, const char *text, const breakage *b)
+{
+    int made = 0;
+    while (*text != '\0') {
+        size_t length = b->from != NULL ? match(text, b->from) : 0;
+        if (length > 0) {
+            fputs(b->to, out);
+            text += length;
+            made++;
+        } else {
+            fputc(*text++, out);
+        }
+    }
+    return ferror(out) ? -1 : made;
+}
+
+static char *read_text(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = NULL;
+    long  bytes;
+    if (file == NULL)
+        return NULL;
+    if (fseek(file, 0, SEEK_END) == 0 && (bytes = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0 &&
+        (text = (char *)calloc((size_t)bytes + 1, 1)) != NULL &&
+        fread(text, 1, (size_t)bytes, file) != (size_t)bytes) {
+        free(text);
+        text = NULL;
+    }
+    fclose(file);
+    return text;
+}
+
+/* Copy one file, broken when it is the one; adds to *made.  false when it cannot be copied. */
+static bool copy_file(const char *from_dir, const char *to_dir, const char *name, const breakage *b,
+                      int *made)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    if (snprintf(from, sizeof from, "%s/%s", from_dir, name) >= (int)sizeof from ||
+        snprintf(to, sizeof to, "%s/%s", to_dir, name) >= (int)sizeof to)
+        return false;
+    breakage none = *b;
+    none.from = NULL;
+    char *text = read_text(from);
+    FILE *out = text != NULL ? fopen(to, "wb") : NULL;
+    int   count = out != NULL ? write_broken(out, text, strcmp(name, b->file) == 0 ? b : &none) : -1;
+    if (out != NULL && fclose(out) != 0)
+        count = -1;
+    free(text);
+    if (count > 0)
+        *made += count;
+    return count >= 0;
+}
+
+/* Copy every .ptx file of the three folders. */
+static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
+{
+    static const char *const folders[] = {"atom", "step", "kernel"};
+    bool ok = true;
+    for (int i = 0; i < 3 && ok; i++) {
+        char           path[PATH_MAX];
+        struct dirent *entry;
+        ok = snprintf(path, sizeof path, "%s/%s", to, folders[i]) < (int)sizeof path &&
+             mkdir(path, 0700) == 0 &&
+             snprintf(path, sizeof path, "%s/%s", from, folders[i]) < (int)sizeof path;
+        DIR *folder = ok ? opendir(path) : NULL;
+        ok = folder != NULL;
+        while (ok && (entry = readdir(folder)) != NULL) {
+            size_t length = strlen(entry->d_name);
+            char   name[300];
+            if (length < 4 || strcmp(entry->d_name + length - 4, ".ptx") != 0)
+                continue;
+            snprintf(name, sizeof name, "%s/%s", folders[i], entry->d_name);
+            ok = copy_file(from, to, name, b, made);
+        }
+        if (folder != NULL)
+            closedir(folder);
+    }
+    return ok;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    (void)info, (void)type, (void)where;
+    return remove(path);
+}
+
+/* Run the cases on the pack in `folder`; what came of it, as counts. */
+static void run_broken(const check *c, const breakage *b, const char *folder, check *run)
+{
+    const ptxpack_options options = {.size = sizeof options, .ptx_dir = folder, .no_cache = true};
+    *run = (check){.quick = true, .quiet = true, .filter = b->filter, .threads = c->threads, .seed = c->seed};
+    pthread_mutex_init(&run->gpu_lock, NULL);
+    pthread_mutex_init(&run->print_lock, NULL);
+    if (device_open(&run->gpu, &options) != PTXPACK_OK) {
+        check_broken(run, b->what, run->gpu.line);
+        return;
+    }
+    check_vector(run);
+    check_attention(run);
+    device_close(&run->gpu);
+}
+
+/* Whether the cases did what they must. */
+static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir, const char *base)
+{
+    char folder[PATH_MAX];
+    int  made = 0;
+    bool ok = false;
+    if (snprintf(folder, sizeof folder, "%s/ptxpack-self-test-XXXXXX", base) >= (int)sizeof folder ||
+        mkdtemp(folder) == NULL) {
+        printf("FAIL %s: no temporary folder: %s\n", b->what, strerror(errno));
+        return false;
+    }
+    if (!copy_pack(ptx_dir, folder, b, &made)) {
+        printf("FAIL %s: cannot copy the .ptx files of %s (--ptx-dir)\n", b->what, ptx_dir);
+    } else if (b->from != NULL && made == 0) {
+        printf("FAIL %s: %s has no \"%s\" to break\n", b->what, b->file, b->from);
+    } else {
+        check run;
+        run_broken(c, b, folder, &run);
+        int passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
+        ok = !atomic_load(&run.broken) && (b->from == NULL ? failed == 0 && passed > 0 : failed > 0);
+        printf("%s  %s: %d of %d runs failed%s%s\n", ok ? "ok  " : "FAIL", b->what, failed, passed + failed,
+               atomic_load(&run.broken) ? "; the GPU or the compiler: " : "",
+               atomic_load(&run.broken) ? run.gpu.line : "");
+    }
+    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    return ok;
+}
+
+int check_self_test_texts(const char *ptx_dir, char *line, size_t cap)
+{
+    int missing = 0;
+    for (size_t i = 0; i < sizeof breakages / sizeof breakages[0]; i++) {
+        const breakage *b = &breakages[i];
+        char            path[PATH_MAX], *text = NULL;
+        FILE           *nowhere = fopen("/dev/null", "w");
+        if (snprintf(path, sizeof path, "%s/%s", ptx_dir, b->file) < (int)sizeof path)
+            text = read_text(path);
+        if (text == NULL || nowhere == NULL || (b->from != NULL && write_broken(nowhere, text, b) < 1)) {
+            snprintf(line, cap, "%s: %s has no \"%s\" to break", b->what, b->file,
+                     b->from != NULL ? b->from : "");
+            missing++;
+        }
+        free(text);
+        if (nowhere != NULL)
+            fclose(nowhere);
+    }
+    return missing;
+}
+
+int check_self_test(check *c, const char *ptx_dir)
+{
+    const char *base = getenv("TMPDIR");
+    int         missed = 0, count = sizeof breakages / sizeof breakages[0];
+    for (int i = 0; i < count; i++)
+        missed += !try_breakage(c, &breakages[i], ptx_dir, base != NULL && *base != '\0' ? base : "/tmp");
+    printf("self-test: %d of %d breaks were treated as they must be\n", count - missed, count);
+    return missed == 0 ? COMMAND_OK : COMMAND_FAILED;
+}

@@ -1,0 +1,4 @@
+> included
+.macro FROM_FILE a
+> from file \a
+.endm

@@ -1,0 +1,4 @@
+> second
+.irp x, a, b
+> \x
+.endr

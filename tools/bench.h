@@ -1,0 +1,26 @@
+/* bench.h - what the benchmarks share: their settings. */
+#ifndef PTXPACK_BENCH_H
+#define PTXPACK_BENCH_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "dtype.h"
+
+enum { BENCH_LIST = 32 };
+typedef struct bench_list {
+    int     count;
+    int32_t value[BENCH_LIST];
+} bench_list;
+
+typedef struct bench_settings {
+    bench_list    head_dims, lengths;
+    bool          full, causal; /* which masks */
+    ptxpack_dtype dtype;
+    int64_t       rounds, seed;
+    bool          json;
+} bench_settings;
+
+/* Each opens the device, prints its table, and returns an exit status. */
+int bench_attention(const bench_settings *settings);
+int bench_vector_add(const bench_settings *settings);
+int bench_start_up(const bench_settings *settings);
+#endif

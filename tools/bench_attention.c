@@ -1,0 +1,254 @@
+/* bench_attention.c - attention forward as the FlashAttention papers measure it.
+ *
+ * Cases    16k tokens in all, hidden size 2048: batch = 16384 / seqlen, heads = 2048 / head_dim.
+ * FLOPs    4 batch heads seqlen^2 head_dim, halved when causal.
+ * Timing   a CUDA graph of 10 launches over two inputs in turn; in each round every case runs once, in
+ *          shuffled order, after 50 ms of rest; the median of the rounds.  One more round, before them,
+ *          is not counted. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "command.h"
+#include "device.h"
+#include "ptxpack.h"
+#include "random.h"
+
+enum { TOKENS = 16384, HIDDEN = 2048, LAUNCHES = 10, INPUTS = 2, TENSORS = 4, REST_US = 50000 };
+static const size_t tensor_bytes = (size_t)TOKENS * HIDDEN * sizeof(uint16_t);
+
+typedef struct bench_case {
+    ptxpack_attention_desc  desc;
+    ptxpack_attention_plan *plan;
+    struct CUgraphExec_st  *graph; /* NULL: the driver has no graphs, launch one by one */
+    double                 *ms;    /* [rounds], of one launch */
+    double                  flops;
+} bench_case;
+
+typedef struct bench {
+    device      gpu;
+    bench_case *cases;
+    size_t      count;
+    uint64_t    tensor[INPUTS][TENSORS]; /* q, k, v, o */
+    uint64_t    lse[INPUTS];
+} bench;
+
+/* ---- set-up ------------------------------------------------------------------------------------- */
+static bool add_case(bench *b, const bench_settings *s, int32_t head_dim, int32_t length, bool causal)
+{
+    if (TOKENS % length != 0 || HIDDEN % head_dim != 0) {
+        command_fail("bench", "seqlen %d must divide %d, head-dim %d must divide %d", (int)length,
+                     (int)TOKENS, (int)head_dim, (int)HIDDEN);
+        return false;
+    }
+    bench_case *c = &b->cases[b->count++];
+    c->desc = (ptxpack_attention_desc){
+        .size = sizeof c->desc,
+        .dtype = s->dtype,
+        .batch = TOKENS / length,
+        .seqlen_q = length,
+        .seqlen_kv = length,
+        .heads_q = HIDDEN / head_dim,
+        .heads_kv = HIDDEN / head_dim,
+        .head_dim = head_dim,
+        .mask = causal ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : PTXPACK_MASK_NONE,
+    };
+    c->flops = 4.0 * TOKENS * HIDDEN * length * (causal ? 0.5 : 1);
+    c->ms = (double *)calloc((size_t)s->rounds, sizeof *c->ms);
+    if (c->ms == NULL)
+        command_fail("bench", "no memory for %lld rounds", (long long)s->rounds);
+    return c->ms != NULL;
+}
+
+static bool make_cases(bench *b, const bench_settings *s)
+{
+    size_t most = (size_t)s->head_dims.count * (size_t)s->lengths.count * 2;
+    b->cases = (bench_case *)calloc(most, sizeof *b->cases);
+    if (b->cases == NULL)
+        return command_fail("bench", "no memory for %zu cases", most), false;
+    for (int d = 0; d < s->head_dims.count; d++)
+        for (int causal = !s->full; causal <= (int)s->causal; causal++)
+            for (int l = 0; l < s->lengths.count; l++)
+                if (!add_case(b, s, s->head_dims.value[d], s->lengths.value[l], causal))
+                    return false;
+    return true;
+}
+
+/* Random numbers for a part of a tensor, repeated over all of it: timing asks for no more. */
+static bool make_tensors(bench *b, const bench_settings *s)
+{
+    enum { PART = 1 << 22 };
+    random_state random = random_start((uint64_t)s->seed);
+    uint16_t    *part = (uint16_t *)malloc(PART * sizeof *part);
+    bool         ok = part != NULL;
+    for (int i = 0; i < INPUTS && ok; i++) {
+        for (int t = 0; t < TENSORS && ok; t++) {
+            random_normal(&random, s->dtype, part, PART);
+            ok = device_alloc(&b->gpu, &b->tensor[i][t], tensor_bytes);
+            for (size_t at = 0; at < tensor_bytes && ok; at += PART * sizeof *part)
+                ok = device_upload(&b->gpu, b->tensor[i][t] + at, part, PART * sizeof *part);
+        }
+        ok = ok && device_alloc(&b->gpu, &b->lse[i], (size_t)TOKENS * HIDDEN / 8 * sizeof(float));
+    }
+    free(part);
+    return ok;
+}
+
+/* Ten launches, one after the other. */
+static bool enqueue(bench *b, const bench_case *c)
+{
+    for (int n = 0; n < LAUNCHES; n++) {
+        const uint64_t                 *t = b->tensor[n % INPUTS];
+        const ptxpack_attention_buffers buffers = {
+            .size = sizeof buffers, .q = t[0], .k = t[1], .v = t[2], .o = t[3], .lse = b->lse[n % INPUTS],
+        };
+        if (!device_status(&b->gpu, ptxpack_attention_launch(c->plan, &buffers, b->gpu.stream)))
+            return false;
+    }
+    return true;
+}
+
+static bool capture(bench *b, bench_case *c)
+{
+    const struct ptxpack_driver *driver = b->gpu.driver;
+    struct CUgraph_st           *graph = NULL;
+    if (driver->cuStreamBeginCapture == NULL || driver->cuStreamEndCapture == NULL ||
+        driver->cuGraphInstantiateWithFlags == NULL || driver->cuGraphLaunch == NULL)
+        return true;
+    if (!device_try(&b->gpu, driver->cuStreamBeginCapture(b->gpu.stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL),
+                    "cuStreamBeginCapture"))
+        return false;
+    bool ok = enqueue(b, c);
+    ptxpack_cu_result ended = driver->cuStreamEndCapture(b->gpu.stream, &graph);
+    ok = ok && device_try(&b->gpu, ended, "cuStreamEndCapture") &&
+         device_try(&b->gpu, driver->cuGraphInstantiateWithFlags(&c->graph, graph, 0), "cuGraphInstantiate");
+    if (graph != NULL && driver->cuGraphDestroy != NULL)
+        driver->cuGraphDestroy(graph);
+    return ok;
+}
+
+static bool set_up(bench *b, const bench_settings *s)
+{
+    if (!make_tensors(b, s))
+        return false;
+    for (size_t i = 0; i < b->count; i++) {
+        bench_case    *c = &b->cases[i];
+        ptxpack_status status = ptxpack_attention_plan_create(b->gpu.handle, &c->desc, &c->plan);
+        if (!device_status(&b->gpu, status) || !capture(b, c))
+            return false;
+    }
+    return true;
+}
+
+static void tear_down(bench *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        if (b->cases[i].graph != NULL && b->gpu.driver->cuGraphExecDestroy != NULL)
+            b->gpu.driver->cuGraphExecDestroy(b->cases[i].graph);
+        ptxpack_attention_plan_free(b->cases[i].plan);
+        free(b->cases[i].ms);
+    }
+    for (int i = 0; i < INPUTS; i++) {
+        for (int t = 0; t < TENSORS; t++)
+            device_free(&b->gpu, b->tensor[i][t]);
+        device_free(&b->gpu, b->lse[i]);
+    }
+    free(b->cases);
+    device_close(&b->gpu);
+}
+
+/* ---- the rounds --------------------------------------------------------------------------------- */
+static bool run_case(bench *b, const bench_case *c, double *ms)
+{
+    usleep(REST_US);
+    bool ok = device_start(&b->gpu) &&
+              (c->graph != NULL ? device_try(&b->gpu, b->gpu.driver->cuGraphLaunch(c->graph, b->gpu.stream),
+                                             "cuGraphLaunch")
+                                : enqueue(b, c)) &&
+              device_stop(&b->gpu) && device_elapsed(&b->gpu, ms);
+    *ms /= LAUNCHES;
+    return ok;
+}
+
+static bool run_rounds(bench *b, const bench_settings *s)
+{
+    random_state random = random_start((uint64_t)s->seed);
+    size_t      *order = (size_t *)calloc(b->count, sizeof *order);
+    bool         ok = order != NULL, terminal = isatty(STDERR_FILENO);
+    for (size_t i = 0; i < b->count && ok; i++)
+        order[i] = i;
+    for (int64_t round = -1; round < s->rounds && ok; round++) {
+        for (size_t i = b->count; i > 1; i--) {
+            size_t other = random_below(&random, i), swap = order[i - 1];
+            order[i - 1] = order[other];
+            order[other] = swap;
+        }
+        if (terminal)
+            fprintf(stderr, "\rround %lld of %lld ", (long long)(round + 1), (long long)s->rounds);
+        for (size_t i = 0; i < b->count && ok; i++) {
+            double ms;
+            ok = run_case(b, &b->cases[order[i]], &ms);
+            if (round >= 0 && ok)
+                b->cases[order[i]].ms[round] = ms;
+        }
+    }
+    if (terminal)
+        fputs("\r\033[K", stderr);
+    free(order);
+    return ok;
+}
+
+static void print_table(bench *b, const bench_settings *s)
+{
+    if (s->json) {
+        json_open(NULL, '{');
+        report_device(b->gpu.handle, true);
+        json_text("dtype", ptxpack_dtype_name(s->dtype));
+        json_int("rounds", s->rounds);
+        json_int("seed", s->seed);
+        json_open("rows", '[');
+    } else {
+        report_device(b->gpu.handle, false);
+        printf("%s, TFLOP/s, median of %lld rounds, seed %lld\n\n| d | causal | s | ptxpack | ms | kernel |\n"
+               "|---|---|---|---|---|---|\n",
+               ptxpack_dtype_name(s->dtype), (long long)s->rounds, (long long)s->seed);
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        bench_case *c = &b->cases[i];
+        bool        causal = c->desc.mask != PTXPACK_MASK_NONE;
+        double      ms = median(c->ms, (size_t)s->rounds), tflops = c->flops / ms * 1e-9;
+        const char *id = ptxpack_kernel_describe(ptxpack_attention_kernel(c->plan))->variant->id;
+        if (s->json) {
+            json_open(NULL, '{');
+            json_int("head_dim", c->desc.head_dim);
+            json_bool("causal", causal);
+            json_int("seqlen", c->desc.seqlen_q);
+            json_real("tflops", tflops);
+            json_real("ms", ms);
+            json_text("variant", id);
+            json_close();
+        } else {
+            printf("| %d | %s | %d | %.0f | %.4f | %s |\n", (int)c->desc.head_dim, causal ? "yes" : "no",
+                   (int)c->desc.seqlen_q, tflops, ms, id);
+        }
+    }
+    if (s->json) {
+        json_close();
+        json_close();
+    }
+}
+
+int bench_attention(const bench_settings *s)
+{
+    bench b = {.count = 0};
+    int   status = COMMAND_OK;
+    if (!make_cases(&b, s))
+        status = COMMAND_USAGE;
+    else if (device_open(&b.gpu, NULL) != PTXPACK_OK || !set_up(&b, s) || !run_rounds(&b, s))
+        status = command_fail("bench", "%s", b.gpu.line);
+    else
+        print_table(&b, s);
+    tear_down(&b);
+    return status;
+}

@@ -1,0 +1,91 @@
+/* cmd_bench.c - ptxpack bench: which benchmark, and the options that they share. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "command.h"
+
+/* "64,128" to numbers; false after a line on stderr. */
+static bool parse_list(const char *name, const char *text, bench_list *list)
+{
+    list->count = 0;
+    while (*text != '\0') {
+        char     *end;
+        long long value = strtoll(text, &end, 10);
+        if (end == text || (*end != '\0' && *end != ',') || value < 1 || value > INT32_MAX) {
+            command_fail("bench", "--%s: \"%s\" is no list of whole numbers", name, text);
+            return false;
+        }
+        if (list->count == BENCH_LIST) {
+            command_fail("bench", "--%s: more than %d numbers", name, (int)BENCH_LIST);
+            return false;
+        }
+        list->value[list->count++] = (int32_t)value;
+        text = *end == ',' ? end + 1 : end;
+    }
+    if (list->count == 0)
+        command_fail("bench", "--%s: the list is empty", name);
+    return list->count > 0;
+}
+
+static bool parse_settings(bench_settings *s, const char *dims, const char *lengths, const char *causal,
+                           const char *dtype)
+{
+    if (!parse_list("head-dim", dims, &s->head_dims) || !parse_list("seqlen", lengths, &s->lengths))
+        return false;
+    s->full = strcmp(causal, "yes") != 0;
+    s->causal = strcmp(causal, "no") != 0;
+    if (strcmp(causal, "both") != 0 && s->full == s->causal) {
+        command_fail("bench", "--causal: \"%s\" is none of yes, no, both", causal);
+        return false;
+    }
+    s->dtype = strcmp(dtype, "f16") == 0 ? PTXPACK_F16 : PTXPACK_BF16;
+    if (s->dtype == PTXPACK_BF16 && strcmp(dtype, "bf16") != 0) {
+        command_fail("bench", "--dtype: \"%s\" is neither f16 nor bf16", dtype);
+        return false;
+    }
+    if (s->rounds < 1 || s->rounds > 1000) {
+        command_fail("bench", "--rounds: %lld is not between 1 and 1000", (long long)s->rounds);
+        return false;
+    }
+    return true;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    static const struct {
+        const char *word;
+        int (*run)(const bench_settings *settings);
+    } benchmarks[] = {
+        {"attention", bench_attention}, {"vector-add", bench_vector_add}, {"start-up", bench_start_up},
+    };
+    bench_settings s = {.rounds = 9, .seed = 1};
+    const char    *dims = "64,128,256", *lengths = "512,1024,2048,4096,8192,16384", *causal = "both",
+               *dtype = "bf16";
+    const option   rows[] = {
+        {"head-dim", OPTION_TEXT, &dims, "N,...  (attention; default 64,128,256)"},
+        {"seqlen", OPTION_TEXT, &lengths, "N,...  (attention; default 512 to 16384)"},
+        {"causal", OPTION_TEXT, &causal, "yes|no|both  (attention; default both)"},
+        {"dtype", OPTION_TEXT, &dtype, "f16|bf16  (default bf16)"},
+        {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
+        {"seed", OPTION_INT, &s.seed, "N  of the input and the order (default 1)"},
+        {"json", OPTION_FLAG, &s.json, "print JSON"},
+        {NULL, OPTION_FLAG, NULL, NULL},
+    };
+    int words = 0;
+    int status =
+        command_options(argc, argv, "ptxpack bench attention|vector-add|start-up [options]", rows, &words);
+    if (status >= 0)
+        return status;
+    if (words != 1) {
+        command_fail("bench", "say which: attention, vector-add or start-up");
+        return COMMAND_USAGE;
+    }
+    if (!parse_settings(&s, dims, lengths, causal, dtype))
+        return COMMAND_USAGE;
+    for (size_t i = 0; i < sizeof benchmarks / sizeof benchmarks[0]; i++)
+        if (strcmp(argv[1], benchmarks[i].word) == 0)
+            return benchmarks[i].run(&s);
+    command_fail("bench", "\"%s\" is none of attention, vector-add and start-up", argv[1]);
+    return COMMAND_USAGE;
+}

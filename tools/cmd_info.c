@@ -1,0 +1,232 @@
+/* cmd_info.c - "ptxpack info": driver, devices, compile route, cache, and for every kernel variant whether
+ * it would run here, and why. */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "ptxpack.h"
+
+typedef struct settings {
+    const char *arch, *ptxjit;
+    int64_t     device;
+    bool        json;
+} settings;
+
+/* ---- the driver and its devices ------------------------------------------------------------------- */
+static void show_driver(const struct ptxpack_driver *driver, bool json)
+{
+    int isa = ptxpack_isa_of_cuda(driver->version);
+    if (json) {
+        json_open("driver", '{');
+        json_text("library", driver->path);
+        json_int("version", driver->version);
+        json_int("isa", isa);
+        json_close();
+        return;
+    }
+    printf("driver    CUDA %d.%d, PTX ISA up to %d.%d, %s\n", driver->version / 1000,
+           driver->version % 1000 / 10, isa / 10, isa % 10, driver->path);
+}
+
+static int attribute(const struct ptxpack_driver *driver, unsigned int name, int device)
+{
+    int value = 0;
+    return driver->cuDeviceGetAttribute(&value, name, device) == PTXPACK_CU_SUCCESS ? value : 0;
+}
+
+static void show_device(const struct ptxpack_driver *driver, int ordinal, bool used, bool json)
+{
+    char   name[96] = "?";
+    int    device = 0;
+    size_t memory = 0;
+    if (driver->cuDeviceGet(&device, ordinal) != PTXPACK_CU_SUCCESS)
+        return;
+    driver->cuDeviceGetName(name, (int)sizeof name, device);
+    driver->cuDeviceTotalMem(&memory, device);
+    int arch = 10 * attribute(driver, PTXPACK_CU_DEVICE_COMPUTE_MAJOR, device) +
+               attribute(driver, PTXPACK_CU_DEVICE_COMPUTE_MINOR, device);
+    int sms = attribute(driver, PTXPACK_CU_DEVICE_MULTIPROCESSOR_COUNT, device);
+    int shared = attribute(driver, PTXPACK_CU_DEVICE_SHARED_PER_BLOCK_OPTIN, device);
+    if (json) {
+        json_open(NULL, '{');
+        json_int("ordinal", ordinal);
+        json_text("name", name);
+        json_int("arch", arch);
+        json_int("multiprocessors", sms);
+        json_int("memory_bytes", (int64_t)memory);
+        json_int("shared_bytes_per_block", shared);
+        json_bool("used", used);
+        json_close();
+        return;
+    }
+    printf("device %-2d %s, sm_%d, %d multiprocessors, %.1f GiB, %d KiB of shared memory per block%s\n",
+           ordinal, name, arch, sms, (double)memory / (1 << 30), shared >> 10, used ? "" : " (not used)");
+}
+
+static void show_devices(const ptxpack *handle, bool json)
+{
+    const struct ptxpack_driver *driver = ptxpack_driver_table(handle);
+    int                          count = 0;
+    show_driver(driver, json);
+    driver->cuDeviceGetCount(&count);
+    if (json)
+        json_open("devices", '[');
+    for (int i = 0; i < count; i++)
+        show_device(driver, i, i == ptxpack_device(handle)->ordinal, json);
+    if (json)
+        json_close();
+}
+
+static void show_absence(const char *why, bool json)
+{
+    if (json)
+        json_text("no_device", why);
+    else
+        printf("driver    no device to run on: %s\n", why);
+}
+
+/* ---- compiler and cache --------------------------------------------------------------------------- */
+static void show_loader(const ptxpack *handle, bool json)
+{
+    const ptxpack_device_info *info = ptxpack_device(handle);
+    ptxpack_cache             *cache = ptxpack_cache_of(handle);
+    if (json) {
+        json_text("compiler", info->route);
+        json_open("cache", '{');
+        json_text("path", ptxpack_cache_path(cache));
+        json_bool("enabled", ptxpack_cache_enabled(cache));
+        json_text("detail", ptxpack_cache_detail(cache));
+        json_close();
+        return;
+    }
+    printf("compiler  %s\n", info->route);
+    if (ptxpack_cache_enabled(cache))
+        printf("cache     %s\n", ptxpack_cache_path(cache));
+    else
+        printf("cache     disabled: %s\n", ptxpack_cache_detail(cache));
+}
+
+/* ---- kernels -------------------------------------------------------------------------------------- */
+/* The row before `v` that would be taken in its place: same op, same head size, and it runs. */
+static const ptxpack_variant *better_row(const ptxpack_variant *v, const ptxpack_device_caps *caps)
+{
+    char                   why[256];
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    int64_t                head_dim = ptxpack_variant_parameter(v, "HEAD_DIM", 0);
+    for (const ptxpack_variant *row = rows; row < v; row++)
+        if (strcmp(row->op, v->op) == 0 && ptxpack_variant_parameter(row, "HEAD_DIM", 0) == head_dim &&
+            ptxpack_variant_refusal(row, caps, why, sizeof why) == NULL)
+            return row;
+    return NULL;
+}
+
+static void show_kernel(const ptxpack_variant *v, const ptxpack_device_caps *caps, bool json)
+{
+    char                   why[256], text[320];
+    const ptxpack_variant *better = better_row(v, caps);
+    const char            *refusal = ptxpack_variant_refusal(v, caps, why, sizeof why);
+    if (refusal != NULL)
+        snprintf(text, sizeof text, "%s", refusal);
+    else if (better != NULL)
+        snprintf(text, sizeof text, "could run, %s comes first", better->id);
+    else
+        snprintf(text, sizeof text, "the first of its kind that this device can run");
+    const char *verdict = refusal != NULL ? "no" : better != NULL ? "could" : "yes";
+    if (json) {
+        json_open(NULL, '{');
+        json_text("variant", v->id);
+        json_text("op", v->op);
+        json_text("runs", verdict);
+        json_text("why", text);
+        json_close();
+        return;
+    }
+    printf("  %-5s %-28s %s\n", verdict, v->id, text);
+}
+
+static void show_kernels(const ptxpack *handle, bool json)
+{
+    size_t                     count;
+    const ptxpack_variant     *rows = ptxpack_variants(&count);
+    const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
+    if (json) {
+        json_open("choice", '{');
+        json_int("arch", caps->arch);
+        json_int("isa", caps->isa);
+        json_open("kernels", '[');
+    } else {
+        printf("kernels   chosen for sm_%d, PTX ISA up to %d.%d, %d KiB of shared memory per block\n",
+               caps->arch, caps->isa / 10, caps->isa % 10, caps->shared_per_block >> 10);
+    }
+    for (size_t i = 0; i < count; i++)
+        show_kernel(&rows[i], caps, json);
+    if (json) {
+        json_close();
+        json_close();
+    }
+}
+
+/* ---- the command ---------------------------------------------------------------------------------- */
+/* Without a device, what can be said for an architecture by name; sm_80 stands in when none was named. */
+static int run_offline(const settings *s, const char *why)
+{
+    ptxpack        *handle;
+    ptxpack_options options = {.size = sizeof options, .offline = true};
+    options.arch = s->arch != NULL ? s->arch : "sm_80";
+    options.ptxjit = s->ptxjit;
+    show_absence(why, s->json);
+    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
+        return command_fail("info", "%s", ptxpack_detail(NULL));
+    show_loader(handle, s->json);
+    if (s->arch != NULL)
+        show_kernels(handle, s->json);
+    else if (!s->json)
+        printf("kernels   name an architecture (--arch sm_80) to see which would run on it\n");
+    ptxpack_close(handle);
+    return COMMAND_OK;
+}
+
+static int run(const settings *s)
+{
+    ptxpack        *handle;
+    ptxpack_options options = {.size = sizeof options, .device = (int32_t)s->device};
+    options.arch = s->arch;
+    options.ptxjit = s->ptxjit;
+    ptxpack_status status = ptxpack_open(&options, &handle);
+    if (status == PTXPACK_E_ARG || status == PTXPACK_E_NO_JIT)
+        return command_fail("info", "%s", ptxpack_detail(NULL));
+    if (status != PTXPACK_OK) {
+        char why[512];
+        snprintf(why, sizeof why, "%s: %s", ptxpack_status_string(status), ptxpack_detail(NULL));
+        return run_offline(s, why);
+    }
+    show_devices(handle, s->json);
+    show_loader(handle, s->json);
+    show_kernels(handle, s->json);
+    ptxpack_close(handle);
+    return COMMAND_OK;
+}
+
+int cmd_info(int argc, char **argv)
+{
+    settings     s = {.json = false};
+    const option rows[] = {
+        {"device", OPTION_INT, &s.device, "N  device to choose kernels for (default 0)"},
+        {"arch", OPTION_TEXT, &s.arch, "sm_NN  choose as for this architecture"},
+        {"ptxjit", OPTION_TEXT, &s.ptxjit, "FILE  in place of libnvidia-ptxjitcompiler.so.1"},
+        {"json", OPTION_FLAG, &s.json, "print JSON"},
+        {NULL, OPTION_FLAG, NULL, NULL},
+    };
+    int status = command_options(argc, argv, "ptxpack info [options]", rows, NULL);
+    if (status >= 0)
+        return status;
+    if (s.device < 0 || s.device > INT32_MAX)
+        return command_fail("info", "--device %lld is out of range", (long long)s.device);
+    if (s.json)
+        json_open(NULL, '{');
+    status = run(&s);
+    if (s.json)
+        json_close();
+    return status;
+}

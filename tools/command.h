@@ -1,0 +1,56 @@
+/* command.h - what the files of the command share: the table of subcommands, options, JSON, exit codes. */
+#ifndef PTXPACK_COMMAND_H
+#define PTXPACK_COMMAND_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit statuses. */
+enum { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
+
+/* One row per subcommand: word, function, one-line summary.  tools/cmd_<word>.c defines
+ * `int cmd_<function>(int argc, char **argv)`, argv[0] being the word. */
+#define COMMAND_MAP(X)                                                                            \
+    X("info", info, "devices, driver, and which kernel variant would run, and why")               \
+    X("list", list, "every kernel variant; --resources compiles them and shows what they use")    \
+    X("expand", expand, "a .ptx file with its macros expanded")                                   \
+    X("attention", attention, "attention on .npy or random inputs, timed and verified")           \
+    X("vector-add", vector_add, "z = a x + b y + c, timed and verified")                          \
+    X("bench", bench, "speed of the kernels on this device")                                      \
+    X("cache", cache, "look at, check, trim or clear the kernel cache")
+#define COMMAND_DECLARE(word, function, summary) int cmd_##function(int argc, char **argv);
+COMMAND_MAP(COMMAND_DECLARE)
+#undef COMMAND_DECLARE
+
+/* ---- options ------------------------------------------------------------------------------------ */
+/* One row per option of a subcommand.  Flags take no value; every other kind takes one, as
+ * "--name value" or "--name=value".  A name of one letter is also taken as "-o value".  OPTION_MAYBE is a
+ * text that may be left out: "--causal" alone sets "", a following word that starts with no '-' is
+ * its value. */
+typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_MAYBE, OPTION_INT, OPTION_REAL } option_kind;
+typedef struct option {
+    const char *name;  /* without the leading "--" (or "-")                              */
+    option_kind kind;
+    void       *value; /* bool *, const char **, int64_t * or double *; keeps its default */
+    const char *help;  /* "N  query heads (default 16)"                                  */
+} option;
+
+/* Parse argv[1..]; rows end with a NULL name.  Words that are no options are moved to the front of
+ * argv+1 and counted in *words (NULL: none are allowed).  -h and --help print usage made from `synopsis`
+ * and the rows to stdout.  Returns -1 to go on, otherwise the exit status to return at once
+ * (COMMAND_OK after help; COMMAND_USAGE after one line on stderr that names the culprit). */
+int command_options(int argc, char **argv, const char *synopsis, const option *rows, int *words);
+
+/* One line "ptxpack SUBCOMMAND: message" on stderr; returns COMMAND_FAILED. */
+int command_fail(const char *subcommand, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- JSON on stdout: commas, escapes and nesting are kept right by the writer ------------------------ */
+/* `key` is NULL inside arrays and at the top. */
+void json_open(const char *key, char bracket); /* '{' or '[' */
+void json_close(void);                         /* the innermost; a newline after the outermost */
+void json_text(const char *key, const char *value);
+void json_int(const char *key, int64_t value);
+void json_real(const char *key, double value); /* null when not finite */
+void json_bool(const char *key, bool value);
+#endif

@@ -1,0 +1,47 @@
+/* device.h - what commands and checks need of a GPU: memory, copies, timing, and reports of kernels. */
+#ifndef PTXPACK_DEVICE_H
+#define PTXPACK_DEVICE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "ptxpack.h"
+
+/* After a failure `line` says what failed; the calls below then do nothing more and return false. */
+typedef struct device {
+    ptxpack                     *handle;
+    const struct ptxpack_driver *driver;
+    struct CUstream_st          *stream; /* of its own, not blocked by the default stream */
+    struct CUevent_st           *from, *to;
+    struct CUctx_st             *context; /* current in the thread that opened the device */
+    int                          device;  /* CUdevice whose primary context is held, if it is */
+    bool                         held;
+    char                         line[512];
+} device;
+
+/* Open a handle (options may be NULL), make its context current, create stream and events. */
+ptxpack_status device_open(device *d, const ptxpack_options *options);
+void           device_close(device *d);
+bool           device_attach(device *d); /* make its context current in another thread */
+
+/* false, with the line set from the driver's answer or from the handle, unless it is a success. */
+bool device_try(device *d, ptxpack_cu_result result, const char *what);
+bool device_status(device *d, ptxpack_status status);
+
+bool device_alloc(device *d, uint64_t *address, size_t bytes);
+void device_free(device *d, uint64_t address); /* 0 is fine */
+bool device_upload(device *d, uint64_t to, const void *from, size_t bytes);
+bool device_download(device *d, void *to, uint64_t from, size_t bytes);
+bool device_sync(device *d); /* wait for the stream; a fault of a kernel shows here */
+
+/* Record the start, or the end, of what is timed; device_elapsed waits and gives milliseconds. */
+bool device_start(device *d);
+bool device_stop(device *d);
+bool device_elapsed(device *d, double *milliseconds);
+
+double now_ms(void); /* monotonic host time */
+double median(double *values, size_t count); /* sorts them */
+
+/* One line, or JSON members inside an open object. */
+void report_device(const ptxpack *handle, bool json);
+void report_kernel(const ptxpack_kernel_info *info, double ready_ms, bool json);
+#endif

@@ -1,0 +1,19 @@
+/* random.h - seeded random numbers: the same seed gives the same data. */
+#ifndef PTXPACK_RANDOM_H
+#define PTXPACK_RANDOM_H
+#include <stddef.h>
+#include <stdint.h>
+#include "dtype.h"
+
+typedef struct random_state {
+    uint64_t state;
+} random_state;
+
+/* A seed for when the user gave none; print it. */
+uint64_t random_seed(void);
+random_state random_start(uint64_t seed);
+uint64_t random_bits(random_state *random);
+uint64_t random_below(random_state *random, uint64_t limit); /* limit >= 1 */
+/* Normal numbers, mean 0 and deviation 1, rounded to `type`. */
+void random_normal(random_state *random, ptxpack_dtype type, uint16_t *out, size_t count);
+#endif
