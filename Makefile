@@ -7,11 +7,14 @@ B        := build
 VERSION  := 0.1.0
 SOVERSION := 0
 
-WARN     := -Wall -Wextra -Wpedantic -Wc++-compat -Wshadow -Wstrict-prototypes -Werror
-CPPFLAGS += -D_GNU_SOURCE -Icache -Iloader -Ihost -Itools
+# Another compiler may warn of more: an error only where it is asked for, as .ci/run does.
+WERROR   ?=
+WARN     := -Wall -Wextra -Wpedantic -Wc++-compat -Wshadow -Wstrict-prototypes $(WERROR)
+# The user's CFLAGS, CPPFLAGS and LDLIBS are added to, also those of the command line.
+override CPPFLAGS += -D_GNU_SOURCE -Icache -Iloader -Ihost -Itools
 CFLAGS   ?= -O2 -g
-CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -fno-math-errno -ffp-contract=off $(WARN)
-LDLIBS   += -ldl -lpthread -lm
+override CFLAGS += -std=c11 -fPIC -fvisibility=hidden -fno-math-errno -ffp-contract=off $(WARN)
+override LDLIBS += -ldl -lpthread -lm
 
 # ---- what there is, by folder -------------------------------------------------------------------
 CACHE_SRC  := cache/key.c cache/place.c cache/entry.c cache/store.c cache/walk.c cache/evict.c cache/cache.c
@@ -39,8 +42,8 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_registry tests/test_driver_abi tests/test_loader tests/test_jit \
               tests/test_host tests/test_npy tests/test_command tests/test_checker
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
-OTHER_TESTS := tests/fuzz_expand tests/stress_cache tests/generations.sh tests/check_generations \
-               tests/check_ptxas
+OTHER_TESTS := tests/readme.sh tests/headers.sh tests/install.sh tests/fuzz_expand tests/stress_cache \
+               tests/generations.sh tests/check_generations tests/check_ptxas
 
 PUBLIC_HEADERS := cache/cache.h loader/status.h loader/expand.h loader/registry.h loader/driver.h \
                   loader/loader.h host/dtype.h host/instance.h host/attention.h host/vector.h host/ptxpack.h
@@ -63,7 +66,7 @@ OTHER_BIN := $(addprefix $(B)/,$(filter-out %.sh,$(OTHER_TESTS)))
 .DELETE_ON_ERROR:
 
 all: lib $(B)/ptxpack  ## build the library and the command (the default)
-lib: $(B)/libptxpack.so $(B)/libptxpack.a
+lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a
 
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
@@ -92,6 +95,12 @@ $(B)/libptxpack.so: $(LIB_OBJ)
 $(B)/libptxpack.a: $(LIB_OBJ)
 	$(SAY) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $^
+# The one that is installed: its hidden names are local, so that they meet no name of the program's own.
+$(B)/public/libptxpack.a: $(LIB_OBJ)
+	@mkdir -p $(@D)
+	$(SAY) AR $@
+	$(Q)rm -f $@ && $(LD) -r $^ -o $(@D)/ptxpack.o && \
+	  objcopy --localize-hidden --strip-debug $(@D)/ptxpack.o && ar rcs $@ $(@D)/ptxpack.o
 $(B)/ptxpack: $(TOOLS_OBJ) $(B)/libptxpack.a
 	$(SAY) LINK $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
@@ -107,16 +116,16 @@ FAKES := $(addprefix $(B)/tests/,fake_driver.so fake_driver_v1.so fake_driver_pl
 $(B)/tests/fake_driver.so $(B)/tests/fake_driver_v1.so $(B)/tests/fake_driver_plain.so: tests/fake_driver.c \
     tests/fake_driver.h loader/driver.h
 $(B)/tests/fake_ptxjit.so: tests/fake_ptxjit.c loader/ptxcompiler.h
-$(B)/tests/fake_driver_v1.so: CPPFLAGS += -DFAKE_NO_V2
-$(B)/tests/fake_driver_plain.so: CPPFLAGS += -DFAKE_NO_PROC
-$(B)/tests/fake_ptxjit.so: LDFLAGS += -Wl,--build-id=none
+$(B)/tests/fake_driver_v1.so: override CPPFLAGS += -DFAKE_NO_V2
+$(B)/tests/fake_driver_plain.so: override CPPFLAGS += -DFAKE_NO_PROC
+$(B)/tests/fake_ptxjit.so: override LDFLAGS += -Wl,--build-id=none
 $(FAKES):
 	@mkdir -p $(@D)
 	$(SAY) FAKE $@
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
 $(B)/tests/test_loader $(B)/tests/test_jit $(B)/tests/check_generations: $(FAKES)
 # cuda.h, where there is one, is somebody else's code: no warnings from it.
-$(B)/tests/test_driver_abi: CPPFLAGS += -idirafter /usr/local/cuda/include
+$(B)/tests/test_driver_abi: override CPPFLAGS += -idirafter /usr/local/cuda/include
 
 # The device checker shares the command's helpers.
 CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_vector.c tests/check_tensor.c \
@@ -130,7 +139,7 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/random.o $(B)/tools/verify.o
 $(B)/tests/test_host: tests/mock_loader.c $(HELPERS)
 $(B)/tests/test_npy: $(B)/tools/npy.o
-$(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o $(B)/ptxpack
+$(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o $(B)/ptxpack $(B)/ptxpack-check
 $(B)/tests/test_checker: tests/mock_loader.c $(HELPERS) \
     $(filter-out $(B)/tests/check_main.o,$(CHECK_SRC:%.c=$(B)/%.o))
 
@@ -165,17 +174,19 @@ test-programs: $(UNIT_BIN) $(OTHER_BIN) $(B)/ptxpack-check
 check: all $(B)/ptxpack-check  ## only the device checker: every kernel against the reference, in full
 	$(B)/ptxpack-check
 
+TO := $(DESTDIR)$(PREFIX)
 install: lib $(B)/ptxpack  ## into PREFIX (/usr/local), below DESTDIR
-	install -d $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/ptxpack
-	install -m 644 $(PUBLIC_HEADERS) $(DESTDIR)$(PREFIX)/include/ptxpack/
-	install -m 644 $(B)/libptxpack.a $(DESTDIR)$(PREFIX)/lib/
-	install -m 755 -s $(B)/libptxpack.so $(DESTDIR)$(PREFIX)/lib/libptxpack.so.$(SOVERSION)
-	ln -sf libptxpack.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libptxpack.so
-	install -m 755 -s $(B)/ptxpack $(DESTDIR)$(PREFIX)/bin/
+	install -d "$(TO)/lib" "$(TO)/bin" "$(TO)/include/ptxpack"
+	install -m 644 $(PUBLIC_HEADERS) "$(TO)/include/ptxpack/"
+	install -m 644 $(B)/public/libptxpack.a "$(TO)/lib/"
+	install -m 755 -s $(B)/libptxpack.so "$(TO)/lib/libptxpack.so.$(SOVERSION)"
+	ln -sf libptxpack.so.$(SOVERSION) "$(TO)/lib/libptxpack.so"
+	install -m 755 -s $(B)/ptxpack "$(TO)/bin/"
+	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig || true # so that programs find the library
 
 uninstall:  ## what install put there
-	rm -rf $(DESTDIR)$(PREFIX)/include/ptxpack
-	rm -f $(DESTDIR)$(PREFIX)/bin/ptxpack $(DESTDIR)$(PREFIX)/lib/libptxpack.so $(DESTDIR)$(PREFIX)/lib/libptxpack.so.$(SOVERSION) $(DESTDIR)$(PREFIX)/lib/libptxpack.a
+	rm -rf "$(TO)/include/ptxpack"
+	rm -f "$(TO)/bin/ptxpack" "$(TO)/lib/libptxpack.a" "$(TO)/lib/libptxpack.so" "$(TO)/lib/libptxpack.so.$(SOVERSION)"
 
 clean:  ## remove build/
 	rm -rf $(B)

@@ -56,13 +56,20 @@ static span next_line(expander *x, frame *f)
     return line;
 }
 
+/* The directive that s starts with, or -1. */
+static int directive_of(span s)
+{
+    return s.size && s.data[0] == '.' ? expand_directive_find(expand_word(s)) : -1;
+}
+
 /* Whether a line opens (+1) or closes (-1) a block; labels may come first. */
 static int block_change(span line, bool loop)
 {
-    line = expand_trim(line);
+    size_t start = expand_skip_blank(line, 0);
+    line = span_of(line.data + start, line.size - start);
     for (size_t n; (n = expand_label(line)) != 0;)
         line = expand_trim(span_of(line.data + n, line.size - n));
-    int directive = expand_directive_find(expand_word(line));
+    int directive = directive_of(line);
     return directive < 0 ? 0 : expand_directive_block(directive, loop);
 }
 
@@ -188,7 +195,7 @@ static bool run_line(expander *x, span line)
     if (expand_ignoring(x))
         return run_ignored(x, s);
     if (memchr(s.data, '\\', s.size)) {
-        if (expand_directive_pastes_itself(expand_directive_find(expand_word(s))))
+        if (expand_directive_pastes_itself(directive_of(s)))
             return run_ignored(x, s);
         if (!expand_paste(x, line, &x->pasted))
             return false;

@@ -139,27 +139,28 @@ static const directive directives[] = {
     { "warning", do_message, 0 },
 };
 
-/* A name of LONGEST bytes, zeros at its end, as a number that sorts like it; upper case like lower case. */
-static uint64_t number_of(const char *name)
+/* A name of at most LONGEST bytes as a number that sorts like it; upper case like lower case. */
+static uint64_t number_of(const char *name, size_t size)
 {
-    uint64_t n;
-    memcpy(&n, name, LONGEST);
-    return be64toh(n) | UINT64_C(0x2020202020202020);
+    uint64_t n = 0;
+    for (size_t i = 0; i < size; i++)
+        n = n << 8 | (unsigned char)name[i] | 0x20;
+    return n << 8 * (LONGEST - size);
 }
 
 static int by_name(const void *key, const void *row)
 {
-    uint64_t a = *(const uint64_t *)key, b = number_of(((const directive *)row)->name);
+    uint64_t a = *(const uint64_t *)key, b;
+    memcpy(&b, ((const directive *)row)->name, sizeof b); /* lower case, with zeros at the end */
+    b = be64toh(b);
     return (a > b) - (a < b);
 }
 
 int expand_directive_find(span word)
 {
-    char name[LONGEST] = "";
     if (word.size < 2 || word.size > LONGEST + 1 || word.data[0] != '.')
         return -1;
-    memcpy(name, word.data + 1, word.size - 1);
-    uint64_t         key = number_of(name);
+    uint64_t         key = number_of(word.data + 1, word.size - 1);
     const directive *d = (const directive *)bsearch(&key, directives, sizeof directives / sizeof *directives,
                                                     sizeof *directives, by_name);
     return d ? (int)(d - directives) : -1;

@@ -1,11 +1,12 @@
-/* expand_expr.c - as's integer expressions, 64-bit, with its operators and its precedence: from text to steps. */
+/* expand_expr.c - as's integer expressions, 64-bit, its operators and its precedence: from text to steps. */
 #include "expand_internal.h"
 
 /* as ranks the bitwise operators above + and -, and shifts with *. */
 static const uint8_t ranks[] = {
-    [STEP_NONE] = 0, [STEP_MUL] = 6, [STEP_DIV] = 6, [STEP_MOD] = 6, [STEP_SHL] = 6, [STEP_SHR] = 6,  [STEP_OR] = 5,
-    [STEP_OR_NOT] = 5, [STEP_XOR] = 5, [STEP_AND] = 5, [STEP_ADD] = 4, [STEP_SUB] = 4, [STEP_EQ] = 3, [STEP_NE] = 3,
-    [STEP_LT] = 3, [STEP_LE] = 3, [STEP_GE] = 3, [STEP_GT] = 3, [STEP_LAND] = 2, [STEP_LOR] = 1,
+    [STEP_NONE] = 0, [STEP_MUL] = 6, [STEP_DIV] = 6, [STEP_MOD] = 6, [STEP_SHL] = 6, [STEP_SHR] = 6,
+    [STEP_OR] = 5, [STEP_OR_NOT] = 5, [STEP_XOR] = 5, [STEP_AND] = 5, [STEP_ADD] = 4, [STEP_SUB] = 4,
+    [STEP_EQ] = 3, [STEP_NE] = 3, [STEP_LT] = 3, [STEP_LE] = 3, [STEP_GE] = 3, [STEP_GT] = 3,
+    [STEP_LAND] = 2, [STEP_LOR] = 1,
 };
 
 /* ---- symbols --------------------------------------------------------------------------------------- */
@@ -47,7 +48,16 @@ static void skip(reader *r) { r->at = expand_skip_blank(r->s, r->at); }
 
 static bool add_step(reader *r, enum step_kind op, int64_t value)
 {
-    r->steps[r->count++] = (step){ .op = op, .value = value };
+    return expand_add_step(r, (step){ .op = op, .value = value });
+}
+
+/* A right operand that is a number becomes part of its operator. */
+static bool add_operator(reader *r, enum step_kind op)
+{
+    step *last = &r->x->steps_read[r->count - 1];
+    if (last->op != STEP_VALUE)
+        return add_step(r, op, 0);
+    *last = (step){ .op = op, .has_right = true, .value = last->value };
     return true;
 }
 
@@ -149,7 +159,9 @@ static bool unary(reader *r)
     char sign = r->s.data[r->at++];
     if (!operand(r))
         return false;
-    return sign == '+' || add_step(r, sign == '-' ? STEP_NEGATE : sign == '~' ? STEP_COMPLEMENT : STEP_NOT, 0);
+    if (sign == '+')
+        return true;
+    return add_step(r, sign == '-' ? STEP_NEGATE : sign == '~' ? STEP_COMPLEMENT : STEP_NOT, 0);
 }
 
 static bool operand(reader *r)
@@ -189,10 +201,34 @@ static enum step_kind exclamation(const reader *r, size_t *size)
     return STEP_XOR;
 }
 
+static enum step_kind angle(char a, char b)
+{
+    if (b == '=')
+        return a == '<' ? STEP_LE : STEP_GE;
+    if (a == b)
+        return a == '<' ? STEP_SHL : STEP_SHR;
+    return a == '<' && b == '>' ? STEP_NE : STEP_NONE;
+}
+
+static enum step_kind operator_of_two(char a, char b)
+{
+    switch (a) {
+    case '<':
+    case '>': return angle(a, b);
+    case '=': return b == '=' ? STEP_EQ : STEP_NONE;
+    case '&': return b == '&' ? STEP_LAND : STEP_NONE;
+    case '|': return b == '|' ? STEP_LOR : STEP_NONE;
+    default: return STEP_NONE;
+    }
+}
+
 static enum step_kind operator_at(const reader *r, size_t *size)
 {
-    char a = peek(r), b = peek_next(r);
-    *size = 1;
+    char           a = peek(r);
+    enum step_kind two = operator_of_two(a, peek_next(r));
+    *size = two ? 2 : 1;
+    if (two)
+        return two;
     switch (a) {
     case '*': return STEP_MUL;
     case '/': return STEP_DIV;
@@ -200,12 +236,11 @@ static enum step_kind operator_at(const reader *r, size_t *size)
     case '+': return STEP_ADD;
     case '-': return STEP_SUB;
     case '^': return STEP_XOR;
+    case '&': return STEP_AND;
+    case '|': return STEP_OR;
+    case '<': return STEP_LT;
+    case '>': return STEP_GT;
     case '!': return exclamation(r, size);
-    case '=': return *size = 2, b == '=' ? STEP_EQ : STEP_NONE;
-    case '&': return b == '&' ? *size = 2, STEP_LAND : STEP_AND;
-    case '|': return b == '|' ? *size = 2, STEP_LOR : STEP_OR;
-    case '<': *size = 2; return b == '<' ? STEP_SHL : b == '=' ? STEP_LE : b == '>' ? STEP_NE : (*size = 1, STEP_LT);
-    case '>': *size = 2; return b == '>' ? STEP_SHR : b == '=' ? STEP_GE : (*size = 1, STEP_GT);
     default: return STEP_NONE;
     }
 }
@@ -220,7 +255,7 @@ static bool binary(reader *r, int rank)
     while (ranks[r->next] > rank) {
         enum step_kind op = r->next;
         r->at += r->next_size;
-        if (!binary(r, ranks[op]) || !add_step(r, op, 0))
+        if (!binary(r, ranks[op]) || !add_operator(r, op))
             return false;
     }
     return true;

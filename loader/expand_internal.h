@@ -148,7 +148,8 @@ struct ptxpack_expansion {
     uint32_t     out_lines;
 };
 
-typedef struct program program;     /* expand_program.c */
+typedef struct step step;           /* expand_program.c */
+typedef struct program program;
 typedef struct kept_call kept_call; /* expand_call.c */
 enum { PROGRAMS = 1024, KEPT_CALLS = 512 };
 
@@ -159,6 +160,7 @@ typedef struct expander {
     names                   file_names;
     macro                 **macros;  /* by index in e->macro_names; NULL: not defined (any more) */
     uint32_t                macro_cap;
+    bool                    dots;    /* in the name of a macro */
     uint32_t                calls;   /* \@ of the next call */
     uint32_t                defined; /* macros so far */
     frame                  *frames;
@@ -168,6 +170,8 @@ typedef struct expander {
     place                   here;    /* the line being worked on */
     text                    pasted, scrubbed; /* scratch, one use at a time each */
     program                *programs[PROGRAMS]; /* by hash of their text */
+    step                   *steps_read; /* scratch: of the text that is being read */
+    uint32_t                step_cap;
     kept_call              *kept_calls[KEPT_CALLS];
     size_t                  kept;    /* bytes of both */
     size_t                  held;    /* bytes of macros and running text */
@@ -202,7 +206,11 @@ static inline bool expand_text_char(expander *x, text *t, char c) { return expan
 bool expand_text_number(expander *x, text *t, int64_t value);
 void expand_text_free(text *t);
 /* Make room for one more item of `size` bytes in a growing array. */
-bool expand_grow(expander *x, void **items, uint32_t count, uint32_t *cap, size_t size);
+bool expand_grow_more(expander *x, void **items, uint32_t *cap, size_t size);
+static inline bool expand_grow(expander *x, void **items, uint32_t count, uint32_t *cap, size_t size)
+{
+    return count < *cap || expand_grow_more(x, items, cap, size);
+}
 
 uint32_t expand_hash(span s);
 uint32_t expand_names_find(const names *n, span name);
@@ -251,12 +259,18 @@ static inline bool is_blank(char c) { return is_any(c, IS_BLANK); }
 static inline bool is_name_start(char c) { return is_any(c, IS_LETTER | IS_DOT); }
 static inline bool is_name(char c) { return is_any(c, IS_LETTER | IS_DOT | IS_DIGIT); }
 
+static inline size_t expand_skip_blank(span s, size_t at)
+{
+    while (at + 8 <= s.size && memcmp(s.data + at, "        ", 8) == 0) /* lines are indented */
+        at += 8;
+    while (at < s.size && is_blank(s.data[at]))
+        at++;
+    return at;
+}
 static inline span expand_trim(span s)
 {
-    while (s.size && is_blank(s.data[0])) {
-        s.data++;
-        s.size--;
-    }
+    size_t start = expand_skip_blank(s, 0);
+    s = span_of(s.data + start, s.size - start);
     while (s.size && is_blank(s.data[s.size - 1]))
         s.size--;
     return s;
@@ -269,12 +283,6 @@ static inline span expand_word(span s)
         while (n < s.size && is_name(s.data[n]))
             n++;
     return span_of(s.data, n);
-}
-static inline size_t expand_skip_blank(span s, size_t at)
-{
-    while (at < s.size && is_blank(s.data[at]))
-        at++;
-    return at;
 }
 size_t expand_label(span s);         /* bytes of the "label:" that s starts with, or 0 */
 /* as's scrubber: blanks that do not separate words go, 'c' becomes a number.  Into x->scrubbed.
@@ -289,14 +297,17 @@ span   expand_quoted(span s);        /* the inside of "..." if s is that and not
 enum step_kind {
     STEP_NONE, STEP_MUL, STEP_DIV, STEP_MOD, STEP_SHL, STEP_SHR, STEP_OR, STEP_OR_NOT, STEP_XOR, STEP_AND,
     STEP_ADD, STEP_SUB, STEP_EQ, STEP_NE, STEP_LT, STEP_LE, STEP_GE, STEP_GT, STEP_LAND, STEP_LOR,
+    LAST_OPERATOR = STEP_LOR, /* of two operands */
     STEP_VALUE, STEP_SYMBOL, STEP_NEGATE, STEP_COMPLEMENT, STEP_NOT,
+    STEP_AGAIN,                      /* the value that the last STEP_PASTE with a value of 1 wrote */
     STEP_TEXT, STEP_PASTE, STEP_LIST /* copy text; write the value; write a list */
 };
-typedef struct step {
+struct step {
     enum step_kind op;
-    int64_t        value;    /* of STEP_VALUE; the index of a symbol */
-    size_t         at, size; /* bytes of the text that a STEP_TEXT or STEP_LIST is about */
-} step;
+    bool           has_right; /* an operator whose right operand is `value` */
+    int64_t        value;     /* of STEP_VALUE; the index of a symbol */
+    size_t         at, size;  /* bytes of the text that a STEP_TEXT or STEP_LIST is about */
+};
 typedef struct reader { /* of a text whose steps are wanted */
     expander      *x;
     span           text;
@@ -305,8 +316,8 @@ typedef struct reader { /* of a text whose steps are wanted */
     int            nesting;
     enum step_kind next;     /* the operator at `at`, after an operand */
     size_t         next_size;
-    step          *steps;    /* room for one per byte of text, and one more */
-    size_t         count;
+    uint32_t       count;    /* of steps, in x->steps_read */
+    uint32_t       base, base_count; /* steps whose value others may take */
     const char    *wrong;    /* what is, at `at`, or in the text as a whole */
     bool           whole;
 } reader;
@@ -316,6 +327,7 @@ typedef struct target { /* where the results go */
     text    *out;
     int      nesting; /* of lists */
 } target;
+bool expand_add_step(reader *r, step s);
 /* Read s, unless its steps are known, and run them. */
 bool expand_evaluate(expander *x, span s, expand_read read, target to);
 void expand_programs_free(expander *x);
@@ -350,7 +362,7 @@ void expand_calls_free(expander *x);
 
 /* ---- expand_substitute.c --------------------------------------------------------------------------- */
 enum piece_end { /* of the body; of what cannot be substituted, an error once it comes to that */
-    PIECE_FORMALS = UINT32_MAX - 8, PIECE_END, PIECE_NUMBER, PIECE_UNCLOSED, PIECE_TOO_DEEP
+    PIECE_FORMALS = INT32_MAX - 8, PIECE_END, PIECE_NUMBER, PIECE_UNCLOSED, PIECE_TOO_DEEP
 };
 /* Divide a body, which must stay where it is, at the "\name" of f and, if `numbered`, at "\@". */
 bool expand_divide(expander *x, span body, const formals *f, bool numbered, pieces *out);

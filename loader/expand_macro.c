@@ -123,6 +123,7 @@ static bool intern(expander *x, span name, uint32_t *index)
     if (*index != NAME_NONE)
         return true;
     *index = n->count;
+    x->dots = x->dots || memchr(low.data, '.', low.size);
     if (!expand_grow(x, (void **)&x->macros, *index, &x->macro_cap, sizeof(macro *)) ||
         !expand_grow(x, (void **)&x->e->macro_texts, *index, &x->e->macro_text_cap, sizeof(char *)) ||
         !expand_names_put(x, n, low, *index))
@@ -175,7 +176,9 @@ void expand_macro_free(expander *x, macro *m)
 
 macro *expand_macro_find(const expander *x, span name)
 {
-    char     buffer[MAX_NAME];
+    char buffer[MAX_NAME];
+    if (!x->dots && memchr(name.data, '.', name.size)) /* as most instructions have */
+        return NULL;
     span     low = lowered(name, buffer);
     uint32_t index = low.size ? expand_names_find(&x->e->macro_names, low) : NAME_NONE;
     return index == NAME_NONE ? NULL : x->macros[index];

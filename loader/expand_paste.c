@@ -30,7 +30,11 @@ static size_t closing(span s, char open, char close)
     return s.size;
 }
 
-span expand_pasted(span s) { return expand_trim(span_of(s.data + 2, closing(span_of(s.data + 1, s.size - 1), '[', ']') - 1)); }
+span expand_pasted(span s)
+{
+    span inside = span_of(s.data + 1, s.size - 1);
+    return expand_trim(span_of(inside.data + 1, closing(inside, '[', ']') - 1));
+}
 
 typedef struct list {
     span    variable, item;
@@ -61,7 +65,8 @@ static bool paste_item(expander *x, span item, bool *first, text *out, int nesti
     if (!*first && !expand_text_add(x, out, ", ", 2))
         return false;
     size_t start = out->size;
-    if (!paste_text(x, item, out, nesting))
+    bool plain = !item.size || !memchr(item.data, '\\', item.size);
+    if (!(plain ? expand_text_add(x, out, item.data, item.size) : paste_text(x, item, out, nesting)))
         return false;
     if (out->size == start) /* a list inside it was empty */
         out->size = before;
@@ -102,15 +107,40 @@ bool expand_list(expander *x, span s, text *out, int nesting)
 
 /* ---- lines ----------------------------------------------------------------------------------------- */
 
-static void add_step(reader *r, enum step_kind op, size_t at, size_t end)
+static bool add_step(reader *r, enum step_kind op, size_t at, size_t end)
 {
-    r->steps[r->count++] = (step){ .op = op, .at = at, .size = end - at };
+    return expand_add_step(r, (step){ .op = op, .at = at, .size = end - at });
 }
 
 static bool complain(reader *r, const char *what)
 {
     r->wrong = what;
     r->whole = true;
+    return false;
+}
+
+/* Lines are full of X, X+1, X+2: an expression that starts with all of the steps of one before it takes
+ * its value instead.  Not that of a shift, which may warn each time. */
+static bool share(reader *r, uint32_t start)
+{
+    uint32_t    own = r->count - start, same = 0;
+    bool        shift = false;
+    step       *steps = r->x->steps_read + start;
+    const step *base = r->x->steps_read + r->base;
+    for (; same < own && same < r->base_count; same++)
+        if (steps[same].op != base[same].op || steps[same].has_right != base[same].has_right ||
+            steps[same].value != base[same].value)
+            break;
+    if (same && same == r->base_count) {
+        steps[0] = (step){ .op = STEP_AGAIN };
+        memmove(steps + 1, steps + same, (own - same) * sizeof *steps);
+        r->count -= same - 1;
+        return true;
+    }
+    for (uint32_t i = 0; i < own; i++)
+        shift = shift || steps[i].op == STEP_SHL || steps[i].op == STEP_SHR;
+    r->base = start;
+    r->base_count = shift ? 0 : own;
     return false;
 }
 
@@ -123,16 +153,15 @@ static bool read_paste(reader *r, size_t at, size_t *next)
     if (end == rest.size)
         return complain(r, is_value ? "\\[ is not closed by ]" : "\\{ is not closed by }");
     *next = at + end + 1;
-    if (!is_value) {
-        add_step(r, STEP_LIST, at, *next);
-        return true;
-    }
+    if (!is_value)
+        return add_step(r, STEP_LIST, at, *next);
     r->s = span_of(rest.data + 1, end - 1);
     r->at = 0;
+    uint32_t start = r->count;
     if (!expand_read_expression(r))
         return false;
-    add_step(r, STEP_PASTE, at, *next);
-    return true;
+    bool shared = share(r, start);
+    return expand_add_step(r, (step){ .op = STEP_PASTE, .value = !shared });
 }
 
 static bool read_line(reader *r)
@@ -146,19 +175,15 @@ static bool read_line(reader *r)
         at = (size_t)(slash - s.data) + 1;
         if (at == s.size || (s.data[at] != '[' && s.data[at] != '{'))
             continue;
-        add_step(r, STEP_TEXT, start, at - 1);
-        if (!read_paste(r, at, &start))
+        if (!add_step(r, STEP_TEXT, start, at - 1) || !read_paste(r, at, &start))
             return false;
         at = start;
     }
-    add_step(r, STEP_TEXT, start, s.size);
-    return true;
+    return add_step(r, STEP_TEXT, start, s.size);
 }
 
 static bool paste_text(expander *x, span s, text *out, int nesting)
 {
-    if (!s.size || !memchr(s.data, '\\', s.size))
-        return expand_text_add(x, out, s.data, s.size);
     return expand_evaluate(x, s, read_line, (target){ .out = out, .nesting = nesting });
 }
 

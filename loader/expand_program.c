@@ -74,36 +74,51 @@ static span expression_at(span s, const step *steps, size_t i)
     return expand_pasted(span_of(s.data + steps[i].at + steps[i].size, s.size - steps[i].at - steps[i].size));
 }
 
-/* Text goes to out; the value that is left goes to *value. */
+/* The result takes the place of the left operand. */
+static bool run_operator(expander *x, span s, const program *p, const step *at, int64_t *left, int64_t right)
+{
+    if (!right && (at->op == STEP_DIV || at->op == STEP_MOD))
+        return expand_fail(x, "division by zero in the expression \"%.*s\"",
+                           QUOTE(expression_at(s, p->steps, (size_t)(at - p->steps))));
+    return apply(x, at->op, *left, right, left);
+}
+
+static bool run_text(expander *x, span s, const step *at, target to)
+{
+    if (at->op == STEP_LIST)
+        return expand_list(x, span_of(s.data + at->at, at->size), to.out, to.nesting);
+    return expand_text_add(x, to.out, s.data + at->at, at->size);
+}
+
+/* Text goes to to.out, the value that is left to *to.value. */
 static bool run(expander *x, span s, const program *p, target to)
 {
-    int64_t stack[MAX_STACK];
-    size_t  n = 0;
-    for (size_t i = 0; i < p->count; i++) {
-        const step *at = &p->steps[i];
-        bool        ok = true;
-        switch (at->op) {
-        case STEP_VALUE: stack[n++] = at->value; break;
-        case STEP_SYMBOL: stack[n++] = x->e->values[at->value]; break;
-        case STEP_NEGATE: stack[n - 1] = (int64_t)(0 - (uint64_t)stack[n - 1]); break;
-        case STEP_COMPLEMENT: stack[n - 1] = ~stack[n - 1]; break;
-        case STEP_NOT: stack[n - 1] = !stack[n - 1]; break;
-        case STEP_TEXT: ok = expand_text_add(x, to.out, s.data + at->at, at->size); break;
-        case STEP_PASTE: ok = expand_text_number(x, to.out, stack[--n]); break;
-        case STEP_LIST: ok = expand_list(x, span_of(s.data + at->at, at->size), to.out, to.nesting); break;
-        default:
-            n--;
-            if (at->op == STEP_DIV || at->op == STEP_MOD)
-                ok = stack[n] || expand_fail(x, "division by zero in the expression \"%.*s\"",
-                                             QUOTE(expression_at(s, p->steps, i)));
-            ok = ok && apply(x, at->op, stack[n - 1], stack[n], &stack[n - 1]);
+    int64_t     stack[MAX_STACK], *top = stack /* the next free one */, again = 0;
+    const step *end = p->steps + p->count;
+    bool        ok = true;
+    for (const step *at = p->steps; ok && at < end; at++) {
+        if (at->op <= LAST_OPERATOR) {
+            int64_t right = at->has_right ? at->value : *--top;
+            ok = run_operator(x, s, p, at, top - 1, right);
+            continue;
         }
-        if (!ok)
-            return false;
+        switch (at->op) {
+        case STEP_VALUE: *top++ = at->value; break;
+        case STEP_SYMBOL: *top++ = x->e->values[at->value]; break;
+        case STEP_NEGATE: top[-1] = (int64_t)(0 - (uint64_t)top[-1]); break;
+        case STEP_COMPLEMENT: top[-1] = ~top[-1]; break;
+        case STEP_NOT: top[-1] = !top[-1]; break;
+        case STEP_AGAIN: *top++ = again; break;
+        case STEP_PASTE:
+            again = at->value ? top[-1] : again;
+            ok = expand_text_number(x, to.out, *--top);
+            break;
+        default: ok = run_text(x, s, at, to); break;
+        }
     }
-    if (to.value && n)
+    if (to.value && top > stack)
         *to.value = stack[0];
-    return true;
+    return ok;
 }
 
 /* ---- keeping --------------------------------------------------------------------------------------- */
@@ -124,17 +139,27 @@ static const program *find(expander *x, span s, expand_read read, uint32_t hash,
     return NULL;
 }
 
-/* Keep p with its text, without the memory that it does not need. */
-static bool keep(expander *x, program *p, span s, program **at)
+/* What r read, which may be the beginning of something wrong. */
+static program *make(const reader *r, expand_read read, uint32_t hash)
 {
-    size_t bytes = sizeof *p + p->count * sizeof *p->steps + s.size;
-    memcpy(p->steps + p->count, s.data, s.size);
-    *at = (program *)realloc(p, bytes);
-    if (!*at) {
-        free(p);
-        return expand_no_memory(x);
-    }
-    x->kept += bytes;
+    size_t   size = r->text.size, steps = r->count * sizeof(step);
+    program *p = (program *)malloc(sizeof *p + steps + size);
+    if (!p)
+        return NULL;
+    *p = (program){ .read = read, .hash = hash, .size = size, .count = r->count };
+    if (steps) /* as long as nothing was read, there is no array */
+        memcpy(p->steps, r->x->steps_read, steps);
+    if (size)
+        memcpy(p->steps + r->count, r->text.data, size);
+    return p;
+}
+
+bool expand_add_step(reader *r, step s)
+{
+    expander *x = r->x;
+    if (!expand_grow(x, (void **)&x->steps_read, r->count, &x->step_cap, sizeof s))
+        return false;
+    x->steps_read[r->count++] = s;
     return true;
 }
 
@@ -145,17 +170,20 @@ bool expand_evaluate(expander *x, span s, expand_read read, target to)
     const program *known = find(x, s, read, hash, &at);
     if (known)
         return run(x, s, known, to);
-    if (s.size > x->options.max_output) /* so that the size below does not overflow */
-        return expand_fail(x, "the text grows beyond %zu bytes", x->options.max_output);
-    program *p = (program *)malloc(sizeof *p + (s.size + 1) * (sizeof *p->steps + 1));
+    reader   r = { .x = x, .text = s, .s = s };
+    bool     good = read(&r);
+    program *p = good || r.wrong ? make(&r, read, hash) : NULL;
     if (!p)
         return expand_no_memory(x);
-    reader r = { .x = x, .text = s, .s = s, .steps = p->steps };
-    bool   good = read(&r);
-    *p = (program){ .read = read, .hash = hash, .size = s.size, .count = r.count };
-    bool ok = run(x, s, p, to) && (good || expand_tell(&r));
-    if (ok && at && x->kept < KEPT_BYTES && !*at)
-        return keep(x, p, s, at);
+    size_t bytes = sizeof *p + p->count * sizeof *p->steps + p->size;
+    bool   keep = good && at && bytes <= KEPT_BYTES / 16 && x->kept < KEPT_BYTES;
+    if (keep) {
+        *at = p;
+        x->kept += bytes;
+        return run(x, s, p, to);
+    }
+    bool ok = expand_hold(x, bytes) && run(x, s, p, to) && (good || expand_tell(&r));
+    expand_release(x, bytes);
     free(p);
     return ok;
 }
@@ -164,4 +192,5 @@ void expand_programs_free(expander *x)
 {
     for (size_t i = 0; i < PROGRAMS; i++)
         free(x->programs[i]);
+    free(x->steps_read);
 }

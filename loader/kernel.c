@@ -63,7 +63,8 @@ static ptxpack_status choose_target(struct request *q, const ptxpack_variant *v)
     return PTXPACK_OK;
 }
 
-static void make_key(struct request *q)
+/* The digest names the kernel in this process, so it must be there even when nothing can be cached. */
+static ptxpack_status make_key(struct request *q)
 {
     struct ptxpack_jit_options options;
     ptxpack_jit_options(&q->job, &options);
@@ -78,6 +79,10 @@ static void make_key(struct request *q)
     ptxpack_cache_key_hex(q->key, q->digest);
     if (unknown)
         ptxpack_cache_key_poison(q->key, unknown);
+    if (q->digest[0])
+        return PTXPACK_OK;
+    return ptxpack_fail(q->handle, PTXPACK_E_MEMORY, "no key for %s: %s", q->job.variant->id,
+                        ptxpack_cache_key_poisoned(q->key));
 }
 
 static void end_request(struct request *q)
@@ -130,9 +135,7 @@ static ptxpack_status begin_request(struct request *q, ptxpack *h, const ptxpack
     if (status == PTXPACK_OK)
         status = find_text(q);
     q->expand_ms = now_ms() - from;
-    if (status == PTXPACK_OK)
-        make_key(q);
-    return status;
+    return status == PTXPACK_OK ? make_key(q) : status;
 }
 
 /* ---- machine code: from the cache or from the compiler -------------------------------------------- */

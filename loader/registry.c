@@ -55,9 +55,11 @@ static const char *refuse_isa(const ptxpack_variant *v, const ptxpack_device_cap
     if (cuda && written >= 0 && (size_t)written < cap)
         written += snprintf(buf + written, cap - (size_t)written, " (CUDA %d.%d, driver branch %d)",
                             cuda / 1000, cuda % 1000 / 10, branch);
-    if (written >= 0 && (size_t)written < cap)
+    if (written >= 0 && (size_t)written < cap && caps->isa)
         snprintf(buf + written, cap - (size_t)written, ", the compiler takes %d.%d", caps->isa / 10,
                  caps->isa % 10);
+    else if (written >= 0 && (size_t)written < cap)
+        snprintf(buf + written, cap - (size_t)written, ", and no compiler is known to take it");
     return buf;
 }
 

@@ -40,9 +40,10 @@ int main(int argc, char **argv)
         {NULL, OPTION_FLAG, NULL, NULL},
     };
     argv[0] = word;
+    command_begin();
     int status = command_options(argc, argv, "ptxpack-check [options]", rows, NULL);
     if (status >= 0)
-        return status;
+        return command_end(status);
     if (threads < 1 || threads > 256)
         return command_fail("check", "--threads: %lld is not between 1 and 256", (long long)threads),
                COMMAND_USAGE;
@@ -52,7 +53,7 @@ int main(int argc, char **argv)
     ptxpack_status opened = device_open(&c.gpu, NULL);
     if (opened == PTXPACK_E_NO_DRIVER || opened == PTXPACK_E_STUB_DRIVER || opened == PTXPACK_E_NO_DEVICE) {
         printf("SKIP: no GPU: %s\n", c.gpu.line);
-        return EXIT_SKIPPED;
+        return command_end(EXIT_SKIPPED);
     }
     if (opened != PTXPACK_OK)
         return command_fail("check", "%s", c.gpu.line);
@@ -60,5 +61,5 @@ int main(int argc, char **argv)
     pthread_mutex_init(&c.print_lock, NULL);
     status = self_test ? check_self_test(&c, ptx_dir) : run_all(&c);
     device_close(&c.gpu);
-    return status;
+    return command_end(status);
 }

@@ -244,7 +244,15 @@ static const struct {
     {"attention --batch 0", 2, "--batch: 0"},
     {"attention --head-dim 20", 2, "head_dim 20"},
     {"attention --heads-q 6 --heads-kv 4", 2, "heads_q 6 is not a multiple of heads_kv 4"},
-    {"attention --scale -1", 2, "scale -1"},
+    {"attention --scale -1", 2, "--scale: -1"},
+    {"attention --scale 1e-300", 2, "--scale: 1e-300"},
+    {"attention --scale 1e39", 2, "--scale: 1e+39"},
+    {"attention --batch -1", 2, "--batch: -1"},
+    {"attention --seqlen-kv -1", 2, "--seqlen-kv: -1"},
+    {"attention --batch -9223372036854775808", 2, "is not an integer"},
+    {"attention --seed -5", 2, "--seed: -5"},
+    {"attention -o ''", 2, "-o: the value is empty"},
+    {"attention -o a.npy --lse a.npy", 2, "both name a.npy"},
     {"attention --scale nan", 2, "\"nan\" is not a number"},
     {"attention --causal sideways", 2, "\"sideways\""},
     {"attention --layout sbhd", 2, "\"sbhd\""},
@@ -259,7 +267,18 @@ static const struct {
     {"attention", 1, "no CUDA driver"},
     {"vector-add --n 0", 2, "--n: 0"},
     {"vector-add --dtype f8", 2, "\"f8\""},
+    {"vector-add --a 1e39", 2, "--a 1e+39"},
+    {"vector-add --seed -1", 2, "--seed: -1"},
     {"vector-add", 1, "no CUDA driver"},
+    {"info --device -1", 2, "--device -1"},
+    {"info --arch foo", 2, "\"foo\""},
+    {"list --op nothing", 2, "\"nothing\""},
+    {"list --resources --arch sm_5", 2, "\"sm_5\""},
+    {"expand vector_add_sm80 -D =1", 2, "\"\" is no name"},
+    {"expand vector_add_sm80 -D 'a b=1'", 2, "\"a b\" is no name"},
+    {"expand vector_add_sm80 -D 9=1", 2, "\"9\" is no name"},
+    {"cache trim --older 0", 2, "--older 0"},
+    {"cache path --json --dir /dev/null", 1, "/dev/null: Not a directory"},
     {"bench", 2, "say which"},
     {"bench nothing", 2, "\"nothing\""},
     {"bench attention --head-dim 64,x", 2, "no list"},
@@ -303,17 +322,95 @@ static void help_is_not_an_error(void **state)
     }
 }
 
-static void a_full_disk_is_an_error(void **state)
+/* Run a line of shell in which $0 is the command and $1 the scratch folder; its exit status. */
+static int shell(const char *script)
+{
+    char        line[20000];
+    const char *binary = getenv("PTXPACK_BINARY");
+    snprintf(line, sizeof line, "sh -c '%s' %s %s 2>%s", script, binary != NULL ? binary : "build/ptxpack",
+             scratch_folder, scratch_path("err"));
+    int status = system(line);
+    read_output("err", errors);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void a_closed_or_full_output_is_an_error(void **state)
 {
     (void)state;
-    if (access("/dev/full", W_OK) != 0)
-        skip();
-    const char *binary = getenv("PTXPACK_BINARY");
-    char        line[8192];
-    snprintf(line, sizeof line, "%s --help >/dev/full 2>/dev/null",
-             binary != NULL ? binary : "build/ptxpack");
-    int status = system(line);
-    assert_int_equal(WEXITSTATUS(status), 1);
+    static const char *const scripts[] = {
+        "\"$0\" list >&-", "\"$0-check\" --help >&-", "\"$0\" cache path >&- <&-",
+        "\"$0\" list --json >/dev/full", "\"$0-check\" --help >/dev/full", "\"$0-check\" >/dev/full",
+    };
+    for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++)
+        if (shell(scripts[i]) != 1 || strstr(errors, "cannot write the output") == NULL)
+            fail_msg("%s: %s", scripts[i], errors);
+}
+
+/* With the standard streams closed, what is opened next must not take their numbers. */
+static void no_file_takes_the_place_of_a_stream(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        for (int fd = 0; fd <= STDERR_FILENO; fd++)
+            close(fd);
+        command_begin();
+        int file = dup(STDIN_FILENO);
+        bool dead = write(STDOUT_FILENO, "x", 1) < 0 && write(STDERR_FILENO, "x", 1) < 0;
+        _exit(file > STDERR_FILENO && dead ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* A file size limit ends the writing, not the command, and leaves nothing behind. */
+static void a_file_that_may_not_grow_is_an_error(void **state)
+{
+    (void)state;
+    int status = shell("ulimit -f 8; \"$0\" attention --cpu=always --batch 1 --heads-q 1 --seqlen-q 512 "
+                       "--head-dim 64 -o \"$1/limited.npy\" >/dev/null");
+    if (status != 1 || strstr(errors, "limited.npy: File too large") == NULL)
+        fail_msg("status %d: %s", status, errors);
+    assert_int_equal(shell("ls \"$1\" | grep limited"), 1);
+}
+
+static void without_a_compiler_nothing_is_listed(void **state)
+{
+    (void)state;
+    setenv("PTXPACK_PTXJIT", "none", 1);
+    setenv("PTXPACK_PTXAS", "none", 1);
+    int status = run("list --resources --arch sm_80");
+    bool said = strstr(errors, "nothing to compile with") != NULL;
+    int informed = run("info --arch sm_80");
+    unsetenv("PTXPACK_PTXJIT");
+    unsetenv("PTXPACK_PTXAS");
+    assert_true(status == 1 && said);
+    assert_int_equal(informed, 0);
+    assert_non_null(strstr(output, "no compiler is known"));
+}
+
+static void the_environment_is_heard(void **state)
+{
+    (void)state;
+    setenv("PTXPACK_ARCH", "sm_75", 1);
+    assert_int_equal(run("info"), 0);
+    assert_non_null(strstr(output, "chosen for sm_75"));
+    setenv("PTXPACK_ARCH", "nonsense", 1);
+    assert_int_equal(run("info"), 2);
+    assert_non_null(strstr(errors, "\"nonsense\""));
+    unsetenv("PTXPACK_ARCH");
+    setenv("PTXPACK_CACHE_DISABLE", "1", 1);
+    assert_int_equal(run("info"), 0);
+    unsetenv("PTXPACK_CACHE_DISABLE");
+    assert_non_null(strstr(output, "\ncache disabled: PTXPACK_CACHE_DISABLE is set\n"));
+    setenv("PTXPACK_CACHE_MAX_SIZE", "abc", 1);
+    assert_int_equal(run("info"), 0);
+    unsetenv("PTXPACK_CACHE_MAX_SIZE");
+    assert_non_null(strstr(output, "PTXPACK_CACHE_MAX_SIZE=abc is no size"));
 }
 
 static void json_is_well_formed(void **state)
@@ -327,6 +424,10 @@ static void json_is_well_formed(void **state)
     assert_int_equal(run("list --json"), 0);
     assert_json(output);
     assert_non_null(strstr(output, "attention_mma"));
+    assert_int_equal(run("list --resources --json"), 1);
+    assert_json(output);
+    assert_int_equal(run("expand vector_add_sm80 --map --json"), 0);
+    assert_json(output);
     run("info --json");
     assert_json(output);
     assert_int_equal(run("cache stats --json"), 0);
@@ -464,8 +565,16 @@ static void shapes_are_compared(void **state)
     npy_array wide = {.type = NPY_F16, .rank = 4, .shape = {BATCH, KEYS, KEY_HEADS, 8}, .data = q};
     wide.count = BATCH * KEYS * KEY_HEADS * 8;
     npy_array empty = {.type = NPY_F16, .rank = 4, .shape = {0, KEYS, KEY_HEADS, 8}, .count = 0, .data = q};
-    char      line[NPY_LINE];
-    assert_true(npy_write(scratch_path("flat.npy"), &flat, line) &&
+    static float wild[BATCH * ROWS * HEADS * DIM] = {[5] = 65536};
+    static float unknown[BATCH * ROWS * HEADS * DIM] = {[7] = NAN};
+    npy_array    large = {.type = NPY_F32, .rank = 4, .shape = {BATCH, ROWS, HEADS, DIM}, .data = wild};
+    large.count = BATCH * ROWS * HEADS * DIM;
+    npy_array nan = large;
+    nan.data = unknown;
+    char line[NPY_LINE];
+    assert_true(npy_write(scratch_path("large.npy"), &large, line) &&
+                npy_write(scratch_path("nan.npy"), &nan, line) &&
+                npy_write(scratch_path("flat.npy"), &flat, line) &&
                 npy_write(scratch_path("wide.npy"), &wide, line) &&
                 npy_write(scratch_path("empty.npy"), &empty, line));
     const struct {
@@ -478,6 +587,8 @@ static void shapes_are_compared(void **state)
         {"empty.npy", "k.npy", "k.npy", "", "extent 0"},
         {"q.npy", "bits.npy", "bits.npy", "", "uint16 is read as bfloat16"},
         {"q.npy", "k.npy", "k.npy", "--dtype bf16", "float16, but --dtype is bf16"},
+        {"large.npy", "k.npy", "k.npy", "", "element 5, 65536, is beyond the range of f16"},
+        {"nan.npy", "k.npy", "k.npy", "--verify", "nan.npy is not finite"},
         {"q.npy", "k.npy", "k.npy", "-o /no/such/folder/o.npy", "No such file"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -525,7 +636,11 @@ int main(void)
         cmocka_unit_test(strings_become_json),
         cmocka_unit_test(errors_have_a_status_and_a_line),
         cmocka_unit_test(help_is_not_an_error),
-        cmocka_unit_test(a_full_disk_is_an_error),
+        cmocka_unit_test(a_closed_or_full_output_is_an_error),
+        cmocka_unit_test(no_file_takes_the_place_of_a_stream),
+        cmocka_unit_test(a_file_that_may_not_grow_is_an_error),
+        cmocka_unit_test(without_a_compiler_nothing_is_listed),
+        cmocka_unit_test(the_environment_is_heard),
         cmocka_unit_test(json_is_well_formed),
         cmocka_unit_test(files_give_the_reference),
         cmocka_unit_test(shapes_are_compared),

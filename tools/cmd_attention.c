@@ -1,4 +1,5 @@
 /* cmd_attention.c - ptxpack attention: run it on .npy files or random input, time it, verify it. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,6 @@ typedef struct problem {
     double                 ms; /* of one launch, or of the reference */
 } problem;
 
-enum { RANDOM_INPUT = -1 };
-
 /* One line on stderr; false. */
 #define REFUSE(...) (command_fail("attention", __VA_ARGS__), false)
 
@@ -60,6 +59,12 @@ static bool parse_words(const settings *s, problem *p)
         return REFUSE("--cpu: \"%s\" is not always", s->cpu);
     if (s->repeat < 1 || s->repeat > 1000000)
         return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
+    if (s->seed < 0 && s->seed != OPTION_NOT_GIVEN)
+        return REFUSE("--seed: %lld is negative", (long long)s->seed);
+    if (s->scale != 0 && (s->scale < FLT_MIN || s->scale > FLT_MAX)) /* 0: the default */
+        return REFUSE("--scale: %g is no positive normal float", s->scale);
+    if (s->o != NULL && s->lse != NULL && strcmp(s->o, s->lse) == 0)
+        return REFUSE("-o and --lse: both name %s", s->o);
     d->scale = (float)s->scale;
     return true;
 }
@@ -106,8 +111,8 @@ static bool to_extent(const char *name, int64_t value, int32_t *out)
 static int make_random(const settings *s, problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
-    int64_t seqlen_kv = s->seqlen_kv == RANDOM_INPUT ? s->seqlen_q : s->seqlen_kv;
-    int64_t heads_kv = s->heads_kv == RANDOM_INPUT ? s->heads_q : s->heads_kv;
+    int64_t seqlen_kv = s->seqlen_kv == OPTION_NOT_GIVEN ? s->seqlen_q : s->seqlen_kv;
+    int64_t heads_kv = s->heads_kv == OPTION_NOT_GIVEN ? s->heads_q : s->heads_kv;
     if (!to_extent("batch", s->batch, &d->batch) || !to_extent("seqlen-q", s->seqlen_q, &d->seqlen_q) ||
         !to_extent("seqlen-kv", seqlen_kv, &d->seqlen_kv) || !to_extent("heads-q", s->heads_q, &d->heads_q) ||
         !to_extent("heads-kv", heads_kv, &d->heads_kv) || !to_extent("head-dim", s->head_dim, &d->head_dim) ||
@@ -122,6 +127,23 @@ static int make_random(const settings *s, problem *p)
         random_normal(&random, d->dtype, p->tensor[i], p->elements[i]);
     }
     return COMMAND_OK;
+}
+
+/* float32 to the element type, in place: each result lies before the next input.  What is finite stays so. */
+static bool convert_tensor(const char *path, ptxpack_dtype dtype, npy_array *array)
+{
+    const float *from = (const float *)array->data;
+    uint16_t    *to = (uint16_t *)array->data;
+    for (size_t i = 0; i < array->count; i++) {
+        float value;
+        memcpy(&value, &from[i], sizeof value);
+        uint16_t bits = ptxpack_from_float(dtype, value);
+        if (isfinite(value) && !isfinite(ptxpack_to_float(dtype, bits)))
+            return REFUSE("%s: element %zu, %g, is beyond the range of %s", path, i, value,
+                          ptxpack_dtype_name(dtype));
+        memcpy(&to[i], &bits, sizeof bits);
+    }
+    return true;
 }
 
 /* Read one tensor: four dimensions, converted to the element type. */
@@ -139,16 +161,16 @@ static bool load_tensor(const char *path, ptxpack_dtype dtype, npy_array *array)
         return REFUSE("%s: uint16 is read as bfloat16; say so with --dtype bf16", path);
     if (array->type == NPY_F16 && dtype != PTXPACK_F16)
         return REFUSE("%s: float16, but --dtype is bf16", path);
-    if (array->type == NPY_F32) { /* in place: each result lies before the next input */
-        const float *from = (const float *)array->data;
-        uint16_t    *to = (uint16_t *)array->data;
-        for (size_t i = 0; i < array->count; i++) {
-            float value;
-            memcpy(&value, &from[i], sizeof value);
-            uint16_t bits = ptxpack_from_float(dtype, value);
-            memcpy(&to[i], &bits, sizeof bits);
-        }
-    }
+    return array->type != NPY_F32 || convert_tensor(path, dtype, array);
+}
+
+/* Nothing can be compared where a NaN or an infinity went in. */
+static bool can_verify(const char *path, ptxpack_dtype dtype, const npy_array *array)
+{
+    const uint16_t *elements = (const uint16_t *)array->data;
+    for (size_t i = 0; i < array->count; i++)
+        if (!isfinite(ptxpack_to_float(dtype, elements[i])))
+            return REFUSE("--verify: element %zu of %s is not finite", i, path);
     return true;
 }
 
@@ -181,7 +203,8 @@ static int load_inputs(const settings *s, problem *p)
     npy_array   arrays[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
     bool        ok = true;
     for (int i = 0; i < 3 && ok; i++) {
-        ok = load_tensor(paths[i], p->desc.dtype, &arrays[i]);
+        ok = load_tensor(paths[i], p->desc.dtype, &arrays[i]) &&
+             (!s->verify || can_verify(paths[i], p->desc.dtype, &arrays[i]));
         p->tensor[i] = (uint16_t *)arrays[i].data; /* freed with the problem */
     }
     ok = ok && match_shapes(p, arrays, s) && settle(p);
@@ -192,8 +215,9 @@ static int load_inputs(const settings *s, problem *p)
 static int make_problem(const settings *s, problem *p)
 {
     int  named = (s->q != NULL) + (s->k != NULL) + (s->v != NULL);
-    bool sized = s->batch != RANDOM_INPUT || s->seqlen_q != RANDOM_INPUT || s->seqlen_kv != RANDOM_INPUT ||
-                 s->heads_q != RANDOM_INPUT || s->heads_kv != RANDOM_INPUT || s->head_dim != RANDOM_INPUT;
+    bool sized = s->batch != OPTION_NOT_GIVEN || s->seqlen_q != OPTION_NOT_GIVEN ||
+                 s->seqlen_kv != OPTION_NOT_GIVEN || s->heads_q != OPTION_NOT_GIVEN ||
+                 s->heads_kv != OPTION_NOT_GIVEN || s->head_dim != OPTION_NOT_GIVEN;
     if (!parse_words(s, p))
         return COMMAND_USAGE;
     if (named != 0 && (named != 3 || sized)) {
@@ -202,15 +226,15 @@ static int make_problem(const settings *s, problem *p)
         return COMMAND_USAGE;
     }
     settings with_defaults = *s;
-    if (s->batch == RANDOM_INPUT)
+    if (s->batch == OPTION_NOT_GIVEN)
         with_defaults.batch = 2;
-    if (s->seqlen_q == RANDOM_INPUT)
+    if (s->seqlen_q == OPTION_NOT_GIVEN)
         with_defaults.seqlen_q = 2048;
-    if (s->heads_q == RANDOM_INPUT)
+    if (s->heads_q == OPTION_NOT_GIVEN)
         with_defaults.heads_q = 16;
-    if (s->head_dim == RANDOM_INPUT)
+    if (s->head_dim == OPTION_NOT_GIVEN)
         with_defaults.head_dim = 128;
-    p->seed = s->seed >= 0 ? (uint64_t)s->seed : random_seed();
+    p->seed = s->seed != OPTION_NOT_GIVEN ? (uint64_t)s->seed : random_seed();
     int status = named == 3 ? load_inputs(s, p) : make_random(&with_defaults, p);
     if (status != COMMAND_OK)
         return status;
@@ -460,9 +484,9 @@ static int run_problem(problem *p, const settings *s)
 int cmd_attention(int argc, char **argv)
 {
     settings s = {
-        .batch = RANDOM_INPUT, .seqlen_q = RANDOM_INPUT, .seqlen_kv = RANDOM_INPUT, .heads_q = RANDOM_INPUT,
-        .heads_kv = RANDOM_INPUT, .head_dim = RANDOM_INPUT, .layout = "bshd", .dtype = "f16", .seed = -1,
-        .repeat = 20,
+        .batch = OPTION_NOT_GIVEN, .seqlen_q = OPTION_NOT_GIVEN, .seqlen_kv = OPTION_NOT_GIVEN,
+        .heads_q = OPTION_NOT_GIVEN, .heads_kv = OPTION_NOT_GIVEN, .head_dim = OPTION_NOT_GIVEN,
+        .seed = OPTION_NOT_GIVEN, .layout = "bshd", .dtype = "f16", .repeat = 20,
     };
     const option rows[] = {
         {"q", OPTION_TEXT, &s.q, "FILE  queries, .npy of 4 dimensions (see --layout)"},

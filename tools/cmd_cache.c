@@ -75,10 +75,9 @@ static int show_path(ptxpack_cache *cache, const settings *s)
         json_bool("enabled", ptxpack_cache_enabled(cache));
         json_text("detail", ptxpack_cache_detail(cache));
         json_close();
-        return COMMAND_OK;
-    }
-    if (*ptxpack_cache_path(cache))
+    } else if (*ptxpack_cache_path(cache)) {
         puts(ptxpack_cache_path(cache));
+    }
     return ptxpack_cache_enabled(cache) ? COMMAND_OK : no_directory(cache);
 }
 
@@ -304,7 +303,8 @@ static int run(const char *action, const settings *s)
     options.size = sizeof options;
     options.dir = s->dir;
     options.readonly = !changes; /* looking makes no directory */
-    options.max_age_s = (uint64_t)s->older_days * 86400;
+    if (s->older_days != OPTION_NOT_GIVEN)
+        options.max_age_s = (uint64_t)s->older_days * 86400;
     ptxpack_cache *cache = ptxpack_cache_open(&options);
     int status;
     if (!cache)
@@ -326,9 +326,10 @@ static int run(const char *action, const settings *s)
 /* Do the options go with the action?  One line on stderr when not. */
 static bool fits(const char *action, const settings *s)
 {
-    if (s->older_days < 0 || s->older_days > 36500)
+    const bool older = s->older_days != OPTION_NOT_GIVEN;
+    if (older && (s->older_days < 1 || s->older_days > 36500))
         command_fail("cache", "--older %" PRId64 " is no number of days from 1 to 36500", s->older_days);
-    else if ((s->to || s->older_days) && strcmp(action, "trim") != 0)
+    else if ((s->to || older) && strcmp(action, "trim") != 0)
         command_fail("cache", "--to and --older belong to trim");
     else if (s->remove_bad && strcmp(action, "verify") != 0)
         command_fail("cache", "--remove belongs to verify");
@@ -343,6 +344,7 @@ int cmd_cache(int argc, char **argv)
     settings s;
     int words = 0;
     memset(&s, 0, sizeof s);
+    s.older_days = OPTION_NOT_GIVEN;
     const option rows[] = {
         {"dir", OPTION_TEXT, &s.dir, "DIR  the cache directory (default: PTXPACK_CACHE_DIR)"},
         {"to", OPTION_TEXT, &s.to, "SIZE  trim: down to SIZE, least recently used first"},

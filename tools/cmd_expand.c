@@ -1,4 +1,5 @@
 /* cmd_expand.c - "ptxpack expand": a .ptx file, or a variant of kernels.def, with its macros expanded. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,14 +11,13 @@
 #include "pack.h"
 
 enum { MAX_SYMBOLS = 256 };
-static const int64_t not_named = INT64_MIN;
 static const char synopsis[] = "ptxpack expand FILE|VARIANT [-D SYMBOL=INTEGER]... [options]\n"
                                "  FILE is sought on disk, what it includes beside it, and both in the pack\n"
                                "  -D SYMBOL=INTEGER  define a symbol as .set does (without =INTEGER: as 1)";
 
 typedef struct settings {
     const char    *word;
-    int64_t        instance; /* not_named at first */
+    int64_t        instance;
     bool           line_info, map, json;
     ptxpack_symbol symbols[MAX_SYMBOLS];
     size_t         symbol_count;
@@ -82,6 +82,15 @@ static bool add_symbol(settings *s, const char *name, int64_t value)
     return true;
 }
 
+static bool is_name(const char *text)
+{
+    if (!isalpha((unsigned char)*text) && *text != '_')
+        return false;
+    while (isalnum((unsigned char)*text) || *text == '_')
+        text++;
+    return *text == '\0';
+}
+
 /* "SYMBOL=INTEGER"; the = becomes the end of the name. */
 static bool define(settings *s, char *text)
 {
@@ -94,6 +103,9 @@ static bool define(settings *s, char *text)
             return command_fail("expand", "-D %s: what follows = is not an integer", text), false;
         *equals = 0;
     }
+    if (!is_name(text))
+        return command_fail("expand", "-D: \"%s\" is no name: a letter or _, then letters, digits, _", text),
+               false;
     return add_symbol(s, text, value);
 }
 
@@ -222,12 +234,12 @@ static int expand(settings *s)
 {
     const ptxpack_variant *v = ptxpack_variant_find(s->word);
     size_t                 count = v ? ptxpack_instance_count(v) : 0;
-    if (!v && s->instance != not_named)
+    if (!v && s->instance != OPTION_NOT_GIVEN)
         return command_fail("expand", "--instance goes with a variant, and %s is none", s->word),
                COMMAND_USAGE;
     if (!v)
         return expand_file(s);
-    if (s->instance == not_named)
+    if (s->instance == OPTION_NOT_GIVEN)
         s->instance = 0;
     if ((uint64_t)s->instance >= count)
         return command_fail("expand", "--instance: %s has %zu builds, from 0 on", v->id, count),
@@ -237,7 +249,7 @@ static int expand(settings *s)
 
 int cmd_expand(int argc, char **argv)
 {
-    settings     s = {.instance = not_named};
+    settings     s = {.instance = OPTION_NOT_GIVEN};
     int          words;
     const option rows[] = {
         { "instance", OPTION_INT, &s.instance,

@@ -1,6 +1,7 @@
 /* cmd_info.c - "ptxpack info": driver, devices, compile route, cache, and for every kernel variant whether
  * it would run here, and why. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
@@ -100,10 +101,11 @@ static void show_loader(const ptxpack *handle, bool json)
         return;
     }
     printf("compiler  %s\n", info->route);
+    const char *line = ptxpack_cache_detail(cache); /* "cache disabled: ..." says it all */
     if (ptxpack_cache_enabled(cache))
-        printf("cache     %s\n", ptxpack_cache_path(cache));
+        printf("cache     %s%s%s\n", ptxpack_cache_path(cache), *line ? "; " : "", line);
     else
-        printf("cache     disabled: %s\n", ptxpack_cache_detail(cache));
+        printf("%s\n", line);
 }
 
 /* ---- kernels -------------------------------------------------------------------------------------- */
@@ -168,18 +170,28 @@ static void show_kernels(const ptxpack *handle, bool json)
 }
 
 /* ---- the command ---------------------------------------------------------------------------------- */
+/* A target, a device or a compiler that cannot be had as it was named. */
+static int refused(ptxpack_status status)
+{
+    command_fail("info", "%s", ptxpack_detail(NULL));
+    return status == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
+}
+
 /* Without a device, what can be said for an architecture by name; sm_80 stands in when none was named. */
 static int run_offline(const settings *s, const char *why)
 {
     ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options, .offline = true};
-    options.arch = s->arch != NULL ? s->arch : "sm_80";
+    const char     *arch = s->arch != NULL ? s->arch : getenv("PTXPACK_ARCH");
+    bool            named = arch != NULL && *arch != '\0';
+    options.arch = named ? arch : "sm_80";
     options.ptxjit = s->ptxjit;
+    ptxpack_status status = ptxpack_open(&options, &handle);
+    if (status != PTXPACK_OK)
+        return refused(status);
     show_absence(why, s->json);
-    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
-        return command_fail("info", "%s", ptxpack_detail(NULL));
     show_loader(handle, s->json);
-    if (s->arch != NULL)
+    if (named)
         show_kernels(handle, s->json);
     else if (!s->json)
         printf("kernels   name an architecture (--arch sm_80) to see which would run on it\n");
@@ -195,7 +207,7 @@ static int run(const settings *s)
     options.ptxjit = s->ptxjit;
     ptxpack_status status = ptxpack_open(&options, &handle);
     if (status == PTXPACK_E_ARG || status == PTXPACK_E_NO_JIT)
-        return command_fail("info", "%s", ptxpack_detail(NULL));
+        return refused(status);
     if (status != PTXPACK_OK) {
         char why[512];
         snprintf(why, sizeof why, "%s: %s", ptxpack_status_string(status), ptxpack_detail(NULL));
@@ -222,7 +234,7 @@ int cmd_info(int argc, char **argv)
     if (status >= 0)
         return status;
     if (s.device < 0 || s.device > INT32_MAX)
-        return command_fail("info", "--device %lld is out of range", (long long)s.device);
+        return command_fail("info", "--device %lld is out of range", (long long)s.device), COMMAND_USAGE;
     if (s.json)
         json_open(NULL, '{');
     status = run(&s);

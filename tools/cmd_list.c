@@ -24,6 +24,19 @@ static bool wanted(const settings *s, const ptxpack_variant *v)
     return s->op == NULL || strcmp(s->op, v->op) == 0;
 }
 
+/* Is the operation one of the table's?  One line on stderr when not. */
+static bool op_is_known(const settings *s)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    bool                   known = s->op == NULL;
+    for (size_t i = 0; i < count && !known; i++)
+        known = wanted(s, &rows[i]);
+    if (!known)
+        command_fail("list", "--op: no kernel is for \"%s\"", s->op);
+    return known;
+}
+
 /* ---- rows ----------------------------------------------------------------------------------------- */
 static void json_row(const ptxpack_variant *v)
 {
@@ -175,9 +188,17 @@ static int list_resources(const settings *s)
     ptxpack_options        options = {.size = sizeof options, .offline = s->arch != NULL};
     options.arch = s->arch;
     options.ptxjit = s->ptxjit;
-    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
-        return command_fail("list", "%s%s", ptxpack_detail(NULL),
-                            s->arch ? "" : " (with --arch sm_NN no device is needed)");
+    ptxpack_status status = ptxpack_open(&options, &handle);
+    if (status != PTXPACK_OK) {
+        command_fail("list", "%s%s", ptxpack_detail(NULL),
+                     s->arch ? "" : " (with --arch sm_NN no device is needed)");
+        return s->arch != NULL && status == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
+    }
+    if (ptxpack_device(handle)->caps.isa == 0) {
+        command_fail("list", "nothing to compile with: %s", ptxpack_device(handle)->route);
+        ptxpack_close(handle);
+        return COMMAND_FAILED;
+    }
     if (!s->json) {
         printf("target %s, %s\n", ptxpack_device(handle)->target, ptxpack_device(handle)->route);
         printf("%-28s %-18s %9s %7s %6s %7s %7s %8s  %s\n", "variant", "build", "registers", "static",
@@ -207,6 +228,8 @@ int cmd_list(int argc, char **argv)
         return status;
     if (!s.resources && (s.arch != NULL || s.ptxjit != NULL))
         return command_fail("list", "--arch and --ptxjit go with --resources"), COMMAND_USAGE;
+    if (!op_is_known(&s))
+        return COMMAND_USAGE;
     if (s.json)
         json_open(NULL, '[');
     status = s.resources ? list_resources(&s) : list_rows(&s);

@@ -1,4 +1,6 @@
 /* cmd_vector_add.c - ptxpack vector-add: z = a x + b y + c on random input, timed and verified. */
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,8 +142,13 @@ static int check_settings(settings *s)
         command_fail("vector-add", "--n: %lld is not between 1 and 2^40", (long long)s->n);
     else if (s->repeat < 1 || s->repeat > 1000000)
         command_fail("vector-add", "--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
+    else if (fabs(s->a) > FLT_MAX || fabs(s->b) > FLT_MAX || fabs(s->c) > FLT_MAX)
+        command_fail("vector-add", "--a %g, --b %g, --c %g: one is beyond the range of float", s->a,
+                     s->b, s->c);
+    else if (s->seed < 0 && s->seed != OPTION_NOT_GIVEN)
+        command_fail("vector-add", "--seed: %lld is negative", (long long)s->seed);
     else {
-        if (s->seed < 0)
+        if (s->seed == OPTION_NOT_GIVEN)
             s->seed = (int64_t)random_seed();
         return COMMAND_OK;
     }
@@ -150,7 +157,8 @@ static int check_settings(settings *s)
 
 int cmd_vector_add(int argc, char **argv)
 {
-    settings s = {.n = 1 << 24, .seed = -1, .repeat = 20, .a = 2, .b = 0.5, .c = 1, .dtype_name = "f16"};
+    settings s = {.n = 1 << 24, .seed = OPTION_NOT_GIVEN, .repeat = 20, .a = 2, .b = 0.5, .c = 1,
+                  .dtype_name = "f16"};
     const option rows[] = {
         {"n", OPTION_INT, &s.n, "N  elements (default 16777216)"},
         {"dtype", OPTION_TEXT, &s.dtype_name, "f16|bf16  (default f16)"},

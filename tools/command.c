@@ -2,10 +2,33 @@
 #include "command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* ---- the streams -------------------------------------------------------------------------------- */
+void command_begin(void)
+{
+    int fd;
+    /* Read-only: what is printed to a stream that was closed fails as before. */
+    while ((fd = open("/dev/null", O_RDONLY)) >= 0 && fd <= STDERR_FILENO)
+        ;
+    if (fd >= 0)
+        close(fd);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+int command_end(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "ptxpack: cannot write the output: %s\n", strerror(errno));
+    return COMMAND_FAILED;
+}
 
 int command_fail(const char *subcommand, const char *format, ...)
 {
@@ -59,7 +82,7 @@ static bool store_value(const option *row, const char *text)
     switch (row->kind) {
     case OPTION_INT: {
         long long number = strtoll(text, &end, 10);
-        if (end == text || *end != '\0' || errno != 0)
+        if (end == text || *end != '\0' || errno != 0 || number == OPTION_NOT_GIVEN)
             return false;
         *(int64_t *)row->value = number;
         return true;
@@ -103,8 +126,12 @@ static bool apply_option(int argc, char **argv, int *at, const option *rows)
         command_fail(argv[0], "option %s needs a value", word);
         return false;
     }
+    if (row->kind == OPTION_TEXT && *value == '\0') {
+        command_fail(argv[0], "option %s%s: the value is empty", is_letter(row) ? "-" : "--", row->name);
+        return false;
+    }
     if (!store_value(row, value)) {
-        command_fail(argv[0], "option %s: \"%s\" is not %s", row->name, value,
+        command_fail(argv[0], "option %s%s: \"%s\" is not %s", is_letter(row) ? "-" : "--", row->name, value,
                      row->kind == OPTION_INT ? "an integer" : "a number");
         return false;
     }

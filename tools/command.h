@@ -24,10 +24,13 @@ COMMAND_MAP(COMMAND_DECLARE)
 #undef COMMAND_DECLARE
 
 /* ---- options ------------------------------------------------------------------------------------ */
+/* What an option holds at first whose absence must be told from every number that can be typed. */
+#define OPTION_NOT_GIVEN INT64_MIN
+
 /* One row per option of a subcommand.  Flags take no value; every other kind takes one, as
  * "--name value" or "--name=value".  A name of one letter is also taken as "-o value".  OPTION_MAYBE is a
  * text that may be left out: "--causal" alone sets "", a following word that starts with no '-' is
- * its value. */
+ * its value.  Any other text must not be empty. */
 typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_MAYBE, OPTION_INT, OPTION_REAL } option_kind;
 typedef struct option {
     const char *name;  /* without the leading "--" (or "-")                              */
@@ -41,6 +44,12 @@ typedef struct option {
  * and the rows to stdout.  Returns -1 to go on, otherwise the exit status to return at once
  * (COMMAND_OK after help; COMMAND_USAGE after one line on stderr that names the culprit). */
 int command_options(int argc, char **argv, const char *synopsis, const option *rows, int *words);
+
+/* First and last in main.  Begin: no file that is opened later may land on a closed standard stream and take
+ * in what is printed; and a file size limit is an error of the write.  End: COMMAND_FAILED after a line on
+ * stderr when what was printed could not be written, otherwise `status`. */
+void command_begin(void);
+int  command_end(int status);
 
 /* One line "ptxpack SUBCOMMAND: message" on stderr; returns COMMAND_FAILED. */
 int command_fail(const char *subcommand, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,5 +1,4 @@
 /* main.c - the command: find the subcommand, run it, make sure that its output was written. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +38,7 @@ static int run_subcommand(int argc, char **argv)
 int main(int argc, char **argv)
 {
     int status = COMMAND_OK;
+    command_begin();
     if (argc < 2) {
         print_summary(stderr);
         return COMMAND_USAGE;
@@ -47,9 +47,5 @@ int main(int argc, char **argv)
         print_summary(stdout);
     else
         status = run_subcommand(argc - 1, argv + 1);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "ptxpack: cannot write the output: %s\n", strerror(errno));
-        return COMMAND_FAILED;
-    }
-    return status;
+    return command_end(status);
 }
