@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,24 @@ char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes)
     close(fd);
     return text;
 }
+
+/* ---- the dynamic linker and forks ----------------------------------------------------------------- */
+
+/* A child of fork inherits the dynamic linker's locks as they are, and would wait for ever for one that a thread
+ * of its parent held.  So no fork begins while one of our threads is in there. */
+static pthread_mutex_t linker = PTHREAD_MUTEX_INITIALIZER;
+static void before_fork(void) { pthread_mutex_lock(&linker); }
+static void after_fork(void) { pthread_mutex_unlock(&linker); }
+static void watch_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+
+void ptxpack_linker_enter(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&linker);
+}
+
+void ptxpack_linker_leave(void) { pthread_mutex_unlock(&linker); }
 
 /* ---- the identity of a loaded library ------------------------------------------------------------- */
 
@@ -143,5 +162,8 @@ bool ptxpack_library_identity(void *library, char *buf, size_t cap)
 
 bool ptxpack_own_identity(char *buf, size_t cap)
 {
-    return build_id((uintptr_t)&ptxpack_own_identity, buf, cap);
+    ptxpack_linker_enter();
+    bool found = build_id((uintptr_t)&ptxpack_own_identity, buf, cap);
+    ptxpack_linker_leave();
+    return found;
 }

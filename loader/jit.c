@@ -34,7 +34,9 @@ static bool can_link(const struct ptxpack_driver *d)
 
 static void choose_driver(struct ptxpack_jit *jit, const char *why)
 {
+    ptxpack_linker_enter();
     identify_driver(jit);
+    ptxpack_linker_leave();
     jit->route = can_link(jit->driver) ? PTXPACK_ROUTE_LINK : PTXPACK_ROUTE_DRIVER;
     snprintf(jit->why, sizeof jit->why, "%s of the driver, because %.180s",
              jit->route == PTXPACK_ROUTE_LINK ? "cuLink, or for whole-program rows the JIT," : "the JIT",

@@ -68,4 +68,7 @@ const char *ptxpack_library_path(void *library);
 bool        ptxpack_library_identity(void *library, char *buf, size_t cap);
 /* The build id of the module that this code (and with it the embedded pack) is part of; false without one. */
 bool ptxpack_own_identity(char *buf, size_t cap);
+/* Around every use of the dynamic linker that has no lock of its own against forks. */
+void ptxpack_linker_enter(void);
+void ptxpack_linker_leave(void);
 #endif

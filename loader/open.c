@@ -1,7 +1,9 @@
 /* open.c - a handle: driver, device, context, cache, compile route. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "loader_internal.h"
 
@@ -164,6 +166,15 @@ static ptxpack_status apply_arch(ptxpack *h, const char *arch, bool offline)
 
 /* ---- opening and closing -------------------------------------------------------------------------- */
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return false;
+    errno = ENOTDIR;
+    return S_ISDIR(st.st_mode);
+}
+
 static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
 {
     const char *dir = chosen(options->ptx_dir, "PTXPACK_PTX_DIR");
@@ -173,6 +184,8 @@ static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
     h->line_info = options->line_info || switched_on("PTXPACK_LINE_INFO");
     if (dir && !(h->ptx_dir = strdup(dir)))
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for a handle");
+    if (dir && !is_folder(dir))
+        return ptxpack_fail(NULL, PTXPACK_E_IO, "PTXPACK_PTX_DIR: %s: %s", dir, strerror(errno));
     if (options->offline)
         snprintf(h->info.name, sizeof h->info.name, "no device");
     else if ((status = open_device(h, options)) != PTXPACK_OK)

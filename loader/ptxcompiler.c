@@ -21,7 +21,7 @@ static const struct { const char *name; size_t offset; } symbols[] = {
 #undef SYMBOL
 };
 
-bool ptxpack_ptxcompiler_open(const char *path, struct ptxpack_ptxcompiler *out, char *why, size_t cap)
+static bool open_library(const char *path, struct ptxpack_ptxcompiler *out, char *why, size_t cap)
 {
     memset(out, 0, sizeof *out);
     void *library = dlopen(path ? path : "libnvidia-ptxjitcompiler.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -46,6 +46,14 @@ bool ptxpack_ptxcompiler_open(const char *path, struct ptxpack_ptxcompiler *out,
     if (!ptxpack_library_identity(library, out->identity, sizeof out->identity))
         out->identity[0] = '\0';
     return true;
+}
+
+bool ptxpack_ptxcompiler_open(const char *path, struct ptxpack_ptxcompiler *out, char *why, size_t cap)
+{
+    ptxpack_linker_enter();
+    bool opened = open_library(path, out, why, cap);
+    ptxpack_linker_leave();
+    return opened;
 }
 
 /* Both logs are read alike: a size without the NUL byte, then the text. */

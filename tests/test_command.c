@@ -235,6 +235,8 @@ static const struct {
 } usages[] = {
     {"", 2, "usage"},
     {"nonsense", 2, "unknown subcommand \"nonsense\""},
+    {"'two\nlines'", 2, "unknown subcommand \"two?lines\""},
+    {"list --op 'two\nlines'", 2, "\"two?lines\""},
     {"attention --bogus", 2, "unknown option --bogus"},
     {"attention -batch 1", 2, "unknown option -batch"},
     {"attention --batch", 2, "--batch needs a value"},
@@ -403,6 +405,10 @@ static void the_environment_is_heard(void **state)
     assert_int_equal(run("info"), 2);
     assert_non_null(strstr(errors, "\"nonsense\""));
     unsetenv("PTXPACK_ARCH");
+    setenv("PTXPACK_PTX_DIR", "/no/such/pack", 1);
+    assert_int_equal(run("expand vector_add_sm80"), 1);
+    unsetenv("PTXPACK_PTX_DIR");
+    assert_non_null(strstr(errors, "/no/such/pack: No such file"));
     setenv("PTXPACK_CACHE_DISABLE", "1", 1);
     assert_int_equal(run("info"), 0);
     unsetenv("PTXPACK_CACHE_DISABLE");

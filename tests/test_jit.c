@@ -471,6 +471,43 @@ static void test_shared_failure(void **state)
         ptxpack_close(askers[i].handle);
 }
 
+static atomic_bool enough;
+
+static void *open_and_close(void *context)
+{
+    (void)context;
+    while (!atomic_load(&enough))
+        ptxpack_close(open_offline("sm_80", true));
+    return NULL;
+}
+
+/* A child finds no lock of the dynamic linker held by a thread that it does not have. */
+static void test_fork_while_opening(void **state)
+{
+    enum { OPENERS = 4, CHILDREN = 200 };
+    pthread_t threads[OPENERS];
+    int status = 0;
+    (void)state;
+    ptxpack_close(open_offline("sm_80", true)); /* names the compiler for all */
+    atomic_store(&enough, false);
+    for (int i = 0; i < OPENERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, NULL), 0);
+    for (int i = 0; i < CHILDREN && status == 0; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(10);
+            ptxpack_close(open_offline("sm_80", true));
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+    }
+    atomic_store(&enough, true);
+    for (int i = 0; i < OPENERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(status, 0);
+}
+
 /* A child that is forked in the middle of a compilation starts afresh, and does not wait for its parent. */
 static void test_fork_during_compilation(void **state)
 {
@@ -608,6 +645,7 @@ int main(void)
         cmocka_unit_test_setup(test_many_handles_one_compilation, reset_compiler),
         cmocka_unit_test_setup(test_shared_failure, reset_compiler),
         cmocka_unit_test_setup(test_fork_during_compilation, reset_compiler),
+        cmocka_unit_test_setup(test_fork_while_opening, reset_compiler),
         cmocka_unit_test_setup(test_log_resources, reset_compiler),
         cmocka_unit_test_setup(test_log_overflow, reset_compiler),
         cmocka_unit_test_setup(test_log_errors, reset_compiler),

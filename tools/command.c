@@ -26,19 +26,25 @@ int command_end(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    fprintf(stderr, "ptxpack: cannot write the output: %s\n", strerror(errno));
-    return COMMAND_FAILED;
+    return command_fail(NULL, "cannot write the output: %s", strerror(errno));
 }
 
+/* What a file name or an argument holds must neither break the line nor reach the terminal as a command. */
 int command_fail(const char *subcommand, const char *format, ...)
 {
     va_list arguments;
-    fflush(stdout);
-    fprintf(stderr, "ptxpack %s: ", subcommand);
+    char   *line = NULL;
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    if (vasprintf(&line, format, arguments) < 0)
+        line = NULL;
     va_end(arguments);
-    fputc('\n', stderr);
+    for (char *p = line; p != NULL && *p != '\0'; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+    fflush(stdout);
+    fprintf(stderr, "ptxpack%s%s: %s\n", subcommand != NULL ? " " : "", subcommand != NULL ? subcommand : "",
+            line != NULL ? line : "out of memory");
+    free(line);
     return COMMAND_FAILED;
 }
 

@@ -51,7 +51,8 @@ int command_options(int argc, char **argv, const char *synopsis, const option *r
 void command_begin(void);
 int  command_end(int status);
 
-/* One line "ptxpack SUBCOMMAND: message" on stderr; returns COMMAND_FAILED. */
+/* One line "ptxpack SUBCOMMAND: message" on stderr (SUBCOMMAND NULL: "ptxpack: message"); returns
+ * COMMAND_FAILED. */
 int command_fail(const char *subcommand, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- JSON on stdout: commas, escapes and nesting are kept right by the writer ------------------------ */

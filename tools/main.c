@@ -31,8 +31,7 @@ static int run_subcommand(int argc, char **argv)
     for (int i = 0; i < SUBCOMMAND_COUNT; i++)
         if (strcmp(argv[0], subcommands[i].word) == 0)
             return subcommands[i].run(argc, argv);
-    fprintf(stderr, "ptxpack: unknown subcommand \"%s\" (try --help)\n", argv[0]);
-    return COMMAND_USAGE;
+    return command_fail(NULL, "unknown subcommand \"%s\" (try --help)", argv[0]), COMMAND_USAGE;
 }
 
 int main(int argc, char **argv)
