@@ -53,8 +53,8 @@ char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes)
 
 /* ---- the dynamic linker and forks ----------------------------------------------------------------- */
 
-/* A child of fork inherits the dynamic linker's locks as they are, and would wait for ever for one that a thread
- * of its parent held.  So no fork begins while one of our threads is in there. */
+/* A child of fork inherits the dynamic linker's locks as they are, and would wait for ever for one that a
+ * thread of its parent held.  So no fork begins while one of our threads is in there. */
 static pthread_mutex_t linker = PTHREAD_MUTEX_INITIALIZER;
 static void before_fork(void) { pthread_mutex_lock(&linker); }
 static void after_fork(void) { pthread_mutex_unlock(&linker); }

@@ -33,18 +33,16 @@ int command_end(int status)
 int command_fail(const char *subcommand, const char *format, ...)
 {
     va_list arguments;
-    char   *line = NULL;
+    char    line[16384]; /* longer ones are cut off */
     va_start(arguments, format);
-    if (vasprintf(&line, format, arguments) < 0)
-        line = NULL;
+    vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    for (char *p = line; p != NULL && *p != '\0'; p++)
+    for (char *p = line; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
     fflush(stdout);
     fprintf(stderr, "ptxpack%s%s: %s\n", subcommand != NULL ? " " : "", subcommand != NULL ? subcommand : "",
-            line != NULL ? line : "out of memory");
-    free(line);
+            line);
     return COMMAND_FAILED;
 }
 
