@@ -11,7 +11,7 @@ SOVERSION := 0
 WERROR   ?=
 WARN     := -Wall -Wextra -Wpedantic -Wc++-compat -Wshadow -Wstrict-prototypes $(WERROR)
 # The user's CFLAGS, CPPFLAGS and LDLIBS are added to, also those of the command line.
-override CPPFLAGS += -D_GNU_SOURCE -Icache -Iloader -Ihost -Itools
+override CPPFLAGS += -D_GNU_SOURCE
 CFLAGS   ?= -O2 -g
 override CFLAGS += -std=c11 -fPIC -fvisibility=hidden -fno-math-errno -ffp-contract=off $(WARN)
 override LDLIBS += -ldl -lpthread -lm
@@ -27,6 +27,7 @@ LOADER_SRC := loader/status.c loader/detail.c loader/registry.c loader/driver.c 
               loader/expand_map.c loader/expand_loc.c
 HOST_SRC   := host/dtype.c host/attention.c host/attention_check.c host/attention_reference.c host/vector.c host/instance.c
 TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/npy.c tools/random.c tools/verify.c \
+              tools/attention_problem.c \
               tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c tools/cmd_attention.c \
               tools/cmd_vector_add.c tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c \
               tools/bench_start_up.c
@@ -62,6 +63,12 @@ TOOLS_OBJ := $(TOOLS_SRC:%.c=$(B)/%.o)
 UNIT_BIN  := $(UNIT_TESTS:%=$(B)/%)
 OTHER_BIN := $(addprefix $(B)/,$(filter-out %.sh,$(OTHER_TESTS)))
 
+# The arrows between the folders: each sees itself and those before it.
+$(B)/cache/%.o:  FOLDERS := -Icache
+$(B)/loader/%.o $(B)/pack_files.o: FOLDERS := -Icache -Iloader
+$(B)/host/%.o:   FOLDERS := -Icache -Iloader -Ihost
+$(B)/tools/%.o $(B)/tests/%: FOLDERS := -Icache -Iloader -Ihost -Itools
+
 .PHONY: all lib demo test check install uninstall clean help deps test-deps
 .DELETE_ON_ERROR:
 
@@ -71,7 +78,7 @@ lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(SAY) CC $<
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 # The pack: one object that carries every .ptx file as it stands in the tree.
 $(B)/pack_files.c: Makefile
@@ -87,7 +94,7 @@ $(B)/pack_files.c: Makefile
 	  printf '    {0, 0, 0}};\n'; } > $@
 $(B)/pack_files.o: $(B)/pack_files.c $(PTX_FILES:%=ptx/%)
 	$(SAY) CC $<
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(B)/libptxpack.so: $(LIB_OBJ)
 	$(SAY) LINK $@
@@ -106,30 +113,28 @@ $(B)/ptxpack: $(TOOLS_OBJ) $(B)/libptxpack.a
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 # A test program is one source file (plus what its own line below adds) and the static library.
-$(B)/tests/%: tests/%.c $(B)/libptxpack.a
-	@mkdir -p $(@D)
+$(UNIT_BIN) $(OTHER_BIN): $(B)/tests/%: $(B)/tests/%.o $(B)/libptxpack.a
 	$(SAY) TEST $@
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d $(filter %.c %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -o $@
 
 # Fake libraries for the tests of the loader: drivers of three ages, a compiler without a build id.
 FAKES := $(addprefix $(B)/tests/,fake_driver.so fake_driver_v1.so fake_driver_plain.so fake_ptxjit.so)
-$(B)/tests/fake_driver.so $(B)/tests/fake_driver_v1.so $(B)/tests/fake_driver_plain.so: tests/fake_driver.c \
-    tests/fake_driver.h loader/driver.h
-$(B)/tests/fake_ptxjit.so: tests/fake_ptxjit.c loader/ptxcompiler.h
+$(B)/tests/fake_driver.so $(B)/tests/fake_driver_v1.so $(B)/tests/fake_driver_plain.so: tests/fake_driver.c
+$(B)/tests/fake_ptxjit.so: tests/fake_ptxjit.c
 $(B)/tests/fake_driver_v1.so: override CPPFLAGS += -DFAKE_NO_V2
 $(B)/tests/fake_driver_plain.so: override CPPFLAGS += -DFAKE_NO_PROC
 $(B)/tests/fake_ptxjit.so: override LDFLAGS += -Wl,--build-id=none
 $(FAKES):
 	@mkdir -p $(@D)
 	$(SAY) FAKE $@
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
-$(B)/tests/test_loader $(B)/tests/test_jit $(B)/tests/check_generations: $(FAKES)
+	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
+$(B)/tests/test_loader $(B)/tests/test_jit $(B)/tests/test_command $(B)/tests/check_generations: $(FAKES)
 # cuda.h, where there is one, is somebody else's code: no warnings from it.
-$(B)/tests/test_driver_abi: override CPPFLAGS += -idirafter /usr/local/cuda/include
+$(B)/tests/test_driver_abi.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 
 # The device checker shares the command's helpers.
 CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_vector.c tests/check_tensor.c \
-             tests/check_self_test.c
+             tests/check_far.c tests/check_self_test.c
 CHECK_OBJ := $(CHECK_SRC:%.c=$(B)/%.o) $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ))
 $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 	$(SAY) LINK $@
@@ -137,10 +142,10 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 
 # Above the loader: a mock stands in for it and the GPU.
 HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/random.o $(B)/tools/verify.o
-$(B)/tests/test_host: tests/mock_loader.c $(HELPERS)
+$(B)/tests/test_host: $(B)/tests/mock_loader.o $(HELPERS)
 $(B)/tests/test_npy: $(B)/tools/npy.o
 $(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o $(B)/ptxpack $(B)/ptxpack-check
-$(B)/tests/test_checker: tests/mock_loader.c $(HELPERS) \
+$(B)/tests/test_checker: $(B)/tests/mock_loader.o $(HELPERS) \
     $(filter-out $(B)/tests/check_main.o,$(CHECK_SRC:%.c=$(B)/%.o))
 
 # ---- what is needed from the distribution -----------------------------------------------------------
@@ -168,7 +173,8 @@ test: test-deps  ## everything that can be tested on this machine
 .PHONY: test-programs
 test-programs: $(UNIT_BIN) $(OTHER_BIN) $(B)/ptxpack-check
 
--include $(LIB_OBJ:.o=.d) $(TOOLS_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(OTHER_BIN:%=%.d)
+-include $(LIB_OBJ:.o=.d) $(TOOLS_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(OTHER_BIN:%=%.d)
+-include $(B)/tests/mock_loader.d $(FAKES:%=%.d)
 
 # ---- the rest -----------------------------------------------------------------------------------------
 check: all $(B)/ptxpack-check  ## only the device checker: every kernel against the reference, in full

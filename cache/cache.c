@@ -165,7 +165,7 @@ static void stamp_use(int dirfd, const char *name, const struct stat *st)
         (void)utimensat(dirfd, name, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-static bool look_up(ptxpack_cache *cache, int dirfd, const ptxpack_cache_key *key, bool stamp,
+static bool look_up(ptxpack_cache *cache, int dirfd, const ptxpack_cache_key *key, bool writable,
                     ptxpack_cache_entry *entry)
 {
     char name[PTXPACK_CACHE_NAME];
@@ -174,7 +174,7 @@ static bool look_up(ptxpack_cache *cache, int dirfd, const ptxpack_cache_key *ke
     ptxpack_cache_entry_name(key, name);
     switch (ptxpack_entry_read(dirfd, name, key, entry, &key_bytes, &st)) {
     case PTXPACK_ENTRY_GOOD:
-        if (stamp)
+        if (writable)
             stamp_use(dirfd, name, &st);
         return true;
     case PTXPACK_ENTRY_ERROR: /* ESTALE, EIO, EMFILE ...: not there for now */
@@ -186,8 +186,8 @@ static bool look_up(ptxpack_cache *cache, int dirfd, const ptxpack_cache_key *ke
         break;
     }
     atomic_fetch_add(&cache->corrupt, 1);
-    ptxpack_cache_say(cache, "cache miss: %s is damaged or of another version; the next put replaces it",
-                      name);
+    ptxpack_cache_say(cache, "cache miss: %s is damaged or of another version%s", name,
+                      writable ? "; the next put replaces it" : "");
     return false;
 }
 
@@ -198,17 +198,18 @@ static bool look_up_prebuilt(ptxpack_cache *cache, const ptxpack_cache_key *key,
     bool hit = fd >= 0 && look_up(cache, fd, key, false, entry);
     if (fd >= 0)
         close(fd);
+    entry->prebuilt = hit;
     return hit;
 }
 
-bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpack_cache_entry *entry)
+static bool get(ptxpack_cache *cache, const ptxpack_cache_key *key, bool own_only, ptxpack_cache_entry *entry)
 {
     memset(entry, 0, sizeof *entry);
     forget_line(cache);
     if (!cache)
         return false;
     const char *poisoned = ptxpack_cache_key_poisoned(key);
-    bool hit = !poisoned && look_up_prebuilt(cache, key, entry);
+    bool hit = !poisoned && !own_only && look_up_prebuilt(cache, key, entry);
     if (!poisoned && !hit) {
         int fd = ptxpack_cache_begin(cache, false);
         hit = fd >= 0 && look_up(cache, fd, key, !cache->readonly, entry);
@@ -219,6 +220,16 @@ bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpa
         ptxpack_cache_say(cache, "not cached: %s", poisoned);
     atomic_fetch_add(hit ? &cache->hits : &cache->misses, 1);
     return hit;
+}
+
+bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpack_cache_entry *entry)
+{
+    return get(cache, key, false, entry);
+}
+
+bool ptxpack_cache_get_own(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpack_cache_entry *entry)
+{
+    return get(cache, key, true, entry);
 }
 
 /* ---- put, remove -------------------------------------------------------------------------------- */

@@ -64,6 +64,8 @@ PTXPACK_API const char *ptxpack_cache_path(const ptxpack_cache *cache);
  * say; "" when all is well.  One line, valid until the thread's next call on any cache. */
 PTXPACK_API const char *ptxpack_cache_detail(const ptxpack_cache *cache);
 
+/* Is this flag variable of the environment on? */
+PTXPACK_API bool ptxpack_cache_env_flag(const char *name);
 /* "64K", "512M", "1G" (powers of 1024) to bytes; false and *bytes untouched for anything else, 0 too. */
 PTXPACK_API bool ptxpack_cache_parse_size(const char *text, uint64_t *bytes);
 
@@ -96,12 +98,16 @@ typedef struct ptxpack_cache_entry {
     void  *metadata;
     size_t metadata_bytes;
     char  *label;
+    bool   prebuilt; /* it came from the prebuilt cache */
 } ptxpack_cache_entry;
 
 /* True: *entry is filled and the entry's last use is now.  False: a miss, *entry is zeroed; a damaged
- * or foreign file under this key is a miss, too, and the next put replaces it. */
+ * or foreign file under this key is a miss, too, and the next put replaces it (in dir, not in prebuilt). */
 PTXPACK_API bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key,
                                    ptxpack_cache_entry *entry);
+/* The same without prebuilt: for a consumer that refused what is there. */
+PTXPACK_API bool ptxpack_cache_get_own(ptxpack_cache *cache, const ptxpack_cache_key *key,
+                                       ptxpack_cache_entry *entry);
 PTXPACK_API void ptxpack_cache_entry_free(ptxpack_cache_entry *entry); /* zeroes it; NULL is fine */
 
 /* Store under `key`, in place of what is there.  `label` is one line for people (at most 1 KiB; NULL is
@@ -112,7 +118,7 @@ PTXPACK_API bool ptxpack_cache_put(ptxpack_cache *cache, const ptxpack_cache_key
                                    const void *metadata, size_t metadata_bytes, const void *payload,
                                    size_t payload_bytes);
 
-/* Forget what is under `key` (its consumer refused the bytes).  True when there was something. */
+/* Forget what is under `key` in dir (its consumer refused the bytes).  True when there was something. */
 PTXPACK_API bool ptxpack_cache_remove(ptxpack_cache *cache, const ptxpack_cache_key *key);
 
 /* Share the making of one entry between threads and processes; correct without.  Waits while another

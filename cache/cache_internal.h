@@ -59,7 +59,6 @@ void ptxpack_cache_hex_of(const uint8_t digest[16], char hex[PTXPACK_CACHE_HEX +
 /* ---- place.c ------------------------------------------------------------------------------------ */
 /* An environment variable, NULL when unset, empty, or the program runs with borrowed rights. */
 const char *ptxpack_cache_env(const char *name);
-bool        ptxpack_cache_env_flag(const char *name);
 /* The malloc'ed absolute directory that `wanted` (NULL: the environment) means; NULL with one line. */
 char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE]);
 /* A descriptor of a directory that may be trusted, or -1 with errno (EPERM: not trusted) and one line.

@@ -286,7 +286,7 @@ size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan)
 
 const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan)
 {
-    return plan->kernel;
+    return plan != NULL ? plan->kernel : NULL;
 }
 
 void ptxpack_attention_fill(const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *buffers,

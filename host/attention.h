@@ -5,8 +5,8 @@
  *          Strides count ELEMENTS; the last dimension is contiguous.
  * Sums     f32, whatever the element type.  A row with nothing to attend to gives o = 0, lse = -inf.
  * Memory   device buffers stay the caller's; the library allocates none and keeps none.
- * Errors   every call returns a ptxpack_status; on error nothing was enqueued or written, and
- *          ptxpack_detail(handle) is one line that names the field or the driver call.
+ * Errors   every call that can fail returns a ptxpack_status; on error nothing was enqueued and no device
+ *          memory written, and ptxpack_detail(handle) is one line that names the field or the driver call.
  * Threads  a plan is immutable: share it freely.  A launch takes no lock, allocates nothing and can be
  *          captured in a CUDA graph.
  * Method   FlashAttention-2 (Dao, arXiv 2307.08691): ptx/kernel/attention_mma.ptx. */
@@ -52,7 +52,7 @@ typedef struct ptxpack_attention_buffers {
     uint64_t q, k, v;   /* read                                                                       */
     uint64_t o;         /* written                                                                    */
     uint64_t lse;       /* written; 0 = not wanted                                                    */
-    uint64_t workspace; /* ptxpack_attention_workspace() bytes; 0 when that is 0                      */
+    uint64_t workspace; /* ptxpack_attention_workspace() bytes; when that is 0, not looked at         */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -65,13 +65,15 @@ typedef struct ptxpack_attention_plan ptxpack_attention_plan;
 PTXPACK_API ptxpack_status ptxpack_attention_plan_create(ptxpack *handle, const ptxpack_attention_desc *desc,
                                                   ptxpack_attention_plan **plan);
 PTXPACK_API void ptxpack_attention_plan_free(ptxpack_attention_plan *plan); /* NULL is fine */
-/* Bytes of device memory that a launch wants as scratch. */
+/* Bytes of device memory that a launch wants as scratch; and the kernel, which stays the handle's.
+ * Of no plan (NULL): 0, and NULL. */
 PTXPACK_API size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan);
 PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan);
 
 /* Enqueue on `stream` (NULL: the default stream of the plan's context).
  *   PTXPACK_E_ARG     a pointer is null or misaligned, or the address range of o or lse, from its first
  *                     to its last element, overlaps another tensor's
+ *   PTXPACK_E_DRIVER  the plan's context cannot be made current
  *   PTXPACK_E_LAUNCH, _E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan *plan,
                                                     const ptxpack_attention_buffers *buffers,
@@ -80,7 +82,8 @@ PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan
 /* The same on the CPU, in double precision from the 16-bit inputs in HOST memory, for checking.
  * o (laid out by desc->o) and lse ([batch][heads_q][seqlen_q]) are doubles; either may be NULL.
  * One thread; takes 8 bytes of memory per element of k.
- *   PTXPACK_E_ARG as for the plan, PTXPACK_E_MEMORY; the line is ptxpack_detail(NULL) */
+ *   PTXPACK_E_ARG     as for the plan, or q, k or v is NULL: nothing was written
+ *   PTXPACK_E_MEMORY  some rows may have been written; the line is ptxpack_detail(NULL) */
 PTXPACK_API ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const uint16_t *q,
                                                        const uint16_t *k, const uint16_t *v, double *o,
                                                        double *lse);

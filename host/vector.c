@@ -48,9 +48,6 @@ static ptxpack_status settle_row(ptxpack *handle, ptxpack_dtype dtype, const ptx
     if (*row == NULL)
         return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "no vector_add kernel for dtype %s: %s",
                             ptxpack_dtype_name(dtype), why);
-    if (ptxpack_variant_parameter(*row, "ELEMENTS", 0) != VECTOR_PER_THREAD)
-        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: ELEMENTS is not %d",
-                            (*row)->id, (int)VECTOR_PER_THREAD);
     return PTXPACK_OK;
 }
 
@@ -77,7 +74,8 @@ ptxpack_status ptxpack_vector_plan_row(ptxpack *handle, ptxpack_dtype dtype, con
     ptxpack_vector_plan *made = (ptxpack_vector_plan *)malloc(sizeof *made);
     if (made == NULL)
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory for a plan");
-    *made = (ptxpack_vector_plan){handle, kernel, dtype, (uint64_t)row->threads * VECTOR_PER_THREAD};
+    uint64_t elements = (uint64_t)ptxpack_variant_parameter(row, "ELEMENTS", 0); /* of a thread; the .ptx insists */
+    *made = (ptxpack_vector_plan){handle, kernel, dtype, (uint64_t)row->threads * elements};
     *plan = made;
     return PTXPACK_OK;
 }
@@ -94,7 +92,7 @@ void ptxpack_vector_plan_free(ptxpack_vector_plan *plan)
 
 const ptxpack_kernel *ptxpack_vector_kernel(const ptxpack_vector_plan *plan)
 {
-    return plan->kernel;
+    return plan != NULL ? plan->kernel : NULL;
 }
 
 /* ---- launch ------------------------------------------------------------------------------------- */

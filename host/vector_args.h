@@ -22,6 +22,4 @@ typedef struct vector_arguments {
 
 /* The bytes in use; sizeof may add padding at the end, which the kernel does not declare. */
 enum { VECTOR_ARGUMENT_BYTES = offsetof(vector_arguments, c2) + sizeof(uint32_t) };
-
-enum { VECTOR_PER_THREAD = 8 }; /* elements, one 16-byte access */
 #endif

@@ -1,7 +1,6 @@
 /* driver.c - finding the driver library and its functions, and what its error numbers mean to us. */
 #include "driver.h"
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -122,13 +121,7 @@ struct loaded {
     char                 *path; /* as asked for */
     struct loaded        *next;
 };
-static struct loaded  *all_loaded;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all_loaded */
-
-/* A child must not find the lock taken by a thread that it does not have. */
-static void before_fork(void) { pthread_mutex_lock(&lock); }
-static void after_fork(void) { pthread_mutex_unlock(&lock); }
-static void watch_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+static struct loaded *all_loaded; /* guarded by the lock of ptxpack_linker_enter */
 
 /* The two generations of cuGetProcAddress; both are absent before CUDA 11.3. */
 struct finder {
@@ -261,15 +254,13 @@ static ptxpack_status open_locked(const char *path, const struct ptxpack_driver 
 ptxpack_status ptxpack_driver_open(const char *path, const struct ptxpack_driver **out, char *detail,
                                    size_t cap)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
     *out = NULL;
     if (cap)
         *detail = '\0';
     if (!path || !*path)
         path = secure_getenv("PTXPACK_DRIVER");
-    pthread_mutex_lock(&lock);
+    ptxpack_linker_enter();
     ptxpack_status status = open_locked(path ? path : "", out, detail, cap);
-    pthread_mutex_unlock(&lock);
+    ptxpack_linker_leave();
     return status;
 }

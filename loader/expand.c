@@ -31,7 +31,7 @@ bool expand_frame_hold(expander *x, frame *f)
     return expand_hold(x, f->held);
 }
 
-void expand_frame_pop(expander *x)
+static void expand_frame_pop(expander *x)
 {
     frame *f = &x->frames[--x->depth];
     expand_release(x, f->held);

@@ -402,7 +402,6 @@ bool expand_assign(expander *x, span name, span value, bool once);
 
 /* ---- expand.c -------------------------------------------------------------------------------------- */
 bool expand_frame_push(expander *x, enum frame_kind kind, frame **out);
-void expand_frame_pop(expander *x);
 /* Count the frame's source, which it made, as text at work, instead of what it had before. */
 bool expand_frame_hold(expander *x, frame *f);
 /* Take lines from the innermost frame up to the one that closes the block just opened. */

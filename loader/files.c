@@ -54,10 +54,23 @@ char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes)
 /* ---- the dynamic linker and forks ----------------------------------------------------------------- */
 
 /* A child of fork inherits the dynamic linker's locks as they are, and would wait for ever for one that a
- * thread of its parent held.  So no fork begins while one of our threads is in there. */
+ * thread of its parent held.  So no fork begins while one of our threads is in there - but for a fork of that
+ * thread's own: cuInit runs nvidia-modprobe, and a library's constructor may do what it likes. */
 static pthread_mutex_t linker = PTHREAD_MUTEX_INITIALIZER;
-static void before_fork(void) { pthread_mutex_lock(&linker); }
-static void after_fork(void) { pthread_mutex_unlock(&linker); }
+static _Thread_local bool holding; /* `linker`, by this thread */
+
+static void before_fork(void)
+{
+    if (!holding)
+        pthread_mutex_lock(&linker);
+}
+
+static void after_fork(void)
+{
+    if (!holding)
+        pthread_mutex_unlock(&linker);
+}
+
 static void watch_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
 void ptxpack_linker_enter(void)
@@ -65,9 +78,14 @@ void ptxpack_linker_enter(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
     pthread_mutex_lock(&linker);
+    holding = true;
 }
 
-void ptxpack_linker_leave(void) { pthread_mutex_unlock(&linker); }
+void ptxpack_linker_leave(void)
+{
+    holding = false;
+    pthread_mutex_unlock(&linker);
+}
 
 /* ---- the identity of a loaded library ------------------------------------------------------------- */
 

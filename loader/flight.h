@@ -11,7 +11,7 @@ struct ptxpack_code {
     void             *cubin;
     size_t            cubin_bytes;
     ptxpack_resources resources;
-    bool              from_cache;
+    bool              from_cache, from_prebuilt; /* the latter: the cache that is only read */
     double            compile_ms, cache_ms;
 };
 

@@ -33,6 +33,9 @@ static double now_ms(void)
 
 /* ---- a request: all that one kernel's machine code depends on ------------------------------------- */
 
+/* Where machine code may come from; each refusal by the driver moves on to what is left. */
+enum source { ANY_CACHE, OWN_CACHE, COMPILER };
+
 struct request {
     ptxpack              *handle;
     const ptxpack_symbol *symbols;
@@ -44,7 +47,8 @@ struct request {
     enum ptxpack_route    route;
     ptxpack_cache_key    *key;
     char                  digest[33];
-    bool                  ignore_cache; /* what is there was refused */
+    enum source           source;
+    bool                  again; /* the driver refused the code, and there is another source */
     double                expand_ms;
 };
 
@@ -143,17 +147,25 @@ static ptxpack_status begin_request(struct request *q, ptxpack *h, const ptxpack
 static bool take_cached(struct request *q, struct ptxpack_code *code)
 {
     ptxpack_cache_entry entry;
-    if (q->ignore_cache || !ptxpack_cache_get(q->handle->cache, q->key, &entry))
+    ptxpack_cache *cache = q->handle->cache;
+    if (q->source == COMPILER)
         return false;
+    if (!(q->source == OWN_CACHE ? ptxpack_cache_get_own : ptxpack_cache_get)(cache, q->key, &entry))
+        return false;
+    bool prebuilt = entry.prebuilt;
     bool good = ptxpack_resources_read((const char *)entry.metadata, entry.metadata_bytes, &code->resources);
     if (good) {
         code->cubin = entry.payload;
         code->cubin_bytes = entry.payload_bytes;
         code->from_cache = true;
+        code->from_prebuilt = prebuilt;
         entry.payload = NULL;
     }
     ptxpack_cache_entry_free(&entry);
-    return good;
+    if (good || !prebuilt)
+        return good;
+    q->source = OWN_CACHE; /* that entry stays as it is */
+    return take_cached(q, code);
 }
 
 static void keep(const struct request *q, const struct ptxpack_code *code)
@@ -166,12 +178,25 @@ static void keep(const struct request *q, const struct ptxpack_code *code)
     free(text);
 }
 
+static ptxpack_status forbidden(const struct request *q)
+{
+    return ptxpack_fail(q->handle, PTXPACK_E_FORBIDDEN, "%s for %s: there is no usable machine code in the "
+                        "cache, and compiling is forbidden (PTXPACK_FORBID_COMPILE)", q->job.variant->id,
+                        q->target);
+}
+
+static void report(const struct request *q, double ms)
+{
+    if (q->handle->on_compile)
+        q->handle->on_compile(q->handle->on_compile_context, q->job.variant->id, q->target, ms);
+}
+
 static ptxpack_status compile(struct request *q, struct ptxpack_code *code, char *detail, size_t cap)
 {
     struct ptxpack_build build;
     bool pushed = false;
     double from = now_ms();
-    ptxpack_status status = expand(q);
+    ptxpack_status status = q->handle->forbid_compile ? forbidden(q) : expand(q);
     if (status == PTXPACK_OK && q->route == PTXPACK_ROUTE_LINK)
         status = ptxpack_enter(q->handle, &pushed);
     if (status != PTXPACK_OK) {
@@ -182,6 +207,7 @@ static ptxpack_status compile(struct request *q, struct ptxpack_code *code, char
     ptxpack_leave(q->handle, pushed);
     code->compile_ms = now_ms() - from;
     if (status == PTXPACK_OK) {
+        report(q, code->compile_ms);
         ptxpack_log_resources(build.log, q->job.variant->entry, &code->resources);
         code->cubin = build.cubin;
         code->cubin_bytes = build.cubin_bytes;
@@ -213,7 +239,10 @@ static ptxpack_status make_code(void *context, struct ptxpack_code *code, char *
 static ptxpack_status obtain(struct request *q, const struct ptxpack_code **code)
 {
     char line[PTXPACK_DETAIL_BYTES];
-    ptxpack_status status = ptxpack_code_obtain(q->digest, make_code, q, code, line, sizeof line);
+    ptxpack_status status;
+    do /* again where a handle that forbids compiling was the first to ask */
+        status = ptxpack_code_obtain(q->digest, make_code, q, code, line, sizeof line);
+    while (status == PTXPACK_E_FORBIDDEN && !q->handle->forbid_compile);
     return status == PTXPACK_OK ? status : ptxpack_fail(q->handle, status, "%s", line);
 }
 
@@ -306,21 +335,40 @@ static ptxpack_status load_new(struct request *q, const struct ptxpack_code *cod
     return PTXPACK_OK;
 }
 
+/* The driver refused this code: never take it again. */
+static void refuse(struct request *q, const struct ptxpack_code *code)
+{
+    q->again = q->source != COMPILER;
+    if (q->again && !code->from_prebuilt)
+        ptxpack_cache_remove(q->handle->cache, q->key); /* a stale entry, perhaps */
+    q->source = code->from_prebuilt && q->source == ANY_CACHE ? OWN_CACHE : COMPILER;
+    ptxpack_code_reject(code);
+}
+
 /* One attempt: machine code (unless the driver compiles by itself), then the driver. */
 static ptxpack_status try_load(struct request *q, ptxpack_kernel **out)
 {
     ptxpack *h = q->handle;
     const struct ptxpack_code *code = NULL;
-    ptxpack_status status = q->route == PTXPACK_ROUTE_DRIVER ? PTXPACK_OK : obtain(q, &code);
+    bool driver_compiles = q->route == PTXPACK_ROUTE_DRIVER;
+    ptxpack_status status = PTXPACK_OK;
+    q->again = false;
+    if (!driver_compiles)
+        status = obtain(q, &code);
+    else if (h->forbid_compile)
+        status = forbidden(q);
     if (status != PTXPACK_OK)
         return status;
     pthread_mutex_lock(&h->lock);
     *out = find_kernel(h, q); /* another thread may have loaded it meanwhile */
-    if (!*out && (status = load_new(q, code, out)) == PTXPACK_OK)
-        code = NULL;
+    bool loaded = !*out && (status = load_new(q, code, out)) == PTXPACK_OK;
     pthread_mutex_unlock(&h->lock);
+    if (loaded && driver_compiles)
+        report(q, (*out)->info.load_ms);
+    if (loaded)
+        code = NULL;
     if (code && status == PTXPACK_E_CUBIN)
-        ptxpack_code_reject(code);
+        refuse(q, code);
     ptxpack_code_release(code);
     return status;
 }
@@ -334,12 +382,9 @@ ptxpack_status ptxpack_kernel_load(ptxpack *h, const ptxpack_variant *v, const p
         return ptxpack_fail(h, PTXPACK_E_ARG, "an offline handle can compile kernels, not load them");
     ptxpack_status status = begin_request(&q, h, v, symbols, count);
     if (status == PTXPACK_OK && !(*out = find_kernel_locked(h, &q))) {
-        status = try_load(&q, out);
-        if (status == PTXPACK_E_CUBIN && q.route != PTXPACK_ROUTE_DRIVER) {
-            ptxpack_cache_remove(h->cache, q.key); /* a stale entry, perhaps: once more from the text */
-            q.ignore_cache = true;
+        do
             status = try_load(&q, out);
-        }
+        while (q.again);
     }
     end_request(&q);
     return status;

@@ -29,6 +29,12 @@ struct ptxpack_cache;  /* cache.h */
 typedef struct ptxpack        ptxpack;
 typedef struct ptxpack_kernel ptxpack_kernel;
 
+/* Called after each compilation, in the thread that made it, with the row's id ("attention_mma_...") and the
+ * exact target ("sm_90a"); when the driver compiles by itself, after it has loaded the text (perhaps from a
+ * cache of its own).  Several threads may be in it at a time, and others wait for the kernel meanwhile: it
+ * must not call back into the handle. */
+typedef void (*ptxpack_compile_event)(void *context, const char *kernel, const char *target, double ms);
+
 /* Every pointer may be NULL and every number 0: then the environment variable named, then the
  * default.  Environment variables are ignored in setuid and setgid programs. */
 typedef struct ptxpack_options {
@@ -44,6 +50,9 @@ typedef struct ptxpack_options {
     bool        offline;    /* no driver, no device: kernels can be compiled, not loaded              */
     bool        no_cache;   /* PTXPACK_CACHE_DISABLE=1                                                */
     bool        line_info;  /* PTXPACK_LINE_INFO=1: .loc lines for profilers                          */
+    bool        forbid_compile; /* PTXPACK_FORBID_COMPILE=1: what is in no cache is refused           */
+    ptxpack_compile_event on_compile; /* NULL: nobody is told                                         */
+    void       *on_compile_context;   /* for that call                                                */
 } ptxpack_options;
 
 /* What was found; strings are owned by the handle. */
@@ -77,7 +86,13 @@ typedef struct ptxpack_kernel_info {
     size_t                 cubin_bytes;
 } ptxpack_kernel_info;
 
-/* options may be NULL.  On failure *out is NULL and ptxpack_detail(NULL) has the reason. */
+/* options may be NULL.  On failure *out is NULL and ptxpack_detail(NULL) has the reason.
+ *   PTXPACK_E_ARG      options.size, an ordinal that is not there, a malformed or unknown or too high arch
+ *   PTXPACK_E_NO_DRIVER, _E_STUB_DRIVER, _E_NO_DEVICE, _E_DRIVER   not offline: what became of the driver
+ *   PTXPACK_E_NO_JIT   the ptxjit that was named cannot be used
+ *   PTXPACK_E_IO       ptx_dir is no folder
+ *   PTXPACK_E_FORKED   this is a child of the process that initialised the driver
+ *   PTXPACK_E_MEMORY */
 PTXPACK_API ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out);
 PTXPACK_API void ptxpack_close(ptxpack *handle); /* NULL is fine; kernels and plans of it are gone   */
 
@@ -91,6 +106,8 @@ PTXPACK_API ptxpack_status ptxpack_fail(const ptxpack *handle, ptxpack_status st
 #endif
     ;
 
+/* What these return belongs to the handle (the table to the process) and is not to be freed; here the handle
+ * must not be NULL, nor in any call below. */
 PTXPACK_API const ptxpack_device_info   *ptxpack_device(const ptxpack *handle);
 PTXPACK_API const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle); /* NULL offline */
 PTXPACK_API struct ptxpack_cache        *ptxpack_cache_of(const ptxpack *handle);
@@ -99,26 +116,41 @@ PTXPACK_API struct ptxpack_cache        *ptxpack_cache_of(const ptxpack *handle)
 PTXPACK_API struct CUctx_st             *ptxpack_context(const ptxpack *handle);
 
 /* Make `variant` ready with the caller's symbols added to the row's own.  The kernel belongs to the
- * handle; asking again for the same text returns the same kernel.
- *   PTXPACK_E_EXPAND, _E_COMPILE, _E_ISA, _E_NO_JIT, _E_CUBIN, _E_DRIVER, _E_FORKED, _E_MEMORY */
+ * handle; asking again for the same text returns the same kernel.  On failure *out is NULL.
+ *   PTXPACK_E_ARG          the handle is offline, or the name of a symbol is malformed
+ *   PTXPACK_E_UNSUPPORTED  the row is not for this device
+ *   PTXPACK_E_EXPAND       the text has an error, or a file of it cannot be read
+ *   PTXPACK_E_FORBIDDEN    it is in no cache, and forbid_compile is set
+ *   PTXPACK_E_COMPILE, _E_ISA, _E_NO_JIT, _E_IO   the compiler refused it, is too old, is not there, or its
+ *                          temporary files could not be made
+ *   PTXPACK_E_CUBIN, _E_DRIVER, _E_NO_DEVICE      the driver refused the machine code, or a call
+ *   PTXPACK_E_FORKED, _E_MEMORY */
 PTXPACK_API ptxpack_status ptxpack_kernel_load(ptxpack *handle, const ptxpack_variant *variant,
                                                const ptxpack_symbol *symbols, size_t symbol_count,
                                                ptxpack_kernel **out);
 /* The same as far as the machine code (cache or compiler), without loading it: works offline.
- * *cubin is malloc'ed, the caller frees it; it may be NULL when only info is wanted. */
+ * *cubin is malloc'ed, the caller frees it.  info, cubin and bytes may each be NULL.  On failure *cubin is
+ * NULL, *bytes 0.  The codes of ptxpack_kernel_load but for PTXPACK_E_CUBIN; _E_NO_JIT also where nothing
+ * but the driver itself compiles. */
 PTXPACK_API ptxpack_status ptxpack_kernel_compile(ptxpack *handle, const ptxpack_variant *variant,
                                                   const ptxpack_symbol *symbols, size_t symbol_count,
                                                   ptxpack_kernel_info *info, void **cubin, size_t *bytes);
-/* Expand only; as ptxpack_expand, reading from the handle's pack. */
+/* Expand only; as ptxpack_expand, reading from the handle's pack.  The caller frees *out, which is NULL on
+ * failure.
+ *   PTXPACK_E_ARG (the name of a symbol), _E_EXPAND, _E_MEMORY */
 PTXPACK_API ptxpack_status ptxpack_kernel_expand(ptxpack *handle, const ptxpack_variant *variant,
                                                  const ptxpack_symbol *symbols, size_t symbol_count,
                                                  ptxpack_expansion **out);
+/* Lives as long as the kernel, as does the CUfunction. */
 PTXPACK_API const ptxpack_kernel_info *ptxpack_kernel_describe(const ptxpack_kernel *kernel);
 /* The CUfunction, for callers that launch it themselves. */
 PTXPACK_API void *ptxpack_kernel_function(const ptxpack_kernel *kernel);
 
 /* Enqueue: `arguments` is the one .param struct of the entry.  No allocation, no lock, no
- * synchronisation; capturable in a CUDA graph. */
+ * synchronisation; capturable in a CUDA graph.  stream NULL: the default stream.
+ *   PTXPACK_E_LAUNCH  the driver refused it
+ *   PTXPACK_E_DRIVER  the handle's context could not be made current
+ *   PTXPACK_E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *kernel, const uint32_t grid[3],
                                                  const void *arguments, struct CUstream_st *stream);
 #ifdef __cplusplus

@@ -21,10 +21,13 @@ struct ptxpack {
     int                          device;
     bool                         retained; /* the primary context, to be released                      */
     bool                         line_info;
+    bool                         forbid_compile;
     char                        *ptx_dir;  /* NULL: the embedded pack                                  */
     ptxpack_device_info          info;
     ptxpack_cache               *cache;
     struct ptxpack_jit           jit;
+    ptxpack_compile_event        on_compile;
+    void                        *on_compile_context;
     pthread_mutex_t              lock; /* guards kernels; held while one is loaded                     */
     ptxpack_kernel              *kernels;
 };
@@ -56,6 +59,8 @@ void ptxpack_kernels_free(ptxpack *handle, bool unload);
 /* ---- target.c ------------------------------------------------------------------------------------- */
 /* "sm_90a" -> 90; -1 when malformed. */
 int ptxpack_parse_arch(const char *text);
+/* The architectures that are served, ascending: 75, 80, ...; 0 after the last. */
+int ptxpack_arch_at(size_t index);
 /* The shared-memory limits of an architecture; false for one that is not in the table. */
 bool ptxpack_arch_shared(int arch, ptxpack_device_caps *caps);
 
@@ -68,7 +73,7 @@ const char *ptxpack_library_path(void *library);
 bool        ptxpack_library_identity(void *library, char *buf, size_t cap);
 /* The build id of the module that this code (and with it the embedded pack) is part of; false without one. */
 bool ptxpack_own_identity(char *buf, size_t cap);
-/* Around every use of the dynamic linker that has no lock of its own against forks. */
+/* Around every use of the dynamic linker, and cuInit: no other thread forks meanwhile.  Not recursive. */
 void ptxpack_linker_enter(void);
 void ptxpack_linker_leave(void);
 #endif

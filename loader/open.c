@@ -14,16 +14,6 @@ static const char *chosen(const char *option, const char *variable)
     return value && *value ? value : NULL;
 }
 
-static bool switched_on(const char *variable)
-{
-    static const char *const off[] = {"", "0", "no", "off", "false"};
-    const char *value = secure_getenv(variable);
-    for (size_t i = 0; value && i < sizeof off / sizeof off[0]; i++)
-        if (strcmp(value, off[i]) == 0)
-            return false;
-    return value != NULL;
-}
-
 /* ---- the context ---------------------------------------------------------------------------------- */
 
 ptxpack_status ptxpack_enter(const ptxpack *h, bool *pushed)
@@ -181,7 +171,10 @@ static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
     ptxpack_cache_options cache = {
         .size = sizeof cache, .disable = options->no_cache, .dir = options->cache_dir};
     ptxpack_status status;
-    h->line_info = options->line_info || switched_on("PTXPACK_LINE_INFO");
+    h->line_info = options->line_info || ptxpack_cache_env_flag("PTXPACK_LINE_INFO");
+    h->forbid_compile = options->forbid_compile || ptxpack_cache_env_flag("PTXPACK_FORBID_COMPILE");
+    h->on_compile = options->on_compile;
+    h->on_compile_context = options->on_compile_context;
     if (dir && !(h->ptx_dir = strdup(dir)))
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for a handle");
     if (dir && !is_folder(dir))

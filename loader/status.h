@@ -25,7 +25,8 @@
     X(E_FORKED, 12, "the handle was opened before a fork and cannot be used after it")            \
     X(E_MEMORY, 13, "out of host memory")                                                         \
     X(E_IO, 14, "a file could not be read or written")                                            \
-    X(E_LAUNCH, 15, "the kernel launch was refused")
+    X(E_LAUNCH, 15, "the kernel launch was refused")                                              \
+    X(E_FORBIDDEN, 16, "the kernel would have to be compiled, and that is forbidden")
 
 typedef enum ptxpack_status {
 #define PTXPACK_STATUS_ENUM(name, value, sentence) PTXPACK_##name = value,

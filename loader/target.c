@@ -20,6 +20,11 @@ int ptxpack_parse_arch(const char *text)
     return *end == '\0' && arch >= 10 && arch <= 999 ? (int)arch : -1;
 }
 
+int ptxpack_arch_at(size_t index)
+{
+    return index < sizeof shared_memory / sizeof shared_memory[0] ? shared_memory[index].arch : 0;
+}
+
 bool ptxpack_arch_shared(int arch, ptxpack_device_caps *caps)
 {
     for (size_t i = 0; i < sizeof shared_memory / sizeof shared_memory[0]; i++)

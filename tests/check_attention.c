@@ -270,11 +270,6 @@ typedef struct errors {
     double out, rounded, ref; /* of the output, of the rounded maths; and the largest |exact| */
 } errors;
 
-static double worse(double a, double b)
-{
-    return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
-}
-
 static double element_error(const problem *p, const check_output *out, size_t n, int c)
 {
     const attention_row *r = &p->rows[n];
@@ -290,9 +285,9 @@ static errors measure(const problem *p, const check_output *out, size_t first, s
         for (int c = 0; c < dim; c++) {
             double ref = p->want.ref[n * (size_t)dim + (size_t)c],
                    rounded = p->want.rounded[n * (size_t)dim + (size_t)c];
-            e.out = worse(e.out, element_error(p, out, n, c));
-            e.rounded = worse(e.rounded, fabs(rounded - ref));
-            e.ref = worse(e.ref, fabs(ref));
+            e.out = verify_worse(e.out, element_error(p, out, n, c));
+            e.rounded = verify_worse(e.rounded, fabs(rounded - ref));
+            e.ref = verify_worse(e.ref, fabs(ref));
         }
     return e;
 }

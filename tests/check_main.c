@@ -15,6 +15,8 @@ static int run_all(check *c)
     printf("seed      %llu, %d threads\n", (unsigned long long)c->seed, c->threads);
     check_vector(c);
     check_attention(c);
+    if (!atomic_load(&c->broken))
+        check_far(c);
     int passed = atomic_load(&c->passed), failed = atomic_load(&c->failed);
     printf("%d passed, %d failed, %.1f s\n", passed, failed, (now_ms() - started) * 1e-3);
     if (passed + failed == 0 && !c->list)
@@ -51,7 +53,7 @@ int main(int argc, char **argv)
     c.seed = seed >= 0 ? (uint64_t)seed : random_seed();
     setvbuf(stdout, NULL, _IOLBF, 0);
     ptxpack_status opened = device_open(&c.gpu, NULL);
-    if (opened == PTXPACK_E_NO_DRIVER || opened == PTXPACK_E_STUB_DRIVER || opened == PTXPACK_E_NO_DEVICE) {
+    if (device_absent(opened)) {
         printf("SKIP: no GPU: %s\n", c.gpu.line);
         return command_end(EXIT_SKIPPED);
     }

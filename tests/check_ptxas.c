@@ -11,12 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 #include "compile_log.h"
+#include "loader_internal.h"
 #include "ptxas.h"
 #include "ptxpack.h"
 
-enum { WORKERS = 8 };
-static const int archs[] = {75, 80, 86, 87, 89, 90, 100, 120};
-enum { ARCHS = sizeof archs / sizeof archs[0] };
+enum { WORKERS = 8, ARCHS = 32 /* that the library may serve */ };
 
 typedef struct job {
     const ptxpack_variant *variant;
@@ -76,10 +75,11 @@ static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance
     char target[16];
     bool exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0,
          whole = (v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM) != 0;
-    for (int a = 0; a < ARCHS; a++) {
-        if (exact ? archs[a] != v->arch : archs[a] < v->arch || !known[a])
+    for (size_t a = 0; a < ARCHS && ptxpack_arch_at(a); a++) {
+        int arch = ptxpack_arch_at(a);
+        if (exact ? arch != v->arch : arch < v->arch || !known[a])
             continue;
-        snprintf(target, sizeof target, "sm_%d%s", archs[a], exact ? "a" : "");
+        snprintf(target, sizeof target, "sm_%d%s", arch, exact ? "a" : "");
         if (exact && !knows(target))
             printf("SKIP: %s: this ptxas does not know %s\n", v->id, target);
         else if (!add_job(v, instance, e, target, false) ||
@@ -104,8 +104,12 @@ static bool make_jobs(ptxpack *handle, int argc, char **argv)
     bool                   good = true, known[ARCHS];
     char                   target[16];
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    for (int a = 0; a < ARCHS; a++) {
-        snprintf(target, sizeof target, "sm_%d", archs[a]);
+    if (ptxpack_arch_at(ARCHS)) {
+        printf("FAIL  more than %d architectures\n", ARCHS);
+        return false;
+    }
+    for (size_t a = 0; ptxpack_arch_at(a); a++) {
+        snprintf(target, sizeof target, "sm_%d", ptxpack_arch_at(a));
         known[a] = knows(target);
     }
     for (size_t r = 0; r < count; r++) {

@@ -9,6 +9,9 @@
  *   load=N         loading an image answers N            load-times=N  ... the first N times only
  *   link=N         cuLinkAddData answers N               launch=N      cuLaunchKernel answers N
  *   current        a context is current at the start     log=L         error logs name line L
+ *   fork           cuInit runs a child, as a real one runs nvidia-modprobe
+ *
+ * As with a real driver, what belongs to a context is refused (201) while none is current.
  *
  * Compiled with FAKE_NO_V2 it knows only the first cuGetProcAddress, with FAKE_NO_PROC none: then functions
  * are found by their exported names.  fake_record tells the test what was called. */
@@ -16,6 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "driver.h"
 #include "fake_driver.h"
 
@@ -44,11 +49,11 @@ static unsigned int number(const char *word, unsigned int otherwise)
     return value ? (unsigned int)strtoul(value, NULL, 10) : otherwise;
 }
 
-/* ---- contexts: a stack for the one thread that tests use ------------------------------------------ */
+/* ---- contexts: each thread has a stack ------------------------------------------------------------ */
 
 static char primary, foreign; /* their addresses are the contexts */
-static struct CUctx_st *stack[16];
-static int depth = -1;
+static _Thread_local struct CUctx_st *stack[16];
+static _Thread_local int depth = -1;
 
 static struct CUctx_st **top(void)
 {
@@ -58,6 +63,13 @@ static struct CUctx_st **top(void)
     }
     return &stack[depth];
 }
+
+enum { INVALID_CONTEXT = 201 };
+#define WANT_CONTEXT()              \
+    do {                            \
+        if (!*top())                \
+            return INVALID_CONTEXT; \
+    } while (0)
 
 /* In the build without cuGetProcAddress every function is exported under its own name and suffix. */
 #ifdef FAKE_NO_PROC
@@ -70,7 +82,15 @@ PTXPACK_DRIVER_MAP(EXPORTED)
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define DEFINE(name, ...) ptxpack_cu_result fake_##name(__VA_ARGS__)
 
-DEFINE(cuInit, unsigned int flags) { return fake_record.inits++, number("init", 0); }
+DEFINE(cuInit, unsigned int flags)
+{
+    pid_t child = setting("fork") ? fork() : -1;
+    if (child == 0)
+        _exit(0);
+    if (child > 0)
+        waitpid(child, NULL, 0);
+    return fake_record.inits++, number("init", 0);
+}
 DEFINE(cuDriverGetVersion, int *version) { return *version = (int)number("version", 13000), 0u; }
 DEFINE(cuGetErrorName, ptxpack_cu_result error, const char **text)
 {
@@ -113,22 +133,37 @@ DEFINE(cuCtxPushCurrent, struct CUctx_st *context)
     return 0;
 }
 DEFINE(cuCtxPopCurrent, struct CUctx_st **context) { return *context = stack[depth--], 0u; }
-DEFINE(cuCtxGetDevice, int *device) { return *device = 0, *top() ? 0u : 201u; }
-DEFINE(cuCtxSynchronize, void) { return 0; }
-DEFINE(cuMemGetInfo, size_t *free_bytes, size_t *total) { return *free_bytes = *total = (size_t)1 << 30, 0u; }
+DEFINE(cuCtxGetDevice, int *device) { return *device = 0, *top() ? 0u : INVALID_CONTEXT; }
+DEFINE(cuCtxSynchronize, void) { return *top() ? 0 : INVALID_CONTEXT; }
+DEFINE(cuMemGetInfo, size_t *free_bytes, size_t *total)
+{
+    WANT_CONTEXT();
+    return *free_bytes = *total = (size_t)1 << 30, 0u;
+}
 DEFINE(cuMemAlloc, ptxpack_deviceptr *address, size_t bytes)
 {
+    WANT_CONTEXT();
     return *address = (uintptr_t)calloc(1, bytes), *address ? 0u : 2u;
 }
-DEFINE(cuMemFree, ptxpack_deviceptr address) { return free((void *)(uintptr_t)address), 0u; }
+DEFINE(cuMemFree, ptxpack_deviceptr address)
+{
+    WANT_CONTEXT();
+    return free((void *)(uintptr_t)address), 0u;
+}
 DEFINE(cuMemHostAlloc, void **address, size_t bytes, unsigned int flags)
 {
+    WANT_CONTEXT();
     return *address = malloc(bytes), 0u;
 }
-DEFINE(cuMemFreeHost, void *address) { return free(address), 0u; }
+DEFINE(cuMemFreeHost, void *address)
+{
+    WANT_CONTEXT();
+    return free(address), 0u;
+}
 
 static ptxpack_cu_result copy(uintptr_t to, uintptr_t from, size_t bytes)
 {
+    WANT_CONTEXT();
     return memmove((void *)to, (const void *)from, bytes), 0u;
 }
 DEFINE(cuMemcpyHtoD, ptxpack_deviceptr to, const void *from, size_t bytes)
@@ -159,6 +194,7 @@ DEFINE(cuMemcpyDtoDAsync, ptxpack_deviceptr to, ptxpack_deviceptr from, size_t b
 
 static ptxpack_cu_result fill(uintptr_t to, const void *value, size_t unit, size_t count)
 {
+    WANT_CONTEXT();
     for (size_t i = 0; i < count; i++)
         memcpy((char *)to + i * unit, value, unit);
     return 0;
@@ -190,9 +226,9 @@ DEFINE(cuMemsetD32Async, ptxpack_deviceptr to, unsigned int value, size_t count,
 
 /* ---- streams, graphs, events: nothing is ever pending --------------------------------------------- */
 
-#define NOTHING(name, ...) DEFINE(name, __VA_ARGS__) { return 0; }
+#define NOTHING(name, ...) DEFINE(name, __VA_ARGS__) { return *top() ? 0 : INVALID_CONTEXT; }
 #define HANDLE(name, type, ...)                                                                              \
-    DEFINE(name, type **made, __VA_ARGS__) { return *made = (type *)&primary, 0u; }
+    DEFINE(name, type **made, __VA_ARGS__) { return *made = (type *)&primary, *top() ? 0u : INVALID_CONTEXT; }
 HANDLE(cuStreamCreate, struct CUstream_st, unsigned int flags)
 NOTHING(cuStreamDestroy, struct CUstream_st *stream)
 NOTHING(cuStreamSynchronize, struct CUstream_st *stream)
@@ -263,6 +299,7 @@ static ptxpack_cu_result load_image(const void *image)
 DEFINE(cuModuleLoadDataEx, struct CUmod_st **module, const void *image, unsigned int count,
        unsigned int *options, void **values)
 {
+    WANT_CONTEXT();
     fake_record.modules++;
     return *module = (struct CUmod_st *)&foreign, judge(load_image(image), count, options, values);
 }
@@ -286,6 +323,7 @@ DEFINE(cuLibraryGetKernel, struct CUkern_st **kernel, struct CUlib_st *library, 
 DEFINE(cuLibraryUnload, struct CUlib_st *library) { return fake_record.libraries--, 0u; }
 DEFINE(cuKernelGetFunction, struct CUfunc_st **function, struct CUkern_st *kernel)
 {
+    WANT_CONTEXT();
     return *function = (struct CUfunc_st *)&foreign, 0u;
 }
 DEFINE(cuFuncGetAttribute, int *value, unsigned int attribute, struct CUfunc_st *function)
@@ -302,6 +340,7 @@ DEFINE(cuLaunchKernel, struct CUfunc_st *function, unsigned int grid_x, unsigned
        unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
        unsigned int shared_bytes, struct CUstream_st *stream, void **parameters, void **extra)
 {
+    WANT_CONTEXT();
     fake_record.launches++;
     fake_record.context_at_launch = *top();
     fake_record.grid[0] = grid_x, fake_record.grid[1] = grid_y, fake_record.grid[2] = grid_z;
@@ -323,6 +362,7 @@ static unsigned int *link_options;
 static void **link_values;
 DEFINE(cuLinkCreate, unsigned int count, unsigned int *options, void **values, struct CUlinkState_st **state)
 {
+    WANT_CONTEXT();
     link_count = count;
     link_options = options;
     link_values = values;

@@ -123,7 +123,7 @@ static int make_folder(void **state)
 {
     static const char *const variables[] = {
         "DRIVER", "PTXJIT",        "PTX_DIR",        "ARCH",           "LINE_INFO",
-        "PTXAS",  "CACHE_DISABLE", "CACHE_READONLY", "CACHE_MAX_SIZE", "CACHE_PREBUILT"};
+        "PTXAS",  "CACHE_DISABLE", "CACHE_READONLY", "CACHE_MAX_SIZE", "CACHE_PREBUILT", "FORBID_COMPILE"};
     char name[64];
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
@@ -153,6 +153,8 @@ static int reset(void **state)
     unsetenv("FAKE_CUDA");
     unsetenv("FAKE_PTXJIT");
     unsetenv("PTXPACK_ARCH");
+    unsetenv("PTXPACK_CACHE_PREBUILT");
+    unsetenv("PTXPACK_FORBID_COMPILE");
     setenv("PTXPACK_PTXAS", "none", 1);
     write_pack(test_ptx);
     return 0;

@@ -119,7 +119,7 @@ static bool broken(const char *how)
 
 static uint16_t *at(uint64_t address, int64_t bytes)
 {
-    return (uint16_t *)(uintptr_t)(address + (uint64_t)bytes);
+    return (uint16_t *)(uintptr_t)(address + (broken("far") ? (uint32_t)bytes : (uint64_t)bytes));
 }
 
 /* Every element's value, for speed: the elements of a type are few. */
@@ -266,6 +266,11 @@ static ptxpack_cu_result event_time(float *ms, struct CUevent_st *from, struct C
     *ms = (float)(b - a);
     return PTXPACK_CU_SUCCESS;
 }
+static ptxpack_cu_result memory_info(size_t *free_bytes, size_t *total)
+{
+    *free_bytes = *total = (size_t)(broken("memory") ? 8 : 80) << 30;
+    return PTXPACK_CU_SUCCESS;
+}
 static ptxpack_cu_result allocate(ptxpack_deviceptr *address, size_t bytes)
 {
     *address = (uintptr_t)aligned_alloc(256, (bytes + 255) / 256 * 256);
@@ -321,7 +326,7 @@ ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out)
         .cuStreamCreate = make_stream, .cuStreamDestroy = use_stream, .cuStreamSynchronize = use_stream,
         .cuEventCreate = make_event, .cuEventRecord = record_event, .cuEventSynchronize = wait_event,
         .cuEventDestroy = free_event, .cuEventElapsedTime = event_time,
-        .cuMemAlloc = allocate, .cuMemFree = release, .cuMemcpyHtoDAsync = to_device,
+        .cuMemGetInfo = memory_info, .cuMemAlloc = allocate, .cuMemFree = release, .cuMemcpyHtoDAsync = to_device,
         .cuMemcpyDtoHAsync = from_device, .cuMemsetD8Async = set_bytes, .cuMemsetD16Async = set_halves,
     };
     return PTXPACK_OK;

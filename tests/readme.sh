@@ -1,6 +1,6 @@
 #!/bin/sh
-# readme.sh - the program in README.md compiles as it stands, has at most 30 lines, and runs: on a GPU to its end,
-# elsewhere to a clear line.
+# readme.sh - the program in README.md compiles as it stands, has at most 30 lines, and runs: to its end with
+# the fake driver and on a GPU, elsewhere to a clear line.
 cd "$(dirname "$0")/.." || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -9,6 +9,9 @@ lines=$(wc -l <"$work/readme.c")
 [ "$lines" -ge 10 ] && [ "$lines" -le 30 ] || { echo "the program has $lines lines"; exit 1; }
 ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -Icache -Iloader -Ihost "$work/readme.c" build/libptxpack.a \
     -ldl -lpthread -o "$work/readme" || exit 1
+fakes=$PWD/build/tests
+PTXPACK_CACHE_DIR=$work/fakes PTXPACK_DRIVER=$fakes/fake_driver.so PTXPACK_PTXJIT=$fakes/fake_ptxjit.so \
+    "$work/readme" || { echo "exit status $? with the fake driver"; exit 1; }
 PTXPACK_CACHE_DIR=$work/cache "$work/readme" >"$work/out"
 status=$?
 cat "$work/out"

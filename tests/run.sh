@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh BUILD TEST... - run test programs and scripts, one line each, logs in BUILD/logs; status 77 of a test
 # means skipped, and its SKIP: lines are shown, also those of tests that ran but left something out.
-# The device checker comes last.  Exit status 1 if anything failed.
+# The device checker comes last, and the test of it.  Exit status 1 if anything failed.
 build=$1
 shift
 logs=$build/logs
@@ -40,6 +40,7 @@ for test; do
     esac
 done
 run_one ptxpack-check "$build/ptxpack-check"
+run_one ptxpack-check-self-test "$build/ptxpack-check" --self-test
 
 echo "$passed passed, $failed failed, $skipped skipped as a whole, $left_out skipped inside tests that passed"
 [ "$skipped" -eq 0 ] || echo "SKIPPED TESTS PROVE NOTHING: see the SKIP lines above"

@@ -23,6 +23,7 @@ static void run(const char *how, const char *filter, int *passed, int *failed)
     assert_int_equal(device_open(&c.gpu, NULL), PTXPACK_OK);
     check_vector(&c);
     check_attention(&c);
+    check_far(&c);
     assert_false(atomic_load(&c.broken));
     device_close(&c.gpu);
     *passed = atomic_load(&c.passed);
@@ -68,6 +69,27 @@ static void every_break_is_noticed(void **state)
     }
 }
 
+/* Offsets beyond 32 bits; the mock's memory takes up only what is touched. */
+static void far_tensors_are_reached(void **state)
+{
+    (void)state;
+    int passed, failed;
+    run("memory", "attention far-", &passed, &failed); /* too little: nothing is run */
+    assert_int_equal(passed + failed, 0);
+    run("", "attention far-", &passed, &failed);
+    if (passed + failed == 0) {
+        print_message("SKIP: no address space for tensors of many GiB\n");
+        skip();
+    }
+    assert_int_equal(failed, 0);
+    run("far", "attention far-rows", &passed, &failed);
+    assert_true(passed == 0 && failed > 0);
+    run("far", "attention far-tiles", &passed, &failed);
+    assert_true(passed == 0 && failed > 0);
+    run("far", "attention far-heads", &passed, &failed);
+    assert_true(passed == 0 && failed > 0);
+}
+
 /* The self-test on a GPU edits lines of the .ptx files: they must still be there. */
 static void the_self_test_fits_the_kernels(void **state)
 {
@@ -82,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_kernels_pass),
         cmocka_unit_test(every_break_is_noticed),
+        cmocka_unit_test(far_tensors_are_reached),
         cmocka_unit_test(the_self_test_fits_the_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  *
  * Runs build/ptxpack ($PTXPACK_BINARY names another), always without a GPU. */
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +22,7 @@
 #include "scratch.h"
 
 enum { SEED = 20240607, OUTPUT = 1 << 20 };
+static const char NO_DRIVER[] = "/no/such/driver.so";
 static char output[OUTPUT], errors[OUTPUT]; /* of the last run */
 
 static void read_output(const char *name, char *to)
@@ -419,6 +421,39 @@ static void the_environment_is_heard(void **state)
     assert_non_null(strstr(output, "PTXPACK_CACHE_MAX_SIZE=abc is no size"));
 }
 
+/* --cpu stands in for a GPU that is not there, not for one that does not work.  The drivers are fakes. */
+static void only_a_missing_gpu_is_replaced(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cuda, *name, *value; /* FAKE_CUDA, and one more variable */
+        int         status;
+        const char *said;
+    } machines[] = {
+        {"devices=0", "PTXPACK_NONE", "", 0, "no GPU: the driver sees no"},
+        {"init=100", "PTXPACK_NONE", "", 0, "no GPU: the driver sees no"},
+        {"stub", "PTXPACK_NONE", "", 0, "no GPU: the CUDA library that was found is a link-time stub"},
+        {"init=999", "PTXPACK_NONE", "", 1, "(999)"},
+        {"", "PTXPACK_ARCH", "foo", 1, "\"foo\""},
+        {"", "PTXPACK_PTXJIT", "/no/such/ptxjit.so", 1, "/no/such/ptxjit.so"},
+    };
+    char driver[PATH_MAX];
+    assert_non_null(realpath("/proc/self/exe", driver));
+    snprintf(strrchr(driver, '/'), sizeof "/fake_driver.so", "/fake_driver.so");
+    setenv("PTXPACK_DRIVER", driver, 1);
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+        setenv("FAKE_CUDA", machines[i].cuda, 1);
+        setenv(machines[i].name, machines[i].value, 1);
+        int status = run("attention --cpu --batch 1 --seqlen-q 8 --heads-q 1 --head-dim 8 --verify");
+        unsetenv(machines[i].name);
+        if (status != machines[i].status ||
+            strstr(status == 0 ? output : errors, machines[i].said) == NULL)
+            fail_msg("%s %s: status %d, said \"%s\"", machines[i].cuda, machines[i].name, status, errors);
+    }
+    unsetenv("FAKE_CUDA");
+    setenv("PTXPACK_DRIVER", NO_DRIVER, 1);
+}
+
 static void json_is_well_formed(void **state)
 {
     (void)state;
@@ -629,7 +664,7 @@ static void seeds_decide(void **state)
 static int open_without_gpu(void **state)
 {
     int status = scratch_open(state);
-    setenv("PTXPACK_DRIVER", "/no/such/driver.so", 1);
+    setenv("PTXPACK_DRIVER", NO_DRIVER, 1);
     setenv("PTXPACK_CACHE_DIR", scratch_path("cache"), 1);
     return status;
 }
@@ -647,6 +682,7 @@ int main(void)
         cmocka_unit_test(a_file_that_may_not_grow_is_an_error),
         cmocka_unit_test(without_a_compiler_nothing_is_listed),
         cmocka_unit_test(the_environment_is_heard),
+        cmocka_unit_test(only_a_missing_gpu_is_replaced),
         cmocka_unit_test(json_is_well_formed),
         cmocka_unit_test(files_give_the_reference),
         cmocka_unit_test(shapes_are_compared),

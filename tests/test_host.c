@@ -210,6 +210,11 @@ static void null_arguments_are_refused(void **state)
     assert_non_null(strstr(ptxpack_detail(NULL), "k is NULL"));
     assert_int_equal(ptxpack_attention_reference(NULL, data, data, data, NULL, NULL), PTXPACK_E_ARG);
     ptxpack_attention_plan_free(NULL);
+    assert_int_equal(ptxpack_attention_workspace(NULL), 0);
+    assert_null(ptxpack_attention_kernel(NULL));
+    assert_int_equal(ptxpack_vector_add(NULL, 0, 0, 0, 1, 1, 1, 0, NULL), PTXPACK_E_ARG);
+    assert_null(ptxpack_vector_kernel(NULL));
+    ptxpack_vector_plan_free(NULL);
     ptxpack_close(handle);
 }
 
@@ -635,6 +640,47 @@ static void arguments_reach_the_kernel(void **state)
     ptxpack_close(handle);
 }
 
+/* What is wrong in the first row must not be forgotten over the good ones after it. */
+static void verification_sees_every_row(void **state)
+{
+    (void)state;
+    enum { ROWS = 2 * 6 * 37 };
+    random_state           random = random_start(SEED);
+    static uint16_t        q[ROWS * 8], k[2 * 2 * 23 * 8], v[2 * 2 * 23 * 8], o[ROWS * 8];
+    static double          exact_o[ROWS * 8], exact_lse[ROWS];
+    static float           lse[ROWS];
+    /* The first 14 rows of each head see no key. */
+    ptxpack_attention_desc d = {.size = sizeof d, .dtype = PTXPACK_F16, .batch = 2, .seqlen_q = 37,
+                                .seqlen_kv = 23, .heads_q = 6, .heads_kv = 2, .head_dim = 8,
+                                .mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT};
+    random_normal(&random, d.dtype, q, sizeof q / sizeof q[0]);
+    random_normal(&random, d.dtype, k, sizeof k / sizeof k[0]);
+    random_normal(&random, d.dtype, v, sizeof v / sizeof v[0]);
+    assert_int_equal(ptxpack_attention_reference(&d, q, k, v, exact_o, exact_lse), PTXPACK_OK);
+    for (int i = 0; i < ROWS * 8; i++)
+        o[i] = ptxpack_from_float(d.dtype, (float)exact_o[i]);
+    for (int i = 0; i < ROWS; i++)
+        lse[i] = (float)exact_lse[i];
+
+    const int   rows[] = {0, 13, 14, 36, ROWS - 1};
+    const float wrong[] = {NAN, INFINITY, 1e30f, 0};
+    verify_result r;
+    assert_int_equal(verify_attention(&d, q, k, v, o, lse, 0, 1, &r), PTXPACK_OK);
+    assert_true(r.pass);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        for (size_t w = 0; w < sizeof wrong / sizeof wrong[0]; w++) {
+            float kept = lse[rows[i]];
+            lse[rows[i]] = wrong[w];
+            assert_int_equal(verify_attention(&d, q, k, v, o, lse, 0, 1, &r), PTXPACK_OK);
+            lse[rows[i]] = kept;
+            if (r.pass)
+                fail_msg("lse %g in row %d passed", (double)wrong[w], rows[i]);
+        }
+    o[0] = 0xffff;
+    assert_int_equal(verify_attention(&d, q, k, v, o, lse, 0, 1, &r), PTXPACK_OK);
+    assert_false(r.pass);
+}
+
 static void vectors_are_checked(void **state)
 {
     (void)state;
@@ -696,6 +742,7 @@ int main(void)
         cmocka_unit_test(flops_count_the_pairs),
         cmocka_unit_test(bad_buffers_are_refused),
         cmocka_unit_test(arguments_reach_the_kernel),
+        cmocka_unit_test(verification_sees_every_row),
         cmocka_unit_test(vectors_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

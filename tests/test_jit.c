@@ -111,16 +111,13 @@ static void test_no_cache(void **state)
     ptxpack_close(handle);
 }
 
-/* An entry whose metadata is not ours is made anew, and replaced. */
-static void test_foreign_metadata(void **state)
+/* The key of `row` for sm_90, as the loader makes it. */
+static ptxpack_cache_key *key_of_row(ptxpack *handle)
 {
-    char cubin[128];
-    ptxpack *handle = open_offline("sm_90", false);
     ptxpack_cache_key *key = ptxpack_cache_key_create();
     ptxpack_expansion *expansion;
     struct ptxpack_jit jit;
     size_t bytes;
-    (void)state;
     assert_int_equal(ptxpack_kernel_expand(handle, &row, which, 1, &expansion), PTXPACK_OK);
     assert_true(ptxpack_jit_open(&jit, NULL, compiler));
     const char *text = ptxpack_expansion_text(expansion, &bytes);
@@ -131,12 +128,31 @@ static void test_foreign_metadata(void **state)
     ptxpack_cache_key_add_text(key, "option", "--gpu-name=sm_90");
     ptxpack_cache_key_add_text(key, "option", "--verbose");
     assert_null(ptxpack_jit_identify(&jit, PTXPACK_ROUTE_PTXCOMPILER, key));
+    ptxpack_expansion_free(expansion);
+    return key;
+}
+
+/* An entry whose metadata is not ours is made anew, and replaced. */
+static void test_foreign_metadata(void **state)
+{
+    char cubin[128];
+    ptxpack *handle = open_offline("sm_90", false);
+    ptxpack_cache_key *key = key_of_row(handle);
+    (void)state;
     assert_true(ptxpack_cache_put(ptxpack_cache_of(handle), key, "", "?", 1, "bad", 3));
     assert_false(compile(handle, which, cubin, sizeof cubin));
     assert_string_equal(cubin, "compiled 1 --gpu-name=sm_90");
     assert_true(compile(handle, which, cubin, sizeof cubin));
+    ptxpack_close(handle);
+    ptxpack_cache_options prebuilt = {.size = sizeof prebuilt, .dir = below("prebuilt")};
+    ptxpack_cache *cache = ptxpack_cache_open(&prebuilt);
+    assert_true(ptxpack_cache_put(cache, key, "", "?", 1, "bad", 3));
+    ptxpack_cache_close(cache);
+    setenv("PTXPACK_CACHE_PREBUILT", below("prebuilt"), 1);
+    handle = open_offline("sm_90", false);
+    assert_true(compile(handle, which, cubin, sizeof cubin)); /* there it cannot be replaced: ours is taken */
+    unsetenv("PTXPACK_CACHE_PREBUILT");
     ptxpack_cache_key_free(key);
-    ptxpack_expansion_free(expansion);
     ptxpack_close(handle);
 }
 
@@ -373,6 +389,117 @@ static void test_ptxas(void **state)
     ptxpack_close(handle);
 }
 
+/* Its version is asked for once, and again when the file is another. */
+static void test_ptxas_asked_once(void **state)
+{
+    static const int releases[] = {4, 4, 5};
+    char text[256];
+    ptxpack *handle;
+    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = "none"};
+    (void)state;
+    mkdir(below("asked"), 0700);
+    setenv("PTXPACK_PTXAS", below("ptxas-counting"), 1);
+    for (int i = 0; i < 3; i++) {
+        snprintf(text, sizeof text, "#!/bin/sh\nmktemp '%s/XXXXXX' >/dev/null\necho 'release 12.%d, V12'%s\n",
+                 below("asked"), releases[i], i == 2 ? " # longer" : "");
+        if (i != 1)
+            write_text(below("ptxas-counting"), text);
+        assert_int_equal(chmod(below("ptxas-counting"), 0700), 0);
+        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        assert_int_equal(ptxpack_device(handle)->caps.isa, 80 + releases[i]);
+        assert_int_equal(files_in(below("asked")), i == 2 ? 2 : 1);
+        ptxpack_close(handle);
+    }
+}
+
+/* ---- forbidding compilations, and being told of them ---------------------------------------------- */
+
+struct events {
+    unsigned count;
+    char     last[128];
+    double   ms;
+};
+
+static void note_event(void *context, const char *kernel, const char *target, double ms)
+{
+    struct events *e = (struct events *)context;
+    e->count++;
+    e->ms = ms;
+    snprintf(e->last, sizeof e->last, "%s %s", kernel, target);
+}
+
+static void test_forbidden_and_told(void **state)
+{
+    static const struct {
+        bool           option;
+        const char    *variable;
+        ptxpack_status status;
+        unsigned       events; /* so far */
+    } steps[] = {
+        {true, "0", PTXPACK_E_FORBIDDEN, 0},
+        {false, "1", PTXPACK_E_FORBIDDEN, 0},
+        {false, "off", PTXPACK_OK, 1},
+        {true, "0", PTXPACK_OK, 1}, /* from the cache */
+    };
+    struct events events = {0};
+    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90"};
+    (void)state;
+    options.ptxjit = compiler = fresh_copy("fake_ptxjit.so");
+    options.on_compile = note_event;
+    options.on_compile_context = &events;
+    setenv("FAKE_PTXJIT", "ms=5", 1);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        ptxpack *handle;
+        options.forbid_compile = steps[i].option;
+        setenv("PTXPACK_FORBID_COMPILE", steps[i].variable, 1);
+        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        assert_int_equal(ptxpack_kernel_compile(handle, &row, which, 1, NULL, NULL, NULL), steps[i].status);
+        if (steps[i].status != PTXPACK_OK)
+            assert_has(ptxpack_detail(handle), "test_row for sm_90: there is no usable machine code in the "
+                       "cache, and compiling is forbidden");
+        assert_int_equal(events.count, steps[i].events);
+        assert_int_equal(compilations(), steps[i].events);
+        ptxpack_close(handle);
+    }
+    assert_string_equal(events.last, "test_row sm_90");
+    assert_true(events.ms >= 5);
+    setenv("FAKE_PTXJIT", "line=1", 1); /* a failure is no compilation */
+    unsetenv("PTXPACK_FORBID_COMPILE");
+    options.forbid_compile = false;
+    options.no_cache = true;
+    ptxpack *handle;
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    assert_int_equal(ptxpack_kernel_compile(handle, &row, which, 1, NULL, NULL, NULL), PTXPACK_E_COMPILE);
+    assert_int_equal(events.count, 1);
+    ptxpack_close(handle);
+}
+
+/* The driver's own JIT counts as well: it would compile while it loads. */
+static void test_forbidden_and_told_by_the_driver(void **state)
+{
+    ptxpack_variant whole = row;
+    struct events events = {0};
+    ptxpack_options options = {.size = sizeof options, .ptxjit = "none"};
+    (void)state;
+    whole.flags = PTXPACK_VARIANT_WHOLE_PROGRAM;
+    setenv("FAKE_CUDA", "", 1);
+    options.on_compile = note_event;
+    options.on_compile_context = &events;
+    for (int allowed = 0; allowed < 2; allowed++) {
+        ptxpack *handle;
+        ptxpack_kernel *kernel;
+        options.driver = fresh_copy("fake_driver.so");
+        options.forbid_compile = !allowed;
+        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        for (int i = 0; i < 2; i++) /* the second time it is there */
+            assert_int_equal(load_row(handle, &whole, &kernel), allowed ? PTXPACK_OK : PTXPACK_E_FORBIDDEN);
+        assert_int_equal(record_of(options.driver)->loads, allowed);
+        assert_int_equal(events.count, allowed);
+        ptxpack_close(handle);
+    }
+    assert_string_equal(events.last, "test_row sm_90");
+}
+
 /* ---- one compilation for all who ask -------------------------------------------------------------- */
 
 enum { THREADS = 32 };
@@ -469,6 +596,37 @@ static void test_shared_failure(void **state)
     assert_false(compile(askers[0].handle, which, cubin, sizeof cubin));
     for (int i = 0; i < THREADS; i++)
         ptxpack_close(askers[i].handle);
+}
+
+/* Who asks together with a handle that forbids compiling is not refused for its sake. */
+static void test_forbidden_for_one_only(void **state)
+{
+    struct asker forbidding = {0}, other = {0};
+    pthread_barrier_t start;
+    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90", .forbid_compile = true};
+    (void)state;
+    other.handle = open_offline("sm_90", false);
+    options.ptxjit = compiler;
+    assert_int_equal(ptxpack_open(&options, &forbidding.handle), PTXPACK_OK);
+    ptxpack_cache_key *key = key_of_row(other.handle);
+    int lock = ptxpack_cache_lock(ptxpack_cache_of(other.handle), key, 0); /* the first waits for it */
+    assert_int_not_equal(lock, -1);
+    forbidding.start = other.start = &start;
+    assert_int_equal(pthread_barrier_init(&start, NULL, 1), 0);
+    assert_int_equal(pthread_create(&forbidding.thread, NULL, ask, &forbidding), 0);
+    usleep(100000);
+    assert_int_equal(pthread_create(&other.thread, NULL, ask, &other), 0);
+    usleep(100000);
+    ptxpack_cache_unlock(ptxpack_cache_of(other.handle), lock);
+    assert_int_equal(pthread_join(forbidding.thread, NULL), 0);
+    assert_int_equal(pthread_join(other.thread, NULL), 0);
+    assert_int_equal(forbidding.status, PTXPACK_E_FORBIDDEN);
+    assert_int_equal(other.status, PTXPACK_OK);
+    assert_int_equal(compilations(), 1);
+    pthread_barrier_destroy(&start);
+    ptxpack_cache_key_free(key);
+    ptxpack_close(forbidding.handle);
+    ptxpack_close(other.handle);
 }
 
 static atomic_bool enough;
@@ -641,9 +799,13 @@ int main(void)
         cmocka_unit_test_setup(test_exact_targets, reset_compiler),
         cmocka_unit_test_setup(test_exact_target_of_device, reset_compiler),
         cmocka_unit_test_setup(test_ptxas, reset_compiler),
+        cmocka_unit_test_setup(test_ptxas_asked_once, reset_compiler),
+        cmocka_unit_test_setup(test_forbidden_and_told, reset_compiler),
+        cmocka_unit_test_setup(test_forbidden_and_told_by_the_driver, reset_compiler),
         cmocka_unit_test_setup(test_one_handle_one_compilation, reset_compiler),
         cmocka_unit_test_setup(test_many_handles_one_compilation, reset_compiler),
         cmocka_unit_test_setup(test_shared_failure, reset_compiler),
+        cmocka_unit_test_setup(test_forbidden_for_one_only, reset_compiler),
         cmocka_unit_test_setup(test_fork_during_compilation, reset_compiler),
         cmocka_unit_test_setup(test_fork_while_opening, reset_compiler),
         cmocka_unit_test_setup(test_log_resources, reset_compiler),

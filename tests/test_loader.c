@@ -262,7 +262,7 @@ static void test_prebuilt_cubin_refused(void **state)
 {
     ptxpack_options options = {.size = sizeof options, .ptxjit = fresh_copy("fake_ptxjit.so")};
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         ptxpack *handle;
         ptxpack_kernel *kernel;
         setenv("FAKE_CUDA", i ? "load=200 load-times=1" : "", 1);
@@ -272,6 +272,7 @@ static void test_prebuilt_cubin_refused(void **state)
         assert_string_equal(record_of(options.driver)->image,
                             i ? "compiled 2 --gpu-name=sm_90" : "compiled 1 --gpu-name=sm_90");
         assert_int_equal(record_of(options.driver)->loads, i ? 2 : 1);
+        assert_int_equal(ptxpack_kernel_describe(kernel)->from_cache, i == 2); /* from our own */
         ptxpack_close(handle);
         setenv("PTXPACK_CACHE_PREBUILT", below("cache"), 1);
         options.cache_dir = below("other-cache");
@@ -431,6 +432,35 @@ static void test_fork(void **state)
     ptxpack_close(handle);
 }
 
+/* Opening, while the driver's cuInit or the compiler's constructor forks, does not wait for itself. */
+static void test_fork_inside_open(void **state)
+{
+    ptxpack_options options = {.size = sizeof options};
+    int status = -1;
+    (void)state;
+    setenv("FAKE_CUDA", "fork", 1);
+    setenv("FAKE_PTXJIT", "fork", 1);
+    options.driver = fresh_copy("fake_driver.so");
+    options.ptxjit = fresh_copy("fake_ptxjit.so");
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        ptxpack *handle;
+        alarm(10); /* instead of hanging */
+        for (int i = 0; i < 2; i++) { /* the second time under the handlers of the first */
+            if (ptxpack_open(&options, &handle) != PTXPACK_OK)
+                _exit(1);
+            ptxpack_close(handle);
+            options.driver = fresh_copy("fake_driver.so");
+            options.ptxjit = fresh_copy("fake_ptxjit.so");
+        }
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* ---- detail lines --------------------------------------------------------------------------------- */
 
 static void *other_thread(void *handle)
@@ -487,6 +517,7 @@ int main(void)
         cmocka_unit_test_setup(test_contexts, reset),
         cmocka_unit_test_setup(test_launch_refused, reset),
         cmocka_unit_test_setup(test_fork, reset),
+        cmocka_unit_test_setup(test_fork_inside_open, reset),
         cmocka_unit_test_setup(test_detail, reset),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -144,7 +144,7 @@ static void show_kernel(const ptxpack_variant *v, const ptxpack_device_caps *cap
         json_close();
         return;
     }
-    printf("  %-5s %-28s %s\n", verdict, v->id, text);
+    printf("  %-5s %-32s %s\n", verdict, v->id, text);
 }
 
 static void show_kernels(const ptxpack *handle, bool json)

@@ -48,6 +48,11 @@ bool device_attach(device *d)
     return device_try(d, d->driver->cuCtxSetCurrent(d->context), "cuCtxSetCurrent");
 }
 
+bool device_absent(ptxpack_status opened)
+{
+    return opened == PTXPACK_E_NO_DRIVER || opened == PTXPACK_E_STUB_DRIVER || opened == PTXPACK_E_NO_DEVICE;
+}
+
 ptxpack_status device_open(device *d, const ptxpack_options *options)
 {
     memset(d, 0, sizeof *d);

@@ -21,6 +21,8 @@ typedef struct device {
 /* Open a handle (options may be NULL), make its context current, create stream and events. */
 ptxpack_status device_open(device *d, const ptxpack_options *options);
 void           device_close(device *d);
+/* Whether what device_open returned says that there is no GPU, rather than that something is wrong. */
+bool           device_absent(ptxpack_status opened);
 bool           device_attach(device *d); /* make its context current in another thread */
 
 /* false, with the line set from the driver's answer or from the handle, unless it is a success. */

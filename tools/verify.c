@@ -40,6 +40,11 @@ uint16_t verify_round_once(ptxpack_dtype type, double value)
     return ptxpack_from_float(type, nearest);
 }
 
+double verify_worse(double a, double b)
+{
+    return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
+}
+
 /* lse = m + ln(sum).  Scores are f32 sums of up to 256 products and carry a relative error of some
  * 2^-20 of their size; ex2.approx and lg2.approx add 2^-21 or so.  1e-3 + |lse| 2^-16 leaves room for
  * cancellation in q.k, and is far below what a lost key or a wrong scale would do to short rows. */
@@ -79,22 +84,19 @@ static void pick_rows(const ptxpack_attention_desc *desc, attention_row *rows, s
     }
 }
 
-/* fmax ignores NaN; here it must win. */
-static double worse(double a, double b)
-{
-    return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
-}
-
 static void compare_row(const ptxpack_attention_desc *desc, const uint16_t *o, const float *lse,
                         const double *ref, const double *rounded, double exact_lse, verify_result *result)
 {
     for (int c = 0; c < desc->head_dim; c++) {
-        result->out_error = worse(result->out_error, fabs(ptxpack_to_float(desc->dtype, o[c]) - ref[c]));
-        result->rounded_error = worse(result->rounded_error, fabs(rounded[c] - ref[c]));
+        double error = fabs(ptxpack_to_float(desc->dtype, o[c]) - ref[c]);
+        result->out_error = verify_worse(result->out_error, error);
+        result->rounded_error = verify_worse(result->rounded_error, fabs(rounded[c] - ref[c]));
     }
     if (lse == NULL || (isinf(exact_lse) && *lse == exact_lse))
         return;
-    double error = fabs(*lse - exact_lse), bound = verify_lse_bound(exact_lse);
+    double error = fabs(*lse - exact_lse), bound = verify_lse_bound(isinf(exact_lse) ? 0 : exact_lse);
+    if (isnan(result->lse_error))
+        return; /* no good row may take its place */
     if (!(error * result->lse_bound <= result->lse_error * bound)) { /* the row nearest to its bound */
         result->lse_error = error;
         result->lse_bound = bound;

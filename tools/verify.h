@@ -23,6 +23,8 @@ typedef struct verify_result {
 double verify_atol(ptxpack_dtype type, const double *ref, size_t count);
 /* How far f32 arithmetic may take an LSE from the exact one. */
 double verify_lse_bound(double exact);
+/* The larger of two errors; NaN, which fmax ignores, is the largest. */
+double verify_worse(double a, double b);
 /* A double, rounded to the element type in one step. */
 uint16_t verify_round_once(ptxpack_dtype type, double value);
 int    verify_threads(void); /* one per processor */

@@ -1,0 +1,36 @@
+/* attention_problem.h - what `ptxpack attention` is to compute: from its options, with random input or with
+ * that of .npy files. */
+#ifndef PTXPACK_ATTENTION_PROBLEM_H
+#define PTXPACK_ATTENTION_PROBLEM_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "attention_check.h"
+#include "ptxpack.h"
+
+/* What was asked for; sizes and seed are OPTION_NOT_GIVEN where nothing was said. */
+typedef struct attention_settings {
+    const char *q, *k, *v, *o, *lse; /* file names */
+    int64_t     batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
+    const char *causal, *layout, *dtype, *cpu;
+    double      scale;
+    int64_t     seed, repeat;
+    bool        verify, json;
+} attention_settings;
+
+/* The problem, its tensors in host memory, and what came of it. */
+typedef struct attention_problem {
+    ptxpack_attention_desc desc;
+    bool                   bhsd;
+    uint16_t              *tensor[TENSOR_COUNT];
+    float                 *lse; /* [batch][heads_q][seqlen_q] */
+    size_t                 elements[TENSOR_COUNT], lse_count;
+    uint64_t               seed;
+    double                 ms; /* of one launch, or of the reference */
+} attention_problem;
+
+/* Check the settings, make or read the inputs, and make room for the outputs.  Returns an exit status, after
+ * a line on stderr unless it is COMMAND_OK; free the problem in any case. */
+int  attention_problem_make(const attention_settings *s, attention_problem *p);
+void attention_problem_free(attention_problem *p);
+#endif
