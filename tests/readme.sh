@@ -17,7 +17,7 @@ status=$?
 cat "$work/out"
 [ $status -eq 0 ] && exit 0
 [ $status -eq 1 ] && [ "$(wc -l <"$work/out")" -eq 1 ] && grep -q libcuda "$work/out" && {
-    echo "SKIP: readme: compiled, not run: no GPU"
+    echo "SKIP: readme: run on the fake driver only: no GPU"
     exit 0
 }
 echo "exit status $status"
