@@ -40,7 +40,8 @@ PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx \
 # cmocka programs; each prints its own report.  Status 77 means skipped.
 UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict tests/test_cache_place \
               tests/test_cache_shared tests/test_expand tests/test_expand_as \
-              tests/test_registry tests/test_driver_abi tests/test_loader tests/test_jit \
+              tests/test_registry tests/test_driver_abi tests/test_loader tests/test_jit tests/test_flight \
+              tests/test_compile_log \
               tests/test_host tests/test_npy tests/test_command tests/test_checker
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/headers.sh tests/install.sh tests/fuzz_expand tests/stress_cache \
@@ -128,7 +129,7 @@ $(FAKES):
 	@mkdir -p $(@D)
 	$(SAY) FAKE $@
 	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
-$(B)/tests/test_loader $(B)/tests/test_jit $(B)/tests/test_command $(B)/tests/check_generations: $(FAKES)
+$(B)/tests/test_loader $(B)/tests/test_jit $(B)/tests/test_flight $(B)/tests/test_command $(B)/tests/check_generations: $(FAKES)
 # cuda.h, where there is one, is somebody else's code: no warnings from it.
 $(B)/tests/test_driver_abi.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 

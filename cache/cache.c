@@ -177,7 +177,7 @@ static bool look_up(ptxpack_cache *cache, int dirfd, const ptxpack_cache_key *ke
         if (writable)
             stamp_use(dirfd, name, &st);
         return true;
-    case PTXPACK_ENTRY_ERROR: /* ESTALE, EIO, EMFILE ...: not there for now */
+    case PTXPACK_ENTRY_ERROR: /* ESTALE, EIO, EMFILE ...: a miss; the file stays */
         if (errno != ENOENT)
             ptxpack_cache_say(cache, "cache miss: %s: %s", name, strerror(errno));
         return false;
