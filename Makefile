@@ -25,12 +25,19 @@ LOADER_SRC := loader/status.c loader/detail.c loader/registry.c loader/driver.c 
               loader/expand_program.c loader/expand_paste.c loader/expand_macro.c loader/expand_call.c \
               loader/expand_substitute.c loader/expand_loop.c loader/expand_cond.c loader/expand_directive.c \
               loader/expand_map.c loader/expand_loc.c
-HOST_SRC   := host/dtype.c host/attention.c host/attention_check.c host/attention_reference.c host/vector.c host/instance.c
+HOST_SRC   := host/dtype.c host/attention.c host/attention_check.c host/attention_reference.c host/vector.c host/instance.c \
+              host/atom.c host/atom_find.c host/atom_near.c \
+              host/layout.c host/layout_build.c host/layout_algebra.c host/layout_divide.c host/layout_swizzle.c \
+              host/layout_tuple.c host/layout_int.c host/layout_compare.c host/layout_coord.c \
+              host/layout_compact.c host/layout_sum.c host/layout_text.c host/tensor.c \
+              host/copy_atom.c host/wgmma.c host/tma.c host/tiled_mma.c host/tiled_copy.c host/banks.c \
+              
 TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/npy.c tools/random.c tools/verify.c \
               tools/attention_problem.c \
               tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c tools/cmd_attention.c \
               tools/cmd_vector_add.c tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c \
-              tools/bench_start_up.c
+              tools/bench_start_up.c \
+              
 
 # Every .ptx file, embedded under its path below ptx/.
 PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx \
@@ -42,13 +49,15 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_cache_shared tests/test_expand tests/test_expand_as \
               tests/test_registry tests/test_driver_abi tests/test_loader tests/test_jit tests/test_flight \
               tests/test_compile_log \
-              tests/test_host tests/test_npy tests/test_command tests/test_checker
+              tests/test_layout_tuple tests/test_layout_int tests/test_layout_coord \
+              tests/test_host tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma tests/test_banks tests/test_npy tests/test_command tests/test_checker \
+              tests/test_layout_text tests/test_tensor
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/headers.sh tests/install.sh tests/fuzz_expand tests/stress_cache \
                tests/generations.sh tests/check_generations tests/check_ptxas
 
 PUBLIC_HEADERS := cache/cache.h loader/status.h loader/expand.h loader/registry.h loader/driver.h \
-                  loader/loader.h host/dtype.h host/instance.h host/attention.h host/vector.h host/ptxpack.h
+                  loader/loader.h host/layout.h host/tensor.h host/copy_atom.h host/tiled.h host/atom.h host/wgmma.h host/tma.h host/banks.h host/dtype.h host/instance.h host/attention.h host/vector.h host/ptxpack.h
 
 # ---- rules ----------------------------------------------------------------------------------------
 ifneq ($(V),1)
@@ -131,11 +140,12 @@ $(FAKES):
 	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
 $(B)/tests/test_loader $(B)/tests/test_jit $(B)/tests/test_flight $(B)/tests/test_command $(B)/tests/check_generations: $(FAKES)
 # cuda.h, where there is one, is somebody else's code: no warnings from it.
-$(B)/tests/test_driver_abi.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
+$(B)/tests/test_driver_abi.o $(B)/tests/test_tma.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 
 # The device checker shares the command's helpers.
+PROBE_SRC := 
 CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_vector.c tests/check_tensor.c \
-             tests/check_far.c tests/check_self_test.c
+             tests/check_far.c tests/check_self_test.c $(PROBE_SRC)
 CHECK_OBJ := $(CHECK_SRC:%.c=$(B)/%.o) $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ))
 $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 	$(SAY) LINK $@
@@ -144,8 +154,13 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 # Above the loader: a mock stands in for it and the GPU.
 HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/random.o $(B)/tools/verify.o
 $(B)/tests/test_host: $(B)/tests/mock_loader.o $(HELPERS)
+$(B)/tests/test_probe $(B)/tests/test_probe_text: $(PROBE_SRC:%.c=$(B)/%.o) $(B)/tools/random.o
 $(B)/tests/test_npy: $(B)/tools/npy.o
+$(B)/tests/test_draw: $(patsubst %,$(B)/tools/%.o,draw draw_panel draw_grid draw_latex draw_svg)
+$(B)/tests/test_layout_command: $(B)/ptxpack
+$(B)/tests/fuzz_layout: $(B)/tools/layout_expr.o $(B)/tools/layout_calls.o
 $(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o $(B)/ptxpack $(B)/ptxpack-check
+$(B)/tests/test_atom_command: $(B)/ptxpack
 $(B)/tests/test_checker: $(B)/tests/mock_loader.o $(HELPERS) \
     $(filter-out $(B)/tests/check_main.o,$(CHECK_SRC:%.c=$(B)/%.o))
 
