@@ -31,7 +31,7 @@ HOST_SRC   := host/dtype.c host/attention.c host/attention_check.c host/attentio
               host/layout_tuple.c host/layout_int.c host/layout_compare.c host/layout_coord.c \
               host/layout_compact.c host/layout_sum.c host/layout_text.c host/tensor.c \
               host/copy_atom.c host/wgmma.c host/tma.c host/tiled_mma.c host/tiled_copy.c host/banks.c \
-              
+              host/attention_layout.c host/attention_symbols.c
 TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/npy.c tools/random.c tools/verify.c \
               tools/attention_problem.c \
               tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c tools/cmd_attention.c \
@@ -41,7 +41,7 @@ TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/npy.c tools/rand
 
 # Every .ptx file, embedded under its path below ptx/.
 PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx \
-              step/tile_load.ptx step/mask.ptx step/softmax.ptx step/epilogue.ptx \
+              step/layout.ptx step/tile_load.ptx step/mask.ptx step/softmax.ptx step/epilogue.ptx \
               kernel/attention_mma.ptx kernel/vector_add.ptx
 
 # cmocka programs; each prints its own report.  Status 77 means skipped.
@@ -50,7 +50,7 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_registry tests/test_driver_abi tests/test_loader tests/test_jit tests/test_flight \
               tests/test_compile_log \
               tests/test_layout_tuple tests/test_layout_int tests/test_layout_coord \
-              tests/test_host tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma tests/test_banks tests/test_npy tests/test_command tests/test_checker \
+              tests/test_host tests/test_attention_layout tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma tests/test_banks tests/test_npy tests/test_command tests/test_checker \
               tests/test_layout_text tests/test_tensor
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/headers.sh tests/install.sh tests/fuzz_expand tests/stress_cache \

@@ -8,6 +8,7 @@
 #include "attention_args.h"
 #include "attention_check.h"
 #include "attention_plan.h"
+#include "attention_symbols.h"
 
 struct ptxpack_attention_plan {
     const ptxpack       *handle;
@@ -21,52 +22,11 @@ struct ptxpack_attention_plan {
  * first, and the keys and values of a section stay in the L2 cache: 16 MB suits caches from 24 MB on. */
 enum { SECTION_BYTES = 16 << 20 };
 
-/* ---- the row and its symbols -------------------------------------------------------------------- */
-ptxpack_status ptxpack_attention_tiles(const ptxpack_variant *row, attention_tiles *out, char *line,
-                                       size_t cap)
-{
-    attention_tiles t = {
-        .head_dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0),
-        .block_m = ptxpack_variant_parameter(row, "BLOCK_M", 0),
-        .block_n = ptxpack_variant_parameter(row, "BLOCK_N", 0),
-        .stages = ptxpack_variant_parameter(row, "STAGES", 0),
-    };
-    int64_t warps = ptxpack_variant_parameter(row, "WARPS", 0);
-    int64_t warp_rows = 16 * ptxpack_variant_parameter(row, "M_TILES", 0);
-    t.row_bytes = 2 * t.head_dim;
-    t.stage_bytes = t.block_n * t.row_bytes;
-    t.smem_k = t.block_m * t.row_bytes;
-    t.smem_v = t.smem_k + t.stages * t.stage_bytes;
-    t.shared_bytes = t.smem_v + t.stages * t.stage_bytes;
-    bool wide = t.row_bytes % 128 == 0; /* rows of 128 bytes cover all 32 banks: eight chunks to mix */
-    t.swizzle_mask = wide ? 7 : 3;
-    t.swizzle_shift = wide ? 0 : 1;
-    t.load_lanes = wide ? 8 : 4;
-    *out = t;
-    const char *wrong = t.head_dim < 8 || t.row_bytes % 64 != 0 ? "HEAD_DIM is no multiple of 32"
-                      : t.block_n < 8 || t.stages < 1           ? "BLOCK_N or STAGES is missing"
-                      : t.block_m != warps * warp_rows          ? "BLOCK_M is not 16 * WARPS * M_TILES"
-                      : row->threads != 32 * warps              ? "threads is not 32 * WARPS"
-                                                                : NULL;
-    if (wrong != NULL) {
-        snprintf(line, cap, "kernels.def, row %s: %s", row->id, wrong);
-        return PTXPACK_E_UNSUPPORTED;
-    }
-    if (row->shared_bytes != t.shared_bytes) {
-        snprintf(line, cap, "kernels.def, row %s: shared_bytes is %d, its tiles take %lld", row->id,
-                 row->shared_bytes, (long long)t.shared_bytes);
-        return PTXPACK_E_UNSUPPORTED;
-    }
-    return PTXPACK_OK;
-}
-
-size_t ptxpack_attention_symbols(const ptxpack_variant *row, attention_build build,
+/* ---- symbols ------------------------------------------------------------------------------------ */
+size_t ptxpack_attention_symbols(const attention_layout *layout, attention_build build,
                                  ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
 {
-    attention_tiles t;
-    char            line[ATTENTION_LINE];
-    (void)ptxpack_attention_tiles(row, &t, line, sizeof line); /* the plan reports a bad row */
-    const ptxpack_symbol all[] = {
+    const ptxpack_symbol fixed[] = {
         {"ARG_BYTES", ATTENTION_ARGUMENT_BYTES},
 #define ATTENTION_SYMBOL(type, name, symbol) {symbol, offsetof(attention_arguments, name)},
         ATTENTION_ARGUMENTS(ATTENTION_SYMBOL)
@@ -74,18 +34,12 @@ size_t ptxpack_attention_symbols(const ptxpack_variant *row, attention_build bui
         {"BF16", build.dtype == PTXPACK_BF16},
         {"CAUSAL", build.causal},
         {"PADDED", build.padded},
-        {"ROW_BYTES", t.row_bytes},
-        {"SWIZZLE_MASK", t.swizzle_mask},
-        {"SWIZZLE_SHIFT", t.swizzle_shift},
-        {"LOAD_LANES", t.load_lanes},
-        {"SMEM_Q", t.smem_q},
-        {"SMEM_K", t.smem_k},
-        {"SMEM_V", t.smem_v},
-        {"STAGE_BYTES", t.stage_bytes},
     };
-    _Static_assert(sizeof all / sizeof all[0] <= PTXPACK_INSTANCE_SYMBOLS, "instances have room for all");
-    memcpy(symbols, all, sizeof all);
-    return sizeof all / sizeof all[0];
+    enum { FIXED = sizeof fixed / sizeof fixed[0] };
+    _Static_assert(FIXED < (int)PTXPACK_INSTANCE_SYMBOLS, "instances have room for more");
+    memcpy(symbols, fixed, sizeof fixed);
+    size_t count = ptxpack_attention_layout_symbols(layout, symbols + FIXED, PTXPACK_INSTANCE_SYMBOLS - FIXED);
+    return count > 0 ? FIXED + count : 0;
 }
 
 /* ---- the choice --------------------------------------------------------------------------------- */
@@ -115,12 +69,11 @@ static int64_t next_head_dim(int64_t head_dim)
     return best;
 }
 
-static ptxpack_status choose_row(ptxpack *handle, const ptxpack_attention_desc *desc,
-                                 const ptxpack_variant **row)
+ptxpack_status ptxpack_attention_choose(ptxpack *handle, const ptxpack_device_caps *caps,
+                                        const ptxpack_attention_desc *desc, const ptxpack_variant **row)
 {
-    const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
-    char                       reason[ATTENTION_LINE] = "no row has such a HEAD_DIM";
-    bool                       first = true;
+    char reason[ATTENTION_LINE] = "no row has such a HEAD_DIM";
+    bool first = true;
     for (int64_t dim = next_head_dim(desc->head_dim); dim != 0; dim = next_head_dim(dim + 1)) {
         wanted w = {dim, desc->dtype == PTXPACK_BF16};
         char   why[ATTENTION_LINE];
@@ -222,7 +175,7 @@ ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attenti
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan)
 {
     attention_geometry geometry;
-    attention_tiles    tiles;
+    attention_layout   derived;
     attention_arguments arguments;
     uint32_t           grid[3];
     ptxpack_kernel    *kernel;
@@ -235,22 +188,25 @@ ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attenti
         return ptxpack_fail(handle, status, "%s", line);
     if (handle == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
-    status = row != NULL ? check_row(handle, desc, row) : choose_row(handle, desc, &row);
+    status = row != NULL ? check_row(handle, desc, row)
+                         : ptxpack_attention_choose(handle, &ptxpack_device(handle)->caps, desc, &row);
     if (status != PTXPACK_OK)
         return status;
-    status = ptxpack_attention_tiles(row, &tiles, line, sizeof line);
-    if (status != PTXPACK_OK)
-        return ptxpack_fail(handle, status, "%s", line);
+    const attention_layout *layout = ptxpack_attention_layout_of(row, &derived);
+    if (layout->status != PTXPACK_OK)
+        return ptxpack_fail(handle, layout->status, "%s", ptxpack_detail(NULL));
     fill_arguments(&arguments, desc, &geometry);
     status = check_ranges(handle, desc, &geometry);
     if (status == PTXPACK_OK)
-        status = fill_grid(handle, desc, tiles.block_m, &arguments, grid);
+        status = fill_grid(handle, desc, layout->block_m, &arguments, grid);
     if (status != PTXPACK_OK)
         return status;
 
     ptxpack_symbol  symbols[PTXPACK_INSTANCE_SYMBOLS];
-    attention_build build = {desc->dtype, geometry.causal, desc->head_dim < tiles.head_dim};
-    size_t          count = ptxpack_attention_symbols(row, build, symbols);
+    attention_build build = {desc->dtype, geometry.causal, desc->head_dim < layout->head_dim};
+    size_t          count = ptxpack_attention_symbols(layout, build, symbols);
+    if (count == 0)
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
     status = ptxpack_kernel_load(handle, row, symbols, count, &kernel);
     if (status != PTXPACK_OK)
         return status;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include "attention.h"
 #include "attention_args.h"
+#include "attention_layout.h"
 #include "instance.h"
 
 /* What sets one build of a row apart from the others. */
@@ -14,23 +15,13 @@ typedef struct attention_build {
     bool          padded; /* head_dim is smaller than the row's HEAD_DIM */
 } attention_build;
 
-/* Tiles, shared memory and swizzle of one row, in bytes. */
-typedef struct attention_tiles {
-    int64_t head_dim, block_m, block_n, stages;
-    int64_t row_bytes;                    /* of one row of Q, K or V in shared memory          */
-    int64_t smem_q, smem_k, smem_v;       /* offsets: Q, then STAGES K tiles, then STAGES V    */
-    int64_t stage_bytes;                  /* one K or V tile                                   */
-    int64_t shared_bytes;                 /* all of it                                         */
-    int64_t swizzle_mask, swizzle_shift;  /* chunk ^= (row >> shift) & mask                    */
-    int64_t load_lanes;                   /* threads that copy one row                         */
-} attention_tiles;
-
-/* PTXPACK_E_UNSUPPORTED with a line when the row contradicts itself: a mistake in kernels.def. */
-ptxpack_status ptxpack_attention_tiles(const ptxpack_variant *row, attention_tiles *out, char *line,
-                                       size_t cap);
-/* The symbols that the host adds to a row; returns their number, at most PTXPACK_INSTANCE_SYMBOLS. */
-size_t ptxpack_attention_symbols(const ptxpack_variant *row, attention_build build,
+/* The symbols that the host adds to the row of these layouts; returns their number, at most
+ * PTXPACK_INSTANCE_SYMBOLS, or 0 with a line in ptxpack_detail(NULL). */
+size_t ptxpack_attention_symbols(const attention_layout *layout, attention_build build,
                                  ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS]);
+/* The row for `desc` on such a device.  PTXPACK_E_UNSUPPORTED, with the handle's line, when there is none. */
+ptxpack_status ptxpack_attention_choose(ptxpack *handle, const ptxpack_device_caps *caps,
+                                        const ptxpack_attention_desc *desc, const ptxpack_variant **row);
 /* ptxpack_attention_plan_create with the row given; NULL chooses. */
 ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan);

@@ -27,7 +27,10 @@ static void attention_instance(const ptxpack_variant *variant, size_t index, ptx
     attention_build build = {index >> 2 ? PTXPACK_BF16 : PTXPACK_F16, (index & 1) != 0, (index & 2) != 0};
     snprintf(out->name, sizeof out->name, "%s %s%s", ptxpack_dtype_name(build.dtype),
              build.causal ? "causal" : "full", build.padded ? " padded" : "");
-    out->symbol_count = ptxpack_attention_symbols(variant, build, out->symbols);
+    attention_layout        derived;
+    const attention_layout *layout = ptxpack_attention_layout_of(variant, &derived);
+    if (layout->status == PTXPACK_OK) /* a plan reports a bad row */
+        out->symbol_count = ptxpack_attention_symbols(layout, build, out->symbols);
 }
 
 ptxpack_instance ptxpack_instance_get(const ptxpack_variant *variant, size_t index)

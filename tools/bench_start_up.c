@@ -1,5 +1,5 @@
-/* bench_start_up.c - what a program waits for before its first attention: macro expansion, the compiler, a
- * warm load from the cache; and the host time of a launch over that of a bare cuLaunchKernel. */
+/* bench_start_up.c - what a program waits for before its first attention: the layouts, macro expansion, the
+ * compiler, a warm load from the cache; and the host time of a launch over that of a bare cuLaunchKernel. */
 #include <errno.h>
 #include <ftw.h>
 #include <limits.h>
@@ -17,6 +17,8 @@ enum { LAUNCHES = 200 }; /* fewer than the driver queues */
 
 /* Every figure, the median of the rounds. */
 typedef struct figures {
+    double layout_us;                /* deriving the layouts and symbols of the kernel  */
+    double again_us;                 /* another plan of a kernel that is loaded         */
     double expand_ms, cold_ms;       /* of the main kernel; the compiler alone          */
     double warm_ms, driver_load_ms;  /* a plan from the cache; the driver's part of it  */
     double launch_us, bare_us;
@@ -38,29 +40,41 @@ static ptxpack_attention_desc main_problem(const bench_settings *s)
     };
 }
 
-/* Expansion alone, on a handle that is open. */
-static bool time_expansion(device *gpu, const ptxpack_variant *row, const ptxpack_symbol *symbols,
-                           size_t count, double *ms)
+/* Layouts and symbols, then expansion, on a handle that is open. */
+static bool time_expansion(device *gpu, const ptxpack_variant *row, ptxpack_dtype dtype, double *us, double *ms)
 {
     ptxpack_expansion *expansion = NULL;
+    ptxpack_symbol     symbols[PTXPACK_INSTANCE_SYMBOLS];
+    attention_build    build = {dtype, true, false};
     double             started = now_ms();
+    attention_layout   layout = ptxpack_attention_layout(row);
+    size_t             count = ptxpack_attention_symbols(&layout, build, symbols);
+    *us = 1e3 * (now_ms() - started);
+    started = now_ms();
     bool ok = device_status(gpu, ptxpack_kernel_expand(gpu->handle, row, symbols, count, &expansion));
     *ms = now_ms() - started;
     ptxpack_expansion_free(expansion);
     return ok;
 }
 
-/* A plan on a fresh handle; *info is copied out. */
-static bool fresh_plan(device *gpu, const bench_settings *s, const ptxpack_options *options, double *ms,
-                       ptxpack_kernel_info *info)
+static bool time_plan(device *gpu, const ptxpack_attention_desc *desc, ptxpack_attention_plan **plan, double *ms)
 {
-    ptxpack_attention_plan      *plan = NULL;
+    double started = now_ms();
+    bool   ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, desc, plan));
+    *ms = now_ms() - started;
+    return ok;
+}
+
+/* A plan on a fresh handle, and another one; *info is copied out. */
+static bool fresh_plan(device *gpu, const bench_settings *s, const ptxpack_options *options, double *ms,
+                       double *again_ms, ptxpack_kernel_info *info)
+{
+    ptxpack_attention_plan      *plan = NULL, *again = NULL;
     const ptxpack_attention_desc desc = main_problem(s);
     if (device_open(gpu, options) != PTXPACK_OK)
         return false;
-    double started = now_ms();
-    bool   ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &desc, &plan));
-    *ms = now_ms() - started;
+    bool ok = time_plan(gpu, &desc, &plan, ms) && time_plan(gpu, &desc, &again, again_ms);
+    ptxpack_attention_plan_free(again);
     if (ok)
         *info = *ptxpack_kernel_describe(ptxpack_attention_kernel(plan));
     ptxpack_attention_plan_free(plan);
@@ -73,24 +87,20 @@ static bool time_plans(const bench_settings *s, const char *folder, double *roun
 {
     size_t              count = (size_t)s->rounds;
     double *expand = rounds, *cold = rounds + count, *warm = rounds + 2 * count, *load = rounds + 3 * count;
+    double             *layout = rounds + 4 * count, *again = rounds + 5 * count;
     ptxpack_options     uncached = {.size = sizeof uncached, .no_cache = true};
     ptxpack_options     cached = {.size = sizeof cached, .cache_dir = folder};
     ptxpack_kernel_info info;
     device              gpu;
     double              ms;
-    bool                ok = fresh_plan(&gpu, s, &cached, &ms, &info); /* fills the cache */
+    bool                ok = fresh_plan(&gpu, s, &cached, &ms, &again[0], &info); /* fills the cache */
     device_close(&gpu);
     for (size_t i = 0; i < count && ok; i++) {
-        ok = fresh_plan(&gpu, s, &uncached, &ms, &info);
+        ok = fresh_plan(&gpu, s, &uncached, &ms, &again[i], &info);
         cold[i] = info.compile_ms;
-        if (ok) {
-            ptxpack_symbol  symbols[PTXPACK_INSTANCE_SYMBOLS];
-            attention_build build = {s->dtype, true, false};
-            size_t          used = ptxpack_attention_symbols(info.variant, build, symbols);
-            ok = time_expansion(&gpu, info.variant, symbols, used, &expand[i]);
-        }
+        ok = ok && time_expansion(&gpu, info.variant, s->dtype, &layout[i], &expand[i]);
         device_close(&gpu);
-        ok = ok && fresh_plan(&gpu, s, &cached, &warm[i], &info);
+        ok = ok && fresh_plan(&gpu, s, &cached, &warm[i], &again[i], &info);
         device_close(&gpu);
         load[i] = info.load_ms;
         if (ok && !info.from_cache) {
@@ -100,8 +110,12 @@ static bool time_plans(const bench_settings *s, const char *folder, double *roun
     }
     snprintf(line, 512, "%s", gpu.line);
     if (ok)
-        *f = (figures){
-            median(expand, count), median(cold, count), median(warm, count), median(load, count), 0, 0};
+        *f = (figures){.layout_us = median(layout, count),
+                       .again_us = 1e3 * median(again, count),
+                       .expand_ms = median(expand, count),
+                       .cold_ms = median(cold, count),
+                       .warm_ms = median(warm, count),
+                       .driver_load_ms = median(load, count)};
     return ok;
 }
 
@@ -171,6 +185,8 @@ static void print_figures(const figures *f, const bench_settings *s)
     if (s->json) {
         json_open(NULL, '{');
         json_int("rounds", s->rounds);
+        json_real("layout_us", f->layout_us);
+        json_real("plan_again_us", f->again_us);
         json_real("expand_ms", f->expand_ms);
         json_real("cold_compile_ms", f->cold_ms);
         json_real("warm_plan_ms", f->warm_ms);
@@ -184,10 +200,12 @@ static void print_figures(const figures *f, const bench_settings *s)
     }
     printf("main kernel (head_dim 128, causal, %s), median of %lld rounds\n", ptxpack_dtype_name(s->dtype),
            (long long)s->rounds);
+    printf("  layouts, symbols   %8.3f us\n", f->layout_us);
     printf("  expansion          %8.3f ms\n", f->expand_ms);
     printf("  cold compile       %8.3f ms\n", f->cold_ms);
     printf("  warm plan          %8.3f ms, %.3f beyond the driver's own load\n", f->warm_ms,
            f->warm_ms - f->driver_load_ms);
+    printf("  another plan       %8.3f us, of a kernel that is loaded\n", f->again_us);
     printf("  launch             %8.3f us, %.3f beyond a bare cuLaunchKernel\n", f->launch_us,
            f->launch_us - f->bare_us);
 }
@@ -200,7 +218,7 @@ int bench_start_up(const bench_settings *s)
     int length = snprintf(folder, sizeof folder, "%s/ptxpack-bench-XXXXXX", base && *base ? base : "/tmp");
     if (length >= (int)sizeof folder || mkdtemp(folder) == NULL)
         return command_fail("bench", "no temporary folder: %s", strerror(errno));
-    double *rounds = (double *)calloc((size_t)s->rounds, 4 * sizeof *rounds);
+    double *rounds = (double *)calloc((size_t)s->rounds, 6 * sizeof *rounds);
     bool    ok = rounds != NULL;
     if (!ok)
         snprintf(line, sizeof line, "no memory");

@@ -1,0 +1,19 @@
+/* attention_symbols.h - private: what the layouts of an attention row mean for its PTX text, as symbols. */
+#ifndef PTXPACK_ATTENTION_SYMBOLS_H
+#define PTXPACK_ATTENTION_SYMBOLS_H
+#include "attention_layout.h"
+#include "instance.h"
+
+/* Offsets that depend on the thread are told as digits of its number: each thread function NAME has NAME_MODES
+ * digits, (thread >> NAME_SHIFTi & NAME_MASKi) * NAME_STRIDEi, to be added up (step/layout.ptx does).  Offsets
+ * in shared memory are bytes in a tile before the swizzle.
+ *
+ *   LOAD_AT, LOAD_ROW, LOAD_COLUMN      the thread's first 16 bytes of a tile to copy: where, row, byte in row
+ *   Q_AT, K_AT, V_AT                    the row whose address it gives to ldmatrix
+ *   C_ROW, C_COLUMN                     the row and column of its first accumulator
+ *   O_STORE_AT, O_LOAD_AT, _ROW, _COLUMN  its first accumulator, its first 16 bytes of O on the way out
+ *
+ * Appends at most `cap` symbols; returns how many, 0 with a line in ptxpack_detail(NULL) when a layout cannot be
+ * told that way. */
+size_t ptxpack_attention_layout_symbols(const attention_layout *l, ptxpack_symbol *out, size_t cap);
+#endif
