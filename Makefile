@@ -40,7 +40,8 @@ TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/npy.c tools/rand
               
 
 # Every .ptx file, embedded under its path below ptx/.
-PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx \
+PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx atom/name.ptx atom/mma_any.ptx atom/copy_any.ptx \
+              atom/wgmma.ptx kernel/probe_mma.ptx kernel/probe_copy.ptx kernel/probe_wgmma.ptx \
               step/layout.ptx step/tile_load.ptx step/mask.ptx step/softmax.ptx step/epilogue.ptx \
               kernel/attention_mma.ptx kernel/vector_add.ptx
 
@@ -49,7 +50,7 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_cache_shared tests/test_expand tests/test_expand_as \
               tests/test_registry tests/test_driver_abi tests/test_loader tests/test_jit tests/test_flight \
               tests/test_compile_log \
-              tests/test_layout_tuple tests/test_layout_int tests/test_layout_coord \
+              tests/test_probe tests/test_probe_text tests/test_layout_tuple tests/test_layout_int tests/test_layout_coord \
               tests/test_host tests/test_attention_layout tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma tests/test_banks tests/test_npy tests/test_command tests/test_checker \
               tests/test_layout_text tests/test_tensor
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
@@ -143,9 +144,9 @@ $(B)/tests/test_loader $(B)/tests/test_jit $(B)/tests/test_flight $(B)/tests/tes
 $(B)/tests/test_driver_abi.o $(B)/tests/test_tma.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 
 # The device checker shares the command's helpers.
-PROBE_SRC := 
+PROBE_SRC := tests/probe_value.c tests/probe_mma.c tests/probe_copy.c tests/probe_wgmma.c tests/probe_kernel.c
 CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_vector.c tests/check_tensor.c \
-             tests/check_far.c tests/check_self_test.c $(PROBE_SRC)
+             tests/check_far.c tests/check_self_test.c tests/check_atom.c $(PROBE_SRC)
 CHECK_OBJ := $(CHECK_SRC:%.c=$(B)/%.o) $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ))
 $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 	$(SAY) LINK $@

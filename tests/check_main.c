@@ -13,6 +13,7 @@ static int run_all(check *c)
     double started = now_ms();
     report_device(c->gpu.handle, false);
     printf("seed      %llu, %d threads\n", (unsigned long long)c->seed, c->threads);
+    check_atom(c);
     check_vector(c);
     check_attention(c);
     if (!atomic_load(&c->broken))

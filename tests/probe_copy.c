@@ -1,0 +1,264 @@
+/* probe_copy.c - which byte of which lane a copy must put where, if the table of atoms is right.
+ *
+ * A byte of the source is known by a number, told in two experiments: its low byte, then its high one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probe.h"
+
+enum {
+    SLOTS = PROBE_IMAGE / PROBE_COPY_BYTES,
+    UNTOUCHED = 0x8000 /* codes from here on: what lay there before */
+};
+
+/* ---- what the table says --------------------------------------------------------------------------- */
+/* The numbers of a layout's bytes. */
+typedef struct numbering {
+    int     threads, bytes;
+    int64_t of[PROBE_LANES][PROBE_COPY_BYTES];
+} numbering;
+
+/* false where the bits of a byte are not eight neighbours in order. */
+static bool read_numbers(const ptxpack_layout *l, int threads, numbering *out)
+{
+    int64_t bits = l->shape.status == PTXPACK_OK ? ptxpack_mode_size(l, 1) : 0;
+    *out = (numbering){.threads = threads, .bytes = (int)(bits / 8)};
+    if (bits < 8 || bits % 8 != 0 || bits > 8 * PROBE_COPY_BYTES || ptxpack_mode_size(l, 0) != threads)
+        return false;
+    for (int t = 0; t < threads; t++)
+        for (int u = 0; u < out->bytes; u++) {
+            int64_t first = ptxpack_at(l, t + 8 * threads * u);
+            for (int bit = 1; bit < 8; bit++)
+                if (first % 8 != 0 || ptxpack_at(l, t + threads * (8 * u + bit)) != first + bit)
+                    return false;
+            out->of[t][u] = first / 8;
+        }
+    return true;
+}
+
+/* The first (thread, byte) with a number, as 16 thread + byte; -1: there is none. */
+static int find(const numbering *n, int64_t number)
+{
+    for (int t = 0; t < n->threads; t++)
+        for (int u = 0; u < n->bytes; u++)
+            if (n->of[t][u] == number)
+                return PROBE_COPY_BYTES * t + u;
+    return -1;
+}
+
+/* One group of threads: its lanes are those of the first group plus `shift`. */
+static bool read_group(const ptxpack_layout *thr_id, const numbering *src, const numbering *dst,
+                       int64_t shift, probe_copy *out)
+{
+    for (int t = 0; t < dst->threads; t++)
+        for (int u = 0; u < dst->bytes; u++) {
+            int     from = find(src, dst->of[t][u]);
+            int64_t to_lane = ptxpack_at(thr_id, t) + shift;
+            if (from < 0 || to_lane < 0 || to_lane >= PROBE_LANES)
+                return false;
+            if (find(dst, dst->of[t][u]) != PROBE_COPY_BYTES * t + u)
+                continue; /* the same bits once more: the first thread's address is the one that counts */
+            int64_t from_lane = ptxpack_at(thr_id, from / PROBE_COPY_BYTES) + shift;
+            out->source[to_lane][u] = (uint16_t)(1 + PROBE_COPY_BYTES * from_lane + from % PROBE_COPY_BYTES);
+        }
+    return true;
+}
+
+/* To CuTe, and so to the table, movmatrix leaves registers where they are; it does what storing an 8 x 8
+ * matrix row by row and loading it transposed does. */
+static ptxpack_layout real_destination(const ptxpack_copy_atom *atom)
+{
+    ptxpack_copy_atom transposed;
+    if (strncmp(atom->ptx, "movmatrix.", 10) == 0 &&
+        ptxpack_copy_atom_find("SM75_U16x2_LDSM_T", &transposed) == PTXPACK_OK)
+        return transposed.dst;
+    return atom->dst;
+}
+
+bool probe_copy_of(const ptxpack_copy_atom *atom, probe_copy *out, char *line)
+{
+    const ptxpack_layout to = real_destination(atom);
+    const ptxpack_tuple  lanes = ptxpack_int(PROBE_LANES);
+    const ptxpack_layout rest = ptxpack_complement(&atom->thr_id, &lanes);
+    int                  threads = (int)ptxpack_size(&atom->thr_id);
+    numbering            src, dst;
+    bool                 ok = rest.shape.status == PTXPACK_OK && threads >= 1 &&
+              ptxpack_size(&rest) * threads == PROBE_LANES && read_numbers(&atom->src, threads, &src) &&
+              read_numbers(&to, threads, &dst);
+    memset(out, 0, sizeof *out);
+    out->from_registers = atom->src_space == PTXPACK_SPACE_REGISTERS;
+    out->to_registers = atom->dst_space == PTXPACK_SPACE_REGISTERS;
+    out->fills = strstr(atom->name, "ZFILL") != NULL;
+    out->bytes = ok ? dst.bytes : 0;
+    for (int64_t g = 0; ok && g < ptxpack_size(&rest); g++)
+        ok = read_group(&atom->thr_id, &src, &dst, ptxpack_at(&rest, g), out);
+    if (!ok)
+        snprintf(line, PROBE_LINE, "the table's layouts are not those of bytes of a warp");
+    return ok;
+}
+
+/* ---- experiments ----------------------------------------------------------------------------------- */
+enum { LOW, HIGH, ZERO_LOW, ZERO_HIGH, EXPERIMENTS }; /* the last two: write zeros instead */
+
+static void batch_free(probe_copy_batch *b)
+{
+    free(b->image);
+    free(b->source);
+    free(b->where);
+    free(b->words);
+    free(b->after);
+}
+
+static bool batch_make(probe_copy_batch *b, size_t experiments)
+{
+    *b = (probe_copy_batch){.experiments = experiments};
+    b->image = (uint8_t *)calloc(experiments, PROBE_IMAGE);
+    b->source = (uint8_t *)calloc(experiments, PROBE_IMAGE);
+    b->where = (uint32_t *)calloc(experiments, 2 * PROBE_LANES * sizeof *b->where);
+    b->words = (uint32_t *)calloc(experiments, PROBE_COPY_WORDS * PROBE_LANES * sizeof *b->words);
+    b->after = (uint8_t *)calloc(experiments, PROBE_AFTER);
+    if (b->image && b->source && b->where && b->words && b->after)
+        return true;
+    batch_free(b);
+    return false;
+}
+
+/* A code in the experiment that tells its low or its high byte. */
+static uint8_t told(int code, size_t experiment)
+{
+    return (uint8_t)(experiment % 2 == LOW ? code : code >> 8);
+}
+
+/* Lanes get places in random order: 16 bytes each, none shared. */
+static void put_places(const probe_copy_batch *b, random_state *random)
+{
+    uint32_t place[2][SLOTS];
+    for (int kind = 0; kind < 2; kind++) {
+        for (uint32_t i = 0; i < SLOTS; i++)
+            place[kind][i] = i;
+        for (uint32_t i = 0; i < PROBE_LANES; i++) {
+            uint32_t other = i + (uint32_t)random_below(random, SLOTS - i), kept = place[kind][i];
+            place[kind][i] = place[kind][other];
+            place[kind][other] = kept;
+        }
+    }
+    for (size_t e = 0; e < b->experiments; e++)
+        for (int lane = 0; lane < PROBE_LANES; lane++)
+            for (int kind = 0; kind < 2; kind++)
+                b->where[(e * PROBE_LANES + (size_t)lane) * 2 + (size_t)kind] =
+                    place[kind][lane] * PROBE_COPY_BYTES;
+}
+
+static uint32_t where(const probe_copy_batch *b, size_t experiment, int lane, bool global)
+{
+    return b->where[(experiment * PROBE_LANES + (size_t)lane) * 2 + global];
+}
+
+/* Byte of a lane's registers, in words[word][lane]. */
+static uint8_t *register_byte(uint8_t *words, int lane, int byte)
+{
+    return words + 4 * (byte / 4 * PROBE_LANES + lane) + byte % 4;
+}
+
+/* What lay at a place of shared memory, of global memory or of the registers before, where nothing is known.
+ */
+static int filler(int place)
+{
+    return UNTOUCHED + place;
+}
+
+static void put_codes(const probe_copy *copy, const probe_copy_batch *b, size_t e, bool global)
+{
+    uint8_t *image = b->image + e * PROBE_IMAGE, *source = b->source + e * PROBE_IMAGE;
+    uint8_t *words = (uint8_t *)(b->words + e * PROBE_COPY_WORDS * PROBE_LANES);
+    for (int i = 0; i < PROBE_IMAGE; i++)
+        image[i] = source[i] = told(filler(i), e);
+    for (int i = 0; i < 4 * PROBE_COPY_WORDS * PROBE_LANES; i++)
+        words[i] = told(filler(PROBE_IMAGE + i), e);
+    for (int lane = 0; lane < PROBE_LANES; lane++)
+        for (int u = 0; u < PROBE_COPY_BYTES; u++) {
+            uint8_t code = told(1 + PROBE_COPY_BYTES * lane + u, e);
+            if (copy->from_registers)
+                *register_byte(words, lane, u) = code;
+            else
+                (global ? source : image)[where(b, e, lane, global) + (uint32_t)u] = code;
+        }
+    for (int lane = 0; lane < PROBE_LANES && copy->fills; lane++)
+        ((uint32_t *)(void *)words)[lane] = e >= ZERO_LOW ? 0 : (uint32_t)copy->bytes;
+}
+
+/* The code at a place after the copy, put together from both experiments. */
+static int seen(const probe_copy_batch *b, size_t low, size_t offset)
+{
+    return b->after[low * PROBE_AFTER + offset] | b->after[(low + 1) * PROBE_AFTER + offset] << 8;
+}
+
+static void name_code(int code, char *text, size_t cap)
+{
+    if (code >= UNTOUCHED)
+        snprintf(text, cap, "what was there before");
+    else if (code == 0)
+        snprintf(text, cap, "0");
+    else
+        snprintf(text, cap, "byte %d of thread %d", (code - 1) % PROBE_COPY_BYTES,
+                 (code - 1) / PROBE_COPY_BYTES);
+}
+
+static probe_verdict differs(int lane, int byte, int got, int wanted, char *line)
+{
+    char got_text[64], wanted_text[64];
+    name_code(got, got_text, sizeof got_text);
+    name_code(wanted, wanted_text, sizeof wanted_text);
+    snprintf(line, PROBE_LINE, "byte %d of thread %d got %s, not %s", byte, lane, got_text, wanted_text);
+    return PROBE_DIFFERS;
+}
+
+static probe_verdict judge(const probe_copy *copy, const probe_copy_batch *b, size_t low, char *line)
+{
+    bool written[PROBE_IMAGE] = {false};
+    for (int lane = 0; lane < PROBE_LANES; lane++)
+        for (int u = 0; u < copy->bytes; u++) {
+            size_t at = copy->to_registers ? PROBE_IMAGE + (size_t)(4 * (u / 4 * PROBE_LANES + lane) + u % 4)
+                                           : where(b, low, lane, false) + (uint32_t)u;
+            int    wanted = low >= ZERO_LOW ? 0 : copy->source[lane][u];
+            if (copy->source[lane][u] == 0)
+                continue;
+            if (!copy->to_registers)
+                written[at] = true;
+            if (seen(b, low, at) != wanted)
+                return differs(lane, u, seen(b, low, at), wanted, line);
+        }
+    for (int i = 0; i < PROBE_IMAGE; i++)
+        for (size_t e = low; e < low + 2; e++)
+            if (!written[i] &&
+                b->after[e * PROBE_AFTER + (size_t)i] != b->image[e * PROBE_IMAGE + (size_t)i]) {
+                snprintf(line, PROBE_LINE, "shared memory changed at byte %d, where nothing points", i);
+                return PROBE_DIFFERS;
+            }
+    return PROBE_PROVEN;
+}
+
+probe_verdict probe_copy_prove(const probe_copy *copy, probe_copy_executor execute, void *context,
+                               uint64_t seed, char *line)
+{
+    random_state     random = random_start(seed);
+    probe_copy_batch b;
+    probe_verdict    verdict = PROBE_BROKEN;
+    if (!batch_make(&b, copy->fills ? EXPERIMENTS : ZERO_LOW)) {
+        snprintf(line, PROBE_LINE, "no memory");
+        return PROBE_BROKEN;
+    }
+    put_places(&b, &random);
+    bool global = !copy->from_registers && !copy->to_registers;
+    for (size_t e = 0; e < b.experiments; e++)
+        put_codes(copy, &b, e, global);
+    if (!execute(context, &b))
+        snprintf(line, PROBE_LINE, "the instruction could not be executed");
+    else
+        verdict = PROBE_PROVEN;
+    for (size_t low = LOW; low < b.experiments && verdict == PROBE_PROVEN; low += 2)
+        verdict = judge(copy, &b, low, line);
+    batch_free(&b);
+    return verdict;
+}
