@@ -35,9 +35,11 @@ HOST_SRC   := host/dtype.c host/attention.c host/attention_check.c host/attentio
 TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/npy.c tools/random.c tools/verify.c \
               tools/attention_problem.c \
               tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c tools/cmd_attention.c \
-              tools/cmd_vector_add.c tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c \
+              tools/cmd_vector_add.c tools/cmd_plan.c tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c \
               tools/bench_start_up.c \
-              
+              tools/cmd_atom.c tools/atom_show.c \
+              tools/draw.c tools/draw_panel.c tools/draw_grid.c tools/draw_latex.c tools/draw_svg.c \
+              tools/cmd_layout.c tools/layout_expr.c tools/layout_calls.c
 
 # Every .ptx file, embedded under its path below ptx/.
 PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx atom/name.ptx atom/mma_any.ptx atom/copy_any.ptx \
@@ -51,10 +53,10 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_registry tests/test_driver_abi tests/test_loader tests/test_jit tests/test_flight \
               tests/test_compile_log \
               tests/test_probe tests/test_probe_text tests/test_layout_tuple tests/test_layout_int tests/test_layout_coord \
-              tests/test_host tests/test_attention_layout tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma tests/test_banks tests/test_npy tests/test_command tests/test_checker \
-              tests/test_layout_text tests/test_tensor
+              tests/test_host tests/test_attention_layout tests/test_atom tests/test_atom_command tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma tests/test_banks tests/test_npy tests/test_command tests/test_checker tests/test_draw \
+              tests/test_layout_text tests/test_layout_command tests/test_tensor
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
-OTHER_TESTS := tests/readme.sh tests/headers.sh tests/install.sh tests/fuzz_expand tests/stress_cache \
+OTHER_TESTS := tests/readme.sh tests/headers.sh tests/install.sh tests/fuzz_expand tests/fuzz_layout tests/stress_cache \
                tests/generations.sh tests/check_generations tests/check_ptxas
 
 PUBLIC_HEADERS := cache/cache.h loader/status.h loader/expand.h loader/registry.h loader/driver.h \

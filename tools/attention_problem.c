@@ -10,8 +10,10 @@
 #include "npy.h"
 #include "random.h"
 
+/* The subcommand that a line on stderr names. */
+static const char *subcommand = "attention";
 /* One line on stderr; false. */
-#define REFUSE(...) (command_fail("attention", __VA_ARGS__), false)
+#define REFUSE(...) (command_fail(subcommand, __VA_ARGS__), false)
 
 static bool parse_words(const attention_settings *s, attention_problem *p)
 {
@@ -83,15 +85,28 @@ static bool to_extent(const char *name, int64_t value, int32_t *out)
     return true;
 }
 
+static int64_t given_or(int64_t value, int64_t otherwise)
+{
+    return value == OPTION_NOT_GIVEN ? otherwise : value;
+}
+
+/* The sizes that were given, and defaults for the others. */
+static bool take_sizes(const attention_settings *s, attention_problem *p)
+{
+    ptxpack_attention_desc *d = &p->desc;
+    int64_t seqlen_q = given_or(s->seqlen_q, 2048), heads_q = given_or(s->heads_q, 16);
+    return to_extent("batch", given_or(s->batch, 2), &d->batch) &&
+           to_extent("seqlen-q", seqlen_q, &d->seqlen_q) &&
+           to_extent("seqlen-kv", given_or(s->seqlen_kv, seqlen_q), &d->seqlen_kv) &&
+           to_extent("heads-q", heads_q, &d->heads_q) &&
+           to_extent("heads-kv", given_or(s->heads_kv, heads_q), &d->heads_kv) &&
+           to_extent("head-dim", given_or(s->head_dim, 128), &d->head_dim) && settle(p);
+}
+
 static int make_random(const attention_settings *s, attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
-    int64_t seqlen_kv = s->seqlen_kv == OPTION_NOT_GIVEN ? s->seqlen_q : s->seqlen_kv;
-    int64_t heads_kv = s->heads_kv == OPTION_NOT_GIVEN ? s->heads_q : s->heads_kv;
-    if (!to_extent("batch", s->batch, &d->batch) || !to_extent("seqlen-q", s->seqlen_q, &d->seqlen_q) ||
-        !to_extent("seqlen-kv", seqlen_kv, &d->seqlen_kv) || !to_extent("heads-q", s->heads_q, &d->heads_q) ||
-        !to_extent("heads-kv", heads_kv, &d->heads_kv) || !to_extent("head-dim", s->head_dim, &d->head_dim) ||
-        !settle(p))
+    if (!take_sizes(s, p))
         return COMMAND_USAGE;
     random_state random = random_start(p->seed);
     for (int i = TENSOR_Q; i <= TENSOR_V; i++) {
@@ -186,6 +201,12 @@ static int load_inputs(const attention_settings *s, attention_problem *p)
     return ok ? COMMAND_OK : COMMAND_FAILED;
 }
 
+int attention_problem_describe(const char *word, const attention_settings *s, attention_problem *p)
+{
+    subcommand = word;
+    return parse_words(s, p) && take_sizes(s, p) ? COMMAND_OK : COMMAND_USAGE;
+}
+
 int attention_problem_make(const attention_settings *s, attention_problem *p)
 {
     int  named = (s->q != NULL) + (s->k != NULL) + (s->v != NULL);
@@ -199,17 +220,8 @@ int attention_problem_make(const attention_settings *s, attention_problem *p)
                                              : "sizes come from the files: give either files or sizes");
         return COMMAND_USAGE;
     }
-    attention_settings with_defaults = *s;
-    if (s->batch == OPTION_NOT_GIVEN)
-        with_defaults.batch = 2;
-    if (s->seqlen_q == OPTION_NOT_GIVEN)
-        with_defaults.seqlen_q = 2048;
-    if (s->heads_q == OPTION_NOT_GIVEN)
-        with_defaults.heads_q = 16;
-    if (s->head_dim == OPTION_NOT_GIVEN)
-        with_defaults.head_dim = 128;
     p->seed = s->seed != OPTION_NOT_GIVEN ? (uint64_t)s->seed : random_seed();
-    int status = named == 3 ? load_inputs(s, p) : make_random(&with_defaults, p);
+    int status = named == 3 ? load_inputs(s, p) : make_random(s, p);
     if (status != COMMAND_OK)
         return status;
     p->tensor[TENSOR_O] = (uint16_t *)calloc(p->elements[TENSOR_O], sizeof(uint16_t));

@@ -32,5 +32,7 @@ typedef struct attention_problem {
 /* Check the settings, make or read the inputs, and make room for the outputs.  Returns an exit status, after
  * a line on stderr unless it is COMMAND_OK; free the problem in any case. */
 int  attention_problem_make(const attention_settings *s, attention_problem *p);
+/* The descriptor alone, of sizes, for subcommand `word`. */
+int  attention_problem_describe(const char *word, const attention_settings *s, attention_problem *p);
 void attention_problem_free(attention_problem *p);
 #endif

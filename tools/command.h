@@ -17,8 +17,11 @@ enum { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
     X("expand", expand, "a .ptx file with its macros expanded")                                   \
     X("attention", attention, "attention on .npy or random inputs, timed and verified")           \
     X("vector-add", vector_add, "z = a x + b y + c, timed and verified")                          \
+    X("plan", plan, "what a kernel would do: tiles, layouts, shared memory, conflicts, roofline")    \
     X("bench", bench, "speed of the kernels on this device")                                      \
-    X("cache", cache, "look at, check, trim or clear the kernel cache")
+    X("cache", cache, "look at, check, trim or clear the kernel cache")                           \
+    X("layout", layout, "evaluate and draw CuTe's layouts")                                       \
+    X("atom", atom, "every matrix multiply and copy instruction; tiled MMAs, wgmma descriptors")
 #define COMMAND_DECLARE(word, function, summary) int cmd_##function(int argc, char **argv);
 COMMAND_MAP(COMMAND_DECLARE)
 #undef COMMAND_DECLARE
