@@ -31,7 +31,7 @@ HOST_SRC   := host/dtype.c host/attention.c host/attention_check.c host/attentio
               host/layout_tuple.c host/layout_int.c host/layout_compare.c host/layout_coord.c \
               host/layout_compact.c host/layout_sum.c host/layout_text.c host/tensor.c \
               host/copy_atom.c host/wgmma.c host/tma.c host/tiled_mma.c host/tiled_copy.c host/banks.c \
-              host/attention_layout.c host/attention_symbols.c
+              host/thread_symbols.c host/attention_layout.c host/attention_symbols.c
 TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/npy.c tools/random.c tools/verify.c \
               tools/attention_problem.c \
               tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c tools/cmd_attention.c \

@@ -1,68 +1,9 @@
 /* attention_symbols.c - layouts as numbers for the PTX: digits of the thread's number, steps, a swizzle. */
 #include "attention_symbols.h"
 
-#include "loader.h"
+#include "thread_symbols.h"
 
-enum { ELEMENT = 2, CHUNK = 16 /* bytes */, DIGITS = 4 };
-
-typedef struct symbol_list {
-    ptxpack_symbol *out;
-    size_t          count, cap;
-    bool            failed;
-} symbol_list;
-
-static void add(symbol_list *list, const char *name, int64_t value)
-{
-    if (list->count == list->cap)
-        list->failed = true;
-    else
-        list->out[list->count++] = (ptxpack_symbol){name, value};
-}
-
-static void refuse(symbol_list *list, const char *name, const ptxpack_layout *l, const char *why)
-{
-    char text[PTXPACK_LAYOUT_TEXT];
-    ptxpack_layout_print(l, text, sizeof text);
-    ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "%s of %s: %s", name, text, why);
-    list->failed = true;
-}
-
-/* ---- functions of the thread ------------------------------------------------------------------------------ */
-typedef struct function_names {
-    const char *modes, *digit[DIGITS][3];
-} function_names;
-#define DIGIT_NAMES(name, i) {name "_SHIFT" #i, name "_MASK" #i, name "_STRIDE" #i}
-#define FUNCTION(name) \
-    {name "_MODES", {DIGIT_NAMES(name, 0), DIGIT_NAMES(name, 1), DIGIT_NAMES(name, 2), DIGIT_NAMES(name, 3)}}
-
-static bool is_power(int64_t x)
-{
-    return x > 0 && (x & (x - 1)) == 0;
-}
-
-/* Items of the thread mode of l, times `scale`; of coordinates only those along mode `axis` (-1: of offsets). */
-static void add_function(symbol_list *list, const function_names *names, const ptxpack_layout *l, int axis,
-                         int64_t scale)
-{
-    ptxpack_layout threads = ptxpack_mode(l, 0);
-    int            digits = 0, shift = 0, items = threads.shape.items;
-    for (int i = 0; i < items; i++) {
-        int64_t extent = threads.shape.value[i], stride = threads.stride.value[i] * scale;
-        bool    wanted = stride != 0 && threads.stride.kind[i] == (uint64_t)(axis + 1);
-        if (!is_power(extent) || digits == DIGITS) {
-            refuse(list, names->modes, l, "the threads are no few powers of two");
-            return;
-        }
-        if (wanted) {
-            bool topmost = i == items - 1;
-            add(list, names->digit[digits][0], shift);
-            add(list, names->digit[digits][1], topmost ? -1 : extent - 1);
-            add(list, names->digit[digits++][2], stride);
-        }
-        shift += __builtin_ctzll((unsigned long long)extent);
-    }
-    add(list, names->modes, digits);
-}
+enum { ELEMENT = 2, CHUNK = 16 /* bytes */ };
 
 /* What the swizzle does to byte offsets: it reads `read`, mixes so many 16-byte chunks, and is the same again
  * after `period` bytes. */
@@ -77,7 +18,7 @@ static int64_t step_of(symbol_list *list, const ptxpack_layout *l, int mode, int
     ptxpack_layout steps = ptxpack_mode(l, mode);
     if (steps.shape.items != 1 ||
         (steps.shape.value[0] > 1 && steps.stride.kind[0] != (uint64_t)(axis + 1)))
-        refuse(list, "a step", l, "it is not one number");
+        symbol_refuse(list, "a step", l, "it is not one number");
     return steps.shape.value[0] > 1 ? steps.stride.value[0] : 0;
 }
 
@@ -92,7 +33,7 @@ static int64_t group_of(symbol_list *list, const ptxpack_layout *l, int64_t unit
     for (int64_t i = 0; i < count; i++)
         if (ELEMENT * ptxpack_at(&columns, i) != i % inside * unit + i / inside * group ||
             (i / inside * group & m.read) != 0) {
-            refuse(list, "columns", l, "they are not groups of chunks");
+            symbol_refuse(list, "columns", l, "they are not groups of chunks");
             return 0;
         }
     return group;
@@ -103,8 +44,8 @@ static void add_step(symbol_list *list, const char *name, const ptxpack_layout *
 {
     int64_t step = ELEMENT * step_of(list, l, 1, -1);
     if (step % period != 0)
-        refuse(list, name, l, "the step would change the swizzle");
-    add(list, name, step);
+        symbol_refuse(list, name, l, "the step would change the swizzle");
+    symbol_add(list, name, step);
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------- */
@@ -114,10 +55,10 @@ static mixing add_swizzle(symbol_list *list, const attention_layout *l)
     int64_t        field = ((int64_t)1 << bytes.swizzle.bits) - 1;
     if (bytes.shape.status != PTXPACK_OK || !bytes.composed || bytes.swizzle.shift < 0 ||
         (int64_t)1 << bytes.swizzle.base != CHUNK)
-        refuse(list, "SWIZZLE", &l->kv, "it does not mix 16-byte chunks with higher bits");
-    add(list, "SWIZZLE_SHIFT", bytes.swizzle.shift);
-    add(list, "SWIZZLE_MASK", field << bytes.swizzle.base);
-    add(list, "CHUNKS", field + 1);
+        symbol_refuse(list, "SWIZZLE", &l->kv, "it does not mix 16-byte chunks with higher bits");
+    symbol_add(list, "SWIZZLE_SHIFT", bytes.swizzle.shift);
+    symbol_add(list, "SWIZZLE_MASK", field << bytes.swizzle.base);
+    symbol_add(list, "CHUNKS", field + 1);
     int low = bytes.swizzle.base + bytes.swizzle.shift;
     return (mixing){.read = field << low, .chunks = field + 1, .period = (field + 1) << low};
 }
@@ -145,7 +86,7 @@ static void add_functions(symbol_list *list, const attention_layout *l)
         {FUNCTION("O_LOAD_COLUMN"), &l->o_load_place, 1, ELEMENT},
     };
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-        add_function(list, &functions[i].names, functions[i].layout, functions[i].axis, functions[i].scale);
+        symbol_add_function(list, &functions[i].names, functions[i].layout, functions[i].axis, functions[i].scale);
 }
 
 static void add_steps(symbol_list *list, const attention_layout *l, mixing m)
@@ -160,22 +101,22 @@ static void add_steps(symbol_list *list, const attention_layout *l, mixing m)
         group_of(list, &a[ACCESS_O_LOAD].offsets, line, m) != q_group ||
         group_of(list, &a[ACCESS_LOAD_Q].offsets, line, m) != q_group ||
         group_of(list, &a[ACCESS_LOAD_KV].offsets, line, m) != kv_group || row_width != line)
-        refuse(list, "columns", &l->kv, "its accesses do not go by the same groups");
-    add(list, "Q_GROUP", q_group);
-    add(list, "KV_GROUP", kv_group);
-    add(list, "GROUPS", columns);
+        symbol_refuse(list, "columns", &l->kv, "its accesses do not go by the same groups");
+    symbol_add(list, "Q_GROUP", q_group);
+    symbol_add(list, "KV_GROUP", kv_group);
+    symbol_add(list, "GROUPS", columns);
     add_step(list, "LOAD_Q_STEP", &a[ACCESS_LOAD_Q].offsets, m.period);
     add_step(list, "LOAD_KV_STEP", &a[ACCESS_LOAD_KV].offsets, m.period);
-    add(list, "LOAD_ROWS", l->block_n / ptxpack_mode_size(&l->load_place, 1));
+    symbol_add(list, "LOAD_ROWS", l->block_n / ptxpack_mode_size(&l->load_place, 1));
     add_step(list, "Q_STEP", &a[ACCESS_Q].offsets, m.period);
     add_step(list, "K_STEP", &a[ACCESS_K].offsets, m.period);
     add_step(list, "V_STEP", &a[ACCESS_V].offsets, m.period);
     add_step(list, "O_STORE_STEP", &a[ACCESS_O_STORE].offsets, m.period);
-    add(list, "C_ROWS", step_of(list, &l->c_place, 1, 0));
-    add(list, "O_LOAD_STEP", ELEMENT * step_of(list, &a[ACCESS_O_LOAD].offsets, 1, -1));
-    add(list, "O_LOAD_ROWS", step_of(list, &l->o_load_place, 1, 0));
-    add(list, "O_LOADS", ptxpack_mode_size(&l->o_load_place, 1));
-    add(list, "WARP_ROWS", l->block_m / l->warps);
+    symbol_add(list, "C_ROWS", step_of(list, &l->c_place, 1, 0));
+    symbol_add(list, "O_LOAD_STEP", ELEMENT * step_of(list, &a[ACCESS_O_LOAD].offsets, 1, -1));
+    symbol_add(list, "O_LOAD_ROWS", step_of(list, &l->o_load_place, 1, 0));
+    symbol_add(list, "O_LOADS", ptxpack_mode_size(&l->o_load_place, 1));
+    symbol_add(list, "WARP_ROWS", l->block_m / l->warps);
 }
 
 size_t ptxpack_attention_layout_symbols(const attention_layout *l, ptxpack_symbol *out, size_t cap)
@@ -184,9 +125,9 @@ size_t ptxpack_attention_layout_symbols(const attention_layout *l, ptxpack_symbo
     mixing      m = add_swizzle(&list, l);
     add_functions(&list, l);
     add_steps(&list, l, m);
-    add(&list, "SMEM_Q", l->smem_q);
-    add(&list, "SMEM_K", l->smem_k);
-    add(&list, "SMEM_V", l->smem_v);
-    add(&list, "STAGE_BYTES", l->stage_bytes);
+    symbol_add(&list, "SMEM_Q", l->smem_q);
+    symbol_add(&list, "SMEM_K", l->smem_k);
+    symbol_add(&list, "SMEM_V", l->smem_v);
+    symbol_add(&list, "STAGE_BYTES", l->stage_bytes);
     return list.failed ? 0 : list.count;
 }

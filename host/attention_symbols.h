@@ -4,9 +4,7 @@
 #include "attention_layout.h"
 #include "instance.h"
 
-/* Offsets that depend on the thread are told as digits of its number: each thread function NAME has NAME_MODES
- * digits, (thread >> NAME_SHIFTi & NAME_MASKi) * NAME_STRIDEi, to be added up (step/layout.ptx does).  Offsets
- * in shared memory are bytes in a tile before the swizzle.
+/* Thread functions (thread_symbols.h); offsets in shared memory are bytes in a tile before the swizzle:
  *
  *   LOAD_AT, LOAD_ROW, LOAD_COLUMN      the thread's first 16 bytes of a tile to copy: where, row, byte in row
  *   Q_AT, K_AT, V_AT                    the row whose address it gives to ldmatrix

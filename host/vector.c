@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "thread_symbols.h"
 #include "vector_args.h"
 #include "vector_plan.h"
+
+enum { ELEMENT_BITS = 16 };
 
 struct ptxpack_vector_plan {
     const ptxpack  *handle;
@@ -14,19 +17,36 @@ struct ptxpack_vector_plan {
     uint64_t        per_block; /* elements */
 };
 
+/* ---- layout ------------------------------------------------------------------------------------- */
+/* Neighbouring threads take neighbouring 16-byte pieces, a block one tile. */
+ptxpack_tiled_copy ptxpack_vector_layout(const ptxpack_variant *row)
+{
+    ptxpack_copy_atom  atom;
+    ptxpack_tiled_copy copy = {.status = ptxpack_copy_atom_find("UniversalCopy<uint128_t>", &atom)};
+    ptxpack_tuple      threads = ptxpack_int(row->threads);
+    ptxpack_tuple      values = ptxpack_int(ptxpack_variant_parameter(row, "ELEMENTS", 0));
+    if (copy.status != PTXPACK_OK)
+        return copy;
+    ptxpack_layout by_thread = ptxpack_make_layout_left(&threads), by_value = ptxpack_make_layout_left(&values);
+    return ptxpack_make_tiled_copy(&atom, ELEMENT_BITS, &by_thread, &by_value);
+}
+
 size_t ptxpack_vector_symbols(const ptxpack_variant *row, ptxpack_dtype dtype,
                               ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
 {
-    (void)row;
-    const ptxpack_symbol all[] = {
-        {"ARG_BYTES", VECTOR_ARGUMENT_BYTES},
-#define VECTOR_SYMBOL(type, name, symbol) {symbol, offsetof(vector_arguments, name)},
-        VECTOR_ARGUMENTS(VECTOR_SYMBOL)
+    static const function_names first = FUNCTION("FIRST");
+    ptxpack_tiled_copy          copy = ptxpack_vector_layout(row);
+    symbol_list                 list = {.out = symbols, .cap = PTXPACK_INSTANCE_SYMBOLS};
+    symbol_add(&list, "ARG_BYTES", VECTOR_ARGUMENT_BYTES);
+#define VECTOR_SYMBOL(type, name, symbol) symbol_add(&list, symbol, offsetof(vector_arguments, name));
+    VECTOR_ARGUMENTS(VECTOR_SYMBOL)
 #undef VECTOR_SYMBOL
-        {"BF16", dtype == PTXPACK_BF16},
-    };
-    memcpy(symbols, all, sizeof all);
-    return sizeof all / sizeof all[0];
+    symbol_add(&list, "BF16", dtype == PTXPACK_BF16);
+    if (copy.status != PTXPACK_OK)
+        return 0;
+    symbol_add(&list, "TILE", ptxpack_size(&copy.layout_tv));
+    symbol_add_function(&list, &first, &copy.layout_tv, -1, 1);
+    return list.failed ? 0 : list.count;
 }
 
 static bool row_suits(const ptxpack_variant *row, const void *context)
@@ -68,14 +88,16 @@ ptxpack_status ptxpack_vector_plan_row(ptxpack *handle, ptxpack_dtype dtype, con
         return status;
     ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS];
     size_t         count = ptxpack_vector_symbols(row, dtype, symbols);
+    if (count == 0)
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
     status = ptxpack_kernel_load(handle, row, symbols, count, &kernel);
     if (status != PTXPACK_OK)
         return status;
     ptxpack_vector_plan *made = (ptxpack_vector_plan *)malloc(sizeof *made);
     if (made == NULL)
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory for a plan");
-    uint64_t elements = (uint64_t)ptxpack_variant_parameter(row, "ELEMENTS", 0); /* of a thread; the .ptx insists */
-    *made = (ptxpack_vector_plan){handle, kernel, dtype, (uint64_t)row->threads * elements};
+    ptxpack_tiled_copy copy = ptxpack_vector_layout(row);
+    *made = (ptxpack_vector_plan){handle, kernel, dtype, (uint64_t)ptxpack_size(&copy.layout_tv)};
     *plan = made;
     return PTXPACK_OK;
 }
