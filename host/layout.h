@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-enum { PTXPACK_TUPLE_ITEMS = 32, PTXPACK_TUPLE_DEPTH = 8, PTXPACK_LAYOUT_TEXT = 2048 };
+enum { PTXPACK_TUPLE_ITEMS = 32, PTXPACK_TUPLE_DEPTH = 8, PTXPACK_LAYOUT_TEXT = 4096 };
 
 /* ---- values -------------------------------------------------------------------------------------- */
 /* What an item of a tuple is: an integer when `kind` is 0, otherwise one of these or a basis path. */

@@ -19,11 +19,11 @@ bool        reader_no(const text_reader *r, const char *at, const char *format, 
 /* "column C: expected WHAT, found ..." of the piece that comes next. */
 bool reader_expected(text_reader *r, const char *what);
 
-bool reader_starts_leaf(text_reader *r);                            /* an integer or `_` comes next         */
-bool reader_integer(text_reader *r, int64_t *value);                /* 8, -8, _8                            */
-bool reader_leaf(text_reader *r, int64_t *value, uint64_t *kind);   /* also `_` and 1@0                     */
+bool reader_starts_leaf(text_reader *r);                          /* an integer or `_` comes next         */
+bool reader_integer(text_reader *r, int64_t *value);              /* 8, -8, _8                            */
+bool reader_leaf(text_reader *r, int64_t *value, uint64_t *kind); /* also `_` and 1@0                     */
 bool reader_tuple(text_reader *r, ptxpack_tuple *t);
-bool reader_starts_swizzle(text_reader *r);                         /* Sw or Swizzle comes next              */
+bool reader_starts_swizzle(text_reader *r); /* Sw or Swizzle comes next              */
 bool reader_swizzle(text_reader *r, ptxpack_swizzle *swizzle);
-bool reader_compose(text_reader *r);                                /* step over "o"; false, without a line */
+bool reader_compose(text_reader *r);        /* step over "o"; false, without a line */
 #endif

@@ -150,7 +150,7 @@ static ptxpack_layout unswizzled(ptxpack_swizzle s, int64_t start, const ptxpack
         bool of_z = (half == 0) == (z < y); /* the lower field first */
         layout_open(&b);
         for (int i = 0; i < s.bits; i++) {
-            int64_t own = of_z ? z << i : (start & z << i) == 0 ? (y + z) << i : (y - z) << i;
+            int64_t own = of_z ? z << i : (start & z << i) == 0 ? (y + z) << i : (y - z) * power(i);
             layout_leaf(&b, 2, of_z && (start & y << i) != 0 ? -own : own, 0);
         }
         layout_close(&b);

@@ -225,6 +225,18 @@ static void pictures_are_drawn(void **state)
     assert_non_null(strstr(output, ">T127<"));
 }
 
+/* ldmatrix.x4 of 16-bit values: lane l gives row l, the destination's T0 V2 is the source's T8 V0. */
+static void copies_are_drawn(void **state)
+{
+    (void)state;
+    assert_int_equal(run("SM75_U32x4_LDSM_N --latex"), 0);
+    assert_non_null(strstr(output, "% Layout S TV: "));
+    assert_non_null(strstr(output, "((8,4),((2,4),1)):((4@0,2@1),((1@1,1@0),0))\n"));
+    assert_int_equal(run("SM75_U32x4_LDSM_N --svg"), 0);
+    assert_non_null(strstr(output, ">T31<"));
+    assert_int_equal(run("SM50_Shuffle_U32_2x2Trans_XOR1 --svg --bits 32"), 0);
+}
+
 /* ---- errors ----------------------------------------------------------------------------------------- */
 static void bad_usage_is_one_line(void **state)
 {
@@ -240,7 +252,9 @@ static void bad_usage_is_one_line(void **state)
         {"'ZZ*'", "no atom's name matches \"ZZ*\""},
         {"a b", "expected at most one NAME (try --help)"},
         {"SM61_DP4A --json --svg", "--latex, --svg and --json exclude each other"},
-        {"SM75_U32x4_LDSM_N --svg", "--latex and --svg draw MMA atoms, SM75_U32x4_LDSM_N is a copy"},
+        {"SM75_U32x4_LDSM_N --svg --bits 0", "--bits must be positive"},
+        {"SM75_U32x4_LDSM_N --bits 16", "--bits goes with --latex or --svg"},
+        {"SM61_DP4A --svg --bits 8", "--bits goes with a copy, and SM61_DP4A is none"},
         {"--svg", "--latex and --svg go with NAME or --tiled"},
         {"SM61_DP4A --desc", "NAME, --tiled and --desc exclude each other"},
         {"SM61_DP4A --atoms '(2,1,1)'", "--atoms goes with --tiled"},
@@ -285,7 +299,8 @@ int main(void)
         cmocka_unit_test(everything_is_listed), cmocka_unit_test(atoms_are_shown),
         cmocka_unit_test(copies_are_shown),     cmocka_unit_test(json_has_the_fields),
         cmocka_unit_test(tiled_mmas_are_shown), cmocka_unit_test(descriptors_are_shown),
-        cmocka_unit_test(pictures_are_drawn),   cmocka_unit_test(bad_usage_is_one_line),
+        cmocka_unit_test(pictures_are_drawn),   cmocka_unit_test(copies_are_drawn),
+        cmocka_unit_test(bad_usage_is_one_line),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

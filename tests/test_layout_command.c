@@ -102,8 +102,8 @@ static const char *const wrong[][2] = {
     {"_4{", "column 3: expected the end, found '{'"},
     {"Shape<4", "column 8: expected ',' or '>', found the end"},
     {"Shape(4)", "column 6: expected '<', found '('"},
-    {"Int<4,8>", "column 1: this type takes <integer>"},
-    {"Layout<4:1>{}", "column 1: this type takes <shape,stride>"},
+    {"Int<4,8>", "column 1: this takes <integer>"},
+    {"Layout<4:1>{}", "column 1: this takes <shape,stride>"},
     {"Layout<(4,8),8>", "column 1: "},
     {"LayoutLeft", "LayoutLeft and LayoutRight are only arguments"},
     {"make_layout((4,2),LayoutLeft{x})", "column 29: expected ',' or ')', found '{'"},
@@ -339,8 +339,8 @@ static void json_tells_more(void **state)
     assert_int_equal(run(arguments), 1);
     assert_string_equal(output, "[\n  {\n    \"expression\": \"size((2,3))\",\n    \"result\": \"6\"\n  },\n"
                                 "  {\n    \"expression\": \"\\\"\\\\\\u0001\",\n"
-                                "    \"error\": \"column 1: expected an integer, '_', '(', '<' or a function, "
-                                "found '\\\"'\"\n  }\n]\n");
+                                "    \"error\": \"column 1: expected an integer, '_', '(', '<' or a function"
+                                ", found '\\\"'\"\n  }\n]\n");
     assert_int_equal(run("--json 'x(1)'"), 1);
     assert_non_null(strstr(output, "\"error\": \"column 1: there is no function x\""));
 }

@@ -21,7 +21,7 @@ static const char synopsis[] =
 typedef struct settings {
     bool        latex, svg, json, desc;
     const char *tiled, *atoms, *tile, *type, *major, *swizzle;
-    int64_t     rows;
+    int64_t     rows, bits;
 } settings;
 
 static int refused(void)
@@ -126,18 +126,34 @@ static int unknown(const char *name)
     return COMMAND_USAGE;
 }
 
+/* Source and destination of a copy of `bits`-bit values: value v of thread t of the reference is cell (t,v). */
+static ptxpack_status draw_copy_atom(const ptxpack_copy_atom *atom, int64_t bits, draw_format format)
+{
+    ptxpack_layout values = ptxpack_upcast(&atom->ref, bits);
+    ptxpack_tuple  extents = ptxpack_product_each(&values.shape);
+    ptxpack_layout tv = ptxpack_make_layout_left(&extents), tiler = ptxpack_tiler_of(&extents);
+    ptxpack_tiled_copy copy = ptxpack_make_tiled_copy_tv(atom, bits, &tv, &tiler);
+    ptxpack_layout src = ptxpack_copy_layout_tv(&copy, PTXPACK_SRC), dst = ptxpack_copy_layout_tv(&copy, PTXPACK_DST);
+    if (src.shape.status != PTXPACK_OK || dst.shape.status != PTXPACK_OK)
+        return src.shape.status != PTXPACK_OK ? src.shape.status : dst.shape.status;
+    return draw_copy(stdout, format, &src, &dst, &extents);
+}
+
 static int show_one(const settings *s, const char *name)
 {
     ptxpack_mma_atom  mma;
     ptxpack_copy_atom copy;
     bool              copies = is_copy(name), draws = s->latex || s->svg;
-    if (copies && draws)
-        return command_fail("atom", "--latex and --svg draw MMA atoms, %s is a copy", name), COMMAND_USAGE;
+    draw_format       format = s->svg ? DRAW_SVG : DRAW_LATEX;
+    if (!copies && s->bits != OPTION_NOT_GIVEN)
+        return command_fail("atom", "--bits goes with a copy, and %s is none", name), COMMAND_USAGE;
     if ((copies ? ptxpack_copy_atom_find(name, &copy) : ptxpack_mma_atom_find(name, &mma)) != PTXPACK_OK)
         return unknown(name);
+    if (draws && copies)
+        return drawn(draw_copy_atom(&copy, s->bits != OPTION_NOT_GIVEN ? s->bits : 16, format));
     if (draws)
-        return drawn(draw_mma(stdout, s->svg ? DRAW_SVG : DRAW_LATEX, &mma.a_layout, &mma.b_layout,
-                              &mma.c_layout, mma.m, mma.n, mma.k, &mma.thr_id));
+        return drawn(draw_mma(stdout, format, &mma.a_layout, &mma.b_layout, &mma.c_layout, mma.m, mma.n, mma.k,
+                              &mma.thr_id));
     if (copies)
         atom_show_copy(&copy, s->json);
     else
@@ -272,6 +288,8 @@ static const char *conflict(const settings *s, int words)
         return "--tile goes with --tiled or --desc";
     if (!s->desc && (s->type || s->major || s->swizzle || s->rows != OPTION_NOT_GIVEN))
         return "--type, --major, --swizzle and --rows go with --desc";
+    if (s->bits != OPTION_NOT_GIVEN && (s->bits < 1 || !draws))
+        return s->bits < 1 ? "--bits must be positive" : "--bits goes with --latex or --svg";
     if (s->rows != OPTION_NOT_GIVEN && s->rows < 1)
         return "--rows must be positive";
     return NULL;
@@ -279,7 +297,7 @@ static const char *conflict(const settings *s, int words)
 
 int cmd_atom(int argc, char **argv)
 {
-    settings     s = {.rows = OPTION_NOT_GIVEN};
+    settings     s = {.rows = OPTION_NOT_GIVEN, .bits = OPTION_NOT_GIVEN};
     int          words;
     const option rows[] = {
         {"tiled", OPTION_TEXT, &s.tiled, "NAME  a tiled MMA of this atom"},
@@ -287,8 +305,9 @@ int cmd_atom(int argc, char **argv)
          "LAYOUT  its atoms along M, N, K, such as \"(2,2,1):(2,1,0)\" (default one)"},
         {"tile", OPTION_TEXT, &s.tile,
          "TILER  its tile, such as \"<32,32,4>\"; of --desc a SHAPE (default what 64 rows need)"},
-        {"latex", OPTION_FLAG, &s.latex, "draw C, A and B with TikZ"},
+        {"latex", OPTION_FLAG, &s.latex, "draw C, A and B, or a copy's source and destination, with TikZ"},
         {"svg", OPTION_FLAG, &s.svg, "draw them for a browser"},
+        {"bits", OPTION_INT, &s.bits, "N  of a value, in the picture of a copy (default 16)"},
         {"desc", OPTION_FLAG, &s.desc, "the descriptor of a tile in shared memory"},
         {"type", OPTION_TEXT, &s.type,
          "T  its elements: f16, bf16, tf32, e4m3, e5m2, s8, u8, u1 (default f16)"},

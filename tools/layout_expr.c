@@ -85,7 +85,7 @@ static void skip_braces(evaluator *e)
 }
 
 /* LayoutLeft, LayoutRight and their older names. */
-static bool read_order(evaluator *e, const char *name, size_t bytes, expr_value *out)
+static bool read_order(const char *name, size_t bytes, expr_value *out)
 {
     bool left = is_text(name, bytes, "LayoutLeft") || is_text(name, bytes, "GenColMajor");
     bool right = is_text(name, bytes, "LayoutRight") || is_text(name, bytes, "GenRowMajor");
@@ -102,9 +102,10 @@ static type_name type_of(const char *name, size_t bytes)
     static const struct {
         const char *name;
         type_name   type;
-    } types[] = {{"X", TYPE_ALL},       {"Underscore", TYPE_ALL}, {"Int", TYPE_INTEGER}, {"C", TYPE_INTEGER},
-                 {"Shape", TYPE_TUPLE}, {"Stride", TYPE_TUPLE},   {"Step", TYPE_TUPLE},  {"Coord", TYPE_TUPLE},
-                 {"Tile", TYPE_TILER},  {"Layout", TYPE_LAYOUT}};
+    } types[] = {{"X", TYPE_ALL},        {"Underscore", TYPE_ALL}, {"Int", TYPE_INTEGER},
+                 {"C", TYPE_INTEGER},    {"Shape", TYPE_TUPLE},    {"Stride", TYPE_TUPLE},
+                 {"Step", TYPE_TUPLE},   {"Coord", TYPE_TUPLE},    {"Tile", TYPE_TILER},
+                 {"Layout", TYPE_LAYOUT}};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (is_text(name, bytes, types[i].name))
             return types[i].type;
@@ -126,7 +127,7 @@ static bool read_type(evaluator *e, const char *name, type_name type, expr_value
     if (type == TYPE_TUPLE || type == TYPE_TILER)
         *out = value_join(v, count, type == TYPE_TILER);
     else if (!tuples || count > (type == TYPE_LAYOUT ? 2 : 1))
-        return reader_no(&e->r, name, "this type takes %s", type == TYPE_LAYOUT ? "<shape,stride>" : "<integer>");
+        return reader_no(&e->r, name, "this takes <%s>", type == TYPE_LAYOUT ? "shape,stride" : "integer");
     else if (type == TYPE_INTEGER)
         *out = v[0];
     else
@@ -179,7 +180,7 @@ static bool read_name(evaluator *e, expr_value *out)
         e->r.at++;
     size_t    bytes = (size_t)(e->r.at - name);
     type_name type = type_of(name, bytes);
-    if (type == TYPE_NONE && !read_order(e, name, bytes, out))
+    if (type == TYPE_NONE && !read_order(name, bytes, out))
         return read_call(e, name, bytes, out);
     if (type != TYPE_NONE && !read_type(e, name, type, out))
         return false;
