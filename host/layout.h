@@ -50,8 +50,8 @@ typedef struct ptxpack_swizzle {
     int8_t bits, base, shift;
 } ptxpack_swizzle;
 
-/* Its status is shape.status.  shape:stride; or composed, Sw o offset o shape:stride, the function swizzle(offset + inner(c));
- * or a tiler, <...>, whose modes are tilers, layouts, `_`, or integers n that mean n:1. */
+/* shape:stride; or composed, Sw o offset o shape:stride, the function swizzle(offset + inner(c)); or a tiler,
+ * <...>, whose modes are tilers, layouts, `_`, or integers n that mean n:1.  Its status is shape.status. */
 typedef struct ptxpack_layout {
     ptxpack_tuple   shape, stride; /* congruent; a stride's kind may be a basis path                    */
     bool            composed;

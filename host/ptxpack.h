@@ -9,6 +9,7 @@
 #include "loader.h"
 #include "layout.h"
 #include "tensor.h"
+#include "atom.h"
 #include "copy_atom.h"
 #include "tiled.h"
 #include "wgmma.h"

@@ -69,7 +69,7 @@ static machine find_machine(const ptxpack *handle, const settings *s)
     } else {
         m.tflops = 1e-3 * row->ghz * row->flops_per_clock * row->sms;
         m.gbps = row->gbps;
-        snprintf(m.name, sizeof m.name, "a %s in place of a device", row->part);
+        snprintf(m.name, sizeof m.name, "no device; of one %s", row->part);
     }
     m.tflops = s->tflops > 0 ? s->tflops : m.tflops;
     m.gbps = s->gbps > 0 ? s->gbps : m.gbps;
@@ -129,8 +129,8 @@ static void print_problem(const plan_report *r)
     printf("target     %s\n", r->target);
     printf("variant    %s: %s, from sm_%d, PTX %d.%d\n", r->row->id, r->row->file, r->row->arch, r->row->isa / 10,
            r->row->isa % 10);
-    printf("tiles      %lld queries x %lld keys, %lld stages; %lld warps of %lld rows; %lld blocks, %d an SM\n",
-           (long long)l->block_m, (long long)l->block_n, (long long)l->stages, (long long)l->warps,
+    printf("tiles      %lld queries x %lld keys, %lld stage%s; %lld warps of %lld rows; %lld blocks, %d an SM\n",
+           (long long)l->block_m, (long long)l->block_n, (long long)l->stages, l->stages == 1 ? "" : "s", (long long)l->warps,
            (long long)(l->block_m / l->warps), (long long)blocks_of(r), r->row->blocks_per_sm);
 }
 
@@ -146,7 +146,7 @@ static void print_layouts(const plan_report *r)
     for (int id = 0; id < ACCESS_COUNT; id++) {
         const attention_access *a = &l->access[id];
         ptxpack_banks           banks = ptxpack_attention_banks(l, (attention_access_id)id);
-        printf("  %-20s %2d bytes, %s: %s\n  %20s %lld bank conflicts in %lld phases\n", a->name, a->bytes, a->atom,
+        printf("  %-21s %2d bytes, %s: %s\n  %21s %lld bank conflicts in %lld phases\n", a->name, a->bytes, a->atom,
                text_of(&a->offsets), "", (long long)banks.conflicts, (long long)banks.phases);
     }
 }
