@@ -56,7 +56,7 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_host tests/test_attention_layout tests/test_atom tests/test_atom_command tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma tests/test_banks tests/test_npy tests/test_command tests/test_checker tests/test_draw \
               tests/test_layout_text tests/test_layout_command tests/test_tensor
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
-OTHER_TESTS := tests/readme.sh tests/headers.sh tests/install.sh tests/fuzz_expand tests/fuzz_layout tests/stress_cache \
+OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh tests/fuzz_expand tests/fuzz_layout tests/stress_cache \
                tests/generations.sh tests/check_generations tests/check_ptxas
 
 PUBLIC_HEADERS := cache/cache.h loader/status.h loader/expand.h loader/registry.h loader/driver.h \
