@@ -18,49 +18,67 @@ override LDLIBS += -ldl -lpthread -lm
 
 # ---- what there is, by folder -------------------------------------------------------------------
 CACHE_SRC  := cache/key.c cache/place.c cache/entry.c cache/store.c cache/walk.c cache/evict.c cache/cache.c
-LOADER_SRC := loader/status.c loader/detail.c loader/registry.c loader/driver.c loader/target.c loader/files.c \
-              loader/pack.c loader/ptxcompiler.c loader/ptxas.c loader/compile_log.c loader/jit.c \
+LOADER_SRC := loader/status.c loader/detail.c loader/registry.c \
+              loader/driver.c loader/target.c \
+              loader/files.c loader/pack.c \
+              loader/ptxcompiler.c loader/ptxas.c loader/compile_log.c loader/jit.c \
               loader/flight.c loader/image.c loader/open.c loader/source.c loader/kernel.c \
-              loader/expand.c loader/expand_text.c loader/expand_file.c loader/expand_line.c loader/expand_expr.c \
+              loader/expand.c loader/expand_text.c loader/expand_file.c loader/expand_line.c \
+              loader/expand_expr.c \
               loader/expand_program.c loader/expand_paste.c loader/expand_macro.c loader/expand_call.c \
               loader/expand_substitute.c loader/expand_loop.c loader/expand_cond.c loader/expand_directive.c \
               loader/expand_map.c loader/expand_loc.c
-HOST_SRC   := host/dtype.c host/attention.c host/attention_check.c host/attention_reference.c host/vector.c host/instance.c \
-              host/atom.c host/atom_find.c host/atom_near.c \
-              host/layout.c host/layout_build.c host/layout_algebra.c host/layout_divide.c host/layout_swizzle.c \
+HOST_SRC   := host/dtype.c host/instance.c \
+              host/attention.c host/attention_check.c host/attention_reference.c \
+              host/attention_layout.c host/attention_symbols.c host/thread_symbols.c \
+              host/vector.c \
               host/layout_tuple.c host/layout_int.c host/layout_compare.c host/layout_coord.c \
-              host/layout_compact.c host/layout_sum.c host/layout_text.c host/tensor.c \
-              host/copy_atom.c host/wgmma.c host/tma.c host/tiled_mma.c host/tiled_copy.c host/banks.c \
-              host/thread_symbols.c host/attention_layout.c host/attention_symbols.c
-TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/npy.c tools/random.c tools/verify.c \
-              tools/attention_problem.c \
-              tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c tools/cmd_attention.c \
-              tools/cmd_vector_add.c tools/cmd_plan.c tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c \
-              tools/bench_start_up.c \
+              host/layout.c host/layout_build.c host/layout_modes.c host/layout_slice.c host/layout_cast.c \
+              host/layout_algebra.c host/layout_compact.c host/layout_compose.c host/layout_divide.c \
+              host/layout_swizzle.c \
+              host/layout_sum.c host/layout_text.c \
+              host/tensor.c host/banks.c host/shared_swizzle.c \
+              host/atom.c host/atom_find.c host/atom_near.c host/copy_atom.c \
+              host/tiled_mma.c host/tiled_copy.c \
+              host/wgmma.c host/tma.c
+TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/random.c tools/npy.c tools/verify.c \
+              tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c \
+              tools/cmd_attention.c tools/attention_problem.c tools/cmd_plan.c tools/cmd_vector_add.c \
+              tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c tools/bench_start_up.c \
+              tools/cmd_layout.c tools/layout_expr.c tools/layout_calls.c \
               tools/cmd_atom.c tools/atom_show.c \
-              tools/draw.c tools/draw_panel.c tools/draw_grid.c tools/draw_latex.c tools/draw_svg.c \
-              tools/cmd_layout.c tools/layout_expr.c tools/layout_calls.c
+              tools/draw.c tools/draw_panel.c tools/draw_grid.c tools/draw_latex.c tools/draw_svg.c
 
 # Every .ptx file, embedded under its path below ptx/.
-PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx atom/name.ptx atom/mma_any.ptx atom/copy_any.ptx \
-              atom/wgmma.ptx kernel/probe_mma.ptx kernel/probe_copy.ptx kernel/probe_wgmma.ptx \
+PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx atom/wgmma.ptx \
+              atom/name.ptx atom/mma_any.ptx atom/copy_any.ptx \
+              kernel/probe_mma.ptx kernel/probe_copy.ptx kernel/probe_wgmma.ptx \
               step/layout.ptx step/tile_load.ptx step/mask.ptx step/softmax.ptx step/epilogue.ptx \
               kernel/attention_mma.ptx kernel/vector_add.ptx
 
 # cmocka programs; each prints its own report.  Status 77 means skipped.
 UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict tests/test_cache_place \
-              tests/test_cache_shared tests/test_expand tests/test_expand_as \
-              tests/test_registry tests/test_driver_abi tests/test_loader tests/test_jit tests/test_flight \
-              tests/test_compile_log \
-              tests/test_probe tests/test_probe_text tests/test_layout_tuple tests/test_layout_int tests/test_layout_coord \
-              tests/test_host tests/test_attention_layout tests/test_atom tests/test_atom_command tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma tests/test_banks tests/test_npy tests/test_command tests/test_checker tests/test_draw \
-              tests/test_layout_text tests/test_layout_command tests/test_tensor
+              tests/test_cache_shared \
+              tests/test_expand tests/test_expand_as \
+              tests/test_registry tests/test_driver_abi tests/test_loader \
+              tests/test_jit tests/test_flight tests/test_compile_log \
+              tests/test_layout_tuple tests/test_layout_int tests/test_layout_coord tests/test_layout_text \
+              tests/test_tensor tests/test_banks \
+              tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma \
+              tests/test_probe tests/test_probe_text \
+              tests/test_host tests/test_attention_layout tests/test_npy tests/test_checker \
+              tests/test_command tests/test_layout_command tests/test_atom_command \
+              tests/test_draw
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
-OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh tests/fuzz_expand tests/fuzz_layout tests/stress_cache \
+OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
+               tests/fuzz_expand tests/fuzz_layout tests/stress_cache \
                tests/generations.sh tests/check_generations tests/check_ptxas
 
-PUBLIC_HEADERS := cache/cache.h loader/status.h loader/expand.h loader/registry.h loader/driver.h \
-                  loader/loader.h host/layout.h host/tensor.h host/copy_atom.h host/tiled.h host/atom.h host/wgmma.h host/tma.h host/banks.h host/dtype.h host/instance.h host/attention.h host/vector.h host/ptxpack.h
+PUBLIC_HEADERS := cache/cache.h \
+                  loader/status.h loader/expand.h loader/registry.h loader/driver.h loader/loader.h \
+                  host/layout.h host/tensor.h host/banks.h \
+                  host/atom.h host/copy_atom.h host/tiled.h host/wgmma.h host/tma.h \
+                  host/dtype.h host/instance.h host/attention.h host/vector.h host/ptxpack.h
 
 # ---- rules ----------------------------------------------------------------------------------------
 ifneq ($(V),1)
@@ -98,7 +116,8 @@ $(B)/pack_files.c: Makefile
 	@mkdir -p $(@D)
 	$(SAY) GEN $@
 	$(Q){ printf '/* made by the Makefile from PTX_FILES */\n#include "pack.h"\n'; \
-	  printf '#define FILE_TEXT(i, path) __asm__(".section .rodata\\n.hidden text_" #i ", end_" #i "\\n.global text_" #i ", end_" #i \\\n'; \
+	  printf '#define FILE_TEXT(i, path) __asm__(".section .rodata\\n.hidden text_" #i ", end_" #i \\\n'; \
+	  printf '    "\\n.global text_" #i ", end_" #i \\\n'; \
 	  printf '    "\\ntext_" #i ": .incbin \\"ptx/" path "\\"\\nend_" #i ": .byte 0\\n.previous"); \\\n'; \
 	  printf '    extern const char text_##i[], end_##i[];\n'; \
 	  i=0; for f in $(PTX_FILES); do printf 'FILE_TEXT(%d, "%s")\n' $$i $$f; i=$$((i+1)); done; \
@@ -141,15 +160,16 @@ $(FAKES):
 	@mkdir -p $(@D)
 	$(SAY) FAKE $@
 	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
-$(B)/tests/test_loader $(B)/tests/test_jit $(B)/tests/test_flight $(B)/tests/test_command $(B)/tests/check_generations: $(FAKES)
+$(addprefix $(B)/tests/,test_loader test_jit test_flight test_command check_generations): $(FAKES)
 # cuda.h, where there is one, is somebody else's code: no warnings from it.
 $(B)/tests/test_driver_abi.o $(B)/tests/test_tma.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 
 # The device checker shares the command's helpers.
 PROBE_SRC := tests/probe_value.c tests/probe_mma.c tests/probe_copy.c tests/probe_wgmma.c tests/probe_kernel.c
-CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_vector.c tests/check_tensor.c \
-             tests/check_far.c tests/check_self_test.c tests/check_atom.c $(PROBE_SRC)
-CHECK_OBJ := $(CHECK_SRC:%.c=$(B)/%.o) $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ))
+CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_vector.c \
+             tests/check_tensor.c tests/check_far.c tests/check_self_test.c tests/check_atom.c $(PROBE_SRC)
+CHECK_OBJ := $(CHECK_SRC:%.c=$(B)/%.o) \
+             $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ))
 $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 	$(SAY) LINK $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
@@ -159,11 +179,11 @@ HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/random.o $(B)/too
 $(B)/tests/test_host: $(B)/tests/mock_loader.o $(HELPERS)
 $(B)/tests/test_probe $(B)/tests/test_probe_text: $(PROBE_SRC:%.c=$(B)/%.o) $(B)/tools/random.o
 $(B)/tests/test_npy: $(B)/tools/npy.o
-$(B)/tests/test_draw: $(patsubst %,$(B)/tools/%.o,draw draw_panel draw_grid draw_latex draw_svg)
-$(B)/tests/test_layout_command: $(B)/ptxpack
+$(B)/tests/test_draw $(B)/tests/test_seed_figures: $(filter $(B)/tools/draw%.o,$(TOOLS_OBJ))
 $(B)/tests/fuzz_layout: $(B)/tools/layout_expr.o $(B)/tools/layout_calls.o
-$(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o $(B)/ptxpack $(B)/ptxpack-check
-$(B)/tests/test_atom_command: $(B)/ptxpack
+$(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o \
+    $(B)/ptxpack $(B)/ptxpack-check
+$(addprefix $(B)/tests/,test_layout_command test_atom_command test_plan_command): $(B)/ptxpack
 $(B)/tests/test_checker: $(B)/tests/mock_loader.o $(HELPERS) \
     $(filter-out $(B)/tests/check_main.o,$(CHECK_SRC:%.c=$(B)/%.o))
 
@@ -211,7 +231,8 @@ install: lib $(B)/ptxpack  ## into PREFIX (/usr/local), below DESTDIR
 
 uninstall:  ## what install put there
 	rm -rf "$(TO)/include/ptxpack"
-	rm -f "$(TO)/bin/ptxpack" "$(TO)/lib/libptxpack.a" "$(TO)/lib/libptxpack.so" "$(TO)/lib/libptxpack.so.$(SOVERSION)"
+	rm -f "$(TO)/bin/ptxpack" "$(TO)/lib/libptxpack.a"
+	rm -f "$(TO)/lib/libptxpack.so" "$(TO)/lib/libptxpack.so.$(SOVERSION)"
 
 clean:  ## remove build/
 	rm -rf $(B)

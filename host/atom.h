@@ -94,7 +94,8 @@ typedef struct ptxpack_mma_atom {
 /* Every atom, by index in the table's order.  False past the last one. */
 PTXPACK_API size_t ptxpack_mma_atom_count(void);
 PTXPACK_API bool   ptxpack_mma_atom_at(size_t index, ptxpack_mma_atom *out);
-/* By name.  E_ARG for an unknown one: the line in ptxpack_detail(NULL) names those that are near. */
+/* By name; blanks count only outside of <>.  E_ARG for an unknown one: the line in ptxpack_detail(NULL) names
+ * those that are near, and *out is an atom whose layouts, thr_id.shape.status and so on, have that status. */
 PTXPACK_API ptxpack_status ptxpack_mma_atom_find(const char *name, ptxpack_mma_atom *out);
 #ifdef __cplusplus
 }

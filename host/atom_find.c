@@ -3,6 +3,7 @@
 #include <string.h>
 #include "atom_internal.h"
 #include "atom_near.h"
+#include "layout_internal.h"
 #include "loader.h"
 
 enum { NAME_BYTES = 160 };
@@ -14,6 +15,8 @@ static const struct member unknown = {-1, -1, -1, -1, -1, false};
 static int take_number(const char **text)
 {
     int number = 0, digits = 0;
+    if (**text == '0') /* no extent begins so */
+        return -1;
     for (; isdigit((unsigned char)**text) && digits < 5; digits++)
         number = 10 * number + (*(*text)++ - '0');
     return digits > 0 && digits < 5 ? number : -1;
@@ -71,17 +74,33 @@ static bool match(const struct family *f, const char *pattern, const char *text,
     return (*text == '\0' || x->saturate) && atom_has_tile(f, x->m, x->n);
 }
 
+/* `name` without the blanks between a template's arguments, which CuTe's sources have; false: it is too long
+ * for an atom's. */
+static bool without_blanks(const char *name, char wanted[NAME_BYTES])
+{
+    int used = 0, open = 0;
+    for (; *name && used + 1 < NAME_BYTES; name++) {
+        open += (*name == '<') - (*name == '>');
+        if (*name != ' ' || open <= 0)
+            wanted[used++] = *name;
+    }
+    wanted[used] = '\0';
+    return *name == '\0';
+}
+
 static ptxpack_status say_unknown(const char *wanted)
 {
     struct near_names    near;
     size_t               count;
     const struct family *families = atom_families(&count);
+    bool                 is_template = strchr(wanted, '<') != NULL;
     near_begin(&near, wanted);
     for (const struct family *f = families; f < families + count; f++) {
-        size_t members = atom_members(f);
+        size_t      members = atom_members(f);
+        const char *pattern = is_template && f->cute != NULL ? f->cute : f->name;
         for (size_t m = 0; m < members; m++) {
             char name[NAME_BYTES];
-            atom_name(f, atom_member(f, m), f->name, name, sizeof name);
+            atom_name(f, atom_member(f, m), pattern, name, sizeof name);
             near_offer(&near, name);
         }
     }
@@ -90,26 +109,36 @@ static ptxpack_status say_unknown(const char *wanted)
 }
 
 /* ---- by name ------------------------------------------------------------------------------------------ */
+/* What is made of such an atom hands its status on. */
+static void mark_bad(ptxpack_mma_atom *out)
+{
+    memset(out, 0, sizeof *out);
+    out->thr_id = out->a_layout = out->b_layout = out->c_layout = layout_bad(PTXPACK_E_ARG);
+    out->sfa_layout = out->sfb_layout = out->thr_id;
+}
+
 ptxpack_status ptxpack_mma_atom_find(const char *name, ptxpack_mma_atom *out)
 {
-    char   wanted[NAME_BYTES]; /* without blanks, as in a template's arguments */
-    size_t used = 0, count;
-    if (name == NULL || out == NULL)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL", name == NULL ? "the name of the atom" : "out");
-    for (; *name && used + 1 < sizeof wanted; name++)
-        if (*name != ' ')
-            wanted[used++] = *name;
-    wanted[used] = '\0';
+    char   wanted[NAME_BYTES];
+    size_t count;
+    if (out == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "ptxpack_mma_atom_find: out is NULL");
+    if (name == NULL) {
+        mark_bad(out);
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "ptxpack_mma_atom_find: name is NULL");
+    }
+    bool                 fits = without_blanks(name, wanted);
     const struct family *families = atom_families(&count);
-    for (const struct family *f = families; f < families + count; f++) {
+    for (const struct family *f = families; fits && f < families + count; f++) {
         const char *patterns[] = {f->name, f->cute, f->alias};
         for (int i = 0; i < 3; i++) {
             struct member x;
-            if (patterns[i] != NULL && *name == '\0' && match(f, patterns[i], wanted, &x)) {
+            if (patterns[i] != NULL && match(f, patterns[i], wanted, &x)) {
                 atom_make(f, x, out);
                 return PTXPACK_OK;
             }
         }
     }
+    mark_bad(out);
     return say_unknown(wanted);
 }

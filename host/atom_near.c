@@ -1,45 +1,77 @@
 /* atom_near.c - which names are nearest to one that is unknown. */
 #include "atom_near.h"
 #include <ctype.h>
-#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Least number of letters to insert, delete or replace; case does not count. */
-static int distance(const char *a, const char *b)
+enum { FAR = NEAR_BYTES }; /* no two names are further apart than the longer one is long */
+
+/* At most NEAR_BYTES - 1 letters of `name`, in upper case; returns how many. */
+static int to_upper(const char *name, char upper[NEAR_BYTES])
 {
-    int    row[NEAR_BYTES];
-    size_t columns = strlen(b);
-    for (size_t j = 0; j <= columns; j++)
-        row[j] = (int)j;
-    for (int i = 1; *a; a++, i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= columns; j++) {
-            int replaced = diagonal + (toupper((unsigned char)*a) != toupper((unsigned char)b[j - 1]));
-            int shifted = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = replaced < shifted ? replaced : shifted;
+    int length = 0;
+    for (; name[length] != '\0' && length < NEAR_BYTES - 1; length++)
+        upper[length] = (char)toupper((unsigned char)name[length]);
+    upper[length] = '\0';
+    return length;
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Least number of letters to insert, delete or replace; `limit` where it is not below that.  Row i, column j
+ * of the table tells it for the first i letters of a and j of b.  It is no less than |i - j|, and from there
+ * to the end no less than what the rests differ in length: only columns near i can lead to less than the
+ * limit. */
+static int distance(const char *a, int rows, const char *b, int columns, int limit)
+{
+    int row[NEAR_BYTES];
+    if (rows - columns >= limit || columns - rows >= limit)
+        return limit;
+    for (; rows > 0 && columns > 0 && *a == *b; a++, b++, rows--)
+        columns--; /* what both begin with, and what both end with, costs nothing */
+    while (rows > 0 && columns > 0 && a[rows - 1] == b[columns - 1])
+        rows--, columns--;
+    int longer = columns > rows ? columns - rows : 0, shorter = columns < rows ? rows - columns : 0;
+    int spare = (limit - 1 - longer - shorter) / 2;
+    for (int j = 0; j <= columns; j++)
+        row[j] = j;
+    for (int i = 1; i <= rows; i++) {
+        int first = i - shorter - spare < 1 ? 1 : i - shorter - spare;
+        int last = least(columns, i + longer + spare), diagonal = row[first - 1], nearest = limit;
+        row[first - 1] = first == 1 ? i : limit;
+        if (first == 1)
+            nearest = i + abs(rows - i - columns);
+        for (int j = first; j <= last; j++) {
+            int above = row[j]; /* of a column that the row above did not reach: j, no less than it is */
+            int replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = above;
+            row[j] = least(replaced, least(above, row[j - 1]) + 1);
+            nearest = least(nearest, row[j] + abs((rows - i) - (columns - j)));
         }
+        if (nearest >= limit)
+            return limit;
     }
-    return row[columns];
+    return least(row[columns], limit);
 }
 
 void near_begin(struct near_names *near, const char *wanted)
 {
-    near->wanted = wanted;
+    near->length = to_upper(wanted, near->wanted);
     for (int i = 0; i < NEAR_NAMES; i++) {
-        near->distance[i] = INT_MAX;
+        near->distance[i] = FAR;
         near->name[i][0] = '\0';
     }
 }
 
 void near_offer(struct near_names *near, const char *name)
 {
-    char offered[NEAR_BYTES];
-    int  rank = NEAR_NAMES;
-    snprintf(offered, sizeof offered, "%s", name);
-    int steps = distance(near->wanted, offered);
+    char upper[NEAR_BYTES];
+    int  rank = NEAR_NAMES, length = to_upper(name, upper);
+    int  steps = distance(near->wanted, near->length, upper, length, near->distance[NEAR_NAMES - 1]);
     while (rank > 0 && steps < near->distance[rank - 1])
         rank--;
     if (rank == NEAR_NAMES)
@@ -49,5 +81,5 @@ void near_offer(struct near_names *near, const char *name)
         memcpy(near->name[i], near->name[i - 1], NEAR_BYTES);
     }
     near->distance[rank] = steps;
-    memcpy(near->name[rank], offered, NEAR_BYTES);
+    snprintf(near->name[rank], NEAR_BYTES, "%s", name);
 }

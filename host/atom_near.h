@@ -4,11 +4,12 @@
 
 enum { NEAR_NAMES = 3, NEAR_BYTES = 160 };
 
-/* The nearest so far, the nearest first; a name is cut to NEAR_BYTES. */
+/* The nearest so far, the nearest first; names are cut to NEAR_BYTES. */
 struct near_names {
-    const char *wanted; /* the caller's */
-    int         distance[NEAR_NAMES];
-    char        name[NEAR_NAMES][NEAR_BYTES];
+    char wanted[NEAR_BYTES]; /* in upper case */
+    int  length;             /* of that       */
+    int  distance[NEAR_NAMES];
+    char name[NEAR_NAMES][NEAR_BYTES];
 };
 
 void near_begin(struct near_names *near, const char *wanted);

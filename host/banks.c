@@ -1,5 +1,7 @@
 /* banks.c - bank conflicts: counting them phase by phase, and trying swizzles until there are none. */
 #include "banks.h"
+
+#include "host_math.h"
 #include "layout_internal.h"
 #include "loader.h"
 
@@ -12,16 +14,6 @@ typedef struct walk {
     int                   lanes;      /* of a warp that give an address: the first ones */
     int                   bits, bytes;
 } walk;
-
-static int log2_of(int64_t power)
-{
-    return 63 - __builtin_clzll((unsigned long long)power);
-}
-
-static bool is_power_of_2(int64_t x)
-{
-    return x > 0 && (x & (x - 1)) == 0;
-}
 
 /* Threads in a phase; also how many pieces of that access's width one line of banks has. */
 static int phase_threads(int bytes)
@@ -39,6 +31,8 @@ static ptxpack_status check_access(const ptxpack_bank_access *access, int bits)
                             access->bytes);
     if (bits < 1 || bits > LINE_BYTES * 8)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "an element of %d bits", bits);
+    if (l->shape.items == 0 || ptxpack_mode_size(l, 0) < 1)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "the offsets of an access are a layout without threads");
     for (int i = 0; i < l->stride.items; i++)
         if (l->stride.kind[i] != 0)
             return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s: the offsets of threads are integers",

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "atom_near.h"
 #include "copy_atom.h"
 #include "layout_internal.h"
 
@@ -86,22 +87,37 @@ bool ptxpack_copy_atom_at(size_t index, ptxpack_copy_atom *out)
     return true;
 }
 
+static ptxpack_status say_unknown(const char *name)
+{
+    struct near_names near;
+    near_begin(&near, name);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        near_offer(&near, rows[i].name);
+    return tuple_no("no copy atom is named \"%.80s\"; near: %s, %s, %s", name, near.name[0], near.name[1],
+                    near.name[2]).status;
+}
+
 ptxpack_status ptxpack_copy_atom_find(const char *name, ptxpack_copy_atom *out)
 {
-    if (!name || !out)
-        return tuple_no("ptxpack_copy_atom_find: %s is NULL", name ? "out" : "name").status;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (!out)
+        return tuple_no("ptxpack_copy_atom_find: out is NULL").status;
+    for (size_t i = 0; name && i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, name)) {
             ptxpack_copy_atom_at(i, out);
             return PTXPACK_OK;
         }
-    return tuple_no("there is no copy atom \"%.80s\"", name).status;
+    /* What is made of such an atom hands its status on. */
+    memset(out, 0, sizeof *out);
+    out->thr_id = out->src = out->dst = out->ref = layout_bad(PTXPACK_E_ARG);
+    return name ? say_unknown(name) : tuple_no("ptxpack_copy_atom_find: name is NULL").status;
 }
 
 ptxpack_status ptxpack_copy_atom_resize(ptxpack_copy_atom *atom, int64_t bits)
 {
     if (!atom)
         return tuple_no("ptxpack_copy_atom_resize: atom is NULL").status;
+    if (atom->thr_id.shape.status != PTXPACK_OK)
+        return atom->thr_id.shape.status;
     if (!atom->sized)
         return tuple_no("%s copies a number of bits of its own", atom->name).status;
     if (bits <= 0 || bits % 128 != 0)

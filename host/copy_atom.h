@@ -46,7 +46,8 @@ typedef struct ptxpack_copy_atom {
 /* Every atom, by index in the table's order.  False past the last one. */
 PTXPACK_API size_t ptxpack_copy_atom_count(void);
 PTXPACK_API bool   ptxpack_copy_atom_at(size_t index, ptxpack_copy_atom *out);
-/* By name.  E_ARG for an unknown one. */
+/* By name.  E_ARG for an unknown one: the line in ptxpack_detail(NULL) names those that are near, and *out is
+ * an atom whose layouts, thr_id.shape.status and so on, have that status. */
 PTXPACK_API ptxpack_status ptxpack_copy_atom_find(const char *name, ptxpack_copy_atom *out);
 /* Gives a sized atom its number of bits.  E_ARG: it is not sized, or bits is no positive multiple of 128. */
 PTXPACK_API ptxpack_status ptxpack_copy_atom_resize(ptxpack_copy_atom *atom, int64_t bits);

@@ -1,58 +1,26 @@
-/* layout.c - layouts as values: making and reading them, and what is done to shape and stride alike. */
+/* layout.c - layouts as values: making and reading them. */
 #include <stdio.h>
 #include <string.h>
 
 #include "layout_internal.h"
 
 /* ---- building ------------------------------------------------------------------------------------- */
-layout_builder layout_begin(ptxpack_layout *l)
-{
-    l->composed = false;
-    l->offset = 0;
-    memset(&l->swizzle, 0, sizeof l->swizzle);
-    memset(l->tiler, 0, sizeof l->tiler);
-    return (layout_builder){build_begin(&l->shape), build_begin(&l->stride)};
-}
-
-void layout_open(layout_builder *b)
-{
-    build_open(&b->shape);
-    build_open(&b->stride);
-}
-
-void layout_close(layout_builder *b)
-{
-    build_close(&b->shape);
-    build_close(&b->stride);
-}
-
-void layout_leaf(layout_builder *b, int64_t shape, int64_t stride, uint64_t kind)
-{
-    build_leaf(&b->shape, shape, 0);
-    build_leaf(&b->stride, stride, kind);
-}
-
 void layout_copy(layout_builder *b, const ptxpack_layout *l, tuple_node n)
 {
+    int first = b->shape.t->items;
     build_node(&b->shape, n);
-    n.t = &l->stride;
-    build_node(&b->stride, n);
-}
-
-ptxpack_layout layout_end(layout_builder *b, const ptxpack_layout *l)
-{
-    ptxpack_layout out;
-    (void)b;
-    layout_assign(&out, l);
-    layout_settle(&out);
-    return out;
+    for (int i = first; i < b->shape.t->items; i++) {
+        b->stride->value[i] = l->stride.value[n.begin + i - first];
+        b->stride->kind[i] = l->stride.kind[n.begin + i - first];
+    }
+    layout_nest(b, first);
 }
 
 void tuple_assign(ptxpack_tuple *to, const ptxpack_tuple *from)
 {
-    size_t n = from->items;
+    size_t n = from->status == PTXPACK_OK ? from->items : 0;
     to->status = from->status;
-    to->items = from->items;
+    to->items = (uint8_t)n;
     memcpy(to->depth, from->depth, n);
     memcpy(to->shared, from->shared, n);
     memcpy(to->value, from->value, n * sizeof to->value[0]);
@@ -69,21 +37,67 @@ void layout_assign(ptxpack_layout *to, const ptxpack_layout *from)
     memcpy(to->tiler, from->tiler, sizeof to->tiler);
 }
 
-/* How far the offsets reach on either side of 0: false when that overflows. */
-static bool reach(const ptxpack_layout *l, int64_t *low, int64_t *high)
+/* One more mode: how far the offsets reach on either side of 0.  false: that overflows. */
+static inline bool extend_reach(int64_t shape, int64_t stride, int64_t *low, int64_t *high)
+{
+    int64_t step;
+    if (stride == INT64_MIN || !mul_into(shape - 1, stride, &step)) /* nor could -stride be said */
+        return false;
+    return step < 0 ? add_into(*low, step, low) : add_into(*high, step, high);
+}
+
+static inline bool span_of(int64_t low, int64_t high, int64_t *cosize)
+{
+    return !__builtin_sub_overflow(high, low, cosize) && add_into(*cosize, 1, cosize);
+}
+
+static bool reach_of(const ptxpack_layout *l, tuple_node n, int64_t *low, int64_t *high)
 {
     *low = *high = 0;
-    for (int i = 0; i < l->shape.items; i++) {
-        int64_t step;
-        if (l->shape.kind[i] == PTXPACK_EMPTY)
-            continue;
-        if (!mul_into(l->shape.value[i] - 1, l->stride.value[i], &step))
+    for (int i = n.begin; i < n.end; i++)
+        if (l->shape.kind[i] != PTXPACK_EMPTY &&
+            !extend_reach(l->shape.value[i], l->stride.value[i], low, high))
             return false;
-        int64_t *side = step < 0 ? low : high;
-        if (!add_into(*side, step, side))
-            return false;
-    }
     return true;
+}
+
+bool layout_cosize(const ptxpack_layout *l, tuple_node n, int64_t *cosize)
+{
+    int64_t low, high;
+    return reach_of(l, n, &low, &high) && span_of(low, high, cosize);
+}
+
+bool layout_has_basis(const ptxpack_layout *l, tuple_node n)
+{
+    for (int i = n.begin; i < n.end; i++)
+        if (l->stride.kind[i] != 0 && l->stride.kind[i] != PTXPACK_EMPTY)
+            return true;
+    return false;
+}
+
+ptxpack_status layout_wanted(const char *name, const ptxpack_layout *l)
+{
+    if (l->shape.status == PTXPACK_OK && !layout_is_plain(l))
+        return layout_no("%s: %s is a tiler, not a layout", name, layout_text(l).text).shape.status;
+    return l->shape.status;
+}
+
+ptxpack_status integers_wanted(const char *name, const ptxpack_layout *l)
+{
+    ptxpack_status status = layout_wanted(name, l);
+    if (status == PTXPACK_OK && layout_has_basis(l, tuple_root(&l->shape)))
+        return layout_no("%s: %s has no integer strides", name, layout_text(l).text).shape.status;
+    return status;
+}
+
+/* Shape and stride say no together. */
+static void agree(ptxpack_layout *l)
+{
+    ptxpack_status bad = bad_of(&l->shape, &l->stride);
+    if (bad == PTXPACK_OK)
+        return;
+    l->shape.status = l->stride.status = bad;
+    l->shape.items = l->stride.items = 0;
 }
 
 /* What is wrong is said of the whole layout. */
@@ -96,32 +110,30 @@ static void settle_no(ptxpack_layout *l, const char *what)
 
 void layout_settle(ptxpack_layout *l)
 {
-    int64_t size = 1, low, high, span;
-    if (l->shape.status != PTXPACK_OK || l->stride.status != PTXPACK_OK) {
-        ptxpack_status status = l->shape.status != PTXPACK_OK ? l->shape.status : l->stride.status;
-        l->shape.status = l->stride.status = status;
-        l->shape.items = l->stride.items = 0;
-        return;
-    }
+    int64_t size = 1, low = 0, high = 0, cosize;
+    bool    reaches = true;
+    agree(l);
     for (int i = 0; i < l->shape.items; i++) {
+        int64_t extent = l->shape.value[i];
         if (l->shape.kind[i] == PTXPACK_EMPTY)
             continue;
         if (l->shape.kind[i] != 0 || l->stride.kind[i] >= PTXPACK_EMPTY) {
             settle_no(l, "a layout is made of integers");
             return;
         }
-        if (l->shape.value[i] <= 0) {
+        if (extent <= 0) {
             char what[64];
-            snprintf(what, sizeof what, "extent %lld is not positive", (long long)l->shape.value[i]);
+            snprintf(what, sizeof what, "extent %lld is not positive", (long long)extent);
             settle_no(l, what);
             return;
         }
-        if (!mul_into(size, l->shape.value[i], &size)) {
+        if (!mul_into(size, extent, &size)) {
             settle_no(l, "its size overflows 64 bits");
             return;
         }
+        reaches = reaches && extend_reach(extent, l->stride.value[i], &low, &high);
     }
-    if (!reach(l, &low, &high) || __builtin_sub_overflow(high, low, &span) || span == INT64_MAX)
+    if (!reaches || !span_of(low, high, &cosize))
         settle_no(l, "its cosize overflows 64 bits");
 }
 
@@ -135,24 +147,26 @@ ptxpack_layout layout_inner(const ptxpack_layout *l)
     return inner;
 }
 
+/* A swizzle and an offset in front of l's; what does not fit becomes the status. */
+static void swizzle_by(ptxpack_layout *l, ptxpack_swizzle swizzle, int64_t offset)
+{
+    int64_t low = 0, high = 0;
+    l->composed = true;
+    l->swizzle = swizzle;
+    l->offset = offset;
+    if (layout_has_basis(l, tuple_root(&l->shape)))
+        settle_no(l, "no swizzle takes what is no integer");
+    else if (offset != 0 && (!reach_of(l, tuple_root(&l->shape), &low, &high) || !add_into(offset, low, &low) ||
+                        !add_into(offset, high, &high) || low == INT64_MIN))
+        settle_no(l, "its offsets overflow 64 bits");
+}
+
 void layout_recompose(ptxpack_layout *out, const ptxpack_layout *l)
 {
+    agree(out);
     if (out->shape.status != PTXPACK_OK || !l->composed)
         return;
-    out->composed = true;
-    out->swizzle = l->swizzle;
-    out->offset = l->offset;
-}
-
-bool node_is_tiler(const ptxpack_layout *l, tuple_node n)
-{
-    return n.begin < n.end && l->tiler[n.begin] > n.level;
-}
-
-bool node_is_integer_tile(const ptxpack_layout *l, tuple_node n)
-{
-    return n.end - n.begin == 1 && l->stride.kind[n.begin] == PTXPACK_UNDERSCORE &&
-           l->shape.kind[n.begin] == 0;
+    swizzle_by(out, l->swizzle, l->offset);
 }
 
 void layout_node(const ptxpack_layout *l, tuple_node n, ptxpack_layout *out)
@@ -167,8 +181,8 @@ void layout_node(const ptxpack_layout *l, tuple_node n, ptxpack_layout *out)
 /* ---- making --------------------------------------------------------------------------------------- */
 ptxpack_layout ptxpack_make_layout(const ptxpack_tuple *shape, const ptxpack_tuple *stride)
 {
-    if (shape->status != PTXPACK_OK || stride->status != PTXPACK_OK)
-        return layout_bad(shape->status != PTXPACK_OK ? shape->status : stride->status);
+    if (bad_of(shape, stride) != PTXPACK_OK)
+        return layout_bad(bad_of(shape, stride));
     if (!node_congruent(tuple_root(shape), tuple_root(stride)))
         return layout_no("shape %s and stride %s are not nested alike", tuple_text(shape).text,
                          tuple_text(stride).text);
@@ -206,6 +220,9 @@ ptxpack_layout ptxpack_make_identity_layout(const ptxpack_tuple *shape)
 
 ptxpack_layout ptxpack_make_layout_like(const ptxpack_layout *l)
 {
+    ptxpack_status status = layout_wanted("make_layout_like", l);
+    if (status != PTXPACK_OK)
+        return layout_bad(status);
     ptxpack_tuple filtered = ptxpack_filter_zeros_by(&l->stride, &l->shape);
     ptxpack_tuple stride = ptxpack_compact_order(&filtered, &l->stride);
     return ptxpack_make_layout(&l->shape, &stride);
@@ -213,9 +230,10 @@ ptxpack_layout ptxpack_make_layout_like(const ptxpack_layout *l)
 
 ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l)
 {
-    int rank = ptxpack_rank(&l->shape);
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
+    ptxpack_status status = layout_wanted("make_fragment_like", l);
+    int            rank = ptxpack_rank(&l->shape);
+    if (status != PTXPACK_OK)
+        return layout_bad(status);
     if (rank < 2)
         return ptxpack_make_layout_left(&l->shape);
     ptxpack_tuple shape0 = ptxpack_get(&l->shape, 0), stride0 = ptxpack_get(&l->stride, 0);
@@ -227,47 +245,72 @@ ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l)
     return ptxpack_tiled_product(&block, &rest);
 }
 
-static ptxpack_layout join(int count, const ptxpack_layout *modes, bool tiler)
+static bool joinable(const ptxpack_layout *mode, bool tiler, ptxpack_layout *no)
 {
-    ptxpack_layout out;
-    layout_builder b = layout_begin(&out);
-    layout_open(&b);
-    for (int i = 0; i < count; i++) {
-        if (modes[i].shape.status != PTXPACK_OK)
-            return modes[i];
-        if (modes[i].composed || (!tiler && ptxpack_is_tiler(&modes[i])))
-            return layout_no("%s cannot be a mode of a %s", layout_text(&modes[i]).text,
-                             tiler ? "tiler" : "layout");
-        int first = out.shape.items;
-        layout_copy(&b, &modes[i], tuple_root(&modes[i].shape));
-        for (int k = first; tiler && k < out.shape.items; k++)
-            out.tiler[k] = (uint8_t)(1 + modes[i].tiler[k - first]);
-    }
-    layout_close(&b);
-    if (tiler && count == 0)
-        return layout_no("a tiler has no modes");
-    if (tiler && (out.shape.status != PTXPACK_OK || out.stride.status != PTXPACK_OK))
-        return layout_bad(PTXPACK_E_ARG);
-    if (!tiler)
-        layout_settle(&out);
-    return out;
+    if (mode->shape.status != PTXPACK_OK)
+        *no = layout_bad(mode->shape.status);
+    else if (mode->composed || (!tiler && !layout_is_plain(mode)))
+        *no = layout_no("%s cannot be a mode of a %s", layout_text(mode).text, tiler ? "tiler" : "layout");
+    else
+        return true;
+    return false;
 }
 
 ptxpack_layout ptxpack_layout_join(int count, const ptxpack_layout *modes)
 {
-    return join(count, modes, false);
+    ptxpack_layout out;
+    layout_builder b = layout_begin(&out);
+    if (count < 0 || count > PTXPACK_TUPLE_ITEMS)
+        return layout_no("layout_join: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+    layout_open(&b);
+    for (int i = 0; i < count; i++) {
+        if (!joinable(&modes[i], false, &out))
+            return out;
+        layout_copy(&b, &modes[i], tuple_root(&modes[i].shape));
+    }
+    layout_close(&b);
+    if (count > 0)
+        tuple_name(&out.shape, "layout_join", &modes[0].shape);
+    layout_settle(&out);
+    return out;
+}
+
+void tiler_join(int count, const ptxpack_layout *const *modes, ptxpack_layout *out)
+{
+    layout_builder b = layout_begin(out);
+    layout_open(&b);
+    for (int i = 0; i < count; i++) {
+        int first = out->shape.items;
+        if (!joinable(modes[i], true, out))
+            return;
+        layout_copy(&b, modes[i], tuple_root(&modes[i]->shape));
+        for (int k = first; k < out->shape.items; k++)
+            out->tiler[k] = (uint8_t)(1 + modes[i]->tiler[k - first]);
+    }
+    layout_close(&b);
+    tuple_name(&out->shape, "make_tiler", &modes[0]->shape);
+    agree(out);
 }
 
 ptxpack_layout ptxpack_make_tiler(int count, const ptxpack_layout *modes)
 {
-    return join(count, modes, true);
+    const ptxpack_layout *each[PTXPACK_TUPLE_ITEMS];
+    ptxpack_layout        out;
+    if (count < 1 || count > PTXPACK_TUPLE_ITEMS)
+        return layout_no("a tiler of %d modes; 1 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+    for (int i = 0; i < count; i++)
+        each[i] = &modes[i];
+    tiler_join(count, each, &out);
+    return out;
 }
 
 ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
         return layout_bad(t->status);
-    ptxpack_layout out = {.shape = *t, .stride = *t};
+    ptxpack_layout out;
+    layout_builder b = layout_begin(&out);
+    build_node(&b.shape, tuple_root(t));
     for (int i = 0; i < t->items; i++) {
         bool underscore = t->kind[i] == PTXPACK_UNDERSCORE;
         if (!underscore && (t->kind[i] != 0 || t->value[i] <= 0))
@@ -276,24 +319,25 @@ ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t)
         out.stride.kind[i] = PTXPACK_UNDERSCORE;
         out.tiler[i] = t->depth[i];
     }
+    layout_nest(&b, 0);
     return out;
 }
 
 ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset, const ptxpack_layout *l)
 {
-    int distance = swizzle.shift < 0 ? -swizzle.shift : swizzle.shift;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    if (l->composed || ptxpack_is_tiler(l))
-        return layout_no("%s cannot be composed with a swizzle: it is no plain layout", layout_text(l).text);
-    if (swizzle.bits < 0 || swizzle.base < 0 || distance < swizzle.bits ||
-        swizzle.bits + swizzle.base + distance > 62)
-        return layout_no("Sw<%d,%d,%d>: B and M must not be negative, |S| not below B, B + M + |S| at most 62",
-                         swizzle.bits, swizzle.base, swizzle.shift);
-    ptxpack_layout out = *l;
-    out.composed = swizzle.bits != 0 || offset != 0;
-    out.swizzle = swizzle;
-    out.offset = offset;
+    ptxpack_status status = layout_wanted("make_composed", l);
+    if (status != PTXPACK_OK)
+        return layout_bad(status);
+    if (l->composed)
+        return layout_no("make_composed: %s is swizzled already", layout_text(l).text);
+    if (!swizzle_ok(swizzle))
+        return layout_no(
+            "Sw<%d,%d,%d>: B and M must not be negative, |S| not below B, B + M + |S| at most 62",
+            swizzle.bits, swizzle.base, swizzle.shift);
+    ptxpack_layout out;
+    layout_assign(&out, l);
+    if (swizzle.bits != 0 || offset != 0)
+        swizzle_by(&out, swizzle, offset);
     return out;
 }
 
@@ -320,22 +364,22 @@ int64_t ptxpack_size(const ptxpack_layout *l)
 
 int64_t ptxpack_cosize(const ptxpack_layout *l)
 {
-    int64_t low, high;
-    if (l->shape.status != PTXPACK_OK)
-        return 0;
-    for (int i = 0; i < l->stride.items; i++)
-        if (l->stride.kind[i] != 0 && l->stride.kind[i] != PTXPACK_EMPTY)
-            return 0;
-    return reach(l, &low, &high) ? high - low + 1 : 0;
+    int64_t    cosize;
+    tuple_node all = tuple_root(&l->shape);
+    bool has = l->shape.status == PTXPACK_OK && !layout_has_basis(l, all) && layout_cosize(l, all, &cosize);
+    return has ? cosize : 0;
 }
 
 /* 1 + the greatest coordinate, strides taken as positive. */
 ptxpack_tuple ptxpack_coshape(const ptxpack_layout *l)
 {
-    if (l->shape.status != PTXPACK_OK)
-        return tuple_bad(l->shape.status);
+    ptxpack_status status = layout_wanted("coshape", l);
+    if (status != PTXPACK_OK)
+        return tuple_bad(status);
     ptxpack_tuple last = l->shape, stride = l->stride;
     for (int i = 0; i < last.items; i++) {
+        if (last.kind[i] == PTXPACK_EMPTY)
+            continue;
         last.value[i] -= last.kind[i] == 0;
         stride.value[i] = stride.value[i] < 0 ? -stride.value[i] : stride.value[i];
     }
@@ -409,19 +453,36 @@ ptxpack_tuple ptxpack_layout_crd2idx(const ptxpack_layout *l, const ptxpack_tupl
     return offset;
 }
 
+/* Is that the offset of this coordinate, which was read off it digit by digit? */
+static bool is_offset_of(const ptxpack_layout *l, const ptxpack_tuple *coord, int64_t offset)
+{
+    int64_t there = 0;
+    for (int i = 0; i < coord->items; i++) {
+        if (coord->value[i] < 0)
+            return false;
+        there += coord->value[i] * l->stride.value[i]; /* below the extent: it fits as the cosize does */
+    }
+    return there == offset;
+}
+
 ptxpack_tuple ptxpack_get_hier_coord(const ptxpack_layout *l, int64_t offset)
 {
-    ptxpack_tuple index = ptxpack_int(offset);
-    if (l->shape.status != PTXPACK_OK)
-        return tuple_bad(l->shape.status);
+    ptxpack_status status = layout_wanted("get_hier_coord", l);
+    if (status != PTXPACK_OK)
+        return tuple_bad(status);
     if (l->composed)
         return tuple_no("get_hier_coord: %s is swizzled", layout_text(l).text);
-    return ptxpack_idx2crd(&index, &l->shape, &l->stride);
+    ptxpack_tuple index = ptxpack_int(offset), coord = ptxpack_idx2crd(&index, &l->shape, &l->stride);
+    if (coord.status == PTXPACK_OK && !is_offset_of(l, &coord, offset))
+        return tuple_no("get_hier_coord: %s does not reach %lld", layout_text(l).text, (long long)offset);
+    return coord;
 }
 
 ptxpack_tuple ptxpack_get_flat_coord(const ptxpack_layout *l, int64_t offset)
 {
     ptxpack_tuple coord = ptxpack_get_hier_coord(l, offset);
+    if (coord.status != PTXPACK_OK)
+        return coord;
     ptxpack_tuple flat = ptxpack_product_each(&l->shape);
     flat = ptxpack_crd2crd(&coord, &l->shape, &flat);
     return ptxpack_unwrap(&flat);
@@ -431,222 +492,4 @@ ptxpack_tuple ptxpack_get_1d_coord(const ptxpack_layout *l, int64_t offset)
 {
     ptxpack_tuple coord = ptxpack_get_hier_coord(l, offset);
     return ptxpack_crd2idx_compact(&coord, &l->shape);
-}
-
-/* ---- structure ------------------------------------------------------------------------------------ */
-/* Shape and stride after the same change. */
-static void finish(ptxpack_layout *out, const ptxpack_layout *l)
-{
-    layout_settle(out);
-    layout_recompose(out, l);
-}
-
-ptxpack_layout ptxpack_layout_flatten(const ptxpack_layout *l)
-{
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_flatten(&l->shape);
-    out.stride = ptxpack_flatten(&l->stride);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_unflatten(const ptxpack_layout *l, const ptxpack_tuple *profile)
-{
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_unflatten(&l->shape, profile);
-    out.stride = ptxpack_unflatten(&l->stride, profile);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_take(const ptxpack_layout *l, int begin, int end)
-{
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    if (begin == end)
-        return layout_no("take<%d,%d> of %s leaves nothing", begin, end, layout_text(l).text);
-    (void)layout_begin(&out);
-    out.shape = ptxpack_take(&l->shape, begin, end);
-    out.stride = ptxpack_take(&l->stride, begin, end);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_group(const ptxpack_layout *l, int begin, int end)
-{
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_group(&l->shape, begin, end);
-    out.stride = ptxpack_group(&l->stride, begin, end);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_select(const ptxpack_layout *l, int count, const int *modes)
-{
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_select(&l->shape, count, modes);
-    out.stride = ptxpack_select(&l->stride, count, modes);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_reverse(const ptxpack_layout *l)
-{
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_reverse(&l->shape);
-    out.stride = ptxpack_reverse(&l->stride);
-    finish(&out, l);
-    return out;
-}
-
-/* x, or 1:0 for NULL; a swizzled one cannot become part of another layout. */
-static ptxpack_layout operand(const ptxpack_layout *x)
-{
-    ptxpack_layout one;
-    layout_builder b = layout_begin(&one);
-    layout_leaf(&b, 1, 0, 0);
-    if (x != NULL && x->composed)
-        return layout_no("%s cannot be a mode of another layout", layout_text(x).text);
-    return x != NULL ? *x : one;
-}
-
-ptxpack_layout ptxpack_layout_append(const ptxpack_layout *l, const ptxpack_layout *x)
-{
-    ptxpack_layout o = operand(x);
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_append(&l->shape, &o.shape);
-    out.stride = ptxpack_append(&l->stride, &o.stride);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_prepend(const ptxpack_layout *l, const ptxpack_layout *x)
-{
-    ptxpack_layout o = operand(x);
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_prepend(&l->shape, &o.shape);
-    out.stride = ptxpack_prepend(&l->stride, &o.stride);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_append_to(const ptxpack_layout *l, int n, const ptxpack_layout *x)
-{
-    ptxpack_layout o = operand(x);
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_append_to(&l->shape, n, &o.shape);
-    out.stride = ptxpack_append_to(&l->stride, n, &o.stride);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_prepend_to(const ptxpack_layout *l, int n, const ptxpack_layout *x)
-{
-    ptxpack_layout o = operand(x);
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_prepend_to(&l->shape, n, &o.shape);
-    out.stride = ptxpack_prepend_to(&l->stride, n, &o.stride);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_replace(const ptxpack_layout *l, int mode, const ptxpack_layout *x)
-{
-    ptxpack_layout o = operand(x);
-    ptxpack_layout out;
-    if (l->shape.status != PTXPACK_OK)
-        return *l;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_replace(&l->shape, mode, &o.shape);
-    out.stride = ptxpack_replace(&l->stride, mode, &o.stride);
-    finish(&out, l);
-    return out;
-}
-
-ptxpack_layout ptxpack_layout_zip(const ptxpack_layout *a, const ptxpack_layout *b)
-{
-    if (a->composed || b->composed)
-        return layout_no("zip: %s is swizzled", layout_text(a->composed ? a : b).text);
-    const ptxpack_tuple shapes[2] = {a->shape, b->shape}, strides[2] = {a->stride, b->stride};
-    ptxpack_tuple       shape = ptxpack_tuple_join(2, shapes), stride = ptxpack_tuple_join(2, strides);
-    ptxpack_layout out;
-    if (a->shape.status != PTXPACK_OK)
-        return *a;
-    (void)layout_begin(&out);
-    out.shape = ptxpack_zip(&shape);
-    out.stride = ptxpack_zip(&stride);
-    finish(&out, a);
-    return out;
-}
-
-/* Follow the tiler's <...>: at its terminals l has two modes, one for the tiles and one for the rests, which
- * also get the modes of l that the tiler does not mention. */
-static bool unzip_into(layout_builder *tiles, layout_builder *rests, const ptxpack_layout *l, tuple_node n,
-                       const ptxpack_layout *tiler, tuple_node t)
-{
-    tuple_node m = node_first(n);
-    if (!node_is_tiler(tiler, t)) {
-        if (node_is_leaf(n) || node_rank(n) != 2)
-            return false;
-        layout_copy(tiles, l, m);
-        layout_copy(rests, l, node_next(n, m));
-        return true;
-    }
-    if (node_rank(n) < node_rank(t))
-        return false;
-    layout_open(tiles);
-    layout_open(rests);
-    for (tuple_node k = node_first(t); k.begin < t.end; k = node_next(t, k), m = node_next(n, m))
-        if (!unzip_into(tiles, rests, l, m, tiler, k))
-            return false;
-    for (; m.begin < n.end; m = node_next(n, m))
-        layout_copy(rests, l, m);
-    layout_close(tiles);
-    layout_close(rests);
-    return true;
-}
-
-ptxpack_layout ptxpack_tile_unzip(const ptxpack_layout *l, const ptxpack_layout *tiler)
-{
-    ptxpack_layout tiles, rests, out;
-    if (l->shape.status != PTXPACK_OK || tiler->shape.status != PTXPACK_OK)
-        return l->shape.status != PTXPACK_OK ? *l : *tiler;
-    layout_builder a = layout_begin(&tiles), b = layout_begin(&rests), all = layout_begin(&out);
-    if (!unzip_into(&a, &b, l, tuple_root(&l->shape), tiler, tuple_root(&tiler->shape)))
-        return layout_no("%s is not made of pairs where %s has its tiles", layout_text(l).text,
-                         layout_text(tiler).text);
-    layout_open(&all);
-    layout_copy(&all, &tiles, tuple_root(&tiles.shape));
-    layout_copy(&all, &rests, tuple_root(&rests.shape));
-    layout_close(&all);
-    finish(&out, l);
-    return out;
 }

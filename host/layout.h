@@ -184,17 +184,19 @@ PTXPACK_API ptxpack_tuple ptxpack_tuple_dice(const ptxpack_tuple *coord, const p
 PTXPACK_API ptxpack_layout ptxpack_make_layout(const ptxpack_tuple *shape, const ptxpack_tuple *stride);
 PTXPACK_API ptxpack_layout ptxpack_make_layout_left(const ptxpack_tuple *shape);  /* first mode fastest    */
 PTXPACK_API ptxpack_layout ptxpack_make_layout_right(const ptxpack_tuple *shape); /* last mode fastest     */
-PTXPACK_API ptxpack_layout ptxpack_make_ordered_layout(const ptxpack_tuple *shape, const ptxpack_tuple *order);
+PTXPACK_API ptxpack_layout ptxpack_make_ordered_layout(const ptxpack_tuple *shape,
+                                                       const ptxpack_tuple *order);
 PTXPACK_API ptxpack_layout ptxpack_make_identity_layout(const ptxpack_tuple *shape);
 PTXPACK_API ptxpack_layout ptxpack_make_layout_like(const ptxpack_layout *l);
 PTXPACK_API ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l);
 PTXPACK_API ptxpack_layout ptxpack_layout_join(int count, const ptxpack_layout *modes); /* (l0,l1,...)     */
 PTXPACK_API ptxpack_layout ptxpack_make_tiler(int count, const ptxpack_layout *modes);  /* <l0,l1,...>     */
 PTXPACK_API ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t); /* <...> from integers and `_`        */
-/* swizzle(offset + l(c)).  A swizzle of no bits with offset 0 gives l itself. */
-PTXPACK_API ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset, const ptxpack_layout *l);
+/* swizzle(offset + l(c)), strides integers.  A swizzle of no bits with offset 0 gives l itself. */
+PTXPACK_API ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset,
+                                                 const ptxpack_layout *l);
 
-PTXPACK_API bool ptxpack_is_tiler(const ptxpack_layout *l);
+PTXPACK_API bool ptxpack_is_tiler(const ptxpack_layout *l); /* <...>, not a bare n or `_` */
 PTXPACK_API bool ptxpack_layout_equal(const ptxpack_layout *a, const ptxpack_layout *b);
 PTXPACK_API int64_t ptxpack_size(const ptxpack_layout *l);     /* of the domain; 0 of an error             */
 PTXPACK_API int64_t ptxpack_cosize(const ptxpack_layout *l);   /* 1 + the greatest offset, strides taken as
@@ -202,17 +204,19 @@ PTXPACK_API int64_t ptxpack_cosize(const ptxpack_layout *l);   /* 1 + the greate
                                                                   where strides are basis paths            */
 PTXPACK_API ptxpack_tuple ptxpack_coshape(const ptxpack_layout *l);
 PTXPACK_API ptxpack_tuple ptxpack_coprofile(const ptxpack_layout *l);
-PTXPACK_API ptxpack_layout ptxpack_mode(const ptxpack_layout *l, int mode); /* layout<mode>(l)               */
+PTXPACK_API ptxpack_layout ptxpack_mode(const ptxpack_layout *l, int mode); /* layout<mode>(l) */
 PTXPACK_API int64_t ptxpack_mode_size(const ptxpack_layout *l, int mode);
 /* Offset of index or coordinate.  `ptxpack_at` is the fast path for 0 <= index < size of a layout without
  * basis strides; outside of that its value means nothing. */
 PTXPACK_API int64_t       ptxpack_at(const ptxpack_layout *l, int64_t index);
 PTXPACK_API ptxpack_tuple ptxpack_layout_crd2idx(const ptxpack_layout *l, const ptxpack_tuple *coord);
 /* Inverse of a compact layout: the coordinate of an offset, nested as the shape, one integer a mode, or
- * one integer. */
+ * one integer.  An offset that the layout does not reach says no. */
 PTXPACK_API ptxpack_tuple ptxpack_get_hier_coord(const ptxpack_layout *l, int64_t offset);
 PTXPACK_API ptxpack_tuple ptxpack_get_flat_coord(const ptxpack_layout *l, int64_t offset);
 PTXPACK_API ptxpack_tuple ptxpack_get_1d_coord(const ptxpack_layout *l, int64_t offset);
+/* Of a swizzle with 0 <= B <= |S|, 0 <= M and B + M + |S| <= 62, as in every layout; of others the value
+ * means nothing. */
 PTXPACK_API int64_t       ptxpack_swizzle_apply(ptxpack_swizzle s, int64_t x);
 
 /* ---- layouts: structure (of shape and stride alike) -------------------------------------------------- */
@@ -221,8 +225,9 @@ PTXPACK_API ptxpack_layout ptxpack_layout_unflatten(const ptxpack_layout *l, con
 PTXPACK_API ptxpack_layout ptxpack_layout_take(const ptxpack_layout *l, int begin, int end);
 PTXPACK_API ptxpack_layout ptxpack_layout_group(const ptxpack_layout *l, int begin, int end);
 PTXPACK_API ptxpack_layout ptxpack_layout_select(const ptxpack_layout *l, int count, const int *modes);
-PTXPACK_API ptxpack_layout ptxpack_layout_append(const ptxpack_layout *l, const ptxpack_layout *x);  /* x NULL: 1:0 */
-PTXPACK_API ptxpack_layout ptxpack_layout_prepend(const ptxpack_layout *l, const ptxpack_layout *x); /* x NULL: 1:0 */
+/* With x, which is 1:0 where x is NULL. */
+PTXPACK_API ptxpack_layout ptxpack_layout_append(const ptxpack_layout *l, const ptxpack_layout *x);
+PTXPACK_API ptxpack_layout ptxpack_layout_prepend(const ptxpack_layout *l, const ptxpack_layout *x);
 PTXPACK_API ptxpack_layout ptxpack_layout_append_to(const ptxpack_layout *l, int n, const ptxpack_layout *x);
 PTXPACK_API ptxpack_layout ptxpack_layout_prepend_to(const ptxpack_layout *l, int n, const ptxpack_layout *x);
 PTXPACK_API ptxpack_layout ptxpack_layout_replace(const ptxpack_layout *l, int mode, const ptxpack_layout *x);
@@ -246,13 +251,19 @@ PTXPACK_API ptxpack_layout ptxpack_with_shape(const ptxpack_layout *l, const ptx
 /* What l leaves out of [0, cotarget): disjoint, ordered, size * size(filter(l)) >= cotarget.
  * cotarget NULL: cosize(filter(l)). */
 PTXPACK_API ptxpack_layout ptxpack_complement(const ptxpack_layout *l, const ptxpack_tuple *cotarget);
-PTXPACK_API ptxpack_layout ptxpack_right_inverse(const ptxpack_layout *l); /* l(R(i)) = i for i < size(R)    */
-PTXPACK_API ptxpack_layout ptxpack_left_inverse(const ptxpack_layout *l);  /* l(R(l(i))) = l(i)              */
-PTXPACK_API ptxpack_layout ptxpack_nullspace(const ptxpack_layout *l);     /* l(R(i)) = 0                    */
+PTXPACK_API ptxpack_layout ptxpack_right_inverse(const ptxpack_layout *l); /* l(R(i)) = i for i < size(R) */
+PTXPACK_API ptxpack_layout ptxpack_left_inverse(const ptxpack_layout *l); /* l(R(l(i))) = l(i) */
+PTXPACK_API ptxpack_layout ptxpack_nullspace(const ptxpack_layout *l); /* l(R(i)) = 0 */
+/* The longest run that a and b both have side by side: a(R(i)) - a(0) = b(R(i)) - b(0) = i; and how long
+ * it is. */
 PTXPACK_API ptxpack_layout ptxpack_max_common_layout(const ptxpack_layout *a, const ptxpack_layout *b);
-PTXPACK_API int64_t        ptxpack_max_common_vector(const ptxpack_layout *a, const ptxpack_layout *b); /* 0: error */
+/* 0: error */
+PTXPACK_API int64_t        ptxpack_max_common_vector(const ptxpack_layout *a, const ptxpack_layout *b);
 PTXPACK_API ptxpack_layout ptxpack_domain_distribute(const ptxpack_tuple *shape, int64_t n);
-PTXPACK_API int64_t        ptxpack_max_alignment(const ptxpack_layout *l);                               /* 0: error */
+/* In vectors of so many elements l can be read as it stands: they divide its runs and all that lies between
+ * them.  0: error. */
+PTXPACK_API int64_t        ptxpack_max_alignment(const ptxpack_layout *l);
+/* The shape of complement(tiler, shape): how many tiles. */
 PTXPACK_API ptxpack_tuple  ptxpack_ceil_div_layout(const ptxpack_tuple *shape, const ptxpack_layout *tiler);
 
 /* l in tiles of `tiler`:  logical ((Tile,Rest),..);  zipped ((Tile..),(Rest..));  tiled ((Tile..),Rest..);
@@ -261,7 +272,8 @@ PTXPACK_API ptxpack_layout ptxpack_logical_divide(const ptxpack_layout *l, const
 PTXPACK_API ptxpack_layout ptxpack_zipped_divide(const ptxpack_layout *l, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_tiled_divide(const ptxpack_layout *l, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_flat_divide(const ptxpack_layout *l, const ptxpack_layout *tiler);
-/* block repeated as `tiler` says, in the same four forms; blocked ((Block,Tile),..), raked ((Tile,Block),..). */
+/* block repeated as `tiler` says, in the same four forms; blocked ((Block,Tile),..), raked
+ * ((Tile,Block),..). */
 PTXPACK_API ptxpack_layout ptxpack_logical_product(const ptxpack_layout *block, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_zipped_product(const ptxpack_layout *block, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_tiled_product(const ptxpack_layout *block, const ptxpack_layout *tiler);
@@ -273,7 +285,7 @@ PTXPACK_API ptxpack_layout ptxpack_tile_to_shape(const ptxpack_layout *block, co
                                                  const ptxpack_tuple *order);
 
 /* The same bytes counted in elements n times as wide (upcast) or narrow (downcast); recast from elements of
- * `from` bits to elements of `to` bits. */
+ * `from` bits to elements of `to` bits.  What cannot be counted so, as half an element, says no. */
 PTXPACK_API ptxpack_layout ptxpack_upcast(const ptxpack_layout *l, int64_t n);
 PTXPACK_API ptxpack_layout ptxpack_downcast(const ptxpack_layout *l, int64_t n);
 PTXPACK_API ptxpack_layout ptxpack_recast_layout(const ptxpack_layout *l, int64_t from, int64_t to);

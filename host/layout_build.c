@@ -20,7 +20,7 @@ tuple_node node_mode(tuple_node n, int mode)
     tuple_node m = node_first(n);
     for (int i = 0; i < mode && m.begin < n.end; i++)
         m = node_next(n, m);
-    return mode < 0 ? (tuple_node){n.t, n.end, n.end, n.level + 1} : m;
+    return mode < 0 ? node_none(n) : m;
 }
 
 bool node_congruent(tuple_node a, tuple_node b)
@@ -47,75 +47,14 @@ bool node_product(tuple_node n, int64_t *product)
 }
 
 /* ---- building ------------------------------------------------------------------------------------- */
-tuple_builder build_begin(ptxpack_tuple *t)
+void build_too_long(tuple_builder *b)
 {
-    t->status = PTXPACK_OK;
-    t->items = 0;
-    return (tuple_builder){.t = t};
+    b->t->status = tuple_no("a tuple has more than %d items", PTXPACK_TUPLE_ITEMS).status;
 }
 
-void build_open(tuple_builder *b)
+void build_too_deep(tuple_builder *b)
 {
-    if (b->t->status != PTXPACK_OK)
-        return;
-    if (b->depth == PTXPACK_TUPLE_DEPTH) {
-        b->t->status = tuple_no("a tuple is nested more than %d deep", PTXPACK_TUPLE_DEPTH).status;
-        return;
-    }
-    b->opened_at[b->depth++] = b->t->items;
-}
-
-/* The next item, enclosed as deep as the builder is now. */
-static int next_item(tuple_builder *b)
-{
-    ptxpack_tuple *t = b->t;
-    if (t->items == PTXPACK_TUPLE_ITEMS) {
-        t->status = tuple_no("a tuple has more than %d items", PTXPACK_TUPLE_ITEMS).status;
-        return -1;
-    }
-    if (t->items > 0)
-        t->shared[t->items - 1] = (uint8_t)b->lowest;
-    t->depth[t->items] = (uint8_t)b->depth;
-    t->shared[t->items] = 0;
-    b->lowest = b->depth;
-    return t->items++;
-}
-
-void build_leaf(tuple_builder *b, int64_t value, uint64_t kind)
-{
-    int i = b->t->status == PTXPACK_OK ? next_item(b) : -1;
-    if (i < 0)
-        return;
-    b->t->value[i] = value;
-    b->t->kind[i] = kind;
-}
-
-void build_close(tuple_builder *b)
-{
-    if (b->t->status != PTXPACK_OK)
-        return;
-    b->depth--;
-    if (b->opened_at[b->depth] == b->t->items) /* nothing in between */
-        build_leaf(b, 0, PTXPACK_EMPTY);
-    if (b->lowest > b->depth)
-        b->lowest = b->depth;
-}
-
-void build_node(tuple_builder *b, tuple_node n)
-{
-    int outside = b->depth;
-    for (int i = n.begin; i < n.end && b->t->status == PTXPACK_OK; i++) {
-        int depth = n.t->depth[i] - n.level + outside;
-        if (i > n.begin)
-            b->lowest = n.t->shared[i - 1] - n.level + outside;
-        if (depth + (n.t->kind[i] == PTXPACK_EMPTY) > PTXPACK_TUPLE_DEPTH) {
-            b->t->status = tuple_no("a tuple is nested more than %d deep", PTXPACK_TUPLE_DEPTH).status;
-            return;
-        }
-        b->depth = depth;
-        build_leaf(b, n.t->value[i], n.t->kind[i]);
-    }
-    b->depth = b->lowest = outside;
+    b->t->status = tuple_no("a tuple is nested more than %d deep", PTXPACK_TUPLE_DEPTH).status;
 }
 
 ptxpack_tuple node_tuple(tuple_node n)
@@ -124,12 +63,6 @@ ptxpack_tuple node_tuple(tuple_node n)
     tuple_builder b = build_begin(&out);
     build_node(&b, n);
     return out;
-}
-
-void build_modes(tuple_builder *b, tuple_node n)
-{
-    for (tuple_node m = node_first(n); m.begin < n.end; m = node_next(n, m))
-        build_node(b, m);
 }
 
 ptxpack_tuple tuple_profile(const ptxpack_tuple *t)
@@ -155,6 +88,15 @@ ptxpack_tuple tuple_bad(ptxpack_status status)
 ptxpack_layout layout_bad(ptxpack_status status)
 {
     return (ptxpack_layout){.shape = {.status = status}, .stride = {.status = status}};
+}
+
+void tuple_name(ptxpack_tuple *t, const char *name, const ptxpack_tuple *operand)
+{
+    char why[160];
+    if (t->status == PTXPACK_OK)
+        return;
+    snprintf(why, sizeof why, "%s", ptxpack_detail(NULL));
+    t->status = tuple_no("%s of %s: %s", name, tuple_text(operand).text, why).status;
 }
 
 static ptxpack_status no(const char *format, va_list arguments)
@@ -215,4 +157,11 @@ value_text layout_text(const ptxpack_layout *l)
     value_text out;
     shorten(out.text, sizeof out.text, ptxpack_layout_print(l, out.text, sizeof out.text));
     return out;
+}
+
+value_text layout_node_text(const ptxpack_layout *l, tuple_node n)
+{
+    ptxpack_layout part;
+    layout_node(l, n, &part);
+    return layout_text(&part);
 }

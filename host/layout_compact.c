@@ -53,8 +53,8 @@ static bool compact_from(const char *who, tuple_node n, tuple_node start, direct
 static ptxpack_tuple compact(const char *who, const ptxpack_tuple *shape, const ptxpack_tuple *start,
                              direction way)
 {
-    if (shape->status != PTXPACK_OK || (start && start->status != PTXPACK_OK))
-        return tuple_bad(shape->status != PTXPACK_OK ? shape->status : start->status);
+    if (bad_of(shape, start ? start : shape) != PTXPACK_OK)
+        return tuple_bad(bad_of(shape, start ? start : shape));
     ptxpack_tuple out = tuple_profile(shape);
     bool done = start ? compact_from(who, tuple_root(shape), tuple_root(start), way, &out)
                       : compact_range(who, tuple_root(shape), way, 1, 0, &out);
@@ -125,8 +125,8 @@ static bool order_start(const ordered *o, int i, const ptxpack_tuple *shape, con
 
 ptxpack_tuple ptxpack_compact_order(const ptxpack_tuple *shape, const ptxpack_tuple *order)
 {
-    if (shape->status != PTXPACK_OK || order->status != PTXPACK_OK)
-        return tuple_bad(shape->status != PTXPACK_OK ? shape->status : order->status);
+    if (bad_of(shape, order) != PTXPACK_OK)
+        return tuple_bad(bad_of(shape, order));
     ordered o;
     o.count = 0;
     if (!order_parts(tuple_root(shape), tuple_root(order), &o))

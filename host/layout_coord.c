@@ -85,10 +85,8 @@ static ptxpack_tuple basis_index(const int64_t *crd, const ptxpack_tuple *stride
 ptxpack_tuple ptxpack_crd2idx(const ptxpack_tuple *coord, const ptxpack_tuple *shape,
                               const ptxpack_tuple *stride)
 {
-    if (coord->status != PTXPACK_OK || shape->status != PTXPACK_OK || stride->status != PTXPACK_OK)
-        return tuple_bad(coord->status != PTXPACK_OK   ? coord->status
-                         : shape->status != PTXPACK_OK ? shape->status
-                                                       : stride->status);
+    if (bad_of_three(coord, shape, stride) != PTXPACK_OK)
+        return tuple_bad(bad_of_three(coord, shape, stride));
     if (!node_congruent(tuple_root(shape), tuple_root(stride)))
         return tuple_no("crd2idx: the shape %s and the stride %s differ in nesting", tuple_text(shape).text,
                         tuple_text(stride).text);
@@ -108,8 +106,8 @@ ptxpack_tuple ptxpack_crd2idx(const ptxpack_tuple *coord, const ptxpack_tuple *s
 
 ptxpack_tuple ptxpack_crd2idx_compact(const ptxpack_tuple *coord, const ptxpack_tuple *shape)
 {
-    if (coord->status != PTXPACK_OK || shape->status != PTXPACK_OK)
-        return tuple_bad(coord->status != PTXPACK_OK ? coord->status : shape->status);
+    if (bad_of(coord, shape) != PTXPACK_OK)
+        return tuple_bad(bad_of(coord, shape));
     if (!ptxpack_is_tuple(coord))
         return *coord;
     int64_t crd[PTXPACK_TUPLE_ITEMS], index = 0;
@@ -184,10 +182,8 @@ static bool idx2crd_strided(tuple_builder *b, tuple_node index, tuple_node shape
 ptxpack_tuple ptxpack_idx2crd(const ptxpack_tuple *index, const ptxpack_tuple *shape,
                               const ptxpack_tuple *stride)
 {
-    if (index->status != PTXPACK_OK || shape->status != PTXPACK_OK || stride->status != PTXPACK_OK)
-        return tuple_bad(index->status != PTXPACK_OK   ? index->status
-                         : shape->status != PTXPACK_OK ? shape->status
-                                                       : stride->status);
+    if (bad_of_three(index, shape, stride) != PTXPACK_OK)
+        return tuple_bad(bad_of_three(index, shape, stride));
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     if (!idx2crd_strided(&b, tuple_root(index), tuple_root(shape), tuple_root(stride)))
@@ -197,8 +193,8 @@ ptxpack_tuple ptxpack_idx2crd(const ptxpack_tuple *index, const ptxpack_tuple *s
 
 ptxpack_tuple ptxpack_idx2crd_compact(const ptxpack_tuple *index, const ptxpack_tuple *shape)
 {
-    if (index->status != PTXPACK_OK || shape->status != PTXPACK_OK)
-        return tuple_bad(index->status != PTXPACK_OK ? index->status : shape->status);
+    if (bad_of(index, shape) != PTXPACK_OK)
+        return tuple_bad(bad_of(index, shape));
     ptxpack_tuple out = tuple_profile(shape);
     if (!spread("idx2crd", tuple_root(index), tuple_root(shape), out.value))
         return tuple_bad(PTXPACK_E_ARG);
@@ -239,10 +235,8 @@ static bool crd2crd_in(tuple_builder *b, tuple_node c, tuple_node from, tuple_no
 
 ptxpack_tuple ptxpack_crd2crd(const ptxpack_tuple *coord, const ptxpack_tuple *from, const ptxpack_tuple *to)
 {
-    if (coord->status != PTXPACK_OK || from->status != PTXPACK_OK || to->status != PTXPACK_OK)
-        return tuple_bad(coord->status != PTXPACK_OK  ? coord->status
-                         : from->status != PTXPACK_OK ? from->status
-                                                      : to->status);
+    if (bad_of_three(coord, from, to) != PTXPACK_OK)
+        return tuple_bad(bad_of_three(coord, from, to));
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     if (!crd2crd_in(&b, tuple_root(coord), tuple_root(from), tuple_root(to)))
@@ -252,8 +246,8 @@ ptxpack_tuple ptxpack_crd2crd(const ptxpack_tuple *coord, const ptxpack_tuple *f
 
 ptxpack_tuple ptxpack_increment(const ptxpack_tuple *coord, const ptxpack_tuple *shape)
 {
-    if (coord->status != PTXPACK_OK || shape->status != PTXPACK_OK)
-        return tuple_bad(coord->status != PTXPACK_OK ? coord->status : shape->status);
+    if (bad_of(coord, shape) != PTXPACK_OK)
+        return tuple_bad(bad_of(coord, shape));
     if (!node_congruent(tuple_root(coord), tuple_root(shape)))
         return tuple_no("increment: the coordinate %s and the shape %s differ in nesting",
                         tuple_text(coord).text, tuple_text(shape).text);
@@ -295,8 +289,8 @@ static bool keep_in(const char *who, tuple_builder *b, tuple_node coord, tuple_n
 
 static ptxpack_tuple keep(const char *who, const ptxpack_tuple *coord, const ptxpack_tuple *t, bool whole)
 {
-    if (coord->status != PTXPACK_OK || t->status != PTXPACK_OK)
-        return tuple_bad(coord->status != PTXPACK_OK ? coord->status : t->status);
+    if (bad_of(coord, t) != PTXPACK_OK)
+        return tuple_bad(bad_of(coord, t));
     tuple_node c = tuple_root(coord);
     if (node_is_leaf(c) && (coord->kind[0] == PTXPACK_UNDERSCORE) == whole)
         return *t;

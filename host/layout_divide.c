@@ -1,122 +1,112 @@
 /* layout_divide.c - tiles: divides, products, and layouts repeated to fill a shape. */
 #include "layout_internal.h"
 
-typedef ptxpack_layout binary(const ptxpack_layout *l, const ptxpack_layout *tiler);
-
 /* ---- logical ---------------------------------------------------------------------------------------- */
-/* `mode` applied to the modes of l and of the tiler's node; the modes of l beyond stay as they are. */
-static ptxpack_layout by_mode(const char *name, const ptxpack_layout *l, const ptxpack_layout *tiler,
-                              tuple_node n, binary *mode)
+/* What no divide and no product can take. */
+static bool operands_ok(const char *name, const ptxpack_layout *l, const ptxpack_layout *tiler,
+                        ptxpack_layout *no)
 {
-    tuple_node     root = tuple_root(&l->shape), t = node_first(n);
-    ptxpack_layout out;
-    layout_builder b = layout_begin(&out);
-    if (node_rank(n) > node_rank(root))
-        return layout_no("%s: tiler %s has more modes than %s", name, layout_text(tiler).text,
-                         layout_text(l).text);
-    layout_open(&b);
-    for (tuple_node m = node_first(root); m.begin < root.end; m = node_next(root, m)) {
-        if (t.begin >= n.end) {
-            layout_copy(&b, l, m);
-            continue;
-        }
-        ptxpack_layout from, with;
-        layout_node(l, m, &from);
-        layout_node(tiler, t, &with);
-        ptxpack_layout done = mode(&from, &with);
-        if (done.shape.status != PTXPACK_OK)
-            return done;
-        layout_copy(&b, &done, tuple_root(&done.shape));
-        t = node_next(n, t);
-    }
-    layout_close(&b);
-    layout_settle(&out);
-    return out;
+    ptxpack_status status = layout_wanted(name, l);
+    if (status != PTXPACK_OK || tiler->shape.status != PTXPACK_OK)
+        *no = layout_bad(status != PTXPACK_OK ? status : tiler->shape.status);
+    else if (tiler->composed)
+        *no = layout_no("%s: tiler %s is swizzled", name, layout_text(tiler).text);
+    else
+        return true;
+    return false;
 }
 
-/* An operation with a tiler: by mode for <...>, none for `_`, with n:1 for an integer n; the swizzle of l
- * stays in front. */
-static ptxpack_layout with_tiler(const char *name, const ptxpack_layout *l, const ptxpack_layout *tiler,
-                                 binary *self, binary *whole)
+/* l o (tile, complement of tile). */
+static bool divide_whole(const tiling *t, layout_builder *out, tuple_node n, const ptxpack_layout *tile,
+                         tuple_node m)
 {
-    if (l->shape.status != PTXPACK_OK || tiler->shape.status != PTXPACK_OK)
-        return l->shape.status != PTXPACK_OK ? *l : *tiler;
-    if (ptxpack_is_tiler(l))
-        return layout_no("%s: %s is a tiler, not a layout", name, layout_text(l).text);
-    if (tiler->composed)
-        return layout_no("%s: tiler %s is swizzled", name, layout_text(tiler).text);
-    if (l->composed) {
-        ptxpack_layout inner = layout_inner(l), out = self(&inner, tiler);
-        layout_recompose(&out, l);
-        return out;
-    }
-    tuple_node root = tuple_root(&tiler->shape);
-    if (tiler->shape.kind[0] == PTXPACK_UNDERSCORE && node_is_leaf(root))
-        return *l;
-    if (node_is_tiler(tiler, root))
-        return by_mode(name, l, tiler, root, self);
-    if (!node_is_integer_tile(tiler, root))
-        return whole(l, tiler);
-    ptxpack_layout first; /* n:1, and 1:0 */
-    layout_builder b = layout_begin(&first);
-    layout_leaf(&b, tiler->shape.value[0], tiler->shape.value[0] != 1, 0);
-    return whole(l, &first);
+    composing   c;
+    flat_layout rest;
+    if (layout_has_basis(tile, m))
+        return tiling_no(t, n, tile, m, "the tile has no integer strides");
+    flat_coalesced(t->l, n, false, &c.a);
+    if (!complement_flat(tile, m, c.a.modes, c.a.shape, true, &rest))
+        return false;
+    flat_coalesced(t->l, n, true, &c.a);
+    compose_begin(&c, out);
+    if (t->rests == NULL)
+        layout_open(out);
+    bool done = compose_node(&c, tile, m);
+    c.out = t->rests != NULL ? t->rests : out;
+    if (!done || !compose_flat(&c, &rest))
+        return tiling_no(t, n, tile, m, c.why);
+    if (t->rests == NULL)
+        layout_close(out);
+    return true;
 }
 
-static ptxpack_layout divide_whole(const ptxpack_layout *l, const ptxpack_layout *tile)
+typedef void gather(tiling *t, ptxpack_layout *out); /* tile_by or tile_by_gathered */
+
+static void divide_into(ptxpack_layout *out, const ptxpack_layout *l, const ptxpack_layout *tiler, gather *by)
 {
-    ptxpack_layout both;
-    layout_builder b = layout_begin(&both);
-    flat_layout    f = flat_of(l, tuple_root(&l->shape)), rest;
-    f = flat_coalesce(&f, false);
-    if (!complement_flat(tile, f.modes, f.shape, true, &rest))
-        return layout_bad(PTXPACK_E_ARG);
-    layout_open(&b);
-    layout_copy(&b, tile, tuple_root(&tile->shape));
-    flat_emit(&b, &rest);
-    layout_close(&b);
-    layout_settle(&both);
-    return ptxpack_composition(l, &both);
+    tiling t = {.name = "logical_divide", .l = l, .tiler = tiler, .keeps = true, .whole = divide_whole};
+    if (operands_ok(t.name, l, tiler, out))
+        by(&t, out);
 }
 
 ptxpack_layout ptxpack_logical_divide(const ptxpack_layout *l, const ptxpack_layout *tiler)
 {
-    return with_tiler("logical_divide", l, tiler, ptxpack_logical_divide, divide_whole);
+    ptxpack_layout out;
+    divide_into(&out, l, tiler, tile_by);
+    return out;
 }
 
-static ptxpack_layout product_whole(const ptxpack_layout *block, const ptxpack_layout *tiler)
+/* c->a: the places of copies of a node of the block, of which there will be as many as the tiler's cosize. */
+static bool places_of(const tiling *t, composing *c, tuple_node n, const ptxpack_layout *tiler, tuple_node m)
 {
-    int64_t reach;
-    if (!mul_into(ptxpack_size(block), ptxpack_cosize(tiler), &reach) || reach == 0)
-        return layout_no("logical_product: size of %s times cosize of %s is no 64-bit number",
-                         layout_text(block).text, layout_text(tiler).text);
-    ptxpack_layout rest, out;
-    flat_layout    f;
-    layout_builder b = layout_begin(&rest), all = layout_begin(&out);
-    if (!complement_flat(block, 1, &reach, false, &f))
-        return layout_bad(PTXPACK_E_ARG);
-    flat_emit(&b, &f);
-    ptxpack_layout places = ptxpack_composition(&rest, tiler);
-    if (places.shape.status != PTXPACK_OK)
-        return places;
-    layout_open(&all);
-    layout_copy(&all, block, tuple_root(&block->shape));
-    layout_copy(&all, &places, tuple_root(&places.shape));
-    layout_close(&all);
-    layout_settle(&out);
-    return out;
+    int64_t size, reach;
+    if (layout_has_basis(tiler, m) || layout_has_basis(t->l, n))
+        return tiling_no(t, n, tiler, m, "not all strides are integers");
+    if (!node_product(n, &size) || !layout_cosize(tiler, m, &reach) || !mul_into(size, reach, &reach))
+        return tiling_no(t, n, tiler, m, "size times cosize overflows 64 bits");
+    return complement_flat(t->l, n, 1, &reach, false, &c->a);
+}
+
+static bool product_whole(const tiling *t, layout_builder *out, tuple_node n, const ptxpack_layout *tiler,
+                          tuple_node m)
+{
+    composing c;
+    if (!places_of(t, &c, n, tiler, m))
+        return false;
+    compose_begin(&c, t->rests != NULL ? t->rests : out);
+    if (t->rests == NULL)
+        layout_open(out);
+    layout_copy(out, t->l, n);
+    if (!compose_node(&c, tiler, m))
+        return tiling_no(t, n, tiler, m, c.why);
+    if (t->rests == NULL)
+        layout_close(out);
+    return true;
+}
+
+static void product_into(ptxpack_layout *out, const ptxpack_layout *block, const ptxpack_layout *tiler,
+                         gather *by)
+{
+    tiling t = {.name = "logical_product", .l = block, .tiler = tiler, .keeps = true, .whole = product_whole};
+    if (bad_of(&block->shape, &tiler->shape) == PTXPACK_OK && tiler->composed && !block->composed) {
+        ptxpack_layout inner = layout_inner(tiler);
+        product_into(out, block, &inner, by);
+        product_swizzled(block, tiler, out);
+    } else if (operands_ok(t.name, block, tiler, out)) {
+        by(&t, out);
+    }
 }
 
 ptxpack_layout ptxpack_logical_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
-    if (tiler->composed && block->shape.status == PTXPACK_OK && !block->composed)
-        return product_swizzled(block, tiler);
-    return with_tiler("logical_product", block, tiler, ptxpack_logical_product, product_whole);
+    ptxpack_layout out;
+    product_into(&out, block, tiler, tile_by);
+    return out;
 }
 
 /* ---- gathered ----------------------------------------------------------------------------------------- */
-/* The modes [first, rank) of l, each replaced by its own modes where `open` says so.  A rest that is an integer,
- * or a tuple of one mode, stays a mode. */
+/* The modes of l, the first and the second one replaced by its own modes where that is wanted.  A rest that
+ * is an integer, or a tuple of one mode, stays a mode. */
 static ptxpack_layout opened(const ptxpack_layout *l, bool open_first, bool open_second)
 {
     ptxpack_layout out;
@@ -124,7 +114,7 @@ static ptxpack_layout opened(const ptxpack_layout *l, bool open_first, bool open
     layout_builder b = layout_begin(&out);
     int            i = 0;
     if (l->shape.status != PTXPACK_OK)
-        return *l;
+        return layout_bad(l->shape.status);
     layout_open(&b);
     for (tuple_node m = node_first(root); m.begin < root.end; m = node_next(root, m), i++) {
         bool open = (i == 0 ? open_first : open_second) && node_rank(m) > 1;
@@ -134,20 +124,15 @@ static ptxpack_layout opened(const ptxpack_layout *l, bool open_first, bool open
             layout_copy(&b, l, k);
     }
     layout_close(&b);
-    layout_settle(&out);
     layout_recompose(&out, l);
     return out;
 }
 
-static ptxpack_layout zipped(const ptxpack_layout *l, const ptxpack_layout *tiler, binary *logical)
-{
-    ptxpack_layout parts = logical(l, tiler);
-    return ptxpack_tile_unzip(&parts, tiler);
-}
-
 ptxpack_layout ptxpack_zipped_divide(const ptxpack_layout *l, const ptxpack_layout *tiler)
 {
-    return zipped(l, tiler, ptxpack_logical_divide);
+    ptxpack_layout out;
+    divide_into(&out, l, tiler, tile_by_gathered);
+    return out;
 }
 
 ptxpack_layout ptxpack_tiled_divide(const ptxpack_layout *l, const ptxpack_layout *tiler)
@@ -164,7 +149,9 @@ ptxpack_layout ptxpack_flat_divide(const ptxpack_layout *l, const ptxpack_layout
 
 ptxpack_layout ptxpack_zipped_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
-    return zipped(block, tiler, ptxpack_logical_product);
+    ptxpack_layout out;
+    product_into(&out, block, tiler, tile_by_gathered);
+    return out;
 }
 
 ptxpack_layout ptxpack_tiled_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
@@ -180,54 +167,120 @@ ptxpack_layout ptxpack_flat_product(const ptxpack_layout *block, const ptxpack_l
 }
 
 /* ---- rank by rank -------------------------------------------------------------------------------------- */
-static ptxpack_layout by_rank(const ptxpack_layout *block, const ptxpack_layout *tiler, int first)
+/* Mode m of the block, or of the tiler through c; where a layout has no more modes, 1:0. */
+static bool emit_mode(layout_builder *out, const ptxpack_layout *l, tuple_node root, tuple_node m,
+                      composing *c)
 {
-    if (block->shape.status != PTXPACK_OK || tiler->shape.status != PTXPACK_OK)
-        return block->shape.status != PTXPACK_OK ? *block : *tiler;
-    int            a = ptxpack_rank(&block->shape), b = ptxpack_rank(&tiler->shape), rank = a > b ? a : b;
-    ptxpack_layout padded = ptxpack_layout_append_to(block, rank, NULL);
-    ptxpack_layout repeat = ptxpack_layout_append_to(tiler, rank, NULL);
-    /* a bare integer counts as a tuple of one */
-    padded.shape = ptxpack_wrap(&padded.shape), padded.stride = ptxpack_wrap(&padded.stride);
-    repeat.shape = ptxpack_wrap(&repeat.shape), repeat.stride = ptxpack_wrap(&repeat.stride);
-    ptxpack_layout both = ptxpack_logical_product(&padded, &repeat);
-    ptxpack_layout inner = layout_inner(&both);
-    ptxpack_layout parts[2] = {ptxpack_mode(&inner, first), ptxpack_mode(&inner, 1 - first)};
-    ptxpack_layout out = ptxpack_layout_zip(&parts[0], &parts[1]);
-    layout_recompose(&out, &both);
+    if (m.begin >= root.end)
+        layout_leaf(out, 1, 0, 0);
+    else if (c != NULL)
+        return compose_node(c, l, m);
+    else
+        layout_copy(out, l, m);
+    return true;
+}
+
+/* ((Block,Tile),..) or, raked, ((Tile,Block),..), mode by mode. */
+static bool product_by_rank(const tiling *t, ptxpack_layout *out, bool raked)
+{
+    composing      c;
+    tuple_node     x = tuple_root(&t->l->shape), y = tuple_root(&t->tiler->shape);
+    tuple_node     i = node_first(x), k = node_first(y);
+    layout_builder b = layout_begin(out);
+    if (!places_of(t, &c, x, t->tiler, y))
+        return false;
+    compose_begin(&c, &b);
+    /* CuTe keeps the parentheses of a (n) that comes behind a bare integer */
+    if (node_is_leaf(raked ? y : x) && node_rank(x) == 1 && node_rank(y) == 1)
+        i = x, k = y;
+    layout_open(&b);
+    while (i.begin < x.end || k.begin < y.end) {
+        layout_open(&b);
+        if (!(raked ? emit_mode(&b, t->tiler, y, k, &c) && emit_mode(&b, t->l, x, i, NULL)
+                    : emit_mode(&b, t->l, x, i, NULL) && emit_mode(&b, t->tiler, y, k, &c)))
+            return tiling_no(t, x, t->tiler, y, c.why);
+        layout_close(&b);
+        i = i.begin < x.end ? node_next(x, i) : i;
+        k = k.begin < y.end ? node_next(y, k) : k;
+    }
+    layout_close(&b);
+    return true;
+}
+
+static ptxpack_layout by_rank(const char *name, const ptxpack_layout *block, const ptxpack_layout *tiler,
+                              bool raked)
+{
+    const tiling   t = {.name = name, .l = block, .tiler = tiler};
+    ptxpack_layout out;
+    if (bad_of(&block->shape, &tiler->shape) == PTXPACK_OK && tiler->composed && !block->composed) {
+        ptxpack_layout inner = layout_inner(tiler);
+        out = by_rank(name, block, &inner, raked);
+        product_swizzled(block, tiler, &out);
+        return out;
+    }
+    if (!operands_ok(name, block, tiler, &out))
+        return out;
+    if (layout_wanted(name, tiler) != PTXPACK_OK)
+        return layout_bad(PTXPACK_E_ARG);
+    if (product_by_rank(&t, &out, raked))
+        tuple_name(&out.shape, name, &block->shape);
+    else
+        out.shape.status = PTXPACK_E_ARG;
+    layout_settle(&out);
+    layout_recompose(&out, block);
     return out;
 }
 
 ptxpack_layout ptxpack_blocked_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
-    return by_rank(block, tiler, 0);
+    return by_rank("blocked_product", block, tiler, false);
 }
 
 ptxpack_layout ptxpack_raked_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
-    return by_rank(block, tiler, 1);
+    return by_rank("raked_product", block, tiler, true);
+}
+
+/* How often the block goes into each mode of the shape, nested as modes only. */
+static bool repeats_of(const ptxpack_layout *block, const ptxpack_tuple *shape, ptxpack_tuple *times)
+{
+    tuple_node    x = tuple_root(&block->shape), y = tuple_root(shape), i = node_first(x);
+    tuple_builder b = build_begin(times);
+    if (node_rank(x) > node_rank(y)) {
+        *times = tuple_no("tile_to_shape: %s has more modes than %s", layout_text(block).text,
+                          tuple_text(shape).text);
+        return false;
+    }
+    if (!node_is_leaf(y))
+        build_open(&b);
+    for (tuple_node k = node_first(y); k.begin < y.end; k = node_next(y, k)) {
+        int64_t extent = 1, target;
+        bool    fits = node_product(k, &target) && (i.begin >= x.end || node_product(i, &extent));
+        if (!fits || extent == 0 || target % extent != 0) {
+            *times = tuple_no("tile_to_shape: extent %lld of %s does not divide %lld of %s",
+                              (long long)extent, layout_text(block).text, (long long)target,
+                              tuple_text(shape).text);
+            return false;
+        }
+        build_leaf(&b, target / extent, 0);
+        i = i.begin < x.end ? node_next(x, i) : i;
+    }
+    if (!node_is_leaf(y))
+        build_close(&b);
+    return true;
 }
 
 ptxpack_layout ptxpack_tile_to_shape(const ptxpack_layout *block, const ptxpack_tuple *shape,
                                      const ptxpack_tuple *order)
 {
-    if (block->shape.status != PTXPACK_OK || shape->status != PTXPACK_OK)
-        return layout_bad(block->shape.status != PTXPACK_OK ? block->shape.status : shape->status);
-    int rank = ptxpack_rank(shape);
-    if (ptxpack_rank(&block->shape) > rank)
-        return layout_no("tile_to_shape: %s has more modes than %s", layout_text(block).text,
-                         tuple_text(shape).text);
-    ptxpack_layout padded = ptxpack_layout_append_to(block, rank, NULL);
-    ptxpack_tuple  extents = ptxpack_product_each(&padded.shape), target = ptxpack_product_each(shape);
-    for (int i = 0; i < target.items; i++)
-        if (extents.value[i] == 0 || target.value[i] % extents.value[i] != 0)
-            return layout_no("tile_to_shape: extent %lld of %s does not divide %lld of %s",
-                             (long long)extents.value[i], layout_text(block).text, (long long)target.value[i],
-                             tuple_text(shape).text);
-    ptxpack_tuple  times = ptxpack_ceil_div(&target, &extents);
+    ptxpack_tuple times;
+    if (bad_of(&block->shape, shape) != PTXPACK_OK)
+        return layout_bad(bad_of(&block->shape, shape));
+    if (!repeats_of(block, shape, &times))
+        return layout_bad(times.status);
     ptxpack_layout repeat =
         order != NULL ? ptxpack_make_ordered_layout(&times, order) : ptxpack_make_layout_left(&times);
-    return ptxpack_blocked_product(&padded, &repeat);
+    return by_rank("tile_to_shape", block, &repeat, false);
 }
 
 ptxpack_tuple ptxpack_ceil_div_layout(const ptxpack_tuple *shape, const ptxpack_layout *tiler)

@@ -1,4 +1,5 @@
 /* layout_int.c - nested tuples: arithmetic.  A basis item acts as its value, as in CuTe. */
+#include "host_math.h"
 #include "layout_internal.h"
 #include "layout_sum.h"
 
@@ -132,8 +133,8 @@ static void product_at(walk *w, tuple_node n, tuple_node guide)
 
 ptxpack_tuple ptxpack_product_like(const ptxpack_tuple *t, const ptxpack_tuple *guide)
 {
-    if (t->status != PTXPACK_OK || guide->status != PTXPACK_OK)
-        return tuple_bad(t->status != PTXPACK_OK ? t->status : guide->status);
+    if (bad_of(t, guide) != PTXPACK_OK)
+        return tuple_bad(bad_of(t, guide));
     ptxpack_tuple out;
     walk w = {.who = "product_like", .b = build_begin(&out)};
     product_at(&w, tuple_root(t), tuple_root(guide));
@@ -169,8 +170,8 @@ static void scale_in(walk *w, tuple_node x, tuple_node y)
 
 ptxpack_tuple ptxpack_elem_scale(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
-    if (x->status != PTXPACK_OK || y->status != PTXPACK_OK)
-        return tuple_bad(x->status != PTXPACK_OK ? x->status : y->status);
+    if (bad_of(x, y) != PTXPACK_OK)
+        return tuple_bad(bad_of(x, y));
     ptxpack_tuple out;
     walk w = {.who = "elem_scale", .b = build_begin(&out)};
     scale_in(&w, tuple_root(x), tuple_root(y));
@@ -203,8 +204,8 @@ static void ones_in(walk *w, tuple_node guide, tuple_node n)
 
 ptxpack_tuple ptxpack_filter_zeros_by(const ptxpack_tuple *guide, const ptxpack_tuple *t)
 {
-    if (guide->status != PTXPACK_OK || t->status != PTXPACK_OK)
-        return tuple_bad(guide->status != PTXPACK_OK ? guide->status : t->status);
+    if (bad_of(guide, t) != PTXPACK_OK)
+        return tuple_bad(bad_of(guide, t));
     ptxpack_tuple out;
     walk w = {.who = "filter_zeros", .b = build_begin(&out)};
     ones_in(&w, tuple_root(guide), tuple_root(t));
@@ -318,8 +319,8 @@ static void divide_in(walk *w, division how, tuple_node x, tuple_node y)
 
 static ptxpack_tuple divided(const char *who, division how, const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
-    if (x->status != PTXPACK_OK || y->status != PTXPACK_OK)
-        return tuple_bad(x->status != PTXPACK_OK ? x->status : y->status);
+    if (bad_of(x, y) != PTXPACK_OK)
+        return tuple_bad(bad_of(x, y));
     ptxpack_tuple out;
     walk w = {.who = who, .b = build_begin(&out)};
     divide_in(&w, how, tuple_root(x), tuple_root(y));
@@ -365,8 +366,8 @@ static void round_in(walk *w, tuple_node x, tuple_node y)
 
 ptxpack_tuple ptxpack_round_up(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
-    if (x->status != PTXPACK_OK || y->status != PTXPACK_OK)
-        return tuple_bad(x->status != PTXPACK_OK ? x->status : y->status);
+    if (bad_of(x, y) != PTXPACK_OK)
+        return tuple_bad(bad_of(x, y));
     ptxpack_tuple out;
     walk w = {.who = "round_up", .b = build_begin(&out)};
     round_in(&w, tuple_root(x), tuple_root(y));
@@ -378,13 +379,9 @@ ptxpack_tuple ptxpack_round_up(const ptxpack_tuple *x, const ptxpack_tuple *y)
 static bool gcd_into(int64_t a, int64_t b, int64_t *out)
 {
     uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
-    while (y != 0) {
-        uint64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    *out = (int64_t)x;
-    return x <= INT64_MAX;
+    uint64_t less = x < y ? x : y, more = x < y ? y : x;
+    *out = less == 0 ? (int64_t)more : gcd_of((int64_t)less, (int64_t)(more % less));
+    return *out >= 0;
 }
 
 static bool max_into(int64_t a, int64_t b, int64_t *out)
@@ -459,8 +456,8 @@ static void inner_in(walk *w, tuple_sum *s, tuple_node x, tuple_node y)
 
 ptxpack_tuple ptxpack_inner_product(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
-    if (x->status != PTXPACK_OK || y->status != PTXPACK_OK)
-        return tuple_bad(x->status != PTXPACK_OK ? x->status : y->status);
+    if (bad_of(x, y) != PTXPACK_OK)
+        return tuple_bad(bad_of(x, y));
     walk w = {.who = "inner_product"};
     tuple_sum s = {.who = w.who};
     inner_in(&w, &s, tuple_root(x), tuple_root(y));

@@ -211,11 +211,9 @@ bool reader_swizzle(text_reader *r, ptxpack_swizzle *swizzle)
     for (int i = 0; i < 3; i++)
         if (field[i] < (i == 2 ? -62 : 0) || field[i] > 62)
             return reader_no(r, start, "a swizzle's %s cannot be %" PRId64, names[i], field[i]);
-    int64_t distance = field[2] < 0 ? -field[2] : field[2];
-    if (distance < field[0] || field[0] + field[1] + distance > 62)
-        return reader_no(r, start, "|S| of Sw<B,M,S> must not be below B, nor B + M + |S| above 62");
     *swizzle = (ptxpack_swizzle){(int8_t)field[0], (int8_t)field[1], (int8_t)field[2]};
-    return true;
+    return swizzle_ok(*swizzle) ||
+           reader_no(r, start, "|S| of Sw<B,M,S> must not be below B, nor B + M + |S| above 62");
 }
 
 bool reader_compose(text_reader *r)

@@ -59,6 +59,8 @@ ptxpack_tuple ptxpack_tuple_join(int count, const ptxpack_tuple *modes)
         build_node(&b, tuple_root(&modes[i]));
     }
     build_close(&b);
+    if (count > 0)
+        tuple_name(&out, "tuple_join", &modes[0]);
     return out;
 }
 
@@ -106,8 +108,8 @@ ptxpack_tuple ptxpack_get(const ptxpack_tuple *t, int mode)
 
 ptxpack_tuple ptxpack_basis_get(const ptxpack_tuple *basis, const ptxpack_tuple *t)
 {
-    if (basis->status != PTXPACK_OK || t->status != PTXPACK_OK)
-        return tuple_bad(basis->status != PTXPACK_OK ? basis->status : t->status);
+    if (bad_of(basis, t) != PTXPACK_OK)
+        return tuple_bad(bad_of(basis, t));
     if (ptxpack_is_tuple(basis) || basis->kind[0] == PTXPACK_UNDERSCORE)
         return tuple_no("basis_get: %s is not a basis value", tuple_text(basis).text);
     tuple_node n = tuple_root(t);
@@ -184,8 +186,8 @@ static int leaf_count(const ptxpack_tuple *t)
 
 ptxpack_tuple ptxpack_unflatten(const ptxpack_tuple *flat, const ptxpack_tuple *profile)
 {
-    if (flat->status != PTXPACK_OK || profile->status != PTXPACK_OK)
-        return tuple_bad(flat->status != PTXPACK_OK ? flat->status : profile->status);
+    if (bad_of(flat, profile) != PTXPACK_OK)
+        return tuple_bad(bad_of(flat, profile));
     tuple_node n = tuple_root(flat);
     if (node_rank(n) != leaf_count(profile))
         return tuple_no("unflatten: %s has %d modes for the %d leaves of %s", tuple_text(flat).text,
@@ -194,6 +196,7 @@ ptxpack_tuple ptxpack_unflatten(const ptxpack_tuple *flat, const ptxpack_tuple *
     tuple_builder b = build_begin(&out);
     tuple_node mode = node_first(n);
     fill_profile(&b, tuple_root(profile), n, &mode);
+    tuple_name(&out, "unflatten", flat);
     return out;
 }
 
@@ -271,6 +274,7 @@ ptxpack_tuple ptxpack_group(const ptxpack_tuple *t, int begin, int end)
     }
     build_range(&b, t, last, ptxpack_rank(t));
     build_close(&b);
+    tuple_name(&out, "group", t);
     return out;
 }
 
@@ -290,11 +294,13 @@ ptxpack_tuple ptxpack_select(const ptxpack_tuple *t, int count, const int *modes
         build_node(&b, m);
     }
     build_close(&b);
+    tuple_name(&out, "select", t);
     return out;
 }
 
 /* x `before` times, the modes of t, x `after` times. */
-static ptxpack_tuple pad(int before, const ptxpack_tuple *t, int after, const ptxpack_tuple *x)
+static ptxpack_tuple pad(const char *who, int before, const ptxpack_tuple *t, int after,
+                         const ptxpack_tuple *x)
 {
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
@@ -305,6 +311,7 @@ static ptxpack_tuple pad(int before, const ptxpack_tuple *t, int after, const pt
     for (int i = 0; i < after; i++)
         build_node(&b, tuple_root(x));
     build_close(&b);
+    tuple_name(&out, who, t);
     return out;
 }
 
@@ -321,38 +328,39 @@ static int missing(const char *who, const ptxpack_tuple *t, int n, ptxpack_tuple
 
 ptxpack_tuple ptxpack_append(const ptxpack_tuple *t, const ptxpack_tuple *x)
 {
-    if (t->status != PTXPACK_OK || x->status != PTXPACK_OK)
-        return tuple_bad(t->status != PTXPACK_OK ? t->status : x->status);
-    return pad(0, t, 1, x);
+    if (bad_of(t, x) != PTXPACK_OK)
+        return tuple_bad(bad_of(t, x));
+    return pad("append", 0, t, 1, x);
 }
 
 ptxpack_tuple ptxpack_prepend(const ptxpack_tuple *t, const ptxpack_tuple *x)
 {
-    if (t->status != PTXPACK_OK || x->status != PTXPACK_OK)
-        return tuple_bad(t->status != PTXPACK_OK ? t->status : x->status);
-    return pad(1, t, 0, x);
+    if (bad_of(t, x) != PTXPACK_OK)
+        return tuple_bad(bad_of(t, x));
+    return pad("prepend", 1, t, 0, x);
 }
 
 ptxpack_tuple ptxpack_append_to(const ptxpack_tuple *t, int n, const ptxpack_tuple *x)
 {
-    if (t->status != PTXPACK_OK || x->status != PTXPACK_OK)
-        return tuple_bad(t->status != PTXPACK_OK ? t->status : x->status);
+    if (bad_of(t, x) != PTXPACK_OK)
+        return tuple_bad(bad_of(t, x));
     ptxpack_tuple no;
     int count = missing("append", t, n, &no);
-    return count < 0 ? no : count == 0 ? *t : pad(0, t, count, x);
+    return count < 0 ? no : count == 0 ? *t : pad("append", 0, t, count, x);
 }
 
 ptxpack_tuple ptxpack_prepend_to(const ptxpack_tuple *t, int n, const ptxpack_tuple *x)
 {
-    if (t->status != PTXPACK_OK || x->status != PTXPACK_OK)
-        return tuple_bad(t->status != PTXPACK_OK ? t->status : x->status);
+    if (bad_of(t, x) != PTXPACK_OK)
+        return tuple_bad(bad_of(t, x));
     ptxpack_tuple no;
     int count = missing("prepend", t, n, &no);
-    return count < 0 ? no : count == 0 ? *t : pad(count, t, 0, x);
+    return count < 0 ? no : count == 0 ? *t : pad("prepend", count, t, 0, x);
 }
 
 /* t with x (NULL: nothing) in place of its modes [begin, end). */
-static ptxpack_tuple splice(const ptxpack_tuple *t, int begin, int end, const ptxpack_tuple *x)
+static ptxpack_tuple splice(const char *who, const ptxpack_tuple *t, int begin, int end,
+                            const ptxpack_tuple *x)
 {
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
@@ -362,18 +370,19 @@ static ptxpack_tuple splice(const ptxpack_tuple *t, int begin, int end, const pt
         build_node(&b, tuple_root(x));
     build_range(&b, t, end, ptxpack_rank(t));
     build_close(&b);
+    tuple_name(&out, who, t);
     return out;
 }
 
 ptxpack_tuple ptxpack_insert(const ptxpack_tuple *t, int before, const ptxpack_tuple *x)
 {
-    if (t->status != PTXPACK_OK || x->status != PTXPACK_OK)
-        return tuple_bad(t->status != PTXPACK_OK ? t->status : x->status);
+    if (bad_of(t, x) != PTXPACK_OK)
+        return tuple_bad(bad_of(t, x));
     if (!ptxpack_is_tuple(t))
         return tuple_no("insert: %s is not a tuple", tuple_text(t).text);
     if (before < 0 || before > ptxpack_rank(t))
         return no_such_mode("insert", before, t);
-    return splice(t, before, before, x);
+    return splice("insert", t, before, before, x);
 }
 
 ptxpack_tuple ptxpack_remove(const ptxpack_tuple *t, int mode)
@@ -384,16 +393,16 @@ ptxpack_tuple ptxpack_remove(const ptxpack_tuple *t, int mode)
         return tuple_no("remove: %s is not a tuple", tuple_text(t).text);
     if (mode < 0 || mode >= ptxpack_rank(t))
         return no_such_mode("remove", mode, t);
-    return splice(t, mode, mode + 1, NULL);
+    return splice("remove", t, mode, mode + 1, NULL);
 }
 
 ptxpack_tuple ptxpack_replace(const ptxpack_tuple *t, int mode, const ptxpack_tuple *x)
 {
-    if (t->status != PTXPACK_OK || x->status != PTXPACK_OK)
-        return tuple_bad(t->status != PTXPACK_OK ? t->status : x->status);
+    if (bad_of(t, x) != PTXPACK_OK)
+        return tuple_bad(bad_of(t, x));
     if (mode < 0 || mode >= ptxpack_rank(t))
         return no_such_mode("replace", mode, t);
-    return ptxpack_is_tuple(t) ? splice(t, mode, mode + 1, x) : *x;
+    return ptxpack_is_tuple(t) ? splice("replace", t, mode, mode + 1, x) : *x;
 }
 
 ptxpack_tuple ptxpack_reverse(const ptxpack_tuple *t)
@@ -423,6 +432,7 @@ ptxpack_tuple ptxpack_repeat(const ptxpack_tuple *x, int n)
     for (int i = 0; i < n; i++)
         build_node(&b, tuple_root(x));
     build_close(&b);
+    tuple_name(&out, "repeat", x);
     return out;
 }
 
@@ -440,11 +450,12 @@ static void repeat_in(tuple_builder *b, tuple_node profile, tuple_node x)
 
 ptxpack_tuple ptxpack_repeat_like(const ptxpack_tuple *profile, const ptxpack_tuple *x)
 {
-    if (profile->status != PTXPACK_OK || x->status != PTXPACK_OK)
-        return tuple_bad(profile->status != PTXPACK_OK ? profile->status : x->status);
+    if (bad_of(profile, x) != PTXPACK_OK)
+        return tuple_bad(bad_of(profile, x));
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     repeat_in(&b, tuple_root(profile), tuple_root(x));
+    tuple_name(&out, "repeat_like", x);
     return out;
 }
 
@@ -501,8 +512,8 @@ ptxpack_tuple ptxpack_transform_leaf(const ptxpack_tuple *t, ptxpack_map f, void
 
 ptxpack_tuple ptxpack_fold(const ptxpack_tuple *t, const ptxpack_tuple *start, ptxpack_folder f, void *user)
 {
-    if (t->status != PTXPACK_OK || start->status != PTXPACK_OK)
-        return tuple_bad(t->status != PTXPACK_OK ? t->status : start->status);
+    if (bad_of(t, start) != PTXPACK_OK)
+        return tuple_bad(bad_of(t, start));
     ptxpack_tuple so_far = *start;
     tuple_node n = tuple_root(t);
     for (tuple_node m = node_first(n); m.begin < n.end && so_far.status == PTXPACK_OK; m = node_next(n, m)) {
@@ -584,8 +595,8 @@ static bool guide_fits(tuple_node n, tuple_node guide, ptxpack_tuple *no)
 
 ptxpack_tuple ptxpack_zip2_by(const ptxpack_tuple *t, const ptxpack_tuple *guide)
 {
-    if (t->status != PTXPACK_OK || guide->status != PTXPACK_OK)
-        return tuple_bad(t->status != PTXPACK_OK ? t->status : guide->status);
+    if (bad_of(t, guide) != PTXPACK_OK)
+        return tuple_bad(bad_of(t, guide));
     ptxpack_tuple out;
     if (!guide_fits(tuple_root(t), tuple_root(guide), &out))
         return out;
@@ -594,5 +605,6 @@ ptxpack_tuple ptxpack_zip2_by(const ptxpack_tuple *t, const ptxpack_tuple *guide
     gather(&b, tuple_root(t), tuple_root(guide), 0);
     gather(&b, tuple_root(t), tuple_root(guide), 1);
     build_close(&b);
+    tuple_name(&out, "zip2_by", t);
     return out;
 }

@@ -97,12 +97,13 @@ static ptxpack_tensor moved(const ptxpack_tensor *t, const ptxpack_slice *to)
 }
 
 /* ---- making ---------------------------------------------------------------------------------------- */
-static bool has_basis(const ptxpack_layout *l)
+/* Is l a layout (no tiler) of `bits`-bit elements, or, with 0 bits, of coordinates? */
+static bool counts(const ptxpack_layout *l, int bits)
 {
-    for (int i = 0; i < l->stride.items; i++)
-        if (l->stride.kind[i] != 0 && l->stride.kind[i] != PTXPACK_EMPTY)
-            return true;
-    return false;
+    tuple_node all = tuple_root(&l->shape);
+    if (node_is_tiler(l, all) || node_is_integer_tile(l, all) || node_is_whole(l, all))
+        return false;
+    return bits == 0 || !layout_has_basis(l, all);
 }
 
 static ptxpack_tensor tensor_at(uint64_t address, int bit, int bits, const ptxpack_layout *l)
@@ -111,8 +112,8 @@ static ptxpack_tensor tensor_at(uint64_t address, int bit, int bits, const ptxpa
         return tensor_bad(l->shape.status);
     if (bits < 1)
         return tensor_bad(tuple_no("elements of %d bits", bits).status);
-    if (has_basis(l))
-        return tensor_bad(tuple_no("%s counts coordinates, not elements", layout_text(l).text).status);
+    if (!counts(l, bits))
+        return tensor_bad(tuple_no("%s does not count elements", layout_text(l).text).status);
     if (!is_aligned(address, bit, bits))
         return tensor_bad(tuple_no("address %llu, bit %d, is not aligned to elements of %d bits",
                                    (unsigned long long)address, bit, bits).status);
@@ -129,7 +130,7 @@ ptxpack_tensor ptxpack_make_coord_tensor(const ptxpack_layout *l)
     ptxpack_tensor t = {.layout = *l, .origin = ptxpack_coprofile(l)};
     if (l->shape.status != PTXPACK_OK)
         return tensor_bad(l->shape.status);
-    if (ptxpack_is_tiler(l) || l->composed)
+    if (!counts(l, 0) || l->composed)
         return tensor_bad(tuple_no("%s gives no coordinates", layout_text(l).text).status);
     return t.origin.status == PTXPACK_OK ? t : tensor_bad(t.origin.status);
 }
@@ -148,7 +149,7 @@ ptxpack_tensor ptxpack_tensor_view(const ptxpack_tensor *t, const ptxpack_layout
         return *t;
     if (l->shape.status != PTXPACK_OK)
         return tensor_bad(l->shape.status);
-    if (ptxpack_is_tiler(l) || (t->bits != 0 && has_basis(l)))
+    if (!counts(l, t->bits))
         return tensor_bad(tuple_no("%s does not count elements", layout_text(l).text).status);
     out.layout = *l;
     return out;
@@ -216,17 +217,27 @@ ptxpack_tensor ptxpack_outer_partition(const ptxpack_tensor *t, const ptxpack_la
 /* The modes of the tiler that meet an integer in the projection. */
 static ptxpack_layout project_tiler(const ptxpack_tuple *projection, const ptxpack_layout *tiler)
 {
-    ptxpack_layout modes[PTXPACK_TUPLE_ITEMS];
-    int            count = 0, rank = ptxpack_rank(projection);
+    ptxpack_layout out;
+    int            rank = ptxpack_rank(projection);
     if (!ptxpack_is_tiler(tiler) || rank != ptxpack_rank(&tiler->shape))
         return layout_no("projection %s does not have the rank of the tiler %s", tuple_text(projection).text,
                          layout_text(tiler).text);
+    layout_builder b = layout_begin(&out);
+    layout_open(&b);
     for (int i = 0; i < rank; i++) {
-        ptxpack_tuple step = ptxpack_get(projection, i);
-        if (step.items == 1 && step.kind[0] != PTXPACK_UNDERSCORE)
-            modes[count++] = ptxpack_mode(tiler, i);
+        tuple_node step = node_mode(tuple_root(projection), i);
+        tuple_node mode = node_mode(tuple_root(&tiler->shape), i);
+        int        first = out.shape.items;
+        if (step.end - step.begin != 1 || projection->kind[step.begin] == PTXPACK_UNDERSCORE)
+            continue;
+        layout_copy(&b, tiler, mode);
+        memcpy(&out.tiler[first], &tiler->tiler[mode.begin], (size_t)(mode.end - mode.begin));
     }
-    return ptxpack_make_tiler(count, modes);
+    layout_close(&b);
+    if (out.shape.kind[0] == PTXPACK_EMPTY)
+        return layout_no("projection %s keeps no mode of the tiler %s", tuple_text(projection).text,
+                         layout_text(tiler).text);
+    return out;
 }
 
 ptxpack_tensor ptxpack_local_tile(const ptxpack_tensor *t, const ptxpack_layout *tiler,
@@ -245,17 +256,31 @@ ptxpack_tensor ptxpack_local_tile(const ptxpack_tensor *t, const ptxpack_layout 
     return partition(t, &tiles, &place, 1);
 }
 
+/* Where thread `index` stands in the layout; what is no value of the layout says no. */
+static ptxpack_tuple thread_coord(const ptxpack_layout *threads, int64_t index)
+{
+    if (threads->shape.status != PTXPACK_OK)
+        return tuple_bad(threads->shape.status);
+    ptxpack_tuple coord = ptxpack_get_hier_coord(threads, index);
+    if (coord.status == PTXPACK_OK)
+        return coord;
+    return tuple_no("local_partition: %lld is no thread of %s", (long long)index, layout_text(threads).text);
+}
+
 ptxpack_tensor ptxpack_local_partition(const ptxpack_tensor *t, const ptxpack_layout *threads, int64_t index,
                                        const ptxpack_tuple *projection)
 {
     if (status_of(t) != PTXPACK_OK)
         return *t;
-    ptxpack_layout used = projection != NULL ? ptxpack_layout_dice(projection, threads) : *threads;
-    ptxpack_tuple  coord = ptxpack_get_flat_coord(&used, index);
-    if (coord.status != PTXPACK_OK)
-        return tensor_bad(coord.status);
-    ptxpack_tuple  shape = ptxpack_product_each(&used.shape);
+    ptxpack_tuple coord = thread_coord(threads, index), used = threads->shape;
+    if (projection != NULL) {
+        coord = ptxpack_tuple_dice(projection, &coord);
+        used = ptxpack_tuple_dice(projection, &used);
+    }
+    ptxpack_tuple  shape = ptxpack_product_each(&used);
     ptxpack_layout tiler = ptxpack_tiler_of(&shape);
+    coord = ptxpack_crd2crd(&coord, &used, &shape);
+    coord = ptxpack_unwrap(&coord);
     return partition(t, &tiler, &coord, 0);
 }
 

@@ -48,7 +48,8 @@ PTXPACK_API ptxpack_tensor ptxpack_outer_partition(const ptxpack_tensor *t, cons
  * integer in it; NULL: all. */
 PTXPACK_API ptxpack_tensor ptxpack_local_tile(const ptxpack_tensor *t, const ptxpack_layout *tiler,
                                               const ptxpack_tuple *coord, const ptxpack_tuple *projection);
-/* A thread's elements, when `threads`, coordinate -> index, is repeated all over t. */
+/* A thread's elements, when `threads`, coordinate -> index, is repeated all over t.  An index that no thread
+ * has says no. */
 PTXPACK_API ptxpack_tensor ptxpack_local_partition(const ptxpack_tensor *t, const ptxpack_layout *threads,
                                                    int64_t index, const ptxpack_tuple *projection);
 

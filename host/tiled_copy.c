@@ -97,14 +97,14 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy(const ptxpack_copy_atom *atom, int64_
 ptxpack_tiled_copy ptxpack_make_tiled_copy_mma(const ptxpack_copy_atom *atom, int64_t value_bits,
                                                const ptxpack_tiled_mma *mma, ptxpack_operand operand)
 {
-    ptxpack_layout tv = ptxpack_mma_layout_tv(mma, operand);
+    ptxpack_layout thrfrg = mma_tile_thrfrg(mma, operand), tv = mma_tile_tv(mma, operand, &thrfrg);
     if (tv.shape.status != PTXPACK_OK)
         return copy_bad(tv.shape.status);
     int            x = operand == PTXPACK_B ? 1 : 0, y = operand == PTXPACK_C ? 1 : 2;
     ptxpack_tuple  tile = pair_of_ints(mma->tile_size_mnk.value[x], mma->tile_size_mnk.value[y]);
     ptxpack_layout tiler = ptxpack_tiler_of(&tile);
     ptxpack_tiled_copy copy = ptxpack_make_tiled_copy_tv(atom, value_bits, &tv, &tiler);
-    copy.out_of_order = !atoms_in_order(mma, operand);
+    copy.out_of_order = !atoms_in_order(&thrfrg);
     return copy;
 }
 
@@ -122,17 +122,25 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_like(const ptxpack_copy_atom *atom, i
 static ptxpack_tiled_copy copy_of_touched(const ptxpack_copy_atom *atom, int64_t value_bits,
                                           const ptxpack_tuple *shape, const ptxpack_layout *tv)
 {
-    ptxpack_layout modes[PTXPACK_TUPLE_ITEMS], whole = ptxpack_make_layout_left(shape);
-    int            rank = ptxpack_rank(shape);
+    ptxpack_layout      tiler, tile;
+    layout_builder      b = layout_begin(&tiler);
     const ptxpack_tuple zero = ptxpack_int(0), one = ptxpack_int(1), none = ptxpack_repeat_like(shape, &zero);
-    for (int i = 0; i < rank; i++) {
-        ptxpack_tuple  stride = ptxpack_replace(&none, i, &one);
-        ptxpack_layout mode = ptxpack_make_layout(shape, &stride);
-        mode = ptxpack_composition(&mode, tv);
-        modes[i] = ptxpack_filter(&mode, NULL);
+    if (tv->composed)
+        return copy_bad(tuple_no("%s of a tiled copy is swizzled", layout_text(tv).text).status);
+    layout_open(&b);
+    for (int i = 0; i < ptxpack_rank(shape); i++) {
+        ptxpack_tuple stride = ptxpack_replace(&none, i, &one);
+        tile = ptxpack_make_layout(shape, &stride);
+        tile = ptxpack_composition(&tile, tv);
+        tile = ptxpack_filter(&tile, NULL);
+        if (tile.shape.status != PTXPACK_OK)
+            return copy_bad(tile.shape.status);
+        layout_copy(&b, &tile, tuple_root(&tile.shape));
     }
-    ptxpack_layout tiler = ptxpack_make_tiler(rank, modes);
-    ptxpack_layout tile = ptxpack_composition(&whole, &tiler);
+    layout_close(&b);
+    memset(tiler.tiler, 1, tiler.shape.items);
+    tile = ptxpack_make_layout_left(shape);
+    tile = ptxpack_composition(&tile, &tiler);
     tile = ptxpack_left_inverse(&tile);
     tile = ptxpack_composition(&tile, tv);
     return ptxpack_make_tiled_copy_tv(atom, value_bits, &tile, &tiler);
@@ -142,7 +150,7 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_c_atom(const ptxpack_copy_atom *atom,
                                                   const ptxpack_tiled_mma *mma)
 {
     ptxpack_tiled_copy one = copy_of_atom(atom, value_bits);
-    ptxpack_layout     tv = ptxpack_mma_layout_tv(mma, PTXPACK_C);
+    ptxpack_layout     thrfrg = mma_tile_thrfrg(mma, PTXPACK_C), tv = mma_tile_tv(mma, PTXPACK_C, &thrfrg);
     if (one.status != PTXPACK_OK || tv.shape.status != PTXPACK_OK)
         return copy_bad(one.status != PTXPACK_OK ? one.status : tv.shape.status);
     int64_t values = ptxpack_mode_size(&one.src, 1), held = ptxpack_mode_size(&tv, 1);
@@ -154,7 +162,7 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_c_atom(const ptxpack_copy_atom *atom,
     ptxpack_tuple tile = pair_of_ints(mma->tile_size_mnk.value[0], mma->tile_size_mnk.value[1]);
     tv = ptxpack_with_shape(&tv, &shape);
     one = copy_of_touched(atom, value_bits, &tile, &tv);
-    one.out_of_order = !atoms_in_order(mma, PTXPACK_C);
+    one.out_of_order = !atoms_in_order(&thrfrg);
     return one;
 }
 

@@ -1,4 +1,5 @@
-/* tiled_internal.h - private: small tilers and coordinates that tiled MMAs and tiled copies are made with. */
+/* tiled_internal.h - private: what tiled MMAs and tiled copies share: small tilers and coordinates, and what
+ * of a tiled MMA the copies for it need.  All of it is in tiled_mma.c. */
 #ifndef PTXPACK_TILED_INTERNAL_H
 #define PTXPACK_TILED_INTERNAL_H
 #include "tiled.h"
@@ -10,8 +11,12 @@ ptxpack_tuple  pair_of(const ptxpack_tuple *a, const ptxpack_tuple *b);      /* 
 ptxpack_tuple  pair_of_ints(int64_t a, int64_t b);
 /* Does each mode of the tensor hold whole tiles?  If not: what says so, for the caller named `who`. */
 ptxpack_status tiles_fit(const char *who, const ptxpack_layout *tensor, const ptxpack_tuple *tile);
-/* Do the atoms of a thread come in the order of the tile? */
-bool atoms_in_order(const ptxpack_tiled_mma *mma, ptxpack_operand operand);
+/* ptxpack_mma_thrfrg of the compact tile; ptxpack_mma_layout_tv made of that; and: do a thread's atoms come
+ * in the order of the tile there? */
+ptxpack_layout mma_tile_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand operand);
+ptxpack_layout mma_tile_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
+                           const ptxpack_layout *thrfrg);
+bool           atoms_in_order(const ptxpack_layout *thrfrg);
 /* Does the layout take its coordinates to 0 .. size - 1, each once? */
 bool is_numbering(const ptxpack_layout *l);
 #endif

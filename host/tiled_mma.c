@@ -19,8 +19,10 @@ ptxpack_layout tile_whole(void)
 
 ptxpack_layout tiler_pair(const ptxpack_layout *a, const ptxpack_layout *b)
 {
-    const ptxpack_layout modes[] = {*a, *b};
-    return ptxpack_make_tiler(2, modes);
+    const ptxpack_layout *const modes[] = {a, b};
+    ptxpack_layout              out;
+    tiler_join(2, modes, &out);
+    return out;
 }
 
 ptxpack_tuple pair_of(const ptxpack_tuple *a, const ptxpack_tuple *b)
@@ -129,6 +131,8 @@ ptxpack_tiled_mma ptxpack_make_tiled_mma(const ptxpack_mma_atom *atom, const ptx
                              .permutation_mnk = pad_permutation(permutation)};
     int64_t           size[3];
     mma.status = mma.thr_layout_vmnk.shape.status;
+    if (mma.status == PTXPACK_OK && (atom->m < 1 || atom->n < 1 || atom->k < 1))
+        mma.status = tuple_no("a tiled MMA of an atom of %d x %d x %d", atom->m, atom->n, atom->k).status;
     if (mma.status == PTXPACK_OK)
         mma.status = mma.permutation_mnk.shape.status;
     for (int i = 0; i < 3 && mma.status == PTXPACK_OK; i++) {
@@ -334,20 +338,35 @@ static ptxpack_layout add_missing_mode(const ptxpack_tiled_mma *mma, ptxpack_ope
     return ptxpack_composition(thrfrg, &tiler);
 }
 
-ptxpack_layout ptxpack_mma_layout_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand)
+ptxpack_layout mma_tile_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand operand)
 {
     ptxpack_status status = operand_ok(mma, operand);
     if (status != PTXPACK_OK)
         return layout_bad(status);
-    const int           *xy = operand_modes[operand];
+    const int     *xy = operand_modes[operand];
+    ptxpack_tuple  shape = pair_of_ints(tile_size(mma, xy[0]), tile_size(mma, xy[1]));
+    ptxpack_layout tile = ptxpack_make_layout_left(&shape);
+    return ptxpack_mma_thrfrg(mma, operand, &tile);
+}
+
+ptxpack_layout mma_tile_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
+                           const ptxpack_layout *thrfrg)
+{
+    if (thrfrg->shape.status != PTXPACK_OK)
+        return layout_bad(thrfrg->shape.status);
     const ptxpack_layout whole = tile_whole(), threads = thread_to_vmnk(mma);
-    ptxpack_tuple        shape = pair_of_ints(tile_size(mma, xy[0]), tile_size(mma, xy[1]));
-    ptxpack_layout       tile = ptxpack_make_layout_left(&shape);
-    ptxpack_layout       thrfrg = ptxpack_mma_thrfrg(mma, operand, &tile);
-    if (operand != PTXPACK_C || ptxpack_mode_size(&mma->thr_layout_vmnk, 3) > 1) /* CuTe leaves the tile */
-        thrfrg = add_missing_mode(mma, operand, &thrfrg);
-    ptxpack_layout tiler = tiler_pair(&threads, &whole);
-    return ptxpack_composition(&thrfrg, &tiler);
+    ptxpack_layout       tiler = tiler_pair(&threads, &whole);
+    if (operand == PTXPACK_C && ptxpack_mode_size(&mma->thr_layout_vmnk, 3) == 1)
+        return ptxpack_composition(thrfrg, &tiler);
+    /* of C with threads along K: CuTe leaves the tile there */
+    ptxpack_layout all = add_missing_mode(mma, operand, thrfrg);
+    return ptxpack_composition(&all, &tiler);
+}
+
+ptxpack_layout ptxpack_mma_layout_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand)
+{
+    ptxpack_layout thrfrg = mma_tile_thrfrg(mma, operand);
+    return mma_tile_tv(mma, operand, &thrfrg);
 }
 
 /* Is l(i) < l(i + 1) for all i?  Each mode must step beyond all that those before it reach. */
@@ -364,17 +383,10 @@ static bool is_increasing(const ptxpack_layout *l)
     return true;
 }
 
-bool atoms_in_order(const ptxpack_tiled_mma *mma, ptxpack_operand operand)
+bool atoms_in_order(const ptxpack_layout *thrfrg)
 {
-    const int           *xy = operand_modes[operand];
-    const ptxpack_layout px = ptxpack_mode(&mma->permutation_mnk, xy[0]);
-    const ptxpack_layout py = ptxpack_mode(&mma->permutation_mnk, xy[1]);
-    if (is_simple(&px) && is_simple(&py))
-        return true;
-    ptxpack_tuple  shape = pair_of_ints(tile_size(mma, xy[0]), tile_size(mma, xy[1]));
-    ptxpack_layout tile = ptxpack_make_layout_left(&shape), rests = ptxpack_mma_thrfrg(mma, operand, &tile);
-    rests = ptxpack_mode(&rests, 1);
+    ptxpack_layout rests = ptxpack_mode(thrfrg, 1);
     rests = ptxpack_mode(&rests, 1); /* (RestX,RestY) */
-    ptxpack_layout rx = ptxpack_mode(&rests, 0), ry = ptxpack_mode(&rests, 1);
-    return is_increasing(&rx) && is_increasing(&ry);
+    ptxpack_layout x = ptxpack_mode(&rests, 0), y = ptxpack_mode(&rests, 1);
+    return is_increasing(&x) && is_increasing(&y);
 }

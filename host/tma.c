@@ -1,16 +1,24 @@
 /* tma.c - from a tensor's layout and a tile's layout in shared memory to the arguments of a tensor map. */
+#include "tma.h"
+
+#include "host_math.h"
 #include "layout_internal.h"
 #include "loader.h"
-#include "tma.h"
+#include "shared_swizzle.h"
 
 enum {
     BOX_LIMIT = 256,
     STRIDE_ALIGN = 16,
     SHARED_ALIGN = 128,
-    SHARED_LIMIT = 1 << 18, /* bytes: more than any shared memory */
+    SHARED_LIMIT = 227 << 10, /* bytes that a block can have */
     STRIDE_BITS = 40,
     DIM_BITS = 32
 };
+
+static bool is_float(ptxpack_tma_type type)
+{
+    return type >= PTXPACK_TMA_FLOAT16;
+}
 
 int ptxpack_tma_type_bits(ptxpack_tma_type type)
 {
@@ -66,6 +74,9 @@ static ptxpack_status check_desc(const ptxpack_tma_desc *desc)
     if ((unsigned)desc->l2 > PTXPACK_TMA_L2_256B || (unsigned)desc->fill > PTXPACK_TMA_FILL_NAN)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "TMA: l2 %u, fill %u: 0..3 and 0..1", (unsigned)desc->l2,
                             (unsigned)desc->fill);
+    if (desc->fill == PTXPACK_TMA_FILL_NAN && !is_float(desc->type))
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "TMA: fill 1, NaN, of type %u, which is an integer",
+                            (unsigned)desc->type);
     if (desc->address % STRIDE_ALIGN)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "TMA: the tensor's address %#llx is no multiple of 16",
                             (unsigned long long)desc->address);
@@ -88,20 +99,12 @@ static ptxpack_status check_desc(const ptxpack_tma_desc *desc)
     return PTXPACK_OK;
 }
 
-/* Sw<B,4,3> over bytes, B = 0..3. */
 static ptxpack_status swizzle_of(const box_work *w, ptxpack_tma_swizzle *out)
 {
-    ptxpack_swizzle s = w->desc->shared->swizzle;
-    *out = PTXPACK_TMA_SWIZZLE_NONE;
-    if (!w->desc->shared->composed || s.bits == 0)
-        return PTXPACK_OK;
-    int base = __builtin_ctz(128u / (unsigned)w->bits);
-    if (s.bits > 3 || s.base != base || s.shift != 3)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG,
-                            "TMA: Sw<%d,%d,%d> over %d-bit elements is not the hardware's Sw<1..3,%d,3>",
-                            s.bits, s.base, s.shift, w->bits, base);
-    *out = (ptxpack_tma_swizzle)s.bits;
-    return PTXPACK_OK;
+    int            b;
+    ptxpack_status status = shared_swizzle("TMA", w->desc->shared, w->bits, &b);
+    *out = (ptxpack_tma_swizzle)b;
+    return status;
 }
 
 /* ---- the box ------------------------------------------------------------------------------------------- */
@@ -109,11 +112,10 @@ static ptxpack_status map_tile(box_work *w)
 {
     const ptxpack_tma_desc *desc = w->desc;
     if (ptxpack_cosize(desc->shared) > (int64_t)SHARED_LIMIT * 8 / w->bits)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "TMA: %s is larger than shared memory",
-                            layout_text(desc->shared).text);
-    w->shared = *desc->shared;
-    w->shared.composed = false;
-    w->shared.swizzle = (ptxpack_swizzle){0, 0, 0};
+        return ptxpack_fail(NULL, PTXPACK_E_ARG,
+                            "TMA: %s is larger than shared memory, of which a block has %d bytes",
+                            layout_text(desc->shared).text, SHARED_LIMIT);
+    w->shared = layout_inner(desc->shared);
     w->identity = ptxpack_make_identity_layout(&desc->global->shape);
     ptxpack_tuple  extents = ptxpack_product_each(&w->shared.shape);
     ptxpack_layout tiler = desc->tile ? *desc->tile : ptxpack_tiler_of(&extents);
@@ -183,16 +185,6 @@ static void add_other_modes(box_work *w)
 }
 
 /* ---- the tensor ---------------------------------------------------------------------------------------- */
-static int64_t gcd(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Modes that share the last dimension: it steps by the gcd of their strides and reaches as far as they do. */
 static ptxpack_status join_leaves(const box_work *w, int d, int64_t *extent, int64_t *stride)
 {
@@ -204,7 +196,7 @@ static ptxpack_status join_leaves(const box_work *w, int d, int64_t *extent, int
         int64_t before = *stride, reach;
         if (leaf_stride < 0)
             return no_leaf(w, w->leaf[p], "its stride is negative,", (long long)leaf_stride);
-        *stride = gcd(before, leaf_stride);
+        *stride = gcd_of(before, leaf_stride);
         int64_t scale = *stride ? before / *stride : 0, leaf_scale = *stride ? leaf_stride / *stride : 0;
         if (!mul_into(last, scale, &last) || !mul_into(leaf_extent - 1, leaf_scale, &reach) ||
             !add_into(last, reach, &last) || last == INT64_MAX)
@@ -301,6 +293,7 @@ static ptxpack_status cut_box(const box_work *w, ptxpack_tma_box *box, int64_t e
     return PTXPACK_OK;
 }
 
+/* A row fills the swizzle's span: the next one begins there in any case. */
 static ptxpack_status check_rows(const box_work *w, const ptxpack_tma_box *box, bool one_row)
 {
     int64_t row = (int64_t)box->box_dim[0] * w->bits / 8, span = (int64_t)STRIDE_ALIGN << box->swizzle;

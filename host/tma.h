@@ -55,7 +55,7 @@ typedef enum ptxpack_tma_l2 {
     PTXPACK_TMA_L2_128B = 2,
     PTXPACK_TMA_L2_256B = 3
 } ptxpack_tma_l2;
-/* What is read beyond the tensor. */
+/* What is read beyond the tensor; NaN only of a floating-point type. */
 typedef enum ptxpack_tma_fill { PTXPACK_TMA_FILL_ZERO = 0, PTXPACK_TMA_FILL_NAN = 1 } ptxpack_tma_fill;
 
 typedef struct ptxpack_tma_desc {
@@ -97,7 +97,9 @@ typedef struct ptxpack_tma_box {
                                    the box begins i * bytes / multicast bytes into it                  */
 } ptxpack_tma_box;
 
-/* Says no, with the culprit, to what the hardware cannot do. */
+/* Says no, with the culprit, to what the hardware cannot do.  The driver takes some of it: a swizzled box of
+ * several rows that are shorter than the swizzle's span (32, 64, 128 bytes) is filled otherwise than `shared`
+ * says, each row at the start of a span of its own instead of behind the one before (seen on an H200). */
 PTXPACK_API ptxpack_tma_box ptxpack_tma_make(const ptxpack_tma_desc *desc);
 PTXPACK_API int             ptxpack_tma_type_bits(ptxpack_tma_type type); /* 0 of any other number */
 #ifdef __cplusplus

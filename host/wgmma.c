@@ -1,9 +1,13 @@
 /* wgmma.c - canonical shared-memory layouts of wgmma operands, and their descriptors. */
-#include "layout_internal.h"
-#include "loader.h"
 #include "wgmma.h"
 
-enum { UNIT_BITS = 128, UNIT_BYTES = 16, ROWS = 8, FIELD_LIMIT = 1 << 18, INSTRUCTION_BITS = 256 };
+#include "host_math.h"
+#include "layout_internal.h"
+#include "loader.h"
+#include "shared_swizzle.h"
+
+enum { UNIT_BITS = SWIZZLE_UNIT_BITS, UNIT_BYTES = 16, ROWS = 8 };
+enum { FIELD_LIMIT = 1 << 18, INSTRUCTION_BITS = 256 };
 
 const char *ptxpack_wgmma_swizzle_name(ptxpack_wgmma_swizzle swizzle)
 {
@@ -15,11 +19,6 @@ const char *ptxpack_wgmma_swizzle_name(ptxpack_wgmma_swizzle swizzle)
 static int swizzle_bits(ptxpack_wgmma_swizzle swizzle)
 {
     return swizzle == PTXPACK_WGMMA_NONE ? 0 : 4 - (int)swizzle;
-}
-
-static int log2_of(int power)
-{
-    return __builtin_ctz((unsigned)power);
 }
 
 /* ---- the 64 bits --------------------------------------------------------------------------------------- */
@@ -70,7 +69,7 @@ ptxpack_status ptxpack_wgmma_decode(uint64_t word, ptxpack_wgmma_fields *fields)
 /* ---- canonical shared memory --------------------------------------------------------------------------- */
 static bool is_element(int bits)
 {
-    return bits >= 1 && bits <= 64 && (bits & (bits - 1)) == 0;
+    return bits <= 64 && is_power_of_2(bits);
 }
 
 ptxpack_layout ptxpack_wgmma_atom(ptxpack_wgmma_major major, ptxpack_wgmma_swizzle swizzle, int bits)
@@ -175,19 +174,12 @@ static ptxpack_status offset_field(const operand_tile *tile, flat_mode *mode, co
     return PTXPACK_OK;
 }
 
-/* Sw<B,4,3> over bytes, B = 0..3, counted in elements. */
 static ptxpack_status swizzle_of(const ptxpack_layout *tile, int bits, ptxpack_wgmma_swizzle *out)
 {
-    ptxpack_swizzle s = tile->swizzle;
-    *out = PTXPACK_WGMMA_NONE;
-    if (!tile->composed || s.bits == 0)
-        return PTXPACK_OK;
-    if (s.bits > 3 || s.base != log2_of(UNIT_BITS) - log2_of(bits) || s.shift != 3)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG,
-                            "wgmma: Sw<%d,%d,%d> over %d-bit elements is not the hardware's Sw<1..3,%d,3>",
-                            s.bits, s.base, s.shift, bits, log2_of(UNIT_BITS) - log2_of(bits));
-    *out = (ptxpack_wgmma_swizzle)(4 - s.bits);
-    return PTXPACK_OK;
+    int            b;
+    ptxpack_status status = shared_swizzle("wgmma", tile, bits, &b);
+    *out = b == 0 ? PTXPACK_WGMMA_NONE : (ptxpack_wgmma_swizzle)(4 - b);
+    return status;
 }
 
 static ptxpack_status check_tile(const ptxpack_layout *tile, ptxpack_wgmma_major major, int bits, int64_t mn)

@@ -46,7 +46,8 @@ PTXPACK_API ptxpack_status ptxpack_wgmma_decode(uint64_t word, ptxpack_wgmma_fie
 
 /* ---- canonical shared memory --------------------------------------------------------------------------- */
 /* The smallest layout with this swizzle, for elements of 1..64 bits: (8,K) of PTXPACK_WGMMA_K, (MN,8) of
- * PTXPACK_WGMMA_MN.  ptxpack_tile_to_shape of one is a tile that ptxpack_wgmma_descriptor accepts. */
+ * PTXPACK_WGMMA_MN.  ptxpack_tile_to_shape of one is a tile that ptxpack_wgmma_descriptor accepts, up to 32
+ * bits: wgmma has no elements of 64, which only TMA moves into such tiles. */
 PTXPACK_API ptxpack_layout ptxpack_wgmma_atom(ptxpack_wgmma_major major, ptxpack_wgmma_swizzle swizzle,
                                               int bits);
 

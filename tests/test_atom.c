@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "atom.h"
+#include "atom_near.h"
 #include "loader.h"
 
 /* What a full comparison with CuTe 4.7 left: change it only after another one.  Ours differ from CuTe in
@@ -332,7 +334,9 @@ static void unknown_names_are_refused(void **state)
         "SM90_64x-8x16_F32F16F16_SS", "SM90_64x40x32_S32S8S8_SS_TN",
         "SM90_64x18446744073709551624x16_F32F16F16_SS", "SM90_64xx16_F32F16F16_SS",
         "SM90_64x8x32_F32F16F16_SS", "SM100_128x8x16_F32F16F16_SS", "SM100_256x16x16_F32F16F16_SS",
-        "SM120_16x8x32_TN<,,>", "$M", "%s%n",
+        "SM120_16x8x32_TN<,,>", "$M", "%s%n", "SM80_016x08x016_F32F16F16F32_TN",
+        "SM80_16x8x016_F32F16F16F32_TN", "S M80_16x8x16_F32F16F16F32_TN", "SM80_16x8x16_F32F16F16F32_TN ",
+        " SM80_16x8x16_F32F16F16F32_TN",
     };
     ptxpack_mma_atom x;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -355,6 +359,86 @@ static void unknown_names_are_refused(void **state)
     assert_int_equal(ptxpack_mma_atom_find("SM61_DP4A", NULL), PTXPACK_E_ARG);
     assert_false(ptxpack_mma_atom_at(ptxpack_mma_atom_count(), &x));
     assert_false(ptxpack_mma_atom_at(SIZE_MAX, &x));
+}
+
+static double milliseconds(const char *name)
+{
+    struct timespec  from, to;
+    ptxpack_mma_atom x;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    assert_int_equal(ptxpack_mma_atom_find(name, &x), PTXPACK_E_ARG);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    return (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) / 1e6;
+}
+
+/* Near names come at once: 10 ms here, where every pair of names in full took 300. */
+static void misspelt_names_are_told_soon(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "SM80_16x8x16_F32F16F16_TN", "SM90_64x128x16_F32F16F16F16_SS", "SM100_128x256x16_F32F16F17_SS",
+        "SM120_16x8x32_TN<float_e2m1_t, float_e5m2_t, half>"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        double least = 1e9;
+        for (int again = 0; again < 3; again++) {
+            double took = milliseconds(names[i]);
+            least = took < least ? took : least;
+        }
+        printf("%s: %.1f ms\n", names[i], least);
+        assert_true(least < 150); /* on a slow machine, or with a sanitizer */
+    }
+    assert_non_null(
+        strstr(ptxpack_detail(NULL), "near: SM120_16x8x32_TN<float_e2m1_t,float_e5m2_t,half_t>,"));
+}
+
+/* The table in full, as in a textbook. */
+static int slow_distance(const char *a, const char *b)
+{
+    int table[16][16], rows = (int)strlen(a), columns = (int)strlen(b);
+    for (int i = 0; i <= rows; i++)
+        for (int j = 0; j <= columns; j++) {
+            int best = i == 0 ? j : i;
+            if (i > 0 && j > 0) {
+                best = table[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+                best = table[i - 1][j] + 1 < best ? table[i - 1][j] + 1 : best;
+                best = table[i][j - 1] + 1 < best ? table[i][j - 1] + 1 : best;
+            }
+            table[i][j] = best;
+        }
+    return table[rows][columns];
+}
+
+static void near_names_are_the_nearest(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 2000, NAMES = 20 };
+    printf("seed 5\n");
+    srand(5);
+    for (int round = 0; round < ROUNDS; round++) {
+        char              wanted[16] = "", name[16];
+        int               nearest[NEAR_NAMES] = {99, 99, 99};
+        struct near_names near;
+        for (int i = rand() % 13; i > 0; i--)
+            strcat(wanted, rand() % 2 ? "A" : "B");
+        near_begin(&near, wanted);
+        for (int n = 0; n < NAMES; n++) {
+            name[0] = '\0';
+            for (int i = rand() % 13; i > 0; i--)
+                strcat(name, rand() % 2 ? "A" : "B");
+            near_offer(&near, name);
+            int steps = slow_distance(wanted, name);
+            for (int k = 0; k < NEAR_NAMES; k++)
+                if (steps < nearest[k]) {
+                    int pushed = nearest[k];
+                    nearest[k] = steps;
+                    steps = pushed;
+                }
+        }
+        for (int k = 0; k < NEAR_NAMES; k++) {
+            assert_int_equal(near.distance[k], nearest[k]);
+            assert_int_equal(slow_distance(wanted, near.name[k]), nearest[k]);
+        }
+    }
 }
 
 static void types_have_names(void **state)
@@ -419,6 +503,8 @@ int main(void)
         cmocka_unit_test(names_are_unique_and_found),
         cmocka_unit_test(other_spellings_are_found),
         cmocka_unit_test(unknown_names_are_refused),
+        cmocka_unit_test(misspelt_names_are_told_soon),
+        cmocka_unit_test(near_names_are_the_nearest),
         cmocka_unit_test(types_have_names),
         cmocka_unit_test(quad_pairs_are_as_described),
         cmocka_unit_test(warpgroups_are_as_described),

@@ -453,6 +453,21 @@ static void test_refusals(void **state)
             fail_msg("%s: status %d, \"%s\" does not say \"%s\"", counts[i].offsets, b.status,
                      ptxpack_detail(NULL), counts[i].line);
     }
+    /* Layouts without items: a zeroed one, and factors that lie in tensor memory. */
+    static ptxpack_mma_atom   tensor_core_5;
+    const ptxpack_layout      nothing = {.composed = false}, *empty[] = {&nothing, &tensor_core_5.sfa_layout};
+    ptxpack_status            found = ptxpack_mma_atom_find("SM100_128x128x16_F32F16F16_SS", &tensor_core_5);
+    assert_int_equal(found, PTXPACK_OK);
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+        ptxpack_layout            tile = parsed("(8,64):(64,1)");
+        const ptxpack_bank_access access = {empty[i], 16};
+        ptxpack_swizzle           is;
+        assert_int_equal(ptxpack_bank_conflicts(&access, 16).status, PTXPACK_E_ARG);
+        assert_string_equal(ptxpack_detail(NULL), "the offsets of an access are a layout without threads");
+        assert_int_equal(ptxpack_find_swizzle(&tile, 16, 1, &access, &is), PTXPACK_E_ARG);
+        const ptxpack_bank_access in_tile = {&tile, 16};
+        assert_int_equal(ptxpack_find_swizzle(empty[i], 16, 1, &in_tile, &is), PTXPACK_E_ARG);
+    }
     static const struct {
         const char    *tile, *offsets;
         int            bits, bytes, count;

@@ -9,27 +9,10 @@
 #include <cmocka.h>
 
 #include "loader.h"
+#include "random_fixture.h"
 #include "tensor.h"
 
 enum { BASE = 0x10000 };
-static uint64_t seed = 20261120;
-
-static int below(int n)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (int)((seed >> 33) % (uint64_t)n);
-}
-
-static int start(void **state)
-{
-    (void)state;
-    const char *text = getenv("PTXPACK_TEST_SEED");
-    seed = text != NULL ? strtoull(text, NULL, 0) | 1 : seed;
-    printf("seed %llu\n", (unsigned long long)seed);
-    return 0;
-}
 
 static ptxpack_layout layout(const char *text)
 {
@@ -287,7 +270,23 @@ static void bad_tensors_say_no(void **state)
     t = ptxpack_make_tensor(BASE + 2, 32, &l);
     assert_bad(&t, "address 65538, bit 0, is not aligned to elements of 32 bits");
     t = ptxpack_make_tensor(BASE, 8, &basis);
-    assert_bad(&t, "counts coordinates");
+    assert_bad(&t, "(4,4):(1@0,1@1) does not count elements");
+    t = ptxpack_make_tensor(BASE, 8, &tiler);
+    assert_bad(&t, "<4,4> does not count elements");
+    ptxpack_layout whole = ptxpack_layout_parse("_"), strided = layout("<4:2,4:8>");
+    ptxpack_tuple  extent = ptxpack_int(8);
+    ptxpack_layout eight = ptxpack_tiler_of(&extent);
+    const ptxpack_layout *const tilers[] = {&tiler, &strided, &whole, &eight};
+    for (size_t i = 0; i < sizeof tilers / sizeof *tilers; i++) {
+        ptxpack_tensor coordinates = ptxpack_make_identity_tensor(&l.shape), no[4];
+        no[0] = ptxpack_make_tensor(BASE, 8, tilers[i]);
+        no[1] = ptxpack_make_coord_tensor(tilers[i]);
+        no[2] = ptxpack_tensor_view(&coordinates, tilers[i]);
+        t = tensor("(4,4):(4,1)", 8);
+        no[3] = ptxpack_tensor_view(&t, tilers[i]);
+        for (int k = 0; k < 4; k++)
+            assert_int_equal(no[k].layout.shape.status, PTXPACK_E_ARG);
+    }
     t = tensor("(4,4):(4,1)", 8);
     ptxpack_tensor view = ptxpack_tensor_view(&t, &tiler);
     assert_bad(&view, "<4,4>");
@@ -315,6 +314,76 @@ static void bad_tensors_say_no(void **state)
     assert_int_equal(ptxpack_tensor_address(&view, &coord, &at), PTXPACK_E_ARG);
 }
 
+static void threads_are_those_there_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *threads, *projection;
+        int64_t     index;
+        bool        goes;
+    } rows[] = {
+        {"(4,8):(8,1)", NULL, 0, true},       {"(4,8):(8,1)", NULL, 31, true},
+        {"(4,8):(8,1)", NULL, 32, false},     {"(4,8):(8,1)", NULL, -1, false},
+        {"(4,8):(8,1)", NULL, INT64_MAX, false}, {"(4,8):(8,1)", NULL, INT64_MIN, false},
+        {"(4,8):(16,2)", NULL, 62, true},     {"(4,8):(16,2)", NULL, 61, false},
+        {"(4,8,2):(8,1,32)", "(1,1,_)", 63, true}, {"(4,8,2):(8,1,32)", "(1,1,_)", 64, false},
+        {"((2,2),8,2):((8,16),1,32)", "(1,1,_)", 63, true}, {"(4,8):(8,1)", "(1,_)", 31, true},
+    };
+    ptxpack_tensor t = tensor("(16,16):(16,1)", 8);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ptxpack_layout threads = layout(rows[i].threads);
+        ptxpack_tuple  projection = ptxpack_int(1);
+        if (rows[i].projection)
+            projection = tuple(rows[i].projection);
+        ptxpack_tensor part =
+            ptxpack_local_partition(&t, &threads, rows[i].index, rows[i].projection ? &projection : NULL);
+        if (rows[i].goes)
+            assert_good(&part);
+        else
+            assert_bad(&part, "is no thread of");
+    }
+    /* Threads that differ only in a mode that the projection drops have the same elements. */
+    ptxpack_layout all = layout("(4,8,2):(8,1,32)"), used = layout("(4,8):(8,1)");
+    ptxpack_tuple  of_all = tuple("(1,1,_)");
+    ptxpack_tensor one = ptxpack_local_partition(&t, &all, 55, &of_all);
+    ptxpack_tensor two = ptxpack_local_partition(&t, &used, 23, NULL);
+    assert_good(&one);
+    assert_true(ptxpack_layout_equal(&one.layout, &two.layout));
+    assert_int_equal(one.address, two.address);
+    static const struct {
+        const char *threads, *projection;
+    } none[] = {
+        {"(4,8):(8", "1"},           {"<4,8>", "(1,1)"},        {"(4,8):(1@0,1@1)", "(1,1)"},
+        {"(4,8):(8,1)", "(1,1,1)"},  {"(4,8):(8,1)", "(_,_)"},
+    };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        ptxpack_layout threads = ptxpack_layout_parse(none[i].threads);
+        ptxpack_tuple  projection = tuple(none[i].projection);
+        ptxpack_tensor part = ptxpack_local_partition(&t, &threads, 0, &projection);
+        if (part.layout.shape.status != PTXPACK_E_ARG)
+            fail_msg("%s %s: status %d", none[i].threads, none[i].projection, part.layout.shape.status);
+    }
+}
+
+/* A projection that keeps nested modes, or none. */
+static void projections_of_nested_tilers(void **state)
+{
+    (void)state;
+    ptxpack_tensor t = tensor("(16,(8,(8,2))):(128,(1,(8,64)))", 8);
+    ptxpack_layout tiler = layout("<4,2,<2,<4:2,2>>>");
+    ptxpack_tuple  coord = tuple("(1,1,1)"), keeps = tuple("(1,_,1)"), none = tuple("(_,_,_)");
+    ptxpack_tensor tile = ptxpack_local_tile(&t, &tiler, &coord, &keeps);
+    ptxpack_layout same = layout("<4,<2,<4:2,2>>>");
+    ptxpack_tuple  pair_coord = tuple("(1,1)");
+    ptxpack_tensor wanted = ptxpack_local_tile(&t, &same, &pair_coord, NULL);
+    assert_good(&tile);
+    assert_good(&wanted);
+    assert_true(ptxpack_layout_equal(&tile.layout, &wanted.layout));
+    assert_int_equal(tile.address, wanted.address);
+    tile = ptxpack_local_tile(&t, &tiler, &coord, &none);
+    assert_bad(&tile, "keeps no mode of the tiler");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,7 +391,8 @@ int main(void)
         cmocka_unit_test(partitions_cover_the_tensor),  cmocka_unit_test(projections_pick_modes),
         cmocka_unit_test(slices_start_further_on),      cmocka_unit_test(recast_keeps_the_bytes),
         cmocka_unit_test(small_elements_count_bits),    cmocka_unit_test(coordinates_follow_the_tiles),
-        cmocka_unit_test(bad_tensors_say_no),
+        cmocka_unit_test(bad_tensors_say_no),           cmocka_unit_test(threads_are_those_there_are),
+        cmocka_unit_test(projections_of_nested_tilers),
     };
-    return cmocka_run_group_tests(tests, start, NULL);
+    return cmocka_run_group_tests(tests, print_seed, NULL);
 }

@@ -343,6 +343,29 @@ static void test_mma_no(void **state)
         }
 }
 
+/* An atom that was not found says so to the end of what is made of it. */
+static void test_no_mma_atom(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"SM80_16x8x16_F32F16F16F32", NULL};
+    const ptxpack_layout     tensor = layout("(32,32)"), atoms = layout("(2,2,1)");
+    for (int i = 0; i < 2; i++) {
+        ptxpack_mma_atom atom;
+        memset(&atom, 0x5a, sizeof atom);
+        assert_int_equal(ptxpack_mma_atom_find(names[i], &atom), PTXPACK_E_ARG);
+        ptxpack_tiled_mma mma = ptxpack_make_tiled_mma(&atom, &atoms, NULL);
+        ptxpack_slice     part = ptxpack_mma_partition(&mma, PTXPACK_C, 0, &tensor);
+        ptxpack_layout    tv = ptxpack_mma_layout_tv(&mma, PTXPACK_A);
+        ptxpack_layout    fragment = ptxpack_mma_fragment(&mma, PTXPACK_C, &part.layout);
+        assert_int_equal(mma.status, PTXPACK_E_ARG);
+        assert_int_equal(ptxpack_mma_threads(&mma), 0);
+        assert_int_equal(tv.shape.status, PTXPACK_E_ARG);
+        assert_no(fragment.shape.status, i == 0 ? "near: SM80_16x8x16_F32F16F16F32_TN" : "name is NULL");
+    }
+    static ptxpack_mma_atom nothing; /* zeros */
+    assert_no(ptxpack_make_tiled_mma(&nothing, NULL, NULL).status, "an atom of 0 x 0 x 0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_broadcast),
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_mma_no),
+        cmocka_unit_test(test_no_mma_atom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,84 @@ static void test_copy_atom_table(void **state)
     assert_no(ptxpack_copy_atom_find(NULL, &atom), "name is NULL");
 }
 
+/* What the PTX manual says of each instruction; every atom begins with one of these names. */
+static void test_copy_atom_versions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *names;
+        size_t      count;
+        int         arch, isa;
+    } facts[] = {
+        {"UniversalCopy<", 5, 50, 40},
+        {"SM50_Shuffle_U32_2x2Trans_XOR", 2, 50, 60}, /* shfl.sync */
+        {"SM75_U32x1_MOVM_T", 1, 75, 78},
+        {"SM75_U32x1_LDSM_N", 1, 75, 65},
+        {"SM75_U32x2_LDSM_N", 1, 75, 65},
+        {"SM75_U32x4_LDSM_N", 1, 75, 65},
+        {"SM75_U16x2_LDSM_T", 1, 75, 65},
+        {"SM75_U16x4_LDSM_T", 1, 75, 65},
+        {"SM75_U16x8_LDSM_T", 1, 75, 65},
+        {"SM90_U32x1_STSM_N", 1, 90, 78},
+        {"SM90_U32x2_STSM_N", 1, 90, 78},
+        {"SM90_U32x4_STSM_N", 1, 90, 78},
+        {"SM90_U16x2_STSM_T", 1, 90, 78},
+        {"SM90_U16x4_STSM_T", 1, 90, 78},
+        {"SM90_U16x8_STSM_T", 1, 90, 78},
+        {"SM80_CP_ASYNC_CACHE", 8, 80, 74}, /* with .L2::128B */
+        {"SM90_TMA_", 36, 90, 80},
+        {"SM90_BULK_COPY_", 3, 90, 80},
+    };
+    ptxpack_copy_atom atom;
+    size_t            all = 0;
+    for (size_t f = 0; f < sizeof facts / sizeof *facts; f++) {
+        size_t count = 0;
+        for (size_t i = 0; ptxpack_copy_atom_at(i, &atom); i++)
+            if (!strncmp(atom.name, facts[f].names, strlen(facts[f].names))) {
+                if (atom.arch != facts[f].arch || atom.isa != facts[f].isa)
+                    fail_msg("%s: sm_%d, PTX %d", atom.name, atom.arch, atom.isa);
+                count++;
+            }
+        assert_int_equal(count, facts[f].count);
+        all += count;
+    }
+    assert_int_equal(all, ptxpack_copy_atom_count());
+}
+
+/* An atom that was not found says so to the end of what is made of it. */
+static void test_no_copy_atom(void **state)
+{
+    (void)state;
+    ptxpack_copy_atom atom;
+    const ptxpack_layout threads = layout("(16,2):(2,1)"), values = layout("(1,8)"), tile = layout("(16,16)");
+    const ptxpack_layout tv = layout("(32,8)"), tiler = layout("<16,16>");
+    ptxpack_mma_atom     ampere = mma_atom(AMPERE);
+    ptxpack_tiled_mma    mma = ptxpack_make_tiled_mma(&ampere, NULL, NULL);
+    memset(&atom, 0x5a, sizeof atom);
+    assert_no(ptxpack_copy_atom_find("SM75_U32x4_LDSM", &atom),
+              "no copy atom is named \"SM75_U32x4_LDSM\"; near: SM75_U32x4_LDSM_N, SM75_U32x1_LDSM_N, "
+              "SM75_U32x2_LDSM_N");
+    assert_int_equal(ptxpack_copy_atom_resize(&atom, 128), PTXPACK_E_ARG);
+    const ptxpack_tiled_copy copies[] = {
+        ptxpack_make_tiled_copy(&atom, 16, &threads, &values),
+        ptxpack_make_tiled_copy_tv(&atom, 16, &tv, &tiler),
+        ptxpack_make_tiled_copy_mma(&atom, 16, &mma, PTXPACK_A),
+        ptxpack_make_tiled_copy_c_atom(&atom, 16, &mma),
+        ptxpack_make_cotiled_copy(&atom, 16, &tv, &tile),
+    };
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
+        ptxpack_slice part = ptxpack_copy_partition(&copies[i], PTXPACK_SRC, 0, &tile);
+        assert_int_equal(copies[i].status, PTXPACK_E_ARG);
+        assert_int_equal(ptxpack_copy_threads(&copies[i]), 0);
+        assert_int_equal(part.layout.shape.status, PTXPACK_E_ARG);
+        assert_no(part.layout.shape.status, "SM75_U32x4_LDSM"); /* still the first line */
+    }
+    memset(&atom, 0x5a, sizeof atom);
+    assert_int_equal(ptxpack_copy_atom_find(NULL, &atom), PTXPACK_E_ARG);
+    assert_int_equal(ptxpack_make_tiled_copy(&atom, 16, &threads, &values).status, PTXPACK_E_ARG);
+    assert_no(ptxpack_copy_atom_find("SM75_U32x4_LDSM_N", NULL), "out is NULL");
+}
+
 static void test_copy_atom_facts(void **state)
 {
     static const struct {
@@ -417,6 +495,8 @@ static void test_copy_no(void **state)
     assert_int_equal(ptxpack_copy_retile(&copy, &out).shape.status, PTXPACK_E_ARG);
     ptxpack_layout data = layout("(8,8)"), far = layout("(32,8):(8,64)");
     assert_no(ptxpack_make_cotiled_copy(&wide, 16, &far, &data).status, "are not offsets of (8,8)");
+    const ptxpack_layout swizzled = layout("Sw<3,0,3> o 0 o (8,8)");
+    assert_no(ptxpack_make_cotiled_copy(&wide, 16, &swizzled, &data).status, "of a tiled copy is swizzled");
     ptxpack_tiled_mma f64 = tiled_mma("SM80_8x8x4_F64F64F64F64_TN", NULL, NULL);
     assert_no(ptxpack_make_tiled_copy_c_atom(&ldsm, 16, &f64).status, "which has 2 of C");
 
@@ -452,6 +532,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copy_atom_table),
+        cmocka_unit_test(test_copy_atom_versions),
+        cmocka_unit_test(test_no_copy_atom),
         cmocka_unit_test(test_copy_atom_facts),
         cmocka_unit_test(test_copy_atom_resize),
         cmocka_unit_test(test_article_copies),

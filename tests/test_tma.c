@@ -459,6 +459,71 @@ static void test_refusals(void **state)
     assert_int_equal(ptxpack_tma_make(&desc).status, PTXPACK_E_ARG);
 }
 
+/* The last that goes, and the first that does not: the limits are the driver's, which
+ * driver_has_these_limits asks for; it is stricter with rows below a swizzle's span: see tma.h. */
+static void test_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *global, *shared, *line; /* line NULL: it goes */
+    } rows[] = { /* of bytes */
+        {"(64,4294967296):(4294967296,1)", "(8,64):(64,1)", NULL},
+        {"(64,4294967297):(4294967312,1)", "(8,64):(64,1)", "its extent is over 2^32: 4294967297"},
+        {"(64,64):(1099511627760,1)", "(8,64):(64,1)", NULL},
+        {"(64,64):(1099511627776,1)", "(8,64):(64,1)", "2^40 bytes are less than its stride"},
+        {"(512,64):(64,1)", "(256,64):(64,1)", NULL},
+        {"(512,64):(64,1)", "(257,64):(64,1)", "a box can have 256 of it, not 257"},
+        {"(64,64):(64,1)", "(8,16):(16,1)", NULL},
+        {"(64,64):(64,1)", "(8,8):(8,1)", "multiple of 16 bytes of it; it has 8"},
+        {"(64,64):(64,1)", "(8,24):(24,1)", "multiple of 16 bytes of it; it has 24"},
+        {"(64,256):(256,1)", "Sw<3,4,3> o 0 o (8,128):(128,1)", NULL},
+        {"(64,256):(256,1)", "Sw<3,4,3> o 0 o (8,256):(256,1)", "has 256 bytes, but the swizzle spans 128"},
+        {"(64,256):(256,1)", "Sw<3,4,3> o 0 o (1,256):(256,1)", "has 256 bytes, but the swizzle spans 128"},
+        {"(64,256):(256,1)", "Sw<3,4,3> o 0 o (8,64):(64,1)", "has 64 bytes, but the swizzle spans 128"},
+        {"(64,256):(256,1)", "Sw<3,4,3> o 0 o (1,64):(64,1)", NULL},
+        {"(256,64,64):(4096,64,1)", "(227,16,64):(1024,64,1)", NULL},
+        {"(256,64,64):(4096,64,1)", "(228,16,64):(1024,64,1)",
+         "(228,16,64):(1024,64,1) is larger than shared memory, of which a block has 232448 bytes"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ptxpack_layout   global = parsed(rows[i].global), shared = parsed(rows[i].shared);
+        ptxpack_tma_desc desc = {.size = sizeof desc, .global = &global, .shared = &shared};
+        ptxpack_tuple    extents = ptxpack_product_each(&shared.shape);
+        ptxpack_layout   tile = ptxpack_tiler_of(&extents);
+        desc.type = PTXPACK_TMA_UINT8;
+        desc.tile = &tile;
+        ptxpack_tma_box box = ptxpack_tma_make(&desc);
+        if (rows[i].line == NULL && box.status != PTXPACK_OK)
+            fail_msg("%s %s: %s", rows[i].global, rows[i].shared, ptxpack_detail(NULL));
+        if (rows[i].line && (box.status != PTXPACK_E_ARG || !strstr(ptxpack_detail(NULL), rows[i].line)))
+            fail_msg("%s %s: status %d, \"%s\" does not say \"%s\"", rows[i].global, rows[i].shared,
+                     box.status, ptxpack_detail(NULL), rows[i].line);
+        if (i == 0)
+            assert_int_equal(box.global_dim[0], (uint64_t)1 << 32);
+        if (i == 2)
+            assert_int_equal(box.global_strides[0], ((uint64_t)1 << 40) - 16);
+    }
+}
+
+/* Integers have no NaN. */
+static void test_fill_of_each_type(void **state)
+{
+    (void)state;
+    ptxpack_layout l = parsed("(8,64):(64,1)");
+    for (int type = 0; type <= PTXPACK_TMA_TFLOAT32_FTZ; type++) {
+        ptxpack_tma_desc desc = {.size = sizeof desc, .type = (ptxpack_tma_type)type, .global = &l};
+        desc.shared = &l;
+        assert_int_equal(ptxpack_tma_make(&desc).status, PTXPACK_OK);
+        desc.fill = PTXPACK_TMA_FILL_NAN;
+        bool is_integer = type == PTXPACK_TMA_UINT8 || type == PTXPACK_TMA_UINT16 ||
+                          type == PTXPACK_TMA_UINT32 || type == PTXPACK_TMA_INT32 ||
+                          type == PTXPACK_TMA_UINT64 || type == PTXPACK_TMA_INT64;
+        assert_int_equal(ptxpack_tma_make(&desc).status, is_integer ? PTXPACK_E_ARG : PTXPACK_OK);
+        if (is_integer)
+            assert_non_null(strstr(ptxpack_detail(NULL), "which is an integer"));
+    }
+}
+
 /* ---- the driver's numbers ------------------------------------------------------------------------------ */
 static void test_numbers_are_the_drivers(void **state)
 {
@@ -498,19 +563,8 @@ static int encode(encode_function function, const ptxpack_tma_box *box)
                     (int)box->swizzle, (int)box->l2, (int)box->fill);
 }
 
-static void test_driver_takes_the_boxes(void **state)
+static void driver_takes_the_boxes(encode_function function)
 {
-    (void)state;
-    ptxpack        *handle;
-    encode_function function;
-    void           *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    void           *symbol = driver ? dlsym(driver, "cuTensorMapEncodeTiled") : NULL;
-    memcpy(&function, &symbol, sizeof function);
-    if (!function || ptxpack_open(NULL, &handle) != PTXPACK_OK) {
-        printf("SKIP: no GPU whose driver knows cuTensorMapEncodeTiled\n");
-        skip();
-    }
-    assert_int_equal(ptxpack_driver_table(handle)->cuCtxSetCurrent(ptxpack_context(handle)), 0);
     for (int i = 0; i < GOLDEN; i++) {
         ptxpack_layout  global = parsed(golden[i].in.global), shared = shared_of(&golden[i].in);
         ptxpack_layout  tile = parsed(golden[i].in.tile);
@@ -520,6 +574,64 @@ static void test_driver_takes_the_boxes(void **state)
         box.global_strides[0] += 8;
         assert_int_equal(encode(function, &box), INVALID_VALUE); /* it does look */
     }
+}
+
+static void driver_has_these_limits(encode_function function)
+{
+    static const struct {
+        const char      *what;
+        ptxpack_tma_type type;
+        uint64_t         dim, stride;
+        uint32_t         box[3];
+        int              swizzle, fill, error;
+    } rows[] = {
+        {"a box", PTXPACK_TMA_UINT8, 1024, 1024, {64, 8, 1}, 0, 0, 0},
+        {"extent 2^32", PTXPACK_TMA_UINT8, (uint64_t)1 << 32, 1024, {64, 8, 1}, 0, 0, 0},
+        {"extent 2^32 + 1", PTXPACK_TMA_UINT8, ((uint64_t)1 << 32) + 1, 1024, {64, 8, 1}, 0, 0,
+         INVALID_VALUE},
+        {"stride 2^40 - 16", PTXPACK_TMA_UINT8, 1024, ((uint64_t)1 << 40) - 16, {64, 8, 1}, 0, 0, 0},
+        {"stride 2^40", PTXPACK_TMA_UINT8, 1024, (uint64_t)1 << 40, {64, 8, 1}, 0, 0, INVALID_VALUE},
+        {"256 rows", PTXPACK_TMA_UINT8, 1024, 1024, {64, 256, 1}, 0, 0, 0},
+        {"257 rows", PTXPACK_TMA_UINT8, 1024, 1024, {64, 257, 1}, 0, 0, INVALID_VALUE},
+        {"rows of 8 bytes", PTXPACK_TMA_UINT8, 1024, 1024, {8, 8, 1}, 0, 0, INVALID_VALUE},
+        {"rows of 128 bytes, 128B", PTXPACK_TMA_UINT8, 1024, 1024, {128, 8, 1}, 3, 0, 0},
+        {"rows of 256 bytes, 128B", PTXPACK_TMA_UINT8, 1024, 1024, {256, 8, 1}, 3, 0, INVALID_VALUE},
+        {"rows of 64 bytes, 128B", PTXPACK_TMA_UINT8, 1024, 1024, {64, 8, 1}, 3, 0, 0},
+        {"512 KiB", PTXPACK_TMA_UINT8, 1024, 1024, {64, 128, 64}, 0, 0, INVALID_VALUE},
+        {"NaN of integers", PTXPACK_TMA_INT32, 1024, 4096, {64, 8, 1}, 0, 1, INVALID_VALUE},
+        {"NaN of f16", PTXPACK_TMA_FLOAT16, 1024, 4096, {64, 8, 1}, 0, 1, 0},
+        {"NaN of tf32.ftz", PTXPACK_TMA_TFLOAT32_FTZ, 1024, 4096, {64, 8, 1}, 0, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ptxpack_tma_box box = {.type = rows[i].type, .rank = 3, .address = 0x10000};
+        box.global_dim[0] = rows[i].dim;
+        box.global_dim[1] = box.global_dim[2] = 1024;
+        box.global_strides[0] = box.global_strides[1] = rows[i].stride;
+        memcpy(box.box_dim, rows[i].box, sizeof rows[i].box);
+        box.element_strides[0] = box.element_strides[1] = box.element_strides[2] = 1;
+        box.swizzle = (ptxpack_tma_swizzle)rows[i].swizzle;
+        box.fill = (ptxpack_tma_fill)rows[i].fill;
+        int error = encode(function, &box);
+        if (error != rows[i].error)
+            fail_msg("%s: the driver returns %d, not %d", rows[i].what, error, rows[i].error);
+    }
+}
+
+static void test_driver_agrees(void **state)
+{
+    (void)state;
+    ptxpack        *handle = NULL;
+    encode_function function;
+    void           *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    void           *symbol = driver ? dlsym(driver, "cuTensorMapEncodeTiled") : NULL;
+    memcpy(&function, &symbol, sizeof function);
+    if (!function || ptxpack_open(NULL, &handle) != PTXPACK_OK) {
+        printf("SKIP: no GPU whose driver knows cuTensorMapEncodeTiled\n");
+        skip();
+    }
+    assert_int_equal(ptxpack_driver_table(handle)->cuCtxSetCurrent(ptxpack_context(handle)), 0);
+    driver_takes_the_boxes(function);
+    driver_has_these_limits(function);
     ptxpack_close(handle);
     dlclose(driver);
 }
@@ -533,8 +645,10 @@ int main(void)
         cmocka_unit_test(test_modes_keep_their_ends),
         cmocka_unit_test(test_what_ran_on_hopper),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_fill_of_each_type),
         cmocka_unit_test(test_numbers_are_the_drivers),
-        cmocka_unit_test(test_driver_takes_the_boxes),
+        cmocka_unit_test(test_driver_agrees),
         cmocka_unit_test(test_random_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -356,6 +356,43 @@ static void test_refusals(void **state)
     }
 }
 
+/* A tile of 2^18 bytes is the largest that descriptors reach all over. */
+static void test_largest_tile(void **state)
+{
+    (void)state;
+    static const struct {
+        const char    *tile;
+        int            bits;
+        ptxpack_status status;
+    } rows[] = {
+        {"Sw<3,3,3> o 0 o (2048,64):(64,1)", 16, PTXPACK_OK},
+        {"Sw<3,3,3> o 0 o (2056,64):(64,1)", 16, PTXPACK_E_ARG},
+        {"Sw<3,3,3> o 0 o (((8,63),2),64):(((64,512),98816),1)", 16, PTXPACK_OK},
+        {"Sw<3,3,3> o 0 o (((8,63),2),64):(((64,512),98824),1)", 16, PTXPACK_E_ARG},
+        {"Sw<3,4,3> o 0 o (2048,128):(128,1)", 8, PTXPACK_OK},
+        {"Sw<3,4,3> o 0 o (2056,128):(128,1)", 8, PTXPACK_E_ARG},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ptxpack_layout        tile = ptxpack_layout_parse(rows[i].tile);
+        ptxpack_wgmma_operand op = ptxpack_wgmma_descriptor(&tile, PTXPACK_WGMMA_K, rows[i].bits, 8);
+        if (rows[i].status == PTXPACK_OK)
+            assert_int_equal(ptxpack_cosize(&tile) * rows[i].bits / 8, 1 << 18);
+        if (op.status != rows[i].status)
+            fail_msg("%s: status %d, %s", rows[i].tile, op.status, ptxpack_detail(NULL));
+    }
+}
+
+/* Elements of 64 bits: TMA's; wgmma has none. */
+static void test_64_bits(void **state)
+{
+    (void)state;
+    ptxpack_layout atom = ptxpack_wgmma_atom(PTXPACK_WGMMA_K, PTXPACK_WGMMA_128B, 64);
+    check_text(&atom, "Sw<3,1,3> o 0 o (8,16):(16,1)");
+    assert_int_equal(ptxpack_wgmma_descriptor(&atom, PTXPACK_WGMMA_K, 64, 8).status, PTXPACK_E_ARG);
+    atom = ptxpack_wgmma_atom(PTXPACK_WGMMA_K, PTXPACK_WGMMA_128B, 128);
+    assert_int_equal(atom.shape.status, PTXPACK_E_ARG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +403,8 @@ int main(void)
         cmocka_unit_test(test_what_ran_on_hopper),
         cmocka_unit_test(test_words_both_ways),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_largest_tile),
+        cmocka_unit_test(test_64_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
