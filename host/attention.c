@@ -38,7 +38,8 @@ size_t ptxpack_attention_symbols(const attention_layout *layout, attention_build
     enum { FIXED = sizeof fixed / sizeof fixed[0] };
     _Static_assert(FIXED < (int)PTXPACK_INSTANCE_SYMBOLS, "instances have room for more");
     memcpy(symbols, fixed, sizeof fixed);
-    size_t count = ptxpack_attention_layout_symbols(layout, symbols + FIXED, PTXPACK_INSTANCE_SYMBOLS - FIXED);
+    size_t count = ptxpack_attention_layout_symbols(layout, symbols + FIXED,
+                                                    PTXPACK_INSTANCE_SYMBOLS - FIXED);
     return count > 0 ? FIXED + count : 0;
 }
 
@@ -171,55 +172,65 @@ static ptxpack_status fill_grid(ptxpack *handle, const ptxpack_attention_desc *d
     return PTXPACK_OK;
 }
 
+static ptxpack_status load_kernel(ptxpack *handle, const ptxpack_variant *row,
+                                  const ptxpack_attention_desc *desc,
+                                  const attention_geometry *geometry, const attention_layout *layout,
+                                  ptxpack_kernel **kernel)
+{
+    ptxpack_symbol  symbols[PTXPACK_INSTANCE_SYMBOLS];
+    attention_build build = {desc->dtype, geometry->causal, desc->head_dim < layout->head_dim};
+    size_t          count = ptxpack_attention_symbols(layout, build, symbols);
+    if (count == 0)
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id,
+                            ptxpack_detail(NULL));
+    return ptxpack_kernel_load(handle, row, symbols, count, kernel);
+}
+
+/* Grid, arguments and kernel of a plan whose geometry is known. */
+static ptxpack_status fill_plan(ptxpack *handle, const ptxpack_variant *row,
+                                const ptxpack_attention_desc *desc,
+                                ptxpack_attention_plan *plan)
+{
+    attention_layout       *own;
+    const attention_layout *layout = ptxpack_attention_layout_of(row, &own);
+    if (layout == NULL || layout->status != PTXPACK_OK) {
+        ptxpack_status status = layout == NULL ? PTXPACK_E_MEMORY : layout->status;
+        free(own);
+        return ptxpack_fail(handle, status, "%s", ptxpack_detail(NULL));
+    }
+    fill_arguments(&plan->arguments, desc, &plan->geometry);
+    ptxpack_status status = check_ranges(handle, desc, &plan->geometry);
+    if (status == PTXPACK_OK)
+        status = fill_grid(handle, desc, layout->block_m, &plan->arguments, plan->grid);
+    if (status == PTXPACK_OK)
+        status = load_kernel(handle, row, desc, &plan->geometry, layout, &plan->kernel);
+    free(own);
+    return status;
+}
+
 ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan)
 {
-    attention_geometry geometry;
-    attention_layout   derived;
-    attention_arguments arguments;
-    uint32_t           grid[3];
-    ptxpack_kernel    *kernel;
-    char               line[ATTENTION_LINE];
+    ptxpack_attention_plan made = {.handle = handle};
+    char                   line[ATTENTION_LINE];
     if (plan == NULL)
         return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
     *plan = NULL;
-    ptxpack_status status = ptxpack_attention_resolve(desc, &geometry, line);
+    ptxpack_status status = ptxpack_attention_resolve(desc, &made.geometry, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(handle, status, "%s", line);
     if (handle == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
     status = row != NULL ? check_row(handle, desc, row)
                          : ptxpack_attention_choose(handle, &ptxpack_device(handle)->caps, desc, &row);
-    if (status != PTXPACK_OK)
-        return status;
-    const attention_layout *layout = ptxpack_attention_layout_of(row, &derived);
-    if (layout->status != PTXPACK_OK)
-        return ptxpack_fail(handle, layout->status, "%s", ptxpack_detail(NULL));
-    fill_arguments(&arguments, desc, &geometry);
-    status = check_ranges(handle, desc, &geometry);
     if (status == PTXPACK_OK)
-        status = fill_grid(handle, desc, layout->block_m, &arguments, grid);
+        status = fill_plan(handle, row, desc, &made);
     if (status != PTXPACK_OK)
         return status;
-
-    ptxpack_symbol  symbols[PTXPACK_INSTANCE_SYMBOLS];
-    attention_build build = {desc->dtype, geometry.causal, desc->head_dim < layout->head_dim};
-    size_t          count = ptxpack_attention_symbols(layout, build, symbols);
-    if (count == 0)
-        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
-    status = ptxpack_kernel_load(handle, row, symbols, count, &kernel);
-    if (status != PTXPACK_OK)
-        return status;
-
-    ptxpack_attention_plan *made = (ptxpack_attention_plan *)malloc(sizeof *made);
-    if (made == NULL)
+    *plan = (ptxpack_attention_plan *)malloc(sizeof **plan);
+    if (*plan == NULL)
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory for a plan");
-    made->handle = handle;
-    made->kernel = kernel;
-    made->geometry = geometry;
-    memcpy(made->grid, grid, sizeof grid);
-    made->arguments = arguments;
-    *plan = made;
+    **plan = made;
     return PTXPACK_OK;
 }
 

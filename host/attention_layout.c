@@ -2,6 +2,7 @@
 #include "attention_layout.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,10 @@
 
 enum { ELEMENT_BITS = 16, CHUNK = 8 /* elements that a thread moves at once: 16 bytes */ };
 
-/* ---- small pieces ---------------------------------------------------------------------------------------- */
+/* Atoms, tiled copies and layouts take kilobytes of stack: these functions do not share a frame. */
+#define OWN_FRAME __attribute__((noinline)) static
+
+/* ---- small pieces --------------------------------------------------------------------------------- */
 static ptxpack_layout ints(int count, const int64_t *extents, const int64_t *strides)
 {
     ptxpack_tuple shape = ptxpack_tuple_of(count, extents), stride = ptxpack_tuple_of(count, strides);
@@ -36,7 +40,8 @@ static ptxpack_layout identity(int64_t rows, int64_t columns)
 }
 
 /* (thread, rows, columns) from (thread, (...)): the parts that `coords` picks of l, each made one mode. */
-static ptxpack_layout arrange(const ptxpack_layout *l, const char *thread, const char *rows, const char *columns)
+OWN_FRAME ptxpack_layout arrange(const ptxpack_layout *l, const char *thread, const char *rows,
+                                 const char *columns)
 {
     const char    *coords[3] = {thread, rows, columns};
     ptxpack_layout modes[3];
@@ -48,15 +53,15 @@ static ptxpack_layout arrange(const ptxpack_layout *l, const char *thread, const
     return ptxpack_layout_join(3, modes);
 }
 
-/* ---- tiles ----------------------------------------------------------------------------------------------- */
-/* Columns that lie side by side: the largest power of two in HEAD_DIM, so that a swizzle can mix a row's chunks
- * with the row's number.  The tile is such column blocks one after another. */
+/* ---- tiles ---------------------------------------------------------------------------------------- */
+/* Columns that lie side by side: the largest power of two in HEAD_DIM, so that a swizzle can mix a row's
+ * chunks with the row's number.  The tile is such column blocks one after another. */
 static int64_t block_columns(int64_t head_dim)
 {
     return head_dim & -head_dim;
 }
 
-static ptxpack_layout plain_tile(int64_t rows, int64_t head_dim)
+OWN_FRAME ptxpack_layout plain_tile(int64_t rows, int64_t head_dim)
 {
     int64_t        width = block_columns(head_dim);
     const int64_t  shape[2] = {rows, width}, stride[2] = {width, 1};
@@ -84,9 +89,20 @@ static void place_tiles(attention_layout *l)
     l->shared_bytes = l->smem_v + l->stages * l->stage_bytes;
 }
 
-/* ---- who does what -------------------------------------------------------------------------------------- */
-/* Warp w owns rows 16 M_TILES w ..: its 16-row tiles are neighbours, all warps' tiles together BLOCK_M rows. */
-static ptxpack_tiled_mma tile_mma(const attention_layout *l)
+/* ---- who does what -------------------------------------------------------------------------------- */
+enum { K_OF_SM75 = 8 };
+
+const char *ptxpack_attention_instruction(const attention_layout *l, ptxpack_dtype dtype)
+{
+    return l->mma_k == K_OF_SM75   ? "SM75_16x8x8_F32F16F16F32_TN"
+         : dtype == PTXPACK_BF16 ? "SM80_16x8x16_F32BF16BF16F32_TN"
+                                 : "SM80_16x8x16_F32F16F16F32_TN";
+}
+
+/* The fragments of two k8 instructions, side by side, and those of bf16 are laid out as those of this one.
+ * Warp w owns rows 16 M_TILES w ..: its 16-row tiles are neighbours, all warps' tiles together BLOCK_M
+ * rows. */
+OWN_FRAME ptxpack_tiled_mma tile_mma(const attention_layout *l)
 {
     ptxpack_mma_atom atom;
     ptxpack_status   status = ptxpack_mma_atom_find("SM80_16x8x16_F32F16F16F32_TN", &atom);
@@ -95,13 +111,14 @@ static ptxpack_tiled_mma tile_mma(const attention_layout *l)
     const int64_t  extents[3] = {16, l->warps, l->m_tiles}, strides[3] = {1, 16 * l->m_tiles, 16};
     ptxpack_tuple  sixteen = ptxpack_int(16), atoms = ptxpack_tuple_of(3, (const int64_t[]){l->warps, 1, 1});
     ptxpack_layout warps = ptxpack_make_layout_left(&atoms);
-    ptxpack_layout modes[3] = {ints(3, extents, strides), ptxpack_tiler_of(&sixteen), ptxpack_tiler_of(&sixteen)};
+    ptxpack_layout modes[3] = {ints(3, extents, strides), ptxpack_tiler_of(&sixteen),
+                               ptxpack_tiler_of(&sixteen)};
     ptxpack_layout permutation = ptxpack_make_tiler(3, modes);
     return ptxpack_make_tiled_mma(&atom, &warps, &permutation);
 }
 
 /* Neighbouring threads along a row; of the O tile each warp only its own rows. */
-static ptxpack_tiled_copy copy_rows(const attention_layout *l, const char *name, bool by_warp)
+OWN_FRAME ptxpack_tiled_copy copy_rows(const attention_layout *l, const char *name, bool by_warp)
 {
     ptxpack_copy_atom atom;
     ptxpack_status    status = ptxpack_copy_atom_find(name, &atom);
@@ -122,73 +139,94 @@ static ptxpack_tiled_copy copy_rows(const attention_layout *l, const char *name,
                : copy;
 }
 
-static ptxpack_layout access_of(const ptxpack_tiled_copy *copy, const ptxpack_layout *tensor)
+OWN_FRAME ptxpack_layout access_of(const ptxpack_tiled_copy *copy, const ptxpack_layout *tensor)
 {
     ptxpack_layout all = ptxpack_copy_tidfrg(copy, PTXPACK_SRC, tensor);
     return arrange(&all, "(_,0,0)", "(0,(0,_),(_,0))", "(0,0,(0,_))");
 }
 
-static void describe(attention_layout *l, attention_access_id id, const char *name, const char *atom, bool of_q,
+static void describe(attention_layout *l, attention_access_id id, const char *name, const char *atom,
+                     bool of_q,
                      int bytes, ptxpack_layout offsets)
 {
-    l->access[id] = (attention_access){.name = name, .atom = atom, .of_q = of_q, .bytes = bytes, .offsets = offsets};
+    l->access[id] = (attention_access){.name = name, .atom = atom, .of_q = of_q, .bytes = bytes,
+                                       .offsets = offsets};
 }
 
-static void describe_copies(attention_layout *l)
+/* A tile after the places in it: from (thread, ...) to the element. */
+OWN_FRAME void describe_loads(attention_layout *l)
 {
-    const char *async = l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>" : "UniversalCopy<uint128_t>";
-    const char *plain = "UniversalCopy<uint128_t>";
+    const char *atom = l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>" : "UniversalCopy<uint128_t>";
     ptxpack_layout     q = identity(l->block_m, l->head_dim), kv = identity(l->block_n, l->head_dim);
-    ptxpack_tiled_copy load = copy_rows(l, async, false), store = copy_rows(l, plain, true);
-    describe(l, ACCESS_LOAD_Q, "Q to shared memory", async, true, 16, access_of(&load, &l->plain_q));
-    describe(l, ACCESS_LOAD_KV, "K, V to shared memory", async, false, 16, access_of(&load, &l->plain_kv));
-    describe(l, ACCESS_O_LOAD, "O to global memory", plain, true, 16, access_of(&store, &l->plain_q));
+    ptxpack_tiled_copy load = copy_rows(l, atom, false);
+    q = access_of(&load, &q);
     l->load_place = access_of(&load, &kv);
-    l->o_load_place = access_of(&store, &q);
+    describe(l, ACCESS_LOAD_Q, "Q to shared memory", atom, true, 16, ptxpack_composition(&l->plain_q, &q));
+    describe(l, ACCESS_LOAD_KV, "K, V to shared memory", atom, false, 16,
+             ptxpack_composition(&l->plain_kv, &l->load_place));
 }
 
-static void describe_operands(attention_layout *l)
+OWN_FRAME void describe_output(attention_layout *l)
 {
-    static const char *const names[2] = {"SM75_U32x4_LDSM_N", "SM75_U16x8_LDSM_T"};
-    const int                swapped[2] = {1, 0};
-    ptxpack_copy_atom        atoms[2];
-    for (int i = 0; i < 2; i++) {
-        l->status = ptxpack_copy_atom_find(names[i], &atoms[i]);
-        if (l->status != PTXPACK_OK)
-            return;
-    }
-    ptxpack_tiled_copy a = ptxpack_make_tiled_copy_mma(&atoms[0], ELEMENT_BITS, &l->mma, PTXPACK_A);
-    ptxpack_tiled_copy b = ptxpack_make_tiled_copy_mma(&atoms[0], ELEMENT_BITS, &l->mma, PTXPACK_B);
-    ptxpack_tiled_copy t = ptxpack_make_tiled_copy_mma(&atoms[1], ELEMENT_BITS, &l->mma, PTXPACK_B);
-    ptxpack_layout     v = ptxpack_layout_select(&l->plain_kv, 2, swapped); /* (column, row): N, K of P V */
-    ptxpack_layout     of_v = access_of(&t, &v);
-    const int          order[3] = {0, 2, 1};
-    describe(l, ACCESS_Q, "Q fragments", names[0], true, 16, access_of(&a, &l->plain_q));
-    describe(l, ACCESS_K, "K fragments", names[0], false, 16, access_of(&b, &l->plain_kv));
-    describe(l, ACCESS_V, "V fragments", names[1], false, 16, ptxpack_layout_select(&of_v, 3, order));
+    const char        *atom = "UniversalCopy<uint128_t>";
+    ptxpack_layout     o = identity(l->block_m, l->head_dim);
+    ptxpack_tiled_copy store = copy_rows(l, atom, true);
+    l->o_load_place = access_of(&store, &o);
+    describe(l, ACCESS_O_LOAD, "O to global memory", atom, true, 16,
+             ptxpack_composition(&l->plain_q, &l->o_load_place));
 }
 
-static void describe_accumulators(attention_layout *l)
+/* ldmatrix of an operand: tv deals tiles of `tiler` out to the threads as the MMA wants them. */
+OWN_FRAME void describe_operand(attention_layout *l, attention_access_id id, const char *name,
+                                const char *atom_name, const ptxpack_layout *tv, const ptxpack_layout *tiler,
+                                const ptxpack_layout *tensor)
+{
+    ptxpack_copy_atom atom;
+    l->status = l->status == PTXPACK_OK ? ptxpack_copy_atom_find(atom_name, &atom) : l->status;
+    if (l->status != PTXPACK_OK)
+        return;
+    ptxpack_tiled_copy copy = ptxpack_make_tiled_copy_tv(&atom, ELEMENT_BITS, tv, tiler);
+    describe(l, id, name, atom_name, id == ACCESS_Q, 16, access_of(&copy, tensor));
+}
+
+OWN_FRAME void describe_operand_a(attention_layout *l)
+{
+    ptxpack_tuple  tile = ptxpack_tuple_of(2, (const int64_t[]){l->block_m, 16});
+    ptxpack_layout tv = ptxpack_mma_layout_tv(&l->mma, PTXPACK_A), tiler = ptxpack_tiler_of(&tile);
+    describe_operand(l, ACCESS_Q, "Q fragments", "SM75_U32x4_LDSM_N", &tv, &tiler, &l->plain_q);
+}
+
+OWN_FRAME void describe_operands_b(attention_layout *l)
+{
+    static const int columns_first[2] = {1, 0}, rows_first[3] = {0, 2, 1};
+    ptxpack_tuple    tile = ptxpack_tuple_of(2, (const int64_t[]){16, 16});
+    ptxpack_layout   tv = ptxpack_mma_layout_tv(&l->mma, PTXPACK_B), tiler = ptxpack_tiler_of(&tile);
+    ptxpack_layout   v = ptxpack_layout_select(&l->plain_kv, 2, columns_first); /* N x K of P V */
+    describe_operand(l, ACCESS_K, "K fragments", "SM75_U32x4_LDSM_N", &tv, &tiler, &l->plain_kv);
+    describe_operand(l, ACCESS_V, "V fragments", "SM75_U16x8_LDSM_T", &tv, &tiler, &v);
+    l->access[ACCESS_V].offsets = ptxpack_layout_select(&l->access[ACCESS_V].offsets, 3, rows_first);
+}
+
+OWN_FRAME void describe_accumulators(attention_layout *l)
 {
     ptxpack_layout places = identity(l->block_m, l->head_dim);
-    ptxpack_layout o = ptxpack_mma_thrfrg(&l->mma, PTXPACK_C, &l->plain_q);
-    ptxpack_layout at = ptxpack_mma_thrfrg(&l->mma, PTXPACK_C, &places);
-    const char    *rows = "(0,((0,_),(_,0)))", *columns = "(0,(0,(0,_)))";
-    describe(l, ACCESS_O_STORE, "O to shared memory", "st.shared.b32", true, 4, arrange(&o, "(_,0)", rows, columns));
-    l->c_place = arrange(&at, "(_,0)", rows, columns);
+    ptxpack_layout c = ptxpack_mma_thrfrg(&l->mma, PTXPACK_C, &places);
+    l->c_place = arrange(&c, "(_,0)", "(0,((0,_),(_,0)))", "(0,(0,(0,_)))");
+    describe(l, ACCESS_O_STORE, "O to shared memory", "st.shared.b32", true, 4,
+             ptxpack_composition(&l->plain_q, &l->c_place));
 }
 
-/* ---- the swizzle ---------------------------------------------------------------------------------------- */
+/* ---- the swizzle ---------------------------------------------------------------------------------- */
 static ptxpack_bank_access bank_access(const attention_layout *l, attention_access_id id,
                                        const ptxpack_layout *offsets)
 {
     return (ptxpack_bank_access){.offsets = offsets, .bytes = l->access[id].bytes};
 }
 
-/* One swizzle for all tiles: K and V are found again by the XOR that wrote them, O lies in Q's tile.  All warps
- * and steps of an access are alike, so the search looks at the first of each that K and V see; all of them are
- * counted by ptxpack_attention_banks, which the tests do for every row. */
-static void find_swizzle(attention_layout *l)
+/* One swizzle for all tiles: K and V are found again by the XOR that wrote them, O lies in Q's tile.  All
+ * warps and steps of an access are alike, so the search looks at the first of each that K and V see; all
+ * of them are counted by ptxpack_attention_banks, which the tests do for every row. */
+OWN_FRAME void find_swizzle(attention_layout *l)
 {
     const ptxpack_layout one = ptxpack_layout_parse("<32,1,1>");
     ptxpack_layout       first[ACCESS_COUNT];
@@ -215,22 +253,22 @@ ptxpack_banks ptxpack_attention_banks(const attention_layout *l, attention_acces
     return ptxpack_bank_conflicts(&access, ELEMENT_BITS);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------------ */
 static ptxpack_status derivation_status(const attention_layout *l)
 {
     ptxpack_status status = l->mma.status;
     for (int id = 0; id < ACCESS_COUNT && status == PTXPACK_OK; id++)
         status = l->access[id].offsets.shape.status;
-    const ptxpack_layout *const others[] = {&l->plain_q, &l->plain_kv, &l->load_place, &l->o_load_place, &l->c_place};
+    const ptxpack_layout *const others[] = {&l->plain_q, &l->plain_kv, &l->load_place, &l->o_load_place,
+                                            &l->c_place};
     for (size_t i = 0; i < sizeof others / sizeof others[0] && status == PTXPACK_OK; i++)
         status = others[i]->shape.status;
     return status;
 }
 
-static attention_layout refuse_row(const ptxpack_variant *row, const char *why)
+static void refuse_row(const ptxpack_variant *row, attention_layout *l, const char *why)
 {
-    ptxpack_status status = ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, why);
-    return (attention_layout){.status = status};
+    l->status = ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, why);
 }
 
 static const char *contradiction(const attention_layout *l, const ptxpack_variant *row)
@@ -243,67 +281,84 @@ static const char *contradiction(const attention_layout *l, const ptxpack_varian
                                                            : NULL;
 }
 
-attention_layout ptxpack_attention_layout(const ptxpack_variant *row)
+static void take_parameters(attention_layout *l, const ptxpack_variant *row)
 {
-    attention_layout l = {
-        .head_dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0),
-        .block_m = ptxpack_variant_parameter(row, "BLOCK_M", 0),
-        .block_n = ptxpack_variant_parameter(row, "BLOCK_N", 0),
-        .warps = ptxpack_variant_parameter(row, "WARPS", 0),
-        .m_tiles = ptxpack_variant_parameter(row, "M_TILES", 0),
-        .stages = ptxpack_variant_parameter(row, "STAGES", 0),
-        .mma_k = ptxpack_variant_parameter(row, "MMA_K", 0),
-        .cp_async = ptxpack_variant_parameter(row, "CP_ASYNC", 0) != 0,
-    };
-    const char *wrong = contradiction(&l, row);
-    if (wrong != NULL)
-        return refuse_row(row, wrong);
-    place_tiles(&l);
-    l.mma = tile_mma(&l);
-    describe_copies(&l);
-    describe_operands(&l);
-    describe_accumulators(&l);
-    if (l.status == PTXPACK_OK)
-        l.status = derivation_status(&l);
-    if (l.status == PTXPACK_OK)
-        find_swizzle(&l);
-    if (l.status != PTXPACK_OK) {
-        char line[512];
-        strncpy(line, ptxpack_detail(NULL), sizeof line - 1);
-        line[sizeof line - 1] = '\0';
-        return refuse_row(row, line);
-    }
-    if (row->shared_bytes != l.shared_bytes)
-        l.status = ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: shared_bytes is %d, its tiles take %lld",
-                                row->id, row->shared_bytes, (long long)l.shared_bytes);
-    return l;
+    memset(l, 0, sizeof *l);
+    l->head_dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
+    l->block_m = ptxpack_variant_parameter(row, "BLOCK_M", 0);
+    l->block_n = ptxpack_variant_parameter(row, "BLOCK_N", 0);
+    l->warps = ptxpack_variant_parameter(row, "WARPS", 0);
+    l->m_tiles = ptxpack_variant_parameter(row, "M_TILES", 0);
+    l->stages = ptxpack_variant_parameter(row, "STAGES", 0);
+    l->mma_k = ptxpack_variant_parameter(row, "MMA_K", 0);
+    l->cp_async = ptxpack_variant_parameter(row, "CP_ASYNC", 0) != 0;
 }
 
-/* ---- once in a process ---------------------------------------------------------------------------------- */
-const attention_layout *ptxpack_attention_layout_of(const ptxpack_variant *row, attention_layout *own)
+ptxpack_status ptxpack_attention_layout(const ptxpack_variant *row, attention_layout *l)
 {
-    enum { ROWS = 64 };
-    static _Atomic(attention_layout *) kept[ROWS];
-    size_t                             count;
-    const ptxpack_variant             *rows = ptxpack_variants(&count);
-    size_t                             index = 0;
-    while (index < count && row != &rows[index])
-        index++;
-    bool listed = index < count && index < ROWS;
-    if (listed) {
-        attention_layout *known = atomic_load_explicit(&kept[index], memory_order_acquire);
-        if (known != NULL)
-            return known;
+    take_parameters(l, row);
+    const char *wrong = contradiction(l, row);
+    if (wrong != NULL) {
+        refuse_row(row, l, wrong);
+        return l->status;
     }
-    *own = ptxpack_attention_layout(row);
-    attention_layout *made = listed && own->status == PTXPACK_OK ? (attention_layout *)malloc(sizeof *made) : NULL;
-    if (made == NULL)
-        return own;
-    *made = *own;
-    attention_layout *first = NULL; /* another thread may have been faster */
-    if (!atomic_compare_exchange_strong(&kept[index], &first, made)) {
+    place_tiles(l);
+    l->mma = tile_mma(l);
+    describe_loads(l);
+    describe_output(l);
+    describe_operand_a(l);
+    describe_operands_b(l);
+    describe_accumulators(l);
+    if (l->status == PTXPACK_OK)
+        l->status = derivation_status(l);
+    if (l->status == PTXPACK_OK)
+        find_swizzle(l);
+    if (l->status != PTXPACK_OK) {
+        refuse_row(row, l, ptxpack_detail(NULL));
+    } else if (row->shared_bytes != l->shared_bytes) {
+        char why[96];
+        snprintf(why, sizeof why, "shared_bytes is %d, its tiles take %lld", row->shared_bytes,
+                 (long long)l->shared_bytes);
+        refuse_row(row, l, why);
+    }
+    return l->status;
+}
+
+/* ---- once in a process ---------------------------------------------------------------------------- */
+enum { ROWS = 64 };
+static _Atomic(attention_layout *) kept[ROWS];
+
+/* Where the layout of this row is kept; NULL: it is no row of kernels.def. */
+static _Atomic(attention_layout *) *place_of(const ptxpack_variant *row)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count && i < ROWS; i++)
+        if (row == &rows[i])
+            return &kept[i];
+    return NULL;
+}
+
+const attention_layout *ptxpack_attention_layout_of(const ptxpack_variant *row, attention_layout **own)
+{
+    _Atomic(attention_layout *) *place = place_of(row);
+    attention_layout            *known = place != NULL ? atomic_load_explicit(place,
+        memory_order_acquire) : NULL;
+    *own = NULL;
+    if (known != NULL)
+        return known;
+    attention_layout *made = (attention_layout *)malloc(sizeof *made);
+    if (made == NULL) {
+        ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for the layouts of %s", row->id);
+        return NULL;
+    }
+    if (ptxpack_attention_layout(row, made) != PTXPACK_OK || place == NULL) {
+        *own = made;
+        return made;
+    }
+    if (!atomic_compare_exchange_strong(place, &known, made)) { /* another thread was faster */
         free(made);
-        return first;
+        return known;
     }
     return made;
 }

@@ -1,18 +1,24 @@
 /* attention_symbols.c - layouts as numbers for the PTX: digits of the thread's number, steps, a swizzle. */
 #include "attention_symbols.h"
 
+#include <stddef.h>
+
 #include "thread_symbols.h"
 
-enum { ELEMENT = 2, CHUNK = 16 /* bytes */ };
+enum { ELEMENT = 2, CHUNK_BYTES = 16 };
 
-/* What the swizzle does to byte offsets: it reads `read`, mixes so many 16-byte chunks, and is the same again
- * after `period` bytes. */
+/* What the swizzle does to byte offsets: it reads `read`, mixes so many 16-byte chunks, and is the same
+ * again after `period` bytes. */
 typedef struct mixing {
     int64_t read, chunks, period;
 } mixing;
 
-/* ---- steps ------------------------------------------------------------------------------------------------ */
-/* The one stride of mode `mode` of l, 0 when it has one step only; `axis` as above. */
+/* ---- steps ---------------------------------------------------------------------------------------- */
+/* Layouts of accesses and places have three modes: thread, step along rows, step along columns.  Those of
+ * places give coordinates, and only mode `axis` of them counts; of offsets, axis is -1. */
+enum { ROWS = 1, COLUMNS = 2, OFFSET = -1 };
+
+/* The one stride of mode `mode` of l, 0 when it has one step only. */
 static int64_t step_of(symbol_list *list, const ptxpack_layout *l, int mode, int axis)
 {
     ptxpack_layout steps = ptxpack_mode(l, mode);
@@ -22,39 +28,61 @@ static int64_t step_of(symbol_list *list, const ptxpack_layout *l, int mode, int
     return steps.shape.value[0] > 1 ? steps.stride.value[0] : 0;
 }
 
-/* The steps of an access along columns are `unit` bytes each while they stay among the chunks that the swizzle
- * mixes, which is an XOR for the kernel; then they go to the next group of chunks: how far, in bytes.  That must
- * not touch the bits that the swizzle reads. */
-static int64_t group_of(symbol_list *list, const ptxpack_layout *l, int64_t unit, mixing m)
+/* Steps along columns are `unit` bytes each while they stay among the chunks that the swizzle mixes, which
+ * is an XOR for the kernel; then they go to the next group of chunks, `group` bytes on: 0 when there is
+ * one group. */
+typedef struct column_steps {
+    int64_t unit, group;
+} column_steps;
+
+/* A group must not touch the bits that the swizzle reads. */
+static column_steps columns_of(symbol_list *list, const ptxpack_layout *l, mixing m)
 {
-    ptxpack_layout columns = ptxpack_mode(l, 2);
-    int64_t        count = ptxpack_size(&columns), inside = m.chunks * CHUNK / unit;
-    int64_t        group = count > inside ? ELEMENT * ptxpack_at(&columns, inside) : 0;
+    ptxpack_layout columns = ptxpack_mode(l, COLUMNS);
+    int64_t        count = ptxpack_size(&columns), line = m.chunks * CHUNK_BYTES;
+    int64_t        second = count > 1 ? ELEMENT * ptxpack_at(&columns, 1) : line;
+    column_steps   s = {.unit = second < line ? second : line};
+    int64_t        inside = s.unit > 0 ? line / s.unit : 1;
+    s.group = count > inside ? ELEMENT * ptxpack_at(&columns, inside) : 0;
     for (int64_t i = 0; i < count; i++)
-        if (ELEMENT * ptxpack_at(&columns, i) != i % inside * unit + i / inside * group ||
-            (i / inside * group & m.read) != 0) {
+        if (ELEMENT * ptxpack_at(&columns, i) != i % inside * s.unit + i / inside * s.group ||
+            (i / inside * s.group & m.read) != 0) {
             symbol_refuse(list, "columns", l, "they are not groups of chunks");
-            return 0;
+            break;
         }
-    return group;
+    return s;
 }
 
 /* A step of whole periods of the swizzle can be added after it. */
 static void add_step(symbol_list *list, const char *name, const ptxpack_layout *l, int64_t period)
 {
-    int64_t step = ELEMENT * step_of(list, l, 1, -1);
+    int64_t step = ELEMENT * step_of(list, l, ROWS, OFFSET);
     if (step % period != 0)
         symbol_refuse(list, name, l, "the step would change the swizzle");
     symbol_add(list, name, step);
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------- */
+/* A step inside of a period flips what the swizzle makes of it, while no bit of it meets the thread's. */
+static void add_flipping_step(symbol_list *list, const char *name, const ptxpack_layout *l)
+{
+    ptxpack_layout threads = ptxpack_mode(l, 0);
+    int64_t        step = ELEMENT * step_of(list, l, ROWS, OFFSET), of_thread = 0, of_step = 0;
+    for (int64_t i = 0; i < ptxpack_size(&threads); i++)
+        of_thread |= ELEMENT * ptxpack_at(&threads, i);
+    for (int64_t i = 0; i < ptxpack_mode_size(l, ROWS); i++)
+        of_step |= i * step;
+    if ((of_thread & of_step) != 0)
+        symbol_refuse(list, name, l, "the step would carry into the bits of the thread");
+    symbol_add(list, name, step);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------ */
 static mixing add_swizzle(symbol_list *list, const attention_layout *l)
 {
     ptxpack_layout bytes = ptxpack_recast_layout(&l->kv, 8 * ELEMENT, 8);
     int64_t        field = ((int64_t)1 << bytes.swizzle.bits) - 1;
     if (bytes.shape.status != PTXPACK_OK || !bytes.composed || bytes.swizzle.shift < 0 ||
-        (int64_t)1 << bytes.swizzle.base != CHUNK)
+        (int64_t)1 << bytes.swizzle.base != CHUNK_BYTES)
         symbol_refuse(list, "SWIZZLE", &l->kv, "it does not mix 16-byte chunks with higher bits");
     symbol_add(list, "SWIZZLE_SHIFT", bytes.swizzle.shift);
     symbol_add(list, "SWIZZLE_MASK", field << bytes.swizzle.base);
@@ -65,57 +93,73 @@ static mixing add_swizzle(symbol_list *list, const attention_layout *l)
 
 static void add_functions(symbol_list *list, const attention_layout *l)
 {
-    const attention_access *a = l->access;
-    const struct {
-        function_names        names;
-        const ptxpack_layout *layout;
-        int                   axis;
-        int64_t               scale;
+    static const struct {
+        function_names      names;
+        int                 axis, scale;
+        attention_access_id access; /* of offsets */
+        size_t              place;  /* of coordinates: where in attention_layout */
     } functions[] = {
-        {FUNCTION("LOAD_AT"), &a[ACCESS_LOAD_KV].offsets, -1, ELEMENT},
-        {FUNCTION("LOAD_ROW"), &l->load_place, 0, 1},
-        {FUNCTION("LOAD_COLUMN"), &l->load_place, 1, ELEMENT},
-        {FUNCTION("Q_AT"), &a[ACCESS_Q].offsets, -1, ELEMENT},
-        {FUNCTION("K_AT"), &a[ACCESS_K].offsets, -1, ELEMENT},
-        {FUNCTION("V_AT"), &a[ACCESS_V].offsets, -1, ELEMENT},
-        {FUNCTION("C_ROW"), &l->c_place, 0, 1},
-        {FUNCTION("C_COLUMN"), &l->c_place, 1, 1},
-        {FUNCTION("O_STORE_AT"), &a[ACCESS_O_STORE].offsets, -1, ELEMENT},
-        {FUNCTION("O_LOAD_AT"), &a[ACCESS_O_LOAD].offsets, -1, ELEMENT},
-        {FUNCTION("O_LOAD_ROW"), &l->o_load_place, 0, 1},
-        {FUNCTION("O_LOAD_COLUMN"), &l->o_load_place, 1, ELEMENT},
+        {FUNCTION("LOAD_AT"), OFFSET, ELEMENT, ACCESS_LOAD_KV, 0},
+        {FUNCTION("LOAD_ROW"), 0, 1, ACCESS_COUNT, offsetof(attention_layout, load_place)},
+        {FUNCTION("LOAD_COLUMN"), 1, ELEMENT, ACCESS_COUNT, offsetof(attention_layout, load_place)},
+        {FUNCTION("Q_AT"), OFFSET, ELEMENT, ACCESS_Q, 0},
+        {FUNCTION("K_AT"), OFFSET, ELEMENT, ACCESS_K, 0},
+        {FUNCTION("V_AT"), OFFSET, ELEMENT, ACCESS_V, 0},
+        {FUNCTION("C_ROW"), 0, 1, ACCESS_COUNT, offsetof(attention_layout, c_place)},
+        {FUNCTION("C_COLUMN"), 1, 1, ACCESS_COUNT, offsetof(attention_layout, c_place)},
+        {FUNCTION("O_STORE_AT"), OFFSET, ELEMENT, ACCESS_O_STORE, 0},
+        {FUNCTION("O_LOAD_AT"), OFFSET, ELEMENT, ACCESS_O_LOAD, 0},
+        {FUNCTION("O_LOAD_ROW"), 0, 1, ACCESS_COUNT, offsetof(attention_layout, o_load_place)},
+        {FUNCTION("O_LOAD_COLUMN"), 1, ELEMENT, ACCESS_COUNT, offsetof(attention_layout, o_load_place)},
     };
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-        symbol_add_function(list, &functions[i].names, functions[i].layout, functions[i].axis, functions[i].scale);
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        const void *place = (const char *)l + functions[i].place;
+        symbol_add_function(list, &functions[i].names,
+                            functions[i].axis == OFFSET ? &l->access[functions[i].access].offsets
+                                                        : (const ptxpack_layout *)place,
+                            functions[i].axis, functions[i].scale);
+    }
 }
 
-static void add_steps(symbol_list *list, const attention_layout *l, mixing m)
+/* One kernel text for both kinds of tiles: what it is told once must hold for each. */
+static void add_columns(symbol_list *list, const attention_layout *l, mixing m)
 {
     const attention_access *a = l->access;
-    int64_t line = m.chunks * CHUNK, columns = ptxpack_mode_size(&l->load_place, 2);
-    int64_t row_width = columns > 1 ? ELEMENT * step_of(list, &l->load_place, 2, 1) : line;
-    int64_t kv_group = group_of(list, &a[ACCESS_K].offsets, 2 * CHUNK, m);
-    int64_t q_group = group_of(list, &a[ACCESS_Q].offsets, 2 * CHUNK, m);
-    if (group_of(list, &a[ACCESS_V].offsets, 2 * CHUNK, m) != kv_group ||
-        group_of(list, &a[ACCESS_O_STORE].offsets, CHUNK, m) != q_group ||
-        group_of(list, &a[ACCESS_O_LOAD].offsets, line, m) != q_group ||
-        group_of(list, &a[ACCESS_LOAD_Q].offsets, line, m) != q_group ||
-        group_of(list, &a[ACCESS_LOAD_KV].offsets, line, m) != kv_group || row_width != line)
+    column_steps of[ACCESS_COUNT];
+    for (int id = 0; id < ACCESS_COUNT; id++)
+        of[id] = columns_of(list, &a[id].offsets, m);
+    int64_t line = m.chunks * CHUNK_BYTES, operand = of[ACCESS_K].unit;
+    bool    same = of[ACCESS_Q].unit == operand && of[ACCESS_V].unit == operand;
+    for (int id = 0; id < ACCESS_COUNT; id++)
+        same = same && of[id].group == of[a[id].of_q ? ACCESS_Q : ACCESS_K].group;
+    same = same && of[ACCESS_LOAD_Q].unit == line && of[ACCESS_LOAD_KV].unit == line &&
+           of[ACCESS_O_LOAD].unit == line;
+    ptxpack_layout q = ptxpack_mode(&a[ACCESS_LOAD_Q].offsets, 0);
+    ptxpack_layout kv = ptxpack_mode(&a[ACCESS_LOAD_KV].offsets, 0);
+    if (!same || !ptxpack_layout_equal(&q, &kv))
         symbol_refuse(list, "columns", &l->kv, "its accesses do not go by the same groups");
-    symbol_add(list, "Q_GROUP", q_group);
-    symbol_add(list, "KV_GROUP", kv_group);
-    symbol_add(list, "GROUPS", columns);
+    symbol_add(list, "Q_GROUP", of[ACCESS_Q].group);
+    symbol_add(list, "KV_GROUP", of[ACCESS_K].group);
+    symbol_add(list, "GROUPS", ptxpack_mode_size(&l->load_place, COLUMNS));
+    symbol_add(list, "OPERAND_STEP", operand);
+    symbol_add(list, "O_STORE_COLUMN", of[ACCESS_O_STORE].unit);
+    symbol_add(list, "C_COLUMNS", step_of(list, &l->c_place, COLUMNS, 1));
+}
+
+static void add_rows(symbol_list *list, const attention_layout *l, mixing m)
+{
+    const attention_access *a = l->access;
     add_step(list, "LOAD_Q_STEP", &a[ACCESS_LOAD_Q].offsets, m.period);
     add_step(list, "LOAD_KV_STEP", &a[ACCESS_LOAD_KV].offsets, m.period);
-    symbol_add(list, "LOAD_ROWS", l->block_n / ptxpack_mode_size(&l->load_place, 1));
+    symbol_add(list, "LOAD_ROWS", l->block_n / ptxpack_mode_size(&l->load_place, ROWS));
     add_step(list, "Q_STEP", &a[ACCESS_Q].offsets, m.period);
     add_step(list, "K_STEP", &a[ACCESS_K].offsets, m.period);
     add_step(list, "V_STEP", &a[ACCESS_V].offsets, m.period);
     add_step(list, "O_STORE_STEP", &a[ACCESS_O_STORE].offsets, m.period);
-    symbol_add(list, "C_ROWS", step_of(list, &l->c_place, 1, 0));
-    symbol_add(list, "O_LOAD_STEP", ELEMENT * step_of(list, &a[ACCESS_O_LOAD].offsets, 1, -1));
-    symbol_add(list, "O_LOAD_ROWS", step_of(list, &l->o_load_place, 1, 0));
-    symbol_add(list, "O_LOADS", ptxpack_mode_size(&l->o_load_place, 1));
+    symbol_add(list, "C_ROWS", step_of(list, &l->c_place, ROWS, 0));
+    add_flipping_step(list, "O_LOAD_STEP", &a[ACCESS_O_LOAD].offsets);
+    symbol_add(list, "O_LOAD_ROWS", step_of(list, &l->o_load_place, ROWS, 0));
+    symbol_add(list, "O_LOADS", ptxpack_mode_size(&l->o_load_place, ROWS));
     symbol_add(list, "WARP_ROWS", l->block_m / l->warps);
 }
 
@@ -123,8 +167,11 @@ size_t ptxpack_attention_layout_symbols(const attention_layout *l, ptxpack_symbo
 {
     symbol_list list = {.out = out, .cap = cap};
     mixing      m = add_swizzle(&list, l);
+    if (list.failed)
+        return 0;
     add_functions(&list, l);
-    add_steps(&list, l, m);
+    add_columns(&list, l, m);
+    add_rows(&list, l, m);
     symbol_add(&list, "SMEM_Q", l->smem_q);
     symbol_add(&list, "SMEM_K", l->smem_k);
     symbol_add(&list, "SMEM_V", l->smem_v);

@@ -2,6 +2,7 @@
 #include "instance.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attention_plan.h"
@@ -27,10 +28,11 @@ static void attention_instance(const ptxpack_variant *variant, size_t index, ptx
     attention_build build = {index >> 2 ? PTXPACK_BF16 : PTXPACK_F16, (index & 1) != 0, (index & 2) != 0};
     snprintf(out->name, sizeof out->name, "%s %s%s", ptxpack_dtype_name(build.dtype),
              build.causal ? "causal" : "full", build.padded ? " padded" : "");
-    attention_layout        derived;
-    const attention_layout *layout = ptxpack_attention_layout_of(variant, &derived);
-    if (layout->status == PTXPACK_OK) /* a plan reports a bad row */
+    attention_layout       *own;
+    const attention_layout *layout = ptxpack_attention_layout_of(variant, &own);
+    if (layout != NULL && layout->status == PTXPACK_OK) /* a plan reports a bad row */
         out->symbol_count = ptxpack_attention_symbols(layout, build, out->symbols);
+    free(own);
 }
 
 ptxpack_instance ptxpack_instance_get(const ptxpack_variant *variant, size_t index)
@@ -43,7 +45,8 @@ ptxpack_instance ptxpack_instance_get(const ptxpack_variant *variant, size_t ind
     } else {
         ptxpack_dtype dtype = index ? PTXPACK_BF16 : PTXPACK_F16;
         snprintf(instance.name, sizeof instance.name, "%s", ptxpack_dtype_name(dtype));
-        instance.symbol_count = ptxpack_vector_symbols(variant, dtype, instance.symbols);
+        ptxpack_tiled_copy layout = ptxpack_vector_layout(variant);
+        instance.symbol_count = ptxpack_vector_symbols(&layout, dtype, instance.symbols);
     }
     return instance;
 }

@@ -26,8 +26,8 @@ typedef struct function_names {
 #define FUNCTION(name) \
     {name "_MODES", {DIGIT_NAMES(name, 0), DIGIT_NAMES(name, 1), DIGIT_NAMES(name, 2), DIGIT_NAMES(name, 3)}}
 
-/* Mode 0 of l, thread -> offset, times `scale`; where l gives coordinates, only those along mode `axis`; -1 where
- * it gives offsets. */
+/* Mode 0 of l, thread -> offset, times `scale`; where l gives coordinates, only those along mode `axis`;
+ * -1 where it gives offsets. */
 void symbol_add_function(symbol_list *list, const function_names *names, const ptxpack_layout *l, int axis,
                          int64_t scale);
 #endif

@@ -27,25 +27,25 @@ ptxpack_tiled_copy ptxpack_vector_layout(const ptxpack_variant *row)
     ptxpack_tuple      values = ptxpack_int(ptxpack_variant_parameter(row, "ELEMENTS", 0));
     if (copy.status != PTXPACK_OK)
         return copy;
-    ptxpack_layout by_thread = ptxpack_make_layout_left(&threads), by_value = ptxpack_make_layout_left(&values);
+    ptxpack_layout by_thread =
+        ptxpack_make_layout_left(&threads), by_value = ptxpack_make_layout_left(&values);
     return ptxpack_make_tiled_copy(&atom, ELEMENT_BITS, &by_thread, &by_value);
 }
 
-size_t ptxpack_vector_symbols(const ptxpack_variant *row, ptxpack_dtype dtype,
+size_t ptxpack_vector_symbols(const ptxpack_tiled_copy *copy, ptxpack_dtype dtype,
                               ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
 {
     static const function_names first = FUNCTION("FIRST");
-    ptxpack_tiled_copy          copy = ptxpack_vector_layout(row);
     symbol_list                 list = {.out = symbols, .cap = PTXPACK_INSTANCE_SYMBOLS};
     symbol_add(&list, "ARG_BYTES", VECTOR_ARGUMENT_BYTES);
 #define VECTOR_SYMBOL(type, name, symbol) symbol_add(&list, symbol, offsetof(vector_arguments, name));
     VECTOR_ARGUMENTS(VECTOR_SYMBOL)
 #undef VECTOR_SYMBOL
     symbol_add(&list, "BF16", dtype == PTXPACK_BF16);
-    if (copy.status != PTXPACK_OK)
+    if (copy->status != PTXPACK_OK)
         return 0;
-    symbol_add(&list, "TILE", ptxpack_size(&copy.layout_tv));
-    symbol_add_function(&list, &first, &copy.layout_tv, -1, 1);
+    symbol_add(&list, "TILE", ptxpack_size(&copy->layout_tv));
+    symbol_add_function(&list, &first, &copy->layout_tv, -1, 1);
     return list.failed ? 0 : list.count;
 }
 
@@ -86,17 +86,18 @@ ptxpack_status ptxpack_vector_plan_row(ptxpack *handle, ptxpack_dtype dtype, con
     ptxpack_status status = settle_row(handle, dtype, &row);
     if (status != PTXPACK_OK)
         return status;
-    ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS];
-    size_t         count = ptxpack_vector_symbols(row, dtype, symbols);
+    ptxpack_symbol     symbols[PTXPACK_INSTANCE_SYMBOLS];
+    ptxpack_tiled_copy copy = ptxpack_vector_layout(row);
+    size_t             count = ptxpack_vector_symbols(&copy, dtype, symbols);
     if (count == 0)
-        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id,
+                            ptxpack_detail(NULL));
     status = ptxpack_kernel_load(handle, row, symbols, count, &kernel);
     if (status != PTXPACK_OK)
         return status;
     ptxpack_vector_plan *made = (ptxpack_vector_plan *)malloc(sizeof *made);
     if (made == NULL)
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory for a plan");
-    ptxpack_tiled_copy copy = ptxpack_vector_layout(row);
     *made = (ptxpack_vector_plan){handle, kernel, dtype, (uint64_t)ptxpack_size(&copy.layout_tv)};
     *plan = made;
     return PTXPACK_OK;

@@ -9,7 +9,7 @@
 /* Who adds which elements: its layout_tv is (thread, value) -> element of a block's tile. */
 ptxpack_tiled_copy ptxpack_vector_layout(const ptxpack_variant *row);
 /* Their number; 0, with a line in ptxpack_detail(NULL), when the row's layout cannot be told. */
-size_t ptxpack_vector_symbols(const ptxpack_variant *row, ptxpack_dtype dtype,
+size_t ptxpack_vector_symbols(const ptxpack_tiled_copy *layout, ptxpack_dtype dtype,
                               ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS]);
 /* ptxpack_vector_plan_create with the row given; NULL chooses. */
 ptxpack_status ptxpack_vector_plan_row(ptxpack *handle, ptxpack_dtype dtype, const ptxpack_variant *row,

@@ -10,10 +10,8 @@
 #include "npy.h"
 #include "random.h"
 
-/* The subcommand that a line on stderr names. */
-static const char *subcommand = "attention";
 /* One line on stderr; false. */
-#define REFUSE(...) (command_fail(subcommand, __VA_ARGS__), false)
+#define REFUSE(...) (command_fail(s->subcommand, __VA_ARGS__), false)
 
 static bool parse_words(const attention_settings *s, attention_problem *p)
 {
@@ -63,7 +61,7 @@ static void set_strides(attention_problem *p)
 }
 
 /* Check the descriptor and count elements. */
-static bool settle(attention_problem *p)
+static bool settle(const attention_settings *s, attention_problem *p)
 {
     attention_geometry geometry;
     char               line[ATTENTION_LINE];
@@ -77,7 +75,7 @@ static bool settle(attention_problem *p)
     return true;
 }
 
-static bool to_extent(const char *name, int64_t value, int32_t *out)
+static bool to_extent(const attention_settings *s, const char *name, int64_t value, int32_t *out)
 {
     if (value < 1 || value > INT32_MAX)
         return REFUSE("--%s: %lld is not between 1 and %d", name, (long long)value, INT32_MAX);
@@ -95,12 +93,12 @@ static bool take_sizes(const attention_settings *s, attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
     int64_t seqlen_q = given_or(s->seqlen_q, 2048), heads_q = given_or(s->heads_q, 16);
-    return to_extent("batch", given_or(s->batch, 2), &d->batch) &&
-           to_extent("seqlen-q", seqlen_q, &d->seqlen_q) &&
-           to_extent("seqlen-kv", given_or(s->seqlen_kv, seqlen_q), &d->seqlen_kv) &&
-           to_extent("heads-q", heads_q, &d->heads_q) &&
-           to_extent("heads-kv", given_or(s->heads_kv, heads_q), &d->heads_kv) &&
-           to_extent("head-dim", given_or(s->head_dim, 128), &d->head_dim) && settle(p);
+    return to_extent(s, "batch", given_or(s->batch, 2), &d->batch) &&
+           to_extent(s, "seqlen-q", seqlen_q, &d->seqlen_q) &&
+           to_extent(s, "seqlen-kv", given_or(s->seqlen_kv, seqlen_q), &d->seqlen_kv) &&
+           to_extent(s, "heads-q", heads_q, &d->heads_q) &&
+           to_extent(s, "heads-kv", given_or(s->heads_kv, heads_q), &d->heads_kv) &&
+           to_extent(s, "head-dim", given_or(s->head_dim, 128), &d->head_dim) && settle(s, p);
 }
 
 static int make_random(const attention_settings *s, attention_problem *p)
@@ -112,7 +110,7 @@ static int make_random(const attention_settings *s, attention_problem *p)
     for (int i = TENSOR_Q; i <= TENSOR_V; i++) {
         p->tensor[i] = (uint16_t *)calloc(p->elements[i], sizeof(uint16_t));
         if (p->tensor[i] == NULL)
-            return command_fail("attention", "no memory for %zu elements of %s", p->elements[i],
+            return command_fail(s->subcommand, "no memory for %zu elements of %s", p->elements[i],
                                 attention_tensor_names[i]);
         random_normal(&random, d->dtype, p->tensor[i], p->elements[i]);
     }
@@ -120,7 +118,8 @@ static int make_random(const attention_settings *s, attention_problem *p)
 }
 
 /* float32 to the element type, in place: each result lies before the next input.  What is finite stays so. */
-static bool convert_tensor(const char *path, ptxpack_dtype dtype, npy_array *array)
+static bool convert_tensor(const attention_settings *s, const char *path, ptxpack_dtype dtype,
+                           npy_array *array)
 {
     const float *from = (const float *)array->data;
     uint16_t    *to = (uint16_t *)array->data;
@@ -137,7 +136,7 @@ static bool convert_tensor(const char *path, ptxpack_dtype dtype, npy_array *arr
 }
 
 /* Read one tensor: four dimensions, converted to the element type. */
-static bool load_tensor(const char *path, ptxpack_dtype dtype, npy_array *array)
+static bool load_tensor(const attention_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
 {
     char line[NPY_LINE];
     if (!npy_read(path, array, line))
@@ -151,11 +150,12 @@ static bool load_tensor(const char *path, ptxpack_dtype dtype, npy_array *array)
         return REFUSE("%s: uint16 is read as bfloat16; say so with --dtype bf16", path);
     if (array->type == NPY_F16 && dtype != PTXPACK_F16)
         return REFUSE("%s: float16, but --dtype is bf16", path);
-    return array->type != NPY_F32 || convert_tensor(path, dtype, array);
+    return array->type != NPY_F32 || convert_tensor(s, path, dtype, array);
 }
 
 /* Nothing can be compared where a NaN or an infinity went in. */
-static bool can_verify(const char *path, ptxpack_dtype dtype, const npy_array *array)
+static bool can_verify(const attention_settings *s, const char *path, ptxpack_dtype dtype,
+                       const npy_array *array)
 {
     const uint16_t *elements = (const uint16_t *)array->data;
     for (size_t i = 0; i < array->count; i++)
@@ -165,7 +165,7 @@ static bool can_verify(const char *path, ptxpack_dtype dtype, const npy_array *a
 }
 
 /* The shapes of q, k and v must agree; they give the descriptor its extents. */
-static bool match_shapes(attention_problem *p, const npy_array arrays[3], const attention_settings *s)
+static bool match_shapes(const attention_settings *s, attention_problem *p, const npy_array arrays[3])
 {
     int            row = p->bhsd ? 2 : 1, head = p->bhsd ? 1 : 2;
     const int64_t *q = arrays[0].shape, *k = arrays[1].shape, *v = arrays[2].shape;
@@ -193,17 +193,16 @@ static int load_inputs(const attention_settings *s, attention_problem *p)
     npy_array   arrays[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
     bool        ok = true;
     for (int i = 0; i < 3 && ok; i++) {
-        ok = load_tensor(paths[i], p->desc.dtype, &arrays[i]) &&
-             (!s->verify || can_verify(paths[i], p->desc.dtype, &arrays[i]));
+        ok = load_tensor(s, paths[i], p->desc.dtype, &arrays[i]) &&
+             (!s->verify || can_verify(s, paths[i], p->desc.dtype, &arrays[i]));
         p->tensor[i] = (uint16_t *)arrays[i].data; /* freed with the problem */
     }
-    ok = ok && match_shapes(p, arrays, s) && settle(p);
+    ok = ok && match_shapes(s, p, arrays) && settle(s, p);
     return ok ? COMMAND_OK : COMMAND_FAILED;
 }
 
-int attention_problem_describe(const char *word, const attention_settings *s, attention_problem *p)
+int attention_problem_describe(const attention_settings *s, attention_problem *p)
 {
-    subcommand = word;
     return parse_words(s, p) && take_sizes(s, p) ? COMMAND_OK : COMMAND_USAGE;
 }
 
@@ -216,8 +215,8 @@ int attention_problem_make(const attention_settings *s, attention_problem *p)
     if (!parse_words(s, p))
         return COMMAND_USAGE;
     if (named != 0 && (named != 3 || sized)) {
-        command_fail("attention", named != 3 ? "--q, --k and --v go together"
-                                             : "sizes come from the files: give either files or sizes");
+        command_fail(s->subcommand, named != 3 ? "--q, --k and --v go together"
+                                               : "sizes come from the files: give either files or sizes");
         return COMMAND_USAGE;
     }
     p->seed = s->seed != OPTION_NOT_GIVEN ? (uint64_t)s->seed : random_seed();
@@ -227,7 +226,7 @@ int attention_problem_make(const attention_settings *s, attention_problem *p)
     p->tensor[TENSOR_O] = (uint16_t *)calloc(p->elements[TENSOR_O], sizeof(uint16_t));
     p->lse = (float *)calloc(p->lse_count, sizeof(float));
     if (p->tensor[TENSOR_O] == NULL || p->lse == NULL)
-        return command_fail("attention", "no memory for the output");
+        return command_fail(s->subcommand, "no memory for the output");
     return COMMAND_OK;
 }
 

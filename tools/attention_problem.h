@@ -10,7 +10,8 @@
 
 /* What was asked for; sizes and seed are OPTION_NOT_GIVEN where nothing was said. */
 typedef struct attention_settings {
-    const char *q, *k, *v, *o, *lse; /* file names */
+    const char *subcommand;          /* that lines on stderr name */
+    const char *q, *k, *v, *o, *lse; /* file names                */
     int64_t     batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
     const char *causal, *layout, *dtype, *cpu;
     double      scale;
@@ -32,7 +33,7 @@ typedef struct attention_problem {
 /* Check the settings, make or read the inputs, and make room for the outputs.  Returns an exit status, after
  * a line on stderr unless it is COMMAND_OK; free the problem in any case. */
 int  attention_problem_make(const attention_settings *s, attention_problem *p);
-/* The descriptor alone, of sizes, for subcommand `word`. */
-int  attention_problem_describe(const char *word, const attention_settings *s, attention_problem *p);
+/* The descriptor alone, of sizes. */
+int  attention_problem_describe(const attention_settings *s, attention_problem *p);
 void attention_problem_free(attention_problem *p);
 #endif

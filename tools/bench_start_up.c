@@ -41,13 +41,15 @@ static ptxpack_attention_desc main_problem(const bench_settings *s)
 }
 
 /* Layouts and symbols, then expansion, on a handle that is open. */
-static bool time_expansion(device *gpu, const ptxpack_variant *row, ptxpack_dtype dtype, double *us, double *ms)
+static bool time_expansion(device *gpu, const ptxpack_variant *row, ptxpack_dtype dtype, double *us,
+                           double *ms)
 {
     ptxpack_expansion *expansion = NULL;
     ptxpack_symbol     symbols[PTXPACK_INSTANCE_SYMBOLS];
     attention_build    build = {dtype, true, false};
     double             started = now_ms();
-    attention_layout   layout = ptxpack_attention_layout(row);
+    attention_layout   layout;
+    (void)ptxpack_attention_layout(row, &layout);
     size_t             count = ptxpack_attention_symbols(&layout, build, symbols);
     *us = 1e3 * (now_ms() - started);
     started = now_ms();
@@ -57,7 +59,8 @@ static bool time_expansion(device *gpu, const ptxpack_variant *row, ptxpack_dtyp
     return ok;
 }
 
-static bool time_plan(device *gpu, const ptxpack_attention_desc *desc, ptxpack_attention_plan **plan, double *ms)
+static bool time_plan(device *gpu, const ptxpack_attention_desc *desc, ptxpack_attention_plan **plan,
+                      double *ms)
 {
     double started = now_ms();
     bool   ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, desc, plan));

@@ -244,6 +244,7 @@ static int run_problem(attention_problem *p, const attention_settings *s)
 int cmd_attention(int argc, char **argv)
 {
     attention_settings s = {
+        .subcommand = "attention",
         .batch = OPTION_NOT_GIVEN, .seqlen_q = OPTION_NOT_GIVEN, .seqlen_kv = OPTION_NOT_GIVEN,
         .heads_q = OPTION_NOT_GIVEN, .heads_kv = OPTION_NOT_GIVEN, .head_dim = OPTION_NOT_GIVEN,
         .seed = OPTION_NOT_GIVEN, .layout = "bshd", .dtype = "f16", .repeat = 20,

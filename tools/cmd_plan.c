@@ -1,23 +1,26 @@
-/* cmd_plan.c - "ptxpack plan": what a kernel would do for a problem, and why: tiles, layouts, shared memory, bank
- * conflicts, registers, and the time that arithmetic and memory take at least. */
+/* cmd_plan.c - "ptxpack plan": what a kernel would do for a problem, and why: tiles, layouts, shared memory,
+ * bank conflicts, registers, and the time that arithmetic and memory take at least. */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attention_plan.h"
 #include "attention_problem.h"
 #include "command.h"
+#include "layout_internal.h"
 #include "ptxpack.h"
 
 typedef struct settings {
     attention_settings problem;
     const char        *arch, *variant;
-    double             tflops, gbps;
+    double             tflops, gbps; /* NaN: the machine's */
     bool               no_compile;
 } settings;
 
-/* ---- the machine ----------------------------------------------------------------------------------------- */
-/* Dense 16-bit products with f32 sums: operations a clock and SM of an architecture, and a well-known part of it
- * that stands in where there is no device (figures of NVIDIA's data sheets). */
+/* ---- the machine ------------------------------------------------------------------------------------ */
+/* Dense 16-bit products with f32 sums: operations a clock and SM of an architecture, and a well-known part of
+ * it that stands in where there is no device (figures of NVIDIA's data sheets). */
 typedef struct machine_row {
     int         arch, flops_per_clock, sms;
     double      ghz, gbps;
@@ -71,12 +74,12 @@ static machine find_machine(const ptxpack *handle, const settings *s)
         m.gbps = row->gbps;
         snprintf(m.name, sizeof m.name, "no device; of one %s", row->part);
     }
-    m.tflops = s->tflops > 0 ? s->tflops : m.tflops;
-    m.gbps = s->gbps > 0 ? s->gbps : m.gbps;
+    m.tflops = isnan(s->tflops) ? m.tflops : s->tflops;
+    m.gbps = isnan(s->gbps) ? m.gbps : s->gbps;
     return m;
 }
 
-/* ---- what is printed ---------------------------------------------------------------------------------------- */
+/* ---- what is printed -------------------------------------------------------------------------------- */
 typedef struct plan_report {
     const ptxpack_attention_desc *desc;
     const ptxpack_variant        *row;
@@ -89,21 +92,14 @@ typedef struct plan_report {
     double                        flops, bytes;
 } plan_report;
 
-static const char *text_of(const ptxpack_layout *l)
+static double arithmetic_ms(const plan_report *r)
 {
-    static char texts[4][PTXPACK_LAYOUT_TEXT]; /* a line holds a few */
-    static int  next;
-    next = (next + 1) % 4;
-    ptxpack_layout_print(l, texts[next], sizeof texts[next]);
-    return texts[next];
+    return 1e-9 * r->flops / r->where.tflops;
 }
 
-/* The accumulator's, operands' and their types' atom of the kernel that runs. */
-static const char *atom_name(const plan_report *r)
+static double memory_ms(const plan_report *r)
 {
-    return r->layout->mma_k == 8          ? "SM75_16x8x8_F32F16F16F32_TN, two for 16 k"
-         : r->desc->dtype == PTXPACK_BF16 ? "SM80_16x8x16_F32BF16BF16F32_TN"
-                                          : "SM80_16x8x16_F32F16F16F32_TN";
+    return 1e-6 * r->bytes / r->where.gbps;
 }
 
 static const char *mask_name(ptxpack_mask mask)
@@ -124,79 +120,103 @@ static void print_problem(const plan_report *r)
     const ptxpack_attention_desc *d = r->desc;
     const attention_layout       *l = r->layout;
     printf("problem    %s, batch %d, %d x %d (queries x keys), %d query heads on %d, head_dim %d, %s\n",
-           ptxpack_dtype_name(d->dtype), d->batch, d->seqlen_q, d->seqlen_kv, d->heads_q, d->heads_kv, d->head_dim,
-           mask_name(d->mask));
+           ptxpack_dtype_name(d->dtype), d->batch, d->seqlen_q, d->seqlen_kv, d->heads_q, d->heads_kv,
+           d->head_dim, mask_name(d->mask));
     printf("target     %s\n", r->target);
-    printf("variant    %s: %s, from sm_%d, PTX %d.%d\n", r->row->id, r->row->file, r->row->arch, r->row->isa / 10,
-           r->row->isa % 10);
-    printf("tiles      %lld queries x %lld keys, %lld stage%s; %lld warps of %lld rows; %lld blocks, %d an SM\n",
-           (long long)l->block_m, (long long)l->block_n, (long long)l->stages, l->stages == 1 ? "" : "s", (long long)l->warps,
+    printf("variant    %s: %s, from sm_%d, PTX %d.%d\n", r->row->id, r->row->file, r->row->arch,
+           r->row->isa / 10, r->row->isa % 10);
+    printf("tiles      %lld queries x %lld keys, %lld stage%s; ", (long long)l->block_m,
+           (long long)l->block_n, (long long)l->stages, l->stages == 1 ? "" : "s");
+    printf("%lld warps of %lld rows; %lld blocks, %d an SM\n", (long long)l->warps,
            (long long)(l->block_m / l->warps), (long long)blocks_of(r), r->row->blocks_per_sm);
+}
+
+/* The MMA atom of the kernel that runs. */
+static const char *instruction(const plan_report *r)
+{
+    return ptxpack_attention_instruction(r->layout, r->desc->dtype);
 }
 
 static void print_layouts(const plan_report *r)
 {
     const attention_layout *l = r->layout;
     printf("\nlayouts    (row, column) -> element\n");
-    printf("  Q, O     %s\n", text_of(&l->q));
-    printf("  K, V     %s\n", text_of(&l->kv));
-    printf("  MMA      %s, atoms %s, tile %s\n", atom_name(r), text_of(&l->mma.thr_layout_vmnk),
-           text_of(&l->mma.permutation_mnk));
+    printf("  Q, O     %s\n", layout_text(&l->q).text);
+    printf("  K, V     %s\n", layout_text(&l->kv).text);
+    printf("  MMA      %s%s, ", instruction(r), l->mma_k == 8 ? ", two for 16 k" : "");
+    printf("atoms %s, ", layout_text(&l->mma.thr_layout_vmnk).text);
+    printf("tile %s\n", layout_text(&l->mma.permutation_mnk).text);
     printf("\naccesses   (thread, step along rows, along columns) -> element before the swizzle\n");
     for (int id = 0; id < ACCESS_COUNT; id++) {
         const attention_access *a = &l->access[id];
         ptxpack_banks           banks = ptxpack_attention_banks(l, (attention_access_id)id);
-        printf("  %-21s %2d bytes, %s: %s\n  %21s %lld bank conflicts in %lld phases\n", a->name, a->bytes, a->atom,
-               text_of(&a->offsets), "", (long long)banks.conflicts, (long long)banks.phases);
+        printf("  %-21s %2d bytes, %s: %s\n  %21s %lld bank conflicts in %lld phases\n", a->name, a->bytes,
+               a->atom, layout_text(&a->offsets).text, "", (long long)banks.conflicts,
+               (long long)banks.phases);
     }
+}
+
+static void print_place(int64_t from, int64_t bytes, const char *what)
+{
+    printf("  %7lld %7lld  %s", (long long)from, (long long)bytes, what);
 }
 
 static void print_shared(const plan_report *r)
 {
     const attention_layout *l = r->layout;
     printf("\nshared memory, bytes\n  %7s %7s\n", "from", "bytes");
-    printf("  %7lld %7lld  Q, later O\n", (long long)l->smem_q, (long long)(l->smem_k - l->smem_q));
-    for (int i = 0; i < l->stages; i++)
-        printf("  %7lld %7lld  K, stage %d\n", (long long)(l->smem_k + i * l->stage_bytes), (long long)l->stage_bytes, i);
-    for (int i = 0; i < l->stages; i++)
-        printf("  %7lld %7lld  V, stage %d\n", (long long)(l->smem_v + i * l->stage_bytes), (long long)l->stage_bytes, i);
+    print_place(l->smem_q, l->smem_k - l->smem_q, "Q, later O\n");
+    for (int i = 0; i < l->stages; i++) {
+        print_place(l->smem_k + i * l->stage_bytes, l->stage_bytes, "K");
+        printf(", stage %d\n", i);
+    }
+    for (int i = 0; i < l->stages; i++) {
+        print_place(l->smem_v + i * l->stage_bytes, l->stage_bytes, "V");
+        printf(", stage %d\n", i);
+    }
     printf("  %7s %7lld  a block, %lld for %d blocks\n", "", (long long)l->shared_bytes,
            (long long)(l->shared_bytes * r->row->blocks_per_sm), r->row->blocks_per_sm);
 }
 
-static double register_budget(const plan_report *r)
+/* Of a thread, when as many blocks as the row counts on share the registers of an SM, given out by eight. */
+static int register_budget(const plan_report *r)
 {
-    int budget = 65536 / (r->row->threads * r->row->blocks_per_sm) / 8 * 8; /* given out by eight */
+    int budget = 65536 / (r->row->threads * r->row->blocks_per_sm) / 8 * 8;
     return budget < 255 ? budget : 255;
 }
 
 static void print_figures(const plan_report *r)
 {
     const ptxpack_resources *c = &r->compiled.resources;
-    double arithmetic = 1e-9 * r->flops / r->where.tflops, memory = 1e-6 * r->bytes / r->where.gbps;
-    printf("\nregisters  at most %.0f a thread for %d blocks an SM; ", register_budget(r), r->row->blocks_per_sm);
+    printf("\nregisters  at most %d a thread for %d blocks an SM; ", register_budget(r),
+           r->row->blocks_per_sm);
     if (c->registers > 0)
         printf("the compiler takes %d and spills %d bytes\n", c->registers, c->spill_store_bytes);
     else
         printf("not compiled: %s\n", r->not_compiled);
     printf("FLOPs      %.4g\n", r->flops);
-    printf("bytes      %.4g, each input read once and each output written once: %.1f FLOPs a byte\n", r->bytes,
-           r->flops / r->bytes);
-    printf("roofline   %s: %.0f TFLOP/s, %.0f GB/s, ridge at %.0f FLOPs a byte\n", r->where.name, r->where.tflops,
-           r->where.gbps, 1e3 * r->where.tflops / r->where.gbps);
-    printf("           arithmetic %.4g ms, memory %.4g ms: bound by %s\n", arithmetic, memory,
-           arithmetic >= memory ? "arithmetic" : "memory");
+    printf("bytes      %.4g, each input read once and each output written once: %.4g FLOPs a byte\n",
+           r->bytes, r->flops / r->bytes);
+    printf("roofline   %s: %.4g TFLOP/s, %.4g GB/s, ridge at %.4g FLOPs a byte\n", r->where.name,
+           r->where.tflops, r->where.gbps, 1e3 * r->where.tflops / r->where.gbps);
+    printf("           arithmetic %.4g ms, memory %.4g ms: bound by %s\n", arithmetic_ms(r), memory_ms(r),
+           arithmetic_ms(r) >= memory_ms(r) ? "arithmetic" : "memory");
+}
+
+static void json_layout(const char *key, const ptxpack_layout *l)
+{
+    json_text(key, layout_text(l).text);
 }
 
 static void json_layouts(const plan_report *r)
 {
     const attention_layout *l = r->layout;
     json_open("layouts", '{');
-    json_text("q", text_of(&l->q));
-    json_text("kv", text_of(&l->kv));
-    json_text("atom", atom_name(r));
-    json_text("atoms", text_of(&l->mma.thr_layout_vmnk));
-    json_text("tile", text_of(&l->mma.permutation_mnk));
+    json_layout("q", &l->q);
+    json_layout("kv", &l->kv);
+    json_text("atom", instruction(r));
+    json_layout("atoms", &l->mma.thr_layout_vmnk);
+    json_layout("tile", &l->mma.permutation_mnk);
     json_close();
     json_open("accesses", '[');
     for (int id = 0; id < ACCESS_COUNT; id++) {
@@ -205,7 +225,7 @@ static void json_layouts(const plan_report *r)
         json_text("name", l->access[id].name);
         json_text("atom", l->access[id].atom);
         json_int("bytes", l->access[id].bytes);
-        json_text("offsets", text_of(&l->access[id].offsets));
+        json_layout("offsets", &l->access[id].offsets);
         json_int("phases", banks.phases);
         json_int("conflicts", banks.conflicts);
         json_close();
@@ -242,7 +262,7 @@ static void json_report(const plan_report *r)
     json_int("blocks", blocks_of(r));
     json_int("blocks_per_sm", r->row->blocks_per_sm);
     json_layouts(r);
-    json_real("register_budget", register_budget(r));
+    json_int("register_budget", register_budget(r));
     if (r->compiled.resources.registers > 0) {
         json_int("registers", r->compiled.resources.registers);
         json_int("spill_store_bytes", r->compiled.resources.spill_store_bytes);
@@ -252,12 +272,12 @@ static void json_report(const plan_report *r)
     json_text("machine", r->where.name);
     json_real("tflops", r->where.tflops);
     json_real("gbps", r->where.gbps);
-    json_real("arithmetic_ms", 1e-9 * r->flops / r->where.tflops);
-    json_real("memory_ms", 1e-6 * r->bytes / r->where.gbps);
+    json_real("arithmetic_ms", arithmetic_ms(r));
+    json_real("memory_ms", memory_ms(r));
     json_close();
 }
 
-/* ---- making it ---------------------------------------------------------------------------------------------- */
+/* ---- making it -------------------------------------------------------------------------------------- */
 /* Without a compiler the newest PTX ISA is assumed: a plan is no promise that this machine can compile it. */
 static ptxpack_device_caps assumed_caps(const ptxpack *handle)
 {
@@ -267,25 +287,39 @@ static ptxpack_device_caps assumed_caps(const ptxpack *handle)
     return caps;
 }
 
+/* Whether the row that --variant names covers the problem and runs on such a device. */
+static int check_row(const char *id, const ptxpack_device_caps *caps, const plan_report *r)
+{
+    char    why[256];
+    int64_t head_dim;
+    if (r->row == NULL || strcmp(r->row->op, "attention") != 0) {
+        command_fail("plan", "--variant: \"%s\" is no attention kernel; `ptxpack list` has them all", id);
+        return COMMAND_USAGE;
+    }
+    head_dim = ptxpack_variant_parameter(r->row, "HEAD_DIM", 0);
+    if (head_dim < r->desc->head_dim) {
+        command_fail("plan", "--variant: %s is for head_dim up to %lld", id, (long long)head_dim);
+        return COMMAND_USAGE;
+    }
+    if (r->desc->dtype == PTXPACK_BF16 && (r->row->flags & PTXPACK_VARIANT_NO_BF16) != 0) {
+        command_fail("plan", "--variant: the instructions of %s have no bf16 form", id);
+        return COMMAND_USAGE;
+    }
+    if (ptxpack_variant_refusal(r->row, caps, why, sizeof why) != NULL)
+        return command_fail("plan", "--variant: %s %s", id, why);
+    return COMMAND_OK;
+}
+
 static int choose(const settings *s, ptxpack *handle, plan_report *r)
 {
     ptxpack_device_caps caps = assumed_caps(handle);
-    char                why[256];
     if (s->variant == NULL) {
         if (ptxpack_attention_choose(handle, &caps, r->desc, &r->row) != PTXPACK_OK)
             return command_fail("plan", "%s", ptxpack_detail(handle));
         return COMMAND_OK;
     }
     r->row = ptxpack_variant_find(s->variant);
-    if (r->row == NULL || strcmp(r->row->op, "attention") != 0)
-        return command_fail("plan", "--variant: \"%s\" is no attention kernel; `ptxpack list` has them all", s->variant),
-               COMMAND_USAGE;
-    if (ptxpack_variant_refusal(r->row, &caps, why, sizeof why) != NULL)
-        return command_fail("plan", "--variant: %s %s", s->variant, why);
-    if (ptxpack_variant_parameter(r->row, "HEAD_DIM", 0) < r->desc->head_dim)
-        return command_fail("plan", "--variant: %s is for head_dim up to %lld", s->variant,
-                            (long long)ptxpack_variant_parameter(r->row, "HEAD_DIM", 0));
-    return COMMAND_OK;
+    return check_row(s->variant, &caps, r);
 }
 
 static void compile(const settings *s, ptxpack *handle, plan_report *r)
@@ -295,39 +329,50 @@ static void compile(const settings *s, ptxpack *handle, plan_report *r)
     size_t          count = ptxpack_attention_symbols(r->layout, build, symbols);
     if (s->no_compile)
         snprintf(r->not_compiled, sizeof r->not_compiled, "--no-compile");
+    else if (count == 0)
+        snprintf(r->not_compiled, sizeof r->not_compiled, "%.200s", ptxpack_detail(NULL));
     else if (ptxpack_device(handle)->caps.isa == 0)
         snprintf(r->not_compiled, sizeof r->not_compiled, "%.200s", ptxpack_device(handle)->route);
     else if (ptxpack_kernel_compile(handle, r->row, symbols, count, &r->compiled, NULL, NULL) != PTXPACK_OK)
         snprintf(r->not_compiled, sizeof r->not_compiled, "%.200s", ptxpack_detail(handle));
 }
 
-static int plan_on(const settings *s, ptxpack *handle, plan_report *r)
+static void report(const settings *s, ptxpack *handle, plan_report *r)
 {
-    attention_layout own;
-    char             line[ATTENTION_LINE];
-    int              status = choose(s, handle, r);
-    if (status != COMMAND_OK)
-        return status;
-    if (ptxpack_attention_resolve(r->desc, &r->geometry, line) != PTXPACK_OK)
-        return command_fail("plan", "%s", line), COMMAND_USAGE;
-    r->layout = ptxpack_attention_layout_of(r->row, &own);
-    if (r->layout->status != PTXPACK_OK)
-        return command_fail("plan", "%s", ptxpack_detail(NULL));
-    compile(s, handle, r);
     const ptxpack_device_info *device = ptxpack_device(handle);
-    snprintf(r->target, sizeof r->target, "%s%s%s", device->target, device->name[0] ? ", " : "", device->name);
+    snprintf(r->target, sizeof r->target, "%s%s%s", device->target, device->name[0] ? ", " : "",
+             device->name);
     r->where = find_machine(handle, s);
     r->flops = ptxpack_attention_flops(r->desc);
     r->bytes = ptxpack_attention_bytes(r->desc);
     if (s->problem.json) {
         json_report(r);
-        return COMMAND_OK;
+        return;
     }
     print_problem(r);
     print_layouts(r);
     print_shared(r);
     print_figures(r);
-    return COMMAND_OK;
+}
+
+static int plan_on(const settings *s, ptxpack *handle, plan_report *r)
+{
+    attention_layout *own = NULL;
+    char              line[ATTENTION_LINE];
+    int               status = choose(s, handle, r);
+    if (status != COMMAND_OK)
+        return status;
+    if (ptxpack_attention_resolve(r->desc, &r->geometry, line) != PTXPACK_OK)
+        return command_fail("plan", "%s", line), COMMAND_USAGE;
+    r->layout = ptxpack_attention_layout_of(r->row, &own);
+    if (r->layout == NULL || r->layout->status != PTXPACK_OK) {
+        status = command_fail("plan", "%s", ptxpack_detail(NULL));
+    } else {
+        compile(s, handle, r);
+        report(s, handle, r);
+    }
+    free(own);
+    return status;
 }
 
 static int plan_attention(const settings *s)
@@ -336,12 +381,13 @@ static int plan_attention(const settings *s)
     plan_report       r = {.desc = &p.desc};
     ptxpack          *handle;
     ptxpack_options   options = {.size = sizeof options, .offline = s->arch != NULL, .arch = s->arch};
-    int               status = attention_problem_describe("plan", &s->problem, &p);
+    int               status = attention_problem_describe(&s->problem, &p);
     if (status != COMMAND_OK)
         return status;
     ptxpack_status opened = ptxpack_open(&options, &handle);
     if (opened != PTXPACK_OK) {
-        command_fail("plan", "%s%s", ptxpack_detail(NULL), s->arch ? "" : " (with --arch sm_NN no device is needed)");
+        command_fail("plan", "%s%s", ptxpack_detail(NULL),
+                     s->arch ? "" : " (with --arch sm_NN no device is needed)");
         return s->arch != NULL && opened == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
     }
     status = plan_on(s, handle, &r);
@@ -349,9 +395,22 @@ static int plan_attention(const settings *s)
     return status;
 }
 
+/* What stands in for a machine is positive and within reason. */
+static bool check_rate(const char *name, double rate)
+{
+    if (isnan(rate) || (rate >= 1e-6 && rate <= 1e9))
+        return true;
+    command_fail("plan", "--%s: %g is not between 1e-6 and 1e9", name, rate);
+    return false;
+}
+
 int cmd_plan(int argc, char **argv)
 {
-    settings s = {.problem = {.layout = "bshd", .dtype = "f16", .repeat = 1, .seed = OPTION_NOT_GIVEN}};
+    settings s = {
+        .problem = {.subcommand = "plan", .layout = "bshd", .dtype = "f16", .repeat = 1,
+                    .seed = OPTION_NOT_GIVEN},
+        .tflops = NAN, .gbps = NAN,
+    };
     attention_settings *p = &s.problem;
     int                 words;
     p->batch = p->seqlen_q = p->seqlen_kv = p->heads_q = p->heads_kv = p->head_dim = OPTION_NOT_GIVEN;
@@ -377,7 +436,7 @@ int cmd_plan(int argc, char **argv)
         return status;
     if (words != 1 || strcmp(argv[1], "attention") != 0)
         return command_fail("plan", "expected \"attention\" (try --help)"), COMMAND_USAGE;
-    if (s.tflops < 0 || s.gbps < 0)
-        return command_fail("plan", "--%s must not be negative", s.tflops < 0 ? "tflops" : "gbps"), COMMAND_USAGE;
+    if (!check_rate("tflops", s.tflops) || !check_rate("gbps", s.gbps))
+        return COMMAND_USAGE;
     return plan_attention(&s);
 }
