@@ -45,6 +45,7 @@ TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/random.c tools/n
               tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c \
               tools/cmd_attention.c tools/attention_problem.c tools/cmd_plan.c tools/cmd_vector_add.c \
               tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c tools/bench_start_up.c \
+              tools/bench_layout.c \
               tools/cmd_layout.c tools/layout_expr.c tools/layout_calls.c \
               tools/cmd_atom.c tools/atom_show.c \
               tools/draw.c tools/draw_panel.c tools/draw_grid.c tools/draw_latex.c tools/draw_svg.c
@@ -67,7 +68,7 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma \
               tests/test_probe tests/test_probe_text \
               tests/test_host tests/test_attention_layout tests/test_npy tests/test_checker \
-              tests/test_command tests/test_layout_command tests/test_atom_command \
+              tests/test_command tests/test_layout_command tests/test_atom_command tests/test_plan_command \
               tests/test_draw
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \

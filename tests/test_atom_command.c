@@ -1,43 +1,11 @@
-/* test_atom_command.c - `ptxpack atom`: lists, atoms, tiled MMAs, descriptors, pictures, errors.
- *
- * Runs build/ptxpack ($PTXPACK_BINARY names another). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <cmocka.h>
-
+/* test_atom_command.c - `ptxpack atom`: lists, atoms, tiled MMAs, descriptors, pictures, errors. */
 #include "atom.h"
+#include "command_fixture.h"
 #include "copy_atom.h"
-#include "scratch.h"
 
-enum { OUTPUT = 1 << 23 };
-static char output[OUTPUT], errors[OUTPUT]; /* of the last run */
-
-static void read_output(const char *name, char *to)
-{
-    FILE *file = fopen(scratch_path(name), "rb");
-    assert_non_null(file);
-    to[fread(to, 1, OUTPUT - 1, file)] = '\0';
-    fclose(file);
-}
-
-/* Run "ptxpack atom ARGUMENTS" through the shell; its exit status. */
 static int run(const char *arguments)
 {
-    char        line[20480];
-    const char *binary = getenv("PTXPACK_BINARY");
-    snprintf(line, sizeof line, "%s atom %s >%s 2>%s", binary != NULL ? binary : "build/ptxpack", arguments,
-             scratch_path("out"), scratch_path("err"));
-    int status = system(line);
-    read_output("out", output);
-    read_output("err", errors);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return run_command("atom", arguments);
 }
 
 /* The whole output. */
@@ -46,14 +14,6 @@ static void prints(const char *arguments, const char *text)
     assert_int_equal(run(arguments), 0);
     assert_string_equal(output, text);
     assert_string_equal(errors, "");
-}
-
-static size_t lines_of(const char *text)
-{
-    size_t lines = 0;
-    for (; *text; text++)
-        lines += *text == '\n';
-    return lines;
 }
 
 /* ---- atoms ------------------------------------------------------------------------------------------ */
@@ -65,6 +25,10 @@ static void everything_is_listed(void **state)
     prints("'SM75_16x8x8_*'",
            "SM75_16x8x8_F32F16F16F32_TN                  (16,8,8)     F32   F16   F16   F32   sm_75\n"
            "SM75_16x8x8_F16F16F16F16_TN                  (16,8,8)     F16   F16   F16   F16   sm_75\n");
+    assert_int_equal(run("'SM75_[8]x8x16*'"), 0);
+    assert_memory_equal(output, "SM75_8x8x16_S32S8S8S32_TN ", 26);
+    assert_int_equal(run(""), 0);
+    assert_null(strstr(output, " 1 bits"));
     assert_int_equal(run("'*LDSM_?' --json"), 0);
     assert_non_null(strstr(output, "\"name\": \"SM75_U16x8_LDSM_T\""));
     assert_int_equal(output[0], '[');
@@ -117,6 +81,17 @@ static void copies_are_shown(void **state)
     assert_non_null(strstr(output, "SrcLayout: (1,128):(0,1)\n"));
 }
 
+/* As an operand of an MMA: the place, and registers only where it is these. */
+static void json_of_copies(void)
+{
+    assert_int_equal(run("SM75_U32x4_LDSM_N --json"), 0);
+    assert_non_null(strstr(output, "  \"src_place\": {\n    \"place\": \"shared\"\n  },\n"
+                                   "  \"dst_place\": {\n    \"place\": \"registers\",\n"
+                                   "    \"registers\": 4,\n    \"register_bits\": 32\n  }\n}\n"));
+    assert_null(strstr(output, "arch_specific"));
+    assert_null(strstr(output, "instructions"));
+}
+
 static void json_has_the_fields(void **state)
 {
     (void)state;
@@ -130,6 +105,9 @@ static void json_has_the_fields(void **state)
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (strstr(output, members[i]) == NULL)
             fail_msg("%s is missing in %s", members[i], output);
+    assert_null(strstr(output, "sf_vec_size"));
+    assert_null(strstr(output, "\"registers\": 0"));
+    json_of_copies();
     assert_int_equal(run("--tiled SM80_16x8x16_F32F16F16F32_TN --json"), 0);
     assert_non_null(strstr(output, "\"threads\": 32"));
     assert_int_equal(run("--desc --json"), 0);
@@ -250,6 +228,11 @@ static void bad_usage_is_one_line(void **state)
                                       "SM80_16x8x16_F32F16F16F32_TN, SM80_16x8x8_F32F16F16F32_TN, "
                                       "SM80_16x8x16_F32BF16BF16F32_TN"},
         {"'ZZ*'", "no atom's name matches \"ZZ*\""},
+        {"'ZZ['", "no atom's name matches \"ZZ[\""},
+        {"'SM80_*' --svg", "--latex and --svg draw one NAME, not a pattern"},
+        {"'SM80_[1]*' --latex", "--latex and --svg draw one NAME, not a pattern"},
+        {"'*LDSM*' --svg --bits 32", "--latex and --svg draw one NAME, not a pattern"},
+        {"'SM80_*' --bits 32", "--bits goes with --latex or --svg"},
         {"a b", "expected at most one NAME (try --help)"},
         {"SM61_DP4A --json --svg", "--latex, --svg and --json exclude each other"},
         {"SM75_U32x4_LDSM_N --svg --bits 0", "--bits must be positive"},
@@ -272,25 +255,27 @@ static void bad_usage_is_one_line(void **state)
         snprintf(expected, sizeof expected, "ptxpack atom: %s\n", cases[i].line);
         assert_int_equal(run(cases[i].arguments), 2);
         assert_string_equal(errors, expected);
-        assert_string_equal(output, cases[i].arguments[0] == '\'' ? output : "");
+        assert_string_equal(output, "");
     }
-    /* Others say it in their own words, which name the culprit. */
+    /* Others say it in their own words, after the option. */
     static const char *const named[][2] = {
         {"--tiled SM61_DP4A --atoms '(2,2'", "--atoms (2,2: "},
         {"--tiled SM61_DP4A --tile '<0>'", "--tile <0>: "},
-        {"--tiled SM80_16x8x16_F32F16F16F32_TN --tile '<17,8,16>'", "17"},
-        {"--desc --tile '(7,64)'", "(7,64)"},
-        {"--desc --tile '(7,64'", "column"},
-        {"--desc --rows 65", "65"},
+        {"--tiled SM61_DP4A --atoms '(1,1,1,2)'", "--atoms (1,1,1,2): 4 modes; there are M, N and K"},
+        {"--tiled SM61_DP4A --tile '<1,1,4,2>'", "--tile <1,1,4,2>: 4 modes; there are M, N and K"},
+        {"--tiled SM61_DP4A --atoms '(2,2):(1,1)'", "--atoms (2,2):(1,1): "},
+        {"--tiled SM61_DP4A --tile '(1,1,4)'", "--tile (1,1,4): "},
+        {"--tiled SM80_16x8x16_F32F16F16F32_TN --tile '<17, 8,16>'", "--tile <17, 8,16>: tile 17 of mode M"},
+        {"--tiled SM75_U32x4_LDSM_N", "--tiled: SM75_U32x4_LDSM_N is a copy, not an MMA"},
         {"--tiled SM61 --atoms '(2,2)'", "\"SM61\""},
+        {"--desc --tile '( 7,64)'", "--tile ( 7,64): "},
+        {"--desc --tile '(7,64'", "--tile (7,64: column"},
+        {"--desc --tile '(64,64,64)'", "--tile (64,64,64): "},
+        {"--desc --rows 65", "--rows 65: "},
+        {"--desc --tile '(64,64)' --rows 65", "--rows 65: "},
     };
-    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
-        assert_int_equal(run(named[i][0]), 2);
-        if (strstr(errors, named[i][1]) == NULL)
-            fail_msg("%s: %s", named[i][0], errors);
-        assert_int_equal(lines_of(errors), 1);
-        assert_string_equal(output, "");
-    }
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
+        refuses("atom", named[i][0], 2, named[i][1]);
 }
 
 int main(void)

@@ -1,20 +1,7 @@
-/* test_layout_command.c - `ptxpack layout`: values of expressions, errors, lines of any kind, JSON, pictures.
- *
- * Runs build/ptxpack ($PTXPACK_BINARY names another). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <cmocka.h>
-
-#include "scratch.h"
-
-enum { OUTPUT = 1 << 22 };
-static char output[OUTPUT], errors[OUTPUT]; /* of the last run */
+/* test_layout_command.c - `ptxpack layout`: values of expressions, errors, lines of any kind, JSON,
+ * pictures. */
+#include "command_fixture.h"
+#include "random_fixture.h"
 
 static const struct {
     const char *expression, *value;
@@ -36,6 +23,12 @@ static const char *const more[][2] = {
     {"Swizzle<3,4,3>(1023)", "911"},
     {"Sw<3,4,3> o 0 o (8,64):(64,1)(1,_)(3)", "3"},
     {"upcast<2>(Sw<3,4,3>)", "Sw<3,3,3>"},
+    {"composition(Sw<3,0,3>,Sw<1,0,3>)", "Sw<2,1,3>"},
+    {"composition(composition(Sw<2,0,3>,Sw<2,0,3>),(8,8):(8,1))", "(8,8):(8,1)"},
+    {"composition((8,8):(8,1),(4,2))", "(4,2):(8,1)"},
+    {"(colex_geq((1,2),(2,1)),colex_geq((2,1),(1,2)),colex_geq((1,2),(1,2)))", "(1,0,1)"},
+    {"(lex_geq((1,2),(2,1)),lex_geq((2,1),(1,2)),lex_geq((1,2),(1,2)))", "(0,1,1)"},
+    {"group<0,-1>((2,3,4))", "((2,3,4))"},
     {"(shape<1>((4,(2,3)):(1,(12,4))),rank((1,2,3)))", "((2,3),3)"},
     {"(2,rank((1,2,3))):(size((4,8)),1)", "(2,3):(32,1)"},
     {"<4:2,make_layout((2,4)),_>", "<4:2,(2,4):(1,2),_>"},
@@ -119,30 +112,16 @@ static const char *const wrong[][2] = {
     {"shape_div(6,4)", "column 1: shape_div"},
     {"crd2idx((1,2,3),(3,4))", "column 1: crd2idx"},
     {"upcast<0>(4:1)", "column 1: upcast"},
+    {"take<-2,1>((1,2))", "column 6: -2 in the <> of take is out of range"},
+    {"get<-1>((1,2))", "column 1: get: mode -1 of (1,2)"},
+    {"composition(Sw<2,0,3>,Sw<2,1,3>)", "column 1: composition: the two swizzles do not make one"},
+    {"local_partition((4,6):(6,1),(2,2):(2,1),4)", "column 1: local_partition: 4 "},
+    {"local_partition((4,6):(6,1),(2,2):(2,1),-1)", "column 1: local_partition: -1 "},
 };
 
-static size_t read_output(const char *name, char *to)
-{
-    FILE *file = fopen(scratch_path(name), "rb");
-    assert_non_null(file);
-    size_t bytes = fread(to, 1, OUTPUT - 1, file);
-    to[bytes] = '\0';
-    fclose(file);
-    return bytes;
-}
-
-/* Run "ptxpack layout ARGUMENTS", which may direct the streams elsewhere; its exit status. */
 static int run(const char *arguments)
 {
-    char        line[32768];
-    const char *binary = getenv("PTXPACK_BINARY");
-    snprintf(line, sizeof line, ">%s 2>%s %s layout %s", scratch_path("out"), scratch_path("err"),
-             binary != NULL ? binary : "build/ptxpack", arguments);
-    int status = system(line);
-    read_output("out", output);
-    read_output("err", errors);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return run_command("layout", arguments);
 }
 
 static void write_input(const void *bytes, size_t count)
@@ -236,12 +215,8 @@ static void usage_errors_are_2(void **state)
         {"--grid - </dev/null", "one EXPR"}, {"--tv '(4,4)' 4", "--tv goes with"},
         {"--tv '(4' --svg 4", "--tv (4: column 3"},
     };
-    for (size_t i = 0; i < sizeof usages / sizeof usages[0]; i++) {
-        int status = run(usages[i][0]);
-        if (status != 2 || strstr(errors, usages[i][1]) == NULL)
-            fail_msg("layout %s: status %d: %s", usages[i][0], status, errors);
-        assert_string_equal(output, "");
-    }
+    for (size_t i = 0; i < sizeof usages / sizeof usages[0]; i++)
+        refuses("layout", usages[i][0], 2, usages[i][1]);
 }
 
 /* ---- lines --------------------------------------------------------------------------------------------- */
@@ -290,14 +265,9 @@ static void junk_is_an_error(void **state)
 {
     (void)state;
     static char junk[1 << 18];
-    uint64_t    seed = 1;
     size_t      lines = 0, results = 0;
-    for (size_t i = 0; i < sizeof junk; i++) {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        junk[i] = i % 2 == 0 ? (char)seed : "(),:<>_@o-#123Sw\n\nvalues"[seed % 24];
-    }
+    for (size_t i = 0; i < sizeof junk; i++)
+        junk[i] = i % 2 == 0 ? (char)below(256) : "(),:<>_@o-#123Sw\n\nvalues"[below(24)];
     junk[sizeof junk - 1] = '\n';
     for (size_t i = 0; i < sizeof junk; i++)
         lines += junk[i] == '\n';
@@ -306,6 +276,15 @@ static void junk_is_an_error(void **state)
     for (size_t i = 0; i < bytes; i++)
         results += output[i] == '\n';
     assert_int_equal(results, lines);
+}
+
+static void comments_keep_their_bytes(void **state)
+{
+    (void)state;
+    static const char input[] = "# a\0b\n\n4:1\n";
+    assert_int_equal(run_lines(input, sizeof input - 1), 0);
+    assert_int_equal(read_output("out", output), sizeof input - 1);
+    assert_memory_equal(output, input, sizeof input - 1);
 }
 
 static void a_closed_output_is_an_error(void **state)
@@ -319,6 +298,7 @@ static void a_closed_output_is_an_error(void **state)
     char arguments[8300];
     snprintf(arguments, sizeof arguments, "- <%s >/dev/full", scratch_path("in"));
     assert_int_equal(run(arguments), 1);
+    assert_non_null(strstr(errors, "cannot write the output: No space left on device"));
     assert_int_equal(run("- <&-"), 0);
     assert_int_equal(run("- </"), 1);
     assert_non_null(strstr(errors, "cannot read the expressions"));
@@ -367,6 +347,22 @@ static void layouts_are_drawn(void **state)
     assert_string_equal(output, "");
     assert_int_equal(run("--svg '<4,8>'"), 1);
     assert_string_equal(errors, "ptxpack layout: <4,8> is a tiler, no layout\n");
+    assert_int_equal(run("--svg '(4,5)' --tv '(4,4)'"), 1);
+    assert_string_equal(errors, "ptxpack layout: TV layout: value 4 of thread 0 is at 16, outside of the "
+                                "4 x 4 tile\n");
+}
+
+static void help_says_what_surprises(void **state)
+{
+    (void)state;
+    assert_int_equal(run("--help"), 0);
+    assert_non_null(strstr(output, "(4,2) acts mode by mode, as <4,2> does"));
+    assert_non_null(strstr(output, "without its offset (slice_and_offset prints it)"));
+}
+
+static int start(void **state)
+{
+    return print_seed(state) == 0 ? scratch_open(state) : -1;
 }
 
 int main(void)
@@ -376,7 +372,8 @@ int main(void)
         cmocka_unit_test(wrong_expressions_are_named), cmocka_unit_test(usage_errors_are_2),
         cmocka_unit_test(lines_keep_their_order),      cmocka_unit_test(lines_hold_anything),
         cmocka_unit_test(junk_is_an_error),            cmocka_unit_test(a_closed_output_is_an_error),
-        cmocka_unit_test(json_tells_more),             cmocka_unit_test(layouts_are_drawn),
+        cmocka_unit_test(comments_keep_their_bytes),   cmocka_unit_test(json_tells_more),
+        cmocka_unit_test(layouts_are_drawn),           cmocka_unit_test(help_says_what_surprises),
     };
-    return cmocka_run_group_tests(tests, scratch_open, scratch_close);
+    return cmocka_run_group_tests(tests, start, scratch_close);
 }

@@ -10,31 +10,9 @@
 
 #include "layout.h"
 #include "loader.h"
+#include "random_fixture.h"
 
 enum { RUNS = 20000 };
-static uint64_t seed = 20261120;
-
-static uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed;
-}
-
-static int below(int n)
-{
-    return (int)(random_bits() % (uint64_t)n);
-}
-
-static int start(void **state)
-{
-    (void)state;
-    const char *text = getenv("PTXPACK_TEST_SEED");
-    seed = text != NULL ? strtoull(text, NULL, 0) | 1 : seed;
-    printf("seed %llu\n", (unsigned long long)seed);
-    return 0;
-}
 
 /* ---- values are equal, item by item ------------------------------------------------------------------- */
 static bool same_tuple(const ptxpack_tuple *a, const ptxpack_tuple *b)
@@ -385,5 +363,5 @@ int main(void)
         cmocka_unit_test(errors_name_the_column),  cmocka_unit_test(long_texts_end),
         cmocka_unit_test(printing_is_like_snprintf),
     };
-    return cmocka_run_group_tests(tests, start, NULL);
+    return cmocka_run_group_tests(tests, print_seed, NULL);
 }

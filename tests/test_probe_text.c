@@ -1,6 +1,5 @@
 /* test_probe_text.c - the probe of every atom as PTX: it contains the very instruction of the table, and the
- * compiler at hand takes it, for the atom's lowest architecture and for an H200.  Machine code is kept in a
- * cache beside this program, so that only what changed is compiled again. */
+ * compiler at hand takes it, for the atom's lowest architecture and for an H200. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "probe.h"
+#include "scratch.h"
 
 typedef struct run {
     ptxpack *handle; /* offline, for one target */
@@ -20,23 +19,11 @@ typedef struct run {
     bool     compile, no_compiler;
 } run;
 
-/* build/tests/probe-cache, beside this program. */
-static const char *cache_dir(void)
-{
-    static char path[512];
-    ssize_t     n = readlink("/proc/self/exe", path, sizeof path - 16);
-    char       *slash = n > 0 ? (char *)memrchr(path, '/', (size_t)n) : NULL;
-    if (slash == NULL)
-        return NULL;
-    snprintf(slash, 16, "/probe-cache");
-    return path;
-}
-
 static void open_run(run *r, int arch, bool specific, bool compile)
 {
     char            target[16];
     ptxpack_options options = {
-        .size = sizeof options, .offline = true, .arch = target, .cache_dir = cache_dir()};
+        .size = sizeof options, .offline = true, .arch = target, .cache_dir = scratch_folder};
     snprintf(target, sizeof target, "sm_%d%s", arch, specific ? "a" : "");
     *r = (run){.arch = arch, .compile = compile};
     if (ptxpack_open(&options, &r->handle) != PTXPACK_OK)
@@ -199,5 +186,5 @@ int main(void)
         cmocka_unit_test(wgmma_probes_compile),
         cmocka_unit_test(probes_compile_for_their_lowest_architecture),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

@@ -31,21 +31,30 @@ static void show_layout(bool json, const char *title, const char *key, const ptx
     show(json, title, key, "%s", text);
 }
 
-static void show_instruction(bool json, const char *ptx, int times, int arch, bool specific, int isa)
+/* From which architecture on there is an instruction. */
+static void show_support(bool json, int arch, int isa, const char *and_later)
 {
-    char often[32] = "";
-    if (times > 1)
-        snprintf(often, sizeof often, ", %d times", times);
-    show(json, "Instruction", "ptx", "%s%s", ptx, json ? "" : often);
     if (json) {
-        json_int("instructions", times);
         json_int("arch", arch);
-        json_bool("arch_specific", specific);
         json_int("isa", isa);
         return;
     }
-    printf("Architecture: sm_%d%s\n", arch, specific ? "a, not all later ones" : " and later");
+    printf("Architecture: sm_%d%s\n", arch, and_later);
     printf("PTX ISA: %d.%d\n", isa / 10, isa % 10);
+}
+
+/* What is not in registers is in a memory: `place` says in which. */
+static void json_place(const char *key, const char *place, int registers, int bits, char major)
+{
+    json_open(key, '{');
+    json_text("place", registers ? "registers" : place);
+    if (registers) {
+        json_int("registers", registers);
+        json_int("register_bits", bits);
+    }
+    if (major)
+        json_text("major", (const char[]){major, '\0'});
+    json_close();
 }
 
 /* ---- MMA -------------------------------------------------------------------------------------------- */
@@ -62,8 +71,7 @@ static const char *major_text(char major, char other)
 
 static void registers_text(int registers, int bits, char *text, size_t cap)
 {
-    snprintf(text, cap, "%d register%s of %d bits a thread", registers, registers == 1 ? "" : "s",
-             bits >= 64 ? 64 : 32);
+    snprintf(text, cap, "%d register%s of %d bits a thread", registers, registers == 1 ? "" : "s", bits);
 }
 
 /* Where an operand is: "4 registers of 32 bits a thread, K-major"; major 0: does not matter. */
@@ -71,15 +79,9 @@ static void show_place(bool json, const char *title, const char *key, int regist
                        char major, char other)
 {
     char text[64];
+    bits = bits >= 64 ? 64 : 32;
     if (json) {
-        json_open(key, '{');
-        json_text("place", registers ? "registers" : shared ? "shared" : "tensor");
-        json_int("registers", registers);
-        if (registers)
-            json_int("register_bits", bits >= 64 ? 64 : 32);
-        if (major)
-            json_text("major", (const char[]){major, '\0'});
-        json_close();
+        json_place(key, shared ? "shared" : "tensor", registers, bits, major);
         return;
     }
     if (registers)
@@ -101,7 +103,8 @@ static void show_types(const ptxpack_mma_atom *x, bool json)
             printf("SFVecSize: %d\n", x->scale_vector);
     }
     if (json) {
-        json_int("sf_vec_size", x->scale_vector);
+        if (x->scale_vector)
+            json_int("sf_vec_size", x->scale_vector);
         json_int("a_bits", x->a_bits);
         json_int("b_bits", x->b_bits);
         json_bool("sparse", x->sparse);
@@ -120,6 +123,19 @@ static void show_places(const ptxpack_mma_atom *x, bool json)
     show_place(json, "B", "b_place", x->registers_b, x->b_shared, x->b_bits, x->b_major, 'N');
 }
 
+static void show_instruction(const ptxpack_mma_atom *x, bool json)
+{
+    char often[32] = "";
+    if (x->instructions > 1 && !json)
+        snprintf(often, sizeof often, ", %d times", x->instructions);
+    show(json, "Instruction", "ptx", "%s%s", x->ptx, often);
+    if (json) {
+        json_int("instructions", x->instructions);
+        json_bool("arch_specific", x->arch_specific);
+    }
+    show_support(json, x->arch, x->isa, x->arch_specific ? "a, not all later ones" : " and later");
+}
+
 static void show_mma(const ptxpack_mma_atom *x, bool json)
 {
     if (json)
@@ -135,7 +151,7 @@ static void show_mma(const ptxpack_mma_atom *x, bool json)
     }
     show_types(x, json);
     show(json, "CuTe", "cute", "%s", x->cute);
-    show_instruction(json, x->ptx, x->instructions, x->arch, x->arch_specific, x->isa);
+    show_instruction(x, json);
     show_places(x, json);
 }
 
@@ -152,12 +168,16 @@ void atom_show_mma(const ptxpack_mma_atom *x, bool json)
 static void show_space(bool json, const char *title, const char *key, ptxpack_space space, int registers)
 {
     char text[64];
+    if (json) {
+        json_place(key, ptxpack_space_name(space), registers, 32, 0);
+        return;
+    }
     if (registers)
         registers_text(registers, 32, text, sizeof text);
     else
         snprintf(text, sizeof text, "%s%s", ptxpack_space_name(space),
                  space == PTXPACK_SPACE_REGISTERS ? "" : " memory");
-    show(json, title, key, "%s", text);
+    printf("%s: %s\n", title, text);
 }
 
 void atom_show_copy(const ptxpack_copy_atom *x, bool json)
@@ -174,9 +194,10 @@ void atom_show_copy(const ptxpack_copy_atom *x, bool json)
         json_bool("sized", x->sized);
     else if (x->sized)
         puts("Size: as many bits as it is told, a multiple of 128");
-    show_instruction(json, x->ptx, 1, x->arch, false, x->isa);
-    show_space(json, "From", "from", x->src_space, x->registers_src);
-    show_space(json, "To", "to", x->dst_space, x->registers_dst);
+    show(json, "Instruction", "ptx", "%s", x->ptx);
+    show_support(json, x->arch, x->isa, " and later");
+    show_space(json, "From", "src_place", x->src_space, x->registers_src);
+    show_space(json, "To", "dst_place", x->dst_space, x->registers_dst);
     if (json)
         json_close();
 }

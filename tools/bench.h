@@ -19,8 +19,9 @@ typedef struct bench_settings {
     bool          json;
 } bench_settings;
 
-/* Each opens the device, prints its table, and returns an exit status. */
+/* Each prints its table and returns an exit status; all but bench_layout open the device. */
 int bench_attention(const bench_settings *settings);
 int bench_vector_add(const bench_settings *settings);
 int bench_start_up(const bench_settings *settings);
+int bench_layout(const bench_settings *settings);
 #endif

@@ -58,8 +58,8 @@ static void list_copy(const ptxpack_copy_atom *x, bool json)
     long long threads = (long long)ptxpack_size(&x->thr_id), bits = (long long)ptxpack_size(&x->ref);
     if (!json) {
         char text[48];
-        snprintf(text, sizeof text, "%lld bits%s, %lld thread%s", bits, x->sized ? " or more" : "", threads,
-                 threads == 1 ? "" : "s");
+        snprintf(text, sizeof text, "%lld bit%s%s, %lld thread%s", bits, bits == 1 ? "" : "s",
+                 x->sized ? " or more" : "", threads, threads == 1 ? "" : "s");
         printf("%-44s %-36s sm_%d\n", x->name, text, x->arch);
         return;
     }
@@ -126,14 +126,15 @@ static int unknown(const char *name)
     return COMMAND_USAGE;
 }
 
-/* Source and destination of a copy of `bits`-bit values: value v of thread t of the reference is cell (t,v). */
+/* A copy of `bits`-bit values, source and destination: cell (t,v) is value v of thread t of the reference. */
 static ptxpack_status draw_copy_atom(const ptxpack_copy_atom *atom, int64_t bits, draw_format format)
 {
     ptxpack_layout values = ptxpack_upcast(&atom->ref, bits);
     ptxpack_tuple  extents = ptxpack_product_each(&values.shape);
     ptxpack_layout tv = ptxpack_make_layout_left(&extents), tiler = ptxpack_tiler_of(&extents);
     ptxpack_tiled_copy copy = ptxpack_make_tiled_copy_tv(atom, bits, &tv, &tiler);
-    ptxpack_layout src = ptxpack_copy_layout_tv(&copy, PTXPACK_SRC), dst = ptxpack_copy_layout_tv(&copy, PTXPACK_DST);
+    ptxpack_layout src = ptxpack_copy_layout_tv(&copy, PTXPACK_SRC);
+    ptxpack_layout dst = ptxpack_copy_layout_tv(&copy, PTXPACK_DST);
     if (src.shape.status != PTXPACK_OK || dst.shape.status != PTXPACK_OK)
         return src.shape.status != PTXPACK_OK ? src.shape.status : dst.shape.status;
     return draw_copy(stdout, format, &src, &dst, &extents);
@@ -152,8 +153,8 @@ static int show_one(const settings *s, const char *name)
     if (draws && copies)
         return drawn(draw_copy_atom(&copy, s->bits != OPTION_NOT_GIVEN ? s->bits : 16, format));
     if (draws)
-        return drawn(draw_mma(stdout, format, &mma.a_layout, &mma.b_layout, &mma.c_layout, mma.m, mma.n, mma.k,
-                              &mma.thr_id));
+        return drawn(draw_mma(stdout, format, &mma.a_layout, &mma.b_layout, &mma.c_layout, mma.m, mma.n,
+                              mma.k, &mma.thr_id));
     if (copies)
         atom_show_copy(&copy, s->json);
     else
@@ -179,29 +180,53 @@ static ptxpack_status draw_tiled(const ptxpack_tiled_mma *mma, draw_format forma
                     (int)size.value[2], NULL);
 }
 
-/* The layout that an option holds; status E_ARG with a line that names the option. */
-static ptxpack_layout option_layout(const char *name, const char *text)
+/* What the library said is about this option's value; without a value, about a default. */
+static int refused_option(const char *name, const char *text)
 {
-    ptxpack_layout l = ptxpack_layout_parse(text);
-    if (l.shape.status != PTXPACK_OK)
-        ptxpack_fail(NULL, l.shape.status, "%s %s: %s", name, text, ptxpack_detail(NULL));
-    return l;
+    if (text == NULL)
+        return refused();
+    return command_fail("atom", "%s %s: %s", name, text, ptxpack_detail(NULL)), COMMAND_USAGE;
+}
+
+/* The layout of M, N and K at most that an option holds. */
+static int take_layout(const char *name, const char *text, ptxpack_layout *out)
+{
+    *out = ptxpack_layout_parse(text);
+    if (out->shape.status != PTXPACK_OK)
+        return refused_option(name, text);
+    int rank = ptxpack_rank(&out->shape);
+    if (rank <= 3)
+        return COMMAND_OK;
+    return command_fail("atom", "%s %s: %d modes; there are M, N and K", name, text, rank), COMMAND_USAGE;
+}
+
+/* Of what the options say; each is blamed for what goes wrong with it. */
+static int make_tiled(const settings *s, ptxpack_tiled_mma *mma)
+{
+    ptxpack_mma_atom atom;
+    ptxpack_layout   atoms, tile;
+    if (is_copy(s->tiled))
+        return command_fail("atom", "--tiled: %s is a copy, not an MMA", s->tiled), COMMAND_USAGE;
+    if (ptxpack_mma_atom_find(s->tiled, &atom) != PTXPACK_OK)
+        return refused();
+    if (s->atoms != NULL && take_layout("--atoms", s->atoms, &atoms) != COMMAND_OK)
+        return COMMAND_USAGE;
+    if (s->tile != NULL && take_layout("--tile", s->tile, &tile) != COMMAND_OK)
+        return COMMAND_USAGE;
+    *mma = ptxpack_make_tiled_mma(&atom, s->atoms != NULL ? &atoms : NULL, NULL);
+    if (mma->status != PTXPACK_OK)
+        return refused_option("--atoms", s->atoms);
+    if (s->tile != NULL)
+        *mma = ptxpack_make_tiled_mma(&atom, s->atoms != NULL ? &atoms : NULL, &tile);
+    return mma->status == PTXPACK_OK ? COMMAND_OK : refused_option("--tile", s->tile);
 }
 
 static int show_tiled(const settings *s)
 {
-    ptxpack_mma_atom atom;
-    ptxpack_layout   atoms, tile;
-    if (ptxpack_mma_atom_find(s->tiled, &atom) != PTXPACK_OK)
-        return refused();
-    if (s->atoms != NULL && (atoms = option_layout("--atoms", s->atoms)).shape.status != PTXPACK_OK)
-        return refused();
-    if (s->tile != NULL && (tile = option_layout("--tile", s->tile)).shape.status != PTXPACK_OK)
-        return refused();
-    ptxpack_tiled_mma mma =
-        ptxpack_make_tiled_mma(&atom, s->atoms ? &atoms : NULL, s->tile ? &tile : NULL);
-    if (mma.status != PTXPACK_OK)
-        return refused();
+    ptxpack_tiled_mma mma;
+    int               status = make_tiled(s, &mma);
+    if (status != COMMAND_OK)
+        return status;
     if (s->latex || s->svg)
         return drawn(draw_tiled(&mma, s->svg ? DRAW_SVG : DRAW_LATEX));
     return atom_show_tiled(&mma, s->json) == PTXPACK_OK ? COMMAND_OK : refused();
@@ -246,32 +271,53 @@ static ptxpack_tuple tile_shape(const ptxpack_layout *swizzled, ptxpack_value_ty
     return ptxpack_tuple_of(2, (const int64_t[]){rows > 64 ? rows : 64, k > least ? k : least});
 }
 
+/* --type, --major and --swizzle. */
+static int take_words(const settings *s, ptxpack_value_type *type, ptxpack_wgmma_major *major,
+                      ptxpack_wgmma_swizzle *swizzle)
+{
+    *major = strcmp(s->major, "mn") == 0 ? PTXPACK_WGMMA_MN : PTXPACK_WGMMA_K;
+    if (!take_type(s->type, type))
+        return command_fail("atom", "--type: wgmma reads no \"%s\"", s->type), COMMAND_USAGE;
+    if (*major == PTXPACK_WGMMA_K && strcmp(s->major, "k") != 0)
+        return command_fail("atom", "--major is k or mn, not \"%s\"", s->major), COMMAND_USAGE;
+    if (*major == PTXPACK_WGMMA_MN && ptxpack_value_bits(*type) != 16)
+        return command_fail("atom", "--major mn is for 16-bit types, not %s", s->type), COMMAND_USAGE;
+    if (take_swizzle(s->swizzle, swizzle))
+        return COMMAND_OK;
+    return command_fail("atom", "--swizzle is none, 32, 64 or 128, not \"%s\"", s->swizzle), COMMAND_USAGE;
+}
+
 static int show_descriptor(const settings *s)
 {
     ptxpack_value_type    type;
     ptxpack_wgmma_swizzle swizzle;
-    ptxpack_wgmma_major   major = strcmp(s->major, "mn") == 0 ? PTXPACK_WGMMA_MN : PTXPACK_WGMMA_K;
-    if (!take_type(s->type, &type))
-        return command_fail("atom", "--type: wgmma reads no \"%s\"", s->type), COMMAND_USAGE;
-    if (major == PTXPACK_WGMMA_K && strcmp(s->major, "k") != 0)
-        return command_fail("atom", "--major is k or mn, not \"%s\"", s->major), COMMAND_USAGE;
-    if (major == PTXPACK_WGMMA_MN && ptxpack_value_bits(type) != 16)
-        return command_fail("atom", "--major mn is for 16-bit types, not %s", s->type), COMMAND_USAGE;
-    if (!take_swizzle(s->swizzle, &swizzle)) {
-        command_fail("atom", "--swizzle is none, 32, 64 or 128, not \"%s\"", s->swizzle);
-        return COMMAND_USAGE;
-    }
+    ptxpack_wgmma_major   major;
+    char                  rows[24];
+    int                   status = take_words(s, &type, &major, &swizzle);
+    if (status != COMMAND_OK)
+        return status;
     ptxpack_layout swizzled = ptxpack_wgmma_atom(major, swizzle, ptxpack_value_bits(type));
     ptxpack_tuple  shape = s->tile != NULL ? ptxpack_tuple_parse(s->tile) : tile_shape(&swizzled, type);
     ptxpack_layout tile = ptxpack_tile_to_shape(&swizzled, &shape, NULL);
     if (tile.shape.status != PTXPACK_OK)
-        return refused();
-    return atom_show_descriptor(&tile, major, type, s->rows, s->json) == PTXPACK_OK ? COMMAND_OK : refused();
+        return refused_option("--tile", s->tile);
+    if (atom_show_descriptor(&tile, major, type, s->rows, s->json) == PTXPACK_OK)
+        return COMMAND_OK;
+    if (s->rows == 0 ||
+        ptxpack_wgmma_descriptor(&tile, major, ptxpack_value_bits(type), 0).status != PTXPACK_OK)
+        return refused_option("--tile", s->tile);
+    snprintf(rows, sizeof rows, "%lld", (long long)s->rows);
+    return refused_option("--rows", rows);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------ */
-/* What is wrong with the combination; NULL: nothing. */
-static const char *conflict(const settings *s, int words)
+static bool is_pattern(const char *name)
+{
+    return strpbrk(name, "*?[") != NULL;
+}
+
+/* What is wrong with the combination; NULL: nothing.  Of `words` words the first is `name`. */
+static const char *conflict(const settings *s, int words, const char *name)
 {
     bool draws = s->latex || s->svg;
     if (words > 1)
@@ -282,6 +328,8 @@ static const char *conflict(const settings *s, int words)
         return "NAME, --tiled and --desc exclude each other";
     if (draws && (s->desc || (words == 0 && s->tiled == NULL)))
         return "--latex and --svg go with NAME or --tiled";
+    if (draws && words > 0 && is_pattern(name))
+        return "--latex and --svg draw one NAME, not a pattern";
     if (s->atoms != NULL && s->tiled == NULL)
         return "--atoms goes with --tiled";
     if (s->tile != NULL && s->tiled == NULL && !s->desc)
@@ -321,12 +369,12 @@ int cmd_atom(int argc, char **argv)
     int status = command_options(argc, argv, synopsis, rows, &words);
     if (status >= 0)
         return status;
-    const char *wrong = conflict(&s, words);
+    const char *wrong = conflict(&s, words, argv[1]);
     if (wrong != NULL)
         return command_fail("atom", "%s", wrong), COMMAND_USAGE;
     if (s.tiled != NULL)
         return show_tiled(&s);
-    if (words > 0 && strpbrk(argv[1], "*?") == NULL)
+    if (words > 0 && !is_pattern(argv[1]))
         return show_one(&s, argv[1]);
     if (!s.desc)
         return list(words > 0 ? argv[1] : "*", s.json);

@@ -14,6 +14,8 @@ static const char synopsis[] =
     "       ptxpack layout - [--json]\n"
     "  EXPR is a layout, (4,8):(8,1) or Sw<3,4,3> o 0 o (8,64):(64,1), a tuple, or one of CuTe's calls,\n"
     "  nested freely: composition((6,2):(8,2),(4,3):(3,1)), size<0>(L), values(L), (4,8):(8,1)(1,_)\n"
+    "  where a tiler is wanted (4,2) acts mode by mode, as <4,2> does; local_tile and the partitions print\n"
+    "  the layout without its offset (slice_and_offset prints it)\n"
     "  -  one expression a line on stdin, one result line each, `error: reason` for a bad one; empty lines\n"
     "     and lines that begin with # are passed on";
 
@@ -126,30 +128,37 @@ static bool evaluate_line(const settings *s, const char *text, size_t bytes)
     return status == PTXPACK_OK;
 }
 
+/* Whatever its bytes are. */
+static void pass_on(const char *line, size_t bytes)
+{
+    fwrite(line, 1, bytes, stdout);
+    putchar('\n');
+}
+
 /* Each result is flushed before more input is waited for: another program may be at the other end. */
 static int evaluate_lines(const settings *s)
 {
     char   *line = NULL;
     size_t  cap = 0;
-    ssize_t bytes;
-    bool    good = true;
+    ssize_t bytes = 0;
+    bool    good = true, writable = true;
     if (s->json)
         json_open(NULL, '[');
-    while ((errno = 0, bytes = getline(&line, &cap, stdin)) >= 0 && !ferror(stdout)) {
+    while (writable && (errno = 0, bytes = getline(&line, &cap, stdin)) >= 0) {
         if (bytes > 0 && line[bytes - 1] == '\n')
             line[--bytes] = '\0';
         size_t blanks = strspn(line, " \t\r");
         if (line[blanks] != '#' && blanks < (size_t)bytes)
             good = evaluate_line(s, line, (size_t)bytes) && good;
         else if (!s->json)
-            printf("%s\n", line);
-        fflush(stdout);
+            pass_on(line, (size_t)bytes);
+        writable = command_flush();
     }
-    int status = good ? COMMAND_OK : COMMAND_FAILED;
+    int error = errno, status = good ? COMMAND_OK : COMMAND_FAILED;
     if (s->json)
         json_close();
     if (bytes < 0 && !feof(stdin))
-        status = command_fail("layout", "cannot read the expressions: %s", strerror(errno));
+        status = command_fail("layout", "cannot read the expressions: %s", strerror(error));
     free(line);
     return status;
 }

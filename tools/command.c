@@ -22,11 +22,22 @@ void command_begin(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
+/* Why the first flush failed; 0: none did, though a write may have. */
+static int flush_error;
+
+bool command_flush(void)
+{
+    if (fflush(stdout) != 0 && flush_error == 0)
+        flush_error = errno;
+    return !ferror(stdout);
+}
+
 int command_end(int status)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    if (command_flush())
         return status;
-    return command_fail(NULL, "cannot write the output: %s", strerror(errno));
+    return command_fail(NULL, "cannot write the output%s%s", flush_error != 0 ? ": " : "",
+                        flush_error != 0 ? strerror(flush_error) : "");
 }
 
 /* What a file name or an argument holds must neither break the line nor reach the terminal as a command. */
@@ -40,7 +51,7 @@ int command_fail(const char *subcommand, const char *format, ...)
     for (char *p = line; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '?';
-    fflush(stdout);
+    command_flush();
     fprintf(stderr, "ptxpack%s%s: %s\n", subcommand != NULL ? " " : "", subcommand != NULL ? subcommand : "",
             line);
     return COMMAND_FAILED;

@@ -17,7 +17,7 @@ enum { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
     X("expand", expand, "a .ptx file with its macros expanded")                                   \
     X("attention", attention, "attention on .npy or random inputs, timed and verified")           \
     X("vector-add", vector_add, "z = a x + b y + c, timed and verified")                          \
-    X("plan", plan, "what a kernel would do: tiles, layouts, shared memory, conflicts, roofline")    \
+    X("plan", plan, "what a kernel would do: tiles, layouts, shared memory, conflicts, roofline") \
     X("bench", bench, "speed of the kernels on this device")                                      \
     X("cache", cache, "look at, check, trim or clear the kernel cache")                           \
     X("layout", layout, "evaluate and draw CuTe's layouts")                                       \
@@ -53,6 +53,8 @@ int command_options(int argc, char **argv, const char *synopsis, const option *r
  * stderr when what was printed could not be written, otherwise `status`. */
 void command_begin(void);
 int  command_end(int status);
+/* What was printed so far goes out; false when that failed, now or before. */
+bool command_flush(void);
 
 /* One line "ptxpack SUBCOMMAND: message" on stderr (SUBCOMMAND NULL: "ptxpack: message"); returns
  * COMMAND_FAILED. */

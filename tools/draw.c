@@ -82,7 +82,7 @@ ptxpack_status draw_tv(FILE *f, draw_format format, const ptxpack_layout *tv, co
     draw_picture   picture = {.panels = 1};
     ptxpack_status status = tile_extents(tile, &m, &n);
     if (status == PTXPACK_OK)
-        status = draw_tv_panel("layout", tv, m, n, &picture.panel[0]);
+        status = draw_tv_panel("TV layout", tv, m, n, &picture.panel[0]);
     if (status == PTXPACK_OK)
         tv_caption(&picture, "Layout TV", "", tv, m, n);
     return finish(f, format, &picture, status);
