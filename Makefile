@@ -64,7 +64,9 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_registry tests/test_driver_abi tests/test_loader \
               tests/test_jit tests/test_flight tests/test_compile_log \
               tests/test_layout_tuple tests/test_layout_int tests/test_layout_coord tests/test_layout_text \
-              tests/test_tensor tests/test_banks \
+              tests/test_layout_algebra tests/test_layout_modes tests/test_layout_divide \
+              tests/test_layout_swizzle tests/test_layout_limits \
+              tests/test_seed_figures tests/test_tensor tests/test_banks \
               tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma \
               tests/test_probe tests/test_probe_text \
               tests/test_host tests/test_attention_layout tests/test_npy tests/test_checker \

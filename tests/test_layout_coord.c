@@ -339,8 +339,10 @@ static void test_no_compact(void **state)
             "compact_order: 1 stands twice in the order (1,1) of (2,3)");
     SAYS_NO(ptxpack_compact_order(T("(2,3)"), T("(1,2,3)")),
             "compact_order: the shape (2,3) and the order (1,2,3)");
-    SAYS_NO(ptxpack_compact_order(T("(2,3)"), T("(1,_)")), "compact_order: the order _ of 3 is not an integer");
-    SAYS_NO(ptxpack_compact_order(T("((" MAX ",2),3)"), T("(1,2)")), "compact_order: the size of (" MAX ",2) overflows");
+    SAYS_NO(ptxpack_compact_order(T("(2,3)"), T("(1,_)")),
+            "compact_order: the order _ of 3 is not an integer");
+    SAYS_NO(ptxpack_compact_order(T("((" MAX ",2),3)"), T("(1,2)")),
+            "compact_order: the size of (" MAX ",2) overflows");
     SAYS_NO(ptxpack_compact_order(T("(" MAX ",2,3)"), T("(1,2,3)")), "compact_order: the size of");
 }
 
