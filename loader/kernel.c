@@ -19,6 +19,7 @@ struct ptxpack_kernel {
     ptxpack                   *handle;
     struct ptxpack_image       image;
     ptxpack_kernel_info        info;
+    char                       asked[33]; /* digest of the row and symbols; "" where they do not make the text */
     char                       digest[33];
     const struct ptxpack_code *code; /* NULL when the driver compiled */
     ptxpack_kernel            *next;
@@ -46,7 +47,7 @@ struct request {
     char                  target[16];
     enum ptxpack_route    route;
     ptxpack_cache_key    *key;
-    char                  digest[33];
+    char                  asked[33], digest[33]; /* as in ptxpack_kernel */
     enum source           source;
     bool                  again; /* the driver refused the code, and there is another source */
     double                expand_ms;
@@ -299,6 +300,17 @@ static ptxpack_kernel *find_kernel(const ptxpack *h, const struct request *q)
     return k;
 }
 
+/* One that was asked for in the same words, so that its text need not be found again. */
+static ptxpack_kernel *find_asked(ptxpack *h, const ptxpack_variant *v, const char asked[33])
+{
+    pthread_mutex_lock(&h->lock);
+    ptxpack_kernel *k = asked[0] ? h->kernels : NULL;
+    while (k && (k->info.variant != v || strcmp(k->asked, asked) != 0))
+        k = k->next;
+    pthread_mutex_unlock(&h->lock);
+    return k;
+}
+
 static ptxpack_kernel *find_kernel_locked(ptxpack *h, const struct request *q)
 {
     pthread_mutex_lock(&h->lock);
@@ -316,6 +328,7 @@ static ptxpack_status load_new(struct request *q, const struct ptxpack_code *cod
     if (!k)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the kernel %s", q->job.variant->id);
     k->handle = h;
+    memcpy(k->asked, q->asked, sizeof k->asked);
     memcpy(k->digest, q->digest, sizeof k->digest);
     describe(q, code, &k->info);
     double from = now_ms();
@@ -377,10 +390,18 @@ ptxpack_status ptxpack_kernel_load(ptxpack *h, const ptxpack_variant *v, const p
                                    size_t count, ptxpack_kernel **out)
 {
     struct request q;
+    char           asked[33];
     *out = NULL;
     if (!h->driver)
         return ptxpack_fail(h, PTXPACK_E_ARG, "an offline handle can compile kernels, not load them");
-    ptxpack_status status = begin_request(&q, h, v, symbols, count);
+    ptxpack_status status = ptxpack_check_process(h);
+    if (status != PTXPACK_OK)
+        return status;
+    ptxpack_text_digest(h, v, symbols, count, asked);
+    if ((*out = find_asked(h, v, asked)) != NULL)
+        return PTXPACK_OK;
+    status = begin_request(&q, h, v, symbols, count);
+    memcpy(q.asked, asked, sizeof asked);
     if (status == PTXPACK_OK && !(*out = find_kernel_locked(h, &q))) {
         do
             status = try_load(&q, out);

@@ -51,6 +51,9 @@ char *ptxpack_text_recall(ptxpack *handle, const ptxpack_variant *v, const ptxpa
                           size_t count, size_t *bytes);
 void ptxpack_text_keep(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
                        const char *text, size_t bytes);
+/* Of all that the text depends on; "" when it comes from a folder, or this build has no identity. */
+void ptxpack_text_digest(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
+                         char digest[33]);
 
 /* ---- kernel.c ------------------------------------------------------------------------------------- */
 /* Unload and free every kernel of the handle; without touching the driver when not `unload`. */

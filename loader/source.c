@@ -75,6 +75,14 @@ static ptxpack_cache_key *text_key(const ptxpack *h, const ptxpack_variant *v, c
     return key;
 }
 
+void ptxpack_text_digest(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
+                         char digest[33])
+{
+    ptxpack_cache_key *key = text_key(h, v, symbols, count);
+    ptxpack_cache_key_hex(key, digest);
+    ptxpack_cache_key_free(key);
+}
+
 char *ptxpack_text_recall(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
                           size_t *bytes)
 {

@@ -319,6 +319,31 @@ static void test_ways_to_load(void **state)
     check_loaded("no-libraries no-link", &row, 0, 1, ".version 7.0");
 }
 
+/* Asked for in the same words, a kernel of the embedded pack is found without its text: the cache is not looked
+ * at.  Other symbols are another kernel. */
+static void test_asked_again(void **state)
+{
+    const char            *driver;
+    const ptxpack_variant *v = ptxpack_variant_find("vector_add_sm80");
+    ptxpack_instance       f16 = ptxpack_instance_get(v, 0), bf16 = ptxpack_instance_get(v, 1);
+    ptxpack_cache_stats    before = {.size = sizeof before}, after = before;
+    ptxpack_kernel        *first, *again, *other;
+    (void)state;
+    unsetenv("PTXPACK_PTX_DIR");
+    ptxpack *handle = must_open("", &driver);
+    assert_int_equal(ptxpack_kernel_load(handle, v, f16.symbols, f16.symbol_count, &first), PTXPACK_OK);
+    ptxpack_cache_get_stats(ptxpack_cache_of(handle), &before);
+    assert_int_equal(ptxpack_kernel_load(handle, v, f16.symbols, f16.symbol_count, &again), PTXPACK_OK);
+    ptxpack_cache_get_stats(ptxpack_cache_of(handle), &after);
+    assert_ptr_equal(first, again);
+    assert_int_equal(before.hits + before.misses, after.hits + after.misses);
+    assert_int_equal(ptxpack_kernel_load(handle, v, bf16.symbols, bf16.symbol_count, &other), PTXPACK_OK);
+    assert_ptr_not_equal(first, other);
+    assert_int_equal(record_of(driver)->loads, 2);
+    ptxpack_close(handle);
+    setenv("PTXPACK_PTX_DIR", below("ptx"), 1);
+}
+
 static void test_offline_does_not_load(void **state)
 {
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a", .ptxjit = "none"};
@@ -513,6 +538,7 @@ int main(void)
         cmocka_unit_test_setup(test_cached_cubin_replaced, reset),
         cmocka_unit_test_setup(test_prebuilt_cubin_refused, reset),
         cmocka_unit_test_setup(test_ways_to_load, reset),
+        cmocka_unit_test_setup(test_asked_again, reset),
         cmocka_unit_test_setup(test_offline_does_not_load, reset),
         cmocka_unit_test_setup(test_contexts, reset),
         cmocka_unit_test_setup(test_launch_refused, reset),
