@@ -150,14 +150,15 @@ ptxpack_layout layout_inner(const ptxpack_layout *l)
 /* A swizzle and an offset in front of l's; what does not fit becomes the status. */
 static void swizzle_by(ptxpack_layout *l, ptxpack_swizzle swizzle, int64_t offset)
 {
-    int64_t low = 0, high = 0;
+    tuple_node all = tuple_root(&l->shape);
+    int64_t    low = 0, high = 0;
     l->composed = true;
     l->swizzle = swizzle;
     l->offset = offset;
-    if (layout_has_basis(l, tuple_root(&l->shape)))
+    if (layout_has_basis(l, all))
         settle_no(l, "no swizzle takes what is no integer");
-    else if (offset != 0 && (!reach_of(l, tuple_root(&l->shape), &low, &high) || !add_into(offset, low, &low) ||
-                        !add_into(offset, high, &high) || low == INT64_MIN))
+    else if (offset != 0 && (!reach_of(l, all, &low, &high) || !add_into(offset, low, &low) ||
+                             !add_into(offset, high, &high) || low == INT64_MIN))
         settle_no(l, "its offsets overflow 64 bits");
 }
 
