@@ -484,8 +484,21 @@ ptxpack_tuple ptxpack_get_flat_coord(const ptxpack_layout *l, int64_t offset)
     ptxpack_tuple coord = ptxpack_get_hier_coord(l, offset);
     if (coord.status != PTXPACK_OK)
         return coord;
-    ptxpack_tuple flat = ptxpack_product_each(&l->shape);
-    flat = ptxpack_crd2crd(&coord, &l->shape, &flat);
+    /* nested as the shape: its items are those of the coordinate */
+    ptxpack_tuple flat;
+    tuple_builder b = build_begin(&flat);
+    tuple_node    root = tuple_root(&l->shape);
+    build_open(&b);
+    for (tuple_node m = node_first(root); m.begin < root.end; m = node_next(root, m)) {
+        int64_t index = 0, before = 1;
+        for (int i = m.begin; i < m.end; i++)
+            if (l->shape.kind[i] != PTXPACK_EMPTY) {
+                index += coord.value[i] * before;
+                before *= l->shape.value[i];
+            }
+        build_leaf(&b, index, 0);
+    }
+    build_close(&b);
     return ptxpack_unwrap(&flat);
 }
 
