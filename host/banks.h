@@ -5,7 +5,7 @@
  * threads that give row addresses, 8 for each matrix.  Threads that meet in one 4-byte word share it.  A
  * phase takes a pass for each word that is wanted of the busiest bank; all passes but one are conflicts.
  * Of 160 accesses of one warp (20 layouts; ld and st of 4, 8, 16 bytes, ldmatrix) an H200's counters show
- * exactly these passes for 156; the others are 8- and 16-byte loads whose threads share words: they take half.
+ * exactly these passes for 156; the rest, 8- and 16-byte loads whose threads share words, take half.
  *
  * Errors   a status that is not PTXPACK_OK; ptxpack_detail(NULL) of the thread has one line.
  * Threads  no shared state. */
