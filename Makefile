@@ -41,14 +41,46 @@ HOST_SRC   := host/dtype.c host/instance.c \
               host/atom.c host/atom_find.c host/atom_near.c host/copy_atom.c \
               host/tiled_mma.c host/tiled_copy.c \
               host/wgmma.c host/tma.c
-TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/random.c tools/npy.c tools/verify.c \
+TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/emulator.c tools/random.c tools/npy.c tools/verify.c \
               tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c \
-              tools/cmd_attention.c tools/attention_problem.c tools/cmd_plan.c tools/cmd_vector_add.c \
+              tools/cmd_attention.c tools/attention_problem.c tools/attention_run.c tools/cmd_plan.c tools/cmd_vector_add.c \
+              tools/cmd_profile.c tools/profile_table.c \
               tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c tools/bench_start_up.c \
               tools/bench_layout.c \
               tools/cmd_layout.c tools/layout_expr.c tools/layout_calls.c \
               tools/cmd_atom.c tools/atom_show.c \
               tools/draw.c tools/draw_panel.c tools/draw_grid.c tools/draw_latex.c tools/draw_svg.c
+
+# The emulated driver: a library of its own, which links with none of the above.
+EMU_SRC    := tools/emu/alu_approx.c tools/emu/alu_bits.c tools/emu/alu_carry.c tools/emu/alu_compare.c \
+              tools/emu/alu_cvt.c tools/emu/alu_double.c tools/emu/alu_float.c tools/emu/alu_half.c \
+              tools/emu/alu_int.c tools/emu/alu_minmax.c tools/emu/alu_select.c tools/emu/api_capture.c \
+              tools/emu/api_compile.c tools/emu/api_context.c tools/emu/api_copy.c tools/emu/api_device.c \
+              tools/emu/api_event.c tools/emu/api_function.c tools/emu/api_graph.c \
+              tools/emu/api_graph_exec.c tools/emu/api_handle.c tools/emu/api_init.c \
+              tools/emu/api_launch.c tools/emu/api_library.c tools/emu/api_link.c tools/emu/api_memory.c \
+              tools/emu/api_module.c tools/emu/api_occupancy.c tools/emu/api_stream.c \
+              tools/emu/api_tensor_map.c tools/emu/api_work.c tools/emu/arena.c tools/emu/async.c \
+              tools/emu/atomic.c tools/emu/barrier.c tools/emu/bulk.c tools/emu/bulk_reduce.c \
+              tools/emu/bulk_tensor.c tools/emu/cluster.c tools/emu/compiler.c tools/emu/container.c \
+              tools/emu/control.c tools/emu/cp_async.c tools/emu/cvt_float.c tools/emu/cvt_int.c \
+              tools/emu/cvt_narrow.c tools/emu/decode.c tools/emu/decode_cp.c tools/emu/decode_operand.c \
+              tools/emu/faults.c tools/emu/fence.c tools/emu/float_format.c tools/emu/float_round.c \
+              tools/emu/grid.c tools/emu/judge.c tools/emu/judge_async.c tools/emu/judge_cell.c \
+              tools/emu/judge_clock.c tools/emu/judge_line.c tools/emu/judge_message.c \
+              tools/emu/judge_shadow.c tools/emu/judge_strong.c tools/emu/judge_vector.c \
+              tools/emu/load_store.c tools/emu/load_store_address.c tools/emu/matrix_load.c \
+              tools/emu/mbarrier.c tools/emu/memory.c tools/emu/memory_banks.c tools/emu/memory_range.c \
+              tools/emu/memory_text.c tools/emu/mma.c tools/emu/module.c tools/emu/profile.c \
+              tools/emu/ptx_constant.c tools/emu/ptx_debug.c tools/emu/ptx_function.c \
+              tools/emu/ptx_initial.c tools/emu/ptx_lex.c tools/emu/ptx_memory.c tools/emu/ptx_module.c \
+              tools/emu/ptx_number.c tools/emu/ptx_operand.c tools/emu/ptx_place.c tools/emu/ptx_special.c \
+              tools/emu/ptx_statement.c tools/emu/ptx_symbol.c tools/emu/ptx_token.c tools/emu/ptx_type.c \
+              tools/emu/ptx_variable.c tools/emu/registers.c tools/emu/report.c tools/emu/settings.c \
+              tools/emu/special.c tools/emu/st_async.c tools/emu/tensor_float.c \
+              tools/emu/tensor_fragment.c tools/emu/tensor_integer.c tools/emu/tensor_map.c \
+              tools/emu/tensor_number.c tools/emu/tensor_quad.c tools/emu/warp.c tools/emu/warp_ops.c \
+              tools/emu/wgmma.c tools/emu/wgmma_descriptor.c tools/emu/wmma.c
 
 # Every .ptx file, embedded under its path below ptx/.
 PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx atom/wgmma.ptx \
@@ -71,7 +103,8 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_probe tests/test_probe_text \
               tests/test_host tests/test_attention_layout tests/test_npy tests/test_checker \
               tests/test_command tests/test_layout_command tests/test_atom_command tests/test_plan_command \
-              tests/test_draw
+              tests/test_draw \
+              tests/test_emu_core
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
                tests/fuzz_expand tests/fuzz_layout tests/stress_cache \
@@ -94,6 +127,7 @@ endif
 LIB_SRC   := $(CACHE_SRC) $(LOADER_SRC) $(HOST_SRC)
 LIB_OBJ   := $(LIB_SRC:%.c=$(B)/%.o) $(B)/pack_files.o
 TOOLS_OBJ := $(TOOLS_SRC:%.c=$(B)/%.o)
+EMU_OBJ   := $(EMU_SRC:%.c=$(B)/%.o)
 UNIT_BIN  := $(UNIT_TESTS:%=$(B)/%)
 OTHER_BIN := $(addprefix $(B)/,$(filter-out %.sh,$(OTHER_TESTS)))
 
@@ -102,11 +136,12 @@ $(B)/cache/%.o:  FOLDERS := -Icache
 $(B)/loader/%.o $(B)/pack_files.o: FOLDERS := -Icache -Iloader
 $(B)/host/%.o:   FOLDERS := -Icache -Iloader -Ihost
 $(B)/tools/%.o $(B)/tests/%: FOLDERS := -Icache -Iloader -Ihost -Itools
+$(EMU_OBJ): FOLDERS := -Iloader -Itools/emu
 
 .PHONY: all lib demo test check install uninstall clean help deps test-deps
 .DELETE_ON_ERROR:
 
-all: lib $(B)/ptxpack  ## build the library and the command (the default)
+all: lib $(B)/ptxpack $(B)/libptxpack-emu.so  ## build the library and the command (the default)
 lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a
 
 $(B)/%.o: %.c
@@ -143,6 +178,13 @@ $(B)/public/libptxpack.a: $(LIB_OBJ)
 	$(SAY) AR $@
 	$(Q)rm -f $@ && $(LD) -r $^ -o $(@D)/ptxpack.o && \
 	  objcopy --localize-hidden --strip-debug $(@D)/ptxpack.o && ar rcs $@ $(@D)/ptxpack.o
+# Hidden names but for the driver's own: a program may load it beside the real one.
+$(B)/libptxpack-emu.so: $(EMU_OBJ)
+	$(SAY) LINK $@
+	$(Q)$(CC) -shared -Wl,-soname,libptxpack-emu.so.$(SOVERSION) -Wl,-z,defs $(LDFLAGS) $^ -lpthread -lm -o $@
+$(B)/libptxpack-emu.a: $(EMU_OBJ)
+	$(SAY) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
 $(B)/ptxpack: $(TOOLS_OBJ) $(B)/libptxpack.a
 	$(SAY) LINK $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
@@ -177,8 +219,13 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 	$(SAY) LINK $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
+# Tests of the emulated driver below its API link with its objects.
+EMU_TESTS := $(filter tests/test_emu_% tests/fuzz_ptx,$(UNIT_TESTS) $(OTHER_TESTS))
+$(EMU_TESTS:%=$(B)/%): $(B)/tests/emu_fixture.o $(B)/libptxpack-emu.a
+$(EMU_TESTS:%=$(B)/%.o) $(B)/tests/emu_fixture.o: FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/emu
+
 # Above the loader: a mock stands in for it and the GPU.
-HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/random.o $(B)/tools/verify.o
+HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/emulator.o $(B)/tools/random.o $(B)/tools/verify.o
 $(B)/tests/test_host: $(B)/tests/mock_loader.o $(HELPERS)
 $(B)/tests/test_probe $(B)/tests/test_probe_text: $(PROBE_SRC:%.c=$(B)/%.o) $(B)/tools/random.o
 $(B)/tests/test_npy: $(B)/tools/npy.o
@@ -215,7 +262,7 @@ test: test-deps  ## everything that can be tested on this machine
 .PHONY: test-programs
 test-programs: $(UNIT_BIN) $(OTHER_BIN) $(B)/ptxpack-check
 
--include $(LIB_OBJ:.o=.d) $(TOOLS_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(OTHER_BIN:%=%.d)
+-include $(LIB_OBJ:.o=.d) $(EMU_OBJ:.o=.d) $(TOOLS_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(OTHER_BIN:%=%.d)
 -include $(B)/tests/mock_loader.d $(FAKES:%=%.d)
 
 # ---- the rest -----------------------------------------------------------------------------------------
@@ -223,18 +270,20 @@ check: all $(B)/ptxpack-check  ## only the device checker: every kernel against 
 	$(B)/ptxpack-check
 
 TO := $(DESTDIR)$(PREFIX)
-install: lib $(B)/ptxpack  ## into PREFIX (/usr/local), below DESTDIR
+install: lib $(B)/ptxpack $(B)/libptxpack-emu.so  ## into PREFIX (/usr/local), below DESTDIR
 	install -d "$(TO)/lib" "$(TO)/bin" "$(TO)/include/ptxpack"
 	install -m 644 $(PUBLIC_HEADERS) "$(TO)/include/ptxpack/"
 	install -m 644 $(B)/public/libptxpack.a "$(TO)/lib/"
 	install -m 755 -s $(B)/libptxpack.so "$(TO)/lib/libptxpack.so.$(SOVERSION)"
 	ln -sf libptxpack.so.$(SOVERSION) "$(TO)/lib/libptxpack.so"
 	install -m 755 -s $(B)/ptxpack "$(TO)/bin/"
+	install -m 755 -s $(B)/libptxpack-emu.so "$(TO)/lib/"
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig || true # so that programs find the library
 
 uninstall:  ## what install put there
 	rm -rf "$(TO)/include/ptxpack"
 	rm -f "$(TO)/bin/ptxpack" "$(TO)/lib/libptxpack.a"
+	rm -f "$(TO)/lib/libptxpack-emu.so"
 	rm -f "$(TO)/lib/libptxpack.so" "$(TO)/lib/libptxpack.so.$(SOVERSION)"
 
 clean:  ## remove build/

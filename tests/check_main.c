@@ -11,7 +11,7 @@ enum { EXIT_SKIPPED = 77 };
 static int run_all(check *c)
 {
     double started = now_ms();
-    report_device(c->gpu.handle, false);
+    report_device(&c->gpu, false);
     printf("seed      %llu, %d threads\n", (unsigned long long)c->seed, c->threads);
     check_atom(c);
     check_vector(c);
@@ -28,7 +28,7 @@ static int run_all(check *c)
 int main(int argc, char **argv)
 {
     check       c = {.threads = verify_threads()};
-    const char *ptx_dir = "ptx";
+    const char *ptx_dir = "ptx", *choice = NULL;
     char        word[] = "check";
     int64_t     threads = c.threads, seed = -1;
     bool        self_test = false;
@@ -40,6 +40,7 @@ int main(int argc, char **argv)
         {"seed", OPTION_INT, &seed, "N  of all random input"},
         {"self-test", OPTION_FLAG, &self_test, "break kernels on purpose: every break must be noticed"},
         {"ptx-dir", OPTION_TEXT, &ptx_dir, "DIR  where --self-test finds the .ptx files (default ptx)"},
+        {"device", OPTION_TEXT, &choice, DEVICE_OPTION_HELP},
         {NULL, OPTION_FLAG, NULL, NULL},
     };
     argv[0] = word;
@@ -53,7 +54,7 @@ int main(int argc, char **argv)
     c.threads = (int)threads;
     c.seed = seed >= 0 ? (uint64_t)seed : random_seed();
     setvbuf(stdout, NULL, _IOLBF, 0);
-    ptxpack_status opened = device_open(&c.gpu, NULL);
+    ptxpack_status opened = device_open_as(&c.gpu, choice, NULL);
     if (device_absent(opened)) {
         printf("SKIP: no GPU: %s\n", c.gpu.line);
         return command_end(EXIT_SKIPPED);

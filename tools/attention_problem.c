@@ -32,7 +32,7 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         return REFUSE("--dtype: \"%s\" is neither f16 nor bf16", s->dtype);
     if (s->cpu != NULL && *s->cpu != '\0' && strcmp(s->cpu, "always") != 0)
         return REFUSE("--cpu: \"%s\" is not always", s->cpu);
-    if (s->repeat < 1 || s->repeat > 1000000)
+    if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
         return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
     if (s->seed < 0 && s->seed != OPTION_NOT_GIVEN)
         return REFUSE("--seed: %lld is negative", (long long)s->seed);

@@ -13,7 +13,7 @@ typedef struct attention_settings {
     const char *subcommand;          /* that lines on stderr name */
     const char *q, *k, *v, *o, *lse; /* file names                */
     int64_t     batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
-    const char *causal, *layout, *dtype, *cpu;
+    const char *causal, *layout, *dtype, *cpu, *device;
     double      scale;
     int64_t     seed, repeat;
     bool        verify, json;
@@ -28,6 +28,8 @@ typedef struct attention_problem {
     size_t                 elements[TENSOR_COUNT], lse_count;
     uint64_t               seed;
     double                 ms; /* of one launch, or of the reference */
+    int64_t                repeat;   /* launches timed */
+    bool                   emulated; /* by the emulated driver */
 } attention_problem;
 
 /* Check the settings, make or read the inputs, and make room for the outputs.  Returns an exit status, after

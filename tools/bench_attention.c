@@ -203,13 +203,13 @@ static void print_table(bench *b, const bench_settings *s)
 {
     if (s->json) {
         json_open(NULL, '{');
-        report_device(b->gpu.handle, true);
+        report_device(&b->gpu, true);
         json_text("dtype", ptxpack_dtype_name(s->dtype));
         json_int("rounds", s->rounds);
         json_int("seed", s->seed);
         json_open("rows", '[');
     } else {
-        report_device(b->gpu.handle, false);
+        report_device(&b->gpu, false);
         printf("%s, TFLOP/s, median of %lld rounds, seed %lld\n\n| d | causal | s | ptxpack | ms | kernel |\n"
                "|---|---|---|---|---|---|\n",
                ptxpack_dtype_name(s->dtype), (long long)s->rounds, (long long)s->seed);

@@ -68,7 +68,7 @@ int bench_vector_add(const bench_settings *s)
     if (s->json)
         json_open(NULL, '{');
     if (ok) {
-        report_device(gpu.handle, s->json);
+        report_device(&gpu, s->json);
         if (s->json)
             json_open("rows", '[');
         else

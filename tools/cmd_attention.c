@@ -4,6 +4,7 @@
 
 #include "attention_check.h"
 #include "attention_problem.h"
+#include "attention_run.h"
 #include "attention_reference.h"
 #include "command.h"
 #include "device.h"
@@ -55,55 +56,6 @@ static int run_on_cpu(attention_problem *p)
     return status == PTXPACK_OK ? COMMAND_OK : command_fail("attention", "%s", ptxpack_detail(NULL));
 }
 
-/* Launch until warm, then `repeat` times between two events. */
-static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
-                          int64_t repeat, double *ms)
-{
-    enum { WARM_UP = 3 };
-    for (int i = 0; i < WARM_UP; i++)
-        if (!device_status(gpu, ptxpack_attention_launch(plan, b, gpu->stream)))
-            return false;
-    if (!device_sync(gpu) || !device_start(gpu))
-        return false;
-    for (int64_t i = 0; i < repeat; i++)
-        if (!device_status(gpu, ptxpack_attention_launch(plan, b, gpu->stream)))
-            return false;
-    if (!device_stop(gpu) || !device_elapsed(gpu, ms))
-        return false;
-    *ms /= (double)repeat;
-    return true;
-}
-
-static int run_on_gpu(device *gpu, attention_problem *p, const attention_settings *s)
-{
-    ptxpack_attention_plan   *plan = NULL;
-    ptxpack_attention_buffers b = {.size = sizeof b};
-    uint64_t                 *addresses[TENSOR_COUNT] = {&b.q, &b.k, &b.v, &b.o};
-    double                    started = now_ms();
-    bool ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &p->desc, &plan));
-    double                    ready_ms = now_ms() - started;
-    for (int i = 0; i < TENSOR_COUNT && ok; i++)
-        ok = device_alloc(gpu, addresses[i], p->elements[i] * sizeof(uint16_t)) &&
-             (i == TENSOR_O ||
-              device_upload(gpu, *addresses[i], p->tensor[i], p->elements[i] * sizeof(uint16_t)));
-    ok = ok && device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) &&
-         (ptxpack_attention_workspace(plan) == 0 ||
-          device_alloc(gpu, &b.workspace, ptxpack_attention_workspace(plan))) &&
-         time_launches(gpu, plan, &b, s->repeat, &p->ms) &&
-         device_download(gpu, p->tensor[TENSOR_O], b.o, p->elements[TENSOR_O] * sizeof(uint16_t)) &&
-         device_download(gpu, p->lse, b.lse, p->lse_count * sizeof(float));
-    if (ok) {
-        report_device(gpu->handle, s->json);
-        report_kernel(ptxpack_kernel_describe(ptxpack_attention_kernel(plan)), ready_ms, s->json);
-    }
-    for (int i = 0; i < TENSOR_COUNT; i++)
-        device_free(gpu, *addresses[i]);
-    device_free(gpu, b.lse);
-    device_free(gpu, b.workspace);
-    ptxpack_attention_plan_free(plan);
-    return ok ? COMMAND_OK : command_fail("attention", "%s", gpu->line);
-}
-
 /* ---- reports ------------------------------------------------------------------------------------ */
 static const char *mask_name(ptxpack_mask mask)
 {
@@ -142,18 +94,21 @@ static void report_time(const attention_problem *p, const attention_settings *s,
     double tflops = ptxpack_attention_flops(&p->desc) / p->ms * 1e-9;
     double gbs = ptxpack_attention_bytes(&p->desc) / p->ms * 1e-6;
     if (s->json) {
-        json_text("ran_on", on_cpu ? "cpu" : "gpu");
+        json_text("ran_on", on_cpu ? "cpu" : p->emulated ? "emulator" : "gpu");
         json_real("ms", p->ms);
         json_real("tflops", tflops);
         json_real("gb_per_s", gbs);
         if (!on_cpu)
-            json_int("repeat", s->repeat);
+            json_int("repeat", p->repeat);
     } else if (on_cpu) {
         printf("time      %.1f ms on the CPU (the double-precision reference), %.4f TFLOP/s\n", p->ms,
                tflops);
+    } else if (p->emulated) {
+        printf("time      %.1f ms emulated, %.4f TFLOP/s (mean of %lld launches)\n", p->ms, tflops,
+               (long long)p->repeat);
     } else {
         printf("time      %.4f ms, %.1f TFLOP/s, %.0f GB/s (mean of %lld launches)\n", p->ms, tflops, gbs,
-               (long long)s->repeat);
+               (long long)p->repeat);
     }
 }
 
@@ -218,7 +173,8 @@ static int run_problem(attention_problem *p, const attention_settings *s)
 {
     device         gpu = {.handle = NULL};
     bool           always = s->cpu != NULL && strcmp(s->cpu, "always") == 0;
-    ptxpack_status opened = always ? PTXPACK_OK : device_open(&gpu, NULL);
+    const char    *choice = s->cpu != NULL && s->device == NULL ? "gpu" : s->device;
+    ptxpack_status opened = always ? PTXPACK_OK : device_open_as(&gpu, choice, NULL);
     bool           on_cpu = always || (s->cpu != NULL && device_absent(opened));
     if (!on_cpu && opened != PTXPACK_OK)
         return command_fail("attention", "%s", gpu.line);
@@ -230,7 +186,7 @@ static int run_problem(attention_problem *p, const attention_settings *s)
         else
             printf("no GPU: %s; computing on the CPU\n", why);
     }
-    int status = on_cpu ? run_on_cpu(p) : run_on_gpu(&gpu, p, s);
+    int status = on_cpu ? run_on_cpu(p) : attention_run(&gpu, p, s);
     if (status == COMMAND_OK)
         report_time(p, s, on_cpu);
     if (status == COMMAND_OK)
@@ -247,7 +203,7 @@ int cmd_attention(int argc, char **argv)
         .subcommand = "attention",
         .batch = OPTION_NOT_GIVEN, .seqlen_q = OPTION_NOT_GIVEN, .seqlen_kv = OPTION_NOT_GIVEN,
         .heads_q = OPTION_NOT_GIVEN, .heads_kv = OPTION_NOT_GIVEN, .head_dim = OPTION_NOT_GIVEN,
-        .seed = OPTION_NOT_GIVEN, .layout = "bshd", .dtype = "f16", .repeat = 20,
+        .seed = OPTION_NOT_GIVEN, .layout = "bshd", .dtype = "f16", .repeat = OPTION_NOT_GIVEN,
     };
     const option rows[] = {
         {"q", OPTION_TEXT, &s.q, "FILE  queries, .npy of 4 dimensions (see --layout)"},
@@ -267,8 +223,9 @@ int cmd_attention(int argc, char **argv)
         {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16  (default f16); bf16 files hold uint16"},
         {"verify", OPTION_FLAG, &s.verify, "compare with the double-precision reference"},
         {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},
-        {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20)"},
+        {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},
         {"cpu", OPTION_MAYBE, &s.cpu, "[always]  compute on the CPU when there is no GPU, or always"},
+        {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
         {"json", OPTION_FLAG, &s.json, "print JSON"},
         {NULL, OPTION_FLAG, NULL, NULL},
     };

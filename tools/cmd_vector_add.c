@@ -13,7 +13,7 @@
 typedef struct settings {
     int64_t     n, seed, repeat;
     double      a, b, c;
-    const char *dtype_name;
+    const char *dtype_name, *device;
     bool        verify, json;
     ptxpack_dtype dtype; /* from dtype_name */
 } settings;
@@ -48,7 +48,8 @@ static size_t count_wrong(const settings *s, const vectors *host, size_t *first)
 static bool time_launches(device *gpu, const ptxpack_vector_plan *plan, const settings *s,
                           const uint64_t at[3], double *ms)
 {
-    for (int64_t i = -3; i < s->repeat; i++) { /* three to warm up */
+    int64_t repeat = device_launches(gpu, s->repeat);
+    for (int64_t i = -device_warm_up(gpu); i < repeat; i++) {
         if (i == 0 && (!device_sync(gpu) || !device_start(gpu)))
             return false;
         if (!device_status(gpu, ptxpack_vector_add(plan, at[2], at[0], at[1], (float)s->a, (float)s->b,
@@ -57,7 +58,7 @@ static bool time_launches(device *gpu, const ptxpack_vector_plan *plan, const se
     }
     if (!device_stop(gpu) || !device_elapsed(gpu, ms))
         return false;
-    *ms /= (double)s->repeat;
+    *ms /= (double)repeat;
     return true;
 }
 
@@ -75,7 +76,7 @@ static int run(device *gpu, const settings *s, const vectors *host)
          time_launches(gpu, plan, s, at, &ms) && device_download(gpu, host->z, at[2], bytes);
     if (ok) {
         double gbs = 3.0 * (double)bytes / ms * 1e-6;
-        report_device(gpu->handle, s->json);
+        report_device(gpu, s->json);
         report_kernel(ptxpack_kernel_describe(ptxpack_vector_kernel(plan)), ready_ms, s->json);
         if (s->json) {
             json_text("dtype", s->dtype_name);
@@ -86,7 +87,7 @@ static int run(device *gpu, const settings *s, const vectors *host)
         } else {
             printf("input     %lld elements of %s, random, seed %lld\n", (long long)s->n, s->dtype_name,
                    (long long)s->seed);
-            printf("time      %.4f ms, %.0f GB/s (mean of %lld launches)\n", ms, gbs, (long long)s->repeat);
+            printf("time      %.4f ms, %.0f GB/s (mean of %lld launches)\n", ms, gbs, (long long)device_launches(gpu, s->repeat));
         }
     }
     for (int i = 0; i < 3; i++)
@@ -140,7 +141,7 @@ static int check_settings(settings *s)
         command_fail("vector-add", "--dtype: \"%s\" is neither f16 nor bf16", s->dtype_name);
     else if (s->n < 1 || s->n > INT64_C(1) << 40)
         command_fail("vector-add", "--n: %lld is not between 1 and 2^40", (long long)s->n);
-    else if (s->repeat < 1 || s->repeat > 1000000)
+    else if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
         command_fail("vector-add", "--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
     else if (fabs(s->a) > FLT_MAX || fabs(s->b) > FLT_MAX || fabs(s->c) > FLT_MAX)
         command_fail("vector-add", "--a %g, --b %g, --c %g: one is beyond the range of float", s->a,
@@ -157,7 +158,7 @@ static int check_settings(settings *s)
 
 int cmd_vector_add(int argc, char **argv)
 {
-    settings s = {.n = 1 << 24, .seed = OPTION_NOT_GIVEN, .repeat = 20, .a = 2, .b = 0.5, .c = 1,
+    settings s = {.n = 1 << 24, .seed = OPTION_NOT_GIVEN, .repeat = OPTION_NOT_GIVEN, .a = 2, .b = 0.5, .c = 1,
                   .dtype_name = "f16"};
     const option rows[] = {
         {"n", OPTION_INT, &s.n, "N  elements (default 16777216)"},
@@ -167,7 +168,8 @@ int cmd_vector_add(int argc, char **argv)
         {"c", OPTION_REAL, &s.c, "X  is added (default 1)"},
         {"verify", OPTION_FLAG, &s.verify, "compare every element with the exact result"},
         {"seed", OPTION_INT, &s.seed, "N  of the random input"},
-        {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20)"},
+        {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},
+        {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
         {"json", OPTION_FLAG, &s.json, "print JSON"},
         {NULL, OPTION_FLAG, NULL, NULL},
     };
@@ -178,7 +180,10 @@ int cmd_vector_add(int argc, char **argv)
     if (status != COMMAND_OK)
         return status;
     device gpu;
-    if (device_open(&gpu, NULL) != PTXPACK_OK)
+    ptxpack_status opened = device_open_as(&gpu, s.device, NULL);
+    if (opened == PTXPACK_E_ARG)
+        return command_fail("vector-add", "%s", gpu.line), COMMAND_USAGE;
+    if (opened != PTXPACK_OK)
         return command_fail("vector-add", "%s", gpu.line);
     if (s.json)
         json_open(NULL, '{');

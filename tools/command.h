@@ -18,6 +18,7 @@ enum { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
     X("attention", attention, "attention on .npy or random inputs, timed and verified")           \
     X("vector-add", vector_add, "z = a x + b y + c, timed and verified")                          \
     X("plan", plan, "what a kernel would do: tiles, layouts, shared memory, conflicts, roofline") \
+    X("profile", profile, "what a kernel executes, per source line and warp, on the emulated driver") \
     X("bench", bench, "speed of the kernels on this device")                                      \
     X("cache", cache, "look at, check, trim or clear the kernel cache")                           \
     X("layout", layout, "evaluate and draw CuTe's layouts")                                       \

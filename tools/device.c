@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "command.h"
+#include "emulator.h"
 
 bool device_try(device *d, ptxpack_cu_result result, const char *what)
 {
@@ -71,6 +72,42 @@ ptxpack_status device_open(device *d, const ptxpack_options *options)
     }
     device_close(d);
     return PTXPACK_E_DRIVER;
+}
+
+/* The emulated driver with its own compiler; .loc lines, so that its reports name the lines of the pack. */
+static ptxpack_status open_emulator(device *d, const ptxpack_options *options)
+{
+    char            path[4096], why[sizeof d->why];
+    ptxpack_options emulated = {.size = sizeof emulated};
+    snprintf(why, sizeof why, "%s", d->line);
+    if (emulator_path(path, sizeof path) == NULL) {
+        snprintf(d->line, sizeof d->line, "%.380s%sno emulated driver: libptxpack-emu.so is not beside this program",
+                 why, *why ? "; " : "");
+        return PTXPACK_E_NO_DRIVER;
+    }
+    if (options != NULL)
+        emulated = *options;
+    emulated.driver = emulated.ptxjit = path;
+    emulated.line_info = true;
+    ptxpack_status status = device_open(d, &emulated);
+    d->emulated = status == PTXPACK_OK;
+    snprintf(d->why, sizeof d->why, "%s", why);
+    return status;
+}
+
+ptxpack_status device_open_as(device *d, const char *choice, const ptxpack_options *options)
+{
+    const char *driver = getenv("PTXPACK_DRIVER");
+    memset(d, 0, sizeof *d);
+    if (choice != NULL && strcmp(choice, "emu") == 0)
+        return open_emulator(d, options);
+    if (choice != NULL && strcmp(choice, "gpu") != 0) {
+        snprintf(d->line, sizeof d->line, "--device: '%s' is neither gpu nor emu", choice);
+        return PTXPACK_E_ARG;
+    }
+    ptxpack_status status = device_open(d, options);
+    bool           named = choice != NULL || (driver != NULL && *driver != '\0');
+    return device_absent(status) && !named ? open_emulator(d, options) : status;
 }
 
 /* Keeps the line. */
@@ -148,6 +185,13 @@ bool device_elapsed(device *d, double *milliseconds)
     return true;
 }
 
+int64_t device_launches(const device *d, int64_t asked)
+{
+    return asked != OPTION_NOT_GIVEN ? asked : d->emulated ? 1 : 20;
+}
+
+int device_warm_up(const device *d) { return d->emulated ? 0 : 3; }
+
 double now_ms(void)
 {
     struct timespec now;
@@ -168,19 +212,23 @@ double median(double *values, size_t count)
 }
 
 /* ---- reports ------------------------------------------------------------------------------------ */
-void report_device(const ptxpack *handle, bool json)
+void report_device(const device *d, bool json)
 {
-    const ptxpack_device_info *info = ptxpack_device(handle);
+    const ptxpack_device_info *info = ptxpack_device(d->handle);
     if (json) {
         json_open("device", '{');
         json_text("name", info->name);
         json_text("target", info->target);
         json_int("driver", info->driver_version);
+        json_bool("emulated", d->emulated);
         json_close();
-    } else {
-        printf("device    %s, %s, CUDA driver %d.%d\n", info->name, info->target, info->driver_version / 1000,
-               info->driver_version % 1000 / 10);
+        return;
     }
+    printf("device    %s, %s, CUDA driver %d.%d\n", info->name, info->target, info->driver_version / 1000,
+           info->driver_version % 1000 / 10);
+    if (d->emulated)
+        printf("emulated  every instruction is executed and judged on the CPU; times say nothing of a GPU%s%s%s\n",
+               *d->why ? " (no GPU: " : "", d->why, *d->why ? ")" : "");
 }
 
 void report_kernel(const ptxpack_kernel_info *info, double ready_ms, bool json)

@@ -15,11 +15,19 @@ typedef struct device {
     struct CUctx_st             *context; /* current in the thread that opened the device */
     int                          device;  /* CUdevice whose primary context is held, if it is */
     bool                         held;
+    bool                         emulated; /* it is the emulated driver's */
+    char                         why[512]; /* emulated: why there is no GPU; "" when it was asked for */
     char                         line[512];
 } device;
 
+/* The option of every subcommand that runs kernels. */
+#define DEVICE_OPTION_HELP "gpu|emu  (default: the GPU; the emulated driver when there is none)"
+
 /* Open a handle (options may be NULL), make its context current, create stream and events. */
 ptxpack_status device_open(device *d, const ptxpack_options *options);
+/* The same by choice: "gpu", "emu", or NULL: the GPU, and the emulated driver when there is none, unless the
+ * environment names a driver.  Any other choice is PTXPACK_E_ARG. */
+ptxpack_status device_open_as(device *d, const char *choice, const ptxpack_options *options);
 void           device_close(device *d);
 /* Whether what device_open returned says that there is no GPU, rather than that something is wrong. */
 bool           device_absent(ptxpack_status opened);
@@ -40,10 +48,15 @@ bool device_start(device *d);
 bool device_stop(device *d);
 bool device_elapsed(device *d, double *milliseconds);
 
+/* How many launches to time: `asked`, or for OPTION_NOT_GIVEN 20, on the emulated driver 1; and how many to
+ * warm up before them. */
+int64_t device_launches(const device *d, int64_t asked);
+int     device_warm_up(const device *d);
+
 double now_ms(void); /* monotonic host time */
 double median(double *values, size_t count); /* sorts them */
 
 /* One line, or JSON members inside an open object. */
-void report_device(const ptxpack *handle, bool json);
+void report_device(const device *d, bool json);
 void report_kernel(const ptxpack_kernel_info *info, double ready_ms, bool json);
 #endif

@@ -1,0 +1,126 @@
+/* alu_cvt.c - the decoder of cvt; cvt_int.c, cvt_float.c and cvt_narrow.c execute. */
+#include "cvt.h"
+
+static const char *const roundings[] = {"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", NULL};
+enum { FIRST_INTEGRAL = 5, NO_ROUNDING = -1 };
+
+static unsigned int take_flags(struct decoder *d)
+{
+    static const struct { const char *word; unsigned int flag; } words[] = {
+        {"ftz", EMU_FTZ}, {"sat", EMU_SAT}, {"satfinite", CVT_SATFINITE}, {"relu", EMU_RELU}};
+    unsigned int flags = 0, before;
+    do {
+        before = flags;
+        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+            if (!(flags & words[i].flag) && decode_take(d, words[i].word))
+                flags |= words[i].flag;
+    } while (flags != before);
+    return flags;
+}
+
+/* Significant bits of a floating-point type; 0: an integer. */
+static unsigned int precision(enum ptx_type type)
+{
+    switch (type) {
+    case PTX_f16:  return 11;
+    case PTX_bf16: return 8;
+    case PTX_f32:  return 24;
+    case PTX_f64:  return 53;
+    default:       return 0;
+    }
+}
+static bool is_type(enum ptx_type type) { return cvt_is_integer(type) || precision(type); }
+
+/* Which rounding a pair of types takes: an integral one to integers (and between floats of one type), a float one
+ * where bits may get lost, none otherwise. */
+static bool check_rounding(struct decoder *d, enum ptx_type to, enum ptx_type from, int rounding)
+{
+    const bool integral = rounding >= FIRST_INTEGRAL;
+    if (cvt_is_integer(to) && cvt_is_integer(from))
+        return rounding == NO_ROUNDING || decode_refuse(d, "integers are not rounded");
+    if (cvt_is_integer(to))
+        return integral || decode_refuse(d, "an integer needs .rni, .rzi, .rmi or .rpi");
+    if (rounding == EMU_RNA)
+        return decode_refuse(d, ".rna is for .tf32 only");
+    if (cvt_is_integer(from))
+        return (rounding != NO_ROUNDING && !integral) || decode_refuse(d, "needs .rn, .rz, .rm or .rp");
+    if (to == from)
+        return integral || rounding == NO_ROUNDING || decode_refuse(d, "only .rni, .rzi, .rmi, .rpi round here");
+    const bool loses = precision(to) < precision(from) || (to == PTX_f16 && from == PTX_bf16);
+    if (integral || (loses && rounding == NO_ROUNDING))
+        return decode_refuse(d, "needs .rn, .rz, .rm or .rp");
+    return true;
+}
+
+/* Integers, and all values of `from` are values of `to`. */
+static bool contains(enum ptx_type to, enum ptx_type from)
+{
+    if (!cvt_is_integer(to) || !cvt_is_integer(from) || (cvt_is_signed(from) && !cvt_is_signed(to)))
+        return false;
+    const unsigned int sign = cvt_is_signed(to) && !cvt_is_signed(from) ? 1 : 0;
+    return ptx_type_bits(to) >= ptx_type_bits(from) + sign;
+}
+
+static bool check_flags(struct decoder *d, enum ptx_type to, enum ptx_type from, unsigned int flags)
+{
+    if (flags & EMU_FTZ && to != PTX_f32 && from != PTX_f32)
+        return decode_refuse(d, ".ftz is for .f32 only");
+    if (flags & EMU_SAT && contains(to, from))
+        return decode_refuse(d, ".sat where every value fits");
+    if ((to == PTX_bf16 && ptx_type_bits(from) == 8) || (from == PTX_bf16 && ptx_type_bits(to) == 8))
+        return decode_refuse(d, "no such conversion from .%s to .%s", ptx_type_name(from), ptx_type_name(to));
+    if (flags & (EMU_RELU | CVT_SATFINITE))
+        return decode_refuse(d, ".relu and .satfinite do not exist for these types");
+    return true;
+}
+
+static bool decode_plain(struct decoder *d, struct emu_op *op, int rounding, unsigned int flags)
+{
+    const enum ptx_type to = decode_type(d), from = to == PTX_NO_TYPE ? to : decode_type(d);
+    if (from == PTX_NO_TYPE || !decode_end(d))
+        return false;
+    if (!is_type(to) || !is_type(from))
+        return decode_refuse(d, "no such conversion from .%s to .%s", ptx_type_name(from), ptx_type_name(to));
+    if (!check_rounding(d, to, from, rounding) || !check_flags(d, to, from, flags) || !decode_operands(d, 2, 2))
+        return false;
+    unsigned int to_bits = ptx_type_bits(to), from_bits = ptx_type_bits(from);
+    if (cvt_is_integer(to))
+        decode_result_wide(d, decode_operand(d, 0), to, &to_bits);
+    else
+        decode_result(d, 0, to);
+    if (cvt_is_integer(from))
+        decode_source_wide(d, decode_operand(d, 1), from, &from_bits);
+    else
+        decode_source(d, 1, from);
+    if (to_bits > 64 || from_bits > 64)
+        return decode_refuse(d, "a register of 128 bits");
+    const bool integral = rounding >= FIRST_INTEGRAL;
+    op->u8[CVT_ROUNDING] = (uint8_t)(rounding == NO_ROUNDING ? EMU_RN : integral ? rounding - FIRST_INTEGRAL : rounding);
+    op->u8[CVT_FLAGS] = (uint8_t)(flags | (integral ? CVT_INTEGRAL : 0));
+    op->u8[CVT_FROM] = (uint8_t)from;
+    op->u8[CVT_TO] = (uint8_t)to;
+    op->u8[CVT_FROM_BITS] = (uint8_t)from_bits;
+    op->u8[CVT_TO_BITS] = (uint8_t)to_bits;
+    emu_exec *const fast = cvt_fast_float(op);
+    op->exec = fast ? fast : cvt_exec_to_float;
+    if (cvt_is_integer(to))
+        op->exec = cvt_is_integer(from) ? cvt_integers(op) : cvt_exec_to_integer;
+    return !d->failed;
+}
+
+bool decode_cvt(struct decoder *d, struct emu_op *op)
+{
+    if (decode_take(d, "pack"))
+        return cvt_decode_pack(d, op);
+    op->class_ = EMU_CLASS_convert;
+    const int rounding = decode_one_of(d, roundings);
+    const unsigned int flags = take_flags(d);
+    const char *to = decode_peek(d);
+    const size_t length = strlen(to);
+    const bool pair = length > 2 && !strcmp(to + length - 2, "x2");
+    if (!pair && strcmp(to, "tf32") && !(flags & (EMU_RELU | CVT_SATFINITE)))
+        return decode_plain(d, op, rounding, flags);
+    if (rounding == NO_ROUNDING || rounding >= FIRST_INTEGRAL || flags & (EMU_FTZ | EMU_SAT))
+        return decode_refuse(d, "no such rounding or modifier for .%s", to);
+    return cvt_decode_narrow(d, op, (enum emu_rounding)rounding, flags);
+}

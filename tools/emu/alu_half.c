@@ -1,0 +1,96 @@
+/* alu_half.c - f16, f16x2, bf16, bf16x2 arithmetic to nearest even: add sub mul fma.
+ *
+ * f16 is computed in f32: sums and products of 11 bits, rounded to 24 and then to 11, are as if rounded once;
+ * fused sums are rounded to odd first.  bf16 products may leave the range of f32: they take the way through
+ * double.  Subnormals are numbers like all others; .ftz flushes those of f16. */
+#include "float_lanes.h"
+
+EMU_INLINE uint32_t ftz(uint32_t h, unsigned int flags)
+{
+    return (flags & EMU_FTZ) && !(h & 0x7c00) ? h & 0x8000 : h;
+}
+EMU_INLINE uint32_t finish_f16(float value, unsigned int flags)
+{
+    const uint32_t rounded = emu_f32_to_f16(value); /* tiny: less than 2^-14 in 11 bits of whatever exponent */
+    const bool tiny = flags & EMU_FTZ && __builtin_fabsf(value) < 0x1.ffep-15f;
+    const uint32_t h = tiny ? rounded & 0x8000 : rounded;
+    const uint32_t positive = h > 0x7c00 ? 0 : h; /* NaN, and all that is negative */
+    const uint32_t ranged = positive > 0x3c00 ? 0x3c00 : positive;
+    const uint32_t relu = (h & 0x8000) ? 0 : h;   /* NaN has no sign */
+    return flags & EMU_SAT ? ranged : flags & EMU_RELU ? relu : h;
+}
+#define F16(x) emu_f16_to_f32(ftz(x, flags))
+EMU_INLINE uint32_t add_f16(uint32_t a, uint32_t b, unsigned int flags) { return finish_f16(F16(a) + F16(b), flags); }
+EMU_INLINE uint32_t sub_f16(uint32_t a, uint32_t b, unsigned int flags) { return finish_f16(F16(a) - F16(b), flags); }
+EMU_INLINE uint32_t mul_f16(uint32_t a, uint32_t b, unsigned int flags) { return finish_f16(F16(a) * F16(b), flags); }
+EMU_INLINE uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c, unsigned int flags)
+{
+    return finish_f16(emu_sum_to_odd_f32(F16(a) * F16(b), F16(c)), flags);
+}
+
+EMU_INLINE uint32_t finish_bf16(float value, unsigned int flags)
+{
+    const uint32_t h = emu_f32_to_bf16(value);
+    return (flags & EMU_RELU) && (h & 0x8000) ? 0 : h;
+}
+#define BF16(x) emu_bf16_to_f32(x)
+EMU_INLINE uint32_t add_bf16(uint32_t a, uint32_t b, unsigned int flags) { return finish_bf16(BF16(a) + BF16(b), flags); }
+EMU_INLINE uint32_t sub_bf16(uint32_t a, uint32_t b, unsigned int flags) { return finish_bf16(BF16(a) - BF16(b), flags); }
+EMU_INLINE uint32_t mul_bf16(uint32_t a, uint32_t b, unsigned int flags)
+{
+    return finish_bf16(emu_to_odd_f32((double)BF16(a) * (double)BF16(b)), flags);
+}
+EMU_INLINE uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c, unsigned int flags)
+{
+    return finish_bf16(emu_to_odd_f32(emu_sum_to_odd((double)BF16(a) * (double)BF16(b), (double)BF16(c))), flags);
+}
+
+#define LOW(x) ((x) & 0xffff)
+#define HIGH(x) ((x) >> 16)
+#define ONE_2(a, b) OPERATION(a, b, flags)
+#define TWO_2(a, b) (OPERATION(LOW(a), LOW(b), flags) | OPERATION(HIGH(a), HIGH(b), flags) << 16)
+#define ONE_3(a, b, c) OPERATION(a, b, c, flags)
+#define TWO_3(a, b, c) (OPERATION(LOW(a), LOW(b), LOW(c), flags) | OPERATION(HIGH(a), HIGH(b), HIGH(c), flags) << 16)
+
+#define OPERATION add_f16
+EMU_FLOAT_2(exec_add_f16, ONE_2)
+EMU_FLOAT_2(exec_add_f16x2, TWO_2)
+#undef OPERATION
+#define OPERATION sub_f16
+EMU_FLOAT_2(exec_sub_f16, ONE_2)
+EMU_FLOAT_2(exec_sub_f16x2, TWO_2)
+#undef OPERATION
+#define OPERATION mul_f16
+EMU_FLOAT_2(exec_mul_f16, ONE_2)
+EMU_FLOAT_2(exec_mul_f16x2, TWO_2)
+#undef OPERATION
+#define OPERATION fma_f16
+EMU_FLOAT_3(exec_fma_f16, ONE_3)
+EMU_FLOAT_3(exec_fma_f16x2, TWO_3)
+#undef OPERATION
+#define OPERATION add_bf16
+EMU_FLOAT_2(exec_add_bf16, ONE_2)
+EMU_FLOAT_2(exec_add_bf16x2, TWO_2)
+#undef OPERATION
+#define OPERATION sub_bf16
+EMU_FLOAT_2(exec_sub_bf16, ONE_2)
+EMU_FLOAT_2(exec_sub_bf16x2, TWO_2)
+#undef OPERATION
+#define OPERATION mul_bf16
+EMU_FLOAT_2(exec_mul_bf16, ONE_2)
+EMU_FLOAT_2(exec_mul_bf16x2, TWO_2)
+#undef OPERATION
+#define OPERATION fma_bf16
+EMU_FLOAT_3(exec_fma_bf16, ONE_3)
+EMU_FLOAT_3(exec_fma_bf16x2, TWO_3)
+#undef OPERATION
+
+emu_exec *emu_arithmetic_half(enum emu_arithmetic operation, const struct emu_float_mode *mode)
+{
+    static const struct emu_exec_pair table[EMU_ARITHMETIC][4] = {
+        {EMU_PAIR(exec_add_f16), EMU_PAIR(exec_add_f16x2), EMU_PAIR(exec_add_bf16), EMU_PAIR(exec_add_bf16x2)},
+        {EMU_PAIR(exec_sub_f16), EMU_PAIR(exec_sub_f16x2), EMU_PAIR(exec_sub_bf16), EMU_PAIR(exec_sub_bf16x2)},
+        {EMU_PAIR(exec_mul_f16), EMU_PAIR(exec_mul_f16x2), EMU_PAIR(exec_mul_bf16), EMU_PAIR(exec_mul_bf16x2)},
+        {EMU_PAIR(exec_fma_f16), EMU_PAIR(exec_fma_f16x2), EMU_PAIR(exec_fma_bf16), EMU_PAIR(exec_fma_bf16x2)}};
+    return emu_float_exec(table[operation][mode->type - EMU_F16]);
+}

@@ -1,0 +1,425 @@
+/* control.c - branches, calls, the ends of threads, and hints that change nothing here. */
+#include "decode.h"
+#include "decode_state.h"
+#include "special.h"
+#include "warp.h"
+
+/* ---- bra, brx ---------------------------------------------------------------------------------------------------- */
+static void exec_bra(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    if (mask == w->active) {
+        w->next = op->target;
+    } else {
+        emu_split(w, mask, op->target);
+        w->event = EMU_EVENT_SPLIT;
+    }
+}
+
+static bool find_label(struct decoder *d, const struct ptx_operand *o, uint32_t *target)
+{
+    if (!o)
+        return false;
+    if (o->kind != PTX_OP_SYMBOL || o->symbol->kind != PTX_LABEL)
+        return decode_refuse(d, "a label is wanted");
+    *target = o->symbol->target;
+    return true;
+}
+
+bool decode_bra(struct decoder *d, struct emu_op *op)
+{
+    decode_take(d, "uni");
+    op->exec = exec_bra;
+    op->class_ = EMU_CLASS_control;
+    op->u8[7] = 1; /* has a target */
+    return decode_end(d) && decode_operands(d, 1, 1) && find_label(d, decode_operand(d, 0), &op->target);
+}
+
+static void exec_brx(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    const struct branch_table *table = (const struct branch_table *)op->data;
+    const uint32_t *index = emu_r32(w, op->source[0]);
+    uint32_t left = mask;
+    while (left) {
+        int lane = __builtin_ctz(left);
+        uint32_t same = 0, chosen = index[lane];
+        if (chosen >= table->count) {
+            emu_fault(w, op, lane, 715, "index %u of a table of %u labels", chosen, table->count);
+            return;
+        }
+        EMU_FOR_LANES(left, l, same |= (uint32_t)(index[l] == chosen) << l);
+        left &= ~same;
+        emu_split(w, same, table->targets[chosen]);
+    }
+    w->event = EMU_EVENT_SPLIT;
+}
+
+bool decode_brx(struct decoder *d, struct emu_op *op)
+{
+    struct branch_table *table = (struct branch_table *)decode_alloc(d, 1, sizeof *table);
+    if (!decode_take(d, "idx"))
+        return decode_refuse(d, "only brx.idx is known");
+    decode_take(d, "uni");
+    if (!decode_end(d) || !decode_operands(d, 2, 2))
+        return false;
+    decode_source(d, 0, PTX_u32);
+    const struct ptx_operand *list = decode_operand(d, 1);
+    if (d->failed || list->kind != PTX_OP_SYMBOL || list->symbol->kind != PTX_TARGETS)
+        return decode_refuse(d, "the label of a .branchtargets is wanted");
+    table->count = list->symbol->target_count;
+    table->targets = (uint32_t *)decode_alloc(d, table->count, sizeof *table->targets);
+    for (uint32_t i = 0; i < table->count && !d->failed; i++)
+        table->targets[i] = list->symbol->targets[i]->target;
+    op->data = table;
+    op->u8[6] = 1; /* has a table of targets */
+    op->exec = exec_brx;
+    op->class_ = EMU_CLASS_control;
+    return !d->failed;
+}
+
+/* ---- exit, ret ---------------------------------------------------------------------------------------------------- */
+static void exec_exit(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    (void)op;
+    emu_exit_lanes(w, mask);
+}
+
+bool decode_exit(struct decoder *d, struct emu_op *op)
+{
+    op->exec = exec_exit;
+    op->class_ = EMU_CLASS_control;
+    return decode_end(d) && decode_operands(d, 0, 0);
+}
+
+static void copy_bits(unsigned char *to, uint32_t to_bit, const unsigned char *from, uint32_t from_bit,
+                      uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t a = to_bit + i, b = from_bit + i;
+        bool set = from[b / 8] >> (b % 8) & 1;
+        to[a / 8] = (unsigned char)((to[a / 8] & ~(1u << (a % 8))) | (unsigned int)set << (a % 8));
+    }
+}
+
+/* An argument or result: a register, or bytes of local memory. */
+struct piece { emu_reg reg; uint32_t offset, bytes; };
+
+static uint32_t *frame_defined(struct emu_warp *w, uint32_t frame, emu_reg reg)
+{
+    return EMU_BANK(reg) == EMU_BANK_FRAME ? &w->defined_rows[frame + EMU_ROW_OF(reg)] : NULL;
+}
+
+static unsigned char *frame_row(struct emu_warp *w, uint32_t frame, emu_reg reg)
+{
+    if (EMU_BANK(reg) != EMU_BANK_FRAME)
+        return (unsigned char *)emu_row(w, reg);
+    return w->rows + (size_t)(frame + EMU_ROW_OF(reg)) * EMU_ROW;
+}
+
+/* Copy one value for one lane from one frame to another. */
+static void pass(struct emu_warp *w, int lane, const struct piece *to, uint32_t to_frame, uint32_t to_local,
+                 const struct piece *from, uint32_t from_frame, uint32_t from_local)
+{
+    uint32_t bytes = to->bytes < from->bytes ? to->bytes : from->bytes;
+    size_t base = (size_t)lane * w->local_bytes;
+    if (to->reg != EMU_NO_REG && from->reg != EMU_NO_REG) {
+        uint32_t width = bytes > 4 ? 8 : 4;
+        memcpy(frame_row(w, to_frame, to->reg) + width * (uint32_t)lane,
+               frame_row(w, from_frame, from->reg) + width * (uint32_t)lane, width);
+        const uint32_t *source = frame_defined(w, from_frame, from->reg);
+        uint32_t *result = frame_defined(w, to_frame, to->reg), bit = 1u << lane;
+        if (result)
+            *result = (*result & ~bit) | ((source ? *source : EMU_ALL) & bit);
+    } else if (to->reg == EMU_NO_REG && from->reg == EMU_NO_REG) {
+        memmove(w->local + base + to_local + to->offset, w->local + base + from_local + from->offset, bytes);
+        copy_bits(w->local_defined + base / 8, to_local + to->offset, w->local_defined + base / 8,
+                  from_local + from->offset, bytes);
+    }
+}
+
+struct call {
+    const struct emu_function *callee; /* NULL: by address, source[0] */
+    struct piece *results, *arguments;
+    uint32_t result_count, argument_count;
+};
+
+static void pass_results(struct emu_warp *w, int lane, const struct emu_return *back)
+{
+    const struct emu_fragment *f = w->now;
+    const struct call *call = (const struct call *)back->function->code[back->pc - 1].data;
+    for (uint32_t i = 0; i < call->result_count && i < f->function->result_count; i++) {
+        const struct emu_formal *formal = &f->function->results[i];
+        struct piece from = {formal->reg, formal->offset, formal->bytes};
+        pass(w, lane, &call->results[i], back->frame, back->local, &from, f->frame, f->local);
+    }
+}
+
+static void enter_frame(struct emu_warp *w, struct emu_fragment *f)
+{
+    uint64_t *base = emu_r64(w, emu_special_reg(EMU_SPECIAL_LOCAL_BASE));
+    for (int l = 0; l < EMU_LANES; l++)
+        if (f->mask >> l & 1)
+            base[l] = f->local;
+}
+
+/* Lanes go back to where each was called from. */
+static void exec_ret(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    struct emu_fragment *f = w->now;
+    (void)op;
+    if (f->depth == 0) {
+        emu_exit_lanes(w, mask);
+        return;
+    }
+    const struct emu_return *returns = w->returns + (size_t)(f->depth - 1) * EMU_LANES;
+    uint32_t left = mask, depth = f->depth;
+    while (left) {
+        struct emu_return back = returns[__builtin_ctz(left)];
+        uint32_t same = 0;
+        for (int l = 0; l < EMU_LANES; l++)
+            if (left >> l & 1 && memcmp(&returns[l], &back, sizeof back) == 0) {
+                same |= 1u << l;
+                pass_results(w, l, &returns[l]);
+            }
+        left &= ~same;
+        struct emu_fragment *home = emu_split(w, same, back.pc);
+        home->function = back.function;
+        home->frame = back.frame;
+        home->local = back.local;
+        home->depth = depth - 1;
+        enter_frame(w, home);
+    }
+    w->event = EMU_EVENT_SPLIT;
+}
+
+bool decode_ret(struct decoder *d, struct emu_op *op)
+{
+    decode_take(d, "uni");
+    op->exec = exec_ret;
+    op->class_ = EMU_CLASS_control;
+    return decode_end(d) && decode_operands(d, 0, 0);
+}
+
+/* ---- call ---------------------------------------------------------------------------------------------------------- */
+static void clear_frame(struct emu_warp *w, const struct emu_fragment *f)
+{
+    for (uint32_t r = 0; r < f->function->rows; r++)
+        w->defined_rows[f->frame + r] &= ~f->mask;
+    for (int l = 0; l < EMU_LANES; l++)
+        if (f->mask >> l & 1)
+            memset(w->local_defined + ((size_t)l * w->local_bytes + f->local) / 8, 0,
+                   (f->function->local_bytes + 7) / 8);
+}
+
+static bool room(struct emu_warp *w, const struct emu_op *op, const struct emu_fragment *f,
+                 const struct emu_function *callee)
+{
+    if (f->frame + f->function->rows + callee->rows > w->row_count ||
+        f->local + f->function->local_bytes + callee->local_bytes > w->local_bytes ||
+        f->depth + 1 > w->return_depth) {
+        emu_fault(w, op, -1, 719, "the stack overflows: %u calls deep", f->depth + 1);
+        return false;
+    }
+    return true;
+}
+
+static void enter(struct emu_warp *w, const struct emu_op *op, const struct emu_function *callee, uint32_t mask,
+                  uint32_t pc)
+{
+    struct emu_fragment caller = *w->now;
+    const struct call *call = (const struct call *)op->data;
+    if (!callee->text->has_body) {
+        emu_fault(w, op, -1, 715, "'%s' has no body", callee->name);
+        return;
+    }
+    if (callee->parameter_count != call->argument_count || callee->result_count != call->result_count) {
+        emu_fault(w, op, -1, 715, "'%s' takes %u arguments and %u results", callee->name,
+                  callee->parameter_count, callee->result_count);
+        return;
+    }
+    if (!room(w, op, &caller, callee))
+        return;
+    struct emu_fragment *f = emu_split(w, mask, 0);
+    f->function = callee;
+    f->frame = caller.frame + caller.function->rows;
+    f->local = caller.local + caller.function->local_bytes;
+    f->depth = caller.depth + 1;
+    clear_frame(w, f);
+    for (int l = 0; l < EMU_LANES; l++) {
+        if (!(mask >> l & 1))
+            continue;
+        struct emu_return *back = &w->returns[(size_t)caller.depth * EMU_LANES + (size_t)l];
+        memset(back, 0, sizeof *back);
+        back->function = caller.function;
+        back->pc = pc + 1;
+        back->frame = caller.frame;
+        back->local = caller.local;
+        for (uint32_t i = 0; i < callee->parameter_count; i++) {
+            const struct emu_formal *formal = &callee->parameters[i];
+            struct piece to = {formal->reg, formal->offset, formal->bytes};
+            pass(w, l, &to, f->frame, f->local, &call->arguments[i], caller.frame, caller.local);
+        }
+    }
+    enter_frame(w, f);
+    w->event = EMU_EVENT_SPLIT;
+}
+
+static void exec_call(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    const struct call *call = (const struct call *)op->data;
+    const struct emu_module *m = w->grid->module;
+    uint32_t pc = w->now->pc;
+    if (call->callee) {
+        enter(w, op, call->callee, mask, pc);
+        return;
+    }
+    const uint64_t *address = emu_r64(w, op->source[0]);
+    uint64_t chosen = address[__builtin_ctz(mask)] - EMU_FUNCTION_WINDOW;
+    uint32_t same = 0;
+    EMU_FOR_LANES(mask, l, same |= (uint32_t)(address[l] - EMU_FUNCTION_WINDOW == chosen) << l);
+    if (chosen >= m->function_count || m->functions[chosen].text->is_entry) {
+        emu_fault(w, op, __builtin_ctz(mask), 715, "a call to 0x%llx, which is no function",
+                  (unsigned long long)(chosen + EMU_FUNCTION_WINDOW));
+        return;
+    }
+    if (same != mask) /* the others execute this op again, as a fragment of their own */
+        emu_split(w, mask & ~same, pc);
+    enter(w, op, &m->functions[chosen], same, pc);
+}
+
+static bool decode_piece(struct decoder *d, const struct ptx_operand *o, struct piece *p, bool result)
+{
+    p->reg = EMU_NO_REG;
+    if (o->kind == PTX_OP_SYMBOL) {
+        const struct placed *at = decode_find_placed(d->state, o->symbol);
+        if (!at || at->space != EMU_LOCAL)
+            return decode_refuse(d, "'%s' is no .param variable of this function", o->symbol->name);
+        p->offset = (uint32_t)at->address;
+        p->bytes = (uint32_t)o->symbol->bytes;
+        return true;
+    }
+    enum ptx_type type = o->kind == PTX_OP_REGISTER ? o->symbol->type : PTX_b32;
+    p->bytes = ptx_type_bits(type) / 8;
+    p->reg = result ? decode_result_of(d, o, type) : decode_source_of(d, o, type);
+    return !d->failed;
+}
+
+static bool decode_pieces(struct decoder *d, const struct ptx_operand *group, struct piece **out,
+                          uint32_t *count, bool result)
+{
+    *count = group->count;
+    *out = (struct piece *)decode_alloc(d, group->count, sizeof **out);
+    for (uint32_t i = 0; i < group->count && !d->failed; i++)
+        decode_piece(d, &group->items[i], &(*out)[i], result);
+    return !d->failed;
+}
+
+static bool decode_callee(struct decoder *d, const struct ptx_operand *o, struct call *call)
+{
+    if (o->kind == PTX_OP_REGISTER)
+        return decode_source_of(d, o, PTX_u64) != EMU_NO_REG;
+    if (o->kind != PTX_OP_SYMBOL || o->symbol->kind != PTX_FUNCTION)
+        return decode_refuse(d, "a function is wanted");
+    for (uint32_t i = 0; i < d->module->function_count; i++)
+        if (d->module->functions[i].text == o->symbol->function)
+            call->callee = &d->module->functions[i];
+    if (!call->callee || !call->callee->text->has_body)
+        return decode_refuse(d, "nothing defines '%s'", o->symbol->name);
+    return true;
+}
+
+bool decode_call(struct decoder *d, struct emu_op *op)
+{
+    struct call *call = (struct call *)decode_alloc(d, 1, sizeof *call);
+    unsigned int at = 0, count = decode_operand_count(d);
+    decode_take(d, "uni");
+    if (!decode_end(d) || !decode_operands(d, 1, 4))
+        return false;
+    const struct ptx_operand *first = decode_operand(d, 0);
+    at = first->kind == PTX_OP_GROUP;
+    if (at >= count || !decode_callee(d, decode_operand(d, at), call)) /* source[0] of an indirect call */
+        return decode_refuse(d, "a function is wanted");
+    if (at && !decode_pieces(d, first, &call->results, &call->result_count, true))
+        return false;
+    if (at + 1 < count && d->in->operands[at + 1].kind == PTX_OP_GROUP &&
+        !decode_pieces(d, &d->in->operands[at + 1], &call->arguments, &call->argument_count, false))
+        return false;
+    op->data = call;
+    op->exec = exec_call;
+    op->flags |= EMU_OP_CHECKS; /* results are made by ret */
+    op->class_ = EMU_CLASS_control;
+    return !d->failed;
+}
+
+/* ---- trap, and what changes nothing here ------------------------------------------------------------------------- */
+static void exec_trap(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    emu_fault(w, op, __builtin_ctz(mask), 719, "the kernel stops itself");
+}
+
+bool decode_trap(struct decoder *d, struct emu_op *op)
+{
+    op->exec = exec_trap;
+    op->class_ = EMU_CLASS_control;
+    return decode_end(d) && decode_operands(d, 0, 0);
+}
+
+static void exec_yield(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    (void)op;
+    (void)mask;
+    emu_yield(w);
+}
+
+bool decode_nanosleep(struct decoder *d, struct emu_op *op)
+{
+    op->exec = exec_yield;
+    op->class_ = EMU_CLASS_control;
+    decode_type(d);
+    decode_source(d, 0, PTX_u32);
+    return decode_end(d) && decode_operands(d, 1, 1);
+}
+
+/* Nothing to do: what it would change cannot be observed here. */
+static void exec_nothing(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    (void)w;
+    (void)op;
+    (void)mask;
+}
+
+bool decode_pmevent(struct decoder *d, struct emu_op *op)
+{
+    int64_t value;
+    decode_take(d, "mask");
+    op->exec = exec_nothing;
+    op->class_ = EMU_CLASS_control;
+    return decode_end(d) && decode_operands(d, 1, 1) && decode_integer(d, 0, &value);
+}
+
+/* Launches of a stream run one after the other, so dependents and prerequisites are always ready. */
+bool decode_griddepcontrol(struct decoder *d, struct emu_op *op)
+{
+    static const char *const words[] = {"launch_dependents", "wait", NULL};
+    op->exec = exec_nothing;
+    op->class_ = EMU_CLASS_sync;
+    if (decode_one_of(d, words) < 0)
+        return decode_refuse(d, "launch_dependents or wait is wanted");
+    return decode_need_sm(d, 90) && decode_end(d) && decode_operands(d, 0, 0);
+}
+
+/* Registers are never scarce here; what can be checked is the form. */
+bool decode_setmaxnreg(struct decoder *d, struct emu_op *op)
+{
+    static const char *const words[] = {"inc", "dec", NULL};
+    int64_t count;
+    op->exec = exec_nothing;
+    op->flags = EMU_OP_ALIGNED;
+    op->class_ = EMU_CLASS_sync;
+    if (decode_one_of(d, words) < 0 || !decode_take(d, "sync") || !decode_take(d, "aligned"))
+        return decode_refuse(d, ".inc or .dec, .sync and .aligned are wanted");
+    if (decode_type(d) != PTX_u32 || !decode_need_sm(d, 90) || !decode_end(d) || !decode_operands(d, 1, 1) ||
+        !decode_integer(d, 0, &count))
+        return decode_refuse(d, ".u32 is wanted");
+    return (count >= 24 && count <= 256 && count % 8 == 0) ||
+           decode_refuse(d, "%lld is no multiple of 8 between 24 and 256", (long long)count);
+}

@@ -1,0 +1,286 @@
+/* memory.c - the one way in which the lanes of a warp touch memory: where the bytes are, and whether they may. */
+#include "arena.h"
+#include "judge.h"
+#include "memory_access.h"
+#include "memory_bits.h"
+
+enum { WINDOW_SHIFT = 56, WINDOW_GLOBAL = 0, WINDOW_SHARED = 1, WINDOW_LOCAL = 2 };
+
+/* One call of emu_memory. */
+struct request {
+    struct emu_warp *w;
+    const struct emu_op *op;
+    enum emu_space space;
+    const uint64_t *address;
+    uint32_t bytes, align;
+    unsigned int access;
+    unsigned char **at;
+    struct emu_ref *ref;       /* NULL: nobody wants them */
+};
+
+/* ---- where ------------------------------------------------------------------------------------------------ */
+static bool shared_part(struct emu_warp *w, uint64_t window, uint64_t address, struct memory_part *p)
+{
+    uint64_t rank = (address - window) >> EMU_RANK_SHIFT;
+    struct emu_cta *cta = w->cta;
+    if (rank > w->cluster->cta_count)
+        return false;
+    if (rank) {
+        cta = &w->cluster->ctas[rank - 1];
+        window += rank << EMU_RANK_SHIFT;
+    }
+    *p = (struct memory_part){.space = EMU_SHARED, .window = window, .bytes = cta->shared,
+                              .defined = cta->shared_defined, .cta = cta};
+    return true;
+}
+
+bool memory_part_of(struct emu_warp *w, enum emu_space space, uint64_t address, struct memory_part *p)
+{
+    uint64_t window = 0;
+    if (space == EMU_GENERIC) {
+        uint64_t number = address >> WINDOW_SHIFT;
+        window = number << WINDOW_SHIFT;
+        space = number == WINDOW_GLOBAL ? EMU_GLOBAL : number == WINDOW_SHARED ? EMU_SHARED : EMU_LOCAL;
+        if (number > WINDOW_LOCAL)
+            return false;
+    }
+    switch (space) {
+    case EMU_SHARED:
+        return shared_part(w, window, address, p);
+    case EMU_LOCAL:
+        *p = (struct memory_part){.space = EMU_LOCAL, .window = window, .lane_bytes = w->local_bytes,
+                                  .bytes = w->local, .defined = w->local_defined, .cta = w->cta};
+        return true;
+    default:
+        *p = (struct memory_part){.space = EMU_GLOBAL, .first_bit = emu_arena.base,
+                                  .defined = emu_arena.defined};
+        return true;
+    }
+}
+
+static bool may_access(const struct arena_slot *s, enum emu_space space, unsigned int access)
+{
+    if (access & EMU_WRITE && (s->what.kind == EMU_MEMORY_CONSTANT || s->what.kind == EMU_MEMORY_PARAMETERS))
+        return false;
+    return space != EMU_CONST || s->what.kind == EMU_MEMORY_CONSTANT;
+}
+
+bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space, uint64_t offset,
+                   uint64_t bytes, unsigned int access)
+{
+    uint64_t room = w->local_bytes;
+    if (p->space == EMU_GLOBAL) {
+        const struct arena_slot *s = arena_slot_of(offset);
+        return s && bytes <= s->what.address + s->what.bytes - offset && may_access(s, space, access);
+    }
+    if (p->space == EMU_SHARED) {
+        if (p->cta != w->cta && !p->cta->warps_left) /* it has exited */
+            return false;
+        room = p->cta->shared_bytes;
+    }
+    return offset <= room && bytes <= room - offset;
+}
+
+/* ---- the lanes of one part ---------------------------------------------------------------------------------- */
+struct extremes { uint64_t low, high, bits; bool dense; };
+
+static struct extremes look_at(uint32_t mask, const uint64_t *a, uint32_t bytes)
+{
+    struct extremes e = {.low = UINT64_MAX};
+    if (mask == EMU_ALL) {
+        uint64_t step = a[0], off = 0, bits = 0;
+        for (uint32_t l = 0; l < EMU_LANES; l++)
+            off |= a[l] ^ (step + l * bytes);
+        if (off == 0 && a[31] > a[0])
+            return (struct extremes){.low = a[0], .high = a[31], .bits = a[0] | bytes, .dense = true};
+        for (uint32_t l = 0; l < EMU_LANES; l++) {
+            e.low = a[l] < e.low ? a[l] : e.low;
+            e.high = a[l] > e.high ? a[l] : e.high;
+            bits |= a[l];
+        }
+        e.bits = bits;
+        return e;
+    }
+    for (uint32_t m = mask; m; m &= m - 1) {
+        uint64_t x = a[__builtin_ctz(m)];
+        e.low = x < e.low ? x : e.low;
+        e.high = x > e.high ? x : e.high;
+        e.bits |= x;
+    }
+    return e;
+}
+
+static uint64_t bit_of(const struct memory_part *p, int lane, uint64_t address)
+{
+    return address - p->window - p->first_bit + (uint64_t)lane * p->lane_bytes;
+}
+
+/* No lane's bytes leave what it may touch?  Otherwise it is reported. */
+static bool check_bounds(const struct request *q, const struct memory_part *p, uint32_t mask,
+                         const struct extremes *e)
+{
+    uint64_t low = e->low - p->window, span = e->high - e->low + q->bytes;
+    if (memory_inside(q->w, p, q->space, low, span, q->access))
+        return true;
+    for (uint32_t m = mask; m; m &= m - 1) { /* perhaps in several allocations */
+        int l = __builtin_ctz(m);
+        if (!memory_inside(q->w, p, q->space, q->address[l] - p->window, q->bytes, q->access)) {
+            memory_outside(q->w, q->op, l, q->space, q->address[l], q->bytes, q->access);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_alignment(const struct request *q, uint32_t mask)
+{
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        if (q->address[l] & (q->align - 1)) {
+            memory_misaligned(q->w, q->op, l, q->space, q->address[l], q->bytes, q->align);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Found undefined is reported once for the op; what was read counts as defined from then on. */
+static void check_defined(const struct request *q, const struct memory_part *p, uint32_t mask,
+                          const struct extremes *e)
+{
+    enum { DENSE_ENOUGH = 2048 };
+    uint64_t span = e->high - e->low + q->bytes;
+    if (p->space != EMU_LOCAL && span <= DENSE_ENOUGH && bits_all(p->defined, bit_of(p, 0, e->low), span))
+        return;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        uint64_t bit = bit_of(p, l, q->address[l]);
+        if (bits_all(p->defined, bit, q->bytes))
+            continue;
+        memory_undefined(q->w, q->op, l, q->space, q->address[l], q->bytes,
+                         bits_first_hole(p->defined, bit, q->bytes) - bit);
+        return;
+    }
+}
+
+static void set_defined(const struct request *q, const struct memory_part *p, uint32_t mask,
+                        const struct extremes *e)
+{
+    bool common = p->space == EMU_GLOBAL;
+    if (e->dense && p->space != EMU_LOCAL) {
+        bits_set(p->defined, bit_of(p, 0, e->low), e->high - e->low + q->bytes, true, common);
+        return;
+    }
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        bits_set(p->defined, bit_of(p, l, q->address[l]), q->bytes, true, common);
+    }
+}
+
+static void count_part(const struct request *q, const struct memory_part *p, uint32_t mask, bool dense)
+{
+    struct emu_count *c = &q->w->counts[q->op->number];
+    c->bytes += (uint64_t)q->bytes * (unsigned int)__builtin_popcount(mask);
+    if (p->space != EMU_SHARED)
+        return;
+    unsigned int least = memory_least_wavefronts(mask, q->bytes);
+    unsigned int needed = dense && (q->address[0] & 3) == 0 ? least : emu_wavefronts(q->address, mask, q->bytes);
+    c->transactions += needed;
+    c->conflicts += needed - least;
+}
+
+static void fill(const struct request *q, const struct memory_part *p, uint32_t mask)
+{
+    uint64_t add = (uint64_t)(uintptr_t)p->bytes - p->window, step = p->lane_bytes;
+    const uint64_t *address = q->address;
+    unsigned char **at = q->at;
+    EMU_FOR_LANES(mask, l, at[l] = (unsigned char *)(uintptr_t)(address[l] + add + (uint64_t)l * step));
+    if (!q->ref)
+        return;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        q->ref[l] = (struct emu_ref){.at = at[l], .space = p->space, .cta = p->cta,
+                                     .address = address[l] - p->window};
+    }
+}
+
+static bool do_part(const struct request *q, const struct memory_part *p, uint32_t mask,
+                    const struct extremes *e)
+{
+    if (e->bits & (q->align - 1) && !check_alignment(q, mask))
+        return false;
+    if (!check_bounds(q, p, mask, e))
+        return false;
+    if (!(q->access & EMU_NO_JUDGE)) {
+        if (q->access & EMU_READ && q->w->judge && !(q->access & EMU_PARTIAL))
+            check_defined(q, p, mask, e);
+        if (q->access & EMU_WRITE)
+            set_defined(q, p, mask, e);
+    }
+    if (q->w->counts)
+        count_part(q, p, mask, e->dense);
+    fill(q, p, mask);
+    return true;
+}
+
+/* Lanes in several windows, or in several blocks' shared memory: part by part. */
+static bool do_mixed(const struct request *q, uint32_t mask)
+{
+    while (mask) {
+        int first = __builtin_ctz(mask);
+        struct memory_part p, other;
+        uint32_t part = 0;
+        if (!memory_part_of(q->w, q->space, q->address[first], &p)) {
+            memory_outside(q->w, q->op, first, q->space, q->address[first], q->bytes, q->access);
+            return false;
+        }
+        for (uint32_t m = mask; m; m &= m - 1) {
+            int l = __builtin_ctz(m);
+            if (memory_part_of(q->w, q->space, q->address[l], &other) && other.space == p.space &&
+                other.window == p.window)
+                part |= 1u << l;
+        }
+        struct extremes e = look_at(part, q->address, q->bytes);
+        if (!do_part(q, &p, part, &e))
+            return false;
+        mask &= ~part;
+    }
+    return true;
+}
+
+static bool do_request(const struct request *q, uint32_t mask, bool *dense)
+{
+    struct extremes e = look_at(mask, q->address, q->bytes);
+    struct memory_part p, high;
+    *dense = false;
+    if (memory_part_of(q->w, q->space, e.low, &p) && memory_part_of(q->w, q->space, e.high, &high) &&
+        p.space == high.space && p.window == high.window) {
+        *dense = e.dense && p.space != EMU_LOCAL;
+        if (!do_part(q, &p, mask, &e))
+            return false;
+    } else if (!do_mixed(q, mask)) {
+        return false;
+    }
+    if (q->w->judge && !(q->access & EMU_NO_JUDGE))
+        judge_access(q->w, q->op, mask, q->ref, q->bytes, q->access);
+    return true;
+}
+
+bool emu_memory(struct emu_warp *w, const struct emu_op *op, uint32_t mask, enum emu_space space,
+                const uint64_t address[EMU_LANES], uint32_t bytes, uint32_t align, unsigned int access,
+                struct emu_ref out[EMU_LANES])
+{
+    unsigned char *at[EMU_LANES];
+    bool dense;
+    struct request q = {w, op, space, address, bytes, align, access, at, out};
+    return mask == 0 || do_request(&q, mask, &dense);
+}
+
+bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, enum emu_space space,
+                  const uint64_t address[EMU_LANES], uint32_t bytes, uint32_t align, unsigned int access,
+                  struct memory_lanes *out)
+{
+    struct emu_ref ref[EMU_LANES];
+    struct request q = {w, op, space, address, bytes, align, access, out->at, w->judge ? ref : NULL};
+    return mask == 0 || do_request(&q, mask, &out->dense);
+}

@@ -1,0 +1,61 @@
+/* settings.h - what the environment says of the emulated GPU.
+ *
+ *   PTXPACK_EMU_SM=90            75 80 86 89 90 100 120: which GPU it is
+ *   PTXPACK_EMU_SMS=8            multiprocessors that it says it has
+ *   PTXPACK_EMU_MEMORY=4G        device memory (K M G)
+ *   PTXPACK_EMU_SHARED=N         bytes of shared memory that a block may have, opt-in (default: the GPU's)
+ *   PTXPACK_EMU_DRIVER=13000     what cuDriverGetVersion says
+ *   PTXPACK_EMU_DEVICES=1        how many
+ *   PTXPACK_EMU_THREADS=N        host threads (default: one per processor)
+ *   PTXPACK_EMU_SEED=1           of schedules and completions
+ *   PTXPACK_EMU_ASYNC=random     earliest, latest, random: when asynchronous operations complete
+ *   PTXPACK_EMU_JUDGE=all        all, none, report, or a list of words joined by commas, each may be negated by
+ *                                a minus: uninitialised, race, proxy, async, mbarrier.  `report`: findings do
+ *                                not make the launch fail
+ *   PTXPACK_EMU_BUDGET=N         warp-instructions a launch may execute
+ *   PTXPACK_EMU_FAULT=WORD[,..]  see faults.h
+ *   PTXPACK_EMU_LOG=FILE         where reports go (default: standard error)
+ *
+ * A value that cannot be understood makes cuInit fail, with one line on standard error that names it. */
+#ifndef EMU_SETTINGS_H
+#define EMU_SETTINGS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum emu_async_policy { EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM };
+enum { /* judge */
+    EMU_JUDGE_UNINITIALISED = 1,
+    EMU_JUDGE_RACE          = 2,
+    EMU_JUDGE_PROXY         = 4,
+    EMU_JUDGE_ASYNC         = 8,  /* registers and memory of operations in flight */
+    EMU_JUDGE_MBARRIER      = 16,
+    EMU_JUDGE_ALL           = 31
+};
+
+struct emu_settings {
+    int      sm;
+    int      sm_count;
+    uint64_t memory_bytes;
+    uint32_t shared_default;   /* a block's without opting in: 48 KiB   */
+    uint32_t shared_opt_in;    /* a block's at most                     */
+    uint32_t shared_per_sm;
+    uint32_t shared_reserved;  /* per block, at address 0: 1 KiB from sm_80 on */
+    uint32_t threads_per_sm, blocks_per_sm;
+    int      driver_version;
+    int      device_count;
+    int      host_threads;
+    uint64_t seed;
+    enum emu_async_policy async_policy;
+    unsigned int judge;        /* EMU_JUDGE_*                            */
+    bool     judge_reports_only;
+    uint64_t budget;
+    const char *log_path;      /* NULL: standard error                   */
+    const char *faults;        /* NULL: none                             */
+};
+
+/* The settings of this process, read once; NULL when the environment holds nonsense (a line was printed). */
+const struct emu_settings *emu_settings(void);
+/* Read them from the environment: for tests.  False: `line` says what is wrong. */
+bool emu_settings_read(struct emu_settings *out, char *line, size_t cap);
+#endif

@@ -1,0 +1,26 @@
+/* warp.h - what warp.c, control.c, barrier.c and cluster.c share: fragments of a warp. */
+#ifndef EMU_WARP_H
+#define EMU_WARP_H
+#include "emu.h"
+
+/* The lanes of `mask` leave the running fragment and become one of their own at pc: the fragment; the running
+ * one keeps the rest and goes on at w->next.  When it would keep nothing, it is itself moved to pc. */
+struct emu_fragment *emu_split(struct emu_warp *w, uint32_t mask, uint32_t pc);
+/* These lanes of the running fragment end. */
+void emu_exit_lanes(struct emu_warp *w, uint32_t mask);
+/* The running fragment waits at this op (state says how); lanes outside of mask go on behind it.  Returns the
+ * fragment that waits. */
+struct emu_fragment *emu_block(struct emu_warp *w, uint32_t mask, enum emu_state state);
+
+/* Run until everything waits, or about `quantum` ops were executed.  Returns how many were; *spins tells that
+ * the warp ended its turn by emu_yield. */
+uint32_t emu_warp_run(struct emu_warp *w, uint32_t quantum, bool *spins);
+/* Is there a fragment that can run? */
+bool emu_warp_ready(struct emu_warp *w);
+
+/* barrier.c: a thread has exited or a count has changed: complete what is complete now. */
+void emu_barriers_recheck(struct emu_cta *cta);
+void emu_cluster_barrier_recheck(struct emu_cluster *cluster);
+/* "64 of 128 threads are here": what a fragment that waits at a barrier waits for; returns buf. */
+const char *emu_barrier_text(const struct emu_warp *w, const struct emu_fragment *f, char *buf, size_t cap);
+#endif
