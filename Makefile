@@ -46,41 +46,41 @@ TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/emulator.c tools
               tools/cmd_attention.c tools/attention_problem.c tools/attention_run.c tools/cmd_plan.c tools/cmd_vector_add.c \
               tools/cmd_profile.c tools/profile_table.c \
               tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c tools/bench_start_up.c \
-              tools/bench_layout.c \
+              tools/bench_layout.c tools/bench_emu.c \
               tools/cmd_layout.c tools/layout_expr.c tools/layout_calls.c \
               tools/cmd_atom.c tools/atom_show.c \
               tools/draw.c tools/draw_panel.c tools/draw_grid.c tools/draw_latex.c tools/draw_svg.c
 
 # The emulated driver: a library of its own, which links with none of the above.
-EMU_SRC    := tools/emu/alu_approx.c tools/emu/alu_bits.c tools/emu/alu_carry.c tools/emu/alu_compare.c \
-              tools/emu/alu_cvt.c tools/emu/alu_double.c tools/emu/alu_float.c tools/emu/alu_half.c \
-              tools/emu/alu_int.c tools/emu/alu_minmax.c tools/emu/alu_select.c tools/emu/api_capture.c \
-              tools/emu/api_compile.c tools/emu/api_context.c tools/emu/api_copy.c tools/emu/api_device.c \
-              tools/emu/api_event.c tools/emu/api_function.c tools/emu/api_graph.c \
-              tools/emu/api_graph_exec.c tools/emu/api_handle.c tools/emu/api_init.c \
-              tools/emu/api_launch.c tools/emu/api_library.c tools/emu/api_link.c tools/emu/api_memory.c \
-              tools/emu/api_module.c tools/emu/api_occupancy.c tools/emu/api_stream.c \
-              tools/emu/api_tensor_map.c tools/emu/api_work.c tools/emu/arena.c tools/emu/async.c \
-              tools/emu/atomic.c tools/emu/barrier.c tools/emu/bulk.c tools/emu/bulk_reduce.c \
-              tools/emu/bulk_tensor.c tools/emu/cluster.c tools/emu/compiler.c tools/emu/container.c \
-              tools/emu/control.c tools/emu/cp_async.c tools/emu/cvt_float.c tools/emu/cvt_int.c \
-              tools/emu/cvt_narrow.c tools/emu/decode.c tools/emu/decode_cp.c tools/emu/decode_operand.c \
-              tools/emu/faults.c tools/emu/fence.c tools/emu/float_format.c tools/emu/float_round.c \
-              tools/emu/grid.c tools/emu/judge.c tools/emu/judge_async.c tools/emu/judge_cell.c \
-              tools/emu/judge_clock.c tools/emu/judge_line.c tools/emu/judge_message.c \
-              tools/emu/judge_shadow.c tools/emu/judge_strong.c tools/emu/judge_vector.c \
-              tools/emu/load_store.c tools/emu/load_store_address.c tools/emu/matrix_load.c \
-              tools/emu/mbarrier.c tools/emu/memory.c tools/emu/memory_banks.c tools/emu/memory_range.c \
-              tools/emu/memory_text.c tools/emu/mma.c tools/emu/module.c tools/emu/profile.c \
-              tools/emu/ptx_constant.c tools/emu/ptx_debug.c tools/emu/ptx_function.c \
+EMU_SRC    := tools/emu/access_words.c tools/emu/alu_approx.c tools/emu/alu_bits.c tools/emu/alu_carry.c \
+              tools/emu/alu_compare.c tools/emu/alu_cvt.c tools/emu/alu_double.c tools/emu/alu_float.c \
+              tools/emu/alu_half.c tools/emu/alu_int.c tools/emu/alu_minmax.c tools/emu/alu_select.c \
+              tools/emu/api_capture.c tools/emu/api_compile.c tools/emu/api_context.c \
+              tools/emu/api_copy.c tools/emu/api_device.c tools/emu/api_event.c tools/emu/api_function.c \
+              tools/emu/api_graph.c tools/emu/api_graph_exec.c tools/emu/api_handle.c \
+              tools/emu/api_init.c tools/emu/api_launch.c tools/emu/api_library.c tools/emu/api_link.c \
+              tools/emu/api_memory.c tools/emu/api_module.c tools/emu/api_occupancy.c \
+              tools/emu/api_stream.c tools/emu/api_tensor_map.c tools/emu/api_work.c tools/emu/arena.c \
+              tools/emu/async.c tools/emu/atomic.c tools/emu/barrier.c tools/emu/bulk.c \
+              tools/emu/bulk_reduce.c tools/emu/bulk_tensor.c tools/emu/cluster.c tools/emu/compiler.c \
+              tools/emu/container.c tools/emu/control.c tools/emu/cp_async.c tools/emu/cvt_float.c \
+              tools/emu/cvt_int.c tools/emu/cvt_narrow.c tools/emu/decode.c tools/emu/decode_cp.c \
+              tools/emu/decode_operand.c tools/emu/faults.c tools/emu/fence.c tools/emu/float_format.c \
+              tools/emu/float_round.c tools/emu/grid.c tools/emu/judge.c tools/emu/judge_async.c \
+              tools/emu/judge_cell.c tools/emu/judge_clock.c tools/emu/judge_line.c \
+              tools/emu/judge_message.c tools/emu/judge_shadow.c tools/emu/judge_strong.c \
+              tools/emu/judge_vector.c tools/emu/load_store.c tools/emu/load_store_address.c \
+              tools/emu/matrix_load.c tools/emu/mbarrier.c tools/emu/memory.c tools/emu/memory_banks.c \
+              tools/emu/memory_range.c tools/emu/memory_text.c tools/emu/mma.c tools/emu/module.c \
+              tools/emu/profile.c tools/emu/ptx_constant.c tools/emu/ptx_debug.c tools/emu/ptx_function.c \
               tools/emu/ptx_initial.c tools/emu/ptx_lex.c tools/emu/ptx_memory.c tools/emu/ptx_module.c \
-              tools/emu/ptx_number.c tools/emu/ptx_operand.c tools/emu/ptx_place.c tools/emu/ptx_special.c \
-              tools/emu/ptx_statement.c tools/emu/ptx_symbol.c tools/emu/ptx_token.c tools/emu/ptx_type.c \
-              tools/emu/ptx_variable.c tools/emu/registers.c tools/emu/report.c tools/emu/settings.c \
-              tools/emu/special.c tools/emu/st_async.c tools/emu/tensor_float.c \
-              tools/emu/tensor_fragment.c tools/emu/tensor_integer.c tools/emu/tensor_map.c \
-              tools/emu/tensor_number.c tools/emu/tensor_quad.c tools/emu/warp.c tools/emu/warp_ops.c \
-              tools/emu/wgmma.c tools/emu/wgmma_descriptor.c tools/emu/wmma.c
+              tools/emu/ptx_number.c tools/emu/ptx_operand.c tools/emu/ptx_place.c \
+              tools/emu/ptx_special.c tools/emu/ptx_statement.c tools/emu/ptx_symbol.c \
+              tools/emu/ptx_token.c tools/emu/ptx_type.c tools/emu/ptx_variable.c tools/emu/registers.c \
+              tools/emu/report.c tools/emu/settings.c tools/emu/special.c tools/emu/st_async.c \
+              tools/emu/tensor_float.c tools/emu/tensor_fragment.c tools/emu/tensor_integer.c \
+              tools/emu/tensor_map.c tools/emu/tensor_number.c tools/emu/tensor_quad.c tools/emu/warp.c \
+              tools/emu/warp_ops.c tools/emu/wgmma.c tools/emu/wgmma_descriptor.c tools/emu/wmma.c
 
 # Every .ptx file, embedded under its path below ptx/.
 PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx atom/wgmma.ptx \

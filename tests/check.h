@@ -19,6 +19,7 @@ typedef struct check {
     atomic_bool     broken;   /* the GPU no longer answers: stop */
     /* options */
     bool            quick, list, quiet;
+    bool            brief;    /* on the emulated driver: sizes that it takes seconds for */
     const char     *filter;   /* substring of a case's name; NULL: all */
     int             threads;
     uint64_t        seed;

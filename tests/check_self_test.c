@@ -164,7 +164,8 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     *run = (check){.quick = true, .quiet = true, .filter = b->filter, .threads = c->threads, .seed = c->seed};
     pthread_mutex_init(&run->gpu_lock, NULL);
     pthread_mutex_init(&run->print_lock, NULL);
-    if (device_open(&run->gpu, &options) != PTXPACK_OK) {
+    run->brief = c->brief;
+    if (device_open_as(&run->gpu, c->gpu.emulated ? "emu" : "gpu", &options) != PTXPACK_OK) {
         check_broken(run, b->what, run->gpu.line);
         return;
     }
@@ -192,7 +193,8 @@ static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir,
         check run;
         run_broken(c, b, folder, &run);
         int passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
-        ok = !atomic_load(&run.broken) && (b->from == NULL ? failed == 0 && passed > 0 : failed > 0);
+        bool judged = c->gpu.emulated && b->from != NULL; /* the emulated driver may stop a broken kernel first */
+        ok = (!atomic_load(&run.broken) || judged) && (b->from == NULL ? failed == 0 && passed > 0 : failed > 0);
         printf("%s  %s: %d of %d runs failed%s%s\n", ok ? "ok  " : "FAIL", b->what, failed, passed + failed,
                atomic_load(&run.broken) ? "; the GPU or the compiler: " : "",
                atomic_load(&run.broken) ? run.gpu.line : "");

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh BUILD TEST... - run test programs and scripts, one line each, logs in BUILD/logs; status 77 of a test
 # means skipped, and its SKIP: lines are shown, also those of tests that ran but left something out.
-# The device checker comes last, and the test of it.  Exit status 1 if anything failed.
+# The device checker comes last, on a GPU and on the emulated driver, and the test of it.  Exit status 1 if anything failed.
 build=$1
 shift
 logs=$build/logs
@@ -39,8 +39,15 @@ for test; do
     *) run_one "$test" "$build/$test" ;;
     esac
 done
-run_one ptxpack-check "$build/ptxpack-check"
-run_one ptxpack-check-self-test "$build/ptxpack-check" --self-test
+run_one ptxpack-check "$build/ptxpack-check" --device gpu
+run_one ptxpack-check-self-test "$build/ptxpack-check" --device gpu --self-test
+# Every kernel variant for every architecture on the emulated driver; once with the asynchronous operations as
+# late as they may be.
+for sm in 75 80 86 89 90 100 120; do
+    run_one "emulated-sm_$sm" env PTXPACK_EMU_SM=$sm "$build/ptxpack-check" --device emu
+done
+run_one emulated-late env PTXPACK_EMU_SM=90 PTXPACK_EMU_ASYNC=latest "$build/ptxpack-check" --device emu --quick
+run_one emulated-self-test env PTXPACK_EMU_SM=80 "$build/ptxpack-check" --device emu --self-test
 
 echo "$passed passed, $failed failed, $skipped skipped as a whole, $left_out skipped inside tests that passed"
 [ "$skipped" -eq 0 ] || echo "SKIPPED TESTS PROVE NOTHING: see the SKIP lines above"

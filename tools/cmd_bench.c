@@ -61,6 +61,7 @@ int cmd_bench(int argc, char **argv)
         {"vector-add", bench_vector_add},
         {"start-up", bench_start_up},
         {"layout", bench_layout},
+        {"emu", bench_emu},
     };
     bench_settings s = {.rounds = 9, .seed = 1};
     const char    *dims = "64,128,256", *lengths = "512,1024,2048,4096,8192,16384", *causal = "both",
@@ -77,12 +78,12 @@ int cmd_bench(int argc, char **argv)
     };
     int words = 0;
     int status =
-        command_options(argc, argv, "ptxpack bench attention|vector-add|start-up|layout [options]", rows,
+        command_options(argc, argv, "ptxpack bench attention|vector-add|start-up|layout|emu [options]", rows,
                         &words);
     if (status >= 0)
         return status;
     if (words != 1) {
-        command_fail("bench", "say which: attention, vector-add, start-up or layout");
+        command_fail("bench", "say which: attention, vector-add, start-up, layout or emu");
         return COMMAND_USAGE;
     }
     if (!parse_settings(&s, dims, lengths, causal, dtype))
@@ -90,6 +91,6 @@ int cmd_bench(int argc, char **argv)
     for (size_t i = 0; i < sizeof benchmarks / sizeof benchmarks[0]; i++)
         if (strcmp(argv[1], benchmarks[i].word) == 0)
             return benchmarks[i].run(&s);
-    command_fail("bench", "\"%s\" is none of attention, vector-add, start-up and layout", argv[1]);
+    command_fail("bench", "\"%s\" is none of attention, vector-add, start-up, layout and emu", argv[1]);
     return COMMAND_USAGE;
 }

@@ -61,7 +61,8 @@ static bool take_type(struct decoder *d, struct access_words *words, bool *seen)
     return once(d, seen, true);
 }
 
-static bool take_operation(struct decoder *d, const char *const *operations, struct access_words *words, bool *seen)
+static bool take_operation(struct decoder *d, const char *const *operations, struct access_words *words,
+                           bool *seen)
 {
     int operation = operations ? decode_one_of(d, operations) : -1;
     if (operation >= 0)
@@ -76,9 +77,10 @@ bool decode_access_words(struct decoder *d, const char *const *operations, struc
     while (!d->failed && *decode_peek(d)) {
         if (take_space(d, words, &space) || take_order(d, words, &order) || take_vector(d, words, &vector) ||
             take_type(d, words, &type) || take_operation(d, operations, words, &operation) ||
-            once(d, &words->scoped, decode_scope(d)) || once(d, &words->policy, decode_take(d, "L2::cache_hint")) ||
-            once(d, &words->read_only, decode_take(d, "nc")) || once(d, &words->noftz, decode_take(d, "noftz")) ||
-            once(d, &words->mmio, decode_take(d, "mmio")))
+            once(d, &words->scoped, decode_scope(d)) ||
+            once(d, &words->policy, decode_take(d, "L2::cache_hint")) ||
+            once(d, &words->read_only, decode_take(d, "nc")) ||
+            once(d, &words->noftz, decode_take(d, "noftz")) || once(d, &words->mmio, decode_take(d, "mmio")))
             continue;
         if (decode_one_of(d, caches) < 0)
             return decode_refuse(d, "'.%s' is not known here", decode_peek(d));

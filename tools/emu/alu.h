@@ -9,8 +9,8 @@ emu_reg decode_carry(struct decoder *d);
 
 /* ---- loops ------------------------------------------------------------------------------------------------
  * exec_<name>: d = expr of a, b, c in every lane.  D, A, B, C are the elements of the rows (uint32_t, or
- * uint64_t for 64 bits), TA, TB, TC what the operands are taken as.  expr must leave the upper bits of 8 and 16
- * bits zero. */
+ * uint64_t for 64 bits), TA, TB, TC what the operands are taken as.  expr must leave the upper bits of 16-bit
+ * results zero. */
 #define ALU_1X(name, D, A, TA, expr)                                                                      \
     static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
     {                                                                                                     \

@@ -10,25 +10,27 @@
 #include "alu_float.h"
 #include "float_lanes.h"
 
-EMU_INLINE uint32_t input(uint32_t u, unsigned int flags) { return flags & EMU_FTZ ? emu_ftz_f32(u) : u; }
+EMU_INLINE uint32_t input(uint32_t u, unsigned int flags) 
+{
+    return emu_if(flags & EMU_FTZ, emu_ftz_f32(u), u);
+}
 EMU_INLINE uint32_t output(float value, unsigned int flags)
 {
     const uint32_t u = emu_canonical_f32(emu_bits_of(value));
-    return flags & EMU_FTZ ? emu_ftz_f32(u) : u;
+    return emu_if(flags & EMU_FTZ, emu_ftz_f32(u), u);
 }
 #define OPERAND(a) emu_float_of(input(a, flags))
 
 /* ---- 2^x ----------------------------------------------------------------------------------------------------------
  * x = k + f, |f| <= 1/2; the series of 2^f in double is off by less than 2^-36 of it, so that but one result in
  * some thousands differs from the correctly rounded one, by one unit. */
-EMU_INLINE double power_of_two(double x)
+EMU_INLINE double power_of_two(double x) /* |x| <= 200 */
 {
     static const double c1 = 0x1.62e42fefa39efp-1, c2 = 0x1.ebfbdff82c58fp-3, c3 = 0x1.c6b08d704a0c0p-5,
                         c4 = 0x1.3b2ab6fba4e77p-7, c5 = 0x1.5d87fe78a6731p-10, c6 = 0x1.430912f86c787p-13,
                         c7 = 0x1.ffcbfc588b0c7p-17, c8 = 0x1.62c0223a5c824p-20, c9 = 0x1.b5253d395e7c4p-24;
     static const double round = 0x1.8p52;
-    const double low = x < -200.0 ? -200.0 : x, bounded = low > 200.0 ? 200.0 : low;
-    const double shifted = bounded + round, f = bounded - (shifted - round);
+    const double shifted = x + round, f = x - (shifted - round);
     const double series =
         1.0 + f * (c1 + f * (c2 + f * (c3 + f * (c4 + f * (c5 + f * (c6 + f * (c7 + f * (c8 + f * c9))))))));
     const uint64_t scale = (emu_bits_of_double(shifted) << 52) + 0x3ff0000000000000ull; /* its low bits are k */
@@ -36,9 +38,11 @@ EMU_INLINE double power_of_two(double x)
 }
 EMU_INLINE uint32_t ex2(uint32_t a, unsigned int flags)
 {
-    const uint32_t x = input(a, flags), r = emu_bits_of((float)power_of_two((double)emu_float_of(x)));
-    const uint32_t number = flags & EMU_FTZ ? emu_ftz_f32(r) : r;
-    return emu_is_nan_f32(x) ? EMU_NAN_F32 : number;
+    const uint32_t x = input(a, flags), sign = x & 0x80000000, magnitude = x ^ sign;
+    const uint32_t bounded = emu_if(magnitude > 0x43480000, 0x43480000, magnitude); /* 200: 0 or infinity follow */
+    const uint32_t r = emu_bits_of((float)power_of_two((double)emu_float_of(bounded | sign)));
+    const uint32_t number = emu_if(flags & EMU_FTZ, emu_ftz_f32(r), r);
+    return emu_if(emu_is_nan_f32(x), EMU_NAN_F32, number);
 }
 #define EX2(a) ex2(a, 0)
 #define EX2_FTZ(a) ex2(a, EMU_FTZ)
@@ -57,7 +61,8 @@ EMU_INLINE uint32_t divide(uint32_t a, uint32_t b, unsigned int flags)
 {
     const float x = OPERAND(a), y = OPERAND(b);
     const uint32_t r = output(x / y, flags);
-    return flags & EMU_FTZ && __builtin_fabsf(x * 0x1p24f / y) < 0x1p-102f ? r & 0x80000000 : r;
+    const bool tiny = ((flags & EMU_FTZ) != 0) & (__builtin_fabsf(x * 0x1p24f / y) < 0x1p-102f);
+    return emu_if(tiny, r & 0x80000000, r);
 }
 #define DIV(a, b) divide(a, b, flags)
 #define RCP(a) output(1.0f / OPERAND(a), flags)

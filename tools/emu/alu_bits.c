@@ -169,8 +169,8 @@ bool decode_lop3(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- shl, shr ------------------------------------------------------------------------------------------ */
-/* Amounts beyond the width shift everything out.  By the same constant in all lanes, which is the common case,
- * a shift is one vector instruction; otherwise it is not on every CPU. */
+/* Amounts beyond the width shift everything out.  By the same constant in all lanes, the common case, a shift
+ * is one vector instruction; otherwise it is not on every CPU. */
 #define SHIFT(name, R, T, bits, beyond, by)                                                               \
     static inline R name(T a, uint32_t n) { return n >= (bits) ? (R)(beyond) : (R)(by); }                 \
     ALU_2X(name, R, R, T, uint32_t, uint32_t, name(a, b))                                                 \
@@ -356,11 +356,12 @@ bool decode_brev(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- fields: bfe, bfi, bmsk, szext --------------------------------------------------------------------- */
-/* Positions and lengths are taken modulo 256, and may reach beyond the top. */
+/* Positions and lengths may reach beyond the top.  PTX restricts them to 0 to 255: of more, 32-bit operations
+ * take the low 8 bits and 64-bit ones all, as on sm_90. */
 static inline uint64_t ones_64(uint32_t n) { return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1; }
 static inline uint32_t ones_32(uint32_t n) { return n >= 32 ? ~0u : (1u << n) - 1; }
 
-#define FIELD(bits, R, S, ones_)                                                                          \
+#define FIELD(bits, R, S, N, ones_)                                                                        \
     static inline R bfe_u##bits(R a, uint32_t at, uint32_t count)                                         \
     {                                                                                                     \
         return at >= bits ? 0 : a >> at & ones_(count);                                                   \
@@ -379,17 +380,17 @@ static inline uint32_t ones_32(uint32_t n) { return n >= 32 ? ~0u : (1u << n) - 
         const R field = at >= bits ? 0 : ones_(count) << at;                                              \
         return at >= bits ? b : (b & ~field) | (a << at & field);                                         \
     }                                                                                                     \
-    ALU_3X(bfe_u##bits, R, R, R, uint32_t, uint8_t, uint32_t, uint8_t, bfe_u##bits(a, b, c))              \
-    ALU_3X(bfe_s##bits, R, R, S, uint32_t, uint8_t, uint32_t, uint8_t, bfe_s##bits(a, b, c))              \
+    ALU_3X(bfe_u##bits, R, R, R, uint32_t, N, uint32_t, N, bfe_u##bits(a, b, c))                          \
+    ALU_3X(bfe_s##bits, R, R, S, uint32_t, N, uint32_t, N, bfe_s##bits(a, b, c))                          \
     static void exec_bfi_##bits(struct emu_warp *w, const struct emu_op *op, uint32_t mask)               \
     {                                                                                                     \
         R *d = (R *)emu_row(w, op->result[0]);                                                            \
         const R *pa = (const R *)emu_row(w, op->source[0]), *pb = (const R *)emu_row(w, op->source[1]);   \
         const uint32_t *at = emu_r32(w, op->source[2]), *count = emu_r32(w, op->source[3]);               \
-        EMU_FOR_LANES(mask, l, d[l] = bfi_##bits(pa[l], pb[l], at[l] & 255, count[l] & 255));             \
+        EMU_FOR_LANES(mask, l, d[l] = bfi_##bits(pa[l], pb[l], (N)at[l], (N)count[l]));                   \
     }
-FIELD(32, uint32_t, int32_t, ones_32)
-FIELD(64, uint64_t, int64_t, ones_64)
+FIELD(32, uint32_t, int32_t, uint8_t, ones_32)
+FIELD(64, uint64_t, int64_t, uint32_t, ones_64)
 
 bool decode_bfe(struct decoder *d, struct emu_op *op)
 {

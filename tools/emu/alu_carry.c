@@ -1,14 +1,17 @@
 /* alu_carry.c - additions and subtractions of many words: add.cc, addc, sub.cc, subc, mad.cc, madc.
  *
- * CC.CF is one predicate row of the function.  After a subtraction it holds the borrow, as PTX defines it. */
+ * CC.CF is one predicate row of the function.  a - b is a + ~b + 1, on the hardware too: after sub.cc the flag
+ * is set where nothing was borrowed, and subc borrows where it is not set.  Programs see that when they read it
+ * by addc, as the 128-bit division of CUDA C++ does. */
 #include "alu.h"
 
 __extension__ typedef __int128 emu_s128;
 __extension__ typedef unsigned __int128 emu_u128;
 
-static uint32_t carry_in(const struct emu_warp *w, const struct emu_op *op)
+/* What is carried in where the op does not read the flag: nothing for sums, the 1 for differences. */
+static uint32_t carry_in(const struct emu_warp *w, const struct emu_op *op, uint32_t otherwise)
 {
-    return op->u8[0] ? emu_pred(w, op->source[op->source_count - 1]) : 0;
+    return op->u8[0] ? emu_pred(w, op->source[op->source_count - 1]) : otherwise;
 }
 
 static void carry_out(const struct emu_warp *w, const struct emu_op *op, uint32_t mask, uint32_t bits)
@@ -17,14 +20,14 @@ static void carry_out(const struct emu_warp *w, const struct emu_op *op, uint32_
         emu_set_pred(w, op->result[1], mask, bits);
 }
 
-/* x (made from a and b) + y + CC.CF.  Not both of the two steps can carry. */
-#define SUM(name, R, x_, y_)                                                                              \
+/* x (made from a and b) + y + what is carried in; c is there for mad only.  At most one step carries. */
+#define SUM(name, R, otherwise, x_, y_)                                                                   \
     static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
     {                                                                                                     \
         R *d = (R *)emu_row(w, op->result[0]);                                                            \
         const R *a = (const R *)emu_row(w, op->source[0]), *b = (const R *)emu_row(w, op->source[1]);     \
         const R *c = (const R *)emu_row(w, op->source[op->source_count > 2 ? 2 : 1]);                     \
-        const uint32_t in = carry_in(w, op);                                                              \
+        const uint32_t in = carry_in(w, op, otherwise);                                                   \
         uint32_t out = 0;                                                                                 \
         (void)c;                                                                                          \
         EMU_FOR_LANES(mask, l, const R x = (x_); const R s = x + (y_);                                    \
@@ -32,28 +35,17 @@ static void carry_out(const struct emu_warp *w, const struct emu_op *op, uint32_
                       out |= s < x || t < s ? alu_bit[l] : 0; d[l] = t);                                  \
         carry_out(w, op, mask, out);                                                                      \
     }
-#define DIFFERENCE(name, R)                                                                               \
-    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
-    {                                                                                                     \
-        R *d = (R *)emu_row(w, op->result[0]);                                                            \
-        const R *a = (const R *)emu_row(w, op->source[0]), *b = (const R *)emu_row(w, op->source[1]);     \
-        const uint32_t in = carry_in(w, op);                                                              \
-        uint32_t out = 0;                                                                                 \
-        EMU_FOR_LANES(mask, l, const R x = a[l]; const R y = b[l]; const R borrow = (in & alu_bit[l]) != 0; \
-                      out |= x < y || (R)(x - y) < borrow ? alu_bit[l] : 0; d[l] = x - y - borrow);       \
-        carry_out(w, op, mask, out);                                                                      \
-    }
 
-SUM(add_32, uint32_t, a[l], b[l])
-SUM(add_64, uint64_t, a[l], b[l])
-SUM(mad_lo_32, uint32_t, a[l] * b[l], c[l])
-SUM(mad_lo_64, uint64_t, a[l] * b[l], c[l])
-SUM(mad_hi_u32, uint32_t, (uint32_t)((uint64_t)a[l] * b[l] >> 32), c[l])
-SUM(mad_hi_s32, uint32_t, (uint32_t)((int64_t)(int32_t)a[l] * (int32_t)b[l] >> 32), c[l])
-SUM(mad_hi_u64, uint64_t, (uint64_t)((emu_u128)a[l] * b[l] >> 64), c[l])
-SUM(mad_hi_s64, uint64_t, (uint64_t)((emu_s128)(int64_t)a[l] * (int64_t)b[l] >> 64), c[l])
-DIFFERENCE(sub_32, uint32_t)
-DIFFERENCE(sub_64, uint64_t)
+SUM(add_32, uint32_t, 0, a[l], b[l])
+SUM(add_64, uint64_t, 0, a[l], b[l])
+SUM(sub_32, uint32_t, EMU_ALL, a[l], ~b[l])
+SUM(sub_64, uint64_t, EMU_ALL, a[l], ~b[l])
+SUM(mad_lo_32, uint32_t, 0, a[l] * b[l], c[l])
+SUM(mad_lo_64, uint64_t, 0, a[l] * b[l], c[l])
+SUM(mad_hi_u32, uint32_t, 0, (uint32_t)((uint64_t)a[l] * b[l] >> 32), c[l])
+SUM(mad_hi_s32, uint32_t, 0, (uint32_t)((int64_t)(int32_t)a[l] * (int32_t)b[l] >> 32), c[l])
+SUM(mad_hi_u64, uint64_t, 0, (uint64_t)((emu_u128)a[l] * b[l] >> 64), c[l])
+SUM(mad_hi_s64, uint64_t, 0, (uint64_t)((emu_s128)(int64_t)a[l] * (int64_t)b[l] >> 64), c[l])
 
 bool alu_decode_carry(struct decoder *d, struct emu_op *op, enum alu_carry_kind kind, bool reads,
                       bool writes)

@@ -107,24 +107,25 @@ static const uint8_t outcomes[RELATIONS] = {
 enum { U8_RELATION, U8_COMBINATION, U8_BF16, U8_FTZ, U8_PAIRS };
 
 /* A number, less its sign; below `least` it is flushed. */
-static inline uint32_t half_size(uint32_t v, uint32_t least) { return (v & 0x7fff) < least ? 0 : v & 0x7fff; }
-/* The number in sign and size, as an integer that has the same order. */
-static inline int32_t half_order(uint32_t size, uint32_t sign)
+static inline int32_t half_size(uint32_t v, int32_t least)
 {
-    return sign != 0 ? -(int32_t)size : (int32_t)size;
+    const int32_t size = (int32_t)(v & 0x7fff);
+    return size < least ? 0 : size;
 }
+/* The number in sign and size, as an integer that has the same order. */
+static inline int32_t half_order(int32_t size, uint32_t v) { return (v & 0x8000) != 0 ? -size : size; }
 
 /* 16-bit floats at bit `at` of the registers. */
 static uint32_t compare_halves(const struct emu_warp *w, const struct emu_op *op, uint32_t at)
 {
     const uint32_t *pa = emu_r32(w, op->source[0]), *pb = emu_r32(w, op->source[1]);
-    const uint32_t infinite = op->u8[U8_BF16] ? 0x7f80 : 0x7c00, least = op->u8[U8_FTZ] ? 0x0400 : 0;
+    const int32_t infinite = op->u8[U8_BF16] ? 0x7f80 : 0x7c00, least = op->u8[U8_FTZ] ? 0x0400 : 0;
     const uint8_t wanted = outcomes[op->u8[U8_RELATION]];
     uint32_t less = 0, same = 0, unordered = 0;
     for (int l = 0; l < EMU_LANES; l++) {
         const uint32_t x = pa[l] >> at, y = pb[l] >> at;
-        const uint32_t size_x = half_size(x, least), size_y = half_size(y, least);
-        const int32_t a = half_order(size_x, x & 0x8000), b = half_order(size_y, y & 0x8000);
+        const int32_t size_x = half_size(x, least), size_y = half_size(y, least);
+        const int32_t a = half_order(size_x, x), b = half_order(size_y, y);
         less |= a < b ? alu_bit[l] : 0;
         same |= a == b ? alu_bit[l] : 0;
         unordered |= size_x > infinite || size_y > infinite ? alu_bit[l] : 0;

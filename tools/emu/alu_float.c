@@ -15,13 +15,16 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair)
 }
 
 /* ---- f32 ----------------------------------------------------------------------------------------------------- */
-EMU_INLINE uint32_t input(uint32_t u, unsigned int flags) { return flags & EMU_FTZ ? emu_ftz_f32(u) : u; }
+EMU_INLINE uint32_t input(uint32_t u, unsigned int flags) 
+{
+    return emu_if(flags & EMU_FTZ, emu_ftz_f32(u), u);
+}
 /* `tiny`: rounded to 24 bits of whatever exponent, the value is less than 2^-126. */
 EMU_INLINE uint32_t output(float value, bool tiny, unsigned int flags)
 {
-    const uint32_t u = emu_bits_of(value), flushed = tiny ? u & 0x80000000 : emu_ftz_f32(u);
-    const uint32_t number = flags & EMU_FTZ ? flushed : u;
-    return flags & EMU_SAT ? emu_sat_f32(number) : emu_canonical_f32(number);
+    const uint32_t u = emu_bits_of(value), flushed = emu_if(tiny, u & 0x80000000, emu_ftz_f32(u));
+    const uint32_t number = emu_if(flags & EMU_FTZ, flushed, u);
+    return emu_if(flags & EMU_SAT, emu_sat_f32(number), emu_canonical_f32(number));
 }
 #define OPERAND(x) emu_float_of(input(x, flags))
 /* Sums that small are exact. */
@@ -37,8 +40,7 @@ EMU_INLINE uint32_t sub(uint32_t a, uint32_t b, unsigned int flags)
 EMU_INLINE uint32_t mul(uint32_t a, uint32_t b, unsigned int flags)
 {
     const float x = OPERAND(a), y = OPERAND(b);
-    const bool tiny = flags & EMU_FTZ && __builtin_fabsf(x * 0x1p24f * y) < 0x1p-102f;
-    return output(x * y, tiny, flags);
+    return output(x * y, __builtin_fabsf(x * 0x1p24f * y) < 0x1p-102f, flags);
 }
 EMU_INLINE uint32_t fused(uint32_t a, uint32_t b, uint32_t c, unsigned int flags)
 {
@@ -48,8 +50,8 @@ EMU_INLINE uint32_t fused(uint32_t a, uint32_t b, uint32_t c, unsigned int flags
 EMU_INLINE uint32_t fused_host(uint32_t a, uint32_t b, uint32_t c, unsigned int flags)
 {
     const float x = OPERAND(a), y = OPERAND(b), z = OPERAND(c);
-    const bool tiny = flags & EMU_FTZ && __builtin_fabsf(__builtin_fmaf(x * 0x1p24f, y, z * 0x1p24f)) < 0x1p-102f;
-    return output(__builtin_fmaf(x, y, z), tiny, flags);
+    const float raised = __builtin_fmaf(x * 0x1p24f, y, z * 0x1p24f);
+    return output(__builtin_fmaf(x, y, z), __builtin_fabsf(raised) < 0x1p-102f, flags);
 }
 
 /* Two f32 in 64 bits. */
@@ -58,8 +60,12 @@ EMU_INLINE uint32_t fused_host(uint32_t a, uint32_t b, uint32_t c, unsigned int 
 #define HIGH(x) ((uint32_t)((x) >> 32))
 
 #define FN_2(a, b) OPERATION(a, b, MODE)
-#define FN_3(a, b, c) fused(a, b, c, MODE)
 #define FN_3_HOST(a, b, c) fused_host(a, b, c, MODE)
+#ifdef __FP_FAST_FMAF /* any host of this architecture has FMA */
+#define FN_3_PLAIN FN_3_HOST
+#else
+#define FN_3_PLAIN(a, b, c) fused(a, b, c, MODE)
+#endif
 #define FN_2X2(a, b) TWICE(OPERATION(LOW(a), LOW(b), MODE), OPERATION(HIGH(a), HIGH(b), MODE))
 #define FN_3X2(a, b, c) TWICE(fused(LOW(a), LOW(b), LOW(c), MODE), fused(HIGH(a), HIGH(b), HIGH(c), MODE))
 
@@ -76,7 +82,7 @@ EMU_LANES_2(, exec_sub_x2, uint64_t, emu_r64, FN_2X2)
 EMU_FLOAT_2(exec_mul, FN_2)
 EMU_LANES_2(, exec_mul_x2, uint64_t, emu_r64, FN_2X2)
 #undef OPERATION
-EMU_LANES_3(, exec_fma, uint32_t, emu_r32, FN_3)
+EMU_LANES_3(, exec_fma, uint32_t, emu_r32, FN_3_PLAIN)
 EMU_LANES_3(EMU_WIDE, exec_fma_wide, uint32_t, emu_r32, FN_3_HOST)
 EMU_LANES_3(, exec_fma_x2, uint64_t, emu_r64, FN_3X2)
 #undef MODE
@@ -94,7 +100,7 @@ EMU_LANES_2(, exec_sub_ftz_x2, uint64_t, emu_r64, FN_2X2)
 EMU_FLOAT_2(exec_mul_ftz, FN_2)
 EMU_LANES_2(, exec_mul_ftz_x2, uint64_t, emu_r64, FN_2X2)
 #undef OPERATION
-EMU_LANES_3(, exec_fma_ftz, uint32_t, emu_r32, FN_3)
+EMU_LANES_3(, exec_fma_ftz, uint32_t, emu_r32, FN_3_PLAIN)
 EMU_LANES_3(EMU_WIDE, exec_fma_ftz_wide, uint32_t, emu_r32, FN_3_HOST)
 EMU_LANES_3(, exec_fma_ftz_x2, uint64_t, emu_r64, FN_3X2)
 #undef MODE
@@ -110,7 +116,7 @@ EMU_FLOAT_2(exec_sub_any, FN_2)
 #define OPERATION mul
 EMU_FLOAT_2(exec_mul_any, FN_2)
 #undef OPERATION
-EMU_LANES_3(, exec_fma_any, uint32_t, emu_r32, FN_3)
+EMU_LANES_3(, exec_fma_any, uint32_t, emu_r32, FN_3_PLAIN)
 EMU_LANES_3(EMU_WIDE, exec_fma_any_wide, uint32_t, emu_r32, FN_3_HOST)
 #undef MODE
 

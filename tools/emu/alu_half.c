@@ -7,17 +7,17 @@
 
 EMU_INLINE uint32_t ftz(uint32_t h, unsigned int flags)
 {
-    return (flags & EMU_FTZ) && !(h & 0x7c00) ? h & 0x8000 : h;
+    return emu_if(((flags & EMU_FTZ) != 0) & ((h & 0x7c00) == 0), h & 0x8000, h);
 }
 EMU_INLINE uint32_t finish_f16(float value, unsigned int flags)
 {
     const uint32_t rounded = emu_f32_to_f16(value); /* tiny: less than 2^-14 in 11 bits of whatever exponent */
-    const bool tiny = flags & EMU_FTZ && __builtin_fabsf(value) < 0x1.ffep-15f;
-    const uint32_t h = tiny ? rounded & 0x8000 : rounded;
-    const uint32_t positive = h > 0x7c00 ? 0 : h; /* NaN, and all that is negative */
-    const uint32_t ranged = positive > 0x3c00 ? 0x3c00 : positive;
-    const uint32_t relu = (h & 0x8000) ? 0 : h;   /* NaN has no sign */
-    return flags & EMU_SAT ? ranged : flags & EMU_RELU ? relu : h;
+    const bool tiny = ((flags & EMU_FTZ) != 0) & (__builtin_fabsf(value) < 0x1.ffep-15f);
+    const uint32_t h = emu_if(tiny, rounded & 0x8000, rounded);
+    const uint32_t positive = emu_if(h > 0x7c00, 0, h); /* NaN, and all that is negative */
+    const uint32_t ranged = emu_if(positive > 0x3c00, 0x3c00, positive);
+    const uint32_t relu = emu_if(((flags & EMU_RELU) != 0) & (h >> 15), 0, h); /* NaN has no sign */
+    return emu_if(flags & EMU_SAT, ranged, relu);
 }
 #define F16(x) emu_f16_to_f32(ftz(x, flags))
 EMU_INLINE uint32_t add_f16(uint32_t a, uint32_t b, unsigned int flags) { return finish_f16(F16(a) + F16(b), flags); }
@@ -28,10 +28,18 @@ EMU_INLINE uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c, unsigned int fla
     return finish_f16(emu_sum_to_odd_f32(F16(a) * F16(b), F16(c)), flags);
 }
 
+/* emu_sum_to_odd as vectors. */
+EMU_INLINE double sum_to_odd(double p, double c)
+{
+    const double s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
+    const uint64_t bits = emu_bits_of_double(s);
+    const uint64_t inexact = (error > 0) | (error < 0), outward = (error > 0) == (s > 0);
+    return emu_double_of(emu_if_64(inexact & ~bits & 1, emu_if_64(outward, bits + 1, bits - 1), bits));
+}
 EMU_INLINE uint32_t finish_bf16(float value, unsigned int flags)
 {
     const uint32_t h = emu_f32_to_bf16(value);
-    return (flags & EMU_RELU) && (h & 0x8000) ? 0 : h;
+    return emu_if(((flags & EMU_RELU) != 0) & (h >> 15), 0, h);
 }
 #define BF16(x) emu_bf16_to_f32(x)
 EMU_INLINE uint32_t add_bf16(uint32_t a, uint32_t b, unsigned int flags) { return finish_bf16(BF16(a) + BF16(b), flags); }
@@ -42,7 +50,7 @@ EMU_INLINE uint32_t mul_bf16(uint32_t a, uint32_t b, unsigned int flags)
 }
 EMU_INLINE uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c, unsigned int flags)
 {
-    return finish_bf16(emu_to_odd_f32(emu_sum_to_odd((double)BF16(a) * (double)BF16(b), (double)BF16(c))), flags);
+    return finish_bf16(emu_to_odd_f32(sum_to_odd((double)BF16(a) * (double)BF16(b), (double)BF16(c))), flags);
 }
 
 #define LOW(x) ((x) & 0xffff)

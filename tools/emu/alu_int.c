@@ -304,20 +304,20 @@ EXTREME(max, >, greatest)
 
 struct extreme { alu_table plain; emu_exec *u16x2, *s16x2, *relu, *relu_x2; };
 
+/* .relu may stand before the type or behind it. */
 static bool decode_extreme(struct decoder *d, struct emu_op *op, const struct extreme *e)
 {
-    const bool clip = decode_take(d, "relu");
-    enum ptx_type type;
+    bool clip = decode_take(d, "relu");
+    const bool s16x2 = take_pair(d, "s16x2"), u16x2 = !s16x2 && take_pair(d, "u16x2");
+    const enum ptx_type type = s16x2 || u16x2 || d->failed ? PTX_b32 : decode_type(d);
+    clip |= decode_take(d, "relu");
     if (clip && (!decode_need_sm(d, 90) || !decode_need_isa(d, 80)))
         return false;
-    if (take_pair(d, "s16x2"))
-        return alu_finish(d, op, clip ? e->relu_x2 : e->s16x2, PTX_b32, PTX_b32, 2);
-    if (!clip && take_pair(d, "u16x2"))
-        return alu_finish(d, op, e->u16x2, PTX_b32, PTX_b32, 2);
-    type = decode_type(d);
-    if (clip && type != PTX_s32)
+    if (clip && !s16x2 && type != PTX_s32)
         return decode_refuse(d, ".relu is for .s32 and .s16x2 only");
-    return alu_finish(d, op, clip ? e->relu : e->plain[type], type, type, 2);
+    if (s16x2)
+        return alu_finish(d, op, clip ? e->relu_x2 : e->s16x2, type, type, 2);
+    return alu_finish(d, op, u16x2 ? e->u16x2 : clip ? e->relu : e->plain[type], type, type, 2);
 }
 
 bool decode_min(struct decoder *d, struct emu_op *op)

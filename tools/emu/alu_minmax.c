@@ -12,7 +12,7 @@ enum { INFINITY_F32 = 0x7f800000, INFINITY_F16 = 0x7c000000 };
 EMU_INLINE bool is_nan(uint32_t u, uint32_t infinity) { return (int32_t)(u & MAGNITUDE) > (int32_t)infinity; }
 EMU_INLINE uint32_t flushed(uint32_t u, uint32_t infinity, unsigned int flags)
 {
-    return (flags & EMU_FTZ) && !(u & infinity) ? u & SIGN : u;
+    return emu_if(((flags & EMU_FTZ) != 0) & ((u & infinity) == 0), u & SIGN, u);
 }
 EMU_INLINE int32_t key(uint32_t u) { return (int32_t)(u & SIGN ? ~u ^ SIGN : u); }
 
@@ -23,10 +23,10 @@ EMU_INLINE uint32_t choose(uint32_t a, uint32_t b, uint32_t infinity, unsigned i
     const uint32_t sign = flags & EMU_XORSIGN ? (a ^ b) & SIGN : 0;
     const uint32_t x = flushed(a, infinity, flags) & kept, y = flushed(b, infinity, flags) & kept;
     const bool nan_x = is_nan(x, infinity), nan_y = is_nan(y, infinity);
-    const bool nan = flags & EMU_NAN ? nan_x | nan_y : nan_x & nan_y;
+    const bool nan = (nan_x & nan_y) | ((nan_x | nan_y) & ((flags & EMU_NAN) != 0));
     const bool first = larger ? key(x) > key(y) : key(x) < key(y);
-    const uint32_t number = nan_x ? y : nan_y ? x : first ? x : y;
-    return nan ? EMU_NAN_F32 : number | sign;
+    const uint32_t number = emu_if(nan_x, y, emu_if(nan_y | first, x, y));
+    return emu_if(nan, EMU_NAN_F32, number | sign);
 }
 
 #define MIN_F32(a, b) choose(a, b, INFINITY_F32, 0, false)
@@ -132,7 +132,7 @@ bool decode_float_max(struct decoder *d, struct emu_op *op) { return minmax(d, o
 EMU_INLINE uint32_t with_sign(uint32_t u, uint32_t infinity, unsigned int flags, bool negate)
 {
     const uint32_t value = flushed(negate ? u ^ SIGN : u & MAGNITUDE, infinity, flags);
-    return is_nan(u, infinity) ? EMU_NAN_F32 : value;
+    return emu_if(is_nan(u, infinity), EMU_NAN_F32, value);
 }
 #define SIGN_F32(a) with_sign(a, INFINITY_F32, flags, NEGATE)
 #define SIGN_ONE(a) (with_sign((a) << 16, HALF_INFINITY, flags, NEGATE) >> 16)

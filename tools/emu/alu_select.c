@@ -50,25 +50,29 @@ static void define_packed(struct emu_warp *w, const struct emu_op *op, uint32_t 
     alu_check_busy(w, op, mask);
 }
 
-#define PACK(name, R, at, parts)                                                                          \
+#define PACK_2(name, R, at)                                                                               \
     static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
     {                                                                                                     \
         R *d = (R *)emu_row(w, op->result[0]);                                                            \
         const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);                    \
-        const uint32_t *c = emu_r32(w, op->source[(parts) - 2]), *e = emu_r32(w, op->source[(parts) - 1]); \
-        if ((parts) == 2)                                                                                 \
-            EMU_FOR_LANES(mask, l, d[l] = a[l] | (R)b[l] << (at));                                        \
-        else                                                                                              \
-            EMU_FOR_LANES(mask, l, const R low = a[l] | (R)b[l] << (at);                                  \
-                          d[l] = low | (R)c[l] << 2 * (at) % (8 * sizeof(R)) |                            \
-                                 (R)e[l] << 3 * (at) % (8 * sizeof(R)));                                  \
+        EMU_FOR_LANES(mask, l, d[l] = a[l] | (R)b[l] << at);                                              \
         define_packed(w, op, mask);                                                                       \
     }
-PACK(pack_2x8, uint32_t, 8, 2)
-PACK(pack_4x8, uint32_t, 8, 4)
-PACK(pack_2x16, uint32_t, 16, 2)
-PACK(pack_4x16, uint64_t, 16, 4)
-PACK(pack_2x32, uint64_t, 32, 2)
+#define PACK_4(name, R, at)                                                                               \
+    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
+    {                                                                                                     \
+        R *d = (R *)emu_row(w, op->result[0]);                                                            \
+        const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);                    \
+        const uint32_t *c = emu_r32(w, op->source[2]), *e = emu_r32(w, op->source[3]);                    \
+        EMU_FOR_LANES(mask, l,                                                                            \
+                      d[l] = a[l] | (R)b[l] << at | (R)c[l] << 2 * at | (R)e[l] << 3 * at);               \
+        define_packed(w, op, mask);                                                                       \
+    }
+PACK_2(pack_2x8, uint32_t, 8)
+PACK_2(pack_2x16, uint32_t, 16)
+PACK_2(pack_2x32, uint64_t, 32)
+PACK_4(pack_4x8, uint32_t, 8)
+PACK_4(pack_4x16, uint64_t, 16)
 
 static void exec_pack_2x64(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {

@@ -9,8 +9,8 @@
  * A call takes the driver's one lock, looks for its context, and answers that context's sticky error, so that
  * the functions behind are plain sequential code.  Work is done when it is enqueued, on the caller's thread.
  *
- * Handles   every object that is handed out is in one table; a handle is looked up there before it is touched,
- *           so that what is stale or foreign is answered with an error. */
+ * Handles   every object that is handed out is in one table; a handle is looked up there before it is
+ * touched, so that what is stale or foreign is answered with an error. */
 #ifndef EMU_API_H
 #define EMU_API_H
 #include <stdbool.h>
@@ -188,7 +188,8 @@ struct api_event {
     struct api_nodes tips;
 };
 /* A stream handle of the call's context: 0, 1 (legacy), 2 (per thread), or one that was created. */
-api_result api_stream_get(struct api_context *context, struct CUstream_st *handle, struct api_stream **stream);
+api_result api_stream_get(struct api_context *context, struct CUstream_st *handle,
+                          struct api_stream **stream);
 void       api_event_stamp(struct api_event *event);
 
 struct api_capture {
@@ -234,8 +235,8 @@ api_result api_graph_add(struct api_graph *graph, const struct api_nodes *after,
 /* The works in an order that respects the edges, cloned; 1 when there is none. `nodes` may be NULL. */
 api_result api_graph_order(const struct api_graph *graph, struct api_work **works, struct api_node ***nodes);
 /* The work of a kernel node. */
-api_result api_node_kernel(struct api_context *context, const struct CUDA_KERNEL_NODE_PARAMS_v2_st *parameters,
-                           struct api_work *work);
+api_result api_node_kernel(struct api_context *context,
+                           const struct CUDA_KERNEL_NODE_PARAMS_v2_st *parameters, struct api_work *work);
 void       api_works_free(struct api_work *works, size_t count);
 bool       api_nodes_copy(struct api_nodes *to, const struct api_nodes *from);
 bool       api_nodes_add(struct api_nodes *nodes, struct api_node *node); /* once */
@@ -262,7 +263,8 @@ api_result api_module_new(struct api_context *context, const void *image, const 
                           struct api_handle *owner, struct api_module **module);
 api_result api_module_function(struct api_module *module, struct emu_function *code,
                                struct api_function **function);
-api_result api_module_global(struct api_module *module, const char *name, api_address *address, size_t *bytes);
+api_result api_module_global(struct api_module *module, const char *name, api_address *address,
+                             size_t *bytes);
 /* A CUfunction, or a CUkernel cast to one. */
 api_result api_function_get(struct api_context *context, struct CUfunc_st *handle,
                             struct api_function **function);

@@ -1,8 +1,8 @@
 /* api_capture.c - recording what streams are told into a graph, instead of doing it.
  *
- * A capture begins in one stream; others join it by waiting for an event that was recorded within it, and must
- * be joined to the first one again before it ends.  Each stream of a capture knows its tips: the nodes that its
- * next node comes after. */
+ * A capture begins in one stream; others join it by waiting for an event that was recorded within it, and
+ * must be joined to the first one again before it ends.  Each stream of a capture knows its tips: the nodes
+ * that its next node comes after. */
 #include <stdlib.h>
 #include "api.h"
 
@@ -34,7 +34,7 @@ api_result api_capture_forbids(void)
 /* A capture in a stream that the legacy stream would wait for; NULL: none. */
 static struct api_capture *blocking_capture(const struct api_context *context)
 {
-    for (struct api_handle *h = api_handle_next(API_KIND_STREAM, NULL); h;
+    for (struct api_handle *h = captures ? api_handle_next(API_KIND_STREAM, NULL) : NULL; h;
          h = api_handle_next(API_KIND_STREAM, h)) {
         struct api_stream *s = (struct api_stream *)h;
         if (h->context == context && s->capture && !(s->flags & NON_BLOCKING))
@@ -252,8 +252,9 @@ void api_capture_forget(struct api_stream *stream)
 }
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
-static api_result ask(struct api_context *context, struct CUstream_st *handle, unsigned int *status, uint64_t *id,
-                      struct CUgraph_st **graph, struct CUgraphNode_st *const **tips, size_t *count)
+static api_result ask(struct api_context *context, struct CUstream_st *handle, unsigned int *status,
+                      uint64_t *id, struct CUgraph_st **graph, struct CUgraphNode_st *const **tips,
+                      size_t *count)
 {
     struct api_stream *s = NULL;
     API_WANT(status, API_INVALID_VALUE);
@@ -300,7 +301,8 @@ api_result cuStreamGetCaptureInfo(struct CUstream_st *stream, unsigned int *stat
     API_CALL(API_CONTEXT, ask(call.context, stream, status, id, NULL, NULL, NULL));
 }
 api_result cuStreamGetCaptureInfo_v2(struct CUstream_st *stream, unsigned int *status, uint64_t *id,
-                                     struct CUgraph_st **graph, struct CUgraphNode_st *const **tips, size_t *count)
+                                     struct CUgraph_st **graph, struct CUgraphNode_st *const **tips,
+                                     size_t *count)
 {
     API_CALL(API_CONTEXT, ask(call.context, stream, status, id, graph, tips, count));
 }

@@ -10,10 +10,10 @@
 int compile_isa(int cuda_version)
 {
     static const struct { int isa, cuda; } releases[] = {
-        {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020}, {73, 11030}, {74, 11040},
-        {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080}, {80, 12000}, {81, 12010}, {82, 12020}, {83, 12030},
-        {84, 12040}, {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090}, {90, 13000}, {91, 13010}, {92, 13020},
-        {93, 13030},
+        {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020}, {73, 11030},
+        {74, 11040}, {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080}, {80, 12000}, {81, 12010},
+        {82, 12020}, {83, 12030}, {84, 12040}, {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090},
+        {90, 13000}, {91, 13010}, {92, 13020}, {93, 13030},
     };
     int isa = 63;
     for (size_t i = 0; i < sizeof releases / sizeof releases[0]; i++)
@@ -44,7 +44,7 @@ bool compile_parse_target(const char *name, int *sm, char *suffix)
     return bytes && parse_target(name, name + bytes, sm, suffix) == bytes;
 }
 
-/* ---- the head of a text --------------------------------------------------------------------------------- */
+/* ---- the head of a text -------------------------------------------------------------------------------- */
 struct head {
     int version, version_line; /* 83 for .version 8.3; 0: it does not say */
     int target, target_line;
@@ -138,7 +138,7 @@ static bool target_fits(const struct head *head, int sm, char suffix, bool full)
     return head->target <= sm;
 }
 
-/* ---- logs ----------------------------------------------------------------------------------------------- */
+/* ---- logs ---------------------------------------------------------------------------------------------- */
 static const char input[] = "ptxas application ptx input",
                   aborted[] = "ptxas fatal   : Ptx assembly aborted due to errors";
 
@@ -156,10 +156,9 @@ static char *error_log(const char *said)
     unsigned long line = strncmp(said, "line ", 5) == 0 ? strtoul(said + 5, &after, 10) : 0;
     if (line && *after == ' ' && after[1] == '(' && strstr(after, "): "))
         after = strstr(after, "): ") + 1;
-    int length = line && *after == ':'
-                     ? asprintf(&log, "%s, line %lu; error   : %s\n%s\n", input, line, after + 1 + (after[1] == ' '),
-                                aborted)
-                     : asprintf(&log, "ptxas fatal   : %s\n", said);
+    int length = line && *after == ':' ? asprintf(&log, "%s, line %lu; error   : %s\n%s\n", input, line,
+                                                  after + 1 + (after[1] == ' '), aborted)
+                                       : asprintf(&log, "ptxas fatal   : %s\n", said);
     return length < 0 ? NULL : log;
 }
 
@@ -193,7 +192,7 @@ static char *info_log(const struct emu_module *m, const char *target)
     return log;
 }
 
-/* ---- compiling ------------------------------------------------------------------------------------------ */
+/* ---- compiling ----------------------------------------------------------------------------------------- */
 /* What can be told without looking at the code; 0: all is well. */
 static unsigned int check_head(const struct head *head, const struct emu_settings *s, int sm, char suffix,
                                bool full, struct compile_logs *logs)
@@ -202,26 +201,30 @@ static unsigned int check_head(const struct head *head, const struct emu_setting
     char *log = NULL, letter[2] = {head->suffix, 0}, ours[2] = {full ? '\0' : suffix, 0};
     if (head->version > isa) {
         if (asprintf(&log, "%s, line %d; fatal   : Unsupported .version %d.%d; current version is '%d.%d'\n",
-                     input, head->version_line, head->version / 10, head->version % 10, isa / 10, isa % 10) >= 0)
+                     input, head->version_line, head->version / 10, head->version % 10, isa / 10,
+                     isa % 10) >= 0)
             logs->error = log;
         return API_UNSUPPORTED_PTX_VERSION;
     }
     if (head->target && isa_of_target(head->target, head->suffix) > head->version) {
-        if (asprintf(&log, "%s, line %d; error   : PTX .version %d.%d does not support .target sm_%d%s\n%s\n", input,
-                     head->target_line, head->version / 10, head->version % 10, head->target, letter, aborted) >= 0)
+        if (asprintf(&log, "%s, line %d; error   : PTX .version %d.%d does not support .target sm_%d%s\n%s\n",
+                     input, head->target_line, head->version / 10, head->version % 10, head->target, letter,
+                     aborted) >= 0)
             logs->error = log;
         return API_INVALID_PTX;
     }
     if (head->target && !target_fits(head, sm, suffix, full)) {
-        if (asprintf(&log, "%s, line %d; error   : PTX of .target sm_%d%s cannot be compiled for sm_%d%s\n%s\n", input,
-                     head->target_line, head->target, letter, sm, ours, aborted) >= 0)
+        if (asprintf(&log,
+                     "%s, line %d; error   : PTX of .target sm_%d%s cannot be compiled for sm_%d%s\n%s\n",
+                     input, head->target_line, head->target, letter, sm, ours, aborted) >= 0)
             logs->error = log;
         return API_INVALID_PTX;
     }
     return API_OK;
 }
 
-static void target_name(const struct emu_settings *s, const struct head *head, const char *target, char name[24])
+static void target_name(const struct emu_settings *s, const struct head *head, const char *target,
+                        char name[24])
 {
     const char letter[2] = {head->suffix, 0};
     if (target)
@@ -244,7 +247,8 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
     *result = check_head(&head, settings, sm, suffix, target == NULL, logs);
     if (*result != API_OK)
         return NULL;
-    struct emu_module *module = emu_module_load(settings, text, bytes, allocate, context, result, said, sizeof said);
+    struct emu_module *module =
+        emu_module_load(settings, text, bytes, allocate, context, result, said, sizeof said);
     if (!module) {
         logs->error = error_log(said);
         return NULL;
@@ -255,8 +259,8 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
     return module;
 }
 
-void *compile_container(const struct emu_settings *settings, const char *target, const char *text, size_t bytes,
-                        size_t *size)
+void *compile_container(const struct emu_settings *settings, const char *target, const char *text,
+                        size_t bytes, size_t *size)
 {
     struct head head;
     char name[24];
@@ -265,7 +269,7 @@ void *compile_container(const struct emu_settings *settings, const char *target,
     return container_make(text, bytes, name, size);
 }
 
-/* ---- images --------------------------------------------------------------------------------------------- */
+/* ---- images -------------------------------------------------------------------------------------------- */
 /* Machine code runs on its own generation, from its own member on; with a suffix only where it says. */
 static bool binary_fits(const char *target, int sm)
 {
@@ -318,13 +322,13 @@ api_result compile_image_open(const void *image, size_t bytes, const struct api_
     return result;
 }
 
-/* ---- CUjit_option --------------------------------------------------------------------------------------- */
+/* ---- CUjit_option -------------------------------------------------------------------------------------- */
 enum { INFO_LOG = 3, INFO_SIZE = 4, ERROR_LOG = 5, ERROR_SIZE = 6, OPTIONS = 35 };
 
 api_result api_jit_read(unsigned int count, const unsigned int *options, void **values, struct api_jit *out)
 {
     memset(out, 0, sizeof *out);
-    API_WANT(count == 0 || (options && values), API_INVALID_VALUE);
+    API_WANT(count <= OPTIONS && (count == 0 || (options && values)), API_INVALID_VALUE);
     for (unsigned int i = 0; i < count; i++) {
         API_WANT(options[i] < OPTIONS, API_INVALID_VALUE);
         if (options[i] == INFO_LOG)

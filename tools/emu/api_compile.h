@@ -11,14 +11,15 @@ bool compile_parse_target(const char *name, int *sm, char *suffix);
 /* The highest PTX ISA * 10 that a driver of this CUDA version takes. */
 int  compile_isa(int cuda_version);
 
-/* Decode NUL-free text for the GPU of `settings`.  `target`: what it is compiled for, "sm_90a"; NULL: the device
- * itself, in full.  NULL: *result is 218, 222 or 2, and logs->error says why. The logs are the caller's. */
+/* Decode NUL-free text for the GPU of `settings`.  `target`: what it is compiled for, "sm_90a"; NULL: the
+ * device itself, in full.  NULL: *result is 218, 222 or 2, and logs->error says why. The logs are the
+ * caller's. */
 struct emu_module *compile_ptx(const struct emu_settings *settings, const char *target, const char *text,
                                size_t bytes, bool allocate, void *context, unsigned int *result,
                                struct compile_logs *logs);
 /* The container of a text that has been compiled; `target` NULL: for this device, and as the text says. */
-void *compile_container(const struct emu_settings *settings, const char *target, const char *text, size_t bytes,
-                        size_t *size);
+void *compile_container(const struct emu_settings *settings, const char *target, const char *text,
+                        size_t bytes, size_t *size);
 
 /* PTX within an image that the driver is given: text, or a container. `bytes` 0: unknown. */
 struct compile_image { const char *text; size_t bytes; };
@@ -26,7 +27,7 @@ struct compile_image { const char *text; size_t bytes; };
 api_result compile_image_open(const void *image, size_t bytes, const struct api_jit *jit,
                               struct compile_image *out);
 
-/* ---- CUjit_option ------------------------------------------------------------------------------------- */
+/* ---- CUjit_option -------------------------------------------------------------------------------------- */
 struct api_jit {               /* points into the caller's options, which outlive it */
     char  *info, *error;
     size_t info_cap, error_cap;

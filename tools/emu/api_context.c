@@ -163,8 +163,8 @@ static bool plain(const struct CUctxCreateParams_st *p)
     return !p || (!p->execAffinityParams && p->numExecAffinityParams == 0 && !p->cigParams);
 }
 
-api_result cuCtxCreate_v4(struct CUctx_st **context, struct CUctxCreateParams_st *parameters, unsigned int flags,
-                          int device)
+api_result cuCtxCreate_v4(struct CUctx_st **context, struct CUctxCreateParams_st *parameters,
+                          unsigned int flags, int device)
 {
     API_CALL(API_INIT | API_UNSAFE, plain(parameters) ? create(context, flags, device) : API_NOT_SUPPORTED);
 }
@@ -309,7 +309,8 @@ static api_result set_limit(struct api_context *context, unsigned int limit, siz
 {
     enum { SYNC_DEPTH = 3, LAUNCH_COUNT = 4, L2_GRANULARITY = 5, PERSISTING_L2 = 6 };
     API_WANT(limit < API_LIMITS, API_INVALID_VALUE);
-    API_WANT(limit <= L2_GRANULARITY && (limit != SYNC_DEPTH || api_settings()->sm < 90), API_UNSUPPORTED_LIMIT);
+    API_WANT(limit <= L2_GRANULARITY && (limit != SYNC_DEPTH || api_settings()->sm < 90),
+             API_UNSUPPORTED_LIMIT);
     API_WANT(limit != L2_GRANULARITY || value <= 128, API_INVALID_VALUE);
     context->limits[limit] = value;
     return API_OK;
@@ -366,7 +367,10 @@ api_result cuCtxGetFlags(unsigned int *flags)
 {
     API_CALL(API_CONTEXT | API_ANY_STATE, flags_of(call.context, flags));
 }
-api_result cuCtxGetId(struct CUctx_st *context, unsigned long long *id) { API_CALL(API_INIT, id_of(context, id)); }
+api_result cuCtxGetId(struct CUctx_st *context, unsigned long long *id)
+{
+    API_CALL(API_INIT, id_of(context, id));
+}
 api_result cuCtxSynchronize(void) { API_CALL(API_CONTEXT, synchronize(NULL)); }
 api_result cuCtxSynchronize_v2(struct CUctx_st *context) { API_CALL(API_INIT, synchronize(context)); }
 api_result cuCtxSetLimit(unsigned int limit, size_t value)
@@ -377,8 +381,14 @@ api_result cuCtxGetLimit(size_t *value, unsigned int limit)
 {
     API_CALL(API_CONTEXT, get_limit(call.context, value, limit));
 }
-api_result cuCtxGetCacheConfig(unsigned int *config) { API_CALL(API_CONTEXT, get_cache(call.context, config)); }
-api_result cuCtxSetCacheConfig(unsigned int config) { API_CALL(API_CONTEXT, set_cache(call.context, config)); }
+api_result cuCtxGetCacheConfig(unsigned int *config)
+{
+    API_CALL(API_CONTEXT, get_cache(call.context, config));
+}
+api_result cuCtxSetCacheConfig(unsigned int config)
+{
+    API_CALL(API_CONTEXT, set_cache(call.context, config));
+}
 api_result cuCtxGetApiVersion(struct CUctx_st *context, unsigned int *version)
 {
     API_CALL(API_INIT, version_of(context, version));

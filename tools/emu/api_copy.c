@@ -23,8 +23,8 @@ static api_result submit_copy(struct api_context *context, const struct api_work
     return api_submit(stream, &work);
 }
 
-static api_result line(struct api_context *context, uint64_t to, uint64_t from, size_t bytes, unsigned int sides,
-                       struct api_stream *stream)
+static api_result line(struct api_context *context, uint64_t to, uint64_t from, size_t bytes,
+                       unsigned int sides, struct api_stream *stream)
 {
     const struct api_work work = {
         .as.copy = {.to = {to, bytes, bytes}, .from = {from, bytes, bytes}, bytes, 1, 1}};
@@ -92,8 +92,8 @@ static api_result side_of(const struct corner *c, size_t width, size_t rows, str
     API_WANT(side->pitch >= width && c->x <= side->pitch - width, API_INVALID_VALUE);
     API_WANT(!__builtin_mul_overflow(side->pitch, c->height ? c->height : rows, &side->slice) &&
                  !__builtin_mul_overflow(side->slice, c->z, &plane) &&
-                 !__builtin_mul_overflow(side->pitch, c->y, &skip) && !__builtin_add_overflow(plane, skip, &at) &&
-                 !__builtin_add_overflow(at, c->x, &at),
+                 !__builtin_mul_overflow(side->pitch, c->y, &skip) &&
+                 !__builtin_add_overflow(plane, skip, &at) && !__builtin_add_overflow(at, c->x, &at),
              API_INVALID_VALUE);
     side->address = c->type == TYPE_HOST ? address_of(c->host) : c->device;
     API_WANT(side->address && !__builtin_add_overflow(side->address, at, &side->address), API_INVALID_VALUE);

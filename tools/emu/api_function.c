@@ -49,7 +49,8 @@ api_result api_function_attribute(const struct api_function *f, unsigned int att
     case CARVEOUT: *value = code->carveout; return API_OK;
     case CLUSTER_MUST_BE_SET: *value = text->explicit_cluster && !text->required_cluster[0]; return API_OK;
     case CLUSTER_WIDTH: case CLUSTER_HEIGHT: case CLUSTER_DEPTH:
-        *value = (int)(text->required_cluster[0] ? text->required_cluster : f->cluster)[attribute - CLUSTER_WIDTH];
+        *value =
+            (int)(text->required_cluster[0] ? text->required_cluster : f->cluster)[attribute - CLUSTER_WIDTH];
         return API_OK;
     case NON_PORTABLE: *value = code->nonportable_cluster; return API_OK;
     case CLUSTER_POLICY: *value = 0; return API_OK;
@@ -83,7 +84,8 @@ api_result api_function_set_attribute(struct api_function *f, unsigned int attri
     }
 }
 
-api_result api_function_parameter(const struct emu_function *code, size_t index, size_t *offset, size_t *bytes)
+api_result api_function_parameter(const struct emu_function *code, size_t index, size_t *offset,
+                                  size_t *bytes)
 {
     API_WANT(offset && index < code->parameter_count, API_INVALID_VALUE);
     *offset = code->parameters[index].offset;
@@ -130,8 +132,8 @@ static api_result describe(struct api_context *context, struct CUfunc_st *handle
     return API_OK;
 }
 
-static api_result parameter(struct api_context *context, struct CUfunc_st *handle, size_t index, size_t *offset,
-                            size_t *bytes)
+static api_result parameter(struct api_context *context, struct CUfunc_st *handle, size_t index,
+                            size_t *offset, size_t *bytes)
 {
     struct api_function *f = NULL;
     API_TRY(api_function_get(context, handle, &f));
@@ -176,4 +178,7 @@ api_result cuFuncIsLoaded(unsigned int *state, struct CUfunc_st *function)
 {
     API_CALL(API_CONTEXT, state ? loaded(call.context, function, state) : API_INVALID_VALUE);
 }
-api_result cuFuncLoad(struct CUfunc_st *function) { API_CALL(API_CONTEXT, loaded(call.context, function, NULL)); }
+api_result cuFuncLoad(struct CUfunc_st *function)
+{
+    API_CALL(API_CONTEXT, loaded(call.context, function, NULL));
+}

@@ -182,12 +182,15 @@ api_result cuGraphCreate(struct CUgraph_st **graph, unsigned int flags)
     API_CALL(API_CONTEXT, create(call.context, graph, flags));
 }
 api_result cuGraphDestroy(struct CUgraph_st *graph) { API_CALL(API_INIT, destroy(graph)); }
-api_result cuGraphClone(struct CUgraph_st **out, struct CUgraph_st *graph) { API_CALL(API_INIT, clone(out, graph)); }
+api_result cuGraphClone(struct CUgraph_st **out, struct CUgraph_st *graph)
+{
+    API_CALL(API_INIT, clone(out, graph));
+}
 
 /* ---- nodes of each kind -------------------------------------------------------------------------------- */
-static api_result add_kernel(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                             struct CUgraphNode_st *const *dependencies, size_t count,
-                             const struct CUDA_KERNEL_NODE_PARAMS_v2_st *p)
+static api_result add_kernel(struct api_context *context, struct CUgraphNode_st **node,
+                             struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies,
+                             size_t count, const struct CUDA_KERNEL_NODE_PARAMS_v2_st *p)
 {
     struct api_work work;
     API_WANT(p, API_INVALID_VALUE);
@@ -204,8 +207,8 @@ static struct CUDA_KERNEL_NODE_PARAMS_v2_st widen(const struct CUDA_KERNEL_NODE_
     return wide;
 }
 
-static api_result add_copy(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                           struct CUgraphNode_st *const *dependencies, size_t count,
+static api_result add_copy(struct api_context *context, struct CUgraphNode_st **node,
+                           struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
                            const struct CUDA_MEMCPY3D_st *copy)
 {
     struct api_work work;
@@ -214,8 +217,8 @@ static api_result add_copy(struct api_context *context, struct CUgraphNode_st **
     return add(node, graph, dependencies, count, &work);
 }
 
-static api_result add_fill(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                           struct CUgraphNode_st *const *dependencies, size_t count,
+static api_result add_fill(struct api_context *context, struct CUgraphNode_st **node,
+                           struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
                            const struct CUDA_MEMSET_NODE_PARAMS_st *p)
 {
     API_WANT(p, API_INVALID_VALUE);
@@ -225,8 +228,8 @@ static api_result add_fill(struct api_context *context, struct CUgraphNode_st **
     return add(node, graph, dependencies, count, &work);
 }
 
-static api_result add_host(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                           struct CUgraphNode_st *const *dependencies, size_t count,
+static api_result add_host(struct api_context *context, struct CUgraphNode_st **node,
+                           struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
                            const struct CUDA_HOST_NODE_PARAMS_st *p)
 {
     API_WANT(p, API_INVALID_VALUE);
@@ -236,15 +239,17 @@ static api_result add_host(struct api_context *context, struct CUgraphNode_st **
     return add(node, graph, dependencies, count, &work);
 }
 
-static api_result add_empty(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                            struct CUgraphNode_st *const *dependencies, size_t count)
+static api_result add_empty(struct api_context *context, struct CUgraphNode_st **node,
+                            struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies,
+                            size_t count)
 {
     struct api_work work = {.kind = API_WORK_EMPTY, .context = context};
     return add(node, graph, dependencies, count, &work);
 }
 
-static api_result add_child(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                            struct CUgraphNode_st *const *dependencies, size_t count, struct CUgraph_st *child)
+static api_result add_child(struct api_context *context, struct CUgraphNode_st **node,
+                            struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies,
+                            size_t count, struct CUgraph_st *child)
 {
     const struct api_graph *inner = graph_of(child);
     struct api_work work = {.kind = API_WORK_GRAPH, .context = context};
@@ -323,7 +328,8 @@ static api_result type_of(struct CUgraphNode_st *handle, unsigned int *type)
 }
 
 /* As many as there is room for; the rest of the room is filled with NULL. Without a list: how many. */
-static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **out, size_t *count, bool roots)
+static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **out, size_t *count,
+                             bool roots)
 {
     const struct api_graph *graph = graph_of(handle);
     size_t found = 0;
@@ -341,8 +347,8 @@ static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **
     return API_OK;
 }
 
-static api_result list_edges(struct CUgraph_st *handle, struct CUgraphNode_st **from, struct CUgraphNode_st **to,
-                             size_t *count)
+static api_result list_edges(struct CUgraph_st *handle, struct CUgraphNode_st **from,
+                             struct CUgraphNode_st **to, size_t *count)
 {
     const struct api_graph *graph = graph_of(handle);
     size_t found = 0;

@@ -84,8 +84,8 @@ static api_result remember(struct api_exec *exec, struct api_node *const *order,
     return API_OK;
 }
 
-static api_result instantiate(struct api_context *context, struct CUgraphExec_st **out, struct CUgraph_st *handle,
-                              unsigned long long flags)
+static api_result instantiate(struct api_context *context, struct CUgraphExec_st **out,
+                              struct CUgraph_st *handle, unsigned long long flags)
 {
     enum { FLAGS = 15 };
     const struct api_graph *graph = (const struct api_graph *)api_handle_get(API_KIND_GRAPH, handle);
@@ -136,7 +136,8 @@ static struct api_exec *exec_of(struct CUgraphExec_st *handle)
     return (struct api_exec *)api_handle_get(API_KIND_EXEC, handle);
 }
 
-static api_result launch(struct api_context *context, struct CUgraphExec_st *handle, struct CUstream_st *stream)
+static api_result launch(struct api_context *context, struct CUgraphExec_st *handle,
+                         struct CUstream_st *stream)
 {
     const struct api_exec *exec = exec_of(handle);
     struct api_stream *s = NULL;
@@ -152,7 +153,8 @@ static api_result launch(struct api_context *context, struct CUgraphExec_st *han
     return api_submit(s, &work);
 }
 
-static api_result upload(struct api_context *context, struct CUgraphExec_st *handle, struct CUstream_st *stream)
+static api_result upload(struct api_context *context, struct CUgraphExec_st *handle,
+                         struct CUstream_st *stream)
 {
     struct api_stream *s = NULL;
     API_WANT(exec_of(handle), API_INVALID_VALUE);
@@ -202,7 +204,8 @@ static api_result set_kernel(struct api_context *context, struct CUgraphExec_st 
 }
 
 static api_result set_kernel_first(struct api_context *context, struct CUgraphExec_st *exec,
-                                   const struct CUgraphNode_st *node, const struct CUDA_KERNEL_NODE_PARAMS_st *p)
+                                   const struct CUgraphNode_st *node,
+                                   const struct CUDA_KERNEL_NODE_PARAMS_st *p)
 {
     struct CUDA_KERNEL_NODE_PARAMS_v2_st wide = {0};
     API_WANT(p, API_INVALID_VALUE);

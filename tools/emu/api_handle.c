@@ -63,7 +63,7 @@ static void unlink_one(struct api_handle *handle)
     *at = handle->next;
 }
 
-/* Take every object out for which `goes` says so, then release them: a release may look at no other object. */
+/* Take out every object for which `goes` says so, then release them: a release may look at no other one. */
 static void sweep(bool (*goes)(const struct api_handle *, const void *), const void *what)
 {
     struct api_handle *gone = NULL;

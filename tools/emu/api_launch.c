@@ -38,8 +38,9 @@ static api_result unpack(const struct emu_function *code, void **extra, unsigned
     return API_OK;
 }
 
-api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle, const struct api_shape *shape,
-                           void **parameters, void **extra, struct api_work *work)
+api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle,
+                           const struct api_shape *shape, void **parameters, void **extra,
+                           struct api_work *work)
 {
     struct api_function *f = NULL;
     API_TRY(api_function_get(context, handle, &f));
@@ -66,8 +67,9 @@ api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle
 }
 
 /* ---- launches ------------------------------------------------------------------------------------------ */
-static api_result launch(struct api_context *context, struct CUfunc_st *function, const struct api_shape *shape,
-                         struct CUstream_st *handle, void **parameters, void **extra)
+static api_result launch(struct api_context *context, struct CUfunc_st *function,
+                         const struct api_shape *shape, struct CUstream_st *handle, void **parameters,
+                         void **extra)
 {
     struct api_stream *stream = NULL;
     struct api_work work;
@@ -125,9 +127,10 @@ static api_result launch_config(struct api_context *context, const struct CUlaun
     return launch(context, function, &shape, config->hStream, parameters, extra);
 }
 
-api_result cuLaunchKernel(struct CUfunc_st *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-                          unsigned int block_x, unsigned int block_y, unsigned int block_z,
-                          unsigned int shared_bytes, struct CUstream_st *stream, void **parameters, void **extra)
+api_result cuLaunchKernel(struct CUfunc_st *function, unsigned int grid_x, unsigned int grid_y,
+                          unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                          unsigned int block_z, unsigned int shared_bytes, struct CUstream_st *stream,
+                          void **parameters, void **extra)
 {
     const struct api_shape shape = {
         .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared = shared_bytes};
@@ -136,8 +139,8 @@ api_result cuLaunchKernel(struct CUfunc_st *function, unsigned int grid_x, unsig
 
 api_result cuLaunchCooperativeKernel(struct CUfunc_st *function, unsigned int grid_x, unsigned int grid_y,
                                      unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                                     unsigned int block_z, unsigned int shared_bytes, struct CUstream_st *stream,
-                                     void **parameters)
+                                     unsigned int block_z, unsigned int shared_bytes,
+                                     struct CUstream_st *stream, void **parameters)
 {
     const struct api_shape shape = {.grid = {grid_x, grid_y, grid_z},
                                     .block = {block_x, block_y, block_z},
@@ -146,8 +149,8 @@ api_result cuLaunchCooperativeKernel(struct CUfunc_st *function, unsigned int gr
     API_CALL(API_CONTEXT, launch(call.context, function, &shape, stream, parameters, NULL));
 }
 
-api_result cuLaunchKernelEx(const struct CUlaunchConfig_st *config, struct CUfunc_st *function, void **parameters,
-                            void **extra)
+api_result cuLaunchKernelEx(const struct CUlaunchConfig_st *config, struct CUfunc_st *function,
+                            void **parameters, void **extra)
 {
     API_CALL(API_CONTEXT, launch_config(call.context, config, function, parameters, extra));
 }

@@ -1,4 +1,4 @@
-/* api_library.c - libraries: an image that is loaded once, and becomes a module in each context that uses it. */
+/* api_library.c - libraries: an image that is loaded once, and becomes a module in each context using it. */
 #include <stdlib.h>
 #include "api_compile.h"
 
@@ -72,7 +72,7 @@ static api_result load(struct CUlib_st **out, const void *code, unsigned int jit
     enum { OPTIONS = 2 };
     struct api_jit jit;
     API_WANT(out && code, API_INVALID_VALUE);
-    API_WANT(count == 0 || options, API_INVALID_VALUE);
+    API_WANT(count <= OPTIONS && (count == 0 || options), API_INVALID_VALUE);
     for (unsigned int i = 0; i < count; i++)
         API_WANT(options[i] < OPTIONS, API_INVALID_VALUE);
     API_TRY(api_jit_read(jit_count, jit_options, jit_values, &jit));
@@ -123,8 +123,8 @@ api_result cuLibraryLoadData(struct CUlib_st **library, const void *code, unsign
     API_CALL(API_INIT, load(library, code, jit_count, jit_options, jit_values, count, options));
 }
 api_result cuLibraryLoadFromFile(struct CUlib_st **library, const char *path, unsigned int *jit_options,
-                                 void **jit_values, unsigned int jit_count, unsigned int *options, void **values,
-                                 unsigned int count)
+                                 void **jit_values, unsigned int jit_count, unsigned int *options,
+                                 void **values, unsigned int count)
 {
     (void)values;
     API_CALL(API_INIT, load_file(library, path, jit_count, jit_options, jit_values, count, options));
@@ -215,7 +215,8 @@ static api_result list_kernels(struct CUkern_st **out, unsigned int count, struc
     return API_OK;
 }
 
-api_result api_kernel_function(struct api_context *context, struct CUkern_st *handle, struct api_function **out)
+api_result api_kernel_function(struct api_context *context, struct CUkern_st *handle,
+                               struct api_function **out)
 {
     const struct api_kernel *k = kernel_of(handle);
     struct api_module *m = NULL;
@@ -288,8 +289,8 @@ static api_result owner_of(struct CUlib_st **library, struct CUkern_st *handle)
     return API_OK;
 }
 
-static api_result parameter(struct api_context *context, struct CUkern_st *handle, size_t index, size_t *offset,
-                            size_t *bytes)
+static api_result parameter(struct api_context *context, struct CUkern_st *handle, size_t index,
+                            size_t *offset, size_t *bytes)
 {
     struct api_function *f = NULL;
     API_TRY(api_kernel_function(context, handle, &f));
@@ -328,7 +329,10 @@ api_result cuKernelSetCacheConfig(struct CUkern_st *kernel, unsigned int config,
 {
     API_CALL(API_INIT, set_cache(kernel, config, device));
 }
-api_result cuKernelGetName(const char **name, struct CUkern_st *kernel) { API_CALL(API_INIT, name_of(name, kernel)); }
+api_result cuKernelGetName(const char **name, struct CUkern_st *kernel)
+{
+    API_CALL(API_INIT, name_of(name, kernel));
+}
 api_result cuKernelGetParamInfo(struct CUkern_st *kernel, size_t index, size_t *offset, size_t *bytes)
 {
     API_CALL(API_CONTEXT, parameter(call.context, kernel, index, offset, bytes));

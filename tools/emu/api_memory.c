@@ -219,12 +219,16 @@ api_result cuMemHostGetDevicePointer_v2(api_address *device, void *host, unsigne
 {
     API_CALL(API_CONTEXT, device_pointer(device, host, flags));
 }
-api_result cuMemHostGetFlags(unsigned int *flags, void *host) { API_CALL(API_CONTEXT, host_flags(flags, host)); }
+api_result cuMemHostGetFlags(unsigned int *flags, void *host)
+{
+    API_CALL(API_CONTEXT, host_flags(flags, host));
+}
 
 /* ---- attributes of a pointer --------------------------------------------------------------------------- */
 enum { /* CUpointer_attribute */
-    ASK_CONTEXT = 1, ASK_TYPE, ASK_DEVICE_POINTER, ASK_HOST_POINTER, ASK_P2P, ASK_SYNC, ASK_BUFFER, ASK_MANAGED,
-    ASK_ORDINAL, ASK_LEGACY_IPC, ASK_START, ASK_SIZE, ASK_MAPPED, ASK_HANDLES, ASK_RDMA, ASK_ACCESS, ASK_POOL
+    ASK_CONTEXT = 1, ASK_TYPE, ASK_DEVICE_POINTER, ASK_HOST_POINTER, ASK_P2P, ASK_SYNC, ASK_BUFFER,
+    ASK_MANAGED, ASK_ORDINAL, ASK_LEGACY_IPC, ASK_START, ASK_SIZE, ASK_MAPPED, ASK_HANDLES, ASK_RDMA,
+    ASK_ACCESS, ASK_POOL
 };
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 }; /* CUmemorytype */
 
@@ -267,7 +271,9 @@ static api_result foreign_attribute(void *value, unsigned int number, api_addres
     switch (number) {
     case ASK_TYPE: case ASK_SYNC: case ASK_ACCESS: put_u32(value, 0); return API_OK;
     case ASK_ORDINAL: put_u32(value, (uint32_t)-2); return API_OK;
-    case ASK_MANAGED: case ASK_LEGACY_IPC: case ASK_MAPPED: case ASK_RDMA: put_bool(value, false); return API_OK;
+    case ASK_MANAGED: case ASK_LEGACY_IPC: case ASK_MAPPED: case ASK_RDMA:
+        put_bool(value, false);
+        return API_OK;
     case ASK_HOST_POINTER: put_u64(value, address); return API_OK;
     case ASK_START: case ASK_SIZE: return API_OK; /* left as they are */
     case ASK_CONTEXT: case ASK_DEVICE_POINTER: case ASK_BUFFER: case ASK_HANDLES: case ASK_POOL:

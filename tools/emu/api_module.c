@@ -12,8 +12,8 @@ static void release_module(struct api_handle *h)
 }
 
 /* ---- loading ------------------------------------------------------------------------------------------- */
-static api_result load(struct api_context *context, const struct compile_image *image, const struct api_jit *jit,
-                       struct api_module *module)
+static api_result load(struct api_context *context, const struct compile_image *image,
+                       const struct api_jit *jit, struct api_module *module)
 {
     struct compile_logs logs;
     unsigned int result = API_OK;
@@ -61,7 +61,8 @@ api_result api_file_read(const char *path, char **text, size_t *bytes)
     api_result result = API_FILE_NOT_FOUND;
     API_WANT(f, path ? API_FILE_NOT_FOUND : API_INVALID_VALUE);
     *text = NULL;
-    if (fseek(f, 0, SEEK_END) == 0 && (size = ftell(f)) >= 0 && size < 1 << 30 && fseek(f, 0, SEEK_SET) == 0) {
+    if (fseek(f, 0, SEEK_END) == 0 && (size = ftell(f)) >= 0 && size < 1 << 30 &&
+        fseek(f, 0, SEEK_SET) == 0) {
         *text = (char *)calloc(1, (size_t)size + 1);
         *bytes = (size_t)size;
         if (!*text)
@@ -214,11 +215,13 @@ api_result cuModuleGetFunctionCount(unsigned int *count, struct CUmod_st *module
 {
     API_CALL(API_CONTEXT, count_functions(count, module));
 }
-api_result cuModuleEnumerateFunctions(struct CUfunc_st **functions, unsigned int count, struct CUmod_st *module)
+api_result cuModuleEnumerateFunctions(struct CUfunc_st **functions, unsigned int count,
+                                      struct CUmod_st *module)
 {
     API_CALL(API_CONTEXT, list_functions(functions, count, module));
 }
-api_result cuModuleGetGlobal_v2(api_address *address, size_t *bytes, struct CUmod_st *module, const char *name)
+api_result cuModuleGetGlobal_v2(api_address *address, size_t *bytes, struct CUmod_st *module,
+                                const char *name)
 {
     API_CALL(API_CONTEXT, api_module_global(module_of(module), name, address, bytes));
 }

@@ -22,7 +22,8 @@ static api_result best_block(struct api_context *context, int *grid, int *block,
     int most = emu_function_max_threads(f->code);
     most = limit > 0 && limit < most ? limit : most;
     for (int threads = most; threads > 0; threads = (threads - 1) / 32 * 32) {
-        int blocks = emu_function_occupancy(api_settings(), f->code, threads, shared_of ? shared_of(threads) : shared);
+        int blocks =
+            emu_function_occupancy(api_settings(), f->code, threads, shared_of ? shared_of(threads) : shared);
         if (blocks * threads > best * best_blocks) {
             best = threads;
             best_blocks = blocks;
@@ -55,7 +56,8 @@ api_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct CUfun
     API_CALL(API_CONTEXT, blocks_of(call.context, blocks, function, threads, shared, 0));
 }
 api_result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, struct CUfunc_st *function,
-                                                                int threads, size_t shared, unsigned int flags)
+                                                                int threads, size_t shared,
+                                                                unsigned int flags)
 {
     API_CALL(API_CONTEXT, blocks_of(call.context, blocks, function, threads, shared, flags));
 }

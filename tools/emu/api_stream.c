@@ -13,7 +13,8 @@ api_result api_stream_get(struct api_context *context, struct CUstream_st *handl
 }
 
 /* Any context's: queries and destruction do not ask whose it is. */
-static api_result any_stream(struct api_context *context, struct CUstream_st *handle, struct api_stream **stream)
+static api_result any_stream(struct api_context *context, struct CUstream_st *handle,
+                             struct api_stream **stream)
 {
     api_result result = api_stream_get(context, handle, stream);
     return result == API_INVALID_CONTEXT ? API_OK : result;
@@ -21,7 +22,8 @@ static api_result any_stream(struct api_context *context, struct CUstream_st *ha
 
 static void release_stream(struct api_handle *h) { free(((struct api_stream *)h)->tips.items); }
 
-static api_result create(struct api_context *context, struct CUstream_st **out, unsigned int flags, int priority)
+static api_result create(struct api_context *context, struct CUstream_st **out, unsigned int flags,
+                         int priority)
 {
     API_WANT(out && flags <= 1, API_INVALID_VALUE);
     struct api_stream *s =
@@ -66,8 +68,8 @@ static api_result wait_event(struct api_context *context, struct CUstream_st *ha
     return s->capture || e->capture_id ? api_capture_wait(s, e) : API_OK;
 }
 
-static api_result call_host(struct api_context *context, struct CUstream_st *handle, api_host_function *function,
-                            api_stream_callback *callback, void *data)
+static api_result call_host(struct api_context *context, struct CUstream_st *handle,
+                            api_host_function *function, api_stream_callback *callback, void *data)
 {
     struct api_stream *s = NULL;
     struct api_work work = {.kind = API_WORK_HOST, .context = context};
@@ -82,8 +84,8 @@ static api_result call_host(struct api_context *context, struct CUstream_st *han
 }
 
 /* ---- asking -------------------------------------------------------------------------------------------- */
-static api_result ask(struct api_context *context, struct CUstream_st *handle, unsigned int *flags, int *priority,
-                      struct CUctx_st **owner, unsigned long long *id)
+static api_result ask(struct api_context *context, struct CUstream_st *handle, unsigned int *flags,
+                      int *priority, struct CUctx_st **owner, unsigned long long *id)
 {
     struct api_stream *s = NULL;
     API_WANT(flags || priority || owner || id, API_INVALID_VALUE);

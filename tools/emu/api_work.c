@@ -85,7 +85,8 @@ static api_result check_fill(const struct api_work *w)
     const struct api_side side = {w->as.fill.address, w->as.fill.pitch, 0};
     uint64_t bytes = 0;
     size_t row = 0;
-    API_WANT(w->as.fill.element == 1 || w->as.fill.element == 2 || w->as.fill.element == 4, API_INVALID_VALUE);
+    API_WANT(w->as.fill.element == 1 || w->as.fill.element == 2 || w->as.fill.element == 4,
+             API_INVALID_VALUE);
     API_WANT(w->as.fill.width && w->as.fill.height, API_INVALID_VALUE);
     API_WANT(!__builtin_mul_overflow(w->as.fill.width, (size_t)w->as.fill.element, &row), API_INVALID_VALUE);
     API_WANT(w->as.fill.height == 1 || w->as.fill.pitch >= row, API_INVALID_VALUE);

@@ -8,28 +8,31 @@
 
 enum {
     BLOCK = 1 << ARENA_BLOCK_SHIFT,
-    SLOTS = 1 << 22,           /* allocations at one time, and remembered freed ones */
-    REMEMBERED = 1 << 14,      /* freed allocations that messages still know         */
-    ALIGNMENT = 256            /* what an allocation takes of the memory is rounded up to this */
+    SLOTS = 1 << 22,      /* allocations at one time, and remembered freed ones */
+    REMEMBERED = 1 << 14, /* freed allocations that messages still know         */
+    ALIGNMENT = 256       /* what an allocation takes of the memory is rounded up to this */
 };
-static const uint64_t SPARE_ADDRESSES = 16ull << 30; /* beyond twice the memory: for gaps and for quarantine */
+static const uint64_t SPARE_ADDRESSES = 16ull << 30; /* beyond twice the memory: gaps, quarantine */
 
 struct arena emu_arena;
 
-struct extent { uint64_t first, count; };  /* of free blocks */
+struct extent { uint64_t first, count; }; /* of free blocks */
 
 static struct {
     pthread_mutex_t lock;
     uint64_t limit, used, allocations;
-    uint32_t unused, untouched;            /* slots: a list, and those never used */
-    struct extent *extents;                /* by address; neighbours are joined   */
+    uint32_t unused, untouched; /* slots: a list, and those never used */
+    struct extent *extents;     /* by address; neighbours are joined   */
     size_t extent_count, extent_room;
-    uint64_t cursor;                       /* block from which the next search begins: freed blocks come last */
-    struct { uint32_t slot; uint64_t id; } remembered[REMEMBERED];
+    uint64_t cursor; /* the block where the next search begins */
+    struct {
+        uint32_t slot;
+        uint64_t id;
+    } remembered[REMEMBERED];
     uint32_t oldest;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- slots ------------------------------------------------------------------------------------------------ */
+/* ---- slots ------------------------------------------------------------------------------------------ */
 static uint64_t blocks_of(uint64_t bytes) { return (bytes + BLOCK - 1) >> ARENA_BLOCK_SHIFT; }
 static uint64_t block_at(uint64_t address) { return (address - emu_arena.base) >> ARENA_BLOCK_SHIFT; }
 
@@ -54,7 +57,8 @@ static void forget_slot(uint32_t n)
 static void remember_slot(uint32_t n)
 {
     uint32_t old = own.remembered[own.oldest].slot;
-    if (old && !is_live(&emu_arena.slots[old]) && emu_arena.slots[old].what.id == own.remembered[own.oldest].id)
+    if (old && !is_live(&emu_arena.slots[old]) &&
+        emu_arena.slots[old].what.id == own.remembered[own.oldest].id)
         forget_slot(old);
     own.remembered[own.oldest].slot = n;
     own.remembered[own.oldest].id = emu_arena.slots[n].what.id;
@@ -71,7 +75,7 @@ static uint32_t take_slot(void)
     return n;
 }
 
-/* ---- free blocks ------------------------------------------------------------------------------------------ */
+/* ---- free blocks ------------------------------------------------------------------------------------ */
 static size_t extent_after(uint64_t block) /* the first that does not end before `block` */
 {
     size_t low = 0, high = own.extent_count;
@@ -169,7 +173,7 @@ static void give_blocks(uint64_t first, uint64_t count)
     } /* else: out of host memory; these addresses are never used again */
 }
 
-/* ---- memory behind the addresses -------------------------------------------------------------------------- */
+/* ---- memory behind the addresses -------------------------------------------------------------------- */
 /* Give whole pages of [at, at + bytes) back, zero the rest: it reads as zero afterwards. */
 static void drop_pages(unsigned char *at, uint64_t bytes)
 {
@@ -198,7 +202,8 @@ static void *reserve(uint64_t bytes)
 static bool map_arena(uint64_t bytes)
 {
     struct arena *a = &emu_arena;
-    uint64_t slots = (uint64_t)SLOTS * sizeof *a->slots, table = (bytes >> ARENA_BLOCK_SHIFT) * sizeof *a->table;
+    uint64_t slots = (uint64_t)SLOTS * sizeof *a->slots,
+             table = (bytes >> ARENA_BLOCK_SHIFT) * sizeof *a->table;
     /* a block more: the range begins at a multiple of a block */
     unsigned char *base = (unsigned char *)reserve(bytes + BLOCK);
     unsigned char *defined = base ? (unsigned char *)reserve(bytes / 8) : NULL;
@@ -246,7 +251,7 @@ bool emu_arena_open(uint64_t bytes)
     return open;
 }
 
-/* ---- allocations ------------------------------------------------------------------------------------------ */
+/* ---- allocations ------------------------------------------------------------------------------------ */
 static uint64_t charge(uint64_t bytes) { return (bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1); }
 
 static uint64_t alloc_locked(uint64_t bytes, enum emu_memory_kind kind, const char *name, void *context)
@@ -267,8 +272,12 @@ static uint64_t alloc_locked(uint64_t bytes, enum emu_memory_kind kind, const ch
         if (emu_arena.table[i])
             forget_slot(emu_arena.table[i]);
     s->begin = emu_arena.base + (first << ARENA_BLOCK_SHIFT);
-    s->what = (struct emu_allocation){.address = s->begin, .bytes = bytes, .kind = kind,
-                                      .id = ++own.allocations, .name = name, .context = context};
+    s->what = (struct emu_allocation){.address = s->begin,
+                                      .bytes = bytes,
+                                      .kind = kind,
+                                      .id = ++own.allocations,
+                                      .name = name,
+                                      .context = context};
     __atomic_store_n(&s->end, s->begin + bytes, __ATOMIC_RELAXED);
     own.used += charge(bytes);
     fill_table(first, count, n);
@@ -345,7 +354,7 @@ uint64_t emu_arena_used(void)
     return used;
 }
 
-/* ---- definedness by the host ------------------------------------------------------------------------------ */
+/* ---- definedness by the host ------------------------------------------------------------------------ */
 void emu_arena_define(uint64_t address, uint64_t bytes, bool defined)
 {
     if (bytes && emu_arena_holds(address, bytes))
@@ -355,13 +364,14 @@ void emu_arena_define(uint64_t address, uint64_t bytes, bool defined)
 void emu_arena_copy_defined(uint64_t to, uint64_t from, uint64_t bytes)
 {
     if (bytes && emu_arena_holds(to, bytes) && emu_arena_holds(from, bytes))
-        bits_copy(emu_arena.defined, to - emu_arena.base, emu_arena.defined, from - emu_arena.base, bytes, true);
+        bits_copy(emu_arena.defined, to - emu_arena.base, emu_arena.defined, from - emu_arena.base, bytes,
+                  true);
 }
 
-/* ---- for messages ----------------------------------------------------------------------------------------- */
+/* ---- for messages ----------------------------------------------------------------------------------- */
 static bool slot_near(uint64_t address, struct arena_neighbour *out)
 {
-    enum { FAR = 1024 };       /* blocks */
+    enum { FAR = 1024 }; /* blocks */
     uint64_t block = block_at(address), blocks = emu_arena.bytes >> ARENA_BLOCK_SHIFT;
     uint32_t low = 0, high = 0;
     const struct arena_slot *here = &emu_arena.slots[emu_arena.table[block]];
@@ -373,7 +383,8 @@ static bool slot_near(uint64_t address, struct arena_neighbour *out)
         uint32_t below = block >= i ? emu_arena.table[block - i] : 0;
         uint32_t above = block + i < blocks ? emu_arena.table[block + i] : 0;
         low = below && is_live(&emu_arena.slots[below]) ? below : 0;
-        high = above && is_live(&emu_arena.slots[above]) && emu_arena.slots[above].begin > address ? above : 0;
+        high =
+            above && is_live(&emu_arena.slots[above]) && emu_arena.slots[above].begin > address ? above : 0;
     }
     if (!low && !high)
         return false;

@@ -6,7 +6,7 @@
 #include "async_state.h"
 #include "mbarrier.h"
 
-/* ---- memory: an operation has a cell of one of a few sizes, which is used again ---------------------------- */
+/* ---- memory: an operation has a cell of one of a few sizes, which is used again ------------------- */
 struct async_cell {
     _Alignas(16) struct async_cell *next;
     uint32_t pool;             /* ASYNC_POOLS: it was too large for the pools                 */
@@ -63,7 +63,7 @@ void async_discard(struct async_op *a)
     release_op(a->warp->cluster->async, a);
 }
 
-/* ---- judging ------------------------------------------------------------------------------------------------ */
+/* ---- judging -------------------------------------------------------------------------------------- */
 static void drop_judge(struct async_op *a)
 {
     if (a->judge != NULL)
@@ -85,7 +85,7 @@ static bool is_watched(const struct async_op *a)
     return a->judge != NULL || a->observed != NULL || (a->kind == ASYNC_CP && a->warp->judge != NULL);
 }
 
-/* ---- queues --------------------------------------------------------------------------------------------------- */
+/* ---- queues --------------------------------------------------------------------------------------- */
 static struct async_queue *queue_of(const struct emu_warp *w, enum async_kind kind)
 {
     return &w->async->queue[kind];
@@ -115,7 +115,7 @@ static void complete_queued(struct async_op *a)
     emu_changed(cluster);
 }
 
-/* Takes out of the queue what `over` says is over, and forgets commits that nobody can ask for any more. */
+/* Takes out what is done and of which nothing is left to tell, and forgets commits that no wait asks for. */
 static void sweep(struct emu_warp *w, struct async_queue *q)
 {
     struct async_op **link = &q->head;
@@ -147,8 +147,8 @@ static bool has_room(struct emu_warp *w, struct async_queue *q, const struct asy
     sweep(w, q);
     if (q->count < ASYNC_MOST)
         return true;
-    emu_fault(w, a->op, a->lane, 719, "%d asynchronous operations of one warp are in flight: nothing waits for them",
-              ASYNC_MOST);
+    emu_fault(w, a->op, a->lane, 719,
+              "%d asynchronous operations of one warp are in flight: nothing waits for them", ASYNC_MOST);
     return false;
 }
 
@@ -182,7 +182,7 @@ static void join_queue(struct emu_warp *w, struct async_op *a)
     set_busy(s, q);
 }
 
-/* ---- towards mbarriers ---------------------------------------------------------------------------------------- */
+/* ---- towards mbarriers ---------------------------------------------------------------------------- */
 static void complete_signal(struct async_op *a)
 {
     struct emu_cluster *cluster = a->warp->cluster;
@@ -190,7 +190,7 @@ static void complete_signal(struct async_op *a)
     a->complete(a);
     drop_judge(a);
     release_op(cluster->async, a);
-    cluster->async->spins = 0;
+    cluster->async->spins = cluster->async->rounds = 0;
     emu_changed(cluster);
 }
 
@@ -246,7 +246,7 @@ uint32_t async_flying_to(const struct emu_cta *cta, uint32_t address, uint64_t *
     return count;
 }
 
-/* ---- issue and commit ----------------------------------------------------------------------------------------- */
+/* ---- issue and commit ----------------------------------------------------------------------------- */
 void async_issue(struct emu_warp *w, struct async_op *a, enum async_kind kind)
 {
     a->kind = kind;
@@ -266,8 +266,8 @@ void async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind)
         uint32_t *bigger = room > 2 * ASYNC_MOST ? NULL
                                                  : (uint32_t *)realloc(q->commits, room * sizeof *q->commits);
         if (bigger == NULL) {
-            emu_fault(w, q->head->op, __builtin_ctz(mask), 719, "%u groups of copies are in flight: nothing waits "
-                      "for them", q->commit_count);
+            emu_fault(w, q->head->op, __builtin_ctz(mask), 719,
+                      "%u groups of copies are in flight: nothing waits for them", q->commit_count);
             return;
         }
         q->commits = bigger;
@@ -276,7 +276,7 @@ void async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind)
     q->commits[q->commit_count++] = kind == ASYNC_WGMMA ? 1 : mask;
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------------------------
+/* ---- waiting -----------------------------------------------------------------------------------------
  * before[l]: operations of lane l are waited for if fewer commits than this came before them. */
 struct wait_bounds { uint32_t mask; bool same; uint64_t before[EMU_LANES]; };
 
@@ -435,7 +435,7 @@ void async_cp_settle(struct emu_warp *w, uint32_t lanes, uint64_t serial, struct
     sweep(w, q);
 }
 
-/* ---- between the warps' turns --------------------------------------------------------------------------------- */
+/* ---- between the warps' turns --------------------------------------------------------------------- */
 /* One operation of the queue's oldest group that has something to do. */
 static void complete_some_of(struct emu_cluster *cluster, struct async_queue *q)
 {
@@ -482,15 +482,15 @@ void async_spun(struct emu_cluster *cluster)
 
 bool async_step(struct emu_cluster *cluster, bool stuck)
 {
-    enum { PATIENCE = 256 };
+    enum { MOST_SPINS = 256, MOST_ROUNDS = 1024 }; /* a program may wait by other ways than an mbarrier */
     struct async_cluster *s = cluster->async;
     if (s->flying_count + s->busy_count == 0)
         return false;
     if (cluster->grid->settings->async_policy != EMU_ASYNC_RANDOM) {
-        if (!stuck && s->spins < PATIENCE)
+        if (!stuck && s->spins < MOST_SPINS && ++s->rounds < MOST_ROUNDS)
             return false;
         complete_latest(cluster);
-        s->spins = 0;
+        s->spins = s->rounds = 0;
         return true;
     }
     uint32_t dice = emu_random(cluster), times = dice % 4 == 0 ? 0 : dice % 4 < 3 ? 1 : 1 + (dice >> 8) % 8;
@@ -501,7 +501,7 @@ bool async_step(struct emu_cluster *cluster, bool stuck)
     return done > 0;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------ */
+/* ---- life ----------------------------------------------------------------------------------------- */
 bool async_cluster_begin(struct emu_cluster *cluster)
 {
     struct async_cluster *s = (struct async_cluster *)calloc(1, sizeof *s);
@@ -565,8 +565,8 @@ void async_cta_end(struct emu_cta *cta)
         }
         if (!signal->harmless)
             judge_find(a->warp, a->op, a->lane, JUDGE_ASYNC,
-                       "issued it, and block %u of the cluster ended while it was in flight: nobody waited for the "
-                       "mbarrier at shared 0x%x", cta->rank, signal->address);
+                       "issued it, and block %u of the cluster ended while it was in flight: nobody waited "
+                       "for the mbarrier at shared 0x%x", cta->rank, signal->address);
         complete_flying(s, i);
     }
     for (uint32_t i = 0; i < cta->warp_count; i++)
@@ -579,10 +579,11 @@ void async_cluster_end(struct emu_cluster *cluster)
     struct async_cluster *s = cluster->async;
     if (s == NULL)
         return;
+    bool runs = s->warps != NULL && s->busy != NULL && !cluster->grid->stop;
+    for (uint32_t c = 0; runs && c < cluster->cta_count; c++)
+        async_cta_end(&cluster->ctas[c]); /* nothing is left of blocks that have ended before */
     while (s->flying_count > 0) {
         struct async_op *a = s->flying[--s->flying_count];
-        if (!cluster->grid->stop)
-            a->complete(a);
         drop_judge(a);
         release_op(s, a);
     }

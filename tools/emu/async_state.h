@@ -1,4 +1,4 @@
-/* async_state.h - what async.c and its families keep beside the contracts: queues, pools, kinds of operations. */
+/* async_state.h - what async.c and its families keep: queues, pools, kinds of operations. */
 #ifndef EMU_ASYNC_STATE_H
 #define EMU_ASYNC_STATE_H
 #include "async.h"
@@ -26,8 +26,9 @@ struct async_signal {
     bool     harmless;         /* may be in flight when a block ends */
 };
 
-/* What a warp has in flight of one kind, oldest first.  Commits are kept as masks of lanes: a lane's groups end
- * at the commits that have its bit; op.group is the number of commits that came before the operation. */
+/* What a warp has in flight of one kind, oldest first.  Commits are kept as masks of lanes: a lane's
+ * groups end at the commits that have its bit; op.group is the number of commits that came before the
+ * operation. */
 struct async_queue {
     struct async_op *head, **tail;
     uint32_t  count, undone;
@@ -51,7 +52,7 @@ struct async_cluster {
     uint32_t busy_count;
     struct async_op **batch;   /* scratch of a wait                        */
     uint32_t batch_room;
-    uint32_t spins;            /* tests of mbarriers in vain since something completed */
+    uint32_t spins, rounds;    /* tests of mbarriers in vain, and steps, since something completed */
     bool     looking;          /* an mbarrier instruction reads its word itself */
 };
 

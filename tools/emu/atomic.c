@@ -14,27 +14,27 @@ struct wide { uint64_t low, high; };
 typedef struct wide update(struct wide old, struct wide b, struct wide c);
 
 enum operation { OP_ADD, OP_MIN, OP_MAX, OP_INC, OP_DEC, OP_AND, OP_OR, OP_XOR, OP_EXCH, OP_CAS };
-static const char *const operation_words[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas",
-                                              NULL};
+static const char *const operation_words[] = {"add", "min", "max",  "inc", "dec", "and",
+                                              "or",  "xor", "exch", "cas", NULL};
 
 struct atomic_op {
-    update *shared, *global;   /* they differ in subnormals                       */
-    uint8_t size, count;       /* bytes of an element, elements                   */
+    update *shared, *global; /* they differ in subnormals                       */
+    uint8_t size, count;     /* bytes of an element, elements                   */
     uint8_t fences;
-    bool    has_result, has_third, yields;
+    bool has_result, has_third, yields;
 };
 
 static pthread_mutex_t wide_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- what is done to one element ------------------------------------------------------------------------------ */
+/* ---- what is done to one element -------------------------------------------------------------------- */
 static struct wide one(uint64_t value) { return (struct wide){value, 0}; }
 
-#define UPDATE(name, ...)                                                                                  \
-    static struct wide name(struct wide old, struct wide b, struct wide c)                                \
-    {                                                                                                     \
-        (void)c;                                                                                          \
-        const uint64_t x = old.low, y = b.low;                                                            \
-        return one(__VA_ARGS__);                                                                          \
+#define UPDATE(name, ...)                                                                                    \
+    static struct wide name(struct wide old, struct wide b, struct wide c)                                   \
+    {                                                                                                        \
+        (void)c;                                                                                             \
+        const uint64_t x = old.low, y = b.low;                                                               \
+        return one(__VA_ARGS__);                                                                             \
     }
 UPDATE(add_32, (uint32_t)(x + y))
 UPDATE(add_64, x + y)
@@ -74,7 +74,10 @@ UPDATE(add_f32_ftz, flush((uint32_t)sum_f32(flush((uint32_t)x), flush((uint32_t)
 UPDATE(add_f64, emu_bits_of_double(emu_double_of(x) + emu_double_of(y)))
 
 /* Halves: the sum of two is exact enough in f32 for one rounding to remain. */
-static uint32_t add_half(uint32_t x, uint32_t y) { return emu_f32_to_f16(emu_f16_to_f32(x) + emu_f16_to_f32(y)); }
+static uint32_t add_half(uint32_t x, uint32_t y)
+{
+    return emu_f32_to_f16(emu_f16_to_f32(x) + emu_f16_to_f32(y));
+}
 static uint32_t add_bhalf(uint32_t x, uint32_t y)
 {
     return emu_f32_to_bf16(emu_bf16_to_f32(x) + emu_bf16_to_f32(y));
@@ -91,8 +94,14 @@ static uint32_t chosen(uint32_t x, uint32_t y, float fx, float fy, bool smaller)
         return fy != fy ? EMU_NAN_F16 : y;
     return fy != fy || below(fx, fy) == smaller ? x : y;
 }
-static uint32_t min_half(uint32_t x, uint32_t y) { return chosen(x, y, emu_f16_to_f32(x), emu_f16_to_f32(y), true); }
-static uint32_t max_half(uint32_t x, uint32_t y) { return chosen(x, y, emu_f16_to_f32(x), emu_f16_to_f32(y), false); }
+static uint32_t min_half(uint32_t x, uint32_t y)
+{
+    return chosen(x, y, emu_f16_to_f32(x), emu_f16_to_f32(y), true);
+}
+static uint32_t max_half(uint32_t x, uint32_t y)
+{
+    return chosen(x, y, emu_f16_to_f32(x), emu_f16_to_f32(y), false);
+}
 static uint32_t min_bhalf(uint32_t x, uint32_t y)
 {
     return chosen(x, y, emu_bf16_to_f32(x), emu_bf16_to_f32(y), true);
@@ -102,9 +111,10 @@ static uint32_t max_bhalf(uint32_t x, uint32_t y)
     return chosen(x, y, emu_bf16_to_f32(x), emu_bf16_to_f32(y), false);
 }
 
-#define HALVES(name, f)                                                                                    \
-    UPDATE(name##_1, f((uint32_t)x & 0xffff, (uint32_t)y & 0xffff))                                       \
-    UPDATE(name##_2, f((uint32_t)x & 0xffff, (uint32_t)y & 0xffff) | (uint64_t)f((uint32_t)x >> 16, (uint32_t)y >> 16) << 16)
+#define HALVES(name, f)                                                                                      \
+    UPDATE(name##_1, f((uint32_t)x & 0xffff, (uint32_t)y & 0xffff))                                          \
+    UPDATE(name##_2, f((uint32_t)x & 0xffff, (uint32_t)y & 0xffff) |                                         \
+                         (uint64_t)f((uint32_t)x >> 16, (uint32_t)y >> 16) << 16)
 HALVES(f16_add, add_half)
 HALVES(f16_min, min_half)
 HALVES(f16_max, max_half)
@@ -112,14 +122,14 @@ HALVES(bf16_add, add_bhalf)
 HALVES(bf16_min, min_bhalf)
 HALVES(bf16_max, max_bhalf)
 
-/* ---- one element in memory --------------------------------------------------------------------------------------- */
-#define SWAP_LOOP(bits)                                                                                    \
-    {                                                                                                     \
-        uint##bits##_t *p = (uint##bits##_t *)(void *)at, old = __atomic_load_n(p, __ATOMIC_RELAXED), to;  \
-        do                                                                                                \
-            to = (uint##bits##_t)f(one(old), b, c).low;                                                   \
-        while (!__atomic_compare_exchange_n(p, &old, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));     \
-        return one(old);                                                                                  \
+/* ---- one element in memory -------------------------------------------------------------------------- */
+#define SWAP_LOOP(bits)                                                                                      \
+    {                                                                                                        \
+        uint##bits##_t *p = (uint##bits##_t *)(void *)at, old = __atomic_load_n(p, __ATOMIC_RELAXED), to;    \
+        do                                                                                                   \
+            to = (uint##bits##_t)f(one(old), b, c).low;                                                      \
+        while (!__atomic_compare_exchange_n(p, &old, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));        \
+        return one(old);                                                                                     \
     }
 
 static struct wide update_wide(unsigned char *at, update *f, struct wide b, struct wide c)
@@ -133,7 +143,8 @@ static struct wide update_wide(unsigned char *at, update *f, struct wide b, stru
     return old;
 }
 
-static struct wide update_common(unsigned char *at, unsigned int size, update *f, struct wide b, struct wide c)
+static struct wide update_common(unsigned char *at, unsigned int size, update *f, struct wide b,
+                                 struct wide c)
 {
     switch (size) {
     case 2: SWAP_LOOP(16)
@@ -152,7 +163,7 @@ static struct wide update_own(unsigned char *at, unsigned int size, update *f, s
     return old;
 }
 
-/* ---- execution ------------------------------------------------------------------------------------------------------ */
+/* ---- execution -------------------------------------------------------------------------------------- */
 static struct wide take(const struct emu_warp *w, emu_reg reg, unsigned int size, int lane)
 {
     if (size <= 4)
@@ -185,6 +196,19 @@ static void update_lane(struct emu_warp *w, const struct emu_op *op, int lane, c
     }
 }
 
+/* A generic address may turn out to be local: atomics are not for a thread's own memory. */
+static bool in_reach(struct emu_warp *w, const struct emu_op *op, uint32_t mask, const struct emu_ref *ref)
+{
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        if (ref[l].space == EMU_LOCAL) {
+            emu_fault(w, op, l, FAULT_ADDRESS, "an atomic operation on local memory");
+            return false;
+        }
+    }
+    return true;
+}
+
 static void exec_atom(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct atomic_op *a = (const struct atomic_op *)op->data;
@@ -197,6 +221,8 @@ static void exec_atom(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     if (!emu_memory(w, op, mask, (enum emu_space)op->u8[0], address, bytes, bytes,
                     EMU_READ | EMU_WRITE | EMU_ATOMIC | EMU_STRONG, ref))
         return;
+    if (!in_reach(w, op, mask, ref))
+        return;
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
         update_lane(w, op, l, &ref[l]);
@@ -207,31 +233,52 @@ static void exec_atom(struct emu_warp *w, const struct emu_op *op, uint32_t mask
         emu_yield(w);
 }
 
-/* ---- which update ----------------------------------------------------------------------------------------------------- */
+/* ---- which update ----------------------------------------------------------------------------------- */
 static const struct row {
     enum operation operation;
     enum ptx_type type;
     update *shared, *global;
 } rows[] = {
-    {OP_ADD, PTX_u32, add_32, add_32},   {OP_ADD, PTX_s32, add_32, add_32},   {OP_ADD, PTX_u64, add_64, add_64},
-    {OP_ADD, PTX_f32, add_f32, add_f32_ftz}, {OP_ADD, PTX_f64, add_f64, add_f64},
-    {OP_ADD, PTX_f16, f16_add_1, f16_add_1}, {OP_ADD, PTX_f16x2, f16_add_2, f16_add_2},
-    {OP_ADD, PTX_bf16, bf16_add_1, bf16_add_1}, {OP_ADD, PTX_bf16x2, bf16_add_2, bf16_add_2},
-    {OP_MIN, PTX_u32, min_u, min_u},     {OP_MIN, PTX_u64, min_u, min_u},     {OP_MIN, PTX_s32, min_s32, min_s32},
-    {OP_MIN, PTX_s64, min_s64, min_s64}, {OP_MAX, PTX_u32, max_u, max_u},     {OP_MAX, PTX_u64, max_u, max_u},
-    {OP_MAX, PTX_s32, max_s32, max_s32}, {OP_MAX, PTX_s64, max_s64, max_s64},
-    {OP_MIN, PTX_f16, f16_min_1, f16_min_1}, {OP_MIN, PTX_f16x2, f16_min_2, f16_min_2},
-    {OP_MAX, PTX_f16, f16_max_1, f16_max_1}, {OP_MAX, PTX_f16x2, f16_max_2, f16_max_2},
-    {OP_MIN, PTX_bf16, bf16_min_1, bf16_min_1}, {OP_MIN, PTX_bf16x2, bf16_min_2, bf16_min_2},
-    {OP_MAX, PTX_bf16, bf16_max_1, bf16_max_1}, {OP_MAX, PTX_bf16x2, bf16_max_2, bf16_max_2},
-    {OP_INC, PTX_u32, inc_u32, inc_u32}, {OP_DEC, PTX_u32, dec_u32, dec_u32},
-    {OP_AND, PTX_b32, and_, and_},       {OP_AND, PTX_b64, and_, and_},
-    {OP_OR, PTX_b32, or_, or_},          {OP_OR, PTX_b64, or_, or_},
-    {OP_XOR, PTX_b32, xor_, xor_},       {OP_XOR, PTX_b64, xor_, xor_},
-    {OP_EXCH, PTX_b32, exchange, exchange}, {OP_EXCH, PTX_b64, exchange, exchange},
+    {OP_ADD, PTX_u32, add_32, add_32},
+    {OP_ADD, PTX_s32, add_32, add_32},
+    {OP_ADD, PTX_u64, add_64, add_64},
+    {OP_ADD, PTX_f32, add_f32, add_f32_ftz},
+    {OP_ADD, PTX_f64, add_f64, add_f64},
+    {OP_ADD, PTX_f16, f16_add_1, f16_add_1},
+    {OP_ADD, PTX_f16x2, f16_add_2, f16_add_2},
+    {OP_ADD, PTX_bf16, bf16_add_1, bf16_add_1},
+    {OP_ADD, PTX_bf16x2, bf16_add_2, bf16_add_2},
+    {OP_MIN, PTX_u32, min_u, min_u},
+    {OP_MIN, PTX_u64, min_u, min_u},
+    {OP_MIN, PTX_s32, min_s32, min_s32},
+    {OP_MIN, PTX_s64, min_s64, min_s64},
+    {OP_MAX, PTX_u32, max_u, max_u},
+    {OP_MAX, PTX_u64, max_u, max_u},
+    {OP_MAX, PTX_s32, max_s32, max_s32},
+    {OP_MAX, PTX_s64, max_s64, max_s64},
+    {OP_MIN, PTX_f16, f16_min_1, f16_min_1},
+    {OP_MIN, PTX_f16x2, f16_min_2, f16_min_2},
+    {OP_MAX, PTX_f16, f16_max_1, f16_max_1},
+    {OP_MAX, PTX_f16x2, f16_max_2, f16_max_2},
+    {OP_MIN, PTX_bf16, bf16_min_1, bf16_min_1},
+    {OP_MIN, PTX_bf16x2, bf16_min_2, bf16_min_2},
+    {OP_MAX, PTX_bf16, bf16_max_1, bf16_max_1},
+    {OP_MAX, PTX_bf16x2, bf16_max_2, bf16_max_2},
+    {OP_INC, PTX_u32, inc_u32, inc_u32},
+    {OP_DEC, PTX_u32, dec_u32, dec_u32},
+    {OP_AND, PTX_b32, and_, and_},
+    {OP_AND, PTX_b64, and_, and_},
+    {OP_OR, PTX_b32, or_, or_},
+    {OP_OR, PTX_b64, or_, or_},
+    {OP_XOR, PTX_b32, xor_, xor_},
+    {OP_XOR, PTX_b64, xor_, xor_},
+    {OP_EXCH, PTX_b32, exchange, exchange},
+    {OP_EXCH, PTX_b64, exchange, exchange},
     {OP_EXCH, PTX_b128, exchange, exchange},
-    {OP_CAS, PTX_b16, compare_and_swap, compare_and_swap}, {OP_CAS, PTX_b32, compare_and_swap, compare_and_swap},
-    {OP_CAS, PTX_b64, compare_and_swap, compare_and_swap}, {OP_CAS, PTX_b128, compare_and_swap, compare_and_swap},
+    {OP_CAS, PTX_b16, compare_and_swap, compare_and_swap},
+    {OP_CAS, PTX_b32, compare_and_swap, compare_and_swap},
+    {OP_CAS, PTX_b64, compare_and_swap, compare_and_swap},
+    {OP_CAS, PTX_b128, compare_and_swap, compare_and_swap},
 };
 
 static const struct row *find_row(enum operation operation, enum ptx_type type)
@@ -242,7 +289,7 @@ static const struct row *find_row(enum operation operation, enum ptx_type type)
     return NULL;
 }
 
-/* ---- decoding --------------------------------------------------------------------------------------------------------- */
+/* ---- decoding --------------------------------------------------------------------------------------- */
 static bool is_half(enum ptx_type type)
 {
     return type == PTX_f16 || type == PTX_f16x2 || type == PTX_bf16 || type == PTX_bf16x2;
@@ -250,15 +297,16 @@ static bool is_half(enum ptx_type type)
 
 static uint8_t fences_of(struct decoder *d, enum access_order order, bool red)
 {
-    if (order == ORDER_WEAK || order == ORDER_VOLATILE || (red && order >= ORDER_ACQUIRE && order != ORDER_RELEASE))
+    if (order == ORDER_WEAK || order == ORDER_VOLATILE ||
+        (red && order >= ORDER_ACQUIRE && order != ORDER_RELEASE))
         decode_refuse(d, red ? "red has only .relaxed and .release" : "an atomic is not .weak or .volatile");
     return (order == ORDER_RELEASE || order == ORDER_ACQ_REL ? FENCE_BEFORE : 0) |
            (order == ORDER_ACQUIRE || order == ORDER_ACQ_REL ? FENCE_AFTER : 0);
 }
 
 /* Vectors exist for floats in global memory. */
-static bool check_vector(struct decoder *d, const struct atomic_op *a, enum operation operation, enum ptx_type type,
-                         enum emu_space space)
+static bool check_vector(struct decoder *d, const struct atomic_op *a, enum operation operation,
+                         enum ptx_type type, enum emu_space space)
 {
     unsigned int bytes = (unsigned int)a->count * a->size;
     if (a->count == 1) {
@@ -289,7 +337,8 @@ static bool check_type(struct decoder *d, enum operation operation, enum ptx_typ
 }
 
 /* {a, b}, or one. */
-static void decode_vector(struct decoder *d, unsigned int number, enum ptx_type type, unsigned int wanted, bool result)
+static void decode_vector(struct decoder *d, unsigned int number, enum ptx_type type, unsigned int wanted,
+                          bool result)
 {
     unsigned int count = 0;
     const struct ptx_operand *o = decode_operand(d, number);
@@ -310,8 +359,8 @@ static void decode_vector(struct decoder *d, unsigned int number, enum ptx_type 
     }
 }
 
-static bool decode_atom_operands(struct decoder *d, struct emu_op *op, const struct atomic_op *a, enum ptx_type type,
-                                 enum emu_space space, bool policy)
+static bool decode_atom_operands(struct decoder *d, struct emu_op *op, const struct atomic_op *a,
+                                 enum ptx_type type, enum emu_space space, bool policy)
 {
     unsigned int number = a->has_result;
     if (!decode_place_of(d, op, number, space))
@@ -347,10 +396,15 @@ bool decode_atom(struct decoder *d, struct emu_op *op)
         return false;
     const struct row *row = find_row((enum operation)words.operation, words.type);
     if (!row)
-        return decode_refuse(d, ".%s has no type .%s", operation_words[words.operation], ptx_type_name(words.type));
-    *a = (struct atomic_op){.shared = row->shared, .global = row->global, .count = (uint8_t)words.count,
-                            .size = (uint8_t)(ptx_type_bits(words.type) / 8), .has_result = !red,
-                            .fences = fences_of(d, words.order, red), .has_third = row->operation == OP_CAS,
+        return decode_refuse(d, ".%s has no type .%s", operation_words[words.operation],
+                             ptx_type_name(words.type));
+    *a = (struct atomic_op){.shared = row->shared,
+                            .global = row->global,
+                            .count = (uint8_t)words.count,
+                            .size = (uint8_t)(ptx_type_bits(words.type) / 8),
+                            .has_result = !red,
+                            .fences = fences_of(d, words.order, red),
+                            .has_third = row->operation == OP_CAS,
                             .yields = row->operation >= OP_EXCH};
     if (!check_type(d, row->operation, words.type, red, words.noftz) ||
         !check_vector(d, a, row->operation, words.type, words.space))

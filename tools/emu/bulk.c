@@ -1,7 +1,7 @@
 /* bulk.c - cp.async.bulk and cp.reduce.async.bulk: runs of bytes between global and shared memory. */
 #include "bulk.h"
 
-/* ---- what both families read of an instruction ----------------------------------------------------------------- */
+/* ---- what both families read of an instruction ---------------------------------------------------- */
 bool bulk_decode_spaces(struct decoder *d, struct bulk_target *target)
 {
     bool to_cluster = false, from_cluster = false;
@@ -37,7 +37,8 @@ bool bulk_decode_last(struct decoder *d, struct bulk_target *target, const struc
 {
     if (target->way != BULK_STORE && !cp_decode_address(d, next++, EMU_SHARED, &target->mbarrier))
         return false;
-    if (!decode_operands(d, next + options->multicast + options->hint, next + options->multicast + options->hint))
+    if (!decode_operands(d, next + options->multicast + options->hint,
+                         next + options->multicast + options->hint))
         return false;
     if (options->multicast) {
         target->blocks = d->op->source_count;
@@ -61,7 +62,8 @@ bool bulk_each_block(struct emu_warp *w, const struct emu_op *op, const struct b
     }
     uint32_t blocks = emu_r32(w, op->source[target->blocks])[lane] & 0xffff;
     if (blocks >> w->cluster->cta_count != 0 || blocks == 0) {
-        emu_fault(w, op, lane, 715, "multicast to blocks 0x%x of a cluster of %u", blocks, w->cluster->cta_count);
+        emu_fault(w, op, lane, 715, "multicast to blocks 0x%x of a cluster of %u", blocks,
+                  w->cluster->cta_count);
         return false;
     }
     for (uint32_t m = blocks; m; m &= m - 1) {
@@ -76,10 +78,11 @@ bool bulk_each_block(struct emu_warp *w, const struct emu_op *op, const struct b
 void bulk_signal(struct async_signal *signal)
 {
     struct mbarrier_place at = {signal->cta, signal->address};
-    mbarrier_complete_bytes(signal->op.warp, signal->op.op, signal->op.lane, at, signal->bytes, &signal->op.judge);
+    mbarrier_complete_bytes(signal->op.warp, signal->op.op, signal->op.lane, at, signal->bytes,
+                            &signal->op.judge);
 }
 
-/* ---- copies ------------------------------------------------------------------------------------------------------- */
+/* ---- copies --------------------------------------------------------------------------------------- */
 struct bulk_op {
     struct bulk_target target;
     struct cp_address to, from;
@@ -99,19 +102,16 @@ static void complete_copy(struct async_op *a)
 {
     struct bulk_copy *c = (struct bulk_copy *)a;
     const struct bulk_op *o = (const struct bulk_op *)a->op->data;
-    if (c->bytes != 0 && o->reduces) {
-        if (!emu_defined(&c->from, c->bytes) || !emu_defined(&c->to, c->bytes))
-            judge_find(a->warp, a->op, a->lane, JUDGE_UNINITIALISED, "reduces undefined bytes");
-        bulk_reduce(c->to.at, c->from.at, c->bytes, o->reduction, o->type);
-        emu_define(&c->to, c->bytes);
-    } else if (c->bytes != 0) {
+    if (c->bytes != 0 && o->reduces)
+        bulk_reduce_ref(a, &c->to, &c->from, c->bytes, o->reduction, o->type);
+    else if (c->bytes != 0)
         emu_copy(&c->to, &c->from, c->bytes);
-    }
     if (o->target.way != BULK_STORE)
         bulk_signal(&c->signal);
 }
 
-struct bulk_issue { struct emu_warp *w; const struct emu_op *op; int lane; struct emu_ref to, from; uint32_t bytes; };
+struct bulk_issue { struct emu_warp *w; const struct emu_op *op; int lane; struct emu_ref to,
+                   from; uint32_t bytes; };
 
 static struct bulk_copy *new_copy(const struct bulk_issue *i, struct emu_cta *cta)
 {
@@ -151,18 +151,22 @@ static bool issue_signal(void *context, struct emu_cta *cta, struct mbarrier_pla
 
 static bool find_ranges(struct bulk_issue *i, const struct bulk_op *o)
 {
-    uint64_t to = cp_address_of(i->w, i->op, &o->to, i->lane), from = cp_address_of(i->w, i->op, &o->from, i->lane);
+    uint64_t to = cp_address_of(i->w, i->op, &o->to, i->lane), from = cp_address_of(i->w, i->op, &o->from,
+        i->lane);
     if (i->bytes % 16 != 0) {
         emu_fault(i->w, i->op, i->lane, 716, "%u bytes are no multiple of 16", i->bytes);
         return false;
     }
     if (i->bytes == 0)
         return true;
-    if (!emu_memory_range(i->w, i->op, i->lane, o->from.space, from, i->bytes, 16, EMU_READ | EMU_NO_JUDGE, &i->from) ||
-        !emu_memory_range(i->w, i->op, i->lane, o->to.space, to, i->bytes, 16, EMU_WRITE | EMU_NO_JUDGE, &i->to))
+    if (!emu_memory_range(i->w, i->op, i->lane, o->from.space, from, i->bytes, 16, EMU_READ | EMU_NO_JUDGE,
+                          &i->from) ||
+        !emu_memory_range(i->w, i->op, i->lane, o->to.space, to, i->bytes, 16, EMU_WRITE | EMU_NO_JUDGE,
+                          &i->to))
         return false;
     if (i->to.space == EMU_SHARED && i->to.cta != i->w->cta && !o->target.remote) {
-        emu_fault(i->w, i->op, i->lane, 715, "0x%llx is in another block's shared memory", (unsigned long long)to);
+        emu_fault(i->w, i->op, i->lane, 715, "0x%llx is in another block's shared memory",
+                  (unsigned long long)to);
         return false;
     }
     return true;
@@ -189,7 +193,7 @@ static void exec_bulk(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     }
 }
 
-/* ---- decoding ------------------------------------------------------------------------------------------------------ */
+/* ---- decoding ------------------------------------------------------------------------------------- */
 static bool decode_operands_of_copy(struct decoder *d, struct emu_op *op, struct bulk_op *o,
                                     const struct bulk_options *options)
 {
@@ -232,7 +236,8 @@ bool decode_bulk_reduce(struct decoder *d, struct emu_op *op)
     o->type = (enum bulk_type)type;
     bool half_sum = reduction == BULK_ADD && (type == BULK_F16 || type == BULK_BF16);
     if (!bulk_can_reduce(o->reduction, o->type, o->target.way == BULK_STORE) || half_sum != keeps_subnormals)
-        return decode_refuse(d, "there is no .%s%s.%s", bulk_reduction_words[reduction], keeps_subnormals ? ".noftz" : "",
+        return decode_refuse(d, "there is no .%s%s.%s", bulk_reduction_words[reduction],
+                             keeps_subnormals ? ".noftz" : "",
                              word);
     return decode_operands_of_copy(d, op, o, &options);
 }
@@ -258,7 +263,8 @@ bool decode_bulk_prefetch(struct decoder *d, struct emu_op *op)
     if (o == NULL || !decode_take(d, "L2") || decode_space(d, NULL) != EMU_GLOBAL)
         return decode_refuse(d, "cp.async.bulk.prefetch is .L2.global");
     bool hint = cp_take_cache_hint(d);
-    if (!decode_end(d) || !decode_operands(d, 2 + hint, 2 + hint) || !cp_decode_address(d, 0, EMU_GLOBAL, &o->from))
+    if (!decode_end(d) || !decode_operands(d, 2 + hint, 2 + hint) || !cp_decode_address(d, 0, EMU_GLOBAL,
+        &o->from))
         return false;
     o->size = op->source_count;
     decode_source(d, 1, PTX_u32);

@@ -3,7 +3,8 @@
 #include "float_format.h"
 
 const char *const bulk_reduction_words[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
-const char *const bulk_type_words[] = {"u32", "s32", "u64", "s64", "b32", "b64", "f16", "bf16", "f32", "f64", NULL};
+const char *const bulk_type_words[] = {"u32", "s32", "u64", "s64", "b32", "b64", "f16", "bf16", "f32", "f64",
+                                       NULL};
 
 unsigned int bulk_type_bytes(enum bulk_type type)
 {
@@ -18,13 +19,13 @@ bool bulk_can_reduce(enum bulk_reduction reduction, enum bulk_type type, bool gl
 {
     enum { SUM = 1 << BULK_ADD, ORDER = 1 << BULK_MIN | 1 << BULK_MAX, COUNT = 1 << BULK_INC | 1 << BULK_DEC,
            BITS = 1 << BULK_AND | 1 << BULK_OR | 1 << BULK_XOR };
-    static const unsigned int in_global[BULK_TYPES] = {SUM | ORDER | COUNT, SUM | ORDER, SUM | ORDER, ORDER, BITS, BITS,
-                                                       SUM | ORDER, SUM | ORDER, SUM, SUM, SUM};
+    static const unsigned int in_global[BULK_TYPES] = {SUM | ORDER | COUNT, SUM | ORDER, SUM | ORDER, ORDER,
+                                                       BITS, BITS, SUM | ORDER, SUM | ORDER, SUM, SUM, SUM};
     static const unsigned int in_shared[BULK_TYPES] = {SUM | ORDER | COUNT, SUM | ORDER, SUM, 0, BITS};
     return (global ? in_global : in_shared)[type] >> reduction & 1;
 }
 
-/* ---- one element --------------------------------------------------------------------------------------------------- */
+/* ---- one element ---------------------------------------------------------------------------------- */
 static uint64_t combine_integers(uint64_t old, uint64_t value, enum bulk_reduction reduction, bool is_signed)
 {
     bool less = is_signed ? (int64_t)value < (int64_t)old : value < old;
@@ -89,7 +90,7 @@ static uint64_t combine(uint64_t old, uint64_t value, enum bulk_reduction reduct
     }
 }
 
-/* ---- in memory: other clusters' threads may be at it too ---------------------------------------------------------- */
+/* ---- in memory: other clusters' threads may be at it too ------------------------------------------ */
 #define REDUCE_IN_PLACE(name, word)                                                                       \
     static void name(unsigned char *to, uint64_t value, enum bulk_reduction reduction, enum bulk_type type) \
     {                                                                                                     \
@@ -121,4 +122,15 @@ void bulk_reduce(unsigned char *to, const unsigned char *from, uint64_t bytes, e
             reduce_16(to + i, half, reduction, type);
         }
     }
+}
+
+void bulk_reduce_ref(const struct async_op *a, const struct emu_ref *to, const struct emu_ref *from,
+                     uint64_t bytes, enum bulk_reduction reduction, enum bulk_type type)
+{
+    bool defined = emu_defined(to, bytes);
+    if (!defined || !emu_defined(from, bytes))
+        judge_find(a->warp, a->op, a->lane, JUDGE_UNINITIALISED, "reduces undefined bytes");
+    bulk_reduce(to->at, from->at, bytes, reduction, type);
+    if (!defined)
+        emu_define(to, bytes);
 }

@@ -23,7 +23,7 @@ struct tensor_copy {
 
 enum { TF32 = 11 }; /* CUtensorMapDataType */
 
-/* ---- moving ---------------------------------------------------------------------------------------------------- */
+/* ---- moving --------------------------------------------------------------------------------------- */
 static struct emu_ref part_of(const struct emu_ref *whole, uint64_t address)
 {
     struct emu_ref part = *whole;
@@ -52,7 +52,8 @@ static void round_tf32(unsigned char *at, uint32_t bytes)
     }
 }
 
-static void move(const struct tensor_copy *c, const struct emu_ref *shared, const struct emu_ref *global, uint32_t bytes)
+static void move(const struct tensor_copy *c, const struct emu_ref *shared, const struct emu_ref *global,
+                 uint32_t bytes)
 {
     const struct async_op *a = &c->signal.op;
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
@@ -63,14 +64,12 @@ static void move(const struct tensor_copy *c, const struct emu_ref *shared, cons
     } else if (!o->reduces) {
         emu_copy(global, shared, bytes);
     } else {
-        if (!emu_defined(shared, bytes) || !emu_defined(global, bytes))
-            judge_find(a->warp, a->op, a->lane, JUDGE_UNINITIALISED, "reduces undefined bytes");
-        bulk_reduce(global->at, shared->at, bytes, o->reduction, c->type);
-        emu_define(global, bytes);
+        bulk_reduce_ref(a, global, shared, bytes, o->reduction, c->type);
     }
 }
 
-/* Bytes [from, to) of the box: with swizzling, each 16 have a place of their own.  global NULL: beyond the tensor. */
+/* Bytes from .. to - 1 of the box: with swizzling, each 16 have a place of their own.  `global` 0: beyond
+ * the tensor. */
 static void move_run(const struct tensor_copy *c, uint32_t from, uint32_t to, uint64_t global)
 {
     uint32_t base = (uint32_t)c->shared.address;
@@ -94,7 +93,8 @@ static void complete_tensor(struct async_op *a)
     for (uint32_t r = 0; r < c->map.rows; r++) {
         struct emu_tensor_row row;
         emu_tensor_row_at(&c->map, c->coordinate, r, &row);
-        uint32_t inside = row.shared + row.before, after = inside + row.inside, end = row.shared + c->map.row_bytes;
+        uint32_t inside = row.shared + row.before, after = inside + row.inside;
+        uint32_t end = row.shared + c->map.row_bytes;
         if (o->target.way == BULK_LOAD) {
             move_run(c, row.shared, inside, 0);
             move_run(c, after, end, 0);
@@ -106,14 +106,15 @@ static void complete_tensor(struct async_op *a)
         bulk_signal(&c->signal);
 }
 
-/* ---- issue ------------------------------------------------------------------------------------------------------ */
+/* ---- issue ---------------------------------------------------------------------------------------- */
 static bool read_map(struct emu_warp *w, const struct emu_op *op, int lane, struct emu_tensor_map *map)
 {
     const struct tensor_op *o = (const struct tensor_op *)op->data;
     uint64_t address = cp_address_of(w, op, &o->map, lane);
     struct emu_ref ref;
     const char *why;
-    if (!emu_memory_range(w, op, lane, EMU_GENERIC, address, EMU_TENSOR_MAP_BYTES, 64, EMU_READ | EMU_NO_JUDGE, &ref))
+    if (!emu_memory_range(w, op, lane, EMU_GENERIC, address, EMU_TENSOR_MAP_BYTES, 64,
+                          EMU_READ | EMU_NO_JUDGE, &ref))
         return false;
     if (ref.space != EMU_GLOBAL)
         why = "a tensor map is in parameters, constant or global memory";
@@ -150,7 +151,8 @@ static void judge_tensor(struct tensor_copy *c)
     struct async_op *a = &c->signal.op;
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
     bool load = o->target.way == BULK_LOAD;
-    unsigned int access = load ? EMU_READ : o->reduces ? EMU_READ | EMU_WRITE | EMU_ATOMIC | EMU_STRONG : EMU_WRITE;
+    unsigned int access =
+        load ? EMU_READ : o->reduces ? EMU_READ | EMU_WRITE | EMU_ATOMIC | EMU_STRONG : EMU_WRITE;
     a->judge = judge_async_begin(a->warp, a->op, a->lane, true);
     if (a->judge == NULL)
         return;
@@ -176,8 +178,8 @@ static void judge_tensor(struct tensor_copy *c)
 
 static bool type_of_reduction(struct tensor_copy *c)
 {
-    static const int8_t types[] = {-1, -1, BULK_U32, BULK_S32, BULK_U64, BULK_S64, BULK_F16, BULK_F32, BULK_F64,
-                                   BULK_BF16, BULK_F32_FTZ, BULK_F32, BULK_F32_FTZ};
+    static const int8_t types[] = {-1, -1, BULK_U32, BULK_S32, BULK_U64, BULK_S64, BULK_F16, BULK_F32,
+                                   BULK_F64, BULK_BF16, BULK_F32_FTZ, BULK_F32, BULK_F32_FTZ};
     const struct async_op *a = &c->signal.op;
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
     int type = types[c->map.type];
@@ -220,7 +222,8 @@ static struct tensor_copy *new_copy(const struct tensor_issue *i, struct emu_cta
         return NULL;
     }
     if (o->target.way == BULK_LOAD)
-        mbarrier_overwritten(i->w, i->op, i->lane, cta, (uint32_t)c->shared.address, c->map.rows * c->map.pitch);
+        mbarrier_overwritten(i->w, i->op, i->lane, cta, (uint32_t)c->shared.address,
+                             c->map.rows * c->map.pitch);
     judge_tensor(c);
     return c;
 }
@@ -242,7 +245,8 @@ static bool find_shared(struct tensor_issue *i)
 {
     const struct tensor_op *o = (const struct tensor_op *)i->op->data;
     uint64_t address = cp_address_of(i->w, i->op, &o->shared, i->lane);
-    if (!emu_memory_range(i->w, i->op, i->lane, EMU_SHARED, address, (uint64_t)i->map.rows * i->map.pitch, 128,
+    if (!emu_memory_range(i->w, i->op, i->lane, EMU_SHARED, address, (uint64_t)i->map.rows * i->map.pitch,
+                          128,
                           (o->target.way == BULK_LOAD ? EMU_WRITE : EMU_READ) | EMU_NO_JUDGE, &i->shared))
         return false;
     if (i->shared.cta != i->w->cta && !o->target.remote) {
@@ -260,7 +264,8 @@ static bool check_first_coordinate(struct emu_warp *w, const struct emu_op *op, 
     int32_t first = (int32_t)emu_r32(w, op->source[o->coordinate[0]])[lane];
     if ((int64_t)first * map->element_bytes % 16 == 0)
         return true;
-    emu_fault(w, op, lane, 715, "the first coordinate %d does not begin at a multiple of 16 bytes (elements have %u)",
+    emu_fault(w, op, lane, 715,
+              "the first coordinate %d does not begin at a multiple of 16 bytes (elements have %u)",
               first, map->element_bytes);
     return false;
 }
@@ -270,7 +275,8 @@ static void exec_tensor(struct emu_warp *w, const struct emu_op *op, uint32_t ma
     const struct tensor_op *o = (const struct tensor_op *)op->data;
     for (uint32_t m = mask; m; m &= m - 1) {
         struct tensor_issue i = {.w = w, .op = op, .lane = __builtin_ctz(m)};
-        if (!read_map(w, op, i.lane, &i.map) || !check_first_coordinate(w, op, i.lane, &i.map) || !find_shared(&i))
+        if (!read_map(w, op, i.lane, &i.map) || !check_first_coordinate(w, op, i.lane, &i.map) ||
+            !find_shared(&i))
             return;
         if (o->target.way == BULK_LOAD) {
             if (!bulk_each_block(w, op, &o->target, i.lane, i.shared.cta, &i, issue_load))
@@ -284,7 +290,7 @@ static void exec_tensor(struct emu_warp *w, const struct emu_op *op, uint32_t ma
     }
 }
 
-/* ---- decoding ------------------------------------------------------------------------------------------------------ */
+/* ---- decoding ------------------------------------------------------------------------------------- */
 static bool decode_rank(struct decoder *d, struct tensor_op *o)
 {
     static const char *const ranks[] = {"1d", "2d", "3d", "4d", "5d", NULL};
@@ -299,7 +305,8 @@ static bool decode_tile(struct decoder *d)
 {
     decode_take(d, "tile");
     const char *next = decode_peek(d);
-    if (strncmp(next, "im2col", 6) == 0 || strncmp(next, "tile::", 6) == 0 || strncmp(next, "cta_group", 9) == 0)
+    if (strncmp(next, "im2col", 6) == 0 || strncmp(next, "tile::", 6) == 0 || strncmp(next, "cta_group",
+        9) == 0)
         return decode_refuse(d, ".%s is not executed: only .tile", next);
     return true;
 }
@@ -311,7 +318,7 @@ static bool decode_map(struct decoder *d, unsigned int number, struct tensor_op 
     const struct ptx_operand *operand = decode_operand(d, number);
     if (operand == NULL || !cp_decode_address(d, number, EMU_GENERIC, &o->map))
         return false;
-    if (operand->count != 2)
+    if (operand->count != 2 || operand->items[1].kind != PTX_OP_LIST)
         return decode_refuse(d, "[tensor map, {coordinates}] is wanted");
     const struct ptx_operand *items = decode_items(&operand->items[1], &count);
     if (count != o->rank)
@@ -329,7 +336,8 @@ static bool decode_tensor_operands(struct decoder *d, struct emu_op *op, struct 
     bool load = o->target.way == BULK_LOAD;
     if (o->target.way == BULK_ACROSS || (o->reduces && load))
         return decode_refuse(d, "a tensor is in global memory");
-    if (!decode_tile(d) || !bulk_decode_completion(d, &o->target) || !bulk_decode_options(d, &o->target, &options) ||
+    if (!decode_tile(d) || !bulk_decode_completion(d, &o->target) || !bulk_decode_options(d, &o->target,
+        &options) ||
         !decode_tile(d) || !decode_end(d) || !decode_map(d, load, o) ||
         !cp_decode_address(d, !load, EMU_SHARED, &o->shared))
         return false;
@@ -341,7 +349,8 @@ static bool decode_tensor_operands(struct decoder *d, struct emu_op *op, struct 
 bool decode_tensor_copy(struct decoder *d, struct emu_op *op)
 {
     struct tensor_op *o = (struct tensor_op *)decode_alloc(d, 1, sizeof *o);
-    return o != NULL && decode_rank(d, o) && bulk_decode_spaces(d, &o->target) && decode_tensor_operands(d, op, o);
+    return o != NULL && decode_rank(d, o) && bulk_decode_spaces(d, &o->target) && decode_tensor_operands(d,
+        op, o);
 }
 
 bool decode_tensor_reduce(struct decoder *d, struct emu_op *op)

@@ -92,12 +92,13 @@ static const char *const accepted[] = {
     "--warn-on-spills", "-warn-spills", "--warning-as-error", "-Werror", "--disable-warnings", "-w",
     "--warn-on-local-memory-usage", "-warn-lmem-usage", "--position-independent-code", "-pic",
     "--suppress-stack-size-warning", "--suppress-async-bulk-multicast-advisory-warning", "--return-at-end",
-    "--preserve-relocs", "--extensible-whole-program", "-ewp", "--sp-bounds-check", "--suppress-double-demote-warning",
-    "-O0", "-O1", "-O2", "-O3",
-    "--opt-level=", "-O=", "--maxrregcount=", "-maxrregcount=", "--fmad=", "-fmad=", "--def-load-cache=", "-dlcm=",
-    "--def-store-cache=", "-dscm=", "--force-load-cache=", "--force-store-cache=", "--entry=", "-e=",
-    "--allow-expensive-optimizations=", "--minnctapersm=", "--maxntid=", "--override-directive-values=",
-    "--split-compile=", "--jump-table-density=", "--device-function-maxrregcount=", "--register-usage-level=",
+    "--preserve-relocs", "--extensible-whole-program", "-ewp", "--sp-bounds-check",
+    "--suppress-double-demote-warning", "-O0", "-O1", "-O2", "-O3",
+    "--opt-level=", "-O=", "--maxrregcount=", "-maxrregcount=", "--fmad=", "-fmad=",
+    "--def-load-cache=", "-dlcm=", "--def-store-cache=", "-dscm=", "--force-load-cache=",
+    "--force-store-cache=", "--entry=", "-e=", "--allow-expensive-optimizations=", "--minnctapersm=",
+    "--maxntid=", "--override-directive-values=", "--split-compile=", "--jump-table-density=",
+    "--device-function-maxrregcount=", "--register-usage-level=",
 };
 
 /* What follows `name` in the word: its value, "" when there is none yet; NULL: another option. */

@@ -43,17 +43,18 @@ static struct plan plan_of(size_t ptx_bytes)
 
 static Elf64_Ehdr make_header(const struct plan *p, const char *target)
 {
-    Elf64_Ehdr h = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT, OS_ABI},
-                    .e_type = ET_EXEC,
-                    .e_machine = CUDA_MACHINE,
-                    .e_version = EV_CURRENT,
-                    .e_entry = p->size,
-                    .e_shoff = p->sections,
-                    .e_flags = (Elf64_Word)strtoul(target + 3, NULL, 10),
-                    .e_ehsize = sizeof h,
-                    .e_shentsize = sizeof(Elf64_Shdr),
-                    .e_shnum = SECTIONS,
-                    .e_shstrndx = NAMES};
+    Elf64_Ehdr h = {
+        .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT, OS_ABI},
+        .e_type = ET_EXEC,
+        .e_machine = CUDA_MACHINE,
+        .e_version = EV_CURRENT,
+        .e_entry = p->size,
+        .e_shoff = p->sections,
+        .e_flags = (Elf64_Word)strtoul(target + 3, NULL, 10),
+        .e_ehsize = sizeof h,
+        .e_shentsize = sizeof(Elf64_Shdr),
+        .e_shnum = SECTIONS,
+        .e_shstrndx = NAMES};
     uint64_t check = header_check(&h);
     memcpy(h.e_ident + IDENT_CHECK, &check, sizeof check);
     return h;
@@ -61,7 +62,8 @@ static Elf64_Ehdr make_header(const struct plan *p, const char *target)
 
 static void make_sections(Elf64_Shdr *s, const struct plan *p, size_t ptx_bytes)
 {
-    s[NAMES] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = p->names, .sh_size = sizeof names};
+    s[NAMES] =
+        (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = p->names, .sh_size = sizeof names};
     s[INFO] = (Elf64_Shdr){
         .sh_name = 11, .sh_type = SHT_PROGBITS, .sh_offset = p->info, .sh_size = sizeof(struct info)};
     s[PTX] =
@@ -131,7 +133,8 @@ enum container_state container_open(const void *image, size_t bytes, struct cont
     Elf64_Shdr ptx;
     struct info info;
     memset(out, 0, sizeof *out);
-    if ((bytes && bytes < SELFMAG) || memcmp(at, ELFMAG, SELFMAG) != 0)
+    /* A text may be shorter than what is looked for. */
+    if ((bytes && bytes < SELFMAG) || strncmp((const char *)at, ELFMAG, SELFMAG) != 0)
         return CONTAINER_NONE;
     if (bytes && bytes < sizeof header)
         return CONTAINER_DAMAGED;

@@ -11,11 +11,12 @@ struct cp_address {
     enum emu_space space;
 };
 bool cp_decode_address(struct decoder *d, unsigned int number, enum emu_space space, struct cp_address *out);
-void cp_addresses(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, uint64_t out[EMU_LANES]);
+void cp_addresses(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a,
+                  uint64_t out[EMU_LANES]);
 uint64_t cp_address_of(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, int lane);
 /* The mbarrier at this lane's address; `remote`: it may be another block's.  False: a fault was reported. */
-bool cp_find_mbarrier(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, int lane, bool remote,
-                      struct mbarrier_place *out);
+bool cp_find_mbarrier(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, int lane,
+                      bool remote, struct mbarrier_place *out);
 /* .L2::cache_hint: true when it was there (its operand is the last). */
 bool cp_take_cache_hint(struct decoder *d);
 

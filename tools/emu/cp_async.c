@@ -1,8 +1,8 @@
-/* cp_async.c - cp.async: copies of 4, 8 or 16 bytes a lane into shared memory, and the arrivals that wait for them. */
+/* cp_async.c - cp.async: copies of 4, 8 or 16 bytes a lane into shared memory; arrivals that wait. */
 #include "async_state.h"
 #include "cp.h"
 
-/* ---- copies: the lanes of a warp's instruction are one operation ---------------------------------------------- */
+/* ---- copies: the lanes of a warp's instruction are one operation ---------------------------------- */
 struct cp_async_op {
     struct cp_address to, from;
     uint32_t bytes;            /* a lane: 4, 8, 16                                          */
@@ -84,7 +84,8 @@ static bool find_sources(struct emu_warp *w, const struct emu_op *op, uint32_t m
         whole |= (uint32_t)(c->take[l] == o->bytes) << l;
         some |= (uint32_t)(c->take[l] != 0) << l;
     }
-    if (whole && !emu_memory(w, op, whole, EMU_GLOBAL, from, o->bytes, o->bytes, EMU_READ | EMU_NO_JUDGE, c->from))
+    if (whole && !emu_memory(w, op, whole, EMU_GLOBAL, from, o->bytes, o->bytes, EMU_READ | EMU_NO_JUDGE,
+                             c->from))
         return false;
     for (uint32_t m = some & ~whole; m; m &= m - 1) {
         int l = __builtin_ctz(m);
@@ -145,14 +146,16 @@ static bool decode_sizes(struct decoder *d, struct cp_async_op *o, bool only_16)
     if (!decode_integer(d, 2, &bytes))
         return false;
     if (bytes != 16 && (only_16 || (bytes != 4 && bytes != 8)))
-        return decode_refuse(d, "a copy of %lld bytes: %s", (long long)bytes, only_16 ? ".cg has 16" : "4, 8 or 16");
+        return decode_refuse(d, "a copy of %lld bytes: %s", (long long)bytes,
+                             only_16 ? ".cg has 16" : "4, 8 or 16");
     o->bytes = (uint32_t)bytes;
     return true;
 }
 
 bool decode_cp_async(struct decoder *d, struct emu_op *op)
 {
-    static const char *const levels[] = {"ca", "cg", NULL}, *const prefetch[] = {"L2::64B", "L2::128B", "L2::256B", NULL};
+    static const char *const levels[] = {"ca", "cg", NULL}, *const prefetch[] = {"L2::64B", "L2::128B",
+        "L2::256B", NULL};
     struct cp_async_op *o = (struct cp_async_op *)decode_alloc(d, 1, sizeof *o);
     bool cluster = false;
     int level = decode_one_of(d, levels);
@@ -182,7 +185,7 @@ bool decode_cp_async(struct decoder *d, struct emu_op *op)
     return true;
 }
 
-/* ---- cp.async.mbarrier.arrive: u8[0] noinc ---------------------------------------------------------------------- */
+/* ---- cp.async.mbarrier.arrive: u8[0] noinc -------------------------------------------------------- */
 struct cp_arrival {
     struct async_signal signal;
     uint32_t lanes;
@@ -198,7 +201,8 @@ static void complete_arrival(struct async_op *a)
         mbarrier_arrive_for(a->warp, a->op, __builtin_ctz(m), at);
 }
 
-static bool issue_arrival(struct emu_warp *w, const struct emu_op *op, uint32_t lanes, struct mbarrier_place at)
+static bool issue_arrival(struct emu_warp *w, const struct emu_op *op, uint32_t lanes,
+                          struct mbarrier_place at)
 {
     struct cp_arrival *c =
         (struct cp_arrival *)async_new(w, op, __builtin_ctz(lanes), sizeof *c, complete_arrival);

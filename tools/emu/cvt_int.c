@@ -7,6 +7,8 @@ bool cvt_is_integer(enum ptx_type type) { return type >= PTX_u8 && type <= PTX_s
 #define ZERO_EXTEND(x) ((uint64_t)(x))
 #define SIGN_EXTEND(x) ((uint64_t)(int64_t)(int32_t)(x))
 #define LOW_32(x) ((uint32_t)(x))
+#define LOW_16(x) ((x) & 0xffff)
+#define LOW_8(x) ((x) & 0xff)
 #define SAME(x) (x)
 
 #define WIDTHS(name, to, to_row, from, from_row, VALUE)                                                   \
@@ -19,6 +21,8 @@ bool cvt_is_integer(enum ptx_type type) { return type >= PTX_u8 && type <= PTX_s
 WIDTHS(exec_zero_extend, uint64_t, emu_r64, uint32_t, emu_r32, ZERO_EXTEND)
 WIDTHS(exec_sign_extend, uint64_t, emu_r64, uint32_t, emu_r32, SIGN_EXTEND)
 WIDTHS(exec_cut, uint32_t, emu_r32, uint64_t, emu_r64, LOW_32)
+WIDTHS(exec_low_16, uint32_t, emu_r32, uint32_t, emu_r32, LOW_16)
+WIDTHS(exec_low_8, uint32_t, emu_r32, uint32_t, emu_r32, LOW_8)
 WIDTHS(exec_same_32, uint32_t, emu_r32, uint32_t, emu_r32, SAME)
 WIDTHS(exec_same_64, uint64_t, emu_r64, uint64_t, emu_r64, SAME)
 
@@ -78,6 +82,8 @@ emu_exec *cvt_integers(const struct emu_op *op)
         return exec_same_64;
     if (from_bits == 64 && to_bits == 32)
         return exec_cut;
+    if (from_bits == 32 && to_bits < 32)
+        return to_bits == 16 ? exec_low_16 : exec_low_8;
     if (from_bits == 32 && to_bits == 64)
         return cvt_is_signed(from) ? exec_sign_extend : exec_zero_extend;
     if (from_bits == to_bits || (from_bits <= to_bits && to_bits <= 32 && !cvt_is_signed(from)))
@@ -121,8 +127,8 @@ bool cvt_decode_pack(struct decoder *d, struct emu_op *op)
     if (!op->u32[0] || !decode_take(d, "s32"))
         return decode_refuse(d, "unexpected .%s", decode_peek(d));
     const bool third = decode_take(d, "b32");
-    if (third ? op->u32[0] == 16 : op->u32[0] < 8)
-        return decode_refuse(d, "the operand c is for .u8 .s8 and narrower, which need it");
+    if (third == (op->u32[0] == 16))
+        return decode_refuse(d, ".b32 and the operand c are for .u8 .s8 and narrower, which need them");
     const unsigned int operands = third ? 4 : 3;
     if (!decode_end(d) || !decode_operands(d, operands, operands))
         return false;

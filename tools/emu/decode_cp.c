@@ -2,7 +2,7 @@
 #include "async.h"
 #include "cp.h"
 
-/* ---- groups: u8[0] kind, u8[1] only reads, u32[0] groups that may be in flight -------------------------------- */
+/* ---- groups: u8[0] kind, u8[1] only reads, u32[0] groups that may be in flight -------------------- */
 static void exec_commit(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     async_commit(w, mask, (enum async_kind)op->u8[0]);
@@ -36,7 +36,7 @@ static bool decode_group(struct decoder *d, struct emu_op *op, enum async_kind k
     return true;
 }
 
-/* ---- addresses ---------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------------ */
 bool cp_decode_address(struct decoder *d, unsigned int number, enum emu_space space, struct cp_address *out)
 {
     decode_address(d, decode_operand(d, number), space, &out->bits);
@@ -55,7 +55,8 @@ uint64_t cp_address_of(struct emu_warp *w, const struct emu_op *op, const struct
     return (uint32_t)(emu_r32(w, op->source[a->source])[lane] + (uint32_t)a->offset);
 }
 
-void cp_addresses(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, uint64_t out[EMU_LANES])
+void cp_addresses(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a,
+                  uint64_t out[EMU_LANES])
 {
     if (a->bits == 64) {
         const uint64_t *base = emu_r64(w, op->source[a->source]);
@@ -66,8 +67,8 @@ void cp_addresses(struct emu_warp *w, const struct emu_op *op, const struct cp_a
     }
 }
 
-bool cp_find_mbarrier(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, int lane, bool remote,
-                      struct mbarrier_place *out)
+bool cp_find_mbarrier(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, int lane,
+                      bool remote, struct mbarrier_place *out)
 {
     struct emu_ref ref;
     uint64_t address = cp_address_of(w, op, a, lane);
@@ -88,7 +89,7 @@ bool cp_take_cache_hint(struct decoder *d)
     return decode_take(d, "L2::cache_hint");
 }
 
-/* ---- the words ----------------------------------------------------------------------------------------------------- */
+/* ---- the words ------------------------------------------------------------------------------------ */
 static bool decode_cp_bulk(struct decoder *d, struct emu_op *op)
 {
     decode_need_sm(d, 90);

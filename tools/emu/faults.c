@@ -35,7 +35,8 @@ bool faults_check(const char *list, char *line, size_t cap)
     for (const char *at = list; at && *at;) {
         size_t bytes = strcspn(at, ",");
         if (one_fault(at, bytes, &value) == FAULT_COUNT) {
-            snprintf(line, cap, "PTXPACK_EMU_FAULT has the unknown word '%.*s'", (int)(bytes < 60 ? bytes : 60), at);
+            snprintf(line, cap, "PTXPACK_EMU_FAULT has the unknown word '%.*s'",
+                     (int)(bytes < 60 ? bytes : 60), at);
             return false;
         }
         at += bytes + (at[bytes] == ',');

@@ -39,8 +39,8 @@ static bool need_scope(struct decoder *d)
     return decode_scope(d) || decode_refuse(d, "a scope is missing: .cta, .cluster, .gpu or .sys");
 }
 
-/* .acquire.sync_restrict::shared::cluster.cluster, .release.sync_restrict::shared::cta.cluster: what they restrict
- * the fence to is not told apart: it orders more than it must. */
+/* .acquire.sync_restrict::shared::cluster.cluster, .release.sync_restrict::shared::cta.cluster: what they
+ * restrict the fence to is not told apart: it orders more than it must. */
 static bool decode_restriction(struct decoder *d)
 {
     bool acquires = decode_take(d, "acquire");
@@ -63,7 +63,8 @@ static bool decode_tensormap(struct decoder *d, struct emu_op *op)
         return need_scope(d) && decode_plain(d, op);
     if (!decode_take(d, "acquire"))
         return decode_refuse(d, ".acquire or .release is missing");
-    if (!need_scope(d) || !decode_end(d) || !decode_operands(d, 2, 2) || !decode_place_of(d, op, 0, EMU_GENERIC))
+    if (!need_scope(d) || !decode_end(d) || !decode_operands(d, 2, 2) ||
+        !decode_place_of(d, op, 0, EMU_GENERIC))
         return false;
     if (!decode_integer(d, 1, &bytes) || bytes != TENSOR_MAP_BYTES)
         return decode_refuse(d, "the size must be %d", TENSOR_MAP_BYTES);

@@ -35,6 +35,19 @@ EMU_INLINE uint32_t emu_bits_of(float f) { uint32_t bits; memcpy(&bits, &f, size
 EMU_INLINE double emu_double_of(uint64_t bits) { double f; memcpy(&f, &bits, sizeof f); return f; }
 EMU_INLINE uint64_t emu_bits_of_double(double f) { uint64_t bits; memcpy(&bits, &f, sizeof bits); return bits; }
 
+/* condition ? yes : no, where both are computed always: compilers branch around floating-point operations that they
+ * think may trap, and such a loop does not become vectors. */
+EMU_INLINE uint32_t emu_if(bool condition, uint32_t yes, uint32_t no)
+{
+    const uint32_t mask = 0u - (uint32_t)condition;
+    return (yes & mask) | (no & ~mask);
+}
+EMU_INLINE uint64_t emu_if_64(bool condition, uint64_t yes, uint64_t no)
+{
+    const uint64_t mask = 0ull - (uint64_t)condition;
+    return (yes & mask) | (no & ~mask);
+}
+
 /* ---- any format ------------------------------------------------------------------------------------------- */
 struct emu_format {
     uint8_t  exponent_bits, fraction_bits;
@@ -65,19 +78,19 @@ EMU_INLINE uint32_t emu_widen_magnitude(uint32_t magnitude, int fraction, int bi
     const uint32_t m = magnitude << (23 - fraction), one = (uint32_t)(128 - bias) << 23;
     const uint32_t subnormal = emu_bits_of(emu_float_of(m + one) - emu_float_of(one));
     const uint32_t normal = m + ((uint32_t)(127 - bias) << 23);
-    return magnitude >> fraction ? normal : subnormal;
+    return emu_if(magnitude >> fraction, normal, subnormal);
 }
 EMU_INLINE uint32_t emu_f16_to_f32_bits(uint32_t h)
 {
     const uint32_t m = h & 0x7fff, finite = emu_widen_magnitude(m, 10, 15);
-    return (h & 0x8000) << 16 | (m >= 0x7c00 ? 0x7f800000 | m << 13 : finite);
+    return (h & 0x8000) << 16 | emu_if(m >= 0x7c00, 0x7f800000 | m << 13, finite);
 }
 EMU_INLINE uint32_t emu_bf16_to_f32_bits(uint32_t h) { return h << 16; }
 EMU_INLINE uint32_t emu_e5m2_to_f32_bits(uint32_t b) { return emu_f16_to_f32_bits((b & 0xff) << 8); }
 EMU_INLINE uint32_t emu_e4m3_to_f32_bits(uint32_t b)
 {
     const uint32_t m = b & 0x7f, finite = emu_widen_magnitude(m, 3, 7);
-    return (b & 0x80) << 24 | (m == 0x7f ? 0x7fffffff : finite);
+    return (b & 0x80) << 24 | emu_if(m == 0x7f, 0x7fffffff, finite);
 }
 EMU_INLINE uint32_t emu_e2m3_to_f32_bits(uint32_t b) { return (b & 0x20) << 26 | emu_widen_magnitude(b & 0x1f, 3, 1); }
 EMU_INLINE uint32_t emu_e3m2_to_f32_bits(uint32_t b) { return (b & 0x20) << 26 | emu_widen_magnitude(b & 0x1f, 2, 3); }
@@ -103,9 +116,9 @@ EMU_INLINE uint32_t emu_f32_to_f16(float value) /* nearest even */
     const uint32_t bits = emu_bits_of(value), u = bits & 0x7fffffff;
     const uint32_t subnormal = emu_bits_of(emu_float_of(u) + 0.5f) - 0x3f000000; /* the sum's last bit is 2^-24 */
     const uint32_t normal = (u + 0xc8000fff + (u >> 13 & 1)) >> 13;
-    const uint32_t small = u < 0x38800000 ? subnormal : normal;
-    const uint32_t finite = u >= 0x47800000 ? 0x7c00 : small;
-    return u > 0x7f800000 ? EMU_NAN_F16 : (bits >> 16 & 0x8000) | finite;
+    const uint32_t small = emu_if((int32_t)u < 0x38800000, subnormal, normal);
+    const uint32_t finite = emu_if((int32_t)u >= 0x47800000, 0x7c00, small);
+    return emu_if((int32_t)u > 0x7f800000, EMU_NAN_F16, (bits >> 16 & 0x8000) | finite);
 }
 EMU_INLINE uint32_t emu_f32_to_f16_rz(float value)
 {
@@ -113,7 +126,7 @@ EMU_INLINE uint32_t emu_f32_to_f16_rz(float value)
     const uint32_t shift = u < 0x33000000 ? 24 : 126 - (u >> 23);  /* the subnormals' unit is 2^-24 */
     const uint32_t subnormal = ((u & 0x7fffff) | 0x800000) >> (shift & 31);
     const uint32_t normal = (u - 0x38000000) >> 13;
-    const uint32_t small = u < 0x38800000 ? subnormal : normal;
+    const uint32_t small = emu_if(u < 0x38800000, subnormal, normal);
     const uint32_t finite = u == 0x7f800000 ? 0x7c00 : u >= 0x47800000 ? 0x7bff : small;
     return u > 0x7f800000 ? EMU_NAN_F16 : (bits >> 16 & 0x8000) | finite;
 }

@@ -71,16 +71,20 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair);
 EMU_INLINE bool emu_is_nan_f32(uint32_t u) { return (int32_t)(u & 0x7fffffff) > 0x7f800000; }
 /* .ftz: subnormals become zeros of their sign.  A result counts as subnormal if it is one when rounded to 24 bits
  * of whatever exponent, as the hardware has it, also where it would round up to 2^-126. */
-EMU_INLINE uint32_t emu_ftz_f32(uint32_t u) { return u & 0x7f800000 ? u : u & 0x80000000; }
-EMU_INLINE uint32_t emu_canonical_f32(uint32_t u) { return emu_is_nan_f32(u) ? EMU_NAN_F32 : u; }
+EMU_INLINE uint32_t emu_ftz_f32(uint32_t u) 
+{
+    return emu_if(u & 0x7f800000, u, u & 0x80000000);
+}
+EMU_INLINE uint32_t emu_canonical_f32(uint32_t u) { return emu_if(emu_is_nan_f32(u), EMU_NAN_F32, u); }
 /* .sat: to [+0, 1]; NaN becomes +0.  As unsigned numbers negative values are the largest. */
 EMU_INLINE uint32_t emu_sat_f32(uint32_t u)
 {
-    const uint32_t least = u > 0x7f800000 ? 0 : u;
-    return least > 0x3f800000 ? 0x3f800000 : least;
+    const uint32_t least = emu_if(u > 0x7f800000, 0, u);
+    return emu_if(least > 0x3f800000, 0x3f800000, least);
 }
 
 /* p + c rounded to odd: a second rounding, to fewer bits, is then as good as the only one. */
+/* This one is for a lane at a time: without 64-bit comparisons, vectors would be slower. */
 EMU_INLINE double emu_sum_to_odd(double p, double c)
 {
     const double s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
@@ -94,8 +98,8 @@ EMU_INLINE float emu_sum_to_odd_f32(float p, float c)
     const float s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
     const uint32_t bits = emu_bits_of(s);
     const uint32_t inexact = (error > 0) | (error < 0), outward = (error > 0) == (s > 0);
-    const uint32_t odd = outward ? bits + 1 : bits - 1;
-    return emu_float_of(inexact & ~bits & 1 ? odd : bits);
+    const uint32_t step = 2 * outward - 1;
+    return emu_float_of(bits + (step & (0 - (inexact & ~bits & 1))));
 }
 /* A double rounded to odd as a float; for values that no longer matter beyond its largest. */
 EMU_INLINE float emu_to_odd_f32(double value)
@@ -104,8 +108,8 @@ EMU_INLINE float emu_to_odd_f32(double value)
     const double error = value - (double)f;
     const uint32_t bits = emu_bits_of(f);
     const uint32_t inexact = (error > 0) | (error < 0), outward = (error > 0) == (value > 0);
-    const uint32_t odd = outward ? bits + 1 : bits - 1;
-    return emu_float_of(inexact & ~bits & 1 ? odd : bits);
+    const uint32_t step = 2 * outward - 1;
+    return emu_float_of(bits + (step & (0 - (inexact & ~bits & 1))));
 }
 /* a * b + c, rounded once to nearest even.  The product is exact in double. */
 EMU_INLINE float emu_fma_f32(float a, float b, float c)

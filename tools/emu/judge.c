@@ -14,8 +14,9 @@
  *     pages that are touched later are not judged;
  *   - local memory, parameters, constants; launches that overlap: each launch is after all that began before;
  *   - scopes: a fence or an atomic of .cta scope counts like one of .gpu scope;
- *   - strong reads acquire all that was released through the word until the fence after them, not only
- *     what the value that they read had been released with; through 4 words between two fences, more count at once;
+ *   - strong reads of more than 4 words between two fences acquire before the fence; and when a lane reads a word
+ *     again that was stored anew;
+ *   - races between clusters, once more than about 2000 blocks have synchronised through one word;
  *   - what bulk copies read from global memory is taken as read when a later copy of the same thread is complete;
  *   - wgmma of the warps of a warpgroup complete together. */
 #include <stdlib.h>
@@ -27,6 +28,11 @@
 bool judge_is_off(const struct judge_grid *grid)
 {
     return __atomic_load_n(&grid->off, __ATOMIC_RELAXED);
+}
+
+bool judge_is_many(const struct judge_grid *grid)
+{
+    return __atomic_load_n(&grid->many, __ATOMIC_RELAXED);
 }
 
 void *judge_alloc(struct judge_grid *grid, size_t count, size_t size)
@@ -170,6 +176,7 @@ void judge_cluster_end(struct emu_cluster *cluster)
         }
     while (c->clocks)
         judge_clock_free(c, c->clocks);
+    judge_async_free_spare(c);
     judge_locations_free(&c->locations);
     free(c->warp);
     free(c->cta);

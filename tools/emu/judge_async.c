@@ -15,7 +15,32 @@ struct judge_async {
     uint32_t writes, reads, loads; /* row numbers: of writes; of reads; of reads from global memory */
     uint32_t epoch;            /* in these rows */
     uint32_t number;           /* in the table of operations; 0: not there */
+    struct judge_async *next;  /* spare */
 };
+
+static struct judge_async *async_take(struct judge_cluster *c)
+{
+    struct judge_async *a = c->spare;
+    if (!a)
+        return (struct judge_async *)judge_alloc(c->grid, 1, sizeof *a);
+    c->spare = a->next;
+    return a;
+}
+
+static void async_give(struct judge_async *a)
+{
+    a->next = a->w->cluster->spare;
+    a->w->cluster->spare = a;
+}
+
+void judge_async_free_spare(struct judge_cluster *c)
+{
+    while (c->spare) {
+        struct judge_async *next = c->spare->next;
+        free(c->spare);
+        c->spare = next;
+    }
+}
 
 /* ---- begin -------------------------------------------------------------------------------------------------- */
 static bool has_modifier(const struct emu_op *op, const char *word)
@@ -58,7 +83,7 @@ struct judge_async *judge_async_begin(struct emu_warp *warp, const struct emu_op
     struct judge_async *a;
     if (!w || judge_is_off(w->cluster->grid))
         return NULL;
-    a = (struct judge_async *)judge_alloc(w->cluster->grid, 1, sizeof *a);
+    a = async_take(w->cluster);
     if (!a)
         return NULL;
     judge_note_op(w->cluster->grid, op);
@@ -148,7 +173,7 @@ void judge_async_end(struct judge_async *a, struct emu_warp *w, uint32_t lanes)
         if (a->reads != a->writes)
             observed(a, w->judge, lanes, kind_of(a, a->reads));
     }
-    free(a);
+    async_give(a);
 }
 
 /* The number of the mbarrier whose clock stands there; `barrier_count` when there is no memory for it. */
@@ -205,11 +230,12 @@ void judge_async_end_at(struct judge_async *a, struct emu_cluster *cluster, stru
         return;
     if (c && !judge_is_off(c->grid) && (*clock || (*clock = judge_clock_new(c))))
         complete_on(a, c, clock);
-    free(a);
+    async_give(a);
 }
 
 void judge_async_drop(struct judge_async *a, struct emu_cluster *cluster)
 {
     (void)cluster; /* its records stay: what touches the same bytes later was not waited for */
-    free(a);
+    if (a)
+        async_give(a);
 }

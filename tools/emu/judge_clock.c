@@ -164,8 +164,8 @@ void judge_clock_move(struct emu_cluster *cluster, struct judge_clock **to, stru
 void judge_warp_sync(struct emu_warp *warp, uint32_t mask)
 {
     struct judge_warp *w = warp->judge;
-    if (!w || !mask)
-        return;
+    if (!w || !(mask & (mask - 1)))
+        return; /* nobody, or a lane alone */
     lanes_step(w, mask);
     for (int p = 0; p < PARTS; p++) {
         struct judge_vector *v = NULL;

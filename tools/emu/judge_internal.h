@@ -84,6 +84,7 @@ struct judge_page {            /* of global memory */
 struct judge_location {        /* a word that a strong write has released through; lives as long as its table */
     const void *owner;         /* the block, for shared memory */
     uint64_t address;
+    uint32_t stores;           /* of plain ones: what was released before does not count any more */
     struct judge_packet *part[PARTS];
     struct judge_location *next;
 };
@@ -101,6 +102,7 @@ struct judge_grid {
     const struct emu_op **ops; /* by number, filled as they come */
     uint32_t op_count;
     bool     off;              /* out of memory: nothing is judged any more */
+    bool     many;             /* too many clusters synchronise: no races between clusters any more */
     pthread_mutex_t lock[PAGE_SHARDS];
     struct judge_page *bucket[PAGE_BUCKETS];
     uint64_t bytes;            /* of pages and what hangs on them */
@@ -127,16 +129,22 @@ struct judge_cluster {
     struct judge_clock ***barriers; /* mbarriers by number: where their clock's pointer stands */
     uint32_t *barrier_epoch;
     uint32_t barrier_count, barrier_room;
+    struct judge_async *spare; /* operations that have ended */
     struct judge_page *page[PAGE_CACHE]; /* found last */
     struct judge_locations locations;    /* of shared memory */
 };
 
 enum { PENDING = 4 };
+struct judge_pending {         /* what a strong read has seen released */
+    const struct judge_location *location;
+    uint32_t stores;
+    struct judge_packet *part[PARTS];
+};
 struct judge_strong {          /* of a warp that has executed a fence or a strong read of a released word */
     struct judge_vector *part[PARTS][EMU_LANES]; /* observed at the last fence */
     uint32_t own[PARTS][ROW_KINDS][EMU_LANES];
     uint32_t fenced;           /* lanes that have executed a fence */
-    struct { struct judge_locations *table; struct judge_location *location; } pending[EMU_LANES][PENDING];
+    struct judge_pending pending[EMU_LANES][PENDING];
     uint8_t  pending_count[EMU_LANES];
 };
 
@@ -158,6 +166,7 @@ struct judge_warp {
 /* Zeroed.  NULL: out of memory, the judge is switched off and has said so. */
 void *judge_alloc(struct judge_grid *grid, size_t count, size_t size);
 bool  judge_is_off(const struct judge_grid *grid);
+bool  judge_is_many(const struct judge_grid *grid);
 /* Its number stands in records from now on. */
 void  judge_note_op(struct judge_grid *grid, const struct emu_op *op);
 const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t number);
@@ -173,6 +182,9 @@ void judge_vector_point(struct judge_grid *grid, struct judge_vector **to, uint3
                         uint32_t epoch);
 void judge_vector_import(struct judge_cluster *c, struct judge_vector **to, const struct judge_packet *packet);
 void judge_vector_export(struct judge_cluster *c, const struct judge_vector *v, struct judge_packet **to);
+/* Packets of words are shared by clusters: references may be dropped by anybody, taken only under the lock of the
+ * word, and a packet is written to under that lock when there is one reference. */
+struct judge_packet *judge_packet_keep(struct judge_packet *packet);
 void judge_packet_drop(struct judge_packet *packet);
 const struct judge_packet_row *judge_packet_find(const struct judge_packet *packet, uint32_t cluster, uint32_t row);
 
@@ -229,6 +241,9 @@ void judge_pages_free(struct judge_grid *grid);
 enum judge_missing { MISSING_ORDER, MISSING_PROXY_FENCE };
 void judge_report_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes,
                        enum judge_missing missing);
+
+/* ---- judge_async.c ------------------------------------------------------------------------------------------ */
+void judge_async_free_spare(struct judge_cluster *c);
 
 /* ---- judge_strong.c ----------------------------------------------------------------------------------------- */
 void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t bytes,

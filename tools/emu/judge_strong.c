@@ -1,7 +1,7 @@
 /* judge_strong.c - words of memory that threads synchronise through: fence, strong write; strong read, fence.
  *
  * A strong write or atomic releases what its thread had observed at its last fence into the word; a strong
- * read or atomic notes the word, and the thread's next fence acquires what the word holds then.  The words of
+ * read or atomic keeps what the word holds, and the thread's next fence acquires it.  The words of
  * global memory are shared by all clusters of the grid, so what they hold is in packets. */
 #include <stdlib.h>
 #include "judge_internal.h"
@@ -55,58 +55,85 @@ static struct judge_strong *strong_of(struct judge_warp *w)
     return w->strong;
 }
 
+static void pending_drop(struct judge_pending *pending)
+{
+    for (int p = 0; p < PARTS; p++)
+        judge_packet_drop(pending->part[p]);
+}
+
 void judge_strong_free(struct judge_warp *w)
 {
-    for (int p = 0; w->strong && p < PARTS; p++)
-        for (int l = 0; l < EMU_LANES; l++)
+    for (int l = 0; w->strong && l < EMU_LANES; l++) {
+        for (int p = 0; p < PARTS; p++)
             judge_vector_drop(w->strong->part[p][l], 1);
+        for (int i = 0; i < w->strong->pending_count[l]; i++)
+            pending_drop(&w->strong->pending[l][i]);
+    }
     free(w->strong);
     w->strong = NULL;
 }
 
 /* ---- acquire ------------------------------------------------------------------------------------------------ */
-static void lane_import(struct judge_warp *w, int lane, struct judge_locations *table, struct judge_location *location)
+static void lane_import(struct judge_warp *w, int lane, struct judge_pending *pending)
 {
-    pthread_mutex_t *lock = &table->lock[location_hash(location->owner, location->address) % LOCATION_SHARDS];
-    pthread_mutex_lock(lock);
     for (int p = 0; p < PARTS; p++)
-        judge_vector_import(w->cluster, &w->part[p][lane], location->part[p]);
-    pthread_mutex_unlock(lock);
+        judge_vector_import(w->cluster, &w->part[p][lane], pending->part[p]);
+    pending_drop(pending);
 }
 
-static void lane_saw(struct judge_warp *w, int lane, struct judge_locations *table, struct judge_location *location)
+static void acquire_pending(struct judge_warp *w, int lane)
+{
+    struct judge_strong *s = w->strong;
+    for (unsigned int i = 0; i < s->pending_count[lane]; i++)
+        lane_import(w, lane, &s->pending[lane][i]);
+    s->pending_count[lane] = 0;
+}
+
+/* With the location's lock held.  Reading on: what a word holds only grows until somebody stores into it. */
+static void lane_saw(struct judge_warp *w, int lane, const struct judge_location *location)
 {
     struct judge_strong *s = strong_of(w);
-    unsigned int count;
+    struct judge_pending *pending;
+    unsigned int i = 0;
     if (!s)
         return;
-    count = s->pending_count[lane];
-    for (unsigned int i = 0; i < count; i++)
-        if (s->pending[lane][i].location == location)
-            return;
-    if (count == PENDING) {
-        lane_import(w, lane, table, location);
-        return;
+    while (i < s->pending_count[lane] && s->pending[lane][i].location != location)
+        i++;
+    if (i == PENDING || (i < s->pending_count[lane] && s->pending[lane][i].stores != location->stores)) {
+        acquire_pending(w, lane);
+        i = 0;
     }
-    s->pending[lane][count].table = table;
-    s->pending[lane][count].location = location;
-    s->pending_count[lane]++;
+    pending = &s->pending[lane][i];
+    if (i < s->pending_count[lane])
+        pending_drop(pending);
+    else
+        s->pending_count[lane]++;
+    pending->location = location;
+    pending->stores = location->stores;
+    for (int p = 0; p < PARTS; p++)
+        pending->part[p] = judge_packet_keep(location->part[p]);
 }
 
 /* ---- release ------------------------------------------------------------------------------------------------ */
-static void lane_export(struct judge_warp *w, int lane, struct judge_location *location, bool keep)
+static void lane_export(struct judge_warp *w, int lane, struct judge_location *location)
 {
     struct judge_strong *s = w->strong;
     for (int p = 0; p < PARTS; p++) {
         struct judge_vector *v = judge_vector_keep(s->part[p][lane], 1);
         judge_add_own(w, 1u << lane, (enum judge_part)p, s->own[p], &v);
-        if (!keep) {
-            judge_packet_drop(location->part[p]);
-            location->part[p] = NULL;
-        }
         if (v)
             judge_vector_export(w->cluster, v, &location->part[p]);
         judge_vector_drop(v, 1);
+    }
+}
+
+/* Who reads the new value has not read what was released with the old one. */
+static void location_store(struct judge_location *location)
+{
+    location->stores++;
+    for (int p = 0; p < PARTS; p++) {
+        judge_packet_drop(location->part[p]);
+        location->part[p] = NULL;
     }
 }
 
@@ -115,20 +142,18 @@ static void lane_strong(struct judge_warp *w, int lane, const struct emu_ref *re
 {
     struct judge_cluster *c = w->cluster;
     const bool shared = ref->space == EMU_SHARED, writes = (access & EMU_WRITE) != 0;
-    struct judge_locations *table = shared ? &c->locations : &c->grid->locations;
+    const bool reads = (access & (EMU_READ | EMU_ATOMIC)) != 0;
     const bool releases = writes && w->strong && (w->strong->fenced >> lane & 1);
+    struct judge_locations *table = shared ? &c->locations : &c->grid->locations;
     pthread_mutex_t *lock;
     struct judge_location *location = location_lock(c, table, shared ? ref->cta : NULL, address, releases, &lock);
+    if (location && reads)
+        lane_saw(w, lane, location);
+    if (location && writes && !reads)
+        location_store(location);
     if (location && releases)
-        lane_export(w, lane, location, (access & (EMU_READ | EMU_ATOMIC)) != 0);
-    else if (location && writes && !(access & (EMU_READ | EMU_ATOMIC)))
-        for (int p = 0; p < PARTS; p++) { /* who reads this value has not read the one that was released */
-            judge_packet_drop(location->part[p]);
-            location->part[p] = NULL;
-        }
+        lane_export(w, lane, location);
     pthread_mutex_unlock(lock);
-    if (location && (access & (EMU_READ | EMU_ATOMIC)))
-        lane_saw(w, lane, table, location);
 }
 
 void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t bytes,
@@ -143,14 +168,6 @@ void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_r
 }
 
 /* ---- fence -------------------------------------------------------------------------------------------------- */
-static void acquire_pending(struct judge_warp *w, int lane)
-{
-    struct judge_strong *s = w->strong;
-    for (unsigned int i = 0; i < s->pending_count[lane]; i++)
-        lane_import(w, lane, s->pending[lane][i].table, s->pending[lane][i].location);
-    s->pending_count[lane] = 0;
-}
-
 static void snapshot(struct judge_warp *w, int lane)
 {
     struct judge_strong *s = w->strong;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include "judge_internal.h"
 
+enum { PACKET_MOST = 1 << 14 }; /* rows */
 enum { FROM_GREATER = 1, TO_GREATER = 2, EITHER_GREATER = 3 };
 
 static void row_drop(struct judge_row *row)
@@ -10,9 +11,16 @@ static void row_drop(struct judge_row *row)
         free(row);
 }
 
+struct judge_packet *judge_packet_keep(struct judge_packet *packet)
+{
+    if (packet)
+        __atomic_fetch_add(&packet->ref, 1, __ATOMIC_RELAXED);
+    return packet;
+}
+
 void judge_packet_drop(struct judge_packet *packet)
 {
-    if (packet && --packet->ref == 0)
+    if (packet && __atomic_sub_fetch(&packet->ref, 1, __ATOMIC_ACQ_REL) == 0)
         free(packet);
 }
 
@@ -49,8 +57,8 @@ static struct judge_vector *vector_unique(struct judge_grid *grid, struct judge_
     for (uint32_t i = 0; v && i < v->count; i++)
         if ((mine->row[i] = v->row[i]))
             mine->row[i]->ref++;
-    if (v && (mine->foreign = v->foreign))
-        mine->foreign->ref++;
+    if (v)
+        mine->foreign = judge_packet_keep(v->foreign);
     judge_vector_drop(v, 1);
     return *to = mine;
 }
@@ -118,8 +126,12 @@ static struct judge_packet *packet_unique(struct judge_grid *grid, struct judge_
 {
     struct judge_packet *old = *to, *mine;
     const uint32_t count = old ? old->count : 0;
-    if (old && old->ref == 1 && old->room - count >= more)
+    if (old && __atomic_load_n(&old->ref, __ATOMIC_ACQUIRE) == 1 && old->room - count >= more)
         return old;
+    if (count + more > PACKET_MOST) {
+        __atomic_store_n(&grid->many, true, __ATOMIC_RELAXED);
+        return NULL;
+    }
     mine = (struct judge_packet *)judge_alloc(grid, 1, sizeof *mine + 2 * (size_t)(count + more) * sizeof mine->rows[0]);
     if (!mine)
         return NULL;

@@ -6,7 +6,13 @@
 
 enum { REG_SHIFT = 4 };
 enum { /* u8 of an op */
-    U8_SPACE, U8_ADDRESS_BITS, U8_COUNT, U8_SIZE, U8_SIGNED, U8_FENCES, U8_YIELDS
+       U8_SPACE,
+       U8_ADDRESS_BITS,
+       U8_COUNT,
+       U8_SIZE,
+       U8_SIGNED,
+       U8_FENCES,
+       U8_YIELDS
 };
 enum { U32_ACCESS, U32_REGISTERS }; /* _REGISTERS: REG_SHIFT bits an element: log2 of the register's bytes */
 
@@ -21,7 +27,7 @@ void memory_fence(struct emu_warp *w, uint32_t mask)
     judge_fence(w, mask);
 }
 
-/* ---- elements between memory and a row ------------------------------------------------------------------------ */
+/* ---- elements between memory and a row -------------------------------------------------------------- */
 /* Strong accesses of one element are whole, and are not torn or invented by the compiler. */
 static uint64_t read_strong(const unsigned char *at, unsigned int size)
 {
@@ -31,6 +37,18 @@ static uint64_t read_strong(const unsigned char *at, unsigned int size)
     case 4: return __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_RELAXED);
     default: return __atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_RELAXED);
     }
+}
+
+static uint64_t read_weak(const unsigned char *at, unsigned int size)
+{
+    uint64_t value = 0;
+    switch (size) { /* the host is little-endian */
+    case 1: return *at;
+    case 2: memcpy(&value, at, 2); break;
+    case 4: memcpy(&value, at, 4); break;
+    default: memcpy(&value, at, 8);
+    }
+    return value;
 }
 
 static void write_strong(unsigned char *at, unsigned int size, uint64_t value)
@@ -60,87 +78,70 @@ static void put(struct emu_warp *w, emu_reg reg, unsigned int log2, int lane, ui
         emu_r32(w, reg)[lane] = (uint32_t)value;
 }
 
-static void load_slowly(struct emu_warp *w, const struct emu_op *op, uint32_t mask, unsigned int element,
-                        const struct memory_lanes *m)
+/* One value for all lanes. */
+static void load_uniform(struct emu_warp *w, const struct emu_op *op, unsigned int element,
+                         const unsigned char *at)
 {
-    unsigned int size = op->u8[U8_SIZE], log2 = register_log2(op, element);
-    bool strong = op->u32[U32_ACCESS] & EMU_STRONG;
-    emu_reg reg = op->result[element];
-    for (uint32_t rest = mask; rest; rest &= rest - 1) {
-        int l = __builtin_ctz(rest);
-        const unsigned char *at = m->at[l] + element * size;
-        uint64_t value = 0;
-        if (strong)
-            value = read_strong(at, size);
-        else if (size == 1)
-            value = *at;
-        else
-            memcpy(&value, at, size == 2 ? 2 : size == 4 ? 4 : 8); /* the host is little-endian */
-        put(w, reg, log2, l, extended(value, size, op->u8[U8_SIGNED], log2));
-    }
+    unsigned int log2 = register_log2(op, element);
+    uint64_t value = extended(read_weak(at, op->u8[U8_SIZE]), op->u8[U8_SIZE], op->u8[U8_SIGNED], log2);
+    uint64_t *wide = emu_r64(w, op->result[element]);
+    uint32_t *narrow = emu_r32(w, op->result[element]);
+    if (log2 >= 3)
+        for (int l = 0; l < EMU_LANES; l++)
+            wide[l] = value;
+    else
+        for (int l = 0; l < EMU_LANES; l++)
+            narrow[l] = (uint32_t)value;
 }
 
 static void load_element(struct emu_warp *w, const struct emu_op *op, uint32_t mask, unsigned int element,
                          const struct memory_lanes *m)
 {
-    unsigned int size = op->u8[U8_SIZE], log2 = register_log2(op, element), from = element * size;
-    bool weak = !(op->u32[U32_ACCESS] & EMU_STRONG);
-    unsigned char *const *at = m->at;
-    if (size == 4 && log2 == 2 && weak) {
-        uint32_t *row = emu_r32(w, op->result[element]);
-        EMU_FOR_LANES(mask, l, memcpy(&row[l], at[l] + from, 4));
-    } else if (size == 8 && weak) {
-        uint64_t *row = emu_r64(w, op->result[element]);
-        EMU_FOR_LANES(mask, l, memcpy(&row[l], at[l] + from, 8));
-    } else if (size == 2 && log2 == 1 && weak) {
-        uint32_t *row = emu_r32(w, op->result[element]);
-        EMU_FOR_LANES(mask, l, uint16_t v; memcpy(&v, at[l] + from, 2); row[l] = v);
-    } else if (size == 16) {
-        uint64_t(*row)[EMU_LANES] = (uint64_t(*)[EMU_LANES])emu_row(w, op->result[element]);
-        EMU_FOR_LANES(mask, l, memcpy(&row[0][l], at[l] + from, 8); memcpy(&row[1][l], at[l] + from + 8, 8));
-    } else {
-        load_slowly(w, op, mask, element, m);
-    }
-}
-
-static void store_slowly(struct emu_warp *w, const struct emu_op *op, uint32_t mask, unsigned int element,
-                         const struct memory_lanes *m)
-{
-    unsigned int size = op->u8[U8_SIZE];
-    bool strong = op->u32[U32_ACCESS] & EMU_STRONG, wide = register_log2(op, element) >= 3;
-    emu_reg reg = op->source[1 + element];
-    for (uint32_t rest = mask; rest; rest &= rest - 1) {
-        int l = __builtin_ctz(rest);
-        unsigned char *at = m->at[l] + element * size;
-        uint64_t value = wide ? emu_r64(w, reg)[l] : emu_r32(w, reg)[l];
-        if (strong)
-            write_strong(at, size, value);
-        else
-            memcpy(at, &value, size);
-    }
+    const unsigned int size = op->u8[U8_SIZE], log2 = register_log2(op, element), from = element * size;
+    const bool weak = !(op->u32[U32_ACCESS] & EMU_STRONG), is_signed = op->u8[U8_SIGNED];
+    const emu_reg reg = op->result[element];
+    uint32_t *narrow = emu_r32(w, reg);
+    uint64_t *wide = emu_r64(w, reg), *high = wide + EMU_LANES;
+    if (size == 16)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(&wide[l], p + from, 8); memcpy(&high[l], p + from + 8, 8));
+    else if (!weak)
+        MEMORY_FOR_LANES(m, mask, l, p,
+                         put(w, reg, log2, l, extended(read_strong(p + from, size), size, is_signed, log2)));
+    else if (m->regular && m->step == 0)
+        load_uniform(w, op, element, m->first + from);
+    else if (size == 4 && log2 == 2)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(&narrow[l], p + from, 4));
+    else if (size == 8)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(&wide[l], p + from, 8));
+    else if (size == 2 && log2 == 1)
+        MEMORY_FOR_LANES(m, mask, l, p, uint16_t v; memcpy(&v, p + from, 2); narrow[l] = v);
+    else
+        MEMORY_FOR_LANES(m, mask, l, p,
+                         put(w, reg, log2, l, extended(read_weak(p + from, size), size, is_signed, log2)));
 }
 
 static void store_element(struct emu_warp *w, const struct emu_op *op, uint32_t mask, unsigned int element,
                           const struct memory_lanes *m)
 {
-    unsigned int size = op->u8[U8_SIZE], log2 = register_log2(op, element), to = element * size;
-    bool weak = !(op->u32[U32_ACCESS] & EMU_STRONG);
-    unsigned char *const *at = m->at;
-    if (size == 4 && log2 == 2 && weak) {
-        const uint32_t *row = emu_r32(w, op->source[1 + element]);
-        EMU_FOR_LANES(mask, l, memcpy(at[l] + to, &row[l], 4));
-    } else if (size == 8 && weak) {
-        const uint64_t *row = emu_r64(w, op->source[1 + element]);
-        EMU_FOR_LANES(mask, l, memcpy(at[l] + to, &row[l], 8));
-    } else if (size == 16) {
-        const uint64_t(*row)[EMU_LANES] = (const uint64_t(*)[EMU_LANES])emu_row(w, op->source[1 + element]);
-        EMU_FOR_LANES(mask, l, memcpy(at[l] + to, &row[0][l], 8); memcpy(at[l] + to + 8, &row[1][l], 8));
-    } else {
-        store_slowly(w, op, mask, element, m);
-    }
+    const unsigned int size = op->u8[U8_SIZE], log2 = register_log2(op, element), to = element * size;
+    const bool weak = !(op->u32[U32_ACCESS] & EMU_STRONG);
+    const uint32_t *narrow = emu_r32(w, op->source[1 + element]);
+    const uint64_t *wide = emu_r64(w, op->source[1 + element]), *high = wide + EMU_LANES;
+    if (size == 16)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(p + to, &wide[l], 8); memcpy(p + to + 8, &high[l], 8));
+    else if (!weak)
+        MEMORY_FOR_LANES(m, mask, l, p, write_strong(p + to, size, log2 >= 3 ? wide[l] : narrow[l]));
+    else if (size == 4) /* the low half comes first */
+        MEMORY_FOR_LANES(m, mask, l, p, if (log2 == 2) memcpy(p + to, &narrow[l], 4);
+                         else memcpy(p + to, &wide[l], 4));
+    else if (size == 8)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(p + to, &wide[l], 8));
+    else
+        MEMORY_FOR_LANES(m, mask, l, p, uint64_t v = log2 >= 3 ? wide[l] : narrow[l];
+                         memcpy(p + to, &v, size));
 }
 
-/* ---- the instructions ------------------------------------------------------------------------------------------ */
+/* ---- the instructions ------------------------------------------------------------------------------- */
 static bool find_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, struct memory_lanes *m)
 {
     uint64_t address[EMU_LANES];
@@ -182,8 +183,8 @@ static void exec_ld_32(struct emu_warp *w, const struct emu_op *op, uint32_t mas
     struct memory_lanes m;
     if (!find_lanes(w, op, mask, &m))
         return;
-    if (m.dense)
-        memcpy(emu_r32(w, op->result[0]), m.at[0], EMU_ROW);
+    if (m.regular && m.step == 4)
+        memcpy(emu_r32(w, op->result[0]), m.first, EMU_ROW);
     else
         load_element(w, op, mask, 0, &m);
 }
@@ -193,13 +194,13 @@ static void exec_st_32(struct emu_warp *w, const struct emu_op *op, uint32_t mas
     struct memory_lanes m;
     if (!find_lanes(w, op, mask, &m))
         return;
-    if (m.dense)
-        memcpy(m.at[0], emu_r32(w, op->source[1]), EMU_ROW);
+    if (m.regular && m.step == 4)
+        memcpy(m.first, emu_r32(w, op->source[1]), EMU_ROW);
     else
         store_element(w, op, mask, 0, &m);
 }
 
-/* ---- decoding -------------------------------------------------------------------------------------------------- */
+/* ---- decoding --------------------------------------------------------------------------------------- */
 void decode_policy(struct decoder *d, unsigned int number, bool policy)
 {
     decode_operands(d, number + policy, number + policy);
@@ -214,7 +215,8 @@ static unsigned int strength(struct decoder *d, const struct access_words *words
     if (words->order > ORDER_RELAXED && words->order != own_order)
         decode_refuse(d, "it has only .relaxed and .%s", own_order == ORDER_ACQUIRE ? "acquire" : "release");
     if (scope_wanted != words->scoped)
-        decode_refuse(d, scope_wanted ? "a scope is missing: .cta, .cluster, .gpu or .sys" : "a scope without an order");
+        decode_refuse(d, scope_wanted ? "a scope is missing: .cta, .cluster, .gpu or .sys"
+                                      : "a scope without an order");
     return words->order > ORDER_WEAK ? EMU_STRONG : 0;
 }
 
@@ -222,10 +224,10 @@ static enum emu_class class_of(enum emu_space space, bool load)
 {
     switch (space) {
     case EMU_SHARED: return load ? EMU_CLASS_load_shared : EMU_CLASS_store_shared;
-    case EMU_LOCAL:  return load ? EMU_CLASS_load_local : EMU_CLASS_store_local;
-    case EMU_PARAM:  return load ? EMU_CLASS_load_param : EMU_CLASS_store_local;
-    case EMU_CONST:  return EMU_CLASS_load_const;
-    default:         return load ? EMU_CLASS_load_global : EMU_CLASS_store_global;
+    case EMU_LOCAL: return load ? EMU_CLASS_load_local : EMU_CLASS_store_local;
+    case EMU_PARAM: return load ? EMU_CLASS_load_param : EMU_CLASS_store_local;
+    case EMU_CONST: return EMU_CLASS_load_const;
+    default: return load ? EMU_CLASS_load_global : EMU_CLASS_store_global;
     }
 }
 
@@ -250,7 +252,8 @@ static bool decode_elements(struct decoder *d, struct emu_op *op, const struct a
     unsigned int bytes = ptx_type_bits(type) / 8, count = words->count;
     if (type == PTX_pred || type == PTX_f16 || type == PTX_f16x2 || type == PTX_bf16 || type == PTX_bf16x2 ||
         type >= PTX_texref)
-        return decode_refuse(d, ".%s is not a type of memory: use .b%u", ptx_type_name(type), ptx_type_bits(type));
+        return decode_refuse(d, ".%s is not a type of memory: use .b%u", ptx_type_name(type),
+                             ptx_type_bits(type));
     if (words->noftz)
         return decode_refuse(d, "'.noftz' is not known here");
     if (type == PTX_b128 && !decode_need_sm(d, 70))
@@ -267,7 +270,8 @@ static bool decode_elements(struct decoder *d, struct emu_op *op, const struct a
     return true;
 }
 
-static void decode_values(struct decoder *d, struct emu_op *op, unsigned int number, enum ptx_type type, bool load)
+static void decode_values(struct decoder *d, struct emu_op *op, unsigned int number, enum ptx_type type,
+                          bool load)
 {
     unsigned int count = 0, bits = 0;
     const struct ptx_operand *value = decode_operand(d, number);

@@ -1,12 +1,13 @@
-/* load_store.h - what the instructions that access memory have in common: spaces, semantics, cache operators. */
+/* load_store.h - what instructions that access memory have in common: spaces, order, cache operators. */
 #ifndef EMU_LOAD_STORE_H
 #define EMU_LOAD_STORE_H
 #include "decode.h"
 
-enum access_order { ORDER_NONE, ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };
+enum access_order { ORDER_NONE, ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE,
+                    ORDER_RELEASE, ORDER_ACQ_REL };
 enum { FENCE_BEFORE = 1, FENCE_AFTER = 2 };
 
-/* The modifiers of an access.  Cache operators, priorities and sizes of prefetches are taken and forgotten. */
+/* The modifiers of an access.  Cache operators, priorities and prefetch sizes are taken and forgotten. */
 struct access_words {
     enum access_order order;
     enum emu_space space;

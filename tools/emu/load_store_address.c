@@ -1,5 +1,5 @@
-/* load_store_address.c - addresses between state spaces and blocks, and hints on caches: cvta, isspacep, mapa,
- * getctarank, prefetch, applypriority, discard, createpolicy.  alloca and its kin are refused. */
+/* load_store_address.c - addresses between state spaces and blocks, and hints on caches: cvta, isspacep,
+ * mapa, getctarank, prefetch, applypriority, discard, createpolicy.  alloca and its kin are refused. */
 #include "arena.h"
 #include "decode_state.h"
 #include "load_store.h"
@@ -14,7 +14,7 @@ static uint64_t window_of(enum emu_space space)
     return space == EMU_SHARED ? EMU_SHARED_WINDOW : space == EMU_LOCAL ? EMU_LOCAL_WINDOW : 0;
 }
 
-/* ---- cvta ------------------------------------------------------------------------------------------------------ */
+/* ---- cvta ------------------------------------------------------------------------------------------- */
 static void exec_cvta(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     uint64_t *to = emu_r64(w, op->result[0]), window = window_of((enum emu_space)op->u8[U8_SPACE]);
@@ -56,23 +56,18 @@ bool decode_cvta(struct decoder *d, struct emu_op *op)
     return !d->failed;
 }
 
-/* ---- isspacep --------------------------------------------------------------------------------------------------- */
+/* ---- isspacep --------------------------------------------------------------------------------------- */
 static bool lies_in(const struct emu_warp *w, enum emu_space space, bool cluster, uint64_t address)
 {
     uint64_t window = address & WINDOW_MASK, rank = (address & ~WINDOW_MASK) >> EMU_RANK_SHIFT;
     const struct arena_slot *s = window ? NULL : arena_slot_of(address);
     bool constant = s && s->what.kind == EMU_MEMORY_CONSTANT;
     switch (space) {
-    case EMU_SHARED:
-        return window == EMU_SHARED_WINDOW && (cluster || rank == 0 || rank == w->cta->rank + 1);
-    case EMU_LOCAL:
-        return window == EMU_LOCAL_WINDOW;
-    case EMU_CONST:
-        return constant;
-    case EMU_PARAM:
-        return s && s->what.kind == EMU_MEMORY_PARAMETERS;
-    default: /* parameters lie within the global window */
-        return window == 0 && !constant;
+    case EMU_SHARED: return window == EMU_SHARED_WINDOW && (cluster || rank == 0 || rank == w->cta->rank + 1);
+    case EMU_LOCAL: return window == EMU_LOCAL_WINDOW;
+    case EMU_CONST: return constant;
+    case EMU_PARAM: return s && s->what.kind == EMU_MEMORY_PARAMETERS;
+    default: /* parameters lie within the global window */ return window == 0 && !constant;
     }
 }
 
@@ -105,7 +100,7 @@ bool decode_isspacep(struct decoder *d, struct emu_op *op)
     return !d->failed;
 }
 
-/* ---- mapa, getctarank --------------------------------------------------------------------------------------------- */
+/* ---- mapa, getctarank ------------------------------------------------------------------------------- */
 static uint64_t lane_address(struct emu_warp *w, const struct emu_op *op, int lane)
 {
     return op->u8[U8_WIDE] ? emu_r64(w, op->source[0])[lane] : emu_r32(w, op->source[0])[lane];
@@ -197,7 +192,7 @@ bool decode_getctarank(struct decoder *d, struct emu_op *op)
     return !d->failed;
 }
 
-/* ---- hints on caches ------------------------------------------------------------------------------------------------ */
+/* ---- hints on caches -------------------------------------------------------------------------------- */
 /* There are no caches: all that is left is that the address must be good. */
 static void exec_touch(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
@@ -219,7 +214,7 @@ static void exec_discard(struct emu_warp *w, const struct emu_op *op, uint32_t m
         memory_undefine(&ref[__builtin_ctz(m)], LINE);
 }
 
-/* prefetch{.space}.L1, .L2, .L2::evict_*; prefetchu.L1; prefetch{.space}.tensormap; applypriority{.global}.L2::... */
+/* prefetch{.space}.L1, .L2, .L2::evict_*, .tensormap; prefetchu.L1; applypriority{.global}.L2::... */
 bool decode_prefetch(struct decoder *d, struct emu_op *op)
 {
     static const char *const levels[] = {"L1", "L2", "L2::evict_last", "L2::evict_normal", NULL};
@@ -251,7 +246,8 @@ bool decode_discard(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "the level must be .L2");
     if (space != EMU_GLOBAL && space != EMU_GENERIC)
         return decode_refuse(d, "the space must be .global");
-    if (!decode_need_sm(d, 80) || !decode_end(d) || !decode_operands(d, 2, 2) || !decode_place_of(d, op, 0, space))
+    if (!decode_need_sm(d, 80) || !decode_end(d) || !decode_operands(d, 2, 2) ||
+        !decode_place_of(d, op, 0, space))
         return false;
     if (!decode_integer(d, 1, &bytes) || bytes != LINE)
         return decode_refuse(d, "the size must be %d", LINE);
@@ -260,7 +256,7 @@ bool decode_discard(struct decoder *d, struct emu_op *op)
     return true;
 }
 
-/* ---- createpolicy ------------------------------------------------------------------------------------------------------ */
+/* ---- createpolicy ----------------------------------------------------------------------------------- */
 static void exec_policy(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     uint64_t *to = emu_r64(w, op->result[0]), value = (uint64_t)op->u32[0] << 32;
@@ -315,7 +311,7 @@ bool decode_createpolicy(struct decoder *d, struct emu_op *op)
     return policy_operands(d, op, range, convert);
 }
 
-/* ---- the stack ----------------------------------------------------------------------------------------------------------- */
+/* ---- the stack -------------------------------------------------------------------------------------- */
 static bool refuse_stack(struct decoder *d)
 {
     return decode_refuse(d, "memory on the stack whose size is known only at run time is not executed");

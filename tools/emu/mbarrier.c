@@ -1,7 +1,9 @@
 /* mbarrier.c - barriers in shared memory: arrivals, bytes, phases, and what is done with them wrongly.
  *
- * An mbarrier's state is in a table of its block; the 8 bytes in shared memory hold a word made from it, so that
- * it is seen when something else writes there.  Phases count from 0; the parity of a wait names the phase under
+ * An mbarrier's state is in a table of its block; the 8 bytes in shared memory hold a word made from it, so
+ * that
+ * it is seen when something else writes there.  Phases count from 0; the parity of a wait names the phase
+ * under
  * way or the one before it. */
 #include "mbarrier.h"
 
@@ -30,7 +32,7 @@ struct async_cta {
     uint32_t  words;           /* of shared memory, 8 bytes each                             */
 };
 
-/* ---- the table -------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------ */
 static struct mbarrier **slot_for(const struct async_cta *s, uint32_t address)
 {
     uint32_t i = (address >> 3) * 0x9e3779b1u >> 7 & (s->room - 1);
@@ -135,7 +137,7 @@ void mbarrier_cta_end(struct emu_cta *cta)
     cta->async = NULL;
 }
 
-/* ---- what is wrong ------------------------------------------------------------------------------------------ */
+/* ---- what is wrong -------------------------------------------------------------------------------- */
 static void misuse(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -153,7 +155,8 @@ static void misuse(struct emu_warp *w, const struct emu_op *op, int lane, struct
 }
 
 /* The mbarrier at this place, with its word unharmed.  NULL: there is none, which has been reported. */
-static struct mbarrier *living(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at)
+static struct mbarrier *living(struct emu_warp *w, const struct emu_op *op, int lane,
+                               struct mbarrier_place at)
 {
     struct mbarrier *m = alive(at);
     if (m == NULL) {
@@ -161,8 +164,6 @@ static struct mbarrier *living(struct emu_warp *w, const struct emu_op *op, int 
                                                 : "none was initialised there (mbarrier.init)");
         return NULL;
     }
-    if (at.cta->warps_left == 0)
-        misuse(w, op, lane, at, "its block has ended");
     uint64_t word;
     memcpy(&word, at.cta->shared + at.address, sizeof word);
     if (word != m->word) {
@@ -176,11 +177,11 @@ void mbarrier_overwritten(struct emu_warp *w, const struct emu_op *op, int lane,
                           uint32_t address, uint32_t bytes)
 {
     if (async_is_mbarrier(cta, address, bytes))
-        judge_find(w, op, lane, JUDGE_MBARRIER, "an mbarrier lives within the %u bytes at shared 0x%x that it writes",
-                   bytes, address);
+        judge_find(w, op, lane, JUDGE_MBARRIER,
+                   "an mbarrier lives within the %u bytes at shared 0x%x that it writes", bytes, address);
 }
 
-/* ---- state ------------------------------------------------------------------------------------------------------ */
+/* ---- state ---------------------------------------------------------------------------------------- */
 static void write_word(struct mbarrier_place at, struct mbarrier *m)
 {
     m->word = (0xb000ull | (m->phase & 0xff)) << 40 | (uint64_t)m->expected << 20 | m->pending;
@@ -203,8 +204,8 @@ static void add_bytes(struct emu_warp *w, const struct emu_op *op, int lane, str
 {
     int64_t tx = m->tx + bytes;
     if (tx > MBARRIER_MOST || tx < -MBARRIER_MOST) {
-        misuse(w, op, lane, at, "%lld bytes to come are more than its tx-count can hold (2^20 - 1 either way)",
-               (long long)tx);
+        misuse(w, op, lane, at,
+               "%lld bytes to come are more than its tx-count can hold (2^20 - 1 either way)", (long long)tx);
         tx = tx < 0 ? -MBARRIER_MOST : MBARRIER_MOST;
     }
     m->tx = (int32_t)tx;
@@ -214,8 +215,8 @@ static void take_arrivals(struct emu_warp *w, const struct emu_op *op, int lane,
                           struct mbarrier *m, uint32_t count)
 {
     if (count > m->pending) {
-        misuse(w, op, lane, at, "%u arrival%s in phase %llu, which waits for %u more (of %u): too many", count,
-               count == 1 ? "" : "s", (unsigned long long)m->phase, m->pending, m->expected);
+        misuse(w, op, lane, at, "%u arrival%s in phase %llu, which waits for %u more (of %u): too many",
+               count, count == 1 ? "" : "s", (unsigned long long)m->phase, m->pending, m->expected);
         count = m->pending;
     }
     m->pending -= count;
@@ -232,7 +233,7 @@ static uint64_t token_of(struct mbarrier_place at, const struct mbarrier *m)
     return owner_bits(at) << 52 | (m->phase & 0xffffffff) << 20 | m->pending;
 }
 
-/* ---- for operations in flight ---------------------------------------------------------------------------------- */
+/* ---- for operations in flight --------------------------------------------------------------------- */
 void mbarrier_expect_signal(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at)
 {
     living(w, op, lane, at);
@@ -278,7 +279,7 @@ struct judge_clock **mbarrier_clock(struct mbarrier_place at)
     return m != NULL ? &m->arriving : NULL;
 }
 
-/* ---- the instructions -------------------------------------------------------------------------------------------- */
+/* ---- the instructions ----------------------------------------------------------------------------- */
 enum wait_for { WAIT_STATE, WAIT_PARITY };
 struct mbarrier_op {
     enum emu_space space;
@@ -329,7 +330,8 @@ static bool same_place(const struct mbarrier_place at[EMU_LANES], uint32_t mask)
     return true;
 }
 
-static void init_one(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at, uint32_t count)
+static void init_one(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,
+                     uint32_t count)
 {
     struct async_cta *s = table_of(at.cta);
     struct mbarrier *m = s != NULL ? entry_for(s, at.address) : NULL;
@@ -372,10 +374,12 @@ static void inval_one(struct emu_warp *w, const struct emu_op *op, int lane, str
         return;
     uint32_t flying = async_flying_to(at.cta, at.address, &bytes);
     if (flying != 0 || m->tx != 0)
-        misuse(w, op, lane, at, "it is invalidated in phase %llu with %u operations in flight and %d bytes to come",
+        misuse(w, op, lane, at,
+               "it is invalidated in phase %llu with %u operations in flight and %d bytes to come",
                (unsigned long long)m->phase, flying, m->tx);
     else if (m->pending != m->expected)
-        misuse(w, op, lane, at, "it is invalidated in the middle of phase %llu: %u of %u arrivals are pending",
+        misuse(w, op, lane, at,
+               "it is invalidated in the middle of phase %llu: %u of %u arrivals are pending",
                (unsigned long long)m->phase, m->pending, m->expected);
     m->live = false;
     at.cta->async->alive--;
@@ -465,7 +469,7 @@ static void exec_pending_count(struct emu_warp *w, const struct emu_op *op, uint
     EMU_FOR_LANES(mask, l, count[l] = (uint32_t)token[l] & MBARRIER_MOST);
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------------------------- */
+/* ---- waiting -------------------------------------------------------------------------------------- */
 static bool has_ended(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,
                       const struct mbarrier *m)
 {
@@ -481,8 +485,9 @@ static bool has_ended(struct emu_warp *w, const struct emu_op *op, int lane, str
     if (token >> 52 != owner_bits(at))
         misuse(w, op, lane, at, "0x%llx is no state of this mbarrier", (unsigned long long)token);
     else if (behind > 1)
-        misuse(w, op, lane, at, "phase %u is waited for, which is neither the one under way, %llu, nor the one "
-               "before it", (uint32_t)(token >> 20), (unsigned long long)m->phase);
+        misuse(w, op, lane, at,
+               "phase %u is waited for, which is neither the one under way, %llu, nor the one before it",
+               (uint32_t)(token >> 20), (unsigned long long)m->phase);
     return behind != 0;
 }
 
@@ -505,7 +510,8 @@ static void acquire(struct emu_warp *w, uint32_t done, const struct mbarrier_pla
 /* A try_wait may give up whenever it likes. */
 static bool gives_up(struct emu_warp *w)
 {
-    return w->now->expired || (w->grid->settings->async_policy == EMU_ASYNC_RANDOM && emu_random(w->cluster) % 16 == 0);
+    return w->now->expired || (w->grid->settings->async_policy == EMU_ASYNC_RANDOM &&
+                               emu_random(w->cluster) % 16 == 0);
 }
 
 static void exec_wait(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -533,7 +539,8 @@ static void exec_wait(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     }
 }
 
-const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32_t mask, char *buf, size_t cap)
+const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32_t mask, char *buf,
+                             size_t cap)
 {
     buf[0] = 0;
     if (op == NULL || op->exec != exec_wait || mask == 0)
@@ -549,9 +556,10 @@ const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32
         return buf;
     }
     uint32_t flying = async_flying_to(at.cta, at.address, &bytes);
-    int n = snprintf(buf, cap, "%u operations in flight on the mbarrier at shared 0x%x (phase %llu, %u of %u arrivals "
-                     "pending, %d bytes to come", flying, at.address, (unsigned long long)m->phase, m->pending,
-                     m->expected, m->tx);
+    int n = snprintf(buf, cap,
+                     "%u operations in flight on the mbarrier at shared 0x%x (phase %llu, %u of %u arrivals "
+                     "pending, %d bytes to come", flying, at.address, (unsigned long long)m->phase,
+                     m->pending, m->expected, m->tx);
     if (n > 0 && (size_t)n < cap && o->wait == WAIT_PARITY)
         n += snprintf(buf + n, cap - (size_t)n, "; parity %u is waited for", emu_r32(w, op->source[1])[lane]);
     if (n > 0 && (size_t)n < cap)
@@ -559,25 +567,32 @@ const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32
     return buf;
 }
 
-/* ---- decoding ---------------------------------------------------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------------------------------- */
 static const char *const scopes[] = {"cta", "cluster", NULL};
 
-/* {.release|.acquire|.relaxed .scope}{.shared..}.b64 of an instruction whose own word is `strong`; NULL: it has
- * none, "relaxed": only that. */
+/* `strong` or .relaxed, each with a scope; or neither. */
+static bool decode_order(struct decoder *d, const char *strong, bool *relaxed)
+{
+    const char *words[] = {strong, "relaxed", NULL};
+    int word = strong != NULL ? decode_one_of(d, words) : -1;
+    if (word < 0)
+        return true;
+    *relaxed = word == 1;
+    decode_need_isa(d, 80);
+    return decode_one_of(d, scopes) >= 0 || decode_refuse(d, ".%s needs .cta or .cluster", words[word]);
+}
+
+/* {.release|.acquire|.relaxed .scope}{.shared..}.b64 of an instruction whose own word is `strong`; NULL:
+ * it has none; "relaxed": only that. */
 static bool decode_tail(struct decoder *d, struct mbarrier_op *o, const char *strong, bool remote)
 {
-    bool cluster = false, relaxed = strong == NULL || strcmp(strong, "relaxed") == 0;
-    if (!relaxed && decode_take(d, strong)) {
-        decode_need_isa(d, 80);
-        decode_one_of(d, scopes);
-    } else if (strong != NULL && decode_take(d, "relaxed")) {
-        relaxed = true;
-        decode_need_isa(d, 80);
-        if (decode_one_of(d, scopes) < 0)
-            return decode_refuse(d, ".relaxed needs .cta or .cluster");
-    }
-    o->synchronises = !relaxed;
+    bool cluster = false, counts = strong != NULL && strcmp(strong, "relaxed") == 0, relaxed = strong == NULL;
+    if (!decode_order(d, strong, &relaxed))
+        return false;
     o->space = decode_space(d, &cluster);
+    if (counts && !decode_order(d, strong, &relaxed)) /* of bytes: the space may stand in front */
+        return false;
+    o->synchronises = !relaxed && !counts;
     if (o->space != EMU_SHARED && o->space != EMU_GENERIC)
         return decode_refuse(d, "an mbarrier is in shared memory");
     if (cluster && !remote)

@@ -1,4 +1,4 @@
-/* memory.c - the one way in which the lanes of a warp touch memory: where the bytes are, and whether they may. */
+/* memory.c - the one way in which lanes touch memory: where the bytes are, and whether that is allowed. */
 #include "arena.h"
 #include "judge.h"
 #include "memory_access.h"
@@ -14,11 +14,11 @@ struct request {
     const uint64_t *address;
     uint32_t bytes, align;
     unsigned int access;
-    unsigned char **at;
-    struct emu_ref *ref;       /* NULL: nobody wants them */
+    struct emu_ref *ref; /* one of the two may be NULL */
+    struct memory_lanes *lanes;
 };
 
-/* ---- where ------------------------------------------------------------------------------------------------ */
+/* ---- where ------------------------------------------------------------------------------------------ */
 static bool shared_part(struct emu_warp *w, uint64_t window, uint64_t address, struct memory_part *p)
 {
     uint64_t rank = (address - window) >> EMU_RANK_SHIFT;
@@ -29,8 +29,11 @@ static bool shared_part(struct emu_warp *w, uint64_t window, uint64_t address, s
         cta = &w->cluster->ctas[rank - 1];
         window += rank << EMU_RANK_SHIFT;
     }
-    *p = (struct memory_part){.space = EMU_SHARED, .window = window, .bytes = cta->shared,
-                              .defined = cta->shared_defined, .cta = cta};
+    *p = (struct memory_part){.space = EMU_SHARED,
+                              .window = window,
+                              .bytes = cta->shared,
+                              .defined = cta->shared_defined,
+                              .cta = cta};
     return true;
 }
 
@@ -45,15 +48,18 @@ bool memory_part_of(struct emu_warp *w, enum emu_space space, uint64_t address, 
             return false;
     }
     switch (space) {
-    case EMU_SHARED:
-        return shared_part(w, window, address, p);
+    case EMU_SHARED: return shared_part(w, window, address, p);
     case EMU_LOCAL:
-        *p = (struct memory_part){.space = EMU_LOCAL, .window = window, .lane_bytes = w->local_bytes,
-                                  .bytes = w->local, .defined = w->local_defined, .cta = w->cta};
+        *p = (struct memory_part){.space = EMU_LOCAL,
+                                  .window = window,
+                                  .lane_bytes = w->local_bytes,
+                                  .bytes = w->local,
+                                  .defined = w->local_defined,
+                                  .cta = w->cta};
         return true;
     default:
-        *p = (struct memory_part){.space = EMU_GLOBAL, .first_bit = emu_arena.base,
-                                  .defined = emu_arena.defined};
+        *p = (struct memory_part){
+            .space = EMU_GLOBAL, .first_bit = emu_arena.base, .defined = emu_arena.defined};
         return true;
     }
 }
@@ -65,8 +71,8 @@ static bool may_access(const struct arena_slot *s, enum emu_space space, unsigne
     return space != EMU_CONST || s->what.kind == EMU_MEMORY_CONSTANT;
 }
 
-bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space, uint64_t offset,
-                   uint64_t bytes, unsigned int access)
+bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space,
+                   uint64_t offset, uint64_t bytes, unsigned int access)
 {
     uint64_t room = w->local_bytes;
     if (p->space == EMU_GLOBAL) {
@@ -81,24 +87,44 @@ bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum e
     return offset <= room && bytes <= room - offset;
 }
 
-/* ---- the lanes of one part ---------------------------------------------------------------------------------- */
-struct extremes { uint64_t low, high, bits; bool dense; };
+/* ---- the lanes of one part -------------------------------------------------------------------------- */
+enum pattern { ANYHOW, DENSE, UNIFORM };
+struct extremes {
+    uint64_t low, high, bits;
+    enum pattern pattern;
+};
+
+/* All lanes: one behind the other, or all at one place? */
+static enum pattern pattern_of(const uint64_t *a, uint32_t bytes)
+{
+    const uint64_t first = a[0], step = bytes;
+    uint64_t off = 0, differs = 0;
+    if (a[1] == first) {
+        for (uint64_t l = 0; l < EMU_LANES; l++)
+            differs |= a[l] ^ first;
+        return differs == 0 ? UNIFORM : ANYHOW;
+    }
+    for (uint64_t l = 0; l < EMU_LANES; l++)
+        off |= a[l] ^ (first + l * step);
+    return off == 0 && a[EMU_LANES - 1] > first ? DENSE : ANYHOW;
+}
 
 static struct extremes look_at(uint32_t mask, const uint64_t *a, uint32_t bytes)
 {
     struct extremes e = {.low = UINT64_MAX};
     if (mask == EMU_ALL) {
-        uint64_t step = a[0], off = 0, bits = 0;
-        for (uint32_t l = 0; l < EMU_LANES; l++)
-            off |= a[l] ^ (step + l * bytes);
-        if (off == 0 && a[31] > a[0])
-            return (struct extremes){.low = a[0], .high = a[31], .bits = a[0] | bytes, .dense = true};
-        for (uint32_t l = 0; l < EMU_LANES; l++) {
+        e.pattern = pattern_of(a, bytes);
+        if (e.pattern != ANYHOW) {
+            e.low = a[0];
+            e.high = a[EMU_LANES - 1];
+            e.bits = a[0] | (e.pattern == DENSE ? bytes : 0);
+            return e;
+        }
+        for (int l = 0; l < EMU_LANES; l++) {
             e.low = a[l] < e.low ? a[l] : e.low;
             e.high = a[l] > e.high ? a[l] : e.high;
-            bits |= a[l];
+            e.bits |= a[l];
         }
-        e.bits = bits;
         return e;
     }
     for (uint32_t m = mask; m; m &= m - 1) {
@@ -120,7 +146,7 @@ static bool check_bounds(const struct request *q, const struct memory_part *p, u
                          const struct extremes *e)
 {
     uint64_t low = e->low - p->window, span = e->high - e->low + q->bytes;
-    if (memory_inside(q->w, p, q->space, low, span, q->access))
+    if (span >= q->bytes && memory_inside(q->w, p, q->space, low, span, q->access)) /* it has not wrapped */
         return true;
     for (uint32_t m = mask; m; m &= m - 1) { /* perhaps in several allocations */
         int l = __builtin_ctz(m);
@@ -144,13 +170,19 @@ static bool check_alignment(const struct request *q, uint32_t mask)
     return true;
 }
 
-/* Found undefined is reported once for the op; what was read counts as defined from then on. */
+/* All bytes from the lowest to the highest, a quick look at more than is asked for. */
+static bool range_defined(const struct memory_part *p, const struct extremes *e, uint32_t bytes)
+{
+    enum { NEAR_ENOUGH = 2048 };
+    uint64_t span = e->high - e->low + bytes;
+    return p->space != EMU_LOCAL && span <= NEAR_ENOUGH && bits_all(p->defined, bit_of(p, 0, e->low), span);
+}
+
+/* Reported once for the op. */
 static void check_defined(const struct request *q, const struct memory_part *p, uint32_t mask,
                           const struct extremes *e)
 {
-    enum { DENSE_ENOUGH = 2048 };
-    uint64_t span = e->high - e->low + q->bytes;
-    if (p->space != EMU_LOCAL && span <= DENSE_ENOUGH && bits_all(p->defined, bit_of(p, 0, e->low), span))
+    if (range_defined(p, e, q->bytes))
         return;
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
@@ -167,7 +199,9 @@ static void set_defined(const struct request *q, const struct memory_part *p, ui
                         const struct extremes *e)
 {
     bool common = p->space == EMU_GLOBAL;
-    if (e->dense && p->space != EMU_LOCAL) {
+    if (range_defined(p, e, q->bytes))
+        return;
+    if (e->pattern != ANYHOW && p->space != EMU_LOCAL) {
         bits_set(p->defined, bit_of(p, 0, e->low), e->high - e->low + q->bytes, true, common);
         return;
     }
@@ -184,24 +218,35 @@ static void count_part(const struct request *q, const struct memory_part *p, uin
     if (p->space != EMU_SHARED)
         return;
     unsigned int least = memory_least_wavefronts(mask, q->bytes);
-    unsigned int needed = dense && (q->address[0] & 3) == 0 ? least : emu_wavefronts(q->address, mask, q->bytes);
+    unsigned int needed =
+        dense && (q->address[0] & 3) == 0 ? least : emu_wavefronts(q->address, mask, q->bytes);
     c->transactions += needed;
     c->conflicts += needed - least;
 }
 
-static void fill(const struct request *q, const struct memory_part *p, uint32_t mask)
+static void fill_refs(const struct request *q, const struct memory_part *p, uint32_t mask)
 {
-    uint64_t add = (uint64_t)(uintptr_t)p->bytes - p->window, step = p->lane_bytes;
-    const uint64_t *address = q->address;
-    unsigned char **at = q->at;
-    EMU_FOR_LANES(mask, l, at[l] = (unsigned char *)(uintptr_t)(address[l] + add + (uint64_t)l * step));
-    if (!q->ref)
-        return;
-    for (uint32_t m = mask; m; m &= m - 1) {
-        int l = __builtin_ctz(m);
-        q->ref[l] = (struct emu_ref){.at = at[l], .space = p->space, .cta = p->cta,
-                                     .address = address[l] - p->window};
-    }
+    const uint64_t *address = q->address, window = p->window, step = p->lane_bytes;
+    const uint64_t add = (uint64_t)(uintptr_t)p->bytes - window;
+    struct emu_ref *ref = q->ref;
+    struct emu_cta *cta = p->cta;
+    enum emu_space space = p->space;
+    EMU_FOR_LANES(mask, l, ref[l].at = (unsigned char *)(uintptr_t)(address[l] + add + (uint64_t)l * step);
+                  ref[l].space = space; ref[l].cta = cta; ref[l].address = address[l] - window);
+}
+
+static void fill_lanes(const struct request *q, const struct memory_part *p, uint32_t mask,
+                       enum pattern pattern)
+{
+    const uint64_t add = (uint64_t)(uintptr_t)p->bytes - p->window, step = p->lane_bytes,
+                   *address = q->address;
+    struct memory_lanes *out = q->lanes;
+    unsigned char **at = out->at;
+    out->regular = pattern != ANYHOW && p->space != EMU_LOCAL;
+    out->first = (unsigned char *)(uintptr_t)(q->address[0] + add);
+    out->step = pattern == DENSE ? q->bytes : 0;
+    if (!out->regular)
+        EMU_FOR_LANES(mask, l, at[l] = (unsigned char *)(uintptr_t)(address[l] + add + (uint64_t)l * step));
 }
 
 static bool do_part(const struct request *q, const struct memory_part *p, uint32_t mask,
@@ -218,8 +263,11 @@ static bool do_part(const struct request *q, const struct memory_part *p, uint32
             set_defined(q, p, mask, e);
     }
     if (q->w->counts)
-        count_part(q, p, mask, e->dense);
-    fill(q, p, mask);
+        count_part(q, p, mask, e->pattern == DENSE);
+    if (q->ref)
+        fill_refs(q, p, mask);
+    if (q->lanes)
+        fill_lanes(q, p, mask, e->pattern);
     return true;
 }
 
@@ -248,14 +296,19 @@ static bool do_mixed(const struct request *q, uint32_t mask)
     return true;
 }
 
-static bool do_request(const struct request *q, uint32_t mask, bool *dense)
+/* Do all addresses between these two lie in one part? */
+static bool one_part(enum emu_space space, uint64_t low, uint64_t high)
+{
+    bool shared = space == EMU_SHARED || (space == EMU_GENERIC && low >> WINDOW_SHIFT == WINDOW_SHARED);
+    return shared ? (low ^ high) >> EMU_RANK_SHIFT == 0
+                  : space != EMU_GENERIC || (low ^ high) >> WINDOW_SHIFT == 0;
+}
+
+static bool do_request(const struct request *q, uint32_t mask)
 {
     struct extremes e = look_at(mask, q->address, q->bytes);
-    struct memory_part p, high;
-    *dense = false;
-    if (memory_part_of(q->w, q->space, e.low, &p) && memory_part_of(q->w, q->space, e.high, &high) &&
-        p.space == high.space && p.window == high.window) {
-        *dense = e.dense && p.space != EMU_LOCAL;
+    struct memory_part p;
+    if (one_part(q->space, e.low, e.high) && memory_part_of(q->w, q->space, e.low, &p)) {
         if (!do_part(q, &p, mask, &e))
             return false;
     } else if (!do_mixed(q, mask)) {
@@ -270,10 +323,8 @@ bool emu_memory(struct emu_warp *w, const struct emu_op *op, uint32_t mask, enum
                 const uint64_t address[EMU_LANES], uint32_t bytes, uint32_t align, unsigned int access,
                 struct emu_ref out[EMU_LANES])
 {
-    unsigned char *at[EMU_LANES];
-    bool dense;
-    struct request q = {w, op, space, address, bytes, align, access, at, out};
-    return mask == 0 || do_request(&q, mask, &dense);
+    struct request q = {w, op, space, address, bytes, align, access, out, NULL};
+    return mask == 0 || do_request(&q, mask);
 }
 
 bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, enum emu_space space,
@@ -281,6 +332,7 @@ bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, en
                   struct memory_lanes *out)
 {
     struct emu_ref ref[EMU_LANES];
-    struct request q = {w, op, space, address, bytes, align, access, out->at, w->judge ? ref : NULL};
-    return mask == 0 || do_request(&q, mask, &out->dense);
+    bool judged = w->judge && !(access & EMU_NO_JUDGE);
+    struct request q = {w, op, space, address, bytes, align, access, judged ? ref : NULL, out};
+    return do_request(&q, mask);
 }

@@ -19,11 +19,11 @@ struct memory_part {
 /* The part in which lanes with this address lie; false: there is none (bounds are not looked at). */
 bool memory_part_of(struct emu_warp *w, enum emu_space space, uint64_t address, struct memory_part *out);
 /* Is [offset, offset + bytes) a lane's own to access in this way?  `space` is the op's. */
-bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space, uint64_t offset,
-                   uint64_t bytes, unsigned int access);
+bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space,
+                   uint64_t offset, uint64_t bytes, unsigned int access);
 /* Report that it is not. */
-void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space, uint64_t address,
-                    uint64_t bytes, unsigned int access);
+void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
+                    uint64_t address, uint64_t bytes, unsigned int access);
 void memory_misaligned(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
                        uint64_t address, uint64_t bytes, uint64_t align);
 /* `hole`: the first undefined byte, counted from the address. */
@@ -31,10 +31,24 @@ void memory_undefined(struct emu_warp *w, const struct emu_op *op, int lane, enu
                       uint64_t address, uint64_t bytes, uint64_t hole);
 
 struct memory_lanes {
-    unsigned char *at[EMU_LANES]; /* of the lanes of mask                         */
-    bool dense;                   /* all 32 lanes, one behind the other at at[0]  */
+    bool regular;                 /* all 32 lanes: lane l's bytes are at first + l * step; 0: shared */
+    unsigned char *first;
+    uint64_t step;
+    unsigned char *at[EMU_LANES]; /* not regular: of the lanes of mask */
 };
-/* emu_memory, for those who need the bytes only. */
+/* for each lane of mask, `p` being where its bytes are; elementwise, as EMU_FOR_LANES */
+#define MEMORY_FOR_LANES(m, mask, l, p, ...)                                                              \
+    do {                                                                                                  \
+        if ((m)->regular) {                                                                               \
+            for (int l = 0; l < EMU_LANES; l++) {                                                         \
+                unsigned char *const p = (m)->first + (uint64_t)l * (m)->step;                            \
+                __VA_ARGS__;                                                                              \
+            }                                                                                             \
+        } else {                                                                                          \
+            EMU_FOR_LANES(mask, l, unsigned char *const p = (m)->at[l]; __VA_ARGS__);                     \
+        }                                                                                                 \
+    } while (0)
+/* emu_memory, for those who need the bytes only; mask is not 0. */
 bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, enum emu_space space,
                   const uint64_t address[EMU_LANES], uint32_t bytes, uint32_t align, unsigned int access,
                   struct memory_lanes *out);

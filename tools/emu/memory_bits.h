@@ -32,12 +32,9 @@ static inline void bits_put(unsigned char *map, uint64_t at, unsigned int bits, 
         __atomic_fetch_and(&map[at], (unsigned char)~bits, __ATOMIC_RELAXED);
 }
 
-/* All of [first, first + count)? */
-static inline bool bits_all(const unsigned char *map, uint64_t first, uint64_t count)
+static inline bool bits_all_long(const unsigned char *map, uint64_t first, uint64_t count)
 {
     uint64_t room = 8 - (first & 7);
-    if (count <= room)
-        return bits_has(map, first >> 3, bits_some(first, count));
     uint64_t at = first >> 3, last = (first + count) >> 3;
     unsigned int tail = (unsigned int)((first + count) & 7);
     if (first & 7 && !bits_has(map, at++, bits_some(first, room)))
@@ -54,13 +51,18 @@ static inline bool bits_all(const unsigned char *map, uint64_t first, uint64_t c
     return !tail || bits_has(map, last, (1u << tail) - 1);
 }
 
-static inline void bits_set(unsigned char *map, uint64_t first, uint64_t count, bool value, bool common)
+/* All of [first, first + count)?  Most often that is within one byte of bits. */
+static inline __attribute__((always_inline)) bool bits_all(const unsigned char *map, uint64_t first,
+                                                           uint64_t count)
+{
+    if (count <= 8 - (first & 7))
+        return bits_has(map, first >> 3, bits_some(first, count));
+    return bits_all_long(map, first, count);
+}
+
+static inline void bits_set_long(unsigned char *map, uint64_t first, uint64_t count, bool value, bool common)
 {
     uint64_t room = 8 - (first & 7);
-    if (count < room) {
-        bits_put(map, first >> 3, bits_some(first, count), value, common);
-        return;
-    }
     uint64_t at = first >> 3, last = (first + count) >> 3;
     unsigned int tail = (unsigned int)((first + count) & 7);
     if (first & 7)
@@ -69,6 +71,15 @@ static inline void bits_set(unsigned char *map, uint64_t first, uint64_t count, 
         memset(map + at, value ? 0xff : 0, last - at);
     if (tail)
         bits_put(map, last, (1u << tail) - 1, value, common);
+}
+
+static inline __attribute__((always_inline)) void bits_set(unsigned char *map, uint64_t first, uint64_t count,
+                                                           bool value, bool common)
+{
+    if (count <= 8 - (first & 7))
+        bits_put(map, first >> 3, bits_some(first, count), value, common);
+    else
+        bits_set_long(map, first, count, value, common);
 }
 
 /* Copies may overlap by no byte; `common`: of the destination. */

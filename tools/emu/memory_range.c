@@ -4,8 +4,12 @@
 #include "memory_access.h"
 #include "memory_bits.h"
 
-/* ---- definedness ------------------------------------------------------------------------------------------ */
-struct bits { unsigned char *map; uint64_t first; bool common; };
+/* ---- definedness ------------------------------------------------------------------------------------ */
+struct bits {
+    unsigned char *map;
+    uint64_t first;
+    bool common;
+};
 
 /* Local memory: whose warp it is follows from where the bytes are. */
 static struct bits local_bits(const struct emu_ref *ref)
@@ -58,7 +62,7 @@ void emu_copy(const struct emu_ref *to, const struct emu_ref *from, uint64_t byt
         bits_copy(t.map, t.first, f.map, f.first, bytes, t.common);
 }
 
-/* ---- ranges ----------------------------------------------------------------------------------------------- */
+/* ---- ranges ----------------------------------------------------------------------------------------- */
 static void judge_range(struct emu_warp *w, const struct emu_op *op, int lane, const struct emu_ref *ref,
                         uint64_t bytes, unsigned int access)
 {
@@ -90,13 +94,16 @@ bool emu_memory_range(struct emu_warp *w, const struct emu_op *op, int lane, enu
         return false;
     }
     uint64_t offset = address - p.window, within = offset + (uint64_t)lane * p.lane_bytes;
-    *out = (struct emu_ref){.at = (unsigned char *)((uintptr_t)p.bytes + (uintptr_t)within), .space = p.space,
-                            .cta = p.cta, .address = offset};
+    *out = (struct emu_ref){.at = (unsigned char *)((uintptr_t)p.bytes + (uintptr_t)within),
+                            .space = p.space,
+                            .cta = p.cta,
+                            .address = offset};
     if (access & EMU_NO_JUDGE || bytes == 0)
         return true;
     within -= p.first_bit;
     if (access & EMU_READ && w->judge && !(access & EMU_PARTIAL) && !bits_all(p.defined, within, bytes))
-        memory_undefined(w, op, lane, space, address, bytes, bits_first_hole(p.defined, within, bytes) - within);
+        memory_undefined(w, op, lane, space, address, bytes,
+                         bits_first_hole(p.defined, within, bytes) - within);
     if (access & EMU_WRITE)
         bits_set(p.defined, within, bytes, true, p.space == EMU_GLOBAL);
     if (w->judge)

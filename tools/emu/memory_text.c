@@ -8,7 +8,7 @@
 enum { TEXT = 256 };
 
 static const char *const kinds[] = {
-    [EMU_MEMORY_DEVICE] = "allocation",         [EMU_MEMORY_HOST] = "host allocation",
+    [EMU_MEMORY_DEVICE] = "allocation",          [EMU_MEMORY_HOST] = "host allocation",
     [EMU_MEMORY_MANAGED] = "managed allocation", [EMU_MEMORY_MODULE] = "variable",
     [EMU_MEMORY_CONSTANT] = "constant",          [EMU_MEMORY_PARAMETERS] = "parameters",
 };
@@ -31,7 +31,8 @@ static void global_text(uint64_t address, char *buf, size_t cap)
     char name[TEXT];
     if (emu_arena_find(address, &a)) {
         name_allocation(&a, name, sizeof name);
-        snprintf(buf, cap, "global 0x%" PRIx64 ", byte %" PRIu64 " of %s", address, address - a.address, name);
+        snprintf(buf, cap, "global 0x%" PRIx64 ", byte %" PRIu64 " of %s", address, address - a.address,
+                 name);
         return;
     }
     if (!arena_near(address, &n)) {
@@ -43,14 +44,15 @@ static void global_text(uint64_t address, char *buf, size_t cap)
         snprintf(buf, cap, "global 0x%" PRIx64 ", byte %" PRIu64 " of %s, which was freed", address,
                  address - n.what.address, name);
     else if (n.before)
-        snprintf(buf, cap, "global 0x%" PRIx64 ", %" PRIu64 " bytes before %s", address, n.what.address - address,
-                 name);
+        snprintf(buf, cap, "global 0x%" PRIx64 ", %" PRIu64 " bytes before %s", address,
+                 n.what.address - address, name);
     else
         snprintf(buf, cap, "global 0x%" PRIx64 ", %" PRIu64 " bytes beyond %s", address,
                  address - n.what.address - n.what.bytes, name);
 }
 
-static void shared_text(struct emu_warp *w, const struct memory_part *p, uint64_t offset, char *buf, size_t cap)
+static void shared_text(struct emu_warp *w, const struct memory_part *p, uint64_t offset, char *buf,
+                        size_t cap)
 {
     if (p->cta == w->cta)
         snprintf(buf, cap, "shared 0x%" PRIx64 " (the block has 0x%x bytes)", offset, p->cta->shared_bytes);
@@ -66,12 +68,14 @@ const char *emu_address_text(struct emu_warp *w, int lane, enum emu_space space,
     (void)lane;
     if (!memory_part_of(w, space, address, &p))
         snprintf(buf, cap, "%s 0x%" PRIx64 ", %s", space == EMU_SHARED ? "shared" : "generic", address,
-                 space == EMU_SHARED || address >> 56 == EMU_SHARED_WINDOW >> 56 ? "of no block of the cluster"
-                                                                                 : "in no window");
+                 space == EMU_SHARED || address >> 56 == EMU_SHARED_WINDOW >> 56
+                     ? "of no block of the cluster"
+                     : "in no window");
     else if (p.space == EMU_SHARED)
         shared_text(w, &p, address - p.window, buf, cap);
     else if (p.space == EMU_LOCAL)
-        snprintf(buf, cap, "local 0x%" PRIx64 " (the thread has 0x%x bytes)", address - p.window, w->local_bytes);
+        snprintf(buf, cap, "local 0x%" PRIx64 " (the thread has 0x%x bytes)", address - p.window,
+                 w->local_bytes);
     else
         global_text(address, buf, cap);
     return buf;
@@ -84,8 +88,8 @@ static const char *verb(unsigned int access)
                                                                        : "reads";
 }
 
-void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space, uint64_t address,
-                    uint64_t bytes, unsigned int access)
+void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
+                    uint64_t address, uint64_t bytes, unsigned int access)
 {
     char text[2 * TEXT];
     const char *why = "outside of what is allocated: ";
@@ -103,7 +107,8 @@ void memory_misaligned(struct emu_warp *w, const struct emu_op *op, int lane, en
 {
     char text[2 * TEXT];
     emu_address_text(w, lane, space, address, text, sizeof text);
-    emu_fault(w, op, lane, FAULT_MISALIGNED, "%" PRIu64 " bytes not aligned to %" PRIu64 ": %s", bytes, align, text);
+    emu_fault(w, op, lane, FAULT_MISALIGNED, "%" PRIu64 " bytes not aligned to %" PRIu64 ": %s", bytes, align,
+              text);
 }
 
 void memory_undefined(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
@@ -111,6 +116,6 @@ void memory_undefined(struct emu_warp *w, const struct emu_op *op, int lane, enu
 {
     char text[2 * TEXT];
     emu_address_text(w, lane, space, address, text, sizeof text);
-    judge_find(w, op, lane, JUDGE_UNINITIALISED, "reads %" PRIu64 " bytes, byte %" PRIu64 " of which was never written: %s",
-               bytes, hole, text);
+    judge_find(w, op, lane, JUDGE_UNINITIALISED,
+               "reads %" PRIu64 " bytes, byte %" PRIu64 " of which was never written: %s", bytes, hole, text);
 }

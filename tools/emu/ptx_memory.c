@@ -14,7 +14,7 @@ struct ptx_memory {
     struct block *blocks;
     char         *at; /* the rest of the block in use */
     size_t        left, total;
-    size_t        block; /* bytes of the last; each is twice the one before, so that small texts cost little */
+    size_t        block; /* bytes of the last; each is twice the one before: small texts cost little */
 };
 
 struct ptx_memory *ptx_memory_new(void)

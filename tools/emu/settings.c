@@ -16,10 +16,12 @@ static const struct gpu {
     bool device;
     uint32_t opt_in, per_sm, reserved, threads, blocks;
 } gpus[] = {
-    {75, true, 64, 64, 0, 1024, 16},     {80, true, 163, 164, 1, 2048, 32},  {86, true, 99, 100, 1, 1536, 16},
-    {87, false, 163, 164, 1, 1536, 16},  {89, true, 99, 100, 1, 1536, 24},   {90, true, 227, 228, 1, 2048, 32},
+    {75, true, 64, 64, 0, 1024, 16},     {80, true, 163, 164, 1, 2048, 32},
+    {86, true, 99, 100, 1, 1536, 16},    {87, false, 163, 164, 1, 1536, 16},
+    {89, true, 99, 100, 1, 1536, 24},    {90, true, 227, 228, 1, 2048, 32},
     {100, true, 227, 228, 1, 2048, 32},  {103, false, 227, 228, 1, 2048, 32},
-    {110, false, 227, 228, 1, 1536, 24}, {120, true, 99, 100, 1, 1536, 24},  {121, false, 99, 100, 1, 1536, 24},
+    {110, false, 227, 228, 1, 1536, 24}, {120, true, 99, 100, 1, 1536, 24},
+    {121, false, 99, 100, 1, 1536, 24},
 };
 
 static const struct gpu *gpu_of(int sm)
@@ -53,9 +55,10 @@ static const char *variable(const char *word)
     return value && *value ? value : NULL;
 }
 
-/* A number from least to most, with K, M or G behind it when `units`; *out stays when the variable is not set. */
-static bool read_number(const char *word, uint64_t least, uint64_t most, bool units, uint64_t *out, char *line,
-                        size_t cap)
+/* A number from least to most, with K, M or G behind it when `units`; *out stays when the variable is not
+ * set. */
+static bool read_number(const char *word, uint64_t least, uint64_t most, bool units, uint64_t *out,
+                        char *line, size_t cap)
 {
     const char *value = variable(word);
     if (!value)
@@ -127,9 +130,11 @@ static bool read_async(struct emu_settings *out, char *line, size_t cap)
 /* One word of PTXPACK_EMU_JUDGE; `negated` takes it away. */
 static bool judge_word(struct emu_settings *out, const char *word, size_t bytes, bool negated)
 {
-    static const struct { const char *word; unsigned int bits; } words[] = {
-        {"all", EMU_JUDGE_ALL},     {"uninitialised", EMU_JUDGE_UNINITIALISED}, {"race", EMU_JUDGE_RACE},
-        {"proxy", EMU_JUDGE_PROXY}, {"async", EMU_JUDGE_ASYNC},                 {"mbarrier", EMU_JUDGE_MBARRIER},
+    static const struct { const char *word; unsigned int bits;
+    } words[] = {
+        {"all", EMU_JUDGE_ALL},     {"uninitialised", EMU_JUDGE_UNINITIALISED},
+        {"race", EMU_JUDGE_RACE},   {"proxy", EMU_JUDGE_PROXY},
+        {"async", EMU_JUDGE_ASYNC}, {"mbarrier", EMU_JUDGE_MBARRIER},
     };
     if (bytes == 6 && strncmp(word, "report", bytes) == 0) {
         out->judge_reports_only = !negated;
@@ -156,7 +161,8 @@ static bool read_judge(struct emu_settings *out, char *line, size_t cap)
         size_t bytes = strcspn(at, ",");
         bool negated = *at == '-';
         if (!judge_word(out, at + negated, bytes - negated, negated)) {
-            snprintf(line, cap, "PTXPACK_EMU_JUDGE has the unknown word '%.*s'", (int)(bytes < 60 ? bytes : 60), at);
+            snprintf(line, cap, "PTXPACK_EMU_JUDGE has the unknown word '%.*s'",
+                     (int)(bytes < 60 ? bytes : 60), at);
             return false;
         }
         at += bytes + (at[bytes] == ',');
@@ -186,7 +192,7 @@ bool emu_settings_read(struct emu_settings *out, char *line, size_t cap)
     out->device_count = 1;
     out->host_threads = processors > 0 && processors < 256 ? (int)processors : 1;
     out->seed = 1;
-    out->budget = 1ull << 36;
+    out->budget = 1ull << 33;
     out->log_path = variable("LOG");
     return read_gpu(out, line, cap) && read_int("SMS", 1, 1024, &out->sm_count, line, cap) &&
            read_number("MEMORY", 1 << 20, 1ull << 40, true, &out->memory_bytes, line, cap) &&
@@ -194,8 +200,8 @@ bool emu_settings_read(struct emu_settings *out, char *line, size_t cap)
            read_int("DEVICES", 0, 16, &out->device_count, line, cap) &&
            read_int("THREADS", 1, 256, &out->host_threads, line, cap) &&
            read_number("SEED", 0, UINT64_MAX, false, &out->seed, line, cap) &&
-           read_number("BUDGET", 1, UINT64_MAX, true, &out->budget, line, cap) && read_async(out, line, cap) &&
-           read_judge(out, line, cap) && read_faults(out, line, cap);
+           read_number("BUDGET", 1, UINT64_MAX, true, &out->budget, line, cap) &&
+           read_async(out, line, cap) && read_judge(out, line, cap) && read_faults(out, line, cap);
 }
 
 static struct emu_settings settings;

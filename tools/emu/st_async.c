@@ -1,4 +1,4 @@
-/* st_async.c - st.async and red.async: a value goes to another block's shared memory, and tells its mbarrier. */
+/* st_async.c - st.async and red.async: values go to another block's shared memory, and tell its mbarrier. */
 #include "bulk.h"
 
 struct remote_op {
@@ -94,7 +94,8 @@ static bool decode_to(struct decoder *d, struct remote_op *o)
     return true;
 }
 
-static bool decode_remote_operands(struct decoder *d, struct emu_op *op, struct remote_op *o, enum ptx_type type)
+static bool decode_remote_operands(struct decoder *d, struct emu_op *op, struct remote_op *o,
+                                   enum ptx_type type)
 {
     enum emu_space space = o->to.space;
     unsigned int count;
@@ -134,8 +135,8 @@ bool decode_red_async(struct decoder *d, struct emu_op *op)
 {
     struct remote_op *o = (struct remote_op *)decode_alloc(d, 1, sizeof *o);
     decode_take(d, "async");
-    if (decode_take(d, "relaxed") && !decode_take(d, "cluster"))
-        return decode_refuse(d, ".relaxed.cluster is wanted");
+    if (!decode_take(d, "relaxed") || !decode_take(d, "cluster"))
+        return decode_refuse(d, "red.async is .relaxed.cluster");
     if (o == NULL || !decode_to(d, o))
         return false;
     int reduction = decode_one_of(d, bulk_reduction_words);

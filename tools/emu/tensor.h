@@ -47,7 +47,7 @@ struct tensor_rule {
     int  terms, fraction;
     int  kept;          /* fraction bits that an f32 result has */
 };
-enum tensor_unit { TENSOR_MMA, TENSOR_WGMMA };
+enum tensor_unit { TENSOR_MMA, TENSOR_WMMA, TENSOR_WGMMA };
 /* How the GPU `sm` does it; exact for 80 to 90, as far as is known for others (README.md says which). */
 struct tensor_rule tensor_rule_of(int sm, enum tensor_unit unit, enum tensor_type a, int m, int k);
 

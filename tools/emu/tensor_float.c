@@ -27,23 +27,30 @@ static const struct format formats[TENSOR_TYPES] = {
 /* (-1)^sign magnitude 2^(exponent - fraction bits): sign is 0 or -1. */
 struct numbers { int32_t *magnitude, *exponent, *sign; };
 
-/* Decode WIDE elements, magnitudes shifted to the left; true: infinities or NaNs are among them. */
+/* Decode WIDE elements, magnitudes shifted to the left; true: infinities or NaNs are among them.  In arrays of its
+ * own and without branches, so that it becomes vectors. */
 INLINE bool decode(const struct format *f, const uint32_t *raw, struct numbers out, int at, int shift)
 {
-    const int      m = f->fraction_bits, top = (1 << f->exponent_bits) - 1, drop = f->dropped;
-    const uint32_t ones = (1u << m) - 1, nan_from = f->infinite ? 0 : ones;
-    uint32_t       special = 0;
+    const int m = f->fraction_bits, top = (1 << f->exponent_bits) - 1, drop = f->dropped, bias = f->bias;
+    const int hidden = 1 << m, ones = hidden - 1, nan_from = f->infinite ? 0 : ones, sign_at = m + f->exponent_bits;
+    int32_t   x[WIDE], magnitude[WIDE], exponent[WIDE], sign[WIDE], odd[WIDE], any = 0;
+    memcpy(x, raw, sizeof x);
     for (int i = 0; i < WIDE; i++) {
-        uint32_t x = raw[i] >> drop, fraction = x & ones;
-        int32_t  e = (int32_t)(x >> m) & top;
-        uint32_t odd = e == top && fraction >= nan_from ? 1 : 0;
-        uint32_t magnitude = odd ? 0 : fraction | (e != 0 ? ones + 1 : 0);
-        special |= odd;
-        out.magnitude[at + i] = (int32_t)(magnitude << shift);
-        out.exponent[at + i] = magnitude == 0 ? NOTHING : (e == 0 ? 1 : e) - f->bias;
-        out.sign[at + i] = -(int32_t)(x >> (m + f->exponent_bits) & 1);
+        int32_t bits = (int32_t)((uint32_t)x[i] >> drop), fraction = bits & ones, e = bits >> m & top;
+        int32_t tiny = -(e == 0), special = -(e == top) & -(fraction >= nan_from);
+        int32_t value = (fraction | (hidden & ~tiny)) & ~special;
+        int32_t none = -(value == 0);
+        odd[i] = special;
+        sign[i] = -(bits >> sign_at & 1);
+        magnitude[i] = value << shift;
+        exponent[i] = ((e - tiny - bias) & ~none) | (NOTHING & none);
     }
-    return special != 0;
+    for (int i = 0; i < WIDE; i++)
+        any |= odd[i];
+    memcpy(out.magnitude + at, magnitude, sizeof magnitude);
+    memcpy(out.exponent + at, exponent, sizeof exponent);
+    memcpy(out.sign + at, sign, sizeof sign);
+    return any != 0;
 }
 
 /* ---- infinities and NaNs ----------------------------------------------------------------------------------- */
@@ -102,30 +109,37 @@ INLINE void scale(const int32_t top[WIDE], int fraction, double sum[WIDE])
 /* Toward zero to f32: below its normal numbers by counting in its smallest. */
 INLINE void round_f32(const double x[WIDE], int kept, uint32_t out[WIDE])
 {
-    union { double x[WIDE]; uint64_t bits[WIDE]; } cut;
-    union { float x[WIDE]; uint32_t bits[WIDE]; } normal;
-    int32_t count[WIDE];
+    union { double x[WIDE]; int64_t bits[WIDE]; } cut, tiny;
+    union { float x[WIDE]; int32_t bits[WIDE]; } normal;
+    const int64_t smallest = (int64_t)(1023 - 126) << 52, high = (int64_t)(~(uint64_t)0 << (52 - F32_FRACTION));
+    const int32_t mask = (int32_t)(~0u << (F32_FRACTION - kept));
+    int32_t       count[WIDE], bits[WIDE];
+    memcpy(cut.x, x, sizeof cut);
+    for (int n = 0; n < WIDE; n++) {
+        int64_t below = -(int64_t)((cut.bits[n] & INT64_MAX) < smallest);
+        tiny.bits[n] = cut.bits[n] & below;
+        cut.bits[n] &= ~below & high;
+    }
     for (int n = 0; n < WIDE; n++)
-        count[n] = (int32_t)((fabs(x[n]) < 0x1p-126 ? x[n] : 0) * 0x1p149);
-    for (int n = 0; n < WIDE; n++)
-        cut.x[n] = fabs(x[n]) < 0x1p-126 ? 0 : x[n];
-    for (int n = 0; n < WIDE; n++)
-        cut.bits[n] &= ~(uint64_t)0 << (52 - F32_FRACTION);
+        count[n] = (int32_t)(tiny.x[n] * 0x1p149);
     for (int n = 0; n < WIDE; n++)
         normal.x[n] = (float)cut.x[n];
     for (int n = 0; n < WIDE; n++) {
-        uint32_t small = (uint32_t)(count[n] < 0 ? -count[n] : count[n]) | (count[n] < 0 ? 0x80000000u : 0);
-        uint32_t bits = (normal.bits[n] | small) & ~0u << (F32_FRACTION - kept);
-        out[n] = (bits & 0x7fffffff) == 0 ? 0 : bits;
+        int32_t negative = count[n] >> 31, small = ((count[n] ^ negative) - negative) | (negative & INT32_MIN);
+        int32_t value = (normal.bits[n] | small) & mask;
+        bits[n] = value & (value & INT32_MAX ? -1 : 0);
     }
+    memcpy(out, bits, sizeof bits);
 }
 
 static void round_f16(const double x[WIDE], uint32_t out[WIDE])
 {
-    for (int n = 0; n < WIDE; n++) {
-        uint32_t bits = tensor_f16_of_double(x[n]);
-        out[n] = bits == 0x8000 ? 0 : bits;
-    }
+    uint32_t bits[WIDE];
+    for (int n = 0; n < WIDE; n++)
+        bits[n] = tensor_f16_of_double(x[n]);
+    for (int n = 0; n < WIDE; n++)
+        bits[n] = bits[n] == 0x8000 ? 0 : bits[n];
+    memcpy(out, bits, sizeof bits);
 }
 
 /* ---- one step ------------------------------------------------------------------------------------------------ */

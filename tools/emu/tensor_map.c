@@ -20,7 +20,7 @@ static const struct { const char *name; uint32_t bytes; } types[TYPE_COUNT] = {
     {"f32", 4}, {"f64", 8}, {"bf16", 2}, {"f32", 4}, {"tf32", 4}, {"tf32", 4},
 };
 
-/* ---- the bytes -------------------------------------------------------------------------------------------------- */
+/* ---- the bytes ------------------------------------------------------------------------------------ */
 struct image {
     uint64_t mark, address;
     uint64_t stride[EMU_TENSOR_RANK - 1];
@@ -55,7 +55,8 @@ static bool tensor_fits(uint32_t rank, uint64_t address, const uint64_t *dims, c
     return true;
 }
 
-static bool box_fits(uint32_t rank, uint32_t element_bytes, const uint32_t *box, const uint32_t *steps, uint32_t swizzle)
+static bool box_fits(uint32_t rank, uint32_t element_bytes, const uint32_t *box, const uint32_t *steps,
+                     uint32_t swizzle)
 {
     uint64_t bytes = element_bytes;
     for (uint32_t i = 0; i < rank; i++) {
@@ -69,8 +70,8 @@ static bool box_fits(uint32_t rank, uint32_t element_bytes, const uint32_t *box,
 
 unsigned int emu_tensor_map_encode(void *map128, uint32_t data_type, uint32_t rank, uint64_t address,
                                    const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
-                                   const uint32_t *element_strides, uint32_t interleave, uint32_t swizzle, uint32_t l2,
-                                   uint32_t oob_fill)
+                                   const uint32_t *element_strides, uint32_t interleave, uint32_t swizzle,
+                                   uint32_t l2, uint32_t oob_fill)
 {
     struct image image;
     if (map128 == NULL || data_type >= TYPE_COUNT || rank < 1 || rank > EMU_TENSOR_RANK)
@@ -147,8 +148,9 @@ bool emu_tensor_map_read(const void *map128, struct emu_tensor_map *out, const c
     return true;
 }
 
-/* ---- boxes ------------------------------------------------------------------------------------------------------- */
-void emu_tensor_row_at(const struct emu_tensor_map *map, const int32_t coordinate[EMU_TENSOR_RANK], uint32_t row,
+/* ---- boxes ---------------------------------------------------------------------------------------- */
+void emu_tensor_row_at(const struct emu_tensor_map *map, const int32_t coordinate[EMU_TENSOR_RANK],
+                       uint32_t row,
                        struct emu_tensor_row *out)
 {
     int64_t first = coordinate[0], end = first + map->count[0], limit = (int64_t)map->dim[0];

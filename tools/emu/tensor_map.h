@@ -1,4 +1,4 @@
-/* tensor_map.h - the 128 bytes that describe a tensor to cp.async.bulk.tensor, and where the rows of a box are.
+/* tensor_map.h - the 128 bytes that describe a tensor to cp.async.bulk.tensor, and where a box has its rows.
  *
  * The bytes are this emulator's own: they hold a mark and a checksum, so that anything else is recognised.
  * Pure functions; numbers are those of CUtensorMapDataType and its kin.
@@ -25,13 +25,13 @@ struct emu_tensor_map {
     uint32_t pitch;                   /* bytes from row to row in shared memory                */
 };
 
-/* cuTensorMapEncodeTiled: a CUresult: 0; 1 (invalid value) by the limits that a driver has for an H200; 801 for
- * interleaved layouts.  dims[rank], strides[rank - 1] in bytes of the dimensions from 1 on, box[rank],
- * element_strides[rank]. */
+/* cuTensorMapEncodeTiled: a CUresult, 0; 1 (invalid value) by the limits that a driver has for an H200;
+ * 801 for interleaved layouts.  dims[rank], strides[rank - 1] in bytes of the dimensions from 1 on,
+ * box[rank], element_strides[rank]. */
 unsigned int emu_tensor_map_encode(void *map128, uint32_t data_type, uint32_t rank, uint64_t address,
                                    const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
-                                   const uint32_t *element_strides, uint32_t interleave, uint32_t swizzle, uint32_t l2,
-                                   uint32_t oob_fill);
+                                   const uint32_t *element_strides, uint32_t interleave, uint32_t swizzle,
+                                   uint32_t l2, uint32_t oob_fill);
 /* cuTensorMapReplaceAddress: another address in the map: 0 or 1. */
 unsigned int emu_tensor_map_replace_address(void *map128, uint64_t address);
 /* False: these are not the bytes of a map; *why says what is wrong. */
@@ -41,9 +41,10 @@ bool emu_tensor_map_read(const void *map128, struct emu_tensor_map *out, const c
 struct emu_tensor_row {
     uint64_t global;           /* address of its first byte that lies within the tensor   */
     uint32_t shared;           /* offset in the box before swizzling                      */
-    uint32_t before, inside;   /* bytes beyond the tensor at its front, and within it; the rest is beyond again */
+    uint32_t before, inside;   /* bytes beyond the tensor at its front, and within it; the rest is beyond */
 };
-void emu_tensor_row_at(const struct emu_tensor_map *map, const int32_t coordinate[EMU_TENSOR_RANK], uint32_t row,
+void emu_tensor_row_at(const struct emu_tensor_map *map, const int32_t coordinate[EMU_TENSOR_RANK],
+                       uint32_t row,
                        struct emu_tensor_row *out);
 /* Where the byte at this shared address is after swizzling: 16-byte units change places within 128 bytes. */
 uint32_t emu_tensor_swizzle(uint32_t address, uint32_t swizzle);

@@ -59,18 +59,17 @@ double tensor_double_of_f16(uint32_t bits)
 
 uint32_t tensor_f16_of_double(double x)
 {
-    uint32_t sign = signbit(x) ? 0x8000 : 0;
-    int      e;
+    const uint64_t lost = 52 - 10, largest = (uint64_t)(1023 + 16) << 52, smallest = (uint64_t)(1023 - 14) << 52;
+    uint64_t       bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t sign = (uint32_t)(bits >> 48 & 0x8000);
+    bits &= ~(uint64_t)0 >> 1;
     if (x != x)
         return 0x7fff;
-    x = fabs(x);
-    if (x >= 65520) /* the middle between the largest number and the next power of two */
-        return sign | 0x7c00;
-    if (x < 0x1p-14) /* a count of the smallest; what rounds up to 0x400 is the smallest normal number */
-        return sign | (uint32_t)(x * 0x1p24 + 0x1p52 - 0x1p52);
-    frexp(x, &e);
-    uint32_t count = (uint32_t)(ldexp(x, 11 - e) + 0x1p52 - 0x1p52); /* 1024 to 2048, to nearest even */
-    return sign | (((uint32_t)(e + 13) << 10) + count);
+    if (bits < smallest) /* a count of the smallest; what rounds up to 0x400 is the smallest normal number */
+        return sign | (uint32_t)(fabs(x) * 0x1p24 + 0x1p52 - 0x1p52);
+    bits += ((uint64_t)1 << (lost - 1)) - 1 + (bits >> lost & 1);
+    return sign | (bits >= largest ? 0x7c00 : (uint32_t)((bits - smallest) >> lost) + 0x400);
 }
 
 /* ---- rules --------------------------------------------------------------------------------------------------- */
@@ -98,7 +97,8 @@ struct tensor_rule tensor_rule_of(int sm, enum tensor_unit unit, enum tensor_typ
         return fp8_rule(sm, unit, k);
     if (a == TENSOR_f16 && m == 8 && k == 4)
         return (struct tensor_rule){.method = TENSOR_BY_FMA, .terms = 4, .fraction = 23, .kept = 23};
-    if (sm < HOPPER) /* tf32: half as many of twice the bits */
-        return (struct tensor_rule){.terms = a == TENSOR_tf32 ? 4 : 8, .fraction = 24, .kept = 23};
-    return (struct tensor_rule){.terms = a == TENSOR_tf32 ? 8 : 16, .fraction = 25, .kept = 23};
+    struct tensor_rule rule = {.terms = sm < HOPPER ? 8 : 16, .fraction = sm < HOPPER ? 24 : 25, .kept = 23};
+    if (a == TENSOR_tf32) /* twice the bits, half as many; wmma is made of m16n8k4 */
+        rule.terms = unit == TENSOR_WMMA ? 4 : rule.terms / 2;
+    return rule;
 }

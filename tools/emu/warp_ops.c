@@ -108,7 +108,8 @@ static void make_plan(struct plan *plan, enum shuffle mode, const uint32_t *b, c
     }
 }
 
-/* Values from lanes that take no part are undefined; here they are the reader's own. */
+/* Values from lanes that are no members are undefined.  As on sm_90, what is read from lanes that do not
+ * execute the op is 0. */
 static void move(struct emu_warp *w, const struct emu_op *op, uint32_t mask, bool uniform,
                  const struct plan *plan)
 {
@@ -121,8 +122,8 @@ static void move(struct emu_warp *w, const struct emu_op *op, uint32_t mask, boo
     if (!uniform || mask != EMU_ALL || defined != EMU_ALL)
         for (int l = 0; l < EMU_LANES; l++) {
             const uint32_t from = plan->from[l];
-            if ((mask & members[l] & alu_bit[from]) == 0)
-                value[l] = a[l];
+            if ((mask & alu_bit[from]) == 0)
+                value[l] = 0;
             if ((mask & members[l] & defined & alu_bit[from]) == 0)
                 good &= ~alu_bit[l];
         }

@@ -187,18 +187,20 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Contiguous chunks together. */
-static bool touch(struct emu_warp *w, const struct emu_op *op, struct runs *r, struct judge_async *judge)
+/* All of it must be shared memory of the block. */
+static bool find_span(struct emu_warp *w, const struct emu_op *op, const struct runs *r, struct emu_ref *span)
 {
-    struct emu_ref span;
-    if (!emu_memory_range(w, op, 0, EMU_SHARED, r->low, r->high - r->low + WGMMA_CHUNK, WGMMA_CHUNK,
-                          EMU_READ | EMU_NO_JUDGE, &span))
-        return false;
-    if (judge == NULL)
-        return true;
+    return emu_memory_range(w, op, 0, EMU_SHARED, r->low, r->high - r->low + WGMMA_CHUNK, WGMMA_CHUNK,
+                            EMU_READ | EMU_NO_JUDGE, span);
+}
+
+/* Contiguous chunks together. */
+static void touch(struct emu_warp *w, const struct emu_op *op, struct runs *r, const struct emu_ref *span,
+                  struct judge_async *judge)
+{
     qsort(r->at, r->count, sizeof *r->at, compare);
     for (uint32_t i = 0, end; i < r->count; i = end) {
-        struct emu_ref run = span;
+        struct emu_ref run = *span;
         for (end = i + 1; end < r->count && r->at[end] - r->at[end - 1] <= WGMMA_CHUNK; end++)
             ;
         const uint32_t bytes = r->at[end - 1] - r->at[i] + WGMMA_CHUNK;
@@ -209,7 +211,6 @@ static bool touch(struct emu_warp *w, const struct emu_op *op, struct runs *r, s
                        "written completely", r->at[i], bytes);
         judge_async_touch(judge, &run, bytes, EMU_READ);
     }
-    return true;
 }
 
 /* ---- issue -------------------------------------------------------------------------------------------------------------- */
@@ -252,10 +253,15 @@ static void exec_mma_async(struct emu_warp *w, const struct emu_op *op, uint32_t
     const struct plan *plan = (const struct plan *)op->data;
     const int          a_sources = plan->a_count > 0 ? plan->a_count : 1;
     struct runs        runs = {.count = 0};
+    struct emu_ref     span;
     uint64_t           a = 0, b;
     bool               adds;
-    if (!check_warps(w, op, mask) || !emu_busy_rows(w))
+    if (!check_warps(w, op, mask))
         return;
+    if (!emu_busy_rows(w)) {
+        emu_fault(w, op, -1, 2, "out of memory for the registers that wgmma owns");
+        return;
+    }
     check_defined(w, op, op->source, a_sources, "A");
     check_defined(w, op, op->source + a_sources, 1, "B");
     check_defined(w, op, op->source + plan->predicate, 1, "scale-d");
@@ -267,23 +273,23 @@ static void exec_mma_async(struct emu_warp *w, const struct emu_op *op, uint32_t
     if (!plan->fenced)
         judge_find(w, op, 0, JUDGE_ASYNC, "there is no wgmma.fence before the first wgmma that reads its registers");
     check_owned(w, op, plan);
-    struct flight *f = (struct flight *)async_new(w, op, 0, sizeof *f, complete);
+    const struct wgmma_matrix of_a = wgmma_descriptor(a, plan->a_mn), of_b = wgmma_descriptor(b, plan->b_mn);
+    if (plan->a_count == 0)
+        add_a(&runs, &of_a, WARP_ROWS * (w->index % GROUP));
+    add_b(&runs, &of_b, (uint32_t)plan->p.n, w->index % GROUP);
+    struct flight *f = find_span(w, op, &runs, &span) ? (struct flight *)async_new(w, op, 0, sizeof *f, complete)
+                                                      : NULL;
     if (f == NULL)
         return;
-    f->a = wgmma_descriptor(a, plan->a_mn);
-    f->b = wgmma_descriptor(b, plan->b_mn);
+    f->a = of_a;
+    f->b = of_b;
     f->frame = w->now->frame;
     f->accumulates = adds;
     f->shared = w->cta->shared;
     f->async.observed = observed;
     f->async.judge = judge_async_begin(w, op, 0, true);
-    if (plan->a_count == 0)
-        add_a(&runs, &f->a, WARP_ROWS * (w->index % GROUP));
-    add_b(&runs, &f->b, (uint32_t)plan->p.n, w->index % GROUP);
-    if (!touch(w, op, &runs, f->async.judge)) {
-        async_discard(&f->async);
-        return;
-    }
+    if (f->async.judge != NULL)
+        touch(w, op, &runs, &span, f->async.judge);
     own(w, f, true);
     for (int i = 0; i < plan->c_count; i++)
         w->defined[op->result[i]] = EMU_ALL;
@@ -444,8 +450,8 @@ bool decode_wgmma(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "wgmma.%s is not known", decode_peek(d));
     if (op->exec != exec_wait)
         return decode_operands(d, 0, 0);
-    if (!decode_operands(d, 1, 1) || !decode_integer(d, 0, &groups) || groups < 0 || groups > 7)
-        return decode_refuse(d, "a count of groups from 0 to 7 is wanted");
+    if (!decode_operands(d, 1, 1) || !decode_integer(d, 0, &groups) || groups < 0 || groups > INT32_MAX)
+        return decode_refuse(d, "a count of groups is wanted");
     op->u32[0] = (uint32_t)groups;
     return true;
 }

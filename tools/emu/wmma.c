@@ -185,6 +185,24 @@ struct plan {
     int  a_count, b_count, c_count;
 };
 
+/* f16 to f32, and back to nearest even. */
+static void widen(uint32_t *words, int count)
+{
+    for (int i = 0; i < count; i++) {
+        float x = (float)tensor_double_of_f16(words[i]);
+        memcpy(&words[i], &x, sizeof x);
+    }
+}
+
+static void narrow(uint32_t *words, int count)
+{
+    for (int i = 0; i < count; i++) {
+        float x;
+        memcpy(&x, &words[i], sizeof x);
+        words[i] = tensor_f16_of_double((double)x);
+    }
+}
+
 static void exec_mma(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct plan *plan = (const struct plan *)op->data;
@@ -194,11 +212,11 @@ static void exec_mma(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     tensor_gather_a(w, op->source, &plan->a, a);
     tensor_gather_b(w, op->source + plan->a_count, &plan->b, b);
     tensor_gather_c(w, op->source + plan->a_count + plan->b_count, &plan->c, c);
-    for (int i = 0; i < plan->p.m * plan->p.n && plan->c.bits < plan->d.bits; i++) {
-        float x = (float)tensor_double_of_f16(c[i]);
-        memcpy(&c[i], &x, sizeof x);
-    }
+    if (plan->c.bits < plan->d.bits)
+        widen(c, plan->p.m * plan->p.n);
     tensor_multiply(&plan->p, a, b, c);
+    if (plan->d.bits < plan->c.bits)
+        narrow(c, plan->p.m * plan->p.n);
     tensor_scatter_c(w, op->result, &plan->d, c);
     mma_count(w, op, (uint64_t)plan->p.m, (uint64_t)plan->p.n, (uint64_t)plan->p.k);
 }
@@ -355,19 +373,19 @@ static bool make_plan(struct decoder *d, struct plan *plan, enum tensor_type c)
     const struct mma_shape shape = {p->m, p->n, p->k};
     const struct row      *row = find_row(&shape, p->a);
     const bool             integer = tensor_type_bits(p->a) <= 8, bits = p->a == TENSOR_b1;
-    const bool             mixed = p->a == TENSOR_f16 && p->c == TENSOR_f32 && c == TENSOR_f16;
-    const enum tensor_type sum = integer ? TENSOR_s32 : p->a == TENSOR_f64 ? TENSOR_f64 : TENSOR_f32;
-    if (row == NULL || !mma_set_has(row->types, p->b) || (c != p->c && !mixed) ||
-        (p->c != sum && !(p->a == TENSOR_f16 && p->c == TENSOR_f16)))
+    const char *const      sums = integer ? "s32" : p->a == TENSOR_f64 ? "f64" : p->a == TENSOR_f16 ? "f16|f32" : "f32";
+    if (row == NULL || !mma_set_has(row->types, p->b) || !mma_set_has(sums, p->c) || !mma_set_has(sums, c))
         return decode_refuse(d, "no wmma of this shape has these types");
     if (p->saturates && (!integer || bits))
         return decode_refuse(d, ".satfinite of these types is not executed");
     const int k = bits ? p->k / 32 : p->k;
-    p->rule = tensor_rule_of(d->sm, TENSOR_MMA, p->a, p->m, p->k);
+    p->rule = tensor_rule_of(d->sm, TENSOR_WMMA, p->a, p->m, p->k);
     plan->a = (struct tensor_fragment){p->m, k, bits ? 32 : tensor_type_bits(p->a)};
     plan->b = (struct tensor_fragment){k, p->n, plan->a.bits};
     plan->c = (struct tensor_fragment){p->m, p->n, tensor_type_bits(c)};
     plan->d = (struct tensor_fragment){p->m, p->n, tensor_type_bits(p->c)};
+    if (c == TENSOR_f32) /* also where D is f16: it is rounded once more */
+        p->c = TENSOR_f32;
     plan->a_count = row->a;
     plan->b_count = row->b;
     plan->c_count = p->a == TENSOR_f64 ? 2 : tensor_registers_c(&plan->c);
@@ -387,7 +405,7 @@ static bool decode_product(struct decoder *d, struct emu_op *op)
     if (!make_plan(d, plan, c) || !decode_operands(d, 4, 4))
         return false;
     const int d_count = plan->p.a == TENSOR_f64 ? 2 : tensor_registers_c(&plan->d);
-    if (!mma_results(d, 0, d_count, register_type(plan->p.c)) ||
+    if (!mma_results(d, 0, d_count, plan->d.bits == 16 ? PTX_b32 : register_type(plan->p.c)) ||
         !mma_sources(d, 1, plan->a_count, register_type(plan->p.a)) ||
         !mma_sources(d, 2, plan->b_count, register_type(plan->p.b)) ||
         !mma_sources(d, 3, plan->c_count, register_type(c)))
