@@ -66,11 +66,12 @@ EMU_SRC    := tools/emu/access_words.c tools/emu/alu_approx.c tools/emu/alu_bits
               tools/emu/container.c tools/emu/control.c tools/emu/cp_async.c tools/emu/cvt_float.c \
               tools/emu/cvt_int.c tools/emu/cvt_narrow.c tools/emu/decode.c tools/emu/decode_cp.c \
               tools/emu/decode_operand.c tools/emu/faults.c tools/emu/fence.c tools/emu/float_format.c \
-              tools/emu/float_round.c tools/emu/grid.c tools/emu/judge.c tools/emu/judge_async.c \
-              tools/emu/judge_cell.c tools/emu/judge_clock.c tools/emu/judge_line.c \
-              tools/emu/judge_message.c tools/emu/judge_shadow.c tools/emu/judge_strong.c \
-              tools/emu/judge_vector.c tools/emu/load_store.c tools/emu/load_store_address.c \
-              tools/emu/matrix_load.c tools/emu/mbarrier.c tools/emu/memory.c tools/emu/memory_banks.c \
+              tools/emu/float_round.c tools/emu/grid.c tools/emu/intrinsics.c tools/emu/judge.c \
+              tools/emu/judge_async.c tools/emu/judge_cell.c tools/emu/judge_clock.c \
+              tools/emu/judge_line.c tools/emu/judge_message.c tools/emu/judge_shadow.c \
+              tools/emu/judge_strong.c tools/emu/judge_vector.c tools/emu/load_store.c \
+              tools/emu/load_store_address.c tools/emu/matrix_load.c tools/emu/mbarrier.c \
+              tools/emu/mbarrier_ops.c tools/emu/memory.c tools/emu/memory_banks.c \
               tools/emu/memory_range.c tools/emu/memory_text.c tools/emu/mma.c tools/emu/module.c \
               tools/emu/profile.c tools/emu/ptx_constant.c tools/emu/ptx_debug.c tools/emu/ptx_function.c \
               tools/emu/ptx_initial.c tools/emu/ptx_lex.c tools/emu/ptx_memory.c tools/emu/ptx_module.c \
@@ -104,10 +105,12 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_host tests/test_attention_layout tests/test_npy tests/test_checker \
               tests/test_command tests/test_layout_command tests/test_atom_command tests/test_plan_command \
               tests/test_draw \
-              tests/test_emu_core
+              tests/test_emu_parse tests/test_emu_core tests/test_emu_int tests/test_emu_select \
+              tests/test_emu_warp_ops
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
-               tests/fuzz_expand tests/fuzz_layout tests/stress_cache \
+               tests/fuzz_expand tests/fuzz_layout tests/fuzz_ptx tests/fuzz_emu \
+               tests/stress_cache \
                tests/generations.sh tests/check_generations tests/check_ptxas
 
 PUBLIC_HEADERS := cache/cache.h \
@@ -220,7 +223,7 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 # Tests of the emulated driver below its API link with its objects.
-EMU_TESTS := $(filter tests/test_emu_% tests/fuzz_ptx,$(UNIT_TESTS) $(OTHER_TESTS))
+EMU_TESTS := $(filter tests/test_emu_% tests/fuzz_ptx tests/fuzz_emu,$(UNIT_TESTS) $(OTHER_TESTS))
 $(EMU_TESTS:%=$(B)/%): $(B)/tests/emu_fixture.o $(B)/libptxpack-emu.a
 $(EMU_TESTS:%=$(B)/%.o) $(B)/tests/emu_fixture.o: FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/emu
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# emu_ctypes.sh - a program in another language, pointed at the emulated driver by nothing but the library path.
-# Usage: emu_ctypes.sh BUILD
+# emu_ctypes.sh - a program in another language, pointed at the emulated driver by the library path alone.
+# Usage: emu_ctypes.sh [BUILD]; $PTXPACK_EMU_LIBRARY names another library.
 build=${1:-build}
 here=$(dirname "$0")
 library=${PTXPACK_EMU_LIBRARY:-$build/libptxpack-emu.so}

@@ -4,9 +4,6 @@
 #include "decode.h"
 #include "judge.h"
 
-/* The carry flag CC.CF of the function that is being decoded: a predicate row (decode.c). */
-emu_reg decode_carry(struct decoder *d);
-
 /* ---- loops ------------------------------------------------------------------------------------------------
  * exec_<name>: d = expr of a, b, c in every lane.  D, A, B, C are the elements of the rows (uint32_t, or
  * uint64_t for 64 bits), TA, TB, TC what the operands are taken as.  expr must leave the upper bits of 16-bit

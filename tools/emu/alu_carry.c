@@ -1,8 +1,8 @@
 /* alu_carry.c - additions and subtractions of many words: add.cc, addc, sub.cc, subc, mad.cc, madc.
  *
- * CC.CF is one predicate row of the function.  a - b is a + ~b + 1, on the hardware too: after sub.cc the flag
- * is set where nothing was borrowed, and subc borrows where it is not set.  Programs see that when they read it
- * by addc, as the 128-bit division of CUDA C++ does. */
+ * CC.CF is one predicate row of the function.  a - b is a + ~b + 1, on the hardware too: after sub.cc the
+ * flag is set where nothing was borrowed, and subc borrows where it is not set.  Programs see that when they
+ * read it by addc, as the 128-bit division of CUDA C++ does. */
 #include "alu.h"
 
 __extension__ typedef __int128 emu_s128;

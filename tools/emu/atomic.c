@@ -17,6 +17,8 @@ enum operation { OP_ADD, OP_MIN, OP_MAX, OP_INC, OP_DEC, OP_AND, OP_OR, OP_XOR, 
 static const char *const operation_words[] = {"add", "min", "max",  "inc", "dec", "and",
                                               "or",  "xor", "exch", "cas", NULL};
 
+enum { ACCESS = EMU_READ | EMU_WRITE | EMU_ATOMIC | EMU_STRONG };
+
 struct atomic_op {
     update *shared, *global; /* they differ in subnormals                       */
     uint8_t size, count;     /* bytes of an element, elements                   */
@@ -209,24 +211,33 @@ static bool in_reach(struct emu_warp *w, const struct emu_op *op, uint32_t mask,
     return true;
 }
 
-static void exec_atom(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+static bool update_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct atomic_op *a = (const struct atomic_op *)op->data;
     uint64_t address[EMU_LANES];
     struct emu_ref ref[EMU_LANES];
     uint32_t bytes = (uint32_t)a->size * a->count;
-    if (a->fences & FENCE_BEFORE)
-        memory_fence(w, mask);
     emu_addresses(w, op, 0, op->u8[1], address);
-    if (!emu_memory(w, op, mask, (enum emu_space)op->u8[0], address, bytes, bytes,
-                    EMU_READ | EMU_WRITE | EMU_ATOMIC | EMU_STRONG, ref))
-        return;
-    if (!in_reach(w, op, mask, ref))
-        return;
+    if (!emu_memory(w, op, mask, (enum emu_space)op->u8[0], address, bytes, bytes, ACCESS, ref) ||
+        !in_reach(w, op, mask, ref))
+        return false;
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
         update_lane(w, op, l, &ref[l]);
     }
+    return true;
+}
+
+static void exec_atom(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    const struct atomic_op *a = (const struct atomic_op *)op->data;
+    if (a->fences & FENCE_BEFORE)
+        memory_fence(w, mask);
+    bool begun = memory_strong_begin(w, (enum emu_space)op->u8[0], ACCESS);
+    bool done = update_lanes(w, op, mask);
+    memory_strong_end(begun);
+    if (!done)
+        return;
     if (a->fences & FENCE_AFTER)
         memory_fence(w, mask);
     if (a->yields)

@@ -1,6 +1,7 @@
 /* control.c - branches, calls, the ends of threads, and hints that change nothing here. */
 #include "decode.h"
 #include "decode_state.h"
+#include "intrinsics.h"
 #include "special.h"
 #include "warp.h"
 
@@ -100,9 +101,6 @@ static void copy_bits(unsigned char *to, uint32_t to_bit, const unsigned char *f
     }
 }
 
-/* An argument or result: a register, or bytes of local memory. */
-struct piece { emu_reg reg; uint32_t offset, bytes; };
-
 static uint32_t *frame_defined(struct emu_warp *w, uint32_t frame, emu_reg reg)
 {
     return EMU_BANK(reg) == EMU_BANK_FRAME ? &w->defined_rows[frame + EMU_ROW_OF(reg)] : NULL;
@@ -135,12 +133,6 @@ static void pass(struct emu_warp *w, int lane, const struct piece *to, uint32_t 
                   from_local + from->offset, bytes);
     }
 }
-
-struct call {
-    const struct emu_function *callee; /* NULL: by address, source[0] */
-    struct piece *results, *arguments;
-    uint32_t result_count, argument_count;
-};
 
 static void pass_results(struct emu_warp *w, int lane, const struct emu_return *back)
 {
@@ -322,9 +314,11 @@ static bool decode_callee(struct decoder *d, const struct ptx_operand *o, struct
     for (uint32_t i = 0; i < d->module->function_count; i++)
         if (d->module->functions[i].text == o->symbol->function)
             call->callee = &d->module->functions[i];
-    if (!call->callee || !call->callee->text->has_body)
-        return decode_refuse(d, "nothing defines '%s'", o->symbol->name);
-    return true;
+    if (call->callee && call->callee->text->has_body)
+        return true;
+    call->callee = NULL;
+    call->intrinsic = emu_intrinsic(o->symbol->name);
+    return call->intrinsic || decode_refuse(d, "nothing defines '%s'", o->symbol->name);
 }
 
 bool decode_call(struct decoder *d, struct emu_op *op)
@@ -347,6 +341,8 @@ bool decode_call(struct decoder *d, struct emu_op *op)
     op->exec = exec_call;
     op->flags |= EMU_OP_CHECKS; /* results are made by ret */
     op->class_ = EMU_CLASS_control;
+    if (call->intrinsic)
+        return emu_intrinsic_decode(d, op, call);
     return !d->failed;
 }
 

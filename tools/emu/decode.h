@@ -88,6 +88,11 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *operand, enu
 emu_reg decode_constant(struct decoder *d, uint64_t value, unsigned int bits);
 /* Rows of the frame that have no name: bits 1 to 128. */
 emu_reg decode_temporary(struct decoder *d, unsigned int bits);
+/* CC.CF: a predicate row, one in a function. */
+emu_reg decode_carry(struct decoder *d);
+/* Whether [address] of .param names memory of the thread (of a device function, or of a call): EMU_LOCAL; a
+ * kernel's parameters are in device memory. */
+bool decode_param_is_local(struct decoder *d, const struct ptx_operand *address);
 /* Append a register that was made otherwise. */
 void decode_add_result(struct decoder *d, emu_reg reg);
 void decode_add_source(struct decoder *d, emu_reg reg);

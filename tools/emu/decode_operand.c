@@ -171,8 +171,7 @@ emu_reg decode_temporary(struct decoder *d, unsigned int bits)
     return reg;
 }
 
-emu_reg decode_carry(struct decoder *d);
-emu_reg decode_carry(struct decoder *d) /* CC.CF of the function: a predicate row */
+emu_reg decode_carry(struct decoder *d)
 {
     if (d->state->carry == EMU_NO_REG)
         d->state->carry = decode_temporary(d, 1);
@@ -585,8 +584,6 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_
     return reg;
 }
 
-bool decode_param_is_local(struct decoder *d, const struct ptx_operand *address);
-/* .param memory of a device function, or of a call, is the thread's own; a kernel's is the launch's. */
 bool decode_param_is_local(struct decoder *d, const struct ptx_operand *address)
 {
     if (address && address->kind == PTX_OP_ADDRESS && address->count && address->items[0].kind == PTX_OP_SYMBOL) {

@@ -17,6 +17,7 @@
  * Threads  a cluster is run by one host thread at a time; what clusters share (memory, the grid) says how. */
 #ifndef EMU_EMU_H
 #define EMU_EMU_H
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -247,7 +248,7 @@ struct emu_grid {
     uint64_t   id;             /* %gridid, and the age of global accesses */
     const struct emu_settings *settings;
     struct judge_grid *judge;  /* NULL: not judged */
-    volatile bool stop;        /* something failed: every worker ends */
+    atomic_bool stop;        /* something failed: every worker ends */
     unsigned int result;       /* CUresult; the first failure's */
     unsigned int findings;     /* of the judge */
     struct grid_work *work;    /* grid.c */
@@ -272,10 +273,15 @@ static inline void emu_set_pred(const struct emu_warp *w, emu_reg r, uint32_t ma
 
 /* for each lane of mask: the common case of all lanes is a plain loop that the compiler turns into vectors;
  * the body must be elementwise: it may be executed in any order of lanes. */
+#ifdef __clang__
+#define EMU_IVDEP
+#else
+#define EMU_IVDEP _Pragma("GCC ivdep")
+#endif
 #define EMU_FOR_LANES(mask, l, ...)                                                                       \
     do {                                                                                                  \
         if ((mask) == EMU_ALL) {                                                                          \
-            _Pragma("GCC ivdep") for (int l = 0; l < EMU_LANES; l++) { __VA_ARGS__; }                     \
+            EMU_IVDEP for (int l = 0; l < EMU_LANES; l++) { __VA_ARGS__; }                     \
         } else {                                                                                          \
             for (uint32_t emu_m_ = (mask); emu_m_; emu_m_ &= emu_m_ - 1) {                                \
                 const int l = __builtin_ctz(emu_m_);                                                      \
@@ -290,6 +296,8 @@ static inline void emu_set_pred(const struct emu_warp *w, emu_reg r, uint32_t ma
 void emu_wait_change(struct emu_warp *w);
 /* Something that a waiting fragment may be waiting for has happened (an arrival, completed bytes, ...). */
 static inline void emu_changed(struct emu_cluster *c) { c->changes++; }
+/* Make w->busy, if there is none yet; false: out of memory. */
+bool emu_busy_rows(struct emu_warp *w);
 /* Let the other warps run before this one goes on: for spinning tests. */
 static inline void emu_yield(struct emu_warp *w)
 {

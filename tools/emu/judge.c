@@ -14,8 +14,8 @@
  *     pages that are touched later are not judged;
  *   - local memory, parameters, constants; launches that overlap: each launch is after all that began before;
  *   - scopes: a fence or an atomic of .cta scope counts like one of .gpu scope;
- *   - strong reads of more than 4 words between two fences acquire before the fence; and when a lane reads a word
- *     again that was stored anew;
+ *   - a fence acquires what was released through the words that were read before it, also after these reads (the
+ *     judge cannot know which of two host threads came first); more than 4 words between two fences: at once;
  *   - races between clusters, once more than about 2000 blocks have synchronised through one word;
  *   - what bulk copies read from global memory is taken as read when a later copy of the same thread is complete;
  *   - wgmma of the warps of a warpgroup complete together. */

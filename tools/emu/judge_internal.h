@@ -135,8 +135,9 @@ struct judge_cluster {
 };
 
 enum { PENDING = 4 };
-struct judge_pending {         /* what a strong read has seen released */
-    const struct judge_location *location;
+struct judge_pending {         /* a word that was read by a strong read, and what had been released there before */
+    const void *owner;
+    uint64_t address;
     uint32_t stores;
     struct judge_packet *part[PARTS];
 };

@@ -1,7 +1,7 @@
 /* judge_strong.c - words of memory that threads synchronise through: fence, strong write; strong read, fence.
  *
  * A strong write or atomic releases what its thread had observed at its last fence into the word; a strong
- * read or atomic keeps what the word holds, and the thread's next fence acquires it.  The words of
+ * read or atomic keeps what the word holds, and the thread's next fence acquires it, and what was released since.  The words of
  * global memory are shared by all clusters of the grid, so what they hold is in packets. */
 #include <stdlib.h>
 #include "judge_internal.h"
@@ -74,41 +74,72 @@ void judge_strong_free(struct judge_warp *w)
 }
 
 /* ---- acquire ------------------------------------------------------------------------------------------------ */
-static void lane_import(struct judge_warp *w, int lane, struct judge_pending *pending)
+static struct judge_locations *table_of(struct judge_cluster *c, const void *owner)
+{
+    return owner ? &c->locations : &c->grid->locations;
+}
+
+/* What had been released before the judge was told of the read, which is before the read itself. */
+static void import_old(struct judge_warp *w, int lane, struct judge_pending *pending)
 {
     for (int p = 0; p < PARTS; p++)
         judge_vector_import(w->cluster, &w->part[p][lane], pending->part[p]);
     pending_drop(pending);
 }
 
+/* What was released meanwhile, by another host thread: perhaps it is what was read. */
+static void import_new(struct judge_warp *w, int lane, const struct judge_pending *pending)
+{
+    pthread_mutex_t *lock;
+    const struct judge_location *location =
+        location_lock(w->cluster, table_of(w->cluster, pending->owner), pending->owner, pending->address, false, &lock);
+    for (int p = 0; location && p < PARTS; p++)
+        judge_vector_import(w->cluster, &w->part[p][lane], location->part[p]);
+    pthread_mutex_unlock(lock);
+}
+
 static void acquire_pending(struct judge_warp *w, int lane)
 {
     struct judge_strong *s = w->strong;
-    for (unsigned int i = 0; i < s->pending_count[lane]; i++)
-        lane_import(w, lane, &s->pending[lane][i]);
+    for (unsigned int i = 0; i < s->pending_count[lane]; i++) {
+        import_new(w, lane, &s->pending[lane][i]);
+        import_old(w, lane, &s->pending[lane][i]);
+    }
     s->pending_count[lane] = 0;
 }
 
-/* With the location's lock held.  Reading on: what a word holds only grows until somebody stores into it. */
-static void lane_saw(struct judge_warp *w, int lane, const struct judge_location *location)
+/* Where to keep the read of a word; what is there already is left to be replaced. */
+static struct judge_pending *pending_for(struct judge_warp *w, int lane, const void *owner, uint64_t address)
 {
     struct judge_strong *s = strong_of(w);
-    struct judge_pending *pending;
     unsigned int i = 0;
     if (!s)
-        return;
-    while (i < s->pending_count[lane] && s->pending[lane][i].location != location)
+        return NULL;
+    while (i < s->pending_count[lane] &&
+           (s->pending[lane][i].owner != owner || s->pending[lane][i].address != address))
         i++;
-    if (i == PENDING || (i < s->pending_count[lane] && s->pending[lane][i].stores != location->stores)) {
+    if (i == PENDING) {
         acquire_pending(w, lane);
         i = 0;
     }
-    pending = &s->pending[lane][i];
-    if (i < s->pending_count[lane])
-        pending_drop(pending);
-    else
+    if (i == s->pending_count[lane]) {
         s->pending_count[lane]++;
-    pending->location = location;
+        s->pending[lane][i] = (struct judge_pending){ .owner = owner, .address = address };
+    }
+    return &s->pending[lane][i];
+}
+
+/* With the location's lock held (NULL: nothing was released there).  What a word holds only grows, until
+ * somebody stores into it. */
+static void lane_saw(struct judge_warp *w, int lane, struct judge_pending *pending,
+                     const struct judge_location *location)
+{
+    if (!location)
+        return;
+    if (pending->stores != location->stores)
+        import_old(w, lane, pending);
+    else
+        pending_drop(pending);
     pending->stores = location->stores;
     for (int p = 0; p < PARTS; p++)
         pending->part[p] = judge_packet_keep(location->part[p]);
@@ -141,14 +172,14 @@ static void lane_strong(struct judge_warp *w, int lane, const struct emu_ref *re
                         unsigned int access)
 {
     struct judge_cluster *c = w->cluster;
-    const bool shared = ref->space == EMU_SHARED, writes = (access & EMU_WRITE) != 0;
-    const bool reads = (access & (EMU_READ | EMU_ATOMIC)) != 0;
+    const void *owner = ref->space == EMU_SHARED ? ref->cta : NULL;
+    const bool reads = (access & (EMU_READ | EMU_ATOMIC)) != 0, writes = (access & EMU_WRITE) != 0;
     const bool releases = writes && w->strong && (w->strong->fenced >> lane & 1);
-    struct judge_locations *table = shared ? &c->locations : &c->grid->locations;
+    struct judge_pending *pending = reads ? pending_for(w, lane, owner, address) : NULL;
     pthread_mutex_t *lock;
-    struct judge_location *location = location_lock(c, table, shared ? ref->cta : NULL, address, releases, &lock);
-    if (location && reads)
-        lane_saw(w, lane, location);
+    struct judge_location *location = location_lock(c, table_of(c, owner), owner, address, releases, &lock);
+    if (pending)
+        lane_saw(w, lane, pending, location);
     if (location && writes && !reads)
         location_store(location);
     if (location && releases)

@@ -156,10 +156,13 @@ static void exec_ld(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     struct memory_lanes m;
     if (op->u8[U8_FENCES] & FENCE_BEFORE)
         memory_fence(w, mask);
-    if (!find_lanes(w, op, mask, &m))
-        return;
-    for (unsigned int i = 0; i < op->u8[U8_COUNT]; i++)
+    bool begun = memory_strong_begin(w, (enum emu_space)op->u8[U8_SPACE], op->u32[U32_ACCESS]);
+    bool found = find_lanes(w, op, mask, &m);
+    for (unsigned int i = 0; found && i < op->u8[U8_COUNT]; i++)
         load_element(w, op, mask, i, &m);
+    memory_strong_end(begun);
+    if (!found)
+        return;
     if (op->u8[U8_FENCES] & FENCE_AFTER)
         memory_fence(w, mask);
     if (op->u8[U8_YIELDS])
@@ -171,10 +174,11 @@ static void exec_st(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     struct memory_lanes m;
     if (op->u8[U8_FENCES] & FENCE_BEFORE)
         memory_fence(w, mask);
-    if (!find_lanes(w, op, mask, &m))
-        return;
-    for (unsigned int i = 0; i < op->u8[U8_COUNT]; i++)
+    bool begun = memory_strong_begin(w, (enum emu_space)op->u8[U8_SPACE], op->u32[U32_ACCESS]);
+    bool found = find_lanes(w, op, mask, &m);
+    for (unsigned int i = 0; found && i < op->u8[U8_COUNT]; i++)
         store_element(w, op, mask, i, &m);
+    memory_strong_end(begun);
 }
 
 /* The whole warp's 4 bytes lie one behind the other, as they most often do. */

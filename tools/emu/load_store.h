@@ -27,5 +27,4 @@ bool decode_place_of(struct decoder *d, struct emu_op *op, unsigned int number, 
 /* What the host's processor and the judge must do at a fence. */
 void memory_fence(struct emu_warp *w, uint32_t mask);
 /* decode.c: is this .param address the thread's own memory (formal and actual parameters of functions)? */
-extern bool decode_param_is_local(struct decoder *d, const struct ptx_operand *address);
 #endif

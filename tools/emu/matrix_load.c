@@ -1,14 +1,14 @@
-/* matrix_load.c - ldmatrix, stmatrix, movmatrix: 8 x 8 matrices of 16 bits between shared memory and fragments.
+/* matrix_load.c - ldmatrix, stmatrix, movmatrix: 8 x 8 matrices between shared memory and fragments.
  *
- * Lane l gives the address of row l & 7 of matrix l >> 3; register j of lane l holds the elements 2 (l & 3) and
- * the next of row l / 4 of matrix j; with .trans, of column l / 4. */
+ * Lane l gives the address of row l & 7 of matrix l >> 3; register j of lane l holds the elements 2 (l & 3)
+ * and the next of row l / 4 of matrix j; with .trans, of column l / 4. */
 #include "mma.h"
 
 enum { ROW_BYTES = 16, ROWS = 8, MOST = 4 };
 
 static const char *const counts[] = {"x1", "x2", "x4", NULL};
 
-/* ---- execution ------------------------------------------------------------------------------------------------ */
+/* ---- execution ----------------------------------------------------------------------------------------- */
 /* The rows of all matrices: only the lanes that have one of them give an address. */
 static bool find_rows(struct emu_warp *w, const struct emu_op *op, unsigned int matrices, unsigned int access,
                       struct emu_ref ref[EMU_LANES])
@@ -20,7 +20,8 @@ static bool find_rows(struct emu_warp *w, const struct emu_op *op, unsigned int 
         return false;
     for (unsigned int l = 0; l < ROWS * matrices; l++)
         if (ref[l].space != EMU_SHARED) {
-            emu_fault(w, op, (int)l, 700, "the row at 0x%llx is not in shared memory", (unsigned long long)address[l]);
+            emu_fault(w, op, (int)l, 700, "the row at 0x%llx is not in shared memory",
+                      (unsigned long long)address[l]);
             return false;
         }
     return true;
@@ -87,7 +88,7 @@ static void exec_movmatrix(struct emu_warp *w, const struct emu_op *op, uint32_t
         out[l] = matrix[2 * (l % 4)][l / 4] | (uint32_t)matrix[2 * (l % 4) + 1][l / 4] << 16;
 }
 
-/* ---- decoding ------------------------------------------------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------------------------------------ */
 /* .sync.aligned.m8n8.num{.trans}{.shared}.b16 */
 static bool read_modifiers(struct decoder *d, struct emu_op *op)
 {
@@ -123,8 +124,8 @@ static bool read_address(struct decoder *d, struct emu_op *op, unsigned int numb
 
 bool decode_ldmatrix(struct decoder *d, struct emu_op *op)
 {
-    if (!read_modifiers(d, op) || !decode_need_sm(d, 75) || !decode_need_isa(d, 65) || !decode_operands(d, 2, 2) ||
-        !mma_results(d, 0, op->u8[0], PTX_b32) || !read_address(d, op, 1))
+    if (!read_modifiers(d, op) || !decode_need_sm(d, 75) || !decode_need_isa(d, 65) ||
+        !decode_operands(d, 2, 2) || !mma_results(d, 0, op->u8[0], PTX_b32) || !read_address(d, op, 1))
         return false;
     op->exec = exec_ldmatrix;
     op->flags |= EMU_OP_ALIGNED;
@@ -134,8 +135,8 @@ bool decode_ldmatrix(struct decoder *d, struct emu_op *op)
 
 bool decode_stmatrix(struct decoder *d, struct emu_op *op)
 {
-    if (!read_modifiers(d, op) || !decode_need_sm(d, 90) || !decode_need_isa(d, 78) || !decode_operands(d, 2, 2) ||
-        !read_address(d, op, 0))
+    if (!read_modifiers(d, op) || !decode_need_sm(d, 90) || !decode_need_isa(d, 78) ||
+        !decode_operands(d, 2, 2) || !read_address(d, op, 0))
         return false;
     op->u32[2] = op->source_count;
     if (!mma_sources(d, 1, op->u8[0], PTX_b32))

@@ -1,4 +1,5 @@
 /* memory.c - the one way in which lanes touch memory: where the bytes are, and whether that is allowed. */
+#include <pthread.h>
 #include "arena.h"
 #include "judge.h"
 #include "memory_access.h"
@@ -317,6 +318,22 @@ static bool do_request(const struct request *q, uint32_t mask)
     if (q->w->judge && !(q->access & EMU_NO_JUDGE))
         judge_access(q->w, q->op, mask, q->ref, q->bytes, q->access);
     return true;
+}
+
+static pthread_mutex_t strong_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool memory_strong_begin(const struct emu_warp *w, enum emu_space space, unsigned int access)
+{
+    if (!w->judge || !(access & EMU_STRONG) || (space != EMU_GLOBAL && space != EMU_GENERIC))
+        return false;
+    pthread_mutex_lock(&strong_lock);
+    return true;
+}
+
+void memory_strong_end(bool begun)
+{
+    if (begun)
+        pthread_mutex_unlock(&strong_lock);
 }
 
 bool emu_memory(struct emu_warp *w, const struct emu_op *op, uint32_t mask, enum emu_space space,

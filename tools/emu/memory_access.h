@@ -53,6 +53,11 @@ bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, en
                   const uint64_t address[EMU_LANES], uint32_t bytes, uint32_t align, unsigned int access,
                   struct memory_lanes *out);
 
+/* What the judge is told of a strong access to device memory and what the access does must be one step for
+ * all host threads: otherwise one could acquire what was released after it looked.  True: end it. */
+bool memory_strong_begin(const struct emu_warp *w, enum emu_space space, unsigned int access);
+void memory_strong_end(bool begun);
+
 /* The bytes hold nothing from now on (discard). */
 void memory_undefine(const struct emu_ref *ref, uint64_t bytes);
 

@@ -3,7 +3,7 @@
 
 #include "mma.h"
 
-/* ---- modifiers ------------------------------------------------------------------------------------------------ */
+/* ---- modifiers ----------------------------------------------------------------------------------------- */
 bool mma_take_shape(struct decoder *d, struct mma_shape *out)
 {
     const char *text = decode_peek(d);
@@ -27,7 +27,8 @@ enum tensor_type mma_take_type(struct decoder *d)
 bool mma_take_major(struct decoder *d, bool *row)
 {
     *row = decode_take(d, "row");
-    return *row || decode_take(d, "col") || decode_refuse(d, "'%s' where .row or .col is expected", decode_peek(d));
+    return *row || decode_take(d, "col") ||
+           decode_refuse(d, "'%s' where .row or .col is expected", decode_peek(d));
 }
 
 bool mma_set_has(const char *set, enum tensor_type type)
@@ -40,7 +41,7 @@ bool mma_set_has(const char *set, enum tensor_type type)
     return false;
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------- */
+/* ---- operands ------------------------------------------------------------------------------------------ */
 static const struct ptx_operand *items_of(struct decoder *d, unsigned int number, int count)
 {
     unsigned int              found = 0;
@@ -75,11 +76,12 @@ bool mma_whole_warp(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     if (mask == EMU_ALL)
         return true;
-    emu_fault(w, op, -1, 715, "all 32 threads of the warp must execute this together, only those of 0x%08x do", mask);
+    emu_fault(w, op, -1, 715,
+              "all 32 threads of the warp must execute this together, only those of 0x%08x do", mask);
     return false;
 }
 
-/* ---- execution ------------------------------------------------------------------------------------------------ */
+/* ---- execution ----------------------------------------------------------------------------------------- */
 struct plan {
     struct tensor_product  p;
     struct tensor_fragment a, b, c;
@@ -145,7 +147,7 @@ static void exec_quad_pairs(struct emu_warp *w, const struct emu_op *op, uint32_
     mma_count(w, op, TENSOR_QUAD_PAIRS * 8, 8, 4);
 }
 
-/* ---- decoding ------------------------------------------------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------------------------------------ */
 struct row { int m, n, k; const char *a, *b, *d; int sm, isa; };
 static const struct row rows[] = {
 #define SHAPE(m, n, k, a, b, d, sm, isa) {m, n, k, a, b, d, sm, isa},
@@ -246,11 +248,14 @@ bool decode_mma(struct decoder *d, struct emu_op *op)
         return false;
     count_registers(&t, plan);
     const int d_count = plan->p.rule.method == TENSOR_BY_FMA ? (t.d == TENSOR_f16 ? 4 : 8) : plan->c_count;
-    if (!mma_results(d, 0, d_count, register_type(t.d)) || !mma_sources(d, 1, plan->a_count, register_type(t.a)) ||
+    if (!mma_results(d, 0, d_count, register_type(t.d)) ||
+        !mma_sources(d, 1, plan->a_count, register_type(t.a)) ||
         !mma_sources(d, 2, plan->b_count, register_type(t.b)) ||
         !mma_sources(d, 3, plan->c_count, register_type(t.c)))
         return false;
-    op->exec = plan->p.rule.method == TENSOR_BY_FMA ? exec_quad_pairs : t.d == TENSOR_f64 ? exec_f64 : exec_mma;
+    op->exec = plan->p.rule.method == TENSOR_BY_FMA ? exec_quad_pairs
+               : t.d == TENSOR_f64                  ? exec_f64
+                                                    : exec_mma;
     op->flags |= EMU_OP_ALIGNED;
     op->class_ = EMU_CLASS_tensor;
     op->data = plan;

@@ -6,7 +6,8 @@
 #include "grid.h"
 #include "special.h"
 
-enum { MOST_FUNCTIONS = 4096, MOST_LOCAL = 16 << 20, MOST_ROWS = 1 << 20 };
+/* Of a module; of a thread, as on a GPU; of a thread: 16 MiB a warp. */
+enum { MOST_FUNCTIONS = 4096, MOST_LOCAL = 512 << 10, MOST_ROWS = 1 << 17 };
 
 static atomic_ullong modules;
 
@@ -137,8 +138,9 @@ static bool find_calls(struct loader *l)
     }
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t i = 0; i < n; i++)
-            for (uint32_t j = 0; l->reaches[(size_t)i * n + k] && j < n; j++)
-                l->reaches[(size_t)i * n + j] |= l->reaches[(size_t)k * n + j];
+            if (l->reaches[(size_t)i * n + k])
+                for (uint32_t j = 0; j < n; j++)
+                    l->reaches[(size_t)i * n + j] |= l->reaches[(size_t)k * n + j];
     for (uint32_t i = 0; i < n; i++) {
         l->module->functions[i].calls_recursively = l->reaches[(size_t)i * n + i];
         for (uint32_t k = 0; k < n; k++)

@@ -64,6 +64,8 @@ static void fill_machine(struct emu_warp *w, const struct emu_grid *g)
     set32(w, EMU_SPECIAL_RESERVED_BEGIN, 0);
     set32(w, EMU_SPECIAL_RESERVED_END, reserved);
     set32(w, EMU_SPECIAL_RESERVED_CAP, reserved);
+    set32(w, EMU_SPECIAL_RESERVED_0, 0);
+    set32(w, EMU_SPECIAL_RESERVED_1, reserved / 2); /* its two halves: nobody says where the second begins */
     set64(w, EMU_SPECIAL_GRAPH_EXEC, 0);
     set64(w, EMU_SPECIAL_LOCAL_BASE, 0);
     set64(w, EMU_SPECIAL_PARAM_BASE, g->parameter_address);

@@ -25,7 +25,8 @@
     X("total_smem_size", TOTAL_SMEM_SIZE, 32) X("aggr_smem_size", AGGR_SMEM_SIZE, 32)                     \
     X("dynamic_smem_size", DYNAMIC_SMEM_SIZE, 32)                                                         \
     X("reserved_smem_offset_begin", RESERVED_BEGIN, 32) X("reserved_smem_offset_end", RESERVED_END, 32)   \
-    X("reserved_smem_offset_cap", RESERVED_CAP, 32) X("current_graph_exec", GRAPH_EXEC, 64)               \
+    X("reserved_smem_offset_cap", RESERVED_CAP, 32) X("reserved_smem_offset_0", RESERVED_0, 32)           \
+    X("reserved_smem_offset_1", RESERVED_1, 32) X("current_graph_exec", GRAPH_EXEC, 64)                   \
     X("", LOCAL_BASE, 64)      /* of the running frame, in the lane's local memory */                     \
     X("", PARAM_BASE, 64)      /* of the kernel's parameters, in device memory     */                     \
     X("", DYNAMIC_SHARED, 64)  /* offset of extern shared memory                   */

@@ -2,8 +2,8 @@
  *
  * PTX leaves open in which order products are added and how they are rounded; the hardware does it like this
  * (tensor_rule says with which numbers):
- *   1. the products of `terms` elements along k, and C, are lined up at the largest exponent among them, which
- *      counts as no less than TENSOR_FLOOR; products are not normalised first;
+ *   1. the products of `terms` elements along k, and C, are lined up at the largest exponent among them,
+ *      which counts as no less than TENSOR_FLOOR; products are not normalised first;
  *   2. each is cut, toward zero, to a multiple of 2^(exponent - fraction), and all are added exactly;
  *   3. the sum is rounded once: f32 toward zero, f16 to nearest even.  A zero is +0, a NaN has all bits set
  *      but the sign.
@@ -64,7 +64,8 @@ struct tensor_product {
 void tensor_multiply(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c);
 /* The same of floats and of integers. */
 void tensor_multiply_float(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c);
-void tensor_multiply_integer(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c);
+void tensor_multiply_integer(const struct tensor_product *p, const uint32_t *a, const uint32_t *b,
+                             uint32_t *c);
 void tensor_multiply_f64(int m, int n, int k, const uint64_t *a, const uint64_t *b, uint64_t *c);
 
 /* Exact conversions, and to f16 to nearest even (a zero keeps its sign; NaN is 0x7fff). */
@@ -73,35 +74,46 @@ uint32_t tensor_f16_of_e5m2(uint32_t bits);
 double   tensor_double_of_f16(uint32_t bits);
 uint32_t tensor_f16_of_double(double x);
 
-/* ---- fragments ---------------------------------------------------------------------------------------------
+/* ---- fragments ----------------------------------------------------------------------------------------
  * Who holds what.  With lane = 4 g + q and e elements of A or B in a register:
  *   A  registers take turns over blocks of 8 rows, of 16 at most, then over 4 e columns along k, then over
  *      blocks of 16 rows; lane has row g, columns e q ..
- *   B  registers take turns over 4 e rows along k, then over blocks of 8 columns; lane has column g, rows e q ..
- *   C  32 bits: two registers (columns 2 q, 2 q + 1) for each 8 rows (row g), of 16 at most, then over blocks of 8
- *      columns, then over blocks of 16 rows; f16: both columns in one register; f64: as 32 bits.
+ *   B  registers take turns over 4 e rows along k, then over blocks of 8 columns; lane has column g, rows
+ *      e q ..
+ *   C  32 bits: two registers (columns 2 q, 2 q + 1) for each 8 rows (row g), of 16 at most, then over blocks
+ *      of 8 columns, then over blocks of 16 rows; f16: both columns in one register; f64: as 32 bits.
  * So has mma.sync from m16n8k8 on, so have A and D of wgmma for 16 rows of a warp, and so has wmma here. */
 struct tensor_fragment { int rows, columns; unsigned int bits; }; /* of A: M x K, of B: K x N, of C: M x N */
 int  tensor_registers_a(const struct tensor_fragment *f);
 int  tensor_registers_b(const struct tensor_fragment *f);
 int  tensor_registers_c(const struct tensor_fragment *f);
 /* Matrices [row][column] of words; b1 counts in words of 32 bits. */
-void tensor_gather_a(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, uint32_t *out);
-void tensor_gather_b(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, uint32_t *out);
-void tensor_gather_c(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, uint32_t *out);
-void tensor_scatter_a(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, const uint32_t *in);
-void tensor_scatter_b(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, const uint32_t *in);
-void tensor_scatter_c(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, const uint32_t *in);
+void tensor_gather_a(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                     uint32_t *out);
+void tensor_gather_b(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                     uint32_t *out);
+void tensor_gather_c(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                     uint32_t *out);
+void tensor_scatter_a(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                      const uint32_t *in);
+void tensor_scatter_b(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                      const uint32_t *in);
+void tensor_scatter_c(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                      const uint32_t *in);
 /* m8n8k4 and m16n8k4.. of f64: [row][column] of 64 bits. */
 void tensor_gather_a64(const struct emu_warp *w, const emu_reg *reg, int rows, int columns, uint64_t *out);
 void tensor_gather_b64(const struct emu_warp *w, const emu_reg *reg, int rows, int columns, uint64_t *out);
 void tensor_gather_c64(const struct emu_warp *w, const emu_reg *reg, int rows, int columns, uint64_t *out);
 void tensor_scatter_c64(struct emu_warp *w, const emu_reg *reg, int rows, int columns, const uint64_t *in);
-/* m8n8k4 of f16: lanes 4 pair .. 4 pair + 3 and 16 more of each hold a product of their own.  [8][4], [4][8] and
- * [8][8]; `along_k`: .row of A, .col of B. */
+/* m8n8k4 of f16: lanes 4 pair .. 4 pair + 3 and 16 more of each hold a product of their own.  [8][4],
+ * [4][8] and [8][8]; `along_k`: .row of A, .col of B. */
 enum { TENSOR_QUAD_PAIRS = 4 };
-void tensor_gather_quad_a(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k, uint32_t *out);
-void tensor_gather_quad_b(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k, uint32_t *out);
-void tensor_gather_quad_c(const struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits, uint32_t *out);
-void tensor_scatter_quad_c(struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits, const uint32_t *in);
+void tensor_gather_quad_a(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k,
+                          uint32_t *out);
+void tensor_gather_quad_b(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k,
+                          uint32_t *out);
+void tensor_gather_quad_c(const struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits,
+                          uint32_t *out);
+void tensor_scatter_quad_c(struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits,
+                           const uint32_t *in);
 #endif

@@ -1,7 +1,7 @@
 /* tensor_float.c - the fused sums of products of tensor cores, exactly as the hardware rounds them.
  *
- * Eight columns of D at a time: elements are decoded once into magnitude, exponent and sign, sums are exact in
- * integers.  Infinities and NaNs are decoded as nothing and put right afterwards, which is rare. */
+ * Eight columns of D at a time: elements are decoded once into magnitude, exponent and sign, sums are exact
+ * in integers.  Infinities and NaNs are decoded as nothing and put right afterwards, which is rare. */
 #include <math.h>
 
 #include "tensor.h"
@@ -16,7 +16,7 @@ enum {
 
 struct format {
     int  exponent_bits, fraction_bits, bias, dropped; /* low bits that do not count */
-    bool infinite;             /* the largest exponent is infinity and NaN; otherwise only all ones are a NaN */
+    bool infinite; /* the largest exponent is infinity and NaN; otherwise only all ones are a NaN */
 };
 static const struct format formats[TENSOR_TYPES] = {
     [TENSOR_f16] = {5, 10, 15, 0, true},    [TENSOR_bf16] = {8, 7, 127, 0, true},
@@ -27,12 +27,13 @@ static const struct format formats[TENSOR_TYPES] = {
 /* (-1)^sign magnitude 2^(exponent - fraction bits): sign is 0 or -1. */
 struct numbers { int32_t *magnitude, *exponent, *sign; };
 
-/* Decode WIDE elements, magnitudes shifted to the left; true: infinities or NaNs are among them.  In arrays of its
- * own and without branches, so that it becomes vectors. */
+/* Decode WIDE elements, magnitudes shifted to the left; true: infinities or NaNs are among them.  In
+ * arrays of its own and without branches, so that it becomes vectors. */
 INLINE bool decode(const struct format *f, const uint32_t *raw, struct numbers out, int at, int shift)
 {
     const int m = f->fraction_bits, top = (1 << f->exponent_bits) - 1, drop = f->dropped, bias = f->bias;
-    const int hidden = 1 << m, ones = hidden - 1, nan_from = f->infinite ? 0 : ones, sign_at = m + f->exponent_bits;
+    const int hidden = 1 << m, ones = hidden - 1, nan_from = f->infinite ? 0 : ones,
+              sign_at = m + f->exponent_bits;
     int32_t   x[WIDE], magnitude[WIDE], exponent[WIDE], sign[WIDE], odd[WIDE], any = 0;
     memcpy(x, raw, sizeof x);
     for (int i = 0; i < WIDE; i++) {
@@ -53,7 +54,7 @@ INLINE bool decode(const struct format *f, const uint32_t *raw, struct numbers o
     return any != 0;
 }
 
-/* ---- infinities and NaNs ----------------------------------------------------------------------------------- */
+/* ---- infinities and NaNs ------------------------------------------------------------------------------- */
 enum { IS_ZERO, IS_FINITE, IS_INFINITE, IS_NAN };
 
 static int classify(const struct format *f, uint32_t raw)
@@ -91,11 +92,11 @@ static bool special_sum(const struct tensor_product *p, int terms, const uint32_
     if (nan || (seen[0] && seen[1]))
         *c = p->c == TENSOR_f16 ? 0x7fff : 0x7fffffff;
     else
-        *c = (p->c == TENSOR_f16 ? 0x7c00u : 0x7f800000u) | (uint32_t)seen[1] << (p->c == TENSOR_f16 ? 15 : 31);
+        *c = p->c == TENSOR_f16 ? 0x7c00u | (uint32_t)seen[1] << 15 : 0x7f800000u | (uint32_t)seen[1] << 31;
     return true;
 }
 
-/* ---- rounding ------------------------------------------------------------------------------------------------ */
+/* ---- rounding ------------------------------------------------------------------------------------------ */
 /* Sums, scaled: exact in a double. */
 INLINE void scale(const int32_t top[WIDE], int fraction, double sum[WIDE])
 {
@@ -111,7 +112,8 @@ INLINE void round_f32(const double x[WIDE], int kept, uint32_t out[WIDE])
 {
     union { double x[WIDE]; int64_t bits[WIDE]; } cut, tiny;
     union { float x[WIDE]; int32_t bits[WIDE]; } normal;
-    const int64_t smallest = (int64_t)(1023 - 126) << 52, high = (int64_t)(~(uint64_t)0 << (52 - F32_FRACTION));
+    const int64_t smallest = (int64_t)(1023 - 126) << 52,
+                  high = (int64_t)(~(uint64_t)0 << (52 - F32_FRACTION));
     const int32_t mask = (int32_t)(~0u << (F32_FRACTION - kept));
     int32_t       count[WIDE], bits[WIDE];
     memcpy(cut.x, x, sizeof cut);
@@ -125,7 +127,8 @@ INLINE void round_f32(const double x[WIDE], int kept, uint32_t out[WIDE])
     for (int n = 0; n < WIDE; n++)
         normal.x[n] = (float)cut.x[n];
     for (int n = 0; n < WIDE; n++) {
-        int32_t negative = count[n] >> 31, small = ((count[n] ^ negative) - negative) | (negative & INT32_MIN);
+        int32_t negative = count[n] >> 31,
+                small = ((count[n] ^ negative) - negative) | (negative & INT32_MIN);
         int32_t value = (normal.bits[n] | small) & mask;
         bits[n] = value & (value & INT32_MAX ? -1 : 0);
     }
@@ -142,10 +145,10 @@ static void round_f16(const double x[WIDE], uint32_t out[WIDE])
     memcpy(out, bits, sizeof bits);
 }
 
-/* ---- one step ------------------------------------------------------------------------------------------------ */
+/* ---- one step ------------------------------------------------------------------------------------------ */
 /* The largest exponent of each column. */
-INLINE void find_top(int terms, const int32_t *a_exponent, const int32_t *b_exponent, const int32_t *c_exponent,
-                     int32_t top[WIDE])
+INLINE void find_top(int terms, const int32_t *a_exponent, const int32_t *b_exponent,
+                     const int32_t *c_exponent, int32_t top[WIDE])
 {
     for (int n = 0; n < WIDE; n++)
         top[n] = c_exponent[n] < TENSOR_FLOOR ? TENSOR_FLOOR : c_exponent[n];
@@ -156,10 +159,11 @@ INLINE void find_top(int terms, const int32_t *a_exponent, const int32_t *b_expo
         }
 }
 
-/* Products cut and added; `a` has been shifted so that a product has `fraction` fraction bits.  32 bits hold the
- * sum of 16 of them. */
+/* Products cut and added; `a` has been shifted so that a product has `fraction` fraction bits.  32 bits hold
+ * the sum of 16 of them. */
 enum { SUMMED = 16 };
-INLINE void add_products(int terms, struct numbers a, struct numbers b, const int32_t top[WIDE], double total[WIDE])
+INLINE void add_products(int terms, struct numbers a, struct numbers b, const int32_t top[WIDE],
+                         double total[WIDE])
 {
     int32_t sum[WIDE] = {0};
     for (int k = 0; k < terms; k++) {
@@ -191,49 +195,69 @@ INLINE struct numbers from(struct numbers x, int at)
     return (struct numbers){x.magnitude + at, x.exponent + at, x.sign + at};
 }
 
-/* c[WIDE] = round(c + sum over `terms` products).  True: C has infinities or NaNs. */
-INLINE bool fused_step(const struct tensor_product *p, int terms, struct numbers a, struct numbers b, uint32_t *c)
+/* Rows of WIDE columns on their way: each phase goes through all rows, whose work does not depend on each other. */
+struct rows {
+    int32_t  magnitude[TENSOR_MOST_M * WIDE], exponent[TENSOR_MOST_M * WIDE], sign[TENSOR_MOST_M * WIDE];
+    int32_t  top[TENSOR_MOST_M * WIDE];
+    double   total[TENSOR_MOST_M * WIDE];
+    uint32_t before[TENSOR_MOST_M * WIDE]; /* C */
+    uint32_t special;                      /* a bit a row: C has infinities or NaNs there */
+};
+
+/* Columns of each row of c = round(c + sum over `terms` products); `a` has rows of p->k. */
+INLINE void fused_step(const struct tensor_product *p, int terms, struct numbers a, struct numbers b, uint32_t *c,
+                       struct rows *r)
 {
-    const int fraction = p->rule.fraction, left = fraction - formats[p->c].fraction_bits;
-    int32_t   magnitude[WIDE], exponent[WIDE], sign[WIDE], top[WIDE];
-    double    total[WIDE];
-    const struct numbers numbers = {magnitude, exponent, sign};
-    bool      special = decode(&formats[p->c], c, numbers, 0, left > 0 ? left : 0);
-    find_top(terms, a.exponent, b.exponent, exponent, top);
-    cut_c(numbers, top, left < 0 ? -left : 0, total);
-    for (int k = 0; k < terms; k += SUMMED)
-        add_products(terms - k < SUMMED ? terms - k : SUMMED, from(a, k), from(b, k * WIDE), top, total);
-    scale(top, fraction, total);
-    if (p->c == TENSOR_f16)
-        round_f16(total, c);
-    else
-        round_f32(total, p->rule.kept, c);
-    return special;
+    const int            fraction = p->rule.fraction, left = fraction - formats[p->c].fraction_bits;
+    const struct numbers of_c = {r->magnitude, r->exponent, r->sign};
+    r->special = 0;
+    for (int m = 0; m < p->m; m++) {
+        memcpy(r->before + m * WIDE, c + (size_t)m * (size_t)p->n, WIDE * sizeof *c);
+        r->special |= (uint32_t)decode(&formats[p->c], r->before + m * WIDE, of_c, m * WIDE, left > 0 ? left : 0) << m;
+    }
+    for (int m = 0; m < p->m; m++) {
+        find_top(terms, a.exponent + m * p->k, b.exponent, r->exponent + m * WIDE, r->top + m * WIDE);
+        cut_c(from(of_c, m * WIDE), r->top + m * WIDE, left < 0 ? -left : 0, r->total + m * WIDE);
+    }
+    for (int m = 0; m < p->m; m++)
+        for (int k = 0; k < terms; k += SUMMED)
+            add_products(terms - k < SUMMED ? terms - k : SUMMED, from(a, m * p->k + k), from(b, k * WIDE),
+                         r->top + m * WIDE, r->total + m * WIDE);
+    for (int m = 0; m < p->m; m++) {
+        scale(r->top + m * WIDE, fraction, r->total + m * WIDE);
+        if (p->c == TENSOR_f16)
+            round_f16(r->total + m * WIDE, c + (size_t)m * (size_t)p->n);
+        else
+            round_f32(r->total + m * WIDE, p->rule.kept, c + (size_t)m * (size_t)p->n);
+    }
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------------- */
-/* The columns n..n+WIDE of D.  `a_special`: A has infinities or NaNs. */
-INLINE void columns(const struct tensor_product *p, int n, const uint32_t *a, struct numbers da, bool a_special,
+/* ---- all of it ----------------------------------------------------------------------------------------- */
+/* Put right what infinities and NaNs make of a row. */
+static void mend(const struct tensor_product *p, int terms, const uint32_t *a, const uint32_t *b, uint32_t *before,
+                 uint32_t *d)
+{
+    for (int i = 0; i < WIDE; i++)
+        if (special_sum(p, terms, a, b + i, (size_t)p->n, &before[i]))
+            d[i] = before[i];
+}
+
+/* The columns of b and c up to WIDE.  `odd`: A has infinities or NaNs. */
+INLINE void columns(const struct tensor_product *p, const uint32_t *a, struct numbers da, bool odd,
                     const uint32_t *b, uint32_t *c)
 {
     int32_t magnitude[TENSOR_MOST_K * WIDE], exponent[TENSOR_MOST_K * WIDE], sign[TENSOR_MOST_K * WIDE];
     const struct numbers db = {magnitude, exponent, sign};
-    bool odd = a_special;
+    const size_t         n = (size_t)p->n;
+    struct rows          r;
     for (int k = 0; k < p->k; k++)
-        odd |= decode(&formats[p->b], b + (size_t)k * (size_t)p->n + n, db, k * WIDE, 0);
-    for (int m = 0; m < p->m; m++) {
-        uint32_t *d = c + (size_t)m * (size_t)p->n + n;
-        for (int k = 0; k < p->k; k += p->rule.terms) {
-            int      terms = p->k - k < p->rule.terms ? p->k - k : p->rule.terms;
-            uint32_t before[WIDE];
-            memcpy(before, d, sizeof before);
-            if (!(fused_step(p, terms, from(da, m * p->k + k), from(db, k * WIDE), d) | odd))
-                continue;
-            for (int i = 0; i < WIDE; i++)
-                if (special_sum(p, terms, a + m * p->k + k, b + (size_t)k * (size_t)p->n + n + i, (size_t)p->n,
-                                &before[i]))
-                    d[i] = before[i];
-        }
+        odd |= decode(&formats[p->b], b + (size_t)k * n, db, k * WIDE, 0);
+    for (int k = 0; k < p->k; k += p->rule.terms) {
+        const int terms = p->k - k < p->rule.terms ? p->k - k : p->rule.terms;
+        fused_step(p, terms, from(da, k), from(db, k * WIDE), c, &r);
+        for (int m = 0; m < p->m && (odd || r.special != 0); m++)
+            if (odd || (r.special >> m & 1))
+                mend(p, terms, a + m * p->k + k, b + (size_t)k * n, r.before + m * WIDE, c + (size_t)m * n);
     }
 }
 
@@ -247,10 +271,11 @@ INLINE void multiply(const struct tensor_product *p, const uint32_t *a, const ui
     for (int i = 0; i < p->m * p->k; i += WIDE)
         special |= decode(&formats[p->a], a + i, da, i, shift);
     for (int n = 0; n < p->n; n += WIDE)
-        columns(p, n, a, da, special, b, c);
+        columns(p, a, da, special, b + n, c + n);
 }
 
-static void multiply_plainly(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c)
+static void multiply_plainly(const struct tensor_product *p, const uint32_t *a, const uint32_t *b,
+                             uint32_t *c)
 {
     multiply(p, a, b, c);
 }
@@ -275,7 +300,7 @@ static void multiply_fused(const struct tensor_product *p, const uint32_t *a, co
     multiply_plainly(p, a, b, c);
 }
 
-/* ---- what is done by other instructions ------------------------------------------------------------------------ */
+/* ---- what is done by other instructions ---------------------------------------------------------------- */
 static float float_of(uint32_t bits)
 {
     float x;

@@ -58,8 +58,9 @@ static uint32_t element_mask(unsigned int bits)
     return bits >= 32 ? EMU_ALL : (1u << bits) - 1;
 }
 
-/* ---- A: neighbours along the row, B: along the column ------------------------------------------------------- */
-void tensor_gather_a(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, uint32_t *out)
+/* ---- A: neighbours along the row, B: along the column -------------------------------------------------- */
+void tensor_gather_a(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                     uint32_t *out)
 {
     const int      each = in_register(f), count = tensor_registers_a(f);
     const uint32_t mask = element_mask(f->bits);
@@ -73,7 +74,8 @@ void tensor_gather_a(const struct emu_warp *w, const emu_reg *reg, const struct 
     }
 }
 
-void tensor_gather_b(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, uint32_t *out)
+void tensor_gather_b(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                     uint32_t *out)
 {
     const int      each = in_register(f), count = tensor_registers_b(f);
     const uint32_t mask = element_mask(f->bits);
@@ -83,11 +85,13 @@ void tensor_gather_b(const struct emu_warp *w, const emu_reg *reg, const struct 
         uint32_t       *to = out + p.row * f->columns + p.column;
         for (int l = 0; l < EMU_LANES; l++)
             for (int i = 0; i < each; i++)
-                to[(l % QUAD * each + i) * f->columns + l / QUAD] = x[l] >> ((unsigned int)i * f->bits) & mask;
+                to[(l % QUAD * each + i) * f->columns + l / QUAD] =
+                    x[l] >> ((unsigned int)i * f->bits) & mask;
     }
 }
 
-void tensor_scatter_a(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, const uint32_t *in)
+void tensor_scatter_a(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                      const uint32_t *in)
 {
     const int each = in_register(f), count = tensor_registers_a(f);
     for (int r = 0; r < count; r++) {
@@ -102,7 +106,8 @@ void tensor_scatter_a(struct emu_warp *w, const emu_reg *reg, const struct tenso
     }
 }
 
-void tensor_scatter_b(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, const uint32_t *in)
+void tensor_scatter_b(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                      const uint32_t *in)
 {
     const int each = in_register(f), count = tensor_registers_b(f);
     for (int r = 0; r < count; r++) {
@@ -117,8 +122,9 @@ void tensor_scatter_b(struct emu_warp *w, const emu_reg *reg, const struct tenso
     }
 }
 
-/* ---- C and D ---------------------------------------------------------------------------------------------------- */
-void tensor_gather_c(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, uint32_t *out)
+/* ---- C and D ------------------------------------------------------------------------------------------- */
+void tensor_gather_c(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                     uint32_t *out)
 {
     const int count = tensor_registers_c(f);
     for (int r = 0; r < count; r++) {
@@ -134,7 +140,8 @@ void tensor_gather_c(const struct emu_warp *w, const emu_reg *reg, const struct 
     }
 }
 
-void tensor_scatter_c(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f, const uint32_t *in)
+void tensor_scatter_c(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
+                      const uint32_t *in)
 {
     const int count = tensor_registers_c(f);
     for (int r = 0; r < count; r++) {
@@ -148,7 +155,7 @@ void tensor_scatter_c(struct emu_warp *w, const emu_reg *reg, const struct tenso
     }
 }
 
-/* ---- f64: one element a register ------------------------------------------------------------------------------ */
+/* ---- f64: one element a register ----------------------------------------------------------------------- */
 void tensor_gather_a64(const struct emu_warp *w, const emu_reg *reg, int rows, int columns, uint64_t *out)
 {
     const struct tensor_fragment f = {rows, columns, 64};

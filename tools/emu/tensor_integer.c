@@ -26,7 +26,8 @@ static uint32_t add(uint32_t c, int32_t sum, bool saturates)
 }
 
 /* Sums of K products of bytes fit in 32 bits. */
-static void multiply_numbers(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c)
+static void multiply_numbers(const struct tensor_product *p, const uint32_t *a, const uint32_t *b,
+                             uint32_t *c)
 {
     int32_t x[TENSOR_MOST_M * TENSOR_MOST_K], y[TENSOR_MOST_K * WIDE];
     decode(p->a, (size_t)(p->m * p->k), a, x);
@@ -57,7 +58,8 @@ static void multiply_bits(const struct tensor_product *p, const uint32_t *a, con
     }
 }
 
-void tensor_multiply_integer(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c)
+void tensor_multiply_integer(const struct tensor_product *p, const uint32_t *a, const uint32_t *b,
+                             uint32_t *c)
 {
     if (p->a == TENSOR_b1)
         multiply_bits(p, a, b, c);

@@ -27,7 +27,7 @@ enum tensor_type tensor_type_find(const char *name)
     return (enum tensor_type)i;
 }
 
-/* ---- f16 and what is narrower ------------------------------------------------------------------------------ */
+/* ---- f16 and what is narrower -------------------------------------------------------------------------- */
 uint32_t tensor_f16_of_e5m2(uint32_t bits)
 {
     return bits << 8;
@@ -35,14 +35,17 @@ uint32_t tensor_f16_of_e5m2(uint32_t bits)
 
 uint32_t tensor_f16_of_e4m3(uint32_t bits)
 {
-    uint32_t sign = bits >> 7 << 15, e = bits >> 3 & 15, fraction = bits & 7;
+    const uint32_t sign = bits >> 7 << 15, fraction = bits & 7;
+    uint32_t       e = (bits >> 3 & 15) + 15 - 7, significand = fraction | 8;
     if ((bits & 0x7f) == 0x7f)
         return 0x7fff;
-    if (e == 0 && fraction == 0)
+    if ((bits & 0x7f) == 0)
         return sign;
-    for (; e == 0 && (fraction & 8) == 0; fraction <<= 1) /* f16 has these as normal numbers */
-        sign -= 1u << 10;
-    return sign + ((e == 0 ? 1 : e) + 15 - 7) * (1u << 10) + ((fraction & 7) << 7);
+    if (bits >> 3 & 15)
+        return sign | e << 10 | fraction << 7;
+    for (e++, significand = fraction; significand < 8; significand <<= 1) /* f16 has these as normal numbers */
+        e--;
+    return sign | e << 10 | (significand & 7) << 7;
 }
 
 double tensor_double_of_f16(uint32_t bits)
@@ -59,7 +62,8 @@ double tensor_double_of_f16(uint32_t bits)
 
 uint32_t tensor_f16_of_double(double x)
 {
-    const uint64_t lost = 52 - 10, largest = (uint64_t)(1023 + 16) << 52, smallest = (uint64_t)(1023 - 14) << 52;
+    const uint64_t lost = 52 - 10, largest = (uint64_t)(1023 + 16) << 52,
+                   smallest = (uint64_t)(1023 - 14) << 52;
     uint64_t       bits;
     memcpy(&bits, &x, sizeof bits);
     const uint32_t sign = (uint32_t)(bits >> 48 & 0x8000);
@@ -72,7 +76,7 @@ uint32_t tensor_f16_of_double(double x)
     return sign | (bits >= largest ? 0x7c00 : (uint32_t)((bits - smallest) >> lost) + 0x400);
 }
 
-/* ---- rules --------------------------------------------------------------------------------------------------- */
+/* ---- rules --------------------------------------------------------------------------------------------- */
 enum { AMPERE = 80, ADA = 89, HOPPER = 90, BLACKWELL = 100 };
 
 static bool is_fp8(enum tensor_type type)

@@ -1,4 +1,4 @@
-/* tensor_quad.c - fragments of m8n8k4 of f16: eight lanes, two quads of a warp, hold a product of their own. */
+/* tensor_quad.c - fragments of m8n8k4 of f16: eight lanes, two quads, hold a product of their own. */
 #include "tensor.h"
 
 enum { SIZE = 8, DEPTH = 4, HALF_WARP = 16 };
@@ -41,7 +41,8 @@ static int place_c(unsigned int bits, int t, int i)
     return row * SIZE + column;
 }
 
-void tensor_gather_quad_c(const struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits, uint32_t *out)
+void tensor_gather_quad_c(const struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits,
+                          uint32_t *out)
 {
     for (int t = 0; t < SIZE; t++)
         for (int i = 0; i < SIZE; i++) {
@@ -50,7 +51,8 @@ void tensor_gather_quad_c(const struct emu_warp *w, const emu_reg *reg, int pair
         }
 }
 
-void tensor_scatter_quad_c(struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits, const uint32_t *in)
+void tensor_scatter_quad_c(struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits,
+                           const uint32_t *in)
 {
     for (int t = 0; t < SIZE; t++)
         for (int i = 0; i < SIZE; i++) {

@@ -233,7 +233,6 @@ static void check_busy(struct emu_warp *w, const struct emu_op *op, uint32_t mas
     check_busy_list(w, op, op->result, op->result_count, mask, "writes");
 }
 
-bool emu_busy_rows(struct emu_warp *w);
 bool emu_busy_rows(struct emu_warp *w)
 {
     if (!w->busy_rows) {

@@ -16,7 +16,6 @@ enum { GROUP = 4, WARP_ROWS = 16, MOST_N = 256, DEPTH = 32, RUNS = 256 };
 #define OWNED_SUM EMU_ALL
 #define OWNED_A   0x7fffffffu
 
-bool emu_busy_rows(struct emu_warp *w); /* warp.c: makes w->busy */
 
 struct plan {
     struct tensor_product  p;      /* of a warp: m is 16 */
@@ -36,8 +35,9 @@ struct flight {
     const unsigned char *shared;
 };
 
-/* ---- what is read ------------------------------------------------------------------------------------------------- */
-static const unsigned char *chunk_at(const struct flight *f, const struct wgmma_matrix *x, int line, int chunk)
+/* ---- what is read -------------------------------------------------------------------------------------- */
+static const unsigned char *chunk_at(const struct flight *f, const struct wgmma_matrix *x, int line,
+                                     int chunk)
 {
     return f->shared + wgmma_chunk(x, (uint32_t)line, (uint32_t)chunk);
 }
@@ -85,7 +85,7 @@ static void complete(struct async_op *async)
     uint32_t             a[WARP_ROWS * DEPTH], b[DEPTH * MOST_N], c[WARP_ROWS * MOST_N];
     unsigned char       *const frame = w->bank[EMU_BANK_FRAME];
     const bool           bits = plan->p.a == TENSOR_b1;
-    const int            bytes = bits ? 4 : (int)tensor_type_bits(plan->p.a) / 8, k = WGMMA_DEPTH_BYTES / bytes;
+    const int bytes = bits ? 4 : (int)tensor_type_bits(plan->p.a) / 8, k = WGMMA_DEPTH_BYTES / bytes;
     w->bank[EMU_BANK_FRAME] = w->rows + (size_t)f->frame * EMU_ROW; /* it may be in another function by now */
     if (plan->a_count > 0)
         tensor_gather_a(w, async->op->source, &plan->a, a);
@@ -103,7 +103,7 @@ static void complete(struct async_op *async)
     w->bank[EMU_BANK_FRAME] = frame;
 }
 
-/* ---- what it owns --------------------------------------------------------------------------------------------------- */
+/* ---- what it owns -------------------------------------------------------------------------------------- */
 static void own(struct emu_warp *w, const struct flight *f, bool owns)
 {
     const struct emu_op *op = f->async.op;
@@ -131,13 +131,16 @@ static bool check_owned(struct emu_warp *w, const struct emu_op *op, const struc
 {
     for (int i = 0; i < plan->a_count; i++)
         if (EMU_BANK(op->source[i]) == EMU_BANK_FRAME && w->busy[op->source[i]] == OWNED_SUM) {
-            judge_find(w, op, 0, JUDGE_ASYNC, "register %d of A is an accumulator of a wgmma that no wait_group "
-                       "covers yet", i);
+            judge_find(w, op, 0, JUDGE_ASYNC,
+                       "register %d of A is an accumulator of a wgmma that no wait_group "
+                       "covers yet",
+                       i);
             return false;
         }
     for (int i = 0; i < plan->c_count; i++)
         if (w->busy[op->result[i]] == OWNED_A) {
-            judge_find(w, op, 0, JUDGE_ASYNC, "register %d of D is an A of a wgmma that no wait_group covers yet", i);
+            judge_find(w, op, 0, JUDGE_ASYNC,
+                       "register %d of D is an A of a wgmma that no wait_group covers yet", i);
             return false;
         }
     return true;
@@ -155,7 +158,7 @@ static void check_defined(struct emu_warp *w, const struct emu_op *op, const emu
     }
 }
 
-/* ---- what the judge is told ------------------------------------------------------------------------------------------ */
+/* ---- what the judge is told ---------------------------------------------------------------------------- */
 struct runs { uint32_t count, low, high, at[RUNS]; };
 
 static void add_chunk(struct runs *r, uint32_t address)
@@ -207,20 +210,23 @@ static void touch(struct emu_warp *w, const struct emu_op *op, struct runs *r, c
         run.at += r->at[i] - r->low;
         run.address += r->at[i] - r->low;
         if (!emu_defined(&run, bytes))
-            judge_find(w, op, 0, JUDGE_UNINITIALISED, "reads shared memory at 0x%x, %u bytes, which nothing has "
-                       "written completely", r->at[i], bytes);
+            judge_find(w, op, 0, JUDGE_UNINITIALISED,
+                       "reads shared memory at 0x%x, %u bytes, which nothing has "
+                       "written completely",
+                       r->at[i], bytes);
         judge_async_touch(judge, &run, bytes, EMU_READ);
     }
 }
 
-/* ---- issue -------------------------------------------------------------------------------------------------------------- */
+/* ---- issue --------------------------------------------------------------------------------------------- */
 static bool same_descriptor(struct emu_warp *w, const struct emu_op *op, emu_reg reg, uint64_t *word)
 {
     const uint64_t *x = emu_r64(w, reg);
     *word = x[0];
     for (int l = 1; l < EMU_LANES; l++)
         if (x[l] != x[0]) {
-            emu_fault(w, op, l, 719, "the matrix descriptor 0x%llx is not that of thread 0 of the warp, 0x%llx",
+            emu_fault(w, op, l, 719,
+                      "the matrix descriptor 0x%llx is not that of thread 0 of the warp, 0x%llx",
                       (unsigned long long)x[l], (unsigned long long)x[0]);
             return false;
         }
@@ -233,7 +239,8 @@ static bool check_warps(struct emu_warp *w, const struct emu_op *op, uint32_t ma
         return false;
     if (w->index / GROUP * GROUP + GROUP <= w->cta->warp_count)
         return true;
-    emu_fault(w, op, -1, 715, "warp %u is in no whole warpgroup: the block has %u warps", w->index, w->cta->warp_count);
+    emu_fault(w, op, -1, 715, "warp %u is in no whole warpgroup: the block has %u warps", w->index,
+              w->cta->warp_count);
     return false;
 }
 
@@ -271,14 +278,15 @@ static void exec_mma_async(struct emu_warp *w, const struct emu_op *op, uint32_t
     if (adds)
         check_defined(w, op, op->result, plan->c_count, "D");
     if (!plan->fenced)
-        judge_find(w, op, 0, JUDGE_ASYNC, "there is no wgmma.fence before the first wgmma that reads its registers");
+        judge_find(w, op, 0, JUDGE_ASYNC,
+                   "there is no wgmma.fence before the first wgmma that reads its registers");
     check_owned(w, op, plan);
     const struct wgmma_matrix of_a = wgmma_descriptor(a, plan->a_mn), of_b = wgmma_descriptor(b, plan->b_mn);
     if (plan->a_count == 0)
         add_a(&runs, &of_a, WARP_ROWS * (w->index % GROUP));
     add_b(&runs, &of_b, (uint32_t)plan->p.n, w->index % GROUP);
-    struct flight *f = find_span(w, op, &runs, &span) ? (struct flight *)async_new(w, op, 0, sizeof *f, complete)
-                                                      : NULL;
+    struct flight *f =
+        find_span(w, op, &runs, &span) ? (struct flight *)async_new(w, op, 0, sizeof *f, complete) : NULL;
     if (f == NULL)
         return;
     f->a = of_a;
@@ -315,7 +323,7 @@ static void exec_wait(struct emu_warp *w, const struct emu_op *op, uint32_t mask
         async_wait(w, mask, ASYNC_WGMMA, op->u32[0], false);
 }
 
-/* ---- decoding ------------------------------------------------------------------------------------------------------------- */
+/* ---- decoding ------------------------------------------------------------------------------------------ */
 struct row { const char *a, *b, *d; int k, isa; bool few; /* of N: beyond 32 only multiples of 16 */ };
 static const struct row rows[] = {
     {"f16", "f16", "f16|f32", 16, 80, false},
@@ -369,7 +377,8 @@ static bool has_fence(const struct ptx_module *module)
     for (unsigned int i = 0; i < module->function_count; i++)
         for (unsigned int j = 0; j < module->functions[i]->code_count; j++) {
             const struct ptx_instruction *in = &module->functions[i]->code[j];
-            if (strcmp(in->opcode, "wgmma") == 0 && in->modifier_count > 0 && strcmp(in->modifiers[0], "fence") == 0)
+            if (strcmp(in->opcode, "wgmma") == 0 && in->modifier_count > 0 &&
+                strcmp(in->modifiers[0], "fence") == 0)
                 return true;
         }
     return false;
@@ -400,7 +409,8 @@ static bool read_operands(struct decoder *d, struct emu_op *op, struct plan *pla
     const struct tensor_product *p = &plan->p;
     const bool                   bits = p->a == TENSOR_b1;
     const struct ptx_operand    *a = decode_operand(d, 1), *predicate = decode_operand(d, 3);
-    plan->a = (struct tensor_fragment){WARP_ROWS, bits ? p->k / 32 : p->k, bits ? 32 : tensor_type_bits(p->a)};
+    plan->a =
+        (struct tensor_fragment){WARP_ROWS, bits ? p->k / 32 : p->k, bits ? 32 : tensor_type_bits(p->a)};
     plan->c = (struct tensor_fragment){WARP_ROWS, p->n, tensor_type_bits(p->c)};
     plan->c_count = tensor_registers_c(&plan->c);
     if (a == NULL || predicate == NULL)
@@ -408,7 +418,8 @@ static bool read_operands(struct decoder *d, struct emu_op *op, struct plan *pla
     plan->a_count = a->kind == PTX_OP_LIST ? tensor_registers_a(&plan->a) : 0;
     const enum ptx_type type = p->c == TENSOR_f32 ? PTX_f32 : PTX_b32;
     if (!mma_results(d, 0, plan->c_count, type) ||
-        !(plan->a_count > 0 ? mma_sources(d, 1, plan->a_count, PTX_b32) : decode_source(d, 1, PTX_b64) != EMU_NO_REG) ||
+        !(plan->a_count > 0 ? mma_sources(d, 1, plan->a_count, PTX_b32)
+                            : decode_source(d, 1, PTX_b64) != EMU_NO_REG) ||
         decode_source(d, 2, PTX_b64) == EMU_NO_REG)
         return false;
     plan->predicate = op->source_count;

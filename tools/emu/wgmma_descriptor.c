@@ -7,7 +7,8 @@
  *   K-major   line r, byte b along k:  none      r % 8 * 16 + r / 8 * stride + b / 16 * leading + b % 16
  *                                      swizzled  r % 8 * S  + r / 8 * stride + b
  *   MN-major  line k, chunk c:         none      k % 8 * 16 + k / 8 * leading + c * stride
- *                                      swizzled  k % 8 * S  + k / 8 * stride + c % (S / 16) * 16 + c / (S / 16) * leading
+ *                                      swizzled  k % 8 * S  + k / 8 * stride + c % w * 16 + c / w * leading
+ *                                                 w = S / 16
  * The swizzle then XORs bits 4 to 6 of the address, as many as S has, with those three places higher. */
 #include "wgmma_descriptor.h"
 

@@ -1,17 +1,19 @@
-/* wmma.c - wmma.load, wmma.store, wmma.mma: matrices between memory and fragments of a warp, and their product.
+/* wmma.c - wmma.load, wmma.store, wmma.mma: matrices between memory and fragments, and their product.
  *
- * PTX leaves open who holds what in these fragments; here it is as in those of mma (tensor.h).  Fragments of f16
- * are larger than their matrices: the first registers hold it, the others hold it again. */
+ * PTX leaves open who holds what in these fragments; here it is as in those of mma (tensor.h).  Fragments of
+ * f16 are larger than their matrices: the first registers hold it, the others hold it again. */
 #include "mma.h"
 
 /* Types of matrices of one shape: registers of A, B, C. */
 struct row { int m, n, k; const char *types; int a, b; int sm, isa; };
 static const struct row rows[] = {
-    {16, 16, 16, "f16", 8, 8, 70, 60},     {32, 8, 16, "f16", 8, 8, 70, 61},     {8, 32, 16, "f16", 8, 8, 70, 61},
-    {16, 16, 16, "bf16", 4, 4, 80, 70},    {32, 8, 16, "bf16", 8, 2, 80, 70},    {8, 32, 16, "bf16", 2, 8, 80, 70},
-    {16, 16, 16, "s8|u8", 2, 2, 72, 63},   {32, 8, 16, "s8|u8", 4, 1, 72, 63},   {8, 32, 16, "s8|u8", 1, 4, 72, 63},
-    {16, 16, 8, "tf32", 4, 4, 80, 70},     {8, 8, 4, "f64", 1, 1, 80, 70},
-    {8, 8, 32, "s4|u4", 1, 1, 75, 63},     {8, 8, 128, "b1", 1, 1, 75, 63},
+    {16, 16, 16, "f16", 8, 8, 70, 60},   {32, 8, 16, "f16", 8, 8, 70, 61},
+    {8, 32, 16, "f16", 8, 8, 70, 61},    {16, 16, 16, "bf16", 4, 4, 80, 70},
+    {32, 8, 16, "bf16", 8, 2, 80, 70},   {8, 32, 16, "bf16", 2, 8, 80, 70},
+    {16, 16, 16, "s8|u8", 2, 2, 72, 63}, {32, 8, 16, "s8|u8", 4, 1, 72, 63},
+    {8, 32, 16, "s8|u8", 1, 4, 72, 63},  {16, 16, 8, "tf32", 4, 4, 80, 70},
+    {8, 8, 4, "f64", 1, 1, 80, 70},      {8, 8, 32, "s4|u4", 1, 1, 75, 63},
+    {8, 8, 128, "b1", 1, 1, 75, 63},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -37,7 +39,7 @@ struct matrix {                    /* of a load or store */
     unsigned int address, address_bits, stride, data; /* op->source[..] */
 };
 
-/* ---- moving ------------------------------------------------------------------------------------------------------- */
+/* ---- moving -------------------------------------------------------------------------------------------- */
 static int distinct(const struct matrix *x)
 {
     return x->operand == OPERAND_A ? tensor_registers_a(&x->f)
@@ -119,8 +121,8 @@ static void exec_load(struct emu_warp *w, const struct emu_op *op, uint32_t mask
         return;
     for (int r = 0; r < x->f.rows; r++)
         for (int c = 0; c < x->f.columns; c++)
-            words[r * x->f.columns + c] = get_element(bytes + (uint32_t)(x->along_rows ? r : c) * line_bytes(x),
-                                                      x->along_rows ? c : r, x->f.bits);
+            words[r * x->f.columns + c] = get_element(
+                bytes + (uint32_t)(x->along_rows ? r : c) * line_bytes(x), x->along_rows ? c : r, x->f.bits);
     const int each = distinct(x);
     for (int copy = 0; copy < x->registers; copy += each)
         if (x->operand == OPERAND_A)
@@ -152,7 +154,8 @@ static unsigned char *place_of_64(const struct matrix *x, unsigned char *bytes, 
 {
     int row = x->operand == OPERAND_B ? l % 4 : l / 4;
     int column = x->operand == OPERAND_A ? l % 4 : x->operand == OPERAND_B ? l / 4 : 2 * (l % 4) + r;
-    return bytes + (uint32_t)(x->along_rows ? row : column) * line_bytes(x) + (x->along_rows ? column : row) * 8;
+    return bytes + (uint32_t)(x->along_rows ? row : column) * line_bytes(x) +
+           (x->along_rows ? column : row) * 8;
 }
 
 static void exec_load_64(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -178,7 +181,7 @@ static void exec_store_64(struct emu_warp *w, const struct emu_op *op, uint32_t 
     find_lines(w, op, x, bytes, EMU_WRITE);
 }
 
-/* ---- multiplying -------------------------------------------------------------------------------------------------- */
+/* ---- multiplying --------------------------------------------------------------------------------------- */
 struct plan {
     struct tensor_product  p;
     struct tensor_fragment a, b, c, d;
@@ -234,7 +237,7 @@ static void exec_mma_64(struct emu_warp *w, const struct emu_op *op, uint32_t ma
     mma_count(w, op, 8, 8, 4);
 }
 
-/* ---- decoding: loads and stores -------------------------------------------------------------------------------------- */
+/* ---- decoding: loads and stores ------------------------------------------------------------------------ */
 static enum ptx_type register_type(enum tensor_type type)
 {
     return type == TENSOR_f64 ? PTX_f64 : type == TENSOR_f32 ? PTX_f32 : PTX_b32;
@@ -272,7 +275,8 @@ static bool make_matrix(struct decoder *d, const struct mma_shape *s, enum tenso
         x->f.rows = s->m;
         x->f.columns = s->n;
         x->registers = x->wide ? 2 : tensor_registers_c(&x->f);
-        return (is_sum(type) && has_sum(s, type)) || decode_refuse(d, "no wmma of this shape has such a matrix");
+        return (is_sum(type) && has_sum(s, type)) ||
+               decode_refuse(d, "no wmma of this shape has such a matrix");
     }
     if (row == NULL)
         return decode_refuse(d, "no wmma of this shape has such a matrix");
@@ -333,7 +337,7 @@ static bool decode_matrix(struct decoder *d, struct emu_op *op, bool storing)
     return true;
 }
 
-/* ---- decoding: products ------------------------------------------------------------------------------------------------ */
+/* ---- decoding: products -------------------------------------------------------------------------------- */
 /* .sync.aligned.row.col.m16n16k16, then .d.c of f16, .d.a.b.c of all others. */
 static bool read_mma_modifiers(struct decoder *d, struct tensor_product *p, enum tensor_type *c, bool *exists)
 {
@@ -352,11 +356,13 @@ static bool read_mma_modifiers(struct decoder *d, struct tensor_product *p, enum
     p->m = shape.m;
     p->n = shape.n;
     p->k = shape.k;
-    enum tensor_type types[4];
+    enum tensor_type types[4] = {TENSOR_TYPES};
     int              count = 0;
     while (count < 4 && *decode_peek(d) != '\0' && tensor_type_find(decode_peek(d)) != TENSOR_TYPES)
         types[count++] = mma_take_type(d);
     p->saturates = decode_take(d, "satfinite");
+    if (types[0] == TENSOR_f64 && count == 4)
+        decode_take(d, "rn"); /* what it is without */
     if (count != 2 && count != 4)
         return decode_refuse(d, "types of the matrices are missing");
     p->c = types[0];
@@ -373,7 +379,10 @@ static bool make_plan(struct decoder *d, struct plan *plan, enum tensor_type c)
     const struct mma_shape shape = {p->m, p->n, p->k};
     const struct row      *row = find_row(&shape, p->a);
     const bool             integer = tensor_type_bits(p->a) <= 8, bits = p->a == TENSOR_b1;
-    const char *const      sums = integer ? "s32" : p->a == TENSOR_f64 ? "f64" : p->a == TENSOR_f16 ? "f16|f32" : "f32";
+    const char *const sums = integer              ? "s32"
+                             : p->a == TENSOR_f64 ? "f64"
+                             : p->a == TENSOR_f16 ? "f16|f32"
+                                                  : "f32";
     if (row == NULL || !mma_set_has(row->types, p->b) || !mma_set_has(sums, p->c) || !mma_set_has(sums, c))
         return decode_refuse(d, "no wmma of this shape has these types");
     if (p->saturates && (!integer || bits))
