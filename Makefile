@@ -106,10 +106,13 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_command tests/test_layout_command tests/test_atom_command tests/test_plan_command \
               tests/test_draw \
               tests/test_emu_parse tests/test_emu_core tests/test_emu_int tests/test_emu_select \
-              tests/test_emu_warp_ops
+              tests/test_emu_warp_ops tests/test_emu_memory tests/test_emu_atomic \
+              tests/test_emu_api tests/test_emu_module tests/test_emu_graph tests/test_emu_faults \
+              tests/test_emu_abi
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
                tests/fuzz_expand tests/fuzz_layout tests/fuzz_ptx tests/fuzz_emu \
+               tests/test_emu_attention tests/emu_ctypes.sh \
                tests/stress_cache \
                tests/generations.sh tests/check_generations tests/check_ptxas
 
@@ -141,7 +144,7 @@ $(B)/host/%.o:   FOLDERS := -Icache -Iloader -Ihost
 $(B)/tools/%.o $(B)/tests/%: FOLDERS := -Icache -Iloader -Ihost -Itools
 $(EMU_OBJ): FOLDERS := -Iloader -Itools/emu
 
-.PHONY: all lib demo test check install uninstall clean help deps test-deps
+.PHONY: emulated-libcuda all lib demo test check install uninstall clean help deps test-deps
 .DELETE_ON_ERROR:
 
 all: lib $(B)/ptxpack $(B)/libptxpack-emu.so  ## build the library and the command (the default)
@@ -185,6 +188,12 @@ $(B)/public/libptxpack.a: $(LIB_OBJ)
 $(B)/libptxpack-emu.so: $(EMU_OBJ)
 	$(SAY) LINK $@
 	$(Q)$(CC) -shared -Wl,-soname,libptxpack-emu.so.$(SOVERSION) -Wl,-z,defs $(LDFLAGS) $^ -lpthread -lm -o $@
+# The same under the name that programs linked with -lcuda ask for.
+$(B)/emulated/libcuda.so.1: $(EMU_OBJ)
+	@mkdir -p $(@D)
+	$(SAY) LINK $@
+	$(Q)$(CC) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs $(LDFLAGS) $^ -lpthread -lm -o $@
+	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so
 $(B)/libptxpack-emu.a: $(EMU_OBJ)
 	$(SAY) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -210,7 +219,7 @@ $(FAKES):
 	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
 $(addprefix $(B)/tests/,test_loader test_jit test_flight test_command check_generations): $(FAKES)
 # cuda.h, where there is one, is somebody else's code: no warnings from it.
-$(B)/tests/test_driver_abi.o $(B)/tests/test_tma.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
+$(B)/tests/test_driver_abi.o $(B)/tests/test_tma.o $(B)/tests/test_emu_abi.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 
 # The device checker shares the command's helpers.
 PROBE_SRC := tests/probe_value.c tests/probe_mma.c tests/probe_copy.c tests/probe_wgmma.c tests/probe_kernel.c
@@ -222,8 +231,12 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 	$(SAY) LINK $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
-# Tests of the emulated driver below its API link with its objects.
-EMU_TESTS := $(filter tests/test_emu_% tests/fuzz_ptx tests/fuzz_emu,$(UNIT_TESTS) $(OTHER_TESTS))
+# Tests of the emulated driver through its API load it; those below the API link with its objects.
+EMU_API_TESTS := $(addprefix tests/test_emu_,api module graph faults)
+$(EMU_API_TESTS:%=$(B)/%): $(B)/libptxpack-emu.so
+$(EMU_API_TESTS:%=$(B)/%.o): FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/emu
+EMU_TESTS := $(filter-out tests/test_emu_attention $(EMU_API_TESTS), \
+    $(filter tests/test_emu_% tests/fuzz_ptx tests/fuzz_emu,$(UNIT_TESTS) $(OTHER_TESTS)))
 $(EMU_TESTS:%=$(B)/%): $(B)/tests/emu_fixture.o $(B)/libptxpack-emu.a
 $(EMU_TESTS:%=$(B)/%.o) $(B)/tests/emu_fixture.o: FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/emu
 
@@ -232,6 +245,8 @@ HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/emulator.o $(B)/t
 $(B)/tests/test_host: $(B)/tests/mock_loader.o $(HELPERS)
 $(B)/tests/test_probe $(B)/tests/test_probe_text: $(PROBE_SRC:%.c=$(B)/%.o) $(B)/tools/random.o
 $(B)/tests/test_npy: $(B)/tools/npy.o
+$(B)/tests/test_emu_attention: $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ)) \
+    $(B)/libptxpack-emu.so
 $(B)/tests/test_draw $(B)/tests/test_seed_figures: $(filter $(B)/tools/draw%.o,$(TOOLS_OBJ))
 $(B)/tests/fuzz_layout: $(B)/tools/layout_expr.o $(B)/tools/layout_calls.o
 $(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o \
@@ -282,6 +297,8 @@ install: lib $(B)/ptxpack $(B)/libptxpack-emu.so  ## into PREFIX (/usr/local), b
 	install -m 755 -s $(B)/ptxpack "$(TO)/bin/"
 	install -m 755 -s $(B)/libptxpack-emu.so "$(TO)/lib/"
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig || true # so that programs find the library
+
+emulated-libcuda: $(B)/emulated/libcuda.so.1  ## the emulated driver as libcuda.so.1, in build/emulated/
 
 uninstall:  ## what install put there
 	rm -rf "$(TO)/include/ptxpack"

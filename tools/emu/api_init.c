@@ -85,8 +85,8 @@ api_result cuDriverGetVersion(int *version)
     return API_OK;
 }
 
-/* Undocumented tables of functions.  NVRTC asks an initialised driver for these two, and reads their size without
- * looking whether it got them: it gets tables without functions.  All others are unknown. */
+/* Undocumented tables of functions.  NVRTC asks an initialised driver for these two, and reads their size
+ * without looking whether it got them: it gets tables without functions.  All others are unknown. */
 api_result cuGetExportTable(const void **table, const struct CUuuid_st *id)
 {
     static const size_t empty[1] = {sizeof empty[0]}; /* a table begins with its size */

@@ -1,12 +1,14 @@
 /* judge.c - races: the shadow of memory and the vector clocks, from the begin of a grid to its end.
  *
  * An access is recorded with the thread and the epoch of its warp; a later one by another thread must have
- * observed that epoch, through whatever released and acquired it (judge_clock.c, judge_strong.c).  Asynchronous
+ * observed that epoch, through whatever released and acquired it (judge_clock.c, judge_strong.c). 
+ * Asynchronous
  * operations are recorded under components of their own, which nobody has observed until their completion is
  * (judge_async.c).  A program that orders all of its accesses is never reported.
  *
  * What is not seen:
- *   - all of a pair but the last: a cell knows its last write, and the newest reads of each warp; what the write
+ *   - all of a pair but the last: a cell knows its last write, and the newest reads of each warp; what the
+ *   write
  *     or read before did is forgotten if it was ordered, and older reads by other lanes of the same warp too;
  *   - reads of global memory: two of the clusters that read a cell are kept, and one warp of each;
  *     reads of shared memory by more than 64 warps of a cluster: the newest ones;
@@ -14,17 +16,20 @@
  *     pages that are touched later are not judged;
  *   - local memory, parameters, constants; launches that overlap: each launch is after all that began before;
  *   - scopes: a fence or an atomic of .cta scope counts like one of .gpu scope;
- *   - a fence acquires what was released through the words that were read before it, also after these reads (the
- *     judge cannot know which of two host threads came first); more than 4 words between two fences: at once;
+ *   - a fence acquires what was released through the words that were read before it, and when the grid runs
+ *   on
+ *     several host threads what others released there since (which came first cannot be known); more than 4
+ *     words between two fences: at once;
  *   - races between clusters, once more than about 2000 blocks have synchronised through one word;
- *   - what bulk copies read from global memory is taken as read when a later copy of the same thread is complete;
+ *   - what bulk copies read from global memory is taken as read when a later copy of the same thread is
+ *   complete;
  *   - wgmma of the warps of a warpgroup complete together. */
 #include <stdlib.h>
 #include "judge_internal.h"
 #include "mbarrier.h"
 #include "report.h"
 
-/* ---- memory ------------------------------------------------------------------------------------------------- */
+/* ---- memory --------------------------------------------------------------------------------------- */
 bool judge_is_off(const struct judge_grid *grid)
 {
     return __atomic_load_n(&grid->off, __ATOMIC_RELAXED);
@@ -54,7 +59,7 @@ const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t numb
     return number < grid->op_count ? __atomic_load_n(&grid->ops[number], __ATOMIC_RELAXED) : NULL;
 }
 
-/* ---- life --------------------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------------- */
 bool judge_grid_begin(struct emu_grid *grid)
 {
     struct judge_grid *g;
@@ -187,7 +192,7 @@ void judge_cluster_end(struct emu_cluster *cluster)
     cluster_unjudged(cluster);
 }
 
-/* ---- mbarriers ---------------------------------------------------------------------------------------------- */
+/* ---- mbarriers ------------------------------------------------------------------------------------ */
 /* Plain accesses to one that is alive; those of mbarrier instructions are told apart by async_is_mbarrier. */
 static void find_mbarriers(struct emu_warp *w, const struct emu_op *op, uint32_t mask,
                            const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access)
@@ -218,8 +223,9 @@ static bool near_mbarrier(uint32_t mask, const struct emu_ref ref[EMU_LANES], ui
     return async_is_mbarrier(cta, (uint32_t)low, (uint32_t)(high - low) + bytes);
 }
 
-/* ---- generic accesses --------------------------------------------------------------------------------------- */
-void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask, const struct emu_ref ref[EMU_LANES],
+/* ---- generic accesses ----------------------------------------------------------------------------- */
+void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
+                  const struct emu_ref ref[EMU_LANES],
                   uint32_t bytes, unsigned int access)
 {
     struct judge_warp *w = warp->judge;

@@ -1,8 +1,12 @@
-/* judge_async.c - asynchronous operations: in flight from their issue until somebody has observed their completion.
+/* judge_async.c - asynchronous operations: in flight from their issue until somebody has observed their
+ * completion.
  *
- * Those of groups (cp.async, bulk_group, wgmma) complete in order for who waits: they are numbered per lane, and
- * a wait raises what the lane has observed of its own.  Those that complete on an mbarrier do so in any order:
- * their records hold a number in judge_cluster.operations, which at completion gets a component of that mbarrier
+ * Those of groups (cp.async, bulk_group, wgmma) complete in order for who waits: they are numbered per lane,
+ * and
+ * a wait raises what the lane has observed of its own.  Those that complete on an mbarrier do so in any
+ * order:
+ * their records hold a number in judge_cluster.operations, which at completion gets a component of that
+ * mbarrier
  * ("the n-th that completed on it"); who acquires the mbarrier's clock has observed it. */
 #include <stdlib.h>
 #include "judge_internal.h"
@@ -42,7 +46,7 @@ void judge_async_free_spare(struct judge_cluster *c)
     }
 }
 
-/* ---- begin -------------------------------------------------------------------------------------------------- */
+/* ---- begin ---------------------------------------------------------------------------------------- */
 static bool has_modifier(const struct emu_op *op, const char *word)
 {
     for (unsigned int i = 0; op->text && i < op->text->modifier_count; i++)
@@ -64,7 +68,8 @@ static uint32_t operation_new(struct judge_cluster *c, const struct judge_warp *
         c->operations = more;
         c->operation_room = room;
     }
-    c->operations[++c->operation_count] = (struct judge_operation){ .row = (uint16_t)w->number, .lane = (uint8_t)lane };
+    c->operations[++c->operation_count] = (struct judge_operation){ .row = (uint16_t)w->number,
+                                                                   .lane = (uint8_t)lane };
     return c->operation_count;
 }
 
@@ -77,7 +82,8 @@ static void in_sequence(struct judge_async *a, enum judge_row_kind writes, enum 
     a->reads = a->loads = reads * warps + who;
 }
 
-struct judge_async *judge_async_begin(struct emu_warp *warp, const struct emu_op *op, int lane, bool async_proxy)
+struct judge_async *judge_async_begin(struct emu_warp *warp, const struct emu_op *op, int lane,
+                                      bool async_proxy)
 {
     struct judge_warp *w = warp->judge;
     struct judge_async *a;
@@ -110,12 +116,14 @@ void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_
     view = (struct judge_view){ .warp = a->w, .op = a->op, .lane = a->lane, .access = access };
     view.me.op = a->op->number;
     view.me.cluster = a->w->cluster->id;
-    view.me.flags = (uint8_t)((a->proxy ? BY_ASYNC_PROXY : 0) | (access & (EMU_STRONG | EMU_ATOMIC) ? BY_STRONG : 0));
+    view.me.flags =
+        (uint8_t)((a->proxy ? BY_ASYNC_PROXY : 0) | (access & (EMU_STRONG | EMU_ATOMIC) ? BY_STRONG : 0));
     if (a->number && ref->space == EMU_SHARED) {
         view.me.row = ROW_TABLE;
         view.me.epoch = a->number;
     } else {
-        view.me.row = (uint16_t)(access & EMU_WRITE ? a->writes : ref->space == EMU_GLOBAL ? a->loads : a->reads);
+        view.me.row =
+            (uint16_t)(access & EMU_WRITE ? a->writes : ref->space == EMU_GLOBAL ? a->loads : a->reads);
         view.me.epoch = a->epoch;
         view.me.lane = (uint8_t)a->lane;
     }
@@ -123,7 +131,7 @@ void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_
     judge_touch_done(&view);
 }
 
-/* ---- end ---------------------------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------------ */
 /* These lanes have observed the operation's component `epoch` of a row kind. */
 static void observed(struct judge_async *a, struct judge_warp *w, uint32_t lanes, enum judge_row_kind kind)
 {

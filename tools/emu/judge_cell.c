@@ -8,7 +8,7 @@
 
 enum { READERS_SHARED = 4, READERS_SHARED_MOST = 64, READERS_GLOBAL = 2 };
 
-/* ---- order ------------------------------------------------------------------------------------------------- */
+/* ---- order ---------------------------------------------------------------------------------------- */
 static bool own_ordered(const struct judge_view *view, enum judge_part p, uint32_t row, uint32_t lane,
                         uint32_t epoch)
 {
@@ -23,7 +23,8 @@ static bool own_ordered(const struct judge_view *view, enum judge_part p, uint32
     return (kind == ROW_THREAD && p == PART_SEEN) || w->own[p][kind][lane] >= epoch;
 }
 
-bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster, uint32_t row, uint32_t lane,
+bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster, uint32_t row,
+                   uint32_t lane,
                    uint32_t epoch)
 {
     const struct judge_cluster *c = view->warp->cluster;
@@ -54,7 +55,8 @@ bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const s
     if (before->row == ROW_TABLE)
         return judge_ordered(view, p, before->cluster, ROW_TABLE, 0, before->epoch);
     if (before->cluster != c->id) {
-        const struct judge_packet_row *row = v ? judge_packet_find(v->foreign, before->cluster, before->row) : NULL;
+        const struct judge_packet_row *row = v ? judge_packet_find(v->foreign, before->cluster,
+                                                                   before->row) : NULL;
         at = row ? row->at : NULL;
         if (judge_is_many(c->grid))
             return true;
@@ -99,7 +101,7 @@ static void check_reads(const struct judge_view *view, const struct judge_reads 
     }
 }
 
-/* ---- readers ------------------------------------------------------------------------------------------------ */
+/* ---- readers -------------------------------------------------------------------------------------- */
 static uint32_t reader_slot(const struct judge_reads *reads, uint32_t room)
 {
     return (reads->row == ROW_TABLE ? reads->epoch : reads->row) & (room - 1);
@@ -119,7 +121,8 @@ static bool reads_before(const struct judge_view *view, const struct judge_reads
     if (judge_all_ordered(view, PART_SEEN, reads))
         return true;
     for (uint32_t m = reads->mask; m; m &= m - 1)
-        if (!judge_ordered(view, PART_SEEN, reads->cluster, reads->row, (uint32_t)__builtin_ctz(m), reads->epoch))
+        if (!judge_ordered(view, PART_SEEN, reads->cluster, reads->row, (uint32_t)__builtin_ctz(m),
+                           reads->epoch))
             return false;
     return true;
 }
@@ -139,7 +142,8 @@ void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, cons
 }
 
 /* Put `mine` where `reads` is, if nothing is lost by that (older reads of the same warp by other lanes may be). */
-static bool reads_take(const struct judge_view *view, struct judge_reads *reads, const struct judge_reads *mine)
+static bool reads_take(const struct judge_view *view, struct judge_reads *reads,
+                       const struct judge_reads *mine)
 {
     const bool same_row = reads->epoch && reads->row == mine->row && reads->cluster == mine->cluster;
     if (same_row && reads->epoch == mine->epoch) {
@@ -167,7 +171,8 @@ static void readers_add_global(const struct judge_view *view, struct judge_reade
     at[at[0].cluster == mine->cluster ? 0 : 1] = *mine;
 }
 
-static void readers_add_shared(const struct judge_view *view, struct judge_cell *cell, const struct judge_reads *mine)
+static void readers_add_shared(const struct judge_view *view, struct judge_cell *cell,
+                               const struct judge_reads *mine)
 {
     for (;;) {
         struct judge_readers *old = cell->readers, *more;
@@ -208,7 +213,7 @@ static void note_read(const struct judge_view *view, struct judge_cell *cell)
         readers_add_shared(view, cell, &mine);
 }
 
-/* ---- cells -------------------------------------------------------------------------------------------------- */
+/* ---- cells ---------------------------------------------------------------------------------------- */
 static void check_and_forget_reads(const struct judge_view *view, struct judge_cell *cell)
 {
     if (cell->read.epoch) {

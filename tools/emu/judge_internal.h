@@ -1,12 +1,14 @@
 /* judge_internal.h - the judge's own: vector clocks, shadow cells, what a warp has observed.
  *
- * Components  a clock counts for every thread of the cluster, and for every sequence of asynchronous operations
+ * Components  a clock counts for every thread of the cluster, and for every sequence of asynchronous
+ * operations
  *             that become visible in order.  32 components make a row; row numbers are
  *                 kind * warps + warp     (enum judge_row_kind; the lanes of that warp of the cluster)
  *                 ROW_KINDS * warps + n   (mbarriers 32 n to 32 n + 31: what completed on them)
  * Vectors     rows by number, counted references, copied when written to while shared; NULL is all zero.
  *             Between lanes and warps that synchronise they are usually the very same object.
- * Own part    what a lane knows of itself is not in its vector but in judge_warp.own: it changes all the time.
+ * Own part    what a lane knows of itself is not in its vector but in judge_warp.own: it changes all the
+ * time.
  * Packets     rows of any cluster of the grid: what goes through strong accesses and fences. */
 #ifndef EMU_JUDGE_INTERNAL_H
 #define EMU_JUDGE_INTERNAL_H
@@ -43,7 +45,8 @@ struct judge_clock {           /* what threads synchronise through */
 };
 
 /* ---- shadow memory ------------------------------------------------------------------------------------- */
-enum { LINE_BYTES = 128, CELL_BYTES = 16, CELL_FAN = 4, LINE_CELLS = LINE_BYTES / CELL_BYTES, LINE_READS = 2 };
+enum { LINE_BYTES = 128, CELL_BYTES = 16, CELL_FAN = 4, LINE_CELLS = LINE_BYTES / CELL_BYTES,
+      LINE_READS = 2 };
 enum { BY_ASYNC_PROXY = 1, BY_STRONG = 2 };
 
 struct judge_record {          /* an access; epoch 0: none */
@@ -63,7 +66,8 @@ struct judge_cell {
     struct judge_readers *readers;
     struct judge_cell *split;  /* CELL_FAN cells of a quarter of the bytes; then nothing else is used */
 };
-/* As long as all accesses are of whole lines, by `lanes` lanes (a power of two) from `lane` or the lowest of the
+/* As long as all accesses are of whole lines, by `lanes` lanes (a power of two) from `lane` or the lowest of
+ * the
  * mask on, each of an equal part of the bytes in their order, a line needs no cells. */
 struct judge_line {
     struct judge_record write;
@@ -80,11 +84,14 @@ struct judge_page {            /* of global memory */
     struct judge_line lines[];
 };
 
-/* ---- strong accesses --------------------------------------------------------------------------------------- */
+/* ---- strong accesses ------------------------------------------------------------------------------ */
 struct judge_location {        /* a word that a strong write has released through; lives as long as its table */
     const void *owner;         /* the block, for shared memory */
     uint64_t address;
     uint32_t stores;           /* of plain ones: what was released before does not count any more */
+    uint64_t changes;          /* stores and releases */
+    uint64_t alone;            /* all changes after this one are by host thread `thread` */
+    const void *thread;
     struct judge_packet *part[PARTS];
     struct judge_location *next;
 };
@@ -94,7 +101,7 @@ struct judge_locations {
     struct judge_location *bucket[LOCATION_BUCKETS];
 };
 
-/* ---- owners ------------------------------------------------------------------------------------------------ */
+/* ---- owners --------------------------------------------------------------------------------------- */
 enum { PAGE_BYTES = 4096, PAGE_BUCKETS = 1 << 14, PAGE_SHARDS = 64, PAGE_CACHE = 256 };
 
 struct judge_grid {
@@ -137,8 +144,9 @@ struct judge_cluster {
 enum { PENDING = 4 };
 struct judge_pending {         /* a word that was read by a strong read, and what had been released there before */
     const void *owner;
-    uint64_t address;
+    uint64_t address, changes;
     uint32_t stores;
+    const void *thread;        /* the host thread that read */
     struct judge_packet *part[PARTS];
 };
 struct judge_strong {          /* of a warp that has executed a fence or a strong read of a released word */
@@ -163,7 +171,7 @@ struct judge_warp {
     struct judge_strong *strong;
 };
 
-/* ---- judge.c ------------------------------------------------------------------------------------------------ */
+/* ---- judge.c -------------------------------------------------------------------------------------- */
 /* Zeroed.  NULL: out of memory, the judge is switched off and has said so. */
 void *judge_alloc(struct judge_grid *grid, size_t count, size_t size);
 bool  judge_is_off(const struct judge_grid *grid);
@@ -172,7 +180,7 @@ bool  judge_is_many(const struct judge_grid *grid);
 void  judge_note_op(struct judge_grid *grid, const struct emu_op *op);
 const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t number);
 
-/* ---- judge_vector.c ----------------------------------------------------------------------------------------- */
+/* ---- judge_vector.c ------------------------------------------------------------------------------- */
 struct judge_vector *judge_vector_keep(struct judge_vector *v, uint32_t times);
 void judge_vector_drop(struct judge_vector *v, uint32_t times);
 void judge_vector_join(struct judge_grid *grid, struct judge_vector **to, struct judge_vector *from);
@@ -181,15 +189,18 @@ void judge_vector_lanes(struct judge_grid *grid, struct judge_vector **to, uint3
                         const uint32_t at[EMU_LANES]);
 void judge_vector_point(struct judge_grid *grid, struct judge_vector **to, uint32_t row, uint32_t lane,
                         uint32_t epoch);
-void judge_vector_import(struct judge_cluster *c, struct judge_vector **to, const struct judge_packet *packet);
+void judge_vector_import(struct judge_cluster *c, struct judge_vector **to,
+                         const struct judge_packet *packet);
 void judge_vector_export(struct judge_cluster *c, const struct judge_vector *v, struct judge_packet **to);
-/* Packets of words are shared by clusters: references may be dropped by anybody, taken only under the lock of the
+/* Packets of words are shared by clusters: references may be dropped by anybody, taken only under the lock
+ * of the
  * word, and a packet is written to under that lock when there is one reference. */
 struct judge_packet *judge_packet_keep(struct judge_packet *packet);
 void judge_packet_drop(struct judge_packet *packet);
-const struct judge_packet_row *judge_packet_find(const struct judge_packet *packet, uint32_t cluster, uint32_t row);
+const struct judge_packet_row *judge_packet_find(const struct judge_packet *packet, uint32_t cluster,
+                                                 uint32_t row);
 
-/* ---- judge_clock.c ------------------------------------------------------------------------------------------ */
+/* ---- judge_clock.c -------------------------------------------------------------------------------- */
 struct judge_clock *judge_clock_new(struct judge_cluster *c);
 void judge_clock_free(struct judge_cluster *c, struct judge_clock *clock);
 /* These lanes have observed `from`, which is known to be after `origin` (may be NULL). */
@@ -199,7 +210,7 @@ void judge_lanes_join(struct judge_warp *w, uint32_t mask, enum judge_part p, st
 void judge_add_own(struct judge_warp *w, uint32_t mask, enum judge_part p, uint32_t own[ROW_KINDS][EMU_LANES],
                    struct judge_vector **to);
 
-/* ---- judge_cell.c ------------------------------------------------------------------------------------------- */
+/* ---- judge_cell.c --------------------------------------------------------------------------------- */
 /* Who touches memory now, and how that is recorded. */
 struct judge_view {
     struct judge_warp *warp;
@@ -212,16 +223,18 @@ struct judge_view {
     struct judge_page *page;   /* locked; NULL: none */
 };
 /* Has the view's lane observed these lanes' component `epoch` of a row? */
-bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster, uint32_t row, uint32_t lane,
+bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster, uint32_t row,
+                   uint32_t lane,
                    uint32_t epoch);
 /* The same for all lanes of mask, in one step: false may also mean that it is only known in its own part. */
 bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const struct judge_reads *before);
-void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint32_t offset, uint32_t bytes);
+void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint32_t offset,
+                      uint32_t bytes);
 void judge_cells_free(struct judge_cell *cells, uint32_t count);
 /* Put more reads into a cell that holds some. */
 void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, const struct judge_reads *reads);
 
-/* ---- judge_line.c ------------------------------------------------------------------------------------------- */
+/* ---- judge_line.c --------------------------------------------------------------------------------- */
 /* `lanes` lanes from view->me.lane on touch all of the line, each its part.  False: it must be done by cells. */
 bool judge_line_touch(const struct judge_view *view, struct judge_line *line, uint32_t lanes);
 /* The line has cells from now on; false: out of memory. */
@@ -230,24 +243,26 @@ bool judge_line_break(struct judge_grid *grid, struct judge_line *line);
 void judge_line_join(const struct judge_view *view, struct judge_line *line, uint32_t lanes);
 void judge_lines_free(struct judge_line *lines, uint32_t count);
 
-/* ---- judge_shadow.c ----------------------------------------------------------------------------------------- */
+/* ---- judge_shadow.c ------------------------------------------------------------------------------- */
 /* One lane touches any memory.  A page of global memory stays locked until judge_touch_done. */
 void judge_touch(struct judge_view *view, const struct emu_ref *ref, uint64_t bytes);
 /* Many lanes do, `bytes` each. */
-void judge_touch_lanes(struct judge_view *view, uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t bytes);
+void judge_touch_lanes(struct judge_view *view, uint32_t mask, const struct emu_ref ref[EMU_LANES],
+                       uint32_t bytes);
 void judge_touch_done(struct judge_view *view);
 void judge_pages_free(struct judge_grid *grid);
 
-/* ---- judge_message.c: one line about two accesses ------------------------------------------------------------ */
+/* ---- judge_message.c: one line about two accesses ------------------------------------------------- */
 enum judge_missing { MISSING_ORDER, MISSING_PROXY_FENCE };
 void judge_report_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes,
                        enum judge_missing missing);
 
-/* ---- judge_async.c ------------------------------------------------------------------------------------------ */
+/* ---- judge_async.c -------------------------------------------------------------------------------- */
 void judge_async_free_spare(struct judge_cluster *c);
 
-/* ---- judge_strong.c ----------------------------------------------------------------------------------------- */
-void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t bytes,
+/* ---- judge_strong.c ------------------------------------------------------------------------------- */
+void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES],
+                         uint32_t bytes,
                          unsigned int access);
 void judge_strong_free(struct judge_warp *w);
 void judge_locations_init(struct judge_locations *table);

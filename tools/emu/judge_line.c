@@ -16,13 +16,15 @@ static struct judge_reads as_reads(const struct judge_record *record, uint32_t l
 }
 
 /* The same threads touched the same bytes, or it is the same operation. */
-static bool same_owner(const struct judge_view *view, const struct judge_reads *before, const struct judge_reads *me)
+static bool same_owner(const struct judge_view *view, const struct judge_reads *before,
+                       const struct judge_reads *me)
 {
     return before->row == me->row && before->mask == me->mask && before->cluster == me->cluster &&
            (me->row < view->warp->cluster->warps || before->epoch == me->epoch);
 }
 
-static bool is_before(const struct judge_view *view, const struct judge_reads *before, const struct judge_reads *me)
+static bool is_before(const struct judge_view *view, const struct judge_reads *before,
+                      const struct judge_reads *me)
 {
     if (!before->epoch)
         return true;
@@ -36,7 +38,8 @@ static bool is_before(const struct judge_view *view, const struct judge_reads *b
 }
 
 /* May `mine` stand for what is there too? */
-static bool replaces(const struct judge_view *view, const struct judge_reads *there, const struct judge_reads *mine)
+static bool replaces(const struct judge_view *view, const struct judge_reads *there,
+                     const struct judge_reads *mine)
 {
     if (!there->epoch)
         return true;
@@ -84,13 +87,14 @@ bool judge_line_touch(const struct judge_view *view, struct judge_line *line, ui
     return true;
 }
 
-/* ---- cells -------------------------------------------------------------------------------------------------- */
+/* ---- cells ---------------------------------------------------------------------------------------- */
 static uint8_t lane_of_word(uint32_t first, uint32_t lanes, uint32_t word)
 {
     return (uint8_t)(first + word * lanes / (LINE_BYTES / 4));
 }
 
-static void cell_fill(struct judge_grid *grid, struct judge_cell *cell, const struct judge_line *line, uint32_t word)
+static void cell_fill(struct judge_grid *grid, struct judge_cell *cell, const struct judge_line *line,
+                      uint32_t word)
 {
     if (line->write.epoch) {
         cell->write = line->write;

@@ -30,7 +30,8 @@ static uint32_t warp_of(const struct judge_view *view, const struct judge_record
 }
 
 /* "thread (35,0,0)", and of which block if it is another one */
-static const char *thread_text(const struct judge_view *view, const struct judge_record *record, char *buf, size_t cap)
+static const char *thread_text(const struct judge_view *view, const struct judge_record *record, char *buf,
+                               size_t cap)
 {
     const struct emu_cluster *cluster = view->warp->cluster->cluster;
     uint32_t lane, index[3];
@@ -111,9 +112,11 @@ void judge_report_pair(const struct judge_view *view, const struct judge_record 
         judge_find(w->w, view->op, view->lane, JUDGE_RACE, "%s, %s by %s at %s, nothing orders them", mine,
                    other_writes ? "written" : "read", who, place);
     else if (in_flight(view, other))
-        judge_find(w->w, view->op, view->lane, JUDGE_ASYNC, "%s before the %s at %s (of %s), which %s it, was waited for",
+        judge_find(w->w, view->op, view->lane, JUDGE_ASYNC,
+                   "%s before the %s at %s (of %s), which %s it, was waited for",
                    mine, name, place, who, other_writes ? "writes" : "reads");
     else
-        judge_find(w->w, view->op, view->lane, JUDGE_RACE, "%s, %s by the %s at %s (of %s), nothing orders them", mine,
+        judge_find(w->w, view->op, view->lane, JUDGE_RACE,
+                   "%s, %s by the %s at %s (of %s), nothing orders them", mine,
                    other_writes ? "written" : "read", name, place, who);
 }

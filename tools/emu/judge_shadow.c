@@ -5,7 +5,7 @@
 enum { PAGE_LINES = PAGE_BYTES / LINE_BYTES };
 static const uint64_t PAGES_MOST = 1ull << 30; /* bytes; what lies in further pages is not judged */
 
-/* ---- pages of global memory ------------------------------------------------------------------------------------ */
+/* ---- pages of global memory ----------------------------------------------------------------------- */
 static struct judge_page *page_new(struct judge_grid *grid, uint64_t number)
 {
     const uint64_t bytes = sizeof(struct judge_page) + PAGE_LINES * sizeof(struct judge_line);
@@ -71,7 +71,7 @@ void judge_touch_done(struct judge_view *view)
     view->page = NULL;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------------------------- */
 static struct judge_line *line_of(struct judge_view *view, const struct emu_ref *ref, uint64_t address)
 {
     const uint64_t number = address / LINE_BYTES;
@@ -91,7 +91,8 @@ static void line_part(struct judge_view *view, struct judge_line *line, uint32_t
     if (!judge_line_break(view->warp->cluster->grid, line))
         return;
     while (offset < end) {
-        const uint32_t cell = offset / CELL_BYTES, next = (cell + 1) * CELL_BYTES, stop = next < end ? next : end;
+        const uint32_t cell =
+            offset / CELL_BYTES, next = (cell + 1) * CELL_BYTES, stop = next < end ? next : end;
         judge_cell_touch(view, &line->cells[cell], offset % CELL_BYTES, stop - offset);
         offset = stop;
     }
@@ -116,7 +117,7 @@ void judge_touch(struct judge_view *view, const struct emu_ref *ref, uint64_t by
     }
 }
 
-/* ---- many lanes ----------------------------------------------------------------------------------------------- */
+/* ---- many lanes ----------------------------------------------------------------------------------- */
 static void set_lane(struct judge_view *view, uint32_t lane)
 {
     view->lane = (int)lane;
@@ -154,7 +155,8 @@ static bool touch_line(struct judge_view *view, const struct emu_ref *ref, uint3
     return !line || (same_vectors(view->warp, first, lanes) && judge_line_touch(view, line, lanes));
 }
 
-void judge_touch_lanes(struct judge_view *view, uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t bytes)
+void judge_touch_lanes(struct judge_view *view, uint32_t mask, const struct emu_ref ref[EMU_LANES],
+                       uint32_t bytes)
 {
     const uint32_t lanes = bytes == 4 || bytes == 8 || bytes == 16 ? LINE_BYTES / bytes : 1;
     uint32_t next = 0;         /* lanes below are done */

@@ -1,7 +1,8 @@
 /* judge_strong.c - words of memory that threads synchronise through: fence, strong write; strong read, fence.
  *
  * A strong write or atomic releases what its thread had observed at its last fence into the word; a strong
- * read or atomic keeps what the word holds, and the thread's next fence acquires it, and what was released since.  The words of
+ * read or atomic keeps what the word holds, and the thread's next fence acquires it, and what was released
+ * since.  The words of
  * global memory are shared by all clusters of the grid, so what they hold is in packets. */
 #include <stdlib.h>
 #include "judge_internal.h"
@@ -25,6 +26,13 @@ void judge_locations_free(struct judge_locations *table)
         pthread_mutex_destroy(&table->lock[i]);
 }
 
+/* Something that is another one in every host thread. */
+static const void *this_thread(void)
+{
+    static _Thread_local char mine;
+    return &mine;
+}
+
 static uint32_t location_hash(const void *owner, uint64_t address)
 {
     const uint64_t key = (address >> 2) ^ ((uint64_t)(uintptr_t)owner << 8);
@@ -32,7 +40,8 @@ static uint32_t location_hash(const void *owner, uint64_t address)
 }
 
 /* With its lock held, in either case.  NULL: nothing was ever released through it (and `make` is false). */
-static struct judge_location *location_lock(struct judge_cluster *c, struct judge_locations *table, const void *owner,
+static struct judge_location *location_lock(struct judge_cluster *c, struct judge_locations *table,
+                                            const void *owner,
                                             uint64_t address, bool make, pthread_mutex_t **lock)
 {
     const uint32_t hash = location_hash(owner, address);
@@ -73,7 +82,7 @@ void judge_strong_free(struct judge_warp *w)
     w->strong = NULL;
 }
 
-/* ---- acquire ------------------------------------------------------------------------------------------------ */
+/* ---- acquire -------------------------------------------------------------------------------------- */
 static struct judge_locations *table_of(struct judge_cluster *c, const void *owner)
 {
     return owner ? &c->locations : &c->grid->locations;
@@ -87,13 +96,16 @@ static void import_old(struct judge_warp *w, int lane, struct judge_pending *pen
     pending_drop(pending);
 }
 
-/* What was released meanwhile, by another host thread: perhaps it is what was read. */
+/* What was released since, if it was by another host thread: perhaps it is what was read. */
 static void import_new(struct judge_warp *w, int lane, const struct judge_pending *pending)
 {
     pthread_mutex_t *lock;
     const struct judge_location *location =
-        location_lock(w->cluster, table_of(w->cluster, pending->owner), pending->owner, pending->address, false, &lock);
-    for (int p = 0; location && p < PARTS; p++)
+        location_lock(w->cluster, table_of(w->cluster, pending->owner), pending->owner, pending->address,
+                      false, &lock);
+    const bool later = !location || (location->thread == pending->thread &&
+                                     location->alone <= pending->changes);
+    for (int p = 0; !later && p < PARTS; p++)
         judge_vector_import(w->cluster, &w->part[p][lane], location->part[p]);
     pthread_mutex_unlock(lock);
 }
@@ -126,6 +138,7 @@ static struct judge_pending *pending_for(struct judge_warp *w, int lane, const v
         s->pending_count[lane]++;
         s->pending[lane][i] = (struct judge_pending){ .owner = owner, .address = address };
     }
+    s->pending[lane][i].thread = this_thread();
     return &s->pending[lane][i];
 }
 
@@ -141,11 +154,12 @@ static void lane_saw(struct judge_warp *w, int lane, struct judge_pending *pendi
     else
         pending_drop(pending);
     pending->stores = location->stores;
+    pending->changes = location->changes;
     for (int p = 0; p < PARTS; p++)
         pending->part[p] = judge_packet_keep(location->part[p]);
 }
 
-/* ---- release ------------------------------------------------------------------------------------------------ */
+/* ---- release -------------------------------------------------------------------------------------- */
 static void lane_export(struct judge_warp *w, int lane, struct judge_location *location)
 {
     struct judge_strong *s = w->strong;
@@ -168,6 +182,15 @@ static void location_store(struct judge_location *location)
     }
 }
 
+static void location_changes(struct judge_location *location)
+{
+    if (location->thread != this_thread()) {
+        location->thread = this_thread();
+        location->alone = location->changes;
+    }
+    location->changes++;
+}
+
 static void lane_strong(struct judge_warp *w, int lane, const struct emu_ref *ref, uint64_t address,
                         unsigned int access)
 {
@@ -184,10 +207,13 @@ static void lane_strong(struct judge_warp *w, int lane, const struct emu_ref *re
         location_store(location);
     if (location && releases)
         lane_export(w, lane, location);
+    if (location && writes)
+        location_changes(location);
     pthread_mutex_unlock(lock);
 }
 
-void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t bytes,
+void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES],
+                         uint32_t bytes,
                          unsigned int access)
 {
     for (; mask; mask &= mask - 1) {
@@ -198,7 +224,7 @@ void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_r
     }
 }
 
-/* ---- fence -------------------------------------------------------------------------------------------------- */
+/* ---- fence ---------------------------------------------------------------------------------------- */
 static void snapshot(struct judge_warp *w, int lane)
 {
     struct judge_strong *s = w->strong;

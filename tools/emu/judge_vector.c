@@ -94,7 +94,7 @@ static void row_raise(uint32_t *to, const uint32_t *from)
         to[l] = to[l] > from[l] ? to[l] : from[l];
 }
 
-/* ---- packets ------------------------------------------------------------------------------------------------ */
+/* ---- packets -------------------------------------------------------------------------------------- */
 /* Where (cluster, row) is or would be. */
 static uint32_t packet_position(const struct judge_packet *packet, uint32_t cluster, uint32_t row)
 {
@@ -110,7 +110,8 @@ static uint32_t packet_position(const struct judge_packet *packet, uint32_t clus
     return low;
 }
 
-const struct judge_packet_row *judge_packet_find(const struct judge_packet *packet, uint32_t cluster, uint32_t row)
+const struct judge_packet_row *judge_packet_find(const struct judge_packet *packet, uint32_t cluster,
+                                                 uint32_t row)
 {
     uint32_t i;
     if (!packet)
@@ -132,7 +133,8 @@ static struct judge_packet *packet_unique(struct judge_grid *grid, struct judge_
         __atomic_store_n(&grid->many, true, __ATOMIC_RELAXED);
         return NULL;
     }
-    mine = (struct judge_packet *)judge_alloc(grid, 1, sizeof *mine + 2 * (size_t)(count + more) * sizeof mine->rows[0]);
+    mine = (struct judge_packet *)judge_alloc(grid, 1,
+                                              sizeof *mine + 2 * (size_t)(count + more) * sizeof mine->rows[0]);
     if (!mine)
         return NULL;
     mine->ref = 1;
@@ -170,7 +172,8 @@ static unsigned int packets_compare(const struct judge_packet *to, const struct 
     if (!to)
         return from->count ? FROM_GREATER : 0;
     for (uint32_t i = 0; i < from->count && order != EITHER_GREATER; i++) {
-        const struct judge_packet_row *other = judge_packet_find(to, from->rows[i].cluster, from->rows[i].row);
+        const struct judge_packet_row *other = judge_packet_find(to, from->rows[i].cluster,
+                                                                 from->rows[i].row);
         order |= other ? rows_compare(other->at, from->rows[i].at) : FROM_GREATER;
     }
     for (uint32_t i = 0; i < to->count && !(order & TO_GREATER); i++)
@@ -179,13 +182,14 @@ static unsigned int packets_compare(const struct judge_packet *to, const struct 
     return order;
 }
 
-/* ---- vectors ------------------------------------------------------------------------------------------------ */
+/* ---- vectors -------------------------------------------------------------------------------------- */
 static unsigned int vectors_compare(const struct judge_vector *to, const struct judge_vector *from)
 {
     const uint32_t count = to->count > from->count ? to->count : from->count;
     unsigned int order = packets_compare(to->foreign, from->foreign);
     for (uint32_t i = 0; i < count && order != EITHER_GREATER; i++) {
-        const struct judge_row *a = i < to->count ? to->row[i] : NULL, *b = i < from->count ? from->row[i] : NULL;
+        const struct judge_row *a =
+            i < to->count ? to->row[i] : NULL, *b = i < from->count ? from->row[i] : NULL;
         if (a == b)
             continue;
         order |= !a ? FROM_GREATER : !b ? TO_GREATER : rows_compare(a->at, b->at);
@@ -209,7 +213,8 @@ static void vectors_merge(struct judge_grid *grid, struct judge_vector **to, con
             row_raise(mine->at, row->at);
         }
     }
-    if (from->foreign && from->foreign != v->foreign && packet_unique(grid, &v->foreign, from->foreign->count))
+    if (from->foreign && from->foreign != v->foreign && packet_unique(grid, &v->foreign,
+                                                                      from->foreign->count))
         for (uint32_t i = 0; i < from->foreign->count; i++) {
             const struct judge_packet_row *row = &from->foreign->rows[i];
             packet_add(v->foreign, row->cluster, row->row, row->at);

@@ -26,5 +26,4 @@ void decode_policy(struct decoder *d, unsigned int number, bool policy);
 bool decode_place_of(struct decoder *d, struct emu_op *op, unsigned int number, enum emu_space space);
 /* What the host's processor and the judge must do at a fence. */
 void memory_fence(struct emu_warp *w, uint32_t mask);
-/* decode.c: is this .param address the thread's own memory (formal and actual parameters of functions)? */
 #endif

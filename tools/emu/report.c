@@ -22,7 +22,7 @@ static struct {
     struct said *bucket[SAID_BUCKETS];
 } said = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- parts of a line ---------------------------------------------------------------------------------------- */
+/* ---- parts of a line ------------------------------------------------------------------------------ */
 const char *report_mnemonic(const struct emu_op *op, unsigned int most, char *buf, size_t cap)
 {
     const struct ptx_instruction *in = op ? op->text : NULL;
@@ -65,7 +65,7 @@ static const char *who(const struct emu_warp *w, int lane, char *buf, size_t cap
     return buf;
 }
 
-/* ---- lines -------------------------------------------------------------------------------------------------- */
+/* ---- lines ---------------------------------------------------------------------------------------- */
 static void write_all(int fd, const char *text, size_t bytes)
 {
     while (bytes) {
@@ -109,10 +109,11 @@ static void say(struct emu_warp *w, const struct emu_op *op, int lane, const cha
     char text[REPORT_LINE], place[REPORT_NAME * 2], mnemonic[REPORT_NAME], thread[REPORT_NAME];
     vsnprintf(text, sizeof text, format, args);
     report_line(w->grid->settings, "%s: %s: %s: %s%s%s", kind, report_place(w->grid, op, place, sizeof place),
-                report_mnemonic(op, ~0u, mnemonic, sizeof mnemonic), who(w, lane, thread, sizeof thread), joint, text);
+                report_mnemonic(op, ~0u, mnemonic, sizeof mnemonic), who(w, lane, thread,
+                    sizeof thread), joint, text);
 }
 
-/* ---- faults ------------------------------------------------------------------------------------------------- */
+/* ---- faults --------------------------------------------------------------------------------------- */
 static const char *fault_name(unsigned int result)
 {
     switch (result) {
@@ -125,7 +126,8 @@ static const char *fault_name(unsigned int result)
     }
 }
 
-void emu_fault(struct emu_warp *w, const struct emu_op *op, int lane, unsigned int result, const char *format, ...)
+void emu_fault(struct emu_warp *w, const struct emu_op *op, int lane, unsigned int result,
+               const char *format, ...)
 {
     va_list args;
     w->event = EMU_EVENT_STOP;
@@ -140,7 +142,7 @@ void emu_fault(struct emu_warp *w, const struct emu_op *op, int lane, unsigned i
     pthread_mutex_unlock(&said.lock);
 }
 
-/* ---- findings ----------------------------------------------------------------------------------------------- */
+/* ---- findings ------------------------------------------------------------------------------------- */
 static struct said **bucket_of(const struct emu_grid *grid, const struct emu_op *op)
 {
     const uintptr_t hash = ((uintptr_t)grid >> 4) * 31 + ((uintptr_t)op >> 4);
@@ -162,7 +164,8 @@ static bool say_now(const struct emu_grid *grid, const struct emu_op *op, enum j
     return true;
 }
 
-void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind, const char *format, ...)
+void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind,
+                const char *format, ...)
 {
     static const char *const names[] = { "uninitialised", "race", "proxy", "async", "mbarrier", "deadlock" };
     va_list args;
@@ -193,7 +196,8 @@ void report_grid_end(const struct emu_grid *grid)
             free(s);
         }
     if (grid->findings)
-        report_line(grid->settings, "%s: %u finding%s at %u place%s", grid->entry ? grid->entry->name : "a kernel",
+        report_line(grid->settings, "%s: %u finding%s at %u place%s",
+                    grid->entry ? grid->entry->name : "a kernel",
                     grid->findings, grid->findings == 1 ? "" : "s", places, places == 1 ? "" : "s");
     pthread_mutex_unlock(&said.lock);
 }

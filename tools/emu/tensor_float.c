@@ -34,10 +34,9 @@ INLINE bool decode(const struct format *f, const uint32_t *raw, struct numbers o
     const int m = f->fraction_bits, top = (1 << f->exponent_bits) - 1, drop = f->dropped, bias = f->bias;
     const int hidden = 1 << m, ones = hidden - 1, nan_from = f->infinite ? 0 : ones,
               sign_at = m + f->exponent_bits;
-    int32_t   x[WIDE], magnitude[WIDE], exponent[WIDE], sign[WIDE], odd[WIDE], any = 0;
-    memcpy(x, raw, sizeof x);
+    int32_t   magnitude[WIDE], exponent[WIDE], sign[WIDE], odd[WIDE], any = 0;
     for (int i = 0; i < WIDE; i++) {
-        int32_t bits = (int32_t)((uint32_t)x[i] >> drop), fraction = bits & ones, e = bits >> m & top;
+        int32_t bits = (int32_t)(raw[i] >> drop), fraction = bits & ones, e = bits >> m & top;
         int32_t tiny = -(e == 0), special = -(e == top) & -(fraction >= nan_from);
         int32_t value = (fraction | (hidden & ~tiny)) & ~special;
         int32_t none = -(value == 0);
@@ -195,7 +194,8 @@ INLINE struct numbers from(struct numbers x, int at)
     return (struct numbers){x.magnitude + at, x.exponent + at, x.sign + at};
 }
 
-/* Rows of WIDE columns on their way: each phase goes through all rows, whose work does not depend on each other. */
+/* Rows of WIDE columns on their way: each phase goes through all rows, whose work does not depend on each
+ * other. */
 struct rows {
     int32_t  magnitude[TENSOR_MOST_M * WIDE], exponent[TENSOR_MOST_M * WIDE], sign[TENSOR_MOST_M * WIDE];
     int32_t  top[TENSOR_MOST_M * WIDE];
@@ -205,15 +205,16 @@ struct rows {
 };
 
 /* Columns of each row of c = round(c + sum over `terms` products); `a` has rows of p->k. */
-INLINE void fused_step(const struct tensor_product *p, int terms, struct numbers a, struct numbers b, uint32_t *c,
-                       struct rows *r)
+INLINE void fused_step(const struct tensor_product *p, int terms, struct numbers a, struct numbers b,
+                       uint32_t *c, struct rows *r)
 {
     const int            fraction = p->rule.fraction, left = fraction - formats[p->c].fraction_bits;
     const struct numbers of_c = {r->magnitude, r->exponent, r->sign};
     r->special = 0;
     for (int m = 0; m < p->m; m++) {
         memcpy(r->before + m * WIDE, c + (size_t)m * (size_t)p->n, WIDE * sizeof *c);
-        r->special |= (uint32_t)decode(&formats[p->c], r->before + m * WIDE, of_c, m * WIDE, left > 0 ? left : 0) << m;
+        bool special = decode(&formats[p->c], r->before + m * WIDE, of_c, m * WIDE, left > 0 ? left : 0);
+        r->special |= (uint32_t)special << m;
     }
     for (int m = 0; m < p->m; m++) {
         find_top(terms, a.exponent + m * p->k, b.exponent, r->exponent + m * WIDE, r->top + m * WIDE);
@@ -234,8 +235,8 @@ INLINE void fused_step(const struct tensor_product *p, int terms, struct numbers
 
 /* ---- all of it ----------------------------------------------------------------------------------------- */
 /* Put right what infinities and NaNs make of a row. */
-static void mend(const struct tensor_product *p, int terms, const uint32_t *a, const uint32_t *b, uint32_t *before,
-                 uint32_t *d)
+static void mend(const struct tensor_product *p, int terms, const uint32_t *a, const uint32_t *b,
+                 uint32_t *before, uint32_t *d)
 {
     for (int i = 0; i < WIDE; i++)
         if (special_sum(p, terms, a, b + i, (size_t)p->n, &before[i]))
