@@ -108,7 +108,7 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_emu_parse tests/test_emu_core tests/test_emu_int tests/test_emu_select \
               tests/test_emu_warp_ops tests/test_emu_memory tests/test_emu_atomic \
               tests/test_emu_api tests/test_emu_module tests/test_emu_graph tests/test_emu_faults \
-              tests/test_emu_abi
+              tests/test_emu_abi tests/test_emu_async tests/test_emu_mbarrier tests/test_emu_tma
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
                tests/fuzz_expand tests/fuzz_layout tests/fuzz_ptx tests/fuzz_emu \

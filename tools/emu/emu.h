@@ -245,6 +245,7 @@ struct emu_grid {
     uint32_t   dynamic_shared;
     unsigned char *parameters; /* in device memory, so that cvta.param works */
     uint64_t   parameter_address;
+    uint64_t   workspace;      /* cooperative launches: device memory for the barrier of the grid; 0 */
     uint64_t   id;             /* %gridid, and the age of global accesses */
     const struct emu_settings *settings;
     struct judge_grid *judge;  /* NULL: not judged */

@@ -21,7 +21,7 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair);
 #define EMU_EACH(type, d, mask, VALUE)                                                                    \
     do {                                                                                                  \
         if ((mask) == EMU_ALL) {                                                                          \
-            _Pragma("GCC ivdep") for (int l = 0; l < EMU_LANES; l++) (d)[l] = (VALUE);                    \
+            EMU_IVDEP for (int l = 0; l < EMU_LANES; l++) (d)[l] = (VALUE);                               \
         } else {                                                                                          \
             type emu_values_[EMU_LANES];                                                                  \
             for (int l = 0; l < EMU_LANES; l++)                                                           \

@@ -261,6 +261,18 @@ static bool place_parameters(struct emu_grid *g, const struct emu_launch *l)
     return true;
 }
 
+/* What CUDA's cooperative groups expect at %envreg1:2: their own size, and a word for the barrier. */
+static bool place_workspace(struct emu_grid *g)
+{
+    const uint32_t words[2] = {sizeof words, 0};
+    g->workspace = emu_arena_alloc(sizeof words, EMU_MEMORY_DEVICE, "the workspace of the grid", NULL);
+    if (!g->workspace)
+        return false;
+    memcpy((void *)(uintptr_t)g->workspace, words, sizeof words);
+    emu_arena_define(g->workspace, sizeof words, true);
+    return true;
+}
+
 static void shape_grid(struct emu_grid *g, struct grid_work *work, const struct emu_settings *s,
                        const struct emu_launch *l)
 {
@@ -289,15 +301,17 @@ unsigned int emu_launch_run(const struct emu_settings *settings, const struct em
     shape_grid(&g, &work, settings, launch);
     g.id = atomic_fetch_add(&grid_count, 1) + 1;
     g.role_count = (g.block[0] * g.block[1] * g.block[2] + EMU_LANES - 1) / EMU_LANES;
-    if (!place_parameters(&g, launch))
-        return 2;
-    if (judge_grid_begin(&g)) {
+    bool placed = place_parameters(&g, launch) && (!launch->cooperative || place_workspace(&g));
+    if (placed && judge_grid_begin(&g)) {
         run_workers(&g);
         judge_grid_end(&g);
     } else {
         g.result = 2;
     }
-    emu_arena_free(g.parameter_address);
+    if (g.parameter_address)
+        emu_arena_free(g.parameter_address);
+    if (g.workspace)
+        emu_arena_free(g.workspace);
     pthread_mutex_destroy(&work.lock);
     atomic_fetch_add(&all_findings, g.findings);
     if (!g.result && g.findings && !settings->judge_reports_only)

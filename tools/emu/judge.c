@@ -1,29 +1,25 @@
 /* judge.c - races: the shadow of memory and the vector clocks, from the begin of a grid to its end.
  *
  * An access is recorded with the thread and the epoch of its warp; a later one by another thread must have
- * observed that epoch, through whatever released and acquired it (judge_clock.c, judge_strong.c). 
- * Asynchronous
- * operations are recorded under components of their own, which nobody has observed until their completion is
- * (judge_async.c).  A program that orders all of its accesses is never reported.
+ * observed that epoch, through whatever released and acquired it (judge_clock.c, judge_strong.c).
+ * Asynchronous operations are recorded under components of their own, which nobody has observed until their
+ * completion is (judge_async.c).  A program that orders all of its accesses is never reported.
  *
  * What is not seen:
- *   - all of a pair but the last: a cell knows its last write, and the newest reads of each warp; what the
- *   write
- *     or read before did is forgotten if it was ordered, and older reads by other lanes of the same warp too;
- *   - reads of global memory: two of the clusters that read a cell are kept, and one warp of each;
+ *   - all of a pair but the last: memory knows its last write, and the newest reads of each warp; what was
+ *     there before is forgotten if it was ordered, and older reads by other lanes of the same warp always;
+ *   - reads of global memory: two of the clusters that read something are kept, and one warp of each;
  *     reads of shared memory by more than 64 warps of a cluster: the newest ones;
- *   - more than about 20 MB (4-byte accesses) to 300 MB (16-byte ones) of global memory in one launch:
- *     pages that are touched later are not judged;
- *   - local memory, parameters, constants; launches that overlap: each launch is after all that began before;
+ *   - global memory beyond what 1 GiB of shadow covers in one launch: from 60 MB (scattered words) to 2 GB
+ *     (whole lines of 128 bytes);
+ *   - local memory, parameters, constants; launches that overlap: each one is after all others;
  *   - scopes: a fence or an atomic of .cta scope counts like one of .gpu scope;
  *   - a fence acquires what was released through the words that were read before it, and when the grid runs
- *   on
- *     several host threads what others released there since (which came first cannot be known); more than 4
- *     words between two fences: at once;
+ *     on several host threads what others released there since (which came first cannot be known); more
+ *     than 4 words between two fences: at once;
  *   - races between clusters, once more than about 2000 blocks have synchronised through one word;
- *   - what bulk copies read from global memory is taken as read when a later copy of the same thread is
- *   complete;
- *   - wgmma of the warps of a warpgroup complete together. */
+ *   - what bulk copies read from global memory counts as read when a later copy of the thread is complete;
+ *   - that wgmma of the four warps of a warpgroup complete one after the other: they do together. */
 #include <stdlib.h>
 #include "judge_internal.h"
 #include "mbarrier.h"
@@ -225,8 +221,7 @@ static bool near_mbarrier(uint32_t mask, const struct emu_ref ref[EMU_LANES], ui
 
 /* ---- generic accesses ----------------------------------------------------------------------------- */
 void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
-                  const struct emu_ref ref[EMU_LANES],
-                  uint32_t bytes, unsigned int access)
+                  const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access)
 {
     struct judge_warp *w = warp->judge;
     const bool strong = (access & (EMU_STRONG | EMU_ATOMIC)) != 0;

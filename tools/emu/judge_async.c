@@ -1,13 +1,9 @@
-/* judge_async.c - asynchronous operations: in flight from their issue until somebody has observed their
- * completion.
+/* judge_async.c - asynchronous operations: in flight until somebody has observed their completion.
  *
  * Those of groups (cp.async, bulk_group, wgmma) complete in order for who waits: they are numbered per lane,
- * and
- * a wait raises what the lane has observed of its own.  Those that complete on an mbarrier do so in any
- * order:
- * their records hold a number in judge_cluster.operations, which at completion gets a component of that
- * mbarrier
- * ("the n-th that completed on it"); who acquires the mbarrier's clock has observed it. */
+ * and a wait raises what the lane has observed of its own.  Those that complete on an mbarrier do so in any
+ * order: their records hold a number in judge_cluster.operations, which at completion gets a component of
+ * that mbarrier ("the n-th that completed on it"); who acquires the mbarrier's clock has observed it. */
 #include <stdlib.h>
 #include "judge_internal.h"
 

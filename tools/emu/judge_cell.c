@@ -24,8 +24,7 @@ static bool own_ordered(const struct judge_view *view, enum judge_part p, uint32
 }
 
 bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster, uint32_t row,
-                   uint32_t lane,
-                   uint32_t epoch)
+                   uint32_t lane, uint32_t epoch)
 {
     const struct judge_cluster *c = view->warp->cluster;
     const struct judge_vector *v = view->warp->part[p][view->lane];
@@ -55,8 +54,8 @@ bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const s
     if (before->row == ROW_TABLE)
         return judge_ordered(view, p, before->cluster, ROW_TABLE, 0, before->epoch);
     if (before->cluster != c->id) {
-        const struct judge_packet_row *row = v ? judge_packet_find(v->foreign, before->cluster,
-                                                                   before->row) : NULL;
+        const struct judge_packet *foreign = v ? v->foreign : NULL;
+        const struct judge_packet_row *row = judge_packet_find(foreign, before->cluster, before->row);
         at = row ? row->at : NULL;
         if (judge_is_many(c->grid))
             return true;
@@ -141,7 +140,7 @@ void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, cons
     cell->read.epoch = 0;
 }
 
-/* Put `mine` where `reads` is, if nothing is lost by that (older reads of the same warp by other lanes may be). */
+/* Put `mine` where `reads` is, if nothing is lost by that but older reads of the same warp by other lanes. */
 static bool reads_take(const struct judge_view *view, struct judge_reads *reads,
                        const struct judge_reads *mine)
 {

@@ -1,14 +1,12 @@
 /* judge_internal.h - the judge's own: vector clocks, shadow cells, what a warp has observed.
  *
  * Components  a clock counts for every thread of the cluster, and for every sequence of asynchronous
- * operations
- *             that become visible in order.  32 components make a row; row numbers are
+ *             operations that become visible in order.  32 components make a row; row numbers are
  *                 kind * warps + warp     (enum judge_row_kind; the lanes of that warp of the cluster)
  *                 ROW_KINDS * warps + n   (mbarriers 32 n to 32 n + 31: what completed on them)
  * Vectors     rows by number, counted references, copied when written to while shared; NULL is all zero.
  *             Between lanes and warps that synchronise they are usually the very same object.
- * Own part    what a lane knows of itself is not in its vector but in judge_warp.own: it changes all the
- * time.
+ * Own part    what a lane knows of itself is not in its vector but in judge_warp.own: it often changes.
  * Packets     rows of any cluster of the grid: what goes through strong accesses and fences. */
 #ifndef EMU_JUDGE_INTERNAL_H
 #define EMU_JUDGE_INTERNAL_H
@@ -45,8 +43,8 @@ struct judge_clock {           /* what threads synchronise through */
 };
 
 /* ---- shadow memory ------------------------------------------------------------------------------------- */
-enum { LINE_BYTES = 128, CELL_BYTES = 16, CELL_FAN = 4, LINE_CELLS = LINE_BYTES / CELL_BYTES,
-      LINE_READS = 2 };
+enum { LINE_BYTES = 128, CELL_BYTES = 16, CELL_FAN = 4, LINE_CELLS = LINE_BYTES / CELL_BYTES };
+enum { LINE_READS = 2 };
 enum { BY_ASYNC_PROXY = 1, BY_STRONG = 2 };
 
 struct judge_record {          /* an access; epoch 0: none */
@@ -67,8 +65,7 @@ struct judge_cell {
     struct judge_cell *split;  /* CELL_FAN cells of a quarter of the bytes; then nothing else is used */
 };
 /* As long as all accesses are of whole lines, by `lanes` lanes (a power of two) from `lane` or the lowest of
- * the
- * mask on, each of an equal part of the bytes in their order, a line needs no cells. */
+ * the mask on, each of an equal part of the bytes in their order, a line needs no cells. */
 struct judge_line {
     struct judge_record write;
     struct judge_reads read[LINE_READS];
@@ -85,7 +82,7 @@ struct judge_page {            /* of global memory */
 };
 
 /* ---- strong accesses ------------------------------------------------------------------------------ */
-struct judge_location {        /* a word that a strong write has released through; lives as long as its table */
+struct judge_location {        /* a word that a strong write has released through */
     const void *owner;         /* the block, for shared memory */
     uint64_t address;
     uint32_t stores;           /* of plain ones: what was released before does not count any more */
@@ -142,7 +139,7 @@ struct judge_cluster {
 };
 
 enum { PENDING = 4 };
-struct judge_pending {         /* a word that was read by a strong read, and what had been released there before */
+struct judge_pending {         /* a strong read of a word, and what had been released there before */
     const void *owner;
     uint64_t address, changes;
     uint32_t stores;
@@ -193,8 +190,7 @@ void judge_vector_import(struct judge_cluster *c, struct judge_vector **to,
                          const struct judge_packet *packet);
 void judge_vector_export(struct judge_cluster *c, const struct judge_vector *v, struct judge_packet **to);
 /* Packets of words are shared by clusters: references may be dropped by anybody, taken only under the lock
- * of the
- * word, and a packet is written to under that lock when there is one reference. */
+ * of the word, and a packet is written to under that lock when there is one reference. */
 struct judge_packet *judge_packet_keep(struct judge_packet *packet);
 void judge_packet_drop(struct judge_packet *packet);
 const struct judge_packet_row *judge_packet_find(const struct judge_packet *packet, uint32_t cluster,
@@ -224,8 +220,7 @@ struct judge_view {
 };
 /* Has the view's lane observed these lanes' component `epoch` of a row? */
 bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster, uint32_t row,
-                   uint32_t lane,
-                   uint32_t epoch);
+                   uint32_t lane, uint32_t epoch);
 /* The same for all lanes of mask, in one step: false may also mean that it is only known in its own part. */
 bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const struct judge_reads *before);
 void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint32_t offset,
@@ -235,7 +230,7 @@ void judge_cells_free(struct judge_cell *cells, uint32_t count);
 void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, const struct judge_reads *reads);
 
 /* ---- judge_line.c --------------------------------------------------------------------------------- */
-/* `lanes` lanes from view->me.lane on touch all of the line, each its part.  False: it must be done by cells. */
+/* `lanes` lanes from view->me.lane on touch all of the line, each its part.  False: cells must do it. */
 bool judge_line_touch(const struct judge_view *view, struct judge_line *line, uint32_t lanes);
 /* The line has cells from now on; false: out of memory. */
 bool judge_line_break(struct judge_grid *grid, struct judge_line *line);
@@ -262,8 +257,7 @@ void judge_async_free_spare(struct judge_cluster *c);
 
 /* ---- judge_strong.c ------------------------------------------------------------------------------- */
 void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES],
-                         uint32_t bytes,
-                         unsigned int access);
+                         uint32_t bytes, unsigned int access);
 void judge_strong_free(struct judge_warp *w);
 void judge_locations_init(struct judge_locations *table);
 void judge_locations_free(struct judge_locations *table);

@@ -1,4 +1,4 @@
-/* judge_line.c - lines of 128 bytes that warps, copies and wgmma touch as a whole: one record for all of it. */
+/* judge_line.c - lines of 128 bytes that warps, copies and wgmma touch as a whole: one record for it all. */
 #include <stdlib.h>
 #include "judge_internal.h"
 

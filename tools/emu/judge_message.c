@@ -105,9 +105,8 @@ void judge_report_pair(const struct judge_view *view, const struct judge_record 
     thread_text(view, other, who, sizeof who);
     if (missing == MISSING_PROXY_FENCE)
         judge_find(w->w, view->op, view->lane, JUDGE_PROXY,
-                   "%s through the async proxy, %s by %s%s%s at %s: fence.proxy.async is missing in between", mine,
-                   other_writes ? "written" : "read", thread ? "" : "the ", thread ? "" : name, thread ? who : "",
-                   place);
+                   "%s through the async proxy, %s by %s%s at %s: fence.proxy.async is missing in between",
+                   mine, other_writes ? "written" : "read", thread ? "" : "the ", thread ? who : name, place);
     else if (thread)
         judge_find(w->w, view->op, view->lane, JUDGE_RACE, "%s, %s by %s at %s, nothing orders them", mine,
                    other_writes ? "written" : "read", who, place);

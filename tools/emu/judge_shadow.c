@@ -1,4 +1,4 @@
-/* judge_shadow.c - from addresses to lines and cells: of blocks' shared memory, and of pages of global memory. */
+/* judge_shadow.c - from addresses to lines and cells: of blocks' shared memory, of pages of global memory. */
 #include <stdlib.h>
 #include "judge_internal.h"
 
@@ -91,8 +91,8 @@ static void line_part(struct judge_view *view, struct judge_line *line, uint32_t
     if (!judge_line_break(view->warp->cluster->grid, line))
         return;
     while (offset < end) {
-        const uint32_t cell =
-            offset / CELL_BYTES, next = (cell + 1) * CELL_BYTES, stop = next < end ? next : end;
+        const uint32_t cell = offset / CELL_BYTES, next = (cell + 1) * CELL_BYTES;
+        const uint32_t stop = next < end ? next : end;
         judge_cell_touch(view, &line->cells[cell], offset % CELL_BYTES, stop - offset);
         offset = stop;
     }
@@ -134,7 +134,8 @@ static bool covers_line(uint32_t mask, const struct emu_ref ref[EMU_LANES], uint
     if (r->address % LINE_BYTES || (mask & wanted) != wanted)
         return false;
     for (uint32_t i = 0; i < lanes; i++)
-        same &= r[i].address == r->address + (uint64_t)i * bytes && r[i].space == r->space && r[i].cta == r->cta;
+        same &= r[i].address == r->address + (uint64_t)i * bytes && r[i].space == r->space &&
+                r[i].cta == r->cta;
     return same;
 }
 

@@ -1,9 +1,8 @@
 /* judge_strong.c - words of memory that threads synchronise through: fence, strong write; strong read, fence.
  *
  * A strong write or atomic releases what its thread had observed at its last fence into the word; a strong
- * read or atomic keeps what the word holds, and the thread's next fence acquires it, and what was released
- * since.  The words of
- * global memory are shared by all clusters of the grid, so what they hold is in packets. */
+ * read or atomic keeps what the word holds, and the thread's next fence acquires it.  The words of global
+ * memory are shared by all clusters of the grid, so what they hold is in packets. */
 #include <stdlib.h>
 #include "judge_internal.h"
 
@@ -41,8 +40,8 @@ static uint32_t location_hash(const void *owner, uint64_t address)
 
 /* With its lock held, in either case.  NULL: nothing was ever released through it (and `make` is false). */
 static struct judge_location *location_lock(struct judge_cluster *c, struct judge_locations *table,
-                                            const void *owner,
-                                            uint64_t address, bool make, pthread_mutex_t **lock)
+                                            const void *owner, uint64_t address, bool make,
+                                            pthread_mutex_t **lock)
 {
     const uint32_t hash = location_hash(owner, address);
     struct judge_location **bucket = &table->bucket[hash % LOCATION_BUCKETS], *at;
@@ -100,9 +99,9 @@ static void import_old(struct judge_warp *w, int lane, struct judge_pending *pen
 static void import_new(struct judge_warp *w, int lane, const struct judge_pending *pending)
 {
     pthread_mutex_t *lock;
+    struct judge_locations *table = table_of(w->cluster, pending->owner);
     const struct judge_location *location =
-        location_lock(w->cluster, table_of(w->cluster, pending->owner), pending->owner, pending->address,
-                      false, &lock);
+        location_lock(w->cluster, table, pending->owner, pending->address, false, &lock);
     const bool later = !location || (location->thread == pending->thread &&
                                      location->alone <= pending->changes);
     for (int p = 0; !later && p < PARTS; p++)
@@ -213,8 +212,7 @@ static void lane_strong(struct judge_warp *w, int lane, const struct emu_ref *re
 }
 
 void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES],
-                         uint32_t bytes,
-                         unsigned int access)
+                         uint32_t bytes, unsigned int access)
 {
     for (; mask; mask &= mask - 1) {
         const int l = __builtin_ctz(mask);

@@ -1,4 +1,4 @@
-/* judge_vector.c - vectors of clocks, shared until they are written to, and packets of rows of any cluster. */
+/* judge_vector.c - vectors of clocks, shared until they are written to; packets of rows of any cluster. */
 #include <stdlib.h>
 #include "judge_internal.h"
 
@@ -127,14 +127,15 @@ static struct judge_packet *packet_unique(struct judge_grid *grid, struct judge_
 {
     struct judge_packet *old = *to, *mine;
     const uint32_t count = old ? old->count : 0;
+    size_t bytes;
     if (old && __atomic_load_n(&old->ref, __ATOMIC_ACQUIRE) == 1 && old->room - count >= more)
         return old;
     if (count + more > PACKET_MOST) {
         __atomic_store_n(&grid->many, true, __ATOMIC_RELAXED);
         return NULL;
     }
-    mine = (struct judge_packet *)judge_alloc(grid, 1,
-                                              sizeof *mine + 2 * (size_t)(count + more) * sizeof mine->rows[0]);
+    bytes = sizeof *mine + 2 * (size_t)(count + more) * sizeof mine->rows[0];
+    mine = (struct judge_packet *)judge_alloc(grid, 1, bytes);
     if (!mine)
         return NULL;
     mine->ref = 1;
@@ -172,9 +173,9 @@ static unsigned int packets_compare(const struct judge_packet *to, const struct 
     if (!to)
         return from->count ? FROM_GREATER : 0;
     for (uint32_t i = 0; i < from->count && order != EITHER_GREATER; i++) {
-        const struct judge_packet_row *other = judge_packet_find(to, from->rows[i].cluster,
-                                                                 from->rows[i].row);
-        order |= other ? rows_compare(other->at, from->rows[i].at) : FROM_GREATER;
+        const struct judge_packet_row *row = &from->rows[i];
+        const struct judge_packet_row *other = judge_packet_find(to, row->cluster, row->row);
+        order |= other ? rows_compare(other->at, row->at) : FROM_GREATER;
     }
     for (uint32_t i = 0; i < to->count && !(order & TO_GREATER); i++)
         if (!judge_packet_find(from, to->rows[i].cluster, to->rows[i].row))
@@ -188,8 +189,8 @@ static unsigned int vectors_compare(const struct judge_vector *to, const struct 
     const uint32_t count = to->count > from->count ? to->count : from->count;
     unsigned int order = packets_compare(to->foreign, from->foreign);
     for (uint32_t i = 0; i < count && order != EITHER_GREATER; i++) {
-        const struct judge_row *a =
-            i < to->count ? to->row[i] : NULL, *b = i < from->count ? from->row[i] : NULL;
+        const struct judge_row *a = i < to->count ? to->row[i] : NULL;
+        const struct judge_row *b = i < from->count ? from->row[i] : NULL;
         if (a == b)
             continue;
         order |= !a ? FROM_GREATER : !b ? TO_GREATER : rows_compare(a->at, b->at);
@@ -213,8 +214,9 @@ static void vectors_merge(struct judge_grid *grid, struct judge_vector **to, con
             row_raise(mine->at, row->at);
         }
     }
-    if (from->foreign && from->foreign != v->foreign && packet_unique(grid, &v->foreign,
-                                                                      from->foreign->count))
+    if (!from->foreign || from->foreign == v->foreign)
+        return;
+    if (packet_unique(grid, &v->foreign, from->foreign->count))
         for (uint32_t i = 0; i < from->foreign->count; i++) {
             const struct judge_packet_row *row = &from->foreign->rows[i];
             packet_add(v->foreign, row->cluster, row->row, row->at);

@@ -108,9 +108,10 @@ static void say(struct emu_warp *w, const struct emu_op *op, int lane, const cha
 {
     char text[REPORT_LINE], place[REPORT_NAME * 2], mnemonic[REPORT_NAME], thread[REPORT_NAME];
     vsnprintf(text, sizeof text, format, args);
-    report_line(w->grid->settings, "%s: %s: %s: %s%s%s", kind, report_place(w->grid, op, place, sizeof place),
-                report_mnemonic(op, ~0u, mnemonic, sizeof mnemonic), who(w, lane, thread,
-                    sizeof thread), joint, text);
+    report_place(w->grid, op, place, sizeof place);
+    report_mnemonic(op, ~0u, mnemonic, sizeof mnemonic);
+    who(w, lane, thread, sizeof thread);
+    report_line(w->grid->settings, "%s: %s: %s: %s%s%s", kind, place, mnemonic, thread, joint, text);
 }
 
 /* ---- faults --------------------------------------------------------------------------------------- */
@@ -138,7 +139,7 @@ void emu_fault(struct emu_warp *w, const struct emu_op *op, int lane, unsigned i
         say(w, op, lane, fault_name(result), ": ", format, args);
         va_end(args);
     }
-    __atomic_store_n(&w->grid->stop, true, __ATOMIC_RELEASE);
+    w->grid->stop = true;
     pthread_mutex_unlock(&said.lock);
 }
 

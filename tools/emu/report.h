@@ -11,8 +11,8 @@
 
 enum { REPORT_LINE = 1024, REPORT_NAME = 128 };
 /* One line, a newline is added. */
-void report_line(const struct emu_settings *settings, const char *format, ...) __attribute__((format(printf,
-    2, 3)));
+void report_line(const struct emu_settings *settings, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* "cp.async.bulk": the opcode and its modifiers, the first `most` of them; returns buf. */
 const char *report_mnemonic(const struct emu_op *op, unsigned int most, char *buf, size_t cap);
 /* "ptx/step/load.ptx:40" */

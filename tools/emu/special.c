@@ -67,6 +67,8 @@ static void fill_machine(struct emu_warp *w, const struct emu_grid *g)
     set32(w, EMU_SPECIAL_RESERVED_0, 0);
     set32(w, EMU_SPECIAL_RESERVED_1, reserved / 2); /* its two halves: nobody says where the second begins */
     set64(w, EMU_SPECIAL_GRAPH_EXEC, 0);
+    set32(w, EMU_SPECIAL_ENVREG1, (uint32_t)(g->workspace >> 32));
+    set32(w, EMU_SPECIAL_ENVREG2, (uint32_t)g->workspace);
     set64(w, EMU_SPECIAL_LOCAL_BASE, 0);
     set64(w, EMU_SPECIAL_PARAM_BASE, g->parameter_address);
     set64(w, EMU_SPECIAL_DYNAMIC_SHARED, g->entry->shared_bytes);

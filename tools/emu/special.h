@@ -27,6 +27,7 @@
     X("reserved_smem_offset_begin", RESERVED_BEGIN, 32) X("reserved_smem_offset_end", RESERVED_END, 32)   \
     X("reserved_smem_offset_cap", RESERVED_CAP, 32) X("reserved_smem_offset_0", RESERVED_0, 32)           \
     X("reserved_smem_offset_1", RESERVED_1, 32) X("current_graph_exec", GRAPH_EXEC, 64)                   \
+    X("envreg1", ENVREG1, 32) X("envreg2", ENVREG2, 32) /* cooperative: the grid's workspace, high, low */  \
     X("", LOCAL_BASE, 64)      /* of the running frame, in the lane's local memory */                     \
     X("", PARAM_BASE, 64)      /* of the kernel's parameters, in device memory     */                     \
     X("", DYNAMIC_SHARED, 64)  /* offset of extern shared memory                   */

@@ -6,6 +6,7 @@
 #include "warp.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "async.h"
 #include "judge.h"
 
 enum { LONGEST_STREAK = 4096 };
@@ -76,8 +77,8 @@ void emu_exit_lanes(struct emu_warp *w, uint32_t mask)
     for (uint32_t i = 0; i < w->fragment_count; i++) /* who waits for lanes looks again */
         if (w->fragments[i].state == EMU_WAITS_LANES)
             w->fragments[i].state = EMU_RUNS;
-    if (!w->live)
-        w->cta->warps_left--;
+    if (!w->live && --w->cta->warps_left == 0)
+        async_cta_end(w->cta);
     emu_changed(w->cluster);
     emu_barriers_recheck(w->cta);
     emu_cluster_barrier_recheck(w->cluster);
