@@ -108,7 +108,8 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_emu_parse tests/test_emu_core tests/test_emu_int tests/test_emu_select \
               tests/test_emu_warp_ops tests/test_emu_memory tests/test_emu_atomic \
               tests/test_emu_api tests/test_emu_module tests/test_emu_graph tests/test_emu_faults \
-              tests/test_emu_abi tests/test_emu_async tests/test_emu_mbarrier tests/test_emu_tma
+              tests/test_emu_abi tests/test_emu_async tests/test_emu_mbarrier tests/test_emu_tma \
+              tests/test_emu_tensor tests/test_emu_vectors tests/test_emu_mma tests/test_emu_wgmma
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
                tests/fuzz_expand tests/fuzz_layout tests/fuzz_ptx tests/fuzz_emu \
@@ -238,7 +239,15 @@ $(EMU_API_TESTS:%=$(B)/%.o): FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/
 EMU_TESTS := $(filter-out tests/test_emu_attention $(EMU_API_TESTS), \
     $(filter tests/test_emu_% tests/fuzz_ptx tests/fuzz_emu,$(UNIT_TESTS) $(OTHER_TESTS)))
 $(EMU_TESTS:%=$(B)/%): $(B)/tests/emu_fixture.o $(B)/libptxpack-emu.a
-$(EMU_TESTS:%=$(B)/%.o) $(B)/tests/emu_fixture.o: FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/emu
+$(EMU_TESTS:%=$(B)/%.o) $(B)/tests/emu_%.o $(B)/tests/record_emu_vectors.o: FOLDERS := -Itools/emu -Icache -Iloader -Ihost -Itools
+$(B)/tests/test_emu_vectors $(B)/tests/test_emu_mma: $(B)/tests/emu_vectors.o
+$(B)/tests/test_emu_mma: $(B)/tests/emu_vectors_kernel.o
+$(B)/tests/test_emu_wgmma: $(B)/tests/probe_wgmma.o $(B)/tests/probe_value.o $(B)/tools/random.o
+# Not a test: writes tests/data/emu_vectors.bin on a GPU of sm_90.
+$(B)/tests/record_emu_vectors: $(B)/tests/record_emu_vectors.o $(B)/tests/emu_vectors.o \
+    $(B)/tests/emu_vectors_kernel.o $(B)/libptxpack-emu.a
+	$(SAY) LINK $@
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 # Above the loader: a mock stands in for it and the GPU.
 HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/emulator.o $(B)/tools/random.o $(B)/tools/verify.o

@@ -1,7 +1,7 @@
 /* alu_approx.c - div rcp sqrt rsqrt and the functions sin cos lg2 ex2 tanh.
  *
- * div, rcp and sqrt with a rounding mode are exact.  The approximate ones, whose bits the ISA leaves open, are the
- * value computed in double and rounded once: nearer to the truth than the hardware, and inside its bounds.
+ * div, rcp and sqrt with a rounding mode are exact.  The approximate ones, whose bits the ISA leaves open, are
+ * the value computed in double and rounded once: nearer to the truth than the hardware, inside its bounds.
  * Measured on an H200, and so here:
  *   - ex2 of f16 and bf16 is 2^x truncated, but for the least arguments below zero, which make 1;
  *   - rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 read and make only the upper 32 bits;
@@ -21,7 +21,7 @@ EMU_INLINE uint32_t output(float value, unsigned int flags)
 }
 #define OPERAND(a) emu_float_of(input(a, flags))
 
-/* ---- 2^x ----------------------------------------------------------------------------------------------------------
+/* ---- 2^x ------------------------------------------------------------------------------------------------
  * x = k + f, |f| <= 1/2; the series of 2^f in double is off by less than 2^-36 of it, so that but one result in
  * some thousands differs from the correctly rounded one, by one unit. */
 EMU_INLINE double power_of_two(double x) /* |x| <= 200 */
@@ -39,7 +39,7 @@ EMU_INLINE double power_of_two(double x) /* |x| <= 200 */
 EMU_INLINE uint32_t ex2(uint32_t a, unsigned int flags)
 {
     const uint32_t x = input(a, flags), sign = x & 0x80000000, magnitude = x ^ sign;
-    const uint32_t bounded = emu_if(magnitude > 0x43480000, 0x43480000, magnitude); /* 200: 0 or infinity follow */
+    const uint32_t bounded = emu_if(magnitude > 0x43480000, 0x43480000, magnitude); /* 200 makes 0, infinity */
     const uint32_t r = emu_bits_of((float)power_of_two((double)emu_float_of(bounded | sign)));
     const uint32_t number = emu_if(flags & EMU_FTZ, emu_ftz_f32(r), r);
     return emu_if(emu_is_nan_f32(x), EMU_NAN_F32, number);
@@ -55,7 +55,7 @@ static uint32_t ex2_half(double x, const struct emu_format *format, double least
     return emu_narrow(power, format, x >= format->bias + 1 ? EMU_RN : EMU_RZ, false); /* EMU_RN: infinity */
 }
 
-/* ---- f32 ------------------------------------------------------------------------------------------------------------- */
+/* ---- f32 -------------------------------------------------------------------------------------------- */
 /* The quotient 24 places up says which round up to 2^-126 from below. */
 EMU_INLINE uint32_t divide(uint32_t a, uint32_t b, unsigned int flags)
 {
@@ -97,7 +97,7 @@ LIBM_F32(exec_cos, cos)
 LIBM_F32(exec_lg2, log2)
 LIBM_F32(exec_tanh, tanh)
 
-/* ---- f64 ------------------------------------------------------------------------------------------------------------- */
+/* ---- f64 -------------------------------------------------------------------------------------------- */
 #define DIV_64(a, b) emu_nan_f64(emu_bits_of_double(emu_double_of(a) / emu_double_of(b)), a, b, 0)
 #define RCP_64(a) emu_nan_f64(emu_bits_of_double(1.0 / emu_double_of(a)), a, 0, 0)
 #define SQRT_64(a) emu_nan_f64(emu_bits_of_double(__builtin_sqrt(emu_double_of(a))), a, 0, 0)
@@ -122,9 +122,9 @@ EMU_INLINE uint64_t upper_result(double value)
 EMU_DOUBLE_1(exec_rcp_upper, RCP_UPPER)
 EMU_DOUBLE_1(exec_rsqrt_upper, RSQRT_UPPER)
 
-/* ---- decoders of div rcp sqrt rsqrt ----------------------------------------------------------------------------------- */
-static bool decode_root(struct decoder *d, struct emu_op *op, unsigned int operation, struct emu_float_mode *mode,
-                        const struct emu_exec_pair nearest[2])
+/* ---- decoders of div rcp sqrt rsqrt ----------------------------------------------------------------- */
+static bool decode_root(struct decoder *d, struct emu_op *op, unsigned int operation,
+                        struct emu_float_mode *mode, const struct emu_exec_pair nearest[2])
 {
     enum { ALL = EMU_HAS | EMU_ROUNDS | EMU_DIRECTED };
     static const unsigned int modes[3][EMU_FLOAT_TYPES] = {
@@ -192,7 +192,7 @@ bool decode_rsqrt(struct decoder *d, struct emu_op *op)
     return true;
 }
 
-/* ---- sin cos lg2 ex2 tanh --------------------------------------------------------------------------------------------- */
+/* ---- sin cos lg2 ex2 tanh --------------------------------------------------------------------------- */
 static uint32_t ex2_f16(uint32_t h) { return ex2_half((double)emu_f16_to_f32(h), &emu_format_f16, -0x1p-24); }
 static uint32_t ex2_bf16(uint32_t h)
 {
@@ -262,7 +262,7 @@ bool decode_ex2(struct decoder *d, struct emu_op *op)
         return false;
     if (mode.type >= EMU_BF16 && !(mode.flags & EMU_FTZ))
         return decode_refuse(d, ".ftz is missing");
-    op->exec = mode.type == EMU_F32 ? emu_float_exec(f32[mode.flags & EMU_FTZ ? 1 : 0]) : half[mode.type - EMU_F16];
+    op->exec = mode.type == EMU_F32 ? emu_float_exec(f32[mode.flags & EMU_FTZ]) : half[mode.type - EMU_F16];
     return true;
 }
 bool decode_tanh(struct decoder *d, struct emu_op *op)

@@ -31,8 +31,8 @@ static unsigned int precision(enum ptx_type type)
 }
 static bool is_type(enum ptx_type type) { return cvt_is_integer(type) || precision(type); }
 
-/* Which rounding a pair of types takes: an integral one to integers (and between floats of one type), a float one
- * where bits may get lost, none otherwise. */
+/* Which rounding a pair of types takes: an integral one to integers (and between floats of one type), a float
+ * one where bits may get lost, none otherwise. */
 static bool check_rounding(struct decoder *d, enum ptx_type to, enum ptx_type from, int rounding)
 {
     const bool integral = rounding >= FIRST_INTEGRAL;
@@ -81,7 +81,9 @@ static bool decode_plain(struct decoder *d, struct emu_op *op, int rounding, uns
         return false;
     if (!is_type(to) || !is_type(from))
         return decode_refuse(d, "no such conversion from .%s to .%s", ptx_type_name(from), ptx_type_name(to));
-    if (!check_rounding(d, to, from, rounding) || !check_flags(d, to, from, flags) || !decode_operands(d, 2, 2))
+    if (!check_rounding(d, to, from, rounding) || !check_flags(d, to, from, flags))
+        return false;
+    if (!decode_operands(d, 2, 2))
         return false;
     unsigned int to_bits = ptx_type_bits(to), from_bits = ptx_type_bits(from);
     if (cvt_is_integer(to))
@@ -95,7 +97,8 @@ static bool decode_plain(struct decoder *d, struct emu_op *op, int rounding, uns
     if (to_bits > 64 || from_bits > 64)
         return decode_refuse(d, "a register of 128 bits");
     const bool integral = rounding >= FIRST_INTEGRAL;
-    op->u8[CVT_ROUNDING] = (uint8_t)(rounding == NO_ROUNDING ? EMU_RN : integral ? rounding - FIRST_INTEGRAL : rounding);
+    const int mode = integral ? rounding - FIRST_INTEGRAL : rounding;
+    op->u8[CVT_ROUNDING] = (uint8_t)(rounding == NO_ROUNDING ? EMU_RN : mode);
     op->u8[CVT_FLAGS] = (uint8_t)(flags | (integral ? CVT_INTEGRAL : 0));
     op->u8[CVT_FROM] = (uint8_t)from;
     op->u8[CVT_TO] = (uint8_t)to;

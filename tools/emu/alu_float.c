@@ -1,4 +1,4 @@
-/* alu_float.c - floating-point arithmetic: modifiers, the decoders of add sub mul fma mad, and f32 to nearest even.
+/* alu_float.c - floating-point arithmetic: modifiers, the decoders of add sub mul fma mad, and f32 to nearest.
  *
  * f32 runs as vectors.  A fused multiply-add is the host's where it has one; elsewhere it is computed in double,
  * rounded to odd, and then to float: the same bits. */
@@ -14,7 +14,7 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair)
 #endif
 }
 
-/* ---- f32 ----------------------------------------------------------------------------------------------------- */
+/* ---- f32 -------------------------------------------------------------------------------------------- */
 EMU_INLINE uint32_t input(uint32_t u, unsigned int flags) 
 {
     return emu_if(flags & EMU_FTZ, emu_ftz_f32(u), u);
@@ -138,7 +138,7 @@ static emu_exec *exec_f32x2(enum emu_arithmetic operation, unsigned int flags)
     return table[operation][flags & EMU_FTZ ? 1 : 0];
 }
 
-/* ---- modifiers and operands ------------------------------------------------------------------------------------ */
+/* ---- modifiers and operands ------------------------------------------------------------------------- */
 static const char *const type_words[] = {"f32", "f64", "f16", "f16x2", "bf16", "bf16x2", "f32x2", NULL};
 
 bool decode_is_float(const struct decoder *d)
@@ -169,7 +169,8 @@ static void take_modifiers(struct decoder *d, struct emu_float_mode *mode)
 bool emu_float_modifiers(struct decoder *d, const unsigned int allowed[EMU_FLOAT_TYPES],
                          struct emu_float_mode *mode)
 {
-    static const enum ptx_type operands[] = {PTX_f32, PTX_f64, PTX_f16, PTX_f16x2, PTX_bf16, PTX_bf16x2, PTX_b64};
+    static const enum ptx_type operands[] = {PTX_f32,  PTX_f64,    PTX_f16, PTX_f16x2,
+                                             PTX_bf16, PTX_bf16x2, PTX_b64};
     take_modifiers(d, mode);
     const int type = decode_one_of(d, type_words);
     if (type < 0)
@@ -179,7 +180,7 @@ bool emu_float_modifiers(struct decoder *d, const unsigned int allowed[EMU_FLOAT
     const unsigned int has = allowed[type], modes = EMU_NEAREST | EMU_DIRECTED;
     if (!(has & EMU_HAS))
         return decode_refuse(d, "there is no such instruction for .%s", type_words[type]);
-    if (mode->flags & ~has & (EMU_FTZ | EMU_SAT | EMU_RELU | EMU_NAN | EMU_XORSIGN | EMU_ABS | EMU_APPROX | EMU_FULL))
+    if (mode->flags & ~has & ~(unsigned int)EMU_ROUNDS)
         return decode_refuse(d, "a modifier does not exist for .%s", type_words[type]);
     if ((mode->flags & EMU_ROUNDS && !(has & modes)) || (mode->rounding != EMU_RN && !(has & EMU_DIRECTED)))
         return decode_refuse(d, "the rounding mode does not exist for .%s", type_words[type]);
@@ -190,7 +191,8 @@ bool emu_float_modifiers(struct decoder *d, const unsigned int allowed[EMU_FLOAT
     return decode_end(d);
 }
 
-bool emu_float_operands(struct decoder *d, struct emu_op *op, const struct emu_float_mode *mode, unsigned int sources)
+bool emu_float_operands(struct decoder *d, struct emu_op *op, const struct emu_float_mode *mode,
+                        unsigned int sources)
 {
     if (!decode_operands(d, sources + 1, sources + 1))
         return false;
@@ -204,12 +206,14 @@ bool emu_float_operands(struct decoder *d, struct emu_op *op, const struct emu_f
     return !d->failed;
 }
 
-/* ---- add sub mul fma mad ---------------------------------------------------------------------------------------- */
+/* ---- add sub mul fma mad ---------------------------------------------------------------------------- */
 static bool arithmetic(struct decoder *d, struct emu_op *op, enum emu_arithmetic operation,
                        const unsigned int allowed[EMU_FLOAT_TYPES])
 {
     static emu_exec *const directed[EMU_FLOAT_TYPES] = {
-        [EMU_F32] = emu_exec_directed_f32, [EMU_F64] = emu_exec_directed_f64, [EMU_F32X2] = emu_exec_directed_f32x2};
+        [EMU_F32] = emu_exec_directed_f32,
+        [EMU_F64] = emu_exec_directed_f64,
+        [EMU_F32X2] = emu_exec_directed_f32x2};
     struct emu_float_mode mode;
     if (!emu_float_modifiers(d, allowed, &mode) ||
         !emu_float_operands(d, op, &mode, operation == EMU_FMA ? 3 : 2))
@@ -231,10 +235,13 @@ static bool arithmetic(struct decoder *d, struct emu_op *op, enum emu_arithmetic
 }
 
 static const unsigned int sum_modes[EMU_FLOAT_TYPES] = {
-    [EMU_F32] = EMU_HAS | EMU_DIRECTED | EMU_FTZ | EMU_SAT, [EMU_F64] = EMU_HAS | EMU_DIRECTED,
-    [EMU_F16] = EMU_HAS | EMU_NEAREST | EMU_FTZ | EMU_SAT,  [EMU_F16X2] = EMU_HAS | EMU_NEAREST | EMU_FTZ | EMU_SAT,
-    [EMU_BF16] = EMU_HAS | EMU_NEAREST,                     [EMU_BF16X2] = EMU_HAS | EMU_NEAREST,
-    [EMU_F32X2] = EMU_HAS | EMU_DIRECTED | EMU_FTZ};
+    [EMU_F32]    = EMU_HAS | EMU_DIRECTED | EMU_FTZ | EMU_SAT,
+    [EMU_F64]    = EMU_HAS | EMU_DIRECTED,
+    [EMU_F16]    = EMU_HAS | EMU_NEAREST | EMU_FTZ | EMU_SAT,
+    [EMU_F16X2]  = EMU_HAS | EMU_NEAREST | EMU_FTZ | EMU_SAT,
+    [EMU_BF16]   = EMU_HAS | EMU_NEAREST,
+    [EMU_BF16X2] = EMU_HAS | EMU_NEAREST,
+    [EMU_F32X2]  = EMU_HAS | EMU_DIRECTED | EMU_FTZ};
 
 bool decode_float_add(struct decoder *d, struct emu_op *op) { return arithmetic(d, op, EMU_ADD, sum_modes); }
 bool decode_float_sub(struct decoder *d, struct emu_op *op) { return arithmetic(d, op, EMU_SUB, sum_modes); }

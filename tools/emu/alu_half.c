@@ -11,7 +11,7 @@ EMU_INLINE uint32_t ftz(uint32_t h, unsigned int flags)
 }
 EMU_INLINE uint32_t finish_f16(float value, unsigned int flags)
 {
-    const uint32_t rounded = emu_f32_to_f16(value); /* tiny: less than 2^-14 in 11 bits of whatever exponent */
+    const uint32_t rounded = emu_f32_to_f16(value); /* tiny: below 2^-14 in 11 bits of whatever exponent */
     const bool tiny = ((flags & EMU_FTZ) != 0) & (__builtin_fabsf(value) < 0x1.ffep-15f);
     const uint32_t h = emu_if(tiny, rounded & 0x8000, rounded);
     const uint32_t positive = emu_if(h > 0x7c00, 0, h); /* NaN, and all that is negative */
@@ -20,9 +20,18 @@ EMU_INLINE uint32_t finish_f16(float value, unsigned int flags)
     return emu_if(flags & EMU_SAT, ranged, relu);
 }
 #define F16(x) emu_f16_to_f32(ftz(x, flags))
-EMU_INLINE uint32_t add_f16(uint32_t a, uint32_t b, unsigned int flags) { return finish_f16(F16(a) + F16(b), flags); }
-EMU_INLINE uint32_t sub_f16(uint32_t a, uint32_t b, unsigned int flags) { return finish_f16(F16(a) - F16(b), flags); }
-EMU_INLINE uint32_t mul_f16(uint32_t a, uint32_t b, unsigned int flags) { return finish_f16(F16(a) * F16(b), flags); }
+EMU_INLINE uint32_t add_f16(uint32_t a, uint32_t b, unsigned int flags)
+{
+    return finish_f16(F16(a) + F16(b), flags);
+}
+EMU_INLINE uint32_t sub_f16(uint32_t a, uint32_t b, unsigned int flags)
+{
+    return finish_f16(F16(a) - F16(b), flags);
+}
+EMU_INLINE uint32_t mul_f16(uint32_t a, uint32_t b, unsigned int flags)
+{
+    return finish_f16(F16(a) * F16(b), flags);
+}
 EMU_INLINE uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c, unsigned int flags)
 {
     return finish_f16(emu_sum_to_odd_f32(F16(a) * F16(b), F16(c)), flags);
@@ -42,8 +51,14 @@ EMU_INLINE uint32_t finish_bf16(float value, unsigned int flags)
     return emu_if(((flags & EMU_RELU) != 0) & (h >> 15), 0, h);
 }
 #define BF16(x) emu_bf16_to_f32(x)
-EMU_INLINE uint32_t add_bf16(uint32_t a, uint32_t b, unsigned int flags) { return finish_bf16(BF16(a) + BF16(b), flags); }
-EMU_INLINE uint32_t sub_bf16(uint32_t a, uint32_t b, unsigned int flags) { return finish_bf16(BF16(a) - BF16(b), flags); }
+EMU_INLINE uint32_t add_bf16(uint32_t a, uint32_t b, unsigned int flags)
+{
+    return finish_bf16(BF16(a) + BF16(b), flags);
+}
+EMU_INLINE uint32_t sub_bf16(uint32_t a, uint32_t b, unsigned int flags)
+{
+    return finish_bf16(BF16(a) - BF16(b), flags);
+}
 EMU_INLINE uint32_t mul_bf16(uint32_t a, uint32_t b, unsigned int flags)
 {
     return finish_bf16(emu_to_odd_f32((double)BF16(a) * (double)BF16(b)), flags);
@@ -58,7 +73,8 @@ EMU_INLINE uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c, unsigned int fl
 #define ONE_2(a, b) OPERATION(a, b, flags)
 #define TWO_2(a, b) (OPERATION(LOW(a), LOW(b), flags) | OPERATION(HIGH(a), HIGH(b), flags) << 16)
 #define ONE_3(a, b, c) OPERATION(a, b, c, flags)
-#define TWO_3(a, b, c) (OPERATION(LOW(a), LOW(b), LOW(c), flags) | OPERATION(HIGH(a), HIGH(b), HIGH(c), flags) << 16)
+#define TWO_3(a, b, c)                                                                                    \
+    (OPERATION(LOW(a), LOW(b), LOW(c), flags) | OPERATION(HIGH(a), HIGH(b), HIGH(c), flags) << 16)
 
 #define OPERATION add_f16
 EMU_FLOAT_2(exec_add_f16, ONE_2)
@@ -95,10 +111,9 @@ EMU_FLOAT_3(exec_fma_bf16x2, TWO_3)
 
 emu_exec *emu_arithmetic_half(enum emu_arithmetic operation, const struct emu_float_mode *mode)
 {
-    static const struct emu_exec_pair table[EMU_ARITHMETIC][4] = {
-        {EMU_PAIR(exec_add_f16), EMU_PAIR(exec_add_f16x2), EMU_PAIR(exec_add_bf16), EMU_PAIR(exec_add_bf16x2)},
-        {EMU_PAIR(exec_sub_f16), EMU_PAIR(exec_sub_f16x2), EMU_PAIR(exec_sub_bf16), EMU_PAIR(exec_sub_bf16x2)},
-        {EMU_PAIR(exec_mul_f16), EMU_PAIR(exec_mul_f16x2), EMU_PAIR(exec_mul_bf16), EMU_PAIR(exec_mul_bf16x2)},
-        {EMU_PAIR(exec_fma_f16), EMU_PAIR(exec_fma_f16x2), EMU_PAIR(exec_fma_bf16), EMU_PAIR(exec_fma_bf16x2)}};
+#define FOUR_TYPES(name)                                                                                  \
+    {EMU_PAIR(name##_f16), EMU_PAIR(name##_f16x2), EMU_PAIR(name##_bf16), EMU_PAIR(name##_bf16x2)}
+    static const struct emu_exec_pair table[EMU_ARITHMETIC][4] = {FOUR_TYPES(exec_add), FOUR_TYPES(exec_sub),
+                                                                  FOUR_TYPES(exec_mul), FOUR_TYPES(exec_fma)};
     return emu_float_exec(table[operation][mode->type - EMU_F16]);
 }

@@ -68,7 +68,7 @@ EMU_FLOAT_2(exec_max_bf16, MAX_BF16)
 EMU_FLOAT_2(exec_min_bf16x2, MIN_BF16X2)
 EMU_FLOAT_2(exec_max_bf16x2, MAX_BF16X2)
 
-/* ---- f64: two NaNs make the second, quiet -------------------------------------------------------------------- */
+/* ---- f64: two NaNs make the second, quiet ----------------------------------------------------------- */
 #define SIGN_64 (1ull << 63)
 EMU_INLINE bool is_nan_64(uint64_t u) { return (u & ~SIGN_64) > 0x7ff0000000000000ull; }
 EMU_INLINE uint64_t quiet_64(uint64_t u) { return is_nan_64(u) ? u | 1ull << 51 : u; }
@@ -128,7 +128,7 @@ static bool minmax(struct decoder *d, struct emu_op *op, bool larger)
 bool decode_float_min(struct decoder *d, struct emu_op *op) { return minmax(d, op, false); }
 bool decode_float_max(struct decoder *d, struct emu_op *op) { return minmax(d, op, true); }
 
-/* ---- abs neg: NaN becomes canonical, but of f64 only quiet ------------------------------------------------------ */
+/* ---- abs neg: NaN becomes canonical, but of f64 only quiet ------------------------------------------ */
 EMU_INLINE uint32_t with_sign(uint32_t u, uint32_t infinity, unsigned int flags, bool negate)
 {
     const uint32_t value = flushed(negate ? u ^ SIGN : u & MAGNITUDE, infinity, flags);
@@ -185,7 +185,7 @@ static bool sign_change(struct decoder *d, struct emu_op *op, bool negate)
 bool decode_float_abs(struct decoder *d, struct emu_op *op) { return sign_change(d, op, false); }
 bool decode_float_neg(struct decoder *d, struct emu_op *op) { return sign_change(d, op, true); }
 
-/* ---- copysign: the sign of a, the rest of b ------------------------------------------------------------------------ */
+/* ---- copysign: the sign of a, the rest of b --------------------------------------------------------- */
 #define COPYSIGN_32(a, b) (((a) & SIGN) | ((b) & MAGNITUDE))
 #define COPYSIGN_64(a, b) (((a) & SIGN_64) | ((b) & ~SIGN_64))
 EMU_FLOAT_2(exec_copysign_f32, COPYSIGN_32)
@@ -202,7 +202,7 @@ bool decode_copysign(struct decoder *d, struct emu_op *op)
     return true;
 }
 
-/* ---- testp ----------------------------------------------------------------------------------------------------------- */
+/* ---- testp ------------------------------------------------------------------------------------------ */
 enum property { FINITE, INFINITE, NUMBER, NOT_A_NUMBER, NORMAL, SUBNORMAL };
 
 /* On magnitudes; a zero counts as normal. */
@@ -220,24 +220,26 @@ static bool has_property(enum property p, uint64_t magnitude, uint64_t infinity,
 static void exec_testp_f32(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t *a = emu_r32(w, op->source[0]);
+    const enum property p = (enum property)op->u8[2];
     uint32_t bits = 0;
     for (int l = 0; l < EMU_LANES; l++)
-        bits |= (uint32_t)has_property((enum property)op->u8[2], a[l] & MAGNITUDE, INFINITY_F32, 1u << 23) << l;
+        bits |= (uint32_t)has_property(p, a[l] & MAGNITUDE, INFINITY_F32, 1u << 23) << l;
     emu_set_pred(w, op->result[0], mask, bits);
 }
 static void exec_testp_f64(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint64_t *a = emu_r64(w, op->source[0]);
+    const enum property p = (enum property)op->u8[2];
     uint32_t bits = 0;
     for (int l = 0; l < EMU_LANES; l++)
-        bits |= (uint32_t)has_property((enum property)op->u8[2], a[l] & ~SIGN_64, 0x7ff0000000000000ull, 1ull << 52)
-                << l;
+        bits |= (uint32_t)has_property(p, a[l] & ~SIGN_64, 0x7ff0000000000000ull, 1ull << 52) << l;
     emu_set_pred(w, op->result[0], mask, bits);
 }
 
 bool decode_testp(struct decoder *d, struct emu_op *op)
 {
-    static const char *const words[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal", NULL};
+    static const char *const words[] = {"finite",     "infinite", "number",
+                                        "notanumber", "normal",   "subnormal", NULL};
     const int property = decode_one_of(d, words);
     if (property < 0)
         return decode_refuse(d, "unexpected .%s", decode_peek(d));

@@ -1,8 +1,9 @@
 /* cvt_float.c - cvt between floats, and between floats and integers: all sources become doubles first.
  *
  * A double holds every source exactly, but for 64-bit integers, which are rounded to odd (and go to f64 by a way
- * of their own).  .ftz does nothing to f16.  NaN, as an H200 has it: to an integer of up to 32 bits 0, but from f64, and to 64 bits, the
- * top bit alone; to f16 bf16 f32 canonical, but from f64 cut; to f64, and from bf16 to f32, kept. */
+ * of their own).  As an H200 has it, .ftz does nothing where the result is f16, and NaN becomes: an integer of up
+ * to 32 bits 0, but from f64, and of 64 bits, the top bit alone; f16 bf16 f32 canonical, but from f64 cut; f64,
+ * and f32 from bf16, the same NaN. */
 #include "cvt.h"
 #include "float_round.h"
 
@@ -11,7 +12,7 @@ static const struct emu_format *format_of(enum ptx_type type)
     return type == PTX_f16 ? &emu_format_f16 : type == PTX_bf16 ? &emu_format_bf16 : &emu_format_f32;
 }
 
-/* ---- loading ------------------------------------------------------------------------------------------------------ */
+/* ---- loading ---------------------------------------------------------------------------------------- */
 static double from_u64(uint64_t magnitude, bool negative)
 {
     if (magnitude >> 53) /* 11 bits less, what falls out stays as a one */
@@ -23,17 +24,18 @@ static void load_integers(const struct emu_warp *w, const struct emu_op *op, dou
     const enum ptx_type from = (enum ptx_type)op->u8[CVT_FROM];
     const unsigned int bits = ptx_type_bits(from), up = bits < 32 ? 32 - bits : 0;
     const bool is_signed = cvt_is_signed(from);
+    const uint32_t *a32 = emu_r32(w, op->source[0]);
+    const uint64_t *a64 = emu_r64(w, op->source[0]);
     uint32_t low[EMU_LANES];
     if (bits == 64) {
-        const uint64_t *a = emu_r64(w, op->source[0]);
         for (int l = 0; l < EMU_LANES; l++) {
-            const bool negative = is_signed && a[l] >> 63;
-            v[l] = from_u64(negative ? 0 - a[l] : a[l], negative);
+            const bool negative = is_signed && a64[l] >> 63;
+            v[l] = from_u64(negative ? 0 - a64[l] : a64[l], negative);
         }
         return;
     }
     for (int l = 0; l < EMU_LANES; l++)
-        low[l] = (op->u8[CVT_FROM_BITS] > 32 ? (uint32_t)emu_r64(w, op->source[0])[l] : emu_r32(w, op->source[0])[l]) << up;
+        low[l] = (op->u8[CVT_FROM_BITS] > 32 ? (uint32_t)a64[l] : a32[l]) << up;
     if (is_signed)
         for (int l = 0; l < EMU_LANES; l++)
             v[l] = (double)((int32_t)low[l] >> up);
@@ -43,12 +45,12 @@ static void load_integers(const struct emu_warp *w, const struct emu_op *op, dou
 }
 static void load(const struct emu_warp *w, const struct emu_op *op, double v[EMU_LANES])
 {
-    const bool ftz = op->u8[CVT_FLAGS] & EMU_FTZ;
+    const bool ftz = op->u8[CVT_FLAGS] & EMU_FTZ && op->u8[CVT_TO] != PTX_f16;
     const uint32_t *a = emu_r32(w, op->source[0]);
     switch ((enum ptx_type)op->u8[CVT_FROM]) {
     case PTX_f32:
         for (int l = 0; l < EMU_LANES; l++)
-            v[l] = (double)emu_float_of(ftz && op->u8[CVT_TO] != PTX_f16 ? emu_canonical_f32(emu_ftz_f32(a[l])) : a[l]);
+            v[l] = (double)emu_float_of(ftz ? emu_canonical_f32(emu_ftz_f32(a[l])) : a[l]);
         break;
     case PTX_f16:
         for (int l = 0; l < EMU_LANES; l++)
@@ -63,7 +65,7 @@ static void load(const struct emu_warp *w, const struct emu_op *op, double v[EMU
     }
 }
 
-/* ---- to integers ---------------------------------------------------------------------------------------------------- */
+/* ---- to integers ------------------------------------------------------------------------------------ */
 /* Rounded to an integral value, with the sign it had. */
 EMU_INLINE double integral(double value, enum emu_rounding rounding)
 {
@@ -83,7 +85,8 @@ static uint64_t to_64(double v, bool is_signed)
         return v < -0x1p63 ? 1ull << 63 : v >= 0x1p63 ? ~(1ull << 63) : (uint64_t)(int64_t)v;
     return v < 0 ? 0 : v >= 0x1p64 ? ~0ull : (uint64_t)v;
 }
-static void store_integers(const struct emu_warp *w, const struct emu_op *op, uint32_t mask, const uint32_t values[EMU_LANES])
+static void store_integers(const struct emu_warp *w, const struct emu_op *op, uint32_t mask,
+                           const uint32_t values[EMU_LANES])
 {
     uint32_t *d32 = emu_r32(w, op->result[0]);
     uint64_t *d64 = emu_r64(w, op->result[0]);
@@ -121,7 +124,7 @@ void cvt_exec_to_integer(struct emu_warp *w, const struct emu_op *op, uint32_t m
     store_integers(w, op, mask, values);
 }
 
-/* ---- to floats -------------------------------------------------------------------------------------------------------- */
+/* ---- to floats -------------------------------------------------------------------------------------- */
 /* A NaN of f64 loses the low bits of its payload. */
 static uint32_t cut_nan(uint64_t bits, const struct emu_format *f)
 {
@@ -185,7 +188,7 @@ void cvt_exec_to_float(struct emu_warp *w, const struct emu_op *op, uint32_t mas
         EMU_FOR_LANES(mask, l, d32[l] = to_format(op, v[l], format_of(to)));
 }
 
-/* ---- the common ones, as vectors ---------------------------------------------------------------------------------------- */
+/* ---- the common ones, as vectors -------------------------------------------------------------------- */
 #define TO_F16(a) emu_f32_to_f16(emu_float_of(a))
 #define TO_BF16(a) emu_f32_to_bf16(emu_float_of(a))
 #define FROM_F16(a) emu_canonical_f32(emu_f16_to_f32_bits(a))

@@ -93,7 +93,7 @@ emu_exec *cvt_integers(const struct emu_op *op)
     return exec_integers;
 }
 
-/* ---- cvt.pack.sat: a and b side by side, below what is left of c ------------------------------------------------ */
+/* ---- cvt.pack.sat: a and b side by side, below what is left of c ------------------------------------ */
 static void exec_pack(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);

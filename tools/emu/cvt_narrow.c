@@ -1,4 +1,4 @@
-/* cvt_narrow.c - cvt to and from tf32, pairs of f16, bf16, fp8, fp6, fp4 and ue8m0, with .relu and .satfinite.
+/* cvt_narrow.c - cvt to and from tf32, pairs of f16, bf16, fp8, fp6, fp4 and ue8m0, .relu and .satfinite.
  *
  * Of two f32 the first operand becomes the upper half. */
 #include "cvt.h"
@@ -9,10 +9,12 @@ enum { FLAG_RELU = EMU_RELU, FLAG_SATFINITE = CVT_SATFINITE };
 /* What there is.  `bits` of one value; a pair's register is `operand`. */
 struct narrow_type { const char *word; enum narrow one; bool pair; uint8_t bits, operand; };
 static const struct narrow_type types[] = {
-    {"f16x2", F16, true, 16, PTX_b32},    {"bf16x2", BF16, true, 16, PTX_b32}, {"f16", F16, false, 16, PTX_f16},
-    {"bf16", BF16, false, 16, PTX_bf16},  {"tf32", TF32, false, 32, PTX_b32},  {"e4m3x2", E4M3, true, 8, PTX_b16},
-    {"e5m2x2", E5M2, true, 8, PTX_b16},   {"e2m3x2", E2M3, true, 8, PTX_b16},  {"e3m2x2", E3M2, true, 8, PTX_b16},
-    {"e2m1x2", E2M1, true, 4, PTX_b8},    {"ue8m0x2", UE8M0, true, 8, PTX_b16}, {"f32", F32, false, 32, PTX_f32}};
+    {"f16x2", F16, true, 16, PTX_b32},   {"bf16x2", BF16, true, 16, PTX_b32},
+    {"f16", F16, false, 16, PTX_f16},    {"bf16", BF16, false, 16, PTX_bf16},
+    {"tf32", TF32, false, 32, PTX_b32},  {"e4m3x2", E4M3, true, 8, PTX_b16},
+    {"e5m2x2", E5M2, true, 8, PTX_b16},  {"e2m3x2", E2M3, true, 8, PTX_b16},
+    {"e3m2x2", E3M2, true, 8, PTX_b16},  {"e2m1x2", E2M1, true, 4, PTX_b8},
+    {"ue8m0x2", UE8M0, true, 8, PTX_b16}, {"f32", F32, false, 32, PTX_f32}};
 
 static const struct narrow_type *take_type(struct decoder *d)
 {
@@ -55,7 +57,7 @@ static uint32_t narrow(float value, enum narrow type, enum emu_rounding rounding
     }
 }
 
-/* ---- execution: op->data is the type of the result, u32[0] the index of the source's ------------------------------- */
+/* ---- execution: op->data is the type of the result, u32[0] the index of the source's ---------------- */
 static void exec_one(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct narrow_type *to = (const struct narrow_type *)op->data;
@@ -85,8 +87,10 @@ static void exec_pairs(struct emu_warp *w, const struct emu_op *op, uint32_t mas
     uint32_t *d = emu_r32(w, op->result[0]);
     const uint32_t *a = emu_r32(w, op->source[0]);
     EMU_FOR_LANES(mask, l,
-                  d[l] = narrow(widen(a[l] >> from->bits & field, from->one), to->one, rounding, flags) << to->bits |
-                         narrow(widen(a[l] & field, from->one), to->one, rounding, flags));
+                  const float high = widen(a[l] >> from->bits & field, from->one);
+                  const float low = widen(a[l] & field, from->one);
+                  d[l] = narrow(high, to->one, rounding, flags) << to->bits |
+                         narrow(low, to->one, rounding, flags));
 }
 /* tf32 is read from f32's register; these are in every attention kernel */
 #define F16X2(a, b) (emu_f32_to_f16(emu_float_of(a)) << 16 | emu_f32_to_f16(emu_float_of(b)))
@@ -108,7 +112,7 @@ static emu_exec *choose_exec(const struct emu_op *op, const struct narrow_type *
     return from->one != F32 ? exec_pairs : to->pair ? exec_two : exec_one;
 }
 
-/* ---- which of them exist ------------------------------------------------------------------------------------------------ */
+/* ---- which of them exist ---------------------------------------------------------------------------- */
 /* Bits of rounding modes and flags, and the least GPU. */
 enum { RN = 1 << EMU_RN, RZ = 1 << EMU_RZ, RP = 1 << EMU_RP, RNA = 1 << EMU_RNA };
 struct narrow_form { enum narrow to; bool pair; enum narrow from; uint8_t roundings, allowed, required, sm; };

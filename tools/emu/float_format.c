@@ -12,9 +12,10 @@ const struct emu_format emu_format_e2m3 = {2, 3,  1,   6,  false, false, 0x1f,  
 const struct emu_format emu_format_e3m2 = {3, 2,  3,   6,  false, false, 0x1f,       0};
 const struct emu_format emu_format_e2m1 = {2, 1,  1,   4,  false, false, 0x07,       0};
 
-static uint32_t overflow_code(const struct emu_format *f, bool negative, enum emu_rounding rounding, bool satfinite)
+static uint32_t overflow_code(const struct emu_format *f, bool negative, enum emu_rounding rounding,
+                              bool satfinite)
 {
-    const bool inward = rounding == EMU_RZ || (rounding == EMU_RM && !negative) || (rounding == EMU_RP && negative);
+    const bool inward = rounding == EMU_RZ || rounding == (negative ? EMU_RP : EMU_RM);
     return satfinite || !f->has_infinity || inward ? f->largest : f->largest + 1;
 }
 
@@ -55,7 +56,7 @@ uint32_t emu_narrow(double value, const struct emu_format *f, enum emu_rounding 
     const int lowest = 1 - f->bias - f->fraction_bits;          /* the exponent of a subnormal's last bit */
     const int wanted = exponent + 52 - f->fraction_bits;        /* and of a normal value's */
     const int unit = wanted > lowest ? wanted : lowest;
-    const int shift = unit - exponent > 60 ? 60 : unit - exponent; /* at least 29; 60: less than half a unit */
+    const int shift = unit - exponent > 60 ? 60 : unit - exponent; /* 29 and more; 60: less than half a unit */
     uint64_t kept = significand >> shift;
     kept += rounds_up(significand & ((1ull << shift) - 1), 1ull << shift, kept & 1, negative, rounding);
     const uint64_t code = ((uint64_t)(unit - lowest) << f->fraction_bits) + kept;
@@ -107,7 +108,7 @@ uint32_t emu_f32_to_bf16_mode(float value, enum emu_rounding rounding, bool satf
 uint32_t emu_f32_to_tf32_mode(float value, enum emu_rounding rounding, bool satfinite, bool relu)
 {
     const uint32_t masked = emu_f32_to_tf32_rna(value);
-    if (rounding == EMU_RNA && (emu_bits_of(value) & 0x7f800000) == 0x7f800000) /* NaN, too: so does the hardware */
+    if (rounding == EMU_RNA && (emu_bits_of(value) & 0x7f800000) == 0x7f800000) /* so the hardware, NaN too */
         return satfinite ? masked - 0x2000 : masked;
     return narrow_f32(value, &emu_format_tf32, rounding, satfinite, relu) << 13;
 }

@@ -6,8 +6,9 @@
  * Pure functions: no state, no rounding mode of the host (which must be nearest even, as it is by default).
  * What is inline is free of branches and calls, so that a loop over it becomes vectors.
  *
- * NaN  narrowing makes the canonical NaN (f16, bf16: 0x7fff; e4m3, e5m2: 0x7f; f32: 0x7fffffff; tf32: 0x7fffe000); widening keeps
- *      sign and payload.  Formats without infinity saturate, and so does everything with `satfinite`. */
+ * NaN  narrowing makes the canonical NaN (f16, bf16: 0x7fff; e4m3, e5m2: 0x7f; f32: 0x7fffffff; tf32:
+ *      0x7fffe000); widening keeps sign and payload.  Formats without infinity saturate, and so does everything
+ *      with `satfinite`. */
 #ifndef EMU_FLOAT_FORMAT_H
 #define EMU_FLOAT_FORMAT_H
 #include <stdbool.h>
@@ -33,10 +34,10 @@ enum emu_rounding {
 EMU_INLINE float emu_float_of(uint32_t bits) { float f; memcpy(&f, &bits, sizeof f); return f; }
 EMU_INLINE uint32_t emu_bits_of(float f) { uint32_t bits; memcpy(&bits, &f, sizeof bits); return bits; }
 EMU_INLINE double emu_double_of(uint64_t bits) { double f; memcpy(&f, &bits, sizeof f); return f; }
-EMU_INLINE uint64_t emu_bits_of_double(double f) { uint64_t bits; memcpy(&bits, &f, sizeof bits); return bits; }
+EMU_INLINE uint64_t emu_bits_of_double(double f) { uint64_t u; memcpy(&u, &f, sizeof u); return u; }
 
-/* condition ? yes : no, where both are computed always: compilers branch around floating-point operations that they
- * think may trap, and such a loop does not become vectors. */
+/* condition ? yes : no, where both are computed always: compilers branch around floating-point operations that
+ * they think may trap, and such a loop does not become vectors. */
 EMU_INLINE uint32_t emu_if(bool condition, uint32_t yes, uint32_t no)
 {
     const uint32_t mask = 0u - (uint32_t)condition;
@@ -48,7 +49,7 @@ EMU_INLINE uint64_t emu_if_64(bool condition, uint64_t yes, uint64_t no)
     return (yes & mask) | (no & ~mask);
 }
 
-/* ---- any format ------------------------------------------------------------------------------------------- */
+/* ---- any format ------------------------------------------------------------------------------------- */
 struct emu_format {
     uint8_t  exponent_bits, fraction_bits;
     int16_t  bias;
@@ -70,9 +71,9 @@ double   emu_widen(uint32_t code, const struct emu_format *format);
  * range: 0 or 0xfe. */
 uint32_t emu_f32_to_ue8m0(float value, enum emu_rounding rounding);
 
-/* ---- widening --------------------------------------------------------------------------------------------- */
-/* The bits of an f32 with the magnitude of a code of `fraction` fraction bits and this bias: no NaN, no infinity.
- * Subnormals become normal by a subtraction that is exact. */
+/* ---- widening --------------------------------------------------------------------------------------- */
+/* The bits of an f32 with the magnitude of a code of `fraction` fraction bits and this bias: no NaN, no
+ * infinity.  Subnormals become normal by a subtraction that is exact. */
 EMU_INLINE uint32_t emu_widen_magnitude(uint32_t magnitude, int fraction, int bias)
 {
     const uint32_t m = magnitude << (23 - fraction), one = (uint32_t)(128 - bias) << 23;
@@ -92,9 +93,18 @@ EMU_INLINE uint32_t emu_e4m3_to_f32_bits(uint32_t b)
     const uint32_t m = b & 0x7f, finite = emu_widen_magnitude(m, 3, 7);
     return (b & 0x80) << 24 | emu_if(m == 0x7f, 0x7fffffff, finite);
 }
-EMU_INLINE uint32_t emu_e2m3_to_f32_bits(uint32_t b) { return (b & 0x20) << 26 | emu_widen_magnitude(b & 0x1f, 3, 1); }
-EMU_INLINE uint32_t emu_e3m2_to_f32_bits(uint32_t b) { return (b & 0x20) << 26 | emu_widen_magnitude(b & 0x1f, 2, 3); }
-EMU_INLINE uint32_t emu_e2m1_to_f32_bits(uint32_t b) { return (b & 0x08) << 28 | emu_widen_magnitude(b & 0x07, 1, 1); }
+EMU_INLINE uint32_t emu_e2m3_to_f32_bits(uint32_t b)
+{
+    return (b & 0x20) << 26 | emu_widen_magnitude(b & 0x1f, 3, 1);
+}
+EMU_INLINE uint32_t emu_e3m2_to_f32_bits(uint32_t b)
+{
+    return (b & 0x20) << 26 | emu_widen_magnitude(b & 0x1f, 2, 3);
+}
+EMU_INLINE uint32_t emu_e2m1_to_f32_bits(uint32_t b)
+{
+    return (b & 0x08) << 28 | emu_widen_magnitude(b & 0x07, 1, 1);
+}
 EMU_INLINE uint32_t emu_ue8m0_to_f32_bits(uint32_t b)
 {
     return b == 0xff ? EMU_NAN_F32 : b ? b << 23 : 0x00400000;
@@ -110,11 +120,11 @@ EMU_INLINE float emu_ue8m0_to_f32(uint32_t b) { return emu_float_of(emu_ue8m0_to
 /* What a tensor core reads of a tf32 operand: the low 13 bits are not there. */
 EMU_INLINE uint32_t emu_tf32_operand(uint32_t bits) { return bits & 0xffffe000; }
 
-/* ---- narrowing from f32 --------------------------------------------------------------------------------- */
+/* ---- narrowing from f32 ----------------------------------------------------------------------------- */
 EMU_INLINE uint32_t emu_f32_to_f16(float value) /* nearest even */
 {
     const uint32_t bits = emu_bits_of(value), u = bits & 0x7fffffff;
-    const uint32_t subnormal = emu_bits_of(emu_float_of(u) + 0.5f) - 0x3f000000; /* the sum's last bit is 2^-24 */
+    const uint32_t subnormal = emu_bits_of(emu_float_of(u) + 0.5f) - 0x3f000000; /* its last bit is 2^-24 */
     const uint32_t normal = (u + 0xc8000fff + (u >> 13 & 1)) >> 13;
     const uint32_t small = emu_if((int32_t)u < 0x38800000, subnormal, normal);
     const uint32_t finite = emu_if((int32_t)u >= 0x47800000, 0x7c00, small);

@@ -1,7 +1,7 @@
 /* float_lanes.h - how floating-point ops run over 32 lanes, and the arithmetic of one element that they share.
  *
  * An op is a function of bits, one element at a time, free of branches.  EMU_LANES_1/2/3 make an exec function
- * of it; EMU_FLOAT_1/2/3 make two, the second for hosts with AVX2 and FMA: the results are the same bit for bit. */
+ * of it; EMU_FLOAT_1/2/3 make two, the second for hosts with AVX2 and FMA: with the same results, bit for bit. */
 #ifndef EMU_FLOAT_LANES_H
 #define EMU_FLOAT_LANES_H
 #include "alu_float.h"
@@ -67,10 +67,10 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair);
 #define EMU_DOUBLE_2(name, FN)                                                                            \
     EMU_LANES_2(, name, uint64_t, emu_r64, FN) EMU_LANES_2(EMU_WIDE, name##_wide, uint64_t, emu_r64, FN)
 
-/* ---- one element of f32 ------------------------------------------------------------------------------------ */
+/* ---- one element of f32 ----------------------------------------------------------------------------- */
 EMU_INLINE bool emu_is_nan_f32(uint32_t u) { return (int32_t)(u & 0x7fffffff) > 0x7f800000; }
-/* .ftz: subnormals become zeros of their sign.  A result counts as subnormal if it is one when rounded to 24 bits
- * of whatever exponent, as the hardware has it, also where it would round up to 2^-126. */
+/* .ftz: subnormals become zeros of their sign.  A result counts as subnormal if it is one when rounded to 24
+ * bits of whatever exponent, as the hardware has it, also where it would round up to 2^-126. */
 EMU_INLINE uint32_t emu_ftz_f32(uint32_t u) 
 {
     return emu_if(u & 0x7f800000, u, u & 0x80000000);
@@ -117,17 +117,19 @@ EMU_INLINE float emu_fma_f32(float a, float b, float c)
     return (float)emu_sum_to_odd((double)a * (double)b, (double)c);
 }
 
-/* ---- modifiers of floating-point instructions --------------------------------------------------------------- */
+/* ---- modifiers of floating-point instructions ------------------------------------------------------- */
 enum {                         /* emu_float_mode.flags and op->u8[1] */
     EMU_FTZ = 1, EMU_SAT = 2, EMU_RELU = 4, EMU_NAN = 8, EMU_XORSIGN = 16, EMU_ABS = 32,
     /* what only the decoders see */
     EMU_APPROX = 64, EMU_FULL = 128,
-    EMU_ROUNDS = 256,          /* a rounding mode was written; allowed: it must be, unless .approx or .full is */
+    EMU_ROUNDS = 256,          /* a rounding mode was written; allowed: it must be, but for .approx, .full */
     EMU_NEAREST = 512,         /* allowed: .rn                        */
     EMU_DIRECTED = 1024,       /* allowed: .rn .rz .rm .rp            */
     EMU_HAS = 2048             /* allowed: there is such an instruction */
 };
-enum emu_float_type { EMU_F32, EMU_F64, EMU_F16, EMU_F16X2, EMU_BF16, EMU_BF16X2, EMU_F32X2, EMU_FLOAT_TYPES };
+enum emu_float_type {
+    EMU_F32, EMU_F64, EMU_F16, EMU_F16X2, EMU_BF16, EMU_BF16X2, EMU_F32X2, EMU_FLOAT_TYPES
+};
 struct emu_float_mode {
     enum emu_float_type type;
     enum ptx_type operand;     /* PTX_b64 for f32x2 */
@@ -142,7 +144,7 @@ bool emu_float_modifiers(struct decoder *d, const unsigned int allowed[EMU_FLOAT
 bool emu_float_operands(struct decoder *d, struct emu_op *op, const struct emu_float_mode *mode,
                         unsigned int sources);
 
-/* ---- arithmetic: alu_float.c decodes, the others execute ----------------------------------------------------- */
+/* ---- arithmetic: alu_float.c decodes, the others execute -------------------------------------------- */
 enum emu_arithmetic { EMU_ADD, EMU_SUB, EMU_MUL, EMU_FMA, EMU_ARITHMETIC };
 /* Nearest even; sets op->exec. */
 emu_exec *emu_arithmetic_f64(enum emu_arithmetic operation);

@@ -2,8 +2,8 @@
  *
  * f32 is computed in double, where products are exact and sums are rounded to odd, and rounded once from there;
  * a quotient or root that rounds to a number of 25 bits or fewer in double is that number exactly.
- * f64 is computed with 128-bit integers: a value is  significand * 2^exponent  with the top bit at TOP; bits that
- * fall out at the bottom stay behind as a one in the last bit. */
+ * f64 is computed with 128-bit integers: a value is  significand * 2^exponent  with the top bit at TOP; bits
+ * that fall out at the bottom stay behind as a one in the last bit. */
 #include "float_round.h"
 #include <math.h>
 #include "float_lanes.h"
@@ -36,7 +36,8 @@ static struct parts normalised(struct parts p)
 static struct parts unpack(uint64_t u)
 {
     const uint64_t field = u >> 52 & 0x7ff, fraction = u & 0xfffffffffffffull;
-    struct parts p = {(bool)(u >> 63), (int)(field ? field : 1) - 1075, field ? fraction | 1ull << 52 : fraction};
+    const uint64_t significand = field ? fraction | 1ull << 52 : fraction;
+    const struct parts p = {(bool)(u >> 63), (int)(field ? field : 1) - 1075, significand};
     return normalised(p);
 }
 
@@ -45,7 +46,7 @@ static uint64_t pack(struct parts p, enum emu_rounding rounding)
     const uint64_t sign = (uint64_t)p.negative << 63;
     p = normalised(p);
     const int wanted = p.exponent + TOP - 52, unit = wanted > -1074 ? wanted : -1074;
-    const int down = unit - p.exponent > 127 ? 127 : unit - p.exponent; /* 127: less than half a unit is left */
+    const int down = unit - p.exponent > 127 ? 127 : unit - p.exponent; /* 127: less than half a unit */
     const wide rest = p.significand & (((wide)1 << down) - 1), half = (wide)1 << (down - 1);
     uint64_t kept = (uint64_t)(p.significand >> down);
     const bool nearest_up = rest > half || (rest == half && (kept & 1));
@@ -142,9 +143,8 @@ uint64_t emu_round_div_f64(uint64_t a, uint64_t b, enum emu_rounding rounding)
         return emu_bits_of_double(host);
     const struct parts x = unpack(a), y = unpack(b);
     const uint64_t divisor = (uint64_t)(y.significand >> (TOP - 52)); /* 53 bits */
-    struct parts q = {x.negative != y.negative, x.exponent - y.exponent - (TOP - 52), x.significand / divisor};
-    q.significand = q.significand << 1 | (x.significand % divisor != 0);
-    q.exponent--;
+    const wide quotient = x.significand / divisor << 1 | (x.significand % divisor != 0);
+    const struct parts q = {x.negative != y.negative, x.exponent - y.exponent - (TOP - 52) - 1, quotient};
     return pack(q, rounding);
 }
 
@@ -169,7 +169,7 @@ uint64_t emu_round_sqrt_f64(uint64_t a, enum emu_rounding rounding)
     return emu_bits_of_double(root) - above;
 }
 
-/* ---- f32 ------------------------------------------------------------------------------------------------- */
+/* ---- f32 -------------------------------------------------------------------------------------------- */
 static double f32(uint32_t bits) { return (double)emu_float_of(bits); }
 
 uint32_t emu_round_f32(double value, enum emu_rounding rounding, bool ftz)
