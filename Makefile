@@ -121,7 +121,8 @@ PUBLIC_HEADERS := cache/cache.h \
                   loader/status.h loader/expand.h loader/registry.h loader/driver.h loader/loader.h \
                   host/layout.h host/tensor.h host/banks.h \
                   host/atom.h host/copy_atom.h host/tiled.h host/wgmma.h host/tma.h \
-                  host/dtype.h host/instance.h host/attention.h host/vector.h host/ptxpack.h
+                  host/dtype.h host/instance.h host/attention.h host/vector.h host/ptxpack.h \
+                  tools/emu/emu_api.h
 
 # ---- rules ----------------------------------------------------------------------------------------
 ifneq ($(V),1)

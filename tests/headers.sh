@@ -7,7 +7,7 @@ cuda=${CUDA_HOME:-/usr/local/cuda}/include
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 count=0 failed=0 cc=${CC:-cc}
-flags="-Wall -Wextra -Wpedantic -Werror -fsyntax-only -Icache -Iloader -Ihost"
+flags="-Wall -Wextra -Wpedantic -Werror -fsyntax-only -Icache -Iloader -Ihost -Itools/emu"
 
 fail() {
     echo "FAIL: $1"
@@ -53,7 +53,7 @@ for header in $headers; do
     for language in $languages; do
         compile "$language" "$work/alone.c" || fail "$header alone as $language"
     done
-    "$cc" -std=c11 -Icache -Iloader -Ihost -M "$work/alone.c" | tr ' ' '\n' | grep -iE '(^|/)(cu|nv)[a-z_]*\.h$' &&
+    "$cc" -std=c11 -Icache -Iloader -Ihost -Itools/emu -M "$work/alone.c" | tr ' ' '\n' | grep -iE '(^|/)(cu|nv)[a-z_]*\.h$' &&
         fail "$header draws in a CUDA header"
     sed -n 's/^ *# *define  *\([A-Za-z0-9_]*\).*/\1/p' "$header" | grep -v '^PTXPACK_' &&
         fail "$header defines a macro without our prefix"

@@ -21,7 +21,8 @@ make install DESTDIR="$root" PREFIX=/usr >"$work/log" 2>&1 || { cat "$work/log";
 find build -maxdepth 1 -type f -newer "$work/stamp" | grep . && fail "install built something"
 
 # ---- files ----
-for file in usr/bin/ptxpack usr/lib/libptxpack.a usr/lib/libptxpack.so usr/lib/libptxpack.so.0; do
+for file in usr/bin/ptxpack usr/lib/libptxpack.a usr/lib/libptxpack.so usr/lib/libptxpack.so.0 \
+    usr/lib/libptxpack-emu.so; do
     [ -f "$root/$file" ] || fail "$file is not installed"
 done
 for header in $(sed -n '/^PUBLIC_HEADERS :=/,/[^\\]$/p' Makefile | sed 's/^PUBLIC_HEADERS :=//; s/\\$//'); do
@@ -36,6 +37,10 @@ grep -q 'SONAME.*\[libptxpack\.so\.0\]' "$work/dynamic" || fail "the soname is n
 sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$work/dynamic" |
     grep -Ev '^(libc|libdl|libpthread|libm|ld-linux[^.]*|ld64)\.so\.[0-9]+$' && fail "libptxpack.so needs more than libc"
 grep -E 'TEXTREL|RPATH|RUNPATH' "$work/dynamic" && fail "libptxpack.so has text relocations or a search path"
+nm -D --defined-only "$lib/libptxpack-emu.so" | awk '{print $3}' | grep -Ev '^(cu[A-Z]|nvPTXCompiler|ptxpack_emu_)' &&
+    fail "libptxpack-emu.so shows other names than a driver's"
+(cd / && "$root/usr/bin/ptxpack" vector-add --n 1000 --device emu --verify >"$work/log" 2>&1) ||
+    { cat "$work/log"; fail "the installed command does not find the emulated driver"; }
 readelf -lW "$lib/libptxpack.so.0" | grep 'GNU_STACK.*RWE' && fail "libptxpack.so wants an executable stack"
 bytes=$(wc -c <"$lib/libptxpack.so.0")
 echo "libptxpack.so: $bytes bytes"

@@ -1,7 +1,7 @@
 /* alu_approx.c - div rcp sqrt rsqrt and the functions sin cos lg2 ex2 tanh.
  *
- * div, rcp and sqrt with a rounding mode are exact.  The approximate ones, whose bits the ISA leaves open, are
- * the value computed in double and rounded once: nearer to the truth than the hardware, inside its bounds.
+ * div, rcp and sqrt with a rounding mode are exact.  The approximate ones, whose bits the ISA leaves open,
+ * are the value computed in double and rounded once: nearer to the truth than the hardware is.
  * Measured on an H200, and so here:
  *   - ex2 of f16 and bf16 is 2^x truncated, but for the least arguments below zero, which make 1;
  *   - rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 read and make only the upper 32 bits;
@@ -22,8 +22,8 @@ EMU_INLINE uint32_t output(float value, unsigned int flags)
 #define OPERAND(a) emu_float_of(input(a, flags))
 
 /* ---- 2^x ------------------------------------------------------------------------------------------------
- * x = k + f, |f| <= 1/2; the series of 2^f in double is off by less than 2^-36 of it, so that but one result in
- * some thousands differs from the correctly rounded one, by one unit. */
+ * x = k + f, |f| <= 1/2; the series of 2^f in double is off by less than 2^-36 of it, so that but one result
+ * in some thousands differs from the correctly rounded one, by one unit. */
 EMU_INLINE double power_of_two(double x) /* |x| <= 200 */
 {
     static const double c1 = 0x1.62e42fefa39efp-1, c2 = 0x1.ebfbdff82c58fp-3, c3 = 0x1.c6b08d704a0c0p-5,
@@ -33,13 +33,13 @@ EMU_INLINE double power_of_two(double x) /* |x| <= 200 */
     const double shifted = x + round, f = x - (shifted - round);
     const double series =
         1.0 + f * (c1 + f * (c2 + f * (c3 + f * (c4 + f * (c5 + f * (c6 + f * (c7 + f * (c8 + f * c9))))))));
-    const uint64_t scale = (emu_bits_of_double(shifted) << 52) + 0x3ff0000000000000ull; /* its low bits are k */
+    const uint64_t scale = (emu_bits_of_double(shifted) << 52) + 0x3ff0000000000000ull; /* low bits: k */
     return series * emu_double_of(scale);
 }
 EMU_INLINE uint32_t ex2(uint32_t a, unsigned int flags)
 {
     const uint32_t x = input(a, flags), sign = x & 0x80000000, magnitude = x ^ sign;
-    const uint32_t bounded = emu_if(magnitude > 0x43480000, 0x43480000, magnitude); /* 200 makes 0, infinity */
+    const uint32_t bounded = emu_if(magnitude > 0x43480000, 0x43480000, magnitude); /* 200: 0 or infinity */
     const uint32_t r = emu_bits_of((float)power_of_two((double)emu_float_of(bounded | sign)));
     const uint32_t number = emu_if(flags & EMU_FTZ, emu_ftz_f32(r), r);
     return emu_if(emu_is_nan_f32(x), EMU_NAN_F32, number);

@@ -45,7 +45,8 @@ static bool check_rounding(struct decoder *d, enum ptx_type to, enum ptx_type fr
     if (cvt_is_integer(from))
         return (rounding != NO_ROUNDING && !integral) || decode_refuse(d, "needs .rn, .rz, .rm or .rp");
     if (to == from)
-        return integral || rounding == NO_ROUNDING || decode_refuse(d, "only .rni, .rzi, .rmi, .rpi round here");
+        return integral || rounding == NO_ROUNDING ||
+               decode_refuse(d, "only .rni .rzi .rmi .rpi round here");
     const bool loses = precision(to) < precision(from) || (to == PTX_f16 && from == PTX_bf16);
     if (integral || (loses && rounding == NO_ROUNDING))
         return decode_refuse(d, "needs .rn, .rz, .rm or .rp");

@@ -1,7 +1,7 @@
-/* alu_float.c - floating-point arithmetic: modifiers, the decoders of add sub mul fma mad, and f32 to nearest.
+/* alu_float.c - floating-point arithmetic: modifiers, decoders of add sub mul fma mad, and f32 to nearest.
  *
- * f32 runs as vectors.  A fused multiply-add is the host's where it has one; elsewhere it is computed in double,
- * rounded to odd, and then to float: the same bits. */
+ * f32 runs as vectors.  A fused multiply-add is the host's where it has one; elsewhere it is computed in
+ * double, rounded to odd, and then to float: the same bits. */
 #include "alu_float.h"
 #include "float_lanes.h"
 

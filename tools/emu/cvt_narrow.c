@@ -41,7 +41,8 @@ static float widen(uint32_t code, enum narrow type)
 }
 static uint32_t narrow(float value, enum narrow type, enum emu_rounding rounding, unsigned int flags)
 {
-    const float in = emu_float_of(flags & EMU_RELU ? emu_relu_f32_bits(emu_bits_of(value)) : emu_bits_of(value));
+    const uint32_t bits = emu_bits_of(value);
+    const float in = emu_float_of(flags & EMU_RELU ? emu_relu_f32_bits(bits) : bits);
     const bool satfinite = flags & CVT_SATFINITE;
     switch (type) {
     case F16:   return emu_f32_to_f16_mode(in, rounding, satfinite, false);
@@ -100,7 +101,8 @@ EMU_FLOAT_2(exec_f16x2, F16X2)
 EMU_FLOAT_2(exec_bf16x2, BF16X2)
 EMU_FLOAT_1(exec_tf32_rna, TF32_RNA)
 
-static emu_exec *choose_exec(const struct emu_op *op, const struct narrow_type *to, const struct narrow_type *from)
+static emu_exec *choose_exec(const struct emu_op *op, const struct narrow_type *to,
+                             const struct narrow_type *from)
 {
     static const struct emu_exec_pair f16x2 = EMU_PAIR(exec_f16x2), bf16x2 = EMU_PAIR(exec_bf16x2);
     static const struct emu_exec_pair tf32 = EMU_PAIR(exec_tf32_rna);
@@ -158,7 +160,7 @@ bool cvt_decode_narrow(struct decoder *d, struct emu_op *op, enum emu_rounding r
         return false;
     const struct narrow_form *form = find_form(to, from, rounding, flags);
     if (!form || from->pair != (from->one != F32))
-        return decode_refuse(d, "no such conversion from .%s to .%s, with these modifiers", from->word, to->word);
+        return decode_refuse(d, "no such conversion from .%s to .%s", from->word, to->word);
     decode_need_sm(d, form->sm);
     const unsigned int sources = from->one == F32 && to->pair ? 2 : 1;
     if (!decode_operands(d, sources + 1, sources + 1))

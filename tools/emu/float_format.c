@@ -56,7 +56,7 @@ uint32_t emu_narrow(double value, const struct emu_format *f, enum emu_rounding 
     const int lowest = 1 - f->bias - f->fraction_bits;          /* the exponent of a subnormal's last bit */
     const int wanted = exponent + 52 - f->fraction_bits;        /* and of a normal value's */
     const int unit = wanted > lowest ? wanted : lowest;
-    const int shift = unit - exponent > 60 ? 60 : unit - exponent; /* 29 and more; 60: less than half a unit */
+    const int shift = unit - exponent > 60 ? 60 : unit - exponent; /* 29 or more; 60: less than half a unit */
     uint64_t kept = significand >> shift;
     kept += rounds_up(significand & ((1ull << shift) - 1), 1ull << shift, kept & 1, negative, rounding);
     const uint64_t code = ((uint64_t)(unit - lowest) << f->fraction_bits) + kept;
@@ -91,8 +91,8 @@ uint32_t emu_f32_to_ue8m0(float value, enum emu_rounding rounding)
     return code > 0xfe ? 0xfe : code;
 }
 
-static uint32_t narrow_f32(float value, const struct emu_format *f, enum emu_rounding rounding, bool satfinite,
-                           bool relu)
+static uint32_t narrow_f32(float value, const struct emu_format *f, enum emu_rounding rounding,
+                           bool satfinite, bool relu)
 {
     const uint32_t bits = emu_bits_of(value);
     return emu_narrow((double)emu_float_of(relu ? emu_relu_f32_bits(bits) : bits), f, rounding, satfinite);

@@ -7,8 +7,8 @@
  * What is inline is free of branches and calls, so that a loop over it becomes vectors.
  *
  * NaN  narrowing makes the canonical NaN (f16, bf16: 0x7fff; e4m3, e5m2: 0x7f; f32: 0x7fffffff; tf32:
- *      0x7fffe000); widening keeps sign and payload.  Formats without infinity saturate, and so does everything
- *      with `satfinite`. */
+ *      0x7fffe000); widening keeps sign and payload.  Formats without infinity saturate, and so does all with
+ *      `satfinite`. */
 #ifndef EMU_FLOAT_FORMAT_H
 #define EMU_FLOAT_FORMAT_H
 #include <stdbool.h>
@@ -36,8 +36,8 @@ EMU_INLINE uint32_t emu_bits_of(float f) { uint32_t bits; memcpy(&bits, &f, size
 EMU_INLINE double emu_double_of(uint64_t bits) { double f; memcpy(&f, &bits, sizeof f); return f; }
 EMU_INLINE uint64_t emu_bits_of_double(double f) { uint64_t u; memcpy(&u, &f, sizeof u); return u; }
 
-/* condition ? yes : no, where both are computed always: compilers branch around floating-point operations that
- * they think may trap, and such a loop does not become vectors. */
+/* condition ? yes : no, where both are computed always: compilers branch around floating-point operations,
+ * which they think may trap, and such a loop does not become vectors. */
 EMU_INLINE uint32_t emu_if(bool condition, uint32_t yes, uint32_t no)
 {
     const uint32_t mask = 0u - (uint32_t)condition;
@@ -62,9 +62,10 @@ extern const struct emu_format emu_format_f32, emu_format_tf32, emu_format_f16, 
     emu_format_e4m3, emu_format_e5m2, emu_format_e2m3, emu_format_e3m2, emu_format_e2m1;
 
 /* The value rounded once to the format; beyond its range: as IEEE says for the rounding mode, or the largest
- * finite value with `satfinite` or where the format has no infinity.  NaN: the canonical one; a format without
- * NaN makes its largest value of it. */
-uint32_t emu_narrow(double value, const struct emu_format *format, enum emu_rounding rounding, bool satfinite);
+ * finite value with `satfinite` or where the format has no infinity.  NaN: the canonical one; the largest
+ * value where there is none. */
+uint32_t emu_narrow(double value, const struct emu_format *format, enum emu_rounding rounding,
+                    bool satfinite);
 /* The value of a code; exact. */
 double   emu_widen(uint32_t code, const struct emu_format *format);
 /* A power of two at least as large (EMU_RP) or at most as large (EMU_RZ) as |value|; NaN: 0xff; beyond the

@@ -1,7 +1,7 @@
-/* float_lanes.h - how floating-point ops run over 32 lanes, and the arithmetic of one element that they share.
+/* float_lanes.h - how floating-point ops run over 32 lanes, and the arithmetic of an element that they share.
  *
- * An op is a function of bits, one element at a time, free of branches.  EMU_LANES_1/2/3 make an exec function
- * of it; EMU_FLOAT_1/2/3 make two, the second for hosts with AVX2 and FMA: with the same results, bit for bit. */
+ * An op is a function of bits, an element at a time, free of branches.  EMU_LANES_1/2/3 make an exec function
+ * of it; EMU_FLOAT_1/2/3 make two, the second for hosts with AVX2 and FMA: the results are the same. */
 #ifndef EMU_FLOAT_LANES_H
 #define EMU_FLOAT_LANES_H
 #include "alu_float.h"
@@ -17,7 +17,7 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair);
 #define EMU_WIDE
 #endif
 
-/* d[l] = VALUE for the lanes of the mask.  VALUE is computed for all lanes, so that it stays a vector loop. */
+/* d[l] = VALUE for the lanes of the mask.  VALUE is computed for all lanes: it stays a vector loop. */
 #define EMU_EACH(type, d, mask, VALUE)                                                                    \
     do {                                                                                                  \
         if ((mask) == EMU_ALL) {                                                                          \
@@ -136,8 +136,8 @@ struct emu_float_mode {
     enum emu_rounding rounding; /* EMU_RN unless written */
     unsigned int flags;
 };
-/* All modifiers, to the end: [.rnd|.approx|.full] .ftz .sat .relu .NaN .xorsign .abs .type.  `allowed` says by
- * type which of them there are.  False: refused. */
+/* All modifiers, to the end: [.rnd|.approx|.full] .ftz .sat .relu .NaN .xorsign .abs .type.  `allowed`
+ * says by type which of them there are.  False: refused. */
 bool emu_float_modifiers(struct decoder *d, const unsigned int allowed[EMU_FLOAT_TYPES],
                          struct emu_float_mode *mode);
 /* The operands d, a, b, ... of the mode's type; sets op->u8[0] (rounding), u8[1] (flags) and the class. */

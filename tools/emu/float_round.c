@@ -1,6 +1,6 @@
 /* float_round.c - f32 and f64 arithmetic in the directed rounding modes.
  *
- * f32 is computed in double, where products are exact and sums are rounded to odd, and rounded once from there;
+ * f32 is computed in double, where products are exact and sums are rounded to odd, then rounded once more;
  * a quotient or root that rounds to a number of 25 bits or fewer in double is that number exactly.
  * f64 is computed with 128-bit integers: a value is  significand * 2^exponent  with the top bit at TOP; bits
  * that fall out at the bottom stay behind as a one in the last bit. */
@@ -102,8 +102,8 @@ uint64_t emu_round_add_f64(uint64_t a, uint64_t b, enum emu_rounding rounding)
 static struct parts product(uint64_t a, uint64_t b)
 {
     const struct parts x = unpack(a), y = unpack(b);
-    struct parts p = {x.negative != y.negative, x.exponent + y.exponent + 2 * (TOP - 52),
-                      (wide)(uint64_t)(x.significand >> (TOP - 52)) * (uint64_t)(y.significand >> (TOP - 52))};
+    const wide significand = (x.significand >> (TOP - 52)) * (y.significand >> (TOP - 52));
+    const struct parts p = {x.negative != y.negative, x.exponent + y.exponent + 2 * (TOP - 52), significand};
     return normalised(p);
 }
 

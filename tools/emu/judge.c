@@ -17,7 +17,8 @@
  *   - a fence acquires what was released through the words that were read before it, and when the grid runs
  *     on several host threads what others released there since (which came first cannot be known); more
  *     than 4 words between two fences: at once;
- *   - races between clusters, once more than about 2000 blocks have synchronised through one word;
+ *   - anything, once blocks have synchronised through memory for seconds of the judge's own time (a barrier of
+ *     132 blocks: some 100 times), or when it runs out of memory: it says so;
  *   - what bulk copies read from global memory counts as read when a later copy of the thread is complete;
  *   - that wgmma of the four warps of a warpgroup complete one after the other: they do together. */
 #include <stdlib.h>
@@ -25,22 +26,31 @@
 #include "mbarrier.h"
 #include "report.h"
 
+static const uint64_t ROWS_MOST = 40 * 1000 * 1000; /* a few seconds */
+
 /* ---- memory --------------------------------------------------------------------------------------- */
 bool judge_is_off(const struct judge_grid *grid)
 {
     return __atomic_load_n(&grid->off, __ATOMIC_RELAXED);
 }
 
-bool judge_is_many(const struct judge_grid *grid)
+static void switch_off(struct judge_grid *grid, const char *why)
 {
-    return __atomic_load_n(&grid->many, __ATOMIC_RELAXED);
+    if (!__atomic_exchange_n(&grid->off, true, __ATOMIC_RELAXED))
+        report_line(grid->grid->settings, "%s: races are not judged any more in this launch", why);
+}
+
+void judge_count_rows(struct judge_grid *grid, uint64_t rows)
+{
+    if (__atomic_add_fetch(&grid->rows, rows, __ATOMIC_RELAXED) > ROWS_MOST)
+        switch_off(grid, "too many blocks synchronise through memory too often");
 }
 
 void *judge_alloc(struct judge_grid *grid, size_t count, size_t size)
 {
     void *p = judge_is_off(grid) ? NULL : calloc(count, size);
-    if (!p && !__atomic_exchange_n(&grid->off, true, __ATOMIC_RELAXED))
-        report_line(grid->grid->settings, "out of memory: races are not judged any more in this launch");
+    if (!p)
+        switch_off(grid, "out of memory");
     return p;
 }
 

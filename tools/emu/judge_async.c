@@ -107,7 +107,7 @@ struct judge_async *judge_async_begin(struct emu_warp *warp, const struct emu_op
 void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_t bytes, unsigned int access)
 {
     struct judge_view view;
-    if (!a || !bytes)
+    if (!a || !bytes || judge_is_off(a->w->cluster->grid))
         return;
     view = (struct judge_view){ .warp = a->w, .op = a->op, .lane = a->lane, .access = access };
     view.me.op = a->op->number;

@@ -30,7 +30,7 @@ bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cl
     const struct judge_vector *v = view->warp->part[p][view->lane];
     if (cluster != c->id) {
         const struct judge_packet_row *at = v ? judge_packet_find(v->foreign, cluster, row) : NULL;
-        return (at && at->at[lane] >= epoch) || judge_is_many(c->grid);
+        return at && at->at[lane] >= epoch;
     }
     if (row == ROW_TABLE) {
         const struct judge_operation *operation = &c->operations[epoch];
@@ -57,8 +57,6 @@ bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const s
         const struct judge_packet *foreign = v ? v->foreign : NULL;
         const struct judge_packet_row *row = judge_packet_find(foreign, before->cluster, before->row);
         at = row ? row->at : NULL;
-        if (judge_is_many(c->grid))
-            return true;
     } else if (v && before->row < v->count && v->row[before->row]) {
         at = v->row[before->row]->at;
     }

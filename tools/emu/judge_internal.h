@@ -105,8 +105,8 @@ struct judge_grid {
     struct emu_grid *grid;
     const struct emu_op **ops; /* by number, filled as they come */
     uint32_t op_count;
-    bool     off;              /* out of memory: nothing is judged any more */
-    bool     many;             /* too many clusters synchronise: no races between clusters any more */
+    bool     off;              /* out of memory, or out of patience: nothing is judged any more */
+    uint64_t rows;             /* of packets that were looked at or copied so far */
     pthread_mutex_t lock[PAGE_SHARDS];
     struct judge_page *bucket[PAGE_BUCKETS];
     uint64_t bytes;            /* of pages and what hangs on them */
@@ -172,7 +172,8 @@ struct judge_warp {
 /* Zeroed.  NULL: out of memory, the judge is switched off and has said so. */
 void *judge_alloc(struct judge_grid *grid, size_t count, size_t size);
 bool  judge_is_off(const struct judge_grid *grid);
-bool  judge_is_many(const struct judge_grid *grid);
+/* Rows of packets were looked at or copied: too many of them switch the judge off. */
+void  judge_count_rows(struct judge_grid *grid, uint64_t rows);
 /* Its number stands in records from now on. */
 void  judge_note_op(struct judge_grid *grid, const struct emu_op *op);
 const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t number);

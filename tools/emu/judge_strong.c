@@ -197,9 +197,11 @@ static void lane_strong(struct judge_warp *w, int lane, const struct emu_ref *re
     const void *owner = ref->space == EMU_SHARED ? ref->cta : NULL;
     const bool reads = (access & (EMU_READ | EMU_ATOMIC)) != 0, writes = (access & EMU_WRITE) != 0;
     const bool releases = writes && w->strong && (w->strong->fenced >> lane & 1);
-    struct judge_pending *pending = reads ? pending_for(w, lane, owner, address) : NULL;
+    struct judge_location *location;
+    struct judge_pending *pending;
     pthread_mutex_t *lock;
-    struct judge_location *location = location_lock(c, table_of(c, owner), owner, address, releases, &lock);
+    pending = reads ? pending_for(w, lane, owner, address) : NULL;
+    location = location_lock(c, table_of(c, owner), owner, address, releases, &lock);
     if (pending)
         lane_saw(w, lane, pending, location);
     if (location && writes && !reads)

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include "judge_internal.h"
 
-enum { PACKET_MOST = 1 << 14 }; /* rows */
 enum { FROM_GREATER = 1, TO_GREATER = 2, EITHER_GREATER = 3 };
 
 static void row_drop(struct judge_row *row)
@@ -130,10 +129,7 @@ static struct judge_packet *packet_unique(struct judge_grid *grid, struct judge_
     size_t bytes;
     if (old && __atomic_load_n(&old->ref, __ATOMIC_ACQUIRE) == 1 && old->room - count >= more)
         return old;
-    if (count + more > PACKET_MOST) {
-        __atomic_store_n(&grid->many, true, __ATOMIC_RELAXED);
-        return NULL;
-    }
+    judge_count_rows(grid, count);
     bytes = sizeof *mine + 2 * (size_t)(count + more) * sizeof mine->rows[0];
     mine = (struct judge_packet *)judge_alloc(grid, 1, bytes);
     if (!mine)
@@ -184,10 +180,15 @@ static unsigned int packets_compare(const struct judge_packet *to, const struct 
 }
 
 /* ---- vectors -------------------------------------------------------------------------------------- */
-static unsigned int vectors_compare(const struct judge_vector *to, const struct judge_vector *from)
+static unsigned int vectors_compare(struct judge_grid *grid, const struct judge_vector *to,
+                                    const struct judge_vector *from)
 {
     const uint32_t count = to->count > from->count ? to->count : from->count;
-    unsigned int order = packets_compare(to->foreign, from->foreign);
+    unsigned int order = 0;
+    if (to->foreign != from->foreign && !judge_is_off(grid)) {
+        judge_count_rows(grid, (to->foreign ? to->foreign->count : 0) + (from->foreign ? from->foreign->count : 0));
+        order = packets_compare(to->foreign, from->foreign);
+    }
     for (uint32_t i = 0; i < count && order != EITHER_GREATER; i++) {
         const struct judge_row *a = i < to->count ? to->row[i] : NULL;
         const struct judge_row *b = i < from->count ? from->row[i] : NULL;
@@ -228,7 +229,7 @@ void judge_vector_join(struct judge_grid *grid, struct judge_vector **to, struct
     unsigned int order;
     if (!from || *to == from)
         return;
-    order = *to ? vectors_compare(*to, from) : FROM_GREATER;
+    order = *to ? vectors_compare(grid, *to, from) : FROM_GREATER;
     if (!(order & FROM_GREATER))
         return;
     if (order & TO_GREATER) {
@@ -268,6 +269,7 @@ void judge_vector_point(struct judge_grid *grid, struct judge_vector **to, uint3
 void judge_vector_import(struct judge_cluster *c, struct judge_vector **to, const struct judge_packet *packet)
 {
     struct judge_vector *v;
+    judge_count_rows(c->grid, packet ? packet->count : 0);
     for (uint32_t i = 0; packet && i < packet->count; i++) {
         const struct judge_packet_row *row = &packet->rows[i];
         const struct judge_packet_row *known;
