@@ -294,6 +294,24 @@ static void test_blocks_wait_for_blocks(void **state)
     emu_machine(75);
 }
 
+/* A column of a row-major tile of 32 words: slow, not wrong, so that it is only said when it is asked for. */
+static void test_bank_conflicts(void **state)
+{
+#define TILE(pitch)                                                                                        \
+    BEGIN(75) ".shared .align 128 .b8 tile[8192];\n"                                                      \
+    "mov.u32 %r4, tile; mad.lo.u32 %r5, %r0, " #pitch ", %r4;\n"                                          \
+    "st.shared.u32 [%r5], %r0;\n"                                                                         \
+    "ld.shared.u32 %r9, [%r5];\n" END
+    (void)state;
+    expect_clean(TILE(128), 1, 32);
+    emu_test_settings.judge |= EMU_JUDGE_CONFLICT;
+    expect_report(TILE(128), 32, 719, "conflict: line 12 of the PTX: st.shared.u32: warp 0 of block (0,0,0) needs 32 wavefronts");
+    assert_non_null(strstr(emu_log(), "line 13"));
+    expect_clean(TILE(132), 1, 32);
+    emu_machine(75);
+#undef TILE
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,7 +323,7 @@ int main(void)
         cmocka_unit_test(test_trap),               cmocka_unit_test(test_divergent_aligned),
         cmocka_unit_test(test_undefined_register), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_targets),            cmocka_unit_test(test_clusters),
-        cmocka_unit_test(test_blocks_wait_for_blocks),
+        cmocka_unit_test(test_blocks_wait_for_blocks), cmocka_unit_test(test_bank_conflicts),
     };
     emu_machine(75);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,8 @@
  *
  * A double holds every source exactly, but for 64-bit integers, which are rounded to odd (and go to f64 by a
  * way of their own).  As an H200 has it, .ftz does nothing where the result is f16, and NaN becomes: an
- * integer of up to 32 bits 0, but from f64, and of 64 bits, the top bit alone; f16 bf16 f32 canonical, but from
- * f64 cut; f64, and f32 from bf16, the same NaN. */
+ * integer of up to 32 bits 0, but from f64, and of 64 bits, the top bit alone; f16 bf16 f32 canonical, but
+ * cut from f64; f64, and f32 from bf16, the same NaN. */
 #include "cvt.h"
 #include "float_round.h"
 

@@ -111,11 +111,6 @@ EMU_INLINE float emu_to_odd_f32(double value)
     const uint32_t step = 2 * outward - 1;
     return emu_float_of(bits + (step & (0 - (inexact & ~bits & 1))));
 }
-/* a * b + c, rounded once to nearest even.  The product is exact in double. */
-EMU_INLINE float emu_fma_f32(float a, float b, float c)
-{
-    return (float)emu_sum_to_odd((double)a * (double)b, (double)c);
-}
 
 /* ---- modifiers of floating-point instructions ------------------------------------------------------- */
 enum {                         /* emu_float_mode.flags and op->u8[1] */

@@ -15,7 +15,8 @@
 struct judge_clock;
 struct judge_async;
 
-enum judge_kind { JUDGE_UNINITIALISED, JUDGE_RACE, JUDGE_PROXY, JUDGE_ASYNC, JUDGE_MBARRIER, JUDGE_DEADLOCK };
+enum judge_kind { JUDGE_UNINITIALISED, JUDGE_RACE, JUDGE_PROXY, JUDGE_ASYNC, JUDGE_MBARRIER, JUDGE_DEADLOCK,
+                  JUDGE_CONFLICT };
 /* A finding: counted in the grid, one line printed; ignored when its kind is switched off. */
 void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind, const char *format,
                 ...) __attribute__((format(printf, 5, 6)));

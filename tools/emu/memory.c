@@ -212,9 +212,10 @@ static void set_defined(const struct request *q, const struct memory_part *p, ui
     }
 }
 
+/* For the counters, where there are any, and the judge of bank conflicts, where it was asked for. */
 static void count_part(const struct request *q, const struct memory_part *p, uint32_t mask, bool dense)
 {
-    struct emu_count *c = &q->w->counts[q->op->number];
+    struct emu_count none = {0}, *c = q->w->counts ? &q->w->counts[q->op->number] : &none;
     c->bytes += (uint64_t)q->bytes * (unsigned int)__builtin_popcount(mask);
     if (p->space != EMU_SHARED)
         return;
@@ -223,6 +224,9 @@ static void count_part(const struct request *q, const struct memory_part *p, uin
         dense && (q->address[0] & 3) == 0 ? least : emu_wavefronts(q->address, mask, q->bytes);
     c->transactions += needed;
     c->conflicts += needed - least;
+    if (needed > least)
+        judge_find(q->w, q->op, -1, JUDGE_CONFLICT, "needs %u wavefronts of shared memory where %u would do",
+                   needed, least);
 }
 
 static void fill_refs(const struct request *q, const struct memory_part *p, uint32_t mask)
@@ -263,7 +267,7 @@ static bool do_part(const struct request *q, const struct memory_part *p, uint32
         if (q->access & EMU_WRITE)
             set_defined(q, p, mask, e);
     }
-    if (q->w->counts)
+    if (q->w->counts || q->w->grid->settings->judge & EMU_JUDGE_CONFLICT)
         count_part(q, p, mask, e->pattern == DENSE);
     if (q->ref)
         fill_refs(q, p, mask);

@@ -168,7 +168,8 @@ static bool say_now(const struct emu_grid *grid, const struct emu_op *op, enum j
 void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind,
                 const char *format, ...)
 {
-    static const char *const names[] = { "uninitialised", "race", "proxy", "async", "mbarrier", "deadlock" };
+    static const char *const names[] = { "uninitialised", "race", "proxy", "async", "mbarrier", "deadlock",
+                                         "conflict" };
     va_list args;
     if (kind != JUDGE_DEADLOCK && !(w->grid->settings->judge & 1u << kind))
         return;

@@ -135,6 +135,7 @@ static bool judge_word(struct emu_settings *out, const char *word, size_t bytes,
         {"all", EMU_JUDGE_ALL},     {"uninitialised", EMU_JUDGE_UNINITIALISED},
         {"race", EMU_JUDGE_RACE},   {"proxy", EMU_JUDGE_PROXY},
         {"async", EMU_JUDGE_ASYNC}, {"mbarrier", EMU_JUDGE_MBARRIER},
+        {"conflict", EMU_JUDGE_CONFLICT},
     };
     if (bytes == 6 && strncmp(word, "report", bytes) == 0) {
         out->judge_reports_only = !negated;

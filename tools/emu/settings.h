@@ -10,8 +10,8 @@
  *   PTXPACK_EMU_SEED=1           of schedules and completions
  *   PTXPACK_EMU_ASYNC=random     earliest, latest, random: when asynchronous operations complete
  *   PTXPACK_EMU_JUDGE=all        all, none, report, or a list of words joined by commas, each may be negated by
- *                                a minus: uninitialised, race, proxy, async, mbarrier.  `report`: findings do
- *                                not make the launch fail
+ *                                a minus: uninitialised, race, proxy, async, mbarrier, and conflict, which all
+ *                                does not have.  `report`: findings do not make the launch fail
  *   PTXPACK_EMU_BUDGET=N         warp-instructions a launch may execute
  *   PTXPACK_EMU_FAULT=WORD[,..]  see faults.h
  *   PTXPACK_EMU_LOG=FILE         where reports go (default: standard error)
@@ -30,7 +30,8 @@ enum { /* judge */
     EMU_JUDGE_PROXY         = 4,
     EMU_JUDGE_ASYNC         = 8,  /* registers and memory of operations in flight */
     EMU_JUDGE_MBARRIER      = 16,
-    EMU_JUDGE_ALL           = 31
+    EMU_JUDGE_ALL           = 31, /* of what is wrong                    */
+    EMU_JUDGE_CONFLICT      = 64  /* bank conflicts are only slow        */
 };
 
 struct emu_settings {
