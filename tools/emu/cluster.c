@@ -11,7 +11,6 @@
 enum {
     TURN = 256,                /* ops that a warp runs before the next one, at most                         */
     PATIENCE = 64,             /* rounds in which waits were given up and nothing changed: a deadlock        */
-    CALL_DEPTH = 64,           /* of recursive functions                                                    */
     MOST_DEPTH = 1024
 };
 
@@ -21,13 +20,12 @@ struct frame_sizes { uint64_t rows, local; uint32_t depth; };
 static struct frame_sizes measure(const struct emu_grid *g)
 {
     const struct emu_function *entry = g->entry;
-    struct frame_sizes s = {entry->rows, entry->local_bytes, 1};
+    struct frame_sizes s = {entry->calls ? g->module->frame_rows : entry->rows, entry->local_bytes, 1};
     for (uint32_t i = 0; i < g->module->function_count; i++) {
         const struct emu_function *f = &g->module->functions[i];
-        uint32_t times = f->calls_recursively ? CALL_DEPTH : 1;
+        uint32_t times = f->calls_recursively ? EMU_CALL_DEPTH : 1;
         if (f->text->is_entry || !f->text->has_body || !entry->calls)
             continue;
-        s.rows += (uint64_t)f->rows * times;
         s.local += (uint64_t)f->local_bytes * times;
         s.depth += times;
     }

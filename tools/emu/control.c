@@ -205,7 +205,8 @@ static void clear_frame(struct emu_warp *w, const struct emu_fragment *f)
 static bool room(struct emu_warp *w, const struct emu_op *op, const struct emu_fragment *f,
                  const struct emu_function *callee)
 {
-    if (f->frame + f->function->rows + callee->rows > w->row_count ||
+    if (emu_frame_of(callee, f->depth + 1) + callee->rows > w->row_count ||
+        (callee->calls_recursively && f->depth >= EMU_CALL_DEPTH) ||
         f->local + f->function->local_bytes + callee->local_bytes > w->local_bytes ||
         f->depth + 1 > w->return_depth) {
         emu_fault(w, op, -1, 719, "the stack overflows: %u calls deep", f->depth + 1);
@@ -232,9 +233,9 @@ static void enter(struct emu_warp *w, const struct emu_op *op, const struct emu_
         return;
     struct emu_fragment *f = emu_split(w, mask, 0);
     f->function = callee;
-    f->frame = caller.frame + caller.function->rows;
-    f->local = caller.local + caller.function->local_bytes;
     f->depth = caller.depth + 1;
+    f->frame = emu_frame_of(callee, f->depth);
+    f->local = caller.local + caller.function->local_bytes;
     clear_frame(w, f);
     for (int l = 0; l < EMU_LANES; l++) {
         if (!(mask >> l & 1))

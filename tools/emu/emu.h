@@ -30,6 +30,7 @@ enum {
     EMU_ROW = 4 * EMU_LANES,   /* bytes of a row: 32 x 32 bits; a 64-bit register is 2 rows, a 128-bit one 4 */
     EMU_MAX_WARPS = 32,        /* of a block */
     EMU_MAX_CLUSTER = 16,      /* blocks */
+    EMU_CALL_DEPTH = 64,       /* of recursive functions */
     EMU_BARRIERS = 16
 };
 #define EMU_ALL 0xffffffffu
@@ -106,6 +107,7 @@ struct emu_function {
     struct emu_op *code;       /* ends in an op that never falls through */
     uint32_t code_count;
     uint32_t rows;             /* of its frame */
+    uint32_t frame;            /* where that begins among a warp's rows: emu_frame_of */
     uint32_t registers;        /* that a thread would need: registers.c */
     uint32_t local_bytes;      /* of its frame of local memory, a lane */
     struct emu_formal *parameters, *results;
@@ -133,6 +135,7 @@ struct emu_module {
     unsigned char *constants;  /* the rows of EMU_BANK_CONSTANT */
     uint32_t constant_rows;
     uint32_t op_count;         /* numbers given out */
+    uint32_t frame_rows;       /* of all functions */
 };
 
 /* ---- state ---------------------------------------------------------------------------------------------- */

@@ -342,6 +342,25 @@ static unsigned int global_variables(const struct ptx_module *t)
     return count;
 }
 
+/* Entries begin at row 0; functions follow, each on its own, recursive ones once for each depth. */
+static bool place_frames(struct loader *l)
+{
+    struct emu_module *m = l->module;
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < m->function_count; i++)
+        if (m->functions[i].text->is_entry && m->functions[i].rows > rows)
+            rows = m->functions[i].rows;
+    for (uint32_t i = 0; i < m->function_count && rows <= MOST_ROWS; i++) {
+        struct emu_function *f = &m->functions[i];
+        if (f->text->is_entry)
+            continue;
+        f->frame = (uint32_t)rows;
+        rows += (uint64_t)f->rows * (f->calls_recursively ? EMU_CALL_DEPTH : 1);
+    }
+    m->frame_rows = (uint32_t)rows;
+    return rows <= MOST_ROWS || decode_refuse(&l->d, "the functions need more than %d registers", MOST_ROWS);
+}
+
 static bool build(struct loader *l)
 {
     struct emu_module *m = l->module;
@@ -360,6 +379,8 @@ static bool build(struct loader *l)
     for (uint32_t i = 0; i < m->function_count; i++)
         if (!decode_one(l, &m->functions[i]))
             return false;
+    if (!place_frames(l))
+        return false;
     m->constants = decode_build_constants(l->d.state);
     m->constant_rows = l->d.state->constants.row_count;
     return m->constants || decode_refuse(&l->d, "out of memory");

@@ -12,6 +12,13 @@ void emu_exit_lanes(struct emu_warp *w, uint32_t mask);
  * fragment that waits. */
 struct emu_fragment *emu_block(struct emu_warp *w, uint32_t mask, enum emu_state state);
 
+/* The first row of the frame of a function at this depth of calls.  Lanes of a warp may be in different functions
+ * at once, and a 64-bit register's lanes lie in other places than a 32-bit one's: so no two functions share rows. */
+static inline uint32_t emu_frame_of(const struct emu_function *f, uint32_t depth)
+{
+    return f->frame + (f->calls_recursively ? (depth - 1) * f->rows : 0);
+}
+
 /* Run until everything waits, or about `quantum` ops were executed.  Returns how many were; *spins tells that
  * the warp ended its turn by emu_yield. */
 uint32_t emu_warp_run(struct emu_warp *w, uint32_t quantum, bool *spins);
