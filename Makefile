@@ -292,7 +292,7 @@ test: test-deps  ## everything that can be tested on this machine
 test-programs: $(UNIT_BIN) $(OTHER_BIN) $(B)/ptxpack-check
 
 -include $(LIB_OBJ:.o=.d) $(EMU_OBJ:.o=.d) $(TOOLS_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(OTHER_BIN:%=%.d)
--include $(B)/tests/mock_loader.d $(FAKES:%=%.d)
+-include $(B)/tests/mock_loader.d $(FAKES:%=%.d) $(wildcard $(B)/tests/emu_*.d)
 
 # ---- the rest -----------------------------------------------------------------------------------------
 check: all $(B)/ptxpack-check  ## only the device checker: every kernel against the reference, in full
