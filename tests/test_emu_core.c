@@ -294,6 +294,35 @@ static void test_blocks_wait_for_blocks(void **state)
     emu_machine(75);
 }
 
+/* Text that wants too much ends in a line, and takes nothing. */
+static void test_hostile(void **state)
+{
+    static const struct { const char *text; unsigned int result; const char *part; } cases[] = {
+        {".global .b8 a[1099511627776]; .visible .entry k(.param .u64 out) { ret; }", 2, "no device memory for 'a'"},
+        {".const .b8 a[100000]; .visible .entry k(.param .u64 out) { ret; }", 218, "64 KiB of constants"},
+        {".visible .entry k(.param .u64 out) { .shared .b8 a[65536]; .reg .b32 r; mov.u32 r, a; ret; }", 218,
+         "48 KiB of static shared memory"},
+        {".visible .entry k(.param .u64 out) { .local .b8 a[1048576]; ret; }", 218, "too large for local memory"},
+        {".visible .entry k(.param .u64 out) { .reg .b64 %r<500000>; ret; }", 218, "too many registers"},
+        {".visible .entry k(.param .b8 p[40000]) { ret; }", 218, "parameters"},
+        {".visible .entry k(.param .u64 out) { { { { bra L; } } } ret; }", 218, "'L'"},
+    };
+    char text[1024];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(text, sizeof text, "%s%s\n", HEAD(75), cases[i].text);
+        unsigned int result = run(text, 1, 32);
+        if (result != cases[i].result || !strstr(emu_log(), cases[i].part))
+            print_error("%s: result %u, %s\n", cases[i].text, result, emu_log());
+        assert_int_equal(result, cases[i].result);
+        assert_non_null(strstr(emu_log(), cases[i].part));
+    }
+    /* a grid of 2^31 - 1 blocks that never end */
+    emu_test_settings.budget = 1000000;
+    assert_int_equal(run(BEGIN(75) "L: bra L;\n" "mov.u32 %r9, 0;\n" END, 0x7fffffff, 1024), 702);
+    emu_machine(75);
+}
+
 /* A column of a row-major tile of 32 words: slow, not wrong, so that it is only said when it is asked for. */
 static void test_bank_conflicts(void **state)
 {
@@ -324,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_undefined_register), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_targets),            cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_blocks_wait_for_blocks), cmocka_unit_test(test_bank_conflicts),
+        cmocka_unit_test(test_hostile),
     };
     emu_machine(75);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -367,9 +367,55 @@ static void faults_and_refusals(void **state)
     expect_fault("sm_90a", 128);
 }
 
+/* A wgmma is one operation of four warps: when one of them has waited, the operands of all may be overwritten, even
+ * if the others come to their wait later. */
+static void one_warp_waits_for_all(void **state)
+{
+    static const char kernel[] =
+        ".version 8.0\n.target sm_90a\n.address_size 64\n"
+        ".visible .entry k(.param .u64 out) {\n"
+        ".reg .pred %p<4>; .reg .b32 %r<20>; .reg .b64 %d<9>; .reg .f32 %f<4>;\n"
+        ".shared .align 1024 .b8 tile[4096]; .shared .b32 flag;\n"
+        "ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, tile; shr.u32 %r2, %r0, 5;\n"
+        "mad.lo.u32 %r3, %r0, 32, %r1; mov.u32 %r4, 0x3c003c00;\n"
+        "st.shared.v4.b32 [%r3], {%r4, %r4, %r4, %r4}; st.shared.v4.b32 [%r3+16], {%r4, %r4, %r4, %r4};\n"
+        "setp.ne.u32 %p0, %r0, 0; @!%p0 st.volatile.shared.u32 [flag], 0;\n"
+        "fence.proxy.async; bar.sync 0;\n"
+        "and.b32 %r5, %r1, 0x3ffff; shr.u32 %r5, %r5, 4; cvt.u64.u32 %d1, %r5; add.u64 %d2, %d1, 128;\n"
+        "mov.u64 %d3, 0x0000001000080000; or.b64 %d1, %d1, %d3; or.b64 %d2, %d2, %d3;\n"
+        "mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0; setp.eq.u32 %p1, %r0, %r0;\n"
+        "wgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d2, %p1, 1, 1, 0, 0;\n"
+        "wgmma.commit_group.sync.aligned;\n"
+        "setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT;\n"
+        "SPIN: ld.volatile.shared.u32 %r6, [flag]; setp.eq.u32 %p3, %r6, 0; @%p3 bra SPIN;\n"
+        "WAIT: wgmma.wait_group.sync.aligned 0;\n"
+        "@!%p2 bra OUT;\n"
+        "mov.u32 %r7, 0; mad.lo.u32 %r8, %r0, 8, %r1; st.shared.v2.b32 [%r8+2048], {%r7, %r7};\n"
+        "bar.warp.sync 0xffffffff; @!%p0 st.volatile.shared.u32 [flag], 1;\n"
+        "OUT: mul.wide.u32 %d4, %r0, 16; add.u64 %d4, %d0, %d4;\n"
+        "st.global.v4.f32 [%d4], {%f0, %f1, %f2, %f3}; ret; }\n";
+    static const enum emu_async_policy policies[] = {EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM};
+    float d[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+        emu_machine(90);
+        emu_test_settings.async_policy = policies[i];
+        uint64_t to = emu_buffer(sizeof d);
+        unsigned int result = emu_run(kernel, "k", 1, 128, 0, &to, 1);
+        if (result != 0)
+            print_error("%s", emu_log());
+        assert_int_equal(result, 0);
+        emu_read(d, to, sizeof d);
+        for (int k = 0; k < 512; k++)
+            assert_true(d[k] == 16);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_warp_waits_for_all),
         cmocka_unit_test(every_layout_is_read),
         cmocka_unit_test(signs_and_scales_count),
         cmocka_unit_test(groups_complete_in_order),

@@ -274,6 +274,8 @@ void async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind)
         q->commit_room = room;
     }
     q->commits[q->commit_count++] = kind == ASYNC_WGMMA ? 1 : mask;
+    if (kind == ASYNC_WGMMA)
+        emu_changed(w->cluster); /* other warps of the warpgroup may wait for it */
 }
 
 /* ---- waiting -----------------------------------------------------------------------------------------
@@ -404,6 +406,39 @@ void async_wait(struct emu_warp *w, uint32_t mask, enum async_kind kind, uint32_
         }
     }
     sweep(w, q);
+}
+
+/* The warps of a warpgroup: 4 that lie together. */
+static struct emu_warp *next_sibling(const struct emu_warp *w, uint32_t *at)
+{
+    uint32_t first = w->index & ~3u, end = first + 4 < w->cta->warp_count ? first + 4 : w->cta->warp_count;
+    for (uint32_t i = first + *at; i < end; i++) {
+        *at = i - first + 1;
+        if (i != w->index && w->cta->warps[i].live)
+            return &w->cta->warps[i];
+    }
+    return NULL;
+}
+
+bool async_wait_warpgroup(struct emu_warp *w, uint32_t newest)
+{
+    struct wait_bounds bounds;
+    struct emu_warp *s;
+    uint32_t count = 0;
+    find_bounds(queue_of(w, ASYNC_WGMMA), 1, newest, &bounds);
+    for (uint32_t at = 0; (s = next_sibling(w, &at)) != NULL;) {
+        const struct async_queue *q = queue_of(s, ASYNC_WGMMA);
+        if (q->first + q->commit_count < bounds.before[0]) {
+            emu_wait_change(w);
+            return false;
+        }
+    }
+    for (uint32_t at = 0; (s = next_sibling(w, &at)) != NULL;)
+        for (struct async_op *a = queue_of(s, ASYNC_WGMMA)->head; a != NULL; a = a->next)
+            if (!a->done && a->group < bounds.before[0] && !add_to_batch(w, a, &count))
+                return false;
+    complete_batch(w->cluster, count);
+    return true;
 }
 
 bool async_pending(const struct emu_warp *w, enum async_kind kind)

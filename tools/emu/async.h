@@ -45,6 +45,9 @@ void async_issue(struct emu_warp *w, struct async_op *a, enum async_kind kind);
 void async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind);
 /* Every lane of mask waits until at most `newest` of its groups are in flight; with `reads` only their reads. */
 void async_wait(struct emu_warp *w, uint32_t mask, enum async_kind kind, uint32_t newest, bool reads);
+/* A wgmma is one operation of four warps: before a warp's wait, those of the other three that it covers complete,
+ * too.  False: one of them has not issued them yet, the fragment waits (or out of memory was reported). */
+bool async_wait_warpgroup(struct emu_warp *w, uint32_t newest);
 /* Are there operations of this kind in flight for the warp? */
 bool async_pending(const struct emu_warp *w, enum async_kind kind);
 

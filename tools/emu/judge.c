@@ -13,13 +13,16 @@
  *   - global memory beyond what 1 GiB of shadow covers in one launch: from 60 MB (scattered words) to 2 GB
  *     (whole lines of 128 bytes);
  *   - local memory, parameters, constants; launches that overlap: each one is after all others;
+ *   - a fence that is missing between a strong read and a barrier;
  *   - scopes: a fence or an atomic of .cta scope counts like one of .gpu scope;
  *   - a fence acquires what was released through the words that were read before it, and when the grid runs
  *     on several host threads what others released there since (which came first cannot be known); more
  *     than 4 words between two fences: at once;
- *   - anything, once blocks have synchronised through memory for seconds of the judge's own time (a barrier of
- *     132 blocks: some 100 times), or when it runs out of memory: it says so;
+ *   - anything, once blocks have synchronised through memory for seconds of the judge's own time (a barrier
+ *     of 132 blocks: some 100 times), or when it runs out of memory: it says so;
  *   - what bulk copies read from global memory counts as read when a later copy of the thread is complete;
+ *   - cp.async that has completed on some mbarrier (of two cp.async.mbarrier.arrive the later one covers what
+ *     the earlier one did), and is read without a wait for any; before it has, it is seen;
  *   - that wgmma of the four warps of a warpgroup complete one after the other: they do together. */
 #include <stdlib.h>
 #include "judge_internal.h"
@@ -229,18 +232,27 @@ static bool near_mbarrier(uint32_t mask, const struct emu_ref ref[EMU_LANES], ui
     return async_is_mbarrier(cta, (uint32_t)low, (uint32_t)(high - low) + bytes);
 }
 
+/* mbarrier.inval ends an object of atomic operations; it does not race with the tests of other lanes. */
+static bool invalidates(const struct emu_op *op)
+{
+    const struct ptx_instruction *in = op->text;
+    return in && in->opcode[0] == 'm' && strcmp(in->opcode, "mbarrier") == 0 && in->modifier_count &&
+           strcmp(in->modifiers[0], "inval") == 0;
+}
+
 /* ---- generic accesses ----------------------------------------------------------------------------- */
 void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
                   const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access)
 {
     struct judge_warp *w = warp->judge;
-    const bool strong = (access & (EMU_STRONG | EMU_ATOMIC)) != 0;
+    bool strong = (access & (EMU_STRONG | EMU_ATOMIC)) != 0;
     struct judge_view view;
     if (!w || judge_is_off(w->cluster->grid) || op->class_ == EMU_CLASS_load_param ||
         op->class_ == EMU_CLASS_load_const)
         return;
     if (near_mbarrier(mask, ref, bytes))
         find_mbarriers(warp, op, mask, ref, bytes, access);
+    strong |= invalidates(op);
     judge_note_op(w->cluster->grid, op);
     view = (struct judge_view){ .warp = w, .op = op, .access = access,
         .me = { w->epoch, op->number, w->cluster->id, (uint16_t)w->number, 0, strong ? BY_STRONG : 0 } };

@@ -223,6 +223,8 @@ static void complete_on(struct judge_async *a, struct judge_cluster *c, struct j
         judge_vector_point(c->grid, v, row, n % EMU_LANES, c->barrier_epoch[n]);
     }
     judge_vector_point(c->grid, v, a->writes, lane, a->epoch);
+    if (kind_of(a, a->writes) == ROW_CP && a->op->text && strcmp(a->op->text->opcode, "cp") == 0)
+        a->w->settled[lane] = a->epoch > a->w->settled[lane] ? a->epoch : a->w->settled[lane];
     if (a->reads != a->writes)
         judge_vector_point(c->grid, v, a->reads, lane, a->epoch);
 }

@@ -18,6 +18,8 @@ static bool own_ordered(const struct judge_view *view, enum judge_part p, uint32
         return false;
     if (kind == ROW_WGMMA)
         return warp == w->leader && w->own[p][kind][view->lane] >= epoch;
+    if (kind == ROW_CP && p == PART_SEEN && epoch <= w->cluster->warp[warp].settled[lane])
+        return true;
     if (warp != w->number || lane != (uint32_t)view->lane)
         return false;
     return (kind == ROW_THREAD && p == PART_SEEN) || w->own[p][kind][lane] >= epoch;

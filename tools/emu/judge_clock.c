@@ -118,6 +118,7 @@ void judge_release(struct emu_warp *warp, uint32_t mask, struct judge_clock **cl
     struct judge_warp *w = warp->judge;
     if (!w || !mask || (!*clock && !(*clock = judge_clock_new(w->cluster))))
         return;
+    judge_strong_acquire(w, mask); /* others may have the fence, after the barrier */
     lanes_step(w, mask);
     for (int p = 0; p < PARTS; p++) {
         struct judge_clock *c = *clock;

@@ -165,6 +165,7 @@ struct judge_warp {
     struct judge_vector *part[PARTS][EMU_LANES];
     uint32_t own[PARTS][ROW_KINDS][EMU_LANES]; /* [PART_SEEN][ROW_THREAD] is set at releases only */
     uint32_t issued[ROW_KINDS][EMU_LANES];     /* asynchronous operations */
+    uint32_t settled[EMU_LANES]; /* cp.async that have completed on mbarriers: all up to this one */
     struct judge_strong *strong;
 };
 
@@ -259,6 +260,8 @@ void judge_async_free_spare(struct judge_cluster *c);
 /* ---- judge_strong.c ------------------------------------------------------------------------------- */
 void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES],
                          uint32_t bytes, unsigned int access);
+/* What these lanes have seen by strong reads is acquired now. */
+void judge_strong_acquire(struct judge_warp *w, uint32_t mask);
 void judge_strong_free(struct judge_warp *w);
 void judge_locations_init(struct judge_locations *table);
 void judge_locations_free(struct judge_locations *table);

@@ -119,6 +119,13 @@ static void acquire_pending(struct judge_warp *w, int lane)
     s->pending_count[lane] = 0;
 }
 
+void judge_strong_acquire(struct judge_warp *w, uint32_t mask)
+{
+    for (; w->strong && mask; mask &= mask - 1)
+        if (w->strong->pending_count[__builtin_ctz(mask)])
+            acquire_pending(w, __builtin_ctz(mask));
+}
+
 /* Where to keep the read of a word; what is there already is left to be replaced. */
 static struct judge_pending *pending_for(struct judge_warp *w, int lane, const void *owner, uint64_t address)
 {

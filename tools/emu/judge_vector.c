@@ -186,7 +186,8 @@ static unsigned int vectors_compare(struct judge_grid *grid, const struct judge_
     const uint32_t count = to->count > from->count ? to->count : from->count;
     unsigned int order = 0;
     if (to->foreign != from->foreign && !judge_is_off(grid)) {
-        judge_count_rows(grid, (to->foreign ? to->foreign->count : 0) + (from->foreign ? from->foreign->count : 0));
+        judge_count_rows(grid, to->foreign ? to->foreign->count : 0);
+        judge_count_rows(grid, from->foreign ? from->foreign->count : 0);
         order = packets_compare(to->foreign, from->foreign);
     }
     for (uint32_t i = 0; i < count && order != EITHER_GREATER; i++) {

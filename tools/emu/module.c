@@ -17,7 +17,8 @@ struct loader {
     struct decoder d;
     bool allocate;
     void *context;
-    bool *reaches;             /* [caller][callee], closed */
+    bool no_memory;            /* of the device: another result */
+    bool *reaches;             /* [caller][callee], closed; one more row: what calls by address reach */
 };
 
 static bool refuse(struct loader *l, const struct ptx_place *place, const char *what, const char *name)
@@ -42,8 +43,10 @@ static bool place_global(struct loader *l, const struct ptx_symbol *v)
         return refuse(l, &v->place, "more than 64 KiB of constants in", v->name);
     if (l->allocate) {
         address = emu_arena_alloc(v->bytes ? v->bytes : 1, kind, v->name, l->context);
-        if (!address)
+        if (!address) {
+            l->no_memory = true;
             return refuse(l, &v->place, "no device memory for", v->name);
+        }
         memset((void *)(uintptr_t)address, 0, v->bytes);
         if (v->init)
             memcpy((void *)(uintptr_t)address, v->init, v->bytes);
@@ -124,18 +127,53 @@ static void mark_calls(const struct loader *l, uint32_t caller, const struct ptx
         mark_calls(l, caller, &o->items[i]);
 }
 
+static bool calls_by_address(const struct ptx_instruction *in)
+{
+    unsigned int at = in->operand_count && in->operands[0].kind == PTX_OP_GROUP; /* results come first */
+    return strcmp(in->opcode, "call") == 0 && at < in->operand_count && in->operands[at].kind == PTX_OP_REGISTER;
+}
+
+/* A call by address may reach every function whose address is in a variable or named in the code: the last row. */
+static void mark_by_address(const struct loader *l)
+{
+    const struct ptx_module *text = l->module->text;
+    uint32_t n = l->module->function_count, caller = n;
+    for (unsigned int i = 0; i < text->variable_count; i++)
+        for (unsigned int k = 0; k < text->variables[i]->relocation_count; k++) {
+            struct ptx_operand o = {.kind = PTX_OP_SYMBOL, .symbol = text->variables[i]->relocations[k].symbol};
+            mark_calls(l, caller, &o);
+        }
+    for (uint32_t f = 0; f < n; f++)
+        for (unsigned int i = 0; i < text->functions[f]->code_count; i++) {
+            const struct ptx_instruction *in = &text->functions[f]->code[i];
+            for (unsigned int k = 0; k < in->operand_count && strcmp(in->opcode, "call") != 0; k++)
+                mark_calls(l, caller, &in->operands[k]);
+        }
+}
+
+static void mark_function(const struct loader *l, uint32_t f)
+{
+    const struct ptx_function *text = l->module->functions[f].text;
+    bool by_address = false;
+    for (unsigned int i = 0; i < text->code_count; i++) {
+        by_address = by_address || calls_by_address(&text->code[i]);
+        for (unsigned int k = 0; k < text->code[i].operand_count; k++)
+            mark_calls(l, f, &text->code[i].operands[k]);
+    }
+    for (uint32_t i = 0; i < l->module->function_count && by_address; i++)
+        l->reaches[(size_t)f * l->module->function_count + i] |=
+            l->reaches[(size_t)l->module->function_count * l->module->function_count + i];
+}
+
 static bool find_calls(struct loader *l)
 {
     uint32_t n = l->module->function_count;
-    l->reaches = (bool *)calloc((size_t)n * n + 1, sizeof *l->reaches);
+    l->reaches = (bool *)calloc(((size_t)n + 1) * n + 1, sizeof *l->reaches);
     if (!l->reaches)
         return decode_refuse(&l->d, "out of memory");
-    for (uint32_t f = 0; f < n; f++) {
-        const struct ptx_function *text = l->module->functions[f].text;
-        for (unsigned int i = 0; i < text->code_count; i++)
-            for (unsigned int k = 0; k < text->code[i].operand_count; k++)
-                mark_calls(l, f, &text->code[i].operands[k]);
-    }
+    mark_by_address(l);
+    for (uint32_t f = 0; f < n; f++)
+        mark_function(l, f);
     for (uint32_t k = 0; k < n; k++)
         for (uint32_t i = 0; i < n; i++)
             if (l->reaches[(size_t)i * n + k])
@@ -375,6 +413,8 @@ static bool build(struct loader *l)
         struct emu_function *f = &m->functions[i];
         f->shared_static = f->shared_bytes - l->settings->shared_reserved;
         f->shared_bytes = (uint32_t)align_up(f->shared_bytes, f->shared_align);
+        if (f->text->is_entry && f->shared_static > l->settings->shared_default)
+            return refuse(l, &f->text->place, "more than 48 KiB of static shared memory in", f->name);
     }
     for (uint32_t i = 0; i < m->function_count; i++)
         if (!decode_one(l, &m->functions[i]))
@@ -424,6 +464,8 @@ struct emu_module *emu_module_load(const struct emu_settings *settings, const ch
         *result = 209;
     else if (build(&l))
         *result = 0;
+    else if (l.no_memory)
+        *result = 2;
     free(l.reaches);
     if (l.d.state)
         decode_free_state(l.d.state);

@@ -319,7 +319,7 @@ static void exec_commit(struct emu_warp *w, const struct emu_op *op, uint32_t ma
 
 static void exec_wait(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    if (check_warps(w, op, mask))
+    if (check_warps(w, op, mask) && async_wait_warpgroup(w, op->u32[0]))
         async_wait(w, mask, ASYNC_WGMMA, op->u32[0], false);
 }
 
