@@ -110,7 +110,8 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_emu_api tests/test_emu_module tests/test_emu_graph tests/test_emu_faults \
               tests/test_emu_abi tests/test_emu_async tests/test_emu_mbarrier tests/test_emu_tma \
               tests/test_emu_tensor tests/test_emu_vectors tests/test_emu_mma tests/test_emu_wgmma \
-              tests/test_emu_float tests/test_emu_cvt tests/test_emu_judge tests/test_emu_bad
+              tests/test_emu_float tests/test_emu_cvt tests/test_emu_judge tests/test_emu_bad \
+              tests/test_emu_programs
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
                tests/fuzz_expand tests/fuzz_layout tests/fuzz_ptx tests/fuzz_emu \
@@ -235,7 +236,7 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 # Tests of the emulated driver through its API load it; those below the API link with its objects.
-EMU_API_TESTS := $(addprefix tests/test_emu_,api module graph faults)
+EMU_API_TESTS := $(addprefix tests/test_emu_,api module graph faults programs)
 $(EMU_API_TESTS:%=$(B)/%): $(B)/libptxpack-emu.so
 $(EMU_API_TESTS:%=$(B)/%.o): FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/emu
 EMU_TESTS := $(filter-out tests/test_emu_attention $(EMU_API_TESTS), \

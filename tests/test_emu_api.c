@@ -1,7 +1,9 @@
 /* test_emu_api.c - the emulated driver as its clients see it: functions by name, devices, contexts, memory,
  * launches, errors, processes and threads.  What a call answers in odd cases was recorded from an H200 (driver 580). */
 #include "emu_api_fixture.h"
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 /* ---- functions by name --------------------------------------------------------------------------------- */
@@ -151,6 +153,9 @@ static void test_settings(void **state)
                                         "PTXPACK_EMU_FAULT=no-such",
                                         "PTXPACK_EMU_SEED=1.5",
                                         "PTXPACK_EMU_FAULT=stub=",
+                                        "PTXPACK_EMU_FAULT=no-jit=3",
+                                        "PTXPACK_EMU_LOG=/nowhere/at/all",
+                                        "PTXPACK_EMU_LOG=/",
                                         "PTXPACK_EMU_THREADS=0",
                                         "PTXPACK_EMU_BUDGET=",
                                         "PTXPACK_EMU_FAULT=no-memory=x",
@@ -180,6 +185,79 @@ static void test_settings(void **state)
     ok(cu->cuDeviceGetPCIBusId(bus, sizeof bus, 2));
     ok(cu->cuDeviceGetByPCIBusId(&n, bus));
     assert_int_equal(n, 2);
+    free(cu);
+}
+
+/* What standard error got meanwhile. */
+static int errors_begin(void)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/errors", emu_folder);
+    int saved = dup(STDERR_FILENO), file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(saved >= 0 && file >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
+    close(file);
+    return saved;
+}
+
+static void errors_end(int saved, char *text, size_t cap)
+{
+    ssize_t n = pread(STDERR_FILENO, text, cap - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+}
+
+/* cuInit, or the launch of a kernel, within so much address space; what is said comes into `text`. */
+static api_result within(struct emu_api *cu, struct CUfunc_st *function, uint64_t room, char *text,
+                         size_t cap)
+{
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    small = before;
+    small.rlim_cur = (rlim_t)room;
+    int saved = errors_begin();
+    int limited = setrlimit(RLIMIT_AS, &small);
+    api_result result = function ? cu->cuLaunchKernel(function, 1, 1, 1, 1024, 1, 1, 0, NULL, NULL, NULL)
+                                 : cu->cuInit(0);
+    setrlimit(RLIMIT_AS, &before);
+    errors_end(saved, text, cap);
+    assert_int_equal(limited, 0);
+    return result;
+}
+
+static uint64_t address_space(void)
+{
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_true(f && fscanf(f, "%llu", &pages) == 1);
+    fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Too little address space is told, with what asked for it, and breaks nothing. */
+static void test_no_room(void **state)
+{
+    static const char large[] = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry large()\n{\n"
+                                ".local .b8 array[500000];\n.reg .b64 %a;\nmov.b64 %a, array;\n"
+                                "st.local.b64 [%a], 1;\nret;\n}\n";
+    struct CUctx_st *context = NULL;
+    char text[512];
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    puts("SKIP: sanitizers need the address space");
+    skip();
+#endif
+    struct emu_api *cu = emu_api_load("PTXPACK_EMU_MEMORY=64G");
+    answers(within(cu, NULL, 16ull << 30, text, sizeof text), 2);
+    assert_non_null(strstr(text, "68719476736 bytes of device memory (PTXPACK_EMU_MEMORY)"));
+    ok(cu->cuInit(0)); /* it may be asked again */
+    ok(cu->cuCtxCreate_v2(&context, 0, 0));
+    struct CUfunc_st *function = emu_function_named(cu, large, "large");
+    answers(within(cu, function, address_space() + (64 << 20), text, sizeof text), 2);
+    assert_non_null(strstr(text, "large: no host memory for blocks of 1024 x 1 x 1 threads"));
+    ok(cu->cuCtxSynchronize());
+    ok(cu->cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    ok(cu->cuCtxSynchronize());
     free(cu);
 }
 
@@ -481,6 +559,33 @@ static void test_parameters(void **state)
     free(cu);
 }
 
+/* A kernel that was compiled for clusters of two takes no others; recorded from an H200. */
+static void test_required_cluster(void **state)
+{
+    static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                               ".visible .entry pairs() .explicitcluster .reqnctapercluster 2, 1, 1\n"
+                               "{ ret; }\n";
+    static const struct {
+        unsigned int x, y, result;
+    } cases[] = {{2, 1, 0}, {4, 1, 912}, {1, 1, 912}, {2, 2, 912}};
+    struct emu_api *cu = emu_api_context("", NULL);
+    struct CUfunc_st *pairs = emu_function_named(cu, text, "pairs");
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct CUlaunchAttribute_st cluster = {.id = 4};
+        struct CUlaunchConfig_st config = {.gridDimX = 8, .gridDimY = 2, .gridDimZ = 1, .blockDimX = 32,
+                                           .blockDimY = 1, .blockDimZ = 1, .attrs = &cluster, .numAttrs = 1};
+        cluster.value.clusterDim.x = cases[i].x;
+        cluster.value.clusterDim.y = cases[i].y;
+        cluster.value.clusterDim.z = 1;
+        answers(cu->cuLaunchKernelEx(&config, pairs, NULL, NULL), cases[i].result);
+    }
+    ok(cu->cuLaunchKernel(pairs, 8, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    answers(cu->cuLaunchKernel(pairs, 7, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), 912);
+    ok(cu->cuCtxSynchronize());
+    free(cu);
+}
+
 static void test_shapes(void **state)
 {
     struct emu_api *cu = emu_api_context("PTXPACK_EMU_SMS=2", NULL);
@@ -721,7 +826,8 @@ int main(void)
         cmocka_unit_test(test_memory),     cmocka_unit_test(test_copies),       cmocka_unit_test(test_boxes),
         cmocka_unit_test(test_parameters), cmocka_unit_test(test_shapes),       cmocka_unit_test(test_sticky),
         cmocka_unit_test(test_events),     cmocka_unit_test(test_tensor_map),   cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads),    cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_required_cluster),
     };
     return cmocka_run_group_tests(tests, emu_folder_make, emu_folder_remove);
 }

@@ -294,6 +294,79 @@ static void test_blocks_wait_for_blocks(void **state)
     emu_machine(75);
 }
 
+/* Registers, literals and .param variables stand for each other in calls. */
+static void test_mixed_arguments(void **state)
+{
+    (void)state;
+    expect_clean(HEAD(75)
+        ".func (.param .b32 r) f(.param .b32 n) { .reg .b32 %r<3>; ld.param.b32 %r0, [n]; add.u32 %r0, %r0, 1;\n"
+        "st.param.b32 [r], %r0; ret; }\n"
+        ".func (.reg .b64 r) g(.reg .b64 n) { add.u64 r, n, 1; ret; }\n"
+        ".visible .entry k(.param .u64 out) {\n"
+        ".reg .b32 %r<19>; .reg .b64 %rd<9>; .param .b64 wide;\n"
+        "ld.param.u64 %rd0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4; add.u64 %rd1, %rd0, %rd1;\n"
+        "call (%r1), f, (%r0); call (%r2), f, (40); call (%rd3), g, (5000000000);\n"
+        "st.param.b64 [wide], %rd3; call (%rd4), g, (wide); shr.u64 %rd4, %rd4, 4; cvt.u32.u64 %r3, %rd4;\n"
+        "add.u32 %r4, %r1, %r2; add.u32 %r4, %r4, %r3; st.global.u32 [%rd1], %r4; ret; }\n", 1, 32);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(words[i], i + 1 + 41 + (uint32_t)(5000000002ull >> 4));
+}
+
+/* Polling is no deadlock, however long, as long as it ends. */
+static void test_long_waits(void **state)
+{
+    (void)state;
+    expect_clean(BEGIN(75) "mov.u32 %r9, 0;\n"
+        "L: ld.volatile.global.u32 %r4, [%rd0]; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 150000; @%p1 bra L;\n"
+        END, 1, 1);
+    assert_int_equal(words[0], 150000);
+    emu_test_settings.host_threads = 2;
+    expect_clean(HEAD(75) /* block 1 waits for block 0, which works for long */
+        ".global .b32 flag = 0;\n"
+        ".visible .entry k(.param .u64 out) { .reg .b32 %r<9>; .reg .b64 %d<3>; .reg .pred %p<3>;\n"
+        "ld.param.u64 %d0, [out]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, 0; setp.eq.u32 %p0, %r0, 1; @%p0 bra S;\n"
+        "W: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 3000000; @%p1 bra W;\n"
+        "st.global.u32 [%d0], %r1; fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [flag], 1; ret;\n"
+        "S: nanosleep.u32 100; ld.acquire.gpu.global.u32 %r2, [flag]; setp.eq.u32 %p2, %r2, 0; @%p2 bra S;\n"
+        "ld.global.u32 %r3, [%d0]; st.global.u32 [%d0+4], %r3; ret; }\n", 2, 1);
+    assert_int_equal(words[1], 3000000);
+    emu_machine(75);
+}
+
+/* Syncs of parts of a warp, with lanes that leave; a fragment that only others wait for. */
+static void test_parts_of_a_warp(void **state)
+{
+    (void)state;
+    expect_clean(BEGIN(75)
+        ".shared .b32 s[32];\n"
+        "mov.u32 %r4, s; mad.lo.u32 %r5, %r0, 4, %r4; st.shared.u32 [%r5], %r0;\n"
+        "setp.lt.u32 %p1, %r0, 16; selp.b32 %r6, 0xffff, 0xffff0000, %p1; bar.warp.sync %r6;\n"
+        "xor.b32 %r7, %r0, 15; mad.lo.u32 %r7, %r7, 4, %r4; ld.shared.u32 %r9, [%r7];\n" END, 1, 32);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(words[i], i ^ 15);
+    expect_clean(BEGIN(75)
+        "setp.ge.u32 %p1, %r0, 16; @%p1 bra X; bar.warp.sync 0xffffffff; mov.u32 %r9, 7; bra OUT;\n"
+        "X: mov.u32 %r4, 0; Y: add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 50; @%p2 bra Y; exit;\n"
+        "OUT:\n" END, 1, 32);
+    assert_int_equal(words[15], 7);
+    expect_clean(BEGIN(75) /* lane 0 spins first, lane 2 last in the text, lane 1 frees them in the end */
+        ".shared .b32 flag; setp.eq.u32 %p1, %r0, 0; @%p1 st.volatile.shared.u32 [flag], 0; bar.sync 0;\n"
+        "setp.eq.u32 %p2, %r0, 1; setp.eq.u32 %p3, %r0, 2; @%p2 bra B; @%p3 bra C; setp.gt.u32 %p4, %r0, 2; @%p4 bra OUT;\n"
+        "A: ld.volatile.shared.u32 %r4, [flag]; setp.eq.u32 %p5, %r4, 0; @%p5 bra A; bra OUT;\n"
+        "B: mov.u32 %r5, 0; B2: add.u32 %r5, %r5, 1; setp.lt.u32 %p6, %r5, 50; @%p6 bra B2;\n"
+        "st.volatile.shared.u32 [flag], 1; bra OUT;\n"
+        "C: ld.volatile.shared.u32 %r4, [flag]; setp.eq.u32 %p7, %r4, 0; @%p7 bra C;\n"
+        "OUT: mov.u32 %r9, 3;\n" END, 1, 32);
+}
+
+/* Named barriers with and without a count mean the same when all are counted. */
+static void test_counted_barriers(void **state)
+{
+    (void)state;
+    expect_clean(BEGIN(75)
+        "setp.lt.u32 %p1, %r0, 32; @%p1 bra A; bar.sync 1, 64; bra B; A: bar.sync 1; B: mov.u32 %r9, 1;\n" END, 1, 64);
+}
+
 /* Text that wants too much ends in a line, and takes nothing. */
 static void test_hostile(void **state)
 {
@@ -353,7 +426,9 @@ int main(void)
         cmocka_unit_test(test_undefined_register), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_targets),            cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_blocks_wait_for_blocks), cmocka_unit_test(test_bank_conflicts),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_hostile),            cmocka_unit_test(test_mixed_arguments),
+        cmocka_unit_test(test_long_waits),         cmocka_unit_test(test_parts_of_a_warp),
+        cmocka_unit_test(test_counted_barriers),
     };
     emu_machine(75);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -314,7 +314,8 @@ static api_result open_image(const void *image, size_t bytes, struct compile_ima
 api_result compile_image_open(const void *image, size_t bytes, const struct api_jit *jit,
                               struct compile_image *out)
 {
-    char line[] = "error   : neither PTX nor machine code for this device";
+    char line[] = "error   : neither PTX nor machine code for this device "
+                  "(fat binaries and a GPU's own code are none)";
     struct compile_logs logs = {NULL, line};
     api_result result = open_image(image, bytes, out);
     if (result == API_INVALID_IMAGE || result == API_NO_BINARY_FOR_GPU)

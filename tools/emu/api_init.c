@@ -58,7 +58,13 @@ static api_result initialise(void)
     if (faults_now(s->faults, FAULT_STUB))
         return API_STUB_LIBRARY;
     API_WANT(s->device_count > 0 && !faults_now(s->faults, FAULT_NO_DEVICE), API_NO_DEVICE);
-    API_WANT(emu_arena_open(s->memory_bytes * (uint64_t)s->device_count), API_OUT_OF_MEMORY);
+    uint64_t bytes = s->memory_bytes * (uint64_t)s->device_count;
+    if (!emu_arena_open(bytes)) {
+        fprintf(stderr,
+                "ptxpack-emu: no address space for %llu bytes of device memory (PTXPACK_EMU_MEMORY)\n",
+                (unsigned long long)bytes);
+        return API_OUT_OF_MEMORY;
+    }
     settings = s;
     atomic_store(&initialised_by, (long)getpid());
     return API_OK;

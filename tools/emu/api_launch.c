@@ -38,6 +38,17 @@ static api_result unpack(const struct emu_function *code, void **extra, unsigned
     return API_OK;
 }
 
+/* A kernel that was compiled for clusters of a shape takes no other. */
+static bool cluster_fits(const struct ptx_function *text, const struct api_shape *shape)
+{
+    for (int i = 0; i < 3; i++) {
+        unsigned int required = text->required_cluster[i] ? text->required_cluster[i] : 1;
+        if (text->required_cluster[0] && shape->cluster[0] && shape->cluster[i] != required)
+            return false;
+    }
+    return true;
+}
+
 api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle,
                            const struct api_shape *shape, void **parameters, void **extra,
                            struct api_work *work)
@@ -45,6 +56,7 @@ api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle
     struct api_function *f = NULL;
     API_TRY(api_function_get(context, handle, &f));
     API_WANT(!parameters || !extra, API_INVALID_VALUE);
+    API_WANT(cluster_fits(f->code->text, shape), API_INVALID_CLUSTER_SIZE);
     unsigned char *block = (unsigned char *)calloc(1, f->code->parameter_bytes + 1u);
     API_WANT(block, API_OUT_OF_MEMORY);
     api_result result = extra ? unpack(f->code, extra, block) : gather(f->code, parameters, block);

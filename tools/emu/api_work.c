@@ -3,6 +3,7 @@
 #include "api.h"
 #include "faults.h"
 #include "memory.h"
+#include "report.h"
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 void api_works_free(struct api_work *works, size_t count)
@@ -125,8 +126,12 @@ static api_result run_kernel(const struct api_work *w)
         context->sticky = API_LAUNCH_FAILED;
     } else {
         api_result result = emu_launch_run(api_settings(), &w->as.kernel.launch);
-        if (result == API_OUT_OF_MEMORY) /* it did not begin */
+        if (result == API_OUT_OF_MEMORY) { /* the context is as before */
+            const struct emu_launch *l = &w->as.kernel.launch;
+            report_line(api_settings(), "%s: no host memory for blocks of %u x %u x %u threads",
+                        l->entry->name, l->block[0], l->block[1], l->block[2]);
             return result;
+        }
         context->sticky = result;
     }
     return API_OK;

@@ -78,6 +78,16 @@ static bool uniform(struct emu_warp *w, const struct emu_op *op, uint32_t mask, 
     return !different;
 }
 
+/* No count means all of the block: the same as their number, which then counts. */
+static bool same_count(const struct emu_warp *w, uint32_t *mine, uint32_t others)
+{
+    uint32_t all = w->cta->warp_count * EMU_LANES;
+    if ((*mine ? *mine : all) != (others ? others : all))
+        return false;
+    *mine = all;
+    return true;
+}
+
 static bool join(struct emu_warp *w, const struct emu_op *op, struct emu_barrier *b, uint32_t mask,
                  uint32_t expected)
 {
@@ -86,7 +96,7 @@ static bool join(struct emu_warp *w, const struct emu_op *op, struct emu_barrier
         emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads: no multiple of 32", expected);
         return false;
     }
-    if (b->open && b->expected != expected) {
+    if (b->open && b->expected != expected && !same_count(w, &expected, b->expected)) {
         emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads, which others use for %u", expected,
                   b->expected);
         return false;
@@ -131,7 +141,7 @@ static void exec_bar(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
         reduce(w, op, b, mask);
     judge_release(w, mask, &b->clock);
     if (op->u8[0] != ARRIVE)
-        emu_block(w, mask, EMU_WAITS_BARRIER)->barrier = number;
+        emu_block(w, mask, w->now->pc, EMU_WAITS_BARRIER)->barrier = number;
     if (complete(w->cta, b))
         release(w->cta, number);
 }
@@ -182,23 +192,15 @@ static bool decode_block_barrier(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- of a warp ------------------------------------------------------------------------------------------------- */
-static void exec_warp_sync(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+/* Those who wait with this mask go on, when all of it that are left wait with it. */
+static void complete_warp_sync(struct emu_warp *w, uint32_t members)
 {
-    const uint32_t *row = emu_r32(w, op->source[0]);
-    uint32_t members = row[__builtin_ctz(mask)], here = 0;
-    for (int l = 0; l < EMU_LANES; l++)
-        if (mask >> l & 1 && (row[l] != members || !(members >> l & 1))) {
-            emu_fault(w, op, l, 719, "the member mask 0x%x does not name this lane, or lanes disagree", row[l]);
-            return;
-        }
-    struct emu_fragment *f = emu_block(w, mask, EMU_WAITS_BARRIER);
-    f->warp_sync = true;
-    f->waits_for = members;
+    uint32_t here = 0;
     for (uint32_t i = 0; i < w->fragment_count; i++)
         if (w->fragments[i].state == EMU_WAITS_BARRIER && w->fragments[i].warp_sync &&
             w->fragments[i].waits_for == members)
             here |= w->fragments[i].mask;
-    if (members & w->live & ~here)
+    if (!here || members & w->live & ~here)
         return;
     for (uint32_t i = 0; i < w->fragment_count; i++) {
         struct emu_fragment *waits = &w->fragments[i];
@@ -209,6 +211,34 @@ static void exec_warp_sync(struct emu_warp *w, const struct emu_op *op, uint32_t
         waits->pc++;
     }
     judge_warp_sync(w, here);
+}
+
+void emu_warp_sync_recheck(struct emu_warp *w)
+{
+    for (uint32_t i = 0; i < w->fragment_count; i++)
+        if (w->fragments[i].state == EMU_WAITS_BARRIER && w->fragments[i].warp_sync)
+            complete_warp_sync(w, w->fragments[i].waits_for);
+}
+
+/* Lanes may have masks of their own: parts of the warp that each sync by themselves. */
+static void exec_warp_sync(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    const uint32_t *row = emu_r32(w, op->source[0]);
+    uint32_t pc = w->now->pc;
+    for (int l = 0; l < EMU_LANES; l++)
+        if (mask >> l & 1 && !(row[l] >> l & 1)) {
+            emu_fault(w, op, l, 719, "the member mask 0x%x does not name this lane", row[l]);
+            return;
+        }
+    for (uint32_t left = mask; left;) {
+        uint32_t members = row[__builtin_ctz(left)], same = 0;
+        EMU_FOR_LANES(left, l, same |= (uint32_t)(row[l] == members) << l);
+        left &= ~same;
+        struct emu_fragment *f = emu_block(w, same, pc, EMU_WAITS_BARRIER);
+        f->warp_sync = true;
+        f->waits_for = members;
+        complete_warp_sync(w, members);
+    }
 }
 
 static bool decode_warp_barrier(struct decoder *d, struct emu_op *op)
@@ -233,6 +263,13 @@ void emu_cluster_barrier_recheck(struct emu_cluster *c)
     judge_clock_clear(c, &c->barrier_done);
     judge_clock_move(c, &c->barrier_done, &c->barrier_clock);
     emu_changed(c);
+}
+
+void emu_cluster_barrier_leave(struct emu_warp *w, uint32_t mask)
+{
+    for (int l = 0; l < EMU_LANES; l++)
+        if (mask >> l & 1 && w->cluster_generation[l] > w->cluster->barrier_generation)
+            w->cluster->barrier_arrived--;
 }
 
 static void exec_cluster_arrive(struct emu_warp *w, const struct emu_op *op, uint32_t mask)

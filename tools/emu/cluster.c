@@ -10,8 +10,11 @@
 
 enum {
     TURN = 256,                /* ops that a warp runs before the next one, at most                         */
-    PATIENCE = 64,             /* rounds in which waits were given up and nothing changed: a deadlock        */
-    MOST_DEPTH = 1024
+    PATIENCE = 20000,          /* waits that were given up in a row, and nothing changed: a deadlock         */
+    POLLING = 2000000,         /* rounds of it after which a cluster counts as one that only polls          */
+    WORKING = 128,             /* ops of a round that are more than a look at a flag                        */
+    MOST_DEPTH = 1024,
+    MOST_LOCAL = 512 << 10     /* bytes of local memory of a thread, all frames                             */
 };
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
@@ -31,6 +34,8 @@ static struct frame_sizes measure(const struct emu_grid *g)
     }
     if (s.depth > MOST_DEPTH)
         s.depth = MOST_DEPTH;
+    if (s.local > MOST_LOCAL)
+        s.local = MOST_LOCAL;
     s.local = (s.local + 63) / 64 * 64;
     return s;
 }
@@ -137,9 +142,12 @@ static void begin_warp(struct emu_warp *w, struct emu_count *counts)
     w->judge = NULL;
     w->async = NULL;
     w->busy = NULL;
-    memset(w->defined_rows, 0, (size_t)w->row_count * sizeof *w->defined_rows);
+    w->favoured = 0;
+    w->turns = 0;
+    memset(w->defined_rows, 0, (size_t)g->entry->rows * sizeof *w->defined_rows); /* others: when they are called */
     memset(w->cluster_generation, 0, sizeof w->cluster_generation);
-    memset(w->local_defined, 0, (size_t)(w->local_bytes / 8) * EMU_LANES);
+    for (uint32_t l = 0; l < EMU_LANES; l++)
+        memset(w->local_defined + (size_t)l * (w->local_bytes / 8), 0, (g->entry->local_bytes + 7) / 8);
     free(w->busy_rows);
     w->busy_rows = NULL;
     w->counts = counts ? counts + (size_t)w->index * g->module->op_count : NULL;
@@ -165,13 +173,19 @@ bool emu_cluster_begin(struct emu_cluster *c, uint32_t id, struct emu_count *cou
 {
     c->id = id;
     c->changes = 1;
-    c->executed = c->idle_rounds = 0;
+    c->executed = c->polls = c->expiries = 0;
+    c->counted_idle = false;
     c->barrier_arrived = c->barrier_generation = 0;
     c->barrier_clock = c->barrier_done = NULL;
     c->random = (c->grid->settings->seed + 1) * 0x9e3779b97f4a7c15ull ^ ((uint64_t)id + 1) * 0xbf58476d1ce4e5b9ull;
     for (uint32_t i = 0; i < c->cta_count; i++)
         begin_cta(&c->ctas[i], counts);
-    return async_cluster_begin(c) && judge_cluster_begin(c);
+    if (!async_cluster_begin(c))
+        return false;
+    if (judge_cluster_begin(c))
+        return true;
+    async_cluster_end(c);
+    return false;
 }
 
 void emu_cluster_end(struct emu_cluster *c)
@@ -205,7 +219,7 @@ static void report_wait(struct emu_warp *w, struct emu_fragment *f)
 {
     char what[512] = "";
     const struct emu_op *op = &f->function->code[f->pc];
-    w->now = f;
+    emu_load_fragment(w, f);
     if (f->state == EMU_WAITS_BARRIER)
         emu_barrier_text(w, f, what, sizeof what);
     else if (f->state == EMU_WAITS_LANES)
@@ -216,7 +230,7 @@ static void report_wait(struct emu_warp *w, struct emu_fragment *f)
     judge_find(w, op, __builtin_ctz(f->mask), JUDGE_DEADLOCK, "waits for ever%s%s", *what ? ": " : "", what);
 }
 
-static void report_deadlock(struct emu_cluster *c)
+void emu_cluster_deadlock(struct emu_cluster *c)
 {
     struct emu_warp *last = NULL;
     struct emu_fragment *at = NULL;
@@ -260,11 +274,12 @@ static bool finished(const struct emu_cluster *c)
 }
 
 /* One turn for each warp that can run; the first one is another each time.  *spun: all that ran only tested
- * something again. */
-static uint64_t round_of_warps(struct emu_cluster *c, bool *spun)
+ * something again; *polled: something that other clusters may change. */
+static uint64_t round_of_warps(struct emu_cluster *c, bool *spun, bool *polled)
 {
     uint64_t executed = 0;
     *spun = true;
+    *polled = false;
     for (uint32_t i = 0; i < c->cta_count; i++) {
         struct emu_cta *cta = &c->ctas[i];
         uint32_t first = emu_random(c) % cta->warp_count;
@@ -273,12 +288,33 @@ static uint64_t round_of_warps(struct emu_cluster *c, bool *spun)
             bool spins = false;
             if (!emu_warp_ready(w))
                 continue;
+            w->polls = false;
             executed += emu_warp_run(w, TURN / 2 + emu_random(c) % TURN, &spins);
             *spun &= spins;
+            *polled |= w->polls;
         }
         async_step(c, false);
     }
     return executed;
+}
+
+bool emu_cluster_polls(const struct emu_cluster *c) { return c->polls > POLLING; }
+
+/* Nothing was done in a round (`ran`: but for tests in vain): something must complete, give up, or be waited for
+ * elsewhere.  A deadlock is rather told when all stand at what they wait for. */
+static enum emu_turn idle(struct emu_cluster *c, bool ran, bool polled)
+{
+    if (async_step(c, true))
+        return EMU_TURN_MORE;
+    if (polled) { /* perhaps another cluster changes what it looks at */
+        c->expiries = 0;
+        c->polls++;
+        return EMU_TURN_SPINS;
+    }
+    if (++c->expiries <= (ran ? 2 : 1) * (uint64_t)PATIENCE && (ran || expire(c)))
+        return EMU_TURN_MORE;
+    emu_cluster_deadlock(c);
+    return EMU_TURN_DONE;
 }
 
 enum emu_turn emu_cluster_run(struct emu_cluster *c, uint64_t quantum)
@@ -286,25 +322,20 @@ enum emu_turn emu_cluster_run(struct emu_cluster *c, uint64_t quantum)
     uint64_t end = c->executed + quantum;
     while (!c->grid->stop) {
         uint64_t changes = c->changes;
-        bool spun;
-        uint64_t ran = round_of_warps(c, &spun);
+        enum emu_turn turn = EMU_TURN_MORE;
+        bool spun, polled;
+        uint64_t ran = round_of_warps(c, &spun, &polled);
         c->executed += ran;
         if (finished(c))
             return EMU_TURN_DONE;
-        if (c->changes != changes || (ran && !spun)) {
-            if (c->changes != changes)
-                c->idle_rounds = 0;
-        } else if (!async_step(c, true)) {
-            c->idle_rounds++;
-            if (ran) /* test_wait or nanosleep again and again: perhaps for another cluster */
-                return c->idle_rounds > 100000 ? (report_deadlock(c), EMU_TURN_DONE) : EMU_TURN_SPINS;
-            if (c->idle_rounds > PATIENCE || !expire(c)) {
-                report_deadlock(c);
-                return EMU_TURN_DONE;
-            }
-        }
-        if (c->executed >= end)
-            return EMU_TURN_MORE;
+        if (c->changes != changes)
+            c->polls = c->expiries = 0;
+        else if (ran && !spun)
+            c->polls = ran >= WORKING ? 0 : c->polls;
+        else
+            turn = idle(c, ran > 0, polled);
+        if (turn != EMU_TURN_MORE || c->executed >= end)
+            return turn;
     }
     return EMU_TURN_DONE;
 }

@@ -13,6 +13,10 @@ void emu_cluster_free(struct emu_cluster *cluster);
 bool emu_cluster_begin(struct emu_cluster *cluster, uint32_t id, struct emu_count *counts);
 /* Run about `quantum` ops.  MORE: there is more to do; SPINS: and it seems to wait for other clusters. */
 enum emu_turn emu_cluster_run(struct emu_cluster *cluster, uint64_t quantum);
+/* It has only polled for very long: a deadlock, unless another cluster does something. */
+bool emu_cluster_polls(const struct emu_cluster *cluster);
+/* Say who waits for what, and stop the grid. */
+void emu_cluster_deadlock(struct emu_cluster *cluster);
 /* After DONE, or when the grid failed. */
 void emu_cluster_end(struct emu_cluster *cluster);
 #endif

@@ -113,24 +113,69 @@ static unsigned char *frame_row(struct emu_warp *w, uint32_t frame, emu_reg reg)
     return w->rows + (size_t)(frame + EMU_ROW_OF(reg)) * EMU_ROW;
 }
 
-/* Copy one value for one lane from one frame to another. */
+static bool bits_are_set(const unsigned char *bits, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++)
+        if (!(bits[i / 8] >> (i % 8) & 1))
+            return false;
+    return true;
+}
+
+static void set_bits(unsigned char *bits, uint32_t first, uint32_t count, bool set)
+{
+    for (uint32_t i = first; i < first + count; i++)
+        bits[i / 8] = (unsigned char)((bits[i / 8] & ~(1u << (i % 8))) | (unsigned int)set << (i % 8));
+}
+
+/* A scalar, from a register or from memory. */
+static uint64_t read_piece(struct emu_warp *w, int lane, const struct piece *p, uint32_t frame, uint32_t local,
+                           bool *defined)
+{
+    uint64_t value = 0;
+    size_t base = (size_t)lane * w->local_bytes;
+    if (p->reg != EMU_NO_REG) {
+        uint32_t width = p->bytes > 4 ? 8 : 4;
+        const uint32_t *bits = frame_defined(w, frame, p->reg);
+        memcpy(&value, frame_row(w, frame, p->reg) + width * (uint32_t)lane, width);
+        *defined = !bits || *bits >> lane & 1;
+    } else {
+        memcpy(&value, w->local + base + local + p->offset, p->bytes);
+        *defined = bits_are_set(w->local_defined + base / 8, local + p->offset, p->bytes);
+    }
+    return value;
+}
+
+static void write_piece(struct emu_warp *w, int lane, const struct piece *p, uint32_t frame, uint32_t local,
+                        uint64_t value, bool defined)
+{
+    size_t base = (size_t)lane * w->local_bytes;
+    if (p->reg != EMU_NO_REG) {
+        uint32_t width = p->bytes > 4 ? 8 : 4;
+        uint32_t *bits = frame_defined(w, frame, p->reg);
+        memcpy(frame_row(w, frame, p->reg) + width * (uint32_t)lane, &value, width);
+        if (bits)
+            *bits = (*bits & ~(1u << lane)) | (uint32_t)defined << lane;
+    } else {
+        memcpy(w->local + base + local + p->offset, &value, p->bytes);
+        set_bits(w->local_defined + base / 8, local + p->offset, p->bytes, defined);
+    }
+}
+
+/* Copy one argument or result for one lane from one frame to another: registers and scalars in .param memory may
+ * stand for each other. */
 static void pass(struct emu_warp *w, int lane, const struct piece *to, uint32_t to_frame, uint32_t to_local,
                  const struct piece *from, uint32_t from_frame, uint32_t from_local)
 {
     uint32_t bytes = to->bytes < from->bytes ? to->bytes : from->bytes;
     size_t base = (size_t)lane * w->local_bytes;
-    if (to->reg != EMU_NO_REG && from->reg != EMU_NO_REG) {
-        uint32_t width = bytes > 4 ? 8 : 4;
-        memcpy(frame_row(w, to_frame, to->reg) + width * (uint32_t)lane,
-               frame_row(w, from_frame, from->reg) + width * (uint32_t)lane, width);
-        const uint32_t *source = frame_defined(w, from_frame, from->reg);
-        uint32_t *result = frame_defined(w, to_frame, to->reg), bit = 1u << lane;
-        if (result)
-            *result = (*result & ~bit) | ((source ? *source : EMU_ALL) & bit);
-    } else if (to->reg == EMU_NO_REG && from->reg == EMU_NO_REG) {
+    if (to->reg == EMU_NO_REG && from->reg == EMU_NO_REG) {
         memmove(w->local + base + to_local + to->offset, w->local + base + from_local + from->offset, bytes);
         copy_bits(w->local_defined + base / 8, to_local + to->offset, w->local_defined + base / 8,
                   from_local + from->offset, bytes);
+    } else {
+        bool defined;
+        uint64_t value = read_piece(w, lane, from, from_frame, from_local, &defined);
+        write_piece(w, lane, to, to_frame, to_local, value, defined);
     }
 }
 
@@ -279,8 +324,11 @@ static void exec_call(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     enter(w, op, &m->functions[chosen], same, pc);
 }
 
-static bool decode_piece(struct decoder *d, const struct ptx_operand *o, struct piece *p, bool result)
+/* An argument or result in the place of `formal` (NULL: not known), whose type literals take. */
+static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const struct ptx_symbol *formal,
+                         struct piece *p, bool result)
 {
+    uint64_t wanted = !formal ? 0 : formal->kind == PTX_REGISTER ? ptx_type_bits(formal->type) / 8 : formal->bytes;
     p->reg = EMU_NO_REG;
     if (o->kind == PTX_OP_SYMBOL) {
         const struct placed *at = decode_find_placed(d->state, o->symbol);
@@ -288,22 +336,42 @@ static bool decode_piece(struct decoder *d, const struct ptx_operand *o, struct 
             return decode_refuse(d, "'%s' is no .param variable of this function", o->symbol->name);
         p->offset = (uint32_t)at->address;
         p->bytes = (uint32_t)o->symbol->bytes;
-        return true;
+    } else {
+        enum ptx_type type = o->kind == PTX_OP_REGISTER ? o->symbol->type : formal ? formal->type : PTX_b32;
+        p->bytes = ptx_type_bits(type) / 8;
+        p->reg = result ? decode_result_of(d, o, type) : decode_source_of(d, o, type);
+        if (p->bytes > 8 || ptx_type_bits(type) == 1)
+            return decode_refuse(d, "an argument or result of .%s", ptx_type_name(type));
     }
-    enum ptx_type type = o->kind == PTX_OP_REGISTER ? o->symbol->type : PTX_b32;
-    p->bytes = ptx_type_bits(type) / 8;
-    p->reg = result ? decode_result_of(d, o, type) : decode_source_of(d, o, type);
+    if (formal && wanted != p->bytes)
+        return decode_refuse(d, "%u bytes for '%s', which has %llu", p->bytes, formal->name,
+                             (unsigned long long)wanted);
     return !d->failed;
 }
 
-static bool decode_pieces(struct decoder *d, const struct ptx_operand *group, struct piece **out,
-                          uint32_t *count, bool result)
+static bool decode_pieces(struct decoder *d, const struct ptx_operand *group, const struct ptx_function *callee,
+                          struct piece **out, uint32_t *count, bool result)
 {
+    struct ptx_symbol *const *formals = !callee ? NULL : result ? callee->results : callee->parameters;
+    unsigned int wanted = !callee ? 0 : result ? callee->result_count : callee->parameter_count;
+    if (callee && wanted != group->count)
+        return decode_refuse(d, "%u %s instead of %u", group->count, result ? "results" : "arguments", wanted);
     *count = group->count;
     *out = (struct piece *)decode_alloc(d, group->count, sizeof **out);
     for (uint32_t i = 0; i < group->count && !d->failed; i++)
-        decode_piece(d, &group->items[i], &(*out)[i], result);
+        decode_piece(d, &group->items[i], formals ? formals[i] : NULL, &(*out)[i], result);
     return !d->failed;
+}
+
+/* What is called, as far as the text says: the function, or the prototype of a call by address. */
+static const struct ptx_function *signature(const struct decoder *d, unsigned int callee)
+{
+    for (unsigned int i = callee; i < d->in->operand_count; i++) {
+        const struct ptx_operand *o = &d->in->operands[i];
+        if (o->kind == PTX_OP_SYMBOL && (o->symbol->kind == PTX_FUNCTION || o->symbol->kind == PTX_PROTOTYPE))
+            return o->symbol->function;
+    }
+    return NULL;
 }
 
 static bool decode_callee(struct decoder *d, const struct ptx_operand *o, struct call *call)
@@ -333,11 +401,15 @@ bool decode_call(struct decoder *d, struct emu_op *op)
     at = first->kind == PTX_OP_GROUP;
     if (at >= count || !decode_callee(d, decode_operand(d, at), call)) /* source[0] of an indirect call */
         return decode_refuse(d, "a function is wanted");
-    if (at && !decode_pieces(d, first, &call->results, &call->result_count, true))
+    const struct ptx_function *callee = signature(d, at);
+    if (at && !decode_pieces(d, first, callee, &call->results, &call->result_count, true))
         return false;
     if (at + 1 < count && d->in->operands[at + 1].kind == PTX_OP_GROUP &&
-        !decode_pieces(d, &d->in->operands[at + 1], &call->arguments, &call->argument_count, false))
+        !decode_pieces(d, &d->in->operands[at + 1], callee, &call->arguments, &call->argument_count, false))
         return false;
+    if (callee && (call->result_count != callee->result_count || call->argument_count != callee->parameter_count))
+        return decode_refuse(d, "'%s' has %u arguments and %u results", callee->name ? callee->name : "it",
+                             callee->parameter_count, callee->result_count);
     op->data = call;
     op->exec = exec_call;
     op->flags |= EMU_OP_CHECKS; /* results are made by ret */

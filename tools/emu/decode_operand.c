@@ -83,7 +83,7 @@ static bool grow_constants(struct constants *c)
 
 static uint32_t *bucket(const struct constants *c, uint64_t value, unsigned int bits)
 {
-    uint32_t i = (uint32_t)((value ^ value >> 32 ^ bits) * 2654435761u) & (c->bucket_count - 1);
+    uint32_t i = (uint32_t)((value ^ bits) * 0x9e3779b97f4a7c15ull >> 32) & (c->bucket_count - 1);
     while (c->buckets[i]) {
         uint32_t k = c->buckets[i] - 1;
         if (c->values[k] == value && c->bits[k] == bits)
@@ -213,7 +213,8 @@ static emu_reg frame_register(struct decoder *d, const struct ptx_operand *o, un
         return EMU_NO_REG;
     }
     *bits = d->state->bits_of[o->index];
-    uint32_t element = o->component ? (uint32_t)(strchr("xyzw", o->component) - "xyzw") : 0;
+    static const char names[] = "xyzw";
+    uint32_t element = o->component ? (uint32_t)(strchr(names, o->component) - names) : 0;
     if (o->symbol->vector > 1 && !o->component) {
         decode_refuse(d, "'%s' is a vector register", o->symbol->name);
         return EMU_NO_REG;
@@ -352,6 +353,28 @@ static emu_reg clock_register(struct decoder *d, enum emu_clock clock, unsigned 
     return reg;
 }
 
+static void exec_low_half(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    const uint32_t *from = emu_r32(w, op->source[0]);
+    uint32_t *to = emu_r32(w, op->result[0]);
+    EMU_FOR_LANES(mask, l, to[l] = from[l] & 0xffff);
+}
+
+/* Special registers may be read by narrower instructions. */
+static emu_reg low_part(struct decoder *d, emu_reg from, unsigned int bits, unsigned int wanted)
+{
+    emu_reg reg = decode_temporary(d, wanted);
+    if ((bits != 64 || wanted != 32) && (bits != 32 || wanted != 16)) {
+        decode_refuse(d, "a special register of %u bits is read as %u", bits, wanted);
+        return EMU_NO_REG;
+    }
+    struct emu_op *op = extra_op(d, bits == 64 ? exec_address : exec_low_half, reg, from);
+    if (!op)
+        return EMU_NO_REG;
+    op->u32[0] = wanted;
+    return reg;
+}
+
 static emu_reg special_register(struct decoder *d, const char *name, unsigned int *bits)
 {
     for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
@@ -460,8 +483,7 @@ static emu_reg source_of(struct decoder *d, const struct ptx_operand *o, enum pt
             decode_refuse(d, "%%%s has %u bits, .%s wants %u", o->name, *bits, ptx_type_name(type),
                           ptx_type_bits(type));
         if (*bits > ptx_type_bits(type) && !wider)
-            decode_refuse(d, "%%%s has %u bits, .%s wants %u", o->name, *bits, ptx_type_name(type),
-                          ptx_type_bits(type));
+            reg = low_part(d, reg, *bits, ptx_type_bits(type));
         break;
     case PTX_OP_INTEGER:
     case PTX_OP_F32:

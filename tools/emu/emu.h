@@ -155,6 +155,7 @@ struct emu_fragment {
     uint32_t frame, local;     /* rows and bytes of local memory below its frame        */
     uint32_t depth;            /* of calls                                               */
     uint32_t waits_for;        /* EMU_WAITS_LANES: the lanes                             */
+    uint64_t ran_at;           /* w->turns when it ran last                              */
     bool     warp_sync;        /* EMU_WAITS_BARRIER: at bar.warp.sync for waits_for      */
     uint32_t barrier;          /* EMU_WAITS_BARRIER: which                               */
 };
@@ -197,6 +198,11 @@ struct emu_warp {
     struct emu_count *counts;  /* [op number], of this warp's role; NULL: not counted */
     uint64_t   executed, executed_lanes; /* ops; ops times lanes */
     uint32_t   streak;         /* ops that one fragment has run while others could */
+    uint64_t   turns;          /* fragments chosen so far */
+    uint32_t   favoured;       /* a lane whose fragment goes first, for a streak, plus 1; 0: none */
+    uint32_t   executing;      /* lanes that the running op is for: those that wait if it waits */
+    bool       polls;          /* emu_yield was called in this turn */
+    bool       waited;         /* the running op has not happened: it will be executed again */
     uint32_t   cluster_generation[EMU_LANES]; /* of barrier.cluster, when the lane arrived */
 };
 
@@ -230,7 +236,9 @@ struct emu_cluster {
     uint32_t   cta_count;
     uint64_t   changes;        /* moves whenever something that a wait looks at has changed */
     uint64_t   executed;       /* warp-ops of the turns that are over */
-    uint32_t   idle_rounds;    /* in which nothing changed */
+    uint64_t   polls;          /* rounds in which warps only looked at something again, in a row */
+    uint64_t   expiries;       /* waits that were given up, in a row, and nothing came of it */
+    bool       counted_idle;   /* grid.c counts it among those that only poll */
     uint64_t   random;         /* state of emu_random */
     uint32_t   barrier_arrived, barrier_generation; /* barrier.cluster, threads */
     struct judge_clock *barrier_clock, *barrier_done; /* of the running phase, of the last one */
@@ -302,11 +310,17 @@ void emu_wait_change(struct emu_warp *w);
 static inline void emu_changed(struct emu_cluster *c) { c->changes++; }
 /* Make w->busy, if there is none yet; false: out of memory. */
 bool emu_busy_rows(struct emu_warp *w);
-/* Let the other warps run before this one goes on: for spinning tests. */
-static inline void emu_yield(struct emu_warp *w)
+/* Let the other warps run before this one goes on, which looks again and again at something that another block may
+ * change (emu_yield), or only its own cluster (emu_yield_cluster). */
+static inline void emu_yield_cluster(struct emu_warp *w)
 {
     if (w->event == EMU_NO_EVENT)
         w->event = EMU_EVENT_YIELD;
+}
+static inline void emu_yield(struct emu_warp *w)
+{
+    emu_yield_cluster(w);
+    w->polls = true;
 }
 /* *.sync ops with a member mask: true when all `members` are in `w->active`; otherwise the fragment waits for
  * the missing lanes to come to this same op (and the exec function returns at once).  Lanes that have exited

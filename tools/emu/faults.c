@@ -11,6 +11,13 @@ static const char *const words[FAULT_COUNT] = {
 #undef FAULT_WORD
 };
 
+/* Those that take no number. */
+static bool always(int fault)
+{
+    return fault == FAULT_NO_DEVICE || fault == FAULT_STUB || fault == FAULT_NO_JIT ||
+           fault == FAULT_JIT_DISABLED;
+}
+
 /* The fault at the start of `at`, up to the next comma; FAULT_COUNT: none, or its number is none. */
 static enum fault one_fault(const char *at, size_t bytes, long *value)
 {
@@ -25,7 +32,7 @@ static enum fault one_fault(const char *at, size_t bytes, long *value)
     }
     for (int i = 0; i < FAULT_COUNT; i++)
         if (strlen(words[i]) == word && memcmp(words[i], at, word) == 0)
-            return (enum fault)i;
+            return equals && always(i) ? FAULT_COUNT : (enum fault)i;
     return FAULT_COUNT;
 }
 
@@ -35,7 +42,7 @@ bool faults_check(const char *list, char *line, size_t cap)
     for (const char *at = list; at && *at;) {
         size_t bytes = strcspn(at, ",");
         if (one_fault(at, bytes, &value) == FAULT_COUNT) {
-            snprintf(line, cap, "PTXPACK_EMU_FAULT has the unknown word '%.*s'",
+            snprintf(line, cap, "PTXPACK_EMU_FAULT has '%.*s', which is no fault",
                      (int)(bytes < 60 ? bytes : 60), at);
             return false;
         }

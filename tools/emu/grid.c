@@ -13,9 +13,10 @@ enum { QUANTUM = 200000 };     /* ops before a cluster is put aside for others, 
 
 struct grid_work {
     pthread_mutex_t lock;
-    uint32_t next, total;      /* clusters that have not begun */
+    uint64_t next, total;      /* clusters that have not begun */
     uint32_t resident, most;   /* that have begun and not ended; how many the GPU holds at once */
     struct emu_cluster *first, *last; /* put aside */
+    uint32_t polling;          /* of the resident ones: those that only poll */
     uint64_t executed;         /* ops of all clusters, about */
     bool     out_of_memory;
 };
@@ -49,6 +50,20 @@ int emu_function_occupancy(const struct emu_settings *s, const struct emu_functi
     return (int)(by_shared < blocks ? by_shared : blocks);
 }
 
+/* A launch may not ask for other clusters than the kernel requires. */
+static bool cluster_agrees(const struct emu_launch *l)
+{
+    const struct ptx_function *text = l->entry->text;
+    uint64_t size = 1;
+    for (int i = 0; i < 3; i++) {
+        uint32_t asked = l->cluster[i] ? l->cluster[i] : 1;
+        size *= asked;
+        if (text->required_cluster[0] && asked != (text->required_cluster[i] ? text->required_cluster[i] : 1))
+            return false;
+    }
+    return !text->max_cluster_rank || size <= text->max_cluster_rank;
+}
+
 static void cluster_shape(const struct emu_launch *l, uint32_t shape[3])
 {
     const struct ptx_function *text = l->entry->text;
@@ -64,6 +79,8 @@ unsigned int emu_launch_check(const struct emu_settings *s, const struct emu_lau
     const struct ptx_function *text = l->entry->text;
     uint64_t threads = 1, blocks = 1, size = 1;
     uint32_t shape[3], limit = s->shared_default;
+    if (l->cluster[0] && !cluster_agrees(l))
+        return 912;
     cluster_shape(l, shape);
     for (int i = 0; i < 3; i++) {
         if (!l->grid[i] || l->grid[i] > most_grid[i] || !l->block[i] || l->block[i] > most_block[i])
@@ -78,6 +95,8 @@ unsigned int emu_launch_check(const struct emu_settings *s, const struct emu_lau
     }
     if (threads > (uint64_t)emu_function_max_threads(l->entry))
         return threads > 1024 ? 1 : 701;
+    if (blocks / size > UINT32_MAX) /* more than anybody lives to see: clusters are counted in 32 bits */
+        return 701;
     if (size > (l->entry->nonportable_cluster ? 16u : 8u) || (size > 1 && s->sm < 90))
         return 912;
     if (l->entry->max_dynamic_shared > 0) /* raised, or lowered, by the attribute */
@@ -109,7 +128,7 @@ static struct emu_cluster *take(struct emu_grid *g, struct emu_cluster **spare, 
     struct emu_cluster *c = NULL;
     pthread_mutex_lock(&work->lock);
     bool begins = work->next < work->total && (work->resident < work->most || !work->first);
-    uint32_t id = work->next;
+    uint32_t id = (uint32_t)work->next;
     if (begins) {
         work->next++;
         work->resident++;
@@ -168,11 +187,26 @@ static void spend(struct emu_grid *g, struct emu_cluster *c, uint64_t executed)
               (unsigned long long)g->settings->budget);
 }
 
+/* True when this cluster only polls, and so do all others that have begun, and none can begin. */
+static bool all_poll(struct emu_grid *g, struct emu_cluster *c)
+{
+    struct grid_work *work = g->work;
+    bool polls = emu_cluster_polls(c);
+    pthread_mutex_lock(&work->lock);
+    work->polling += polls && !c->counted_idle;
+    work->polling -= !polls && c->counted_idle;
+    c->counted_idle = polls;
+    bool all = work->polling == work->resident && (work->next >= work->total || work->resident >= work->most);
+    pthread_mutex_unlock(&work->lock);
+    return polls && all;
+}
+
 static void finish(struct emu_grid *g, struct emu_cluster *c, struct emu_cluster **spare)
 {
     emu_cluster_end(c);
     pthread_mutex_lock(&g->work->lock);
     g->work->resident--;
+    g->work->polling -= c->counted_idle;
     pthread_mutex_unlock(&g->work->lock);
     if (*spare)
         emu_cluster_free(c);
@@ -186,6 +220,8 @@ static void run_cluster(struct emu_grid *g, struct emu_cluster *c, struct emu_cl
         uint64_t before = c->executed;
         enum emu_turn turn = emu_cluster_run(c, QUANTUM);
         spend(g, c, c->executed - before + 1);
+        if (all_poll(g, c))
+            emu_cluster_deadlock(c);
         if (turn == EMU_TURN_DONE || g->stop) {
             finish(g, c, spare);
             return;
@@ -235,7 +271,7 @@ static void run_workers(struct emu_grid *g)
     enum { MOST_THREADS = 64 };
     pthread_t threads[MOST_THREADS];
     int wanted = g->settings->host_threads, made = 0;
-    if ((uint32_t)wanted > g->work->total)
+    if ((uint64_t)wanted > g->work->total)
         wanted = (int)g->work->total;
     if (wanted > MOST_THREADS)
         wanted = MOST_THREADS;
@@ -287,7 +323,7 @@ static void shape_grid(struct emu_grid *g, struct grid_work *work, const struct 
         blocks *= l->grid[i];
     }
     g->explicit_cluster = l->cluster[0] || l->entry->text->required_cluster[0];
-    work->total = (uint32_t)(blocks / size);
+    work->total = blocks / size;
     work->most = (uint32_t)(each > 0 ? each : 1) * (uint32_t)s->sm_count / size;
     if (work->most < 1)
         work->most = 1;

@@ -1,6 +1,6 @@
-/* intrinsics.c - functions that kernels declare and the driver defines: vprintf, __assertfail, malloc and free.
+/* intrinsics.c - functions that kernels declare and the driver defines: vprintf, __assertfail, malloc, free.
  *
- * vprintf prints to the host's standard output at once, a call a piece: its result is the number of arguments.
+ * vprintf prints to the host's standard output at once, a call in one piece; it answers how many arguments.
  * malloc takes from the device's memory; what a kernel does not free stays until the process ends. */
 #include <ctype.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct intrinsic {
     uint8_t result_bytes, argument_count, argument_bytes[MOST_ARGUMENTS];
 };
 
-/* ---- memory of the kernel -------------------------------------------------------------------------------------- */
+/* ---- memory of the kernel ---------------------------------------------------------------------------- */
 static bool load(struct emu_warp *w, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes,
                  uint64_t *value)
 {
@@ -47,7 +47,7 @@ static bool load_text(struct emu_warp *w, const struct emu_op *op, int lane, uin
     return true;
 }
 
-/* ---- vprintf ------------------------------------------------------------------------------------------------------ */
+/* ---- vprintf ----------------------------------------------------------------------------------------- */
 struct printer {
     struct emu_warp *w;
     const struct emu_op *op;
@@ -231,7 +231,7 @@ static bool run_vprintf(struct emu_warp *w, const struct emu_op *op, int lane, c
     return done;
 }
 
-/* ---- __assertfail --------------------------------------------------------------------------------------------------- */
+/* ---- __assertfail ------------------------------------------------------------------------------------ */
 /* (message, file, line, function, size of a character) */
 static bool run_assertfail(struct emu_warp *w, const struct emu_op *op, int lane, const uint64_t *arguments,
                            uint64_t *result)
@@ -247,14 +247,14 @@ static bool run_assertfail(struct emu_warp *w, const struct emu_op *op, int lane
                 *c = '?';
     }
     if (done)
-        emu_fault(w, op, lane, 710, "%s:%u: %s: the assertion `%s' failed", text[1], (unsigned int)arguments[2],
-                  text[2], text[0]);
+        emu_fault(w, op, lane, 710, "%s:%u: %s: the assertion `%s' failed", text[1],
+                  (unsigned int)arguments[2], text[2], text[0]);
     free(texts);
     *result = 0;
     return false;
 }
 
-/* ---- malloc and free ------------------------------------------------------------------------------------------------ */
+/* ---- malloc and free --------------------------------------------------------------------------------- */
 static const char heap[] = "malloc in a kernel"; /* the name of these allocations */
 
 static bool run_malloc(struct emu_warp *w, const struct emu_op *op, int lane, const uint64_t *arguments,
@@ -277,11 +277,12 @@ static bool run_free(struct emu_warp *w, const struct emu_op *op, int lane, cons
     if (emu_arena_find(arguments[0], &found) && found.address == arguments[0] && found.name == heap &&
         emu_arena_free(arguments[0]))
         return true;
-    emu_fault(w, op, lane, 719, "free of 0x%llx, which malloc did not give", (unsigned long long)arguments[0]);
+    emu_fault(w, op, lane, 719, "free of 0x%llx, which malloc did not give",
+              (unsigned long long)arguments[0]);
     return false;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------------ */
+/* ---- calls ------------------------------------------------------------------------------------------- */
 static const struct intrinsic intrinsics[] = {
     {"vprintf", run_vprintf, 4, 2, {8, 8}},
     {"__assertfail", run_assertfail, 0, 5, {8, 8, 4, 8, 8}},

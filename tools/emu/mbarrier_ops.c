@@ -215,7 +215,7 @@ static void exec_wait(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     emu_set_pred(w, op->result[0], mask, done);
     if (done != mask) {
         async_spun(w->cluster);
-        emu_yield(w);
+        emu_yield_cluster(w);
     }
 }
 

@@ -334,6 +334,8 @@ static bool decode_one(struct loader *l, struct emu_function *f)
         return true;
     if (!place_locals(l, f, at) || !decode_function(&l->d))
         return false;
+    if (l->d.state->rows > MOST_ROWS)
+        return refuse(l, &f->text->place, "too many registers in", f->name);
     f->rows = l->d.state->rows;
     emu_estimate_registers(f, l->d.state);
     return true;

@@ -1,6 +1,7 @@
 /* settings.c - reading PTXPACK_EMU_*. */
 #include "settings.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,6 +183,22 @@ static bool read_faults(struct emu_settings *out, char *line, size_t cap)
     return true;
 }
 
+/* Reports that go nowhere would look like a clean run. */
+static bool read_log(struct emu_settings *out, char *line, size_t cap)
+{
+    out->log_path = variable("LOG");
+    if (!out->log_path)
+        return true;
+    int fd = open(out->log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        snprintf(line, cap, "PTXPACK_EMU_LOG is '%.120s', which cannot be written: %s", out->log_path,
+                 strerror(errno));
+        return false;
+    }
+    close(fd);
+    return true;
+}
+
 bool emu_settings_read(struct emu_settings *out, char *line, size_t cap)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -194,7 +211,6 @@ bool emu_settings_read(struct emu_settings *out, char *line, size_t cap)
     out->host_threads = processors > 0 && processors < 256 ? (int)processors : 1;
     out->seed = 1;
     out->budget = 1ull << 33;
-    out->log_path = variable("LOG");
     return read_gpu(out, line, cap) && read_int("SMS", 1, 1024, &out->sm_count, line, cap) &&
            read_number("MEMORY", 1 << 20, 1ull << 40, true, &out->memory_bytes, line, cap) &&
            read_int("DRIVER", 10000, 99990, &out->driver_version, line, cap) &&
@@ -202,7 +218,8 @@ bool emu_settings_read(struct emu_settings *out, char *line, size_t cap)
            read_int("THREADS", 1, 256, &out->host_threads, line, cap) &&
            read_number("SEED", 0, UINT64_MAX, false, &out->seed, line, cap) &&
            read_number("BUDGET", 1, UINT64_MAX, true, &out->budget, line, cap) &&
-           read_async(out, line, cap) && read_judge(out, line, cap) && read_faults(out, line, cap);
+           read_async(out, line, cap) && read_judge(out, line, cap) && read_faults(out, line, cap) &&
+           read_log(out, line, cap);
 }
 
 static struct emu_settings settings;

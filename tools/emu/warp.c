@@ -32,9 +32,9 @@ struct emu_fragment *emu_split(struct emu_warp *w, uint32_t mask, uint32_t pc)
     return made;
 }
 
-struct emu_fragment *emu_block(struct emu_warp *w, uint32_t mask, enum emu_state state)
+struct emu_fragment *emu_block(struct emu_warp *w, uint32_t mask, uint32_t pc, enum emu_state state)
 {
-    struct emu_fragment *waits = emu_split(w, mask, w->now->pc);
+    struct emu_fragment *waits = emu_split(w, mask, pc);
     waits->state = state;
     waits->warp_sync = false;
     w->event = waits == w->now ? EMU_EVENT_BLOCK : EMU_EVENT_SPLIT;
@@ -43,9 +43,8 @@ struct emu_fragment *emu_block(struct emu_warp *w, uint32_t mask, enum emu_state
 
 void emu_wait_change(struct emu_warp *w)
 {
-    w->now->state = EMU_WAITS_CHANGE;
-    w->now->seen = w->cluster->changes;
-    w->event = EMU_EVENT_BLOCK;
+    emu_block(w, w->executing, w->now->pc, EMU_WAITS_CHANGE)->seen = w->cluster->changes;
+    w->waited = true;
 }
 
 bool emu_gather(struct emu_warp *w, const struct emu_op *op, uint32_t members)
@@ -54,9 +53,8 @@ bool emu_gather(struct emu_warp *w, const struct emu_op *op, uint32_t members)
     members &= w->live; /* lanes that are gone are not waited for */
     if ((members & ~w->active) == 0)
         return true;
-    w->now->state = EMU_WAITS_LANES;
-    w->now->waits_for = members;
-    w->event = EMU_EVENT_BLOCK;
+    emu_block(w, w->executing, w->now->pc, EMU_WAITS_LANES)->waits_for = members;
+    w->waited = true;
     return false;
 }
 
@@ -67,6 +65,7 @@ static void remove_fragment(struct emu_warp *w, struct emu_fragment *f)
 
 void emu_exit_lanes(struct emu_warp *w, uint32_t mask)
 {
+    emu_cluster_barrier_leave(w, mask);
     w->live &= ~mask;
     w->now->mask &= ~mask;
     w->now->pc = w->next;
@@ -80,6 +79,7 @@ void emu_exit_lanes(struct emu_warp *w, uint32_t mask)
     if (!w->live && --w->cta->warps_left == 0)
         async_cta_end(w->cta);
     emu_changed(w->cluster);
+    emu_warp_sync_recheck(w);
     emu_barriers_recheck(w->cta);
     emu_cluster_barrier_recheck(w->cluster);
 }
@@ -125,27 +125,43 @@ static bool before(const struct emu_fragment *a, const struct emu_fragment *b)
     return a->depth != b->depth ? a->depth > b->depth : a->pc < b->pc;
 }
 
-static struct emu_fragment *choose(struct emu_warp *w)
+/* The fragment that goes before all others, or with `fair` the one that has not run for longest. */
+static struct emu_fragment *first_of(struct emu_warp *w, bool fair)
 {
-    struct emu_fragment *best = NULL, *other = NULL;
-    if (w->fragment_count > 1)
-        merge(w);
+    struct emu_fragment *best = NULL;
     for (uint32_t i = 0; i < w->fragment_count; i++) {
         struct emu_fragment *f = &w->fragments[i];
-        if (!can_run(w, f))
-            continue;
-        if (!best || before(f, best)) {
-            other = best;
+        if (can_run(w, f) && (!best || (fair ? f->ran_at < best->ran_at : before(f, best))))
             best = f;
-        } else {
-            other = f;
-        }
-    }
-    if (w->streak > LONGEST_STREAK) {
-        w->streak = 0;
-        return other ? other : best;
     }
     return best;
+}
+
+static struct emu_fragment *favourite(struct emu_warp *w)
+{
+    for (uint32_t i = 0; w->favoured && i < w->fragment_count; i++)
+        if (w->fragments[i].mask >> (w->favoured - 1) & 1)
+            return can_run(w, &w->fragments[i]) ? &w->fragments[i] : NULL;
+    return NULL;
+}
+
+/* After a long streak the fragment that has waited for longest has one of its own. */
+static struct emu_fragment *choose(struct emu_warp *w)
+{
+    struct emu_fragment *f;
+    if (w->fragment_count == 1)
+        return can_run(w, &w->fragments[0]) ? &w->fragments[0] : NULL;
+    merge(w);
+    if (w->streak > LONGEST_STREAK) {
+        bool fair = !w->favoured;
+        w->streak = w->favoured = 0;
+        f = first_of(w, fair);
+        if (f && fair)
+            w->favoured = (uint32_t)__builtin_ctz(f->mask) + 1;
+        return f;
+    }
+    f = favourite(w);
+    return f ? f : first_of(w, false);
 }
 
 /* The pc at which the fragment meets another one that is ahead of it. */
@@ -161,15 +177,13 @@ static uint32_t meeting(const struct emu_warp *w, const struct emu_fragment *f)
     return stop;
 }
 
-static void load_frame(struct emu_warp *w, struct emu_fragment *f)
+void emu_load_fragment(struct emu_warp *w, struct emu_fragment *f)
 {
     w->now = f;
     w->active = f->mask;
     w->bank[EMU_BANK_FRAME] = w->rows + (size_t)f->frame * EMU_ROW;
     w->defined = w->defined_rows + f->frame;
     w->busy = w->busy_rows ? w->busy_rows + f->frame : NULL;
-    if (f->state == EMU_WAITS_CHANGE)
-        f->state = EMU_RUNS;
 }
 
 /* ---- undefined and busy registers -------------------------------------------------------------------------------- */
@@ -267,10 +281,14 @@ static inline uint32_t guard_mask(struct emu_warp *w, const struct emu_op *op)
     return w->active & (op->guard_negated ? ~p : p);
 }
 
-static void count(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+static inline void count(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    w->counts[op->number].warps++;
-    w->counts[op->number].lanes += (uint32_t)__builtin_popcount(mask);
+    uint32_t lanes = (uint32_t)__builtin_popcount(mask);
+    w->executed_lanes += lanes;
+    if (w->counts) {
+        w->counts[op->number].warps++;
+        w->counts[op->number].lanes += lanes;
+    }
 }
 
 /* An .aligned op needs all lanes that have not exited: those that are elsewhere are waited for. */
@@ -308,22 +326,29 @@ static uint32_t run_fragment(struct emu_warp *w, struct emu_fragment *f, uint32_
     const struct emu_op *code = f->function->code;
     uint32_t stop = w->fragment_count > 1 ? meeting(w, f) : UINT32_MAX, pc = f->pc;
     bool alone = w->fragment_count == 1;
-    load_frame(w, f);
+    emu_load_fragment(w, f);
+    f->state = EMU_RUNS;
+    f->ran_at = ++w->turns;
     w->event = EMU_NO_EVENT;
     do {
         const struct emu_op *op = &code[pc];
         uint32_t mask = op->guard == EMU_NO_REG ? w->active : guard_mask(w, op);
         f->pc = pc;
         w->next = pc + 1;
+        w->executing = w->active;
+        w->waited = false;
+        w->executed++;
         quantum--;
         if (op->flags & EMU_OP_ALIGNED && !assembled(w, op, mask))
             break;
         if (mask || op->flags & EMU_OP_CONTROL) {
-            w->executed_lanes += (uint32_t)__builtin_popcount(mask);
-            if (w->counts)
-                count(w, op, mask);
+            w->executing = mask;
             execute(w, op, mask);
+            if (!w->waited)
+                count(w, op, mask);
         }
+        if (w->event == EMU_NO_EVENT || w->event == EMU_EVENT_YIELD)
+            f->expired = false;
         if (w->event != EMU_NO_EVENT)
             break;
         if (!alone && w->next <= pc) { /* a loop: whoever is behind goes first */
@@ -331,8 +356,7 @@ static uint32_t run_fragment(struct emu_warp *w, struct emu_fragment *f, uint32_
             break;
         }
         pc = w->next;
-        f->expired = false;
-    } while (quantum && pc != stop);
+    } while (quantum && pc < stop); /* a jump may lead past the place where another fragment waits */
     if (w->event == EMU_NO_EVENT)
         f->pc = pc;
     else if (w->event == EMU_EVENT_YIELD)
@@ -353,11 +377,10 @@ uint32_t emu_warp_run(struct emu_warp *w, uint32_t quantum, bool *spins)
         w->streak = w->fragment_count > 1 ? w->streak + (before_run - left) : 0;
         if (w->event == EMU_EVENT_YIELD) {
             *spins = true;
-            if (w->fragment_count > 1)
-                w->streak = LONGEST_STREAK + 1; /* another fragment, if there is one */
+            w->favoured = 0;
+            w->streak = LONGEST_STREAK + 1; /* another fragment, if there is one */
             break;
         }
     }
-    w->executed += quantum - left;
     return quantum - left;
 }

@@ -8,9 +8,11 @@
 struct emu_fragment *emu_split(struct emu_warp *w, uint32_t mask, uint32_t pc);
 /* These lanes of the running fragment end. */
 void emu_exit_lanes(struct emu_warp *w, uint32_t mask);
-/* The running fragment waits at this op (state says how); lanes outside of mask go on behind it.  Returns the
- * fragment that waits. */
-struct emu_fragment *emu_block(struct emu_warp *w, uint32_t mask, enum emu_state state);
+/* These lanes of the running fragment wait at the op at pc (state says how); the others go on at w->next.
+ * Returns the fragment that waits. */
+struct emu_fragment *emu_block(struct emu_warp *w, uint32_t mask, uint32_t pc, enum emu_state state);
+/* Make f the running fragment: its frame, its lanes. */
+void emu_load_fragment(struct emu_warp *w, struct emu_fragment *f);
 
 /* The first row of the frame of a function at this depth of calls.  Lanes of a warp may be in different functions
  * at once, and a 64-bit register's lanes lie in other places than a 32-bit one's: so no two functions share rows. */
@@ -28,6 +30,9 @@ bool emu_warp_ready(struct emu_warp *w);
 /* barrier.c: a thread has exited or a count has changed: complete what is complete now. */
 void emu_barriers_recheck(struct emu_cta *cta);
 void emu_cluster_barrier_recheck(struct emu_cluster *cluster);
+void emu_warp_sync_recheck(struct emu_warp *w);
+/* Lanes that have arrived at barrier.cluster, and then exit, are no longer counted. */
+void emu_cluster_barrier_leave(struct emu_warp *w, uint32_t mask);
 /* "64 of 128 threads are here": what a fragment that waits at a barrier waits for; returns buf. */
 const char *emu_barrier_text(const struct emu_warp *w, const struct emu_fragment *f, char *buf, size_t cap);
 #endif
