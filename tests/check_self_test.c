@@ -193,8 +193,9 @@ static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir,
         check run;
         run_broken(c, b, folder, &run);
         int passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
-        bool judged = c->gpu.emulated && b->from != NULL; /* the emulated driver may stop a broken kernel first */
-        ok = (!atomic_load(&run.broken) || judged) && (b->from == NULL ? failed == 0 && passed > 0 : failed > 0);
+        bool judged = c->gpu.emulated && b->from != NULL; /* the judge may stop a broken kernel first */
+        ok = (!atomic_load(&run.broken) || judged) && (b->from == NULL ? failed == 0 &&
+                                                       passed > 0 : failed > 0);
         printf("%s  %s: %d of %d runs failed%s%s\n", ok ? "ok  " : "FAIL", b->what, failed, passed + failed,
                atomic_load(&run.broken) ? "; the GPU or the compiler: " : "",
                atomic_load(&run.broken) ? run.gpu.line : "");

@@ -81,14 +81,17 @@ unsigned int emu_run_shape(const char *ptx, const struct emu_launch *shape, cons
     return result;
 }
 
-unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared,
+unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t block,
+                     uint32_t dynamic_shared,
                      const uint64_t *words, unsigned int count)
 {
     unsigned char parameters[4096];
     unsigned int result = 0;
-    struct emu_launch launch = {.grid = {grid, 1, 1}, .block = {block, 1, 1}, .dynamic_shared = dynamic_shared,
+    struct emu_launch launch = {.grid = {grid, 1, 1}, .block = {block, 1, 1},
+                                .dynamic_shared = dynamic_shared,
                                 .parameters = parameters};
-    struct emu_module *m = emu_module_load(&emu_test_settings, ptx, strlen(ptx), false, NULL, &result, refusal,
+    struct emu_module *m = emu_module_load(&emu_test_settings, ptx, strlen(ptx), false, NULL, &result,
+                                           refusal,
                                            sizeof refusal);
     struct emu_function *f = m ? emu_module_entry(m, entry) : NULL;
     memset(parameters, 0, sizeof parameters);

@@ -1,6 +1,8 @@
-/* fuzz_emu.c - hostile kernels on the emulated GPU: whatever is loaded and run, it ends, in a status and a line.
+/* fuzz_emu.c - hostile kernels on the emulated GPU: whatever is loaded and run, it ends, in a status and a
+ * line.
  *
- *   fuzz_emu [FILE...]     run these as they are; without any, texts made from tests/bad/ by exchanging lines,
+ *   fuzz_emu [FILE...]     run these as they are; without any, texts made from tests/bad/ by exchanging
+ *   lines,
  *                          words and numbers, as many as PTXPACK_FUZZ_RUNS says, from PTXPACK_TEST_SEED
  *
  * Meant for the sanitizers: by itself it can only fail by a crash or by never ending. */
@@ -28,11 +30,12 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(random_bits >> 33) % below;
 }
 
-/* ---- running --------------------------------------------------------------------------------------------- */
+/* ---- running -------------------------------------------------------------------------------------- */
 static void run_entry(struct emu_function *f)
 {
     static unsigned char parameters[32768];
-    struct emu_launch    launch = {.entry = f, .grid = {1 + draw(3), 1, 1}, .block = {32 * (1 + draw(4)), 1, 1},
+    struct emu_launch    launch = {.entry = f, .grid = {1 + draw(3), 1, 1}, .block = {32 * (1 + draw(4)), 1,
+        1},
                                    .dynamic_shared = 4096, .parameters = parameters};
     memset(parameters, 0, sizeof parameters);
     for (uint32_t i = 0; i < f->parameter_count; i++)
@@ -52,7 +55,8 @@ static void run_text(const char *text, size_t bytes)
     struct emu_module *m = emu_module_load(&settings, text, bytes, true, NULL, &result, line, sizeof line);
     if (m == NULL) {
         if (result == 0 || *line == '\0' || strchr(line, '\n') != NULL) {
-            fprintf(stderr, "fuzz_emu: refused with status %u and '%s'\n%.*s\n", result, line, (int)bytes, text);
+            fprintf(stderr, "fuzz_emu: refused with status %u and '%s'\n%.*s\n", result, line, (int)bytes,
+                    text);
             abort();
         }
         return;
@@ -64,7 +68,7 @@ static void run_text(const char *text, size_t bytes)
     emu_module_unload(m);
 }
 
-/* ---- texts ------------------------------------------------------------------------------------------------- */
+/* ---- texts ---------------------------------------------------------------------------------------- */
 static char *read_file(const char *path)
 {
     FILE *f = fopen(path, "rb");
@@ -129,7 +133,8 @@ static size_t replace(char *text, size_t at, size_t gone, const char *piece, siz
 
 static void exchange_word(char *text)
 {
-    static const char *const numbers[] = {"0", "1", "2", "3", "4", "7", "8", "16", "31", "32", "33", "64", "128", "255",
+    static const char *const numbers[] = {"0", "1", "2", "3", "4", "7", "8", "16", "31", "32", "33", "64",
+                                          "128", "255",
                                           "1024", "4095", "65536", "0x7fffffff", "0xffffffff", "-1", "-8"};
     size_t at = draw((uint32_t)strlen(text)), end;
     while (at > 0 && in_word(text[at - 1]))
@@ -189,7 +194,8 @@ int main(int argc, char **argv)
         return 0;
     read_folder("tests/bad");
     random_bits = seed != NULL && strtoull(seed, NULL, 0) ? strtoull(seed, NULL, 0) : 20261120;
-    printf("fuzz_emu: %ld texts of %d files, seed %llu\n", count, file_count, (unsigned long long)random_bits);
+    printf("fuzz_emu: %ld texts of %d files, seed %llu\n", count, file_count,
+           (unsigned long long)random_bits);
     fflush(stdout);
     for (long i = 0; i < count; i++) {
         strcpy(text, files[draw((uint32_t)file_count)]);

@@ -12,8 +12,8 @@ ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -Icache -Iloader -Ihost "$wo
 fakes=$PWD/build/tests
 PTXPACK_CACHE_DIR=$work/fakes PTXPACK_DRIVER=$fakes/fake_driver.so PTXPACK_PTXJIT=$fakes/fake_ptxjit.so \
     "$work/readme" || { echo "exit status $? with the fake driver"; exit 1; }
-emulated=$PWD/build/libptxpack-emu.so # its input is never written: that is no matter here
-PTXPACK_CACHE_DIR=$work/emulated PTXPACK_DRIVER=$emulated PTXPACK_PTXJIT=$emulated PTXPACK_EMU_JUDGE=-uninitialised \
+emulated=$PWD/build/libptxpack-emu.so
+PTXPACK_CACHE_DIR=$work/emulated PTXPACK_DRIVER=$emulated PTXPACK_PTXJIT=$emulated \
     "$work/readme" 2>"$work/reports" || { echo "exit status $? with the emulated driver"; exit 1; }
 [ ! -s "$work/reports" ] || { cat "$work/reports"; exit 1; }
 PTXPACK_CACHE_DIR=$work/cache "$work/readme" >"$work/out"

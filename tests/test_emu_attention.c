@@ -3,9 +3,9 @@
  *   test_emu_attention                compare with tests/data/attention_h200.bin
  *   test_emu_attention record FILE    write that file, on a GPU of sm_90
  *
- * The matrix instructions are exact; ex2.approx, lg2.approx and rcp.approx are not (the hardware's bits are its
- * own), so that a probability may round to its neighbour: nearly all elements are equal bit by bit, and the others
- * are off by less than the element type resolves at the largest element of the row.
+ * The matrix instructions are exact; ex2.approx, lg2.approx and rcp.approx are not (the hardware's bits
+ * are its own), so that a probability may round to its neighbour: nearly all elements are equal bit by
+ * bit, and the others are off by less than the element type resolves at the largest element of the row.
  *
  * file   for each problem in the order below: o, uint16 [rows][head_dim]; lse, float [rows]; little endian */
 #include <math.h>
@@ -26,7 +26,8 @@ static long elements, equal, far_off, lse_off;
 
 static int run_problem(const char *choice, const char *arch, const char *type, int dim, attention_problem *p)
 {
-    attention_settings s = {.subcommand = "test", .batch = 1, .seqlen_q = ROWS, .seqlen_kv = KEYS, .heads_q = 1,
+    attention_settings s = {.subcommand = "test", .batch = 1, .seqlen_q = ROWS, .seqlen_kv = KEYS,
+                            .heads_q = 1,
                             .heads_kv = OPTION_NOT_GIVEN, .head_dim = dim, .seed = 11, .layout = "bshd",
                             .dtype = type, .repeat = 1, .causal = ""};
     device d = {.handle = NULL};
@@ -103,7 +104,8 @@ int main(int argc, char **argv)
     int status = run_all(file, records);
     if (fclose(file) != 0 || status != 0 || records)
         return status;
-    printf("%ld of %ld elements of o are the H200's bit by bit; rows further off than the type resolves: %ld; "
+    printf("%ld of %ld elements of o are the H200's bit by bit; rows further off than the type resolves: "
+           "%ld; "
            "lse: %ld\n", equal, elements, far_off, lse_off);
     return far_off != 0 || lse_off != 0 || (double)equal < 0.995 * (double)elements;
 }

@@ -1,4 +1,4 @@
-/* test_emu_core.c - the emulated GPU's control flow: divergence, calls, barriers, clusters, deadlocks, limits. */
+/* test_emu_core.c - the emulated GPU's control flow: divergence, calls, barriers, clusters, limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,14 +121,17 @@ static void test_calls(void **state)
         "ld.param.u32 %r0, [n]; st.local.u32 [mine+4], %r0; setp.gt.u32 %p0, %r0, 1; @%p0 bra MORE;\n"
         "mov.u32 %r2, 1; st.param.b32 [r], %r2; ret;\n"
         "MORE: sub.u32 %r1, %r0, 1;\n"
-        "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), fact, (a); ld.param.b32 %r2, [b]; }\n"
+        "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), fact, (a); "
+        "ld.param.b32 %r2, [b]; }\n"
         "ld.local.u32 %r3, [mine+4]; mul.lo.u32 %r2, %r2, %r3; st.param.b32 [r], %r2; ret; }\n"
         ".func (.reg .b32 r) twice(.reg .b32 a) { add.u32 r, a, a; ret; }\n"
         ".visible .entry k(.param .u64 out) {\n"
         ".reg .pred %p<3>; .reg .b32 %r<19>; .reg .b64 %rd<9>;\n"
-        "ld.param.u64 %rd0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4; add.u64 %rd1, %rd0, %rd1;\n"
+        "ld.param.u64 %rd0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4; "
+        "add.u64 %rd1, %rd0, %rd1;\n"
         "and.b32 %r1, %r0, 7;\n"
-        "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), fact, (a); ld.param.b32 %r9, [b]; }\n"
+        "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), fact, (a); "
+        "ld.param.b32 %r9, [b]; }\n"
         "and.b32 %r2, %r0, 1; setp.eq.u32 %p1, %r2, 0; @%p1 call (%r9), twice, (%r9);\n"
         "st.global.u32 [%rd1], %r9; ret; }\n", 1, 64);
     for (uint32_t i = 0; i < 64; i++) {
@@ -146,7 +149,8 @@ static void test_barriers(void **state)
     expect_clean(BEGIN(75)
         ".shared .b32 mail[64];\n"
         "mul.lo.u32 %r4, %r0, 4; mov.u32 %r5, mail; setp.ge.u32 %p1, %r0, 64; @%p1 bra TAKE;\n"
-        "add.u32 %r5, %r5, %r4; mul.lo.u32 %r6, %r0, 3; st.shared.u32 [%r5], %r6; bar.arrive 1, 128; mov.u32 %r9, 0;\n"
+        "add.u32 %r5, %r5, %r4; mul.lo.u32 %r6, %r0, 3; st.shared.u32 [%r5], %r6; bar.arrive 1, 128; "
+        "mov.u32 %r9, 0;\n"
         "bra JOIN;\n"
         "TAKE: bar.sync 1, 128; sub.u32 %r4, %r4, 256; add.u32 %r5, %r5, %r4; ld.shared.u32 %r9, [%r5];\n"
         "JOIN: setp.lt.u32 %p2, %r0, 77; bar.red.popc.u32 %r7, 0, %p2; add.u32 %r9, %r9, %r7;\n" END, 2, 128);
@@ -160,13 +164,14 @@ static void test_special_registers(void **state)
     expect_clean(BEGIN(75)
         "mov.u32 %r4, %laneid; mov.u32 %r5, %lanemask_lt; popc.b32 %r5, %r5; sub.u32 %r9, %r4, %r5;\n"
         "mov.u32 %r6, %nctaid.x; mad.lo.u32 %r9, %r6, 1000, %r9;\n"
-        "mov.u64 %rd2, %clock64; mov.u64 %rd3, %clock64; setp.ge.u64 %p1, %rd3, %rd2; @%p1 add.u32 %r9, %r9, 1;\n"
+        "mov.u64 %rd2, %clock64; mov.u64 %rd3, %clock64; setp.ge.u64 %p1, %rd3, %rd2; "
+        "@%p1 add.u32 %r9, %r9, 1;\n"
         END, 3, 64);
     for (uint32_t i = 0; i < 192; i++)
         assert_int_equal(words[i], 3001);
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------------------------------ */
+/* ---- what goes wrong ------------------------------------------------------------------------------ */
 static void test_deadlocks(void **state)
 {
     (void)state;
@@ -182,7 +187,8 @@ static void test_endless_loop(void **state)
 {
     (void)state;
     emu_test_settings.budget = 1000000;
-    expect_report(BEGIN(75) "mov.u32 %r9, 0; L: add.u32 %r9, %r9, 1; bra L;\n" END, 64, 702, "its budget of 1000000");
+    expect_report(BEGIN(75) "mov.u32 %r9, 0; L: add.u32 %r9, %r9, 1; bra L;\n" END, 64, 702,
+                  "its budget of 1000000");
     emu_machine(75);
 }
 
@@ -190,7 +196,8 @@ static void test_stack_overflow(void **state)
 {
     (void)state;
     expect_report(HEAD(75)
-        ".func f(.param .b32 n) { .param .b32 a; .reg .b32 %r<3>; ld.param.u32 %r0, [n]; st.param.b32 [a], %r0;\n"
+        ".func f(.param .b32 n) { .param .b32 a; .reg .b32 %r<3>; ld.param.u32 %r0, [n]; "
+        "st.param.b32 [a], %r0;\n"
         "call f, (a); ret; }\n"
         ".visible .entry k(.param .u64 out) { .param .b32 a; st.param.b32 [a], 1; call f, (a); ret; }\n",
         32, 719, "the stack overflows");
@@ -199,13 +206,15 @@ static void test_stack_overflow(void **state)
 static void test_trap(void **state)
 {
     (void)state;
-    expect_report(BEGIN(75) "mov.u32 %r9, 0; setp.eq.u32 %p1, %r0, 3; @%p1 trap;\n" END, 32, 719, "thread (3,0,0)");
+    expect_report(BEGIN(75) "mov.u32 %r9, 0; setp.eq.u32 %p1, %r0, 3; @%p1 trap;\n" END, 32, 719,
+                  "thread (3,0,0)");
 }
 
 static void test_divergent_aligned(void **state)
 {
     (void)state;
-    expect_report(BEGIN(75) "mov.u32 %r9, 0; setp.eq.u32 %p1, %r0, 3; @%p1 bar.sync 0;\n" END, 32, 719, ".aligned");
+    expect_report(BEGIN(75) "mov.u32 %r9, 0; setp.eq.u32 %p1, %r0, 3; @%p1 bar.sync 0;\n" END, 32, 719,
+                  ".aligned");
 }
 
 static void test_undefined_register(void **state)
@@ -258,13 +267,16 @@ static void test_clusters(void **state)
     emu_machine(90);
     uint64_t out = emu_buffer(sizeof words);
     memcpy(parameters, &out, 8);
-    struct emu_launch shape = {.grid = {8, 2, 1}, .block = {64, 1, 1}, .cluster = {4, 2, 1}, .parameters = parameters};
+    struct emu_launch shape = {.grid = {8, 2, 1}, .block = {64, 1, 1}, .cluster = {4, 2, 1},
+                               .parameters = parameters};
     unsigned int result = emu_run_shape(HEAD(90)
         ".visible .entry k(.param .u64 out) { .reg .b32 %r<20>; .reg .b64 %rd<4>; .reg .pred p;\n"
-        "ld.param.u64 %rd0, [out]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ctaid.y; mad.lo.u32 %r2, %r1, 8, %r0;\n"
+        "ld.param.u64 %rd0, [out]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ctaid.y; "
+        "mad.lo.u32 %r2, %r1, 8, %r0;\n"
         "mul.wide.u32 %rd1, %r2, 4; add.u64 %rd0, %rd0, %rd1;\n"
         "mov.u32 %r3, %cluster_ctarank; mov.u32 %r4, %cluster_nctarank; mad.lo.u32 %r3, %r4, 100, %r3;\n"
-        "barrier.cluster.arrive; barrier.cluster.wait; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
+        "barrier.cluster.arrive; barrier.cluster.wait; barrier.cluster.arrive.aligned; "
+        "barrier.cluster.wait.aligned;\n"
         "mov.u32 %r5, %tid.x; setp.eq.u32 p, %r5, 0; @p st.global.u32 [%rd0], %r3; ret; }\n", &shape, "k");
     if (result)
         print_error("%s", emu_log());
@@ -273,7 +285,8 @@ static void test_clusters(void **state)
     for (uint32_t i = 0; i < 16; i++)
         assert_int_equal(words[i], 800 + i % 4 + i / 8 * 4);
     shape.cluster[0] = 3;
-    assert_int_equal(emu_run_shape(HEAD(90) ".visible .entry k(.param .u64 out) { ret; }\n", &shape, "k"), 912);
+    assert_int_equal(emu_run_shape(HEAD(90) ".visible .entry k(.param .u64 out) { ret; }\n", &shape, "k"),
+                     912);
     emu_machine(75);
 }
 
@@ -285,7 +298,8 @@ static void test_blocks_wait_for_blocks(void **state)
     expect_clean(HEAD(80)
         ".global .align 4 .b32 arrived = 0;\n"
         ".visible .entry k(.param .u64 out) { .reg .b32 %r<20>; .reg .b64 %rd<4>; .reg .pred p;\n"
-        "ld.param.u64 %rd0, [out]; mov.u32 %r0, %ctaid.x; mul.wide.u32 %rd1, %r0, 4; add.u64 %rd0, %rd0, %rd1;\n"
+        "ld.param.u64 %rd0, [out]; mov.u32 %r0, %ctaid.x; mul.wide.u32 %rd1, %r0, 4; "
+        "add.u64 %rd0, %rd0, %rd1;\n"
         "atom.global.add.u32 %r1, [arrived], 1;\n"
         "SPIN: ld.acquire.gpu.global.u32 %r2, [arrived]; setp.lt.u32 p, %r2, 6; @p bra SPIN;\n"
         "st.global.u32 [%rd0], %r2; ret; }\n", 6, 1);
@@ -299,12 +313,14 @@ static void test_mixed_arguments(void **state)
 {
     (void)state;
     expect_clean(HEAD(75)
-        ".func (.param .b32 r) f(.param .b32 n) { .reg .b32 %r<3>; ld.param.b32 %r0, [n]; add.u32 %r0, %r0, 1;\n"
+        ".func (.param .b32 r) f(.param .b32 n) { .reg .b32 %r<3>; ld.param.b32 %r0, [n]; "
+        "add.u32 %r0, %r0, 1;\n"
         "st.param.b32 [r], %r0; ret; }\n"
         ".func (.reg .b64 r) g(.reg .b64 n) { add.u64 r, n, 1; ret; }\n"
         ".visible .entry k(.param .u64 out) {\n"
         ".reg .b32 %r<19>; .reg .b64 %rd<9>; .param .b64 wide;\n"
-        "ld.param.u64 %rd0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4; add.u64 %rd1, %rd0, %rd1;\n"
+        "ld.param.u64 %rd0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4; "
+        "add.u64 %rd1, %rd0, %rd1;\n"
         "call (%r1), f, (%r0); call (%r2), f, (40); call (%rd3), g, (5000000000);\n"
         "st.param.b64 [wide], %rd3; call (%rd4), g, (wide); shr.u64 %rd4, %rd4, 4; cvt.u32.u64 %r3, %rd4;\n"
         "add.u32 %r4, %r1, %r2; add.u32 %r4, %r4, %r3; st.global.u32 [%rd1], %r4; ret; }\n", 1, 32);
@@ -317,14 +333,16 @@ static void test_long_waits(void **state)
 {
     (void)state;
     expect_clean(BEGIN(75) "mov.u32 %r9, 0;\n"
-        "L: ld.volatile.global.u32 %r4, [%rd0]; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 150000; @%p1 bra L;\n"
+        "L: ld.volatile.global.u32 %r4, [%rd0]; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 150000; "
+        "@%p1 bra L;\n"
         END, 1, 1);
     assert_int_equal(words[0], 150000);
     emu_test_settings.host_threads = 2;
     expect_clean(HEAD(75) /* block 1 waits for block 0, which works for long */
         ".global .b32 flag = 0;\n"
         ".visible .entry k(.param .u64 out) { .reg .b32 %r<9>; .reg .b64 %d<3>; .reg .pred %p<3>;\n"
-        "ld.param.u64 %d0, [out]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, 0; setp.eq.u32 %p0, %r0, 1; @%p0 bra S;\n"
+        "ld.param.u64 %d0, [out]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, 0; setp.eq.u32 %p0, %r0, 1; "
+        "@%p0 bra S;\n"
         "W: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 3000000; @%p1 bra W;\n"
         "st.global.u32 [%d0], %r1; fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [flag], 1; ret;\n"
         "S: nanosleep.u32 100; ld.acquire.gpu.global.u32 %r2, [flag]; setp.eq.u32 %p2, %r2, 0; @%p2 bra S;\n"
@@ -351,7 +369,8 @@ static void test_parts_of_a_warp(void **state)
     assert_int_equal(words[15], 7);
     expect_clean(BEGIN(75) /* lane 0 spins first, lane 2 last in the text, lane 1 frees them in the end */
         ".shared .b32 flag; setp.eq.u32 %p1, %r0, 0; @%p1 st.volatile.shared.u32 [flag], 0; bar.sync 0;\n"
-        "setp.eq.u32 %p2, %r0, 1; setp.eq.u32 %p3, %r0, 2; @%p2 bra B; @%p3 bra C; setp.gt.u32 %p4, %r0, 2; @%p4 bra OUT;\n"
+        "setp.eq.u32 %p2, %r0, 1; setp.eq.u32 %p3, %r0, 2; @%p2 bra B; @%p3 bra C; "
+        "setp.gt.u32 %p4, %r0, 2; @%p4 bra OUT;\n"
         "A: ld.volatile.shared.u32 %r4, [flag]; setp.eq.u32 %p5, %r4, 0; @%p5 bra A; bra OUT;\n"
         "B: mov.u32 %r5, 0; B2: add.u32 %r5, %r5, 1; setp.lt.u32 %p6, %r5, 50; @%p6 bra B2;\n"
         "st.volatile.shared.u32 [flag], 1; bra OUT;\n"
@@ -364,18 +383,21 @@ static void test_counted_barriers(void **state)
 {
     (void)state;
     expect_clean(BEGIN(75)
-        "setp.lt.u32 %p1, %r0, 32; @%p1 bra A; bar.sync 1, 64; bra B; A: bar.sync 1; B: mov.u32 %r9, 1;\n" END, 1, 64);
+        "setp.lt.u32 %p1, %r0, 32; @%p1 bra A; bar.sync 1, 64; bra B; A: bar.sync 1; "
+        "B: mov.u32 %r9, 1;\n" END, 1, 64);
 }
 
 /* Text that wants too much ends in a line, and takes nothing. */
 static void test_hostile(void **state)
 {
     static const struct { const char *text; unsigned int result; const char *part; } cases[] = {
-        {".global .b8 a[1099511627776]; .visible .entry k(.param .u64 out) { ret; }", 2, "no device memory for 'a'"},
+        {".global .b8 a[1099511627776]; .visible .entry k(.param .u64 out) { ret; }", 2,
+         "no device memory for 'a'"},
         {".const .b8 a[100000]; .visible .entry k(.param .u64 out) { ret; }", 218, "64 KiB of constants"},
         {".visible .entry k(.param .u64 out) { .shared .b8 a[65536]; .reg .b32 r; mov.u32 r, a; ret; }", 218,
          "48 KiB of static shared memory"},
-        {".visible .entry k(.param .u64 out) { .local .b8 a[1048576]; ret; }", 218, "too large for local memory"},
+        {".visible .entry k(.param .u64 out) { .local .b8 a[1048576]; ret; }", 218,
+         "too large for local memory"},
         {".visible .entry k(.param .u64 out) { .reg .b64 %r<500000>; ret; }", 218, "too many registers"},
         {".visible .entry k(.param .b8 p[40000]) { ret; }", 218, "parameters"},
         {".visible .entry k(.param .u64 out) { { { { bra L; } } } ret; }", 218, "'L'"},
@@ -407,7 +429,8 @@ static void test_bank_conflicts(void **state)
     (void)state;
     expect_clean(TILE(128), 1, 32);
     emu_test_settings.judge |= EMU_JUDGE_CONFLICT;
-    expect_report(TILE(128), 32, 719, "conflict: line 12 of the PTX: st.shared.u32: warp 0 of block (0,0,0) needs 32 wavefronts");
+    expect_report(TILE(128), 32, 719,
+                  "conflict: line 12 of the PTX: st.shared.u32: warp 0 of block (0,0,0) needs 32 wavefronts");
     assert_non_null(strstr(emu_log(), "line 13"));
     expect_clean(TILE(132), 1, 32);
     emu_machine(75);

@@ -575,10 +575,10 @@ static void undefined_bytes_are_found(void **state)
     (void)state;
     emu_write(a, host, 62);
     run_badly("ld.global.u32 %r1, [%d0+60];", a, b, 1, 719, "byte 2 of which was never written");
-    run_badly("ld.global.u8 %r1, [%d0+63];", a, b, 1, 719, "never written: global");
+    run_badly("ld.global.u8 %r1, [%d0+63];", a, b, 1, 719, "never written, or copied from such: global");
     run_badly("ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%d0+48];", a, b, 1, 719, "byte 14 of which");
-    run_badly(".shared .b32 s[4]; ld.shared.u32 %r1, [s];", a, b, 1, 719, "never written: shared");
-    run_badly(".local .b32 s[4]; ld.local.u32 %r1, [s+4];", a, b, 1, 719, "never written: local");
+    run_badly(".shared .b32 s[4]; ld.shared.u32 %r1, [s];", a, b, 1, 719, "never written, or copied from such: shared");
+    run_badly(".local .b32 s[4]; ld.local.u32 %r1, [s+4];", a, b, 1, 719, "never written, or copied from such: local");
     run_badly("atom.global.add.u32 %r1, [%d1], 1;", a, b, 1, 719, "never written");
     run_well("ld.global.u16 %r1, [%d0+60]; st.global.u32 [%d1], 5; ld.global.u32 %r2, [%d1];\n"
              ".local .b32 s[4]; st.local.u32 [s+4], %r0; ld.local.u32 %r1, [s+4];",

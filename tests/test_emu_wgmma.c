@@ -367,8 +367,8 @@ static void faults_and_refusals(void **state)
     expect_fault("sm_90a", 128);
 }
 
-/* A wgmma is one operation of four warps: when one of them has waited, the operands of all may be overwritten, even
- * if the others come to their wait later. */
+/* A wgmma is one operation of four warps: when one of them has waited, the operands of all may be
+ * overwritten, even if the others come to their wait later. */
 static void one_warp_waits_for_all(void **state)
 {
     static const char kernel[] =
@@ -383,7 +383,8 @@ static void one_warp_waits_for_all(void **state)
         "fence.proxy.async; bar.sync 0;\n"
         "and.b32 %r5, %r1, 0x3ffff; shr.u32 %r5, %r5, 4; cvt.u64.u32 %d1, %r5; add.u64 %d2, %d1, 128;\n"
         "mov.u64 %d3, 0x0000001000080000; or.b64 %d1, %d1, %d3; or.b64 %d2, %d2, %d3;\n"
-        "mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0; setp.eq.u32 %p1, %r0, %r0;\n"
+        "mov.f32 %f0, 0f00000000; mov.f32 %f1, %f0; mov.f32 %f2, %f0; mov.f32 %f3, %f0; "
+        "setp.eq.u32 %p1, %r0, %r0;\n"
         "wgmma.fence.sync.aligned;\n"
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %d1, %d2, %p1, 1, 1, 0, 0;\n"
         "wgmma.commit_group.sync.aligned;\n"

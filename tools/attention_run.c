@@ -1,6 +1,9 @@
 /* attention_run.c - an attention problem on the device: plan, copies, timed launches. */
 #include "attention_run.h"
+#include <stdio.h>
+#include <unistd.h>
 #include "command.h"
+#include "verify.h"
 
 /* Launch until warm, then `repeat` times between two events. */
 static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
@@ -20,12 +23,21 @@ static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const
     return true;
 }
 
+/* The emulated driver takes about two seconds a GFLOP and core: somebody who sits before it is told. */
+static void announce(const device *gpu, const attention_problem *p)
+{
+    double seconds = ptxpack_attention_flops(&p->desc) * 2e-9 / verify_threads();
+    if (gpu->emulated && seconds > 3 && isatty(STDERR_FILENO))
+        fprintf(stderr, "emulating %.1f GFLOP: about %.0f s\n", ptxpack_attention_flops(&p->desc) * 1e-9, seconds);
+}
+
 int attention_run(device *gpu, attention_problem *p, const attention_settings *s)
 {
     ptxpack_attention_plan   *plan = NULL;
     ptxpack_attention_buffers b = {.size = sizeof b};
     uint64_t                 *addresses[TENSOR_COUNT] = {&b.q, &b.k, &b.v, &b.o};
     double                    started = now_ms();
+    announce(gpu, p);
     p->emulated = gpu->emulated;
     p->repeat = device_launches(gpu, s->repeat);
     bool ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &p->desc, &plan));

@@ -19,7 +19,8 @@ typedef struct bench_settings {
     bool          json;
 } bench_settings;
 
-/* Each prints its table and returns an exit status; all but bench_layout open the device, bench_emu the emulated one. */
+/* Each prints its table and returns an exit status; all but bench_layout open the device, bench_emu the
+ * emulated one. */
 int bench_attention(const bench_settings *settings);
 int bench_vector_add(const bench_settings *settings);
 int bench_start_up(const bench_settings *settings);

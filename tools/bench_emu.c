@@ -1,5 +1,5 @@
-/* bench_emu.c - how fast the emulated driver executes, on one core: instructions a second by kind, and matrix
- * instructions a millisecond.  The judge is as PTXPACK_EMU_JUDGE says (default: on). */
+/* bench_emu.c - how fast the emulated driver executes, on one core: instructions a second by kind, and
+ * matrix instructions a millisecond.  The judge is as PTXPACK_EMU_JUDGE says (default: on). */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,12 @@ typedef struct mix {
 } mix;
 
 static const mix mixes[] = {
-    {"integer", 75, "add.u32 %r4, %r4, %r0; xor.b32 %r5, %r4, %r1; shl.b32 %r6, %r5, 3; mad.lo.u32 %r4, %r6, %r5, %r4;\n", 4},
-    {"float", 75, "fma.rn.f32 %f1, %f1, %f2, %f2; mul.f32 %f3, %f1, %f2; add.f32 %f1, %f3, %f2; max.f32 %f1, %f1, %f2;\n", 4},
+    {"integer", 75,
+     "add.u32 %r4, %r4, %r0; xor.b32 %r5, %r4, %r1; shl.b32 %r6, %r5, 3; "
+     "mad.lo.u32 %r4, %r6, %r5, %r4;\n", 4},
+    {"float", 75,
+     "fma.rn.f32 %f1, %f1, %f2, %f2; mul.f32 %f3, %f1, %f2; add.f32 %f1, %f3, %f2; "
+     "max.f32 %f1, %f1, %f2;\n", 4},
     {"ex2.approx", 75, "ex2.approx.ftz.f32 %f3, %f2;\n", 1},
     {"divergent", 75, "@%p1 add.u32 %r4, %r4, %r0; @!%p1 xor.b32 %r5, %r4, %r1;\n", 2},
     {"ld.shared", 75, "ld.shared.u32 %r7, [%r2];\n", 1},
@@ -40,21 +44,26 @@ static void write_kernel(const mix *m, char text[TEXT])
     static const char head[] =
         ".address_size 64\n"
         ".visible .entry bench(.param .u64 out) {\n"
-        ".reg .pred %p<3>; .reg .b32 %r<30>; .reg .f32 %f<9>; .reg .b64 %d<3>; .shared .align 16 .b8 pad[4096];\n"
+        ".reg .pred %p<3>; .reg .b32 %r<30>; .reg .f32 %f<9>; .reg .b64 %d<3>; "
+        ".shared .align 16 .b8 pad[4096];\n"
         "ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.u64 %d1, %d0, %d1;\n"
-        "mov.u32 %r1, 0; mov.u32 %r4, 1; mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f3F000000; mov.u32 %r3, pad;\n"
+        "mov.u32 %r1, 0; mov.u32 %r4, 1; mov.f32 %f1, 0f3F800000; mov.f32 %f2, 0f3F000000; "
+        "mov.u32 %r3, pad;\n"
         "mul.lo.u32 %r2, %r0, 4; add.u32 %r2, %r2, %r3; st.global.u32 [%d1], %r0;\n"
         "st.shared.u32 [%r2], %r0; st.shared.u32 [%r2+512], %r0; st.shared.u32 [%r2+1024], %r0;\n"
         "st.shared.u32 [%r2+1536], %r0; bar.sync 0; and.b32 %r8, %r0, 3; setp.eq.u32 %p1, %r8, 0;\n"
-        "mov.b32 %r10, 0x3c013bff; mov.b32 %r11, 0x38023c05; mov.b32 %r12, 0xbc073a11; mov.b32 %r13, 0x3c003555;\n"
+        "mov.b32 %r10, 0x3c013bff; mov.b32 %r11, 0x38023c05; mov.b32 %r12, 0xbc073a11; "
+        "mov.b32 %r13, 0x3c003555;\n"
         "mov.b32 %r14, 0x3c0f3c00; mov.b32 %r15, 0xb9993c33; mov.f32 %f4, 0f00000000; mov.f32 %f5, %f4;\n"
-        "mov.f32 %f6, %f4; mov.f32 %f7, %f4; mov.u32 %r24, 0; mov.u32 %r25, 0; mov.u32 %r26, 0; mov.u32 %r27, 0;\n"
+        "mov.f32 %f6, %f4; mov.f32 %f7, %f4; mov.u32 %r24, 0; mov.u32 %r25, 0; mov.u32 %r26, 0; "
+        "mov.u32 %r27, 0;\n"
         "and.b32 %r9, %r0, 31; mad.lo.u32 %r3, %r9, 16, %r3; mov.u32 %r5, 0;\n"
         "LOOP:\n";
     int at = snprintf(text, TEXT, ".version 7.0\n.target sm_%d\n%s", m->sm, head);
     for (int i = 0; i < 8; i++)
         at += snprintf(text + at, TEXT - (size_t)at, "%s", m->once);
-    snprintf(text + at, TEXT - (size_t)at, "add.u32 %%r1, %%r1, 1; setp.lt.u32 %%p2, %%r1, %d; @%%p2 bra LOOP;\nret; }\n", LOOPS);
+    snprintf(text + at, TEXT - (size_t)at,
+             "add.u32 %%r1, %%r1, 1; setp.lt.u32 %%p2, %%r1, %d; @%%p2 bra LOOP;\nret; }\n", LOOPS);
 }
 
 /* Median time of a launch of one block, and the thread-instructions that it executed. */
@@ -74,7 +83,8 @@ static bool time_mix(device *d, const bench_settings *s, const mix *m, uint64_t 
     for (int64_t i = 0; i < s->rounds && ok; i++) {
         double started = now_ms();
         before = executed();
-        ok = device_try(d, d->driver->cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, d->stream, parameters, NULL),
+        ok = device_try(d, d->driver->cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, d->stream,
+                                                     parameters, NULL),
                         m->name) && device_sync(d);
         rounds[i] = now_ms() - started;
     }

@@ -87,7 +87,8 @@ static int run(device *gpu, const settings *s, const vectors *host)
         } else {
             printf("input     %lld elements of %s, random, seed %lld\n", (long long)s->n, s->dtype_name,
                    (long long)s->seed);
-            printf("time      %.4f ms, %.0f GB/s (mean of %lld launches)\n", ms, gbs, (long long)device_launches(gpu, s->repeat));
+            printf("time      %.4f ms, %.0f GB/s (mean of %lld launches)\n", ms, gbs,
+                   (long long)device_launches(gpu, s->repeat));
         }
     }
     for (int i = 0; i < 3; i++)
@@ -158,7 +159,8 @@ static int check_settings(settings *s)
 
 int cmd_vector_add(int argc, char **argv)
 {
-    settings s = {.n = 1 << 24, .seed = OPTION_NOT_GIVEN, .repeat = OPTION_NOT_GIVEN, .a = 2, .b = 0.5, .c = 1,
+    settings s = {.n = 1 << 24, .seed = OPTION_NOT_GIVEN, .repeat = OPTION_NOT_GIVEN, .a = 2, .b = 0.5,
+                  .c = 1,
                   .dtype_name = "f16"};
     const option rows[] = {
         {"n", OPTION_INT, &s.n, "N  elements (default 16777216)"},

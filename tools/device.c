@@ -81,7 +81,8 @@ static ptxpack_status open_emulator(device *d, const ptxpack_options *options)
     ptxpack_options emulated = {.size = sizeof emulated};
     snprintf(why, sizeof why, "%s", d->line);
     if (emulator_path(path, sizeof path) == NULL) {
-        snprintf(d->line, sizeof d->line, "%.380s%sno emulated driver: libptxpack-emu.so is not beside this program",
+        snprintf(d->line, sizeof d->line,
+                 "%.380s%sno emulated driver: libptxpack-emu.so is not beside this program",
                  why, *why ? "; " : "");
         return PTXPACK_E_NO_DRIVER;
     }
@@ -227,7 +228,8 @@ void report_device(const device *d, bool json)
     printf("device    %s, %s, CUDA driver %d.%d\n", info->name, info->target, info->driver_version / 1000,
            info->driver_version % 1000 / 10);
     if (d->emulated)
-        printf("emulated  every instruction is executed and judged on the CPU; times say nothing of a GPU%s%s%s\n",
+        printf("emulated  every instruction is executed and judged on the CPU; times say nothing of a GPU"
+               "%s%s%s\n",
                *d->why ? " (no GPU: " : "", d->why, *d->why ? ")" : "");
 }
 

@@ -18,7 +18,8 @@ const char *emulator_path(char *buf, size_t cap)
     program[got] = '\0';
     *(strrchr(program, '/') + 1) = '\0';
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
-        if (snprintf(buf, cap, "%s%slibptxpack-emu.so", program, places[i]) < (int)cap && access(buf, R_OK) == 0)
+        if (snprintf(buf, cap, "%s%slibptxpack-emu.so", program, places[i]) < (int)cap && access(buf,
+            R_OK) == 0)
             return buf;
     return NULL;
 }

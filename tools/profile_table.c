@@ -68,7 +68,8 @@ static void print_counts(const struct ptxpack_emu_row *r)
 
 static void print_heads(const char *first, const char *second, int width)
 {
-    printf("\n%-*s %-4s %10s %12s %12s %10s %9s %14s\n", width, first, second, "warp-ops", "thread-ops", "bytes",
+    printf("\n%-*s %-4s %10s %12s %12s %10s %9s %14s\n", width, first, second, "warp-ops", "thread-ops",
+           "bytes",
            "wavefronts", "conflicts", "multiply-adds");
 }
 

@@ -4,7 +4,7 @@
  * between its issue and the wait that needs it: at once, at the last moment, or at random times, as
  * settings->async_policy says; so what is right only by luck goes wrong.
  *
- *   struct async_op *a = async_new(w, op, lane, sizeof *mine, complete_mine);   // lane: of the issuing thread
+ *   struct async_op *a = async_new(w, op, lane, sizeof *mine, complete_mine); // lane: who issues it
  *   ... fill in; a->judge = judge_async_begin(...); judge_async_touch(...) ...
  *   async_issue(w, lanes, a, ASYNC_CP);               // joins the open group of that kind
  *   async_commit(w, mask, ASYNC_CP);                  // closes it
@@ -24,7 +24,7 @@ enum async_kind {
 
 struct async_op {
     void (*complete)(struct async_op *self); /* do the work; called once                          */
-    void (*forget)(struct async_op *self);   /* free what hangs on it; NULL: nothing. The op itself is freed by async.c */
+    void (*forget)(struct async_op *self);   /* free what hangs on it, not the op itself; NULL: nothing */
     void (*observed)(struct async_op *self); /* the wait that covers it has ended; NULL: nothing   */
     struct emu_warp *warp;     /* who issued it */
     const struct emu_op *op;
@@ -43,23 +43,26 @@ struct async_op *async_new(struct emu_warp *w, const struct emu_op *op, int lane
                            void (*complete)(struct async_op *));
 void async_issue(struct emu_warp *w, struct async_op *a, enum async_kind kind);
 void async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind);
-/* Every lane of mask waits until at most `newest` of its groups are in flight; with `reads` only their reads. */
+/* Every lane of mask waits until at most `newest` of its groups are in flight; with `reads`: their reads. */
 void async_wait(struct emu_warp *w, uint32_t mask, enum async_kind kind, uint32_t newest, bool reads);
-/* A wgmma is one operation of four warps: before a warp's wait, those of the other three that it covers complete,
- * too.  False: one of them has not issued them yet, the fragment waits (or out of memory was reported). */
+/* A wgmma is one operation of four warps: before a warp's wait, those of the other three that it covers
+ * complete, too.  False: one of them has not issued them yet, the fragment waits (or out of memory was
+ * reported). */
 bool async_wait_warpgroup(struct emu_warp *w, uint32_t newest);
 /* Are there operations of this kind in flight for the warp? */
 bool async_pending(const struct emu_warp *w, enum async_kind kind);
 
 /* Life, called by cluster.c. */
 bool async_cluster_begin(struct emu_cluster *cluster);
-void async_cluster_end(struct emu_cluster *cluster); /* what is in flight is completed, and judged as never waited for where that is an error */
+/* What is in flight is completed, and judged as never waited for where that is an error. */
+void async_cluster_end(struct emu_cluster *cluster);
 /* A block's last thread has exited. */
 void async_cta_end(struct emu_cta *cta);
-/* Called between warps' turns: completes what the policy completes now.  `stuck`: no fragment can run; then at
- * least one operation must complete if any is in flight.  True: something completed (emu_changed was called). */
+/* Called between warps' turns: completes what the policy completes now.  `stuck`: no fragment can run;
+ * then at least one operation must complete if any is in flight.  True: something completed (emu_changed
+ * was called). */
 bool async_step(struct emu_cluster *cluster, bool stuck);
-/* "2 bulk copies in flight on the mbarrier at shared 0x400 (phase 0, 1 pending arrival, 4096 bytes to come)":
- * what waits for what, for the report of a deadlock; "" when there is nothing to say. */
+/* "2 bulk copies in flight on the mbarrier at shared 0x400 (phase 0, 1 pending arrival, 4096 bytes to
+ * come)": what waits for what, for the report of a deadlock; "" when there is nothing to say. */
 const char *async_explain(struct emu_warp *w, const struct emu_op *op, uint32_t mask, char *buf, size_t cap);
 #endif

@@ -1,4 +1,4 @@
-/* barrier.c - barriers of a block (bar, barrier.cta), of a warp (bar.warp) and of a cluster (barrier.cluster). */
+/* barrier.c - barriers of a block (bar, barrier.cta), a warp (bar.warp) and a cluster (barrier.cluster). */
 #include <stdio.h>
 #include "decode.h"
 #include "judge.h"
@@ -7,7 +7,7 @@
 enum { SYNC, ARRIVE, RED_POPC, RED_AND, RED_OR };
 /* u8[0] what, u8[1] a thread count is given, u8[2] .aligned, u8[3] negated predicate */
 
-/* ---- of a block ----------------------------------------------------------------------------------------------- */
+/* ---- of a block ----------------------------------------------------------------------------------- */
 static uint32_t live_threads(const struct emu_cta *cta)
 {
     uint32_t count = 0;
@@ -74,7 +74,8 @@ static bool uniform(struct emu_warp *w, const struct emu_op *op, uint32_t mask, 
     EMU_FOR_LANES(mask, l, different |= (uint32_t)(row[l] != first) << l);
     *value = first;
     if (different)
-        emu_fault(w, op, __builtin_ctz(different), 719, "lanes of one warp name different barriers or counts");
+        emu_fault(w, op, __builtin_ctz(different), 719,
+                  "lanes of one warp name different barriers or counts");
     return !different;
 }
 
@@ -97,8 +98,8 @@ static bool join(struct emu_warp *w, const struct emu_op *op, struct emu_barrier
         return false;
     }
     if (b->open && b->expected != expected && !same_count(w, &expected, b->expected)) {
-        emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads, which others use for %u", expected,
-                  b->expected);
+        emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads, which others use for %u",
+                  expected, b->expected);
         return false;
     }
     if (expected && b->arrived + arrivals > expected) {
@@ -191,7 +192,7 @@ static bool decode_block_barrier(struct decoder *d, struct emu_op *op)
     return !d->failed;
 }
 
-/* ---- of a warp ------------------------------------------------------------------------------------------------- */
+/* ---- of a warp ------------------------------------------------------------------------------------ */
 /* Those who wait with this mask go on, when all of it that are left wait with it. */
 static void complete_warp_sync(struct emu_warp *w, uint32_t members)
 {
@@ -250,7 +251,7 @@ static bool decode_warp_barrier(struct decoder *d, struct emu_op *op)
     return decode_end(d) && decode_operands(d, 1, 1);
 }
 
-/* ---- of a cluster ---------------------------------------------------------------------------------------------- */
+/* ---- of a cluster --------------------------------------------------------------------------------- */
 void emu_cluster_barrier_recheck(struct emu_cluster *c)
 {
     uint32_t live = 0;
@@ -336,6 +337,7 @@ const char *emu_barrier_text(const struct emu_warp *w, const struct emu_fragment
     else if (b->expected)
         snprintf(buf, cap, "barrier %u: %u of %u threads are here", f->barrier, b->arrived, b->expected);
     else
-        snprintf(buf, cap, "barrier %u: %u of %u threads are here", f->barrier, b->lanes, live_threads(w->cta));
+        snprintf(buf, cap, "barrier %u: %u of %u threads are here", f->barrier, b->lanes,
+                 live_threads(w->cta));
     return buf;
 }

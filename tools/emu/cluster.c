@@ -10,14 +10,14 @@
 
 enum {
     TURN = 256,                /* ops that a warp runs before the next one, at most                         */
-    PATIENCE = 20000,          /* waits that were given up in a row, and nothing changed: a deadlock         */
+    PATIENCE = 20000,          /* waits that were given up in a row, and nothing changed: a deadlock */
     POLLING = 2000000,         /* rounds of it after which a cluster counts as one that only polls          */
     WORKING = 128,             /* ops of a round that are more than a look at a flag                        */
     MOST_DEPTH = 1024,
     MOST_LOCAL = 512 << 10     /* bytes of local memory of a thread, all frames                             */
 };
 
-/* ---- sizes ------------------------------------------------------------------------------------------------------ */
+/* ---- sizes ---------------------------------------------------------------------------------------- */
 struct frame_sizes { uint64_t rows, local; uint32_t depth; };
 
 static struct frame_sizes measure(const struct emu_grid *g)
@@ -40,7 +40,7 @@ static struct frame_sizes measure(const struct emu_grid *g)
     return s;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory --------------------------------------------------------------------------------------- */
 static bool new_warp(struct emu_warp *w, const struct frame_sizes *s)
 {
     w->row_count = (uint32_t)s->rows;
@@ -52,7 +52,8 @@ static bool new_warp(struct emu_warp *w, const struct frame_sizes *s)
     w->returns = (struct emu_return *)calloc((size_t)s->depth * EMU_LANES, sizeof *w->returns);
     w->local = (unsigned char *)calloc(s->local + 1, EMU_LANES);
     w->local_defined = (unsigned char *)calloc(s->local / 8 + 1, EMU_LANES);
-    return w->rows && w->defined_rows && w->bank[EMU_BANK_SPECIAL] && w->returns && w->local && w->local_defined;
+    return w->rows && w->defined_rows && w->bank[EMU_BANK_SPECIAL] && w->returns && w->local &&
+           w->local_defined;
 }
 
 static void free_warp(struct emu_warp *w)
@@ -125,7 +126,7 @@ void emu_cluster_free(struct emu_cluster *c)
     free(c);
 }
 
-/* ---- beginning ----------------------------------------------------------------------------------------------------- */
+/* ---- beginning ------------------------------------------------------------------------------------ */
 static void begin_warp(struct emu_warp *w, struct emu_count *counts)
 {
     const struct emu_grid *g = w->grid;
@@ -144,7 +145,7 @@ static void begin_warp(struct emu_warp *w, struct emu_count *counts)
     w->busy = NULL;
     w->favoured = 0;
     w->turns = 0;
-    memset(w->defined_rows, 0, (size_t)g->entry->rows * sizeof *w->defined_rows); /* others: when they are called */
+    memset(w->defined_rows, 0, (size_t)g->entry->rows * sizeof *w->defined_rows); /* others: when called */
     memset(w->cluster_generation, 0, sizeof w->cluster_generation);
     for (uint32_t l = 0; l < EMU_LANES; l++)
         memset(w->local_defined + (size_t)l * (w->local_bytes / 8), 0, (g->entry->local_bytes + 7) / 8);
@@ -175,9 +176,11 @@ bool emu_cluster_begin(struct emu_cluster *c, uint32_t id, struct emu_count *cou
     c->changes = 1;
     c->executed = c->polls = c->expiries = 0;
     c->counted_idle = false;
+    c->ended_seen = 0;
     c->barrier_arrived = c->barrier_generation = 0;
     c->barrier_clock = c->barrier_done = NULL;
-    c->random = (c->grid->settings->seed + 1) * 0x9e3779b97f4a7c15ull ^ ((uint64_t)id + 1) * 0xbf58476d1ce4e5b9ull;
+    c->random =
+        (c->grid->settings->seed + 1) * 0x9e3779b97f4a7c15ull ^ ((uint64_t)id + 1) * 0xbf58476d1ce4e5b9ull;
     for (uint32_t i = 0; i < c->cta_count; i++)
         begin_cta(&c->ctas[i], counts);
     if (!async_cluster_begin(c))
@@ -214,7 +217,7 @@ uint32_t emu_random(struct emu_cluster *c)
     return (uint32_t)(x >> 32);
 }
 
-/* ---- deadlocks ------------------------------------------------------------------------------------------------------ */
+/* ---- deadlocks ------------------------------------------------------------------------------------ */
 static void report_wait(struct emu_warp *w, struct emu_fragment *f)
 {
     char what[512] = "";
@@ -264,7 +267,7 @@ static bool expire(struct emu_cluster *c)
     return any;
 }
 
-/* ---- turns ----------------------------------------------------------------------------------------------------------- */
+/* ---- turns ---------------------------------------------------------------------------------------- */
 static bool finished(const struct emu_cluster *c)
 {
     for (uint32_t i = 0; i < c->cta_count; i++)
@@ -273,8 +276,8 @@ static bool finished(const struct emu_cluster *c)
     return true;
 }
 
-/* One turn for each warp that can run; the first one is another each time.  *spun: all that ran only tested
- * something again; *polled: something that other clusters may change. */
+/* One turn for each warp that can run; the first one is another each time.  *spun: all that ran only
+ * tested something again; *polled: something that other clusters may change. */
 static uint64_t round_of_warps(struct emu_cluster *c, bool *spun, bool *polled)
 {
     uint64_t executed = 0;
@@ -300,8 +303,8 @@ static uint64_t round_of_warps(struct emu_cluster *c, bool *spun, bool *polled)
 
 bool emu_cluster_polls(const struct emu_cluster *c) { return c->polls > POLLING; }
 
-/* Nothing was done in a round (`ran`: but for tests in vain): something must complete, give up, or be waited for
- * elsewhere.  A deadlock is rather told when all stand at what they wait for. */
+/* Nothing was done in a round (`ran`: but for tests in vain): something must complete, give up, or be
+ * waited for elsewhere.  A deadlock is rather told when all stand at what they wait for. */
 static enum emu_turn idle(struct emu_cluster *c, bool ran, bool polled)
 {
     if (async_step(c, true))

@@ -1,4 +1,4 @@
-/* cluster.h - a cluster of blocks (one block, where no clusters are asked for): the unit a host thread runs. */
+/* cluster.h - a cluster of blocks (one block where none is asked for): the unit that a host thread runs. */
 #ifndef EMU_CLUSTER_H
 #define EMU_CLUSTER_H
 #include "emu.h"

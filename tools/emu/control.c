@@ -5,7 +5,7 @@
 #include "special.h"
 #include "warp.h"
 
-/* ---- bra, brx ---------------------------------------------------------------------------------------------------- */
+/* ---- bra, brx ------------------------------------------------------------------------------------- */
 static void exec_bra(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     if (mask == w->active) {
@@ -77,7 +77,7 @@ bool decode_brx(struct decoder *d, struct emu_op *op)
     return !d->failed;
 }
 
-/* ---- exit, ret ---------------------------------------------------------------------------------------------------- */
+/* ---- exit, ret ------------------------------------------------------------------------------------ */
 static void exec_exit(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     (void)op;
@@ -128,8 +128,8 @@ static void set_bits(unsigned char *bits, uint32_t first, uint32_t count, bool s
 }
 
 /* A scalar, from a register or from memory. */
-static uint64_t read_piece(struct emu_warp *w, int lane, const struct piece *p, uint32_t frame, uint32_t local,
-                           bool *defined)
+static uint64_t read_piece(struct emu_warp *w, int lane, const struct piece *p, uint32_t frame,
+                           uint32_t local, bool *defined)
 {
     uint64_t value = 0;
     size_t base = (size_t)lane * w->local_bytes;
@@ -161,8 +161,8 @@ static void write_piece(struct emu_warp *w, int lane, const struct piece *p, uin
     }
 }
 
-/* Copy one argument or result for one lane from one frame to another: registers and scalars in .param memory may
- * stand for each other. */
+/* Copy one argument or result for one lane from one frame to another: registers and scalars in .param
+ * memory may stand for each other. */
 static void pass(struct emu_warp *w, int lane, const struct piece *to, uint32_t to_frame, uint32_t to_local,
                  const struct piece *from, uint32_t from_frame, uint32_t from_local)
 {
@@ -236,7 +236,7 @@ bool decode_ret(struct decoder *d, struct emu_op *op)
     return decode_end(d) && decode_operands(d, 0, 0);
 }
 
-/* ---- call ---------------------------------------------------------------------------------------------------------- */
+/* ---- call ----------------------------------------------------------------------------------------- */
 static void clear_frame(struct emu_warp *w, const struct emu_fragment *f)
 {
     for (uint32_t r = 0; r < f->function->rows; r++)
@@ -260,8 +260,8 @@ static bool room(struct emu_warp *w, const struct emu_op *op, const struct emu_f
     return true;
 }
 
-static void enter(struct emu_warp *w, const struct emu_op *op, const struct emu_function *callee, uint32_t mask,
-                  uint32_t pc)
+static void enter(struct emu_warp *w, const struct emu_op *op, const struct emu_function *callee,
+                  uint32_t mask, uint32_t pc)
 {
     struct emu_fragment caller = *w->now;
     const struct call *call = (const struct call *)op->data;
@@ -328,7 +328,8 @@ static void exec_call(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const struct ptx_symbol *formal,
                          struct piece *p, bool result)
 {
-    uint64_t wanted = !formal ? 0 : formal->kind == PTX_REGISTER ? ptx_type_bits(formal->type) / 8 : formal->bytes;
+    uint64_t wanted =
+        !formal ? 0 : formal->kind == PTX_REGISTER ? ptx_type_bits(formal->type) / 8 : formal->bytes;
     p->reg = EMU_NO_REG;
     if (o->kind == PTX_OP_SYMBOL) {
         const struct placed *at = decode_find_placed(d->state, o->symbol);
@@ -349,13 +350,15 @@ static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const s
     return !d->failed;
 }
 
-static bool decode_pieces(struct decoder *d, const struct ptx_operand *group, const struct ptx_function *callee,
+static bool decode_pieces(struct decoder *d, const struct ptx_operand *group,
+                          const struct ptx_function *callee,
                           struct piece **out, uint32_t *count, bool result)
 {
     struct ptx_symbol *const *formals = !callee ? NULL : result ? callee->results : callee->parameters;
     unsigned int wanted = !callee ? 0 : result ? callee->result_count : callee->parameter_count;
     if (callee && wanted != group->count)
-        return decode_refuse(d, "%u %s instead of %u", group->count, result ? "results" : "arguments", wanted);
+        return decode_refuse(d, "%u %s instead of %u", group->count, result ? "results" : "arguments",
+                             wanted);
     *count = group->count;
     *out = (struct piece *)decode_alloc(d, group->count, sizeof **out);
     for (uint32_t i = 0; i < group->count && !d->failed; i++)
@@ -407,7 +410,8 @@ bool decode_call(struct decoder *d, struct emu_op *op)
     if (at + 1 < count && d->in->operands[at + 1].kind == PTX_OP_GROUP &&
         !decode_pieces(d, &d->in->operands[at + 1], callee, &call->arguments, &call->argument_count, false))
         return false;
-    if (callee && (call->result_count != callee->result_count || call->argument_count != callee->parameter_count))
+    if (callee && (call->result_count != callee->result_count ||
+                   call->argument_count != callee->parameter_count))
         return decode_refuse(d, "'%s' has %u arguments and %u results", callee->name ? callee->name : "it",
                              callee->parameter_count, callee->result_count);
     op->data = call;
@@ -419,7 +423,7 @@ bool decode_call(struct decoder *d, struct emu_op *op)
     return !d->failed;
 }
 
-/* ---- trap, and what changes nothing here ------------------------------------------------------------------------- */
+/* ---- trap, and what changes nothing here ---------------------------------------------------------- */
 static void exec_trap(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     emu_fault(w, op, __builtin_ctz(mask), 719, "the kernel stops itself");

@@ -32,7 +32,7 @@ bool decode_refuse(struct decoder *d, const char *format, ...)
     return false;
 }
 
-/* ---- modifiers -------------------------------------------------------------------------------------------- */
+/* ---- modifiers ------------------------------------------------------------------------------------ */
 const char *decode_peek(const struct decoder *d)
 {
     return d->modifier < d->in->modifier_count ? d->in->modifiers[d->modifier] : "";
@@ -109,7 +109,7 @@ enum emu_space decode_space(struct decoder *d, bool *cluster)
     return EMU_GENERIC;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------ */
+/* ---- memory --------------------------------------------------------------------------------------- */
 void *decode_alloc(struct decoder *d, size_t count, size_t size)
 {
     static unsigned char nothing[256];
@@ -120,7 +120,7 @@ void *decode_alloc(struct decoder *d, size_t count, size_t size)
     return size * count <= sizeof nothing ? nothing : NULL;
 }
 
-/* ---- ops --------------------------------------------------------------------------------------------------- */
+/* ---- ops ------------------------------------------------------------------------------------------ */
 static emu_reg *keep(struct decoder *d, const emu_reg *list, uint32_t count)
 {
     if (!count)

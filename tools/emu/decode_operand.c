@@ -12,10 +12,12 @@ static const struct { const char *name; enum emu_special special; unsigned int b
 };
 static const struct { const char *name; enum emu_clock clock; unsigned int bits; } clocks[] = {
     {"clock", EMU_CLOCK, 32},        {"clock_hi", EMU_CLOCK_HI, 32},      {"clock64", EMU_CLOCK64, 64},
-    {"globaltimer", EMU_TIMER, 64},  {"globaltimer_lo", EMU_TIMER_LO, 32}, {"globaltimer_hi", EMU_TIMER_HI, 32},
+    {"globaltimer", EMU_TIMER, 64},
+    {"globaltimer_lo", EMU_TIMER_LO, 32},
+    {"globaltimer_hi", EMU_TIMER_HI, 32},
 };
 
-/* ---- placed symbols ------------------------------------------------------------------------------------------ */
+/* ---- placed symbols ------------------------------------------------------------------------------- */
 static uint32_t symbol_slot(const struct placed *table, uint32_t cap, const struct ptx_symbol *symbol)
 {
     uint32_t i = (uint32_t)((uintptr_t)symbol >> 4) * 2654435761u & (cap - 1);
@@ -61,7 +63,7 @@ const struct placed *decode_find_placed(const struct decode_state *s, const stru
     return p->symbol ? p : NULL;
 }
 
-/* ---- constants ----------------------------------------------------------------------------------------------- */
+/* ---- constants ------------------------------------------------------------------------------------ */
 static bool grow_constants(struct constants *c)
 {
     uint32_t cap = c->cap ? 2 * c->cap : 128;
@@ -147,7 +149,7 @@ void decode_free_state(struct decode_state *s)
     free(s);
 }
 
-/* ---- lists of registers -------------------------------------------------------------------------------------- */
+/* ---- lists of registers --------------------------------------------------------------------------- */
 void decode_add_result(struct decoder *d, emu_reg reg)
 {
     if (d->op->result_count < DECODE_REGISTERS)
@@ -205,7 +207,7 @@ const struct ptx_operand *decode_items(const struct ptx_operand *operand, unsign
     return list ? operand->items : operand;
 }
 
-/* ---- registers ------------------------------------------------------------------------------------------------ */
+/* ---- registers ------------------------------------------------------------------------------------ */
 static emu_reg frame_register(struct decoder *d, const struct ptx_operand *o, unsigned int *bits)
 {
     if (o->kind != PTX_OP_REGISTER || o->index >= d->function->text->register_count) {
@@ -280,7 +282,7 @@ emu_reg decode_result_pred(struct decoder *d, const struct ptx_operand *o)
     return decode_result_of(d, o, PTX_pred);
 }
 
-/* ---- ops that run before: clocks and addresses ----------------------------------------------------------------- */
+/* ---- ops that run before: clocks and addresses ---------------------------------------------------- */
 static struct emu_op *extra_op(struct decoder *d, emu_exec *exec, emu_reg result, emu_reg source)
 {
     struct decode_state *s = d->state;
@@ -391,7 +393,7 @@ static emu_reg special_register(struct decoder *d, const char *name, unsigned in
     return EMU_NO_REG;
 }
 
-/* ---- symbols --------------------------------------------------------------------------------------------------- */
+/* ---- symbols -------------------------------------------------------------------------------------- */
 static enum emu_special base_of(const struct placed *p)
 {
     return p->space == EMU_LOCAL ? EMU_SPECIAL_LOCAL_BASE
@@ -417,7 +419,7 @@ static emu_reg symbol_register(struct decoder *d, const struct ptx_operand *o, u
     return decode_constant(d, p->address + o->integer, bits);
 }
 
-/* ---- sources --------------------------------------------------------------------------------------------------- */
+/* ---- sources -------------------------------------------------------------------------------------- */
 static uint64_t float_bits(const struct ptx_operand *o, enum ptx_type type)
 {
     double wide;
@@ -542,7 +544,7 @@ bool decode_integer(struct decoder *d, unsigned int number, int64_t *value)
     return true;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------------ */
 static bool space_agrees(const struct placed *p, enum emu_space space)
 {
     bool global = space == EMU_GLOBAL || space == EMU_CONST || space == EMU_GENERIC;
@@ -608,7 +610,8 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_
 
 bool decode_param_is_local(struct decoder *d, const struct ptx_operand *address)
 {
-    if (address && address->kind == PTX_OP_ADDRESS && address->count && address->items[0].kind == PTX_OP_SYMBOL) {
+    if (address && address->kind == PTX_OP_ADDRESS && address->count &&
+        address->items[0].kind == PTX_OP_SYMBOL) {
         const struct placed *p = decode_find_placed(d->state, address->items[0].symbol);
         return p && p->space == EMU_LOCAL;
     }

@@ -6,7 +6,7 @@
 /* Where a symbol ended up. */
 struct placed {
     const struct ptx_symbol *symbol;
-    enum emu_space space;      /* global (also const), shared, local (also .param of .func), param (of an entry) */
+    enum emu_space space;      /* const is global, .param of .func local, that of an entry param */
     uint64_t address;          /* in that space                       */
     bool     dynamic;          /* extern shared: after the static ones */
 };

@@ -1,8 +1,8 @@
 /* emu.h - the emulated GPU: decoded code, and the state of warps, blocks and clusters while it runs.
  *
- * A warp executes one decoded op at a time for a set of lanes: registers are rows of 32 values, one a lane, so
- * that an op is a loop over 32 lanes.  Lanes that took different branches are fragments of the warp, each with
- * its own pc; the lowest pc runs first, so that they meet again where the code does.
+ * A warp executes one decoded op at a time for a set of lanes: registers are rows of 32 values, one a
+ * lane, so that an op is a loop over 32 lanes.  Lanes that took different branches are fragments of the
+ * warp, each with its own pc; the lowest pc runs first, so that they meet again where the code does.
  *
  *   static void exec_add_u32(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
  *   {
@@ -11,8 +11,8 @@
  *       EMU_FOR_LANES(mask, l) d[l] = a[l] + b[l];
  *   }
  *
- * What runs an exec function (warp.c) has already: applied the guard (mask is never 0), checked that the source
- * registers are defined for these lanes, and afterwards marks the results as defined.
+ * What runs an exec function (warp.c) has already: applied the guard (mask is never 0), checked that the
+ * source registers are defined for these lanes, and afterwards marks the results as defined.
  *
  * Threads  a cluster is run by one host thread at a time; what clusters share (memory, the grid) says how. */
 #ifndef EMU_EMU_H
@@ -27,7 +27,7 @@
 
 enum {
     EMU_LANES = 32,
-    EMU_ROW = 4 * EMU_LANES,   /* bytes of a row: 32 x 32 bits; a 64-bit register is 2 rows, a 128-bit one 4 */
+    EMU_ROW = 4 * EMU_LANES,   /* bytes of a row: 32 x 32 bits; 64-bit registers have 2 rows, 128-bit 4 */
     EMU_MAX_WARPS = 32,        /* of a block */
     EMU_MAX_CLUSTER = 16,      /* blocks */
     EMU_CALL_DEPTH = 64,       /* of recursive functions */
@@ -56,7 +56,7 @@ enum { EMU_BANK_FRAME, EMU_BANK_CONSTANT, EMU_BANK_SPECIAL, EMU_BANKS };
 #define EMU_BANK(reg) ((reg) >> EMU_BANK_SHIFT)
 #define EMU_ROW_OF(reg) ((reg) & ((1u << EMU_BANK_SHIFT) - 1))
 
-/* ---- code ----------------------------------------------------------------------------------------------- */
+/* ---- code ----------------------------------------------------------------------------------------- */
 typedef void emu_exec(struct emu_warp *w, const struct emu_op *op, uint32_t mask);
 
 enum {                         /* emu_op.flags */
@@ -138,7 +138,7 @@ struct emu_module {
     uint32_t frame_rows;       /* of all functions */
 };
 
-/* ---- state ---------------------------------------------------------------------------------------------- */
+/* ---- state ---------------------------------------------------------------------------------------- */
 enum emu_state {
     EMU_RUNS,
     EMU_WAITS_LANES,           /* an .aligned op or a *.sync op: for other lanes of the warp to come here */
@@ -238,6 +238,7 @@ struct emu_cluster {
     uint64_t   executed;       /* warp-ops of the turns that are over */
     uint64_t   polls;          /* rounds in which warps only looked at something again, in a row */
     uint64_t   expiries;       /* waits that were given up, in a row, and nothing came of it */
+    uint64_t   ended_seen;     /* how many clusters of the grid had ended when it was looked at */
     bool       counted_idle;   /* grid.c counts it among those that only poll */
     uint64_t   random;         /* state of emu_random */
     uint32_t   barrier_arrived, barrier_generation; /* barrier.cluster, threads */
@@ -262,13 +263,13 @@ struct emu_grid {
     struct judge_grid *judge;  /* NULL: not judged */
     atomic_bool stop;        /* something failed: every worker ends */
     unsigned int result;       /* CUresult; the first failure's */
-    unsigned int findings;     /* of the judge */
+    unsigned int findings, said; /* of the judge; lines that were printed, under the lock of report.c */
     struct grid_work *work;    /* grid.c */
     uint32_t   role_count;     /* warps of a block: rows of the counters */
     bool       explicit_cluster;
 };
 
-/* ---- for exec functions --------------------------------------------------------------------------------- */
+/* ---- for exec functions --------------------------------------------------------------------------- */
 static inline void *emu_row(const struct emu_warp *w, emu_reg r)
 {
     return w->bank[EMU_BANK(r)] + (size_t)EMU_ROW_OF(r) * EMU_ROW;
@@ -283,8 +284,8 @@ static inline void emu_set_pred(const struct emu_warp *w, emu_reg r, uint32_t ma
     *p = (*p & ~mask) | (bits & mask);
 }
 
-/* for each lane of mask: the common case of all lanes is a plain loop that the compiler turns into vectors;
- * the body must be elementwise: it may be executed in any order of lanes. */
+/* for each lane of mask: the common case of all lanes is a plain loop that the compiler turns into
+ * vectors; the body must be elementwise: it may be executed in any order of lanes. */
 #ifdef __clang__
 #define EMU_IVDEP
 #else
@@ -302,16 +303,16 @@ static inline void emu_set_pred(const struct emu_warp *w, emu_reg r, uint32_t ma
         }                                                                                                 \
     } while (0)
 
-/* The running fragment cannot go on: it stays at this op, which is executed again (whole) when something that
- * it waits for has changed.  now->expired then says that nothing else in the cluster can run: a try_wait gives
- * up and answers false. */
+/* The running fragment cannot go on: it stays at this op, which is executed again (whole) when something
+ * that it waits for has changed. now->expired then says that nothing else in the cluster can run: a
+ * try_wait gives up and answers false. */
 void emu_wait_change(struct emu_warp *w);
 /* Something that a waiting fragment may be waiting for has happened (an arrival, completed bytes, ...). */
 static inline void emu_changed(struct emu_cluster *c) { c->changes++; }
 /* Make w->busy, if there is none yet; false: out of memory. */
 bool emu_busy_rows(struct emu_warp *w);
-/* Let the other warps run before this one goes on, which looks again and again at something that another block may
- * change (emu_yield), or only its own cluster (emu_yield_cluster). */
+/* Let the other warps run before this one goes on, which looks again and again at something that another
+ * block may change (emu_yield), or only its own cluster (emu_yield_cluster). */
 static inline void emu_yield_cluster(struct emu_warp *w)
 {
     if (w->event == EMU_NO_EVENT)
@@ -322,17 +323,17 @@ static inline void emu_yield(struct emu_warp *w)
     emu_yield_cluster(w);
     w->polls = true;
 }
-/* *.sync ops with a member mask: true when all `members` are in `w->active`; otherwise the fragment waits for
- * the missing lanes to come to this same op (and the exec function returns at once).  Lanes that have exited
- * or never come end in a report of a deadlock. */
+/* *.sync ops with a member mask: true when all `members` are in `w->active`; otherwise the fragment waits
+ * for the missing lanes to come to this same op (and the exec function returns at once).  Lanes that have
+ * exited or never come end in a report of a deadlock. */
 bool emu_gather(struct emu_warp *w, const struct emu_op *op, uint32_t members);
 
 /* xorshift, seeded by settings->seed and the cluster: the same in every run of the same seed. */
 uint32_t emu_random(struct emu_cluster *c);
 
-/* A fatal error of the kernel: prints one line with place, thread and text, and stops the grid with `result`
- * (a CUresult: 700 illegal address, 716 misaligned, 715 illegal instruction, 719 launch failed, 702 timeout).
- * lane < 0: the warp as a whole. */
+/* A fatal error of the kernel: prints one line with place, thread and text, and stops the grid with
+ * `result` (a CUresult: 700 illegal address, 716 misaligned, 715 illegal instruction, 719 launch failed,
+ * 702 timeout). lane < 0: the warp as a whole. */
 void emu_fault(struct emu_warp *w, const struct emu_op *op, int lane, unsigned int result, const char *format,
                ...) __attribute__((format(printf, 5, 6)));
 
@@ -341,7 +342,7 @@ static inline unsigned int emu_thread(const struct emu_warp *w, int lane) /* in 
     return w->index * EMU_LANES + (unsigned int)lane;
 }
 
-/* ---- counters ------------------------------------------------------------------------------------------- */
+/* ---- counters ------------------------------------------------------------------------------------- */
 struct emu_count {
     uint64_t warps;            /* times a warp executed the op      */
     uint64_t lanes;            /* lanes that did                    */

@@ -1,4 +1,5 @@
-/* emu_api.h - what libptxpack-emu.so exports beyond the Driver API: its reports, for programs that know it.
+/* emu_api.h - what libptxpack-emu.so exports beyond the Driver API: its reports, for programs that know
+ * it.
  *
  *   void (*start)(void) = dlsym(library, "ptxpack_emu_profile_start");
  *   ... launches ...
@@ -9,8 +10,8 @@
 
 #define PTXPACK_EMU_API __attribute__((visibility("default")))
 
-/* One instruction as the warps of one role (the same warp number of every block) executed it, in all launches of
- * its kernel since the start. */
+/* One instruction as the warps of one role (the same warp number of every block) executed it, in all
+ * launches of its kernel since the start. */
 struct ptxpack_emu_row {
     const char *kernel;
     const char *file;          /* of .loc; NULL: the PTX itself, whose line it then is */

@@ -17,6 +17,7 @@ struct grid_work {
     uint32_t resident, most;   /* that have begun and not ended; how many the GPU holds at once */
     struct emu_cluster *first, *last; /* put aside */
     uint32_t polling;          /* of the resident ones: those that only poll */
+    uint64_t ended;            /* clusters that have: what they left is news to those that poll */
     uint64_t executed;         /* ops of all clusters, about */
     bool     out_of_memory;
 };
@@ -26,11 +27,12 @@ static atomic_ullong grid_count;
 
 unsigned int emu_findings(void) { return atomic_load(&all_findings); }
 
-/* ---- the shape ------------------------------------------------------------------------------------------------------ */
+/* ---- the shape ------------------------------------------------------------------------------------ */
 int emu_function_max_threads(const struct emu_function *f)
 {
     uint64_t most = 1024, said = 1;
-    const unsigned int *limit = f->text->required_threads[0] ? f->text->required_threads : f->text->max_threads;
+    const unsigned int *limit =
+        f->text->required_threads[0] ? f->text->required_threads : f->text->max_threads;
     for (int i = 0; i < 3; i++)
         said *= limit[i] ? limit[i] : 1;
     return (int)(limit[0] && said < most ? said : most);
@@ -41,7 +43,8 @@ int emu_function_occupancy(const struct emu_settings *s, const struct emu_functi
 {
     uint64_t warps = ((uint64_t)(threads > 0 ? threads : 1) + 31) / 32, blocks = s->blocks_per_sm;
     uint64_t shared = f->shared_bytes + dynamic_shared, registers = (uint64_t)emu_function_registers(f);
-    uint64_t by_threads = s->threads_per_sm / 32 / warps, by_shared = shared ? s->shared_per_sm / shared : blocks;
+    uint64_t by_threads = s->threads_per_sm / 32 / warps;
+    uint64_t by_shared = shared ? s->shared_per_sm / shared : blocks;
     uint64_t by_registers = 65536 / ((registers + 7) / 8 * 8 * 32 * warps);
     if (threads > emu_function_max_threads(f))
         return 0;
@@ -85,7 +88,8 @@ unsigned int emu_launch_check(const struct emu_settings *s, const struct emu_lau
     for (int i = 0; i < 3; i++) {
         if (!l->grid[i] || l->grid[i] > most_grid[i] || !l->block[i] || l->block[i] > most_block[i])
             return 1;
-        if (text->required_threads[0] && l->block[i] != (text->required_threads[i] ? text->required_threads[i] : 1))
+        if (text->required_threads[0] &&
+            l->block[i] != (text->required_threads[i] ? text->required_threads[i] : 1))
             return 1;
         threads *= l->block[i];
         blocks *= l->grid[i];
@@ -103,7 +107,8 @@ unsigned int emu_launch_check(const struct emu_settings *s, const struct emu_lau
         limit = (uint32_t)l->entry->max_dynamic_shared + l->entry->shared_static;
     if ((uint64_t)l->dynamic_shared + l->entry->shared_static > limit)
         return 1;
-    if ((uint64_t)l->dynamic_shared + l->entry->shared_bytes > (uint64_t)s->shared_opt_in + s->shared_reserved)
+    if ((uint64_t)l->dynamic_shared + l->entry->shared_bytes >
+        (uint64_t)s->shared_opt_in + s->shared_reserved)
         return 1;
     if (l->cooperative) {
         int each = emu_function_occupancy(s, l->entry, (int)threads, l->dynamic_shared);
@@ -113,7 +118,7 @@ unsigned int emu_launch_check(const struct emu_settings *s, const struct emu_lau
     return 0;
 }
 
-/* ---- host threads ---------------------------------------------------------------------------------------------------- */
+/* ---- host threads --------------------------------------------------------------------------------- */
 static void out_of_memory(struct emu_grid *g)
 {
     if (!g->result)
@@ -174,15 +179,14 @@ static void spend(struct emu_grid *g, struct emu_cluster *c, uint64_t executed)
     work->executed += executed;
     bool over = work->executed > g->settings->budget && !g->stop;
     pthread_mutex_unlock(&work->lock);
-    if (!over)
-        return;
-    struct emu_warp *w = &c->ctas[0].warps[0];
+    struct emu_warp *w = NULL;
     for (uint32_t i = 0; i < c->ctas[0].warp_count; i++)
         if (c->ctas[0].warps[i].live)
             w = &c->ctas[0].warps[i];
+    if (!over || !w) /* a cluster that is at its end: the next one tells */
+        return;
     w->now = &w->fragments[0];
-    emu_fault(w, w->fragment_count ? &w->now->function->code[w->now->pc] : NULL,
-              w->fragment_count ? __builtin_ctz(w->now->mask) : -1, 702,
+    emu_fault(w, &w->now->function->code[w->now->pc], __builtin_ctz(w->now->mask), 702,
               "the launch has executed its budget of %llu instructions (PTXPACK_EMU_BUDGET)",
               (unsigned long long)g->settings->budget);
 }
@@ -191,8 +195,11 @@ static void spend(struct emu_grid *g, struct emu_cluster *c, uint64_t executed)
 static bool all_poll(struct emu_grid *g, struct emu_cluster *c)
 {
     struct grid_work *work = g->work;
-    bool polls = emu_cluster_polls(c);
     pthread_mutex_lock(&work->lock);
+    if (c->ended_seen != work->ended) /* it must look once more */
+        c->polls = 0;
+    c->ended_seen = work->ended;
+    bool polls = emu_cluster_polls(c);
     work->polling += polls && !c->counted_idle;
     work->polling -= !polls && c->counted_idle;
     c->counted_idle = polls;
@@ -206,6 +213,7 @@ static void finish(struct emu_grid *g, struct emu_cluster *c, struct emu_cluster
     emu_cluster_end(c);
     pthread_mutex_lock(&g->work->lock);
     g->work->resident--;
+    g->work->ended++;
     g->work->polling -= c->counted_idle;
     pthread_mutex_unlock(&g->work->lock);
     if (*spare)
@@ -283,7 +291,7 @@ static void run_workers(struct emu_grid *g)
     drop_rest(g);
 }
 
-/* ---- the launch -------------------------------------------------------------------------------------------------------- */
+/* ---- the launch ----------------------------------------------------------------------------------- */
 static bool place_parameters(struct emu_grid *g, const struct emu_launch *l)
 {
     uint64_t bytes = l->entry->parameter_bytes ? l->entry->parameter_bytes : 1;

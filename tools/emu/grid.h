@@ -3,8 +3,8 @@
 #define EMU_GRID_H
 #include "emu.h"
 
-/* Decode PTX for the device of `settings`; variables get their memory, with their initial values.
- * NULL: *result is a CUresult (218 invalid PTX, 222 its version is too new, 209 no code for this GPU, 2), and
+/* Decode PTX for the device of `settings`; variables get their memory, with their initial values.  NULL:
+ * *result is a CUresult (218 invalid PTX, 222 its version is too new, 209 no code for this GPU, 2), and
  * log one line: "line 12 (ptx/step/mask.ptx:7): ...".  `allocate` false: only to see whether it decodes. */
 struct emu_module *emu_module_load(const struct emu_settings *settings, const char *text, size_t bytes,
                                    bool allocate, void *context, unsigned int *result, char *log, size_t cap);
@@ -16,7 +16,8 @@ const struct emu_global *emu_module_global(const struct emu_module *module, cons
 int emu_function_registers(const struct emu_function *function);
 int emu_function_max_threads(const struct emu_function *function);
 /* Blocks of this kind that fit on one multiprocessor. */
-int emu_function_occupancy(const struct emu_settings *settings, const struct emu_function *function, int threads,
+int emu_function_occupancy(const struct emu_settings *settings, const struct emu_function *function,
+                           int threads,
                            size_t dynamic_shared);
 
 struct emu_launch {
@@ -28,8 +29,8 @@ struct emu_launch {
 };
 /* Check the shape: a CUresult (1 invalid value, 701 out of resources, 720 ...), 0 when it can run. */
 unsigned int emu_launch_check(const struct emu_settings *settings, const struct emu_launch *launch);
-/* Run to the end, on settings->host_threads.  0, or the CUresult of the first failure (a line was printed);
- * findings of the judge are 719 unless settings->judge_reports_only. */
+/* Run to the end, on settings->host_threads.  0, or the CUresult of the first failure (a line was
+ * printed); findings of the judge are 719 unless settings->judge_reports_only. */
 unsigned int emu_launch_run(const struct emu_settings *settings, const struct emu_launch *launch);
 
 /* Findings since the process began. */

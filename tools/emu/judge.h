@@ -1,12 +1,13 @@
 /* judge.h - what a GPU never says: races, undefined values, misuse of asynchronous operations.
  *
- * Happens-before is kept by vector clocks of threads.  What threads synchronise through (a barrier, a phase of
- * an mbarrier, a word of memory) has a clock object: releasing joins the releasing lanes' clocks into it,
- * acquiring joins it into the acquiring lanes'.  Every clock has two parts: what was observed, and what was
- * observed and then covered by fence.proxy.async; only the latter is ordered before accesses by the async proxy.
+ * Happens-before is kept by vector clocks of threads.  What threads synchronise through (a barrier, a
+ * phase of an mbarrier, a word of memory) has a clock object: releasing joins the releasing lanes' clocks
+ * into it, acquiring joins it into the acquiring lanes'.  Every clock has two parts: what was observed,
+ * and what was observed and then covered by fence.proxy.async; only the latter is ordered before accesses
+ * by the async proxy.
  *
- * All calls do nothing when the grid is not judged (w->judge NULL), objects are then NULL.
- * Each finding is printed once per op and kind, with places, threads and address. */
+ * All calls do nothing when the grid is not judged (w->judge NULL), objects are then NULL. Each finding is
+ * printed once per op and kind, with places, threads and address. */
 #ifndef EMU_JUDGE_H
 #define EMU_JUDGE_H
 #include "emu.h"
@@ -18,7 +19,8 @@ struct judge_async;
 enum judge_kind { JUDGE_UNINITIALISED, JUDGE_RACE, JUDGE_PROXY, JUDGE_ASYNC, JUDGE_MBARRIER, JUDGE_DEADLOCK,
                   JUDGE_CONFLICT };
 /* A finding: counted in the grid, one line printed; ignored when its kind is switched off. */
-void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind, const char *format,
+void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind,
+                const char *format,
                 ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- life: false means out of memory ------------------------------------------------------------------- */
@@ -27,11 +29,11 @@ void judge_grid_end(struct emu_grid *grid);
 bool judge_cluster_begin(struct emu_cluster *cluster); /* ctas and warps are set up */
 void judge_cluster_end(struct emu_cluster *cluster);
 
-/* ---- generic accesses: called by emu_memory and emu_memory_range ----------------------------------------- */
+/* ---- generic accesses: called by emu_memory and emu_memory_range ---------------------------------- */
 void judge_access(struct emu_warp *w, const struct emu_op *op, uint32_t mask,
                   const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access);
 
-/* ---- synchronisation --------------------------------------------------------------------------------------- */
+/* ---- synchronisation ------------------------------------------------------------------------------ */
 /* *clock is made when it is NULL. */
 void judge_release(struct emu_warp *w, uint32_t mask, struct judge_clock **clock);
 void judge_acquire(struct emu_warp *w, uint32_t mask, const struct judge_clock *clock);
@@ -49,7 +51,8 @@ void judge_proxy_fence(struct emu_warp *w, uint32_t mask, unsigned int spaces);
 /* ---- asynchronous operations ------------------------------------------------------------------------------
  * begin at issue; tell all memory it will read and write, which is checked against what came before and is in
  * flight from then on (a touch by anybody is a finding); end when its completion is observed. */
-struct judge_async *judge_async_begin(struct emu_warp *w, const struct emu_op *op, int lane, bool async_proxy);
+struct judge_async *judge_async_begin(struct emu_warp *w, const struct emu_op *op, int lane,
+                                      bool async_proxy);
 void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_t bytes, unsigned int access);
 /* The reads are over (cp.async.bulk.wait_group.read), the writes are not. */
 void judge_async_end_reads(struct judge_async *a, struct emu_warp *w, uint32_t lanes);

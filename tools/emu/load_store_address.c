@@ -193,7 +193,15 @@ bool decode_getctarank(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- hints on caches -------------------------------------------------------------------------------- */
-/* There are no caches: all that is left is that the address must be good. */
+/* There are no caches.  A prefetch may name any address, as on an H200. */
+static void exec_prefetch(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    (void)w;
+    (void)op;
+    (void)mask;
+}
+
+/* The others: all that is left is that the address must be good. */
 static void exec_touch(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     uint64_t address[EMU_LANES];
@@ -233,7 +241,7 @@ bool decode_prefetch(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "the size must be %d", LINE);
     op->u32[0] = map || priority ? LINE : 1;
     op->u32[1] = priority ? LINE : map ? 64 : 1;
-    op->exec = exec_touch;
+    op->exec = map || priority ? exec_touch : exec_prefetch;
     op->class_ = EMU_CLASS_other;
     return true;
 }

@@ -8,9 +8,9 @@
 
 /* ---- the arena: thread-safe --------------------------------------------------------------------------- */
 enum emu_memory_kind {
-    EMU_MEMORY_DEVICE, EMU_MEMORY_HOST, EMU_MEMORY_MANAGED, /* cuMemAlloc*, cuMemHostAlloc, cuMemAllocManaged */
-    EMU_MEMORY_MODULE, EMU_MEMORY_CONSTANT,                 /* .global and .const variables                   */
-    EMU_MEMORY_PARAMETERS                                   /* of a launch: read-only for kernels             */
+    EMU_MEMORY_DEVICE, EMU_MEMORY_HOST, EMU_MEMORY_MANAGED, /* cuMemAlloc, cuMemHostAlloc, ...Managed */
+    EMU_MEMORY_MODULE, EMU_MEMORY_CONSTANT,                 /* .global and .const variables */
+    EMU_MEMORY_PARAMETERS                                   /* of a launch: read-only for kernels */
 };
 struct emu_allocation {
     uint64_t address, bytes;
@@ -22,7 +22,8 @@ struct emu_allocation {
 /* Reserve the address range of settings->memory_bytes; once. */
 bool emu_arena_open(uint64_t bytes);
 /* 0: no room.  Aligned to 256 bytes at least; a gap stays between allocations, and freed addresses are not
- * given out again before long, so that stray accesses are found.  The bytes are undefined (zero: PARAMETERS). */
+ * given out again before long, so that stray accesses are found.  The bytes are undefined (zero:
+ * PARAMETERS). */
 uint64_t emu_arena_alloc(uint64_t bytes, enum emu_memory_kind kind, const char *name, void *context);
 bool     emu_arena_free(uint64_t address);   /* false: no allocation begins there */
 /* The allocation that holds `address`: a copy; false: none. */
@@ -64,15 +65,15 @@ struct emu_ref {
     uint64_t address;          /* within its space (shared: the plain offset)            */
 };
 
-/* Lane l touches `bytes` (1 to 128) at address[l] of `space`: bounds, alignment (to `align` bytes), undefined
- * bytes, and races are judged; the counters of shared memory and bytes are kept; written bytes become defined.
- * False: something fatal was reported, the exec function returns at once. */
+/* Lane l touches `bytes` (1 to 128) at address[l] of `space`: bounds, alignment (to `align` bytes),
+ * undefined bytes, and races are judged; the counters of shared memory and bytes are kept; written bytes
+ * become defined. False: something fatal was reported, the exec function returns at once. */
 bool emu_memory(struct emu_warp *w, const struct emu_op *op, uint32_t mask, enum emu_space space,
                 const uint64_t address[EMU_LANES], uint32_t bytes, uint32_t align, unsigned int access,
                 struct emu_ref out[EMU_LANES]);
 
-/* One range of any length, on behalf of one lane: for bulk copies.  EMU_NO_JUDGE skips definedness and races
- * (bounds never). */
+/* One range of any length, on behalf of one lane: for bulk copies.  EMU_NO_JUDGE skips definedness and
+ * races (bounds never). */
 bool emu_memory_range(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
                       uint64_t address, uint64_t bytes, uint32_t align, unsigned int access,
                       struct emu_ref *out);
@@ -84,9 +85,10 @@ void emu_define(const struct emu_ref *ref, uint64_t bytes);
 void emu_copy(const struct emu_ref *to, const struct emu_ref *from, uint64_t bytes);
 
 /* "global 0x7f.. + 1040, 16 bytes beyond allocation 12 (1024 bytes)" and the like, for messages. */
-const char *emu_address_text(struct emu_warp *w, int lane, enum emu_space space, uint64_t address, char *buf, size_t cap);
+const char *emu_address_text(struct emu_warp *w, int lane, enum emu_space space, uint64_t address, char *buf,
+                             size_t cap);
 
-/* Wavefronts that these lanes need in shared memory: 32 banks of 4 bytes; 64-bit accesses by half-warps,
+/* Wavefronts that these lanes need in shared memory:  32 banks of 4 bytes; 64-bit accesses by half-warps,
  * 128-bit by quarter-warps, ldmatrix by matrices of 8 rows.  Lanes outside of mask take no part. */
 unsigned int emu_wavefronts(const uint64_t address[EMU_LANES], uint32_t mask, uint32_t bytes);
 #endif

@@ -117,5 +117,5 @@ void memory_undefined(struct emu_warp *w, const struct emu_op *op, int lane, enu
     char text[2 * TEXT];
     emu_address_text(w, lane, space, address, text, sizeof text);
     judge_find(w, op, lane, JUDGE_UNINITIALISED,
-               "reads %" PRIu64 " bytes, byte %" PRIu64 " of which was never written: %s", bytes, hole, text);
+               "reads %" PRIu64 " bytes, byte %" PRIu64 " of which was never written, or copied from such: %s", bytes, hole, text);
 }

@@ -31,7 +31,7 @@ static bool refuse(struct loader *l, const struct ptx_place *place, const char *
 
 static uint64_t align_up(uint64_t value, uint64_t align) { return (value + align - 1) / align * align; }
 
-/* ---- global and constant variables --------------------------------------------------------------------------- */
+/* ---- global and constant variables ---------------------------------------------------------------- */
 static bool place_global(struct loader *l, const struct ptx_symbol *v)
 {
     struct emu_module *m = l->module;
@@ -93,7 +93,7 @@ static bool relocate(struct loader *l, const struct ptx_symbol *v)
     return true;
 }
 
-/* ---- who uses what --------------------------------------------------------------------------------------------- */
+/* ---- who uses what -------------------------------------------------------------------------------- */
 static bool operand_names(const struct ptx_operand *o, const struct ptx_symbol *symbol)
 {
     if (o->symbol == symbol && o->kind == PTX_OP_SYMBOL)
@@ -130,17 +130,20 @@ static void mark_calls(const struct loader *l, uint32_t caller, const struct ptx
 static bool calls_by_address(const struct ptx_instruction *in)
 {
     unsigned int at = in->operand_count && in->operands[0].kind == PTX_OP_GROUP; /* results come first */
-    return strcmp(in->opcode, "call") == 0 && at < in->operand_count && in->operands[at].kind == PTX_OP_REGISTER;
+    return strcmp(in->opcode, "call") == 0 && at < in->operand_count &&
+           in->operands[at].kind == PTX_OP_REGISTER;
 }
 
-/* A call by address may reach every function whose address is in a variable or named in the code: the last row. */
+/* A call by address may reach every function whose address is in a variable or named in the code: the last
+ * row. */
 static void mark_by_address(const struct loader *l)
 {
     const struct ptx_module *text = l->module->text;
     uint32_t n = l->module->function_count, caller = n;
     for (unsigned int i = 0; i < text->variable_count; i++)
         for (unsigned int k = 0; k < text->variables[i]->relocation_count; k++) {
-            struct ptx_operand o = {.kind = PTX_OP_SYMBOL, .symbol = text->variables[i]->relocations[k].symbol};
+            struct ptx_operand o = {.kind = PTX_OP_SYMBOL,
+                                    .symbol = text->variables[i]->relocations[k].symbol};
             mark_calls(l, caller, &o);
         }
     for (uint32_t f = 0; f < n; f++)
@@ -187,7 +190,7 @@ static bool find_calls(struct loader *l)
     return true;
 }
 
-/* ---- shared variables: each at an offset that is free in every kernel that reaches it --------------------------- */
+/* ---- shared variables: each at an offset that is free in every kernel that reaches it ------------- */
 static bool place_shared(struct loader *l, const struct ptx_symbol *v)
 {
     struct emu_module *m = l->module;
@@ -211,8 +214,8 @@ static bool place_shared(struct loader *l, const struct ptx_symbol *v)
             m->functions[e].shared_bytes = (uint32_t)(offset + v->bytes);
     for (uint32_t e = 0; e < n && dynamic; e++) /* the dynamic part begins as aligned as its variables are */
         if (used[e])
-            m->functions[e].shared_align = v->align > m->functions[e].shared_align ? v->align
-                                                                                    : m->functions[e].shared_align;
+            m->functions[e].shared_align =
+                v->align > m->functions[e].shared_align ? v->align : m->functions[e].shared_align;
     free(used);
     if (too_big)
         return refuse(l, &v->place, "too large for shared memory:", v->name);
@@ -248,7 +251,7 @@ static bool place_all(struct loader *l, enum ptx_space space)
     return true;
 }
 
-/* ---- functions --------------------------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------------ */
 static bool place_formals(struct loader *l, struct emu_function *f, struct ptx_symbol *const *list,
                           unsigned int count, struct emu_formal **out, uint64_t *at)
 {
@@ -370,7 +373,8 @@ static bool check_target(struct loader *l)
                                           : t->target <= sm;
     char suffix[2] = {t->target_suffix, 0};
     if (!fits)
-        snprintf(l->d.error, l->d.error_cap, ".target sm_%d%s does not run on this sm_%d", t->target, suffix, sm);
+        snprintf(l->d.error, l->d.error_cap, ".target sm_%d%s does not run on this sm_%d", t->target, suffix,
+                 sm);
     return fits;
 }
 
@@ -428,7 +432,8 @@ static bool build(struct loader *l)
     return m->constants || decode_refuse(&l->d, "out of memory");
 }
 
-static struct emu_module *new_module(const char *text, size_t bytes, unsigned int *result, char *log, size_t cap)
+static struct emu_module *new_module(const char *text, size_t bytes, unsigned int *result, char *log,
+                                     size_t cap)
 {
     struct emu_module *m = (struct emu_module *)calloc(1, sizeof *m);
     *result = 2;
@@ -491,7 +496,7 @@ void emu_module_unload(struct emu_module *m)
     free(m);
 }
 
-/* ---- what the driver asks ------------------------------------------------------------------------------------------ */
+/* ---- what the driver asks ------------------------------------------------------------------------- */
 struct emu_function *emu_module_entry(struct emu_module *module, const char *name)
 {
     for (uint32_t i = 0; i < module->function_count; i++) {

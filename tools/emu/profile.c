@@ -109,7 +109,8 @@ struct emu_count *emu_profile_begin(const struct emu_grid *g)
 {
     if (!atomic_load(&counting))
         return NULL;
-    return (struct emu_count *)calloc((size_t)g->module->op_count * g->role_count + 1, sizeof(struct emu_count));
+    return (struct emu_count *)calloc((size_t)g->module->op_count * g->role_count + 1,
+                                      sizeof(struct emu_count));
 }
 
 void emu_profile_end(const struct emu_grid *g, struct emu_count *counts)
@@ -133,7 +134,7 @@ void emu_profile_end(const struct emu_grid *g, struct emu_count *counts)
 
 void emu_profile_executed(uint64_t lanes) { atomic_fetch_add(&executed_lanes, lanes); }
 
-/* ---- what is exported ------------------------------------------------------------------------------------------------ */
+/* ---- what is exported ----------------------------------------------------------------------------- */
 void ptxpack_emu_profile_start(void)
 {
     pthread_mutex_lock(&lock);

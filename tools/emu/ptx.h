@@ -1,13 +1,14 @@
 /* ptx.h - PTX as the text says it: the variables, functions and instructions of a module, names resolved.
  *
- * The parser knows the language (PTX ISA 9.0), not the instructions: opcodes, modifiers and operands are kept
- * as written; decode.c gives them a meaning or refuses them.
+ * The parser knows the language (PTX ISA 9.0), not the instructions: opcodes, modifiers and operands are
+ * kept as written; decode.c gives them a meaning or refuses them.
  *
  *   char error[256];
  *   struct ptx_module *m = ptx_parse(text, bytes, error, sizeof error);   // NULL: error is "line 12: ..."
  *   ptx_free(m);
  *
- * Ownership  everything hangs on the module and dies with it; strings are NUL-terminated and the module's own.
+ * Ownership  everything hangs on the module and dies with it; strings are NUL-terminated and the module's
+ * own.
  * Threads    a parsed module is never written to. */
 #ifndef EMU_PTX_H
 #define EMU_PTX_H
@@ -107,7 +108,7 @@ struct ptx_instruction {
     unsigned int modifier_count;
     bool         guarded, guard_negated;
     unsigned int guard;        /* number of the predicate register                           */
-    struct ptx_operand *operands; /* call: as written: GROUP of results if any, target, GROUP of arguments if any, ... */
+    struct ptx_operand *operands; /* call: GROUP of results if any, target, GROUP of arguments if any, ... */
     unsigned int operand_count;
     struct ptx_place place;
 };
@@ -149,8 +150,9 @@ struct ptx_module {
     struct ptx_memory *memory;      /* what all of this is allocated from */
 };
 
-/* NULL: error holds one line, "line 12: unknown name '%r9'" or "out of memory".  `text` need not outlive the
- * call.  Nesting, counts and sizes are limited (see ptx_parse.c), so that hostile text ends in an error. */
+/* NULL: error holds one line, "line 12: unknown name '%r9'" or "out of memory".  `text` need not outlive
+ * the call.  Nesting, counts and sizes are limited (see ptx_parse.c), so that hostile text ends in an
+ * error. */
 struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t cap);
 void ptx_free(struct ptx_module *module);
 
@@ -161,7 +163,8 @@ void  ptx_memory_free(struct ptx_memory *memory);
 
 /* "ptx/step/softmax.ptx:40" from .loc where there is one (with "(in macro at kernel.ptx:123)" for inlined
  * places), otherwise "line 12 of the PTX"; returns buf. */
-const char *ptx_place_text(const struct ptx_module *module, const struct ptx_place *place, char *buf, size_t cap);
+const char *ptx_place_text(const struct ptx_module *module, const struct ptx_place *place, char *buf,
+                           size_t cap);
 /* The instruction as it was written, less its guard: "ld.shared.v4.u32 ..." ; returns buf. */
 const char *ptx_instruction_text(const struct ptx_instruction *in, char *buf, size_t cap);
 #endif

@@ -1,6 +1,7 @@
 /* registers.c - how many registers a thread would need: an estimate, since nothing is allocated here.
  *
- * A register is taken to be live from its first to its last mention in the text, and through each loop that it
+ * A register is taken to be live from its first to its last mention in the text, and through each loop that
+ * it
  * enters alive.  The widest place counts; ptxas, which moves instructions, does better or worse than that. */
 #include <stdlib.h>
 #include "decode_state.h"

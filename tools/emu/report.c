@@ -165,6 +165,9 @@ static bool say_now(const struct emu_grid *grid, const struct emu_op *op, enum j
     return true;
 }
 
+/* Of one launch; the last line has the total. */
+enum { MOST_LINES = 24 };
+
 void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind,
                 const char *format, ...)
 {
@@ -175,7 +178,7 @@ void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judg
         return;
     __atomic_fetch_add(&w->grid->findings, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&said.lock);
-    if (say_now(w->grid, op, kind)) {
+    if (say_now(w->grid, op, kind) && w->grid->said++ < MOST_LINES) {
         va_start(args, format);
         say(w, op, lane, names[kind], kind == JUDGE_MBARRIER ? ": " : " ", format, args);
         va_end(args);

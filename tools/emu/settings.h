@@ -9,9 +9,9 @@
  *   PTXPACK_EMU_THREADS=N        host threads (default: one per processor)
  *   PTXPACK_EMU_SEED=1           of schedules and completions
  *   PTXPACK_EMU_ASYNC=random     earliest, latest, random: when asynchronous operations complete
- *   PTXPACK_EMU_JUDGE=all        all, none, report, or a list of words joined by commas, each may be negated by
- *                                a minus: uninitialised, race, proxy, async, mbarrier, and conflict, which all
- *                                does not have.  `report`: findings do not make the launch fail
+ *   PTXPACK_EMU_JUDGE=all        all, none, report, or words joined by commas, each may be negated by a
+ *                                minus: uninitialised, race, proxy, async, mbarrier, and conflict, which
+ *                                all does not have.  `report`: findings do not make the launch fail
  *   PTXPACK_EMU_BUDGET=N         warp-instructions a launch may execute
  *   PTXPACK_EMU_FAULT=WORD[,..]  see faults.h
  *   PTXPACK_EMU_LOG=FILE         where reports go (default: standard error)

@@ -1,8 +1,8 @@
 /* warp.c - the interpreter: fragments of a warp, their order, and the loop over ops.
  *
- * Among the fragments that can run, the deepest call and then the lowest pc goes first; so lanes that left a
- * branch wait for those still in it and meet them behind it.  A fragment that has run for long while others
- * could is put back, so that lanes may wait for each other (independent thread scheduling). */
+ * Among the fragments that can run, the deepest call and then the lowest pc goes first; so lanes that left
+ * a branch wait for those still in it and meet them behind it.  A fragment that has run for long while
+ * others could is put back, so that lanes may wait for each other (independent thread scheduling). */
 #include "warp.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { LONGEST_STREAK = 4096 };
 
-/* ---- fragments ------------------------------------------------------------------------------------------------- */
+/* ---- fragments ------------------------------------------------------------------------------------ */
 struct emu_fragment *emu_split(struct emu_warp *w, uint32_t mask, uint32_t pc)
 {
     struct emu_fragment *now = w->now, *made;
@@ -171,7 +171,8 @@ static uint32_t meeting(const struct emu_warp *w, const struct emu_fragment *f)
     for (uint32_t i = 0; i < w->fragment_count; i++) {
         const struct emu_fragment *other = &w->fragments[i];
         if (other != f && (other->state == EMU_RUNS || other->state == EMU_WAITS_LANES) &&
-            other->function == f->function && other->frame == f->frame && other->pc > f->pc && other->pc < stop)
+            other->function == f->function && other->frame == f->frame && other->pc > f->pc &&
+            other->pc < stop)
             stop = other->pc;
     }
     return stop;
@@ -186,7 +187,7 @@ void emu_load_fragment(struct emu_warp *w, struct emu_fragment *f)
     w->busy = w->busy_rows ? w->busy_rows + f->frame : NULL;
 }
 
-/* ---- undefined and busy registers -------------------------------------------------------------------------------- */
+/* ---- undefined and busy registers ----------------------------------------------------------------- */
 static const char *register_name(const struct emu_warp *w, emu_reg reg, char *buf, size_t cap)
 {
     const struct ptx_function *text = w->now->function->text;
@@ -212,7 +213,8 @@ static void report_undefined(struct emu_warp *w, const struct emu_op *op, emu_re
 {
     char name[128];
     w->defined[EMU_ROW_OF(reg)] |= lanes; /* once is enough */
-    judge_find(w, op, __builtin_ctz(lanes), JUDGE_UNINITIALISED, "reads register %s, which nothing has written",
+    judge_find(w, op, __builtin_ctz(lanes), JUDGE_UNINITIALISED,
+               "reads register %s, which nothing has written",
                register_name(w, reg, name, sizeof name));
 }
 
@@ -258,7 +260,7 @@ bool emu_busy_rows(struct emu_warp *w)
     return w->busy_rows != NULL;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------------------------------ */
+/* ---- the loop ------------------------------------------------------------------------------------- */
 static inline void define_results(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     for (uint32_t i = 0; i < op->result_count; i++)
