@@ -61,21 +61,21 @@ EMU_SRC    := tools/emu/access_words.c tools/emu/alu_approx.c tools/emu/alu_bits
               tools/emu/api_init.c tools/emu/api_launch.c tools/emu/api_library.c tools/emu/api_link.c \
               tools/emu/api_memory.c tools/emu/api_module.c tools/emu/api_occupancy.c \
               tools/emu/api_stream.c tools/emu/api_tensor_map.c tools/emu/api_work.c tools/emu/arena.c \
-              tools/emu/async.c tools/emu/atomic.c tools/emu/barrier.c tools/emu/bulk.c \
-              tools/emu/bulk_reduce.c tools/emu/bulk_tensor.c tools/emu/cluster.c tools/emu/compiler.c \
-              tools/emu/container.c tools/emu/control.c tools/emu/cp_async.c tools/emu/cvt_float.c \
-              tools/emu/cvt_int.c tools/emu/cvt_narrow.c tools/emu/decode.c tools/emu/decode_cp.c \
-              tools/emu/decode_operand.c tools/emu/faults.c tools/emu/fence.c tools/emu/float_format.c \
-              tools/emu/float_round.c tools/emu/grid.c tools/emu/intrinsics.c tools/emu/judge.c \
-              tools/emu/judge_async.c tools/emu/judge_cell.c tools/emu/judge_clock.c \
-              tools/emu/judge_line.c tools/emu/judge_message.c tools/emu/judge_shadow.c \
-              tools/emu/judge_strong.c tools/emu/judge_vector.c tools/emu/load_store.c \
-              tools/emu/load_store_address.c tools/emu/matrix_load.c tools/emu/mbarrier.c \
-              tools/emu/mbarrier_ops.c tools/emu/memory.c tools/emu/memory_banks.c \
-              tools/emu/memory_range.c tools/emu/memory_text.c tools/emu/mma.c tools/emu/module.c \
-              tools/emu/profile.c tools/emu/ptx_constant.c tools/emu/ptx_debug.c tools/emu/ptx_function.c \
-              tools/emu/ptx_initial.c tools/emu/ptx_lex.c tools/emu/ptx_memory.c tools/emu/ptx_module.c \
-              tools/emu/ptx_number.c tools/emu/ptx_operand.c tools/emu/ptx_place.c \
+              tools/emu/async.c tools/emu/async_wait.c tools/emu/atomic.c tools/emu/barrier.c \
+              tools/emu/bulk.c tools/emu/bulk_reduce.c tools/emu/bulk_tensor.c tools/emu/cluster.c \
+              tools/emu/compiler.c tools/emu/container.c tools/emu/control.c tools/emu/cp_async.c \
+              tools/emu/cvt_float.c tools/emu/cvt_int.c tools/emu/cvt_narrow.c tools/emu/decode.c \
+              tools/emu/decode_cp.c tools/emu/decode_operand.c tools/emu/decode_tables.c \
+              tools/emu/faults.c tools/emu/fence.c tools/emu/float_format.c tools/emu/float_round.c \
+              tools/emu/grid.c tools/emu/intrinsics.c tools/emu/judge.c tools/emu/judge_async.c \
+              tools/emu/judge_cell.c tools/emu/judge_clock.c tools/emu/judge_line.c \
+              tools/emu/judge_message.c tools/emu/judge_shadow.c tools/emu/judge_strong.c \
+              tools/emu/judge_vector.c tools/emu/load_store.c tools/emu/load_store_address.c \
+              tools/emu/matrix_load.c tools/emu/mbarrier.c tools/emu/mbarrier_ops.c tools/emu/memory.c \
+              tools/emu/memory_banks.c tools/emu/memory_range.c tools/emu/memory_text.c tools/emu/mma.c \
+              tools/emu/module.c tools/emu/profile.c tools/emu/ptx_constant.c tools/emu/ptx_debug.c \
+              tools/emu/ptx_function.c tools/emu/ptx_initial.c tools/emu/ptx_lex.c tools/emu/ptx_memory.c \
+              tools/emu/ptx_module.c tools/emu/ptx_number.c tools/emu/ptx_operand.c tools/emu/ptx_place.c \
               tools/emu/ptx_special.c tools/emu/ptx_statement.c tools/emu/ptx_symbol.c \
               tools/emu/ptx_token.c tools/emu/ptx_type.c tools/emu/ptx_variable.c tools/emu/registers.c \
               tools/emu/report.c tools/emu/settings.c tools/emu/special.c tools/emu/st_async.c \

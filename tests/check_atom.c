@@ -247,5 +247,5 @@ void check_atom(check *c)
     device_free(&c->gpu, r.output.address);
     for (int i = 0; i < REASONS && !c->quiet && !c->list; i++)
         if (r.skipped[i].count > 0)
-            printf("SKIP: %d atoms: %s\n", r.skipped[i].count, r.skipped[i].why);
+            printf("%s: %d atoms: %s\n", c->brief ? "left out" : "SKIP", r.skipped[i].count, r.skipped[i].why);
 }

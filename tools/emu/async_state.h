@@ -56,6 +56,29 @@ struct async_cluster {
     bool     looking;          /* an mbarrier instruction reads its word itself */
 };
 
+/* What stands before each operation. */
+struct async_cell {
+    _Alignas(16) struct async_cell *next;
+    uint32_t pool;             /* ASYNC_POOLS: it was too large for the pools                 */
+    bool     reads_over;       /* a wait for reads has covered it                             */
+};
+
+static inline struct async_cell *async_cell_of(const struct async_op *a)
+{
+    return (struct async_cell *)(void *)((unsigned char *)(uintptr_t)a - sizeof(struct async_cell));
+}
+
+static inline struct async_queue *async_queue_of(const struct emu_warp *w, enum async_kind kind)
+{
+    return &w->async->queue[kind];
+}
+
+/* Do the work of an operation that is in a queue. */
+void async_complete_queued(struct async_op *a);
+/* Take out what is done and of which nothing is left to tell; forget commits that no wait asks for. */
+void async_sweep(struct emu_warp *w, struct async_queue *q);
+/* Room for one more; false: out of memory. */
+bool async_grow(struct async_op ***list, uint32_t *room, uint32_t count);
 /* Give back an operation that was never issued. */
 void async_discard(struct async_op *a);
 /* The warp's copies by these lanes that were issued before number `serial` complete now, and whoever

@@ -1,4 +1,4 @@
-/* decode_state.h - what decode.c, decode_operand.c and module.c share. */
+/* decode_state.h - what decode.c, decode_tables.c, decode_operand.c and module.c share. */
 #ifndef EMU_DECODE_STATE_H
 #define EMU_DECODE_STATE_H
 #include "decode.h"
