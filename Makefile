@@ -111,7 +111,7 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_emu_abi tests/test_emu_async tests/test_emu_mbarrier tests/test_emu_tma \
               tests/test_emu_tensor tests/test_emu_vectors tests/test_emu_mma tests/test_emu_wgmma \
               tests/test_emu_float tests/test_emu_cvt tests/test_emu_judge tests/test_emu_bad \
-              tests/test_emu_programs
+              tests/test_emu_programs tests/test_emu_command
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
                tests/fuzz_expand tests/fuzz_layout tests/fuzz_ptx tests/fuzz_emu \
@@ -236,7 +236,7 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 # Tests of the emulated driver through its API load it; those below the API link with its objects.
-EMU_API_TESTS := $(addprefix tests/test_emu_,api module graph faults programs)
+EMU_API_TESTS := $(addprefix tests/test_emu_,api module graph faults programs command)
 $(EMU_API_TESTS:%=$(B)/%): $(B)/libptxpack-emu.so
 $(EMU_API_TESTS:%=$(B)/%.o): FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/emu
 EMU_TESTS := $(filter-out tests/test_emu_attention $(EMU_API_TESTS), \
@@ -263,7 +263,7 @@ $(B)/tests/test_draw $(B)/tests/test_seed_figures: $(filter $(B)/tools/draw%.o,$
 $(B)/tests/fuzz_layout: $(B)/tools/layout_expr.o $(B)/tools/layout_calls.o
 $(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o \
     $(B)/ptxpack $(B)/ptxpack-check
-$(addprefix $(B)/tests/,test_layout_command test_atom_command test_plan_command): $(B)/ptxpack
+$(addprefix $(B)/tests/,test_layout_command test_atom_command test_plan_command test_emu_command): $(B)/ptxpack
 $(B)/tests/test_checker: $(B)/tests/mock_loader.o $(HELPERS) \
     $(filter-out $(B)/tests/check_main.o,$(CHECK_SRC:%.c=$(B)/%.o))
 

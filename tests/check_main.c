@@ -61,7 +61,8 @@ int main(int argc, char **argv)
         return command_end(EXIT_SKIPPED);
     }
     if (opened != PTXPACK_OK)
-        return command_fail("check", "%s", c.gpu.line);
+        return command_fail("check", "%s", c.gpu.line),
+               device_choice(choice) ? COMMAND_FAILED : COMMAND_USAGE;
     pthread_mutex_init(&c.gpu_lock, NULL);
     pthread_mutex_init(&c.print_lock, NULL);
     c.brief = c.gpu.emulated && !full;

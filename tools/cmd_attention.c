@@ -177,7 +177,8 @@ static int run_problem(attention_problem *p, const attention_settings *s)
     ptxpack_status opened = always ? PTXPACK_OK : device_open_as(&gpu, choice, NULL);
     bool           on_cpu = always || (s->cpu != NULL && device_absent(opened));
     if (!on_cpu && opened != PTXPACK_OK)
-        return command_fail("attention", "%s", gpu.line);
+        return command_fail("attention", "%s", gpu.line),
+               device_choice(choice) ? COMMAND_FAILED : COMMAND_USAGE;
     report_problem(p, s);
     if (on_cpu) {
         const char *why = always ? "as asked for" : gpu.line;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "emulator.h"
 #include "ptxpack.h"
 
 typedef struct settings {
@@ -78,12 +79,19 @@ static void show_devices(const ptxpack *handle, bool json)
         json_close();
 }
 
+/* Commands that run kernels take the emulated driver then, if it is there. */
 static void show_absence(const char *why, bool json)
 {
-    if (json)
+    char        path[4096];
+    const char *emulator = emulator_path(path, sizeof path);
+    if (json) {
         json_text("no_device", why);
-    else
+        json_text("emulator", emulator != NULL ? emulator : "");
+    } else {
         printf("driver    no device to run on: %s\n", why);
+        if (emulator != NULL)
+            printf("emulated  kernels run on %s\n", emulator);
+    }
 }
 
 /* ---- compiler and cache --------------------------------------------------------------------------- */

@@ -183,10 +183,9 @@ int cmd_vector_add(int argc, char **argv)
         return status;
     device gpu;
     ptxpack_status opened = device_open_as(&gpu, s.device, NULL);
-    if (opened == PTXPACK_E_ARG)
-        return command_fail("vector-add", "%s", gpu.line), COMMAND_USAGE;
     if (opened != PTXPACK_OK)
-        return command_fail("vector-add", "%s", gpu.line);
+        return command_fail("vector-add", "%s", gpu.line),
+               device_choice(s.device) ? COMMAND_FAILED : COMMAND_USAGE;
     if (s.json)
         json_open(NULL, '{');
     status = run_random(&gpu, &s);

@@ -96,13 +96,18 @@ static ptxpack_status open_emulator(device *d, const ptxpack_options *options)
     return status;
 }
 
+bool device_choice(const char *choice)
+{
+    return choice == NULL || strcmp(choice, "gpu") == 0 || strcmp(choice, "emu") == 0;
+}
+
 ptxpack_status device_open_as(device *d, const char *choice, const ptxpack_options *options)
 {
     const char *driver = getenv("PTXPACK_DRIVER");
     memset(d, 0, sizeof *d);
     if (choice != NULL && strcmp(choice, "emu") == 0)
         return open_emulator(d, options);
-    if (choice != NULL && strcmp(choice, "gpu") != 0) {
+    if (!device_choice(choice)) {
         snprintf(d->line, sizeof d->line, "--device: '%s' is neither gpu nor emu", choice);
         return PTXPACK_E_ARG;
     }

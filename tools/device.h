@@ -27,6 +27,7 @@ typedef struct device {
 ptxpack_status device_open(device *d, const ptxpack_options *options);
 /* The same by choice: "gpu", "emu", or NULL: the GPU, and the emulated driver when there is none, unless the
  * environment names a driver.  Any other choice is PTXPACK_E_ARG. */
+bool device_choice(const char *choice); /* it is one of these */
 ptxpack_status device_open_as(device *d, const char *choice, const ptxpack_options *options);
 void           device_close(device *d);
 /* Whether what device_open returned says that there is no GPU, rather than that something is wrong. */
