@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
+#include "emu_api.h"
 #include "emu_fixture.h"
 
 #define HEAD(sm) ".version 8.0\n.target sm_" #sm "\n.address_size 64\n"
@@ -387,6 +388,56 @@ static void test_counted_barriers(void **state)
         "B: mov.u32 %r9, 1;\n" END, 1, 64);
 }
 
+/* Threads that arrive at a cluster's barrier and exit are not waited for, nor counted for others. */
+static void test_cluster_barrier_exits(void **state)
+{
+    (void)state;
+    emu_machine(90);
+    expect_clean(BEGIN(90)
+        "setp.eq.u32 %p1, %r0, 0; @%p1 st.volatile.global.u32 [%rd0+4096], 0;\n"
+        "setp.lt.u32 %p1, %r0, 32; @%p1 bra A; setp.lt.u32 %p2, %r0, 64; @%p2 bra C;\n"
+        "mov.u32 %r5, 0; L: add.u32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 100000; @%p4 bra L;\n"
+        "mov.u32 %r6, 77; st.volatile.global.u32 [%rd0+4096], %r6; barrier.cluster.arrive; exit;\n"
+        "A: barrier.cluster.arrive; exit;\n"
+        "C: barrier.cluster.arrive; barrier.cluster.wait; ld.volatile.global.u32 %r9, [%rd0+4096];\n" END, 1, 96);
+    for (uint32_t i = 32; i < 64; i++)
+        assert_int_equal(words[i], 77);
+    emu_machine(75);
+}
+
+static void count_multiplications(void *context, const struct ptxpack_emu_row *row)
+{
+    uint64_t *sums = (uint64_t *)context;
+    if (strncmp(row->instruction, "mul.lo", 6) == 0) {
+        sums[0] += row->warps;
+        sums[1] += row->lanes;
+    }
+}
+
+/* Behind if/else the lanes are together again: what stands there is executed, and counted, once. */
+static void test_lanes_meet_again(void **state)
+{
+    uint64_t sums[2] = {0, 0};
+    (void)state;
+    ptxpack_emu_profile_start();
+    expect_clean(BEGIN(75)
+        "setp.lt.u32 %p1, %r0, 16; @%p1 bra A; mov.u32 %r9, 3; bra C; A: mov.u32 %r9, 4;\n"
+        "C: mul.lo.u32 %r10, %r0, 3; add.u32 %r9, %r9, %r10;\n" END, 1, 32);
+    ptxpack_emu_profile_stop();
+    ptxpack_emu_profile_read(count_multiplications, sums);
+    assert_int_equal(sums[0], 1);
+    assert_int_equal(sums[1], 32);
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(words[i], 3 * i + (i < 16 ? 4 : 3));
+}
+
+static void test_too_many_blocks(void **state)
+{
+    const struct emu_launch shape = {.grid = {0x20000, 0x8000, 1}, .block = {1, 1, 1}};
+    (void)state;
+    assert_int_equal(emu_run_shape(HEAD(75) ".visible .entry k() { ret; }\n", &shape, "k"), 701);
+}
+
 /* Text that wants too much ends in a line, and takes nothing. */
 static void test_hostile(void **state)
 {
@@ -451,7 +502,8 @@ int main(void)
         cmocka_unit_test(test_blocks_wait_for_blocks), cmocka_unit_test(test_bank_conflicts),
         cmocka_unit_test(test_hostile),            cmocka_unit_test(test_mixed_arguments),
         cmocka_unit_test(test_long_waits),         cmocka_unit_test(test_parts_of_a_warp),
-        cmocka_unit_test(test_counted_barriers),
+        cmocka_unit_test(test_counted_barriers),   cmocka_unit_test(test_cluster_barrier_exits),
+        cmocka_unit_test(test_lanes_meet_again),   cmocka_unit_test(test_too_many_blocks),
     };
     emu_machine(75);
     return cmocka_run_group_tests(tests, NULL, NULL);
