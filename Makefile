@@ -30,7 +30,10 @@ LOADER_SRC := loader/status.c loader/detail.c loader/registry.c \
               loader/expand_map.c loader/expand_loc.c
 HOST_SRC   := host/dtype.c host/instance.c \
               host/attention.c host/attention_check.c host/attention_reference.c \
-              host/attention_layout.c host/attention_symbols.c host/thread_symbols.c \
+              host/attention_layout.c host/attention_symbols.c host/thread_symbols.c host/row_memo.c \
+              host/attention_fp8_layout.c \
+              host/attention_cost.c host/attention_mma.c host/attention_wgmma.c \
+              host/attention_wgmma_layout.c host/attention_wgmma_symbols.c \
               host/vector.c \
               host/layout_tuple.c host/layout_int.c host/layout_compare.c host/layout_coord.c \
               host/layout.c host/layout_build.c host/layout_modes.c host/layout_slice.c host/layout_cast.c \
@@ -43,7 +46,7 @@ HOST_SRC   := host/dtype.c host/instance.c \
               host/wgmma.c host/tma.c
 TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/emulator.c tools/random.c tools/npy.c tools/verify.c \
               tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c \
-              tools/cmd_attention.c tools/attention_problem.c tools/attention_run.c tools/cmd_plan.c tools/cmd_vector_add.c \
+              tools/cmd_attention.c tools/attention_problem.c tools/attention_mask.c tools/attention_run.c tools/cmd_plan.c tools/cmd_plan_mma.c tools/cmd_plan_wgmma.c tools/cmd_vector_add.c \
               tools/cmd_profile.c tools/profile_table.c \
               tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c tools/bench_start_up.c \
               tools/bench_layout.c tools/bench_emu.c \
@@ -84,11 +87,14 @@ EMU_SRC    := tools/emu/access_words.c tools/emu/alu_approx.c tools/emu/alu_bits
               tools/emu/warp_ops.c tools/emu/wgmma.c tools/emu/wgmma_descriptor.c tools/emu/wmma.c
 
 # Every .ptx file, embedded under its path below ptx/.
-PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/mma_sync.ptx atom/wgmma.ptx \
-              atom/name.ptx atom/mma_any.ptx atom/copy_any.ptx \
-              kernel/probe_mma.ptx kernel/probe_copy.ptx kernel/probe_wgmma.ptx \
-              step/layout.ptx step/tile_load.ptx step/mask.ptx step/softmax.ptx step/epilogue.ptx \
-              kernel/attention_mma.ptx kernel/vector_add.ptx
+PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/stmatrix.ptx atom/mma_sync.ptx atom/wgmma.ptx \
+              atom/mbarrier.ptx atom/named_barrier.ptx atom/tma.ptx atom/pack.ptx atom/pack_e4m3.ptx \
+              atom/name.ptx atom/mma_any.ptx atom/copy_any.ptx atom/wgmma_any.ptx \
+              kernel/probe_mma.ptx kernel/probe_copy.ptx kernel/probe_wgmma.ptx kernel/probe_transpose.ptx \
+              step/layout.ptx step/tile_load.ptx step/mask.ptx step/softcap.ptx step/softmax.ptx step/epilogue.ptx \
+              step/softmax_speculative.ptx step/ring.ptx step/tile_order.ptx step/transpose_v.ptx \
+              step/produce_fp8.ptx \
+              kernel/attention_mma.ptx kernel/attention_wgmma.ptx kernel/vector_add.ptx
 
 # cmocka programs; each prints its own report.  Status 77 means skipped.
 UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict tests/test_cache_place \
@@ -102,9 +108,10 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_seed_figures tests/test_tensor tests/test_banks \
               tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma \
               tests/test_probe tests/test_probe_text \
-              tests/test_host tests/test_attention_layout tests/test_npy tests/test_checker \
+              tests/test_host tests/test_fp8 tests/test_attention_layout tests/test_attention_wgmma_layout \
+              tests/test_attention_cost tests/test_attention_plan tests/test_npy tests/test_checker \
               tests/test_command tests/test_layout_command tests/test_atom_command tests/test_plan_command \
-              tests/test_draw \
+              tests/test_draw tests/test_transpose_v \
               tests/test_emu_parse tests/test_emu_core tests/test_emu_int tests/test_emu_select \
               tests/test_emu_warp_ops tests/test_emu_memory tests/test_emu_atomic \
               tests/test_emu_api tests/test_emu_module tests/test_emu_graph tests/test_emu_faults \
@@ -221,7 +228,7 @@ $(FAKES):
 	@mkdir -p $(@D)
 	$(SAY) FAKE $@
 	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
-$(addprefix $(B)/tests/,test_loader test_jit test_flight test_command check_generations): $(FAKES)
+$(addprefix $(B)/tests/,test_loader test_jit test_flight test_attention_plan test_command check_generations): $(FAKES)
 # cuda.h, where there is one, is somebody else's code: no warnings from it.
 $(B)/tests/test_driver_abi.o $(B)/tests/test_tma.o $(B)/tests/test_emu_abi.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 
@@ -256,7 +263,10 @@ $(B)/tests/record_emu_vectors: $(B)/tests/record_emu_vectors.o $(B)/tests/emu_ve
 HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/emulator.o $(B)/tools/random.o $(B)/tools/verify.o
 $(B)/tests/test_host: $(B)/tests/mock_loader.o $(HELPERS)
 $(B)/tests/test_probe $(B)/tests/test_probe_text: $(PROBE_SRC:%.c=$(B)/%.o) $(B)/tools/random.o
+$(B)/tests/test_fp8: $(B)/tools/random.o $(B)/tools/verify.o
 $(B)/tests/test_npy: $(B)/tools/npy.o
+$(B)/tests/test_transpose_v.o: FOLDERS := -Itools/emu -Icache -Iloader -Ihost -Itools
+$(B)/tests/test_transpose_v: $(B)/tests/emu_fixture.o $(B)/tools/random.o $(B)/libptxpack-emu.a
 $(B)/tests/test_emu_attention: $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ)) \
     $(B)/libptxpack-emu.so
 $(B)/tests/test_draw $(B)/tests/test_seed_figures: $(filter $(B)/tools/draw%.o,$(TOOLS_OBJ))

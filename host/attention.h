@@ -3,6 +3,7 @@
  * Shapes   slowest to fastest, unless strides say otherwise: q, o [batch][seqlen_q][heads_q][head_dim],
  *          k, v [batch][seqlen_kv][heads_kv][head_dim], lse [batch][heads_q][seqlen_q] (f32, natural log).
  *          Strides count ELEMENTS; the last dimension is contiguous.
+ * fp8      PTXPACK_E4M3: q, k and v of one byte, which stand for code * descale; o is bf16.
  * Sums     f32, whatever the element type.  A row with nothing to attend to gives o = 0, lse = -inf.
  * Memory   device buffers stay the caller's; the library allocates none and keeps none.
  * Errors   every call that can fail returns a ptxpack_status; on error nothing was enqueued and no device
@@ -24,10 +25,12 @@ extern "C" {
 typedef enum ptxpack_mask {
     PTXPACK_MASK_NONE                = 0, /* always                                                   */
     PTXPACK_MASK_CAUSAL_TOP_LEFT     = 1, /* j <= i: the first query sees the first key               */
-    PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT = 2  /* j <= i + seqlen_kv - seqlen_q: the last sees the last    */
+    PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT = 2, /* j <= i + seqlen_kv - seqlen_q: the last sees the last    */
+    PTXPACK_MASK_WINDOW_TOP_LEFT     = 3, /* i - window_left <= j <= i + window_right                 */
+    PTXPACK_MASK_WINDOW_BOTTOM_RIGHT = 4  /* the same with i + seqlen_kv - seqlen_q in place of i     */
 } ptxpack_mask;
 
-/* Distance in elements between neighbours: multiples of 8, ignored where the extent is 1.  All three 0:
+/* Distance in elements between neighbours: multiples of 16 bytes, ignored where the extent is 1.  All three 0:
  * compact, in the order of "Shapes".  A 0 on its own repeats an input (not o) along that dimension.
  * Any order and any gaps, but each stride steps over all that the smaller ones span. */
 typedef struct ptxpack_strides {
@@ -36,23 +39,31 @@ typedef struct ptxpack_strides {
 
 typedef struct ptxpack_attention_desc {
     uint32_t        size;                       /* = sizeof(ptxpack_attention_desc)                   */
-    ptxpack_dtype   dtype;                      /* of q, k, v and o                                   */
+    ptxpack_dtype   dtype;                      /* of q, k and v; of o too, but with PTXPACK_E4M3 o is
+                                                   PTXPACK_BF16                                       */
     int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1                                          */
     int32_t         heads_q, heads_kv;          /* heads_q % heads_kv == 0; heads_q / heads_kv query
                                                    heads share a key head                             */
-    int32_t         head_dim;                   /* multiple of 8, at most 256                         */
+    int32_t         head_dim;                   /* multiple of 16 bytes of q, at most 256             */
     float           scale;                      /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim)          */
     ptxpack_mask    mask;
+    int32_t         window_left, window_right;  /* of the window masks; < 0: no limit on that side.
+                                                   0 with any other mask                              */
+    float           softcap;                    /* scores s become softcap tanh(s / softcap), after
+                                                   scale and before the mask; >= 0; 0 = off           */
     ptxpack_strides q, k, v, o;
 } ptxpack_attention_desc;
 
-/* Device addresses.  q, k, v, o on 16 bytes, lse on 4. */
+/* Device addresses.  q, k, v, o on 16 bytes, lse and the descales on 4. */
 typedef struct ptxpack_attention_buffers {
     uint32_t size;      /* = sizeof(ptxpack_attention_buffers)                                        */
     uint64_t q, k, v;   /* read                                                                       */
     uint64_t o;         /* written                                                                    */
     uint64_t lse;       /* written; 0 = not wanted                                                    */
     uint64_t workspace; /* ptxpack_attention_workspace() bytes; when that is 0, not looked at         */
+    uint64_t q_descale, k_descale, v_descale; /* read: with PTXPACK_E4M3 f32 [batch][heads_kv], what a
+                           stored 1 means (of q: in all query heads that share the key head); 0 = all
+                           are 1; with other types not looked at                                      */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -65,8 +76,9 @@ typedef struct ptxpack_attention_plan ptxpack_attention_plan;
 PTXPACK_API ptxpack_status ptxpack_attention_plan_create(ptxpack *handle, const ptxpack_attention_desc *desc,
                                                   ptxpack_attention_plan **plan);
 PTXPACK_API void ptxpack_attention_plan_free(ptxpack_attention_plan *plan); /* NULL is fine */
-/* Bytes of device memory that a launch wants as scratch; and the kernel, which stays the handle's.
- * Of no plan (NULL): 0, and NULL. */
+/* Bytes of device memory that a launch wants as scratch, on 16 bytes and zero before its first use: every
+ * launch that completes leaves it fit for the next.  Launches that may run at the same time need one each.
+ * And the kernel, which stays the handle's.  Of no plan (NULL): 0, and NULL. */
 PTXPACK_API size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan);
 PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan);
 
@@ -79,13 +91,20 @@ PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan
                                                     const ptxpack_attention_buffers *buffers,
                                                     struct CUstream_st *stream);
 
-/* The same on the CPU, in double precision from the 16-bit inputs in HOST memory, for checking.
+/* The descales in HOST memory, f32 [batch][heads_kv]; NULL: all are 1. */
+typedef struct ptxpack_descales {
+    const float *q, *k, *v;
+} ptxpack_descales;
+
+/* The same on the CPU, in double precision from the inputs in HOST memory, for checking.
+ * `descales`: with PTXPACK_E4M3; NULL: all are 1; with other types not looked at.
  * o (laid out by desc->o) and lse ([batch][heads_q][seqlen_q]) are doubles; either may be NULL.
  * One thread; takes 8 bytes of memory per element of k.
  *   PTXPACK_E_ARG     as for the plan, or q, k or v is NULL: nothing was written
  *   PTXPACK_E_MEMORY  some rows may have been written; the line is ptxpack_detail(NULL) */
-PTXPACK_API ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const uint16_t *q,
-                                                       const uint16_t *k, const uint16_t *v, double *o,
+PTXPACK_API ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const void *q,
+                                                       const void *k, const void *v,
+                                                       const ptxpack_descales *descales, double *o,
                                                        double *lse);
 
 /* Floating-point operations that `desc` needs: 4 head_dim for each pair of query and key that the mask

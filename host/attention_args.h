@@ -29,11 +29,13 @@
     X(int32_t, heads_q, "ARG_HEADS_Q")                                                            \
     X(int32_t, heads_per_kv, "ARG_HEADS_PER_KV") /* heads_q / heads_kv                         */ \
     X(int32_t, head_dim, "ARG_HEAD_DIM")         /* at most the kernel's HEAD_DIM              */ \
-    X(int32_t, causal_offset, "ARG_CAUSAL_OFFSET") /* row i attends to keys j <= i + this      */ \
+    X(int32_t, right_offset, "ARG_RIGHT_OFFSET")   /* row i attends to keys j <= i + this    */ \
     X(int32_t, tiles_q, "ARG_TILES_Q")             /* blocks of BLOCK_M query rows a head       */ \
     X(int32_t, heads_total, "ARG_HEADS_TOTAL")     /* batch * heads_q                          */ \
     X(int32_t, section_heads, "ARG_SECTION_HEADS") /* heads whose tiles are neighbours         */ \
-    X(float, scale_log2, "ARG_SCALE_LOG2")       /* scale * log2(e)                            */
+    X(float, scale_log2, "ARG_SCALE_LOG2")         /* scale, or softcap, times log2(e)       */ \
+    X(int32_t, left_offset, "ARG_LEFT_OFFSET")     /* with LIMITED_LEFT: and j >= i + this   */ \
+    X(float, softcap_in, "ARG_SOFTCAP_IN")         /* with SOFTCAP: scale / softcap          */
 
 typedef struct attention_arguments {
 #define ATTENTION_MEMBER(type, name, symbol) type name;
@@ -42,5 +44,5 @@ typedef struct attention_arguments {
 } attention_arguments;
 
 /* The bytes in use; sizeof may add padding at the end, which the kernel does not declare. */
-enum { ATTENTION_ARGUMENT_BYTES = offsetof(attention_arguments, scale_log2) + sizeof(float) };
+enum { ATTENTION_ARGUMENT_BYTES = offsetof(attention_arguments, softcap_in) + sizeof(float) };
 #endif

@@ -18,6 +18,9 @@ static ptxpack_status refuse(char *line, const char *format, ...)
     return PTXPACK_E_ARG;
 }
 
+/* Bytes that the kernels copy at once: rows are whole chunks and start on one. */
+enum { CHUNK = 16 };
+
 /* ---- sizes and enumerations --------------------------------------------------------------------- */
 static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
 {
@@ -33,8 +36,31 @@ static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
             return refuse(line, "%s is %d; it must be at least 1", extents[i].name, (int)extents[i].value);
     if (d->heads_q % d->heads_kv != 0)
         return refuse(line, "heads_q %d is not a multiple of heads_kv %d", (int)d->heads_q, (int)d->heads_kv);
-    if (d->head_dim % 8 != 0 || d->head_dim > 256)
-        return refuse(line, "head_dim %d is not a multiple of 8 up to 256", (int)d->head_dim);
+    int step = (int)(CHUNK / ptxpack_dtype_bytes(d->dtype));
+    if (d->head_dim % step != 0 || d->head_dim > 256)
+        return refuse(line, "head_dim %d is not a multiple of %d up to 256", (int)d->head_dim, step);
+    return PTXPACK_OK;
+}
+
+static float scale_of(const ptxpack_attention_desc *d)
+{
+    return d->scale != 0 ? d->scale : (float)(1.0 / sqrt((double)d->head_dim));
+}
+
+static bool is_normal(double value)
+{
+    return value >= FLT_MIN && value <= FLT_MAX;
+}
+
+/* The kernel gets scale / softcap and softcap * log2(e), which must stay finite and not vanish. */
+static ptxpack_status check_softcap(const ptxpack_attention_desc *d, char *line)
+{
+    double cap = d->softcap, scale = scale_of(d);
+    if (!(cap >= 0) || isinf(cap))
+        return refuse(line, "softcap %g is neither 0 (off) nor a positive number", cap);
+    if (cap > 0 && !(is_normal(cap * 1.4426950408889634) && is_normal(scale / cap)))
+        return refuse(line, "softcap %g is too %s for scale %g: scale / softcap and softcap * log2(e) must "
+                      "be normal floats", cap, cap < scale ? "small" : "large", scale);
     return PTXPACK_OK;
 }
 
@@ -45,15 +71,20 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
     if (d->size != sizeof *d)
         return refuse(line, "desc.size is %u; sizeof(ptxpack_attention_desc) is %zu", (unsigned)d->size,
                       sizeof *d);
-    if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
-        return refuse(line, "dtype %d is neither PTXPACK_F16 nor PTXPACK_BF16", (int)d->dtype);
-    if ((int)d->mask < PTXPACK_MASK_NONE || (int)d->mask > PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT)
+    if (ptxpack_dtype_bytes(d->dtype) == 0)
+        return refuse(line, "dtype %d is none of PTXPACK_F16, PTXPACK_BF16 and PTXPACK_E4M3", (int)d->dtype);
+    if ((int)d->mask < PTXPACK_MASK_NONE || (int)d->mask > PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
         return refuse(line, "mask %d is no ptxpack_mask", (int)d->mask);
+    if (d->mask < PTXPACK_MASK_WINDOW_TOP_LEFT && (d->window_left != 0 || d->window_right != 0))
+        return refuse(line, "%s is %d, but mask %d is no window", d->window_left != 0 ? "window_left"
+                      : "window_right", (int)(d->window_left != 0 ? d->window_left : d->window_right),
+                      (int)d->mask);
     /* The kernel gets scale * log2(e), which must stay finite and not vanish. */
     if (!(d->scale == 0 || (d->scale >= FLT_MIN && d->scale <= FLT_MAX / 2)))
         return refuse(line, "scale %g is neither 0 (the default) nor a positive normal number",
                       (double)d->scale);
-    return check_extents(d, line);
+    ptxpack_status status = check_extents(d, line);
+    return status == PTXPACK_OK ? check_softcap(d, line) : status;
 }
 
 /* ---- strides ------------------------------------------------------------------------------------ */
@@ -72,15 +103,16 @@ static void compact(dimension dims[3], int64_t head_dim)
         dims[0].stride = INT64_MAX; /* found by the overflow check, when batch > 1 */
 }
 
-static ptxpack_status check_strides(const char *tensor, bool written, const dimension dims[3], char *line)
+static ptxpack_status check_strides(const char *tensor, bool written, int step, const dimension dims[3],
+                                    char *line)
 {
     for (int i = 0; i < 3; i++) {
         const dimension *d = &dims[i];
         if (d->stride < 0)
             return refuse(line, "%s.%s: stride %lld is negative", tensor, d->name, (long long)d->stride);
-        if (d->stride % 8 != 0 && d->stride != INT64_MAX)
-            return refuse(line, "%s.%s: stride %lld is not a multiple of 8 elements", tensor, d->name,
-                          (long long)d->stride);
+        if (d->stride % step != 0 && d->stride != INT64_MAX)
+            return refuse(line, "%s.%s: stride %lld is not a multiple of %d elements", tensor, d->name,
+                          (long long)d->stride, step);
         if (written && d->extent > 1 && d->stride == 0)
             return refuse(line, "%s.%s: stride 0 would write every element %lld times", tensor, d->name,
                           (long long)d->extent);
@@ -122,6 +154,7 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
     const ptxpack_strides *all[TENSOR_COUNT] = {&d->q, &d->k, &d->v, &d->o}, *s = all[tensor];
     const char *name = attention_tensor_names[tensor];
     bool        keys = tensor == TENSOR_K || tensor == TENSOR_V;
+    size_t      bytes = ptxpack_dtype_bytes(attention_tensor_type(d, tensor));
     dimension   dims[3] = {
         {"batch", d->batch, s->batch},
         {"row", keys ? d->seqlen_kv : d->seqlen_q, s->row},
@@ -133,12 +166,27 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
         if (dims[i].extent == 1)
             dims[i].stride = 0;
     int64_t        span;
-    ptxpack_status status = check_strides(name, tensor == TENSOR_O, dims, line);
+    ptxpack_status status = check_strides(name, tensor == TENSOR_O, (int)(CHUNK / bytes), dims, line);
     if (status == PTXPACK_OK)
         status = check_nesting(name, dims, d->head_dim, &span, line);
     if (status == PTXPACK_OK)
-        *out = (attention_tensor){dims[0].stride, dims[1].stride, dims[2].stride, (uint64_t)span * 2};
+        *out = (attention_tensor){dims[0].stride, dims[1].stride, dims[2].stride, (uint64_t)span * bytes};
     return status;
+}
+
+/* Row i attends to keys [i + left, i + right].  A limit that binds in no row is none; one that hides every
+ * key of every row is moved next to them, so that i + offset lies between -seqlen_q and seqlen_q + seqlen_kv. */
+static void resolve_mask(const ptxpack_attention_desc *d, attention_geometry *out)
+{
+    bool    window = d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT;
+    bool    bottom =
+        d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+    int64_t rows = d->seqlen_q, keys = d->seqlen_kv, diagonal = bottom ? keys - rows : 0;
+    int64_t left = diagonal - d->window_left, right = diagonal + d->window_right;
+    out->limited_left = window && d->window_left >= 0 && left > 1 - rows;
+    out->limited_right = d->mask != PTXPACK_MASK_NONE && d->window_right >= 0 && right < keys - 1;
+    out->left_offset = !out->limited_left ? 0 : (int32_t)(left < keys ? left : keys);
+    out->right_offset = !out->limited_right ? 0 : (int32_t)(right > -rows ? right : -rows);
 }
 
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,
@@ -151,10 +199,13 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
         return status;
     uint64_t rows = (uint64_t)desc->batch * (uint64_t)desc->heads_q;
     out->lse_bytes = rows * (uint64_t)desc->seqlen_q * sizeof(float); /* less than o, so no overflow */
-    out->scale = desc->scale != 0 ? desc->scale : (float)(1.0 / sqrt((double)desc->head_dim));
-    out->causal = desc->mask != PTXPACK_MASK_NONE;
-    out->causal_offset =
-        desc->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT ? desc->seqlen_kv - desc->seqlen_q : 0;
+    out->workspace_bytes = 0;
+    out->descale_bytes = desc->dtype == PTXPACK_E4M3
+                             ? (uint64_t)desc->batch * (uint64_t)desc->heads_kv * sizeof(float)
+                             : 0;
+    out->scale = scale_of(desc);
+    out->softcap = desc->softcap;
+    resolve_mask(desc, out);
     return PTXPACK_OK;
 }
 
@@ -162,12 +213,13 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
 typedef struct range {
     const char *name;
     uint64_t    address, bytes, alignment;
+    bool        optional; /* address 0: there is none */
 } range;
 
 static ptxpack_status check_range(const range *r, char *line)
 {
     if (r->address == 0)
-        return refuse(line, "%s is null", r->name);
+        return r->optional ? PTXPACK_OK : refuse(line, "%s is null", r->name);
     if (r->address % r->alignment != 0)
         return refuse(line, "%s: address 0x%llx is not a multiple of %d bytes", r->name,
                       (unsigned long long)r->address, (int)r->alignment);
@@ -179,30 +231,37 @@ static ptxpack_status check_range(const range *r, char *line)
 
 static bool overlap(const range *a, const range *b)
 {
-    return a->address < b->address + b->bytes && b->address < a->address + a->bytes;
+    return a->address != 0 && b->address != 0 && a->address < b->address + b->bytes &&
+           b->address < a->address + a->bytes;
 }
 
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry,
                                                const ptxpack_attention_buffers *b, char line[ATTENTION_LINE])
 {
-    enum { LSE = TENSOR_COUNT, RANGES };
+    enum { WRITTEN = 6, RANGES = 9 }; /* from WRITTEN on: outputs, and what is written besides */
     if (b == NULL)
         return refuse(line, "buffers is NULL");
     if (b->size != sizeof *b)
         return refuse(line, "buffers.size is %u; sizeof(ptxpack_attention_buffers) is %zu",
                       (unsigned)b->size, sizeof *b);
+    uint64_t    scales = geometry->descale_bytes, scratch = geometry->workspace_bytes; /* 0: not looked at */
     const range ranges[RANGES] = {
-        {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16}, {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16},
-        {"v", b->v, geometry->tensor[TENSOR_V].bytes, 16}, {"o", b->o, geometry->tensor[TENSOR_O].bytes, 16},
-        {"lse", b->lse, geometry->lse_bytes, 4},
+        {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
+        {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16, false},
+        {"v", b->v, geometry->tensor[TENSOR_V].bytes, 16, false},
+        {"q_descale", scales != 0 ? b->q_descale : 0, scales, 4, true},
+        {"k_descale", scales != 0 ? b->k_descale : 0, scales, 4, true},
+        {"v_descale", scales != 0 ? b->v_descale : 0, scales, 4, true},
+        {"o", b->o, geometry->tensor[TENSOR_O].bytes, 16, false},
+        {"lse", b->lse, geometry->lse_bytes, 4, true},
+        {"workspace", scratch != 0 ? b->workspace : 0, scratch, 16, scratch == 0},
     };
-    int used = b->lse != 0 ? RANGES : LSE;
-    for (int i = 0; i < used; i++) {
+    for (int i = 0; i < RANGES; i++) {
         ptxpack_status status = check_range(&ranges[i], line);
         if (status != PTXPACK_OK)
             return status;
     }
-    for (int written = TENSOR_O; written < used; written++)
+    for (int written = WRITTEN; written < RANGES; written++)
         for (int i = 0; i < written; i++)
             if (overlap(&ranges[written], &ranges[i]))
                 return refuse(line, "%s overlaps %s: 0x%llx and 0x%llx", ranges[written].name,

@@ -20,12 +20,22 @@ typedef struct attention_tensor {
 typedef struct attention_geometry {
     attention_tensor tensor[TENSOR_COUNT];
     float            scale;
-    bool             causal;
-    int32_t          causal_offset; /* row i attends to keys j <= i + this */
+    float            softcap;                     /* 0: none */
+    bool             limited_left, limited_right; /* false: the offset means nothing */
+    int32_t          left_offset, right_offset;   /* row i attends to keys i + left <= j <= i + right;
+                                                     clipped so that i + offset never overflows */
     uint64_t         lse_bytes;
+    uint64_t         workspace_bytes; /* the plan's; 0 of a descriptor */
+    uint64_t         descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
 } attention_geometry;
 
 enum { ATTENTION_LINE = 256 };
+
+/* The element type of a tensor: fp8 gives a bf16 output. */
+static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *desc, int tensor)
+{
+    return tensor == TENSOR_O && desc->dtype == PTXPACK_E4M3 ? PTXPACK_BF16 : desc->dtype;
+}
 
 /* Check `desc`, device or not.  On PTXPACK_OK *out is complete, otherwise `line` names the field.
  *   PTXPACK_E_ARG */

@@ -1,12 +1,11 @@
 /* attention_layout.c - the tiles of an attention row in shared memory, and how its threads share them. */
 #include "attention_layout.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "loader.h"
+#include "row_memo.h"
 
 enum { ELEMENT_BITS = 16, CHUNK = 8 /* elements that a thread moves at once: 16 bytes */ };
 
@@ -325,40 +324,16 @@ ptxpack_status ptxpack_attention_layout(const ptxpack_variant *row, attention_la
 }
 
 /* ---- once in a process ---------------------------------------------------------------------------- */
-enum { ROWS = 64 };
-static _Atomic(attention_layout *) kept[ROWS];
-
-/* Where the layout of this row is kept; NULL: it is no row of kernels.def. */
-static _Atomic(attention_layout *) *place_of(const ptxpack_variant *row)
+static ptxpack_status derive(const ptxpack_variant *row, void *out)
 {
-    size_t                 count;
-    const ptxpack_variant *rows = ptxpack_variants(&count);
-    for (size_t i = 0; i < count && i < ROWS; i++)
-        if (row == &rows[i])
-            return &kept[i];
-    return NULL;
+    return ptxpack_attention_layout(row, (attention_layout *)out);
 }
 
 const attention_layout *ptxpack_attention_layout_of(const ptxpack_variant *row, attention_layout **own)
 {
-    _Atomic(attention_layout *) *place = place_of(row);
-    attention_layout            *known = place != NULL ? atomic_load_explicit(place,
-        memory_order_acquire) : NULL;
-    *own = NULL;
-    if (known != NULL)
-        return known;
-    attention_layout *made = (attention_layout *)malloc(sizeof *made);
-    if (made == NULL) {
-        ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for the layouts of %s", row->id);
-        return NULL;
-    }
-    if (ptxpack_attention_layout(row, made) != PTXPACK_OK || place == NULL) {
-        *own = made;
-        return made;
-    }
-    if (!atomic_compare_exchange_strong(place, &known, made)) { /* another thread was faster */
-        free(made);
-        return known;
-    }
-    return made;
+    static row_memo memo;
+    void           *made;
+    const void     *layout = row_memo_get(&memo, row, sizeof(attention_layout), derive, &made);
+    *own = (attention_layout *)made;
+    return (const attention_layout *)layout;
 }

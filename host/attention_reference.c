@@ -23,7 +23,8 @@ typedef float  panel_row __attribute__((vector_size(PANEL * sizeof(float))));
 struct attention_reference {
     ptxpack_attention_desc desc;
     attention_geometry     geometry;
-    const uint16_t        *q;
+    const void            *q;
+    ptxpack_descales       descales;
     float                 *k;         /* [batch][heads_kv][padded_keys / 8][head_dim][8]    */
     float                 *v;         /* [batch][heads_kv][head_dim / 8][padded_keys][8]    */
     size_t                 padded_keys;
@@ -45,6 +46,20 @@ static double exp_of(double x)
         sum = 1 + sum * r * (1.0 / i);
     memcpy(&power, &bits, sizeof power);
     return sum * power;
+}
+
+/* tanh x, of a relative error of some 1e-15. */
+static double tanh_of(double x)
+{
+    double y = x < 0 ? 2 * x : -2 * x, less = 1; /* less: e^y - 1 */
+    if (y > -0.35) {
+        for (int i = 13; i > 1; i--)
+            less = 1 + less * y * (1.0 / i);
+        less *= y;
+    } else {
+        less = exp_of(y) - 1;
+    }
+    return (x < 0 ? less : -less) / (2 + less);
 }
 
 /* ln x for finite x >= 1, by 2 atanh((m-1)/(m+1)) of the mantissa m in [sqrt 1/2, sqrt 2). */
@@ -72,15 +87,14 @@ static double round_to(ptxpack_dtype type, double value)
 }
 
 /* ---- K and V as panels -------------------------------------------------------------------------- */
-static const uint16_t *element(const uint16_t *base, const attention_tensor *t, int64_t batch, int64_t row,
-                               int64_t head)
+/* The index of the first element of a row. */
+static size_t row_start(const attention_tensor *t, int64_t batch, int64_t row, int64_t head)
 {
-    return base + batch * t->batch + row * t->row + head * t->head;
+    return (size_t)(batch * t->batch + row * t->row + head * t->head);
 }
 
 /* Fill the panels of one batch and key head; returns whether all of V is finite. */
-static bool fill_head(attention_reference *r, const uint16_t *k, const uint16_t *v, int64_t batch,
-                      int64_t head)
+static bool fill_head(attention_reference *r, const void *k, const void *v, int64_t batch, int64_t head)
 {
     const attention_tensor *tensors = r->geometry.tensor;
     ptxpack_dtype           type = r->desc.dtype;
@@ -88,22 +102,23 @@ static bool fill_head(attention_reference *r, const uint16_t *k, const uint16_t 
     size_t                  at = ((size_t)batch * (size_t)r->desc.heads_kv + (size_t)head) * r->head_size;
     bool                    finite = true;
     for (size_t j = 0; j < keys; j++) {
-        const uint16_t *k_row = element(k, &tensors[TENSOR_K], batch, (int64_t)j, head);
-        const uint16_t *v_row = element(v, &tensors[TENSOR_V], batch, (int64_t)j, head);
-        float          *k_to = r->k + at + j / PANEL * d * PANEL + j % PANEL;
-        float          *v_to = r->v + at + j * PANEL;
+        size_t k_row = row_start(&tensors[TENSOR_K], batch, (int64_t)j, head);
+        size_t v_row = row_start(&tensors[TENSOR_V], batch, (int64_t)j, head);
+        float *k_to = r->k + at + j / PANEL * d * PANEL + j % PANEL;
+        float *v_to = r->v + at + j * PANEL;
         for (size_t c = 0; c < d; c++) {
-            float value = ptxpack_to_float(type, v_row[c]);
+            float value = ptxpack_element(type, v, v_row + c);
             finite = finite && isfinite(value);
-            k_to[c * PANEL] = ptxpack_to_float(type, k_row[c]);
+            k_to[c * PANEL] = ptxpack_element(type, k, k_row + c);
             v_to[c / PANEL * r->padded_keys * PANEL + c % PANEL] = value;
         }
     }
     return finite;
 }
 
-ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const uint16_t *q,
-                                        const uint16_t *k, const uint16_t *v, attention_reference **out)
+ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
+                                        const void *v, const ptxpack_descales *descales,
+                                        attention_reference **out)
 {
     attention_geometry geometry;
     char               line[ATTENTION_LINE];
@@ -119,6 +134,8 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
     r->desc = *desc;
     r->geometry = geometry;
     r->q = q;
+    if (descales != NULL && desc->dtype == PTXPACK_E4M3)
+        r->descales = *descales;
     r->padded_keys = ((size_t)desc->seqlen_kv + PANEL - 1) / PANEL * PANEL;
     r->head_size = r->padded_keys * (size_t)desc->head_dim; /* < 2^40 */
     size_t heads = (size_t)desc->batch * (size_t)desc->heads_kv, floats;
@@ -156,6 +173,7 @@ typedef struct scratch {
     double *q;       /* [GROUP][head_dim]    */
     double *s, *p;   /* [GROUP][padded_keys] */
     double *o;       /* [GROUP][head_dim]    */
+    double  v_scale; /* of the group's key head */
 } scratch;
 
 /* out[r][8] = a[r][0..n) * b[0..n)[8], for GROUP rows of a, `a_step` apart; rows of out `out_step` apart. */
@@ -173,74 +191,123 @@ static void multiply(const double *a, size_t a_step, const float *b, size_t n, d
         memcpy(out + (size_t)r * out_step, &sum[r], sizeof sum[r]);
 }
 
-/* P = e^(S - max S), with zeros from `keys` to `end`; returns the sum of P, and the maximum. */
-static double softmax_row(const double *s, double *p, size_t keys, size_t end, double *maximum)
+/* Keys [first, end) of the sequence; 0, 0 when there are none. */
+typedef struct key_range {
+    size_t first, end;
+} key_range;
+
+/* The keys that each row of a group may attend to, and the least range that holds them all. */
+typedef struct group_keys {
+    key_range row[GROUP], all;
+} group_keys;
+
+/* P = e^(S - max S) in place over the keys `seen`, and zeros over the rest of `all`; returns the sum of P,
+ * and the maximum. */
+static double softmax_row(double *p, key_range seen, key_range all, double *maximum)
 {
     double most = -INFINITY, sum = 0;
-    for (size_t j = 0; j < keys; j++)
-        most = s[j] > most ? s[j] : most;
-    for (size_t j = 0; j < keys; j++)
-        sum += p[j] = exp_of(s[j] - most);
-    for (size_t j = keys; j < end; j++)
-        p[j] = 0;
+    for (size_t j = seen.first; j < seen.end; j++)
+        most = p[j] > most ? p[j] : most;
+    for (size_t j = all.first; j < all.end; j++)
+        sum += p[j] = j >= seen.first && j < seen.end ? exp_of(p[j] - most) : 0;
     *maximum = most;
     return sum;
 }
 
-/* O = P V of the group over the first `end` keys. */
-static void weigh_values(const attention_reference *r, const float *v, size_t end, scratch *w)
+/* O = P V of the group over its keys. */
+static void weigh_values(const attention_reference *r, const float *v, key_range all, scratch *w)
 {
     size_t d = (size_t)r->desc.head_dim;
     for (size_t c = 0; c < d; c += PANEL)
-        multiply(w->p, r->padded_keys, v + c * r->padded_keys, end, w->o + c, d);
+        multiply(w->p + all.first, r->padded_keys, v + c * r->padded_keys + all.first * PANEL,
+                 all.end - all.first, w->o + c, d);
+    for (size_t i = 0; i < GROUP * d; i++)
+        w->o[i] *= w->v_scale;
 }
 
-/* The keys that a query row may attend to: the first so many. */
-static size_t keys_of(const attention_reference *r, int64_t row)
+/* The keys that a query row may attend to. */
+static key_range keys_of(const attention_reference *r, int64_t row)
 {
-    int64_t keys = r->desc.seqlen_kv, limit = row + 1 + r->geometry.causal_offset;
-    if (!r->geometry.causal)
-        return (size_t)keys;
-    return limit < 0 ? 0 : limit < keys ? (size_t)limit : (size_t)keys;
+    const attention_geometry *g = &r->geometry;
+    int64_t keys = r->desc.seqlen_kv, first = g->limited_left ? row + g->left_offset : 0;
+    int64_t end = g->limited_right ? row + g->right_offset + 1 : keys;
+    first = first > 0 ? first : 0;
+    end = end < keys ? end : keys;
+    return first < end ? (key_range){(size_t)first, (size_t)end} : (key_range){0, 0};
 }
 
-static void exact_group(const attention_reference *r, const float *v, const size_t *keys, size_t end,
-                        size_t first, int count, const attention_row_results *results, scratch *w)
+static key_range join(key_range a, key_range b)
+{
+    if (a.end == 0 || b.end == 0)
+        return a.end == 0 ? b : a;
+    return (key_range){a.first < b.first ? a.first : b.first, a.end > b.end ? a.end : b.end};
+}
+
+/* A score under the cap. */
+static double capped(double s, double softcap)
+{
+    return softcap > 0 ? softcap * tanh_of(s / softcap) : s;
+}
+
+/* The same, every step rounded to the element type. */
+static double capped_rounded(ptxpack_dtype type, double s, double softcap)
+{
+    s = round_to(type, s);
+    return softcap > 0 ? round_to(type, softcap * round_to(type, tanh_of(round_to(type, s / softcap)))) : s;
+}
+
+static void exact_group(const attention_reference *r, const float *v, const group_keys *keys, size_t first,
+                        int count, const attention_row_results *results, scratch *w)
 {
     size_t d = (size_t)r->desc.head_dim;
     double sum[GROUP], most[GROUP];
-    for (int i = 0; i < GROUP; i++)
-        sum[i] = softmax_row(w->s + (size_t)i * r->padded_keys, w->p + (size_t)i * r->padded_keys, keys[i],
-                             end, &most[i]);
-    weigh_values(r, v, end, w);
+    for (int i = 0; i < GROUP; i++) {
+        double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys;
+        for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
+            p[j] = capped(s[j], r->geometry.softcap);
+        sum[i] = softmax_row(p, keys->row[i], keys->all, &most[i]);
+    }
+    weigh_values(r, v, keys->all, w);
     for (int i = 0; i < count; i++) {
         for (size_t c = 0; c < d && results->o != NULL; c++)
-            results->o[(first + (size_t)i) * d + c] = keys[i] ? w->o[(size_t)i * d + c] / sum[i] : 0;
+            results->o[(first + (size_t)i) * d + c] = keys->row[i].end ? w->o[(size_t)i * d + c] / sum[i] : 0;
         if (results->lse != NULL)
-            results->lse[first + (size_t)i] = !keys[i]     ? -INFINITY
-                                            : sum[i] >= 1  ? most[i] + log_of(sum[i])
-                                                           : (double)NAN; /* the scores are not finite */
+            results->lse[first + (size_t)i] = !keys->row[i].end ? -INFINITY
+                                            : sum[i] >= 1       ? most[i] + log_of(sum[i])
+                                                                : (double)NAN; /* the scores are not finite */
     }
 }
 
-/* The same with S, P and O rounded to the element type; overwrites the scores. */
-static void rounded_group(const attention_reference *r, const float *v, const size_t *keys, size_t end,
-                          size_t first, int count, double *out, scratch *w)
+/* A weight as the kernels multiply it with V.  fp8 has few small numbers, so that there the row's largest is
+ * 256 and the sum divides the output. */
+static double round_weight(ptxpack_dtype type, double p, double sum)
+{
+    return type == PTXPACK_E4M3 ? round_to(type, p * 0x1p8) / (0x1p8 * sum) : round_to(type, p / sum);
+}
+
+/* The same with S, P and O rounded to the element type. */
+static void rounded_group(const attention_reference *r, const float *v, const group_keys *keys, size_t first,
+                          int count, double *out, scratch *w)
 {
     size_t        d = (size_t)r->desc.head_dim;
-    ptxpack_dtype type = r->desc.dtype;
+    ptxpack_dtype type = attention_tensor_type(&r->desc, TENSOR_O);
     for (int i = 0; i < GROUP; i++) {
         double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys, most;
-        for (size_t j = 0; j < keys[i]; j++)
-            s[j] = round_to(type, s[j]);
-        double sum = softmax_row(s, p, keys[i], end, &most);
-        for (size_t j = 0; j < keys[i]; j++)
-            p[j] = round_to(type, p[j] / sum);
+        for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
+            p[j] = capped_rounded(type, s[j], r->geometry.softcap);
+        double sum = softmax_row(p, keys->row[i], keys->all, &most);
+        for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
+            p[j] = round_weight(r->desc.dtype, p[j], sum);
     }
-    weigh_values(r, v, end, w);
+    weigh_values(r, v, keys->all, w);
     for (int i = 0; i < count; i++)
         for (size_t c = 0; c < d; c++)
-            out[(first + (size_t)i) * d + c] = keys[i] ? round_to(type, w->o[(size_t)i * d + c]) : 0;
+            out[(first + (size_t)i) * d + c] = keys->row[i].end ? round_to(type, w->o[(size_t)i * d + c]) : 0;
+}
+
+static double descale_of(const float *descales, size_t kv_head)
+{
+    return descales != NULL ? descales[kv_head] : 1;
 }
 
 /* Rows [first, first + count) of the list: at most GROUP, of one batch and key head. */
@@ -248,23 +315,27 @@ static void compute_group(const attention_reference *r, const attention_row *row
                           const attention_row_results *results, scratch *w)
 {
     const ptxpack_attention_desc *desc = &r->desc;
-    size_t                        d = (size_t)desc->head_dim, keys[GROUP], end = 0;
+    size_t                        d = (size_t)desc->head_dim;
+    group_keys                    keys = {.all = {0, 0}};
     int64_t                       kv_head = rows[first].head / (desc->heads_q / desc->heads_kv);
-    size_t at = ((size_t)rows[first].batch * (size_t)desc->heads_kv + (size_t)kv_head) * r->head_size;
+    size_t kv = (size_t)rows[first].batch * (size_t)desc->heads_kv + (size_t)kv_head;
+    size_t at = kv * r->head_size;
+    double scale = r->geometry.scale * descale_of(r->descales.q, kv) * descale_of(r->descales.k, kv);
+    w->v_scale = descale_of(r->descales.v, kv);
     for (int i = 0; i < GROUP; i++) { /* the rows that a short group lacks repeat its last one */
         const attention_row *row = &rows[first + (size_t)(i < count ? i : count - 1)];
-        const uint16_t *q = element(r->q, &r->geometry.tensor[TENSOR_Q], row->batch, row->row, row->head);
+        size_t q = row_start(&r->geometry.tensor[TENSOR_Q], row->batch, row->row, row->head);
         for (size_t c = 0; c < d; c++)
-            w->q[(size_t)i * d + c] = (double)ptxpack_to_float(desc->dtype, q[c]) * r->geometry.scale;
-        keys[i] = keys_of(r, row->row);
-        end = keys[i] > end ? keys[i] : end;
+            w->q[(size_t)i * d + c] = (double)ptxpack_element(desc->dtype, r->q, q + c) * scale;
+        keys.row[i] = keys_of(r, row->row);
+        keys.all = join(keys.all, keys.row[i]);
     }
-    for (size_t j = 0; j < end; j += PANEL)
+    for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)
         multiply(w->q, d, r->k + at + j * d, d, w->s + j, r->padded_keys);
     if (results->o != NULL || results->lse != NULL)
-        exact_group(r, r->v + at, keys, end, first, count, results, w);
+        exact_group(r, r->v + at, &keys, first, count, results, w);
     if (results->rounded != NULL)
-        rounded_group(r, r->v + at, keys, end, first, count, results->rounded, w);
+        rounded_group(r, r->v + at, &keys, first, count, results->rounded, w);
 }
 
 /* ---- all rows, on threads ----------------------------------------------------------------------- */
@@ -300,7 +371,8 @@ static void *run_rows(void *context)
         atomic_store(&job->no_memory, true);
         return NULL;
     }
-    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys)};
+    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys),
+                 1};
     while ((first = atomic_fetch_add(&job->next, TASK_ROWS)) < job->count) {
         size_t end = job->count - first < TASK_ROWS ? job->count : first + TASK_ROWS;
         for (int count; first < end; first += (size_t)count) {
@@ -331,11 +403,12 @@ ptxpack_status attention_reference_rows(const attention_reference *reference, co
 }
 
 /* ---- the public reference: every row, in the caller's layout ------------------------------------ */
-ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const uint16_t *q,
-                                           const uint16_t *k, const uint16_t *v, double *o, double *lse)
+ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const void *q,
+                                           const void *k, const void *v,
+                                           const ptxpack_descales *descales, double *o, double *lse)
 {
     attention_reference *r;
-    ptxpack_status       status = attention_reference_open(desc, q, k, v, &r);
+    ptxpack_status       status = attention_reference_open(desc, q, k, v, descales, &r);
     if (status != PTXPACK_OK)
         return status;
     enum { BATCH_ROWS = 64 };

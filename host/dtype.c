@@ -1,4 +1,4 @@
-/* dtype.c - half precision and bfloat16 to and from float, exactly. */
+/* dtype.c - half precision, bfloat16 and e4m3 to and from float, exactly. */
 #include "dtype.h"
 
 #include <string.h>
@@ -59,14 +59,78 @@ static uint16_t bf16_from_float(float value)
     return (uint16_t)round_off(bits, 16); /* the carry out of the largest exponent gives infinity */
 }
 
+/* As cvt.rn.satfinite.e4m3x2.f32: every NaN is 0x7f. */
+static uint16_t e4m3_from_float(float value)
+{
+    uint32_t bits = bits_of(value), sign = bits >> 24 & 0x80, magnitude = bits & 0x7fffffff;
+    if (magnitude > 0x7f800000)
+        return 0x7f;
+    if (magnitude > 0x43e00000) /* 448 */
+        return (uint16_t)(sign | 0x7e);
+    if (magnitude >= 0x3c800000) /* 2^-6: normal; rebias the exponent from 127 to 7 */
+        return (uint16_t)(sign | round_off(magnitude - ((127u - 7u) << 23), 20));
+    int shift = 141 - (int)(magnitude >> 23); /* units of 2^-9 */
+    if (shift > 24)
+        return (uint16_t)sign;
+    return (uint16_t)(sign | round_off((magnitude & 0x7fffff) | 0x800000, shift));
+}
+
+static float e4m3_to_float(uint16_t code)
+{
+    uint32_t sign = (uint32_t)(code & 0x80) << 24, exponent = code >> 3 & 15, fraction = code & 7;
+    if ((code & 0x7f) == 0x7f)
+        return float_of(sign | 0x7fc00000);
+    if (exponent != 0)
+        return float_of(sign | (exponent + 127 - 7) << 23 | fraction << 20);
+    float magnitude = (float)fraction * 0x1p-9f;
+    return float_of(sign | bits_of(magnitude));
+}
+
 uint16_t ptxpack_from_float(ptxpack_dtype type, float value)
 {
-    return type == PTXPACK_BF16 ? bf16_from_float(value) : f16_from_float(value);
+    return type == PTXPACK_BF16   ? bf16_from_float(value)
+           : type == PTXPACK_E4M3 ? e4m3_from_float(value)
+                                  : f16_from_float(value);
 }
 
 float ptxpack_to_float(ptxpack_dtype type, uint16_t bits)
 {
-    return type == PTXPACK_BF16 ? float_of((uint32_t)bits << 16) : f16_to_float(bits);
+    return type == PTXPACK_BF16   ? float_of((uint32_t)bits << 16)
+           : type == PTXPACK_E4M3 ? e4m3_to_float(bits)
+                                  : f16_to_float(bits);
+}
+
+ptxpack_dtype ptxpack_dtype_of(const char *name)
+{
+    for (int type = PTXPACK_F16; type <= PTXPACK_E4M3; type++)
+        if (strcmp(name, ptxpack_dtype_name((ptxpack_dtype)type)) == 0)
+            return (ptxpack_dtype)type;
+    return (ptxpack_dtype)0;
+}
+
+size_t ptxpack_dtype_bytes(ptxpack_dtype type)
+{
+    switch (type) {
+    case PTXPACK_F16:
+    case PTXPACK_BF16: return sizeof(uint16_t);
+    case PTXPACK_E4M3: return sizeof(uint8_t);
+    }
+    return 0;
+}
+
+float ptxpack_element(ptxpack_dtype type, const void *array, size_t index)
+{
+    return ptxpack_to_float(type, ptxpack_dtype_bytes(type) == 1 ? ((const uint8_t *)array)[index]
+                                                                 : ((const uint16_t *)array)[index]);
+}
+
+void ptxpack_set_element(ptxpack_dtype type, void *array, size_t index, float value)
+{
+    uint16_t bits = ptxpack_from_float(type, value);
+    if (ptxpack_dtype_bytes(type) == 1)
+        ((uint8_t *)array)[index] = (uint8_t)bits;
+    else
+        ((uint16_t *)array)[index] = bits;
 }
 
 const char *ptxpack_dtype_name(ptxpack_dtype type)
@@ -74,6 +138,7 @@ const char *ptxpack_dtype_name(ptxpack_dtype type)
     switch (type) {
     case PTXPACK_F16: return "f16";
     case PTXPACK_BF16: return "bf16";
+    case PTXPACK_E4M3: return "e4m3";
     }
     return "?";
 }

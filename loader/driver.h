@@ -14,6 +14,7 @@
 #ifndef PTXPACK_DRIVER_H
 #define PTXPACK_DRIVER_H
 #include <stddef.h>
+#include <stdint.h>
 #include "status.h"
 #ifdef __cplusplus
 extern "C" {
@@ -30,6 +31,7 @@ struct CUgraph_st;
 struct CUgraphExec_st;
 struct CUlinkState_st;
 struct CUlaunchConfig_st; /* for callers that have cuda.h */
+struct CUtensorMap_st;    /* 128 bytes, aligned to 64 */
 
 typedef unsigned int       ptxpack_cu_result; /* CUresult    */
 typedef unsigned long long ptxpack_deviceptr; /* CUdeviceptr */
@@ -193,7 +195,12 @@ enum { /* flags of streams, events and pinned memory; CUstreamCaptureMode, CUstr
     X(cuPointerGetAttributes, 7000, "", OPTIONAL,                                                         \
       (unsigned int count, unsigned int *attributes, void **values, ptxpack_deviceptr address))           \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, "", OPTIONAL,                                    \
-      (int *blocks, struct CUfunc_st *function, int threads, size_t dynamic_shared))
+      (int *blocks, struct CUfunc_st *function, int threads, size_t dynamic_shared))                      \
+    X(cuTensorMapEncodeTiled, 12000, "", OPTIONAL,                                                        \
+      (struct CUtensorMap_st *map, unsigned int type, uint32_t rank, void *address, const uint64_t *dims, \
+       const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides,                     \
+       unsigned int interleave, unsigned int swizzle, unsigned int l2, unsigned int fill))                \
+    X(cuTensorMapReplaceAddress, 12000, "", OPTIONAL, (struct CUtensorMap_st *map, void *address))
 
 struct ptxpack_driver {
 #define PTXPACK_DRIVER_FIELD(name, version, suffix, need, parameters) ptxpack_cu_result(*name) parameters;

@@ -149,8 +149,10 @@ static ptxpack_status apply_arch(ptxpack *h, const char *arch, bool offline)
     if (offline || named.shared_per_sm < caps->shared_per_sm)
         caps->shared_per_sm = named.shared_per_sm;
     caps->arch = named.arch;
-    if (offline)
+    if (offline) {
         snprintf(h->info.target, sizeof h->info.target, "%s", arch);
+        caps->portable = arch[strlen(arch) - 1] != 'a';
+    }
     return PTXPACK_OK;
 }
 

@@ -72,6 +72,10 @@ const char *ptxpack_variant_refusal(const ptxpack_variant *v, const ptxpack_devi
                  exact ? "a" : "", caps->arch);
         return buf;
     }
+    if (exact && caps->portable) {
+        snprintf(buf, cap, "needs exactly sm_%da, the target is sm_%d", v->arch, caps->arch);
+        return buf;
+    }
     if (caps->isa < v->isa)
         return refuse_isa(v, caps, buf, cap);
     if (v->shared_bytes > caps->shared_per_block) {

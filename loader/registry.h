@@ -18,7 +18,7 @@ enum {
     PTXPACK_VARIANT_NO_BF16       = 8  /* the instructions it uses have no bf16 form                 */
 };
 
-enum { PTXPACK_MAX_PARAMETERS = 12 };
+enum { PTXPACK_MAX_PARAMETERS = 16 };
 
 /* One row of ptx/kernels.def. */
 typedef struct ptxpack_variant {
@@ -42,6 +42,7 @@ typedef struct ptxpack_device_caps {
     int isa;              /* highest PTX ISA * 10 that the driver takes                              */
     int shared_per_block; /* opt-in limit, bytes                                                     */
     int shared_per_sm;    /* bytes                                                                   */
+    bool portable;        /* machine code for later devices, too: none that runs on exactly `arch`   */
 } ptxpack_device_caps;
 
 /* All rows in table order (best first within an op). */

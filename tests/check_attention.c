@@ -1,14 +1,17 @@
 /* check_attention.c - attention forward against the double-precision reference.
  *
- * Cases    element types x head dims (exact and padded) x {MHA, MQA, GQA} x FlashAttention's 20 pairs of
+ * Cases    element types (fp8 with random descales) x head dims (exact and padded) x {MHA, MQA, GQA} x
+ *          FlashAttention's 20 pairs of
  *          sequence lengths, and pathological data on some of them; each with every mask, in three layouts,
  *          on every row that covers it and that the device can run.
  * Passes   when, against the exact result of the rows compared (all of them up to a limit, then a random
  *          sample in every head):
- *            all rows      max error <= 2 max error of the same maths in the element type + FlashAttention's
- *                          allowance for one sum in that type (verify.h)
- *            16-row tiles  max error <= 3 times that of the tile in the element type + one rounding: long
- *                          rows average many values and must be as much closer
+ *            all rows      max error <= 2 (with a softcap 3) times that of the same maths in the element type
+ *                          + FlashAttention's allowance for one sum in that type (verify.h)
+ *            16-row tiles  max error <= 3 (4.5) times that of the tile in the element type + one rounding: long
+ *                          rows average many values and must be as much closer.  5 (7.5) times with fp8, whose
+ *                          weights err by up to 2^-4: with another reference than the row's maximum they err
+ *                          otherwise, and of 1500 simulated tiles one was 3 times as bad
  *          and every LSE is within verify_lse_bound, rows without keys are 0 and -inf, nothing but the
  *          output was written, and a second run gave the same bits. */
 #include <float.h>
@@ -40,6 +43,8 @@ typedef enum data_kind {
 static const char *const kind_names[KINDS] = {"normal", "equal",   "huge",   "tiny",
                                               "rising", "falling", "scaled", "repeated"};
 
+/* The last of them only where a row takes it, and only head dims that are multiples of 16. */
+static const ptxpack_dtype dtypes[] = {PTXPACK_F16, PTXPACK_BF16, PTXPACK_E4M3};
 /* Large ones first: they take longest. */
 static const int pairs[][2] = {
     {4224, 4224}, {4096, 4096}, {1024, 1024}, {1023, 1024}, {1024, 1023}, {640, 128}, {512, 256},
@@ -52,10 +57,34 @@ enum {
     PAIRS = sizeof pairs / sizeof pairs[0],
     HEAD_DIMS = sizeof head_dims / sizeof head_dims[0],
     HEADS = sizeof heads / sizeof heads[0],
-    MASKS = 3,
+    DTYPES = sizeof dtypes / sizeof dtypes[0],
     TILE_ROWS = 16
 };
-static const char *const mask_names[MASKS] = {"full", "top-left", "bottom-right"};
+
+/* Who sees whom, and under which cap.  The plain ones go with every case; the others, windows smaller and
+ * larger than any tile and softcaps, with some (mask_in_matrix). */
+typedef struct masking {
+    const char  *name;
+    ptxpack_mask mask;
+    int32_t      left, right;
+    float        softcap;
+    bool         brief; /* for every row of the table also on the emulated driver */
+} masking;
+static const masking masks[] = {
+    {"full", PTXPACK_MASK_NONE, 0, 0, 0, true},
+    {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, true},
+    {"bottom-right", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true},
+    {"window 20,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, true},
+    {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, true},
+    {"window 0,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 0, 0, 0, false},
+    {"window 70,none top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 70, -1, 0, false},
+    {"window none,5 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, -1, 5, 0, false},
+    {"window 300,1 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 300, 1, 0, false},
+    {"window 129,64 top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 129, 64, 0, false},
+    {"full softcap 15", PTXPACK_MASK_NONE, 0, 0, 15, false},
+    {"bottom-right softcap 30", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 30, false},
+};
+enum { MASKS = sizeof masks / sizeof masks[0], PLAIN_MASKS = 3 };
 
 typedef struct attention_case {
     ptxpack_attention_desc desc; /* compact, no mask */
@@ -97,6 +126,23 @@ static bool in_matrix(const check *c, int pair, int dim, int group, data_kind ki
            (some_pair || rows == 1 || rows == 239 || keys == 128);
 }
 
+/* Whether the case goes with that mask: the special ones with normal data of grouped heads, and of sequence
+ * lengths that differ. */
+static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
+{
+    const ptxpack_attention_desc *d = &a->desc;
+    bool                          partial = d->seqlen_q == 113 && d->seqlen_kv == 203;
+    bool many = d->seqlen_q == 256 || d->seqlen_q == 640 || d->seqlen_q == 799 || d->seqlen_q == 1023;
+    if (mask < PLAIN_MASKS)
+        return true;
+    if (a->kind != NORMAL || !(c->brief || d->heads_kv == 2))
+        return false;
+    if (c->brief) /* windows that span several blocks, where there are several */
+        return partial ? masks[mask].brief || d->head_dim == 64
+                       : d->seqlen_q == 256 && masks[mask].left > 100;
+    return partial || d->seqlen_q == 239 || (many && d->seqlen_q != d->seqlen_kv);
+}
+
 static attention_case make_case(const check *c, int dtype, int pair, int dim, int group, data_kind kind)
 {
     int64_t        size = (int64_t)pairs[pair][0] * pairs[pair][1];
@@ -104,7 +150,7 @@ static attention_case make_case(const check *c, int dtype, int pair, int dim, in
         .desc =
             {
                 .size = sizeof made.desc,
-                .dtype = dtype == 0 ? PTXPACK_F16 : PTXPACK_BF16,
+                .dtype = dtypes[dtype],
                 .batch = size > 2000000 || c->brief ? 1 : 2,
                 .seqlen_q = pairs[pair][0],
                 .seqlen_kv = pairs[pair][1],
@@ -137,25 +183,27 @@ typedef struct expected {
 typedef struct problem {
     attention_case  a;
     size_t          elements[TENSOR_COUNT];
-    uint16_t       *tensor[TENSOR_COUNT]; /* q, k, v; o is not used */
+    void           *tensor[TENSOR_COUNT]; /* q, k, v; o is not used */
+    float          *scales;               /* of fp8: [q, k, v][batch][heads_kv] */
+    ptxpack_descales descales;
     attention_row  *rows;                 /* compared; in order of batch, head, row */
     size_t          row_count;
-    expected        by_mask[MASKS], want; /* want: of the mask in a.desc */
+    expected        by_mask[MASKS], want; /* of those in the matrix; want: of the mask in a.desc */
 } problem;
 
-static void fill_value(const problem *p, int tensor, uint16_t value)
+static void fill_value(const problem *p, int tensor, float value)
 {
     for (size_t i = 0; i < p->elements[tensor]; i++)
-        p->tensor[tensor][i] = value;
+        ptxpack_set_element(p->a.desc.dtype, p->tensor[tensor], i, value);
 }
 
 static void multiply_by(const problem *p, int tensor, float factor)
 {
     ptxpack_dtype type = p->a.desc.dtype;
     for (size_t i = 0; i < p->elements[tensor]; i++) {
-        float value = ptxpack_to_float(type, p->tensor[tensor][i]) * factor;
+        float value = ptxpack_element(type, p->tensor[tensor], i) * factor;
         value = fmaxf(-60000, fminf(60000, value)); /* finite in every type */
-        p->tensor[tensor][i] = ptxpack_from_float(type, value);
+        ptxpack_set_element(type, p->tensor[tensor], i, value);
     }
 }
 
@@ -164,12 +212,24 @@ static void fill_slope(const problem *p, bool rising)
 {
     const ptxpack_attention_desc *d = &p->a.desc;
     size_t                        row = (size_t)d->heads_kv * (size_t)d->head_dim;
-    fill_value(p, TENSOR_Q, ptxpack_from_float(d->dtype, 1));
+    fill_value(p, TENSOR_Q, 1);
     for (size_t i = 0; i < p->elements[TENSOR_K]; i++) {
         size_t j = i / row % (size_t)d->seqlen_kv, step = rising ? j : (size_t)d->seqlen_kv - 1 - j;
         double height = 60.0 * (double)step / d->seqlen_kv / sqrt(d->head_dim);
-        p->tensor[TENSOR_K][i] = ptxpack_from_float(d->dtype, (float)height);
+        ptxpack_set_element(d->dtype, p->tensor[TENSOR_K], i, (float)height);
     }
+}
+
+/* Key heads of all batches: a descale each. */
+static size_t heads_of(const problem *p)
+{
+    return (size_t)p->a.desc.batch * (size_t)p->a.desc.heads_kv;
+}
+
+/* Of fp8 64 would do, too, but for the LSE: wgmma cuts a sum off 13 bits below its largest product. */
+static float huge_factor(ptxpack_dtype type, int tensor)
+{
+    return type == PTXPACK_E4M3 ? (tensor == TENSOR_V ? 64 : 8) : tensor == TENSOR_V ? 8192 : 64;
 }
 
 static void fill_data(problem *p)
@@ -179,19 +239,20 @@ static void fill_data(problem *p)
     for (int t = TENSOR_Q; t <= TENSOR_V; t++) {
         random_normal(&random, type, p->tensor[t], p->elements[t]);
         if (p->a.kind == EQUAL)
-            fill_value(p, t, ptxpack_from_float(type, 1));
+            fill_value(p, t, 1);
         if (p->a.kind == HUGE_VALUES) /* scores of some 10^4, nearly one-hot; outputs near the largest f16 */
-            multiply_by(p, t, t == TENSOR_V ? 8192 : 64);
+            multiply_by(p, t, huge_factor(type, t));
         if (p->a.kind == TINY)
-            multiply_by(p, t, type == PTXPACK_F16 ? 0x1p-18f : 0x1p-60f);
+            multiply_by(p, t, type == PTXPACK_E4M3 ? 0x1p-7f : type == PTXPACK_F16 ? 0x1p-18f : 0x1p-60f);
         if (p->a.kind == REPEATED && t != TENSOR_Q) { /* every batch as the first: stride 0 */
-            size_t part = p->elements[t] / (size_t)p->a.desc.batch;
-            for (size_t i = part; i < p->elements[t]; i++)
-                p->tensor[t][i] = p->tensor[t][i - part];
+            size_t part = p->elements[t] * ptxpack_dtype_bytes(type) / (size_t)p->a.desc.batch;
+            for (int b = 1; b < p->a.desc.batch; b++)
+                memcpy((char *)p->tensor[t] + (size_t)b * part, p->tensor[t], part);
         }
     }
     if (p->a.kind == RISING || p->a.kind == FALLING)
         fill_slope(p, p->a.kind == RISING);
+    random_scales(&random, p->scales, 3 * heads_of(p));
 }
 
 /* How many rows of each head to compare: all, or as many as take about two seconds a mask. */
@@ -221,6 +282,7 @@ static void free_problem(problem *p)
 {
     for (int t = 0; t < TENSOR_COUNT; t++)
         free(p->tensor[t]);
+    free(p->scales);
     free(p->rows);
     for (int mask = 0; mask < MASKS; mask++) {
         free(p->by_mask[mask].ref);
@@ -229,7 +291,7 @@ static void free_problem(problem *p)
     }
 }
 
-static bool make_problem(const attention_case *a, problem *p)
+static bool make_problem(const check *c, const attention_case *a, problem *p)
 {
     const ptxpack_attention_desc *d = &a->desc;
     size_t dim = (size_t)d->head_dim, rows_q = (size_t)d->batch * (size_t)d->seqlen_q * (size_t)d->heads_q;
@@ -240,12 +302,17 @@ static bool make_problem(const attention_case *a, problem *p)
     bool ok = true;
     for (int t = TENSOR_Q; t <= TENSOR_V; t++) {
         p->elements[t] = (t == TENSOR_Q ? rows_q : rows_kv) * dim;
-        p->tensor[t] = (uint16_t *)malloc(p->elements[t] * sizeof(uint16_t));
+        p->tensor[t] = malloc(p->elements[t] * ptxpack_dtype_bytes(d->dtype));
         ok = ok && p->tensor[t] != NULL;
     }
+    p->scales = (float *)malloc(3 * heads_of(p) * sizeof *p->scales);
+    ok = ok && p->scales != NULL;
+    p->descales = (ptxpack_descales){p->scales, p->scales + heads_of(p), p->scales + 2 * heads_of(p)};
     p->rows = (attention_row *)malloc(p->row_count * sizeof *p->rows);
     for (int mask = 0; mask < MASKS; mask++) {
         expected *e = &p->by_mask[mask];
+        if (!mask_in_matrix(c, a, mask))
+            continue;
         e->ref = (double *)malloc(p->row_count * dim * sizeof(double));
         e->rounded = (double *)malloc(p->row_count * dim * sizeof(double));
         e->lse = (double *)malloc(p->row_count * sizeof(double));
@@ -260,20 +327,25 @@ static bool make_problem(const attention_case *a, problem *p)
 
 static void set_mask(problem *p, int mask)
 {
-    p->a.desc.mask = (ptxpack_mask)mask;
+    p->a.desc.mask = masks[mask].mask;
+    p->a.desc.window_left = masks[mask].left;
+    p->a.desc.window_right = masks[mask].right;
+    p->a.desc.softcap = masks[mask].softcap;
     p->want = p->by_mask[mask];
 }
 
 /* For every mask, on this thread alone: cases run side by side. */
-static bool refer(problem *p)
+static bool refer(const check *c, problem *p)
 {
     bool ok = true;
     for (int mask = 0; mask < MASKS && ok; mask++) {
         attention_reference *reference;
+        if (!mask_in_matrix(c, &p->a, mask))
+            continue;
         set_mask(p, mask);
         const attention_row_results results = {p->want.ref, p->want.rounded, p->want.lse};
         ok = attention_reference_open(&p->a.desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
-                                      p->tensor[TENSOR_V], &reference) == PTXPACK_OK;
+                                      p->tensor[TENSOR_V], &p->descales, &reference) == PTXPACK_OK;
         ok = ok && attention_reference_rows(reference, p->rows, p->row_count, 1, &results) == PTXPACK_OK;
         attention_reference_close(reference);
     }
@@ -289,10 +361,15 @@ typedef struct errors {
     double out, rounded, ref; /* of the output, of the rounded maths; and the largest |exact| */
 } errors;
 
+static ptxpack_dtype o_type(const problem *p)
+{
+    return attention_tensor_type(&p->a.desc, TENSOR_O);
+}
+
 static double element_error(const problem *p, const check_output *out, size_t n, int c)
 {
     const attention_row *r = &p->rows[n];
-    return fabs(ptxpack_to_float(p->a.desc.dtype, check_output_row(out, r->batch, r->row, r->head)[c]) -
+    return fabs(ptxpack_to_float(o_type(p), check_output_row(out, r->batch, r->row, r->head)[c]) -
                 p->want.ref[n * (size_t)p->a.desc.head_dim + (size_t)c]);
 }
 
@@ -312,10 +389,12 @@ static errors measure(const problem *p, const check_output *out, size_t first, s
 }
 
 /* What a 16-row tile may err: see the top.  The last terms: one rounding, subnormal or not, and f32. */
-static double tile_bound(ptxpack_dtype type, const errors *e)
+static double tile_bound(const problem *p, const errors *e)
 {
+    ptxpack_dtype type = o_type(p);
     double unit = type == PTXPACK_F16 ? 0x1p-11 : 0x1p-8, smallest = type == PTXPACK_F16 ? 0x1p-24 : 0;
-    return 3 * e->rounded + e->ref * (unit + 0x1p-16) + smallest;
+    double factor = p->a.desc.dtype == PTXPACK_E4M3 ? 2.5 : 1.5;
+    return factor * verify_rtol(&p->a.desc) * e->rounded + e->ref * (unit + 0x1p-16) + smallest;
 }
 
 /* A picture of the head that holds compared row `bad`: a line for 16 rows, a column for 8 channels.  X is
@@ -330,7 +409,7 @@ static void draw_map(const problem *p, const check_output *out, size_t bad, char
          n += TILE_ROWS) {
         size_t count = first + per_head - n < TILE_ROWS ? first + per_head - n : TILE_ROWS;
         errors e = measure(p, out, n, count);
-        double bound = tile_bound(p->a.desc.dtype, &e);
+        double bound = tile_bound(p, &e);
         at += (size_t)snprintf(text + at, cap - at, "\n  row %5d  ", (int)p->rows[n].row);
         for (int c = 0; c < p->a.desc.head_dim && at + 2 < cap; c += 8) {
             bool right = true;
@@ -365,7 +444,7 @@ static void describe_worst(const problem *p, const check_output *out, size_t fir
     int    length = snprintf(what, WHAT,
                              "%s: o[batch %d, row %d, head %d, %d] is %.8g, exact %.8g, allowed %.3g", rule,
                              (int)r->batch, (int)r->row, (int)r->head, channel,
-                             (double)ptxpack_to_float(p->a.desc.dtype, got[channel]), exact, bound);
+                             (double)ptxpack_to_float(o_type(p), got[channel]), exact, bound);
     draw_map(p, out, worst, what + length, WHAT - (size_t)length);
 }
 
@@ -375,7 +454,8 @@ static bool judge_values(const problem *p, const check_output *out, char *what)
     const ptxpack_attention_desc *d = &p->a.desc;
     size_t per_head = rows_per_head(d);
     errors all = measure(p, out, 0, p->row_count);
-    double bound = 2 * all.rounded + verify_atol(d->dtype, p->want.ref, p->row_count * (size_t)d->head_dim);
+    double bound = verify_rtol(d) * all.rounded +
+                   verify_atol(o_type(p), p->want.ref, p->row_count * (size_t)d->head_dim);
     if (!(all.out <= bound)) {
         describe_worst(p, out, 0, p->row_count, "all rows", bound, what);
         return false;
@@ -383,7 +463,7 @@ static bool judge_values(const problem *p, const check_output *out, char *what)
     for (size_t n = 0; n < p->row_count;) {
         size_t in_head = per_head - n % per_head, count = in_head < TILE_ROWS ? in_head : TILE_ROWS;
         errors e = measure(p, out, n, count);
-        bound = tile_bound(d->dtype, &e);
+        bound = tile_bound(p, &e);
         if (!(e.out <= bound)) {
             describe_worst(p, out, n, count, "16 rows", bound, what);
             return false;
@@ -393,7 +473,7 @@ static bool judge_values(const problem *p, const check_output *out, char *what)
     for (size_t n = 0; n < p->row_count; n++) {
         const attention_row *r = &p->rows[n];
         float lse = check_output_lse(out, r->batch, r->head)[r->row];
-        if (!(fabs(lse - p->want.lse[n]) <= verify_lse_bound(p->want.lse[n])) &&
+        if (!(fabs(lse - p->want.lse[n]) <= verify_lse_bound(d, p->want.lse[n])) &&
             !(isinf(p->want.lse[n]) && lse == p->want.lse[n])) {
             snprintf(what, WHAT, "lse[batch %d, head %d, row %d] is %.8g, exact %.8g", (int)r->batch,
                      (int)r->head, (int)r->row, (double)lse, p->want.lse[n]);
@@ -403,13 +483,23 @@ static bool judge_values(const problem *p, const check_output *out, char *what)
     return true;
 }
 
+/* Whether the row has nothing to attend to. */
+static bool is_blind(const ptxpack_attention_desc *d, int64_t row)
+{
+    if (d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
+        row += d->seqlen_kv - d->seqlen_q;
+    return d->mask != PTXPACK_MASK_NONE &&
+           ((d->window_right >= 0 && row + d->window_right < 0) ||
+            (d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT && d->window_left >= 0 &&
+             row - d->window_left >= d->seqlen_kv));
+}
+
 /* What holds for every row, compared or not: written, finite; 0 and -inf without keys. */
 static bool judge_row(const ptxpack_attention_desc *d, const uint16_t *o, float lse, int32_t row, char *what)
 {
-    int64_t offset = d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT ? d->seqlen_kv - d->seqlen_q : 0;
-    bool    blind = d->mask != PTXPACK_MASK_NONE && row + offset < 0;
+    bool blind = is_blind(d, row);
     for (int c = 0; c < d->head_dim; c++) {
-        float value = ptxpack_to_float(d->dtype, o[c]);
+        float value = ptxpack_to_float(attention_tensor_type(d, TENSOR_O), o[c]);
         if (!isfinite(value) || (blind && value != 0)) {
             snprintf(what, WHAT, "o[row %d, %d] is %g%s", (int)row, c, (double)value,
                      blind ? "; the row has no key and must be 0" : o[c] == 0xffff ? ": not written" : "");
@@ -444,7 +534,7 @@ static void run_one(check *c, const problem *p, check_images *images, const ptxp
     char        *what = (char *)malloc(WHAT);
     if (what == NULL) {
         check_broken(c, name, "no memory");
-    } else if (!check_images_run(c, images, p->a.desc.mask, row, &out)) {
+    } else if (!check_images_run(c, images, &p->a.desc, row, &out)) {
         check_broken(c, name, images->line);
     } else if (!out.repeats) {
         check_record(c, name, "a second run gave other bits");
@@ -457,20 +547,24 @@ static void run_one(check *c, const problem *p, check_images *images, const ptxp
     free(what);
 }
 
-/* Whether `row` is one to try for head_dim: the smallest HEAD_DIM that covers it. */
+static bool is_fp8(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "FP8", 0) != 0;
+}
+
+/* Whether `row` is one to try: it can be taken, and of its kernel it has the smallest HEAD_DIM that will do. */
 static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_attention_desc *d)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    char                   why[256];
+    char                   why[ATTENTION_LINE];
     int64_t                dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
-    if (strcmp(row->op, "attention") != 0 || dim < d->head_dim ||
-        (d->dtype == PTXPACK_BF16 && (row->flags & PTXPACK_VARIANT_NO_BF16)) ||
-        ptxpack_variant_refusal(row, &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) != NULL)
+    if (ptxpack_attention_row_refusal(c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) != NULL)
         return false;
     for (size_t i = 0; i < count; i++) {
         int64_t other = ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
-        if (strcmp(rows[i].op, "attention") == 0 && other >= d->head_dim && other < dim)
+        if (strcmp(rows[i].file, row->file) == 0 && is_fp8(&rows[i]) == is_fp8(row) && other >= d->head_dim &&
+            other < dim)
             return false;
     }
     return true;
@@ -482,16 +576,18 @@ static void run_layout(check *c, problem *p, check_images *images, check_layout 
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     char                   full[320];
-    if (!check_images_fill(images, &p->a.desc, layout, p->a.kind == REPEATED, p->tensor)) {
+    if (!check_images_fill(images, &p->a.desc, layout, p->a.kind == REPEATED, p->tensor, &p->descales)) {
         check_broken(c, name, "no memory");
         return;
     }
     for (int mask = 0; mask < MASKS; mask++) {
+        if (!mask_in_matrix(c, &p->a, mask) || (mask >= PLAIN_MASKS && layout == GAPPED_BSHD))
+            continue;
         set_mask(p, mask);
         for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
-            if (!row_suits(c, &rows[i], &p->a.desc))
+            if (!row_suits(c, &rows[i], &images->desc))
                 continue;
-            snprintf(full, sizeof full, "%s %s %s %s", name, mask_names[mask], check_layout_names[layout],
+            snprintf(full, sizeof full, "%s %s %s %s", name, masks[mask].name, check_layout_names[layout],
                      rows[i].id);
             run_one(c, p, images, &rows[i], full);
         }
@@ -503,9 +599,9 @@ static void run_case(check *c, const attention_case *a, check_images *images)
     problem p;
     char    name[128];
     name_case(a, name);
-    if (!make_problem(a, &p))
+    if (!make_problem(c, a, &p))
         check_broken(c, name, "no memory");
-    else if (!refer(&p))
+    else if (!refer(c, &p))
         check_broken(c, name, ptxpack_detail(NULL));
     int layouts = c->brief && a->desc.head_dim != 40 ? 1 : CHECK_LAYOUTS;
     for (int layout = 0; layout < layouts && !atomic_load(&c->broken); layout++)
@@ -521,15 +617,32 @@ typedef struct case_list {
     atomic_size_t   next;
 } case_list;
 
+/* Whether a row that runs here takes fp8; a line when none does. */
+static bool fp8_is_taken(const check *c)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    char                   why[256];
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].op, "attention") == 0 && is_fp8(&rows[i]) &&
+            ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) == NULL)
+            return true;
+    if (!c->quiet && !c->list)
+        puts("SKIP: attention e4m3: no row of kernels.def that runs here takes it");
+    return false;
+}
+
 static void list_cases(check *c, case_list *list)
 {
+    int types = fp8_is_taken(c) ? DTYPES : DTYPES - 1;
     for (int pair = 0; pair < PAIRS; pair++)
         for (int dim = 0; dim < HEAD_DIMS; dim++)
             for (int group = 0; group < HEADS; group++)
                 for (int kind = 0; kind < KINDS; kind++)
-                    for (int dtype = 0; dtype < 2; dtype++) {
+                    for (int dtype = 0; dtype < types; dtype++) {
                         char name[128];
-                        if (!in_matrix(c, pair, dim, group, (data_kind)kind))
+                        if (!in_matrix(c, pair, dim, group, (data_kind)kind) ||
+                            (dtypes[dtype] == PTXPACK_E4M3 && head_dims[dim] % 16 != 0))
                             continue;
                         attention_case a = make_case(c, dtype, pair, dim, group, (data_kind)kind);
                         name_case(&a, name);
@@ -568,7 +681,8 @@ void check_attention(check *c)
     case_list list = {.c = c};
     pthread_t threads[256];
     int       started = 0;
-    list.cases = (attention_case *)calloc((size_t)PAIRS * HEAD_DIMS * HEADS * KINDS * 2, sizeof *list.cases);
+    list.cases = (attention_case *)calloc((size_t)PAIRS * HEAD_DIMS * HEADS * KINDS * DTYPES,
+                                          sizeof *list.cases);
     if (list.cases == NULL) {
         check_broken(c, "attention", "no memory");
         return;

@@ -33,7 +33,7 @@ typedef struct far_problem {
     size_t                 bytes;        /* of a far tensor */
     uint16_t              *host[TENSOR_COUNT];
     float                 *lse;
-    uint64_t               inputs, output, lse_device;
+    uint64_t               inputs, output, lse_device, workspace;
 } far_problem;
 
 static uint64_t piece_address(const far_problem *p, int tensor, size_t n)
@@ -86,6 +86,7 @@ static void free_problem(check *c, far_problem *p)
     device_free(&c->gpu, p->inputs);
     device_free(&c->gpu, p->output);
     device_free(&c->gpu, p->lse_device);
+    device_free(&c->gpu, p->workspace);
 }
 
 /* Device memory; false where it is short, or after a failure has been recorded. */
@@ -123,6 +124,7 @@ static bool launch(check *c, far_problem *p, const ptxpack_attention_plan *plan)
         .v = piece_address(p, TENSOR_V, 0),
         .o = p->output,
         .lse = p->lse_device,
+        .workspace = p->workspace,
     };
     bool ok = true;
     for (size_t n = 0; n < p->pieces && ok; n++)
@@ -141,10 +143,13 @@ static void run_row(check *c, far_problem *p, const ptxpack_variant *row, const 
     ptxpack_attention_plan *plan = NULL;
     verify_result           result;
     char                    what[160];
+    device_free(&c->gpu, p->workspace);
+    p->workspace = 0;
     if (!device_status(&c->gpu, ptxpack_attention_plan_row(c->gpu.handle, &p->far, row, &plan)) ||
+        !device_alloc_zeros(&c->gpu, &p->workspace, ptxpack_attention_workspace(plan)) ||
         !launch(c, p, plan)) {
         check_broken(c, name, c->gpu.line);
-    } else if (verify_attention(&p->compact, p->host[TENSOR_Q], p->host[TENSOR_K], p->host[TENSOR_V],
+    } else if (verify_attention(&p->compact, p->host[TENSOR_Q], p->host[TENSOR_K], p->host[TENSOR_V], NULL,
                                 p->host[TENSOR_O], p->lse, p->pieces, c->seed, &result) != PTXPACK_OK) {
         check_broken(c, name, ptxpack_detail(NULL));
     } else {
@@ -157,9 +162,18 @@ static void run_row(check *c, far_problem *p, const ptxpack_variant *row, const 
 
 static bool row_suits(const check *c, const ptxpack_variant *row)
 {
-    char why[256];
-    return strcmp(row->op, "attention") == 0 && ptxpack_variant_parameter(row, "HEAD_DIM", 0) == DIM &&
-           ptxpack_variant_refusal(row, &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) == NULL;
+    const ptxpack_attention_desc plain = {.size = sizeof plain,
+                                          .dtype = PTXPACK_F16,
+                                          .batch = 1,
+                                          .seqlen_q = 1,
+                                          .seqlen_kv = 1,
+                                          .heads_q = 1,
+                                          .heads_kv = 1,
+                                          .head_dim = DIM};
+    char                         why[ATTENTION_LINE];
+    return ptxpack_variant_parameter(row, "HEAD_DIM", 0) == DIM &&
+           ptxpack_attention_row_refusal(c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, &plain, row,
+                                         why) == NULL;
 }
 
 /* Every row of kernels.def of this head dimension that the device can run. */

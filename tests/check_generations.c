@@ -116,7 +116,7 @@ static void check_target(const char *library, const char *target, unsigned *buil
         if (i > 0 && strcmp(v->op, rows[i - 1].op) == 0 && v->isa == rows[i - 1].isa &&
             v->arch == rows[i - 1].arch)
             continue; /* one row of a kind is enough: compilers are judged here, not kernels */
-        if (caps->arch < v->arch)
+        if (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC ? caps->arch != v->arch : caps->arch < v->arch)
             continue;
         if (known && ptxpack_variant_refusal(v, caps, why, sizeof why) == NULL) {
             check_build(library, target, v, handle);

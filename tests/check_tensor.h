@@ -13,11 +13,13 @@ extern const char *const check_layout_names[CHECK_LAYOUTS];
 typedef struct check_images {
     ptxpack_attention_desc desc; /* with the layout's strides */
     attention_geometry     geometry;
-    uint16_t              *host[TENSOR_COUNT];
+    uint8_t               *host[TENSOR_COUNT];
     size_t                 capacity[TENSOR_COUNT], bytes[TENSOR_COUNT]; /* of host and device regions */
     float                 *lse;
     size_t                 lse_capacity, lse_bytes;
-    check_buffer           device[TENSOR_COUNT], lse_device;
+    check_buffer           device[TENSOR_COUNT], lse_device, workspace;
+    const ptxpack_descales *descales;             /* of fp8, [batch][heads_kv] in host memory, never NULL */
+    check_buffer           descale_device;        /* of q, k and v, one after the other                   */
     bool                   uploaded; /* the inputs, since they were filled */
     char                   line[512];
 } check_images;
@@ -28,12 +30,13 @@ typedef struct check_output {
     bool          repeats; /* a second run gave the same bits */
 } check_output;
 
-/* Lay out compact tensors [batch][row][head][dim]; `repeated`: k and v with a batch stride of 0. */
+/* Lay out compact tensors [batch][row][head][dim]; `repeated`: k and v with a batch stride of 0.  The
+ * descales are looked at with fp8 and must outlive the runs. */
 bool check_images_fill(check_images *images, const ptxpack_attention_desc *compact, check_layout layout,
-                       bool repeated, uint16_t *const tensor[TENSOR_COUNT]);
-/* Launch twice with `mask` on `row`; false after setting images->line. */
-bool check_images_run(check *c, check_images *images, ptxpack_mask mask, const ptxpack_variant *row,
-                      check_output *out);
+                       bool repeated, void *const tensor[TENSOR_COUNT], const ptxpack_descales *descales);
+/* Launch twice on `row` with the mask and the softcap of `masked`; false after setting images->line. */
+bool check_images_run(check *c, check_images *images, const ptxpack_attention_desc *masked,
+                      const ptxpack_variant *row, check_output *out);
 void check_images_free(check *c, check_images *images);
 
 const uint16_t *check_output_row(const check_output *out, int64_t batch, int64_t row, int64_t head);

@@ -8,6 +8,7 @@
  *   no-libraries   no cuLibrary*, as before CUDA 12      no-link       no cuLink*
  *   load=N         loading an image answers N            load-times=N  ... the first N times only
  *   link=N         cuLinkAddData answers N               launch=N      cuLaunchKernel answers N
+ *   encode=N       cuTensorMapEncodeTiled answers N      replace=N     cuTensorMapReplaceAddress does
  *   current        a context is current at the start     log=L         error logs name line L
  *   fork           cuInit runs a child, as a real one runs nvidia-modprobe
  *
@@ -392,6 +393,29 @@ DEFINE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct CUfunc_s
        size_t dynamic_shared)
 {
     return *blocks = 1, 0u;
+}
+
+/* ---- tensor maps: the address, then the other numbers as they come --------------------------------- */
+
+DEFINE(cuTensorMapEncodeTiled, struct CUtensorMap_st *map, unsigned int type, uint32_t rank, void *address,
+       const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides,
+       unsigned int interleave, unsigned int swizzle, unsigned int l2, unsigned int fill_with)
+{
+    uint64_t words[16] = {(uintptr_t)address, type, rank, swizzle, l2, fill_with, interleave};
+    if (rank != 4 || element_strides[0] != 1)
+        return PTXPACK_CU_INVALID_VALUE;
+    for (uint32_t d = 0; d < rank; d++)
+        words[7 + d] = dims[d] << 32 | box[d];
+    memcpy(words + 11, strides, 3 * sizeof *strides);
+    memcpy(map, words, sizeof words);
+    fake_record.maps_encoded++;
+    return number("encode", 0);
+}
+DEFINE(cuTensorMapReplaceAddress, struct CUtensorMap_st *map, void *address)
+{
+    uint64_t word = (uintptr_t)address;
+    fake_record.maps_replaced++;
+    return memcpy(map, &word, sizeof word), number("replace", 0);
 }
 
 /* ---- finding functions ---------------------------------------------------------------------------- */

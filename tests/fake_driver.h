@@ -6,6 +6,7 @@
 
 struct fake_record {
     unsigned int     inits, retained, loads, links, launches;
+    unsigned int     maps_encoded, maps_replaced;
     unsigned int     libraries, modules; /* that are loaded now */
     int              shared_opt_in;
     struct CUctx_st *context_at_load, *context_at_launch;

@@ -68,7 +68,8 @@ static int reference_works(void)
     d.dtype = PTXPACK_F16;
     d.batch = d.seqlen_q = d.seqlen_kv = d.heads_q = d.heads_kv = 1;
     d.head_dim = 8;
-    return ptxpack_attention_reference(&d, q, q, v, o, lse) == PTXPACK_OK && o[1] == 2 && o[2] == -2 && o[5] == 3;
+    return ptxpack_attention_reference(&d, q, q, v, NULL, o, lse) == PTXPACK_OK && o[1] == 2 &&
+           o[2] == -2 && o[5] == 3;
 }
 
 int main(void)

@@ -100,7 +100,7 @@ static struct fake_record *record_of(const char *driver)
 /* Symbols for `row`. */
 static const ptxpack_symbol which[] = {{"WHICH", 1}};
 
-static ptxpack_status load_row(ptxpack *handle, const ptxpack_variant *v, ptxpack_kernel **kernel)
+static inline ptxpack_status load_row(ptxpack *handle, const ptxpack_variant *v, ptxpack_kernel **kernel)
 {
     return ptxpack_kernel_load(handle, v, which, 1, kernel);
 }

@@ -22,7 +22,7 @@ struct ptxpack {
 
 struct ptxpack_kernel {
     ptxpack_kernel_info info;
-    bool                bf16, causal;
+    bool                bf16, limited_left, limited_right, softcap;
     struct ptxpack_kernel *next;
 };
 
@@ -81,7 +81,9 @@ ptxpack_status ptxpack_kernel_load(ptxpack *handle, const ptxpack_variant *varia
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory");
     kernel->info.variant = variant;
     kernel->bf16 = value_of(symbols, count, "BF16") == 1;
-    kernel->causal = value_of(symbols, count, "CAUSAL") == 1;
+    kernel->limited_left = value_of(symbols, count, "LIMITED_LEFT") == 1;
+    kernel->limited_right = value_of(symbols, count, "LIMITED_RIGHT") == 1;
+    kernel->softcap = value_of(symbols, count, "SOFTCAP") == 1;
     kernel->next = kernels;
     kernels = kernel;
     return PTXPACK_OK;
@@ -133,6 +135,18 @@ static const float *values_of(ptxpack_dtype type)
     return table;
 }
 
+/* The keys [*first, *end) that a row sees, as the build and the arguments say. */
+static void find_keys(const attention_arguments *a, const struct ptxpack_kernel *kernel, int32_t row,
+                      int32_t *first, int32_t *end)
+{
+    int32_t left = row + a->left_offset - (broken("window") ? 1 : 0);
+    int32_t right = row + a->right_offset + (broken("mask") ? 2 : 1);
+    *first = kernel->limited_left && left > 0 ? left : 0;
+    *end = kernel->limited_right && right < a->seqlen_kv ? right : a->seqlen_kv;
+    if (*first >= *end)
+        *first = *end = 0;
+}
+
 /* One row, in f32, with P rounded to the element type. */
 static void attend(const attention_arguments *a, const struct ptxpack_kernel *kernel, int64_t batch,
                    int32_t head, int32_t row, float *scores)
@@ -141,20 +155,21 @@ static void attend(const attention_arguments *a, const struct ptxpack_kernel *ke
     int64_t         kv_head = broken("head") ? 0 : head / a->heads_per_kv;
     const uint16_t *q = at(a->q, batch * a->q_batch + row * a->q_row + head * a->q_head);
     uint16_t       *o = at(a->o, batch * a->o_batch + row * a->o_row + head * a->o_head);
-    int32_t         limit = row + a->causal_offset + (broken("mask") ? 2 : 1), keys = a->seqlen_kv;
+    int32_t         first, end;
     float           most = -INFINITY, sum = 0, out[256] = {0};
     const float    *values = values_of(type);
-    if (kernel->causal)
-        keys = limit < 0 ? 0 : limit < keys ? limit : keys;
-    for (int32_t j = 0; j < keys; j++) {
+    find_keys(a, kernel, row, &first, &end);
+    for (int32_t j = first; j < end; j++) {
         const uint16_t *k = at(a->k, batch * a->k_batch + j * a->k_row + kv_head * a->k_head);
         float           dot = 0;
         for (int32_t c = 0; c < a->head_dim; c++)
             dot += values[q[c]] * values[k[c]];
+        if (kernel->softcap && !broken("softcap"))
+            dot = tanhf(dot * a->softcap_in);
         scores[j] = dot * a->scale_log2;
         most = fmaxf(most, scores[j]);
     }
-    for (int32_t j = 0; j < keys; j++) {
+    for (int32_t j = first; j < end; j++) {
         const uint16_t *v = at(a->v, batch * a->v_batch + j * a->v_row + kv_head * a->v_head);
         float           p = exp2f(scores[j] - most);
         sum += broken("sum") && j == 5 ? 0 : p;
@@ -164,10 +179,10 @@ static void attend(const attention_arguments *a, const struct ptxpack_kernel *ke
     }
     int32_t written = a->head_dim + (broken("guard") && row + 1 == a->seqlen_q ? 1 : 0);
     for (int32_t c = 0; c < written && !(broken("unwritten") && row == 17); c++)
-        o[c] = ptxpack_from_float(type, keys > 0 ? out[c % 256] / sum : broken("blind") ? 1 : 0);
+        o[c] = ptxpack_from_float(type, end > 0 ? out[c % 256] / sum : broken("blind") ? 1 : 0);
     if (a->lse != 0)
         ((float *)(uintptr_t)a->lse)[(batch * a->heads_q + head) * a->seqlen_q + row] =
-            keys == 0 ? -INFINITY : (most + log2f(sum)) * (broken("lse") ? 1 : 0.693147181f);
+            end == 0 ? -INFINITY : (most + log2f(sum)) * (broken("lse") ? 1 : 0.693147181f);
 }
 
 /* false when the grid is not the one that the arguments say. */

@@ -31,12 +31,12 @@ static void for_every_row(void (*test)(const row_case *))
     row_case              *c = (row_case *)calloc(1, sizeof *c);
     assert_non_null(c);
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].op, "attention") != 0)
+        if (strcmp(rows[i].file, "kernel/attention_mma.ptx") != 0)
             continue;
         c->row = &rows[i];
         if (ptxpack_attention_layout(&rows[i], &c->l) != PTXPACK_OK)
             fail_msg("%s", ptxpack_detail(NULL));
-        attention_build build = {PTXPACK_F16, false, false};
+        attention_build build = {.dtype = PTXPACK_F16};
         c->symbol_count = ptxpack_attention_symbols(&c->l, build, c->symbols);
         if (c->symbol_count == 0)
             fail_msg("%s: %s", rows[i].id, ptxpack_detail(NULL));

@@ -60,6 +60,7 @@ static void every_break_is_noticed(void **state)
         {"mask", "d8 6/2 113x203"},      {"head", "d8 6/2 113x203"},  {"sum", "d8 6/2 113x203"},
         {"guard", "d8 6/2 113x203"},     {"lse", "d8 6/2 113x203"},   {"repeat", "d8 6/2 113x203"},
         {"unwritten", "d8 6/2 113x203"}, {"blind", "d8 6/2 239x1"},   {"tail", "vector_add"},
+        {"window", "d8 6/2 113x203 normal"}, {"softcap", "d8 6/2 113x203 normal"},
     };
     for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
         int passed, failed;

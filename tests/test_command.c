@@ -259,6 +259,15 @@ static const struct {
     {"attention -o a.npy --lse a.npy", 2, "both name a.npy"},
     {"attention --scale nan", 2, "\"nan\" is not a number"},
     {"attention --causal sideways", 2, "\"sideways\""},
+    {"attention --window 5", 2, "--window: \"5\" is not LEFT,RIGHT"},
+    {"attention --window 5,0x", 2, "\"5,0x\" is not LEFT,RIGHT"},
+    {"attention --window -2,0", 2, "\"-2,0\" is not LEFT,RIGHT"},
+    {"attention --window 1,2147483648", 2, "is not LEFT,RIGHT"},
+    {"attention --window 5,0 --align middle", 2, "--align: \"middle\" is neither"},
+    {"attention --window 5,0 --causal", 2, "a causal window is --window LEFT,0"},
+    {"attention --align top-left", 2, "--align goes with --window"},
+    {"attention --softcap -1", 2, "--softcap: -1"},
+    {"attention --softcap 1e-40", 2, "softcap 9.99995e-41 is too small"},
     {"attention --layout sbhd", 2, "\"sbhd\""},
     {"attention --dtype f64", 2, "\"f64\""},
     {"attention --cpu=never", 2, "\"never\""},
@@ -287,6 +296,9 @@ static const struct {
     {"bench nothing", 2, "\"nothing\""},
     {"bench attention --head-dim 64,x", 2, "no list"},
     {"bench attention --causal maybe", 2, "\"maybe\""},
+    {"bench attention --window 9", 2, "\"9\" is not LEFT,RIGHT"},
+    {"bench attention --window 9,0 --causal yes", 2, "--window and --causal"},
+    {"bench attention --softcap -1", 2, "--softcap: -1"},
     {"bench attention --seqlen 1000", 2, "must divide"},
     {"bench attention --rounds 0", 2, "--rounds: 0"},
     {"bench attention", 1, "no CUDA driver"},
@@ -476,35 +488,36 @@ static void json_is_well_formed(void **state)
 }
 
 /* ---- attention on files ------------------------------------------------------------------------- */
-enum { BATCH = 2, ROWS = 9, KEYS = 13, HEADS = 4, KEY_HEADS = 2, DIM = 24 };
+enum { BATCH = 2, ROWS = 9, KEYS = 13, HEADS = 4, KEY_HEADS = 2, DIM = 32 };
 
 /* [batch][rows][heads][dim] to [batch][heads][rows][dim]. */
-static void swap_axes(const uint16_t *from, uint16_t *to, int rows, int heads)
+static void swap_axes(const void *data, char *to, int rows, int heads, size_t element)
 {
+    const char *from = (const char *)data;
     for (int b = 0; b < BATCH; b++)
         for (int i = 0; i < rows; i++)
-            for (int h = 0; h < heads; h++, from += DIM)
-                memcpy(to + ((size_t)(b * heads + h) * (size_t)rows + (size_t)i) * DIM, from,
-                       DIM * sizeof *from);
+            for (int h = 0; h < heads; h++, from += DIM * element)
+                memcpy(to + ((size_t)(b * heads + h) * (size_t)rows + (size_t)i) * DIM * element, from,
+                       DIM * element);
 }
 
 /* Write a tensor as name.npy in one of the types. */
-static void write_tensor(const char *name, const uint16_t *data, int rows, int heads, ptxpack_dtype dtype,
+static void write_tensor(const char *name, const void *data, int rows, int heads, ptxpack_dtype dtype,
                          bool bhsd, npy_type type)
 {
-    static uint16_t swapped[BATCH * KEYS * HEADS * DIM];
-    static float    wide[BATCH * KEYS * HEADS * DIM];
-    char            line[NPY_LINE];
-    npy_array       a = {.type = type, .rank = 4, .shape = {BATCH, rows, heads, DIM}};
+    static char  swapped[BATCH * KEYS * HEADS * DIM * 2];
+    static float wide[BATCH * KEYS * HEADS * DIM];
+    char         line[NPY_LINE];
+    npy_array    a = {.type = type, .rank = 4, .shape = {BATCH, rows, heads, DIM}};
     a.count = (size_t)BATCH * (size_t)rows * (size_t)heads * DIM;
-    memcpy(swapped, data, a.count * sizeof *data);
+    memcpy(swapped, data, a.count * ptxpack_dtype_bytes(dtype));
     if (bhsd) {
-        swap_axes(data, swapped, rows, heads);
+        swap_axes(data, swapped, rows, heads, ptxpack_dtype_bytes(dtype));
         a.shape[1] = heads;
         a.shape[2] = rows;
     }
     for (size_t i = 0; i < a.count; i++)
-        wide[i] = ptxpack_to_float(dtype, swapped[i]);
+        wide[i] = ptxpack_element(dtype, swapped, i);
     a.data = type == NPY_F32 ? (void *)wide : (void *)swapped;
     if (!npy_write(scratch_path(name), &a, line))
         fail_msg("%s", line);
@@ -517,6 +530,7 @@ static void read_results(ptxpack_dtype dtype, bool bhsd, double *o, double *lse)
     npy_array a, l;
     if (!npy_read(scratch_path("o.npy"), &a, line) || !npy_read(scratch_path("lse.npy"), &l, line))
         fail_msg("%s", line);
+    dtype = dtype == PTXPACK_E4M3 ? PTXPACK_BF16 : dtype;
     assert_int_equal(a.type, dtype == PTXPACK_BF16 ? NPY_U16 : NPY_F16);
     assert_int_equal(a.rank, 4);
     assert_int_equal(a.shape[bhsd ? 2 : 1], ROWS);
@@ -528,7 +542,7 @@ static void read_results(ptxpack_dtype dtype, bool bhsd, double *o, double *lse)
             for (int h = 0; h < HEADS; h++)
                 for (int c = 0; c < DIM; c++) {
                     int row = bhsd ? (b * HEADS + h) * ROWS + i : (b * ROWS + i) * HEADS + h;
-                    *o++ = ptxpack_to_float(dtype, ((uint16_t *)a.data)[row * DIM + c]);
+                    *o++ = ptxpack_element(dtype, a.data, (size_t)(row * DIM + c));
                 }
     for (size_t i = 0; i < l.count; i++)
         lse[i] = ((float *)l.data)[i];
@@ -536,8 +550,24 @@ static void read_results(ptxpack_dtype dtype, bool bhsd, double *o, double *lse)
     npy_free(&l);
 }
 
-static void compare_with_reference(ptxpack_dtype dtype, ptxpack_mask mask, const uint16_t *q,
-                                   const uint16_t *k, const uint16_t *v, bool bhsd)
+/* Options, and the descriptor's fields that they stand for. */
+static const struct {
+    const char  *options;
+    ptxpack_mask mask;
+    int32_t      left, right;
+    float        softcap;
+} maskings[] = {
+    {"", PTXPACK_MASK_NONE, 0, 0, 0},
+    {"--causal top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0},
+    {"--causal", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0},
+    {"--window 2,1 --align top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 2, 1, 0},
+    {"--window 3,none --softcap 2.5", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 3, -1, 2.5f},
+    {"--window=-1,0 --align bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, -1, 0, 0},
+};
+enum { MASKINGS = sizeof maskings / sizeof maskings[0] };
+
+static void compare_with_reference(ptxpack_dtype dtype, int mask, const void *q, const void *k, const void *v,
+                                   bool bhsd)
 {
     static double o[BATCH * ROWS * HEADS * DIM], want[BATCH * ROWS * HEADS * DIM];
     double        lse[BATCH * HEADS * ROWS], want_lse[BATCH * HEADS * ROWS];
@@ -550,13 +580,16 @@ static void compare_with_reference(ptxpack_dtype dtype, ptxpack_mask mask, const
         .heads_q = HEADS,
         .heads_kv = KEY_HEADS,
         .head_dim = DIM,
-        .mask = mask,
+        .mask = maskings[mask].mask,
+        .window_left = maskings[mask].left,
+        .window_right = maskings[mask].right,
+        .softcap = maskings[mask].softcap,
     };
-    assert_int_equal(ptxpack_attention_reference(&d, q, k, v, want, want_lse), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_reference(&d, q, k, v, NULL, want, want_lse), PTXPACK_OK);
     read_results(dtype, bhsd, o, lse);
     for (size_t i = 0; i < sizeof o / sizeof o[0]; i++)
         assert_true(fabs(o[i] - want[i]) <=
-                    fabs(want[i]) * (dtype == PTXPACK_BF16 ? 0x1p-8 : 0x1p-11) + 1e-7);
+                    fabs(want[i]) * (dtype == PTXPACK_F16 ? 0x1p-11 : 0x1p-8) + 1e-7);
     for (size_t i = 0; i < sizeof lse / sizeof lse[0]; i++)
         assert_true(fabs(lse[i] - want_lse[i]) <= 1e-6);
 }
@@ -566,15 +599,17 @@ static void files_give_the_reference(void **state)
     (void)state;
     static uint16_t          q[BATCH * ROWS * HEADS * DIM];
     static uint16_t          k[BATCH * KEYS * KEY_HEADS * DIM], v[BATCH * KEYS * KEY_HEADS * DIM];
-    static const char *const causal[] = {"", "--causal top-left", "--causal"};
     random_state             random = random_start(SEED);
     print_message("seed %d\n", (int)SEED);
-    for (int type = PTXPACK_F16; type <= PTXPACK_BF16; type++)
+    for (int type = PTXPACK_F16; type <= PTXPACK_E4M3; type++)
         for (int bhsd = 0; bhsd < 2; bhsd++)
             for (int wide = 0; wide < 2; wide++)
-                for (int mask = 0; mask < 3; mask++) {
+                for (int mask = 0; mask < MASKINGS; mask++) {
                     ptxpack_dtype dtype = (ptxpack_dtype)type;
-                    npy_type      stored = wide ? NPY_F32 : dtype == PTXPACK_BF16 ? NPY_U16 : NPY_F16;
+                    npy_type      stored = wide                    ? NPY_F32
+                                             : dtype == PTXPACK_E4M3 ? NPY_U8
+                                             : dtype == PTXPACK_BF16 ? NPY_U16
+                                                                     : NPY_F16;
                     random_normal(&random, dtype, q, sizeof q / 2);
                     random_normal(&random, dtype, k, sizeof k / 2);
                     random_normal(&random, dtype, v, sizeof v / 2);
@@ -585,11 +620,11 @@ static void files_give_the_reference(void **state)
                                      "%s --dtype %s %s",
                                      scratch_path("q.npy"), scratch_path("k.npy"), scratch_path("v.npy"),
                                      scratch_path("o.npy"), scratch_path("lse.npy"), bhsd ? "bhsd" : "bshd",
-                                     ptxpack_dtype_name(dtype), causal[mask]);
+                                     ptxpack_dtype_name(dtype), maskings[mask].options);
                     if (status != 0)
                         fail_msg("%s", errors);
                     assert_non_null(strstr(output, "no GPU: no CUDA driver"));
-                    compare_with_reference(dtype, (ptxpack_mask)mask, q, k, v, bhsd);
+                    compare_with_reference(dtype, mask, q, k, v, bhsd);
                 }
 }
 
@@ -601,6 +636,7 @@ static void shapes_are_compared(void **state)
     write_tensor("k.npy", q, KEYS, KEY_HEADS, PTXPACK_F16, false, NPY_F16);
     write_tensor("short.npy", q, KEYS - 1, KEY_HEADS, PTXPACK_F16, false, NPY_F16);
     write_tensor("three.npy", q, KEYS, 3, PTXPACK_F16, false, NPY_F16);
+    write_tensor("bytes.npy", q, ROWS, HEADS, PTXPACK_E4M3, false, NPY_U8);
     write_tensor("bits.npy", q, KEYS, KEY_HEADS, PTXPACK_BF16, false, NPY_U16);
     npy_array flat = {.type = NPY_F16, .rank = 3, .shape = {2, 2, 8}, .count = 32, .data = q};
     npy_array wide = {.type = NPY_F16, .rank = 4, .shape = {BATCH, KEYS, KEY_HEADS, 8}, .data = q};
@@ -622,12 +658,15 @@ static void shapes_are_compared(void **state)
         const char *q, *k, *v, *more, *line;
     } cases[] = {
         {"q.npy", "k.npy", "short.npy", "", "differ in dimension 1"},
-        {"q.npy", "wide.npy", "wide.npy", "", "differ in head_dim: 24 and 8"},
+        {"q.npy", "wide.npy", "wide.npy", "", "differ in head_dim: 32 and 8"},
         {"q.npy", "three.npy", "three.npy", "", "heads_q 4 is not a multiple of heads_kv 3"},
         {"flat.npy", "k.npy", "k.npy", "", "3 dimensions"},
         {"empty.npy", "k.npy", "k.npy", "", "extent 0"},
         {"q.npy", "bits.npy", "bits.npy", "", "uint16 is read as bfloat16"},
         {"q.npy", "k.npy", "k.npy", "--dtype bf16", "float16, but --dtype is bf16"},
+        {"q.npy", "k.npy", "k.npy", "--dtype e4m3", "float16, but --dtype is e4m3"},
+        {"bytes.npy", "k.npy", "k.npy", "", "uint8 is read as e4m3; say so with --dtype e4m3"},
+        {"large.npy", "k.npy", "k.npy", "--dtype e4m3", "element 5, 65536, is beyond the range of e4m3"},
         {"large.npy", "k.npy", "k.npy", "", "element 5, 65536, is beyond the range of f16"},
         {"nan.npy", "k.npy", "k.npy", "--verify", "nan.npy is not finite"},
         {"q.npy", "k.npy", "k.npy", "-o /no/such/folder/o.npy", "No such file"},

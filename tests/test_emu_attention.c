@@ -29,7 +29,7 @@ static int run_problem(const char *choice, const char *arch, const char *type, i
     attention_settings s = {.subcommand = "test", .batch = 1, .seqlen_q = ROWS, .seqlen_kv = KEYS,
                             .heads_q = 1,
                             .heads_kv = OPTION_NOT_GIVEN, .head_dim = dim, .seed = 11, .layout = "bshd",
-                            .dtype = type, .repeat = 1, .causal = ""};
+                            .dtype = type, .repeat = 1, .mask = {.causal = ""}};
     device d = {.handle = NULL};
     setenv("PTXPACK_ARCH", arch, 1);
     int status = attention_problem_make(&s, p);
@@ -49,7 +49,7 @@ static bool compare(const attention_problem *p, FILE *file)
     uint16_t      wanted[256];
     float         lse[ROWS];
     for (int row = 0; row < ROWS; row++) {
-        const uint16_t *got = p->tensor[TENSOR_O] + row * dim;
+        const uint16_t *got = (const uint16_t *)p->tensor[TENSOR_O] + row * dim;
         double          largest = 0, error = 0;
         if (fread(wanted, sizeof *wanted, (size_t)dim, file) != (size_t)dim)
             return false;

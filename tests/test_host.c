@@ -106,7 +106,7 @@ static void narrowing_rounds_to_nearest_even(void **state)
 
 /* ---- refusals ----------------------------------------------------------------------------------- */
 static void bad_size(ptxpack_attention_desc *d) { d->size--; }
-static void bad_dtype(ptxpack_attention_desc *d) { d->dtype = (ptxpack_dtype)3; }
+static void bad_dtype(ptxpack_attention_desc *d) { d->dtype = (ptxpack_dtype)4; }
 static void no_dtype(ptxpack_attention_desc *d) { d->dtype = (ptxpack_dtype)0; }
 static void no_batch(ptxpack_attention_desc *d) { d->batch = 0; }
 static void no_rows(ptxpack_attention_desc *d) { d->seqlen_q = -1; }
@@ -123,7 +123,28 @@ static void nan_scale(ptxpack_attention_desc *d) { d->scale = NAN; }
 static void infinite_scale(ptxpack_attention_desc *d) { d->scale = INFINITY; }
 static void large_scale(ptxpack_attention_desc *d) { d->scale = FLT_MAX; }
 static void small_scale(ptxpack_attention_desc *d) { d->scale = FLT_MIN / 2; }
-static void bad_mask(ptxpack_attention_desc *d) { d->mask = (ptxpack_mask)3; }
+static void bad_mask(ptxpack_attention_desc *d) { d->mask = (ptxpack_mask)5; }
+static void left_without_window(ptxpack_attention_desc *d) { d->window_left = 3; }
+static void right_without_window(ptxpack_attention_desc *d)
+{
+    d->mask = PTXPACK_MASK_CAUSAL_TOP_LEFT;
+    d->window_right = -1;
+}
+static void negative_softcap(ptxpack_attention_desc *d) { d->softcap = -15; }
+static void nan_softcap(ptxpack_attention_desc *d) { d->softcap = NAN; }
+static void infinite_softcap(ptxpack_attention_desc *d) { d->softcap = INFINITY; }
+static void small_softcap(ptxpack_attention_desc *d) { d->softcap = FLT_MIN / 2; }
+static void large_softcap(ptxpack_attention_desc *d) { d->softcap = FLT_MAX; }
+static void softcap_of_small_scale(ptxpack_attention_desc *d)
+{
+    d->scale = FLT_MIN;
+    d->softcap = 15;
+}
+static void softcap_of_large_scale(ptxpack_attention_desc *d)
+{
+    d->scale = FLT_MAX / 4;
+    d->softcap = 0.125f;
+}
 static void negative_mask(ptxpack_attention_desc *d) { d->mask = (ptxpack_mask)-1; }
 static void negative_stride(ptxpack_attention_desc *d) { d->q = (ptxpack_strides){480, -96, 16}; }
 static void odd_stride(ptxpack_attention_desc *d) { d->k = (ptxpack_strides){224, 36, 16}; }
@@ -151,7 +172,7 @@ static const struct {
     void (*spoil)(ptxpack_attention_desc *desc);
     const char *line; /* what the detail must contain */
 } refusals[] = {
-    {bad_size, "desc.size"},          {bad_dtype, "dtype 3"},           {no_dtype, "dtype 0"},
+    {bad_size, "desc.size"},          {bad_dtype, "dtype 4"},           {no_dtype, "dtype 0"},
     {no_batch, "batch is 0"},         {no_rows, "seqlen_q is -1"},      {no_keys, "seqlen_kv is 0"},
     {no_heads, "heads_q is -2147483648"}, {no_key_heads, "heads_kv is 0"},
     {odd_heads, "heads_q 6 is not a multiple of heads_kv 4"},
@@ -159,7 +180,15 @@ static const struct {
     {no_dim, "head_dim is 0"},        {odd_dim, "head_dim 20"},         {large_dim, "head_dim 264"},
     {negative_scale, "scale -1"},     {nan_scale, "scale"},             {infinite_scale, "scale inf"},
     {large_scale, "scale 3.4"},       {small_scale, "scale 5.8"},
-    {bad_mask, "mask 3"},             {negative_mask, "mask -1"},
+    {bad_mask, "mask 5"},             {negative_mask, "mask -1"},
+    {left_without_window, "window_left is 3, but mask 0 is no window"},
+    {right_without_window, "window_right is -1, but mask 1 is no window"},
+    {negative_softcap, "softcap -15 is neither 0 (off) nor a positive number"},
+    {nan_softcap, "softcap"},         {infinite_softcap, "softcap inf is neither"},
+    {small_softcap, "softcap 5.87747e-39 is too small"},
+    {large_softcap, "softcap 3.40282e+38 is too large"},
+    {softcap_of_small_scale, "softcap 15 is too large for scale 1.17549e-38"},
+    {softcap_of_large_scale, "softcap 0.125 is too small for scale 8.50706e+37"},
     {negative_stride, "q.row: stride -96 is negative"},
     {odd_stride, "k.row: stride 36 is not a multiple of 8"},
     {short_head, "v.head: stride 8 overlaps"},
@@ -187,7 +216,7 @@ static void bad_descriptors_are_refused(void **state)
         if (strstr(ptxpack_detail(handle), refusals[i].line) == NULL)
             fail_msg("\"%s\" does not contain \"%s\"", ptxpack_detail(handle), refusals[i].line);
         assert_null(strchr(ptxpack_detail(handle), '\n'));
-        assert_int_equal(ptxpack_attention_reference(&d, data, data, data, NULL, NULL), PTXPACK_E_ARG);
+        assert_int_equal(ptxpack_attention_reference(&d, data, data, data, NULL, NULL, NULL), PTXPACK_E_ARG);
         assert_non_null(strstr(ptxpack_detail(NULL), refusals[i].line));
         assert_true(ptxpack_attention_flops(&d) == 0 && ptxpack_attention_bytes(&d) == 0);
     }
@@ -206,9 +235,9 @@ static void null_arguments_are_refused(void **state)
     assert_int_equal(ptxpack_attention_plan_create(NULL, &good, &plan), PTXPACK_E_ARG);
     assert_non_null(strstr(ptxpack_detail(NULL), "handle is NULL"));
     assert_int_equal(ptxpack_attention_launch(NULL, NULL, NULL), PTXPACK_E_ARG);
-    assert_int_equal(ptxpack_attention_reference(&good, data, NULL, data, NULL, NULL), PTXPACK_E_ARG);
+    assert_int_equal(ptxpack_attention_reference(&good, data, NULL, data, NULL, NULL, NULL), PTXPACK_E_ARG);
     assert_non_null(strstr(ptxpack_detail(NULL), "k is NULL"));
-    assert_int_equal(ptxpack_attention_reference(NULL, data, data, data, NULL, NULL), PTXPACK_E_ARG);
+    assert_int_equal(ptxpack_attention_reference(NULL, data, data, data, NULL, NULL, NULL), PTXPACK_E_ARG);
     ptxpack_attention_plan_free(NULL);
     assert_int_equal(ptxpack_attention_workspace(NULL), 0);
     assert_null(ptxpack_attention_kernel(NULL));
@@ -256,6 +285,46 @@ static void unsupported_is_not_bad(void **state)
     ptxpack_close(h70);
 }
 
+/* Every kind of mask, and of softcap, for what computes with them. */
+typedef struct masking {
+    ptxpack_mask mask;
+    int32_t      left, right;
+    float        softcap;
+} masking;
+static const masking maskings[] = {
+    {PTXPACK_MASK_NONE, 0, 0, 0},
+    {PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0},
+    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, 3, 1, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, -1, 5, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, 0, 0, 0},
+    {PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 9, -1, 0},
+    {PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 11, 2, 0},
+    {PTXPACK_MASK_NONE, 0, 0, 2},
+    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 15},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, 12, 0, 0.5f},
+};
+enum { MASKINGS = sizeof maskings / sizeof maskings[0] };
+
+static void set_masking(ptxpack_attention_desc *d, const masking *m)
+{
+    d->mask = m->mask;
+    d->window_left = m->left;
+    d->window_right = m->right;
+    d->softcap = m->softcap;
+}
+
+/* Below 0: key j lies before what query row i may see, above 0: after; by the words of attention.h. */
+static int outside(const ptxpack_attention_desc *d, int i, int j)
+{
+    bool window = d->mask == PTXPACK_MASK_WINDOW_TOP_LEFT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+    if (d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
+        i += d->seqlen_kv - d->seqlen_q;
+    if (window && d->window_left >= 0 && j < i - d->window_left)
+        return -1;
+    return d->mask != PTXPACK_MASK_NONE && d->window_right >= 0 && j > i + d->window_right;
+}
+
 /* What must pass: strides of extent 1 are ignored, gaps, broadcasts, any order of dimensions. */
 static void good_strides_are_taken(void **state)
 {
@@ -280,14 +349,74 @@ static void good_strides_are_taken(void **state)
     assert_int_equal(g.tensor[TENSOR_Q].row, 6 * 16);
     assert_int_equal(g.tensor[TENSOR_Q].head, 16);
     assert_int_equal(g.lse_bytes, 2 * 6 * 5 * 4);
-    assert_true(g.scale == 0.25f && !g.causal);
+    assert_true(g.scale == 0.25f && !g.limited_right);
     d.batch = d.heads_q = d.heads_kv = 1;
     d.q = d.k = d.v = d.o = (ptxpack_strides){-3, 16, INT64_MIN};
     assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
     assert_int_equal(g.tensor[TENSOR_O].head, 0);
     d.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
     assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
-    assert_true(g.causal && g.causal_offset == 2);
+    assert_true(g.limited_right && g.right_offset == 2);
+}
+
+/* What a mask means for a kernel: every row's keys, and no limit where none binds. */
+static void masks_become_limits(void **state)
+{
+    (void)state;
+    attention_geometry g;
+    char               line[ATTENTION_LINE];
+    for (int mask = 0; mask <= PTXPACK_MASK_WINDOW_BOTTOM_RIGHT; mask++)
+        for (int sq = 1; sq < 7; sq++)
+            for (int sk = 1; sk < 7; sk++)
+                for (int left = -1; left < (mask < 3 ? 0 : 14); left++)
+                    for (int right = -1; right < (mask < 3 ? 0 : 14); right++) {
+                        ptxpack_attention_desc d = good;
+                        bool                   hides_left = false, hides_right = false;
+                        d.mask = (ptxpack_mask)mask;
+                        d.seqlen_q = sq;
+                        d.seqlen_kv = sk;
+                        d.window_left = mask < 3 ? 0 : left;
+                        d.window_right = mask < 3 ? 0 : right;
+                        assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
+                        for (int i = 0; i < sq; i++)
+                            for (int j = 0; j < sk; j++) {
+                                bool before = outside(&d, i, j) < 0, after = outside(&d, i, j) > 0;
+                                assert_int_equal(before, g.limited_left && j < i + g.left_offset);
+                                assert_int_equal(after, g.limited_right && j > i + g.right_offset);
+                                hides_left = hides_left || before;
+                                hides_right = hides_right || after;
+                            }
+                        assert_int_equal(g.limited_left, hides_left);
+                        assert_int_equal(g.limited_right, hides_right);
+                    }
+}
+
+/* The largest of everything: nothing overflows, and what does not fit the kernel is refused. */
+static void huge_windows_are_clipped(void **state)
+{
+    (void)state;
+    ptxpack                *handle = open_mock(NULL);
+    ptxpack_attention_plan *plan;
+    attention_geometry      g;
+    char                    line[ATTENTION_LINE];
+    ptxpack_attention_desc  d = good;
+    d.mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+    d.window_left = d.window_right = INT32_MAX;
+    d.seqlen_kv = 1 << 30;
+    assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
+    assert_true(!g.limited_left && !g.limited_right);
+    d.window_left = d.window_right = 0;
+    assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
+    assert_true(g.limited_left && g.limited_right);
+    assert_int_equal(g.left_offset, (1 << 30) - 5);
+    assert_int_equal(g.right_offset, (1 << 30) - 5);
+    d.seqlen_q = 1 << 30;
+    d.seqlen_kv = 1 << 30;
+    d.mask = PTXPACK_MASK_WINDOW_TOP_LEFT;
+    d.window_right = (1 << 30) - 2;
+    assert_int_equal(ptxpack_attention_plan_create(handle, &d, &plan), PTXPACK_E_UNSUPPORTED);
+    assert_non_null(strstr(ptxpack_detail(handle), "window: the last of seqlen_q 1073741824 rows"));
+    ptxpack_close(handle);
 }
 
 /* ---- rows of kernels.def ------------------------------------------------------------------------ */
@@ -330,7 +459,7 @@ static void symbols_state_the_struct(void **state)
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].op, "attention") != 0)
+        if (strcmp(rows[i].file, "kernel/attention_mma.ptx") != 0)
             continue;
         size_t           last = ptxpack_instance_count(&rows[i]) - 1;
         ptxpack_instance a = ptxpack_instance_get(&rows[i], last);
@@ -338,8 +467,9 @@ static void symbols_state_the_struct(void **state)
         assert_int_equal(symbol(&a, "ARG_LSE"), 32);
         assert_int_equal(symbol(&a, "ARG_O_HEAD"), 40 + 11 * 8);
         assert_int_equal(symbol(&a, "ARG_SCALE_LOG2"), offsetof(attention_arguments, scale_log2));
-        assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_SCALE_LOG2") + 4);
-        assert_int_equal(symbol(&a, "CAUSAL") + symbol(&a, "PADDED"), 2);
+        assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_SOFTCAP_IN") + 4);
+        assert_int_equal(symbol(&a, "LIMITED_LEFT") + symbol(&a, "LIMITED_RIGHT") + symbol(&a, "SOFTCAP") +
+                         symbol(&a, "PADDED"), 4);
         assert_int_equal(symbol(&a, "BF16"), !(rows[i].flags & PTXPACK_VARIANT_NO_BF16));
         assert_int_equal(symbol(&a, "SMEM_K"), 2 * ptxpack_variant_parameter(&rows[i], "BLOCK_M", 0) *
                                                    ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0));
@@ -392,13 +522,15 @@ static double naive_row(const ptxpack_attention_desc *d, int b, int h, int i, do
     long double sum = 0, out[256] = {0};
     for (int j = 0; j < d->seqlen_kv; j++) {
         long double score = 0;
-        if ((d->mask == PTXPACK_MASK_CAUSAL_TOP_LEFT && j > i) ||
-            (d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT && j - d->seqlen_kv > i - d->seqlen_q))
+        if (outside(d, i, j) != 0)
             continue;
         for (int c = 0; c < d->head_dim; c++)
             score += (long double)at(d, q_data, &g.tensor[TENSOR_Q], b, i, h, c) *
                      at(d, k_data, &g.tensor[TENSOR_K], b, j, h / share, c);
-        long double p = expl(score * g.scale);
+        score *= g.scale;
+        if (d->softcap > 0)
+            score = d->softcap * tanhl(score / d->softcap);
+        long double p = expl(score);
         sum += p;
         for (int c = 0; c < d->head_dim; c++)
             out[c] += p * at(d, v_data, &g.tensor[TENSOR_V], b, j, h / share, c);
@@ -417,7 +549,7 @@ static void compare_reference(const ptxpack_attention_desc *d)
     assert_int_equal(ptxpack_attention_resolve(d, &g, line), PTXPACK_OK);
     for (int i = 0; i < MOST; i++)
         o[i] = 12345;
-    assert_int_equal(ptxpack_attention_reference(d, q_data, k_data, v_data, o, lse), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_reference(d, q_data, k_data, v_data, NULL, o, lse), PTXPACK_OK);
     for (int b = 0; b < d->batch; b++)
         for (int h = 0; h < d->heads_q; h++)
             for (int i = 0; i < d->seqlen_q; i++) {
@@ -445,11 +577,11 @@ static void the_reference_is_the_definition(void **state)
         random_normal(&random, (ptxpack_dtype)type, q_data, MOST);
         random_normal(&random, (ptxpack_dtype)type, k_data, MOST);
         random_normal(&random, (ptxpack_dtype)type, v_data, MOST);
-        for (int mask = 0; mask < 3; mask++)
+        for (int mask = 0; mask < MASKINGS; mask++)
             for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
                 ptxpack_attention_desc d = good;
                 d.dtype = (ptxpack_dtype)type;
-                d.mask = (ptxpack_mask)mask;
+                set_masking(&d, &maskings[mask]);
                 d.seqlen_q = lengths[i][0];
                 d.seqlen_kv = lengths[i][1];
                 d.scale = i % 2 ? 0 : 0.7f;
@@ -476,9 +608,14 @@ static void masked_values_do_not_matter(void **state)
     for (int b = 0; b < 2; b++)
         for (int c = 0; c < 32; c++)
             v_data[b * 7 * 32 + 3 * 32 + c] = 0x7e00; /* key 3 */
-    assert_int_equal(ptxpack_attention_reference(&d, q_data, k_data, v_data, o, lse), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_reference(&d, q_data, k_data, v_data, NULL, o, lse), PTXPACK_OK);
     for (int i = 0; i < 2 * 5 * 6 * 16; i++)
         assert_int_equal(isnan(o[i]), i / 96 % 5 >= 3);
+    d.mask = PTXPACK_MASK_WINDOW_TOP_LEFT;
+    d.window_right = 1;
+    assert_int_equal(ptxpack_attention_reference(&d, q_data, k_data, v_data, NULL, o, lse), PTXPACK_OK);
+    for (int i = 0; i < 2 * 5 * 6 * 16; i++)
+        assert_int_equal(isnan(o[i]), i / 96 % 5 == 2 || i / 96 % 5 == 3);
 }
 
 /* Threads, and rows in any order, give the bits of one thread. */
@@ -496,7 +633,7 @@ static void threads_do_not_matter(void **state)
     d.mask = PTXPACK_MASK_CAUSAL_TOP_LEFT;
     for (int i = 0; i < 60; i++)
         rows[i] = (attention_row){i % 2, i * 7 % 6, i % 5};
-    assert_int_equal(attention_reference_open(&d, q_data, k_data, v_data, &r), PTXPACK_OK);
+    assert_int_equal(attention_reference_open(&d, q_data, k_data, v_data, NULL, &r), PTXPACK_OK);
     for (int n = 0; n < 2; n++)
         assert_int_equal(attention_reference_rows(r, rows, 60, n == 0 ? 1 : 8,
                                                   &(attention_row_results){o[n], rounded[n], lse[n]}),
@@ -517,17 +654,17 @@ static void threads_do_not_matter(void **state)
 static void flops_count_the_pairs(void **state)
 {
     (void)state;
-    for (int mask = 0; mask < 3; mask++)
-        for (int sq = 1; sq < 12; sq++)
-            for (int sk = 1; sk < 12; sk++) {
+    for (int mask = 0; mask < MASKINGS; mask++)
+        for (int sq = 1; sq < 20; sq++)
+            for (int sk = 1; sk < 20; sk++) {
                 ptxpack_attention_desc d = good;
                 int64_t                pairs = 0;
-                d.mask = (ptxpack_mask)mask;
+                set_masking(&d, &maskings[mask]);
                 d.seqlen_q = sq;
                 d.seqlen_kv = sk;
                 for (int i = 0; i < sq; i++)
                     for (int j = 0; j < sk; j++)
-                        pairs += mask == 0 || (mask == 1 ? j <= i : j <= i + sk - sq);
+                        pairs += outside(&d, i, j) == 0;
                 assert_true(ptxpack_attention_flops(&d) == 4.0 * 16 * 2 * 6 * (double)pairs);
                 assert_true(ptxpack_attention_bytes(&d) ==
                             2 * (2 * 2 * 16.0 * (6 * sq + 2 * sk) + 4.0 * 6 * sq));
@@ -543,7 +680,8 @@ static void bad_buffers_are_refused(void **state)
     ptxpack_attention_desc  d = good;
     d.o = (ptxpack_strides){512, 96, 16}; /* 512 + 4*96 + 5*16 + 16 elements = 1984 bytes */
     assert_int_equal(ptxpack_attention_plan_create(handle, &d, &plan), PTXPACK_OK);
-    const ptxpack_attention_buffers fine = {sizeof fine, 0x10000, 0x20000, 0x30000, 0x40000, 0x50000, 0};
+    const ptxpack_attention_buffers fine = {.size = sizeof fine, .q = 0x10000, .k = 0x20000, .v = 0x30000,
+                                            .o = 0x40000, .lse = 0x50000};
     const struct {
         size_t      member;
         uint64_t    value;
@@ -590,12 +728,12 @@ static void arguments_reach_the_kernel(void **state)
     random_state random = random_start(SEED);
     _Alignas(16) static uint16_t q[MOST], k[MOST], v[MOST], o[MOST];
     static float lse[MOST];
-    for (int mask = 0; mask < 3; mask++)
+    for (int mask = 0; mask < MASKINGS; mask++)
         for (int type = PTXPACK_F16; type <= PTXPACK_BF16; type++) {
             ptxpack_attention_desc d = good;
             verify_result          result;
             d.dtype = (ptxpack_dtype)type;
-            d.mask = (ptxpack_mask)mask;
+            set_masking(&d, &maskings[mask]);
             d.seqlen_q = 37;
             d.seqlen_kv = 23;
             d.head_dim = 8;
@@ -607,20 +745,20 @@ static void arguments_reach_the_kernel(void **state)
             random_normal(&random, d.dtype, v, MOST);
             memset(o, 0xff, sizeof o);
             ptxpack_attention_plan         *plan;
-            const ptxpack_attention_buffers b = {sizeof b, (uintptr_t)q, (uintptr_t)k, (uintptr_t)v,
-                                                 (uintptr_t)o, (uintptr_t)lse, 0};
+            const ptxpack_attention_buffers b = {.size = sizeof b, .q = (uintptr_t)q, .k = (uintptr_t)k,
+                                                 .v = (uintptr_t)v, .o = (uintptr_t)o, .lse = (uintptr_t)lse};
             assert_int_equal(ptxpack_attention_plan_create(handle, &d, &plan), PTXPACK_OK);
             assert_int_equal(ptxpack_attention_launch(plan, &b, NULL), PTXPACK_OK);
             ptxpack_attention_plan_free(plan);
-            assert_int_equal(verify_attention(&d, q, k, v, o, lse, 0, 1, &result), PTXPACK_OK);
+            assert_int_equal(verify_attention(&d, q, k, v, NULL, o, lse, 0, 1, &result), PTXPACK_OK);
             assert_true(result.pass);
             assert_int_equal(result.rows, 2 * 6 * 37);
             o[3] = ptxpack_from_float(d.dtype, ptxpack_to_float(d.dtype, o[3]) + 0.25f);
-            assert_int_equal(verify_attention(&d, q, k, v, o, NULL, 0, 1, &result), PTXPACK_OK);
+            assert_int_equal(verify_attention(&d, q, k, v, NULL, o, NULL, 0, 1, &result), PTXPACK_OK);
             assert_false(result.pass);
             lse[5] = NAN;
             o[3] = 0xffff;
-            assert_int_equal(verify_attention(&d, q, k, v, o, lse, 0, 1, &result), PTXPACK_OK);
+            assert_int_equal(verify_attention(&d, q, k, v, NULL, o, lse, 0, 1, &result), PTXPACK_OK);
             assert_false(result.pass);
         }
     ptxpack_close(handle);
@@ -642,7 +780,7 @@ static void verification_sees_every_row(void **state)
     random_normal(&random, d.dtype, q, sizeof q / sizeof q[0]);
     random_normal(&random, d.dtype, k, sizeof k / sizeof k[0]);
     random_normal(&random, d.dtype, v, sizeof v / sizeof v[0]);
-    assert_int_equal(ptxpack_attention_reference(&d, q, k, v, exact_o, exact_lse), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_reference(&d, q, k, v, NULL, exact_o, exact_lse), PTXPACK_OK);
     for (int i = 0; i < ROWS * 8; i++)
         o[i] = ptxpack_from_float(d.dtype, (float)exact_o[i]);
     for (int i = 0; i < ROWS; i++)
@@ -651,19 +789,19 @@ static void verification_sees_every_row(void **state)
     const int   rows[] = {0, 13, 14, 36, ROWS - 1};
     const float wrong[] = {NAN, INFINITY, 1e30f, 0};
     verify_result r;
-    assert_int_equal(verify_attention(&d, q, k, v, o, lse, 0, 1, &r), PTXPACK_OK);
+    assert_int_equal(verify_attention(&d, q, k, v, NULL, o, lse, 0, 1, &r), PTXPACK_OK);
     assert_true(r.pass);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         for (size_t w = 0; w < sizeof wrong / sizeof wrong[0]; w++) {
             float kept = lse[rows[i]];
             lse[rows[i]] = wrong[w];
-            assert_int_equal(verify_attention(&d, q, k, v, o, lse, 0, 1, &r), PTXPACK_OK);
+            assert_int_equal(verify_attention(&d, q, k, v, NULL, o, lse, 0, 1, &r), PTXPACK_OK);
             lse[rows[i]] = kept;
             if (r.pass)
                 fail_msg("lse %g in row %d passed", (double)wrong[w], rows[i]);
         }
     o[0] = 0xffff;
-    assert_int_equal(verify_attention(&d, q, k, v, o, lse, 0, 1, &r), PTXPACK_OK);
+    assert_int_equal(verify_attention(&d, q, k, v, NULL, o, lse, 0, 1, &r), PTXPACK_OK);
     assert_false(r.pass);
 }
 
@@ -719,6 +857,8 @@ int main(void)
         cmocka_unit_test(null_arguments_are_refused),
         cmocka_unit_test(unsupported_is_not_bad),
         cmocka_unit_test(good_strides_are_taken),
+        cmocka_unit_test(masks_become_limits),
+        cmocka_unit_test(huge_windows_are_clipped),
         cmocka_unit_test(every_row_is_consistent),
         cmocka_unit_test(symbols_state_the_struct),
         cmocka_unit_test(the_tightest_row_is_chosen),

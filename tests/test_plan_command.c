@@ -68,15 +68,34 @@ static void assert_near(const char *key, double wanted, double relative)
         fail_msg("%s is %.10g, not %.10g", key, value, wanted);
 }
 
+/* Take the lines from "choice" to the next empty one out of the output. */
+static const char *cut_choice(void)
+{
+    static char choice[4096];
+    char       *from = strstr(output, "choice     estimated us, and why\n");
+    assert_non_null(from);
+    char *to = strstr(from, "\n\n");
+    assert_non_null(to);
+    snprintf(choice, sizeof choice, "%.*s", (int)(to + 1 - from), from);
+    memmove(from, to + 1, strlen(to + 1) + 1);
+    return choice;
+}
+
 /* ---- the text ----------------------------------------------------------------------------------------- */
 static void a_plan_for_sm_90(void **state)
 {
     (void)state;
     assert_int_equal(run("attention --arch sm_90 --no-compile"), 0);
     assert_string_equal(errors, "");
+    const char *choice = cut_choice();
+    assert_non_null(
+        strstr(choice, "\n  attention_mma_sm80_d128_128x48        182  the fastest by the model\n"));
+    assert_non_null(strstr(choice, "\n  attention_wgmma_sm90_d128_"));
+    assert_non_null(strstr(choice, "  no  needs exactly sm_90a, the target is sm_90\n"));
+    assert_null(strstr(choice, "sm75"));
     assert_string_equal(output,
         "problem    f16, batch 2, 2048 x 2048 (queries x keys), 16 query heads on 16, head_dim "
-        "128, no mask\n"
+        "128, full\n"
         "target     sm_90, no device\n"
         "variant    attention_mma_sm80_d128_128x48: kernel/attention_mma.ptx, from sm_80, PTX 7.0\n"
         "tiles      128 queries x 48 keys, 2 stages; 4 warps of 32 rows; 512 blocks, 2 an SM\n"
@@ -126,6 +145,9 @@ static void a_plan_for_sm_75(void **state)
     (void)state;
     assert_int_equal(run("attention --arch sm_75 --no-compile --head-dim 64 --seqlen-q 100 --causal"), 0);
     assert_string_equal(errors, "");
+    assert_string_equal(cut_choice(),
+        "choice     estimated us, and why\n"
+        "  attention_mma_sm75_d64_128x64       18.85  the fastest by the model\n");
     assert_string_equal(output,
         "problem    f16, batch 2, 100 x 100 (queries x keys), 16 query heads on 16, head_dim 64, "
         "causal bottom-right\n"
@@ -169,6 +191,141 @@ static void a_plan_for_sm_75(void **state)
         "           arithmetic 0.0006352 ms, memory 0.00516 ms: bound by memory\n");
 }
 
+/* ---- wgmma -------------------------------------------------------------------------------------------- */
+/* The row of 128 columns with tiles of 64 rows. */
+static const ptxpack_variant *row_of_64(void)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].file, "kernel/attention_wgmma.ptx") == 0 &&
+            ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0) == 128 &&
+            ptxpack_variant_parameter(&rows[i], "FP8", 0) == 0 &&
+            ptxpack_variant_parameter(&rows[i], "BLOCK_M", 0) == 64)
+            return &rows[i];
+    fail_msg("there is no such row");
+    return NULL;
+}
+
+static void has(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void has(const char *format, ...)
+{
+    char    text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (strstr(output, text) == NULL)
+        fail_msg("no \"%s\" in %s", text, output);
+}
+
+/* Pieces follow one another, up to what the row asks for. */
+static void shared_memory_adds_up(const ptxpack_variant *row)
+{
+    long long   from, bytes, next = 0;
+    int         used;
+    const char *at = strstr(output, "   from   bytes\n");
+    assert_non_null(at);
+    for (at = strchr(at, '\n') + 1; sscanf(at, "%lld %lld %n", &from, &bytes, &used) == 2;
+         at = strchr(at, '\n') + 1) {
+        assert_in_range(from, next, next + 15); /* messages lie on 16 bytes */
+        next = from + bytes;
+    }
+    assert_int_equal(strtoll(at, NULL, 10), row->shared_bytes);
+    assert_int_equal(next, row->shared_bytes);
+}
+
+static void a_plan_of_wgmma(void **state)
+{
+    (void)state;
+    const ptxpack_variant *row = row_of_64();
+    int  n = (int)ptxpack_variant_parameter(row, "BLOCK_N", 0), tile = n * 256;
+    char arguments[256];
+    snprintf(arguments, sizeof arguments, "attention --arch sm_90a --no-compile --variant %s --dtype bf16 "
+             "--seqlen-q 1000 --heads-kv 4", row->id);
+    assert_int_equal(run(arguments), 0);
+    assert_string_equal(errors, "");
+    const char *choice = cut_choice();
+    assert_non_null(strstr(choice, "named by --variant\n"));
+    assert_non_null(strstr(choice, "\n  attention_mma_sm80_d128_128x48 "));
+    has("target     sm_90a, no device\n");
+    has("variant    %s: kernel/attention_wgmma.ptx, from sm_90, PTX 8.0\n", row->id);
+    has("tiles      64 queries x %d keys; ", n);
+    has("           1 warpgroup of 64 rows, ");
+    has("; 512 tiles, ");
+    has("  Q        Sw<3,3,3> o 0 o ((8,8),(64,2)):((64,512),(1,4096))\n");
+    has("  QK       SM90_64x%dx16_F32BF16BF16_", n);
+    has("  PV       SM90_64x128x16_F32BF16BF16_RS, atoms (128,1,1,1):(1,0,0,0): P from registers, ");
+    has("  Q        0x4000004000010000: K-major, leading 16, stride 1024 bytes, swizzle 128B; steps "
+        "(1,(4,2)):(0,(2,512))\n");
+    has("  K        0x4000004000010000: K-major, leading 16, stride 1024 bytes, swizzle 128B; steps "
+        "(1,(4,2)):(0,(2,%d))\n", n * 8);
+    has(": MN-major, leading %d, stride 1024 bytes, swizzle 128B; steps (1,%d):(0,128)\n", n * 128, n / 16);
+    has("  q        bf16 {128, 1000, 16, 2}, strides {4096, 256, 4096000} bytes; box {64, 64, 1, 1}, 2 a "
+        "tile of "
+        "16384 bytes\n");
+    has("  v        bf16 {128, 1000, 4, 2}, strides {1024, 256, 1024000} bytes; box {64, %d, 1, 1}, 2 a tile "
+        "of "
+        "%d bytes\n",
+        n, tile);
+    has("  o        bf16 {128, 1000, 16, 2}, strides {4096, 256, 4096000} bytes; box {64, 16, 1, 1}, ");
+    has("  O to shared memory    16 bytes, SM90_U32x4_STSM_N: ");
+    has("                        0 bank conflicts in 64 phases\n");
+    has("        0   16384  Q, stage 0\n");
+    has("  mbarriers Q_FULL\n");
+    has("  mbarrier DONE\n");
+    has("bound by arithmetic\n");
+    shared_memory_adds_up(row);
+}
+
+/* What must hold of any of its rows. */
+static void wgmma_is_planned_for_every_head(void **state)
+{
+    static const int head_dims[] = {40, 64, 72, 96, 128, 136, 192, 256};
+    (void)state;
+    for (size_t i = 0; i < sizeof head_dims / sizeof head_dims[0]; i++) {
+        char arguments[100];
+        snprintf(arguments, sizeof arguments, "attention --arch sm_90a --head-dim %d --no-compile --json%s",
+                 head_dims[i], i % 2 ? " --causal" : "");
+        assert_int_equal(run(arguments), 0);
+        const ptxpack_variant *row = ptxpack_variant_find(words("variant"));
+        assert_non_null(row);
+        assert_string_equal(row->file, "kernel/attention_wgmma.ptx");
+        assert_true(ptxpack_variant_parameter(row, "HEAD_DIM", 0) >= head_dims[i]);
+        assert_int_equal(integer("block_m"), 64 * integer("warpgroups"));
+        assert_int_equal(32 * integer("warps"), row->threads);
+        assert_int_equal(integer("blocks"), (2048 + integer("block_m") - 1) / integer("block_m") * 2 * 16);
+        assert_int_equal(integer_in(member(output, "shared_memory"), "bytes"), row->shared_bytes);
+        assert_int_equal(count_of(output, "\"conflicts\": 0\n"),
+                         1 + ptxpack_variant_parameter(row, "Q_REGISTERS", 0));
+        assert_int_equal(count_of(output, "\"tensor\": "), 4);
+        assert_int_equal(count_of(output, "\"operand\": "), 3);
+        assert_int_equal(count_of(output, "\"swizzle\": \"128B\""), 3);
+        assert_int_equal(count_of(output, "the fastest by the model") +
+                             count_of(output, "about as fast as any, and first in the table"), 1);
+        const char *candidates = member(output, "candidates");
+        assert_true(number(candidates, "estimated_us") > 0);
+        assert_true(integer("registers_producer") * 128 +
+                        integer("registers_consumer") * 2 * integer("block_m") <=
+                    65536);
+    }
+}
+
+/* What TMA cannot do has its reason in the list. */
+static void the_list_says_why_not(void **state)
+{
+    (void)state;
+    assert_int_equal(run("attention --arch sm_90 --no-compile --json"), 0);
+    assert_non_null(strstr(output, "\"why\": \"needs exactly sm_90a, the target is sm_90\""));
+    char arguments[128], why[256];
+    snprintf(arguments, sizeof arguments, "attention --arch sm_90 --variant %s", row_of_64()->id);
+    snprintf(why, sizeof why, "plan: --variant: %s needs exactly sm_90a, the target is sm_90",
+             row_of_64()->id);
+    refuses("plan", arguments, 1, why);
+    assert_int_equal(run("attention --arch sm_86 --no-compile"), 0);
+    assert_non_null(strstr(cut_choice(), "attention_mma_sm80_d128_128x48         no  needs 2 blocks per "));
+}
+
 /* ---- JSON --------------------------------------------------------------------------------------------- */
 static void json_has_the_members(void **state)
 {
@@ -195,7 +352,7 @@ static void json_has_the_members(void **state)
     assert_int_equal(run("attention --arch sm_80 --no-compile --json --seqlen-q 129 --batch 1 --heads-q 1"),
                      0);
     assert_int_equal(integer("blocks"), 2);
-    assert_string_equal(words("mask"), "no mask");
+    assert_string_equal(words("mask"), "full");
     assert_string_equal(words("atom"), "SM80_16x8x16_F32F16F16F32_TN");
 }
 
@@ -388,7 +545,7 @@ static void bad_options_are_one_line(void **state)
         {"attention --head-dim 12", "plan: head_dim", 2},
         {"attention --batch 0", "plan: --batch: 0 is not between 1 and ", 2},
         {"attention --causal left", "plan: --causal: \"left\" is neither", 2},
-        {"attention --dtype f32", "plan: --dtype: \"f32\" is neither f16 nor bf16", 2},
+        {"attention --dtype f32", "plan: --dtype: \"f32\" is none of f16, bf16 and e4m3", 2},
         {"attention --heads-q 3 --heads-kv 2", "plan: heads", 2},
     };
     (void)state;
@@ -417,6 +574,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_for_sm_90),
         cmocka_unit_test(a_plan_for_sm_75),
+        cmocka_unit_test(a_plan_of_wgmma),
+        cmocka_unit_test(wgmma_is_planned_for_every_head),
+        cmocka_unit_test(the_list_says_why_not),
         cmocka_unit_test(json_has_the_members),
         cmocka_unit_test(all_architectures_and_heads),
         cmocka_unit_test(the_map_of_shared_memory_adds_up),

@@ -87,6 +87,12 @@ static void test_refusals(void **state)
     caps.arch = 100; /* later is not good enough */
     assert_string_equal(ptxpack_variant_refusal(&v, &caps, why, sizeof why),
                         "needs exactly sm_90a, the device is sm_100");
+    caps.arch = 90;
+    caps.portable = true; /* as the offline target sm_90 */
+    assert_string_equal(ptxpack_variant_refusal(&v, &caps, why, sizeof why),
+                        "needs exactly sm_90a, the target is sm_90");
+    v.flags = 0;
+    assert_null(ptxpack_variant_refusal(&v, &caps, why, sizeof why));
 }
 
 static bool no_bf16(const ptxpack_variant *v, const void *context)
@@ -113,10 +119,11 @@ static void expect_choice(ptxpack_device_caps caps, ptxpack_variant_filter filte
 
 static void test_choice(void **state)
 {
-    const ptxpack_device_caps h200 = {90, 90, 227 << 10, 228 << 10}, t4 = {75, 65, 64 << 10, 64 << 10},
-                              old_driver = {80, 65, 163 << 10, 164 << 10},
-                              p100 = {60, 90, 48 << 10, 64 << 10},
-                              older_driver = {75, 61, 64 << 10, 64 << 10};
+    const ptxpack_device_caps h200 = {90, 90, 227 << 10, 228 << 10, false},
+                              t4 = {75, 65, 64 << 10, 64 << 10, false},
+                              old_driver = {80, 65, 163 << 10, 164 << 10, false},
+                              p100 = {60, 90, 48 << 10, 64 << 10, false},
+                              older_driver = {75, 61, 64 << 10, 64 << 10, false};
     bool no = false;
     char why[256];
     (void)state;

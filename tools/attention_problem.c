@@ -16,20 +16,14 @@
 static bool parse_words(const attention_settings *s, attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
-    if (s->causal == NULL)
-        d->mask = PTXPACK_MASK_NONE;
-    else if (strcmp(s->causal, "top-left") == 0)
-        d->mask = PTXPACK_MASK_CAUSAL_TOP_LEFT;
-    else if (*s->causal == '\0' || strcmp(s->causal, "bottom-right") == 0)
-        d->mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
-    else
-        return REFUSE("--causal: \"%s\" is neither top-left nor bottom-right", s->causal);
+    if (!attention_mask_parse(s->subcommand, &s->mask, d))
+        return false;
     p->bhsd = strcmp(s->layout, "bhsd") == 0;
     if (!p->bhsd && strcmp(s->layout, "bshd") != 0)
         return REFUSE("--layout: \"%s\" is neither bshd nor bhsd", s->layout);
-    d->dtype = strcmp(s->dtype, "bf16") == 0 ? PTXPACK_BF16 : PTXPACK_F16;
-    if (d->dtype == PTXPACK_F16 && strcmp(s->dtype, "f16") != 0)
-        return REFUSE("--dtype: \"%s\" is neither f16 nor bf16", s->dtype);
+    d->dtype = ptxpack_dtype_of(s->dtype);
+    if (d->dtype == 0)
+        return REFUSE("--dtype: \"%s\" is none of f16, bf16 and e4m3", s->dtype);
     if (s->cpu != NULL && *s->cpu != '\0' && strcmp(s->cpu, "always") != 0)
         return REFUSE("--cpu: \"%s\" is not always", s->cpu);
     if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
@@ -40,7 +34,10 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         return REFUSE("--scale: %g is no positive normal float", s->scale);
     if (s->o != NULL && s->lse != NULL && strcmp(s->o, s->lse) == 0)
         return REFUSE("-o and --lse: both name %s", s->o);
+    if (!(s->softcap >= 0 && s->softcap <= FLT_MAX)) /* 0: off */
+        return REFUSE("--softcap: %g is not between 0 and %g", s->softcap, (double)FLT_MAX);
     d->scale = (float)s->scale;
+    d->softcap = (float)s->softcap;
     return true;
 }
 
@@ -56,7 +53,7 @@ static void set_strides(attention_problem *p)
         int64_t head = (int64_t)(keys ? d->seqlen_kv : d->seqlen_q) * d->head_dim; /* < 2^39 */
         *all[i] = (ptxpack_strides){.row = d->head_dim, .head = head};
         if (__builtin_mul_overflow(head, keys ? d->heads_kv : d->heads_q, &all[i]->batch))
-            all[i]->batch = INT64_MAX - 7; /* a multiple of 8 that the overflow check refuses */
+            all[i]->batch = INT64_MAX - 15; /* a multiple of 16 that the overflow check refuses */
     }
 }
 
@@ -70,7 +67,8 @@ static bool settle(const attention_settings *s, attention_problem *p)
     if (ptxpack_attention_resolve(&p->desc, &geometry, line) != PTXPACK_OK)
         return REFUSE("%s", line);
     for (int i = 0; i < TENSOR_COUNT; i++)
-        p->elements[i] = geometry.tensor[i].bytes / sizeof(uint16_t);
+        p->elements[i] = geometry.tensor[i].bytes / ptxpack_dtype_bytes(attention_tensor_type(&p->desc, i));
+    p->descale_count = geometry.descale_bytes / sizeof(float);
     p->lse_count = geometry.lse_bytes / sizeof(float);
     return true;
 }
@@ -101,6 +99,19 @@ static bool take_sizes(const attention_settings *s, attention_problem *p)
            to_extent(s, "head-dim", given_or(s->head_dim, 128), &d->head_dim) && settle(s, p);
 }
 
+/* fp8 comes with descales. */
+static bool make_descales(const attention_settings *s, attention_problem *p, random_state *random)
+{
+    for (int i = TENSOR_Q; i < TENSOR_O && p->descale_count > 0; i++) {
+        p->descale[i] = (float *)calloc(p->descale_count, sizeof(float));
+        if (p->descale[i] == NULL)
+            return REFUSE("no memory for %zu descales", p->descale_count);
+        random_scales(random, p->descale[i], p->descale_count);
+    }
+    p->descales = (ptxpack_descales){p->descale[TENSOR_Q], p->descale[TENSOR_K], p->descale[TENSOR_V]};
+    return true;
+}
+
 static int make_random(const attention_settings *s, attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
@@ -108,13 +119,20 @@ static int make_random(const attention_settings *s, attention_problem *p)
         return COMMAND_USAGE;
     random_state random = random_start(p->seed);
     for (int i = TENSOR_Q; i <= TENSOR_V; i++) {
-        p->tensor[i] = (uint16_t *)calloc(p->elements[i], sizeof(uint16_t));
+        p->tensor[i] = calloc(p->elements[i], ptxpack_dtype_bytes(d->dtype));
         if (p->tensor[i] == NULL)
             return command_fail(s->subcommand, "no memory for %zu elements of %s", p->elements[i],
                                 attention_tensor_names[i]);
         random_normal(&random, d->dtype, p->tensor[i], p->elements[i]);
     }
-    return COMMAND_OK;
+    return make_descales(s, p, &random) ? COMMAND_OK : COMMAND_FAILED;
+}
+
+/* A finite number that the type cannot come near to. */
+static bool beyond_range(ptxpack_dtype type, float value)
+{
+    return type == PTXPACK_E4M3 ? fabsf(value) >= 464 /* half a step above the largest */
+                                : !isfinite(ptxpack_to_float(type, ptxpack_from_float(type, value)));
 }
 
 /* float32 to the element type, in place: each result lies before the next input.  What is finite stays so. */
@@ -122,15 +140,13 @@ static bool convert_tensor(const attention_settings *s, const char *path, ptxpac
                            npy_array *array)
 {
     const float *from = (const float *)array->data;
-    uint16_t    *to = (uint16_t *)array->data;
     for (size_t i = 0; i < array->count; i++) {
         float value;
         memcpy(&value, &from[i], sizeof value);
-        uint16_t bits = ptxpack_from_float(dtype, value);
-        if (isfinite(value) && !isfinite(ptxpack_to_float(dtype, bits)))
+        if (isfinite(value) && beyond_range(dtype, value))
             return REFUSE("%s: element %zu, %g, is beyond the range of %s", path, i, value,
                           ptxpack_dtype_name(dtype));
-        memcpy(&to[i], &bits, sizeof bits);
+        ptxpack_set_element(dtype, array->data, i, value);
     }
     return true;
 }
@@ -148,8 +164,10 @@ static bool load_tensor(const attention_settings *s, const char *path, ptxpack_d
             return REFUSE("%s: extent %lld of dimension %d", path, (long long)array->shape[i], i);
     if (array->type == NPY_U16 && dtype != PTXPACK_BF16)
         return REFUSE("%s: uint16 is read as bfloat16; say so with --dtype bf16", path);
+    if (array->type == NPY_U8 && dtype != PTXPACK_E4M3)
+        return REFUSE("%s: uint8 is read as e4m3; say so with --dtype e4m3", path);
     if (array->type == NPY_F16 && dtype != PTXPACK_F16)
-        return REFUSE("%s: float16, but --dtype is bf16", path);
+        return REFUSE("%s: float16, but --dtype is %s", path, ptxpack_dtype_name(dtype));
     return array->type != NPY_F32 || convert_tensor(s, path, dtype, array);
 }
 
@@ -157,9 +175,8 @@ static bool load_tensor(const attention_settings *s, const char *path, ptxpack_d
 static bool can_verify(const attention_settings *s, const char *path, ptxpack_dtype dtype,
                        const npy_array *array)
 {
-    const uint16_t *elements = (const uint16_t *)array->data;
     for (size_t i = 0; i < array->count; i++)
-        if (!isfinite(ptxpack_to_float(dtype, elements[i])))
+        if (!isfinite(ptxpack_element(dtype, array->data, i)))
             return REFUSE("--verify: element %zu of %s is not finite", i, path);
     return true;
 }
@@ -195,10 +212,15 @@ static int load_inputs(const attention_settings *s, attention_problem *p)
     for (int i = 0; i < 3 && ok; i++) {
         ok = load_tensor(s, paths[i], p->desc.dtype, &arrays[i]) &&
              (!s->verify || can_verify(s, paths[i], p->desc.dtype, &arrays[i]));
-        p->tensor[i] = (uint16_t *)arrays[i].data; /* freed with the problem */
+        p->tensor[i] = arrays[i].data; /* freed with the problem */
     }
     ok = ok && match_shapes(s, p, arrays) && settle(s, p);
     return ok ? COMMAND_OK : COMMAND_FAILED;
+}
+
+size_t attention_problem_bytes(const attention_problem *p, int tensor)
+{
+    return p->elements[tensor] * ptxpack_dtype_bytes(attention_tensor_type(&p->desc, tensor));
 }
 
 int attention_problem_describe(const attention_settings *s, attention_problem *p)
@@ -223,7 +245,7 @@ int attention_problem_make(const attention_settings *s, attention_problem *p)
     int status = named == 3 ? load_inputs(s, p) : make_random(s, p);
     if (status != COMMAND_OK)
         return status;
-    p->tensor[TENSOR_O] = (uint16_t *)calloc(p->elements[TENSOR_O], sizeof(uint16_t));
+    p->tensor[TENSOR_O] = calloc(1, attention_problem_bytes(p, TENSOR_O));
     p->lse = (float *)calloc(p->lse_count, sizeof(float));
     if (p->tensor[TENSOR_O] == NULL || p->lse == NULL)
         return command_fail(s->subcommand, "no memory for the output");
@@ -234,5 +256,7 @@ void attention_problem_free(attention_problem *p)
 {
     for (int i = 0; i < TENSOR_COUNT; i++)
         free(p->tensor[i]);
+    for (int i = TENSOR_Q; i < TENSOR_O; i++)
+        free(p->descale[i]);
     free(p->lse);
 }

@@ -36,6 +36,8 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
     ptxpack_attention_plan   *plan = NULL;
     ptxpack_attention_buffers b = {.size = sizeof b};
     uint64_t                 *addresses[TENSOR_COUNT] = {&b.q, &b.k, &b.v, &b.o};
+    uint64_t                 *scales[TENSOR_O] = {&b.q_descale, &b.k_descale, &b.v_descale};
+    size_t                    scale_bytes = p->descale_count * sizeof(float);
     double                    started = now_ms();
     announce(gpu, p);
     p->emulated = gpu->emulated;
@@ -43,14 +45,16 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
     bool ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &p->desc, &plan));
     double                    ready_ms = now_ms() - started;
     for (int i = 0; i < TENSOR_COUNT && ok; i++)
-        ok = device_alloc(gpu, addresses[i], p->elements[i] * sizeof(uint16_t)) &&
+        ok = device_alloc(gpu, addresses[i], attention_problem_bytes(p, i)) &&
              (i == TENSOR_O ||
-              device_upload(gpu, *addresses[i], p->tensor[i], p->elements[i] * sizeof(uint16_t)));
+              device_upload(gpu, *addresses[i], p->tensor[i], attention_problem_bytes(p, i)));
+    for (int i = TENSOR_Q; i < TENSOR_O && ok; i++)
+        ok = p->descale[i] == NULL || (device_alloc(gpu, scales[i], scale_bytes) &&
+                                       device_upload(gpu, *scales[i], p->descale[i], scale_bytes));
     ok = ok && device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) &&
-         (ptxpack_attention_workspace(plan) == 0 ||
-          device_alloc(gpu, &b.workspace, ptxpack_attention_workspace(plan))) &&
+         device_alloc_zeros(gpu, &b.workspace, ptxpack_attention_workspace(plan)) &&
          time_launches(gpu, plan, &b, p->repeat, &p->ms) &&
-         device_download(gpu, p->tensor[TENSOR_O], b.o, p->elements[TENSOR_O] * sizeof(uint16_t)) &&
+         device_download(gpu, p->tensor[TENSOR_O], b.o, attention_problem_bytes(p, TENSOR_O)) &&
          device_download(gpu, p->lse, b.lse, p->lse_count * sizeof(float));
     if (ok) {
         report_device(gpu, s->json);
@@ -58,6 +62,8 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
     }
     for (int i = 0; i < TENSOR_COUNT; i++)
         device_free(gpu, *addresses[i]);
+    for (int i = TENSOR_Q; i < TENSOR_O; i++)
+        device_free(gpu, *scales[i]);
     device_free(gpu, b.lse);
     device_free(gpu, b.workspace);
     ptxpack_attention_plan_free(plan);

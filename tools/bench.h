@@ -3,7 +3,7 @@
 #define PTXPACK_BENCH_H
 #include <stdbool.h>
 #include <stdint.h>
-#include "dtype.h"
+#include "attention.h"
 
 enum { BENCH_LIST = 32 };
 typedef struct bench_list {
@@ -14,6 +14,7 @@ typedef struct bench_list {
 typedef struct bench_settings {
     bench_list    head_dims, lengths;
     bool          full, causal; /* which masks */
+    ptxpack_attention_desc masked; /* a window in their place, and a softcap; all else 0 */
     ptxpack_dtype dtype;
     int64_t       rounds, seed;
     bool          json;

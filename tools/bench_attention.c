@@ -1,7 +1,7 @@
 /* bench_attention.c - attention forward as the FlashAttention papers measure it.
  *
  * Cases    16k tokens in all, hidden size 2048: batch = 16384 / seqlen, heads = 2048 / head_dim.
- * FLOPs    4 batch heads seqlen^2 head_dim, halved when causal.
+ * FLOPs    4 batch heads seqlen^2 head_dim, halved when causal; of a window, 4 head_dim a pair that it keeps.
  * Timing   a CUDA graph of 10 launches over two inputs in turn; in each round every case runs once, in
  *          shuffled order, after 50 ms of rest; the median of the rounds.  One more round, before them,
  *          is not counted. */
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attention_mask.h"
 #include "bench.h"
 #include "command.h"
 #include "device.h"
@@ -16,11 +17,12 @@
 #include "random.h"
 
 enum { TOKENS = 16384, HIDDEN = 2048, LAUNCHES = 10, INPUTS = 2, TENSORS = 4, REST_US = 50000 };
-static const size_t tensor_bytes = (size_t)TOKENS * HIDDEN * sizeof(uint16_t);
+static const size_t tensor_bytes = (size_t)TOKENS * HIDDEN * sizeof(uint16_t); /* fp8 leaves half of it unused */
 
 typedef struct bench_case {
     ptxpack_attention_desc  desc;
     ptxpack_attention_plan *plan;
+    uint64_t                workspace;
     struct CUgraphExec_st  *graph; /* NULL: the driver has no graphs, launch one by one */
     double                 *ms;    /* [rounds], of one launch */
     double                  flops;
@@ -43,18 +45,18 @@ static bool add_case(bench *b, const bench_settings *s, int32_t head_dim, int32_
         return false;
     }
     bench_case *c = &b->cases[b->count++];
-    c->desc = (ptxpack_attention_desc){
-        .size = sizeof c->desc,
-        .dtype = s->dtype,
-        .batch = TOKENS / length,
-        .seqlen_q = length,
-        .seqlen_kv = length,
-        .heads_q = HIDDEN / head_dim,
-        .heads_kv = HIDDEN / head_dim,
-        .head_dim = head_dim,
-        .mask = causal ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : PTXPACK_MASK_NONE,
-    };
-    c->flops = 4.0 * TOKENS * HIDDEN * length * (causal ? 0.5 : 1);
+    c->desc = s->masked;
+    c->desc.size = sizeof c->desc;
+    c->desc.dtype = s->dtype;
+    c->desc.batch = TOKENS / length;
+    c->desc.seqlen_q = c->desc.seqlen_kv = length;
+    c->desc.heads_q = c->desc.heads_kv = HIDDEN / head_dim;
+    c->desc.head_dim = head_dim;
+    if (causal)
+        c->desc.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
+    bool window = s->masked.mask != PTXPACK_MASK_NONE;
+    c->flops = window ? ptxpack_attention_flops(&c->desc)
+                      : 4.0 * TOKENS * HIDDEN * length * (causal ? 0.5 : 1);
     c->ms = (double *)calloc((size_t)s->rounds, sizeof *c->ms);
     if (c->ms == NULL)
         command_fail("bench", "no memory for %lld rounds", (long long)s->rounds);
@@ -68,7 +70,7 @@ static bool make_cases(bench *b, const bench_settings *s)
     if (b->cases == NULL)
         return command_fail("bench", "no memory for %zu cases", most), false;
     for (int d = 0; d < s->head_dims.count; d++)
-        for (int causal = !s->full; causal <= (int)s->causal; causal++)
+        for (int causal = s->causal && !s->full; causal <= (int)s->causal; causal++)
             for (int l = 0; l < s->lengths.count; l++)
                 if (!add_case(b, s, s->head_dims.value[d], s->lengths.value[l], causal))
                     return false;
@@ -80,14 +82,15 @@ static bool make_tensors(bench *b, const bench_settings *s)
 {
     enum { PART = 1 << 22 };
     random_state random = random_start((uint64_t)s->seed);
-    uint16_t    *part = (uint16_t *)malloc(PART * sizeof *part);
+    size_t       bytes = PART * ptxpack_dtype_bytes(s->dtype);
+    void        *part = malloc(bytes);
     bool         ok = part != NULL;
     for (int i = 0; i < INPUTS && ok; i++) {
         for (int t = 0; t < TENSORS && ok; t++) {
             random_normal(&random, s->dtype, part, PART);
             ok = device_alloc(&b->gpu, &b->tensor[i][t], tensor_bytes);
-            for (size_t at = 0; at < tensor_bytes && ok; at += PART * sizeof *part)
-                ok = device_upload(&b->gpu, b->tensor[i][t] + at, part, PART * sizeof *part);
+            for (size_t at = 0; at < tensor_bytes && ok; at += bytes)
+                ok = device_upload(&b->gpu, b->tensor[i][t] + at, part, bytes);
         }
         ok = ok && device_alloc(&b->gpu, &b->lse[i], (size_t)TOKENS * HIDDEN / 8 * sizeof(float));
     }
@@ -102,6 +105,7 @@ static bool enqueue(bench *b, const bench_case *c)
         const uint64_t                 *t = b->tensor[n % INPUTS];
         const ptxpack_attention_buffers buffers = {
             .size = sizeof buffers, .q = t[0], .k = t[1], .v = t[2], .o = t[3], .lse = b->lse[n % INPUTS],
+            .workspace = c->workspace,
         };
         if (!device_status(&b->gpu, ptxpack_attention_launch(c->plan, &buffers, b->gpu.stream)))
             return false;
@@ -135,7 +139,8 @@ static bool set_up(bench *b, const bench_settings *s)
     for (size_t i = 0; i < b->count; i++) {
         bench_case    *c = &b->cases[i];
         ptxpack_status status = ptxpack_attention_plan_create(b->gpu.handle, &c->desc, &c->plan);
-        if (!device_status(&b->gpu, status) || !capture(b, c))
+        if (!device_status(&b->gpu, status) ||
+            !device_alloc_zeros(&b->gpu, &c->workspace, ptxpack_attention_workspace(c->plan)) || !capture(b, c))
             return false;
     }
     return true;
@@ -146,6 +151,7 @@ static void tear_down(bench *b)
     for (size_t i = 0; i < b->count; i++) {
         if (b->cases[i].graph != NULL && b->gpu.driver->cuGraphExecDestroy != NULL)
             b->gpu.driver->cuGraphExecDestroy(b->cases[i].graph);
+        device_free(&b->gpu, b->cases[i].workspace);
         ptxpack_attention_plan_free(b->cases[i].plan);
         free(b->cases[i].ms);
     }
@@ -210,26 +216,27 @@ static void print_table(bench *b, const bench_settings *s)
         json_open("rows", '[');
     } else {
         report_device(&b->gpu, false);
-        printf("%s, TFLOP/s, median of %lld rounds, seed %lld\n\n| d | causal | s | ptxpack | ms | kernel |\n"
+        printf("%s, TFLOP/s, median of %lld rounds, seed %lld\n\n| d | mask | s | ptxpack | ms | kernel |\n"
                "|---|---|---|---|---|---|\n",
                ptxpack_dtype_name(s->dtype), (long long)s->rounds, (long long)s->seed);
     }
     for (size_t i = 0; i < b->count; i++) {
         bench_case *c = &b->cases[i];
-        bool        causal = c->desc.mask != PTXPACK_MASK_NONE;
         double      ms = median(c->ms, (size_t)s->rounds), tflops = c->flops / ms * 1e-9;
         const char *id = ptxpack_kernel_describe(ptxpack_attention_kernel(c->plan))->variant->id;
         if (s->json) {
             json_open(NULL, '{');
             json_int("head_dim", c->desc.head_dim);
-            json_bool("causal", causal);
+            json_bool("causal", c->desc.mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT);
+            attention_mask_json(&c->desc);
             json_int("seqlen", c->desc.seqlen_q);
             json_real("tflops", tflops);
             json_real("ms", ms);
             json_text("variant", id);
             json_close();
         } else {
-            printf("| %d | %s | %d | %.0f | %.4f | %s |\n", (int)c->desc.head_dim, causal ? "yes" : "no",
+            printf("| %d | %s | %d | %.0f | %.4f | %s |\n", (int)c->desc.head_dim,
+                   attention_mask_name(&c->desc).text,
                    (int)c->desc.seqlen_q, tflops, ms, id);
         }
     }

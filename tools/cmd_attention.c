@@ -29,7 +29,7 @@ static int run_on_cpu(attention_problem *p)
         status = ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for %d rows", (int)CHUNK);
     if (status == PTXPACK_OK)
         status = attention_reference_open(d, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
-                                          &reference);
+                                          &p->descales, &reference);
     for (size_t first = 0; first < p->lse_count && status == PTXPACK_OK; first += CHUNK) {
         size_t count = p->lse_count - first < CHUNK ? p->lse_count - first : CHUNK;
         for (size_t i = 0; i < count; i++) {
@@ -42,10 +42,10 @@ static int run_on_cpu(attention_problem *p)
         status = attention_reference_rows(reference, rows, count, verify_threads(), &results);
         for (size_t i = 0; i < count && status == PTXPACK_OK; i++) {
             const attention_tensor *t = &geometry.tensor[TENSOR_O];
-            uint16_t *o = p->tensor[TENSOR_O] + rows[i].batch * t->batch + rows[i].row * t->row +
-                          rows[i].head * t->head;
+            size_t at = (size_t)(rows[i].batch * t->batch + rows[i].row * t->row + rows[i].head * t->head);
             for (size_t c = 0; c < dim; c++)
-                o[c] = ptxpack_from_float(d->dtype, (float)values[i * dim + c]);
+                ptxpack_set_element(attention_tensor_type(d, TENSOR_O), p->tensor[TENSOR_O], at + c,
+                                    (float)values[i * dim + c]);
             p->lse[first + i] = (float)results.lse[i];
         }
     }
@@ -57,20 +57,13 @@ static int run_on_cpu(attention_problem *p)
 }
 
 /* ---- reports ------------------------------------------------------------------------------------ */
-static const char *mask_name(ptxpack_mask mask)
-{
-    return mask == PTXPACK_MASK_NONE              ? "full"
-           : mask == PTXPACK_MASK_CAUSAL_TOP_LEFT ? "causal top-left"
-                                                  : "causal bottom-right";
-}
-
 static void report_problem(const attention_problem *p, const attention_settings *s)
 {
     const ptxpack_attention_desc *d = &p->desc;
     if (!s->json) {
         printf("problem   %s, batch %d, q %d rows x %d heads, kv %d rows x %d heads, head_dim %d, %s\n",
                ptxpack_dtype_name(d->dtype), (int)d->batch, (int)d->seqlen_q, (int)d->heads_q,
-               (int)d->seqlen_kv, (int)d->heads_kv, (int)d->head_dim, mask_name(d->mask));
+               (int)d->seqlen_kv, (int)d->heads_kv, (int)d->head_dim, attention_mask_name(d).text);
         if (s->q == NULL)
             printf("input     random, seed %llu\n", (unsigned long long)p->seed);
         return;
@@ -83,7 +76,7 @@ static void report_problem(const attention_problem *p, const attention_settings 
     json_int("heads_q", d->heads_q);
     json_int("heads_kv", d->heads_kv);
     json_int("head_dim", d->head_dim);
-    json_text("mask", mask_name(d->mask));
+    attention_mask_json(d);
     json_text("layout", p->bhsd ? "bhsd" : "bshd");
     json_int("seed", (int64_t)p->seed);
     json_close();
@@ -117,7 +110,7 @@ static int run_verify(const attention_problem *p, const attention_settings *s)
     verify_result  r;
     ptxpack_status status =
         verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
-                         p->tensor[TENSOR_O], p->lse, 0, p->seed, &r);
+                         &p->descales, (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed, &r);
     if (status != PTXPACK_OK)
         return command_fail("attention", "--verify: %s", ptxpack_detail(NULL));
     if (s->json) {
@@ -132,11 +125,11 @@ static int run_verify(const attention_problem *p, const attention_settings *s)
         json_close();
     } else {
         printf("verified  %s: %s%zu of %zu rows\n"
-               "          o    max error %.3g, allowed 2 * %.3g (the same maths in %s) + %.3g\n"
+               "          o    max error %.3g, allowed %g * %.3g (the same maths in %s) + %.3g\n"
                "          lse  max error %.3g, allowed %.3g\n",
                r.pass ? "correct" : "WRONG", r.rows < r.total ? "a random sample of " : "", r.rows, r.total,
-               r.out_error, r.rounded_error, ptxpack_dtype_name(p->desc.dtype), r.atol, r.lse_error,
-               r.lse_bound);
+               r.out_error, verify_rtol(&p->desc), r.rounded_error, ptxpack_dtype_name(p->desc.dtype), r.atol,
+               r.lse_error, r.lse_bound);
     }
     return r.pass ? COMMAND_OK : command_fail("attention", "the result is wrong");
 }
@@ -146,7 +139,7 @@ static int write_outputs(const attention_problem *p, const attention_settings *s
     const ptxpack_attention_desc *d = &p->desc;
     char      line[NPY_LINE];
     npy_array o = {
-        .type = d->dtype == PTXPACK_BF16 ? NPY_U16 : NPY_F16,
+        .type = d->dtype == PTXPACK_F16 ? NPY_F16 : NPY_U16,
         .rank = 4,
         .shape = {d->batch, d->seqlen_q, d->heads_q, d->head_dim},
         .count = p->elements[TENSOR_O],
@@ -217,11 +210,14 @@ int cmd_attention(int argc, char **argv)
         {"seqlen-kv", OPTION_INT, &s.seqlen_kv, "N  keys (default: as seqlen-q)"},
         {"heads-q", OPTION_INT, &s.heads_q, "N  query heads (default 16)"},
         {"heads-kv", OPTION_INT, &s.heads_kv, "N  key heads (default: as heads-q)"},
-        {"head-dim", OPTION_INT, &s.head_dim, "N  multiple of 8 up to 256 (default 128)"},
-        {"causal", OPTION_MAYBE, &s.causal, "[top-left|bottom-right]  alone: bottom-right"},
+        {"head-dim", OPTION_INT, &s.head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"},
+        {"causal", OPTION_MAYBE, &s.mask.causal, "[top-left|bottom-right]  alone: bottom-right"},
+        {"window", OPTION_TEXT, &s.mask.window, WINDOW_OPTION_HELP},
+        {"align", OPTION_TEXT, &s.mask.align, ALIGN_OPTION_HELP},
+        {"softcap", OPTION_REAL, &s.softcap, SOFTCAP_OPTION_HELP},
         {"layout", OPTION_TEXT, &s.layout, "bshd|bhsd  order of batch, sequence, head, dim (default bshd)"},
         {"scale", OPTION_REAL, &s.scale, "X  multiplies q.k (default 1/sqrt(head-dim))"},
-        {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16  (default f16); bf16 files hold uint16"},
+        {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16|e4m3  (default f16); bf16 files hold uint16, e4m3 uint8"},
         {"verify", OPTION_FLAG, &s.verify, "compare with the double-precision reference"},
         {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},
         {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},

@@ -1,7 +1,9 @@
 /* cmd_bench.c - ptxpack bench: which benchmark, and the options that they share. */
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention_mask.h"
 #include "bench.h"
 #include "command.h"
 
@@ -28,20 +30,33 @@ static bool parse_list(const char *name, const char *text, bench_list *list)
     return list->count > 0;
 }
 
-static bool parse_settings(bench_settings *s, const char *dims, const char *lengths, const char *causal,
-                           const char *dtype)
+/* Which masks to time: a window, or causal and not. */
+static bool parse_mask(bench_settings *s, const attention_mask_words *mask, double softcap)
 {
-    if (!parse_list("head-dim", dims, &s->head_dims) || !parse_list("seqlen", lengths, &s->lengths))
+    const char *causal = mask->causal != NULL ? mask->causal : "both";
+    if (!(softcap >= 0 && softcap <= FLT_MAX)) {
+        command_fail("bench", "--softcap: %g is not between 0 and %g", softcap, (double)FLT_MAX);
         return false;
+    }
+    s->masked.softcap = (float)softcap;
+    if (mask->window != NULL || mask->align != NULL)
+        return attention_mask_parse("bench", mask, &s->masked);
     s->full = strcmp(causal, "yes") != 0;
     s->causal = strcmp(causal, "no") != 0;
     if (strcmp(causal, "both") != 0 && s->full == s->causal) {
         command_fail("bench", "--causal: \"%s\" is none of yes, no, both", causal);
         return false;
     }
-    s->dtype = strcmp(dtype, "f16") == 0 ? PTXPACK_F16 : PTXPACK_BF16;
-    if (s->dtype == PTXPACK_BF16 && strcmp(dtype, "bf16") != 0) {
-        command_fail("bench", "--dtype: \"%s\" is neither f16 nor bf16", dtype);
+    return true;
+}
+
+static bool parse_settings(bench_settings *s, const char *dims, const char *lengths, const char *dtype)
+{
+    if (!parse_list("head-dim", dims, &s->head_dims) || !parse_list("seqlen", lengths, &s->lengths))
+        return false;
+    s->dtype = ptxpack_dtype_of(dtype);
+    if (s->dtype == 0) {
+        command_fail("bench", "--dtype: \"%s\" is none of f16, bf16 and e4m3", dtype);
         return false;
     }
     if (s->rounds < 1 || s->rounds > 1000) {
@@ -64,13 +79,17 @@ int cmd_bench(int argc, char **argv)
         {"emu", bench_emu},
     };
     bench_settings s = {.rounds = 9, .seed = 1};
-    const char    *dims = "64,128,256", *lengths = "512,1024,2048,4096,8192,16384", *causal = "both",
-               *dtype = "bf16";
+    const char    *dims = "64,128,256", *lengths = "512,1024,2048,4096,8192,16384", *dtype = "bf16";
+    attention_mask_words mask = {NULL, NULL, NULL};
+    double         softcap = 0;
     const option   rows[] = {
         {"head-dim", OPTION_TEXT, &dims, "N,...  (attention; default 64,128,256)"},
         {"seqlen", OPTION_TEXT, &lengths, "N,...  (attention; default 512 to 16384)"},
-        {"causal", OPTION_TEXT, &causal, "yes|no|both  (attention; default both)"},
-        {"dtype", OPTION_TEXT, &dtype, "f16|bf16  (default bf16)"},
+        {"causal", OPTION_TEXT, &mask.causal, "yes|no|both  (attention; default both)"},
+        {"window", OPTION_TEXT, &mask.window, WINDOW_OPTION_HELP " (attention; not causal)"},
+        {"align", OPTION_TEXT, &mask.align, ALIGN_OPTION_HELP},
+        {"softcap", OPTION_REAL, &softcap, SOFTCAP_OPTION_HELP " (attention)"},
+        {"dtype", OPTION_TEXT, &dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
         {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
         {"seed", OPTION_INT, &s.seed, "N  of the input and the order (default 1)"},
         {"json", OPTION_FLAG, &s.json, "print JSON"},
@@ -86,7 +105,7 @@ int cmd_bench(int argc, char **argv)
         command_fail("bench", "say which: attention, vector-add, start-up, layout or emu");
         return COMMAND_USAGE;
     }
-    if (!parse_settings(&s, dims, lengths, causal, dtype))
+    if (!parse_settings(&s, dims, lengths, dtype) || !parse_mask(&s, &mask, softcap))
         return COMMAND_USAGE;
     for (size_t i = 0; i < sizeof benchmarks / sizeof benchmarks[0]; i++)
         if (strcmp(argv[1], benchmarks[i].word) == 0)

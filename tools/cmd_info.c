@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention_plan.h"
 #include "command.h"
 #include "emulator.h"
 #include "ptxpack.h"
@@ -117,6 +118,12 @@ static void show_loader(const ptxpack *handle, bool json)
 }
 
 /* ---- kernels -------------------------------------------------------------------------------------- */
+/* What becomes of a row: "no", "could" (another one comes first) or "yes", and why. */
+typedef struct fate {
+    const char *verdict;
+    char        text[320];
+} fate;
+
 /* The row before `v` that would be taken in its place: same op, same head size, and it runs. */
 static const ptxpack_variant *better_row(const ptxpack_variant *v, const ptxpack_device_caps *caps)
 {
@@ -125,34 +132,71 @@ static const ptxpack_variant *better_row(const ptxpack_variant *v, const ptxpack
     const ptxpack_variant *rows = ptxpack_variants(&count);
     int64_t                head_dim = ptxpack_variant_parameter(v, "HEAD_DIM", 0);
     for (const ptxpack_variant *row = rows; row < v; row++)
-        if (strcmp(row->op, v->op) == 0 && ptxpack_variant_parameter(row, "HEAD_DIM", 0) == head_dim &&
+        if (strcmp(row->file, v->file) == 0 && ptxpack_variant_parameter(row, "HEAD_DIM", 0) == head_dim &&
             ptxpack_variant_refusal(row, caps, why, sizeof why) == NULL)
             return row;
     return NULL;
 }
 
-static void show_kernel(const ptxpack_variant *v, const ptxpack_device_caps *caps, bool json)
+/* Rows of attention are chosen for each problem: here a plain one stands for them. */
+static fate fate_of_attention(const ptxpack *handle, const ptxpack_variant *v)
 {
-    char                   why[256], text[320];
-    const ptxpack_variant *better = better_row(v, caps);
-    const char            *refusal = ptxpack_variant_refusal(v, caps, why, sizeof why);
-    if (refusal != NULL)
-        snprintf(text, sizeof text, "%s", refusal);
-    else if (better != NULL)
-        snprintf(text, sizeof text, "could run, %s comes first", better->id);
-    else
-        snprintf(text, sizeof text, "the first of its kind that this device can run");
-    const char *verdict = refusal != NULL ? "no" : better != NULL ? "could" : "yes";
+    const ptxpack_device_caps   *caps = &ptxpack_device(handle)->caps;
+    fate                         f = {.verdict = "yes"};
+    char                         why[ATTENTION_LINE];
+    const ptxpack_attention_desc desc = {
+        .size = sizeof desc, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024, .heads_q = 1, .heads_kv = 1,
+        .dtype = ptxpack_variant_parameter(v, "FP8", 0) != 0 ? PTXPACK_E4M3 : PTXPACK_F16,
+        .head_dim = (int32_t)ptxpack_variant_parameter(v, "HEAD_DIM", 0),
+    };
+    const ptxpack_variant *better = attention_kernel_of(v)->ordered ? better_row(v, caps) : NULL;
+    if (ptxpack_attention_row_refusal(handle, caps, &desc, v, why) != NULL) {
+        f.verdict = "no";
+        snprintf(f.text, sizeof f.text, "%s", why);
+    } else if (better != NULL) {
+        f.verdict = "could";
+        snprintf(f.text, sizeof f.text, "could run, %s comes first", better->id);
+    } else {
+        snprintf(f.text, sizeof f.text, attention_kernel_of(v)->ordered
+                                            ? "the first of its kind that this device can run"
+                                            : "can run; `ptxpack plan attention` says for which problems");
+    }
+    return f;
+}
+
+static fate fate_of(const ptxpack *handle, const ptxpack_variant *v)
+{
+    const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
+    const ptxpack_variant     *better = better_row(v, caps);
+    fate                       f = {.verdict = "yes"};
+    char                       why[256];
+    if (strcmp(v->op, "attention") == 0)
+        return fate_of_attention(handle, v);
+    if (ptxpack_variant_refusal(v, caps, why, sizeof why) != NULL) {
+        f.verdict = "no";
+        snprintf(f.text, sizeof f.text, "%s", why);
+    } else if (better != NULL) {
+        f.verdict = "could";
+        snprintf(f.text, sizeof f.text, "could run, %s comes first", better->id);
+    } else {
+        snprintf(f.text, sizeof f.text, "the first of its kind that this device can run");
+    }
+    return f;
+}
+
+static void show_kernel(const ptxpack *handle, const ptxpack_variant *v, bool json)
+{
+    const fate f = fate_of(handle, v);
     if (json) {
         json_open(NULL, '{');
         json_text("variant", v->id);
         json_text("op", v->op);
-        json_text("runs", verdict);
-        json_text("why", text);
+        json_text("runs", f.verdict);
+        json_text("why", f.text);
         json_close();
         return;
     }
-    printf("  %-5s %-32s %s\n", verdict, v->id, text);
+    printf("  %-5s %-33s %s\n", f.verdict, v->id, f.text);
 }
 
 static void show_kernels(const ptxpack *handle, bool json)
@@ -170,7 +214,7 @@ static void show_kernels(const ptxpack *handle, bool json)
                caps->arch, caps->isa / 10, caps->isa % 10, caps->shared_per_block >> 10);
     }
     for (size_t i = 0; i < count; i++)
-        show_kernel(&rows[i], caps, json);
+        show_kernel(handle, &rows[i], json);
     if (json) {
         json_close();
         json_close();

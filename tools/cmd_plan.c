@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention_plan.h"
 #include "attention_problem.h"
 #include "command.h"
 #include "layout_internal.h"
-#include "ptxpack.h"
+#include "plan_report.h"
 
 typedef struct settings {
     attention_settings problem;
@@ -33,11 +32,6 @@ static const machine_row machine_rows[] = {
     {120, 512, 170, 2.41, 1792, "RTX 5090"},
 };
 enum { MACHINES = sizeof machine_rows / sizeof machine_rows[0] };
-
-typedef struct machine {
-    char   name[128];
-    double tflops, gbps;
-} machine;
 
 /* The last row that is not above `arch`. */
 static const machine_row *machine_of(int arch)
@@ -80,17 +74,17 @@ static machine find_machine(const ptxpack *handle, const settings *s)
 }
 
 /* ---- what is printed -------------------------------------------------------------------------------- */
-typedef struct plan_report {
-    const ptxpack_attention_desc *desc;
-    const ptxpack_variant        *row;
-    const attention_layout       *layout;
-    attention_geometry            geometry;
-    machine                       where;
-    char                          target[128];
-    ptxpack_kernel_info           compiled; /* registers > 0 when it was                      */
-    char                          not_compiled[256];
-    double                        flops, bytes;
-} plan_report;
+int64_t plan_tiles(const plan_report *r)
+{
+    int64_t block_m = ptxpack_variant_parameter(r->row, "BLOCK_M", 1);
+    int64_t tiles = (r->desc->seqlen_q + block_m - 1) / block_m;
+    return tiles * r->desc->batch * r->desc->heads_q;
+}
+
+void plan_json_layout(const char *key, const ptxpack_layout *l)
+{
+    json_text(key, layout_text(l).text);
+}
 
 static double arithmetic_ms(const plan_report *r)
 {
@@ -102,94 +96,31 @@ static double memory_ms(const plan_report *r)
     return 1e-6 * r->bytes / r->where.gbps;
 }
 
-static const char *mask_name(ptxpack_mask mask)
-{
-    return mask == PTXPACK_MASK_NONE              ? "no mask"
-         : mask == PTXPACK_MASK_CAUSAL_TOP_LEFT ? "causal top-left"
-                                                : "causal bottom-right";
-}
-
-static int64_t blocks_of(const plan_report *r)
-{
-    int64_t tiles = (r->desc->seqlen_q + r->layout->block_m - 1) / r->layout->block_m;
-    return tiles * r->desc->batch * r->desc->heads_q;
-}
-
 static void print_problem(const plan_report *r)
 {
     const ptxpack_attention_desc *d = r->desc;
-    const attention_layout       *l = r->layout;
     printf("problem    %s, batch %d, %d x %d (queries x keys), %d query heads on %d, head_dim %d, %s\n",
            ptxpack_dtype_name(d->dtype), d->batch, d->seqlen_q, d->seqlen_kv, d->heads_q, d->heads_kv,
-           d->head_dim, mask_name(d->mask));
+           d->head_dim, attention_mask_name(d).text);
     printf("target     %s\n", r->target);
     printf("variant    %s: %s, from sm_%d, PTX %d.%d\n", r->row->id, r->row->file, r->row->arch,
            r->row->isa / 10, r->row->isa % 10);
-    printf("tiles      %lld queries x %lld keys, %lld stage%s; ", (long long)l->block_m,
-           (long long)l->block_n, (long long)l->stages, l->stages == 1 ? "" : "s");
-    printf("%lld warps of %lld rows; %lld blocks, %d an SM\n", (long long)l->warps,
-           (long long)(l->block_m / l->warps), (long long)blocks_of(r), r->row->blocks_per_sm);
 }
 
-/* The MMA atom of the kernel that runs. */
-static const char *instruction(const plan_report *r)
-{
-    return ptxpack_attention_instruction(r->layout, r->desc->dtype);
-}
-
-static void print_layouts(const plan_report *r)
-{
-    const attention_layout *l = r->layout;
-    printf("\nlayouts    (row, column) -> element\n");
-    printf("  Q, O     %s\n", layout_text(&l->q).text);
-    printf("  K, V     %s\n", layout_text(&l->kv).text);
-    printf("  MMA      %s%s, ", instruction(r), l->mma_k == 8 ? ", two for 16 k" : "");
-    printf("atoms %s, ", layout_text(&l->mma.thr_layout_vmnk).text);
-    printf("tile %s\n", layout_text(&l->mma.permutation_mnk).text);
-    printf("\naccesses   (thread, step along rows, along columns) -> element before the swizzle\n");
-    for (int id = 0; id < ACCESS_COUNT; id++) {
-        const attention_access *a = &l->access[id];
-        ptxpack_banks           banks = ptxpack_attention_banks(l, (attention_access_id)id);
-        printf("  %-21s %2d bytes, %s: %s\n  %21s %lld bank conflicts in %lld phases\n", a->name, a->bytes,
-               a->atom, layout_text(&a->offsets).text, "", (long long)banks.conflicts,
-               (long long)banks.phases);
-    }
-}
-
-static void print_place(int64_t from, int64_t bytes, const char *what)
-{
-    printf("  %7lld %7lld  %s", (long long)from, (long long)bytes, what);
-}
-
-static void print_shared(const plan_report *r)
-{
-    const attention_layout *l = r->layout;
-    printf("\nshared memory, bytes\n  %7s %7s\n", "from", "bytes");
-    print_place(l->smem_q, l->smem_k - l->smem_q, "Q, later O\n");
-    for (int i = 0; i < l->stages; i++) {
-        print_place(l->smem_k + i * l->stage_bytes, l->stage_bytes, "K");
-        printf(", stage %d\n", i);
-    }
-    for (int i = 0; i < l->stages; i++) {
-        print_place(l->smem_v + i * l->stage_bytes, l->stage_bytes, "V");
-        printf(", stage %d\n", i);
-    }
-    printf("  %7s %7lld  a block, %lld for %d blocks\n", "", (long long)l->shared_bytes,
-           (long long)(l->shared_bytes * r->row->blocks_per_sm), r->row->blocks_per_sm);
-}
-
-/* Of a thread, when as many blocks as the row counts on share the registers of an SM, given out by eight. */
+/* Of a thread, when as many blocks as the row counts on share an SM: its four parts have 16384 registers
+ * each, and the warps of a part share them, given out by eight. */
 static int register_budget(const plan_report *r)
 {
-    int budget = 65536 / (r->row->threads * r->row->blocks_per_sm) / 8 * 8;
+    int warps = r->row->threads / 32 * r->row->blocks_per_sm;
+    int budget = 16384 / 32 / ((warps + 3) / 4) / 8 * 8;
     return budget < 255 ? budget : 255;
 }
 
 static void print_figures(const plan_report *r)
 {
     const ptxpack_resources *c = &r->compiled.resources;
-    printf("\nregisters  at most %d a thread for %d blocks an SM; ", register_budget(r),
-           r->row->blocks_per_sm);
+    printf("\nregisters  at most %d a thread for %d block%s an SM; ", register_budget(r),
+           r->row->blocks_per_sm, r->row->blocks_per_sm == 1 ? "" : "s");
     if (c->registers > 0)
         printf("the compiler takes %d and spills %d bytes\n", c->registers, c->spill_store_bytes);
     else
@@ -203,48 +134,9 @@ static void print_figures(const plan_report *r)
            arithmetic_ms(r) >= memory_ms(r) ? "arithmetic" : "memory");
 }
 
-static void json_layout(const char *key, const ptxpack_layout *l)
-{
-    json_text(key, layout_text(l).text);
-}
-
-static void json_layouts(const plan_report *r)
-{
-    const attention_layout *l = r->layout;
-    json_open("layouts", '{');
-    json_layout("q", &l->q);
-    json_layout("kv", &l->kv);
-    json_text("atom", instruction(r));
-    json_layout("atoms", &l->mma.thr_layout_vmnk);
-    json_layout("tile", &l->mma.permutation_mnk);
-    json_close();
-    json_open("accesses", '[');
-    for (int id = 0; id < ACCESS_COUNT; id++) {
-        ptxpack_banks banks = ptxpack_attention_banks(l, (attention_access_id)id);
-        json_open(NULL, '{');
-        json_text("name", l->access[id].name);
-        json_text("atom", l->access[id].atom);
-        json_int("bytes", l->access[id].bytes);
-        json_layout("offsets", &l->access[id].offsets);
-        json_int("phases", banks.phases);
-        json_int("conflicts", banks.conflicts);
-        json_close();
-    }
-    json_close();
-    json_open("shared_memory", '{');
-    json_int("q", l->smem_q);
-    json_int("k", l->smem_k);
-    json_int("v", l->smem_v);
-    json_int("stage_bytes", l->stage_bytes);
-    json_int("bytes", l->shared_bytes);
-    json_close();
-}
-
 static void json_report(const plan_report *r)
 {
     const ptxpack_attention_desc *d = r->desc;
-    const attention_layout       *l = r->layout;
-    json_open(NULL, '{');
     json_text("dtype", ptxpack_dtype_name(d->dtype));
     json_int("batch", d->batch);
     json_int("seqlen_q", d->seqlen_q);
@@ -252,16 +144,11 @@ static void json_report(const plan_report *r)
     json_int("heads_q", d->heads_q);
     json_int("heads_kv", d->heads_kv);
     json_int("head_dim", d->head_dim);
-    json_text("mask", mask_name(d->mask));
+    attention_mask_json(d);
     json_text("target", r->target);
     json_text("variant", r->row->id);
-    json_int("block_m", l->block_m);
-    json_int("block_n", l->block_n);
-    json_int("stages", l->stages);
-    json_int("warps", l->warps);
-    json_int("blocks", blocks_of(r));
-    json_int("blocks_per_sm", r->row->blocks_per_sm);
-    json_layouts(r);
+    r->kernel->json_tiles(r);
+    r->kernel->json_layouts(r);
     json_int("register_budget", register_budget(r));
     if (r->compiled.resources.registers > 0) {
         json_int("registers", r->compiled.resources.registers);
@@ -274,6 +161,70 @@ static void json_report(const plan_report *r)
     json_real("gbps", r->where.gbps);
     json_real("arithmetic_ms", arithmetic_ms(r));
     json_real("memory_ms", memory_ms(r));
+}
+
+/* ---- the choice ------------------------------------------------------------------------------------- */
+/* Whether a row belongs into the list: it could be taken, or this target just misses it. */
+static bool listed(const ptxpack_device_caps *caps, const attention_candidate *c)
+{
+    bool near = (c->row->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0 ? c->row->arch == caps->arch
+                                                                     : c->row->arch <= caps->arch;
+    return c->refused ? near : !c->behind;
+}
+
+static double fastest(const attention_survey *survey)
+{
+    double best = INFINITY;
+    for (size_t i = 0; i < survey->count; i++)
+        if (!survey->candidate[i].refused && !survey->candidate[i].behind)
+            best = fmin(best, survey->candidate[i].us);
+    return best;
+}
+
+/* Why this one, or why not. */
+static const char *verdict(const ptxpack *handle, const ptxpack_device_caps *caps, const plan_report *r,
+                           const attention_candidate *c, char line[ATTENTION_LINE])
+{
+    if (c->refused)
+        return ptxpack_attention_row_refusal(handle, caps, r->desc, c->row, line);
+    bool chosen = c->row == r->survey.chosen;
+    return c->row == r->row && r->named            ? "named by --variant"
+           : !chosen                               ? ""
+           : c->us <= fastest(&r->survey) * 1.0001 ? "the fastest by the model"
+                                                   : "about as fast as any, and first in the table";
+}
+
+static void print_candidates(const ptxpack *handle, const ptxpack_device_caps *caps, const plan_report *r)
+{
+    char line[ATTENTION_LINE];
+    printf("choice     estimated us, and why\n");
+    for (size_t i = 0; i < r->survey.count; i++) {
+        const attention_candidate *c = &r->survey.candidate[i];
+        if (!listed(caps, c))
+            continue;
+        const char *why = verdict(handle, caps, r, c, line);
+        if (c->refused)
+            printf("  %-33s      no  %s\n", c->row->id, why);
+        else
+            printf("  %-33s %7.4g%s%s\n", c->row->id, c->us, *why ? "  " : "", why);
+    }
+}
+
+static void json_candidates(const ptxpack *handle, const ptxpack_device_caps *caps, const plan_report *r)
+{
+    char line[ATTENTION_LINE];
+    json_open("candidates", '[');
+    for (size_t i = 0; i < r->survey.count; i++) {
+        const attention_candidate *c = &r->survey.candidate[i];
+        if (!listed(caps, c))
+            continue;
+        json_open(NULL, '{');
+        json_text("id", c->row->id);
+        if (!c->refused)
+            json_real("estimated_us", c->us);
+        json_text("why", verdict(handle, caps, r, c, line));
+        json_close();
+    }
     json_close();
 }
 
@@ -288,9 +239,10 @@ static ptxpack_device_caps assumed_caps(const ptxpack *handle)
 }
 
 /* Whether the row that --variant names covers the problem and runs on such a device. */
-static int check_row(const char *id, const ptxpack_device_caps *caps, const plan_report *r)
+static int check_row(const char *id, const ptxpack_device_caps *caps, const ptxpack *handle,
+                     const plan_report *r)
 {
-    char    why[256];
+    char    why[ATTENTION_LINE];
     int64_t head_dim;
     if (r->row == NULL || strcmp(r->row->op, "attention") != 0) {
         command_fail("plan", "--variant: \"%s\" is no attention kernel; `ptxpack list` has them all", id);
@@ -305,7 +257,7 @@ static int check_row(const char *id, const ptxpack_device_caps *caps, const plan
         command_fail("plan", "--variant: the instructions of %s have no bf16 form", id);
         return COMMAND_USAGE;
     }
-    if (ptxpack_variant_refusal(r->row, caps, why, sizeof why) != NULL)
+    if (ptxpack_attention_row_refusal(handle, caps, r->desc, r->row, why) != NULL)
         return command_fail("plan", "--variant: %s %s", id, why);
     return COMMAND_OK;
 }
@@ -313,20 +265,22 @@ static int check_row(const char *id, const ptxpack_device_caps *caps, const plan
 static int choose(const settings *s, ptxpack *handle, plan_report *r)
 {
     ptxpack_device_caps caps = assumed_caps(handle);
+    if (ptxpack_attention_survey(handle, &caps, r->desc, &r->survey) != PTXPACK_OK)
+        return command_fail("plan", "%s", ptxpack_detail(handle)), COMMAND_USAGE;
     if (s->variant == NULL) {
         if (ptxpack_attention_choose(handle, &caps, r->desc, &r->row) != PTXPACK_OK)
             return command_fail("plan", "%s", ptxpack_detail(handle));
         return COMMAND_OK;
     }
+    r->named = true;
     r->row = ptxpack_variant_find(s->variant);
-    return check_row(s->variant, &caps, r);
+    return check_row(s->variant, &caps, handle, r);
 }
 
 static void compile(const settings *s, ptxpack *handle, plan_report *r)
 {
-    ptxpack_symbol  symbols[PTXPACK_INSTANCE_SYMBOLS];
-    attention_build build = {r->desc->dtype, r->geometry.causal, r->desc->head_dim < r->layout->head_dim};
-    size_t          count = ptxpack_attention_symbols(r->layout, build, symbols);
+    ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS];
+    size_t         count = attention_kernel_of(r->row)->symbols(r->row, r->desc, &r->geometry, symbols);
     if (s->no_compile)
         snprintf(r->not_compiled, sizeof r->not_compiled, "--no-compile");
     else if (count == 0)
@@ -340,38 +294,43 @@ static void compile(const settings *s, ptxpack *handle, plan_report *r)
 static void report(const settings *s, ptxpack *handle, plan_report *r)
 {
     const ptxpack_device_info *device = ptxpack_device(handle);
+    const ptxpack_device_caps  caps = assumed_caps(handle);
     snprintf(r->target, sizeof r->target, "%s%s%s", device->target, device->name[0] ? ", " : "",
              device->name);
     r->where = find_machine(handle, s);
     r->flops = ptxpack_attention_flops(r->desc);
     r->bytes = ptxpack_attention_bytes(r->desc);
     if (s->problem.json) {
+        json_open(NULL, '{');
         json_report(r);
+        json_candidates(handle, &caps, r);
+        json_close();
         return;
     }
     print_problem(r);
-    print_layouts(r);
-    print_shared(r);
+    r->kernel->print_tiles(r);
+    print_candidates(handle, &caps, r);
+    r->kernel->print_layouts(r);
+    r->kernel->print_shared(r);
     print_figures(r);
 }
 
 static int plan_on(const settings *s, ptxpack *handle, plan_report *r)
 {
-    attention_layout *own = NULL;
-    char              line[ATTENTION_LINE];
-    int               status = choose(s, handle, r);
+    char line[ATTENTION_LINE];
+    int  status = choose(s, handle, r);
     if (status != COMMAND_OK)
         return status;
     if (ptxpack_attention_resolve(r->desc, &r->geometry, line) != PTXPACK_OK)
         return command_fail("plan", "%s", line), COMMAND_USAGE;
-    r->layout = ptxpack_attention_layout_of(r->row, &own);
-    if (r->layout == NULL || r->layout->status != PTXPACK_OK) {
+    r->kernel = attention_kernel_of(r->row) == &attention_wgmma ? &plan_wgmma : &plan_mma;
+    if (r->kernel->open(r) != PTXPACK_OK) {
         status = command_fail("plan", "%s", ptxpack_detail(NULL));
     } else {
         compile(s, handle, r);
         report(s, handle, r);
     }
-    free(own);
+    free(r->own);
     return status;
 }
 
@@ -421,8 +380,11 @@ int cmd_plan(int argc, char **argv)
         {"heads-q", OPTION_INT, &p->heads_q, "N  query heads (default 16)"},
         {"heads-kv", OPTION_INT, &p->heads_kv, "N  key heads (default: as heads-q)"},
         {"head-dim", OPTION_INT, &p->head_dim, "N  multiple of 8 up to 256 (default 128)"},
-        {"causal", OPTION_MAYBE, &p->causal, "[top-left|bottom-right]  alone: bottom-right"},
-        {"dtype", OPTION_TEXT, &p->dtype, "f16|bf16  (default f16)"},
+        {"causal", OPTION_MAYBE, &p->mask.causal, "[top-left|bottom-right]  alone: bottom-right"},
+        {"window", OPTION_TEXT, &p->mask.window, WINDOW_OPTION_HELP},
+        {"align", OPTION_TEXT, &p->mask.align, ALIGN_OPTION_HELP},
+        {"softcap", OPTION_REAL, &p->softcap, SOFTCAP_OPTION_HELP},
+        {"dtype", OPTION_TEXT, &p->dtype, "f16|bf16|e4m3  (default f16)"},
         {"arch", OPTION_TEXT, &s.arch, "sm_NN  plan for this target; needs no GPU"},
         {"variant", OPTION_TEXT, &s.variant, "ID  this kernel, not the one that would be chosen"},
         {"no-compile", OPTION_FLAG, &s.no_compile, "do not ask the compiler for registers"},

@@ -148,6 +148,14 @@ bool device_alloc(device *d, uint64_t *address, size_t bytes)
     return true;
 }
 
+bool device_alloc_zeros(device *d, uint64_t *address, size_t bytes)
+{
+    *address = 0;
+    return bytes == 0 ||
+           (device_alloc(d, address, bytes) &&
+            device_try(d, d->driver->cuMemsetD8Async(*address, 0, bytes, d->stream), "cuMemsetD8Async"));
+}
+
 void device_free(device *d, uint64_t address)
 {
     if (address != 0)

@@ -39,6 +39,8 @@ bool device_try(device *d, ptxpack_cu_result result, const char *what);
 bool device_status(device *d, ptxpack_status status);
 
 bool device_alloc(device *d, uint64_t *address, size_t bytes);
+/* The same filled with zeros; of 0 bytes none, address 0. */
+bool device_alloc_zeros(device *d, uint64_t *address, size_t bytes);
 void device_free(device *d, uint64_t address); /* 0 is fine */
 bool device_upload(device *d, uint64_t to, const void *from, size_t bytes);
 bool device_download(device *d, void *to, uint64_t from, size_t bytes);

@@ -23,6 +23,7 @@ static const struct {
     [NPY_F16] = {"<f2", "float16", 2},
     [NPY_F32] = {"<f4", "float32", 4},
     [NPY_U16] = {"<u2", "uint16", 2},
+    [NPY_U8] = {"|u1", "uint8", 1},
 };
 
 size_t npy_element_bytes(npy_type type)
@@ -117,7 +118,7 @@ static bool read_descr(cursor *c, npy_array *out)
             return true;
         }
     c->why = length > 0 && text[0] == '>' ? "big-endian elements are not supported"
-                                          : "descr is none of '<f2', '<f4' and '<u2'";
+                                          : "descr is none of '<f2', '<f4', '<u2' and '|u1'";
     return false;
 }
 

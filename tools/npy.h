@@ -1,4 +1,5 @@
-/* npy.h - NumPy's .npy files, format 1.0, 2.0 and 3.0: little-endian float16, float32 and uint16 in C order.
+/* npy.h - NumPy's .npy files, format 1.0, 2.0 and 3.0: float16, float32, uint8 and uint16, little-endian in
+ * C order.
  *
  * Reading is strict: a header that is not exactly what the format says, a size that does not match the
  * file, another type or Fortran order is refused with one line that names the file and the reason.
@@ -9,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum npy_type { NPY_F16, NPY_F32, NPY_U16 } npy_type;
+typedef enum npy_type { NPY_F16, NPY_F32, NPY_U16, NPY_U8 } npy_type;
 
 enum { NPY_MAX_RANK = 32, NPY_LINE = 512 };
 

@@ -30,7 +30,7 @@ uint64_t random_below(random_state *random, uint64_t limit)
     return random_bits(random) % limit; /* the bias is limit / 2^64 */
 }
 
-void random_normal(random_state *random, ptxpack_dtype type, uint16_t *out, size_t count)
+void random_normal(random_state *random, ptxpack_dtype type, void *out, size_t count)
 {
     for (size_t i = 0; i < count; i += 2) {
         float x, y, square;
@@ -41,8 +41,14 @@ void random_normal(random_state *random, ptxpack_dtype type, uint16_t *out, size
             square = x * x + y * y;
         } while (square >= 1 || square == 0);
         float factor = sqrtf(-2 * logf(square) / square);
-        out[i] = ptxpack_from_float(type, x * factor);
+        ptxpack_set_element(type, out, i, x * factor);
         if (i + 1 < count)
-            out[i + 1] = ptxpack_from_float(type, y * factor);
+            ptxpack_set_element(type, out, i + 1, y * factor);
     }
+}
+
+void random_scales(random_state *random, float *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] = exp2f((float)(int32_t)(uint32_t)random_bits(random) * 0x1p-31f);
 }

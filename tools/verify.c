@@ -47,10 +47,22 @@ double verify_worse(double a, double b)
 
 /* lse = m + ln(sum).  Scores are f32 sums of up to 256 products and carry a relative error of some
  * 2^-20 of their size; ex2.approx and lg2.approx add 2^-21 or so.  1e-3 + |lse| 2^-16 leaves room for
- * cancellation in q.k, and is far below what a lost key or a wrong scale would do to short rows. */
-double verify_lse_bound(double exact)
+ * cancellation in q.k, and is far below what a lost key or a wrong scale would do to short rows.
+ * Hopper's wgmma of fp8 keeps 13 fraction bits of a sum and cuts the rest off, every 32 products: scores of
+ * normal numbers err by up to 2.4e-3 times both descales, large ones in proportion.
+ * tanh.approx of a softcap has a relative error of 2^-10.987, of scores that are at most the cap and, where
+ * they count, not far from the LSE. */
+double verify_lse_bound(const ptxpack_attention_desc *desc, double exact)
 {
-    return 1e-3 + fabs(exact) * 0x1p-16;
+    double capped = fmin(desc->softcap, fabs(exact) + 32) * 5e-4;
+    if (desc->dtype == PTXPACK_E4M3)
+        return 2e-2 + fabs(exact) * 0x1p-8 + capped;
+    return 1e-3 + fabs(exact) * 0x1p-16 + capped;
+}
+
+double verify_rtol(const ptxpack_attention_desc *desc)
+{
+    return desc->softcap > 0 ? 3 : 2;
 }
 
 int verify_threads(void)
@@ -87,14 +99,16 @@ static void pick_rows(const ptxpack_attention_desc *desc, attention_row *rows, s
 static void compare_row(const ptxpack_attention_desc *desc, const uint16_t *o, const float *lse,
                         const double *ref, const double *rounded, double exact_lse, verify_result *result)
 {
+    ptxpack_dtype type = attention_tensor_type(desc, TENSOR_O);
     for (int c = 0; c < desc->head_dim; c++) {
-        double error = fabs(ptxpack_to_float(desc->dtype, o[c]) - ref[c]);
+        double error = fabs(ptxpack_to_float(type, o[c]) - ref[c]);
         result->out_error = verify_worse(result->out_error, error);
         result->rounded_error = verify_worse(result->rounded_error, fabs(rounded[c] - ref[c]));
     }
     if (lse == NULL || (isinf(exact_lse) && *lse == exact_lse))
         return;
-    double error = fabs(*lse - exact_lse), bound = verify_lse_bound(isinf(exact_lse) ? 0 : exact_lse);
+    double error = fabs(*lse - exact_lse),
+           bound = verify_lse_bound(desc, isinf(exact_lse) ? 0 : exact_lse);
     if (isnan(result->lse_error))
         return; /* no good row may take its place */
     if (!(error * result->lse_bound <= result->lse_error * bound)) { /* the row nearest to its bound */
@@ -103,17 +117,18 @@ static void compare_row(const ptxpack_attention_desc *desc, const uint16_t *o, c
     }
 }
 
-ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const uint16_t *q, const uint16_t *k,
-                                const uint16_t *v, const uint16_t *o, const float *lse, size_t most,
-                                uint64_t seed, verify_result *result)
+ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *q, const void *k,
+                                const void *v, const ptxpack_descales *descales, const uint16_t *o,
+                                const float *lse, size_t most, uint64_t seed, verify_result *result)
 {
     attention_geometry   geometry;
     char                 line[ATTENTION_LINE];
     attention_reference *reference = NULL;
-    *result = (verify_result){.lse_bound = verify_lse_bound(0)};
+    *result = (verify_result){.rows = 0};
     ptxpack_status status = ptxpack_attention_resolve(desc, &geometry, line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(NULL, status, "%s", line);
+    result->lse_bound = verify_lse_bound(desc, 0);
     size_t d = (size_t)desc->head_dim,
            total = (size_t)desc->batch * (size_t)desc->heads_q * (size_t)desc->seqlen_q;
     size_t limit = most > 0 ? most : affordable_rows(desc), count = total < limit ? total : limit;
@@ -121,7 +136,7 @@ ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const uint16
     double        *values = (double *)calloc(count, (2 * d + 1) * sizeof *values);
     status = rows == NULL || values == NULL
                  ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count)
-                 : attention_reference_open(desc, q, k, v, &reference);
+                 : attention_reference_open(desc, q, k, v, descales, &reference);
     if (status == PTXPACK_OK) {
         const attention_row_results results = {values, values + count * d, values + 2 * count * d};
         pick_rows(desc, rows, count, total, seed);
@@ -138,8 +153,8 @@ ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const uint16
         }
         result->rows = count;
         result->total = total;
-        result->atol = verify_atol(desc->dtype, values, count * d);
-        result->bound = 2 * result->rounded_error + result->atol;
+        result->atol = verify_atol(attention_tensor_type(desc, TENSOR_O), values, count * d);
+        result->bound = verify_rtol(desc) * result->rounded_error + result->atol;
         result->pass = result->out_error <= result->bound && result->lse_error <= result->lse_bound;
     }
     attention_reference_close(reference);

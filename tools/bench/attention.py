@@ -38,13 +38,15 @@ class Description(ctypes.Structure):
     _fields_ = ([("size", ctypes.c_uint32), ("dtype", ctypes.c_int)]
                 + [(name, ctypes.c_int32) for name in ("batch", "seqlen_q", "seqlen_kv", "heads_q", "heads_kv",
                                                        "head_dim")]
-                + [("scale", ctypes.c_float), ("mask", ctypes.c_int)]
+                + [("scale", ctypes.c_float), ("mask", ctypes.c_int), ("window_left", ctypes.c_int32),
+                   ("window_right", ctypes.c_int32), ("softcap", ctypes.c_float)]
                 + [(name, Strides) for name in "qkvo"])
 
 
 class Buffers(ctypes.Structure):
     _fields_ = ([("size", ctypes.c_uint32)]
-                + [(name, ctypes.c_uint64) for name in ("q", "k", "v", "o", "lse", "workspace")])
+                + [(name, ctypes.c_uint64) for name in ("q", "k", "v", "o", "lse", "workspace", "q_descale",
+                                                        "k_descale", "v_descale")])
 
 
 class Options(ctypes.Structure):
@@ -59,6 +61,7 @@ class Ptxpack:
     def __init__(self, path, arch):
         self.lib = ctypes.CDLL(path)
         self.lib.ptxpack_detail.restype = ctypes.c_char_p
+        self.lib.ptxpack_attention_workspace.restype = ctypes.c_size_t
         self.handle = ctypes.c_void_p()
         options = Options(size=ctypes.sizeof(Options), arch=arch.encode() if arch else None)
         self.check(self.lib.ptxpack_open(ctypes.byref(options), ctypes.byref(self.handle)), None)
@@ -68,6 +71,7 @@ class Ptxpack:
             raise RuntimeError(self.lib.ptxpack_detail(handle).decode() or f"status {status}")
 
     def plan(self, q, k, causal):
+        """A plan, and the zeros that its launches want as scratch."""
         batch, seqlen, heads, dim = q.shape
         dtype = next(code for code, kind in DTYPES.values() if kind == q.dtype)
         desc = Description(size=ctypes.sizeof(Description), dtype=dtype, batch=batch, seqlen_q=seqlen,
@@ -76,11 +80,11 @@ class Ptxpack:
         plan = ctypes.c_void_p()
         self.check(self.lib.ptxpack_attention_plan_create(self.handle, ctypes.byref(desc), ctypes.byref(plan)),
                    self.handle)
-        return plan
+        return plan, torch.zeros(self.lib.ptxpack_attention_workspace(plan), dtype=torch.uint8, device=q.device)
 
-    def launch(self, plan, q, k, v, o, lse):
+    def launch(self, plan, workspace, q, k, v, o, lse):
         buffers = Buffers(size=ctypes.sizeof(Buffers), q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(),
-                          o=o.data_ptr(), lse=lse.data_ptr())
+                          o=o.data_ptr(), lse=lse.data_ptr(), workspace=workspace.data_ptr())
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         self.check(self.lib.ptxpack_attention_launch(plan, ctypes.byref(buffers), stream), self.handle)
 
@@ -95,10 +99,10 @@ def sdpa(backend, causal):
 
 
 def candidates(pack, q, k, causal):
-    plan = pack.plan(q, k, causal)
+    plan, workspace = pack.plan(q, k, causal)
 
     def ours(q, k, v, o, lse):
-        pack.launch(plan, q, k, v, o, lse)
+        pack.launch(plan, workspace, q, k, v, o, lse)
         return o
     return {"ptxpack": ours, "FA2": sdpa(SDPBackend.FLASH_ATTENTION, causal),
             "cuDNN": sdpa(SDPBackend.CUDNN_ATTENTION, causal)}
