@@ -122,7 +122,7 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
 OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
                tests/fuzz_expand tests/fuzz_layout tests/fuzz_ptx tests/fuzz_emu \
-               tests/test_emu_attention tests/emu_ctypes.sh \
+               tests/test_emu_attention tests/test_emu_wgmma_rows tests/emu_ctypes.sh \
                tests/stress_cache \
                tests/generations.sh tests/check_generations tests/check_ptxas
 
@@ -246,7 +246,7 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 EMU_API_TESTS := $(addprefix tests/test_emu_,api module graph faults programs command)
 $(EMU_API_TESTS:%=$(B)/%): $(B)/libptxpack-emu.so
 $(EMU_API_TESTS:%=$(B)/%.o): FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/emu
-EMU_TESTS := $(filter-out tests/test_emu_attention $(EMU_API_TESTS), \
+EMU_TESTS := $(filter-out tests/test_emu_attention tests/test_emu_wgmma_rows $(EMU_API_TESTS), \
     $(filter tests/test_emu_% tests/fuzz_ptx tests/fuzz_emu,$(UNIT_TESTS) $(OTHER_TESTS)))
 $(EMU_TESTS:%=$(B)/%): $(B)/tests/emu_fixture.o $(B)/libptxpack-emu.a
 $(EMU_TESTS:%=$(B)/%.o) $(B)/tests/emu_%.o $(B)/tests/record_emu_vectors.o: FOLDERS := -Itools/emu -Icache -Iloader -Ihost -Itools
@@ -267,7 +267,7 @@ $(B)/tests/test_fp8: $(B)/tools/random.o $(B)/tools/verify.o
 $(B)/tests/test_npy: $(B)/tools/npy.o
 $(B)/tests/test_transpose_v.o: FOLDERS := -Itools/emu -Icache -Iloader -Ihost -Itools
 $(B)/tests/test_transpose_v: $(B)/tests/emu_fixture.o $(B)/tools/random.o $(B)/libptxpack-emu.a
-$(B)/tests/test_emu_attention: $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ)) \
+$(B)/tests/test_emu_attention $(B)/tests/test_emu_wgmma_rows: $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ)) \
     $(B)/libptxpack-emu.so
 $(B)/tests/test_draw $(B)/tests/test_seed_figures: $(filter $(B)/tools/draw%.o,$(TOOLS_OBJ))
 $(B)/tests/fuzz_layout: $(B)/tools/layout_expr.o $(B)/tools/layout_calls.o

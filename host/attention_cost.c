@@ -1,8 +1,6 @@
 /* attention_cost.c - the time that a row of kernels.def would take for a problem. */
 #include "attention_cost.h"
 
-#include <math.h>
-
 /* ---- what was measured -------------------------------------------------------------------------------- */
 /* Rows of one kind: operations a clock that an SM does in long loops over keys, all its blocks together, and
  * clocks of a tile beyond them (to start, to wait for the first keys, to write O); both again where a limit on
@@ -143,6 +141,18 @@ attention_blocks attention_count_blocks(const ptxpack_attention_desc *d, const a
 }
 
 /* ---- the estimate ------------------------------------------------------------------------------------- */
+/* Not fmax: the library asks for no libm. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Blocks of a row that share an SM: no more than there are tiles for. */
+static int64_t resident_blocks(const ptxpack_variant *row, int64_t tiles, int64_t sms)
+{
+    return clamp((tiles + sms - 1) / sms, 1, row->blocks_per_sm);
+}
+
 double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                       const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count)
 {
@@ -152,16 +162,16 @@ double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *
     int64_t                n = ptxpack_variant_parameter(row, "BLOCK_N", 64);
     double                 head_dim = (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
     attention_blocks       blocks = attention_count_blocks(desc, geometry, m, n);
-    double heads = (double)desc->batch * desc->heads_q, tiles = heads * (double)blocks.tiles;
-    double sms = sm_count > 0 ? sm_count : arch->sms;
-    double resident = fmin(fmax(ceil(tiles / sms), 1), row->blocks_per_sm), slots = sms * resident;
-    int    rate = geometry->limited_right ? kind->limited_rate : kind->rate;
+    int64_t                heads = (int64_t)desc->batch * desc->heads_q, tiles = heads * blocks.tiles;
+    int64_t                sms = sm_count > 0 ? sm_count : arch->sms;
+    int64_t                resident = resident_blocks(row, tiles, sms), slots = sms * resident;
+    int                    rate = geometry->limited_right ? kind->limited_rate : kind->rate;
     double overhead = geometry->limited_right ? kind->limited_overhead : kind->overhead;
-    double block = 4.0 * (double)m * (double)n * head_dim * resident / (rate * arch->scale);
-    double uneven = ceil(tiles / slots) - tiles / slots;
-    double work = heads * (double)blocks.total * block + tiles * overhead;
+    double block = 4.0 * (double)m * (double)n * head_dim * (double)resident / (rate * arch->scale);
+    double uneven = (double)((tiles + slots - 1) / slots) - (double)tiles / (double)slots;
+    double work = (double)heads * (double)blocks.total * block + (double)tiles * overhead;
     double shortest = (double)blocks.shortest * block + overhead;
     double longest = (double)blocks.longest * block + overhead;
-    double clocks = work / slots + uneven * shortest;
-    return (LAUNCH_CLOCKS + fmax(clocks, longest)) / (1e3 * arch->ghz);
+    double clocks = work / (double)slots + uneven * shortest;
+    return (LAUNCH_CLOCKS + larger(clocks, longest)) / (1e3 * arch->ghz);
 }

@@ -76,6 +76,8 @@ static const char *contradiction_of_fp8(const attention_wgmma_layout *l)
            : l->head_dim % 32 != 0   ? "FP8 wants a HEAD_DIM that is a multiple of 32"
            : l->block_n % 32 != 0    ? "FP8 wants a BLOCK_N that is a multiple of 32"
            : l->raw_stages < 1       ? "FP8 without RAW_STAGES"
+           : l->k_stages < 2         ? "FP8 wants K_STAGES 2 or more"
+           : l->v_stages < 2         ? "FP8 wants V_STAGES 2 or more"
            : l->producer_warps != 4  ? "FP8 wants PRODUCER_WARPS 4, which turn V round"
                                      : NULL;
 }

@@ -158,12 +158,25 @@ static bool clear_workspace(check *c, check_images *images, size_t bytes)
                        "cuMemsetD8Async"));
 }
 
+/* Whether nothing is left in it, which is what the next launch wants; false also when it cannot be read. */
+static bool workspace_is_zero(check *c, const check_images *images, size_t bytes)
+{
+    uint8_t *left = (uint8_t *)calloc(bytes + 1, 1);
+    bool     zero = left != NULL;
+    if (zero && bytes > 0)
+        zero = device_download(&c->gpu, left, images->workspace.address, bytes);
+    for (size_t i = 0; i < bytes && zero; i++)
+        zero = left[i] == 0;
+    free(left);
+    return zero;
+}
+
 bool check_images_run(check *c, check_images *images, const ptxpack_attention_desc *masked,
                       const ptxpack_variant *row, check_output *out)
 {
     ptxpack_attention_plan *plan = NULL;
     void                   *again = malloc(images->bytes[TENSOR_O]), *lse_again = malloc(images->lse_bytes);
-    *out = (check_output){images, false};
+    *out = (check_output){images, false, false};
     images->desc.mask = masked->mask; /* which changes nothing in the geometry that is used here */
     images->desc.window_left = masked->window_left;
     images->desc.window_right = masked->window_right;
@@ -179,6 +192,7 @@ bool check_images_run(check *c, check_images *images, const ptxpack_attention_de
         ok = upload(c, images) && clear_workspace(c, images, ptxpack_attention_workspace(plan)) &&
              launch(c, images, plan, images->host[TENSOR_O], images->lse) &&
              launch(c, images, plan, again, lse_again);
+        out->clean = ok && workspace_is_zero(c, images, ptxpack_attention_workspace(plan));
         snprintf(images->line, sizeof images->line, "%s", c->gpu.line);
         pthread_mutex_unlock(&c->gpu_lock);
     }

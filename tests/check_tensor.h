@@ -28,6 +28,7 @@ typedef struct check_images {
 typedef struct check_output {
     check_images *images;
     bool          repeats; /* a second run gave the same bits */
+    bool          clean;   /* the workspace is zero again     */
 } check_output;
 
 /* Lay out compact tensors [batch][row][head][dim]; `repeated`: k and v with a batch stride of 0.  The

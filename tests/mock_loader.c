@@ -169,6 +169,7 @@ static void attend(const attention_arguments *a, const struct ptxpack_kernel *ke
         scores[j] = dot * a->scale_log2;
         most = fmaxf(most, scores[j]);
     }
+    most -= broken("overflow") ? 90 : 0; /* p up to 2^90: right as long as O holds it */
     for (int32_t j = first; j < end; j++) {
         const uint16_t *v = at(a->v, batch * a->v_batch + j * a->v_row + kv_head * a->v_head);
         float           p = exp2f(scores[j] - most);

@@ -41,7 +41,8 @@ static void right_kernels_pass(void **state)
                                           "bf16 d40 6/2 113x203 tiny",
                                           "bf16 d40 6/2 113x203 falling",
                                           "bf16 d40 6/2 113x203 repeated",
-                                          "bf16 d40 6/2 113x203 equal"};
+                                          "bf16 d40 6/2 113x203 equal",
+                                          "bf16 d40 6/2 113x203 overflowing"};
     print_message("seed %d\n", (int)SEED);
     for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
         int passed, failed;
@@ -61,6 +62,7 @@ static void every_break_is_noticed(void **state)
         {"guard", "d8 6/2 113x203"},     {"lse", "d8 6/2 113x203"},   {"repeat", "d8 6/2 113x203"},
         {"unwritten", "d8 6/2 113x203"}, {"blind", "d8 6/2 239x1"},   {"tail", "vector_add"},
         {"window", "d8 6/2 113x203 normal"}, {"softcap", "d8 6/2 113x203 normal"},
+        {"overflow", "bf16 d40 6/2 113x203 overflowing"},
     };
     for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
         int passed, failed;

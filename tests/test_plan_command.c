@@ -1,5 +1,6 @@
 /* test_plan_command.c - `ptxpack plan`: what it prints, its JSON against figures that are worked out here,
  * every architecture and width of head, bad options. */
+#include "attention_cost.h"
 #include "command_fixture.h"
 #include "registry.h"
 
@@ -81,15 +82,33 @@ static const char *cut_choice(void)
     return choice;
 }
 
+/* The line of that list for the row that the model takes; test_attention_cost.c judges the model. */
+static const char *fastest_line(const char *id, int arch, const ptxpack_attention_desc *desc)
+{
+    static char               text[256];
+    const ptxpack_device_caps caps = {.arch = arch};
+    const ptxpack_variant    *row = ptxpack_variant_find(id);
+    attention_geometry        geometry;
+    char                      line[ATTENTION_LINE];
+    assert_non_null(row);
+    assert_int_equal(ptxpack_attention_resolve(desc, &geometry, line), PTXPACK_OK);
+    snprintf(text, sizeof text, "\n  %-33s %7.4g  the fastest by the model\n", id,
+             attention_cost(row, desc, &geometry, &caps, 0));
+    return text;
+}
+
 /* ---- the text ----------------------------------------------------------------------------------------- */
 static void a_plan_for_sm_90(void **state)
 {
+    const ptxpack_attention_desc desc = {
+        .size = sizeof desc, .dtype = PTXPACK_F16, .batch = 2, .seqlen_q = 2048, .seqlen_kv = 2048,
+        .heads_q = 16, .heads_kv = 16, .head_dim = 128,
+    };
     (void)state;
     assert_int_equal(run("attention --arch sm_90 --no-compile"), 0);
     assert_string_equal(errors, "");
     const char *choice = cut_choice();
-    assert_non_null(
-        strstr(choice, "\n  attention_mma_sm80_d128_128x48        182  the fastest by the model\n"));
+    assert_non_null(strstr(choice, fastest_line("attention_mma_sm80_d128_128x48", 90, &desc)));
     assert_non_null(strstr(choice, "\n  attention_wgmma_sm90_d128_"));
     assert_non_null(strstr(choice, "  no  needs exactly sm_90a, the target is sm_90\n"));
     assert_null(strstr(choice, "sm75"));
@@ -142,12 +161,17 @@ static void a_plan_for_sm_90(void **state)
 
 static void a_plan_for_sm_75(void **state)
 {
+    const ptxpack_attention_desc desc = {
+        .size = sizeof desc, .dtype = PTXPACK_F16, .batch = 2, .seqlen_q = 100, .seqlen_kv = 100,
+        .heads_q = 16, .heads_kv = 16, .head_dim = 64, .mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT,
+    };
+    char choice[256];
     (void)state;
     assert_int_equal(run("attention --arch sm_75 --no-compile --head-dim 64 --seqlen-q 100 --causal"), 0);
     assert_string_equal(errors, "");
-    assert_string_equal(cut_choice(),
-        "choice     estimated us, and why\n"
-        "  attention_mma_sm75_d64_128x64       18.85  the fastest by the model\n");
+    snprintf(choice, sizeof choice, "choice     estimated us, and why%s",
+             fastest_line("attention_mma_sm75_d64_128x64", 75, &desc));
+    assert_string_equal(cut_choice(), choice); /* and nothing else can be taken */
     assert_string_equal(output,
         "problem    f16, batch 2, 100 x 100 (queries x keys), 16 query heads on 16, head_dim 64, "
         "causal bottom-right\n"
@@ -272,7 +296,8 @@ static void a_plan_of_wgmma(void **state)
     has("  O to shared memory    16 bytes, SM90_U32x4_STSM_N: ");
     has("                        0 bank conflicts in 64 phases\n");
     has("        0   16384  Q, stage 0\n");
-    has("  mbarriers Q_FULL\n");
+    has("  mbarrier%s Q_FULL\n", ptxpack_variant_parameter(row, "Q_STAGES", 0) > 1 ? "s" : "");
+    has("  mbarriers K_FULL\n");
     has("  mbarrier DONE\n");
     has("bound by arithmetic\n");
     shared_memory_adds_up(row);

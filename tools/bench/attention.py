@@ -4,6 +4,12 @@
 Needs a machine with PyTorch and a CUDA device, and build/libptxpack.so (make lib).
 
   python3 tools/bench/attention.py [--head-dim 64,128,256] [--seqlen 512,...] [--dtype bf16] [--arch sm_80]
+                                   [--data randn,x2,x4,ramp,climb] [--window 1024] [--no-fa2]
+
+FlashAttention-3 is not run.  It was, beside cuDNN, on an H200 in bf16 on 2026-11-20; "best" is the better of the two
+there over cuDNN, and the last column is ptxpack / cuDNN of this run over that: above 1 is faster than both.  fp8
+is compared with FA3's fp8 of that day in the same way, and its peer here is cuDNN in bf16 on the same values.
+Data: randn; q and k times 2 or 4; scores that climb by 60 in all or by 32 a block of 128 keys towards the first key.
 
 Convention of the FlashAttention papers: 16k tokens in all, hidden size 2048 (heads = 2048 / head dim);
 FLOPs = 4 b h s^2 d, halved when causal.  Method: each result is checked before it is timed; CUDA graphs of 10
@@ -25,8 +31,16 @@ import torch.nn.functional as functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 TOKENS, HIDDEN, LAUNCHES = 16384, 2048, 10
-DTYPES = {"f16": (1, torch.float16), "bf16": (2, torch.bfloat16)}
-MASK_NONE, MASK_CAUSAL_BOTTOM_RIGHT = 0, 2
+DTYPES = {"f16": (1, torch.float16), "bf16": (2, torch.bfloat16), "e4m3": (3, torch.float8_e4m3fn)}
+MASK_NONE, MASK_CAUSAL_BOTTOM_RIGHT, MASK_WINDOW_BOTTOM_RIGHT = 0, 2, 4
+SEQLENS = (512, 1024, 2048, 4096, 8192, 16384)
+# The better of FlashAttention-3 and cuDNN over cuDNN, bf16, for SEQLENS: (head dim, causal) -> ratios.
+BEST = {(64, False): (1.00, 1.00, 1.09, 1.10, 1.19, 1.19), (64, True): (1.00, 1.00, 1.08, 1.13, 1.21, 1.22),
+        (128, False): (1.00, 1.05, 1.06, 1.07, 1.09, 1.09), (128, True): (1.00, 1.13, 1.19, 1.19, 1.19, 1.18),
+        (256, False): (1.02, 1.08, 1.08, 1.07, 1.08, 1.08), (256, True): (1.00, 1.09, 1.16, 1.20, 1.22, 1.23)}
+# FlashAttention-3 in fp8 over cuDNN in bf16, likewise.
+BEST_FP8 = {(128, False): (0.820, 0.962, 1.056, 1.193, 1.295, 1.289),
+            (128, True): (0.922, 1.106, 1.217, 1.334, 1.398, 1.378)}
 
 
 # ---- libptxpack.so through ctypes: host/attention.h, loader/loader.h --------------------------------------
@@ -70,13 +84,15 @@ class Ptxpack:
         if status != 0:
             raise RuntimeError(self.lib.ptxpack_detail(handle).decode() or f"status {status}")
 
-    def plan(self, q, k, causal):
-        """A plan, and the zeros that its launches want as scratch."""
+    def plan(self, q, k, causal, window=None):
+        """A plan, and the zeros that its launches want as scratch; a window: so many keys before each row's own."""
         batch, seqlen, heads, dim = q.shape
         dtype = next(code for code, kind in DTYPES.values() if kind == q.dtype)
         desc = Description(size=ctypes.sizeof(Description), dtype=dtype, batch=batch, seqlen_q=seqlen,
                            seqlen_kv=k.shape[1], heads_q=heads, heads_kv=k.shape[2], head_dim=dim,
                            mask=MASK_CAUSAL_BOTTOM_RIGHT if causal else MASK_NONE)
+        if window is not None:
+            desc.mask, desc.window_left = MASK_WINDOW_BOTTOM_RIGHT, window
         plan = ctypes.c_void_p()
         self.check(self.lib.ptxpack_attention_plan_create(self.handle, ctypes.byref(desc), ctypes.byref(plan)),
                    self.handle)
@@ -91,32 +107,49 @@ class Ptxpack:
 
 # ---- candidates ---------------------------------------------------------------------------------------------
 def sdpa(backend, causal):
-    def run(q, k, v, o, lse):
+    def run(q, k, v, o, lse, *peers):
+        q, k, v = (x.transpose(1, 2) for x in peers)
         with sdpa_kernel(backend):
-            return functional.scaled_dot_product_attention(
-                q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), is_causal=causal).transpose(1, 2)
+            return functional.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2)
     return run
 
 
-def candidates(pack, q, k, causal):
-    plan, workspace = pack.plan(q, k, causal)
+def bits16(x):
+    """What the peers take, which have no fp8."""
+    return x.to(torch.bfloat16) if x.dtype == torch.float8_e4m3fn else x
 
-    def ours(q, k, v, o, lse):
+
+def ours(pack, q, k, causal, window=None):
+    plan, workspace = pack.plan(q, k, causal, window)
+
+    def run(q, k, v, o, lse, *peers):
         pack.launch(plan, workspace, q, k, v, o, lse)
         return o
-    return {"ptxpack": ours, "FA2": sdpa(SDPBackend.FLASH_ATTENTION, causal),
-            "cuDNN": sdpa(SDPBackend.CUDNN_ATTENTION, causal)}
+    return run
+
+
+def candidates(pack, q, k, causal, fa2):
+    runs = {"ptxpack": ours(pack, q, k, causal), "cuDNN": sdpa(SDPBackend.CUDNN_ATTENTION, causal)}
+    if fa2:
+        runs["FA2"] = sdpa(SDPBackend.FLASH_ATTENTION, causal)
+    return runs
 
 
 def attend(q, k, v, causal, kind):
-    """One head in `kind`, the product reordered as FlashAttention's tests do for the lower precision."""
-    q, k, v = (x.to(kind) for x in (q, k, v))
+    """One head in `kind`, the product reordered as FlashAttention's tests do for the lower precision; for fp8 in
+    bf16 with its probabilities rounded to fp8."""
+    native = torch.bfloat16 if kind == torch.float8_e4m3fn else kind
+    q, k, v = (x.to(native) for x in (q, k, v))
     scale = q.shape[-1] ** -0.5
     scores = (q * scale) @ k.T if kind == torch.float32 else q @ (k * scale).T
     if causal:
         above = torch.ones(scores.shape, dtype=torch.bool, device=scores.device).triu(1)
         scores.masked_fill_(above, float("-inf"))
-    return (torch.softmax(scores, -1) @ v).float()
+    chances = torch.softmax(scores, -1)
+    if kind == torch.float8_e4m3fn:
+        top = chances.amax(-1, keepdim=True)
+        chances = (chances / top * 256).to(kind).to(native) * (top / 256)
+    return (chances @ v).float()
 
 
 def check(run, inputs, causal, name):
@@ -167,29 +200,106 @@ def measure(runs, sets, rounds, rest):
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def row(pack, dim, causal, seqlen, kind, rounds, rest):
+def tensors(data, batch, seqlen, heads, dim):
+    q, k, v = (torch.randn(batch, seqlen, heads, dim, device="cuda") for _ in range(3))
+    if data in ("x2", "x4"):
+        q, k = q * int(data[1:]), k * int(data[1:])
+    if data in ("ramp", "climb"):  # on top of the rest, spread over eight channels
+        back = torch.arange(seqlen - 1, -1, -1, device="cuda", dtype=torch.float32)
+        height = 60 * back / seqlen if data == "ramp" else 32 * torch.floor(back / 128)
+        q[..., :8] = 1
+        k[..., :8] = (height * dim ** 0.5 / 8)[None, :, None, None]
+    return q, k, v
+
+
+def input_sets(data, seqlen, dim, kind):
+    """Two: q, k, v, o, lse, and q, k, v as the peers take them."""
     batch, heads = TOKENS // seqlen, HIDDEN // dim
     sets = []
     for _ in range(2):
-        q, k, v = (torch.randn(batch, seqlen, heads, dim, device="cuda", dtype=kind) for _ in range(3))
-        sets.append((q, k, v, torch.empty_like(q), torch.empty(batch, heads, seqlen, device="cuda")))
-    runs = candidates(pack, sets[0][0], sets[0][1], causal)
+        qkv = [x.to(kind) for x in tensors(data, batch, seqlen, heads, dim)]
+        out = torch.empty(qkv[0].shape, device="cuda", dtype=bits16(qkv[0]).dtype)
+        sets.append((*qkv, out, torch.empty(batch, heads, seqlen, device="cuda"), *map(bits16, qkv)))
+    return sets
+
+
+def tflops(seconds, seqlen, dim, causal):
+    heads = TOKENS // seqlen * (HIDDEN // dim)
+    return 4 * heads * seqlen * seqlen * dim / (2 if causal else 1) / seconds * 1e-12
+
+
+def row(pack, dim, causal, seqlen, data, options):
+    sets = input_sets(data, seqlen, dim, DTYPES[options.dtype][1])
+    runs = candidates(pack, sets[0][0], sets[0][1], causal, not options.no_fa2)
     for name, run in runs.items():
-        check(run, sets[0], causal, f"{name} d={dim} s={seqlen} causal={causal}")
-    flops = 4 * batch * heads * seqlen * seqlen * dim / (2 if causal else 1)
-    return {name: flops / seconds * 1e-12 for name, seconds in measure(runs, sets, rounds, rest).items()}
+        if name == "ptxpack" or data == "randn":
+            check(run, sets[0], causal, f"{name} d={dim} s={seqlen} causal={causal} {data}")
+    times = measure(runs, sets, options.rounds, options.rest)
+    speed = {name: tflops(seconds, seqlen, dim, causal) for name, seconds in times.items()}
+    best = (BEST_FP8 if options.dtype == "e4m3" else BEST).get((dim, causal))
+    result = {"d": dim, "causal": causal, "s": seqlen, "data": data, **speed}
+    if best and seqlen in SEQLENS:
+        result["vs_best"] = speed["ptxpack"] / speed["cuDNN"] / best[SEQLENS.index(seqlen)]
+    return result
+
+
+def window_row(pack, dim, seqlen, options):
+    """Causal with and without a limit on the left: the seconds of each."""
+    sets = input_sets("randn", seqlen, dim, DTYPES[options.dtype][1])
+    q, k = sets[0][:2]
+    runs = {"causal": ours(pack, q, k, True), "window": ours(pack, q, k, True, options.window)}
+    return measure(runs, sets, options.rounds, options.rest)
 
 
 def numbers(text):
     return [int(word) for word in text.split(",")]
 
 
+def show(value, digits=3):
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def table(pack, options):
+    print("| d | causal | s | data | ptxpack | FA2 | cuDNN | ptxpack/cuDNN | over best |\n|" + "---|" * 9)
+    rows = []
+    for dim in options.head_dim:
+        for causal in {"no": (False,), "yes": (True,), "both": (False, True)}[options.causal]:
+            for seqlen in options.seqlen:
+                for data in options.data:
+                    r = row(pack, dim, causal, seqlen, data, options)
+                    rows.append(r)
+                    print(f"| {dim} | {'yes' if causal else 'no'} | {seqlen} | {data} | {r['ptxpack']:.0f} "
+                          f"| {show(r.get('FA2'), 0)} | {r['cuDNN']:.0f} | {r['ptxpack'] / r['cuDNN']:.3f} "
+                          f"| {show(r.get('vs_best'))} |", flush=True)
+    for title, ratios in (("ptxpack / FA2", [r["ptxpack"] / r["FA2"] for r in rows if "FA2" in r]),
+                          ("ptxpack / cuDNN over best", [r["vs_best"] for r in rows if "vs_best" in r])):
+        if ratios:
+            print(f"{title}: geometric mean {statistics.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    return rows
+
+
+def windows(pack, options):
+    print(f"| d | s | causal, us | window {options.window}, us | ratio |\n|" + "---|" * 5)
+    rows = []
+    for dim in options.head_dim:
+        for seqlen in options.seqlen:
+            times = window_row(pack, dim, seqlen, options)
+            rows.append({"d": dim, "s": seqlen, **times})
+            print(f"| {dim} | {seqlen} | {times['causal'] * 1e6:.0f} | {times['window'] * 1e6:.0f} "
+                  f"| {times['causal'] / times['window']:.2f} |", flush=True)
+    return rows
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--head-dim", type=numbers, default=[64, 128, 256])
-    parser.add_argument("--seqlen", type=numbers, default=[512, 1024, 2048, 4096, 8192, 16384])
+    parser.add_argument("--seqlen", type=numbers, default=list(SEQLENS))
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
+    parser.add_argument("--data", type=lambda text: text.split(","), default=["randn"])
+    parser.add_argument("--causal", choices=("no", "yes", "both"), default="both")
+    parser.add_argument("--window", type=int, help="instead: causal beside causal with so many keys before each row")
+    parser.add_argument("--no-fa2", action="store_true", help="leave FlashAttention-2 out")
     parser.add_argument("--arch", help="force a lower kernel variant, e.g. sm_80")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--rest", type=float, default=0.05, help="seconds before each timing (default 0.05)")
@@ -204,18 +314,7 @@ def main():
     print(f"{datetime.date.today()}, {properties.name}, driver of CUDA {version.value // 1000}."
           f"{version.value % 1000 // 10}, torch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}, "
           f"{options.dtype}; TFLOP/s, median of {options.rounds}")
-    print("| d | causal | s | ptxpack | FA2 | cuDNN | ptxpack/FA2 | ptxpack/cuDNN |\n|---|---|---|---|---|---|---|---|")
-    rows = []
-    for dim in options.head_dim:
-        for causal in (False, True):
-            for seqlen in options.seqlen:
-                speed = row(pack, dim, causal, seqlen, DTYPES[options.dtype][1], options.rounds, options.rest)
-                rows.append({"d": dim, "causal": causal, "s": seqlen, **speed})
-                print(f"| {dim} | {'yes' if causal else 'no'} | {seqlen} | {speed['ptxpack']:.0f} | {speed['FA2']:.0f} "
-                      f"| {speed['cuDNN']:.0f} | {speed['ptxpack'] / speed['FA2']:.3f} "
-                      f"| {speed['ptxpack'] / speed['cuDNN']:.3f} |", flush=True)
-    ratios = [r["ptxpack"] / r["FA2"] for r in rows]
-    print(f"ptxpack/FA2: geometric mean {statistics.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    rows = windows(pack, options) if options.window is not None else table(pack, options)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=1)
