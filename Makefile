@@ -92,8 +92,8 @@ PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/stmatrix.ptx atom/mma_syn
               atom/name.ptx atom/mma_any.ptx atom/copy_any.ptx atom/wgmma_any.ptx \
               kernel/probe_mma.ptx kernel/probe_copy.ptx kernel/probe_wgmma.ptx kernel/probe_transpose.ptx \
               step/layout.ptx step/tile_load.ptx step/mask.ptx step/softcap.ptx step/softmax.ptx step/epilogue.ptx \
-              step/softmax_speculative.ptx step/ring.ptx step/tile_order.ptx step/transpose_v.ptx \
-              step/produce_fp8.ptx \
+              step/softmax_speculative.ptx step/ring.ptx step/tile_order.ptx step/tile_message.ptx \
+              step/produce.ptx step/produce_fp8.ptx step/transpose_v.ptx step/store_tile.ptx \
               kernel/attention_mma.ptx kernel/attention_wgmma.ptx kernel/vector_add.ptx
 
 # cmocka programs; each prints its own report.  Status 77 means skipped.

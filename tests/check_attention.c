@@ -400,7 +400,7 @@ static double tile_bound(const problem *p, const errors *e)
 {
     ptxpack_dtype type = o_type(p);
     double unit = type == PTXPACK_F16 ? 0x1p-11 : 0x1p-8, smallest = type == PTXPACK_F16 ? 0x1p-24 : 0;
-    double factor = p->a.desc.dtype == PTXPACK_E4M3 ? 2.5 : 1.5;
+    double factor = p->a.desc.dtype == PTXPACK_E4M3 ? 1.5 : 1.5;
     return factor * verify_rtol(&p->a.desc) * e->rounded + e->ref * (unit + 0x1p-16) + smallest;
 }
 
