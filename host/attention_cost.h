@@ -20,8 +20,8 @@ typedef struct attention_blocks {
 attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc,
                                         const attention_geometry *geometry, int64_t block_m, int64_t block_n);
 
-/* Microseconds, of a problem with no more tiles than attention_count_tiles lets through.  sm_count 0: that of a
- * well-known part of the architecture. */
+/* Microseconds, of a problem with no more tiles than attention_count_tiles lets through.  sm_count 0: that
+ * of a well-known part of the architecture. */
 double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                       const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count);
 

@@ -266,7 +266,8 @@ ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
                                 "%s.%s: stride %lld is 2^40 bytes or more, for TMA too far", name, modes[d],
                                 (long long)strides[d]);
         if (d > 0)
-            box->global_strides[d - 1] = (uint64_t)(extents[d] > 1 ? strides[d] : desc->head_dim) * (uint64_t)element;
+            box->global_strides[d - 1] =
+                (uint64_t)(element * (extents[d] > 1 ? strides[d] : desc->head_dim));
     }
     return PTXPACK_OK;
 }
@@ -277,8 +278,10 @@ OWN_FRAME ptxpack_tiled_mma tile_mma(const attention_wgmma_layout *l, int64_t n,
 {
     char             name[64];
     ptxpack_mma_atom atom;
-    snprintf(name, sizeof name, element == 1 ? "SM90_64x%lldx32_F32E4M3E4M3_%s_TN" : "SM90_64x%lldx16_F32F16F16_%s",
-             (long long)n, operands);
+    if (element == 1)
+        snprintf(name, sizeof name, "SM90_64x%lldx32_F32E4M3E4M3_%s_TN", (long long)n, operands);
+    else
+        snprintf(name, sizeof name, "SM90_64x%lldx16_F32F16F16_%s", (long long)n, operands);
     ptxpack_status status = ptxpack_mma_atom_find(name, &atom);
     if (status != PTXPACK_OK)
         return (ptxpack_tiled_mma){.status = status};
@@ -306,8 +309,8 @@ OWN_FRAME void describe_accumulators(attention_wgmma_layout *l)
     l->c_place = ptxpack_layout_join(3, modes);
 }
 
-/* Rows of 16 bytes, in elements of 16 bits, that a tiled copy of the MMA's operand finds in `tile`, 16 columns at a time: accumulators
- * of any N are those of N = 16, one after another. */
+/* Rows of 16 bytes, in elements of 16 bits, that a tiled copy of the MMA's operand finds in `tile`, 16
+ * columns at a time: accumulators of any N are those of N = 16, one after another. */
 OWN_FRAME ptxpack_layout rows_of(const attention_wgmma_layout *l, const char *atom_name,
                                  ptxpack_operand operand, ptxpack_side side, const ptxpack_layout *tile)
 {

@@ -3,7 +3,12 @@
 
 #include "thread_symbols.h"
 
-enum { ELEMENT = 2 /* of accesses */, BOX_ROW = 128, CHUNK = 16 /* bytes, the unit of descriptors */, OFFSET = -1 /* as axis: of offsets */ };
+enum {
+    ELEMENT = 2, /* bytes, of accesses */
+    BOX_ROW = 128,
+    CHUNK = 16,  /* bytes, the unit of descriptors */
+    OFFSET = -1, /* as axis: of offsets */
+};
 
 /* ---- descriptors -------------------------------------------------------------------------------------- */
 static void add_word(symbol_list *list, const char *low, const char *high, const ptxpack_wgmma_operand *op)
@@ -85,8 +90,7 @@ typedef struct column_steps {
     int64_t step, inside;
 } column_steps;
 
-static column_steps columns_of(symbol_list *list, const attention_wgmma_layout *l,
-                               const ptxpack_layout *offsets, int64_t box)
+static column_steps columns_of(symbol_list *list, const ptxpack_layout *offsets, int64_t box)
 {
     ptxpack_layout threads = ptxpack_mode(offsets, 0), columns = ptxpack_mode(offsets, 1);
     column_steps   s = {.step = ELEMENT * ptxpack_at(&columns, 1)};
@@ -110,7 +114,7 @@ static void add_q(symbol_list *list, const attention_wgmma_layout *l)
     static const function_names at = FUNCTION("Q_AT");
     const ptxpack_layout       *offsets = &l->access[WGMMA_ACCESS_Q].offsets;
     ptxpack_layout              threads = ptxpack_mode(offsets, 0), first = one_warpgroup(offsets);
-    column_steps                s = columns_of(list, l, offsets, l->q_box_bytes);
+    column_steps                s = columns_of(list, offsets, l->q_box_bytes);
     if (s.step != CHUNK * l->q_operand.step_k || s.inside != l->box_columns / l->q_operand.k)
         symbol_refuse(list, "columns", offsets, "they are not the steps of the descriptor");
     if (l->warpgroups > 1 && ELEMENT * ptxpack_at(&threads, WGMMA_WARPGROUP) != CHUNK * l->q_operand.step_mn)
@@ -127,7 +131,7 @@ static void add_output(symbol_list *list, const attention_wgmma_layout *l)
     ptxpack_tuple               lane = ptxpack_int(lanes), warp = ptxpack_tuple_of(1, &four);
     ptxpack_tuple               still = ptxpack_tuple_of(1, &none);
     ptxpack_layout              threads = ptxpack_mode(offsets, 0), of_lane = ptxpack_make_layout_left(&lane);
-    column_steps                s = columns_of(list, l, offsets, 0);
+    column_steps                s = columns_of(list, offsets, 0);
     for (int64_t i = 0; i < lanes * warps; i++)
         if (ptxpack_at(&threads, i) !=
             ptxpack_at(&threads, i % lanes) + i / lanes * ptxpack_at(&threads, lanes))

@@ -13,11 +13,17 @@
  *   SWIZZLE_SHIFT, SWIZZLE_MASK    as of ptx/step/layout.ptx
  *   functions (thread_symbols.h) of the thread's number in its warpgroup:
  *   C_ROW, C_COLUMN                of its first accumulator; C_ROWS to the second row, C_COLUMNS to the next
- * 8 columns Q_AT                           the row of a Q tile whose address it gives to ldmatrix for the
- * first k16; the others by 16 DESC_STEP, 16 DESC_Q_WARPGROUP and Q_BOX_BYTES O_AT the row of its warp's box
- * whose address it gives to stmatrix for the first 16 columns O_STEP, O_STEPS                16 columns on
- * inside a box: XOR by O_STEP; steps in a box O_WARP                         from a warp's boxes of O to the
- * next warp's */
+ *                                  8 columns
+ *   Q_AT                           the row of a Q tile whose address it gives to ldmatrix for the first step;
+ *                                  the others by 16 DESC_STEP, 16 DESC_Q_WARPGROUP and Q_BOX_BYTES
+ *   O_AT                           the row of its warp's box whose address it gives to stmatrix for the first
+ *                                  16 columns
+ *   O_STEP, O_STEPS                16 columns on inside a box: XOR by O_STEP; steps in a box
+ *   O_WARP                         from a warp's boxes of O to the next warp's
+ * With fp8 a step is k32, DESC_V_* is not there, and V is what has been turned round:
+ *   SMEM_RAW, BAR_RAW_*            V as it comes, KV_STAGE_BYTES a stage; V_STAGE_BYTES of V turned round
+ *   SMEM_DESCALES                  8 bytes for each message
+ *   and those of attention_fp8_layout.h */
 #ifndef PTXPACK_ATTENTION_WGMMA_SYMBOLS_H
 #define PTXPACK_ATTENTION_WGMMA_SYMBOLS_H
 #include "attention_wgmma_layout.h"

@@ -117,7 +117,8 @@ static double cost(const ptxpack_variant *row, const ptxpack_attention_desc *d)
     return attention_cost(row, d, &g, &h200, 132);
 }
 
-static double cost_of_window(const ptxpack_variant *row, ptxpack_attention_desc d, int32_t left, int32_t right)
+static double cost_of_window(const ptxpack_variant *row, ptxpack_attention_desc d, int32_t left,
+                             int32_t right)
 {
     d.mask = PTXPACK_MASK_WINDOW_TOP_LEFT;
     d.window_left = left;
@@ -125,8 +126,8 @@ static double cost_of_window(const ptxpack_variant *row, ptxpack_attention_desc 
     return cost(row, &d);
 }
 
-/* More of anything never takes less time.  Nor does a mask that hides less: of those that limit the right, and of
- * those that do not, whose rates differ. */
+/* More of anything never takes less time.  Nor does a mask that hides less: of those that limit the right,
+ * and of those that do not, whose rates differ. */
 static void time_grows_with_the_problem(void **state)
 {
     (void)state;
@@ -146,8 +147,8 @@ static void time_grows_with_the_problem(void **state)
                                       cost_of_window(&rows[i], of[k], 70, -1)};
                 for (int mask = 0; mask < 3; mask++) {
                     if (!(us[mask] > 0 && us[mask] >= before[k][mask] * 0.999999))
-                        fail_msg("%s: problem %d, mask %d, %d: %g after %g us", rows[i].id, k, mask, (int)size,
-                                 us[mask], before[k][mask]);
+                        fail_msg("%s: problem %d, mask %d, %d: %g after %g us", rows[i].id, k, mask,
+                                 (int)size, us[mask], before[k][mask]);
                     before[k][mask] = us[mask];
                 }
                 assert_true(us[2] <= us[0] * 1.000001);
@@ -159,8 +160,8 @@ static void time_grows_with_the_problem(void **state)
     }
 }
 
-/* A block and a tile may cost more where the right is limited, but never so much that hiding half of the keys of
- * a long sequence does not pay; and where it hides nothing it costs little. */
+/* A block and a tile may cost more where the right is limited, but never so much that hiding half of the keys
+ * of a long sequence does not pay; and where it hides nothing it costs little. */
 static void a_causal_mask_pays(void **state)
 {
     (void)state;
@@ -170,7 +171,8 @@ static void a_causal_mask_pays(void **state)
         if (strcmp(rows[i].op, "attention") != 0)
             continue;
         int32_t                dim = (int32_t)ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
-        ptxpack_attention_desc square = problem(1, 16384, 16384, 16, dim), decode = problem(16, 1, 4096, 16, dim);
+        ptxpack_attention_desc square = problem(1, 16384, 16384, 16, dim);
+        ptxpack_attention_desc decode = problem(16, 1, 4096, 16, dim);
         double                 us = cost_of_window(&rows[i], square, -1, 0) / cost(&rows[i], &square);
         if (!(us > 0.4 && us < 0.6)) /* below a half where full ends in a wave that few blocks share */
             fail_msg("%s: causal takes %g of the time of full", rows[i].id, us);
@@ -194,7 +196,8 @@ static void waves_are_whole(void **state)
 }
 
 /* ---- what was measured --------------------------------------------------------------------------------- */
-/* TFLOP/s of an H200 for bf16, by sequence length; 0: not measured.  2026-11-22; the batch is tokens / length. */
+/* TFLOP/s of an H200 for bf16, by sequence length, 2026-11-22; 0: not measured.  The batch is
+ * tokens / length. */
 static const int32_t lengths[] = {512, 1024, 2048, 4096, 8192, 16384};
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 typedef struct series {
@@ -252,8 +255,8 @@ static void compare_series(const series *m, const ptxpack_variant *row)
         ptxpack_attention_desc d = problem_of(m, lengths[i]);
         double                 part = ptxpack_attention_flops(&d) * 1e-6 / cost(row, &d) / m->tflops[i];
         if (m->tflops[i] > 0 && !(part > 0.9 && part < 1.1))
-            fail_msg("%s, %d heads of %d, %s: %g of the %g TFLOP/s that were measured", row->id, (int)m->heads,
-                     (int)lengths[i], m->mask == FULL ? "full" : "causal", part, m->tflops[i]);
+            fail_msg("%s, %d heads of %d, %s: %g of the %g TFLOP/s that were measured", row->id,
+                     (int)m->heads, (int)lengths[i], m->mask == FULL ? "full" : "causal", part, m->tflops[i]);
     }
 }
 
@@ -298,7 +301,7 @@ static double measured_of(const series *problem_series, int length, int64_t bloc
     return 0;
 }
 
-/* What is chosen is within 3 % of the best that was measured: for each figure, as that of another row's rival. */
+/* What is chosen is within 3 % of the best that was measured, that is of every figure for the problem. */
 static void the_best_that_was_measured_is_chosen(void **state)
 {
     (void)state;
@@ -315,14 +318,15 @@ static void the_best_that_was_measured_is_chosen(void **state)
             assert_int_equal(ptxpack_variant_parameter(row, "HEAD_DIM", 0), m->head_dim);
             double got = measured_of(m, l, ptxpack_variant_parameter(row, "BLOCK_M", 0));
             if (!(got >= 0.97 * m->tflops[l]))
-                fail_msg("%d heads of %d x %d, %s: %s, of %g TFLOP/s; tiles of %d rows have %g", (int)m->heads,
-                         (int)lengths[l], (int)m->head_dim, m->mask == FULL ? "full" : "causal", row->id, got,
+                fail_msg("%d heads of %d x %d, %s: %s, of %g TFLOP/s; tiles of %d rows have %g",
+                         (int)m->heads, (int)lengths[l], (int)m->head_dim, m->mask == FULL ? "full" : "causal", row->id, got,
                          m->block_m, m->tflops[l]);
         }
     ptxpack_close(handle);
 }
 
-/* Tiles of 64 rows where larger ones would leave SMs idle; the sizes nearest to the turn are the measured ones. */
+/* Tiles of 64 rows where larger ones would leave SMs idle; the sizes nearest to the turn are the measured
+ * ones. */
 static void small_grids_take_small_tiles(void **state)
 {
     static const struct {

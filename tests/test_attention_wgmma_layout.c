@@ -100,8 +100,8 @@ static int64_t swizzled(int64_t x)
 }
 
 /* ---- descriptors --------------------------------------------------------------------------------------- */
-/* V turned round is K-major, in boxes as wide as divides BLOCK_N; the swizzle of that width has patterns of eight
- * rows. */
+/* V turned round is K-major, in boxes as wide as divides BLOCK_N; the swizzle of that width has patterns of
+ * eight rows. */
 static int64_t turned_row(const row_case *c)
 {
     return c->n % 128 == 0 ? 128 : c->n % 64 == 0 ? 64 : 32;
@@ -188,7 +188,8 @@ static void test_tiles(void **state)
 }
 
 /* ---- boxes --------------------------------------------------------------------------------------------- */
-static void one_box(const row_case *c, const ptxpack_tma_box *box, int64_t boxes, int64_t columns, int64_t rows)
+static void one_box(const row_case *c, const ptxpack_tma_box *box, int64_t boxes, int64_t columns,
+                    int64_t rows)
 {
     assert_int_equal(box->rank, 4);
     expect(c, "box columns", box->box_dim[0], columns);

@@ -1,4 +1,5 @@
-/* test_emu_attention.c - every mma.sync attention kernel on the emulated GPU against the same kernel on an H200.
+/* test_emu_attention.c - every mma.sync attention kernel on the emulated GPU against the same kernel on an
+ * H200.
  *
  *   test_emu_attention                compare with tests/data/attention_h200.bin
  *   test_emu_attention record FILE    write that file, on a GPU of sm_90

@@ -1,6 +1,6 @@
-/* test_emu_wgmma_rows.c - every row of ptx/kernel/attention_wgmma.ptx on the emulated GPU: problems of random lengths,
- * heads and masks, each run twice on three SMs, so that a block has several tiles of which some see no key at all.
- * The emulated driver finds who waits for ever, and races; the values are verified.
+/* test_emu_wgmma_rows.c - every row of ptx/kernel/attention_wgmma.ptx on the emulated GPU: problems of random
+ * lengths, heads and masks, each run twice on three SMs, so that a block has several tiles of which some see
+ * no key at all.  The emulated driver finds who waits for ever, and races; the values are verified.
  *
  *   test_emu_wgmma_rows [SEED [PROBLEMS a row]] */
 #include <stdio.h>
@@ -33,9 +33,9 @@ static void draw_mask(random_state *random, ptxpack_attention_desc *d)
 static int draw(random_state *random, const ptxpack_variant *row, attention_problem *p)
 {
     bool               fp8 = ptxpack_variant_parameter(row, "FP8", 0) != 0;
-    int64_t            head_dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0), shared = pick(random, 1, 2);
+    int64_t            head_dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     attention_settings s = {.subcommand = "test", .batch = pick(random, 1, 2), .heads_q = 2,
-                            .heads_kv = shared, .seqlen_q = pick(random, 1, 500),
+                            .heads_kv = pick(random, 1, 2), .seqlen_q = pick(random, 1, 500),
                             .seqlen_kv = pick(random, 1, 500), .head_dim = head_dim - 16 * pick(random, 0, 1),
                             .seed = pick(random, 0, INT32_MAX), .layout = "bshd", .repeat = 1,
                             .dtype = fp8 ? "e4m3" : pick(random, 0, 1) != 0 ? "bf16" : "f16",
@@ -46,7 +46,7 @@ static int draw(random_state *random, const ptxpack_variant *row, attention_prob
     return status;
 }
 
-/* ---- one problem ----------------------------------------------------------------------------------------- */
+/* ---- one problem ------------------------------------------------------------------------------------ */
 static bool place(device *d, const attention_problem *p, const ptxpack_attention_plan *plan,
                   ptxpack_attention_buffers *b)
 {
@@ -60,13 +60,15 @@ static bool place(device *d, const attention_problem *p, const ptxpack_attention
              (t == TENSOR_O || device_upload(d, *tensors[t], p->tensor[t], attention_problem_bytes(p, t)));
     for (int t = TENSOR_Q; t < TENSOR_O && ok; t++)
         ok = p->descale[t] == NULL ||
-             (device_alloc(d, scales[t], scale_bytes) && device_upload(d, *scales[t], p->descale[t], scale_bytes));
+             (device_alloc(d, scales[t], scale_bytes) &&
+              device_upload(d, *scales[t], p->descale[t], scale_bytes));
     return ok;
 }
 
 static void release(device *d, const ptxpack_attention_buffers *b)
 {
-    const uint64_t all[] = {b->q, b->k, b->v, b->o, b->lse, b->workspace, b->q_descale, b->k_descale, b->v_descale};
+    const uint64_t all[] = {b->q,         b->k,         b->v,         b->o,        b->lse,
+                            b->workspace, b->q_descale, b->k_descale, b->v_descale};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         device_free(d, all[i]);
 }
@@ -76,7 +78,8 @@ static bool run(device *d, attention_problem *p, const ptxpack_variant *row)
 {
     ptxpack_attention_plan   *plan = NULL;
     ptxpack_attention_buffers b = {.size = sizeof b};
-    bool ok = device_status(d, ptxpack_attention_plan_row(d->handle, &p->desc, row, &plan)) && place(d, p, plan, &b);
+    bool ok = device_status(d, ptxpack_attention_plan_row(d->handle, &p->desc, row, &plan)) &&
+              place(d, p, plan, &b);
     for (int i = 0; i < 2 && ok; i++)
         ok = device_status(d, ptxpack_attention_launch(plan, &b, d->stream)) && device_sync(d);
     ok = ok && device_download(d, p->tensor[TENSOR_O], b.o, attention_problem_bytes(p, TENSOR_O)) &&
@@ -89,8 +92,9 @@ static bool run(device *d, attention_problem *p, const ptxpack_variant *row)
 static bool right(device *d, attention_problem *p)
 {
     verify_result result;
-    if (verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V], &p->descales,
-                         (const uint16_t *)p->tensor[TENSOR_O], p->lse, COMPARED, p->seed, &result) != PTXPACK_OK)
+    if (verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
+                         &p->descales, (const uint16_t *)p->tensor[TENSOR_O], p->lse, COMPARED, p->seed,
+                         &result) != PTXPACK_OK)
         snprintf(d->line, sizeof d->line, "%s", ptxpack_detail(NULL));
     else if (result.pass)
         return true;
@@ -106,10 +110,11 @@ static bool test_row(device *d, const ptxpack_variant *row, random_state *random
         attention_problem p = {.ms = 0};
         bool              ok = draw(random, row, &p) == COMMAND_OK && run(d, &p, row) && right(d, &p);
         if (!ok)
-            fprintf(stderr, "%s, %s, batch %d, %d x %d, heads 2/%d, head_dim %d, mask %d (%d, %d), softcap %g: %s\n",
-                    row->id, ptxpack_dtype_name(p.desc.dtype), p.desc.batch, p.desc.seqlen_q, p.desc.seqlen_kv,
-                    p.desc.heads_kv, p.desc.head_dim, (int)p.desc.mask, p.desc.window_left, p.desc.window_right,
-                    (double)p.desc.softcap, d->line);
+            fprintf(stderr,
+                    "%s, %s, batch %d, %d x %d, heads 2/%d, head_dim %d, mask %d (%d, %d), softcap %g: %s\n",
+                    row->id, ptxpack_dtype_name(p.desc.dtype), p.desc.batch, p.desc.seqlen_q,
+                    p.desc.seqlen_kv, p.desc.heads_kv, p.desc.head_dim, (int)p.desc.mask, p.desc.window_left,
+                    p.desc.window_right, (double)p.desc.softcap, d->line);
         attention_problem_free(&p);
         if (!ok)
             return false;
@@ -119,7 +124,8 @@ static bool test_row(device *d, const ptxpack_variant *row, random_state *random
 
 int main(int argc, char **argv)
 {
-    int64_t                seed = argc > 1 ? atoll(argv[1]) : 20261122, problems = argc > 2 ? atoll(argv[2]) : PROBLEMS;
+    int64_t                seed = argc > 1 ? atoll(argv[1]) : 20261122;
+    int64_t                problems = argc > 2 ? atoll(argv[2]) : PROBLEMS;
     random_state           random = random_start((uint64_t)seed);
     device                 d = {.handle = NULL};
     size_t                 count, tested = 0, failed = 0;
@@ -134,7 +140,7 @@ int main(int argc, char **argv)
             failed += !test_row(&d, &rows[i], &random, problems);
         }
     device_close(&d);
-    printf("%zu of %zu rows right, %lld problems each, seed %lld\n", tested - failed, tested, (long long)problems,
-           (long long)seed);
+    printf("%zu of %zu rows right, %lld problems each, seed %lld\n", tested - failed, tested,
+           (long long)problems, (long long)seed);
     return failed != 0 || tested == 0;
 }
