@@ -5,6 +5,7 @@
 
 #include "attention_kernel.h"
 #include "attention_wgmma_symbols.h"
+#include "context.h"
 #include "driver.h"
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
@@ -122,6 +123,21 @@ static ptxpack_status encode_maps(const ptxpack *handle, const ptxpack_attention
     return PTXPACK_OK;
 }
 
+/* The driver looks at the current context here, too. */
+static ptxpack_status encode_maps_in_context(const ptxpack *handle, const ptxpack_attention_desc *desc,
+                                             const attention_geometry *geometry,
+                                             const attention_wgmma_layout *layout, attention_wgmma_arguments *a)
+{
+    bool           pushed = false;
+    ptxpack_status status = ptxpack_check_process(handle);
+    if (status == PTXPACK_OK)
+        status = ptxpack_enter(handle, &pushed);
+    if (status == PTXPACK_OK)
+        status = encode_maps(handle, desc, geometry, layout, a);
+    ptxpack_leave(handle, pushed);
+    return status;
+}
+
 /* ---- the plan ----------------------------------------------------------------------------------------- */
 /* Tiles as for every kernel, but for the order.  Without a limit on the right the tiles of one head after another:
  * blocks that run at the same time then read the same keys.  With one, and none on the left, tiles differ in length:
@@ -216,7 +232,7 @@ static ptxpack_status fill(const ptxpack *handle, const ptxpack_variant *row,
     if (status != PTXPACK_OK)
         ptxpack_fail(handle, status, "%s", line);
     else if (ptxpack_driver_table(handle) != NULL) /* offline nothing is launched: loading will say so */
-        status = encode_maps(handle, desc, &plan->geometry, layout, &plan->arguments.wgmma);
+        status = encode_maps_in_context(handle, desc, &plan->geometry, layout, &plan->arguments.wgmma);
     free(own);
     if (status != PTXPACK_OK)
         return status;
@@ -228,14 +244,28 @@ static ptxpack_status fill(const ptxpack *handle, const ptxpack_variant *row,
 }
 
 /* ---- the launch --------------------------------------------------------------------------------------- */
-static ptxpack_status address(const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
-                              attention_any_arguments *arguments)
+static ptxpack_status replace_addresses(const ptxpack *handle, const ptxpack_attention_buffers *b,
+                                        attention_wgmma_arguments *a)
 {
-    const struct ptxpack_driver *driver = ptxpack_driver_table(plan->handle);
-    attention_wgmma_arguments   *a = &arguments->wgmma;
+    const struct ptxpack_driver *driver = ptxpack_driver_table(handle);
     attention_tensor_map *const  maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
     const uint64_t               addresses[TENSOR_COUNT] = {b->q, b->k, b->v, b->o};
     char                         text[256];
+    for (int i = 0; i < TENSOR_COUNT; i++) {
+        ptxpack_cu_result r = driver->cuTensorMapReplaceAddress((struct CUtensorMap_st *)(void *)maps[i],
+                                                                (void *)(uintptr_t)addresses[i]);
+        if (r != PTXPACK_CU_SUCCESS)
+            return ptxpack_fail(handle, PTXPACK_E_LAUNCH, "cuTensorMapReplaceAddress of %s: %s",
+                                attention_tensor_names[i], ptxpack_driver_error(driver, r, text, sizeof text));
+    }
+    return PTXPACK_OK;
+}
+
+static ptxpack_status address(const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
+                              attention_any_arguments *arguments)
+{
+    attention_wgmma_arguments *a = &arguments->wgmma;
+    bool                       pushed = false;
     *a = plan->arguments.wgmma;
     a->lse = b->lse;
     a->workspace = b->workspace;
@@ -244,15 +274,13 @@ static ptxpack_status address(const ptxpack_attention_plan *plan, const ptxpack_
         a->k_descale = b->k_descale;
         a->v_descale = b->v_descale;
     }
-    for (int i = 0; i < TENSOR_COUNT; i++) {
-        ptxpack_cu_result r = driver->cuTensorMapReplaceAddress((struct CUtensorMap_st *)(void *)maps[i],
-                                                                (void *)(uintptr_t)addresses[i]);
-        if (r != PTXPACK_CU_SUCCESS)
-            return ptxpack_fail(plan->handle, PTXPACK_E_LAUNCH, "cuTensorMapReplaceAddress of %s: %s",
-                                attention_tensor_names[i],
-                                ptxpack_driver_error(driver, r, text, sizeof text));
-    }
-    return PTXPACK_OK;
+    ptxpack_status status = ptxpack_check_process(plan->handle);
+    if (status == PTXPACK_OK)
+        status = ptxpack_enter(plan->handle, &pushed);
+    if (status == PTXPACK_OK)
+        status = replace_addresses(plan->handle, b, a);
+    ptxpack_leave(plan->handle, pushed);
+    return status;
 }
 
 const attention_kernel attention_wgmma = {

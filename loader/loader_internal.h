@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "cache.h"
+#include "context.h"
 #include "driver.h"
 #include "jit.h"
 #include "loader.h"
@@ -33,16 +34,9 @@ struct ptxpack {
 };
 
 /* ---- detail.c ------------------------------------------------------------------------------------- */
-/* PTXPACK_OK when this process opened the handle, otherwise PTXPACK_E_FORKED with its line. */
-ptxpack_status ptxpack_check_process(const ptxpack *handle);
 uint64_t ptxpack_new_id(void);
 /* "WHAT: CUDA_ERROR_X (n): text" as the line; the status that the answer stands for. */
 ptxpack_status ptxpack_fail_driver(const ptxpack *handle, ptxpack_cu_result result, const char *what);
-
-/* ---- open.c --------------------------------------------------------------------------------------- */
-/* Make the handle's context current in this thread if it is not; leave undoes that. */
-ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed);
-void           ptxpack_leave(const ptxpack *handle, bool pushed);
 
 /* ---- source.c ------------------------------------------------------------------------------------- */
 /* The expanded text, malloc'ed, as an earlier run kept it; NULL when it must be expanded.  Only for the

@@ -402,6 +402,8 @@ DEFINE(cuTensorMapEncodeTiled, struct CUtensorMap_st *map, unsigned int type, ui
        unsigned int interleave, unsigned int swizzle, unsigned int l2, unsigned int fill_with)
 {
     uint64_t words[16] = {(uintptr_t)address, type, rank, swizzle, l2, fill_with, interleave};
+    if (*top() == NULL)
+        return INVALID_CONTEXT;
     if (rank != 4 || element_strides[0] != 1)
         return PTXPACK_CU_INVALID_VALUE;
     for (uint32_t d = 0; d < rank; d++)
@@ -414,6 +416,8 @@ DEFINE(cuTensorMapEncodeTiled, struct CUtensorMap_st *map, unsigned int type, ui
 DEFINE(cuTensorMapReplaceAddress, struct CUtensorMap_st *map, void *address)
 {
     uint64_t word = (uintptr_t)address;
+    if (*top() == NULL)
+        return INVALID_CONTEXT;
     fake_record.maps_replaced++;
     return memcpy(map, &word, sizeof word), number("replace", 0);
 }

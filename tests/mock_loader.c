@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "attention_args.h"
+#include "context.h"
 #include "device.h"
 #include "ptxpack.h"
 #include "vector_args.h"
@@ -56,6 +57,21 @@ const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle)
     return &handle->driver;
 }
 
+ptxpack_status ptxpack_check_process(const ptxpack *handle)
+{
+    (void)handle;
+    return PTXPACK_OK;
+}
+ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed)
+{
+    (void)handle;
+    *pushed = false;
+    return PTXPACK_OK;
+}
+void ptxpack_leave(const ptxpack *handle, bool pushed)
+{
+    (void)handle, (void)pushed;
+}
 const char *ptxpack_driver_error(const struct ptxpack_driver *driver, ptxpack_cu_result result, char *buf,
                                  size_t cap)
 {

@@ -1,0 +1,12 @@
+/* context.h - private: the handle's context, for calls of the driver that need one to be current. */
+#ifndef PTXPACK_CONTEXT_H
+#define PTXPACK_CONTEXT_H
+#include <stdbool.h>
+#include "loader.h"
+
+/* PTXPACK_OK when this process opened the handle, otherwise PTXPACK_E_FORKED with its line. */
+ptxpack_status ptxpack_check_process(const ptxpack *handle);
+/* Make the handle's context current in this thread if it is not; leave undoes that.   PTXPACK_E_DRIVER */
+ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed);
+void           ptxpack_leave(const ptxpack *handle, bool pushed);
+#endif
