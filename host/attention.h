@@ -10,7 +10,8 @@
  *          memory written, and ptxpack_detail(handle) is one line that names the field or the driver call.
  * Threads  a plan is immutable: share it freely.  A launch takes no lock, allocates nothing and can be
  *          captured in a CUDA graph.
- * Method   FlashAttention-2 (Dao, arXiv 2307.08691): ptx/kernel/attention_mma.ptx. */
+ * Method   FlashAttention-2 (Dao, arXiv 2307.08691): ptx/kernel/attention_mma.ptx; on Hopper with wgmma, TMA
+ *          and a softmax that seldom looks for maxima: ptx/kernel/attention_wgmma.ptx. */
 #ifndef PTXPACK_ATTENTION_H
 #define PTXPACK_ATTENTION_H
 #include <stddef.h>
@@ -30,8 +31,8 @@ typedef enum ptxpack_mask {
     PTXPACK_MASK_WINDOW_BOTTOM_RIGHT = 4  /* the same with i + seqlen_kv - seqlen_q in place of i     */
 } ptxpack_mask;
 
-/* Distance in elements between neighbours: multiples of 16 bytes, ignored where the extent is 1.  All three 0:
- * compact, in the order of "Shapes".  A 0 on its own repeats an input (not o) along that dimension.
+/* Distance in elements between neighbours: multiples of 16 bytes, ignored where the extent is 1.  All three
+ * 0: compact, in the order of "Shapes".  A 0 on its own repeats an input (not o) along that dimension.
  * Any order and any gaps, but each stride steps over all that the smaller ones span. */
 typedef struct ptxpack_strides {
     int64_t batch, row, head;
@@ -62,8 +63,9 @@ typedef struct ptxpack_attention_buffers {
     uint64_t lse;       /* written; 0 = not wanted                                                    */
     uint64_t workspace; /* ptxpack_attention_workspace() bytes; when that is 0, not looked at         */
     uint64_t q_descale, k_descale, v_descale; /* read: with PTXPACK_E4M3 f32 [batch][heads_kv], what a
-                           stored 1 means (of q: in all query heads that share the key head); 0 = all
-                           are 1; with other types not looked at                                      */
+                           stored 1 means (of q: in all query heads that share the key head), 0 or
+                           more, and scale q_descale k_descale finite; address 0 = all are 1;
+                           with other types not looked at                                          */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -83,8 +85,8 @@ PTXPACK_API size_t ptxpack_attention_workspace(const ptxpack_attention_plan *pla
 PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan);
 
 /* Enqueue on `stream` (NULL: the default stream of the plan's context).
- *   PTXPACK_E_ARG     a pointer is null or misaligned, or the address range of o or lse, from its first
- *                     to its last element, overlaps another tensor's
+ *   PTXPACK_E_ARG     a pointer is null or misaligned, or the address range of o, lse or the workspace, from
+ *                     its first to its last element, overlaps that of another buffer
  *   PTXPACK_E_DRIVER  the plan's context cannot be made current
  *   PTXPACK_E_LAUNCH, _E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan *plan,

@@ -1,5 +1,6 @@
-/* attention_args.h - private: the contract between host/attention.c and ptx/kernel/attention_mma.ptx:
- * the one .param struct of the kernel, and its offsets as symbols of the expander. */
+/* attention_args.h - private: the contract between host/attention_mma.c and
+ * ptx/kernel/attention_mma.ptx: the one .param struct of the kernel, and its offsets as symbols of the
+ * expander. */
 #ifndef PTXPACK_ATTENTION_ARGS_H
 #define PTXPACK_ATTENTION_ARGS_H
 #include <stddef.h>

@@ -2,12 +2,12 @@
 #include "attention_cost.h"
 
 /* ---- what was measured -------------------------------------------------------------------------------- */
-/* Rows of one kind: operations a clock that an SM does in long loops over keys, all its blocks together, and
- * clocks of a tile beyond them (to start, to wait for the first keys, to write O); both again where a limit on
- * the right, and none on the left, makes tiles of different lengths, which share fewer keys in the L2 cache.
- * wgmma: from the TFLOP/s at 512 to 16384 keys on an H200, 132 SMs at 1.755 GHz, 2026-11-22; mma.sync: of the same
- * GPU, without a mask.  Rows that were not measured have round numbers, which keep them behind those that come first
- * in the table while these run. */
+/* Rows of one kind: operations a clock that an SM does in long loops over keys, all its blocks
+ * together, and clocks of a tile beyond them (to start, to wait for the first keys, to write O); both
+ * again where a limit on the right, and none on the left, makes tiles of different lengths, which
+ * share fewer keys in the L2 cache. wgmma: from the TFLOP/s at 512 to 16384 keys on an H200, 132 SMs
+ * at 1.755 GHz, 2026-11-22; mma.sync: of the same GPU, without a mask.  Rows that were not measured
+ * have round numbers, which keep them behind those that come first in the table while these run. */
 typedef struct row_class {
     int arch, fp8, head_dim, block_m, block_n; /* of the row; 0: any, of fp8 no */
     int rate, overhead, limited_rate, limited_overhead;

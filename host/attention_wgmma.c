@@ -139,10 +139,11 @@ static ptxpack_status encode_maps_in_context(const ptxpack *handle, const ptxpac
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------------- */
-/* Tiles as for every kernel, but for the order.  Without a limit on the right the tiles of one head after another:
- * blocks that run at the same time then read the same keys.  With one, and none on the left, tiles differ in length:
- * the longest of several heads first, 16 heads, or fewer that have 64 MB of keys and values, or more that have only 16 MB.
- * (H200, d 128, s 16384, causal: 1, 4, 16 heads 769, 814, 793 TFLOP/s; s 4096: 680, 699, 728, 64 heads 636.) */
+/* Tiles as for every kernel, but for the order.  Without a limit on the right the tiles of one head
+ * after another: blocks that run at the same time then read the same keys.  With one, and none on the
+ * left, tiles differ in length: the longest of several heads first, 16 heads, or fewer that have 64 MB
+ * of keys and values, or more that have only 16 MB. (H200, d 128, s 16384, causal: 1, 4, 16 heads 769,
+ * 814, 793 TFLOP/s; s 4096: 680, 699, 728, 64 heads 636.) */
 static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attention_geometry *g,
                                   int64_t block_m, attention_tiles *tiles, char line[ATTENTION_LINE])
 {

@@ -45,7 +45,7 @@ typedef struct ptxpack_device_caps {
     bool portable;        /* machine code for later devices, too: none that runs on exactly `arch`   */
 } ptxpack_device_caps;
 
-/* All rows in table order (best first within an op). */
+/* All rows in table order (ptx/kernels.def says what it means). */
 PTXPACK_API const ptxpack_variant *ptxpack_variants(size_t *count);
 PTXPACK_API const ptxpack_variant *ptxpack_variant_find(const char *id);
 /* The value of a row's own symbol, or `otherwise`. */

@@ -1,6 +1,7 @@
 /* test_attention_plan.c - plans and launches of wgmma rows on a fake driver: which row is taken, tensor maps,
  * workspace, grid, and what is refused. */
 #include "loader_fixture.h"
+#include <sys/wait.h>
 
 #include "attention_plan.h"
 
@@ -240,6 +241,37 @@ static void the_drivers_refusals_are_told(void **state)
     ptxpack_close(handle);
 }
 
+/* The driver is not asked for anything there: not for addresses in tensor maps, either. */
+static int use_after_fork(ptxpack *handle, const ptxpack_attention_plan *plan,
+                          const struct fake_record *record)
+{
+    const unsigned          encoded = record->maps_encoded;
+    ptxpack_attention_plan *other;
+    if (ptxpack_attention_launch(plan, &good, NULL) != PTXPACK_E_FORKED)
+        return 1;
+    if (ptxpack_attention_plan_create(handle, &big, &other) != PTXPACK_E_FORKED || other != NULL)
+        return 2;
+    return record->maps_replaced == 0 && record->maps_encoded == encoded && record->launches == 0 ? 0 : 3;
+}
+
+static void a_forked_child_is_refused(void **state)
+{
+    (void)state;
+    int                     status = -1;
+    struct fake_record     *record;
+    ptxpack                *handle = open_fake("", "none", &record);
+    ptxpack_attention_plan *plan = must_plan(handle, &big);
+    pid_t                   child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(use_after_fork(handle, plan, record));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    ptxpack_attention_plan_free(plan);
+    ptxpack_close(handle);
+}
+
 /* ---- the choice -----------------------------------------------------------------------------------------
  */
 static void a_driver_without_tensor_maps_has_the_other_kernel(void **state)
@@ -327,6 +359,7 @@ int main(void)
         cmocka_unit_test_setup(a_bad_workspace_is_refused, reset),
         cmocka_unit_test_setup(other_rows_want_no_workspace, reset),
         cmocka_unit_test_setup(the_drivers_refusals_are_told, reset),
+        cmocka_unit_test_setup(a_forked_child_is_refused, reset),
         cmocka_unit_test_setup(a_driver_without_tensor_maps_has_the_other_kernel, reset),
         cmocka_unit_test_setup(exactly_sm_90_takes_it, reset),
         cmocka_unit_test_setup(what_tma_cannot_do_falls_back, reset),

@@ -108,7 +108,10 @@ static bool test_row(device *d, const ptxpack_variant *row, random_state *random
 {
     for (int64_t i = 0; i < problems; i++) {
         attention_problem p = {.ms = 0};
-        bool              ok = draw(random, row, &p) == COMMAND_OK && run(d, &p, row) && right(d, &p);
+        bool              ok = draw(random, row, &p) == COMMAND_OK;
+        if (ok && p.descale[TENSOR_K] != NULL && i == 0) /* a head of zeros, as its amax would have it */
+            p.descale[TENSOR_K][0] = 0;
+        ok = ok && run(d, &p, row) && right(d, &p);
         if (!ok)
             fprintf(stderr,
                     "%s, %s, batch %d, %d x %d, heads 2/%d, head_dim %d, mask %d (%d, %d), softcap %g: %s\n",

@@ -302,6 +302,23 @@ static void verification_knows_the_descales(void **state)
     }
 }
 
+/* ---- verification -------------------------------------------------------------------------------- */
+/* What wgmma cuts off a score grows with the scale. */
+static void a_large_scale_widens_the_bound(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = {.dtype = PTXPACK_E4M3, .head_dim = 64};
+    const double           bound = verify_lse_bound(&d, 0);
+    d.scale = 0.125f; /* the default */
+    assert_true(verify_lse_bound(&d, 0) == bound);
+    d.scale = 0.001f;
+    assert_true(verify_lse_bound(&d, 0) == bound);
+    d.scale = 4;
+    assert_true(verify_lse_bound(&d, 0) == 32 * bound);
+    d.dtype = PTXPACK_F16;
+    assert_true(verify_lse_bound(&d, 0) < bound);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +332,7 @@ int main(void)
         cmocka_unit_test(the_reference_is_the_definition),
         cmocka_unit_test(rounded_is_what_fp8_can_do),
         cmocka_unit_test(verification_knows_the_descales),
+        cmocka_unit_test(a_large_scale_widens_the_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

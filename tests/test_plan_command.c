@@ -92,7 +92,7 @@ static const char *fastest_line(const char *id, int arch, const ptxpack_attentio
     char                      line[ATTENTION_LINE];
     assert_non_null(row);
     assert_int_equal(ptxpack_attention_resolve(desc, &geometry, line), PTXPACK_OK);
-    snprintf(text, sizeof text, "\n  %-33s %7.4g  the fastest by the model\n", id,
+    snprintf(text, sizeof text, "\n  %-37s %7.4g  the fastest by the model\n", id,
              attention_cost(row, desc, &geometry, &caps, 0));
     return text;
 }
@@ -273,7 +273,7 @@ static void a_plan_of_wgmma(void **state)
     assert_non_null(strstr(choice, "named by --variant\n"));
     assert_non_null(strstr(choice, "\n  attention_mma_sm80_d128_128x48 "));
     has("target     sm_90a, no device\n");
-    has("variant    %s: kernel/attention_wgmma.ptx, from sm_90, PTX 8.0\n", row->id);
+    has("variant    %s: kernel/attention_wgmma.ptx, only sm_90a, PTX 8.0\n", row->id);
     has("tiles      64 queries x %d keys; ", n);
     has("           1 warpgroup of 64 rows, ");
     has("; 512 tiles, ");
@@ -348,7 +348,8 @@ static void the_list_says_why_not(void **state)
              row_of_64()->id);
     refuses("plan", arguments, 1, why);
     assert_int_equal(run("attention --arch sm_86 --no-compile"), 0);
-    assert_non_null(strstr(cut_choice(), "attention_mma_sm80_d128_128x48         no  needs 2 blocks per "));
+    assert_non_null(strstr(cut_choice(),
+                           "attention_mma_sm80_d128_128x48             no  needs 2 blocks per "));
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------------- */
@@ -448,7 +449,7 @@ static void the_map_of_shared_memory_adds_up(void **state)
 }
 
 /* ---- the roofline ------------------------------------------------------------------------------------- */
-/* Dense f16 with f32 sums and the memory, from the data sheets of the parts that stand in. */
+/* Dense f16 (e4m3) with f32 sums and the memory, from the data sheets of the parts that stand in. */
 static void machines_have_the_rates_of_data_sheets(void **state)
 {
     static const struct {
@@ -457,7 +458,7 @@ static void machines_have_the_rates_of_data_sheets(void **state)
     } parts[] = {
         {"sm_75", 65, 320},   {"sm_80", 312, 2039},   {"sm_86", 149.7, 696}, {"sm_87", 149.7, 696},
         {"sm_89", 362, 864},  {"sm_90", 989.5, 4800}, {"sm_100", 2250, 8000}, {"sm_103", 2250, 8000},
-        {"sm_120", 209.5, 1792},
+        {"sm_120", 209.5, 1792}, {"sm_90a --dtype e4m3", 1979, 4800},
     };
     (void)state;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {

@@ -53,7 +53,8 @@ bool attention_mask_parse(const char *subcommand, const attention_mask_words *wo
         return true;
     if (!parse_side(&at, &d->window_left) || *at++ != ',' || !parse_side(&at, &d->window_right) ||
         *at != '\0')
-        return REFUSE("--window: \"%s\" is not LEFT,RIGHT, each a whole number or none", words->window);
+        return REFUSE("--window: \"%s\" is not LEFT,RIGHT, each a whole number up to %d or none",
+                      words->window, INT32_MAX);
     return parse_corner(subcommand, "align", corner, PTXPACK_MASK_WINDOW_TOP_LEFT,
                         PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, d);
 }

@@ -34,8 +34,8 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         return REFUSE("--scale: %g is no positive normal float", s->scale);
     if (s->o != NULL && s->lse != NULL && strcmp(s->o, s->lse) == 0)
         return REFUSE("-o and --lse: both name %s", s->o);
-    if (!(s->softcap >= 0 && s->softcap <= FLT_MAX)) /* 0: off */
-        return REFUSE("--softcap: %g is not between 0 and %g", s->softcap, (double)FLT_MAX);
+    if (s->softcap != 0 && !(s->softcap >= FLT_MIN && s->softcap <= FLT_MAX)) /* 0: off */
+        return REFUSE("--softcap: %g is neither 0 (off) nor a positive normal float", s->softcap);
     d->scale = (float)s->scale;
     d->softcap = (float)s->softcap;
     return true;

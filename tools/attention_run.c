@@ -26,9 +26,9 @@ static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const
 /* The emulated driver takes about two seconds a GFLOP and core: somebody who sits before it is told. */
 static void announce(const device *gpu, const attention_problem *p)
 {
-    double seconds = ptxpack_attention_flops(&p->desc) * 2e-9 / verify_threads();
+    double gflop = ptxpack_attention_flops(&p->desc) * 1e-9, seconds = 2 * gflop / verify_threads();
     if (gpu->emulated && seconds > 3 && isatty(STDERR_FILENO))
-        fprintf(stderr, "emulating %.1f GFLOP: about %.0f s\n", ptxpack_attention_flops(&p->desc) * 1e-9, seconds);
+        fprintf(stderr, "emulating %.1f GFLOP: about %.0f s\n", gflop, seconds);
 }
 
 int attention_run(device *gpu, attention_problem *p, const attention_settings *s)

@@ -146,7 +146,7 @@ static void print_line(const bench_settings *s, const char *name, double ns)
     if (s->json)
         json_real(name, ns);
     else
-        printf("  %-28s %9.0f\n", name, ns);
+        printf("  %-37s %9.0f\n", name, ns);
 }
 
 static bool print_operations(const bench_settings *s, double *rounds)

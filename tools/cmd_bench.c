@@ -34,8 +34,8 @@ static bool parse_list(const char *name, const char *text, bench_list *list)
 static bool parse_mask(bench_settings *s, const attention_mask_words *mask, double softcap)
 {
     const char *causal = mask->causal != NULL ? mask->causal : "both";
-    if (!(softcap >= 0 && softcap <= FLT_MAX)) {
-        command_fail("bench", "--softcap: %g is not between 0 and %g", softcap, (double)FLT_MAX);
+    if (softcap != 0 && !(softcap >= FLT_MIN && softcap <= FLT_MAX)) { /* 0: off */
+        command_fail("bench", "--softcap: %g is neither 0 (off) nor a positive normal float", softcap);
         return false;
     }
     s->masked.softcap = (float)softcap;

@@ -196,7 +196,7 @@ static void show_kernel(const ptxpack *handle, const ptxpack_variant *v, bool js
         json_close();
         return;
     }
-    printf("  %-5s %-33s %s\n", f.verdict, v->id, f.text);
+    printf("  %-5s %-37s %s\n", f.verdict, v->id, f.text);
 }
 
 static void show_kernels(const ptxpack *handle, bool json)
@@ -210,8 +210,8 @@ static void show_kernels(const ptxpack *handle, bool json)
         json_int("isa", caps->isa);
         json_open("kernels", '[');
     } else {
-        printf("kernels   chosen for sm_%d, PTX ISA up to %d.%d, %d KiB of shared memory per block\n",
-               caps->arch, caps->isa / 10, caps->isa % 10, caps->shared_per_block >> 10);
+        printf("kernels   chosen for %s, PTX ISA up to %d.%d, %d KiB of shared memory per block\n",
+               ptxpack_device(handle)->target, caps->isa / 10, caps->isa % 10, caps->shared_per_block >> 10);
     }
     for (size_t i = 0; i < count; i++)
         show_kernel(handle, &rows[i], json);

@@ -61,7 +61,7 @@ static void json_row(const ptxpack_variant *v)
 
 static void print_row(const ptxpack_variant *v)
 {
-    printf("%-33s sm_%-3d %d.%d %8d %8d %7d  %s", v->id, v->arch, v->isa / 10, v->isa % 10, v->threads,
+    printf("%-37s sm_%-3d %d.%d %8d %8d %7d  %s", v->id, v->arch, v->isa / 10, v->isa % 10, v->threads,
            v->shared_bytes, v->blocks_per_sm, v->file);
     for (int i = 0; i < FLAGS; i++)
         if (v->flags & flags[i].bit)
@@ -74,7 +74,7 @@ static int list_rows(const settings *s)
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     if (!s->json)
-        printf("%-33s %-6s %-3s %8s %8s %7s  %s\n", "variant", "from", "ISA", "threads", "shared", "blocks",
+        printf("%-37s %-6s %-3s %8s %8s %7s  %s\n", "variant", "from", "ISA", "threads", "shared", "blocks",
                "file");
     for (size_t i = 0; i < count; i++) {
         if (!wanted(s, &rows[i]))
@@ -111,7 +111,7 @@ static void json_build(const char *name, const ptxpack_kernel_info *info)
 static void print_build(const ptxpack_variant *v, const char *name, const ptxpack_kernel_info *info)
 {
     const ptxpack_resources *r = &info->resources;
-    printf("%-33s %-18s %9d %7d %6d %7d %7d %8zu  ", v->id, name, r->registers, r->shared_bytes,
+    printf("%-37s %-18s %9d %7d %6d %7d %7d %8zu  ", v->id, name, r->registers, r->shared_bytes,
            r->stack_bytes, r->spill_store_bytes, r->spill_load_bytes, info->cubin_bytes);
     if (info->from_cache)
         printf("cache\n");
@@ -168,7 +168,7 @@ static int resources_of(const settings *s, ptxpack *handle, const ptxpack_varian
             json_text("refused", refusal);
         json_open("builds", '[');
     } else if (refusal != NULL) {
-        printf("%-33s %s\n", v->id, refusal);
+        printf("%-37s %s\n", v->id, refusal);
     }
     if (refusal == NULL)
         result = compile_builds(s, handle, v);
@@ -201,7 +201,7 @@ static int list_resources(const settings *s)
     }
     if (!s->json) {
         printf("target %s, %s\n", ptxpack_device(handle)->target, ptxpack_device(handle)->route);
-        printf("%-33s %-18s %9s %7s %6s %7s %7s %8s  %s\n", "variant", "build", "registers", "static",
+        printf("%-37s %-18s %9s %7s %6s %7s %7s %8s  %s\n", "variant", "build", "registers", "static",
                "stack", "stores", "loads", "bytes", "from");
     }
     for (size_t i = 0; i < count; i++)

@@ -18,8 +18,9 @@ typedef struct settings {
 } settings;
 
 /* ---- the machine ------------------------------------------------------------------------------------ */
-/* Dense 16-bit products with f32 sums: operations a clock and SM of an architecture, and a well-known part of
- * it that stands in where there is no device (figures of NVIDIA's data sheets). */
+/* Dense 16-bit products with f32 sums (of 8-bit ones twice as many): operations a clock and SM of an
+ * architecture, and a well-known part of it that stands in where there is no device (figures of NVIDIA's data
+ * sheets). */
 typedef struct machine_row {
     int         arch, flops_per_clock, sms;
     double      ghz, gbps;
@@ -52,19 +53,20 @@ static int attribute(const ptxpack *handle, unsigned which)
     return value;
 }
 
-static machine find_machine(const ptxpack *handle, const settings *s)
+static machine find_machine(const ptxpack *handle, const settings *s, ptxpack_dtype type)
 {
     enum { CLOCK_KHZ = 13, MEMORY_KHZ = 36, MEMORY_BITS = 37 }; /* CU_DEVICE_ATTRIBUTE_... */
     const ptxpack_device_info *device = ptxpack_device(handle);
     const machine_row         *row = machine_of(device->caps.arch);
+    double                     per_clock = row->flops_per_clock * 2.0 / (double)ptxpack_dtype_bytes(type);
     machine                    m;
     double khz = attribute(handle, CLOCK_KHZ), memory_khz = attribute(handle, MEMORY_KHZ);
     if (device->sm_count > 0 && khz > 0 && memory_khz > 0) {
-        m.tflops = 1e-9 * khz * row->flops_per_clock * device->sm_count;
+        m.tflops = 1e-9 * khz * per_clock * device->sm_count;
         m.gbps = 2e-6 * memory_khz * attribute(handle, MEMORY_BITS) / 8;
         snprintf(m.name, sizeof m.name, "%s, %d SMs at %.2f GHz", device->name, device->sm_count, khz * 1e-6);
     } else {
-        m.tflops = 1e-3 * row->ghz * row->flops_per_clock * row->sms;
+        m.tflops = 1e-3 * row->ghz * per_clock * row->sms;
         m.gbps = row->gbps;
         snprintf(m.name, sizeof m.name, "no device; of one %s", row->part);
     }
@@ -103,8 +105,9 @@ static void print_problem(const plan_report *r)
            ptxpack_dtype_name(d->dtype), d->batch, d->seqlen_q, d->seqlen_kv, d->heads_q, d->heads_kv,
            d->head_dim, attention_mask_name(d).text);
     printf("target     %s\n", r->target);
-    printf("variant    %s: %s, from sm_%d, PTX %d.%d\n", r->row->id, r->row->file, r->row->arch,
-           r->row->isa / 10, r->row->isa % 10);
+    bool exact = (r->row->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0;
+    printf("variant    %s: %s, %s sm_%d%s, PTX %d.%d\n", r->row->id, r->row->file, exact ? "only" : "from",
+           r->row->arch, exact ? "a" : "", r->row->isa / 10, r->row->isa % 10);
 }
 
 /* Of a thread, when as many blocks as the row counts on share an SM: its four parts have 16384 registers
@@ -204,9 +207,9 @@ static void print_candidates(const ptxpack *handle, const ptxpack_device_caps *c
             continue;
         const char *why = verdict(handle, caps, r, c, line);
         if (c->refused)
-            printf("  %-33s      no  %s\n", c->row->id, why);
+            printf("  %-37s      no  %s\n", c->row->id, why);
         else
-            printf("  %-33s %7.4g%s%s\n", c->row->id, c->us, *why ? "  " : "", why);
+            printf("  %-37s %7.4g%s%s\n", c->row->id, c->us, *why ? "  " : "", why);
     }
 }
 
@@ -297,7 +300,7 @@ static void report(const settings *s, ptxpack *handle, plan_report *r)
     const ptxpack_device_caps  caps = assumed_caps(handle);
     snprintf(r->target, sizeof r->target, "%s%s%s", device->target, device->name[0] ? ", " : "",
              device->name);
-    r->where = find_machine(handle, s);
+    r->where = find_machine(handle, s, r->desc->dtype);
     r->flops = ptxpack_attention_flops(r->desc);
     r->bytes = ptxpack_attention_bytes(r->desc);
     if (s->problem.json) {
@@ -379,13 +382,13 @@ int cmd_plan(int argc, char **argv)
         {"seqlen-kv", OPTION_INT, &p->seqlen_kv, "N  keys (default: as seqlen-q)"},
         {"heads-q", OPTION_INT, &p->heads_q, "N  query heads (default 16)"},
         {"heads-kv", OPTION_INT, &p->heads_kv, "N  key heads (default: as heads-q)"},
-        {"head-dim", OPTION_INT, &p->head_dim, "N  multiple of 8 up to 256 (default 128)"},
+        {"head-dim", OPTION_INT, &p->head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"},
         {"causal", OPTION_MAYBE, &p->mask.causal, "[top-left|bottom-right]  alone: bottom-right"},
         {"window", OPTION_TEXT, &p->mask.window, WINDOW_OPTION_HELP},
         {"align", OPTION_TEXT, &p->mask.align, ALIGN_OPTION_HELP},
         {"softcap", OPTION_REAL, &p->softcap, SOFTCAP_OPTION_HELP},
         {"dtype", OPTION_TEXT, &p->dtype, "f16|bf16|e4m3  (default f16)"},
-        {"arch", OPTION_TEXT, &s.arch, "sm_NN  plan for this target; needs no GPU"},
+        {"arch", OPTION_TEXT, &s.arch, "sm_NN  plan for this target (Hopper: sm_90a); needs no GPU"},
         {"variant", OPTION_TEXT, &s.variant, "ID  this kernel, not the one that would be chosen"},
         {"no-compile", OPTION_FLAG, &s.no_compile, "do not ask the compiler for registers"},
         {"tflops", OPTION_REAL, &s.tflops, "X  of the roofline, in place of the device's"},

@@ -183,7 +183,8 @@ static void print_shared(const plan_report *r)
         print_place(l->barrier[i], 8 * l->barrier_count[i], "mbarrier");
         printf("%s %s\n", plural(l->barrier_count[i]), attention_wgmma_barrier_names[i]);
     }
-    print_place(l->smem_message, l->shared_bytes - l->smem_message, "messages: the next tiles\n");
+    print_place(l->smem_message, l->shared_bytes - l->smem_message,
+                "messages: the next tiles; the list of tiles to do again\n");
     printf("  %7s %7lld  a block\n", "", (long long)l->shared_bytes);
     if (l->regs_consumer != 0)
         printf("\nsetmaxnreg %lld registers a thread of the producer, %lld of the %lld consumer warpgroup%s: "

@@ -93,7 +93,7 @@ int cmd_profile(int argc, char **argv)
         {"seqlen-kv", OPTION_INT, &s.seqlen_kv, "N  keys (default: as seqlen-q)"},
         {"heads-q", OPTION_INT, &s.heads_q, "N  query heads (default 1)"},
         {"heads-kv", OPTION_INT, &s.heads_kv, "N  key heads (default: as heads-q)"},
-        {"head-dim", OPTION_INT, &s.head_dim, "N  multiple of 8 up to 256 (default 128)"},
+        {"head-dim", OPTION_INT, &s.head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"},
         {"causal", OPTION_MAYBE, &s.mask.causal, "[top-left|bottom-right]  alone: bottom-right"},
         {"window", OPTION_TEXT, &s.mask.window, WINDOW_OPTION_HELP},
         {"align", OPTION_TEXT, &s.mask.align, ALIGN_OPTION_HELP},

@@ -49,14 +49,15 @@ double verify_worse(double a, double b)
  * 2^-20 of their size; ex2.approx and lg2.approx add 2^-21 or so.  1e-3 + |lse| 2^-16 leaves room for
  * cancellation in q.k, and is far below what a lost key or a wrong scale would do to short rows.
  * Hopper's wgmma of fp8 keeps 13 fraction bits of a sum and cuts the rest off, every 32 products: scores of
- * normal numbers err by up to 2.4e-3 times both descales, large ones in proportion.
+ * normal numbers err by up to 2.4e-3 times both descales with the default scale, large ones in proportion, and
+ * with a larger scale in proportion to that.
  * tanh.approx of a softcap has a relative error of 2^-10.987, of scores that are at most the cap and, where
  * they count, not far from the LSE. */
 double verify_lse_bound(const ptxpack_attention_desc *desc, double exact)
 {
     double capped = fmin(desc->softcap, fabs(exact) + 32) * 5e-4;
     if (desc->dtype == PTXPACK_E4M3)
-        return 2e-2 + fabs(exact) * 0x1p-8 + capped;
+        return 2e-2 * fmax(1, desc->scale * sqrt(desc->head_dim)) + fabs(exact) * 0x1p-8 + capped;
     return 1e-3 + fabs(exact) * 0x1p-16 + capped;
 }
 
