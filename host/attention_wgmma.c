@@ -139,15 +139,15 @@ static ptxpack_status encode_maps_in_context(const ptxpack *handle, const ptxpac
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------------- */
-/* Tiles as for every kernel, but for the order.  Without a limit on the right the tiles of one head
- * after another: blocks that run at the same time then read the same keys.  With one, and none on the
- * left, tiles differ in length: the longest of several heads first, 16 heads, or fewer that have 64 MB
- * of keys and values, or more that have only 16 MB. (H200, d 128, s 16384, causal: 1, 4, 16 heads 769,
- * 814, 793 TFLOP/s; s 4096: 680, 699, 728, 64 heads 636.) */
+/* Tiles as for every kernel, but for the order.  Without a limit on the right the tiles of one head after
+ * another: blocks that run at the same time then read the same keys.  With one, and none on the left, tiles
+ * differ in length: the longest of several heads first, 16 heads, or fewer, but 8, that have 64 MB of keys and
+ * values, or more that have only 16 MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814
+ * 809 793; s 4096 680 699 721 728 636; d 256, s 16384 722 807 815.) */
 static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attention_geometry *g,
                                   int64_t block_m, attention_tiles *tiles, char line[ATTENTION_LINE])
 {
-    enum { LEAST_BYTES = 16 << 20, MOST_BYTES = 64 << 20, HEADS = 16, TILE_LIMIT = 1 << 30 };
+    enum { LEAST_BYTES = 16 << 20, MOST_BYTES = 64 << 20, LEAST_HEADS = 8, HEADS = 16, TILE_LIMIT = 1 << 30 };
     ptxpack_status status = attention_count_tiles(d, g, block_m, tiles, line);
     if (status != PTXPACK_OK)
         return status;
@@ -158,8 +158,9 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     }
     int64_t head_bytes = 2 * (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * d->head_dim;
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
+    heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
     heads = LEAST_BYTES / head_bytes > heads ? LEAST_BYTES / head_bytes : heads;
-    heads = g->limited_right && !g->limited_left && heads > 0 ? heads : 1;
+    heads = g->limited_right && !g->limited_left ? heads : 1;
     int64_t section = heads * (d->heads_q / d->heads_kv);
     tiles->section_heads = (int32_t)(section < tiles->heads_total ? section : tiles->heads_total);
     return PTXPACK_OK;
