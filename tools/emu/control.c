@@ -2,6 +2,7 @@
 #include "decode.h"
 #include "decode_state.h"
 #include "intrinsics.h"
+#include "judge.h"
 #include "special.h"
 #include "warp.h"
 
@@ -480,12 +481,35 @@ bool decode_griddepcontrol(struct decoder *d, struct emu_op *op)
     return decode_need_sm(d, 90) && decode_end(d) && decode_operands(d, 0, 0);
 }
 
-/* Registers are never scarce here; what can be checked is the form. */
+/* What a thread starts with where setmaxnreg is to have an effect: its share of the SM's registers. */
+static uint32_t launch_registers(const struct emu_cta *cta)
+{
+    uint32_t share = 65536 / (cta->warp_count * EMU_LANES) / 8 * 8;
+    return share < 255 ? share : 256;
+}
+
+/* Once every warp has said what it wants, together they must want no more than the block was given: otherwise one
+ * that wants more would wait for ever. */
+static void exec_setmaxnreg(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    struct emu_cta *cta = w->cta;
+    uint32_t        given = launch_registers(cta), wanted = 0;
+    (void)mask;
+    cta->warps_moved += w->registers == 0;
+    w->registers = op->u32[0];
+    for (uint32_t i = 0; i < cta->warp_count; i++)
+        wanted += cta->warps[i].registers;
+    if (cta->warps_moved == cta->warp_count && wanted > given * cta->warp_count)
+        judge_find(w, op, 0, JUDGE_DEADLOCK,
+                   "the warps of the block want %u registers for each of their lanes, it has %u (%u a thread): "
+                   "one of them waits for ever", wanted, given * cta->warp_count, given);
+}
+
 bool decode_setmaxnreg(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"inc", "dec", NULL};
-    int64_t count;
-    op->exec = exec_nothing;
+    int64_t count = 0;
+    op->exec = exec_setmaxnreg;
     op->flags = EMU_OP_ALIGNED;
     op->class_ = EMU_CLASS_sync;
     if (decode_one_of(d, words) < 0 || !decode_take(d, "sync") || !decode_take(d, "aligned"))
@@ -493,6 +517,7 @@ bool decode_setmaxnreg(struct decoder *d, struct emu_op *op)
     if (decode_type(d) != PTX_u32 || !decode_need_sm(d, 90) || !decode_end(d) || !decode_operands(d, 1, 1) ||
         !decode_integer(d, 0, &count))
         return decode_refuse(d, ".u32 is wanted");
+    op->u32[0] = (uint32_t)count;
     return (count >= 24 && count <= 256 && count % 8 == 0) ||
            decode_refuse(d, "%lld is no multiple of 8 between 24 and 256", (long long)count);
 }

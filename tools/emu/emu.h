@@ -190,6 +190,7 @@ struct emu_warp {
     unsigned char *local_defined; /* a bit a byte, [lane][local_bytes / 8] */
     uint32_t   local_bytes;
     uint32_t   index;          /* in the block */
+    uint32_t   registers;      /* a thread, by setmaxnreg; 0: as launched */
     struct emu_cta *cta;
     struct emu_cluster *cluster;
     struct emu_grid *grid;
@@ -225,6 +226,7 @@ struct emu_cta {
     unsigned char *shared_defined; /* a bit a byte */
     uint32_t   shared_bytes;   /* static and dynamic */
     uint32_t   warps_left;     /* that have not exited */
+    uint32_t   warps_moved;    /* that have executed setmaxnreg */
     struct emu_barrier barriers[EMU_BARRIERS];
     struct judge_cta *judge;
     struct async_cta *async;   /* mbarriers, operations in flight */
