@@ -1,7 +1,6 @@
 /* attention.c - a checked descriptor, the kernel for it, and its launch. */
 #include "attention.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,28 +23,18 @@ const attention_kernel *attention_kernel_of(const ptxpack_variant *row)
     return NULL;
 }
 
-static ptxpack_status refuse(char *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static ptxpack_status refuse(char *line, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, ATTENTION_LINE, format, arguments);
-    va_end(arguments);
-    return PTXPACK_E_UNSUPPORTED;
-}
-
 /* Row and key numbers, up to a block beyond the last, are 32-bit registers. */
 static ptxpack_status check_lengths(const ptxpack_attention_desc *d, const attention_geometry *g, char *line)
 {
     enum { ROW_LIMIT = INT32_MAX - 4096 };
     if (d->seqlen_kv > ROW_LIMIT || d->seqlen_q > ROW_LIMIT)
-        return refuse(line, "%s exceeds %d",
-                            d->seqlen_q > ROW_LIMIT ? "seqlen_q" : "seqlen_kv", (int)ROW_LIMIT);
+        return attention_refuse(line, PTXPACK_E_UNSUPPORTED, "%s exceeds %d",
+                                d->seqlen_q > ROW_LIMIT ? "seqlen_q" : "seqlen_kv", (int)ROW_LIMIT);
     int64_t beyond = g->limited_right ? g->right_offset : g->limited_left ? d->seqlen_kv : 0;
     if (d->seqlen_q + beyond > ROW_LIMIT)
-        return refuse(line, "window: the last of seqlen_q %d rows reaches "
-                            "%lld keys further, beyond %d", (int)d->seqlen_q, (long long)beyond,
-                            (int)ROW_LIMIT);
+        return attention_refuse(line, PTXPACK_E_UNSUPPORTED,
+                                "window: the last of seqlen_q %d rows reaches %lld keys further, beyond %d",
+                                (int)d->seqlen_q, (long long)beyond, (int)ROW_LIMIT);
     return PTXPACK_OK;
 }
 
@@ -58,11 +47,13 @@ ptxpack_status attention_count_tiles(const ptxpack_attention_desc *d, const atte
     if (status != PTXPACK_OK)
         return status;
     if (heads > INT32_MAX)
-        return refuse(line, "batch %d times heads_q %d exceeds %d", (int)d->batch, (int)d->heads_q,
-                      INT32_MAX);
+        return attention_refuse(line, PTXPACK_E_UNSUPPORTED, "batch %d times heads_q %d exceeds %d",
+                                (int)d->batch, (int)d->heads_q, INT32_MAX);
     if (tiles > INT32_MAX / heads)
-        return refuse(line, "seqlen_q %d: %lld tiles of %lld rows in each of %lld heads exceed %d",
-                      (int)d->seqlen_q, (long long)tiles, (long long)block_m, (long long)heads, INT32_MAX);
+        return attention_refuse(line, PTXPACK_E_UNSUPPORTED,
+                                "seqlen_q %d: %lld tiles of %lld rows in each of %lld heads exceed %d",
+                                (int)d->seqlen_q, (long long)tiles, (long long)block_m, (long long)heads,
+                                INT32_MAX);
     int64_t kv_heads =
         SECTION_BYTES / (2 * (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * d->head_dim);
     int64_t section = (kv_heads > 0 ? kv_heads : 1) * (d->heads_q / d->heads_kv);

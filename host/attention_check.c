@@ -8,15 +8,15 @@
 
 const char *const attention_tensor_names[TENSOR_COUNT] = {"q", "k", "v", "o"};
 
-static ptxpack_status refuse(char *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static ptxpack_status refuse(char *line, const char *format, ...)
+ptxpack_status attention_refuse(char *line, ptxpack_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, ATTENTION_LINE, format, arguments);
     va_end(arguments);
-    return PTXPACK_E_ARG;
+    return status;
 }
+#define refuse(line, ...) attention_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
 /* Bytes that the kernels copy at once: rows are whole chunks and start on one. */
 enum { CHUNK = 16 };

@@ -30,6 +30,9 @@ typedef struct attention_geometry {
 } attention_geometry;
 
 enum { ATTENTION_LINE = 256 };
+/* Writes the line of a refusal; returns `status`. */
+ptxpack_status attention_refuse(char *line, ptxpack_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The element type of a tensor: fp8 gives a bf16 output. */
 static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *desc, int tensor)

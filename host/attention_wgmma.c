@@ -151,11 +151,9 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     ptxpack_status status = attention_count_tiles(d, g, block_m, tiles, line);
     if (status != PTXPACK_OK)
         return status;
-    if (tiles->tiles_total >= TILE_LIMIT) { /* the kernel keeps two flags beside a tile's number */
-        snprintf(line, ATTENTION_LINE, "%d tiles of %d rows exceed %d", (int)tiles->tiles_total, (int)block_m,
-                 TILE_LIMIT - 1);
-        return PTXPACK_E_UNSUPPORTED;
-    }
+    if (tiles->tiles_total >= TILE_LIMIT) /* the kernel keeps two flags beside a tile's number */
+        return attention_refuse(line, PTXPACK_E_UNSUPPORTED, "%d tiles of %d rows exceed %d",
+                                (int)tiles->tiles_total, (int)block_m, TILE_LIMIT - 1);
     int64_t head_bytes = 2 * (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * d->head_dim;
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
