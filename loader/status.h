@@ -26,7 +26,9 @@
     X(E_MEMORY, 13, "out of host memory")                                                         \
     X(E_IO, 14, "a file could not be read or written")                                            \
     X(E_LAUNCH, 15, "the kernel launch was refused")                                              \
-    X(E_FORBIDDEN, 16, "the kernel would have to be compiled, and that is forbidden")
+    X(E_FORBIDDEN, 16, "the kernel would have to be compiled, and that is forbidden")             \
+    X(E_NO_NVRTC, 17, "no NVRTC library could be loaded")                                         \
+    X(E_PREBUILT, 18, "a folder of prebuilt machine code does not match its manifest")
 
 typedef enum ptxpack_status {
 #define PTXPACK_STATUS_ENUM(name, value, sentence) PTXPACK_##name = value,
