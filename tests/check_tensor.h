@@ -29,6 +29,8 @@ typedef struct check_output {
     check_images *images;
     bool          repeats; /* a second run gave the same bits */
     bool          clean;   /* the workspace is zero again     */
+    bool          speculative; /* weights may have another reference than the row's maximum:
+                                  ptx/step/softmax_speculative.ptx */
 } check_output;
 
 /* Lay out compact tensors [batch][row][head][dim]; `repeated`: k and v with a batch stride of 0.  The
