@@ -1,7 +1,8 @@
-# ptxpack: a C library and a command; needs gcc, make, libc and the headers of libxxhash-dev.
+# ptxpack: a C library and a command; needs gcc, make, libc, the headers of libxxhash-dev, and libmd-dev.
 # `make help` lists the targets; V=1 shows the commands.
 
 CC       ?= gcc
+OBJCOPY  ?= objcopy
 PREFIX   ?= /usr/local
 B        := build
 VERSION  := 0.1.0
@@ -17,23 +18,29 @@ override CFLAGS += -std=c11 -fPIC -fvisibility=hidden -fno-math-errno -ffp-contr
 override LDLIBS += -ldl -lpthread -lm
 
 # ---- what there is, by folder -------------------------------------------------------------------
-CACHE_SRC  := cache/key.c cache/place.c cache/entry.c cache/store.c cache/walk.c cache/evict.c cache/cache.c
+CACHE_SRC  := cache/key.c cache/place.c cache/entry.c cache/store.c cache/walk.c cache/evict.c cache/cache.c \
+              cache/sha256.c cache/manifest.c cache/prebuilt.c cache/filling.c cache/folders.c
 LOADER_SRC := loader/status.c loader/detail.c loader/registry.c \
               loader/driver.c loader/target.c \
               loader/files.c loader/pack.c \
               loader/ptxcompiler.c loader/ptxas.c loader/compile_log.c loader/jit.c \
-              loader/flight.c loader/image.c loader/open.c loader/source.c loader/kernel.c \
+              loader/flight.c loader/code.c loader/notes.c loader/assemble.c \
+              loader/image.c loader/open.c loader/source.c loader/shipped.c loader/stand_in.c loader/preload.c loader/kernel.c \
+              loader/ptx_text.c loader/nvrtc_find.c loader/nvrtc.c loader/include.c loader/cuda_source.c \
+              loader/program_source.c loader/program_build.c loader/program.c loader/function.c \
               loader/expand.c loader/expand_text.c loader/expand_file.c loader/expand_line.c \
               loader/expand_expr.c \
               loader/expand_program.c loader/expand_paste.c loader/expand_macro.c loader/expand_call.c \
               loader/expand_substitute.c loader/expand_loop.c loader/expand_cond.c loader/expand_directive.c \
               loader/expand_map.c loader/expand_loc.c
-HOST_SRC   := host/dtype.c host/instance.c \
+HOST_SRC   := host/dtype.c host/instance.c host/builds.c host/preload_plan.c \
               host/attention.c host/attention_check.c host/attention_reference.c \
               host/attention_layout.c host/attention_symbols.c host/thread_symbols.c host/row_memo.c \
               host/attention_fp8_layout.c \
               host/attention_cost.c host/attention_mma.c host/attention_wgmma.c \
               host/attention_wgmma_layout.c host/attention_wgmma_symbols.c \
+              host/gemm.c host/gemm_check.c host/gemm_wgmma.c host/gemm_wgmma_layout.c host/gemm_wgmma_symbols.c \
+              host/gemm_mma.c host/gemm_mma_layout.c host/gemm_mma_symbols.c \
               host/vector.c \
               host/layout_tuple.c host/layout_int.c host/layout_compare.c host/layout_coord.c \
               host/layout.c host/layout_build.c host/layout_modes.c host/layout_slice.c host/layout_cast.c \
@@ -45,10 +52,17 @@ HOST_SRC   := host/dtype.c host/instance.c \
               host/tiled_mma.c host/tiled_copy.c \
               host/wgmma.c host/tma.c
 TOOLS_SRC  := tools/main.c tools/command.c tools/device.c tools/emulator.c tools/random.c tools/npy.c tools/verify.c \
-              tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c \
-              tools/cmd_attention.c tools/attention_problem.c tools/attention_mask.c tools/attention_run.c tools/cmd_plan.c tools/cmd_plan_mma.c tools/cmd_plan_wgmma.c tools/cmd_vector_add.c \
+              tools/cmd_gemm.c tools/gemm_problem.c tools/gemm_reference.c \
+              tools/cmd_info.c tools/cmd_list.c tools/cmd_expand.c tools/cmd_cache.c tools/warm.c tools/prebuilt_report.c \
+              tools/cmd_attention.c tools/attention_problem.c tools/attention_mask.c tools/attention_run.c tools/cmd_plan.c tools/cmd_plan_mma.c tools/cmd_plan_wgmma.c tools/cmd_plan_gemm.c tools/cmd_vector_add.c \
               tools/cmd_profile.c tools/profile_table.c \
-              tools/cmd_bench.c tools/bench_attention.c tools/bench_vector_add.c tools/bench_start_up.c \
+              tools/cmd_ptx.c tools/cmd_nvrtc.c tools/program_command.c tools/program_symbols.c \
+              tools/program_element.c tools/program_args.c tools/program_params.c tools/program_buffers.c \
+              tools/program_time.c tools/program_run.c tools/program_worker.c tools/program_report.c \
+              tools/program_sweep.c tools/program_files.c tools/program_watch.c tools/sass.c \
+              tools/program_extents.c tools/program_figures.c \
+              tools/cmd_bench.c tools/bench_attention.c tools/bench_gemm.c tools/bench_rounds.c \
+              tools/bench_vector_add.c tools/bench_start_up.c \
               tools/bench_layout.c tools/bench_emu.c \
               tools/cmd_layout.c tools/layout_expr.c tools/layout_calls.c \
               tools/cmd_atom.c tools/atom_show.c \
@@ -93,23 +107,31 @@ PTX_FILES  := atom/cp_async.ptx atom/ldmatrix.ptx atom/stmatrix.ptx atom/mma_syn
               kernel/probe_mma.ptx kernel/probe_copy.ptx kernel/probe_wgmma.ptx kernel/probe_transpose.ptx \
               step/layout.ptx step/tile_load.ptx step/mask.ptx step/softcap.ptx step/softmax.ptx step/epilogue.ptx \
               step/softmax_speculative.ptx step/ring.ptx step/tile_order.ptx step/tile_message.ptx \
+              atom/cluster.ptx step/activation.ptx step/matrix_tile.ptx step/store_matrix.ptx step/share_sums.ptx kernel/gemm_wgmma.ptx \
+              step/operand_load.ptx step/gemm_epilogue.ptx kernel/gemm_mma.ptx \
               step/produce.ptx step/produce_fp8.ptx step/transpose_v.ptx step/store_tile.ptx \
               kernel/attention_mma.ptx kernel/attention_wgmma.ptx kernel/vector_add.ptx
+# The inline-assembly twins of atom/*.ptx, embedded likewise; installed as <ptxpack/inline/NAME>.
+INLINE_HEADERS := inline/types.h inline/ldmatrix.h inline/stmatrix.h inline/mma_sync.h inline/wgmma.h \
+              inline/cp_async.h inline/mbarrier.h inline/tma.h inline/cluster.h inline/named_barrier.h \
+              inline/shuffle.h inline/fast_math.h
+PACK_FILES := $(PTX_FILES) $(INLINE_HEADERS)
 
 # cmocka programs; each prints its own report.  Status 77 means skipped.
 UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict tests/test_cache_place \
-              tests/test_cache_shared \
+              tests/test_cache_shared tests/test_prebuilt tests/test_warm tests/test_preload \
               tests/test_expand tests/test_expand_as \
               tests/test_registry tests/test_driver_abi tests/test_loader \
-              tests/test_jit tests/test_flight tests/test_compile_log \
+              tests/test_jit tests/test_flight tests/test_compile_log tests/test_nvrtc tests/test_program \
               tests/test_layout_tuple tests/test_layout_int tests/test_layout_coord tests/test_layout_text \
               tests/test_layout_algebra tests/test_layout_modes tests/test_layout_divide \
               tests/test_layout_swizzle tests/test_layout_limits \
               tests/test_seed_figures tests/test_tensor tests/test_banks \
               tests/test_atom tests/test_tiled tests/test_tiled_copy tests/test_wgmma tests/test_tma \
-              tests/test_probe tests/test_probe_text \
+              tests/test_probe tests/test_probe_text tests/test_inline_text tests/test_inline_others \
               tests/test_host tests/test_fp8 tests/test_attention_layout tests/test_attention_wgmma_layout \
-              tests/test_attention_cost tests/test_attention_plan tests/test_npy tests/test_checker \
+              tests/test_attention_cost tests/test_gemm tests/test_gemm_layout tests/test_gemm_plan tests/test_gemm_command \
+              tests/test_attention_plan tests/test_npy tests/test_checker \
               tests/test_command tests/test_layout_command tests/test_atom_command tests/test_plan_command \
               tests/test_draw tests/test_transpose_v \
               tests/test_emu_parse tests/test_emu_core tests/test_emu_int tests/test_emu_select \
@@ -118,19 +140,20 @@ UNIT_TESTS := tests/test_cache tests/test_cache_damage tests/test_cache_evict te
               tests/test_emu_abi tests/test_emu_async tests/test_emu_mbarrier tests/test_emu_tma \
               tests/test_emu_tensor tests/test_emu_vectors tests/test_emu_mma tests/test_emu_wgmma \
               tests/test_emu_float tests/test_emu_cvt tests/test_emu_judge tests/test_emu_bad \
-              tests/test_emu_programs tests/test_emu_command
+              tests/test_emu_programs tests/test_emu_command tests/test_program_command
 # Programs and scripts that judge the rest; the device checker is last because it takes longest.
-OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh \
+OTHER_TESTS := tests/readme.sh tests/examples.sh tests/headers.sh tests/install.sh tests/embed.sh \
+               tests/python_module.sh tests/program_examples.sh tests/inline_compilers.sh tests/test_inline \
                tests/fuzz_expand tests/fuzz_layout tests/fuzz_ptx tests/fuzz_emu \
-               tests/test_emu_attention tests/test_emu_wgmma_rows tests/emu_ctypes.sh \
+               tests/test_emu_attention tests/test_emu_wgmma_rows tests/test_emu_gemm_rows tests/emu_ctypes.sh \
                tests/stress_cache \
                tests/generations.sh tests/check_generations tests/check_ptxas
 
 PUBLIC_HEADERS := cache/cache.h \
-                  loader/status.h loader/expand.h loader/registry.h loader/driver.h loader/loader.h \
+                  loader/status.h loader/expand.h loader/registry.h loader/driver.h loader/loader.h loader/program.h loader/preload.h \
                   host/layout.h host/tensor.h host/banks.h \
                   host/atom.h host/copy_atom.h host/tiled.h host/wgmma.h host/tma.h \
-                  host/dtype.h host/instance.h host/attention.h host/vector.h host/ptxpack.h \
+                  host/dtype.h host/instance.h host/attention.h host/gemm.h host/vector.h host/preload_plan.h host/ptxpack.h \
                   tools/emu/emu_api.h
 
 # ---- rules ----------------------------------------------------------------------------------------
@@ -142,7 +165,7 @@ SAY = @true
 endif
 
 LIB_SRC   := $(CACHE_SRC) $(LOADER_SRC) $(HOST_SRC)
-LIB_OBJ   := $(LIB_SRC:%.c=$(B)/%.o) $(B)/pack_files.o
+LIB_OBJ   := $(LIB_SRC:%.c=$(B)/%.o) $(B)/pack_files.o $(B)/pack_identity.o
 TOOLS_OBJ := $(TOOLS_SRC:%.c=$(B)/%.o)
 EMU_OBJ   := $(EMU_SRC:%.c=$(B)/%.o)
 UNIT_BIN  := $(UNIT_TESTS:%=$(B)/%)
@@ -150,7 +173,7 @@ OTHER_BIN := $(addprefix $(B)/,$(filter-out %.sh,$(OTHER_TESTS)))
 
 # The arrows between the folders: each sees itself and those before it.
 $(B)/cache/%.o:  FOLDERS := -Icache
-$(B)/loader/%.o $(B)/pack_files.o: FOLDERS := -Icache -Iloader
+$(B)/loader/%.o $(B)/pack_files.o $(B)/pack_identity.o: FOLDERS := -Icache -Iloader
 $(B)/host/%.o:   FOLDERS := -Icache -Iloader -Ihost
 $(B)/tools/%.o $(B)/tests/%: FOLDERS := -Icache -Iloader -Ihost -Itools
 $(EMU_OBJ): FOLDERS := -Iloader -Itools/emu
@@ -166,26 +189,52 @@ $(B)/%.o: %.c
 	$(SAY) CC $<
 	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
-# The pack: one object that carries every .ptx file as it stands in the tree.
+# libmd's SHA-256 becomes part of this object, under local names: nothing else has to know of libmd.
+$(B)/cache/sha256.o: cache/sha256.c Makefile
+	@mkdir -p $(@D)
+	$(SAY) CC $<
+	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c $< -o $(@:.o=_alone.o)
+	$(Q)$(CC) -r -nostdlib $(@:.o=_alone.o) -l:libmd.a -o $@ && \
+	  $(OBJCOPY) --wildcard --keep-global-symbol='ptxpack_*' $@
+
+# The pack: one object that carries every .ptx file and inline header.
 $(B)/pack_files.c: Makefile
 	@mkdir -p $(@D)
 	$(SAY) GEN $@
-	$(Q){ printf '/* made by the Makefile from PTX_FILES */\n#include "pack.h"\n'; \
+	$(Q){ printf '/* made by the Makefile from PACK_FILES */\n#include "pack.h"\n'; \
 	  printf '#define FILE_TEXT(i, path) __asm__(".section .rodata\\n.hidden text_" #i ", end_" #i \\\n'; \
 	  printf '    "\\n.global text_" #i ", end_" #i \\\n'; \
-	  printf '    "\\ntext_" #i ": .incbin \\"ptx/" path "\\"\\nend_" #i ": .byte 0\\n.previous"); \\\n'; \
+	  printf '    "\\ntext_" #i ": .incbin \\"$(B)/pack/" path "\\"\\nend_" #i ": .byte 0\\n.previous"); \\\n'; \
 	  printf '    extern const char text_##i[], end_##i[];\n'; \
-	  i=0; for f in $(PTX_FILES); do printf 'FILE_TEXT(%d, "%s")\n' $$i $$f; i=$$((i+1)); done; \
+	  i=0; for f in $(PACK_FILES); do printf 'FILE_TEXT(%d, "%s")\n' $$i $$f; i=$$((i+1)); done; \
 	  printf 'const struct ptxpack_pack_file ptxpack_pack_files[] = {\n'; \
-	  i=0; for f in $(PTX_FILES); do printf '    {"%s", text_%d, end_%d},\n' $$f $$i $$i; i=$$((i+1)); done; \
+	  i=0; for f in $(PACK_FILES); do printf '    {"%s", text_%d, end_%d},\n' $$f $$i $$i; i=$$((i+1)); done; \
 	  printf '    {0, 0, 0}};\n'; } > $@
-$(B)/pack_files.o: $(B)/pack_files.c $(PTX_FILES:%=ptx/%)
+$(B)/pack_identity.o: $(B)/pack_identity.c
+	$(SAY) CC $<
+	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+# Without comments, which nobody sees there; every line stays where it is, for messages.
+$(B)/pack/%: ptx/%
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|//.*||' -e 's|[[:space:]]*$$||' $< > $@
+$(B)/pack_files.o: $(B)/pack_files.c $(PACK_FILES:%=$(B)/pack/%)
 	$(SAY) CC $<
 	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
+# What the text of a kernel depends on beside its row and symbols: prebuilt machine code is of one such digest.
+EXPANDER := $(sort $(wildcard loader/expand*.[ch]))
+$(B)/pack_identity.c: Makefile $(PTX_FILES:%=$(B)/pack/%) $(EXPANDER)
+	@mkdir -p $(@D)
+	$(SAY) GEN $@
+	$(Q)pack=$$({ (cd $(B)/pack && sha256sum $(PTX_FILES)); sha256sum $(EXPANDER); } | sha256sum | cut -d' ' -f1); \
+	{ printf '/* made by the Makefile */\n#include "shipped.h"\n'; \
+	  printf 'const char ptxpack_pack_identity[] = "%s";\n' $$pack; \
+	  printf 'const char ptxpack_library_version[] = "%s (pack %.8s)";\n' $(VERSION) $$pack; } > $@
+
 $(B)/libptxpack.so: $(LIB_OBJ)
 	$(SAY) LINK $@
-	$(Q)$(CC) -shared -Wl,-soname,libptxpack.so.$(SOVERSION) -Wl,-z,defs $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)$(CC) -shared -Wl,-soname,libptxpack.so.$(SOVERSION) -Wl,-z,defs $(LDFLAGS) $^ \
+	  $(LDLIBS) -o $@
 $(B)/libptxpack.a: $(LIB_OBJ)
 	$(SAY) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $^
@@ -194,11 +243,12 @@ $(B)/public/libptxpack.a: $(LIB_OBJ)
 	@mkdir -p $(@D)
 	$(SAY) AR $@
 	$(Q)rm -f $@ && $(LD) -r $^ -o $(@D)/ptxpack.o && \
-	  objcopy --localize-hidden --strip-debug $(@D)/ptxpack.o && ar rcs $@ $(@D)/ptxpack.o
+	  $(OBJCOPY) --localize-hidden --strip-debug $(@D)/ptxpack.o && \
+	  ar rcs $@ $(@D)/ptxpack.o
 # Hidden names but for the driver's own: a program may load it beside the real one.
 $(B)/libptxpack-emu.so: $(EMU_OBJ)
 	$(SAY) LINK $@
-	$(Q)$(CC) -shared -Wl,-soname,libptxpack-emu.so.$(SOVERSION) -Wl,-z,defs $(LDFLAGS) $^ -lpthread -lm -o $@
+	$(Q)$(CC) -shared -Wl,-soname,libptxpack-emu.so -Wl,-z,defs $(LDFLAGS) $^ -lpthread -lm -o $@
 # The same under the name that programs linked with -lcuda ask for.
 $(B)/emulated/libcuda.so.1: $(EMU_OBJ)
 	@mkdir -p $(@D)
@@ -217,8 +267,13 @@ $(UNIT_BIN) $(OTHER_BIN): $(B)/tests/%: $(B)/tests/%.o $(B)/libptxpack.a
 	$(SAY) TEST $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -lcmocka -o $@
 
-# Fake libraries for the tests of the loader: drivers of three ages, a compiler without a build id.
-FAKES := $(addprefix $(B)/tests/,fake_driver.so fake_driver_v1.so fake_driver_plain.so fake_ptxjit.so)
+# Fake libraries for the tests of the loader: drivers of three ages, compilers without a build id.
+FAKE_NVRTCS := $(addprefix $(B)/tests/,fake_nvrtc.so fake_nvrtc_old.so fake_nvrtc_broken.so)
+FAKES := $(addprefix $(B)/tests/,fake_driver.so fake_driver_v1.so fake_driver_plain.so fake_ptxjit.so) $(FAKE_NVRTCS)
+$(FAKE_NVRTCS): tests/fake_nvrtc.c
+$(FAKE_NVRTCS): override LDFLAGS += -Wl,--build-id=none
+$(B)/tests/fake_nvrtc_old.so: override CPPFLAGS += -DFAKE_NO_CUBIN
+$(B)/tests/fake_nvrtc_broken.so: override CPPFLAGS += -DFAKE_NO_NAMES
 $(B)/tests/fake_driver.so $(B)/tests/fake_driver_v1.so $(B)/tests/fake_driver_plain.so: tests/fake_driver.c
 $(B)/tests/fake_ptxjit.so: tests/fake_ptxjit.c
 $(B)/tests/fake_driver_v1.so: override CPPFLAGS += -DFAKE_NO_V2
@@ -228,13 +283,13 @@ $(FAKES):
 	@mkdir -p $(@D)
 	$(SAY) FAKE $@
 	$(Q)$(CC) $(FOLDERS) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
-$(addprefix $(B)/tests/,test_loader test_jit test_flight test_attention_plan test_command check_generations): $(FAKES)
+$(addprefix $(B)/tests/,test_loader test_jit test_warm test_preload test_flight test_nvrtc test_attention_plan test_command test_program_command check_generations): $(FAKES)
 # cuda.h, where there is one, is somebody else's code: no warnings from it.
 $(B)/tests/test_driver_abi.o $(B)/tests/test_tma.o $(B)/tests/test_emu_abi.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 
 # The device checker shares the command's helpers.
 PROBE_SRC := tests/probe_value.c tests/probe_mma.c tests/probe_copy.c tests/probe_wgmma.c tests/probe_kernel.c
-CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_vector.c \
+CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_gemm.c tests/check_vector.c \
              tests/check_tensor.c tests/check_far.c tests/check_self_test.c tests/check_atom.c $(PROBE_SRC)
 CHECK_OBJ := $(CHECK_SRC:%.c=$(B)/%.o) \
              $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ))
@@ -246,7 +301,7 @@ $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a
 EMU_API_TESTS := $(addprefix tests/test_emu_,api module graph faults programs command)
 $(EMU_API_TESTS:%=$(B)/%): $(B)/libptxpack-emu.so
 $(EMU_API_TESTS:%=$(B)/%.o): FOLDERS := -Icache -Iloader -Ihost -Itools -Itools/emu
-EMU_TESTS := $(filter-out tests/test_emu_attention tests/test_emu_wgmma_rows $(EMU_API_TESTS), \
+EMU_TESTS := $(filter-out tests/test_emu_attention tests/test_emu_wgmma_rows tests/test_emu_gemm_rows $(EMU_API_TESTS), \
     $(filter tests/test_emu_% tests/fuzz_ptx tests/fuzz_emu,$(UNIT_TESTS) $(OTHER_TESTS)))
 $(EMU_TESTS:%=$(B)/%): $(B)/tests/emu_fixture.o $(B)/libptxpack-emu.a
 $(EMU_TESTS:%=$(B)/%.o) $(B)/tests/emu_%.o $(B)/tests/record_emu_vectors.o: FOLDERS := -Itools/emu -Icache -Iloader -Ihost -Itools
@@ -261,20 +316,33 @@ $(B)/tests/record_emu_vectors: $(B)/tests/record_emu_vectors.o $(B)/tests/emu_ve
 
 # Above the loader: a mock stands in for it and the GPU.
 HELPERS := $(B)/tools/command.o $(B)/tools/device.o $(B)/tools/emulator.o $(B)/tools/random.o $(B)/tools/verify.o
-$(B)/tests/test_host: $(B)/tests/mock_loader.o $(HELPERS)
-$(B)/tests/test_probe $(B)/tests/test_probe_text: $(PROBE_SRC:%.c=$(B)/%.o) $(B)/tools/random.o
+$(B)/tests/test_host $(B)/tests/test_gemm_plan: $(B)/tests/mock_loader.o $(HELPERS)
+$(B)/tests/test_probe $(B)/tests/test_probe_text $(B)/tests/test_inline_text: $(PROBE_SRC:%.c=$(B)/%.o) $(B)/tools/random.o
+$(B)/tests/test_inline_text: $(B)/tests/inline_source.o $(B)/tests/inline.i
+# The inline headers as the preprocessor leaves them for sm_90a.
+$(B)/tests/inline.i: $(INLINE_HEADERS:%=ptx/%) Makefile
+	@mkdir -p $(@D)/include
+	$(Q)ln -sfn $(CURDIR)/ptx $(@D)/include/ptxpack
+	$(Q)printf '#include <ptxpack/%s>\n' $(INLINE_HEADERS) | $(CC) -E -P -x c -I$(@D)/include -D__device__= \
+	  -D__forceinline__=inline -D__CUDA_ARCH__=900 -D__CUDA_ARCH_FEAT_SM90_ALL - -o $@
+$(addprefix $(B)/tests/,test_inline test_inline_others): $(B)/tests/inline_fixture.o $(HELPERS) $(B)/libptxpack-emu.so
+$(B)/tests/test_inline: $(PROBE_SRC:%.c=$(B)/%.o)
 $(B)/tests/test_fp8: $(B)/tools/random.o $(B)/tools/verify.o
-$(B)/tests/test_npy: $(B)/tools/npy.o
+$(B)/tests/test_npy $(B)/tests/test_gemm_command: $(B)/tools/npy.o
+$(B)/tests/test_warm: $(B)/tools/warm.o $(HELPERS) $(B)/ptxpack $(B)/libptxpack-emu.so
 $(B)/tests/test_transpose_v.o: FOLDERS := -Itools/emu -Icache -Iloader -Ihost -Itools
 $(B)/tests/test_transpose_v: $(B)/tests/emu_fixture.o $(B)/tools/random.o $(B)/libptxpack-emu.a
-$(B)/tests/test_emu_attention $(B)/tests/test_emu_wgmma_rows: $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ)) \
+$(B)/tests/test_emu_attention $(B)/tests/test_emu_wgmma_rows $(B)/tests/test_emu_gemm_rows: $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ)) \
     $(B)/libptxpack-emu.so
 $(B)/tests/test_draw $(B)/tests/test_seed_figures: $(filter $(B)/tools/draw%.o,$(TOOLS_OBJ))
 $(B)/tests/fuzz_layout: $(B)/tools/layout_expr.o $(B)/tools/layout_calls.o
 $(B)/tests/test_command: $(B)/tools/command.o $(B)/tools/npy.o $(B)/tools/random.o \
     $(B)/ptxpack $(B)/ptxpack-check
-$(addprefix $(B)/tests/,test_layout_command test_atom_command test_plan_command test_emu_command): $(B)/ptxpack
-$(B)/tests/test_checker: $(B)/tests/mock_loader.o $(HELPERS) \
+$(B)/tests/test_nvrtc $(B)/tests/test_program: $(B)/libptxpack-emu.so
+$(addprefix $(B)/tests/,test_layout_command test_atom_command test_plan_command test_emu_command test_gemm_command): $(B)/ptxpack
+$(B)/tests/test_program_command: $(addprefix $(B)/tools/,program_args.o program_symbols.o program_element.o sass.o \
+    npy.o random.o verify.o) $(B)/ptxpack $(B)/libptxpack-emu.so
+$(B)/tests/test_checker: $(B)/tests/mock_loader.o $(HELPERS) $(B)/tools/gemm_reference.o \
     $(filter-out $(B)/tests/check_main.o,$(CHECK_SRC:%.c=$(B)/%.o))
 
 # ---- what is needed from the distribution -----------------------------------------------------------
@@ -288,6 +356,7 @@ need = echo '\#include <$(1)>' | $(CC) -E -x c - >/dev/null 2>&1 || { \
 deps:
 	@$(call need,stdio.h,libc6-dev)
 	@$(call need,xxhash.h,libxxhash-dev)
+	@$(call need,sha2.h,libmd-dev)
 test-deps: deps
 	@$(call need,cmocka.h,libcmocka-dev)
 
@@ -303,30 +372,52 @@ test: test-deps  ## everything that can be tested on this machine
 test-programs: $(UNIT_BIN) $(OTHER_BIN) $(B)/ptxpack-check
 
 -include $(LIB_OBJ:.o=.d) $(EMU_OBJ:.o=.d) $(TOOLS_OBJ:.o=.d) $(CHECK_OBJ:.o=.d) $(UNIT_BIN:%=%.d) $(OTHER_BIN:%=%.d)
--include $(B)/tests/mock_loader.d $(FAKES:%=%.d) $(wildcard $(B)/tests/emu_*.d)
+-include $(B)/tests/mock_loader.d $(FAKES:%=%.d) $(wildcard $(B)/tests/emu_*.d $(B)/tests/inline_*.d)
 
 # ---- the rest -----------------------------------------------------------------------------------------
 check: all $(B)/ptxpack-check  ## only the device checker: every kernel against the reference, in full
 	$(B)/ptxpack-check
 
-TO := $(DESTDIR)$(PREFIX)
+# Where things go, all below DESTDIR; STRIP=no keeps the symbols for distributions that take them out themselves.
+BINDIR     ?= $(PREFIX)/bin
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+PYTHONDIR  ?= $(PREFIX)/share/ptxpack/python
+STRIP      ?= strip
+STRIPPED   := $(if $(filter-out no,$(STRIP)),-s --strip-program="$(STRIP)")
+FILL       := DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" \
+              PYTHONDIR="$(PYTHONDIR)" VERSION=$(VERSION) SOVERSION=$(SOVERSION) tools/install/fill.sh
 install: lib $(B)/ptxpack $(B)/libptxpack-emu.so  ## into PREFIX (/usr/local), below DESTDIR
-	install -d "$(TO)/lib" "$(TO)/bin" "$(TO)/include/ptxpack"
-	install -m 644 $(PUBLIC_HEADERS) "$(TO)/include/ptxpack/"
-	install -m 644 $(B)/public/libptxpack.a "$(TO)/lib/"
-	install -m 755 -s $(B)/libptxpack.so "$(TO)/lib/libptxpack.so.$(SOVERSION)"
-	ln -sf libptxpack.so.$(SOVERSION) "$(TO)/lib/libptxpack.so"
-	install -m 755 -s $(B)/ptxpack "$(TO)/bin/"
-	install -m 755 -s $(B)/libptxpack-emu.so "$(TO)/lib/"
+	install -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(LIBDIR)" "$(DESTDIR)$(INCLUDEDIR)/ptxpack/inline"
+	install -m 644 $(PUBLIC_HEADERS) "$(DESTDIR)$(INCLUDEDIR)/ptxpack/"
+	install -m 644 $(INLINE_HEADERS:%=ptx/%) "$(DESTDIR)$(INCLUDEDIR)/ptxpack/inline/"
+	install -m 644 $(B)/public/libptxpack.a "$(DESTDIR)$(LIBDIR)/"
+	install -m 755 $(STRIPPED) $(B)/libptxpack.so "$(DESTDIR)$(LIBDIR)/libptxpack.so.$(VERSION)"
+	ln -sf libptxpack.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/libptxpack.so.$(SOVERSION)"
+	ln -sf libptxpack.so.$(SOVERSION) "$(DESTDIR)$(LIBDIR)/libptxpack.so"
+	install -m 755 $(STRIPPED) $(B)/ptxpack "$(DESTDIR)$(BINDIR)/"
+	install -m 755 $(STRIPPED) $(B)/libptxpack-emu.so "$(DESTDIR)$(LIBDIR)/"
+	$(FILL) tools/install/ptxpack.pc.in "$(LIBDIR)/pkgconfig" ptxpack.pc
+	$(FILL) tools/install/ptxpack-config.cmake.in "$(LIBDIR)/cmake/ptxpack" ptxpack-config.cmake
+	$(FILL) tools/install/ptxpack-config-version.cmake.in "$(LIBDIR)/cmake/ptxpack" ptxpack-config-version.cmake
+	$(FILL) tools/python/ptxpack.py "$(PYTHONDIR)" ptxpack.py
 	@[ -n "$(DESTDIR)" ] || [ "$$(id -u)" != 0 ] || ldconfig || true # so that programs find the library
 
 emulated-libcuda: $(B)/emulated/libcuda.so.1  ## the emulated driver as libcuda.so.1, in build/emulated/
 
-uninstall:  ## what install put there
-	rm -rf "$(TO)/include/ptxpack"
-	rm -f "$(TO)/bin/ptxpack" "$(TO)/lib/libptxpack.a"
-	rm -f "$(TO)/lib/libptxpack-emu.so"
-	rm -f "$(TO)/lib/libptxpack.so" "$(TO)/lib/libptxpack.so.$(SOVERSION)"
+# $(call emptied,folder,files): these files of it are gone; $(call taken,folder,files): and so is it, when it is empty.
+emptied = [ ! -d "$(DESTDIR)$(1)" ] || (cd "$(DESTDIR)$(1)" && rm -f $(2))
+taken   = $(call emptied,$(1),$(2)) && { rmdir "$(DESTDIR)$(1)" 2>/dev/null || true; }
+uninstall:  ## what install put there, with the same PREFIX, DESTDIR and folders
+	$(call taken,$(INCLUDEDIR)/ptxpack/inline,$(notdir $(INLINE_HEADERS)))
+	$(call taken,$(INCLUDEDIR)/ptxpack,$(notdir $(PUBLIC_HEADERS)))
+	$(call taken,$(LIBDIR)/cmake/ptxpack,ptxpack-config.cmake ptxpack-config-version.cmake)
+	$(call taken,$(PYTHONDIR)/__pycache__,ptxpack.*.pyc)
+	$(call taken,$(PYTHONDIR),ptxpack.py)
+	$(call taken,$(PREFIX)/share/ptxpack,)
+	$(call emptied,$(LIBDIR),libptxpack.a libptxpack-emu.so pkgconfig/ptxpack.pc \
+	  libptxpack.so libptxpack.so.$(SOVERSION) libptxpack.so.$(VERSION))
+	$(call emptied,$(BINDIR),ptxpack)
 
 clean:  ## remove build/
 	rm -rf $(B)

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "cache_internal.h"
+#include "prebuilt.h"
 
 enum { STAMP_S = 300 /* write a new last-use stamp no more often than that */ };
 
@@ -18,7 +19,7 @@ static _Thread_local struct {
     char     text[PTXPACK_CACHE_LINE];
 } thread_line;
 
-static void forget_line(const ptxpack_cache *cache)
+void ptxpack_cache_forget(const ptxpack_cache *cache)
 {
     thread_line.cache = cache ? cache->id : 0;
     thread_line.text[0] = '\0';
@@ -58,6 +59,13 @@ static void set_up_dir(ptxpack_cache *cache)
     if (!cache->dir)
         return;
     int fd = ptxpack_cache_open_dir(cache->dir, !cache->readonly, false, line);
+    if (fd >= 0 && !cache->readonly && ptxpack_prebuilt_is(fd)) { /* it would age and lose its entries */
+        snprintf(line, sizeof line, "cache disabled: %.200s is a folder of prebuilt machine code: name it in "
+                 "PTXPACK_CACHE_READONLY_DIRS", cache->dir);
+        close(fd);
+        fd = -1;
+        errno = EPERM;
+    }
     /* To a reader a directory that is not there is an empty one. */
     cache->usable = fd >= 0 || (cache->readonly && errno == ENOENT);
     if (!cache->usable)
@@ -66,26 +74,6 @@ static void set_up_dir(ptxpack_cache *cache)
         ptxpack_cache_tag(fd);
     if (fd >= 0)
         close(fd);
-}
-
-static void set_up_prebuilt(ptxpack_cache *cache, const char *wanted)
-{
-    char line[PTXPACK_CACHE_LINE] = "", *dir = NULL;
-    if (!wanted)
-        wanted = ptxpack_cache_env("PTXPACK_CACHE_PREBUILT");
-    if (!wanted || !*wanted)
-        return;
-    int fd = -1;
-    if ((dir = ptxpack_cache_choose_dir(wanted, line)))
-        fd = ptxpack_cache_open_dir(dir, false, true, line);
-    if (fd >= 0) {
-        cache->prebuilt = dir;
-        close(fd);
-        return;
-    }
-    free(dir);
-    if (!*cache->line)
-        snprintf(cache->line, sizeof cache->line, "prebuilt %.500s", line);
 }
 
 ptxpack_cache *ptxpack_cache_open(const ptxpack_cache_options *options)
@@ -99,7 +87,7 @@ ptxpack_cache *ptxpack_cache_open(const ptxpack_cache_options *options)
     if (!cache)
         return NULL;
     cache->id = atomic_fetch_add(&last_id, 1) + 1;
-    forget_line(cache);
+    ptxpack_cache_forget(cache);
     cache->readonly = o.readonly || ptxpack_cache_env_flag("PTXPACK_CACHE_READONLY");
     cache->max_bytes = choose_max_bytes(o.max_bytes, cache->line);
     cache->max_age_s = o.max_age_s ? o.max_age_s : UINT64_C(90) * 24 * 3600;
@@ -110,22 +98,25 @@ ptxpack_cache *ptxpack_cache_open(const ptxpack_cache_options *options)
         return cache;
     }
     set_up_dir(cache);
-    set_up_prebuilt(cache, o.prebuilt);
-    return cache;
+    if (ptxpack_cache_open_folders(cache, o.readonly_dirs))
+        return cache;
+    ptxpack_cache_close(cache);
+    return NULL;
 }
 
 void ptxpack_cache_close(ptxpack_cache *cache)
 {
     if (!cache)
         return;
+    ptxpack_cache_close_folders(cache);
+    free(cache->refusal);
     free(cache->dir);
-    free(cache->prebuilt);
     free(cache);
 }
 
 bool ptxpack_cache_enabled(const ptxpack_cache *cache)
 {
-    return cache && (cache->usable || cache->prebuilt);
+    return cache && cache->usable;
 }
 
 const char *ptxpack_cache_path(const ptxpack_cache *cache)
@@ -136,7 +127,7 @@ const char *ptxpack_cache_path(const ptxpack_cache *cache)
 int ptxpack_cache_begin(const ptxpack_cache *cache, bool create)
 {
     char line[PTXPACK_CACHE_LINE];
-    forget_line(cache);
+    ptxpack_cache_forget(cache);
     if (!cache || !cache->usable)
         return -1;
     int fd = ptxpack_cache_open_dir(cache->dir, create, false, line);
@@ -191,45 +182,21 @@ static bool look_up(ptxpack_cache *cache, int dirfd, const ptxpack_cache_key *ke
     return false;
 }
 
-static bool look_up_prebuilt(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpack_cache_entry *entry)
-{
-    char line[PTXPACK_CACHE_LINE];
-    int fd = cache->prebuilt ? ptxpack_cache_open_dir(cache->prebuilt, false, true, line) : -1;
-    bool hit = fd >= 0 && look_up(cache, fd, key, false, entry);
-    if (fd >= 0)
-        close(fd);
-    entry->prebuilt = hit;
-    return hit;
-}
-
-static bool get(ptxpack_cache *cache, const ptxpack_cache_key *key, bool own_only, ptxpack_cache_entry *entry)
+bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpack_cache_entry *entry)
 {
     memset(entry, 0, sizeof *entry);
-    forget_line(cache);
+    ptxpack_cache_forget(cache);
     if (!cache)
         return false;
     const char *poisoned = ptxpack_cache_key_poisoned(key);
-    bool hit = !poisoned && !own_only && look_up_prebuilt(cache, key, entry);
-    if (!poisoned && !hit) {
-        int fd = ptxpack_cache_begin(cache, false);
-        hit = fd >= 0 && look_up(cache, fd, key, !cache->readonly, entry);
-        if (fd >= 0)
-            close(fd);
-    }
+    int fd = poisoned ? -1 : ptxpack_cache_begin(cache, false);
+    bool hit = fd >= 0 && look_up(cache, fd, key, !cache->readonly, entry);
+    if (fd >= 0)
+        close(fd);
     if (poisoned)
         ptxpack_cache_say(cache, "not cached: %s", poisoned);
     atomic_fetch_add(hit ? &cache->hits : &cache->misses, 1);
     return hit;
-}
-
-bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpack_cache_entry *entry)
-{
-    return get(cache, key, false, entry);
-}
-
-bool ptxpack_cache_get_own(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpack_cache_entry *entry)
-{
-    return get(cache, key, true, entry);
 }
 
 /* ---- put, remove -------------------------------------------------------------------------------- */
@@ -272,7 +239,7 @@ static bool store(ptxpack_cache *cache, const ptxpack_cache_key *key, const ptxp
 bool ptxpack_cache_put(ptxpack_cache *cache, const ptxpack_cache_key *key, const char *label,
                        const void *metadata, size_t metadata_bytes, const void *payload, size_t payload_bytes)
 {
-    forget_line(cache);
+    ptxpack_cache_forget(cache);
     if (!cache || !cache->usable || cache->readonly)
         return false;
     ptxpack_entry_parts parts;
@@ -356,7 +323,7 @@ static int wait_for_lock(int dirfd, const ptxpack_cache_key *key, uint32_t timeo
 
 int ptxpack_cache_lock(ptxpack_cache *cache, const ptxpack_cache_key *key, uint32_t timeout_ms)
 {
-    forget_line(cache);
+    ptxpack_cache_forget(cache);
     if (!cache || cache->readonly || ptxpack_cache_key_poisoned(key))
         return -1; /* nothing will be stored that others could wait for */
     int fd = ptxpack_cache_begin(cache, true);
@@ -396,6 +363,7 @@ void ptxpack_cache_get_stats(ptxpack_cache *cache, ptxpack_cache_stats *stats)
         s.corrupt = atomic_load(&cache->corrupt);
         s.evicted = atomic_load(&cache->evicted);
         s.refused = atomic_load(&cache->refused);
+        s.prebuilt_hits = atomic_load(&cache->prebuilt_hits);
     }
     s.size = stats->size;
     memcpy(stats, &s, stats->size < sizeof s ? stats->size : sizeof s);

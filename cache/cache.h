@@ -12,7 +12,9 @@
  *           once nobody adds to it.
  * NULL      is a disabled cache wherever a cache is wanted, a poisoned key wherever a key is.
  * Trust     the directory must belong to the effective user and be writable by nobody else; checksums
- *           find accidents, not attackers. */
+ *           find accidents, not attackers.
+ * Prebuilt  beside it a handle may have folders of prebuilt machine code, which an application ships and
+ *           nobody writes: entries under a manifest with their SHA-256, made by `ptxpack cache warm`. */
 #ifndef PTXPACK_CACHE_H
 #define PTXPACK_CACHE_H
 #include <stdbool.h>
@@ -47,8 +49,9 @@ typedef struct ptxpack_cache_options {
                               password entry's home/.cache/ptxpack; never below /tmp by itself        */
     uint64_t    max_bytes; /* PTXPACK_CACHE_MAX_SIZE, with suffix K, M, G or T; 1 GiB                 */
     uint64_t    max_age_s; /* seconds since last use; 90 days; UINT64_MAX for no limit                */
-    const char *prebuilt;  /* PTXPACK_CACHE_PREBUILT: a read-only cache that is asked first, of the
-                              effective user or of root; none                                         */
+    const char *readonly_dirs; /* PTXPACK_CACHE_READONLY_DIRS: prebuilt folders, joined by ':', asked in this
+                              order; each DIR, of the effective user or of root, or DIR#SHA256: its
+                              manifest must have that SHA-256 (64 digits), whoever owns it; none      */
 } ptxpack_cache_options;
 
 /* Open the cache, making its directory (mode 0700) when there is none.  NULL only when memory is out;
@@ -56,7 +59,8 @@ typedef struct ptxpack_cache_options {
 PTXPACK_API ptxpack_cache *ptxpack_cache_open(const ptxpack_cache_options *options);
 PTXPACK_API void           ptxpack_cache_close(ptxpack_cache *cache); /* NULL is fine */
 
-/* False when every get will miss and every put be refused. */
+/* False when every get will miss and every put be refused, of dir.  Prebuilt folders are asked all the same,
+ * unless `disable` is set. */
 PTXPACK_API bool ptxpack_cache_enabled(const ptxpack_cache *cache);
 /* The directory, absolute, enabled or not; "" when none could be named.  Lives as long as the handle. */
 PTXPACK_API const char *ptxpack_cache_path(const ptxpack_cache *cache);
@@ -98,16 +102,12 @@ typedef struct ptxpack_cache_entry {
     void  *metadata;
     size_t metadata_bytes;
     char  *label;
-    bool   prebuilt; /* it came from the prebuilt cache */
 } ptxpack_cache_entry;
 
 /* True: *entry is filled and the entry's last use is now.  False: a miss, *entry is zeroed; a damaged
- * or foreign file under this key is a miss, too, and the next put replaces it (in dir, not in prebuilt). */
+ * or foreign file under this key is a miss, too, and the next put replaces it. */
 PTXPACK_API bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key,
                                    ptxpack_cache_entry *entry);
-/* The same without prebuilt: for a consumer that refused what is there. */
-PTXPACK_API bool ptxpack_cache_get_own(ptxpack_cache *cache, const ptxpack_cache_key *key,
-                                       ptxpack_cache_entry *entry);
 PTXPACK_API void ptxpack_cache_entry_free(ptxpack_cache_entry *entry); /* zeroes it; NULL is fine */
 
 /* Store under `key`, in place of what is there.  `label` is one line for people (at most 1 KiB; NULL is
@@ -130,11 +130,43 @@ PTXPACK_API int  ptxpack_cache_lock(ptxpack_cache *cache, const ptxpack_cache_ke
                                     uint32_t timeout_ms);
 PTXPACK_API void ptxpack_cache_unlock(ptxpack_cache *cache, int lock); /* -1 is fine */
 
+/* ---- prebuilt folders --------------------------------------------------------------------------- */
+
+typedef enum ptxpack_prebuilt_result {
+    PTXPACK_PREBUILT_NONE, /* no folder lists such an entry                                           */
+    PTXPACK_PREBUILT_HIT,  /* *entry is it: its file has the size and the SHA-256 of the manifest     */
+    PTXPACK_PREBUILT_BAD   /* a manifest lists it, but the file is missing or another: the detail says */
+} ptxpack_prebuilt_result;
+
+/* A folder that was named must not be passed over in silence: why one of them cannot be used, one line that
+ * names it; then none is.  NULL when all can be. */
+PTXPACK_API const char *ptxpack_cache_prebuilt_refusal(const ptxpack_cache *cache);
+/* Ask the folders in their order; a bad entry counts in stats.corrupt, and the next folder is asked.  *entry
+ * is zeroed unless it is a hit. */
+PTXPACK_API ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache *cache,
+                                                               const ptxpack_cache_key *key,
+                                                               ptxpack_cache_entry *entry);
+
+typedef struct ptxpack_prebuilt_info {
+    const char *path;    /* absolute; strings live as long as the handle      */
+    const char *library; /* the version that wrote its manifest               */
+    const char *sha256;  /* of the manifest, 64 digits: what a pin would be   */
+    bool        pinned;
+    uint64_t    entries, bytes; /* that the manifest lists                    */
+} ptxpack_prebuilt_info;
+/* The folder with `index` from 0; false when there are not so many. */
+PTXPACK_API bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index,
+                                        ptxpack_prebuilt_info *info);
+/* Measure all entries of that folder: how many are good, and one line about the first that is not ("" when
+ * all are), at most `cap` bytes. */
+PTXPACK_API uint64_t ptxpack_cache_prebuilt_verify(const ptxpack_cache *cache, size_t index, char *line,
+                                                   size_t cap);
+
 /* ---- looking after it --------------------------------------------------------------------------- */
 
 typedef struct ptxpack_cache_stats {
     uint32_t size;        /* = sizeof(ptxpack_cache_stats), set by the caller                         */
-    uint64_t entries;     /* on disk now, in dir (not in prebuilt)                                    */
+    uint64_t entries;     /* on disk now, in dir (not in prebuilt folders)                            */
     uint64_t bytes;       /* their file sizes                                                         */
     uint64_t temporaries; /* being written, or left by writers that died                              */
     uint64_t max_bytes, max_age_s;
@@ -144,6 +176,7 @@ typedef struct ptxpack_cache_stats {
     uint64_t corrupt;     /* damaged, foreign or wrong-key files that get met; each a miss, too       */
     uint64_t evicted;     /* entries that the cleaner, trim or clear removed                          */
     uint64_t refused;     /* puts that stored nothing, a read-only or disabled cache's not counted    */
+    uint64_t prebuilt_hits; /* not counted as hits                                                    */
 } ptxpack_cache_stats;
 PTXPACK_API void ptxpack_cache_get_stats(ptxpack_cache *cache, ptxpack_cache_stats *stats);
 

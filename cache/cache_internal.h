@@ -3,7 +3,10 @@
  *   key.c    the key builder          place.c  which directory, may it be trusted
  *   entry.c  the file format          store.c  names, atomic write, lock
  *   walk.c   look at all entries      evict.c  remove some
- *   cache.c  open, get, put, lock: the calls of cache.h, but for keys and `each` */
+ *   cache.c  open, get, put, lock: the calls of cache.h, but for keys, `each` and prebuilt folders
+ *
+ *   folders.c  the prebuilt folders of a handle          prebuilt.c  reading one, filling.c  writing one
+ *   manifest.c  the list of what is in one               sha256.c  what it is measured with */
 #ifndef PTXPACK_CACHE_INTERNAL_H
 #define PTXPACK_CACHE_INTERNAL_H
 #include <dirent.h>
@@ -30,12 +33,14 @@ struct ptxpack_cache_key {
 struct ptxpack_cache {
     uint64_t id;       /* of this handle, never reused: ties a thread's detail line to it          */
     char    *dir;      /* absolute; NULL when none could be named                                  */
-    char    *prebuilt; /* NULL when there is none or it cannot be trusted                          */
+    struct ptxpack_prebuilt **folders; /* prebuilt machine code, in the order in which they are asked  */
+    size_t   folder_count;
+    char    *refusal;  /* why one of them cannot be used: then there are none; NULL                */
     bool     usable;   /* dir could be opened and trusted                                          */
     bool     readonly;
     uint64_t max_bytes, max_age_s;
     char     line[PTXPACK_CACHE_LINE]; /* what open had to say                                     */
-    _Atomic uint64_t hits, misses, stores, corrupt, evicted, refused;
+    _Atomic uint64_t hits, misses, stores, corrupt, evicted, refused, prebuilt_hits;
     /* For the decision when to look at the directory again: its bytes as last seen plus what was
      * stored since, and when that was (monotonic seconds, 0: never). */
     _Atomic uint64_t estimate;
@@ -49,6 +54,14 @@ int ptxpack_cache_begin(const struct ptxpack_cache *cache, bool create);
 /* The line about the running call of this thread. */
 void ptxpack_cache_say(const struct ptxpack_cache *cache, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+void ptxpack_cache_forget(const struct ptxpack_cache *cache); /* that line */
+
+/* ---- folders.c ---------------------------------------------------------------------------------- */
+/* Open the folders of `wanted` (NULL: the environment's); what goes wrong is the handle's refusal.  False:
+ * memory is out. */
+bool ptxpack_cache_open_folders(struct ptxpack_cache *cache, const char *wanted);
+void ptxpack_cache_close_folders(struct ptxpack_cache *cache);
 
 /* ---- key.c -------------------------------------------------------------------------------------- */
 /* XXH3-128 of the blob in canonical (big-endian) bytes. */
@@ -86,10 +99,17 @@ typedef struct ptxpack_entry_parts {
 uint64_t ptxpack_entry_size(const ptxpack_entry_parts *parts);
 /* Write it to the empty file fd: 0 or an errno. */
 int ptxpack_entry_write(int fd, const ptxpack_entry_parts *parts);
+/* The SHA-256 of the file that it makes. */
+void ptxpack_entry_sha256(const ptxpack_entry_parts *parts, uint8_t digest[32]);
+int ptxpack_cache_write_all(int fd, const void *bytes, size_t count); /* 0 or an errno */
 /* Open, read and check the entry `name` of a directory.  With a key, its blob must be the entry's;
  * without, the blob's digest must be the name.  *stamp is the file's status when it could be opened. */
 ptxpack_entry_result ptxpack_entry_read(int dirfd, const char *name, const struct ptxpack_cache_key *key,
                                         ptxpack_cache_entry *out, uint64_t *key_bytes, struct stat *stamp);
+/* The same of a file's bytes. */
+ptxpack_entry_result ptxpack_entry_decode(const void *bytes, size_t count, const char *name,
+                                          const struct ptxpack_cache_key *key, ptxpack_cache_entry *out,
+                                          uint64_t *key_bytes);
 /* Header, label and metadata only, nothing checked but the header; payload stays NULL. */
 ptxpack_entry_result ptxpack_entry_peek(int dirfd, const char *name, ptxpack_cache_entry *out,
                                         uint64_t *key_bytes, struct stat *stamp);
@@ -107,6 +127,8 @@ void ptxpack_cache_entry_name(const struct ptxpack_cache_key *key, char name[PTX
 void ptxpack_cache_tag(int dirfd);
 /* Write an entry under `name`, all or nothing: 0 or an errno. */
 int ptxpack_cache_publish(int dirfd, const char *name, const ptxpack_entry_parts *parts);
+/* The same for a text file. */
+int ptxpack_cache_publish_text(int dirfd, const char *name, const char *text);
 /* Lock one byte of the directory's lock file without waiting: a descriptor to close, or -1 with errno
  * (EAGAIN: another holds it; anything else: locks do not work here). */
 int ptxpack_cache_try_lock(int dirfd, uint64_t byte);

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cache_internal.h"
+#include "sha256.h"
 
 const uint32_t ptxpack_entry_version = 1;
 
@@ -53,7 +54,7 @@ uint64_t ptxpack_entry_size(const ptxpack_entry_parts *p)
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
-static int write_all(int fd, const void *bytes, size_t count)
+int ptxpack_cache_write_all(int fd, const void *bytes, size_t count)
 {
     const uint8_t *at = (const uint8_t *)bytes;
     while (count) {
@@ -68,7 +69,10 @@ static int write_all(int fd, const void *bytes, size_t count)
     return 0;
 }
 
-int ptxpack_entry_write(int fd, const ptxpack_entry_parts *p)
+/* Where the bytes of an entry go: 0 or an errno. */
+typedef int (*taker)(void *to, const void *bytes, size_t count);
+
+static int put_out(taker take, void *to, const ptxpack_entry_parts *p)
 {
     uint8_t header[HEADER_BYTES];
     memcpy(header, magic, sizeof magic);
@@ -92,20 +96,44 @@ int ptxpack_entry_write(int fd, const ptxpack_entry_parts *p)
         if (!pieces[i].count)
             continue;
         XXH3_128bits_update(&state, pieces[i].bytes, pieces[i].count);
-        int error = write_all(fd, pieces[i].bytes, pieces[i].count);
+        int error = take(to, pieces[i].bytes, pieces[i].count);
         if (error)
             return error;
     }
     XXH128_canonical_t sum;
     XXH128_canonicalFromHash(&sum, XXH3_128bits_digest(&state));
-    return write_all(fd, sum.digest, sizeof sum.digest);
+    return take(to, sum.digest, sizeof sum.digest);
+}
+
+static int to_file(void *to, const void *bytes, size_t count)
+{
+    return ptxpack_cache_write_all(*(int *)to, bytes, count);
+}
+
+int ptxpack_entry_write(int fd, const ptxpack_entry_parts *parts) { return put_out(to_file, &fd, parts); }
+
+static int to_digest(void *to, const void *bytes, size_t count)
+{
+    ptxpack_sha256_add((ptxpack_sha256_state *)to, bytes, count);
+    return 0;
+}
+
+void ptxpack_entry_sha256(const ptxpack_entry_parts *parts, uint8_t digest[PTXPACK_SHA256_BYTES])
+{
+    ptxpack_sha256_state state;
+    ptxpack_sha256_begin(&state);
+    put_out(to_digest, &state, parts);
+    ptxpack_sha256_end(&state, digest);
 }
 
 /* ---- reading ------------------------------------------------------------------------------------ */
 
-/* An entry being read: the file, its header, and the checksum so far. */
+/* An entry being read: the file, or the bytes that are left of it in memory; its header, and the checksum so
+ * far. */
 typedef struct reader {
-    int                  fd;
+    int                  fd;     /* -1: from memory */
+    const uint8_t       *memory;
+    size_t               left;
     ptxpack_entry_parts  sizes; /* the counts only */
     XXH3_state_t         state;
     ptxpack_entry_result result;
@@ -118,10 +146,23 @@ static void fail(reader *r, int error)
     r->error = error;
 }
 
+static void fill_from_memory(reader *r, void *bytes, size_t count)
+{
+    if (count > r->left) {
+        r->result = PTXPACK_ENTRY_CORRUPT;
+    } else if (count) {
+        memcpy(bytes, r->memory, count);
+        r->memory += count;
+        r->left -= count;
+    }
+}
+
 static void fill(reader *r, void *bytes, size_t count)
 {
     uint8_t *at = (uint8_t *)bytes;
-    for (size_t left = count; left && r->result == PTXPACK_ENTRY_GOOD;) {
+    if (r->memory)
+        fill_from_memory(r, bytes, count);
+    for (size_t left = r->memory ? 0 : count; left && r->result == PTXPACK_ENTRY_GOOD;) {
         ssize_t n = read(r->fd, at, left);
         if (n < 0 && errno == EINTR)
             continue;
@@ -188,8 +229,7 @@ static void start(reader *r, int dirfd, const char *name, struct stat *stamp)
 {
     struct stat dir;
     memset(stamp, 0, sizeof *stamp);
-    memset(&r->sizes, 0, sizeof r->sizes);
-    r->error = 0;
+    memset(r, 0, sizeof *r);
     XXH3_128bits_reset(&r->state);
     r->fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (r->fd < 0 || fstat(r->fd, stamp) != 0 || fstat(dirfd, &dir) != 0) {
@@ -252,19 +292,41 @@ static void fetch_front(reader *r, ptxpack_cache_entry *out, uint64_t *key_bytes
     *key_bytes = r->sizes.key_bytes;
 }
 
+/* What comes after the header. */
+static ptxpack_entry_result fetch_all(reader *r, const char *name, const struct ptxpack_cache_key *key,
+                                      ptxpack_cache_entry *out, uint64_t *key_bytes)
+{
+    fetch_front(r, out, key_bytes);
+    uint8_t *blob = (uint8_t *)fetch(r, r->sizes.key_bytes);
+    check_key(r, name, key, blob);
+    free(blob);
+    out->payload = fetch(r, out->payload_bytes);
+    check_sum(r);
+    return finish(r, out);
+}
+
 ptxpack_entry_result ptxpack_entry_read(int dirfd, const char *name, const struct ptxpack_cache_key *key,
                                         ptxpack_cache_entry *out, uint64_t *key_bytes, struct stat *stamp)
 {
     reader r;
     memset(out, 0, sizeof *out);
     start(&r, dirfd, name, stamp);
-    fetch_front(&r, out, key_bytes);
-    uint8_t *blob = (uint8_t *)fetch(&r, r.sizes.key_bytes);
-    check_key(&r, name, key, blob);
-    free(blob);
-    out->payload = fetch(&r, out->payload_bytes);
-    check_sum(&r);
-    return finish(&r, out);
+    return fetch_all(&r, name, key, out, key_bytes);
+}
+
+ptxpack_entry_result ptxpack_entry_decode(const void *bytes, size_t count, const char *name,
+                                          const struct ptxpack_cache_key *key, ptxpack_cache_entry *out,
+                                          uint64_t *key_bytes)
+{
+    reader r;
+    memset(out, 0, sizeof *out);
+    memset(&r, 0, sizeof r);
+    r.fd = -1;
+    r.memory = (const uint8_t *)bytes;
+    r.left = count;
+    XXH3_128bits_reset(&r.state);
+    read_header(&r, count);
+    return fetch_all(&r, name, key, out, key_bytes);
 }
 
 ptxpack_entry_result ptxpack_entry_peek(int dirfd, const char *name, ptxpack_cache_entry *out,

@@ -78,15 +78,18 @@ static int sync_fd(int fd)
     return 0;
 }
 
-int ptxpack_cache_publish(int dirfd, const char *name, const ptxpack_entry_parts *parts)
+/* Writes the content of a file: 0 or an errno. */
+typedef int (*writer)(int fd, const void *content);
+
+static int publish(int dirfd, const char *name, uint64_t bytes, writer write_content, const void *content)
 {
     char temporary[PTXPACK_CACHE_NAME];
-    if (over_file_limit(ptxpack_entry_size(parts)))
+    if (over_file_limit(bytes))
         return EFBIG;
     int fd = open_temporary(dirfd, temporary);
     if (fd < 0)
         return errno;
-    int error = ptxpack_entry_write(fd, parts);
+    int error = write_content(fd, content);
     if (!error)
         error = sync_fd(fd);
     if (close(fd) != 0 && errno != EINTR && !error) /* NFS reports a full disk here */
@@ -96,10 +99,31 @@ int ptxpack_cache_publish(int dirfd, const char *name, const ptxpack_entry_parts
     if (error)
         unlinkat(dirfd, temporary, 0);
     else
-        sync_fd(dirfd); /* best effort: without it a power cut may lose the name, not tear the entry */
+        sync_fd(dirfd); /* best effort: without it a power cut may lose the name, not tear the file */
+    return error;
+}
+
+static int write_entry(int fd, const void *parts)
+{
+    return ptxpack_entry_write(fd, (const ptxpack_entry_parts *)parts);
+}
+
+int ptxpack_cache_publish(int dirfd, const char *name, const ptxpack_entry_parts *parts)
+{
+    int error = publish(dirfd, name, ptxpack_entry_size(parts), write_entry, parts);
     /* Some file systems refuse to rename over what another writer has just put there: then the entry
      * is there, and whoever wrote it wrote the same. */
     return error == EEXIST ? 0 : error;
+}
+
+static int write_text(int fd, const void *text)
+{
+    return ptxpack_cache_write_all(fd, text, strlen((const char *)text));
+}
+
+int ptxpack_cache_publish_text(int dirfd, const char *name, const char *text)
+{
+    return publish(dirfd, name, strlen(text), write_text, text);
 }
 
 void ptxpack_cache_tag(int dirfd)

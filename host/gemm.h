@@ -39,7 +39,8 @@ typedef struct ptxpack_gemm_desc {
 typedef struct ptxpack_gemm_buffers {
     uint32_t size;                /* = sizeof(ptxpack_gemm_buffers)                                 */
     float    alpha, beta;         /* beta without a C is not looked at                              */
-    uint64_t a, b, c, d, bias;    /* device addresses on 16 bytes; c may be d; the rest must not overlap d */
+    uint64_t a, b, c, d, bias;    /* device addresses on 16 bytes; c may be d where their strides are the same; the
+                                     rest must not overlap d; a and b of k = 0 are not looked at    */
     uint64_t workspace;           /* as many bytes as ptxpack_gemm_workspace says, zero before the first use; each
                                      launch leaves it fit for the next; one launch at a time        */
 } ptxpack_gemm_buffers;

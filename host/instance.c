@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention_kernel.h"
+#include "gemm_plan.h"
 #include "vector_plan.h"
 
 static size_t dtype_count(const ptxpack_variant *variant)
@@ -16,6 +17,8 @@ size_t ptxpack_instance_count(const ptxpack_variant *variant)
 {
     if (strcmp(variant->op, "attention") == 0)
         return attention_kernel_of(variant)->instances(variant);
+    if (strcmp(variant->op, "gemm") == 0)
+        return ptxpack_gemm_instances(variant);
     if (strcmp(variant->op, "vector_add") == 0)
         return dtype_count(variant);
     return 0;
@@ -28,6 +31,8 @@ ptxpack_instance ptxpack_instance_get(const ptxpack_variant *variant, size_t ind
         return instance;
     if (strcmp(variant->op, "attention") == 0) {
         attention_kernel_of(variant)->instance(variant, index, &instance);
+    } else if (strcmp(variant->op, "gemm") == 0) {
+        ptxpack_gemm_instance(variant, index, &instance);
     } else {
         ptxpack_dtype dtype = index ? PTXPACK_BF16 : PTXPACK_F16;
         snprintf(instance.name, sizeof instance.name, "%s", ptxpack_dtype_name(dtype));

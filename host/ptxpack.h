@@ -7,6 +7,7 @@
 #include "registry.h"
 #include "driver.h"
 #include "loader.h"
+#include "program.h"
 #include "layout.h"
 #include "tensor.h"
 #include "atom.h"
@@ -18,5 +19,8 @@
 #include "dtype.h"
 #include "instance.h"
 #include "attention.h"
+#include "gemm.h"
 #include "vector.h"
+#include "preload.h"
+#include "preload_plan.h"
 #endif

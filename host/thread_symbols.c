@@ -33,7 +33,7 @@ void symbol_add_function(symbol_list *list, const function_names *names, const p
     for (int i = 0; i < items; i++) {
         int64_t extent = threads.shape.value[i], stride = threads.stride.value[i] * scale;
         bool    wanted = stride != 0 && threads.stride.kind[i] == (uint64_t)(axis + 1);
-        if (!is_power_of_2(extent) || digits == THREAD_DIGITS) {
+        if (!is_power_of_2(extent) || (wanted && digits == THREAD_DIGITS)) {
             symbol_refuse(list, names->modes, l, "the threads are no few powers of two");
             return;
         }

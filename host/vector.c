@@ -71,6 +71,24 @@ static ptxpack_status settle_row(ptxpack *handle, ptxpack_dtype dtype, const ptx
     return PTXPACK_OK;
 }
 
+ptxpack_status ptxpack_vector_resolve(ptxpack *handle, ptxpack_dtype dtype, const ptxpack_variant **row,
+                                      ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS], size_t *count)
+{
+    if (dtype != PTXPACK_F16 && dtype != PTXPACK_BF16)
+        return ptxpack_fail(handle, PTXPACK_E_ARG, "dtype %d is neither PTXPACK_F16 nor PTXPACK_BF16",
+                            (int)dtype);
+    if (handle == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
+    ptxpack_status status = settle_row(handle, dtype, row);
+    if (status != PTXPACK_OK)
+        return status;
+    ptxpack_tiled_copy copy = ptxpack_vector_layout(*row);
+    *count = ptxpack_vector_symbols(&copy, dtype, symbols);
+    return *count > 0 ? PTXPACK_OK
+                      : ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", (*row)->id,
+                                     ptxpack_detail(NULL));
+}
+
 ptxpack_status ptxpack_vector_plan_row(ptxpack *handle, ptxpack_dtype dtype, const ptxpack_variant *row,
                                        ptxpack_vector_plan **plan)
 {
@@ -78,23 +96,14 @@ ptxpack_status ptxpack_vector_plan_row(ptxpack *handle, ptxpack_dtype dtype, con
     if (plan == NULL)
         return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
     *plan = NULL;
-    if (dtype != PTXPACK_F16 && dtype != PTXPACK_BF16)
-        return ptxpack_fail(handle, PTXPACK_E_ARG, "dtype %d is neither PTXPACK_F16 nor PTXPACK_BF16",
-                            (int)dtype);
-    if (handle == NULL)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
-    ptxpack_status status = settle_row(handle, dtype, &row);
+    ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS];
+    size_t         count = 0;
+    ptxpack_status status = ptxpack_vector_resolve(handle, dtype, &row, symbols, &count);
+    if (status == PTXPACK_OK)
+        status = ptxpack_kernel_load(handle, row, symbols, count, &kernel);
     if (status != PTXPACK_OK)
         return status;
-    ptxpack_symbol     symbols[PTXPACK_INSTANCE_SYMBOLS];
     ptxpack_tiled_copy copy = ptxpack_vector_layout(row);
-    size_t             count = ptxpack_vector_symbols(&copy, dtype, symbols);
-    if (count == 0)
-        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id,
-                            ptxpack_detail(NULL));
-    status = ptxpack_kernel_load(handle, row, symbols, count, &kernel);
-    if (status != PTXPACK_OK)
-        return status;
     ptxpack_vector_plan *made = (ptxpack_vector_plan *)malloc(sizeof *made);
     if (made == NULL)
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory for a plan");

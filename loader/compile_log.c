@@ -86,6 +86,15 @@ void ptxpack_log_resources(const char *log, const char *entry, ptxpack_resources
     }
 }
 
+bool ptxpack_log_knows(const char *log, const char *entry)
+{
+    char line[LINE];
+    bool about = false;
+    for (const char *at = log; !about && (at = next_line(at, line));)
+        names_entry(line, entry, &about);
+    return about;
+}
+
 int ptxpack_log_isa(const char *log)
 {
     static const char says[] = "current version is '";
@@ -112,7 +121,58 @@ static const char *error_in(const char *line, size_t *number)
     return colon + strspn(colon, " ");
 }
 
+/* What follows "FILE(LINE): "; NULL when the line does not begin so.  *bytes is the length of FILE. */
+static const char *after_place(const char *line, size_t *bytes, unsigned long *number)
+{
+    for (const char *open = line; (open = strchr(open, '(')) != NULL; open++) {
+        char *after = NULL;
+        *number = strtoul(open + 1, &after, 10);
+        *bytes = (size_t)(open - line);
+        if (*number && strncmp(after, "): ", 3) == 0)
+            return after + 3;
+    }
+    return NULL;
+}
+
+/* "k.cu(12): error: what" -> "k.cu:12: error: what"; "nvrtc: error: what" as it is. */
+static bool cuda_error_in(const char *line, char *buf, size_t cap)
+{
+    static const char *const kinds[] = {"error", "catastrophic error", "internal error"};
+    unsigned long number = 0;
+    size_t bytes = 0;
+    const char *what = after_place(line, &bytes, &number);
+    if (strncmp(line, "nvrtc: error", strlen("nvrtc: error")) == 0)
+        return snprintf(buf, cap, "%s", line) > 0;
+    for (size_t i = 0; what && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strncmp(what, kinds[i], strlen(kinds[i])) == 0)
+            return snprintf(buf, cap, "%.*s:%lu: %s", (int)bytes, line, number, what) > 0;
+    return false;
+}
+
+bool ptxpack_log_cuda_errors(const char *log, char *buf, size_t cap)
+{
+    char line[LINE], other[LINE];
+    int count = 0;
+    for (const char *at = log; (at = next_line(at, line));)
+        count += cuda_error_in(line, count ? other : buf, count ? sizeof other : cap);
+    size_t have = count ? strlen(buf) : 0;
+    if (count > 1)
+        snprintf(buf + have, cap - have, " (and %d more)", count - 1);
+    return count > 0;
+}
+
+const char *ptxpack_log_expanded_from(const void *expansion, size_t line, char *buf, size_t cap)
+{
+    return ptxpack_expansion_where((const ptxpack_expansion *)expansion, line, buf, cap);
+}
+
 void ptxpack_log_errors(const char *log, const ptxpack_expansion *expansion, char *buf, size_t cap)
+{
+    ptxpack_log_errors_of(log, expansion ? ptxpack_log_expanded_from : NULL, expansion, buf, cap);
+}
+
+void ptxpack_log_errors_of(const char *log, ptxpack_line_origin origin, const void *context, char *buf,
+                           size_t cap)
 {
     char line[LINE], where[512];
     size_t number = 0;
@@ -124,8 +184,7 @@ void ptxpack_log_errors(const char *log, const ptxpack_expansion *expansion, cha
             continue;
         if (count++)
             continue;
-        const char *file =
-            number && expansion ? ptxpack_expansion_where(expansion, number, where, sizeof where) : "";
+        const char *file = number && origin ? origin(context, number, where, sizeof where) : "";
         if (*file)
             snprintf(buf, cap, "%s: %s", file, what);
         else if (number)

@@ -71,6 +71,7 @@ enum { /* CUdevice_attribute */
 enum { /* CUfunction_attribute */
     PTXPACK_CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
     PTXPACK_CU_FUNC_SHARED_SIZE           = 1, /* static, bytes */
+    PTXPACK_CU_FUNC_CONST_SIZE            = 2, /* the user's, bytes */
     PTXPACK_CU_FUNC_LOCAL_SIZE            = 3, /* bytes per thread */
     PTXPACK_CU_FUNC_NUM_REGS              = 4,
     PTXPACK_CU_FUNC_MAX_DYNAMIC_SHARED    = 8

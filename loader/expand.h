@@ -33,6 +33,9 @@ typedef struct ptxpack_symbol {
  * such file.  The text stays the reader's and must stay valid until ptxpack_expand returns. */
 typedef const char *(*ptxpack_reader)(void *context, const char *path, size_t *bytes);
 
+/* Where that file is, for .file: a string of the caller's, or written to buf. */
+typedef const char *(*ptxpack_locator)(void *context, const char *path, char *buf, size_t cap);
+
 enum { PTXPACK_EXPAND_MAX_DEPTH = 1000 };
 
 typedef struct ptxpack_expand_options {
@@ -40,7 +43,8 @@ typedef struct ptxpack_expand_options {
     const ptxpack_symbol *symbols;      /* defined before the first line                            */
     size_t                symbol_count;
     ptxpack_reader        read;         /* required                                                 */
-    void                 *context;      /* handed to read                                           */
+    void                 *context;      /* handed to read and locate                                */
+    ptxpack_locator       locate;       /* NULL: below "ptx/", but for absolute paths               */
     bool                  line_info;    /* emit .file and .loc, for profilers                       */
     uint32_t              max_depth;    /* nested macros, loops and includes; 0 = 200, up to 1000   */
     size_t                max_output;   /* bytes of output, and of text at work; 0 = 64 MiB         */

@@ -148,6 +148,32 @@ static bool build_id(uintptr_t inside, char *buf, size_t cap)
     return search.found;
 }
 
+/* The build id in a file that is not loaded: its program headers lead to the notes. */
+static bool build_id_in_file(int fd, char *buf, size_t cap)
+{
+    enum { MAX_HEADERS = 64, MAX_NOTES = 64 << 10 };
+    struct build_id_search search = {0, buf, cap, false};
+    ElfW(Ehdr) head;
+    ElfW(Phdr) parts[MAX_HEADERS];
+    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
+        memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof *parts ||
+        head.e_phnum > MAX_HEADERS)
+        return false;
+    ssize_t size = (ssize_t)(head.e_phnum * sizeof *parts);
+    if (pread(fd, parts, (size_t)size, (off_t)head.e_phoff) != size)
+        return false;
+    for (int i = 0; i < head.e_phnum && !search.found; i++) {
+        size_t bytes = parts[i].p_filesz;
+        if (parts[i].p_type != PT_NOTE || bytes > MAX_NOTES)
+            continue;
+        char *notes = (char *)malloc(bytes + 1);
+        if (notes && pread(fd, notes, bytes, (off_t)parts[i].p_offset) == (ssize_t)bytes)
+            search.found = take_build_id(notes, bytes, &search);
+        free(notes);
+    }
+    return search.found;
+}
+
 static bool content_identity(const char *path, char *buf, size_t cap)
 {
     size_t bytes = 0;
@@ -176,6 +202,16 @@ bool ptxpack_library_identity(void *library, char *buf, size_t cap)
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map)
         return false;
     return build_id((uintptr_t)map->l_ld, buf, cap) || content_identity(map->l_name, buf, cap);
+}
+
+bool ptxpack_file_identity(const char *path, char *buf, size_t cap)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    bool found = build_id_in_file(fd, buf, cap);
+    close(fd);
+    return found || content_identity(path, buf, cap);
 }
 
 bool ptxpack_own_identity(char *buf, size_t cap)

@@ -1,4 +1,4 @@
-/* flight.c - the process-wide table of machine code by digest. */
+/* flight.c - the process-wide table of what compilers made, by digest. */
 #include "flight.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -47,7 +47,9 @@ static void drop(struct flight *f)
     if (--f->references)
         return;
     leave_table(f);
-    free(f->code.cubin);
+    free(f->code.bytes);
+    free(f->code.notes);
+    free(f->code.log);
     free(f);
 }
 
@@ -105,7 +107,7 @@ ptxpack_status ptxpack_code_obtain(const char digest[33], ptxpack_code_maker mak
     if (f) {
         status = f->status;
         snprintf(detail, cap, "%s", f->detail);
-        if (status == PTXPACK_OK)
+        if (status == PTXPACK_OK || f->code.log)
             *out = &f->code;
         else
             drop(f);

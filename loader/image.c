@@ -33,57 +33,48 @@ static bool open_logs(struct jit_logs *logs, bool line_info)
     return logs->info && logs->errors;
 }
 
-static ptxpack_cu_result load_library(const struct ptxpack_driver *d, const struct ptxpack_job *job,
-                                      const void *image, struct jit_logs *logs, struct ptxpack_image *out)
+static ptxpack_cu_result load(const struct ptxpack_driver *d, const void *image, struct jit_logs *logs,
+                              struct ptxpack_image *out)
 {
-    struct CUkern_st *kernel = NULL;
-    ptxpack_cu_result r = d->cuLibraryLoadData(&out->library, image, logs->count ? logs->names : NULL,
-                                               logs->count ? logs->values : NULL, logs->count, NULL, NULL, 0);
-    if (r == PTXPACK_CU_SUCCESS)
-        r = d->cuLibraryGetKernel(&kernel, out->library, job->variant->entry);
-    if (r == PTXPACK_CU_SUCCESS)
-        r = d->cuKernelGetFunction(&out->function, kernel);
-    return r;
-}
-
-static ptxpack_cu_result load_module(const struct ptxpack_driver *d, const struct ptxpack_job *job,
-                                     const void *image, struct jit_logs *logs, struct ptxpack_image *out)
-{
-    ptxpack_cu_result r =
-        d->cuModuleLoadDataEx(&out->module, image, logs->count, logs->count ? logs->names : NULL,
-                              logs->count ? logs->values : NULL);
-    if (r == PTXPACK_CU_SUCCESS)
-        r = d->cuModuleGetFunction(&out->function, out->module, job->variant->entry);
-    return r;
-}
-
-static ptxpack_cu_result load(const struct ptxpack_driver *d, const struct ptxpack_job *job,
-                              const void *image, struct jit_logs *logs, struct ptxpack_image *out)
-{
+    unsigned int *names = logs->count ? logs->names : NULL;
+    void **values = logs->count ? logs->values : NULL;
     bool libraries =
         d->cuLibraryLoadData && d->cuLibraryGetKernel && d->cuKernelGetFunction && d->cuLibraryUnload;
-    ptxpack_cu_result r = (libraries ? load_library : load_module)(d, job, image, logs, out);
-    if (r == PTXPACK_CU_SUCCESS && job->variant->shared_bytes > 0)
-        r = d->cuFuncSetAttribute(out->function, PTXPACK_CU_FUNC_MAX_DYNAMIC_SHARED,
-                                  job->variant->shared_bytes);
-    return r;
+    return libraries ? d->cuLibraryLoadData(&out->library, image, names, values, logs->count, NULL, NULL, 0)
+                     : d->cuModuleLoadDataEx(&out->module, image, logs->count, names, values);
 }
 
-/* What the log left open (the driver's own JIT need not write one) is asked of the function. */
-static void complete_resources(const struct ptxpack_driver *d, const struct ptxpack_image *image,
-                               ptxpack_resources *resources)
+ptxpack_cu_result ptxpack_image_function(const struct ptxpack_driver *d, const struct ptxpack_image *image,
+                                         const char *entry, struct CUfunc_st **function)
+{
+    struct CUkern_st *kernel = NULL;
+    if (!image->library)
+        return d->cuModuleGetFunction(function, image->module, entry);
+    ptxpack_cu_result r = d->cuLibraryGetKernel(&kernel, image->library, entry);
+    return r == PTXPACK_CU_SUCCESS ? d->cuKernelGetFunction(function, kernel) : r;
+}
+
+void ptxpack_image_resources(const struct ptxpack_driver *d, struct CUfunc_st *function,
+                             ptxpack_resources *resources)
 {
     if (resources->registers > 0)
         return;
-    d->cuFuncGetAttribute(&resources->registers, PTXPACK_CU_FUNC_NUM_REGS, image->function);
-    d->cuFuncGetAttribute(&resources->shared_bytes, PTXPACK_CU_FUNC_SHARED_SIZE, image->function);
-    d->cuFuncGetAttribute(&resources->stack_bytes, PTXPACK_CU_FUNC_LOCAL_SIZE, image->function);
+    d->cuFuncGetAttribute(&resources->registers, PTXPACK_CU_FUNC_NUM_REGS, function);
+    d->cuFuncGetAttribute(&resources->shared_bytes, PTXPACK_CU_FUNC_SHARED_SIZE, function);
+    d->cuFuncGetAttribute(&resources->stack_bytes, PTXPACK_CU_FUNC_LOCAL_SIZE, function);
+}
+
+ptxpack_status ptxpack_image_refused(const ptxpack *h, const struct ptxpack_job *job, ptxpack_cu_result r)
+{
+    char what[256];
+    snprintf(what, sizeof what, "loading %s for %s", job->name, job->target);
+    return ptxpack_fail_driver(h, r, what);
 }
 
 static ptxpack_status explain(const ptxpack *h, const struct ptxpack_job *job, ptxpack_cu_result r,
                               const struct jit_logs *logs)
 {
-    char error[512], what[256], line[PTXPACK_DETAIL_BYTES];
+    char error[512], line[PTXPACK_DETAIL_BYTES];
     ptxpack_status status = ptxpack_driver_status(r);
     ptxpack_driver_error(h->driver, r, error, sizeof error);
     if (logs->count && (status == PTXPACK_E_COMPILE || status == PTXPACK_E_ISA)) {
@@ -91,31 +82,32 @@ static ptxpack_status explain(const ptxpack *h, const struct ptxpack_job *job, p
                             ptxpack_isa_of_cuda(h->driver->version), line, sizeof line);
         return ptxpack_fail(h, status, "%s", line);
     }
-    snprintf(what, sizeof what, "loading %s for %s", job->variant->id, job->target);
-    return ptxpack_fail_driver(h, r, what);
+    return ptxpack_image_refused(h, job, r);
 }
 
 ptxpack_status ptxpack_image_load(const ptxpack *h, const struct ptxpack_job *job, const void *cubin,
-                                  struct ptxpack_image *out, ptxpack_resources *resources)
+                                  const char *entry, struct ptxpack_image *out, struct CUfunc_st **function,
+                                  char **log)
 {
     struct jit_logs logs;
     ptxpack_status status = PTXPACK_OK;
     memset(&logs, 0, sizeof logs);
     memset(out, 0, sizeof *out);
     if (!cubin && !open_logs(&logs, job->line_info)) {
-        status = ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the log of %s", job->variant->id);
+        status = ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the log of %s", job->name);
     } else {
-        ptxpack_cu_result r = load(h->driver, job, cubin ? cubin : job->text, &logs, out);
+        ptxpack_cu_result r = load(h->driver, cubin ? cubin : job->text, &logs, out);
+        if (r == PTXPACK_CU_SUCCESS)
+            r = ptxpack_image_function(h->driver, out, entry, function);
         if (r != PTXPACK_CU_SUCCESS)
             status = explain(h, job, r, &logs);
-        else if (!cubin)
-            ptxpack_log_resources(logs.info, job->variant->entry, resources);
     }
-    if (status == PTXPACK_OK)
-        complete_resources(h->driver, out, resources);
-    else
+    if (status != PTXPACK_OK)
         ptxpack_image_unload(h->driver, out);
-    free(logs.info);
+    if (log)
+        *log = status == PTXPACK_OK ? logs.info : NULL;
+    if (!log || !*log)
+        free(logs.info);
     free(logs.errors);
     return status;
 }

@@ -77,11 +77,37 @@ bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driv
     return true;
 }
 
-enum ptxpack_route ptxpack_jit_route(const struct ptxpack_jit *jit, const ptxpack_variant *variant)
+enum ptxpack_route ptxpack_jit_route(const struct ptxpack_jit *jit, bool whole_program)
 {
-    if (jit->route == PTXPACK_ROUTE_LINK && (variant->flags & PTXPACK_VARIANT_WHOLE_PROGRAM))
-        return PTXPACK_ROUTE_DRIVER;
-    return jit->route;
+    return jit->route == PTXPACK_ROUTE_LINK && whole_program ? PTXPACK_ROUTE_DRIVER : jit->route;
+}
+
+const char *ptxpack_jit_name(const struct ptxpack_jit *jit, enum ptxpack_route route, char *buf, size_t cap)
+{
+    if (route == PTXPACK_ROUTE_PTXCOMPILER)
+        snprintf(buf, cap, "nvPTXCompiler %u.%u", jit->ptxcompiler.major, jit->ptxcompiler.minor);
+    else if (route == PTXPACK_ROUTE_PTXAS)
+        snprintf(buf, cap, "%.100s", jit->ptxas.path);
+    else
+        snprintf(buf, cap, "%s", route == PTXPACK_ROUTE_LINK     ? "cuLink of the driver"
+                                 : route == PTXPACK_ROUTE_DRIVER ? "the driver's JIT"
+                                                                 : "no compiler");
+    return buf;
+}
+
+bool ptxpack_jit_is_driver(const struct ptxpack_jit *jit)
+{
+    Dl_info driver, compiler;
+    void *of_driver = NULL, *of_compiler = NULL;
+    if (!jit->driver || jit->route != PTXPACK_ROUTE_PTXCOMPILER)
+        return false;
+    memcpy(&of_driver, &jit->driver->cuInit, sizeof of_driver);
+    memcpy(&of_compiler, &jit->ptxcompiler.Compile, sizeof of_compiler);
+    ptxpack_linker_enter();
+    bool same = dladdr(of_driver, &driver) && dladdr(of_compiler, &compiler) &&
+                driver.dli_fbase == compiler.dli_fbase;
+    ptxpack_linker_leave();
+    return same;
 }
 
 /* Of the compiler alone; 0 when it cannot be told or is the driver's. */
@@ -145,20 +171,20 @@ ptxpack_status ptxpack_jit_explain(const struct ptxpack_job *job, ptxpack_status
                                    const char *log, int isa, char *detail, size_t cap)
 {
     char said[640];
-    int needs = job->variant->isa, branch = 0, cuda = ptxpack_cuda_of_isa(needs, &branch);
+    int needs = job->isa, branch = 0, cuda = ptxpack_cuda_of_isa(needs, &branch);
     if (status == PTXPACK_E_ISA) {
         int takes = log ? ptxpack_log_isa(log) : 0;
         takes = takes ? takes : isa;
         snprintf(detail, cap, "%s needs PTX ISA %d.%d (CUDA %d.%d, driver branch %d), %s takes up to %d.%d",
-                 job->variant->id, needs / 10, needs % 10, cuda / 1000, cuda % 1000 / 10, branch, compiler,
+                 job->name, needs / 10, needs % 10, cuda / 1000, cuda % 1000 / 10, branch, compiler,
                  takes / 10, takes % 10);
         return status;
     }
     if (log)
-        ptxpack_log_errors(log, job->expansion, said, sizeof said);
+        ptxpack_log_errors_of(log, job->origin, job->origin_of, said, sizeof said);
     else
         snprintf(said, sizeof said, "%s", ptxpack_status_string(status));
-    snprintf(detail, cap, "%s for %s, %s: %s", job->variant->id, job->target, compiler, said);
+    snprintf(detail, cap, "%s for %s, %s: %s", job->name, job->target, compiler, said);
     return status;
 }
 
@@ -178,7 +204,7 @@ static ptxpack_cu_result link_image(const struct ptxpack_driver *d, const struct
     if (r != PTXPACK_CU_SUCCESS)
         return r;
     r = d->cuLinkAddData(state, PTXPACK_CU_JIT_INPUT_PTX, (void *)(uintptr_t)job->text, job->bytes + 1,
-                         job->variant->id, 0, NULL, NULL);
+                         job->name, 0, NULL, NULL);
     if (r == PTXPACK_CU_SUCCESS)
         r = d->cuLinkComplete(state, &cubin, &build->cubin_bytes);
     if (r == PTXPACK_CU_SUCCESS && (build->cubin = malloc(build->cubin_bytes)))
@@ -193,7 +219,7 @@ static ptxpack_status compile_link(const struct ptxpack_jit *jit, const struct p
     memset(build, 0, sizeof *build);
     char *info = (char *)calloc(1, LINK_LOG), *errors = (char *)calloc(1, LINK_LOG);
     ptxpack_status status = PTXPACK_E_MEMORY;
-    snprintf(detail, cap, "out of memory while linking %s", job->variant->id);
+    snprintf(detail, cap, "out of memory while linking %s", job->name);
     if (info && errors) {
         ptxpack_cu_result r = link_image(jit->driver, job, info, errors, build);
         status =
@@ -220,19 +246,17 @@ ptxpack_status ptxpack_jit_compile(const struct ptxpack_jit *jit, enum ptxpack_r
     ptxpack_jit_options(job, &options);
     if (route == PTXPACK_ROUTE_LINK)
         return compile_link(jit, job, build, detail, cap);
+    ptxpack_jit_name(jit, route, compiler, sizeof compiler);
     if (route == PTXPACK_ROUTE_PTXCOMPILER) {
-        snprintf(compiler, sizeof compiler, "nvPTXCompiler %u.%u", jit->ptxcompiler.major,
-                 jit->ptxcompiler.minor);
         status = ptxpack_ptxcompiler_compile(&jit->ptxcompiler, job->text, job->bytes, options.words,
                                              options.count, build);
     } else if (route == PTXPACK_ROUTE_PTXAS) {
-        snprintf(compiler, sizeof compiler, "%.100s", jit->ptxas.path);
         isa = ptxpack_isa_of_cuda(jit->ptxas.cuda);
         status =
             ptxpack_ptxas_compile(&jit->ptxas, job->text, job->bytes, options.words, options.count, build);
     } else {
         memset(build, 0, sizeof *build);
-        snprintf(detail, cap, "%s: no compiler gives machine code: %s", job->variant->id, jit->why);
+        snprintf(detail, cap, "%s: no compiler gives machine code: %s", job->name, jit->why);
         return PTXPACK_E_NO_JIT;
     }
     return status == PTXPACK_OK ? status

@@ -35,19 +35,30 @@ struct ptxpack_jit {
  * library; "none": not this route.  A library that was named must not be passed over in silence: false when
  * it cannot be used (why says so). */
 bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driver, const char *ptxjit);
-/* The route for one row: `jit->route`, unless that cannot build it. */
-enum ptxpack_route ptxpack_jit_route(const struct ptxpack_jit *jit, const ptxpack_variant *variant);
+/* The route for one text: `jit->route`, unless that cannot build it. */
+enum ptxpack_route ptxpack_jit_route(const struct ptxpack_jit *jit, bool whole_program);
+/* "nvPTXCompiler 13.0", "/usr/local/cuda/bin/ptxas", ...: what a route compiles with. */
+const char *ptxpack_jit_name(const struct ptxpack_jit *jit, enum ptxpack_route route, char *buf, size_t cap);
+/* Whether driver and PTX compiler are one library, as with an emulated driver: it runs no machine code but
+ * its own. */
+bool ptxpack_jit_is_driver(const struct ptxpack_jit *jit);
 /* The highest PTX ISA * 10 that compiler and driver, where there is one, both take. */
 int ptxpack_jit_isa(const struct ptxpack_jit *jit);
 
-/* One thing to compile. */
+/* Where a line of PTX came from, written to buf; "" when it cannot be told. */
+typedef const char *(*ptxpack_line_origin)(const void *context, size_t line, char *buf, size_t cap);
+
+/* One text to compile. */
 struct ptxpack_job {
-    const ptxpack_variant   *variant;
-    const ptxpack_expansion *expansion;
-    const char              *text;
-    size_t                   bytes;
-    const char              *target;    /* "sm_90a" */
-    bool                     line_info;
+    const char         *name;         /* in messages: a row's id, a program's path                    */
+    const char         *entry;        /* the one that matters; NULL: all                              */
+    int                 isa;          /* PTX ISA * 10 that it needs                                   */
+    const char         *text;         /* followed by a NUL byte                                       */
+    size_t              bytes;
+    const char         *target;       /* "sm_90a"                                                     */
+    bool                line_info;
+    ptxpack_line_origin origin;       /* NULL: lines are those of the PTX                             */
+    const void         *origin_of;    /* its context                                                  */
 };
 enum { PTXPACK_JIT_OPTIONS = 3 };
 struct ptxpack_jit_options {

@@ -3,21 +3,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
+#include "assemble.h"
 #include "compile_log.h"
-#include "flight.h"
 #include "image.h"
 #include "loader_internal.h"
-
-enum {
-    SCHEMA = 1,            /* of the key and of the metadata: raise it when either changes its meaning */
-    LOCK_TIMEOUT_MS = 10000 /* for another process's compilation; some seconds at most                 */
-};
+#include "shipped.h"
 
 struct ptxpack_kernel {
     ptxpack                   *handle;
     struct ptxpack_image       image;
+    struct CUfunc_st          *function;
     ptxpack_kernel_info        info;
     char                       asked[33]; /* digest of the row and symbols; "" where they do not make the text */
     char                       digest[33];
@@ -25,102 +20,70 @@ struct ptxpack_kernel {
     ptxpack_kernel            *next;
 };
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
 /* ---- a request: all that one kernel's machine code depends on ------------------------------------- */
 
-/* Where machine code may come from; each refusal by the driver moves on to what is left. */
-enum source { ANY_CACHE, OWN_CACHE, COMPILER };
-
 struct request {
-    ptxpack              *handle;
-    const ptxpack_symbol *symbols;
-    size_t                symbol_count;
-    ptxpack_expansion    *expansion; /* NULL while the text of an earlier run is enough */
-    char                 *recalled;  /* that text */
-    struct ptxpack_job    job;
-    char                  target[16];
-    enum ptxpack_route    route;
-    ptxpack_cache_key    *key;
-    char                  asked[33], digest[33]; /* as in ptxpack_kernel */
-    enum source           source;
-    bool                  again; /* the driver refused the code, and there is another source */
-    double                expand_ms;
+    struct ptxpack_assembly assembly; /* first: one is found from the other */
+    const ptxpack_variant  *variant;
+    const ptxpack_symbol   *symbols;
+    size_t                  symbol_count;
+    ptxpack_expansion      *expansion; /* NULL while the text of an earlier run is enough */
+    char                   *recalled;  /* that text */
+    char                    target[16];
+    char                    asked[33]; /* as in ptxpack_kernel */
+    double                  expand_ms;
+    bool                    folders_asked, settled;
+    ptxpack_status          folders_status; /* when `folders_line` says why theirs is not taken */
+    char                    folders_line[PTXPACK_DETAIL_BYTES];
 };
 
 /* The device's own architecture, or offline the one named; rows for one architecture only want its 'a'. */
-static ptxpack_status choose_target(struct request *q, const ptxpack_variant *v)
+ptxpack_status ptxpack_kernel_target(const ptxpack *h, const ptxpack_variant *v, char exact_target[16])
 {
-    const ptxpack *h = q->handle;
     const char *target = h->info.target;
     int arch = ptxpack_parse_arch(target);
     bool exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0;
     bool named = !h->driver && target[strlen(target) - 1] == 'a';
-    if (arch < v->arch || (exact && (arch != v->arch || (!h->driver && !named))))
+    if (arch < v->arch || (exact && (arch != v->arch || (!h->driver && !named && !h->stand_in))))
         return ptxpack_fail(h, PTXPACK_E_UNSUPPORTED, "%s needs %ssm_%d%s, the target is %s", v->id,
                             exact ? "exactly " : "", v->arch, exact ? "a" : "", target);
-    snprintf(q->target, sizeof q->target, "%s%s", target, exact && !named ? "a" : "");
+    snprintf(exact_target, 16, "%s%s", target, exact && !named ? "a" : "");
     return PTXPACK_OK;
-}
-
-/* The digest names the kernel in this process, so it must be there even when nothing can be cached. */
-static ptxpack_status make_key(struct request *q)
-{
-    struct ptxpack_jit_options options;
-    ptxpack_jit_options(&q->job, &options);
-    q->key = ptxpack_cache_key_create();
-    ptxpack_cache_key_add_u64(q->key, "schema", SCHEMA);
-    ptxpack_cache_key_add(q->key, "ptx", q->job.text, q->job.bytes);
-    ptxpack_cache_key_add_text(q->key, "entry", q->job.variant->entry); /* metadata is about it */
-    ptxpack_cache_key_add_text(q->key, "target", q->target);
-    for (int i = 0; i < options.count; i++)
-        ptxpack_cache_key_add_text(q->key, "option", options.words[i]);
-    const char *unknown = ptxpack_jit_identify(&q->handle->jit, q->route, q->key);
-    ptxpack_cache_key_hex(q->key, q->digest);
-    if (unknown)
-        ptxpack_cache_key_poison(q->key, unknown);
-    if (q->digest[0])
-        return PTXPACK_OK;
-    return ptxpack_fail(q->handle, PTXPACK_E_MEMORY, "no key for %s: %s", q->job.variant->id,
-                        ptxpack_cache_key_poisoned(q->key));
 }
 
 static void end_request(struct request *q)
 {
-    ptxpack_cache_key_free(q->key);
+    ptxpack_assembly_end(&q->assembly);
     ptxpack_expansion_free(q->expansion);
     free(q->recalled);
 }
 
 /* What needs the lines' origin needs the expansion itself. */
-static ptxpack_status expand(struct request *q)
+static ptxpack_status expand(struct ptxpack_assembly *assembly)
 {
+    struct request *q = (struct request *)assembly;
     if (q->expansion)
         return PTXPACK_OK;
-    ptxpack_status status =
-        ptxpack_kernel_expand(q->handle, q->job.variant, q->symbols, q->symbol_count, &q->expansion);
-    q->job.expansion = q->expansion;
+    ptxpack_status status = ptxpack_kernel_expand(assembly->request.handle, q->variant, q->symbols,
+                                                  q->symbol_count, &q->expansion);
+    assembly->job.origin = ptxpack_log_expanded_from;
+    assembly->job.origin_of = q->expansion;
     return status;
 }
 
 /* The driver's own JIT is given the text, and its log may name lines: there is nothing to save there. */
-static ptxpack_status find_text(struct request *q)
+static ptxpack_status find_text(struct request *q, ptxpack *h)
 {
-    const ptxpack_variant *v = q->job.variant;
-    if (q->route != PTXPACK_ROUTE_DRIVER)
-        q->recalled = ptxpack_text_recall(q->handle, v, q->symbols, q->symbol_count, &q->job.bytes);
-    q->job.text = q->recalled;
+    struct ptxpack_job *job = &q->assembly.job;
+    if (q->assembly.route != PTXPACK_ROUTE_DRIVER)
+        q->recalled = ptxpack_text_recall(h, q->variant, q->symbols, q->symbol_count, &job->bytes);
+    job->text = q->recalled;
     if (q->recalled)
         return PTXPACK_OK;
-    ptxpack_status status = expand(q);
+    ptxpack_status status = expand(&q->assembly);
     if (status != PTXPACK_OK)
         return status;
-    q->job.text = ptxpack_expansion_text(q->expansion, &q->job.bytes);
+    job->text = ptxpack_expansion_text(q->expansion, &job->bytes);
     return PTXPACK_OK;
 }
 
@@ -128,165 +91,123 @@ static ptxpack_status begin_request(struct request *q, ptxpack *h, const ptxpack
                                     const ptxpack_symbol *symbols, size_t count)
 {
     memset(q, 0, sizeof *q);
-    q->handle = h;
+    q->variant = v;
     q->symbols = symbols;
     q->symbol_count = count;
-    q->route = ptxpack_jit_route(&h->jit, v);
-    q->job = (struct ptxpack_job){.variant = v, .target = q->target, .line_info = h->line_info};
+    q->assembly.request.handle = h;
+    q->assembly.route = ptxpack_jit_route(&h->jit, v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM);
+    q->assembly.job = (struct ptxpack_job){
+        .name = v->id, .entry = v->entry, .isa = v->isa, .target = q->target, .line_info = h->line_info};
+    q->assembly.prepare = expand;
     ptxpack_status status = ptxpack_check_process(h);
-    if (status == PTXPACK_OK)
-        status = choose_target(q, v);
-    double from = now_ms();
-    if (status == PTXPACK_OK)
-        status = find_text(q);
-    q->expand_ms = now_ms() - from;
-    return status == PTXPACK_OK ? make_key(q) : status;
+    return status == PTXPACK_OK ? ptxpack_kernel_target(h, v, q->target) : status;
 }
 
-/* ---- machine code: from the cache or from the compiler -------------------------------------------- */
-
-static bool take_cached(struct request *q, struct ptxpack_code *code)
+/* Text and key, which machine code of prebuilt folders does without. */
+static ptxpack_status settle(struct request *q)
 {
-    ptxpack_cache_entry entry;
-    ptxpack_cache *cache = q->handle->cache;
-    if (q->source == COMPILER)
-        return false;
-    if (!(q->source == OWN_CACHE ? ptxpack_cache_get_own : ptxpack_cache_get)(cache, q->key, &entry))
-        return false;
-    bool prebuilt = entry.prebuilt;
-    bool good = ptxpack_resources_read((const char *)entry.metadata, entry.metadata_bytes, &code->resources);
-    if (good) {
-        code->cubin = entry.payload;
-        code->cubin_bytes = entry.payload_bytes;
-        code->from_cache = true;
-        code->from_prebuilt = prebuilt;
-        entry.payload = NULL;
-    }
-    ptxpack_cache_entry_free(&entry);
-    if (good || !prebuilt)
-        return good;
-    q->source = OWN_CACHE; /* that entry stays as it is */
-    return take_cached(q, code);
+    double from = ptxpack_now_ms();
+    if (q->settled)
+        return PTXPACK_OK;
+    q->settled = true;
+    ptxpack_status status = find_text(q, q->assembly.request.handle);
+    q->expand_ms = ptxpack_now_ms() - from;
+    return status == PTXPACK_OK ? ptxpack_assembly_begin(&q->assembly) : status;
 }
 
-static void keep(const struct request *q, const struct ptxpack_code *code)
+/* ---- machine code --------------------------------------------------------------------------------- */
+
+/* *code NULL with PTXPACK_OK: no prebuilt folder has it. */
+static ptxpack_status obtain_shipped(struct request *q, const struct ptxpack_code **code)
 {
-    char *text = NULL, label[160];
-    size_t bytes = 0;
-    snprintf(label, sizeof label, "%s %s", q->job.variant->id, q->target);
-    if (ptxpack_resources_write(&code->resources, &text, &bytes))
-        ptxpack_cache_put(q->handle->cache, q->key, label, text, bytes, code->cubin, code->cubin_bytes);
-    free(text);
+    struct ptxpack_request *r = &q->assembly.request;
+    *code = NULL;
+    if (q->folders_asked)
+        return PTXPACK_OK;
+    q->folders_asked = true;
+    q->folders_status = PTXPACK_E_PREBUILT;
+    return ptxpack_shipped_obtain(r->handle, q->variant, q->symbols, q->symbol_count, q->target, code,
+                                  r->digest, q->folders_line);
 }
 
+/* What stands in the way of compiling: there is nothing to take, or what there is was no good. */
 static ptxpack_status forbidden(const struct request *q)
 {
-    return ptxpack_fail(q->handle, PTXPACK_E_FORBIDDEN, "%s for %s: there is no usable machine code in the "
-                        "cache, and compiling is forbidden (PTXPACK_FORBID_COMPILE)", q->job.variant->id,
-                        q->target);
-}
-
-static void report(const struct request *q, double ms)
-{
-    if (q->handle->on_compile)
-        q->handle->on_compile(q->handle->on_compile_context, q->job.variant->id, q->target, ms);
-}
-
-static ptxpack_status compile(struct request *q, struct ptxpack_code *code, char *detail, size_t cap)
-{
-    struct ptxpack_build build;
-    bool pushed = false;
-    double from = now_ms();
-    ptxpack_status status = q->handle->forbid_compile ? forbidden(q) : expand(q);
-    if (status == PTXPACK_OK && q->route == PTXPACK_ROUTE_LINK)
-        status = ptxpack_enter(q->handle, &pushed);
-    if (status != PTXPACK_OK) {
-        snprintf(detail, cap, "%s", ptxpack_detail(q->handle));
-        return status;
-    }
-    status = ptxpack_jit_compile(&q->handle->jit, q->route, &q->job, &build, detail, cap);
-    ptxpack_leave(q->handle, pushed);
-    code->compile_ms = now_ms() - from;
-    if (status == PTXPACK_OK) {
-        report(q, code->compile_ms);
-        ptxpack_log_resources(build.log, q->job.variant->entry, &code->resources);
-        code->cubin = build.cubin;
-        code->cubin_bytes = build.cubin_bytes;
-        build.cubin = NULL;
-    }
-    ptxpack_build_free(&build);
-    return status;
-}
-
-/* A ptxpack_code_maker: the lock between processes is only there to share the work. */
-static ptxpack_status make_code(void *context, struct ptxpack_code *code, char *detail, size_t cap)
-{
-    struct request *q = (struct request *)context;
-    double from = now_ms();
-    bool found = take_cached(q, code);
-    int lock = found ? -1 : ptxpack_cache_lock(q->handle->cache, q->key, LOCK_TIMEOUT_MS);
-    if (!found)
-        found = take_cached(q, code);
-    code->cache_ms = now_ms() - from;
-    ptxpack_status status = found ? PTXPACK_OK : compile(q, code, detail, cap);
-    if (!found && status == PTXPACK_OK)
-        keep(q, code);
-    ptxpack_cache_unlock(q->handle->cache, lock);
-    if (status == PTXPACK_OK && !q->recalled)
-        ptxpack_text_keep(q->handle, q->job.variant, q->symbols, q->symbol_count, q->job.text, q->job.bytes);
-    return status;
+    static const char end[] = "and compiling is forbidden (PTXPACK_FORBID_COMPILE)";
+    const ptxpack *h = q->assembly.request.handle;
+    const char *how = h->line_info ? " with line info" : "";
+    char others[128] = "";
+    ptxpack_prebuilt_info first, more;
+    if (q->folders_line[0])
+        return ptxpack_fail(h, q->folders_status, "%s for %s: %.700s, %s", q->variant->id, q->target,
+                            q->folders_line, end);
+    if (!ptxpack_cache_prebuilt(h->cache, 0, &first))
+        return ptxpack_request_forbidden(&q->assembly.request);
+    if (strcmp(first.library, ptxpack_library_version) != 0)
+        snprintf(others, sizeof others, " (of ptxpack %.31s; this is %.31s)", first.library,
+                 ptxpack_library_version);
+    else if (ptxpack_cache_prebuilt(h->cache, 1, &more))
+        snprintf(others, sizeof others, " (and others)");
+    return ptxpack_fail(h, PTXPACK_E_FORBIDDEN, "%s for %s%s: there is no usable machine code in the "
+                        "prebuilt folder %.400s%s nor in the cache, %s", q->variant->id, q->target, how,
+                        first.path, others, end);
 }
 
 static ptxpack_status obtain(struct request *q, const struct ptxpack_code **code)
 {
-    char line[PTXPACK_DETAIL_BYTES];
-    ptxpack_status status;
-    do /* again where a handle that forbids compiling was the first to ask */
-        status = ptxpack_code_obtain(q->digest, make_code, q, code, line, sizeof line);
-    while (status == PTXPACK_E_FORBIDDEN && !q->handle->forbid_compile);
-    return status == PTXPACK_OK ? status : ptxpack_fail(q->handle, status, "%s", line);
+    struct ptxpack_request *r = &q->assembly.request;
+    ptxpack_status status = ptxpack_request_obtain(r, code);
+    if (status == PTXPACK_E_FORBIDDEN)
+        status = forbidden(q);
+    if (status == PTXPACK_OK && r->ran && !q->recalled)
+        ptxpack_text_keep(r->handle, q->variant, q->symbols, q->symbol_count, q->assembly.job.text,
+                          q->assembly.job.bytes);
+    if (status != PTXPACK_OK) {
+        ptxpack_code_release(*code);
+        *code = NULL;
+    }
+    return status;
 }
 
 static void describe(const struct request *q, const struct ptxpack_code *code, ptxpack_kernel_info *info)
 {
-    info->variant = q->job.variant;
+    info->variant = q->variant;
     info->expand_ms = q->expand_ms;
     if (!code)
         return;
-    info->resources = code->resources;
+    ptxpack_resources_read(code->notes, code->notes_bytes, &info->resources);
     info->from_cache = code->from_cache;
+    info->from_prebuilt = code->from_prebuilt;
     info->compile_ms = code->from_cache ? 0 : code->compile_ms;
     info->cache_ms = code->cache_ms;
-    info->cubin_bytes = code->cubin_bytes;
+    info->cubin_bytes = code->size;
+}
+
+ptxpack_status ptxpack_kernel_make(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
+                                   size_t count, ptxpack_kernel_info *info, const struct ptxpack_code **code)
+{
+    struct request q;
+    *code = NULL;
+    ptxpack_status status = begin_request(&q, h, v, symbols, count);
+    if (status == PTXPACK_OK)
+        status = obtain_shipped(&q, code);
+    if (status == PTXPACK_OK && !*code && (status = settle(&q)) == PTXPACK_OK)
+        status = obtain(&q, code);
+    if (status == PTXPACK_OK && info) {
+        memset(info, 0, sizeof *info);
+        describe(&q, *code, info);
+    }
+    end_request(&q);
+    return status;
 }
 
 ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                       size_t count, ptxpack_kernel_info *info, void **cubin, size_t *bytes)
 {
-    struct request q;
-    const struct ptxpack_code *code = NULL;
-    ptxpack_status status = begin_request(&q, h, v, symbols, count);
-    if (status == PTXPACK_OK)
-        status = obtain(&q, &code);
-    if (cubin)
-        *cubin = NULL;
-    if (bytes)
-        *bytes = 0;
-    if (status == PTXPACK_OK && info) {
-        memset(info, 0, sizeof *info);
-        describe(&q, code, info);
-    }
-    if (status == PTXPACK_OK && cubin) {
-        *cubin = malloc(code->cubin_bytes);
-        if (*cubin)
-            memcpy(*cubin, code->cubin, code->cubin_bytes);
-        else
-            status = ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the machine code of %s", v->id);
-    }
-    if (status == PTXPACK_OK && bytes)
-        *bytes = code->cubin_bytes;
+    const struct ptxpack_code *code;
+    ptxpack_status status = ptxpack_kernel_make(h, v, symbols, count, info, &code);
+    status = ptxpack_code_copy(h, status, v->id, code, cubin, bytes);
     ptxpack_code_release(code);
-    end_request(&q);
     return status;
 }
 
@@ -295,7 +216,7 @@ ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, cons
 static ptxpack_kernel *find_kernel(const ptxpack *h, const struct request *q)
 {
     ptxpack_kernel *k = h->kernels;
-    while (k && (k->info.variant != q->job.variant || strcmp(k->digest, q->digest) != 0))
+    while (k && (k->info.variant != q->variant || strcmp(k->digest, q->assembly.request.digest) != 0))
         k = k->next;
     return k;
 }
@@ -319,24 +240,47 @@ static ptxpack_kernel *find_kernel_locked(ptxpack *h, const struct request *q)
     return k;
 }
 
+/* The driver's answer to the image, its function and the row's dynamic shared memory. */
+static ptxpack_status load_image(struct request *q, const struct ptxpack_code *code, ptxpack_kernel *k)
+{
+    ptxpack *h = k->handle;
+    char *log = NULL;
+    ptxpack_status status = ptxpack_image_load(h, &q->assembly.job, code ? code->bytes : NULL,
+                                               q->variant->entry, &k->image, &k->function, &log);
+    if (status == PTXPACK_OK && q->variant->shared_bytes > 0) {
+        ptxpack_cu_result r = h->driver->cuFuncSetAttribute(k->function, PTXPACK_CU_FUNC_MAX_DYNAMIC_SHARED,
+                                                            q->variant->shared_bytes);
+        if (r != PTXPACK_CU_SUCCESS) {
+            status = ptxpack_image_refused(h, &q->assembly.job, r);
+            ptxpack_image_unload(h->driver, &k->image);
+        }
+    }
+    if (log)
+        ptxpack_log_resources(log, q->variant->entry, &k->info.resources);
+    if (status == PTXPACK_OK)
+        ptxpack_image_resources(h->driver, k->function, &k->info.resources);
+    free(log);
+    return status;
+}
+
 /* With the handle's lock held.  Takes over the caller's hold of `code` when it succeeds. */
 static ptxpack_status load_new(struct request *q, const struct ptxpack_code *code, ptxpack_kernel **out)
 {
-    ptxpack *h = q->handle;
+    ptxpack *h = q->assembly.request.handle;
     bool pushed = false;
     ptxpack_kernel *k = (ptxpack_kernel *)calloc(1, sizeof *k);
     if (!k)
-        return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the kernel %s", q->job.variant->id);
+        return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the kernel %s", q->variant->id);
     k->handle = h;
     memcpy(k->asked, q->asked, sizeof k->asked);
-    memcpy(k->digest, q->digest, sizeof k->digest);
+    memcpy(k->digest, q->assembly.request.digest, sizeof k->digest);
     describe(q, code, &k->info);
-    double from = now_ms();
+    double from = ptxpack_now_ms();
     ptxpack_status status = ptxpack_enter(h, &pushed);
     if (status == PTXPACK_OK)
-        status = ptxpack_image_load(h, &q->job, code ? code->cubin : NULL, &k->image, &k->info.resources);
+        status = load_image(q, code, k);
     ptxpack_leave(h, pushed);
-    k->info.load_ms = now_ms() - from;
+    k->info.load_ms = ptxpack_now_ms() - from;
     if (status != PTXPACK_OK) {
         free(k);
         return status;
@@ -351,33 +295,50 @@ static ptxpack_status load_new(struct request *q, const struct ptxpack_code *cod
 /* The driver refused this code: never take it again. */
 static void refuse(struct request *q, const struct ptxpack_code *code)
 {
-    q->again = q->source != COMPILER;
-    if (q->again && !code->from_prebuilt)
-        ptxpack_cache_remove(q->handle->cache, q->key); /* a stale entry, perhaps */
-    q->source = code->from_prebuilt && q->source == ANY_CACHE ? OWN_CACHE : COMPILER;
+    struct ptxpack_request *r = &q->assembly.request;
+    if (!code->from_prebuilt) {
+        ptxpack_request_refuse(r, code);
+        return;
+    }
+    r->again = true; /* that entry stays as it is */
+    q->folders_status = PTXPACK_E_CUBIN;
+    snprintf(q->folders_line, sizeof q->folders_line, "of a prebuilt folder: %.900s",
+             ptxpack_detail(r->handle));
     ptxpack_code_reject(code);
 }
 
-/* One attempt: machine code (unless the driver compiles by itself), then the driver. */
+/* What to load: a kernel that is there, machine code, or neither where the driver compiles by itself. */
+static ptxpack_status find_image(struct request *q, const struct ptxpack_code **code, ptxpack_kernel **out)
+{
+    ptxpack *h = q->assembly.request.handle;
+    ptxpack_status status = obtain_shipped(q, code);
+    if (status != PTXPACK_OK || *code)
+        return status;
+    status = settle(q);
+    if (status != PTXPACK_OK || (*out = find_kernel_locked(h, q)) != NULL)
+        return status;
+    if (q->assembly.route != PTXPACK_ROUTE_DRIVER)
+        return obtain(q, code);
+    return h->forbid_compile ? forbidden(q) : PTXPACK_OK;
+}
+
+/* One attempt: the image, then the driver. */
 static ptxpack_status try_load(struct request *q, ptxpack_kernel **out)
 {
-    ptxpack *h = q->handle;
+    struct ptxpack_request *r = &q->assembly.request;
+    ptxpack *h = r->handle;
     const struct ptxpack_code *code = NULL;
-    bool driver_compiles = q->route == PTXPACK_ROUTE_DRIVER;
-    ptxpack_status status = PTXPACK_OK;
-    q->again = false;
-    if (!driver_compiles)
-        status = obtain(q, &code);
-    else if (h->forbid_compile)
-        status = forbidden(q);
-    if (status != PTXPACK_OK)
+    r->again = false;
+    ptxpack_status status = find_image(q, &code, out);
+    if (status != PTXPACK_OK || *out)
         return status;
+    bool driver_compiles = !code;
     pthread_mutex_lock(&h->lock);
     *out = find_kernel(h, q); /* another thread may have loaded it meanwhile */
     bool loaded = !*out && (status = load_new(q, code, out)) == PTXPACK_OK;
     pthread_mutex_unlock(&h->lock);
     if (loaded && driver_compiles)
-        report(q, (*out)->info.load_ms);
+        ptxpack_request_report(r, (*out)->info.load_ms);
     if (loaded)
         code = NULL;
     if (code && status == PTXPACK_E_CUBIN)
@@ -402,11 +363,10 @@ ptxpack_status ptxpack_kernel_load(ptxpack *h, const ptxpack_variant *v, const p
         return PTXPACK_OK;
     status = begin_request(&q, h, v, symbols, count);
     memcpy(q.asked, asked, sizeof asked);
-    if (status == PTXPACK_OK && !(*out = find_kernel_locked(h, &q))) {
+    if (status == PTXPACK_OK)
         do
             status = try_load(&q, out);
-        while (q.again);
-    }
+        while (q.assembly.request.again);
     end_request(&q);
     return status;
 }
@@ -427,7 +387,7 @@ void ptxpack_kernels_free(ptxpack *h, bool unload)
 }
 
 const ptxpack_kernel_info *ptxpack_kernel_describe(const ptxpack_kernel *kernel) { return &kernel->info; }
-void *ptxpack_kernel_function(const ptxpack_kernel *kernel) { return kernel->image.function; }
+void *ptxpack_kernel_function(const ptxpack_kernel *kernel) { return kernel->function; }
 
 /* ---- launching ------------------------------------------------------------------------------------ */
 
@@ -444,7 +404,7 @@ ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *k, const uint32_t gri
     if (status != PTXPACK_OK)
         return status;
     ptxpack_cu_result r =
-        h->driver->cuLaunchKernel(k->image.function, grid[0], grid[1], grid[2], (unsigned int)v->threads, 1,
+        h->driver->cuLaunchKernel(k->function, grid[0], grid[1], grid[2], (unsigned int)v->threads, 1,
                                   1, (unsigned int)v->shared_bytes, stream, parameters, NULL);
     ptxpack_leave(h, pushed);
     if (r == PTXPACK_CU_SUCCESS)

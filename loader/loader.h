@@ -29,10 +29,10 @@ struct ptxpack_cache;  /* cache.h */
 typedef struct ptxpack        ptxpack;
 typedef struct ptxpack_kernel ptxpack_kernel;
 
-/* Called after each compilation, in the thread that made it, with the row's id ("attention_mma_...") and the
- * exact target ("sm_90a"); when the driver compiles by itself, after it has loaded the text (perhaps from a
- * cache of its own).  Several threads may be in it at a time, and others wait for the kernel meanwhile: it
- * must not call back into the handle. */
+/* Called after each compilation, in the thread that made it, with the row's id ("attention_mma_...") or the
+ * program's path, and the exact target ("sm_90a"; "compute_90a" when NVRTC made PTX); when the driver compiles
+ * by itself, after it has loaded the text (perhaps from a cache of its own).  Several threads may be in it at a
+ * time, and others wait for the kernel meanwhile: it must not call back into the handle. */
 typedef void (*ptxpack_compile_event)(void *context, const char *kernel, const char *target, double ms);
 
 /* Every pointer may be NULL and every number 0: then the environment variable named, then the
@@ -50,9 +50,12 @@ typedef struct ptxpack_options {
     bool        offline;    /* no driver, no device: kernels can be compiled, not loaded              */
     bool        no_cache;   /* PTXPACK_CACHE_DISABLE=1                                                */
     bool        line_info;  /* PTXPACK_LINE_INFO=1: .loc lines for profilers                          */
-    bool        forbid_compile; /* PTXPACK_FORBID_COMPILE=1: what is in no cache is refused           */
+    bool        forbid_compile; /* PTXPACK_FORBID_COMPILE=1: never compile; what is neither in a prebuilt
+                                   folder nor in the cache is refused                                 */
     ptxpack_compile_event on_compile; /* NULL: nobody is told                                         */
     void       *on_compile_context;   /* for that call                                                */
+    const char *readonly_dirs; /* PTXPACK_CACHE_READONLY_DIRS: folders of prebuilt machine code, joined by
+                                  ':', each DIR or DIR#SHA256 of its manifest; "": none (cache.h)     */
 } ptxpack_options;
 
 /* What was found; strings are owned by the handle. */
@@ -79,7 +82,7 @@ typedef struct ptxpack_resources {
 typedef struct ptxpack_kernel_info {
     const ptxpack_variant *variant;
     ptxpack_resources      resources;
-    bool                   from_cache;
+    bool                   from_cache, from_prebuilt; /* the latter: from a folder of readonly_dirs   */
     double                 expand_ms; /* or fetching the text that an earlier run expanded            */
     double                 compile_ms, load_ms;            /* compile_ms 0 when from_cache            */
     double                 cache_ms;                       /* look-up and read                        */
@@ -91,6 +94,7 @@ typedef struct ptxpack_kernel_info {
  *   PTXPACK_E_NO_DRIVER, _E_STUB_DRIVER, _E_NO_DEVICE, _E_DRIVER   not offline: what became of the driver
  *   PTXPACK_E_NO_JIT   the ptxjit that was named cannot be used
  *   PTXPACK_E_IO       ptx_dir is no folder
+ *   PTXPACK_E_PREBUILT a folder of readonly_dirs cannot be used: its manifest, its owner, its pin
  *   PTXPACK_E_FORKED   this is a child of the process that initialised the driver
  *   PTXPACK_E_MEMORY */
 PTXPACK_API ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out);
@@ -120,7 +124,9 @@ PTXPACK_API struct CUctx_st             *ptxpack_context(const ptxpack *handle);
  *   PTXPACK_E_ARG          the handle is offline, or the name of a symbol is malformed
  *   PTXPACK_E_UNSUPPORTED  the row is not for this device
  *   PTXPACK_E_EXPAND       the text has an error, or a file of it cannot be read
- *   PTXPACK_E_FORBIDDEN    it is in no cache, and forbid_compile is set
+ *   PTXPACK_E_FORBIDDEN    it is in no prebuilt folder and not in the cache, and forbid_compile is set
+ *   PTXPACK_E_PREBUILT     the same, and its entry in a prebuilt folder is not what the manifest says;
+ *                          without forbid_compile such an entry is passed over and counted (cache.h)
  *   PTXPACK_E_COMPILE, _E_ISA, _E_NO_JIT, _E_IO   the compiler refused it, is too old, is not there, or its
  *                          temporary files could not be made
  *   PTXPACK_E_CUBIN, _E_DRIVER, _E_NO_DEVICE      the driver refused the machine code, or a call

@@ -7,8 +7,7 @@
 #include <unistd.h>
 #include "loader_internal.h"
 
-/* What the caller named, else the environment (not in setuid programs), else NULL. */
-static const char *chosen(const char *option, const char *variable)
+const char *ptxpack_chosen(const char *option, const char *variable)
 {
     const char *value = option && *option ? option : secure_getenv(variable);
     return value && *value ? value : NULL;
@@ -128,7 +127,7 @@ static ptxpack_status open_device(ptxpack *h, const ptxpack_options *options)
 
 /* ---- the architecture to choose for, or offline to compile for ------------------------------------ */
 
-static ptxpack_status apply_arch(ptxpack *h, const char *arch, bool offline)
+ptxpack_status ptxpack_apply_arch(ptxpack *h, const char *arch, bool offline)
 {
     ptxpack_device_caps *caps = &h->info.caps, named;
     if (!arch && offline)
@@ -169,9 +168,10 @@ static bool is_folder(const char *path)
 
 static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
 {
-    const char *dir = chosen(options->ptx_dir, "PTXPACK_PTX_DIR");
+    const char *dir = ptxpack_chosen(options->ptx_dir, "PTXPACK_PTX_DIR");
     ptxpack_cache_options cache = {
-        .size = sizeof cache, .disable = options->no_cache, .dir = options->cache_dir};
+        .size = sizeof cache, .disable = options->no_cache, .dir = options->cache_dir,
+        .readonly_dirs = options->readonly_dirs};
     ptxpack_status status;
     h->line_info = options->line_info || ptxpack_cache_env_flag("PTXPACK_LINE_INFO");
     h->forbid_compile = options->forbid_compile || ptxpack_cache_env_flag("PTXPACK_FORBID_COMPILE");
@@ -185,14 +185,18 @@ static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
         snprintf(h->info.name, sizeof h->info.name, "no device");
     else if ((status = open_device(h, options)) != PTXPACK_OK)
         return status;
-    if ((status = apply_arch(h, chosen(options->arch, "PTXPACK_ARCH"), options->offline)) != PTXPACK_OK)
+    status = ptxpack_apply_arch(h, ptxpack_chosen(options->arch, "PTXPACK_ARCH"), options->offline);
+    if (status != PTXPACK_OK)
         return status;
     if (!ptxpack_jit_open(&h->jit, h->driver, options->ptxjit))
         return ptxpack_fail(NULL, PTXPACK_E_NO_JIT, "%s", h->jit.why);
     h->info.caps.isa = ptxpack_jit_isa(&h->jit);
     snprintf(h->info.route, sizeof h->info.route, "%s", h->jit.why);
     h->cache = ptxpack_cache_open(&cache);
-    return h->cache ? PTXPACK_OK : ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for the cache");
+    if (!h->cache)
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for the cache");
+    const char *refusal = ptxpack_cache_prebuilt_refusal(h->cache);
+    return refusal ? ptxpack_fail(NULL, PTXPACK_E_PREBUILT, "%s", refusal) : PTXPACK_OK;
 }
 
 ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out)

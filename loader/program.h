@@ -2,13 +2,23 @@
  *
  *   ptxpack_program_load (expand or NVRTC, key, cache or compile, load) -> _function -> _launch
  *
- * A program is one source, with as many entries as it has.  PTX is expanded as the pack's own files are (its
- * .include finds the source's folder, then include_dirs, then the pack: "atom/mma_sync.ptx"), CUDA C++ finds the pack's
- * headers of ptx/inline as #include <ptxpack/inline/mma_sync.h>, without any file of a CUDA toolkit.
- * Machine code is kept in the handle's cache; its key holds all text that went in, also of what was included.
+ * A program is one source, with as many entries as it has.  PTX is expanded as the pack's own files are; its
+ * .include finds the source's folder, then include_dirs, then the pack ("atom/mma_sync.ptx").  CUDA C++
+ * finds the pack's headers of ptx/inline as #include <ptxpack/inline/mma_sync.h>, without any file of a CUDA
+ * toolkit; its own headers beside the including file, in include_dirs, and in the folders of --include-path
+ * among the options (<cuda_fp16.h> wants "--include-path=/usr/local/cuda/include").
  *
- * Threads  one program may be launched by several threads; loading several at a time is fine, too.
- * Errors   as loader.h; a message about a line names the caller's file and line, through macros and includes. */
+ * Target   the device's own; CUDA C++, and PTX that says so (.target sm_90a), for its exact target.  CUDA
+ *          C++ becomes machine code by NVRTC where the driver takes it, otherwise PTX, which goes the way of
+ *          all PTX.
+ * Cache    machine code is kept in the handle's cache; its key holds all text that went in, also of what was
+ *          included, the options, and the builds of the compilers.  What NVRTC reads by itself (an #include
+ *          whose name is a macro's, --pre-include, precompiled headers) cannot be known: such a program is
+ *          not kept.
+ * Threads  one program may be launched by several threads; loading several at a time is fine, too.  NVRTC
+ *          works for one thread at a time, and a fork waits for it.
+ * Errors   as loader.h; a message about a line names the caller's file and line, through macros and
+ *          includes; of inline assembly the line of the asm, and where it was inlined. */
 #ifndef PTXPACK_PROGRAM_H
 #define PTXPACK_PROGRAM_H
 #include "loader.h"
@@ -31,7 +41,8 @@ typedef struct ptxpack_source {
     size_t           symbol_count; /*   and the highest that compiler and driver take; CUDA C++: -D       */
     const char *const *include_dirs; /* searched in this order, after the folder of the including file    */
     size_t           include_count;
-    const char *const *options; /* of NVRTC, word by word, e.g. "--use_fast_math"; PTX: none              */
+    const char *const *options; /* of NVRTC, word by word, e.g. "--use_fast_math"; not the target, nor
+                                   what makes no whole program (-rdc=true); PTX: none                    */
     size_t           option_count;
     const char *const *expressions; /* of NVRTC: names such as "scale<float>", which _function understands*/
     size_t           expression_count;
@@ -62,8 +73,11 @@ typedef struct ptxpack_function_info {
  *   PTXPACK_E_EXPAND, _E_COMPILE, _E_ISA, _E_FORBIDDEN and the rest as ptxpack_kernel_load */
 PTXPACK_API ptxpack_status ptxpack_program_load(ptxpack *handle, const ptxpack_source *source,
                                                 ptxpack_program **out);
-/* As far as the machine code, without loading: works offline, for the handle's architecture.  *cubin is
- * malloc'ed, the caller frees it; info (its strings: *log malloc'ed into *log_text), cubin and bytes may be NULL. */
+/* As far as the machine code, without loading: works offline, for the handle's architecture.  *cubin and
+ * *log_text are malloc'ed, the caller frees them; *log_text is the compilers' whole log, also after a
+ * failure, "" when they said nothing, and what info->log is.  info, log_text, cubin and bytes may each be
+ * NULL.  The codes of ptxpack_program_load but for PTXPACK_E_CUBIN; _E_NO_JIT also where nothing but the
+ * driver itself compiles PTX. */
 PTXPACK_API ptxpack_status ptxpack_program_compile(ptxpack *handle, const ptxpack_source *source,
                                                    ptxpack_program_info *info, char **log_text, void **cubin,
                                                    size_t *bytes);
@@ -79,6 +93,8 @@ PTXPACK_API const ptxpack_program_info *ptxpack_program_describe(const ptxpack_p
 PTXPACK_API ptxpack_status ptxpack_program_function(ptxpack_program *program, const char *name,
                                                     const ptxpack_function **out);
 PTXPACK_API const ptxpack_function_info *ptxpack_function_describe(const ptxpack_function *function);
+/* The CUfunction, for callers that launch it themselves. */
+PTXPACK_API void *ptxpack_function_handle(const ptxpack_function *function);
 
 /* Enqueue.  arguments[i] points at the value of parameter i, as cuLaunchKernel takes it; shared_bytes is
  * dynamic, and may exceed 48 KB as far as the device has it.  No allocation, no synchronisation.

@@ -53,6 +53,20 @@ ptxpack_status ptxpack_kernel_expand(ptxpack *h, const ptxpack_variant *v, const
     return status;
 }
 
+void ptxpack_text_add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptxpack_variant *v,
+                             const ptxpack_symbol *symbols, size_t count)
+{
+    size_t total = 0;
+    ptxpack_symbol *all = gather_symbols(v, symbols, count, &total);
+    if (!all)
+        ptxpack_cache_key_poison(key, "memory is out");
+    ptxpack_cache_key_add_text(key, "file", v->file);
+    ptxpack_cache_key_add_u64(key, "line info", h->line_info);
+    for (size_t i = 0; i < total && all; i++)
+        ptxpack_cache_key_add_u64(key, all[i].name, (uint64_t)all[i].value);
+    free(all);
+}
+
 /* ---- texts of earlier runs ------------------------------------------------------------------------ */
 
 /* NULL when this text is not to be kept. */
@@ -60,18 +74,12 @@ static ptxpack_cache_key *text_key(const ptxpack *h, const ptxpack_variant *v, c
                                    size_t count)
 {
     char build[96];
-    size_t total = 0;
     if (h->ptx_dir || !ptxpack_own_identity(build, sizeof build))
         return NULL;
-    ptxpack_symbol *all = gather_symbols(v, symbols, count, &total);
-    ptxpack_cache_key *key = all ? ptxpack_cache_key_create() : NULL;
+    ptxpack_cache_key *key = ptxpack_cache_key_create();
     ptxpack_cache_key_add_u64(key, "text schema", SCHEMA);
     ptxpack_cache_key_add_text(key, "expander build", build);
-    ptxpack_cache_key_add_text(key, "file", v->file);
-    ptxpack_cache_key_add_u64(key, "line info", h->line_info);
-    for (size_t i = 0; i < total && all; i++)
-        ptxpack_cache_key_add_u64(key, all[i].name, (uint64_t)all[i].value);
-    free(all);
+    ptxpack_text_add_fields(key, h, v, symbols, count);
     return key;
 }
 

@@ -1,4 +1,4 @@
-/* target.c - names of architectures, and the shared memory that each has. */
+/* target.c - names of architectures, the shared memory that each has, and its usual multiprocessors. */
 #include <stdlib.h>
 #include <string.h>
 #include "loader_internal.h"
@@ -23,6 +23,20 @@ int ptxpack_parse_arch(const char *text)
 int ptxpack_arch_at(size_t index)
 {
     return index < sizeof shared_memory / sizeof shared_memory[0] ? shared_memory[index].arch : 0;
+}
+
+/* Of the GPU that one thinks of first: T4, A100, RTX 3090, Orin, RTX 4090, H100, B200, B300, Thor, RTX 5090,
+ * GB10. */
+int ptxpack_arch_usual_sms(int arch)
+{
+    static const struct { int arch, sms; } usual[] = {
+        {75, 40},   {80, 108},  {86, 82},  {87, 16},   {89, 128}, {90, 132},
+        {100, 148}, {103, 148}, {110, 20}, {120, 170}, {121, 48},
+    };
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if (usual[i].arch == arch)
+            return usual[i].sms;
+    return 0;
 }
 
 bool ptxpack_arch_shared(int arch, ptxpack_device_caps *caps)

@@ -43,6 +43,7 @@ enum { CHECK_GUARD = 4096 }; /* bytes before and after each tensor */
 /* Run the cases of an operation. */
 void check_atom(check *c); /* the tables of atoms against the hardware */
 void check_attention(check *c);
+void check_gemm(check *c);
 void check_far(check *c); /* attention at strides beyond 32 bits; not when quick */
 void check_vector(check *c);
 /* Break kernels on purpose, and see that the cases notice; returns an exit status. */

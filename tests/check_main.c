@@ -15,6 +15,7 @@ static int run_all(check *c)
     printf("seed      %llu, %d threads\n", (unsigned long long)c->seed, c->threads);
     check_atom(c);
     check_vector(c);
+    check_gemm(c);
     check_attention(c);
     if (!atomic_load(&c->broken) && !c->brief)
         check_far(c);

@@ -46,6 +46,22 @@ static const breakage breakages[] = {
      "mov.u64 %kv_head_wide, 0;", "f16 d64"},
     {"padding is not cut off", "step/tile_load.ptx", "setp.gt.s32 %load_here, %load_left",
      "setp.ge.s32 %load_here, %load_left", "f16 d40"},
+    {"nothing in gemm", "kernel/gemm_mma.ptx", NULL, NULL, "gemm bf16 rc 150x"},
+    {"the last k is left out", "step/operand_load.ptx", "shl.b32 %load_bytes, \\left, 1;",
+     "shl.b32 %load_bytes, \\left, 1;\n sub.s32 %load_bytes, %load_bytes, 2;", "gemm bf16 rc 150x"},
+    {"A stays at its first block of k", "kernel/gemm_mma.ptx", "OPERAND_NEXT A", "", "gemm bf16 cr 150x"},
+    {"all matrices of a batch use the first A and B", "step/operand_load.ptx",
+     "mad.lo.s64 %\\X\\()_pointer, %batch_wide, %load_wide, %\\X\\()_pointer;", "", "gemm bf16 rr 150x"},
+    {"fragments of the step before", "kernel/gemm_mma.ptx", "((\\step+1)%K_STEPS), ((\\step+1)%2)",
+     "(\\step%K_STEPS), ((\\step+1)%2)", "gemm bf16 cc 150x"},
+    {"beta is 1", "step/gemm_epilogue.ptx", "%ep_c\\e, %ep_beta,", "%ep_c\\e, 0f3F800000,", "gemm f16 rc 150x"},
+    {"bias of the column before", "step/gemm_epilogue.ptx", "[%ep_pointer+\\[2*(8*ep_j+\\e)]];",
+     "[%ep_pointer+\\[2*(8*ep_j+\\e)-2]];", "gemm bf16 "},
+    {"the last row of D is left out", "step/gemm_epilogue.ptx",
+     "setp.gt.and.s32 %ep_here, %ep_rows, \\[ep_p*D_COPY_ROWS],",
+     "setp.gt.and.s32 %ep_here, %ep_rows, \\[ep_p*D_COPY_ROWS+1],", "gemm bf16 rc 150x"},
+    {"the end of a row of D is left out", "step/gemm_epilogue.ptx", "setp.gt.s32 %ep_here, %ep_columns, \\e;",
+     "setp.gt.s32 %ep_here, %ep_columns, \\e+1;", "gemm bf16 rc 150x"},
     {"z leaves its place in the last piece", "kernel/vector_add.ptx", "add.u64 %z, %z, 2;", "", "vector_add"},
     {"x is multiplied by b", "kernel/vector_add.ptx", "FMA2 %xs\\i, %a", "FMA2 %xs\\i, %b", "vector_add"},
 };
@@ -175,6 +191,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
         return;
     }
     check_vector(run);
+    check_gemm(run);
     check_attention(run);
     device_close(&run->gpu);
 }

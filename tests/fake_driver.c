@@ -122,20 +122,23 @@ DEFINE(cuDeviceTotalMem, size_t *bytes, int device) { return *bytes = (size_t)1 
 DEFINE(cuDevicePrimaryCtxRetain, struct CUctx_st **context, int device)
 {
     fake_record.retained++;
+    fake_record.retains++;
+    fake_record.context_calls++;
     return *context = (struct CUctx_st *)&primary, 0u;
 }
-DEFINE(cuDevicePrimaryCtxRelease, int device) { return fake_record.retained--, 0u; }
-DEFINE(cuCtxGetCurrent, struct CUctx_st **context) { return *context = *top(), 0u; }
-DEFINE(cuCtxSetCurrent, struct CUctx_st *context) { return *top() = context, 0u; }
+DEFINE(cuDevicePrimaryCtxRelease, int device) { return fake_record.context_calls++, fake_record.retained--, 0u; }
+DEFINE(cuCtxGetCurrent, struct CUctx_st **context) { return fake_record.context_calls++, *context = *top(), 0u; }
+DEFINE(cuCtxSetCurrent, struct CUctx_st *context) { return fake_record.context_calls++, *top() = context, 0u; }
 DEFINE(cuCtxPushCurrent, struct CUctx_st *context)
 {
+    fake_record.context_calls++;
     top();
     stack[++depth] = context;
     return 0;
 }
-DEFINE(cuCtxPopCurrent, struct CUctx_st **context) { return *context = stack[depth--], 0u; }
-DEFINE(cuCtxGetDevice, int *device) { return *device = 0, *top() ? 0u : INVALID_CONTEXT; }
-DEFINE(cuCtxSynchronize, void) { return *top() ? 0 : INVALID_CONTEXT; }
+DEFINE(cuCtxPopCurrent, struct CUctx_st **context) { return fake_record.context_calls++, *context = stack[depth--], 0u; }
+DEFINE(cuCtxGetDevice, int *device) { return fake_record.context_calls++, *device = 0, *top() ? 0u : INVALID_CONTEXT; }
+DEFINE(cuCtxSynchronize, void) { return fake_record.context_calls++, *top() ? 0 : INVALID_CONTEXT; }
 DEFINE(cuMemGetInfo, size_t *free_bytes, size_t *total)
 {
     WANT_CONTEXT();

@@ -6,6 +6,7 @@
 
 struct fake_record {
     unsigned int     inits, retained, loads, links, launches;
+    unsigned int     retains, context_calls; /* ever: primary contexts; all calls of cuCtx* and cuDevicePrimaryCtx* */
     unsigned int     maps_encoded, maps_replaced;
     unsigned int     libraries, modules; /* that are loaded now */
     int              shared_opt_in;

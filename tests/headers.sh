@@ -1,5 +1,5 @@
 #!/bin/sh
-# headers.sh - every public header compiles alone and twice, as C11 and as C++17, with no feature macro; it draws
+# headers.sh - every public header compiles alone and twice, as C11, C++11 and C++17, with no feature macro; it draws
 # in no CUDA header, defines no macro outside PTXPACK_, and ptxpack.h stands beside the real cuda.h.
 cd "$(dirname "$0")/.." || exit 1
 headers=$(sed -n '/^PUBLIC_HEADERS :=/,/[^\\]$/p' Makefile | sed 's/^PUBLIC_HEADERS :=//; s/\\$//')
@@ -14,7 +14,7 @@ fail() {
     failed=$((failed + 1))
 }
 
-# compile LANGUAGE FILE [FLAG...]: as C11, or as C++17 with each compiler there is
+# compile LANGUAGE FILE [FLAG...]: as C11, or as C++11 and C++17 with each compiler there is
 compile() {
     as=$1 file=$2
     shift 2
@@ -23,7 +23,9 @@ compile() {
         return
     fi
     for cxx in $compilers; do
-        "$cxx" -std=c++17 $flags "$@" -x c++ "$file" || return 1
+        for standard in c++11 c++17; do
+            "$cxx" -std=$standard $flags "$@" -x c++ "$file" || return 1
+        done
     done
 }
 
@@ -35,7 +37,7 @@ languages=c
 if [ -n "$compilers" ]; then
     languages="c c++"
 else
-    echo "SKIP: headers: no g++ and no clang++: nothing was compiled as C++17"
+    echo "SKIP: headers: no g++ and no clang++: nothing was compiled as C++"
 fi
 
 # write NAME INCLUDE...: a source of these includes and hardly anything else

@@ -32,7 +32,7 @@ static ptxpack *open_offline(const char *arch, bool no_cache)
 }
 
 /* Compile `row` and tell whether it came from the cache. */
-static bool compile(ptxpack *handle, const ptxpack_symbol *symbols, char *cubin, size_t cap)
+static inline bool compile(ptxpack *handle, const ptxpack_symbol *symbols, char *cubin, size_t cap)
 {
     ptxpack_kernel_info info;
     void *made = NULL;
@@ -53,7 +53,7 @@ static bool compile(ptxpack *handle, const ptxpack_symbol *symbols, char *cubin,
 }
 
 /* The key of `row` for sm_90, as the loader makes it. */
-static ptxpack_cache_key *key_of_row(ptxpack *handle)
+static inline ptxpack_cache_key *key_of_row(ptxpack *handle)
 {
     ptxpack_cache_key *key = ptxpack_cache_key_create();
     ptxpack_expansion *expansion;

@@ -68,7 +68,7 @@ static void write_pack(const char *text)
 }
 
 /* A copy of a fake library beside this program, under a name of its own. */
-static const char *fresh_copy(const char *name)
+static inline const char *fresh_copy(const char *name)
 {
     static unsigned count;
     char program[512], command[1400], copy[64];
@@ -92,7 +92,7 @@ static void *library_symbol(const char *path, const char *name)
     return symbol;
 }
 
-static struct fake_record *record_of(const char *driver)
+static inline struct fake_record *record_of(const char *driver)
 {
     return (struct fake_record *)library_symbol(driver, "fake_record");
 }
@@ -123,7 +123,7 @@ static int make_folder(void **state)
 {
     static const char *const variables[] = {
         "DRIVER", "PTXJIT",        "PTX_DIR",        "ARCH",           "LINE_INFO",
-        "PTXAS",  "CACHE_DISABLE", "CACHE_READONLY", "CACHE_MAX_SIZE", "CACHE_PREBUILT", "FORBID_COMPILE"};
+        "PTXAS",  "CACHE_DISABLE", "CACHE_READONLY", "CACHE_MAX_SIZE", "CACHE_READONLY_DIRS", "FORBID_COMPILE"};
     char name[64];
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
@@ -153,7 +153,7 @@ static int reset(void **state)
     unsetenv("FAKE_CUDA");
     unsetenv("FAKE_PTXJIT");
     unsetenv("PTXPACK_ARCH");
-    unsetenv("PTXPACK_CACHE_PREBUILT");
+    unsetenv("PTXPACK_CACHE_READONLY_DIRS");
     unsetenv("PTXPACK_FORBID_COMPILE");
     setenv("PTXPACK_PTXAS", "none", 1);
     write_pack(test_ptx);

@@ -12,6 +12,7 @@
 #include "attention_args.h"
 #include "context.h"
 #include "device.h"
+#include "gemm_mma_args.h"
 #include "ptxpack.h"
 #include "vector_args.h"
 #include "verify.h"
@@ -24,6 +25,8 @@ struct ptxpack {
 struct ptxpack_kernel {
     ptxpack_kernel_info info;
     bool                bf16, limited_left, limited_right, softcap;
+    bool                a_column, b_column, has_c, has_bias;
+    int64_t             activation;
     struct ptxpack_kernel *next;
 };
 
@@ -100,6 +103,11 @@ ptxpack_status ptxpack_kernel_load(ptxpack *handle, const ptxpack_variant *varia
     kernel->limited_left = value_of(symbols, count, "LIMITED_LEFT") == 1;
     kernel->limited_right = value_of(symbols, count, "LIMITED_RIGHT") == 1;
     kernel->softcap = value_of(symbols, count, "SOFTCAP") == 1;
+    kernel->a_column = value_of(symbols, count, "A_COLUMN") == 1;
+    kernel->b_column = value_of(symbols, count, "B_COLUMN") == 1;
+    kernel->has_c = value_of(symbols, count, "HAS_C") == 1;
+    kernel->has_bias = value_of(symbols, count, "HAS_BIAS") == 1;
+    kernel->activation = value_of(symbols, count, "ACTIVATION");
     kernel->next = kernels;
     kernels = kernel;
     return PTXPACK_OK;
@@ -221,6 +229,60 @@ static bool run_attention(const attention_arguments *a, const struct ptxpack_ker
     return ok;
 }
 
+static float activated(int64_t activation, float x)
+{
+    return activation == 1 ? (x < 0 ? 0 : x)
+         : activation == 2 ? x / 2 * (1 + tanhf(0.797884561f * (x + 0.044715f * x * x * x)))
+         : activation == 3 ? x / (1 + expf(-x))
+                           : x;
+}
+
+/* One element of D, in f32. */
+static float multiply(const gemm_mma_arguments *g, const struct ptxpack_kernel *kernel, int64_t batch, int32_t row,
+                      int32_t column)
+{
+    ptxpack_dtype   type = kernel->bf16 ? PTXPACK_BF16 : PTXPACK_F16;
+    const float    *values = values_of(type);
+    const uint16_t *a = at(g->a, broken("gemm batch") ? 0 : batch * g->a_batch);
+    const uint16_t *b = at(g->b, batch * g->b_batch);
+    int64_t         a_line = g->a_line / 2, b_line = g->b_line / 2;
+    float           sum = 0;
+    for (int32_t i = 0; i < g->k - (broken("gemm k") ? 1 : 0); i++)
+        sum += values[a[kernel->a_column ? i * a_line + row : row * a_line + i]] *
+               values[b[kernel->b_column ? column * b_line + i : i * b_line + column]];
+    sum *= g->alpha;
+    if (kernel->has_c)
+        sum += (broken("gemm beta") ? 1 : g->beta) * values[at(g->c, batch * g->c_batch + row * g->c_line)[column]];
+    if (kernel->has_bias)
+        sum += values[at(g->bias, 0)[column]];
+    return activated(broken("gemm activation") ? 0 : kernel->activation, sum);
+}
+
+/* false when the grid is not the one that the arguments say. */
+static bool run_gemm(const gemm_mma_arguments *g, const struct ptxpack_kernel *kernel, const uint32_t grid[3])
+{
+    static int    launches;
+    ptxpack_dtype type = kernel->bf16 ? PTXPACK_BF16 : PTXPACK_F16;
+    int64_t       m = ptxpack_variant_parameter(kernel->info.variant, "BLOCK_M", 1);
+    int64_t       n = ptxpack_variant_parameter(kernel->info.variant, "BLOCK_N", 1);
+    int64_t       tiles_m = (g->m + m - 1) / m, tiles_n = (g->n + n - 1) / n;
+    if (g->tiles_m != tiles_m || g->matrix_tiles != tiles_m * tiles_n || g->group_m < 1 ||
+        g->group_tiles != g->group_m * tiles_n || grid[0] % (uint32_t)g->matrix_tiles != 0 || grid[1] != 1 ||
+        grid[2] != 1)
+        return false;
+    for (int64_t batch = 0; batch < grid[0] / (uint32_t)g->matrix_tiles; batch++)
+        for (int32_t row = 0; row < g->m - (broken("gemm unwritten") ? 1 : 0); row++) {
+            uint16_t *d = at(g->d, batch * g->d_batch + row * g->d_line);
+            for (int32_t column = 0; column < g->n; column++)
+                d[column] = ptxpack_from_float(type, multiply(g, kernel, batch, row, column));
+            if (broken("gemm guard"))
+                d[g->n] = 0;
+        }
+    if (broken("gemm repeat"))
+        *at(g->d, 0) ^= (uint16_t)(++launches & 1);
+    return true;
+}
+
 static void run_vector_add(const vector_arguments *a, const struct ptxpack_kernel *kernel)
 {
     ptxpack_dtype type = kernel->bf16 ? PTXPACK_BF16 : PTXPACK_F16;
@@ -240,7 +302,9 @@ ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *kernel, const uint32_
     (void)stream;
     if (strcmp(kernel->info.variant->op, "vector_add") == 0)
         run_vector_add((const vector_arguments *)arguments, kernel);
-    else if (!run_attention((const attention_arguments *)arguments, kernel, grid))
+    else if (strcmp(kernel->info.variant->op, "gemm") == 0
+                 ? !run_gemm((const gemm_mma_arguments *)arguments, kernel, grid)
+                 : !run_attention((const attention_arguments *)arguments, kernel, grid))
         return ptxpack_fail(NULL, PTXPACK_E_LAUNCH, "the grid does not fit the arguments");
     return PTXPACK_OK;
 }

@@ -1,4 +1,4 @@
-/* test_cache.c - the cache: keys, entries, the directory, read-only and prebuilt caches, listing. */
+/* test_cache.c - the cache: keys, entries, the directory, read-only caches, listing. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "cache_handle.h"
@@ -286,49 +286,6 @@ static void test_read_only(void **state)
     ptxpack_cache_key_free(other);
 }
 
-static void test_prebuilt_is_asked_first(void **state)
-{
-    (void)state;
-    ptxpack_cache_key *a = key_of("a"), *b = key_of("b"), *c = key_of("c");
-    char *shipped = strdup(path_in(scratch, "shipped"));
-    ptxpack_cache *maker = open_with((ptxpack_cache_options){.dir = shipped});
-    assert_true(put_text(maker, a, "shipped a") && put_text(maker, b, "shipped b"));
-    set_age(entry_path(maker, a), 10000);
-    assert_true(put_text(cache, a, "own a") && put_text(cache, c, "own c"));
-    ptxpack_cache *both = open_with((ptxpack_cache_options){.prebuilt = shipped});
-    assert_true(has_text(both, a, "shipped a") && has_text(both, b, "shipped b"));
-    assert_true(has_text(both, c, "own c"));
-    ptxpack_cache_entry entry;
-    assert_true(ptxpack_cache_get(both, a, &entry) && entry.prebuilt);
-    ptxpack_cache_entry_free(&entry);
-    assert_true(ptxpack_cache_get_own(both, a, &entry) && !entry.prebuilt);
-    assert_string_equal((const char *)entry.payload, "own a");
-    ptxpack_cache_entry_free(&entry);
-    assert_false(ptxpack_cache_get_own(both, b, &entry) || entry.prebuilt);
-    struct stat st;
-    assert_int_equal(stat(entry_path(maker, a), &st), 0);
-    assert_true(st.st_mtime < time(NULL) - 9000);
-    write_whole(entry_path(maker, a), "broken", 6);
-    assert_true(has_text(both, a, "own a"));
-    assert_int_equal(stats_of(both).corrupt, 1);
-    assert_int_equal(stats_of(both).hits, 6);
-    assert_true(ptxpack_cache_clear(both, NULL));
-    assert_true(has_text(both, b, "shipped b"));
-    ptxpack_cache_close(both);
-    assert_int_equal(chmod(shipped, 0777), 0);
-    both = open_with((ptxpack_cache_options){.prebuilt = shipped});
-    assert_non_null(strstr(ptxpack_cache_detail(both), "prebuilt cache disabled: "));
-    assert_false(has_text(both, b, "shipped b"));
-    assert_true(put_text(both, b, "own b"));
-    assert_true(has_text(both, b, "own b"));
-    ptxpack_cache_close(both);
-    ptxpack_cache_close(maker);
-    free(shipped);
-    ptxpack_cache_key_free(a);
-    ptxpack_cache_key_free(b);
-    ptxpack_cache_key_free(c);
-}
-
 static void test_disabled_and_null(void **state)
 {
     (void)state;
@@ -431,7 +388,6 @@ int main(void)
         CASE(test_files_modes_and_tag),
         CASE(test_directory_vanishes),
         CASE(test_read_only),
-        CASE(test_prebuilt_is_asked_first),
         CASE(test_disabled_and_null),
         CASE(test_each),
     };

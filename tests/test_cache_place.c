@@ -8,7 +8,7 @@ enum { STRANGER = 4242424 /* a user that no password file knows */ };
 static char *scratch;
 static const char *const variables[] = {"PTXPACK_CACHE_DIR",      "PTXPACK_CACHE_DISABLE", "XDG_CACHE_HOME",
                                         "PTXPACK_CACHE_MAX_SIZE", "PTXPACK_CACHE_READONLY",
-                                        "PTXPACK_CACHE_PREBUILT", "HOME"};
+                                        "PTXPACK_CACHE_READONLY_DIRS", "HOME"};
 
 static void clear_environment(void)
 {
@@ -270,18 +270,7 @@ static void test_flags(void **state)
         ptxpack_cache_close(cache);
         unsetenv("PTXPACK_CACHE_READONLY");
     }
-    char *shipped = strdup(path_in(scratch, "shipped"));
-    ptxpack_cache_key *other = key_of("b");
-    ptxpack_cache *maker = open_at(shipped);
-    assert_true(put_text(maker, other, "shipped"));
-    ptxpack_cache_close(maker);
-    setenv("PTXPACK_CACHE_PREBUILT", shipped, 1);
-    ptxpack_cache *cache = open_at(NULL);
-    assert_true(has_text(cache, other, "shipped"));
-    ptxpack_cache_close(cache);
-    free(shipped);
     ptxpack_cache_key_free(key);
-    ptxpack_cache_key_free(other);
 }
 
 /* Run as another effective user with PTXPACK_CACHE_DIR=$1: it must not be used. */
@@ -374,16 +363,6 @@ static int open_of_root(void *dir)
     CHILD_CHECK(!ptxpack_cache_enabled(cache));
     CHILD_CHECK(strstr(ptxpack_cache_detail(cache), "belongs to user 0, not to user 4242424"));
     ptxpack_cache_close(cache);
-    /* A prebuilt cache may be root's. */
-    ptxpack_cache_options options = {.size = sizeof options, .dir = (const char *)dir,
-                                     .prebuilt = (const char *)dir};
-    ptxpack_cache_key *key = key_of("a");
-    cache = ptxpack_cache_open(&options);
-    CHILD_CHECK(ptxpack_cache_enabled(cache));
-    CHILD_CHECK(has_text(cache, key, "payload"));
-    CHILD_CHECK(!put_text(cache, key, "payload"));
-    ptxpack_cache_close(cache);
-    ptxpack_cache_key_free(key);
     return 0;
 }
 
@@ -400,11 +379,6 @@ static void test_owner(void **state)
     assert_int_equal(in_child(STRANGER, open_of_root, dir), 0);
     assert_int_equal(chown(dir, STRANGER, STRANGER), 0);
     check_disabled(dir, "belongs to user 4242424, not to user 0"); /* root does not trust others, either */
-    ptxpack_cache_options options = {.size = sizeof options, .dir = dir, .prebuilt = dir};
-    cache = ptxpack_cache_open(&options);
-    assert_false(ptxpack_cache_enabled(cache));
-    assert_false(has_text(cache, key, "payload"));
-    ptxpack_cache_close(cache);
     ptxpack_cache_key_free(key);
     free(dir);
 }

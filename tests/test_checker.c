@@ -22,6 +22,7 @@ static void run(const char *how, const char *filter, int *passed, int *failed)
     pthread_mutex_init(&c.print_lock, NULL);
     assert_int_equal(device_open(&c.gpu, NULL), PTXPACK_OK);
     check_vector(&c);
+    check_gemm(&c);
     check_attention(&c);
     check_far(&c);
     assert_false(atomic_load(&c.broken));
@@ -42,7 +43,11 @@ static void right_kernels_pass(void **state)
                                           "bf16 d40 6/2 113x203 falling",
                                           "bf16 d40 6/2 113x203 repeated",
                                           "bf16 d40 6/2 113x203 equal",
-                                          "bf16 d40 6/2 113x203 overflowing"};
+                                          "bf16 d40 6/2 113x203 overflowing",
+                                          "gemm bf16 rr 129x65x33",
+                                          "gemm f16 cc 129x65x33",
+                                          "gemm f16 rc 8x8x8",
+                                          "gemm bf16 cr 100x40x0"};
     print_message("seed %d\n", (int)SEED);
     for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
         int passed, failed;
@@ -63,6 +68,10 @@ static void every_break_is_noticed(void **state)
         {"unwritten", "d8 6/2 113x203"}, {"blind", "d8 6/2 239x1"},   {"tail", "vector_add"},
         {"window", "d8 6/2 113x203 normal"}, {"softcap", "d8 6/2 113x203 normal"},
         {"overflow", "bf16 d40 6/2 113x203 overflowing"},
+        {"gemm k", "gemm bf16 rc 129x65x33"}, {"gemm beta", "gemm bf16 rc 129x65x33"},
+        {"gemm activation", "gemm f16 rc 129x65x33"}, {"gemm unwritten", "gemm bf16 cc 129x65x33"},
+        {"gemm guard", "gemm bf16 rr 129x65x33"}, {"gemm repeat", "gemm bf16 rr 129x65x33"},
+        {"gemm batch", "gemm bf16 rr 3x5x7"},
     };
     for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
         int passed, failed;

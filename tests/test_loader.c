@@ -257,29 +257,6 @@ static void test_cached_cubin_replaced(void **state)
     }
 }
 
-/* An entry of the read-only cache in front cannot be replaced; it must not be taken again all the same. */
-static void test_prebuilt_cubin_refused(void **state)
-{
-    ptxpack_options options = {.size = sizeof options, .ptxjit = fresh_copy("fake_ptxjit.so")};
-    (void)state;
-    for (int i = 0; i < 3; i++) {
-        ptxpack *handle;
-        ptxpack_kernel *kernel;
-        setenv("FAKE_CUDA", i ? "load=200 load-times=1" : "", 1);
-        options.driver = fresh_copy("fake_driver.so");
-        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
-        assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
-        assert_string_equal(record_of(options.driver)->image,
-                            i ? "compiled 2 --gpu-name=sm_90" : "compiled 1 --gpu-name=sm_90");
-        assert_int_equal(record_of(options.driver)->loads, i ? 2 : 1);
-        assert_int_equal(ptxpack_kernel_describe(kernel)->from_cache, i == 2); /* from our own */
-        ptxpack_close(handle);
-        setenv("PTXPACK_CACHE_PREBUILT", below("cache"), 1);
-        options.cache_dir = below("other-cache");
-    }
-    unsetenv("PTXPACK_CACHE_PREBUILT");
-}
-
 /* ---- loading -------------------------------------------------------------------------------------- */
 
 static void check_loaded(const char *words, const ptxpack_variant *v, unsigned libraries, unsigned modules,
@@ -536,7 +513,6 @@ int main(void)
         cmocka_unit_test_setup(test_refusals_of_expansion, reset),
         cmocka_unit_test_setup(test_cubin_rebuilt, reset),
         cmocka_unit_test_setup(test_cached_cubin_replaced, reset),
-        cmocka_unit_test_setup(test_prebuilt_cubin_refused, reset),
         cmocka_unit_test_setup(test_ways_to_load, reset),
         cmocka_unit_test_setup(test_asked_again, reset),
         cmocka_unit_test_setup(test_offline_does_not_load, reset),

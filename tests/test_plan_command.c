@@ -547,9 +547,9 @@ static void bad_options_are_one_line(void **state)
         const char *arguments, *reason;
         int         status;
     } cases[] = {
-        {"", "plan: expected \"attention\" (try --help)", 2},
-        {"vector_add", "plan: expected \"attention\" (try --help)", 2},
-        {"attention attention", "plan: expected \"attention\" (try --help)", 2},
+        {"", "plan: expected \"attention\" or \"gemm\" (try --help)", 2},
+        {"vector_add", "plan: expected \"attention\" or \"gemm\" (try --help)", 2},
+        {"attention attention", "plan: expected \"attention\" or \"gemm\" (try --help)", 2},
         {"attention --nonsense", "plan: unknown option --nonsense", 2},
         {"attention --arch sm_7", "plan: arch: ", 2},
         {"attention --arch sm_80 --variant x", "--variant: \"x\" is no attention kernel", 2},
@@ -590,6 +590,27 @@ static void a_row_can_be_named(void **state)
     assert_string_equal(words("atom"), "SM75_16x8x8_F32F16F16F32_TN");
 }
 
+/* 1000 x 520 in tiles of 128 x 256: 8 times 3; A 1000 x 72, B 72 x 520, C and D once. */
+static void a_plan_of_gemm(void **state)
+{
+    (void)state;
+    assert_int_equal(run("gemm --arch sm_90a --no-compile --json -m 1000 -n 520 -k 72 --batch 2 --c "
+                         "--variant gemm_wgmma_sm90_128x256_2x1"), 0);
+    assert_string_equal(words("variant"), "gemm_wgmma_sm90_128x256_2x1");
+    assert_int_equal(integer("tiles"), 2 * 8 * 3);
+    assert_int_equal(integer("flops"), 2 * 2LL * 1000 * 520 * 72);
+    assert_int_equal(integer("bytes"), 2 * 2LL * (1000 * 72 + 72 * 520 + 2 * 1000 * 520));
+    assert_int_equal(run("gemm --arch sm_90a --no-compile --order-b column"), 0);
+    assert_non_null(strstr(output, "B        0x4000004000010000: K-major"));
+    assert_non_null(strstr(output, "  taken\n"));
+    assert_int_equal(run("gemm --arch sm_80 --no-compile"), 0);
+    assert_non_null(strstr(output, "SM80_16x8x16_F32BF16BF16F32_TN"));
+    refuses("plan", "gemm --arch sm_90a -m 0", 2, "plan: m is 0, not 1 or more");
+    refuses("plan", "gemm --arch sm_90a --order-a x", 2, "plan: --order-a: \"x\" is neither row nor column");
+    refuses("plan", "gemm --arch sm_90a --variant x", 2, "plan: --variant: \"x\" is no gemm kernel");
+    refuses("plan", "gemm --arch sm_75 --variant gemm_wgmma_sm90_128x128", 1, "gemm_wgmma_sm90_128x128 needs");
+}
+
 static int start(void **state)
 {
     return scratch_open(state) != 0 ? -1 : setenv("PTXPACK_CACHE_DIR", scratch_path("cache"), 1);
@@ -612,6 +633,7 @@ int main(void)
         cmocka_unit_test(the_compiler_keeps_to_the_budget),
         cmocka_unit_test(bad_options_are_one_line),
         cmocka_unit_test(a_row_can_be_named),
+        cmocka_unit_test(a_plan_of_gemm),
     };
     return cmocka_run_group_tests(tests, start, scratch_close);
 }

@@ -162,6 +162,8 @@ static bool load_tensor(const attention_settings *s, const char *path, ptxpack_d
     for (int i = 0; i < 4; i++)
         if (array->shape[i] < 1 || array->shape[i] > INT32_MAX)
             return REFUSE("%s: extent %lld of dimension %d", path, (long long)array->shape[i], i);
+    if (array->type > NPY_U8)
+        return REFUSE("%s: %s is none of float16, float32, uint16 and uint8", path, npy_type_name(array->type));
     if (array->type == NPY_U16 && dtype != PTXPACK_BF16)
         return REFUSE("%s: uint16 is read as bfloat16; say so with --dtype bf16", path);
     if (array->type == NPY_U8 && dtype != PTXPACK_E4M3)

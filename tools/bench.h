@@ -13,6 +13,8 @@ typedef struct bench_list {
 
 typedef struct bench_settings {
     bench_list    head_dims, lengths;
+    bench_list    sizes;  /* of gemm; none: its own */
+    const char   *kernel; /* of gemm: a row's id, "all"; NULL: the chosen one */
     bool          full, causal; /* which masks */
     ptxpack_attention_desc masked; /* a window in their place, and a softcap; all else 0 */
     ptxpack_dtype dtype;
@@ -23,6 +25,7 @@ typedef struct bench_settings {
 /* Each prints its table and returns an exit status; all but bench_layout open the device, bench_emu the
  * emulated one. */
 int bench_attention(const bench_settings *settings);
+int bench_gemm(const bench_settings *settings);
 int bench_vector_add(const bench_settings *settings);
 int bench_start_up(const bench_settings *settings);
 int bench_layout(const bench_settings *settings);

@@ -2,15 +2,13 @@
  *
  * Cases    16k tokens in all, hidden size 2048: batch = 16384 / seqlen, heads = 2048 / head_dim.
  * FLOPs    4 batch heads seqlen^2 head_dim, halved when causal; of a window, 4 head_dim a pair that it keeps.
- * Timing   a CUDA graph of 10 launches over two inputs in turn; in each round every case runs once, in
- *          shuffled order, after 50 ms of rest; the median of the rounds.  One more round, before them,
- *          is not counted. */
+ * Timing   bench_rounds.h: a CUDA graph of 10 launches over two inputs in turn, 50 ms of rest. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "attention_mask.h"
 #include "bench.h"
+#include "bench_rounds.h"
 #include "command.h"
 #include "device.h"
 #include "ptxpack.h"
@@ -23,17 +21,16 @@ typedef struct bench_case {
     ptxpack_attention_desc  desc;
     ptxpack_attention_plan *plan;
     uint64_t                workspace;
-    struct CUgraphExec_st  *graph; /* NULL: the driver has no graphs, launch one by one */
-    double                 *ms;    /* [rounds], of one launch */
     double                  flops;
 } bench_case;
 
 typedef struct bench {
-    device      gpu;
-    bench_case *cases;
-    size_t      count;
-    uint64_t    tensor[INPUTS][TENSORS]; /* q, k, v, o */
-    uint64_t    lse[INPUTS];
+    device       gpu;
+    bench_rounds timing;
+    bench_case  *cases;
+    size_t       count;
+    uint64_t     tensor[INPUTS][TENSORS]; /* q, k, v, o */
+    uint64_t     lse[INPUTS];
 } bench;
 
 /* ---- set-up ------------------------------------------------------------------------------------- */
@@ -57,10 +54,7 @@ static bool add_case(bench *b, const bench_settings *s, int32_t head_dim, int32_
     bool window = s->masked.mask != PTXPACK_MASK_NONE;
     c->flops = window ? ptxpack_attention_flops(&c->desc)
                       : 4.0 * TOKENS * HIDDEN * length * (causal ? 0.5 : 1);
-    c->ms = (double *)calloc((size_t)s->rounds, sizeof *c->ms);
-    if (c->ms == NULL)
-        command_fail("bench", "no memory for %lld rounds", (long long)s->rounds);
-    return c->ms != NULL;
+    return true;
 }
 
 static bool make_cases(bench *b, const bench_settings *s)
@@ -99,8 +93,10 @@ static bool make_tensors(bench *b, const bench_settings *s)
 }
 
 /* Ten launches, one after the other. */
-static bool enqueue(bench *b, const bench_case *c)
+static bool enqueue(void *context, size_t index)
 {
+    bench            *b = (bench *)context;
+    const bench_case *c = &b->cases[index];
     for (int n = 0; n < LAUNCHES; n++) {
         const uint64_t                 *t = b->tensor[n % INPUTS];
         const ptxpack_attention_buffers buffers = {
@@ -113,25 +109,6 @@ static bool enqueue(bench *b, const bench_case *c)
     return true;
 }
 
-static bool capture(bench *b, bench_case *c)
-{
-    const struct ptxpack_driver *driver = b->gpu.driver;
-    struct CUgraph_st           *graph = NULL;
-    if (driver->cuStreamBeginCapture == NULL || driver->cuStreamEndCapture == NULL ||
-        driver->cuGraphInstantiateWithFlags == NULL || driver->cuGraphLaunch == NULL)
-        return true;
-    if (!device_try(&b->gpu, driver->cuStreamBeginCapture(b->gpu.stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL),
-                    "cuStreamBeginCapture"))
-        return false;
-    bool ok = enqueue(b, c);
-    ptxpack_cu_result ended = driver->cuStreamEndCapture(b->gpu.stream, &graph);
-    ok = ok && device_try(&b->gpu, ended, "cuStreamEndCapture") &&
-         device_try(&b->gpu, driver->cuGraphInstantiateWithFlags(&c->graph, graph, 0), "cuGraphInstantiate");
-    if (graph != NULL && driver->cuGraphDestroy != NULL)
-        driver->cuGraphDestroy(graph);
-    return ok;
-}
-
 static bool set_up(bench *b, const bench_settings *s)
 {
     if (!make_tensors(b, s))
@@ -140,7 +117,7 @@ static bool set_up(bench *b, const bench_settings *s)
         bench_case    *c = &b->cases[i];
         ptxpack_status status = ptxpack_attention_plan_create(b->gpu.handle, &c->desc, &c->plan);
         if (!device_status(&b->gpu, status) ||
-            !device_alloc_zeros(&b->gpu, &c->workspace, ptxpack_attention_workspace(c->plan)) || !capture(b, c))
+            !device_alloc_zeros(&b->gpu, &c->workspace, ptxpack_attention_workspace(c->plan)))
             return false;
     }
     return true;
@@ -148,12 +125,10 @@ static bool set_up(bench *b, const bench_settings *s)
 
 static void tear_down(bench *b)
 {
+    bench_rounds_free(&b->timing);
     for (size_t i = 0; i < b->count; i++) {
-        if (b->cases[i].graph != NULL && b->gpu.driver->cuGraphExecDestroy != NULL)
-            b->gpu.driver->cuGraphExecDestroy(b->cases[i].graph);
         device_free(&b->gpu, b->cases[i].workspace);
         ptxpack_attention_plan_free(b->cases[i].plan);
-        free(b->cases[i].ms);
     }
     for (int i = 0; i < INPUTS; i++) {
         for (int t = 0; t < TENSORS; t++)
@@ -165,44 +140,11 @@ static void tear_down(bench *b)
 }
 
 /* ---- the rounds --------------------------------------------------------------------------------- */
-static bool run_case(bench *b, const bench_case *c, double *ms)
-{
-    usleep(REST_US);
-    bool ok = device_start(&b->gpu) &&
-              (c->graph != NULL ? device_try(&b->gpu, b->gpu.driver->cuGraphLaunch(c->graph, b->gpu.stream),
-                                             "cuGraphLaunch")
-                                : enqueue(b, c)) &&
-              device_stop(&b->gpu) && device_elapsed(&b->gpu, ms);
-    *ms /= LAUNCHES;
-    return ok;
-}
-
 static bool run_rounds(bench *b, const bench_settings *s)
 {
-    random_state random = random_start((uint64_t)s->seed);
-    size_t      *order = (size_t *)calloc(b->count, sizeof *order);
-    bool         ok = order != NULL, terminal = isatty(STDERR_FILENO);
-    for (size_t i = 0; i < b->count && ok; i++)
-        order[i] = i;
-    for (int64_t round = -1; round < s->rounds && ok; round++) {
-        for (size_t i = b->count; i > 1; i--) {
-            size_t other = random_below(&random, i), swap = order[i - 1];
-            order[i - 1] = order[other];
-            order[other] = swap;
-        }
-        if (terminal)
-            fprintf(stderr, "\rround %lld of %lld ", (long long)(round + 1), (long long)s->rounds);
-        for (size_t i = 0; i < b->count && ok; i++) {
-            double ms;
-            ok = run_case(b, &b->cases[order[i]], &ms);
-            if (round >= 0 && ok)
-                b->cases[order[i]].ms[round] = ms;
-        }
-    }
-    if (terminal)
-        fputs("\r\033[K", stderr);
-    free(order);
-    return ok;
+    b->timing = (bench_rounds){.gpu = &b->gpu, .count = b->count, .rounds = s->rounds, .seed = (uint64_t)s->seed,
+                               .launches = LAUNCHES, .rest_us = REST_US, .enqueue = enqueue, .context = b};
+    return bench_rounds_run(&b->timing);
 }
 
 static void print_table(bench *b, const bench_settings *s)
@@ -222,7 +164,7 @@ static void print_table(bench *b, const bench_settings *s)
     }
     for (size_t i = 0; i < b->count; i++) {
         bench_case *c = &b->cases[i];
-        double      ms = median(c->ms, (size_t)s->rounds), tflops = c->flops / ms * 1e-9;
+        double      ms = bench_rounds_ms(&b->timing, i), tflops = c->flops / ms * 1e-9;
         const char *id = ptxpack_kernel_describe(ptxpack_attention_kernel(c->plan))->variant->id;
         if (s->json) {
             json_open(NULL, '{');

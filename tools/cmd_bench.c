@@ -73,6 +73,7 @@ int cmd_bench(int argc, char **argv)
         int (*run)(const bench_settings *settings);
     } benchmarks[] = {
         {"attention", bench_attention},
+        {"gemm", bench_gemm},
         {"vector-add", bench_vector_add},
         {"start-up", bench_start_up},
         {"layout", bench_layout},
@@ -80,6 +81,7 @@ int cmd_bench(int argc, char **argv)
     };
     bench_settings s = {.rounds = 9, .seed = 1};
     const char    *dims = "64,128,256", *lengths = "512,1024,2048,4096,8192,16384", *dtype = "bf16";
+    const char    *sizes = NULL;
     attention_mask_words mask = {NULL, NULL, NULL};
     double         softcap = 0;
     const option   rows[] = {
@@ -89,6 +91,8 @@ int cmd_bench(int argc, char **argv)
         {"window", OPTION_TEXT, &mask.window, WINDOW_OPTION_HELP " (attention; not causal)"},
         {"align", OPTION_TEXT, &mask.align, ALIGN_OPTION_HELP},
         {"softcap", OPTION_REAL, &softcap, SOFTCAP_OPTION_HELP " (attention)"},
+        {"size", OPTION_TEXT, &sizes, "N,...  m = n = k (gemm; default 1024 to 8192, emulated 128, 256)"},
+        {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
         {"dtype", OPTION_TEXT, &dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
         {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
         {"seed", OPTION_INT, &s.seed, "N  of the input and the order (default 1)"},
@@ -97,19 +101,20 @@ int cmd_bench(int argc, char **argv)
     };
     int words = 0;
     int status =
-        command_options(argc, argv, "ptxpack bench attention|vector-add|start-up|layout|emu [options]", rows,
+        command_options(argc, argv, "ptxpack bench attention|gemm|vector-add|start-up|layout|emu [options]", rows,
                         &words);
     if (status >= 0)
         return status;
     if (words != 1) {
-        command_fail("bench", "say which: attention, vector-add, start-up, layout or emu");
+        command_fail("bench", "say which: attention, gemm, vector-add, start-up, layout or emu");
         return COMMAND_USAGE;
     }
-    if (!parse_settings(&s, dims, lengths, dtype) || !parse_mask(&s, &mask, softcap))
+    if ((sizes != NULL && !parse_list("size", sizes, &s.sizes)) || !parse_settings(&s, dims, lengths, dtype) ||
+        !parse_mask(&s, &mask, softcap))
         return COMMAND_USAGE;
     for (size_t i = 0; i < sizeof benchmarks / sizeof benchmarks[0]; i++)
         if (strcmp(argv[1], benchmarks[i].word) == 0)
             return benchmarks[i].run(&s);
-    command_fail("bench", "\"%s\" is none of attention, vector-add, start-up, layout and emu", argv[1]);
+    command_fail("bench", "\"%s\" is none of attention, gemm, vector-add, start-up, layout and emu", argv[1]);
     return COMMAND_USAGE;
 }

@@ -1,15 +1,22 @@
-/* cmd_cache.c - `ptxpack cache`: look at, check, trim or clear the kernel cache. */
+/* cmd_cache.c - `ptxpack cache`: look at, check, trim or clear the kernel cache; fill a folder that is
+ * shipped. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "cache.h"
 #include "command.h"
+#include "prebuilt_report.h"
+#include "prebuilt.h"
+#include "warm.h"
 
 typedef struct settings {
     const char *dir, *to; /* NULL: the environment's; the cache's own limit */
     int64_t     older_days;
     bool        remove_bad, json;
+    warm_settings warm; /* the options of that action alone */
 } settings;
 
 /* "12.3 MiB"; in one of a few static buffers. */
@@ -94,6 +101,7 @@ static int show_stats(ptxpack_cache *cache, const settings *s)
         json_int("temporaries", (int64_t)stats.temporaries);
         json_int("oldest", stats.oldest);
         json_int("newest", stats.newest);
+        prebuilt_report(cache, "", false, true);
         json_text("detail", ptxpack_cache_detail(cache));
         json_close();
         return COMMAND_OK;
@@ -107,6 +115,7 @@ static int show_stats(ptxpack_cache *cache, const settings *s)
         printf("last used    %s ago\n", ago(stats.newest));
         printf("oldest       %s ago\n", ago(stats.oldest));
     }
+    prebuilt_report(cache, "prebuilt     ", false, false);
     if (*ptxpack_cache_detail(cache))
         printf("note         %s\n", ptxpack_cache_detail(cache));
     return COMMAND_OK;
@@ -198,9 +207,11 @@ static void print_row(const row *r)
     putchar('\n');
 }
 
-static void show_rows(const table *t, const settings *s, bool check)
+/* How many entries of prebuilt folders are bad. */
+static uint64_t show_rows(const ptxpack_cache *cache, const table *t, const settings *s, bool check)
 {
-    size_t bad = 0;
+    size_t   bad = 0;
+    uint64_t bad_prebuilt = 0;
     if (s->json) {
         json_open(NULL, '{');
         json_open("entries", '[');
@@ -222,11 +233,15 @@ static void show_rows(const table *t, const settings *s, bool check)
         json_close();
         json_int("good", (int64_t)(t->count - bad));
         json_int("bad", (int64_t)bad);
+        if (check)
+            bad_prebuilt = prebuilt_report(cache, "", true, true);
         json_close();
     } else if (check) {
         printf("%zu entries: %zu good, %zu bad%s\n", t->count, t->count - bad, bad,
                bad && t->remove_bad ? " (removed)" : bad ? " (misses; --remove deletes them)" : "");
+        bad_prebuilt = prebuilt_report(cache, "prebuilt ", true, false);
     }
+    return bad_prebuilt;
 }
 
 static int show_entries(ptxpack_cache *cache, const settings *s, bool check)
@@ -243,7 +258,7 @@ static int show_entries(ptxpack_cache *cache, const settings *s, bool check)
     if (status == COMMAND_OK) {
         if (t.count)
             qsort(t.rows, t.count, sizeof *t.rows, latest_first);
-        show_rows(&t, s, check);
+        status = show_rows(cache, &t, s, check) != 0 ? COMMAND_FAILED : COMMAND_OK;
     }
     for (size_t i = 0; i < t.count; i++) {
         if (check && t.rows[i].state != PTXPACK_CACHE_GOOD && !t.remove_bad)
@@ -293,11 +308,53 @@ static int clear(ptxpack_cache *cache, const settings *s)
     return ptxpack_cache_clear(cache, &swept) ? show_swept(&swept, s) : no_directory(cache);
 }
 
+/* ---- folders of prebuilt machine code ----------------------------------------------------------- */
+
+/* Whether --dir is one: it has a manifest. */
+static bool is_prebuilt(const char *dir)
+{
+    int  fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool is = fd >= 0 && ptxpack_prebuilt_is(fd);
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+static int show_prebuilt(const settings *s, bool check)
+{
+    ptxpack_cache_options options;
+    ptxpack_prebuilt_info folder;
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.readonly = true;
+    options.dir = options.readonly_dirs = s->dir;
+    ptxpack_cache *cache = ptxpack_cache_open(&options);
+    int status = COMMAND_OK;
+    if (!cache || !ptxpack_cache_prebuilt(cache, 0, &folder)) {
+        const char *why = ptxpack_cache_prebuilt_refusal(cache);
+        status = command_fail("cache", "%s",
+                              !cache ? "out of memory" : why ? why : ptxpack_cache_detail(cache));
+    } else {
+        if (s->json)
+            json_open(NULL, '{');
+        if (prebuilt_report(cache, "", check, s->json) != 0)
+            status = COMMAND_FAILED;
+        if (s->json)
+            json_close();
+        else
+            printf("pin: %s#%s\n", folder.path, folder.sha256);
+    }
+    ptxpack_cache_close(cache);
+    return status;
+}
+
 /* ---- the subcommand ----------------------------------------------------------------------------- */
 
 static int run(const char *action, const settings *s)
 {
     const bool changes = !strcmp(action, "trim") || !strcmp(action, "clear") || s->remove_bad;
+    if (is_prebuilt(s->dir) && (!strcmp(action, "stats") || !strcmp(action, "verify")) && !s->remove_bad)
+        return show_prebuilt(s, *action == 'v');
     ptxpack_cache_options options;
     memset(&options, 0, sizeof options);
     options.size = sizeof options;
@@ -309,6 +366,8 @@ static int run(const char *action, const settings *s)
     int status;
     if (!cache)
         status = command_fail("cache", "out of memory");
+    else if (ptxpack_cache_prebuilt_refusal(cache))
+        status = command_fail("cache", "%s", ptxpack_cache_prebuilt_refusal(cache));
     else if (!strcmp(action, "path"))
         status = show_path(cache, s);
     else if (!ptxpack_cache_enabled(cache))
@@ -323,6 +382,22 @@ static int run(const char *action, const settings *s)
     return status;
 }
 
+static bool fits_warm(const settings *s)
+{
+    const warm_settings *w = &s->warm;
+    if (!s->dir)
+        command_fail("cache", "warm: --dir names the folder to fill");
+    else if (strchr(s->dir, ':'))
+        command_fail("cache", "--dir %s: PTXPACK_CACHE_READONLY_DIRS could not name it for its ':'", s->dir);
+    else if (!w->archs)
+        command_fail("cache", "warm: --arch names the GPUs, as in sm_80,sm_90a");
+    else if (w->jobs != OPTION_NOT_GIVEN && (w->jobs < 1 || w->jobs > 64))
+        command_fail("cache", "--jobs %" PRId64 " is no number of threads from 1 to 64", w->jobs);
+    else
+        return true;
+    return false;
+}
+
 /* Do the options go with the action?  One line on stderr when not. */
 static bool fits(const char *action, const settings *s)
 {
@@ -333,6 +408,11 @@ static bool fits(const char *action, const settings *s)
         command_fail("cache", "--to and --older belong to trim");
     else if (s->remove_bad && strcmp(action, "verify") != 0)
         command_fail("cache", "--remove belongs to verify");
+    else if (!strcmp(action, "warm"))
+        return fits_warm(s);
+    else if (s->warm.archs || s->warm.kernels || s->warm.ptxjit || s->warm.all_rows || s->warm.prune ||
+             s->warm.jobs != OPTION_NOT_GIVEN)
+        command_fail("cache", "--arch, --kernels, --all-rows, --prune, --jobs and --ptxjit belong to warm");
     else
         return true;
     return false;
@@ -340,21 +420,28 @@ static bool fits(const char *action, const settings *s)
 
 int cmd_cache(int argc, char **argv)
 {
-    static const char *const actions[] = {"stats", "list", "verify", "trim", "clear", "path"};
+    static const char *const actions[] = {"stats", "list", "verify", "trim", "clear", "path", "warm"};
     settings s;
     int words = 0;
     memset(&s, 0, sizeof s);
-    s.older_days = OPTION_NOT_GIVEN;
+    s.older_days = s.warm.jobs = OPTION_NOT_GIVEN;
     const option rows[] = {
         {"dir", OPTION_TEXT, &s.dir, "DIR  the cache directory (default: PTXPACK_CACHE_DIR)"},
         {"to", OPTION_TEXT, &s.to, "SIZE  trim: down to SIZE, least recently used first"},
         {"older", OPTION_INT, &s.older_days, "DAYS  trim: what was not used for DAYS days (default 90)"},
         {"remove", OPTION_FLAG, &s.remove_bad, "verify: remove bad entries"},
+        {"arch", OPTION_TEXT, &s.warm.archs, "LIST  warm: for these GPUs, as sm_80,sm_90a"},
+        {"kernels", OPTION_TEXT, &s.warm.kernels,
+         "LIST  warm: OP[/ROW[/BUILD]] with * and ?, as attention/d128*,vector_add (default: all)"},
+        {"all-rows", OPTION_FLAG, &s.warm.all_rows, "warm: also rows that such a GPU never takes"},
+        {"prune", OPTION_FLAG, &s.warm.prune, "warm: and nothing else: remove what this run does not make"},
+        {"jobs", OPTION_INT, &s.warm.jobs, "N  warm: threads (default: one for each processor)"},
+        {"ptxjit", OPTION_TEXT, &s.warm.ptxjit, "FILE  warm: in place of libnvidia-ptxjitcompiler.so.1"},
         {"json", OPTION_FLAG, &s.json, "JSON on standard output"},
         {NULL, OPTION_FLAG, NULL, NULL},
     };
-    int status = command_options(argc, argv, "ptxpack cache [stats|list|verify|trim|clear|path] [options]",
-                                 rows, &words);
+    static const char synopsis[] = "ptxpack cache [stats|list|verify|trim|clear|path|warm] [options]";
+    int status = command_options(argc, argv, synopsis, rows, &words);
     if (status >= 0)
         return status;
     const char *action = words > 0 ? argv[1] : "stats";
@@ -366,8 +453,12 @@ int cmd_cache(int argc, char **argv)
         return COMMAND_USAGE;
     }
     if (known == sizeof actions / sizeof *actions) {
-        command_fail("cache", "'%s' is none of stats, list, verify, trim, clear, path", action);
+        command_fail("cache", "'%s' is none of stats, list, verify, trim, clear, path, warm", action);
         return COMMAND_USAGE;
     }
-    return fits(action, &s) ? run(action, &s) : COMMAND_USAGE;
+    if (!fits(action, &s))
+        return COMMAND_USAGE;
+    s.warm.dir = s.dir;
+    s.warm.json = s.json;
+    return strcmp(action, "warm") == 0 ? warm(&s.warm) : run(action, &s);
 }

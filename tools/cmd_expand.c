@@ -1,6 +1,4 @@
 /* cmd_expand.c - "ptxpack expand": a .ptx file, or a variant of kernels.def, with its macros expanded. */
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,27 +7,31 @@
 #include "instance.h"
 #include "loader.h"
 #include "pack.h"
+#include "program_symbols.h"
 
-enum { MAX_SYMBOLS = 256 };
-static const char synopsis[] = "ptxpack expand FILE|VARIANT [-D SYMBOL=INTEGER]... [options]\n"
-                               "  FILE is sought on disk, what it includes beside it, and both in the pack\n"
-                               "  -D SYMBOL=INTEGER  define a symbol as .set does (without =INTEGER: as 1)";
+static const char synopsis[] =
+    "ptxpack expand FILE|VARIANT [-D SYMBOL=INTEGER]... [options]\n"
+    "  FILE is sought on disk, what it includes beside it and in -I, and both in the pack\n"
+    "  ARCH and ISA of a FILE, which `ptxpack ptx` has from the device, are given by -D as well";
 
 typedef struct settings {
-    const char    *word;
-    int64_t        instance;
-    bool           line_info, map, json;
-    ptxpack_symbol symbols[MAX_SYMBOLS];
-    size_t         symbol_count;
+    const char     *word;
+    int64_t         instance;
+    bool            line_info, map, json;
+    option_list     defines, includes;
+    program_names   names;
+    program_symbols symbols;
 } settings;
 
 /* ---- reading --------------------------------------------------------------------------------------- */
 
-/* A file on disk and its neighbours, then the pack. */
+/* A file on disk and its neighbours, what the include folders hold, then the pack. */
 typedef struct source {
     const char         *path;
     size_t              folder; /* of path: so many of its first bytes */
+    const option_list  *includes;
     struct ptxpack_pack disk;   /* dir is set for each look-up */
+    struct ptxpack_pack includes_disk[OPTION_LIST_MAX];
     struct ptxpack_pack pack;
 } source;
 
@@ -50,14 +52,36 @@ static const char *read_source(void *context, const char *path, size_t *bytes)
 {
     source     *s = (source *)context;
     const char *text = read_disk(s, path, bytes);
+    for (size_t i = 0; i < s->includes->count && !text; i++)
+        text = ptxpack_pack_read(&s->includes_disk[i], path, bytes);
     return text ? text : ptxpack_pack_read(&s->pack, path, bytes);
 }
 
-static void source_open(source *s, const char *path)
+/* For .file: the folder that a file was found in, and its name there. */
+static const char *locate_source(void *context, const char *path, char *buf, size_t cap)
+{
+    source     *s = (source *)context;
+    size_t      bytes, found = OPTION_LIST_MAX;
+    if (strcmp(path, s->path) == 0)
+        return path;
+    bool beside = read_disk(s, path, &bytes) != NULL;
+    for (size_t i = 0; i < s->includes->count && !beside && found == OPTION_LIST_MAX; i++)
+        if (ptxpack_pack_read(&s->includes_disk[i], path, &bytes))
+            found = i;
+    const char *folder = beside ? s->path : found < OPTION_LIST_MAX ? s->includes->words[found] : "ptx";
+    snprintf(buf, cap, "%.*s%s%s", beside ? (int)s->folder : (int)strlen(folder), folder, beside ? "" : "/",
+             path);
+    return buf;
+}
+
+static void source_open(source *s, const char *path, const option_list *includes)
 {
     const char *slash = strrchr(path, '/');
     memset(s, 0, sizeof *s);
     s->path = path;
+    s->includes = includes;
+    for (size_t i = 0; i < includes->count; i++)
+        s->includes_disk[i].dir = includes->words[i];
     s->folder = slash ? (size_t)(slash + 1 - path) : 0;
     s->pack.dir = secure_getenv("PTXPACK_PTX_DIR");
 }
@@ -65,71 +89,9 @@ static void source_open(source *s, const char *path)
 static void source_close(source *s)
 {
     ptxpack_pack_free(&s->disk);
+    for (size_t i = 0; i < s->includes->count; i++)
+        ptxpack_pack_free(&s->includes_disk[i]);
     ptxpack_pack_free(&s->pack);
-}
-
-/* ---- symbols --------------------------------------------------------------------------------------- */
-
-/* Add a symbol; one that is there already gets the new value. */
-static bool add_symbol(settings *s, const char *name, int64_t value)
-{
-    for (size_t i = 0; i < s->symbol_count; i++)
-        if (strcmp(s->symbols[i].name, name) == 0)
-            return s->symbols[i].value = value, true;
-    if (s->symbol_count == MAX_SYMBOLS)
-        return command_fail("expand", "more than %d symbols", MAX_SYMBOLS), false;
-    s->symbols[s->symbol_count++] = (ptxpack_symbol){name, value};
-    return true;
-}
-
-static bool is_name(const char *text)
-{
-    if (!isalpha((unsigned char)*text) && *text != '_')
-        return false;
-    while (isalnum((unsigned char)*text) || *text == '_')
-        text++;
-    return *text == '\0';
-}
-
-/* "SYMBOL=INTEGER"; the = becomes the end of the name. */
-static bool define(settings *s, char *text)
-{
-    char     *end, *equals = strchr(text, '=');
-    long long value = 1;
-    if (equals) {
-        errno = 0;
-        value = strtoll(equals + 1, &end, 0);
-        if (end == equals + 1 || *end || errno)
-            return command_fail("expand", "-D %s: what follows = is not an integer", text), false;
-        *equals = 0;
-    }
-    if (!is_name(text))
-        return command_fail("expand", "-D: \"%s\" is no name: a letter or _, then letters, digits, _", text),
-               false;
-    return add_symbol(s, text, value);
-}
-
-/* Take the -D options out of argv. */
-static bool take_defines(settings *s, int *argc, char **argv)
-{
-    int kept = 1;
-    for (int i = 1; i < *argc; i++) {
-        if (strcmp(argv[i], "--") == 0) {
-            while (i < *argc)
-                argv[kept++] = argv[i++];
-        } else if (strncmp(argv[i], "-D", 2) != 0) {
-            argv[kept++] = argv[i];
-        } else if (argv[i][2]) {
-            if (!define(s, argv[i] + 2))
-                return false;
-        } else if (++i == *argc) {
-            return command_fail("expand", "option -D needs a value"), false;
-        } else if (!define(s, argv[i])) {
-            return false;
-        }
-    }
-    *argc = kept;
-    return true;
 }
 
 /* ---- printing -------------------------------------------------------------------------------------- */
@@ -163,8 +125,8 @@ static void print(const settings *s, const char *file, const ptxpack_expansion *
     json_open(NULL, '{');
     json_text("file", file);
     json_open("symbols", '{');
-    for (size_t i = 0; i < s->symbol_count; i++)
-        json_int(s->symbols[i].name, s->symbols[i].value);
+    for (size_t i = 0; i < s->symbols.count; i++)
+        json_int(s->symbols.list[i].name, s->symbols.list[i].value);
     json_close();
     json_text("warnings", ptxpack_expansion_warnings(e));
     json_text("text", text);
@@ -183,25 +145,23 @@ static int expand_variant(const settings *s, const ptxpack_variant *v)
 {
     ptxpack               *handle;
     ptxpack_expansion     *e = NULL;
-    char                   arch[16];
-    settings               all = {.symbol_count = 0};
+    char                   arch[16], line[PROGRAM_LINE];
+    settings               all = {.map = s->map, .json = s->json};
     const ptxpack_instance build = ptxpack_instance_get(v, (size_t)s->instance);
     ptxpack_options        options = {
                .size = sizeof options, .offline = true, .arch = arch, .line_info = s->line_info
     };
     options.no_cache = true;
-    all.map = s->map;
-    all.json = s->json;
-    for (size_t i = 0; i < build.symbol_count; i++)
-        if (!add_symbol(&all, build.symbols[i].name, build.symbols[i].value))
-            return COMMAND_USAGE;
-    for (size_t i = 0; i < s->symbol_count; i++)
-        if (!add_symbol(&all, s->symbols[i].name, s->symbols[i].value))
-            return COMMAND_USAGE;
+    for (size_t i = 0; i < build.symbol_count + s->symbols.count; i++) {
+        const ptxpack_symbol *from = i < build.symbol_count ? &build.symbols[i]
+                                                            : &s->symbols.list[i - build.symbol_count];
+        if (!program_symbols_set(&all.symbols, from->name, from->value, line))
+            return command_fail("expand", "%s", line), COMMAND_USAGE;
+    }
     snprintf(arch, sizeof arch, "sm_%d%s", v->arch, v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC ? "a" : "");
     if (ptxpack_open(&options, &handle) != PTXPACK_OK)
         return command_fail("expand", "%s", ptxpack_detail(NULL));
-    ptxpack_status status = ptxpack_kernel_expand(handle, v, all.symbols, all.symbol_count, &e);
+    ptxpack_status status = ptxpack_kernel_expand(handle, v, all.symbols.list, all.symbols.count, &e);
     if (status == PTXPACK_OK)
         print(&all, v->file, e);
     else
@@ -215,11 +175,12 @@ static int expand_file(const settings *s)
 {
     source                 from;
     ptxpack_expansion     *e = NULL;
-    ptxpack_expand_options options = {.size = sizeof options, .read = read_source, .context = &from};
-    options.symbols = s->symbols;
-    options.symbol_count = s->symbol_count;
+    ptxpack_expand_options options = {.size = sizeof options, .read = read_source, .context = &from,
+                                      .locate = locate_source};
+    options.symbols = s->symbols.list;
+    options.symbol_count = s->symbols.count;
     options.line_info = s->line_info;
-    source_open(&from, s->word);
+    source_open(&from, s->word, &s->includes);
     ptxpack_status status = ptxpack_expand(s->word, &options, &e);
     if (status == PTXPACK_OK)
         print(s, s->word, e);
@@ -239,6 +200,8 @@ static int expand(settings *s)
                COMMAND_USAGE;
     if (!v)
         return expand_file(s);
+    if (s->includes.count > 0)
+        return command_fail("expand", "-I goes with a file, and %s is a variant", s->word), COMMAND_USAGE;
     if (s->instance == OPTION_NOT_GIVEN)
         s->instance = 0;
     if ((uint64_t)s->instance >= count)
@@ -251,19 +214,23 @@ int cmd_expand(int argc, char **argv)
 {
     settings     s = {.instance = OPTION_NOT_GIVEN};
     int          words;
+    char         line[PROGRAM_LINE];
     const option rows[] = {
-        { "instance", OPTION_INT, &s.instance,
-          "N  which build of the variant, as `list --resources` has them in order (0)" },
-        { "line-info", OPTION_FLAG, &s.line_info, "with .file and .loc, for profilers" },
-        { "map", OPTION_FLAG, &s.map, "say of each line where it came from" },
-        { "json", OPTION_FLAG, &s.json, "print JSON" },
-        { NULL, OPTION_FLAG, NULL, NULL },
+        {"D", OPTION_LIST, &s.defines,
+         "SYMBOL=INTEGER  define a symbol as .set does (without =INTEGER: as 1)"},
+        {"I", OPTION_LIST, &s.includes, "DIR  look there, too, for what a FILE includes"},
+        {"instance", OPTION_INT, &s.instance,
+         "N  which build of the variant, as `list --resources` has them in order (0)"},
+        {"line-info", OPTION_FLAG, &s.line_info, "with .file and .loc, for profilers"},
+        {"map", OPTION_FLAG, &s.map, "say of each line where it came from"},
+        {"json", OPTION_FLAG, &s.json, "print JSON"},
+        {NULL, OPTION_FLAG, NULL, NULL},
     };
-    if (!take_defines(&s, &argc, argv))
-        return COMMAND_USAGE;
     int status = command_options(argc, argv, synopsis, rows, &words);
     if (status >= 0)
         return status;
+    if (!program_symbols_define(&s.symbols, &s.defines, &s.names, line))
+        return command_fail("expand", "%s", line), COMMAND_USAGE;
     if (words != 1)
         return command_fail("expand", "expected one FILE or VARIANT (try --help)"), COMMAND_USAGE;
     s.word = argv[1];

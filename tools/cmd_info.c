@@ -7,6 +7,8 @@
 #include "attention_plan.h"
 #include "command.h"
 #include "emulator.h"
+#include "nvrtc.h"
+#include "prebuilt_report.h"
 #include "ptxpack.h"
 
 typedef struct settings {
@@ -95,26 +97,48 @@ static void show_absence(const char *why, bool json)
     }
 }
 
-/* ---- compiler and cache --------------------------------------------------------------------------- */
+/* ---- compilers and cache --------------------------------------------------------------------------- */
+static void show_nvrtc(bool json)
+{
+    char                        line[640];
+    struct ptxpack_nvrtc_place  place;
+    const struct ptxpack_nvrtc *nvrtc = NULL;
+    if (ptxpack_nvrtc_find(&place, line, sizeof line))
+        nvrtc = ptxpack_nvrtc_load(&place, line, sizeof line);
+    if (nvrtc != NULL)
+        snprintf(line, sizeof line, "NVRTC %d.%d of %.500s%s", nvrtc->version / 1000, nvrtc->version % 1000 / 10,
+                 place.path, place.identity[0] ? "" : " (no caching: its build cannot be told)");
+    if (json)
+        json_text("nvrtc", line);
+    else
+        printf("nvrtc     %s\n", line);
+}
+
 static void show_loader(const ptxpack *handle, bool json)
 {
     const ptxpack_device_info *info = ptxpack_device(handle);
     ptxpack_cache             *cache = ptxpack_cache_of(handle);
     if (json) {
         json_text("compiler", info->route);
+        json_bool("compiling_forbidden", ptxpack_cache_env_flag("PTXPACK_FORBID_COMPILE"));
+        show_nvrtc(true);
         json_open("cache", '{');
         json_text("path", ptxpack_cache_path(cache));
         json_bool("enabled", ptxpack_cache_enabled(cache));
         json_text("detail", ptxpack_cache_detail(cache));
+        prebuilt_report(cache, "", true, true);
         json_close();
         return;
     }
-    printf("compiler  %s\n", info->route);
+    printf("compiler  %s%s\n", info->route,
+           ptxpack_cache_env_flag("PTXPACK_FORBID_COMPILE") ? "; forbidden: PTXPACK_FORBID_COMPILE" : "");
+    show_nvrtc(false);
     const char *line = ptxpack_cache_detail(cache); /* "cache disabled: ..." says it all */
     if (ptxpack_cache_enabled(cache))
         printf("cache     %s%s%s\n", ptxpack_cache_path(cache), *line ? "; " : "", line);
     else
         printf("%s\n", line);
+    prebuilt_report(cache, "prebuilt  ", true, false);
 }
 
 /* ---- kernels -------------------------------------------------------------------------------------- */

@@ -53,7 +53,7 @@ static int attribute(const ptxpack *handle, unsigned which)
     return value;
 }
 
-static machine find_machine(const ptxpack *handle, const settings *s, ptxpack_dtype type)
+machine plan_machine(const ptxpack *handle, ptxpack_dtype type, double tflops, double gbps)
 {
     enum { CLOCK_KHZ = 13, MEMORY_KHZ = 36, MEMORY_BITS = 37 }; /* CU_DEVICE_ATTRIBUTE_... */
     const ptxpack_device_info *device = ptxpack_device(handle);
@@ -70,8 +70,8 @@ static machine find_machine(const ptxpack *handle, const settings *s, ptxpack_dt
         m.gbps = row->gbps;
         snprintf(m.name, sizeof m.name, "no device; of one %s", row->part);
     }
-    m.tflops = isnan(s->tflops) ? m.tflops : s->tflops;
-    m.gbps = isnan(s->gbps) ? m.gbps : s->gbps;
+    m.tflops = isnan(tflops) ? m.tflops : tflops;
+    m.gbps = isnan(gbps) ? m.gbps : gbps;
     return m;
 }
 
@@ -233,7 +233,7 @@ static void json_candidates(const ptxpack *handle, const ptxpack_device_caps *ca
 
 /* ---- making it -------------------------------------------------------------------------------------- */
 /* Without a compiler the newest PTX ISA is assumed: a plan is no promise that this machine can compile it. */
-static ptxpack_device_caps assumed_caps(const ptxpack *handle)
+ptxpack_device_caps plan_caps(const ptxpack *handle)
 {
     ptxpack_device_caps caps = ptxpack_device(handle)->caps;
     if (caps.isa == 0)
@@ -267,7 +267,7 @@ static int check_row(const char *id, const ptxpack_device_caps *caps, const ptxp
 
 static int choose(const settings *s, ptxpack *handle, plan_report *r)
 {
-    ptxpack_device_caps caps = assumed_caps(handle);
+    ptxpack_device_caps caps = plan_caps(handle);
     if (ptxpack_attention_survey(handle, &caps, r->desc, &r->survey) != PTXPACK_OK)
         return command_fail("plan", "%s", ptxpack_detail(handle)), COMMAND_USAGE;
     if (s->variant == NULL) {
@@ -297,10 +297,10 @@ static void compile(const settings *s, ptxpack *handle, plan_report *r)
 static void report(const settings *s, ptxpack *handle, plan_report *r)
 {
     const ptxpack_device_info *device = ptxpack_device(handle);
-    const ptxpack_device_caps  caps = assumed_caps(handle);
+    const ptxpack_device_caps  caps = plan_caps(handle);
     snprintf(r->target, sizeof r->target, "%s%s%s", device->target, device->name[0] ? ", " : "",
              device->name);
-    r->where = find_machine(handle, s, r->desc->dtype);
+    r->where = plan_machine(handle, r->desc->dtype, s->tflops, s->gbps);
     r->flops = ptxpack_attention_flops(r->desc);
     r->bytes = ptxpack_attention_bytes(r->desc);
     if (s->problem.json) {
@@ -358,7 +358,7 @@ static int plan_attention(const settings *s)
 }
 
 /* What stands in for a machine is positive and within reason. */
-static bool check_rate(const char *name, double rate)
+bool plan_check_rate(const char *name, double rate)
 {
     if (isnan(rate) || (rate >= 1e-6 && rate <= 1e9))
         return true;
@@ -396,12 +396,14 @@ int cmd_plan(int argc, char **argv)
         {"json", OPTION_FLAG, &p->json, "print JSON"},
         {NULL, OPTION_FLAG, NULL, NULL},
     };
-    int status = command_options(argc, argv, "ptxpack plan attention [options]", rows, &words);
+    if (argc > 1 && strcmp(argv[1], "gemm") == 0)
+        return plan_gemm(argc - 1, argv + 1);
+    int status = command_options(argc, argv, "ptxpack plan attention|gemm [options]", rows, &words);
     if (status >= 0)
         return status;
     if (words != 1 || strcmp(argv[1], "attention") != 0)
-        return command_fail("plan", "expected \"attention\" (try --help)"), COMMAND_USAGE;
-    if (!check_rate("tflops", s.tflops) || !check_rate("gbps", s.gbps))
+        return command_fail("plan", "expected \"attention\" or \"gemm\" (try --help)"), COMMAND_USAGE;
+    if (!plan_check_rate("tflops", s.tflops) || !plan_check_rate("gbps", s.gbps))
         return COMMAND_USAGE;
     return plan_attention(&s);
 }

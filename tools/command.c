@@ -73,7 +73,8 @@ static void print_usage(const char *synopsis, const option *rows)
     }
 }
 
-/* The row that `word` names ("--name", "--name=value", "-n"), and where its value starts, if inline. */
+/* The row that `word` names ("--name", "--name=value", "-n", of a list "-nvalue"), and where its value
+ * starts, if inline. */
 static const option *find_row(const option *rows, const char *word, const char **inline_value)
 {
     size_t dashes = word[1] == '-' ? 2 : 1;
@@ -82,8 +83,9 @@ static const option *find_row(const option *rows, const char *word, const char *
         if (strncmp(word + dashes, row->name, length) != 0 || (dashes == 1 && !is_letter(row)))
             continue;
         const char *rest = word + dashes + length;
-        *inline_value = *rest == '=' ? rest + 1 : NULL;
-        if (*rest == '\0' || *rest == '=')
+        bool        attached = *rest != '\0' && dashes == 1 && row->kind == OPTION_LIST;
+        *inline_value = attached ? rest : *rest == '=' ? rest + 1 : NULL;
+        if (*rest == '\0' || *rest == '=' || attached)
             return row;
     }
     return NULL;
@@ -109,10 +111,24 @@ static bool store_value(const option *row, const char *text)
         *(double *)row->value = number;
         return true;
     }
+    case OPTION_LIST: {
+        option_list *list = (option_list *)row->value;
+        if (list->count == OPTION_LIST_MAX)
+            return false;
+        list->words[list->count++] = text;
+        return true;
+    }
     default:
         *(const char **)row->value = text;
         return true;
     }
+}
+
+/* What a value is not that store_value refused. */
+static const char *wanted_kind(const option *row)
+{
+    return row->kind == OPTION_INT ? "an integer" : row->kind == OPTION_REAL ? "a number"
+                                                  : "one of the 256 that may be given";
 }
 
 /* Apply the option argv[*at], and step *at over a value of its own; false after a line on stderr. */
@@ -132,22 +148,24 @@ static bool apply_option(int argc, char **argv, int *at, const option *rows)
         *(bool *)row->value = true;
         return true;
     }
-    bool next_is_value = *at + 1 < argc && (row->kind != OPTION_MAYBE || argv[*at + 1][0] != '-');
+    bool optional = row->kind == OPTION_MAYBE || row->kind == OPTION_INLINE;
+    bool next_is_value =
+        *at + 1 < argc && row->kind != OPTION_INLINE && (!optional || argv[*at + 1][0] != '-');
     if (value == NULL && next_is_value)
         value = argv[++*at];
-    if (value == NULL && row->kind == OPTION_MAYBE)
+    if (value == NULL && optional)
         value = "";
     if (value == NULL) {
         command_fail(argv[0], "option %s needs a value", word);
         return false;
     }
-    if (row->kind == OPTION_TEXT && *value == '\0') {
+    if ((row->kind == OPTION_TEXT || row->kind == OPTION_LIST) && *value == '\0') {
         command_fail(argv[0], "option %s%s: the value is empty", is_letter(row) ? "-" : "--", row->name);
         return false;
     }
     if (!store_value(row, value)) {
         command_fail(argv[0], "option %s%s: \"%s\" is not %s", is_letter(row) ? "-" : "--", row->name, value,
-                     row->kind == OPTION_INT ? "an integer" : "a number");
+                     wanted_kind(row));
         return false;
     }
     return true;

@@ -15,7 +15,10 @@ enum { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
     X("info", info, "devices, driver, and which kernel variant would run, and why")               \
     X("list", list, "every kernel variant; --resources compiles them and shows what they use")    \
     X("expand", expand, "a .ptx file with its macros expanded")                                   \
+    X("ptx", ptx, "compile, run and time a .ptx file of your own")                                \
+    X("nvrtc", nvrtc, "compile, run and time a CUDA C++ file of your own")                        \
     X("attention", attention, "attention on .npy or random inputs, timed and verified")           \
+    X("gemm", gemm, "D = activation(alpha A B + beta C + bias), timed and verified")            \
     X("vector-add", vector_add, "z = a x + b y + c, timed and verified")                          \
     X("plan", plan, "what a kernel would do: tiles, layouts, shared memory, conflicts, roofline") \
     X("profile", profile, "what a kernel executes, per source line and warp, on the emulated driver") \
@@ -34,12 +37,20 @@ COMMAND_MAP(COMMAND_DECLARE)
 /* One row per option of a subcommand.  Flags take no value; every other kind takes one, as
  * "--name value" or "--name=value".  A name of one letter is also taken as "-o value".  OPTION_MAYBE is a
  * text that may be left out: "--causal" alone sets "", a following word that starts with no '-' is
- * its value.  Any other text must not be empty. */
-typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_MAYBE, OPTION_INT, OPTION_REAL } option_kind;
+ * its value; of OPTION_INLINE only what follows a = is.  OPTION_LIST may be given many times, one of a letter
+ * also as "-Ovalue".  Any other text must not be empty. */
+typedef enum option_kind {
+    OPTION_FLAG, OPTION_TEXT, OPTION_MAYBE, OPTION_INLINE, OPTION_LIST, OPTION_INT, OPTION_REAL
+} option_kind;
+enum { OPTION_LIST_MAX = 256 };
+typedef struct option_list {
+    const char *words[OPTION_LIST_MAX];
+    size_t      count;
+} option_list;
 typedef struct option {
     const char *name;  /* without the leading "--" (or "-")                              */
     option_kind kind;
-    void       *value; /* bool *, const char **, int64_t * or double *; keeps its default */
+    void       *value; /* bool *, const char **, option_list *, int64_t * or double *; keeps its default */
     const char *help;  /* "N  query heads (default 16)"                                  */
 } option;
 

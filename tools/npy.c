@@ -24,6 +24,13 @@ static const struct {
     [NPY_F32] = {"<f4", "float32", 4},
     [NPY_U16] = {"<u2", "uint16", 2},
     [NPY_U8] = {"|u1", "uint8", 1},
+    [NPY_F64] = {"<f8", "float64", 8},
+    [NPY_S8] = {"|i1", "int8", 1},
+    [NPY_S16] = {"<i2", "int16", 2},
+    [NPY_S32] = {"<i4", "int32", 4},
+    [NPY_S64] = {"<i8", "int64", 8},
+    [NPY_U32] = {"<u4", "uint32", 4},
+    [NPY_U64] = {"<u8", "uint64", 8},
 };
 
 size_t npy_element_bytes(npy_type type)
@@ -118,7 +125,7 @@ static bool read_descr(cursor *c, npy_array *out)
             return true;
         }
     c->why = length > 0 && text[0] == '>' ? "big-endian elements are not supported"
-                                          : "descr is none of '<f2', '<f4', '<u2' and '|u1'";
+                                          : "descr is no float of 16 to 64 bits and no integer of 8 to 64";
     return false;
 }
 

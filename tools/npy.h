@@ -1,5 +1,5 @@
-/* npy.h - NumPy's .npy files, format 1.0, 2.0 and 3.0: float16, float32, uint8 and uint16, little-endian in
- * C order.
+/* npy.h - NumPy's .npy files, format 1.0, 2.0 and 3.0: floats of 16, 32 and 64 bits and integers of 8 to
+ * 64, little-endian in C order.
  *
  * Reading is strict: a header that is not exactly what the format says, a size that does not match the
  * file, another type or Fortran order is refused with one line that names the file and the reason.
@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum npy_type { NPY_F16, NPY_F32, NPY_U16, NPY_U8 } npy_type;
+typedef enum npy_type {
+    NPY_F16, NPY_F32, NPY_U16, NPY_U8, NPY_F64, NPY_S8, NPY_S16, NPY_S32, NPY_S64, NPY_U32, NPY_U64,
+    NPY_TYPE_COUNT
+} npy_type;
 
 enum { NPY_MAX_RANK = 32, NPY_LINE = 512 };
 

@@ -1,4 +1,4 @@
-/* plan_report.h - what `ptxpack plan attention` reports, and the part that each kernel tells its own way. */
+/* plan_report.h - what `ptxpack plan` reports, and the part that each kernel of attention tells its own way. */
 #ifndef PTXPACK_PLAN_REPORT_H
 #define PTXPACK_PLAN_REPORT_H
 #include <stdint.h>
@@ -38,6 +38,13 @@ typedef struct plan_report {
     char                          not_compiled[256];
     double                        flops, bytes;
 } plan_report;
+
+/* `ptxpack plan gemm`; argv[0] is the word. */
+int plan_gemm(int argc, char **argv);
+/* The device's, or of its kind; NaN: as it is. */
+machine plan_machine(const ptxpack *handle, ptxpack_dtype type, double tflops, double gbps);
+bool    plan_check_rate(const char *name, double rate);
+ptxpack_device_caps plan_caps(const ptxpack *handle);
 
 /* Tiles of queries, of all heads. */
 int64_t plan_tiles(const plan_report *r);

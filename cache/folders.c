@@ -1,0 +1,139 @@
+/* folders.c - the prebuilt folders of a handle: which they are, and asking one after another. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "prebuilt.h"
+
+/* Where the pin of "DIR#<64 digits>" begins; NULL when there is none. */
+static char *pin_of(char *text)
+{
+    uint8_t digest[PTXPACK_SHA256_BYTES];
+    char *hash = strrchr(text, '#');
+    bool is_pin = hash && strlen(hash + 1) == PTXPACK_SHA256_HEX && ptxpack_sha256_parse(hash + 1, digest);
+    return is_pin ? hash : NULL;
+}
+
+static bool add_folder(ptxpack_cache *cache, ptxpack_prebuilt *folder)
+{
+    ptxpack_prebuilt **larger = (ptxpack_prebuilt **)realloc(
+        cache->folders, (cache->folder_count + 1) * sizeof *larger);
+    if (!larger) {
+        ptxpack_prebuilt_close(folder);
+        return false;
+    }
+    cache->folders = larger;
+    cache->folders[cache->folder_count++] = folder;
+    return true;
+}
+
+/* One of the list, which is cut up.  False: memory is out. */
+static bool open_folder(ptxpack_cache *cache, char *text)
+{
+    char line[PTXPACK_CACHE_LINE];
+    char *pin = pin_of(text);
+    if (pin)
+        *pin++ = '\0';
+    ptxpack_prebuilt *folder = ptxpack_prebuilt_open(text, pin, line);
+    if (folder)
+        return add_folder(cache, folder);
+    if (asprintf(&cache->refusal, "prebuilt folder %s", line) < 0)
+        cache->refusal = NULL; /* asprintf leaves it undefined */
+    return cache->refusal != NULL;
+}
+
+bool ptxpack_cache_open_folders(ptxpack_cache *cache, const char *wanted)
+{
+    bool good = true;
+    if (!wanted)
+        wanted = ptxpack_cache_env("PTXPACK_CACHE_READONLY_DIRS");
+    if (!wanted)
+        return true;
+    char *list = strdup(wanted), *rest = NULL;
+    if (!list)
+        return false;
+    char *at = strtok_r(list, ":", &rest);
+    for (; at && good && !cache->refusal; at = strtok_r(NULL, ":", &rest))
+        good = open_folder(cache, at);
+    free(list);
+    if (cache->refusal)
+        ptxpack_cache_close_folders(cache);
+    return good;
+}
+
+void ptxpack_cache_close_folders(ptxpack_cache *cache)
+{
+    for (size_t i = 0; i < cache->folder_count; i++)
+        ptxpack_prebuilt_close(cache->folders[i]);
+    free(cache->folders);
+    cache->folders = NULL;
+    cache->folder_count = 0;
+}
+
+const char *ptxpack_cache_prebuilt_refusal(const ptxpack_cache *cache)
+{
+    return cache ? cache->refusal : NULL;
+}
+
+ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache *cache, const ptxpack_cache_key *key,
+                                                   ptxpack_cache_entry *entry)
+{
+    char name[PTXPACK_CACHE_HEX + 1], line[PTXPACK_CACHE_LINE];
+    ptxpack_prebuilt_result result = PTXPACK_PREBUILT_NONE;
+    memset(entry, 0, sizeof *entry);
+    ptxpack_cache_forget(cache);
+    if (!cache || !cache->folder_count || ptxpack_cache_key_poisoned(key))
+        return result;
+    ptxpack_cache_key_hex(key, name);
+    for (size_t i = 0; i < cache->folder_count; i++) {
+        switch (ptxpack_prebuilt_read(cache->folders[i], name, key, entry, line)) {
+        case PTXPACK_PREBUILT_NONE:
+            break;
+        case PTXPACK_PREBUILT_HIT:
+            atomic_fetch_add(&cache->prebuilt_hits, 1);
+            return PTXPACK_PREBUILT_HIT;
+        case PTXPACK_PREBUILT_BAD:
+            atomic_fetch_add(&cache->corrupt, 1);
+            ptxpack_cache_say(cache, "%s", line);
+            result = PTXPACK_PREBUILT_BAD;
+            break;
+        }
+    }
+    return result;
+}
+
+bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index, ptxpack_prebuilt_info *info)
+{
+    memset(info, 0, sizeof *info);
+    if (!cache || index >= cache->folder_count)
+        return false;
+    const ptxpack_prebuilt *folder = cache->folders[index];
+    info->path = folder->dir;
+    info->library = folder->manifest.library;
+    info->sha256 = folder->sha256;
+    info->pinned = folder->pinned;
+    info->entries = folder->manifest.count;
+    for (size_t i = 0; i < folder->manifest.count; i++)
+        info->bytes += folder->manifest.entries[i].bytes;
+    return true;
+}
+
+uint64_t ptxpack_cache_prebuilt_verify(const ptxpack_cache *cache, size_t index, char *line, size_t cap)
+{
+    uint64_t good = 0;
+    if (cap)
+        *line = '\0';
+    if (!cache || index >= cache->folder_count)
+        return 0;
+    const ptxpack_prebuilt *folder = cache->folders[index];
+    for (size_t i = 0; i < folder->manifest.count; i++) {
+        char why[PTXPACK_CACHE_LINE];
+        ptxpack_cache_entry entry;
+        bool hit = ptxpack_prebuilt_read(folder, folder->manifest.entries[i].name, NULL, &entry, why) ==
+                   PTXPACK_PREBUILT_HIT;
+        ptxpack_cache_entry_free(&entry);
+        if (!hit && cap && !*line)
+            snprintf(line, cap, "%s", why);
+        good += hit;
+    }
+    return good;
+}

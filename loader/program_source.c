@@ -1,0 +1,204 @@
+/* program_source.c - checking and reading a program's source, and finding the files that it includes. */
+#include "program_source.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SOURCE = 16 << 20 }; /* bytes of one file */
+
+/* ---- checks --------------------------------------------------------------------------------------- */
+
+static ptxpack_status check_words(const ptxpack *h, const char *field, const char *const *words, size_t count)
+{
+    if (count && !words)
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s: NULL, and there should be %zu", field, count);
+    for (size_t i = 0; i < count; i++)
+        if (!words[i] || !*words[i])
+            return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s[%zu] is empty", field, i);
+    return PTXPACK_OK;
+}
+
+static ptxpack_status check_symbols(const ptxpack *h, const ptxpack_source *s)
+{
+    if (s->symbol_count && !s->symbols)
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols: NULL, and there should be %zu",
+                            s->symbol_count);
+    for (size_t i = 0; i < s->symbol_count; i++) {
+        const char *name = s->symbols[i].name;
+        static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+        if (!name || !*name || strspn(name, letters) != strlen(name) || (*name >= '0' && *name <= '9'))
+            return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols[%zu]: \"%.60s\" is no name of a symbol", i,
+                                name ? name : "");
+    }
+    return PTXPACK_OK;
+}
+
+static ptxpack_status check(const ptxpack *h, const ptxpack_source *s)
+{
+    ptxpack_status status;
+    if (s->language != PTXPACK_LANGUAGE_PTX && s->language != PTXPACK_LANGUAGE_CUDA)
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.language is %d", (int)s->language);
+    if (!s->text && (!s->path || !*s->path))
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source: neither path nor text");
+    if (s->language == PTXPACK_LANGUAGE_PTX && (s->option_count || s->expression_count))
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s: they are for CUDA C++, the source is PTX",
+                            s->option_count ? "options" : "expressions");
+    if ((status = check_symbols(h, s)) != PTXPACK_OK ||
+        (status = check_words(h, "include_dirs", s->include_dirs, s->include_count)) != PTXPACK_OK ||
+        (status = check_words(h, "options", s->options, s->option_count)) != PTXPACK_OK)
+        return status;
+    return check_words(h, "expressions", s->expressions, s->expression_count);
+}
+
+/* ---- files ---------------------------------------------------------------------------------------- */
+
+static void free_file(struct ptxpack_file *f)
+{
+    free(f->path);
+    free(f->real);
+    free(f->text);
+    free(f);
+}
+
+/* Takes over `real` and `text`; NULL when memory is out. */
+static struct ptxpack_file *add_file(struct ptxpack_text *t, const char *path, char *real, char *text,
+                                     size_t bytes)
+{
+    struct ptxpack_file **end = &t->files, *f = (struct ptxpack_file *)calloc(1, sizeof *f);
+    if (!f || !text || !(f->path = strdup(path))) {
+        free(real);
+        free(text);
+        free(f);
+        return NULL;
+    }
+    f->real = real;
+    f->text = text;
+    f->bytes = bytes;
+    while (*end)
+        end = &(*end)->next;
+    return *end = f;
+}
+
+/* A file that was read under another path is still that one. */
+static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *path)
+{
+    struct ptxpack_file *f = t->files;
+    size_t bytes = 0;
+    while (f && strcmp(f->path, path) != 0)
+        f = f->next;
+    if (f)
+        return f;
+    char *real = realpath(path, NULL);
+    for (f = t->files; real && f; f = f->next)
+        if (f->real && strcmp(f->real, real) == 0) {
+            free(real);
+            return f;
+        }
+    char *text = real ? ptxpack_read_file(path, MAX_SOURCE, &bytes) : NULL;
+    if (text)
+        return add_file(t, path, real, text, bytes);
+    free(real);
+    return NULL;
+}
+
+/* `name` in `folder` of so many bytes; 0: where we are. */
+static const struct ptxpack_file *find_in(struct ptxpack_text *t, const char *folder, size_t bytes,
+                                          const char *name)
+{
+    char *path = NULL;
+    while (bytes > 1 && folder[bytes - 1] == '/')
+        bytes--;
+    if (asprintf(&path, "%.*s%s%s", (int)bytes, folder, bytes ? "/" : "", name) < 0)
+        return NULL;
+    const struct ptxpack_file *f = open_file(t, path);
+    free(path);
+    return f;
+}
+
+const struct ptxpack_file *ptxpack_text_find(struct ptxpack_text *t, const char *from, const char *name)
+{
+    const struct ptxpack_file *f = NULL;
+    const char *slash = from ? strrchr(from, '/') : NULL;
+    if (*name == '/')
+        return open_file(t, name);
+    if (from)
+        f = find_in(t, from, slash ? (size_t)(slash - from) + (slash == from) : 0, name);
+    for (size_t i = 0; i < t->source.include_count && !f; i++)
+        f = find_in(t, t->source.include_dirs[i], strlen(t->source.include_dirs[i]), name);
+    return f;
+}
+
+static const struct ptxpack_file *find_included(struct ptxpack_text *t, const char *path)
+{
+    return strcmp(path, t->path) == 0 ? t->files : ptxpack_text_find(t, t->path, path);
+}
+
+const char *ptxpack_text_read(void *context, const char *path, size_t *bytes)
+{
+    struct ptxpack_text *t = (struct ptxpack_text *)context;
+    const struct ptxpack_file *f = find_included(t, path);
+    if (!f)
+        return ptxpack_pack_read(&t->pack, path, bytes);
+    *bytes = f->bytes;
+    return f->text;
+}
+
+const char *ptxpack_text_locate(void *context, const char *path, char *buf, size_t cap)
+{
+    struct ptxpack_text *t = (struct ptxpack_text *)context;
+    const struct ptxpack_file *f = find_included(t, path);
+    if (f)
+        return f->path;
+    snprintf(buf, cap, "ptx/%s", path);
+    return buf;
+}
+
+/* ---- begin and end -------------------------------------------------------------------------------- */
+
+static ptxpack_status read_source(struct ptxpack_text *t)
+{
+    const ptxpack_source *s = &t->source;
+    size_t bytes = s->text && !s->bytes ? strlen(s->text) : s->bytes;
+    if (!s->text) {
+        if (open_file(t, s->path))
+            return PTXPACK_OK;
+        return ptxpack_fail(t->handle, PTXPACK_E_IO, "%s: %s", s->path,
+                            errno ? strerror(errno) : "not a file, or too large");
+    }
+    if (bytes > MAX_SOURCE)
+        return ptxpack_fail(t->handle, PTXPACK_E_ARG, "source.text: more than %d MiB", MAX_SOURCE >> 20);
+    char *copy = (char *)calloc(1, bytes + 1);
+    if (copy)
+        memcpy(copy, s->text, bytes);
+    if (!add_file(t, t->path, NULL, copy, bytes))
+        return ptxpack_fail(t->handle, PTXPACK_E_MEMORY, "out of memory for %s", t->path);
+    return PTXPACK_OK;
+}
+
+ptxpack_status ptxpack_text_begin(struct ptxpack_text *t, ptxpack *h, const ptxpack_source *source)
+{
+    memset(t, 0, sizeof *t);
+    t->handle = h;
+    t->pack.dir = h->ptx_dir;
+    if (source->size < sizeof source->size || source->size > sizeof *source)
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.size is %u, this library knows %zu", source->size,
+                            sizeof *source);
+    memcpy(&t->source, source, source->size);
+    ptxpack_status status = check(h, &t->source);
+    t->path = t->source.path && *t->source.path                 ? t->source.path
+              : t->source.language == PTXPACK_LANGUAGE_CUDA ? "program.cu"
+                                                            : "program.ptx";
+    errno = 0;
+    return status == PTXPACK_OK ? read_source(t) : status;
+}
+
+void ptxpack_text_end(struct ptxpack_text *t)
+{
+    while (t->files) {
+        struct ptxpack_file *f = t->files;
+        t->files = f->next;
+        free_file(f);
+    }
+    ptxpack_pack_free(&t->pack);
+}

@@ -1,0 +1,169 @@
+/* ptx_text.c - finding directives in PTX: outside of comments and strings. */
+#include "ptx_text.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool in_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$' || c == '%';
+}
+
+static const char *skip_string(const char *at)
+{
+    for (at++; *at && *at != '"' && *at != '\n'; at++)
+        at += *at == '\\' && at[1];
+    return *at ? at + 1 : at;
+}
+
+/* Past a comment or string that begins at `at`; `at` itself when none does. */
+static const char *skip_quoted(const char *at)
+{
+    if (*at == '"')
+        return skip_string(at);
+    if (at[0] == '/' && at[1] == '/')
+        return at + strcspn(at, "\n");
+    if (at[0] != '/' || at[1] != '*')
+        return at;
+    const char *end = strstr(at + 2, "*/");
+    return end ? end + 2 : at + strlen(at);
+}
+
+/* What follows the next `directive`, blanks skipped; NULL at the end. */
+static const char *after(const char *at, const char *directive)
+{
+    size_t bytes = strlen(directive);
+    while (*at) {
+        const char *past = skip_quoted(at);
+        if (past != at) {
+            at = past;
+        } else if (*at == '.' && strncmp(at, directive, bytes) == 0 && !in_name(at[bytes])) {
+            at += bytes;
+            return at + strspn(at, " \t\r\n");
+        } else {
+            at++;
+        }
+    }
+    return NULL;
+}
+
+int ptxpack_ptx_isa(const char *text)
+{
+    const char *at = after(text, ".version");
+    int major = 0, minor = 0;
+    return at && sscanf(at, "%2d.%1d", &major, &minor) == 2 && major > 0 && minor >= 0 ? 10 * major + minor
+                                                                                       : 0;
+}
+
+bool ptxpack_ptx_target(const char *text, char *buf, size_t cap)
+{
+    const char *at = after(text, ".target");
+    size_t bytes = 0;
+    while (at && in_name(at[bytes]))
+        bytes++;
+    if (!bytes || bytes >= cap)
+        return false;
+    memcpy(buf, at, bytes);
+    buf[bytes] = '\0';
+    return true;
+}
+
+const char *ptxpack_ptx_entry(const char *at, size_t *bytes)
+{
+    *bytes = 0;
+    while ((at = after(at, ".entry")) && !in_name(*at))
+        ;
+    while (at && in_name(at[*bytes]))
+        ++*bytes;
+    return at;
+}
+
+/* ---- lines ---------------------------------------------------------------------------------------- */
+
+/* The operands of a directive that begins the line at `at`; NULL when another thing does. */
+static const char *line_directive(const char *at, const char *directive)
+{
+    size_t bytes = strlen(directive);
+    at += strspn(at, " \t");
+    return strncmp(at, directive, bytes) == 0 && (at[bytes] == ' ' || at[bytes] == '\t') ? at + bytes : NULL;
+}
+
+static const char *next_line(const char *at)
+{
+    at += strcspn(at, "\n");
+    return *at ? at + 1 : NULL;
+}
+
+/* The .loc that the line with this number is under; NULL without one, or before a function's first. */
+static const char *loc_of(const char *text, size_t line)
+{
+    const char *loc = NULL;
+    for (const char *at = text; at && line; at = next_line(at), line--) {
+        const char *operands = line_directive(at, ".loc");
+        if (operands)
+            loc = operands;
+        else if (*at == '}' || strncmp(at, ".visible", 8) == 0 || strncmp(at, ".func", 5) == 0)
+            loc = NULL;
+    }
+    return loc;
+}
+
+/* "FILE:LINE" for the numbers at `at`. */
+static bool write_place(const char *text, const char *at, char *buf, size_t cap)
+{
+    unsigned long file = 0, line = 0, number = 0;
+    int name = 0;
+    if (!at || sscanf(at, "%lu %lu", &file, &line) != 2)
+        return false;
+    for (const char *l = text; l; l = next_line(l)) {
+        const char *operands = line_directive(l, ".file");
+        if (!operands || sscanf(operands, "%lu \"%n", &number, &name) != 1 || number != file)
+            continue;
+        snprintf(buf, cap, "%.*s:%lu", (int)strcspn(operands + name, "\"\n"), operands + name, line);
+        return true;
+    }
+    return false;
+}
+
+const char *ptxpack_ptx_origin(const void *context, size_t line, char *buf, size_t cap)
+{
+    const char *text = (const char *)context, *loc = loc_of(text, line);
+    const char *end = loc ? loc + strcspn(loc, "\n") : NULL,
+               *caller = loc ? strstr(loc, "inlined_at ") : NULL;
+    char inner[256];
+    if (cap)
+        *buf = '\0';
+    if (!loc || !write_place(text, loc, buf, cap) || !caller || caller > end)
+        return buf;
+    snprintf(inner, sizeof inner, "%s", buf);
+    if (!write_place(text, caller + strlen("inlined_at "), buf, cap))
+        return buf;
+    size_t have = strlen(buf);
+    snprintf(buf + have, cap - have, " (in %s)", inner);
+    return buf;
+}
+
+void ptxpack_ptx_strip_folder(char *text)
+{
+    char folder[4096];
+    if (!getcwd(folder, sizeof folder - 1) || strcmp(folder, "/") == 0)
+        return;
+    size_t bytes = strlen(folder);
+    folder[bytes++] = '/';
+    char *to = text;
+    for (const char *at = text; *at;) {
+        const char *operands = line_directive(at, ".file"), *next = next_line(at);
+        const char *end = next ? next : at + strlen(at), *name = operands ? strchr(operands, '"') : NULL;
+        if (name && name < end && strncmp(name + 1, folder, bytes) == 0) {
+            memmove(to, at, (size_t)(name + 1 - at));
+            to += name + 1 - at;
+            at = name + 1 + bytes;
+        }
+        memmove(to, at, (size_t)(end - at));
+        to += end - at;
+        at = end;
+    }
+    *to = '\0';
+}

@@ -1,0 +1,94 @@
+/* stand_in.c - handles without a context that choose and compile as one on a device would. */
+#include <stdio.h>
+#include <string.h>
+#include "loader_internal.h"
+
+ptxpack_status ptxpack_open_stand_in(const ptxpack_options *options, const char *arch, int sm_count,
+                                     ptxpack **out)
+{
+    ptxpack_options offline = {.size = sizeof offline};
+    if (options)
+        memcpy(&offline, options, options->size < sizeof offline ? options->size : sizeof offline);
+    offline.size = sizeof offline;
+    offline.offline = true;
+    offline.arch = arch;
+    ptxpack_status status = ptxpack_open(&offline, out);
+    if (status != PTXPACK_OK)
+        return status;
+    ptxpack *h = *out;
+    h->stand_in = true;
+    h->info.caps.portable = false;
+    h->info.sm_count = sm_count > 0 ? sm_count : ptxpack_arch_usual_sms(h->info.caps.arch);
+    snprintf(h->info.target, sizeof h->info.target, "sm_%d", h->info.caps.arch);
+    return PTXPACK_OK;
+}
+
+/* ---- asking the driver ---------------------------------------------------------------------------- */
+
+struct device_facts {
+    int major, minor, sm_count, shared_per_block, shared_per_sm;
+};
+
+static ptxpack_status refused(const struct ptxpack_driver *driver, ptxpack_cu_result result, const char *what)
+{
+    char text[512];
+    return ptxpack_fail(NULL, ptxpack_driver_status(result), "%s: %s", what,
+                        ptxpack_driver_error(driver, result, text, sizeof text));
+}
+
+static ptxpack_status ask_driver(const struct ptxpack_driver *driver, int ordinal, struct device_facts *facts)
+{
+    const struct { unsigned int attribute; int *value; } wanted[] = {
+        {PTXPACK_CU_DEVICE_COMPUTE_MAJOR, &facts->major},
+        {PTXPACK_CU_DEVICE_COMPUTE_MINOR, &facts->minor},
+        {PTXPACK_CU_DEVICE_MULTIPROCESSOR_COUNT, &facts->sm_count},
+        {PTXPACK_CU_DEVICE_SHARED_PER_BLOCK_OPTIN, &facts->shared_per_block},
+        {PTXPACK_CU_DEVICE_SHARED_PER_SM, &facts->shared_per_sm},
+    };
+    int device = 0, count = 0;
+    ptxpack_cu_result r = driver->cuDeviceGetCount(&count);
+    if (r == PTXPACK_CU_SUCCESS && count == 0)
+        return ptxpack_fail(NULL, PTXPACK_E_NO_DEVICE, "the driver sees no device");
+    if (r == PTXPACK_CU_SUCCESS && (ordinal < 0 || ordinal >= count))
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "device %d: the driver sees %d, numbered from 0", ordinal,
+                            count);
+    if (r == PTXPACK_CU_SUCCESS)
+        r = driver->cuDeviceGet(&device, ordinal);
+    for (size_t i = 0; r == PTXPACK_CU_SUCCESS && i < sizeof wanted / sizeof wanted[0]; i++)
+        r = driver->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, device);
+    return r == PTXPACK_CU_SUCCESS ? PTXPACK_OK : refused(driver, r, "asking for the device's attributes");
+}
+
+/* What the device says in place of what is usual for its architecture; then the environment's arch, as when a
+ * handle on the device is opened. */
+static ptxpack_status take_facts(ptxpack *h, const struct ptxpack_driver *driver,
+                                 const struct device_facts *facts, const char *arch)
+{
+    ptxpack_device_caps *caps = &h->info.caps;
+    int isa = ptxpack_isa_of_cuda(driver->version);
+    caps->shared_per_block = facts->shared_per_block;
+    caps->shared_per_sm = facts->shared_per_sm;
+    caps->isa = caps->isa && caps->isa < isa ? caps->isa : isa;
+    return ptxpack_apply_arch(h, ptxpack_chosen(arch, "PTXPACK_ARCH"), false);
+}
+
+ptxpack_status ptxpack_open_stand_in_for_device(const ptxpack_options *options, ptxpack **out)
+{
+    const struct ptxpack_driver *driver;
+    struct device_facts facts = {.major = 0};
+    char line[PTXPACK_DETAIL_BYTES], arch[16];
+    *out = NULL;
+    ptxpack_status status = ptxpack_driver_open(options->driver, &driver, line, sizeof line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
+    status = ask_driver(driver, options->device, &facts);
+    if (status != PTXPACK_OK)
+        return status;
+    snprintf(arch, sizeof arch, "sm_%d", 10 * facts.major + facts.minor);
+    status = ptxpack_open_stand_in(options, arch, facts.sm_count, out);
+    if (status == PTXPACK_OK && (status = take_facts(*out, driver, &facts, options->arch)) != PTXPACK_OK) {
+        ptxpack_close(*out);
+        *out = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,1029 @@
+"""python_module.py - tools/python/ptxpack.py on the emulated driver, with nothing but Python's own library:
+arrays of memory that the driver gave, shown by __cuda_array_interface__ and by DLPack capsules that are made
+here, results held to a reference in Python's doubles, and refusals.  python_module.sh runs it, once for each
+of several GPUs.
+
+Usage: python_module.py LAYOUTS, or python_module.py --print-c: a C program that prints what LAYOUTS has."""
+import contextlib
+import ctypes
+import gc
+import itertools
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+import threading
+import types
+import unittest
+import weakref
+
+import ptxpack
+
+SM = int(os.environ["PTXPACK_EMU_SM"])
+cuda = ctypes.CDLL(os.environ["PTXPACK_DRIVER"])
+u64, size_t, pointer = ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p
+
+
+def driver(name, *arguments):
+    result = getattr(cuda, name)(*arguments)
+    if result:
+        raise AssertionError("%s: %d" % (name, result))
+
+
+def new_stream():
+    stream = pointer()
+    driver("cuStreamCreate", ctypes.byref(stream), 1)
+    return stream.value
+
+
+# ---- element types -----------------------------------------------------------------------------------------
+def e4m3_value(code):
+    sign, exponent, fraction = -1 if code & 128 else 1, code >> 3 & 15, code & 7
+    if code & 127 == 127:
+        return math.nan
+    return sign * (fraction * 2.0**-9 if exponent == 0 else (8 + fraction) * 2.0**(exponent - 10))
+
+
+E4M3 = [e4m3_value(code) for code in range(256)]
+
+
+def bf16_bits(value):
+    bits, = struct.unpack("<I", struct.pack("<f", value))
+    return bits >> 16 if value != value else (bits + 0x7fff + (bits >> 16 & 1)) >> 16
+
+
+def bf16_value(bits):
+    return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
+
+
+def encode(kind, values):
+    if kind in ("bf16", "u16"):
+        return struct.pack("<%dH" % len(values), *map(bf16_bits, values))
+    if kind in ("e4m3", "u8"):
+        nearest = [min(range(127), key=lambda code: abs(E4M3[code] - abs(x))) for x in values]
+        return bytes(code | (128 if x < 0 else 0) for code, x in zip(nearest, values))
+    return struct.pack("<%d%s" % (len(values), {"f16": "e", "f32": "f", "f64": "d"}[kind]), *values)
+
+
+def decode(kind, data):
+    if kind in ("bf16", "u16"):
+        return [bf16_value(bits) for bits in struct.unpack("<%dH" % (len(data) // 2), data)]
+    if kind in ("e4m3", "u8"):
+        return [E4M3[code] for code in data]
+    return list(struct.unpack("<%d%s" % (len(data) // ITEM[kind], {"f16": "e", "f32": "f"}[kind]), data))
+
+
+ITEM = {"f16": 2, "bf16": 2, "u16": 2, "e4m3": 1, "u8": 1, "f32": 4, "f64": 8}
+TYPESTR = {"f16": "<f2", "bf16": "|V2", "u16": "<u2", "e4m3": "|V1", "u8": "|u1", "f32": "<f4", "f64": "<f8"}
+DL_TYPE = {"f16": (2, 16), "bf16": (4, 16), "u16": (1, 16), "e4m3": (10, 8), "u8": (1, 8), "f32": (2, 32),
+           "f64": (2, 64)}
+UNIT = {"f16": 2.0**-11, "bf16": 2.0**-8, "u16": 2.0**-8, "e4m3": 2.0**-8, "u8": 2.0**-8}  # of a result
+
+
+# ---- arrays ------------------------------------------------------------------------------------------------
+class Array:
+    """Memory of the driver's, its shape and strides; `live` counts them."""
+    live = 0
+
+    def __init__(self, kind, shape, values=None, strides=None, device=0, offset=0, writable=True):
+        self.kind, self.shape, self.device = kind, tuple(shape), device
+        self.offset, self.writable = offset, writable
+        self.strides = tuple(strides or compact(shape))
+        self.count = max(1, 1 + sum((extent - 1) * step for extent, step in zip(self.shape, self.strides)))
+        self.base, context = u64(), pointer()
+        driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        driver("cuCtxPushCurrent_v2", context)
+        driver("cuMemAlloc_v2", ctypes.byref(self.base), size_t(offset + self.count * ITEM[kind]))
+        self.address = self.base.value + offset
+        blank = [math.nan if kind in ("f16", "bf16", "f32") else 0.0] * self.count  # of gaps
+        for place, value in zip(self.places(), values if values is not None else []):
+            blank[place] = value
+        self.write(encode(kind, blank))
+        driver("cuCtxPopCurrent_v2", ctypes.byref(pointer()))
+        Array.live += 1
+
+    def places(self):
+        for index in itertools.product(*map(range, self.shape)):
+            yield sum(i * step for i, step in zip(index, self.strides))
+
+    def write(self, data):
+        driver("cuMemcpyHtoD_v2", u64(self.address), data, size_t(len(data)))
+
+    def values(self):
+        flat = decode(self.kind, read(self.address, self.count * ITEM[self.kind]))
+        return [flat[place] for place in self.places()]
+
+    def __del__(self):
+        cuda.cuMemFree_v2(self.base)
+        Array.live -= 1
+
+
+class Interface(Array):
+    """With __cuda_array_interface__ alone."""
+    version, stream, with_strides = 3, None, True
+
+    @property
+    def __cuda_array_interface__(self):
+        item = ITEM[self.kind]
+        found = {"version": self.version, "shape": self.shape, "typestr": TYPESTR[self.kind],
+                 "data": (self.address, not self.writable)}
+        if self.strides != compact(self.shape) or self.with_strides:
+            found["strides"] = tuple(step * item for step in self.strides)
+        if self.version >= 3:
+            found["stream"] = self.stream
+        return found
+
+
+class DLTensor(ctypes.Structure):
+    _fields_ = [("data", pointer), ("device_type", ctypes.c_int), ("device_id", ctypes.c_int),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", u64)]
+
+
+DELETER = ctypes.CFUNCTYPE(None, pointer)
+
+
+class Managed(ctypes.Structure):
+    _fields_ = [("tensor", DLTensor), ("context", pointer), ("deleter", DELETER)]
+
+
+class ManagedVersioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", pointer),
+                ("deleter", DELETER), ("flags", u64), ("tensor", DLTensor)]
+
+
+def python_call(name, result, *arguments):
+    return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
+
+
+capsule_new = python_call("PyCapsule_New", ctypes.py_object, pointer, ctypes.c_char_p, pointer)
+capsule_get = python_call("PyCapsule_GetPointer", pointer, ctypes.py_object, ctypes.c_char_p)
+capsule_name = python_call("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+dying_is = python_call("PyCapsule_IsValid", ctypes.c_int, pointer, ctypes.c_char_p)
+lent = {}  # address of a managed tensor -> what it needs
+
+
+@DELETER
+def give_back(managed):
+    del lent[managed]
+
+
+@DELETER
+def capsule_ends(capsule):
+    for name in (b"dltensor", b"dltensor_versioned"):
+        if dying_is(capsule, name):
+            get = python_call("PyCapsule_GetPointer", pointer, pointer, ctypes.c_char_p)
+            give_back(get(capsule, name))
+
+
+class Lender(Array):
+    """With DLPack alone, of 1.0."""
+    place, major, with_strides, lanes = 2, 1, True, 1
+
+    def __dlpack_device__(self):
+        return self.place, self.device
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        self.asked_stream, self.asked_version = stream, max_version
+        managed = ManagedVersioned(major=self.major, minor=1, flags=0 if self.writable else 1)
+        return self.lend(managed, b"dltensor_versioned")
+
+    def lend(self, managed, name):
+        sizes = (ctypes.c_int64 * len(self.shape))(*self.shape)
+        steps = (ctypes.c_int64 * len(self.shape))(*self.strides)
+        code, bits = DL_TYPE[self.kind]
+        managed.tensor = DLTensor(self.base.value, self.place, self.device, len(self.shape), code, bits,
+                                  self.lanes, sizes, steps if self.with_strides else None, self.offset)
+        managed.deleter = give_back
+        lent[ctypes.addressof(managed)] = (self, managed, sizes, steps)
+        return capsule_new(ctypes.addressof(managed), name, ctypes.cast(capsule_ends, pointer))
+
+
+class OldLender(Lender):
+    """Before 1.0: no max_version."""
+
+    def __dlpack__(self, *, stream=None):
+        self.asked_stream = stream
+        return self.lend(Managed(), b"dltensor")
+
+
+def compact(shape):
+    return tuple(math.prod(shape[i + 1:]) for i in range(len(shape)))
+
+
+def read(address, count):
+    data = ctypes.create_string_buffer(count)
+    driver("cuMemcpyDtoH_v2", data, u64(address), size_t(count))
+    return data.raw
+
+
+def values_of(tensor):
+    """Of a ptxpack.Tensor, in the order of its indices."""
+    context = pointer()
+    driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), tensor.device)
+    driver("cuCtxPushCurrent_v2", context)
+    driver("cuCtxSynchronize")
+    count = 1 + sum((extent - 1) * step for extent, step in zip(tensor.shape, tensor.strides))
+    flat = decode(tensor.dtype, read(tensor.address, count * ITEM[tensor.dtype]))
+    driver("cuCtxPopCurrent_v2", ctypes.byref(pointer()))
+    return [flat[sum(i * step for i, step in zip(index, tensor.strides))]
+            for index in itertools.product(*map(range, tensor.shape))]
+
+
+# ---- the reference -----------------------------------------------------------------------------------------
+def attend(q, k, v, shape_q, shape_kv, visible=lambda i, j: True, softcap=0.0, scale=None,
+           descales=(1, 1, 1)):
+    """o and lse of lists of values, [batch][sequence][head][dim]."""
+    (batch, rows, heads, dim), (_, keys, heads_kv, _) = shape_q, shape_kv
+    scale = (scale or dim**-0.5) * descales[0] * descales[1]
+    o, lse = [0.0] * len(q), [0.0] * (batch * heads * rows)
+    for b, h, i in itertools.product(range(batch), range(heads), range(rows)):
+        mine = ((b * rows + i) * heads + h) * dim
+        seen = [j for j in range(keys) if visible(i, j)]
+        theirs = [((b * keys + j) * heads_kv + h * heads_kv // heads) * dim for j in seen]
+        scores = [scale * sum(q[mine + d] * k[at + d] for d in range(dim)) for at in theirs]
+        if softcap:
+            scores = [softcap * math.tanh(s / softcap) for s in scores]
+        top = max(scores, default=-math.inf)
+        weights = [math.exp(s - top) for s in scores]
+        total = sum(weights)
+        lse[(b * heads + h) * rows + i] = top + math.log(total) if scores else -math.inf
+        for d in range(dim) if scores else ():
+            o[mine + d] = descales[2] * sum(w * v[at + d] for w, at in zip(weights, theirs)) / total
+    return o, lse
+
+
+class Problem:
+    """Random q, k and v as arrays of a kind, and what must come out."""
+
+    def __init__(self, kind="f16", shape_q=(1, 9, 2, 16), shape_kv=(1, 21, 1, 16), form=Interface, seed=1,
+                 **more):
+        rng = random.Random(seed)
+        self.kind, self.shape_q, self.shape_kv = kind, shape_q, shape_kv
+        self.arrays = [form(kind, shape, [rng.gauss(0, 1) for _ in range(math.prod(shape))], **more)
+                       for shape in (shape_q, shape_kv, shape_kv)]
+        self.inputs = [array.values() for array in self.arrays]
+
+    def expect(self, test, o, lse=None, unit=None, **options):
+        want, want_lse = attend(*self.inputs, self.shape_q, self.shape_kv, **options)
+        test.assertEqual(len(o), len(want))
+        bound = 4 * (unit or UNIT[self.kind])
+        for got, right in zip(o, want):
+            test.assertLessEqual(abs(got - right), bound * (1 + abs(right)))
+        for got, right in zip(lse or [], want_lse):
+            test.assertTrue(got == right or abs(got - right) <= 2e-3 * (1 + abs(right)), (got, right))
+
+
+@contextlib.contextmanager
+def watched():
+    """What the module asks of the driver, in order: (name, values of the arguments)."""
+    calls, plain = [], ptxpack._Driver.call
+
+    def call(of, name, *arguments):
+        calls.append((name,) + tuple(getattr(argument, "value", None) for argument in arguments))
+        return plain(of, name, *arguments)
+    ptxpack._Driver.call = call
+    try:
+        yield calls
+    finally:
+        ptxpack._Driver.call = plain
+
+
+# ---- tests -------------------------------------------------------------------------------------------------
+class Attention(unittest.TestCase):
+    def test_interfaces(self):
+        problem = Problem()
+        for version, with_strides in itertools.product((2, 3), (False, True)):
+            for array in problem.arrays:
+                array.version, array.with_strides = version, with_strides
+            o = ptxpack.attention(*problem.arrays)
+            self.assertIsInstance(o, ptxpack.Tensor)
+            self.assertEqual((o.shape, o.dtype, o.device), (problem.shape_q, "f16", 0))
+            problem.expect(self, values_of(o))
+
+    def test_dlpack(self):
+        kinds = ("f16",) if SM < 80 else ("f16", "bf16")
+        for form, kind, with_strides in itertools.product((Lender, OldLender), kinds, (False, True)):
+            problem = Problem(kind, form=form, offset=64)
+            for array in problem.arrays:
+                array.with_strides = with_strides
+            problem.expect(self, values_of(ptxpack.attention(*problem.arrays)))
+            self.assertEqual(problem.arrays[2].asked_stream, 1)
+
+    def test_dlpack_is_given_back(self):
+        happened = ptxpack._Event.happened
+        ptxpack._Event.happened = lambda event: False
+        try:
+            o = ptxpack.attention(*Problem(form=Lender).arrays)
+            gc.collect()
+            self.assertEqual(len(lent), 3)  # the kernel may still read them
+        finally:
+            ptxpack._Event.happened = happened
+        driver("cuCtxSynchronize")
+        ptxpack.attention(*Problem().arrays)
+        gc.collect()
+        self.assertFalse(lent)
+        del o
+
+    @unittest.skipIf(SM < 80, "no bf16")
+    def test_integers_that_stand_for_bf16(self):
+        problem = Problem("u16")
+        o = ptxpack.attention(*problem.arrays, dtype="bf16")
+        self.assertEqual(o.dtype, "u16")
+        problem.expect(self, values_of(o))
+        out = Interface("bf16", problem.shape_q)
+        self.assertIs(ptxpack.attention(*Problem("bf16").arrays, out=out), out)
+        problem.expect(self, out.values())
+
+    def test_masks(self):
+        problem, (rows, keys) = Problem(), (9, 21)
+        late = keys - rows
+        for options, visible in (
+                ({"causal": True}, lambda i, j: j <= i + late),
+                ({"causal": True, "align": "top-left"}, lambda i, j: j <= i),
+                ({"window": (3, 2)}, lambda i, j: i + late - 3 <= j <= i + late + 2),
+                ({"window": 2}, lambda i, j: i + late - 2 <= j <= i + late + 2),
+                ({"window": (None, 0)}, lambda i, j: j <= i + late),
+                ({"window": (-1, -1)}, lambda i, j: True),
+                ({"window": (2, None), "align": "top-left"}, lambda i, j: i - 2 <= j),
+                ({"window": (4, 4), "causal": True}, lambda i, j: i + late - 4 <= j <= i + late),
+                ({"window": (2**40, 1), "softcap": 2.0, "scale": 0.5}, lambda i, j: j <= i + late + 1)):
+            with self.subTest(options):
+                o, lse = ptxpack.attention(*problem.arrays, return_lse=True, **options)
+                self.assertEqual((lse.shape, lse.dtype), ((1, 2, 9), "f32"))
+                problem.expect(self, values_of(o), values_of(lse), visible=visible,
+                               **{name: options[name] for name in ("softcap", "scale") if name in options})
+
+    def test_a_row_that_sees_nothing(self):
+        problem = Problem(shape_q=(1, 9, 1, 16), shape_kv=(1, 4, 1, 16))
+        o, lse = ptxpack.attention(*problem.arrays, causal=True, return_lse=True)
+        problem.expect(self, values_of(o), values_of(lse), visible=lambda i, j: j <= i - 5)
+
+    def test_layouts_and_strides(self):
+        shape_q, shape_kv = (2, 5, 4, 24), (2, 7, 2, 24)
+        problem = Problem(shape_q=shape_q, shape_kv=shape_kv)
+        want = values_of(ptxpack.attention(*problem.arrays))
+        problem.expect(self, want)
+        gaps = [Interface("f16", array.shape, values, [rows * heads * 40 + 80, heads * 40, 40, 1])
+                for array, values in zip(problem.arrays, problem.inputs)
+                for _, rows, heads, _ in [array.shape]]
+        self.assertEqual(values_of(ptxpack.attention(*gaps)), want)
+        turned = []  # [batch, head, sequence, dim] of the same memory
+        for array in problem.arrays:
+            view = Interface("f16", [array.shape[at] for at in (0, 2, 1, 3)], None,
+                             [array.strides[at] for at in (0, 2, 1, 3)])
+            view.address, view.other = array.address, array
+            turned.append(view)
+        o = ptxpack.attention(*turned, layout="bhsd")
+        self.assertEqual((o.shape, o.strides), (turned[0].shape, turned[0].strides))
+        got = dict(zip(itertools.product(*map(range, o.shape)), values_of(o)))
+        self.assertEqual([got[b, h, s, d] for b, s, h, d in itertools.product(*map(range, shape_q))], want)
+
+    def test_an_input_that_is_repeated(self):
+        problem = Problem(shape_q=(2, 5, 2, 16), shape_kv=(1, 7, 1, 16))
+        q, k, v = problem.arrays
+        for array in (k, v):
+            array.shape, array.strides = (2, 7, 2, 16), (0, 16, 0, 1)
+        problem.inputs, problem.shape_kv = [array.values() for array in (q, k, v)], k.shape
+        problem.expect(self, values_of(ptxpack.attention(q, k, v)))
+
+    def test_given_results(self):
+        problem = Problem()
+        out, lse = Interface("f16", problem.shape_q), Interface("f32", (1, 2, 9))
+        got = ptxpack.attention(*problem.arrays, out=out, lse=lse)
+        self.assertTrue(got[0] is out and got[1] is lse)
+        driver("cuCtxSynchronize")
+        problem.expect(self, out.values(), lse.values())
+
+    @unittest.skipIf(SM != 90, "fp8 is Hopper's")
+    def test_fp8(self):
+        for kind, dtype, form in (("u8", "e4m3", Interface), ("e4m3", None, Lender)):
+            problem = Problem(kind, (1, 9, 2, 32), (1, 21, 2, 32), form)
+            factors = (0.5, 2.0, 3.0)
+            descales = [Interface("f32", (1, 2), [factor] * 2) for factor in factors]
+            o = ptxpack.attention(*problem.arrays, dtype=dtype,
+                                  **dict(zip(("q_descale", "k_descale", "v_descale"), descales)))
+            self.assertEqual(o.dtype, "bf16")
+            problem.expect(self, values_of(o), descales=factors, unit=2.0**-4)
+
+    def test_plans_and_workspaces_are_kept(self):
+        problem = Problem("f16", (1, 64, 2, 64), (1, 64, 2, 64))
+        first, second = new_stream(), new_stream()
+        plans = ptxpack._device(0).attention_plan
+        for stream in (first, second, first):
+            problem.expect(self, values_of(ptxpack.attention(*problem.arrays, stream=stream)))
+            before = plans.cache_info().misses
+        self.assertEqual(plans.cache_info().misses, before)
+        plan = self.plan_of(problem)
+        if SM == 90:
+            self.assertGreater(plan.workspace_bytes, 0)
+            self.assertEqual(len({plan.workspaces[first], plan.workspaces[second]}), 2)
+
+    @staticmethod
+    def plan_of(problem):
+        """The plan of a compact problem without a mask, from the cache."""
+        (batch, rows, heads, dim), (_, keys, heads_kv, _) = problem.shape_q, problem.shape_kv
+        strides = tuple(compact(shape)[:3] if shape[0] != 1 else (dim,) + compact(shape)[1:3]
+                        for shape in (problem.shape_q, problem.shape_kv, problem.shape_kv, problem.shape_q))
+        sizes = (batch, rows, keys, heads, heads_kv, dim)
+        return ptxpack._device(0).attention_plan(1, sizes, 0.0, 0, 0, 0, 0.0, strides)
+
+    def test_capture(self):
+        problem = Problem("f16", (1, 64, 2, 64), (1, 64, 2, 64))
+        stream, graph, program = new_stream(), pointer(), pointer()
+        before = len(self.plan_of(problem).workspaces)
+        out = Interface("f16", problem.shape_q)
+        driver("cuStreamBeginCapture_v2", pointer(stream), 0)
+        with watched() as calls:
+            ptxpack.attention(*problem.arrays, out=out, stream=stream)
+        driver("cuStreamEndCapture", pointer(stream), ctypes.byref(graph))
+        relaxed = False
+        for name, *_ in calls:  # what a capture forbids is done in its relaxed mode
+            relaxed ^= name == "cuThreadExchangeStreamCaptureMode"
+            self.assertTrue(relaxed or not name.startswith(("cuMem", "cuStream", "cuEvent")), name)
+        self.assertFalse(relaxed)
+        self.assertTrue(all(map(math.isnan, out.values())))
+        driver("cuGraphInstantiateWithFlags", ctypes.byref(program), graph, u64(0))
+        for _ in range(2):
+            driver("cuGraphLaunch", program, pointer(stream))
+            driver("cuStreamSynchronize", pointer(stream))
+            problem.expect(self, out.values())
+        self.assertEqual(len(self.plan_of(problem).workspaces), before)
+
+    def test_threads(self):
+        problems = [Problem(shape_q=(1, 3 + n % 3, 2, 16), seed=n) for n in range(6)]
+        results, failures = [None] * len(problems), []
+
+        def work(n):
+            try:
+                for _ in range(4):
+                    results[n] = ptxpack.attention(*problems[n].arrays, causal=True)
+            except Exception as error:  # told below
+                failures.append(error)
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(len(problems))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertFalse(failures)
+        for problem, o in zip(problems, results):
+            late = 21 - problem.shape_q[1]
+            problem.expect(self, values_of(o), visible=lambda i, j: j <= i + late)
+
+
+class Streams(unittest.TestCase):
+    def setUp(self):
+        ptxpack.attention(*Problem().arrays)  # plans and workspaces are there
+        watch = watched()
+        self.calls = watch.__enter__()
+        self.addCleanup(watch.__exit__, None, None, None)
+
+    def waits(self):
+        """(stream that waits, stream that is waited for)"""
+        recorded, waits = {}, []
+        for name, first, *others in self.calls:
+            if name == "cuEventRecord":
+                recorded[first] = others[0] or 1
+            elif name == "cuStreamWaitEvent":
+                waits.append((first, recorded[others[0]]))
+        return waits
+
+    def test_a_producer_with_a_stream(self):
+        producer, mine, problem = new_stream(), new_stream(), Problem()
+        problem.arrays[1].stream = producer
+        problem.expect(self, values_of(ptxpack.attention(*problem.arrays, stream=mine)))
+        self.assertEqual(self.waits(), [(mine, producer)])
+
+    def test_the_same_stream(self):
+        for given, shown in ((None, 1), (0, 1), (1, 1)):
+            self.calls.clear()
+            problem = Problem()
+            for array in problem.arrays:
+                array.stream = shown
+            ptxpack.attention(*problem.arrays, stream=given)
+            self.assertEqual(self.waits(), [])
+
+    def test_stream_objects(self):
+        stream = new_stream()
+        for thing in (stream, types.SimpleNamespace(cuda_stream=stream), types.SimpleNamespace(ptr=stream),
+                      types.SimpleNamespace(__cuda_stream__=lambda: (0, stream)),
+                      types.SimpleNamespace(handle=pointer(stream))):
+            problem = Problem(form=Lender)
+            o = ptxpack.attention(*problem.arrays, stream=thing)
+            self.assertEqual(problem.arrays[0].asked_stream, stream)
+            self.assertEqual(o.__cuda_array_interface__["stream"], stream)
+        with self.assertRaisesRegex(TypeError, "stream: a str"):
+            ptxpack.attention(*problem.arrays, stream="0")
+
+    def test_the_host_waits(self):
+        o = ptxpack.attention(*Problem().arrays, stream=new_stream())
+        self.calls.clear()
+        o.to_host()
+        names = [name for name, *_ in self.calls]
+        self.assertLess(names.index("cuEventSynchronize"), names.index("cuMemcpyDtoH_v2"))
+
+    def test_a_consumer_waits(self):
+        mine, theirs = new_stream(), new_stream()
+        o = ptxpack.attention(*Problem().arrays, stream=mine)
+        self.calls.clear()
+        recorded = o._done.event.value
+        for stream, waits in ((mine, []), (-1, []), (theirs, [theirs]), (None, [1])):
+            self.calls.clear()
+            o.__dlpack__(stream=stream)
+            self.assertEqual([call[1] for call in self.calls if call[0] == "cuStreamWaitEvent"], waits)
+            self.assertTrue(all(call[2] == recorded for call in self.calls if call[0] == "cuStreamWaitEvent"))
+
+
+class Results(unittest.TestCase):
+    def test_capsules(self):
+        tensor = ptxpack.attention(*Problem().arrays)
+        for version, name in ((None, b"dltensor"), ((0, 8), b"dltensor"), ((1, 0), b"dltensor_versioned")):
+            capsule = tensor.__dlpack__(max_version=version)
+            structure = ManagedVersioned if b"v" in name else Managed
+            managed = structure.from_address(capsule_get(capsule, name))
+            shown = managed.tensor
+            self.assertEqual((shown.data, shown.device_type, shown.device_id, shown.ndim, shown.code,
+                              shown.bits, shown.lanes, tuple(shown.shape[:4]), tuple(shown.strides[:4])),
+                             (tensor.address, 2, 0, 4, 2, 16, 1, tensor.shape, compact(tensor.shape)))
+            self.assertEqual(len(ptxpack._exports), 1)
+            capsule_name(capsule, b"used_dltensor")
+            del capsule  # it was taken over: only the deleter ends the loan
+            self.assertEqual(len(ptxpack._exports), 1)
+            managed.deleter(ctypes.addressof(managed))
+            self.assertEqual(len(ptxpack._exports), 0)
+        tensor.__dlpack__()  # nobody takes it over
+        self.assertEqual(len(ptxpack._exports), 0)
+        with self.assertRaises(BufferError):
+            tensor.__dlpack__(copy=True)
+
+    def test_bytes(self):
+        data = struct.pack("<24e", *range(24))
+        tensor = ptxpack.from_host(data, (2, 12), "f16", device=1)
+        self.assertEqual((tensor.device, tensor.shape, tensor.strides), (1, (2, 12), (12, 1)))
+        self.assertEqual(tensor.to_host(), data)
+        double = ptxpack.vector_add(tensor, tensor)
+        self.assertEqual(struct.unpack("<24e", double.to_host()), tuple(range(0, 48, 2)))
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "data has 48 bytes, and .2, 11. of f16 have 44"):
+            ptxpack.from_host(data, (2, 11))
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "dtype is 'f64'"):
+            ptxpack.from_host(data, (2, 12), "f64")
+
+    def test_results_are_inputs(self):
+        problem = Problem()
+        o = ptxpack.attention(*problem.arrays)
+        again = ptxpack.attention(o, *problem.arrays[1:])
+        problem.inputs[0] = values_of(o)
+        problem.expect(self, values_of(again))
+
+    def test_memory_is_freed(self):
+        free, total = size_t(), size_t()
+        q = Problem(shape_q=(1, 512, 2, 64), shape_kv=(1, 16, 2, 64))
+
+        def left():
+            gc.collect()
+            driver("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+            return free.value
+        for _ in range(2):
+            ptxpack.attention(*q.arrays)
+        before = left()
+        for _ in range(4):
+            ptxpack.attention(*q.arrays)
+        driver("cuCtxSynchronize")
+        self.assertEqual(left(), before)
+
+    def test_plans_are_freed(self):
+        ptxpack.attention(*Problem("f16", (1, 64, 2, 64), (1, 64, 2, 64)).arrays)
+        driver("cuCtxSynchronize")
+        plan = Attention.plan_of(Problem("f16", (1, 64, 2, 64), (1, 64, 2, 64)))
+        workspaces, ended = list(plan.workspaces.values()), weakref.ref(plan)
+        del plan
+        ptxpack._device(0).attention_plan.cache_clear()
+        gc.collect()
+        self.assertIsNone(ended())
+        self.assertEqual(len(workspaces) > 0, SM == 90)
+        for address in workspaces:
+            self.assertNotEqual(cuda.cuPointerGetAttribute(ctypes.byref(u64()), 2, u64(address)), 0)
+        self.test_results_are_inputs()
+
+
+class Matrices(unittest.TestCase):
+    M, N, K = 20, 24, 16
+
+    def setUp(self):
+        self.rng = random.Random(1)
+
+    def random(self, *shape, kind="f16", strides=None):
+        """Of numbers that every type has; `listed` stays as they were."""
+        values = [self.rng.randint(-4, 4) / 4 for _ in range(math.prod(shape))]
+        array = Interface(kind, shape, values, strides)
+        array.listed = values
+        return array
+
+    @staticmethod
+    def element(array, b, i, j):
+        matrix = 0 if len(array.shape) == 2 or array.shape[0] == 1 else b
+        rows, columns = array.shape[-2:]
+        return array.listed[(matrix * rows + i) * columns + j]
+
+    def judge(self, d, a, b, c=None, bias=None, alpha=1.0, beta=1.0, function=lambda x: x):
+        batch, (m, n) = d.shape[0] if len(d.shape) == 3 else 1, d.shape[-2:]
+        got = iter(d.values() if isinstance(d, Array) else values_of(d))
+        for at, i, j in itertools.product(range(batch), range(m), range(n)):
+            total = alpha * sum(self.element(a, at, i, k) * self.element(b, at, k, j)
+                                for k in range(a.shape[-1]))
+            total += beta * self.element(c, at, i, j) if c is not None else 0
+            want, value = function(total + (bias.listed[j] if bias is not None else 0)), next(got)
+            self.assertLessEqual(abs(value - want), 4e-3 * (1 + abs(want)), (at, i, j))
+
+    def test_orders(self):
+        m, n, k = self.M, self.N, self.K
+        for strides_a, strides_b in itertools.product(((k, 1), (1, m + 4), (k + 8, 1)), ((n, 1), (1, k))):
+            with self.subTest((strides_a, strides_b)):
+                a, b = self.random(m, k, strides=strides_a), self.random(k, n, strides=strides_b)
+                d = ptxpack.matmul(a, b)
+                self.assertEqual((d.shape, d.strides, d.dtype), ((m, n), (n, 1), "f16"))
+                self.judge(d, a, b)
+
+    def test_epilogue(self):
+        a, b = self.random(self.M, self.K), self.random(self.K, self.N)
+        c, bias = self.random(self.M, self.N), self.random(self.N)
+        functions = {"relu": lambda x: max(x, 0), "silu": lambda x: x / (1 + math.exp(-x)),
+                     "gelu": lambda x: x / 2 * (1 + math.tanh((2 / math.pi)**0.5 * (x + 0.044715 * x**3)))}
+        for name, function in functions.items():
+            self.judge(ptxpack.matmul(a, b, bias=bias, activation=name), a, b, bias=bias, function=function)
+        self.judge(ptxpack.matmul(a, b, alpha=0.5, beta=-2.0, c=c), a, b, c, alpha=0.5, beta=-2.0)
+        self.assertIs(ptxpack.matmul(a, b, c=c, bias=bias, out=c), c)
+        self.judge(c, a, b, c, bias)
+
+    def test_batches(self):
+        for shapes in (((3, self.M, self.K), (3, self.K, self.N)), ((3, self.M, self.K), (self.K, self.N)),
+                       ((self.M, self.K), (3, self.K, self.N)), ((1, self.M, self.K), (1, self.K, self.N))):
+            with self.subTest(shapes):
+                a, b = self.random(*shapes[0]), self.random(*shapes[1])
+                d = ptxpack.matmul(a, b)
+                self.assertEqual(d.shape, (max(s[0] if len(s) == 3 else 1 for s in shapes), self.M, self.N))
+                self.judge(d, a, b)
+
+    @unittest.skipIf(SM < 80, "no bf16")
+    def test_bf16(self):
+        a, b = self.random(self.M, self.K, kind="u16"), self.random(self.K, self.N, kind="u16")
+        d = ptxpack.matmul(a, b, dtype="bf16")
+        self.assertEqual(d.dtype, "u16")
+        for (i, j), value in zip(itertools.product(range(self.M), range(self.N)), values_of(d)):
+            want = sum(self.element(a, 0, i, k) * self.element(b, 0, k, j) for k in range(self.K))
+            self.assertLessEqual(abs(value - want), 2.0**-8 * abs(want))
+
+    def test_one_line(self):
+        a, b = self.random(1, self.K, strides=(3, 1)), self.random(self.K, self.N)
+        self.judge(ptxpack.matmul(a, b), a, b)
+        column, row = self.random(self.M, 1), self.random(1, self.N)
+        self.judge(ptxpack.matmul(column, row), column, row)
+
+    def test_narrow_results(self):
+        a, b = self.random(self.M, self.K), self.random(self.K, 5, strides=(8, 1))
+        out = Interface("f16", (self.M, 5), strides=(8, 1))
+        self.judge(ptxpack.matmul(a, b, out=out), a, b)
+        self.assertTrue(all(map(math.isnan, decode("f16", read(out.address + 10, 6)))))
+
+    def test_refusals(self):
+        a, b = self.random(self.M, self.K), self.random(self.K, self.N)
+        for pattern, arrays, options in (
+                ("b is .15, 24., and must be", (a, self.random(15, self.N)), {}),
+                ("must have 2 or 3 dimensions", (a, self.random(self.K)), {}),
+                ("a: its strides are", (self.random(self.M, self.K, strides=(32, 2)), b), {}),
+                ("b is .2, .*, and must be", (self.random(3, 8, 8), self.random(2, 8, 8)), {}),
+                ("activation is 'tanh'", (a, b), {"activation": "tanh"}),
+                ("bias is .16,., and must be", (a, b), {"bias": self.random(16)}),
+                ("out: its strides are", (a, b), {"out": self.random(self.M, self.N, strides=(1, self.M))}),
+                ("stride_a: 12 is no multiple", (self.random(self.M, 12), self.random(12, self.N)), {}),
+                ("a, b are f16, bf16", (a, Interface("bf16", (self.K, self.N))), {})):
+            with self.subTest(pattern), self.assertRaisesRegex(ptxpack.ArgumentError, pattern):
+                ptxpack.matmul(*arrays, **options)
+
+
+class Vectors(unittest.TestCase):
+    def test_sums(self):
+        values = [0.25 * n - 20 for n in range(200)]
+        for form in (Interface, Lender, OldLender):
+            x, y = form("f16", (10, 20), values), form("f16", (10, 20), values[::-1])
+            z = ptxpack.vector_add(x, y, 2.0, -1.0, 3.0)
+            self.assertEqual(values_of(z), [2 * a - b + 3 for a, b in zip(values, values[::-1])])
+        self.assertIs(ptxpack.vector_add(x, y, out=x), x)
+        driver("cuCtxSynchronize")
+        self.assertEqual(x.values(), [a + b for a, b in zip(values, values[::-1])])
+
+    def test_strides(self):
+        x = Interface("f16", (4, 8), range(32), (1, 4))
+        z = ptxpack.vector_add(x, x)
+        self.assertEqual((z.strides, values_of(z)), ((1, 4), [2 * n for n in range(32)]))
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "y is .* must lie as x"):
+            ptxpack.vector_add(x, Interface("f16", (4, 8), range(32)))
+        gaps = Interface("f16", (4, 8), range(32), (16, 1))
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "without gaps"):
+            ptxpack.vector_add(gaps, gaps)
+
+
+class Devices(unittest.TestCase):
+    def test_info(self):
+        found = ptxpack.info()
+        self.assertEqual(found["ordinal"], 0)
+        self.assertTrue(found["target"].startswith("sm_%d" % SM))
+        self.assertEqual(ptxpack.info(1)["ordinal"], 1)
+        with self.assertRaises(ptxpack.ArgumentError):
+            ptxpack.info(7)
+
+    def test_the_device_of_the_arrays(self):
+        here, there = Problem(seed=3), Problem(seed=4, device=1)
+        for form in (Interface, Lender):
+            there = Problem(seed=4, device=1, form=form)
+            o = ptxpack.attention(*there.arrays)
+            self.assertEqual(o.device, 1)
+            there.expect(self, values_of(o))
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "k is on device 1, q on device 0"):
+            ptxpack.attention(here.arrays[0], there.arrays[1], there.arrays[2])
+
+    def test_contexts_stay_as_they_are(self):
+        problem, found, own = Problem(), pointer(), pointer()
+
+        def current():
+            driver("cuCtxGetCurrent", ctypes.byref(found))
+            return found.value
+        before = current()
+        ptxpack.attention(*problem.arrays)
+        self.assertEqual(current(), before)
+        driver("cuCtxCreate_v2", ctypes.byref(own), 0, 0)
+        try:
+            o = ptxpack.attention(*problem.arrays)
+            self.assertEqual(current(), own.value)
+            self.assertEqual(o._owner.context, own.value)
+            driver("cuCtxSynchronize")
+            problem.expect(self, values_of(o))
+        finally:
+            driver("cuCtxPopCurrent_v2", ctypes.byref(pointer()))
+        self.assertEqual(current(), before)
+        happened, ptxpack._Event.happened = ptxpack._Event.happened, lambda event: False
+        driver("cuCtxPushCurrent_v2", own)
+        try:
+            o = ptxpack.attention(*problem.arrays)  # its end is not seen before the context's
+        finally:
+            ptxpack._Event.happened = happened
+            driver("cuCtxDestroy_v2", own)
+        problem.expect(self, values_of(ptxpack.attention(*problem.arrays)))
+        del o
+        for _ in range(4):  # the address of a context comes again
+            driver("cuCtxCreate_v2", ctypes.byref(own), 0, 0)
+            o = ptxpack.attention(*problem.arrays)
+            driver("cuCtxSynchronize")
+            problem.expect(self, values_of(o))
+            driver("cuCtxDestroy_v2", own)
+        for _ in range(2):
+            values_of(ptxpack.attention(*problem.arrays))
+        self.assertLessEqual(len(ptxpack._held), 1)
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, kind, pattern, *arrays, **options):
+        findings = cuda.ptxpack_emu_executed
+        findings.restype = u64
+        before = findings()
+        with self.assertRaisesRegex(kind, pattern) as caught:
+            ptxpack.attention(*arrays, **options)
+        self.assertNotIn("\n", str(caught.exception))
+        self.assertEqual(findings(), before)
+        return caught.exception
+
+    def test_what_is_no_array(self):
+        q, k, v = Problem().arrays
+        self.refused(TypeError, "k: a list has neither __dlpack__ nor", q, [1.0], v)
+        self.refused(TypeError, "q: a NoneType", None, k, v)
+        host = Lender("f16", (1, 9, 2, 16))
+        host.place = 1
+        self.refused(TypeError, "q is not in the memory of a CUDA device", host, k, v)
+        newer = Lender("f16", (1, 9, 2, 16))
+        newer.major = 2
+        self.refused(TypeError, "q: DLPack 2.1 is not known", newer, k, v)
+        lanes = Lender("f16", (1, 9, 2, 16))
+        lanes.lanes = 2
+        self.refused(ptxpack.ArgumentError, "q is of type DLPack type .2, 16, 2.", lanes, k, v)
+        gc.collect()
+        self.assertFalse([lender for lender, *_ in lent.values() if lender in (host, newer, lanes)])
+
+    def test_shapes(self):
+        q, k, v = Problem().arrays
+
+        def other(*shape, kind="f16", **more):
+            return Interface(kind, shape, **more)
+        wrong = ptxpack.ArgumentError
+        self.refused(wrong, "q has 3 dimensions", other(9, 2, 16), k, v)
+        self.refused(wrong, "k is .* and v is .*: they must have the same shape", q, k, other(1, 20, 1, 16))
+        self.refused(wrong, "batch and last dimension must agree", other(2, 9, 2, 16), k, v)
+        self.refused(wrong, "batch and last dimension must agree", other(1, 9, 2, 24), k, v)
+        self.refused(wrong, "heads_q", other(1, 9, 3, 16), other(1, 21, 2, 16), other(1, 21, 2, 16))
+        self.refused(wrong, "head_dim", other(1, 9, 2, 12), other(1, 21, 1, 12), other(1, 21, 1, 12))
+        self.refused(wrong, "seqlen_kv", q, other(1, 0, 1, 16), other(1, 0, 1, 16))
+        self.refused(wrong, "last dimension has a stride of 2",
+                     other(1, 9, 2, 16, strides=(640, 64, 32, 2)), k, v)
+        pairs = [other(2, 21, 2, 16) for _ in "kv"]
+        self.refused(wrong, "q is one row repeated", other(2, 9, 2, 16, strides=(0, 0, 0, 1)), *pairs)
+        self.refused(wrong, "q.* 16 ?bytes|align", other(1, 9, 2, 16, offset=2), k, v)
+        self.refused(wrong, "of one type", q, k, other(1, 21, 1, 16, kind="bf16"))
+        self.refused(wrong, "q is of type <f8", other(1, 9, 2, 16, kind="f64"), k, v)
+        self.refused(wrong, "dtype= must say", other(1, 9, 2, 16, kind="u16"), k, v)
+        self.refused(wrong, "q is of type f16, dtype says bf16", q, k, v, dtype="bf16")
+        self.refused(wrong, "dtype is 'int8'", q, k, v, dtype="int8")
+
+    def test_options(self):
+        arrays, wrong = Problem().arrays, ptxpack.ArgumentError
+        self.refused(wrong, "scale is 0", *arrays, scale=0)
+        self.refused(wrong, "softcap", *arrays, softcap=-1.0)
+        self.refused(wrong, "layout is 'sbhd'", *arrays, layout="sbhd")
+        self.refused(wrong, "align is 'left'", *arrays, align="left")
+        for window in ((1, 2, 3), "ab", 1.5, (1.5, 2)):
+            self.refused(wrong, "window is", *arrays, window=window)
+        self.refused(wrong, "out is f16 .*, and must be", *arrays, out=Interface("f16", (1, 9, 2, 8)))
+        self.refused(wrong, "out is f32", *arrays, out=Interface("f32", (1, 9, 2, 16)))
+        for form in (Interface, Lender):
+            self.refused(wrong, "out may not be written", *arrays,
+                         out=form("f16", (1, 9, 2, 16), writable=False))
+        self.refused(wrong, "lse is f32", *arrays, lse=Interface("f32", (1, 9, 2)))
+        self.refused(wrong, "lse must be contiguous", *arrays,
+                     lse=Interface("f32", (1, 2, 9), strides=(36, 18, 2)))
+        for kind, shape in (("f32", (2, 1)), ("f16", (1, 1))):
+            self.refused(wrong, "q_descale must be contiguous f32", *arrays, q_descale=Interface(kind, shape))
+        self.assertEqual(self.refused(wrong, "overlap", *arrays, out=arrays[0]).status, "PTXPACK_E_ARG")
+
+    @unittest.skipIf(SM == 90, "Hopper has fp8")
+    def test_what_the_device_lacks(self):
+        problem = Problem("e4m3", (1, 9, 1, 32), (1, 21, 1, 32), Lender)
+        error = self.refused(ptxpack.Unsupported, "fp8|e4m3|sm_90", *problem.arrays)
+        self.assertEqual(error.status, "PTXPACK_E_UNSUPPORTED")
+        self.assertIsInstance(error, NotImplementedError)
+
+    def test_no_library_and_no_driver(self):
+        for variable, want in (("PTXPACK_LIBRARY", "/no/such.so.*PTXPACK_LIBRARY may name"),
+                               ("PTXPACK_DRIVER", "/no/such.so")):
+            run = subprocess.run([sys.executable, ptxpack.__file__], capture_output=True, text=True,
+                                 env={**os.environ, variable: "/no/such.so"}, check=False)
+            self.assertEqual((run.returncode, run.stdout), (1, ""))
+            self.assertRegex(run.stderr, want)
+            self.assertEqual(run.stderr.count("\n"), 1)
+
+
+class Libraries(unittest.TestCase):
+    """PyTorch, CuPy and JAX as far as the module knows them; the real ones: python_frameworks.py."""
+
+    def tearDown(self):
+        for name in ("torch", "cupy", "jax"):
+            sys.modules.pop(name, None)
+        ptxpack._library_of.cache_clear()
+        ptxpack._adapter.cache_clear()
+
+    def put(self, name, **members):
+        module = types.ModuleType(name)
+        for member, value in members.items():
+            setattr(module, member, value)
+        sys.modules[name] = module
+        return module
+
+    def test_torch(self):
+        stream, used = new_stream(), []
+
+        class FakeTensor(Array):
+            __module__ = "torch"
+            is_cuda, requires_grad, dtype = True, False, "float16"
+
+            def __init__(self, *arguments, **options):
+                super().__init__(*arguments, **options)
+                self.dtype = {"f16": "float16", "f32": "float32"}[self.kind]
+            device = property(lambda self: types.SimpleNamespace(index=0), lambda self, _: None)
+            data_ptr = lambda self: self.address  # noqa: E731
+        FakeTensor.stride = lambda self: self.strides
+
+        def empty(shape, dtype, device):
+            return FakeTensor("f32" if dtype == "float32" else "f16", shape)
+
+        class Context:
+            def __init__(self, what):
+                used.append(what)
+            __enter__ = __exit__ = lambda *_: None
+        torch = self.put("torch", float16="float16", bfloat16="bfloat16", float32="float32", uint8="uint8",
+                         empty=empty, is_grad_enabled=lambda: True,
+                         empty_like=lambda x, dtype, requires_grad: empty(x.shape, dtype, None))
+        current = types.SimpleNamespace(cuda_stream=stream)
+        torch.cuda = types.SimpleNamespace(current_stream=lambda device: current, stream=Context,
+                                           ExternalStream=lambda s, device: s)
+        problem = Problem(form=FakeTensor)
+        o, lse = ptxpack.attention(*problem.arrays, return_lse=True)
+        self.assertTrue(isinstance(o, FakeTensor) and isinstance(lse, FakeTensor))
+        self.assertEqual(used, [None, None])
+        driver("cuStreamSynchronize", pointer(stream))
+        problem.expect(self, o.values(), lse.values())
+        ptxpack.attention(*problem.arrays, stream=0)
+        self.assertEqual(used[2:], [0])
+        problem.arrays[0].requires_grad = True
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "q requires a gradient"):
+            ptxpack.attention(*problem.arrays)
+        problem.arrays[0].is_cuda = False
+        with self.assertRaisesRegex(TypeError, "q is not in the memory of a CUDA device"):
+            ptxpack.attention(*problem.arrays)
+
+    def test_cupy(self):
+        stream, used = new_stream(), []
+
+        class FakeArray(Lender):
+            __module__ = "cupy"
+            dtype = property(lambda self: self.kind)
+
+            def __init__(self, *arguments, **options):
+                super().__init__(*arguments, **options)
+                self.ordinal = self.device
+
+        FakeArray.device = property(lambda self: Ordinal(0), lambda self, _: None)
+
+        class Ordinal(int):
+            id = 0
+
+        class Context:
+            def __init__(self, what):
+                used.append(what)
+            __enter__ = __exit__ = lambda *_: None
+        cupy = self.put("cupy", float32="f32", float16="f16", uint16="u16",
+                        empty=lambda shape, dtype: FakeArray(dtype, shape),
+                        empty_like=lambda x, dtype: FakeArray(dtype, x.shape))
+        cupy.cuda = types.SimpleNamespace(Device=Context, ExternalStream=Context,
+                                          get_current_stream=lambda: types.SimpleNamespace(ptr=stream))
+        problem = Problem(form=FakeArray)
+        o, lse = ptxpack.attention(*problem.arrays, return_lse=True)
+        self.assertTrue(isinstance(o, FakeArray) and isinstance(lse, FakeArray))
+        self.assertEqual(problem.arrays[0].asked_stream, stream)
+        driver("cuStreamSynchronize", pointer(stream))
+        problem.expect(self, o.values(), lse.values())
+        self.assertNotIn(1, used)
+        ptxpack.attention(*problem.arrays, stream=1)
+        self.assertIn(1, used)
+
+    def test_jax(self):
+        class FakeArray(Lender):
+            __module__ = "jaxlib"
+
+        class Tracer(FakeArray):
+            pass
+        self.put("jax", core=types.SimpleNamespace(Tracer=Tracer),
+                 dlpack=types.SimpleNamespace(from_dlpack=lambda tensor: ("jax", tensor)))
+        problem = Problem(form=FakeArray)
+        name, o = ptxpack.attention(*problem.arrays)
+        self.assertEqual(name, "jax")
+        problem.expect(self, values_of(o))
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "out may not be written"):
+            ptxpack.attention(*problem.arrays, out=FakeArray("f16", problem.shape_q))
+        with self.assertRaisesRegex(TypeError, "q is traced by JAX"):
+            ptxpack.attention(Tracer("f16", (1, 9, 2, 16)), *problem.arrays[1:])
+
+
+STRUCTURES = {"ptxpack_options": ptxpack._Options, "ptxpack_device_caps": ptxpack._Caps,
+              "ptxpack_device_info": ptxpack._DeviceInfo, "ptxpack_strides": ptxpack._Strides,
+              "ptxpack_attention_desc": ptxpack._AttentionDesc,
+              "ptxpack_attention_buffers": ptxpack._AttentionBuffers,
+              "ptxpack_gemm_desc": ptxpack._GemmDesc, "ptxpack_gemm_buffers": ptxpack._GemmBuffers}
+
+
+def layouts():
+    """(C expression, what the module has for it)"""
+    for name, structure in STRUCTURES.items():
+        if structure is not ptxpack._Options:  # it may end early: its size says where
+            yield "sizeof(%s)" % name, ctypes.sizeof(structure)
+        for field, _ in structure._fields_:
+            yield "offsetof(%s, %s)" % (name, field), getattr(structure, field).offset
+            yield "sizeof(((%s *)0)->%s)" % (name, field), getattr(structure, field).size
+
+
+def print_c():
+    print("#include <stddef.h>\n#include <stdio.h>\n#include <ptxpack.h>\nint main(void)\n{")
+    for expression, _ in layouts():
+        print('    printf("%%zu\\n", %s);' % expression)
+    print("}")
+
+
+class Structures(unittest.TestCase):
+    def test_layouts(self):
+        """As the C compiler lays them out."""
+        with open(ARGUMENTS[0], encoding="ascii") as file:
+            theirs = [int(line) for line in file]
+        mine = list(layouts())
+        self.assertEqual(len(mine), len(theirs))
+        self.assertEqual(mine, [(expression, number) for (expression, _), number in zip(mine, theirs)])
+
+
+ARGUMENTS = sys.argv[1:]
+if __name__ == "__main__":
+    if ARGUMENTS == ["--print-c"]:
+        print_c()
+        sys.exit()
+    driver("cuInit", 0)
+    first = pointer()
+    driver("cuDevicePrimaryCtxRetain", ctypes.byref(first), 0)
+    driver("cuCtxPushCurrent_v2", first)
+    unittest.main(argv=sys.argv[:1], verbosity=1)
