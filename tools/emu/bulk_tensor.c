@@ -24,6 +24,16 @@ struct tensor_copy {
 enum { TF32 = 11 }; /* CUtensorMapDataType */
 
 /* ---- moving --------------------------------------------------------------------------------------- */
+/* Row r of the box.  A store writes whole pieces of 16 bytes: what follows the tensor's last element in its
+ * piece is written, too, as on an H200. */
+static void row_at(const struct tensor_copy *c, uint32_t r, struct emu_tensor_row *row)
+{
+    const struct tensor_op *o = (const struct tensor_op *)c->signal.op.op->data;
+    emu_tensor_row_at(&c->map, c->coordinate, r, row);
+    if (o->target.way == BULK_STORE && !o->reduces)
+        row->inside = (row->inside + 15) / 16 * 16; /* it begins at a piece, and the box ends with one */
+}
+
 static struct emu_ref part_of(const struct emu_ref *whole, uint64_t address)
 {
     struct emu_ref part = *whole;
@@ -92,7 +102,7 @@ static void complete_tensor(struct async_op *a)
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
     for (uint32_t r = 0; r < c->map.rows; r++) {
         struct emu_tensor_row row;
-        emu_tensor_row_at(&c->map, c->coordinate, r, &row);
+        row_at(c, r, &row);
         uint32_t inside = row.shared + row.before, after = inside + row.inside;
         uint32_t end = row.shared + c->map.row_bytes;
         if (o->target.way == BULK_LOAD) {
@@ -133,7 +143,7 @@ static bool find_global(const struct tensor_copy *c, struct emu_ref *out)
     uint64_t first = UINT64_MAX, end = 0;
     for (uint32_t r = 0; r < c->map.rows; r++) {
         struct emu_tensor_row row;
-        emu_tensor_row_at(&c->map, c->coordinate, r, &row);
+        row_at(c, r, &row);
         if (row.inside == 0)
             continue;
         first = row.global < first ? row.global : first;
@@ -161,7 +171,7 @@ static void judge_tensor(struct tensor_copy *c)
     for (uint32_t r = 0; r <= c->map.rows; r++) {
         struct emu_tensor_row row = {0};
         if (r < c->map.rows)
-            emu_tensor_row_at(&c->map, c->coordinate, r, &row);
+            row_at(c, r, &row);
         if (row.inside != 0 && row.global == from + bytes) {
             bytes += row.inside;
             continue;
