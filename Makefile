@@ -35,7 +35,7 @@ LOADER_SRC := loader/status.c loader/detail.c loader/registry.c \
               loader/expand_map.c loader/expand_loc.c
 HOST_SRC   := host/dtype.c host/instance.c host/builds.c host/preload_plan.c \
               host/attention.c host/attention_check.c host/attention_reference.c \
-              host/attention_layout.c host/attention_symbols.c host/thread_symbols.c host/row_memo.c \
+              host/attention_layout.c host/attention_symbols.c host/thread_symbols.c host/row_memo.c host/tensor_map.c \
               host/attention_fp8_layout.c \
               host/attention_cost.c host/attention_mma.c host/attention_wgmma.c \
               host/attention_wgmma_layout.c host/attention_wgmma_symbols.c \
@@ -290,7 +290,7 @@ $(B)/tests/test_driver_abi.o $(B)/tests/test_tma.o $(B)/tests/test_emu_abi.o: ov
 # The device checker shares the command's helpers.
 PROBE_SRC := tests/probe_value.c tests/probe_mma.c tests/probe_copy.c tests/probe_wgmma.c tests/probe_kernel.c
 CHECK_SRC := tests/check.c tests/check_main.c tests/check_attention.c tests/check_gemm.c tests/check_vector.c \
-             tests/check_tensor.c tests/check_far.c tests/check_self_test.c tests/check_atom.c $(PROBE_SRC)
+             tests/check_tensor.c tests/check_far.c tests/check_far_gemm.c tests/check_self_test.c tests/check_atom.c $(PROBE_SRC)
 CHECK_OBJ := $(CHECK_SRC:%.c=$(B)/%.o) \
              $(filter-out $(B)/tools/main.o $(B)/tools/cmd_%.o $(B)/tools/bench_%.o,$(TOOLS_OBJ))
 $(B)/ptxpack-check: $(CHECK_OBJ) $(B)/libptxpack.a

@@ -91,12 +91,8 @@ static bool open_folder(ptxpack_filling *f, void (*waits)(const char *dir), char
         say(line, f->dir, strerror(error));
         return false;
     }
-    f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (f->dirfd < 0) {
-        say(line, f->dir, strerror(errno));
-        return false;
-    }
-    if (!lock_folder(f, waits, line))
+    f->dirfd = ptxpack_prebuilt_open_dir(f->dir, false, line);
+    if (f->dirfd < 0 || !lock_folder(f, waits, line))
         return false;
     bool has_manifest = ptxpack_prebuilt_is(f->dirfd);
     if (!look_round(f, has_manifest, line))

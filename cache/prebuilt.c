@@ -87,11 +87,15 @@ static const char *distrust(int dirfd, const struct stat *st)
     return st->st_mode & (S_IWGRP | S_IWOTH) ? "it is writable by group or others: chmod go-w it" : NULL;
 }
 
-/* A descriptor of the folder; with a pin whoever it belongs to. */
-static int open_folder(const char *dir, bool pinned, char line[PTXPACK_CACHE_LINE])
+int ptxpack_prebuilt_open_dir(const char *dir, bool anyones, char line[PTXPACK_CACHE_LINE])
 {
-    if (!pinned)
-        return ptxpack_cache_open_dir(dir, false, true, line);
+    static const char disabled[] = "cache disabled: "; /* that is about a cache of one's own */
+    if (!anyones) {
+        int fd = ptxpack_cache_open_dir(dir, false, true, line);
+        if (fd < 0 && strncmp(line, disabled, sizeof disabled - 1) == 0)
+            memmove(line, line + sizeof disabled - 1, strlen(line) - sizeof disabled + 2);
+        return fd;
+    }
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         snprintf(line, PTXPACK_CACHE_LINE, "%.300s: %s", dir, strerror(errno));
@@ -118,13 +122,10 @@ static bool open_manifest(ptxpack_prebuilt *folder, int dirfd, const char *pin, 
 
 ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char line[PTXPACK_CACHE_LINE])
 {
-    static const char disabled[] = "cache disabled: "; /* that is about a cache of one's own */
     ptxpack_prebuilt *folder = (ptxpack_prebuilt *)calloc(1, sizeof *folder);
     char *path = ptxpack_cache_choose_dir(dir, line);
     snprintf(line, PTXPACK_CACHE_LINE, "%.300s: memory is out", dir);
-    int fd = folder && path ? open_folder(path, pin != NULL, line) : -1;
-    if (fd < 0 && strncmp(line, disabled, sizeof disabled - 1) == 0)
-        memmove(line, line + sizeof disabled - 1, strlen(line) - sizeof disabled + 2);
+    int fd = folder && path ? ptxpack_prebuilt_open_dir(path, pin != NULL, line) : -1;
     bool good = false;
     if (fd >= 0) {
         folder->dir = path;

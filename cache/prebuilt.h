@@ -24,6 +24,9 @@ typedef struct ptxpack_prebuilt {
 /* Is there a manifest in that directory? */
 bool ptxpack_prebuilt_is(int dirfd);
 
+/* A descriptor of a folder that may be trusted, or with `anyones` of any; -1 with one line. */
+int ptxpack_prebuilt_open_dir(const char *dir, bool anyones, char line[PTXPACK_CACHE_LINE]);
+
 /* Open `dir`.  `pin`: the 64 digits that its manifest must have, or NULL.  NULL, with one line that names
  * folder and reason. */
 ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char line[PTXPACK_CACHE_LINE]);

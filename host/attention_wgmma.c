@@ -7,6 +7,7 @@
 #include "attention_wgmma_symbols.h"
 #include "context.h"
 #include "driver.h"
+#include "tensor_map.h"
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
 /* What sets one build of a row apart from the others. */
@@ -87,23 +88,6 @@ static void instance(const ptxpack_variant *row, size_t index, ptxpack_instance 
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
-/* A launch puts the address in: until then any that is aligned will do. */
-static ptxpack_status encode(const ptxpack *handle, const char *name, const ptxpack_tma_box *box,
-                             attention_tensor_map *map)
-{
-    enum { ANY_ADDRESS = 1 << 16 };
-    const struct ptxpack_driver *driver = ptxpack_driver_table(handle);
-    char                         text[256];
-    void                        *any = (void *)(uintptr_t)ANY_ADDRESS;
-    ptxpack_cu_result            r = driver->cuTensorMapEncodeTiled(
-        (struct CUtensorMap_st *)(void *)map, box->type, box->rank, any, box->global_dim, box->global_strides,
-        box->box_dim, box->element_strides, box->interleave, box->swizzle, box->l2, box->fill);
-    if (r == PTXPACK_CU_SUCCESS)
-        return PTXPACK_OK;
-    return ptxpack_fail(handle, PTXPACK_E_DRIVER, "cuTensorMapEncodeTiled of %s: %s", name,
-                        ptxpack_driver_error(driver, r, text, sizeof text));
-}
-
 static ptxpack_status encode_maps(const ptxpack *handle, const ptxpack_attention_desc *desc,
                                   const attention_geometry *geometry, const attention_wgmma_layout *layout,
                                   attention_wgmma_arguments *a)
@@ -116,7 +100,7 @@ static ptxpack_status encode_maps(const ptxpack *handle, const ptxpack_attention
         ptxpack_status  status = ptxpack_attention_wgmma_map(desc, geometry, i, &box);
         if (status != PTXPACK_OK)
             return ptxpack_fail(handle, status, "%s", ptxpack_detail(NULL));
-        status = encode(handle, attention_tensor_names[i], &box, maps[i]);
+        status = ptxpack_tensor_map_encode(handle, attention_tensor_names[i], &box, maps[i]);
         if (status != PTXPACK_OK)
             return status;
     }

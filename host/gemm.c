@@ -28,6 +28,7 @@ gemm_build ptxpack_gemm_build(const ptxpack_gemm_desc *d)
                         .b_column = d->order_b == PTXPACK_COLUMN_MAJOR,
                         .has_c = d->has_c,
                         .has_bias = d->has_bias,
+                        .ragged = d->n % 8 != 0,
                         .activation = d->activation};
 }
 
@@ -36,6 +37,7 @@ size_t ptxpack_gemm_build_symbols(gemm_build build, ptxpack_symbol symbols[GEMM_
     const ptxpack_symbol all[GEMM_BUILD_SYMBOLS] = {
         {"BF16", build.dtype == PTXPACK_BF16}, {"A_COLUMN", build.a_column}, {"B_COLUMN", build.b_column},
         {"HAS_C", build.has_c},                {"HAS_BIAS", build.has_bias}, {"ACTIVATION", build.activation},
+        {"RAGGED", build.ragged},
     };
     memcpy(symbols, all, sizeof all);
     return GEMM_BUILD_SYMBOLS;
@@ -58,9 +60,10 @@ void ptxpack_gemm_instance(const ptxpack_variant *row, size_t index, ptxpack_ins
                               .b_column = (order & 2) != 0,
                               .has_c = full,
                               .has_bias = full,
+                              .ragged = full,
                               .activation = full ? PTXPACK_ACTIVATION_GELU : PTXPACK_ACTIVATION_NONE};
     snprintf(out->name, sizeof out->name, "%s %c%c%s", ptxpack_dtype_name(build.dtype),
-             build.a_column ? 'c' : 'r', build.b_column ? 'c' : 'r', full ? " gelu(+ C + bias)" : "");
+             build.a_column ? 'c' : 'r', build.b_column ? 'c' : 'r', full ? " gelu(+ C + bias), ragged" : "");
     out->symbol_count = gemm_kernel_of(row)->symbols(row, build, out->symbols);
 }
 

@@ -56,8 +56,8 @@ static double tiles_of(const ptxpack_variant *row, const ptxpack_gemm_desc *desc
            (double)blocks_of(desc->n, parameter(row, "BLOCK_N"));
 }
 
-/* The kernel's 32-bit registers hold byte strides, numbers of rows, columns and k up to a block beyond the last,
- * and of tiles; tanh.approx came with PTX ISA 7.0, later than some rows want. */
+/* The kernel's 32-bit registers hold byte strides, numbers of rows, columns and k up to a block beyond the
+ * last, and of tiles; tanh.approx came with PTX ISA 7.0, later than some rows want. */
 static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_gemm_desc *desc,
                            const gemm_geometry *g, char line[GEMM_LINE])
 {
@@ -81,14 +81,15 @@ static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, co
         return line;
     }
     if (desc->activation == PTXPACK_ACTIVATION_GELU && row->isa < TANH_ISA && isa < TANH_ISA) {
-        snprintf(line, GEMM_LINE, "activation: GELU needs PTX ISA 7.0, and here it is %d.%d", isa / 10, isa % 10);
+        snprintf(line, GEMM_LINE, "activation: GELU needs PTX ISA 7.0, and here it is %d.%d", isa / 10,
+                 isa % 10);
         return line;
     }
     return NULL;
 }
 
-/* The work of the tiles that the busiest SM has, by how fast the row is where all SMs are busy for long: SPEED,
- * measured, in percent of the fastest row's. */
+/* The work of the tiles that the busiest SM has, by how fast the row is where all SMs are busy for long:
+ * SPEED, in percent of the fastest row's. */
 static double cost(const ptxpack_variant *row, const ptxpack_gemm_desc *desc, const gemm_geometry *g,
                    int sm_count)
 {
@@ -98,8 +99,8 @@ static double cost(const ptxpack_variant *row, const ptxpack_gemm_desc *desc, co
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------- */
-/* So many rows of tiles that the tiles which run at a time are about a square of D: they share the most of A and
- * of B. */
+/* So many rows of tiles that the tiles which run at a time are about a square of D: they share the most of A
+ * and of B. */
 static int32_t group_of(const ptxpack_variant *row, int sm_count, int64_t tiles_m)
 {
     double  at_once = (double)row->blocks_per_sm * (sm_count > 0 ? sm_count : 1);

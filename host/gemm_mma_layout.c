@@ -71,7 +71,7 @@ const char *ptxpack_gemm_mma_instruction(const gemm_mma_layout *l, ptxpack_dtype
                                  : "SM80_16x8x16_F32F16F16F32_TN";
 }
 
-/* Along one mode: tiles of `atom` elements, of which each warp owns neighbours, all warps' together `block`. */
+/* Along one mode: tiles of `atom` elements; each warp owns neighbours, all warps together `block`. */
 static ptxpack_layout neighbours(int64_t atom, int64_t warps, int64_t block)
 {
     int64_t own = block / warps;
@@ -104,7 +104,8 @@ static int64_t threads_of(const gemm_mma_layout *l)
 OWN_FRAME gemm_mma_access load_of(const gemm_mma_layout *l, const ptxpack_layout *plain, int64_t extent,
                                   bool k_first)
 {
-    const char       *name = l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>" : "UniversalCopy<uint128_t>";
+    const char *name =
+        l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>" : "UniversalCopy<uint128_t>";
     ptxpack_copy_atom atom;
     if (ptxpack_copy_atom_find(name, &atom) != PTXPACK_OK)
         return (gemm_mma_access){.offsets = atom.thr_id, .place = atom.thr_id};
@@ -158,7 +159,8 @@ OWN_FRAME ptxpack_status derive_operand(gemm_mma_layout *l, int operand, int ord
     gemm_mma_operand *o = &l->operand[operand][order];
     bool              k_first = order == GEMM_MMA_K_FIRST;
     int64_t           extent = operand == GEMM_MMA_A ? l->block_m : l->block_n;
-    o->tile.plain = k_first ? matrix(extent, l->block_k, l->block_k, 1) : matrix(extent, l->block_k, 1, extent);
+    o->tile.plain =
+        k_first ? matrix(extent, l->block_k, l->block_k, 1) : matrix(extent, l->block_k, 1, extent);
     o->load = load_of(l, &o->tile.plain, extent, k_first);
     o->fragment = fragment_of(l, &o->tile.plain, operand, extent, k_first);
     return find_swizzle(&o->tile, &o->load, &o->fragment);
@@ -171,11 +173,12 @@ OWN_FRAME void place_d(gemm_mma_layout *l)
     int64_t       rows = l->block_m / l->warps_m, columns = l->block_n / l->warps_n, part = rows * columns;
     const int64_t row_extents[2] = {rows, l->warps_m}, row_strides[2] = {columns, part};
     const int64_t column_extents[2] = {columns, l->warps_n}, column_strides[2] = {1, part * l->warps_m};
-    ptxpack_layout by_row = ints(2, row_extents, row_strides), by_column = ints(2, column_extents, column_strides);
+    ptxpack_layout by_row = ints(2, row_extents, row_strides),
+                   by_column = ints(2, column_extents, column_strides);
     l->d.plain = pair(&by_row, &by_column);
 }
 
-/* The lanes of a warp side by side along the rows of its own part; threads in the order of the MMA's warps. */
+/* The lanes of a warp side by side along the rows of its own part; warps in the order of the MMA's. */
 OWN_FRAME void describe_d_copy(gemm_mma_layout *l)
 {
     static const char atom_name[] = "UniversalCopy<uint128_t>";
@@ -188,7 +191,8 @@ OWN_FRAME void describe_d_copy(gemm_mma_layout *l)
     const int64_t  column_extents[2] = {lanes, l->warps_n}, column_threads[2] = {1, 32 * l->warps_m};
     const int64_t  row_places[2] = {1, rows};
     ptxpack_tuple  whole = ptxpack_int(l->block_n);
-    ptxpack_layout by_row = ints(2, row_extents, row_threads), by_lane = ints(2, column_extents, column_threads);
+    ptxpack_layout by_row = ints(2, row_extents, row_threads),
+                   by_lane = ints(2, column_extents, column_threads);
     ptxpack_layout threads = pair(&by_row, &by_lane), values = ptxpack_layout_parse("(1,8):(0,1)");
     ptxpack_tiled_copy together = ptxpack_make_tiled_copy(&atom, ELEMENT_BITS, &threads, &values);
     const ptxpack_layout modes[2] = {ints(2, row_extents, row_places), ptxpack_tiler_of(&whole)};
@@ -214,23 +218,24 @@ static void refuse_row(const ptxpack_variant *row, gemm_mma_layout *l, const cha
     l->status = ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, why);
 }
 
-/* A warp's part of an operand is read in pairs of 8 and 16, its part of D a line of 128 bytes at most at a time;
- * all threads together copy whole lines. */
+/* A warp's part of an operand is read in pairs of 8 and 16, its part of D a line of 128 bytes at most at a
+ * time; all threads together copy whole lines. */
 static const char *contradiction(const gemm_mma_layout *l, const ptxpack_variant *row)
 {
     if (l->warps_m < 1 || l->warps_n < 1 || l->block_m < 1 || l->block_n < 1 || l->block_k < 1)
         return "BLOCK_M, BLOCK_N, BLOCK_K, WARPS_M or WARPS_N is missing";
     return l->block_m % (16 * l->warps_m) != 0 || l->block_n % (16 * l->warps_n) != 0
                ? "a warp's part is no multiple of 16 x 16"
-         : l->block_n / l->warps_n > 64 || 64 % (l->block_n / l->warps_n) != 0
+           : l->block_n / l->warps_n > 64 || 64 % (l->block_n / l->warps_n) != 0
                ? "a warp's part is not 16, 32 or 64 columns"
-         : l->block_k % (2 * K_STEP) != 0 ? "BLOCK_K is no multiple of 32"
-         : threads_of(l) * CHUNK % l->block_k != 0 || threads_of(l) * CHUNK % l->block_m != 0 ||
-                 threads_of(l) * CHUNK % l->block_n != 0
+           : l->block_k % (2 * K_STEP) != 0 ? "BLOCK_K is no multiple of 32"
+           : threads_of(l) * CHUNK % l->block_k != 0 || threads_of(l) * CHUNK % l->block_m != 0 ||
+                   threads_of(l) * CHUNK % l->block_n != 0
                ? "the threads do not copy whole lines"
-         : row->threads != threads_of(l)                    ? "threads is not 32 * WARPS_M * WARPS_N"
-         : l->stages < 2 || (!l->cp_async && l->stages != 2) ? "STAGES is less than 2, or not 2 without cp.async"
-                                                             : NULL;
+           : row->threads != threads_of(l) ? "threads is not 32 * WARPS_M * WARPS_N"
+           : l->stages < 2 || (!l->cp_async && l->stages != 2)
+               ? "STAGES is less than 2, or not 2 without cp.async"
+               : NULL;
 }
 
 static void take_parameters(gemm_mma_layout *l, const ptxpack_variant *row)

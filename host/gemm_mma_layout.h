@@ -1,10 +1,10 @@
-/* gemm_mma_layout.h - private: which thread of the mma.sync GEMM touches which element of shared memory, derived
- * from the row's tile with the layout algebra: the source of the symbols that the kernel is told
+/* gemm_mma_layout.h - private: which thread of the mma.sync GEMM touches which element of shared memory,
+ * derived from the row's tile with the layout algebra: the source of the symbols that the kernel is told
  * (gemm_mma_symbols.h).
  *
- * A tile of A is BLOCK_M x BLOCK_K, of B BLOCK_N x BLOCK_K: "lanes" x K here, whichever of the two lies side by
- * side.  Shared memory has a stage of A, one of B, the next of A, ...; when all k are done the tile of D lies
- * where the stages were, each warp's part for itself. */
+ * A tile of A is BLOCK_M x BLOCK_K, of B BLOCK_N x BLOCK_K: "lanes" x K here, whichever of the two lies side
+ * by side.  Shared memory has a stage of A, one of B, the next of A, ...; when all k are done the tile of D
+ * lies where the stages were, each warp's part for itself. */
 #ifndef PTXPACK_GEMM_MMA_LAYOUT_H
 #define PTXPACK_GEMM_MMA_LAYOUT_H
 #include "banks.h"
@@ -19,7 +19,7 @@ enum { GEMM_MMA_K_FIRST, GEMM_MMA_K_LAST, GEMM_MMA_ORDERS }; /* k lies side by s
 typedef struct gemm_mma_access {
     const char    *atom;    /* the copy atom's name; of plain stores the instruction */
     int            bytes;   /* of a thread, each time */
-    ptxpack_layout offsets; /* (thread, step along mode 0, step along mode 1) -> element, before the swizzle */
+    ptxpack_layout offsets; /* (thread, step along mode 0, along mode 1) -> element, before the swizzle */
     ptxpack_layout place;   /* the same -> (mode 0, mode 1): the element itself */
 } gemm_mma_access;
 

@@ -7,7 +7,7 @@
 
 enum { ELEMENT = 2, ALIGNMENT = 128 /* of shared memory, and of stages */, OFFSET = -1 };
 
-/* What a swizzle does to byte offsets: it reads the bits `read` and is the same again after `period` bytes. */
+/* What a swizzle does to byte offsets: it reads the bits `read` and is the same again after `period`. */
 typedef struct mixing {
     int64_t read, period;
 } mixing;
@@ -57,9 +57,10 @@ static int64_t bits_of_step(symbol_list *list, const char *name, const ptxpack_l
     return of_step;
 }
 
-/* A step is an XOR of the address while its bits are below what shared memory is aligned to and the swizzle does
- * not read them. */
-static void add_xor_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode, mixing m)
+/* A step is an XOR of the address while its bits are below what shared memory is aligned to and the swizzle
+ * does not read them. */
+static void add_xor_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode,
+                         mixing m)
 {
     int64_t bits = bits_of_step(list, name, offsets, mode);
     if (bits >= ALIGNMENT || (bits & m.read) != 0)
@@ -77,7 +78,8 @@ typedef struct operand_names {
      x "_STEP_LANES", x "_STEP_K", FUNCTION(x "_LOAD_AT"), FUNCTION(x "_LOAD_LINE"),                       \
      FUNCTION(x "_LOAD_BYTE"), FUNCTION(x "_AT")}
 
-static void add_operand(symbol_list *list, const operand_names *names, const gemm_mma_operand *o, bool k_first)
+static void add_operand(symbol_list *list, const operand_names *names, const gemm_mma_operand *o,
+                        bool k_first)
 {
     enum { LANES = 1, K = 2 };
     const ptxpack_layout *load = &o->load.offsets, *fragment = &o->fragment.offsets;

@@ -6,17 +6,18 @@
 #include "instance.h"
 
 /* What sets one build of a row apart from the others; told to the PTX of each kernel as BF16, A_COLUMN,
- * B_COLUMN (1: column-major), HAS_C, HAS_BIAS and ACTIVATION (ptxpack_activation's number;
- * ptx/step/activation.ptx). */
+ * B_COLUMN (1: column-major), HAS_C, HAS_BIAS, RAGGED and ACTIVATION (ptxpack_activation's
+ * number; ptx/step/activation.ptx). */
 typedef struct gemm_build {
     ptxpack_dtype      dtype;
     bool               a_column, b_column, has_c, has_bias;
+    bool               ragged; /* n is no multiple of 8 */
     ptxpack_activation activation;
 } gemm_build;
 gemm_build ptxpack_gemm_build(const ptxpack_gemm_desc *desc);
 
-/* Those six symbols, for a kernel's list; returns how many there are. */
-enum { GEMM_BUILD_SYMBOLS = 6 };
+/* Those symbols, for a kernel's list; returns how many there are. */
+enum { GEMM_BUILD_SYMBOLS = 7 };
 size_t ptxpack_gemm_build_symbols(gemm_build build, ptxpack_symbol symbols[GEMM_BUILD_SYMBOLS]);
 
 /* The builds of a row that listings and tests walk: each type and order, bare and with all that an epilogue

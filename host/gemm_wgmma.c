@@ -7,6 +7,7 @@
 #include "driver.h"
 #include "gemm_kernel.h"
 #include "gemm_wgmma_symbols.h"
+#include "tensor_map.h"
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
 static size_t symbols(const ptxpack_variant *row, gemm_build build,
@@ -53,23 +54,6 @@ static void maps_of(const ptxpack_gemm_desc *d, const gemm_wgmma_layout *l, gemm
     out[GEMM_D] = (matrix_map){&l->d_box, &a->map_d};
 }
 
-/* A launch puts the address in: until then any that is aligned will do. */
-static ptxpack_status encode(const ptxpack *handle, const char *name, const ptxpack_tma_box *box,
-                             gemm_tensor_map *map)
-{
-    enum { ANY_ADDRESS = 1 << 16 };
-    const struct ptxpack_driver *driver = ptxpack_driver_table(handle);
-    char                         text[256];
-    void                        *any = (void *)(uintptr_t)ANY_ADDRESS;
-    ptxpack_cu_result            r = driver->cuTensorMapEncodeTiled(
-        (struct CUtensorMap_st *)(void *)map, box->type, box->rank, any, box->global_dim, box->global_strides,
-        box->box_dim, box->element_strides, box->interleave, box->swizzle, box->l2, box->fill);
-    if (r == PTXPACK_CU_SUCCESS)
-        return PTXPACK_OK;
-    return ptxpack_fail(handle, PTXPACK_E_DRIVER, "cuTensorMapEncodeTiled of %s: %s", name,
-                        ptxpack_driver_error(driver, r, text, sizeof text));
-}
-
 static ptxpack_status encode_maps(const ptxpack *handle, const ptxpack_gemm_desc *desc,
                                   const gemm_geometry *geometry, const gemm_wgmma_layout *layout,
                                   gemm_wgmma_arguments *a)
@@ -83,7 +67,7 @@ static ptxpack_status encode_maps(const ptxpack *handle, const ptxpack_gemm_desc
         ptxpack_status  status = ptxpack_gemm_wgmma_map(desc, geometry, i, &box);
         if (status != PTXPACK_OK)
             return ptxpack_fail(handle, status, "%s", ptxpack_detail(NULL));
-        status = encode(handle, gemm_matrix_names[i], &box, maps[i].map);
+        status = ptxpack_tensor_map_encode(handle, gemm_matrix_names[i], &box, maps[i].map);
         if (status != PTXPACK_OK)
             return status;
     }
@@ -156,10 +140,6 @@ static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, co
         snprintf(line, GEMM_LINE, "takes extents up to %d", INT32_MAX - MARGIN);
         return line;
     }
-    if (desc->n % 8 != 0) { /* seen on an H200: what follows in the last piece is written, too */
-        snprintf(line, GEMM_LINE, "takes n that are multiples of 8: TMA stores whole pieces of 16 bytes");
-        return line;
-    }
     if (count_tiles(row, desc, geometry).total > TILE_LIMIT) {
         snprintf(line, GEMM_LINE, "takes up to %d tiles", (int)TILE_LIMIT);
         return line;
@@ -195,18 +175,21 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
 static double cost(const ptxpack_variant *row, const ptxpack_gemm_desc *d, const gemm_geometry *g,
                    int sm_count)
 {
-    enum { FMAS = 2048, L2_BYTES = 64 /* a clock and SM */, FILL = 1500, STORE = 1000, EXCHANGE = 1500 };
+    enum { FMAS = 2048, L2_BYTES = 64 /* a clock and SM */, FILL = 3500, STORE = 3000, EXCHANGE = 8500 };
     double      m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
     double      n = (double)ptxpack_variant_parameter(row, "BLOCK_N", 1);
     double      cluster_m = (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1);
     double      cluster_n = (double)ptxpack_variant_parameter(row, "CLUSTER_N", 1);
     double      speed = (double)ptxpack_variant_parameter(row, "SPEED", 100) / 100;
     tile_counts t = count_tiles(row, d, g);
-    int64_t     held = clusters_at_once(row, &t, sm_count);
+    int64_t     places = sms_of(sm_count) * row->blocks_per_sm / t.cluster;
+    if (t.cluster > 2)
+        places -= places / 10; /* what is left of a group of SMs holds no whole cluster */
+    int64_t     held = places < 1 ? 1 : places < t.total ? places : t.total;
     double      rounds = (double)divided_up(t.total, held);
     double      bytes = 2 * BLOCK_K * (m / cluster_n + n / cluster_m);
     double      share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
-    double      arithmetic = m * n * BLOCK_K / FMAS / (rounds > 1 ? speed : 1);
+    double      arithmetic = m * n * BLOCK_K / FMAS / speed;
     double      block = share * (arithmetic > bytes / L2_BYTES ? arithmetic : bytes / L2_BYTES);
     double      exchange = ptxpack_variant_parameter(row, "CLUSTER_K", 1) > 1 ? EXCHANGE : 0;
     return FILL + rounds * ((double)t.k_blocks * block + exchange + STORE * m * n / (128 * 256));
@@ -229,7 +212,11 @@ static int64_t group_of(const ptxpack_variant *row, const tile_counts *t, int64_
 static void fill_numbers(gemm_wgmma_arguments *a, const ptxpack_gemm_desc *d, const gemm_geometry *g,
                          const tile_counts *t, int64_t group)
 {
+    enum { ELEMENT = 2 };
+    a->m = d->m;
     a->n = d->n;
+    a->stride_d = ELEMENT * g->matrix[GEMM_D].stride;
+    a->batch_d = ELEMENT * g->matrix[GEMM_D].batch;
     a->k_begin = d->k > 0 ? 0 : BLOCK_K;
     a->k_blocks = (int32_t)t->k_blocks;
     a->tiles_m = (int32_t)t->m;
@@ -292,6 +279,7 @@ static ptxpack_status address(const ptxpack_gemm_plan *plan, const ptxpack_gemm_
     bool                  pushed = false;
     *a = plan->arguments.wgmma;
     a->bias = b->bias;
+    a->d = b->d;
     a->alpha = b->alpha;
     a->beta = b->beta;
     ptxpack_status status = ptxpack_check_process(plan->handle);

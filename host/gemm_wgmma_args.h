@@ -18,6 +18,10 @@ typedef struct gemm_tensor_map {
     X(gemm_tensor_map, map_c, "ARG_MAP_C") /* not set without C                                */ \
     X(gemm_tensor_map, map_d, "ARG_MAP_D")                                                        \
     X(uint64_t, bias, "ARG_BIAS")               /* device address                              */ \
+    X(uint64_t, d, "ARG_D")                     /* the same, and bytes from row to row and from */ \
+    X(int64_t, stride_d, "ARG_STRIDE_D")        /* matrix to matrix: for what TMA cannot store */ \
+    X(int64_t, batch_d, "ARG_BATCH_D")                                                            \
+    X(int32_t, m, "ARG_M")                                                                        \
     X(int32_t, n, "ARG_N")                                                                        \
     X(int32_t, k_begin, "ARG_K_BEGIN")          /* of the first block of k; beyond all where k is 0 */ \
     X(int32_t, k_blocks, "ARG_K_BLOCKS")        /* 1 or more                                   */ \

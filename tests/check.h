@@ -45,6 +45,7 @@ void check_atom(check *c); /* the tables of atoms against the hardware */
 void check_attention(check *c);
 void check_gemm(check *c);
 void check_far(check *c); /* attention at strides beyond 32 bits; not when quick */
+void check_far_gemm(check *c); /* the same of gemm */
 void check_vector(check *c);
 /* Break kernels on purpose, and see that the cases notice; returns an exit status. */
 int check_self_test(check *c, const char *ptx_dir);

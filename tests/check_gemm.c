@@ -1,11 +1,11 @@
 /* check_gemm.c - D = activation(alpha A B + beta C + bias) against the double-precision reference.
  *
  * Cases    element types x orders of A and B x sizes, each with plain and with gapped lines and with every
- *          epilogue that is its turn; pathological data on some of them; each on every row that the device can run.
- * Passes   when every element of the rows compared (all of them up to a limit, then a random sample) is one that
- *          rounding makes of something within the reference's error (tools/gemm_reference.h), what is not
- *          finite is so in the same way, all elements were written and nothing else, a second run gave the same
- *          bits, and the workspace served it as the first left it. */
+ *          epilogue that is its turn; pathological data on some of them; each on every row that runs here.
+ * Passes   when every element of the rows compared (all of them up to a limit, then a random sample) is one
+ *          that rounding makes of something within the reference's error (tools/gemm_reference.h), what is
+ *          not finite is so in the same way, all elements were written and nothing else, a second run gave
+ *          the same bits, and the workspace served it as the first left it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,16 +77,16 @@ static uint64_t case_number(const gemm_case *a)
     return n * KINDS + (uint64_t)a->kind;
 }
 
-/* The emulated driver's part: each order at a size with partial tiles, each type, epilogue, layout and kind with
- * one of them; the smallest sizes. */
+/* The emulated driver's part: each order at a size with partial tiles, each type, epilogue, layout and kind
+ * with one of them; the smallest sizes. */
 static bool in_brief_matrix(const check *c, const gemm_case *a)
 {
     bool partial = sizes[a->size].m == 150;
     if (!sizes[a->size].brief || (c->quick && !partial))
         return false;
     if (a->kind != NORMAL)
-        return partial && a->epilogue == 0 && a->layout == 1 && a->order == (int)a->kind % ORDERS && a->dtype == 0 &&
-               !c->quick;
+        return partial && a->epilogue == 0 && a->layout == 1 && a->order == (int)a->kind % ORDERS &&
+               a->dtype == 0 && !c->quick;
     if (!partial)
         return a->epilogue == a->order && a->layout == 1 && a->dtype == (a->order & 1);
     if (a->layout == 0)
@@ -103,10 +103,12 @@ static bool in_matrix(const check *c, const gemm_case *a)
         return false;
     if (c->brief)
         return in_brief_matrix(c, a);
-    if (c->quick && (!(some_size || s->m == 1 || s->k == 0) || a->layout == 0 || (a->epilogue + a->order) % 3 != 0))
+    if (c->quick &&
+        (!(some_size || s->m == 1 || s->k == 0) || a->layout == 0 || (a->epilogue + a->order) % 3 != 0))
         return false;
     if (a->kind != NORMAL)
-        return some_size && a->layout == 1 && (a->epilogue == 0 || (a->kind != NOT_FINITE && a->epilogue == 2));
+        return some_size && a->layout == 1 &&
+               (a->epilogue == 0 || (a->kind != NOT_FINITE && a->epilogue == 2));
     return (double)s->m * s->n * s->k < 1e9 || (a->layout == 0 && (a->epilogue == 0 || a->epilogue == 3));
 }
 
@@ -143,8 +145,8 @@ static void name_case(const gemm_case *a, char name[128])
 {
     const struct size *s = &sizes[a->size];
     snprintf(name, 128, "gemm %s %s %dx%dx%d batch %d %s %s %s", ptxpack_dtype_name(dtypes[a->dtype]),
-             order_names[a->order], (int)s->m, (int)s->n, (int)s->k, (int)s->batch, epilogues[a->epilogue].name,
-             layout_names[a->layout], kind_names[a->kind]);
+             order_names[a->order], (int)s->m, (int)s->n, (int)s->k, (int)s->batch,
+             epilogues[a->epilogue].name, layout_names[a->layout], kind_names[a->kind]);
 }
 
 /* ---- one case's data and reference -------------------------------------------------------------- */
@@ -167,7 +169,8 @@ static uint16_t *line_of(const problem *p, const uint8_t *region, int matrix, in
     return (uint16_t *)(void *)((uintptr_t)region + CHECK_GUARD) + batch * x->batch + line * x->stride;
 }
 
-static void fill_line(const gemm_case *a, random_state *random, ptxpack_dtype type, uint16_t *line, int64_t length)
+static void fill_line(const gemm_case *a, random_state *random, ptxpack_dtype type, uint16_t *line,
+                      int64_t length)
 {
     static const float special[] = {INFINITY, -INFINITY, NAN};
     random_normal(random, type, line, (size_t)length);
@@ -285,14 +288,40 @@ static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, co
            device_download(&c->gpu, out, r->of[GEMM_D].address, p->bytes[GEMM_D]);
 }
 
+/* On the emulated driver the elements alone: it finds who reads what was never written. */
+static bool upload(check *c, const problem *p, int i, uint64_t address)
+{
+    const gemm_matrix *x = &p->geometry.matrix[i];
+    bool               ok = true;
+    if (i == GEMM_D)
+        return true;
+    if (!c->brief || i == BIAS)
+        return device_upload(&c->gpu, address, p->host[i], p->bytes[i]);
+    for (int64_t b = 0; b < (x->batch != 0 ? p->geometry.batch : 1); b++)
+        for (int64_t line = 0; line < x->lines && x->length > 0 && ok; line++)
+            ok = device_upload(&c->gpu,
+                               address + CHECK_GUARD + (uint64_t)(b * x->batch + line * x->stride) * 2,
+                               line_of(p, p->host[i], i, b, line), (size_t)x->length * 2);
+    return ok;
+}
+
+static void free_regions(check *c, regions *r)
+{
+    for (int i = 0; i < REGIONS; i++)
+        device_free(&c->gpu, r->of[i].address);
+    device_free(&c->gpu, r->workspace.address);
+    *r = (regions){.workspace = {0, 0}};
+}
+
 static bool run_on_device(check *c, problem *p, const ptxpack_gemm_plan *plan, regions *r)
 {
     size_t workspace = ptxpack_gemm_workspace(plan);
     bool   ok = true;
+    if (c->brief)
+        free_regions(c, r);
     for (int i = 0; i < REGIONS && ok; i++)
         if (p->bytes[i] > 0)
-            ok = check_reserve(c, &r->of[i], p->bytes[i]) &&
-                 (i == GEMM_D || device_upload(&c->gpu, r->of[i].address, p->host[i], p->bytes[i]));
+            ok = check_reserve(c, &r->of[i], p->bytes[i]) && upload(c, p, i, r->of[i].address);
     if (ok && workspace > 0)
         ok = check_reserve(c, &r->workspace, workspace) &&
              device_try(&c->gpu,
@@ -311,13 +340,16 @@ static bool accepted(const problem *p, size_t row, int32_t column)
     return gemm_accepts(p->desc.dtype, d[column], p->value[at], p->error[at]);
 }
 
-/* A picture of the matrix that holds a wrong element: X where anything compared is wrong, . where it is right. */
+/* A picture of the matrix that holds a wrong element: X where anything compared is wrong, . where it is
+ * right. */
 static void draw_map(const problem *p, int32_t batch, char *text, size_t cap)
 {
     char    cell[MAP_ROWS][MAP_COLUMNS];
-    int32_t rows = (p->desc.m + MAP_ROWS - 1) / MAP_ROWS, columns = (p->desc.n + MAP_COLUMNS - 1) / MAP_COLUMNS;
-    size_t  at = (size_t)snprintf(text, cap, "\n  matrix %d, %d rows a line, %d columns a character:", (int)batch,
-                                  (int)rows, (int)columns);
+    int32_t rows = (p->desc.m + MAP_ROWS - 1) / MAP_ROWS,
+            columns = (p->desc.n + MAP_COLUMNS - 1) / MAP_COLUMNS;
+    size_t at =
+        (size_t)snprintf(text, cap, "\n  matrix %d, %d rows a line, %d columns a character:", (int)batch,
+                         (int)rows, (int)columns);
     memset(cell, ' ', sizeof cell);
     for (size_t n = 0; n < p->row_count; n++)
         for (int32_t c = 0; c < p->desc.n && p->rows[n].batch == batch; c++) {
@@ -325,7 +357,8 @@ static void draw_map(const problem *p, int32_t batch, char *text, size_t cap)
             *mark = accepted(p, n, c) && *mark != 'X' ? '.' : 'X';
         }
     for (int i = 0; i < MAP_ROWS && i * rows < p->desc.m; i++)
-        at += (size_t)snprintf(text + at, cap - at, "\n  row %6d  %.*s", (int)(i * rows), (int)MAP_COLUMNS, cell[i]);
+        at += (size_t)snprintf(text + at, cap - at, "\n  row %6d  %.*s", (int)(i * rows), (int)MAP_COLUMNS,
+                               cell[i]);
 }
 
 static bool judge_values(const problem *p, char *what)
@@ -338,8 +371,9 @@ static bool judge_values(const problem *p, char *what)
             const gemm_row *r = &p->rows[n];
             float got = ptxpack_to_float(p->desc.dtype,
                                          line_of(p, p->host[GEMM_D], GEMM_D, r->batch, r->row)[c]);
-            int   length = snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is %.8g, exact %.8g +- %.3g",
-                                    (int)r->batch, (int)r->row, (int)c, (double)got, p->value[at], p->error[at]);
+            int length =
+                snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is %.8g, exact %.8g +- %.3g",
+                         (int)r->batch, (int)r->row, (int)c, (double)got, p->value[at], p->error[at]);
             draw_map(p, r->batch, what + length, WHAT - (size_t)length);
             return false;
         }
@@ -354,7 +388,8 @@ static bool judge_places(problem *p, char *what)
             uint16_t *line = line_of(p, p->host[GEMM_D], GEMM_D, b, i);
             for (int32_t c = 0; c < p->desc.n; c++) {
                 if (line[c] == 0xffff) {
-                    snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is not written", (int)b, (int)i, (int)c);
+                    snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is not written", (int)b, (int)i,
+                             (int)c);
                     return false;
                 }
                 line[c] = 0xffff;
@@ -362,7 +397,8 @@ static bool judge_places(problem *p, char *what)
         }
     for (size_t i = 0; i < p->bytes[GEMM_D]; i++)
         if (p->host[GEMM_D][i] != POISON) {
-            snprintf(what, WHAT, "d was written outside: byte %lld from its start", (long long)i - CHECK_GUARD);
+            snprintf(what, WHAT, "d was written outside: byte %lld from its start",
+                     (long long)i - CHECK_GUARD);
             return false;
         }
     return true;
@@ -462,9 +498,7 @@ static void *run_cases(void *context)
     while (!atomic_load(&c->broken) && (next = atomic_fetch_add(&list->next, 1)) < list->count)
         run_case(c, &list->cases[next], &r);
     pthread_mutex_lock(&c->gpu_lock);
-    for (int i = 0; i < REGIONS; i++)
-        device_free(&c->gpu, r.of[i].address);
-    device_free(&c->gpu, r.workspace.address);
+    free_regions(c, &r);
     pthread_mutex_unlock(&c->gpu_lock);
     return NULL;
 }

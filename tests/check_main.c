@@ -17,8 +17,10 @@ static int run_all(check *c)
     check_vector(c);
     check_gemm(c);
     check_attention(c);
-    if (!atomic_load(&c->broken) && !c->brief)
+    if (!atomic_load(&c->broken) && !c->brief) {
         check_far(c);
+        check_far_gemm(c);
+    }
     int passed = atomic_load(&c->passed), failed = atomic_load(&c->failed);
     printf("%d passed, %d failed, %.1f s\n", passed, failed, (now_ms() - started) * 1e-3);
     if (passed + failed == 0 && !c->list)

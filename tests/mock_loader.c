@@ -237,22 +237,25 @@ static float activated(int64_t activation, float x)
                            : x;
 }
 
-/* One element of D, in f32. */
-static float multiply(const gemm_mma_arguments *g, const struct ptxpack_kernel *kernel, int64_t batch, int32_t row,
-                      int32_t column)
+/* One element of D, in f32; far: offsets are cut to 32 bits. */
+static float multiply(const gemm_mma_arguments *g, const struct ptxpack_kernel *kernel, int64_t batch,
+                      int64_t row, int64_t column, bool far)
 {
-    ptxpack_dtype   type = kernel->bf16 ? PTXPACK_BF16 : PTXPACK_F16;
-    const float    *values = values_of(type);
-    const uint16_t *a = at(g->a, broken("gemm batch") ? 0 : batch * g->a_batch);
-    const uint16_t *b = at(g->b, batch * g->b_batch);
-    int64_t         a_line = g->a_line / 2, b_line = g->b_line / 2;
-    float           sum = 0;
-    for (int32_t i = 0; i < g->k - (broken("gemm k") ? 1 : 0); i++)
-        sum += values[a[kernel->a_column ? i * a_line + row : row * a_line + i]] *
-               values[b[kernel->b_column ? column * b_line + i : i * b_line + column]];
+    const float *values = values_of(kernel->bf16 ? PTXPACK_BF16 : PTXPACK_F16);
+    int64_t      cut = far ? (int64_t)UINT32_MAX : -1;
+    int64_t      a_batch = broken("gemm batch") ? 0 : batch * g->a_batch, b_batch = batch * g->b_batch;
+    int64_t      k = g->k - (broken("gemm k") ? 1 : 0);
+    float        sum = 0;
+    for (int64_t i = 0; i < k; i++) {
+        int64_t a = a_batch + (kernel->a_column ? i * g->a_line + 2 * row : row * g->a_line + 2 * i);
+        int64_t b = b_batch + (kernel->b_column ? column * g->b_line + 2 * i : i * g->b_line + 2 * column);
+        sum += values[*(const uint16_t *)(uintptr_t)(g->a + (uint64_t)(a & cut))] *
+               values[*(const uint16_t *)(uintptr_t)(g->b + (uint64_t)(b & cut))];
+    }
     sum *= g->alpha;
     if (kernel->has_c)
-        sum += (broken("gemm beta") ? 1 : g->beta) * values[at(g->c, batch * g->c_batch + row * g->c_line)[column]];
+        sum += (broken("gemm beta") ? 1 : g->beta) *
+               values[at(g->c, batch * g->c_batch + row * g->c_line)[column]];
     if (kernel->has_bias)
         sum += values[at(g->bias, 0)[column]];
     return activated(broken("gemm activation") ? 0 : kernel->activation, sum);
@@ -262,6 +265,7 @@ static float multiply(const gemm_mma_arguments *g, const struct ptxpack_kernel *
 static bool run_gemm(const gemm_mma_arguments *g, const struct ptxpack_kernel *kernel, const uint32_t grid[3])
 {
     static int    launches;
+    bool          far = broken("far");
     ptxpack_dtype type = kernel->bf16 ? PTXPACK_BF16 : PTXPACK_F16;
     int64_t       m = ptxpack_variant_parameter(kernel->info.variant, "BLOCK_M", 1);
     int64_t       n = ptxpack_variant_parameter(kernel->info.variant, "BLOCK_N", 1);
@@ -272,9 +276,9 @@ static bool run_gemm(const gemm_mma_arguments *g, const struct ptxpack_kernel *k
         return false;
     for (int64_t batch = 0; batch < grid[0] / (uint32_t)g->matrix_tiles; batch++)
         for (int32_t row = 0; row < g->m - (broken("gemm unwritten") ? 1 : 0); row++) {
-            uint16_t *d = at(g->d, batch * g->d_batch + row * g->d_line);
+            uint16_t *d = at(g->d, batch * g->d_batch + (int64_t)row * g->d_line);
             for (int32_t column = 0; column < g->n; column++)
-                d[column] = ptxpack_from_float(type, multiply(g, kernel, batch, row, column));
+                d[column] = ptxpack_from_float(type, multiply(g, kernel, batch, row, column, far));
             if (broken("gemm guard"))
                 d[g->n] = 0;
         }

@@ -25,6 +25,7 @@ static void run(const char *how, const char *filter, int *passed, int *failed)
     check_gemm(&c);
     check_attention(&c);
     check_far(&c);
+    check_far_gemm(&c);
     assert_false(atomic_load(&c.broken));
     device_close(&c.gpu);
     *passed = atomic_load(&c.passed);
@@ -99,6 +100,12 @@ static void far_tensors_are_reached(void **state)
     run("far", "attention far-tiles", &passed, &failed);
     assert_true(passed == 0 && failed > 0);
     run("far", "attention far-heads", &passed, &failed);
+    assert_true(passed == 0 && failed > 0);
+    run("", "gemm far-", &passed, &failed);
+    assert_true(passed > 0 && failed == 0);
+    run("far", "gemm far-lines rr", &passed, &failed);
+    assert_true(passed == 0 && failed > 0);
+    run("far", "gemm far-batch cc", &passed, &failed);
     assert_true(passed == 0 && failed > 0);
 }
 

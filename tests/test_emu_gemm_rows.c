@@ -42,6 +42,8 @@ static void draw(random_state *random, problem *p, const ptxpack_variant *row)
                              .order_b = (ptxpack_order)pick(random, 0, 1),
                              .has_c = pick(random, 0, 1) != 0, .has_bias = pick(random, 0, 1) != 0,
                              .activation = (ptxpack_activation)pick(random, 0, 3)};
+    if (pick(random, 0, 1) != 0) /* D by TMA; otherwise by ordinary stores */
+        d->n = (d->n + 7) / 8 * 8;
     int64_t a = d->order_a == PTXPACK_ROW_MAJOR ? d->k : d->m;
     int64_t b = d->order_b == PTXPACK_ROW_MAJOR ? d->n : d->k;
     d->stride_a = a / 8 * 8 + 16;

@@ -1,5 +1,5 @@
-/* test_gemm_command.c - "ptxpack gemm" and "ptxpack bench gemm" on the emulated driver: random input verified, files
- * multiplied exactly, and what is refused. */
+/* test_gemm_command.c - "ptxpack gemm" and "ptxpack bench gemm" on the emulated driver: random input
+ * verified, files multiplied exactly, and what is refused. */
 #include "command_fixture.h"
 
 #include "dtype.h"
@@ -9,14 +9,16 @@
 static void random_input_is_verified(void **state)
 {
     static const char *const orders[] = {"--order-a row --order-b row", "--order-a row --order-b column",
-                                         "--order-a column --order-b row", "--order-a column --order-b column"};
+                                         "--order-a column --order-b row",
+                                         "--order-a column --order-b column"};
     static const char *const rest[] = {"--dtype f16 --bias", "--batch 2 --beta -0.5 --activation gelu",
                                        "--c --alpha 0.25 --activation relu", "--dtype f16 --activation silu"};
     (void)state;
     for (int i = 0; i < 4; i++) {
         char line[256];
         setenv("PTXPACK_EMU_SM", i % 2 != 0 ? "80" : "90", 1); /* both kernels */
-        snprintf(line, sizeof line, "--device emu --m 70 --n 43 --k 29 --seed 3 --verify %s %s", orders[i], rest[i]);
+        snprintf(line, sizeof line, "--device emu --m 70 --n 43 --k 29 --seed 3 --verify %s %s", orders[i],
+                 rest[i]);
         if (run_command("gemm", line) != 0)
             fail_msg("%s: %s%s", line, output, errors);
         assert_non_null(strstr(output, "verified  correct"));
@@ -51,7 +53,8 @@ static void write_floats(const char *name, int rank, const int64_t *shape, const
     assert_true(npy_write(scratch_path(name), &array, line));
 }
 
-static void expect_file(const char *name, ptxpack_dtype type, int rank, const int64_t *shape, const float *values)
+static void expect_file(const char *name, ptxpack_dtype type, int rank, const int64_t *shape,
+                        const float *values)
 {
     char      line[NPY_LINE];
     npy_array array;
@@ -73,15 +76,16 @@ static int run_files(const char *arguments)
     snprintf(c, sizeof c, "%s", scratch_path("c.npy"));
     snprintf(bias, sizeof bias, "%s", scratch_path("bias.npy"));
     snprintf(d, sizeof d, "%s", scratch_path("d.npy"));
-    snprintf(line, sizeof line, "--device emu --a %s --b %s --c %s --bias %s -o %s --verify %s", a, b, c, bias, d,
-             arguments);
+    snprintf(line, sizeof line, "--device emu --a %s --b %s --c %s --bias %s -o %s --verify %s", a, b, c,
+             bias, d, arguments);
     return run_command("gemm", line);
 }
 
 /* D = 2 A B - C + bias of whole numbers, 2 x 3 by 3 x 2. */
 static void files_are_multiplied(void **state)
 {
-    static const int64_t a_shape[] = {2, 3}, b_shape[] = {3, 2}, bt_shape[] = {2, 3}, square[] = {2, 2}, two = 2;
+    static const int64_t a_shape[] = {2, 3}, b_shape[] = {3, 2}, bt_shape[] = {2, 3}, square[] = {2, 2},
+                         two = 2;
     static const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12}, bt[] = {7, 9, 11, 8, 10, 12};
     static const float c[] = {1, 2, 3, 4}, bias[] = {100, -200}, d[] = {215, -74, 375, 104};
     (void)state;

@@ -1,6 +1,6 @@
-/* test_gemm_layout.c - the shared-memory layouts of every row of gemm_mma.ptx: what the kernel computes from its
- * symbols is the swizzled layout at the element that the instruction wants, every tile is copied once, and no
- * access conflicts. */
+/* test_gemm_layout.c - the shared-memory layouts of every row of gemm_mma.ptx: what the kernel computes from
+ * its symbols is the swizzled layout at the element that the instruction wants, every tile is copied once,
+ * and no access conflicts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,7 +94,8 @@ static int64_t byte_of(const gemm_mma_tile *tile, int64_t mode_0, int64_t mode_1
     return ELEMENT * offset.value[0];
 }
 
-static void expect(const row_case *c, const char *x, const char *what, int64_t thread, int64_t got, int64_t want)
+static void expect(const row_case *c, const char *x, const char *what, int64_t thread, int64_t got,
+                   int64_t want)
 {
     if (got != want)
         fail_msg("%s, a_column %d, b_column %d: %s of %s of thread %lld is %lld, not %lld", c->row->id,
@@ -177,19 +178,22 @@ static void copies(const row_case *c)
     }
 }
 
-/* Lane l gives a row of 16 bytes of matrix l / 8.  Of A the matrices are the halves along m, then along k; of B
- * along k, then along n.  Where k lies side by side the row is one of m or n, otherwise (transposed) one of k. */
+/* Lane l gives a row of 16 bytes of matrix l / 8.  Of A the matrices are the halves along m, then along k; of
+ * B along k, then along n.  Where k lies side by side the row is one of m or n, otherwise (transposed) one of
+ * k. */
 static void fragments(const row_case *c)
 {
     for (int which = 0; which < GEMM_MMA_OPERANDS; which++)
         for (int64_t thread = 0; thread < c->row->threads; thread++) {
             operand x = operand_of(c, which, thread);
             int64_t matrix = thread % 32 / 8, r = thread % 8;
-            int64_t half_lanes = which == GEMM_MMA_A ? matrix % 2 : matrix / 2, half_k = matrix % 2 + matrix / 2 - half_lanes;
+            int64_t half_lanes = which == GEMM_MMA_A ? matrix % 2 : matrix / 2,
+                    half_k = matrix % 2 + matrix / 2 - half_lanes;
             int64_t at = swizzled(c, x.name, thread_function(c, x.name, "_AT", thread));
             for (int64_t i = 0; i < x.extent / x.warps / 16; i++)
                 for (int64_t k = 0; k < c->l.block_k / 16; k++) {
-                    int64_t lanes = i * symbol(c, x.name, "_STEP_LANES"), steps = k * symbol(c, x.name, "_STEP_K");
+                    int64_t lanes = i * symbol(c, x.name, "_STEP_LANES"),
+                            steps = k * symbol(c, x.name, "_STEP_K");
                     int64_t got = x.k_first ? (at ^ steps) + lanes : (at ^ lanes) + steps;
                     expect(c, x.name, "a fragment", thread, got,
                            byte_of(&x.o->tile, x.first + 16 * i + 8 * half_lanes + (x.k_first ? r : 0),
@@ -220,7 +224,8 @@ static void output(const row_case *c)
 {
     const gemm_mma_layout *l = &c->l;
     int64_t shift = symbol(c, "D", "_SWIZZLE_SHIFT"), mask = symbol(c, "D", "_SWIZZLE_MASK"), moved = 0;
-    int64_t step = symbol(c, "D", "_COPY_STEP"), rows = l->block_m / l->warps_m, columns = l->block_n / l->warps_n;
+    int64_t step = symbol(c, "D", "_COPY_STEP"), rows = l->block_m / l->warps_m,
+            columns = l->block_n / l->warps_n;
     for (int64_t thread = 0; thread < c->row->threads; thread++) {
         int64_t from = swizzled(c, "D", thread_function(c, "D", "_COPY_AT", thread));
         int64_t row = thread_function(c, "D", "_COPY_ROW", thread);
@@ -330,8 +335,8 @@ static void test_bad_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tiles),        cmocka_unit_test(test_copies),   cmocka_unit_test(test_fragments),
-        cmocka_unit_test(test_output),       cmocka_unit_test(test_no_conflicts), cmocka_unit_test(test_bad_rows),
+        cmocka_unit_test(test_tiles),  cmocka_unit_test(test_copies),       cmocka_unit_test(test_fragments),
+        cmocka_unit_test(test_output), cmocka_unit_test(test_no_conflicts), cmocka_unit_test(test_bad_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_gemm_plan.c - GEMM plans on the rows of gemm_mma.ptx, through mock_loader.c: which row, which arguments, and
- * what is refused with which line. */
+/* test_gemm_plan.c - GEMM plans on the rows of gemm_mma.ptx, through mock_loader.c: which row, which
+ * arguments, and what is refused with which line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -167,7 +167,8 @@ static void the_arguments_are_those_of_the_problem(void **state)
     d.stride_b = 336;
     d.batch_a = -1;
     assert_int_equal(ptxpack_gemm_plan_row(handle, &d, row, &plan), PTXPACK_OK);
-    const ptxpack_gemm_buffers b = {.size = sizeof b, .alpha = 3, .beta = 4, .a = 16, .b = 32, .c = 48, .d = 64};
+    const ptxpack_gemm_buffers b = {
+        .size = sizeof b, .alpha = 3, .beta = 4, .a = 16, .b = 32, .c = 48, .d = 64};
     assert_int_equal(plan->methods->address(plan, &b, &arguments), PTXPACK_OK);
     const gemm_mma_arguments *g = &arguments.mma;
     assert_int_equal(g->a, 16);
@@ -205,8 +206,9 @@ static void groups_are_about_square(void **state)
     ptxpack_gemm_desc  d = good;
     d.m = d.n = 8192;
     d.batch = 1;
-    assert_int_equal(ptxpack_gemm_plan_row(handle, &d, ptxpack_variant_find("gemm_mma_sm80_128x256x32"), &plan),
-                     PTXPACK_OK);
+    assert_int_equal(
+        ptxpack_gemm_plan_row(handle, &d, ptxpack_variant_find("gemm_mma_sm80_128x256x32"), &plan),
+        PTXPACK_OK);
     assert_int_equal(plan->arguments.mma.group_m, 16); /* 132 tiles: 2048 rows by 8 * 256 columns and a bit */
     ptxpack_gemm_plan_free(plan);
     ptxpack_close(handle);

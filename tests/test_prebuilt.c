@@ -326,6 +326,11 @@ static void test_what_may_be_filled(void **state)
     write_whole(manifest_path(), "x", 1);
     assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));
     assert_non_null(strstr(line, "/manifest: line 1: "));
+    assert_int_equal(chmod(folder, 0775), 0); /* no reader would believe it */
+    assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));
+    assert_non_null(strstr(line, "is writable by group or others"));
+    assert_int_equal(strncmp(line, folder, strlen(folder)), 0);
+    assert_int_equal(chmod(folder, 0755), 0);
     assert_null(ptxpack_filling_open(path_in(folder, "README"), "1.0", NULL, line));
     assert_non_null(strstr(line, strerror(ENOTDIR)));
 }

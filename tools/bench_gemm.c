@@ -1,8 +1,8 @@
 /* bench_gemm.c - D = A B of square matrices, in each order of A and B, on the chosen row or on every one.
  *
  * FLOPs    2 m n k
- * Timing   bench_rounds.h: a graph of 10 launches over two sets of matrices in turn, 50 ms of rest.  On the emulated
- *          driver one launch, once. */
+ * Timing   bench_rounds.h: a graph of 10 launches over two sets of matrices in turn, 50 ms of rest.  On the
+ *          emulated driver one launch, once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +38,8 @@ static const char *order_name(ptxpack_order order)
 }
 
 /* A plan on this row; NULL: on the chosen one.  A row of "all" that cannot take it is left out. */
-static bool add_case(bench *b, const bench_settings *s, const ptxpack_gemm_desc *desc, const ptxpack_variant *row)
+static bool add_case(bench *b, const bench_settings *s, const ptxpack_gemm_desc *desc,
+                     const ptxpack_variant *row)
 {
     char        why[GEMM_WHY];
     bench_case *c = &b->cases[b->count];
@@ -123,8 +124,8 @@ static bool enqueue(void *context, size_t index)
     const bench_case *c = &b->cases[index];
     for (int n = 0; n < b->timing.launches; n++) {
         const uint64_t            *x = b->matrix[n % INPUTS];
-        const ptxpack_gemm_buffers buffers = {.size = sizeof buffers, .alpha = 1, .a = x[0], .b = x[1], .d = x[2],
-                                              .workspace = c->workspace};
+        const ptxpack_gemm_buffers buffers = {
+            .size = sizeof buffers, .alpha = 1, .a = x[0], .b = x[1], .d = x[2], .workspace = c->workspace};
         if (!device_status(&b->gpu, ptxpack_gemm_launch(c->plan, &buffers, b->gpu.stream)))
             return false;
     }
@@ -141,9 +142,10 @@ static void open_table(bench *b, const bench_settings *s)
         json_int("seed", s->seed);
         json_open("rows", '[');
     } else {
-        printf("%s, TFLOP/s, median of %lld rounds, seed %lld\n\n| m = n = k | A | B | ptxpack | ms | kernel |\n"
-               "|---|---|---|---|---|---|\n",
-               ptxpack_dtype_name(s->dtype), (long long)b->timing.rounds, (long long)s->seed);
+        printf(
+            "%s, TFLOP/s, median of %lld rounds, seed %lld\n\n| m = n = k | A | B | ptxpack | ms | kernel |\n"
+            "|---|---|---|---|---|---|\n",
+            ptxpack_dtype_name(s->dtype), (long long)b->timing.rounds, (long long)s->seed);
     }
 }
 
@@ -163,8 +165,8 @@ static void print_row(bench *b, const bench_settings *s, size_t index)
         json_text("variant", id);
         json_close();
     } else {
-        printf("| %d | %s | %s | %.*f | %.4f | %s |\n", (int)d->m, order_name(d->order_a), order_name(d->order_b),
-               tflops < 10 ? 4 : 0, tflops, ms, id);
+        printf("| %d | %s | %s | %.*f | %.4f | %s |\n", (int)d->m, order_name(d->order_a),
+               order_name(d->order_b), tflops < 10 ? 4 : 0, tflops, ms, id);
     }
 }
 

@@ -1,6 +1,6 @@
-/* bench_rounds.h - cases timed in rounds: in each every case runs once, in shuffled order, after a rest; the median
- * counts.  One more round, before them, does not.  A case is a CUDA graph of some launches where the driver has
- * graphs. */
+/* bench_rounds.h - cases timed in rounds: in each every case runs once, in shuffled order, after a rest; the
+ * median counts.  One more round, before them, does not.  A case is a CUDA graph of some launches where the
+ * driver has graphs. */
 #ifndef PTXPACK_BENCH_ROUNDS_H
 #define PTXPACK_BENCH_ROUNDS_H
 #include <stdbool.h>

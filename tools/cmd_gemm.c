@@ -83,9 +83,9 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
 {
     const ptxpack_gemm_desc *d = &p->desc;
     if (!s->json) {
-        printf("problem   %s, m %d, n %d, k %d, batch %d, A %s-major, B %s-major", ptxpack_dtype_name(d->dtype),
-               (int)d->m, (int)d->n, (int)d->k, (int)p->geometry.batch, gemm_order_name(d->order_a),
-               gemm_order_name(d->order_b));
+        printf("problem   %s, m %d, n %d, k %d, batch %d, A %s-major, B %s-major",
+               ptxpack_dtype_name(d->dtype), (int)d->m, (int)d->n, (int)d->k, (int)p->geometry.batch,
+               gemm_order_name(d->order_a), gemm_order_name(d->order_b));
         printf("%s%s%s%s\n", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? gemm_activation_name(d->activation) : "");
@@ -152,15 +152,15 @@ static int verify(const gemm_problem *p, const gemm_settings *s)
         json_real("max_allowed_before_rounding", v.max_allowed);
         json_close();
     } else {
-        printf("verified  %s: %s%zu of %zu rows; max error %.3g; allowed: rounding to %s, and before that at most "
-               "%.3g\n",
-               v.wrong == 0 ? "correct" : "WRONG", v.rows < v.total ? "a random sample of " : "", v.rows, v.total,
-               v.max_error, ptxpack_dtype_name(p->desc.dtype), v.max_allowed);
+        printf("verified  %s: %s%zu of %zu rows\n"
+               "          max error %.3g; allowed: rounding to %s, and before that at most %.3g\n",
+               v.wrong == 0 ? "correct" : "WRONG", v.rows < v.total ? "a random sample of " : "", v.rows,
+               v.total, v.max_error, ptxpack_dtype_name(p->desc.dtype), v.max_allowed);
     }
     if (v.wrong == 0)
         return COMMAND_OK;
-    return command_fail("gemm", "%zu elements are wrong, the first of matrix %d in row %d, column %d", v.wrong,
-                        (int)v.first.batch, (int)v.first.row, (int)v.first_column);
+    return command_fail("gemm", "%zu elements are wrong, the first of matrix %d in row %d, column %d",
+                        v.wrong, (int)v.first.batch, (int)v.first.row, (int)v.first_column);
 }
 
 /* Run, report, write, verify; the JSON object is open. */
@@ -168,7 +168,8 @@ static int run_problem(gemm_problem *p, const gemm_settings *s)
 {
     device gpu = {.handle = NULL};
     if (device_open_as(&gpu, s->device, NULL) != PTXPACK_OK)
-        return command_fail("gemm", "%s", gpu.line), device_choice(s->device) ? COMMAND_FAILED : COMMAND_USAGE;
+        return command_fail("gemm", "%s", gpu.line),
+               device_choice(s->device) ? COMMAND_FAILED : COMMAND_USAGE;
     report_problem(p, s);
     int status = run(&gpu, p, s);
     if (status == COMMAND_OK) {

@@ -51,8 +51,8 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
     d->dtype = ptxpack_dtype_of(s->dtype);
     if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
         return REFUSE("--dtype: \"%s\" is neither f16 nor bf16", s->dtype);
-    if (!parse_order("order-a", s->order_a, &d->order_a) || !parse_order("order-b", s->order_b, &d->order_b) ||
-        !parse_activation(s->activation, &d->activation))
+    if (!parse_order("order-a", s->order_a, &d->order_a) ||
+        !parse_order("order-b", s->order_b, &d->order_b) || !parse_activation(s->activation, &d->activation))
         return false;
     if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
         return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
@@ -204,7 +204,8 @@ static bool take_lines(gemm_problem *p, int matrix, const char *path, const npy_
 {
     const gemm_matrix *x = &p->geometry.matrix[matrix];
     const uint16_t    *from = (const uint16_t *)array->data;
-    if (extent(array, 0) != x->length || extent(array, 1) != x->lines || extent(array, 2) != p->geometry.batch)
+    if (extent(array, 0) != x->length || extent(array, 1) != x->lines ||
+        extent(array, 2) != p->geometry.batch)
         return REFUSE("%s: its shape is not that of %s, %d x %lld x %lld", path, gemm_matrix_names[matrix],
                       (int)p->geometry.batch, (long long)x->lines, (long long)x->length);
     for (int32_t batch = 0; batch < p->geometry.batch; batch++)
@@ -314,7 +315,7 @@ void gemm_problem_free(gemm_problem *p)
 }
 
 /* ---- the verdict ---------------------------------------------------------------------------------- */
-/* Rows that take about five seconds: some 1.5e9 multiplications a second and thread, 2 an element of A and B. */
+/* Rows that take about five seconds: some 1.5e9 multiplications a second and thread, 2 an element of B. */
 static size_t affordable_rows(const ptxpack_gemm_desc *d)
 {
     double cost = 2.0 * ((double)d->k + 16) * d->n;

@@ -1,5 +1,5 @@
-/* gemm_problem.h - what `ptxpack gemm` is to compute: from its options, with random input or with that of .npy
- * files; and whether what came of it is right. */
+/* gemm_problem.h - what `ptxpack gemm` is to compute: from its options, with random input or with that of
+ * .npy files; and whether what came of it is right. */
 #ifndef PTXPACK_GEMM_PROBLEM_H
 #define PTXPACK_GEMM_PROBLEM_H
 #include <stdbool.h>

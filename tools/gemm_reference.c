@@ -1,6 +1,6 @@
 /* gemm_reference.c - rows of D on the CPU, in double precision, and how far f32 may be from them.
  *
- * B is kept as floats (exact) in panels of eight columns; four rows of A times one panel are the inner loop. */
+ * B is kept as floats (exact) in panels of eight columns; the inner loop is four rows of A times a panel. */
 #include "gemm_reference.h"
 
 #include <math.h>
@@ -47,7 +47,8 @@ static void fill_panels(gemm_reference *r, int64_t matrix)
         }
 }
 
-ptxpack_status gemm_reference_open(const ptxpack_gemm_desc *desc, const gemm_inputs *inputs, gemm_reference **out)
+ptxpack_status gemm_reference_open(const ptxpack_gemm_desc *desc, const gemm_inputs *inputs,
+                                   gemm_reference **out)
 {
     gemm_geometry geometry;
     char          line[GEMM_LINE];
@@ -103,10 +104,12 @@ static estimate activate(ptxpack_activation activation, estimate x)
     return x;
 }
 
-static estimate finish(const gemm_reference *r, const gemm_row *row, int64_t column, double sum, double magnitude)
+static estimate finish(const gemm_reference *r, const gemm_row *row, int64_t column, double sum,
+                       double magnitude)
 {
     const ptxpack_gemm_desc *d = &r->desc;
-    double   product = r->inputs.alpha * sum, terms = fabs((double)r->inputs.alpha) * magnitude, value = product;
+    double product = r->inputs.alpha * sum, terms = fabs((double)r->inputs.alpha) * magnitude,
+           value = product;
     double   error = terms * ((double)d->k / 4 + 2) * 0x1p-23;
     if (d->has_c) {
         double c = r->inputs.beta * (double)ptxpack_element(d->dtype, r->inputs.c,
@@ -136,7 +139,8 @@ bool gemm_accepts(ptxpack_dtype type, uint16_t element, double value, double err
 
 /* ---- rows ------------------------------------------------------------------------------------------- */
 /* sum[r] = a[r][0..k) * b[0..k)[8] for GROUP rows of a, and magnitude[r] the same of |a| and |b|. */
-static void multiply(const double *a, const float *b, size_t k, panel_sum sum[GROUP], panel_sum magnitude[GROUP])
+static void multiply(const double *a, const float *b, size_t k, panel_sum sum[GROUP],
+                     panel_sum magnitude[GROUP])
 {
     for (int r = 0; r < GROUP; r++)
         sum[r] = magnitude[r] = (panel_sum){0};

@@ -75,13 +75,25 @@ static bool next_entry(const char **text, token *name)
     return false;
 }
 
-size_t program_entry_names(const char *ptx, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME])
+size_t program_entry_names(const char *ptx, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *left_out)
 {
     size_t count = 0;
     token  name;
-    while (count < PROGRAM_MAX_ENTRIES && next_entry(&ptx, &name))
-        count += copy(name, names[count], PROGRAM_NAME);
+    for (*left_out = 0; next_entry(&ptx, &name);)
+        if (count < PROGRAM_MAX_ENTRIES && copy(name, names[count], PROGRAM_NAME))
+            count++;
+        else
+            ++*left_out;
     return count;
+}
+
+bool program_entry_exists(const char *ptx, const char *name)
+{
+    token found;
+    while (next_entry(&ptx, &found))
+        if (is(found, name))
+            return true;
+    return false;
 }
 
 /* Bytes of a ".u32"; 0: it is no type. */

@@ -156,6 +156,8 @@ static void print_result(const program_settings *s, const program_result *r, con
     print_program(s, r);
     for (size_t i = 0; i < r->entry_count; i++)
         print_figures(&r->entries[i], r->machine_code);
+    if (r->entries_left_out > 0)
+        printf("          and %zu more entries\n", r->entries_left_out);
     if (r->ran)
         print_time(s, r);
     for (size_t i = 0; i < r->output_count; i++)

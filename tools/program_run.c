@@ -203,23 +203,29 @@ static void count_instructions(run *n)
         n->result->entries[i].instructions = program_entry_instructions(n->text, n->result->entries[i].name);
 }
 
+static bool no_entry(run *n, const char *first, size_t count)
+{
+    return fail(n->result, COMMAND_FAILED, "%s has no entry \"%s\"; it has %s%s", n->r->s->path,
+                n->r->s->entry, first, count > 1 ? ", ..." : "");
+}
+
 /* The names to report on: the one asked for, or all; all, too, where NVRTC gave it another name. */
 static bool all_names(run *n, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *count)
 {
     const program_settings *s = n->r->s;
     const char             *text = text_of(n);
-    *count = text != NULL ? program_entry_names(text, names) : 0;
-    if (*count == 0)
-        return text != NULL && fail(n->result, COMMAND_FAILED, "%s has no entry", s->path);
-    for (size_t i = 0; i < *count && s->entry != NULL; i++)
-        if (strcmp(names[i], s->entry) == 0) {
-            memmove(names[0], names[i], PROGRAM_NAME);
-            *count = 1;
-            return true;
-        }
-    return s->entry == NULL || s->language == PTXPACK_LANGUAGE_CUDA ||
-           fail(n->result, COMMAND_FAILED, "%s has no entry \"%s\"; it has %s%s", s->path, s->entry, names[0],
-                *count > 1 ? ", ..." : "");
+    *count = text != NULL ? program_entry_names(text, names, &n->result->entries_left_out) : 0;
+    if (*count == 0) /* the library has found one */
+        return text != NULL &&
+               fail(n->result, COMMAND_FAILED, "%s: no name of an entry has less than %d letters", s->path,
+                    PROGRAM_NAME);
+    if (s->entry != NULL && strlen(s->entry) < PROGRAM_NAME && program_entry_exists(text, s->entry)) {
+        strcpy(names[0], s->entry);
+        *count = 1;
+        n->result->entries_left_out = 0;
+        return true;
+    }
+    return s->entry == NULL || s->language == PTXPACK_LANGUAGE_CUDA || no_entry(n, names[0], *count);
 }
 
 /* Loaded, not launched. */
@@ -238,6 +244,33 @@ static bool describe_all(run *n)
     return ok;
 }
 
+static bool compile_source(run *n, ptxpack_program_info *info, char **log,
+                           char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *count)
+{
+    free(*log);
+    free(n->text); /* of another source */
+    *log = n->text = NULL;
+    make_source(n);
+    return try_status(n, ptxpack_program_compile(n->r->handle, &n->source, info, log, NULL, NULL)) &&
+           all_names(n, names, count);
+}
+
+/* A plain name as find_function has it. */
+static bool compile_entry(run *n, ptxpack_program_info *info, char **log,
+                          char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *count)
+{
+    const program_settings *s = n->r->s;
+    if (!compile_source(n, info, log, names, count))
+        return false;
+    if (s->entry == NULL || n->source.expression_count > 0 || strcmp(names[0], s->entry) == 0)
+        return true;
+    n->r->as_expression = true;
+    if (compile_source(n, info, log, names, count))
+        return true;
+    n->r->as_expression = false;
+    return no_entry(n, names[0], *count);
+}
+
 /* Compiled for another device than there is: figures are the compiler's own. */
 static bool compile_only(run *n)
 {
@@ -247,11 +280,8 @@ static bool compile_only(run *n)
     size_t               count = 0;
     double               started = now_ms();
     memset(&info, 0, sizeof info);
-    make_source(n);
-    bool ok = names != NULL &&
-              try_status(n, ptxpack_program_compile(n->r->handle, &n->source, &info, &log, NULL, NULL));
+    bool   ok = names != NULL && compile_entry(n, &info, &log, names, &count);
     double ready_ms = now_ms() - started;
-    ok = ok && all_names(n, names, &count);
     if (ok) {
         program_figures_program(n->result, &info, ready_ms);
         program_figures_warnings(n->result, log);

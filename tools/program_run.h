@@ -77,7 +77,7 @@ typedef struct program_result {
         size_t cubin_bytes;
     } program;
     program_figures entries[PROGRAM_MAX_ENTRIES]; /* the one that ran; or all */
-    size_t          entry_count;
+    size_t          entry_count, entries_left_out; /* too many, or of too long a name */
     bool            machine_code; /* instructions are the machine's, not PTX's */
     bool            ran;
     uint32_t        grid[3], block[3];

@@ -145,8 +145,8 @@ static bool factor(cursor *c, program_wide *value)
         return refuse(c->line, "it is nested too deeply");
     c->at++;
     bool ok = next == '-' ? factor(c, value) : sum(c, value);
-    if (ok && next == '-')
-        *value = -*value;
+    if (ok && next == '-' && __builtin_sub_overflow((program_wide)0, *value, value))
+        ok = refuse(c->line, "it is beyond 64 bits");
     if (ok && next == '(' && peek(c) != ')')
         ok = refuse(c->line, "a ) is missing");
     c->at += ok && next == '(';
@@ -165,9 +165,11 @@ static bool product(cursor *c, program_wide *value)
             return false;
         if (next != '*' && right == 0)
             return refuse(c->line, "it divides by zero");
-        if (next == '*' && __builtin_mul_overflow(*value, right, value))
+        bool minus = next == '/' && right == -1; /* the one quotient that may overflow, too */
+        if ((next == '*' || minus) && __builtin_mul_overflow(*value, right, value))
             return refuse(c->line, "it is beyond 64 bits");
-        *value = next == '/' ? *value / right : next == '%' ? *value % right : *value;
+        if (next != '*' && !minus)
+            *value = next == '/' ? *value / right : right == -1 ? 0 : *value % right;
     }
     return true;
 }

@@ -413,8 +413,6 @@ def _python(name, result, *arguments):
 _capsule_new = _python("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 _capsule_is = _python("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 _capsule_get = _python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
-_dying_capsule_is = _python("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
-_dying_capsule_get = _python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 
 
 def _capsule_of(name, array, stream):
@@ -504,7 +502,7 @@ class _Event:
 
 
 # ---- arrays of our own -------------------------------------------------------------------------------------
-_exports = {}  # address of a DLManagedTensor -> what it needs
+_exports = {}  # address of a DLManagedTensor -> what it needs, and its capsule
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -512,16 +510,17 @@ def _end_export(managed, exports=_exports):
     exports.pop(managed, None)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-def _end_capsule(capsule, valid=_dying_capsule_is, get=_dying_capsule_get, exports=_exports):
-    """Of a capsule that nobody took over: its name is still the first."""
-    for name in (_CAPSULE, _CAPSULE_VERSIONED):
-        if valid(capsule, name):
-            exports.pop(get(capsule, name), None)
-
-
-for _lasting in (_end_export, _end_capsule, _CAPSULE, _CAPSULE_VERSIONED):  # others use them to the very end
+for _lasting in (_end_export, _CAPSULE, _CAPSULE_VERSIONED):  # others use them to the very end
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_lasting))
+
+
+def _end_refused():
+    """Of capsules that nobody took over, as their names show, and that only we still have.  A destructor of
+    theirs cannot do it: who refuses a capsule drops it with an error set, and then no Python may run."""
+    for address, export in list(_exports.items()):
+        if sys.getrefcount(export[-1]) == 2 and any(_capsule_is(export[-1], name)
+                                                    for name in (_CAPSULE, _CAPSULE_VERSIONED)):
+            _exports.pop(address, None)
 
 
 class Tensor:
@@ -534,6 +533,7 @@ class Tensor:
         self.address = 0
         self.shape, self.dtype, self.device = tuple(shape), dtype, device.ordinal
         self.strides = tuple(strides) if strides and _dense(shape, strides) else _compact(shape)
+        _end_refused()
         self.address = device.allocate(max(self._size(), 1))
 
     def __del__(self):
@@ -547,6 +547,11 @@ class Tensor:
 
     def _size(self):
         return math.prod(self.shape) * _ITEM_BYTES[self.dtype]
+
+    def _precede(self, stream):
+        """What writes it is done before what follows on `stream`."""
+        if self._done is not None and (stream or LEGACY_STREAM) != self._stream:
+            self._done.precede(stream or LEGACY_STREAM)
 
     def to_host(self):
         """Its bytes, in the order of memory, when the work that writes them is done."""
@@ -570,8 +575,9 @@ class Tensor:
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         if copy or dl_device not in (None, self.__dlpack_device__()):
             raise BufferError("ptxpack.Tensor gives its own memory, without a copy")
-        if stream != -1 and self._done is not None and (stream or LEGACY_STREAM) != self._stream:
-            self._done.precede(stream or LEGACY_STREAM)
+        _end_refused()
+        if stream != -1:
+            self._precede(stream)
         versioned = max_version is not None and max_version[0] >= 1
         managed = _DLManagedVersioned(major=1, minor=0) if versioned else _DLManaged()
         sizes = (ctypes.c_int64 * (2 * len(self.shape) or 1))(*self.shape, *self.strides)
@@ -582,9 +588,9 @@ class Tensor:
                                    ctypes.cast(steps, ctypes.POINTER(ctypes.c_int64)), 0)
         managed.deleter = ctypes.cast(_end_export, ctypes.c_void_p)
         address = ctypes.addressof(managed)
-        _exports[address] = (self, managed, sizes)
-        return _capsule_new(address, _CAPSULE_VERSIONED if versioned else _CAPSULE,
-                            ctypes.cast(_end_capsule, ctypes.c_void_p))
+        capsule = _capsule_new(address, _CAPSULE_VERSIONED if versioned else _CAPSULE, None)
+        _exports[address] = (self, managed, sizes, capsule)
+        return capsule
 
 
 # ---- libraries: how each one's arrays are read, made and ordered -------------------------------------------
@@ -610,6 +616,12 @@ class _Other:
     def result(self, made, done):
         made._done = done
         return made
+
+
+class _Own(_Other):
+    def view(self, name, array, stream):
+        array._precede(stream)
+        return _View(name, array.address, array.shape, array.strides, array.dtype, array.device, True, array)
 
 
 class _Jax(_Other):
@@ -665,11 +677,12 @@ class _Torch(_Other):
         return _View(name, array.data_ptr(), tuple(array.shape), array.stride(),
                      self.kinds.get(array.dtype, str(array.dtype)), array.device.index, True, array)
 
-    def stream(self, array):
-        return self.torch.cuda.current_stream(array.device).cuda_stream
+    def stream(self, array):  # of what is not on a GPU none: view() refuses it
+        return self.torch.cuda.current_stream(array.device).cuda_stream if array.is_cuda else 0
 
     def empty(self, like, view, device, shape, kind, stream):
         torch, dtype = self.torch, like.dtype if view.kind == kind else self.dtypes[kind]
+        stream = 0 if stream == LEGACY_STREAM else stream  # it knows this one as 0 alone
         same = stream == torch.cuda.current_stream(like.device).cuda_stream
         external = None if same else torch.cuda.ExternalStream(stream, device=like.device)
         with torch.cuda.stream(external):  # None: as it is
@@ -689,6 +702,8 @@ def _adapter(kind):
 @functools.lru_cache(maxsize=256)
 def _library_of(kind):
     """By the type of an array: the library whose class it is or derives from, without importing any."""
+    if issubclass(kind, Tensor):
+        return _adapter(_Own)
     for base in kind.__mro__:
         top = base.__module__.partition(".")[0]
         for name, adapter in (("torch", _Torch), ("cupy", _Cupy), ("jaxlib", _Jax), ("jax", _Jax)):
@@ -1010,6 +1025,7 @@ def from_host(data, shape, dtype="f16", device=0):
                                                                          tensor._size()))
     with owner.entered() as call:
         call("cuMemcpyHtoD_v2", ctypes.c_uint64(tensor.address), view.tobytes(), ctypes.c_size_t(view.nbytes))
+        call("cuStreamSynchronize", ctypes.c_void_p(LEGACY_STREAM))  # other streams do not wait for its end
     return tensor
 
 

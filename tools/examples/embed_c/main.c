@@ -1,6 +1,6 @@
 /* main.c - attention in a C program that knows nothing else of CUDA: open, plan, memory, launch, errors.
  *
- *   make PKG_CONFIG_PATH=PREFIX/lib/pkgconfig && ./attention
+ *   make PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LDFLAGS=-Wl,-rpath,PREFIX/lib && ./attention
  *
  * Without a GPU: PTXPACK_DRIVER and PTXPACK_PTXJIT name PREFIX/lib/libptxpack-emu.so. */
 #include <math.h>
