@@ -105,9 +105,9 @@ static bool show_gemm(walk *w, const gemm_build *build)
 {
     static const char *const activations[] = {"", " relu", " gelu", " silu"};
     ptxpack_instance         out = {.symbol_count = 0};
-    snprintf(out.name, sizeof out.name, "%s %c%c%s%s%s", ptxpack_dtype_name(build->dtype),
+    snprintf(out.name, sizeof out.name, "%s %c%c%s%s%s%s", ptxpack_dtype_name(build->dtype),
              build->a_column ? 'c' : 'r', build->b_column ? 'c' : 'r', build->has_c ? " + C" : "",
-             build->has_bias ? " + bias" : "", activations[build->activation]);
+             build->has_bias ? " + bias" : "", activations[build->activation], build->ragged ? " ragged" : "");
     out.symbol_count = gemm_kernel_of(w->row)->symbols(w->row, *build, out.symbols);
     return show(w, &out);
 }
@@ -115,10 +115,10 @@ static bool show_gemm(walk *w, const gemm_build *build)
 static bool walk_gemm(walk *w)
 {
     for (size_t t = 0; t < TYPES; t++)
-        for (unsigned i = 0; i < 64 && has_type(w->row, types[t]); i++) {
+        for (unsigned i = 0; i < 128 && has_type(w->row, types[t]); i++) {
             const gemm_build build = {.dtype = types[t], .a_column = (i & 1) != 0, .b_column = (i & 2) != 0,
                                       .has_c = (i & 4) != 0, .has_bias = (i & 8) != 0,
-                                      .activation = (ptxpack_activation)(i >> 4)};
+                                      .activation = (ptxpack_activation)(i >> 4 & 3), .ragged = i >> 6 != 0};
             if (!show_gemm(w, &build))
                 return false;
         }

@@ -34,6 +34,7 @@ static size_t symbols_of(const ptxpack_variant *row, gemm_build build,
     enum { FIXED = sizeof fixed / sizeof fixed[0], ALL_FIXED = FIXED + GEMM_BUILD_SYMBOLS };
     _Static_assert(ALL_FIXED < (int)PTXPACK_INSTANCE_SYMBOLS, "instances have room for more");
     memcpy(symbols, fixed, sizeof fixed);
+    build.ragged = false; /* one text for both: it stores what is left of a row element by element */
     ptxpack_gemm_build_symbols(build, symbols + FIXED);
     size_t count = layout_symbols(row, build, symbols + ALL_FIXED, PTXPACK_INSTANCE_SYMBOLS - ALL_FIXED);
     return count > 0 ? ALL_FIXED + count : 0;
