@@ -33,14 +33,17 @@ static ptxpack_status check_options(const struct ptxpack_text *t)
     static const char *const targets[] = {"--gpu-architecture", "-arch", NULL};
     static const char *const partial[] = {"--device-c", "-dc", "--dlink-time-opt", "-dlto", "--optix-ir",
                                           "-optix-ir", "--relocatable-device-code=true", "-rdc=true", NULL};
+    static const char *const apart[] = {"--relocatable-device-code", "-rdc", NULL}; /* from its "true" */
     for (size_t i = 0; i < t->source.option_count; i++) {
         const char *word = t->source.options[i];
+        bool last = i + 1 == t->source.option_count;
         if (is_one_of(word, targets))
             return ptxpack_fail(t->handle, PTXPACK_E_ARG,
                                 "source.options: %.100s: the target is the handle's "
                                 "(PTXPACK_ARCH)",
                                 word);
-        if (is_one_of(word, partial))
+        if (is_one_of(word, partial) || (is_one_of(word, apart) && !last &&
+                                         strcmp(t->source.options[i + 1], "true") == 0))
             return ptxpack_fail(t->handle, PTXPACK_E_ARG, "source.options: %.100s: it makes no whole program",
                                 word);
     }
@@ -66,7 +69,7 @@ static const char *folder_of(const ptxpack_source *s, size_t i)
     return NULL;
 }
 
-/* Folders of the options are searched after the others, by us as by NVRTC. */
+/* Folders of the options are searched after the others, by us as by NVRTC (gather_words). */
 static bool extend_search(struct ptxpack_cuda *c)
 {
     ptxpack_source *s = &c->text->source;
@@ -173,29 +176,28 @@ static void gather_words(const struct ptxpack_cuda *c, bool cubin, bool lines, i
         add_word(w, "--generate-line-info");
     if (cubin && version >= 12000)
         add_word(w, "--ptxas-options=--verbose");
-    for (size_t i = 0; i < s->option_count; i++)
-        add_word(w, "%s", s->options[i]);
-    /* for what only the preprocessor can name */
+    /* for what only the preprocessor can name; folders of the options are among these, and so the last */
     add_word(w, "--include-path=%.*s", slash ? (int)(slash - c->text->path) + (slash == c->text->path) : 1,
              slash ? c->text->path : ".");
     for (size_t i = 0; i < s->include_count; i++)
         add_word(w, "--include-path=%s", s->include_dirs[i]);
+    for (size_t i = 0; i < s->option_count; i++)
+        add_word(w, "%s", s->options[i]);
 }
 
 /* ---- the key -------------------------------------------------------------------------------------- */
 
-/* Why the result must not be kept on disk; NULL when it may. */
-static const char *unknown_part(const struct ptxpack_cuda *c)
+/* What may go in without being in the key; NULL: nothing. */
+static const char *unknown_text(const struct ptxpack_cuda *c)
 {
     static const char *const readers[] = {"--pre-include", "-include",  "--pch",    "-pch", "--create-pch",
                                           "-create-pch",   "--use-pch", "-use-pch", NULL};
     const ptxpack_source *s = &c->text->source;
     for (size_t i = 0; i < s->option_count; i++)
-        if (is_one_of(s->options[i], readers))
+        if (is_one_of(s->options[i], readers) || strstr(s->options[i], "options-file") ||
+            strstr(s->options[i], "-optf")) /* the latter two of ptxas */
             return "an option makes NVRTC read a file";
-    if (c->includes.open)
-        return "the name of an #include is a macro's";
-    return c->place.identity[0] ? NULL : "the build of NVRTC cannot be told";
+    return c->includes.open ? "only the preprocessor knows the name of an #include" : NULL;
 }
 
 /* Debugging information names folders. */
@@ -218,6 +220,7 @@ static ptxpack_status make_key(struct ptxpack_cuda *c)
         ptxpack_cache_key_add_text(key, "file", c->includes.headers[i].name);
         ptxpack_cache_key_add(key, "text", c->includes.headers[i].text, c->includes.headers[i].bytes);
     }
+    ptxpack_cache_key_add_u64(key, "symbols", s->symbol_count); /* whose names may be those of other fields */
     for (size_t i = 0; i < s->symbol_count; i++)
         ptxpack_cache_key_add_u64(key, s->symbols[i].name, (uint64_t)s->symbols[i].value);
     for (size_t i = 0; i < s->option_count; i++)
@@ -232,7 +235,12 @@ static ptxpack_status make_key(struct ptxpack_cuda *c)
     ptxpack_cache_key_add_u64(key, "driver", h->driver ? (uint64_t)h->info.driver_version : 0);
     ptxpack_cache_key_add_text(key, *c->place.identity ? "NVRTC build" : "NVRTC path",
                                *c->place.identity ? c->place.identity : c->place.path);
-    return ptxpack_request_seal(&c->request, unknown_part(c));
+    const char *unknown = unknown_text(c);
+    if (unknown) /* then two programs of one key may differ: none is another's */
+        ptxpack_cache_key_add_u64(key, "program", ptxpack_new_id());
+    else if (!c->place.identity[0])
+        unknown = "the build of NVRTC cannot be told";
+    return ptxpack_request_seal(&c->request, unknown);
 }
 
 /* ---- compiling ------------------------------------------------------------------------------------ */

@@ -13,8 +13,9 @@ struct site {
     enum kind   kind;
 };
 struct scanner {
-    const char *begin, *at, *end;
+    const char *at, *end;
     bool        line_start; /* nothing but blanks and comments so far */
+    bool        defining;   /* in a #define */
 };
 
 static bool in_word(char c)
@@ -63,14 +64,24 @@ static const char *skip_raw(const char *at, const char *end)
     return found ? found + bytes + 2 : end;
 }
 
+/* Past a backslash that ends its line; `at` itself when there is none. */
+static const char *skip_splice(const char *at, const char *end)
+{
+    const char *next = at + 1;
+    if (end - at < 2 || *at != '\\')
+        return at;
+    next += *next == '\r';
+    return next < end && *next == '\n' ? next + 1 : at;
+}
+
 static const char *skip_blanks(const char *at, const char *end)
 {
     const char *past;
     for (;;)
         if (at < end && is_blank(*at))
             at++;
-        else if (end - at > 1 && at[0] == '\\' && at[1] == '\n')
-            at += 2;
+        else if ((past = skip_splice(at, end)) != at)
+            at = past;
         else if (end - at > 1 && at[1] == '*' && (past = skip_comment(at, end)))
             at = past;
         else
@@ -100,12 +111,19 @@ static bool is_word(const char *at, const char *end, const char *word)
            ((size_t)(end - at) == bytes || !in_word(at[bytes]));
 }
 
+/* Bytes of the '#' at `at`, which may be written "%:"; 0: there is none. */
+static size_t is_hash(const char *at, const char *end)
+{
+    return *at == '#' ? 1 : *at == '%' && end - at > 1 && at[1] == ':' ? 2 : 0;
+}
+
 /* After a '#' that starts a line. */
 static struct site directive(struct scanner *s)
 {
-    const char *at = skip_blanks(s->at + 1, s->end);
+    const char *at = skip_blanks(s->at + is_hash(s->at, s->end), s->end);
     struct site site = {NULL, NULL, NONE};
     s->line_start = false;
+    s->defining = is_word(at, s->end, "define");
     s->at = at;
     if (is_word(at, s->end, "include")) {
         site = name_at(skip_blanks(at + strlen("include"), s->end), s->end, INCLUDE);
@@ -133,11 +151,15 @@ static struct site word(struct scanner *s)
     struct site site = {NULL, NULL, NONE};
     while (s->at < s->end && in_word(*s->at))
         s->at++;
-    if (is_word(from, s->at, "__has_include")) {
+    const char *next = skip_splice(s->at, s->end);
+    if (next != s->at && next < s->end && in_word(*next)) { /* a word on two lines may be any */
+        site = (struct site){s->at, s->at, OPEN};
+    } else if (is_word(from, s->at, "__has_include")) {
         const char *at = skip_blanks(s->at, s->end);
+        bool asks = at < s->end && *at == '(' && !s->defining; /* it does not in "#ifdef __has_include" */
         site = name_at(at < s->end && *at == '(' ? skip_blanks(at + 1, s->end) : at, s->end, ASKED);
         s->at = site.kind == ASKED ? site.end : s->at;
-        site.kind = site.kind == OPEN ? NONE : site.kind; /* "#ifdef __has_include" */
+        site.kind = site.kind == OPEN && !asks ? NONE : site.kind;
     } else if (s->at < s->end && *s->at == '"' && is_raw(from, s->at)) {
         s->at = skip_raw(s->at, s->end);
     } else if (s->at < s->end && *s->at == '\'') { /* 1'000, or a prefix of a character */
@@ -154,14 +176,13 @@ static struct site next_site(struct scanner *s)
     while (s->at < s->end && site.kind == NONE) {
         const char *past = skip_comment(s->at, s->end);
         char c = *s->at;
-        if (past) {
+        if (past || (past = skip_blanks(s->at, s->end)) != s->at) {
             s->at = past;
         } else if (c == '\n') {
             s->line_start = true;
+            s->defining = false;
             s->at++;
-        } else if (is_blank(c)) {
-            s->at++;
-        } else if (c == '#' && s->line_start) {
+        } else if (s->line_start && is_hash(s->at, s->end)) {
             site = directive(s);
         } else {
             s->line_start = false;
@@ -201,6 +222,19 @@ static size_t add_header(struct ptxpack_includes *in, const char *name, const ch
     return in->count++;
 }
 
+/* The same of a file.  NVRTC takes a text up to its first NUL byte only. */
+static size_t add_file(struct ptxpack_includes *in, const struct ptxpack_file *f)
+{
+    char *line = NULL;
+    if (!memchr(f->text, '\0', f->bytes))
+        return add_header(in, f->path, f->text, f->bytes, false);
+    int bytes = asprintf(&line, "#error there is a NUL byte in %s\n", f->path);
+    size_t index = bytes < 0 ? SIZE_MAX : add_header(in, f->path, line, (size_t)bytes, false);
+    if (bytes >= 0)
+        free(line);
+    return index;
+}
+
 enum { MISSING = -1, NO_MEMORY = -2 };
 
 /* "ptxpack/inline/NAME", beside `from` or as it is. */
@@ -222,7 +256,7 @@ static long find_packed(struct ptxpack_includes *in, struct ptxpack_text *t, con
 
 static long find(struct ptxpack_includes *in, struct ptxpack_text *t, size_t from, const struct site *site)
 {
-    char name[1024];
+    char name[4096];
     size_t bytes = (size_t)(site->end - site->begin) - 2;
     bool quoted = *site->begin == '"', packed = in->headers[from].packed;
     if (bytes == 0 || bytes >= sizeof name)
@@ -236,7 +270,7 @@ static long find(struct ptxpack_includes *in, struct ptxpack_text *t, size_t fro
         ptxpack_text_find(t, quoted && !packed ? in->headers[from].name : NULL, name);
     if (!f)
         return find_packed(in, t, NULL, name);
-    size_t index = add_header(in, f->path, f->text, f->bytes, false);
+    size_t index = add_file(in, f);
     return index == SIZE_MAX ? NO_MEMORY : (long)index;
 }
 
@@ -246,10 +280,11 @@ static bool rewrite(struct ptxpack_includes *in, struct ptxpack_text *t, size_t 
 {
     char *text = NULL, *old = in->headers[index].text;
     size_t bytes = 0;
-    struct scanner s = {old, old, old + in->headers[index].bytes, true};
+    struct scanner s = {old, old + in->headers[index].bytes, true, false};
     const char *copied = old;
     bool good = true;
     FILE *out = open_memstream(&text, &bytes);
+    in->open |= strstr(old, "?\?=") || strstr(old, "?\?/"); /* # and backslash of C++14 */
     for (struct site site; out && good && (site = next_site(&s)).kind != NONE;) {
         long at = site.kind == OPEN ? MISSING : find(in, t, index, &site);
         bool writable = at >= 0 && !strpbrk(in->headers[at].name, "\"\n");
@@ -284,7 +319,7 @@ bool ptxpack_includes_gather(struct ptxpack_includes *in, struct ptxpack_text *t
     for (size_t i = 0; i < in->count; i++) /* it grows */
         if (!rewrite(in, t, i))
             return false;
-    return true;
+    return !t->no_memory; /* or NVRTC might find what the key does not have */
 }
 
 void ptxpack_includes_free(struct ptxpack_includes *in)

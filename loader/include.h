@@ -4,7 +4,7 @@
  * the file is a header of that name in memory.  So two files of one name are two, errors name real paths, and
  * what was compiled is what was read.  Whatever the preprocessor decides, all that might be included is
  * taken: the key of the machine code then holds at least what went in.  What is not found is left to
- * NVRTC. */
+ * NVRTC; what is there and cannot be read is an #error, so that NVRTC does not read it by itself. */
 #ifndef PTXPACK_INCLUDE_H
 #define PTXPACK_INCLUDE_H
 #include "program_source.h"

@@ -64,7 +64,7 @@ typedef struct ptxpack_device_info {
     char                target[16];     /* exact compile target: "sm_90"                              */
     int                 ordinal;
     int                 driver_version; /* as cuDriverGetVersion: 13000 for 13.0; 0 offline           */
-    int                 sm_count;
+    int                 sm_count;       /* offline: of the GPU of that architecture that is usual      */
     size_t              memory_bytes;
     ptxpack_device_caps caps;           /* after PTXPACK_ARCH                                         */
     char                route[256];     /* the compile route in use, and why: one line                */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "loader_internal.h"
 
@@ -121,9 +122,10 @@ static bool take_usual(struct ptxpack_nvrtc_place *place)
 
 static bool take_named(struct ptxpack_nvrtc_place *place, const char *named)
 {
+    struct stat st;
     if (strchr(named, '/')) {
         snprintf(place->path, sizeof place->path, "%s", named);
-        return access(named, R_OK) == 0;
+        return access(named, R_OK) == 0 && stat(named, &st) == 0 && S_ISREG(st.st_mode); /* no pipe */
     }
     ptxpack_linker_enter();
     bool taken = take_loaded(place, named, 0);

@@ -151,6 +151,7 @@ ptxpack_status ptxpack_apply_arch(ptxpack *h, const char *arch, bool offline)
     if (offline) {
         snprintf(h->info.target, sizeof h->info.target, "%s", arch);
         caps->portable = arch[strlen(arch) - 1] != 'a';
+        h->info.sm_count = ptxpack_arch_usual_sms(caps->arch);
     }
     return PTXPACK_OK;
 }

@@ -13,8 +13,8 @@
  *          all PTX.
  * Cache    machine code is kept in the handle's cache; its key holds all text that went in, also of what was
  *          included, the options, and the builds of the compilers.  What NVRTC reads by itself (an #include
- *          whose name is a macro's, --pre-include, precompiled headers) cannot be known: such a program is
- *          not kept.
+ *          or __has_include whose name is a macro's, --pre-include, precompiled headers, files of options)
+ *          cannot be known: such a program is not kept, nor shared with another.
  * Threads  one program may be launched by several threads; loading several at a time is fine, too.  NVRTC
  *          works for one thread at a time, and a fork waits for it.
  * Errors   as loader.h; a message about a line names the caller's file and line, through macros and

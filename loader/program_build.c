@@ -175,7 +175,7 @@ ptxpack_status ptxpack_build_code(struct ptxpack_program_build *b, bool driver)
     ptxpack_status status = is_cuda(b) ? run_nvrtc(b) : find_ptx(b);
     if (status != PTXPACK_OK)
         return status;
-    if (b->made && !b->notes.is_ptx) {
+    if (b->made && !b->assembly.job.text) { /* by NVRTC alone */
         snprintf(b->target, sizeof b->target, "%s", b->cuda.request.target);
         b->code = b->made;
     } else {
@@ -243,8 +243,9 @@ void ptxpack_build_describe(const struct ptxpack_program_build *b, ptxpack_progr
     char route[128] = "", nvrtc[32] = "";
     memset(info, 0, sizeof *info);
     snprintf(info->target, sizeof info->target, "%.15s", b->target);
-    if (b->notes.nvrtc)
-        snprintf(nvrtc, sizeof nvrtc, "NVRTC %d.%d", b->notes.nvrtc / 1000, b->notes.nvrtc % 1000 / 10);
+    if (b->notes.nvrtc) /* which may not tell its version */
+        snprintf(nvrtc, sizeof nvrtc, b->notes.nvrtc < 1000 ? "NVRTC" : "NVRTC %d.%d", b->notes.nvrtc / 1000,
+                 b->notes.nvrtc % 1000 / 10);
     if (code != b->made || !code)
         ptxpack_jit_name(&b->handle->jit, b->assembly.route, route, sizeof route);
     snprintf(info->compiler, sizeof info->compiler, "%s%s%.60s", nvrtc, *nvrtc && *route ? ", " : "", route);

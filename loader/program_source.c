@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MAX_SOURCE = 16 << 20 }; /* bytes of one file */
 
@@ -80,6 +81,20 @@ static struct ptxpack_file *add_file(struct ptxpack_text *t, const char *path, c
     return *end = f;
 }
 
+/* In place of an included file of C++ that is there and cannot be read: NVRTC would read it by itself, and
+ * wait for what a pipe does not give.  NULL for a folder, and where memory is out. */
+static char *unreadable(const char *path, size_t *bytes)
+{
+    struct stat st;
+    char *text = NULL;
+    const char *why = errno ? strerror(errno) : "not a file, or too large";
+    int n = stat(path, &st) == 0 && !S_ISDIR(st.st_mode)
+                ? asprintf(&text, "#error %s cannot be read: %s\n", path, why)
+                : -1;
+    *bytes = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? NULL : text;
+}
+
 /* A file that was read under another path is still that one. */
 static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *path)
 {
@@ -95,11 +110,19 @@ static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *
             free(real);
             return f;
         }
+    if (real)
+        errno = 0; /* realpath leaves what it met on its way */
     char *text = real ? ptxpack_read_file(path, MAX_SOURCE, &bytes) : NULL;
-    if (text)
-        return add_file(t, path, real, text, bytes);
-    free(real);
-    return NULL;
+    if (real && !text && t->files && t->source.language == PTXPACK_LANGUAGE_CUDA)
+        text = unreadable(path, &bytes);
+    t->no_memory |= !text && errno == ENOMEM;
+    if (!text) {
+        free(real);
+        return NULL;
+    }
+    f = add_file(t, path, real, text, bytes);
+    t->no_memory |= !f;
+    return f;
 }
 
 /* `name` in `folder` of so many bytes; 0: where we are. */
@@ -109,8 +132,10 @@ static const struct ptxpack_file *find_in(struct ptxpack_text *t, const char *fo
     char *path = NULL;
     while (bytes > 1 && folder[bytes - 1] == '/')
         bytes--;
-    if (asprintf(&path, "%.*s%s%s", (int)bytes, folder, bytes ? "/" : "", name) < 0)
+    if (asprintf(&path, "%.*s%s%s", (int)bytes, folder, bytes ? "/" : "", name) < 0) {
+        t->no_memory = true;
         return NULL;
+    }
     const struct ptxpack_file *f = open_file(t, path);
     free(path);
     return f;
@@ -163,7 +188,7 @@ static ptxpack_status read_source(struct ptxpack_text *t)
     if (!s->text) {
         if (open_file(t, s->path))
             return PTXPACK_OK;
-        return ptxpack_fail(t->handle, PTXPACK_E_IO, "%s: %s", s->path,
+        return ptxpack_fail(t->handle, t->no_memory ? PTXPACK_E_MEMORY : PTXPACK_E_IO, "%s: %s", s->path,
                             errno ? strerror(errno) : "not a file, or too large");
     }
     if (bytes > MAX_SOURCE)
@@ -189,7 +214,6 @@ ptxpack_status ptxpack_text_begin(struct ptxpack_text *t, ptxpack *h, const ptxp
     t->path = t->source.path && *t->source.path                 ? t->source.path
               : t->source.language == PTXPACK_LANGUAGE_CUDA ? "program.cu"
                                                             : "program.ptx";
-    errno = 0;
     return status == PTXPACK_OK ? read_source(t) : status;
 }
 

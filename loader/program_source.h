@@ -20,6 +20,7 @@ struct ptxpack_text {
     const char          *path;   /* in messages */
     struct ptxpack_file *files;  /* the source first, then what was included, in order */
     struct ptxpack_pack  pack;
+    bool                 no_memory; /* there may be files that were not found for want of it */
 };
 
 /* Check the fields and read the source.  End it, also after a failure.

@@ -18,7 +18,8 @@ ptxpack_status ptxpack_open_stand_in(const ptxpack_options *options, const char 
     ptxpack *h = *out;
     h->stand_in = true;
     h->info.caps.portable = false;
-    h->info.sm_count = sm_count > 0 ? sm_count : ptxpack_arch_usual_sms(h->info.caps.arch);
+    if (sm_count > 0)
+        h->info.sm_count = sm_count;
     snprintf(h->info.target, sizeof h->info.target, "sm_%d", h->info.caps.arch);
     return PTXPACK_OK;
 }

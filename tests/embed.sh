@@ -47,7 +47,9 @@ run() {
 
 # ---- C: make and pkg-config --------------------------------------------------------------------------------
 if command -v pkg-config >/dev/null; then
-    PKG_CONFIG_PATH=$prefix/lib/pkgconfig make -C embed_c CFLAGS="-O1 -Werror" >log 2>&1
+    make -C embed_c PKG_CONFIG_PATH="$prefix/lib/pkgconfig" LDFLAGS="-Wl,-rpath,$prefix/lib" \
+        CFLAGS="-O1 -Werror" >log 2>&1 &&
+        (unset LD_LIBRARY_PATH && ldd embed_c/attention) >>log && grep -q "libptxpack.so.0 => $prefix" log
 else
     skip "no pkg-config: the example in C was built by flags"
     make -C embed_c CFLAGS="-O1 -Werror" PTXPACK_CFLAGS="-I$prefix/include" \

@@ -554,14 +554,35 @@ class Results(unittest.TestCase):
             self.assertEqual(len(ptxpack._exports), 1)
             managed.deleter(ctypes.addressof(managed))
             self.assertEqual(len(ptxpack._exports), 0)
-        tensor.__dlpack__()  # nobody takes it over
+        for _ in range(2):
+            tensor.__dlpack__()  # nobody takes it over
+            self.assertEqual(len(ptxpack._exports), 1)
+        kept = tensor.__dlpack__()
+        ptxpack.from_host(bytes(16), (8,))
+        self.assertEqual(len(ptxpack._exports), 1)  # of `kept`
+        del kept
+        ptxpack.from_host(bytes(16), (8,))
         self.assertEqual(len(ptxpack._exports), 0)
         with self.assertRaises(BufferError):
             tensor.__dlpack__(copy=True)
 
+    def test_a_consumer_refuses(self):
+        """Its error comes through, although it drops the capsule while the error is set."""
+        tensor = ptxpack.from_host(bytes(16), (8,))
+        destructor = python_call("PyCapsule_GetDestructor", pointer, ctypes.py_object)
+        self.assertIsNone(destructor(tensor.__dlpack__()))
+        try:
+            import numpy
+        except ImportError:
+            return
+        with self.assertRaisesRegex((BufferError, RuntimeError), "[Dd]evice"):  # by its version
+            numpy.from_dlpack(tensor)
+
     def test_bytes(self):
         data = struct.pack("<24e", *range(24))
-        tensor = ptxpack.from_host(data, (2, 12), "f16", device=1)
+        with watched() as calls:
+            tensor = ptxpack.from_host(data, (2, 12), "f16", device=1)
+        self.assertIn(("cuStreamSynchronize", 1), calls)
         self.assertEqual((tensor.device, tensor.shape, tensor.strides), (1, (2, 12), (12, 1)))
         self.assertEqual(tensor.to_host(), data)
         double = ptxpack.vector_add(tensor, tensor)
@@ -922,11 +943,13 @@ class Libraries(unittest.TestCase):
         driver("cuStreamSynchronize", pointer(stream))
         problem.expect(self, o.values(), lse.values())
         ptxpack.attention(*problem.arrays, stream=0)
-        self.assertEqual(used[2:], [0])
+        ptxpack.attention(*problem.arrays, stream=1)  # PyTorch has no name for it but 0
+        self.assertEqual(used[2:], [0, 0])
         problem.arrays[0].requires_grad = True
         with self.assertRaisesRegex(ptxpack.ArgumentError, "q requires a gradient"):
             ptxpack.attention(*problem.arrays)
         problem.arrays[0].is_cuda = False
+        torch.cuda.current_stream = None  # it would refuse a device that is none of CUDA's
         with self.assertRaisesRegex(TypeError, "q is not in the memory of a CUDA device"):
             ptxpack.attention(*problem.arrays)
 

@@ -127,6 +127,9 @@ static void test_absent(void **state)
     write_text(below("text.so"), "no library");
     setenv("PTXPACK_NVRTC", below("text.so"), 1);
     expect_failure(&s, PTXPACK_E_NO_NVRTC, "text.so");
+    assert_int_equal(mkfifo(below("pipe.so"), 0600), 0); /* which the linker would wait for */
+    setenv("PTXPACK_NVRTC", below("pipe.so"), 1);
+    expect_failure(&s, PTXPACK_E_NO_NVRTC, "pipe.so gives none");
 }
 
 /* What is in the cache needs no NVRTC to be loaded, but the same one to be there. */
@@ -191,18 +194,48 @@ static void expect_never_cached(const ptxpack_source *s)
     assert_int_equal(seen()->compilations, before + 2);
 }
 
+/* A symbol may be called as another field of the key is. */
+static void test_key_names(void **state)
+{
+    static const char *const options[] = {"-Dabc=12"};
+    ptxpack_symbol symbol = {"option", 0};
+    ptxpack_source s = source_of("int x;\n");
+    (void)state;
+    memcpy(&symbol.value, options[0], sizeof symbol.value);
+    s.options = options;
+    s.option_count = 1;
+    assert_false(build_for("sm_90a", &s));
+    s.option_count = 0;
+    s.symbols = &symbol;
+    s.symbol_count = 1;
+    assert_false(build_for("sm_90a", &s));
+}
+
 /* What cannot be known is not kept. */
 static void test_poisoned(void **state)
 {
-    static const char *const options[] = {"--pre-include=x.h"};
-    ptxpack_source s = source_of("#define H \"a.h\"\n#include H\n");
+    static const char *const options[][2] = {{"--pre-include=x.h", NULL},
+                                             {"-Xptxas", "-optf=words"},
+                                             {"--ptxas-options=--options-file=words", NULL}};
+    static const char *const texts[] = {
+        "#define H \"a.h\"\n#include H\n",
+        "#define H \"a.h\"\n#if __has_include(H)\nint y;\n#endif\n",
+        "#inc\\\nlude \"a.h\"\n",
+        "?\?=include \"a.h\"\n",
+    };
+    ptxpack_source s;
     (void)state;
-    expect_never_cached(&s);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        s = source_of(texts[i]);
+        expect_never_cached(&s);
+    }
     assert_has(seen()->options, "--include-path="); /* so that NVRTC may find it */
     s = source_of("int x;\n");
-    s.options = options;
-    s.option_count = 1;
-    expect_never_cached(&s);
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        s.options = options[i];
+        s.option_count = options[i][1] ? 2 : 1;
+        expect_never_cached(&s);
+    }
     s.option_count = 0;
     setenv("FAKE_NVRTC", "no-version", 1);
     setenv("PTXPACK_NVRTC", nvrtc = fresh_copy("fake_nvrtc.so"), 1); /* a library tells its version once */
@@ -253,6 +286,51 @@ static void test_headers(void **state)
     assert_string_equal(seen()->headers, wanted);
 }
 
+/* Other spellings of a directive, and text that is none. */
+static void test_spellings(void **state)
+{
+    static const char *const texts[] = {"%:include \"a.h\"\n", "\\\n#include \"a.h\"\n",
+                                        "#\\\r\n include \"a.h\"\r\n", "#include \\\n <a.h>\n"};
+    (void)state;
+    write_text(below("a.h"), "int a;\n");
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        ptxpack_source s = source_of(texts[i]);
+        const char *dirs[] = {below("")};
+        s.include_dirs = dirs;
+        s.include_count = 1;
+        assert_false(build_for("sm_90a", &s));
+        assert_has(seen()->headers, "a.h:\nint a;\n");
+        assert_true(build_for("sm_90a", &s));
+    }
+    ptxpack_source s = source_of("#ifdef __has_include\n#define HAS(x) __has_include(x)\n#endif\n");
+    assert_false(build_for("sm_90a", &s));
+    assert_true(build_for("sm_90a", &s));
+}
+
+/* NVRTC must not read by itself what we cannot: the key would not have it, and a pipe has no end. */
+static void test_unreadable_headers(void **state)
+{
+    ptxpack_source s = source_of("#include \"pipe.h\"\n#include \"nul.h\"\n#include \"folder.h\"\n");
+    const char *dirs[] = {below("lib")};
+    (void)state;
+    s.include_dirs = dirs;
+    s.include_count = 1;
+    assert_int_equal(mkfifo(below("pipe.h"), 0600), 0);
+    assert_int_equal(mkdir(below("folder.h"), 0700), 0);
+    write_text(below("lib/folder.h"), "int after;\n");
+    FILE *file = fopen(below("nul.h"), "w");
+    assert_non_null(file);
+    assert_int_equal(fwrite("int\0x;", 1, 6, file), 6);
+    fclose(file);
+    assert_false(build_for("sm_90a", &s));
+    assert_has(seen()->headers, "pipe.h cannot be read: not a file, or too large\n");
+    assert_has(seen()->headers, "#error there is a NUL byte in ");
+    assert_has(seen()->headers, "lib/folder.h:\nint after;\n");
+    s.text = NULL;
+    s.path = below("pipe.h");
+    expect_failure(&s, PTXPACK_E_IO, "pipe.h: not a file, or too large");
+}
+
 /* A source that includes itself is a header, too. */
 static void test_itself(void **state)
 {
@@ -287,6 +365,8 @@ static void test_option_folders(void **state)
         s.option_count = spellings[i][1] ? 2 : 1;
         assert_false(build_for("sm_90a", &s));
         assert_has(seen()->headers, "lib/only.h:\nint only;\n");
+        if (spellings[i][1] == NULL && i == 1) /* after our own, in the order in which we search */
+            assert_true(strstr(seen()->options, first) > strstr(seen()->options, "--include-path="));
     }
 }
 
@@ -304,6 +384,21 @@ static ptxpack *open_online(const char *cuda)
     if (ptxpack_open(&options, &handle) != PTXPACK_OK)
         fail_msg("%s", ptxpack_detail(NULL));
     return handle;
+}
+
+/* Nor is it shared: an #include that we do not see may have changed since the program that is loaded. */
+static void test_unknown_is_not_shared(void **state)
+{
+    ptxpack_source s = source_of("#define H \"a.h\"\n#include H\n");
+    ptxpack_program *first, *second;
+    ptxpack *handle = open_online("");
+    (void)state;
+    assert_int_equal(ptxpack_program_load(handle, &s, &first), PTXPACK_OK);
+    assert_int_equal(ptxpack_program_load(handle, &s, &second), PTXPACK_OK);
+    assert_int_equal(seen()->compilations, 2);
+    ptxpack_program_free(first);
+    ptxpack_program_free(second);
+    ptxpack_close(handle);
 }
 
 static void test_machine_code(void **state)
@@ -403,6 +498,24 @@ static void test_refused(void **state)
     ptxpack_close(handle);
 }
 
+/* It refuses the machine code of NVRTC's PTX that is in the cache: it is made anew, of the PTX. */
+static void test_refused_of_ptx(void **state)
+{
+    ptxpack_source s = source_of("int x;\n");
+    ptxpack_program *program;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ptxpack *handle = open_online(i ? "version=12080 load=209 load-times=1" : "version=12080");
+        assert_int_equal(ptxpack_program_load(handle, &s, &program), PTXPACK_OK);
+        assert_string_equal(record_of(driver)->image, i ? "compiled 2 --gpu-name=sm_90a"
+                                                        : "compiled 1 --gpu-name=sm_90a");
+        assert_string_equal(ptxpack_program_describe(program)->target, "sm_90a");
+        assert_int_equal(seen()->compilations, 1);
+        ptxpack_program_free(program);
+        ptxpack_close(handle);
+    }
+}
+
 static void test_ptx_on_request(void **state)
 {
     ptxpack_source s = source_of("int x;\n");
@@ -480,6 +593,11 @@ static void test_options_that_cannot_be(void **state)
         s.option_count = 1;
         expect_failure(&s, PTXPACK_E_ARG, words[i]);
     }
+    static const char *const apart[] = {"-rdc", "true"};
+    ptxpack_source s = source_of("int x;\n");
+    s.options = apart;
+    s.option_count = 2;
+    expect_failure(&s, PTXPACK_E_ARG, "-rdc: it makes no whole program");
 }
 
 static void test_forbidden(void **state)
@@ -685,13 +803,18 @@ int main(void)
         cmocka_unit_test_setup(test_absent, reset_nvrtc),
         cmocka_unit_test_setup(test_cached_without_loading, reset_nvrtc),
         cmocka_unit_test_setup(test_key, reset_nvrtc),
+        cmocka_unit_test_setup(test_key_names, reset_nvrtc),
         cmocka_unit_test_setup(test_poisoned, reset_nvrtc),
+        cmocka_unit_test_setup(test_unknown_is_not_shared, reset_nvrtc),
         cmocka_unit_test_setup(test_headers, reset_nvrtc),
+        cmocka_unit_test_setup(test_spellings, reset_nvrtc),
+        cmocka_unit_test_setup(test_unreadable_headers, reset_nvrtc),
         cmocka_unit_test_setup(test_itself, reset_nvrtc),
         cmocka_unit_test_setup(test_option_folders, reset_nvrtc),
         cmocka_unit_test_setup(test_machine_code, reset_nvrtc),
         cmocka_unit_test_setup(test_ptx_instead, reset_nvrtc),
         cmocka_unit_test_setup(test_refused, reset_nvrtc),
+        cmocka_unit_test_setup(test_refused_of_ptx, reset_nvrtc),
         cmocka_unit_test_setup(test_ptx_on_request, reset_nvrtc),
         cmocka_unit_test_setup(test_errors, reset_nvrtc),
         cmocka_unit_test_setup(test_error_of_the_assembler, reset_nvrtc),

@@ -349,6 +349,8 @@ static void as_on_a_gpu(void **state)
 }
 
 /* ---- what is refused ------------------------------------------------------------------------------ */
+/* Of 128 bits. */
+#define LEAST "(-4294967296*4294967296*4294967296*2147483648)"
 static const struct {
     const char *arguments;
     int         status;
@@ -383,6 +385,9 @@ static const struct {
     {RUN_SCALE "-DN=8 --arg s8:128", 2, "beyond the range of s8"},
     {RUN_SCALE "-DN=8 --arg u32:-1", 2, "beyond the range of u32"},
     {RUN_SCALE "-DN=8 --arg u64:0x10000000000000000", 2, "beyond 64 bits"},
+    {"scale.ptx --emu --block 1 --grid '-" LEAST "'", 2, "beyond 64 bits"},
+    {"scale.ptx --emu --block 1 --grid '" LEAST "/-1'", 2, "beyond 64 bits"},
+    {"scale.ptx --emu --block 1 --grid '" LEAST "%-1'", 2, "is not from 1 to"},
     {RUN_SCALE "-DN=8 --arg u32:1x", 2, "is no number"},
     {RUN_SCALE "-DN=8 --arg u32:M", 2, "the symbol M is not defined"},
     {RUN_SCALE "-DN=8 --arg u32:1/0", 2, "divides by zero"},
@@ -724,6 +729,26 @@ static void without_nvrtc(void **state)
 }
 
 #define RUN_CU "scale.cu --emu --grid 2 --block BLOCK -DBLOCK=32 "
+/* More entries than are shown, and a name that is too long to be. */
+static void many_entries(void)
+{
+    char text[8192];
+    int  bytes = snprintf(text, sizeof text, "%s", "extern \"C\" {\n");
+    for (int i = 0; i < 70; i++)
+        bytes += snprintf(text + bytes, sizeof text - (size_t)bytes, "__global__ void k%d() {}\n", i);
+    snprintf(text + bytes, sizeof text - (size_t)bytes, "}\n");
+    write_text("many.cu", text);
+    expect(run_in_folder("nvrtc", "many.cu --arch sm_90"), "          and 6 more entries\n");
+    expect(run_in_folder("nvrtc", "many.cu --arch sm_90 --entry k69"), "entry     k69: ");
+    assert_null(strstr(output, "k68"));
+    assert_null(strstr(output, "more entries"));
+    snprintf(text, sizeof text, "extern \"C\" __global__ void %0600d() {}\n", 0);
+    text[strcspn(text, "0")] = 'n';
+    write_text("long.cu", text);
+    assert_int_equal(run_in_folder("nvrtc", "long.cu --arch sm_90"), 1);
+    assert_non_null(strstr(errors, "long.cu: no name of an entry has less than 512 letters"));
+}
+
 static void with_nvrtc(void **state)
 {
     (void)state;
@@ -747,6 +772,10 @@ static void with_nvrtc(void **state)
     expect(run_in_folder("nvrtc", RUN_CU "--entry plain --grid 1 --arg out:s32:32 --option --use_fast_math"),
            NULL);
     assert_int_equal(run_in_folder("nvrtc", RUN_CU "--entry nothing --arg out:s32:32"), 1);
+    expect(run_in_folder("nvrtc", "scale.cu -DBLOCK=32 --arch sm_90 --entry plain"), "entry     ");
+    assert_int_equal(run_in_folder("nvrtc", "scale.cu -DBLOCK=32 --arch sm_90 --entry nothing"), 1);
+    assert_non_null(strstr(errors, "scale.cu has no entry \"nothing\"; it has "));
+    many_entries();
     assert_int_equal(run_in_folder("nvrtc", "scale.ptx --emu --grid 1 --block 1"), 1);
     assert_non_null(strstr(errors, "scale.ptx"));
 }

@@ -22,8 +22,8 @@ typedef struct program_entry {
 
 /* The entry `name` of the text; false when it has none, or not in a form that is understood. */
 bool program_entry_find(const char *ptx, const char *name, program_entry *out);
-/* The names of the entries, in order, and how many these are; *left_out: what is beyond PROGRAM_MAX_ENTRIES, or
- * has too long a name. */
+/* The names of the entries, in order, and how many these are; *left_out: those that are beyond
+ * PROGRAM_MAX_ENTRIES, or have too long a name. */
 size_t program_entry_names(const char *ptx, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *left_out);
 bool program_entry_exists(const char *ptx, const char *name);
 /* Instructions between the braces of an entry. */
