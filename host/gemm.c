@@ -75,6 +75,14 @@ typedef struct request {
     gemm_geometry            geometry;
 } request;
 
+ptxpack_device_caps gemm_caps(const ptxpack *handle)
+{
+    ptxpack_device_caps caps = ptxpack_device(handle)->caps;
+    if (caps.isa == 0 && ptxpack_driver_table(handle) == NULL)
+        caps.isa = 90;
+    return caps;
+}
+
 /* NULL: the row can be taken. */
 static const char *refusal_of(const request *q, const ptxpack_variant *row, char line[GEMM_LINE])
 {
@@ -83,7 +91,8 @@ static const char *refusal_of(const request *q, const ptxpack_variant *row, char
         snprintf(line, GEMM_LINE, "does not cover dtype %s", ptxpack_dtype_name(q->desc->dtype));
         return line;
     }
-    const char *why = ptxpack_variant_refusal(row, &ptxpack_device(q->handle)->caps, line, GEMM_LINE);
+    const ptxpack_device_caps caps = gemm_caps(q->handle);
+    const char               *why = ptxpack_variant_refusal(row, &caps, line, GEMM_LINE);
     return why != NULL ? why
                        : gemm_kernel_of(row)->refusal(q->handle, row, q->desc, &q->geometry, line);
 }

@@ -63,7 +63,7 @@ static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, co
                            const gemm_geometry *g, char line[GEMM_LINE])
 {
     enum { TANH_ISA = 70, EXTENT_LIMIT = INT32_MAX - 4096, STRIDE_LIMIT = INT32_MAX / 2 };
-    const int isa = ptxpack_device(handle)->caps.isa;
+    const int isa = gemm_caps(handle).isa;
     for (int i = 0; i < GEMM_MATRICES; i++)
         if ((i != GEMM_C || desc->has_c) && g->matrix[i].lines > 1 && g->matrix[i].stride > STRIDE_LIMIT) {
             snprintf(line, GEMM_LINE, "stride_%s: %lld exceeds %d elements", gemm_matrix_names[i],
