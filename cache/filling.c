@@ -58,9 +58,9 @@ static bool lock_folder(ptxpack_filling *f, void (*waits)(const char *dir), char
     return false;
 }
 
-/* Temporaries are a dead writer's: the lock is ours.  A folder without a manifest holds nothing but entries
- * that a filling has left: neither a cache in use, which would lose its entries to the manifest, nor other
- * things. */
+/* Temporaries in a folder of ours are a dead writer's: the lock is ours.  A folder without a manifest holds
+ * nothing but entries that a filling has left: neither a cache in use, which would lose its entries to the
+ * manifest, nor other things. */
 static bool look_round(const ptxpack_filling *f, bool has_manifest, char line[PTXPACK_CACHE_LINE])
 {
     char alien[300] = "";
@@ -69,19 +69,20 @@ static bool look_round(const ptxpack_filling *f, bool has_manifest, char line[PT
         say(line, f->dir, strerror(errno));
         return false;
     }
-    for (struct dirent *d; (d = readdir(dir));) {
-        ptxpack_cache_kind kind = ptxpack_cache_kind_of(d->d_name);
-        if (kind == PTXPACK_NAME_TEMPORARY)
-            unlinkat(f->dirfd, d->d_name, 0);
-        else if (kind == PTXPACK_NAME_ALIEN && strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+    for (struct dirent *d; (d = readdir(dir));)
+        if (ptxpack_cache_kind_of(d->d_name) == PTXPACK_NAME_ALIEN && strcmp(d->d_name, ".") != 0 &&
+            strcmp(d->d_name, "..") != 0)
             snprintf(alien, sizeof alien,
                      "it holds other things, as %.100s: name a folder for machine code alone", d->d_name);
-    }
+    bool ours = has_manifest || !*alien;
+    rewinddir(dir);
+    for (struct dirent *d; ours && (d = readdir(dir));)
+        if (ptxpack_cache_kind_of(d->d_name) == PTXPACK_NAME_TEMPORARY)
+            unlinkat(f->dirfd, d->d_name, 0);
     closedir(dir);
-    if (has_manifest || !*alien)
-        return true;
-    say(line, f->dir, alien);
-    return false;
+    if (!ours)
+        say(line, f->dir, alien);
+    return ours;
 }
 
 static bool open_folder(ptxpack_filling *f, void (*waits)(const char *dir), char line[PTXPACK_CACHE_LINE])

@@ -7,8 +7,7 @@
  *
  * It is read strictly: there is one spelling of each manifest, and a text that is not what writing makes is
  * none.  The last line finds accidents; against whoever may write to the folder only a pin helps, the SHA-256
- *        of
- * the whole file kept elsewhere. */
+ * of the whole file kept elsewhere. */
 #ifndef PTXPACK_MANIFEST_H
 #define PTXPACK_MANIFEST_H
 #include "cache_internal.h"

@@ -123,8 +123,8 @@ static bool open_manifest(ptxpack_prebuilt *folder, int dirfd, const char *pin, 
 ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char line[PTXPACK_CACHE_LINE])
 {
     ptxpack_prebuilt *folder = (ptxpack_prebuilt *)calloc(1, sizeof *folder);
-    char *path = ptxpack_cache_choose_dir(dir, line);
     snprintf(line, PTXPACK_CACHE_LINE, "%.300s: memory is out", dir);
+    char *path = ptxpack_cache_choose_dir(dir, line);
     int fd = folder && path ? ptxpack_prebuilt_open_dir(path, pin != NULL, line) : -1;
     bool good = false;
     if (fd >= 0) {

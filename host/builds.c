@@ -27,8 +27,8 @@ static bool same_symbols(const ptxpack_instance *a, const ptxpack_instance *b)
     return same;
 }
 
-/* Descriptors that differ may ask for one build: a kernel without PADDED takes a smaller head_dim as its own.
- * */
+/* Descriptors that differ may ask for one build: a kernel without PADDED takes a smaller head_dim as its
+ * own. */
 static bool show(walk *w, const ptxpack_instance *build)
 {
     if (build->symbol_count == 0)

@@ -40,7 +40,8 @@ typedef struct ptxpack_gemm_desc {
 
 typedef struct ptxpack_gemm_buffers {
     uint32_t size;                /* = sizeof(ptxpack_gemm_buffers)                                 */
-    float    alpha, beta;         /* beta without a C is not looked at                              */
+    float    alpha, beta;         /* beta without a C is not looked at; a factor of 0 does not hide what
+                                     it multiplies: 0 times NaN or infinity is NaN                  */
     uint64_t a, b, c, d, bias;    /* device addresses on 16 bytes; c may be d where their strides are the
                                      same, the rest must not overlap d; a and b not looked at if k is 0 */
     uint64_t workspace;           /* as many bytes as ptxpack_gemm_workspace says, zero before the first

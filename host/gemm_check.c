@@ -78,6 +78,12 @@ static ptxpack_status resolve_stride(const char *name, gemm_matrix *x, char *lin
     return PTXPACK_OK;
 }
 
+/* Before it is counted in 64 bits. */
+static ptxpack_status check_span(const char *name, double elements, char *line)
+{
+    return elements < 0x1p62 ? PTXPACK_OK : REFUSE("%s: its strides span 2^63 bytes or more", name);
+}
+
 static ptxpack_status resolve_batch(const char *name, int32_t batch, gemm_matrix *x, char *line)
 {
     int64_t span = x->lines > 0 ? (x->lines - 1) * x->stride + x->length : 0;
@@ -117,14 +123,16 @@ static ptxpack_status resolve_matrix(const ptxpack_gemm_desc *d, int32_t batch, 
     const char    *name = gemm_matrix_names[matrix];
     ptxpack_status status = resolve_stride(name, &x, line);
     if (status == PTXPACK_OK)
+        status = check_span(name, (double)x.lines * (double)x.stride, line);
+    if (status == PTXPACK_OK)
         status = resolve_batch(name, batch, &x, line);
+    if (status == PTXPACK_OK)
+        status = check_span(name, (double)(batch - 1) * (double)x.batch + (double)x.lines * (double)x.stride,
+                            line);
     if (status == PTXPACK_OK && matrix == GEMM_D)
         status = check_output(batch, &x, line);
     if (status != PTXPACK_OK)
         return status;
-    double elements = (double)(batch - 1) * (double)x.batch + (double)x.lines * (double)x.stride;
-    if (elements >= 4611686018427387904.0) /* 2^62 */
-        return REFUSE("%s: its strides span 2^63 bytes or more", name);
     if (x.lines > 0 && x.length > 0)
         x.bytes = (uint64_t)((batch - 1) * x.batch + (x.lines - 1) * x.stride + x.length) * ELEMENT;
     *out = x;

@@ -140,8 +140,9 @@ static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, co
         snprintf(line, GEMM_LINE, "takes extents up to %d", INT32_MAX - MARGIN);
         return line;
     }
-    if (count_tiles(row, desc, geometry).total > TILE_LIMIT) {
-        snprintf(line, GEMM_LINE, "takes up to %d tiles", (int)TILE_LIMIT);
+    tile_counts t = count_tiles(row, desc, geometry);
+    if (t.total > TILE_LIMIT / t.cluster) { /* the grid may have a cluster for each */
+        snprintf(line, GEMM_LINE, "takes up to %d tiles", (int)(TILE_LIMIT / t.cluster));
         return line;
     }
     return NULL;

@@ -27,7 +27,7 @@ ptxpack_status ptxpack_shipped_obtain(ptxpack *handle, const ptxpack_variant *va
                                       const struct ptxpack_code **out, char digest[33],
                                       char line[PTXPACK_DETAIL_BYTES]);
 
-/* What compiles for the handle, with its build where that can be told: "nvPTXCompiler 13.0 (build-id 01...)".
- * */
+/* What compiles for the handle, with its build where that can be told:
+ * "nvPTXCompiler 13.0 (build-id 01...)". */
 void ptxpack_compiler_name(const ptxpack *handle, char *buf, size_t cap);
 #endif

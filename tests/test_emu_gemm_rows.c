@@ -2,6 +2,7 @@
  * extents, orders, strides, batches and epilogues, each run twice on six SMs, so that a cluster has several
  * tiles, some of which lie beyond the matrix.  The emulated driver finds who waits for ever, and races; every
  * element is verified, and what lies between the elements of D must stay as it was.
+ * And one block of ptx/kernel/gemm_mma.ptx on lines of more than 2^30 elements.
  *
  *   test_emu_gemm_rows [SEED [PROBLEMS a row [ROW]]] */
 #include <math.h>
@@ -9,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "device.h"
-#include "gemm_check.h"
-#include "gemm_plan.h"
+#include "gemm_kernel.h"
 #include "random.h"
 
 enum { PROBLEMS = 6, ELEMENT = 2, GUARD = 0x5a };
@@ -212,6 +212,52 @@ static bool test_row(device *dev, const ptxpack_variant *row, random_state *rand
     return true;
 }
 
+/* ---- long lines --------------------------------------------------------------------------------------- */
+enum { LONG = (1 << 30) + 64, SOME = 64 /* columns of the first block: it alone is launched */ };
+
+/* D = 2 B + C, one row: twice the length of a line is beyond 32 bits. */
+static bool run_long(device *dev, ptxpack_gemm_plan *plan, uint16_t d[SOME])
+{
+    uint16_t             a[8] = {ptxpack_from_float(PTXPACK_F16, 2)}, b[SOME], c[SOME];
+    ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1};
+    gemm_any_arguments   arguments;
+    for (int i = 0; i < SOME; i++) {
+        b[i] = ptxpack_from_float(PTXPACK_F16, (float)i);
+        c[i] = ptxpack_from_float(PTXPACK_F16, 1);
+    }
+    plan->grid[0] = 1;
+    bool ok = device_alloc(dev, &at.a, sizeof a) && device_alloc(dev, &at.b, sizeof b) &&
+              device_alloc(dev, &at.c, sizeof c) && device_alloc(dev, &at.d, sizeof c) &&
+              device_upload(dev, at.a, a, sizeof a) && device_upload(dev, at.b, b, sizeof b) &&
+              device_upload(dev, at.c, c, sizeof c) &&
+              device_status(dev, plan->methods->address(plan, &at, &arguments)) &&
+              device_status(dev, ptxpack_kernel_launch(plan->kernel, plan->grid, &arguments, dev->stream)) &&
+              device_download(dev, d, at.d, sizeof c);
+    const uint64_t addresses[] = {at.a, at.b, at.c, at.d};
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
+        device_free(dev, addresses[i]);
+    return ok;
+}
+
+static bool test_long(device *dev)
+{
+    const ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = PTXPACK_F16, .m = 1, .n = LONG, .k = 1,
+                                    .has_c = true};
+    const ptxpack_variant  *row = ptxpack_variant_find("gemm_mma_sm80_64x64x64");
+    ptxpack_gemm_plan      *plan = NULL;
+    uint16_t                d[SOME] = {0};
+    bool ok = device_status(dev, ptxpack_gemm_plan_row(dev->handle, &desc, row, &plan)) &&
+              run_long(dev, plan, d);
+    for (int i = 0; i < SOME && ok; i++)
+        if (d[i] != ptxpack_from_float(PTXPACK_F16, 2 * (float)i + 1))
+            ok = (snprintf(dev->line, sizeof dev->line, "d[0][%d] is %g, not %d", i,
+                           (double)ptxpack_to_float(PTXPACK_F16, d[i]), 2 * i + 1), false);
+    if (!ok)
+        describe(&desc, row->id, dev->line);
+    ptxpack_gemm_plan_free(plan);
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
     int64_t                seed = argc > 1 ? atoll(argv[1]) : 20261122;
@@ -230,6 +276,8 @@ int main(int argc, char **argv)
             tested++;
             failed += !test_row(&dev, &rows[i], &random, problems);
         }
+    failed += argc <= 3 && !test_long(&dev);
+    tested += argc <= 3;
     device_close(&dev);
     printf("%zu of %zu rows right, %lld problems each, seed %lld\n", tested - failed, tested,
            (long long)problems, (long long)seed);

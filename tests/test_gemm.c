@@ -65,6 +65,9 @@ static void strides_are_checked(void **state)
     REFUSED("stride_d: 70368744177664 is 2^46", d.stride_d = (int64_t)1 << 46);
     REFUSED("batch_a: 4 is no multiple", d.batch_a = 4);
     REFUSED("batch_b: -8 is negative", d.batch_b = -8);
+    REFUSED("a: its strides span", d.m = INT32_MAX, d.stride_a = (int64_t)1 << 45);
+    REFUSED("d: its strides span", d.batch = INT32_MAX, d.batch_a = d.batch_b = d.batch_c = -1,
+            d.batch_d = (int64_t)1 << 45);
     REFUSED("batch_d: D cannot be", d.batch_d = -1);
     REFUSED("batch_d: 8 makes matrices overlap", d.batch_d = 8);
     REFUSED("batch_d: 24 makes matrices overlap", d.batch_d = 24, d.stride_d = 64);
@@ -94,6 +97,25 @@ static void defaults_are_filled_in(void **state)
     assert_int_equal(g.batch, 1);
     assert_true(g.matrix[GEMM_A].bytes == 0 && g.matrix[GEMM_B].bytes == 0 && g.matrix[GEMM_D].batch == 0);
     assert_true(g.matrix[GEMM_A].stride % 8 == 0 && g.matrix[GEMM_A].stride > 0);
+}
+
+/* Blocks that share k: a cluster of them for each tile must fit into a grid. */
+static void a_grid_has_its_limit(void **state)
+{
+    (void)state;
+    char                  line[GEMM_WHY];
+    ptxpack              *handle;
+    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
+    ptxpack_gemm_desc     d = a_problem();
+    d.m = 1;
+    d.batch = (1 << 30) - 1;
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    if (ptxpack_gemm_row_refusal(handle, &d, ptxpack_variant_find("gemm_wgmma_sm90_64x128"), line) != NULL)
+        fail_msg("%s", line);
+    assert_non_null(
+        ptxpack_gemm_row_refusal(handle, &d, ptxpack_variant_find("gemm_wgmma_sm90_64x256_k4"), line));
+    assert_string_equal(line, "takes up to 268435455 tiles");
+    ptxpack_close(handle);
 }
 
 /* ---- addresses ---------------------------------------------------------------------------------------- */
@@ -281,6 +303,7 @@ int main(void)
         cmocka_unit_test(malformed_fields_are_named),
         cmocka_unit_test(strides_are_checked),
         cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(a_grid_has_its_limit),
         cmocka_unit_test(addresses_are_checked),
         cmocka_unit_test(tiles_are_as_the_hardware_has_them),
         cmocka_unit_test(accumulators_are_staged_where_they_belong),

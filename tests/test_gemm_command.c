@@ -1,5 +1,7 @@
 /* test_gemm_command.c - "ptxpack gemm" and "ptxpack bench gemm" on the emulated driver: random input
  * verified, files multiplied exactly, and what is refused. */
+#include <math.h>
+
 #include "command_fixture.h"
 
 #include "dtype.h"
@@ -140,6 +142,8 @@ static void bad_files_are_named(void **state)
     refuse_files("", "its shape is not that of c");
     refuse_files("--dtype f16", "beyond the range of f16");
     write_floats("c.npy", 2, shape, values);
+    write_floats("bias.npy", 1, &two, (const float[]){1, INFINITY});
+    refuse_files("--verify", "--verify: element 1 of");
     write_floats("bias.npy", 1, &three, values);
     refuse_files("", "it must have 1 dimension, of 2");
     write_floats("a.npy", 1, &two, values);
@@ -155,7 +159,8 @@ static void bad_words_are_named(void **state)
     refuses("gemm", "--m 0", 2, "--m: 0");
     refuses("gemm", "--repeat 0", 2, "--repeat: 0");
     refuses("gemm", "--seed -1", 2, "--seed: -1");
-    refuses("gemm", "--alpha 1e39", 2, "--alpha");
+    refuses("gemm", "--alpha 1e39", 2, "--alpha: 1e+39 is beyond the range of float");
+    refuses("gemm", "--beta -1e39", 2, "--beta: -1e+39 is beyond the range of float");
     refuses("gemm", "--a x.npy", 2, "--a and --b go together");
     refuses("gemm", "--a x.npy --b y.npy --m 3", 2, "either files or sizes");
     refuses("gemm", "--a /nowhere/x.npy --b y.npy", 1, "/nowhere/x.npy");

@@ -607,6 +607,7 @@ static void a_plan_of_gemm(void **state)
     assert_non_null(strstr(output, "SM80_16x8x16_F32BF16BF16F32_TN"));
     refuses("plan", "gemm --arch sm_90a -m 0", 2, "plan: m is 0, not 1 or more");
     refuses("plan", "gemm --arch sm_90a --order-a x", 2, "plan: --order-a: \"x\" is neither row nor column");
+    refuses("plan", "gemm --arch sm_90a --dtype e4m3", 2, "plan: --dtype: \"e4m3\" is neither f16 nor bf16");
     refuses("plan", "gemm --arch sm_90a --variant x", 2, "plan: --variant: \"x\" is no gemm kernel");
     refuses("plan", "gemm --arch sm_75 --variant gemm_wgmma_sm90_128x128", 1, "gemm_wgmma_sm90_128x128 needs");
 }

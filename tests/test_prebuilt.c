@@ -313,8 +313,10 @@ static void test_what_may_be_filled(void **state)
     ptxpack_cache_key *key = key_of("a");
     assert_true(put_text(cache, key, "own"));
     ptxpack_cache_key_free(key);
+    write_whole(path_in(dir, ".tmp-1-2-3"), "x", 1);
     assert_null(ptxpack_filling_open(dir, "1.0", NULL, line)); /* a cache in use */
     assert_non_null(strstr(line, "it holds other things, as "));
+    assert_int_equal(access(path_in(dir, ".tmp-1-2-3"), F_OK), 0); /* which somebody may be writing */
     assert_int_equal(mkdir(folder, 0755), 0);
     write_whole(path_in(folder, "README"), "x", 1);
     assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));

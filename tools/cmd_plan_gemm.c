@@ -372,6 +372,8 @@ static int describe(const settings *s, gemm_report *r)
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
         if (each[i] != COMMAND_OK)
             return each[i];
+    if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
+        return command_fail("plan", "--dtype: \"%s\" is neither f16 nor bf16", s->dtype), COMMAND_USAGE;
     pad(d);
     if (ptxpack_gemm_resolve(d, &r->geometry, line) != PTXPACK_OK)
         return command_fail("plan", "%s", line), COMMAND_USAGE;

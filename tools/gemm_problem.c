@@ -45,6 +45,11 @@ static bool parse_activation(const char *word, ptxpack_activation *activation)
     return REFUSE("--activation: \"%s\" is none of none, relu, gelu and silu", word);
 }
 
+static bool in_float(const char *name, double value)
+{
+    return fabs(value) <= FLT_MAX || REFUSE("--%s: %g is beyond the range of float", name, value);
+}
+
 static bool parse_words(const gemm_settings *s, gemm_problem *p)
 {
     ptxpack_gemm_desc *d = &p->desc;
@@ -58,8 +63,8 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
         return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
     if (s->seed < 0 && s->seed != OPTION_NOT_GIVEN)
         return REFUSE("--seed: %lld is negative", (long long)s->seed);
-    if (!(fabs(s->alpha) <= FLT_MAX) || (!isnan(s->beta) && !(fabs(s->beta) <= FLT_MAX)))
-        return REFUSE("--alpha %g, --beta %g: beyond the range of float", s->alpha, s->beta);
+    if (!in_float("alpha", s->alpha) || (!isnan(s->beta) && !in_float("beta", s->beta)))
+        return false;
     d->has_c = s->c != NULL || !isnan(s->beta);
     d->has_bias = s->bias != NULL;
     p->alpha = (float)s->alpha;
@@ -159,6 +164,14 @@ static bool convert(const char *path, ptxpack_dtype dtype, npy_array *array)
     return true;
 }
 
+static bool fits_verify(const gemm_settings *s, const char *path, ptxpack_dtype dtype, const npy_array *array)
+{
+    for (size_t i = 0; i < array->count && s->verify; i++)
+        if (!isfinite(ptxpack_element(dtype, array->data, i)))
+            return REFUSE("--verify: element %zu of %s is not finite", i, path);
+    return true;
+}
+
 /* A matrix as the file has it: [lines, length], or [batch, lines, length]. */
 static bool read_matrix(const gemm_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
 {
@@ -170,12 +183,7 @@ static bool read_matrix(const gemm_settings *s, const char *path, ptxpack_dtype 
     for (int i = 0; i < array->rank; i++)
         if (array->shape[i] < 1 || array->shape[i] > INT32_MAX)
             return REFUSE("%s: extent %lld of dimension %d", path, (long long)array->shape[i], i);
-    if (!convert(path, dtype, array))
-        return false;
-    for (size_t i = 0; i < array->count && s->verify; i++)
-        if (!isfinite(ptxpack_element(dtype, array->data, i)))
-            return REFUSE("--verify: element %zu of %s is not finite", i, path);
-    return true;
+    return convert(path, dtype, array) && fits_verify(s, path, dtype, array);
 }
 
 static int32_t extent(const npy_array *array, int from_last)
@@ -221,7 +229,7 @@ static bool read_bias(const gemm_settings *s, gemm_problem *p)
     bool      ok = npy_read(s->bias, &array, line) || REFUSE("%s", line);
     ok = ok && ((array.rank == 1 && array.shape[0] == p->desc.n) ||
                 REFUSE("%s: it must have 1 dimension, of %d", s->bias, (int)p->desc.n)) &&
-         convert(s->bias, p->desc.dtype, &array);
+         convert(s->bias, p->desc.dtype, &array) && fits_verify(s, s->bias, p->desc.dtype, &array);
     if (ok)
         memcpy(p->bias, array.data, array.count * sizeof *p->bias);
     npy_free(&array);
