@@ -82,6 +82,20 @@ static const char two_text[] = HEAD ".visible .entry copy (.param .u64 to, .para
                                     "        ret;\n"
                                     "}\n";
 
+/* *to = *from * f, of struct {f32 f; u64 from; u64 to; u8 unused;}: 32 bytes in C, of which 25 are used. */
+static const char members_text[] = HEAD ".visible .entry members (.param .align 8 .b8 all[32])\n"
+                                        "{\n"
+                                        "        .reg .b64 %from, %to;\n"
+                                        "        .reg .f32 %f, %x;\n"
+                                        "        ld.param.f32 %f, [all];\n"
+                                        "        ld.param.u64 %from, [all+8];\n"
+                                        "        ld.param.u64 %to, [all+16];\n"
+                                        "        ld.global.f32 %x, [%from];\n"
+                                        "        mul.f32 %x, %x, %f;\n"
+                                        "        st.global.f32 [%to], %x;\n"
+                                        "        ret;\n"
+                                        "}\n";
+
 /* x[i] += x[i] through dynamic shared memory, by a block of the given shape. */
 static const char shared_text[] =
     HEAD
@@ -244,6 +258,22 @@ static void products_are_shapes(void **state)
            "f32 (48): 0 2");
 }
 
+static void members_of_structs_lie_as_in_c(void **state)
+{
+    npy_array y;
+    float     three = 3;
+    (void)state;
+    expect(run_in_folder("ptx", "two.ptx --emu --entry copy --grid 1 --block 1 --arg out:u8:12:y.npy "
+                                "--arg u8:1 --arg +u16:0x302 --arg +u32:7 --arg +bytes:0809 --arg +s8:-1"),
+           "u8 (12): 1 0 2 3 7 0 0 0 ...");
+    read_array("y.npy", &y);
+    assert_memory_equal((uint8_t *)y.data + 8, "\x08\x09\xff\0", 4);
+    npy_free(&y);
+    write_floats("x.npy", &three, 1);
+    expect(run_in_folder("ptx", "members.ptx --emu --grid 1 --block 1 --arg f32:1.5 --arg +in:x.npy "
+                                "--arg +out:f32:1 --arg +u8:0"), "--arg 3   f32 (1): 4.5");
+}
+
 static void structs_and_values_arrive(void **state)
 {
     npy_array y;
@@ -376,6 +406,13 @@ static const struct {
      "pn (.u32) takes an integer"},
     {"two.ptx --emu --entry copy --grid 1 --block 1 --arg out:u8:12 --arg bytes:0011", 2,
      "from (.b8[]) has 12 bytes, not 2"},
+    {"two.ptx --emu --entry copy --grid 1 --block 1 --arg out:u8:12 --arg u64:1 --arg +u64:2", 2,
+     "--arg u64:1: parameter 2 of copy, from (.b8[]) has 12 bytes, not the 16 of these 2 members"},
+    {"two.ptx --emu --entry copy --grid 1 --block 1 --arg +u64:1", 2, "no --arg stands before"},
+    {"two.ptx --emu --entry copy --grid 1 --block 1 --arg out:u8:12 --arg u64:1 --arg +u31:1", 2,
+     "--arg +u31:1: \"u31\" is neither"},
+    {"two.ptx --emu --entry copy --grid 1 --block 1 --arg out:u8:12 --arg u64:1 --arg +", 2, "a : is missing"},
+    {RUN_SCALE "-DN=8 " SCALE_ARGS "--arg +u32:1", 2, "pn (.u32) has 4 bytes, not the 8 of these 2 members"},
     {RUN_SCALE "-DN=8 --arg f32", 2, "--arg f32: a : is missing"},
     {RUN_SCALE "-DN=8 --arg float:1", 2,
      "\"float\" is neither in, zero, iota, out, inout or bytes nor a type"},
@@ -817,6 +854,7 @@ static void fuzzed_arguments(void **state)
         "e4m3:448",
         "u8:((((1))))",
         "inout:e4m3:N*N*N:z.npy",
+        "+in:f16:N",
     };
     static const char alphabet[] = "0123456789abcdefx:*/+-%()., npyiutosfNzer\t\x01\xff";
     program_symbols   symbols = {.count = 1};
@@ -866,6 +904,7 @@ static int start(void **state)
     write_text("scale.ptx", scale_text);
     write_text("op.ptx", op_text);
     write_text("two.ptx", two_text);
+    write_text("members.ptx", members_text);
     write_text("shared.ptx", shared_text);
     write_text("trap.ptx", trap_text);
     write_text("loop.ptx", loop_text);
@@ -884,6 +923,7 @@ int main(void)
         cmocka_unit_test(the_second_time_it_is_in_the_cache),
         cmocka_unit_test(products_are_shapes),
         cmocka_unit_test(structs_and_values_arrive),
+        cmocka_unit_test(members_of_structs_lie_as_in_c),
         cmocka_unit_test(shared_memory_and_shapes),
         cmocka_unit_test(seeds_repeat),
         cmocka_unit_test(compiling_only),

@@ -29,6 +29,39 @@ static bool refuse(char *line, const program_arg *arg, const char *format, ...)
 bool program_arg_is_buffer(const program_arg *arg) { return arg->kind >= PROGRAM_IN; }
 bool program_arg_is_shown(const program_arg *arg) { return arg->kind >= PROGRAM_OUT; }
 
+size_t program_arg_bytes(const program_arg *arg)
+{
+    return program_arg_is_buffer(arg) ? sizeof(uint64_t) : arg->value_bytes;
+}
+
+/* Values and addresses lie on multiples of their size. */
+static size_t alignment(const program_arg *arg)
+{
+    return arg->kind == PROGRAM_BYTES ? 1 : program_arg_bytes(arg);
+}
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+size_t program_arg_place(const program_arg *arg, size_t bytes)
+{
+    return round_up(bytes, alignment(arg));
+}
+
+size_t program_arg_members(const program_arg *args, size_t count, size_t *bytes, size_t *size)
+{
+    size_t n = 0, most = 1;
+    *bytes = 0;
+    do {
+        *bytes = program_arg_place(&args[n], *bytes) + program_arg_bytes(&args[n]);
+        most = alignment(&args[n]) > most ? alignment(&args[n]) : most;
+    } while (++n < count && args[n].member);
+    *size = round_up(*bytes, most);
+    return n;
+}
+
 void program_arg_free(program_arg *arg)
 {
     free(arg->value);
@@ -172,9 +205,10 @@ bool program_arg_parse(const char *spec, const program_symbols *symbols, program
 {
     memset(out, 0, sizeof *out);
     out->spec = spec;
+    out->member = spec[0] == '+';
     out->kind = PROGRAM_VALUE;
     out->type = ELEMENT_COUNT;
-    out->text = strdup(spec);
+    out->text = strdup(spec + out->member);
     if (out->text == NULL)
         return refuse(line, out, "out of memory");
     size_t word = strcspn(out->text, ":");

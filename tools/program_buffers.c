@@ -66,15 +66,41 @@ static bool upload_one(program_buffers *b, size_t i, uint64_t seed, device *gpu,
     return ok;
 }
 
+/* What the launch takes: the value of each parameter, of a struct with its members side by side. */
+static bool gather(program_buffers *b, char *line)
+{
+    size_t room = 0, members, bytes, size, parameter = 0;
+    for (size_t i = 0; i < b->count; i++)
+        room += program_arg_bytes(&b->args[i]) + sizeof(uint64_t); /* and what aligns it */
+    b->values = (unsigned char *)calloc(1, room + 1);
+    if (b->values == NULL) {
+        snprintf(line, PROGRAM_LINE, "--arg: no memory for %zu bytes", room);
+        return false;
+    }
+    unsigned char *next = b->values;
+    for (size_t i = 0; i < b->count; i += members) {
+        members = program_arg_members(&b->args[i], b->count - i, &bytes, &size);
+        b->pointers[parameter++] = next;
+        bytes = 0;
+        for (size_t m = i; m < i + members; m++) {
+            const program_arg *arg = &b->args[m];
+            const void        *value = program_arg_is_buffer(arg) ? (void *)&b->addresses[m] : arg->value;
+            bytes = program_arg_place(arg, bytes);
+            memcpy(next + bytes, value, program_arg_bytes(arg));
+            bytes += program_arg_bytes(arg);
+        }
+        next += bytes;
+    }
+    return true;
+}
+
 bool program_buffers_upload(program_buffers *b, const program_settings *s, device *gpu,
                             char line[PROGRAM_LINE])
 {
-    for (size_t i = 0; i < b->count; i++) {
-        b->pointers[i] = program_arg_is_buffer(&b->args[i]) ? (void *)&b->addresses[i] : b->args[i].value;
+    for (size_t i = 0; i < b->count; i++)
         if (program_arg_is_buffer(&b->args[i]) && !upload_one(b, i, (uint64_t)s->seed + i, gpu, line))
             return false;
-    }
-    return true;
+    return gather(b, line);
 }
 
 /* ---- down ----------------------------------------------------------------------------------------- */
@@ -149,6 +175,8 @@ void program_buffers_release(program_buffers *b, device *gpu)
         b->addresses[i] = 0;
         program_arg_free(&b->args[i]);
     }
+    free(b->values);
+    b->values = NULL;
     b->count = 0;
 }
 

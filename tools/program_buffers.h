@@ -10,8 +10,9 @@
 typedef struct program_buffers {
     program_arg args[PROGRAM_MAX_PARAMS];
     size_t      count;
-    void       *pointers[PROGRAM_MAX_PARAMS];  /* to each argument's value, for the launch */
-    uint64_t    addresses[PROGRAM_MAX_PARAMS]; /* on the device; 0: none                   */
+    uint64_t    addresses[PROGRAM_MAX_PARAMS]; /* of each buffer on the device; 0: none */
+    void       *pointers[PROGRAM_MAX_PARAMS];  /* for the launch: to each parameter's   */
+    unsigned char *values;                     /* value                                 */
     struct {
         void            *data;
         program_arg_kind kind;

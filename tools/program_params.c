@@ -201,11 +201,19 @@ static const char *describe(const program_entry *entry, size_t i, char buf[PROGR
     return buf;
 }
 
-static bool suits(const program_entry *entry, const program_arg *arg, size_t i, char *line)
+/* `arg`, the first of the members of parameter i, which take so many bytes; size: with what C adds. */
+static bool suits(const program_entry *entry, const program_arg *arg, size_t members, size_t bytes,
+                  size_t size, size_t i, char *line)
 {
     const program_param *p = &entry->params[i];
     char                 where[PROGRAM_LINE];
-    size_t               bytes = program_arg_is_buffer(arg) ? sizeof(uint64_t) : arg->value_bytes;
+    if (members > 1) { /* any bits */
+        if (bytes == p->bytes || size == p->bytes)
+            return true;
+        snprintf(line, PROGRAM_LINE, "--arg %.200s: %s has %zu bytes, not the %zu of these %zu members", arg->spec,
+                 describe(entry, i, where), p->bytes, bytes, members);
+        return false;
+    }
     if (bytes != p->bytes) {
         snprintf(line, PROGRAM_LINE, "--arg %.200s: %s has %zu bytes, not %zu%s", arg->spec,
                  describe(entry, i, where), p->bytes, bytes,
@@ -227,15 +235,19 @@ static bool suits(const program_entry *entry, const program_arg *arg, size_t i, 
 bool program_entry_takes(const program_entry *entry, const program_arg *args, size_t count,
                          char line[PROGRAM_LINE])
 {
-    char where[PROGRAM_LINE];
-    for (size_t i = 0; i < count && i < entry->count; i++)
-        if (!suits(entry, &args[i], i, line))
+    char   where[PROGRAM_LINE];
+    size_t given = 0, beyond = 0, members, bytes, size;
+    for (size_t i = 0; i < count; i += members, given++) {
+        members = program_arg_members(&args[i], count - i, &bytes, &size);
+        if (given < entry->count && !suits(entry, &args[i], members, bytes, size, given, line))
             return false;
-    if (count > entry->count)
+        beyond = given == entry->count ? i : beyond;
+    }
+    if (given > entry->count)
         snprintf(line, PROGRAM_LINE, "--arg %.200s: %.200s has %zu parameter%s, and %zu --arg were given",
-                 args[entry->count].spec, entry->name, entry->count, entry->count == 1 ? "" : "s", count);
-    else if (count < entry->count)
+                 args[beyond].spec, entry->name, entry->count, entry->count == 1 ? "" : "s", given);
+    else if (given < entry->count)
         snprintf(line, PROGRAM_LINE, "%s has no --arg: %zu were given, %zu are wanted",
-                 describe(entry, count, where), count, entry->count);
-    return count == entry->count;
+                 describe(entry, given, where), given, entry->count);
+    return given == entry->count;
 }
