@@ -22,12 +22,10 @@ typedef struct breakage {
 
 static const breakage breakages[] = {
     {"nothing", "step/mask.ptx", NULL, NULL, "f16 d64"},
-    {"a row sees one key too many", "step/mask.ptx", "sub.s32 \\d, \\columns, \\[\\first];",
-     "sub.s32 \\d, \\columns, \\[(\\first)-1];", "f16 d64"},
+    {"a row sees one key too many", "step/mask.ptx", "setp.gt.s32 %seen", "setp.ge.s32 %seen", "f16 d64"},
     {"a row sees one key too few", "kernel/attention_mma.ptx", "add.s32 %row_sees, %row_sees, 1;", "",
      "f16 d64"},
-    {"a window is one key short", "step/mask.ptx", "not.b32 %seen_before, %seen_before;",
-     "shl.b32 %seen_before, %seen_before, 1; or.b32 %seen_before, %seen_before, 1; not.b32 %seen_before, %seen_before;",
+    {"a window is one key short", "step/mask.ptx", "setp.le.and.s32 %seen", "setp.lt.and.s32 %seen",
      "f16 d64"},
     {"a window's rows are counted from the first key", "kernel/attention_mma.ptx",
      "sub.s32 %offset, %offset, %skipped;", "", "f16 d64"},

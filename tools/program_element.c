@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,18 +160,55 @@ static double wide_normal(random_state *random)
     return sqrt(-2 * log(radius)) * cos(6.283185307179586 * turn);
 }
 
-void element_random(element_type type, uint64_t seed, void *array, size_t count)
+/* Pieces of an array, each with random numbers of its own: the same whoever makes them. */
+enum { PIECE = 1 << 18, MAX_THREADS = 16 };
+
+typedef struct random_job {
+    element_type   type;
+    uint64_t       seed;
+    unsigned char *array;
+    size_t         count;
+    atomic_size_t  next; /* piece */
+} random_job;
+
+static void fill_piece(const random_job *job, size_t piece)
 {
-    random_state random = random_start(seed);
-    if (dtype_of(type) != 0) {
-        random_normal(&random, dtype_of(type), array, count);
+    random_state   random = random_start(job->seed ^ (uint64_t)piece << 40); /* seeds are small */
+    size_t         first = piece * PIECE, count = job->count - first < PIECE ? job->count - first : PIECE;
+    unsigned char *to = job->array + first * element_bytes(job->type);
+    if (piece > 0)
+        random = random_start(random_bits(&random));
+    if (dtype_of(job->type) != 0) {
+        random_normal(&random, dtype_of(job->type), to, count);
         return;
     }
     for (size_t i = 0; i < count; i++)
-        if (element_kind(type) == 'f')
-            set_float(type, array, i, wide_normal(&random));
+        if (element_kind(job->type) == 'f')
+            set_float(job->type, to, i, wide_normal(&random));
         else
-            set_bits(type, array, i, random_below(&random, 100));
+            set_bits(job->type, to, i, random_below(&random, 100));
+}
+
+static void *fill_pieces(void *context)
+{
+    random_job *job = (random_job *)context;
+    size_t      piece;
+    while ((piece = atomic_fetch_add(&job->next, 1)) * PIECE < job->count)
+        fill_piece(job, piece);
+    return NULL;
+}
+
+void element_random(element_type type, uint64_t seed, void *array, size_t count)
+{
+    random_job job = {.type = type, .seed = seed, .array = (unsigned char *)array, .count = count};
+    pthread_t  helpers[MAX_THREADS];
+    int        started = 0;
+    while (started + 1 < verify_threads() && started < MAX_THREADS && (size_t)(started + 1) * PIECE < count &&
+           pthread_create(&helpers[started], NULL, fill_pieces, &job) == 0)
+        started++;
+    fill_pieces(&job);
+    for (int i = 0; i < started; i++)
+        pthread_join(helpers[i], NULL);
 }
 
 void element_iota(element_type type, void *array, size_t count)

@@ -42,7 +42,8 @@ bool element_parse(element_type type, const program_symbols *symbols, const char
 /* Element `index` of an array, as text in buf; returns buf. */
 const char *element_text(element_type type, const void *array, size_t index, char *buf, size_t cap);
 double      element_value(element_type type, const void *array, size_t index);
-/* Normal numbers; of integer types whole numbers from 0 to 99. */
+/* Normal numbers; of integer types whole numbers from 0 to 99.  By a thread for each processor; what comes out does not
+ * depend on how many these are. */
 void element_random(element_type type, uint64_t seed, void *array, size_t count);
 /* 0, 1, 2, ...: modulo the range of integers, rounded to floats. */
 void element_iota(element_type type, void *array, size_t count);
