@@ -29,6 +29,13 @@ static const breakage breakages[] = {
      "f16 d64"},
     {"a window's rows are counted from the first key", "kernel/attention_mma.ptx",
      "sub.s32 %offset, %offset, %skipped;", "", "f16 d64"},
+    {"a row of bits has one key too many", "step/mask.ptx", "sub.s32 \\d, \\columns, \\[\\first];",
+     "sub.s32 \\d, \\columns, \\[(\\first)-1];", "f16 d64"},
+    {"a window of bits is one key short", "step/mask.ptx", "not.b32 %seen_before, %seen_before;",
+     "shl.b32 %seen_before, %seen_before, 1;\n or.b32 %seen_before, %seen_before, 1;\n"
+     " not.b32 %seen_before, %seen_before;", "f16 d64"},
+    {"a block stays out of l", "step/softmax_speculative.ptx", "add.f32 %sum\\r, %sum\\r, %ss_even\\r;", "",
+     "f16 d64"},
     {"scores have no cap", "step/softcap.ptx", "tanh.approx.f32", "mov.f32", "f16 d64"},
     {"the sum is not rescaled", "step/softmax.ptx", "mul.f32 %sum\\[sm_r], %sum\\[sm_r], %factor;", "",
      "f16 d64"},
