@@ -82,8 +82,9 @@ static const char two_text[] = HEAD ".visible .entry copy (.param .u64 to, .para
                                     "        ret;\n"
                                     "}\n";
 
-/* *to = *from * f, of struct {f32 f; u64 from; u64 to; u8 unused;}: 32 bytes in C, of which 25 are used. */
-static const char members_text[] = HEAD ".visible .entry members (.param .align 8 .b8 all[32])\n"
+/* *to = *from * f, of struct {f32 f; u64 from; u64 to; u8 unused;}: 32 bytes in C, of which 25 are used; the last
+ * four, which are 0, behind it. */
+static const char members_text[] = HEAD ".visible .entry members (.param .align 8 .b8 all[32], .param .f32 other)\n"
                                         "{\n"
                                         "        .reg .b64 %from, %to;\n"
                                         "        .reg .f32 %f, %x;\n"
@@ -93,6 +94,8 @@ static const char members_text[] = HEAD ".visible .entry members (.param .align 
                                         "        ld.global.f32 %x, [%from];\n"
                                         "        mul.f32 %x, %x, %f;\n"
                                         "        st.global.f32 [%to], %x;\n"
+                                        "        ld.param.f32 %x, [all+28];\n"
+                                        "        st.global.f32 [%to+4], %x;\n"
                                         "        ret;\n"
                                         "}\n";
 
@@ -271,7 +274,7 @@ static void members_of_structs_lie_as_in_c(void **state)
     npy_free(&y);
     write_floats("x.npy", &three, 1);
     expect(run_in_folder("ptx", "members.ptx --emu --grid 1 --block 1 --arg f32:1.5 --arg +in:x.npy "
-                                "--arg +out:f32:1 --arg +u8:0"), "--arg 3   f32 (1): 4.5");
+                                "--arg +out:f32:2 --arg +u8:0 --arg f32:7"), "--arg 3   f32 (2): 4.5 0");
 }
 
 static void structs_and_values_arrive(void **state)
@@ -397,7 +400,7 @@ static const struct {
     {"two.ptx --emu --grid 1 --block 1", 1, "copy"}, /* which of the two? */
     {RUN_SCALE "-DN=8 --arg zero:f32:8", 2,
      "parameter 2 of scale, px (.u64) has no --arg: 1 were given, 4 are wanted"},
-    {RUN_SCALE "-DN=8 " SCALE_ARGS "--arg u32:1", 2, "scale has 4 parameters, and 5 --arg were given"},
+    {RUN_SCALE "-DN=8 " SCALE_ARGS "--arg u32:1", 2, "scale has 4 parameters, and 5 were given"},
     {RUN_SCALE "-DN=8 --arg zero:f32:8 --arg f32:1", 2, "parameter 2 of scale, px (.u64) has 8 bytes, not 4"},
     {RUN_SCALE "-DN=8 --arg zero:f32:8 --arg zero:f32:8 --arg zero:f32:8", 2,
      "parameter 3 of scale, pa (.f32) has 4 bytes, not 8 of an address"},

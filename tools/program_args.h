@@ -38,7 +38,8 @@ enum { PROGRAM_MAX_ARG_BYTES = 32764, PROGRAM_MAX_RANK = 8 };
     "      expressions of symbols, as (N+BLOCK-1)/BLOCK\n"                                                   \
     "    TYPE:VALUE          a value: s8 u8 s16 u16 s32 u32 s64 u64 e4m3 f16 bf16 f32 f64\n"                 \
     "    bytes:HEX           a struct by value, byte by byte\n"                                              \
-    "    +SPEC               the next member of a struct, after the --arg before, where C would place it\n"  \
+    "    +SPEC               the next member of a struct, after the --arg before: a value or an address on a\n"  \
+    "                        multiple of its size, bytes anywhere\n"                                          \
     "    in:[TYPE:]FILE.npy  a buffer with the file's elements\n"                                            \
     "    in:TYPE:COUNT       a buffer of random numbers: normal ones, of integer types from 0 to 99\n"       \
     "    zero:TYPE:COUNT     a buffer of zeros;  iota:TYPE:COUNT  of 0, 1, 2, ...\n"                         \

@@ -89,7 +89,7 @@ static bool gather(program_buffers *b, char *line)
             memcpy(next + bytes, value, program_arg_bytes(arg));
             bytes += program_arg_bytes(arg);
         }
-        next += bytes;
+        next += size;
     }
     return true;
 }

@@ -244,7 +244,7 @@ bool program_entry_takes(const program_entry *entry, const program_arg *args, si
         beyond = given == entry->count ? i : beyond;
     }
     if (given > entry->count)
-        snprintf(line, PROGRAM_LINE, "--arg %.200s: %.200s has %zu parameter%s, and %zu --arg were given",
+        snprintf(line, PROGRAM_LINE, "--arg %.200s: %.200s has %zu parameter%s, and %zu were given",
                  args[beyond].spec, entry->name, entry->count, entry->count == 1 ? "" : "s", given);
     else if (given < entry->count)
         snprintf(line, PROGRAM_LINE, "%s has no --arg: %zu were given, %zu are wanted",
