@@ -47,7 +47,7 @@ for sm in 75 80 86 89 90 100 120; do
     run_one "emulated-sm_$sm" env PTXPACK_EMU_SM=$sm "$build/ptxpack-check" --device emu
 done
 run_one emulated-late env PTXPACK_EMU_SM=90 PTXPACK_EMU_ASYNC=latest "$build/ptxpack-check" --device emu --quick
-run_one emulated-self-test env PTXPACK_EMU_SM=80 "$build/ptxpack-check" --device emu --self-test
+run_one emulated-self-test env PTXPACK_EMU_SM=90 "$build/ptxpack-check" --device emu --self-test
 
 echo "$passed passed, $failed failed, $skipped skipped as a whole, $left_out skipped inside tests that passed"
 [ "$skipped" -eq 0 ] || echo "SKIPPED TESTS PROVE NOTHING: see the SKIP lines above"
