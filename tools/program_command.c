@@ -64,7 +64,8 @@ static int check_modes(const program_settings *s)
     if (s->args.count > PROGRAM_MAX_PARAMS)
         return REFUSE("more than %d --arg", PROGRAM_MAX_PARAMS);
     if (s->args.count > 0 && s->args.words[0][0] == '+')
-        return REFUSE("--arg %.300s: + is the next member of a struct, and no --arg stands before", s->args.words[0]);
+        return REFUSE("--arg %.300s: + is the next member of a struct, and no --arg stands before",
+                      s->args.words[0]);
     return COMMAND_OK;
 }
 

@@ -210,8 +210,8 @@ static bool suits(const program_entry *entry, const program_arg *arg, size_t mem
     if (members > 1) { /* any bits */
         if (bytes == p->bytes || size == p->bytes)
             return true;
-        snprintf(line, PROGRAM_LINE, "--arg %.200s: %s has %zu bytes, not the %zu of these %zu members", arg->spec,
-                 describe(entry, i, where), p->bytes, bytes, members);
+        snprintf(line, PROGRAM_LINE, "--arg %.200s: %s has %zu bytes, not the %zu of these %zu members",
+                 arg->spec, describe(entry, i, where), p->bytes, bytes, members);
         return false;
     }
     if (bytes != p->bytes) {
