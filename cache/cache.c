@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "cache_internal.h"
-#include "prebuilt.h"
+#include "internal.h"
+#include "cache/prebuilt/prebuilt.h"
 
 enum { STAMP_S = 300 /* write a new last-use stamp no more often than that */ };
 

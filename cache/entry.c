@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "cache_internal.h"
-#include "sha256.h"
+#include "internal.h"
+#include "cache/prebuilt/sha256.h"
 
 const uint32_t ptxpack_entry_version = 1;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "cache_internal.h"
+#include "internal.h"
 
 enum {
     TEMPORARY_AGE_S = 3600,  /* no writer takes an hour                                             */

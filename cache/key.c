@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cache_internal.h"
+#include "internal.h"
 
 /* One field: 4 bytes length of the name, name, 8 bytes length of the value, value; lengths little-endian.
  * Every length is before what it counts, so the list of fields can be read back from the blob: two

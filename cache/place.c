@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
-#include "cache_internal.h"
+#include "internal.h"
 
 const char *ptxpack_cache_env(const char *name)
 {

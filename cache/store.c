@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "cache_internal.h"
+#include "internal.h"
 
 /*   <32 hex digits>.entry          an entry
  *   .tmp-<pid>-<tid>-<counter>     a temporary: an entry being written

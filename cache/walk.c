@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "cache_internal.h"
+#include "internal.h"
 
 DIR *ptxpack_cache_list(int dirfd)
 {

@@ -3,7 +3,7 @@
 #define PTXPACK_DTYPE_H
 #include <stddef.h>
 #include <stdint.h>
-#include "status.h"
+#include "loader/status.h"
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "loader_internal.h"
+#include "internal.h"
 
 /* Each thread remembers the failures of the few handles that failed last; slot 0 is the newest. */
 enum { SLOTS = 4 };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "loader_internal.h"
+#include "internal.h"
 
 /* ---- the PTX ISA of each driver ------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* driver.h - the CUDA Driver API as a table of functions, found at run time; the one seam to the GPU.
  *
- * Our own minimal declarations (facts of the ABI; tests/test_driver_abi.c compares them with the real
+ * Our own minimal declarations (facts of the ABI; tests/loader/driver_abi.c compares them with the real
  * cuda.h): enumerations are unsigned int, CUdevice is int, a device address is unsigned long long, and the
  * opaque handles are pointers to cuda.h's own structures, so both headers may be included together: cuda.h
  * first, because it renames functions by macros.

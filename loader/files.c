@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "cache.h"
-#include "loader_internal.h"
+#include "cache/cache.h"
+#include "internal.h"
 
 enum { MAX_LIBRARY = 60 << 20 }; /* bytes; the key builder takes 64 MiB */
 

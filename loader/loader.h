@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "expand.h"
+#include "loader/expand/expand.h"
 #include "registry.h"
 #include "status.h"
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "loader_internal.h"
+#include "internal.h"
 
 const char *ptxpack_chosen(const char *option, const char *variable)
 {

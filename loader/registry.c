@@ -16,7 +16,7 @@
 #define KERNEL(id, op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, ...)            \
     {#id, #op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, __VA_ARGS__},
 static const ptxpack_variant variants[] = {
-#include "../ptx/kernels.def"
+#include "ptx/kernels.def"
 };
 #undef KERNEL
 #undef PARAMETERS

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "expand.h"
+#include "loader/expand/expand.h"
 #include "status.h"
 #ifdef __cplusplus
 extern "C" {
@@ -24,7 +24,7 @@ enum { PTXPACK_MAX_PARAMETERS = 16 };
 typedef struct ptxpack_variant {
     const char    *id;            /* unique: "attention_mma_sm80_d128"                               */
     const char    *op;            /* what it computes: "attention", "vector_add"                     */
-    const char    *file;          /* below ptx/: "kernel/attention_mma.ptx"                          */
+    const char    *file;          /* below ptx/: "attention/mma.ptx"                          */
     const char    *entry;         /* .entry name                                                     */
     int            arch;          /* lowest compute capability * 10: 75, 80, 90                      */
     int            isa;           /* lowest PTX ISA version * 10: 65, 70, 80                         */

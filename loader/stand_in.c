@@ -1,7 +1,7 @@
 /* stand_in.c - handles without a context that choose and compile as one on a device would. */
 #include <stdio.h>
 #include <string.h>
-#include "loader_internal.h"
+#include "internal.h"
 
 ptxpack_status ptxpack_open_stand_in(const ptxpack_options *options, const char *arch, int sm_count,
                                      ptxpack **out)

@@ -1,7 +1,7 @@
 /* target.c - names of architectures, the shared memory that each has, and its usual multiprocessors. */
 #include <stdlib.h>
 #include <string.h>
-#include "loader_internal.h"
+#include "internal.h"
 
 /* From NVIDIA's table of compute capabilities: the opt-in limit of a block and the whole, KiB. */
 static const struct { int arch, per_block, per_sm; } shared_memory[] = {

@@ -1,54 +1,71 @@
 #!/bin/sh
-# run.sh BUILD TEST... - run test programs and scripts, one line each, logs in BUILD/logs; status 77 of a test
-# means skipped, and its SKIP: lines are shown, also those of tests that ran but left something out.
-# The device checker comes last, on a GPU and on the emulated driver, and the test of it.  Exit status 1 if anything failed.
+# run.sh BUILD TEST... - run tests on all processors, a line for each as it ends, their logs in BUILD/logs.
+# A TEST is a program (host/layout/coord) or a script (install/embed.sh) below tests/.  Exit status 77 of a test means
+# that it was skipped; its lines with SKIP: are shown, also those of tests that ran but left something out.
+# After these the device checker runs, on a GPU and on the emulated driver, and the test of the checker.
+# The last line is "N passed, N failed, N skipped"; exit status 1 if anything failed.
+if [ "$1" = --one ]; then # NAME COMMAND...: run one, and say what came of it
+    name=$2
+    shift 2
+    log=$PTXPACK_TEST_LOGS/$(echo "$name" | tr / -).log
+    started=$(date +%s.%N)
+    sh -c "$*" >"$log" 2>&1
+    status=$?
+    took=$(echo "$(date +%s.%N) $started" | awk '{printf "%.1f", $1 - $2}')
+    case $status in
+    0) word=PASS ;;
+    77) word=SKIP ;;
+    *) word=FAIL ;;
+    esac
+    lines=$(
+        printf '%s  %-34s %6s s\n' "$word" "$name" "$took"
+        [ $word = FAIL ] && echo "      exit status $status; the end of $log:" && tail -n 40 "$log" | sed 's/^/      /'
+        grep -o 'SKIP:.*' "$log" | sed 's/^/      /' | head -n 20
+    )
+    printf '%s\n' "$lines"
+    echo "$word $name $took" >>"$PTXPACK_TEST_LOGS/results"
+    exit 0
+fi
+
 build=$1
 shift
-logs=$build/logs
-mkdir -p "$logs" || exit 1
-passed=0 failed=0 skipped=0 left_out=0
+export PTXPACK_TEST_LOGS="$build/logs"
+mkdir -p "$PTXPACK_TEST_LOGS" || exit 1
+: >"$PTXPACK_TEST_LOGS/results"
+check=$build/ptxpack-check
 
-# now: seconds, with hundredths where date has them
-now() { date +%s.%N | cut -c1-13; }
-
-run_one() {
-    name=$1
-    shift
-    log=$logs/$(basename "$name").log
-    started=$(now)
-    "$@" >"$log" 2>&1
-    status=$?
-    took=$(echo "$(now) $started" | awk '{printf "%.1f s", $1 - $2}')
-    case $status in
-    0) word=PASS passed=$((passed + 1)) ;;
-    77) word=SKIP skipped=$((skipped + 1)) ;;
-    *) word=FAIL failed=$((failed + 1)) ;;
-    esac
-    echo "$word  $name  ($took)"
-    [ $word = FAIL ] && { echo "      exit status $status; the end of $log:"; tail -n 40 "$log" | sed 's/^/      /'; }
-    reasons=$(grep -c 'SKIP:' "$log")
-    if [ "$reasons" -gt 0 ]; then
-        grep -o 'SKIP:.*' "$log" | sed 's/^/      /' | head -n 20
-        [ $word = SKIP ] || left_out=$((left_out + reasons))
-    fi
+# Every job, a line "NAME COMMAND".
+jobs() {
+    for test; do
+        case $test in
+        *.sh) echo "$test sh tests/$test" ;;
+        *) echo "$test $build/tests/$(echo "$test" | tr / -)" ;;
+        esac
+    done
+    echo "check $check --device gpu"
+    echo "check/self_test $check --device gpu --self-test"
+    # Every kernel variant for every architecture on the emulated driver; once with the asynchronous operations as
+    # late as they may be.
+    for sm in 75 80 86 89 90 100 120; do
+        echo "check/sm_$sm PTXPACK_EMU_SM=$sm $check --device emu"
+    done
+    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_ASYNC=latest $check --device emu --quick"
+    echo "check/self_test_emu PTXPACK_EMU_SM=90 $check --device emu --self-test"
 }
 
-for test; do
-    case $test in
-    *.sh) run_one "$test" sh "$test" ;;
-    *) run_one "$test" "$build/$test" ;;
-    esac
-done
-run_one ptxpack-check "$build/ptxpack-check" --device gpu
-run_one ptxpack-check-self-test "$build/ptxpack-check" --device gpu --self-test
-# Every kernel variant for every architecture on the emulated driver; once with the asynchronous operations as
-# late as they may be.
-for sm in 75 80 86 89 90 100 120; do
-    run_one "emulated-sm_$sm" env PTXPACK_EMU_SM=$sm "$build/ptxpack-check" --device emu
-done
-run_one emulated-late env PTXPACK_EMU_SM=90 PTXPACK_EMU_ASYNC=latest "$build/ptxpack-check" --device emu --quick
-run_one emulated-self-test env PTXPACK_EMU_SM=90 "$build/ptxpack-check" --device emu --self-test
+# The long ones first, so that none of them is left alone at the end.  generations.c uses what generations.sh fetched.
+long='loader/ptxas|inline/test_inline|check/self_test_emu|emu/driver/programs|check/sm_90|check/sm_100|emu/rows/attention_wgmma'
+{
+    jobs "$@" | grep -E "^($long) "
+    jobs "$@" | grep -vE "^($long|loader/generations) "
+} | xargs -d '\n' -P "$(nproc)" -I '{}' sh -c 'exec sh tests/run.sh --one {}'
+case " $* " in
+*" loader/generations "*) sh tests/run.sh --one loader/generations "$build/tests/loader-generations" ;;
+esac
 
-echo "$passed passed, $failed failed, $skipped skipped as a whole, $left_out skipped inside tests that passed"
-[ "$skipped" -eq 0 ] || echo "SKIPPED TESTS PROVE NOTHING: see the SKIP lines above"
+results=$PTXPACK_TEST_LOGS/results
+failed=$(grep -c '^FAIL' "$results") skipped=$(grep -c '^SKIP' "$results") passed=$(grep -c '^PASS' "$results")
+[ "$failed" -eq 0 ] || { echo "failed:"; sed -n 's/^FAIL \([^ ]*\).*/      \1/p' "$results"; }
+[ "$skipped" -eq 0 ] || echo "A skipped test proves nothing: see the lines with SKIP: above."
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "ptxpack.h"
+#include "host/ptxpack.h"
 
 /* After a failure `line` says what failed; the calls below then do nothing more and return false. */
 typedef struct device {

@@ -29,7 +29,7 @@ enum wgmma_swizzle { // the descriptor's numbers
 };
 
 // What the hardware finds an operand by, the same in all threads: shared address of the tile, leading and
-// stride offset, all in bytes and multiples of 16; ptxpack's host/wgmma.h derives them from a layout.  The
+// stride offset, all in bytes and multiples of 16; ptxpack's host/atom/wgmma.h derives them from a layout.  The
 // next step along a mode is the same descriptor plus that step's bytes / 16.
 PTXPACK_DEVICE u64 wgmma_descriptor(u32 shared, u32 leading, u32 stride, wgmma_swizzle swizzle,
                                     u32 base_offset = 0)

@@ -43,7 +43,7 @@ BEST_FP8 = {(128, False): (0.820, 0.962, 1.056, 1.193, 1.295, 1.289),
             (128, True): (0.922, 1.106, 1.217, 1.334, 1.398, 1.378)}
 
 
-# ---- libptxpack.so through ctypes: host/attention.h, loader/loader.h --------------------------------------
+# ---- libptxpack.so through ctypes: host/attention/attention.h, loader/loader.h --------------------------------------
 class Strides(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in ("batch", "row", "head")]
 

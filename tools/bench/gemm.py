@@ -35,7 +35,7 @@ NONE, GELU = 0, 2
 L2_BYTES = 128 << 20  # sets of inputs together: more than any L2 cache
 
 
-# ---- libptxpack.so through ctypes: host/gemm.h, loader/loader.h ---------------------------------------------
+# ---- libptxpack.so through ctypes: host/gemm/gemm.h, loader/loader.h ---------------------------------------------
 class Description(ctypes.Structure):
     _fields_ = ([("size", ctypes.c_uint32), ("dtype", ctypes.c_int)]
                 + [(name, ctypes.c_int32) for name in ("m", "n", "k", "batch", "order_a", "order_b")]

@@ -15,7 +15,7 @@ Calls
     from_host(data, shape, dtype, device=0)  a Tensor of bytes, for who has none of these libraries; its
                                              to_host() gives them back
     info(device=0)                           a dictionary about a device and the compiler in use
-    Each one's help() states its arguments; host/attention.h, gemm.h and vector.h state limits and errors.
+    Each one's help() states its arguments; host/attention/attention.h, gemm.h and vector.h state limits and errors.
 
 Arrays   Whatever has __dlpack__ (1.x or older) or __cuda_array_interface__ (2, 3) on a CUDA device;
          PyTorch's tensors are read directly.  Nothing is copied.  f16, bf16 and e4m3, also as uint16 and
@@ -84,7 +84,7 @@ def _raise(lib, status, detail):
     raise (Unsupported if name == "PTXPACK_E_UNSUPPORTED" else Error)(name, text)
 
 
-# ---- the library: loader/loader.h, host/attention.h, gemm.h, vector.h --------------------------------------
+# ---- the library: loader/loader.h, host/attention/attention.h, gemm.h, vector.h --------------------------------------
 def _structure(name, *fields):
     return type(name, (ctypes.Structure,), {"_fields_": [(field, kind) for kind, names in fields
                                                          for field in names.split()]})

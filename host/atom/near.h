@@ -1,0 +1,17 @@
+/* near.h - private: which names are nearest to one that is unknown. */
+#ifndef PTXPACK_ATOM_NEAR_H
+#define PTXPACK_ATOM_NEAR_H
+
+enum { NEAR_NAMES = 3, NEAR_BYTES = 160 };
+
+/* The nearest so far, the nearest first; names are cut to NEAR_BYTES. */
+struct near_names {
+    char wanted[NEAR_BYTES]; /* in upper case */
+    int  length;             /* of that       */
+    int  distance[NEAR_NAMES];
+    char name[NEAR_NAMES][NEAR_BYTES];
+};
+
+void near_begin(struct near_names *near, const char *wanted);
+void near_offer(struct near_names *near, const char *name);
+#endif

@@ -1,0 +1,271 @@
+/* check.c - every check of an attention descriptor and of the addresses of a launch. */
+#include "check.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+const char *const attention_tensor_names[TENSOR_COUNT] = {"q", "k", "v", "o"};
+
+ptxpack_status attention_refuse(char *line, ptxpack_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, ATTENTION_LINE, format, arguments);
+    va_end(arguments);
+    return status;
+}
+#define refuse(line, ...) attention_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
+
+/* Bytes that the kernels copy at once: rows are whole chunks and start on one. */
+enum { CHUNK = 16 };
+
+/* ---- sizes and enumerations --------------------------------------------------------------------- */
+static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
+{
+    const struct {
+        const char *name;
+        int32_t     value;
+    } extents[] = {
+        {"batch", d->batch},       {"seqlen_q", d->seqlen_q}, {"seqlen_kv", d->seqlen_kv},
+        {"heads_q", d->heads_q},   {"heads_kv", d->heads_kv}, {"head_dim", d->head_dim},
+    };
+    for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
+        if (extents[i].value < 1)
+            return refuse(line, "%s is %d; it must be at least 1", extents[i].name, (int)extents[i].value);
+    if (d->heads_q % d->heads_kv != 0)
+        return refuse(line, "heads_q %d is not a multiple of heads_kv %d", (int)d->heads_q, (int)d->heads_kv);
+    int step = (int)(CHUNK / ptxpack_dtype_bytes(d->dtype));
+    if (d->head_dim % step != 0 || d->head_dim > 256)
+        return refuse(line, "head_dim %d is not a multiple of %d up to 256", (int)d->head_dim, step);
+    return PTXPACK_OK;
+}
+
+static float scale_of(const ptxpack_attention_desc *d)
+{
+    return d->scale != 0 ? d->scale : (float)(1.0 / sqrt((double)d->head_dim));
+}
+
+static bool is_normal(double value)
+{
+    return value >= FLT_MIN && value <= FLT_MAX;
+}
+
+/* The kernel gets scale / softcap and softcap * log2(e), which must stay finite and not vanish. */
+static ptxpack_status check_softcap(const ptxpack_attention_desc *d, char *line)
+{
+    double cap = d->softcap, scale = scale_of(d);
+    if (!(cap >= 0) || isinf(cap))
+        return refuse(line, "softcap %g is neither 0 (off) nor a positive number", cap);
+    if (cap > 0 && !(is_normal(cap * 1.4426950408889634) && is_normal(scale / cap)))
+        return refuse(line, "softcap %g is too %s for scale %g: scale / softcap and softcap * log2(e) must "
+                      "be normal floats", cap, cap < scale ? "small" : "large", scale);
+    return PTXPACK_OK;
+}
+
+static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
+{
+    if (d == NULL)
+        return refuse(line, "desc is NULL");
+    if (d->size != sizeof *d)
+        return refuse(line, "desc.size is %u; sizeof(ptxpack_attention_desc) is %zu", (unsigned)d->size,
+                      sizeof *d);
+    if (ptxpack_dtype_bytes(d->dtype) == 0)
+        return refuse(line, "dtype %d is none of PTXPACK_F16, PTXPACK_BF16 and PTXPACK_E4M3", (int)d->dtype);
+    if ((int)d->mask < PTXPACK_MASK_NONE || (int)d->mask > PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
+        return refuse(line, "mask %d is no ptxpack_mask", (int)d->mask);
+    if (d->mask < PTXPACK_MASK_WINDOW_TOP_LEFT && (d->window_left != 0 || d->window_right != 0))
+        return refuse(line, "%s is %d, but mask %d is no window", d->window_left != 0 ? "window_left"
+                      : "window_right", (int)(d->window_left != 0 ? d->window_left : d->window_right),
+                      (int)d->mask);
+    /* The kernel gets scale * log2(e), which must stay finite and not vanish. */
+    if (!(d->scale == 0 || (d->scale >= FLT_MIN && d->scale <= FLT_MAX / 2)))
+        return refuse(line, "scale %g is neither 0 (the default) nor a positive normal number",
+                      (double)d->scale);
+    ptxpack_status status = check_extents(d, line);
+    return status == PTXPACK_OK ? check_softcap(d, line) : status;
+}
+
+/* ---- strides ------------------------------------------------------------------------------------ */
+/* One dimension of a tensor around its contiguous head_dim elements. */
+typedef struct dimension {
+    const char *name;
+    int64_t     extent, stride;
+} dimension;
+
+static void compact(dimension dims[3], int64_t head_dim)
+{
+    dims[2].stride = head_dim;
+    dims[1].stride = head_dim * dims[2].extent; /* < 2^39 */
+    dims[0].stride = 0;
+    if (__builtin_mul_overflow(dims[1].stride, dims[1].extent, &dims[0].stride))
+        dims[0].stride = INT64_MAX; /* found by the overflow check, when batch > 1 */
+}
+
+static ptxpack_status check_strides(const char *tensor, bool written, int step, const dimension dims[3],
+                                    char *line)
+{
+    for (int i = 0; i < 3; i++) {
+        const dimension *d = &dims[i];
+        if (d->stride < 0)
+            return refuse(line, "%s.%s: stride %lld is negative", tensor, d->name, (long long)d->stride);
+        if (d->stride % step != 0 && d->stride != INT64_MAX)
+            return refuse(line, "%s.%s: stride %lld is not a multiple of %d elements", tensor, d->name,
+                          (long long)d->stride, step);
+        if (written && d->extent > 1 && d->stride == 0)
+            return refuse(line, "%s.%s: stride 0 would write every element %lld times", tensor, d->name,
+                          (long long)d->extent);
+    }
+    return PTXPACK_OK;
+}
+
+/* Walk the dimensions from the closest stride to the farthest: each must step over all that is inside
+ * it.  *span becomes the elements from the first to the end of the last. */
+static ptxpack_status check_nesting(const char *tensor, const dimension dims[3], int64_t head_dim,
+                                    int64_t *span, char *line)
+{
+    bool done[3] = {false, false, false};
+    *span = head_dim;
+    for (int step = 0; step < 3; step++) {
+        int next = -1;
+        for (int i = 0; i < 3; i++)
+            if (!done[i] && (next < 0 || dims[i].stride < dims[next].stride))
+                next = i;
+        done[next] = true;
+        const dimension *d = &dims[next];
+        if (d->stride == 0)
+            continue; /* a repeated input, or extent 1 */
+        if (d->stride < *span)
+            return refuse(line, "%s.%s: stride %lld overlaps the %lld elements inside it", tensor, d->name,
+                          (long long)d->stride, (long long)*span);
+        int64_t reach;
+        if (__builtin_mul_overflow(d->stride, d->extent - 1, &reach) ||
+            __builtin_add_overflow(*span, reach, span) || *span > INT64_MAX / 2)
+            return refuse(line, "%s.%s: stride %lld times %lld overflows 64-bit byte offsets", tensor,
+                          d->name, (long long)d->stride, (long long)d->extent);
+    }
+    return PTXPACK_OK;
+}
+
+static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor, attention_tensor *out,
+                                     char *line)
+{
+    const ptxpack_strides *all[TENSOR_COUNT] = {&d->q, &d->k, &d->v, &d->o}, *s = all[tensor];
+    const char *name = attention_tensor_names[tensor];
+    bool        keys = tensor == TENSOR_K || tensor == TENSOR_V;
+    size_t      bytes = ptxpack_dtype_bytes(attention_tensor_type(d, tensor));
+    dimension   dims[3] = {
+        {"batch", d->batch, s->batch},
+        {"row", keys ? d->seqlen_kv : d->seqlen_q, s->row},
+        {"head", keys ? d->heads_kv : d->heads_q, s->head},
+    };
+    if (s->batch == 0 && s->row == 0 && s->head == 0)
+        compact(dims, d->head_dim);
+    for (int i = 0; i < 3; i++)
+        if (dims[i].extent == 1)
+            dims[i].stride = 0;
+    int64_t        span;
+    ptxpack_status status = check_strides(name, tensor == TENSOR_O, (int)(CHUNK / bytes), dims, line);
+    if (status == PTXPACK_OK)
+        status = check_nesting(name, dims, d->head_dim, &span, line);
+    if (status == PTXPACK_OK)
+        *out = (attention_tensor){dims[0].stride, dims[1].stride, dims[2].stride, (uint64_t)span * bytes};
+    return status;
+}
+
+/* Row i attends to keys [i + left, i + right].  A limit that binds in no row is none; one that hides every
+ * key of every row is moved next to them, so that i + offset lies between -seqlen_q and seqlen_q + seqlen_kv. */
+static void resolve_mask(const ptxpack_attention_desc *d, attention_geometry *out)
+{
+    bool    window = d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT;
+    bool    bottom =
+        d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+    int64_t rows = d->seqlen_q, keys = d->seqlen_kv, diagonal = bottom ? keys - rows : 0;
+    int64_t left = diagonal - d->window_left, right = diagonal + d->window_right;
+    out->limited_left = window && d->window_left >= 0 && left > 1 - rows;
+    out->limited_right = d->mask != PTXPACK_MASK_NONE && d->window_right >= 0 && right < keys - 1;
+    out->left_offset = !out->limited_left ? 0 : (int32_t)(left < keys ? left : keys);
+    out->right_offset = !out->limited_right ? 0 : (int32_t)(right > -rows ? right : -rows);
+}
+
+ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,
+                                         char line[ATTENTION_LINE])
+{
+    ptxpack_status status = check_fields(desc, line);
+    for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++)
+        status = resolve_tensor(desc, i, &out->tensor[i], line);
+    if (status != PTXPACK_OK)
+        return status;
+    uint64_t rows = (uint64_t)desc->batch * (uint64_t)desc->heads_q;
+    out->lse_bytes = rows * (uint64_t)desc->seqlen_q * sizeof(float); /* less than o, so no overflow */
+    out->workspace_bytes = 0;
+    out->descale_bytes = desc->dtype == PTXPACK_E4M3
+                             ? (uint64_t)desc->batch * (uint64_t)desc->heads_kv * sizeof(float)
+                             : 0;
+    out->scale = scale_of(desc);
+    out->softcap = desc->softcap;
+    resolve_mask(desc, out);
+    return PTXPACK_OK;
+}
+
+/* ---- addresses ---------------------------------------------------------------------------------- */
+typedef struct range {
+    const char *name;
+    uint64_t    address, bytes, alignment;
+    bool        optional; /* address 0: there is none */
+} range;
+
+static ptxpack_status check_range(const range *r, char *line)
+{
+    if (r->address == 0)
+        return r->optional ? PTXPACK_OK : refuse(line, "%s is null", r->name);
+    if (r->address % r->alignment != 0)
+        return refuse(line, "%s: address 0x%llx is not a multiple of %d bytes", r->name,
+                      (unsigned long long)r->address, (int)r->alignment);
+    if (r->address + r->bytes < r->address)
+        return refuse(line, "%s: address 0x%llx plus its %llu bytes wraps around", r->name,
+                      (unsigned long long)r->address, (unsigned long long)r->bytes);
+    return PTXPACK_OK;
+}
+
+static bool overlap(const range *a, const range *b)
+{
+    return a->address != 0 && b->address != 0 && a->address < b->address + b->bytes &&
+           b->address < a->address + a->bytes;
+}
+
+ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry,
+                                               const ptxpack_attention_buffers *b, char line[ATTENTION_LINE])
+{
+    enum { WRITTEN = 6, RANGES = 9 }; /* from WRITTEN on: outputs, and what is written besides */
+    if (b == NULL)
+        return refuse(line, "buffers is NULL");
+    if (b->size != sizeof *b)
+        return refuse(line, "buffers.size is %u; sizeof(ptxpack_attention_buffers) is %zu",
+                      (unsigned)b->size, sizeof *b);
+    uint64_t    scales = geometry->descale_bytes, scratch = geometry->workspace_bytes; /* 0: not looked at */
+    const range ranges[RANGES] = {
+        {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
+        {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16, false},
+        {"v", b->v, geometry->tensor[TENSOR_V].bytes, 16, false},
+        {"q_descale", scales != 0 ? b->q_descale : 0, scales, 4, true},
+        {"k_descale", scales != 0 ? b->k_descale : 0, scales, 4, true},
+        {"v_descale", scales != 0 ? b->v_descale : 0, scales, 4, true},
+        {"o", b->o, geometry->tensor[TENSOR_O].bytes, 16, false},
+        {"lse", b->lse, geometry->lse_bytes, 4, true},
+        {"workspace", scratch != 0 ? b->workspace : 0, scratch, 16, scratch == 0},
+    };
+    for (int i = 0; i < RANGES; i++) {
+        ptxpack_status status = check_range(&ranges[i], line);
+        if (status != PTXPACK_OK)
+            return status;
+    }
+    for (int written = WRITTEN; written < RANGES; written++)
+        for (int i = 0; i < written; i++)
+            if (overlap(&ranges[written], &ranges[i]))
+                return refuse(line, "%s overlaps %s: 0x%llx and 0x%llx", ranges[written].name,
+                              ranges[i].name, (unsigned long long)ranges[written].address,
+                              (unsigned long long)ranges[i].address);
+    return PTXPACK_OK;
+}

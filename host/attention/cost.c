@@ -1,0 +1,187 @@
+/* cost.c - the time that a row of kernels.def would take for a problem. */
+#include "cost.h"
+
+/* ---- what was measured -------------------------------------------------------------------------------- */
+/* Rows of one kind: operations a clock that an SM does in long loops over keys, all its blocks
+ * together, and clocks of a tile beyond them (to start, to wait for the first keys, to write O); both
+ * again where a limit on the right, and none on the left, makes tiles of different lengths, which
+ * share fewer keys in the L2 cache. wgmma: from the TFLOP/s at 512 to 16384 keys on an H200, 132 SMs
+ * at 1.755 GHz, 2026-11-22; mma.sync: of the same GPU, without a mask.  Rows that were not measured
+ * have round numbers, which keep them behind those that come first in the table while these run. */
+typedef struct row_class {
+    int arch, fp8, head_dim, block_m, block_n; /* of the row; 0: any, of fp8 no */
+    int rate, overhead, limited_rate, limited_overhead;
+} row_class;
+
+static const row_class classes[] = {
+    /* arch  8    D    M    N  rate  overhead, with a right limit */
+    {90,  0,   64, 192,   0, 2914, 2400, 2814, 2500},
+    {90,  0,   64, 128,   0, 2374, 1600, 2396, 2400},
+    {90,  0,   64,  64,   0, 2150, 3700, 2150, 3700},
+    {90,  0,   96, 128,   0, 3280, 3200, 3200, 3200},
+    {90,  0,  128, 128,   0, 3518, 3700, 3430, 3700},
+    {90,  0,  128, 192,   0, 3560, 3500, 3540, 4000},
+    {90,  0,  128,  64,   0, 2400, 3000, 2400, 3000},
+    {90,  0,  192, 128,   0, 3370, 5000, 3370, 5000},
+    {90,  0,  256, 128,   0, 3660, 6000, 3483, 8000},
+    {90,  0,  256,  64,   0, 3226, 4500, 3226, 4500},
+    {90,  1,   64, 192,   0, 3004, 2500, 2900, 3500},
+    {90,  1,  128, 128,   0, 4446, 3100, 4364, 4200},
+    {90,  1,  128, 192,   0, 4692, 4100, 4714, 4800},
+    {90,  1,  256, 128,   0, 5468, 6700, 5300, 8000},
+    {80,  0,   32,   0,   0, 1100, 2500, 1100, 2500},
+    {80,  0,   64,   0,   0, 1545, 2900, 1545, 2900},
+    {80,  0,   96,   0,   0, 1650, 4500, 1650, 4500},
+    {80,  0,  128,   0,  48, 1790, 6600, 1790, 6600},
+    {80,  0,  128,   0,  32, 1500, 6600, 1500, 6600},
+    {80,  0,  192, 128,   0, 1650, 7500, 1650, 7500},
+    {80,  0,  192,  64,   0,  800, 7500,  800, 7500},
+    {80,  0,  256,   0,   0, 1545, 9200, 1545, 9200},
+    {75,  0,    0,   0,   0,  600, 6000,  600, 6000},
+    {0,   0,    0,   0,   0, 1000, 5000, 1000, 5000},
+};
+enum { CLASSES = sizeof classes / sizeof classes[0] };
+
+/* What the rates become, and a part of the architecture. */
+static const struct arch_row {
+    int    arch;
+    double ghz, scale;
+    int    sms;
+} archs[] = {
+    {75, 1.59, 0.35, 40},  {80, 1.41, 0.75, 108},  {86, 1.74, 0.4, 84},   {87, 1.30, 0.4, 16},
+    {89, 2.49, 0.4, 142},  {90, 1.755, 1, 132},    {100, 1.85, 1, 148},   {120, 2.41, 0.4, 170},
+};
+enum { ARCHS = sizeof archs / sizeof archs[0] };
+
+enum { LAUNCH_CLOCKS = 12000 }; /* with the first keys' way from memory */
+/* A tile's block at the left end of a window is masked, too: clocks for each of its keys.  (H200, d 128, s 16384,
+ * window of 1024: 239 us with 128 x 128, 226 with 192 x 64.) */
+enum { LEFT_MASK_CLOCKS = 12 };
+
+static bool matches(int wanted, int64_t value)
+{
+    return wanted == 0 || wanted == value;
+}
+
+static const row_class *class_of(const ptxpack_variant *row)
+{
+    int i = 0;
+    while (i < CLASSES - 1 &&
+           !(matches(classes[i].arch, row->arch) &&
+             classes[i].fp8 == ptxpack_variant_parameter(row, "FP8", 0) &&
+             matches(classes[i].head_dim, ptxpack_variant_parameter(row, "HEAD_DIM", 0)) &&
+             matches(classes[i].block_m, ptxpack_variant_parameter(row, "BLOCK_M", 0)) &&
+             matches(classes[i].block_n, ptxpack_variant_parameter(row, "BLOCK_N", 0))))
+        i++;
+    return &classes[i];
+}
+
+/* The last that is not above `arch`. */
+static const struct arch_row *arch_of(int arch)
+{
+    const struct arch_row *found = &archs[0];
+    for (int i = 0; i < ARCHS; i++)
+        if (archs[i].arch <= arch)
+            found = &archs[i];
+    return found;
+}
+
+/* ---- blocks that are visited -------------------------------------------------------------------------- */
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* The sum of (a i + b) / m, rounded down, over i in [0, n); nothing is negative. */
+static int64_t floor_sum(int64_t n, int64_t m, int64_t a, int64_t b)
+{
+    int64_t sum = 0;
+    while (n > 0) { /* what is left is counted again with the axes exchanged */
+        sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
+        int64_t step = a % m, most = step * n + b % m;
+        n = most / m;
+        b = most % m;
+        a = m;
+        m = step;
+    }
+    return sum;
+}
+
+/* Blocks of m keys before `first + step i`, a block that is begun counted where round_up is m - 1, summed
+ * over i in [0, n): none of those below 0, all of those from `keys` on. */
+static int64_t sum_of_blocks(int64_t n, int64_t m, int64_t step, int64_t first, int64_t keys,
+                             int64_t round_up)
+{
+    int64_t from = clamp((step - 1 - first) / step, 0, n);         /* before it the key is below 0     */
+    int64_t to = clamp((keys - first + step - 1) / step, from, n); /* from it on it is beyond the last */
+    return floor_sum(to - from, m, step, first + step * from + round_up) + (n - to) * ((keys + m - 1) / m);
+}
+
+/* Of one tile, which sees keys [low, high). */
+static int64_t blocks_of_tile(const ptxpack_attention_desc *d, const attention_geometry *g, int64_t block_m,
+                              int64_t block_n, int64_t tile)
+{
+    int64_t keys = d->seqlen_kv, first = tile * block_m, end = clamp(first + block_m, 0, d->seqlen_q);
+    int64_t low = g->limited_left ? clamp(first + g->left_offset, 0, keys) : 0;
+    int64_t high = g->limited_right ? clamp(end + g->right_offset, 0, keys) : keys;
+    int64_t blocks = (high + block_n - 1) / block_n - low / block_n;
+    return high > low && blocks > 0 ? blocks : 0;
+}
+
+attention_blocks attention_count_blocks(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                        int64_t block_m, int64_t block_n)
+{
+    int64_t          keys = d->seqlen_kv, whole = (keys + block_n - 1) / block_n;
+    attention_blocks b = {.tiles = (d->seqlen_q + block_m - 1) / block_m};
+    int64_t          before = b.tiles - 1; /* tiles before the last one, which may be short */
+    int64_t          last = blocks_of_tile(d, g, block_m, block_n, before);
+    int64_t          first = blocks_of_tile(d, g, block_m, block_n, 0);
+    int64_t          middle = blocks_of_tile(d, g, block_m, block_n, before / 2);
+    int64_t high = g->limited_right
+                       ? sum_of_blocks(before, block_n, block_m, block_m + g->right_offset, keys, block_n - 1)
+                       : before * whole;
+    int64_t low = g->limited_left ? sum_of_blocks(before, block_n, block_m, g->left_offset, keys, 0) : 0;
+    b.total = high - low + last;
+    b.longest = first > last ? first : last;
+    b.longest = middle > b.longest ? middle : b.longest;
+    b.shortest = first < last ? first : last;
+    return b;
+}
+
+/* ---- the estimate ------------------------------------------------------------------------------------- */
+/* Not fmax: the library asks for no libm. */
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Blocks of a row that share an SM: no more than there are tiles for. */
+static int64_t resident_blocks(const ptxpack_variant *row, int64_t tiles, int64_t sms)
+{
+    return clamp((tiles + sms - 1) / sms, 1, row->blocks_per_sm);
+}
+
+double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
+                      const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count)
+{
+    const row_class       *kind = class_of(row);
+    const struct arch_row *arch = arch_of(caps->arch);
+    int64_t                m = ptxpack_variant_parameter(row, "BLOCK_M", 64);
+    int64_t                n = ptxpack_variant_parameter(row, "BLOCK_N", 64);
+    double                 head_dim = (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
+    attention_blocks       blocks = attention_count_blocks(desc, geometry, m, n);
+    int64_t                heads = (int64_t)desc->batch * desc->heads_q, tiles = heads * blocks.tiles;
+    int64_t                sms = sm_count > 0 ? sm_count : arch->sms;
+    int64_t                resident = resident_blocks(row, tiles, sms), slots = sms * resident;
+    bool                   uneven_tiles = geometry->limited_right && !geometry->limited_left;
+    int                    rate = uneven_tiles ? kind->limited_rate : kind->rate;
+    double                 overhead = uneven_tiles ? kind->limited_overhead : kind->overhead;
+    overhead += geometry->limited_left ? LEFT_MASK_CLOCKS * (double)n : 0;
+    double block = 4.0 * (double)m * (double)n * head_dim * (double)resident / (rate * arch->scale);
+    double uneven = (double)((tiles + slots - 1) / slots) - (double)tiles / (double)slots;
+    double work = (double)heads * (double)blocks.total * block + (double)tiles * overhead;
+    double shortest = (double)blocks.shortest * block + overhead;
+    double longest = (double)blocks.longest * block + overhead;
+    double clocks = work / (double)slots + uneven * shortest;
+    return (LAUNCH_CLOCKS + larger(clocks, longest)) / (1e3 * arch->ghz);
+}

@@ -1,0 +1,34 @@
+/* cost.h - private: how long a row of kernels.def would take for a problem, by a small model; the
+ * choice among the rows that cover it.
+ *
+ *   time  = launch + max(longest tile, work / slots + unevenness)
+ *   tile  = blocks visited * 4 BLOCK_M BLOCK_N HEAD_DIM / rate + prologue and epilogue
+ *   slots = blocks that run at a time; those on one SM share its rate
+ *
+ * Tiles are dealt out longest first, so that what is uneven at the end is one of the shortest: where all
+ * tiles are alike this is a whole number of waves.  Rate and overhead of each kind of row are measured on an
+ * H200 and scaled for other architectures: there only the order of the rows is meant. */
+#ifndef PTXPACK_ATTENTION_COST_H
+#define PTXPACK_ATTENTION_COST_H
+#include "check.h"
+#include "loader/registry.h"
+
+/* Key blocks of BLOCK_N that the kernel visits for the query tiles of one head. */
+typedef struct attention_blocks {
+    int64_t tiles, total, longest, shortest; /* shortest: of a tile */
+} attention_blocks;
+attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc,
+                                        const attention_geometry *geometry, int64_t block_m, int64_t block_n);
+
+/* Microseconds, of a problem with no more tiles than attention_count_tiles lets through.  sm_count 0: that
+ * of a well-known part of the architecture. */
+double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
+                      const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count);
+
+/* Whether a row that takes `us` is to be preferred to one before it in the table that takes `best_us`: the
+ * table's order stands unless the model clearly says otherwise. */
+static inline bool attention_clearly_faster(double us, double best_us)
+{
+    return us < 0.99 * best_us;
+}
+#endif

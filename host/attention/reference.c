@@ -1,0 +1,439 @@
+/* reference.c - attention on the CPU, in double precision, row by row.
+ *
+ * K and V are kept as floats (exact) in panels of eight columns, so that both products are one small
+ * kernel: four rows of A times one panel of B.
+ *
+ *   scores   S[r][8 keys]     = Q[r][0..d) * K panel [d][8 keys]
+ *   output   O[r][8 channels] = P[r][0..n) * V panel [n][8 channels] */
+#include "reference.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { PANEL = 8, GROUP = 4, TASK_ROWS = 16, MAX_THREADS = 256 };
+
+typedef double panel_sum __attribute__((vector_size(PANEL * sizeof(double))));
+typedef float  panel_row __attribute__((vector_size(PANEL * sizeof(float))));
+
+struct attention_reference {
+    ptxpack_attention_desc desc;
+    attention_geometry     geometry;
+    const void            *q;
+    ptxpack_descales       descales;
+    float                 *k;         /* [batch][heads_kv][padded_keys / 8][head_dim][8]    */
+    float                 *v;         /* [batch][heads_kv][head_dim / 8][padded_keys][8]    */
+    size_t                 padded_keys;
+    size_t                 head_size; /* floats of k or v per batch and head                */
+    int                    group;     /* rows that may share a pass: 1 when V is not finite */
+};
+
+/* ---- scalars ------------------------------------------------------------------------------------ */
+/* e^x for x <= 0 within 2 ulp; 0 below 2^-1021.  No libm: the library links libc alone. */
+static double exp_of(double x)
+{
+    if (!(x > -707))
+        return x < 0 ? 0 : x; /* NaN stays */
+    double   n = (x * 0x1.71547652b82fep0 + 0x1.8p52) - 0x1.8p52; /* nearest integer of x / ln 2 */
+    double   r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33, sum = 1;
+    uint64_t bits = (uint64_t)((int64_t)n + 1023) << 52;
+    double   power;
+    for (int i = 13; i > 0; i--) /* |r| <= 0.35: the next term is below 2^-57 */
+        sum = 1 + sum * r * (1.0 / i);
+    memcpy(&power, &bits, sizeof power);
+    return sum * power;
+}
+
+/* tanh x, of a relative error of some 1e-15. */
+static double tanh_of(double x)
+{
+    double y = x < 0 ? 2 * x : -2 * x, less = 1; /* less: e^y - 1 */
+    if (y > -0.35) {
+        for (int i = 13; i > 1; i--)
+            less = 1 + less * y * (1.0 / i);
+        less *= y;
+    } else {
+        less = exp_of(y) - 1;
+    }
+    return (x < 0 ? less : -less) / (2 + less);
+}
+
+/* ln x for finite x >= 1, by 2 atanh((m-1)/(m+1)) of the mantissa m in [sqrt 1/2, sqrt 2). */
+static double log_of(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int64_t exponent = (int64_t)(bits - 0x3fe6a09e667f3bcdu) >> 52;
+    double  m, sum = 0;
+    bits -= (uint64_t)exponent << 52;
+    memcpy(&m, &bits, sizeof m);
+    double z = (m - 1) / (m + 1);
+    for (int i = 23; i > 0; i -= 2)
+        sum = sum * z * z + 1.0 / i;
+    return (double)exponent * 0x1.62e42fefa39efp-1 + 2 * z * sum;
+}
+
+/* Round to the precision of the element type; the range is double's, so that large scores stay finite. */
+static double round_to(ptxpack_dtype type, double value)
+{
+    double rounded = ptxpack_to_float(type, ptxpack_from_float(type, (float)value));
+    if (isinf(rounded) && !isinf(value))
+        return round_to(type, value * 0x1p-24) * 0x1p24;
+    return rounded;
+}
+
+/* ---- K and V as panels -------------------------------------------------------------------------- */
+/* The index of the first element of a row. */
+static size_t row_start(const attention_tensor *t, int64_t batch, int64_t row, int64_t head)
+{
+    return (size_t)(batch * t->batch + row * t->row + head * t->head);
+}
+
+/* Fill the panels of one batch and key head; returns whether all of V is finite. */
+static bool fill_head(attention_reference *r, const void *k, const void *v, int64_t batch, int64_t head)
+{
+    const attention_tensor *tensors = r->geometry.tensor;
+    ptxpack_dtype           type = r->desc.dtype;
+    size_t                  d = (size_t)r->desc.head_dim, keys = (size_t)r->desc.seqlen_kv;
+    size_t                  at = ((size_t)batch * (size_t)r->desc.heads_kv + (size_t)head) * r->head_size;
+    bool                    finite = true;
+    for (size_t j = 0; j < keys; j++) {
+        size_t k_row = row_start(&tensors[TENSOR_K], batch, (int64_t)j, head);
+        size_t v_row = row_start(&tensors[TENSOR_V], batch, (int64_t)j, head);
+        float *k_to = r->k + at + j / PANEL * d * PANEL + j % PANEL;
+        float *v_to = r->v + at + j * PANEL;
+        for (size_t c = 0; c < d; c++) {
+            float value = ptxpack_element(type, v, v_row + c);
+            finite = finite && isfinite(value);
+            k_to[c * PANEL] = ptxpack_element(type, k, k_row + c);
+            v_to[c / PANEL * r->padded_keys * PANEL + c % PANEL] = value;
+        }
+    }
+    return finite;
+}
+
+ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
+                                        const void *v, const ptxpack_descales *descales,
+                                        attention_reference **out)
+{
+    attention_geometry geometry;
+    char               line[ATTENTION_LINE];
+    *out = NULL;
+    ptxpack_status status = ptxpack_attention_resolve(desc, &geometry, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
+    if (q == NULL || k == NULL || v == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL", q == NULL ? "q" : k == NULL ? "k" : "v");
+    attention_reference *r = (attention_reference *)calloc(1, sizeof *r);
+    if (r == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for the reference");
+    r->desc = *desc;
+    r->geometry = geometry;
+    r->q = q;
+    if (descales != NULL && desc->dtype == PTXPACK_E4M3)
+        r->descales = *descales;
+    r->padded_keys = ((size_t)desc->seqlen_kv + PANEL - 1) / PANEL * PANEL;
+    r->head_size = r->padded_keys * (size_t)desc->head_dim; /* < 2^40 */
+    size_t heads = (size_t)desc->batch * (size_t)desc->heads_kv, floats;
+    if (!__builtin_mul_overflow(heads, r->head_size, &floats)) { /* calloc checks the bytes; 0 pads */
+        r->k = (float *)calloc(floats, sizeof *r->k);
+        r->v = (float *)calloc(floats, sizeof *r->v);
+    }
+    if (r->k == NULL || r->v == NULL) {
+        status = ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for 2 * %zu * %zu floats of the reference",
+                              heads, r->head_size);
+        attention_reference_close(r);
+        return status;
+    }
+    r->group = GROUP;
+    for (int64_t b = 0; b < desc->batch; b++)
+        for (int64_t h = 0; h < desc->heads_kv; h++)
+            if (!fill_head(r, k, v, b, h))
+                r->group = 1;
+    *out = r;
+    return PTXPACK_OK;
+}
+
+void attention_reference_close(attention_reference *r)
+{
+    if (r == NULL)
+        return;
+    free(r->k);
+    free(r->v);
+    free(r);
+}
+
+/* ---- one group of rows -------------------------------------------------------------------------- */
+/* A thread's scratch; every array has GROUP rows. */
+typedef struct scratch {
+    double *q;       /* [GROUP][head_dim]    */
+    double *s, *p;   /* [GROUP][padded_keys] */
+    double *o;       /* [GROUP][head_dim]    */
+    double  v_scale; /* of the group's key head */
+} scratch;
+
+/* out[r][8] = a[r][0..n) * b[0..n)[8], for GROUP rows of a, `a_step` apart; rows of out `out_step` apart. */
+static void multiply(const double *a, size_t a_step, const float *b, size_t n, double *out, size_t out_step)
+{
+    panel_sum sum[GROUP] = {{0}, {0}, {0}, {0}};
+    for (size_t i = 0; i < n; i++) {
+        panel_row row;
+        memcpy(&row, b + i * PANEL, sizeof row);
+        panel_sum wide = __builtin_convertvector(row, panel_sum);
+        for (int r = 0; r < GROUP; r++)
+            sum[r] += wide * a[(size_t)r * a_step + i];
+    }
+    for (int r = 0; r < GROUP; r++)
+        memcpy(out + (size_t)r * out_step, &sum[r], sizeof sum[r]);
+}
+
+/* Keys [first, end) of the sequence; 0, 0 when there are none. */
+typedef struct key_range {
+    size_t first, end;
+} key_range;
+
+/* The keys that each row of a group may attend to, and the least range that holds them all. */
+typedef struct group_keys {
+    key_range row[GROUP], all;
+} group_keys;
+
+/* P = e^(S - max S) in place over the keys `seen`, and zeros over the rest of `all`; returns the sum of P,
+ * and the maximum. */
+static double softmax_row(double *p, key_range seen, key_range all, double *maximum)
+{
+    double most = -INFINITY, sum = 0;
+    for (size_t j = seen.first; j < seen.end; j++)
+        most = p[j] > most ? p[j] : most;
+    for (size_t j = all.first; j < all.end; j++)
+        sum += p[j] = j >= seen.first && j < seen.end ? exp_of(p[j] - most) : 0;
+    *maximum = most;
+    return sum;
+}
+
+/* O = P V of the group over its keys. */
+static void weigh_values(const attention_reference *r, const float *v, key_range all, scratch *w)
+{
+    size_t d = (size_t)r->desc.head_dim;
+    for (size_t c = 0; c < d; c += PANEL)
+        multiply(w->p + all.first, r->padded_keys, v + c * r->padded_keys + all.first * PANEL,
+                 all.end - all.first, w->o + c, d);
+    for (size_t i = 0; i < GROUP * d; i++)
+        w->o[i] *= w->v_scale;
+}
+
+/* The keys that a query row may attend to. */
+static key_range keys_of(const attention_reference *r, int64_t row)
+{
+    const attention_geometry *g = &r->geometry;
+    int64_t keys = r->desc.seqlen_kv, first = g->limited_left ? row + g->left_offset : 0;
+    int64_t end = g->limited_right ? row + g->right_offset + 1 : keys;
+    first = first > 0 ? first : 0;
+    end = end < keys ? end : keys;
+    return first < end ? (key_range){(size_t)first, (size_t)end} : (key_range){0, 0};
+}
+
+static key_range join(key_range a, key_range b)
+{
+    if (a.end == 0 || b.end == 0)
+        return a.end == 0 ? b : a;
+    return (key_range){a.first < b.first ? a.first : b.first, a.end > b.end ? a.end : b.end};
+}
+
+/* A score under the cap. */
+static double capped(double s, double softcap)
+{
+    return softcap > 0 ? softcap * tanh_of(s / softcap) : s;
+}
+
+/* The same, every step rounded to the element type. */
+static double capped_rounded(ptxpack_dtype type, double s, double softcap)
+{
+    s = round_to(type, s);
+    return softcap > 0 ? round_to(type, softcap * round_to(type, tanh_of(round_to(type, s / softcap)))) : s;
+}
+
+static void exact_group(const attention_reference *r, const float *v, const group_keys *keys, size_t first,
+                        int count, const attention_row_results *results, scratch *w)
+{
+    size_t d = (size_t)r->desc.head_dim;
+    double sum[GROUP], most[GROUP];
+    for (int i = 0; i < GROUP; i++) {
+        double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys;
+        for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
+            p[j] = capped(s[j], r->geometry.softcap);
+        sum[i] = softmax_row(p, keys->row[i], keys->all, &most[i]);
+    }
+    weigh_values(r, v, keys->all, w);
+    for (int i = 0; i < count; i++) {
+        for (size_t c = 0; c < d && results->o != NULL; c++)
+            results->o[(first + (size_t)i) * d + c] = keys->row[i].end ? w->o[(size_t)i * d + c] / sum[i] : 0;
+        if (results->lse != NULL)
+            results->lse[first + (size_t)i] = !keys->row[i].end ? -INFINITY
+                                            : sum[i] >= 1       ? most[i] + log_of(sum[i])
+                                                                : (double)NAN; /* the scores are not finite */
+    }
+}
+
+/* A weight as the kernels multiply it with V.  fp8 has few small numbers, so that there the row's largest is
+ * 256 and the sum divides the output. */
+static double round_weight(ptxpack_dtype type, double p, double sum)
+{
+    return type == PTXPACK_E4M3 ? round_to(type, p * 0x1p8) / (0x1p8 * sum) : round_to(type, p / sum);
+}
+
+/* The same with S, P and O rounded to the element type. */
+static void rounded_group(const attention_reference *r, const float *v, const group_keys *keys, size_t first,
+                          int count, double *out, scratch *w)
+{
+    size_t        d = (size_t)r->desc.head_dim;
+    ptxpack_dtype type = attention_tensor_type(&r->desc, TENSOR_O);
+    for (int i = 0; i < GROUP; i++) {
+        double *s = w->s + (size_t)i * r->padded_keys, *p = w->p + (size_t)i * r->padded_keys, most;
+        for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
+            p[j] = capped_rounded(type, s[j], r->geometry.softcap);
+        double sum = softmax_row(p, keys->row[i], keys->all, &most);
+        for (size_t j = keys->row[i].first; j < keys->row[i].end; j++)
+            p[j] = round_weight(r->desc.dtype, p[j], sum);
+    }
+    weigh_values(r, v, keys->all, w);
+    for (int i = 0; i < count; i++)
+        for (size_t c = 0; c < d; c++)
+            out[(first + (size_t)i) * d + c] = keys->row[i].end ? round_to(type, w->o[(size_t)i * d + c]) : 0;
+}
+
+static double descale_of(const float *descales, size_t kv_head)
+{
+    return descales != NULL ? descales[kv_head] : 1;
+}
+
+/* Rows [first, first + count) of the list: at most GROUP, of one batch and key head. */
+static void compute_group(const attention_reference *r, const attention_row *rows, size_t first, int count,
+                          const attention_row_results *results, scratch *w)
+{
+    const ptxpack_attention_desc *desc = &r->desc;
+    size_t                        d = (size_t)desc->head_dim;
+    group_keys                    keys = {.all = {0, 0}};
+    int64_t                       kv_head = rows[first].head / (desc->heads_q / desc->heads_kv);
+    size_t kv = (size_t)rows[first].batch * (size_t)desc->heads_kv + (size_t)kv_head;
+    size_t at = kv * r->head_size;
+    double scale = r->geometry.scale * descale_of(r->descales.q, kv) * descale_of(r->descales.k, kv);
+    w->v_scale = descale_of(r->descales.v, kv);
+    for (int i = 0; i < GROUP; i++) { /* the rows that a short group lacks repeat its last one */
+        const attention_row *row = &rows[first + (size_t)(i < count ? i : count - 1)];
+        size_t q = row_start(&r->geometry.tensor[TENSOR_Q], row->batch, row->row, row->head);
+        for (size_t c = 0; c < d; c++)
+            w->q[(size_t)i * d + c] = (double)ptxpack_element(desc->dtype, r->q, q + c) * scale;
+        keys.row[i] = keys_of(r, row->row);
+        keys.all = join(keys.all, keys.row[i]);
+    }
+    for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)
+        multiply(w->q, d, r->k + at + j * d, d, w->s + j, r->padded_keys);
+    if (results->o != NULL || results->lse != NULL)
+        exact_group(r, r->v + at, &keys, first, count, results, w);
+    if (results->rounded != NULL)
+        rounded_group(r, r->v + at, &keys, first, count, results->rounded, w);
+}
+
+/* ---- all rows, on threads ----------------------------------------------------------------------- */
+typedef struct row_job {
+    const attention_reference   *reference;
+    const attention_row         *rows;
+    size_t                       count;
+    const attention_row_results *results;
+    atomic_size_t                next;       /* first row that nobody has taken */
+    atomic_bool                  no_memory;
+} row_job;
+
+/* How many rows from `first` on can share a pass. */
+static int group_size(const row_job *job, size_t first, size_t end)
+{
+    const attention_reference *r = job->reference;
+    int32_t                    share = r->desc.heads_q / r->desc.heads_kv;
+    const attention_row       *row = &job->rows[first];
+    int                        count = 1;
+    while (count < r->group && first + (size_t)count < end && row[count].batch == row->batch &&
+           row[count].head / share == row->head / share)
+        count++;
+    return count;
+}
+
+static void *run_rows(void *context)
+{
+    row_job                   *job = (row_job *)context;
+    const attention_reference *r = job->reference;
+    size_t                     d = (size_t)r->desc.head_dim, keys = r->padded_keys, first;
+    double                    *memory = (double *)malloc(GROUP * 2 * (d + keys) * sizeof(double));
+    if (memory == NULL) {
+        atomic_store(&job->no_memory, true);
+        return NULL;
+    }
+    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys),
+                 1};
+    while ((first = atomic_fetch_add(&job->next, TASK_ROWS)) < job->count) {
+        size_t end = job->count - first < TASK_ROWS ? job->count : first + TASK_ROWS;
+        for (int count; first < end; first += (size_t)count) {
+            count = group_size(job, first, end);
+            compute_group(r, job->rows, first, count, job->results, &w);
+        }
+    }
+    free(memory);
+    return NULL;
+}
+
+ptxpack_status attention_reference_rows(const attention_reference *reference, const attention_row *rows,
+                                        size_t count, int threads, const attention_row_results *results)
+{
+    row_job   job = {.reference = reference, .rows = rows, .count = count, .results = results};
+    pthread_t helpers[MAX_THREADS];
+    int       started = 0;
+    size_t    tasks = (count + TASK_ROWS - 1) / TASK_ROWS;
+    while (started + 1 < threads && started < MAX_THREADS && (size_t)started + 1 < tasks &&
+           pthread_create(&helpers[started], NULL, run_rows, &job) == 0)
+        started++;
+    run_rows(&job);
+    for (int i = 0; i < started; i++)
+        pthread_join(helpers[i], NULL);
+    if (atomic_load(&job.no_memory)) /* some rows may be missing */
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for the rows of the reference");
+    return PTXPACK_OK;
+}
+
+/* ---- the public reference: every row, in the caller's layout ------------------------------------ */
+ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const void *q,
+                                           const void *k, const void *v,
+                                           const ptxpack_descales *descales, double *o, double *lse)
+{
+    attention_reference *r;
+    ptxpack_status       status = attention_reference_open(desc, q, k, v, descales, &r);
+    if (status != PTXPACK_OK)
+        return status;
+    enum { BATCH_ROWS = 64 };
+    const attention_tensor *t = &r->geometry.tensor[TENSOR_O];
+    int64_t                 heads = desc->heads_q, rows = desc->seqlen_q, d = desc->head_dim;
+    int64_t                 total = (int64_t)desc->batch * heads * rows;
+    attention_row           list[BATCH_ROWS];
+    double                  values[BATCH_ROWS * 256], logs[BATCH_ROWS]; /* head_dim <= 256 */
+    const attention_row_results results = {values, NULL, logs};
+    for (int64_t first = 0; first < total && status == PTXPACK_OK; first += BATCH_ROWS) {
+        int64_t count = total - first < BATCH_ROWS ? total - first : BATCH_ROWS;
+        for (int64_t i = 0; i < count; i++) {
+            int64_t n = first + i;
+            list[i] = (attention_row){(int32_t)(n / rows / heads), (int32_t)(n / rows % heads),
+                                      (int32_t)(n % rows)};
+        }
+        status = attention_reference_rows(r, list, (size_t)count, 1, &results);
+        for (int64_t i = 0; i < count && status == PTXPACK_OK; i++) {
+            if (o != NULL)
+                memcpy(o + list[i].batch * t->batch + list[i].row * t->row + list[i].head * t->head,
+                       values + i * d, (size_t)d * sizeof *o);
+            if (lse != NULL)
+                lse[first + i] = logs[i];
+        }
+    }
+    attention_reference_close(r);
+    return status;
+}

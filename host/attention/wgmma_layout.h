@@ -1,0 +1,90 @@
+/* wgmma_layout.h - private: the tiles of a row of ptx/attention/wgmma.ptx in shared memory:
+ * what TMA writes there, what wgmma reads through descriptors, and which thread holds which accumulator;
+ * derived from the row with the layout algebra.  The source of the symbols that the kernel is told
+ * (wgmma_symbols.h), of its tensor maps, and of what `ptxpack plan` prints. */
+#ifndef PTXPACK_ATTENTION_WGMMA_LAYOUT_H
+#define PTXPACK_ATTENTION_WGMMA_LAYOUT_H
+#include "check.h"
+#include "wgmma_fp8_layout.h"
+#include "host/layout/banks.h"
+#include "loader/registry.h"
+#include "host/atom/tiled.h"
+#include "host/atom/tma.h"
+#include "host/atom/wgmma.h"
+
+/* The mbarriers, in the order in which they lie: so many of each, 8 bytes each. */
+typedef enum attention_wgmma_barrier {
+    WGMMA_Q_FULL,
+    WGMMA_Q_EMPTY,
+    WGMMA_K_FULL,
+    WGMMA_K_EMPTY,
+    WGMMA_V_FULL,
+    WGMMA_V_EMPTY,
+    WGMMA_RAW_FULL, /* fp8: V as TMA wrote it; what is called V is the same turned round */
+    WGMMA_RAW_EMPTY,
+    WGMMA_MESSAGE_FULL,
+    WGMMA_MESSAGE_EMPTY,
+    WGMMA_DONE,
+    WGMMA_BARRIERS
+} attention_wgmma_barrier;
+extern const char *const attention_wgmma_barrier_names[WGMMA_BARRIERS];
+
+enum { WGMMA_WARPGROUP = 128, WGMMA_ROWS = 64 /* of an instruction */, WGMMA_WARP_ROWS = 16 };
+
+/* The accesses of threads to shared memory. */
+typedef enum attention_wgmma_access_id {
+    WGMMA_ACCESS_Q, /* ldmatrix.x4 of Q: operand A, where the row keeps it in registers */
+    WGMMA_ACCESS_O, /* stmatrix.x4: accumulators -> a warp's own boxes */
+    WGMMA_ACCESSES
+} attention_wgmma_access_id;
+typedef struct attention_wgmma_access {
+    const char    *name, *atom; /* the copy atom's name */
+    bool           used;
+    /* (thread, 16 columns): the row whose address it gives -> element of 16 bits of the Q tile, or of all
+     * boxes of O, before the swizzle; with fp8 a column of Q is a pair of its elements */
+    ptxpack_layout offsets;
+} attention_wgmma_access;
+
+typedef struct attention_wgmma_layout {
+    ptxpack_status         status;
+    bool                   fp8;
+    int64_t                element; /* bytes, of q, k and v; of o 2 */
+    int64_t                head_dim, block_m, block_n, warpgroups, k_stages, v_stages, q_stages;
+    int64_t                raw_stages; /* fp8: of V before it is turned round; else 0 */
+    int64_t                p_buffers, o_buffers; /* o_buffers: boxes that a warp has for its rows of O */
+    bool                   q_registers;
+    int64_t producer_warps, regs_producer, regs_consumer; /* registers a thread; 0: never set */
+    int64_t                boxes, box_columns; /* a tile is so many boxes of so many columns, side by side */
+    int64_t                o_boxes, o_columns; /* the same of O */
+    ptxpack_tiled_mma      qk, pv;             /* of all warpgroups */
+    ptxpack_layout         q, kv;              /* (row, column) -> element of a tile, swizzled */
+    ptxpack_layout         v;                  /* as PV reads it: kv as (column, key), with fp8 turned.vt */
+    attention_fp8_layout   turned;             /* fp8 only */
+    ptxpack_layout         o;                  /* (row, column of one box) -> element of all boxes of O */
+    ptxpack_wgmma_operand  q_operand, k_operand, v_operand;
+    ptxpack_tma_box        q_box, kv_box, o_box; /* of tensors {head_dim, sequence, head, batch} */
+    ptxpack_layout         c_place;              /* (thread, row half, 8 columns) -> (row, column) of S */
+    attention_wgmma_access access[WGMMA_ACCESSES];
+    /* Bytes. */
+    int64_t                q_stage_bytes, q_box_bytes, kv_stage_bytes, kv_box_bytes, o_box_bytes;
+    int64_t                v_stage_bytes; /* of what PV reads: kv_stage_bytes but with fp8 */
+    int64_t                smem_q, smem_k, smem_raw, smem_v, smem_o, smem_barriers, smem_message;
+    int64_t                smem_descales, shared_bytes; /* smem_descales: behind the messages, fp8 only */
+    int64_t                barrier[WGMMA_BARRIERS]; /* where the first of each kind lies */
+    int64_t                barrier_count[WGMMA_BARRIERS];
+} attention_wgmma_layout;
+
+/* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
+ * l->status, too. */
+ptxpack_status ptxpack_attention_wgmma_layout(const ptxpack_variant *row, attention_wgmma_layout *l);
+/* The same, once in a process; as ptxpack_attention_layout_of. */
+const attention_wgmma_layout *ptxpack_attention_wgmma_layout_of(const ptxpack_variant *row,
+                                                                attention_wgmma_layout **own);
+/* Conflicts that the hardware will see in one access, all warps and steps. */
+ptxpack_banks ptxpack_attention_wgmma_banks(const attention_wgmma_layout *l, attention_wgmma_access_id id);
+/* Into `box`, which is that of a tensor of the layout, type, extents and strides of the problem's tensor.
+ * PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), for what TMA cannot do. */
+ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
+                                           const attention_geometry *geometry, int tensor,
+                                           ptxpack_tma_box *box);
+#endif

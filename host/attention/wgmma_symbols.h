@@ -1,0 +1,35 @@
+/* wgmma_symbols.h - private: what the layouts of a wgmma attention row mean for its PTX text, as
+ * symbols.  Bytes unless said; offsets in shared memory are before the swizzle where a function has _AT.
+ *
+ *   BOXES, BOX_COLUMNS             of a tile, elements of a box
+ *   SMEM_Q, SMEM_K, SMEM_V, SMEM_O, SMEM_BARRIERS, BAR_*, SMEM_MESSAGE
+ *   Q_STAGE_BYTES, KV_STAGE_BYTES, Q_BOX_BYTES, KV_BOX_BYTES, O_BUFFER_BYTES
+ *   DESC_Q_LOW, DESC_Q_HIGH, DESC_K_*, DESC_V_*   the two words of the descriptor of a tile at address 0
+ *   in units of 16 bytes, to be added to the low word:
+ *   DESC_STEP, DESC_STEPS          the next k16 of Q and K inside a box; how many of them a box has
+ *   DESC_Q_BOX, DESC_K_BOX         the next box
+ *   DESC_Q_WARPGROUP               the next 64 rows of Q
+ *   DESC_V_STEP                    the next 16 keys of V
+ *   SWIZZLE_SHIFT, SWIZZLE_MASK    as of ptx/shared/layout.ptx
+ *   functions (thread_symbols.h) of the thread's number in its warpgroup:
+ *   C_ROW, C_COLUMN                of its first accumulator; C_ROWS to the second row, C_COLUMNS to the next
+ *                                  8 columns
+ *   Q_AT                           the row of a Q tile whose address it gives to ldmatrix for the first step;
+ *                                  the others by 16 DESC_STEP, 16 DESC_Q_WARPGROUP and Q_BOX_BYTES
+ *   O_AT                           the row of its warp's box whose address it gives to stmatrix for the first
+ *                                  16 columns
+ *   O_STEP, O_STEPS                16 columns on inside a box: XOR by O_STEP; steps in a box
+ *   O_WARP                         from a warp's boxes of O to the next warp's
+ * With fp8 a step is k32, DESC_V_* is not there, and V is what has been turned round:
+ *   SMEM_RAW, BAR_RAW_*            V as it comes, KV_STAGE_BYTES a stage; V_STAGE_BYTES of V turned round
+ *   SMEM_DESCALES                  8 bytes for each message
+ *   and those of wgmma_fp8_layout.h */
+#ifndef PTXPACK_ATTENTION_WGMMA_SYMBOLS_H
+#define PTXPACK_ATTENTION_WGMMA_SYMBOLS_H
+#include "wgmma_layout.h"
+
+/* Appends at most `cap` symbols; returns how many, 0 with a line in ptxpack_detail(NULL) when a layout cannot
+ * be told that way. */
+size_t ptxpack_attention_wgmma_layout_symbols(const attention_wgmma_layout *l, ptxpack_symbol *out,
+                                              size_t cap);
+#endif

@@ -1,0 +1,219 @@
+/* check.c - what is wrong with a GEMM's descriptor or addresses, and what the right ones mean. */
+#include "check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { UNIT = 8, ELEMENT = 2, ALIGNMENT = 16 }; /* elements that strides are multiples of; bytes */
+static const int64_t STRIDE_LIMIT = (int64_t)1 << 46; /* elements: sums of a few stay far below 2^63 */
+
+const char *const gemm_matrix_names[GEMM_MATRICES] = {"a", "b", "c", "d"};
+
+ptxpack_status gemm_refuse(char *line, ptxpack_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, GEMM_LINE, format, arguments);
+    va_end(arguments);
+    return status;
+}
+#define REFUSE(...) gemm_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
+
+/* ---- the descriptor ----------------------------------------------------------------------------------- */
+static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
+{
+    if (d == NULL)
+        return REFUSE("desc is NULL");
+    if (d->size != sizeof *d)
+        return REFUSE("desc.size is %u; sizeof(ptxpack_gemm_desc) is %zu", (unsigned)d->size, sizeof *d);
+    if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
+        return REFUSE("dtype %d is neither PTXPACK_F16 nor PTXPACK_BF16", (int)d->dtype);
+    if (d->m < 1 || d->n < 1)
+        return REFUSE("%s is %d, not 1 or more", d->m < 1 ? "m" : "n", (int)(d->m < 1 ? d->m : d->n));
+    if (d->k < 0 || d->batch < 0)
+        return REFUSE("%s is %d, not 0 or more", d->k < 0 ? "k" : "batch", (int)(d->k < 0 ? d->k : d->batch));
+    if ((unsigned)d->order_a > PTXPACK_COLUMN_MAJOR || (unsigned)d->order_b > PTXPACK_COLUMN_MAJOR)
+        return REFUSE("order_%c is neither PTXPACK_ROW_MAJOR nor PTXPACK_COLUMN_MAJOR",
+                      (unsigned)d->order_a > PTXPACK_COLUMN_MAJOR ? 'a' : 'b');
+    if ((unsigned)d->activation > PTXPACK_ACTIVATION_SILU)
+        return REFUSE("activation %d is none", (int)d->activation);
+    return PTXPACK_OK;
+}
+
+/* A matrix as lines, its strides as given. */
+static gemm_matrix lines_of(const ptxpack_gemm_desc *d, int matrix)
+{
+    const bool a_column = d->order_a == PTXPACK_COLUMN_MAJOR, b_column = d->order_b == PTXPACK_COLUMN_MAJOR;
+    const gemm_matrix all[GEMM_MATRICES] = {
+        {a_column ? d->k : d->m, a_column ? d->m : d->k, d->stride_a, d->batch_a, 0},
+        {b_column ? d->n : d->k, b_column ? d->k : d->n, d->stride_b, d->batch_b, 0},
+        {d->m, d->n, d->stride_c, d->batch_c, 0},
+        {d->m, d->n, d->stride_d, d->batch_d, 0},
+    };
+    return all[matrix];
+}
+
+static int64_t rounded_up(int64_t x)
+{
+    return (x + UNIT - 1) / UNIT * UNIT;
+}
+
+/* Of one line the stride means nothing. */
+static ptxpack_status resolve_stride(const char *name, gemm_matrix *x, char *line)
+{
+    if (x->lines <= 1) {
+        x->stride = x->length > 0 ? rounded_up(x->length) : UNIT;
+        return PTXPACK_OK;
+    }
+    bool packed = x->stride == 0;
+    x->stride = packed ? x->length : x->stride;
+    if (x->stride % UNIT != 0)
+        return REFUSE("stride_%s: %s%lld is no multiple of %d", name, packed ? "packed, " : "",
+                      (long long)x->stride, UNIT);
+    if (x->stride < x->length || x->stride >= STRIDE_LIMIT)
+        return REFUSE("stride_%s: %lld is %s", name, (long long)x->stride,
+                      x->stride < x->length ? "less than the elements between" : "2^46 or more");
+    x->stride = x->stride > 0 ? x->stride : UNIT; /* k 0: nothing is there */
+    return PTXPACK_OK;
+}
+
+/* Before it is counted in 64 bits. */
+static ptxpack_status check_span(const char *name, double elements, char *line)
+{
+    return elements < 0x1p62 ? PTXPACK_OK : REFUSE("%s: its strides span 2^63 bytes or more", name);
+}
+
+static ptxpack_status resolve_batch(const char *name, int32_t batch, gemm_matrix *x, char *line)
+{
+    int64_t span = x->lines > 0 ? (x->lines - 1) * x->stride + x->length : 0;
+    bool    packed = x->batch == 0;
+    if (batch == 1 || x->batch == -1) {
+        x->batch = 0;
+        return PTXPACK_OK;
+    }
+    x->batch = packed ? span : x->batch;
+    if (x->batch % UNIT != 0)
+        return REFUSE("batch_%s: %s%lld is no multiple of %d", name, packed ? "packed, " : "",
+                      (long long)x->batch, UNIT);
+    if (x->batch < 0 || x->batch >= STRIDE_LIMIT)
+        return REFUSE("batch_%s: %lld is %s", name, (long long)x->batch,
+                      x->batch < 0 ? "negative, and not -1" : "2^46 or more");
+    return PTXPACK_OK;
+}
+
+/* What is written must not overlap itself: matrices lie apart, or their lines alternate. */
+static ptxpack_status check_output(int32_t batch, const gemm_matrix *d, char *line)
+{
+    if (batch == 1)
+        return PTXPACK_OK;
+    if (d->batch == 0)
+        return REFUSE("batch_d: D cannot be the same matrix for all");
+    bool apart = d->batch >= (d->lines - 1) * d->stride + d->length;
+    bool alternating = d->batch >= d->length && d->stride >= (batch - 1) * d->batch + d->length;
+    return apart || alternating
+               ? PTXPACK_OK
+               : REFUSE("batch_d: %lld makes matrices overlap", (long long)d->batch);
+}
+
+static ptxpack_status resolve_matrix(const ptxpack_gemm_desc *d, int32_t batch, int matrix, gemm_matrix *out,
+                                     char *line)
+{
+    gemm_matrix    x = lines_of(d, matrix);
+    const char    *name = gemm_matrix_names[matrix];
+    ptxpack_status status = resolve_stride(name, &x, line);
+    if (status == PTXPACK_OK)
+        status = check_span(name, (double)x.lines * (double)x.stride, line);
+    if (status == PTXPACK_OK)
+        status = resolve_batch(name, batch, &x, line);
+    if (status == PTXPACK_OK)
+        status = check_span(name, (double)(batch - 1) * (double)x.batch + (double)x.lines * (double)x.stride,
+                            line);
+    if (status == PTXPACK_OK && matrix == GEMM_D)
+        status = check_output(batch, &x, line);
+    if (status != PTXPACK_OK)
+        return status;
+    if (x.lines > 0 && x.length > 0)
+        x.bytes = (uint64_t)((batch - 1) * x.batch + (x.lines - 1) * x.stride + x.length) * ELEMENT;
+    *out = x;
+    return PTXPACK_OK;
+}
+
+ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[GEMM_LINE])
+{
+    ptxpack_status status = check_fields(desc, line);
+    if (status != PTXPACK_OK)
+        return status;
+    *out = (gemm_geometry){.batch = desc->batch > 0 ? desc->batch : 1,
+                           .bias_bytes = desc->has_bias ? (uint64_t)desc->n * ELEMENT : 0};
+    for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++)
+        if (i != GEMM_C || desc->has_c)
+            status = resolve_matrix(desc, out->batch, i, &out->matrix[i], line);
+    return status;
+}
+
+/* ---- addresses ---------------------------------------------------------------------------------------- */
+typedef struct range {
+    const char *name;
+    uint64_t    address, bytes; /* 0 bytes: not looked at */
+} range;
+
+static ptxpack_status check_range(const range *r, char *line)
+{
+    if (r->bytes == 0)
+        return PTXPACK_OK;
+    if (r->address == 0)
+        return REFUSE("%s is null", r->name);
+    if (r->address % ALIGNMENT != 0)
+        return REFUSE("%s: address 0x%llx is not a multiple of %d bytes", r->name,
+                      (unsigned long long)r->address, ALIGNMENT);
+    if (r->address + r->bytes < r->address)
+        return REFUSE("%s: address 0x%llx plus its %llu bytes wraps around", r->name,
+                      (unsigned long long)r->address, (unsigned long long)r->bytes);
+    return PTXPACK_OK;
+}
+
+static bool overlap(const range *a, const range *b)
+{
+    return a->bytes != 0 && b->bytes != 0 && a->address < b->address + b->bytes &&
+           b->address < a->address + a->bytes;
+}
+
+/* Each element of D is written by the thread that has read the same element of C. */
+static bool same_places(const gemm_geometry *g)
+{
+    const gemm_matrix *c = &g->matrix[GEMM_C], *d = &g->matrix[GEMM_D];
+    return c->stride == d->stride && c->batch == d->batch;
+}
+
+ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *g, bool has_c, const ptxpack_gemm_buffers *b,
+                                          char line[GEMM_LINE])
+{
+    enum { INPUTS = 4, D = 4, WORKSPACE = 5, RANGES = 6 };
+    if (b == NULL)
+        return REFUSE("buffers is NULL");
+    if (b->size != sizeof *b)
+        return REFUSE("buffers.size is %u; sizeof(ptxpack_gemm_buffers) is %zu", (unsigned)b->size,
+                      sizeof *b);
+    const range ranges[RANGES] = {
+        {"a", b->a, g->matrix[GEMM_A].bytes},
+        {"b", b->b, g->matrix[GEMM_B].bytes},
+        {"c", b->c, has_c ? g->matrix[GEMM_C].bytes : 0},
+        {"bias", b->bias, g->bias_bytes},
+        {"d", b->d, g->matrix[GEMM_D].bytes},
+        {"workspace", b->workspace, g->workspace_bytes},
+    };
+    for (int i = 0; i < RANGES; i++) {
+        ptxpack_status status = check_range(&ranges[i], line);
+        if (status != PTXPACK_OK)
+            return status;
+    }
+    for (int written = D; written < RANGES; written++)
+        for (int i = 0; i < written; i++)
+            if (overlap(&ranges[written], &ranges[i]) &&
+                !(written == D && i == GEMM_C && b->c == b->d && same_places(g)))
+                return REFUSE("%s overlaps %s: 0x%llx and 0x%llx", ranges[written].name, ranges[i].name,
+                              (unsigned long long)ranges[written].address,
+                              (unsigned long long)ranges[i].address);
+    return PTXPACK_OK;
+}

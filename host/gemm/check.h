@@ -1,0 +1,39 @@
+/* check.h - private: what a checked descriptor of a GEMM means, with every default filled in. */
+#ifndef PTXPACK_GEMM_CHECK_H
+#define PTXPACK_GEMM_CHECK_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "gemm.h"
+
+/* The matrices, in the order of every table about them. */
+enum { GEMM_A, GEMM_B, GEMM_C, GEMM_D, GEMM_MATRICES };
+extern const char *const gemm_matrix_names[GEMM_MATRICES]; /* "a", ... */
+
+/* One matrix of `lines` lines of `length` elements side by side: rows where it is row-major, else columns. */
+typedef struct gemm_matrix {
+    int64_t  lines, length;
+    int64_t  stride; /* elements from a line to the next: a multiple of 8 and at least `length`, always */
+    int64_t  batch;  /* elements from a matrix to the next: a multiple of 8; 0: the same for all, or one */
+    uint64_t bytes;  /* from the first element to the end of the last, of all matrices; 0 when k is 0 */
+} gemm_matrix;
+
+typedef struct gemm_geometry {
+    gemm_matrix matrix[GEMM_MATRICES]; /* C: zeros where there is none */
+    int32_t     batch;                 /* 1 or more */
+    uint64_t    bias_bytes;            /* 0: there is none */
+    uint64_t    workspace_bytes;       /* the plan's; 0 of a descriptor */
+} gemm_geometry;
+
+enum { GEMM_LINE = 256 };
+/* Writes the line of a refusal; returns `status`. */
+ptxpack_status gemm_refuse(char *line, ptxpack_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Check `desc`, device or not.  On PTXPACK_OK *out is complete, otherwise `line` names the field.
+ *   PTXPACK_E_ARG */
+ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[GEMM_LINE]);
+/* The same for the addresses of a launch. */
+ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *geometry, bool has_c,
+                                          const ptxpack_gemm_buffers *buffers, char line[GEMM_LINE]);
+#endif

@@ -1,0 +1,21 @@
+/* wgmma_symbols.h - private: the layouts of a wgmma GEMM row as numbers for the PTX. */
+#ifndef PTXPACK_GEMM_WGMMA_SYMBOLS_H
+#define PTXPACK_GEMM_WGMMA_SYMBOLS_H
+#include "plan.h"
+#include "wgmma_layout.h"
+
+/* Their number; 0, with a line in ptxpack_detail(NULL), when the layouts cannot be told.
+ *
+ *   SMEM_A, _B, _D, _BIAS   where the stages, the warps' boxes and the bias of a tile begin
+ *   BAR_FULL, BAR_EMPTY     the first of each kind of barrier
+ *   BLOCK_K, BOX_ROW        of a stage; bytes of a row of a box
+ *   A_STAGE_BYTES, A_PARTS, A_PART_BYTES, A_PART, A_BOXES, A_BOX_BYTES, A_BOX, and the same of B
+ *                           a stage is PARTS parts of PART rows, PART_BYTES apart; a part BOXES boxes likewise
+ *   DESC_A_LOW, _HIGH, _STEP, _TILE, and the same of B
+ *                           descriptors, in units of 16 bytes; to the next k, to the next 64 rows
+ *   D_AT, SWIZZLE_*, D_STEP, D_STEPS, D_WARP, D_BOX_BYTES, D_COLUMNS
+ *                           where a thread's rows of D go
+ *   C_COLUMN, C_COLUMNS     a thread's first column of an accumulator, and how far the next pair is away */
+size_t ptxpack_gemm_wgmma_layout_symbols(const gemm_wgmma_layout *layout, gemm_build build,
+                                         ptxpack_symbol *out, size_t cap);
+#endif

@@ -1,0 +1,328 @@
+/* compose.c - composition, and operations that follow a tiler.
+ *
+ * a(b(i)) is put together mode by mode of b.  That is right while the digits that b's modes contribute to one
+ * mode of a never carry into a's next mode, which is checked here. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "internal.h"
+#include "loader/loader.h"
+
+/* ---- mode by mode ---------------------------------------------------------------------------------- */
+__attribute__((format(printf, 2, 3))) static bool refuse(composing *c, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(c->why, sizeof c->why, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* Note `extent` steps of `step` along item i of a. */
+static bool move(composing *c, int i, int64_t extent, int64_t step)
+{
+    int64_t distance, *side = step < 0 ? &c->down[i] : &c->up[i];
+    if (!mul_into(extent - 1, step < 0 ? -step : step, &distance) || !add_into(*side, distance, side))
+        return refuse(c, "%lld steps of %lld overflow 64 bits", (long long)extent, (long long)step);
+    return true;
+}
+
+/* A mode of the result from a mode extent:step of b that lies in item i of a. */
+static bool piece(composing *c, flat_layout *result, int i, int64_t extent, int64_t step)
+{
+    int64_t stride;
+    if (!mul_into(step, c->a.stride[i], &stride))
+        return refuse(c, "stride %lld times %lld overflows 64 bits", (long long)step,
+                      (long long)c->a.stride[i]);
+    flat_push(result, extent, stride, c->a.kind[i]);
+    return move(c, i, extent, step);
+}
+
+/* A terminal of a: its modes [begin, end). */
+typedef struct terminal_modes {
+    int begin, end;
+} terminal_modes;
+
+/* The mode extent:step of b, step != 0, through a terminal of a. */
+static bool walk(composing *c, terminal_modes n, int64_t extent, int64_t step)
+{
+    flat_layout result;
+    int64_t     sign = step < 0 ? -1 : 1, distance = step < 0 ? -step : step;
+    result.modes = 0;
+    for (int i = n.begin; i < n.end - 1; i++) {
+        int64_t shape = c->a.shape[i];
+        int64_t next = distance / shape, over = distance % shape; /* what is left of a step behind the mode */
+        if (over != 0 && distance >= shape)
+            return refuse(c, "stride %lld does not step over extent %lld evenly",
+                          (long long)(sign * distance), (long long)shape);
+        int64_t room = shape / distance, part = shape % distance; /* steps before the mode is left */
+        room += part != 0;
+        if (room > 1 && extent > 1) {
+            int64_t taken = room < extent ? room : extent;
+            if (extent % taken != 0)
+                return refuse(c, "extent %lld is no multiple of the %lld steps that fit in a mode",
+                              (long long)extent, (long long)taken);
+            if (extent > room && part != 0)
+                return refuse(c, "stride %lld does not divide extent %lld", (long long)distance,
+                              (long long)shape);
+            if (!piece(c, &result, i, taken, sign * distance))
+                return false;
+            extent /= taken;
+        }
+        distance = next + (over != 0);
+    }
+    if ((result.modes == 0 || extent != 1) && !piece(c, &result, n.end - 1, extent, sign * distance))
+        return false;
+    flat_emit(c->out, &result);
+    return true;
+}
+
+/* The terminal of a that the basis path picks. */
+static terminal_modes terminal_of(const composing *c, uint64_t path)
+{
+    const terminal_modes none = {0, 0};
+    if (c->a_tree == NULL)
+        return path == 0 ? (terminal_modes){0, c->a.modes} : none;
+    tuple_node n = tuple_root(c->a_tree);
+    for (; path != 0 && n.begin < n.end; path >>= 8)
+        n = node_mode(n, (int)(path & 0xFF) - 1);
+    return node_is_empty(n) ? none : (terminal_modes){n.begin, n.end};
+}
+
+/* Do the digits that b's modes add up to stay inside the modes of this terminal?  Its last mode has no
+ * end. */
+static bool digits_stay(composing *c, terminal_modes n)
+{
+    uint32_t up = 0, down = 0;
+    for (int i = n.begin; i < n.end; i++) {
+        int64_t shape = c->a.shape[i];
+        if (i < n.end - 1 && (c->up[i] >= shape || c->down[i] >= shape))
+            return refuse(c, "its modes reach %lld steps into a mode of extent %lld and would carry",
+                          (long long)(c->up[i] >= shape ? c->up[i] : c->down[i]), (long long)shape);
+        up |= (uint32_t)(c->up[i] > 0) << i;
+        down |= (uint32_t)(c->down[i] > 0) << i;
+    }
+    if (up != 0 && down != 0 && (up != down || (up & (up - 1)) != 0))
+        return refuse(c, "its modes step up and down in different modes, and would borrow");
+    return true;
+}
+
+void compose_begin(composing *c, layout_builder *out)
+{
+    c->out = out;
+    c->a_tree = NULL;
+    if (c->a.modes == 0)
+        flat_push(&c->a, 1, 0, 0);
+    memset(c->up, 0, sizeof c->up[0] * (size_t)c->a.modes);
+    memset(c->down, 0, sizeof c->down[0] * (size_t)c->a.modes);
+}
+
+static bool compose_mode(composing *c, int64_t extent, int64_t step, uint64_t path)
+{
+    if (step != 0 || path != 0) {
+        terminal_modes picked = terminal_of(c, path);
+        if (picked.begin >= picked.end)
+            return refuse(c, "a stride steps along a mode that is not there");
+        if (step != 0)
+            return walk(c, picked, extent, step) && digits_stay(c, picked);
+    }
+    layout_leaf(c->out, extent, 0, 0);
+    return true;
+}
+
+bool compose_node(composing *c, const ptxpack_layout *b, tuple_node n)
+{
+    if (node_is_leaf(n))
+        return compose_mode(c, b->shape.value[n.begin], b->stride.value[n.begin], b->stride.kind[n.begin]);
+    layout_open(c->out);
+    for (tuple_node m = node_first(n); m.begin < n.end; m = node_next(n, m))
+        if (!compose_node(c, b, m))
+            return false;
+    layout_close(c->out);
+    return true;
+}
+
+bool compose_flat(composing *c, const flat_layout *b)
+{
+    if (b->modes == 0)
+        return compose_mode(c, 1, 0, 0);
+    if (b->modes > 1)
+        layout_open(c->out);
+    for (int i = 0; i < b->modes; i++)
+        if (!compose_mode(c, b->shape[i], b->stride[i], b->kind[i]))
+            return false;
+    if (b->modes > 1)
+        layout_close(c->out);
+    return true;
+}
+
+/* ---- tilers ---------------------------------------------------------------------------------------- */
+bool tiling_no(const tiling *t, tuple_node n, const ptxpack_layout *tile, tuple_node m, const char *why)
+{
+    layout_no("%s of %s and %s: %s", t->name, layout_node_text(t->l, n).text, layout_node_text(tile, m).text,
+              why);
+    return false;
+}
+
+/* Where a tiler has `_`, l stays; or there is a pair already. */
+static bool tile_none(const tiling *t, layout_builder *out, tuple_node n, tuple_node m)
+{
+    tuple_node first = node_first(n);
+    if (t->rests == NULL) {
+        layout_copy(out, t->l, n);
+        return true;
+    }
+    if (node_is_leaf(n) || node_rank(n) != 2)
+        return tiling_no(t, n, t->tiler, m, "no pair to take apart");
+    layout_copy(out, t->l, first);
+    layout_copy(t->rests, t->l, node_next(n, first));
+    return true;
+}
+
+static bool tile_node(const tiling *t, layout_builder *out, tuple_node n, tuple_node m)
+{
+    if (node_is_whole(t->tiler, m))
+        return tile_none(t, out, n, m);
+    if (node_is_integer_tile(t->tiler, m)) {
+        ptxpack_layout first; /* n:1; but in CuTe a composition with 1 is one with 1:1, not 1:0 */
+        layout_builder b = layout_begin(&first);
+        int64_t        extent = t->tiler->shape.value[m.begin];
+        layout_leaf(&b, extent, extent != 1 || !t->keeps, 0);
+        return t->whole(t, out, n, &first, tuple_root(&first.shape));
+    }
+    if (!node_is_tiler(t->tiler, m))
+        return t->whole(t, out, n, t->tiler, m);
+    if (node_rank(m) > node_rank(n))
+        return tiling_no(t, n, t->tiler, m, "the tiler has more modes");
+    layout_builder *rests = t->rests != NULL ? t->rests : out;
+    tuple_node      k = node_first(m);
+    layout_open(out);
+    if (rests != out)
+        layout_open(rests);
+    for (tuple_node i = node_first(n); i.begin < n.end; i = node_next(n, i)) {
+        if (k.begin < m.end) {
+            if (!tile_node(t, out, i, k))
+                return false;
+            k = node_next(m, k);
+        } else if (t->keeps) {
+            layout_copy(rests, t->l, i);
+        }
+    }
+    layout_close(out);
+    if (rests != out)
+        layout_close(rests);
+    return true;
+}
+
+/* What became of a tiling; where its result did not fit, a line that says of what. */
+static void tiled(const tiling *t, bool done, ptxpack_layout *out)
+{
+    char why[160];
+    if (done && out->shape.status != PTXPACK_OK) {
+        snprintf(why, sizeof why, "%s", ptxpack_detail(NULL));
+        tiling_no(t, tuple_root(&t->l->shape), t->tiler, tuple_root(&t->tiler->shape), why);
+    } else if (!done) {
+        out->shape.status = PTXPACK_E_ARG;
+    }
+}
+
+void tile_by(tiling *t, ptxpack_layout *out)
+{
+    layout_builder b = layout_begin(out);
+    t->rests = NULL;
+    tiled(t, tile_node(t, &b, tuple_root(&t->l->shape), tuple_root(&t->tiler->shape)), out);
+    layout_settle(out);
+    layout_recompose(out, t->l);
+}
+
+void tile_by_gathered(tiling *t, ptxpack_layout *out)
+{
+    ptxpack_layout second;
+    layout_builder b = layout_begin(out), rests = layout_begin(&second);
+    t->rests = &rests;
+    layout_open(&b);
+    bool done = tile_node(t, &b, tuple_root(&t->l->shape), tuple_root(&t->tiler->shape));
+    if (done && second.shape.status != PTXPACK_OK)
+        out->shape.status = second.shape.status;
+    else if (done)
+        layout_copy(&b, &second, tuple_root(&second.shape));
+    layout_close(&b);
+    tiled(t, done, out);
+    layout_settle(out);
+    layout_recompose(out, t->l);
+}
+
+/* ---- composition ----------------------------------------------------------------------------------- */
+/* a nested as the coprofile of b, and coalesced at its terminals: into *tree, whose items are those of
+ * c->a. */
+static bool compose_tree(composing *c, const ptxpack_layout *a, const ptxpack_layout *b, ptxpack_layout *tree)
+{
+    ptxpack_tuple coprofile = ptxpack_coprofile(b);
+    *tree = coalesce_beyond(a, &coprofile);
+    if (tree->shape.status != PTXPACK_OK)
+        return false;
+    c->a.modes = 0;
+    for (int i = 0; i < tree->shape.items; i++)
+        flat_push(&c->a, tree->shape.value[i], tree->stride.value[i], tree->stride.kind[i]);
+    return true;
+}
+
+static bool compose_whole(const tiling *t, layout_builder *out, tuple_node n, const ptxpack_layout *b,
+                          tuple_node m)
+{
+    composing c;
+    if (!layout_has_basis(b, m)) {
+        flat_coalesced(t->l, n, true, &c.a);
+        compose_begin(&c, out);
+        return compose_node(&c, b, m) || tiling_no(t, n, b, m, c.why);
+    }
+    ptxpack_layout part_a, part_b, tree;
+    layout_node(t->l, n, &part_a);
+    layout_node(b, m, &part_b);
+    if (!compose_tree(&c, &part_a, &part_b, &tree))
+        return false;
+    compose_begin(&c, out);
+    c.a_tree = &tree.shape;
+    return compose_node(&c, b, m) || tiling_no(t, n, b, m, c.why);
+}
+
+/* The swizzle of b comes out in front of a's layout: two swizzles are one only where one is none, or where
+ * both are the same, which undo each other. */
+static ptxpack_layout compose_twice_swizzled(const ptxpack_layout *a, const ptxpack_layout *b)
+{
+    ptxpack_layout inner = layout_inner(a), out = compose_swizzled(&inner, b);
+    if (out.shape.status != PTXPACK_OK)
+        return out;
+    if (!out.composed) {
+        layout_recompose(&out, a);
+        return out;
+    }
+    bool same = a->swizzle.bits == out.swizzle.bits && a->swizzle.base == out.swizzle.base &&
+                a->swizzle.shift == out.swizzle.shift;
+    if (!same || a->offset != 0 || out.offset != 0)
+        return layout_no("composition: %s and %s are both swizzled", layout_text(a).text,
+                         layout_text(b).text);
+    return layout_inner(&out);
+}
+
+ptxpack_layout ptxpack_composition(const ptxpack_layout *a, const ptxpack_layout *b)
+{
+    ptxpack_status status = layout_wanted("composition", a);
+    if (status != PTXPACK_OK || b->shape.status != PTXPACK_OK)
+        return layout_bad(status != PTXPACK_OK ? status : b->shape.status);
+    if (b->composed && a->composed)
+        return compose_twice_swizzled(a, b);
+    if (b->composed)
+        return compose_swizzled(a, b);
+    tiling         t = {.name = "composition", .l = a, .tiler = b, .whole = compose_whole};
+    ptxpack_layout out;
+    tile_by(&t, &out);
+    return out;
+}
+
+ptxpack_layout ptxpack_with_shape(const ptxpack_layout *l, const ptxpack_tuple *shape)
+{
+    ptxpack_layout compact = ptxpack_make_layout_left(shape);
+    return ptxpack_composition(l, &compact);
+}

@@ -1,0 +1,34 @@
+/* notes.h - what is kept beside a program's machine code or PTX: its entries with what the compiler said of
+ * each, and the names that NVRTC gave to name expressions. */
+#ifndef PTXPACK_NOTES_H
+#define PTXPACK_NOTES_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "loader/loader.h"
+
+struct ptxpack_entry {
+    char             *name;
+    ptxpack_resources resources; /* spills -1 where the compiler did not say */
+};
+struct ptxpack_notes {
+    struct ptxpack_entry *entries; /* in the order of the text */
+    size_t                entry_count;
+    char                **names;   /* of the expressions, in their order */
+    size_t                name_count;
+    int                   nvrtc;   /* 13000: that made it; 0: none did */
+    bool                  is_ptx;  /* not machine code */
+};
+/* Zeroes it. */
+void ptxpack_notes_free(struct ptxpack_notes *notes);
+
+/* Add the entries of a PTX text, with their figures out of a log of compiling it (NULL: none).  False when
+ * memory is out. */
+bool ptxpack_notes_add_entries(struct ptxpack_notes *notes, const char *ptx, const char *log);
+bool ptxpack_notes_add_name(struct ptxpack_notes *notes, const char *name);
+
+/* As text that the cache keeps (*text malloc'ed), and back.  Reading is strict: false for anything that
+ * writing does not make; then *out is zero. */
+bool ptxpack_notes_write(const struct ptxpack_notes *notes, char **text, size_t *bytes);
+bool ptxpack_notes_read(const char *text, size_t bytes, struct ptxpack_notes *out);
+bool ptxpack_notes_good(const char *text, size_t bytes);
+#endif

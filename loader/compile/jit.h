@@ -1,0 +1,85 @@
+/* jit.h - the ways from PTX text to machine code, in order of preference, and which one is in use.
+ *
+ *   1  nvPTXCompiler from the driver's libnvidia-ptxjitcompiler.so.1     whole program, no context needed
+ *   2  a toolkit's ptxas                                                 whole program, no context needed
+ *   3  cuLink: not for rows that need whole-program compilation          relocatable code, needs a context
+ *   4  the driver's own JIT when it loads the PTX                        nothing to keep in a cache
+ *
+ * The first two give the same code for the same version; the driver's JIT gives what 1 gives. */
+#ifndef PTXPACK_JIT_H
+#define PTXPACK_JIT_H
+#include "cache/cache.h"
+#include "loader/driver.h"
+#include "ptxas.h"
+#include "ptxcompiler.h"
+#include "loader/registry.h"
+
+enum ptxpack_route {
+    PTXPACK_ROUTE_NONE,
+    PTXPACK_ROUTE_PTXCOMPILER,
+    PTXPACK_ROUTE_PTXAS,
+    PTXPACK_ROUTE_LINK,
+    PTXPACK_ROUTE_DRIVER
+};
+
+struct ptxpack_jit {
+    enum ptxpack_route           route; /* the best there is */
+    struct ptxpack_ptxcompiler   ptxcompiler;
+    struct ptxpack_ptxas         ptxas;
+    const struct ptxpack_driver *driver; /* NULL offline */
+    char                         driver_identity[96]; /* of libcuda's build; "" when it cannot be told */
+    char                         why[256]; /* one line: the route, and why no better one */
+};
+
+/* Look for compilers and settle on the best route.  `ptxjit` NULL: $PTXPACK_PTXJIT, or the driver's own
+ * library; "none": not this route.  A library that was named must not be passed over in silence: false when
+ * it cannot be used (why says so). */
+bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driver, const char *ptxjit);
+/* The route for one text: `jit->route`, unless that cannot build it. */
+enum ptxpack_route ptxpack_jit_route(const struct ptxpack_jit *jit, bool whole_program);
+/* "nvPTXCompiler 13.0", "/usr/local/cuda/bin/ptxas", ...: what a route compiles with. */
+const char *ptxpack_jit_name(const struct ptxpack_jit *jit, enum ptxpack_route route, char *buf, size_t cap);
+/* Whether driver and PTX compiler are one library, as with an emulated driver: it runs no machine code but
+ * its own. */
+bool ptxpack_jit_is_driver(const struct ptxpack_jit *jit);
+/* The highest PTX ISA * 10 that compiler and driver, where there is one, both take. */
+int ptxpack_jit_isa(const struct ptxpack_jit *jit);
+
+/* Where a line of PTX came from, written to buf; "" when it cannot be told. */
+typedef const char *(*ptxpack_line_origin)(const void *context, size_t line, char *buf, size_t cap);
+
+/* One text to compile. */
+struct ptxpack_job {
+    const char         *name;         /* in messages: a row's id, a program's path                    */
+    const char         *entry;        /* the one that matters; NULL: all                              */
+    int                 isa;          /* PTX ISA * 10 that it needs                                   */
+    const char         *text;         /* followed by a NUL byte                                       */
+    size_t              bytes;
+    const char         *target;       /* "sm_90a"                                                     */
+    bool                line_info;
+    ptxpack_line_origin origin;       /* NULL: lines are those of the PTX                             */
+    const void         *origin_of;    /* its context                                                  */
+};
+enum { PTXPACK_JIT_OPTIONS = 3 };
+struct ptxpack_jit_options {
+    char        target[32];
+    const char *words[PTXPACK_JIT_OPTIONS];
+    int         count;
+};
+/* ptxas's options for a job; words points into the struct. */
+void ptxpack_jit_options(const struct ptxpack_job *job, struct ptxpack_jit_options *out);
+
+/* Add route and compiler to a key.  Returns NULL, or why the compiler's build cannot be told: then the key
+ * is good within this process, and the caller must poison it before it reaches the disk. */
+const char *ptxpack_jit_identify(const struct ptxpack_jit *jit, enum ptxpack_route route,
+                                 ptxpack_cache_key *key);
+
+/* Compile; PTXPACK_ROUTE_LINK wants its context current.  On failure `detail` is one line.
+ *   PTXPACK_E_COMPILE, _E_ISA, _E_NO_JIT, _E_IO, _E_MEMORY, _E_DRIVER */
+ptxpack_status ptxpack_jit_compile(const struct ptxpack_jit *jit, enum ptxpack_route route,
+                                   const struct ptxpack_job *job, struct ptxpack_build *build, char *detail,
+                                   size_t cap);
+/* The line for a failed compilation, from what the compiler said.  Returns `status`. */
+ptxpack_status ptxpack_jit_explain(const struct ptxpack_job *job, ptxpack_status status, const char *compiler,
+                                   const char *log, int isa, char *detail, size_t cap);
+#endif

@@ -1,0 +1,155 @@
+/* nvrtc_find.c - looking for NVRTC, without loading it where that can be helped. */
+#include "nvrtc.h"
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "loader/internal.h"
+
+static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+enum { NAMES = sizeof names / sizeof names[0] };
+
+/* Folders below those of Python's packages. */
+static const char *const wheels[] = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
+static const char *const packages[] = {"/usr/local/lib/python3*/dist-packages",
+                                       "/usr/local/lib/python3*/site-packages",
+                                       "/usr/lib/python3*/dist-packages", "/usr/lib/python3*/site-packages"};
+
+static bool take(struct ptxpack_nvrtc_place *place, const char *folder, size_t bytes)
+{
+    for (int i = 0; i < NAMES; i++) {
+        int n = snprintf(place->path, sizeof place->path, "%.*s/%s", (int)bytes, folder, names[i]);
+        if (n > 0 && (size_t)n < sizeof place->path && access(place->path, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool take_in(struct ptxpack_nvrtc_place *place, const char *variable, const char *below)
+{
+    char folder[4096];
+    const char *value = secure_getenv(variable);
+    if (!value || *value != '/')
+        return false;
+    int n = snprintf(folder, sizeof folder, "%s/%s", value, below);
+    return n > 0 && (size_t)n < sizeof folder && take(place, folder, (size_t)n);
+}
+
+/* The folders that match; the last first, since "cuda-13.0" comes after "cuda-12.9". */
+static bool take_glob(struct ptxpack_nvrtc_place *place, const char *pattern)
+{
+    glob_t found;
+    bool taken = false;
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return false;
+    for (size_t i = found.gl_pathc; i-- > 0 && !taken;)
+        taken = take(place, found.gl_pathv[i], strlen(found.gl_pathv[i]));
+    globfree(&found);
+    return taken;
+}
+
+static bool take_linker_path(struct ptxpack_nvrtc_place *place)
+{
+    const char *path = secure_getenv("LD_LIBRARY_PATH");
+    for (const char *at = path; at && *at;) {
+        size_t bytes = strcspn(at, ":;");
+        if (*at == '/' && take(place, at, bytes))
+            return true;
+        at += bytes + (at[bytes] != '\0');
+    }
+    return false;
+}
+
+/* In the packages of one Python: `pattern` matches its site-packages. */
+static bool take_wheel(struct ptxpack_nvrtc_place *place, const char *root, const char *pattern)
+{
+    char all[4096];
+    for (size_t i = 0; i < sizeof wheels / sizeof wheels[0]; i++) {
+        int n = snprintf(all, sizeof all, "%s%s/%s", root, pattern, wheels[i]);
+        if (n > 0 && (size_t)n < sizeof all && take_glob(place, all))
+            return true;
+    }
+    return false;
+}
+
+static bool take_wheels(struct ptxpack_nvrtc_place *place)
+{
+    const char *environment = secure_getenv("VIRTUAL_ENV"), *home = secure_getenv("HOME");
+    if (environment && *environment == '/' && take_wheel(place, environment, "/lib/python3*/site-packages"))
+        return true;
+    if (home && *home == '/' && take_wheel(place, home, "/.local/lib/python3*/site-packages"))
+        return true;
+    for (size_t i = 0; i < sizeof packages / sizeof packages[0]; i++)
+        if (take_wheel(place, "", packages[i]))
+            return true;
+    return false;
+}
+
+/* With the linker's lock held: one that is loaded (`flag` RTLD_NOLOAD), or that only the linker finds (0). */
+static bool take_loaded(struct ptxpack_nvrtc_place *place, const char *name, int flag)
+{
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | flag);
+    if (!library)
+        return false;
+    snprintf(place->path, sizeof place->path, "%s", ptxpack_library_path(library));
+    if (flag)
+        dlclose(library); /* only the count that RTLD_NOLOAD added */
+    return place->path[0] == '/';
+}
+
+static bool take_any_loaded(struct ptxpack_nvrtc_place *place, int flag)
+{
+    bool taken = false;
+    ptxpack_linker_enter();
+    for (int i = 0; i < NAMES && !taken; i++)
+        taken = take_loaded(place, names[i], flag);
+    ptxpack_linker_leave();
+    return taken;
+}
+
+static bool take_usual(struct ptxpack_nvrtc_place *place)
+{
+    static const char *const system[] = {"/usr/local/cuda/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib64",
+                                         "/usr/lib", "/usr/local/lib"};
+    for (size_t i = 0; i < sizeof system / sizeof system[0]; i++)
+        if (take(place, system[i], strlen(system[i])))
+            return true;
+    return take_glob(place, "/usr/local/cuda-*/lib64");
+}
+
+static bool take_named(struct ptxpack_nvrtc_place *place, const char *named)
+{
+    struct stat st;
+    if (strchr(named, '/')) {
+        snprintf(place->path, sizeof place->path, "%s", named);
+        return access(named, R_OK) == 0 && stat(named, &st) == 0 && S_ISREG(st.st_mode); /* no pipe */
+    }
+    ptxpack_linker_enter();
+    bool taken = take_loaded(place, named, 0);
+    ptxpack_linker_leave();
+    return taken;
+}
+
+bool ptxpack_nvrtc_find(struct ptxpack_nvrtc_place *place, char *why, size_t cap)
+{
+    const char *named = secure_getenv("PTXPACK_NVRTC");
+    memset(place, 0, sizeof *place);
+    bool found;
+    if (named && *named) {
+        found = strcmp(named, "none") != 0 && take_named(place, named);
+        snprintf(why, cap, "PTXPACK_NVRTC=%.200s gives none", named);
+    } else {
+        found = take_any_loaded(place, RTLD_NOLOAD) || take_in(place, "CUDA_HOME", "lib64") ||
+                take_in(place, "CUDA_PATH", "lib64") || take_linker_path(place) || take_usual(place) ||
+                take_wheels(place) || take_any_loaded(place, 0);
+        snprintf(why, cap,
+                 "no libnvrtc.so.13, .12 or .so where the linker looks, in CUDA_HOME, CUDA_PATH, "
+                 "/usr/local/cuda*/lib64, or Python's nvidia packages; PTXPACK_NVRTC may name one");
+    }
+    if (found && !ptxpack_file_identity(place->path, place->identity, sizeof place->identity))
+        place->identity[0] = '\0';
+    return found;
+}

@@ -1,0 +1,108 @@
+/* internal.h - what the files of loader/ share and nobody else sees. */
+#ifndef PTXPACK_LOADER_INTERNAL_H
+#define PTXPACK_LOADER_INTERNAL_H
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "cache/cache.h"
+#include "context.h"
+#include "driver.h"
+#include "loader/compile/jit.h"
+#include "loader.h"
+
+enum { PTXPACK_DETAIL_BYTES = 1024 };
+
+struct ptxpack {
+    uint64_t                     id;  /* never used twice: keys the detail lines of threads            */
+    pid_t                        pid; /* that opened the handle                                        */
+    const struct ptxpack_driver *driver; /* NULL offline                                               */
+    struct CUctx_st             *context;
+    int                          device;
+    bool                         retained; /* the primary context, to be released                      */
+    bool                         line_info;
+    bool                         forbid_compile;
+    bool                         stand_in; /* offline, for a device: rows choose their exact target    */
+    char                        *ptx_dir;  /* NULL: the embedded pack                                  */
+    ptxpack_device_info          info;
+    ptxpack_cache               *cache;
+    struct ptxpack_jit           jit;
+    ptxpack_compile_event        on_compile;
+    void                        *on_compile_context;
+    pthread_mutex_t              lock; /* guards kernels; held while one is loaded                     */
+    ptxpack_kernel              *kernels;
+};
+
+/* ---- detail.c ------------------------------------------------------------------------------------- */
+uint64_t ptxpack_new_id(void);
+/* "WHAT: CUDA_ERROR_X (n): text" as the line; the status that the answer stands for. */
+ptxpack_status ptxpack_fail_driver(const ptxpack *handle, ptxpack_cu_result result, const char *what);
+
+/* ---- open.c --------------------------------------------------------------------------------------- */
+/* What the caller named, else the environment (not in setuid programs), else NULL. */
+const char *ptxpack_chosen(const char *option, const char *variable);
+/* Choose kernels as for `arch` (NULL: leave it); offline it is the target, too.   PTXPACK_E_ARG */
+ptxpack_status ptxpack_apply_arch(ptxpack *handle, const char *arch, bool offline);
+
+/* ---- stand_in.c ----------------------------------------------------------------------------------- */
+/* An offline handle that chooses and compiles as one on a device of `arch` would: sm_90 and sm_90a are the
+ * same device, and each row is compiled for its own exact target.  sm_count 0: what is usual.  Codes of
+ * ptxpack_open. */
+ptxpack_status ptxpack_open_stand_in(const ptxpack_options *options, const char *arch, int sm_count,
+                                     ptxpack **out);
+/* The same for the driver's device number options->device, which is asked for its attributes; no context is
+ * made. */
+ptxpack_status ptxpack_open_stand_in_for_device(const ptxpack_options *options, ptxpack **out);
+
+/* ---- source.c ------------------------------------------------------------------------------------- */
+/* The expanded text, malloc'ed, as an earlier run kept it; NULL when it must be expanded.  Only for the
+ * embedded pack. */
+char *ptxpack_text_recall(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols,
+                          size_t count, size_t *bytes);
+void ptxpack_text_keep(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
+                       const char *text, size_t bytes);
+/* All that the text is made from, but for the pack and the expander; poisons the key when memory is out. */
+void ptxpack_text_add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptxpack_variant *v,
+                             const ptxpack_symbol *symbols, size_t count);
+/* Of all that the text depends on; "" when it comes from a folder, or this build has no identity. */
+void ptxpack_text_digest(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
+                         char digest[33]);
+
+/* ---- kernel.c ------------------------------------------------------------------------------------- */
+/* What a row is compiled for: "sm_90", "sm_90a".   PTXPACK_E_UNSUPPORTED */
+ptxpack_status ptxpack_kernel_target(const ptxpack *handle, const ptxpack_variant *variant,
+                                     char exact_target[16]);
+/* ptxpack_kernel_compile without a copy: the caller releases *code (flight.h), which on failure is NULL. */
+struct ptxpack_code;
+ptxpack_status ptxpack_kernel_make(ptxpack *handle, const ptxpack_variant *variant,
+                                   const ptxpack_symbol *symbols, size_t symbol_count,
+                                   ptxpack_kernel_info *info, const struct ptxpack_code **code);
+/* Unload and free every kernel of the handle; without touching the driver when not `unload`. */
+void ptxpack_kernels_free(ptxpack *handle, bool unload);
+
+/* ---- target.c ------------------------------------------------------------------------------------- */
+/* "sm_90a" -> 90; -1 when malformed. */
+int ptxpack_parse_arch(const char *text);
+/* The architectures that are served, ascending: 75, 80, ...; 0 after the last. */
+int ptxpack_arch_at(size_t index);
+/* How many multiprocessors a GPU of that architecture may be thought to have; 0 for one that is not known. */
+int ptxpack_arch_usual_sms(int arch);
+/* The shared-memory limits of an architecture; false for one that is not in the table. */
+bool ptxpack_arch_shared(int arch, ptxpack_device_caps *caps);
+
+/* ---- files.c -------------------------------------------------------------------------------------- */
+/* A regular file of at most `limit` bytes, malloc'ed and NUL-terminated; NULL when it cannot be had. */
+char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes);
+/* Of a dlopen'ed library: its path; and what tells its build from others: the build id of the linker, or
+ * a digest of the content.  False when neither can be had. */
+const char *ptxpack_library_path(void *library);
+bool        ptxpack_library_identity(void *library, char *buf, size_t cap);
+/* The same of a library that need not be loaded. */
+bool        ptxpack_file_identity(const char *path, char *buf, size_t cap);
+/* The build id of the module that this code (and with it the embedded pack) is part of; false without one. */
+bool ptxpack_own_identity(char *buf, size_t cap);
+/* Around every use of the dynamic linker, and cuInit: no other thread forks meanwhile.  Not recursive. */
+void ptxpack_linker_enter(void);
+void ptxpack_linker_leave(void);
+#endif

@@ -1,0 +1,747 @@
+/* prebuilt.c - folders of prebuilt machine code: SHA-256, the manifest's text, filling, reading, and
+ * every way in which a folder can be wrong. */
+#include <sys/resource.h>
+#include "handle.h"
+#include "cache/prebuilt/prebuilt.h"
+
+static char *folder; /* of this case */
+
+static int make_folder_name(void **state)
+{
+    set_up(state);
+    folder = strdup(path_in(scratch, "shipped"));
+    return folder == NULL;
+}
+
+static int drop_folder_name(void **state)
+{
+    free(folder);
+    return tear_down(state);
+}
+
+/* ---- SHA-256 ------------------------------------------------------------------------------------ */
+
+/* The examples of FIPS 180-4, and a million times 'a' from the same source. */
+static void test_sha256(void **state)
+{
+    static const struct {
+        const char *text, *hex;
+    } cases[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    uint8_t digest[PTXPACK_SHA256_BYTES], parsed[PTXPACK_SHA256_BYTES];
+    char hex[PTXPACK_SHA256_HEX + 1];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ptxpack_sha256(cases[i].text, strlen(cases[i].text), digest);
+        ptxpack_sha256_hex(digest, hex);
+        assert_string_equal(hex, cases[i].hex);
+        assert_true(ptxpack_sha256_parse(hex, parsed));
+        assert_memory_equal(digest, parsed, sizeof digest);
+        hex[PTXPACK_SHA256_HEX - 1] = 'A';
+        assert_false(ptxpack_sha256_parse(hex, parsed));
+    }
+    ptxpack_sha256_state sum;
+    ptxpack_sha256_begin(&sum);
+    for (int i = 0; i < 1000; i++) {
+        char piece[1000];
+        memset(piece, 'a', sizeof piece);
+        ptxpack_sha256_add(&sum, piece, sizeof piece);
+    }
+    ptxpack_sha256_end(&sum, digest);
+    ptxpack_sha256_hex(digest, hex);
+    assert_string_equal(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/* ---- the manifest's text ------------------------------------------------------------------------ */
+
+static ptxpack_manifest_entry listed(const char *name, uint64_t bytes, const char *label)
+{
+    ptxpack_manifest_entry e;
+    memset(&e, 0, sizeof e);
+    memset(e.name, *name, PTXPACK_CACHE_HEX);
+    snprintf(e.label, sizeof e.label, "%s", label);
+    ptxpack_sha256(name, strlen(name), e.sha256);
+    e.bytes = bytes;
+    return e;
+}
+
+static char *example(size_t *bytes)
+{
+    ptxpack_manifest m = {.library = "1.2.3"};
+    const ptxpack_manifest_entry entries[] = {listed("b", 12, "second"), listed("a", 7, "fir\nst"),
+                                              listed("c", UINT64_MAX, ""), listed("b", 99, "second again")};
+    for (size_t i = 0; i < 4; i++)
+        assert_true(ptxpack_manifest_add(&m, &entries[i]));
+    assert_int_equal(m.count, 3);
+    char *text = ptxpack_manifest_text(&m, bytes);
+    assert_non_null(text);
+    ptxpack_manifest_free(&m);
+    return text;
+}
+
+static bool readable(const char *text, size_t bytes)
+{
+    char line[PTXPACK_CACHE_LINE] = "";
+    ptxpack_manifest m;
+    bool good = ptxpack_manifest_read(text, bytes, &m, line);
+    assert_int_equal(strncmp(line, "line ", 5) == 0, !good);
+    if (!good)
+        assert_true(m.count == 0 && m.entries == NULL);
+    ptxpack_manifest_free(&m);
+    return good;
+}
+
+static void test_manifest_round_trip(void **state)
+{
+    char line[PTXPACK_CACHE_LINE];
+    ptxpack_manifest m;
+    size_t bytes, again_bytes;
+    char *text = example(&bytes);
+    (void)state;
+    assert_true(ptxpack_manifest_read(text, bytes, &m, line));
+    assert_string_equal(m.library, "1.2.3");
+    assert_string_equal(m.entries[0].label, "fir?st");
+    assert_string_equal(m.entries[1].label, "second again");
+    assert_int_equal(m.entries[1].bytes, 99);
+    assert_true(m.entries[2].bytes == UINT64_MAX);
+    assert_ptr_equal(ptxpack_manifest_find(&m, m.entries[2].name), &m.entries[2]);
+    assert_null(ptxpack_manifest_find(&m, "00000000000000000000000000000000"));
+    char *again = ptxpack_manifest_text(&m, &again_bytes);
+    assert_string_equal(text, again);
+    ptxpack_manifest_remove(&m, m.entries[0].name);
+    assert_int_equal(m.count, 2);
+    ptxpack_manifest_free(&m);
+    free(again);
+    free(text);
+}
+
+/* No byte can be changed, left out or added, even where the last line is made to fit. */
+static void test_manifest_is_strict(void **state)
+{
+    size_t bytes;
+    char *text = example(&bytes);
+    (void)state;
+    assert_true(readable(text, bytes));
+    for (size_t i = 0; i < bytes; i++) {
+        assert_false(readable(text, i));
+        for (int bit = 0; bit < 8; bit++) {
+            text[i] = (char)(text[i] ^ 1 << bit);
+            assert_false(readable(text, bytes));
+            text[i] = (char)(text[i] ^ 1 << bit);
+        }
+    }
+    static const char *const bodies[] = {
+        "ptxpack-manifest 1\n", "ptxpack-manifest 2\nlibrary 1\n", "ptxpack-manifest 1\nlibrary 1",
+        "ptxpack-manifest 1\nlibrary 1\n\n", "ptxpack-manifest 1\nlibrary 1\nlibrary 1\n",
+        "ptxpack-manifest 1\nlibrary 1\nentry 12\n", "ptxpack-manifest 1\r\nlibrary 1\r\n",
+        "ptxpack-manifest 1\nlibrary 1234567890123456789012345678901234567890\n", "",
+    };
+    for (size_t i = 0; i <= sizeof bodies / sizeof bodies[0]; i++) {
+        char whole[512], hex[PTXPACK_SHA256_HEX + 1];
+        uint8_t digest[PTXPACK_SHA256_BYTES];
+        const bool good = i == sizeof bodies / sizeof bodies[0];
+        const char *body = good ? "ptxpack-manifest 1\nlibrary 1\n" : bodies[i];
+        ptxpack_sha256(body, strlen(body), digest);
+        ptxpack_sha256_hex(digest, hex);
+        int n = snprintf(whole, sizeof whole, "%ssha256 %s\n", body, hex);
+        assert_int_equal(readable(whole, (size_t)n), good);
+    }
+    free(text);
+}
+
+/* Numbers, order and names have one spelling, whatever the last line says. */
+static void test_manifest_lines(void **state)
+{
+    static const char a[] = "0123456789abcdef0123456789abcdef", b[] = "1123456789abcdef0123456789abcdef";
+    static const char sum[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    char lines[12][256], body[1024], whole[1200], hex[PTXPACK_SHA256_HEX + 1];
+    uint8_t digest[PTXPACK_SHA256_BYTES];
+    int n = 0;
+    (void)state;
+    snprintf(lines[n++], 256, "entry %s 5 %s.entry x\nentry %s 5 %s.entry x\n", sum, a, sum, b); /* good */
+    snprintf(lines[n++], 256, "entry %s 5 %s.entry x\nentry %s 5 %s.entry x\n", sum, b, sum, a);
+    snprintf(lines[n++], 256, "entry %s 5 %s.entry x\nentry %s 5 %s.entry x\n", sum, a, sum, a);
+    snprintf(lines[n++], 256, "entry %s 05 %s.entry x\n", sum, a);
+    snprintf(lines[n++], 256, "entry %s +5 %s.entry x\n", sum, a);
+    snprintf(lines[n++], 256, "entry %s 0 %s.entry x\n", sum, a);
+    snprintf(lines[n++], 256, "entry %s -1 %s.entry x\n", sum, a);
+    snprintf(lines[n++], 256, "entry %s 99999999999999999999999 %s.entry x\n", sum, a);
+    snprintf(lines[n++], 256, "entry %s 5 ../%s.entry x\n", sum, a);
+    snprintf(lines[n++], 256, "entry %s 5 %s.entr x\n", sum, a);
+    snprintf(lines[n++], 256, "entry %s 5 %s.entry\n", sum, a);
+    snprintf(lines[n++], 256, "entry  %s 5 %s.entry x\n", sum, a);
+    for (int i = 0; i < n; i++) {
+        snprintf(body, sizeof body, "ptxpack-manifest 1\nlibrary 1\n%.900s", lines[i]);
+        ptxpack_sha256(body, strlen(body), digest);
+        ptxpack_sha256_hex(digest, hex);
+        int count = snprintf(whole, sizeof whole, "%ssha256 %s\n", body, hex);
+        if (readable(whole, (size_t)count) != (i == 0))
+            fail_msg("%s", lines[i]);
+    }
+}
+
+/* ---- filling ------------------------------------------------------------------------------------ */
+
+static ptxpack_filling *open_filling(void)
+{
+    char line[PTXPACK_CACHE_LINE];
+    ptxpack_filling *f = ptxpack_filling_open(folder, "1.0", NULL, line);
+    if (!f)
+        fail_msg("%s", line);
+    return f;
+}
+
+static void put_one(ptxpack_filling *f, const char *name)
+{
+    char line[PTXPACK_CACHE_LINE];
+    ptxpack_cache_key *key = key_of(name);
+    if (!ptxpack_filling_put(f, key, name, "meta", 4, name, strlen(name), line))
+        fail_msg("%s", line);
+    ptxpack_cache_key_free(key);
+}
+
+static void finish(ptxpack_filling *f, size_t wanted)
+{
+    char line[PTXPACK_CACHE_LINE];
+    size_t entries;
+    uint64_t bytes;
+    if (!ptxpack_filling_finish(f, false, &entries, &bytes, line))
+        fail_msg("%s", line);
+    assert_int_equal(entries, wanted);
+    ptxpack_filling_close(f);
+}
+
+/* A folder with these entries, "one" and "two". */
+static void fill(void)
+{
+    ptxpack_filling *f = open_filling();
+    put_one(f, "one");
+    put_one(f, "two");
+    finish(f, 2);
+}
+
+static const char *file_of(const char *name)
+{
+    char file[PTXPACK_CACHE_NAME];
+    ptxpack_cache_key *key = key_of(name);
+    ptxpack_cache_entry_name(key, file);
+    ptxpack_cache_key_free(key);
+    return path_in(folder, file);
+}
+
+static const char *manifest_path(void) { return path_in(folder, "manifest"); }
+
+static ptxpack_cache *open_shipped(const char *folders)
+{
+    return open_with((ptxpack_cache_options){.readonly_dirs = folders ? folders : folder});
+}
+
+static ptxpack_prebuilt_result ask(ptxpack_cache *c, const char *name)
+{
+    ptxpack_cache_entry entry;
+    ptxpack_cache_key *key = key_of(name);
+    ptxpack_prebuilt_result result = ptxpack_cache_get_prebuilt(c, key, &entry);
+    ptxpack_cache_key_free(key);
+    if (result == PTXPACK_PREBUILT_HIT) {
+        assert_string_equal((const char *)entry.payload, name);
+        assert_string_equal(entry.label, name);
+        assert_memory_equal(entry.metadata, "meta", 4);
+    } else {
+        assert_true(!entry.payload && !entry.metadata && !entry.label);
+    }
+    ptxpack_cache_entry_free(&entry);
+    return result;
+}
+
+static void expect_refused(const char *folders, const char *why)
+{
+    ptxpack_cache *c = open_shipped(folders);
+    const char *refusal = ptxpack_cache_prebuilt_refusal(c);
+    ptxpack_prebuilt_info info;
+    if (!refusal || !strstr(refusal, why) || strchr(refusal, '\n'))
+        fail_msg("\"%s\" does not say \"%s\"", refusal ? refusal : "(none)", why);
+    assert_false(ptxpack_cache_prebuilt(c, 0, &info));
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_NONE);
+    ptxpack_cache_close(c);
+}
+
+static void test_fill_and_read(void **state)
+{
+    (void)state;
+    ptxpack_filling *f = open_filling();
+    put_one(f, "one");
+    expect_refused(NULL, "/manifest: No such file or directory");
+    finish(f, 1);
+    ptxpack_cache *c = open_shipped(NULL);
+    assert_null(ptxpack_cache_prebuilt_refusal(c));
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
+    assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_NONE);
+    ptxpack_cache_key *key = key_of("one");
+    assert_false(has_text(c, key, "one")); /* the cache proper has nothing of it */
+    f = open_filling();
+    assert_true(ptxpack_filling_has(f, key));
+    ptxpack_cache_key_free(key);
+    put_one(f, "two");
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT); /* while it is filled */
+    finish(f, 2);
+    assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_NONE); /* not in the manifest that it opened */
+    ptxpack_cache_close(c);
+    c = open_shipped(NULL);
+    assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_HIT);
+    assert_int_equal(stats_of(c).prebuilt_hits, 1);
+    assert_int_equal(stats_of(c).hits + stats_of(c).misses + stats_of(c).corrupt, 0);
+    ptxpack_prebuilt_info info;
+    assert_true(ptxpack_cache_prebuilt(c, 0, &info) && !ptxpack_cache_prebuilt(c, 1, &info));
+    assert_true(ptxpack_cache_prebuilt(c, 0, &info));
+    assert_string_equal(info.path, folder);
+    assert_string_equal(info.library, "1.0");
+    assert_int_equal(info.entries, 2);
+    assert_int_equal(count_files(folder, ""), 3); /* no lock, no tag, no temporaries */
+    struct stat st;
+    assert_true(stat(folder, &st) == 0 && (st.st_mode & 0777) == 0755);
+    ptxpack_cache_close(c);
+}
+
+static void test_what_may_be_filled(void **state)
+{
+    char line[PTXPACK_CACHE_LINE];
+    (void)state;
+    ptxpack_cache_key *key = key_of("a");
+    assert_true(put_text(cache, key, "own"));
+    ptxpack_cache_key_free(key);
+    write_whole(path_in(dir, ".tmp-1-2-3"), "x", 1);
+    assert_null(ptxpack_filling_open(dir, "1.0", NULL, line)); /* a cache in use */
+    assert_non_null(strstr(line, "it holds other things, as "));
+    assert_int_equal(access(path_in(dir, ".tmp-1-2-3"), F_OK), 0); /* which somebody may be writing */
+    assert_int_equal(mkdir(folder, 0755), 0);
+    write_whole(path_in(folder, "README"), "x", 1);
+    assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));
+    assert_non_null(strstr(line, "README"));
+    assert_int_equal(unlink(path_in(folder, "README")), 0);
+    fill();
+    write_whole(path_in(folder, "README"), "x", 1); /* in a folder that is one already it may lie */
+    fill();
+    write_whole(manifest_path(), "x", 1);
+    assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));
+    assert_non_null(strstr(line, "/manifest: line 1: "));
+    assert_int_equal(chmod(folder, 0775), 0); /* no reader would believe it */
+    assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));
+    assert_non_null(strstr(line, "is writable by group or others"));
+    assert_int_equal(strncmp(line, folder, strlen(folder)), 0);
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_null(ptxpack_filling_open(path_in(folder, "README"), "1.0", NULL, line));
+    assert_non_null(strstr(line, strerror(ENOTDIR)));
+}
+
+static int die_while_filling(void *unused)
+{
+    (void)unused;
+    ptxpack_filling *f = open_filling();
+    put_one(f, "three");
+    write_whole(path_in(folder, ".tmp-1-2-3"), "half an entry", 13);
+    raise(SIGKILL);
+    return 0;
+}
+
+static void test_killed_while_filling(void **state)
+{
+    size_t bytes, again_bytes;
+    (void)state;
+    fill();
+    uint8_t *before = read_whole(manifest_path(), &bytes);
+    assert_int_equal(in_child(-1, die_while_filling, NULL), 128 + SIGKILL);
+    uint8_t *after = read_whole(manifest_path(), &again_bytes);
+    assert_int_equal(bytes, again_bytes);
+    assert_memory_equal(before, after, bytes);
+    free(before);
+    free(after);
+    ptxpack_cache *c = open_shipped(NULL);
+    assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_HIT);
+    assert_true(exists(file_of("three")));
+    assert_int_equal(ask(c, "three"), PTXPACK_PREBUILT_NONE); /* not listed: not there */
+    ptxpack_cache_close(c);
+    ptxpack_filling *f = open_filling(); /* the lock went with the process */
+    assert_false(exists(path_in(folder, ".tmp-1-2-3")));
+    put_one(f, "three");
+    finish(f, 3);
+}
+
+/* What a stopped filling left goes with the next manifest; what this one did not ask for when told so. */
+static void test_what_is_removed(void **state)
+{
+    char line[PTXPACK_CACHE_LINE];
+    size_t entries;
+    uint64_t bytes;
+    (void)state;
+    fill();
+    assert_int_equal(in_child(-1, die_while_filling, NULL), 128 + SIGKILL);
+    write_whole(path_in(folder, "README"), "x", 1);
+    assert_true(exists(file_of("three")));
+    ptxpack_filling *f = open_filling();
+    put_one(f, "four");
+    finish(f, 3);
+    assert_false(exists(file_of("three")));
+    assert_true(exists(file_of("one")) && exists(file_of("two")) && exists(file_of("four")));
+    f = open_filling();
+    ptxpack_cache_key *key = key_of("one");
+    assert_true(ptxpack_filling_has(f, key));
+    ptxpack_cache_key_free(key);
+    put_one(f, "five");
+    assert_true(ptxpack_filling_finish(f, true, &entries, &bytes, line));
+    assert_int_equal(entries, 2);
+    ptxpack_filling_close(f);
+    assert_true(exists(file_of("one")) && exists(file_of("five")) && exists(path_in(folder, "README")));
+    assert_false(exists(file_of("two")) || exists(file_of("four")));
+    ptxpack_cache *c = open_shipped(NULL);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
+    assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_NONE);
+    ptxpack_cache_close(c);
+}
+
+/* No file may grow over some bytes: neither an entry nor the manifest gets through, and nothing is torn. */
+static int fill_with_a_limit(void *limit)
+{
+    struct rlimit small = {*(const rlim_t *)limit, RLIM_INFINITY};
+    char line[PTXPACK_CACHE_LINE], payload[4096];
+    size_t entries;
+    uint64_t bytes;
+    ptxpack_cache_key *key = key_of("three");
+    ptxpack_filling *f = open_filling();
+    memset(payload, 1, sizeof payload);
+    CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    bool put = ptxpack_filling_put(f, key, "three", NULL, 0, payload, sizeof payload, line);
+    CHILD_CHECK(put == (small.rlim_cur > sizeof payload));
+    CHILD_CHECK(put || strstr(line, strerror(EFBIG)));
+    small.rlim_cur = 100;
+    CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    CHILD_CHECK(!ptxpack_filling_finish(f, false, &entries, &bytes, line));
+    CHILD_CHECK(strstr(line, strerror(EFBIG)));
+    ptxpack_filling_close(f);
+    ptxpack_cache_key_free(key);
+    return 0;
+}
+
+static void test_no_room(void **state)
+{
+    rlim_t limits[] = {4000, 8000};
+    (void)state;
+    fill();
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(in_child(-1, fill_with_a_limit, &limits[i]), 0);
+        ptxpack_cache *c = open_shipped(NULL);
+        assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
+        assert_int_equal(ask(c, "three"), PTXPACK_PREBUILT_NONE);
+        ptxpack_cache_close(c);
+        assert_int_equal(count_files(folder, ".tmp-"), 0);
+    }
+}
+
+static int waits_called;
+static void note_wait(const char *path)
+{
+    waits_called += path != NULL;
+}
+
+static int fill_late(int start)
+{
+    char line[PTXPACK_CACHE_LINE], byte;
+    CHILD_CHECK(read(start, &byte, 1) == 1);
+    ptxpack_filling *f = ptxpack_filling_open(folder, "1.0", note_wait, line);
+    CHILD_CHECK(f != NULL && waits_called == 1);
+    put_one(f, "late");
+    finish(f, 2);
+    return 0;
+}
+
+/* The child begins before the parent has the lock, which a child would inherit. */
+static void test_two_at_once(void **state)
+{
+    int start[2], status;
+    (void)state;
+    assert_int_equal(pipe(start), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(fill_late(start[0]));
+    ptxpack_filling *f = open_filling();
+    assert_int_equal(write(start[1], "x", 1), 1);
+    usleep(200000);
+    assert_int_equal(waitpid(pid, &status, WNOHANG), 0); /* it waits */
+    put_one(f, "early");
+    finish(f, 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    close(start[0]);
+    close(start[1]);
+    ptxpack_cache *c = open_shipped(NULL);
+    assert_int_equal(ask(c, "early"), PTXPACK_PREBUILT_HIT);
+    assert_int_equal(ask(c, "late"), PTXPACK_PREBUILT_HIT);
+    ptxpack_cache_close(c);
+}
+
+/* ---- folders that are wrong --------------------------------------------------------------------- */
+
+/* Each byte of an entry, one at a time. */
+static void test_every_byte_of_an_entry(void **state)
+{
+    size_t bytes;
+    (void)state;
+    fill();
+    char *path = strdup(file_of("one"));
+    uint8_t *data = read_whole(path, &bytes);
+    ptxpack_cache *c = open_shipped(NULL);
+    for (size_t i = 0; i < bytes; i++) {
+        data[i] ^= 0x10;
+        write_whole(path, data, bytes);
+        data[i] ^= 0x10;
+        assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_BAD);
+        assert_non_null(strstr(ptxpack_cache_detail(c), "it does not have the SHA-256 of the manifest"));
+    }
+    assert_int_equal(stats_of(c).corrupt, bytes);
+    write_whole(path, data, bytes - 1);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_BAD);
+    assert_non_null(strstr(ptxpack_cache_detail(c), "shorter"));
+    write_whole(path, data, bytes + 1);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_BAD);
+    assert_non_null(strstr(ptxpack_cache_detail(c), "longer"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_BAD);
+    assert_non_null(strstr(ptxpack_cache_detail(c), "missing"));
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_BAD);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(mkfifo(path, 0644), 0);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_BAD); /* without waiting for a writer */
+    assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_HIT);
+    char line[PTXPACK_CACHE_LINE];
+    assert_int_equal(ptxpack_cache_prebuilt_verify(c, 0, line, sizeof line), 1);
+    assert_non_null(strstr(line, path));
+    assert_int_equal(unlink(path), 0);
+    write_whole(path, data, bytes);
+    assert_int_equal(ptxpack_cache_prebuilt_verify(c, 0, line, sizeof line), 2);
+    assert_string_equal(line, "");
+    ptxpack_cache_close(c);
+    free(data);
+    free(path);
+}
+
+/* A good entry under another's name: its digest is in the manifest, its key is not the one that was asked
+ * for. */
+static void test_entry_of_another_key(void **state)
+{
+    size_t bytes;
+    char line[PTXPACK_CACHE_LINE];
+    ptxpack_manifest m;
+    (void)state;
+    fill();
+    uint8_t *data = read_whole(file_of("two"), &bytes);
+    write_whole(file_of("one"), data, bytes);
+    free(data);
+    uint8_t *text = read_whole(manifest_path(), &bytes);
+    assert_true(ptxpack_manifest_read((const char *)text, bytes, &m, line));
+    free(text);
+    char one[PTXPACK_CACHE_NAME];
+    ptxpack_cache_key *key = key_of("one");
+    ptxpack_cache_key_hex(key, one);
+    ptxpack_cache_key_free(key);
+    size_t other = strcmp(m.entries[0].name, one) == 0;
+    memcpy(m.entries[!other].sha256, m.entries[other].sha256, sizeof m.entries[0].sha256);
+    m.entries[!other].bytes = m.entries[other].bytes;
+    char *forged = ptxpack_manifest_text(&m, &bytes);
+    write_whole(manifest_path(), forged, bytes);
+    free(forged);
+    ptxpack_manifest_free(&m);
+    ptxpack_cache *c = open_shipped(NULL);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_BAD);
+    assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_HIT);
+    ptxpack_cache_close(c);
+}
+
+/* Each byte of a manifest: the folder is refused. */
+static void test_every_byte_of_a_manifest(void **state)
+{
+    size_t bytes;
+    (void)state;
+    fill();
+    uint8_t *data = read_whole(manifest_path(), &bytes);
+    for (size_t i = 0; i < bytes; i++) {
+        data[i] ^= 1;
+        write_whole(manifest_path(), data, bytes);
+        data[i] ^= 1;
+        expect_refused(NULL, "/manifest: line ");
+    }
+    write_whole(manifest_path(), data, 0);
+    expect_refused(NULL, "/manifest: line 1: ");
+    write_whole(manifest_path(), data, bytes / 2);
+    expect_refused(NULL, "/manifest: line ");
+    assert_int_equal(unlink(manifest_path()), 0);
+    expect_refused(NULL, strerror(ENOENT));
+    free(data);
+}
+
+static void test_lists_of_folders(void **state)
+{
+    char list[8192];
+    (void)state;
+    fill();
+    char *first = folder;
+    folder = strdup(path_in(scratch, "other"));
+    fill();
+    write_whole(path_in(first, strrchr(file_of("one"), '/') + 1), "bad", 3);
+    snprintf(list, sizeof list, ":%s::%s:", first, folder);
+    ptxpack_cache *c = open_shipped(list);
+    ptxpack_prebuilt_info info;
+    assert_true(ptxpack_cache_prebuilt(c, 1, &info) && strcmp(info.path, folder) == 0);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT); /* of the second */
+    assert_int_equal(stats_of(c).corrupt, 1);
+    assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_HIT);
+    ptxpack_cache_close(c);
+    snprintf(list, sizeof list, "%s:%s/nowhere", first, folder);
+    expect_refused(list, "/nowhere: No such file or directory"); /* one that is wrong is enough */
+    setenv("PTXPACK_CACHE_READONLY_DIRS", folder, 1);
+    c = open_with((ptxpack_cache_options){.size = 0});
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
+    ptxpack_cache_close(c);
+    c = open_shipped(""); /* none, whatever the environment says */
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_NONE);
+    ptxpack_cache_close(c);
+    c = open_with((ptxpack_cache_options){.disable = true});
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_NONE);
+    ptxpack_cache_close(c);
+    unsetenv("PTXPACK_CACHE_READONLY_DIRS");
+    free(first);
+}
+
+static void test_pins(void **state)
+{
+    char list[8192], wrong[PTXPACK_SHA256_HEX + 1];
+    (void)state;
+    fill();
+    ptxpack_cache *c = open_shipped(NULL);
+    ptxpack_prebuilt_info info;
+    assert_true(ptxpack_cache_prebuilt(c, 0, &info) && !info.pinned);
+    snprintf(list, sizeof list, "%s#%s", folder, info.sha256);
+    snprintf(wrong, sizeof wrong, "%s", info.sha256);
+    ptxpack_cache_close(c);
+    c = open_shipped(list);
+    assert_true(ptxpack_cache_prebuilt(c, 0, &info) && info.pinned);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
+    ptxpack_cache_close(c);
+    wrong[5] = wrong[5] == 'a' ? 'b' : 'a';
+    snprintf(list, sizeof list, "%s#%s", folder, wrong);
+    expect_refused(list, "its SHA-256 is not the one that was pinned");
+    snprintf(list, sizeof list, "%s#%.63s", folder, wrong);
+    expect_refused(list, "No such file or directory"); /* no pin: part of the name */
+}
+
+/* Who may write to the folder could put anything into it. */
+static void test_permissions(void **state)
+{
+    char list[8192];
+    (void)state;
+    fill();
+    ptxpack_cache *c = open_shipped(NULL);
+    ptxpack_prebuilt_info info;
+    assert_true(ptxpack_cache_prebuilt(c, 0, &info));
+    snprintf(list, sizeof list, "%s#%s", folder, info.sha256);
+    ptxpack_cache_close(c);
+    assert_int_equal(chmod(folder, 0777), 0);
+    expect_refused(NULL, "is writable by group or others");
+    c = open_shipped(list); /* a pin says what it must hold */
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
+    ptxpack_cache_close(c);
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(chmod(manifest_path(), 0666), 0);
+    expect_refused(NULL, "/manifest: it is writable by group or others");
+    assert_int_equal(chmod(manifest_path(), 0444), 0);
+    assert_int_equal(chmod(folder, 0555), 0);
+    c = open_shipped(NULL);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
+    ptxpack_cache_close(c);
+    if (geteuid() != 0) {
+        assert_int_equal(chmod(folder, 0755), 0);
+        print_message("SKIP: prebuilt: folders of other users can be made by root only\n");
+        return;
+    }
+    assert_int_equal(chown(folder, 4242424, 4242424), 0);
+    expect_refused(NULL, "belongs to user 4242424, not to user 0");
+    c = open_shipped(list);
+    assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
+    ptxpack_cache_close(c);
+    assert_int_equal(chown(folder, 0, 0), 0);
+    assert_int_equal(chown(manifest_path(), 4242424, 0), 0);
+    expect_refused(NULL, "/manifest: it belongs to another user");
+    assert_int_equal(chmod(folder, 0755), 0);
+}
+
+/* What root installed serves everybody. */
+static int read_as_stranger(void *unused)
+{
+    (void)unused;
+    ptxpack_cache *c = open_shipped(NULL);
+    CHILD_CHECK(ptxpack_cache_prebuilt_refusal(c) == NULL);
+    CHILD_CHECK(!ptxpack_cache_enabled(c)); /* dir is root's */
+    CHILD_CHECK(ask(c, "one") == PTXPACK_PREBUILT_HIT);
+    ptxpack_cache_close(c);
+    return 0;
+}
+
+static void test_folder_of_root(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("SKIP: prebuilt: only root can act as another user\n");
+        skip();
+    }
+    fill();
+    assert_int_equal(in_child(4242424, read_as_stranger, NULL), 0);
+}
+
+/* A folder that is shipped is no cache: it would age, and lose its entries. */
+static void test_no_cache_of_its_own(void **state)
+{
+    (void)state;
+    fill();
+    ptxpack_cache *c = open_with((ptxpack_cache_options){.dir = folder});
+    assert_false(ptxpack_cache_enabled(c));
+    assert_non_null(strstr(ptxpack_cache_detail(c), "PTXPACK_CACHE_READONLY_DIRS"));
+    assert_false(ptxpack_cache_clear(c, NULL));
+    ptxpack_cache_close(c);
+    assert_int_equal(count_files(folder, ""), 3);
+    c = open_with((ptxpack_cache_options){.dir = folder, .readonly = true}); /* to be listed */
+    assert_int_equal(stats_of(c).entries, 2);
+    ptxpack_cache_close(c);
+}
+
+#define FOLDER_CASE(name) cmocka_unit_test_setup_teardown(name, make_folder_name, drop_folder_name)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sha256),
+        cmocka_unit_test(test_manifest_round_trip),
+        cmocka_unit_test(test_manifest_is_strict),
+        cmocka_unit_test(test_manifest_lines),
+        FOLDER_CASE(test_fill_and_read),
+        FOLDER_CASE(test_what_may_be_filled),
+        FOLDER_CASE(test_killed_while_filling),
+        FOLDER_CASE(test_what_is_removed),
+        FOLDER_CASE(test_no_room),
+        FOLDER_CASE(test_two_at_once),
+        FOLDER_CASE(test_every_byte_of_an_entry),
+        FOLDER_CASE(test_entry_of_another_key),
+        FOLDER_CASE(test_every_byte_of_a_manifest),
+        FOLDER_CASE(test_lists_of_folders),
+        FOLDER_CASE(test_pins),
+        FOLDER_CASE(test_permissions),
+        FOLDER_CASE(test_folder_of_root),
+        FOLDER_CASE(test_no_cache_of_its_own),
+    };
+    unsetenv("PTXPACK_CACHE_READONLY_DIRS");
+    return cmocka_run_group_tests_name("prebuilt", tests, NULL, NULL);
+}

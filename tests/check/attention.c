@@ -1,0 +1,720 @@
+/* attention.c - attention forward against the double-precision reference.
+ *
+ * Cases    element types (fp8 with random descales) x head dims (exact and padded) x {MHA, MQA, GQA} x
+ *          FlashAttention's 20 pairs of
+ *          sequence lengths, and pathological data on some of them; each with every mask, in three layouts,
+ *          on every row that covers it and that the device can run.
+ * Passes   when, against the exact result of the rows compared (all of them up to a limit, then a random
+ *          sample in every head):
+ *            all rows      max error <= 2 (with a softcap 3) times that of the same maths in the element type
+ *                          + FlashAttention's allowance for one sum in that type (verify.h)
+ *            16-row tiles  max error <= 3 (4.5) times that of the tile in the element type + one rounding: long
+ *                          rows average many values and must be as much closer.  4 (6) times with fp8, whose
+ *                          weights err by up to 2^-4, and otherwise with another reference than the maximum.  Two
+ *                          roundings where 16-bit weights have such a reference: where one key dominates, the
+ *                          standard softmax's weight is 1, exact
+ *          and every LSE is within verify_lse_bound, rows without keys are 0 and -inf, nothing but the
+ *          output was written, a second run gave the same bits, and the workspace is zero as it was before. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/attention/plan.h"
+#include "host/attention/reference.h"
+#include "check.h"
+#include "tensor.h"
+#include "tools/problem/random.h"
+#include "tools/problem/verify.h"
+
+/* ---- the cases ---------------------------------------------------------------------------------- */
+typedef enum data_kind {
+    NORMAL,
+    EQUAL,
+    HUGE_VALUES,
+    TINY,
+    RISING,
+    FALLING,
+    SCALED,
+    REPEATED,
+    OVERFLOWING,
+    CLIMBING,
+    KINDS
+} data_kind;
+static const char *const kind_names[KINDS] = {"normal", "equal",   "huge",   "tiny",
+                                              "rising", "falling", "scaled", "repeated",
+                                              "overflowing", "climbing"};
+
+/* The last of them only where a row takes it, and only head dims that are multiples of 16. */
+static const ptxpack_dtype dtypes[] = {PTXPACK_F16, PTXPACK_BF16, PTXPACK_E4M3};
+/* Large ones first: they take longest. */
+static const int pairs[][2] = {
+    {4224, 4224}, {4096, 4096}, {1024, 1024}, {1023, 1024}, {1024, 1023}, {640, 128}, {512, 256},
+    {256, 512},   {384, 256},   {256, 256},   {799, 3},     {128, 217},   {108, 256}, {113, 211},
+    {113, 203},   {128, 192},   {113, 128},   {64, 128},    {239, 1},     {1, 1},
+};
+static const int head_dims[] = {256, 192, 128, 112, 96, 80, 72, 64, 40, 32, 8};
+static const int heads[][2] = {{6, 6}, {6, 2}, {6, 1}};
+enum {
+    PAIRS = sizeof pairs / sizeof pairs[0],
+    HEAD_DIMS = sizeof head_dims / sizeof head_dims[0],
+    HEADS = sizeof heads / sizeof heads[0],
+    DTYPES = sizeof dtypes / sizeof dtypes[0],
+    TILE_ROWS = 16
+};
+
+/* Who sees whom, and under which cap.  The plain ones go with every case; the others, windows smaller and
+ * larger than any tile and softcaps, with some (mask_in_matrix). */
+typedef struct masking {
+    const char  *name;
+    ptxpack_mask mask;
+    int32_t      left, right;
+    float        softcap;
+    bool         brief; /* for every row of the table also on the emulated driver */
+} masking;
+static const masking masks[] = {
+    {"full", PTXPACK_MASK_NONE, 0, 0, 0, true},
+    {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0, true},
+    {"bottom-right", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0, true},
+    {"window 20,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0, true},
+    {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15, true},
+    {"window 0,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 0, 0, 0, false},
+    {"window 70,none top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 70, -1, 0, false},
+    {"window none,5 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, -1, 5, 0, false},
+    {"window 300,1 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 300, 1, 0, false},
+    {"window 129,64 top-left", PTXPACK_MASK_WINDOW_TOP_LEFT, 129, 64, 0, false},
+    {"full softcap 15", PTXPACK_MASK_NONE, 0, 0, 15, false},
+    {"bottom-right softcap 30", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 30, false},
+};
+enum { MASKS = sizeof masks / sizeof masks[0], PLAIN_MASKS = 3 };
+
+typedef struct attention_case {
+    ptxpack_attention_desc desc; /* compact, no mask */
+    data_kind              kind;
+    uint64_t               seed;
+} attention_case;
+
+/* The emulated driver's part: every row of the table at a size with partial tiles and several turns of the
+ * pipeline; a longer one, and every kind of data, for one or two head dims. */
+static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kind kind)
+{
+    int  rows = pairs[pair][0], keys = pairs[pair][1];
+    bool partial = rows == 113 && keys == 203;
+    if (heads[group][1] != 2)
+        return false;
+    if (kind != NORMAL)
+        return partial && (d == 64 || (d == 128 && kind >= OVERFLOWING)) && !c->quick;
+    if (rows == 256 && keys == 512)
+        return (d == 64 || d == 128) && !c->quick;
+    if (rows == 239)
+        return d == 40 || d == 64;
+    return partial && (d == 256 || d == 192 || d == 128 || d == 96 || d == 64 || d == 40 || d == 32);
+}
+
+/* Whether the case belongs to the run at all. */
+static bool in_matrix(const check *c, int pair, int dim, int group, data_kind kind)
+{
+    int  d = head_dims[dim], rows = pairs[pair][0], keys = pairs[pair][1];
+    bool some_pair =
+        (rows == 113 && keys == 203) || (rows == 256 && keys == 512) || (rows == 1023 && keys == 1024);
+    bool some_dim = d == 64 || d == 128 || d == 40;
+    if (c->brief)
+        return in_brief_matrix(c, pair, d, group, kind);
+    if (kind != NORMAL)
+        return some_pair && some_dim && heads[group][1] == 2 && !(c->quick && (d != 64 || rows != 256));
+    if (!c->quick)
+        return true;
+    return heads[group][1] == 2 && (some_dim || d == 256) &&
+           (some_pair || rows == 1 || rows == 239 || keys == 128);
+}
+
+/* Whether the case goes with that mask: the special ones with normal data of grouped heads, and of sequence
+ * lengths that differ. */
+static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
+{
+    const ptxpack_attention_desc *d = &a->desc;
+    bool                          partial = d->seqlen_q == 113 && d->seqlen_kv == 203;
+    bool many = d->seqlen_q == 256 || d->seqlen_q == 640 || d->seqlen_q == 799 || d->seqlen_q == 1023;
+    if (mask < PLAIN_MASKS)
+        return true;
+    if (a->kind != NORMAL || !(c->brief || d->heads_kv == 2))
+        return false;
+    if (c->brief) /* windows that span several blocks, where there are several */
+        return partial ? masks[mask].brief || d->head_dim == 64
+                       : d->seqlen_q == 256 && masks[mask].left > 100;
+    return partial || d->seqlen_q == 239 || (many && d->seqlen_q != d->seqlen_kv);
+}
+
+static attention_case make_case(const check *c, int dtype, int pair, int dim, int group, data_kind kind)
+{
+    int64_t        size = (int64_t)pairs[pair][0] * pairs[pair][1];
+    attention_case made = {
+        .desc =
+            {
+                .size = sizeof made.desc,
+                .dtype = dtypes[dtype],
+                .batch = size > 2000000 || c->brief ? 1 : 2,
+                .seqlen_q = pairs[pair][0],
+                .seqlen_kv = pairs[pair][1],
+                .heads_q = !c->brief ? heads[group][0] : head_dims[dim] == 64 ? 4 : 2,
+                .heads_kv = !c->brief ? heads[group][1] : head_dims[dim] == 64 ? 2 : 1,
+                .head_dim = head_dims[dim],
+                .scale = kind == SCALED ? 0.7f : 0,
+            },
+        .kind = kind,
+        .seed = c->seed +
+                (uint64_t)((((dtype * PAIRS + pair) * HEAD_DIMS + dim) * HEADS + group) * KINDS + (int)kind),
+    };
+    return made;
+}
+
+static void name_case(const attention_case *a, char name[128])
+{
+    const ptxpack_attention_desc *d = &a->desc;
+    snprintf(name, 128, "attention %s d%d %d/%d %dx%d %s", ptxpack_dtype_name(d->dtype), (int)d->head_dim,
+             (int)d->heads_q, (int)d->heads_kv, (int)d->seqlen_q, (int)d->seqlen_kv, kind_names[a->kind]);
+}
+
+/* ---- one case's data and reference -------------------------------------------------------------- */
+/* What the reference says of the compared rows, for one mask. */
+typedef struct expected {
+    double *ref, *rounded, *lse; /* [row_count][head_dim], exact and rounded; [row_count] */
+} expected;
+
+/* Compact tensors, and what is expected of `rows`. */
+typedef struct problem {
+    attention_case  a;
+    size_t          elements[TENSOR_COUNT];
+    void           *tensor[TENSOR_COUNT]; /* q, k, v; o is not used */
+    float          *scales;               /* of fp8: [q, k, v][batch][heads_kv] */
+    ptxpack_descales descales;
+    attention_row  *rows;                 /* compared; in order of batch, head, row */
+    size_t          row_count;
+    expected        by_mask[MASKS], want; /* of those in the matrix; want: of the mask in a.desc */
+} problem;
+
+static void fill_value(const problem *p, int tensor, float value)
+{
+    for (size_t i = 0; i < p->elements[tensor]; i++)
+        ptxpack_set_element(p->a.desc.dtype, p->tensor[tensor], i, value);
+}
+
+static void multiply_by(const problem *p, int tensor, float factor)
+{
+    ptxpack_dtype type = p->a.desc.dtype;
+    for (size_t i = 0; i < p->elements[tensor]; i++) {
+        float value = ptxpack_element(type, p->tensor[tensor], i) * factor;
+        if (type != PTXPACK_BF16)
+            value = fmaxf(-60000, fminf(60000, value)); /* finite */
+        ptxpack_set_element(type, p->tensor[tensor], i, value);
+    }
+}
+
+/* Keys whose scores climb from 0 to `most` along the sequence, or fall: the running maximum keeps moving. */
+static void fill_slope(const problem *p, bool rising, double most)
+{
+    const ptxpack_attention_desc *d = &p->a.desc;
+    size_t                        row = (size_t)d->heads_kv * (size_t)d->head_dim;
+    fill_value(p, TENSOR_Q, 1);
+    for (size_t i = 0; i < p->elements[TENSOR_K]; i++) {
+        size_t j = i / row % (size_t)d->seqlen_kv, step = rising ? j : (size_t)d->seqlen_kv - 1 - j;
+        double height = most * (double)step / d->seqlen_kv / sqrt(d->head_dim);
+        ptxpack_set_element(d->dtype, p->tensor[TENSOR_K], i, (float)height);
+    }
+}
+
+/* Key heads of all batches: a descale each. */
+static size_t heads_of(const problem *p)
+{
+    return (size_t)p->a.desc.batch * (size_t)p->a.desc.heads_kv;
+}
+
+/* Of fp8 64 would do, too, but for the 16-row tiles and the LSE: wgmma cuts a sum off 13 bits below its largest product,
+ * which moves scores of some 100 nats by up to a tenth, and with them the weights of keys that are level. */
+static float huge_factor(ptxpack_dtype type, int tensor)
+{
+    return type == PTXPACK_E4M3 ? (tensor == TENSOR_V ? 64 : 4) : tensor == TENSOR_V ? 8192 : 64;
+}
+
+static void fill_data(problem *p)
+{
+    ptxpack_dtype type = p->a.desc.dtype;
+    random_state  random = random_start(p->a.seed);
+    for (int t = TENSOR_Q; t <= TENSOR_V; t++) {
+        random_normal(&random, type, p->tensor[t], p->elements[t]);
+        if (p->a.kind == EQUAL)
+            fill_value(p, t, 1);
+        if (p->a.kind == HUGE_VALUES) /* scores of some 10^4, nearly one-hot; outputs near the largest f16 */
+            multiply_by(p, t, huge_factor(type, t));
+        if (p->a.kind == TINY)
+            multiply_by(p, t, type == PTXPACK_E4M3 ? 0x1p-7f : type == PTXPACK_F16 ? 0x1p-18f : 0x1p-60f);
+        if (p->a.kind == REPEATED && t != TENSOR_Q) { /* every batch as the first: stride 0 */
+            size_t part = p->elements[t] * ptxpack_dtype_bytes(type) / (size_t)p->a.desc.batch;
+            for (int b = 1; b < p->a.desc.batch; b++)
+                memcpy((char *)p->tensor[t] + (size_t)b * part, p->tensor[t], part);
+        }
+    }
+    if (p->a.kind == RISING || p->a.kind == FALLING)
+        fill_slope(p, p->a.kind == RISING, 60);
+    if (p->a.kind == CLIMBING) /* by 2^55 each 64 keys: p leave their range again and again */
+        fill_slope(p, false, 0.6 * p->a.desc.seqlen_kv);
+    if (p->a.kind == OVERFLOWING) { /* p up to 2^64, where it is not held down, and then O leaves f32 */
+        fill_slope(p, false, 100);
+        multiply_by(p, TENSOR_V, 1e30f);
+    }
+    random_scales(&random, p->scales, 3 * heads_of(p));
+}
+
+/* How many rows of each head to compare: all, or as many as take about two seconds a mask. */
+static size_t rows_per_head(const ptxpack_attention_desc *d)
+{
+    double all = d->seqlen_q, heads_in_all = (double)d->batch * d->heads_q;
+    double affordable = 4e9 / (heads_in_all * d->seqlen_kv * 4.0 * d->head_dim);
+    return (size_t)(affordable >= all ? all : affordable < 96 ? fmin(96, all) : affordable);
+}
+
+/* The first and last row of every head, and one at random from each of equal parts between. */
+static void pick_rows(problem *p)
+{
+    const ptxpack_attention_desc *d = &p->a.desc;
+    random_state                  random = random_start(~p->a.seed);
+    size_t                        per_head = rows_per_head(d), rows = (size_t)d->seqlen_q;
+    for (size_t n = 0; n < p->row_count; n++) {
+        size_t i = n % per_head, head = n / per_head, first = i * rows / per_head,
+               next = (i + 1) * rows / per_head;
+        size_t row = i == 0 ? 0 : i + 1 == per_head ? rows - 1 : first + random_below(&random, next - first);
+        p->rows[n] = (attention_row){(int32_t)(head / (size_t)d->heads_q),
+                                     (int32_t)(head % (size_t)d->heads_q), (int32_t)row};
+    }
+}
+
+static void free_problem(problem *p)
+{
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        free(p->tensor[t]);
+    free(p->scales);
+    free(p->rows);
+    for (int mask = 0; mask < MASKS; mask++) {
+        free(p->by_mask[mask].ref);
+        free(p->by_mask[mask].rounded);
+        free(p->by_mask[mask].lse);
+    }
+}
+
+static bool make_problem(const check *c, const attention_case *a, problem *p)
+{
+    const ptxpack_attention_desc *d = &a->desc;
+    size_t dim = (size_t)d->head_dim, rows_q = (size_t)d->batch * (size_t)d->seqlen_q * (size_t)d->heads_q;
+    size_t rows_kv = (size_t)d->batch * (size_t)d->seqlen_kv * (size_t)d->heads_kv;
+    memset(p, 0, sizeof *p);
+    p->a = *a;
+    p->row_count = (size_t)d->batch * (size_t)d->heads_q * rows_per_head(d);
+    bool ok = true;
+    for (int t = TENSOR_Q; t <= TENSOR_V; t++) {
+        p->elements[t] = (t == TENSOR_Q ? rows_q : rows_kv) * dim;
+        p->tensor[t] = malloc(p->elements[t] * ptxpack_dtype_bytes(d->dtype));
+        ok = ok && p->tensor[t] != NULL;
+    }
+    p->scales = (float *)malloc(3 * heads_of(p) * sizeof *p->scales);
+    ok = ok && p->scales != NULL;
+    p->descales = (ptxpack_descales){p->scales, p->scales + heads_of(p), p->scales + 2 * heads_of(p)};
+    p->rows = (attention_row *)malloc(p->row_count * sizeof *p->rows);
+    for (int mask = 0; mask < MASKS; mask++) {
+        expected *e = &p->by_mask[mask];
+        if (!mask_in_matrix(c, a, mask))
+            continue;
+        e->ref = (double *)malloc(p->row_count * dim * sizeof(double));
+        e->rounded = (double *)malloc(p->row_count * dim * sizeof(double));
+        e->lse = (double *)malloc(p->row_count * sizeof(double));
+        ok = ok && e->ref != NULL && e->rounded != NULL && e->lse != NULL;
+    }
+    if (!ok || p->rows == NULL)
+        return false;
+    fill_data(p);
+    pick_rows(p);
+    return true;
+}
+
+static void set_mask(problem *p, int mask)
+{
+    p->a.desc.mask = masks[mask].mask;
+    p->a.desc.window_left = masks[mask].left;
+    p->a.desc.window_right = masks[mask].right;
+    p->a.desc.softcap = masks[mask].softcap;
+    p->want = p->by_mask[mask];
+}
+
+/* For every mask, on this thread alone: cases run side by side. */
+static bool refer(const check *c, problem *p)
+{
+    bool ok = true;
+    for (int mask = 0; mask < MASKS && ok; mask++) {
+        attention_reference *reference;
+        if (!mask_in_matrix(c, &p->a, mask))
+            continue;
+        set_mask(p, mask);
+        const attention_row_results results = {p->want.ref, p->want.rounded, p->want.lse};
+        ok = attention_reference_open(&p->a.desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
+                                      p->tensor[TENSOR_V], &p->descales, &reference) == PTXPACK_OK;
+        ok = ok && attention_reference_rows(reference, p->rows, p->row_count, 1, &results) == PTXPACK_OK;
+        attention_reference_close(reference);
+    }
+    return ok;
+}
+
+/* ---- judging an output -------------------------------------------------------------------------- */
+/* Room for the failure's line, and for the map under it. */
+enum { WHAT = 8192 };
+
+/* The largest errors of some compared rows. */
+typedef struct errors {
+    double out, rounded, ref; /* of the output, of the rounded maths; and the largest |exact| */
+} errors;
+
+static ptxpack_dtype o_type(const problem *p)
+{
+    return attention_tensor_type(&p->a.desc, TENSOR_O);
+}
+
+static double element_error(const problem *p, const check_output *out, size_t n, int c)
+{
+    const attention_row *r = &p->rows[n];
+    return fabs(ptxpack_to_float(o_type(p), check_output_row(out, r->batch, r->row, r->head)[c]) -
+                p->want.ref[n * (size_t)p->a.desc.head_dim + (size_t)c]);
+}
+
+static errors measure(const problem *p, const check_output *out, size_t first, size_t count)
+{
+    errors e = {0, 0, 0};
+    int    dim = p->a.desc.head_dim;
+    for (size_t n = first; n < first + count; n++)
+        for (int c = 0; c < dim; c++) {
+            double ref = p->want.ref[n * (size_t)dim + (size_t)c],
+                   rounded = p->want.rounded[n * (size_t)dim + (size_t)c];
+            e.out = verify_worse(e.out, element_error(p, out, n, c));
+            e.rounded = verify_worse(e.rounded, fabs(rounded - ref));
+            e.ref = verify_worse(e.ref, fabs(ref));
+        }
+    return e;
+}
+
+/* What a 16-row tile may err: see the top.  The last terms: roundings, subnormal or not, and f32. */
+static double tile_bound(const problem *p, const check_output *out, const errors *e)
+{
+    ptxpack_dtype type = o_type(p);
+    double unit = type == PTXPACK_F16 ? 0x1p-11 : 0x1p-8, smallest = type == PTXPACK_F16 ? 0x1p-24 : 0;
+    double factor = p->a.desc.dtype == PTXPACK_E4M3 ? 2 : 1.5;
+    int    roundings = out->speculative && p->a.desc.dtype != PTXPACK_E4M3 ? 2 : 1;
+    return factor * verify_rtol(&p->a.desc) * e->rounded + e->ref * (roundings * unit + 0x1p-16) + smallest;
+}
+
+/* A picture of the head that holds compared row `bad`: a line for 16 rows, a column for 8 channels.  X is
+ * wrong, . is right; rows that were not compared do not count. */
+static void draw_map(const problem *p, const check_output *out, size_t bad, char *text, size_t cap)
+{
+    size_t per_head = rows_per_head(&p->a.desc), first = bad / per_head * per_head, at = 0;
+    size_t start = first + (bad - first) / TILE_ROWS / 16 * 16 * TILE_ROWS; /* 16 tiles around it */
+    at += (size_t)snprintf(text, cap, "\n  batch %d head %d, 16 rows a line, 8 channels a column:",
+                           (int)p->rows[bad].batch, (int)p->rows[bad].head);
+    for (size_t n = start; n < first + per_head && n < start + 16 * TILE_ROWS && at + 64 < cap;
+         n += TILE_ROWS) {
+        size_t count = first + per_head - n < TILE_ROWS ? first + per_head - n : TILE_ROWS;
+        errors e = measure(p, out, n, count);
+        double bound = tile_bound(p, out, &e);
+        at += (size_t)snprintf(text + at, cap - at, "\n  row %5d  ", (int)p->rows[n].row);
+        for (int c = 0; c < p->a.desc.head_dim && at + 2 < cap; c += 8) {
+            bool right = true;
+            for (size_t i = n; i < n + count; i++)
+                for (int k = c; k < c + 8; k++)
+                    right = right && element_error(p, out, i, k) <= bound;
+            text[at++] = right ? '.' : 'X';
+        }
+        text[at] = '\0';
+    }
+}
+
+/* The worst element of some compared rows, as a line. */
+static void describe_worst(const problem *p, const check_output *out, size_t first, size_t count,
+                           const char *rule, double bound, char *what)
+{
+    size_t worst = first;
+    int    channel = 0;
+    double most = -1;
+    for (size_t n = first; n < first + count; n++)
+        for (int c = 0; c < p->a.desc.head_dim; c++) {
+            double error = element_error(p, out, n, c);
+            if (!(error <= most)) {
+                most = error;
+                worst = n;
+                channel = c;
+            }
+        }
+    const attention_row *r = &p->rows[worst];
+    const uint16_t      *got = check_output_row(out, r->batch, r->row, r->head);
+    double exact = p->want.ref[worst * (size_t)p->a.desc.head_dim + (size_t)channel];
+    int    length = snprintf(what, WHAT,
+                             "%s: o[batch %d, row %d, head %d, %d] is %.8g, exact %.8g, allowed %.3g", rule,
+                             (int)r->batch, (int)r->row, (int)r->head, channel,
+                             (double)ptxpack_to_float(o_type(p), got[channel]), exact, bound);
+    draw_map(p, out, worst, what + length, WHAT - (size_t)length);
+}
+
+/* Compare with the reference: FlashAttention's rule, the tiles, the LSE. */
+static bool judge_values(const problem *p, const check_output *out, char *what)
+{
+    const ptxpack_attention_desc *d = &p->a.desc;
+    size_t per_head = rows_per_head(d);
+    errors all = measure(p, out, 0, p->row_count);
+    double bound = verify_rtol(d) * all.rounded +
+                   verify_atol(o_type(p), p->want.ref, p->row_count * (size_t)d->head_dim);
+    if (!(all.out <= bound)) {
+        describe_worst(p, out, 0, p->row_count, "all rows", bound, what);
+        return false;
+    }
+    for (size_t n = 0; n < p->row_count;) {
+        size_t in_head = per_head - n % per_head, count = in_head < TILE_ROWS ? in_head : TILE_ROWS;
+        errors e = measure(p, out, n, count);
+        bound = tile_bound(p, out, &e);
+        if (!(e.out <= bound)) {
+            describe_worst(p, out, n, count, "16 rows", bound, what);
+            return false;
+        }
+        n += count;
+    }
+    for (size_t n = 0; n < p->row_count; n++) {
+        const attention_row *r = &p->rows[n];
+        float lse = check_output_lse(out, r->batch, r->head)[r->row];
+        if (!(fabs(lse - p->want.lse[n]) <= verify_lse_bound(d, p->want.lse[n])) &&
+            !(isinf(p->want.lse[n]) && lse == p->want.lse[n])) {
+            snprintf(what, WHAT, "lse[batch %d, head %d, row %d] is %.8g, exact %.8g", (int)r->batch,
+                     (int)r->head, (int)r->row, (double)lse, p->want.lse[n]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the row has nothing to attend to. */
+static bool is_blind(const ptxpack_attention_desc *d, int64_t row)
+{
+    if (d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
+        row += d->seqlen_kv - d->seqlen_q;
+    return d->mask != PTXPACK_MASK_NONE &&
+           ((d->window_right >= 0 && row + d->window_right < 0) ||
+            (d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT && d->window_left >= 0 &&
+             row - d->window_left >= d->seqlen_kv));
+}
+
+/* What holds for every row, compared or not: written, finite; 0 and -inf without keys. */
+static bool judge_row(const ptxpack_attention_desc *d, const uint16_t *o, float lse, int32_t row, char *what)
+{
+    bool blind = is_blind(d, row);
+    for (int c = 0; c < d->head_dim; c++) {
+        float value = ptxpack_to_float(attention_tensor_type(d, TENSOR_O), o[c]);
+        if (!isfinite(value) || (blind && value != 0)) {
+            snprintf(what, WHAT, "o[row %d, %d] is %g%s", (int)row, c, (double)value,
+                     blind ? "; the row has no key and must be 0" : o[c] == 0xffff ? ": not written" : "");
+            return false;
+        }
+    }
+    if (blind ? lse != -INFINITY : !isfinite(lse)) {
+        snprintf(what, WHAT, "lse[row %d] is %g%s", (int)row, (double)lse,
+                 blind ? "; without keys it is -inf" : "");
+        return false;
+    }
+    return true;
+}
+
+static bool judge_rows(const problem *p, const check_output *out, char *what)
+{
+    const ptxpack_attention_desc *d = &p->a.desc;
+    for (int32_t b = 0; b < d->batch; b++)
+        for (int32_t h = 0; h < d->heads_q; h++)
+            for (int32_t i = 0; i < d->seqlen_q; i++)
+                if (!judge_row(d, check_output_row(out, b, i, h), check_output_lse(out, b, h)[i], i, what))
+                    return false;
+    return true;
+}
+
+/* ---- running a case ----------------------------------------------------------------------------- */
+/* The problem's mask, the images' layout, and one row of kernels.def. */
+static void run_one(check *c, const problem *p, check_images *images, const ptxpack_variant *row,
+                    const char *name)
+{
+    check_output out;
+    char        *what = (char *)malloc(WHAT);
+    if (what == NULL) {
+        check_broken(c, name, "no memory");
+    } else if (!check_images_run(c, images, &p->a.desc, row, &out)) {
+        check_broken(c, name, images->line);
+    } else if (!out.repeats) {
+        check_record(c, name, "a second run gave other bits");
+    } else if (!out.clean) {
+        check_record(c, name, "the workspace is not zero after the launches");
+    } else if (!judge_rows(p, &out, what) || !judge_values(p, &out, what) ||
+               !check_output_guards(&out, what, WHAT)) {
+        check_record(c, name, what);
+    } else {
+        check_record(c, name, NULL);
+    }
+    free(what);
+}
+
+static bool is_fp8(const ptxpack_variant *row)
+{
+    return ptxpack_variant_parameter(row, "FP8", 0) != 0;
+}
+
+/* Whether `row` is one to try: it can be taken, and of its kernel it has the smallest HEAD_DIM that will do. */
+static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_attention_desc *d)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    char                   why[ATTENTION_LINE];
+    int64_t                dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
+    if (ptxpack_attention_row_refusal(c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) != NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        int64_t other = ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
+        if (strcmp(rows[i].file, row->file) == 0 && is_fp8(&rows[i]) == is_fp8(row) && other >= d->head_dim &&
+            other < dim)
+            return false;
+    }
+    return true;
+}
+
+/* Every mask and row, in one layout. */
+static void run_layout(check *c, problem *p, check_images *images, check_layout layout, const char *name)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    char                   full[320];
+    if (!check_images_fill(images, &p->a.desc, layout, p->a.kind == REPEATED, p->tensor, &p->descales)) {
+        check_broken(c, name, "no memory");
+        return;
+    }
+    for (int mask = 0; mask < MASKS; mask++) {
+        if (!mask_in_matrix(c, &p->a, mask) || (mask >= PLAIN_MASKS && layout == GAPPED_BSHD))
+            continue;
+        set_mask(p, mask);
+        for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
+            if (!row_suits(c, &rows[i], &images->desc))
+                continue;
+            snprintf(full, sizeof full, "%s %s %s %s", name, masks[mask].name, check_layout_names[layout],
+                     rows[i].id);
+            run_one(c, p, images, &rows[i], full);
+        }
+    }
+}
+
+static void run_case(check *c, const attention_case *a, check_images *images)
+{
+    problem p;
+    char    name[128];
+    name_case(a, name);
+    if (!make_problem(c, a, &p))
+        check_broken(c, name, "no memory");
+    else if (!refer(c, &p))
+        check_broken(c, name, ptxpack_detail(NULL));
+    int layouts = c->brief && a->desc.head_dim != 40 ? 1 : CHECK_LAYOUTS;
+    for (int layout = 0; layout < layouts && !atomic_load(&c->broken); layout++)
+        run_layout(c, &p, images, (check_layout)layout, name);
+    free_problem(&p);
+}
+
+/* ---- all cases, on threads ---------------------------------------------------------------------- */
+typedef struct case_list {
+    check          *c;
+    attention_case *cases;
+    size_t          count;
+    atomic_size_t   next;
+} case_list;
+
+/* Whether a row that runs here takes fp8; a line when none does. */
+static bool fp8_is_taken(const check *c)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    char                   why[256];
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].op, "attention") == 0 && is_fp8(&rows[i]) &&
+            ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) == NULL)
+            return true;
+    if (!c->quiet && !c->list)
+        puts("SKIP: attention e4m3: no row of kernels.def that runs here takes it");
+    return false;
+}
+
+static void list_cases(check *c, case_list *list)
+{
+    int types = fp8_is_taken(c) ? DTYPES : DTYPES - 1;
+    for (int pair = 0; pair < PAIRS; pair++)
+        for (int dim = 0; dim < HEAD_DIMS; dim++)
+            for (int group = 0; group < HEADS; group++)
+                for (int kind = 0; kind < KINDS; kind++)
+                    for (int dtype = 0; dtype < types; dtype++) {
+                        char name[128];
+                        if (!in_matrix(c, pair, dim, group, (data_kind)kind) ||
+                            (dtypes[dtype] == PTXPACK_E4M3 && head_dims[dim] % 16 != 0))
+                            continue;
+                        attention_case a = make_case(c, dtype, pair, dim, group, (data_kind)kind);
+                        name_case(&a, name);
+                        if (check_wanted(c, name))
+                            list->cases[list->count++] = a;
+                    }
+}
+
+static void *run_cases(void *context)
+{
+    case_list   *list = (case_list *)context;
+    check       *c = list->c;
+    check_images images = {.line = ""};
+    size_t       next;
+    bool         terminal = !c->quiet && isatty(STDERR_FILENO);
+    pthread_mutex_lock(&c->gpu_lock);
+    if (!device_attach(&c->gpu))
+        check_broken(c, "attention", c->gpu.line);
+    pthread_mutex_unlock(&c->gpu_lock);
+    while (!atomic_load(&c->broken) && (next = atomic_fetch_add(&list->next, 1)) < list->count) {
+        run_case(c, &list->cases[next], &images);
+        if (terminal) {
+            pthread_mutex_lock(&c->print_lock);
+            fprintf(stderr, "\r%zu of %zu cases ", next + 1, list->count);
+            pthread_mutex_unlock(&c->print_lock);
+        }
+    }
+    pthread_mutex_lock(&c->gpu_lock);
+    check_images_free(c, &images);
+    pthread_mutex_unlock(&c->gpu_lock);
+    return NULL;
+}
+
+void check_attention(check *c)
+{
+    case_list list = {.c = c};
+    pthread_t threads[256];
+    int       started = 0;
+    list.cases = (attention_case *)calloc((size_t)PAIRS * HEAD_DIMS * HEADS * KINDS * DTYPES,
+                                          sizeof *list.cases);
+    if (list.cases == NULL) {
+        check_broken(c, "attention", "no memory");
+        return;
+    }
+    list_cases(c, &list);
+    for (size_t i = 0; i < list.count && c->list; i++) {
+        char name[128];
+        name_case(&list.cases[i], name);
+        puts(name);
+    }
+    if (!c->list && !atomic_load(&c->broken)) {
+        while (started < c->threads - 1 && started < 256 &&
+               pthread_create(&threads[started], NULL, run_cases, &list) == 0)
+            started++;
+        run_cases(&list);
+        for (int i = 0; i < started; i++)
+            pthread_join(threads[i], NULL);
+    }
+    free(list.cases);
+}

@@ -1,0 +1,54 @@
+/* check.h - the checker of kernels: what its files share.
+ *
+ * Every case runs on every row of kernels.def that the device can run.  Inputs lie among NaNs, outputs among
+ * guard bytes; each launch is done twice and must give the same bits. */
+#ifndef PTXPACK_CHECK_H
+#define PTXPACK_CHECK_H
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "tools/device.h"
+
+typedef struct check {
+    device          gpu;
+    pthread_mutex_t gpu_lock; /* one case at a time on the GPU; the references run beside */
+    pthread_mutex_t print_lock;
+    atomic_int      passed, failed;
+    atomic_bool     broken;   /* the GPU no longer answers: stop */
+    /* options */
+    bool            quick, list, quiet;
+    bool            brief;    /* on the emulated driver: sizes that it takes seconds for */
+    const char     *filter;   /* substring of a case's name; NULL: all */
+    int             threads;
+    uint64_t        seed;
+} check;
+
+bool check_wanted(const check *c, const char *name);
+/* Count a case; `what` is NULL when it passed, otherwise printed with the name. */
+void check_record(check *c, const char *name, const char *what);
+/* A failure of the GPU or of the library: recorded, and the rest is given up. */
+void check_broken(check *c, const char *name, const char *line);
+
+/* Device memory that grows and is reused. */
+typedef struct check_buffer {
+    uint64_t address;
+    size_t   bytes;
+} check_buffer;
+bool check_reserve(check *c, check_buffer *buffer, size_t bytes); /* call with gpu_lock held */
+
+enum { CHECK_GUARD = 4096 }; /* bytes before and after each tensor */
+
+/* Run the cases of an operation. */
+void check_atom(check *c); /* the tables of atoms against the hardware */
+void check_attention(check *c);
+void check_gemm(check *c);
+void check_far(check *c); /* attention at strides beyond 32 bits; not when quick */
+void check_far_gemm(check *c); /* the same of gemm */
+void check_vector(check *c);
+/* Break kernels on purpose, and see that the cases notice; returns an exit status. */
+int check_self_test(check *c, const char *ptx_dir);
+/* How many of those breaks do not fit the .ptx files of today; `line` names the last. */
+int check_self_test_texts(const char *ptx_dir, char *line, size_t cap);
+#endif

@@ -1,0 +1,530 @@
+/* gemm.c - D = activation(alpha A B + beta C + bias) against the double-precision reference.
+ *
+ * Cases    element types x orders of A and B x sizes, each with plain and with gapped lines and with every
+ *          epilogue that is its turn; pathological data on some of them; each on every row that runs here.
+ * Passes   when every element of the rows compared (all of them up to a limit, then a random sample) is one
+ *          that rounding makes of something within the reference's error (tools/problem/gemm_reference.h), what is
+ *          not finite is so in the same way, all elements were written and nothing else, a second run gave
+ *          the same bits, and the workspace served it as the first left it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "host/gemm/check.h"
+#include "host/gemm/plan.h"
+#include "tools/problem/gemm_reference.h"
+#include "tools/problem/random.h"
+
+enum { POISON = 0xff, BIAS = GEMM_MATRICES, REGIONS = GEMM_MATRICES + 1 };
+
+/* ---- the cases ---------------------------------------------------------------------------------- */
+typedef enum data_kind { NORMAL, EQUAL, HUGE_VALUES, TINY, ZEROS, NOT_FINITE, KINDS } data_kind;
+static const char *const kind_names[KINDS] = {"normal", "equal", "huge", "tiny", "zeros", "not-finite"};
+
+static const ptxpack_dtype dtypes[] = {PTXPACK_BF16, PTXPACK_F16};
+static const char *const   order_names[] = {"rr", "rc", "cr", "cc"}; /* of A and of B: row, column */
+
+/* Large ones first: they take longest.  `brief`: on the emulated driver too. */
+static const struct size {
+    int32_t m, n, k, batch;
+    bool    brief;
+} sizes[] = {
+    {2048, 2048, 4096, 1, false}, {4096, 1032, 520, 1, false}, {520, 1000, 8192, 1, false},
+    {1024, 1024, 1024, 2, false}, {777, 1333, 555, 2, false},  {257, 513, 129, 3, false},
+    {512, 512, 64, 2, false},     {150, 300, 203, 2, true},    {17, 1000, 200, 2, false},
+    {1000, 17, 72, 2, false},     {129, 65, 33, 1, true},      {128, 256, 64, 1, false},
+    {64, 64, 32, 5, false},       {1, 300, 300, 1, false},     {300, 1, 300, 1, false},
+    {8, 8, 8, 1, false},          {3, 5, 7, 2, true},          {1, 1, 1, 1, true},
+    {100, 40, 0, 2, true},
+};
+
+static const struct epilogue {
+    const char        *name;
+    float              alpha, beta;
+    bool               has_c, has_bias, in_place;
+    ptxpack_activation activation;
+} epilogues[] = {
+    {"plain", 1, 1, false, false, false, PTXPACK_ACTIVATION_NONE},
+    {"alpha-c", -0.7f, 1.3f, true, false, false, PTXPACK_ACTIVATION_NONE},
+    {"bias-relu", 0.5f, 1, false, true, false, PTXPACK_ACTIVATION_RELU},
+    {"c-bias-gelu", 0.2f, -0.5f, true, true, false, PTXPACK_ACTIVATION_GELU},
+    {"c-in-place-silu", 0.3f, 1, true, false, true, PTXPACK_ACTIVATION_SILU},
+    {"alpha-0-c", 0, 2, true, false, true, PTXPACK_ACTIVATION_NONE},
+};
+enum {
+    SIZES = sizeof sizes / sizeof sizes[0],
+    EPILOGUES = sizeof epilogues / sizeof epilogues[0],
+    DTYPES = sizeof dtypes / sizeof dtypes[0],
+    ORDERS = 4,
+    LAYOUTS = 3 /* lines as close as they may be; with gaps; with gaps, and one A or B for all of the batch */
+};
+static const char *const layout_names[LAYOUTS] = {"close", "gapped", "shared"};
+
+typedef struct gemm_case {
+    int       dtype, order, size, epilogue, layout;
+    data_kind kind;
+} gemm_case;
+
+static uint64_t case_number(const gemm_case *a)
+{
+    uint64_t n = (uint64_t)a->dtype;
+    n = n * ORDERS + (uint64_t)a->order;
+    n = n * SIZES + (uint64_t)a->size;
+    n = n * EPILOGUES + (uint64_t)a->epilogue;
+    n = n * LAYOUTS + (uint64_t)a->layout;
+    return n * KINDS + (uint64_t)a->kind;
+}
+
+/* The emulated driver's part: each order at a size with partial tiles, each type, epilogue, layout and kind
+ * with one of them; the smallest sizes. */
+static bool in_brief_matrix(const check *c, const gemm_case *a)
+{
+    bool partial = sizes[a->size].m == 150;
+    if (!sizes[a->size].brief || (c->quick && !partial))
+        return false;
+    if (a->kind != NORMAL)
+        return partial && a->epilogue == 0 && a->layout == 1 && a->order == (int)a->kind % ORDERS &&
+               a->dtype == 0 && !c->quick;
+    if (!partial)
+        return a->epilogue == a->order && a->layout == 1 && a->dtype == (a->order & 1);
+    if (a->layout == 0)
+        return a->epilogue == 0 && (a->dtype == 0 || a->order == 1);
+    return a->epilogue > 0 && a->order == a->epilogue % ORDERS && a->dtype == a->epilogue % DTYPES &&
+           a->layout == 1 + a->epilogue % 2;
+}
+
+static bool in_matrix(const check *c, const gemm_case *a)
+{
+    const struct size *s = &sizes[a->size];
+    bool               some_size = s->m == 150 || s->m == 777 || s->m == 129;
+    if (a->layout == LAYOUTS - 1 && s->batch == 1)
+        return false;
+    if (c->brief)
+        return in_brief_matrix(c, a);
+    if (c->quick &&
+        (!(some_size || s->m == 1 || s->k == 0) || a->layout == 0 || (a->epilogue + a->order) % 3 != 0))
+        return false;
+    if (a->kind != NORMAL)
+        return some_size && a->layout == 1 &&
+               (a->epilogue == 0 || (a->kind != NOT_FINITE && a->epilogue == 2));
+    return (double)s->m * s->n * s->k < 1e9 || (a->layout == 0 && (a->epilogue == 0 || a->epilogue == 3));
+}
+
+static int64_t spread(int64_t length, int layout, int64_t gap)
+{
+    return (length + 7) / 8 * 8 + (layout == 0 ? 0 : gap);
+}
+
+static ptxpack_gemm_desc describe(const gemm_case *a)
+{
+    const struct size     *s = &sizes[a->size];
+    const struct epilogue *e = &epilogues[a->epilogue];
+    bool    a_column = a->order / 2 != 0, b_column = a->order % 2 != 0;
+    int64_t a_lines = a_column ? s->k : s->m, b_lines = b_column ? s->n : s->k;
+    ptxpack_gemm_desc d = {
+        .size = sizeof d, .dtype = dtypes[a->dtype], .m = s->m, .n = s->n, .k = s->k, .batch = s->batch,
+        .order_a = a_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
+        .order_b = b_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
+        .has_c = e->has_c, .has_bias = e->has_bias, .activation = e->activation};
+    d.stride_a = spread(a_column ? s->m : s->k, a->layout, 8);
+    d.stride_b = spread(b_column ? s->k : s->n, a->layout, 24);
+    d.stride_d = spread(s->n, a->layout, 16);
+    d.stride_c = e->in_place ? d.stride_d : spread(s->n, a->layout, 8);
+    d.batch_a = a_lines * d.stride_a + (a->layout != 0 ? 16 : 0);
+    d.batch_b = b_lines * d.stride_b + (a->layout != 0 ? 8 : 0);
+    d.batch_d = s->m * d.stride_d + (a->layout != 0 ? 32 : 0);
+    d.batch_c = e->in_place ? d.batch_d : s->m * d.stride_c;
+    if (a->layout == LAYOUTS - 1)
+        *(a->order % 2 != 0 ? &d.batch_a : &d.batch_b) = -1;
+    return d;
+}
+
+static void name_case(const gemm_case *a, char name[128])
+{
+    const struct size *s = &sizes[a->size];
+    snprintf(name, 128, "gemm %s %s %dx%dx%d batch %d %s %s %s", ptxpack_dtype_name(dtypes[a->dtype]),
+             order_names[a->order], (int)s->m, (int)s->n, (int)s->k, (int)s->batch,
+             epilogues[a->epilogue].name, layout_names[a->layout], kind_names[a->kind]);
+}
+
+/* ---- one case's data and reference -------------------------------------------------------------- */
+/* Whole regions of host memory: guards, and matrices among NaNs. */
+typedef struct problem {
+    ptxpack_gemm_desc desc;
+    gemm_geometry     geometry;
+    gemm_inputs       inputs;
+    bool              in_place;
+    uint8_t          *host[REGIONS], *again; /* D's twice */
+    size_t            bytes[REGIONS];        /* with the guards; 0: there is no such matrix */
+    gemm_row         *rows;                  /* compared */
+    size_t            row_count;
+    double           *value, *error;         /* [row_count][n] */
+} problem;
+
+static uint16_t *line_of(const problem *p, const uint8_t *region, int matrix, int64_t batch, int64_t line)
+{
+    const gemm_matrix *x = &p->geometry.matrix[matrix];
+    return (uint16_t *)(void *)((uintptr_t)region + CHECK_GUARD) + batch * x->batch + line * x->stride;
+}
+
+static void fill_line(const gemm_case *a, random_state *random, ptxpack_dtype type, uint16_t *line,
+                      int64_t length)
+{
+    static const float special[] = {INFINITY, -INFINITY, NAN};
+    random_normal(random, type, line, (size_t)length);
+    for (int64_t i = 0; i < length; i++) {
+        float value = ptxpack_to_float(type, line[i]);
+        switch (a->kind) {
+        case EQUAL: value = 1; break;
+        case HUGE_VALUES: value *= type == PTXPACK_F16 ? 400 : 0x1p58f; break; /* f16: D overflows */
+        case TINY: value *= type == PTXPACK_F16 ? 0x1p-12f : 0x1p-66f; break;  /* D is subnormal */
+        case ZEROS: value = 0; break;
+        case NOT_FINITE:
+            if (random_below(random, 300) == 0)
+                value = special[random_below(random, 3)];
+            break;
+        default: break;
+        }
+        line[i] = ptxpack_from_float(type, value);
+    }
+}
+
+static void fill_data(const check *c, const gemm_case *a, problem *p)
+{
+    random_state random = random_start(c->seed + case_number(a));
+    for (int i = 0; i < GEMM_D; i++)
+        for (int32_t b = 0; b < p->geometry.batch && p->bytes[i] > 0; b++)
+            for (int64_t line = 0; line < p->geometry.matrix[i].lines; line++)
+                if (b == 0 || p->geometry.matrix[i].batch != 0)
+                    fill_line(a, &random, p->desc.dtype, line_of(p, p->host[i], i, b, line),
+                              p->geometry.matrix[i].length);
+    if (p->bytes[BIAS] > 0)
+        fill_line(a, &random, p->desc.dtype, (uint16_t *)(void *)(p->host[BIAS] + CHECK_GUARD), p->desc.n);
+    p->inputs = (gemm_inputs){.a = p->host[GEMM_A] + CHECK_GUARD, .b = p->host[GEMM_B] + CHECK_GUARD,
+                              .c = p->host[GEMM_C] + CHECK_GUARD, .bias = p->host[BIAS] + CHECK_GUARD,
+                              .alpha = epilogues[a->epilogue].alpha, .beta = epilogues[a->epilogue].beta};
+}
+
+/* All rows, or as many as take about two seconds: one at random of each of equal parts. */
+static void pick_rows(const check *c, const gemm_case *a, problem *p)
+{
+    size_t       total = (size_t)p->geometry.batch * (size_t)p->desc.m;
+    double       affordable = 2e9 / (2.0 * p->desc.n * (p->desc.k + 16.0));
+    random_state random = random_start(~(c->seed + case_number(a)));
+    p->row_count = affordable >= (double)total ? total : affordable < 96 ? 96 : (size_t)affordable;
+    p->rows = (gemm_row *)calloc(p->row_count, sizeof *p->rows);
+    for (size_t i = 0; i < p->row_count && p->rows != NULL; i++) {
+        size_t first = i * total / p->row_count, next = (i + 1) * total / p->row_count;
+        size_t row = first + random_below(&random, next - first);
+        p->rows[i] = (gemm_row){(int32_t)(row / (size_t)p->desc.m), (int32_t)(row % (size_t)p->desc.m)};
+    }
+}
+
+static void free_problem(problem *p)
+{
+    for (int i = 0; i < REGIONS; i++)
+        free(p->host[i]);
+    free(p->again);
+    free(p->rows);
+    free(p->value);
+}
+
+static bool make_problem(const check *c, const gemm_case *a, problem *p)
+{
+    char line[GEMM_LINE];
+    memset(p, 0, sizeof *p);
+    p->desc = describe(a);
+    p->in_place = epilogues[a->epilogue].in_place;
+    if (ptxpack_gemm_resolve(&p->desc, &p->geometry, line) != PTXPACK_OK)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s", line), false;
+    for (int i = 0; i < REGIONS; i++) {
+        bool wanted = i == GEMM_C ? p->desc.has_c : i == BIAS ? p->desc.has_bias : true;
+        p->bytes[i] = wanted ? (i == BIAS ? p->geometry.bias_bytes : p->geometry.matrix[i].bytes) +
+                                   2 * CHECK_GUARD
+                             : 0;
+        p->host[i] = (uint8_t *)malloc(p->bytes[i] + 2 * CHECK_GUARD);
+        if (p->host[i] == NULL)
+            return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory"), false;
+        memset(p->host[i], POISON, p->bytes[i]);
+    }
+    fill_data(c, a, p);
+    pick_rows(c, a, p);
+    size_t elements = p->row_count * (size_t)p->desc.n;
+    p->again = (uint8_t *)malloc(p->bytes[GEMM_D]);
+    p->value = (double *)malloc(2 * elements * sizeof *p->value);
+    p->error = p->value + elements;
+    if (p->again == NULL || p->rows == NULL || p->value == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory"), false;
+    gemm_reference *reference;
+    if (gemm_reference_open(&p->desc, &p->inputs, &reference) != PTXPACK_OK)
+        return false;
+    bool ok = gemm_reference_rows(reference, p->rows, p->row_count, 1, p->value, p->error) == PTXPACK_OK;
+    gemm_reference_close(reference);
+    return ok;
+}
+
+/* ---- on the device ------------------------------------------------------------------------------ */
+typedef struct regions {
+    check_buffer of[REGIONS], workspace;
+} regions;
+
+/* Into guards and NaNs, or C where it lies in D's place; back to `out`. */
+static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, const regions *r, uint8_t *out)
+{
+    const ptxpack_gemm_buffers b = {
+        .size = sizeof b, .alpha = p->inputs.alpha, .beta = p->inputs.beta,
+        .a = r->of[GEMM_A].address + CHECK_GUARD, .b = r->of[GEMM_B].address + CHECK_GUARD,
+        .c = r->of[p->in_place ? GEMM_D : GEMM_C].address + CHECK_GUARD,
+        .d = r->of[GEMM_D].address + CHECK_GUARD, .bias = r->of[BIAS].address + CHECK_GUARD,
+        .workspace = r->workspace.address};
+    bool ok = p->in_place ? device_upload(&c->gpu, r->of[GEMM_D].address, p->host[GEMM_C], p->bytes[GEMM_D])
+                          : device_try(&c->gpu,
+                                       c->gpu.driver->cuMemsetD8Async(r->of[GEMM_D].address, POISON,
+                                                                      p->bytes[GEMM_D], c->gpu.stream),
+                                       "cuMemsetD8Async");
+    return ok && device_status(&c->gpu, ptxpack_gemm_launch(plan, &b, c->gpu.stream)) &&
+           device_download(&c->gpu, out, r->of[GEMM_D].address, p->bytes[GEMM_D]);
+}
+
+/* On the emulated driver the elements alone: it finds who reads what was never written. */
+static bool upload(check *c, const problem *p, int i, uint64_t address)
+{
+    const gemm_matrix *x = &p->geometry.matrix[i];
+    bool               ok = true;
+    if (i == GEMM_D)
+        return true;
+    if (!c->brief || i == BIAS)
+        return device_upload(&c->gpu, address, p->host[i], p->bytes[i]);
+    for (int64_t b = 0; b < (x->batch != 0 ? p->geometry.batch : 1); b++)
+        for (int64_t line = 0; line < x->lines && x->length > 0 && ok; line++)
+            ok = device_upload(&c->gpu,
+                               address + CHECK_GUARD + (uint64_t)(b * x->batch + line * x->stride) * 2,
+                               line_of(p, p->host[i], i, b, line), (size_t)x->length * 2);
+    return ok;
+}
+
+static void free_regions(check *c, regions *r)
+{
+    for (int i = 0; i < REGIONS; i++)
+        device_free(&c->gpu, r->of[i].address);
+    device_free(&c->gpu, r->workspace.address);
+    *r = (regions){.workspace = {0, 0}};
+}
+
+static bool run_on_device(check *c, problem *p, const ptxpack_gemm_plan *plan, regions *r)
+{
+    size_t workspace = ptxpack_gemm_workspace(plan);
+    bool   ok = true;
+    if (c->brief)
+        free_regions(c, r);
+    for (int i = 0; i < REGIONS && ok; i++)
+        if (p->bytes[i] > 0)
+            ok = check_reserve(c, &r->of[i], p->bytes[i]) && upload(c, p, i, r->of[i].address);
+    if (ok && workspace > 0)
+        ok = check_reserve(c, &r->workspace, workspace) &&
+             device_try(&c->gpu,
+                        c->gpu.driver->cuMemsetD8Async(r->workspace.address, 0, workspace, c->gpu.stream),
+                        "cuMemsetD8Async");
+    return ok && launch(c, p, plan, r, p->host[GEMM_D]) && launch(c, p, plan, r, p->again);
+}
+
+/* ---- judging ------------------------------------------------------------------------------------ */
+enum { WHAT = 8192, MAP_ROWS = 24, MAP_COLUMNS = 64 };
+
+static bool accepted(const problem *p, size_t row, int32_t column)
+{
+    size_t          at = row * (size_t)p->desc.n + (size_t)column;
+    const uint16_t *d = line_of(p, p->host[GEMM_D], GEMM_D, p->rows[row].batch, p->rows[row].row);
+    return gemm_accepts(p->desc.dtype, d[column], p->value[at], p->error[at]);
+}
+
+/* A picture of the matrix that holds a wrong element: X where anything compared is wrong, . where it is
+ * right. */
+static void draw_map(const problem *p, int32_t batch, char *text, size_t cap)
+{
+    char    cell[MAP_ROWS][MAP_COLUMNS];
+    int32_t rows = (p->desc.m + MAP_ROWS - 1) / MAP_ROWS,
+            columns = (p->desc.n + MAP_COLUMNS - 1) / MAP_COLUMNS;
+    size_t at =
+        (size_t)snprintf(text, cap, "\n  matrix %d, %d rows a line, %d columns a character:", (int)batch,
+                         (int)rows, (int)columns);
+    memset(cell, ' ', sizeof cell);
+    for (size_t n = 0; n < p->row_count; n++)
+        for (int32_t c = 0; c < p->desc.n && p->rows[n].batch == batch; c++) {
+            char *mark = &cell[p->rows[n].row / rows][c / columns];
+            *mark = accepted(p, n, c) && *mark != 'X' ? '.' : 'X';
+        }
+    for (int i = 0; i < MAP_ROWS && i * rows < p->desc.m; i++)
+        at += (size_t)snprintf(text + at, cap - at, "\n  row %6d  %.*s", (int)(i * rows), (int)MAP_COLUMNS,
+                               cell[i]);
+}
+
+static bool judge_values(const problem *p, char *what)
+{
+    for (size_t n = 0; n < p->row_count; n++)
+        for (int32_t c = 0; c < p->desc.n; c++) {
+            size_t at = n * (size_t)p->desc.n + (size_t)c;
+            if (accepted(p, n, c))
+                continue;
+            const gemm_row *r = &p->rows[n];
+            float got = ptxpack_to_float(p->desc.dtype,
+                                         line_of(p, p->host[GEMM_D], GEMM_D, r->batch, r->row)[c]);
+            int length =
+                snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is %.8g, exact %.8g +- %.3g",
+                         (int)r->batch, (int)r->row, (int)c, (double)got, p->value[at], p->error[at]);
+            draw_map(p, r->batch, what + length, WHAT - (size_t)length);
+            return false;
+        }
+    return true;
+}
+
+/* Every element is written, and nothing else: all of it becomes what it was. */
+static bool judge_places(problem *p, char *what)
+{
+    for (int32_t b = 0; b < p->geometry.batch; b++)
+        for (int32_t i = 0; i < p->desc.m; i++) {
+            uint16_t *line = line_of(p, p->host[GEMM_D], GEMM_D, b, i);
+            for (int32_t c = 0; c < p->desc.n; c++) {
+                if (line[c] == 0xffff) {
+                    snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is not written", (int)b, (int)i,
+                             (int)c);
+                    return false;
+                }
+                line[c] = 0xffff;
+            }
+        }
+    for (size_t i = 0; i < p->bytes[GEMM_D]; i++)
+        if (p->host[GEMM_D][i] != POISON) {
+            snprintf(what, WHAT, "d was written outside: byte %lld from its start",
+                     (long long)i - CHECK_GUARD);
+            return false;
+        }
+    return true;
+}
+
+/* ---- running a case ----------------------------------------------------------------------------- */
+static void run_row(check *c, problem *p, regions *r, const ptxpack_variant *row, const char *name)
+{
+    ptxpack_gemm_plan *plan;
+    char               line[512], *what = (char *)malloc(WHAT);
+    if (ptxpack_gemm_plan_row(c->gpu.handle, &p->desc, row, &plan) != PTXPACK_OK) {
+        check_broken(c, name, ptxpack_detail(c->gpu.handle));
+        free(what);
+        return;
+    }
+    pthread_mutex_lock(&c->gpu_lock); /* a plan may have taken the compiler: that was outside the lock */
+    bool ok = run_on_device(c, p, plan, r);
+    snprintf(line, sizeof line, "%s", c->gpu.line);
+    pthread_mutex_unlock(&c->gpu_lock);
+    if (!ok || what == NULL)
+        check_broken(c, name, ok ? "no memory" : line);
+    else if (memcmp(p->host[GEMM_D], p->again, p->bytes[GEMM_D]) != 0)
+        check_record(c, name, "a second run gave other bits");
+    else
+        check_record(c, name, judge_values(p, what) && judge_places(p, what) ? NULL : what);
+    ptxpack_gemm_plan_free(plan);
+    free(what);
+}
+
+static void run_case(check *c, const gemm_case *a, regions *r)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    problem                p;
+    char                   name[128], full[256], why[GEMM_WHY];
+    name_case(a, name);
+    if (!make_problem(c, a, &p)) {
+        check_broken(c, name, ptxpack_detail(NULL));
+    } else {
+        for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
+            if (strcmp(rows[i].op, "gemm") != 0 ||
+                ptxpack_gemm_row_refusal(c->gpu.handle, &p.desc, &rows[i], why) != NULL)
+                continue;
+            snprintf(full, sizeof full, "%s %s", name, rows[i].id);
+            run_row(c, &p, r, &rows[i], full);
+        }
+    }
+    free_problem(&p);
+}
+
+/* ---- all cases, on threads ---------------------------------------------------------------------- */
+enum { ALL = DTYPES * ORDERS * SIZES * EPILOGUES * LAYOUTS * KINDS };
+typedef struct case_list {
+    check        *c;
+    gemm_case    *cases;
+    size_t        count;
+    atomic_size_t next;
+} case_list;
+
+/* All there are, sizes first, so that the longest come first. */
+static gemm_case case_at(int index)
+{
+    gemm_case a = {.dtype = index % DTYPES};
+    index /= DTYPES;
+    a.order = index % ORDERS;
+    index /= ORDERS;
+    a.epilogue = index % EPILOGUES;
+    index /= EPILOGUES;
+    a.layout = index % LAYOUTS;
+    index /= LAYOUTS;
+    a.kind = (data_kind)(index % KINDS);
+    a.size = index / KINDS;
+    return a;
+}
+
+static void list_cases(check *c, case_list *list)
+{
+    for (int i = 0; i < ALL; i++) {
+        gemm_case a = case_at(i);
+        char      name[128];
+        name_case(&a, name);
+        if (in_matrix(c, &a) && check_wanted(c, name))
+            list->cases[list->count++] = a;
+    }
+}
+
+static void *run_cases(void *context)
+{
+    case_list *list = (case_list *)context;
+    check     *c = list->c;
+    regions    r = {.workspace = {0, 0}};
+    size_t     next;
+    pthread_mutex_lock(&c->gpu_lock);
+    if (!device_attach(&c->gpu))
+        check_broken(c, "gemm", c->gpu.line);
+    pthread_mutex_unlock(&c->gpu_lock);
+    while (!atomic_load(&c->broken) && (next = atomic_fetch_add(&list->next, 1)) < list->count)
+        run_case(c, &list->cases[next], &r);
+    pthread_mutex_lock(&c->gpu_lock);
+    free_regions(c, &r);
+    pthread_mutex_unlock(&c->gpu_lock);
+    return NULL;
+}
+
+void check_gemm(check *c)
+{
+    case_list list = {.c = c, .cases = (gemm_case *)calloc(ALL, sizeof *list.cases)};
+    pthread_t threads[256];
+    int       started = 0;
+    if (list.cases == NULL) {
+        check_broken(c, "gemm", "no memory");
+        return;
+    }
+    list_cases(c, &list);
+    for (size_t i = 0; i < list.count && c->list; i++) {
+        char name[128];
+        name_case(&list.cases[i], name);
+        puts(name);
+    }
+    if (!c->list && !atomic_load(&c->broken)) {
+        while (started < c->threads - 1 && started < 256 &&
+               pthread_create(&threads[started], NULL, run_cases, &list) == 0)
+            started++;
+        run_cases(&list);
+        for (int i = 0; i < started; i++)
+            pthread_join(threads[i], NULL);
+    }
+    free(list.cases);
+}

@@ -1,0 +1,75 @@
+/* main.c - ptxpack-check: every kernel against a reference on the device at hand. */
+#include <stdio.h>
+
+#include "check.h"
+#include "tools/command.h"
+#include "tools/problem/random.h"
+#include "tools/problem/verify.h"
+
+enum { EXIT_SKIPPED = 77 };
+
+static int run_all(check *c)
+{
+    double started = now_ms();
+    report_device(&c->gpu, false);
+    printf("seed      %llu, %d threads\n", (unsigned long long)c->seed, c->threads);
+    check_atom(c);
+    check_vector(c);
+    check_gemm(c);
+    check_attention(c);
+    if (!atomic_load(&c->broken) && !c->brief) {
+        check_far(c);
+        check_far_gemm(c);
+    }
+    int passed = atomic_load(&c->passed), failed = atomic_load(&c->failed);
+    printf("%d passed, %d failed, %.1f s\n", passed, failed, (now_ms() - started) * 1e-3);
+    if (passed + failed == 0 && !c->list)
+        return command_fail("check", "no case was run");
+    return failed == 0 ? COMMAND_OK : COMMAND_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    check       c = {.threads = verify_threads()};
+    const char *ptx_dir = "ptx", *choice = NULL;
+    char        word[] = "check";
+    int64_t     threads = c.threads, seed = -1;
+    bool        self_test = false, full = false;
+    const option rows[] = {
+        {"quick", OPTION_FLAG, &c.quick, "a few cases of each kind"},
+        {"filter", OPTION_TEXT, &c.filter, "TEXT  only cases whose name contains it"},
+        {"list", OPTION_FLAG, &c.list, "print the names and run nothing"},
+        {"threads", OPTION_INT, &threads, "N  for the references (default: one per processor)"},
+        {"seed", OPTION_INT, &seed, "N  of all random input"},
+        {"self-test", OPTION_FLAG, &self_test, "break kernels on purpose: every break must be noticed"},
+        {"ptx-dir", OPTION_TEXT, &ptx_dir, "DIR  where --self-test finds the .ptx files (default ptx)"},
+        {"full", OPTION_FLAG, &full, "all cases on the emulated driver, too: hours"},
+        {"device", OPTION_TEXT, &choice, DEVICE_OPTION_HELP},
+        {NULL, OPTION_FLAG, NULL, NULL},
+    };
+    argv[0] = word;
+    command_begin();
+    int status = command_options(argc, argv, "ptxpack-check [options]", rows, NULL);
+    if (status >= 0)
+        return command_end(status);
+    if (threads < 1 || threads > 256)
+        return command_fail("check", "--threads: %lld is not between 1 and 256", (long long)threads),
+               COMMAND_USAGE;
+    c.threads = (int)threads;
+    c.seed = seed >= 0 ? (uint64_t)seed : random_seed();
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    ptxpack_status opened = device_open_as(&c.gpu, choice, NULL);
+    if (device_absent(opened)) {
+        printf("SKIP: no GPU: %s\n", c.gpu.line);
+        return command_end(EXIT_SKIPPED);
+    }
+    if (opened != PTXPACK_OK)
+        return command_fail("check", "%s", c.gpu.line),
+               device_choice(choice) ? COMMAND_FAILED : COMMAND_USAGE;
+    pthread_mutex_init(&c.gpu_lock, NULL);
+    pthread_mutex_init(&c.print_lock, NULL);
+    c.brief = c.gpu.emulated && !full;
+    status = self_test ? check_self_test(&c, ptx_dir) : run_all(&c);
+    device_close(&c.gpu);
+    return command_end(status);
+}

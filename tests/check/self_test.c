@@ -1,0 +1,279 @@
+/* self_test.c - the tester tested: kernels are broken on purpose, one line at a time, and the cases
+ * must notice every break, and none without one. */
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "tools/command.h"
+
+/* One break: in `file`, the text `from` becomes `to`, wherever it stands.  Any run of blanks in `from`
+ * matches any other.  None may reach outside the tensors: a fault would end the run. */
+typedef struct breakage {
+    const char *what, *file, *from, *to;
+    const char *filter; /* the cases that must notice */
+} breakage;
+
+static const breakage breakages[] = {
+    {"nothing", "attention/mask.ptx", NULL, NULL, "f16 d64"},
+    {"a row sees one key too many", "attention/mask.ptx", "setp.gt.s32 %seen", "setp.ge.s32 %seen", "f16 d64"},
+    {"a row sees one key too few", "attention/mma.ptx", "add.s32 %row_sees, %row_sees, 1;", "",
+     "f16 d64"},
+    {"a window is one key short", "attention/mask.ptx", "setp.le.and.s32 %seen", "setp.lt.and.s32 %seen",
+     "f16 d64"},
+    {"a window's rows are counted from the first key", "attention/mma.ptx",
+     "sub.s32 %offset, %offset, %skipped;", "", "f16 d64"},
+    {"scores have no cap", "attention/softcap.ptx", "tanh.approx.f32", "mov.f32", "f16 d64"},
+    {"the sum is not rescaled", "attention/mma_softmax.ptx", "mul.f32 %sum\\[sm_r], %sum\\[sm_r], %factor;", "",
+     "f16 d64"},
+    {"O is not rescaled", "attention/mma_softmax.ptx", "2*(sm_r%2) + \\e], %factor;", "2*(sm_r%2) + \\e], 0f3F800000;",
+     "f16 d64"},
+    {"the sum stays a lane's own", "attention/mma_softmax.ptx", "SM_QUAD add, %sum\\[sm_r]", "", "f16 d64"},
+    {"a column stays out of the sum", "attention/mma_softmax.ptx", ".irp e, 0, 1, 2, 3 add.f32 %sum",
+     ".irp e, 0, 1, 2\n        add.f32 %sum", "f16 d64"},
+    {"the LSE is in base 2", "attention/mma_epilogue.ptx", "mul.f32 %ep_lse, %ep_lse, 0f3F317218;", "", "f16 d64"},
+    {"rows without keys are not 0", "attention/mma_epilogue.ptx",
+     "selp.f32 %ep_scale, 0f00000000, %ep_scale, %ep_none;", "", "f16 d64"},
+    {"one row too many is written", "attention/mma_epilogue.ptx", "setp.gt.s32 %ep_store, %ep_rows_left",
+     "setp.ge.s32 %ep_store, %ep_rows_left", "f16 d64"},
+    {"all query heads use key head 0", "attention/mma.ptx", "cvt.u64.u32 %kv_head_wide, %x;",
+     "mov.u64 %kv_head_wide, 0;", "f16 d64"},
+    {"padding is not cut off", "attention/mma_tile_load.ptx", "setp.gt.s32 %load_here, %load_left",
+     "setp.ge.s32 %load_here, %load_left", "f16 d40"},
+    {"nothing in gemm", "gemm/mma.ptx", NULL, NULL, "gemm bf16 rc 150x"},
+    {"the last k is left out", "gemm/mma_operand_load.ptx", "shl.b32 %load_size, \\left, 1;",
+     "shl.b32 %load_size, \\left, 1;\n sub.s32 %load_size, %load_size, 2;", "gemm bf16 rc 150x"},
+    {"A stays at its first block of k", "gemm/mma.ptx", "OPERAND_NEXT A", "", "gemm bf16 cr 150x"},
+    {"all matrices of a batch use the first A and B", "gemm/mma_operand_load.ptx",
+     "mad.lo.s64 %\\X\\()_pointer, %batch_wide, %load_wide, %\\X\\()_pointer;", "", "gemm bf16 rr 150x"},
+    {"fragments of the step before", "gemm/mma.ptx", "((\\step+1)%K_STEPS), ((\\step+1)%2)",
+     "(\\step%K_STEPS), ((\\step+1)%2)", "gemm bf16 cc 150x"},
+    {"beta is 1", "gemm/mma_epilogue.ptx", "%ep_c\\e, %ep_beta,", "%ep_c\\e, 0f3F800000,", "gemm f16 rc 150x"},
+    {"bias of the column before", "gemm/mma_epilogue.ptx", "[%ep_pointer+\\[2*(8*ep_j+\\e)]];",
+     "[%ep_pointer+\\[2*(8*ep_j+\\e)-2]];", "gemm bf16 "},
+    {"the last row of D is left out", "gemm/mma_epilogue.ptx",
+     "setp.gt.and.s32 %ep_here, %ep_rows, \\[ep_p*D_COPY_ROWS],",
+     "setp.gt.and.s32 %ep_here, %ep_rows, \\[ep_p*D_COPY_ROWS+1],", "gemm bf16 rc 150x"},
+    {"the end of a row of D is left out", "gemm/mma_epilogue.ptx", "setp.gt.s32 %ep_here, %ep_columns, \\e;",
+     "setp.gt.s32 %ep_here, %ep_columns, \\e+1;", "gemm bf16 rc 150x"},
+    {"z leaves its place in the last piece", "vector/add.ptx", "add.u64 %z, %z, 2;", "", "vector_add"},
+    {"x is multiplied by b", "vector/add.ptx", "FMA2 %xs\\i, %a", "FMA2 %xs\\i, %b", "vector_add"},
+};
+/* Of rows that only a Hopper GPU runs. */
+static const breakage wgmma_breakages[] = {
+    {"a row of bits has one key too many", "attention/mask.ptx", "sub.s32 \\d, \\columns, \\[\\first];",
+     "sub.s32 \\d, \\columns, \\[(\\first)-1];", "f16 d64"},
+    {"a window of bits is one key short", "attention/mask.ptx", "not.b32 %seen_before, %seen_before;",
+     "shl.b32 %seen_before, %seen_before, 1;\n or.b32 %seen_before, %seen_before, 1;\n"
+     " not.b32 %seen_before, %seen_before;", "f16 d64"},
+    {"a block stays out of l", "attention/wgmma_softmax.ptx", "add.f32 %sum\\r, %sum\\r, %ss_even\\r;", "",
+     "f16 d64"},
+};
+
+enum {
+    BREAKAGES = sizeof breakages / sizeof breakages[0],
+    WGMMA = sizeof wgmma_breakages / sizeof wgmma_breakages[0]
+};
+
+static const breakage *breakage_at(int i)
+{
+    return i < BREAKAGES ? &breakages[i] : &wgmma_breakages[i - BREAKAGES];
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n';
+}
+
+/* The length of `pattern` at `text`; 0 when it does not stand there. */
+static size_t match(const char *text, const char *pattern)
+{
+    const char *at = text;
+    while (*pattern != '\0') {
+        if (is_blank(*pattern)) {
+            if (!is_blank(*at))
+                return 0;
+            while (is_blank(*pattern))
+                pattern++;
+            while (is_blank(*at))
+                at++;
+        } else if (*at++ != *pattern++) {
+            return 0;
+        }
+    }
+    return (size_t)(at - text);
+}
+
+/* Write `text` with the break in it; returns how often it was made, or -1. */
+static int write_broken(FILE *out, const char *text, const breakage *b)
+{
+    int made = 0;
+    while (*text != '\0') {
+        size_t length = b->from != NULL ? match(text, b->from) : 0;
+        if (length > 0) {
+            fputs(b->to, out);
+            text += length;
+            made++;
+        } else {
+            fputc(*text++, out);
+        }
+    }
+    return ferror(out) ? -1 : made;
+}
+
+static char *read_text(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = NULL;
+    long  bytes;
+    if (file == NULL)
+        return NULL;
+    if (fseek(file, 0, SEEK_END) == 0 && (bytes = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0 &&
+        (text = (char *)calloc((size_t)bytes + 1, 1)) != NULL &&
+        fread(text, 1, (size_t)bytes, file) != (size_t)bytes) {
+        free(text);
+        text = NULL;
+    }
+    fclose(file);
+    return text;
+}
+
+/* Copy one file, broken when it is the one; adds to *made.  false when it cannot be copied. */
+static bool copy_file(const char *from_dir, const char *to_dir, const char *name, const breakage *b,
+                      int *made)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    if (snprintf(from, sizeof from, "%s/%s", from_dir, name) >= (int)sizeof from ||
+        snprintf(to, sizeof to, "%s/%s", to_dir, name) >= (int)sizeof to)
+        return false;
+    breakage none = *b;
+    none.from = NULL;
+    char *text = read_text(from);
+    FILE *out = text != NULL ? fopen(to, "wb") : NULL;
+    int   count = out != NULL ? write_broken(out, text, strcmp(name, b->file) == 0 ? b : &none) : -1;
+    if (out != NULL && fclose(out) != 0)
+        count = -1;
+    free(text);
+    if (count > 0)
+        *made += count;
+    return count >= 0;
+}
+
+/* Copy every .ptx file of the three folders. */
+static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
+{
+    static const char *const folders[] = {"atom", "step", "kernel"};
+    bool ok = true;
+    for (int i = 0; i < 3 && ok; i++) {
+        char           path[PATH_MAX];
+        struct dirent *entry;
+        ok = snprintf(path, sizeof path, "%s/%s", to, folders[i]) < (int)sizeof path &&
+             mkdir(path, 0700) == 0 &&
+             snprintf(path, sizeof path, "%s/%s", from, folders[i]) < (int)sizeof path;
+        DIR *folder = ok ? opendir(path) : NULL;
+        ok = folder != NULL;
+        while (ok && (entry = readdir(folder)) != NULL) {
+            size_t length = strlen(entry->d_name);
+            char   name[300];
+            if (length < 4 || strcmp(entry->d_name + length - 4, ".ptx") != 0)
+                continue;
+            snprintf(name, sizeof name, "%s/%s", folders[i], entry->d_name);
+            ok = copy_file(from, to, name, b, made);
+        }
+        if (folder != NULL)
+            closedir(folder);
+    }
+    return ok;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    (void)info, (void)type, (void)where;
+    return remove(path);
+}
+
+/* Run the cases on the pack in `folder`; what came of it, as counts. */
+static void run_broken(const check *c, const breakage *b, const char *folder, check *run)
+{
+    const ptxpack_options options = {.size = sizeof options, .ptx_dir = folder, .no_cache = true};
+    *run = (check){.quick = true, .quiet = true, .filter = b->filter, .threads = c->threads, .seed = c->seed};
+    pthread_mutex_init(&run->gpu_lock, NULL);
+    pthread_mutex_init(&run->print_lock, NULL);
+    run->brief = c->brief;
+    if (device_open_as(&run->gpu, c->gpu.emulated ? "emu" : "gpu", &options) != PTXPACK_OK) {
+        check_broken(run, b->what, run->gpu.line);
+        return;
+    }
+    check_vector(run);
+    check_gemm(run);
+    check_attention(run);
+    device_close(&run->gpu);
+}
+
+/* Whether the cases did what they must. */
+static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir, const char *base)
+{
+    char folder[PATH_MAX];
+    int  made = 0;
+    bool ok = false;
+    if (snprintf(folder, sizeof folder, "%s/ptxpack-self-test-XXXXXX", base) >= (int)sizeof folder ||
+        mkdtemp(folder) == NULL) {
+        printf("FAIL %s: no temporary folder: %s\n", b->what, strerror(errno));
+        return false;
+    }
+    if (!copy_pack(ptx_dir, folder, b, &made)) {
+        printf("FAIL %s: cannot copy the .ptx files of %s (--ptx-dir)\n", b->what, ptx_dir);
+    } else if (b->from != NULL && made == 0) {
+        printf("FAIL %s: %s has no \"%s\" to break\n", b->what, b->file, b->from);
+    } else {
+        check run;
+        run_broken(c, b, folder, &run);
+        int passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
+        bool judged = c->gpu.emulated && b->from != NULL; /* the judge may stop a broken kernel first */
+        ok = (!atomic_load(&run.broken) || judged) && (b->from == NULL ? failed == 0 &&
+                                                       passed > 0 : failed > 0);
+        printf("%s  %s: %d of %d runs failed%s%s\n", ok ? "ok  " : "FAIL", b->what, failed, passed + failed,
+               atomic_load(&run.broken) ? "; the GPU or the compiler: " : "",
+               atomic_load(&run.broken) ? run.gpu.line : "");
+    }
+    nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    return ok;
+}
+
+int check_self_test_texts(const char *ptx_dir, char *line, size_t cap)
+{
+    int missing = 0;
+    for (int i = 0; i < BREAKAGES + WGMMA; i++) {
+        const breakage *b = breakage_at(i);
+        char            path[PATH_MAX], *text = NULL;
+        FILE           *nowhere = fopen("/dev/null", "w");
+        if (snprintf(path, sizeof path, "%s/%s", ptx_dir, b->file) < (int)sizeof path)
+            text = read_text(path);
+        if (text == NULL || nowhere == NULL || (b->from != NULL && write_broken(nowhere, text, b) < 1)) {
+            snprintf(line, cap, "%s: %s has no \"%s\" to break", b->what, b->file,
+                     b->from != NULL ? b->from : "");
+            missing++;
+        }
+        free(text);
+        if (nowhere != NULL)
+            fclose(nowhere);
+    }
+    return missing;
+}
+
+int check_self_test(check *c, const char *ptx_dir)
+{
+    const char *base = getenv("TMPDIR");
+    bool        hopper = ptxpack_device(c->gpu.handle)->caps.arch == 90;
+    int         missed = 0, count = BREAKAGES + (hopper ? WGMMA : 0);
+    for (int i = 0; i < count; i++)
+        missed += !try_breakage(c, breakage_at(i), ptx_dir, base != NULL && *base != '\0' ? base : "/tmp");
+    printf("self-test: %d of %d breaks were treated as they must be\n", count - missed, count);
+    return missed == 0 ? COMMAND_OK : COMMAND_FAILED;
+}

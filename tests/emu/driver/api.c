@@ -1,0 +1,833 @@
+/* api.c - the emulated driver as its clients see it: functions by name, devices, contexts, memory,
+ * launches, errors, processes and threads.  What a call answers in odd cases was recorded from an H200 (driver 580). */
+#include "api_fixture.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+/* ---- functions by name --------------------------------------------------------------------------------- */
+static const struct row { const char *name, *symbol; int version; } rows[] = {
+#define API(name, suffix, version, parameters) {#name, #name #suffix, version},
+#include "tools/emu/driver/api.def"
+#undef API
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+
+static void test_names(void **state)
+{
+    struct emu_api *cu = emu_api_load("");
+    (void)state;
+    for (int i = 0; i < ROWS; i++) {
+        void *got = NULL, *older = NULL;
+        unsigned int found = 99;
+        bool first = i == 0 || strcmp(rows[i].name, rows[i - 1].name) != 0;
+        ok(cu->cuGetProcAddress_v2(rows[i].name, &got, rows[i].version, 0, &found));
+        assert_int_equal(found, 0);
+        assert_ptr_equal(got, dlsym(cu->library, rows[i].symbol));
+        ok(cu->cuGetProcAddress_v2(rows[i].name, &older, rows[i].version - 10, 2, &found));
+        assert_int_equal(found, first ? 2 : 0); /* the version is not sufficient */
+        assert_ptr_equal(older, first ? NULL : dlsym(cu->library, rows[i - 1].symbol));
+    }
+    free(cu);
+}
+
+static void test_absent_names(void **state)
+{
+    static const char *const absent[] = {"cuMemHostRegister", "cuArrayCreate",  "cuMemCreate",
+                                         "cuIpcGetMemHandle", "cuTexRefCreate", "cuMemPoolCreate",
+                                         "cuMemAlloc",        "cuCtxCreate",    "cuMemcpyPeer",
+                                         "cuMulticastCreate", "emu_settings"};
+    struct emu_api *cu = emu_api_load("");
+    void *got = cu;
+    unsigned int found = 99;
+    (void)state;
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
+        assert_null(dlsym(cu->library, absent[i]));
+    ok(cu->cuGetProcAddress_v2("cuTexRefCreate", &got, 12000, 0, &found));
+    assert_int_equal(found, 1);
+    assert_null(got);
+    answers(cu->cuGetProcAddress("cuTexRefCreate", &got, 12000, 0), 500);
+    answers(cu->cuGetProcAddress_v2("cuInit", &got, 99000, 0, &found), 1);
+    answers(cu->cuGetProcAddress_v2("cuInit", &got, 12000, 8, &found), 1);
+    ok(cu->cuGetProcAddress_v2("cuInit", &got, 12000, 1, NULL));
+    const void *table = cu;
+    answers(cu->cuGetExportTable(&table, (const struct CUuuid_st *)"0123456789abcdef"), 500);
+    assert_null(table);
+    free(cu);
+}
+
+static void test_errors(void **state)
+{
+    static const unsigned int codes[] = {
+        0,
+#define ERROR(name, value, text) value,
+#include "tools/emu/driver/errors.def"
+#undef ERROR
+    };
+    struct emu_api *cu = emu_api_load("");
+    const char *text = "";
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        ok(cu->cuGetErrorName(codes[i], &text));
+        assert_memory_equal(text, i ? "CUDA_ERROR_" : "CUDA_SUCCESS", 11);
+        ok(cu->cuGetErrorString(codes[i], &text));
+        assert_true(*text);
+    }
+    answers(cu->cuGetErrorName(12345, &text), 1);
+    assert_null(text);
+    free(cu);
+}
+
+/* ---- the driver and its devices ------------------------------------------------------------------------ */
+static void test_before_init(void **state)
+{
+    struct emu_api *cu = emu_api_load("");
+    struct CUctx_st *context;
+    api_address address;
+    int n = 0;
+    (void)state;
+    answers(cu->cuDeviceGetCount(&n), 3);
+    answers(cu->cuCtxGetCurrent(&context), 3);
+    answers(cu->cuMemAlloc_v2(&address, 16), 3);
+    ok(cu->cuDriverGetVersion(&n));
+    assert_int_equal(n, 13000);
+    answers(cu->cuInit(1), 1);
+    ok(cu->cuInit(0));
+    ok(cu->cuInit(0));
+    answers(cu->cuMemAlloc_v2(&address, 16), 201);
+    free(cu);
+}
+
+static int attribute(struct emu_api *cu, unsigned int number)
+{
+    int value = -12345;
+    ok(cu->cuDeviceGetAttribute(&value, number, 0));
+    return value;
+}
+
+static void test_devices(void **state)
+{
+    static const struct { int sm, per_block, per_sm, threads, clusters; } gpus[] = {
+        {75, 64, 64, 1024, 0},  {80, 163, 164, 2048, 0}, {86, 99, 100, 1536, 0},  {89, 99, 100, 1536, 0},
+        {90, 227, 228, 2048, 1}, {100, 227, 228, 2048, 1}, {120, 99, 100, 1536, 1}};
+    char words[64], name[100];
+    int major = 0, minor = 0, value;
+    size_t bytes = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++) {
+        snprintf(words, sizeof words, "PTXPACK_EMU_SM=%d PTXPACK_EMU_SMS=7 PTXPACK_EMU_MEMORY=64M",
+                 gpus[i].sm);
+        struct emu_api *cu = emu_api(words);
+        ok(cu->cuDeviceComputeCapability(&major, &minor, 0));
+        assert_int_equal(10 * major + minor, gpus[i].sm);
+        assert_int_equal(attribute(cu, 8), 48 << 10);
+        assert_int_equal(attribute(cu, 97), gpus[i].per_block << 10);
+        assert_int_equal(attribute(cu, 81), gpus[i].per_sm << 10);
+        assert_int_equal(attribute(cu, 39), gpus[i].threads);
+        assert_int_equal(attribute(cu, 120), gpus[i].clusters);
+        assert_int_equal(attribute(cu, 16), 7);
+        assert_int_equal(attribute(cu, 10), 32);
+        for (unsigned int k = 1; k <= 147; k++)
+            attribute(cu, k);
+        answers(cu->cuDeviceGetAttribute(&value, 0, 0), 1);
+        answers(cu->cuDeviceGetAttribute(&value, 999, 0), 1);
+        answers(cu->cuDeviceGetAttribute(&value, 10, 1), 101);
+        ok(cu->cuDeviceGetName(name, sizeof name, 0));
+        assert_non_null(strstr(name, "emulated"));
+        ok(cu->cuDeviceTotalMem_v2(&bytes, 0));
+        assert_int_equal(bytes, 64 << 20);
+        free(cu);
+    }
+}
+
+static void test_settings(void **state)
+{
+    static const char *const wrong[] = {"PTXPACK_EMU_SM=91",
+                                        "PTXPACK_EMU_SM=x",
+                                        "PTXPACK_EMU_SMS=0",
+                                        "PTXPACK_EMU_MEMORY=4X",
+                                        "PTXPACK_EMU_MEMORY=-1",
+                                        "PTXPACK_EMU_ASYNC=never",
+                                        "PTXPACK_EMU_JUDGE=races",
+                                        "PTXPACK_EMU_FAULT=no-such",
+                                        "PTXPACK_EMU_SEED=1.5",
+                                        "PTXPACK_EMU_FAULT=stub=",
+                                        "PTXPACK_EMU_FAULT=no-jit=3",
+                                        "PTXPACK_EMU_LOG=/nowhere/at/all",
+                                        "PTXPACK_EMU_LOG=/",
+                                        "PTXPACK_EMU_THREADS=0",
+                                        "PTXPACK_EMU_BUDGET=",
+                                        "PTXPACK_EMU_FAULT=no-memory=x",
+                                        "PTXPACK_EMU_MEMORY=99999999999999999999",
+                                        "PTXPACK_EMU_SHARED=1"};
+    int n = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct emu_api *cu = emu_api_load(wrong[i]);
+        if (strcmp(wrong[i], "PTXPACK_EMU_BUDGET=") == 0)
+            ok(cu->cuInit(0)); /* an empty value is none */
+        else
+            answers(cu->cuInit(0), 802);
+        free(cu);
+    }
+    struct emu_api *cu =
+        emu_api("PTXPACK_EMU_DEVICES=3 PTXPACK_EMU_DRIVER=12040 PTXPACK_EMU_SHARED=32K "
+                "PTXPACK_EMU_JUDGE=race,-race,report PTXPACK_EMU_ASYNC=latest PTXPACK_EMU_MEMORY=1G");
+    ok(cu->cuDeviceGetCount(&n));
+    assert_int_equal(n, 3);
+    ok(cu->cuDriverGetVersion(&n));
+    assert_int_equal(n, 12040);
+    assert_int_equal(attribute(cu, 97), 32 << 10);
+    ok(cu->cuDeviceCanAccessPeer(&n, 0, 2));
+    assert_int_equal(n, 0);
+    char bus[16];
+    ok(cu->cuDeviceGetPCIBusId(bus, sizeof bus, 2));
+    ok(cu->cuDeviceGetByPCIBusId(&n, bus));
+    assert_int_equal(n, 2);
+    free(cu);
+}
+
+/* What standard error got meanwhile. */
+static int errors_begin(void)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/errors", emu_folder);
+    int saved = dup(STDERR_FILENO), file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(saved >= 0 && file >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
+    close(file);
+    return saved;
+}
+
+static void errors_end(int saved, char *text, size_t cap)
+{
+    ssize_t n = pread(STDERR_FILENO, text, cap - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+}
+
+/* cuInit, or the launch of a kernel, within so much address space; what is said comes into `text`. */
+static api_result within(struct emu_api *cu, struct CUfunc_st *function, uint64_t room, char *text,
+                         size_t cap)
+{
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    small = before;
+    small.rlim_cur = (rlim_t)room;
+    int saved = errors_begin();
+    int limited = setrlimit(RLIMIT_AS, &small);
+    api_result result = function ? cu->cuLaunchKernel(function, 1, 1, 1, 1024, 1, 1, 0, NULL, NULL, NULL)
+                                 : cu->cuInit(0);
+    setrlimit(RLIMIT_AS, &before);
+    errors_end(saved, text, cap);
+    assert_int_equal(limited, 0);
+    return result;
+}
+
+static uint64_t address_space(void)
+{
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_true(f && fscanf(f, "%llu", &pages) == 1);
+    fclose(f);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Too little address space is told, with what asked for it, and breaks nothing. */
+static void test_no_room(void **state)
+{
+    static const char large[] = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry large()\n{\n"
+                                ".local .b8 array[500000];\n.reg .b64 %a;\nmov.b64 %a, array;\n"
+                                "st.local.b64 [%a], 1;\nret;\n}\n";
+    struct CUctx_st *context = NULL;
+    char text[512];
+    (void)state;
+    if (address_space() > 1ull << 40) {
+        puts("SKIP: a sanitizer has taken the address space already");
+        skip();
+    }
+    struct emu_api *cu = emu_api_load("PTXPACK_EMU_MEMORY=64G");
+    answers(within(cu, NULL, 16ull << 30, text, sizeof text), 2);
+    assert_non_null(strstr(text, "68719476736 bytes of device memory (PTXPACK_EMU_MEMORY)"));
+    ok(cu->cuInit(0)); /* it may be asked again */
+    ok(cu->cuCtxCreate_v2(&context, 0, 0));
+    struct CUfunc_st *function = emu_function_named(cu, large, "large");
+    answers(within(cu, function, address_space() + (64 << 20), text, sizeof text), 2);
+    assert_non_null(strstr(text, "large: no host memory for blocks of 1024 x 1 x 1 threads"));
+    ok(cu->cuCtxSynchronize());
+    ok(cu->cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    ok(cu->cuCtxSynchronize());
+    free(cu);
+}
+
+/* ---- contexts ------------------------------------------------------------------------------------------ */
+static void test_contexts(void **state)
+{
+    struct emu_api *cu = emu_api("");
+    struct CUctx_st *primary = NULL, *again = NULL, *first = NULL, *second = NULL, *current = NULL;
+    unsigned int flags = 9;
+    int active = 9, device = 9;
+    (void)state;
+    answers(cu->cuCtxSynchronize(), 201);
+    answers(cu->cuCtxPopCurrent_v2(&current), 201);
+    ok(cu->cuDevicePrimaryCtxRetain(&primary, 0));
+    ok(cu->cuDevicePrimaryCtxRetain(&again, 0));
+    assert_ptr_equal(primary, again);
+    answers(cu->cuCtxDestroy_v2(primary), 201);
+    ok(cu->cuCtxCreate_v2(&first, 0, 0));
+    ok(cu->cuCtxCreate_v4(&second, NULL, 4, 0));
+    ok(cu->cuCtxGetFlags(&flags));
+    assert_int_equal(flags, 4);
+    ok(cu->cuCtxGetCurrent(&current));
+    assert_ptr_equal(current, second);
+    ok(cu->cuCtxPushCurrent_v2(primary));
+    ok(cu->cuCtxGetDevice(&device));
+    assert_int_equal(device, 0);
+    ok(cu->cuCtxPopCurrent_v2(&current));
+    assert_ptr_equal(current, primary);
+    ok(cu->cuCtxDestroy_v2(second));
+    ok(cu->cuCtxGetCurrent(&current));
+    assert_ptr_equal(current, first);
+    answers(cu->cuCtxDestroy_v2(second), 201);
+    answers(cu->cuCtxSetCurrent(second), 201);
+    answers(cu->cuCtxPushCurrent_v2((struct CUctx_st *)&flags), 201);
+    ok(cu->cuCtxSetCurrent(primary));
+    ok(cu->cuDevicePrimaryCtxRelease_v2(0));
+    ok(cu->cuCtxSynchronize());
+    ok(cu->cuDevicePrimaryCtxRelease_v2(0));
+    answers(cu->cuCtxSynchronize(), 709);
+    ok(cu->cuDevicePrimaryCtxGetState(0, &flags, &active));
+    assert_int_equal(active, 0);
+    ok(cu->cuCtxSetCurrent(NULL));
+    answers(cu->cuCtxSynchronize(), 201);
+    free(cu);
+}
+
+static void test_context_owns(void **state)
+{
+    struct CUctx_st *context = NULL;
+    struct CUstream_st *stream = NULL;
+    struct CUevent_st *event = NULL;
+    struct CUmod_st *module = NULL;
+    struct CUfunc_st *function = NULL;
+    api_address address = 0;
+    size_t before = 0, after = 0, total = 0;
+    struct emu_api *cu = emu_api_context("PTXPACK_EMU_MEMORY=64M", NULL);
+    (void)state;
+    ok(cu->cuMemGetInfo_v2(&before, &total));
+    for (int i = 0; i < 20; i++) { /* 20 times more than there is memory, if it were kept */
+        ok(cu->cuCtxCreate_v2(&context, 0, 0));
+        ok(cu->cuMemAlloc_v2(&address, 40 << 20));
+        ok(cu->cuStreamCreate(&stream, 0));
+        ok(cu->cuEventCreate(&event, 0));
+        ok(cu->cuModuleLoadData(&module, emu_ptx));
+        ok(cu->cuModuleGetFunction(&function, module, "empty"));
+        ok(cu->cuCtxDestroy_v2(context));
+    }
+    answers(cu->cuMemFree_v2(address), 1);
+    answers(cu->cuStreamDestroy_v2(stream), 400);
+    answers(cu->cuEventDestroy_v2(event), 400);
+    answers(cu->cuModuleUnload(module), 400);
+    answers(cu->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 400);
+    ok(cu->cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before, after);
+    free(cu);
+}
+
+static void test_limits(void **state)
+{
+    struct emu_api *cu = emu_api_context("", NULL);
+    size_t value = 0;
+    unsigned int config = 9;
+    int least = 9, greatest = 9;
+    (void)state;
+    ok(cu->cuCtxSetLimit(0, 4096));
+    ok(cu->cuCtxGetLimit(&value, 0));
+    assert_int_equal(value, 4096);
+    answers(cu->cuCtxSetLimit(99, 1), 1);
+    answers(cu->cuCtxSetLimit(3, 1), 215);
+    ok(cu->cuCtxSetCacheConfig(2));
+    ok(cu->cuCtxGetCacheConfig(&config));
+    assert_int_equal(config, 2);
+    answers(cu->cuCtxSetCacheConfig(4), 1);
+    ok(cu->cuCtxGetStreamPriorityRange(&least, &greatest));
+    assert_int_equal(least, 0);
+    assert_int_equal(greatest, -5);
+    free(cu);
+}
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+static void test_memory(void **state)
+{
+    struct CUctx_st *context = NULL, *owner = NULL;
+    struct emu_api *cu = emu_api_context("PTXPACK_EMU_MEMORY=64M", &context);
+    api_address a = 0, b = 0, base = 0;
+    size_t bytes = 0, pitch = 0;
+    unsigned int type = 0;
+    void *host = NULL;
+    char plain[16];
+    (void)state;
+    answers(cu->cuMemAlloc_v2(&a, 0), 1);
+    answers(cu->cuMemAlloc_v2(NULL, 1), 1);
+    answers(cu->cuMemAlloc_v2(&a, (size_t)1 << 50), 2);
+    answers(cu->cuMemAlloc_v2(&a, 65 << 20), 2);
+    ok(cu->cuMemAlloc_v2(&a, 1000));
+    ok(cu->cuMemAlloc_v2(&b, 1));
+    assert_int_equal(a % 256, 0);
+    ok(cu->cuMemGetAddressRange_v2(&base, &bytes, a + 999));
+    assert_true(base == a && bytes == 1000);
+    answers(cu->cuMemGetAddressRange_v2(&base, &bytes, a + 1000), 500);
+    answers(cu->cuMemFree_v2(a + 16), 1);
+    answers(cu->cuMemFree_v2(12345), 1);
+    ok(cu->cuPointerGetAttribute(&owner, 1, a + 7));
+    assert_ptr_equal(owner, context);
+    ok(cu->cuPointerGetAttribute(&type, 2, a));
+    assert_int_equal(type, 2);
+    answers(cu->cuPointerGetAttribute(&type, 2, (uintptr_t)plain), 1);
+    ok(cu->cuMemFree_v2(a));
+    answers(cu->cuMemFree_v2(a), 1);
+    ok(cu->cuMemFree_v2(0));
+    ok(cu->cuMemAllocPitch_v2(&a, &pitch, 100, 10, 4));
+    assert_int_equal(pitch, 512);
+    answers(cu->cuMemAllocPitch_v2(&a, &pitch, 100, 10, 3), 1);
+    ok(cu->cuMemHostAlloc(&host, 100, 2));
+    ok(cu->cuMemHostGetDevicePointer_v2(&base, host, 0));
+    assert_true(base == (uintptr_t)host);
+    answers(cu->cuMemHostGetDevicePointer_v2(&base, plain, 0), 1);
+    ok(cu->cuPointerGetAttribute(&type, 2, (uintptr_t)host));
+    assert_int_equal(type, 1);
+    answers(cu->cuMemFree_v2((uintptr_t)host), 1);
+    answers(cu->cuMemFreeHost(plain), 1);
+    ok(cu->cuMemFreeHost(host));
+    ok(cu->cuMemAllocManaged(&a, 64, 1));
+    ((char *)(uintptr_t)a)[63] = 1;
+    ok(cu->cuMemFree_v2(a));
+    ok(cu->cuMemAllocAsync(&a, 64, NULL));
+    ok(cu->cuMemFreeAsync(a, NULL));
+    free(cu);
+}
+
+static void test_copies(void **state)
+{
+    struct emu_api *cu = emu_api_context("", NULL);
+    unsigned char host[4096], back[4096];
+    api_address a = 0, b = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof host; i++)
+        host[i] = (unsigned char)(i * 7 + i / 256);
+    ok(cu->cuMemAlloc_v2(&a, 4000));
+    ok(cu->cuMemAlloc_v2(&b, 4000));
+    ok(cu->cuMemcpyHtoD_v2(a, host, 4000));
+    ok(cu->cuMemcpyDtoD_v2(b, a, 4000));
+    ok(cu->cuMemcpyDtoH_v2(back, b, 4000));
+    assert_memory_equal(host, back, 4000);
+    answers(cu->cuMemcpyHtoD_v2(a, host, 4001), 1);
+    answers(cu->cuMemcpyHtoD_v2(a + 3999, host, 2), 1);
+    answers(cu->cuMemcpyHtoD_v2(a, NULL, 16), 1);
+    answers(cu->cuMemcpyHtoD_v2((uintptr_t)back, host, 16), 1);
+    answers(cu->cuMemcpyDtoH_v2(back, 12345, 16), 1);
+    answers(cu->cuMemcpyDtoH_v2(back, a, SIZE_MAX), 1);
+    answers(cu->cuMemcpyDtoD_v2(a, b + 4000, 16), 1);
+    answers(cu->cuMemcpy((uintptr_t)back, a + 4096, 16), 1); /* beyond it: not host memory either */
+    ok(cu->cuMemcpy((uintptr_t)back, a + 8, 16));
+    assert_memory_equal(host + 8, back, 16);
+    ok(cu->cuMemcpyHtoD_v2(a, host, 0));
+    ok(cu->cuMemsetD32_v2(a, 0x01020304, 5));
+    ok(cu->cuMemsetD16_v2(a + 20, 0x0506, 1));
+    ok(cu->cuMemsetD8_v2(a + 22, 7, 2));
+    ok(cu->cuMemcpyDtoH_v2(back, a, 26));
+    assert_memory_equal(back, "\4\3\2\1\4\3\2\1\4\3\2\1\4\3\2\1\4\3\2\1\6\5\7\7", 24);
+    assert_int_equal(back[24], host[24]);
+    answers(cu->cuMemsetD32_v2(a + 2, 0, 1), 1);
+    answers(cu->cuMemsetD32_v2(a, 0, 1001), 1);
+    answers(cu->cuMemsetD32_v2(a, 0, SIZE_MAX / 2), 1);
+    answers(cu->cuMemsetD8_v2((uintptr_t)back, 0, 16), 1);
+    ok(cu->cuMemsetD2D8_v2(a, 16, 9, 3, 250));
+    answers(cu->cuMemsetD2D8_v2(a, 16, 9, 3, 251), 1);
+    answers(cu->cuMemsetD2D8_v2(a, 2, 9, 3, 2), 1);
+    ok(cu->cuMemcpyDtoH_v2(back, a, 4000));
+    for (size_t i = 16; i < 4000; i++)
+        if (i % 16 < 3)
+            assert_int_equal(back[i], 9);
+        else if (i > 24)
+            assert_int_equal(back[i], host[i]);
+    free(cu);
+}
+
+/* 2D and 3D copies against loops of our own. */
+static void test_boxes(void **state)
+{
+    struct emu_api *cu = emu_api_context("", NULL);
+    unsigned char host[2048], back[2048], want[2048];
+    api_address a = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof host; i++)
+        host[i] = (unsigned char)(i * 11 + i / 128);
+    ok(cu->cuMemAlloc_v2(&a, 2048));
+    ok(cu->cuMemsetD8_v2(a, 0, 2048));
+    struct CUDA_MEMCPY2D_st flat = {.srcMemoryType = 1,
+                                    .srcHost = host,
+                                    .srcPitch = 100,
+                                    .srcXInBytes = 5,
+                                    .srcY = 2,
+                                    .dstMemoryType = 2,
+                                    .dstDevice = a,
+                                    .dstPitch = 64,
+                                    .dstXInBytes = 3,
+                                    .dstY = 1,
+                                    .WidthInBytes = 50,
+                                    .Height = 10};
+    ok(cu->cuMemcpy2D_v2(&flat));
+    struct CUDA_MEMCPY3D_st box = {.srcMemoryType = 4,
+                                   .srcDevice = a,
+                                   .srcPitch = 32,
+                                   .srcHeight = 8,
+                                   .srcZ = 1,
+                                   .srcXInBytes = 4,
+                                   .dstMemoryType = 1,
+                                   .dstHost = back,
+                                   .dstPitch = 20,
+                                   .dstHeight = 7,
+                                   .dstY = 1,
+                                   .WidthInBytes = 16,
+                                   .Height = 6,
+                                   .Depth = 4};
+    memset(want, 0, sizeof want);
+    for (size_t y = 0; y < 10; y++)
+        memcpy(want + (y + 1) * 64 + 3, host + (y + 2) * 100 + 5, 50);
+    ok(cu->cuMemcpyDtoH_v2(back, a, 2048));
+    assert_memory_equal(back, want, 2048);
+    memset(back, 0x55, sizeof back);
+    ok(cu->cuMemcpy3D_v2(&box));
+    for (size_t z = 0; z < 4; z++)
+        for (size_t y = 0; y < 6; y++)
+            assert_memory_equal(back + z * 140 + (y + 1) * 20, want + (z + 1) * 256 + y * 32 + 4, 16);
+    assert_int_equal(back[0], 0x55);
+    flat.dstPitch = 40;
+    answers(cu->cuMemcpy2D_v2(&flat), 1);
+    flat.dstPitch = 64;
+    flat.Height = 32;
+    answers(cu->cuMemcpy2D_v2(&flat), 1); /* the last row ends beyond the buffer */
+    flat.Height = SIZE_MAX / 4;
+    answers(cu->cuMemcpy2D_v2(&flat), 1);
+    flat.Height = 1;
+    flat.dstMemoryType = 9;
+    answers(cu->cuMemcpy2D_v2(&flat), 1);
+    box.srcZ = SIZE_MAX / 8;
+    answers(cu->cuMemcpy3D_v2(&box), 1);
+    free(cu);
+}
+
+/* ---- launches ------------------------------------------------------------------------------------------ */
+static unsigned int word_at(struct emu_api *cu, api_address address)
+{
+    unsigned int word = 0;
+    ok(cu->cuMemcpyDtoH_v2(&word, address, 4));
+    return word;
+}
+
+static void test_parameters(void **state)
+{
+    struct emu_api *cu = emu_api_context("", NULL);
+    struct CUfunc_st *store = emu_function_named(cu, emu_ptx, "store");
+    api_address a = 0;
+    unsigned int value = 5;
+    struct { api_address a; unsigned int value, more; } block;
+    size_t bytes = 12;
+    (void)state;
+    ok(cu->cuMemAlloc_v2(&a, 4));
+    void *parameters[] = {&a, &value}, *nothing[] = {NULL, NULL};
+    ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+    assert_int_equal(word_at(cu, a), 5);
+    block.a = a;
+    block.value = 6;
+    void *extra[] = {emu_number(1), &block, emu_number(2), &bytes, NULL},
+         *wrong[] = {emu_number(3), &block, NULL};
+    ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
+    assert_int_equal(word_at(cu, a), 6);
+    bytes = 16; /* more than there are parameters */
+    answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra), 701);
+    answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, wrong), 1);
+    answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, extra), 1);
+    answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 1);
+    answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, nothing, NULL), 1);
+    answers(cu->cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), 400);
+    answers(cu->cuLaunchKernel((struct CUfunc_st *)&block, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL), 400);
+    answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, (struct CUstream_st *)&block, parameters, NULL),
+            400);
+    free(cu);
+}
+
+/* A kernel that was compiled for clusters of two takes no others; recorded from an H200. */
+static void test_required_cluster(void **state)
+{
+    static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+                               ".visible .entry pairs() .explicitcluster .reqnctapercluster 2, 1, 1\n"
+                               "{ ret; }\n";
+    static const struct {
+        unsigned int x, y, result;
+    } cases[] = {{2, 1, 0}, {4, 1, 912}, {1, 1, 912}, {2, 2, 912}};
+    struct emu_api *cu = emu_api_context("", NULL);
+    struct CUfunc_st *pairs = emu_function_named(cu, text, "pairs");
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct CUlaunchAttribute_st cluster = {.id = 4};
+        struct CUlaunchConfig_st config = {.gridDimX = 8, .gridDimY = 2, .gridDimZ = 1, .blockDimX = 32,
+                                           .blockDimY = 1, .blockDimZ = 1, .attrs = &cluster, .numAttrs = 1};
+        cluster.value.clusterDim.x = cases[i].x;
+        cluster.value.clusterDim.y = cases[i].y;
+        cluster.value.clusterDim.z = 1;
+        answers(cu->cuLaunchKernelEx(&config, pairs, NULL, NULL), cases[i].result);
+    }
+    ok(cu->cuLaunchKernel(pairs, 8, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
+    answers(cu->cuLaunchKernel(pairs, 7, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), 912);
+    ok(cu->cuCtxSynchronize());
+    free(cu);
+}
+
+static void test_shapes(void **state)
+{
+    struct emu_api *cu = emu_api_context("PTXPACK_EMU_SMS=2", NULL);
+    struct CUfunc_st *empty = emu_function_named(cu, emu_ptx, "empty");
+    struct CUlaunchAttribute_st attribute_ = {.id = 0};
+    struct CUlaunchConfig_st config = {.gridDimX = 4,
+                                       .gridDimY = 1,
+                                       .gridDimZ = 1,
+                                       .blockDimX = 32,
+                                       .blockDimY = 1,
+                                       .blockDimZ = 1,
+                                       .attrs = &attribute_,
+                                       .numAttrs = 1};
+    static const struct {
+        unsigned int id, result;
+    } ids[] = {{0, 0},  {2, 0},  {3, 1},  {5, 0},  {6, 0},  {8, 0}, {9, 0},
+               {10, 0}, {14, 0}, {15, 1}, {16, 0}, {17, 1}, {99, 1}};
+    int blocks = 0, size = 0, clusters = 0, grid = 0, block = 0;
+    size_t shared = 0;
+    (void)state;
+    answers(cu->cuLaunchKernel(empty, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 1);
+    answers(cu->cuLaunchKernel(empty, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL), 1);
+    answers(cu->cuLaunchKernel(empty, 1, 1, 1, 1025, 1, 1, 0, NULL, NULL, NULL), 1);
+    answers(cu->cuLaunchKernel(empty, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL), 1);
+    answers(cu->cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 49153, NULL, NULL, NULL), 1);
+    ok(cu->cuFuncSetAttribute(empty, 8, 100000));
+    ok(cu->cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 100000, NULL, NULL, NULL));
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        attribute_.id = ids[i].id;
+        attribute_.value.cooperative = ids[i].id == 2;
+        answers(cu->cuLaunchKernelEx(&config, empty, NULL, NULL), ids[i].result);
+    }
+    attribute_.id = 4;
+    attribute_.value.clusterDim.x = 2;
+    attribute_.value.clusterDim.y = attribute_.value.clusterDim.z = 1;
+    ok(cu->cuLaunchKernelEx(&config, empty, NULL, NULL));
+    ok(cu->cuOccupancyMaxActiveClusters(&clusters, empty, &config));
+    assert_true(clusters >= 1);
+    attribute_.value.clusterDim.x = 3;
+    answers(cu->cuLaunchKernelEx(&config, empty, NULL, NULL), 912);
+    attribute_.value.clusterDim.x = config.gridDimX = 16;
+    answers(cu->cuLaunchKernelEx(&config, empty, NULL, NULL), 912);
+    ok(cu->cuOccupancyMaxPotentialClusterSize(&size, empty, &config));
+    assert_int_equal(size, 8);
+    ok(cu->cuFuncSetAttribute(empty, 14, 1));
+    ok(cu->cuLaunchKernelEx(&config, empty, NULL, NULL));
+    attribute_.value.clusterDim.x = 0;
+    answers(cu->cuLaunchKernelEx(&config, empty, NULL, NULL), 912);
+    answers(cu->cuLaunchCooperativeKernel(empty, 1000000, 1, 1, 32, 1, 1, 0, NULL, NULL), 720);
+    ok(cu->cuLaunchCooperativeKernel(empty, 2, 1, 1, 32, 1, 1, 0, NULL, NULL));
+    ok(cu->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 256, 0));
+    assert_int_equal(blocks, 8); /* 2048 threads */
+    ok(cu->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, empty, 32, 100 << 10));
+    assert_int_equal(blocks, 2); /* 228 KiB, 1 KiB of each block is reserved */
+    ok(cu->cuOccupancyMaxPotentialBlockSize(&grid, &block, empty, NULL, 0, 0));
+    assert_true(block == 1024 && grid == 4);
+    ok(cu->cuOccupancyAvailableDynamicSMemPerBlock(&shared, empty, 2, 256));
+    assert_int_equal(shared, 113 << 10);
+    free(cu);
+}
+
+/* A kernel that writes to nowhere breaks its context, and nothing else. */
+static void test_sticky(void **state)
+{
+    struct CUctx_st *context = NULL;
+    struct emu_api *cu = emu_api_context("PTXPACK_EMU_LOG=/dev/null", &context);
+    struct CUfunc_st *store = emu_function_named(cu, emu_ptx, "store");
+    struct CUstream_st *stream = NULL;
+    api_address nowhere = 0x100, a = 0;
+    unsigned int value = 5;
+    int n = 0;
+    void *parameters[] = {&nowhere, &value};
+    (void)state;
+    ok(cu->cuStreamCreate(&stream, 0));
+    ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+    answers(cu->cuStreamSynchronize(stream), 700);
+    answers(cu->cuMemAlloc_v2(&a, 16), 700);
+    answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL), 700);
+    answers(cu->cuCtxSynchronize(), 700);
+    answers(cu->cuFuncGetAttribute(&n, 0, store), 700);
+    answers(cu->cuStreamDestroy_v2(stream), 700);
+    ok(cu->cuCtxGetDevice(&n));
+    ok(cu->cuCtxDestroy_v2(context));
+    ok(cu->cuCtxCreate_v2(&context, 0, 0));
+    ok(cu->cuMemAlloc_v2(&a, 16));
+    parameters[0] = &a;
+    store = emu_function_named(cu, emu_ptx, "store");
+    ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+    assert_int_equal(word_at(cu, a), 5);
+    free(cu);
+}
+
+static void note_call(void *data) { ++*(int *)data; }
+
+static void test_events(void **state)
+{
+    struct emu_api *cu = emu_api_context("", NULL);
+    struct CUfunc_st *empty = emu_function_named(cu, emu_ptx, "empty");
+    struct CUstream_st *stream = NULL;
+    struct CUevent_st *from = NULL, *to = NULL, *untimed = NULL;
+    float milliseconds = -1;
+    int calls = 0;
+    (void)state;
+    answers(cu->cuStreamCreate(&stream, 9), 1);
+    ok(cu->cuStreamCreateWithPriority(&stream, 1, -99));
+    ok(cu->cuStreamGetPriority(stream, &calls));
+    assert_int_equal(calls, -5);
+    calls = 0;
+    ok(cu->cuEventCreate(&from, 0));
+    ok(cu->cuEventCreate(&to, 0));
+    ok(cu->cuEventCreate(&untimed, 2));
+    answers(cu->cuEventCreate(&untimed, 99), 1);
+    answers(cu->cuEventElapsedTime(&milliseconds, from, to), 400);
+    ok(cu->cuEventQuery(from));
+    ok(cu->cuEventRecord(from, stream));
+    for (int i = 0; i < 20; i++)
+        ok(cu->cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
+    ok(cu->cuLaunchHostFunc(stream, note_call, &calls));
+    answers(cu->cuLaunchHostFunc(stream, NULL, NULL), 1);
+    ok(cu->cuEventRecord(to, stream));
+    ok(cu->cuEventRecord(untimed, stream));
+    ok(cu->cuEventSynchronize(to));
+    assert_int_equal(calls, 1);
+    ok(cu->cuEventElapsedTime(&milliseconds, from, to));
+    assert_true(milliseconds > 0 && milliseconds < 60000);
+    answers(cu->cuEventElapsedTime(&milliseconds, from, untimed), 400);
+    ok(cu->cuStreamWaitEvent(NULL, to, 0));
+    answers(cu->cuStreamDestroy_v2(NULL), 400);
+    ok(cu->cuStreamDestroy_v2(stream));
+    answers(cu->cuStreamQuery(stream), 400);
+    ok(cu->cuEventDestroy_v2(to));
+    answers(cu->cuEventQuery(to), 400);
+    free(cu);
+}
+
+static void test_tensor_map(void **state)
+{
+    struct emu_api *cu = emu_api_context("", NULL);
+    struct CUtensorMap_st map;
+    api_address a = 0;
+    const uint64_t dims[] = {64, 32}, strides[] = {128};
+    const uint32_t box[] = {64, 8}, steps[] = {1, 1};
+    (void)state;
+    ok(cu->cuMemAlloc_v2(&a, 4096));
+    void *at = emu_number((size_t)a);
+    ok(cu->cuTensorMapEncodeTiled(&map, 6, 2, at, dims, strides, box, steps, 0, 3, 0, 0));
+    ok(cu->cuTensorMapReplaceAddress(&map, emu_number((size_t)a + 1024)));
+    answers(cu->cuTensorMapReplaceAddress(&map, emu_number((size_t)a + 8)), 1);
+    answers(cu->cuTensorMapEncodeTiled(&map, 6, 6, at, dims, strides, box, steps, 0, 3, 0, 0), 1);
+    answers(cu->cuTensorMapEncodeTiled(&map, 6, 2, at, NULL, strides, box, steps, 0, 3, 0, 0), 1);
+    answers(cu->cuTensorMapEncodeIm2col(&map, 6, 4, at, dims, strides, NULL, NULL, 1, 1, steps, 0, 0, 0, 0),
+            801);
+    free(cu);
+}
+
+/* ---- processes and threads ----------------------------------------------------------------------------- */
+static void test_fork(void **state)
+{
+    struct emu_api *cu = emu_api_context("", NULL);
+    api_address a = 0;
+    int n = 0, status = 0;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(cu->cuInit(0) == 3 && cu->cuCtxSynchronize() == 3 && cu->cuMemAlloc_v2(&a, 16) == 3 &&
+                      cu->cuDeviceGetCount(&n) == 3 && cu->cuDriverGetVersion(&n) == 0
+                  ? 0
+                  : 1);
+    assert_true(waitpid(child, &status, 0) == child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ok(cu->cuCtxSynchronize());
+    free(cu);
+}
+
+enum { WORKERS = 6, TURNS = 40 };
+struct worker {
+    struct emu_api *cu;
+    struct CUctx_st *context;
+    int number, failed;
+};
+
+static int turn(struct worker *w, int i)
+{
+    struct emu_api *cu = w->cu;
+    struct CUmod_st *module = NULL;
+    struct CUfunc_st *add = NULL;
+    struct CUstream_st *stream = NULL;
+    api_address a = 0;
+    unsigned int words[64], back[64];
+    void *parameters[] = {&a};
+    for (unsigned int k = 0; k < 64; k++)
+        words[k] = (unsigned int)(w->number * 1000 + i) + k;
+    if (cu->cuStreamCreate(&stream, 1) || cu->cuMemAlloc_v2(&a, sizeof words) ||
+        cu->cuModuleLoadData(&module, emu_ptx) || cu->cuModuleGetFunction(&add, module, "add") ||
+        cu->cuMemcpyHtoDAsync_v2(a, words, sizeof words, stream) ||
+        cu->cuLaunchKernel(add, 2, 1, 1, 32, 1, 1, 0, stream, parameters, NULL) ||
+        cu->cuMemcpyDtoHAsync_v2(back, a, sizeof back, stream) || cu->cuStreamSynchronize(stream))
+        return 1;
+    for (unsigned int k = 0; k < 64; k++)
+        if (back[k] != words[k] + 1)
+            return 2;
+    return cu->cuMemFree_v2(a) || cu->cuModuleUnload(module) || cu->cuStreamDestroy_v2(stream) ? 3 : 0;
+}
+
+static void *work(void *data)
+{
+    struct worker *w = (struct worker *)data;
+    w->failed = w->cu->cuCtxSetCurrent(w->context) ? 4 : 0;
+    for (int i = 0; i < TURNS && !w->failed; i++)
+        w->failed = turn(w, i);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    struct CUctx_st *context = NULL;
+    struct emu_api *cu = emu_api_context("PTXPACK_EMU_THREADS=2", &context);
+    struct worker workers[WORKERS];
+    pthread_t threads[WORKERS];
+    (void)state;
+    for (int i = 0; i < WORKERS; i++) {
+        workers[i] = (struct worker){.cu = cu, .context = context, .number = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(workers[i].failed, 0);
+    }
+    free(cu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_absent_names), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_before_init), cmocka_unit_test(test_devices),     cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_contexts),   cmocka_unit_test(test_context_owns), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_memory),     cmocka_unit_test(test_copies),       cmocka_unit_test(test_boxes),
+        cmocka_unit_test(test_parameters), cmocka_unit_test(test_shapes),       cmocka_unit_test(test_sticky),
+        cmocka_unit_test(test_events),     cmocka_unit_test(test_tensor_map),   cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_threads),    cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_required_cluster),
+    };
+    return cmocka_run_group_tests(tests, emu_folder_make, emu_folder_remove);
+}

@@ -1,0 +1,113 @@
+/* attention_mma.c - every mma.sync attention kernel on the emulated GPU against the same kernel on an
+ * H200.
+ *
+ *   test_emu_attention                compare with tests/data/attention_h200.bin
+ *   test_emu_attention record FILE    write that file, on a GPU of sm_90
+ *
+ * The matrix instructions are exact; ex2.approx, lg2.approx and rcp.approx are not (the hardware's bits
+ * are its own), so that a probability may round to its neighbour: nearly all elements are equal bit by
+ * bit, and the others are off by less than the element type resolves at the largest element of the row.
+ *
+ * file   for each problem in the order below: o, uint16 [rows][head_dim]; lse, float [rows]; little endian */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tools/problem/attention_problem.h"
+#include "tools/problem/attention_run.h"
+#include "tools/command.h"
+#include "tools/device.h"
+
+enum { ROWS = 17, KEYS = 333 };
+/* Between them, all rows of ptx/attention/mma.ptx; not sm_90, which has rows of its own. */
+static const char *const archs[] = {"sm_80", "sm_86", "sm_75"};
+static const char *const types[] = {"f16", "bf16"};
+static const int dims[] = {32, 40, 64, 96, 128, 192, 256};
+
+static long elements, equal, far_off, lse_off;
+
+static int run_problem(const char *choice, const char *arch, const char *type, int dim, attention_problem *p)
+{
+    attention_settings s = {.subcommand = "test", .batch = 1, .seqlen_q = ROWS, .seqlen_kv = KEYS,
+                            .heads_q = 1,
+                            .heads_kv = OPTION_NOT_GIVEN, .head_dim = dim, .seed = 11, .layout = "bshd",
+                            .dtype = type, .repeat = 1, .mask = {.causal = ""}};
+    device d = {.handle = NULL};
+    setenv("PTXPACK_ARCH", arch, 1);
+    int status = attention_problem_make(&s, p);
+    if (status == COMMAND_OK && device_open_as(&d, choice, NULL) != PTXPACK_OK)
+        status = command_fail("test", "%s", d.line);
+    if (status == COMMAND_OK)
+        status = attention_run(&d, p, &s);
+    device_close(&d);
+    return status;
+}
+
+static bool compare(const attention_problem *p, FILE *file)
+{
+    ptxpack_dtype type = p->desc.dtype;
+    int           dim = p->desc.head_dim;
+    double        resolution = type == PTXPACK_F16 ? 0x1p-10 : 0x1p-7;
+    uint16_t      wanted[256];
+    float         lse[ROWS];
+    for (int row = 0; row < ROWS; row++) {
+        const uint16_t *got = (const uint16_t *)p->tensor[TENSOR_O] + row * dim;
+        double          largest = 0, error = 0;
+        if (fread(wanted, sizeof *wanted, (size_t)dim, file) != (size_t)dim)
+            return false;
+        for (int c = 0; c < dim; c++) {
+            double value = ptxpack_to_float(type, wanted[c]), other = ptxpack_to_float(type, got[c]);
+            largest = fmax(largest, fabs(value));
+            error = fmax(error, fabs(value - other));
+            equal += wanted[c] == got[c];
+        }
+        elements += dim;
+        far_off += !(error <= resolution * largest);
+    }
+    if (fread(lse, sizeof *lse, ROWS, file) != ROWS)
+        return false;
+    for (int row = 0; row < ROWS; row++)
+        lse_off += !(fabs((double)lse[row] - p->lse[row]) <= 2e-6);
+    return true;
+}
+
+static bool record(const attention_problem *p, FILE *file)
+{
+    return fwrite(p->tensor[TENSOR_O], sizeof(uint16_t), (size_t)(ROWS * p->desc.head_dim), file) ==
+               (size_t)(ROWS * p->desc.head_dim) &&
+           fwrite(p->lse, sizeof(float), ROWS, file) == ROWS;
+}
+
+static int run_all(FILE *file, bool records)
+{
+    for (size_t a = 0; a < sizeof archs / sizeof archs[0]; a++)
+        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+            for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+                attention_problem p = {.ms = 0};
+                if (strcmp(archs[a], "sm_75") == 0 && strcmp(types[t], "bf16") == 0)
+                    continue;
+                if (run_problem(records ? "gpu" : "emu", archs[a], types[t], dims[i], &p) != COMMAND_OK)
+                    return 1;
+                if (!(records ? record(&p, file) : compare(&p, file)))
+                    return fprintf(stderr, "test_emu_attention: the file is too short, or full\n"), 1;
+                attention_problem_free(&p);
+            }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const char data[] = "tests/data/attention_h200.bin";
+    bool              records = argc == 3 && strcmp(argv[1], "record") == 0;
+    FILE             *file = fopen(records ? argv[2] : data, records ? "wb" : "rb");
+    setenv("PTXPACK_EMU_SM", "90", 1);
+    if (file == NULL)
+        return fprintf(stderr, "test_emu_attention: %s cannot be opened\n", records ? argv[2] : data), 1;
+    int status = run_all(file, records);
+    if (fclose(file) != 0 || status != 0 || records)
+        return status;
+    printf("%ld of %ld elements of o are the H200's bit by bit; rows further off than the type resolves: "
+           "%ld; "
+           "lse: %ld\n", equal, elements, far_off, lse_off);
+    return far_off != 0 || lse_off != 0 || (double)equal < 0.995 * (double)elements;
+}

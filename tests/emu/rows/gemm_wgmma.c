@@ -1,0 +1,285 @@
+/* gemm_wgmma.c - every row of ptx/gemm/wgmma.ptx on the emulated GPU: problems of random
+ * extents, orders, strides, batches and epilogues, each run twice on six SMs, so that a cluster has several
+ * tiles, some of which lie beyond the matrix.  The emulated driver finds who waits for ever, and races; every
+ * element is verified, and what lies between the elements of D must stay as it was.
+ * And one block of ptx/gemm/mma.ptx on lines of more than 2^30 elements.
+ *
+ *   test_emu_gemm_rows [SEED [PROBLEMS a row [ROW]]] */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tools/device.h"
+#include "host/gemm/kernel.h"
+#include "tools/problem/random.h"
+
+enum { PROBLEMS = 6, ELEMENT = 2, GUARD = 0x5a };
+
+typedef struct problem {
+    ptxpack_gemm_desc    desc;
+    gemm_geometry        geometry;
+    ptxpack_gemm_buffers at;
+    uint16_t            *matrix[GEMM_MATRICES], *bias;
+} problem;
+
+static int32_t pick(random_state *random, int32_t least, int32_t most)
+{
+    return least + (int32_t)random_below(random, (uint64_t)(most - least + 1));
+}
+
+/* ---- problems ----------------------------------------------------------------------------------------- */
+/* Strides with room behind each line, so that any extent will do; now and then the same matrix for all. */
+static void draw(random_state *random, problem *p, const ptxpack_variant *row)
+{
+    int32_t            m = (int32_t)ptxpack_variant_parameter(row, "BLOCK_M", 0);
+    int32_t            n = (int32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
+    ptxpack_gemm_desc *d = &p->desc;
+    *d = (ptxpack_gemm_desc){.size = sizeof *d, .dtype = pick(random, 0, 1) != 0 ? PTXPACK_BF16 : PTXPACK_F16,
+                             .m = pick(random, 1, 4 * m), .n = pick(random, 1, 2 * n),
+                             .k = pick(random, 0, 9) == 0 ? 0 : pick(random, 1, 400),
+                             .batch = pick(random, 1, 2),
+                             .order_a = (ptxpack_order)pick(random, 0, 1),
+                             .order_b = (ptxpack_order)pick(random, 0, 1),
+                             .has_c = pick(random, 0, 1) != 0, .has_bias = pick(random, 0, 1) != 0,
+                             .activation = (ptxpack_activation)pick(random, 0, 3)};
+    if (pick(random, 0, 1) != 0) /* D by TMA; otherwise by ordinary stores */
+        d->n = (d->n + 7) / 8 * 8;
+    int64_t a = d->order_a == PTXPACK_ROW_MAJOR ? d->k : d->m;
+    int64_t b = d->order_b == PTXPACK_ROW_MAJOR ? d->n : d->k;
+    d->stride_a = a / 8 * 8 + 16;
+    d->stride_b = b / 8 * 8 + 8;
+    d->stride_c = d->n / 8 * 8 + 24;
+    d->stride_d = d->n / 8 * 8 + 8;
+    d->batch_a = pick(random, 0, 2) == 0 ? -1 : (d->order_a == PTXPACK_ROW_MAJOR ? d->m : d->k) * d->stride_a;
+    d->batch_b = (d->order_b == PTXPACK_ROW_MAJOR ? d->k : d->n) * d->stride_b;
+    d->batch_c = pick(random, 0, 2) == 0 ? -1 : d->m * d->stride_c;
+    d->batch_d = d->m * d->stride_d + 64;
+    p->at = (ptxpack_gemm_buffers){.size = sizeof p->at, .alpha = 0.5f, .beta = -1.5f};
+}
+
+static bool fill(device *dev, random_state *random, problem *p)
+{
+    uint64_t *addresses[GEMM_MATRICES] = {&p->at.a, &p->at.b, &p->at.c, &p->at.d};
+    bool      ok = true;
+    for (int i = 0; i < GEMM_MATRICES && ok; i++) {
+        size_t bytes = p->geometry.matrix[i].bytes;
+        if (bytes == 0)
+            continue;
+        p->matrix[i] = (uint16_t *)malloc(bytes);
+        ok = p->matrix[i] != NULL && device_alloc(dev, addresses[i], bytes);
+        if (ok && i != GEMM_D)
+            random_normal(random, p->desc.dtype, p->matrix[i], bytes / ELEMENT);
+        else if (ok)
+            memset(p->matrix[i], GUARD, bytes);
+        ok = ok && device_upload(dev, *addresses[i], p->matrix[i], bytes);
+    }
+    if (ok && p->desc.has_bias) {
+        p->bias = (uint16_t *)malloc(p->geometry.bias_bytes);
+        ok = p->bias != NULL && device_alloc(dev, &p->at.bias, p->geometry.bias_bytes);
+        if (ok)
+            random_normal(random, p->desc.dtype, p->bias, p->geometry.bias_bytes / ELEMENT);
+        ok = ok && device_upload(dev, p->at.bias, p->bias, p->geometry.bias_bytes);
+    }
+    return ok;
+}
+
+static void release(device *dev, problem *p)
+{
+    const uint64_t addresses[] = {p->at.a, p->at.b, p->at.c, p->at.d, p->at.bias, p->at.workspace};
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
+        device_free(dev, addresses[i]);
+    for (int i = 0; i < GEMM_MATRICES; i++)
+        free(p->matrix[i]);
+    free(p->bias);
+}
+
+/* Twice: a launch must leave its workspace fit for the next. */
+static bool run(device *dev, problem *p, const ptxpack_variant *row)
+{
+    ptxpack_gemm_plan *plan = NULL;
+    bool               ok = device_status(dev, ptxpack_gemm_plan_row(dev->handle, &p->desc, row, &plan)) &&
+              device_alloc_zeros(dev, &p->at.workspace, ptxpack_gemm_workspace(plan));
+    for (int i = 0; i < 2 && ok; i++)
+        ok = device_status(dev, ptxpack_gemm_launch(plan, &p->at, dev->stream)) && device_sync(dev);
+    ok = ok && device_download(dev, p->matrix[GEMM_D], p->at.d, p->geometry.matrix[GEMM_D].bytes);
+    ptxpack_gemm_plan_free(plan);
+    return ok;
+}
+
+/* ---- what is right ------------------------------------------------------------------------------------ */
+static double element(const problem *p, int matrix, bool column_major, int32_t batch, int64_t row,
+                      int64_t column)
+{
+    const gemm_matrix *x = &p->geometry.matrix[matrix];
+    int64_t            line = column_major ? column : row, along = column_major ? row : column;
+    return (double)ptxpack_element(p->desc.dtype, p->matrix[matrix],
+                                   (size_t)(batch * x->batch + line * x->stride + along));
+}
+
+static double activated(ptxpack_activation activation, double x)
+{
+    const double scale = 0.79788456080286535588; /* sqrt(2 / pi) */
+    return activation == PTXPACK_ACTIVATION_RELU   ? (x > 0 ? x : 0)
+           : activation == PTXPACK_ACTIVATION_GELU ? x / 2 * (1 + tanh(scale * (x + 0.044715 * x * x * x)))
+           : activation == PTXPACK_ACTIVATION_SILU ? x / (1 + exp(-x))
+                                                   : x;
+}
+
+/* Half a unit of the type, sums in f32, and what tanh.approx leaves. */
+static bool right(const problem *p, int32_t batch, int32_t row, int32_t column, double *got, double *want,
+                  double *bound)
+{
+    const ptxpack_gemm_desc *d = &p->desc;
+    double                   sum = 0, size = 0;
+    for (int32_t k = 0; k < d->k; k++) {
+        double product = element(p, GEMM_A, d->order_a == PTXPACK_COLUMN_MAJOR, batch, row, k) *
+                         element(p, GEMM_B, d->order_b == PTXPACK_COLUMN_MAJOR, batch, k, column);
+        sum += product;
+        size += fabs(product);
+    }
+    double x = (double)p->at.alpha * sum;
+    size *= fabs((double)p->at.alpha);
+    if (d->has_c) {
+        double c = (double)p->at.beta * element(p, GEMM_C, false, batch, row, column);
+        x += c;
+        size += fabs(c);
+    }
+    if (d->has_bias) {
+        double bias = (double)ptxpack_element(d->dtype, p->bias, (size_t)column);
+        x += bias;
+        size += fabs(bias);
+    }
+    *want = activated(d->activation, x);
+    *got = element(p, GEMM_D, false, batch, row, column);
+    *bound = fabs(*want) * (d->dtype == PTXPACK_BF16 ? 0x1.02p-8 : 0x1.02p-11) + 1e-6 * size + 0x1p-24 +
+             (d->activation == PTXPACK_ACTIVATION_GELU ? 0x1p-11 * fabs(x) : 0);
+    return fabs(*got - *want) <= *bound;
+}
+
+static bool all_right(device *dev, const problem *p)
+{
+    const gemm_matrix *x = &p->geometry.matrix[GEMM_D];
+    double             got, want, bound;
+    size_t             at = 0;
+    for (int32_t b = 0; b < p->geometry.batch; b++)
+        for (int32_t i = 0; i < p->desc.m; i++) {
+            size_t line = (size_t)(b * x->batch + i * x->stride);
+            for (; at < line; at++)
+                if (p->matrix[GEMM_D][at] != GUARD * 0x101)
+                    return snprintf(dev->line, sizeof dev->line, "d: element %zu is none, but written", at),
+                           false;
+            at = line + (size_t)p->desc.n;
+            for (int32_t j = 0; j < p->desc.n; j++)
+                if (!right(p, b, i, j, &got, &want, &bound))
+                    return snprintf(dev->line, sizeof dev->line,
+                                    "d[%d][%d][%d] is %.6g, not %.6g, off by %.3g of %.3g", b, i, j, got,
+                                    want, got - want, bound),
+                           false;
+        }
+    return true;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------- */
+static void describe(const ptxpack_gemm_desc *d, const char *row, const char *why)
+{
+    fprintf(stderr,
+            "%s, %s, %d x (%d x %d x %d), orders %c%c, strides %lld %lld %lld %lld, batches %lld %lld %lld "
+            "%lld, c %d, bias %d, activation %d: %s\n",
+            row, ptxpack_dtype_name(d->dtype), d->batch, d->m, d->n, d->k,
+            d->order_a != PTXPACK_ROW_MAJOR ? 'c' : 'r', d->order_b != PTXPACK_ROW_MAJOR ? 'c' : 'r',
+            (long long)d->stride_a, (long long)d->stride_b, (long long)d->stride_c, (long long)d->stride_d,
+            (long long)d->batch_a, (long long)d->batch_b, (long long)d->batch_c, (long long)d->batch_d,
+            d->has_c, d->has_bias, (int)d->activation, why);
+}
+
+static bool test_row(device *dev, const ptxpack_variant *row, random_state *random, int64_t problems)
+{
+    for (int64_t i = 0; i < problems; i++) {
+        problem p;
+        char    line[GEMM_LINE];
+        memset(&p, 0, sizeof p);
+        draw(random, &p, row);
+        bool ok = ptxpack_gemm_resolve(&p.desc, &p.geometry, line) == PTXPACK_OK;
+        if (!ok)
+            snprintf(dev->line, sizeof dev->line, "%s", line);
+        ok = ok && fill(dev, random, &p) && run(dev, &p, row) && all_right(dev, &p);
+        if (!ok)
+            describe(&p.desc, row->id, dev->line);
+        release(dev, &p);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+/* ---- long lines --------------------------------------------------------------------------------------- */
+enum { LONG = (1 << 30) + 64, SOME = 64 /* columns of the first block: it alone is launched */ };
+
+/* D = 2 B + C, one row: twice the length of a line is beyond 32 bits. */
+static bool run_long(device *dev, ptxpack_gemm_plan *plan, uint16_t d[SOME])
+{
+    uint16_t             a[8] = {ptxpack_from_float(PTXPACK_F16, 2)}, b[SOME], c[SOME];
+    ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1};
+    gemm_any_arguments   arguments;
+    for (int i = 0; i < SOME; i++) {
+        b[i] = ptxpack_from_float(PTXPACK_F16, (float)i);
+        c[i] = ptxpack_from_float(PTXPACK_F16, 1);
+    }
+    plan->grid[0] = 1;
+    bool ok = device_alloc(dev, &at.a, sizeof a) && device_alloc(dev, &at.b, sizeof b) &&
+              device_alloc(dev, &at.c, sizeof c) && device_alloc(dev, &at.d, sizeof c) &&
+              device_upload(dev, at.a, a, sizeof a) && device_upload(dev, at.b, b, sizeof b) &&
+              device_upload(dev, at.c, c, sizeof c) &&
+              device_status(dev, plan->methods->address(plan, &at, &arguments)) &&
+              device_status(dev, ptxpack_kernel_launch(plan->kernel, plan->grid, &arguments, dev->stream)) &&
+              device_download(dev, d, at.d, sizeof c);
+    const uint64_t addresses[] = {at.a, at.b, at.c, at.d};
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
+        device_free(dev, addresses[i]);
+    return ok;
+}
+
+static bool test_long(device *dev)
+{
+    const ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = PTXPACK_F16, .m = 1, .n = LONG, .k = 1,
+                                    .has_c = true};
+    const ptxpack_variant  *row = ptxpack_variant_find("gemm_mma_sm80_64x64x64");
+    ptxpack_gemm_plan      *plan = NULL;
+    uint16_t                d[SOME] = {0};
+    bool ok = device_status(dev, ptxpack_gemm_plan_row(dev->handle, &desc, row, &plan)) &&
+              run_long(dev, plan, d);
+    for (int i = 0; i < SOME && ok; i++)
+        if (d[i] != ptxpack_from_float(PTXPACK_F16, 2 * (float)i + 1))
+            ok = (snprintf(dev->line, sizeof dev->line, "d[0][%d] is %g, not %d", i,
+                           (double)ptxpack_to_float(PTXPACK_F16, d[i]), 2 * i + 1), false);
+    if (!ok)
+        describe(&desc, row->id, dev->line);
+    ptxpack_gemm_plan_free(plan);
+    return ok;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t                seed = argc > 1 ? atoll(argv[1]) : 20261122;
+    int64_t                problems = argc > 2 ? atoll(argv[2]) : PROBLEMS;
+    random_state           random = random_start((uint64_t)seed);
+    device                 dev = {.handle = NULL};
+    size_t                 count, tested = 0, failed = 0;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    setenv("PTXPACK_EMU_SM", "90", 1);
+    setenv("PTXPACK_EMU_SMS", "6", 0);
+    if (device_open_as(&dev, "emu", NULL) != PTXPACK_OK)
+        return fprintf(stderr, "test_emu_gemm_rows: %s\n", dev.line), 1;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].file, "gemm/wgmma.ptx") == 0 &&
+            (argc <= 3 || strcmp(argv[3], rows[i].id) == 0)) {
+            tested++;
+            failed += !test_row(&dev, &rows[i], &random, problems);
+        }
+    failed += argc <= 3 && !test_long(&dev);
+    tested += argc <= 3;
+    device_close(&dev);
+    printf("%zu of %zu rows right, %lld problems each, seed %lld\n", tested - failed, tested,
+           (long long)problems, (long long)seed);
+    return failed != 0 || tested == 0;
+}

@@ -1,0 +1,458 @@
+/* cost.c - the model that chooses among the rows of an op: blocks that are visited against a
+ * count one by one, its choices, and that older architectures keep the first row that fits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/attention/cost.h"
+#include "host/attention/plan.h"
+#include "loader/loader.h"
+
+static ptxpack_attention_desc problem(int32_t batch, int32_t seqlen_q, int32_t seqlen_kv, int32_t heads,
+                                      int32_t head_dim)
+{
+    return (ptxpack_attention_desc){.size = sizeof(ptxpack_attention_desc),
+                                    .dtype = PTXPACK_F16,
+                                    .batch = batch,
+                                    .seqlen_q = seqlen_q,
+                                    .seqlen_kv = seqlen_kv,
+                                    .heads_q = heads,
+                                    .heads_kv = heads,
+                                    .head_dim = head_dim};
+}
+
+static attention_geometry resolve(const ptxpack_attention_desc *d)
+{
+    attention_geometry g;
+    char               line[ATTENTION_LINE];
+    if (ptxpack_attention_resolve(d, &g, line) != PTXPACK_OK)
+        fail_msg("%s", line);
+    return g;
+}
+
+/* ---- blocks -------------------------------------------------------------------------------------------- */
+/* From the first block with a key that some row of the tile sees to the last. */
+static int64_t visited(const ptxpack_attention_desc *d, const attention_geometry *g, int64_t m, int64_t n,
+                       int64_t tile)
+{
+    int64_t first = INT64_MAX, last = -1;
+    for (int64_t i = tile * m; i < tile * m + m && i < d->seqlen_q; i++)
+        for (int64_t j = 0; j < d->seqlen_kv; j++)
+            if ((!g->limited_left || j >= i + g->left_offset) &&
+                (!g->limited_right || j <= i + g->right_offset)) {
+                first = j / n < first ? j / n : first;
+                last = j / n > last ? j / n : last;
+            }
+    return last < 0 ? 0 : last - first + 1;
+}
+
+static void compare_blocks(const ptxpack_attention_desc *d, int64_t m, int64_t n)
+{
+    attention_geometry g = resolve(d);
+    attention_blocks   b = attention_count_blocks(d, &g, m, n);
+    int64_t            total = 0, tiles = (d->seqlen_q + m - 1) / m;
+    for (int64_t t = 0; t < tiles; t++) {
+        int64_t one = visited(d, &g, m, n, t);
+        total += one;
+        assert_true(b.longest >= one || g.limited_left); /* of windows the middle stands for all */
+    }
+    assert_int_equal(b.tiles, tiles);
+    if (b.total != total)
+        fail_msg("%d x %d, mask %d, window %d %d, tiles %d x %d: %lld blocks, not %lld", (int)d->seqlen_q,
+                 (int)d->seqlen_kv, (int)d->mask, (int)d->window_left, (int)d->window_right, (int)m, (int)n,
+                 (long long)b.total, (long long)total);
+}
+
+static void blocks_are_counted(void **state)
+{
+    static const int32_t lengths[][2] = {{1, 1}, {100, 300}, {300, 100}, {257, 257}, {64, 513}, {513, 64}};
+    static const int32_t windows[][2] = {{-1, 0}, {-1, 40}, {20, -1}, {30, 0}, {0, 0}, {100, 50}, {200, 7}};
+    (void)state;
+    for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)
+        for (int mask = PTXPACK_MASK_NONE; mask <= PTXPACK_MASK_WINDOW_BOTTOM_RIGHT; mask++)
+            for (size_t w = 0;
+                 w < (mask >= PTXPACK_MASK_WINDOW_TOP_LEFT ? sizeof windows / sizeof windows[0] : 1); w++) {
+                ptxpack_attention_desc d = problem(1, lengths[l][0], lengths[l][1], 1, 64);
+                d.mask = (ptxpack_mask)mask;
+                if (mask >= PTXPACK_MASK_WINDOW_TOP_LEFT) {
+                    d.window_left = windows[w][0];
+                    d.window_right = windows[w][1];
+                }
+                compare_blocks(&d, 64, 128);
+                compare_blocks(&d, 192, 48);
+                compare_blocks(&d, 128, 80);
+            }
+}
+
+/* The first row of a kernel with this HEAD_DIM and BLOCK_M, 0: any. */
+static const ptxpack_variant *row_of(const char *file, int arch, int64_t head_dim, int64_t block_m)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].file, file) == 0 && rows[i].arch == arch &&
+            ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0) == head_dim &&
+            ptxpack_variant_parameter(&rows[i], "FP8", 0) == 0 &&
+            (block_m == 0 || ptxpack_variant_parameter(&rows[i], "BLOCK_M", 0) == block_m))
+            return &rows[i];
+    fail_msg("there is no row of %s for %d", file, (int)head_dim);
+    return NULL;
+}
+#define MMA   "attention/mma.ptx"
+#define WGMMA "attention/wgmma.ptx"
+
+/* ---- the estimate -------------------------------------------------------------------------------------- */
+static const ptxpack_device_caps h200 = {.arch = 90, .isa = 90, .shared_per_block = 227 << 10,
+                                         .shared_per_sm = 228 << 10};
+
+static double cost(const ptxpack_variant *row, const ptxpack_attention_desc *d)
+{
+    attention_geometry g = resolve(d);
+    return attention_cost(row, d, &g, &h200, 132);
+}
+
+static double cost_of_window(const ptxpack_variant *row, ptxpack_attention_desc d, int32_t left,
+                             int32_t right)
+{
+    d.mask = PTXPACK_MASK_WINDOW_TOP_LEFT;
+    d.window_left = left;
+    d.window_right = right;
+    return cost(row, &d);
+}
+
+/* More of anything never takes less time.  Nor does a mask that hides less: of those that limit the right,
+ * and of those that do not, whose rates differ. */
+static void time_grows_with_the_problem(void **state)
+{
+    (void)state;
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count; i++) {
+        double before[3][3] = {{0}};
+        if (strcmp(rows[i].op, "attention") != 0)
+            continue;
+        int32_t dim = (int32_t)ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
+        for (int32_t size = 1; size <= 1 << 20; size *= 2) {
+            const ptxpack_attention_desc of[3] = {problem(1, size, 512, 4, dim),
+                                                  problem(1, 512, size, 4, dim),
+                                                  problem(size, 200, 300, 4, dim)};
+            for (int k = 0; k < 3; k++) {
+                const double us[3] = {cost(&rows[i], &of[k]), cost_of_window(&rows[i], of[k], -1, 0),
+                                      cost_of_window(&rows[i], of[k], 70, -1)};
+                for (int mask = 0; mask < 3; mask++) {
+                    if (!(us[mask] > 0 && us[mask] >= before[k][mask] * 0.999999))
+                        fail_msg("%s: problem %d, mask %d, %d: %g after %g us", rows[i].id, k, mask,
+                                 (int)size, us[mask], before[k][mask]);
+                    before[k][mask] = us[mask];
+                }
+                /* a left limit that hides little costs the masked block at its end, and not more */
+                assert_true(us[2] <= us[0] * 1.5);
+                assert_true(cost_of_window(&rows[i], of[k], 70, 0) <= us[1] * 1.5);
+                if (of[k].seqlen_kv > 101) /* otherwise it hides nothing, and is no limit */
+                    assert_true(us[1] <= cost_of_window(&rows[i], of[k], -1, 100) * 1.000001);
+            }
+        }
+    }
+}
+
+/* A block and a tile may cost more where the right is limited, but never so much that hiding half of the keys
+ * of a long sequence does not pay; and where it hides nothing it costs little. */
+static void a_causal_mask_pays(void **state)
+{
+    (void)state;
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].op, "attention") != 0)
+            continue;
+        int32_t                dim = (int32_t)ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
+        ptxpack_attention_desc square = problem(1, 16384, 16384, 16, dim);
+        ptxpack_attention_desc decode = problem(16, 1, 4096, 16, dim);
+        double                 us = cost_of_window(&rows[i], square, -1, 0) / cost(&rows[i], &square);
+        if (!(us > 0.4 && us < 0.6)) /* below a half where full ends in a wave that few blocks share */
+            fail_msg("%s: causal takes %g of the time of full", rows[i].id, us);
+        us = cost_of_window(&rows[i], decode, -1, 4094) / cost(&rows[i], &decode);
+        if (!(us > 0.9 && us < 1.1))
+            fail_msg("%s: a limit that hides one key takes %g of the time of full", rows[i].id, us);
+    }
+}
+
+/* A window costs what it shows, not what there is. */
+static void a_window_pays(void **state)
+{
+    (void)state;
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].op, "attention") != 0)
+            continue;
+        int32_t                dim = (int32_t)ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
+        ptxpack_attention_desc once = problem(1, 16384, 16384, 16, dim), twice = problem(1, 32768, 32768, 16, dim);
+        double                 window = cost_of_window(&rows[i], once, 1023, 0);
+        double                 causal = cost_of_window(&rows[i], once, -1, 0);
+        if (!(causal / window > 4.5))
+            fail_msg("%s: causal takes %g times as long as a window of 1024", rows[i].id, causal / window);
+        double longer = cost_of_window(&rows[i], twice, 1023, 0) / window;
+        if (!(longer > 1.8 && longer < 2.2))
+            fail_msg("%s: twice the rows take %g times as long", rows[i].id, longer);
+    }
+}
+
+/* One tile more than the GPU takes at a time is another wave; sm_count 0 is the H200's own. */
+static void waves_are_whole(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = problem(1, 128, 4096, 132, 128), e = problem(1, 128, 4096, 133, 128);
+    const ptxpack_variant *row = row_of(WGMMA, 90, 128, 128);
+    double                 one = cost(row, &d), two = cost(row, &e);
+    assert_true(two > 1.8 * one && two < 2 * one);
+    attention_geometry g = resolve(&d);
+    assert_true(attention_cost(row, &d, &g, &h200, 0) == one);
+    assert_true(attention_cost(row, &d, &g, &h200, 66) == two);
+}
+
+/* ---- what was measured --------------------------------------------------------------------------------- */
+/* TFLOP/s of an H200 for bf16, by sequence length, 2026-11-22; 0: not measured.  The batch is
+ * tokens / length. */
+static const int32_t lengths[] = {512, 1024, 2048, 4096, 8192, 16384};
+enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
+typedef struct series {
+    int32_t      head_dim;
+    int          block_m;
+    int32_t      tokens, heads; /* tokens 0: batch 1 */
+    ptxpack_mask mask;
+    double       tflops[LENGTHS];
+} series;
+#define FULL   PTXPACK_MASK_NONE
+#define CAUSAL PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT
+static const series wgmma_series[] = {
+    /* D    M  tokens heads          512 1024 2048 4096 8192 16384 */
+    {128, 128, 16384, 16, FULL,   {564, 686, 751, 793, 0, 815}},
+    {128, 192, 16384, 16, FULL,   {559, 660, 765, 795, 0, 805}},
+    {128, 128, 16384, 16, CAUSAL, {376, 521, 636, 721, 760, 795}},
+    {128, 192, 16384, 16, CAUSAL, {357, 485, 623, 714, 790, 814}},
+    {64,  192, 16384, 32, FULL,   {463, 530, 0, 637, 0, 675}},
+    {64,  128, 16384, 32, FULL,   {432, 504, 0, 554, 0, 550}},
+    {64,  192, 16384, 32, CAUSAL, {269, 359, 492, 560, 0, 652}},
+    {64,  128, 16384, 32, CAUSAL, {274, 382, 461, 512, 0, 555}},
+    {256, 128, 16384, 8,  FULL,   {581, 705, 784, 829, 0, 848}},
+    {256, 128, 16384, 8,  CAUSAL, {361, 514, 646, 732, 783, 807}},
+    {64,   64, 0,     16, FULL,   {96, 215, 0, 0, 0, 0}},
+    {64,  128, 0,     16, FULL,   {90, 265, 0, 0, 0, 0}},
+    {128,  64, 0,     16, FULL,   {171, 327, 0, 0, 0, 0}},
+    {128, 128, 0,     16, FULL,   {158, 431, 0, 0, 0, 0}},
+    {256,  64, 0,     8,  FULL,   {140, 404, 0, 0, 0, 0}},
+    {256, 128, 0,     8,  FULL,   {111, 303, 0, 0, 0, 0}},
+};
+/* The first row of a head_dim, without a mask. */
+static const series mma_series[] = {
+    {64,    0, 16384, 32, FULL,   {307, 0, 0, 0, 0, 358}},
+    {128,   0, 16384, 16, FULL,   {341, 0, 0, 0, 0, 410}},
+    {256,   0, 16384, 8,  FULL,   {0, 0, 0, 0, 0, 358}},
+};
+enum {
+    WGMMA_SERIES = sizeof wgmma_series / sizeof wgmma_series[0],
+    MMA_SERIES = sizeof mma_series / sizeof mma_series[0]
+};
+
+static ptxpack_attention_desc problem_of(const series *m, int32_t length)
+{
+    int32_t                batch = m->tokens != 0 ? m->tokens / length : 1;
+    ptxpack_attention_desc d = problem(batch, length, length, m->heads, m->head_dim);
+    d.dtype = PTXPACK_BF16;
+    d.mask = m->mask;
+    return d;
+}
+
+/* Every figure to 10 %, which is as near as three numbers a row come. */
+static void compare_series(const series *m, const ptxpack_variant *row)
+{
+    for (int i = 0; i < LENGTHS; i++) {
+        ptxpack_attention_desc d = problem_of(m, lengths[i]);
+        double                 part = ptxpack_attention_flops(&d) * 1e-6 / cost(row, &d) / m->tflops[i];
+        if (m->tflops[i] > 0 && !(part > 0.9 && part < 1.1))
+            fail_msg("%s, %d heads of %d, %s: %g of the %g TFLOP/s that were measured", row->id,
+                     (int)m->heads, (int)lengths[i], m->mask == FULL ? "full" : "causal", part, m->tflops[i]);
+    }
+}
+
+static void the_model_gives_what_was_measured(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WGMMA_SERIES; i++)
+        compare_series(&wgmma_series[i],
+                       row_of(WGMMA, 90, wgmma_series[i].head_dim, wgmma_series[i].block_m));
+    for (int i = 0; i < MMA_SERIES; i++)
+        compare_series(&mma_series[i], row_of(MMA, 80, mma_series[i].head_dim, mma_series[i].block_m));
+}
+
+/* ---- choices ------------------------------------------------------------------------------------------- */
+static const ptxpack_variant *chosen(ptxpack *handle, const ptxpack_attention_desc *d)
+{
+    ptxpack_device_caps caps = ptxpack_device(handle)->caps;
+    attention_survey    survey;
+    caps.isa = 93;
+    assert_int_equal(ptxpack_attention_survey(handle, &caps, d, &survey), PTXPACK_OK);
+    return survey.chosen;
+}
+
+static ptxpack *open_offline(const char *arch)
+{
+    ptxpack        *handle;
+    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = arch, .no_cache = true};
+    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(NULL));
+    return handle;
+}
+
+/* The figure of this row for the problem of a series; 0: none. */
+static double measured_of(const series *problem_series, int length, int64_t block_m)
+{
+    for (int i = 0; i < WGMMA_SERIES; i++) {
+        const series *m = &wgmma_series[i];
+        if (m->head_dim == problem_series->head_dim && m->tokens == problem_series->tokens &&
+            m->mask == problem_series->mask && m->block_m == block_m)
+            return m->tflops[length];
+    }
+    return 0;
+}
+
+/* What is chosen is within 3 % of the best that was measured, that is of every figure for the problem. */
+static void the_best_that_was_measured_is_chosen(void **state)
+{
+    (void)state;
+    ptxpack *handle = open_offline("sm_90a");
+    for (int i = 0; i < WGMMA_SERIES; i++)
+        for (int l = 0; l < LENGTHS; l++) {
+            const series          *m = &wgmma_series[i];
+            ptxpack_attention_desc d = problem_of(m, lengths[l]);
+            if (m->tflops[l] == 0)
+                continue;
+            const ptxpack_variant *row = chosen(handle, &d);
+            assert_non_null(row);
+            assert_string_equal(row->file, WGMMA);
+            assert_int_equal(ptxpack_variant_parameter(row, "HEAD_DIM", 0), m->head_dim);
+            double got = measured_of(m, l, ptxpack_variant_parameter(row, "BLOCK_M", 0));
+            if (!(got >= 0.97 * m->tflops[l]))
+                fail_msg("%d heads of %d x %d, %s: %s, of %g TFLOP/s; tiles of %d rows have %g",
+                         (int)m->heads, (int)lengths[l], (int)m->head_dim, m->mask == FULL ? "full" : "causal", row->id, got,
+                         m->block_m, m->tflops[l]);
+        }
+    ptxpack_close(handle);
+}
+
+/* Tiles of 64 rows where larger ones would leave SMs idle; the sizes nearest to the turn are the measured
+ * ones. */
+static void small_grids_take_small_tiles(void **state)
+{
+    static const struct {
+        int32_t batch, seqlen, heads, head_dim;
+        bool    small;
+    } cases[] = {
+        {1, 64, 1, 128, true},  {1, 256, 16, 128, true},  {1, 512, 16, 128, true}, {1, 1024, 16, 128, false},
+        {8, 2048, 16, 128, false}, {1, 512, 16, 64, true}, {1, 1024, 16, 64, false}, {8, 4096, 32, 64, false},
+        {1, 256, 8, 256, true}, {1, 512, 8, 256, true},   {1, 1024, 8, 256, true}, {8, 2048, 8, 256, false},
+    };
+    (void)state;
+    ptxpack *handle = open_offline("sm_90a");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ptxpack_attention_desc d =
+            problem(cases[i].batch, cases[i].seqlen, cases[i].seqlen, cases[i].heads, cases[i].head_dim);
+        const ptxpack_variant *row = chosen(handle, &d);
+        assert_non_null(row);
+        assert_string_equal(row->file, WGMMA);
+        assert_int_equal(ptxpack_variant_parameter(row, "HEAD_DIM", 0), cases[i].head_dim);
+        if ((ptxpack_variant_parameter(row, "BLOCK_M", 0) == 64) != cases[i].small)
+            fail_msg("case %zu: %s", i, row->id);
+    }
+    ptxpack_close(handle);
+}
+
+/* The first row that this architecture can run, of the smallest HEAD_DIM that will do. */
+static const ptxpack_variant *first_fit(const ptxpack_device_caps *caps, int64_t head_dim)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count), *best = NULL;
+    char                   why[256];
+    for (size_t i = 0; i < count; i++) {
+        int64_t dim = ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
+        if (strcmp(rows[i].op, "attention") == 0 && dim >= head_dim &&
+            ptxpack_variant_refusal(&rows[i], caps, why, sizeof why) == NULL &&
+            (best == NULL || dim < ptxpack_variant_parameter(best, "HEAD_DIM", 0)))
+            best = &rows[i];
+    }
+    return best;
+}
+
+static void other_architectures_keep_table_order(void **state)
+{
+    static const char *const archs[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
+    static const int32_t sizes[][3] = {{1, 1, 1}, {1, 100, 4}, {2, 512, 16}, {4, 4096, 32}, {1, 32768, 8}};
+    (void)state;
+    for (size_t a = 0; a < sizeof archs / sizeof archs[0]; a++) {
+        ptxpack            *handle = open_offline(archs[a]);
+        ptxpack_device_caps caps = ptxpack_device(handle)->caps;
+        caps.isa = 93;
+        for (int32_t dim = 8; dim <= 256; dim += 8)
+            for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+                ptxpack_attention_desc d = problem(sizes[s][0], sizes[s][1], sizes[s][1], sizes[s][2], dim);
+                d.mask = s % 2 ? PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT : PTXPACK_MASK_NONE;
+                const ptxpack_variant *row = chosen(handle, &d), *want = first_fit(&caps, dim);
+                assert_non_null(row);
+                if (row != want)
+                    fail_msg("%s, head_dim %d, length %d: %s, not %s", archs[a], (int)dim, (int)sizes[s][1],
+                             row->id, want->id);
+            }
+        ptxpack_close(handle);
+    }
+}
+
+/* What TMA cannot do goes to mma.sync, and the survey says so. */
+static void what_tma_cannot_do_falls_back(void **state)
+{
+    (void)state;
+    ptxpack               *handle = open_offline("sm_90a");
+    ptxpack_device_caps    caps = ptxpack_device(handle)->caps;
+    ptxpack_attention_desc d = problem(8, 2048, 2048, 16, 128);
+    attention_survey       survey;
+    char                   line[ATTENTION_LINE];
+    bool                   refused = false;
+    caps.isa = 93;
+    d.k = (ptxpack_strides){0, 16 * 128, 128};
+    assert_int_equal(ptxpack_attention_survey(handle, &caps, &d, &survey), PTXPACK_OK);
+    assert_non_null(survey.chosen);
+    assert_string_equal(survey.chosen->file, MMA);
+    for (size_t i = 0; i < survey.count; i++)
+        if (strcmp(survey.candidate[i].row->file, WGMMA) == 0) {
+            assert_true(survey.candidate[i].refused);
+            assert_string_equal(
+                ptxpack_attention_row_refusal(handle, &caps, &d, survey.candidate[i].row, line),
+                "k.batch: TMA has no stride 0");
+            refused = true;
+        }
+    assert_true(refused);
+    ptxpack_close(handle);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_counted),
+        cmocka_unit_test(time_grows_with_the_problem),
+        cmocka_unit_test(a_causal_mask_pays),
+        cmocka_unit_test(a_window_pays),
+        cmocka_unit_test(waves_are_whole),
+        cmocka_unit_test(the_model_gives_what_was_measured),
+        cmocka_unit_test(the_best_that_was_measured_is_chosen),
+        cmocka_unit_test(small_grids_take_small_tiles),
+        cmocka_unit_test(other_architectures_keep_table_order),
+        cmocka_unit_test(what_tma_cannot_do_falls_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,332 @@
+/* mma_layout.c - the shared-memory layouts of every attention row: what the kernel computes from
+ * its
+ * symbols is the swizzled layout at the element that the instruction wants, and no access conflicts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/attention/mma_layout.h"
+#include "host/attention/plan.h"
+#include "loader/loader.h"
+
+enum { ELEMENT = 2 };
+
+/* ---- the rows ----------------------------------------------------------------------------------- */
+typedef struct row_case {
+    const ptxpack_variant *row;
+    attention_layout       l;
+    ptxpack_symbol         symbols[PTXPACK_INSTANCE_SYMBOLS];
+    size_t                 symbol_count;
+} row_case;
+
+static void for_every_row(void (*test)(const row_case *))
+{
+    size_t                 count, tested = 0;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    row_case              *c = (row_case *)calloc(1, sizeof *c);
+    assert_non_null(c);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].file, "attention/mma.ptx") != 0)
+            continue;
+        c->row = &rows[i];
+        if (ptxpack_attention_layout(&rows[i], &c->l) != PTXPACK_OK)
+            fail_msg("%s", ptxpack_detail(NULL));
+        attention_build build = {.dtype = PTXPACK_F16};
+        c->symbol_count = ptxpack_attention_symbols(&c->l, build, c->symbols);
+        if (c->symbol_count == 0)
+            fail_msg("%s: %s", rows[i].id, ptxpack_detail(NULL));
+        test(c);
+        tested++;
+    }
+    assert_true(tested > 0);
+    free(c);
+}
+
+static int64_t symbol(const row_case *c, const char *name)
+{
+    for (size_t i = 0; i < c->symbol_count; i++)
+        if (strcmp(c->symbols[i].name, name) == 0)
+            return c->symbols[i].value;
+    fail_msg("%s: no symbol %s", c->row->id, name);
+    return 0;
+}
+
+static int64_t digit(const row_case *c, const char *function, const char *part, int i)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s%d", function, part, i);
+    return symbol(c, name);
+}
+
+/* As shared/layout.ptx computes it, in 32 bits. */
+static int64_t thread_function(const row_case *c, const char *function, int64_t thread)
+{
+    char     modes[64];
+    uint32_t sum = 0;
+    snprintf(modes, sizeof modes, "%s_MODES", function);
+    for (int i = 0; i < symbol(c, modes); i++)
+        sum += ((uint32_t)thread >> digit(c, function, "SHIFT", i) & (uint32_t)digit(c, function, "MASK",
+            i)) *
+               (uint32_t)digit(c, function, "STRIDE", i);
+    return sum;
+}
+
+static int64_t swizzled(const row_case *c, int64_t x)
+{
+    return x ^ (x >> symbol(c, "SWIZZLE_SHIFT") & symbol(c, "SWIZZLE_MASK"));
+}
+
+/* Byte of element (row, column) in the Q tile, or in a K or V tile, by the layout. */
+static int64_t byte_of(const row_case *c, bool of_q, int64_t row, int64_t column)
+{
+    const int64_t  at[2] = {row, column};
+    ptxpack_tuple  coord = ptxpack_tuple_of(2, at);
+    ptxpack_tuple  offset = ptxpack_layout_crd2idx(of_q ? &c->l.q : &c->l.kv, &coord);
+    if (offset.status != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(NULL));
+    return ELEMENT * offset.value[0];
+}
+
+static void expect(const row_case *c, const char *what, int64_t thread, int64_t got, int64_t want)
+{
+    if (got != want)
+        fail_msg("%s: %s of thread %lld is byte %lld, not %lld", c->row->id, what, (long long)thread,
+                 (long long)got, (long long)want);
+}
+
+/* ---- tiles -------------------------------------------------------------------------------------- */
+static void one_tile(const row_case *c, const ptxpack_layout *tile, int64_t rows)
+{
+    int64_t size = ptxpack_size(tile);
+    char   *seen = (char *)calloc(1, (size_t)size);
+    assert_non_null(seen);
+    assert_int_equal(size, rows * c->l.head_dim);
+    assert_int_equal(ptxpack_cosize(tile), size);
+    for (int64_t i = 0; i < size; i++) {
+        int64_t at = ptxpack_at(tile, i);
+        assert_true(at >= 0 && at < size && !seen[at]);
+        seen[at] = 1;
+    }
+    free(seen);
+}
+
+static void tiles_fill_shared_memory(const row_case *c)
+{
+    const attention_layout *l = &c->l;
+    one_tile(c, &l->q, l->block_m);
+    one_tile(c, &l->kv, l->block_n);
+    assert_int_equal(l->smem_q, 0);
+    assert_int_equal(l->smem_k, ELEMENT * l->block_m * l->head_dim);
+    assert_int_equal(l->stage_bytes, ELEMENT * l->block_n * l->head_dim);
+    assert_int_equal(l->smem_v, l->smem_k + l->stages * l->stage_bytes);
+    assert_int_equal(l->shared_bytes, c->row->shared_bytes);
+}
+
+static void test_tiles(void **state)
+{
+    (void)state;
+    for_every_row(tiles_fill_shared_memory);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------- */
+static void copies_cover_a_tile(const row_case *c, bool of_q, int64_t rows)
+{
+    int64_t line = symbol(c, "CHUNKS") * 16, passes = rows / symbol(c, "LOAD_ROWS"), copied = 0;
+    int64_t step = symbol(c, of_q ? "LOAD_Q_STEP" : "LOAD_KV_STEP"), group = symbol(c,
+        of_q ? "Q_GROUP" : "KV_GROUP");
+    for (int64_t thread = 0; thread < c->row->threads; thread++) {
+        int64_t to = swizzled(c, thread_function(c, "LOAD_AT", thread));
+        int64_t row = thread_function(c, "LOAD_ROW", thread), column = thread_function(c, "LOAD_COLUMN",
+            thread);
+        for (int64_t p = 0; p < passes; p++)
+            for (int64_t g = 0; g < symbol(c, "GROUPS"); g++) {
+                int64_t at_row = row + p * symbol(c, "LOAD_ROWS"), at_column = (column + g * line) / ELEMENT;
+                for (int64_t e = 0; e < 8; e++)
+                    expect(c, "a copy", thread, to + p * step + g * group + ELEMENT * e,
+                           byte_of(c, of_q, at_row, at_column + e));
+                copied += 8;
+            }
+    }
+    assert_int_equal(copied, rows * c->l.head_dim);
+}
+
+static void copies(const row_case *c)
+{
+    copies_cover_a_tile(c, true, c->l.block_m);
+    copies_cover_a_tile(c, false, c->l.block_n);
+}
+
+static void test_copies(void **state)
+{
+    (void)state;
+    for_every_row(copies);
+}
+
+/* ---- ldmatrix ------------------------------------------------------------------------------------- */
+/* Lane l gives row l % 8 of matrix l / 8.  Of A the matrices are the row halves, then the column halves; of B
+ * from K (rows n) the column halves, then the next eight keys; of B from V (rows k, transposed) the row
+ * halves,
+ * then the next eight columns. */
+static void ldmatrix_addresses(const row_case *c)
+{
+    const attention_layout *l = &c->l;
+    int64_t per = symbol(c, "CHUNKS") / 2, q_group = symbol(c, "Q_GROUP"), kv_group = symbol(c, "KV_GROUP");
+    for (int64_t thread = 0; thread < c->row->threads; thread++) {
+        int64_t lane = thread % 32, warp = thread / 32, matrix = lane / 8, r = lane % 8;
+        int64_t q = swizzled(c, thread_function(c, "Q_AT", thread)), k = swizzled(c, thread_function(c,
+            "K_AT", thread));
+        int64_t v = swizzled(c, thread_function(c, "V_AT", thread));
+        for (int64_t s = 0; s < l->head_dim / 16; s++) {
+            int64_t flip = 32 * (s % per);
+            for (int64_t i = 0; i < l->m_tiles; i++)
+                expect(c, "Q", thread, (q ^ flip) + i * symbol(c, "Q_STEP") + s / per * q_group,
+                       byte_of(c, true, 16 * l->m_tiles * warp + 16 * i + r + 8 * (matrix % 2),
+                               16 * s + 8 * (matrix / 2)));
+            for (int64_t j = 0; j < l->block_n / 16; j++) {
+                expect(c, "K", thread, (k ^ flip) + j * symbol(c, "K_STEP") + s / per * kv_group,
+                       byte_of(c, false, 16 * j + r + 8 * (matrix / 2), 16 * s + 8 * (matrix % 2)));
+                expect(c, "V", thread, (v ^ flip) + j * symbol(c, "V_STEP") + s / per * kv_group,
+                       byte_of(c, false, 16 * j + r + 8 * (matrix % 2), 16 * s + 8 * (matrix / 2)));
+            }
+        }
+    }
+}
+
+static void test_ldmatrix(void **state)
+{
+    (void)state;
+    for_every_row(ldmatrix_addresses);
+}
+
+/* ---- accumulators --------------------------------------------------------------------------------- */
+static void accumulators(const row_case *c)
+{
+    const attention_layout *l = &c->l;
+    int64_t chunks = symbol(c, "CHUNKS"), group = symbol(c, "Q_GROUP"), warp_rows = symbol(c, "WARP_ROWS");
+    assert_int_equal(warp_rows, 16 * l->m_tiles);
+    for (int64_t thread = 0; thread < c->row->threads; thread++) {
+        int64_t lane =
+            thread % 32, warp = thread / 32, row = warp_rows * warp + lane / 4, column = 2 * (lane % 4);
+        int64_t to = swizzled(c, thread_function(c, "O_STORE_AT", thread));
+        expect(c, "C's row", thread, thread_function(c, "C_ROW", thread), row);
+        expect(c, "C's column", thread, thread_function(c, "C_COLUMN", thread), column);
+        for (int64_t h = 0; h < 2 * l->m_tiles; h++)
+            for (int64_t j = 0; j < l->head_dim / 8; j++)
+                expect(c, "O", thread, (to ^ 16 * (j % chunks)) + h * symbol(c,
+                    "O_STORE_STEP") + j / chunks * group,
+                       byte_of(c, true, row + h * symbol(c, "C_ROWS"), column + 8 * j));
+    }
+}
+
+static void output(const row_case *c)
+{
+    int64_t step = symbol(c, "O_LOAD_STEP"), group = symbol(c, "Q_GROUP"), line = 16 * symbol(c,
+        "CHUNKS"), moved = 0;
+    int64_t shift = symbol(c, "SWIZZLE_SHIFT"), mask = symbol(c, "SWIZZLE_MASK"), warp_rows = symbol(c,
+        "WARP_ROWS");
+    for (int64_t thread = 0; thread < c->row->threads; thread++) {
+        int64_t from = swizzled(c, thread_function(c, "O_LOAD_AT", thread));
+        int64_t row = thread_function(c, "O_LOAD_ROW", thread), column = thread_function(c, "O_LOAD_COLUMN",
+            thread);
+        for (int64_t p = 0; p < symbol(c, "O_LOADS"); p++)
+            for (int64_t g = 0; g < symbol(c, "GROUPS"); g++) {
+                int64_t at_row = row + p * symbol(c, "O_LOAD_ROWS");
+                assert_int_equal(at_row / warp_rows, thread / 32); /* its warp's own rows */
+                expect(c, "O's way out", thread, (from ^ (p * step >> shift & mask)) + p * step + g * group,
+                       byte_of(c, true, at_row, (column + g * line) / ELEMENT));
+                moved += 8;
+            }
+    }
+    assert_int_equal(moved, c->l.block_m * c->l.head_dim);
+}
+
+static void test_accumulators(void **state)
+{
+    (void)state;
+    for_every_row(accumulators);
+    for_every_row(output);
+}
+
+/* ---- banks ---------------------------------------------------------------------------------------- */
+static void no_access_conflicts(const row_case *c)
+{
+    for (int id = 0; id < ACCESS_COUNT; id++) {
+        ptxpack_banks banks = ptxpack_attention_banks(&c->l, (attention_access_id)id);
+        if (banks.status != PTXPACK_OK || banks.conflicts != 0 || banks.phases == 0)
+            fail_msg("%s: %s: %lld conflicts in %lld phases; %s", c->row->id, c->l.access[id].name,
+                     (long long)banks.conflicts, (long long)banks.phases, ptxpack_detail(NULL));
+    }
+}
+
+static void test_no_conflicts(void **state)
+{
+    (void)state;
+    for_every_row(no_access_conflicts);
+}
+
+/* Without the swizzle the count is what it was put there for. */
+static void conflicts_without(const row_case *c)
+{
+    attention_layout plain = c->l;
+    memset(&plain.swizzle, 0, sizeof plain.swizzle);
+    ptxpack_banks banks = ptxpack_attention_banks(&plain, ACCESS_K);
+    assert_int_equal(banks.status, PTXPACK_OK);
+    assert_true(banks.conflicts >= banks.phases); /* rows of 64 bytes: 4 of 8 meet, of 128 all 8 */
+}
+
+static void test_conflicts_without_swizzle(void **state)
+{
+    (void)state;
+    for_every_row(conflicts_without);
+}
+
+/* ---- errors --------------------------------------------------------------------------------------- */
+static void expect_refusal(ptxpack_variant row, const char *why)
+{
+    static attention_layout l;
+    assert_int_equal(ptxpack_attention_layout(&row, &l), PTXPACK_E_UNSUPPORTED);
+    assert_int_equal(l.status, PTXPACK_E_UNSUPPORTED);
+    assert_non_null(strstr(ptxpack_detail(NULL), row.id));
+    if (strstr(ptxpack_detail(NULL), why) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", ptxpack_detail(NULL), why);
+}
+
+static ptxpack_variant with_parameter(ptxpack_variant row, const char *name, int64_t value)
+{
+    for (int i = 0; i < row.parameter_count; i++)
+        if (strcmp(row.parameters[i].name, name) == 0)
+            row.parameters[i].value = value;
+    return row;
+}
+
+static void test_bad_rows(void **state)
+{
+    (void)state;
+    size_t          count;
+    ptxpack_variant row = ptxpack_variants(&count)[0], bad = row;
+    bad.shared_bytes += 16;
+    expect_refusal(bad, "shared_bytes is");
+    bad = row;
+    bad.threads = 96;
+    expect_refusal(bad, "threads is not 32 * WARPS");
+    expect_refusal(with_parameter(row, "HEAD_DIM", 40), "HEAD_DIM");
+    expect_refusal(with_parameter(row, "BLOCK_M", 96), "BLOCK_M");
+    expect_refusal(with_parameter(row, "BLOCK_N", 0), "BLOCK_N");
+    expect_refusal(with_parameter(row, "BLOCK_N", 72), "72)");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tiles),        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_ldmatrix),     cmocka_unit_test(test_accumulators),
+        cmocka_unit_test(test_no_conflicts), cmocka_unit_test(test_conflicts_without_swizzle),
+        cmocka_unit_test(test_bad_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

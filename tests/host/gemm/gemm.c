@@ -1,0 +1,313 @@
+/* gemm.c - GEMM on the host: what descriptors and addresses must be, and the rows of
+ * ptx/gemm/wgmma.ptx against the hardware's rules, worked out here without the layout algebra. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/gemm/check.h"
+#include "host/gemm/kernel.h"
+#include "host/gemm/wgmma_layout.h"
+#include "loader/loader.h"
+
+enum { ELEMENT = 2, BOX_ROW = 128, BOX = 64, SHARED_LIMIT = 232448 };
+
+/* ---- descriptors -------------------------------------------------------------------------------------- */
+static ptxpack_gemm_desc a_problem(void)
+{
+    return (ptxpack_gemm_desc){.size = sizeof(ptxpack_gemm_desc), .dtype = PTXPACK_BF16, .m = 40, .n = 24,
+                               .k = 16, .batch = 3, .has_c = true, .has_bias = true};
+}
+
+static void expect_refusal(const ptxpack_gemm_desc *desc, const char *words)
+{
+    gemm_geometry geometry;
+    char          line[GEMM_LINE] = "";
+    assert_int_equal(ptxpack_gemm_resolve(desc, &geometry, line), PTXPACK_E_ARG);
+    if (strstr(line, words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", line, words);
+}
+#define REFUSED(words, ...)                                                                           \
+    do {                                                                                              \
+        ptxpack_gemm_desc d = a_problem();                                                            \
+        __VA_ARGS__;                                                                                  \
+        expect_refusal(&d, words);                                                                    \
+    } while (0)
+
+static void malformed_fields_are_named(void **state)
+{
+    (void)state;
+    expect_refusal(NULL, "desc is NULL");
+    REFUSED("desc.size", d.size--);
+    REFUSED("dtype", d.dtype = PTXPACK_E4M3);
+    REFUSED("m is 0", d.m = 0);
+    REFUSED("n is -1", d.n = -1);
+    REFUSED("k is -1", d.k = -1);
+    REFUSED("batch is -2", d.batch = -2);
+    REFUSED("order_a", d.order_a = (ptxpack_order)2);
+    REFUSED("order_b", d.order_b = (ptxpack_order)7);
+    REFUSED("activation 9", d.activation = (ptxpack_activation)9);
+}
+
+static void strides_are_checked(void **state)
+{
+    (void)state;
+    REFUSED("stride_a: 20 is no multiple of 8", d.stride_a = 20);
+    REFUSED("stride_a: 8 is less", d.stride_a = 8);
+    REFUSED("stride_b: packed, 21", d.n = 21);
+    REFUSED("stride_b: 8 is less", d.order_b = PTXPACK_COLUMN_MAJOR, d.stride_b = 8);
+    REFUSED("stride_d: 16 is less", d.stride_d = 16);
+    REFUSED("stride_c: -8 is less", d.stride_c = -8);
+    REFUSED("stride_d: 70368744177664 is 2^46", d.stride_d = (int64_t)1 << 46);
+    REFUSED("batch_a: 4 is no multiple", d.batch_a = 4);
+    REFUSED("batch_b: -8 is negative", d.batch_b = -8);
+    REFUSED("a: its strides span", d.m = INT32_MAX, d.stride_a = (int64_t)1 << 45);
+    REFUSED("d: its strides span", d.batch = INT32_MAX, d.batch_a = d.batch_b = d.batch_c = -1,
+            d.batch_d = (int64_t)1 << 45);
+    REFUSED("batch_d: D cannot be", d.batch_d = -1);
+    REFUSED("batch_d: 8 makes matrices overlap", d.batch_d = 8);
+    REFUSED("batch_d: 24 makes matrices overlap", d.batch_d = 24, d.stride_d = 64);
+    REFUSED("batch_d: 8 makes matrices overlap", d.m = 1, d.batch_d = 8);
+}
+
+static void defaults_are_filled_in(void **state)
+{
+    (void)state;
+    ptxpack_gemm_desc d = a_problem();
+    gemm_geometry     g;
+    char              line[GEMM_LINE];
+    d.batch_b = -1;
+    d.order_a = PTXPACK_COLUMN_MAJOR;
+    d.batch_d = 24; /* row after row, each of all three matrices */
+    d.stride_d = 72;
+    assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+    assert_int_equal(g.batch, 3);
+    assert_int_equal(g.bias_bytes, 48);
+    const gemm_matrix *a = &g.matrix[GEMM_A], *b = &g.matrix[GEMM_B], *x = &g.matrix[GEMM_D];
+    assert_true(a->lines == 16 && a->length == 40 && a->stride == 40 && a->batch == 640 && a->bytes == 3840);
+    assert_true(b->lines == 16 && b->length == 24 && b->stride == 24 && b->batch == 0 && b->bytes == 768);
+    assert_true(x->stride == 72 && x->batch == 24 && x->bytes == 2 * (2 * 24 + 39 * 72 + 24));
+    d.k = d.batch = 0;
+    d.batch_d = d.stride_d = 0;
+    assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+    assert_int_equal(g.batch, 1);
+    assert_true(g.matrix[GEMM_A].bytes == 0 && g.matrix[GEMM_B].bytes == 0 && g.matrix[GEMM_D].batch == 0);
+    assert_true(g.matrix[GEMM_A].stride % 8 == 0 && g.matrix[GEMM_A].stride > 0);
+}
+
+/* Blocks that share k: a cluster of them for each tile must fit into a grid. */
+static void a_grid_has_its_limit(void **state)
+{
+    (void)state;
+    char                  line[GEMM_WHY];
+    ptxpack              *handle;
+    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
+    ptxpack_gemm_desc     d = a_problem();
+    d.m = 1;
+    d.batch = (1 << 30) - 1;
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    if (ptxpack_gemm_row_refusal(handle, &d, ptxpack_variant_find("gemm_wgmma_sm90_64x128"), line) != NULL)
+        fail_msg("%s", line);
+    assert_non_null(
+        ptxpack_gemm_row_refusal(handle, &d, ptxpack_variant_find("gemm_wgmma_sm90_64x256_k4"), line));
+    assert_string_equal(line, "takes up to 268435455 tiles");
+    ptxpack_close(handle);
+}
+
+/* ---- addresses ---------------------------------------------------------------------------------------- */
+static void addresses_are_checked(void **state)
+{
+    (void)state;
+    ptxpack_gemm_desc          d = a_problem();
+    gemm_geometry              g;
+    char                       line[GEMM_LINE];
+    const ptxpack_gemm_buffers fine = {
+        .size = sizeof fine, .a = 0x10000, .b = 0x20000, .c = 0x40000, .d = 0x40000, .bias = 0x50000};
+    assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, true, &fine, line), PTXPACK_OK);
+    const struct {
+        const char          *words;
+        ptxpack_gemm_buffers b;
+    } wrong[] = {
+        {"buffers.size", {.size = 1}},
+        {"a is null", {sizeof fine, 1, 1, 0, 0x20000, 0x30000, 0x40000, 0x50000, 0}},
+        {"b: address 0x20008", {sizeof fine, 1, 1, 0x10000, 0x20008, 0x30000, 0x40000, 0x50000, 0}},
+        {"c is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0, 0x40000, 0x50000, 0}},
+        {"bias is null", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x40000, 0, 0}},
+        {"wraps", {sizeof fine, 1, 1, 0xfffffffffffffff0, 0x20000, 0x30000, 0x40000, 0x50000, 0}},
+        {"d overlaps a", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30000, 0x10010, 0x50000, 0}},
+        {"d overlaps c", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30010, 0x30000, 0x50000, 0}},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_int_equal(ptxpack_gemm_check_buffers(&g, true, &wrong[i].b, line), PTXPACK_E_ARG);
+        if (strstr(line, wrong[i].words) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", line, wrong[i].words);
+    }
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, true, NULL, line), PTXPACK_E_ARG);
+    g.matrix[GEMM_C].stride = 32; /* in place only where it lies as D does */
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, true, &fine, line), PTXPACK_E_ARG);
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, false, &fine, line), PTXPACK_OK);
+}
+
+/* ---- the rows of gemm_wgmma --------------------------------------------------------------------------- */
+typedef struct row_case {
+    const ptxpack_variant *row;
+    gemm_wgmma_layout      l;
+} row_case;
+
+static void for_every_row(void (*test)(const row_case *))
+{
+    size_t                 count, tested = 0;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count; i++) {
+        static row_case c;
+        if (gemm_kernel_of(&rows[i]) != &gemm_wgmma)
+            continue;
+        c.row = &rows[i];
+        if (ptxpack_gemm_wgmma_layout(c.row, &c.l) != PTXPACK_OK)
+            fail_msg("%s", ptxpack_detail(NULL));
+        test(&c);
+        tested++;
+    }
+    assert_true(tested > 0);
+}
+
+static void expect(const row_case *c, const char *what, int64_t got, int64_t want)
+{
+    if (got != want)
+        fail_msg("%s: %s is %lld, not %lld", c->row->id, what, (long long)got, (long long)want);
+}
+
+/* Where TMA puts the element, by the rule of the 128-byte swizzle: chunks of 16 bytes XOR the row. */
+static int64_t place(int64_t mn, int64_t k, bool k_lines)
+{
+    int64_t box = k_lines ? mn / BOX : 0, line = k_lines ? k : mn, along = k_lines ? mn % BOX : k;
+    return box * BOX * BOX_ROW + line * BOX_ROW + ((along * ELEMENT) ^ (line % 8 * 16));
+}
+
+static void check_operand(const row_case *c, const gemm_wgmma_operand *o, int64_t extent, bool k_lines)
+{
+    for (int64_t k = 0; k < BOX; k++)
+        for (int64_t mn = 0; mn < extent; mn++)
+            expect(c, "an element's place", ELEMENT * ptxpack_at(&o->tile, mn + extent * k),
+                   place(mn, k, k_lines));
+    expect(c, "swizzle", o->read.fields.swizzle, PTXPACK_WGMMA_128B);
+    expect(c, "stride", o->read.fields.stride, 8 * BOX_ROW);
+    expect(c, "the next k", 16 * o->read.step_k, k_lines ? 16 * BOX_ROW : 16 * ELEMENT);
+    if (k_lines && o->read.mn > BOX)
+        expect(c, "leading", o->read.fields.leading, BOX * BOX_ROW);
+    if (o->read.mn < extent)
+        expect(c, "the next rows", 16 * o->read.step_mn, o->read.mn * BOX_ROW);
+    expect(c, "box", o->box.box_dim[1], k_lines ? BOX : extent / o->parts);
+    expect(c, "bytes of all boxes", o->parts * o->boxes * o->box_bytes, extent * BOX_ROW);
+}
+
+static void check_row(const row_case *c)
+{
+    for (int column = 0; column < 2; column++) {
+        check_operand(c, &c->l.a[column], c->l.block_m, column == 1);
+        check_operand(c, &c->l.b[column], c->l.block_n, column == 0);
+    }
+    assert_true(c->l.shared_bytes <=
+                SHARED_LIMIT / c->row->blocks_per_sm - 1024 * (c->row->blocks_per_sm - 1));
+    assert_true(c->l.smem_d % 1024 == 0 && c->l.d_box_bytes % 1024 == 0);
+}
+
+static void tiles_are_as_the_hardware_has_them(void **state)
+{
+    (void)state;
+    for_every_row(check_row);
+}
+
+static int64_t symbol(const row_case *c, const ptxpack_symbol *all, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return all[i].value;
+    fail_msg("%s: no symbol %s", c->row->id, name);
+    return 0;
+}
+
+/* As shared/layout.ptx computes it. */
+static int64_t thread_function(const row_case *c, const ptxpack_symbol *all, size_t count,
+                               const char *function, int64_t thread)
+{
+    char    name[64];
+    int64_t sum = 0;
+    snprintf(name, sizeof name, "%s_MODES", function);
+    for (int64_t i = 0, modes = symbol(c, all, count, name); i < modes; i++) {
+        snprintf(name, sizeof name, "%s_SHIFT%d", function, (int)i);
+        int64_t digit = thread >> symbol(c, all, count, name);
+        snprintf(name, sizeof name, "%s_MASK%d", function, (int)i);
+        digit &= symbol(c, all, count, name);
+        snprintf(name, sizeof name, "%s_STRIDE%d", function, (int)i);
+        sum += digit * symbol(c, all, count, name);
+    }
+    return sum;
+}
+
+/* Lane l of stmatrix.x4 gives row l % 8 of matrix l / 8; of four neighbouring pairs of accumulators the
+ * second is eight rows down, the third eight columns on. */
+static void check_staging(const row_case *c)
+{
+    static ptxpack_symbol all[PTXPACK_INSTANCE_SYMBOLS];
+    size_t                count = gemm_wgmma.symbols(c->row, (gemm_build){.dtype = PTXPACK_BF16}, all);
+    if (count == 0)
+        fail_msg("%s", ptxpack_detail(NULL));
+    for (int64_t lane = 0; lane < 32; lane++) {
+        int64_t row = lane % 8 + lane / 8 % 2 * 8, chunk = lane / 16;
+        expect(c, "D_AT", thread_function(c, all, count, "D_AT", lane), row * BOX_ROW + chunk * 16);
+    }
+    for (int64_t thread = 0; thread < 128; thread++)
+        expect(c, "C_COLUMN", thread_function(c, all, count, "C_COLUMN", thread), thread % 4 * 2);
+    expect(c, "C_COLUMNS", symbol(c, all, count, "C_COLUMNS"), 8);
+    expect(c, "D_STEP", symbol(c, all, count, "D_STEP"), 32);
+    expect(c, "D_STEPS", symbol(c, all, count, "D_STEPS"), 4);
+    expect(c, "SWIZZLE_SHIFT", symbol(c, all, count, "SWIZZLE_SHIFT"), 3);
+    expect(c, "SWIZZLE_MASK", symbol(c, all, count, "SWIZZLE_MASK"), 0x70);
+}
+
+static void accumulators_are_staged_where_they_belong(void **state)
+{
+    (void)state;
+    for_every_row(check_staging);
+}
+
+static void contradictions_are_refused(void **state)
+{
+    (void)state;
+    static gemm_wgmma_layout l;
+    ptxpack_variant          row = *ptxpack_variant_find("gemm_wgmma_sm90_128x256_2x1");
+    assert_int_equal(ptxpack_gemm_wgmma_layout(&row, &l), PTXPACK_OK);
+    row.shared_bytes -= 16;
+    assert_int_equal(ptxpack_gemm_wgmma_layout(&row, &l), PTXPACK_E_UNSUPPORTED);
+    assert_non_null(strstr(ptxpack_detail(NULL), "shared_bytes"));
+    for (int i = 0; i < row.parameter_count; i++) {
+        int64_t kept = row.parameters[i].value;
+        if (strcmp(row.parameters[i].name, "SPEED") == 0)
+            continue;
+        row.parameters[i].value = 999;
+        assert_int_equal(ptxpack_gemm_wgmma_layout(&row, &l), PTXPACK_E_UNSUPPORTED);
+        assert_non_null(strstr(ptxpack_detail(NULL), row.id));
+        row.parameters[i].value = kept;
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(malformed_fields_are_named),
+        cmocka_unit_test(strides_are_checked),
+        cmocka_unit_test(defaults_are_filled_in),
+        cmocka_unit_test(a_grid_has_its_limit),
+        cmocka_unit_test(addresses_are_checked),
+        cmocka_unit_test(tiles_are_as_the_hardware_has_them),
+        cmocka_unit_test(accumulators_are_staged_where_they_belong),
+        cmocka_unit_test(contradictions_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

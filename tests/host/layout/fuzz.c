@@ -1,0 +1,402 @@
+/* fuzz.c - expressions of layouts on hostile text: no crash, no hang, no broken promise.
+ *
+ * With libFuzzer:  clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icache -Iloader
+ *                        -Ihost -Itools tests/host/layout/fuzz.c tools/layout_*.c host/layout*.c host/layout/tensor.c
+ *                        build/libptxpack.a -ldl -lm -lpthread -o build/fuzz_layout
+ * Without:         a program that replays the files it is given or, given none, tries expressions that are
+ *                  cut out of, or grown from, those of layout_cases.def, as many as PTXPACK_FUZZ_RUNS says,
+ *                  from PTXPACK_TEST_SEED. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tools/notation/layout_expr.h"
+#include "loader/loader.h"
+
+/* A promise is broken: say which, and on what. */
+static char input[8192];
+#define DEMAND(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s is false of\n%s\n", __FILE__, __LINE__, #condition, input); \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* ---- what every value has to be ------------------------------------------------------------------------ */
+/* Nested as the flat form says, within the limits. */
+static void check_tuple(const ptxpack_tuple *t)
+{
+    char text[PTXPACK_LAYOUT_TEXT], again[PTXPACK_LAYOUT_TEXT];
+    DEMAND(t->status == PTXPACK_OK && t->items >= 1 && t->items <= PTXPACK_TUPLE_ITEMS);
+    for (int i = 0; i < t->items; i++) {
+        DEMAND(t->depth[i] <= PTXPACK_TUPLE_DEPTH && t->shared[i] <= t->depth[i]);
+        DEMAND(i + 1 == t->items ? t->shared[i] == 0 : t->shared[i] >= 1 && t->shared[i] <= t->depth[i + 1]);
+    }
+    DEMAND(ptxpack_tuple_print(t, text, sizeof text) < sizeof text);
+    ptxpack_tuple back = ptxpack_tuple_parse(text);
+    DEMAND(back.status == PTXPACK_OK && ptxpack_tuple_print(&back, again, sizeof again) < sizeof again);
+    DEMAND(strcmp(text, again) == 0);
+    DEMAND(ptxpack_tuple_equal(t, &back));
+}
+
+static bool counts_elements(const ptxpack_layout *l)
+{
+    for (int i = 0; i < l->stride.items; i++)
+        if (l->stride.kind[i] != 0 && l->stride.kind[i] != PTXPACK_EMPTY)
+            return false;
+    return true;
+}
+
+/* The offsets of the first indices are those of crd2idx, and lie within the cosize. */
+static void check_offsets(const ptxpack_layout *l)
+{
+    int64_t size = ptxpack_size(l), cosize = ptxpack_cosize(l), least = INT64_MAX, most = INT64_MIN;
+    DEMAND(size > 0 && cosize > 0);
+    for (int64_t i = 0; i < size && i < 100; i++) {
+        int64_t       at = ptxpack_at(l, i);
+        ptxpack_tuple index = ptxpack_int(i), offset = ptxpack_layout_crd2idx(l, &index);
+        DEMAND(offset.status == PTXPACK_OK && !ptxpack_is_tuple(&offset) && offset.value[0] == at);
+        least = at < least ? at : least;
+        most = at > most ? at : most;
+    }
+    DEMAND(l->composed || most - least < cosize);
+}
+
+static void check_layout(const ptxpack_layout *l)
+{
+    char text[PTXPACK_LAYOUT_TEXT];
+    DEMAND(l->shape.status == PTXPACK_OK && l->stride.status == PTXPACK_OK);
+    DEMAND(ptxpack_layout_print(l, text, sizeof text) < sizeof text);
+    ptxpack_layout back = ptxpack_layout_parse(text);
+    DEMAND(ptxpack_layout_equal(l, &back));
+    if (ptxpack_is_tiler(l))
+        return;
+    check_tuple(&l->shape);
+    check_tuple(&l->stride);
+    DEMAND(ptxpack_congruent(&l->shape, &l->stride));
+    if (counts_elements(l))
+        check_offsets(l);
+}
+
+static void check_value(const expr_value *v)
+{
+    if (v->kind == EXPR_TUPLE)
+        check_tuple(&v->as.tuple);
+    else if (v->kind == EXPR_LAYOUT || v->kind == EXPR_VALUES)
+        check_layout(&v->as.layout);
+    else if (v->kind == EXPR_SLICE)
+        check_layout(&v->as.slice.layout), check_tuple(&v->as.slice.offset);
+    else
+        DEMAND(v->kind == EXPR_SWIZZLE);
+}
+
+/* ---- one expression --------------------------------------------------------------------------------- */
+static FILE *nowhere;
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    expr_value value;
+    double     start = seconds();
+    char      *text = (char *)malloc(size + 1); /* its end is where a sanitizer sees it */
+    if (text == NULL)
+        return 0;
+    if (size > 0)
+        memcpy(text, data, size);
+    snprintf(input, sizeof input, "%.*s", (int)size, (const char *)data);
+    ptxpack_status status = expr_evaluate(text, size, &value);
+    DEMAND(status == PTXPACK_OK || status == PTXPACK_E_ARG);
+    if (status == PTXPACK_OK) {
+        check_value(&value);
+        if (value.kind != EXPR_VALUES || ptxpack_size(&value.as.layout) < 10000)
+            expr_print(nowhere, &value);
+    } else {
+        const char *line = ptxpack_detail(NULL);
+        DEMAND(line[0] != '\0' && strchr(line, '\n') == NULL);
+        DEMAND(strncmp(line, "column ", 7) == 0 || strncmp(line, "LayoutLeft", 10) == 0);
+    }
+    free(text);
+    DEMAND(seconds() - start < 2);
+    return 0;
+}
+
+#ifdef LIBFUZZER
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    nowhere = fopen("/dev/null", "w");
+    return 0;
+}
+#else
+
+static const char *const cases[] = {
+#define CASE(expression, value) expression, value,
+#include "tests/tools/layout_cases.def"
+#undef CASE
+};
+static const char *const pieces[] = {
+    "(",  ")",  "<",  ">",  ",",  ":",  "_",  "o",  "@",  "-",  " ",  "0",  "1",  "2",  "3",  "4",  "5",  "7",
+    "8",  "64", "()", "_4", "-1", "1@0", "2@1", "1@0@1", "Sw<3,4,3>", "Sw<2,0,-2>", "Sw<3,3,3> o 0 o ",
+    " o 7 o ", "9223372036854775807", "-9223372036854775808", "4294967296", "99999999999999999999",
+    "LayoutLeft", "LayoutRight", "(2,3)", "(8,8):(8,1)", "(4,8):(1,4)", "((2,2),4):((1,8),2)", "2:0", "4:-1",
+    "(2,2):(1@0,1@1)", "<2,4>", "<4:2,_>", "(_,1)", "(1,_)", "values(", "size(", "\xff", "{}", "\t",
+    "Shape<", "Layout<", "Int<4>{}", "Step<_1,X>{}", "Tile<_2,_>",
+#define FUNCTION(name, letter, numbers, takes, gives, how) #name "(", #name "<1>(", #name "<0,2>(",
+#include "tools/notation/layout_functions.def"
+#undef FUNCTION
+};
+enum { CASES = sizeof cases / sizeof *cases, PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 1000 };
+
+static uint64_t random_state;
+
+static uint32_t draw(uint32_t below)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+typedef struct text {
+    char   bytes[MAX_TEXT];
+    size_t size;
+} text;
+
+/* Bytes [at, at + cut) become `with`. */
+static void replace(text *t, size_t at, size_t cut, const char *with, size_t bytes)
+{
+    if (t->size - cut + bytes > MAX_TEXT)
+        return;
+    memmove(t->bytes + at + bytes, t->bytes + at + cut, t->size - at - cut);
+    memcpy(t->bytes + at, with, bytes);
+    t->size += bytes - cut;
+}
+
+/* Where the value ends that begins at `at`: a word, or brackets with what they hold. */
+static size_t value_end(const text *t, size_t at)
+{
+    int level = 0;
+    for (; at < t->size; at++) {
+        char c = t->bytes[at];
+        level += (c == '(' || c == '<') - (c == ')' || c == '>');
+        if (level < 0 || (level == 0 && (c == ',' || c == ':')))
+            return at;
+    }
+    return at;
+}
+
+/* Another case, or a piece, in the place of a value; now and then the byte or the bracket alone. */
+static void mutate(text *t)
+{
+    size_t      at = t->size > 0 ? draw((uint32_t)t->size) : 0;
+    const char *piece = draw(3) == 0 ? cases[draw(CASES)] : pieces[draw(PIECES)];
+    while (at > 0 && draw(8) != 0 && strchr("(<,:", t->bytes[at - 1]) == NULL)
+        at--;
+    size_t end = value_end(t, at);
+    switch (draw(6)) {
+    case 0:
+        replace(t, at, 0, piece, strlen(piece));
+        break;
+    case 1:
+        replace(t, at, end - at, "", 0);
+        break;
+    case 2: { /* a function round it */
+        char whole[MAX_TEXT + 200];
+        int  bytes = snprintf(whole, sizeof whole, "%s%.*s)", piece, (int)(end - at), t->bytes + at);
+        replace(t, at, end - at, whole, (size_t)bytes);
+        break;
+    }
+    case 3:
+        if (draw(6) == 0 && t->size > 0)
+            t->bytes[at % t->size] = (char)draw(256);
+        break;
+    default:
+        replace(t, at, end - at, piece, strlen(piece));
+    }
+}
+
+/* ---- calls whose arguments are of the right kinds ---------------------------------------------------- */
+static const struct {
+    const char *name, *takes, *gives;
+    char        numbers;
+} functions[] = {
+#define FUNCTION(name, letter, numbers, takes, gives, how) {#name, takes, #gives, numbers},
+#include "tools/notation/layout_functions.def"
+#undef FUNCTION
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+static void append(text *t, const char *what)
+{
+    replace(t, t->size, 0, what, strlen(what));
+}
+
+static void append_integer(text *t, int least, uint32_t count)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%d", least + (int)draw(count));
+    append(t, digits);
+}
+
+/* Powers of two, mostly, so that things divide. */
+static void append_extent(text *t)
+{
+    append_integer(t, draw(4) == 0 ? 1 + (int)draw(12) : 1 << draw(6), 1);
+}
+
+/* An extent, a coordinate or a stride. */
+static void append_leaf(text *t, char what)
+{
+    uint32_t kind = draw(24);
+    if (what == 'c' && kind < 8)
+        append(t, "_");
+    else if (what == 'c')
+        append_integer(t, 0, 5);
+    else if (what == 'd' && kind < 5)
+        append(t, kind < 2 ? "-4" : "0");
+    else if (what == 'd' && kind < 7)
+        append(t, kind == 5 ? "1@0" : "1@1");
+    else
+        append_extent(t);
+}
+
+/* A tuple nested like `profile`, each 4 of which is a leaf. */
+static void append_like(text *t, const char *profile, char what)
+{
+    for (; *profile != '\0'; profile++) {
+        if (*profile == '4')
+            append_leaf(t, what);
+        else
+            replace(t, t->size, 0, profile, 1);
+    }
+}
+
+static void append_call(text *t, char wanted, int depth);
+
+static void append_argument(text *t, char wanted, int depth)
+{
+    static const char *const profiles[] = {"4", "(4)", "(4,4)", "(4,4)", "(4,4,4)", "(4,(4,4))", "((4,4),4)",
+                                           "((4,4),(4,4))", "((4))"};
+    static const char *const tilers[] = {"<2,4>", "4", "<4:2,2>", "8:1", "(2,2)", "<_,4>", "_",
+                                         "<2:1,(2,2):(1,4)>"};
+    static const char *const swizzles[] = {"Sw<2,0,3>", "Sw<3,3,3>", "Sw<3,0,-3>", "Sw<1,1,-2>", "Sw<0,4,3>",
+                                           "Sw<2,1,2>", "Sw<3,4,3>"};
+    const char *profile = profiles[draw(sizeof profiles / sizeof *profiles)];
+    if (depth > 0 && draw(3) == 0 && strchr("lLTt", wanted) != NULL) {
+        append_call(t, wanted == 't' ? 't' : 'l', depth - 1);
+    } else if (wanted == 's') {
+        append(t, swizzles[draw(sizeof swizzles / sizeof *swizzles)]);
+    } else if (wanted == 'i') {
+        append_integer(t, -1, 20);
+    } else if (wanted == 'o') {
+        append(t, draw(2) ? "LayoutLeft" : "LayoutRight");
+    } else if (wanted == 'T' && draw(2)) {
+        append(t, tilers[draw(sizeof tilers / sizeof *tilers)]);
+    } else if (wanted == 't') {
+        append_like(t, profile, draw(2) ? 's' : 'c');
+    } else {
+        if (draw(4) == 0) {
+            append(t, swizzles[draw(sizeof swizzles / sizeof *swizzles)]);
+            append(t, " o ");
+            append_integer(t, 0, draw(2) ? 1 : 70);
+            append(t, " o ");
+        }
+        append_like(t, profile, 's');
+        if (draw(3) != 0) {
+            append(t, ":");
+            append_like(t, profile, 'd');
+        }
+    }
+}
+
+static void append_numbers(text *t, char numbers)
+{
+    int count = numbers >= '0' && numbers <= '2' ? numbers - '0' : (int)draw(3) + (numbers == '+');
+    for (int i = 0; i < count; i++) {
+        append(t, i == 0 ? "<" : ",");
+        append_integer(t, i, 3);
+    }
+    append(t, count > 0 ? ">" : "");
+}
+
+static void append_call(text *t, char wanted, int depth)
+{
+    uint32_t row = draw(FUNCTIONS);
+    while (wanted != 'v' && functions[row].gives[0] != wanted)
+        row = draw(FUNCTIONS);
+    append(t, functions[row].name);
+    append_numbers(t, functions[row].numbers);
+    append(t, "(");
+    for (const char *p = functions[row].takes; *p != '\0'; p++) {
+        if (*p == '?') {
+            if (draw(2) == 0)
+                break;
+            continue;
+        }
+        bool several = p[1] == '+' || p[1] == '*';
+        for (uint32_t n = several ? 1 + draw(3) : 1; n > 0; n--) {
+            append(t, t->bytes[t->size - 1] != '(' ? "," : "");
+            append_argument(t, *p, depth);
+        }
+        p += several;
+    }
+    append(t, ")");
+}
+
+static int replay(const char *path)
+{
+    static uint8_t data[1 << 20];
+    FILE          *f = fopen(path, "rb");
+    if (f == NULL) {
+        perror(path);
+        return 1;
+    }
+    size_t size = fread(data, 1, sizeof data, f);
+    fclose(f);
+    return LLVMFuzzerTestOneInput(data, size);
+}
+
+int main(int argc, char **argv)
+{
+    const char *seed = getenv("PTXPACK_TEST_SEED"), *runs = getenv("PTXPACK_FUZZ_RUNS");
+    long        count = runs != NULL ? atol(runs) : 300000, values = 0;
+    nowhere = fopen("/dev/null", "w");
+    if (nowhere == NULL)
+        return 1;
+    for (int i = 1; i < argc; i++)
+        if (replay(argv[i]) != 0)
+            return 1;
+    if (argc > 1)
+        return 0;
+    random_state = seed != NULL ? strtoull(seed, NULL, 0) : 20261120;
+    printf("fuzz_layout: %ld expressions from seed %llu\n", count, (unsigned long long)random_state);
+    random_state |= random_state == 0;
+    for (long i = 0; i < count; i++) {
+        text        t = {.size = 0};
+        expr_value  value;
+        bool        call = draw(2) == 0;
+        if (call)
+            append_call(&t, 'v', 2);
+        else
+            append(&t, cases[draw(CASES)]);
+        for (uint32_t n = call ? draw(8) == 0 : draw(4); n > 0; n--)
+            mutate(&t);
+        LLVMFuzzerTestOneInput((const uint8_t *)t.bytes, t.size);
+        values += expr_evaluate(t.bytes, t.size, &value) == PTXPACK_OK;
+    }
+    printf("fuzz_layout: %ld of them had a value\n", values);
+    fclose(nowhere);
+    return values > count / 10 ? 0 : 1;
+}
+#endif

@@ -1,0 +1,25 @@
+#!/bin/sh
+# python_module.sh - tools/python/ptxpack.py on the emulated driver, as GPUs of three kinds, two at a time.
+# Its structures are those of the headers as the C compiler lays them out.
+# Usage: python_module.sh [BUILD]
+build=$(cd "${1:-build}" && pwd) || exit 1
+cd "$(dirname "$0")/../.." || exit 1
+if ! command -v python3 >/dev/null || ! python3 -c 'import ctypes, unittest' 2>/dev/null; then
+    echo "SKIP: no python3 with ctypes and unittest"
+    exit 77
+fi
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+export PTXPACK_LIBRARY="$build/libptxpack.so" PTXPACK_DRIVER="$build/libptxpack-emu.so"
+export PTXPACK_PTXJIT="$PTXPACK_DRIVER" PTXPACK_CACHE_DIR="$work/cache" PTXPACK_EMU_DEVICES=2
+export PYTHONPATH="$PWD/tools/python" PYTHONDONTWRITEBYTECODE=1
+unset PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_EMU_FAULT
+PTXPACK_EMU_SM=90 python3 tests/install/python_module.py --print-c >"$work/layouts.c" || exit 1
+${CC:-cc} -std=c11 -Ibuild/include/ptxpack "$work/layouts.c" -o "$work/layouts" || exit 1
+"$work/layouts" >"$work/layouts.txt" || exit 1
+for sm in 75 80 90; do
+    PTXPACK_EMU_SM=$sm python3 tests/install/python_module.py "$work/layouts.txt" || exit 1
+done
+python3 tools/python/ptxpack.py >"$work/info" && grep -q '^target  *sm_90' "$work/info" ||
+    { echo "python3 ptxpack.py does not say what there is"; exit 1; }

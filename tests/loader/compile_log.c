@@ -1,0 +1,91 @@
+/* compile_log.c - what is read out of the logs of PTX compilers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "loader/compile/log.h"
+
+static void test_log_resources(void **state)
+{
+    ptxpack_resources r, back;
+    char *text, longer[64];
+    size_t bytes;
+    (void)state;
+    ptxpack_log_resources(
+        "ptxas info    : (C7511) Potential Performance Loss: x\r\n"
+        "ptxas info    : 0 bytes gmem, 12 bytes cmem[4]\n"
+        "ptxas info    : Compiling entry function 'k' for 'sm_90a'\n"
+        "ptxas info    : Function properties for k\n"
+        "    8 bytes stack frame, 16 bytes spill stores, 20 bytes spill loads\n"
+        "ptxas info    : Used 168 registers, used 1 barriers, 8 bytes cumulative stack size, 512 bytes smem\n"
+        "ptxas warning : something, line 3\n"
+        "ptxas info    : Compiling entry function 'k2' for 'sm_90a'\n"
+        "ptxas info    : Used 9 registers\n",
+        "k", &r);
+    assert_int_equal(r.registers, 168);
+    assert_int_equal(r.shared_bytes, 512);
+    assert_int_equal(r.stack_bytes, 8);
+    assert_int_equal(r.spill_store_bytes, 16);
+    assert_int_equal(r.spill_load_bytes, 20);
+    assert_non_null(strstr(r.remarks, "(C7511)"));
+    assert_non_null(strstr(r.remarks, "\nptxas warning : something, line 3"));
+    assert_true(ptxpack_resources_write(&r, &text, &bytes));
+    assert_true(ptxpack_resources_read(text, bytes, &back));
+    assert_memory_equal(&r, &back, sizeof r);
+    for (size_t i = 0; i < bytes; i++) /* nothing shorter will do */
+        assert_false(ptxpack_resources_read(text, i, &back));
+    snprintf(longer, sizeof longer, "%.50sx", text);
+    assert_false(ptxpack_resources_read(longer, strlen(longer), &back));
+    free(text);
+    ptxpack_log_resources("", "k", &r);
+    assert_int_equal(r.registers, 0);
+}
+
+/* More remarks than fit: whole ones are kept, none twice. */
+static void test_log_overflow(void **state)
+{
+    char log[8192] = "", line[128];
+    ptxpack_resources r;
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        snprintf(line, sizeof line, "ptxas info : (C75%02d) remark with some words to fill the space\n",
+                 i % 30);
+        strcat(log, line);
+    }
+    ptxpack_log_resources(log, "k", &r);
+    assert_in_range(strlen(r.remarks), 300, sizeof r.remarks - 1);
+    assert_string_equal(r.remarks + strlen(r.remarks) - 5, "space");
+    assert_null(strstr(strstr(r.remarks, "(C7500)") + 1, "(C7500)"));
+}
+
+static void test_log_errors(void **state)
+{
+    char line[128];
+    (void)state;
+    ptxpack_log_errors("ptxas fatal   : Value 'sm_90a' is not defined for option 'gpu-name'\n", NULL, line,
+                       sizeof line);
+    assert_string_equal(line, "Value 'sm_90a' is not defined for option 'gpu-name'");
+    ptxpack_log_errors("ptxas x.ptx, line 12; error   : Parsing error near ':': syntax error\n"
+                       "ptxas fatal   : Ptx assembly aborted due to errors\n", NULL, line, sizeof line);
+    assert_string_equal(line, "line 12 of the PTX: Parsing error near ':': syntax error");
+    ptxpack_log_errors("something else\nentirely\n", NULL, line, sizeof line);
+    assert_string_equal(line, "something else");
+    ptxpack_log_errors("", NULL, line, sizeof line);
+    assert_string_equal(line, "no message");
+    assert_int_equal(ptxpack_log_isa("Unsupported .version 9.5; current version is '8.4'"), 84);
+    assert_int_equal(ptxpack_log_isa("current version is 'x'"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_log_resources),
+        cmocka_unit_test(test_log_overflow),
+        cmocka_unit_test(test_log_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

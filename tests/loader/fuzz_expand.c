@@ -1,0 +1,301 @@
+/* fuzz_expand.c - the macro expander on hostile text: no crash, no hang, no broken promise.
+ *
+ * With libFuzzer:  clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iloader
+ *                        tests/loader/fuzz_expand.c loader/expand*.c -o build/fuzz_expand
+ * Without:         a program that replays the files it is given or, given none, tries programs made from
+ *                  pieces of the language, as many as PTXPACK_FUZZ_RUNS says, from PTXPACK_TEST_SEED. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "loader/expand/expand.h"
+
+/* A promise of expand.h is broken. */
+#define DEMAND(condition)                                                             \
+    do {                                                                              \
+        if (!(condition)) {                                                           \
+            fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                  \
+        }                                                                             \
+    } while (0)
+
+/* The input is up to three files, "0" first; a line "----" ends each but the last. */
+typedef struct input {
+    const char *text[3];
+    size_t      bytes[3];
+} input;
+
+static const char *read_input(void *context, const char *path, size_t *bytes)
+{
+    const input *in = (const input *)context;
+    if (path[0] < '0' || path[0] > '2' || path[1])
+        return NULL;
+    *bytes = in->bytes[path[0] - '0'];
+    return in->text[path[0] - '0'];
+}
+
+static void split(char *text, size_t size, input *in)
+{
+    for (int i = 0; i < 3; i++) {
+        char *end = i < 2 ? (char *)memmem(text, size, "\n----\n", 6) : NULL;
+        in->text[i] = text;
+        in->bytes[i] = end ? (size_t)(end + 1 - text) : size;
+        if (!end) { /* the files that are left are empty */
+            for (int k = i + 1; k < 3; k++)
+                in->text[k] = text + size;
+            return;
+        }
+        *(end + 1) = 0;
+        size -= (size_t)(end + 6 - text);
+        text = end + 6;
+    }
+}
+
+static void check_success(const ptxpack_expansion *e)
+{
+    char        where[512];
+    size_t      bytes = 0, line = 0;
+    const char *text = ptxpack_expansion_text(e, &bytes);
+    DEMAND(text && strlen(text) == bytes);
+    DEMAND(ptxpack_expansion_error(e)[0] == 0);
+    DEMAND(!bytes || text[bytes - 1] == '\n');
+    for (size_t i = 0; i < bytes; i++)
+        if (text[i] == '\n' && ++line < 2000)
+            DEMAND(strncmp(ptxpack_expansion_where(e, line, where, sizeof where), "0:", 2) == 0);
+    DEMAND(line < 2000 || strncmp(ptxpack_expansion_where(e, line, where, sizeof where), "0:", 2) == 0);
+    DEMAND(ptxpack_expansion_where(e, line + 1, where, sizeof where)[0] == 0);
+}
+
+static void check_failure(const ptxpack_expansion *e)
+{
+    const char *error = ptxpack_expansion_error(e);
+    DEMAND(ptxpack_expansion_text(e, NULL) == NULL);
+    DEMAND(error[0] == '0' && error[1] == ':' && strchr(error, '\n') == NULL);
+}
+
+static ptxpack_expansion *expand(input *in, bool line_info, ptxpack_status *status)
+{
+    static const ptxpack_symbol symbols[] = { { "N", 4 }, { "BF16", 1 } };
+    ptxpack_expansion          *e = NULL;
+    ptxpack_expand_options      options = {
+        .size = sizeof options, .symbols = symbols, .symbol_count = 2, .read = read_input, .context = in,
+        .line_info = line_info, .max_depth = 50, .max_output = 1 << 18, .max_ms = 2000,
+    };
+    *status = ptxpack_expand("0", &options, &e);
+    DEMAND(*status == PTXPACK_OK || *status == PTXPACK_E_EXPAND);
+    DEMAND(e != NULL);
+    return e;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    input in = { .bytes = { 0 } };
+    char *copy = (char *)malloc(size + 1);
+    if (!copy)
+        return 0;
+    if (size)
+        memcpy(copy, data, size);
+    copy[size] = 0;
+    split(copy, size, &in);
+    for (int line_info = 0; line_info < 2; line_info++) {
+        ptxpack_status     status, again;
+        ptxpack_expansion *e = expand(&in, line_info, &status);
+        if (status == PTXPACK_OK)
+            check_success(e);
+        else
+            check_failure(e);
+        if (line_info == 0 && status == PTXPACK_OK) { /* what came out is a function of what went in */
+            ptxpack_expansion *second = expand(&in, false, &again);
+            DEMAND(again == status &&
+                   strcmp(ptxpack_expansion_text(e, NULL), ptxpack_expansion_text(second, NULL)) == 0);
+            ptxpack_expansion_free(second);
+        }
+        ptxpack_expansion_free(e);
+    }
+    free(copy);
+    return 0;
+}
+
+#ifndef LIBFUZZER
+
+static const char *const pieces[] = {
+    ".macro ",
+    ".endm\n",
+    ".exitm\n",
+    ".purgem ",
+    ".rept ",
+    ".irp ",
+    ".irpc ",
+    ".endr\n",
+    ".if ",
+    ".elseif ",
+    ".else\n",
+    ".endif\n",
+    ".ifdef ",
+    ".ifndef ",
+    ".ifc ",
+    ".ifnc ",
+    ".ifb ",
+    ".ifnb ",
+    ".ifgt ",
+    ".set ",
+    ".equ ",
+    ".include \"1\"\n",
+    ".include \"2\"\n",
+    ".error \"e\"\n",
+    ".warning \"w\"\n",
+    "M",
+    "F",
+    "G",
+    " a",
+    " b",
+    " c",
+    "\\a",
+    "\\b",
+    "\\c",
+    "\\@",
+    "\\()",
+    "\\(",
+    "\\[",
+    "\\{i=0..3: ",
+    "\\{j=0..",
+    "\\i",
+    "\\j",
+    "]",
+    "}",
+    "{",
+    "[",
+    "(",
+    ")",
+    ", ",
+    ",",
+    " ",
+    "\n",
+    "\n",
+    "\n",
+    "\n",
+    ":req",
+    ":vararg",
+    "=",
+    "==",
+    "\"",
+    "\"x y\"",
+    "'",
+    "'a'",
+    "\\",
+    "&",
+    "&a",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "<<",
+    ">>",
+    "<",
+    "&&",
+    "||",
+    "!",
+    "~",
+    "0",
+    "1",
+    "2",
+    "4",
+    "0x",
+    "0xff",
+    "9223372036854775807",
+    "N",
+    "BF16",
+    "%r",
+    "$l: ",
+    "L: ",
+    ";",
+    "//",
+    "/*",
+    "*/",
+    "\n----\n",
+    ".entry k {\n",
+    "}\n",
+    "add.s32 %a, %b;\n",
+    ".loc",
+    "\xff",
+    "\r\n",
+    ".macro M a, b, c\n",
+    ".macro F a\n",
+    "M 1, 2, 3\n",
+    "F x\n",
+    "G\n",
+    ".if N\n",
+    ".if 0\n",
+    ".rept 3\n",
+    ".irp a, 1, 2\n",
+    ".irpc c, abc\n",
+    "x = ",
+    "N = N + 1\n",
+    "F \\a-1\n",
+    ".if \\a\n",
+    "\\[N+\\a]",
+    "\\{i=0..N-1: %s\\i}\n",
+    ".set N, N-1\n",
+};
+enum { PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 4096 };
+
+static uint64_t random_state;
+
+static uint32_t draw(uint32_t below)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+static size_t make(char *text)
+{
+    size_t size = 0;
+    for (uint32_t n = 1 + draw(60); n > 0; n--) {
+        const char *piece = pieces[draw(PIECES)];
+        size_t      bytes = strlen(piece);
+        if (size + bytes > MAX_TEXT)
+            break;
+        memcpy(text + size, piece, bytes);
+        size += bytes;
+    }
+    for (uint32_t n = draw(8) ? 0 : draw(4); n > 0 && size; n--) /* now and then, a byte gone wrong */
+        text[draw((uint32_t)size)] = (char)draw(256);
+    return size;
+}
+
+static int replay(const char *path)
+{
+    static uint8_t data[1 << 20];
+    FILE          *f = fopen(path, "rb");
+    if (!f) {
+        perror(path);
+        return 1;
+    }
+    size_t size = fread(data, 1, sizeof data, f);
+    fclose(f);
+    return LLVMFuzzerTestOneInput(data, size);
+}
+
+int main(int argc, char **argv)
+{
+    static char text[MAX_TEXT];
+    const char *seed = getenv("PTXPACK_TEST_SEED"), *runs = getenv("PTXPACK_FUZZ_RUNS");
+    long        count = runs ? atol(runs) : 200000;
+    for (int i = 1; i < argc; i++)
+        if (replay(argv[i]) != 0)
+            return 1;
+    if (argc > 1)
+        return 0;
+    random_state = seed ? strtoull(seed, NULL, 0) : 20240607;
+    printf("fuzz_expand: %ld programs from seed %llu\n", count, (unsigned long long)random_state);
+    if (!random_state)
+        random_state = 1;
+    for (long i = 0; i < count; i++)
+        LLVMFuzzerTestOneInput((const uint8_t *)text, make(text));
+    return 0;
+}
+#endif

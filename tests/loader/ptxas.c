@@ -1,0 +1,271 @@
+/* ptxas.c - every build of every row of kernels.def through `ptxas` and `ptxas -c`, for each
+ * architecture that the row serves and this ptxas knows.  Fails on errors, on C75xx remarks, and on spills in
+ * rows that claim none.  With words as arguments, only the rows whose id contains one of them.
+ *
+ * Logs of good compilations are kept by content in a cache beside this program, so that only what changed is
+ * compiled again. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "loader/compile/log.h"
+#include "loader/internal.h"
+#include "loader/compile/ptxas.h"
+#include "host/ptxpack.h"
+
+enum { WORKERS = 8, ARCHS = 32 /* that the library may serve */ };
+
+typedef struct job {
+    const ptxpack_variant *variant;
+    ptxpack_instance       instance;
+    ptxpack_expansion     *expansion; /* owned by the job of the first architecture */
+    char                   target[16];
+    bool                   relocatable; /* ptxas -c */
+    bool                   failed;
+    char                   line[1024]; /* what failed */
+} job;
+
+static struct ptxpack_ptxas ptxas;
+static job                 *jobs;
+static size_t               job_count, job_room;
+static atomic_size_t        next_job, compiled;
+static ptxpack_cache       *logs;
+
+/* ---- the list of jobs ----------------------------------------------------------------------------- */
+static bool knows(const char *target)
+{
+    static const char    tiny[] = ".version 6.3\n.target sm_30\n";
+    char                 option[32];
+    const char          *options[] = {option};
+    struct ptxpack_build build;
+    snprintf(option, sizeof option, "--gpu-name=%s", target);
+    ptxpack_status status = ptxpack_ptxas_compile(&ptxas, tiny, sizeof tiny - 1, options, 1, &build);
+    bool unknown = status != PTXPACK_OK && build.log && strstr(build.log, "is not defined for option");
+    ptxpack_build_free(&build);
+    return !unknown;
+}
+
+static bool add_job(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
+                    const char *target, bool relocatable)
+{
+    if (job_count == job_room) {
+        size_t room = job_room ? 2 * job_room : 256;
+        job   *larger = (job *)realloc(jobs, room * sizeof *jobs);
+        if (!larger)
+            return false;
+        jobs = larger;
+        job_room = room;
+    }
+    job *j = &jobs[job_count++];
+    memset(j, 0, sizeof *j);
+    j->variant = v;
+    j->instance = *instance;
+    j->expansion = e;
+    j->relocatable = relocatable;
+    snprintf(j->target, sizeof j->target, "%s", target);
+    return true;
+}
+
+/* One build for all its architectures: the row's own only, with its 'a', or all from there up. */
+static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
+                      const bool known[ARCHS])
+{
+    char target[16];
+    bool exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0,
+         whole = (v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM) != 0;
+    for (size_t a = 0; a < ARCHS && ptxpack_arch_at(a); a++) {
+        int arch = ptxpack_arch_at(a);
+        if (exact ? arch != v->arch : arch < v->arch || !known[a])
+            continue;
+        snprintf(target, sizeof target, "sm_%d%s", arch, exact ? "a" : "");
+        if (exact && !knows(target))
+            printf("SKIP: %s: this ptxas does not know %s\n", v->id, target);
+        else if (!add_job(v, instance, e, target, false) ||
+                 (!whole && !add_job(v, instance, e, target, true)))
+            return false;
+    }
+    return true;
+}
+
+static bool wanted(const ptxpack_variant *v, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strstr(v->id, argv[i]))
+            return true;
+    return argc <= 1;
+}
+
+/* Expand each build once.  False when an expansion failed. */
+static bool make_jobs(ptxpack *handle, int argc, char **argv)
+{
+    size_t                 count;
+    bool                   good = true, known[ARCHS];
+    char                   target[16];
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    if (ptxpack_arch_at(ARCHS)) {
+        printf("FAIL  more than %d architectures\n", ARCHS);
+        return false;
+    }
+    for (size_t a = 0; ptxpack_arch_at(a); a++) {
+        snprintf(target, sizeof target, "sm_%d", ptxpack_arch_at(a));
+        known[a] = knows(target);
+    }
+    for (size_t r = 0; r < count; r++) {
+        const ptxpack_variant *v = &rows[r];
+        if (!wanted(v, argc, argv))
+            continue;
+        if (v->isa > ptxpack_isa_of_cuda(ptxas.cuda)) {
+            printf("SKIP: %s: PTX ISA %d.%d is too new for this ptxas\n", v->id, v->isa / 10, v->isa % 10);
+            continue;
+        }
+        for (size_t i = 0; i < ptxpack_instance_count(v); i++) {
+            ptxpack_instance   instance = ptxpack_instance_get(v, i);
+            ptxpack_expansion *e;
+            if (ptxpack_kernel_expand(handle, v, instance.symbols, instance.symbol_count, &e) != PTXPACK_OK) {
+                printf("FAIL  %s %s: %s\n", v->id, instance.name, ptxpack_detail(handle));
+                good = false;
+            } else if (!add_build(v, &instance, e, known)) {
+                return false;
+            }
+        }
+    }
+    return good;
+}
+
+/* ---- doing them ----------------------------------------------------------------------------------- */
+static bool fail(job *j, const char *what)
+{
+    snprintf(j->line, sizeof j->line, "%s %s for %s%s: %s", j->variant->id, j->instance.name, j->target,
+             j->relocatable ? ", relocatable" : "", what);
+    j->failed = true;
+    return false;
+}
+
+static bool judge(job *j, const char *log)
+{
+    char              what[128];
+    ptxpack_resources r;
+    ptxpack_log_resources(log, j->variant->entry, &r);
+    int spills = r.spill_store_bytes + r.spill_load_bytes;
+    if (strstr(r.remarks, "(C75"))
+        return fail(j, r.remarks);
+    if (r.registers == 0)
+        return fail(j, "the log says nothing of the entry");
+    snprintf(what, sizeof what, "%d bytes of spills, %d registers", spills, r.registers);
+    if (spills && (j->variant->flags & PTXPACK_VARIANT_NO_SPILLS))
+        return fail(j, what);
+    return true;
+}
+
+static void compile_job(job *j, const ptxpack_cache_key *key, const char *const *options, int count)
+{
+    char                 what[768];
+    struct ptxpack_build build;
+    size_t               bytes;
+    const char          *text = ptxpack_expansion_text(j->expansion, &bytes);
+    atomic_fetch_add(&compiled, 1);
+    ptxpack_status status = ptxpack_ptxas_compile(&ptxas, text, bytes, options, count, &build);
+    if (status != PTXPACK_OK) {
+        ptxpack_log_errors(build.log ? build.log : "", j->expansion, what, sizeof what);
+        fail(j, what);
+    } else if (judge(j, build.log)) {
+        ptxpack_cache_put(logs, key, j->variant->id, NULL, 0, build.log, strlen(build.log));
+    }
+    ptxpack_build_free(&build);
+}
+
+static void do_job(job *j)
+{
+    char                target[32];
+    size_t              bytes;
+    ptxpack_cache_entry entry;
+    ptxpack_cache_key  *key = ptxpack_cache_key_create();
+    const char         *text = ptxpack_expansion_text(j->expansion, &bytes);
+    const char         *options[3] = {target, "--verbose", "-c"};
+    int                 count = j->relocatable ? 3 : 2;
+    snprintf(target, sizeof target, "--gpu-name=%s", j->target);
+    ptxpack_cache_key_add(key, "ptx", text, bytes);
+    ptxpack_cache_key_add_text(key, "compiler", ptxas.identity);
+    for (int i = 0; i < count; i++)
+        ptxpack_cache_key_add_text(key, "option", options[i]);
+    if (ptxpack_cache_get(logs, key, &entry)) {
+        judge(j, (const char *)entry.payload); /* today's claims */
+        ptxpack_cache_entry_free(&entry);
+    } else {
+        compile_job(j, key, options, count);
+    }
+    ptxpack_cache_key_free(key);
+}
+
+static void *work(void *unused)
+{
+    (void)unused;
+    for (size_t i; (i = atomic_fetch_add(&next_job, 1)) < job_count;)
+        do_job(&jobs[i]);
+    return NULL;
+}
+
+static void do_all(void)
+{
+    pthread_t workers[WORKERS];
+    long      cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int       count = cpus < 1 ? 1 : cpus > WORKERS ? WORKERS : (int)cpus, started = 0;
+    while (started < count - 1 && pthread_create(&workers[started], NULL, work, NULL) == 0)
+        started++;
+    work(NULL);
+    for (int i = 0; i < started; i++)
+        pthread_join(workers[i], NULL);
+}
+
+/* ---- the report ----------------------------------------------------------------------------------- */
+static size_t report(void)
+{
+    size_t failures = 0;
+    for (size_t i = 0; i < job_count; i++) {
+        if (jobs[i].failed && failures++ < 40)
+            printf("FAIL  %s\n", jobs[i].line);
+        if (i == 0 || jobs[i].expansion != jobs[i - 1].expansion)
+            ptxpack_expansion_free(jobs[i].expansion);
+    }
+    return failures;
+}
+
+/* build/tests/ptxas-logs, beside this program. */
+static ptxpack_cache *open_logs(void)
+{
+    static char           path[512];
+    ptxpack_cache_options options = {.size = sizeof options, .dir = path};
+    ssize_t               n = readlink("/proc/self/exe", path, sizeof path - 16);
+    char                 *slash = n > 0 ? (char *)memrchr(path, '/', (size_t)n) : NULL;
+    if (slash)
+        snprintf(slash, 16, "/ptxas-logs");
+    return slash ? ptxpack_cache_open(&options) : NULL; /* NULL is a disabled cache */
+}
+
+int main(int argc, char **argv)
+{
+    char            why[256];
+    ptxpack        *handle;
+    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_80", .no_cache = true};
+    options.ptxjit = "none";
+    if (!ptxpack_ptxas_open(&ptxas, why, sizeof why)) {
+        printf("SKIP: check_ptxas: %s\n", why);
+        return 77;
+    }
+    if (ptxpack_open(&options, &handle) != PTXPACK_OK) {
+        printf("FAIL  %s\n", ptxpack_detail(NULL));
+        return 1;
+    }
+    logs = open_logs();
+    bool good = make_jobs(handle, argc, argv);
+    do_all();
+    size_t failures = report();
+    printf("%s: %zu compilations (%zu of them new), %zu failed (%s)\n", good && !failures ? "PASS" : "FAIL",
+           job_count, (size_t)atomic_load(&compiled), failures, ptxas.path);
+    free(jobs);
+    ptxpack_cache_close(logs);
+    ptxpack_close(handle);
+    return good && !failures ? 0 : 1;
+}

@@ -1,0 +1,107 @@
+#!/bin/sh
+# examples.sh - every example of the documents runs, and gives what they say to the letter, but for blanks at
+# the ends of lines.
+#
+# In an indented block a line "$ COMMAND" is run by the shell, with build/ in the PATH; the lines up to the
+# next command or the end of the block are its output, errors included.  A line "ptxpack layout ... # RESULT" has
+# its output behind it.  Other lines without a $ that call subcommands which need no device must succeed.
+# In host/README.md a ```c fence is the inside of main, and the ```text fence after it is what it prints.
+cd "$(dirname "$0")/../.." || exit 1
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+PATH=$PWD/build:$PATH PTXPACK_CACHE_DIR=$work/cache PTXPACK_DRIVER=/nonexistent
+export PATH PTXPACK_CACHE_DIR PTXPACK_DRIVER
+unset PTXPACK_PTX_DIR PTXPACK_ARCH
+ran=0 failed=0
+
+fail() {
+    echo "FAIL: $1"
+    failed=$((failed + 1))
+}
+
+# split DOCUMENT FOLDER: LINE.sh (a command), LINE.c (inside of main) or LINE.do (must succeed), and LINE.want
+split() {
+    fragments=0
+    [ "$1" = host/README.md ] && fragments=1
+    mkdir -p "$2" && awk -v folder="$2" -v fragments=$fragments '
+        function open_example(suffix) {
+            kind = suffix
+            name = sprintf("%s/%04d.", folder, NR)
+            printf "" >(name suffix)
+            printf "" >(name "want")
+        }
+        fence != "" && /^```/ { fence = ""; next }
+        /^```/ {
+            fence = substr($0, 4)
+            if (fence == "c" && fragments) open_example("c")
+            next
+        }
+        fence == "c" && fragments { print >(name "c"); next }
+        fence == "text" && kind == "c" { print >(name "want"); next }
+        fence != "" { next }
+        /^    [$] / { open_example("sh"); print substr($0, 7) >(name "sh"); next }
+        /^    ptxpack layout .* # / {
+            open_example("sh")
+            print substr($0, 5) >(name "sh")
+            sub(/.* # */, "")
+            print >(name "want")
+            kind = ""
+            next
+        }
+        /^    (build\/)?ptxpack (expand|layout|atom|plan) / {
+            open_example("do")
+            print substr($0, 5) >(name "do")
+            next
+        }
+        /^    ./ && kind == "sh" { print substr($0, 5) >(name "want"); next }
+        kind != "c" { kind = "" }' "$1"
+}
+
+# perform EXAMPLE: run it, its output and errors in EXAMPLE.got
+perform() {
+    case $1 in
+    *.c)
+        { printf '#include <stdio.h>\n#include <ptxpack.h>\nint main(void)\n{\n' && cat "$1" && echo '}'; } \
+            >"$1.main.c"
+        ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror -Ibuild/include/ptxpack "$1.main.c" \
+            build/libptxpack.a -ldl -lpthread -lm -o "$1.program" >"$1.got" 2>&1 &&
+            "$1.program" >"$1.got" 2>&1
+        ;;
+    *) sh "$1" >"$1.got" 2>&1 ;;
+    esac
+}
+
+# judge DOCUMENT EXAMPLE
+judge() {
+    at="$1:$(basename "${2%.*}" | sed 's/^0*//')" want=${2%.*}.want
+    perform "$2"
+    status=$?
+    sed -i 's/ *$//' "$2.got" "$want"
+    ran=$((ran + 1))
+    case $2 in
+    *.do)
+        [ $status -eq 0 ] || fail "$at: exit status $status: $(head -n 3 "$2.got")"
+        return
+        ;;
+    esac
+    [ $status -le 1 ] || fail "$at: exit status $status" # 1: a refusal, which the document shows
+    [ -s "$want" ] || fail "$at: the document does not say what it prints"
+    cmp -s "$want" "$2.got" || fail "$at: not as the document has it (-):
+$(diff -u "$want" "$2.got" | tail -n +4)"
+}
+
+# examine DOCUMENT LEAST: so many examples at least must be found in it
+examine() {
+    before=$ran folder=$work/$(dirname "$1")
+    split "$1" "$folder" || fail "$1 cannot be read"
+    for example in "$folder"/*.sh "$folder"/*.c "$folder"/*.do; do
+        [ -f "$example" ] && judge "$1" "$example"
+    done
+    [ $((ran - before)) -ge "$2" ] || fail "$1: only $((ran - before)) examples were found"
+}
+
+examine host/README.md 40
+examine README.md 3
+examine ptx/README.md 2
+echo "$ran examples, $failed failures"
+[ $failed -eq 0 ]

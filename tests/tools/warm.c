@@ -1,0 +1,694 @@
+/* warm.c - `ptxpack cache warm`, and programs that live on what it made: with no compiler on the
+ * emulated driver, with another compiler, with a folder that is damaged or refused. */
+#include <math.h>
+#include <unistd.h>
+#include "command_fixture.h"
+#include "host/attention/kernel.h"
+#include "host/attention/plan.h"
+#include "host/plan/builds.h"
+#include "tools/emulator.h"
+#include "host/gemm/kernel.h"
+#include "loader/internal.h"
+#include "host/ptxpack.h"
+#include "host/vector/plan.h"
+#include "tools/commands/warm.h"
+
+static char emulated[4096], fake[4096]; /* the compilers */
+
+static int prepare(void **state)
+{
+    static const char *const variables[] = {"DRIVER", "PTXJIT", "PTX_DIR", "ARCH", "LINE_INFO",
+                                            "FORBID_COMPILE", "CACHE_DISABLE", "CACHE_READONLY",
+                                            "CACHE_MAX_SIZE", "CACHE_READONLY_DIRS", "EMU_SM"};
+    ssize_t n = readlink("/proc/self/exe", fake, sizeof fake - 32);
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "PTXPACK_%s", variables[i]);
+        unsetenv(name);
+    }
+    setenv("PTXPACK_PTXAS", "none", 1);
+    if (n <= 0 || emulator_path(emulated, sizeof emulated) == NULL)
+        return -1;
+    fake[n] = '\0';
+    strcpy(strrchr(fake, '/') + 1, "fake_ptxjit.so");
+    return scratch_open(state);
+}
+
+/* Each case has caches and folders of its own. */
+static int begin(void **state)
+{
+    scratch_close(state);
+    scratch_open(state);
+    setenv("PTXPACK_CACHE_DIR", scratch_path("cache"), 1);
+    unsetenv("FAKE_PTXJIT");
+    return 0;
+}
+
+/* ptxpack cache warm --dir SCRATCH/ship ARGUMENTS with that compiler; its exit status. */
+static int warm_with(const char *compiler, const char *arguments)
+{
+    char line[16384];
+    snprintf(line, sizeof line, "warm --dir %s --ptxjit %s %s", scratch_path("ship"), compiler, arguments);
+    return run_command("cache", line);
+}
+
+static void must_warm(const char *compiler, const char *arguments)
+{
+    if (warm_with(compiler, arguments) != 0)
+        fail_msg("%s%s", output, errors);
+    assert_string_equal(errors, "");
+}
+
+static void has(const char *text)
+{
+    if (strstr(output, text) == NULL)
+        fail_msg("\"%s\" is not in: %s", text, output);
+}
+
+/* ---- patterns ----------------------------------------------------------------------------------- */
+static void patterns(void **state)
+{
+    static const struct {
+        const char *pattern, *row, *build;
+        bool        matches;
+    } cases[] = {
+        {"attention", "attention_mma_sm80_d64_128x64", "f16 full", true},
+        {"att*", "attention_mma_sm80_d64_128x64", "f16 full", true},
+        {"*", "attention_mma_sm80_d64_128x64", "f16 full", true},
+        {"attention/...", "attention_mma_sm80_d64_128x64", "f16 full", true},
+        {"attention/d64*", "attention_mma_sm80_d64_128x64", "f16 full", true},
+        {"attention/64*", "attention_mma_sm80_d64_128x64", "f16 full", false},
+        {"attention/d64", "attention_mma_sm80_d64_128x64", "f16 full", false},
+        {"attention/attention_mma*", "attention_mma_sm80_d64_128x64", "f16 full", true},
+        {"attention/128x64", "attention_mma_sm80_d64_128x64", "f16 full", true},
+        {"attention/*/bf16*", "attention_mma_sm80_d64_128x64", "f16 full", false},
+        {"attention/*/f16*", "attention_mma_sm80_d64_128x64", "f16 full", true},
+        {"attention/*/*causal*", "attention_mma_sm80_d64_128x64", "bf16 causal softcap", true},
+        {"attention/*/causal", "attention_mma_sm80_d64_128x64", "bf16 causal", false},
+        {"gemm", "attention_mma_sm80_d64_128x64", "f16 full", false},
+        {"", "attention_mma_sm80_d64_128x64", "f16 full", false},
+        {"attention/", "attention_mma_sm80_d64_128x64", "f16 full", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (warm_matches(cases[i].pattern, "attention", cases[i].row, cases[i].build) != cases[i].matches)
+            fail_msg("%s, %s", cases[i].pattern, cases[i].build);
+}
+
+/* ---- what is refused ---------------------------------------------------------------------------- */
+static void refusals(void **state)
+{
+    char line[16384];
+    static const struct {
+        const char *arguments;
+        int         status;
+        const char *reason;
+    } cases[] = {
+        {"warm --arch sm_80", 2, "--dir"},
+        {"warm --dir $F", 2, "--arch"},
+        {"warm --dir a:b --arch sm_80", 2, "a:b"},
+        {"warm --dir $F --arch sm_12", 2, "sm_12 is not an architecture"},
+        {"warm --dir $F --arch 80 --ptxjit $E", 2, "\"80\""},
+        {"warm --dir $F --arch , --ptxjit $E", 2, "names no architecture"},
+        {"warm --dir $F --arch sm_80 --jobs 0", 2, "--jobs 0"},
+        {"warm --dir $F --arch sm_80 --jobs 1000", 2, "--jobs 1000"},
+        {"warm --dir $F --arch sm_80 --ptxjit /no/such.so", 1, "/no/such.so"},
+        {"warm --dir $F --arch sm_80 --ptxjit none", 1, "nothing to compile with"},
+        {"warm --dir $F --arch sm_80 --ptxjit $E --kernels atention", 1, "--kernels atention"},
+        {"warm --dir $F --arch sm_80 --ptxjit $E --kernels vector_add,atention", 1,
+         "\"atention\" names no kernel"},
+        {"warm --dir $F --arch sm_90,sm_80 --ptxjit $E --kernels 'attention/attention_wgmma*'", 1, "sm_80: "},
+        {"warm --dir /dev/null/x --arch sm_80 --ptxjit $E --kernels vector_add", 1, "/dev/null/x"},
+        {"verify --arch sm_80", 2, "belong to warm"},
+        {"stats --jobs 3", 2, "belong to warm"},
+        {"verify --prune", 2, "belong to warm"},
+        {"warm --dir $F --arch sm_80 --to 5M", 2, "belong to trim"},
+    };
+    (void)state;
+    setenv("F", scratch_path("ship"), 1);
+    setenv("E", emulated, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        refuses("cache", cases[i].arguments, cases[i].status, cases[i].reason);
+    snprintf(line, sizeof line, "%s/manifest", scratch_path("ship"));
+    assert_int_equal(access(line, F_OK), -1);
+    setenv("PTXPACK_PTX_DIR", "ptx", 1);
+    refuses("cache", "warm --dir $F --arch sm_80 --ptxjit $E --kernels vector_add", 1, "PTXPACK_PTX_DIR");
+    unsetenv("PTXPACK_PTX_DIR");
+    setenv("PTXPACK_FORBID_COMPILE", "1", 1);
+    refuses("cache", "warm --dir $F --arch sm_80 --ptxjit $E --kernels vector_add", 1,
+            "PTXPACK_FORBID_COMPILE");
+    unsetenv("PTXPACK_FORBID_COMPILE");
+    setenv("E", fake, 1);
+    setenv("FAKE_PTXJIT", "old isa=74", 1); /* as a driver of branch 470 */
+    refuses("cache", "warm --dir $F --arch sm_80,sm_90a --ptxjit $E --kernels attention", 1,
+            "for sm_90a needs PTX ISA 8.0, the compiler takes up to 7.4: ");
+    must_warm(fake, "--arch sm_80,sm_90a --kernels vector_add");
+}
+
+/* ---- what is made ------------------------------------------------------------------------------- */
+static void counts_and_merging(void **state)
+{
+    char first[65], *at;
+    (void)state;
+    must_warm(emulated, "--arch sm_80,sm_90,sm_90a --kernels vector_add --json");
+    has("\"arch\": \"sm_80\",\n      \"rows\": 1,\n      \"builds\": 2,\n      \"compiled\": 2,");
+    has("\"arch\": \"sm_90\",\n      \"rows\": 1,\n      \"builds\": 2,\n      \"compiled\": 2,");
+    assert_null(strstr(output, "sm_90a\",\n      \"rows\"")); /* the same device */
+    has("\"entries\": 4,");
+    at = strstr(output, "\"manifest_sha256\": \"");
+    assert_non_null(at);
+    snprintf(first, sizeof first, "%.64s", at + strlen("\"manifest_sha256\": \""));
+    must_warm(emulated, "--arch sm_80 --kernels vector_add --json --jobs 1");
+    has("\"kept\": 2");
+    has("\"entries\": 4,");
+    has(first); /* nothing has changed */
+    must_warm(emulated, "--arch sm_75 --kernels vector_add --all-rows --json");
+    has("\"rows\": 1,"); /* the row for sm_80 does not run there */
+    has("\"entries\": 5,");
+    must_warm(emulated, "--arch sm_80 --kernels vector_add --all-rows --json");
+    has("\"rows\": 2,"); /* the row for sm_75 runs there, but never comes first */
+    has("\"entries\": 6,");
+    assert_int_equal(run_command("cache", "verify --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 0);
+    has("6 entries, ");
+    has("all good\n");
+    setenv("PTXPACK_CACHE_DISABLE", "1", 1); /* of the machine that fills it: of no matter */
+    must_warm(emulated, "--arch sm_80 --kernels vector_add --prune --json");
+    unsetenv("PTXPACK_CACHE_DISABLE");
+    has("\"kept\": 2");
+    has("\"entries\": 2,");
+}
+
+static void damage(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -1, SEEK_END), 0);
+    int c = fgetc(file);
+    assert_int_equal(fseek(file, -1, SEEK_END), 0);
+    fputc(c ^ 1, file);
+    fclose(file);
+}
+
+/* The file of the entry whose label has these words. */
+static const char *entry_with(const char *words)
+{
+    static char path[8192];
+    char line[1024], name[64];
+    FILE *manifest = fopen(scratch_path("ship/manifest"), "r");
+    assert_non_null(manifest);
+    *path = '\0';
+    while (fgets(line, sizeof line, manifest))
+        if (strstr(line, words) && sscanf(line, "entry %*s %*s %63s", name) == 1)
+            snprintf(path, sizeof path, "%s/%s", scratch_path("ship"), name);
+    fclose(manifest);
+    assert_true(*path != '\0');
+    return path;
+}
+
+/* A damaged entry is found, and made anew by the next filling. */
+static void damage_is_found(void **state)
+{
+    (void)state;
+    must_warm(emulated, "--arch sm_80 --kernels vector_add");
+    damage(entry_with("/bf16 "));
+    assert_int_equal(run_command("cache", "verify --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 1);
+    has("1 BAD, as ");
+    assert_int_equal(run_command("cache", "verify --json --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 1);
+    has("\"bad\": 1");
+    must_warm(emulated, "--arch sm_80 --kernels vector_add --json");
+    has("\"kept\": 1");
+    assert_int_equal(run_command("cache", "verify --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 0);
+    refuses("cache", "clear --dir $(dirname $PTXPACK_CACHE_DIR)/ship", 1, "folder of prebuilt machine code");
+    refuses("cache", "trim --dir $(dirname $PTXPACK_CACHE_DIR)/ship", 1, "folder of prebuilt machine code");
+    setenv("PTXPACK_CACHE_READONLY_DIRS", scratch_path("ship"), 1);
+    assert_int_equal(run_command("info", "--arch sm_80"), 0);
+    has("\nprebuilt  ");
+    assert_int_equal(run_command("cache", "stats"), 0);
+    has("\nprebuilt     ");
+    damage(scratch_path("ship/manifest"));
+    refuses("cache", "stats", 1, "/manifest: line ");
+    refuses("info", "--arch sm_80", 1, "/manifest: line ");
+    unsetenv("PTXPACK_CACHE_READONLY_DIRS");
+}
+
+/* In the background of the shell, killed: the old manifest stands, and the next run comes to its end. */
+static void killed_and_again(void **state)
+{
+    char line[16384];
+    const char *binary = getenv("PTXPACK_BINARY");
+    binary = binary != NULL ? binary : "build/ptxpack";
+    (void)state;
+    must_warm(fake, "--arch sm_80 --kernels vector_add");
+    setenv("FAKE_PTXJIT", "ms=100", 1);
+    snprintf(line, sizeof line, "cp %s/manifest %s; timeout -s KILL 0.5 %s cache warm --arch sm_80 --dir %s "
+             "--kernels attention --jobs 2 --ptxjit %s >/dev/null 2>&1", scratch_path("ship"),
+             scratch_path("before"), binary, scratch_path("ship"), fake);
+    int status = system(line);
+    assert_int_equal(WEXITSTATUS(status), 137);
+    snprintf(line, sizeof line, "cmp %s %s/manifest", scratch_path("before"), scratch_path("ship"));
+    assert_int_equal(system(line), 0);
+    unsetenv("FAKE_PTXJIT");
+    must_warm(fake, "--arch sm_80 --kernels 'attention/d32*' --json");
+    assert_int_equal(run_command("cache", "verify --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 0);
+}
+
+static void two_at_once(void **state)
+{
+    char line[16384];
+    const char *binary = getenv("PTXPACK_BINARY");
+    (void)state;
+    setenv("FAKE_PTXJIT", "ms=20", 1);
+    setenv("W", binary != NULL ? binary : "build/ptxpack", 1);
+    setenv("F", scratch_path("ship"), 1);
+    setenv("E", fake, 1);
+    snprintf(line, sizeof line,
+             "$W cache warm --dir $F --ptxjit $E --arch sm_80 --kernels 'attention/d64*' >%s 2>&1 & "
+             "$W cache warm --dir $F --ptxjit $E --arch sm_90 --kernels 'attention/d64*' >%s 2>&1; "
+             "first=$?; wait $! && exit $first", scratch_path("one"), scratch_path("two"));
+    assert_int_equal(system(line), 0);
+    unsetenv("FAKE_PTXJIT");
+    must_warm(fake, "--arch sm_80,sm_90 --kernels 'attention/d64*' --json");
+    has("\"compiled\": 0,\n      \"from_cache\": 0,\n      \"kept\": 24"); /* of sm_80 */
+    assert_int_equal(run_command("cache", "verify --dir $F"), 0);
+}
+
+/* No file may grow over 2 KiB: no entry fits. */
+static void no_room(void **state)
+{
+    char line[16384];
+    const char *binary = getenv("PTXPACK_BINARY");
+    (void)state;
+    must_warm(emulated, "--arch sm_80 --kernels vector_add/*/f16");
+    snprintf(line, sizeof line, "cp %s/manifest %s; ulimit -f 4; %s cache warm --arch sm_80 --dir %s "
+             "--kernels vector_add --ptxjit %s >%s 2>%s", scratch_path("ship"), scratch_path("before"),
+             binary != NULL ? binary : "build/ptxpack", scratch_path("ship"), emulated, scratch_path("out"),
+             scratch_path("err"));
+    int status = system(line);
+    assert_int_equal(WEXITSTATUS(status), 1);
+    read_output("err", errors);
+    assert_non_null(strstr(errors, "File too large"));
+    snprintf(line, sizeof line, "cmp %s %s/manifest", scratch_path("before"), scratch_path("ship"));
+    assert_int_equal(system(line), 0);
+}
+
+/* ---- all that plans ask for --------------------------------------------------------------------- */
+typedef struct wanted {
+    const ptxpack_symbol *symbols;
+    size_t                count;
+    bool                  found;
+} wanted;
+
+static bool compare(const ptxpack_instance *build, void *context)
+{
+    wanted *w = (wanted *)context;
+    bool    same = build->symbol_count == w->count;
+    for (size_t i = 0; i < w->count && same; i++)
+        same = build->symbols[i].value == w->symbols[i].value &&
+               strcmp(build->symbols[i].name, w->symbols[i].name) == 0;
+    w->found |= same;
+    return true;
+}
+
+static void expect_build(const ptxpack_variant *row, const ptxpack_symbol *symbols, size_t count)
+{
+    wanted w = {symbols, count, false};
+    assert_true(count > 0);
+    assert_true(ptxpack_builds(row, compare, &w));
+    if (!w.found)
+        fail_msg("%s: a plan's build is not among those that are made", row->id);
+}
+
+static ptxpack *open_offline(const char *arch)
+{
+    ptxpack        *handle;
+    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = arch, .ptxjit = emulated};
+    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(NULL));
+    return handle;
+}
+
+static const char *const archs[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
+enum { ARCHS = sizeof archs / sizeof archs[0] };
+
+/* Any problem: the row that is chosen may be chosen, and its build is among those that are made. */
+static void every_attention_plan_is_covered(void **state)
+{
+    static const int32_t dims[] = {8, 16, 32, 48, 64, 72, 96, 128, 136, 160, 192, 200, 240, 256};
+    static const int32_t sides[][2] = {{-1, -1}, {-1, 0}, {0, -1}, {7, 0}, {0, 9}, {3, 3}, {5000, 5000}};
+    size_t               chosen = 0;
+    (void)state;
+    for (size_t a = 0; a < ARCHS; a++) {
+        ptxpack *handle = open_offline(archs[a]);
+        const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
+        for (unsigned i = 0; i < 14 * 3 * 2 * (3 + 2 * 7); i++) {
+            unsigned               mask = i / (14 * 3 * 2);
+            ptxpack_attention_desc desc = {.size = sizeof desc, .batch = 1, .seqlen_q = 300, .seqlen_kv = 700,
+                                           .heads_q = 2, .heads_kv = 1, .head_dim = dims[i % 14],
+                                           .dtype = (ptxpack_dtype)(1 + i / 14 % 3),
+                                           .softcap = i / 42 % 2 != 0 ? 30 : 0};
+            attention_geometry     geometry;
+            const ptxpack_variant *row;
+            char                   line[ATTENTION_LINE];
+            ptxpack_symbol         symbols[PTXPACK_INSTANCE_SYMBOLS];
+            desc.mask = mask < 3 ? (ptxpack_mask)mask
+                                 : mask % 2 ? PTXPACK_MASK_WINDOW_TOP_LEFT : PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+            if (mask >= 3) {
+                desc.window_left = sides[(mask - 3) / 2][0];
+                desc.window_right = sides[(mask - 3) / 2][1];
+            }
+            if (ptxpack_attention_choose(handle, caps, &desc, &row) != PTXPACK_OK)
+                continue;
+            assert_int_equal(ptxpack_attention_resolve(&desc, &geometry, line), PTXPACK_OK);
+            assert_true(ptxpack_may_be_chosen(row, caps));
+            expect_build(row, symbols, attention_kernel_of(row)->symbols(row, &desc, &geometry, symbols));
+            chosen++;
+        }
+        ptxpack_close(handle);
+    }
+    assert_true(chosen > 4000);
+}
+
+static void every_gemm_plan_is_covered(void **state)
+{
+    static const int32_t sizes[][3] = {{64, 64, 64}, {4096, 4096, 512}, {8, 20000, 64}, {300, 200, 0}};
+    size_t               chosen = 0;
+    (void)state;
+    for (size_t a = 0; a < ARCHS; a++) {
+        ptxpack_options options = {.size = sizeof options, .ptxjit = emulated};
+        ptxpack        *handle;
+        assert_int_equal(ptxpack_open_stand_in(&options, archs[a], 0, &handle), PTXPACK_OK);
+        assert_true(ptxpack_device(handle)->sm_count > 0);
+        for (unsigned i = 0; i < 2 * 4 * 4 * 4 * 4; i++) {
+            const ptxpack_gemm_desc desc = {
+                .size = sizeof desc, .dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16,
+                .m = sizes[i / 2 % 4][0], .n = sizes[i / 2 % 4][1], .k = sizes[i / 2 % 4][2],
+                .order_a = (ptxpack_order)(i / 8 % 2),
+                .order_b = (ptxpack_order)(i / 16 % 2), .has_c = i / 32 % 2 != 0, .has_bias = i / 64 % 2 != 0,
+                .activation = (ptxpack_activation)(i / 128)};
+            const ptxpack_variant *row;
+            ptxpack_symbol         symbols[PTXPACK_INSTANCE_SYMBOLS];
+            if (ptxpack_gemm_choose(handle, &desc, &row) != PTXPACK_OK)
+                continue;
+            assert_true(ptxpack_may_be_chosen(row, &ptxpack_device(handle)->caps));
+            expect_build(row, symbols, gemm_kernel_of(row)->symbols(row, ptxpack_gemm_build(&desc), symbols));
+            chosen++;
+        }
+        ptxpack_close(handle);
+    }
+    assert_true(chosen > 2000);
+}
+
+static void every_instance_is_covered(void **state)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    (void)state;
+    for (size_t r = 0; r < count; r++)
+        for (size_t i = 0; i < ptxpack_instance_count(&rows[r]); i++) {
+            ptxpack_instance instance = ptxpack_instance_get(&rows[r], i);
+            expect_build(&rows[r], instance.symbols, instance.symbol_count);
+        }
+}
+
+/* ---- no compiler -------------------------------------------------------------------------------- */
+static int compiled; /* how often the loader told of a compilation */
+static void note_compilation(void *context, const char *kernel, const char *target, double ms)
+{
+    (void)context, (void)kernel, (void)target, (void)ms;
+    compiled++;
+}
+
+static ptxpack    *live; /* the handle of this process */
+static const char *last_line(void) { return live != NULL ? ptxpack_detail(live) : ""; }
+
+/* On the emulated driver; without a compiler unless `ptxjit` names one. */
+static ptxpack *open_shipped(const char *ptxjit, bool forbid)
+{
+    ptxpack        *handle;
+    ptxpack_options options = {.size = sizeof options, .driver = emulated, .forbid_compile = forbid,
+                               .ptxjit = ptxjit != NULL ? ptxjit : "none", .on_compile = note_compilation,
+                               .cache_dir = scratch_path("empty"), .readonly_dirs = scratch_path("ship")};
+    compiled = 0;
+    if (ptxpack_open(&options, &handle) != PTXPACK_OK) {
+        fprintf(stderr, "%s\n", ptxpack_detail(NULL));
+        _exit(3);
+    }
+    return live = handle;
+}
+
+/* In children, which end with the condition that did not hold. */
+#define MUST(condition)                                                                        \
+    do {                                                                                       \
+        if (!(condition)) {                                                                    \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, last_line());   \
+            _exit(1);                                                                          \
+        }                                                                                      \
+    } while (0)
+
+static uint64_t allocate(const struct ptxpack_driver *d, size_t bytes, const void *from)
+{
+    ptxpack_deviceptr p = 0;
+    MUST(d->cuMemAlloc(&p, bytes) == 0);
+    MUST(from == NULL ? d->cuMemsetD8(p, 0, bytes) == 0 : d->cuMemcpyHtoD(p, from, bytes) == 0);
+    return p;
+}
+
+enum { ROWS = 40, KEYS = 70, DIM = 64 };
+
+static void run_attention(ptxpack *handle, ptxpack_attention_desc desc)
+{
+    const struct ptxpack_driver *d = ptxpack_driver_table(handle);
+    static uint16_t              q[ROWS * DIM], k[KEYS * DIM], v[KEYS * DIM], o[ROWS * DIM];
+    static double                wanted_o[ROWS * DIM];
+    ptxpack_attention_plan      *plan;
+    for (int i = 0; i < KEYS * DIM; i++) {
+        if (i < ROWS * DIM)
+            q[i] = ptxpack_from_float(desc.dtype, sinf((float)i));
+        k[i] = ptxpack_from_float(desc.dtype, cosf(1.7f * (float)i));
+        v[i] = ptxpack_from_float(desc.dtype, sinf(0.3f * (float)i));
+    }
+    if (ptxpack_attention_plan_create(handle, &desc, &plan) != PTXPACK_OK) {
+        fprintf(stderr, "%s\n", ptxpack_detail(handle));
+        _exit(2);
+    }
+    const ptxpack_kernel_info *info = ptxpack_kernel_describe(ptxpack_attention_kernel(plan));
+    MUST(info->from_cache && info->from_prebuilt);
+    MUST(info->expand_ms == 0 && info->compile_ms == 0);
+    MUST(d->cuCtxSetCurrent(ptxpack_context(handle)) == 0);
+    ptxpack_attention_buffers b = {.size = sizeof b, .q = allocate(d, sizeof q, q),
+                                   .k = allocate(d, sizeof k, k), .v = allocate(d, sizeof v, v),
+                                   .o = allocate(d, sizeof o, NULL)};
+    b.workspace = allocate(d, ptxpack_attention_workspace(plan) + 16, NULL);
+    MUST(ptxpack_attention_launch(plan, &b, NULL) == PTXPACK_OK);
+    MUST(d->cuCtxSynchronize() == 0);
+    MUST(d->cuMemcpyDtoH(o, b.o, sizeof o) == 0);
+    MUST(ptxpack_attention_reference(&desc, q, k, v, NULL, wanted_o, NULL) == PTXPACK_OK);
+    for (int i = 0; i < ROWS * DIM; i++)
+        MUST(fabs((double)ptxpack_to_float(desc.dtype, o[i]) - wanted_o[i]) < 0.03);
+    ptxpack_attention_plan_free(plan);
+}
+
+static const ptxpack_attention_desc problem = {.size = sizeof problem, .batch = 1, .seqlen_q = ROWS,
+                                               .seqlen_kv = KEYS, .heads_q = 1, .heads_kv = 1,
+                                               .head_dim = DIM};
+
+/* Plans and launches of every sort; what is not in the folder is refused in so many words. */
+static int live_without_compiler(void)
+{
+    ptxpack *handle = open_shipped(NULL, true);
+    ptxpack_vector_plan *vector;
+    ptxpack_attention_plan *plan = NULL;
+    for (unsigned i = 0; i < 2 * 4 * 2; i++) {
+        static const ptxpack_mask masks[] = {PTXPACK_MASK_NONE, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT,
+                                             PTXPACK_MASK_WINDOW_TOP_LEFT, PTXPACK_MASK_WINDOW_TOP_LEFT};
+        ptxpack_attention_desc desc = problem;
+        desc.dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16;
+        desc.mask = masks[i / 2 % 4];
+        desc.window_left = i / 2 % 4 >= 2 ? 9 : 0;
+        desc.window_right = i / 2 % 4 == 3 ? -1 : 0;
+        desc.softcap = i / 8 != 0 ? 5 : 0;
+        run_attention(handle, desc);
+    }
+    MUST(ptxpack_vector_plan_create(handle, PTXPACK_BF16, &vector) == PTXPACK_OK);
+    ptxpack_vector_plan_free(vector);
+    ptxpack_attention_desc other = problem;
+    other.dtype = PTXPACK_F16;
+    other.head_dim = 256;
+    MUST(ptxpack_attention_plan_create(handle, &other, &plan) == PTXPACK_E_FORBIDDEN && plan == NULL);
+    MUST(strstr(ptxpack_detail(handle), "compiling is forbidden (PTXPACK_FORBID_COMPILE)") != NULL);
+    MUST(strstr(ptxpack_detail(handle), scratch_path("ship")) != NULL);
+    MUST(compiled == 0);
+    ptxpack_close(handle);
+    return 0;
+}
+
+/* Run it in a process of its own, on an emulated device of that architecture; the driver is initialised but
+ * once. */
+static int on_device(const char *sm, int (*body)(void))
+{
+    int status;
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setenv("PTXPACK_EMU_SM", sm, 1);
+        _exit(body());
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void no_compiler(void **state)
+{
+    (void)state;
+    /* on sm_90 the model takes a row of d128 for a problem as small as this */
+    must_warm(emulated, "--arch sm_80,sm_90a --kernels 'vector_add,attention/d64*,attention/d128*'");
+    assert_int_equal(on_device("80", live_without_compiler), 0);
+    assert_int_equal(on_device("90", live_without_compiler), 0);
+    assert_int_not_equal(on_device("86", live_without_compiler), 0); /* not for that one */
+}
+
+static const char *damaged; /* an entry's file */
+
+static int refuse_damage(void)
+{
+    ptxpack_vector_plan *plan;
+    ptxpack *handle = open_shipped(NULL, true);
+    MUST(ptxpack_vector_plan_create(handle, PTXPACK_F16, &plan) == PTXPACK_OK);
+    ptxpack_vector_plan_free(plan);
+    MUST(ptxpack_vector_plan_create(handle, PTXPACK_BF16, &plan) == PTXPACK_E_PREBUILT);
+    MUST(strstr(ptxpack_detail(handle), damaged) != NULL);
+    MUST(strstr(ptxpack_detail(handle), "compiling is forbidden") != NULL);
+    ptxpack_close(handle);
+    return 0;
+}
+
+static int compile_over_damage(void)
+{
+    ptxpack_cache_stats stats = {.size = sizeof stats};
+    ptxpack_vector_plan *plan;
+    ptxpack *handle = open_shipped(emulated, false);
+    MUST(ptxpack_vector_plan_create(handle, PTXPACK_BF16, &plan) == PTXPACK_OK && compiled == 1);
+    MUST(!ptxpack_kernel_describe(ptxpack_vector_kernel(plan))->from_cache);
+    ptxpack_cache_get_stats(ptxpack_cache_of(handle), &stats);
+    MUST(stats.corrupt == 1);
+    ptxpack_vector_plan_free(plan);
+    ptxpack_close(handle);
+    return 0;
+}
+
+/* What the first left in the cache of its own is taken, also without a compiler. */
+static int take_own_instead(void)
+{
+    ptxpack_vector_plan *plan;
+    ptxpack *handle = open_shipped(emulated, true);
+    MUST(ptxpack_vector_plan_create(handle, PTXPACK_BF16, &plan) == PTXPACK_OK && compiled == 0);
+    MUST(!ptxpack_kernel_describe(ptxpack_vector_kernel(plan))->from_prebuilt);
+    ptxpack_vector_plan_free(plan);
+    ptxpack_close(handle);
+    return 0;
+}
+
+static void a_damaged_entry(void **state)
+{
+    (void)state;
+    must_warm(emulated, "--arch sm_80 --kernels vector_add");
+    damage(damaged = entry_with("/bf16 "));
+    assert_int_equal(on_device("80", refuse_damage), 0);
+    assert_int_equal(on_device("80", compile_over_damage), 0);
+    assert_int_equal(on_device("80", take_own_instead), 0);
+}
+
+/* ---- another compiler --------------------------------------------------------------------------- */
+static int refuse_machine_code(void)
+{
+    ptxpack_vector_plan *plan;
+    ptxpack *handle = open_shipped(NULL, true);
+    MUST(ptxpack_vector_plan_create(handle, PTXPACK_F16, &plan) == PTXPACK_E_CUBIN);
+    MUST(strstr(ptxpack_detail(handle), "of a prebuilt folder: ") != NULL);
+    MUST(strstr(ptxpack_detail(handle), "compiling is forbidden") != NULL);
+    ptxpack_close(handle);
+    handle = open_shipped(emulated, false); /* where there is a compiler, that is no harm */
+    MUST(ptxpack_vector_plan_create(handle, PTXPACK_F16, &plan) == PTXPACK_OK && compiled == 1);
+    ptxpack_vector_plan_free(plan);
+    ptxpack_close(handle);
+    return 0;
+}
+
+/* The folder is found whatever compiles here: the fake one's code is taken, which no driver loads. */
+static int find_whatever_compiles(void)
+{
+    ptxpack            *handle;
+    ptxpack_kernel_info info;
+    void               *code = NULL;
+    size_t              bytes = 0;
+    ptxpack_options     options = {.size = sizeof options, .offline = true, .arch = "sm_80",
+                                   .ptxjit = emulated, .readonly_dirs = scratch_path("ship"),
+                                   .cache_dir = scratch_path("empty")};
+    MUST(ptxpack_open(&options, &handle) == PTXPACK_OK);
+    const ptxpack_variant *row = ptxpack_variant_find("vector_add_sm80");
+    ptxpack_instance       build = ptxpack_instance_get(row, 0);
+    const size_t           count = build.symbol_count;
+    MUST(ptxpack_kernel_compile(handle, row, build.symbols, count, &info, &code, &bytes) == PTXPACK_OK);
+    MUST(info.from_prebuilt && info.from_cache);
+    MUST(memcmp(code, "compiled ", 9) == 0);
+    free(code);
+    ptxpack_close(handle);
+    options.line_info = true; /* another text: with lines */
+    MUST(ptxpack_open(&options, &handle) == PTXPACK_OK);
+    MUST(ptxpack_kernel_compile(handle, row, build.symbols, count, &info, NULL, NULL) == PTXPACK_OK);
+    MUST(!info.from_prebuilt);
+    ptxpack_close(handle);
+    return 0;
+}
+
+static void another_compiler(void **state)
+{
+    (void)state;
+    must_warm(fake, "--arch sm_80 --kernels vector_add");
+    assert_int_equal(on_device("80", find_whatever_compiles), 0);
+    assert_int_equal(on_device("80", refuse_machine_code), 0);
+}
+
+/* A folder that was named and is wrong: no handle. */
+static void a_wrong_folder(void **state)
+{
+    ptxpack        *handle;
+    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_80", .ptxjit = emulated};
+    (void)state;
+    must_warm(emulated, "--arch sm_80 --kernels vector_add");
+    damage(scratch_path("ship/manifest"));
+    options.readonly_dirs = scratch_path("ship");
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_PREBUILT);
+    assert_non_null(strstr(ptxpack_detail(NULL), "ship/manifest: line "));
+    setenv("PTXPACK_CACHE_READONLY_DIRS", scratch_path("nowhere"), 1);
+    options.readonly_dirs = NULL;
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_PREBUILT);
+    assert_non_null(strstr(ptxpack_detail(NULL), "nowhere: No such file or directory"));
+    options.readonly_dirs = "";
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack_close(handle);
+    unsetenv("PTXPACK_CACHE_READONLY_DIRS");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns),
+        cmocka_unit_test_setup(refusals, begin),
+        cmocka_unit_test_setup(counts_and_merging, begin),
+        cmocka_unit_test_setup(damage_is_found, begin),
+        cmocka_unit_test_setup(killed_and_again, begin),
+        cmocka_unit_test_setup(two_at_once, begin),
+        cmocka_unit_test_setup(no_room, begin),
+        cmocka_unit_test_setup(no_compiler, begin),
+        cmocka_unit_test_setup(a_damaged_entry, begin),
+        cmocka_unit_test_setup(another_compiler, begin),
+        /* these load the emulated driver into this process: no device of another sort from here on */
+        cmocka_unit_test_setup(a_wrong_folder, begin),
+        cmocka_unit_test(every_attention_plan_is_covered),
+        cmocka_unit_test(every_gemm_plan_is_covered),
+        cmocka_unit_test(every_instance_is_covered),
+    };
+    return cmocka_run_group_tests_name("warm", tests, prepare, scratch_close);
+}

@@ -1,0 +1,107 @@
+/* rounds.c - cases as CUDA graphs, timed in shuffled rounds. */
+#include "rounds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/problem/random.h"
+
+static bool no_memory(bench_rounds *b)
+{
+    snprintf(b->gpu->line, sizeof b->gpu->line, "no memory for %zu cases of %lld rounds", b->count,
+             (long long)b->rounds);
+    return false;
+}
+
+static bool capture(bench_rounds *b, size_t index)
+{
+    const struct ptxpack_driver *driver = b->gpu->driver;
+    struct CUgraph_st           *graph = NULL;
+    if (driver->cuStreamBeginCapture == NULL || driver->cuStreamEndCapture == NULL ||
+        driver->cuGraphInstantiateWithFlags == NULL || driver->cuGraphLaunch == NULL)
+        return true;
+    if (!device_try(b->gpu, driver->cuStreamBeginCapture(b->gpu->stream, PTXPACK_CU_CAPTURE_THREAD_LOCAL),
+                    "cuStreamBeginCapture"))
+        return false;
+    bool              ok = b->enqueue(b->context, index);
+    ptxpack_cu_result ended = driver->cuStreamEndCapture(b->gpu->stream, &graph);
+    ok = ok && device_try(b->gpu, ended, "cuStreamEndCapture") &&
+         device_try(b->gpu, driver->cuGraphInstantiateWithFlags(&b->graphs[index], graph, 0),
+                    "cuGraphInstantiate");
+    if (graph != NULL && driver->cuGraphDestroy != NULL)
+        driver->cuGraphDestroy(graph);
+    return ok;
+}
+
+static bool run_case(bench_rounds *b, size_t index, double *ms)
+{
+    usleep((useconds_t)b->rest_us);
+    bool ok = device_start(b->gpu) &&
+              (b->graphs[index] != NULL
+                   ? device_try(b->gpu, b->gpu->driver->cuGraphLaunch(b->graphs[index], b->gpu->stream),
+                                "cuGraphLaunch")
+                   : b->enqueue(b->context, index)) &&
+              device_stop(b->gpu) && device_elapsed(b->gpu, ms);
+    *ms /= b->launches;
+    return ok;
+}
+
+static void shuffle(size_t *order, size_t count, random_state *random)
+{
+    for (size_t i = count; i > 1; i--) {
+        size_t other = random_below(random, i), swap = order[i - 1];
+        order[i - 1] = order[other];
+        order[other] = swap;
+    }
+}
+
+static bool run_rounds(bench_rounds *b, size_t *order)
+{
+    random_state random = random_start(b->seed);
+    bool         ok = true, terminal = isatty(STDERR_FILENO);
+    for (size_t i = 0; i < b->count; i++)
+        order[i] = i;
+    for (int64_t round = -1; round < b->rounds && ok; round++) {
+        shuffle(order, b->count, &random);
+        if (terminal)
+            fprintf(stderr, "\rround %lld of %lld ", (long long)(round + 1), (long long)b->rounds);
+        for (size_t i = 0; i < b->count && ok; i++) {
+            double ms = 0;
+            ok = run_case(b, order[i], &ms);
+            if (round >= 0 && ok)
+                b->ms[order[i] * (size_t)b->rounds + (size_t)round] = ms;
+        }
+    }
+    if (terminal)
+        fputs("\r\033[K", stderr);
+    return ok;
+}
+
+bool bench_rounds_run(bench_rounds *b)
+{
+    size_t *order = (size_t *)calloc(b->count + 1, sizeof *order);
+    b->graphs = (struct CUgraphExec_st **)calloc(b->count + 1, sizeof(struct CUgraphExec_st *));
+    b->ms = (double *)calloc(b->count + 1, (size_t)b->rounds * sizeof *b->ms);
+    bool ok = order != NULL && b->graphs != NULL && b->ms != NULL;
+    ok = ok ? true : no_memory(b);
+    for (size_t i = 0; i < b->count && ok; i++)
+        ok = capture(b, i);
+    ok = ok && run_rounds(b, order);
+    free(order);
+    return ok;
+}
+
+double bench_rounds_ms(bench_rounds *b, size_t index)
+{
+    return median(b->ms + index * (size_t)b->rounds, (size_t)b->rounds);
+}
+
+void bench_rounds_free(bench_rounds *b)
+{
+    for (size_t i = 0; i < b->count && b->graphs != NULL; i++)
+        if (b->graphs[i] != NULL && b->gpu->driver->cuGraphExecDestroy != NULL)
+            b->gpu->driver->cuGraphExecDestroy(b->graphs[i]);
+    free(b->graphs);
+    free(b->ms);
+}

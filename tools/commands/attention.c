@@ -1,0 +1,244 @@
+/* attention.c - ptxpack attention: run it on .npy files or random input, time it, verify it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/attention/check.h"
+#include "tools/problem/attention_problem.h"
+#include "tools/problem/attention_run.h"
+#include "host/attention/reference.h"
+#include "tools/command.h"
+#include "tools/device.h"
+#include "tools/problem/npy.h"
+#include "host/ptxpack.h"
+#include "tools/problem/verify.h"
+
+/* ---- running it --------------------------------------------------------------------------------- */
+/* The reference, rounded to the element type, on all processors. */
+static int run_on_cpu(attention_problem *p)
+{
+    const ptxpack_attention_desc *d = &p->desc;
+    enum { CHUNK = 4096 };
+    attention_reference *reference = NULL;
+    attention_geometry   geometry;
+    char                 line[ATTENTION_LINE];
+    size_t               dim = (size_t)d->head_dim;
+    attention_row       *rows = (attention_row *)calloc(CHUNK, sizeof *rows);
+    double              *values = (double *)calloc(CHUNK, (dim + 1) * sizeof *values), started = now_ms();
+    ptxpack_status       status = ptxpack_attention_resolve(d, &geometry, line);
+    if (rows == NULL || values == NULL)
+        status = ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for %d rows", (int)CHUNK);
+    if (status == PTXPACK_OK)
+        status = attention_reference_open(d, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
+                                          &p->descales, &reference);
+    for (size_t first = 0; first < p->lse_count && status == PTXPACK_OK; first += CHUNK) {
+        size_t count = p->lse_count - first < CHUNK ? p->lse_count - first : CHUNK;
+        for (size_t i = 0; i < count; i++) {
+            size_t n = first + i, head = n / (size_t)d->seqlen_q;
+            rows[i] =
+                (attention_row){(int32_t)(head / (size_t)d->heads_q), (int32_t)(head % (size_t)d->heads_q),
+                                (int32_t)(n % (size_t)d->seqlen_q)};
+        }
+        const attention_row_results results = {values, NULL, values + CHUNK * dim};
+        status = attention_reference_rows(reference, rows, count, verify_threads(), &results);
+        for (size_t i = 0; i < count && status == PTXPACK_OK; i++) {
+            const attention_tensor *t = &geometry.tensor[TENSOR_O];
+            size_t at = (size_t)(rows[i].batch * t->batch + rows[i].row * t->row + rows[i].head * t->head);
+            for (size_t c = 0; c < dim; c++)
+                ptxpack_set_element(attention_tensor_type(d, TENSOR_O), p->tensor[TENSOR_O], at + c,
+                                    (float)values[i * dim + c]);
+            p->lse[first + i] = (float)results.lse[i];
+        }
+    }
+    p->ms = now_ms() - started;
+    attention_reference_close(reference);
+    free(values);
+    free(rows);
+    return status == PTXPACK_OK ? COMMAND_OK : command_fail("attention", "%s", ptxpack_detail(NULL));
+}
+
+/* ---- reports ------------------------------------------------------------------------------------ */
+static void report_problem(const attention_problem *p, const attention_settings *s)
+{
+    const ptxpack_attention_desc *d = &p->desc;
+    if (!s->json) {
+        printf("problem   %s, batch %d, q %d rows x %d heads, kv %d rows x %d heads, head_dim %d, %s\n",
+               ptxpack_dtype_name(d->dtype), (int)d->batch, (int)d->seqlen_q, (int)d->heads_q,
+               (int)d->seqlen_kv, (int)d->heads_kv, (int)d->head_dim, attention_mask_name(d).text);
+        if (s->q == NULL)
+            printf("input     random, seed %llu\n", (unsigned long long)p->seed);
+        return;
+    }
+    json_open("problem", '{');
+    json_text("dtype", ptxpack_dtype_name(d->dtype));
+    json_int("batch", d->batch);
+    json_int("seqlen_q", d->seqlen_q);
+    json_int("seqlen_kv", d->seqlen_kv);
+    json_int("heads_q", d->heads_q);
+    json_int("heads_kv", d->heads_kv);
+    json_int("head_dim", d->head_dim);
+    attention_mask_json(d);
+    json_text("layout", p->bhsd ? "bhsd" : "bshd");
+    json_int("seed", (int64_t)p->seed);
+    json_close();
+}
+
+static void report_time(const attention_problem *p, const attention_settings *s, bool on_cpu)
+{
+    double tflops = ptxpack_attention_flops(&p->desc) / p->ms * 1e-9;
+    double gbs = ptxpack_attention_bytes(&p->desc) / p->ms * 1e-6;
+    if (s->json) {
+        json_text("ran_on", on_cpu ? "cpu" : p->emulated ? "emulator" : "gpu");
+        json_real("ms", p->ms);
+        json_real("tflops", tflops);
+        json_real("gb_per_s", gbs);
+        if (!on_cpu)
+            json_int("repeat", p->repeat);
+    } else if (on_cpu) {
+        printf("time      %.1f ms on the CPU (the double-precision reference), %.4f TFLOP/s\n", p->ms,
+               tflops);
+    } else if (p->emulated) {
+        printf("time      %.1f ms emulated, %.4f TFLOP/s (mean of %lld launches)\n", p->ms, tflops,
+               (long long)p->repeat);
+    } else {
+        printf("time      %.4f ms, %.1f TFLOP/s, %.0f GB/s (mean of %lld launches)\n", p->ms, tflops, gbs,
+               (long long)p->repeat);
+    }
+}
+
+static int run_verify(const attention_problem *p, const attention_settings *s)
+{
+    verify_result  r;
+    ptxpack_status status =
+        verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
+                         &p->descales, (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed, &r);
+    if (status != PTXPACK_OK)
+        return command_fail("attention", "--verify: %s", ptxpack_detail(NULL));
+    if (s->json) {
+        json_open("verify", '{');
+        json_bool("pass", r.pass);
+        json_int("rows", (int64_t)r.rows);
+        json_int("rows_in_all", (int64_t)r.total);
+        json_real("max_error", r.out_error);
+        json_real("max_error_of_input_type", r.rounded_error);
+        json_real("atol", r.atol);
+        json_real("lse_error", r.lse_error);
+        json_close();
+    } else {
+        printf("verified  %s: %s%zu of %zu rows\n"
+               "          o    max error %.3g, allowed %g * %.3g (the same maths in %s) + %.3g\n"
+               "          lse  max error %.3g, allowed %.3g\n",
+               r.pass ? "correct" : "WRONG", r.rows < r.total ? "a random sample of " : "", r.rows, r.total,
+               r.out_error, verify_rtol(&p->desc), r.rounded_error, ptxpack_dtype_name(p->desc.dtype), r.atol,
+               r.lse_error, r.lse_bound);
+    }
+    return r.pass ? COMMAND_OK : command_fail("attention", "the result is wrong");
+}
+
+static int write_outputs(const attention_problem *p, const attention_settings *s)
+{
+    const ptxpack_attention_desc *d = &p->desc;
+    char      line[NPY_LINE];
+    npy_array o = {
+        .type = d->dtype == PTXPACK_F16 ? NPY_F16 : NPY_U16,
+        .rank = 4,
+        .shape = {d->batch, d->seqlen_q, d->heads_q, d->head_dim},
+        .count = p->elements[TENSOR_O],
+        .data = p->tensor[TENSOR_O],
+    };
+    npy_array lse = {
+        .type = NPY_F32,
+        .rank = 3,
+        .shape = {d->batch, d->heads_q, d->seqlen_q},
+        .count = p->lse_count,
+        .data = p->lse,
+    };
+    if (p->bhsd) {
+        o.shape[1] = d->heads_q;
+        o.shape[2] = d->seqlen_q;
+    }
+    if ((s->o != NULL && !npy_write(s->o, &o, line)) || (s->lse != NULL && !npy_write(s->lse, &lse, line)))
+        return command_fail("attention", "%s", line);
+    return COMMAND_OK;
+}
+
+/* Run, report, write, verify; the JSON object is open. */
+static int run_problem(attention_problem *p, const attention_settings *s)
+{
+    device         gpu = {.handle = NULL};
+    bool           always = s->cpu != NULL && strcmp(s->cpu, "always") == 0;
+    const char    *choice = s->cpu != NULL && s->device == NULL ? "gpu" : s->device;
+    ptxpack_status opened = always ? PTXPACK_OK : device_open_as(&gpu, choice, NULL);
+    bool           on_cpu = always || (s->cpu != NULL && device_absent(opened));
+    if (!on_cpu && opened != PTXPACK_OK)
+        return command_fail("attention", "%s", gpu.line),
+               device_choice(choice) ? COMMAND_FAILED : COMMAND_USAGE;
+    report_problem(p, s);
+    if (on_cpu) {
+        const char *why = always ? "as asked for" : gpu.line;
+        if (s->json)
+            json_text("no_gpu", why);
+        else
+            printf("no GPU: %s; computing on the CPU\n", why);
+    }
+    int status = on_cpu ? run_on_cpu(p) : attention_run(&gpu, p, s);
+    if (status == COMMAND_OK)
+        report_time(p, s, on_cpu);
+    if (status == COMMAND_OK)
+        status = write_outputs(p, s);
+    if (status == COMMAND_OK && s->verify)
+        status = run_verify(p, s);
+    device_close(&gpu);
+    return status;
+}
+
+int cmd_attention(int argc, char **argv)
+{
+    attention_settings s = {
+        .subcommand = "attention",
+        .batch = OPTION_NOT_GIVEN, .seqlen_q = OPTION_NOT_GIVEN, .seqlen_kv = OPTION_NOT_GIVEN,
+        .heads_q = OPTION_NOT_GIVEN, .heads_kv = OPTION_NOT_GIVEN, .head_dim = OPTION_NOT_GIVEN,
+        .seed = OPTION_NOT_GIVEN, .layout = "bshd", .dtype = "f16", .repeat = OPTION_NOT_GIVEN,
+    };
+    const option rows[] = {
+        {"q", OPTION_TEXT, &s.q, "FILE  queries, .npy of 4 dimensions (see --layout)"},
+        {"k", OPTION_TEXT, &s.k, "FILE  keys"},
+        {"v", OPTION_TEXT, &s.v, "FILE  values"},
+        {"o", OPTION_TEXT, &s.o, "FILE  write the output"},
+        {"lse", OPTION_TEXT, &s.lse, "FILE  write the log-sum-exp, float32 [batch, heads, rows]"},
+        {"batch", OPTION_INT, &s.batch, "N  of random input (default 2)"},
+        {"seqlen-q", OPTION_INT, &s.seqlen_q, "N  query rows (default 2048)"},
+        {"seqlen-kv", OPTION_INT, &s.seqlen_kv, "N  keys (default: as seqlen-q)"},
+        {"heads-q", OPTION_INT, &s.heads_q, "N  query heads (default 16)"},
+        {"heads-kv", OPTION_INT, &s.heads_kv, "N  key heads (default: as heads-q)"},
+        {"head-dim", OPTION_INT, &s.head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"},
+        {"causal", OPTION_MAYBE, &s.mask.causal, "[top-left|bottom-right]  alone: bottom-right"},
+        {"window", OPTION_TEXT, &s.mask.window, WINDOW_OPTION_HELP},
+        {"align", OPTION_TEXT, &s.mask.align, ALIGN_OPTION_HELP},
+        {"softcap", OPTION_REAL, &s.softcap, SOFTCAP_OPTION_HELP},
+        {"layout", OPTION_TEXT, &s.layout, "bshd|bhsd  order of batch, sequence, head, dim (default bshd)"},
+        {"scale", OPTION_REAL, &s.scale, "X  multiplies q.k (default 1/sqrt(head-dim))"},
+        {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16|e4m3  (default f16); bf16 files hold uint16, e4m3 uint8"},
+        {"verify", OPTION_FLAG, &s.verify, "compare with the double-precision reference"},
+        {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},
+        {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},
+        {"cpu", OPTION_MAYBE, &s.cpu, "[always]  compute on the CPU when there is no GPU, or always"},
+        {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
+        {"json", OPTION_FLAG, &s.json, "print JSON"},
+        {NULL, OPTION_FLAG, NULL, NULL},
+    };
+    int status =
+        command_options(argc, argv, "ptxpack attention [--q FILE --k FILE --v FILE] [options]", rows, NULL);
+    if (status >= 0)
+        return status;
+    attention_problem p = {.ms = 0};
+    status = attention_problem_make(&s, &p);
+    if (status == COMMAND_OK) {
+        if (s.json)
+            json_open(NULL, '{');
+        status = run_problem(&p, &s);
+        if (s.json)
+            json_close();
+    }
+    attention_problem_free(&p);
+    return status;
+}

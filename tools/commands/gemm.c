@@ -1,0 +1,228 @@
+/* gemm.c - ptxpack gemm: D = activation(alpha A B + beta C + bias), timed and verified. */
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+#include "tools/device.h"
+#include "tools/problem/gemm_problem.h"
+#include "host/ptxpack.h"
+#include "tools/problem/verify.h"
+
+/* ---- on the device -------------------------------------------------------------------------------- */
+/* Launch until warm, then `repeat` times between two events. */
+static bool time_launches(device *gpu, const ptxpack_gemm_plan *plan, const ptxpack_gemm_buffers *b,
+                          gemm_problem *p)
+{
+    for (int64_t i = -device_warm_up(gpu); i < p->repeat; i++) {
+        if (i == 0 && (!device_sync(gpu) || !device_start(gpu)))
+            return false;
+        if (!device_status(gpu, ptxpack_gemm_launch(plan, b, gpu->stream)))
+            return false;
+    }
+    if (!device_stop(gpu) || !device_elapsed(gpu, &p->ms))
+        return false;
+    p->ms /= (double)p->repeat;
+    return true;
+}
+
+static double flops_of(const gemm_problem *p)
+{
+    return 2.0 * p->geometry.batch * p->desc.m * p->desc.n * p->desc.k;
+}
+
+/* The emulated driver takes about two seconds a GFLOP and core: somebody who sits before it is told. */
+static void announce(const device *gpu, const gemm_problem *p)
+{
+    double gflop = flops_of(p) * 1e-9, seconds = 2 * gflop / verify_threads();
+    if (gpu->emulated && seconds > 3 && isatty(STDERR_FILENO))
+        fprintf(stderr, "emulating %.1f GFLOP: about %.0f s\n", gflop, seconds);
+}
+
+static bool upload(device *gpu, const gemm_problem *p, uint64_t *const address[GEMM_MATRICES], uint64_t *bias)
+{
+    bool ok = true;
+    for (int i = 0; i < GEMM_MATRICES && ok; i++)
+        if (p->matrix[i] != NULL)
+            ok = device_alloc(gpu, address[i], p->geometry.matrix[i].bytes) &&
+                 (i == GEMM_D ||
+                  device_upload(gpu, *address[i], p->matrix[i], p->geometry.matrix[i].bytes));
+    return ok && (p->bias == NULL || (device_alloc(gpu, bias, p->geometry.bias_bytes) &&
+                                      device_upload(gpu, *bias, p->bias, p->geometry.bias_bytes)));
+}
+
+static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
+{
+    ptxpack_gemm_plan   *plan = NULL;
+    ptxpack_gemm_buffers b = {.size = sizeof b, .alpha = p->alpha, .beta = p->beta};
+    uint64_t *const      address[GEMM_MATRICES] = {&b.a, &b.b, &b.c, &b.d};
+    double               started = now_ms();
+    announce(gpu, p);
+    p->emulated = gpu->emulated;
+    p->repeat = device_launches(gpu, s->repeat);
+    bool   ok = device_status(gpu, ptxpack_gemm_plan_create(gpu->handle, &p->desc, &plan));
+    double ready_ms = now_ms() - started;
+    ok = ok && upload(gpu, p, address, &b.bias) &&
+         device_alloc_zeros(gpu, &b.workspace, ptxpack_gemm_workspace(plan)) &&
+         time_launches(gpu, plan, &b, p) &&
+         device_download(gpu, p->matrix[GEMM_D], b.d, p->geometry.matrix[GEMM_D].bytes);
+    if (ok) {
+        report_device(gpu, s->json);
+        report_kernel(ptxpack_kernel_describe(ptxpack_gemm_kernel(plan)), ready_ms, s->json);
+    }
+    for (int i = 0; i < GEMM_MATRICES; i++)
+        device_free(gpu, *address[i]);
+    device_free(gpu, b.bias);
+    device_free(gpu, b.workspace);
+    ptxpack_gemm_plan_free(plan);
+    return ok ? COMMAND_OK : command_fail("gemm", "%s", gpu->line);
+}
+
+/* ---- reports -------------------------------------------------------------------------------------- */
+static void report_problem(const gemm_problem *p, const gemm_settings *s)
+{
+    const ptxpack_gemm_desc *d = &p->desc;
+    if (!s->json) {
+        printf("problem   %s, m %d, n %d, k %d, batch %d, A %s-major, B %s-major",
+               ptxpack_dtype_name(d->dtype), (int)d->m, (int)d->n, (int)d->k, (int)p->geometry.batch,
+               gemm_order_name(d->order_a), gemm_order_name(d->order_b));
+        printf("%s%s%s%s\n", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "",
+               d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
+               d->activation != PTXPACK_ACTIVATION_NONE ? gemm_activation_name(d->activation) : "");
+        if (s->a == NULL)
+            printf("input     random, seed %llu\n", (unsigned long long)p->seed);
+        return;
+    }
+    json_open("problem", '{');
+    json_text("dtype", ptxpack_dtype_name(d->dtype));
+    json_int("m", d->m);
+    json_int("n", d->n);
+    json_int("k", d->k);
+    json_int("batch", p->geometry.batch);
+    json_text("order_a", gemm_order_name(d->order_a));
+    json_text("order_b", gemm_order_name(d->order_b));
+    json_real("alpha", p->alpha);
+    json_bool("has_c", d->has_c);
+    json_real("beta", p->beta);
+    json_bool("has_bias", d->has_bias);
+    json_text("activation", gemm_activation_name(d->activation));
+    json_int("seed", (int64_t)p->seed);
+    json_close();
+}
+
+static double bytes_of(const gemm_problem *p)
+{
+    double bytes = (double)p->geometry.bias_bytes;
+    for (int i = 0; i < GEMM_MATRICES; i++)
+        if (p->matrix[i] != NULL)
+            bytes += (double)p->geometry.matrix[i].bytes;
+    return bytes;
+}
+
+static void report_time(const gemm_problem *p, const gemm_settings *s)
+{
+    double tflops = flops_of(p) / p->ms * 1e-9, gbs = bytes_of(p) / p->ms * 1e-6;
+    if (s->json) {
+        json_text("ran_on", p->emulated ? "emulator" : "gpu");
+        json_real("ms", p->ms);
+        json_real("tflops", tflops);
+        json_real("gb_per_s", gbs);
+        json_int("repeat", p->repeat);
+    } else if (p->emulated) {
+        printf("time      %.1f ms emulated, %.4f TFLOP/s (mean of %lld launches)\n", p->ms, tflops,
+               (long long)p->repeat);
+    } else {
+        printf("time      %.4f ms, %.1f TFLOP/s, %.0f GB/s (mean of %lld launches)\n", p->ms, tflops, gbs,
+               (long long)p->repeat);
+    }
+}
+
+static int verify(const gemm_problem *p, const gemm_settings *s)
+{
+    gemm_verdict v;
+    if (gemm_problem_verify(p, 0, &v) != PTXPACK_OK)
+        return command_fail("gemm", "--verify: %s", ptxpack_detail(NULL));
+    if (s->json) {
+        json_open("verify", '{');
+        json_bool("pass", v.wrong == 0);
+        json_int("rows", (int64_t)v.rows);
+        json_int("rows_in_all", (int64_t)v.total);
+        json_int("wrong", (int64_t)v.wrong);
+        json_real("max_error", v.max_error);
+        json_real("max_allowed_before_rounding", v.max_allowed);
+        json_close();
+    } else {
+        printf("verified  %s: %s%zu of %zu rows\n"
+               "          max error %.3g; allowed: rounding to %s, and before that at most %.3g\n",
+               v.wrong == 0 ? "correct" : "WRONG", v.rows < v.total ? "a random sample of " : "", v.rows,
+               v.total, v.max_error, ptxpack_dtype_name(p->desc.dtype), v.max_allowed);
+    }
+    if (v.wrong == 0)
+        return COMMAND_OK;
+    return command_fail("gemm", "%zu elements are wrong, the first of matrix %d in row %d, column %d",
+                        v.wrong, (int)v.first.batch, (int)v.first.row, (int)v.first_column);
+}
+
+/* Run, report, write, verify; the JSON object is open. */
+static int run_problem(gemm_problem *p, const gemm_settings *s)
+{
+    device gpu = {.handle = NULL};
+    if (device_open_as(&gpu, s->device, NULL) != PTXPACK_OK)
+        return command_fail("gemm", "%s", gpu.line),
+               device_choice(s->device) ? COMMAND_FAILED : COMMAND_USAGE;
+    report_problem(p, s);
+    int status = run(&gpu, p, s);
+    if (status == COMMAND_OK) {
+        report_time(p, s);
+        status = gemm_problem_write(s, p);
+    }
+    if (status == COMMAND_OK && s->verify)
+        status = verify(p, s);
+    device_close(&gpu);
+    return status;
+}
+
+int cmd_gemm(int argc, char **argv)
+{
+    gemm_settings s = {.m = OPTION_NOT_GIVEN, .n = OPTION_NOT_GIVEN, .k = OPTION_NOT_GIVEN,
+                       .batch = OPTION_NOT_GIVEN, .seed = OPTION_NOT_GIVEN, .repeat = OPTION_NOT_GIVEN,
+                       .order_a = "row", .order_b = "row", .dtype = "bf16", .activation = "none", .alpha = 1,
+                       .beta = (double)NAN};
+    const option rows[] = {
+        {"a", OPTION_TEXT, &s.a, "FILE  A, .npy of m x k or batch x m x k; k x m with --order-a column"},
+        {"b", OPTION_TEXT, &s.b, "FILE  B, k x n; n x k with --order-b column"},
+        {"c", OPTION_MAYBE, &s.c, "[FILE]  C, m x n; alone, or with --beta: random"},
+        {"bias", OPTION_MAYBE, &s.bias, "[FILE]  n values, one a column; alone: random"},
+        {"o", OPTION_TEXT, &s.d, "FILE  write D"},
+        {"m", OPTION_INT, &s.m, "N  rows of random input (default 1024)"},
+        {"n", OPTION_INT, &s.n, "N  columns (default 1024)"},
+        {"k", OPTION_INT, &s.k, "N  what is summed over (default 1024)"},
+        {"batch", OPTION_INT, &s.batch, "N  matrices (default 1)"},
+        {"order-a", OPTION_TEXT, &s.order_a, "row|column  what of A lies side by side (default row)"},
+        {"order-b", OPTION_TEXT, &s.order_b, "row|column  (default row)"},
+        {"alpha", OPTION_REAL, &s.alpha, "X  multiplies A B (default 1)"},
+        {"beta", OPTION_REAL, &s.beta, "X  multiplies C (default 1)"},
+        {"activation", OPTION_TEXT, &s.activation, "none|relu|gelu|silu  (default none)"},
+        {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16  (default bf16); bf16 files hold uint16"},
+        {"verify", OPTION_FLAG, &s.verify, "compare with a double-precision reference"},
+        {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},
+        {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},
+        {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
+        {"json", OPTION_FLAG, &s.json, "print JSON"},
+        {NULL, OPTION_FLAG, NULL, NULL},
+    };
+    int status = command_options(argc, argv, "ptxpack gemm [--a FILE --b FILE] [options]", rows, NULL);
+    if (status >= 0)
+        return status;
+    gemm_problem p = {.ms = 0};
+    status = gemm_problem_make(&s, &p);
+    if (status == COMMAND_OK) {
+        if (s.json)
+            json_open(NULL, '{');
+        status = run_problem(&p, &s);
+        if (s.json)
+            json_close();
+    }
+    gemm_problem_free(&p);
+    return status;
+}

@@ -1,0 +1,116 @@
+/* profile.c - `ptxpack profile`: what a kernel executes, per source line and per warp of a block, as the
+ * emulated driver counts it. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/problem/attention_problem.h"
+#include "tools/problem/attention_run.h"
+#include "tools/command.h"
+#include "tools/device.h"
+#include "loader/driver.h"
+#include "tools/emu/driver/emu_api.h"
+#include "profile_table.h"
+
+typedef struct emulator_calls {
+    void (*start)(void);
+    void (*stop)(void);
+    void (*read)(ptxpack_emu_visit *visit, void *context);
+} emulator_calls;
+
+/* The calls of the library that the device's driver came from. */
+static bool find_calls(device *d, emulator_calls *calls)
+{
+    void *library = dlopen(d->driver->path, RTLD_NOW | RTLD_NOLOAD);
+    if (library != NULL) {
+        *(void **)&calls->start = dlsym(library, "ptxpack_emu_profile_start");
+        *(void **)&calls->stop = dlsym(library, "ptxpack_emu_profile_stop");
+        *(void **)&calls->read = dlsym(library, "ptxpack_emu_profile_read");
+        dlclose(library); /* the driver table keeps it */
+    }
+    if (library != NULL && calls->start != NULL && calls->stop != NULL && calls->read != NULL)
+        return true;
+    snprintf(d->line, sizeof d->line, "%.300s is no emulated driver: it counts nothing", d->driver->path);
+    return false;
+}
+
+static int run(device *d, attention_problem *p, const attention_settings *s, int64_t lines)
+{
+    emulator_calls calls;
+    profile_table  table;
+    memset(&calls, 0, sizeof calls);
+    if (!find_calls(d, &calls))
+        return command_fail("profile", "%s", d->line);
+    calls.start();
+    int status = attention_run(d, p, s);
+    calls.stop();
+    if (status != COMMAND_OK)
+        return status;
+    profile_table_begin(&table);
+    calls.read(profile_table_add, &table);
+    if (table.failed)
+        status = command_fail("profile", "out of memory");
+    else if (s->json)
+        profile_table_json(&table);
+    else
+        profile_table_print(&table, (size_t)lines);
+    profile_table_free(&table);
+    return status;
+}
+
+static int run_problem(const attention_settings *s, int64_t lines)
+{
+    attention_problem p = {.ms = 0};
+    device            gpu = {.handle = NULL};
+    int               status = attention_problem_make(s, &p);
+    if (status == COMMAND_OK && device_open_as(&gpu, "emu", NULL) != PTXPACK_OK)
+        status = command_fail("profile", "%s", gpu.line);
+    if (status == COMMAND_OK) {
+        if (s->json)
+            json_open(NULL, '{');
+        status = run(&gpu, &p, s, lines);
+        if (s->json)
+            json_close();
+    }
+    device_close(&gpu);
+    attention_problem_free(&p);
+    return status;
+}
+
+int cmd_profile(int argc, char **argv)
+{
+    int64_t            lines = 30;
+    attention_settings s = {
+        .subcommand = "profile",
+        .batch = 1, .seqlen_q = 256, .seqlen_kv = OPTION_NOT_GIVEN, .heads_q = 1,
+        .heads_kv = OPTION_NOT_GIVEN, .head_dim = OPTION_NOT_GIVEN, .seed = 1, .layout = "bshd",
+        .dtype = "f16", .repeat = 1,
+    };
+    const option rows[] = {
+        {"batch", OPTION_INT, &s.batch, "N  (default 1)"},
+        {"seqlen-q", OPTION_INT, &s.seqlen_q, "N  query rows (default 256)"},
+        {"seqlen-kv", OPTION_INT, &s.seqlen_kv, "N  keys (default: as seqlen-q)"},
+        {"heads-q", OPTION_INT, &s.heads_q, "N  query heads (default 1)"},
+        {"heads-kv", OPTION_INT, &s.heads_kv, "N  key heads (default: as heads-q)"},
+        {"head-dim", OPTION_INT, &s.head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"},
+        {"causal", OPTION_MAYBE, &s.mask.causal, "[top-left|bottom-right]  alone: bottom-right"},
+        {"window", OPTION_TEXT, &s.mask.window, WINDOW_OPTION_HELP},
+        {"align", OPTION_TEXT, &s.mask.align, ALIGN_OPTION_HELP},
+        {"softcap", OPTION_REAL, &s.softcap, SOFTCAP_OPTION_HELP},
+        {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16|e4m3  (default f16)"},
+        {"lines", OPTION_INT, &lines, "N  print the N lines that are executed most (default 30; 0: all)"},
+        {"json", OPTION_FLAG, &s.json, "print JSON: a row for each instruction and warp"},
+        {NULL, OPTION_FLAG, NULL, NULL},
+    };
+    int words = 0;
+    int status = command_options(argc, argv, "ptxpack profile attention [options]", rows, &words);
+    if (status >= 0)
+        return status;
+    if (words != 1 || strcmp(argv[1], "attention") != 0)
+        return command_fail("profile", "name what to profile: attention"), COMMAND_USAGE;
+    if (lines < 0 || lines > 1000000)
+        return command_fail("profile", "--lines: %lld is not between 0 and 1000000", (long long)lines),
+               COMMAND_USAGE;
+    return run_problem(&s, lines);
+}

@@ -1,0 +1,104 @@
+/* link.c - linking: one text of PTX, or one container, becomes a container. */
+#include <stdlib.h>
+#include "compile.h"
+
+enum { INPUT_CUBIN = 0, INPUT_PTX = 1, INPUT_KINDS = 6 }; /* CUjitInputType */
+
+struct api_link {
+    struct api_handle handle;
+    struct api_jit jit;
+    void *cubin;               /* of what was added; NULL: nothing yet */
+    size_t bytes;
+};
+
+static void release_link(struct api_handle *h) { free(((struct api_link *)h)->cubin); }
+
+static api_result create(struct api_context *context, unsigned int count, const unsigned int *options,
+                         void **values, struct CUlinkState_st **out)
+{
+    struct api_jit jit;
+    API_WANT(out, API_INVALID_VALUE);
+    API_TRY(api_jit_read(count, options, values, &jit));
+    struct api_link *l =
+        (struct api_link *)api_handle_new(API_KIND_LINK, sizeof *l, context, NULL, release_link);
+    API_WANT(l, API_OUT_OF_MEMORY);
+    l->jit = jit;
+    *out = (struct CUlinkState_st *)l;
+    return API_OK;
+}
+
+/* Each text must be complete in itself: a second one is not supported. */
+static api_result add(struct CUlinkState_st *state, unsigned int type, const void *data, size_t bytes)
+{
+    struct api_link *l = (struct api_link *)api_handle_get(API_KIND_LINK, state);
+    struct compile_image image;
+    struct compile_logs logs;
+    unsigned int result = API_OK;
+    API_WANT(l, API_INVALID_HANDLE);
+    API_WANT(data && bytes && type < INPUT_KINDS, API_INVALID_VALUE);
+    API_WANT((type == INPUT_PTX || type == INPUT_CUBIN) && !l->cubin, API_NOT_SUPPORTED);
+    API_TRY(compile_image_open(data, bytes, &l->jit, &image));
+    struct emu_module *m =
+        compile_ptx(api_settings(), NULL, image.text, image.bytes, false, NULL, &result, &logs);
+    api_jit_write(&l->jit, &logs);
+    compile_logs_free(&logs);
+    API_WANT(m, result);
+    emu_module_unload(m);
+    l->cubin = compile_container(api_settings(), NULL, image.text, image.bytes, &l->bytes);
+    return l->cubin ? API_OK : API_OUT_OF_MEMORY;
+}
+
+static api_result add_file(struct CUlinkState_st *state, unsigned int type, const char *path)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    API_TRY(api_file_read(path, &text, &bytes));
+    api_result result = bytes ? add(state, type, text, bytes) : API_INVALID_IMAGE;
+    free(text);
+    return result;
+}
+
+static api_result complete(struct CUlinkState_st *state, void **cubin, size_t *bytes)
+{
+    const struct api_link *l = (const struct api_link *)api_handle_get(API_KIND_LINK, state);
+    API_WANT(l, API_INVALID_HANDLE);
+    API_WANT(cubin && l->cubin, API_INVALID_VALUE);
+    *cubin = l->cubin;
+    if (bytes)
+        *bytes = l->bytes;
+    return API_OK;
+}
+
+static api_result destroy(struct CUlinkState_st *state)
+{
+    struct api_link *l = (struct api_link *)api_handle_get(API_KIND_LINK, state);
+    API_WANT(l, API_INVALID_HANDLE);
+    api_handle_delete(&l->handle);
+    return API_OK;
+}
+
+api_result cuLinkCreate_v2(unsigned int count, unsigned int *options, void **values,
+                           struct CUlinkState_st **state)
+{
+    API_CALL(API_CONTEXT, create(call.context, count, options, values, state));
+}
+api_result cuLinkAddData_v2(struct CUlinkState_st *state, unsigned int type, void *data, size_t bytes,
+                            const char *name, unsigned int count, unsigned int *options, void **values)
+{
+    (void)name, (void)options, (void)values; /* logs are those of cuLinkCreate, as it documents */
+    API_CALL(API_CONTEXT, count && !options ? API_INVALID_VALUE : add(state, type, data, bytes));
+}
+api_result cuLinkAddFile_v2(struct CUlinkState_st *state, unsigned int type, const char *path,
+                            unsigned int count, unsigned int *options, void **values)
+{
+    (void)options, (void)values;
+    API_CALL(API_CONTEXT, count && !options ? API_INVALID_VALUE : add_file(state, type, path));
+}
+api_result cuLinkComplete(struct CUlinkState_st *state, void **cubin, size_t *bytes)
+{
+    API_CALL(API_CONTEXT, complete(state, cubin, bytes));
+}
+api_result cuLinkDestroy(struct CUlinkState_st *state)
+{
+    API_CALL(API_CONTEXT | API_ANY_STATE, destroy(state));
+}

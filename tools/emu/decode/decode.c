@@ -1,0 +1,251 @@
+/* decode.c - a function's instructions become ops: modifiers, families, branches. */
+#include "decode.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "state.h"
+
+static const struct { const char *opcode; emu_decode *decode; } families[] = {
+#define FAMILY(opcode, function) {opcode, function},
+#include "families.def"
+#undef FAMILY
+};
+
+bool decode_refuse(struct decoder *d, const char *format, ...)
+{
+    char place[256], text[160], what[256];
+    va_list arguments;
+    if (d->failed)
+        return false;
+    d->failed = true;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    if (!d->in) {
+        snprintf(d->error, d->error_cap, "%s", what);
+        return false;
+    }
+    snprintf(d->error, d->error_cap, "line %u%s%s%s: %s: %s", d->in->place.line,
+             d->in->place.file ? " (" : "",
+             d->in->place.file ? ptx_place_text(d->module->text, &d->in->place, place, sizeof place) : "",
+             d->in->place.file ? ")" : "", ptx_instruction_text(d->in, text, sizeof text), what);
+    return false;
+}
+
+/* ---- modifiers ------------------------------------------------------------------------------------ */
+const char *decode_peek(const struct decoder *d)
+{
+    return d->modifier < d->in->modifier_count ? d->in->modifiers[d->modifier] : "";
+}
+
+bool decode_take(struct decoder *d, const char *word)
+{
+    if (strcmp(decode_peek(d), word) != 0)
+        return false;
+    d->modifier++;
+    return true;
+}
+
+int decode_one_of(struct decoder *d, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (decode_take(d, words[i]))
+            return i;
+    return -1;
+}
+
+enum ptx_type decode_type(struct decoder *d)
+{
+    enum ptx_type type = ptx_type_find(decode_peek(d));
+    if (type == PTX_NO_TYPE)
+        decode_refuse(d, *decode_peek(d) ? "'.%s' is no type" : "a type is missing%s", decode_peek(d));
+    else
+        d->modifier++;
+    return type;
+}
+
+bool decode_end(struct decoder *d)
+{
+    if (d->modifier < d->in->modifier_count)
+        return decode_refuse(d, "'.%s' is not executed here", decode_peek(d));
+    return !d->failed;
+}
+
+bool decode_need_sm(struct decoder *d, int sm)
+{
+    return d->sm >= sm || decode_refuse(d, "needs sm_%d, the device is sm_%d", sm, d->sm);
+}
+
+bool decode_need_isa(struct decoder *d, int isa)
+{
+    int version = d->module->text->version;
+    return version >= isa || decode_refuse(d, "needs PTX ISA %d.%d, the text says .version %d.%d", isa / 10,
+                                           isa % 10, version / 10, version % 10);
+}
+
+bool decode_need_suffix(struct decoder *d, int sm)
+{
+    const struct ptx_module *text = d->module->text;
+    return (text->target_suffix && text->target == sm) ||
+           decode_refuse(d, "needs .target sm_%da, the text says sm_%d", sm, text->target);
+}
+
+static const struct { const char *word; enum emu_space space; bool cluster; } spaces[] = {
+    {"shared", EMU_SHARED, false}, {"shared::cta", EMU_SHARED, false}, {"shared::cluster", EMU_SHARED, true},
+    {"global", EMU_GLOBAL, false}, {"local", EMU_LOCAL, false},        {"const", EMU_CONST, false},
+    {"param", EMU_PARAM, false},   {"param::entry", EMU_PARAM, false}, {"param::func", EMU_PARAM, false},
+};
+
+enum emu_space decode_space(struct decoder *d, bool *cluster)
+{
+    if (cluster)
+        *cluster = false;
+    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+        if (decode_take(d, spaces[i].word)) {
+            if (cluster)
+                *cluster = spaces[i].cluster;
+            return spaces[i].space;
+        }
+    return EMU_GENERIC;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+void *decode_alloc(struct decoder *d, size_t count, size_t size)
+{
+    static unsigned char nothing[256];
+    void *memory = ptx_alloc(d->module->memory, count ? count : 1, size);
+    if (memory)
+        return memory;
+    decode_refuse(d, "out of memory");
+    return size * count <= sizeof nothing ? nothing : NULL;
+}
+
+/* ---- ops ------------------------------------------------------------------------------------------ */
+static emu_reg *keep(struct decoder *d, const emu_reg *list, uint32_t count)
+{
+    if (!count)
+        return NULL;
+    emu_reg *kept = (emu_reg *)ptx_alloc(d->module->memory, count, sizeof *kept);
+    if (kept)
+        memcpy(kept, list, count * sizeof *kept);
+    else
+        decode_refuse(d, "out of memory");
+    return kept;
+}
+
+static bool push(struct decoder *d, const struct emu_op *op)
+{
+    struct decode_state *s = d->state;
+    if (s->op_count == s->op_cap) {
+        uint32_t cap = s->op_cap ? 2 * s->op_cap : 256;
+        struct emu_op *grown = (struct emu_op *)realloc(s->ops, cap * sizeof *grown);
+        if (!grown)
+            return decode_refuse(d, "out of memory");
+        s->ops = grown;
+        s->op_cap = cap;
+    }
+    s->ops[s->op_count] = *op;
+    s->ops[s->op_count].number = d->module->op_count++;
+    s->op_count++;
+    return true;
+}
+
+static emu_decode *find_family(const char *opcode)
+{
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
+        if (strcmp(families[i].opcode, opcode) == 0)
+            return families[i].decode;
+    return NULL;
+}
+
+static bool decode_guard(struct decoder *d, struct emu_op *op)
+{
+    op->guard = EMU_NO_REG;
+    if (!d->in->guarded)
+        return true;
+    if (d->in->guard >= d->function->text->register_count || d->state->bits_of[d->in->guard] != 1)
+        return decode_refuse(d, "the guard is no predicate");
+    op->guard = d->state->row_of[d->in->guard];
+    op->guard_negated = d->in->guard_negated;
+    return true;
+}
+
+static bool decode_instruction(struct decoder *d, const struct ptx_instruction *in)
+{
+    struct decode_state *s = d->state;
+    struct emu_op op;
+    emu_decode *decode = find_family(in->opcode);
+    memset(&op, 0, sizeof op);
+    d->in = in;
+    d->op = &op;
+    d->modifier = 0;
+    s->extra_count = 0;
+    op.text = in;
+    op.class_ = EMU_CLASS_other;
+    op.result = s->results;
+    op.source = s->sources;
+    if (!decode)
+        return decode_refuse(d, "this instruction is not executed here");
+    if (!decode_guard(d, &op))
+        return false;
+    if ((!decode(d, &op) || d->failed) || !op.exec)
+        return decode_refuse(d, "it cannot be decoded");
+    for (uint32_t i = 0; i < s->extra_count; i++) {
+        s->extra[i].guard = op.guard;
+        s->extra[i].guard_negated = op.guard_negated;
+        if (!push(d, &s->extra[i]))
+            return false;
+    }
+    op.result = keep(d, s->results, op.result_count);
+    op.source = keep(d, s->sources, op.source_count);
+    return !d->failed && push(d, &op);
+}
+
+/* Branches name instructions; ops that were put before them moved everything. */
+static void resolve_targets(struct decode_state *s)
+{
+    for (uint32_t i = 0; i < s->op_count; i++) {
+        struct emu_op *op = &s->ops[i];
+        if (op->class_ == EMU_CLASS_control && op->u8[7])
+            op->target = s->op_of[op->target];
+        if (op->class_ == EMU_CLASS_control && op->u8[6]) {
+            const struct branch_table *table = (const struct branch_table *)op->data;
+            for (uint32_t k = 0; k < table->count; k++)
+                table->targets[k] = s->op_of[table->targets[k]];
+        }
+    }
+}
+
+/* Whoever runs past the last instruction leaves as by ret. */
+static bool push_end(struct decoder *d)
+{
+    static const struct ptx_instruction end = {.opcode = "ret"};
+    return decode_instruction(d, &end);
+}
+
+bool decode_function(struct decoder *d)
+{
+    struct decode_state *s = d->state;
+    const struct ptx_function *text = d->function->text;
+    s->op_count = 0;
+    s->op_of = (uint32_t *)calloc(text->code_count + 1u, sizeof *s->op_of);
+    if (!s->op_of)
+        return decode_refuse(d, "out of memory");
+    for (uint32_t i = 0; i < text->code_count && !d->failed; i++) {
+        s->op_of[i] = s->op_count;
+        decode_instruction(d, &text->code[i]);
+    }
+    s->op_of[text->code_count] = s->op_count;
+    if (!d->failed && push_end(d)) {
+        resolve_targets(s);
+        d->function->code = (struct emu_op *)ptx_alloc(d->module->memory, s->op_count, sizeof *s->ops);
+        if (d->function->code)
+            memcpy(d->function->code, s->ops, s->op_count * sizeof *s->ops);
+        else
+            decode_refuse(d, "out of memory");
+        d->function->code_count = s->op_count;
+    }
+    free(s->op_of);
+    s->op_of = NULL;
+    return !d->failed;
+}

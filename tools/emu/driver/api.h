@@ -1,0 +1,287 @@
+/* api.h - what the parts of the emulated driver share: entering and leaving a call, and the objects behind
+ * the handles.
+ *
+ *   api_result cuMemFree_v2(api_address address)
+ *   {
+ *       API_CALL(API_CONTEXT | API_UNSAFE, memory_free(call.context, address));
+ *   }
+ *
+ * A call takes the driver's one lock, looks for its context, and answers that context's sticky error, so that
+ * the functions behind are plain sequential code.  Work is done when it is enqueued, on the caller's thread.
+ *
+ * Handles   every object that is handed out is in one table; a handle is looked up there before it is
+ * touched, so that what is stale or foreign is answered with an error. */
+#ifndef EMU_API_H
+#define EMU_API_H
+#include <stdbool.h>
+#include "layouts.h"
+#include "tools/emu/code/grid.h"
+
+enum { /* CUresult, without CUDA_ERROR_ */
+    API_OK,
+#define ERROR(name, value, text) API_##name = value,
+#include "errors.def"
+#undef ERROR
+};
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+enum {
+    API_INIT = 0,              /* cuInit must have been called                                        */
+    API_CONTEXT = 1,           /* a context must be current, and healthy                              */
+    API_ANY_STATE = 2,         /* ... or broken: for queries and for destroying                       */
+    API_UNSAFE = 4             /* may synchronize: forbidden to a thread that captures, see capture.c */
+};
+struct api_context;
+struct api_call { struct api_context *context; };
+api_result api_enter(struct api_call *call, unsigned int need);
+void       api_leave(void);
+#define API_CALL(need, expression)                                                                        \
+    struct api_call call;                                                                                 \
+    api_result answer_ = api_enter(&call, need);                                                          \
+    if (answer_ != API_OK)                                                                                \
+        return answer_;                                                                                   \
+    answer_ = (expression);                                                                               \
+    api_leave();                                                                                          \
+    return answer_
+#define API_TRY(expression)                                                                               \
+    do {                                                                                                  \
+        api_result try_ = (expression);                                                                   \
+        if (try_ != API_OK)                                                                               \
+            return try_;                                                                                  \
+    } while (0)
+#define API_WANT(condition, otherwise)                                                                    \
+    do {                                                                                                  \
+        if (!(condition))                                                                                 \
+            return otherwise;                                                                             \
+    } while (0)
+
+/* The settings; never NULL after api_enter. */
+const struct emu_settings *api_settings(void);
+
+/* ---- handles ------------------------------------------------------------------------------------------- */
+enum api_kind {
+    API_KIND_CONTEXT, API_KIND_STREAM, API_KIND_EVENT, API_KIND_MODULE, API_KIND_FUNCTION, API_KIND_LIBRARY,
+    API_KIND_KERNEL, API_KIND_LINK, API_KIND_GRAPH, API_KIND_NODE, API_KIND_EXEC
+};
+struct api_handle {            /* every object begins with one */
+    enum api_kind kind;
+    uint64_t id;               /* never given twice */
+    struct api_context *context; /* NULL: none */
+    struct api_handle *owner;  /* goes when this one goes; NULL: none */
+    void (*release)(struct api_handle *self); /* what hangs on it; NULL: nothing */
+    struct api_handle *next;   /* handle.c's own */
+};
+/* A zeroed object of `bytes` that begins with a handle; NULL: out of memory. */
+void *api_handle_new(enum api_kind kind, size_t bytes, struct api_context *context, struct api_handle *owner,
+                     void (*release)(struct api_handle *));
+/* The live object of this kind; NULL: there is none at this address. */
+void *api_handle_get(enum api_kind kind, const void *handle);
+/* The object that still is the one that had this id; NULL: it is gone. */
+void *api_handle_same(enum api_kind kind, const void *handle, uint64_t id);
+/* The object and all that it owns. */
+void  api_handle_delete(struct api_handle *handle);
+/* All objects of a context, but not the context. */
+void  api_handle_delete_context(const struct api_context *context);
+/* Go through all objects of one kind: next(NULL) is the first. Nothing may be added or deleted meanwhile. */
+struct api_handle *api_handle_next(enum api_kind kind, const struct api_handle *after);
+
+/* ---- devices and contexts ------------------------------------------------------------------------------ */
+struct api_device {
+    int ordinal;
+    struct api_context *primary;
+    unsigned int primary_flags;
+    uint64_t used;             /* bytes */
+    bool lost;
+};
+struct api_device *api_device(int ordinal); /* NULL: no such device */
+
+enum { API_LIMITS = 8 };
+struct api_context {
+    struct api_handle handle;
+    struct api_device *device;
+    bool primary;
+    unsigned int references, flags, cache_config;
+    api_result sticky;         /* the error that everything answers from now on */
+    size_t limits[API_LIMITS];
+    uint64_t used;             /* bytes of device memory, without what its modules hold */
+    struct api_stream *legacy, *per_thread; /* the default streams */
+};
+
+/* A thread's own. */
+enum { API_CONTEXT_STACK = 64 };
+struct api_thread {
+    struct { struct api_context *context; uint64_t id; } stack[API_CONTEXT_STACK];
+    int depth;
+    unsigned int capture_mode; /* CUstreamCaptureMode: how strict API_UNSAFE is */
+    bool in_callback;          /* of a stream: calls are not permitted           */
+};
+struct api_thread *api_thread(void);
+/* The current context: API_INVALID_CONTEXT without one, API_CONTEXT_IS_DESTROYED after its end. */
+api_result api_current(struct api_context **context);
+api_result api_context_new(struct api_device *device, unsigned int flags, struct api_context **context);
+void       api_context_delete(struct api_context *context);
+
+/* ---- memory -------------------------------------------------------------------------------------------- */
+/* Is [address, address + bytes) device memory, host memory that the driver does not know, or neither (it
+ * begins within, or lies among, the device's addresses)? */
+enum api_memory { API_MEMORY_DEVICE, API_MEMORY_HOST, API_MEMORY_BAD };
+enum api_memory api_memory_of(uint64_t address, uint64_t bytes);
+api_result api_memory_alloc(struct api_context *context, int kind, uint64_t bytes, uint64_t *address);
+api_result api_memory_free(struct api_context *context, uint64_t address);
+/* All that the context has allocated. */
+void       api_memory_free_all(struct api_context *context);
+
+/* ---- work ---------------------------------------------------------------------------------------------- */
+enum api_work_kind { /* CUgraphNodeType */
+    API_WORK_KERNEL, API_WORK_COPY, API_WORK_FILL, API_WORK_HOST, API_WORK_GRAPH, API_WORK_EMPTY,
+    API_WORK_WAIT_EVENT, API_WORK_RECORD_EVENT
+};
+struct api_side { uint64_t address; size_t pitch, slice; }; /* slice: bytes from plane to plane */
+struct api_work {
+    enum api_work_kind kind;
+    struct api_context *context;
+    union {
+        struct {
+            struct api_function *function;
+            uint64_t function_id;
+            struct emu_launch launch; /* .parameters is malloc'ed */
+        } kernel;
+        struct { struct api_side to, from; size_t width, height, depth; } copy;
+        struct { uint64_t address; size_t pitch, width, height; unsigned int value, element; } fill;
+        struct {
+            api_host_function *function;
+            api_stream_callback *callback;
+            struct CUstream_st *stream;
+            void *data;
+        } host;
+        struct { struct api_work *items; size_t count; } graph;
+        struct { struct api_event *event; uint64_t id; } event;
+    } as;
+};
+/* Check it as far as it can be before it runs. */
+api_result api_work_check(const struct api_work *work);
+/* Do it now; what fails on the device becomes the context's sticky error and is not answered here. */
+api_result api_work_run(const struct api_work *work);
+api_result api_work_clone(struct api_work *to, const struct api_work *from);
+void       api_work_clear(struct api_work *work);
+/* A copy of what cuMemcpy3D is told. */
+api_result api_copy_work(const struct CUDA_MEMCPY3D_st *copy, struct api_work *work);
+/* Hand the work to a stream: done now, or recorded when the stream is captured.  Taken over and cleared. */
+api_result api_submit(struct api_stream *stream, struct api_work *work);
+
+/* ---- streams, events, captures ------------------------------------------------------------------------- */
+struct api_nodes { struct api_node **items; size_t count; };
+struct api_stream {
+    struct api_handle handle;
+    unsigned int flags;
+    int priority;
+    bool legacy;
+    struct api_capture *capture; /* NULL: work is done, not recorded */
+    struct api_nodes tips;     /* what the next node will depend on */
+};
+struct api_event {
+    struct api_handle handle;
+    unsigned int flags;
+    bool recorded;
+    uint64_t nanoseconds;      /* when */
+    uint64_t capture_id;       /* of the capture that recorded it last; 0: none */
+    struct api_nodes tips;
+};
+/* A stream handle of the call's context: 0, 1 (legacy), 2 (per thread), or one that was created. */
+api_result api_stream_get(struct api_context *context, struct CUstream_st *handle,
+                          struct api_stream **stream);
+void       api_event_stamp(struct api_event *event);
+
+struct api_capture {
+    uint64_t id;
+    struct api_graph *graph;
+    struct api_stream *origin;
+    unsigned int mode;
+    const void *thread;        /* its api_thread */
+    bool invalid;
+    struct api_capture *next;
+};
+/* What the current thread may not call now: 900, and the capture that forbids it is invalid. */
+api_result api_capture_forbids(void);
+/* A synchronizing call on this stream (NULL: on all of the context): 900 or 906 when it is captured. */
+api_result api_capture_forbids_wait(struct api_context *context, struct api_stream *stream);
+/* Work in the legacy stream while another stream that waits for it is captured: 906. */
+api_result api_capture_forbids_legacy(struct api_context *context);
+/* A synchronizing call on an event that was recorded in a capture: 907, or 1 when that has ended. */
+api_result api_capture_forbids_event(const struct api_event *event);
+api_result api_capture_add(struct api_stream *stream, struct api_work *work);
+api_result api_capture_record(struct api_stream *stream, struct api_event *event);
+api_result api_capture_wait(struct api_stream *stream, struct api_event *event);
+/* The stream is destroyed: its capture is of no use any more. */
+void       api_capture_forget(struct api_stream *stream);
+
+/* ---- graphs -------------------------------------------------------------------------------------------- */
+struct api_node {
+    struct api_handle handle;  /* owner: the graph */
+    struct api_work work;
+    struct api_nodes after;    /* runs after these */
+    size_t index;              /* in the graph */
+};
+struct api_graph {
+    struct api_handle handle;
+    struct api_nodes nodes;
+    size_t room;
+    bool captured;             /* a capture still records into it */
+};
+api_result api_graph_new(struct api_context *context, struct api_graph **graph);
+/* Takes the work over, and clears it in any case. */
+api_result api_graph_add(struct api_graph *graph, const struct api_nodes *after, struct api_work *work,
+                         struct api_node **node);
+/* The works in an order that respects the edges, cloned; 1 when there is none. `nodes` may be NULL. */
+api_result api_graph_order(const struct api_graph *graph, struct api_work **works, struct api_node ***nodes);
+/* The work of a kernel node. */
+api_result api_node_kernel(struct api_context *context,
+                           const struct CUDA_KERNEL_NODE_PARAMS_v2_st *parameters, struct api_work *work);
+void       api_works_free(struct api_work *works, size_t count);
+bool       api_nodes_copy(struct api_nodes *to, const struct api_nodes *from);
+bool       api_nodes_add(struct api_nodes *nodes, struct api_node *node); /* once */
+
+/* ---- modules ------------------------------------------------------------------------------------------- */
+struct api_function {
+    struct api_handle handle;  /* owner: the module */
+    struct emu_function *code;
+    struct api_module *module;
+    unsigned int cache_config;
+    unsigned int cluster[3];   /* set by attributes; zeros: not */
+};
+struct api_module {
+    struct api_handle handle;
+    struct emu_module *code;
+    struct api_function **functions; /* in order of code->functions, made when asked for */
+};
+struct api_jit;
+/* What the environment says of libraries: errors of their code are answered by their first use. */
+bool api_loads_lazily(void);
+/* malloc'ed, with a NUL byte behind it. */
+api_result api_file_read(const char *path, char **text, size_t *bytes);
+api_result api_module_new(struct api_context *context, const void *image, const struct api_jit *jit,
+                          struct api_handle *owner, struct api_module **module);
+api_result api_module_function(struct api_module *module, struct emu_function *code,
+                               struct api_function **function);
+api_result api_module_global(struct api_module *module, const char *name, api_address *address,
+                             size_t *bytes);
+/* A CUfunction, or a CUkernel cast to one. */
+api_result api_function_get(struct api_context *context, struct CUfunc_st *handle,
+                            struct api_function **function);
+/* The function of a kernel in a context. */
+api_result api_kernel_function(struct api_context *context, struct CUkern_st *handle,
+                               struct api_function **function);
+
+/* ---- functions ----------------------------------------------------------------------------------------- */
+api_result api_function_attribute(const struct api_function *f, unsigned int attribute, int *value);
+api_result api_function_set_attribute(struct api_function *f, unsigned int attribute, int value);
+api_result api_function_parameter(const struct emu_function *code, size_t index, size_t *offset,
+                                  size_t *bytes);
+/* A kernel's work from what a launch says. */
+struct api_shape { unsigned int grid[3], block[3], cluster[3], shared; bool cooperative; };
+api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle,
+                           const struct api_shape *shape, void **parameters, void **extra,
+                           struct api_work *work);
+/* The shape of a cuLaunchKernelEx; unknown attributes: 1. */
+api_result api_launch_shape(const struct CUlaunchConfig_st *config, struct api_shape *shape);
+#endif

@@ -1,0 +1,110 @@
+/* event.c - events: points in time between what streams did. */
+#include <stdlib.h>
+#include <time.h>
+#include "api.h"
+
+enum { DISABLE_TIMING = 2, EVENT_FLAGS = 7, INTERPROCESS = 4, RECORD_EXTERNAL = 1 };
+
+static void release_event(struct api_handle *h) { free(((struct api_event *)h)->tips.items); }
+
+static struct api_event *event_of(struct CUevent_st *handle)
+{
+    return (struct api_event *)api_handle_get(API_KIND_EVENT, handle);
+}
+
+void api_event_stamp(struct api_event *event)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    event->recorded = true;
+    event->capture_id = 0;
+    event->nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static api_result create(struct api_context *context, struct CUevent_st **out, unsigned int flags)
+{
+    API_WANT(out && flags <= EVENT_FLAGS, API_INVALID_VALUE);
+    API_WANT(!(flags & INTERPROCESS), flags & DISABLE_TIMING ? API_NOT_SUPPORTED : API_INVALID_VALUE);
+    struct api_event *e =
+        (struct api_event *)api_handle_new(API_KIND_EVENT, sizeof *e, context, NULL, release_event);
+    API_WANT(e, API_OUT_OF_MEMORY);
+    e->flags = flags;
+    *out = (struct CUevent_st *)e;
+    return API_OK;
+}
+
+static api_result destroy(struct CUevent_st *handle)
+{
+    struct api_event *e = event_of(handle);
+    API_WANT(e, API_INVALID_HANDLE);
+    api_result sticky = e->handle.context->sticky; /* it is told even now */
+    api_handle_delete(&e->handle);
+    return sticky;
+}
+
+static api_result record(struct api_context *context, struct CUevent_st *handle, struct CUstream_st *stream,
+                         unsigned int flags)
+{
+    struct api_event *e = event_of(handle);
+    struct api_stream *s = NULL;
+    API_WANT(flags <= RECORD_EXTERNAL, API_INVALID_VALUE);
+    API_WANT(e, API_INVALID_HANDLE);
+    API_TRY(api_stream_get(context, stream, &s));
+    API_WANT(e->handle.context == s->handle.context, API_INVALID_HANDLE);
+    if (s->capture && flags == RECORD_EXTERNAL) {
+        struct api_work work = {
+            .kind = API_WORK_RECORD_EVENT, .context = context, .as.event = {e, e->handle.id}};
+        return api_submit(s, &work);
+    }
+    if (s->capture)
+        return api_capture_record(s, e);
+    if (s->legacy)
+        API_TRY(api_capture_forbids_legacy(context));
+    api_event_stamp(e);
+    return API_OK;
+}
+
+/* An event that was never recorded counts as completed. */
+static api_result wait_for(struct CUevent_st *handle)
+{
+    struct api_event *e = event_of(handle);
+    API_WANT(e, API_INVALID_HANDLE);
+    API_TRY(e->handle.context->sticky);
+    return e->capture_id ? api_capture_forbids_event(e) : api_capture_forbids();
+}
+
+static api_result elapsed(float *milliseconds, struct CUevent_st *from, struct CUevent_st *to)
+{
+    struct api_event *a = event_of(from), *b = event_of(to);
+    API_WANT(milliseconds, API_INVALID_VALUE);
+    API_WANT(a && b && a->recorded && b->recorded, API_INVALID_HANDLE);
+    API_WANT(!((a->flags | b->flags) & DISABLE_TIMING), API_INVALID_HANDLE);
+    if (a->capture_id || b->capture_id)
+        return api_capture_forbids_event(a->capture_id ? a : b);
+    *milliseconds = (float)((double)(int64_t)(b->nanoseconds - a->nanoseconds) / 1e6);
+    return API_OK;
+}
+
+api_result cuEventCreate(struct CUevent_st **event, unsigned int flags)
+{
+    API_CALL(API_CONTEXT, create(call.context, event, flags));
+}
+api_result cuEventDestroy_v2(struct CUevent_st *event) { API_CALL(API_INIT, destroy(event)); }
+api_result cuEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
+{
+    API_CALL(API_CONTEXT, record(call.context, event, stream, 0));
+}
+api_result cuEventRecordWithFlags(struct CUevent_st *event, struct CUstream_st *stream, unsigned int flags)
+{
+    API_CALL(API_CONTEXT, record(call.context, event, stream, flags));
+}
+api_result cuEventQuery(struct CUevent_st *event) { API_CALL(API_INIT, wait_for(event)); }
+api_result cuEventSynchronize(struct CUevent_st *event) { API_CALL(API_INIT, wait_for(event)); }
+api_result cuEventElapsedTime(float *milliseconds, struct CUevent_st *from, struct CUevent_st *to)
+{
+    API_CALL(API_CONTEXT, elapsed(milliseconds, from, to));
+}
+api_result cuEventElapsedTime_v2(float *milliseconds, struct CUevent_st *from, struct CUevent_st *to)
+{
+    API_CALL(API_CONTEXT, elapsed(milliseconds, from, to));
+}

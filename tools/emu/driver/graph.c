@@ -1,0 +1,394 @@
+/* graph.c - graphs: nodes of work, and what comes after what. */
+#include <stdlib.h>
+#include "api.h"
+
+/* ---- lists of nodes ------------------------------------------------------------------------------------ */
+bool api_nodes_copy(struct api_nodes *to, const struct api_nodes *from)
+{
+    to->items = (struct api_node **)malloc((from->count + 1) * sizeof(struct api_node *));
+    to->count = to->items ? from->count : 0;
+    if (to->items && from->count)
+        memcpy(to->items, from->items, from->count * sizeof(struct api_node *));
+    return to->items != NULL;
+}
+
+static bool has(const struct api_nodes *nodes, const struct api_node *node)
+{
+    size_t i = 0;
+    while (i < nodes->count && nodes->items[i] != node)
+        i++;
+    return i < nodes->count;
+}
+
+bool api_nodes_add(struct api_nodes *nodes, struct api_node *node)
+{
+    if (has(nodes, node))
+        return true;
+    struct api_node **items =
+        (struct api_node **)realloc(nodes->items, (nodes->count + 1) * sizeof(struct api_node *));
+    if (!items)
+        return false;
+    items[nodes->count++] = node;
+    nodes->items = items;
+    return true;
+}
+
+/* ---- making -------------------------------------------------------------------------------------------- */
+static void release_graph(struct api_handle *h) { free(((struct api_graph *)h)->nodes.items); }
+
+static void release_node(struct api_handle *h)
+{
+    struct api_node *node = (struct api_node *)h;
+    api_work_clear(&node->work);
+    free(node->after.items);
+}
+
+api_result api_graph_new(struct api_context *context, struct api_graph **graph)
+{
+    *graph = (struct api_graph *)api_handle_new(API_KIND_GRAPH, sizeof **graph, context, NULL, release_graph);
+    return *graph ? API_OK : API_OUT_OF_MEMORY;
+}
+
+static bool make_room(struct api_graph *graph)
+{
+    if (graph->nodes.count < graph->room)
+        return true;
+    size_t room = graph->room ? 2 * graph->room : 16;
+    struct api_node **items =
+        (struct api_node **)realloc(graph->nodes.items, room * sizeof(struct api_node *));
+    if (!items)
+        return false;
+    graph->nodes.items = items;
+    graph->room = room;
+    return true;
+}
+
+api_result api_graph_add(struct api_graph *graph, const struct api_nodes *after, struct api_work *work,
+                         struct api_node **out)
+{
+    struct api_node *node = NULL;
+    struct api_nodes copy = {NULL, 0};
+    if (make_room(graph) && api_nodes_copy(&copy, after))
+        node = (struct api_node *)api_handle_new(API_KIND_NODE, sizeof *node, graph->handle.context,
+                                                 &graph->handle, release_node);
+    if (!node) {
+        free(copy.items);
+        api_work_clear(work);
+        return API_OUT_OF_MEMORY;
+    }
+    node->work = *work;
+    node->after = copy;
+    node->index = graph->nodes.count;
+    graph->nodes.items[graph->nodes.count++] = node;
+    *work = (struct api_work){.kind = API_WORK_EMPTY};
+    *out = node;
+    return API_OK;
+}
+
+static struct api_graph *graph_of(struct CUgraph_st *handle)
+{
+    return (struct api_graph *)api_handle_get(API_KIND_GRAPH, handle);
+}
+
+/* A node of this graph; NULL: it is none. */
+static struct api_node *node_of(const struct api_graph *graph, struct CUgraphNode_st *handle)
+{
+    struct api_node *node = (struct api_node *)api_handle_get(API_KIND_NODE, handle);
+    return node && node->handle.owner == &graph->handle ? node : NULL;
+}
+
+static api_result nodes_of(const struct api_graph *graph, struct CUgraphNode_st *const *handles, size_t count,
+                           struct api_nodes *out)
+{
+    API_WANT(handles || count == 0, API_INVALID_VALUE);
+    for (size_t i = 0; i < count; i++) {
+        struct api_node *node = node_of(graph, handles[i]);
+        API_WANT(node && !has(out, node), API_INVALID_VALUE);
+        API_WANT(api_nodes_add(out, node), API_OUT_OF_MEMORY);
+    }
+    return API_OK;
+}
+
+/* Takes the work over. */
+static api_result add(struct CUgraphNode_st **out, struct CUgraph_st *handle,
+                      struct CUgraphNode_st *const *dependencies, size_t count, struct api_work *work)
+{
+    struct api_graph *graph = graph_of(handle);
+    struct api_nodes after = {NULL, 0};
+    struct api_node *node = NULL;
+    api_result result = !out || !graph ? API_INVALID_VALUE : nodes_of(graph, dependencies, count, &after);
+    if (result == API_OK)
+        result = api_work_check(work);
+    if (result == API_OK)
+        result = api_graph_add(graph, &after, work, &node);
+    else
+        api_work_clear(work);
+    free(after.items);
+    if (result == API_OK)
+        *out = (struct CUgraphNode_st *)node;
+    return result;
+}
+
+static api_result create(struct api_context *context, struct CUgraph_st **out, unsigned int flags)
+{
+    struct api_graph *graph = NULL;
+    API_WANT(out && flags == 0, API_INVALID_VALUE);
+    API_TRY(api_graph_new(context, &graph));
+    *out = (struct CUgraph_st *)graph;
+    return API_OK;
+}
+
+static api_result destroy(struct CUgraph_st *handle)
+{
+    struct api_graph *graph = graph_of(handle);
+    API_WANT(graph && !graph->captured, API_INVALID_VALUE);
+    api_handle_delete(&graph->handle);
+    return API_OK;
+}
+
+static api_result clone_nodes(struct api_graph *to, const struct api_graph *from)
+{
+    const struct api_nodes none = {NULL, 0};
+    for (size_t i = 0; i < from->nodes.count; i++) {
+        struct api_work work;
+        struct api_node *node = NULL;
+        API_TRY(api_work_clone(&work, &from->nodes.items[i]->work));
+        API_TRY(api_graph_add(to, &none, &work, &node));
+    }
+    for (size_t i = 0; i < from->nodes.count; i++)
+        for (size_t k = 0; k < from->nodes.items[i]->after.count; k++)
+            API_WANT(api_nodes_add(&to->nodes.items[i]->after,
+                                   to->nodes.items[from->nodes.items[i]->after.items[k]->index]),
+                     API_OUT_OF_MEMORY);
+    return API_OK;
+}
+
+static api_result clone(struct CUgraph_st **out, struct CUgraph_st *handle)
+{
+    const struct api_graph *from = graph_of(handle);
+    struct api_graph *to = NULL;
+    API_WANT(out && from, API_INVALID_VALUE);
+    API_TRY(api_graph_new(from->handle.context, &to));
+    api_result result = clone_nodes(to, from);
+    if (result != API_OK)
+        api_handle_delete(&to->handle);
+    else
+        *out = (struct CUgraph_st *)to;
+    return result;
+}
+
+api_result cuGraphCreate(struct CUgraph_st **graph, unsigned int flags)
+{
+    API_CALL(API_CONTEXT, create(call.context, graph, flags));
+}
+api_result cuGraphDestroy(struct CUgraph_st *graph) { API_CALL(API_INIT, destroy(graph)); }
+api_result cuGraphClone(struct CUgraph_st **out, struct CUgraph_st *graph)
+{
+    API_CALL(API_INIT, clone(out, graph));
+}
+
+/* ---- nodes of each kind -------------------------------------------------------------------------------- */
+static api_result add_kernel(struct api_context *context, struct CUgraphNode_st **node,
+                             struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies,
+                             size_t count, const struct CUDA_KERNEL_NODE_PARAMS_v2_st *p)
+{
+    struct api_work work;
+    API_WANT(p, API_INVALID_VALUE);
+    API_TRY(api_node_kernel(context, p, &work));
+    return add(node, graph, dependencies, count, &work);
+}
+
+/* The first version lacks the last two fields. */
+static struct CUDA_KERNEL_NODE_PARAMS_v2_st widen(const struct CUDA_KERNEL_NODE_PARAMS_st *p)
+{
+    struct CUDA_KERNEL_NODE_PARAMS_v2_st wide = {0};
+    if (p)
+        memcpy(&wide, p, sizeof *p);
+    return wide;
+}
+
+static api_result add_copy(struct api_context *context, struct CUgraphNode_st **node,
+                           struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
+                           const struct CUDA_MEMCPY3D_st *copy)
+{
+    struct api_work work;
+    API_TRY(api_copy_work(copy, &work));
+    work.context = context;
+    return add(node, graph, dependencies, count, &work);
+}
+
+static api_result add_fill(struct api_context *context, struct CUgraphNode_st **node,
+                           struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
+                           const struct CUDA_MEMSET_NODE_PARAMS_st *p)
+{
+    API_WANT(p, API_INVALID_VALUE);
+    struct api_work work = {.kind = API_WORK_FILL,
+                            .context = context,
+                            .as.fill = {p->dst, p->pitch, p->width, p->height, p->value, p->elementSize}};
+    return add(node, graph, dependencies, count, &work);
+}
+
+static api_result add_host(struct api_context *context, struct CUgraphNode_st **node,
+                           struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
+                           const struct CUDA_HOST_NODE_PARAMS_st *p)
+{
+    API_WANT(p, API_INVALID_VALUE);
+    struct api_work work = {.kind = API_WORK_HOST,
+                            .context = context,
+                            .as.host = {.function = p->fn, .data = p->userData}};
+    return add(node, graph, dependencies, count, &work);
+}
+
+static api_result add_empty(struct api_context *context, struct CUgraphNode_st **node,
+                            struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies,
+                            size_t count)
+{
+    struct api_work work = {.kind = API_WORK_EMPTY, .context = context};
+    return add(node, graph, dependencies, count, &work);
+}
+
+static api_result add_child(struct api_context *context, struct CUgraphNode_st **node,
+                            struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies,
+                            size_t count, struct CUgraph_st *child)
+{
+    const struct api_graph *inner = graph_of(child);
+    struct api_work work = {.kind = API_WORK_GRAPH, .context = context};
+    API_WANT(inner, API_INVALID_VALUE);
+    API_TRY(api_graph_order(inner, &work.as.graph.items, NULL));
+    work.as.graph.count = inner->nodes.count;
+    return add(node, graph, dependencies, count, &work);
+}
+
+api_result cuGraphAddKernelNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                                struct CUgraphNode_st *const *dependencies, size_t count,
+                                const struct CUDA_KERNEL_NODE_PARAMS_st *p)
+{
+    const struct CUDA_KERNEL_NODE_PARAMS_v2_st wide = widen(p);
+    API_CALL(API_CONTEXT, add_kernel(call.context, node, graph, dependencies, count, p ? &wide : NULL));
+}
+api_result cuGraphAddKernelNode_v2(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                                   struct CUgraphNode_st *const *dependencies, size_t count,
+                                   const struct CUDA_KERNEL_NODE_PARAMS_v2_st *p)
+{
+    API_CALL(API_CONTEXT, add_kernel(call.context, node, graph, dependencies, count, p));
+}
+api_result cuGraphAddMemcpyNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                                struct CUgraphNode_st *const *dependencies, size_t count,
+                                const struct CUDA_MEMCPY3D_st *copy, struct CUctx_st *context)
+{
+    (void)context; /* one arena serves all contexts */
+    API_CALL(API_CONTEXT, add_copy(call.context, node, graph, dependencies, count, copy));
+}
+api_result cuGraphAddMemsetNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                                struct CUgraphNode_st *const *dependencies, size_t count,
+                                const struct CUDA_MEMSET_NODE_PARAMS_st *p, struct CUctx_st *context)
+{
+    (void)context;
+    API_CALL(API_CONTEXT, add_fill(call.context, node, graph, dependencies, count, p));
+}
+api_result cuGraphAddHostNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                              struct CUgraphNode_st *const *dependencies, size_t count,
+                              const struct CUDA_HOST_NODE_PARAMS_st *p)
+{
+    API_CALL(API_CONTEXT, add_host(call.context, node, graph, dependencies, count, p));
+}
+api_result cuGraphAddEmptyNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                               struct CUgraphNode_st *const *dependencies, size_t count)
+{
+    API_CALL(API_CONTEXT, add_empty(call.context, node, graph, dependencies, count));
+}
+api_result cuGraphAddChildGraphNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                                    struct CUgraphNode_st *const *dependencies, size_t count,
+                                    struct CUgraph_st *child)
+{
+    API_CALL(API_CONTEXT, add_child(call.context, node, graph, dependencies, count, child));
+}
+
+/* ---- edges and asking ---------------------------------------------------------------------------------- */
+static api_result depend(struct CUgraph_st *handle, struct CUgraphNode_st *const *from,
+                         struct CUgraphNode_st *const *to, size_t count)
+{
+    const struct api_graph *graph = graph_of(handle);
+    API_WANT(graph && ((from && to) || count == 0), API_INVALID_VALUE);
+    for (size_t i = 0; i < count; i++)
+        API_WANT(node_of(graph, from[i]) && node_of(graph, to[i]) && from[i] != to[i] &&
+                     !has(&node_of(graph, to[i])->after, node_of(graph, from[i])),
+                 API_INVALID_VALUE);
+    for (size_t i = 0; i < count; i++)
+        API_WANT(api_nodes_add(&node_of(graph, to[i])->after, node_of(graph, from[i])), API_OUT_OF_MEMORY);
+    return API_OK;
+}
+
+static api_result type_of(struct CUgraphNode_st *handle, unsigned int *type)
+{
+    const struct api_node *node = (const struct api_node *)api_handle_get(API_KIND_NODE, handle);
+    API_WANT(node && type, API_INVALID_VALUE);
+    *type = node->work.kind;
+    return API_OK;
+}
+
+/* As many as there is room for; the rest of the room is filled with NULL. Without a list: how many. */
+static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **out, size_t *count,
+                             bool roots)
+{
+    const struct api_graph *graph = graph_of(handle);
+    size_t found = 0;
+    API_WANT(graph && count, API_INVALID_VALUE);
+    for (size_t i = 0; i < graph->nodes.count; i++) {
+        if (roots && graph->nodes.items[i]->after.count)
+            continue;
+        if (out && found < *count)
+            out[found] = (struct CUgraphNode_st *)graph->nodes.items[i];
+        found++;
+    }
+    for (size_t i = found; out && i < *count; i++)
+        out[i] = NULL;
+    *count = out && *count < found ? *count : found;
+    return API_OK;
+}
+
+static api_result list_edges(struct CUgraph_st *handle, struct CUgraphNode_st **from,
+                             struct CUgraphNode_st **to, size_t *count)
+{
+    const struct api_graph *graph = graph_of(handle);
+    size_t found = 0;
+    API_WANT(graph && count && !from == !to, API_INVALID_VALUE);
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        for (size_t k = 0; k < graph->nodes.items[i]->after.count; k++, found++)
+            if (from && found < *count) {
+                from[found] = (struct CUgraphNode_st *)graph->nodes.items[i]->after.items[k];
+                to[found] = (struct CUgraphNode_st *)graph->nodes.items[i];
+            }
+    *count = from && *count < found ? *count : found;
+    return API_OK;
+}
+
+api_result cuGraphAddDependencies(struct CUgraph_st *graph, struct CUgraphNode_st *const *from,
+                                  struct CUgraphNode_st *const *to, size_t count)
+{
+    API_CALL(API_INIT, depend(graph, from, to, count));
+}
+api_result cuGraphAddDependencies_v2(struct CUgraph_st *graph, struct CUgraphNode_st *const *from,
+                                     struct CUgraphNode_st *const *to, const struct CUgraphEdgeData_st *edges,
+                                     size_t count)
+{
+    (void)edges; /* programmatic edges order no less here: nodes run one after the other */
+    API_CALL(API_INIT, depend(graph, from, to, count));
+}
+api_result cuGraphNodeGetType(struct CUgraphNode_st *node, unsigned int *type)
+{
+    API_CALL(API_INIT, type_of(node, type));
+}
+api_result cuGraphGetNodes(struct CUgraph_st *graph, struct CUgraphNode_st **nodes, size_t *count)
+{
+    API_CALL(API_INIT, list_nodes(graph, nodes, count, false));
+}
+api_result cuGraphGetRootNodes(struct CUgraph_st *graph, struct CUgraphNode_st **nodes, size_t *count)
+{
+    API_CALL(API_INIT, list_nodes(graph, nodes, count, true));
+}
+api_result cuGraphGetEdges(struct CUgraph_st *graph, struct CUgraphNode_st **from, struct CUgraphNode_st **to,
+                           size_t *count)
+{
+    API_CALL(API_INIT, list_edges(graph, from, to, count));
+}

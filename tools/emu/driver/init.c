@@ -1,0 +1,201 @@
+/* init.c - the lock, initialisation, error texts, and finding functions by name. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "api.h"
+#include "faults.h"
+#include "tools/emu/memory/memory.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_long initialised_by; /* process id; 0: nobody yet */
+static const struct emu_settings *settings;
+
+const struct emu_settings *api_settings(void) { return settings; }
+
+struct api_thread *api_thread(void)
+{
+    static _Thread_local struct api_thread mine;
+    return &mine;
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------- */
+static api_result check(struct api_call *call, unsigned int need)
+{
+    call->context = NULL;
+    if (need & API_CONTEXT) {
+        API_TRY(api_current(&call->context));
+        if (!(need & API_ANY_STATE))
+            API_TRY(call->context->sticky);
+    }
+    return need & API_UNSAFE ? api_capture_forbids() : API_OK;
+}
+
+api_result api_enter(struct api_call *call, unsigned int need)
+{
+    /* Before the lock: a child of fork may have inherited it taken, a stream's callback holds it. */
+    if (atomic_load(&initialised_by) != (long)getpid())
+        return API_NOT_INITIALIZED;
+    if (api_thread()->in_callback)
+        return API_NOT_PERMITTED;
+    pthread_mutex_lock(&lock);
+    api_result result = check(call, need);
+    if (result != API_OK)
+        pthread_mutex_unlock(&lock);
+    return result;
+}
+
+void api_leave(void) { pthread_mutex_unlock(&lock); }
+
+/* ---- initialisation ------------------------------------------------------------------------------------ */
+/* With the lock held. */
+static api_result initialise(void)
+{
+    if (atomic_load(&initialised_by))
+        return API_OK;
+    const struct emu_settings *s = emu_settings();
+    API_WANT(s, API_SYSTEM_NOT_READY); /* a line was printed */
+    if (faults_now(s->faults, FAULT_STUB))
+        return API_STUB_LIBRARY;
+    API_WANT(s->device_count > 0 && !faults_now(s->faults, FAULT_NO_DEVICE), API_NO_DEVICE);
+    uint64_t bytes = s->memory_bytes * (uint64_t)s->device_count;
+    if (!emu_arena_open(bytes)) {
+        fprintf(stderr,
+                "ptxpack-emu: no address space for %llu bytes of device memory (PTXPACK_EMU_MEMORY)\n",
+                (unsigned long long)bytes);
+        return API_OUT_OF_MEMORY;
+    }
+    settings = s;
+    atomic_store(&initialised_by, (long)getpid());
+    return API_OK;
+}
+
+api_result cuInit(unsigned int flags)
+{
+    API_WANT(flags == 0, API_INVALID_VALUE);
+    long by = atomic_load(&initialised_by);
+    if (by)
+        return by == (long)getpid() ? API_OK : API_NOT_INITIALIZED;
+    pthread_mutex_lock(&lock);
+    api_result result = initialise();
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+api_result cuDriverGetVersion(int *version)
+{
+    API_WANT(version, API_INVALID_VALUE);
+    const struct emu_settings *s = emu_settings();
+    API_WANT(s, API_SYSTEM_NOT_READY);
+    *version = s->driver_version;
+    return API_OK;
+}
+
+/* Undocumented tables of functions.  NVRTC asks an initialised driver for these two, and reads their size
+ * without looking whether it got them: it gets tables without functions.  All others are unknown. */
+api_result cuGetExportTable(const void **table, const struct CUuuid_st *id)
+{
+    static const size_t empty[1] = {sizeof empty[0]}; /* a table begins with its size */
+    static const unsigned char known[][sizeof id->bytes] = {
+        {0xda, 0x91, 0x51, 0xd3, 0x3a, 0xe6, 0xcc, 0x41, 0xa5, 0xc0, 0x4f, 0x26, 0xd5, 0x33, 0xe3, 0x28},
+        {0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca},
+    };
+    API_WANT(table && id, API_INVALID_VALUE);
+    *table = NULL;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (memcmp(known[i], id->bytes, sizeof known[i]) == 0)
+            *table = empty;
+    return *table ? API_OK : API_NOT_FOUND;
+}
+
+api_result cuProfilerStart(void) { API_CALL(API_CONTEXT, API_OK); }
+api_result cuProfilerStop(void) { API_CALL(API_CONTEXT, API_OK); }
+
+/* ---- errors -------------------------------------------------------------------------------------------- */
+static const struct { api_result value; const char *name, *text; } errors[] = {
+    {API_OK, "CUDA_SUCCESS", "no error"},
+#define ERROR(name, value, text) {value, "CUDA_ERROR_" #name, text},
+#include "errors.def"
+#undef ERROR
+};
+enum { ERRORS = sizeof errors / sizeof errors[0] };
+
+api_result cuGetErrorName(api_result error, const char **text)
+{
+    API_WANT(text, API_INVALID_VALUE);
+    *text = NULL;
+    for (int i = 0; i < ERRORS && !*text; i++)
+        if (errors[i].value == error)
+            *text = errors[i].name;
+    return *text ? API_OK : API_INVALID_VALUE;
+}
+
+api_result cuGetErrorString(api_result error, const char **text)
+{
+    API_WANT(text, API_INVALID_VALUE);
+    *text = NULL;
+    for (int i = 0; i < ERRORS && !*text; i++)
+        if (errors[i].value == error)
+            *text = errors[i].text;
+    return *text ? API_OK : API_INVALID_VALUE;
+}
+
+/* ---- functions by name --------------------------------------------------------------------------------- */
+static const struct row {
+    const char *name;
+    int version;
+    void (*function)(void);
+} rows[] = {
+#define API(name, suffix, version, parameters) {#name, version, (void (*)(void))name##suffix},
+#include "api.def"
+#undef API
+};
+enum { ROWS = sizeof rows / sizeof rows[0] };
+enum { FOUND, NOT_FOUND, VERSION_NOT_SUFFICIENT }; /* CUdriverProcAddressQueryResult */
+
+/* The newest of this name that a client of `version` knows, and this driver has. */
+static unsigned int find(const char *name, int version, int driver, void **function)
+{
+    const struct row *best = NULL;
+    unsigned int found = NOT_FOUND;
+    for (int i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].name, name) != 0 || rows[i].version > driver)
+            continue;
+        if (rows[i].version > version)
+            found = best ? FOUND : VERSION_NOT_SUFFICIENT;
+        else
+            best = &rows[i];
+    }
+    *function = NULL;
+    if (!best)
+        return found;
+    memcpy(function, &best->function, sizeof *function); /* ISO C has no such cast */
+    return FOUND;
+}
+
+static api_result get_proc_address(const char *name, void **function, int version, uint64_t flags,
+                                   unsigned int *found)
+{
+    API_WANT(name && function && flags <= 2, API_INVALID_VALUE);
+    const struct emu_settings *s = emu_settings();
+    int ours = s ? s->driver_version : version; /* settings that are nonsense are told by cuInit */
+    *function = NULL;
+    API_WANT(!s || !faults_now(s->faults, FAULT_STUB), API_STUB_LIBRARY);
+    API_WANT(version <= ours, API_INVALID_VALUE);
+    *found = find(name, version, ours, function);
+    return API_OK;
+}
+
+api_result cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags,
+                               unsigned int *found)
+{
+    unsigned int ignored;
+    return get_proc_address(name, function, version, flags, found ? found : &ignored);
+}
+
+api_result cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)
+{
+    unsigned int found = FOUND;
+    API_TRY(get_proc_address(name, function, version, flags, &found));
+    return found == FOUND ? API_OK : API_NOT_FOUND;
+}

@@ -1,0 +1,151 @@
+/* stream.c - streams: work is done when it is enqueued, so that a stream is always idle. */
+#include <stdlib.h>
+#include "api.h"
+
+api_result api_stream_get(struct api_context *context, struct CUstream_st *handle, struct api_stream **stream)
+{
+    uintptr_t number = (uintptr_t)handle;
+    *stream = number <= 1 ? context->legacy : number == 2 ? context->per_thread : NULL;
+    if (!*stream)
+        *stream = (struct api_stream *)api_handle_get(API_KIND_STREAM, handle);
+    API_WANT(*stream, API_INVALID_HANDLE);
+    return (*stream)->handle.context == context ? API_OK : API_INVALID_CONTEXT;
+}
+
+/* Any context's: queries and destruction do not ask whose it is. */
+static api_result any_stream(struct api_context *context, struct CUstream_st *handle,
+                             struct api_stream **stream)
+{
+    api_result result = api_stream_get(context, handle, stream);
+    return result == API_INVALID_CONTEXT ? API_OK : result;
+}
+
+static void release_stream(struct api_handle *h) { free(((struct api_stream *)h)->tips.items); }
+
+static api_result create(struct api_context *context, struct CUstream_st **out, unsigned int flags,
+                         int priority)
+{
+    API_WANT(out && flags <= 1, API_INVALID_VALUE);
+    struct api_stream *s =
+        (struct api_stream *)api_handle_new(API_KIND_STREAM, sizeof *s, context, NULL, release_stream);
+    API_WANT(s, API_OUT_OF_MEMORY);
+    s->flags = flags;
+    s->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
+    *out = (struct CUstream_st *)s;
+    return API_OK;
+}
+
+static api_result destroy(struct CUstream_st *handle)
+{
+    struct api_stream *s = (struct api_stream *)api_handle_get(API_KIND_STREAM, handle);
+    API_WANT(s && s != s->handle.context->legacy && s != s->handle.context->per_thread, API_INVALID_HANDLE);
+    api_result sticky = s->handle.context->sticky; /* it is told even now */
+    api_capture_forget(s);
+    api_handle_delete(&s->handle);
+    return sticky;
+}
+
+static api_result wait_idle(struct api_context *context, struct CUstream_st *handle)
+{
+    struct api_stream *s = NULL;
+    API_TRY(any_stream(context, handle, &s));
+    API_TRY(api_capture_forbids_wait(s->handle.context, s));
+    return api_capture_forbids();
+}
+
+static api_result wait_event(struct api_context *context, struct CUstream_st *handle,
+                             struct CUevent_st *event_handle, unsigned int flags)
+{
+    struct api_stream *s = NULL;
+    API_WANT(flags <= 1, API_INVALID_VALUE);
+    API_TRY(any_stream(context, handle, &s));
+    struct api_event *e = (struct api_event *)api_handle_get(API_KIND_EVENT, event_handle);
+    API_WANT(e, API_INVALID_HANDLE);
+    if (s->capture && flags == 1) { /* external: a node of its own */
+        struct api_work work = {.kind = API_WORK_WAIT_EVENT, .context = context};
+        return api_submit(s, &work);
+    }
+    return s->capture || e->capture_id ? api_capture_wait(s, e) : API_OK;
+}
+
+static api_result call_host(struct api_context *context, struct CUstream_st *handle,
+                            api_host_function *function, api_stream_callback *callback, void *data)
+{
+    struct api_stream *s = NULL;
+    struct api_work work = {.kind = API_WORK_HOST, .context = context};
+    API_TRY(api_stream_get(context, handle, &s));
+    if (callback && s->capture)
+        return api_capture_forbids_wait(context, s);
+    work.as.host.function = function;
+    work.as.host.callback = callback;
+    work.as.host.stream = handle;
+    work.as.host.data = data;
+    return api_submit(s, &work);
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------- */
+static api_result ask(struct api_context *context, struct CUstream_st *handle, unsigned int *flags,
+                      int *priority, struct CUctx_st **owner, unsigned long long *id)
+{
+    struct api_stream *s = NULL;
+    API_WANT(flags || priority || owner || id, API_INVALID_VALUE);
+    API_TRY(any_stream(context, handle, &s));
+    if (flags)
+        *flags = s->flags;
+    if (priority)
+        *priority = s->priority;
+    if (owner)
+        *owner = (struct CUctx_st *)s->handle.context;
+    if (id)
+        *id = s->handle.id;
+    return API_OK;
+}
+
+api_result cuStreamCreate(struct CUstream_st **stream, unsigned int flags)
+{
+    API_CALL(API_CONTEXT, create(call.context, stream, flags, 0));
+}
+api_result cuStreamCreateWithPriority(struct CUstream_st **stream, unsigned int flags, int priority)
+{
+    API_CALL(API_CONTEXT, create(call.context, stream, flags, priority));
+}
+api_result cuStreamDestroy_v2(struct CUstream_st *stream) { API_CALL(API_INIT, destroy(stream)); }
+api_result cuStreamQuery(struct CUstream_st *stream)
+{
+    API_CALL(API_CONTEXT, wait_idle(call.context, stream));
+}
+api_result cuStreamSynchronize(struct CUstream_st *stream)
+{
+    API_CALL(API_CONTEXT, wait_idle(call.context, stream));
+}
+api_result cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *event, unsigned int flags)
+{
+    API_CALL(API_CONTEXT, wait_event(call.context, stream, event, flags));
+}
+api_result cuStreamAddCallback(struct CUstream_st *stream, api_stream_callback *callback, void *data,
+                               unsigned int flags)
+{
+    API_CALL(API_CONTEXT, flags || !callback ? API_INVALID_VALUE
+                                             : call_host(call.context, stream, NULL, callback, data));
+}
+api_result cuLaunchHostFunc(struct CUstream_st *stream, api_host_function *function, void *data)
+{
+    API_CALL(API_CONTEXT,
+             function ? call_host(call.context, stream, function, NULL, data) : API_INVALID_VALUE);
+}
+api_result cuStreamGetFlags(struct CUstream_st *stream, unsigned int *flags)
+{
+    API_CALL(API_CONTEXT, ask(call.context, stream, flags, NULL, NULL, NULL));
+}
+api_result cuStreamGetPriority(struct CUstream_st *stream, int *priority)
+{
+    API_CALL(API_CONTEXT, ask(call.context, stream, NULL, priority, NULL, NULL));
+}
+api_result cuStreamGetCtx(struct CUstream_st *stream, struct CUctx_st **context)
+{
+    API_CALL(API_CONTEXT, ask(call.context, stream, NULL, NULL, context, NULL));
+}
+api_result cuStreamGetId(struct CUstream_st *stream, unsigned long long *id)
+{
+    API_CALL(API_CONTEXT, ask(call.context, stream, NULL, NULL, NULL, id));
+}

@@ -1,0 +1,313 @@
+/* cell.c - what 16 bytes of memory were last touched by, and the check against it.
+ *
+ * A cell splits into cells of 4 bytes and these into bytes when something touches less, so that neighbours'
+ * stores into one word are told apart; a write of all of a cell joins it again.  A cell knows its last write
+ * and the reads since then: of one warp, or of several in `readers`. */
+#include <stdlib.h>
+#include "internal.h"
+
+enum { READERS_SHARED = 4, READERS_SHARED_MOST = 64, READERS_GLOBAL = 2 };
+
+/* ---- order ---------------------------------------------------------------------------------------- */
+static bool own_ordered(const struct judge_view *view, enum judge_part p, uint32_t row, uint32_t lane,
+                        uint32_t epoch)
+{
+    const struct judge_warp *w = view->warp;
+    const uint32_t kind = row / w->cluster->warps, warp = row % w->cluster->warps;
+    if (kind >= ROW_KINDS)
+        return false;
+    if (kind == ROW_WGMMA)
+        return warp == w->leader && w->own[p][kind][view->lane] >= epoch;
+    if (kind == ROW_CP && p == PART_SEEN && epoch <= w->cluster->warp[warp].settled[lane])
+        return true;
+    if (warp != w->number || lane != (uint32_t)view->lane)
+        return false;
+    return (kind == ROW_THREAD && p == PART_SEEN) || w->own[p][kind][lane] >= epoch;
+}
+
+bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster, uint32_t row,
+                   uint32_t lane, uint32_t epoch)
+{
+    const struct judge_cluster *c = view->warp->cluster;
+    const struct judge_vector *v = view->warp->part[p][view->lane];
+    if (cluster != c->id) {
+        const struct judge_packet_row *at = v ? judge_packet_find(v->foreign, cluster, row) : NULL;
+        return at && at->at[lane] >= epoch;
+    }
+    if (row == ROW_TABLE) {
+        const struct judge_operation *operation = &c->operations[epoch];
+        if (!operation->point_epoch)
+            return false;
+        row = operation->point_row;
+        lane = operation->point_lane;
+        epoch = operation->point_epoch;
+    }
+    if (v && row < v->count && v->row[row] && v->row[row]->at[lane] >= epoch)
+        return true;
+    return own_ordered(view, p, row, lane, epoch);
+}
+
+bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const struct judge_reads *before)
+{
+    const struct judge_cluster *c = view->warp->cluster;
+    const struct judge_vector *v = view->warp->part[p][view->lane];
+    const uint32_t *at = NULL;
+    uint32_t seen = 0;
+    if (before->row == ROW_TABLE)
+        return judge_ordered(view, p, before->cluster, ROW_TABLE, 0, before->epoch);
+    if (before->cluster != c->id) {
+        const struct judge_packet *foreign = v ? v->foreign : NULL;
+        const struct judge_packet_row *row = judge_packet_find(foreign, before->cluster, before->row);
+        at = row ? row->at : NULL;
+    } else if (v && before->row < v->count && v->row[before->row]) {
+        at = v->row[before->row]->at;
+    }
+    if (!at)
+        return false;
+    if (!(before->mask & (before->mask - 1)))
+        return at[__builtin_ctz(before->mask)] >= before->epoch;
+    for (uint32_t l = 0; l < EMU_LANES; l++)
+        seen |= (uint32_t)(at[l] >= before->epoch) << l;
+    return !(before->mask & ~seen);
+}
+
+/* The access of `other` must be before the view's: says so if it is not. */
+static void check_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes)
+{
+    enum judge_part fence;
+    if (other->flags & view->me.flags & BY_STRONG)
+        return;
+    if (!judge_ordered(view, PART_SEEN, other->cluster, other->row, other->lane, other->epoch)) {
+        judge_report_pair(view, other, other_writes, MISSING_ORDER);
+        return;
+    }
+    if (!(view->me.flags & BY_ASYNC_PROXY) || (other->flags & BY_ASYNC_PROXY))
+        return;
+    fence = view->ref->space == EMU_SHARED ? PART_SHARED : PART_GLOBAL;
+    if (!judge_ordered(view, fence, other->cluster, other->row, other->lane, other->epoch))
+        judge_report_pair(view, other, other_writes, MISSING_PROXY_FENCE);
+}
+
+static void check_reads(const struct judge_view *view, const struct judge_reads *reads)
+{
+    struct judge_record other = { reads->epoch, reads->op, reads->cluster, reads->row, 0, reads->flags };
+    for (uint32_t m = reads->mask; m; m &= m - 1) {
+        other.lane = (uint8_t)__builtin_ctz(m);
+        if (other.row == view->me.row && other.lane == view->me.lane && other.cluster == view->me.cluster &&
+            (other.row < view->warp->cluster->warps || other.epoch == view->me.epoch))
+            continue; /* the same thread, or the same operation */
+        check_pair(view, &other, false);
+    }
+}
+
+/* ---- readers -------------------------------------------------------------------------------------- */
+static uint32_t reader_slot(const struct judge_reads *reads, uint32_t room)
+{
+    return (reads->row == ROW_TABLE ? reads->epoch : reads->row) & (room - 1);
+}
+
+static struct judge_readers *readers_new(struct judge_grid *grid, uint32_t room)
+{
+    struct judge_readers *readers =
+        (struct judge_readers *)judge_alloc(grid, 1, sizeof *readers + room * sizeof readers->at[0]);
+    if (readers)
+        readers->room = room;
+    return readers;
+}
+
+static bool reads_before(const struct judge_view *view, const struct judge_reads *reads)
+{
+    if (judge_all_ordered(view, PART_SEEN, reads))
+        return true;
+    for (uint32_t m = reads->mask; m; m &= m - 1)
+        if (!judge_ordered(view, PART_SEEN, reads->cluster, reads->row, (uint32_t)__builtin_ctz(m),
+                           reads->epoch))
+            return false;
+    return true;
+}
+
+void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, const struct judge_reads *reads)
+{
+    if (!cell->read.epoch) {
+        cell->read = *reads;
+        return;
+    }
+    cell->readers = readers_new(grid, READERS_SHARED);
+    if (!cell->readers)
+        return;
+    cell->readers->at[reader_slot(&cell->read, READERS_SHARED)] = cell->read;
+    cell->readers->at[reader_slot(reads, READERS_SHARED)] = *reads;
+    cell->read.epoch = 0;
+}
+
+/* Put `mine` where `reads` is, if nothing is lost by that but older reads of the same warp by other lanes. */
+static bool reads_take(const struct judge_view *view, struct judge_reads *reads,
+                       const struct judge_reads *mine)
+{
+    const bool same_row = reads->epoch && reads->row == mine->row && reads->cluster == mine->cluster;
+    if (same_row && reads->epoch == mine->epoch) {
+        reads->mask |= mine->mask;
+        reads->op = mine->op;
+        reads->flags &= mine->flags;
+        return true;
+    }
+    if (reads->epoch && !(same_row && mine->row != ROW_TABLE)) {
+        /* what the async proxy's accesses still need a fence for must not hide behind what needs none */
+        if ((mine->flags & ~reads->flags & BY_ASYNC_PROXY) || !reads_before(view, reads))
+            return false;
+    }
+    *reads = *mine;
+    return true;
+}
+
+/* Two readers of a global cell are kept, of different clusters where there are such. */
+static void readers_add_global(const struct judge_view *view, struct judge_readers *readers,
+                               const struct judge_reads *mine)
+{
+    struct judge_reads *at = readers->at;
+    if (reads_take(view, &at[0], mine) || reads_take(view, &at[1], mine))
+        return;
+    at[at[0].cluster == mine->cluster ? 0 : 1] = *mine;
+}
+
+static void readers_add_shared(const struct judge_view *view, struct judge_cell *cell,
+                               const struct judge_reads *mine)
+{
+    for (;;) {
+        struct judge_readers *old = cell->readers, *more;
+        struct judge_reads *here = &old->at[reader_slot(mine, old->room)];
+        if (reads_take(view, here, mine))
+            return;
+        if (old->room == READERS_SHARED_MOST) {
+            *here = *mine;
+            return;
+        }
+        if (!(more = readers_new(view->warp->cluster->grid, 2 * old->room)))
+            return;
+        for (uint32_t i = 0; i < old->room; i++)
+            if (old->at[i].epoch)
+                more->at[reader_slot(&old->at[i], more->room)] = old->at[i];
+        free(old);
+        cell->readers = more;
+    }
+}
+
+static void note_read(const struct judge_view *view, struct judge_cell *cell)
+{
+    const struct judge_record *me = &view->me;
+    const struct judge_reads mine = { me->epoch, me->op, me->cluster, 1u << me->lane, me->row, me->flags };
+    const bool global = view->ref->space == EMU_GLOBAL;
+    if (!cell->readers) {
+        if (reads_take(view, &cell->read, &mine))
+            return;
+        cell->readers = readers_new(view->warp->cluster->grid, global ? READERS_GLOBAL : READERS_SHARED);
+        if (!cell->readers)
+            return;
+        cell->readers->at[global ? 0 : reader_slot(&cell->read, READERS_SHARED)] = cell->read;
+        cell->read.epoch = 0;
+    }
+    if (global)
+        readers_add_global(view, cell->readers, &mine);
+    else
+        readers_add_shared(view, cell, &mine);
+}
+
+/* ---- cells ---------------------------------------------------------------------------------------- */
+static void check_and_forget_reads(const struct judge_view *view, struct judge_cell *cell)
+{
+    if (cell->read.epoch) {
+        check_reads(view, &cell->read);
+        cell->read.epoch = 0;
+    }
+    for (uint32_t i = 0; cell->readers && i < cell->readers->room; i++)
+        if (cell->readers->at[i].epoch) {
+            check_reads(view, &cell->readers->at[i]);
+            cell->readers->at[i].epoch = 0;
+        }
+}
+
+static void leaf_touch(const struct judge_view *view, struct judge_cell *cell)
+{
+    const struct judge_record *last = &cell->write, *me = &view->me;
+    if (last->epoch) {
+        const bool same = last->row == me->row && last->lane == me->lane && last->cluster == me->cluster;
+        if (!same || (me->row >= view->warp->cluster->warps && last->epoch != me->epoch))
+            check_pair(view, last, true);
+    }
+    if (!(view->access & EMU_WRITE)) {
+        note_read(view, cell);
+        return;
+    }
+    check_and_forget_reads(view, cell);
+    cell->write = *me;
+}
+
+static struct judge_readers *readers_copy(struct judge_grid *grid, const struct judge_readers *from)
+{
+    struct judge_readers *to = readers_new(grid, from->room);
+    if (to)
+        memcpy(to->at, from->at, from->room * sizeof to->at[0]);
+    return to;
+}
+
+static bool cell_split(struct judge_grid *grid, struct judge_cell *cell)
+{
+    struct judge_cell *parts = (struct judge_cell *)judge_alloc(grid, CELL_FAN, sizeof *parts);
+    if (!parts)
+        return false;
+    for (int i = 0; i < CELL_FAN; i++) {
+        parts[i].write = cell->write;
+        parts[i].read = cell->read;
+        if (cell->readers)
+            parts[i].readers = readers_copy(grid, cell->readers);
+    }
+    free(cell->readers);
+    cell->readers = NULL;
+    cell->split = parts;
+    return true;
+}
+
+void judge_cells_free(struct judge_cell *cells, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (cells[i].split) {
+            judge_cells_free(cells[i].split, CELL_FAN);
+            free(cells[i].split);
+        }
+        free(cells[i].readers);
+    }
+}
+
+static void touch(const struct judge_view *view, struct judge_cell *cell, uint32_t size, uint32_t offset,
+                  uint32_t bytes)
+{
+    const uint32_t quarter = size / CELL_FAN, end = offset + bytes;
+    if (!cell->split) {
+        if (bytes == size) {
+            leaf_touch(view, cell);
+            return;
+        }
+        if (!cell_split(view->warp->cluster->grid, cell))
+            return;
+    }
+    for (uint32_t at = offset; at < end;) {
+        const uint32_t i = at / quarter, stop = (i + 1) * quarter < end ? (i + 1) * quarter : end;
+        if (quarter == 1)
+            leaf_touch(view, &cell->split[i]);
+        else
+            touch(view, &cell->split[i], quarter, at - i * quarter, stop - at);
+        at = stop;
+    }
+    if (bytes == size && (view->access & EMU_WRITE)) {
+        judge_cells_free(cell->split, CELL_FAN);
+        free(cell->split);
+        cell->split = NULL;
+        cell->read.epoch = 0;
+        cell->write = view->me;
+    }
+}
+
+void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint32_t offset, uint32_t bytes)
+{
+    touch(view, cell, CELL_BYTES, offset, bytes);
+}

@@ -1,0 +1,263 @@
+/* judge.c - races: the shadow of memory and the vector clocks, from the begin of a grid to its end.
+ *
+ * An access is recorded with the thread and the epoch of its warp; a later one by another thread must have
+ * observed that epoch, through whatever released and acquired it (clock.c, strong.c).
+ * Asynchronous operations are recorded under components of their own, which nobody has observed until their
+ * completion is (async.c).  A program that orders all of its accesses is never reported.
+ *
+ * What is not seen:
+ *   - all of a pair but the last: memory knows its last write, and the newest reads of each warp; what was
+ *     there before is forgotten if it was ordered, and older reads by other lanes of the same warp always;
+ *   - reads of global memory: two of the clusters that read something are kept, and one warp of each;
+ *     reads of shared memory by more than 64 warps of a cluster: the newest ones;
+ *   - global memory beyond what 1 GiB of shadow covers in one launch: from 60 MB (scattered words) to 2 GB
+ *     (whole lines of 128 bytes);
+ *   - local memory, parameters, constants; launches that overlap: each one is after all others;
+ *   - a fence that is missing between a strong read and a barrier;
+ *   - scopes: a fence or an atomic of .cta scope counts like one of .gpu scope;
+ *   - a fence acquires what was released through the words that were read before it, and when the grid runs
+ *     on several host threads what others released there since (which came first cannot be known); more
+ *     than 4 words between two fences: at once;
+ *   - anything, once blocks have synchronised through memory for seconds of the judge's own time (a barrier
+ *     of 132 blocks: some 100 times), or when it runs out of memory: it says so;
+ *   - what bulk copies read from global memory counts as read when a later copy of the thread is complete;
+ *   - cp.async that has completed on some mbarrier (of two cp.async.mbarrier.arrive the later one covers what
+ *     the earlier one did), and is read without a wait for any; before it has, it is seen;
+ *   - that wgmma of the four warps of a warpgroup complete one after the other: they do together. */
+#include <stdlib.h>
+#include "internal.h"
+#include "tools/emu/async/mbarrier.h"
+#include "tools/emu/run/report.h"
+
+static const uint64_t ROWS_MOST = 40 * 1000 * 1000; /* a few seconds */
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+bool judge_is_off(const struct judge_grid *grid)
+{
+    return __atomic_load_n(&grid->off, __ATOMIC_RELAXED);
+}
+
+static void switch_off(struct judge_grid *grid, const char *why)
+{
+    if (!__atomic_exchange_n(&grid->off, true, __ATOMIC_RELAXED))
+        report_line(grid->grid->settings, "%s: races are not judged any more in this launch", why);
+}
+
+void judge_count_rows(struct judge_grid *grid, uint64_t rows)
+{
+    if (__atomic_add_fetch(&grid->rows, rows, __ATOMIC_RELAXED) > ROWS_MOST)
+        switch_off(grid, "too many blocks synchronise through memory too often");
+}
+
+void *judge_alloc(struct judge_grid *grid, size_t count, size_t size)
+{
+    void *p = judge_is_off(grid) ? NULL : calloc(count, size);
+    if (!p)
+        switch_off(grid, "out of memory");
+    return p;
+}
+
+void judge_note_op(struct judge_grid *grid, const struct emu_op *op)
+{
+    if (op->number < grid->op_count)
+        __atomic_store_n(&grid->ops[op->number], op, __ATOMIC_RELAXED);
+}
+
+const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t number)
+{
+    return number < grid->op_count ? __atomic_load_n(&grid->ops[number], __ATOMIC_RELAXED) : NULL;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
+bool judge_grid_begin(struct emu_grid *grid)
+{
+    struct judge_grid *g;
+    grid->judge = NULL;
+    if (!(grid->settings->judge & ~(unsigned int)EMU_JUDGE_UNINITIALISED))
+        return true;
+    g = (struct judge_grid *)calloc(1, sizeof *g);
+    if (!g)
+        return false;
+    g->grid = grid;
+    g->op_count = grid->module->op_count;
+    g->ops = (const struct emu_op **)calloc((size_t)g->op_count + 1, sizeof g->ops[0]);
+    if (!g->ops) {
+        free(g);
+        return false;
+    }
+    for (int i = 0; i < PAGE_SHARDS; i++)
+        pthread_mutex_init(&g->lock[i], NULL);
+    judge_locations_init(&g->locations);
+    grid->judge = g;
+    return true;
+}
+
+void judge_grid_end(struct emu_grid *grid)
+{
+    struct judge_grid *g = grid->judge;
+    report_grid_end(grid);
+    grid->judge = NULL;
+    if (!g)
+        return;
+    judge_pages_free(g);
+    judge_locations_free(&g->locations);
+    for (int i = 0; i < PAGE_SHARDS; i++)
+        pthread_mutex_destroy(&g->lock[i]);
+    free(g->ops);
+    free(g);
+}
+
+static void warp_init(struct judge_cluster *c, uint32_t number, struct emu_warp *w)
+{
+    struct judge_warp *mine = &c->warp[number];
+    mine->cluster = c;
+    mine->w = w;
+    mine->number = number;
+    mine->leader = number - w->index % 4;
+    mine->epoch = 1;
+    mine->kinds = 1u << ROW_THREAD;
+    w->judge = mine;
+}
+
+static bool cta_init(struct judge_cluster *c, struct emu_cta *cta, uint32_t index, uint32_t *warp)
+{
+    struct judge_cta *mine = &c->cta[index];
+    mine->count = cta->shared_bytes / LINE_BYTES + (cta->shared_bytes % LINE_BYTES != 0);
+    mine->lines = (struct judge_line *)calloc((size_t)mine->count + 1, sizeof mine->lines[0]);
+    cta->judge = mine;
+    for (uint32_t i = 0; i < cta->warp_count; i++)
+        warp_init(c, (*warp)++, &cta->warps[i]);
+    return mine->lines != NULL;
+}
+
+static void cluster_unjudged(struct emu_cluster *cluster)
+{
+    cluster->judge = NULL;
+    for (uint32_t i = 0; i < cluster->cta_count; i++) {
+        cluster->ctas[i].judge = NULL;
+        for (uint32_t j = 0; j < cluster->ctas[i].warp_count; j++)
+            cluster->ctas[i].warps[j].judge = NULL;
+    }
+}
+
+bool judge_cluster_begin(struct emu_cluster *cluster)
+{
+    struct judge_cluster *c;
+    uint32_t warp = 0;
+    bool fine = true;
+    cluster_unjudged(cluster);
+    if (!cluster->grid->judge)
+        return true;
+    c = (struct judge_cluster *)calloc(1, sizeof *c);
+    if (!c)
+        return false;
+    cluster->judge = c;
+    c->cluster = cluster;
+    c->grid = cluster->grid->judge;
+    c->id = cluster->id;
+    judge_locations_init(&c->locations);
+    for (uint32_t i = 0; i < cluster->cta_count; i++)
+        c->warps += cluster->ctas[i].warp_count;
+    c->warp = (struct judge_warp *)calloc(c->warps, sizeof c->warp[0]);
+    c->cta = (struct judge_cta *)calloc(cluster->cta_count, sizeof c->cta[0]);
+    for (uint32_t i = 0; c->warp && c->cta && i < cluster->cta_count; i++)
+        fine &= cta_init(c, &cluster->ctas[i], i, &warp);
+    if (fine && c->warp && c->cta)
+        return true;
+    judge_cluster_end(cluster);
+    return false;
+}
+
+static void warp_free(struct judge_warp *w)
+{
+    for (int p = 0; p < PARTS; p++)
+        for (int l = 0; l < EMU_LANES; l++)
+            judge_vector_drop(w->part[p][l], 1);
+    judge_strong_free(w);
+}
+
+void judge_cluster_end(struct emu_cluster *cluster)
+{
+    struct judge_cluster *c = cluster->judge;
+    if (!c)
+        return;
+    for (uint32_t i = 0; c->warp && i < c->warps; i++)
+        warp_free(&c->warp[i]);
+    for (uint32_t i = 0; c->cta && i < cluster->cta_count; i++)
+        if (c->cta[i].lines) {
+            judge_lines_free(c->cta[i].lines, c->cta[i].count);
+            free(c->cta[i].lines);
+        }
+    while (c->clocks)
+        judge_clock_free(c, c->clocks);
+    judge_async_free_spare(c);
+    judge_locations_free(&c->locations);
+    free(c->warp);
+    free(c->cta);
+    free(c->operations);
+    free(c->barriers);
+    free(c->barrier_epoch);
+    free(c);
+    cluster_unjudged(cluster);
+}
+
+/* ---- mbarriers ------------------------------------------------------------------------------------ */
+/* Plain accesses to one that is alive; those of mbarrier instructions are told apart by async_is_mbarrier. */
+static void find_mbarriers(struct emu_warp *w, const struct emu_op *op, uint32_t mask,
+                           const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access)
+{
+    const char *what = access & EMU_ATOMIC ? "updates" : access & EMU_WRITE ? "writes" : "reads";
+    for (; mask; mask &= mask - 1) {
+        const int l = __builtin_ctz(mask);
+        if (ref[l].space == EMU_SHARED && async_is_mbarrier(ref[l].cta, (uint32_t)ref[l].address, bytes))
+            judge_find(w, op, l, JUDGE_MBARRIER, "%s shared 0x%x..0x%x, where an mbarrier is alive", what,
+                       (unsigned int)ref[l].address, (unsigned int)(ref[l].address + bytes - 1));
+    }
+}
+
+/* Is there one at all between the first and the last byte? */
+static bool near_mbarrier(uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t bytes)
+{
+    const struct emu_cta *cta = ref[__builtin_ctz(mask)].cta;
+    uint64_t low = ~0ull, high = 0;
+    if (ref[__builtin_ctz(mask)].space != EMU_SHARED || !cta->async)
+        return false;
+    for (; mask; mask &= mask - 1) {
+        const struct emu_ref *r = &ref[__builtin_ctz(mask)];
+        if (r->space != EMU_SHARED || r->cta != cta)
+            return true;
+        low = r->address < low ? r->address : low;
+        high = r->address > high ? r->address : high;
+    }
+    return async_is_mbarrier(cta, (uint32_t)low, (uint32_t)(high - low) + bytes);
+}
+
+/* mbarrier.inval ends an object of atomic operations; it does not race with the tests of other lanes. */
+static bool invalidates(const struct emu_op *op)
+{
+    const struct ptx_instruction *in = op->text;
+    return in && in->opcode[0] == 'm' && strcmp(in->opcode, "mbarrier") == 0 && in->modifier_count &&
+           strcmp(in->modifiers[0], "inval") == 0;
+}
+
+/* ---- generic accesses ----------------------------------------------------------------------------- */
+void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
+                  const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access)
+{
+    struct judge_warp *w = warp->judge;
+    bool strong = (access & (EMU_STRONG | EMU_ATOMIC)) != 0;
+    struct judge_view view;
+    if (!w || judge_is_off(w->cluster->grid) || op->class_ == EMU_CLASS_load_param ||
+        op->class_ == EMU_CLASS_load_const)
+        return;
+    if (near_mbarrier(mask, ref, bytes))
+        find_mbarriers(warp, op, mask, ref, bytes, access);
+    strong |= invalidates(op);
+    judge_note_op(w->cluster->grid, op);
+    view = (struct judge_view){ .warp = w, .op = op, .access = access,
+        .me = { w->epoch, op->number, w->cluster->id, (uint16_t)w->number, 0, strong ? BY_STRONG : 0 } };
+    judge_touch_lanes(&view, mask, ref, bytes);
+    judge_touch_done(&view);
+    if (strong)
+        judge_strong_access(w, mask, ref, bytes, access);
+}

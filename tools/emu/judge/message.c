@@ -1,0 +1,121 @@
+/* message.c - two accesses that nothing orders, in words. */
+#include <inttypes.h>
+#include <stdio.h>
+#include "internal.h"
+#include "tools/emu/run/report.h"
+
+enum { OTHER_TEXT = 384 };
+
+/* Block `rank` of cluster `id`. */
+static void block_index(const struct emu_grid *grid, uint32_t id, uint32_t rank, uint32_t index[3])
+{
+    for (int i = 0; i < 3; i++) {
+        const uint32_t cluster = grid->cluster[i] ? grid->cluster[i] : 1;
+        const uint32_t clusters = grid->grid[i] / cluster ? grid->grid[i] / cluster : 1;
+        index[i] = id % clusters * cluster + rank % cluster;
+        id /= clusters;
+        rank /= cluster;
+    }
+}
+
+/* The warp of the cluster that stands behind a record. */
+static uint32_t warp_of(const struct judge_view *view, const struct judge_record *record, uint32_t *lane)
+{
+    const struct judge_cluster *c = view->warp->cluster;
+    *lane = record->lane;
+    if (record->row != ROW_TABLE)
+        return record->row % c->warps;
+    *lane = c->operations[record->epoch].lane;
+    return c->operations[record->epoch].row;
+}
+
+/* "thread (35,0,0)", and of which block if it is another one */
+static const char *thread_text(const struct judge_view *view, const struct judge_record *record, char *buf,
+                               size_t cap)
+{
+    const struct emu_cluster *cluster = view->warp->cluster->cluster;
+    uint32_t lane, index[3];
+    const uint32_t warp = warp_of(view, record, &lane), warps = cluster->ctas[0].warp_count;
+    const uint32_t rank = warp / warps;
+    size_t used;
+    report_thread(cluster->grid, warp % warps * EMU_LANES + lane, buf, cap);
+    if (record->cluster == cluster->id && rank == view->warp->w->cta->rank)
+        return buf;
+    block_index(cluster->grid, record->cluster, rank, index);
+    used = strlen(buf);
+    snprintf(buf + used, cap - used, " of block (%u,%u,%u)", index[0], index[1], index[2]);
+    return buf;
+}
+
+/* Has nobody observed that it is complete?  Those of mbarriers are not waited for by who issued them. */
+static bool in_flight(const struct judge_view *view, const struct judge_record *record)
+{
+    const struct judge_cluster *c = view->warp->cluster;
+    const uint32_t kind = record->row / c->warps;
+    if (record->row == ROW_TABLE || kind == ROW_LOADS)
+        return true;
+    if (kind == ROW_THREAD || record->cluster != c->id)
+        return false;
+    return record->epoch > c->warp[record->row % c->warps].own[PART_SEEN][kind][record->lane];
+}
+
+/* "cp.async.bulk" */
+static const char *async_name(const struct emu_op *op, char *buf, size_t cap)
+{
+    static const char *const part[] = { "reduce", "async", "bulk", "tensor", "mma_async" };
+    unsigned int most = 0;
+    for (bool more = true; more && op && op->text && most < op->text->modifier_count; most += more) {
+        more = false;
+        for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
+            more |= strcmp(op->text->modifiers[most], part[i]) == 0;
+    }
+    return report_mnemonic(op, most, buf, cap);
+}
+
+static const char *verb(unsigned int access)
+{
+    if (access & EMU_ATOMIC)
+        return "updates";
+    return access & EMU_WRITE ? "writes" : "reads";
+}
+
+/* "reads shared 0x410..0x413" */
+static const char *mine_text(const struct judge_view *view, char *buf, size_t cap)
+{
+    const struct emu_ref *ref = view->ref;
+    size_t used = (size_t)snprintf(buf, cap, "%s %s 0x%" PRIx64 "..0x%" PRIx64, verb(view->access),
+                                   ref->space == EMU_SHARED ? "shared" : "global", ref->address,
+                                   ref->address + view->bytes - 1);
+    if (ref->space == EMU_SHARED && ref->cta != view->warp->w->cta)
+        snprintf(buf + used, cap - used, " of block (%u,%u,%u)", ref->cta->index[0], ref->cta->index[1],
+                 ref->cta->index[2]);
+    return buf;
+}
+
+void judge_report_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes,
+                       enum judge_missing missing)
+{
+    struct judge_warp *w = view->warp;
+    const struct emu_op *op = judge_noted_op(w->cluster->grid, other->op);
+    const bool thread = other->row < w->cluster->warps;
+    char mine[OTHER_TEXT], place[2 * REPORT_NAME], name[REPORT_NAME], who[REPORT_NAME];
+    mine_text(view, mine, sizeof mine);
+    report_place(w->w->grid, op, place, sizeof place);
+    async_name(op, name, sizeof name);
+    thread_text(view, other, who, sizeof who);
+    if (missing == MISSING_PROXY_FENCE)
+        judge_find(w->w, view->op, view->lane, JUDGE_PROXY,
+                   "%s through the async proxy, %s by %s%s at %s: fence.proxy.async is missing in between",
+                   mine, other_writes ? "written" : "read", thread ? "" : "the ", thread ? who : name, place);
+    else if (thread)
+        judge_find(w->w, view->op, view->lane, JUDGE_RACE, "%s, %s by %s at %s, nothing orders them", mine,
+                   other_writes ? "written" : "read", who, place);
+    else if (in_flight(view, other))
+        judge_find(w->w, view->op, view->lane, JUDGE_ASYNC,
+                   "%s before the %s at %s (of %s), which %s it, was waited for",
+                   mine, name, place, who, other_writes ? "writes" : "reads");
+    else
+        judge_find(w->w, view->op, view->lane, JUDGE_RACE,
+                   "%s, %s by the %s at %s (of %s), nothing orders them", mine,
+                   other_writes ? "written" : "read", name, place, who);
+}

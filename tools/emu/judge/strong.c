@@ -1,0 +1,260 @@
+/* strong.c - words of memory that threads synchronise through: fence, strong write; strong read, fence.
+ *
+ * A strong write or atomic releases what its thread had observed at its last fence into the word; a strong
+ * read or atomic keeps what the word holds, and the thread's next fence acquires it.  The words of global
+ * memory are shared by all clusters of the grid, so what they hold is in packets. */
+#include <stdlib.h>
+#include "internal.h"
+
+void judge_locations_init(struct judge_locations *table)
+{
+    for (int i = 0; i < LOCATION_SHARDS; i++)
+        pthread_mutex_init(&table->lock[i], NULL);
+}
+
+void judge_locations_free(struct judge_locations *table)
+{
+    for (int i = 0; i < LOCATION_BUCKETS; i++)
+        for (struct judge_location *at = table->bucket[i], *next; at; at = next) {
+            next = at->next;
+            for (int p = 0; p < PARTS; p++)
+                judge_packet_drop(at->part[p]);
+            free(at);
+        }
+    for (int i = 0; i < LOCATION_SHARDS; i++)
+        pthread_mutex_destroy(&table->lock[i]);
+}
+
+/* Something that is another one in every host thread. */
+static const void *this_thread(void)
+{
+    static _Thread_local char mine;
+    return &mine;
+}
+
+static uint32_t location_hash(const void *owner, uint64_t address)
+{
+    const uint64_t key = (address >> 2) ^ ((uint64_t)(uintptr_t)owner << 8);
+    return (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 40);
+}
+
+/* With its lock held, in either case.  NULL: nothing was ever released through it (and `make` is false). */
+static struct judge_location *location_lock(struct judge_cluster *c, struct judge_locations *table,
+                                            const void *owner, uint64_t address, bool make,
+                                            pthread_mutex_t **lock)
+{
+    const uint32_t hash = location_hash(owner, address);
+    struct judge_location **bucket = &table->bucket[hash % LOCATION_BUCKETS], *at;
+    pthread_mutex_lock(*lock = &table->lock[hash % LOCATION_SHARDS]);
+    for (at = *bucket; at && (at->owner != owner || at->address != address);)
+        at = at->next;
+    if (at || !make || !(at = (struct judge_location *)judge_alloc(c->grid, 1, sizeof *at)))
+        return at;
+    at->owner = owner;
+    at->address = address;
+    at->next = *bucket;
+    return *bucket = at;
+}
+
+static struct judge_strong *strong_of(struct judge_warp *w)
+{
+    if (!w->strong)
+        w->strong = (struct judge_strong *)judge_alloc(w->cluster->grid, 1, sizeof *w->strong);
+    return w->strong;
+}
+
+static void pending_drop(struct judge_pending *pending)
+{
+    for (int p = 0; p < PARTS; p++)
+        judge_packet_drop(pending->part[p]);
+}
+
+void judge_strong_free(struct judge_warp *w)
+{
+    for (int l = 0; w->strong && l < EMU_LANES; l++) {
+        for (int p = 0; p < PARTS; p++)
+            judge_vector_drop(w->strong->part[p][l], 1);
+        for (int i = 0; i < w->strong->pending_count[l]; i++)
+            pending_drop(&w->strong->pending[l][i]);
+    }
+    free(w->strong);
+    w->strong = NULL;
+}
+
+/* ---- acquire -------------------------------------------------------------------------------------- */
+static struct judge_locations *table_of(struct judge_cluster *c, const void *owner)
+{
+    return owner ? &c->locations : &c->grid->locations;
+}
+
+/* What had been released before the judge was told of the read, which is before the read itself. */
+static void import_old(struct judge_warp *w, int lane, struct judge_pending *pending)
+{
+    for (int p = 0; p < PARTS; p++)
+        judge_vector_import(w->cluster, &w->part[p][lane], pending->part[p]);
+    pending_drop(pending);
+}
+
+/* What was released since, if it was by another host thread: perhaps it is what was read. */
+static void import_new(struct judge_warp *w, int lane, const struct judge_pending *pending)
+{
+    pthread_mutex_t *lock;
+    struct judge_locations *table = table_of(w->cluster, pending->owner);
+    const struct judge_location *location =
+        location_lock(w->cluster, table, pending->owner, pending->address, false, &lock);
+    const bool later = !location || (location->thread == pending->thread &&
+                                     location->alone <= pending->changes);
+    for (int p = 0; !later && p < PARTS; p++)
+        judge_vector_import(w->cluster, &w->part[p][lane], location->part[p]);
+    pthread_mutex_unlock(lock);
+}
+
+static void acquire_pending(struct judge_warp *w, int lane)
+{
+    struct judge_strong *s = w->strong;
+    for (unsigned int i = 0; i < s->pending_count[lane]; i++) {
+        import_new(w, lane, &s->pending[lane][i]);
+        import_old(w, lane, &s->pending[lane][i]);
+    }
+    s->pending_count[lane] = 0;
+}
+
+void judge_strong_acquire(struct judge_warp *w, uint32_t mask)
+{
+    for (; w->strong && mask; mask &= mask - 1)
+        if (w->strong->pending_count[__builtin_ctz(mask)])
+            acquire_pending(w, __builtin_ctz(mask));
+}
+
+/* Where to keep the read of a word; what is there already is left to be replaced. */
+static struct judge_pending *pending_for(struct judge_warp *w, int lane, const void *owner, uint64_t address)
+{
+    struct judge_strong *s = strong_of(w);
+    unsigned int i = 0;
+    if (!s)
+        return NULL;
+    while (i < s->pending_count[lane] &&
+           (s->pending[lane][i].owner != owner || s->pending[lane][i].address != address))
+        i++;
+    if (i == PENDING) {
+        acquire_pending(w, lane);
+        i = 0;
+    }
+    if (i == s->pending_count[lane]) {
+        s->pending_count[lane]++;
+        s->pending[lane][i] = (struct judge_pending){ .owner = owner, .address = address };
+    }
+    s->pending[lane][i].thread = this_thread();
+    return &s->pending[lane][i];
+}
+
+/* With the location's lock held (NULL: nothing was released there).  What a word holds only grows, until
+ * somebody stores into it. */
+static void lane_saw(struct judge_warp *w, int lane, struct judge_pending *pending,
+                     const struct judge_location *location)
+{
+    if (!location)
+        return;
+    if (pending->stores != location->stores)
+        import_old(w, lane, pending);
+    else
+        pending_drop(pending);
+    pending->stores = location->stores;
+    pending->changes = location->changes;
+    for (int p = 0; p < PARTS; p++)
+        pending->part[p] = judge_packet_keep(location->part[p]);
+}
+
+/* ---- release -------------------------------------------------------------------------------------- */
+static void lane_export(struct judge_warp *w, int lane, struct judge_location *location)
+{
+    struct judge_strong *s = w->strong;
+    for (int p = 0; p < PARTS; p++) {
+        struct judge_vector *v = judge_vector_keep(s->part[p][lane], 1);
+        judge_add_own(w, 1u << lane, (enum judge_part)p, s->own[p], &v);
+        if (v)
+            judge_vector_export(w->cluster, v, &location->part[p]);
+        judge_vector_drop(v, 1);
+    }
+}
+
+/* Who reads the new value has not read what was released with the old one. */
+static void location_store(struct judge_location *location)
+{
+    location->stores++;
+    for (int p = 0; p < PARTS; p++) {
+        judge_packet_drop(location->part[p]);
+        location->part[p] = NULL;
+    }
+}
+
+static void location_changes(struct judge_location *location)
+{
+    if (location->thread != this_thread()) {
+        location->thread = this_thread();
+        location->alone = location->changes;
+    }
+    location->changes++;
+}
+
+static void lane_strong(struct judge_warp *w, int lane, const struct emu_ref *ref, uint64_t address,
+                        unsigned int access)
+{
+    struct judge_cluster *c = w->cluster;
+    const void *owner = ref->space == EMU_SHARED ? ref->cta : NULL;
+    const bool reads = (access & (EMU_READ | EMU_ATOMIC)) != 0, writes = (access & EMU_WRITE) != 0;
+    const bool releases = writes && w->strong && (w->strong->fenced >> lane & 1);
+    struct judge_location *location;
+    struct judge_pending *pending;
+    pthread_mutex_t *lock;
+    pending = reads ? pending_for(w, lane, owner, address) : NULL;
+    location = location_lock(c, table_of(c, owner), owner, address, releases, &lock);
+    if (pending)
+        lane_saw(w, lane, pending, location);
+    if (location && writes && !reads)
+        location_store(location);
+    if (location && releases)
+        lane_export(w, lane, location);
+    if (location && writes)
+        location_changes(location);
+    pthread_mutex_unlock(lock);
+}
+
+void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES],
+                         uint32_t bytes, unsigned int access)
+{
+    for (; mask; mask &= mask - 1) {
+        const int l = __builtin_ctz(mask);
+        if (ref[l].space != EMU_LOCAL)
+            for (uint64_t at = ref[l].address & ~3ull; at < ref[l].address + bytes; at += 4)
+                lane_strong(w, l, &ref[l], at, access);
+    }
+}
+
+/* ---- fence ---------------------------------------------------------------------------------------- */
+static void snapshot(struct judge_warp *w, int lane)
+{
+    struct judge_strong *s = w->strong;
+    w->own[PART_SEEN][ROW_THREAD][lane] = w->epoch;
+    for (int p = 0; p < PARTS; p++) {
+        judge_vector_keep(w->part[p][lane], 1);
+        judge_vector_drop(s->part[p][lane], 1);
+        s->part[p][lane] = w->part[p][lane];
+        for (int kind = 0; kind < ROW_KINDS; kind++)
+            s->own[p][kind][lane] = w->own[p][kind][lane];
+    }
+}
+
+void judge_fence(struct emu_warp *warp, uint32_t mask)
+{
+    struct judge_warp *w = warp->judge;
+    if (!w || !mask || judge_is_off(w->cluster->grid) || !strong_of(w))
+        return;
+    w->strong->fenced |= mask;
+    for (; mask; mask &= mask - 1) {
+        const int l = __builtin_ctz(mask);
+        acquire_pending(w, l);
+        snapshot(w, l);
+    }
+    w->epoch++;
+}

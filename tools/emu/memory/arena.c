@@ -1,0 +1,403 @@
+/* arena.c - the device memory: one range of addresses, the allocations in it, and which bytes are defined. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "arena.h"
+#include "bits.h"
+
+enum {
+    BLOCK = 1 << ARENA_BLOCK_SHIFT,
+    SLOTS = 1 << 22,      /* allocations at one time, and remembered freed ones */
+    REMEMBERED = 1 << 14, /* freed allocations that messages still know         */
+    ALIGNMENT = 256       /* what an allocation takes of the memory is rounded up to this */
+};
+static const uint64_t SPARE_ADDRESSES = 16ull << 30; /* beyond twice the memory: gaps, quarantine */
+
+struct arena emu_arena;
+
+struct extent { uint64_t first, count; }; /* of free blocks */
+
+static struct {
+    pthread_mutex_t lock;
+    uint64_t limit, used, allocations;
+    uint32_t unused, untouched; /* slots: a list, and those never used */
+    struct extent *extents;     /* by address; neighbours are joined   */
+    size_t extent_count, extent_room;
+    uint64_t cursor; /* the block where the next search begins */
+    struct {
+        uint32_t slot;
+        uint64_t id;
+    } remembered[REMEMBERED];
+    uint32_t oldest;
+} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- slots ------------------------------------------------------------------------------------------ */
+static uint64_t blocks_of(uint64_t bytes) { return (bytes + BLOCK - 1) >> ARENA_BLOCK_SHIFT; }
+static uint64_t block_at(uint64_t address) { return (address - emu_arena.base) >> ARENA_BLOCK_SHIFT; }
+
+static bool is_live(const struct arena_slot *s) { return s->end != 0; }
+
+static void fill_table(uint64_t first, uint64_t count, uint32_t slot)
+{
+    for (uint64_t i = first; i < first + count; i++)
+        __atomic_store_n(&emu_arena.table[i], slot, __ATOMIC_RELEASE);
+}
+
+/* A freed allocation is no longer known, and its slot can be used again. */
+static void forget_slot(uint32_t n)
+{
+    struct arena_slot *s = &emu_arena.slots[n];
+    fill_table(block_at(s->begin), blocks_of(s->what.bytes), 0);
+    s->what.id = 0;
+    s->next = own.unused;
+    own.unused = n;
+}
+
+static void remember_slot(uint32_t n)
+{
+    uint32_t old = own.remembered[own.oldest].slot;
+    if (old && !is_live(&emu_arena.slots[old]) &&
+        emu_arena.slots[old].what.id == own.remembered[own.oldest].id)
+        forget_slot(old);
+    own.remembered[own.oldest].slot = n;
+    own.remembered[own.oldest].id = emu_arena.slots[n].what.id;
+    own.oldest = (own.oldest + 1) % REMEMBERED;
+}
+
+static uint32_t take_slot(void)
+{
+    uint32_t n = own.unused;
+    if (n)
+        own.unused = emu_arena.slots[n].next;
+    else if (own.untouched < SLOTS)
+        n = own.untouched++;
+    return n;
+}
+
+/* ---- free blocks ------------------------------------------------------------------------------------ */
+static size_t extent_after(uint64_t block) /* the first that does not end before `block` */
+{
+    size_t low = 0, high = own.extent_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (own.extents[middle].first + own.extents[middle].count <= block)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool room_for_extents(void)
+{
+    if (own.extent_count + 2 <= own.extent_room)
+        return true;
+    size_t room = own.extent_room ? 2 * own.extent_room : 256;
+    struct extent *grown = (struct extent *)realloc(own.extents, room * sizeof *grown);
+    if (!grown)
+        return false;
+    own.extents = grown;
+    own.extent_room = room;
+    return true;
+}
+
+static void remove_extent(size_t i)
+{
+    memmove(&own.extents[i], &own.extents[i + 1], (own.extent_count - i - 1) * sizeof own.extents[0]);
+    own.extent_count--;
+}
+
+static void insert_extent(size_t i, uint64_t first, uint64_t count)
+{
+    memmove(&own.extents[i + 1], &own.extents[i], (own.extent_count - i) * sizeof own.extents[0]);
+    own.extents[i].first = first;
+    own.extents[i].count = count;
+    own.extent_count++;
+}
+
+/* Take [first, first + count) out of extent i. */
+static void carve(size_t i, uint64_t first, uint64_t count)
+{
+    struct extent e = own.extents[i];
+    uint64_t before = first - e.first, behind = e.first + e.count - first - count;
+    if (before && behind) {
+        own.extents[i].count = before;
+        insert_extent(i + 1, first + count, behind);
+    } else if (before) {
+        own.extents[i].count = before;
+    } else if (behind) {
+        own.extents[i].first = first + count;
+        own.extents[i].count = behind;
+    } else {
+        remove_extent(i);
+    }
+}
+
+/* The cursor goes round: what was freed last is given out last. */
+static bool take_blocks(uint64_t count, uint64_t *first)
+{
+    size_t start = extent_after(own.cursor), n = own.extent_count;
+    if (!room_for_extents())
+        return false;
+    for (size_t k = 0; n && k <= n; k++) { /* the first one twice: what lies before the cursor comes last */
+        size_t i = (start + k) % n;
+        uint64_t from = own.extents[i].first, end = from + own.extents[i].count;
+        if (k == 0 && from < own.cursor && own.cursor < end)
+            from = own.cursor;
+        if (end - from < count)
+            continue;
+        carve(i, from, count);
+        own.cursor = from + count;
+        *first = from;
+        return true;
+    }
+    return false;
+}
+
+static void give_blocks(uint64_t first, uint64_t count)
+{
+    size_t i = extent_after(first);
+    bool joins_before = i > 0 && own.extents[i - 1].first + own.extents[i - 1].count == first;
+    bool joins_behind = i < own.extent_count && own.extents[i].first == first + count;
+    if (joins_before && joins_behind) {
+        own.extents[i - 1].count += count + own.extents[i].count;
+        remove_extent(i);
+    } else if (joins_before) {
+        own.extents[i - 1].count += count;
+    } else if (joins_behind) {
+        own.extents[i].first = first;
+        own.extents[i].count += count;
+    } else if (room_for_extents()) {
+        insert_extent(i, first, count);
+    } /* else: out of host memory; these addresses are never used again */
+}
+
+/* ---- memory behind the addresses -------------------------------------------------------------------- */
+/* Give whole pages of [at, at + bytes) back, zero the rest: it reads as zero afterwards. */
+static void drop_pages(unsigned char *at, uint64_t bytes)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)at + page - 1) & ~(uintptr_t)(page - 1);
+    uintptr_t end = ((uintptr_t)at + bytes) & ~(uintptr_t)(page - 1);
+    if (begin >= end || madvise((void *)begin, end - begin, MADV_DONTNEED) != 0) {
+        memset(at, 0, bytes);
+        return;
+    }
+    memset(at, 0, begin - (uintptr_t)at);
+    memset((void *)end, 0, (uintptr_t)at + bytes - end);
+}
+
+static void *reserve(uint64_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return NULL;
+#ifdef MADV_DONTDUMP
+    madvise(at, bytes, MADV_DONTDUMP);
+#endif
+    return at;
+}
+
+static bool map_arena(uint64_t bytes)
+{
+    struct arena *a = &emu_arena;
+    uint64_t slots = (uint64_t)SLOTS * sizeof *a->slots,
+             table = (bytes >> ARENA_BLOCK_SHIFT) * sizeof *a->table;
+    /* a block more: the range begins at a multiple of a block */
+    unsigned char *base = (unsigned char *)reserve(bytes + BLOCK);
+    unsigned char *defined = base ? (unsigned char *)reserve(bytes / 8) : NULL;
+    a->table = defined ? (uint32_t *)reserve(table) : NULL;
+    a->slots = a->table ? (struct arena_slot *)reserve(slots) : NULL;
+    if (!a->slots) {
+        if (a->table)
+            munmap(a->table, table);
+        if (defined)
+            munmap(defined, bytes / 8);
+        if (base)
+            munmap(base, bytes + BLOCK);
+        return false;
+    }
+    a->defined = defined;
+    a->base = ((uintptr_t)base + BLOCK - 1) & ~(uint64_t)(BLOCK - 1);
+    a->bytes = bytes;
+    return true;
+}
+
+static bool open_locked(uint64_t bytes)
+{
+    if (emu_arena.bytes)
+        return true;
+    if (bytes == 0 || bytes > 1ull << 44 || !room_for_extents())
+        return false;
+    uint64_t range = blocks_of(2 * bytes + SPARE_ADDRESSES) << ARENA_BLOCK_SHIFT;
+    uint64_t least = (blocks_of(bytes) + 4) << ARENA_BLOCK_SHIFT;
+    while (range > least && !map_arena(range)) /* a limit on addresses: do with fewer */
+        range = (range >> 1) & ~(uint64_t)(BLOCK - 1);
+    if (!emu_arena.bytes && !map_arena(least))
+        return false;
+    own.limit = bytes;
+    own.untouched = 1;
+    insert_extent(0, 1, (emu_arena.bytes >> ARENA_BLOCK_SHIFT) - 1); /* the first block is a gap */
+    own.cursor = 1;
+    return true;
+}
+
+bool emu_arena_open(uint64_t bytes)
+{
+    pthread_mutex_lock(&own.lock);
+    bool open = open_locked(bytes);
+    pthread_mutex_unlock(&own.lock);
+    return open;
+}
+
+/* ---- allocations ------------------------------------------------------------------------------------ */
+static uint64_t charge(uint64_t bytes) { return (bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1); }
+
+static uint64_t alloc_locked(uint64_t bytes, enum emu_memory_kind kind, const char *name, void *context)
+{
+    if (bytes == 0 || bytes > own.limit || charge(bytes) > own.limit - own.used)
+        return 0;
+    uint64_t count = blocks_of(bytes), first;
+    uint32_t n = take_slot();
+    if (!n)
+        return 0;
+    struct arena_slot *s = &emu_arena.slots[n];
+    if (!take_blocks(count + 1, &first)) {
+        s->next = own.unused;
+        own.unused = n;
+        return 0;
+    }
+    for (uint64_t i = first; i < first + count + 1; i++)
+        if (emu_arena.table[i])
+            forget_slot(emu_arena.table[i]);
+    s->begin = emu_arena.base + (first << ARENA_BLOCK_SHIFT);
+    s->what = (struct emu_allocation){.address = s->begin,
+                                      .bytes = bytes,
+                                      .kind = kind,
+                                      .id = ++own.allocations,
+                                      .name = name,
+                                      .context = context};
+    __atomic_store_n(&s->end, s->begin + bytes, __ATOMIC_RELAXED);
+    own.used += charge(bytes);
+    fill_table(first, count, n);
+    if (kind == EMU_MEMORY_PARAMETERS) /* fresh pages are zero */
+        bits_set(emu_arena.defined, s->begin - emu_arena.base, bytes, true, true);
+    return s->begin;
+}
+
+uint64_t emu_arena_alloc(uint64_t bytes, enum emu_memory_kind kind, const char *name, void *context)
+{
+    pthread_mutex_lock(&own.lock);
+    uint64_t address = emu_arena.bytes ? alloc_locked(bytes, kind, name, context) : 0;
+    pthread_mutex_unlock(&own.lock);
+    return address;
+}
+
+static void free_locked(uint32_t n)
+{
+    struct arena_slot *s = &emu_arena.slots[n];
+    uint64_t bytes = s->what.bytes, offset = s->begin - emu_arena.base;
+    __atomic_store_n(&s->end, 0, __ATOMIC_RELAXED);
+    drop_pages((unsigned char *)(uintptr_t)s->begin, blocks_of(bytes) << ARENA_BLOCK_SHIFT);
+    drop_pages(emu_arena.defined + offset / 8, (blocks_of(bytes) << ARENA_BLOCK_SHIFT) / 8);
+    own.used -= charge(bytes);
+    s->what.name = NULL; /* its owner may take it away */
+    remember_slot(n);
+    give_blocks(block_at(s->begin), blocks_of(bytes) + 1);
+}
+
+bool emu_arena_free(uint64_t address)
+{
+    pthread_mutex_lock(&own.lock);
+    const struct arena_slot *s = arena_slot_of(address);
+    bool found = s && s->begin == address;
+    if (found)
+        free_locked((uint32_t)(s - emu_arena.slots));
+    pthread_mutex_unlock(&own.lock);
+    return found;
+}
+
+void emu_arena_free_context(void *context)
+{
+    pthread_mutex_lock(&own.lock);
+    for (uint32_t n = 1; n < own.untouched; n++)
+        if (is_live(&emu_arena.slots[n]) && emu_arena.slots[n].what.context == context)
+            free_locked(n);
+    pthread_mutex_unlock(&own.lock);
+}
+
+bool emu_arena_find(uint64_t address, struct emu_allocation *out)
+{
+    pthread_mutex_lock(&own.lock);
+    const struct arena_slot *s = arena_slot_of(address);
+    if (s)
+        *out = s->what;
+    pthread_mutex_unlock(&own.lock);
+    return s != NULL;
+}
+
+bool emu_arena_holds(uint64_t address, uint64_t bytes)
+{
+    pthread_mutex_lock(&own.lock);
+    const struct arena_slot *s = arena_slot_of(address);
+    bool holds = s && bytes <= s->end - address;
+    pthread_mutex_unlock(&own.lock);
+    return holds;
+}
+
+uint64_t emu_arena_used(void)
+{
+    pthread_mutex_lock(&own.lock);
+    uint64_t used = own.used;
+    pthread_mutex_unlock(&own.lock);
+    return used;
+}
+
+/* ---- definedness by the host ------------------------------------------------------------------------ */
+void emu_arena_define(uint64_t address, uint64_t bytes, bool defined)
+{
+    if (bytes && emu_arena_holds(address, bytes))
+        bits_set(emu_arena.defined, address - emu_arena.base, bytes, defined, true);
+}
+
+void emu_arena_copy_defined(uint64_t to, uint64_t from, uint64_t bytes)
+{
+    if (bytes && emu_arena_holds(to, bytes) && emu_arena_holds(from, bytes))
+        bits_copy(emu_arena.defined, to - emu_arena.base, emu_arena.defined, from - emu_arena.base, bytes,
+                  true);
+}
+
+/* ---- for messages ----------------------------------------------------------------------------------- */
+static bool slot_near(uint64_t address, struct arena_neighbour *out)
+{
+    enum { FAR = 1024 }; /* blocks */
+    uint64_t block = block_at(address), blocks = emu_arena.bytes >> ARENA_BLOCK_SHIFT;
+    uint32_t low = 0, high = 0;
+    const struct arena_slot *here = &emu_arena.slots[emu_arena.table[block]];
+    if (here->what.id && !is_live(here) && address - here->begin < here->what.bytes) {
+        *out = (struct arena_neighbour){.what = here->what, .freed = true};
+        return true;
+    }
+    for (uint64_t i = 0; i < FAR && !low && !high; i++) {
+        uint32_t below = block >= i ? emu_arena.table[block - i] : 0;
+        uint32_t above = block + i < blocks ? emu_arena.table[block + i] : 0;
+        low = below && is_live(&emu_arena.slots[below]) ? below : 0;
+        high =
+            above && is_live(&emu_arena.slots[above]) && emu_arena.slots[above].begin > address ? above : 0;
+    }
+    if (!low && !high)
+        return false;
+    *out = (struct arena_neighbour){.what = emu_arena.slots[low ? low : high].what, .before = !low};
+    return true;
+}
+
+bool arena_near(uint64_t address, struct arena_neighbour *out)
+{
+    if (address - emu_arena.base >= emu_arena.bytes)
+        return false;
+    pthread_mutex_lock(&own.lock);
+    bool found = slot_near(address, out);
+    pthread_mutex_unlock(&own.lock);
+    return found;
+}

@@ -1,0 +1,360 @@
+/* load_store.c - ld, ldu, st: between registers and memory of any space. */
+#include "load_store.h"
+#include "tools/emu/async/cp.h"
+#include "tools/emu/judge/judge.h"
+#include "access.h"
+
+enum { REG_SHIFT = 4 };
+enum { /* u8 of an op */
+       U8_SPACE,
+       U8_ADDRESS_BITS,
+       U8_COUNT,
+       U8_SIZE,
+       U8_SIGNED,
+       U8_FENCES,
+       U8_YIELDS
+};
+enum { U32_ACCESS, U32_REGISTERS }; /* _REGISTERS: REG_SHIFT bits an element: log2 of the register's bytes */
+
+static unsigned int register_log2(const struct emu_op *op, unsigned int element)
+{
+    return op->u32[U32_REGISTERS] >> (REG_SHIFT * element) & ((1u << REG_SHIFT) - 1);
+}
+
+void memory_fence(struct emu_warp *w, uint32_t mask)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    judge_fence(w, mask);
+}
+
+/* ---- elements between memory and a row -------------------------------------------------------------- */
+/* Strong accesses of one element are whole, and are not torn or invented by the compiler. */
+static uint64_t read_strong(const unsigned char *at, unsigned int size)
+{
+    switch (size) {
+    case 1: return __atomic_load_n(at, __ATOMIC_RELAXED);
+    case 2: return __atomic_load_n((const uint16_t *)(const void *)at, __ATOMIC_RELAXED);
+    case 4: return __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_RELAXED);
+    default: return __atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_RELAXED);
+    }
+}
+
+static uint64_t read_weak(const unsigned char *at, unsigned int size)
+{
+    uint64_t value = 0;
+    switch (size) { /* the host is little-endian */
+    case 1: return *at;
+    case 2: memcpy(&value, at, 2); break;
+    case 4: memcpy(&value, at, 4); break;
+    default: memcpy(&value, at, 8);
+    }
+    return value;
+}
+
+static void write_strong(unsigned char *at, unsigned int size, uint64_t value)
+{
+    switch (size) {
+    case 1: __atomic_store_n(at, (uint8_t)value, __ATOMIC_RELAXED); break;
+    case 2: __atomic_store_n((uint16_t *)(void *)at, (uint16_t)value, __ATOMIC_RELAXED); break;
+    case 4: __atomic_store_n((uint32_t *)(void *)at, (uint32_t)value, __ATOMIC_RELAXED); break;
+    default: __atomic_store_n((uint64_t *)(void *)at, value, __ATOMIC_RELAXED);
+    }
+}
+
+/* Sign or zero extension to the register's width; rows of less than 32 bits keep zeros above. */
+static uint64_t extended(uint64_t value, unsigned int size, bool is_signed, unsigned int log2)
+{
+    unsigned int shift = 64 - 8 * size, cut = log2 >= 3 ? 0 : 64 - (8u << log2);
+    if (is_signed)
+        value = (uint64_t)((int64_t)(value << shift) >> shift);
+    return value << cut >> cut;
+}
+
+static void put(struct emu_warp *w, emu_reg reg, unsigned int log2, int lane, uint64_t value)
+{
+    if (log2 >= 3)
+        emu_r64(w, reg)[lane] = value;
+    else
+        emu_r32(w, reg)[lane] = (uint32_t)value;
+}
+
+/* One value for all lanes. */
+static void load_uniform(struct emu_warp *w, const struct emu_op *op, unsigned int element,
+                         const unsigned char *at)
+{
+    unsigned int log2 = register_log2(op, element);
+    uint64_t value = extended(read_weak(at, op->u8[U8_SIZE]), op->u8[U8_SIZE], op->u8[U8_SIGNED], log2);
+    uint64_t *wide = emu_r64(w, op->result[element]);
+    uint32_t *narrow = emu_r32(w, op->result[element]);
+    if (log2 >= 3)
+        for (int l = 0; l < EMU_LANES; l++)
+            wide[l] = value;
+    else
+        for (int l = 0; l < EMU_LANES; l++)
+            narrow[l] = (uint32_t)value;
+}
+
+static void load_element(struct emu_warp *w, const struct emu_op *op, uint32_t mask, unsigned int element,
+                         const struct memory_lanes *m)
+{
+    const unsigned int size = op->u8[U8_SIZE], log2 = register_log2(op, element), from = element * size;
+    const bool weak = !(op->u32[U32_ACCESS] & EMU_STRONG), is_signed = op->u8[U8_SIGNED];
+    const emu_reg reg = op->result[element];
+    uint32_t *narrow = emu_r32(w, reg);
+    uint64_t *wide = emu_r64(w, reg), *high = wide + EMU_LANES;
+    if (size == 16)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(&wide[l], p + from, 8); memcpy(&high[l], p + from + 8, 8));
+    else if (!weak)
+        MEMORY_FOR_LANES(m, mask, l, p,
+                         put(w, reg, log2, l, extended(read_strong(p + from, size), size, is_signed, log2)));
+    else if (m->regular && m->step == 0)
+        load_uniform(w, op, element, m->first + from);
+    else if (size == 4 && log2 == 2)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(&narrow[l], p + from, 4));
+    else if (size == 8)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(&wide[l], p + from, 8));
+    else if (size == 2 && log2 == 1)
+        MEMORY_FOR_LANES(m, mask, l, p, uint16_t v; memcpy(&v, p + from, 2); narrow[l] = v);
+    else
+        MEMORY_FOR_LANES(m, mask, l, p,
+                         put(w, reg, log2, l, extended(read_weak(p + from, size), size, is_signed, log2)));
+}
+
+static void store_element(struct emu_warp *w, const struct emu_op *op, uint32_t mask, unsigned int element,
+                          const struct memory_lanes *m)
+{
+    const unsigned int size = op->u8[U8_SIZE], log2 = register_log2(op, element), to = element * size;
+    const bool weak = !(op->u32[U32_ACCESS] & EMU_STRONG);
+    const uint32_t *narrow = emu_r32(w, op->source[1 + element]);
+    const uint64_t *wide = emu_r64(w, op->source[1 + element]), *high = wide + EMU_LANES;
+    if (size == 16)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(p + to, &wide[l], 8); memcpy(p + to + 8, &high[l], 8));
+    else if (!weak)
+        MEMORY_FOR_LANES(m, mask, l, p, write_strong(p + to, size, log2 >= 3 ? wide[l] : narrow[l]));
+    else if (size == 4) /* the low half comes first */
+        MEMORY_FOR_LANES(m, mask, l, p, if (log2 == 2) memcpy(p + to, &narrow[l], 4);
+                         else memcpy(p + to, &wide[l], 4));
+    else if (size == 8)
+        MEMORY_FOR_LANES(m, mask, l, p, memcpy(p + to, &wide[l], 8));
+    else
+        MEMORY_FOR_LANES(m, mask, l, p, uint64_t v = log2 >= 3 ? wide[l] : narrow[l];
+                         memcpy(p + to, &v, size));
+}
+
+/* ---- the instructions ------------------------------------------------------------------------------- */
+static bool find_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, struct memory_lanes *m)
+{
+    uint64_t address[EMU_LANES];
+    uint32_t bytes = (uint32_t)op->u8[U8_COUNT] * op->u8[U8_SIZE];
+    emu_addresses(w, op, 0, op->u8[U8_ADDRESS_BITS], address);
+    return memory_lanes(w, op, mask, (enum emu_space)op->u8[U8_SPACE], address, bytes, bytes,
+                        op->u32[U32_ACCESS], m);
+}
+
+static void exec_ld(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    struct memory_lanes m;
+    if (op->u8[U8_FENCES] & FENCE_BEFORE)
+        memory_fence(w, mask);
+    bool begun = memory_strong_begin(w, (enum emu_space)op->u8[U8_SPACE], op->u32[U32_ACCESS]);
+    bool found = find_lanes(w, op, mask, &m);
+    for (unsigned int i = 0; found && i < op->u8[U8_COUNT]; i++)
+        load_element(w, op, mask, i, &m);
+    memory_strong_end(begun);
+    if (!found)
+        return;
+    if (op->u8[U8_FENCES] & FENCE_AFTER)
+        memory_fence(w, mask);
+    if (op->u8[U8_YIELDS])
+        emu_yield(w);
+}
+
+static void exec_st(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    struct memory_lanes m;
+    if (op->u8[U8_FENCES] & FENCE_BEFORE)
+        memory_fence(w, mask);
+    bool begun = memory_strong_begin(w, (enum emu_space)op->u8[U8_SPACE], op->u32[U32_ACCESS]);
+    bool found = find_lanes(w, op, mask, &m);
+    for (unsigned int i = 0; found && i < op->u8[U8_COUNT]; i++)
+        store_element(w, op, mask, i, &m);
+    memory_strong_end(begun);
+}
+
+/* The whole warp's 4 bytes lie one behind the other, as they most often do. */
+static void exec_ld_32(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    struct memory_lanes m;
+    if (!find_lanes(w, op, mask, &m))
+        return;
+    if (m.regular && m.step == 4)
+        memcpy(emu_r32(w, op->result[0]), m.first, EMU_ROW);
+    else
+        load_element(w, op, mask, 0, &m);
+}
+
+static void exec_st_32(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    struct memory_lanes m;
+    if (!find_lanes(w, op, mask, &m))
+        return;
+    if (m.regular && m.step == 4)
+        memcpy(m.first, emu_r32(w, op->source[1]), EMU_ROW);
+    else
+        store_element(w, op, mask, 0, &m);
+}
+
+/* ---- decoding --------------------------------------------------------------------------------------- */
+void decode_policy(struct decoder *d, unsigned int number, bool policy)
+{
+    decode_operands(d, number + policy, number + policy);
+    if (policy && !d->failed)
+        decode_source(d, number, PTX_b64);
+}
+
+/* EMU_STRONG for what is not weak. */
+static unsigned int strength(struct decoder *d, const struct access_words *words, enum access_order own_order)
+{
+    bool scope_wanted = words->order >= ORDER_RELAXED;
+    if (words->order > ORDER_RELAXED && words->order != own_order)
+        decode_refuse(d, "it has only .relaxed and .%s", own_order == ORDER_ACQUIRE ? "acquire" : "release");
+    if (scope_wanted != words->scoped)
+        decode_refuse(d, scope_wanted ? "a scope is missing: .cta, .cluster, .gpu or .sys"
+                                      : "a scope without an order");
+    return words->order > ORDER_WEAK ? EMU_STRONG : 0;
+}
+
+static enum emu_class class_of(enum emu_space space, bool load)
+{
+    switch (space) {
+    case EMU_SHARED: return load ? EMU_CLASS_load_shared : EMU_CLASS_store_shared;
+    case EMU_LOCAL: return load ? EMU_CLASS_load_local : EMU_CLASS_store_local;
+    case EMU_PARAM: return load ? EMU_CLASS_load_param : EMU_CLASS_store_local;
+    case EMU_CONST: return EMU_CLASS_load_const;
+    default: return load ? EMU_CLASS_load_global : EMU_CLASS_store_global;
+    }
+}
+
+bool decode_place_of(struct decoder *d, struct emu_op *op, unsigned int number, enum emu_space space)
+{
+    unsigned int bits = 64;
+    const struct ptx_operand *address = decode_operand(d, number);
+    decode_address(d, address, space, &bits);
+    if (d->failed)
+        return false;
+    if (space == EMU_PARAM)
+        space = decode_param_is_local(d, address) ? EMU_LOCAL : EMU_GLOBAL;
+    op->u8[U8_SPACE] = (uint8_t)space;
+    op->u8[U8_ADDRESS_BITS] = (uint8_t)bits;
+    return true;
+}
+
+/* Bytes of an element, and how many there are. */
+static bool decode_elements(struct decoder *d, struct emu_op *op, const struct access_words *words)
+{
+    enum ptx_type type = words->type;
+    unsigned int bytes = ptx_type_bits(type) / 8, count = words->count;
+    if (type == PTX_pred || type == PTX_f16 || type == PTX_f16x2 || type == PTX_bf16 || type == PTX_bf16x2 ||
+        type >= PTX_texref)
+        return decode_refuse(d, ".%s is not a type of memory: use .b%u", ptx_type_name(type),
+                             ptx_type_bits(type));
+    if (words->noftz)
+        return decode_refuse(d, "'.noftz' is not known here");
+    if (type == PTX_b128 && !decode_need_sm(d, 70))
+        return false;
+    if (bytes * count > 16) {
+        if (bytes * count > 32 || bytes < 4 || (words->space != EMU_GLOBAL && words->space != EMU_GENERIC))
+            return decode_refuse(d, "a vector of %u bytes", bytes * count);
+        if (!decode_need_sm(d, 100))
+            return false;
+    }
+    op->u8[U8_COUNT] = (uint8_t)count;
+    op->u8[U8_SIZE] = (uint8_t)bytes;
+    op->u8[U8_SIGNED] = type >= PTX_s8 && type <= PTX_s64;
+    return true;
+}
+
+static void decode_values(struct decoder *d, struct emu_op *op, unsigned int number, enum ptx_type type,
+                          bool load)
+{
+    unsigned int count = 0, bits = 0;
+    const struct ptx_operand *value = decode_operand(d, number);
+    if (!value)
+        return;
+    const struct ptx_operand *items = decode_items(value, &count);
+    if (count != op->u8[U8_COUNT] || (count > 1 && value->kind != PTX_OP_LIST)) {
+        decode_refuse(d, "%u registers for %u elements", count, op->u8[U8_COUNT]);
+        return;
+    }
+    for (unsigned int i = 0; i < count && !d->failed; i++) {
+        if (load)
+            decode_result_wide(d, &items[i], type, &bits);
+        else
+            decode_source_wide(d, &items[i], type, &bits);
+        if (bits == 128 && type != PTX_b128)
+            decode_refuse(d, "a register of 128 bits for .%s", ptx_type_name(type));
+        if (!d->failed)
+            op->u32[U32_REGISTERS] |= (uint32_t)__builtin_ctz(bits / 8) << (REG_SHIFT * i);
+    }
+}
+
+static void choose_exec(struct emu_op *op, bool load)
+{
+    bool plain = !(op->u32[U32_ACCESS] & EMU_STRONG) && op->u8[U8_COUNT] == 1 && op->u8[U8_SIZE] == 4 &&
+                 register_log2(op, 0) == 2;
+    if (load)
+        op->exec = plain ? exec_ld_32 : exec_ld;
+    else
+        op->exec = plain ? exec_st_32 : exec_st;
+}
+
+static bool check_load(struct decoder *d, const struct access_words *words)
+{
+    bool global = words->space == EMU_GLOBAL;
+    if (words->read_only && !global)
+        return decode_refuse(d, ".nc is for .global");
+    if (strcmp(d->in->opcode, "ldu") == 0 && !global && words->space != EMU_GENERIC)
+        return decode_refuse(d, "ldu is for .global");
+    return true;
+}
+
+bool decode_ld(struct decoder *d, struct emu_op *op)
+{
+    struct access_words words;
+    if (!decode_access_words(d, NULL, &words) || !check_load(d, &words) || !decode_elements(d, op, &words) ||
+        !decode_operands(d, 2, 3) || !decode_place_of(d, op, 1, words.space))
+        return false;
+    decode_values(d, op, 0, words.type, true);
+    decode_policy(d, 2, words.policy);
+    unsigned int strong = strength(d, &words, ORDER_ACQUIRE);
+    op->u32[U32_ACCESS] = EMU_READ | strong;
+    if (words.space == EMU_CONST || (words.space == EMU_PARAM && op->u8[U8_SPACE] == EMU_GLOBAL))
+        op->u32[U32_ACCESS] |= EMU_NO_JUDGE; /* nobody writes there */
+    op->u8[U8_FENCES] = words.order == ORDER_ACQUIRE ? FENCE_AFTER : 0;
+    op->u8[U8_YIELDS] = strong != 0;
+    op->class_ = (uint8_t)class_of(words.space, true);
+    choose_exec(op, true);
+    return !d->failed;
+}
+
+bool decode_st(struct decoder *d, struct emu_op *op)
+{
+    struct access_words words;
+    if (strcmp(decode_peek(d), "async") == 0 || strcmp(decode_peek(d), "bulk") == 0)
+        return decode_st_async(d, op);
+    if (!decode_access_words(d, NULL, &words) || !decode_elements(d, op, &words))
+        return false;
+    if (words.space == EMU_CONST || words.read_only)
+        return decode_refuse(d, "constants cannot be written");
+    if (!decode_operands(d, 2, 3) || !decode_place_of(d, op, 0, words.space))
+        return false;
+    if (words.space == EMU_PARAM && op->u8[U8_SPACE] == EMU_GLOBAL)
+        return decode_refuse(d, "a kernel's parameters cannot be written");
+    decode_values(d, op, 1, words.type, false);
+    decode_policy(d, 2, words.policy);
+    op->u32[U32_ACCESS] = EMU_WRITE | strength(d, &words, ORDER_RELEASE);
+    op->u8[U8_FENCES] = words.order == ORDER_RELEASE ? FENCE_BEFORE : 0;
+    op->class_ = (uint8_t)class_of(words.space, false);
+    choose_exec(op, false);
+    return !d->failed;
+}

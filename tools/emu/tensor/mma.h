@@ -1,0 +1,27 @@
+/* mma.h - what mma, wmma and wgmma share: reading their modifiers, and what they ask of a warp. */
+#ifndef EMU_MMA_H
+#define EMU_MMA_H
+#include "tools/emu/decode/decode.h"
+#include "tensor.h"
+
+struct mma_shape { int m, n, k; };
+/* The next modifier is m16n8k16 or the like: taken.  Otherwise refused. */
+bool mma_take_shape(struct decoder *d, struct mma_shape *out);
+/* The next modifier is a type of matrix elements: taken.  TENSOR_TYPES and refused otherwise. */
+enum tensor_type mma_take_type(struct decoder *d);
+/* "row" or "col". */
+bool mma_take_major(struct decoder *d, bool *row);
+/* Whether a set of types ("s8|u8") has this one. */
+bool mma_set_has(const char *set, enum tensor_type type);
+/* The registers of operand `number`, exactly `count` of `type`, appended to the op. */
+bool mma_sources(struct decoder *d, unsigned int number, int count, enum ptx_type type);
+bool mma_results(struct decoder *d, unsigned int number, int count, enum ptx_type type);
+/* A fault unless all 32 lanes are here. */
+bool mma_whole_warp(struct emu_warp *w, const struct emu_op *op, uint32_t mask);
+/* Multiply-adds, for the counters. */
+static inline void mma_count(struct emu_warp *w, const struct emu_op *op, uint64_t m, uint64_t n, uint64_t k)
+{
+    if (w->counts != NULL)
+        w->counts[op->number].tensor_ops += m * n * k;
+}
+#endif

@@ -1,0 +1,283 @@
+/* atom_show.c - what "ptxpack atom" says about one atom, a tiled MMA, a descriptor. */
+#include "atom_show.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/command.h"
+
+/* ---- fields ----------------------------------------------------------------------------------------- */
+/* "Title: text", or the JSON member "key": "text". */
+static void show(bool json, const char *title, const char *key, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void show(bool json, const char *title, const char *key, const char *format, ...)
+{
+    char    text[PTXPACK_LAYOUT_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (json)
+        json_text(key, text);
+    else
+        printf("%s: %s\n", title, text);
+}
+
+static void show_layout(bool json, const char *title, const char *key, const ptxpack_layout *l)
+{
+    char text[PTXPACK_LAYOUT_TEXT];
+    ptxpack_layout_print(l, text, sizeof text);
+    show(json, title, key, "%s", text);
+}
+
+/* From which architecture on there is an instruction. */
+static void show_support(bool json, int arch, int isa, const char *and_later)
+{
+    if (json) {
+        json_int("arch", arch);
+        json_int("isa", isa);
+        return;
+    }
+    printf("Architecture: sm_%d%s\n", arch, and_later);
+    printf("PTX ISA: %d.%d\n", isa / 10, isa % 10);
+}
+
+/* What is not in registers is in a memory: `place` says in which. */
+static void json_place(const char *key, const char *place, int registers, int bits, char major)
+{
+    json_open(key, '{');
+    json_text("place", registers ? "registers" : place);
+    if (registers) {
+        json_int("registers", registers);
+        json_int("register_bits", bits);
+    }
+    if (major)
+        json_text("major", (const char[]){major, '\0'});
+    json_close();
+}
+
+/* ---- MMA -------------------------------------------------------------------------------------------- */
+/* Of A, `other` is M, of B it is N. */
+static const char *major_text(char major, char other)
+{
+    switch (major) {
+    case 'K': return "K-major";
+    case 'M': return "M-major";
+    case 'N': return "N-major";
+    default: return other == 'M' ? "K-major or M-major" : "K-major or N-major";
+    }
+}
+
+static void registers_text(int registers, int bits, char *text, size_t cap)
+{
+    snprintf(text, cap, "%d register%s of %d bits a thread", registers, registers == 1 ? "" : "s", bits);
+}
+
+/* Where an operand is: "4 registers of 32 bits a thread, K-major"; major 0: does not matter. */
+static void show_place(bool json, const char *title, const char *key, int registers, bool shared, int bits,
+                       char major, char other)
+{
+    char text[64];
+    bits = bits >= 64 ? 64 : 32;
+    if (json) {
+        json_place(key, shared ? "shared" : "tensor", registers, bits, major);
+        return;
+    }
+    if (registers)
+        registers_text(registers, bits, text, sizeof text);
+    else
+        snprintf(text, sizeof text, "%s memory", shared ? "shared" : "tensor");
+    printf("%s: %s%s%s\n", title, text, major ? ", " : "", major ? major_text(major, other) : "");
+}
+
+static void show_types(const ptxpack_mma_atom *x, bool json)
+{
+    show(json, "ValTypeD", "d", "%s", ptxpack_value_name(x->d));
+    show(json, "ValTypeA", "a", "%s", ptxpack_value_name(x->a));
+    show(json, "ValTypeB", "b", "%s", ptxpack_value_name(x->b));
+    show(json, "ValTypeC", "c", "%s", ptxpack_value_name(x->c));
+    if (x->scale_vector) {
+        show(json, "ValTypeSF", "sf", "%s", ptxpack_value_name(x->scale));
+        if (!json)
+            printf("SFVecSize: %d\n", x->scale_vector);
+    }
+    if (json) {
+        if (x->scale_vector)
+            json_int("sf_vec_size", x->scale_vector);
+        json_int("a_bits", x->a_bits);
+        json_int("b_bits", x->b_bits);
+        json_bool("sparse", x->sparse);
+        return;
+    }
+    if (x->a_bits != ptxpack_value_bits(x->a) || x->b_bits != ptxpack_value_bits(x->b))
+        printf("Padding: a value of A takes %d bits, one of B %d\n", x->a_bits, x->b_bits);
+    if (x->sparse)
+        puts("Sparse: A keeps half of every row");
+}
+
+static void show_places(const ptxpack_mma_atom *x, bool json)
+{
+    show_place(json, "D", "d_place", x->registers_d, !x->d_tensor, ptxpack_value_bits(x->d), 0, 0);
+    show_place(json, "A", "a_place", x->registers_a, x->a_shared, x->a_bits, x->a_major, 'M');
+    show_place(json, "B", "b_place", x->registers_b, x->b_shared, x->b_bits, x->b_major, 'N');
+}
+
+static void show_instruction(const ptxpack_mma_atom *x, bool json)
+{
+    char often[32] = "";
+    if (x->instructions > 1 && !json)
+        snprintf(often, sizeof often, ", %d times", x->instructions);
+    show(json, "Instruction", "ptx", "%s%s", x->ptx, often);
+    if (json) {
+        json_int("instructions", x->instructions);
+        json_bool("arch_specific", x->arch_specific);
+    }
+    show_support(json, x->arch, x->isa, x->arch_specific ? "a, not all later ones" : " and later");
+}
+
+static void show_mma(const ptxpack_mma_atom *x, bool json)
+{
+    if (json)
+        json_text("name", x->name);
+    show(json, "Shape_MNK", "shape_mnk", "(%d,%d,%d)", x->m, x->n, x->k);
+    show_layout(json, "ThrID", "thr_id", &x->thr_id);
+    show_layout(json, "ALayout", "a_layout", &x->a_layout);
+    show_layout(json, "BLayout", "b_layout", &x->b_layout);
+    show_layout(json, "CLayout", "c_layout", &x->c_layout);
+    if (x->sfa_layout.shape.items) {
+        show_layout(json, "SFALayout", "sfa_layout", &x->sfa_layout);
+        show_layout(json, "SFBLayout", "sfb_layout", &x->sfb_layout);
+    }
+    show_types(x, json);
+    show(json, "CuTe", "cute", "%s", x->cute);
+    show_instruction(x, json);
+    show_places(x, json);
+}
+
+void atom_show_mma(const ptxpack_mma_atom *x, bool json)
+{
+    if (json)
+        json_open(NULL, '{');
+    show_mma(x, json);
+    if (json)
+        json_close();
+}
+
+/* ---- copy ------------------------------------------------------------------------------------------- */
+static void show_space(bool json, const char *title, const char *key, ptxpack_space space, int registers)
+{
+    char text[64];
+    if (json) {
+        json_place(key, ptxpack_space_name(space), registers, 32, 0);
+        return;
+    }
+    if (registers)
+        registers_text(registers, 32, text, sizeof text);
+    else
+        snprintf(text, sizeof text, "%s%s", ptxpack_space_name(space),
+                 space == PTXPACK_SPACE_REGISTERS ? "" : " memory");
+    printf("%s: %s\n", title, text);
+}
+
+void atom_show_copy(const ptxpack_copy_atom *x, bool json)
+{
+    if (json) {
+        json_open(NULL, '{');
+        json_text("name", x->name);
+    }
+    show_layout(json, "ThrID", "thr_id", &x->thr_id);
+    show_layout(json, "SrcLayout", "src_layout", &x->src);
+    show_layout(json, "DstLayout", "dst_layout", &x->dst);
+    show_layout(json, "RefLayout", "ref_layout", &x->ref);
+    if (json)
+        json_bool("sized", x->sized);
+    else if (x->sized)
+        puts("Size: as many bits as it is told, a multiple of 128");
+    show(json, "Instruction", "ptx", "%s", x->ptx);
+    show_support(json, x->arch, x->isa, " and later");
+    show_space(json, "From", "src_place", x->src_space, x->registers_src);
+    show_space(json, "To", "dst_place", x->dst_space, x->registers_dst);
+    if (json)
+        json_close();
+}
+
+/* ---- tiled MMA -------------------------------------------------------------------------------------- */
+ptxpack_status atom_show_tiled(const ptxpack_tiled_mma *mma, bool json)
+{
+    static const struct {
+        ptxpack_operand operand;
+        const char     *title, *key;
+    } rows[] = {{PTXPACK_A, "ALayout", "a_layout"}, {PTXPACK_B, "BLayout", "b_layout"},
+                {PTXPACK_C, "CLayout", "c_layout"}};
+    ptxpack_layout tv[3];
+    char           text[PTXPACK_LAYOUT_TEXT];
+    for (int i = 0; i < 3; i++) {
+        tv[i] = ptxpack_mma_layout_tv(mma, rows[i].operand);
+        if (tv[i].shape.status != PTXPACK_OK)
+            return tv[i].shape.status;
+    }
+    ptxpack_tuple_print(&mma->tile_size_mnk, text, sizeof text);
+    if (json)
+        json_open(NULL, '{');
+    show(json, "Shape_MNK", "shape_mnk", "%s", text);
+    show_layout(json, "ThrLayoutVMNK", "thr_layout_vmnk", &mma->thr_layout_vmnk);
+    show_layout(json, "PermutationMNK", "permutation_mnk", &mma->permutation_mnk);
+    for (int i = 0; i < 3; i++)
+        show_layout(json, rows[i].title, rows[i].key, &tv[i]);
+    if (json) {
+        json_int("threads", ptxpack_mma_threads(mma));
+        json_open("atom", '{');
+    } else {
+        printf("Threads: %" PRId64 "\n\nAtom: %s\n", ptxpack_mma_threads(mma), mma->atom.name);
+    }
+    show_mma(&mma->atom, json);
+    if (json) {
+        json_close();
+        json_close();
+    }
+    return PTXPACK_OK;
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------ */
+static void show_fields(const ptxpack_wgmma_operand *operand, bool json)
+{
+    const ptxpack_wgmma_fields *f = &operand->fields;
+    if (json) {
+        json_int("start_address", f->address);
+        json_int("leading_bytes", f->leading);
+        json_int("stride_bytes", f->stride);
+        json_int("base_offset", f->base_offset);
+        json_int("layout_type", f->swizzle);
+    } else {
+        printf("Start address: %u (%u bytes)\n", f->address / 16, f->address);
+        printf("LBO: %u (%u bytes)\n", f->leading / 16, f->leading);
+        printf("SBO: %u (%u bytes)\n", f->stride / 16, f->stride);
+        printf("Base offset: %u\n", f->base_offset);
+        printf("Layout type: %d (%s)\n", (int)f->swizzle, ptxpack_wgmma_swizzle_name(f->swizzle));
+    }
+    show(json, "Descriptor", "descriptor", "0x%016" PRIx64, operand->word);
+}
+
+ptxpack_status atom_show_descriptor(const ptxpack_layout *tile, ptxpack_wgmma_major major,
+                                    ptxpack_value_type type, int64_t rows, bool json)
+{
+    ptxpack_wgmma_operand operand = ptxpack_wgmma_descriptor(tile, major, ptxpack_value_bits(type), rows);
+    if (operand.status != PTXPACK_OK)
+        return operand.status;
+    if (json)
+        json_open(NULL, '{');
+    show_layout(json, "Tile", "tile", tile);
+    show(json, "Type", "type", "%s", ptxpack_value_name(type));
+    show(json, "Major", "major", "%s", major == PTXPACK_WGMMA_K ? "K" : "MN");
+    show(json, "Instruction reads", "instruction_shape", "(%" PRId64 ",%" PRId64 ")", operand.mn, operand.k);
+    show_fields(&operand, json);
+    show_layout(json, "Steps", "steps", &operand.steps);
+    if (json) {
+        json_int("align", operand.align);
+        json_close();
+    } else {
+        printf("Alignment: %" PRId64 " bytes\n", operand.align);
+    }
+    return PTXPACK_OK;
+}

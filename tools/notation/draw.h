@@ -1,0 +1,36 @@
+/* draw.h - pictures of layouts: a grid of text, LaTeX (TikZ), SVG.
+ *
+ * The grid and the LaTeX are CuTe's print_layout and print_latex byte for byte, without the `_` of its static
+ * integers; the SVG follows its print_svg.  Row m counts downwards, column n to the right.
+ *
+ * Every call first looks at the whole picture and says no - PTXPACK_E_ARG, or what its argument's status is,
+ * with a line in ptxpack_detail(NULL) - before it writes anything.  A write that fails shows in ferror(f). */
+#ifndef PTXPACK_DRAW_H
+#define PTXPACK_DRAW_H
+#include <stdio.h>
+#include "host/layout/layout.h"
+
+enum { DRAW_CELLS = 65536 }; /* the most that one matrix of a picture may have */
+
+typedef enum draw_format { DRAW_LATEX, DRAW_SVG } draw_format;
+
+/* Rank 2 only.  Cells hold offsets or, where strides are basis paths, coordinates. */
+ptxpack_status draw_grid(FILE *f, const ptxpack_layout *l);
+
+/* Rank 1 (one column) or 2; cells are coloured by offset % 8. */
+ptxpack_status draw_layout(FILE *f, draw_format format, const ptxpack_layout *l);
+
+/* A layout (thread, value) -> index in an M x N tile, column major, or -> coordinate (m,n) where its strides
+ * are basis paths.  Cells hold "T3" over "V1", coloured by thread % 8; of several threads that share a cell
+ * the first is shown.  A tile of rank 1 is one column. */
+ptxpack_status draw_tv(FILE *f, draw_format format, const ptxpack_layout *tv, const ptxpack_tuple *tile);
+
+/* A left of C, B above it; each (thread, value) -> index in MK, NK, MN.  With thr_id, the map from threads to
+ * lanes, these are an atom's own layouts, and lanes are shown; NULL: a tiled MMA's, by thread already. */
+ptxpack_status draw_mma(FILE *f, draw_format format, const ptxpack_layout *a_tv, const ptxpack_layout *b_tv,
+                        const ptxpack_layout *c_tv, int m, int n, int k, const ptxpack_layout *thr_id);
+
+/* The source left, the destination right; both (thread, value) -> index in the tile. */
+ptxpack_status draw_copy(FILE *f, draw_format format, const ptxpack_layout *src_tv,
+                         const ptxpack_layout *dst_tv, const ptxpack_tuple *tile);
+#endif

@@ -1,0 +1,28 @@
+/* attention_mask.h - the options --causal, --window and --align as a descriptor's mask; and it in words. */
+#ifndef PTXPACK_ATTENTION_MASK_H
+#define PTXPACK_ATTENTION_MASK_H
+#include <stdbool.h>
+#include "host/attention/attention.h"
+#include "tools/command.h"
+
+#define WINDOW_OPTION_HELP "LEFT,RIGHT  keys that a query sees on either side of its own; none: no limit"
+#define ALIGN_OPTION_HELP "top-left|bottom-right  of --window: query 0 on key 0, or last on last (default)"
+#define SOFTCAP_OPTION_HELP "X  scores s become X tanh(s / X)"
+
+typedef struct attention_mask_words {
+    const char *causal; /* NULL: not given; "": alone */
+    const char *window, *align;
+} attention_mask_words;
+
+/* Set the mask and the window; false after a line on stderr that names the option. */
+bool attention_mask_parse(const char *subcommand, const attention_mask_words *words,
+                          ptxpack_attention_desc *desc);
+
+/* "full", "causal top-left, softcap 15", "window 1023,0 bottom-right", "window none,0 top-left". */
+typedef struct attention_mask_text {
+    char text[96];
+} attention_mask_text;
+attention_mask_text attention_mask_name(const ptxpack_attention_desc *desc);
+/* The mask and what goes with it, as members of the JSON object that is open. */
+void attention_mask_json(const ptxpack_attention_desc *desc);
+#endif

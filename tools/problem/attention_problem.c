@@ -1,0 +1,264 @@
+/* attention_problem.c - an attention problem from options, with random input or with that of .npy files. */
+#include "attention_problem.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/command.h"
+#include "npy.h"
+#include "random.h"
+
+/* One line on stderr; false. */
+#define REFUSE(...) (command_fail(s->subcommand, __VA_ARGS__), false)
+
+static bool parse_words(const attention_settings *s, attention_problem *p)
+{
+    ptxpack_attention_desc *d = &p->desc;
+    if (!attention_mask_parse(s->subcommand, &s->mask, d))
+        return false;
+    p->bhsd = strcmp(s->layout, "bhsd") == 0;
+    if (!p->bhsd && strcmp(s->layout, "bshd") != 0)
+        return REFUSE("--layout: \"%s\" is neither bshd nor bhsd", s->layout);
+    d->dtype = ptxpack_dtype_of(s->dtype);
+    if (d->dtype == 0)
+        return REFUSE("--dtype: \"%s\" is none of f16, bf16 and e4m3", s->dtype);
+    if (s->cpu != NULL && *s->cpu != '\0' && strcmp(s->cpu, "always") != 0)
+        return REFUSE("--cpu: \"%s\" is not always", s->cpu);
+    if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
+        return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
+    if (s->seed < 0 && s->seed != OPTION_NOT_GIVEN)
+        return REFUSE("--seed: %lld is negative", (long long)s->seed);
+    if (s->scale != 0 && (s->scale < FLT_MIN || s->scale > FLT_MAX)) /* 0: the default */
+        return REFUSE("--scale: %g is no positive normal float", s->scale);
+    if (s->o != NULL && s->lse != NULL && strcmp(s->o, s->lse) == 0)
+        return REFUSE("-o and --lse: both name %s", s->o);
+    if (s->softcap != 0 && !(s->softcap >= FLT_MIN && s->softcap <= FLT_MAX)) /* 0: off */
+        return REFUSE("--softcap: %g is neither 0 (off) nor a positive normal float", s->softcap);
+    d->scale = (float)s->scale;
+    d->softcap = (float)s->softcap;
+    return true;
+}
+
+/* Strides of [batch][head][row][head_dim]; compact ones stay 0. */
+static void set_strides(attention_problem *p)
+{
+    ptxpack_attention_desc *d = &p->desc;
+    if (!p->bhsd)
+        return;
+    ptxpack_strides *all[TENSOR_COUNT] = {&d->q, &d->k, &d->v, &d->o};
+    for (int i = 0; i < TENSOR_COUNT; i++) {
+        bool    keys = i == TENSOR_K || i == TENSOR_V;
+        int64_t head = (int64_t)(keys ? d->seqlen_kv : d->seqlen_q) * d->head_dim; /* < 2^39 */
+        *all[i] = (ptxpack_strides){.row = d->head_dim, .head = head};
+        if (__builtin_mul_overflow(head, keys ? d->heads_kv : d->heads_q, &all[i]->batch))
+            all[i]->batch = INT64_MAX - 15; /* a multiple of 16 that the overflow check refuses */
+    }
+}
+
+/* Check the descriptor and count elements. */
+static bool settle(const attention_settings *s, attention_problem *p)
+{
+    attention_geometry geometry;
+    char               line[ATTENTION_LINE];
+    set_strides(p);
+    p->desc.size = sizeof p->desc;
+    if (ptxpack_attention_resolve(&p->desc, &geometry, line) != PTXPACK_OK)
+        return REFUSE("%s", line);
+    for (int i = 0; i < TENSOR_COUNT; i++)
+        p->elements[i] = geometry.tensor[i].bytes / ptxpack_dtype_bytes(attention_tensor_type(&p->desc, i));
+    p->descale_count = geometry.descale_bytes / sizeof(float);
+    p->lse_count = geometry.lse_bytes / sizeof(float);
+    return true;
+}
+
+static bool to_extent(const attention_settings *s, const char *name, int64_t value, int32_t *out)
+{
+    if (value < 1 || value > INT32_MAX)
+        return REFUSE("--%s: %lld is not between 1 and %d", name, (long long)value, INT32_MAX);
+    *out = (int32_t)value;
+    return true;
+}
+
+static int64_t given_or(int64_t value, int64_t otherwise)
+{
+    return value == OPTION_NOT_GIVEN ? otherwise : value;
+}
+
+/* The sizes that were given, and defaults for the others. */
+static bool take_sizes(const attention_settings *s, attention_problem *p)
+{
+    ptxpack_attention_desc *d = &p->desc;
+    int64_t seqlen_q = given_or(s->seqlen_q, 2048), heads_q = given_or(s->heads_q, 16);
+    return to_extent(s, "batch", given_or(s->batch, 2), &d->batch) &&
+           to_extent(s, "seqlen-q", seqlen_q, &d->seqlen_q) &&
+           to_extent(s, "seqlen-kv", given_or(s->seqlen_kv, seqlen_q), &d->seqlen_kv) &&
+           to_extent(s, "heads-q", heads_q, &d->heads_q) &&
+           to_extent(s, "heads-kv", given_or(s->heads_kv, heads_q), &d->heads_kv) &&
+           to_extent(s, "head-dim", given_or(s->head_dim, 128), &d->head_dim) && settle(s, p);
+}
+
+/* fp8 comes with descales. */
+static bool make_descales(const attention_settings *s, attention_problem *p, random_state *random)
+{
+    for (int i = TENSOR_Q; i < TENSOR_O && p->descale_count > 0; i++) {
+        p->descale[i] = (float *)calloc(p->descale_count, sizeof(float));
+        if (p->descale[i] == NULL)
+            return REFUSE("no memory for %zu descales", p->descale_count);
+        random_scales(random, p->descale[i], p->descale_count);
+    }
+    p->descales = (ptxpack_descales){p->descale[TENSOR_Q], p->descale[TENSOR_K], p->descale[TENSOR_V]};
+    return true;
+}
+
+static int make_random(const attention_settings *s, attention_problem *p)
+{
+    ptxpack_attention_desc *d = &p->desc;
+    if (!take_sizes(s, p))
+        return COMMAND_USAGE;
+    random_state random = random_start(p->seed);
+    for (int i = TENSOR_Q; i <= TENSOR_V; i++) {
+        p->tensor[i] = calloc(p->elements[i], ptxpack_dtype_bytes(d->dtype));
+        if (p->tensor[i] == NULL)
+            return command_fail(s->subcommand, "no memory for %zu elements of %s", p->elements[i],
+                                attention_tensor_names[i]);
+        random_normal(&random, d->dtype, p->tensor[i], p->elements[i]);
+    }
+    return make_descales(s, p, &random) ? COMMAND_OK : COMMAND_FAILED;
+}
+
+/* A finite number that the type cannot come near to. */
+static bool beyond_range(ptxpack_dtype type, float value)
+{
+    return type == PTXPACK_E4M3 ? fabsf(value) >= 464 /* half a step above the largest */
+                                : !isfinite(ptxpack_to_float(type, ptxpack_from_float(type, value)));
+}
+
+/* float32 to the element type, in place: each result lies before the next input.  What is finite stays so. */
+static bool convert_tensor(const attention_settings *s, const char *path, ptxpack_dtype dtype,
+                           npy_array *array)
+{
+    const float *from = (const float *)array->data;
+    for (size_t i = 0; i < array->count; i++) {
+        float value;
+        memcpy(&value, &from[i], sizeof value);
+        if (isfinite(value) && beyond_range(dtype, value))
+            return REFUSE("%s: element %zu, %g, is beyond the range of %s", path, i, value,
+                          ptxpack_dtype_name(dtype));
+        ptxpack_set_element(dtype, array->data, i, value);
+    }
+    return true;
+}
+
+/* Read one tensor: four dimensions, converted to the element type. */
+static bool load_tensor(const attention_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
+{
+    char line[NPY_LINE];
+    if (!npy_read(path, array, line))
+        return REFUSE("%s", line);
+    if (array->rank != 4)
+        return REFUSE("%s: %d dimensions; it must have 4", path, array->rank);
+    for (int i = 0; i < 4; i++)
+        if (array->shape[i] < 1 || array->shape[i] > INT32_MAX)
+            return REFUSE("%s: extent %lld of dimension %d", path, (long long)array->shape[i], i);
+    if (array->type > NPY_U8)
+        return REFUSE("%s: %s is none of float16, float32, uint16 and uint8", path, npy_type_name(array->type));
+    if (array->type == NPY_U16 && dtype != PTXPACK_BF16)
+        return REFUSE("%s: uint16 is read as bfloat16; say so with --dtype bf16", path);
+    if (array->type == NPY_U8 && dtype != PTXPACK_E4M3)
+        return REFUSE("%s: uint8 is read as e4m3; say so with --dtype e4m3", path);
+    if (array->type == NPY_F16 && dtype != PTXPACK_F16)
+        return REFUSE("%s: float16, but --dtype is %s", path, ptxpack_dtype_name(dtype));
+    return array->type != NPY_F32 || convert_tensor(s, path, dtype, array);
+}
+
+/* Nothing can be compared where a NaN or an infinity went in. */
+static bool can_verify(const attention_settings *s, const char *path, ptxpack_dtype dtype,
+                       const npy_array *array)
+{
+    for (size_t i = 0; i < array->count; i++)
+        if (!isfinite(ptxpack_element(dtype, array->data, i)))
+            return REFUSE("--verify: element %zu of %s is not finite", i, path);
+    return true;
+}
+
+/* The shapes of q, k and v must agree; they give the descriptor its extents. */
+static bool match_shapes(const attention_settings *s, attention_problem *p, const npy_array arrays[3])
+{
+    int            row = p->bhsd ? 2 : 1, head = p->bhsd ? 1 : 2;
+    const int64_t *q = arrays[0].shape, *k = arrays[1].shape, *v = arrays[2].shape;
+    const char    *axes = p->bhsd ? "batch, heads, rows, head_dim" : "batch, rows, heads, head_dim";
+    for (int i = 0; i < 4; i++)
+        if (k[i] != v[i])
+            return REFUSE("%s and %s differ in dimension %d of [%s]: %lld and %lld", s->k, s->v,
+                          i, axes, (long long)k[i], (long long)v[i]);
+    if (q[0] != k[0] || q[3] != k[3])
+        return REFUSE("%s and %s differ in %s: %lld and %lld", s->q, s->k,
+                      q[0] != k[0] ? "batch" : "head_dim", (long long)(q[0] != k[0] ? q[0] : q[3]),
+                      (long long)(q[0] != k[0] ? k[0] : k[3]));
+    p->desc.batch = (int32_t)q[0];
+    p->desc.seqlen_q = (int32_t)q[row];
+    p->desc.heads_q = (int32_t)q[head];
+    p->desc.head_dim = (int32_t)q[3];
+    p->desc.seqlen_kv = (int32_t)k[row];
+    p->desc.heads_kv = (int32_t)k[head];
+    return true;
+}
+
+static int load_inputs(const attention_settings *s, attention_problem *p)
+{
+    const char *paths[3] = {s->q, s->k, s->v};
+    npy_array   arrays[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
+    bool        ok = true;
+    for (int i = 0; i < 3 && ok; i++) {
+        ok = load_tensor(s, paths[i], p->desc.dtype, &arrays[i]) &&
+             (!s->verify || can_verify(s, paths[i], p->desc.dtype, &arrays[i]));
+        p->tensor[i] = arrays[i].data; /* freed with the problem */
+    }
+    ok = ok && match_shapes(s, p, arrays) && settle(s, p);
+    return ok ? COMMAND_OK : COMMAND_FAILED;
+}
+
+size_t attention_problem_bytes(const attention_problem *p, int tensor)
+{
+    return p->elements[tensor] * ptxpack_dtype_bytes(attention_tensor_type(&p->desc, tensor));
+}
+
+int attention_problem_describe(const attention_settings *s, attention_problem *p)
+{
+    return parse_words(s, p) && take_sizes(s, p) ? COMMAND_OK : COMMAND_USAGE;
+}
+
+int attention_problem_make(const attention_settings *s, attention_problem *p)
+{
+    int  named = (s->q != NULL) + (s->k != NULL) + (s->v != NULL);
+    bool sized = s->batch != OPTION_NOT_GIVEN || s->seqlen_q != OPTION_NOT_GIVEN ||
+                 s->seqlen_kv != OPTION_NOT_GIVEN || s->heads_q != OPTION_NOT_GIVEN ||
+                 s->heads_kv != OPTION_NOT_GIVEN || s->head_dim != OPTION_NOT_GIVEN;
+    if (!parse_words(s, p))
+        return COMMAND_USAGE;
+    if (named != 0 && (named != 3 || sized)) {
+        command_fail(s->subcommand, named != 3 ? "--q, --k and --v go together"
+                                               : "sizes come from the files: give either files or sizes");
+        return COMMAND_USAGE;
+    }
+    p->seed = s->seed != OPTION_NOT_GIVEN ? (uint64_t)s->seed : random_seed();
+    int status = named == 3 ? load_inputs(s, p) : make_random(s, p);
+    if (status != COMMAND_OK)
+        return status;
+    p->tensor[TENSOR_O] = calloc(1, attention_problem_bytes(p, TENSOR_O));
+    p->lse = (float *)calloc(p->lse_count, sizeof(float));
+    if (p->tensor[TENSOR_O] == NULL || p->lse == NULL)
+        return command_fail(s->subcommand, "no memory for the output");
+    return COMMAND_OK;
+}
+
+void attention_problem_free(attention_problem *p)
+{
+    for (int i = 0; i < TENSOR_COUNT; i++)
+        free(p->tensor[i]);
+    for (int i = TENSOR_Q; i < TENSOR_O; i++)
+        free(p->descale[i]);
+    free(p->lse);
+}

@@ -1,0 +1,71 @@
+/* attention_run.c - an attention problem on the device: plan, copies, timed launches. */
+#include "attention_run.h"
+#include <stdio.h>
+#include <unistd.h>
+#include "tools/command.h"
+#include "verify.h"
+
+/* Launch until warm, then `repeat` times between two events. */
+static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
+                          int64_t repeat, double *ms)
+{
+    for (int i = device_warm_up(gpu); i > 0; i--)
+        if (!device_status(gpu, ptxpack_attention_launch(plan, b, gpu->stream)))
+            return false;
+    if (!device_sync(gpu) || !device_start(gpu))
+        return false;
+    for (int64_t i = 0; i < repeat; i++)
+        if (!device_status(gpu, ptxpack_attention_launch(plan, b, gpu->stream)))
+            return false;
+    if (!device_stop(gpu) || !device_elapsed(gpu, ms))
+        return false;
+    *ms /= (double)repeat;
+    return true;
+}
+
+/* The emulated driver takes about two seconds a GFLOP and core: somebody who sits before it is told. */
+static void announce(const device *gpu, const attention_problem *p)
+{
+    double gflop = ptxpack_attention_flops(&p->desc) * 1e-9, seconds = 2 * gflop / verify_threads();
+    if (gpu->emulated && seconds > 3 && isatty(STDERR_FILENO))
+        fprintf(stderr, "emulating %.1f GFLOP: about %.0f s\n", gflop, seconds);
+}
+
+int attention_run(device *gpu, attention_problem *p, const attention_settings *s)
+{
+    ptxpack_attention_plan   *plan = NULL;
+    ptxpack_attention_buffers b = {.size = sizeof b};
+    uint64_t                 *addresses[TENSOR_COUNT] = {&b.q, &b.k, &b.v, &b.o};
+    uint64_t                 *scales[TENSOR_O] = {&b.q_descale, &b.k_descale, &b.v_descale};
+    size_t                    scale_bytes = p->descale_count * sizeof(float);
+    double                    started = now_ms();
+    announce(gpu, p);
+    p->emulated = gpu->emulated;
+    p->repeat = device_launches(gpu, s->repeat);
+    bool ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &p->desc, &plan));
+    double                    ready_ms = now_ms() - started;
+    for (int i = 0; i < TENSOR_COUNT && ok; i++)
+        ok = device_alloc(gpu, addresses[i], attention_problem_bytes(p, i)) &&
+             (i == TENSOR_O ||
+              device_upload(gpu, *addresses[i], p->tensor[i], attention_problem_bytes(p, i)));
+    for (int i = TENSOR_Q; i < TENSOR_O && ok; i++)
+        ok = p->descale[i] == NULL || (device_alloc(gpu, scales[i], scale_bytes) &&
+                                       device_upload(gpu, *scales[i], p->descale[i], scale_bytes));
+    ok = ok && device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) &&
+         device_alloc_zeros(gpu, &b.workspace, ptxpack_attention_workspace(plan)) &&
+         time_launches(gpu, plan, &b, p->repeat, &p->ms) &&
+         device_download(gpu, p->tensor[TENSOR_O], b.o, attention_problem_bytes(p, TENSOR_O)) &&
+         device_download(gpu, p->lse, b.lse, p->lse_count * sizeof(float));
+    if (ok) {
+        report_device(gpu, s->json);
+        report_kernel(ptxpack_kernel_describe(ptxpack_attention_kernel(plan)), ready_ms, s->json);
+    }
+    for (int i = 0; i < TENSOR_COUNT; i++)
+        device_free(gpu, *addresses[i]);
+    for (int i = TENSOR_Q; i < TENSOR_O; i++)
+        device_free(gpu, *scales[i]);
+    device_free(gpu, b.lse);
+    device_free(gpu, b.workspace);
+    ptxpack_attention_plan_free(plan);
+    return ok ? COMMAND_OK : command_fail(s->subcommand, "%s", gpu->line);
+}

@@ -1,0 +1,386 @@
+/* gemm_problem.c - a GEMM from options, with random input or with that of .npy files, and its verdict. */
+#include "gemm_problem.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/command.h"
+#include "npy.h"
+#include "random.h"
+#include "verify.h"
+
+/* One line on stderr; false. */
+#define REFUSE(...) (command_fail("gemm", __VA_ARGS__), false)
+
+enum { UNIT = 8 /* elements that strides are multiples of */ };
+
+/* ---- words ---------------------------------------------------------------------------------------- */
+static const char *const activations[] = {"none", "relu", "gelu", "silu"};
+enum { ACTIVATIONS = sizeof activations / sizeof activations[0] };
+
+const char *gemm_order_name(ptxpack_order order)
+{
+    return order == PTXPACK_ROW_MAJOR ? "row" : "column";
+}
+
+const char *gemm_activation_name(ptxpack_activation activation)
+{
+    return (size_t)activation < ACTIVATIONS ? activations[activation] : "?";
+}
+
+static bool parse_order(const char *name, const char *word, ptxpack_order *order)
+{
+    *order = strcmp(word, "column") == 0 ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR;
+    return strcmp(word, gemm_order_name(*order)) == 0 ||
+           REFUSE("--%s: \"%s\" is neither row nor column", name, word);
+}
+
+static bool parse_activation(const char *word, ptxpack_activation *activation)
+{
+    for (size_t i = 0; i < ACTIVATIONS; i++)
+        if (strcmp(word, activations[i]) == 0)
+            return *activation = (ptxpack_activation)i, true;
+    return REFUSE("--activation: \"%s\" is none of none, relu, gelu and silu", word);
+}
+
+static bool in_float(const char *name, double value)
+{
+    return fabs(value) <= FLT_MAX || REFUSE("--%s: %g is beyond the range of float", name, value);
+}
+
+static bool parse_words(const gemm_settings *s, gemm_problem *p)
+{
+    ptxpack_gemm_desc *d = &p->desc;
+    d->dtype = ptxpack_dtype_of(s->dtype);
+    if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
+        return REFUSE("--dtype: \"%s\" is neither f16 nor bf16", s->dtype);
+    if (!parse_order("order-a", s->order_a, &d->order_a) ||
+        !parse_order("order-b", s->order_b, &d->order_b) || !parse_activation(s->activation, &d->activation))
+        return false;
+    if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
+        return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
+    if (s->seed < 0 && s->seed != OPTION_NOT_GIVEN)
+        return REFUSE("--seed: %lld is negative", (long long)s->seed);
+    if (!in_float("alpha", s->alpha) || (!isnan(s->beta) && !in_float("beta", s->beta)))
+        return false;
+    d->has_c = s->c != NULL || !isnan(s->beta);
+    d->has_bias = s->bias != NULL;
+    p->alpha = (float)s->alpha;
+    p->beta = isnan(s->beta) ? 1 : (float)s->beta;
+    p->seed = s->seed != OPTION_NOT_GIVEN ? (uint64_t)s->seed : random_seed();
+    return true;
+}
+
+/* ---- sizes ---------------------------------------------------------------------------------------- */
+static int64_t rounded_up(int64_t x)
+{
+    return (x + UNIT - 1) / UNIT * UNIT;
+}
+
+/* Lines one after another, each filled up to a multiple of 8 elements. */
+static bool settle(gemm_problem *p)
+{
+    ptxpack_gemm_desc *d = &p->desc;
+    char               line[GEMM_LINE];
+    d->size = sizeof *d;
+    d->stride_a = rounded_up(d->order_a == PTXPACK_COLUMN_MAJOR ? d->m : d->k);
+    d->stride_b = rounded_up(d->order_b == PTXPACK_COLUMN_MAJOR ? d->k : d->n);
+    d->stride_c = d->stride_d = rounded_up(d->n);
+    d->batch_a = d->stride_a * (d->order_a == PTXPACK_COLUMN_MAJOR ? d->k : d->m);
+    d->batch_b = d->stride_b * (d->order_b == PTXPACK_COLUMN_MAJOR ? d->n : d->k);
+    d->batch_c = d->batch_d = d->stride_d * d->m;
+    return ptxpack_gemm_resolve(d, &p->geometry, line) == PTXPACK_OK || REFUSE("%s", line);
+}
+
+static bool to_extent(const char *name, int64_t value, int64_t otherwise, int32_t *out)
+{
+    if (value == OPTION_NOT_GIVEN)
+        value = otherwise;
+    if (value < 1 || value > INT32_MAX)
+        return REFUSE("--%s: %lld is not between 1 and %d", name, (long long)value, INT32_MAX);
+    *out = (int32_t)value;
+    return true;
+}
+
+static bool take_sizes(const gemm_settings *s, gemm_problem *p)
+{
+    return to_extent("m", s->m, 1024, &p->desc.m) && to_extent("n", s->n, 1024, &p->desc.n) &&
+           to_extent("k", s->k, 1024, &p->desc.k) && to_extent("batch", s->batch, 1, &p->desc.batch);
+}
+
+/* ---- matrices ------------------------------------------------------------------------------------- */
+static uint16_t *line_of(const gemm_problem *p, int matrix, int64_t batch, int64_t line)
+{
+    const gemm_matrix *x = &p->geometry.matrix[matrix];
+    return p->matrix[matrix] + batch * x->batch + line * x->stride;
+}
+
+static bool make_room(gemm_problem *p)
+{
+    for (int i = 0; i < GEMM_MATRICES; i++) {
+        if (i == GEMM_C && !p->desc.has_c)
+            continue;
+        p->matrix[i] = (uint16_t *)calloc(1, p->geometry.matrix[i].bytes + 1);
+        if (p->matrix[i] == NULL)
+            return REFUSE("no memory for %llu bytes of %s",
+                          (unsigned long long)p->geometry.matrix[i].bytes, gemm_matrix_names[i]);
+    }
+    p->bias = p->desc.has_bias ? (uint16_t *)calloc((size_t)p->desc.n, sizeof *p->bias) : NULL;
+    return p->bias != NULL || !p->desc.has_bias || REFUSE("no memory for the bias");
+}
+
+static void fill_random(gemm_problem *p, int matrix, random_state *random)
+{
+    const gemm_matrix *x = &p->geometry.matrix[matrix];
+    for (int32_t batch = 0; batch < p->geometry.batch; batch++)
+        for (int64_t line = 0; line < x->lines; line++)
+            random_normal(random, p->desc.dtype, line_of(p, matrix, batch, line), (size_t)x->length);
+}
+
+/* ---- files ---------------------------------------------------------------------------------------- */
+/* Elements of a file as the type has them: float32 is converted, and what is finite must stay so. */
+static bool convert(const char *path, ptxpack_dtype dtype, npy_array *array)
+{
+    const float *from = (const float *)array->data;
+    if (array->type == NPY_U16 && dtype != PTXPACK_BF16)
+        return REFUSE("%s: uint16 is read as bfloat16; say so with --dtype bf16", path);
+    if (array->type == NPY_F16 && dtype != PTXPACK_F16)
+        return REFUSE("%s: float16, but --dtype is %s", path, ptxpack_dtype_name(dtype));
+    if (array->type == NPY_U16 || array->type == NPY_F16)
+        return true;
+    if (array->type != NPY_F32)
+        return REFUSE("%s: %s is none of float16, float32 and uint16", path, npy_type_name(array->type));
+    for (size_t i = 0; i < array->count; i++) { /* in place: each result lies before the next input */
+        float value;
+        memcpy(&value, &from[i], sizeof value);
+        uint16_t bits = ptxpack_from_float(dtype, value);
+        if (isfinite(value) && !isfinite(ptxpack_to_float(dtype, bits)))
+            return REFUSE("%s: element %zu, %g, is beyond the range of %s", path, i, value,
+                          ptxpack_dtype_name(dtype));
+        memcpy((char *)array->data + i * sizeof bits, &bits, sizeof bits);
+    }
+    return true;
+}
+
+static bool fits_verify(const gemm_settings *s, const char *path, ptxpack_dtype dtype, const npy_array *array)
+{
+    for (size_t i = 0; i < array->count && s->verify; i++)
+        if (!isfinite(ptxpack_element(dtype, array->data, i)))
+            return REFUSE("--verify: element %zu of %s is not finite", i, path);
+    return true;
+}
+
+/* A matrix as the file has it: [lines, length], or [batch, lines, length]. */
+static bool read_matrix(const gemm_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
+{
+    char line[NPY_LINE];
+    if (!npy_read(path, array, line))
+        return REFUSE("%s", line);
+    if (array->rank != 2 && array->rank != 3)
+        return REFUSE("%s: %d dimensions; it must have 2, or 3 with a batch", path, array->rank);
+    for (int i = 0; i < array->rank; i++)
+        if (array->shape[i] < 1 || array->shape[i] > INT32_MAX)
+            return REFUSE("%s: extent %lld of dimension %d", path, (long long)array->shape[i], i);
+    return convert(path, dtype, array) && fits_verify(s, path, dtype, array);
+}
+
+static int32_t extent(const npy_array *array, int from_last)
+{
+    return from_last < array->rank ? (int32_t)array->shape[array->rank - 1 - from_last] : 1;
+}
+
+/* Sizes from A and B; with column-major order a file holds the transpose. */
+static bool match_shapes(const gemm_settings *s, gemm_problem *p, const npy_array *a, const npy_array *b)
+{
+    ptxpack_gemm_desc *d = &p->desc;
+    int     a_column = d->order_a == PTXPACK_COLUMN_MAJOR, b_column = d->order_b == PTXPACK_COLUMN_MAJOR;
+    int32_t k_of_b = extent(b, !b_column);
+    d->m = extent(a, !a_column);
+    d->k = extent(a, a_column);
+    d->n = extent(b, b_column);
+    d->batch = extent(a, 2);
+    if (k_of_b != d->k)
+        return REFUSE("%s and %s differ in k: %d and %d", s->a, s->b, (int)d->k, (int)k_of_b);
+    if (extent(b, 2) != d->batch)
+        return REFUSE("%s and %s differ in batch: %d and %d", s->a, s->b, (int)d->batch, (int)extent(b, 2));
+    return true;
+}
+
+static bool take_lines(gemm_problem *p, int matrix, const char *path, const npy_array *array)
+{
+    const gemm_matrix *x = &p->geometry.matrix[matrix];
+    const uint16_t    *from = (const uint16_t *)array->data;
+    if (extent(array, 0) != x->length || extent(array, 1) != x->lines ||
+        extent(array, 2) != p->geometry.batch)
+        return REFUSE("%s: its shape is not that of %s, %d x %lld x %lld", path, gemm_matrix_names[matrix],
+                      (int)p->geometry.batch, (long long)x->lines, (long long)x->length);
+    for (int32_t batch = 0; batch < p->geometry.batch; batch++)
+        for (int64_t line = 0; line < x->lines; line++, from += x->length)
+            memcpy(line_of(p, matrix, batch, line), from, (size_t)x->length * sizeof *from);
+    return true;
+}
+
+static bool read_bias(const gemm_settings *s, gemm_problem *p)
+{
+    npy_array array = {.data = NULL};
+    char      line[NPY_LINE];
+    bool      ok = npy_read(s->bias, &array, line) || REFUSE("%s", line);
+    ok = ok && ((array.rank == 1 && array.shape[0] == p->desc.n) ||
+                REFUSE("%s: it must have 1 dimension, of %d", s->bias, (int)p->desc.n)) &&
+         convert(s->bias, p->desc.dtype, &array) && fits_verify(s, s->bias, p->desc.dtype, &array);
+    if (ok)
+        memcpy(p->bias, array.data, array.count * sizeof *p->bias);
+    npy_free(&array);
+    return ok;
+}
+
+static bool read_c(const gemm_settings *s, gemm_problem *p)
+{
+    npy_array array = {.data = NULL};
+    bool      ok = read_matrix(s, s->c, p->desc.dtype, &array) && take_lines(p, GEMM_C, s->c, &array);
+    npy_free(&array);
+    return ok;
+}
+
+static bool read_operands(const gemm_settings *s, gemm_problem *p)
+{
+    npy_array a = {.data = NULL}, b = {.data = NULL};
+    bool      ok = read_matrix(s, s->a, p->desc.dtype, &a) && read_matrix(s, s->b, p->desc.dtype, &b) &&
+              match_shapes(s, p, &a, &b) && settle(p) && make_room(p) && take_lines(p, GEMM_A, s->a, &a) &&
+              take_lines(p, GEMM_B, s->b, &b);
+    npy_free(&a);
+    npy_free(&b);
+    return ok;
+}
+
+int gemm_problem_write(const gemm_settings *s, const gemm_problem *p)
+{
+    char               line[NPY_LINE];
+    const gemm_matrix *x = &p->geometry.matrix[GEMM_D];
+    npy_array          d = {.type = p->desc.dtype == PTXPACK_F16 ? NPY_F16 : NPY_U16, .rank = 3,
+                            .shape = {p->geometry.batch, x->lines, x->length}};
+    if (s->d == NULL)
+        return COMMAND_OK;
+    if (p->geometry.batch == 1) {
+        d.rank = 2;
+        d.shape[0] = x->lines;
+        d.shape[1] = x->length;
+    }
+    d.count = (size_t)p->geometry.batch * (size_t)x->lines * (size_t)x->length;
+    uint16_t *to = (uint16_t *)malloc(d.count * sizeof *to);
+    if (to == NULL)
+        return command_fail("gemm", "no memory for %zu elements", d.count);
+    d.data = to;
+    for (int32_t batch = 0; batch < p->geometry.batch; batch++)
+        for (int64_t row = 0; row < x->lines; row++, to += x->length)
+            memcpy(to, line_of(p, GEMM_D, batch, row), (size_t)x->length * sizeof *to);
+    bool ok = npy_write(s->d, &d, line);
+    free(d.data);
+    return ok ? COMMAND_OK : command_fail("gemm", "%s", line);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------ */
+static bool fill_rest(const gemm_settings *s, gemm_problem *p, bool files)
+{
+    random_state random = random_start(p->seed);
+    for (int i = GEMM_A; i <= GEMM_B && !files; i++)
+        fill_random(p, i, &random);
+    if (p->desc.has_c && (s->c == NULL || *s->c == '\0'))
+        fill_random(p, GEMM_C, &random);
+    else if (p->desc.has_c && !read_c(s, p))
+        return false;
+    if (p->desc.has_bias && *s->bias == '\0')
+        random_normal(&random, p->desc.dtype, p->bias, (size_t)p->desc.n);
+    return !p->desc.has_bias || *s->bias == '\0' || read_bias(s, p);
+}
+
+int gemm_problem_make(const gemm_settings *s, gemm_problem *p)
+{
+    bool files = s->a != NULL && s->b != NULL;
+    bool sized = s->m != OPTION_NOT_GIVEN || s->n != OPTION_NOT_GIVEN || s->k != OPTION_NOT_GIVEN ||
+                 s->batch != OPTION_NOT_GIVEN;
+    if (!parse_words(s, p))
+        return COMMAND_USAGE;
+    if ((s->a != NULL) != (s->b != NULL) || (files && sized)) {
+        command_fail("gemm", files ? "sizes come from the files: give either files or sizes"
+                                   : "--a and --b go together");
+        return COMMAND_USAGE;
+    }
+    if (files)
+        return read_operands(s, p) && fill_rest(s, p, true) ? COMMAND_OK : COMMAND_FAILED;
+    if (!take_sizes(s, p) || !settle(p))
+        return COMMAND_USAGE;
+    return make_room(p) && fill_rest(s, p, false) ? COMMAND_OK : COMMAND_FAILED;
+}
+
+void gemm_problem_free(gemm_problem *p)
+{
+    for (int i = 0; i < GEMM_MATRICES; i++)
+        free(p->matrix[i]);
+    free(p->bias);
+}
+
+/* ---- the verdict ---------------------------------------------------------------------------------- */
+/* Rows that take about five seconds: some 1.5e9 multiplications a second and thread, 2 an element of B. */
+static size_t affordable_rows(const ptxpack_gemm_desc *d)
+{
+    double cost = 2.0 * ((double)d->k + 16) * d->n;
+    double rows = 5 * 1.5e9 * verify_threads() / cost;
+    return rows < 64 ? 64 : rows > 1e9 ? 1000000000 : (size_t)rows;
+}
+
+/* One row from each of equal parts of all rows. */
+static void pick_rows(const gemm_problem *p, gemm_row *rows, size_t count, size_t total)
+{
+    random_state random = random_start(~p->seed);
+    for (size_t i = 0; i < count; i++) {
+        size_t first = i * total / count, next = (i + 1) * total / count;
+        size_t row = first + random_below(&random, next - first);
+        rows[i] = (gemm_row){(int32_t)(row / (size_t)p->desc.m), (int32_t)(row % (size_t)p->desc.m)};
+    }
+}
+
+static void compare_row(const gemm_problem *p, const gemm_row *row, const double *value, const double *error,
+                        gemm_verdict *v)
+{
+    const uint16_t *d = line_of(p, GEMM_D, row->batch, row->row);
+    for (int32_t c = 0; c < p->desc.n; c++) {
+        double got = ptxpack_to_float(p->desc.dtype, d[c]);
+        if (!isinf(value[c]) || got != value[c])
+            v->max_error = verify_worse(v->max_error, fabs(got - value[c]));
+        v->max_allowed = fmax(v->max_allowed, error[c]);
+        if (gemm_accepts(p->desc.dtype, d[c], value[c], error[c]))
+            continue;
+        if (v->wrong++ == 0) {
+            v->first = *row;
+            v->first_column = c;
+        }
+    }
+}
+
+ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verdict *v)
+{
+    size_t    total = (size_t)p->geometry.batch * (size_t)p->desc.m, n = (size_t)p->desc.n;
+    size_t    limit = most > 0 ? most : affordable_rows(&p->desc), count = total < limit ? total : limit;
+    gemm_row *rows = (gemm_row *)calloc(count, sizeof *rows);
+    double   *value = (double *)calloc(count, 2 * n * sizeof *value);
+    gemm_reference   *reference = NULL;
+    const gemm_inputs inputs = {p->matrix[GEMM_A], p->matrix[GEMM_B], p->matrix[GEMM_C], p->bias, p->alpha,
+                                p->beta};
+    ptxpack_status status = rows == NULL || value == NULL
+                                ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count)
+                                : gemm_reference_open(&p->desc, &inputs, &reference);
+    *v = (gemm_verdict){.rows = count, .total = total};
+    if (status == PTXPACK_OK) {
+        pick_rows(p, rows, count, total);
+        status = gemm_reference_rows(reference, rows, count, verify_threads(), value, value + count * n);
+    }
+    for (size_t i = 0; i < count && status == PTXPACK_OK; i++)
+        compare_row(p, &rows[i], value + i * n, value + (count + i) * n, v);
+    gemm_reference_close(reference);
+    free(value);
+    free(rows);
+    return status;
+}

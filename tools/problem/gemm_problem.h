@@ -1,0 +1,53 @@
+/* gemm_problem.h - what `ptxpack gemm` is to compute: from its options, with random input or with that of
+ * .npy files; and whether what came of it is right. */
+#ifndef PTXPACK_GEMM_PROBLEM_H
+#define PTXPACK_GEMM_PROBLEM_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "host/gemm/check.h"
+#include "gemm_reference.h"
+
+/* What was asked for; numbers are OPTION_NOT_GIVEN, beta is NaN, where nothing was said. */
+typedef struct gemm_settings {
+    const char *a, *b, *c, *bias, *d; /* file names; c and bias "": random; NULL: none */
+    int64_t     m, n, k, batch, seed, repeat;
+    const char *order_a, *order_b, *dtype, *activation, *device;
+    double      alpha, beta;
+    bool        verify, json;
+} gemm_settings;
+
+/* The problem, its matrices in host memory laid out as desc says, and what came of it. */
+typedef struct gemm_problem {
+    ptxpack_gemm_desc desc;
+    gemm_geometry     geometry;
+    uint16_t         *matrix[GEMM_MATRICES], *bias; /* NULL: there is none */
+    float             alpha, beta;
+    uint64_t          seed;
+    double            ms; /* of one launch */
+    int64_t           repeat;
+    bool              emulated;
+} gemm_problem;
+
+/* Check the settings, make or read the inputs, and make room for D.  Returns an exit status, after a line on
+ * stderr unless it is COMMAND_OK; free the problem in any case. */
+int  gemm_problem_make(const gemm_settings *s, gemm_problem *p);
+int  gemm_problem_write(const gemm_settings *s, const gemm_problem *p); /* D, to the file of the settings */
+void gemm_problem_free(gemm_problem *p);
+
+const char *gemm_order_name(ptxpack_order order);                /* "row", "column" */
+const char *gemm_activation_name(ptxpack_activation activation); /* "none", "relu", ... */
+
+typedef struct gemm_verdict {
+    size_t rows, total;       /* compared, and in all              */
+    size_t wrong;             /* elements (gemm_reference.h)       */
+    gemm_row first;           /* the first of them, and its column */
+    int32_t  first_column;
+    double max_error;         /* of D, from the exact value        */
+    double max_allowed;       /* before the rounding to the type   */
+} gemm_verdict;
+
+/* At most `most` rows, a random sample from the seed; 0: as many as take a few seconds.  A failure's line is
+ * ptxpack_detail(NULL). */
+ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verdict *verdict);
+#endif

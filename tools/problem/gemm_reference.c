@@ -1,0 +1,234 @@
+/* gemm_reference.c - rows of D on the CPU, in double precision, and how far f32 may be from them.
+ *
+ * B is kept as floats (exact) in panels of eight columns; the inner loop is four rows of A times a panel. */
+#include "gemm_reference.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/gemm/check.h"
+#include "verify.h"
+
+enum { PANEL = 8, GROUP = 4, TASK_ROWS = 16, MAX_THREADS = 256 };
+
+typedef double  panel_sum __attribute__((vector_size(PANEL * sizeof(double))));
+typedef int64_t panel_bits __attribute__((vector_size(PANEL * sizeof(double))));
+typedef float   panel_row __attribute__((vector_size(PANEL * sizeof(float))));
+
+struct gemm_reference {
+    ptxpack_gemm_desc desc;
+    gemm_geometry     geometry;
+    gemm_inputs       inputs;
+    float            *b;       /* [matrix][n / 8][k][8] */
+    size_t            panels;  /* of a matrix: n / 8, rounded up */
+};
+
+/* ---- elements ------------------------------------------------------------------------------------- */
+/* Where element (row, column) of a matrix lies whose lines are columns, or rows. */
+static size_t place_of(const gemm_matrix *x, bool columns, int64_t batch, int64_t row, int64_t column)
+{
+    return (size_t)(batch * x->batch + (columns ? column * x->stride + row : row * x->stride + column));
+}
+
+static void fill_panels(gemm_reference *r, int64_t matrix)
+{
+    const ptxpack_gemm_desc *d = &r->desc;
+    size_t                   k = (size_t)d->k;
+    float                   *to = r->b + (size_t)matrix * r->panels * k * PANEL;
+    for (int64_t row = 0; row < d->k; row++)
+        for (int64_t column = 0; column < d->n; column++) {
+            size_t at = place_of(&r->geometry.matrix[GEMM_B], d->order_b == PTXPACK_COLUMN_MAJOR, matrix, row,
+                                 column);
+            to[((size_t)(column / PANEL) * k + (size_t)row) * PANEL + (size_t)(column % PANEL)] =
+                ptxpack_element(d->dtype, r->inputs.b, at);
+        }
+}
+
+ptxpack_status gemm_reference_open(const ptxpack_gemm_desc *desc, const gemm_inputs *inputs,
+                                   gemm_reference **out)
+{
+    gemm_geometry geometry;
+    char          line[GEMM_LINE];
+    *out = NULL;
+    ptxpack_status status = ptxpack_gemm_resolve(desc, &geometry, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
+    gemm_reference *r = (gemm_reference *)calloc(1, sizeof *r);
+    if (r == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for the reference");
+    *r = (gemm_reference){.desc = *desc, .geometry = geometry, .inputs = *inputs,
+                          .panels = ((size_t)desc->n + PANEL - 1) / PANEL};
+    int32_t matrices = geometry.matrix[GEMM_B].batch == 0 ? 1 : geometry.batch;
+    r->b = (float *)calloc((size_t)matrices * r->panels, ((size_t)desc->k + 1) * PANEL * sizeof *r->b);
+    if (r->b == NULL) {
+        gemm_reference_close(r);
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for B of the reference");
+    }
+    for (int32_t i = 0; i < matrices; i++)
+        fill_panels(r, i);
+    *out = r;
+    return PTXPACK_OK;
+}
+
+void gemm_reference_close(gemm_reference *r)
+{
+    if (r == NULL)
+        return;
+    free(r->b);
+    free(r);
+}
+
+/* ---- the epilogue ----------------------------------------------------------------------------------- */
+typedef struct estimate {
+    double value, error;
+} estimate;
+
+static estimate activate(ptxpack_activation activation, estimate x)
+{
+    double v = x.value;
+    switch (activation) {
+    case PTXPACK_ACTIVATION_NONE: break;
+    case PTXPACK_ACTIVATION_RELU: x.value = v < 0 ? 0 : v; break; /* NaN stays */
+    case PTXPACK_ACTIVATION_GELU:
+        x.value = v / 2 * (1 + tanh(0.79788456080286536 * (v + 0.044715 * v * v * v)));
+        x.error = 1.13 * x.error + fabs(v) * 0x1p-11;
+        break;
+    case PTXPACK_ACTIVATION_SILU: /* below -88 exp(-x) leaves f32 */
+        x.value = v / (1 + exp(-v));
+        x.error = 1.1 * x.error + fabs(x.value) * (1 + fabs(v)) * 0x1p-20 + 0x1p-118;
+        break;
+    }
+    return x;
+}
+
+static estimate finish(const gemm_reference *r, const gemm_row *row, int64_t column, double sum,
+                       double magnitude)
+{
+    const ptxpack_gemm_desc *d = &r->desc;
+    double product = r->inputs.alpha * sum, terms = fabs((double)r->inputs.alpha) * magnitude,
+           value = product;
+    double   error = terms * ((double)d->k / 4 + 2) * 0x1p-23;
+    if (d->has_c) {
+        double c = r->inputs.beta * (double)ptxpack_element(d->dtype, r->inputs.c,
+                                                            place_of(&r->geometry.matrix[GEMM_C], false,
+                                                                     row->batch, row->row, column));
+        value += c;
+        terms += fabs(c);
+    }
+    if (d->has_bias) {
+        double bias = ptxpack_element(d->dtype, r->inputs.bias, (size_t)column);
+        value += bias;
+        terms += fabs(bias);
+    }
+    return activate(d->activation, (estimate){value, error + terms * 0x1p-22 + 0x1p-145});
+}
+
+bool gemm_accepts(ptxpack_dtype type, uint16_t element, double value, double error)
+{
+    double got = ptxpack_to_float(type, element);
+    if (isnan(value) || isnan(got))
+        return isnan(value) && isnan(got);
+    if (isinf(value))
+        return got == value;
+    return got >= ptxpack_to_float(type, verify_round_once(type, value - error)) &&
+           got <= ptxpack_to_float(type, verify_round_once(type, value + error));
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------- */
+/* sum[r] = a[r][0..k) * b[0..k)[8] for GROUP rows of a, and magnitude[r] the same of |a| and |b|. */
+static void multiply(const double *a, const float *b, size_t k, panel_sum sum[GROUP],
+                     panel_sum magnitude[GROUP])
+{
+    for (int r = 0; r < GROUP; r++)
+        sum[r] = magnitude[r] = (panel_sum){0};
+    for (size_t i = 0; i < k; i++) {
+        panel_row row;
+        memcpy(&row, b + i * PANEL, sizeof row);
+        panel_sum wide = __builtin_convertvector(row, panel_sum);
+        panel_sum positive = (panel_sum)((panel_bits)wide & INT64_MAX);
+        for (int r = 0; r < GROUP; r++) {
+            double x = a[(size_t)r * k + i];
+            sum[r] += wide * x;
+            magnitude[r] += positive * fabs(x);
+        }
+    }
+}
+
+typedef struct row_job {
+    const gemm_reference *reference;
+    const gemm_row       *rows;
+    size_t                count;
+    double               *value, *error;
+    atomic_size_t         next; /* first row that nobody has taken */
+    atomic_bool           no_memory;
+} row_job;
+
+/* Rows [first, first + count), at most GROUP, of one matrix; `a` has room for their A. */
+static void compute_group(const row_job *job, size_t first, int count, double *a)
+{
+    const gemm_reference *r = job->reference;
+    const gemm_row       *rows = &job->rows[first];
+    size_t                k = (size_t)r->desc.k, n = (size_t)r->desc.n;
+    size_t matrix = r->geometry.matrix[GEMM_B].batch == 0 ? 0 : (size_t)rows[0].batch;
+    for (int i = 0; i < GROUP; i++) /* the rows that a short group lacks repeat its last one */
+        for (size_t j = 0; j < k; j++) {
+            const gemm_row *row = &rows[i < count ? i : count - 1];
+            a[(size_t)i * k + j] =
+                ptxpack_element(r->desc.dtype, r->inputs.a,
+                                place_of(&r->geometry.matrix[GEMM_A], r->desc.order_a == PTXPACK_COLUMN_MAJOR,
+                                         row->batch, row->row, (int64_t)j));
+        }
+    for (size_t panel = 0; panel < r->panels; panel++) {
+        panel_sum sum[GROUP], magnitude[GROUP];
+        multiply(a, r->b + (matrix * r->panels + panel) * k * PANEL, k, sum, magnitude);
+        for (int i = 0; i < count; i++)
+            for (size_t c = panel * PANEL; c < n && c < (panel + 1) * PANEL; c++) {
+                estimate e = finish(r, &rows[i], (int64_t)c, sum[i][c % PANEL], magnitude[i][c % PANEL]);
+                job->value[(first + (size_t)i) * n + c] = e.value;
+                job->error[(first + (size_t)i) * n + c] = e.error;
+            }
+    }
+}
+
+static void *run_rows(void *context)
+{
+    row_job              *job = (row_job *)context;
+    const gemm_reference *r = job->reference;
+    size_t                first;
+    double               *a = (double *)calloc(GROUP, ((size_t)r->desc.k + 1) * sizeof *a);
+    if (a == NULL) {
+        atomic_store(&job->no_memory, true);
+        return NULL;
+    }
+    while ((first = atomic_fetch_add(&job->next, TASK_ROWS)) < job->count) {
+        size_t end = job->count - first < TASK_ROWS ? job->count : first + TASK_ROWS;
+        for (int count; first < end; first += (size_t)count) {
+            for (count = 1; count < GROUP && first + (size_t)count < end; count++)
+                if (job->rows[first + (size_t)count].batch != job->rows[first].batch)
+                    break;
+            compute_group(job, first, count, a);
+        }
+    }
+    free(a);
+    return NULL;
+}
+
+ptxpack_status gemm_reference_rows(const gemm_reference *reference, const gemm_row *rows, size_t count,
+                                   int threads, double *value, double *error)
+{
+    row_job   job = {.reference = reference, .rows = rows, .count = count, .value = value, .error = error};
+    pthread_t helpers[MAX_THREADS];
+    int       started = 0;
+    size_t    tasks = (count + TASK_ROWS - 1) / TASK_ROWS;
+    while (started + 1 < threads && started < MAX_THREADS && (size_t)started + 1 < tasks &&
+           pthread_create(&helpers[started], NULL, run_rows, &job) == 0)
+        started++;
+    run_rows(&job);
+    for (int i = 0; i < started; i++)
+        pthread_join(helpers[i], NULL);
+    return atomic_load(&job.no_memory) ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for rows of A")
+                                       : PTXPACK_OK;
+}

@@ -1,0 +1,42 @@
+/* gemm_reference.h - rows of D = activation(alpha A B + beta C + bias) on the CPU, in double precision, and
+ * how far a kernel that sums in f32 may be from them before it rounds. */
+#ifndef PTXPACK_GEMM_REFERENCE_H
+#define PTXPACK_GEMM_REFERENCE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "host/gemm/gemm.h"
+
+typedef struct gemm_reference gemm_reference;
+
+/* Host memory, laid out as the descriptor says; c and bias are looked at where it has them. */
+typedef struct gemm_inputs {
+    const void *a, *b, *c, *bias;
+    float       alpha, beta;
+} gemm_inputs;
+
+/* A row of one D. */
+typedef struct gemm_row {
+    int32_t batch, row;
+} gemm_row;
+
+/* Keeps B as floats, in the order that the rows want; the inputs are read later and must outlive *out.  A
+ * failure's line is ptxpack_detail(NULL).   PTXPACK_E_ARG, _E_MEMORY */
+ptxpack_status gemm_reference_open(const ptxpack_gemm_desc *desc, const gemm_inputs *inputs,
+                                   gemm_reference **out);
+void           gemm_reference_close(gemm_reference *reference); /* NULL is fine */
+
+/* `value` and `error`, both [count][n], on `threads` threads (at least one; fewer when no more can be had).
+ *
+ * error   tensor cores add 4 to 16 products at a time to a sum and cut off what f32 cannot hold: at most
+ *         k/4 + 2 times 2^-23 of the sum of |a b|.  The epilogue rounds a few times, 2^-22 of all its terms.
+ *         An activation stretches that by its greatest slope; GELU adds what tanh.approx errs, 2^-11 of it.
+ *
+ *   PTXPACK_E_MEMORY */
+ptxpack_status gemm_reference_rows(const gemm_reference *reference, const gemm_row *rows, size_t count,
+                                   int threads, double *value, double *error);
+
+/* Whether an element of D may be what came of that: rounded to the type from anything between value - error
+ * and value + error.  NaN and infinities must be what they are. */
+bool gemm_accepts(ptxpack_dtype type, uint16_t element, double value, double error);
+#endif

@@ -1,7 +1,0 @@
-/* program_command.h - what "ptxpack ptx" and "ptxpack nvrtc" share: all but the language. */
-#ifndef PTXPACK_PROGRAM_COMMAND_H
-#define PTXPACK_PROGRAM_COMMAND_H
-#include "program.h"
-
-int program_command(int argc, char **argv, ptxpack_language language);
-#endif

@@ -1,0 +1,14 @@
+/* report.h - the result of a run as text or JSON. */
+#ifndef PTXPACK_PROGRAM_REPORT_H
+#define PTXPACK_PROGRAM_REPORT_H
+#include "run.h"
+
+/* The whole of a result that succeeded; as JSON, members of the open object.  With `before`, what has changed
+ * since. */
+void program_report(const program_settings *s, const program_result *result, const program_result *before);
+/* Only the device's lines, for a sweep. */
+void program_report_device(const program_settings *s, const program_result *result);
+/* JSON members: symbols of a job; figures and times of one run. */
+void program_json_symbols(const program_symbols *symbols);
+void program_json_run(const program_result *result);
+#endif
