@@ -45,11 +45,13 @@ const char *ptxpack_cache_detail(const ptxpack_cache *cache)
 
 static uint64_t choose_max_bytes(uint64_t wanted, char line[PTXPACK_CACHE_LINE])
 {
-    uint64_t bytes = wanted ? wanted : UINT64_C(1) << 30;
+    uint64_t    bytes = wanted ? wanted : UINT64_C(1) << 30;
     const char *text = wanted ? NULL : ptxpack_cache_env("PTXPACK_CACHE_MAX_SIZE");
     if (text && !ptxpack_cache_parse_size(text, &bytes))
-        snprintf(line, PTXPACK_CACHE_LINE, "PTXPACK_CACHE_MAX_SIZE=%.100s is no size such as 512M or 2G: "
-                 "the limit is 1G", text);
+        snprintf(line, PTXPACK_CACHE_LINE,
+                 "PTXPACK_CACHE_MAX_SIZE=%.100s is no size such as 512M or 2G: "
+                 "the limit is 1G",
+                 text);
     return bytes;
 }
 
@@ -60,8 +62,10 @@ static void set_up_dir(ptxpack_cache *cache)
         return;
     int fd = ptxpack_cache_open_dir(cache->dir, !cache->readonly, false, line);
     if (fd >= 0 && !cache->readonly && ptxpack_prebuilt_is(fd)) { /* it would age and lose its entries */
-        snprintf(line, sizeof line, "cache disabled: %.200s is a folder of prebuilt machine code: name it in "
-                 "PTXPACK_CACHE_READONLY_DIRS", cache->dir);
+        snprintf(line, sizeof line,
+                 "cache disabled: %.200s is a folder of prebuilt machine code: name it in "
+                 "PTXPACK_CACHE_READONLY_DIRS",
+                 cache->dir);
         close(fd);
         fd = -1;
         errno = EPERM;
@@ -79,7 +83,7 @@ static void set_up_dir(ptxpack_cache *cache)
 ptxpack_cache *ptxpack_cache_open(const ptxpack_cache_options *options)
 {
     static _Atomic uint64_t last_id;
-    ptxpack_cache_options o;
+    ptxpack_cache_options   o;
     memset(&o, 0, sizeof o);
     if (options)
         memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
@@ -114,15 +118,9 @@ void ptxpack_cache_close(ptxpack_cache *cache)
     free(cache);
 }
 
-bool ptxpack_cache_enabled(const ptxpack_cache *cache)
-{
-    return cache && cache->usable;
-}
+bool ptxpack_cache_enabled(const ptxpack_cache *cache) { return cache && cache->usable; }
 
-const char *ptxpack_cache_path(const ptxpack_cache *cache)
-{
-    return cache && cache->dir ? cache->dir : "";
-}
+const char *ptxpack_cache_path(const ptxpack_cache *cache) { return cache && cache->dir ? cache->dir : ""; }
 
 int ptxpack_cache_begin(const ptxpack_cache *cache, bool create)
 {
@@ -159,9 +157,9 @@ static void stamp_use(int dirfd, const char *name, const struct stat *st)
 static bool look_up(ptxpack_cache *cache, int dirfd, const ptxpack_cache_key *key, bool writable,
                     ptxpack_cache_entry *entry)
 {
-    char name[PTXPACK_CACHE_NAME];
+    char        name[PTXPACK_CACHE_NAME];
     struct stat st;
-    uint64_t key_bytes;
+    uint64_t    key_bytes;
     ptxpack_cache_entry_name(key, name);
     switch (ptxpack_entry_read(dirfd, name, key, entry, &key_bytes, &st)) {
     case PTXPACK_ENTRY_GOOD:
@@ -189,8 +187,8 @@ bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpa
     if (!cache)
         return false;
     const char *poisoned = ptxpack_cache_key_poisoned(key);
-    int fd = poisoned ? -1 : ptxpack_cache_begin(cache, false);
-    bool hit = fd >= 0 && look_up(cache, fd, key, !cache->readonly, entry);
+    int         fd = poisoned ? -1 : ptxpack_cache_begin(cache, false);
+    bool        hit = fd >= 0 && look_up(cache, fd, key, !cache->readonly, entry);
     if (fd >= 0)
         close(fd);
     if (poisoned)
@@ -205,7 +203,7 @@ bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpa
 static const char *unfit(const ptxpack_cache *cache, const ptxpack_cache_key *key,
                          const ptxpack_entry_parts *parts)
 {
-    const char *poisoned = ptxpack_cache_key_poisoned(key);
+    const char    *poisoned = ptxpack_cache_key_poisoned(key);
     const uint64_t bytes = ptxpack_entry_size(parts);
     if (poisoned)
         return poisoned;
@@ -219,7 +217,7 @@ static const char *unfit(const ptxpack_cache *cache, const ptxpack_cache_key *ke
 static bool store(ptxpack_cache *cache, const ptxpack_cache_key *key, const ptxpack_entry_parts *parts)
 {
     char name[PTXPACK_CACHE_NAME];
-    int error = ENOENT;
+    int  error = ENOENT;
     ptxpack_cache_entry_name(key, name);
     /* Somebody may clear or remove the directory while we write: once more in a new one. */
     for (int tries = 0; tries < 2 && (error == ENOENT || error == ESTALE); tries++) {
@@ -262,7 +260,7 @@ bool ptxpack_cache_put(ptxpack_cache *cache, const ptxpack_cache_key *key, const
 
 bool ptxpack_cache_remove(ptxpack_cache *cache, const ptxpack_cache_key *key)
 {
-    int fd = ptxpack_cache_begin(cache, false);
+    int  fd = ptxpack_cache_begin(cache, false);
     bool removed = false;
     if (fd >= 0 && !cache->readonly && !ptxpack_cache_key_poisoned(key)) {
         char name[PTXPACK_CACHE_NAME];
@@ -297,9 +295,9 @@ static bool appeared(int dirfd, const char *name, const struct stat *before)
 /* Poll, for no lock call takes a timeout; the entry of the holder ends the wait before its unlock. */
 static int wait_for_lock(int dirfd, const ptxpack_cache_key *key, uint32_t timeout_ms)
 {
-    char name[PTXPACK_CACHE_NAME];
-    uint8_t digest[16];
-    uint64_t byte = 0;
+    char        name[PTXPACK_CACHE_NAME];
+    uint8_t     digest[16];
+    uint64_t    byte = 0;
     struct stat before;
     ptxpack_cache_digest(key->blob, key->bytes, digest);
     for (int i = 0; i < 8; i++)
@@ -311,9 +309,9 @@ static int wait_for_lock(int dirfd, const ptxpack_cache_key *key, uint32_t timeo
 
     const int64_t deadline = now_ns() + (int64_t)timeout_ms * 1000000;
     for (int64_t pause = 500000;; pause = pause < 8000000 ? 2 * pause : pause) {
-        int lock = ptxpack_cache_try_lock(dirfd, byte);
+        int        lock = ptxpack_cache_try_lock(dirfd, byte);
         const bool busy = lock < 0 && errno == EAGAIN;
-        int64_t left = deadline - now_ns();
+        int64_t    left = deadline - now_ns();
         if (!busy || left <= 0 || appeared(dirfd, name, &before))
             return lock;
         struct timespec nap = {0, (long)(pause < left ? pause : left)};
@@ -393,7 +391,9 @@ static bool sweep(ptxpack_cache *cache, const ptxpack_sweep *how, ptxpack_cache_
 
 bool ptxpack_cache_trim(ptxpack_cache *cache, uint64_t to_bytes, ptxpack_cache_swept *swept)
 {
-    const ptxpack_sweep how = {.over_bytes = to_bytes, .to_bytes = to_bytes, .to_entries = UINT64_MAX,
+    const ptxpack_sweep how = {.over_bytes = to_bytes,
+                               .to_bytes = to_bytes,
+                               .to_entries = UINT64_MAX,
                                .max_age_s = cache ? cache->max_age_s : 0};
     return sweep(cache, &how, swept);
 }

@@ -42,13 +42,13 @@ typedef struct ptxpack_cache_key ptxpack_cache_key;
  * Environment variables are ignored in setuid and setgid programs.  A flag variable is off when it is
  * unset, empty, 0, no, off or false. */
 typedef struct ptxpack_cache_options {
-    uint32_t    size;      /* = sizeof(ptxpack_cache_options)                                         */
-    bool        readonly;  /* PTXPACK_CACHE_READONLY: nothing is written, not even a last-use stamp   */
-    bool        disable;   /* PTXPACK_CACHE_DISABLE                                                   */
-    const char *dir;       /* PTXPACK_CACHE_DIR; XDG_CACHE_HOME/ptxpack; HOME/.cache/ptxpack; the
-                              password entry's home/.cache/ptxpack; never below /tmp by itself        */
-    uint64_t    max_bytes; /* PTXPACK_CACHE_MAX_SIZE, with suffix K, M, G or T; 1 GiB                 */
-    uint64_t    max_age_s; /* seconds since last use; 90 days; UINT64_MAX for no limit                */
+    uint32_t    size;          /* = sizeof(ptxpack_cache_options)                                         */
+    bool        readonly;      /* PTXPACK_CACHE_READONLY: nothing is written, not even a last-use stamp   */
+    bool        disable;       /* PTXPACK_CACHE_DISABLE                                                   */
+    const char *dir;           /* PTXPACK_CACHE_DIR; XDG_CACHE_HOME/ptxpack; HOME/.cache/ptxpack; the
+                                  password entry's home/.cache/ptxpack; never below /tmp by itself        */
+    uint64_t    max_bytes;     /* PTXPACK_CACHE_MAX_SIZE, with suffix K, M, G or T; 1 GiB                 */
+    uint64_t    max_age_s;     /* seconds since last use; 90 days; UINT64_MAX for no limit                */
     const char *readonly_dirs; /* PTXPACK_CACHE_READONLY_DIRS: prebuilt folders, joined by ':', asked in this
                               order; each DIR, of the effective user or of root, or DIR#SHA256: its
                               manifest must have that SHA-256 (64 digits), whoever owns it; none      */
@@ -80,8 +80,8 @@ PTXPACK_API bool ptxpack_cache_parse_size(const char *text, uint64_t *bytes);
  * the first field.  No paths, times or random numbers belong here.
  * A key that is not complete - memory was out, a field was NULL or the whole over 64 MiB, or the caller
  * poisoned it because a version could not be found out - is poisoned: nothing is found or stored. */
-PTXPACK_API ptxpack_cache_key *ptxpack_cache_key_create(void); /* NULL when memory is out */
-PTXPACK_API void ptxpack_cache_key_free(ptxpack_cache_key *key); /* NULL is fine */
+PTXPACK_API ptxpack_cache_key *ptxpack_cache_key_create(void);                 /* NULL when memory is out */
+PTXPACK_API void               ptxpack_cache_key_free(ptxpack_cache_key *key); /* NULL is fine */
 PTXPACK_API void ptxpack_cache_key_add(ptxpack_cache_key *key, const char *name, const void *value,
                                        size_t bytes);
 PTXPACK_API void ptxpack_cache_key_add_text(ptxpack_cache_key *key, const char *name, const char *text);
@@ -126,8 +126,7 @@ PTXPACK_API bool ptxpack_cache_remove(ptxpack_cache *cache, const ptxpack_cache_
  * or -1: not locked, go on all the same.  Either way call get once more before making the bytes.  The
  * lock of a process that dies, however it dies, is free at once (a child forked while it was held
  * shares it); no lock survives in a file. */
-PTXPACK_API int  ptxpack_cache_lock(ptxpack_cache *cache, const ptxpack_cache_key *key,
-                                    uint32_t timeout_ms);
+PTXPACK_API int  ptxpack_cache_lock(ptxpack_cache *cache, const ptxpack_cache_key *key, uint32_t timeout_ms);
 PTXPACK_API void ptxpack_cache_unlock(ptxpack_cache *cache, int lock); /* -1 is fine */
 
 /* ---- prebuilt folders --------------------------------------------------------------------------- */
@@ -143,9 +142,9 @@ typedef enum ptxpack_prebuilt_result {
 PTXPACK_API const char *ptxpack_cache_prebuilt_refusal(const ptxpack_cache *cache);
 /* Ask the folders in their order; a bad entry counts in stats.corrupt, and the next folder is asked.  *entry
  * is zeroed unless it is a hit. */
-PTXPACK_API ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache *cache,
+PTXPACK_API ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache           *cache,
                                                                const ptxpack_cache_key *key,
-                                                               ptxpack_cache_entry *entry);
+                                                               ptxpack_cache_entry     *entry);
 
 typedef struct ptxpack_prebuilt_info {
     const char *path;    /* absolute; strings live as long as the handle      */
@@ -155,8 +154,7 @@ typedef struct ptxpack_prebuilt_info {
     uint64_t    entries, bytes; /* that the manifest lists                    */
 } ptxpack_prebuilt_info;
 /* The folder with `index` from 0; false when there are not so many. */
-PTXPACK_API bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index,
-                                        ptxpack_prebuilt_info *info);
+PTXPACK_API bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index, ptxpack_prebuilt_info *info);
 /* Measure all entries of that folder: how many are good, and one line about the first that is not ("" when
  * all are), at most `cap` bytes. */
 PTXPACK_API uint64_t ptxpack_cache_prebuilt_verify(const ptxpack_cache *cache, size_t index, char *line,
@@ -173,9 +171,9 @@ typedef struct ptxpack_cache_stats {
     int64_t  oldest, newest; /* last use of the least and most recently used, Unix seconds; 0: none   */
     /* Since this handle was opened. */
     uint64_t hits, misses, stores;
-    uint64_t corrupt;     /* damaged, foreign or wrong-key files that get met; each a miss, too       */
-    uint64_t evicted;     /* entries that the cleaner, trim or clear removed                          */
-    uint64_t refused;     /* puts that stored nothing, a read-only or disabled cache's not counted    */
+    uint64_t corrupt;       /* damaged, foreign or wrong-key files that get met; each a miss, too       */
+    uint64_t evicted;       /* entries that the cleaner, trim or clear removed                          */
+    uint64_t refused;       /* puts that stored nothing, a read-only or disabled cache's not counted    */
     uint64_t prebuilt_hits; /* not counted as hits                                                    */
 } ptxpack_cache_stats;
 PTXPACK_API void ptxpack_cache_get_stats(ptxpack_cache *cache, ptxpack_cache_stats *stats);
@@ -190,11 +188,11 @@ typedef enum ptxpack_cache_state {
 typedef struct ptxpack_cache_info {
     const char         *name; /* 32 hex digits: the key's digest                                      */
     ptxpack_cache_state state;
-    int                 error;         /* errno of PTXPACK_CACHE_UNREADABLE                           */
+    int                 error; /* errno of PTXPACK_CACHE_UNREADABLE                           */
     uint64_t            file_bytes;
-    int64_t             last_used;     /* Unix seconds                                                */
+    int64_t             last_used; /* Unix seconds                                                */
     uint64_t            key_bytes, payload_bytes; /* 0 unless good                                    */
-    const char         *label;         /* "" unless good; only as trustworthy as the check            */
+    const char         *label; /* "" unless good; only as trustworthy as the check            */
     const void         *metadata;
     size_t              metadata_bytes;
 } ptxpack_cache_info;

@@ -26,7 +26,7 @@
 const uint32_t ptxpack_entry_version = 1;
 
 enum { HEADER_BYTES = 40, CHECKSUM_BYTES = 16 };
-static const uint8_t magic[8] = {0x89, 'p', 't', 'x', 'p', 'k', '\r', '\n'};
+static const uint8_t  magic[8] = {0x89, 'p', 't', 'x', 'p', 'k', '\r', '\n'};
 static const uint64_t label_cap = 1 << 10, metadata_cap = 16 << 20, key_cap = 64 << 20, payload_cap = 1 << 30;
 
 static void put_le(uint8_t *at, uint64_t value, int bytes)
@@ -131,7 +131,7 @@ void ptxpack_entry_sha256(const ptxpack_entry_parts *parts, uint8_t digest[PTXPA
 /* An entry being read: the file, or the bytes that are left of it in memory; its header, and the checksum so
  * far. */
 typedef struct reader {
-    int                  fd;     /* -1: from memory */
+    int                  fd; /* -1: from memory */
     const uint8_t       *memory;
     size_t               left;
     ptxpack_entry_parts  sizes; /* the counts only */
@@ -258,7 +258,7 @@ static void check_sum(reader *r)
 
 static void check_key(reader *r, const char *name, const struct ptxpack_cache_key *key, const uint8_t *blob)
 {
-    char hex[PTXPACK_CACHE_HEX + 1];
+    char    hex[PTXPACK_CACHE_HEX + 1];
     uint8_t digest[16];
     if (r->result != PTXPACK_ENTRY_GOOD)
         return;

@@ -9,10 +9,10 @@
 #include "internal.h"
 
 enum {
-    TEMPORARY_AGE_S = 3600,  /* no writer takes an hour                                             */
+    TEMPORARY_AGE_S = 3600, /* no writer takes an hour                                             */
     SCAN_LIMIT = 2 * PTXPACK_CACHE_MAX_ENTRIES, /* look at no more entries than that in one go     */
-    AUTO_UNLINKS = 4096,     /* a put may be asked to clean up no more than that                   */
-    RESCAN_S = 60            /* other processes store, too: look again after that                  */
+    AUTO_UNLINKS = 4096, /* a put may be asked to clean up no more than that                   */
+    RESCAN_S = 60        /* other processes store, too: look again after that                  */
 };
 
 typedef struct seen_entry {
@@ -38,7 +38,7 @@ static bool older_than(const struct stat *st, uint64_t seconds, int64_t now)
 static int add(scan *s, const char *name, const struct stat *st)
 {
     if (s->count == s->capacity) {
-        size_t capacity = s->capacity ? 2 * s->capacity : 64;
+        size_t      capacity = s->capacity ? 2 * s->capacity : 64;
         seen_entry *larger = (seen_entry *)realloc(s->entries, capacity * sizeof *larger);
         if (!larger)
             return ENOMEM;
@@ -58,11 +58,11 @@ static int look(int dirfd, const ptxpack_sweep *how, scan *s)
     DIR *dir = ptxpack_cache_list(dirfd);
     if (!dir)
         return errno;
-    const int64_t now = (int64_t)time(NULL);
-    const char *name;
+    const int64_t      now = (int64_t)time(NULL);
+    const char        *name;
     ptxpack_cache_kind kind;
-    struct stat st;
-    int error = 0;
+    struct stat        st;
+    int                error = 0;
     while (!error && (s->count < SCAN_LIMIT || !how->automatic) &&
            ptxpack_cache_next(dir, dirfd, &name, &kind, &st)) {
         if (kind == PTXPACK_NAME_ENTRY)
@@ -96,7 +96,7 @@ bool ptxpack_cache_unlink_seen(int dirfd, const char *name, const struct stat *s
  * meanwhile: what changed stays, and what is gone counts as room made. */
 static void remove_oldest(int dirfd, const ptxpack_sweep *how, const scan *s, ptxpack_cache_swept *swept)
 {
-    const int64_t now = (int64_t)time(NULL);
+    const int64_t  now = (int64_t)time(NULL);
     const uint64_t to_bytes = s->bytes > how->over_bytes ? how->to_bytes : how->over_bytes;
     swept->left = s->count;
     swept->left_bytes = s->bytes;
@@ -141,7 +141,7 @@ void ptxpack_cache_clean_after_put(struct ptxpack_cache *cache, int dirfd, uint6
 {
     struct timespec clock;
     clock_gettime(CLOCK_MONOTONIC, &clock);
-    const int64_t now = (int64_t)clock.tv_sec + 1, last = atomic_load(&cache->scanned_at);
+    const int64_t  now = (int64_t)clock.tv_sec + 1, last = atomic_load(&cache->scanned_at);
     const uint64_t estimate = atomic_fetch_add(&cache->estimate, stored) + stored;
     if (last && now - last < RESCAN_S && estimate <= cache->max_bytes)
         return;

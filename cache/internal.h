@@ -15,9 +15,9 @@
 #include "cache.h"
 
 enum {
-    PTXPACK_CACHE_HEX = 32,          /* digits of a digest                                  */
-    PTXPACK_CACHE_NAME = 64,         /* buffer for any file name of ours                    */
-    PTXPACK_CACHE_LINE = 512,        /* buffer for a detail line                            */
+    PTXPACK_CACHE_HEX = 32,           /* digits of a digest                                  */
+    PTXPACK_CACHE_NAME = 64,          /* buffer for any file name of ours                    */
+    PTXPACK_CACHE_LINE = 512,         /* buffer for a detail line                            */
     PTXPACK_CACHE_MAX_ENTRIES = 32768 /* a cap on inodes, beside the one on bytes           */
 };
 
@@ -31,15 +31,15 @@ struct ptxpack_cache_key {
 /* Immutable after open but for the atomics, so no call ever waits for another thread of the process, and
  * a child forked at any moment finds nothing half changed. */
 struct ptxpack_cache {
-    uint64_t id;       /* of this handle, never reused: ties a thread's detail line to it          */
-    char    *dir;      /* absolute; NULL when none could be named                                  */
+    uint64_t id;  /* of this handle, never reused: ties a thread's detail line to it          */
+    char    *dir; /* absolute; NULL when none could be named                                  */
     struct ptxpack_prebuilt **folders; /* prebuilt machine code, in the order in which they are asked  */
-    size_t   folder_count;
-    char    *refusal;  /* why one of them cannot be used: then there are none; NULL                */
-    bool     usable;   /* dir could be opened and trusted                                          */
-    bool     readonly;
-    uint64_t max_bytes, max_age_s;
-    char     line[PTXPACK_CACHE_LINE]; /* what open had to say                                     */
+    size_t                    folder_count;
+    char            *refusal; /* why one of them cannot be used: then there are none; NULL                */
+    bool             usable;  /* dir could be opened and trusted                                          */
+    bool             readonly;
+    uint64_t         max_bytes, max_age_s;
+    char             line[PTXPACK_CACHE_LINE]; /* what open had to say                                     */
     _Atomic uint64_t hits, misses, stores, corrupt, evicted, refused, prebuilt_hits;
     /* For the decision when to look at the directory again: its bytes as last seen plus what was
      * stored since, and when that was (monotonic seconds, 0: never). */
@@ -101,7 +101,7 @@ uint64_t ptxpack_entry_size(const ptxpack_entry_parts *parts);
 int ptxpack_entry_write(int fd, const ptxpack_entry_parts *parts);
 /* The SHA-256 of the file that it makes. */
 void ptxpack_entry_sha256(const ptxpack_entry_parts *parts, uint8_t digest[32]);
-int ptxpack_cache_write_all(int fd, const void *bytes, size_t count); /* 0 or an errno */
+int  ptxpack_cache_write_all(int fd, const void *bytes, size_t count); /* 0 or an errno */
 /* Open, read and check the entry `name` of a directory.  With a key, its blob must be the entry's;
  * without, the blob's digest must be the name.  *stamp is the file's status when it could be opened. */
 ptxpack_entry_result ptxpack_entry_read(int dirfd, const char *name, const struct ptxpack_cache_key *key,
@@ -122,7 +122,7 @@ typedef enum ptxpack_cache_kind {
 } ptxpack_cache_kind;
 /* Whose is a file of that name?  Anything but an exact name of ours is alien and never touched. */
 ptxpack_cache_kind ptxpack_cache_kind_of(const char *name);
-void ptxpack_cache_entry_name(const struct ptxpack_cache_key *key, char name[PTXPACK_CACHE_NAME]);
+void               ptxpack_cache_entry_name(const struct ptxpack_cache_key *key, char name[PTXPACK_CACHE_NAME]);
 /* Mark a directory that holds nothing but our files as a cache, for backup programs; best effort. */
 void ptxpack_cache_tag(int dirfd);
 /* Write an entry under `name`, all or nothing: 0 or an errno. */
@@ -144,10 +144,7 @@ int ptxpack_cache_measure(int dirfd, ptxpack_cache_stats *stats);
 
 /* ---- evict.c ------------------------------------------------------------------------------------ */
 /* How much may stay, and be in one entry, when a cap is passed: some room, so that not every put cleans. */
-static inline uint64_t ptxpack_cache_low_water(uint64_t max_bytes)
-{
-    return max_bytes - max_bytes / 8;
-}
+static inline uint64_t ptxpack_cache_low_water(uint64_t max_bytes) { return max_bytes - max_bytes / 8; }
 typedef struct ptxpack_sweep {
     uint64_t over_bytes, to_bytes; /* when there is more than over_bytes, go down to to_bytes          */
     uint64_t to_entries, max_age_s;

@@ -103,10 +103,7 @@ void ptxpack_cache_key_add_u64(ptxpack_cache_key *key, const char *name, uint64_
     ptxpack_cache_key_add(key, name, bytes, sizeof bytes);
 }
 
-void ptxpack_cache_key_poison(ptxpack_cache_key *key, const char *reason)
-{
-    poison(key, reason);
-}
+void ptxpack_cache_key_poison(ptxpack_cache_key *key, const char *reason) { poison(key, reason); }
 
 const char *ptxpack_cache_key_poisoned(const ptxpack_cache_key *key)
 {

@@ -18,7 +18,7 @@ const char *ptxpack_cache_env(const char *name)
 bool ptxpack_cache_env_flag(const char *name)
 {
     static const char *const off[] = {"0", "no", "off", "false"};
-    const char *value = ptxpack_cache_env(name);
+    const char              *value = ptxpack_cache_env(name);
     for (size_t i = 0; value && i < sizeof off / sizeof *off; i++)
         if (!strcmp(value, off[i]))
             return false;
@@ -27,7 +27,7 @@ bool ptxpack_cache_env_flag(const char *name)
 
 bool ptxpack_cache_parse_size(const char *text, uint64_t *bytes)
 {
-    uint64_t value = 0;
+    uint64_t    value = 0;
     const char *p = text;
     if (!text)
         return false;
@@ -38,7 +38,7 @@ bool ptxpack_cache_parse_size(const char *text, uint64_t *bytes)
     if (p == text)
         return false;
     static const char suffixes[] = "kKmMgGtT";
-    const char *suffix = *p ? strchr(suffixes, *p) : NULL;
+    const char       *suffix = *p ? strchr(suffixes, *p) : NULL;
     if (*p && (!suffix || p[1]))
         return false;
     int shift = suffix ? 10 * (1 + (int)(suffix - suffixes) / 2) : 0;
@@ -77,7 +77,7 @@ static char *passwd_home(void)
     char *home = NULL, *buffer = NULL;
     for (size_t size = 1024; size <= 1 << 20; size *= 4) {
         struct passwd entry, *found = NULL;
-        char *larger = (char *)realloc(buffer, size);
+        char         *larger = (char *)realloc(buffer, size);
         if (!larger)
             break;
         buffer = larger;
@@ -95,7 +95,7 @@ static char *passwd_home(void)
 char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE])
 {
     const char *value;
-    char *path;
+    char       *path;
     if ((wanted && *wanted) || (wanted = ptxpack_cache_env("PTXPACK_CACHE_DIR"))) {
         path = absolute(wanted);
     } else if ((value = ptxpack_cache_env("XDG_CACHE_HOME")) && *value == '/') {
@@ -105,8 +105,10 @@ char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE]
     } else {
         char *home = passwd_home();
         if (!home) {
-            snprintf(line, PTXPACK_CACHE_LINE, "cache disabled: PTXPACK_CACHE_DIR, XDG_CACHE_HOME and HOME "
-                     "name no absolute directory, and user %ld has no home", (long)geteuid());
+            snprintf(line, PTXPACK_CACHE_LINE,
+                     "cache disabled: PTXPACK_CACHE_DIR, XDG_CACHE_HOME and HOME "
+                     "name no absolute directory, and user %ld has no home",
+                     (long)geteuid());
             return NULL;
         }
         path = join(home, ".cache", "ptxpack");
@@ -122,7 +124,7 @@ char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE]
 static int make_path(const char *dir)
 {
     char *path = strdup(dir);
-    int error = path ? 0 : ENOMEM;
+    int   error = path ? 0 : ENOMEM;
     for (char *slash = path; slash && !error;) {
         slash = strchr(slash + 1, '/');
         if (slash)
@@ -162,11 +164,10 @@ static bool trusted(int fd, const char *dir, bool root_may_own, char line[PTXPAC
     return true;
 }
 
-int ptxpack_cache_open_dir(const char *dir, bool create, bool root_may_own,
-                           char line[PTXPACK_CACHE_LINE])
+int ptxpack_cache_open_dir(const char *dir, bool create, bool root_may_own, char line[PTXPACK_CACHE_LINE])
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-    int fd = open(dir, flags);
+    int       fd = open(dir, flags);
     if (fd < 0 && errno == ENOENT && create) {
         errno = make_path(dir);
         if (!errno)

@@ -131,7 +131,7 @@ void ptxpack_cache_tag(int dirfd)
     static const char text[] = "Signature: 8a477f597d28d172789f06886806bc55\n"
                                "# A cache of ptxpack: deleting it costs time, nothing else.\n"
                                "# See https://bford.info/cachedir/\n";
-    struct stat st;
+    struct stat       st;
     if (fstatat(dirfd, tag_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return;
     DIR *dir = ptxpack_cache_list(dirfd);
@@ -147,7 +147,7 @@ void ptxpack_cache_tag(int dirfd)
     if (fd < 0)
         return;
     const size_t count = sizeof text - 1;
-    bool whole = !over_file_limit(count) && write(fd, text, count) == (ssize_t)count;
+    bool         whole = !over_file_limit(count) && write(fd, text, count) == (ssize_t)count;
     if (close(fd) != 0 || !whole)
         unlinkat(dirfd, tag_name, 0);
 }

@@ -8,7 +8,7 @@
 
 DIR *ptxpack_cache_list(int dirfd)
 {
-    int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int  fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (fd >= 0 && !dir) {
         int error = errno;
@@ -35,9 +35,9 @@ int ptxpack_cache_measure(int dirfd, ptxpack_cache_stats *stats)
     DIR *dir = ptxpack_cache_list(dirfd);
     if (!dir)
         return errno;
-    const char *name;
+    const char        *name;
     ptxpack_cache_kind kind;
-    struct stat st;
+    struct stat        st;
     while (ptxpack_cache_next(dir, dirfd, &name, &kind, &st)) {
         int64_t used = (int64_t)st.st_mtim.tv_sec;
         if (kind == PTXPACK_NAME_TEMPORARY) {
@@ -59,14 +59,14 @@ typedef ptxpack_cache_step visitor(const ptxpack_cache_info *info, void *user);
 static ptxpack_cache_step show(int dirfd, const char *name, bool check, const struct stat *st, visitor *visit,
                                void *user, bool may_remove)
 {
-    ptxpack_cache_entry entry;
-    ptxpack_cache_info info;
-    struct stat stamp;
-    char hex[PTXPACK_CACHE_HEX + 1];
-    uint64_t key_bytes = 0;
+    ptxpack_cache_entry  entry;
+    ptxpack_cache_info   info;
+    struct stat          stamp;
+    char                 hex[PTXPACK_CACHE_HEX + 1];
+    uint64_t             key_bytes = 0;
     ptxpack_entry_result result = check ? ptxpack_entry_read(dirfd, name, NULL, &entry, &key_bytes, &stamp)
                                         : ptxpack_entry_peek(dirfd, name, &entry, &key_bytes, &stamp);
-    const int error = errno;
+    const int            error = errno;
     if (result == PTXPACK_ENTRY_ERROR && error == ENOENT)
         return PTXPACK_CACHE_NEXT; /* removed since its name was read */
     const bool good = result == PTXPACK_ENTRY_GOOD;
@@ -76,10 +76,10 @@ static ptxpack_cache_step show(int dirfd, const char *name, bool check, const st
     memcpy(hex, name, PTXPACK_CACHE_HEX);
     hex[PTXPACK_CACHE_HEX] = '\0';
     info.name = hex;
-    info.state = good                               ? PTXPACK_CACHE_GOOD
+    info.state = good                              ? PTXPACK_CACHE_GOOD
                  : result == PTXPACK_ENTRY_CORRUPT ? PTXPACK_CACHE_CORRUPT
                  : result == PTXPACK_ENTRY_FOREIGN ? PTXPACK_CACHE_FOREIGN
-                                                    : PTXPACK_CACHE_UNREADABLE;
+                                                   : PTXPACK_CACHE_UNREADABLE;
     info.error = info.state == PTXPACK_CACHE_UNREADABLE ? error : 0;
     info.file_bytes = (uint64_t)stamp.st_size;
     info.last_used = (int64_t)stamp.st_mtim.tv_sec;
@@ -97,12 +97,12 @@ static ptxpack_cache_step show(int dirfd, const char *name, bool check, const st
 
 bool ptxpack_cache_each(ptxpack_cache *cache, bool check, visitor *visit, void *user)
 {
-    int dirfd = ptxpack_cache_begin(cache, false);
+    int  dirfd = ptxpack_cache_begin(cache, false);
     DIR *dir = dirfd >= 0 ? ptxpack_cache_list(dirfd) : NULL;
     if (dir) {
-        const char *name;
+        const char        *name;
         ptxpack_cache_kind kind;
-        struct stat st;
+        struct stat        st;
         ptxpack_cache_step step = PTXPACK_CACHE_NEXT;
         while (step != PTXPACK_CACHE_STOP && ptxpack_cache_next(dir, dirfd, &name, &kind, &st))
             if (kind == PTXPACK_NAME_ENTRY)

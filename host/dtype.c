@@ -112,8 +112,10 @@ size_t ptxpack_dtype_bytes(ptxpack_dtype type)
 {
     switch (type) {
     case PTXPACK_F16:
-    case PTXPACK_BF16: return sizeof(uint16_t);
-    case PTXPACK_E4M3: return sizeof(uint8_t);
+    case PTXPACK_BF16:
+        return sizeof(uint16_t);
+    case PTXPACK_E4M3:
+        return sizeof(uint8_t);
     }
     return 0;
 }
@@ -136,9 +138,12 @@ void ptxpack_set_element(ptxpack_dtype type, void *array, size_t index, float va
 const char *ptxpack_dtype_name(ptxpack_dtype type)
 {
     switch (type) {
-    case PTXPACK_F16: return "f16";
-    case PTXPACK_BF16: return "bf16";
-    case PTXPACK_E4M3: return "e4m3";
+    case PTXPACK_F16:
+        return "f16";
+    case PTXPACK_BF16:
+        return "bf16";
+    case PTXPACK_E4M3:
+        return "e4m3";
     }
     return "?";
 }

@@ -42,7 +42,7 @@ static char *newest_slot(uint64_t id)
 
 ptxpack_status ptxpack_fail(const ptxpack *handle, ptxpack_status status, const char *format, ...)
 {
-    char line[PTXPACK_DETAIL_BYTES]; /* the arguments may point into the slots */
+    char    line[PTXPACK_DETAIL_BYTES]; /* the arguments may point into the slots */
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
@@ -68,7 +68,6 @@ ptxpack_status ptxpack_check_process(const ptxpack *handle)
     pid_t now = getpid();
     if (handle->pid == now)
         return PTXPACK_OK;
-    return ptxpack_fail(handle, PTXPACK_E_FORKED,
-                        "the handle was opened in process %ld, this is its child %ld", (long)handle->pid,
-                        (long)now);
+    return ptxpack_fail(handle, PTXPACK_E_FORKED, "the handle was opened in process %ld, this is its child %ld",
+                        (long)handle->pid, (long)now);
 }

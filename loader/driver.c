@@ -53,7 +53,8 @@ static const struct {
 } meanings[] = {
     {PTXPACK_CU_STUB_LIBRARY, PTXPACK_E_STUB_DRIVER,
      "the toolkit's stub stands in front of the driver's library"},
-    {PTXPACK_CU_NOT_INITIALIZED, PTXPACK_E_DRIVER, "as in a child of a process that had initialised the driver"},
+    {PTXPACK_CU_NOT_INITIALIZED, PTXPACK_E_DRIVER,
+     "as in a child of a process that had initialised the driver"},
     {PTXPACK_CU_NO_DEVICE, PTXPACK_E_NO_DEVICE, NULL},
     {PTXPACK_CU_INVALID_DEVICE, PTXPACK_E_NO_DEVICE, NULL},
     {PTXPACK_CU_INVALID_IMAGE, PTXPACK_E_CUBIN, NULL},
@@ -138,7 +139,7 @@ static void *find(struct finder *f, const struct row *row)
 {
     void *function = NULL;
     if (f->get_v2) {
-        int found = -1;
+        int               found = -1;
         ptxpack_cu_result r = f->get_v2(row->name, &function, row->version, 0, &found);
         f->stub |= r == PTXPACK_CU_STUB_LIBRARY;
         return r == PTXPACK_CU_SUCCESS && found == 0 ? function : NULL;
@@ -173,8 +174,8 @@ static ptxpack_status fill_table(void *library, struct ptxpack_driver *table, ch
     for (int i = 0; i < ROWS; i++) {
         void *function = find(&f, &rows[i]);
         if (f.stub)
-            return say(detail, cap, PTXPACK_E_STUB_DRIVER,
-                       "%s is the toolkit's stub, not a driver (error 34)", table->path);
+            return say(detail, cap, PTXPACK_E_STUB_DRIVER, "%s is the toolkit's stub, not a driver (error 34)",
+                       table->path);
         if (!function && rows[i].need == REQUIRED)
             return say(detail, cap, PTXPACK_E_DRIVER, "%s has no %s of CUDA %d.%d, which is required",
                        table->path, rows[i].name, rows[i].version / 1000, rows[i].version % 1000 / 10);
@@ -185,7 +186,7 @@ static ptxpack_status fill_table(void *library, struct ptxpack_driver *table, ch
 
 static ptxpack_status initialise(struct ptxpack_driver *table, char *detail, size_t cap)
 {
-    char text[512];
+    char              text[512];
     ptxpack_cu_result r = table->cuInit(0);
     if (r != PTXPACK_CU_SUCCESS)
         return say(detail, cap, ptxpack_driver_status(r), "cuInit of %s: %s", table->path,
@@ -216,8 +217,7 @@ static struct loaded *find_loaded(const char *path)
 }
 
 /* With the lock held. */
-static ptxpack_status open_locked(const char *path, const struct ptxpack_driver **out, char *detail,
-                                  size_t cap)
+static ptxpack_status open_locked(const char *path, const struct ptxpack_driver **out, char *detail, size_t cap)
 {
     struct loaded *one = find_loaded(path);
     if (one && one->pid != getpid())

@@ -37,171 +37,168 @@ typedef unsigned int       ptxpack_cu_result; /* CUresult    */
 typedef unsigned long long ptxpack_deviceptr; /* CUdeviceptr */
 
 enum { /* CUresult: those that the library tells apart */
-    PTXPACK_CU_SUCCESS                 = 0,
-    PTXPACK_CU_INVALID_VALUE           = 1,
-    PTXPACK_CU_OUT_OF_MEMORY           = 2,
-    PTXPACK_CU_NOT_INITIALIZED         = 3,
-    PTXPACK_CU_STUB_LIBRARY            = 34,
-    PTXPACK_CU_NO_DEVICE               = 100,
-    PTXPACK_CU_INVALID_DEVICE          = 101,
-    PTXPACK_CU_INVALID_IMAGE           = 200,
-    PTXPACK_CU_NO_BINARY_FOR_GPU       = 209,
-    PTXPACK_CU_INVALID_PTX             = 218,
-    PTXPACK_CU_JIT_COMPILER_NOT_FOUND  = 221,
-    PTXPACK_CU_UNSUPPORTED_PTX_VERSION = 222,
-    PTXPACK_CU_JIT_COMPILATION_DISABLED = 223,
-    PTXPACK_CU_SYSTEM_DRIVER_MISMATCH  = 803,
-    PTXPACK_CU_COMPAT_NOT_SUPPORTED    = 804,
-    PTXPACK_CU_STREAM_CAPTURE_UNSUPPORTED = 900
+       PTXPACK_CU_SUCCESS = 0,
+       PTXPACK_CU_INVALID_VALUE = 1,
+       PTXPACK_CU_OUT_OF_MEMORY = 2,
+       PTXPACK_CU_NOT_INITIALIZED = 3,
+       PTXPACK_CU_STUB_LIBRARY = 34,
+       PTXPACK_CU_NO_DEVICE = 100,
+       PTXPACK_CU_INVALID_DEVICE = 101,
+       PTXPACK_CU_INVALID_IMAGE = 200,
+       PTXPACK_CU_NO_BINARY_FOR_GPU = 209,
+       PTXPACK_CU_INVALID_PTX = 218,
+       PTXPACK_CU_JIT_COMPILER_NOT_FOUND = 221,
+       PTXPACK_CU_UNSUPPORTED_PTX_VERSION = 222,
+       PTXPACK_CU_JIT_COMPILATION_DISABLED = 223,
+       PTXPACK_CU_SYSTEM_DRIVER_MISMATCH = 803,
+       PTXPACK_CU_COMPAT_NOT_SUPPORTED = 804,
+       PTXPACK_CU_STREAM_CAPTURE_UNSUPPORTED = 900
 };
 
 enum { /* CUdevice_attribute */
-    PTXPACK_CU_DEVICE_SHARED_PER_BLOCK       = 8,
-    PTXPACK_CU_DEVICE_CLOCK_RATE             = 13, /* kHz */
-    PTXPACK_CU_DEVICE_MULTIPROCESSOR_COUNT   = 16,
-    PTXPACK_CU_DEVICE_MEMORY_CLOCK_RATE      = 36, /* kHz */
-    PTXPACK_CU_DEVICE_MEMORY_BUS_WIDTH       = 37, /* bits */
-    PTXPACK_CU_DEVICE_L2_CACHE_SIZE          = 38,
-    PTXPACK_CU_DEVICE_COMPUTE_MAJOR          = 75,
-    PTXPACK_CU_DEVICE_COMPUTE_MINOR          = 76,
-    PTXPACK_CU_DEVICE_SHARED_PER_SM          = 81,
-    PTXPACK_CU_DEVICE_SHARED_PER_BLOCK_OPTIN = 97
+       PTXPACK_CU_DEVICE_SHARED_PER_BLOCK = 8,
+       PTXPACK_CU_DEVICE_CLOCK_RATE = 13, /* kHz */
+       PTXPACK_CU_DEVICE_MULTIPROCESSOR_COUNT = 16,
+       PTXPACK_CU_DEVICE_MEMORY_CLOCK_RATE = 36, /* kHz */
+       PTXPACK_CU_DEVICE_MEMORY_BUS_WIDTH = 37,  /* bits */
+       PTXPACK_CU_DEVICE_L2_CACHE_SIZE = 38,
+       PTXPACK_CU_DEVICE_COMPUTE_MAJOR = 75,
+       PTXPACK_CU_DEVICE_COMPUTE_MINOR = 76,
+       PTXPACK_CU_DEVICE_SHARED_PER_SM = 81,
+       PTXPACK_CU_DEVICE_SHARED_PER_BLOCK_OPTIN = 97
 };
 
 enum { /* CUfunction_attribute */
-    PTXPACK_CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
-    PTXPACK_CU_FUNC_SHARED_SIZE           = 1, /* static, bytes */
-    PTXPACK_CU_FUNC_CONST_SIZE            = 2, /* the user's, bytes */
-    PTXPACK_CU_FUNC_LOCAL_SIZE            = 3, /* bytes per thread */
-    PTXPACK_CU_FUNC_NUM_REGS              = 4,
-    PTXPACK_CU_FUNC_MAX_DYNAMIC_SHARED    = 8
+       PTXPACK_CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
+       PTXPACK_CU_FUNC_SHARED_SIZE = 1, /* static, bytes */
+       PTXPACK_CU_FUNC_CONST_SIZE = 2,  /* the user's, bytes */
+       PTXPACK_CU_FUNC_LOCAL_SIZE = 3,  /* bytes per thread */
+       PTXPACK_CU_FUNC_NUM_REGS = 4,
+       PTXPACK_CU_FUNC_MAX_DYNAMIC_SHARED = 8
 };
 
 enum { /* CUjit_option, CUjitInputType */
-    PTXPACK_CU_JIT_INFO_LOG_BUFFER         = 3,
-    PTXPACK_CU_JIT_INFO_LOG_BUFFER_SIZE    = 4,
-    PTXPACK_CU_JIT_ERROR_LOG_BUFFER        = 5,
-    PTXPACK_CU_JIT_ERROR_LOG_BUFFER_SIZE   = 6,
-    PTXPACK_CU_JIT_LOG_VERBOSE             = 12,
-    PTXPACK_CU_JIT_GENERATE_LINE_INFO      = 13,
-    PTXPACK_CU_JIT_INPUT_PTX               = 1
+       PTXPACK_CU_JIT_INFO_LOG_BUFFER = 3,
+       PTXPACK_CU_JIT_INFO_LOG_BUFFER_SIZE = 4,
+       PTXPACK_CU_JIT_ERROR_LOG_BUFFER = 5,
+       PTXPACK_CU_JIT_ERROR_LOG_BUFFER_SIZE = 6,
+       PTXPACK_CU_JIT_LOG_VERBOSE = 12,
+       PTXPACK_CU_JIT_GENERATE_LINE_INFO = 13,
+       PTXPACK_CU_JIT_INPUT_PTX = 1
 };
 
 enum { /* flags of streams, events and pinned memory; CUstreamCaptureMode, CUstreamCaptureStatus */
-    PTXPACK_CU_STREAM_NON_BLOCKING       = 1,
-    PTXPACK_CU_EVENT_DISABLE_TIMING      = 2,
-    PTXPACK_CU_MEMHOSTALLOC_PORTABLE     = 1,
-    PTXPACK_CU_CAPTURE_GLOBAL            = 0,
-    PTXPACK_CU_CAPTURE_THREAD_LOCAL      = 1,
-    PTXPACK_CU_CAPTURE_RELAXED           = 2,
-    PTXPACK_CU_CAPTURE_STATUS_NONE       = 0
+       PTXPACK_CU_STREAM_NON_BLOCKING = 1,
+       PTXPACK_CU_EVENT_DISABLE_TIMING = 2,
+       PTXPACK_CU_MEMHOSTALLOC_PORTABLE = 1,
+       PTXPACK_CU_CAPTURE_GLOBAL = 0,
+       PTXPACK_CU_CAPTURE_THREAD_LOCAL = 1,
+       PTXPACK_CU_CAPTURE_RELAXED = 2,
+       PTXPACK_CU_CAPTURE_STATUS_NONE = 0
 };
 
 /* Every function, one row: name, the CUDA version whose prototype this is (as cuGetProcAddress wants it),
  * suffix of the exported symbol (for drivers before 11.3), REQUIRED or OPTIONAL, parameters. An optional
  * function that the driver lacks is NULL in the table. */
-#define PTXPACK_DRIVER_MAP(X)                                                                             \
-    X(cuInit, 2000, "", REQUIRED, (unsigned int flags))                                                   \
-    X(cuDriverGetVersion, 2020, "", REQUIRED, (int *version))                                             \
-    X(cuGetErrorName, 6000, "", REQUIRED, (ptxpack_cu_result error, const char **text))                   \
-    X(cuGetErrorString, 6000, "", REQUIRED, (ptxpack_cu_result error, const char **text))                 \
-    X(cuDeviceGetCount, 2000, "", REQUIRED, (int *count))                                                 \
-    X(cuDeviceGet, 2000, "", REQUIRED, (int *device, int ordinal))                                        \
-    X(cuDeviceGetName, 2000, "", REQUIRED, (char *name, int bytes, int device))                           \
-    X(cuDeviceGetAttribute, 2000, "", REQUIRED, (int *value, unsigned int attribute, int device))         \
-    X(cuDeviceTotalMem, 3020, "_v2", REQUIRED, (size_t *bytes, int device))                               \
-    X(cuDevicePrimaryCtxRetain, 7000, "", REQUIRED, (struct CUctx_st **context, int device))              \
-    X(cuDevicePrimaryCtxRelease, 7000, "", REQUIRED, (int device))                                        \
-    X(cuCtxGetCurrent, 4000, "", REQUIRED, (struct CUctx_st **context))                                   \
-    X(cuCtxSetCurrent, 4000, "", REQUIRED, (struct CUctx_st *context))                                    \
-    X(cuCtxPushCurrent, 4000, "_v2", REQUIRED, (struct CUctx_st *context))                                \
-    X(cuCtxPopCurrent, 4000, "_v2", REQUIRED, (struct CUctx_st **context))                                \
-    X(cuCtxGetDevice, 2000, "", REQUIRED, (int *device))                                                  \
-    X(cuCtxSynchronize, 2000, "", REQUIRED, (void))                                                       \
-    X(cuMemGetInfo, 3020, "_v2", REQUIRED, (size_t *free_bytes, size_t *total))                           \
-    X(cuMemAlloc, 3020, "_v2", REQUIRED, (ptxpack_deviceptr *address, size_t bytes))                      \
-    X(cuMemFree, 3020, "_v2", REQUIRED, (ptxpack_deviceptr address))                                      \
-    X(cuMemHostAlloc, 2020, "", OPTIONAL, (void **address, size_t bytes, unsigned int flags))             \
-    X(cuMemFreeHost, 2000, "", OPTIONAL, (void *address))                                                 \
-    X(cuMemcpyHtoD, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, const void *from, size_t bytes))        \
-    X(cuMemcpyDtoH, 3020, "_v2", REQUIRED, (void *to, ptxpack_deviceptr from, size_t bytes))              \
-    X(cuMemcpyDtoD, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, ptxpack_deviceptr from, size_t bytes))  \
-    X(cuMemcpyHtoDAsync, 3020, "_v2", REQUIRED,                                                           \
-      (ptxpack_deviceptr to, const void *from, size_t bytes, struct CUstream_st *stream))                 \
-    X(cuMemcpyDtoHAsync, 3020, "_v2", REQUIRED,                                                           \
-      (void *to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st *stream))                       \
-    X(cuMemcpyDtoDAsync, 3020, "_v2", REQUIRED,                                                           \
-      (ptxpack_deviceptr to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st *stream))           \
-    X(cuMemsetD8, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned char value, size_t count))       \
-    X(cuMemsetD16, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned short value, size_t count))     \
-    X(cuMemsetD32, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned int value, size_t count))       \
-    X(cuMemsetD8Async, 3020, "", REQUIRED,                                                                \
-      (ptxpack_deviceptr to, unsigned char value, size_t count, struct CUstream_st *stream))              \
-    X(cuMemsetD16Async, 3020, "", REQUIRED,                                                               \
-      (ptxpack_deviceptr to, unsigned short value, size_t count, struct CUstream_st *stream))             \
-    X(cuMemsetD32Async, 3020, "", REQUIRED,                                                               \
-      (ptxpack_deviceptr to, unsigned int value, size_t count, struct CUstream_st *stream))               \
-    X(cuStreamCreate, 2000, "", REQUIRED, (struct CUstream_st **stream, unsigned int flags))              \
-    X(cuStreamDestroy, 4000, "_v2", REQUIRED, (struct CUstream_st *stream))                               \
-    X(cuStreamSynchronize, 2000, "", REQUIRED, (struct CUstream_st *stream))                              \
-    X(cuStreamWaitEvent, 3020, "", REQUIRED,                                                              \
-      (struct CUstream_st *stream, struct CUevent_st *event, unsigned int flags))                         \
-    X(cuStreamBeginCapture, 10010, "_v2", OPTIONAL, (struct CUstream_st *stream, unsigned int mode))      \
-    X(cuStreamEndCapture, 10000, "", OPTIONAL, (struct CUstream_st *stream, struct CUgraph_st **graph))   \
-    X(cuStreamIsCapturing, 10000, "", OPTIONAL, (struct CUstream_st *stream, unsigned int *status))       \
-    X(cuGraphInstantiateWithFlags, 11040, "", OPTIONAL,                                                   \
-      (struct CUgraphExec_st **exec, struct CUgraph_st *graph, unsigned long long flags))                 \
-    X(cuGraphLaunch, 10000, "", OPTIONAL, (struct CUgraphExec_st *exec, struct CUstream_st *stream))      \
-    X(cuGraphExecDestroy, 10000, "", OPTIONAL, (struct CUgraphExec_st *exec))                             \
-    X(cuGraphDestroy, 10000, "", OPTIONAL, (struct CUgraph_st *graph))                                    \
-    X(cuEventCreate, 2000, "", REQUIRED, (struct CUevent_st **event, unsigned int flags))                 \
-    X(cuEventRecord, 2000, "", REQUIRED, (struct CUevent_st *event, struct CUstream_st *stream))          \
-    X(cuEventSynchronize, 2000, "", REQUIRED, (struct CUevent_st *event))                                 \
-    X(cuEventElapsedTime, 2000, "", REQUIRED,                                                             \
-      (float *milliseconds, struct CUevent_st *from, struct CUevent_st *to))                              \
-    X(cuEventDestroy, 4000, "_v2", REQUIRED, (struct CUevent_st *event))                                  \
-    X(cuModuleLoadDataEx, 2010, "", REQUIRED,                                                             \
-      (struct CUmod_st **module, const void *image, unsigned int count, unsigned int *options,            \
-       void **values))                                                                                    \
-    X(cuModuleGetFunction, 2000, "", REQUIRED,                                                            \
-      (struct CUfunc_st **function, struct CUmod_st *module, const char *name))                           \
-    X(cuModuleUnload, 2000, "", REQUIRED, (struct CUmod_st *module))                                      \
-    X(cuLibraryLoadData, 12000, "", OPTIONAL,                                                             \
-      (struct CUlib_st **library, const void *code, unsigned int *jit_options, void **jit_values,         \
-       unsigned int jit_count, unsigned int *options, void **values, unsigned int count))                 \
-    X(cuLibraryGetKernel, 12000, "", OPTIONAL,                                                            \
-      (struct CUkern_st **kernel, struct CUlib_st *library, const char *name))                            \
-    X(cuLibraryUnload, 12000, "", OPTIONAL, (struct CUlib_st *library))                                   \
-    X(cuKernelGetFunction, 12000, "", OPTIONAL,                                                           \
-      (struct CUfunc_st **function, struct CUkern_st *kernel))                                            \
-    X(cuFuncGetAttribute, 2020, "", REQUIRED,                                                             \
-      (int *value, unsigned int attribute, struct CUfunc_st *function))                                   \
-    X(cuFuncSetAttribute, 9000, "", REQUIRED,                                                             \
-      (struct CUfunc_st *function, unsigned int attribute, int value))                                    \
-    X(cuLaunchKernel, 4000, "", REQUIRED,                                                                 \
-      (struct CUfunc_st *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,         \
-       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,       \
-       struct CUstream_st *stream, void **parameters, void **extra))                                      \
-    X(cuLaunchKernelEx, 11060, "", OPTIONAL,                                                              \
-      (const struct CUlaunchConfig_st *config, struct CUfunc_st *function, void **parameters,             \
-       void **extra))                                                                                     \
-    X(cuLinkCreate, 6050, "_v2", OPTIONAL,                                                                \
-      (unsigned int count, unsigned int *options, void **values, struct CUlinkState_st **state))          \
-    X(cuLinkAddData, 6050, "_v2", OPTIONAL,                                                               \
-      (struct CUlinkState_st *state, unsigned int type, void *data, size_t bytes, const char *name,       \
-       unsigned int count, unsigned int *options, void **values))                                         \
-    X(cuLinkComplete, 5050, "", OPTIONAL,                                                                 \
-      (struct CUlinkState_st *state, void **cubin, size_t *bytes))                                        \
-    X(cuLinkDestroy, 5050, "", OPTIONAL, (struct CUlinkState_st *state))                                  \
-    X(cuPointerGetAttributes, 7000, "", OPTIONAL,                                                         \
-      (unsigned int count, unsigned int *attributes, void **values, ptxpack_deviceptr address))           \
-    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, "", OPTIONAL,                                    \
-      (int *blocks, struct CUfunc_st *function, int threads, size_t dynamic_shared))                      \
-    X(cuTensorMapEncodeTiled, 12000, "", OPTIONAL,                                                        \
-      (struct CUtensorMap_st *map, unsigned int type, uint32_t rank, void *address, const uint64_t *dims, \
-       const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides,                     \
-       unsigned int interleave, unsigned int swizzle, unsigned int l2, unsigned int fill))                \
-    X(cuTensorMapReplaceAddress, 12000, "", OPTIONAL, (struct CUtensorMap_st *map, void *address))
+#define PTXPACK_DRIVER_MAP(X)                                                                                  \
+    X(cuInit, 2000, "", REQUIRED, (unsigned int flags))                                                        \
+    X(cuDriverGetVersion, 2020, "", REQUIRED, (int *version))                                                  \
+    X(cuGetErrorName, 6000, "", REQUIRED, (ptxpack_cu_result error, const char **text))                        \
+    X(cuGetErrorString, 6000, "", REQUIRED, (ptxpack_cu_result error, const char **text))                      \
+    X(cuDeviceGetCount, 2000, "", REQUIRED, (int *count))                                                      \
+    X(cuDeviceGet, 2000, "", REQUIRED, (int *device, int ordinal))                                             \
+    X(cuDeviceGetName, 2000, "", REQUIRED, (char *name, int bytes, int device))                                \
+    X(cuDeviceGetAttribute, 2000, "", REQUIRED, (int *value, unsigned int attribute, int device))              \
+    X(cuDeviceTotalMem, 3020, "_v2", REQUIRED, (size_t * bytes, int device))                                   \
+    X(cuDevicePrimaryCtxRetain, 7000, "", REQUIRED, (struct CUctx_st * *context, int device))                  \
+    X(cuDevicePrimaryCtxRelease, 7000, "", REQUIRED, (int device))                                             \
+    X(cuCtxGetCurrent, 4000, "", REQUIRED, (struct CUctx_st * *context))                                       \
+    X(cuCtxSetCurrent, 4000, "", REQUIRED, (struct CUctx_st * context))                                        \
+    X(cuCtxPushCurrent, 4000, "_v2", REQUIRED, (struct CUctx_st * context))                                    \
+    X(cuCtxPopCurrent, 4000, "_v2", REQUIRED, (struct CUctx_st * *context))                                    \
+    X(cuCtxGetDevice, 2000, "", REQUIRED, (int *device))                                                       \
+    X(cuCtxSynchronize, 2000, "", REQUIRED, (void))                                                            \
+    X(cuMemGetInfo, 3020, "_v2", REQUIRED, (size_t * free_bytes, size_t * total))                              \
+    X(cuMemAlloc, 3020, "_v2", REQUIRED, (ptxpack_deviceptr * address, size_t bytes))                          \
+    X(cuMemFree, 3020, "_v2", REQUIRED, (ptxpack_deviceptr address))                                           \
+    X(cuMemHostAlloc, 2020, "", OPTIONAL, (void **address, size_t bytes, unsigned int flags))                  \
+    X(cuMemFreeHost, 2000, "", OPTIONAL, (void *address))                                                      \
+    X(cuMemcpyHtoD, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, const void *from, size_t bytes))             \
+    X(cuMemcpyDtoH, 3020, "_v2", REQUIRED, (void *to, ptxpack_deviceptr from, size_t bytes))                   \
+    X(cuMemcpyDtoD, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, ptxpack_deviceptr from, size_t bytes))       \
+    X(cuMemcpyHtoDAsync, 3020, "_v2", REQUIRED,                                                                \
+      (ptxpack_deviceptr to, const void *from, size_t bytes, struct CUstream_st *stream))                      \
+    X(cuMemcpyDtoHAsync, 3020, "_v2", REQUIRED,                                                                \
+      (void *to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st *stream))                            \
+    X(cuMemcpyDtoDAsync, 3020, "_v2", REQUIRED,                                                                \
+      (ptxpack_deviceptr to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st * stream))               \
+    X(cuMemsetD8, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned char value, size_t count))            \
+    X(cuMemsetD16, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned short value, size_t count))          \
+    X(cuMemsetD32, 3020, "_v2", REQUIRED, (ptxpack_deviceptr to, unsigned int value, size_t count))            \
+    X(cuMemsetD8Async, 3020, "", REQUIRED,                                                                     \
+      (ptxpack_deviceptr to, unsigned char value, size_t count, struct CUstream_st *stream))                   \
+    X(cuMemsetD16Async, 3020, "", REQUIRED,                                                                    \
+      (ptxpack_deviceptr to, unsigned short value, size_t count, struct CUstream_st *stream))                  \
+    X(cuMemsetD32Async, 3020, "", REQUIRED,                                                                    \
+      (ptxpack_deviceptr to, unsigned int value, size_t count, struct CUstream_st *stream))                    \
+    X(cuStreamCreate, 2000, "", REQUIRED, (struct CUstream_st * *stream, unsigned int flags))                  \
+    X(cuStreamDestroy, 4000, "_v2", REQUIRED, (struct CUstream_st * stream))                                   \
+    X(cuStreamSynchronize, 2000, "", REQUIRED, (struct CUstream_st * stream))                                  \
+    X(cuStreamWaitEvent, 3020, "", REQUIRED,                                                                   \
+      (struct CUstream_st * stream, struct CUevent_st * event, unsigned int flags))                            \
+    X(cuStreamBeginCapture, 10010, "_v2", OPTIONAL, (struct CUstream_st * stream, unsigned int mode))          \
+    X(cuStreamEndCapture, 10000, "", OPTIONAL, (struct CUstream_st * stream, struct CUgraph_st * *graph))      \
+    X(cuStreamIsCapturing, 10000, "", OPTIONAL, (struct CUstream_st * stream, unsigned int *status))           \
+    X(cuGraphInstantiateWithFlags, 11040, "", OPTIONAL,                                                        \
+      (struct CUgraphExec_st * *exec, struct CUgraph_st * graph, unsigned long long flags))                    \
+    X(cuGraphLaunch, 10000, "", OPTIONAL, (struct CUgraphExec_st * exec, struct CUstream_st * stream))         \
+    X(cuGraphExecDestroy, 10000, "", OPTIONAL, (struct CUgraphExec_st * exec))                                 \
+    X(cuGraphDestroy, 10000, "", OPTIONAL, (struct CUgraph_st * graph))                                        \
+    X(cuEventCreate, 2000, "", REQUIRED, (struct CUevent_st * *event, unsigned int flags))                     \
+    X(cuEventRecord, 2000, "", REQUIRED, (struct CUevent_st * event, struct CUstream_st * stream))             \
+    X(cuEventSynchronize, 2000, "", REQUIRED, (struct CUevent_st * event))                                     \
+    X(cuEventElapsedTime, 2000, "", REQUIRED,                                                                  \
+      (float *milliseconds, struct CUevent_st *from, struct CUevent_st *to))                                   \
+    X(cuEventDestroy, 4000, "_v2", REQUIRED, (struct CUevent_st * event))                                      \
+    X(cuModuleLoadDataEx, 2010, "", REQUIRED,                                                                  \
+      (struct CUmod_st * *module, const void *image, unsigned int count, unsigned int *options,                \
+       void **values))                                                                                         \
+    X(cuModuleGetFunction, 2000, "", REQUIRED,                                                                 \
+      (struct CUfunc_st * *function, struct CUmod_st * module, const char *name))                              \
+    X(cuModuleUnload, 2000, "", REQUIRED, (struct CUmod_st * module))                                          \
+    X(cuLibraryLoadData, 12000, "", OPTIONAL,                                                                  \
+      (struct CUlib_st * *library, const void *code, unsigned int *jit_options, void **jit_values,             \
+       unsigned int jit_count, unsigned int *options, void **values, unsigned int count))                      \
+    X(cuLibraryGetKernel, 12000, "", OPTIONAL,                                                                 \
+      (struct CUkern_st * *kernel, struct CUlib_st * library, const char *name))                               \
+    X(cuLibraryUnload, 12000, "", OPTIONAL, (struct CUlib_st * library))                                       \
+    X(cuKernelGetFunction, 12000, "", OPTIONAL, (struct CUfunc_st * *function, struct CUkern_st * kernel))     \
+    X(cuFuncGetAttribute, 2020, "", REQUIRED,                                                                  \
+      (int *value, unsigned int attribute, struct CUfunc_st *function))                                        \
+    X(cuFuncSetAttribute, 9000, "", REQUIRED,                                                                  \
+      (struct CUfunc_st * function, unsigned int attribute, int value))                                        \
+    X(cuLaunchKernel, 4000, "", REQUIRED,                                                                      \
+      (struct CUfunc_st * function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,             \
+       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,            \
+       struct CUstream_st *stream, void **parameters, void **extra))                                           \
+    X(cuLaunchKernelEx, 11060, "", OPTIONAL,                                                                   \
+      (const struct CUlaunchConfig_st *config, struct CUfunc_st *function, void **parameters, void **extra))   \
+    X(cuLinkCreate, 6050, "_v2", OPTIONAL,                                                                     \
+      (unsigned int count, unsigned int *options, void **values, struct CUlinkState_st **state))               \
+    X(cuLinkAddData, 6050, "_v2", OPTIONAL,                                                                    \
+      (struct CUlinkState_st * state, unsigned int type, void *data, size_t bytes, const char *name,           \
+       unsigned int count, unsigned int *options, void **values))                                              \
+    X(cuLinkComplete, 5050, "", OPTIONAL, (struct CUlinkState_st * state, void **cubin, size_t *bytes))        \
+    X(cuLinkDestroy, 5050, "", OPTIONAL, (struct CUlinkState_st * state))                                      \
+    X(cuPointerGetAttributes, 7000, "", OPTIONAL,                                                              \
+      (unsigned int count, unsigned int *attributes, void **values, ptxpack_deviceptr address))                \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, "", OPTIONAL,                                         \
+      (int *blocks, struct CUfunc_st *function, int threads, size_t dynamic_shared))                           \
+    X(cuTensorMapEncodeTiled, 12000, "", OPTIONAL,                                                             \
+      (struct CUtensorMap_st * map, unsigned int type, uint32_t rank, void *address, const uint64_t *dims,     \
+       const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides, unsigned int interleave, \
+       unsigned int swizzle, unsigned int l2, unsigned int fill))                                              \
+    X(cuTensorMapReplaceAddress, 12000, "", OPTIONAL, (struct CUtensorMap_st * map, void *address))
 
 struct ptxpack_driver {
 #define PTXPACK_DRIVER_FIELD(name, version, suffix, need, parameters) ptxpack_cu_result(*name) parameters;

@@ -17,7 +17,7 @@ enum { MAX_LIBRARY = 60 << 20 }; /* bytes; the key builder takes 64 MiB */
 
 static char *read_all(int fd, size_t room, size_t *bytes)
 {
-    char *text = (char *)malloc(room + 1);
+    char  *text = (char *)malloc(room + 1);
     size_t have = 0;
     while (text && have < room) {
         ssize_t got = read(fd, text + have, room - have);
@@ -40,9 +40,9 @@ static char *read_all(int fd, size_t room, size_t *bytes)
 
 char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes)
 {
-    char *text = NULL;
+    char       *text = NULL;
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return NULL;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uintmax_t)st.st_size <= limit)
@@ -56,7 +56,7 @@ char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes)
 /* A child of fork inherits the dynamic linker's locks as they are, and would wait for ever for one that a
  * thread of its parent held.  So no fork begins while one of our threads is in there - but for a fork of that
  * thread's own: cuInit runs nvidia-modprobe, and a library's constructor may do what it likes. */
-static pthread_mutex_t linker = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t    linker = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool holding; /* `linker`, by this thread */
 
 static void before_fork(void)
@@ -176,9 +176,9 @@ static bool build_id_in_file(int fd, char *buf, size_t cap)
 
 static bool content_identity(const char *path, char *buf, size_t cap)
 {
-    size_t bytes = 0;
-    char hex[33] = "";
-    char *text = ptxpack_read_file(path, MAX_LIBRARY, &bytes);
+    size_t             bytes = 0;
+    char               hex[33] = "";
+    char              *text = ptxpack_read_file(path, MAX_LIBRARY, &bytes);
     ptxpack_cache_key *key = text ? ptxpack_cache_key_create() : NULL;
     ptxpack_cache_key_add(key, "content", text, bytes);
     ptxpack_cache_key_hex(key, hex);

@@ -15,8 +15,8 @@
 enum { PTXPACK_DETAIL_BYTES = 1024 };
 
 struct ptxpack {
-    uint64_t                     id;  /* never used twice: keys the detail lines of threads            */
-    pid_t                        pid; /* that opened the handle                                        */
+    uint64_t                     id;     /* never used twice: keys the detail lines of threads            */
+    pid_t                        pid;    /* that opened the handle                                        */
     const struct ptxpack_driver *driver; /* NULL offline                                               */
     struct CUctx_st             *context;
     int                          device;
@@ -60,14 +60,14 @@ ptxpack_status ptxpack_open_stand_in_for_device(const ptxpack_options *options, 
  * embedded pack. */
 char *ptxpack_text_recall(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                           size_t count, size_t *bytes);
-void ptxpack_text_keep(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
-                       const char *text, size_t bytes);
+void  ptxpack_text_keep(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
+                        const char *text, size_t bytes);
 /* All that the text is made from, but for the pack and the expander; poisons the key when memory is out. */
 void ptxpack_text_add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptxpack_variant *v,
                              const ptxpack_symbol *symbols, size_t count);
 /* Of all that the text depends on; "" when it comes from a folder, or this build has no identity. */
-void ptxpack_text_digest(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
-                         char digest[33]);
+void ptxpack_text_digest(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
+                         size_t count, char digest[33]);
 
 /* ---- kernel.c ------------------------------------------------------------------------------------- */
 /* What a row is compiled for: "sm_90", "sm_90a".   PTXPACK_E_UNSUPPORTED */
@@ -99,7 +99,7 @@ char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes);
 const char *ptxpack_library_path(void *library);
 bool        ptxpack_library_identity(void *library, char *buf, size_t cap);
 /* The same of a library that need not be loaded. */
-bool        ptxpack_file_identity(const char *path, char *buf, size_t cap);
+bool ptxpack_file_identity(const char *path, char *buf, size_t cap);
 /* The build id of the module that this code (and with it the embedded pack) is part of; false without one. */
 bool ptxpack_own_identity(char *buf, size_t cap);
 /* Around every use of the dynamic linker, and cuInit: no other thread forks meanwhile.  Not recursive. */

@@ -21,8 +21,8 @@
 extern "C" {
 #endif
 
-struct CUstream_st;  /* CUstream is a pointer to it */
-struct CUctx_st;     /* CUcontext is a pointer to it */
+struct CUstream_st;    /* CUstream is a pointer to it */
+struct CUctx_st;       /* CUcontext is a pointer to it */
 struct ptxpack_driver; /* the table of driver functions: driver.h */
 struct ptxpack_cache;  /* cache.h */
 
@@ -38,22 +38,22 @@ typedef void (*ptxpack_compile_event)(void *context, const char *kernel, const c
 /* Every pointer may be NULL and every number 0: then the environment variable named, then the
  * default.  Environment variables are ignored in setuid and setgid programs. */
 typedef struct ptxpack_options {
-    uint32_t    size;       /* = sizeof(ptxpack_options)                                              */
-    int32_t     device;     /* ordinal, when no context is current                                    */
-    const char *driver;     /* PTXPACK_DRIVER: library in place of libcuda.so.1                       */
-    const char *ptxjit;     /* PTXPACK_PTXJIT: library in place of libnvidia-ptxjitcompiler.so.1;
-                               "none": do without it (PTXPACK_PTXAS likewise names a ptxas, or none)  */
-    const char *ptx_dir;    /* PTXPACK_PTX_DIR: read .ptx files from this folder, not the built-in    */
-    const char *arch;       /* PTXPACK_ARCH: "sm_80" chooses kernels as for that device; offline, the
-                               exact target to compile for ("sm_90a")                                 */
-    const char *cache_dir;  /* PTXPACK_CACHE_DIR                                                      */
-    bool        offline;    /* no driver, no device: kernels can be compiled, not loaded              */
-    bool        no_cache;   /* PTXPACK_CACHE_DISABLE=1                                                */
-    bool        line_info;  /* PTXPACK_LINE_INFO=1: .loc lines for profilers                          */
+    uint32_t    size;           /* = sizeof(ptxpack_options)                                              */
+    int32_t     device;         /* ordinal, when no context is current                                    */
+    const char *driver;         /* PTXPACK_DRIVER: library in place of libcuda.so.1                       */
+    const char *ptxjit;         /* PTXPACK_PTXJIT: library in place of libnvidia-ptxjitcompiler.so.1;
+                                   "none": do without it (PTXPACK_PTXAS likewise names a ptxas, or none)  */
+    const char *ptx_dir;        /* PTXPACK_PTX_DIR: read .ptx files from this folder, not the built-in    */
+    const char *arch;           /* PTXPACK_ARCH: "sm_80" chooses kernels as for that device; offline, the
+                                   exact target to compile for ("sm_90a")                                 */
+    const char *cache_dir;      /* PTXPACK_CACHE_DIR                                                      */
+    bool        offline;        /* no driver, no device: kernels can be compiled, not loaded              */
+    bool        no_cache;       /* PTXPACK_CACHE_DISABLE=1                                                */
+    bool        line_info;      /* PTXPACK_LINE_INFO=1: .loc lines for profilers                          */
     bool        forbid_compile; /* PTXPACK_FORBID_COMPILE=1: never compile; what is neither in a prebuilt
                                    folder nor in the cache is refused                                 */
-    ptxpack_compile_event on_compile; /* NULL: nobody is told                                         */
-    void       *on_compile_context;   /* for that call                                                */
+    ptxpack_compile_event on_compile;         /* NULL: nobody is told                                         */
+    void                 *on_compile_context; /* for that call                                                */
     const char *readonly_dirs; /* PTXPACK_CACHE_READONLY_DIRS: folders of prebuilt machine code, joined by
                                   ':', each DIR or DIR#SHA256 of its manifest; "": none (cache.h)     */
 } ptxpack_options;
@@ -61,21 +61,21 @@ typedef struct ptxpack_options {
 /* What was found; strings are owned by the handle. */
 typedef struct ptxpack_device_info {
     char                name[96];
-    char                target[16];     /* exact compile target: "sm_90"                              */
+    char                target[16]; /* exact compile target: "sm_90"                              */
     int                 ordinal;
     int                 driver_version; /* as cuDriverGetVersion: 13000 for 13.0; 0 offline           */
     int                 sm_count;       /* offline: of the GPU of that architecture that is usual      */
     size_t              memory_bytes;
-    ptxpack_device_caps caps;           /* after PTXPACK_ARCH                                         */
-    char                route[256];     /* the compile route in use, and why: one line                */
+    ptxpack_device_caps caps;       /* after PTXPACK_ARCH                                         */
+    char                route[256]; /* the compile route in use, and why: one line                */
 } ptxpack_device_info;
 
 /* What the compiler said of one compiled entry. */
 typedef struct ptxpack_resources {
-    int  registers;      /* per thread                                                                */
-    int  shared_bytes;   /* static                                                                    */
+    int  registers;    /* per thread                                                                */
+    int  shared_bytes; /* static                                                                    */
     int  stack_bytes, spill_store_bytes, spill_load_bytes;
-    char remarks[480];   /* C75xx remarks and warnings, one a line; "" when none                      */
+    char remarks[480]; /* C75xx remarks and warnings, one a line; "" when none                      */
 } ptxpack_resources;
 
 /* How a kernel came to be, for reports. */
@@ -84,8 +84,8 @@ typedef struct ptxpack_kernel_info {
     ptxpack_resources      resources;
     bool                   from_cache, from_prebuilt; /* the latter: from a folder of readonly_dirs   */
     double                 expand_ms; /* or fetching the text that an earlier run expanded            */
-    double                 compile_ms, load_ms;            /* compile_ms 0 when from_cache            */
-    double                 cache_ms;                       /* look-up and read                        */
+    double                 compile_ms, load_ms; /* compile_ms 0 when from_cache            */
+    double                 cache_ms;            /* look-up and read                        */
     size_t                 cubin_bytes;
 } ptxpack_kernel_info;
 
@@ -117,7 +117,7 @@ PTXPACK_API const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *han
 PTXPACK_API struct ptxpack_cache        *ptxpack_cache_of(const ptxpack *handle);
 /* The context that kernels are loaded into (NULL offline): make it current (cuCtxSetCurrent of the table)
  * before allocating memory or making streams for them.  Loading and launching need no current context. */
-PTXPACK_API struct CUctx_st             *ptxpack_context(const ptxpack *handle);
+PTXPACK_API struct CUctx_st *ptxpack_context(const ptxpack *handle);
 
 /* Make `variant` ready with the caller's symbols added to the row's own.  The kernel belongs to the
  * handle; asking again for the same text returns the same kernel.  On failure *out is NULL.

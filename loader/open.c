@@ -56,7 +56,7 @@ static ptxpack_status count_devices(const ptxpack *h, int *count)
 /* The current context with its device, if there is one. */
 static ptxpack_status adopt_context(ptxpack *h, int count)
 {
-    int device = -1;
+    int               device = -1;
     ptxpack_cu_result r = h->driver->cuCtxGetDevice(&h->device);
     if (r != PTXPACK_CU_SUCCESS)
         return open_failed(h, r, "cuCtxGetDevice");
@@ -85,8 +85,11 @@ static ptxpack_status retain_context(ptxpack *h, int ordinal, int count)
 static ptxpack_status read_device(ptxpack *h)
 {
     ptxpack_device_info *info = &h->info;
-    int major = 0, minor = 0;
-    const struct { unsigned int attribute; int *value; } wanted[] = {
+    int                  major = 0, minor = 0;
+    const struct {
+        unsigned int attribute;
+        int         *value;
+    } wanted[] = {
         {PTXPACK_CU_DEVICE_COMPUTE_MAJOR, &major},
         {PTXPACK_CU_DEVICE_COMPUTE_MINOR, &minor},
         {PTXPACK_CU_DEVICE_MULTIPROCESSOR_COUNT, &info->sm_count},
@@ -94,8 +97,7 @@ static ptxpack_status read_device(ptxpack *h)
         {PTXPACK_CU_DEVICE_SHARED_PER_SM, &info->caps.shared_per_sm},
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        ptxpack_cu_result r =
-            h->driver->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, h->device);
+        ptxpack_cu_result r = h->driver->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, h->device);
         if (r != PTXPACK_CU_SUCCESS)
             return open_failed(h, r, "cuDeviceGetAttribute");
     }
@@ -112,8 +114,8 @@ static ptxpack_status read_device(ptxpack *h)
 
 static ptxpack_status open_device(ptxpack *h, const ptxpack_options *options)
 {
-    char line[PTXPACK_DETAIL_BYTES];
-    int count = 0;
+    char           line[PTXPACK_DETAIL_BYTES];
+    int            count = 0;
     ptxpack_status status = ptxpack_driver_open(options->driver, &h->driver, line, sizeof line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(NULL, status, "%s", line);
@@ -169,11 +171,12 @@ static bool is_folder(const char *path)
 
 static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
 {
-    const char *dir = ptxpack_chosen(options->ptx_dir, "PTXPACK_PTX_DIR");
-    ptxpack_cache_options cache = {
-        .size = sizeof cache, .disable = options->no_cache, .dir = options->cache_dir,
-        .readonly_dirs = options->readonly_dirs};
-    ptxpack_status status;
+    const char           *dir = ptxpack_chosen(options->ptx_dir, "PTXPACK_PTX_DIR");
+    ptxpack_cache_options cache = {.size = sizeof cache,
+                                   .disable = options->no_cache,
+                                   .dir = options->cache_dir,
+                                   .readonly_dirs = options->readonly_dirs};
+    ptxpack_status        status;
     h->line_info = options->line_info || ptxpack_cache_env_flag("PTXPACK_LINE_INFO");
     h->forbid_compile = options->forbid_compile || ptxpack_cache_env_flag("PTXPACK_FORBID_COMPILE");
     h->on_compile = options->on_compile;
@@ -237,7 +240,7 @@ void ptxpack_close(ptxpack *h)
     free(h);
 }
 
-const ptxpack_device_info *ptxpack_device(const ptxpack *handle) { return &handle->info; }
+const ptxpack_device_info   *ptxpack_device(const ptxpack *handle) { return &handle->info; }
 const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle) { return handle->driver; }
-struct ptxpack_cache *ptxpack_cache_of(const ptxpack *handle) { return handle->cache; }
-struct CUctx_st *ptxpack_context(const ptxpack *handle) { return handle->context; }
+struct ptxpack_cache        *ptxpack_cache_of(const ptxpack *handle) { return handle->cache; }
+struct CUctx_st             *ptxpack_context(const ptxpack *handle) { return handle->context; }

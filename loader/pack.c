@@ -42,12 +42,12 @@ static const char *read_embedded(const char *path, size_t *bytes)
 
 static struct ptxpack_pack_text *read_text(const char *dir, const char *path)
 {
-    char *full = NULL;
+    char                     *full = NULL;
     struct ptxpack_pack_text *t = NULL;
     if (asprintf(&full, "%s/%s", dir, path) < 0)
         return NULL;
     size_t bytes = 0;
-    char *text = ptxpack_read_file(full, MAX_FILE, &bytes);
+    char  *text = ptxpack_read_file(full, MAX_FILE, &bytes);
     free(full);
     if (!text)
         return NULL;

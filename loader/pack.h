@@ -14,10 +14,10 @@ extern const struct ptxpack_pack_file ptxpack_pack_files[];
 /* A reader for one expansion.  `dir` NULL: the embedded copy.  Zero it but for dir; free what it holds
  * afterwards. */
 struct ptxpack_pack {
-    const char *dir;
+    const char               *dir;
     struct ptxpack_pack_text *texts; /* files read from dir so far */
 };
 /* A ptxpack_reader; context is the struct ptxpack_pack. */
 const char *ptxpack_pack_read(void *context, const char *path, size_t *bytes);
-void ptxpack_pack_free(struct ptxpack_pack *pack);
+void        ptxpack_pack_free(struct ptxpack_pack *pack);
 #endif

@@ -10,10 +10,13 @@
 #define NO_BF16       PTXPACK_VARIANT_NO_BF16
 
 /* The number of parameters of a row is that of its P()s, counted by the compiler. */
-#define P(symbol, number) {#symbol, number}
-#define PARAMETERS(...)                                                                                      \
+#define P(symbol, number) \
+    {                     \
+#symbol, number   \
+    }
+#define PARAMETERS(...) \
     {__VA_ARGS__}, (int)(sizeof((const ptxpack_symbol[]){__VA_ARGS__}) / sizeof(ptxpack_symbol))
-#define KERNEL(id, op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, ...)            \
+#define KERNEL(id, op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, ...) \
     {#id, #op, file, entry, arch, isa, threads, shared_bytes, blocks_per_sm, flags, __VA_ARGS__},
 static const ptxpack_variant variants[] = {
 #include "ptx/kernels.def"
@@ -46,8 +49,7 @@ int64_t ptxpack_variant_parameter(const ptxpack_variant *v, const char *name, in
     return otherwise;
 }
 
-static const char *refuse_isa(const ptxpack_variant *v, const ptxpack_device_caps *caps, char *buf,
-                              size_t cap)
+static const char *refuse_isa(const ptxpack_variant *v, const ptxpack_device_caps *caps, char *buf, size_t cap)
 {
     int branch = 0;
     int cuda = ptxpack_cuda_of_isa(v->isa, &branch);
@@ -110,7 +112,7 @@ const ptxpack_variant *ptxpack_variant_choose(const char *op, const ptxpack_devi
                                               size_t cap)
 {
     const ptxpack_variant *nearest = NULL;
-    bool any = false;
+    bool                   any = false;
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
         const ptxpack_variant *v = &variants[i];
         if (strcmp(v->op, op) != 0)

@@ -12,10 +12,10 @@ extern "C" {
 
 /* What a row promises or needs beyond the numbers; bits of ptxpack_variant.flags. */
 enum {
-    PTXPACK_VARIANT_NO_SPILLS     = 1, /* claims that ptxas spills nothing: tests hold it to that    */
+    PTXPACK_VARIANT_NO_SPILLS = 1,     /* claims that ptxas spills nothing: tests hold it to that    */
     PTXPACK_VARIANT_WHOLE_PROGRAM = 2, /* must not be compiled as relocatable code (cuLink route)    */
     PTXPACK_VARIANT_ARCH_SPECIFIC = 4, /* runs on exactly `arch` (sm_90a), not on later ones         */
-    PTXPACK_VARIANT_NO_BF16       = 8  /* the instructions it uses have no bf16 form                 */
+    PTXPACK_VARIANT_NO_BF16 = 8        /* the instructions it uses have no bf16 form                 */
 };
 
 enum { PTXPACK_MAX_PARAMETERS = 16 };
@@ -38,11 +38,11 @@ typedef struct ptxpack_variant {
 
 /* What the choice depends on. */
 typedef struct ptxpack_device_caps {
-    int arch;             /* compute capability * 10, or what PTXPACK_ARCH lowers it to              */
-    int isa;              /* highest PTX ISA * 10 that the driver takes                              */
-    int shared_per_block; /* opt-in limit, bytes                                                     */
-    int shared_per_sm;    /* bytes                                                                   */
-    bool portable;        /* machine code for later devices, too: none that runs on exactly `arch`   */
+    int  arch;             /* compute capability * 10, or what PTXPACK_ARCH lowers it to              */
+    int  isa;              /* highest PTX ISA * 10 that the driver takes                              */
+    int  shared_per_block; /* opt-in limit, bytes                                                     */
+    int  shared_per_sm;    /* bytes                                                                   */
+    bool portable;         /* machine code for later devices, too: none that runs on exactly `arch`   */
 } ptxpack_device_caps;
 
 /* All rows in table order (ptx/kernels.def says what it means). */
@@ -62,8 +62,8 @@ typedef bool (*ptxpack_variant_filter)(const ptxpack_variant *v, const void *con
 /* The first row of `op` that passes the filter (NULL: all) and runs on `caps`.  NULL when none does;
  * then buf holds the reason of the nearest row. */
 PTXPACK_API const ptxpack_variant *ptxpack_variant_choose(const char *op, const ptxpack_device_caps *caps,
-                                                          ptxpack_variant_filter filter,
-                                                          const void *context, char *buf, size_t cap);
+                                                          ptxpack_variant_filter filter, const void *context,
+                                                          char *buf, size_t cap);
 #ifdef __cplusplus
 }
 #endif

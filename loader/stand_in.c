@@ -39,14 +39,17 @@ static ptxpack_status refused(const struct ptxpack_driver *driver, ptxpack_cu_re
 
 static ptxpack_status ask_driver(const struct ptxpack_driver *driver, int ordinal, struct device_facts *facts)
 {
-    const struct { unsigned int attribute; int *value; } wanted[] = {
+    const struct {
+        unsigned int attribute;
+        int         *value;
+    } wanted[] = {
         {PTXPACK_CU_DEVICE_COMPUTE_MAJOR, &facts->major},
         {PTXPACK_CU_DEVICE_COMPUTE_MINOR, &facts->minor},
         {PTXPACK_CU_DEVICE_MULTIPROCESSOR_COUNT, &facts->sm_count},
         {PTXPACK_CU_DEVICE_SHARED_PER_BLOCK_OPTIN, &facts->shared_per_block},
         {PTXPACK_CU_DEVICE_SHARED_PER_SM, &facts->shared_per_sm},
     };
-    int device = 0, count = 0;
+    int               device = 0, count = 0;
     ptxpack_cu_result r = driver->cuDeviceGetCount(&count);
     if (r == PTXPACK_CU_SUCCESS && count == 0)
         return ptxpack_fail(NULL, PTXPACK_E_NO_DEVICE, "the driver sees no device");
@@ -66,7 +69,7 @@ static ptxpack_status take_facts(ptxpack *h, const struct ptxpack_driver *driver
                                  const struct device_facts *facts, const char *arch)
 {
     ptxpack_device_caps *caps = &h->info.caps;
-    int isa = ptxpack_isa_of_cuda(driver->version);
+    int                  isa = ptxpack_isa_of_cuda(driver->version);
     caps->shared_per_block = facts->shared_per_block;
     caps->shared_per_sm = facts->shared_per_sm;
     caps->isa = caps->isa && caps->isa < isa ? caps->isa : isa;
@@ -76,8 +79,8 @@ static ptxpack_status take_facts(ptxpack *h, const struct ptxpack_driver *driver
 ptxpack_status ptxpack_open_stand_in_for_device(const ptxpack_options *options, ptxpack **out)
 {
     const struct ptxpack_driver *driver;
-    struct device_facts facts = {.major = 0};
-    char line[PTXPACK_DETAIL_BYTES], arch[16];
+    struct device_facts          facts = {.major = 0};
+    char                         line[PTXPACK_DETAIL_BYTES], arch[16];
     *out = NULL;
     ptxpack_status status = ptxpack_driver_open(options->driver, &driver, line, sizeof line);
     if (status != PTXPACK_OK)

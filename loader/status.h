@@ -9,32 +9,32 @@
 #endif
 
 /* One row per status: name, value, sentence.  Values never change once released; new ones go last. */
-#define PTXPACK_STATUS_MAP(X)                                                                     \
-    X(OK, 0, "success")                                                                           \
-    X(E_ARG, 1, "an argument is out of its stated range")                                         \
-    X(E_UNSUPPORTED, 2, "the request is valid, but no kernel covers it")                          \
-    X(E_NO_DRIVER, 3, "no CUDA driver library could be loaded")                                   \
-    X(E_STUB_DRIVER, 4, "the CUDA library that was found is a link-time stub, not a driver")      \
-    X(E_NO_DEVICE, 5, "the driver sees no usable device")                                         \
-    X(E_DRIVER, 6, "the driver refused a call")                                                   \
-    X(E_ISA, 7, "the driver is too old for the PTX ISA version that the kernel needs")            \
-    X(E_NO_JIT, 8, "no PTX compiler could be loaded")                                             \
-    X(E_COMPILE, 9, "the PTX compiler refused the kernel")                                        \
-    X(E_CUBIN, 10, "the driver rejected the machine code")                                        \
-    X(E_EXPAND, 11, "macro expansion of a .ptx file failed")                                      \
-    X(E_FORKED, 12, "the handle was opened before a fork and cannot be used after it")            \
-    X(E_MEMORY, 13, "out of host memory")                                                         \
-    X(E_IO, 14, "a file could not be read or written")                                            \
-    X(E_LAUNCH, 15, "the kernel launch was refused")                                              \
-    X(E_FORBIDDEN, 16, "the kernel would have to be compiled, and that is forbidden")             \
-    X(E_NO_NVRTC, 17, "no NVRTC library could be loaded")                                         \
+#define PTXPACK_STATUS_MAP(X)                                                                \
+    X(OK, 0, "success")                                                                      \
+    X(E_ARG, 1, "an argument is out of its stated range")                                    \
+    X(E_UNSUPPORTED, 2, "the request is valid, but no kernel covers it")                     \
+    X(E_NO_DRIVER, 3, "no CUDA driver library could be loaded")                              \
+    X(E_STUB_DRIVER, 4, "the CUDA library that was found is a link-time stub, not a driver") \
+    X(E_NO_DEVICE, 5, "the driver sees no usable device")                                    \
+    X(E_DRIVER, 6, "the driver refused a call")                                              \
+    X(E_ISA, 7, "the driver is too old for the PTX ISA version that the kernel needs")       \
+    X(E_NO_JIT, 8, "no PTX compiler could be loaded")                                        \
+    X(E_COMPILE, 9, "the PTX compiler refused the kernel")                                   \
+    X(E_CUBIN, 10, "the driver rejected the machine code")                                   \
+    X(E_EXPAND, 11, "macro expansion of a .ptx file failed")                                 \
+    X(E_FORKED, 12, "the handle was opened before a fork and cannot be used after it")       \
+    X(E_MEMORY, 13, "out of host memory")                                                    \
+    X(E_IO, 14, "a file could not be read or written")                                       \
+    X(E_LAUNCH, 15, "the kernel launch was refused")                                         \
+    X(E_FORBIDDEN, 16, "the kernel would have to be compiled, and that is forbidden")        \
+    X(E_NO_NVRTC, 17, "no NVRTC library could be loaded")                                    \
     X(E_PREBUILT, 18, "prebuilt machine code cannot be used")
 
 typedef enum ptxpack_status {
 #define PTXPACK_STATUS_ENUM(name, value, sentence) PTXPACK_##name = value,
     PTXPACK_STATUS_MAP(PTXPACK_STATUS_ENUM)
 #undef PTXPACK_STATUS_ENUM
-    PTXPACK_STATUS_COUNT
+        PTXPACK_STATUS_COUNT
 } ptxpack_status;
 
 #ifdef __cplusplus

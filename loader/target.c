@@ -4,7 +4,9 @@
 #include "internal.h"
 
 /* From NVIDIA's table of compute capabilities: the opt-in limit of a block and the whole, KiB. */
-static const struct { int arch, per_block, per_sm; } shared_memory[] = {
+static const struct {
+    int arch, per_block, per_sm;
+} shared_memory[] = {
     {75, 64, 64},    {80, 163, 164},  {86, 99, 100},   {87, 163, 164}, {89, 99, 100},  {90, 227, 228},
     {100, 227, 228}, {103, 227, 228}, {110, 227, 228}, {120, 99, 100}, {121, 99, 100},
 };
@@ -29,7 +31,9 @@ int ptxpack_arch_at(size_t index)
  * GB10. */
 int ptxpack_arch_usual_sms(int arch)
 {
-    static const struct { int arch, sms; } usual[] = {
+    static const struct {
+        int arch, sms;
+    } usual[] = {
         {75, 40},   {80, 108},  {86, 82},  {87, 16},   {89, 128}, {90, 132},
         {100, 148}, {103, 148}, {110, 20}, {120, 170}, {121, 48},
     };

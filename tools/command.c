@@ -58,10 +58,7 @@ int command_fail(const char *subcommand, const char *format, ...)
 }
 
 /* ---- options ------------------------------------------------------------------------------------ */
-static bool is_letter(const option *row)
-{
-    return row->name[1] == '\0';
-}
+static bool is_letter(const option *row) { return row->name[1] == '\0'; }
 
 static void print_usage(const char *synopsis, const option *rows)
 {
@@ -127,8 +124,9 @@ static bool store_value(const option *row, const char *text)
 /* What a value is not that store_value refused. */
 static const char *wanted_kind(const option *row)
 {
-    return row->kind == OPTION_INT ? "an integer" : row->kind == OPTION_REAL ? "a number"
-                                                  : "one of the 256 that may be given";
+    return row->kind == OPTION_INT    ? "an integer"
+           : row->kind == OPTION_REAL ? "a number"
+                                      : "one of the 256 that may be given";
 }
 
 /* Apply the option argv[*at], and step *at over a value of its own; false after a line on stderr. */
@@ -149,8 +147,7 @@ static bool apply_option(int argc, char **argv, int *at, const option *rows)
         return true;
     }
     bool optional = row->kind == OPTION_MAYBE || row->kind == OPTION_INLINE;
-    bool next_is_value =
-        *at + 1 < argc && row->kind != OPTION_INLINE && (!optional || argv[*at + 1][0] != '-');
+    bool next_is_value = *at + 1 < argc && row->kind != OPTION_INLINE && (!optional || argv[*at + 1][0] != '-');
     if (value == NULL && next_is_value)
         value = argv[++*at];
     if (value == NULL && optional)
@@ -203,7 +200,7 @@ enum { JSON_DEPTH = 32 };
 static struct {
     char closing[JSON_DEPTH]; /* the bracket that ends each open level */
     int  depth;
-    bool first;               /* nothing was written yet in the innermost level */
+    bool first; /* nothing was written yet in the innermost level */
 } json = {.depth = 0, .first = true};
 
 /* A string with its quotes.  Bytes that are no valid UTF-8 become U+FFFD, so that any file name is
@@ -212,8 +209,11 @@ static void write_string(const char *text)
 {
     putchar('"');
     for (const unsigned char *p = (const unsigned char *)text; *p != '\0';) {
-        int more = *p < 0x80 ? 0 : (*p & 0xe0) == 0xc0 && *p >= 0xc2 ? 1 : (*p & 0xf0) == 0xe0 ? 2
-                 : (*p & 0xf8) == 0xf0 && *p <= 0xf4 ? 3 : -1;
+        int more = *p < 0x80                           ? 0
+                   : (*p & 0xe0) == 0xc0 && *p >= 0xc2 ? 1
+                   : (*p & 0xf0) == 0xe0               ? 2
+                   : (*p & 0xf8) == 0xf0 && *p <= 0xf4 ? 3
+                                                       : -1;
         for (int i = 1; i <= more; i++)
             if ((p[i] & 0xc0) != 0x80) /* the terminating NUL fails here too */
                 more = -1;
@@ -241,10 +241,7 @@ static void write_string(const char *text)
     putchar('"');
 }
 
-static void new_line(void)
-{
-    printf("\n%*s", 2 * json.depth, "");
-}
+static void new_line(void) { printf("\n%*s", 2 * json.depth, ""); }
 
 /* Comma, line and key before a value. */
 static void before_value(const char *key)

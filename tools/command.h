@@ -11,20 +11,20 @@ enum { COMMAND_OK = 0, COMMAND_FAILED = 1, COMMAND_USAGE = 2 };
 
 /* One row per subcommand: word, function, one-line summary.  tools/cmd_<word>.c defines
  * `int cmd_<function>(int argc, char **argv)`, argv[0] being the word. */
-#define COMMAND_MAP(X)                                                                            \
-    X("info", info, "devices, driver, and which kernel variant would run, and why")               \
-    X("list", list, "every kernel variant; --resources compiles them and shows what they use")    \
-    X("expand", expand, "a .ptx file with its macros expanded")                                   \
-    X("ptx", ptx, "compile, run and time a .ptx file of your own")                                \
-    X("nvrtc", nvrtc, "compile, run and time a CUDA C++ file of your own")                        \
-    X("attention", attention, "attention on .npy or random inputs, timed and verified")           \
-    X("gemm", gemm, "D = activation(alpha A B + beta C + bias), timed and verified")            \
-    X("vector-add", vector_add, "z = a x + b y + c, timed and verified")                          \
-    X("plan", plan, "what a kernel would do: tiles, layouts, shared memory, conflicts, roofline") \
+#define COMMAND_MAP(X)                                                                                \
+    X("info", info, "devices, driver, and which kernel variant would run, and why")                   \
+    X("list", list, "every kernel variant; --resources compiles them and shows what they use")        \
+    X("expand", expand, "a .ptx file with its macros expanded")                                       \
+    X("ptx", ptx, "compile, run and time a .ptx file of your own")                                    \
+    X("nvrtc", nvrtc, "compile, run and time a CUDA C++ file of your own")                            \
+    X("attention", attention, "attention on .npy or random inputs, timed and verified")               \
+    X("gemm", gemm, "D = activation(alpha A B + beta C + bias), timed and verified")                  \
+    X("vector-add", vector_add, "z = a x + b y + c, timed and verified")                              \
+    X("plan", plan, "what a kernel would do: tiles, layouts, shared memory, conflicts, roofline")     \
     X("profile", profile, "what a kernel executes, per source line and warp, on the emulated driver") \
-    X("bench", bench, "speed of the kernels on this device")                                      \
-    X("cache", cache, "look at, check, trim or clear the kernel cache")                           \
-    X("layout", layout, "evaluate and draw CuTe's layouts")                                       \
+    X("bench", bench, "speed of the kernels on this device")                                          \
+    X("cache", cache, "look at, check, trim or clear the kernel cache")                               \
+    X("layout", layout, "evaluate and draw CuTe's layouts")                                           \
     X("atom", atom, "every matrix multiply and copy instruction; tiled MMAs, wgmma descriptors")
 #define COMMAND_DECLARE(word, function, summary) int cmd_##function(int argc, char **argv);
 COMMAND_MAP(COMMAND_DECLARE)
@@ -40,7 +40,13 @@ COMMAND_MAP(COMMAND_DECLARE)
  * its value; of OPTION_INLINE only what follows a = is.  OPTION_LIST may be given many times, one of a letter
  * also as "-Ovalue".  Any other text must not be empty. */
 typedef enum option_kind {
-    OPTION_FLAG, OPTION_TEXT, OPTION_MAYBE, OPTION_INLINE, OPTION_LIST, OPTION_INT, OPTION_REAL
+    OPTION_FLAG,
+    OPTION_TEXT,
+    OPTION_MAYBE,
+    OPTION_INLINE,
+    OPTION_LIST,
+    OPTION_INT,
+    OPTION_REAL
 } option_kind;
 enum { OPTION_LIST_MAX = 256 };
 typedef struct option_list {
@@ -48,7 +54,7 @@ typedef struct option_list {
     size_t      count;
 } option_list;
 typedef struct option {
-    const char *name;  /* without the leading "--" (or "-")                              */
+    const char *name; /* without the leading "--" (or "-")                              */
     option_kind kind;
     void       *value; /* bool *, const char **, option_list *, int64_t * or double *; keeps its default */
     const char *help;  /* "N  query heads (default 16)"                                  */

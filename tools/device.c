@@ -37,8 +37,7 @@ static bool make_current(device *d)
     if (d->context != NULL)
         return true;
     if (!device_try(d, d->driver->cuDeviceGet(&d->device, ordinal), "cuDeviceGet") ||
-        !device_try(d, d->driver->cuDevicePrimaryCtxRetain(&d->context, d->device),
-                    "cuDevicePrimaryCtxRetain"))
+        !device_try(d, d->driver->cuDevicePrimaryCtxRetain(&d->context, d->device), "cuDevicePrimaryCtxRetain"))
         return false;
     d->held = true;
     return device_attach(d);
@@ -82,8 +81,8 @@ static ptxpack_status open_emulator(device *d, const ptxpack_options *options)
     snprintf(why, sizeof why, "%s", d->line);
     if (emulator_path(path, sizeof path) == NULL) {
         snprintf(d->line, sizeof d->line,
-                 "%.380s%sno emulated driver: libptxpack-emu.so is not beside this program",
-                 why, *why ? "; " : "");
+                 "%.380s%sno emulated driver: libptxpack-emu.so is not beside this program", why,
+                 *why ? "; " : "");
         return PTXPACK_E_NO_DRIVER;
     }
     if (options != NULL)
@@ -266,6 +265,6 @@ void report_kernel(const ptxpack_kernel_info *info, double ready_ms, bool json)
     }
     printf("kernel    %s, %d registers, %d bytes of spills\n", info->variant->id, r->registers, spills);
     printf("ready in  %.2f ms, %s: expand %.2f, cache %.2f, compile %.2f, driver load %.2f\n", ready_ms,
-           info->from_cache ? "warm from the cache" : "cold", info->expand_ms, info->cache_ms,
-           info->compile_ms, info->load_ms);
+           info->from_cache ? "warm from the cache" : "cold", info->expand_ms, info->cache_ms, info->compile_ms,
+           info->load_ms);
 }

@@ -27,12 +27,12 @@ typedef struct device {
 ptxpack_status device_open(device *d, const ptxpack_options *options);
 /* The same by choice: "gpu", "emu", or NULL: the GPU, and the emulated driver when there is none, unless the
  * environment names a driver.  Any other choice is PTXPACK_E_ARG. */
-bool device_choice(const char *choice); /* it is one of these */
+bool           device_choice(const char *choice); /* it is one of these */
 ptxpack_status device_open_as(device *d, const char *choice, const ptxpack_options *options);
 void           device_close(device *d);
 /* Whether what device_open returned says that there is no GPU, rather than that something is wrong. */
-bool           device_absent(ptxpack_status opened);
-bool           device_attach(device *d); /* make its context current in another thread */
+bool device_absent(ptxpack_status opened);
+bool device_attach(device *d); /* make its context current in another thread */
 
 /* false, with the line set from the driver's answer or from the handle, unless it is a success. */
 bool device_try(device *d, ptxpack_cu_result result, const char *what);
@@ -56,7 +56,7 @@ bool device_elapsed(device *d, double *milliseconds);
 int64_t device_launches(const device *d, int64_t asked);
 int     device_warm_up(const device *d);
 
-double now_ms(void); /* monotonic host time */
+double now_ms(void);                         /* monotonic host time */
 double median(double *values, size_t count); /* sorts them */
 
 /* One line, or JSON members inside an open object. */

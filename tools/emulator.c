@@ -25,8 +25,8 @@ static bool linker_finds(char *buf, size_t cap)
 const char *emulator_path(char *buf, size_t cap)
 {
     static const char *const places[] = {"", "../", "../lib/", "../lib64/"};
-    char        program[3072];
-    const char *named = getenv("PTXPACK_EMU");
+    char                     program[3072];
+    const char              *named = getenv("PTXPACK_EMU");
     if (named != NULL && *named != '\0')
         return snprintf(buf, cap, "%s", named) < (int)cap ? buf : NULL;
     ssize_t got = readlink("/proc/self/exe", program, sizeof program - 1);

@@ -3,7 +3,7 @@
 #define PTXPACK_EMULATOR_H
 #include <stddef.h>
 
-/* The path of libptxpack-emu.so, in buf: $PTXPACK_EMU, else beside this program, in the folder above it, in lib/
- * or lib64/ of that, or where the dynamic linker finds it.  NULL: there is none. */
+/* The path of libptxpack-emu.so, in buf: $PTXPACK_EMU, else beside this program, in the folder above it, in
+ * lib/ or lib64/ of that, or where the dynamic linker finds it.  NULL: there is none. */
 const char *emulator_path(char *buf, size_t cap);
 #endif

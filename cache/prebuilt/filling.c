@@ -27,7 +27,7 @@ static void say(char line[PTXPACK_CACHE_LINE], const char *dir, const char *what
 static int make_folder(const char *dir)
 {
     char *path = strdup(dir);
-    int error = path ? 0 : ENOMEM;
+    int   error = path ? 0 : ENOMEM;
     for (char *slash = path; slash && !error;) {
         slash = strchr(slash + 1, '/');
         if (slash)
@@ -46,7 +46,7 @@ static int make_folder(const char *dir)
 static bool lock_folder(ptxpack_filling *f, void (*waits)(const char *dir), char line[PTXPACK_CACHE_LINE])
 {
     char what[128];
-    int got = flock(f->dirfd, LOCK_EX | LOCK_NB);
+    int  got = flock(f->dirfd, LOCK_EX | LOCK_NB);
     if (got != 0 && errno == EWOULDBLOCK && waits)
         waits(f->dir);
     while (got != 0 && (errno == EWOULDBLOCK || errno == EINTR))
@@ -149,8 +149,8 @@ static bool list(ptxpack_filling *f, const ptxpack_manifest_entry *entry)
 
 bool ptxpack_filling_has(ptxpack_filling *f, const ptxpack_cache_key *key)
 {
-    char line[PTXPACK_CACHE_LINE], name[PTXPACK_CACHE_HEX + 1];
-    ptxpack_cache_entry entry;
+    char                   line[PTXPACK_CACHE_LINE], name[PTXPACK_CACHE_HEX + 1];
+    ptxpack_cache_entry    entry;
     ptxpack_manifest_entry listed;
     ptxpack_cache_key_hex(key, name);
     pthread_mutex_lock(&f->lock);
@@ -161,18 +161,18 @@ bool ptxpack_filling_has(ptxpack_filling *f, const ptxpack_cache_key *key)
     if (!found)
         return false;
     ptxpack_prebuilt one = {.dir = f->dir, .manifest = {.entries = &listed, .count = 1}};
-    bool good = ptxpack_prebuilt_read(&one, name, key, &entry, line) == PTXPACK_PREBUILT_HIT;
+    bool             good = ptxpack_prebuilt_read(&one, name, key, &entry, line) == PTXPACK_PREBUILT_HIT;
     ptxpack_cache_entry_free(&entry);
     listed.current = true;
     return good && list(f, &listed);
 }
 
 bool ptxpack_filling_put(ptxpack_filling *f, const ptxpack_cache_key *key, const char *label,
-                         const void *metadata, size_t metadata_bytes, const void *payload,
-                         size_t payload_bytes, char line[PTXPACK_CACHE_LINE])
+                         const void *metadata, size_t metadata_bytes, const void *payload, size_t payload_bytes,
+                         char line[PTXPACK_CACHE_LINE])
 {
-    const char *poisoned = ptxpack_cache_key_poisoned(key);
-    char name[PTXPACK_CACHE_NAME];
+    const char            *poisoned = ptxpack_cache_key_poisoned(key);
+    char                   name[PTXPACK_CACHE_NAME];
     ptxpack_manifest_entry entry;
     if (poisoned) {
         say(line, f->dir, poisoned);
@@ -183,12 +183,14 @@ bool ptxpack_filling_put(ptxpack_filling *f, const ptxpack_cache_key *key, const
     snprintf(entry.label, sizeof entry.label, "%s", label);
     ptxpack_cache_key_hex(key, entry.name);
     ptxpack_cache_entry_name(key, name);
+    /* clang-format off */
     const ptxpack_entry_parts parts = {
         .label = entry.label, .label_bytes = strlen(entry.label),
         .metadata = metadata, .metadata_bytes = metadata_bytes,
         .key = key->blob,     .key_bytes = key->bytes,
         .payload = payload,   .payload_bytes = payload_bytes,
     };
+    /* clang-format on */
     entry.bytes = ptxpack_entry_size(&parts);
     ptxpack_entry_sha256(&parts, entry.sha256);
     int error = entry.bytes ? ptxpack_cache_publish(f->dirfd, name, &parts) : EINVAL;
@@ -237,7 +239,7 @@ bool ptxpack_filling_finish(ptxpack_filling *f, bool only_current, size_t *entri
     for (size_t i = 0; i < f->manifest.count; i++)
         *bytes += f->manifest.entries[i].bytes;
     char *text = ptxpack_manifest_text(&f->manifest, &count);
-    int error = text ? ptxpack_cache_publish_text(f->dirfd, "manifest", text) : ENOMEM;
+    int   error = text ? ptxpack_cache_publish_text(f->dirfd, "manifest", text) : ENOMEM;
     free(text);
     if (error)
         say(line, f->dir, strerror(error));

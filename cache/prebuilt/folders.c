@@ -8,15 +8,15 @@
 static char *pin_of(char *text)
 {
     uint8_t digest[PTXPACK_SHA256_BYTES];
-    char *hash = strrchr(text, '#');
-    bool is_pin = hash && strlen(hash + 1) == PTXPACK_SHA256_HEX && ptxpack_sha256_parse(hash + 1, digest);
+    char   *hash = strrchr(text, '#');
+    bool    is_pin = hash && strlen(hash + 1) == PTXPACK_SHA256_HEX && ptxpack_sha256_parse(hash + 1, digest);
     return is_pin ? hash : NULL;
 }
 
 static bool add_folder(ptxpack_cache *cache, ptxpack_prebuilt *folder)
 {
-    ptxpack_prebuilt **larger = (ptxpack_prebuilt **)realloc(
-        cache->folders, (cache->folder_count + 1) * sizeof *larger);
+    ptxpack_prebuilt **larger = (ptxpack_prebuilt **)realloc(cache->folders,
+                                                             (cache->folder_count + 1) * sizeof *larger);
     if (!larger) {
         ptxpack_prebuilt_close(folder);
         return false;
@@ -29,7 +29,7 @@ static bool add_folder(ptxpack_cache *cache, ptxpack_prebuilt *folder)
 /* One of the list, which is cut up.  False: memory is out. */
 static bool open_folder(ptxpack_cache *cache, char *text)
 {
-    char line[PTXPACK_CACHE_LINE];
+    char  line[PTXPACK_CACHE_LINE];
     char *pin = pin_of(text);
     if (pin)
         *pin++ = '\0';
@@ -69,15 +69,12 @@ void ptxpack_cache_close_folders(ptxpack_cache *cache)
     cache->folder_count = 0;
 }
 
-const char *ptxpack_cache_prebuilt_refusal(const ptxpack_cache *cache)
-{
-    return cache ? cache->refusal : NULL;
-}
+const char *ptxpack_cache_prebuilt_refusal(const ptxpack_cache *cache) { return cache ? cache->refusal : NULL; }
 
 ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache *cache, const ptxpack_cache_key *key,
                                                    ptxpack_cache_entry *entry)
 {
-    char name[PTXPACK_CACHE_HEX + 1], line[PTXPACK_CACHE_LINE];
+    char                    name[PTXPACK_CACHE_HEX + 1], line[PTXPACK_CACHE_LINE];
     ptxpack_prebuilt_result result = PTXPACK_PREBUILT_NONE;
     memset(entry, 0, sizeof *entry);
     ptxpack_cache_forget(cache);
@@ -126,7 +123,7 @@ uint64_t ptxpack_cache_prebuilt_verify(const ptxpack_cache *cache, size_t index,
         return 0;
     const ptxpack_prebuilt *folder = cache->folders[index];
     for (size_t i = 0; i < folder->manifest.count; i++) {
-        char why[PTXPACK_CACHE_LINE];
+        char                why[PTXPACK_CACHE_LINE];
         ptxpack_cache_entry entry;
         bool hit = ptxpack_prebuilt_read(folder, folder->manifest.entries[i].name, NULL, &entry, why) ==
                    PTXPACK_PREBUILT_HIT;

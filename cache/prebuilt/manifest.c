@@ -23,7 +23,7 @@ static size_t place_of(const ptxpack_manifest *m, const char *name, bool *there)
     *there = false;
     while (low < high && !*there) {
         size_t middle = low + (high - low) / 2;
-        int order = strcmp(m->entries[middle].name, name);
+        int    order = strcmp(m->entries[middle].name, name);
         *there = order == 0;
         if (order == 0)
             low = middle;
@@ -37,14 +37,14 @@ static size_t place_of(const ptxpack_manifest *m, const char *name, bool *there)
 
 const ptxpack_manifest_entry *ptxpack_manifest_find(const ptxpack_manifest *m, const char *name)
 {
-    bool there;
+    bool   there;
     size_t at = place_of(m, name, &there);
     return there ? &m->entries[at] : NULL;
 }
 
 void ptxpack_manifest_remove(ptxpack_manifest *m, const char *name)
 {
-    bool there;
+    bool   there;
     size_t at = place_of(m, name, &there);
     if (there)
         memmove(&m->entries[at], &m->entries[at + 1], (--m->count - at) * sizeof *m->entries);
@@ -54,12 +54,12 @@ static bool may_stand(char c) { return (unsigned char)c >= 0x20 && c != 0x7f; }
 
 bool ptxpack_manifest_add(ptxpack_manifest *m, const ptxpack_manifest_entry *entry)
 {
-    bool there;
+    bool   there;
     size_t at = place_of(m, entry->name, &there);
     if (!there && m->count == m->capacity) {
-        size_t capacity = m->capacity ? 2 * m->capacity : 64;
-        ptxpack_manifest_entry *larger =
-            (ptxpack_manifest_entry *)realloc(m->entries, capacity * sizeof *larger);
+        size_t                  capacity = m->capacity ? 2 * m->capacity : 64;
+        ptxpack_manifest_entry *larger = (ptxpack_manifest_entry *)realloc(m->entries,
+                                                                           capacity * sizeof *larger);
         if (!larger)
             return false;
         m->entries = larger;
@@ -102,10 +102,10 @@ static char *write_lines(const ptxpack_manifest *m, size_t *bytes)
 char *ptxpack_manifest_text(const ptxpack_manifest *m, size_t *bytes)
 {
     uint8_t digest[PTXPACK_SHA256_BYTES];
-    char hex[PTXPACK_SHA256_HEX + 1], *text = write_lines(m, bytes);
-    char *whole = text && *bytes <= PTXPACK_MANIFEST_CAP - SUM_LINE
-                      ? (char *)realloc(text, *bytes + SUM_LINE + 1)
-                      : NULL;
+    char    hex[PTXPACK_SHA256_HEX + 1], *text = write_lines(m, bytes);
+    char   *whole = text && *bytes <= PTXPACK_MANIFEST_CAP - SUM_LINE
+                        ? (char *)realloc(text, *bytes + SUM_LINE + 1)
+                        : NULL;
     if (!whole) {
         free(text);
         return NULL;
@@ -123,7 +123,7 @@ char *ptxpack_manifest_text(const ptxpack_manifest *m, size_t *bytes)
 static const char *read_entry(const char *at, ptxpack_manifest_entry *e)
 {
     static const char word[] = "entry ", suffix[] = ".entry ";
-    int used = 0;
+    int               used = 0;
     memset(e, 0, sizeof *e);
     if (strncmp(at, word, sizeof word - 1) != 0)
         return "neither an entry nor the sum of the lines";
@@ -155,7 +155,7 @@ static const char *read_lines(char *at, ptxpack_manifest *m, size_t *number)
             return "its end is missing";
         *end = '\0';
         ptxpack_manifest_entry e;
-        const char *wrong = NULL;
+        const char            *wrong = NULL;
         if (*number == 2 && (strncmp(at, library, sizeof library - 1) != 0 ||
                              strlen(at + sizeof library - 1) >= sizeof m->library))
             return "no version of the library";
@@ -175,9 +175,9 @@ static const char *read_lines(char *at, ptxpack_manifest *m, size_t *number)
 /* Of all but the last line, which has the sum; and of the whole, in one go. */
 static const char *read_sum(const char *text, size_t body, uint8_t whole[PTXPACK_SHA256_BYTES])
 {
-    uint8_t want[PTXPACK_SHA256_BYTES], have[PTXPACK_SHA256_BYTES];
+    uint8_t              want[PTXPACK_SHA256_BYTES], have[PTXPACK_SHA256_BYTES];
     ptxpack_sha256_state state, lines;
-    const char *last = text + body;
+    const char          *last = text + body;
     if ((body && last[-1] != '\n') || strncmp(last, sum_word, sizeof sum_word - 1) != 0 ||
         !ptxpack_sha256_parse(last + sizeof sum_word - 1, want) || last[SUM_LINE - 1] != '\n')
         return "the last line is no SHA-256 of the others: it is cut off";
@@ -194,18 +194,17 @@ static const char *read_sum(const char *text, size_t body, uint8_t whole[PTXPACK
 static bool says_the_same(const ptxpack_manifest *m, const char *text, size_t body)
 {
     size_t again_bytes = 0;
-    char *again = write_lines(m, &again_bytes);
-    bool same = again && again_bytes == body && memcmp(again, text, body) == 0;
+    char  *again = write_lines(m, &again_bytes);
+    bool   same = again && again_bytes == body && memcmp(again, text, body) == 0;
     free(again);
     return same;
 }
 
-bool ptxpack_manifest_read(const char *text, size_t bytes, ptxpack_manifest *out,
-                           char line[PTXPACK_CACHE_LINE])
+bool ptxpack_manifest_read(const char *text, size_t bytes, ptxpack_manifest *out, char line[PTXPACK_CACHE_LINE])
 {
     const char *wrong = NULL;
-    size_t number = 1, body = bytes >= SUM_LINE ? bytes - SUM_LINE : 0;
-    char *copy = NULL;
+    size_t      number = 1, body = bytes >= SUM_LINE ? bytes - SUM_LINE : 0;
+    char       *copy = NULL;
     memset(out, 0, sizeof *out);
     if (bytes > PTXPACK_MANIFEST_CAP)
         wrong = "more than 16 MiB";

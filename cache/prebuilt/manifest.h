@@ -14,7 +14,7 @@
 #include "sha256.h"
 
 enum {
-    PTXPACK_MANIFEST_LABEL = 256, /* bytes of a label, with its NUL                 */
+    PTXPACK_MANIFEST_LABEL = 256,   /* bytes of a label, with its NUL                 */
     PTXPACK_MANIFEST_CAP = 16 << 20 /* bytes of the text                            */
 };
 
@@ -23,7 +23,7 @@ typedef struct ptxpack_manifest_entry {
     char     label[PTXPACK_MANIFEST_LABEL];
     uint8_t  sha256[PTXPACK_SHA256_BYTES]; /* of the file                           */
     uint64_t bytes;                        /* of the file                           */
-    bool     current; /* not in the text: a filling has asked for it or put it      */
+    bool     current;                      /* not in the text: a filling has asked for it or put it      */
 } ptxpack_manifest_entry;
 
 typedef struct ptxpack_manifest {
@@ -42,6 +42,6 @@ char *ptxpack_manifest_text(const ptxpack_manifest *manifest, size_t *bytes);
  * is cut.  False: memory is out. */
 bool ptxpack_manifest_add(ptxpack_manifest *manifest, const ptxpack_manifest_entry *entry);
 const ptxpack_manifest_entry *ptxpack_manifest_find(const ptxpack_manifest *manifest, const char *name);
-void ptxpack_manifest_remove(ptxpack_manifest *manifest, const char *name);
-void ptxpack_manifest_free(ptxpack_manifest *manifest); /* and empty it */
+void                          ptxpack_manifest_remove(ptxpack_manifest *manifest, const char *name);
+void                          ptxpack_manifest_free(ptxpack_manifest *manifest); /* and empty it */
 #endif

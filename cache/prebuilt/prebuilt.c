@@ -10,10 +10,7 @@
 
 static const char manifest_name[] = "manifest";
 
-bool ptxpack_prebuilt_is(int dirfd)
-{
-    return faccessat(dirfd, manifest_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
+bool ptxpack_prebuilt_is(int dirfd) { return faccessat(dirfd, manifest_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
@@ -21,7 +18,7 @@ bool ptxpack_prebuilt_is(int dirfd)
  * larger, EINVAL: not regular).  *st is its status as it was opened. */
 static char *read_whole(int dirfd, const char *name, uint64_t cap, size_t *bytes, struct stat *st)
 {
-    int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
+    int   fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
     char *text = NULL;
     *bytes = 0;
     if (fd < 0)
@@ -56,10 +53,10 @@ static char *read_whole(int dirfd, const char *name, uint64_t cap, size_t *bytes
 /* What is wrong with a file that is to be as large as the manifest says; NULL, and *data is it. */
 static const char *read_listed(int dirfd, const ptxpack_manifest_entry *listed, char **data)
 {
-    char name[PTXPACK_CACHE_NAME];
-    uint8_t digest[PTXPACK_SHA256_BYTES];
+    char        name[PTXPACK_CACHE_NAME];
+    uint8_t     digest[PTXPACK_SHA256_BYTES];
     struct stat st;
-    size_t bytes;
+    size_t      bytes;
     snprintf(name, sizeof name, "%s.entry", listed->name);
     *data = read_whole(dirfd, name, listed->bytes, &bytes, &st);
     if (!*data)
@@ -104,10 +101,10 @@ int ptxpack_prebuilt_open_dir(const char *dir, bool anyones, char line[PTXPACK_C
 
 static bool open_manifest(ptxpack_prebuilt *folder, int dirfd, const char *pin, char line[PTXPACK_CACHE_LINE])
 {
-    char wrong[PTXPACK_CACHE_LINE];
+    char        wrong[PTXPACK_CACHE_LINE];
     struct stat st;
-    size_t bytes;
-    char *text = read_whole(dirfd, manifest_name, PTXPACK_MANIFEST_CAP, &bytes, &st);
+    size_t      bytes;
+    char       *text = read_whole(dirfd, manifest_name, PTXPACK_MANIFEST_CAP, &bytes, &st);
     const char *why = !text ? strerror(errno) : pin ? NULL : distrust(dirfd, &st);
     if (!why && !ptxpack_manifest_read(text, bytes, &folder->manifest, wrong))
         why = wrong;
@@ -125,8 +122,8 @@ ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char l
     ptxpack_prebuilt *folder = (ptxpack_prebuilt *)calloc(1, sizeof *folder);
     snprintf(line, PTXPACK_CACHE_LINE, "%.300s: memory is out", dir);
     char *path = ptxpack_cache_choose_dir(dir, line);
-    int fd = folder && path ? ptxpack_prebuilt_open_dir(path, pin != NULL, line) : -1;
-    bool good = false;
+    int   fd = folder && path ? ptxpack_prebuilt_open_dir(path, pin != NULL, line) : -1;
+    bool  good = false;
     if (fd >= 0) {
         folder->dir = path;
         folder->pinned = pin != NULL;
@@ -157,16 +154,16 @@ ptxpack_prebuilt_result ptxpack_prebuilt_read(const ptxpack_prebuilt *folder, co
                                               char line[PTXPACK_CACHE_LINE])
 {
     const ptxpack_manifest_entry *listed = ptxpack_manifest_find(&folder->manifest, name);
-    const char *wrong;
-    char *data = NULL;
-    uint64_t key_bytes;
+    const char                   *wrong;
+    char                         *data = NULL;
+    uint64_t                      key_bytes;
     memset(entry, 0, sizeof *entry);
     if (!listed)
         return PTXPACK_PREBUILT_NONE;
     int fd = open(folder->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     wrong = fd >= 0 ? read_listed(fd, listed, &data) : strerror(errno);
-    if (!wrong && ptxpack_entry_decode(data, (size_t)listed->bytes, name, key, entry, &key_bytes) !=
-                      PTXPACK_ENTRY_GOOD)
+    if (!wrong &&
+        ptxpack_entry_decode(data, (size_t)listed->bytes, name, key, entry, &key_bytes) != PTXPACK_ENTRY_GOOD)
         wrong = errno == ENOMEM ? "memory is out" : "it is of another version, or not the entry of this key";
     if (wrong)
         snprintf(line, PTXPACK_CACHE_LINE, "%.250s/%s.entry: %.150s", folder->dir, name, wrong);

@@ -15,7 +15,7 @@
 #include "manifest.h"
 
 typedef struct ptxpack_prebuilt {
-    char            *dir;      /* absolute                                  */
+    char            *dir;                            /* absolute                                  */
     char             sha256[PTXPACK_SHA256_HEX + 1]; /* of the manifest     */
     bool             pinned;
     ptxpack_manifest manifest;
@@ -30,7 +30,7 @@ int ptxpack_prebuilt_open_dir(const char *dir, bool anyones, char line[PTXPACK_C
 /* Open `dir`.  `pin`: the 64 digits that its manifest must have, or NULL.  NULL, with one line that names
  * folder and reason. */
 ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char line[PTXPACK_CACHE_LINE]);
-void ptxpack_prebuilt_close(ptxpack_prebuilt *folder); /* NULL is fine */
+void              ptxpack_prebuilt_close(ptxpack_prebuilt *folder); /* NULL is fine */
 
 /* The entry that the manifest lists as `name` (32 digits), whole; its key must be `key`, or without one that
  * of the name.  NONE: the manifest lists no such entry.  BAD: the file is not there or not what the manifest
@@ -52,8 +52,8 @@ ptxpack_filling *ptxpack_filling_open(const char *dir, const char *library, void
 bool ptxpack_filling_has(ptxpack_filling *filling, const ptxpack_cache_key *key);
 /* Write an entry; it is listed by the manifest that finish writes.  False with one line: nothing is there. */
 bool ptxpack_filling_put(ptxpack_filling *filling, const ptxpack_cache_key *key, const char *label,
-                         const void *metadata, size_t metadata_bytes, const void *payload,
-                         size_t payload_bytes, char line[PTXPACK_CACHE_LINE]);
+                         const void *metadata, size_t metadata_bytes, const void *payload, size_t payload_bytes,
+                         char line[PTXPACK_CACHE_LINE]);
 /* Write the manifest: of what it listed and what was put, or with `only_current` of what was put or found
  * there by _has alone; the number of entries and bytes that it lists.  Entries that it does not list are
  * removed. False with one line: the old manifest, if any, is as it was. */

@@ -13,9 +13,21 @@
 #undef FAMILY
 
 #define LAYOUT(name, text)
-#define FAMILY(name_, ptx_, m_, n_, k_, d_, a_, b_, thr, al, bl, cl, arch_, ...)                             \
-    {.name = name_, .ptx = ptx_, .m = m_, .n = n_, .k = k_, .d = d_, .a = a_, .b = b_, .thr_id = thr,        \
-     .a_layout = al, .b_layout = bl, .c_layout = cl, .arch = arch_, .isa = __VA_ARGS__},
+#define FAMILY(name_, ptx_, m_, n_, k_, d_, a_, b_, thr, al, bl, cl, arch_, ...) \
+    {.name = name_,                                                              \
+     .ptx = ptx_,                                                                \
+     .m = m_,                                                                    \
+     .n = n_,                                                                    \
+     .k = k_,                                                                    \
+     .d = d_,                                                                    \
+     .a = a_,                                                                    \
+     .b = b_,                                                                    \
+     .thr_id = thr,                                                              \
+     .a_layout = al,                                                             \
+     .b_layout = bl,                                                             \
+     .c_layout = cl,                                                             \
+     .arch = arch_,                                                              \
+     .isa = __VA_ARGS__},
 static const struct family families[] = {
 #include "atoms.def"
 };
@@ -44,25 +56,13 @@ static unsigned type_row(ptxpack_value_type type)
     return (unsigned)type < PTXPACK_VALUE_TYPE_COUNT ? (unsigned)type : PTXPACK_VALUE_TYPE_COUNT;
 }
 
-const char *ptxpack_value_name(ptxpack_value_type type)
-{
-    return types[type_row(type)].name;
-}
+const char *ptxpack_value_name(ptxpack_value_type type) { return types[type_row(type)].name; }
 
-int ptxpack_value_bits(ptxpack_value_type type)
-{
-    return types[type_row(type)].bits;
-}
+int ptxpack_value_bits(ptxpack_value_type type) { return types[type_row(type)].bits; }
 
-const char *ptxpack_value_cute(ptxpack_value_type type)
-{
-    return types[type_row(type)].cute;
-}
+const char *ptxpack_value_cute(ptxpack_value_type type) { return types[type_row(type)].cute; }
 
-const char *ptxpack_value_ptx(ptxpack_value_type type)
-{
-    return types[type_row(type)].ptx;
-}
+const char *ptxpack_value_ptx(ptxpack_value_type type) { return types[type_row(type)].ptx; }
 
 /* ---- members of a family ------------------------------------------------------------------------------ */
 enum { LAST_N = 256 };
@@ -73,16 +73,26 @@ bool atom_has_tile(const struct family *f, int m, int n)
     if (f->m != 0 && m != f->m)
         return false;
     switch (f->n) {
-    case EVERY_8: return every_8;
-    case INTEGER_WGMMA: return every_16 || n == 8 || n == 24;
-    case CTA_1_BY_8: return m == 64 ? every_8 : m == 128 && every_16;
-    case CTA_1_INTEGER: return (m == 64 && n == 8) || ((m == 64 || m == 128) && every_16);
-    case CTA_1_BLOCK: return m == 128 && every_8;
-    case CTA_1_ULTRA: return m == 128 && every_16;
-    case CTA_2_BY_16: return (m == 128 || m == 256) && every_16;
-    case CTA_2_BY_32: return (m == 128 || m == 256) && every_8 && n % 32 == 0;
-    case CTA_2_BLOCK: return m == 256 && every_16;
-    default: return n == f->n;
+    case EVERY_8:
+        return every_8;
+    case INTEGER_WGMMA:
+        return every_16 || n == 8 || n == 24;
+    case CTA_1_BY_8:
+        return m == 64 ? every_8 : m == 128 && every_16;
+    case CTA_1_INTEGER:
+        return (m == 64 && n == 8) || ((m == 64 || m == 128) && every_16);
+    case CTA_1_BLOCK:
+        return m == 128 && every_8;
+    case CTA_1_ULTRA:
+        return m == 128 && every_16;
+    case CTA_2_BY_16:
+        return (m == 128 || m == 256) && every_16;
+    case CTA_2_BY_32:
+        return (m == 128 || m == 256) && every_8 && n % 32 == 0;
+    case CTA_2_BLOCK:
+        return m == 256 && every_16;
+    default:
+        return n == f->n;
     }
 }
 
@@ -99,10 +109,7 @@ static size_t walk_tiles(const struct family *f, size_t stop, struct member *x)
     return count;
 }
 
-static size_t count_types(unsigned set)
-{
-    return (size_t)__builtin_popcount(set);
-}
+static size_t count_types(unsigned set) { return (size_t)__builtin_popcount(set); }
 
 static int nth_type(unsigned set, size_t index)
 {
@@ -144,14 +151,29 @@ static void fill_one(const struct family *f, struct member x, const char **at, c
         letter = *++*at;
         snprintf(out, cap, "%s", types[letter == 'd' ? x.d : letter == 'a' ? x.a : x.b].cute);
         return;
-    case 'D': snprintf(out, cap, "%s", types[x.d].name); return;
-    case 'A': snprintf(out, cap, "%s", types[x.a].name); return;
-    case 'B': snprintf(out, cap, "%s", types[x.b].name); return;
-    case 'd': snprintf(out, cap, "%s", types[x.d].ptx); return;
-    case 'a': snprintf(out, cap, "%s", types[x.a].ptx); return;
-    case 'b': snprintf(out, cap, "%s", types[x.b].ptx); return;
-    case 's': snprintf(out, cap, "%s", x.saturate ? ".satfinite" : ""); return;
-    default: break;
+    case 'D':
+        snprintf(out, cap, "%s", types[x.d].name);
+        return;
+    case 'A':
+        snprintf(out, cap, "%s", types[x.a].name);
+        return;
+    case 'B':
+        snprintf(out, cap, "%s", types[x.b].name);
+        return;
+    case 'd':
+        snprintf(out, cap, "%s", types[x.d].ptx);
+        return;
+    case 'a':
+        snprintf(out, cap, "%s", types[x.a].ptx);
+        return;
+    case 'b':
+        snprintf(out, cap, "%s", types[x.b].ptx);
+        return;
+    case 's':
+        snprintf(out, cap, "%s", x.saturate ? ".satfinite" : "");
+        return;
+    default:
+        break;
     }
     if ((*at)[1] == '/') { /* by one digit */
         extent /= (*at)[2] - '0';

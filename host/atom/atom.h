@@ -26,35 +26,35 @@ extern "C" {
 
 /* One row per element type: name as in CuTe's atoms, bits, type in CuTe's sources, type in PTX (of a complex
  * number: of its parts). */
-#define PTXPACK_VALUE_TYPE_MAP(X)                    \
-    X(F64, 64, "double", "f64")                      \
-    X(F32, 32, "float", "f32")                       \
-    X(TF32, 32, "tfloat32_t", "tf32")                \
-    X(F16, 16, "half_t", "f16")                      \
-    X(BF16, 16, "bfloat16_t", "bf16")                \
-    X(E4M3, 8, "float_e4m3_t", "e4m3")               \
-    X(E5M2, 8, "float_e5m2_t", "e5m2")               \
-    X(E3M2, 6, "float_e3m2_t", "e3m2")               \
-    X(E2M3, 6, "float_e2m3_t", "e2m3")               \
-    X(E2M1, 4, "float_e2m1_t", "e2m1")               \
-    X(UE8M0, 8, "float_ue8m0_t", "ue8m0")            \
-    X(UE4M3, 8, "float_ue4m3_t", "ue4m3")            \
-    X(S32, 32, "int32_t", "s32")                     \
-    X(S16, 16, "int16_t", "s16")                     \
-    X(S8, 8, "int8_t", "s8")                         \
-    X(U8, 8, "uint8_t", "u8")                        \
-    X(S4, 4, "int4b_t", "s4")                        \
-    X(U4, 4, "uint4b_t", "u4")                       \
-    X(U1, 1, "uint1b_t", "b1")                       \
-    X(C64, 128, "complex<double>", "f64")            \
-    X(GC64, 192, "GaussComplex", "f64")              \
+#define PTXPACK_VALUE_TYPE_MAP(X)         \
+    X(F64, 64, "double", "f64")           \
+    X(F32, 32, "float", "f32")            \
+    X(TF32, 32, "tfloat32_t", "tf32")     \
+    X(F16, 16, "half_t", "f16")           \
+    X(BF16, 16, "bfloat16_t", "bf16")     \
+    X(E4M3, 8, "float_e4m3_t", "e4m3")    \
+    X(E5M2, 8, "float_e5m2_t", "e5m2")    \
+    X(E3M2, 6, "float_e3m2_t", "e3m2")    \
+    X(E2M3, 6, "float_e2m3_t", "e2m3")    \
+    X(E2M1, 4, "float_e2m1_t", "e2m1")    \
+    X(UE8M0, 8, "float_ue8m0_t", "ue8m0") \
+    X(UE4M3, 8, "float_ue4m3_t", "ue4m3") \
+    X(S32, 32, "int32_t", "s32")          \
+    X(S16, 16, "int16_t", "s16")          \
+    X(S8, 8, "int8_t", "s8")              \
+    X(U8, 8, "uint8_t", "u8")             \
+    X(S4, 4, "int4b_t", "s4")             \
+    X(U4, 4, "uint4b_t", "u4")            \
+    X(U1, 1, "uint1b_t", "b1")            \
+    X(C64, 128, "complex<double>", "f64") \
+    X(GC64, 192, "GaussComplex", "f64")   \
     X(CTF32, 64, "complex<tfloat32_t>", "tf32")
 
 typedef enum ptxpack_value_type {
 #define PTXPACK_VALUE_TYPE_ENUM(name, bits, cute, ptx) PTXPACK_VALUE_##name,
     PTXPACK_VALUE_TYPE_MAP(PTXPACK_VALUE_TYPE_ENUM)
 #undef PTXPACK_VALUE_TYPE_ENUM
-    PTXPACK_VALUE_TYPE_COUNT
+        PTXPACK_VALUE_TYPE_COUNT
 } ptxpack_value_type;
 
 /* "F16", 16, "half_t", "f16"; for a number that is no type "?" and 0. */
@@ -66,16 +66,16 @@ PTXPACK_API const char *ptxpack_value_ptx(ptxpack_value_type type);
 typedef struct ptxpack_mma_atom {
     char name[80];
     char cute[160];
-    char ptx[160];         /* the instruction up to its operands                                          */
-    int  instructions;     /* how often: 1; complex numbers take 4, Gauss's trick 3                       */
+    char ptx[160];     /* the instruction up to its operands                                          */
+    int  instructions; /* how often: 1; complex numbers take 4, Gauss's trick 3                       */
     int  m, n, k;
     ptxpack_value_type d, a, b, c;
-    int  a_bits, b_bits;   /* that a value of A, B takes up: those of its type, or 8 where narrower ones are
+    int a_bits, b_bits;    /* that a value of A, B takes up: those of its type, or 8 where narrower ones are
                               padded                                                                      */
     ptxpack_layout thr_id; /* logical thread -> lane                                                      */
     ptxpack_layout a_layout, b_layout, c_layout; /* (thread, value) -> MK, NK, MN; D as C                 */
-    int  arch, isa;        /* lowest compute capability and PTX ISA version, times 10                     */
-    bool arch_specific;    /* asks for the suffix a; not all later architectures have it                  */
+    int            arch, isa; /* lowest compute capability and PTX ISA version, times 10                     */
+    bool arch_specific;       /* asks for the suffix a; not all later architectures have it                  */
     /* Registers of one thread, of 32 bits, of 64 for F64 and complex numbers.  0: not in registers.
      * C is held as D. */
     int  registers_d, registers_a, registers_b;
@@ -83,12 +83,12 @@ typedef struct ptxpack_mma_atom {
     bool a_tensor, d_tensor; /* in tensor memory                                                          */
     /* Along which mode the operand lies in memory: 'K', or 'M' (A) and 'N' (B), or '*': either. */
     char a_major, b_major;
-    bool sparse;           /* A keeps half of every row and says which half                              */
+    bool sparse; /* A keeps half of every row and says which half                              */
     /* Block scaling: a factor for every `scale_vector` elements along K; 0 where there is none.  The factors'
      * layouts take (thread, value) to MK and NK; without items where they lie in tensor memory. */
-    int  scale_vector;
+    int                scale_vector;
     ptxpack_value_type scale;
-    ptxpack_layout sfa_layout, sfb_layout;
+    ptxpack_layout     sfa_layout, sfb_layout;
 } ptxpack_mma_atom;
 
 /* Every atom, by index in the table's order.  False past the last one. */

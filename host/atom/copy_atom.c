@@ -33,17 +33,17 @@ static const struct row {
 #define SIZED_ATOM(name, ptx, from, to) \
     {name, ptx, PTXPACK_SPACE_##from, PTXPACK_SPACE_##to, 90, 80, 1, BITS(128), BITS(128), SRC, true},
 #define TMA(name, ptx, dim, from, to, tail) SIZED_ATOM(name, ptx ".bulk.tensor." dim "." tail, from, to)
-#define TMA_1D_TO_5D(name, ptx, from, to, tail)  \
-    TMA(name "_1D", ptx, "1d", from, to, tail)   \
-    TMA(name "_2D", ptx, "2d", from, to, tail)   \
-    TMA(name "_3D", ptx, "3d", from, to, tail)   \
-    TMA(name "_4D", ptx, "4d", from, to, tail)   \
-    TMA(name "_5D", ptx, "5d", from, to, tail)   \
+#define TMA_1D_TO_5D(name, ptx, from, to, tail) \
+    TMA(name "_1D", ptx, "1d", from, to, tail)  \
+    TMA(name "_2D", ptx, "2d", from, to, tail)  \
+    TMA(name "_3D", ptx, "3d", from, to, tail)  \
+    TMA(name "_4D", ptx, "4d", from, to, tail)  \
+    TMA(name "_5D", ptx, "5d", from, to, tail)  \
     TMA(name, ptx, "<1-5>d", from, to, tail)
-#define TMA_3D_TO_5D(name, ptx, from, to, tail)  \
-    TMA(name "_3D", ptx, "3d", from, to, tail)   \
-    TMA(name "_4D", ptx, "4d", from, to, tail)   \
-    TMA(name "_5D", ptx, "5d", from, to, tail)   \
+#define TMA_3D_TO_5D(name, ptx, from, to, tail) \
+    TMA(name "_3D", ptx, "3d", from, to, tail)  \
+    TMA(name "_4D", ptx, "4d", from, to, tail)  \
+    TMA(name "_5D", ptx, "5d", from, to, tail)  \
     TMA(name, ptx, "<3-5>d", from, to, tail)
 #include "copy_atoms.def"
 };
@@ -54,10 +54,7 @@ const char *ptxpack_space_name(ptxpack_space space)
     return (unsigned)space < sizeof names / sizeof *names ? names[space] : "?";
 }
 
-size_t ptxpack_copy_atom_count(void)
-{
-    return sizeof rows / sizeof *rows;
-}
+size_t ptxpack_copy_atom_count(void) { return sizeof rows / sizeof *rows; }
 
 static int registers(ptxpack_space space, const ptxpack_layout *thr_bit)
 {
@@ -94,7 +91,8 @@ static ptxpack_status say_unknown(const char *name)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         near_offer(&near, rows[i].name);
     return tuple_no("no copy atom is named \"%.80s\"; near: %s, %s, %s", name, near.name[0], near.name[1],
-                    near.name[2]).status;
+                    near.name[2])
+        .status;
 }
 
 ptxpack_status ptxpack_copy_atom_find(const char *name, ptxpack_copy_atom *out)

@@ -37,7 +37,7 @@ typedef struct ptxpack_copy_atom {
     ptxpack_layout thr_id;        /* logical thread -> lane                                                */
     ptxpack_layout src, dst, ref; /* (thread, bit) -> bit                                                  */
     ptxpack_space  src_space, dst_space;
-    int            arch, isa;     /* lowest compute capability and PTX ISA version, times 10               */
+    int            arch, isa; /* lowest compute capability and PTX ISA version, times 10               */
     int            registers_src, registers_dst; /* 32-bit registers of one thread; 0: not in registers    */
     bool           sized; /* the number of bits is the caller's: a bulk copy of as many as it is told.  The
                              table has the smallest, 128                                                   */

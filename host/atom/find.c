@@ -49,12 +49,20 @@ static bool match_one(const struct family *f, const char **at, const char **text
     }
     ++*at;
     switch (letter) {
-    case 'M': x->m = take_number(text); return x->m > 0;
-    case 'K': return take_number(text) == f->k;
-    case 'D': return take_type(text, f->d, name_of, &x->d);
-    case 'A': return take_type(text, f->a, name_of, &x->a);
-    case 'B': return take_type(text, f->b, name_of, &x->b);
-    default: x->n = take_number(text); return x->n > 0;
+    case 'M':
+        x->m = take_number(text);
+        return x->m > 0;
+    case 'K':
+        return take_number(text) == f->k;
+    case 'D':
+        return take_type(text, f->d, name_of, &x->d);
+    case 'A':
+        return take_type(text, f->a, name_of, &x->a);
+    case 'B':
+        return take_type(text, f->b, name_of, &x->b);
+    default:
+        x->n = take_number(text);
+        return x->n > 0;
     }
 }
 
@@ -104,8 +112,8 @@ static ptxpack_status say_unknown(const char *wanted)
             near_offer(&near, name);
         }
     }
-    return ptxpack_fail(NULL, PTXPACK_E_ARG, "no atom is named \"%s\"; near: %s, %s, %s", wanted,
-                        near.name[0], near.name[1], near.name[2]);
+    return ptxpack_fail(NULL, PTXPACK_E_ARG, "no atom is named \"%s\"; near: %s, %s, %s", wanted, near.name[0],
+                        near.name[1], near.name[2]);
 }
 
 /* ---- by name ------------------------------------------------------------------------------------------ */

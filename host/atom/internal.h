@@ -34,10 +34,10 @@ enum { PTXPACK_VALUE_TYPE_MAP(PTXPACK_VALUE_TYPE_BIT) };
 #undef PTXPACK_VALUE_TYPE_BIT
 
 struct family {
-    const char *name, *ptx;       /* patterns: see atoms.def                                             */
-    const char *cute, *alias;     /* other names; NULL: none                                             */
-    int         m, n, k;          /* m 0: as the set n says                                              */
-    unsigned    d, a, b;          /* sets of types                                                       */
+    const char *name, *ptx;   /* patterns: see atoms.def                                             */
+    const char *cute, *alias; /* other names; NULL: none                                             */
+    int         m, n, k;      /* m 0: as the set n says                                              */
+    unsigned    d, a, b;      /* sets of types                                                       */
     const char *thr_id, *a_layout, *b_layout, *c_layout;
     int         arch, isa;
     unsigned    flags;
@@ -55,9 +55,9 @@ struct member {
 };
 
 const struct family *atom_families(size_t *count);
-size_t        atom_members(const struct family *f); /* how many */
-struct member atom_member(const struct family *f, size_t index);
-bool          atom_has_tile(const struct family *f, int m, int n);
+size_t               atom_members(const struct family *f); /* how many */
+struct member        atom_member(const struct family *f, size_t index);
+bool                 atom_has_tile(const struct family *f, int m, int n);
 /* A pattern with the member's values in place of its $..; and the ending of a saturating one. */
 void atom_fill(const struct family *f, struct member x, const char *pattern, char *out, size_t cap);
 void atom_name(const struct family *f, struct member x, const char *pattern, char *out, size_t cap);

@@ -17,10 +17,7 @@ static int to_upper(const char *name, char upper[NEAR_BYTES])
     return length;
 }
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
+static int least(int a, int b) { return a < b ? a : b; }
 
 /* Least number of letters to insert, delete or replace; `limit` where it is not below that.  Row i, column j
  * of the table tells it for the first i letters of a and j of b.  It is no less than |i - j|, and from there

@@ -40,9 +40,9 @@ typedef struct ptxpack_tiled_mma {
  * 1:0, NULL is one atom.  permutation: a tiler of at most three modes, each an extent, a layout or `_`; NULL
  * and `_` mean atom times atoms. */
 PTXPACK_API ptxpack_tiled_mma ptxpack_make_tiled_mma(const ptxpack_mma_atom *atom,
-                                                     const ptxpack_layout *atom_layout,
-                                                     const ptxpack_layout *permutation);
-PTXPACK_API int64_t ptxpack_mma_threads(const ptxpack_tiled_mma *mma); /* 0 of an error */
+                                                     const ptxpack_layout   *atom_layout,
+                                                     const ptxpack_layout   *permutation);
+PTXPACK_API int64_t           ptxpack_mma_threads(const ptxpack_tiled_mma *mma); /* 0 of an error */
 /* What becomes of mode 0, 1 or 2 (M, N, K): a layout; `_` has become its extent n as n:1. */
 PTXPACK_API ptxpack_layout ptxpack_mma_permutation(const ptxpack_tiled_mma *mma, int mode);
 /* The layout of an operand, shape (X,Y,...), as ((ThrV,(ThrX,ThrY)),(FrgV,(RestX,RestY,...))).  X and Y are
@@ -57,8 +57,8 @@ PTXPACK_API ptxpack_tuple ptxpack_mma_thread_vmnk(const ptxpack_tiled_mma *mma, 
 /* What a thread holds of the operand: (FrgV,RestX,RestY,...); its shape alone, which all threads share. */
 PTXPACK_API ptxpack_slice ptxpack_mma_partition(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
                                                 int64_t thread, const ptxpack_layout *tensor);
-PTXPACK_API ptxpack_tuple ptxpack_mma_partition_shape(const ptxpack_tiled_mma *mma,
-                                                      ptxpack_operand operand, const ptxpack_tuple *shape);
+PTXPACK_API ptxpack_tuple ptxpack_mma_partition_shape(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
+                                                      const ptxpack_tuple *shape);
 /* The layout of the registers that take a partition: of A and B in the partition's order, of C compact.
  * Of an operand in shared memory that of its descriptors, in units of 16 bytes.  Tensor memory says no. */
 PTXPACK_API ptxpack_layout ptxpack_mma_fragment(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
@@ -92,22 +92,18 @@ PTXPACK_API ptxpack_tiled_copy ptxpack_make_tiled_copy_tv(const ptxpack_copy_ato
                                                           const ptxpack_layout *tiler);
 /* To or from what the threads of a tiled MMA hold: make_tiled_copy_A, _B, _C; the smallest one that can
  * retile C: make_tiled_copy_C_atom; and the one that matches another copy: make_tiled_copy_S, _D. */
-PTXPACK_API ptxpack_tiled_copy ptxpack_make_tiled_copy_mma(const ptxpack_copy_atom *atom,
-                                                           int64_t value_bits,
+PTXPACK_API ptxpack_tiled_copy ptxpack_make_tiled_copy_mma(const ptxpack_copy_atom *atom, int64_t value_bits,
                                                            const ptxpack_tiled_mma *mma,
-                                                           ptxpack_operand operand);
-PTXPACK_API ptxpack_tiled_copy ptxpack_make_tiled_copy_c_atom(const ptxpack_copy_atom *atom,
-                                                              int64_t value_bits,
+                                                           ptxpack_operand          operand);
+PTXPACK_API ptxpack_tiled_copy ptxpack_make_tiled_copy_c_atom(const ptxpack_copy_atom *atom, int64_t value_bits,
                                                               const ptxpack_tiled_mma *mma);
-PTXPACK_API ptxpack_tiled_copy ptxpack_make_tiled_copy_like(const ptxpack_copy_atom *atom,
-                                                            int64_t value_bits,
-                                                            const ptxpack_tiled_copy *copy,
-                                                            ptxpack_side side);
+PTXPACK_API ptxpack_tiled_copy ptxpack_make_tiled_copy_like(const ptxpack_copy_atom *atom, int64_t value_bits,
+                                                            const ptxpack_tiled_copy *copy, ptxpack_side side);
 /* From offsets: (thread, value) -> offset, which must be offsets of `data`. */
 PTXPACK_API ptxpack_tiled_copy ptxpack_make_cotiled_copy(const ptxpack_copy_atom *atom, int64_t value_bits,
                                                          const ptxpack_layout *atom_tv,
                                                          const ptxpack_layout *data);
-PTXPACK_API int64_t ptxpack_copy_threads(const ptxpack_tiled_copy *copy); /* 0 of an error */
+PTXPACK_API int64_t            ptxpack_copy_threads(const ptxpack_tiled_copy *copy); /* 0 of an error */
 /* The layout of a tensor, shape (M,N,...), as (Thr,(FrgV,FrgX),(RestM,RestN,...)).  Its extents are multiples
  * of those of the tiler. */
 PTXPACK_API ptxpack_layout ptxpack_copy_tidfrg(const ptxpack_tiled_copy *copy, ptxpack_side side,
@@ -117,8 +113,7 @@ PTXPACK_API ptxpack_slice ptxpack_copy_partition(const ptxpack_tiled_copy *copy,
                                                  int64_t thread, const ptxpack_layout *tensor);
 /* One thread's own layout (V,M,N,...), as a tiled MMA or another copy partitioned it, in this copy's order.
  * The first values of V are those that this copy takes first. */
-PTXPACK_API ptxpack_layout ptxpack_copy_retile(const ptxpack_tiled_copy *copy,
-                                               const ptxpack_layout *fragment);
+PTXPACK_API ptxpack_layout ptxpack_copy_retile(const ptxpack_tiled_copy *copy, const ptxpack_layout *fragment);
 /* (thread, value) -> element of the tile: CuTe's get_layoutS_TV, get_layoutD_TV. */
 PTXPACK_API ptxpack_layout ptxpack_copy_layout_tv(const ptxpack_tiled_copy *copy, ptxpack_side side);
 #ifdef __cplusplus

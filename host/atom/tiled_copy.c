@@ -3,10 +3,7 @@
 #include "tiled_internal.h"
 
 /* ---- making ------------------------------------------------------------------------------------------ */
-static ptxpack_tiled_copy copy_bad(ptxpack_status status)
-{
-    return (ptxpack_tiled_copy){.status = status};
-}
+static ptxpack_tiled_copy copy_bad(ptxpack_status status) { return (ptxpack_tiled_copy){.status = status}; }
 
 /* (thread, bit) -> bit as (thread, value) -> value. */
 static ptxpack_layout in_values(const ptxpack_copy_atom *atom, int64_t value_bits, const ptxpack_layout *bits)
@@ -43,20 +40,23 @@ static ptxpack_status check_tile(const ptxpack_tiled_copy *copy)
     int64_t values = ptxpack_mode_size(tv, 1), atom_values = ptxpack_mode_size(&copy->ref, 1);
     if (threads % atom_threads != 0)
         return tuple_no("a tiled copy of %lld threads: %s takes multiples of %lld", (long long)threads,
-                        copy->atom.name, (long long)atom_threads).status;
+                        copy->atom.name, (long long)atom_threads)
+            .status;
     if (values % atom_values != 0)
         return tuple_no("a tiled copy of %lld values of %lld bits a thread: %s takes multiples of %lld",
-                        (long long)values, (long long)copy->value_bits, copy->atom.name,
-                        (long long)atom_values).status;
+                        (long long)values, (long long)copy->value_bits, copy->atom.name, (long long)atom_values)
+            .status;
     if (!ptxpack_is_tiler(&copy->tiler))
         return tuple_no("%s is no tiler of a tiled copy", layout_text(&copy->tiler).text).status;
     for (int i = 0; i < copy->tiler.shape.items; i++)
         if (copy->tiler.shape.kind[i] != 0)
             return tuple_no("tiler %s of a tiled copy has a mode without extent",
-                            layout_text(&copy->tiler).text).status;
+                            layout_text(&copy->tiler).text)
+                .status;
     if (ptxpack_cosize(tv) > ptxpack_size(&copy->tiler) || ptxpack_cosize(tv) < 1)
         return tuple_no("%s leaves the tile %s of its tiled copy", layout_text(tv).text,
-                        layout_text(&copy->tiler).text).status;
+                        layout_text(&copy->tiler).text)
+            .status;
     return PTXPACK_OK;
 }
 
@@ -86,7 +86,8 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy(const ptxpack_copy_atom *atom, int64_
     if (!is_numbering(threads) || !is_numbering(val))
         return copy_bad(tuple_no("%s %s of a tiled copy: not every number below its size comes once",
                                  is_numbering(threads) ? "values" : "threads",
-                                 layout_text(is_numbering(threads) ? val : threads).text).status);
+                                 layout_text(is_numbering(threads) ? val : threads).text)
+                            .status);
     ptxpack_layout inverse = ptxpack_right_inverse(&mn);
     ptxpack_tuple  tv_shape = pair_of_ints(ptxpack_size(threads), ptxpack_size(val));
     ptxpack_tuple  tile = ptxpack_product_each(&mn.shape);
@@ -100,9 +101,9 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_mma(const ptxpack_copy_atom *atom, in
     ptxpack_layout thrfrg = mma_tile_thrfrg(mma, operand), tv = mma_tile_tv(mma, operand, &thrfrg);
     if (tv.shape.status != PTXPACK_OK)
         return copy_bad(tv.shape.status);
-    int            x = operand == PTXPACK_B ? 1 : 0, y = operand == PTXPACK_C ? 1 : 2;
-    ptxpack_tuple  tile = pair_of_ints(mma->tile_size_mnk.value[x], mma->tile_size_mnk.value[y]);
-    ptxpack_layout tiler = ptxpack_tiler_of(&tile);
+    int                x = operand == PTXPACK_B ? 1 : 0, y = operand == PTXPACK_C ? 1 : 2;
+    ptxpack_tuple      tile = pair_of_ints(mma->tile_size_mnk.value[x], mma->tile_size_mnk.value[y]);
+    ptxpack_layout     tiler = ptxpack_tiler_of(&tile);
     ptxpack_tiled_copy copy = ptxpack_make_tiled_copy_tv(atom, value_bits, &tv, &tiler);
     copy.out_of_order = !atoms_in_order(&thrfrg);
     return copy;
@@ -156,7 +157,8 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_c_atom(const ptxpack_copy_atom *atom,
     int64_t values = ptxpack_mode_size(&one.src, 1), held = ptxpack_mode_size(&tv, 1);
     if (values > held)
         return copy_bad(tuple_no("%s copies %lld values of a thread, which has %lld of C", atom->name,
-                                 (long long)values, (long long)held).status);
+                                 (long long)values, (long long)held)
+                            .status);
     /* The first values of each thread, in the order of the MMA. */
     ptxpack_tuple shape = pair_of_ints(ptxpack_mode_size(&tv, 0), values);
     ptxpack_tuple tile = pair_of_ints(mma->tile_size_mnk.value[0], mma->tile_size_mnk.value[1]);
@@ -187,7 +189,8 @@ ptxpack_tiled_copy ptxpack_make_cotiled_copy(const ptxpack_copy_atom *atom, int6
         return copy_bad(reached.shape.status);
     if (!ptxpack_layout_equal(&reached, &wanted))
         return copy_bad(tuple_no("values %s of a tiled copy are not offsets of %s", layout_text(&wanted).text,
-                                 layout_text(data).text).status);
+                                 layout_text(data).text)
+                            .status);
     ptxpack_tuple shape = ptxpack_product_each(&data->shape);
     return copy_of_touched(atom, value_bits, &shape, &tv);
 }

@@ -4,8 +4,8 @@
 #define PTXPACK_TILED_INTERNAL_H
 #include "tiled.h"
 
-ptxpack_layout tile_of(int64_t extent); /* n, as a mode of a tiler   */
-ptxpack_layout tile_whole(void);        /* `_`, as a mode of a tiler */
+ptxpack_layout tile_of(int64_t extent);                                      /* n, as a mode of a tiler   */
+ptxpack_layout tile_whole(void);                                             /* `_`, as a mode of a tiler */
 ptxpack_layout tiler_pair(const ptxpack_layout *a, const ptxpack_layout *b); /* <a,b> */
 ptxpack_tuple  pair_of(const ptxpack_tuple *a, const ptxpack_tuple *b);      /* (a,b) */
 ptxpack_tuple  pair_of_ints(int64_t a, int64_t b);
@@ -14,8 +14,7 @@ ptxpack_status tiles_fit(const char *who, const ptxpack_layout *tensor, const pt
 /* ptxpack_mma_thrfrg of the compact tile; ptxpack_mma_layout_tv made of that; and: do a thread's atoms come
  * in the order of the tile there? */
 ptxpack_layout mma_tile_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand operand);
-ptxpack_layout mma_tile_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
-                           const ptxpack_layout *thrfrg);
+ptxpack_layout mma_tile_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand, const ptxpack_layout *thrfrg);
 bool           atoms_in_order(const ptxpack_layout *thrfrg);
 /* Does the layout take its coordinates to 0 .. size - 1, each once? */
 bool is_numbering(const ptxpack_layout *l);

@@ -42,13 +42,15 @@ ptxpack_status tiles_fit(const char *who, const ptxpack_layout *tensor, const pt
     tuple_node all = tuple_root(&tensor->shape), tiles = tuple_root(tile);
     if (node_rank(all) < node_rank(tiles))
         return tuple_no("%s: %s has fewer modes than the tile %s", who, tuple_text(&tensor->shape).text,
-                        tuple_text(tile).text).status;
+                        tuple_text(tile).text)
+            .status;
     tuple_node m = node_first(all), t = node_first(tiles);
     for (int i = 0; t.begin < tiles.end; i++, m = node_next(all, m), t = node_next(tiles, t)) {
         int64_t extent, size;
         if (!node_product(m, &extent) || !node_product(t, &size) || size <= 0 || extent % size != 0)
             return tuple_no("%s: mode %d of %s does not divide into tiles of %s", who, i,
-                            tuple_text(&tensor->shape).text, tuple_text(tile).text).status;
+                            tuple_text(&tensor->shape).text, tuple_text(tile).text)
+                .status;
     }
     return PTXPACK_OK;
 }
@@ -76,10 +78,7 @@ static int atom_extent(const ptxpack_tiled_mma *mma, int mode)
     return mode == 0 ? mma->atom.m : mode == 1 ? mma->atom.n : mma->atom.k;
 }
 
-static int64_t tile_size(const ptxpack_tiled_mma *mma, int mode)
-{
-    return mma->tile_size_mnk.value[mode];
-}
+static int64_t tile_size(const ptxpack_tiled_mma *mma, int mode) { return mma->tile_size_mnk.value[mode]; }
 
 static ptxpack_layout threads_of(const ptxpack_mma_atom *atom, const ptxpack_layout *atom_layout)
 {
@@ -127,7 +126,8 @@ static bool is_simple(const ptxpack_layout *tile)
 ptxpack_tiled_mma ptxpack_make_tiled_mma(const ptxpack_mma_atom *atom, const ptxpack_layout *atom_layout,
                                          const ptxpack_layout *permutation)
 {
-    ptxpack_tiled_mma mma = {.atom = *atom, .thr_layout_vmnk = threads_of(atom, atom_layout),
+    ptxpack_tiled_mma mma = {.atom = *atom,
+                             .thr_layout_vmnk = threads_of(atom, atom_layout),
                              .permutation_mnk = pad_permutation(permutation)};
     int64_t           size[3];
     mma.status = mma.thr_layout_vmnk.shape.status;
@@ -140,16 +140,19 @@ ptxpack_tiled_mma ptxpack_make_tiled_mma(const ptxpack_mma_atom *atom, const ptx
         int64_t        atoms;
         if (!mul_into(atom_extent(&mma, i), ptxpack_mode_size(&mma.thr_layout_vmnk, i + 1), &atoms)) {
             mma.status = tuple_no("a tiled MMA of atoms %s overflows 64 bits",
-                                  layout_text(&mma.thr_layout_vmnk).text).status;
+                                  layout_text(&mma.thr_layout_vmnk).text)
+                             .status;
             break;
         }
         size[i] = mode.shape.kind[0] == PTXPACK_UNDERSCORE ? atoms : ptxpack_size(&mode);
         if (!is_simple(&mode) && !is_numbering(&mode))
             mma.status = tuple_no("%s of mode %c is no permutation for a tiled MMA", layout_text(&mode).text,
-                                  "MNK"[i]).status;
+                                  "MNK"[i])
+                             .status;
         else if (size[i] % atoms != 0)
             mma.status = tuple_no("tile %s of mode %c does not divide into %s's atoms: they cover %lld",
-                                  layout_text(&mode).text, "MNK"[i], atom->name, (long long)atoms).status;
+                                  layout_text(&mode).text, "MNK"[i], atom -> name, (long long)atoms)
+                             .status;
     }
     if (mma.status == PTXPACK_OK)
         mma.tile_size_mnk = ptxpack_tuple_of(3, size);
@@ -200,8 +203,8 @@ ptxpack_layout ptxpack_mma_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand 
     ptxpack_status status = operand_ok(mma, operand);
     if (status != PTXPACK_OK || tensor->shape.status != PTXPACK_OK)
         return status != PTXPACK_OK ? layout_bad(status) : *tensor;
-    int            x = operand_modes[operand][0], y = operand_modes[operand][1];
-    ptxpack_tuple  tile = pair_of_ints(tile_size(mma, x), tile_size(mma, y));
+    int           x = operand_modes[operand][0], y = operand_modes[operand][1];
+    ptxpack_tuple tile = pair_of_ints(tile_size(mma, x), tile_size(mma, y));
     status = tiles_fit("partition of a matrix", tensor, &tile);
     if (status != PTXPACK_OK)
         return layout_bad(status);
@@ -328,7 +331,7 @@ static ptxpack_layout add_missing_mode(const ptxpack_tiled_mma *mma, ptxpack_ope
                                        const ptxpack_layout *thrfrg)
 {
     const ptxpack_layout whole = tile_whole(), *vmnk = &mma->thr_layout_vmnk;
-    int            first = operand == PTXPACK_C ? 2 : 1;
+    int                  first = operand == PTXPACK_C ? 2 : 1;
     ptxpack_tuple  shape = pair_of_ints(ptxpack_mode_size(vmnk, first), ptxpack_mode_size(vmnk, first + 1));
     ptxpack_tuple  stride = pair_of_ints(operand != PTXPACK_B, operand == PTXPACK_B);
     ptxpack_layout both = ptxpack_make_layout(&shape, &stride);
@@ -349,8 +352,7 @@ ptxpack_layout mma_tile_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand ope
     return ptxpack_mma_thrfrg(mma, operand, &tile);
 }
 
-ptxpack_layout mma_tile_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
-                           const ptxpack_layout *thrfrg)
+ptxpack_layout mma_tile_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand, const ptxpack_layout *thrfrg)
 {
     if (thrfrg->shape.status != PTXPACK_OK)
         return layout_bad(thrfrg->shape.status);

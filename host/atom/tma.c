@@ -15,16 +15,13 @@ enum {
     DIM_BITS = 32
 };
 
-static bool is_float(ptxpack_tma_type type)
-{
-    return type >= PTXPACK_TMA_FLOAT16;
-}
+static bool is_float(ptxpack_tma_type type) { return type >= PTXPACK_TMA_FLOAT16; }
 
 int ptxpack_tma_type_bits(ptxpack_tma_type type)
 {
     switch (type) {
-#define TYPE_BITS(name, number, bits)                                                                 \
-    case PTXPACK_TMA_##name:                                                                          \
+#define TYPE_BITS(name, number, bits) \
+    case PTXPACK_TMA_##name:          \
         return bits;
         PTXPACK_TMA_TYPE_MAP(TYPE_BITS)
 #undef TYPE_BITS
@@ -47,14 +44,8 @@ typedef struct box_work {
 } box_work;
 
 /* The first part of dimension d, and the first one beyond it. */
-static int part_begin(int d)
-{
-    return d;
-}
-static int part_end(const box_work *w, int d)
-{
-    return d == PTXPACK_TMA_RANK - 1 ? w->parts : d + 1;
-}
+static int part_begin(int d) { return d; }
+static int part_end(const box_work *w, int d) { return d == PTXPACK_TMA_RANK - 1 ? w->parts : d + 1; }
 
 static ptxpack_status no_leaf(const box_work *w, int leaf, const char *why, long long value)
 {
@@ -124,8 +115,7 @@ static ptxpack_status map_tile(box_work *w)
     if (w->tile.shape.status != PTXPACK_OK || w->inverse.shape.status != PTXPACK_OK)
         return w->tile.shape.status != PTXPACK_OK ? w->tile.shape.status : w->inverse.shape.status;
     if (ptxpack_size(&w->tile) != ptxpack_size(&w->shared))
-        return ptxpack_fail(NULL, PTXPACK_E_ARG,
-                            "TMA: the tile %s has %lld elements, %s in shared memory %lld",
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "TMA: the tile %s has %lld elements, %s in shared memory %lld",
                             layout_text(&tiler).text, (long long)ptxpack_size(&w->tile),
                             layout_text(desc->shared).text, (long long)ptxpack_size(&w->shared));
     return PTXPACK_OK;
@@ -166,8 +156,7 @@ static ptxpack_status grow_box(box_work *w)
                             layout_text(w->desc->shared).text, layout_text(&w->tile).text);
     int64_t first = w->desc->global->stride.value[w->leaf[0]];
     if (first != 1)
-        return no_leaf(w, w->leaf[0], "it comes first in shared memory, but its stride is",
-                       (long long)first);
+        return no_leaf(w, w->leaf[0], "it comes first in shared memory, but its stride is", (long long)first);
     return PTXPACK_OK;
 }
 
@@ -283,8 +272,7 @@ static ptxpack_status cut_box(const box_work *w, ptxpack_tma_box *box, int64_t e
                             (long long)blocks, (long long)(w->elements * w->bits / 8));
     for (int d = (int)box->rank - 1; blocks > 1; d--) {
         if (d < 0 || (extent[d] % blocks && blocks % extent[d]))
-            return ptxpack_fail(NULL, PTXPACK_E_ARG,
-                                "TMA: multicast to %lld blocks does not divide the box %s",
+            return ptxpack_fail(NULL, PTXPACK_E_ARG, "TMA: multicast to %lld blocks does not divide the box %s",
                                 (long long)w->desc->multicast, layout_text(&box->basis).text);
         int64_t rest = extent[d] % blocks ? blocks / extent[d] : 1;
         extent[d] = extent[d] % blocks ? 1 : extent[d] / blocks;
@@ -401,8 +389,11 @@ static ptxpack_status set_steps(const box_work *w, ptxpack_tma_box *box)
 
 ptxpack_tma_box ptxpack_tma_make(const ptxpack_tma_desc *desc)
 {
-    ptxpack_tma_box box = {.type = desc->type, .address = desc->address, .element_strides = {1, 1, 1, 1, 1},
-                           .l2 = desc->l2, .fill = desc->fill};
+    ptxpack_tma_box box = {.type = desc->type,
+                           .address = desc->address,
+                           .element_strides = {1, 1, 1, 1, 1},
+                           .l2 = desc->l2,
+                           .fill = desc->fill};
     box_work        w;
     w.desc = desc;
     w.parts = 0;

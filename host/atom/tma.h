@@ -21,19 +21,19 @@ extern "C" {
 enum { PTXPACK_TMA_RANK = 5 };
 
 /* CUtensorMapDataType: number, name, bits of an element. */
-#define PTXPACK_TMA_TYPE_MAP(X)                                                                       \
-    X(UINT8, 0, 8)                                                                                    \
-    X(UINT16, 1, 16)                                                                                  \
-    X(UINT32, 2, 32)                                                                                  \
-    X(INT32, 3, 32)                                                                                   \
-    X(UINT64, 4, 64)                                                                                  \
-    X(INT64, 5, 64)                                                                                   \
-    X(FLOAT16, 6, 16)                                                                                 \
-    X(FLOAT32, 7, 32)                                                                                 \
-    X(FLOAT64, 8, 64)                                                                                 \
-    X(BFLOAT16, 9, 16)                                                                                \
-    X(FLOAT32_FTZ, 10, 32)                                                                            \
-    X(TFLOAT32, 11, 32)                                                                               \
+#define PTXPACK_TMA_TYPE_MAP(X) \
+    X(UINT8, 0, 8)              \
+    X(UINT16, 1, 16)            \
+    X(UINT32, 2, 32)            \
+    X(INT32, 3, 32)             \
+    X(UINT64, 4, 64)            \
+    X(INT64, 5, 64)             \
+    X(FLOAT16, 6, 16)           \
+    X(FLOAT32, 7, 32)           \
+    X(FLOAT64, 8, 64)           \
+    X(BFLOAT16, 9, 16)          \
+    X(FLOAT32_FTZ, 10, 32)      \
+    X(TFLOAT32, 11, 32)         \
     X(TFLOAT32_FTZ, 12, 32)
 
 typedef enum ptxpack_tma_type {
@@ -59,7 +59,7 @@ typedef enum ptxpack_tma_l2 {
 typedef enum ptxpack_tma_fill { PTXPACK_TMA_FILL_ZERO = 0, PTXPACK_TMA_FILL_NAN = 1 } ptxpack_tma_fill;
 
 typedef struct ptxpack_tma_desc {
-    size_t                size;      /* sizeof(ptxpack_tma_desc)                                       */
+    size_t                size; /* sizeof(ptxpack_tma_desc)                                       */
     ptxpack_tma_type      type;
     const ptxpack_layout *global;    /* the whole tensor, strides in elements                          */
     const ptxpack_layout *shared;    /* the tile in shared memory, in elements, swizzled or not        */
@@ -71,7 +71,7 @@ typedef struct ptxpack_tma_desc {
 } ptxpack_tma_desc;
 
 typedef struct ptxpack_tma_box {
-    ptxpack_status         status;
+    ptxpack_status status;
     /* The arguments of cuTensorMapEncodeTiled, in its order.  Unused dimensions have extents 1, strides 0. */
     ptxpack_tma_type       type;
     uint32_t               rank;

@@ -26,9 +26,8 @@ static ptxpack_status check_field(const char *name, int64_t bytes)
 {
     if (bytes >= 0 && bytes < FIELD_LIMIT && bytes % UNIT_BYTES == 0)
         return PTXPACK_OK;
-    return ptxpack_fail(NULL, PTXPACK_E_ARG,
-                        "wgmma descriptor: %s of %lld bytes is no multiple of 16 in 0..%d", name,
-                        (long long)bytes, FIELD_LIMIT - UNIT_BYTES);
+    return ptxpack_fail(NULL, PTXPACK_E_ARG, "wgmma descriptor: %s of %lld bytes is no multiple of 16 in 0..%d",
+                        name, (long long)bytes, FIELD_LIMIT - UNIT_BYTES);
 }
 
 ptxpack_status ptxpack_wgmma_encode(const ptxpack_wgmma_fields *fields, uint64_t *word)
@@ -41,8 +40,7 @@ ptxpack_status ptxpack_wgmma_encode(const ptxpack_wgmma_fields *fields, uint64_t
     if (status != PTXPACK_OK)
         return status;
     if (fields->base_offset > 7 || (unsigned)fields->swizzle > 3)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG,
-                            "wgmma descriptor: base offset %u, swizzle %u: 0..7 and 0..3",
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "wgmma descriptor: base offset %u, swizzle %u: 0..7 and 0..3",
                             fields->base_offset, (unsigned)fields->swizzle);
     *word = fields->address / UNIT_BYTES | (uint64_t)(fields->leading / UNIT_BYTES) << 16 |
             (uint64_t)(fields->stride / UNIT_BYTES) << 32 | (uint64_t)fields->base_offset << 49 |
@@ -55,8 +53,7 @@ ptxpack_status ptxpack_wgmma_decode(uint64_t word, ptxpack_wgmma_fields *fields)
     const uint64_t unit_field = 0x3fff, used = unit_field | unit_field << 16 | unit_field << 32 |
                                                (uint64_t)7 << 49 | (uint64_t)3 << 62;
     if (word & ~used)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG,
-                            "wgmma descriptor %#llx: bits %#llx are in none of its fields",
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "wgmma descriptor %#llx: bits %#llx are in none of its fields",
                             (unsigned long long)word, (unsigned long long)(word & ~used));
     fields->address = (uint32_t)(word & unit_field) * UNIT_BYTES;
     fields->leading = (uint32_t)(word >> 16 & unit_field) * UNIT_BYTES;
@@ -67,10 +64,7 @@ ptxpack_status ptxpack_wgmma_decode(uint64_t word, ptxpack_wgmma_fields *fields)
 }
 
 /* ---- canonical shared memory --------------------------------------------------------------------------- */
-static bool is_element(int bits)
-{
-    return bits <= 64 && is_power_of_2(bits);
-}
+static bool is_element(int bits) { return bits <= 64 && is_power_of_2(bits); }
 
 ptxpack_layout ptxpack_wgmma_atom(ptxpack_wgmma_major major, ptxpack_wgmma_swizzle swizzle, int bits)
 {
@@ -99,8 +93,8 @@ typedef struct flat_mode {
 /* What is known of a tile while its descriptor is made; lengths in elements. */
 typedef struct operand_tile {
     const ptxpack_layout *layout;
-    int64_t               unit;  /* of 16 bytes                                                       */
-    int64_t               run;   /* of one row of the swizzle's pattern: 1, 2, 4 or 8 units           */
+    int64_t               unit; /* of 16 bytes                                                       */
+    int64_t               run;  /* of one row of the swizzle's pattern: 1, 2, 4 or 8 units           */
     flat_mode             mn, k;
 } operand_tile;
 
@@ -143,8 +137,8 @@ static bool take_off(flat_mode *mode, int64_t extent, int64_t *step)
 }
 
 /* The same, and the step must be `wanted`. */
-static ptxpack_status expect_step(const operand_tile *tile, flat_mode *mode, const char *what,
-                                  int64_t extent, int64_t wanted)
+static ptxpack_status expect_step(const operand_tile *tile, flat_mode *mode, const char *what, int64_t extent,
+                                  int64_t wanted)
 {
     int64_t step;
     if (!take_off(mode, extent, &step))
@@ -159,8 +153,8 @@ static ptxpack_status expect_step(const operand_tile *tile, flat_mode *mode, con
 }
 
 /* The step between `extent` pieces, in bytes: one of the two offsets of the descriptor. */
-static ptxpack_status offset_field(const operand_tile *tile, flat_mode *mode, const char *what,
-                                   int64_t extent, uint32_t *bytes)
+static ptxpack_status offset_field(const operand_tile *tile, flat_mode *mode, const char *what, int64_t extent,
+                                   uint32_t *bytes)
 {
     int64_t step;
     if (!take_off(mode, extent, &step))

@@ -60,8 +60,8 @@ typedef struct ptxpack_wgmma_operand {
     int64_t              mn, k;  /* elements that one instruction reads                                 */
     int64_t              align;  /* the tile's address must be a multiple of this many bytes            */
     /* (instructions along M or N, instructions along K) -> what to add to the low half. */
-    ptxpack_layout       steps;
-    int64_t              step_mn, step_k; /* steps((1,0)) and steps((0,1)); 0 where there is only one    */
+    ptxpack_layout steps;
+    int64_t        step_mn, step_k; /* steps((1,0)) and steps((0,1)); 0 where there is only one    */
 } ptxpack_wgmma_operand;
 
 /* Of a tile of elements of `bits` bits (1..32), `mn` rows an instruction: 64 for A, N for B, 0 for all rows

@@ -54,10 +54,11 @@ ptxpack_status attention_count_tiles(const ptxpack_attention_desc *d, const atte
                                 "seqlen_q %d: %lld tiles of %lld rows in each of %lld heads exceed %d",
                                 (int)d->seqlen_q, (long long)tiles, (long long)block_m, (long long)heads,
                                 INT32_MAX);
-    int64_t kv_heads =
-        SECTION_BYTES / (2 * (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * d->head_dim);
+    int64_t kv_heads = SECTION_BYTES /
+                       (2 * (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * d->head_dim);
     int64_t section = (kv_heads > 0 ? kv_heads : 1) * (d->heads_q / d->heads_kv);
-    *out = (attention_tiles){.tiles_q = (int32_t)tiles, .heads_total = (int32_t)heads,
+    *out = (attention_tiles){.tiles_q = (int32_t)tiles,
+                             .heads_total = (int32_t)heads,
                              .tiles_total = (int32_t)(heads * tiles),
                              .section_heads = (int32_t)(section < heads ? section : heads)};
     return PTXPACK_OK;
@@ -236,10 +237,7 @@ ptxpack_status ptxpack_attention_plan_create(ptxpack *handle, const ptxpack_atte
     return ptxpack_attention_plan_row(handle, desc, NULL, plan);
 }
 
-void ptxpack_attention_plan_free(ptxpack_attention_plan *plan)
-{
-    free(plan);
-}
+void ptxpack_attention_plan_free(ptxpack_attention_plan *plan) { free(plan); }
 
 size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan)
 {
@@ -251,7 +249,7 @@ const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *pla
     return plan != NULL ? plan->kernel : NULL;
 }
 
-ptxpack_status ptxpack_attention_fill(const ptxpack_attention_plan *plan,
+ptxpack_status ptxpack_attention_fill(const ptxpack_attention_plan    *plan,
                                       const ptxpack_attention_buffers *buffers,
                                       attention_any_arguments *arguments, uint32_t grid[3])
 {
@@ -259,9 +257,8 @@ ptxpack_status ptxpack_attention_fill(const ptxpack_attention_plan *plan,
     return plan->methods->address(plan, buffers, arguments);
 }
 
-ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan *plan,
-                                        const ptxpack_attention_buffers *buffers,
-                                        struct CUstream_st *stream)
+ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
+                                        const ptxpack_attention_buffers *buffers, struct CUstream_st *stream)
 {
     char line[ATTENTION_LINE];
     if (plan == NULL)
@@ -271,8 +268,7 @@ ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan *plan,
         return ptxpack_fail(plan->handle, status, "%s", line);
     attention_any_arguments arguments;
     status = plan->methods->address(plan, buffers, &arguments);
-    return status == PTXPACK_OK ? ptxpack_kernel_launch(plan->kernel, plan->grid, &arguments, stream)
-                                : status;
+    return status == PTXPACK_OK ? ptxpack_kernel_launch(plan->kernel, plan->grid, &arguments, stream) : status;
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */

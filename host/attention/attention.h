@@ -24,10 +24,10 @@ extern "C" {
 
 /* Query row i may attend to key j when                                                               */
 typedef enum ptxpack_mask {
-    PTXPACK_MASK_NONE                = 0, /* always                                                   */
-    PTXPACK_MASK_CAUSAL_TOP_LEFT     = 1, /* j <= i: the first query sees the first key               */
+    PTXPACK_MASK_NONE = 0,                /* always                                                   */
+    PTXPACK_MASK_CAUSAL_TOP_LEFT = 1,     /* j <= i: the first query sees the first key               */
     PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT = 2, /* j <= i + seqlen_kv - seqlen_q: the last sees the last    */
-    PTXPACK_MASK_WINDOW_TOP_LEFT     = 3, /* i - window_left <= j <= i + window_right                 */
+    PTXPACK_MASK_WINDOW_TOP_LEFT = 3,     /* i - window_left <= j <= i + window_right                 */
     PTXPACK_MASK_WINDOW_BOTTOM_RIGHT = 4  /* the same with i + seqlen_kv - seqlen_q in place of i     */
 } ptxpack_mask;
 
@@ -39,19 +39,19 @@ typedef struct ptxpack_strides {
 } ptxpack_strides;
 
 typedef struct ptxpack_attention_desc {
-    uint32_t        size;                       /* = sizeof(ptxpack_attention_desc)                   */
-    ptxpack_dtype   dtype;                      /* of q, k and v; of o too, but with PTXPACK_E4M3 o is
-                                                   PTXPACK_BF16                                       */
-    int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1                                          */
-    int32_t         heads_q, heads_kv;          /* heads_q % heads_kv == 0; heads_q / heads_kv query
-                                                   heads share a key head                             */
-    int32_t         head_dim;                   /* multiple of 16 bytes of q, at most 256             */
-    float           scale;                      /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim)          */
-    ptxpack_mask    mask;
-    int32_t         window_left, window_right;  /* of the window masks; < 0: no limit on that side.
-                                                   0 with any other mask                              */
-    float           softcap;                    /* scores s become softcap tanh(s / softcap), after
-                                                   scale and before the mask; >= 0; 0 = off           */
+    uint32_t      size;                 /* = sizeof(ptxpack_attention_desc)                   */
+    ptxpack_dtype dtype;                /* of q, k and v; of o too, but with PTXPACK_E4M3 o is
+                                           PTXPACK_BF16                                       */
+    int32_t batch, seqlen_q, seqlen_kv; /* each >= 1                                          */
+    int32_t heads_q, heads_kv;          /* heads_q % heads_kv == 0; heads_q / heads_kv query
+                                           heads share a key head                             */
+    int32_t      head_dim;              /* multiple of 16 bytes of q, at most 256             */
+    float        scale;                 /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim)          */
+    ptxpack_mask mask;
+    int32_t      window_left, window_right; /* of the window masks; < 0: no limit on that side.
+                                               0 with any other mask                              */
+    float softcap;                          /* scores s become softcap tanh(s / softcap), after
+                                               scale and before the mask; >= 0; 0 = off           */
     ptxpack_strides q, k, v, o;
 } ptxpack_attention_desc;
 
@@ -76,12 +76,12 @@ typedef struct ptxpack_attention_plan ptxpack_attention_plan;
  *   PTXPACK_E_UNSUPPORTED  valid, but no kernel of this device covers it; nothing falls back silently
  *   and what ptxpack_kernel_load returns; *plan is NULL */
 PTXPACK_API ptxpack_status ptxpack_attention_plan_create(ptxpack *handle, const ptxpack_attention_desc *desc,
-                                                  ptxpack_attention_plan **plan);
-PTXPACK_API void ptxpack_attention_plan_free(ptxpack_attention_plan *plan); /* NULL is fine */
+                                                         ptxpack_attention_plan **plan);
+PTXPACK_API void           ptxpack_attention_plan_free(ptxpack_attention_plan *plan); /* NULL is fine */
 /* Bytes of device memory that a launch wants as scratch, on 16 bytes and zero before its first use: every
  * launch that completes leaves it fit for the next.  Launches that may run at the same time need one each.
  * And the kernel, which stays the handle's.  Of no plan (NULL): 0, and NULL. */
-PTXPACK_API size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan);
+PTXPACK_API size_t                ptxpack_attention_workspace(const ptxpack_attention_plan *plan);
 PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan);
 
 /* Enqueue on `stream` (NULL: the default stream of the plan's context).
@@ -89,9 +89,9 @@ PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attenti
  *                     its first to its last element, overlaps that of another buffer
  *   PTXPACK_E_DRIVER  the plan's context cannot be made current
  *   PTXPACK_E_LAUNCH, _E_FORKED */
-PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan *plan,
+PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
                                                     const ptxpack_attention_buffers *buffers,
-                                                    struct CUstream_st *stream);
+                                                    struct CUstream_st              *stream);
 
 /* The descales in HOST memory, f32 [batch][heads_kv]; NULL: all are 1. */
 typedef struct ptxpack_descales {

@@ -28,8 +28,8 @@ static ptxpack_status check_extents(const ptxpack_attention_desc *d, char *line)
         const char *name;
         int32_t     value;
     } extents[] = {
-        {"batch", d->batch},       {"seqlen_q", d->seqlen_q}, {"seqlen_kv", d->seqlen_kv},
-        {"heads_q", d->heads_q},   {"heads_kv", d->heads_kv}, {"head_dim", d->head_dim},
+        {"batch", d->batch},     {"seqlen_q", d->seqlen_q}, {"seqlen_kv", d->seqlen_kv},
+        {"heads_q", d->heads_q}, {"heads_kv", d->heads_kv}, {"head_dim", d->head_dim},
     };
     for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++)
         if (extents[i].value < 1)
@@ -47,10 +47,7 @@ static float scale_of(const ptxpack_attention_desc *d)
     return d->scale != 0 ? d->scale : (float)(1.0 / sqrt((double)d->head_dim));
 }
 
-static bool is_normal(double value)
-{
-    return value >= FLT_MIN && value <= FLT_MAX;
-}
+static bool is_normal(double value) { return value >= FLT_MIN && value <= FLT_MAX; }
 
 /* The kernel gets scale / softcap and softcap * log2(e), which must stay finite and not vanish. */
 static ptxpack_status check_softcap(const ptxpack_attention_desc *d, char *line)
@@ -59,8 +56,10 @@ static ptxpack_status check_softcap(const ptxpack_attention_desc *d, char *line)
     if (!(cap >= 0) || isinf(cap))
         return refuse(line, "softcap %g is neither 0 (off) nor a positive number", cap);
     if (cap > 0 && !(is_normal(cap * 1.4426950408889634) && is_normal(scale / cap)))
-        return refuse(line, "softcap %g is too %s for scale %g: scale / softcap and softcap * log2(e) must "
-                      "be normal floats", cap, cap < scale ? "small" : "large", scale);
+        return refuse(line,
+                      "softcap %g is too %s for scale %g: scale / softcap and softcap * log2(e) must "
+                      "be normal floats",
+                      cap, cap < scale ? "small" : "large", scale);
     return PTXPACK_OK;
 }
 
@@ -76,9 +75,9 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
     if ((int)d->mask < PTXPACK_MASK_NONE || (int)d->mask > PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
         return refuse(line, "mask %d is no ptxpack_mask", (int)d->mask);
     if (d->mask < PTXPACK_MASK_WINDOW_TOP_LEFT && (d->window_left != 0 || d->window_right != 0))
-        return refuse(line, "%s is %d, but mask %d is no window", d->window_left != 0 ? "window_left"
-                      : "window_right", (int)(d->window_left != 0 ? d->window_left : d->window_right),
-                      (int)d->mask);
+        return refuse(line, "%s is %d, but mask %d is no window",
+                      d->window_left != 0 ? "window_left" : "window_right",
+                      (int)(d->window_left != 0 ? d->window_left : d->window_right), (int)d->mask);
     /* The kernel gets scale * log2(e), which must stay finite and not vanish. */
     if (!(d->scale == 0 || (d->scale >= FLT_MIN && d->scale <= FLT_MAX / 2)))
         return refuse(line, "scale %g is neither 0 (the default) nor a positive normal number",
@@ -142,8 +141,8 @@ static ptxpack_status check_nesting(const char *tensor, const dimension dims[3],
         int64_t reach;
         if (__builtin_mul_overflow(d->stride, d->extent - 1, &reach) ||
             __builtin_add_overflow(*span, reach, span) || *span > INT64_MAX / 2)
-            return refuse(line, "%s.%s: stride %lld times %lld overflows 64-bit byte offsets", tensor,
-                          d->name, (long long)d->stride, (long long)d->extent);
+            return refuse(line, "%s.%s: stride %lld times %lld overflows 64-bit byte offsets", tensor, d->name,
+                          (long long)d->stride, (long long)d->extent);
     }
     return PTXPACK_OK;
 }
@@ -152,13 +151,13 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
                                      char *line)
 {
     const ptxpack_strides *all[TENSOR_COUNT] = {&d->q, &d->k, &d->v, &d->o}, *s = all[tensor];
-    const char *name = attention_tensor_names[tensor];
-    bool        keys = tensor == TENSOR_K || tensor == TENSOR_V;
-    size_t      bytes = ptxpack_dtype_bytes(attention_tensor_type(d, tensor));
-    dimension   dims[3] = {
-        {"batch", d->batch, s->batch},
-        {"row", keys ? d->seqlen_kv : d->seqlen_q, s->row},
-        {"head", keys ? d->heads_kv : d->heads_q, s->head},
+    const char            *name = attention_tensor_names[tensor];
+    bool                   keys = tensor == TENSOR_K || tensor == TENSOR_V;
+    size_t                 bytes = ptxpack_dtype_bytes(attention_tensor_type(d, tensor));
+    dimension              dims[3] = {
+                     {"batch", d->batch, s->batch},
+                     {"row", keys ? d->seqlen_kv : d->seqlen_q, s->row},
+                     {"head", keys ? d->heads_kv : d->heads_q, s->head},
     };
     if (s->batch == 0 && s->row == 0 && s->head == 0)
         compact(dims, d->head_dim);
@@ -175,12 +174,12 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
 }
 
 /* Row i attends to keys [i + left, i + right].  A limit that binds in no row is none; one that hides every
- * key of every row is moved next to them, so that i + offset lies between -seqlen_q and seqlen_q + seqlen_kv. */
+ * key of every row is moved next to them, so that i + offset lies between -seqlen_q and seqlen_q + seqlen_kv.
+ */
 static void resolve_mask(const ptxpack_attention_desc *d, attention_geometry *out)
 {
     bool    window = d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT;
-    bool    bottom =
-        d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+    bool    bottom = d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
     int64_t rows = d->seqlen_q, keys = d->seqlen_kv, diagonal = bottom ? keys - rows : 0;
     int64_t left = diagonal - d->window_left, right = diagonal + d->window_right;
     out->limited_left = window && d->window_left >= 0 && left > 1 - rows;
@@ -235,15 +234,15 @@ static bool overlap(const range *a, const range *b)
            b->address < a->address + a->bytes;
 }
 
-ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry,
+ptxpack_status ptxpack_attention_check_buffers(const attention_geometry        *geometry,
                                                const ptxpack_attention_buffers *b, char line[ATTENTION_LINE])
 {
     enum { WRITTEN = 6, RANGES = 9 }; /* from WRITTEN on: outputs, and what is written besides */
     if (b == NULL)
         return refuse(line, "buffers is NULL");
     if (b->size != sizeof *b)
-        return refuse(line, "buffers.size is %u; sizeof(ptxpack_attention_buffers) is %zu",
-                      (unsigned)b->size, sizeof *b);
+        return refuse(line, "buffers.size is %u; sizeof(ptxpack_attention_buffers) is %zu", (unsigned)b->size,
+                      sizeof *b);
     uint64_t    scales = geometry->descale_bytes, scratch = geometry->workspace_bytes; /* 0: not looked at */
     const range ranges[RANGES] = {
         {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
@@ -264,8 +263,8 @@ ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometr
     for (int written = WRITTEN; written < RANGES; written++)
         for (int i = 0; i < written; i++)
             if (overlap(&ranges[written], &ranges[i]))
-                return refuse(line, "%s overlaps %s: 0x%llx and 0x%llx", ranges[written].name,
-                              ranges[i].name, (unsigned long long)ranges[written].address,
+                return refuse(line, "%s overlaps %s: 0x%llx and 0x%llx", ranges[written].name, ranges[i].name,
+                              (unsigned long long)ranges[written].address,
                               (unsigned long long)ranges[i].address);
     return PTXPACK_OK;
 }

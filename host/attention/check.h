@@ -24,9 +24,9 @@ typedef struct attention_geometry {
     bool             limited_left, limited_right; /* false: the offset means nothing */
     int32_t          left_offset, right_offset;   /* row i attends to keys i + left <= j <= i + right;
                                                      clipped so that i + offset never overflows */
-    uint64_t         lse_bytes;
-    uint64_t         workspace_bytes; /* the plan's; 0 of a descriptor */
-    uint64_t         descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
+    uint64_t lse_bytes;
+    uint64_t workspace_bytes; /* the plan's; 0 of a descriptor */
+    uint64_t descale_bytes;   /* of each, with PTXPACK_E4M3; otherwise 0 */
 } attention_geometry;
 
 enum { ATTENTION_LINE = 256 };
@@ -45,7 +45,7 @@ static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,
                                          char line[ATTENTION_LINE]);
 /* The same for the addresses of a launch. */
-ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry,
+ptxpack_status ptxpack_attention_check_buffers(const attention_geometry        *geometry,
                                                const ptxpack_attention_buffers *buffers,
-                                               char line[ATTENTION_LINE]);
+                                               char                             line[ATTENTION_LINE]);
 #endif

@@ -15,30 +15,18 @@ typedef struct row_class {
 
 static const row_class classes[] = {
     /* arch  8    D    M    N  rate  overhead, with a right limit */
-    {90,  0,   64, 192,   0, 2914, 2400, 2814, 2500},
-    {90,  0,   64, 128,   0, 2374, 1600, 2396, 2400},
-    {90,  0,   64,  64,   0, 2150, 3700, 2150, 3700},
-    {90,  0,   96, 128,   0, 3280, 3200, 3200, 3200},
-    {90,  0,  128, 128,   0, 3518, 3700, 3430, 3700},
-    {90,  0,  128, 192,   0, 3560, 3500, 3540, 4000},
-    {90,  0,  128,  64,   0, 2400, 3000, 2400, 3000},
-    {90,  0,  192, 128,   0, 3370, 5000, 3370, 5000},
-    {90,  0,  256, 128,   0, 3660, 6000, 3483, 8000},
-    {90,  0,  256,  64,   0, 3226, 4500, 3226, 4500},
-    {90,  1,   64, 192,   0, 3004, 2500, 2900, 3500},
-    {90,  1,  128, 128,   0, 4446, 3100, 4364, 4200},
-    {90,  1,  128, 192,   0, 4692, 4100, 4714, 4800},
-    {90,  1,  256, 128,   0, 5468, 6700, 5300, 8000},
-    {80,  0,   32,   0,   0, 1100, 2500, 1100, 2500},
-    {80,  0,   64,   0,   0, 1545, 2900, 1545, 2900},
-    {80,  0,   96,   0,   0, 1650, 4500, 1650, 4500},
-    {80,  0,  128,   0,  48, 1790, 6600, 1790, 6600},
-    {80,  0,  128,   0,  32, 1500, 6600, 1500, 6600},
-    {80,  0,  192, 128,   0, 1650, 7500, 1650, 7500},
-    {80,  0,  192,  64,   0,  800, 7500,  800, 7500},
-    {80,  0,  256,   0,   0, 1545, 9200, 1545, 9200},
-    {75,  0,    0,   0,   0,  600, 6000,  600, 6000},
-    {0,   0,    0,   0,   0, 1000, 5000, 1000, 5000},
+    {90, 0, 64, 192, 0, 2914, 2400, 2814, 2500},  {90, 0, 64, 128, 0, 2374, 1600, 2396, 2400},
+    {90, 0, 64, 64, 0, 2150, 3700, 2150, 3700},   {90, 0, 96, 128, 0, 3280, 3200, 3200, 3200},
+    {90, 0, 128, 128, 0, 3518, 3700, 3430, 3700}, {90, 0, 128, 192, 0, 3560, 3500, 3540, 4000},
+    {90, 0, 128, 64, 0, 2400, 3000, 2400, 3000},  {90, 0, 192, 128, 0, 3370, 5000, 3370, 5000},
+    {90, 0, 256, 128, 0, 3660, 6000, 3483, 8000}, {90, 0, 256, 64, 0, 3226, 4500, 3226, 4500},
+    {90, 1, 64, 192, 0, 3004, 2500, 2900, 3500},  {90, 1, 128, 128, 0, 4446, 3100, 4364, 4200},
+    {90, 1, 128, 192, 0, 4692, 4100, 4714, 4800}, {90, 1, 256, 128, 0, 5468, 6700, 5300, 8000},
+    {80, 0, 32, 0, 0, 1100, 2500, 1100, 2500},    {80, 0, 64, 0, 0, 1545, 2900, 1545, 2900},
+    {80, 0, 96, 0, 0, 1650, 4500, 1650, 4500},    {80, 0, 128, 0, 48, 1790, 6600, 1790, 6600},
+    {80, 0, 128, 0, 32, 1500, 6600, 1500, 6600},  {80, 0, 192, 128, 0, 1650, 7500, 1650, 7500},
+    {80, 0, 192, 64, 0, 800, 7500, 800, 7500},    {80, 0, 256, 0, 0, 1545, 9200, 1545, 9200},
+    {75, 0, 0, 0, 0, 600, 6000, 600, 6000},       {0, 0, 0, 0, 0, 1000, 5000, 1000, 5000},
 };
 enum { CLASSES = sizeof classes / sizeof classes[0] };
 
@@ -48,30 +36,26 @@ static const struct arch_row {
     double ghz, scale;
     int    sms;
 } archs[] = {
-    {75, 1.59, 0.35, 40},  {80, 1.41, 0.75, 108},  {86, 1.74, 0.4, 84},   {87, 1.30, 0.4, 16},
-    {89, 2.49, 0.4, 142},  {90, 1.755, 1, 132},    {100, 1.85, 1, 148},   {120, 2.41, 0.4, 170},
+    {75, 1.59, 0.35, 40}, {80, 1.41, 0.75, 108}, {86, 1.74, 0.4, 84}, {87, 1.30, 0.4, 16},
+    {89, 2.49, 0.4, 142}, {90, 1.755, 1, 132},   {100, 1.85, 1, 148}, {120, 2.41, 0.4, 170},
 };
 enum { ARCHS = sizeof archs / sizeof archs[0] };
 
 enum { LAUNCH_CLOCKS = 12000 }; /* with the first keys' way from memory */
-/* A tile's block at the left end of a window is masked, too: clocks for each of its keys.  (H200, d 128, s 16384,
- * window of 1024: 239 us with 128 x 128, 226 with 192 x 64.) */
+/* A tile's block at the left end of a window is masked, too: clocks for each of its keys.  (H200, d 128, s
+ * 16384, window of 1024: 239 us with 128 x 128, 226 with 192 x 64.) */
 enum { LEFT_MASK_CLOCKS = 12 };
 
-static bool matches(int wanted, int64_t value)
-{
-    return wanted == 0 || wanted == value;
-}
+static bool matches(int wanted, int64_t value) { return wanted == 0 || wanted == value; }
 
 static const row_class *class_of(const ptxpack_variant *row)
 {
     int i = 0;
-    while (i < CLASSES - 1 &&
-           !(matches(classes[i].arch, row->arch) &&
-             classes[i].fp8 == ptxpack_variant_parameter(row, "FP8", 0) &&
-             matches(classes[i].head_dim, ptxpack_variant_parameter(row, "HEAD_DIM", 0)) &&
-             matches(classes[i].block_m, ptxpack_variant_parameter(row, "BLOCK_M", 0)) &&
-             matches(classes[i].block_n, ptxpack_variant_parameter(row, "BLOCK_N", 0))))
+    while (i < CLASSES - 1 && !(matches(classes[i].arch, row->arch) &&
+                                classes[i].fp8 == ptxpack_variant_parameter(row, "FP8", 0) &&
+                                matches(classes[i].head_dim, ptxpack_variant_parameter(row, "HEAD_DIM", 0)) &&
+                                matches(classes[i].block_m, ptxpack_variant_parameter(row, "BLOCK_M", 0)) &&
+                                matches(classes[i].block_n, ptxpack_variant_parameter(row, "BLOCK_N", 0))))
         i++;
     return &classes[i];
 }
@@ -87,10 +71,7 @@ static const struct arch_row *arch_of(int arch)
 }
 
 /* ---- blocks that are visited -------------------------------------------------------------------------- */
-static int64_t clamp(int64_t x, int64_t low, int64_t high)
-{
-    return x < low ? low : x > high ? high : x;
-}
+static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
 /* The sum of (a i + b) / m, rounded down, over i in [0, n); nothing is negative. */
 static int64_t floor_sum(int64_t n, int64_t m, int64_t a, int64_t b)
@@ -109,8 +90,7 @@ static int64_t floor_sum(int64_t n, int64_t m, int64_t a, int64_t b)
 
 /* Blocks of m keys before `first + step i`, a block that is begun counted where round_up is m - 1, summed
  * over i in [0, n): none of those below 0, all of those from `keys` on. */
-static int64_t sum_of_blocks(int64_t n, int64_t m, int64_t step, int64_t first, int64_t keys,
-                             int64_t round_up)
+static int64_t sum_of_blocks(int64_t n, int64_t m, int64_t step, int64_t first, int64_t keys, int64_t round_up)
 {
     int64_t from = clamp((step - 1 - first) / step, 0, n);         /* before it the key is below 0     */
     int64_t to = clamp((keys - first + step - 1) / step, from, n); /* from it on it is beyond the last */
@@ -137,9 +117,9 @@ attention_blocks attention_count_blocks(const ptxpack_attention_desc *d, const a
     int64_t          last = blocks_of_tile(d, g, block_m, block_n, before);
     int64_t          first = blocks_of_tile(d, g, block_m, block_n, 0);
     int64_t          middle = blocks_of_tile(d, g, block_m, block_n, before / 2);
-    int64_t high = g->limited_right
-                       ? sum_of_blocks(before, block_n, block_m, block_m + g->right_offset, keys, block_n - 1)
-                       : before * whole;
+    int64_t          high = g->limited_right
+                                ? sum_of_blocks(before, block_n, block_m, block_m + g->right_offset, keys, block_n - 1)
+                                : before * whole;
     int64_t low = g->limited_left ? sum_of_blocks(before, block_n, block_m, g->left_offset, keys, 0) : 0;
     b.total = high - low + last;
     b.longest = first > last ? first : last;
@@ -150,10 +130,7 @@ attention_blocks attention_count_blocks(const ptxpack_attention_desc *d, const a
 
 /* ---- the estimate ------------------------------------------------------------------------------------- */
 /* Not fmax: the library asks for no libm. */
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
+static double larger(double a, double b) { return a > b ? a : b; }
 
 /* Blocks of a row that share an SM: no more than there are tiles for. */
 static int64_t resident_blocks(const ptxpack_variant *row, int64_t tiles, int64_t sms)

@@ -17,8 +17,8 @@
 typedef struct attention_blocks {
     int64_t tiles, total, longest, shortest; /* shortest: of a tile */
 } attention_blocks;
-attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc,
-                                        const attention_geometry *geometry, int64_t block_m, int64_t block_n);
+attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                        int64_t block_m, int64_t block_n);
 
 /* Microseconds, of a problem with no more tiles than attention_count_tiles lets through.  sm_count 0: that
  * of a well-known part of the architecture. */
@@ -27,8 +27,5 @@ double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *
 
 /* Whether a row that takes `us` is to be preferred to one before it in the table that takes `best_us`: the
  * table's order stands unless the model clearly says otherwise. */
-static inline bool attention_clearly_faster(double us, double best_us)
-{
-    return us < 0.99 * best_us;
-}
+static inline bool attention_clearly_faster(double us, double best_us) { return us < 0.99 * best_us; }
 #endif

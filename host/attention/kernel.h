@@ -20,9 +20,9 @@ typedef struct attention_kernel {
     bool ordered; /* of its rows with one HEAD_DIM the first that can be taken is the best for any problem */
     /* Why a row that this device can run, of a HEAD_DIM and a type that will do, cannot be taken here: NULL,
      * or `line`. */
-    const char *(*refusal)(const ptxpack *handle, const ptxpack_variant *row,
-                           const ptxpack_device_caps *caps, const ptxpack_attention_desc *desc,
-                           const attention_geometry *geometry, char line[ATTENTION_LINE]);
+    const char *(*refusal)(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_device_caps *caps,
+                           const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                           char line[ATTENTION_LINE]);
     /* The symbols of its build; 0 with a line in ptxpack_detail(NULL). */
     size_t (*symbols)(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                       const attention_geometry *geometry, ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS]);

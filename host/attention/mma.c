@@ -16,7 +16,7 @@ size_t ptxpack_attention_symbols(const attention_layout *layout, attention_build
 #define ATTENTION_SYMBOL(type, name, symbol) {symbol, offsetof(attention_arguments, name)},
         ATTENTION_ARGUMENTS(ATTENTION_SYMBOL)
 #undef ATTENTION_SYMBOL
-        {"BF16", build.dtype == PTXPACK_BF16},
+            {"BF16", build.dtype == PTXPACK_BF16},
         {"LIMITED_LEFT", build.limited_left},
         {"LIMITED_RIGHT", build.limited_right},
         {"SOFTCAP", build.softcap},
@@ -25,13 +25,12 @@ size_t ptxpack_attention_symbols(const attention_layout *layout, attention_build
     enum { FIXED = sizeof fixed / sizeof fixed[0] };
     _Static_assert(FIXED < (int)PTXPACK_INSTANCE_SYMBOLS, "instances have room for more");
     memcpy(symbols, fixed, sizeof fixed);
-    size_t count = ptxpack_attention_layout_symbols(layout, symbols + FIXED,
-                                                    PTXPACK_INSTANCE_SYMBOLS - FIXED);
+    size_t count = ptxpack_attention_layout_symbols(layout, symbols + FIXED, PTXPACK_INSTANCE_SYMBOLS - FIXED);
     return count > 0 ? FIXED + count : 0;
 }
 
-attention_build ptxpack_attention_build(const ptxpack_attention_desc *desc,
-                                        const attention_geometry *geometry, int64_t head_dim)
+attention_build ptxpack_attention_build(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                        int64_t head_dim)
 {
     return (attention_build){
         .dtype = desc->dtype,
@@ -52,8 +51,7 @@ static size_t symbols_of(const ptxpack_variant *row, const ptxpack_attention_des
         count = ptxpack_attention_symbols(layout, ptxpack_attention_build(desc, geometry, layout->head_dim),
                                           symbols);
         if (count == 0)
-            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id,
-                         ptxpack_detail(NULL));
+            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
     }
     free(own);
     return count;
@@ -99,17 +97,17 @@ static void instance(const ptxpack_variant *variant, size_t index, ptxpack_insta
 /* ---- the plan ----------------------------------------------------------------------------------- */
 /* The kernel's 32-bit registers hold byte strides of rows; tanh.approx came with PTX ISA 7.0, later than some
  * rows want. */
-static const char *refusal(const ptxpack *handle, const ptxpack_variant *row,
-                           const ptxpack_device_caps *caps, const ptxpack_attention_desc *desc,
-                           const attention_geometry *geometry, char line[ATTENTION_LINE])
+static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_device_caps *caps,
+                           const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                           char line[ATTENTION_LINE])
 {
     enum { TANH_ISA = 70 };
     attention_tiles tiles;
     (void)handle;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
-            snprintf(line, ATTENTION_LINE, "%s.row: stride %lld exceeds %d elements",
-                     attention_tensor_names[i], (long long)geometry->tensor[i].row, INT32_MAX / 2);
+            snprintf(line, ATTENTION_LINE, "%s.row: stride %lld exceeds %d elements", attention_tensor_names[i],
+                     (long long)geometry->tensor[i].row, INT32_MAX / 2);
             return line;
         }
     if (geometry->softcap > 0 && row->isa < TANH_ISA && caps->isa < TANH_ISA) {
@@ -117,14 +115,13 @@ static const char *refusal(const ptxpack *handle, const ptxpack_variant *row,
                  caps->isa % 10);
         return line;
     }
-    return attention_count_tiles(desc, geometry, ptxpack_variant_parameter(row, "BLOCK_M", 0), &tiles,
-                                 line) == PTXPACK_OK
+    return attention_count_tiles(desc, geometry, ptxpack_variant_parameter(row, "BLOCK_M", 0), &tiles, line) ==
+                   PTXPACK_OK
                ? NULL
                : line;
 }
 
-static void fill_arguments(attention_arguments *a, const ptxpack_attention_desc *d,
-                           const attention_geometry *g)
+static void fill_arguments(attention_arguments *a, const ptxpack_attention_desc *d, const attention_geometry *g)
 {
     enum { ELEMENT = sizeof(uint16_t) };
     const attention_tensor *t = g->tensor;

@@ -55,10 +55,7 @@ OWN_FRAME ptxpack_layout arrange(const ptxpack_layout *l, const char *thread, co
 /* ---- tiles ---------------------------------------------------------------------------------------- */
 /* Columns that lie side by side: the largest power of two in HEAD_DIM, so that a swizzle can mix a row's
  * chunks with the row's number.  The tile is such column blocks one after another. */
-static int64_t block_columns(int64_t head_dim)
-{
-    return head_dim & -head_dim;
-}
+static int64_t block_columns(int64_t head_dim) { return head_dim & -head_dim; }
 
 OWN_FRAME ptxpack_layout plain_tile(int64_t rows, int64_t head_dim)
 {
@@ -94,8 +91,8 @@ enum { K_OF_SM75 = 8 };
 const char *ptxpack_attention_instruction(const attention_layout *l, ptxpack_dtype dtype)
 {
     return l->mma_k == K_OF_SM75   ? "SM75_16x8x8_F32F16F16F32_TN"
-         : dtype == PTXPACK_BF16 ? "SM80_16x8x16_F32BF16BF16F32_TN"
-                                 : "SM80_16x8x16_F32F16F16F32_TN";
+           : dtype == PTXPACK_BF16 ? "SM80_16x8x16_F32BF16BF16F32_TN"
+                                   : "SM80_16x8x16_F32F16F16F32_TN";
 }
 
 /* The fragments of two k8 instructions, side by side, and those of bf16 are laid out as those of this one.
@@ -123,16 +120,16 @@ OWN_FRAME ptxpack_tiled_copy copy_rows(const attention_layout *l, const char *na
     ptxpack_status    status = ptxpack_copy_atom_find(name, &atom);
     if (status != PTXPACK_OK)
         return (ptxpack_tiled_copy){.status = status};
-    int64_t lanes = row_lanes(l), rows = (by_warp ? 32 : 32 * l->warps) / lanes;
-    int64_t copies = by_warp ? l->warps : 1;
-    const int64_t row_extents[2] = {rows, copies}, row_strides[2] = {lanes, 32};
-    const int64_t lane_extent = lanes, one = 1;
-    ptxpack_layout by_row = ints(2, row_extents, row_strides), by_lane = ints(1, &lane_extent, &one);
-    ptxpack_layout threads = pair(&by_row, &by_lane);
-    ptxpack_layout values = ptxpack_layout_parse("(1,8):(0,1)");
+    int64_t            lanes = row_lanes(l), rows = (by_warp ? 32 : 32 * l->warps) / lanes;
+    int64_t            copies = by_warp ? l->warps : 1;
+    const int64_t      row_extents[2] = {rows, copies}, row_strides[2] = {lanes, 32};
+    const int64_t      lane_extent = lanes, one = 1;
+    ptxpack_layout     by_row = ints(2, row_extents, row_strides), by_lane = ints(1, &lane_extent, &one);
+    ptxpack_layout     threads = pair(&by_row, &by_lane);
+    ptxpack_layout     values = ptxpack_layout_parse("(1,8):(0,1)");
     ptxpack_tiled_copy copy = ptxpack_make_tiled_copy(&atom, ELEMENT_BITS, &threads, &values);
-    const int64_t places[2] = {1, 16 * l->m_tiles};
-    ptxpack_layout owned = ints(2, row_extents, places), tiler = tile(&owned, lanes * CHUNK);
+    const int64_t      places[2] = {1, 16 * l->m_tiles};
+    ptxpack_layout     owned = ints(2, row_extents, places), tiler = tile(&owned, lanes * CHUNK);
     return by_warp && copy.status == PTXPACK_OK
                ? ptxpack_make_tiled_copy_tv(&atom, ELEMENT_BITS, &copy.layout_tv, &tiler)
                : copy;
@@ -144,18 +141,17 @@ OWN_FRAME ptxpack_layout access_of(const ptxpack_tiled_copy *copy, const ptxpack
     return arrange(&all, "(_,0,0)", "(0,(0,_),(_,0))", "(0,0,(0,_))");
 }
 
-static void describe(attention_layout *l, attention_access_id id, const char *name, const char *atom,
-                     bool of_q,
+static void describe(attention_layout *l, attention_access_id id, const char *name, const char *atom, bool of_q,
                      int bytes, ptxpack_layout offsets)
 {
-    l->access[id] = (attention_access){.name = name, .atom = atom, .of_q = of_q, .bytes = bytes,
-                                       .offsets = offsets};
+    l->access[id] =
+        (attention_access){.name = name, .atom = atom, .of_q = of_q, .bytes = bytes, .offsets = offsets};
 }
 
 /* A tile after the places in it: from (thread, ...) to the element. */
 OWN_FRAME void describe_loads(attention_layout *l)
 {
-    const char *atom = l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>" : "UniversalCopy<uint128_t>";
+    const char        *atom = l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>" : "UniversalCopy<uint128_t>";
     ptxpack_layout     q = identity(l->block_m, l->head_dim), kv = identity(l->block_n, l->head_dim);
     ptxpack_tiled_copy load = copy_rows(l, atom, false);
     q = access_of(&load, &q);
@@ -272,12 +268,12 @@ static void refuse_row(const ptxpack_variant *row, attention_layout *l, const ch
 
 static const char *contradiction(const attention_layout *l, const ptxpack_variant *row)
 {
-    return l->head_dim < 8 || l->head_dim % 32 != 0        ? "HEAD_DIM is no multiple of 32"
-         : l->block_n < 8 || l->stages < 1                 ? "BLOCK_N or STAGES is missing"
-         : l->warps < 1 || l->m_tiles < 1 ||
-           l->block_m != 16 * l->warps * l->m_tiles        ? "BLOCK_M is not 16 * WARPS * M_TILES"
-         : row->threads != 32 * l->warps                   ? "threads is not 32 * WARPS"
-                                                           : NULL;
+    return l->head_dim < 8 || l->head_dim % 32 != 0 ? "HEAD_DIM is no multiple of 32"
+           : l->block_n < 8 || l->stages < 1        ? "BLOCK_N or STAGES is missing"
+           : l->warps < 1 || l->m_tiles < 1 || l->block_m != 16 * l->warps * l->m_tiles
+               ? "BLOCK_M is not 16 * WARPS * M_TILES"
+           : row->threads != 32 * l->warps ? "threads is not 32 * WARPS"
+                                           : NULL;
 }
 
 static void take_parameters(attention_layout *l, const ptxpack_variant *row)

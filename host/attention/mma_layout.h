@@ -33,14 +33,14 @@ typedef struct attention_layout {
     ptxpack_status    status;
     int64_t           head_dim, block_m, block_n, warps, m_tiles, stages, mma_k;
     bool              cp_async;
-    ptxpack_tiled_mma mma;              /* the warps' m16n8k16; with MMA_K = 8 two instructions make one */
-    ptxpack_swizzle   swizzle;          /* of all tiles, over elements: the one that removes all conflicts */
+    ptxpack_tiled_mma mma;               /* the warps' m16n8k16; with MMA_K = 8 two instructions make one */
+    ptxpack_swizzle   swizzle;           /* of all tiles, over elements: the one that removes all conflicts */
     ptxpack_layout    plain_q, plain_kv; /* (row, column) -> element of the tile */
-    ptxpack_layout    q, kv;            /* the same, swizzled */
+    ptxpack_layout    q, kv;             /* the same, swizzled */
     attention_access  access[ACCESS_COUNT];
     /* (thread, step along rows, step along columns) -> (row, column) of what it copies, or holds of C */
-    ptxpack_layout    load_place, o_load_place, c_place;
-    int64_t           smem_q, smem_k, smem_v, stage_bytes, shared_bytes; /* bytes; Q, STAGES K, STAGES V */
+    ptxpack_layout load_place, o_load_place, c_place;
+    int64_t        smem_q, smem_k, smem_v, stage_bytes, shared_bytes; /* bytes; Q, STAGES K, STAGES V */
 } attention_layout;
 
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is

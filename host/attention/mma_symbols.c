@@ -22,8 +22,7 @@ enum { ROWS = 1, COLUMNS = 2, OFFSET = -1 };
 static int64_t step_of(symbol_list *list, const ptxpack_layout *l, int mode, int axis)
 {
     ptxpack_layout steps = ptxpack_mode(l, mode);
-    if (steps.shape.items != 1 ||
-        (steps.shape.value[0] > 1 && steps.stride.kind[0] != (uint64_t)(axis + 1)))
+    if (steps.shape.items != 1 || (steps.shape.value[0] > 1 && steps.stride.kind[0] != (uint64_t)(axis + 1)))
         symbol_refuse(list, "a step", l, "it is not one number");
     return steps.shape.value[0] > 1 ? steps.stride.value[0] : 0;
 }
@@ -125,7 +124,7 @@ static void add_functions(symbol_list *list, const attention_layout *l)
 static void add_columns(symbol_list *list, const attention_layout *l, mixing m)
 {
     const attention_access *a = l->access;
-    column_steps of[ACCESS_COUNT];
+    column_steps            of[ACCESS_COUNT];
     for (int id = 0; id < ACCESS_COUNT; id++)
         of[id] = columns_of(list, &a[id].offsets, m);
     int64_t line = m.chunks * CHUNK_BYTES, operand = of[ACCESS_K].unit;

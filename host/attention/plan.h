@@ -14,13 +14,13 @@ typedef struct attention_build {
     bool          limited_right; /* causal, or a window                         */
     bool          limited_left;  /* a window; sets limited_right too            */
     bool          softcap;
-    bool          padded;        /* head_dim is smaller than the row's HEAD_DIM */
+    bool          padded; /* head_dim is smaller than the row's HEAD_DIM */
 } attention_build;
 
 /* The build of a row of `head_dim` (HEAD_DIM) for a problem.  One that is limited on the left alone takes the
  * build with both limits: its right offset is one that never binds. */
-attention_build ptxpack_attention_build(const ptxpack_attention_desc *desc,
-                                        const attention_geometry *geometry, int64_t head_dim);
+attention_build ptxpack_attention_build(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                        int64_t head_dim);
 
 /* The symbols that the host adds to the row of these layouts; returns their number, at most
  * PTXPACK_INSTANCE_SYMBOLS, or 0 with a line in ptxpack_detail(NULL). */
@@ -53,7 +53,7 @@ ptxpack_status ptxpack_attention_survey(const ptxpack *handle, const ptxpack_dev
 ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan);
 /* What a launch hands to the kernel, and its grid; no checks. */
-ptxpack_status ptxpack_attention_fill(const ptxpack_attention_plan *plan,
+ptxpack_status ptxpack_attention_fill(const ptxpack_attention_plan    *plan,
                                       const ptxpack_attention_buffers *buffers,
                                       attention_any_arguments *arguments, uint32_t grid[3]);
 #endif

@@ -25,8 +25,8 @@ struct attention_reference {
     attention_geometry     geometry;
     const void            *q;
     ptxpack_descales       descales;
-    float                 *k;         /* [batch][heads_kv][padded_keys / 8][head_dim][8]    */
-    float                 *v;         /* [batch][heads_kv][head_dim / 8][padded_keys][8]    */
+    float                 *k; /* [batch][heads_kv][padded_keys / 8][head_dim][8]    */
+    float                 *v; /* [batch][heads_kv][head_dim / 8][padded_keys][8]    */
     size_t                 padded_keys;
     size_t                 head_size; /* floats of k or v per batch and head                */
     int                    group;     /* rows that may share a pass: 1 when V is not finite */
@@ -37,7 +37,7 @@ struct attention_reference {
 static double exp_of(double x)
 {
     if (!(x > -707))
-        return x < 0 ? 0 : x; /* NaN stays */
+        return x < 0 ? 0 : x;                                     /* NaN stays */
     double   n = (x * 0x1.71547652b82fep0 + 0x1.8p52) - 0x1.8p52; /* nearest integer of x / ln 2 */
     double   r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33, sum = 1;
     uint64_t bits = (uint64_t)((int64_t)n + 1023) << 52;
@@ -229,8 +229,8 @@ static void weigh_values(const attention_reference *r, const float *v, key_range
 static key_range keys_of(const attention_reference *r, int64_t row)
 {
     const attention_geometry *g = &r->geometry;
-    int64_t keys = r->desc.seqlen_kv, first = g->limited_left ? row + g->left_offset : 0;
-    int64_t end = g->limited_right ? row + g->right_offset + 1 : keys;
+    int64_t                   keys = r->desc.seqlen_kv, first = g->limited_left ? row + g->left_offset : 0;
+    int64_t                   end = g->limited_right ? row + g->right_offset + 1 : keys;
     first = first > 0 ? first : 0;
     end = end < keys ? end : keys;
     return first < end ? (key_range){(size_t)first, (size_t)end} : (key_range){0, 0};
@@ -244,10 +244,7 @@ static key_range join(key_range a, key_range b)
 }
 
 /* A score under the cap. */
-static double capped(double s, double softcap)
-{
-    return softcap > 0 ? softcap * tanh_of(s / softcap) : s;
-}
+static double capped(double s, double softcap) { return softcap > 0 ? softcap * tanh_of(s / softcap) : s; }
 
 /* The same, every step rounded to the element type. */
 static double capped_rounded(ptxpack_dtype type, double s, double softcap)
@@ -273,7 +270,7 @@ static void exact_group(const attention_reference *r, const float *v, const grou
             results->o[(first + (size_t)i) * d + c] = keys->row[i].end ? w->o[(size_t)i * d + c] / sum[i] : 0;
         if (results->lse != NULL)
             results->lse[first + (size_t)i] = !keys->row[i].end ? -INFINITY
-                                            : sum[i] >= 1       ? most[i] + log_of(sum[i])
+                                              : sum[i] >= 1     ? most[i] + log_of(sum[i])
                                                                 : (double)NAN; /* the scores are not finite */
     }
 }
@@ -318,13 +315,13 @@ static void compute_group(const attention_reference *r, const attention_row *row
     size_t                        d = (size_t)desc->head_dim;
     group_keys                    keys = {.all = {0, 0}};
     int64_t                       kv_head = rows[first].head / (desc->heads_q / desc->heads_kv);
-    size_t kv = (size_t)rows[first].batch * (size_t)desc->heads_kv + (size_t)kv_head;
-    size_t at = kv * r->head_size;
+    size_t                        kv = (size_t)rows[first].batch * (size_t)desc->heads_kv + (size_t)kv_head;
+    size_t                        at = kv * r->head_size;
     double scale = r->geometry.scale * descale_of(r->descales.q, kv) * descale_of(r->descales.k, kv);
     w->v_scale = descale_of(r->descales.v, kv);
     for (int i = 0; i < GROUP; i++) { /* the rows that a short group lacks repeat its last one */
         const attention_row *row = &rows[first + (size_t)(i < count ? i : count - 1)];
-        size_t q = row_start(&r->geometry.tensor[TENSOR_Q], row->batch, row->row, row->head);
+        size_t               q = row_start(&r->geometry.tensor[TENSOR_Q], row->batch, row->row, row->head);
         for (size_t c = 0; c < d; c++)
             w->q[(size_t)i * d + c] = (double)ptxpack_element(desc->dtype, r->q, q + c) * scale;
         keys.row[i] = keys_of(r, row->row);
@@ -344,7 +341,7 @@ typedef struct row_job {
     const attention_row         *rows;
     size_t                       count;
     const attention_row_results *results;
-    atomic_size_t                next;       /* first row that nobody has taken */
+    atomic_size_t                next; /* first row that nobody has taken */
     atomic_bool                  no_memory;
 } row_job;
 
@@ -371,8 +368,7 @@ static void *run_rows(void *context)
         atomic_store(&job->no_memory, true);
         return NULL;
     }
-    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys),
-                 1};
+    scratch w = {memory, memory + GROUP * d, memory + GROUP * (d + keys), memory + GROUP * (d + 2 * keys), 1};
     while ((first = atomic_fetch_add(&job->next, TASK_ROWS)) < job->count) {
         size_t end = job->count - first < TASK_ROWS ? job->count : first + TASK_ROWS;
         for (int count; first < end; first += (size_t)count) {
@@ -403,20 +399,20 @@ ptxpack_status attention_reference_rows(const attention_reference *reference, co
 }
 
 /* ---- the public reference: every row, in the caller's layout ------------------------------------ */
-ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const void *q,
-                                           const void *k, const void *v,
-                                           const ptxpack_descales *descales, double *o, double *lse)
+ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const void *q, const void *k,
+                                           const void *v, const ptxpack_descales *descales, double *o,
+                                           double *lse)
 {
     attention_reference *r;
     ptxpack_status       status = attention_reference_open(desc, q, k, v, descales, &r);
     if (status != PTXPACK_OK)
         return status;
     enum { BATCH_ROWS = 64 };
-    const attention_tensor *t = &r->geometry.tensor[TENSOR_O];
-    int64_t                 heads = desc->heads_q, rows = desc->seqlen_q, d = desc->head_dim;
-    int64_t                 total = (int64_t)desc->batch * heads * rows;
-    attention_row           list[BATCH_ROWS];
-    double                  values[BATCH_ROWS * 256], logs[BATCH_ROWS]; /* head_dim <= 256 */
+    const attention_tensor     *t = &r->geometry.tensor[TENSOR_O];
+    int64_t                     heads = desc->heads_q, rows = desc->seqlen_q, d = desc->head_dim;
+    int64_t                     total = (int64_t)desc->batch * heads * rows;
+    attention_row               list[BATCH_ROWS];
+    double                      values[BATCH_ROWS * 256], logs[BATCH_ROWS]; /* head_dim <= 256 */
     const attention_row_results results = {values, NULL, logs};
     for (int64_t first = 0; first < total && status == PTXPACK_OK; first += BATCH_ROWS) {
         int64_t count = total - first < BATCH_ROWS ? total - first : BATCH_ROWS;

@@ -27,7 +27,7 @@ typedef struct attention_row_results {
 ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
                                         const void *v, const ptxpack_descales *descales,
                                         attention_reference **out);
-void attention_reference_close(attention_reference *reference); /* NULL is fine */
+void           attention_reference_close(attention_reference *reference); /* NULL is fine */
 /* Compute rows on `threads` threads (at least one; fewer when no more can be had).  PTXPACK_E_MEMORY */
 ptxpack_status attention_reference_rows(const attention_reference *reference, const attention_row *rows,
                                         size_t count, int threads, const attention_row_results *results);

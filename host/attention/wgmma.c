@@ -24,7 +24,7 @@ static size_t symbols_of(const ptxpack_variant *row, wgmma_build build,
 #define ATTENTION_SYMBOL(type, name, symbol) {symbol, offsetof(attention_wgmma_arguments, name)},
         ATTENTION_WGMMA_ARGUMENTS(ATTENTION_SYMBOL)
 #undef ATTENTION_SYMBOL
-        {"BF16", build.dtype != PTXPACK_F16}, /* of O, and of 16-bit inputs */
+            {"BF16", build.dtype != PTXPACK_F16}, /* of O, and of 16-bit inputs */
         {"LIMITED_LEFT", build.limited_left},
         {"LIMITED_RIGHT", build.limited_right},
         {"SOFTCAP", build.softcap},
@@ -39,8 +39,7 @@ static size_t symbols_of(const ptxpack_variant *row, wgmma_build build,
         count = ptxpack_attention_wgmma_layout_symbols(layout, symbols + FIXED,
                                                        PTXPACK_INSTANCE_SYMBOLS - FIXED);
         if (count == 0)
-            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id,
-                         ptxpack_detail(NULL));
+            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
     }
     free(own);
     return count > 0 ? FIXED + count : 0;
@@ -68,15 +67,9 @@ static const struct {
 };
 enum { BUILDS = sizeof builds / sizeof builds[0] };
 
-static bool is_fp8(const ptxpack_variant *row)
-{
-    return ptxpack_variant_parameter(row, "FP8", 0) != 0;
-}
+static bool is_fp8(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "FP8", 0) != 0; }
 
-static size_t instances(const ptxpack_variant *row)
-{
-    return (is_fp8(row) ? 1 : 2) * BUILDS;
-}
+static size_t instances(const ptxpack_variant *row) { return (is_fp8(row) ? 1 : 2) * BUILDS; }
 
 static void instance(const ptxpack_variant *row, size_t index, ptxpack_instance *out)
 {
@@ -109,7 +102,7 @@ static ptxpack_status encode_maps(const ptxpack *handle, const ptxpack_attention
 
 /* The driver looks at the current context here, too. */
 static ptxpack_status encode_maps_in_context(const ptxpack *handle, const ptxpack_attention_desc *desc,
-                                             const attention_geometry *geometry,
+                                             const attention_geometry     *geometry,
                                              const attention_wgmma_layout *layout, attention_wgmma_arguments *a)
 {
     bool           pushed = false;
@@ -126,10 +119,10 @@ static ptxpack_status encode_maps_in_context(const ptxpack *handle, const ptxpac
 /* Tiles as for every kernel, but for the order.  Without a limit on the right the tiles of one head after
  * another: blocks that run at the same time then read the same keys.  With one, and none on the left, tiles
  * differ in length: the longest of several heads first, 16 heads, or fewer, but 8, that have 64 MB of keys and
- * values, or more that have only 16 MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814
- * 809 793; s 4096 680 699 721 728 636; d 256, s 16384 722 807 815.) */
-static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attention_geometry *g,
-                                  int64_t block_m, attention_tiles *tiles, char line[ATTENTION_LINE])
+ * values, or more that have only 16 MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769
+ * 814 809 793; s 4096 680 699 721 728 636; d 256, s 16384 722 807 815.) */
+static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attention_geometry *g, int64_t block_m,
+                                  attention_tiles *tiles, char line[ATTENTION_LINE])
 {
     enum { LEAST_BYTES = 16 << 20, MOST_BYTES = 64 << 20, LEAST_HEADS = 8, HEADS = 16, TILE_LIMIT = 1 << 30 };
     ptxpack_status status = attention_count_tiles(d, g, block_m, tiles, line);
@@ -148,9 +141,9 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     return PTXPACK_OK;
 }
 
-static const char *refusal(const ptxpack *handle, const ptxpack_variant *row,
-                           const ptxpack_device_caps *caps, const ptxpack_attention_desc *desc,
-                           const attention_geometry *geometry, char line[ATTENTION_LINE])
+static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_device_caps *caps,
+                           const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                           char line[ATTENTION_LINE])
 {
     (void)caps;
     const struct ptxpack_driver *driver = ptxpack_driver_table(handle); /* NULL offline */
@@ -168,8 +161,7 @@ static const char *refusal(const ptxpack *handle, const ptxpack_variant *row,
             snprintf(line, ATTENTION_LINE, "%s", ptxpack_detail(NULL));
             return line;
         }
-    return count_tiles(desc, geometry, ptxpack_variant_parameter(row, "BLOCK_M", 0), &tiles,
-                                 line) == PTXPACK_OK
+    return count_tiles(desc, geometry, ptxpack_variant_parameter(row, "BLOCK_M", 0), &tiles, line) == PTXPACK_OK
                ? NULL
                : line;
 }

@@ -22,9 +22,9 @@ OWN_FRAME ptxpack_layout tile_of(int64_t rows, int64_t columns, int64_t box)
     ptxpack_wgmma_swizzle swizzle = box == 128  ? PTXPACK_WGMMA_128B
                                     : box == 64 ? PTXPACK_WGMMA_64B
                                                 : PTXPACK_WGMMA_32B;
-    const int64_t  extents[2] = {rows, columns};
-    ptxpack_layout atom = ptxpack_wgmma_atom(PTXPACK_WGMMA_K, swizzle, BITS);
-    ptxpack_tuple  shape = ptxpack_tuple_of(2, extents);
+    const int64_t         extents[2] = {rows, columns};
+    ptxpack_layout        atom = ptxpack_wgmma_atom(PTXPACK_WGMMA_K, swizzle, BITS);
+    ptxpack_tuple         shape = ptxpack_tuple_of(2, extents);
     return ptxpack_tile_to_shape(&atom, &shape, NULL);
 }
 
@@ -33,8 +33,8 @@ OWN_FRAME void describe_threads(attention_fp8_layout *l)
 {
     const int64_t from_extents[2] = {32, 4}, from_strides[2] = {l->v_row, 16};
     /* row of the matrix; even or odd channels; lower or upper 16 slots; warp */
-    const int64_t row = l->vt_row, to_extents[4] = {8, 2, 2, 4}, to_strides[4] = {2 * row, row, 16, 16 * row};
-    const int64_t key_extents[5] = {2, 2, 4, 2, l->block_n / K}, key_strides[5] = {1, 8, 2, 16, K};
+    const int64_t  row = l->vt_row, to_extents[4] = {8, 2, 2, 4}, to_strides[4] = {2 * row, row, 16, 16 * row};
+    const int64_t  key_extents[5] = {2, 2, 4, 2, l->block_n / K}, key_strides[5] = {1, 8, 2, 16, K};
     ptxpack_layout from = ints(2, from_extents, from_strides), to = ints(4, to_extents, to_strides);
     l->from = ptxpack_layout_join(1, &from);
     l->to = ptxpack_layout_join(1, &to);
@@ -44,8 +44,8 @@ OWN_FRAME void describe_threads(attention_fp8_layout *l)
 static const char *contradiction(const attention_fp8_layout *l)
 {
     int64_t d = l->head_dim, n = l->block_n;
-    return d < 16 || d % 16 != 0 || d > 256                    ? "HEAD_DIM is no multiple of 16 up to 256"
-           : n < K || n % K != 0 || n > 256                    ? "BLOCK_N is no multiple of 32 up to 256"
+    return d < 16 || d % 16 != 0 || d > 256                  ? "HEAD_DIM is no multiple of 16 up to 256"
+           : n < K || n % K != 0 || n > 256                  ? "BLOCK_N is no multiple of 32 up to 256"
            : l->v_row != 128 && !(l->v_row == 64 && d == 64) ? "V_ROW is not 128, or 64 of HEAD_DIM 64"
                                                              : NULL;
 }

@@ -13,16 +13,17 @@ enum {
     O_BITS = 16, /* of an element of O, and of what ldmatrix and stmatrix move */
     O_ELEMENT = O_BITS / 8,
     BOX_ROW_BYTES = 128, /* what the widest swizzle spans */
-    MESSAGES = 2,       /* tiles that the producer is ahead of the consumers */
-    MESSAGE_BYTES = 48, /* two of 16, and what is said of the block as a whole */
-    DESCALE_BYTES = 16, /* fp8: two pairs of floats */
-    REGISTERS = 65536, /* of an SM */
+    MESSAGES = 2,        /* tiles that the producer is ahead of the consumers */
+    MESSAGE_BYTES = 48,  /* two of 16, and what is said of the block as a whole */
+    DESCALE_BYTES = 16,  /* fp8: two pairs of floats */
+    REGISTERS = 65536,   /* of an SM */
 };
 static const int64_t TMA_STRIDE = (int64_t)1 << 40; /* bytes: no stride reaches that far */
 
-const char *const attention_wgmma_barrier_names[WGMMA_BARRIERS] = {
-    "Q_FULL", "Q_EMPTY", "K_FULL", "K_EMPTY", "V_FULL", "V_EMPTY", "RAW_FULL", "RAW_EMPTY", "MESSAGE_FULL",
-    "MESSAGE_EMPTY", "DONE"};
+const char *const attention_wgmma_barrier_names[WGMMA_BARRIERS] = {"Q_FULL",        "Q_EMPTY",   "K_FULL",
+                                                                   "K_EMPTY",       "V_FULL",    "V_EMPTY",
+                                                                   "RAW_FULL",      "RAW_EMPTY", "MESSAGE_FULL",
+                                                                   "MESSAGE_EMPTY", "DONE"};
 
 /* Atoms, tiled copies and layouts take kilobytes of stack: these functions do not share a frame. */
 #define OWN_FRAME __attribute__((noinline)) static
@@ -72,30 +73,30 @@ static const char *contradiction_of_registers(const attention_wgmma_layout *l)
 
 static const char *contradiction_of_fp8(const attention_wgmma_layout *l)
 {
-    return !l->fp8                   ? NULL
-           : l->head_dim % 32 != 0   ? "FP8 wants a HEAD_DIM that is a multiple of 32"
-           : l->block_n % 32 != 0    ? "FP8 wants a BLOCK_N that is a multiple of 32"
-           : l->raw_stages < 1       ? "FP8 without RAW_STAGES"
-           : l->k_stages < 2         ? "FP8 wants K_STAGES 2 or more"
-           : l->v_stages < 2         ? "FP8 wants V_STAGES 2 or more"
-           : l->producer_warps != 4  ? "FP8 wants PRODUCER_WARPS 4, which turn V round"
-                                     : NULL;
+    return !l->fp8                  ? NULL
+           : l->head_dim % 32 != 0  ? "FP8 wants a HEAD_DIM that is a multiple of 32"
+           : l->block_n % 32 != 0   ? "FP8 wants a BLOCK_N that is a multiple of 32"
+           : l->raw_stages < 1      ? "FP8 without RAW_STAGES"
+           : l->k_stages < 2        ? "FP8 wants K_STAGES 2 or more"
+           : l->v_stages < 2        ? "FP8 wants V_STAGES 2 or more"
+           : l->producer_warps != 4 ? "FP8 wants PRODUCER_WARPS 4, which turn V round"
+                                    : NULL;
 }
 
 static const char *contradiction(const attention_wgmma_layout *l, const ptxpack_variant *row)
 {
     const char *of_fp8 = contradiction_of_fp8(l);
-    return of_fp8 != NULL                                    ? of_fp8
-           : l->head_dim < 16 || l->head_dim % 16 != 0       ? "HEAD_DIM is no multiple of 16"
-           : l->head_dim > 256                               ? "HEAD_DIM is over 256"
-           : l->block_n < 16 || l->block_n > 256 ||
-             l->block_n % 16 != 0                            ? "BLOCK_N is no multiple of 16 up to 256"
-           : l->warpgroups < 1 || l->warpgroups > 3          ? "WARPGROUPS is not 1, 2 or 3"
-           : l->block_m != WGMMA_ROWS * l->warpgroups        ? "BLOCK_M is not 64 * WARPGROUPS"
-           : l->k_stages < 1 || l->v_stages < 1              ? "K_STAGES or V_STAGES is missing"
-           : l->q_stages != 1 && l->q_stages != 2            ? "Q_STAGES is not 1 or 2"
-           : l->p_buffers != 1 && l->p_buffers != 2          ? "P_BUFFERS is not 1 or 2"
-           : l->o_buffers < 1 || l->o_buffers > l->o_boxes   ? "O_BUFFERS is not in 1..boxes of a tile"
+    return of_fp8 != NULL                              ? of_fp8
+           : l->head_dim < 16 || l->head_dim % 16 != 0 ? "HEAD_DIM is no multiple of 16"
+           : l->head_dim > 256                         ? "HEAD_DIM is over 256"
+           : l->block_n < 16 || l->block_n > 256 || l->block_n % 16 != 0
+               ? "BLOCK_N is no multiple of 16 up to 256"
+           : l->warpgroups < 1 || l->warpgroups > 3           ? "WARPGROUPS is not 1, 2 or 3"
+           : l->block_m != WGMMA_ROWS * l->warpgroups         ? "BLOCK_M is not 64 * WARPGROUPS"
+           : l->k_stages < 1 || l->v_stages < 1               ? "K_STAGES or V_STAGES is missing"
+           : l->q_stages != 1 && l->q_stages != 2             ? "Q_STAGES is not 1 or 2"
+           : l->p_buffers != 1 && l->p_buffers != 2           ? "P_BUFFERS is not 1 or 2"
+           : l->o_buffers < 1 || l->o_buffers > l->o_boxes    ? "O_BUFFERS is not in 1..boxes of a tile"
            : l->producer_warps != 1 && l->producer_warps != 4 ? "PRODUCER_WARPS is not 1 or 4"
            : row->threads != WGMMA_WARPGROUP * l->warpgroups + 32 * l->producer_warps
                ? "threads is not 128 * WARPGROUPS + 32 * PRODUCER_WARPS"
@@ -143,9 +144,9 @@ OWN_FRAME void describe_tiles(attention_wgmma_layout *l)
 /* O leaves by boxes of 16 rows, of which each warp has O_BUFFERS one after another. */
 OWN_FRAME void describe_output(attention_wgmma_layout *l)
 {
-    const int64_t    warps = 4 * l->warpgroups, box = WGMMA_WARP_ROWS * l->o_columns;
-    const int64_t    copies[2] = {warps, 1}, steps[2] = {l->o_buffers * box, 0};
-    ptxpack_tuple    copies_of = ptxpack_tuple_of(2, copies), stride = ptxpack_tuple_of(2, steps);
+    const int64_t  warps = 4 * l->warpgroups, box = WGMMA_WARP_ROWS * l->o_columns;
+    const int64_t  copies[2] = {warps, 1}, steps[2] = {l->o_buffers * box, 0};
+    ptxpack_tuple  copies_of = ptxpack_tuple_of(2, copies), stride = ptxpack_tuple_of(2, steps);
     ptxpack_layout all = ptxpack_make_layout(&copies_of, &stride);
     ptxpack_layout swizzled = tile_of(WGMMA_WARP_ROWS, l->o_columns, O_ELEMENT);
     ptxpack_layout one = without_swizzle(swizzled);
@@ -157,8 +158,16 @@ OWN_FRAME void describe_output(attention_wgmma_layout *l)
 /* ---- shared memory ------------------------------------------------------------------------------------ */
 static void place_barriers(attention_wgmma_layout *l)
 {
-    const int64_t counts[WGMMA_BARRIERS] = {l->q_stages, l->q_stages, l->k_stages, l->k_stages, l->v_stages,
-                                            l->v_stages, l->raw_stages, l->raw_stages, MESSAGES, MESSAGES,
+    const int64_t counts[WGMMA_BARRIERS] = {l->q_stages,
+                                            l->q_stages,
+                                            l->k_stages,
+                                            l->k_stages,
+                                            l->v_stages,
+                                            l->v_stages,
+                                            l->raw_stages,
+                                            l->raw_stages,
+                                            MESSAGES,
+                                            MESSAGES,
                                             1};
     int64_t       at = l->smem_barriers;
     for (int i = 0; i < WGMMA_BARRIERS; i++) {
@@ -199,9 +208,12 @@ OWN_FRAME ptxpack_tma_box box_of(const ptxpack_layout *shared, int64_t element)
     ptxpack_tuple    shape = ptxpack_tuple_of(4, extents), tile = ptxpack_tuple_of(4, taken);
     ptxpack_layout   global = ptxpack_make_layout_left(&shape), tiler = ptxpack_tiler_of(&tile);
     ptxpack_layout   turned = ptxpack_layout_select(shared, 2, columns_first);
-    ptxpack_tma_desc desc = {.size = sizeof desc, .global = &global,
+    ptxpack_tma_desc desc = {.size = sizeof desc,
+                             .global = &global,
                              .type = element == 1 ? PTXPACK_TMA_UINT8 : PTXPACK_TMA_FLOAT16,
-                             .shared = &turned, .tile = &tiler, .l2 = PTXPACK_TMA_L2_256B};
+                             .shared = &turned,
+                             .tile = &tiler,
+                             .l2 = PTXPACK_TMA_L2_256B};
     return ptxpack_tma_make(&desc);
 }
 
@@ -219,8 +231,8 @@ static ptxpack_status check_box(const char *name, const ptxpack_tma_box *box, in
         return PTXPACK_OK;
     return box->status != PTXPACK_OK
                ? box->status
-               : ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "a tile of %s is not its %lld boxes in a row",
-                              name, (long long)boxes);
+               : ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "a tile of %s is not its %lld boxes in a row", name,
+                              (long long)boxes);
 }
 
 /* A warp stores its own 16 rows of O, box by box. */
@@ -242,15 +254,14 @@ OWN_FRAME void describe_boxes(attention_wgmma_layout *l)
 
 /* A stride of an extent of 1 means nothing, but must be one that TMA takes. */
 ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
-                                           const attention_geometry *geometry, int tensor,
-                                           ptxpack_tma_box *box)
+                                           const attention_geometry *geometry, int tensor, ptxpack_tma_box *box)
 {
     static const char *const modes[4] = {"head_dim", "row", "head", "batch"};
     const attention_tensor  *t = &geometry->tensor[tensor];
     const char              *name = attention_tensor_names[tensor];
     bool                     keys = tensor == TENSOR_K || tensor == TENSOR_V;
     const int64_t            extents[4] = {desc->head_dim, keys ? desc->seqlen_kv : desc->seqlen_q,
-                                           keys ? desc->heads_kv : desc->heads_q, desc->batch};
+                                keys ? desc->heads_kv : desc->heads_q, desc->batch};
     const int64_t            strides[4] = {1, t->row, t->head, t->batch};
     const ptxpack_dtype      type = attention_tensor_type(desc, tensor);
     const int64_t            element = (int64_t)ptxpack_dtype_bytes(type);
@@ -266,8 +277,7 @@ ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
                                 "%s.%s: stride %lld is 2^40 bytes or more, for TMA too far", name, modes[d],
                                 (long long)strides[d]);
         if (d > 0)
-            box->global_strides[d - 1] =
-                (uint64_t)(element * (extents[d] > 1 ? strides[d] : desc->head_dim));
+            box->global_strides[d - 1] = (uint64_t)(element * (extents[d] > 1 ? strides[d] : desc->head_dim));
     }
     return PTXPACK_OK;
 }
@@ -331,12 +341,16 @@ OWN_FRAME ptxpack_layout rows_of(const attention_wgmma_layout *l, const char *at
 OWN_FRAME void describe_accesses(attention_wgmma_layout *l)
 {
     ptxpack_layout q = tile_of(l->block_m, l->boxes * l->o_columns, O_ELEMENT); /* the same bytes */
-    l->access[WGMMA_ACCESS_Q] = (attention_wgmma_access){
-        .name = "Q to registers", .atom = "SM75_U32x4_LDSM_N", .used = l->q_registers,
-        .offsets = rows_of(l, "SM75_U32x4_LDSM_N", PTXPACK_A, PTXPACK_SRC, &q)};
-    l->access[WGMMA_ACCESS_O] = (attention_wgmma_access){
-        .name = "O to shared memory", .atom = "SM90_U32x4_STSM_N", .used = true,
-        .offsets = rows_of(l, "SM90_U32x4_STSM_N", PTXPACK_C, PTXPACK_DST, &l->o)};
+    l->access[WGMMA_ACCESS_Q] = (attention_wgmma_access){.name = "Q to registers",
+                                                         .atom = "SM75_U32x4_LDSM_N",
+                                                         .used = l->q_registers,
+                                                         .offsets = rows_of(l, "SM75_U32x4_LDSM_N", PTXPACK_A,
+                                                                            PTXPACK_SRC, &q)};
+    l->access[WGMMA_ACCESS_O] = (attention_wgmma_access){.name = "O to shared memory",
+                                                         .atom = "SM90_U32x4_STSM_N",
+                                                         .used = true,
+                                                         .offsets = rows_of(l, "SM90_U32x4_STSM_N", PTXPACK_C,
+                                                                            PTXPACK_DST, &l->o)};
 }
 
 ptxpack_banks ptxpack_attention_wgmma_banks(const attention_wgmma_layout *l, attention_wgmma_access_id id)
@@ -367,10 +381,9 @@ static ptxpack_status derivation_status(const attention_wgmma_layout *l)
     return PTXPACK_OK;
 }
 
-static ptxpack_status refuse_row(const ptxpack_variant *row, attention_wgmma_layout *l, const char *format,
-                                 ...) __attribute__((format(printf, 3, 4)));
-static ptxpack_status refuse_row(const ptxpack_variant *row, attention_wgmma_layout *l, const char *format,
-                                 ...)
+static ptxpack_status refuse_row(const ptxpack_variant *row, attention_wgmma_layout *l, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static ptxpack_status refuse_row(const ptxpack_variant *row, attention_wgmma_layout *l, const char *format, ...)
 {
     char    why[512];
     va_list arguments;
@@ -410,7 +423,7 @@ static ptxpack_status derive(const ptxpack_variant *row, void *out)
     return ptxpack_attention_wgmma_layout(row, (attention_wgmma_layout *)out);
 }
 
-const attention_wgmma_layout *ptxpack_attention_wgmma_layout_of(const ptxpack_variant *row,
+const attention_wgmma_layout *ptxpack_attention_wgmma_layout_of(const ptxpack_variant   *row,
                                                                 attention_wgmma_layout **own)
 {
     static row_memo memo;

@@ -38,8 +38,8 @@ typedef enum attention_wgmma_access_id {
     WGMMA_ACCESSES
 } attention_wgmma_access_id;
 typedef struct attention_wgmma_access {
-    const char    *name, *atom; /* the copy atom's name */
-    bool           used;
+    const char *name, *atom; /* the copy atom's name */
+    bool        used;
     /* (thread, 16 columns): the row whose address it gives -> element of 16 bits of the Q tile, or of all
      * boxes of O, before the swizzle; with fp8 a column of Q is a pair of its elements */
     ptxpack_layout offsets;
@@ -50,10 +50,10 @@ typedef struct attention_wgmma_layout {
     bool                   fp8;
     int64_t                element; /* bytes, of q, k and v; of o 2 */
     int64_t                head_dim, block_m, block_n, warpgroups, k_stages, v_stages, q_stages;
-    int64_t                raw_stages; /* fp8: of V before it is turned round; else 0 */
+    int64_t                raw_stages;           /* fp8: of V before it is turned round; else 0 */
     int64_t                p_buffers, o_buffers; /* o_buffers: boxes that a warp has for its rows of O */
     bool                   q_registers;
-    int64_t producer_warps, regs_producer, regs_consumer; /* registers a thread; 0: never set */
+    int64_t                producer_warps, regs_producer, regs_consumer; /* registers a thread; 0: never set */
     int64_t                boxes, box_columns; /* a tile is so many boxes of so many columns, side by side */
     int64_t                o_boxes, o_columns; /* the same of O */
     ptxpack_tiled_mma      qk, pv;             /* of all warpgroups */
@@ -66,19 +66,19 @@ typedef struct attention_wgmma_layout {
     ptxpack_layout         c_place;              /* (thread, row half, 8 columns) -> (row, column) of S */
     attention_wgmma_access access[WGMMA_ACCESSES];
     /* Bytes. */
-    int64_t                q_stage_bytes, q_box_bytes, kv_stage_bytes, kv_box_bytes, o_box_bytes;
-    int64_t                v_stage_bytes; /* of what PV reads: kv_stage_bytes but with fp8 */
-    int64_t                smem_q, smem_k, smem_raw, smem_v, smem_o, smem_barriers, smem_message;
-    int64_t                smem_descales, shared_bytes; /* smem_descales: behind the messages, fp8 only */
-    int64_t                barrier[WGMMA_BARRIERS]; /* where the first of each kind lies */
-    int64_t                barrier_count[WGMMA_BARRIERS];
+    int64_t q_stage_bytes, q_box_bytes, kv_stage_bytes, kv_box_bytes, o_box_bytes;
+    int64_t v_stage_bytes; /* of what PV reads: kv_stage_bytes but with fp8 */
+    int64_t smem_q, smem_k, smem_raw, smem_v, smem_o, smem_barriers, smem_message;
+    int64_t smem_descales, shared_bytes; /* smem_descales: behind the messages, fp8 only */
+    int64_t barrier[WGMMA_BARRIERS];     /* where the first of each kind lies */
+    int64_t barrier_count[WGMMA_BARRIERS];
 } attention_wgmma_layout;
 
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */
 ptxpack_status ptxpack_attention_wgmma_layout(const ptxpack_variant *row, attention_wgmma_layout *l);
 /* The same, once in a process; as ptxpack_attention_layout_of. */
-const attention_wgmma_layout *ptxpack_attention_wgmma_layout_of(const ptxpack_variant *row,
+const attention_wgmma_layout *ptxpack_attention_wgmma_layout_of(const ptxpack_variant   *row,
                                                                 attention_wgmma_layout **own);
 /* Conflicts that the hardware will see in one access, all warps and steps. */
 ptxpack_banks ptxpack_attention_wgmma_banks(const attention_wgmma_layout *l, attention_wgmma_access_id id);

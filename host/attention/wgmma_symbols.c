@@ -38,7 +38,7 @@ static box_steps steps_of(symbol_list *list, const attention_wgmma_layout *l, co
 
 static void add_descriptors(symbol_list *list, const attention_wgmma_layout *l)
 {
-    box_steps q = steps_of(list, l, &l->q_operand), k = steps_of(list, l, &l->k_operand);
+    box_steps      q = steps_of(list, l, &l->q_operand), k = steps_of(list, l, &l->k_operand);
     ptxpack_layout keys = ptxpack_mode(&l->v_operand.steps, 1);
     if (q.step != k.step || q.inside != k.inside)
         symbol_refuse(list, "steps", &l->q_operand.steps, "they are not those of K");
@@ -162,9 +162,12 @@ static void add_accumulators(symbol_list *list, const attention_wgmma_layout *l)
 /* ---- all of it ---------------------------------------------------------------------------------------- */
 static void add_places(symbol_list *list, const attention_wgmma_layout *l)
 {
-    static const char *const barriers[WGMMA_BARRIERS] = {
-        "BAR_Q_FULL",  "BAR_Q_EMPTY", "BAR_K_FULL",       "BAR_K_EMPTY", "BAR_V_FULL",
-        "BAR_V_EMPTY", "BAR_RAW_FULL", "BAR_RAW_EMPTY", "BAR_MESSAGE_FULL", "BAR_MESSAGE_EMPTY", "BAR_DONE"};
+    static const char *const barriers[WGMMA_BARRIERS] = {"BAR_Q_FULL",       "BAR_Q_EMPTY",
+                                                         "BAR_K_FULL",       "BAR_K_EMPTY",
+                                                         "BAR_V_FULL",       "BAR_V_EMPTY",
+                                                         "BAR_RAW_FULL",     "BAR_RAW_EMPTY",
+                                                         "BAR_MESSAGE_FULL", "BAR_MESSAGE_EMPTY",
+                                                         "BAR_DONE"};
     symbol_add(list, "BOXES", l->boxes);
     symbol_add(list, "BOX_COLUMNS", l->box_columns);
     symbol_add(list, "SMEM_Q", l->smem_q);
@@ -190,8 +193,7 @@ static void add_turned(symbol_list *list, const attention_wgmma_layout *l)
     ptxpack_attention_fp8_symbols(&l->turned, list);
 }
 
-size_t ptxpack_attention_wgmma_layout_symbols(const attention_wgmma_layout *l, ptxpack_symbol *out,
-                                              size_t cap)
+size_t ptxpack_attention_wgmma_layout_symbols(const attention_wgmma_layout *l, ptxpack_symbol *out, size_t cap)
 {
     symbol_list list = {.out = out, .cap = cap};
     add_places(&list, l);

@@ -30,6 +30,5 @@
 
 /* Appends at most `cap` symbols; returns how many, 0 with a line in ptxpack_detail(NULL) when a layout cannot
  * be told that way. */
-size_t ptxpack_attention_wgmma_layout_symbols(const attention_wgmma_layout *l, ptxpack_symbol *out,
-                                              size_t cap);
+size_t ptxpack_attention_wgmma_layout_symbols(const attention_wgmma_layout *l, ptxpack_symbol *out, size_t cap);
 #endif

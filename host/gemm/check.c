@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { UNIT = 8, ELEMENT = 2, ALIGNMENT = 16 }; /* elements that strides are multiples of; bytes */
+enum { UNIT = 8, ELEMENT = 2, ALIGNMENT = 16 };       /* elements that strides are multiples of; bytes */
 static const int64_t STRIDE_LIMIT = (int64_t)1 << 46; /* elements: sums of a few stay far below 2^63 */
 
 const char *const gemm_matrix_names[GEMM_MATRICES] = {"a", "b", "c", "d"};
@@ -54,10 +54,7 @@ static gemm_matrix lines_of(const ptxpack_gemm_desc *d, int matrix)
     return all[matrix];
 }
 
-static int64_t rounded_up(int64_t x)
-{
-    return (x + UNIT - 1) / UNIT * UNIT;
-}
+static int64_t rounded_up(int64_t x) { return (x + UNIT - 1) / UNIT * UNIT; }
 
 /* Of one line the stride means nothing. */
 static ptxpack_status resolve_stride(const char *name, gemm_matrix *x, char *line)
@@ -111,9 +108,8 @@ static ptxpack_status check_output(int32_t batch, const gemm_matrix *d, char *li
         return REFUSE("batch_d: D cannot be the same matrix for all");
     bool apart = d->batch >= (d->lines - 1) * d->stride + d->length;
     bool alternating = d->batch >= d->length && d->stride >= (batch - 1) * d->batch + d->length;
-    return apart || alternating
-               ? PTXPACK_OK
-               : REFUSE("batch_d: %lld makes matrices overlap", (long long)d->batch);
+    return apart || alternating ? PTXPACK_OK
+                                : REFUSE("batch_d: %lld makes matrices overlap", (long long)d->batch);
 }
 
 static ptxpack_status resolve_matrix(const ptxpack_gemm_desc *d, int32_t batch, int matrix, gemm_matrix *out,
@@ -193,8 +189,7 @@ ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *g, bool has_c, co
     if (b == NULL)
         return REFUSE("buffers is NULL");
     if (b->size != sizeof *b)
-        return REFUSE("buffers.size is %u; sizeof(ptxpack_gemm_buffers) is %zu", (unsigned)b->size,
-                      sizeof *b);
+        return REFUSE("buffers.size is %u; sizeof(ptxpack_gemm_buffers) is %zu", (unsigned)b->size, sizeof *b);
     const range ranges[RANGES] = {
         {"a", b->a, g->matrix[GEMM_A].bytes},
         {"b", b->b, g->matrix[GEMM_B].bytes},

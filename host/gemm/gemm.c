@@ -34,11 +34,13 @@ gemm_build ptxpack_gemm_build(const ptxpack_gemm_desc *d)
 
 size_t ptxpack_gemm_build_symbols(gemm_build build, ptxpack_symbol symbols[GEMM_BUILD_SYMBOLS])
 {
+    /* clang-format off */
     const ptxpack_symbol all[GEMM_BUILD_SYMBOLS] = {
         {"BF16", build.dtype == PTXPACK_BF16}, {"A_COLUMN", build.a_column}, {"B_COLUMN", build.b_column},
         {"HAS_C", build.has_c},                {"HAS_BIAS", build.has_bias}, {"ACTIVATION", build.activation},
         {"RAGGED", build.ragged},
     };
+    /* clang-format on */
     memcpy(symbols, all, sizeof all);
     return GEMM_BUILD_SYMBOLS;
 }
@@ -93,8 +95,7 @@ static const char *refusal_of(const request *q, const ptxpack_variant *row, char
     }
     const ptxpack_device_caps caps = gemm_caps(q->handle);
     const char               *why = ptxpack_variant_refusal(row, &caps, line, GEMM_LINE);
-    return why != NULL ? why
-                       : gemm_kernel_of(row)->refusal(q->handle, row, q->desc, &q->geometry, line);
+    return why != NULL ? why : gemm_kernel_of(row)->refusal(q->handle, row, q->desc, &q->geometry, line);
 }
 
 const char *ptxpack_gemm_row_refusal(const ptxpack *handle, const ptxpack_gemm_desc *desc,
@@ -145,8 +146,7 @@ static ptxpack_status choose(ptxpack *handle, const request *q, const ptxpack_va
                         ptxpack_dtype_name(q->desc->dtype), line);
 }
 
-ptxpack_status ptxpack_gemm_choose(ptxpack *handle, const ptxpack_gemm_desc *desc,
-                                   const ptxpack_variant **row)
+ptxpack_status ptxpack_gemm_choose(ptxpack *handle, const ptxpack_gemm_desc *desc, const ptxpack_variant **row)
 {
     char           line[GEMM_LINE];
     request        q = {.handle = handle, .desc = desc};
@@ -183,14 +183,16 @@ static ptxpack_status make_plan(ptxpack *handle, const ptxpack_gemm_desc *desc, 
         status = ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "row %s %s", row->id, line);
     if (status != PTXPACK_OK)
         return status;
-    *made = (ptxpack_gemm_plan){.handle = handle, .methods = gemm_kernel_of(row), .geometry = q.geometry,
+    *made = (ptxpack_gemm_plan){.handle = handle,
+                                .methods = gemm_kernel_of(row),
+                                .geometry = q.geometry,
                                 .has_c = desc->has_c};
     status = made->methods->fill(handle, row, desc, made);
     return status == PTXPACK_OK ? load_kernel(handle, row, desc, made) : status;
 }
 
-ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc,
-                                     const ptxpack_variant *row, ptxpack_gemm_plan **plan)
+ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc, const ptxpack_variant *row,
+                                     ptxpack_gemm_plan **plan)
 {
     ptxpack_gemm_plan made;
     if (plan == NULL)
@@ -212,10 +214,7 @@ ptxpack_status ptxpack_gemm_plan_create(ptxpack *handle, const ptxpack_gemm_desc
     return ptxpack_gemm_plan_row(handle, desc, NULL, plan);
 }
 
-void ptxpack_gemm_plan_free(ptxpack_gemm_plan *plan)
-{
-    free(plan);
-}
+void ptxpack_gemm_plan_free(ptxpack_gemm_plan *plan) { free(plan); }
 
 size_t ptxpack_gemm_workspace(const ptxpack_gemm_plan *plan)
 {
@@ -239,6 +238,5 @@ ptxpack_status ptxpack_gemm_launch(const ptxpack_gemm_plan *plan, const ptxpack_
         return ptxpack_fail(plan->handle, status, "%s", line);
     gemm_any_arguments arguments;
     status = plan->methods->address(plan, buffers, &arguments);
-    return status == PTXPACK_OK ? ptxpack_kernel_launch(plan->kernel, plan->grid, &arguments, stream)
-                                : status;
+    return status == PTXPACK_OK ? ptxpack_kernel_launch(plan->kernel, plan->grid, &arguments, stream) : status;
 }

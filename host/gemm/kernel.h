@@ -49,7 +49,7 @@ struct ptxpack_gemm_plan {
     uint32_t           grid[3];
     gemm_any_arguments arguments; /* all but the addresses, alpha and beta */
 };
-/* The device's.  Offline and without a compiler the newest PTX ISA is assumed: a choice is no promise that this machine
- * can compile it. */
+/* The device's.  Offline and without a compiler the newest PTX ISA is assumed: a choice is no promise that this
+ * machine can compile it. */
 ptxpack_device_caps gemm_caps(const ptxpack *handle);
 #endif

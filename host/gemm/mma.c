@@ -15,8 +15,7 @@ static size_t layout_symbols(const ptxpack_variant *row, gemm_build build, ptxpa
     if (layout != NULL && layout->status == PTXPACK_OK) {
         count = ptxpack_gemm_mma_layout_symbols(layout, build.a_column, build.b_column, out, cap);
         if (count == 0)
-            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id,
-                         ptxpack_detail(NULL));
+            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
     }
     free(own);
     return count;
@@ -25,10 +24,9 @@ static size_t layout_symbols(const ptxpack_variant *row, gemm_build build, ptxpa
 static size_t symbols_of(const ptxpack_variant *row, gemm_build build,
                          ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
 {
-    const ptxpack_symbol fixed[] = {
-        {"ARG_BYTES", GEMM_MMA_ARGUMENT_BYTES},
+    const ptxpack_symbol fixed[] = {{"ARG_BYTES", GEMM_MMA_ARGUMENT_BYTES},
 #define GEMM_MMA_SYMBOL(type, name, symbol) {symbol, offsetof(gemm_mma_arguments, name)},
-        GEMM_MMA_ARGUMENTS(GEMM_MMA_SYMBOL)
+                                    GEMM_MMA_ARGUMENTS(GEMM_MMA_SYMBOL)
 #undef GEMM_MMA_SYMBOL
     };
     enum { FIXED = sizeof fixed / sizeof fixed[0], ALL_FIXED = FIXED + GEMM_BUILD_SYMBOLS };
@@ -41,10 +39,7 @@ static size_t symbols_of(const ptxpack_variant *row, gemm_build build,
 }
 
 /* ---- the choice --------------------------------------------------------------------------------- */
-static int64_t blocks_of(int64_t extent, int64_t block)
-{
-    return (extent + block - 1) / block;
-}
+static int64_t blocks_of(int64_t extent, int64_t block) { return (extent + block - 1) / block; }
 
 static int64_t parameter(const ptxpack_variant *row, const char *name)
 {

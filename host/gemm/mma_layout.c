@@ -67,8 +67,8 @@ enum { K_OF_SM75 = 8 };
 const char *ptxpack_gemm_mma_instruction(const gemm_mma_layout *l, ptxpack_dtype dtype)
 {
     return l->mma_k == K_OF_SM75   ? "SM75_16x8x8_F32F16F16F32_TN"
-         : dtype == PTXPACK_BF16 ? "SM80_16x8x16_F32BF16BF16F32_TN"
-                                 : "SM80_16x8x16_F32F16F16F32_TN";
+           : dtype == PTXPACK_BF16 ? "SM80_16x8x16_F32BF16BF16F32_TN"
+                                   : "SM80_16x8x16_F32F16F16F32_TN";
 }
 
 /* Along one mode: tiles of `atom` elements; each warp owns neighbours, all warps together `block`. */
@@ -95,23 +95,19 @@ OWN_FRAME ptxpack_tiled_mma tile_mma(const gemm_mma_layout *l)
 }
 
 /* ---- operands -------------------------------------------------------------------------------------- */
-static int64_t threads_of(const gemm_mma_layout *l)
-{
-    return 32 * l->warps_m * l->warps_n;
-}
+static int64_t threads_of(const gemm_mma_layout *l) { return 32 * l->warps_m * l->warps_n; }
 
 /* Neighbouring threads take the neighbouring chunks of a line, then the next line. */
 OWN_FRAME gemm_mma_access load_of(const gemm_mma_layout *l, const ptxpack_layout *plain, int64_t extent,
                                   bool k_first)
 {
-    const char *name =
-        l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>" : "UniversalCopy<uint128_t>";
+    const char *name = l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>" : "UniversalCopy<uint128_t>";
     ptxpack_copy_atom atom;
     if (ptxpack_copy_atom_find(name, &atom) != PTXPACK_OK)
         return (gemm_mma_access){.offsets = atom.thr_id, .place = atom.thr_id};
-    int64_t        chunks = (k_first ? l->block_k : extent) / CHUNK, lines = threads_of(l) / chunks;
-    ptxpack_layout threads = k_first ? matrix(lines, chunks, chunks, 1) : matrix(chunks, lines, 1, chunks);
-    ptxpack_layout values = ptxpack_layout_parse(k_first ? "(1,8):(0,1)" : "(8,1):(1,0)");
+    int64_t            chunks = (k_first ? l->block_k : extent) / CHUNK, lines = threads_of(l) / chunks;
+    ptxpack_layout     threads = k_first ? matrix(lines, chunks, chunks, 1) : matrix(chunks, lines, 1, chunks);
+    ptxpack_layout     values = ptxpack_layout_parse(k_first ? "(1,8):(0,1)" : "(8,1):(1,0)");
     ptxpack_tiled_copy copy = ptxpack_make_tiled_copy(&atom, ELEMENT_BITS, &threads, &values);
     return access_of(&copy, name, plain, extent, l->block_k);
 }
@@ -159,8 +155,7 @@ OWN_FRAME ptxpack_status derive_operand(gemm_mma_layout *l, int operand, int ord
     gemm_mma_operand *o = &l->operand[operand][order];
     bool              k_first = order == GEMM_MMA_K_FIRST;
     int64_t           extent = operand == GEMM_MMA_A ? l->block_m : l->block_n;
-    o->tile.plain =
-        k_first ? matrix(extent, l->block_k, l->block_k, 1) : matrix(extent, l->block_k, 1, extent);
+    o->tile.plain = k_first ? matrix(extent, l->block_k, l->block_k, 1) : matrix(extent, l->block_k, 1, extent);
     o->load = load_of(l, &o->tile.plain, extent, k_first);
     o->fragment = fragment_of(l, &o->tile.plain, operand, extent, k_first);
     return find_swizzle(&o->tile, &o->load, &o->fragment);
@@ -170,9 +165,9 @@ OWN_FRAME ptxpack_status derive_operand(gemm_mma_layout *l, int operand, int ord
 /* Each warp's part is a tile of its own, row by row. */
 OWN_FRAME void place_d(gemm_mma_layout *l)
 {
-    int64_t       rows = l->block_m / l->warps_m, columns = l->block_n / l->warps_n, part = rows * columns;
-    const int64_t row_extents[2] = {rows, l->warps_m}, row_strides[2] = {columns, part};
-    const int64_t column_extents[2] = {columns, l->warps_n}, column_strides[2] = {1, part * l->warps_m};
+    int64_t        rows = l->block_m / l->warps_m, columns = l->block_n / l->warps_n, part = rows * columns;
+    const int64_t  row_extents[2] = {rows, l->warps_m}, row_strides[2] = {columns, part};
+    const int64_t  column_extents[2] = {columns, l->warps_n}, column_strides[2] = {1, part * l->warps_m};
     ptxpack_layout by_row = ints(2, row_extents, row_strides),
                    by_column = ints(2, column_extents, column_strides);
     l->d.plain = pair(&by_row, &by_column);
@@ -193,20 +188,19 @@ OWN_FRAME void describe_d_copy(gemm_mma_layout *l)
     ptxpack_tuple  whole = ptxpack_int(l->block_n);
     ptxpack_layout by_row = ints(2, row_extents, row_threads),
                    by_lane = ints(2, column_extents, column_threads);
-    ptxpack_layout threads = pair(&by_row, &by_lane), values = ptxpack_layout_parse("(1,8):(0,1)");
-    ptxpack_tiled_copy together = ptxpack_make_tiled_copy(&atom, ELEMENT_BITS, &threads, &values);
+    ptxpack_layout       threads = pair(&by_row, &by_lane), values = ptxpack_layout_parse("(1,8):(0,1)");
+    ptxpack_tiled_copy   together = ptxpack_make_tiled_copy(&atom, ELEMENT_BITS, &threads, &values);
     const ptxpack_layout modes[2] = {ints(2, row_extents, row_places), ptxpack_tiler_of(&whole)};
     ptxpack_layout       tiler = ptxpack_make_tiler(2, modes);
-    ptxpack_tiled_copy   copy =
-        ptxpack_make_tiled_copy_tv(&atom, ELEMENT_BITS, &together.layout_tv, &tiler);
+    ptxpack_tiled_copy   copy = ptxpack_make_tiled_copy_tv(&atom, ELEMENT_BITS, &together.layout_tv, &tiler);
     l->d_copy = access_of(&copy, atom_name, &l->d.plain, l->block_m, l->block_n);
 }
 
 OWN_FRAME void describe_d_store(gemm_mma_layout *l)
 {
     static const char *const coords[3] = {"(_,0)", "(0,((0,_),(_,0)))", "(0,(0,(0,_)))"};
-    ptxpack_layout elements = identity(l->block_m, l->block_n);
-    ptxpack_layout all = ptxpack_mma_thrfrg(&l->mma, PTXPACK_C, &elements);
+    ptxpack_layout           elements = identity(l->block_m, l->block_n);
+    ptxpack_layout           all = ptxpack_mma_thrfrg(&l->mma, PTXPACK_C, &elements);
     l->d_store = (gemm_mma_access){.atom = "st.shared.b32", .bytes = 2 * ELEMENT_BITS / 8};
     l->d_store.place = arrange(&all, coords);
     l->d_store.offsets = ptxpack_composition(&l->d.plain, &l->d_store.place);

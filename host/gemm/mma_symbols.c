@@ -59,8 +59,7 @@ static int64_t bits_of_step(symbol_list *list, const char *name, const ptxpack_l
 
 /* A step is an XOR of the address while its bits are below what shared memory is aligned to and the swizzle
  * does not read them. */
-static void add_xor_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode,
-                         mixing m)
+static void add_xor_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode, mixing m)
 {
     int64_t bits = bits_of_step(list, name, offsets, mode);
     if (bits >= ALIGNMENT || (bits & m.read) != 0)
@@ -73,13 +72,14 @@ typedef struct operand_names {
     const char    *shift, *mask, *k_first, *loads, *lines, *step, *step_lanes, *step_k;
     function_names load_at, load_line, load_byte, at;
 } operand_names;
-#define OPERAND(x)                                                                                         \
-    {x "_SWIZZLE_SHIFT", x "_SWIZZLE_MASK", x "_K_FIRST", x "_LOADS", x "_LOAD_LINES", x "_LOAD_STEP",     \
-     x "_STEP_LANES", x "_STEP_K", FUNCTION(x "_LOAD_AT"), FUNCTION(x "_LOAD_LINE"),                       \
-     FUNCTION(x "_LOAD_BYTE"), FUNCTION(x "_AT")}
+#define OPERAND(x)                                                                                        \
+    {                                                                                                     \
+        x "_SWIZZLE_SHIFT", x "_SWIZZLE_MASK", x "_K_FIRST", x "_LOADS", x "_LOAD_LINES", x "_LOAD_STEP", \
+            x "_STEP_LANES", x "_STEP_K", FUNCTION(x "_LOAD_AT"), FUNCTION(x "_LOAD_LINE"),               \
+            FUNCTION(x "_LOAD_BYTE"), FUNCTION(x "_AT")                                                   \
+    }
 
-static void add_operand(symbol_list *list, const operand_names *names, const gemm_mma_operand *o,
-                        bool k_first)
+static void add_operand(symbol_list *list, const operand_names *names, const gemm_mma_operand *o, bool k_first)
 {
     enum { LANES = 1, K = 2 };
     const ptxpack_layout *load = &o->load.offsets, *fragment = &o->fragment.offsets;
@@ -109,8 +109,8 @@ static void add_output(symbol_list *list, const gemm_mma_layout *l)
     static const function_names names[] = {FUNCTION("D_STORE_AT"), FUNCTION("D_STORE_COLUMN"),
                                            FUNCTION("D_COPY_AT"), FUNCTION("D_COPY_ROW"),
                                            FUNCTION("D_COPY_COLUMN")};
-    mixing         m = add_swizzle(list, &l->d, "D_SWIZZLE_SHIFT", "D_SWIZZLE_MASK");
-    ptxpack_layout rows = ptxpack_mode(&l->d_copy.place, ROWS);
+    mixing                      m = add_swizzle(list, &l->d, "D_SWIZZLE_SHIFT", "D_SWIZZLE_MASK");
+    ptxpack_layout              rows = ptxpack_mode(&l->d_copy.place, ROWS);
     symbol_add_function(list, &names[0], &l->d_store.offsets, OFFSET, ELEMENT);
     symbol_add_function(list, &names[1], &l->d_store.place, 1, 1);
     add_step(list, "D_ROW_STEP", &l->d_store.offsets, ROWS, m);
@@ -130,7 +130,7 @@ size_t ptxpack_gemm_mma_layout_symbols(const gemm_mma_layout *l, bool a_column, 
     static const operand_names names[GEMM_MMA_OPERANDS] = {OPERAND("A"), OPERAND("B")};
     symbol_list                list = {.out = out, .cap = cap};
     const int                  order[GEMM_MMA_OPERANDS] = {a_column ? GEMM_MMA_K_LAST : GEMM_MMA_K_FIRST,
-                                                           b_column ? GEMM_MMA_K_FIRST : GEMM_MMA_K_LAST};
+                                          b_column ? GEMM_MMA_K_FIRST : GEMM_MMA_K_LAST};
     for (int i = 0; i < GEMM_MMA_OPERANDS; i++)
         add_operand(&list, &names[i], &l->operand[i][order[i]], order[i] == GEMM_MMA_K_FIRST);
     add_output(&list, l);

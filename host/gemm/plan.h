@@ -30,9 +30,8 @@ enum { GEMM_WHY = 256 };
 const char *ptxpack_gemm_row_refusal(const ptxpack *handle, const ptxpack_gemm_desc *desc,
                                      const ptxpack_variant *row, char line[GEMM_WHY]);
 /* The row for `desc` on the handle's device.  PTXPACK_E_ARG, _E_UNSUPPORTED with the handle's line */
-ptxpack_status ptxpack_gemm_choose(ptxpack *handle, const ptxpack_gemm_desc *desc,
-                                   const ptxpack_variant **row);
+ptxpack_status ptxpack_gemm_choose(ptxpack *handle, const ptxpack_gemm_desc *desc, const ptxpack_variant **row);
 /* ptxpack_gemm_plan_create with the row given; NULL chooses. */
 PTXPACK_API ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc,
-                                     const ptxpack_variant *row, ptxpack_gemm_plan **plan);
+                                                 const ptxpack_variant *row, ptxpack_gemm_plan **plan);
 #endif

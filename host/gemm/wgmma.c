@@ -13,10 +13,9 @@
 static size_t symbols(const ptxpack_variant *row, gemm_build build,
                       ptxpack_symbol out[PTXPACK_INSTANCE_SYMBOLS])
 {
-    const ptxpack_symbol fixed[] = {
-        {"ARG_BYTES", GEMM_WGMMA_ARGUMENT_BYTES},
+    const ptxpack_symbol fixed[] = {{"ARG_BYTES", GEMM_WGMMA_ARGUMENT_BYTES},
 #define GEMM_SYMBOL(type, name, symbol) {symbol, offsetof(gemm_wgmma_arguments, name)},
-        GEMM_WGMMA_ARGUMENTS(GEMM_SYMBOL)
+                                    GEMM_WGMMA_ARGUMENTS(GEMM_SYMBOL)
 #undef GEMM_SYMBOL
     };
     enum {
@@ -31,8 +30,7 @@ static size_t symbols(const ptxpack_variant *row, gemm_build build,
     if (layout != NULL && layout->status == PTXPACK_OK) {
         derived = ptxpack_gemm_wgmma_layout_symbols(layout, build, out + count, ROOM);
         if (derived == 0)
-            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id,
-                         ptxpack_detail(NULL));
+            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
     }
     free(own);
     return derived > 0 ? count + derived : 0;
@@ -99,10 +97,7 @@ typedef struct tile_counts {
     int64_t k_blocks; /* of a block of the cluster */
 } tile_counts;
 
-static int64_t divided_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
+static int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static tile_counts count_tiles(const ptxpack_variant *row, const ptxpack_gemm_desc *d, const gemm_geometry *g)
 {
@@ -149,10 +144,7 @@ static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, co
 }
 
 /* Offline, where only a choice is made: those of an H200. */
-static int64_t sms_of(int sm_count)
-{
-    return sm_count > 0 ? sm_count : 132;
-}
+static int64_t sms_of(int sm_count) { return sm_count > 0 ? sm_count : 132; }
 
 /* As many as the GPU holds. */
 static int64_t clusters_at_once(const ptxpack_variant *row, const tile_counts *t, int sm_count)
@@ -173,8 +165,7 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
  * what does not overlap with the next tile's.  A block of k keeps the tensor cores busy for block_m block_n
  * block_k / 2048 clocks, of which SPEED percent were measured where all SMs are busy; L2 brings its bytes, of
  * which the cluster's blocks share some.  Blocks of one SM share both. */
-static double cost(const ptxpack_variant *row, const ptxpack_gemm_desc *d, const gemm_geometry *g,
-                   int sm_count)
+static double cost(const ptxpack_variant *row, const ptxpack_gemm_desc *d, const gemm_geometry *g, int sm_count)
 {
     enum { FMAS = 2048, L2_BYTES = 64 /* a clock and SM */, FILL = 3500, STORE = 3000, EXCHANGE = 8500 };
     double      m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
@@ -186,13 +177,13 @@ static double cost(const ptxpack_variant *row, const ptxpack_gemm_desc *d, const
     int64_t     places = sms_of(sm_count) * row->blocks_per_sm / t.cluster;
     if (t.cluster > 2)
         places -= places / 10; /* what is left of a group of SMs holds no whole cluster */
-    int64_t     held = places < 1 ? 1 : places < t.total ? places : t.total;
-    double      rounds = (double)divided_up(t.total, held);
-    double      bytes = 2 * BLOCK_K * (m / cluster_n + n / cluster_m);
-    double      share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
-    double      arithmetic = m * n * BLOCK_K / FMAS / speed;
-    double      block = share * (arithmetic > bytes / L2_BYTES ? arithmetic : bytes / L2_BYTES);
-    double      exchange = ptxpack_variant_parameter(row, "CLUSTER_K", 1) > 1 ? EXCHANGE : 0;
+    int64_t held = places < 1 ? 1 : places < t.total ? places : t.total;
+    double  rounds = (double)divided_up(t.total, held);
+    double  bytes = 2 * BLOCK_K * (m / cluster_n + n / cluster_m);
+    double  share = (double)divided_up(held * t.cluster, sms_of(sm_count)); /* blocks of an SM */
+    double  arithmetic = m * n * BLOCK_K / FMAS / speed;
+    double  block = share * (arithmetic > bytes / L2_BYTES ? arithmetic : bytes / L2_BYTES);
+    double  exchange = ptxpack_variant_parameter(row, "CLUSTER_K", 1) > 1 ? EXCHANGE : 0;
     return FILL + rounds * ((double)t.k_blocks * block + exchange + STORE * m * n / (128 * 256));
 }
 

@@ -9,7 +9,8 @@
 #include "host/plan/row_memo.h"
 
 enum {
-    ELEMENT = 2, SUM = 4, /* bytes */
+    ELEMENT = 2,
+    SUM = 4, /* bytes */
     BITS = 8 * ELEMENT,
     BOX_ROW_BYTES = 128, /* what the widest swizzle spans */
     BOX_COLUMNS = BOX_ROW_BYTES / ELEMENT,
@@ -45,10 +46,7 @@ static bool setmaxnreg_takes(int64_t registers)
     return registers >= 24 && registers <= 256 && registers % 8 == 0;
 }
 
-static bool is_extent(int64_t blocks)
-{
-    return blocks == 1 || blocks == 2 || blocks == 4;
-}
+static bool is_extent(int64_t blocks) { return blocks == 1 || blocks == 2 || blocks == 4; }
 
 static const char *contradiction_of_registers(const gemm_wgmma_layout *l, const ptxpack_variant *row)
 {
@@ -63,24 +61,24 @@ static const char *contradiction_of_registers(const gemm_wgmma_layout *l, const 
 static const char *contradiction(const gemm_wgmma_layout *l, const ptxpack_variant *row)
 {
     int64_t boxes = l->m_tiles * l->d_boxes;
-    return l->warpgroups < 1 || l->warpgroups > 3            ? "WARPGROUPS is not 1, 2 or 3"
-           : l->m_tiles < 1 || l->m_tiles > 2                ? "M_TILES is not 1 or 2"
+    return l->warpgroups < 1 || l->warpgroups > 3 ? "WARPGROUPS is not 1, 2 or 3"
+           : l->m_tiles < 1 || l->m_tiles > 2     ? "M_TILES is not 1 or 2"
            : l->block_m != GEMM_WGMMA_ROWS * l->m_tiles * l->warpgroups
                ? "BLOCK_M is not 64 * M_TILES * WARPGROUPS"
            : l->block_n < BOX_COLUMNS || l->block_n > 256 || l->block_n % BOX_COLUMNS != 0
                ? "BLOCK_N is no multiple of 64 up to 256"
-           : l->stages < 2                                   ? "STAGES is not 2 or more"
+           : l->stages < 2                                        ? "STAGES is not 2 or more"
            : !is_extent(l->cluster_m) || !is_extent(l->cluster_n) ? "CLUSTER_M or CLUSTER_N is not 1, 2 or 4"
-           : l->block_m / BOX_COLUMNS % l->cluster_n != 0    ? "CLUSTER_N does not divide the boxes of A"
-           : l->block_n / BOX_COLUMNS % l->cluster_m != 0    ? "CLUSTER_M does not divide the boxes of B"
-           : !is_extent(l->cluster_k)                        ? "CLUSTER_K is not 1, 2 or 4"
+           : l->block_m / BOX_COLUMNS % l->cluster_n != 0         ? "CLUSTER_N does not divide the boxes of A"
+           : l->block_n / BOX_COLUMNS % l->cluster_m != 0         ? "CLUSTER_M does not divide the boxes of B"
+           : !is_extent(l->cluster_k)                             ? "CLUSTER_K is not 1, 2 or 4"
            : l->cluster_k > 1 && (l->cluster_m * l->cluster_n > 1 || l->m_tiles > 1)
                ? "CLUSTER_K goes with no CLUSTER_M, CLUSTER_N and M_TILES"
-           : boxes % l->cluster_k != 0                       ? "CLUSTER_K does not divide the boxes of D"
+           : boxes % l->cluster_k != 0 ? "CLUSTER_K does not divide the boxes of D"
            : l->d_buffers < 1 || boxes / l->cluster_k % l->d_buffers != 0
                ? "D_BUFFERS does not divide a block's boxes of D"
            : row->threads != GEMM_WARPGROUP * (l->warpgroups + 1) ? "threads is not 128 * (WARPGROUPS + 1)"
-                                                             : contradiction_of_registers(l, row);
+                                                                  : contradiction_of_registers(l, row);
 }
 
 /* ---- tiles, descriptors, boxes ------------------------------------------------------------------------ */
@@ -110,13 +108,17 @@ static ptxpack_layout without_swizzle(ptxpack_layout l)
  * any matrix that is larger than the tile in each mode, so that no mode vanishes. */
 OWN_FRAME ptxpack_tma_box box_of(const ptxpack_layout *shared)
 {
-    int64_t        lines = ptxpack_mode_size(shared, 0), length = ptxpack_mode_size(shared, 1);
-    const int64_t  extents[3] = {2 * length, 2 * lines, 2}, taken[3] = {length, lines, 1};
-    ptxpack_tuple  shape = ptxpack_tuple_of(3, extents), tile = ptxpack_tuple_of(3, taken);
-    ptxpack_layout global = ptxpack_make_layout_left(&shape), tiler = ptxpack_tiler_of(&tile);
-    ptxpack_layout columns_first = turned(shared);
-    ptxpack_tma_desc desc = {.size = sizeof desc, .global = &global, .type = PTXPACK_TMA_FLOAT16,
-                             .shared = &columns_first, .tile = &tiler, .l2 = PTXPACK_TMA_L2_256B};
+    int64_t          lines = ptxpack_mode_size(shared, 0), length = ptxpack_mode_size(shared, 1);
+    const int64_t    extents[3] = {2 * length, 2 * lines, 2}, taken[3] = {length, lines, 1};
+    ptxpack_tuple    shape = ptxpack_tuple_of(3, extents), tile = ptxpack_tuple_of(3, taken);
+    ptxpack_layout   global = ptxpack_make_layout_left(&shape), tiler = ptxpack_tiler_of(&tile);
+    ptxpack_layout   columns_first = turned(shared);
+    ptxpack_tma_desc desc = {.size = sizeof desc,
+                             .global = &global,
+                             .type = PTXPACK_TMA_FLOAT16,
+                             .shared = &columns_first,
+                             .tile = &tiler,
+                             .l2 = PTXPACK_TMA_L2_256B};
     return ptxpack_tma_make(&desc);
 }
 
@@ -134,8 +136,7 @@ static ptxpack_status check_box(const char *name, const ptxpack_tma_box *box, in
     return box->status != PTXPACK_OK
                ? box->status
                : ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
-                              "a part of a tile of %s is not its %lld boxes in a row", name,
-                              (long long)boxes);
+                              "a part of a tile of %s is not its %lld boxes in a row", name, (long long)boxes);
 }
 
 /* `extent` rows of A or columns of B, of which an instruction reads `mn`; k_lines: k goes from line to line,
@@ -174,8 +175,7 @@ static void describe_operands(gemm_wgmma_layout *l)
     for (int column = 0; column < 2 && l->status == PTXPACK_OK; column++) {
         l->a[column].parts = l->cluster_n;
         l->b[column].parts = l->cluster_m;
-        l->status =
-            describe_operand("a", &l->a[column], l->block_m, GEMM_WGMMA_ROWS, l->block_k, column == 1);
+        l->status = describe_operand("a", &l->a[column], l->block_m, GEMM_WGMMA_ROWS, l->block_k, column == 1);
         if (l->status == PTXPACK_OK)
             l->status = describe_operand("b", &l->b[column], l->block_n, 0, l->block_k, column == 0);
     }
@@ -330,8 +330,8 @@ const gemm_wgmma_layout *ptxpack_gemm_wgmma_layout_of(const ptxpack_variant *row
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
 /* Where k is 0 a map of one element stands for what is none: what the kernel asks for lies beyond it. */
-ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry,
-                                      int matrix, ptxpack_tma_box *box)
+ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry, int matrix,
+                                      ptxpack_tma_box *box)
 {
     const gemm_matrix *x = &geometry->matrix[matrix];
     const char        *name = gemm_matrix_names[matrix];

@@ -12,20 +12,16 @@
 enum { GEMM_WARPGROUP = 128, GEMM_WGMMA_ROWS = 64 /* of an instruction */, GEMM_WARP_ROWS = 16 };
 
 /* The mbarriers, in the order in which they lie: so many of each, 8 bytes each. */
-typedef enum gemm_wgmma_barrier {
-    GEMM_FULL,
-    GEMM_EMPTY,
-    GEMM_BARRIERS
-} gemm_wgmma_barrier;
+typedef enum gemm_wgmma_barrier { GEMM_FULL, GEMM_EMPTY, GEMM_BARRIERS } gemm_wgmma_barrier;
 
 /* A or B, one of the two orders. */
 typedef struct gemm_wgmma_operand {
-    ptxpack_layout        tile; /* (row of A or column of B, k) -> element of a stage, swizzled */
-    ptxpack_wgmma_operand read; /* its descriptors */
-    ptxpack_tma_box       box;  /* of a matrix {along a line, from line to line, batch} */
+    ptxpack_layout        tile;  /* (row of A or column of B, k) -> element of a stage, swizzled */
+    ptxpack_wgmma_operand read;  /* its descriptors */
+    ptxpack_tma_box       box;   /* of a matrix {along a line, from line to line, batch} */
     int64_t               parts; /* blocks of a cluster that share it: each brings one part of it to all */
     int64_t               part_bytes, part_extent; /* of a part; its rows of A or columns of B */
-    int64_t               boxes; /* of a part, one behind the other */
+    int64_t               boxes;                   /* of a part, one behind the other */
     int64_t               box_bytes, box_extent;
 } gemm_wgmma_operand;
 
@@ -34,17 +30,17 @@ typedef struct gemm_wgmma_layout {
     int64_t            block_m, block_n, block_k, m_tiles, warpgroups, stages, d_buffers;
     int64_t            cluster_m, cluster_n, cluster_k;
     int64_t            regs_producer, regs_consumer; /* registers a thread */
-    gemm_wgmma_operand a[2], b[2];   /* row-major, column-major: the bytes of both are the same */
+    gemm_wgmma_operand a[2], b[2];         /* row-major, column-major: the bytes of both are the same */
     int64_t            d_boxes, d_columns; /* of a tile: so many boxes of so many columns, side by side */
-    ptxpack_layout     d;            /* (row, column of one box) -> element of all warps' boxes */
-    ptxpack_layout     d_offsets;    /* stmatrix: (thread, 16 columns) -> the same, before the swizzle */
+    ptxpack_layout     d;                  /* (row, column of one box) -> element of all warps' boxes */
+    ptxpack_layout     d_offsets;          /* stmatrix: (thread, 16 columns) -> the same, before the swizzle */
     ptxpack_tma_box    c_box, d_box; /* of matrices {along a row, from row to row, batch}: 64 columns, of C of
                                         the block's rows, of D of a warp's */
-    ptxpack_layout     c_place;      /* (thread, row half, 8 columns) -> (row, column) of an accumulator */
+    ptxpack_layout c_place;          /* (thread, row half, 8 columns) -> (row, column) of an accumulator */
     /* Bytes. */
-    int64_t            a_stage_bytes, b_stage_bytes, d_box_bytes;
-    int64_t            smem_a, smem_b, smem_d, smem_bias, smem_barriers, shared_bytes;
-    int64_t            barrier[GEMM_BARRIERS], barrier_count[GEMM_BARRIERS];
+    int64_t a_stage_bytes, b_stage_bytes, d_box_bytes;
+    int64_t smem_a, smem_b, smem_d, smem_bias, smem_barriers, shared_bytes;
+    int64_t barrier[GEMM_BARRIERS], barrier_count[GEMM_BARRIERS];
 } gemm_wgmma_layout;
 
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
@@ -55,6 +51,6 @@ const gemm_wgmma_layout *ptxpack_gemm_wgmma_layout_of(const ptxpack_variant *row
 
 /* Into `box`, one of the layout's, type, extents and strides of the problem's matrix.
  * PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), for what TMA cannot do. */
-ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry,
-                                      int matrix, ptxpack_tma_box *box);
+ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry, int matrix,
+                                      ptxpack_tma_box *box);
 #endif

@@ -14,9 +14,11 @@ enum {
 typedef struct operand_names {
     const char *low, *high, *step, *tile, *parts, *part_bytes, *part, *boxes, *box_bytes, *box;
 } operand_names;
-#define OPERAND(x)                                                                                    \
-    {"DESC_" x "_LOW", "DESC_" x "_HIGH", "DESC_" x "_STEP", "DESC_" x "_TILE", x "_PARTS", x "_PART_BYTES", \
-     x "_PART", x "_BOXES", x "_BOX_BYTES", x "_BOX"}
+#define OPERAND(x)                                                                             \
+    {                                                                                          \
+        "DESC_" x "_LOW", "DESC_" x "_HIGH", "DESC_" x "_STEP", "DESC_" x "_TILE", x "_PARTS", \
+            x "_PART_BYTES", x "_PART", x "_BOXES", x "_BOX_BYTES", x "_BOX"                   \
+    }
 
 static void add_operand(symbol_list *list, const operand_names *names, const gemm_wgmma_operand *o)
 {
@@ -76,8 +78,7 @@ static void add_output(symbol_list *list, const gemm_wgmma_layout *l)
     ptxpack_tuple               lane = ptxpack_int(lanes);
     ptxpack_layout threads = ptxpack_mode(&l->d_offsets, 0), of_lane = ptxpack_make_layout_left(&lane);
     for (int64_t i = 0; i < lanes * warps; i++)
-        if (ELEMENT * ptxpack_at(&threads, i) !=
-            ELEMENT * ptxpack_at(&threads, i % lanes) + i / lanes * apart)
+        if (ELEMENT * ptxpack_at(&threads, i) != ELEMENT * ptxpack_at(&threads, i % lanes) + i / lanes * apart)
             symbol_refuse(list, "warps", &l->d_offsets, "they are not alike");
     of_lane = ptxpack_composition(&threads, &of_lane);
     of_lane = ptxpack_layout_flatten(&of_lane);

@@ -16,6 +16,6 @@
  *   D_AT, SWIZZLE_*, D_STEP, D_STEPS, D_WARP, D_BOX_BYTES, D_COLUMNS
  *                           where a thread's rows of D go
  *   C_COLUMN, C_COLUMNS     a thread's first column of an accumulator, and how far the next pair is away */
-size_t ptxpack_gemm_wgmma_layout_symbols(const gemm_wgmma_layout *layout, gemm_build build,
-                                         ptxpack_symbol *out, size_t cap);
+size_t ptxpack_gemm_wgmma_layout_symbols(const gemm_wgmma_layout *layout, gemm_build build, ptxpack_symbol *out,
+                                         size_t cap);
 #endif

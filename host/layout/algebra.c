@@ -313,8 +313,7 @@ static ptxpack_layout left_inverse_of(const ptxpack_layout *l)
         last = before[i];
     }
     if (out.modes == PTXPACK_TUPLE_ITEMS)
-        return layout_no("left_inverse of %s has more than %d items", layout_text(l).text,
-                         PTXPACK_TUPLE_ITEMS);
+        return layout_no("left_inverse of %s has more than %d items", layout_text(l).text, PTXPACK_TUPLE_ITEMS);
     flat_add(&out, extent, last, 0);
     return flat_result(&out);
 }
@@ -411,7 +410,7 @@ ptxpack_layout ptxpack_max_common_layout(const ptxpack_layout *a, const ptxpack_
 {
     const flat_layout none = {.modes = 0};
     ptxpack_layout    inverse, run;
-    ptxpack_layout all = common(a, b, &inverse);
+    ptxpack_layout    all = common(a, b, &inverse);
     if (all.shape.status != PTXPACK_OK)
         return all;
     if (a->composed && b->composed)

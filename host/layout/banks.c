@@ -11,15 +11,12 @@ enum { WARP = 32, BANK_BYTES = 4, LINE_BYTES = 128, LINE_BITS = 7, TOO_FAR = 1 <
 typedef struct walk {
     const ptxpack_layout *offsets;
     int64_t               threads, values, instructions;
-    int                   lanes;      /* of a warp that give an address: the first ones */
+    int                   lanes; /* of a warp that give an address: the first ones */
     int                   bits, bytes;
 } walk;
 
 /* Threads in a phase; also how many pieces of that access's width one line of banks has. */
-static int phase_threads(int bytes)
-{
-    return LINE_BYTES / (bytes < BANK_BYTES ? BANK_BYTES : bytes);
-}
+static int phase_threads(int bytes) { return LINE_BYTES / (bytes < BANK_BYTES ? BANK_BYTES : bytes); }
 
 static ptxpack_status check_access(const ptxpack_bank_access *access, int bits)
 {
@@ -175,9 +172,8 @@ static ptxpack_status check_values(const ptxpack_tiled_copy *copy, const ptxpack
     bool whole = !values.composed || !values.swizzle.bits || *count <= (int64_t)1 << values.swizzle.base;
     if (together && whole && *count * copy->value_bits % 8 == 0)
         return PTXPACK_OK;
-    return ptxpack_fail(NULL, PTXPACK_E_ARG,
-                        "%s moves %lld values of %lld bits at once: they lie apart in %s", copy->atom.name,
-                        (long long)*count, (long long)copy->value_bits, layout_text(all).text);
+    return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s moves %lld values of %lld bits at once: they lie apart in %s",
+                        copy->atom.name, (long long)*count, (long long)copy->value_bits, layout_text(all).text);
 }
 
 static ptxpack_status walk_copy(const ptxpack_tiled_copy *copy, ptxpack_side side, const ptxpack_layout *all,
@@ -283,8 +279,8 @@ static ptxpack_status search(const ptxpack_layout *tile, int element_bits, const
                 return PTXPACK_OK;
             }
     return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED,
-                        "no swizzle inside of %s rids all %d phases of bank conflicts",
-                        layout_text(tile).text, list->phases);
+                        "no swizzle inside of %s rids all %d phases of bank conflicts", layout_text(tile).text,
+                        list->phases);
 }
 
 ptxpack_status ptxpack_find_swizzle(const ptxpack_layout *tile, int bits, int count,

@@ -80,10 +80,7 @@ ptxpack_tuple tuple_profile(const ptxpack_tuple *t)
 }
 
 /* ---- saying no -------------------------------------------------------------------------------------- */
-ptxpack_tuple tuple_bad(ptxpack_status status)
-{
-    return (ptxpack_tuple){.status = status};
-}
+ptxpack_tuple tuple_bad(ptxpack_status status) { return (ptxpack_tuple){.status = status}; }
 
 ptxpack_layout layout_bad(ptxpack_status status)
 {

@@ -2,10 +2,7 @@
 #include "arithmetic.h"
 #include "internal.h"
 
-static int64_t ceil_to(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
+static int64_t ceil_to(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 /* The swizzle counted in elements n times as wide.  Bits that it changes below the elements are gone; bits
  * that it reads there must not move whole elements. */
@@ -142,8 +139,8 @@ ptxpack_layout ptxpack_recast_layout(const ptxpack_layout *l, int64_t from, int6
         return ptxpack_downcast(l, from / unit);
     ptxpack_layout wide = ptxpack_upcast(l, to / unit), out = ptxpack_downcast(&wide, from / unit);
     int64_t        bits, same;
-    if (out.shape.status == PTXPACK_OK && (!mul_into(ptxpack_size(l), from, &bits) ||
-                                           !mul_into(ptxpack_size(&out), to, &same) || bits != same))
+    if (out.shape.status == PTXPACK_OK &&
+        (!mul_into(ptxpack_size(l), from, &bits) || !mul_into(ptxpack_size(&out), to, &same) || bits != same))
         return layout_no("recast_layout: the elements of %s are no whole number of %lld bits",
                          layout_text(l).text, (long long)to);
     return out;

@@ -11,7 +11,7 @@ static bool compact_range(const char *who, tuple_node n, direction way, int64_t 
 {
     bool fits = true;
     for (int k = 0; k < n.end - n.begin; k++) {
-        int i = way == FIRST_FASTEST ? n.begin + k : n.end - 1 - k;
+        int     i = way == FIRST_FASTEST ? n.begin + k : n.end - 1 - k;
         int64_t extent = n.t->value[i];
         if (n.t->kind[i] == PTXPACK_EMPTY)
             continue;
@@ -56,8 +56,8 @@ static ptxpack_tuple compact(const char *who, const ptxpack_tuple *shape, const 
     if (bad_of(shape, start ? start : shape) != PTXPACK_OK)
         return tuple_bad(bad_of(shape, start ? start : shape));
     ptxpack_tuple out = tuple_profile(shape);
-    bool done = start ? compact_from(who, tuple_root(shape), tuple_root(start), way, &out)
-                      : compact_range(who, tuple_root(shape), way, 1, 0, &out);
+    bool          done = start ? compact_from(who, tuple_root(shape), tuple_root(start), way, &out)
+                               : compact_range(who, tuple_root(shape), way, 1, 0, &out);
     return done ? out : tuple_bad(PTXPACK_E_ARG);
 }
 
@@ -73,9 +73,9 @@ ptxpack_tuple ptxpack_compact_row_major(const ptxpack_tuple *shape, const ptxpac
 
 /* The parts of a shape at the terminals of an order. */
 typedef struct ordered {
-    int count;
+    int        count;
     tuple_node part[PTXPACK_TUPLE_ITEMS];
-    int64_t order[PTXPACK_TUPLE_ITEMS], size[PTXPACK_TUPLE_ITEMS];
+    int64_t    order[PTXPACK_TUPLE_ITEMS], size[PTXPACK_TUPLE_ITEMS];
 } ordered;
 
 static bool order_parts(tuple_node n, tuple_node order, ordered *o)

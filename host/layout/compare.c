@@ -28,9 +28,8 @@ static bool node_equal(tuple_node a, tuple_node b)
     if (!node_congruent(a, b))
         return false;
     for (int i = a.begin, j = b.begin; i < a.end; i++, j++)
-        if (a.t->kind[i] != b.t->kind[j] ||
-            (a.t->value[i] != b.t->value[j] && a.t->kind[i] != PTXPACK_EMPTY &&
-             a.t->kind[i] != PTXPACK_UNDERSCORE))
+        if (a.t->kind[i] != b.t->kind[j] || (a.t->value[i] != b.t->value[j] && a.t->kind[i] != PTXPACK_EMPTY &&
+                                             a.t->kind[i] != PTXPACK_UNDERSCORE))
             return false;
     return true;
 }

@@ -54,8 +54,8 @@ static bool walk(composing *c, terminal_modes n, int64_t extent, int64_t step)
         int64_t shape = c->a.shape[i];
         int64_t next = distance / shape, over = distance % shape; /* what is left of a step behind the mode */
         if (over != 0 && distance >= shape)
-            return refuse(c, "stride %lld does not step over extent %lld evenly",
-                          (long long)(sign * distance), (long long)shape);
+            return refuse(c, "stride %lld does not step over extent %lld evenly", (long long)(sign * distance),
+                          (long long)shape);
         int64_t room = shape / distance, part = shape % distance; /* steps before the mode is left */
         room += part != 0;
         if (room > 1 && extent > 1) {
@@ -301,8 +301,7 @@ static ptxpack_layout compose_twice_swizzled(const ptxpack_layout *a, const ptxp
     bool same = a->swizzle.bits == out.swizzle.bits && a->swizzle.base == out.swizzle.base &&
                 a->swizzle.shift == out.swizzle.shift;
     if (!same || a->offset != 0 || out.offset != 0)
-        return layout_no("composition: %s and %s are both swizzled", layout_text(a).text,
-                         layout_text(b).text);
+        return layout_no("composition: %s and %s are both swizzled", layout_text(a).text, layout_text(b).text);
     return layout_inner(&out);
 }
 

@@ -46,8 +46,7 @@ static bool spread(const char *who, tuple_node coord, tuple_node shape, int64_t 
         return split_index(who, index, shape, crd);
     }
     if (node_is_leaf(shape)) {
-        tuple_no("%s: the coordinate %s for the extent %s", who, node_text(coord).text,
-                 node_text(shape).text);
+        tuple_no("%s: the coordinate %s for the extent %s", who, node_text(coord).text, node_text(shape).text);
         return false;
     }
     tuple_node c = node_first(coord), s = node_first(shape);
@@ -149,9 +148,8 @@ static bool idx2crd_modes(tuple_builder *b, tuple_node index, tuple_node shape, 
 /* (i / d) % s; of an extent of 1 it is 0, whatever the stride. */
 static bool idx2crd_leaf(tuple_builder *b, tuple_node index, tuple_node shape, tuple_node stride)
 {
-    int64_t i = index.t->value[index.begin], s = shape.t->value[shape.begin],
-            d = stride.t->value[stride.begin];
-    bool integers = index.t->kind[index.begin] == 0 && shape.t->kind[shape.begin] == 0 &&
+    int64_t i = index.t->value[index.begin], s = shape.t->value[shape.begin], d = stride.t->value[stride.begin];
+    bool    integers = index.t->kind[index.begin] == 0 && shape.t->kind[shape.begin] == 0 &&
                     (s == 1 || stride.t->kind[stride.begin] == 0);
     if (!integers || s < 1 || (s > 1 && (d == 0 || (d == -1 && i == INT64_MIN)))) {
         tuple_no("idx2crd: the index %s in %s:%s has no coordinate", node_text(index).text,
@@ -205,8 +203,8 @@ static bool crd2crd_in(tuple_builder *b, tuple_node c, tuple_node from, tuple_no
 {
     if (!node_is_leaf(c) && !node_is_leaf(from) && !node_is_leaf(to)) {
         if (node_rank(c) != node_rank(from) || node_rank(c) != node_rank(to)) {
-            tuple_no("crd2crd: %s from %s to %s, which differ in rank", node_text(c).text,
-                     node_text(from).text, node_text(to).text);
+            tuple_no("crd2crd: %s from %s to %s, which differ in rank", node_text(c).text, node_text(from).text,
+                     node_text(to).text);
             return false;
         }
         build_open(b);
@@ -252,7 +250,7 @@ ptxpack_tuple ptxpack_increment(const ptxpack_tuple *coord, const ptxpack_tuple 
         return tuple_no("increment: the coordinate %s and the shape %s differ in nesting",
                         tuple_text(coord).text, tuple_text(shape).text);
     ptxpack_tuple out = *coord;
-    int last = last_leaf(tuple_root(shape));
+    int           last = last_leaf(tuple_root(shape));
     for (int i = 0; i <= last; i++) {
         if (out.kind[i] == PTXPACK_EMPTY)
             continue;

@@ -168,8 +168,7 @@ ptxpack_layout ptxpack_flat_product(const ptxpack_layout *block, const ptxpack_l
 
 /* ---- rank by rank -------------------------------------------------------------------------------------- */
 /* Mode m of the block, or of the tiler through c; where a layout has no more modes, 1:0. */
-static bool emit_mode(layout_builder *out, const ptxpack_layout *l, tuple_node root, tuple_node m,
-                      composing *c)
+static bool emit_mode(layout_builder *out, const ptxpack_layout *l, tuple_node root, tuple_node m, composing *c)
 {
     if (m.begin >= root.end)
         layout_leaf(out, 1, 0, 0);
@@ -257,9 +256,8 @@ static bool repeats_of(const ptxpack_layout *block, const ptxpack_tuple *shape, 
         int64_t extent = 1, target;
         bool    fits = node_product(k, &target) && (i.begin >= x.end || node_product(i, &extent));
         if (!fits || extent == 0 || target % extent != 0) {
-            *times = tuple_no("tile_to_shape: extent %lld of %s does not divide %lld of %s",
-                              (long long)extent, layout_text(block).text, (long long)target,
-                              tuple_text(shape).text);
+            *times = tuple_no("tile_to_shape: extent %lld of %s does not divide %lld of %s", (long long)extent,
+                              layout_text(block).text, (long long)target, tuple_text(shape).text);
             return false;
         }
         build_leaf(&b, target / extent, 0);
@@ -278,8 +276,8 @@ ptxpack_layout ptxpack_tile_to_shape(const ptxpack_layout *block, const ptxpack_
         return layout_bad(bad_of(&block->shape, shape));
     if (!repeats_of(block, shape, &times))
         return layout_bad(times.status);
-    ptxpack_layout repeat =
-        order != NULL ? ptxpack_make_ordered_layout(&times, order) : ptxpack_make_layout_left(&times);
+    ptxpack_layout repeat = order != NULL ? ptxpack_make_ordered_layout(&times, order)
+                                          : ptxpack_make_layout_left(&times);
     return by_rank("tile_to_shape", block, &repeat, false);
 }
 

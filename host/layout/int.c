@@ -4,25 +4,16 @@
 #include "sum.h"
 
 /* ---- one leaf ------------------------------------------------------------------------------------- */
-static bool is_number(uint64_t kind)
-{
-    return kind == 0;
-}
+static bool is_number(uint64_t kind) { return kind == 0; }
 
-static int64_t value_of(tuple_node leaf)
-{
-    return leaf.t->value[leaf.begin];
-}
+static int64_t value_of(tuple_node leaf) { return leaf.t->value[leaf.begin]; }
 
-static uint64_t kind_of(tuple_node leaf)
-{
-    return leaf.t->kind[leaf.begin];
-}
+static uint64_t kind_of(tuple_node leaf) { return leaf.t->kind[leaf.begin]; }
 
 /* What an operation that builds `out` needs when it walks down: the first no ends it. */
 typedef struct walk {
-    const char *who;
-    tuple_builder b;
+    const char    *who;
+    tuple_builder  b;
     ptxpack_status status;
 } walk;
 
@@ -73,7 +64,7 @@ ptxpack_tuple ptxpack_product(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
         return tuple_bad(t->status);
-    int64_t value;
+    int64_t  value;
     uint64_t kind;
     if (!product_of("product", tuple_root(t), &value, &kind))
         return tuple_bad(PTXPACK_E_ARG);
@@ -92,7 +83,7 @@ ptxpack_tuple ptxpack_product_each(const ptxpack_tuple *t)
     build_open(&b);
     tuple_node n = tuple_root(t);
     for (tuple_node m = node_first(n); m.begin < n.end; m = node_next(n, m)) {
-        int64_t value;
+        int64_t  value;
         uint64_t kind;
         if (!product_of("product_each", m, &value, &kind))
             return tuple_bad(PTXPACK_E_ARG);
@@ -114,7 +105,7 @@ static bool equal_ranks(walk *w, tuple_node a, tuple_node b)
 static void product_at(walk *w, tuple_node n, tuple_node guide)
 {
     if (node_is_leaf(guide)) {
-        int64_t value;
+        int64_t  value;
         uint64_t kind;
         if (!product_of(w->who, n, &value, &kind))
             w->status = PTXPACK_E_ARG;
@@ -136,7 +127,7 @@ ptxpack_tuple ptxpack_product_like(const ptxpack_tuple *t, const ptxpack_tuple *
     if (bad_of(t, guide) != PTXPACK_OK)
         return tuple_bad(bad_of(t, guide));
     ptxpack_tuple out;
-    walk w = {.who = "product_like", .b = build_begin(&out)};
+    walk          w = {.who = "product_like", .b = build_begin(&out)};
     product_at(&w, tuple_root(t), tuple_root(guide));
     return walked(&w, &out);
 }
@@ -155,7 +146,7 @@ static void scale_in(walk *w, tuple_node x, tuple_node y)
         build_close(&w->b);
         return;
     }
-    int64_t value;
+    int64_t  value;
     uint64_t kind;
     if (!product_of(w->who, y, &value, &kind)) {
         w->status = PTXPACK_E_ARG;
@@ -173,7 +164,7 @@ ptxpack_tuple ptxpack_elem_scale(const ptxpack_tuple *x, const ptxpack_tuple *y)
     if (bad_of(x, y) != PTXPACK_OK)
         return tuple_bad(bad_of(x, y));
     ptxpack_tuple out;
-    walk w = {.who = "elem_scale", .b = build_begin(&out)};
+    walk          w = {.who = "elem_scale", .b = build_begin(&out)};
     scale_in(&w, tuple_root(x), tuple_root(y));
     return walked(&w, &out);
 }
@@ -181,9 +172,9 @@ ptxpack_tuple ptxpack_elem_scale(const ptxpack_tuple *x, const ptxpack_tuple *y)
 static void ones_in(walk *w, tuple_node guide, tuple_node n)
 {
     if (node_is_leaf(guide)) {
-        bool zero = value_of(guide) == 0 && is_number(kind_of(guide));
+        bool           zero = value_of(guide) == 0 && is_number(kind_of(guide));
         tuple_builder *b = &w->b;
-        int first = b->t->items;
+        int            first = b->t->items;
         build_node(b, n);
         for (int i = first; zero && i < b->t->items; i++)
             if (b->t->kind[i] != PTXPACK_EMPTY) {
@@ -207,7 +198,7 @@ ptxpack_tuple ptxpack_filter_zeros_by(const ptxpack_tuple *guide, const ptxpack_
     if (bad_of(guide, t) != PTXPACK_OK)
         return tuple_bad(bad_of(guide, t));
     ptxpack_tuple out;
-    walk w = {.who = "filter_zeros", .b = build_begin(&out)};
+    walk          w = {.who = "filter_zeros", .b = build_begin(&out)};
     ones_in(&w, tuple_root(guide), tuple_root(t));
     return walked(&w, &out);
 }
@@ -294,8 +285,7 @@ static void divide_in(walk *w, division how, tuple_node x, tuple_node y)
         }
         build_open(&w->b);
         tuple_node m = node_first(y);
-        for (tuple_node n = node_first(x); n.begin < x.end && w->status == PTXPACK_OK;
-             n = node_next(x, n)) {
+        for (tuple_node n = node_first(x); n.begin < x.end && w->status == PTXPACK_OK; n = node_next(x, n)) {
             if (m.begin < y.end)
                 divide_in(w, how, n, m);
             else
@@ -305,7 +295,7 @@ static void divide_in(walk *w, division how, tuple_node x, tuple_node y)
         build_close(&w->b);
         return;
     }
-    int64_t divisor;
+    int64_t  divisor;
     uint64_t kind;
     if (!product_of(w->who, y, &divisor, &kind))
         w->status = PTXPACK_E_ARG;
@@ -322,7 +312,7 @@ static ptxpack_tuple divided(const char *who, division how, const ptxpack_tuple 
     if (bad_of(x, y) != PTXPACK_OK)
         return tuple_bad(bad_of(x, y));
     ptxpack_tuple out;
-    walk w = {.who = who, .b = build_begin(&out)};
+    walk          w = {.who = who, .b = build_begin(&out)};
     divide_in(&w, how, tuple_root(x), tuple_root(y));
     return walked(&w, &out);
 }
@@ -342,8 +332,7 @@ static void round_in(walk *w, tuple_node x, tuple_node y)
     if (!node_is_leaf(x) && !node_is_leaf(y) && node_rank(x) >= node_rank(y)) {
         build_open(&w->b);
         tuple_node m = node_first(y);
-        for (tuple_node n = node_first(x); n.begin < x.end && w->status == PTXPACK_OK;
-             n = node_next(x, n)) {
+        for (tuple_node n = node_first(x); n.begin < x.end && w->status == PTXPACK_OK; n = node_next(x, n)) {
             if (m.begin < y.end)
                 round_in(w, n, m);
             else
@@ -369,7 +358,7 @@ ptxpack_tuple ptxpack_round_up(const ptxpack_tuple *x, const ptxpack_tuple *y)
     if (bad_of(x, y) != PTXPACK_OK)
         return tuple_bad(bad_of(x, y));
     ptxpack_tuple out;
-    walk w = {.who = "round_up", .b = build_begin(&out)};
+    walk          w = {.who = "round_up", .b = build_begin(&out)};
     round_in(&w, tuple_root(x), tuple_root(y));
     return walked(&w, &out);
 }
@@ -411,20 +400,11 @@ static ptxpack_tuple over_leaves(const char *who, const ptxpack_tuple *t,
     return ptxpack_int(all);
 }
 
-ptxpack_tuple ptxpack_max(const ptxpack_tuple *t)
-{
-    return over_leaves("max", t, max_into);
-}
+ptxpack_tuple ptxpack_max(const ptxpack_tuple *t) { return over_leaves("max", t, max_into); }
 
-ptxpack_tuple ptxpack_min(const ptxpack_tuple *t)
-{
-    return over_leaves("min", t, min_into);
-}
+ptxpack_tuple ptxpack_min(const ptxpack_tuple *t) { return over_leaves("min", t, min_into); }
 
-ptxpack_tuple ptxpack_gcd(const ptxpack_tuple *t)
-{
-    return over_leaves("gcd", t, gcd_into);
-}
+ptxpack_tuple ptxpack_gcd(const ptxpack_tuple *t) { return over_leaves("gcd", t, gcd_into); }
 
 /* ---- sums ----------------------------------------------------------------------------------------- */
 ptxpack_tuple ptxpack_sum(const ptxpack_tuple *t)
@@ -458,7 +438,7 @@ ptxpack_tuple ptxpack_inner_product(const ptxpack_tuple *x, const ptxpack_tuple 
 {
     if (bad_of(x, y) != PTXPACK_OK)
         return tuple_bad(bad_of(x, y));
-    walk w = {.who = "inner_product"};
+    walk      w = {.who = "inner_product"};
     tuple_sum s = {.who = w.who};
     inner_in(&w, &s, tuple_root(x), tuple_root(y));
     return w.status != PTXPACK_OK ? tuple_bad(w.status) : sum_end(&s);

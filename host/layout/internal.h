@@ -13,10 +13,7 @@ typedef struct tuple_node {
     int16_t              begin, end, level;
 } tuple_node;
 
-static inline tuple_node tuple_root(const ptxpack_tuple *t)
-{
-    return (tuple_node){t, 0, t->items, 0};
-}
+static inline tuple_node tuple_root(const ptxpack_tuple *t) { return (tuple_node){t, 0, t->items, 0}; }
 
 static inline bool node_is_single(tuple_node n) /* one item with no parentheses of its own */
 {
@@ -69,11 +66,11 @@ static inline tuple_node node_next(tuple_node n, tuple_node mode)
     return node_inside(n, mode.end);
 }
 
-int        node_rank(tuple_node n);           /* 1 of a leaf                                          */
-tuple_node node_mode(tuple_node n, int mode); /* begin == end when there is none                      */
-bool       node_congruent(tuple_node a, tuple_node b);
-bool       node_product(tuple_node n, int64_t *product); /* false: overflow */
-ptxpack_tuple node_tuple(tuple_node n); /* n as a value of its own */
+int           node_rank(tuple_node n);           /* 1 of a leaf                                          */
+tuple_node    node_mode(tuple_node n, int mode); /* begin == end when there is none                      */
+bool          node_congruent(tuple_node a, tuple_node b);
+bool          node_product(tuple_node n, int64_t *product); /* false: overflow */
+ptxpack_tuple node_tuple(tuple_node n);                     /* n as a value of its own */
 
 /* ---- building ------------------------------------------------------------------------------------- */
 /* Items are appended from left to right; what exceeds the limits marks *t. */
@@ -208,10 +205,7 @@ static inline bool mul_into(int64_t a, int64_t b, int64_t *out) /* false: overfl
 {
     return !__builtin_mul_overflow(a, b, out);
 }
-static inline bool add_into(int64_t a, int64_t b, int64_t *out)
-{
-    return !__builtin_add_overflow(a, b, out);
-}
+static inline bool add_into(int64_t a, int64_t b, int64_t *out) { return !__builtin_add_overflow(a, b, out); }
 
 /* ---- layouts --------------------------------------------------------------------------------------- */
 /* No tiler: neither <...> nor a bare `_` or integer tile, which is the only mode of one. */
@@ -274,10 +268,7 @@ static inline layout_builder layout_begin(ptxpack_layout *l)
     return (layout_builder){build_begin(&l->shape), &l->stride};
 }
 
-static inline void layout_open(layout_builder *b)
-{
-    build_open(&b->shape);
-}
+static inline void layout_open(layout_builder *b) { build_open(&b->shape); }
 
 /* The stride's nesting from item `first` on; the one before is not the last any more. */
 static inline void layout_nest(layout_builder *b, int first)
@@ -363,9 +354,9 @@ typedef struct composing {
     flat_layout          a;      /* equal outside its domain, too: its last mode has no end */
     const ptxpack_tuple *a_tree; /* nested as b's coprofile; NULL: not at all               */
     int64_t up[PTXPACK_TUPLE_ITEMS], down[PTXPACK_TUPLE_ITEMS]; /* how far b has moved in a's modes */
-    char                 why[160]; /* the last that said false */
+    char    why[160];                                           /* the last that said false */
 } composing;
-void compose_begin(composing *c, layout_builder *out);  /* c->a is there */
+void compose_begin(composing *c, layout_builder *out); /* c->a is there */
 bool compose_node(composing *c, const ptxpack_layout *b, tuple_node n);
 bool compose_flat(composing *c, const flat_layout *b);
 
@@ -376,8 +367,7 @@ struct tiling {
     const ptxpack_layout *l, *tiler;
     bool                  keeps; /* the modes of l that the tiler does not reach stay */
     /* The result for one node of each; false: there is none, and a line says why. */
-    bool (*whole)(const tiling *t, layout_builder *out, tuple_node n, const ptxpack_layout *tile,
-                  tuple_node m);
+    bool (*whole)(const tiling *t, layout_builder *out, tuple_node n, const ptxpack_layout *tile, tuple_node m);
     layout_builder *rests; /* where the second modes of pairs are gathered; NULL: beside the first ones */
 };
 /* Settled and swizzled as l is; what is wrong becomes its status. */
@@ -387,10 +377,7 @@ void tile_by_gathered(tiling *t, ptxpack_layout *out); /* (first modes, second m
 bool tiling_no(const tiling *t, tuple_node n, const ptxpack_layout *tile, tuple_node m, const char *why);
 
 /* ---- swizzles ---------------------------------------------------------------------------------------- */
-static inline int64_t power_of_2(int exponent)
-{
-    return (int64_t)1 << exponent;
-}
+static inline int64_t power_of_2(int exponent) { return (int64_t)1 << exponent; }
 
 static inline bool swizzle_ok(ptxpack_swizzle s)
 {

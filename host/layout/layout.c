@@ -237,10 +237,10 @@ ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l)
         return layout_bad(status);
     if (rank < 2)
         return ptxpack_make_layout_left(&l->shape);
-    ptxpack_tuple shape0 = ptxpack_get(&l->shape, 0), stride0 = ptxpack_get(&l->stride, 0);
-    ptxpack_tuple filtered = ptxpack_filter_zeros_by(&stride0, &shape0);
-    ptxpack_tuple compact = ptxpack_compact_col_major(&filtered, NULL);
-    ptxpack_tuple shapes = ptxpack_take(&l->shape, 1, rank), strides = ptxpack_take(&l->stride, 1, rank);
+    ptxpack_tuple  shape0 = ptxpack_get(&l->shape, 0), stride0 = ptxpack_get(&l->stride, 0);
+    ptxpack_tuple  filtered = ptxpack_filter_zeros_by(&stride0, &shape0);
+    ptxpack_tuple  compact = ptxpack_compact_col_major(&filtered, NULL);
+    ptxpack_tuple  shapes = ptxpack_take(&l->shape, 1, rank), strides = ptxpack_take(&l->stride, 1, rank);
     ptxpack_layout block = ptxpack_make_layout(&shape0, &compact);
     ptxpack_layout rest = ptxpack_make_ordered_layout(&shapes, &strides);
     return ptxpack_tiled_product(&block, &rest);
@@ -332,9 +332,8 @@ ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset, co
     if (l->composed)
         return layout_no("make_composed: %s is swizzled already", layout_text(l).text);
     if (!swizzle_ok(swizzle))
-        return layout_no(
-            "Sw<%d,%d,%d>: B and M must not be negative, |S| not below B, B + M + |S| at most 62",
-            swizzle.bits, swizzle.base, swizzle.shift);
+        return layout_no("Sw<%d,%d,%d>: B and M must not be negative, |S| not below B, B + M + |S| at most 62",
+                         swizzle.bits, swizzle.base, swizzle.shift);
     ptxpack_layout out;
     layout_assign(&out, l);
     if (swizzle.bits != 0 || offset != 0)

@@ -55,8 +55,8 @@ typedef struct ptxpack_swizzle {
 typedef struct ptxpack_layout {
     ptxpack_tuple   shape, stride; /* congruent; a stride's kind may be a basis path                    */
     bool            composed;
-    ptxpack_swizzle swizzle;       /* of a composed layout                                              */
-    int64_t         offset;        /* of a composed layout                                              */
+    ptxpack_swizzle swizzle; /* of a composed layout                                              */
+    int64_t         offset;  /* of a composed layout                                              */
     uint8_t         tiler[PTXPACK_TUPLE_ITEMS]; /* how many of item i's parentheses, from outside, are <>;
                                                    an integer mode of a tiler has stride kind UNDERSCORE */
 } ptxpack_layout;
@@ -86,18 +86,18 @@ PTXPACK_API ptxpack_tuple ptxpack_basis(int64_t value, int count, const int *mod
 PTXPACK_API ptxpack_tuple ptxpack_tuple_of(int count, const int64_t *values); /* (v0,v1,...), flat        */
 PTXPACK_API ptxpack_tuple ptxpack_tuple_join(int count, const ptxpack_tuple *modes); /* (m0,m1,...)       */
 
-PTXPACK_API bool ptxpack_is_tuple(const ptxpack_tuple *t);                  /* false: an integer or `_`  */
-PTXPACK_API int  ptxpack_rank(const ptxpack_tuple *t);                      /* modes; 1 of an integer    */
-PTXPACK_API int  ptxpack_depth(const ptxpack_tuple *t);                     /* 0 of an integer           */
-PTXPACK_API bool ptxpack_has_underscore(const ptxpack_tuple *t);
+PTXPACK_API bool          ptxpack_is_tuple(const ptxpack_tuple *t); /* false: an integer or `_`  */
+PTXPACK_API int           ptxpack_rank(const ptxpack_tuple *t);     /* modes; 1 of an integer    */
+PTXPACK_API int           ptxpack_depth(const ptxpack_tuple *t);    /* 0 of an integer           */
+PTXPACK_API bool          ptxpack_has_underscore(const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_get(const ptxpack_tuple *t, int mode);
 /* The mode of t that a basis value steps along. */
 PTXPACK_API ptxpack_tuple ptxpack_basis_get(const ptxpack_tuple *basis, const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_flatten(const ptxpack_tuple *t);          /* an integer stays one      */
 PTXPACK_API ptxpack_tuple ptxpack_flatten_to_tuple(const ptxpack_tuple *t); /* an integer becomes (n)    */
 PTXPACK_API ptxpack_tuple ptxpack_unflatten(const ptxpack_tuple *flat, const ptxpack_tuple *profile);
-PTXPACK_API ptxpack_tuple ptxpack_wrap(const ptxpack_tuple *t);             /* n -> (n); a tuple stays   */
-PTXPACK_API ptxpack_tuple ptxpack_unwrap(const ptxpack_tuple *t);           /* ((n)) -> n; (a,b) stays   */
+PTXPACK_API ptxpack_tuple ptxpack_wrap(const ptxpack_tuple *t);   /* n -> (n); a tuple stays   */
+PTXPACK_API ptxpack_tuple ptxpack_unwrap(const ptxpack_tuple *t); /* ((n)) -> n; (a,b) stays   */
 /* Modes [begin, end); end -1: to the last.  take keeps them, group makes them one mode. */
 PTXPACK_API ptxpack_tuple ptxpack_take(const ptxpack_tuple *t, int begin, int end);
 PTXPACK_API ptxpack_tuple ptxpack_group(const ptxpack_tuple *t, int begin, int end);
@@ -115,7 +115,7 @@ PTXPACK_API ptxpack_tuple ptxpack_back(const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_reverse(const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_repeat(const ptxpack_tuple *x, int n); /* n = 1: x itself, not (x)     */
 PTXPACK_API ptxpack_tuple ptxpack_repeat_like(const ptxpack_tuple *profile, const ptxpack_tuple *x);
-PTXPACK_API ptxpack_tuple ptxpack_zip(const ptxpack_tuple *t);           /* ((a,b),(c,d)) -> ((a,c),(b,d)) */
+PTXPACK_API ptxpack_tuple ptxpack_zip(const ptxpack_tuple *t); /* ((a,b),(c,d)) -> ((a,c),(b,d)) */
 /* At the terminals of `guide` t has rank 2: gather all the first ones, then all the second ones. */
 PTXPACK_API ptxpack_tuple ptxpack_zip2_by(const ptxpack_tuple *t, const ptxpack_tuple *guide);
 /* f of every mode, or of every leaf, in its place; fold: f(..f(f(start, m0), m1)..).  A value with an error
@@ -184,8 +184,7 @@ PTXPACK_API ptxpack_tuple ptxpack_tuple_dice(const ptxpack_tuple *coord, const p
 PTXPACK_API ptxpack_layout ptxpack_make_layout(const ptxpack_tuple *shape, const ptxpack_tuple *stride);
 PTXPACK_API ptxpack_layout ptxpack_make_layout_left(const ptxpack_tuple *shape);  /* first mode fastest    */
 PTXPACK_API ptxpack_layout ptxpack_make_layout_right(const ptxpack_tuple *shape); /* last mode fastest     */
-PTXPACK_API ptxpack_layout ptxpack_make_ordered_layout(const ptxpack_tuple *shape,
-                                                       const ptxpack_tuple *order);
+PTXPACK_API ptxpack_layout ptxpack_make_ordered_layout(const ptxpack_tuple *shape, const ptxpack_tuple *order);
 PTXPACK_API ptxpack_layout ptxpack_make_identity_layout(const ptxpack_tuple *shape);
 PTXPACK_API ptxpack_layout ptxpack_make_layout_like(const ptxpack_layout *l);
 PTXPACK_API ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l);
@@ -196,16 +195,16 @@ PTXPACK_API ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t); /* <...> fr
 PTXPACK_API ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset,
                                                  const ptxpack_layout *l);
 
-PTXPACK_API bool ptxpack_is_tiler(const ptxpack_layout *l); /* <...>, not a bare n or `_` */
-PTXPACK_API bool ptxpack_layout_equal(const ptxpack_layout *a, const ptxpack_layout *b);
-PTXPACK_API int64_t ptxpack_size(const ptxpack_layout *l);     /* of the domain; 0 of an error             */
-PTXPACK_API int64_t ptxpack_cosize(const ptxpack_layout *l);   /* 1 + the greatest offset, strides taken as
-                                                                  positive, no swizzle; 0 of an error, and
-                                                                  where strides are basis paths            */
-PTXPACK_API ptxpack_tuple ptxpack_coshape(const ptxpack_layout *l);
-PTXPACK_API ptxpack_tuple ptxpack_coprofile(const ptxpack_layout *l);
+PTXPACK_API bool    ptxpack_is_tiler(const ptxpack_layout *l); /* <...>, not a bare n or `_` */
+PTXPACK_API bool    ptxpack_layout_equal(const ptxpack_layout *a, const ptxpack_layout *b);
+PTXPACK_API int64_t ptxpack_size(const ptxpack_layout *l);   /* of the domain; 0 of an error             */
+PTXPACK_API int64_t ptxpack_cosize(const ptxpack_layout *l); /* 1 + the greatest offset, strides taken as
+                                                                positive, no swizzle; 0 of an error, and
+                                                                where strides are basis paths            */
+PTXPACK_API ptxpack_tuple  ptxpack_coshape(const ptxpack_layout *l);
+PTXPACK_API ptxpack_tuple  ptxpack_coprofile(const ptxpack_layout *l);
 PTXPACK_API ptxpack_layout ptxpack_mode(const ptxpack_layout *l, int mode); /* layout<mode>(l) */
-PTXPACK_API int64_t ptxpack_mode_size(const ptxpack_layout *l, int mode);
+PTXPACK_API int64_t        ptxpack_mode_size(const ptxpack_layout *l, int mode);
 /* Offset of index or coordinate.  `ptxpack_at` is the fast path for 0 <= index < size of a layout without
  * basis strides; outside of that its value means nothing. */
 PTXPACK_API int64_t       ptxpack_at(const ptxpack_layout *l, int64_t index);
@@ -217,7 +216,7 @@ PTXPACK_API ptxpack_tuple ptxpack_get_flat_coord(const ptxpack_layout *l, int64_
 PTXPACK_API ptxpack_tuple ptxpack_get_1d_coord(const ptxpack_layout *l, int64_t offset);
 /* Of a swizzle with 0 <= B <= |S|, 0 <= M and B + M + |S| <= 62, as in every layout; of others the value
  * means nothing. */
-PTXPACK_API int64_t       ptxpack_swizzle_apply(ptxpack_swizzle s, int64_t x);
+PTXPACK_API int64_t ptxpack_swizzle_apply(ptxpack_swizzle s, int64_t x);
 
 /* ---- layouts: structure (of shape and stride alike) -------------------------------------------------- */
 PTXPACK_API ptxpack_layout ptxpack_layout_flatten(const ptxpack_layout *l);
@@ -252,8 +251,8 @@ PTXPACK_API ptxpack_layout ptxpack_with_shape(const ptxpack_layout *l, const ptx
  * cotarget NULL: cosize(filter(l)). */
 PTXPACK_API ptxpack_layout ptxpack_complement(const ptxpack_layout *l, const ptxpack_tuple *cotarget);
 PTXPACK_API ptxpack_layout ptxpack_right_inverse(const ptxpack_layout *l); /* l(R(i)) = i for i < size(R) */
-PTXPACK_API ptxpack_layout ptxpack_left_inverse(const ptxpack_layout *l); /* l(R(l(i))) = l(i) */
-PTXPACK_API ptxpack_layout ptxpack_nullspace(const ptxpack_layout *l); /* l(R(i)) = 0 */
+PTXPACK_API ptxpack_layout ptxpack_left_inverse(const ptxpack_layout *l);  /* l(R(l(i))) = l(i) */
+PTXPACK_API ptxpack_layout ptxpack_nullspace(const ptxpack_layout *l);     /* l(R(i)) = 0 */
 /* The longest run that a and b both have side by side: a(R(i)) - a(0) = b(R(i)) - b(0) = i; and how long
  * it is. */
 PTXPACK_API ptxpack_layout ptxpack_max_common_layout(const ptxpack_layout *a, const ptxpack_layout *b);
@@ -262,9 +261,9 @@ PTXPACK_API int64_t        ptxpack_max_common_vector(const ptxpack_layout *a, co
 PTXPACK_API ptxpack_layout ptxpack_domain_distribute(const ptxpack_tuple *shape, int64_t n);
 /* In vectors of so many elements l can be read as it stands: they divide its runs and all that lies between
  * them.  0: error. */
-PTXPACK_API int64_t        ptxpack_max_alignment(const ptxpack_layout *l);
+PTXPACK_API int64_t ptxpack_max_alignment(const ptxpack_layout *l);
 /* The shape of complement(tiler, shape): how many tiles. */
-PTXPACK_API ptxpack_tuple  ptxpack_ceil_div_layout(const ptxpack_tuple *shape, const ptxpack_layout *tiler);
+PTXPACK_API ptxpack_tuple ptxpack_ceil_div_layout(const ptxpack_tuple *shape, const ptxpack_layout *tiler);
 
 /* l in tiles of `tiler`:  logical ((Tile,Rest),..);  zipped ((Tile..),(Rest..));  tiled ((Tile..),Rest..);
  * flat (Tile..,Rest..).  A layout divides l as a whole, a tiler mode by mode. */

@@ -25,5 +25,5 @@ bool reader_leaf(text_reader *r, int64_t *value, uint64_t *kind); /* also `_` an
 bool reader_tuple(text_reader *r, ptxpack_tuple *t);
 bool reader_starts_swizzle(text_reader *r); /* Sw or Swizzle comes next              */
 bool reader_swizzle(text_reader *r, ptxpack_swizzle *swizzle);
-bool reader_compose(text_reader *r);        /* step over "o"; false, without a line */
+bool reader_compose(text_reader *r); /* step over "o"; false, without a line */
 #endif

@@ -10,8 +10,7 @@ void sum_add(tuple_sum *s, int64_t a, int64_t b, uint64_t kind)
         s->status = tuple_no("%s: _ is not an integer", s->who).status;
     else if (!mul_into(a, b, &product) || (kind == 0 && !add_into(s->total, product, &s->total)))
         s->status =
-            tuple_no("%s: adding %lld times %lld overflows 64 bits", s->who, (long long)a, (long long)b)
-                .status;
+            tuple_no("%s: adding %lld times %lld overflows 64 bits", s->who, (long long)a, (long long)b).status;
     else if (kind != 0) {
         s->value[s->terms] = product;
         s->kind[s->terms++] = kind;
@@ -19,16 +18,13 @@ void sum_add(tuple_sum *s, int64_t a, int64_t b, uint64_t kind)
 }
 
 /* The mode, plus 1, that a path names at its step-th place; 0 behind its end. */
-static int path_step(uint64_t path, int step)
-{
-    return step < 8 ? (int)(path >> 8 * step & 255) : 0;
-}
+static int path_step(uint64_t path, int step) { return step < 8 ? (int)(path >> 8 * step & 255) : 0; }
 
 /* The sum of the terms whose bit is set in `mask`: they agree in the first `step` places of their paths. */
 static bool build_sum(tuple_builder *b, const tuple_sum *s, uint32_t mask, int step)
 {
     int64_t total = 0;
-    int rank = 0;
+    int     rank = 0;
     for (int i = 0; i < s->terms; i++) {
         int mode = mask >> i & 1 ? path_step(s->kind[i], step) : -1;
         rank = mode > rank ? mode : rank;
@@ -81,7 +77,7 @@ ptxpack_tuple sum_end(const tuple_sum *s)
 static bool expand_in(tuple_builder *b, tuple_node n)
 {
     if (node_is_leaf(n)) {
-        uint64_t kind = n.t->kind[n.begin];
+        uint64_t  kind = n.t->kind[n.begin];
         tuple_sum s = {.who = "as_arithmetic_tuple"};
         sum_add(&s, 1, n.t->value[n.begin], kind);
         if (s.status == PTXPACK_OK && kind != 0)

@@ -68,8 +68,7 @@ static bool splits_bits(const ptxpack_layout *l)
     return true;
 }
 
-ptxpack_layout swizzle_domain(const char *name, const ptxpack_layout *l, ptxpack_swizzle swizzle,
-                              int64_t reach)
+ptxpack_layout swizzle_domain(const char *name, const ptxpack_layout *l, ptxpack_swizzle swizzle, int64_t reach)
 {
     ptxpack_swizzle moved;
     if (l->shape.status != PTXPACK_OK)
@@ -77,7 +76,7 @@ ptxpack_layout swizzle_domain(const char *name, const ptxpack_layout *l, ptxpack
     int64_t        size = ptxpack_size(l), y = swizzle_y(swizzle), z = swizzle_z(swizzle), span, shared = 0;
     int64_t        used = size > reach ? size : reach, to_y = 0, to_z = 0;
     ptxpack_layout all = extended(l, y | z | (used - 1));
-    bool maps = used <= power_of_2(61) && layout_cosize(&all, tuple_root(&all.shape), &span) &&
+    bool           maps = used <= power_of_2(61) && layout_cosize(&all, tuple_root(&all.shape), &span) &&
                 splits_bits(&all) && bits_of(&all, &shared) >= 0;
     if (maps) {
         to_y = ptxpack_at(&all, y);

@@ -9,10 +9,7 @@ static ptxpack_tensor tensor_bad(ptxpack_status status)
     return (ptxpack_tensor){.layout = layout_bad(status)};
 }
 
-static ptxpack_status status_of(const ptxpack_tensor *t)
-{
-    return t->layout.shape.status;
-}
+static ptxpack_status status_of(const ptxpack_tensor *t) { return t->layout.shape.status; }
 
 /* ---- where it starts ------------------------------------------------------------------------------- */
 /* *address and *bit, `count` elements of `bits` bits further on. */
@@ -92,7 +89,8 @@ static ptxpack_tensor moved(const ptxpack_tensor *t, const ptxpack_slice *to)
     }
     if (ptxpack_is_tuple(&to->offset) || !advance(&out.address, &out.bit, to->offset.value[0], t->bits))
         return tensor_bad(tuple_no("offset %s from address %llu leaves 64 bits", tuple_text(&to->offset).text,
-                                   (unsigned long long)t->address).status);
+                                   (unsigned long long)t->address)
+                              .status);
     return out;
 }
 
@@ -116,7 +114,8 @@ static ptxpack_tensor tensor_at(uint64_t address, int bit, int bits, const ptxpa
         return tensor_bad(tuple_no("%s does not count elements", layout_text(l).text).status);
     if (!is_aligned(address, bit, bits))
         return tensor_bad(tuple_no("address %llu, bit %d, is not aligned to elements of %d bits",
-                                   (unsigned long long)address, bit, bits).status);
+                                   (unsigned long long)address, bit, bits)
+                              .status);
     return (ptxpack_tensor){.layout = *l, .address = address, .bit = bit, .bits = bits};
 }
 

@@ -10,10 +10,7 @@
 #include "loader/loader.h"
 
 /* ---- reading: pieces ------------------------------------------------------------------------------- */
-text_reader reader_begin(const char *text, size_t bytes)
-{
-    return (text_reader){text, text + bytes, text};
-}
+text_reader reader_begin(const char *text, size_t bytes) { return (text_reader){text, text + bytes, text}; }
 
 int reader_peek(text_reader *r)
 {
@@ -57,21 +54,12 @@ bool reader_expect(text_reader *r, char wanted)
     return reader_take(r, wanted) || reader_expected(r, what);
 }
 
-bool reader_expect_end(text_reader *r)
-{
-    return reader_peek(r) < 0 || reader_expected(r, "the end");
-}
+bool reader_expect_end(text_reader *r) { return reader_peek(r) < 0 || reader_expected(r, "the end"); }
 
 /* The byte `ahead` of the one that was peeked at, 0 past the end. */
-static char ahead_of(const text_reader *r, int ahead)
-{
-    return r->end - r->at > ahead ? r->at[ahead] : '\0';
-}
+static char ahead_of(const text_reader *r, int ahead) { return r->end - r->at > ahead ? r->at[ahead] : '\0'; }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool reader_starts_leaf(text_reader *r)
 {
@@ -191,10 +179,7 @@ static size_t swizzle_name(text_reader *r)
     return (bytes == 2 || bytes == sizeof name - 1) && memcmp(r->at, name, bytes) == 0 ? bytes : 0;
 }
 
-bool reader_starts_swizzle(text_reader *r)
-{
-    return swizzle_name(r) > 0;
-}
+bool reader_starts_swizzle(text_reader *r) { return swizzle_name(r) > 0; }
 
 bool reader_swizzle(text_reader *r, ptxpack_swizzle *swizzle)
 {

@@ -10,15 +10,9 @@ static ptxpack_tuple one_item(int64_t value, uint64_t kind)
     return out;
 }
 
-ptxpack_tuple ptxpack_int(int64_t value)
-{
-    return one_item(value, 0);
-}
+ptxpack_tuple ptxpack_int(int64_t value) { return one_item(value, 0); }
 
-ptxpack_tuple ptxpack_underscore(void)
-{
-    return one_item(0, PTXPACK_UNDERSCORE);
-}
+ptxpack_tuple ptxpack_underscore(void) { return one_item(0, PTXPACK_UNDERSCORE); }
 
 ptxpack_tuple ptxpack_basis(int64_t value, int count, const int *modes)
 {
@@ -70,10 +64,7 @@ bool ptxpack_is_tuple(const ptxpack_tuple *t)
     return t->status == PTXPACK_OK && !node_is_leaf(tuple_root(t));
 }
 
-int ptxpack_rank(const ptxpack_tuple *t)
-{
-    return t->status == PTXPACK_OK ? node_rank(tuple_root(t)) : 0;
-}
+int ptxpack_rank(const ptxpack_tuple *t) { return t->status == PTXPACK_OK ? node_rank(tuple_root(t)) : 0; }
 
 int ptxpack_depth(const ptxpack_tuple *t)
 {
@@ -194,7 +185,7 @@ ptxpack_tuple ptxpack_unflatten(const ptxpack_tuple *flat, const ptxpack_tuple *
                         node_rank(n), leaf_count(profile), tuple_text(profile).text);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
-    tuple_node mode = node_first(n);
+    tuple_node    mode = node_first(n);
     fill_profile(&b, tuple_root(profile), n, &mode);
     tuple_name(&out, "unflatten", flat);
     return out;
@@ -299,8 +290,7 @@ ptxpack_tuple ptxpack_select(const ptxpack_tuple *t, int count, const int *modes
 }
 
 /* x `before` times, the modes of t, x `after` times. */
-static ptxpack_tuple pad(const char *who, int before, const ptxpack_tuple *t, int after,
-                         const ptxpack_tuple *x)
+static ptxpack_tuple pad(const char *who, int before, const ptxpack_tuple *t, int after, const ptxpack_tuple *x)
 {
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
@@ -345,7 +335,7 @@ ptxpack_tuple ptxpack_append_to(const ptxpack_tuple *t, int n, const ptxpack_tup
     if (bad_of(t, x) != PTXPACK_OK)
         return tuple_bad(bad_of(t, x));
     ptxpack_tuple no;
-    int count = missing("append", t, n, &no);
+    int           count = missing("append", t, n, &no);
     return count < 0 ? no : count == 0 ? *t : pad("append", 0, t, count, x);
 }
 
@@ -354,13 +344,12 @@ ptxpack_tuple ptxpack_prepend_to(const ptxpack_tuple *t, int n, const ptxpack_tu
     if (bad_of(t, x) != PTXPACK_OK)
         return tuple_bad(bad_of(t, x));
     ptxpack_tuple no;
-    int count = missing("prepend", t, n, &no);
+    int           count = missing("prepend", t, n, &no);
     return count < 0 ? no : count == 0 ? *t : pad("prepend", count, t, 0, x);
 }
 
 /* t with x (NULL: nothing) in place of its modes [begin, end). */
-static ptxpack_tuple splice(const char *who, const ptxpack_tuple *t, int begin, int end,
-                            const ptxpack_tuple *x)
+static ptxpack_tuple splice(const char *who, const ptxpack_tuple *t, int begin, int end, const ptxpack_tuple *x)
 {
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
@@ -480,7 +469,7 @@ ptxpack_tuple ptxpack_transform(const ptxpack_tuple *t, ptxpack_map f, void *use
         return f(user, t);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
-    tuple_node n = tuple_root(t);
+    tuple_node    n = tuple_root(t);
     build_open(&b);
     for (tuple_node m = node_first(n); m.begin < n.end; m = node_next(n, m))
         build_mapped(&b, m, f, user);
@@ -515,7 +504,7 @@ ptxpack_tuple ptxpack_fold(const ptxpack_tuple *t, const ptxpack_tuple *start, p
     if (bad_of(t, start) != PTXPACK_OK)
         return tuple_bad(bad_of(t, start));
     ptxpack_tuple so_far = *start;
-    tuple_node n = tuple_root(t);
+    tuple_node    n = tuple_root(t);
     for (tuple_node m = node_first(n); m.begin < n.end && so_far.status == PTXPACK_OK; m = node_next(n, m)) {
         ptxpack_tuple mode = node_tuple(m);
         so_far = f(user, &so_far, &mode);

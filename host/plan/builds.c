@@ -73,16 +73,18 @@ enum { MASKS = sizeof masks / sizeof masks[0] };
 
 static bool show_attention(walk *w, ptxpack_dtype dtype, size_t mask, bool softcap, bool padded)
 {
-    char                         line[ATTENTION_LINE];
-    attention_geometry           geometry;
-    ptxpack_instance             build = {.symbol_count = 0};
-    int32_t                      unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
-    int32_t                      whole = (int32_t)ptxpack_variant_parameter(w->row, "HEAD_DIM", 0);
+    char               line[ATTENTION_LINE];
+    attention_geometry geometry;
+    ptxpack_instance   build = {.symbol_count = 0};
+    int32_t            unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
+    int32_t            whole = (int32_t)ptxpack_variant_parameter(w->row, "HEAD_DIM", 0);
+    /* clang-format off */
     const ptxpack_attention_desc desc = {
         .size = sizeof desc, .dtype = dtype, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024, .heads_q = 1,
         .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
     };
+    /* clang-format on */
     if (ptxpack_attention_resolve(&desc, &geometry, line) != PTXPACK_OK)
         return ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", w->row->id, line), false;
     snprintf(build.name, sizeof build.name, "%s %s%s%s", ptxpack_dtype_name(dtype), masks[mask].name,
@@ -116,9 +118,13 @@ static bool walk_gemm(walk *w)
 {
     for (size_t t = 0; t < TYPES; t++)
         for (unsigned i = 0; i < 128 && has_type(w->row, types[t]); i++) {
-            const gemm_build build = {.dtype = types[t], .a_column = (i & 1) != 0, .b_column = (i & 2) != 0,
-                                      .has_c = (i & 4) != 0, .has_bias = (i & 8) != 0,
-                                      .activation = (ptxpack_activation)(i >> 4 & 3), .ragged = i >> 6 != 0};
+            const gemm_build build = {.dtype = types[t],
+                                      .a_column = (i & 1) != 0,
+                                      .b_column = (i & 2) != 0,
+                                      .has_c = (i & 4) != 0,
+                                      .has_bias = (i & 8) != 0,
+                                      .activation = (ptxpack_activation)(i >> 4 & 3),
+                                      .ragged = i >> 6 != 0};
             if (!show_gemm(w, &build))
                 return false;
         }

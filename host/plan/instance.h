@@ -9,12 +9,12 @@ extern "C" {
 #endif
 enum { PTXPACK_INSTANCE_SYMBOLS = 192 };
 typedef struct ptxpack_instance {
-    char           name[64];   /* "bf16 causal", "f16 full padded" */
+    char           name[64]; /* "bf16 causal", "f16 full padded" */
     ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS];
     size_t         symbol_count;
 } ptxpack_instance;
 /* The number of instances of a row, and the one with `index` below that number. */
-PTXPACK_API size_t ptxpack_instance_count(const ptxpack_variant *variant);
+PTXPACK_API size_t           ptxpack_instance_count(const ptxpack_variant *variant);
 PTXPACK_API ptxpack_instance ptxpack_instance_get(const ptxpack_variant *variant, size_t index);
 #ifdef __cplusplus
 }

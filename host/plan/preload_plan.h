@@ -14,10 +14,9 @@ extern "C" {
 /* For ptxpack_attention_plan_create (_gemm_, _vector_) of that problem, which is copied.  A problem
  * that no kernel covers is told as the plan would tell it, by on_progress and ptxpack_preload_wait.
  *   codes of ptxpack_preload_row; PTXPACK_E_ARG also when desc->size is wrong */
-PTXPACK_API ptxpack_status ptxpack_preload_attention(ptxpack_preloading *preloading,
+PTXPACK_API ptxpack_status ptxpack_preload_attention(ptxpack_preloading           *preloading,
                                                      const ptxpack_attention_desc *desc);
-PTXPACK_API ptxpack_status ptxpack_preload_gemm(ptxpack_preloading *preloading,
-                                                const ptxpack_gemm_desc *desc);
+PTXPACK_API ptxpack_status ptxpack_preload_gemm(ptxpack_preloading *preloading, const ptxpack_gemm_desc *desc);
 PTXPACK_API ptxpack_status ptxpack_preload_vector(ptxpack_preloading *preloading, ptxpack_dtype dtype);
 #ifdef __cplusplus
 }

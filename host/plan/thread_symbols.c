@@ -10,8 +10,7 @@ void symbol_add(symbol_list *list, const char *name, int64_t value)
         list->out[list->count++] = (ptxpack_symbol){name, value};
         return;
     }
-    ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "symbol %s is one more than the %zu that there is room for",
-                 name,
+    ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "symbol %s is one more than the %zu that there is room for", name,
                  list->cap);
     list->failed = true;
 }

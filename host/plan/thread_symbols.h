@@ -22,9 +22,17 @@ enum { THREAD_DIGITS = 4 };
 typedef struct function_names {
     const char *modes, *digit[THREAD_DIGITS][3];
 } function_names;
-#define DIGIT_NAMES(name, i) {name "_SHIFT" #i, name "_MASK" #i, name "_STRIDE" #i}
-#define FUNCTION(name) \
-    {name "_MODES", {DIGIT_NAMES(name, 0), DIGIT_NAMES(name, 1), DIGIT_NAMES(name, 2), DIGIT_NAMES(name, 3)}}
+#define DIGIT_NAMES(name, i)                                 \
+    {                                                        \
+        name "_SHIFT" #i, name "_MASK" #i, name "_STRIDE" #i \
+    }
+#define FUNCTION(name)                                                                             \
+    {                                                                                              \
+        name "_MODES",                                                                             \
+        {                                                                                          \
+            DIGIT_NAMES(name, 0), DIGIT_NAMES(name, 1), DIGIT_NAMES(name, 2), DIGIT_NAMES(name, 3) \
+        }                                                                                          \
+    }
 
 /* Mode 0 of l, thread -> offset, times `scale`; where l gives coordinates, only those along mode `axis`;
  * -1 where it gives offsets. */

@@ -6,7 +6,7 @@
 
 /* One row per member: C type, member, symbol of its byte offset. */
 #define VECTOR_ARGUMENTS(X)                                                                       \
-    X(uint64_t, z, "ARG_Z")  /* device addresses                                               */ \
+    X(uint64_t, z, "ARG_Z") /* device addresses                                               */  \
     X(uint64_t, x, "ARG_X")                                                                       \
     X(uint64_t, y, "ARG_Y")                                                                       \
     X(uint64_t, n, "ARG_N")  /* elements                                                       */ \

@@ -27,8 +27,7 @@ ptxpack_tiled_copy ptxpack_vector_layout(const ptxpack_variant *row)
     ptxpack_tuple      values = ptxpack_int(ptxpack_variant_parameter(row, "ELEMENTS", 0));
     if (copy.status != PTXPACK_OK)
         return copy;
-    ptxpack_layout by_thread =
-        ptxpack_make_layout_left(&threads), by_value = ptxpack_make_layout_left(&values);
+    ptxpack_layout by_thread = ptxpack_make_layout_left(&threads), by_value = ptxpack_make_layout_left(&values);
     return ptxpack_make_tiled_copy(&atom, ELEMENT_BITS, &by_thread, &by_value);
 }
 
@@ -103,7 +102,7 @@ ptxpack_status ptxpack_vector_plan_row(ptxpack *handle, ptxpack_dtype dtype, con
         status = ptxpack_kernel_load(handle, row, symbols, count, &kernel);
     if (status != PTXPACK_OK)
         return status;
-    ptxpack_tiled_copy copy = ptxpack_vector_layout(row);
+    ptxpack_tiled_copy   copy = ptxpack_vector_layout(row);
     ptxpack_vector_plan *made = (ptxpack_vector_plan *)malloc(sizeof *made);
     if (made == NULL)
         return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory for a plan");
@@ -117,10 +116,7 @@ ptxpack_status ptxpack_vector_plan_create(ptxpack *handle, ptxpack_dtype dtype, 
     return ptxpack_vector_plan_row(handle, dtype, NULL, plan);
 }
 
-void ptxpack_vector_plan_free(ptxpack_vector_plan *plan)
-{
-    free(plan);
-}
+void ptxpack_vector_plan_free(ptxpack_vector_plan *plan) { free(plan); }
 
 const ptxpack_kernel *ptxpack_vector_kernel(const ptxpack_vector_plan *plan)
 {
@@ -157,8 +153,8 @@ static ptxpack_status check_vectors(const ptxpack *handle, uint64_t z, uint64_t 
     return PTXPACK_OK;
 }
 
-ptxpack_status ptxpack_vector_add(const ptxpack_vector_plan *plan, uint64_t z, uint64_t x, uint64_t y,
-                                  float a, float b, float c, uint64_t n, struct CUstream_st *stream)
+ptxpack_status ptxpack_vector_add(const ptxpack_vector_plan *plan, uint64_t z, uint64_t x, uint64_t y, float a,
+                                  float b, float c, uint64_t n, struct CUstream_st *stream)
 {
     if (plan == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "plan is NULL");

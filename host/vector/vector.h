@@ -17,7 +17,7 @@ typedef struct ptxpack_vector_plan ptxpack_vector_plan;
  *   and what ptxpack_kernel_load returns; *plan is NULL */
 PTXPACK_API ptxpack_status ptxpack_vector_plan_create(ptxpack *handle, ptxpack_dtype dtype,
                                                       ptxpack_vector_plan **plan);
-PTXPACK_API void ptxpack_vector_plan_free(ptxpack_vector_plan *plan); /* NULL is fine */
+PTXPACK_API void           ptxpack_vector_plan_free(ptxpack_vector_plan *plan); /* NULL is fine */
 /* The kernel, which stays the handle's; NULL of no plan (NULL). */
 PTXPACK_API const ptxpack_kernel *ptxpack_vector_kernel(const ptxpack_vector_plan *plan);
 /* z[i] = a x[i] + b y[i] + c, i < n, as two packed FMAs: u = fma(b, y, c), z = fma(a, x, u), each

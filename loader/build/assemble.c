@@ -15,7 +15,7 @@ static bool accept_one(const char *notes, size_t bytes)
 
 static bool take_notes(const struct ptxpack_job *job, const char *log, struct ptxpack_code *code)
 {
-    ptxpack_resources resources;
+    ptxpack_resources    resources;
     struct ptxpack_notes notes = {.nvrtc = 0};
     if (!job->entry) {
         bool taken = ptxpack_notes_add_entries(&notes, job->text, log) &&
@@ -30,9 +30,9 @@ static bool take_notes(const struct ptxpack_job *job, const char *log, struct pt
 static ptxpack_status make(struct ptxpack_request *q, struct ptxpack_code *code, char *detail, size_t cap)
 {
     struct ptxpack_assembly *a = (struct ptxpack_assembly *)q;
-    struct ptxpack_build build = {.log = NULL};
-    bool pushed = false;
-    ptxpack_status status = a->prepare ? a->prepare(a) : PTXPACK_OK;
+    struct ptxpack_build     build = {.log = NULL};
+    bool                     pushed = false;
+    ptxpack_status           status = a->prepare ? a->prepare(a) : PTXPACK_OK;
     if (status == PTXPACK_OK && a->route == PTXPACK_ROUTE_LINK)
         status = ptxpack_enter(q->handle, &pushed);
     if (status != PTXPACK_OK) {
@@ -53,7 +53,7 @@ static ptxpack_status make(struct ptxpack_request *q, struct ptxpack_code *code,
 
 ptxpack_status ptxpack_assembly_begin(struct ptxpack_assembly *a)
 {
-    struct ptxpack_request *q = &a->request;
+    struct ptxpack_request    *q = &a->request;
     struct ptxpack_jit_options options;
     q->name = a->job.name;
     q->target = a->job.target;

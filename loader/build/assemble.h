@@ -8,7 +8,7 @@ struct ptxpack_assembly {
     struct ptxpack_job     job;
     enum ptxpack_route     route;
     /* Before a compilation, so that job.origin can tell lines; NULL: it can. */
-    ptxpack_status       (*prepare)(struct ptxpack_assembly *assembly);
+    ptxpack_status (*prepare)(struct ptxpack_assembly *assembly);
 };
 
 /* Make the request of the job.  Its notes are the resources of job.entry, or of all entries (notes.h).

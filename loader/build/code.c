@@ -29,7 +29,7 @@ ptxpack_status ptxpack_request_seal(struct ptxpack_request *q, const char *unkno
 static bool take_cached(struct ptxpack_request *q, struct ptxpack_code *code)
 {
     ptxpack_cache_entry entry;
-    ptxpack_cache *cache = q->handle->cache;
+    ptxpack_cache      *cache = q->handle->cache;
     if (q->source == PTXPACK_COMPILER || !ptxpack_cache_get(cache, q->key, &entry))
         return false;
     bool good = q->accept((const char *)entry.metadata, entry.metadata_bytes);
@@ -48,17 +48,18 @@ static bool take_cached(struct ptxpack_request *q, struct ptxpack_code *code)
 static void keep(const struct ptxpack_request *q, const struct ptxpack_code *code)
 {
     enum { NAME = 120 }; /* the end of a long path says more than its beginning */
-    char label[160];
+    char   label[160];
     size_t bytes = strlen(q->name);
     snprintf(label, sizeof label, "%s %s", q->name + (bytes > NAME ? bytes - NAME : 0), q->target);
-    ptxpack_cache_put(q->handle->cache, q->key, label, code->notes, code->notes_bytes, code->bytes,
-                      code->size);
+    ptxpack_cache_put(q->handle->cache, q->key, label, code->notes, code->notes_bytes, code->bytes, code->size);
 }
 
 ptxpack_status ptxpack_request_forbidden(const struct ptxpack_request *q)
 {
-    return ptxpack_fail(q->handle, PTXPACK_E_FORBIDDEN, "%s for %s: there is no usable machine code in the "
-                        "cache, and compiling is forbidden (PTXPACK_FORBID_COMPILE)", q->name, q->target);
+    return ptxpack_fail(q->handle, PTXPACK_E_FORBIDDEN,
+                        "%s for %s: there is no usable machine code in the "
+                        "cache, and compiling is forbidden (PTXPACK_FORBID_COMPILE)",
+                        q->name, q->target);
 }
 
 void ptxpack_request_report(const struct ptxpack_request *q, double ms)
@@ -86,10 +87,10 @@ static ptxpack_status make_new(struct ptxpack_request *q, struct ptxpack_code *c
 static ptxpack_status find_or_make(void *context, struct ptxpack_code *code, char *detail, size_t cap)
 {
     struct ptxpack_request *q = (struct ptxpack_request *)context;
-    double from = ptxpack_now_ms();
+    double                  from = ptxpack_now_ms();
     q->ran = true;
     bool found = take_cached(q, code);
-    int lock = found ? -1 : ptxpack_cache_lock(q->handle->cache, q->key, LOCK_TIMEOUT_MS);
+    int  lock = found ? -1 : ptxpack_cache_lock(q->handle->cache, q->key, LOCK_TIMEOUT_MS);
     if (!found)
         found = take_cached(q, code);
     code->cache_ms = ptxpack_now_ms() - from;
@@ -102,7 +103,7 @@ static ptxpack_status find_or_make(void *context, struct ptxpack_code *code, cha
 
 ptxpack_status ptxpack_request_obtain(struct ptxpack_request *q, const struct ptxpack_code **code)
 {
-    char line[PTXPACK_DETAIL_BYTES];
+    char           line[PTXPACK_DETAIL_BYTES];
     ptxpack_status status;
     do { /* again where a handle that forbids compiling was the first to ask */
         q->ran = false;

@@ -15,13 +15,13 @@ struct ptxpack_request {
     ptxpack           *handle;
     const char        *name, *target; /* in messages, labels and events: "vector_add_sm80", "sm_90"       */
     ptxpack_cache_key *key;           /* owned                                                            */
-    ptxpack_status   (*make)(struct ptxpack_request *q, struct ptxpack_code *code, char *detail, size_t cap);
+    ptxpack_status (*make)(struct ptxpack_request *q, struct ptxpack_code *code, char *detail, size_t cap);
     bool (*accept)(const char *notes, size_t bytes); /* notes of the cache: as `make` leaves them? */
     /* what becomes of it */
     char                     digest[33]; /* names the thing in this process                               */
     enum ptxpack_code_source source;
-    bool                     again;      /* the consumer refused it, and there is another source          */
-    bool                     ran;        /* this request found or made it; it did not share another's     */
+    bool                     again; /* the consumer refused it, and there is another source          */
+    bool                     ran;   /* this request found or made it; it did not share another's     */
 };
 
 /* Take the digest of the key; `unknown`, when not NULL, says why the key must not reach the disk.

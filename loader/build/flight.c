@@ -17,7 +17,7 @@ struct flight {
     struct flight      *next;
 };
 
-static struct flight  *flights; /* in the table: MAKING or READY, and not rejected */
+static struct flight  *flights;                          /* in the table: MAKING or READY, and not rejected */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the table and all that is in it */
 static pthread_cond_t  landed = PTHREAD_COND_INITIALIZER;
 

@@ -12,7 +12,7 @@ struct ptxpack_code {
     size_t size;
     char  *notes; /* what the cache keeps with it: resources, names */
     size_t notes_bytes;
-    char  *log;   /* the compiler's whole; NULL when it came from a cache */
+    char  *log;                       /* the compiler's whole; NULL when it came from a cache */
     bool   from_cache, from_prebuilt; /* the latter: a prebuilt folder */
     double compile_ms, cache_ms;
 };
@@ -26,7 +26,7 @@ typedef ptxpack_status (*ptxpack_code_maker)(void *context, struct ptxpack_code 
  * after a failure has the log only, or is NULL. */
 ptxpack_status ptxpack_code_obtain(const char digest[33], ptxpack_code_maker make, void *context,
                                    const struct ptxpack_code **out, char *detail, size_t cap);
-void ptxpack_code_release(const struct ptxpack_code *code); /* NULL is fine */
+void           ptxpack_code_release(const struct ptxpack_code *code); /* NULL is fine */
 /* Its consumer refused it: whoever asks from now on has it made anew. */
 void ptxpack_code_reject(const struct ptxpack_code *code);
 #endif

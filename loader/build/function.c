@@ -36,7 +36,7 @@ static const char *spelling(const ptxpack_program *p, const char *entry)
 
 static ptxpack_status no_entry(const ptxpack_program *p, const char *name)
 {
-    char list[700] = "";
+    char   list[700] = "";
     size_t have = 0;
     for (size_t i = 0; i < p->notes.entry_count && have < sizeof list; i++)
         have += (size_t)snprintf(list + have, sizeof list - have, "%s%s", i ? ", " : "",
@@ -61,7 +61,10 @@ static void allow_shared(const struct ptxpack_driver *d, int device, const ptxpa
 static ptxpack_cu_result read_attributes(const struct ptxpack_driver *d, ptxpack_function *f)
 {
     ptxpack_function_info *i = &f->info;
-    const struct { unsigned int attribute; int *value; } wanted[] = {
+    const struct {
+        unsigned int attribute;
+        int         *value;
+    } wanted[] = {
         {PTXPACK_CU_FUNC_NUM_REGS, &i->registers},
         {PTXPACK_CU_FUNC_SHARED_SIZE, &i->shared_bytes},
         {PTXPACK_CU_FUNC_LOCAL_SIZE, &i->local_bytes},
@@ -80,8 +83,8 @@ static ptxpack_cu_result read_attributes(const struct ptxpack_driver *d, ptxpack
 static ptxpack_status find_new(ptxpack_program *p, const struct ptxpack_entry *e, ptxpack_function **out)
 {
     const struct ptxpack_driver *d = p->handle->driver;
-    char what[300];
-    ptxpack_function *f = (ptxpack_function *)calloc(1, sizeof *f);
+    char                         what[300];
+    ptxpack_function            *f = (ptxpack_function *)calloc(1, sizeof *f);
     if (!f)
         return ptxpack_fail(p->handle, PTXPACK_E_MEMORY, "out of memory for the function %s", e->name);
     f->program = p;
@@ -160,8 +163,8 @@ ptxpack_status ptxpack_function_launch(const ptxpack_function *f, const uint32_t
                                        struct CUstream_st *stream)
 {
     const ptxpack *h = f->program->handle;
-    char text[512];
-    bool pushed = false;
+    char           text[512];
+    bool           pushed = false;
     for (int i = 0; i < 3; i++)
         if (!grid[i] || !block[i])
             return ptxpack_fail(h, PTXPACK_E_ARG, "launch of %s: %s[%d] is 0", f->info.name,
@@ -173,9 +176,9 @@ ptxpack_status ptxpack_function_launch(const ptxpack_function *f, const uint32_t
         status = ptxpack_enter(h, &pushed);
     if (status != PTXPACK_OK)
         return status;
-    ptxpack_cu_result r =
-        h->driver->cuLaunchKernel(f->function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-                                  (unsigned int)shared_bytes, stream, (void **)(uintptr_t)arguments, NULL);
+    ptxpack_cu_result r = h->driver->cuLaunchKernel(f->function, grid[0], grid[1], grid[2], block[0], block[1],
+                                                    block[2], (unsigned int)shared_bytes, stream,
+                                                    (void **)(uintptr_t)arguments, NULL);
     ptxpack_leave(h, pushed);
     if (r == PTXPACK_CU_SUCCESS)
         return PTXPACK_OK;

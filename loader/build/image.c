@@ -18,7 +18,10 @@ struct jit_logs {
 
 static bool open_logs(struct jit_logs *logs, bool line_info)
 {
-    const struct { unsigned int name; uintptr_t value; } options[] = {
+    const struct {
+        unsigned int name;
+        uintptr_t    value;
+    } options[] = {
         {PTXPACK_CU_JIT_INFO_LOG_BUFFER, (uintptr_t)(logs->info = (char *)calloc(1, JIT_LOG))},
         {PTXPACK_CU_JIT_INFO_LOG_BUFFER_SIZE, JIT_LOG},
         {PTXPACK_CU_JIT_ERROR_LOG_BUFFER, (uintptr_t)(logs->errors = (char *)calloc(1, JIT_LOG))},
@@ -37,9 +40,9 @@ static ptxpack_cu_result load(const struct ptxpack_driver *d, const void *image,
                               struct ptxpack_image *out)
 {
     unsigned int *names = logs->count ? logs->names : NULL;
-    void **values = logs->count ? logs->values : NULL;
-    bool libraries =
-        d->cuLibraryLoadData && d->cuLibraryGetKernel && d->cuKernelGetFunction && d->cuLibraryUnload;
+    void        **values = logs->count ? logs->values : NULL;
+    bool          libraries = d->cuLibraryLoadData && d->cuLibraryGetKernel && d->cuKernelGetFunction &&
+                     d->cuLibraryUnload;
     return libraries ? d->cuLibraryLoadData(&out->library, image, names, values, logs->count, NULL, NULL, 0)
                      : d->cuModuleLoadDataEx(&out->module, image, logs->count, names, values);
 }
@@ -74,7 +77,7 @@ ptxpack_status ptxpack_image_refused(const ptxpack *h, const struct ptxpack_job 
 static ptxpack_status explain(const ptxpack *h, const struct ptxpack_job *job, ptxpack_cu_result r,
                               const struct jit_logs *logs)
 {
-    char error[512], line[PTXPACK_DETAIL_BYTES];
+    char           error[512], line[PTXPACK_DETAIL_BYTES];
     ptxpack_status status = ptxpack_driver_status(r);
     ptxpack_driver_error(h->driver, r, error, sizeof error);
     if (logs->count && (status == PTXPACK_E_COMPILE || status == PTXPACK_E_ISA)) {
@@ -90,7 +93,7 @@ ptxpack_status ptxpack_image_load(const ptxpack *h, const struct ptxpack_job *jo
                                   char **log)
 {
     struct jit_logs logs;
-    ptxpack_status status = PTXPACK_OK;
+    ptxpack_status  status = PTXPACK_OK;
     memset(&logs, 0, sizeof logs);
     memset(out, 0, sizeof *out);
     if (!cubin && !open_logs(&logs, job->line_info)) {

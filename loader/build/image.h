@@ -15,12 +15,11 @@ struct ptxpack_image {
 ptxpack_status ptxpack_image_load(const ptxpack *handle, const struct ptxpack_job *job, const void *cubin,
                                   const char *entry, struct ptxpack_image *out, struct CUfunc_st **function,
                                   char **log);
-void ptxpack_image_unload(const struct ptxpack_driver *driver, struct ptxpack_image *image);
+void           ptxpack_image_unload(const struct ptxpack_driver *driver, struct ptxpack_image *image);
 
 /* An entry of it, in the current context. */
-ptxpack_cu_result ptxpack_image_function(const struct ptxpack_driver *driver,
-                                         const struct ptxpack_image *image, const char *entry,
-                                         struct CUfunc_st **function);
+ptxpack_cu_result ptxpack_image_function(const struct ptxpack_driver *driver, const struct ptxpack_image *image,
+                                         const char *entry, struct CUfunc_st **function);
 /* The line for a driver's answer about an image. */
 ptxpack_status ptxpack_image_refused(const ptxpack *handle, const struct ptxpack_job *job,
                                      ptxpack_cu_result result);

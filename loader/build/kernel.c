@@ -10,12 +10,12 @@
 #include "shipped.h"
 
 struct ptxpack_kernel {
-    ptxpack                   *handle;
-    struct ptxpack_image       image;
-    struct CUfunc_st          *function;
-    ptxpack_kernel_info        info;
-    char                       asked[33]; /* digest of the row and symbols; "" where they do not make the text */
-    char                       digest[33];
+    ptxpack             *handle;
+    struct ptxpack_image image;
+    struct CUfunc_st    *function;
+    ptxpack_kernel_info  info;
+    char                 asked[33]; /* digest of the row and symbols; "" where they do not make the text */
+    char                 digest[33];
     const struct ptxpack_code *code; /* NULL when the driver compiled */
     ptxpack_kernel            *next;
 };
@@ -41,9 +41,9 @@ struct request {
 ptxpack_status ptxpack_kernel_target(const ptxpack *h, const ptxpack_variant *v, char exact_target[16])
 {
     const char *target = h->info.target;
-    int arch = ptxpack_parse_arch(target);
-    bool exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0;
-    bool named = !h->driver && target[strlen(target) - 1] == 'a';
+    int         arch = ptxpack_parse_arch(target);
+    bool        exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0;
+    bool        named = !h->driver && target[strlen(target) - 1] == 'a';
     if (arch < v->arch || (exact && (arch != v->arch || (!h->driver && !named && !h->stand_in))))
         return ptxpack_fail(h, PTXPACK_E_UNSUPPORTED, "%s needs %ssm_%d%s, the target is %s", v->id,
                             exact ? "exactly " : "", v->arch, exact ? "a" : "", target);
@@ -96,8 +96,11 @@ static ptxpack_status begin_request(struct request *q, ptxpack *h, const ptxpack
     q->symbol_count = count;
     q->assembly.request.handle = h;
     q->assembly.route = ptxpack_jit_route(&h->jit, v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM);
-    q->assembly.job = (struct ptxpack_job){
-        .name = v->id, .entry = v->entry, .isa = v->isa, .target = q->target, .line_info = h->line_info};
+    q->assembly.job = (struct ptxpack_job){.name = v->id,
+                                           .entry = v->entry,
+                                           .isa = v->isa,
+                                           .target = q->target,
+                                           .line_info = h->line_info};
     q->assembly.prepare = expand;
     ptxpack_status status = ptxpack_check_process(h);
     return status == PTXPACK_OK ? ptxpack_kernel_target(h, v, q->target) : status;
@@ -133,10 +136,10 @@ static ptxpack_status obtain_shipped(struct request *q, const struct ptxpack_cod
 /* What stands in the way of compiling: there is nothing to take, or what there is was no good. */
 static ptxpack_status forbidden(const struct request *q)
 {
-    static const char end[] = "and compiling is forbidden (PTXPACK_FORBID_COMPILE)";
-    const ptxpack *h = q->assembly.request.handle;
-    const char *how = h->line_info ? " with line info" : "";
-    char others[128] = "";
+    static const char     end[] = "and compiling is forbidden (PTXPACK_FORBID_COMPILE)";
+    const ptxpack        *h = q->assembly.request.handle;
+    const char           *how = h->line_info ? " with line info" : "";
+    char                  others[128] = "";
     ptxpack_prebuilt_info first, more;
     if (q->folders_line[0])
         return ptxpack_fail(h, q->folders_status, "%s for %s: %.700s, %s", q->variant->id, q->target,
@@ -148,15 +151,16 @@ static ptxpack_status forbidden(const struct request *q)
                  ptxpack_library_version);
     else if (ptxpack_cache_prebuilt(h->cache, 1, &more))
         snprintf(others, sizeof others, " (and others)");
-    return ptxpack_fail(h, PTXPACK_E_FORBIDDEN, "%s for %s%s: there is no usable machine code in the "
-                        "prebuilt folder %.400s%s nor in the cache, %s", q->variant->id, q->target, how,
-                        first.path, others, end);
+    return ptxpack_fail(h, PTXPACK_E_FORBIDDEN,
+                        "%s for %s%s: there is no usable machine code in the "
+                        "prebuilt folder %.400s%s nor in the cache, %s",
+                        q->variant->id, q->target, how, first.path, others, end);
 }
 
 static ptxpack_status obtain(struct request *q, const struct ptxpack_code **code)
 {
     struct ptxpack_request *r = &q->assembly.request;
-    ptxpack_status status = ptxpack_request_obtain(r, code);
+    ptxpack_status          status = ptxpack_request_obtain(r, code);
     if (status == PTXPACK_E_FORBIDDEN)
         status = forbidden(q);
     if (status == PTXPACK_OK && r->ran && !q->recalled)
@@ -205,7 +209,7 @@ ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, cons
                                       size_t count, ptxpack_kernel_info *info, void **cubin, size_t *bytes)
 {
     const struct ptxpack_code *code;
-    ptxpack_status status = ptxpack_kernel_make(h, v, symbols, count, info, &code);
+    ptxpack_status             status = ptxpack_kernel_make(h, v, symbols, count, info, &code);
     status = ptxpack_code_copy(h, status, v->id, code, cubin, bytes);
     ptxpack_code_release(code);
     return status;
@@ -243,8 +247,8 @@ static ptxpack_kernel *find_kernel_locked(ptxpack *h, const struct request *q)
 /* The driver's answer to the image, its function and the row's dynamic shared memory. */
 static ptxpack_status load_image(struct request *q, const struct ptxpack_code *code, ptxpack_kernel *k)
 {
-    ptxpack *h = k->handle;
-    char *log = NULL;
+    ptxpack       *h = k->handle;
+    char          *log = NULL;
     ptxpack_status status = ptxpack_image_load(h, &q->assembly.job, code ? code->bytes : NULL,
                                                q->variant->entry, &k->image, &k->function, &log);
     if (status == PTXPACK_OK && q->variant->shared_bytes > 0) {
@@ -266,8 +270,8 @@ static ptxpack_status load_image(struct request *q, const struct ptxpack_code *c
 /* With the handle's lock held.  Takes over the caller's hold of `code` when it succeeds. */
 static ptxpack_status load_new(struct request *q, const struct ptxpack_code *code, ptxpack_kernel **out)
 {
-    ptxpack *h = q->assembly.request.handle;
-    bool pushed = false;
+    ptxpack        *h = q->assembly.request.handle;
+    bool            pushed = false;
     ptxpack_kernel *k = (ptxpack_kernel *)calloc(1, sizeof *k);
     if (!k)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the kernel %s", q->variant->id);
@@ -275,7 +279,7 @@ static ptxpack_status load_new(struct request *q, const struct ptxpack_code *cod
     memcpy(k->asked, q->asked, sizeof k->asked);
     memcpy(k->digest, q->assembly.request.digest, sizeof k->digest);
     describe(q, code, &k->info);
-    double from = ptxpack_now_ms();
+    double         from = ptxpack_now_ms();
     ptxpack_status status = ptxpack_enter(h, &pushed);
     if (status == PTXPACK_OK)
         status = load_image(q, code, k);
@@ -310,7 +314,7 @@ static void refuse(struct request *q, const struct ptxpack_code *code)
 /* What to load: a kernel that is there, machine code, or neither where the driver compiles by itself. */
 static ptxpack_status find_image(struct request *q, const struct ptxpack_code **code, ptxpack_kernel **out)
 {
-    ptxpack *h = q->assembly.request.handle;
+    ptxpack       *h = q->assembly.request.handle;
     ptxpack_status status = obtain_shipped(q, code);
     if (status != PTXPACK_OK || *code)
         return status;
@@ -325,8 +329,8 @@ static ptxpack_status find_image(struct request *q, const struct ptxpack_code **
 /* One attempt: the image, then the driver. */
 static ptxpack_status try_load(struct request *q, ptxpack_kernel **out)
 {
-    struct ptxpack_request *r = &q->assembly.request;
-    ptxpack *h = r->handle;
+    struct ptxpack_request    *r = &q->assembly.request;
+    ptxpack                   *h = r->handle;
     const struct ptxpack_code *code = NULL;
     r->again = false;
     ptxpack_status status = find_image(q, &code, out);
@@ -387,25 +391,25 @@ void ptxpack_kernels_free(ptxpack *h, bool unload)
 }
 
 const ptxpack_kernel_info *ptxpack_kernel_describe(const ptxpack_kernel *kernel) { return &kernel->info; }
-void *ptxpack_kernel_function(const ptxpack_kernel *kernel) { return kernel->function; }
+void                      *ptxpack_kernel_function(const ptxpack_kernel *kernel) { return kernel->function; }
 
 /* ---- launching ------------------------------------------------------------------------------------ */
 
 ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *k, const uint32_t grid[3], const void *arguments,
                                      struct CUstream_st *stream)
 {
-    const ptxpack *h = k->handle;
+    const ptxpack         *h = k->handle;
     const ptxpack_variant *v = k->info.variant;
-    void *parameters[] = {(void *)(uintptr_t)arguments};
-    bool pushed = false;
-    ptxpack_status status = ptxpack_check_process(h);
+    void                  *parameters[] = {(void *)(uintptr_t)arguments};
+    bool                   pushed = false;
+    ptxpack_status         status = ptxpack_check_process(h);
     if (status == PTXPACK_OK)
         status = ptxpack_enter(h, &pushed);
     if (status != PTXPACK_OK)
         return status;
-    ptxpack_cu_result r =
-        h->driver->cuLaunchKernel(k->function, grid[0], grid[1], grid[2], (unsigned int)v->threads, 1,
-                                  1, (unsigned int)v->shared_bytes, stream, parameters, NULL);
+    ptxpack_cu_result r = h->driver->cuLaunchKernel(k->function, grid[0], grid[1], grid[2],
+                                                    (unsigned int)v->threads, 1, 1,
+                                                    (unsigned int)v->shared_bytes, stream, parameters, NULL);
     ptxpack_leave(h, pushed);
     if (r == PTXPACK_CU_SUCCESS)
         return PTXPACK_OK;

@@ -31,8 +31,8 @@ static bool has_entry(const struct ptxpack_notes *n, const char *name, size_t by
 
 static bool add_entry(struct ptxpack_notes *n, const char *name, size_t bytes, const ptxpack_resources *r)
 {
-    struct ptxpack_entry *more =
-        (struct ptxpack_entry *)realloc(n->entries, (n->entry_count + 1) * sizeof *more);
+    struct ptxpack_entry *more = (struct ptxpack_entry *)realloc(n->entries,
+                                                                 (n->entry_count + 1) * sizeof *more);
     if (!more)
         return false;
     n->entries = more;
@@ -71,12 +71,12 @@ bool ptxpack_notes_add_name(struct ptxpack_notes *n, const char *name)
 
 /* ptxpack program 1 / nvrtc N / output cubin|ptx / names N, a line each / entries N: each a line "BYTES NAME"
  * and so many bytes of resources */
-#define HEAD "ptxpack program 1\nnvrtc %d\noutput %7[a-z]\nnames %zu\nentries %zu\n"
+#define HEAD     "ptxpack program 1\nnvrtc %d\noutput %7[a-z]\nnames %zu\nentries %zu\n"
 #define HEAD_OUT "ptxpack program 1\nnvrtc %d\noutput %s\nnames %zu\nentries %zu\n"
 
 static bool write_entry(FILE *out, const struct ptxpack_entry *e)
 {
-    char *text = NULL;
+    char  *text = NULL;
     size_t bytes = 0;
     if (!ptxpack_resources_write(&e->resources, &text, &bytes))
         return false;
@@ -113,7 +113,7 @@ bool ptxpack_notes_write(const struct ptxpack_notes *n, char **text, size_t *byt
 static char *take_line(const char **at, const char *end)
 {
     const char *stop = (const char *)memchr(*at, '\n', (size_t)(end - *at));
-    char *line = stop ? strndup(*at, (size_t)(stop - *at)) : NULL;
+    char       *line = stop ? strndup(*at, (size_t)(stop - *at)) : NULL;
     if (line)
         *at = stop + 1;
     return line;
@@ -122,9 +122,9 @@ static char *take_line(const char **at, const char *end)
 static bool read_entry(const char **at, const char *end, struct ptxpack_notes *n)
 {
     ptxpack_resources r;
-    char *line = take_line(at, end), *name = NULL;
-    size_t bytes = line ? strtoul(line, &name, 10) : 0;
-    bool good = name && *name == ' ' && name[1] && bytes <= (size_t)(end - *at) &&
+    char             *line = take_line(at, end), *name = NULL;
+    size_t            bytes = line ? strtoul(line, &name, 10) : 0;
+    bool              good = name && *name == ' ' && name[1] && bytes <= (size_t)(end - *at) &&
                 ptxpack_resources_read(*at, bytes, &r) && add_entry(n, name + 1, strlen(name + 1), &r);
     *at += good ? bytes : 0;
     free(line);
@@ -133,7 +133,7 @@ static bool read_entry(const char **at, const char *end, struct ptxpack_notes *n
 
 static bool read_all(const char *text, const char *end, struct ptxpack_notes *n)
 {
-    char output[8];
+    char   output[8];
     size_t names = 0, entries = 0;
     if (sscanf(text, HEAD, &n->nvrtc, output, &names, &entries) != 4 || names > MAX_COUNT ||
         entries > MAX_COUNT)
@@ -145,7 +145,7 @@ static bool read_all(const char *text, const char *end, struct ptxpack_notes *n)
             return false;
     for (size_t i = 0; i < names; i++) {
         char *line = take_line(&at, end);
-        bool good = line && ptxpack_notes_add_name(n, line);
+        bool  good = line && ptxpack_notes_add_name(n, line);
         free(line);
         if (!good)
             return false;
@@ -158,7 +158,7 @@ static bool read_all(const char *text, const char *end, struct ptxpack_notes *n)
 
 bool ptxpack_notes_read(const char *text, size_t bytes, struct ptxpack_notes *out)
 {
-    char *copy = NULL, *again = NULL;
+    char  *copy = NULL, *again = NULL;
     size_t again_bytes = 0;
     memset(out, 0, sizeof *out);
     if (memchr(text, '\0', bytes) || !(copy = strndup(text, bytes)))
@@ -177,7 +177,7 @@ bool ptxpack_notes_read(const char *text, size_t bytes, struct ptxpack_notes *ou
 bool ptxpack_notes_good(const char *text, size_t bytes)
 {
     struct ptxpack_notes notes;
-    bool good = ptxpack_notes_read(text, bytes, &notes);
+    bool                 good = ptxpack_notes_read(text, bytes, &notes);
     ptxpack_notes_free(&notes);
     return good;
 }

@@ -13,10 +13,10 @@ struct ptxpack_entry {
 struct ptxpack_notes {
     struct ptxpack_entry *entries; /* in the order of the text */
     size_t                entry_count;
-    char                **names;   /* of the expressions, in their order */
+    char                **names; /* of the expressions, in their order */
     size_t                name_count;
-    int                   nvrtc;   /* 13000: that made it; 0: none did */
-    bool                  is_ptx;  /* not machine code */
+    int                   nvrtc;  /* 13000: that made it; 0: none did */
+    bool                  is_ptx; /* not machine code */
 };
 /* Zeroes it. */
 void ptxpack_notes_free(struct ptxpack_notes *notes);

@@ -26,11 +26,11 @@ struct ptxpack_preloading {
     ptxpack_preload_options      options; /* but for `open` and `arch` */
     ptxpack_options              open;
     char                        *strings[7]; /* that `open` and `arch` point to */
-    pthread_mutex_t              lock;     /* guards what follows */
-    pthread_cond_t               changed;  /* something was queued, or is done, or the end is near */
+    pthread_mutex_t              lock;       /* guards what follows */
+    pthread_cond_t               changed;    /* something was queued, or is done, or the end is near */
     struct ptxpack_preload_item *items, **tail, *next;
     size_t                       total, done, running, queued; /* queued: not begun                */
-    size_t                       idle;     /* threads that wait                                     */
+    size_t                       idle; /* threads that wait                                     */
     bool                         cancelled, closing;
     pthread_t                    threads[MOST_THREADS];
     size_t                       thread_count;
@@ -83,8 +83,11 @@ ptxpack_status ptxpack_preload_make(struct ptxpack_preload_item *item, ptxpack *
 static void tell(ptxpack_preloading *p, const struct ptxpack_preload_item *item, ptxpack_status status,
                  const char *detail, double ms)
 {
-    ptxpack_preload_progress progress = {.name = item->name, .status = status, .detail = detail,
-                                         .from_cache = item->from_cache, .ms = ms};
+    ptxpack_preload_progress progress = {.name = item->name,
+                                         .status = status,
+                                         .detail = detail,
+                                         .from_cache = item->from_cache,
+                                         .ms = ms};
     pthread_mutex_lock(&p->telling); /* so that `done` goes up from call to call */
     pthread_mutex_lock(&p->lock);
     progress.done = ++p->done;
@@ -101,9 +104,9 @@ static void tell(ptxpack_preloading *p, const struct ptxpack_preload_item *item,
 
 static void make_one(ptxpack_preloading *p, struct ptxpack_preload_item *item)
 {
-    char detail[PTXPACK_DETAIL_BYTES] = "";
-    double from = ptxpack_now_ms();
-    ptxpack *h = NULL;
+    char           detail[PTXPACK_DETAIL_BYTES] = "";
+    double         from = ptxpack_now_ms();
+    ptxpack       *h = NULL;
     ptxpack_status status = stand_in(p, &h);
     if (status == PTXPACK_OK)
         status = item->resolve(h, item->what, item);
@@ -204,8 +207,8 @@ struct row_copy {
 static ptxpack_status resolve_row(ptxpack *h, const void *what, struct ptxpack_preload_item *item)
 {
     const struct row_copy *copy = (const struct row_copy *)what;
-    size_t count = copy->count;
-    ptxpack_symbol *symbols = (ptxpack_symbol *)malloc((count + !count) * sizeof *symbols);
+    size_t                 count = copy->count;
+    ptxpack_symbol        *symbols = (ptxpack_symbol *)malloc((count + !count) * sizeof *symbols);
     if (!symbols)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", copy->row->id);
     memcpy(symbols, copy + 1, count * sizeof *symbols);
@@ -243,11 +246,11 @@ ptxpack_status ptxpack_preload_row(ptxpack_preloading *p, const ptxpack_variant 
 /* Strings are copied, for the threads look at them later.  False: memory is out. */
 static bool copy_options(ptxpack_preloading *p, const ptxpack_preload_options *options)
 {
-    const char **const texts[] = {&p->open.driver, &p->open.ptxjit,    &p->open.ptx_dir,      &p->open.arch,
+    const char **const texts[] = {&p->open.driver,  &p->open.ptxjit,    &p->open.ptx_dir,      &p->open.arch,
                                   &p->options.arch, &p->open.cache_dir, &p->open.readonly_dirs};
     _Static_assert(sizeof texts / sizeof texts[0] == sizeof p->strings / sizeof p->strings[0], "one each");
-    bool whole = true;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    bool     whole = true;
+    long     processors = sysconf(_SC_NPROCESSORS_ONLN);
     uint32_t usual = processors < 1 ? 1 : processors < USUAL_THREADS ? (uint32_t)processors : USUAL_THREADS;
     p->options = *options;
     p->open.size = sizeof p->open;
@@ -278,8 +281,8 @@ static ptxpack_status check_options(const ptxpack_preload_options *o)
     if (o->sm_count < 0)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.sm_count is %d", (int)o->sm_count);
     if (o->arch && !ptxpack_arch_shared(ptxpack_parse_arch(o->arch), &caps))
-        return ptxpack_fail(NULL, PTXPACK_E_ARG,
-                            "arch: \"%s\" is not an architecture that this library knows", o->arch);
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "arch: \"%s\" is not an architecture that this library knows",
+                            o->arch);
     return PTXPACK_OK;
 }
 

@@ -27,9 +27,9 @@ typedef struct ptxpack_preload_progress {
     size_t         done, total; /* of those asked for so far                                          */
     const char    *name;        /* of this one: its row's id, or "attention" where no row was found   */
     ptxpack_status status;
-    const char    *detail;      /* one line when status is a failure, otherwise ""                    */
-    bool           from_cache;  /* nothing had to be compiled                                         */
-    double         ms;          /* that it took                                                       */
+    const char    *detail;     /* one line when status is a failure, otherwise ""                    */
+    bool           from_cache; /* nothing had to be compiled                                         */
+    double         ms;         /* that it took                                                       */
 } ptxpack_preload_progress;
 /* Called in the threads of the preloading, one at a time; strings live as long as the call.  It may call
  * ptxpack_preload_cancel, but nothing else that has to do with this preloading. */
@@ -37,16 +37,16 @@ typedef void (*ptxpack_preload_event)(void *context, const ptxpack_preload_progr
 
 /* A zeroed struct is the default. */
 typedef struct ptxpack_preload_options {
-    uint32_t               size;     /* = sizeof(ptxpack_preload_options)                             */
-    uint32_t               threads;  /* at most that many; 0: one for each processor, at most 8       */
-    const char            *arch;     /* for a device of "sm_90a" (or sm_90); NULL: for open->device   */
-    int32_t                sm_count; /* with arch: its multiprocessors, which the choice of kernels
-                                        looks at; 0: as many as is usual                              */
-    const ptxpack_options *open;     /* as the handle's that comes later, copied; NULL: the defaults.
-                                        `offline` is not looked at; on_compile is called from the
-                                        threads of the preloading                                     */
-    ptxpack_preload_event  on_progress; /* NULL: nobody is told                                       */
-    void                  *context;     /* for that call                                              */
+    uint32_t    size;                  /* = sizeof(ptxpack_preload_options)                             */
+    uint32_t    threads;               /* at most that many; 0: one for each processor, at most 8       */
+    const char *arch;                  /* for a device of "sm_90a" (or sm_90); NULL: for open->device   */
+    int32_t     sm_count;              /* with arch: its multiprocessors, which the choice of kernels
+                                          looks at; 0: as many as is usual                              */
+    const ptxpack_options *open;       /* as the handle's that comes later, copied; NULL: the defaults.
+                                          `offline` is not looked at; on_compile is called from the
+                                          threads of the preloading                                     */
+    ptxpack_preload_event on_progress; /* NULL: nobody is told                                       */
+    void                 *context;     /* for that call                                              */
 } ptxpack_preload_options;
 
 /* Begin; returns at once, nothing is done yet.  options may be NULL.  On failure *out is NULL, and the line

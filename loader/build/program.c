@@ -11,7 +11,7 @@ ptxpack_status ptxpack_program_compile(ptxpack *h, const ptxpack_source *source,
                                        char **log_text, void **cubin, size_t *bytes)
 {
     struct ptxpack_program_build b;
-    ptxpack_status status = ptxpack_build_begin(&b, h, source);
+    ptxpack_status               status = ptxpack_build_begin(&b, h, source);
     if (status == PTXPACK_OK)
         status = ptxpack_build_code(&b, false);
     if (info && status == PTXPACK_OK)
@@ -34,8 +34,8 @@ ptxpack_status ptxpack_program_compile(ptxpack *h, const ptxpack_source *source,
 ptxpack_status ptxpack_program_ptx(ptxpack *h, const ptxpack_source *source, char **text, size_t *bytes)
 {
     struct ptxpack_program_build b;
-    const char *ptx = NULL;
-    size_t ptx_bytes = 0;
+    const char                  *ptx = NULL;
+    size_t                       ptx_bytes = 0;
     *text = NULL;
     if (bytes)
         *bytes = 0;
@@ -58,12 +58,12 @@ ptxpack_status ptxpack_program_ptx(ptxpack *h, const ptxpack_source *source, cha
 /* The driver loads b->code, or the PTX. */
 static ptxpack_status load_image(struct ptxpack_program *p, struct ptxpack_program_build *b)
 {
-    ptxpack *h = p->handle;
+    ptxpack          *h = p->handle;
     struct CUfunc_st *first = NULL;
-    bool pushed = false;
-    char *log = NULL;
-    double from = ptxpack_now_ms();
-    ptxpack_status status = ptxpack_enter(h, &pushed);
+    bool              pushed = false;
+    char             *log = NULL;
+    double            from = ptxpack_now_ms();
+    ptxpack_status    status = ptxpack_enter(h, &pushed);
     if (status == PTXPACK_OK)
         status = ptxpack_image_load(h, &b->assembly.job, b->code ? b->code->bytes : NULL,
                                     b->notes.entries[0].name, &p->image, &first, &log);
@@ -81,7 +81,7 @@ static ptxpack_status load_image(struct ptxpack_program *p, struct ptxpack_progr
 static ptxpack_status take_build(struct ptxpack_program *p, struct ptxpack_program_build *b)
 {
     const ptxpack_source *s = &b->text.source;
-    double load_ms = p->info.load_ms;
+    double                load_ms = p->info.load_ms;
     ptxpack_build_describe(b, &p->info);
     p->info.load_ms = load_ms;
     p->log = b->log;
@@ -140,8 +140,7 @@ void ptxpack_program_free(ptxpack_program *p)
     bool pushed = false;
     if (!p)
         return;
-    bool ours =
-        ptxpack_check_process(p->handle) == PTXPACK_OK; /* a forked child must leave the driver alone */
+    bool ours = ptxpack_check_process(p->handle) == PTXPACK_OK; /* a forked child must leave the driver alone */
     if (ours && (p->image.library || p->image.module) && ptxpack_enter(p->handle, &pushed) == PTXPACK_OK) {
         ptxpack_image_unload(p->handle->driver, &p->image);
         ptxpack_leave(p->handle, pushed);
@@ -158,7 +157,4 @@ void ptxpack_program_free(ptxpack_program *p)
     free(p);
 }
 
-const ptxpack_program_info *ptxpack_program_describe(const ptxpack_program *program)
-{
-    return &program->info;
-}
+const ptxpack_program_info *ptxpack_program_describe(const ptxpack_program *program) { return &program->info; }

@@ -32,36 +32,36 @@ typedef struct ptxpack_function ptxpack_function; /* one entry of a program */
 typedef enum ptxpack_language { PTXPACK_LANGUAGE_PTX, PTXPACK_LANGUAGE_CUDA } ptxpack_language;
 
 typedef struct ptxpack_source {
-    uint32_t         size;      /* = sizeof(ptxpack_source)                                               */
-    ptxpack_language language;
-    const char      *path;      /* the file; with `text` only its name in messages, and its folder        */
-    const char      *text;      /* NULL: read `path`                                                      */
-    size_t           bytes;     /* of text; 0: up to its NUL byte                                         */
+    uint32_t              size; /* = sizeof(ptxpack_source)                                               */
+    ptxpack_language      language;
+    const char           *path;    /* the file; with `text` only its name in messages, and its folder        */
+    const char           *text;    /* NULL: read `path`                                                      */
+    size_t                bytes;   /* of text; 0: up to its NUL byte                                         */
     const ptxpack_symbol *symbols; /* PTX: of the expander, beside ARCH and ISA, which are the target's   */
-    size_t           symbol_count; /*   and the highest that compiler and driver take; CUDA C++: -D       */
+    size_t             symbol_count; /*   and the highest that compiler and driver take; CUDA C++: -D       */
     const char *const *include_dirs; /* searched in this order, after the folder of the including file    */
-    size_t           include_count;
+    size_t             include_count;
     const char *const *options; /* of NVRTC, word by word, e.g. "--use_fast_math"; not the target, nor
                                    what makes no whole program (-rdc=true); PTX: none                    */
-    size_t           option_count;
+    size_t             option_count;
     const char *const *expressions; /* of NVRTC: names such as "scale<float>", which _function understands*/
-    size_t           expression_count;
+    size_t             expression_count;
 } ptxpack_source;
 
 /* What a program is and what became of it; strings are the program's. */
 typedef struct ptxpack_program_info {
-    char        target[16];     /* "sm_90a": exact where the source or the device wants it                */
-    char        compiler[96];   /* "NVRTC 13.0" or the loader's route                                     */
+    char        target[16];   /* "sm_90a": exact where the source or the device wants it                */
+    char        compiler[96]; /* "NVRTC 13.0" or the loader's route                                     */
     bool        from_cache;
-    double      front_ms;       /* expanding, or NVRTC                                                    */
-    double      compile_ms;     /* PTX to machine code; 0 when NVRTC gave that, or from_cache             */
+    double      front_ms;   /* expanding, or NVRTC                                                    */
+    double      compile_ms; /* PTX to machine code; 0 when NVRTC gave that, or from_cache             */
     double      cache_ms, load_ms;
     size_t      cubin_bytes;
-    const char *log;            /* the compilers' whole, "" when they said nothing or from_cache          */
+    const char *log; /* the compilers' whole, "" when they said nothing or from_cache          */
 } ptxpack_program_info;
 
 typedef struct ptxpack_function_info {
-    const char *name;           /* as it is in the machine code                                           */
+    const char *name; /* as it is in the machine code                                           */
     int         registers, shared_bytes, local_bytes, constant_bytes, max_threads; /* the driver's figures */
     ptxpack_resources resources; /* the compiler's of this entry; spills -1 where it did not say          */
 } ptxpack_function_info;
@@ -85,13 +85,13 @@ PTXPACK_API ptxpack_status ptxpack_program_compile(ptxpack *handle, const ptxpac
 PTXPACK_API ptxpack_status ptxpack_program_ptx(ptxpack *handle, const ptxpack_source *source, char **text,
                                                size_t *bytes);
 /* Before its handle is closed, and when nothing of it runs any more.  NULL is fine. */
-PTXPACK_API void ptxpack_program_free(ptxpack_program *program);
+PTXPACK_API void                        ptxpack_program_free(ptxpack_program *program);
 PTXPACK_API const ptxpack_program_info *ptxpack_program_describe(const ptxpack_program *program);
 
 /* `name`: an entry's, a name expression's, or NULL where the program has one entry only.  The function is
  * the program's.  PTXPACK_E_ARG where there is no such entry: the detail lists those that there are. */
-PTXPACK_API ptxpack_status ptxpack_program_function(ptxpack_program *program, const char *name,
-                                                    const ptxpack_function **out);
+PTXPACK_API ptxpack_status               ptxpack_program_function(ptxpack_program *program, const char *name,
+                                                                  const ptxpack_function **out);
 PTXPACK_API const ptxpack_function_info *ptxpack_function_describe(const ptxpack_function *function);
 /* The CUfunction, for callers that launch it themselves. */
 PTXPACK_API void *ptxpack_function_handle(const ptxpack_function *function);

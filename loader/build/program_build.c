@@ -10,12 +10,14 @@
 
 static ptxpack_status expand(struct ptxpack_program_build *b)
 {
-    const ptxpack_source *s = &b->text.source;
-    const ptxpack *h = b->handle;
-    ptxpack_expand_options options = {
-        .size = sizeof options, .read = ptxpack_text_read, .locate = ptxpack_text_locate, .context = &b->text,
-        .line_info = h->line_info};
-    ptxpack_symbol *all = (ptxpack_symbol *)calloc(s->symbol_count + 2, sizeof *all);
+    const ptxpack_source  *s = &b->text.source;
+    const ptxpack         *h = b->handle;
+    ptxpack_expand_options options = {.size = sizeof options,
+                                      .read = ptxpack_text_read,
+                                      .locate = ptxpack_text_locate,
+                                      .context = &b->text,
+                                      .line_info = h->line_info};
+    ptxpack_symbol        *all = (ptxpack_symbol *)calloc(s->symbol_count + 2, sizeof *all);
     if (!all)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", b->text.path);
     all[0] = (ptxpack_symbol){"ARCH", h->info.caps.arch};
@@ -28,8 +30,8 @@ static ptxpack_status expand(struct ptxpack_program_build *b)
     free(all);
     if (status == PTXPACK_OK)
         return status;
-    return ptxpack_fail(h, status, "%s", b->expansion ? ptxpack_expansion_error(b->expansion)
-                                                      : ptxpack_status_string(status));
+    return ptxpack_fail(h, status, "%s",
+                        b->expansion ? ptxpack_expansion_error(b->expansion) : ptxpack_status_string(status));
 }
 
 static ptxpack_status find_ptx(struct ptxpack_program_build *b)
@@ -37,7 +39,7 @@ static ptxpack_status find_ptx(struct ptxpack_program_build *b)
     struct ptxpack_job *job = &b->assembly.job;
     if (b->expansion)
         return PTXPACK_OK;
-    double from = ptxpack_now_ms();
+    double         from = ptxpack_now_ms();
     ptxpack_status status = expand(b);
     b->front_ms = ptxpack_now_ms() - from;
     if (status != PTXPACK_OK)
@@ -83,9 +85,9 @@ static ptxpack_status run_nvrtc(struct ptxpack_program_build *b)
 {
     if (b->made)
         return PTXPACK_OK;
-    double from = ptxpack_now_ms();
-    ptxpack_status status =
-        b->cuda.request.key ? PTXPACK_OK : ptxpack_cuda_begin(&b->cuda, &b->text, b->wants_ptx);
+    double         from = ptxpack_now_ms();
+    ptxpack_status status = b->cuda.request.key ? PTXPACK_OK
+                                                : ptxpack_cuda_begin(&b->cuda, &b->text, b->wants_ptx);
     if (status == PTXPACK_OK)
         status = obtain(b, &b->cuda.request, &b->made);
     b->front_ms += ptxpack_now_ms() - from;
@@ -104,18 +106,21 @@ static ptxpack_status run_nvrtc(struct ptxpack_program_build *b)
 static ptxpack_status choose_target(struct ptxpack_program_build *b)
 {
     const ptxpack *h = b->handle;
-    const char *ours = h->info.target;
-    char named[16];
+    const char    *ours = h->info.target;
+    char           named[16];
     if (!ptxpack_ptx_target(b->assembly.job.text, named, sizeof named))
         named[0] = '\0'; /* the compiler will say what it thinks of that */
-    int have = ptxpack_parse_arch(ours), needs = ptxpack_parse_arch(named);
+    int  have = ptxpack_parse_arch(ours), needs = ptxpack_parse_arch(named);
     char suffix = needs < 0 ? '\0' : named[strlen(named) - 1];
     bool exact = suffix == 'a', family = suffix == 'f';
     bool plain = !h->driver && !h->stand_in && strchr("0123456789", ours[strlen(ours) - 1]);
     bool fits = exact ? have == needs : family ? have / 10 == needs / 10 && have >= needs : have >= needs;
     if (!fits || ((exact || family) && plain))
         return ptxpack_fail(h, PTXPACK_E_UNSUPPORTED, "%s needs %s%s, the target is %s", b->text.path,
-                            exact ? "exactly " : family ? "the family of " : "", named, ours);
+                            exact    ? "exactly "
+                            : family ? "the family of "
+                                     : "",
+                            named, ours);
     if (exact || family)
         snprintf(b->target, sizeof b->target, "sm_%d%c", have, suffix);
     else
@@ -140,7 +145,7 @@ static ptxpack_status no_entry(const struct ptxpack_program_build *b)
 static ptxpack_status assemble(struct ptxpack_program_build *b, bool driver)
 {
     struct ptxpack_assembly *a = &b->assembly;
-    struct ptxpack_notes entries = {.nvrtc = 0};
+    struct ptxpack_notes     entries = {.nvrtc = 0};
     if (!a->request.key) {
         ptxpack_status status = choose_target(b);
         a->job.isa = ptxpack_ptx_isa(a->job.text);
@@ -198,7 +203,7 @@ ptxpack_status ptxpack_build_ptx(struct ptxpack_program_build *b, const char **p
 static bool refuse_nvrtc(struct ptxpack_program_build *b)
 {
     struct ptxpack_request *q = &b->cuda.request;
-    bool fresh = !b->code->from_cache;
+    bool                    fresh = !b->code->from_cache;
     ptxpack_request_refuse(q, b->code);
     if (fresh || !q->again) {
         q->source = PTXPACK_COMPILER;
@@ -232,15 +237,16 @@ ptxpack_status ptxpack_build_begin(struct ptxpack_program_build *b, ptxpack *h, 
         status = ptxpack_text_begin(&b->text, h, source);
     b->assembly.request.handle = h;
     b->assembly.route = ptxpack_jit_route(&h->jit, true);
-    b->assembly.job =
-        (struct ptxpack_job){.name = b->text.path, .target = b->target, .line_info = h->line_info};
+    b->assembly.job = (struct ptxpack_job){.name = b->text.path,
+                                           .target = b->target,
+                                           .line_info = h->line_info};
     return status;
 }
 
 void ptxpack_build_describe(const struct ptxpack_program_build *b, ptxpack_program_info *info)
 {
     const struct ptxpack_code *code = b->code;
-    char route[128] = "", nvrtc[32] = "";
+    char                       route[128] = "", nvrtc[32] = "";
     memset(info, 0, sizeof *info);
     snprintf(info->target, sizeof info->target, "%.15s", b->target);
     if (b->notes.nvrtc) /* which may not tell its version */

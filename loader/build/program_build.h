@@ -9,17 +9,17 @@
 
 struct ptxpack_program_build {
     ptxpack                   *handle;
-    struct ptxpack_text        text;       /* what the caller gave, and its files         */
-    ptxpack_expansion         *expansion;  /* PTX                                         */
-    struct ptxpack_cuda        cuda;       /* CUDA C++                                    */
-    const struct ptxpack_code *made;       /* by NVRTC: machine code, or PTX to assemble  */
-    struct ptxpack_assembly    assembly;   /* of the PTX, where there is one              */
-    const struct ptxpack_code *code;       /* the machine code; NULL when the driver compiles the PTX */
-    struct ptxpack_notes       notes;      /* of the code                                 */
-    bool                       wants_ptx;  /* not machine code                            */
+    struct ptxpack_text        text;      /* what the caller gave, and its files         */
+    ptxpack_expansion         *expansion; /* PTX                                         */
+    struct ptxpack_cuda        cuda;      /* CUDA C++                                    */
+    const struct ptxpack_code *made;      /* by NVRTC: machine code, or PTX to assemble  */
+    struct ptxpack_assembly    assembly;  /* of the PTX, where there is one              */
+    const struct ptxpack_code *code;      /* the machine code; NULL when the driver compiles the PTX */
+    struct ptxpack_notes       notes;     /* of the code                                 */
+    bool                       wants_ptx; /* not machine code                            */
     char                       target[24];
     double                     front_ms;
-    char                      *log;        /* of all compilers, also after a failure; NULL: none */
+    char                      *log; /* of all compilers, also after a failure; NULL: none */
 };
 
 /* Check and read the source.  End it, also after a failure.

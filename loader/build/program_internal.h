@@ -6,16 +6,16 @@
 
 struct ptxpack_program {
     ptxpack                   *handle;
-    char                      *path;        /* in messages */
+    char                      *path; /* in messages */
     struct ptxpack_image       image;
-    const struct ptxpack_code *code;        /* NULL when the driver compiled */
+    const struct ptxpack_code *code; /* NULL when the driver compiled */
     struct ptxpack_notes       notes;
     char                     **expressions; /* notes.names are theirs, in this order */
     size_t                     expression_count;
     ptxpack_program_info       info;
     char                      *log;
-    pthread_mutex_t            lock;        /* guards functions */
-    struct ptxpack_function   *functions;   /* that were asked for */
+    pthread_mutex_t            lock;      /* guards functions */
+    struct ptxpack_function   *functions; /* that were asked for */
 };
 
 /* ---- function.c ----------------------------------------------------------------------------------- */

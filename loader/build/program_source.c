@@ -23,10 +23,9 @@ static ptxpack_status check_words(const ptxpack *h, const char *field, const cha
 static ptxpack_status check_symbols(const ptxpack *h, const ptxpack_source *s)
 {
     if (s->symbol_count && !s->symbols)
-        return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols: NULL, and there should be %zu",
-                            s->symbol_count);
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols: NULL, and there should be %zu", s->symbol_count);
     for (size_t i = 0; i < s->symbol_count; i++) {
-        const char *name = s->symbols[i].name;
+        const char       *name = s->symbols[i].name;
         static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
         if (!name || !*name || strspn(name, letters) != strlen(name) || (*name >= '0' && *name <= '9'))
             return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols[%zu]: \"%.60s\" is no name of a symbol", i,
@@ -86,11 +85,11 @@ static struct ptxpack_file *add_file(struct ptxpack_text *t, const char *path, c
 static char *unreadable(const char *path, size_t *bytes)
 {
     struct stat st;
-    char *text = NULL;
+    char       *text = NULL;
     const char *why = errno ? strerror(errno) : "not a file, or too large";
-    int n = stat(path, &st) == 0 && !S_ISDIR(st.st_mode)
-                ? asprintf(&text, "#error %s cannot be read: %s\n", path, why)
-                : -1;
+    int         n = stat(path, &st) == 0 && !S_ISDIR(st.st_mode)
+                        ? asprintf(&text, "#error %s cannot be read: %s\n", path, why)
+                        : -1;
     *bytes = n < 0 ? 0 : (size_t)n;
     return n < 0 ? NULL : text;
 }
@@ -99,7 +98,7 @@ static char *unreadable(const char *path, size_t *bytes)
 static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *path)
 {
     struct ptxpack_file *f = t->files;
-    size_t bytes = 0;
+    size_t               bytes = 0;
     while (f && strcmp(f->path, path) != 0)
         f = f->next;
     if (f)
@@ -144,7 +143,7 @@ static const struct ptxpack_file *find_in(struct ptxpack_text *t, const char *fo
 const struct ptxpack_file *ptxpack_text_find(struct ptxpack_text *t, const char *from, const char *name)
 {
     const struct ptxpack_file *f = NULL;
-    const char *slash = from ? strrchr(from, '/') : NULL;
+    const char                *slash = from ? strrchr(from, '/') : NULL;
     if (*name == '/')
         return open_file(t, name);
     if (from)
@@ -161,7 +160,7 @@ static const struct ptxpack_file *find_included(struct ptxpack_text *t, const ch
 
 const char *ptxpack_text_read(void *context, const char *path, size_t *bytes)
 {
-    struct ptxpack_text *t = (struct ptxpack_text *)context;
+    struct ptxpack_text       *t = (struct ptxpack_text *)context;
     const struct ptxpack_file *f = find_included(t, path);
     if (!f)
         return ptxpack_pack_read(&t->pack, path, bytes);
@@ -171,7 +170,7 @@ const char *ptxpack_text_read(void *context, const char *path, size_t *bytes)
 
 const char *ptxpack_text_locate(void *context, const char *path, char *buf, size_t cap)
 {
-    struct ptxpack_text *t = (struct ptxpack_text *)context;
+    struct ptxpack_text       *t = (struct ptxpack_text *)context;
     const struct ptxpack_file *f = find_included(t, path);
     if (f)
         return f->path;
@@ -184,7 +183,7 @@ const char *ptxpack_text_locate(void *context, const char *path, char *buf, size
 static ptxpack_status read_source(struct ptxpack_text *t)
 {
     const ptxpack_source *s = &t->source;
-    size_t bytes = s->text && !s->bytes ? strlen(s->text) : s->bytes;
+    size_t                bytes = s->text && !s->bytes ? strlen(s->text) : s->bytes;
     if (!s->text) {
         if (open_file(t, s->path))
             return PTXPACK_OK;
@@ -211,7 +210,7 @@ ptxpack_status ptxpack_text_begin(struct ptxpack_text *t, ptxpack *h, const ptxp
                             sizeof *source);
     memcpy(&t->source, source, source->size);
     ptxpack_status status = check(h, &t->source);
-    t->path = t->source.path && *t->source.path                 ? t->source.path
+    t->path = t->source.path && *t->source.path             ? t->source.path
               : t->source.language == PTXPACK_LANGUAGE_CUDA ? "program.cu"
                                                             : "program.ptx";
     return status == PTXPACK_OK ? read_source(t) : status;

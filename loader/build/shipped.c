@@ -12,7 +12,7 @@ ptxpack_cache_key *ptxpack_shipped_key(const ptxpack *h, const ptxpack_variant *
                                        const ptxpack_symbol *symbols, size_t count, const char *target)
 {
     struct ptxpack_jit_options options;
-    const struct ptxpack_job job = {.target = target, .line_info = h->line_info};
+    const struct ptxpack_job   job = {.target = target, .line_info = h->line_info};
     if (h->ptx_dir)
         return NULL;
     ptxpack_jit_options(&job, &options);
@@ -40,17 +40,17 @@ struct lookup {
 /* A ptxpack_code_maker: PTXPACK_E_PREBUILT without a line when no folder has it. */
 static ptxpack_status fetch(void *context, struct ptxpack_code *code, char *detail, size_t cap)
 {
-    const struct lookup *look = (const struct lookup *)context;
-    ptxpack_cache_entry entry;
-    ptxpack_resources resources;
-    double from = ptxpack_now_ms();
+    const struct lookup    *look = (const struct lookup *)context;
+    ptxpack_cache_entry     entry;
+    ptxpack_resources       resources;
+    double                  from = ptxpack_now_ms();
     ptxpack_prebuilt_result result = ptxpack_cache_get_prebuilt(look->cache, look->key, &entry);
-    bool good = result == PTXPACK_PREBUILT_HIT &&
+    bool                    good = result == PTXPACK_PREBUILT_HIT &&
                 ptxpack_resources_read((const char *)entry.metadata, entry.metadata_bytes, &resources);
-    snprintf(detail, cap, "%s", result == PTXPACK_PREBUILT_BAD ? ptxpack_cache_detail(look->cache)
-                                : result == PTXPACK_PREBUILT_HIT && !good
-                                    ? "a prebuilt folder has an entry without its resources"
-                                    : "");
+    snprintf(detail, cap, "%s",
+             result == PTXPACK_PREBUILT_BAD            ? ptxpack_cache_detail(look->cache)
+             : result == PTXPACK_PREBUILT_HIT && !good ? "a prebuilt folder has an entry without its resources"
+                                                       : "");
     if (good) {
         code->bytes = entry.payload;
         code->size = entry.payload_bytes;
@@ -67,9 +67,9 @@ static ptxpack_status fetch(void *context, struct ptxpack_code *code, char *deta
 /* Handles may have other folders, and what they find there is theirs: the name has the manifests in it. */
 static void name_it(ptxpack_cache *cache, const ptxpack_cache_key *key, char digest[33])
 {
-    char hex[33];
+    char                  hex[33];
     ptxpack_prebuilt_info folder;
-    ptxpack_cache_key *name = ptxpack_cache_key_create();
+    ptxpack_cache_key    *name = ptxpack_cache_key_create();
     ptxpack_cache_key_hex(key, hex);
     ptxpack_cache_key_add_text(name, "prebuilt", hex);
     for (size_t i = 0; ptxpack_cache_prebuilt(cache, i, &folder); i++) {
@@ -85,7 +85,7 @@ ptxpack_status ptxpack_shipped_obtain(ptxpack *h, const ptxpack_variant *v, cons
                                       char digest[33], char line[PTXPACK_DETAIL_BYTES])
 {
     ptxpack_prebuilt_info any;
-    struct lookup look = {.cache = h->cache};
+    struct lookup         look = {.cache = h->cache};
     *out = NULL;
     line[0] = '\0';
     if (h->ptx_dir || !ptxpack_cache_prebuilt(h->cache, 0, &any))
@@ -104,12 +104,11 @@ ptxpack_status ptxpack_shipped_obtain(ptxpack *h, const ptxpack_variant *v, cons
 void ptxpack_compiler_name(const ptxpack *h, char *buf, size_t cap)
 {
     const struct ptxpack_jit *jit = &h->jit;
-    char identity[32]; /* "build-id " and the first digits, as git shows a commit */
+    char                      identity[32]; /* "build-id " and the first digits, as git shows a commit */
     snprintf(identity, sizeof identity, "%.21s", jit->ptxcompiler.identity);
     if (jit->route == PTXPACK_ROUTE_PTXCOMPILER)
         snprintf(buf, cap, "nvPTXCompiler %u.%u%s%s%s", jit->ptxcompiler.major, jit->ptxcompiler.minor,
-                 jit->ptxcompiler.identity[0] ? " (" : "", identity,
-                 jit->ptxcompiler.identity[0] ? ")" : "");
+                 jit->ptxcompiler.identity[0] ? " (" : "", identity, jit->ptxcompiler.identity[0] ? ")" : "");
     else if (jit->route == PTXPACK_ROUTE_PTXAS)
         snprintf(buf, cap, "ptxas of CUDA %d.%d", jit->ptxas.cuda / 1000, jit->ptxas.cuda % 1000 / 10);
     else

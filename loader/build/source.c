@@ -15,9 +15,11 @@ enum { SCHEMA = 1 }; /* of the key of kept texts */
 static ptxpack_symbol *gather_symbols(const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
                                       size_t *total)
 {
-    const ptxpack_symbol columns[] = {
-        {"ARCH", v->arch}, {"ISA", v->isa}, {"THREADS", v->threads}, {"BLOCKS_PER_SM", v->blocks_per_sm}};
-    const size_t fixed = sizeof columns / sizeof columns[0], own = (size_t)v->parameter_count;
+    const ptxpack_symbol columns[] = {{"ARCH", v->arch},
+                                      {"ISA", v->isa},
+                                      {"THREADS", v->threads},
+                                      {"BLOCKS_PER_SM", v->blocks_per_sm}};
+    const size_t         fixed = sizeof columns / sizeof columns[0], own = (size_t)v->parameter_count;
     if (count > SIZE_MAX / sizeof *symbols - own - fixed)
         return NULL;
     *total = fixed + own + count;
@@ -34,7 +36,7 @@ static ptxpack_symbol *gather_symbols(const ptxpack_variant *v, const ptxpack_sy
 ptxpack_status ptxpack_kernel_expand(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                      size_t count, ptxpack_expansion **out)
 {
-    struct ptxpack_pack pack = {h->ptx_dir, NULL};
+    struct ptxpack_pack    pack = {h->ptx_dir, NULL};
     ptxpack_expand_options options = {.size = sizeof options, .read = ptxpack_pack_read, .context = &pack};
     *out = NULL;
     ptxpack_symbol *all = gather_symbols(v, symbols, count, &options.symbol_count);
@@ -56,7 +58,7 @@ ptxpack_status ptxpack_kernel_expand(ptxpack *h, const ptxpack_variant *v, const
 void ptxpack_text_add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptxpack_variant *v,
                              const ptxpack_symbol *symbols, size_t count)
 {
-    size_t total = 0;
+    size_t          total = 0;
     ptxpack_symbol *all = gather_symbols(v, symbols, count, &total);
     if (!all)
         ptxpack_cache_key_poison(key, "memory is out");
@@ -83,8 +85,8 @@ static ptxpack_cache_key *text_key(const ptxpack *h, const ptxpack_variant *v, c
     return key;
 }
 
-void ptxpack_text_digest(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
-                         char digest[33])
+void ptxpack_text_digest(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
+                         size_t count, char digest[33])
 {
     ptxpack_cache_key *key = text_key(h, v, symbols, count);
     ptxpack_cache_key_hex(key, digest);
@@ -95,8 +97,8 @@ char *ptxpack_text_recall(ptxpack *h, const ptxpack_variant *v, const ptxpack_sy
                           size_t *bytes)
 {
     ptxpack_cache_entry entry;
-    char *text = NULL;
-    ptxpack_cache_key *key = text_key(h, v, symbols, count);
+    char               *text = NULL;
+    ptxpack_cache_key  *key = text_key(h, v, symbols, count);
     if (ptxpack_cache_get(h->cache, key, &entry)) {
         text = (char *)entry.payload;
         *bytes = entry.payload_bytes;
@@ -110,7 +112,7 @@ char *ptxpack_text_recall(ptxpack *h, const ptxpack_variant *v, const ptxpack_sy
 void ptxpack_text_keep(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
                        const char *text, size_t bytes)
 {
-    char label[160];
+    char               label[160];
     ptxpack_cache_key *key = text_key(h, v, symbols, count);
     snprintf(label, sizeof label, "%s, its PTX", v->id);
     if (key)

@@ -31,19 +31,26 @@ static bool is_one_of(const char *word, const char *const *names)
 static ptxpack_status check_options(const struct ptxpack_text *t)
 {
     static const char *const targets[] = {"--gpu-architecture", "-arch", NULL};
-    static const char *const partial[] = {"--device-c", "-dc", "--dlink-time-opt", "-dlto", "--optix-ir",
-                                          "-optix-ir", "--relocatable-device-code=true", "-rdc=true", NULL};
+    static const char *const partial[] = {"--device-c",
+                                          "-dc",
+                                          "--dlink-time-opt",
+                                          "-dlto",
+                                          "--optix-ir",
+                                          "-optix-ir",
+                                          "--relocatable-device-code=true",
+                                          "-rdc=true",
+                                          NULL};
     static const char *const apart[] = {"--relocatable-device-code", "-rdc", NULL}; /* from its "true" */
     for (size_t i = 0; i < t->source.option_count; i++) {
         const char *word = t->source.options[i];
-        bool last = i + 1 == t->source.option_count;
+        bool        last = i + 1 == t->source.option_count;
         if (is_one_of(word, targets))
             return ptxpack_fail(t->handle, PTXPACK_E_ARG,
                                 "source.options: %.100s: the target is the handle's "
                                 "(PTXPACK_ARCH)",
                                 word);
-        if (is_one_of(word, partial) || (is_one_of(word, apart) && !last &&
-                                         strcmp(t->source.options[i + 1], "true") == 0))
+        if (is_one_of(word, partial) ||
+            (is_one_of(word, apart) && !last && strcmp(t->source.options[i + 1], "true") == 0))
             return ptxpack_fail(t->handle, PTXPACK_E_ARG, "source.options: %.100s: it makes no whole program",
                                 word);
     }
@@ -54,7 +61,7 @@ static ptxpack_status check_options(const struct ptxpack_text *t)
 static const char *folder_of(const ptxpack_source *s, size_t i)
 {
     static const char *const names[] = {"--include-path", "-I"};
-    const char *word = s->options[i];
+    const char              *word = s->options[i];
     for (size_t n = 0; n < 2; n++) {
         size_t bytes = strlen(names[n]);
         if (strncmp(word, names[n], bytes) != 0)
@@ -94,8 +101,8 @@ static bool extend_search(struct ptxpack_cuda *c)
 static void choose_target(struct ptxpack_cuda *c)
 {
     const ptxpack *h = c->request.handle;
-    int arch = h->info.caps.arch;
-    bool exact = arch >= 90 && arch == ptxpack_parse_arch(h->info.target);
+    int            arch = h->info.caps.arch;
+    bool           exact = arch >= 90 && arch == ptxpack_parse_arch(h->info.target);
     if (h->driver || h->stand_in)
         snprintf(c->target, sizeof c->target, "sm_%d%s", arch, exact ? "a" : "");
     else
@@ -143,7 +150,7 @@ static void add_word(struct words *w, const char *format, ...) __attribute__((fo
 static void add_word(struct words *w, const char *format, ...)
 {
     va_list arguments;
-    char **more = (char **)realloc(w->word, (w->count + 1) * sizeof *more);
+    char  **more = (char **)realloc(w->word, (w->count + 1) * sizeof *more);
     w->failed |= !more;
     if (!more)
         return;
@@ -167,7 +174,7 @@ static void free_words(struct words *w)
 static void gather_words(const struct ptxpack_cuda *c, bool cubin, bool lines, int version, struct words *w)
 {
     const ptxpack_source *s = &c->text->source;
-    const char *slash = strrchr(c->text->path, '/');
+    const char           *slash = strrchr(c->text->path, '/');
     memset(w, 0, sizeof *w);
     add_word(w, "--gpu-architecture=%s", c->target);
     for (size_t i = 0; i < s->symbol_count; i++)
@@ -192,7 +199,7 @@ static const char *unknown_text(const struct ptxpack_cuda *c)
 {
     static const char *const readers[] = {"--pre-include", "-include",  "--pch",    "-pch", "--create-pch",
                                           "-create-pch",   "--use-pch", "-use-pch", NULL};
-    const ptxpack_source *s = &c->text->source;
+    const ptxpack_source    *s = &c->text->source;
     for (size_t i = 0; i < s->option_count; i++)
         if (is_one_of(s->options[i], readers) || strstr(s->options[i], "options-file") ||
             strstr(s->options[i], "-optf")) /* the latter two of ptxas */
@@ -204,7 +211,7 @@ static const char *unknown_text(const struct ptxpack_cuda *c)
 static void add_folder(ptxpack_cache_key *key, const ptxpack_source *s)
 {
     static const char *const debugs[] = {"-G", "--device-debug", "-lineinfo", "--generate-line-info", NULL};
-    char folder[4096] = "";
+    char                     folder[4096] = "";
     for (size_t i = 0; i < s->option_count; i++)
         if (is_one_of(s->options[i], debugs) && !folder[0] && getcwd(folder, sizeof folder))
             ptxpack_cache_key_add_text(key, "folder", folder);
@@ -212,9 +219,9 @@ static void add_folder(ptxpack_cache_key *key, const ptxpack_source *s)
 
 static ptxpack_status make_key(struct ptxpack_cuda *c)
 {
-    const ptxpack *h = c->request.handle;
+    const ptxpack        *h = c->request.handle;
     const ptxpack_source *s = &c->text->source;
-    ptxpack_cache_key *key = c->request.key = ptxpack_cache_key_create();
+    ptxpack_cache_key    *key = c->request.key = ptxpack_cache_key_create();
     ptxpack_cache_key_add_u64(key, "cuda schema", SCHEMA);
     for (size_t i = 0; i < c->includes.count; i++) {
         ptxpack_cache_key_add_text(key, "file", c->includes.headers[i].name);
@@ -251,10 +258,10 @@ static const char *version_name(const struct ptxpack_nvrtc *n, char *buf, size_t
     return buf;
 }
 
-static ptxpack_status call(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, bool cubin,
-                           bool lines, struct ptxpack_nvrtc_output *out, char *line, size_t cap)
+static ptxpack_status call(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, bool cubin, bool lines,
+                           struct ptxpack_nvrtc_output *out, char *line, size_t cap)
 {
-    const ptxpack_source *s = &c->text->source;
+    const ptxpack_source        *s = &c->text->source;
     const struct ptxpack_header *all = c->includes.headers;
     size_t first = c->includes.itself ? 0 : 1, count = c->includes.count - first; /* the source is number 0 */
     const char **names = (const char **)calloc(2 * count + 1, sizeof *names);
@@ -290,7 +297,7 @@ static void explain_ptxas(const struct ptxpack_cuda *c, const struct ptxpack_nvr
                           char *said, size_t cap)
 {
     struct ptxpack_nvrtc_output again;
-    char ignored[128];
+    char                        ignored[128];
     call(c, n, true, true, &again, ignored, sizeof ignored);
     bool lines = again.ptx && again.log;
     if (lines)
@@ -300,8 +307,8 @@ static void explain_ptxas(const struct ptxpack_cuda *c, const struct ptxpack_nvr
 }
 
 /* The line for a failure. */
-static void explain(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, bool cubin,
-                    const char *answer, const char *log, char *detail, size_t cap)
+static void explain(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, bool cubin, const char *answer,
+                    const char *log, char *detail, size_t cap)
 {
     char said[640], version[32];
     if (!log || !*log)
@@ -323,7 +330,7 @@ static bool take_notes(const struct ptxpack_nvrtc_output *out, int version, bool
                        struct ptxpack_code *code)
 {
     struct ptxpack_notes notes = {.nvrtc = version ? version : 1, .is_ptx = !cubin};
-    bool good = ptxpack_notes_add_entries(&notes, out->ptx, cubin ? out->log : NULL);
+    bool                 good = ptxpack_notes_add_entries(&notes, out->ptx, cubin ? out->log : NULL);
     for (size_t i = 0; i < out->name_count && good; i++)
         good = ptxpack_notes_add_name(&notes, out->names[i]);
     good = good && ptxpack_notes_write(&notes, &code->notes, &code->notes_bytes);
@@ -348,10 +355,10 @@ static ptxpack_status run(struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n,
 
 static ptxpack_status make(struct ptxpack_request *q, struct ptxpack_code *code, char *detail, size_t cap)
 {
-    struct ptxpack_cuda *c = (struct ptxpack_cuda *)q;
+    struct ptxpack_cuda        *c = (struct ptxpack_cuda *)q;
     struct ptxpack_nvrtc_output out;
-    bool cubin = false;
-    char answer[128] = "out of memory";
+    bool                        cubin = false;
+    char                        answer[128] = "out of memory";
     const struct ptxpack_nvrtc *n = ptxpack_nvrtc_load(&c->place, detail, cap);
     if (!n)
         return PTXPACK_E_NO_NVRTC;
@@ -381,7 +388,7 @@ static ptxpack_status make(struct ptxpack_request *q, struct ptxpack_code *code,
 ptxpack_status ptxpack_cuda_begin(struct ptxpack_cuda *c, struct ptxpack_text *t, bool wants_ptx)
 {
     ptxpack *h = t->handle;
-    char why[512];
+    char     why[512];
     memset(c, 0, sizeof *c);
     c->text = t;
     c->wants_ptx = wants_ptx || ptxpack_jit_is_driver(&h->jit);

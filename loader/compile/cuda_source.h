@@ -7,12 +7,12 @@
 #include "loader/build/program_source.h"
 
 struct ptxpack_cuda {
-    struct ptxpack_request     request; /* first: one is found from the other */
+    struct ptxpack_request     request;   /* first: one is found from the other */
     bool                       wants_ptx; /* not machine code, whatever NVRTC could make */
     struct ptxpack_text       *text;
     struct ptxpack_includes    includes;
     struct ptxpack_nvrtc_place place;
-    const char               **dirs;    /* include_dirs, then those of the options */
+    const char               **dirs; /* include_dirs, then those of the options */
     char                       target[24];
 };
 

@@ -53,9 +53,9 @@ static const char *skip_string(const char *at, const char *end, char quote)
 /* R"x(...)x" from its quote on. */
 static const char *skip_raw(const char *at, const char *end)
 {
-    char close[20] = ")";
+    char        close[20] = ")";
     const char *open = (const char *)memchr(at, '(', (size_t)(end - at));
-    size_t bytes = open ? (size_t)(open - at - 1) : sizeof close;
+    size_t      bytes = open ? (size_t)(open - at - 1) : sizeof close;
     if (bytes > 16)
         return at + 1;
     memcpy(close + 1, at + 1, bytes);
@@ -175,7 +175,7 @@ static struct site next_site(struct scanner *s)
     struct site site = {NULL, NULL, NONE};
     while (s->at < s->end && site.kind == NONE) {
         const char *past = skip_comment(s->at, s->end);
-        char c = *s->at;
+        char        c = *s->at;
         if (past || (past = skip_blanks(s->at, s->end)) != s->at) {
             s->at = past;
         } else if (c == '\n') {
@@ -206,8 +206,7 @@ static size_t add_header(struct ptxpack_includes *in, const char *name, const ch
     for (size_t i = 0; i < in->count; i++)
         if (in->headers[i].packed == packed && strcmp(in->headers[i].name, name) == 0)
             return i;
-    struct ptxpack_header *more =
-        (struct ptxpack_header *)realloc(in->headers, (in->count + 1) * sizeof *more);
+    struct ptxpack_header *more = (struct ptxpack_header *)realloc(in->headers, (in->count + 1) * sizeof *more);
     if (!more)
         return SIZE_MAX;
     in->headers = more;
@@ -228,7 +227,7 @@ static size_t add_file(struct ptxpack_includes *in, const struct ptxpack_file *f
     char *line = NULL;
     if (!memchr(f->text, '\0', f->bytes))
         return add_header(in, f->path, f->text, f->bytes, false);
-    int bytes = asprintf(&line, "#error there is a NUL byte in %s\n", f->path);
+    int    bytes = asprintf(&line, "#error there is a NUL byte in %s\n", f->path);
     size_t index = bytes < 0 ? SIZE_MAX : add_header(in, f->path, line, (size_t)bytes, false);
     if (bytes >= 0)
         free(line);
@@ -238,27 +237,25 @@ static size_t add_file(struct ptxpack_includes *in, const struct ptxpack_file *f
 enum { MISSING = -1, NO_MEMORY = -2 };
 
 /* "ptxpack/inline/NAME", beside `from` or as it is. */
-static long find_packed(struct ptxpack_includes *in, struct ptxpack_text *t, const char *from,
-                        const char *name)
+static long find_packed(struct ptxpack_includes *in, struct ptxpack_text *t, const char *from, const char *name)
 {
     static const char prefix[] = "ptxpack/";
-    char full[512];
-    size_t bytes = 0;
-    const char *slash = from ? strrchr(from, '/') : NULL;
-    int n =
-        snprintf(full, sizeof full, "%.*s%s", slash ? (int)(slash - from + 1) : 0, from ? from : "", name);
+    char              full[512];
+    size_t            bytes = 0;
+    const char       *slash = from ? strrchr(from, '/') : NULL;
+    int n = snprintf(full, sizeof full, "%.*s%s", slash ? (int)(slash - from + 1) : 0, from ? from : "", name);
     if (n < 0 || (size_t)n >= sizeof full || strncmp(full, prefix, sizeof prefix - 1) != 0)
         return MISSING;
     const char *text = ptxpack_pack_read(&t->pack, full + sizeof prefix - 1, &bytes);
-    size_t at = text ? add_header(in, full, text, bytes, true) : 0;
+    size_t      at = text ? add_header(in, full, text, bytes, true) : 0;
     return !text ? MISSING : at == SIZE_MAX ? NO_MEMORY : (long)at;
 }
 
 static long find(struct ptxpack_includes *in, struct ptxpack_text *t, size_t from, const struct site *site)
 {
-    char name[4096];
+    char   name[4096];
     size_t bytes = (size_t)(site->end - site->begin) - 2;
-    bool quoted = *site->begin == '"', packed = in->headers[from].packed;
+    bool   quoted = *site->begin == '"', packed = in->headers[from].packed;
     if (bytes == 0 || bytes >= sizeof name)
         return MISSING;
     memcpy(name, site->begin + 1, bytes);
@@ -266,8 +263,8 @@ static long find(struct ptxpack_includes *in, struct ptxpack_text *t, size_t fro
     long at = packed && quoted ? find_packed(in, t, in->headers[from].name, name) : MISSING;
     if (at != MISSING)
         return at;
-    const struct ptxpack_file *f =
-        ptxpack_text_find(t, quoted && !packed ? in->headers[from].name : NULL, name);
+    const struct ptxpack_file *f = ptxpack_text_find(t, quoted && !packed ? in->headers[from].name : NULL,
+                                                     name);
     if (!f)
         return find_packed(in, t, NULL, name);
     size_t index = add_file(in, f);
@@ -278,12 +275,12 @@ static long find(struct ptxpack_includes *in, struct ptxpack_text *t, size_t fro
 
 static bool rewrite(struct ptxpack_includes *in, struct ptxpack_text *t, size_t index)
 {
-    char *text = NULL, *old = in->headers[index].text;
-    size_t bytes = 0;
+    char          *text = NULL, *old = in->headers[index].text;
+    size_t         bytes = 0;
     struct scanner s = {old, old + in->headers[index].bytes, true, false};
-    const char *copied = old;
-    bool good = true;
-    FILE *out = open_memstream(&text, &bytes);
+    const char    *copied = old;
+    bool           good = true;
+    FILE          *out = open_memstream(&text, &bytes);
     in->open |= strstr(old, "?\?=") || strstr(old, "?\?/"); /* # and backslash of C++14 */
     for (struct site site; out && good && (site = next_site(&s)).kind != NONE;) {
         long at = site.kind == OPEN ? MISSING : find(in, t, index, &site);

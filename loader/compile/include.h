@@ -10,16 +10,16 @@
 #include "loader/build/program_source.h"
 
 struct ptxpack_header {
-    char  *name;   /* its path; of the pack "ptxpack/inline/mma_sync.h" */
-    char  *text;   /* with its own #includes rewritten */
+    char  *name; /* its path; of the pack "ptxpack/inline/mma_sync.h" */
+    char  *text; /* with its own #includes rewritten */
     size_t bytes;
     bool   packed; /* of the pack */
 };
 struct ptxpack_includes {
     struct ptxpack_header *headers; /* the source itself is the first */
     size_t                 count;
-    bool                   itself;  /* the source is included, too */
-    bool                   open;    /* there are some whose names only the preprocessor knows */
+    bool                   itself; /* the source is included, too */
+    bool                   open;   /* there are some whose names only the preprocessor knows */
 };
 
 /* Of t's source.  False when memory is out; free it either way. */

@@ -15,7 +15,7 @@ enum { LINK_LOG = 1 << 20 }; /* bytes for each of the driver's logs; what does n
 static void identify_driver(struct ptxpack_jit *jit)
 {
     Dl_info info;
-    void *function = NULL, *library;
+    void   *function = NULL, *library;
     memcpy(&function, &jit->driver->cuInit, sizeof function);
     if (!dladdr(function, &info) || !info.dli_fname)
         return;
@@ -39,8 +39,7 @@ static void choose_driver(struct ptxpack_jit *jit, const char *why)
     ptxpack_linker_leave();
     jit->route = can_link(jit->driver) ? PTXPACK_ROUTE_LINK : PTXPACK_ROUTE_DRIVER;
     snprintf(jit->why, sizeof jit->why, "%s of the driver, because %.180s",
-             jit->route == PTXPACK_ROUTE_LINK ? "cuLink, or for whole-program rows the JIT," : "the JIT",
-             why);
+             jit->route == PTXPACK_ROUTE_LINK ? "cuLink, or for whole-program rows the JIT," : "the JIT", why);
 }
 
 bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driver, const char *ptxjit)
@@ -89,16 +88,17 @@ const char *ptxpack_jit_name(const struct ptxpack_jit *jit, enum ptxpack_route r
     else if (route == PTXPACK_ROUTE_PTXAS)
         snprintf(buf, cap, "%.100s", jit->ptxas.path);
     else
-        snprintf(buf, cap, "%s", route == PTXPACK_ROUTE_LINK     ? "cuLink of the driver"
-                                 : route == PTXPACK_ROUTE_DRIVER ? "the driver's JIT"
-                                                                 : "no compiler");
+        snprintf(buf, cap, "%s",
+                 route == PTXPACK_ROUTE_LINK     ? "cuLink of the driver"
+                 : route == PTXPACK_ROUTE_DRIVER ? "the driver's JIT"
+                                                 : "no compiler");
     return buf;
 }
 
 bool ptxpack_jit_is_driver(const struct ptxpack_jit *jit)
 {
     Dl_info driver, compiler;
-    void *of_driver = NULL, *of_compiler = NULL;
+    void   *of_driver = NULL, *of_compiler = NULL;
     if (!jit->driver || jit->route != PTXPACK_ROUTE_PTXCOMPILER)
         return false;
     memcpy(&of_driver, &jit->driver->cuInit, sizeof of_driver);
@@ -135,8 +135,8 @@ const char *ptxpack_jit_identify(const struct ptxpack_jit *jit, enum ptxpack_rou
                                  ptxpack_cache_key *key)
 {
     static const char *const names[] = {"none", "nvPTXCompiler", "ptxas", "cuLink", "driver"};
-    const char *identity = jit->driver_identity, *where = jit->driver ? jit->driver->path : "";
-    uint64_t version = jit->driver ? (uint64_t)jit->driver->version : 0;
+    const char              *identity = jit->driver_identity, *where = jit->driver ? jit->driver->path : "";
+    uint64_t                 version = jit->driver ? (uint64_t)jit->driver->version : 0;
     if (route == PTXPACK_ROUTE_PTXCOMPILER) {
         identity = jit->ptxcompiler.identity;
         where = jit->ptxcompiler.path;
@@ -171,13 +171,13 @@ ptxpack_status ptxpack_jit_explain(const struct ptxpack_job *job, ptxpack_status
                                    const char *log, int isa, char *detail, size_t cap)
 {
     char said[640];
-    int needs = job->isa, branch = 0, cuda = ptxpack_cuda_of_isa(needs, &branch);
+    int  needs = job->isa, branch = 0, cuda = ptxpack_cuda_of_isa(needs, &branch);
     if (status == PTXPACK_E_ISA) {
         int takes = log ? ptxpack_log_isa(log) : 0;
         takes = takes ? takes : isa;
         snprintf(detail, cap, "%s needs PTX ISA %d.%d (CUDA %d.%d, driver branch %d), %s takes up to %d.%d",
-                 job->name, needs / 10, needs % 10, cuda / 1000, cuda % 1000 / 10, branch, compiler,
-                 takes / 10, takes % 10);
+                 job->name, needs / 10, needs % 10, cuda / 1000, cuda % 1000 / 10, branch, compiler, takes / 10,
+                 takes % 10);
         return status;
     }
     if (log)
@@ -199,8 +199,8 @@ static ptxpack_cu_result link_image(const struct ptxpack_driver *d, const struct
                             PTXPACK_CU_JIT_LOG_VERBOSE,      PTXPACK_CU_JIT_GENERATE_LINE_INFO};
     void *values[] = {info, number(LINK_LOG), errors, number(LINK_LOG), number(1), number(job->line_info)};
     struct CUlinkState_st *state = NULL;
-    void *cubin = NULL;
-    ptxpack_cu_result r = d->cuLinkCreate(6, names, values, &state); /* both live until cuLinkDestroy */
+    void                  *cubin = NULL;
+    ptxpack_cu_result      r = d->cuLinkCreate(6, names, values, &state); /* both live until cuLinkDestroy */
     if (r != PTXPACK_CU_SUCCESS)
         return r;
     r = d->cuLinkAddData(state, PTXPACK_CU_JIT_INPUT_PTX, (void *)(uintptr_t)job->text, job->bytes + 1,
@@ -217,13 +217,13 @@ static ptxpack_status compile_link(const struct ptxpack_jit *jit, const struct p
                                    struct ptxpack_build *build, char *detail, size_t cap)
 {
     memset(build, 0, sizeof *build);
-    char *info = (char *)calloc(1, LINK_LOG), *errors = (char *)calloc(1, LINK_LOG);
+    char          *info = (char *)calloc(1, LINK_LOG), *errors = (char *)calloc(1, LINK_LOG);
     ptxpack_status status = PTXPACK_E_MEMORY;
     snprintf(detail, cap, "out of memory while linking %s", job->name);
     if (info && errors) {
         ptxpack_cu_result r = link_image(jit->driver, job, info, errors, build);
-        status =
-            r == PTXPACK_CU_SUCCESS ? build->cubin ? PTXPACK_OK : PTXPACK_E_MEMORY : ptxpack_driver_status(r);
+        status = r == PTXPACK_CU_SUCCESS ? build->cubin ? PTXPACK_OK : PTXPACK_E_MEMORY
+                                         : ptxpack_driver_status(r);
         char what[512];
         if (r != PTXPACK_CU_SUCCESS)
             ptxpack_jit_explain(job, status, ptxpack_driver_error(jit->driver, r, what, sizeof what),
@@ -240,9 +240,9 @@ ptxpack_status ptxpack_jit_compile(const struct ptxpack_jit *jit, enum ptxpack_r
                                    size_t cap)
 {
     struct ptxpack_jit_options options;
-    char compiler[160];
-    ptxpack_status status;
-    int isa = 0;
+    char                       compiler[160];
+    ptxpack_status             status;
+    int                        isa = 0;
     ptxpack_jit_options(job, &options);
     if (route == PTXPACK_ROUTE_LINK)
         return compile_link(jit, job, build, detail, cap);
@@ -252,8 +252,7 @@ ptxpack_status ptxpack_jit_compile(const struct ptxpack_jit *jit, enum ptxpack_r
                                              options.count, build);
     } else if (route == PTXPACK_ROUTE_PTXAS) {
         isa = ptxpack_isa_of_cuda(jit->ptxas.cuda);
-        status =
-            ptxpack_ptxas_compile(&jit->ptxas, job->text, job->bytes, options.words, options.count, build);
+        status = ptxpack_ptxas_compile(&jit->ptxas, job->text, job->bytes, options.words, options.count, build);
     } else {
         memset(build, 0, sizeof *build);
         snprintf(detail, cap, "%s: no compiler gives machine code: %s", job->name, jit->why);

@@ -26,9 +26,9 @@ struct ptxpack_jit {
     enum ptxpack_route           route; /* the best there is */
     struct ptxpack_ptxcompiler   ptxcompiler;
     struct ptxpack_ptxas         ptxas;
-    const struct ptxpack_driver *driver; /* NULL offline */
+    const struct ptxpack_driver *driver;              /* NULL offline */
     char                         driver_identity[96]; /* of libcuda's build; "" when it cannot be told */
-    char                         why[256]; /* one line: the route, and why no better one */
+    char                         why[256];            /* one line: the route, and why no better one */
 };
 
 /* Look for compilers and settle on the best route.  `ptxjit` NULL: $PTXPACK_PTXJIT, or the driver's own
@@ -50,15 +50,15 @@ typedef const char *(*ptxpack_line_origin)(const void *context, size_t line, cha
 
 /* One text to compile. */
 struct ptxpack_job {
-    const char         *name;         /* in messages: a row's id, a program's path                    */
-    const char         *entry;        /* the one that matters; NULL: all                              */
-    int                 isa;          /* PTX ISA * 10 that it needs                                   */
-    const char         *text;         /* followed by a NUL byte                                       */
+    const char         *name;  /* in messages: a row's id, a program's path                    */
+    const char         *entry; /* the one that matters; NULL: all                              */
+    int                 isa;   /* PTX ISA * 10 that it needs                                   */
+    const char         *text;  /* followed by a NUL byte                                       */
     size_t              bytes;
-    const char         *target;       /* "sm_90a"                                                     */
+    const char         *target; /* "sm_90a"                                                     */
     bool                line_info;
-    ptxpack_line_origin origin;       /* NULL: lines are those of the PTX                             */
-    const void         *origin_of;    /* its context                                                  */
+    ptxpack_line_origin origin;    /* NULL: lines are those of the PTX                             */
+    const void         *origin_of; /* its context                                                  */
 };
 enum { PTXPACK_JIT_OPTIONS = 3 };
 struct ptxpack_jit_options {

@@ -39,7 +39,7 @@ static void set_if_said(int *value, int said)
 static bool names_entry(const char *line, const char *entry, bool *about)
 {
     const char *at = strstr(line, "entry function '");
-    size_t bytes = strlen(entry);
+    size_t      bytes = strlen(entry);
     if (at)
         at += strlen("entry function '");
     else if ((at = strstr(line, "Function properties for ")))
@@ -98,8 +98,8 @@ bool ptxpack_log_knows(const char *log, const char *entry)
 int ptxpack_log_isa(const char *log)
 {
     static const char says[] = "current version is '";
-    const char *at = strstr(log, says);
-    int major = 0, minor = 0;
+    const char       *at = strstr(log, says);
+    int               major = 0, minor = 0;
     if (!at || sscanf(at + sizeof says - 1, "%2d.%1d", &major, &minor) != 2 || major < 1 || minor < 0)
         return 0;
     return 10 * major + minor;
@@ -138,9 +138,9 @@ static const char *after_place(const char *line, size_t *bytes, unsigned long *n
 static bool cuda_error_in(const char *line, char *buf, size_t cap)
 {
     static const char *const kinds[] = {"error", "catastrophic error", "internal error"};
-    unsigned long number = 0;
-    size_t bytes = 0;
-    const char *what = after_place(line, &bytes, &number);
+    unsigned long            number = 0;
+    size_t                   bytes = 0;
+    const char              *what = after_place(line, &bytes, &number);
     if (strncmp(line, "nvrtc: error", strlen("nvrtc: error")) == 0)
         return snprintf(buf, cap, "%s", line) > 0;
     for (size_t i = 0; what && i < sizeof kinds / sizeof kinds[0]; i++)
@@ -152,7 +152,7 @@ static bool cuda_error_in(const char *line, char *buf, size_t cap)
 bool ptxpack_log_cuda_errors(const char *log, char *buf, size_t cap)
 {
     char line[LINE], other[LINE];
-    int count = 0;
+    int  count = 0;
     for (const char *at = log; (at = next_line(at, line));)
         count += cuda_error_in(line, count ? other : buf, count ? sizeof other : cap);
     size_t have = count ? strlen(buf) : 0;
@@ -174,9 +174,9 @@ void ptxpack_log_errors(const char *log, const ptxpack_expansion *expansion, cha
 void ptxpack_log_errors_of(const char *log, ptxpack_line_origin origin, const void *context, char *buf,
                            size_t cap)
 {
-    char line[LINE], where[512];
+    char   line[LINE], where[512];
     size_t number = 0;
-    int count = 0;
+    int    count = 0;
     snprintf(buf, cap, "no message");
     for (const char *at = log; (at = next_line(at, line));) {
         const char *what = error_in(line, &number);
@@ -201,7 +201,7 @@ void ptxpack_log_errors_of(const char *log, ptxpack_line_origin origin, const vo
 
 /* ---- resources as text ---------------------------------------------------------------------------- */
 
-#define FORMAT                                                                                               \
+#define FORMAT \
     "ptxpack resources 1\nregisters %d\nshared %d\nstack %d\nspill stores %d\nspill loads %d\nremarks %d\n"
 
 bool ptxpack_resources_write(const ptxpack_resources *r, char **text, size_t *bytes)
@@ -230,9 +230,9 @@ bool ptxpack_resources_read(const char *text, size_t bytes, ptxpack_resources *o
         return false;
     memcpy(out->remarks, copy + bytes - remarks, (size_t)remarks + 1);
     /* What was read must be what writing makes: no other text, no other spelling. */
-    char *again = NULL;
+    char  *again = NULL;
     size_t again_bytes = 0;
-    bool same = ptxpack_resources_write(out, &again, &again_bytes) && again_bytes == bytes &&
+    bool   same = ptxpack_resources_write(out, &again, &again_bytes) && again_bytes == bytes &&
                 memcmp(again, text, bytes) == 0;
     free(again);
     return same;

@@ -11,7 +11,11 @@
 /* ---- loading -------------------------------------------------------------------------------------- */
 
 enum need { REQUIRED, OPTIONAL };
-static const struct { const char *name; enum need need; size_t offset; } symbols[] = {
+static const struct {
+    const char *name;
+    enum need   need;
+    size_t      offset;
+} symbols[] = {
 #define SYMBOL(name, need, result, parameters) {"nvrtc" #name, need, offsetof(struct ptxpack_nvrtc, name)},
     PTXPACK_NVRTC_MAP(SYMBOL)
 #undef SYMBOL
@@ -43,8 +47,8 @@ static void read_versions(struct ptxpack_nvrtc *n)
     if (n->Version(&major, &minor) == PTXPACK_NVRTC_SUCCESS && major > 0 && minor >= 0)
         n->version = 1000 * major + 10 * minor;
     if (n->GetNumSupportedArchs && n->GetSupportedArchs &&
-        n->GetNumSupportedArchs(&count) == PTXPACK_NVRTC_SUCCESS && count > 0 &&
-        count < PTXPACK_NVRTC_ARCHS && n->GetSupportedArchs(archs) == PTXPACK_NVRTC_SUCCESS)
+        n->GetNumSupportedArchs(&count) == PTXPACK_NVRTC_SUCCESS && count > 0 && count < PTXPACK_NVRTC_ARCHS &&
+        n->GetSupportedArchs(archs) == PTXPACK_NVRTC_SUCCESS)
         memcpy(n->archs, archs, (size_t)count * sizeof *archs);
 }
 
@@ -52,11 +56,10 @@ static void read_versions(struct ptxpack_nvrtc *n)
  * loaded, the name is known. */
 static void load_builtins(const char *path, int version)
 {
-    char builtins[4200];
+    char        builtins[4200];
     const char *slash = strrchr(path, '/');
-    int n =
-        snprintf(builtins, sizeof builtins, "%.*s/libnvrtc-builtins.so.%d.%d",
-                 slash ? (int)(slash - path) : 1, slash ? path : ".", version / 1000, version % 1000 / 10);
+    int         n = snprintf(builtins, sizeof builtins, "%.*s/libnvrtc-builtins.so.%d.%d",
+                     slash ? (int)(slash - path) : 1, slash ? path : ".", version / 1000, version % 1000 / 10);
     if (n > 0 && (size_t)n < sizeof builtins)
         dlopen(builtins, RTLD_NOW | RTLD_LOCAL);
 }
@@ -103,7 +106,7 @@ const struct ptxpack_nvrtc *ptxpack_nvrtc_load(const struct ptxpack_nvrtc_place 
 
 /* ---- one at a time -------------------------------------------------------------------------------- */
 
-static pthread_mutex_t compiling = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t    compiling = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool holding; /* `compiling`, by this thread: NVRTC may fork for all we know */
 
 static void before_fork(void)
@@ -172,7 +175,7 @@ static ptxpack_nvrtc_result read_names(const struct ptxpack_nvrtc *n, struct _nv
     if (!o->names)
         return PTXPACK_NVRTC_OUT_OF_MEMORY;
     for (size_t i = 0; i < job->expression_count; i++) {
-        const char *lowered = NULL;
+        const char          *lowered = NULL;
         ptxpack_nvrtc_result r = n->GetLoweredName(program, job->expressions[i], &lowered);
         if (r != PTXPACK_NVRTC_SUCCESS)
             return r;
@@ -187,9 +190,9 @@ static ptxpack_nvrtc_result compile(const struct ptxpack_nvrtc *n, const struct 
                                     struct ptxpack_nvrtc_output *o)
 {
     struct _nvrtcProgram *program = NULL;
-    size_t ignored;
-    ptxpack_nvrtc_result r = n->CreateProgram(&program, job->text, job->name, (int)job->header_count,
-                                              job->headers, job->header_names);
+    size_t                ignored;
+    ptxpack_nvrtc_result  r = n->CreateProgram(&program, job->text, job->name, (int)job->header_count,
+                                               job->headers, job->header_names);
     if (r != PTXPACK_NVRTC_SUCCESS)
         return r;
     for (size_t i = 0; i < job->expression_count && r == PTXPACK_NVRTC_SUCCESS; i++)

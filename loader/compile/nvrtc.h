@@ -15,33 +15,30 @@
 struct _nvrtcProgram; /* nvrtcProgram is a pointer to it */
 
 typedef int ptxpack_nvrtc_result; /* nvrtcResult */
-enum {
-    PTXPACK_NVRTC_SUCCESS       = 0,
-    PTXPACK_NVRTC_OUT_OF_MEMORY = 1
-};
+enum { PTXPACK_NVRTC_SUCCESS = 0, PTXPACK_NVRTC_OUT_OF_MEMORY = 1 };
 
 /* Name without the prefix nvrtc, REQUIRED or OPTIONAL (NULL where it is missing), what it returns,
  * parameters. */
-#define PTXPACK_NVRTC_MAP(X)                                                                              \
-    X(GetErrorString, REQUIRED, const char *, (ptxpack_nvrtc_result result))                              \
-    X(Version, REQUIRED, ptxpack_nvrtc_result, (int *major, int *minor))                                  \
-    X(GetNumSupportedArchs, OPTIONAL, ptxpack_nvrtc_result, (int *count))                                 \
-    X(GetSupportedArchs, OPTIONAL, ptxpack_nvrtc_result, (int *archs))                                    \
-    X(CreateProgram, REQUIRED, ptxpack_nvrtc_result,                                                      \
-      (struct _nvrtcProgram **program, const char *text, const char *name, int count,                     \
-       const char *const *headers, const char *const *names))                                             \
-    X(DestroyProgram, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram **program))                   \
-    X(CompileProgram, REQUIRED, ptxpack_nvrtc_result,                                                     \
-      (struct _nvrtcProgram *program, int count, const char *const *options))                             \
-    X(GetPTXSize, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram *program, size_t *bytes))         \
-    X(GetPTX, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram *program, char *ptx))                 \
-    X(GetCUBINSize, OPTIONAL, ptxpack_nvrtc_result, (struct _nvrtcProgram *program, size_t *bytes))       \
-    X(GetCUBIN, OPTIONAL, ptxpack_nvrtc_result, (struct _nvrtcProgram *program, char *cubin))             \
-    X(GetProgramLogSize, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram *program, size_t *bytes))  \
-    X(GetProgramLog, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram *program, char *log))          \
-    X(AddNameExpression, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram *program, const char *name))\
-    X(GetLoweredName, REQUIRED, ptxpack_nvrtc_result,                                                     \
-      (struct _nvrtcProgram *program, const char *name, const char **lowered))
+#define PTXPACK_NVRTC_MAP(X)                                                                                 \
+    X(GetErrorString, REQUIRED, const char *, (ptxpack_nvrtc_result result))                                 \
+    X(Version, REQUIRED, ptxpack_nvrtc_result, (int *major, int *minor))                                     \
+    X(GetNumSupportedArchs, OPTIONAL, ptxpack_nvrtc_result, (int *count))                                    \
+    X(GetSupportedArchs, OPTIONAL, ptxpack_nvrtc_result, (int *archs))                                       \
+    X(CreateProgram, REQUIRED, ptxpack_nvrtc_result,                                                         \
+      (struct _nvrtcProgram * *program, const char *text, const char *name, int count,                       \
+       const char *const *headers, const char *const *names))                                                \
+    X(DestroyProgram, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram * *program))                     \
+    X(CompileProgram, REQUIRED, ptxpack_nvrtc_result,                                                        \
+      (struct _nvrtcProgram * program, int count, const char *const *options))                               \
+    X(GetPTXSize, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram * program, size_t * bytes))          \
+    X(GetPTX, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram * program, char *ptx))                   \
+    X(GetCUBINSize, OPTIONAL, ptxpack_nvrtc_result, (struct _nvrtcProgram * program, size_t * bytes))        \
+    X(GetCUBIN, OPTIONAL, ptxpack_nvrtc_result, (struct _nvrtcProgram * program, char *cubin))               \
+    X(GetProgramLogSize, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram * program, size_t * bytes))   \
+    X(GetProgramLog, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram * program, char *log))            \
+    X(AddNameExpression, REQUIRED, ptxpack_nvrtc_result, (struct _nvrtcProgram * program, const char *name)) \
+    X(GetLoweredName, REQUIRED, ptxpack_nvrtc_result,                                                        \
+      (struct _nvrtcProgram * program, const char *name, const char **lowered))
 
 enum { PTXPACK_NVRTC_ARCHS = 64 };
 struct ptxpack_nvrtc {
@@ -60,8 +57,7 @@ struct ptxpack_nvrtc_place {
 /* Where it is.  False: nowhere; `why` is one line that says where it was looked for. */
 bool ptxpack_nvrtc_find(struct ptxpack_nvrtc_place *place, char *why, size_t cap);
 /* Load it, once per process and path; never unloaded.  NULL: it cannot be used, `why` is one line. */
-const struct ptxpack_nvrtc *ptxpack_nvrtc_load(const struct ptxpack_nvrtc_place *place, char *why,
-                                               size_t cap);
+const struct ptxpack_nvrtc *ptxpack_nvrtc_load(const struct ptxpack_nvrtc_place *place, char *why, size_t cap);
 
 /* One thing to compile.  Headers are files of the given names, which the text includes by exactly these. */
 struct ptxpack_nvrtc_job {

@@ -30,7 +30,7 @@ static bool take(struct ptxpack_nvrtc_place *place, const char *folder, size_t b
 
 static bool take_in(struct ptxpack_nvrtc_place *place, const char *variable, const char *below)
 {
-    char folder[4096];
+    char        folder[4096];
     const char *value = secure_getenv(variable);
     if (!value || *value != '/')
         return false;
@@ -42,7 +42,7 @@ static bool take_in(struct ptxpack_nvrtc_place *place, const char *variable, con
 static bool take_glob(struct ptxpack_nvrtc_place *place, const char *pattern)
 {
     glob_t found;
-    bool taken = false;
+    bool   taken = false;
     if (glob(pattern, 0, NULL, &found) != 0)
         return false;
     for (size_t i = found.gl_pathc; i-- > 0 && !taken;)

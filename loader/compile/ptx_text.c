@@ -7,8 +7,8 @@
 
 static bool in_name(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '$' || c == '%';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+           c == '%';
 }
 
 static const char *skip_string(const char *at)
@@ -52,15 +52,14 @@ static const char *after(const char *at, const char *directive)
 int ptxpack_ptx_isa(const char *text)
 {
     const char *at = after(text, ".version");
-    int major = 0, minor = 0;
-    return at && sscanf(at, "%2d.%1d", &major, &minor) == 2 && major > 0 && minor >= 0 ? 10 * major + minor
-                                                                                       : 0;
+    int         major = 0, minor = 0;
+    return at && sscanf(at, "%2d.%1d", &major, &minor) == 2 && major > 0 && minor >= 0 ? 10 * major + minor : 0;
 }
 
 bool ptxpack_ptx_target(const char *text, char *buf, size_t cap)
 {
     const char *at = after(text, ".target");
-    size_t bytes = 0;
+    size_t      bytes = 0;
     while (at && in_name(at[bytes]))
         bytes++;
     if (!bytes || bytes >= cap)
@@ -114,7 +113,7 @@ static const char *loc_of(const char *text, size_t line)
 static bool write_place(const char *text, const char *at, char *buf, size_t cap)
 {
     unsigned long file = 0, line = 0, number = 0;
-    int name = 0;
+    int           name = 0;
     if (!at || sscanf(at, "%lu %lu", &file, &line) != 2)
         return false;
     for (const char *l = text; l; l = next_line(l)) {
@@ -130,9 +129,8 @@ static bool write_place(const char *text, const char *at, char *buf, size_t cap)
 const char *ptxpack_ptx_origin(const void *context, size_t line, char *buf, size_t cap)
 {
     const char *text = (const char *)context, *loc = loc_of(text, line);
-    const char *end = loc ? loc + strcspn(loc, "\n") : NULL,
-               *caller = loc ? strstr(loc, "inlined_at ") : NULL;
-    char inner[256];
+    const char *end = loc ? loc + strcspn(loc, "\n") : NULL, *caller = loc ? strstr(loc, "inlined_at ") : NULL;
+    char        inner[256];
     if (cap)
         *buf = '\0';
     if (!loc || !write_place(text, loc, buf, cap) || !caller || caller > end)

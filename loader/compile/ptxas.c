@@ -24,10 +24,10 @@ enum { MAX_OUTPUT = 4 << 20, MAX_OPTIONS = 8, MAX_CUBIN = 256 << 20 }; /* bytes,
 static char *drain(int fd)
 {
     size_t have = 0, room = 4096;
-    char *text = (char *)malloc(room);
-    char rest[4096];
+    char  *text = (char *)malloc(room);
+    char   rest[4096];
     for (;;) {
-        bool full = !text || have + 1 >= MAX_OUTPUT;
+        bool    full = !text || have + 1 >= MAX_OUTPUT;
         ssize_t got = full ? read(fd, rest, sizeof rest) : read(fd, text + have, room - have - 1);
         if (got < 0 && errno == EINTR)
             continue;
@@ -53,8 +53,8 @@ static char *drain(int fd)
  * the caller judges by what the program made. */
 static int run(char *const *argv, char **output)
 {
-    int ends[2], status = -1;
-    pid_t child;
+    int                        ends[2], status = -1;
+    pid_t                      child;
     posix_spawn_file_actions_t actions;
     *output = NULL;
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -83,10 +83,10 @@ static int run(char *const *argv, char **output)
  * "release". */
 static bool read_version(struct ptxpack_ptxas *out)
 {
-    char word[] = "--version", *output = NULL;
-    char *argv[] = {out->path, word, NULL};
-    int major = 0, minor = 0;
-    bool good = run(argv, &output) == 0 && output;
+    char        word[] = "--version", *output = NULL;
+    char       *argv[] = {out->path, word, NULL};
+    int         major = 0, minor = 0;
+    bool        good = run(argv, &output) == 0 && output;
     const char *release = good ? strstr(output, "release ") : NULL;
     good = release && sscanf(release, "release %3d.%2d", &major, &minor) == 2 && major > 0 && minor >= 0;
     if (good) {
@@ -196,7 +196,7 @@ static ptxpack_status run_ptxas(const struct ptxpack_ptxas *ptxas, char *input, 
                                 const char *const *options, int count, struct ptxpack_build *build)
 {
     char *argv[MAX_OPTIONS + 5], flag[] = "-o";
-    int n = 0;
+    int   n = 0;
     if (count > MAX_OPTIONS)
         return PTXPACK_E_ARG;
     argv[n++] = (char *)(uintptr_t)ptxas->path;
@@ -221,9 +221,9 @@ static ptxpack_status run_ptxas(const struct ptxpack_ptxas *ptxas, char *input, 
 ptxpack_status ptxpack_ptxas_compile(const struct ptxpack_ptxas *ptxas, const char *ptx, size_t bytes,
                                      const char *const *options, int count, struct ptxpack_build *build)
 {
-    char input[512] = "", output[512] = "";
+    char           input[512] = "", output[512] = "";
     ptxpack_status status = PTXPACK_E_IO;
-    const char *folder = secure_getenv("TMPDIR");
+    const char    *folder = secure_getenv("TMPDIR");
     memset(build, 0, sizeof *build);
     if (!folder || *folder != '/' || strlen(folder) > sizeof input - 32)
         folder = "/tmp";

@@ -15,7 +15,10 @@ void ptxpack_build_free(struct ptxpack_build *build)
     memset(build, 0, sizeof *build);
 }
 
-static const struct { const char *name; size_t offset; } symbols[] = {
+static const struct {
+    const char *name;
+    size_t      offset;
+} symbols[] = {
 #define SYMBOL(name, parameters) {"nvPTXCompiler" #name, offsetof(struct ptxpack_ptxcompiler, name)},
     PTXPACK_PTXCOMPILER_MAP(SYMBOL)
 #undef SYMBOL
@@ -102,8 +105,8 @@ ptxpack_status ptxpack_ptxcompiler_compile(const struct ptxpack_ptxcompiler *c, 
     if (result != PTXPACK_NVPTX_SUCCESS)
         return status_of(result);
     result = c->Compile(compiler, count, options);
-    ptxpack_status status =
-        result == PTXPACK_NVPTX_SUCCESS ? take_program(c, compiler, build) : status_of(result);
+    ptxpack_status status = result == PTXPACK_NVPTX_SUCCESS ? take_program(c, compiler, build)
+                                                            : status_of(result);
     build->log = result == PTXPACK_NVPTX_SUCCESS ? read_log(compiler, c->GetInfoLogSize, c->GetInfoLog)
                                                  : read_log(compiler, c->GetErrorLogSize, c->GetErrorLog);
     c->Destroy(&compiler);
@@ -116,7 +119,7 @@ ptxpack_status ptxpack_ptxcompiler_compile(const struct ptxpack_ptxcompiler *c, 
 
 int ptxpack_ptxcompiler_isa(const struct ptxpack_ptxcompiler *c)
 {
-    static const char too_new[] = ".version 99.9\n.target sm_50\n";
+    static const char    too_new[] = ".version 99.9\n.target sm_50\n";
     struct ptxpack_build build;
     ptxpack_ptxcompiler_compile(c, too_new, sizeof too_new - 1, NULL, 0, &build);
     int isa = build.log ? ptxpack_log_isa(build.log) : 0;

@@ -12,31 +12,27 @@
 struct nvPTXCompiler; /* nvPTXCompilerHandle is a pointer to it */
 
 typedef int ptxpack_nvptx_result; /* nvPTXCompileResult */
-enum {
-    PTXPACK_NVPTX_SUCCESS             = 0,
-    PTXPACK_NVPTX_OUT_OF_MEMORY       = 5,
-    PTXPACK_NVPTX_UNSUPPORTED_VERSION = 7
-};
+enum { PTXPACK_NVPTX_SUCCESS = 0, PTXPACK_NVPTX_OUT_OF_MEMORY = 5, PTXPACK_NVPTX_UNSUPPORTED_VERSION = 7 };
 
 /* Name without the prefix nvPTXCompiler, and parameters. */
-#define PTXPACK_PTXCOMPILER_MAP(X)                                                                        \
-    X(GetVersion, (unsigned int *major, unsigned int *minor))                                             \
-    X(Create, (struct nvPTXCompiler **compiler, size_t bytes, const char *ptx))                           \
-    X(Destroy, (struct nvPTXCompiler **compiler))                                                         \
-    X(Compile, (struct nvPTXCompiler *compiler, int count, const char *const *options))                   \
-    X(GetCompiledProgramSize, (struct nvPTXCompiler *compiler, size_t *bytes))                            \
-    X(GetCompiledProgram, (struct nvPTXCompiler *compiler, void *program))                                \
-    X(GetErrorLogSize, (struct nvPTXCompiler *compiler, size_t *bytes))                                   \
-    X(GetErrorLog, (struct nvPTXCompiler *compiler, char *log))                                           \
-    X(GetInfoLogSize, (struct nvPTXCompiler *compiler, size_t *bytes))                                    \
-    X(GetInfoLog, (struct nvPTXCompiler *compiler, char *log))
+#define PTXPACK_PTXCOMPILER_MAP(X)                                                       \
+    X(GetVersion, (unsigned int *major, unsigned int *minor))                            \
+    X(Create, (struct nvPTXCompiler * *compiler, size_t bytes, const char *ptx))         \
+    X(Destroy, (struct nvPTXCompiler * *compiler))                                       \
+    X(Compile, (struct nvPTXCompiler * compiler, int count, const char *const *options)) \
+    X(GetCompiledProgramSize, (struct nvPTXCompiler * compiler, size_t * bytes))         \
+    X(GetCompiledProgram, (struct nvPTXCompiler * compiler, void *program))              \
+    X(GetErrorLogSize, (struct nvPTXCompiler * compiler, size_t * bytes))                \
+    X(GetErrorLog, (struct nvPTXCompiler * compiler, char *log))                         \
+    X(GetInfoLogSize, (struct nvPTXCompiler * compiler, size_t * bytes))                 \
+    X(GetInfoLog, (struct nvPTXCompiler * compiler, char *log))
 
 struct ptxpack_ptxcompiler {
 #define PTXPACK_PTXCOMPILER_FIELD(name, parameters) ptxpack_nvptx_result(*name) parameters;
     PTXPACK_PTXCOMPILER_MAP(PTXPACK_PTXCOMPILER_FIELD)
 #undef PTXPACK_PTXCOMPILER_FIELD
-    unsigned int major, minor;  /* of the API: the CUDA version from 460 on, 1.0 before                  */
-    char         identity[96];  /* of the library's build; "" when it cannot be told                     */
+    unsigned int major, minor; /* of the API: the CUDA version from 460 on, 1.0 before                  */
+    char         identity[96]; /* of the library's build; "" when it cannot be told                     */
     const char  *path;
 };
 
@@ -44,7 +40,7 @@ struct ptxpack_ptxcompiler {
 struct ptxpack_build {
     void  *cubin; /* NULL when it failed */
     size_t cubin_bytes;
-    char  *log;   /* the info log, after a failure the error log; never NULL unless memory was out */
+    char  *log; /* the info log, after a failure the error log; never NULL unless memory was out */
 };
 void ptxpack_build_free(struct ptxpack_build *build);
 

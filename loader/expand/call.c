@@ -111,7 +111,7 @@ static bool keep(expander *x, const kept_call *call, span s, text *body, kept_ca
     *k = *call;
     memcpy(k->operands, s.data, s.size);
     k->body = *body;
-    *body = (text){ 0 };
+    *body = (text){0};
     *at = k;
     x->kept += sizeof *k + s.size + k->body.cap;
     return true;
@@ -133,7 +133,7 @@ static bool enter(expander *x, const macro *m, frame **f)
     uint32_t site;
     if (!expand_frame_push(x, FRAME_MACRO, f) || !expand_map_site(x, x->here, m->name, &site))
         return false;
-    (*f)->first = (place){ m->file, m->line, site };
+    (*f)->first = (place){m->file, m->line, site};
     (*f)->line = m->line;
     x->calls++;
     return true;
@@ -168,7 +168,7 @@ bool expand_macro_call(expander *x, macro *m, span operands)
         return false;
     f->source = span_text(&f->own);
     if (at && x->kept < KEPT_BYTES && warnings == x->warning_count && !has_number(&m->parts)) {
-        kept_call call = { m->number, hash, { 0 }, x->steps - steps, operands.size };
+        kept_call call = {m->number, hash, {0}, x->steps - steps, operands.size};
         if (!keep(x, &call, operands, &f->own, at))
             return false;
     }

@@ -48,9 +48,14 @@ static bool holds(expander *x, enum condition_kind kind, span operands, bool *re
             return false;
         *result = same == (kind == IF_C);
         return true;
-    case IF_B: *result = operands.size == 0; return true;
-    case IF_NB: *result = operands.size != 0; return true;
-    default: break;
+    case IF_B:
+        *result = operands.size == 0;
+        return true;
+    case IF_NB:
+        *result = operands.size != 0;
+        return true;
+    default:
+        break;
     }
     if (!expand_expression(x, operands, &v))
         return false;
@@ -65,7 +70,7 @@ static bool holds(expander *x, enum condition_kind kind, span operands, bool *re
 
 static bool open_condition(expander *x, enum condition_kind kind, span operands)
 {
-    condition c = { .at = x->here, .depth = x->depth, .dead = expand_ignoring(x) };
+    condition c = {.at = x->here, .depth = x->depth, .dead = expand_ignoring(x)};
     if (!c.dead && !holds(x, kind, operands, &c.taken))
         return false;
     c.ignoring = !c.taken;
@@ -105,7 +110,9 @@ bool expand_condition(expander *x, enum condition_kind kind, span operands)
         return open_condition(x, kind, operands);
     if (!x->condition_count)
         return expand_fail(x, "%s without .if",
-                           kind == IF_END ? ".endif" : kind == IF_ELSE ? ".else" : ".elseif");
+                           kind == IF_END    ? ".endif"
+                           : kind == IF_ELSE ? ".else"
+                                             : ".elseif");
     if (kind != IF_END)
         return other_branch(x, &x->conditions[x->condition_count - 1], kind, operands);
     x->condition_count--;

@@ -41,7 +41,7 @@ static bool do_include(expander *x, span operands, int kind)
         !expand_frame_push(x, FRAME_FILE, &f))
         return false;
     f->source = span_text(&x->e->files[file].stripped);
-    f->first = (place){ file, 1, site };
+    f->first = (place){file, 1, site};
     f->line = 1;
     return true;
 }
@@ -104,39 +104,39 @@ typedef struct directive {
 } directive;
 
 static const directive directives[] = {
-    { "else", do_condition, IF_ELSE },
-    { "elseif", do_condition, IF_ELSEIF },
-    { "endif", do_condition, IF_END },
-    { "endm", do_stray, 0 },
-    { "endr", do_stray, 1 },
-    { "equ", do_set, 0 },
-    { "equiv", do_set, 1 },
-    { "err", do_message, 1 },
-    { "error", do_message, 1 },
-    { "exitm", do_exit, 0 },
-    { "if", do_condition, IF_EXPR },
-    { "ifb", do_condition, IF_B },
-    { "ifc", do_condition, IF_C },
-    { "ifdef", do_condition, IF_DEF },
-    { "ifeq", do_condition, IF_EQ },
-    { "ifge", do_condition, IF_GE },
-    { "ifgt", do_condition, IF_GT },
-    { "ifle", do_condition, IF_LE },
-    { "iflt", do_condition, IF_LT },
-    { "ifnb", do_condition, IF_NB },
-    { "ifnc", do_condition, IF_NC },
-    { "ifndef", do_condition, IF_NDEF },
-    { "ifne", do_condition, IF_NE },
-    { "ifnotdef", do_condition, IF_NDEF },
-    { "include", do_include, 0 },
-    { "irp", do_loop, FRAME_IRP },
-    { "irpc", do_loop, FRAME_IRPC },
-    { "macro", do_define, 0 },
-    { "purgem", do_purge, 0 },
-    { "rep", do_loop, FRAME_REPT },
-    { "rept", do_loop, FRAME_REPT },
-    { "set", do_set, 0 },
-    { "warning", do_message, 0 },
+    {"else", do_condition, IF_ELSE},
+    {"elseif", do_condition, IF_ELSEIF},
+    {"endif", do_condition, IF_END},
+    {"endm", do_stray, 0},
+    {"endr", do_stray, 1},
+    {"equ", do_set, 0},
+    {"equiv", do_set, 1},
+    {"err", do_message, 1},
+    {"error", do_message, 1},
+    {"exitm", do_exit, 0},
+    {"if", do_condition, IF_EXPR},
+    {"ifb", do_condition, IF_B},
+    {"ifc", do_condition, IF_C},
+    {"ifdef", do_condition, IF_DEF},
+    {"ifeq", do_condition, IF_EQ},
+    {"ifge", do_condition, IF_GE},
+    {"ifgt", do_condition, IF_GT},
+    {"ifle", do_condition, IF_LE},
+    {"iflt", do_condition, IF_LT},
+    {"ifnb", do_condition, IF_NB},
+    {"ifnc", do_condition, IF_NC},
+    {"ifndef", do_condition, IF_NDEF},
+    {"ifne", do_condition, IF_NE},
+    {"ifnotdef", do_condition, IF_NDEF},
+    {"include", do_include, 0},
+    {"irp", do_loop, FRAME_IRP},
+    {"irpc", do_loop, FRAME_IRPC},
+    {"macro", do_define, 0},
+    {"purgem", do_purge, 0},
+    {"rep", do_loop, FRAME_REPT},
+    {"rept", do_loop, FRAME_REPT},
+    {"set", do_set, 0},
+    {"warning", do_message, 0},
 };
 
 /* A name of at most LONGEST bytes as a number that sorts like it; upper case like lower case. */

@@ -52,7 +52,7 @@ static span next_line(expander *x, frame *f)
     const char *end = (const char *)memchr(from, '\n', left);
     span        line = span_of(from, end ? (size_t)(end - from) : left);
     f->pos += line.size + (end != NULL);
-    x->here = (place){ f->first.file, f->line++, f->first.site };
+    x->here = (place){f->first.file, f->line++, f->first.site};
     return line;
 }
 
@@ -79,7 +79,7 @@ bool expand_take_block(expander *x, bool loop, span *body, place *first)
     place  opened = x->here;
     size_t start = f->pos;
     int    depth = 1;
-    *first = (place){ f->first.file, f->line, f->first.site };
+    *first = (place){f->first.file, f->line, f->first.site};
     while (f->pos < f->source.size) {
         size_t at = f->pos;
         depth += block_change(next_line(x, f), loop);
@@ -152,7 +152,7 @@ static statement classify(const expander *x, span s)
 {
     span      word = expand_word(s), rest = span_of(s.data + word.size, s.size - word.size);
     size_t    at, equals;
-    statement found = { .kind = PLAIN, .word = word, .operands = rest }, *st = &found;
+    statement found = {.kind = PLAIN, .word = word, .operands = rest}, *st = &found;
     if (!word.size)
         return found;
     if ((equals = assignment(rest, &at)) != 0) {
@@ -170,10 +170,14 @@ static statement classify(const expander *x, span s)
 static bool run(expander *x, const statement *st)
 {
     switch (st->kind) {
-    case ASSIGNMENT: return expand_assign(x, st->word, st->operands, st->once);
-    case DIRECTIVE: return expand_directive_run(x, st->directive, st->operands);
-    case CALL: return expand_macro_call(x, st->called, st->operands);
-    default: return true;
+    case ASSIGNMENT:
+        return expand_assign(x, st->word, st->operands, st->once);
+    case DIRECTIVE:
+        return expand_directive_run(x, st->directive, st->operands);
+    case CALL:
+        return expand_macro_call(x, st->called, st->operands);
+    default:
+        return true;
     }
 }
 
@@ -232,7 +236,7 @@ static bool run_all(expander *x, const char *path)
     if (!expand_file(x, span_of(path, strlen(path)), 0, &file) || !expand_frame_push(x, FRAME_FILE, &f))
         return false;
     f->source = span_text(&x->e->files[file].stripped);
-    f->first = (place){ file, 1, 0 };
+    f->first = (place){file, 1, 0};
     f->line = 1;
     while (x->depth) {
         f = &x->frames[x->depth - 1];
@@ -298,8 +302,7 @@ static ptxpack_status prepare(expander *x, const char *path, const ptxpack_expan
     for (size_t i = 0; i < o->symbol_count; i++) {
         if (!is_symbol(o->symbols[i].name))
             return refuse_symbol(x->e, o->symbols[i].name);
-        if (!expand_symbol_set(x, span_of(o->symbols[i].name, strlen(o->symbols[i].name)),
-                               o->symbols[i].value))
+        if (!expand_symbol_set(x, span_of(o->symbols[i].name, strlen(o->symbols[i].name)), o->symbols[i].value))
             return x->status;
     }
     return PTXPACK_OK;
@@ -328,10 +331,9 @@ static void release(expander *x)
         expand_text_free(&x->e->files[i].stripped);
 }
 
-ptxpack_status ptxpack_expand(const char *path, const ptxpack_expand_options *options,
-                              ptxpack_expansion **out)
+ptxpack_status ptxpack_expand(const char *path, const ptxpack_expand_options *options, ptxpack_expansion **out)
 {
-    expander x = { .e = (ptxpack_expansion *)calloc(1, sizeof *x.e) };
+    expander x = {.e = (ptxpack_expansion *)calloc(1, sizeof *x.e)};
     *out = NULL;
     if (!x.e)
         return PTXPACK_E_MEMORY;

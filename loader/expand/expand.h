@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 typedef struct ptxpack_symbol {
-    const char *name;  /* as an assembler symbol: letter or _, then letters, digits, _ */
+    const char *name; /* as an assembler symbol: letter or _, then letters, digits, _ */
     int64_t     value;
 } ptxpack_symbol;
 
@@ -39,16 +39,16 @@ typedef const char *(*ptxpack_locator)(void *context, const char *path, char *bu
 enum { PTXPACK_EXPAND_MAX_DEPTH = 1000 };
 
 typedef struct ptxpack_expand_options {
-    uint32_t              size;         /* = sizeof(ptxpack_expand_options)                         */
-    const ptxpack_symbol *symbols;      /* defined before the first line                            */
+    uint32_t              size;    /* = sizeof(ptxpack_expand_options)                         */
+    const ptxpack_symbol *symbols; /* defined before the first line                            */
     size_t                symbol_count;
-    ptxpack_reader        read;         /* required                                                 */
-    void                 *context;      /* handed to read and locate                                */
-    ptxpack_locator       locate;       /* NULL: below "ptx/", but for absolute paths               */
-    bool                  line_info;    /* emit .file and .loc, for profilers                       */
-    uint32_t              max_depth;    /* nested macros, loops and includes; 0 = 200, up to 1000   */
-    size_t                max_output;   /* bytes of output, and of text at work; 0 = 64 MiB         */
-    uint32_t              max_ms;       /* wall-clock limit; 0 = 10000                              */
+    ptxpack_reader        read;       /* required                                                 */
+    void                 *context;    /* handed to read and locate                                */
+    ptxpack_locator       locate;     /* NULL: below "ptx/", but for absolute paths               */
+    bool                  line_info;  /* emit .file and .loc, for profilers                       */
+    uint32_t              max_depth;  /* nested macros, loops and includes; 0 = 200, up to 1000   */
+    size_t                max_output; /* bytes of output, and of text at work; 0 = 64 MiB         */
+    uint32_t              max_ms;     /* wall-clock limit; 0 = 10000                              */
 } ptxpack_expand_options;
 
 typedef struct ptxpack_expansion ptxpack_expansion;
@@ -61,7 +61,7 @@ typedef struct ptxpack_expansion ptxpack_expansion;
  *   PTXPACK_E_MEMORY   out of memory; *out is NULL */
 PTXPACK_API ptxpack_status ptxpack_expand(const char *path, const ptxpack_expand_options *options,
                                           ptxpack_expansion **out);
-PTXPACK_API void ptxpack_expansion_free(ptxpack_expansion *e);
+PTXPACK_API void           ptxpack_expansion_free(ptxpack_expansion *e);
 
 /* The expanded text, NUL-terminated; NULL after an error.  Owned by e. */
 PTXPACK_API const char *ptxpack_expansion_text(const ptxpack_expansion *e, size_t *bytes);
@@ -70,10 +70,9 @@ PTXPACK_API const char *ptxpack_expansion_error(const ptxpack_expansion *e);
 PTXPACK_API const char *ptxpack_expansion_warnings(const ptxpack_expansion *e);
 /* Where output line `line` (from 1) came from, written to buf as
  * "attention/mma.ptx:123 (in macro SM_MAX, attention/mma_softmax.ptx:40)": first the line in the file
- * that was asked for, then each macro from the outside in; an .include reads "(in attention/mma_softmax.ptx:9)",
- * a long chain has its middle left out.  Returns buf; "" for an unknown line. */
-PTXPACK_API const char *ptxpack_expansion_where(const ptxpack_expansion *e, size_t line, char *buf,
-                                                size_t cap);
+ * that was asked for, then each macro from the outside in; an .include reads "(in
+ * attention/mma_softmax.ptx:9)", a long chain has its middle left out.  Returns buf; "" for an unknown line. */
+PTXPACK_API const char *ptxpack_expansion_where(const ptxpack_expansion *e, size_t line, char *buf, size_t cap);
 /* The value of a symbol at the end of the expansion; false when it was never set. */
 PTXPACK_API bool ptxpack_expansion_symbol(const ptxpack_expansion *e, const char *name, int64_t *value);
 

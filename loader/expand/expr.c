@@ -3,10 +3,10 @@
 
 /* as ranks the bitwise operators above + and -, and shifts with *. */
 static const uint8_t ranks[] = {
-    [STEP_NONE] = 0, [STEP_MUL] = 6, [STEP_DIV] = 6, [STEP_MOD] = 6, [STEP_SHL] = 6, [STEP_SHR] = 6,
-    [STEP_OR] = 5, [STEP_OR_NOT] = 5, [STEP_XOR] = 5, [STEP_AND] = 5, [STEP_ADD] = 4, [STEP_SUB] = 4,
-    [STEP_EQ] = 3, [STEP_NE] = 3, [STEP_LT] = 3, [STEP_LE] = 3, [STEP_GE] = 3, [STEP_GT] = 3,
-    [STEP_LAND] = 2, [STEP_LOR] = 1,
+    [STEP_NONE] = 0, [STEP_MUL] = 6, [STEP_DIV] = 6,    [STEP_MOD] = 6,  [STEP_SHL] = 6,
+    [STEP_SHR] = 6,  [STEP_OR] = 5,  [STEP_OR_NOT] = 5, [STEP_XOR] = 5,  [STEP_AND] = 5,
+    [STEP_ADD] = 4,  [STEP_SUB] = 4, [STEP_EQ] = 3,     [STEP_NE] = 3,   [STEP_LT] = 3,
+    [STEP_LE] = 3,   [STEP_GE] = 3,  [STEP_GT] = 3,     [STEP_LAND] = 2, [STEP_LOR] = 1,
 };
 
 /* ---- symbols --------------------------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static void skip(reader *r) { r->at = expand_skip_blank(r->s, r->at); }
 
 static bool add_step(reader *r, enum step_kind op, int64_t value)
 {
-    return expand_add_step(r, (step){ .op = op, .value = value });
+    return expand_add_step(r, (step){.op = op, .value = value});
 }
 
 /* A right operand that is a number becomes part of its operator. */
@@ -57,7 +57,7 @@ static bool add_operator(reader *r, enum step_kind op)
     step *last = &r->x->steps_read[r->count - 1];
     if (last->op != STEP_VALUE)
         return add_step(r, op, 0);
-    *last = (step){ .op = op, .has_right = true, .value = last->value };
+    *last = (step){.op = op, .has_right = true, .value = last->value};
     return true;
 }
 
@@ -214,11 +214,16 @@ static enum step_kind operator_of_two(char a, char b)
 {
     switch (a) {
     case '<':
-    case '>': return angle(a, b);
-    case '=': return b == '=' ? STEP_EQ : STEP_NONE;
-    case '&': return b == '&' ? STEP_LAND : STEP_NONE;
-    case '|': return b == '|' ? STEP_LOR : STEP_NONE;
-    default: return STEP_NONE;
+    case '>':
+        return angle(a, b);
+    case '=':
+        return b == '=' ? STEP_EQ : STEP_NONE;
+    case '&':
+        return b == '&' ? STEP_LAND : STEP_NONE;
+    case '|':
+        return b == '|' ? STEP_LOR : STEP_NONE;
+    default:
+        return STEP_NONE;
     }
 }
 
@@ -230,18 +235,30 @@ static enum step_kind operator_at(const reader *r, size_t *size)
     if (two)
         return two;
     switch (a) {
-    case '*': return STEP_MUL;
-    case '/': return STEP_DIV;
-    case '%': return STEP_MOD;
-    case '+': return STEP_ADD;
-    case '-': return STEP_SUB;
-    case '^': return STEP_XOR;
-    case '&': return STEP_AND;
-    case '|': return STEP_OR;
-    case '<': return STEP_LT;
-    case '>': return STEP_GT;
-    case '!': return exclamation(r, size);
-    default: return STEP_NONE;
+    case '*':
+        return STEP_MUL;
+    case '/':
+        return STEP_DIV;
+    case '%':
+        return STEP_MOD;
+    case '+':
+        return STEP_ADD;
+    case '-':
+        return STEP_SUB;
+    case '^':
+        return STEP_XOR;
+    case '&':
+        return STEP_AND;
+    case '|':
+        return STEP_OR;
+    case '<':
+        return STEP_LT;
+    case '>':
+        return STEP_GT;
+    case '!':
+        return exclamation(r, size);
+    default:
+        return STEP_NONE;
     }
 }
 
@@ -269,5 +286,5 @@ bool expand_read_expression(reader *r)
 
 bool expand_expression(expander *x, span s, int64_t *value)
 {
-    return expand_evaluate(x, expand_trim(s), expand_read_expression, (target){ .value = value });
+    return expand_evaluate(x, expand_trim(s), expand_read_expression, (target){.value = value});
 }

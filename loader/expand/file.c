@@ -70,7 +70,7 @@ static bool strip(expander *x, span in, place at, text *out)
 {
     if (!expand_hold(x, in.size) || !expand_text_reserve(x, out, in.size + 1))
         return false;
-    stripper s = { in.data, in.data + in.size, out->data };
+    stripper s = {in.data, in.data + in.size, out->data};
     if (in.size >= 3 && memcmp(in.data, "\xEF\xBB\xBF", 3) == 0)
         s.from += 3;
     while (strip_nothing(&s), s.from < s.end) {
@@ -101,7 +101,7 @@ static bool read_file(expander *x, uint32_t file, uint32_t site)
     const char  *data = x->options.read(x->options.context, f->path, &bytes);
     if (!data)
         return expand_fail(x, "there is no file \"%s\"", f->path);
-    place       at = { file, 1, site };
+    place       at = {file, 1, site};
     span        in = span_of(data, bytes);
     const char *nul = (const char *)memchr(data, 0, bytes);
     if (nul) {

@@ -46,13 +46,13 @@ typedef struct names {
 } names;
 
 /* ---- where things are ------------------------------------------------------------------------------ */
-typedef struct place {   /* a line as written, and the call through which it was reached */
+typedef struct place { /* a line as written, and the call through which it was reached */
     uint32_t file, line;
-    uint32_t site;       /* index into sites; 0 = not through a call */
+    uint32_t site; /* index into sites; 0 = not through a call */
 } place;
-typedef struct call_site {    /* a macro call or an .include */
+typedef struct call_site { /* a macro call or an .include */
     place    at;
-    uint32_t macro;      /* index into macro_names; NAME_NONE for an .include */
+    uint32_t macro; /* index into macro_names; NAME_NONE for an .include */
 } call_site;
 typedef struct map_run { /* output lines from `out` on came from at, at.line + 1, ... */
     uint32_t out;
@@ -73,17 +73,17 @@ typedef struct formals {
 typedef struct piece { /* of a body: text as it stands, then what takes the place of a \name */
     const char *data;
     size_t      size;
-    uint32_t    then;    /* index of a formal, or an enum piece_end */
+    uint32_t    then; /* index of a formal, or an enum piece_end */
 } piece;
 typedef struct pieces {
     piece   *items;
     uint32_t count, cap;
 } pieces;
 typedef struct macro {
-    uint32_t name;   /* index into macro_names */
+    uint32_t name; /* index into macro_names */
     formals  params;
     text     body;
-    pieces   parts;  /* of body; none before the first call */
+    pieces   parts;      /* of body; none before the first call */
     uint32_t file, line; /* of the first line of the body */
     uint32_t number;     /* no other definition has it */
 } macro;
@@ -92,21 +92,21 @@ typedef struct macro {
 enum frame_kind { FRAME_FILE, FRAME_MACRO, FRAME_REPT, FRAME_IRP, FRAME_IRPC };
 typedef struct frame {
     enum frame_kind kind;
-    span            source;     /* lines still being read; in `own`, in a file or in an outer frame  */
+    span            source; /* lines still being read; in `own`, in a file or in an outer frame  */
     size_t          pos;
-    place           first;      /* of source                                                         */
-    uint32_t        line;       /* of the line at pos                                                */
-    text            own;        /* substituted text of a macro, .irp or .irpc; kept for the next use */
+    place           first; /* of source                                                         */
+    uint32_t        line;  /* of the line at pos                                                */
+    text            own;   /* substituted text of a macro, .irp or .irpc; kept for the next use */
     /* loops */
-    span            body;       /* as written, in the outer frame                                    */
-    size_t          held;       /* bytes of source that count as text at work                        */
-    uint64_t        left;       /* .rept: iterations to come                                         */
-    formal          variable;   /* .irp, .irpc                                                       */
-    pieces          parts;      /* of their body                                                     */
-    text            items;      /* their operands                                                    */
-    size_t          item;       /* read so far                                                       */
-    bool            quoted, started;
-    uint32_t        number;     /* \@                                                                */
+    span     body;     /* as written, in the outer frame                                    */
+    size_t   held;     /* bytes of source that count as text at work                        */
+    uint64_t left;     /* .rept: iterations to come                                         */
+    formal   variable; /* .irp, .irpc                                                       */
+    pieces   parts;    /* of their body                                                     */
+    text     items;    /* their operands                                                    */
+    size_t   item;     /* read so far                                                       */
+    bool     quoted, started;
+    uint32_t number; /* \@                                                                */
 } frame;
 
 typedef struct condition {
@@ -123,11 +123,11 @@ typedef struct source_file {
 typedef struct line_info { /* what loc.c knows of the output so far */
     uint32_t *numbers;     /* per file: its .file number, 0 = none yet */
     uint32_t  used, cap;
-    uint32_t  depth;       /* of braces */
+    uint32_t  depth; /* of braces */
     bool      in_function;
-    bool      header;      /* an .entry or .func was seen, its body not yet */
-    bool      boundary;    /* a statement may start here                    */
-    place     last;        /* of the last .loc                              */
+    bool      header;   /* an .entry or .func was seen, its body not yet */
+    bool      boundary; /* a statement may start here                    */
+    place     last;     /* of the last .loc                              */
 } line_info;
 
 struct ptxpack_expansion {
@@ -138,8 +138,8 @@ struct ptxpack_expansion {
     uint32_t     value_count, value_cap;
     source_file *files;
     uint32_t     file_count, file_cap;
-    names        macro_names;  /* as macro.c folds them */
-    char       **macro_texts;  /* as first written, by index */
+    names        macro_names; /* as macro.c folds them */
+    char       **macro_texts; /* as first written, by index */
     uint32_t     macro_text_cap;
     call_site   *sites;
     uint32_t     site_count, site_cap;
@@ -148,42 +148,42 @@ struct ptxpack_expansion {
     uint32_t     out_lines;
 };
 
-typedef struct step step;           /* program.c */
-typedef struct program program;
+typedef struct step      step; /* program.c */
+typedef struct program   program;
 typedef struct kept_call kept_call; /* call.c */
 enum { PROGRAMS = 1024, KEPT_CALLS = 512 };
 
 typedef struct expander {
-    ptxpack_expansion      *e;
-    ptxpack_expand_options  options; /* defaults filled in */
-    ptxpack_status          status;
-    names                   file_names;
-    macro                 **macros;  /* by index in e->macro_names; NULL: not defined (any more) */
-    uint32_t                macro_cap;
-    bool                    dots;    /* in the name of a macro */
-    uint32_t                calls;   /* \@ of the next call */
-    uint32_t                defined; /* macros so far */
-    frame                  *frames;
-    uint32_t                depth, frame_cap;
-    condition              *conditions;
-    uint32_t                condition_count, condition_cap;
-    place                   here;    /* the line being worked on */
-    text                    pasted, scrubbed; /* scratch, one use at a time each */
-    program                *programs[PROGRAMS]; /* by hash of their text */
-    step                   *steps_read; /* scratch: of the text that is being read */
-    uint32_t                step_cap;
-    kept_call              *kept_calls[KEPT_CALLS];
-    size_t                  kept;    /* bytes of both */
-    size_t                  held;    /* bytes of macros and running text */
-    uint64_t                steps, next_check, deadline_ms;
-    uint32_t                warning_count;
-    line_info               info;
+    ptxpack_expansion     *e;
+    ptxpack_expand_options options; /* defaults filled in */
+    ptxpack_status         status;
+    names                  file_names;
+    macro                **macros; /* by index in e->macro_names; NULL: not defined (any more) */
+    uint32_t               macro_cap;
+    bool                   dots;    /* in the name of a macro */
+    uint32_t               calls;   /* \@ of the next call */
+    uint32_t               defined; /* macros so far */
+    frame                 *frames;
+    uint32_t               depth, frame_cap;
+    condition             *conditions;
+    uint32_t               condition_count, condition_cap;
+    place                  here;               /* the line being worked on */
+    text                   pasted, scrubbed;   /* scratch, one use at a time each */
+    program               *programs[PROGRAMS]; /* by hash of their text */
+    step                  *steps_read;         /* scratch: of the text that is being read */
+    uint32_t               step_cap;
+    kept_call             *kept_calls[KEPT_CALLS];
+    size_t                 kept; /* bytes of both */
+    size_t                 held; /* bytes of macros and running text */
+    uint64_t               steps, next_check, deadline_ms;
+    uint32_t               warning_count;
+    line_info              info;
 } expander;
 
 /* ---- text.c --------------------------------------------------------------------------------- */
 static inline span span_of(const char *data, size_t size)
 {
-    span s = { data, size };
+    span s = {data, size};
     return s;
 }
 static inline span span_text(const text *t) { return span_of(t->data, t->size); }
@@ -191,7 +191,7 @@ static inline bool span_is(span s, const char *word)
 {
     return s.size == strlen(word) && memcmp(s.data, word, s.size) == 0;
 }
-bool expand_text_reserve(expander *x, text *t, size_t extra); /* and room for a NUL */
+bool               expand_text_reserve(expander *x, text *t, size_t extra); /* and room for a NUL */
 static inline bool expand_text_add(expander *x, text *t, const char *data, size_t size)
 {
     if (size >= t->cap - t->size && !expand_text_reserve(x, t, size))
@@ -203,10 +203,10 @@ static inline bool expand_text_add(expander *x, text *t, const char *data, size_
     return true;
 }
 static inline bool expand_text_char(expander *x, text *t, char c) { return expand_text_add(x, t, &c, 1); }
-bool expand_text_number(expander *x, text *t, int64_t value);
-void expand_text_free(text *t);
+bool               expand_text_number(expander *x, text *t, int64_t value);
+void               expand_text_free(text *t);
 /* Make room for one more item of `size` bytes in a growing array. */
-bool expand_grow_more(expander *x, void **items, uint32_t *cap, size_t size);
+bool               expand_grow_more(expander *x, void **items, uint32_t *cap, size_t size);
 static inline bool expand_grow(expander *x, void **items, uint32_t count, uint32_t *cap, size_t size)
 {
     return count < *cap || expand_grow_more(x, items, cap, size);
@@ -218,7 +218,7 @@ bool     expand_names_put(expander *x, names *n, span name, uint32_t index);
 void     expand_names_free(names *n);
 
 /* Record an error, and be false: macros, so that the compiler knows.  The first error is the one told. */
-#define expand_fail(x, ...) (expand_record((x), (x)->here, __VA_ARGS__), false)
+#define expand_fail(x, ...)        (expand_record((x), (x)->here, __VA_ARGS__), false)
 #define expand_fail_at(x, at, ...) (expand_record((x), (at), __VA_ARGS__), false)
 void expand_record(expander *x, place at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static inline bool expand_no_memory(expander *x)
@@ -229,7 +229,7 @@ static inline bool expand_no_memory(expander *x)
 bool expand_warn(expander *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Count work, bytes of text, and stop what has run too long. */
 enum { BYTES_PER_STEP = 64 };
-bool expand_check_steps(expander *x);
+bool               expand_check_steps(expander *x);
 static inline bool expand_step(expander *x, size_t bytes)
 {
     x->steps += 1 + bytes / BYTES_PER_STEP;
@@ -247,17 +247,20 @@ bool expand_file(expander *x, span path, uint32_t site, uint32_t *file); /* read
 /* ---- line.c --------------------------------------------------------------------------------- */
 /* What a character may be; bits. */
 enum {
-    IS_BLANK = 1, IS_LETTER = 2 /* or _ or $ */, IS_DOT = 4, IS_DIGIT = 8,
-    IS_SIGN = 16,     /* with names and digits: what as (for x86) calls a symbol character */
-    IS_QUOTE = 32,    /* " or ' */
+    IS_BLANK = 1,
+    IS_LETTER = 2 /* or _ or $ */,
+    IS_DOT = 4,
+    IS_DIGIT = 8,
+    IS_SIGN = 16,      /* with names and digits: what as (for x86) calls a symbol character */
+    IS_QUOTE = 32,     /* " or ' */
     ENDS_KEYWORD = 64, /* ends NAME of NAME=value */
-    IN_ARGUMENT = 128 /* means something in an argument */
+    IN_ARGUMENT = 128  /* means something in an argument */
 };
 extern const uint8_t expand_classes[256];
-static inline bool is_any(char c, int classes) { return (expand_classes[(unsigned char)c] & classes) != 0; }
-static inline bool is_blank(char c) { return is_any(c, IS_BLANK); }
-static inline bool is_name_start(char c) { return is_any(c, IS_LETTER | IS_DOT); }
-static inline bool is_name(char c) { return is_any(c, IS_LETTER | IS_DOT | IS_DIGIT); }
+static inline bool   is_any(char c, int classes) { return (expand_classes[(unsigned char)c] & classes) != 0; }
+static inline bool   is_blank(char c) { return is_any(c, IS_BLANK); }
+static inline bool   is_name_start(char c) { return is_any(c, IS_LETTER | IS_DOT); }
+static inline bool   is_name(char c) { return is_any(c, IS_LETTER | IS_DOT | IS_DIGIT); }
 
 static inline size_t expand_skip_blank(span s, size_t at)
 {
@@ -284,23 +287,47 @@ static inline span expand_word(span s)
             n++;
     return span_of(s.data, n);
 }
-size_t expand_label(span s);         /* bytes of the "label:" that s starts with, or 0 */
+size_t expand_label(span s); /* bytes of the "label:" that s starts with, or 0 */
 /* as's scrubber: blanks that do not separate words go, 'c' becomes a number.  Into x->scrubbed.
  * `operands` is all that follows the first word: when they touch it, the first blank stays. */
 bool   expand_scrub(expander *x, span operands, span *out);
 size_t expand_skip_comma(span s, size_t at);
 /* One argument of a macro call or .irp, from `at` on; returns where it ends. */
-bool   expand_argument(expander *x, span s, size_t *at, text *out);
-span   expand_quoted(span s);        /* the inside of "..." if s is that and nothing else, else data NULL */
+bool expand_argument(expander *x, span s, size_t *at, text *out);
+span expand_quoted(span s); /* the inside of "..." if s is that and nothing else, else data NULL */
 
 /* ---- program.c ------------------------------------------------------------------------------ */
 enum step_kind {
-    STEP_NONE, STEP_MUL, STEP_DIV, STEP_MOD, STEP_SHL, STEP_SHR, STEP_OR, STEP_OR_NOT, STEP_XOR, STEP_AND,
-    STEP_ADD, STEP_SUB, STEP_EQ, STEP_NE, STEP_LT, STEP_LE, STEP_GE, STEP_GT, STEP_LAND, STEP_LOR,
+    STEP_NONE,
+    STEP_MUL,
+    STEP_DIV,
+    STEP_MOD,
+    STEP_SHL,
+    STEP_SHR,
+    STEP_OR,
+    STEP_OR_NOT,
+    STEP_XOR,
+    STEP_AND,
+    STEP_ADD,
+    STEP_SUB,
+    STEP_EQ,
+    STEP_NE,
+    STEP_LT,
+    STEP_LE,
+    STEP_GE,
+    STEP_GT,
+    STEP_LAND,
+    STEP_LOR,
     LAST_OPERATOR = STEP_LOR, /* of two operands */
-    STEP_VALUE, STEP_SYMBOL, STEP_NEGATE, STEP_COMPLEMENT, STEP_NOT,
-    STEP_AGAIN,                      /* the value that the last STEP_PASTE with a value of 1 wrote */
-    STEP_TEXT, STEP_PASTE, STEP_LIST /* copy text; write the value; write a list */
+    STEP_VALUE,
+    STEP_SYMBOL,
+    STEP_NEGATE,
+    STEP_COMPLEMENT,
+    STEP_NOT,
+    STEP_AGAIN, /* the value that the last STEP_PASTE with a value of 1 wrote */
+    STEP_TEXT,
+    STEP_PASTE,
+    STEP_LIST /* copy text; write the value; write a list */
 };
 struct step {
     enum step_kind op;
@@ -311,18 +338,18 @@ struct step {
 typedef struct reader { /* of a text whose steps are wanted */
     expander      *x;
     span           text;
-    span           s;        /* the expression in it, and where the reader is in that */
+    span           s; /* the expression in it, and where the reader is in that */
     size_t         at;
     int            nesting;
-    enum step_kind next;     /* the operator at `at`, after an operand */
+    enum step_kind next; /* the operator at `at`, after an operand */
     size_t         next_size;
-    uint32_t       count;    /* of steps, in x->steps_read */
+    uint32_t       count;            /* of steps, in x->steps_read */
     uint32_t       base, base_count; /* steps whose value others may take */
-    const char    *wrong;    /* what is, at `at`, or in the text as a whole */
+    const char    *wrong;            /* what is, at `at`, or in the text as a whole */
     bool           whole;
 } reader;
 typedef bool (*expand_read)(reader *r); /* false: it ends with something wrong */
-typedef struct target { /* where the results go */
+typedef struct target {                 /* where the results go */
     int64_t *value;
     text    *out;
     int      nesting; /* of lists */
@@ -349,12 +376,12 @@ span expand_list_variable(span s);
 span expand_pasted(span s);
 
 /* ---- macro.c -------------------------------------------------------------------------------- */
-bool expand_macro_define(expander *x, span operands);
-bool expand_macro_purge(expander *x, span operands);
-macro *expand_macro_find(const expander *x, span name);
-void expand_macro_free(expander *x, macro *m);
+bool    expand_macro_define(expander *x, span operands);
+bool    expand_macro_purge(expander *x, span operands);
+macro  *expand_macro_find(const expander *x, span name);
+void    expand_macro_free(expander *x, macro *m);
 formal *expand_formal_find(const formals *f, span name);
-void expand_formal_free(formal *f);
+void    expand_formal_free(formal *f);
 
 /* ---- call.c --------------------------------------------------------------------------------- */
 bool expand_macro_call(expander *x, macro *m, span operands);
@@ -362,7 +389,11 @@ void expand_calls_free(expander *x);
 
 /* ---- substitute.c --------------------------------------------------------------------------- */
 enum piece_end { /* of the body; of what cannot be substituted, an error once it comes to that */
-    PIECE_FORMALS = INT32_MAX - 8, PIECE_END, PIECE_NUMBER, PIECE_UNCLOSED, PIECE_TOO_DEEP
+                 PIECE_FORMALS = INT32_MAX - 8,
+                 PIECE_END,
+                 PIECE_NUMBER,
+                 PIECE_UNCLOSED,
+                 PIECE_TOO_DEEP
 };
 /* Divide a body, which must stay where it is, at the "\name" of f and, if `numbered`, at "\@". */
 bool expand_divide(expander *x, span body, const formals *f, bool numbered, pieces *out);
@@ -378,10 +409,24 @@ bool expand_loop_next(expander *x, bool *more);
 
 /* ---- cond.c --------------------------------------------------------------------------------- */
 enum condition_kind {
-    IF_EXPR, IF_EQ, IF_NE, IF_GT, IF_GE, IF_LT, IF_LE, IF_DEF, IF_NDEF, IF_C, IF_NC, IF_B, IF_NB,
-    IF_ELSEIF, IF_ELSE, IF_END
+    IF_EXPR,
+    IF_EQ,
+    IF_NE,
+    IF_GT,
+    IF_GE,
+    IF_LT,
+    IF_LE,
+    IF_DEF,
+    IF_NDEF,
+    IF_C,
+    IF_NC,
+    IF_B,
+    IF_NB,
+    IF_ELSEIF,
+    IF_ELSE,
+    IF_END
 };
-bool expand_condition(expander *x, enum condition_kind kind, span operands);
+bool               expand_condition(expander *x, enum condition_kind kind, span operands);
 static inline bool expand_ignoring(const expander *x)
 {
     return x->condition_count && x->conditions[x->condition_count - 1].ignoring;

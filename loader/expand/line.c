@@ -11,6 +11,7 @@ enum { MAX_BRACKETS = 64 };
 #define S IS_SIGN
 #define K ENDS_KEYWORD
 #define A IN_ARGUMENT
+/* clang-format off */
 const uint8_t expand_classes[256] = {
     /* the controls; \t \v \f \r, of which only \t ends a keyword */
     K, 0, 0, 0, 0, 0, 0, 0, 0, B, 0, IS_BLANK | A, IS_BLANK | A, IS_BLANK | A, 0, 0,
@@ -26,6 +27,7 @@ const uint8_t expand_classes[256] = {
     /* p to z { | } ~ */
     L, L, L, L, L, L, L, L, L, L, L, S, 0, S, 0, 0,
 };
+/* clang-format on */
 #undef B
 #undef L
 #undef N

@@ -82,14 +82,14 @@ bool expand_loc_end(expander *x)
         for (uint32_t file = 0; file < info->cap; file++) {
             if (info->numbers[file] != n)
                 continue;
-            char where[4096];
+            char        where[4096];
             const char *path = x->e->files[file].path;
-            bool below_ptx = *path != '/' && !x->options.locate;
+            bool        below_ptx = *path != '/' && !x->options.locate;
             if (x->options.locate)
                 path = x->options.locate(x->options.context, path, where, sizeof where);
             if (!expand_text_add(x, out, ".file ", 6) || !expand_text_number(x, out, n) ||
-                !expand_text_add(x, out, " \"ptx/", below_ptx ? 6 : 2) ||
-                !add_name(x, path) || !expand_text_add(x, out, "\"\n", 2) || !expand_map_line(x, (place){ 0, 1, 0 }))
+                !expand_text_add(x, out, " \"ptx/", below_ptx ? 6 : 2) || !add_name(x, path) ||
+                !expand_text_add(x, out, "\"\n", 2) || !expand_map_line(x, (place){0, 1, 0}))
                 return false;
         }
     return true;

@@ -90,7 +90,7 @@ bool expand_loop_next(expander *x, bool *more)
     f->started = true;
     if (!*more)
         return true;
-    formals one = { &f->variable, 1, 0, { 0 } };
+    formals one = {&f->variable, 1, 0, {0}};
     f->own.size = 0;
     if ((!f->parts.count && !expand_divide(x, f->body, &one, true, &f->parts)) ||
         !expand_substitute(x, &f->parts, &one, f->number, &f->own))

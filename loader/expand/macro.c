@@ -73,8 +73,7 @@ static bool define_formals(expander *x, macro *m, span s, size_t at)
         formal *f;
         span    name = expand_word(span_of(s.data + at, s.size - at));
         if (!name.size)
-            return expand_fail(x, "a bad parameter list at \"%.*s\"",
-                               QUOTE(span_of(s.data + at, s.size - at)));
+            return expand_fail(x, "a bad parameter list at \"%.*s\"", QUOTE(span_of(s.data + at, s.size - at)));
         if (!add_formal(x, m, name, &f))
             return false;
         at = expand_skip_blank(s, at + name.size);

@@ -15,7 +15,7 @@ bool expand_map_line(expander *x, place at)
     }
     if (!expand_grow(x, (void **)&e->runs, e->run_count, &e->run_cap, sizeof *e->runs))
         return false;
-    e->runs[e->run_count++] = (map_run){ out, at };
+    e->runs[e->run_count++] = (map_run){out, at};
     return true;
 }
 
@@ -27,7 +27,7 @@ bool expand_map_site(expander *x, place at, uint32_t macro_name, uint32_t *index
     if (!expand_grow(x, (void **)&e->sites, e->site_count, &e->site_cap, sizeof *e->sites))
         return false;
     *index = e->site_count++;
-    e->sites[*index] = (call_site){ at, macro_name };
+    e->sites[*index] = (call_site){at, macro_name};
     return true;
 }
 
@@ -69,7 +69,7 @@ static void put_call(writer *w, const ptxpack_expansion *e, uint32_t site_index,
 
 size_t expand_map_format(const ptxpack_expansion *e, place at, const char *what, char *buf, size_t cap)
 {
-    writer   w = { buf, cap, 0 };
+    writer   w = {buf, cap, 0};
     uint32_t chain[PTXPACK_EXPAND_MAX_DEPTH + 1], count = 0; /* innermost first */
     for (uint32_t s = at.site; s && count <= PTXPACK_EXPAND_MAX_DEPTH; s = e->sites[s].at.site)
         chain[count++] = s;

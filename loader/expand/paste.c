@@ -10,8 +10,7 @@ span expand_list_variable(span s)
     if (!s.size || s.data[0] != '{')
         return span_of(s.data, 0);
     size_t at = expand_skip_blank(s, 1), start = at;
-    while (at < s.size && s.data[at] != '.' &&
-           (at == start ? is_name_start : is_name)(s.data[at]))
+    while (at < s.size && s.data[at] != '.' && (at == start ? is_name_start : is_name)(s.data[at]))
         at++;
     size_t equals = expand_skip_blank(s, at);
     return span_of(s.data + start, equals < s.size && s.data[equals] == '=' ? at - start : 0);
@@ -65,7 +64,7 @@ static bool paste_item(expander *x, span item, bool *first, text *out, int nesti
     if (!*first && !expand_text_add(x, out, ", ", 2))
         return false;
     size_t start = out->size;
-    bool plain = !item.size || !memchr(item.data, '\\', item.size);
+    bool   plain = !item.size || !memchr(item.data, '\\', item.size);
     if (!(plain ? expand_text_add(x, out, item.data, item.size) : paste_text(x, item, out, nesting)))
         return false;
     if (out->size == start) /* a list inside it was empty */
@@ -77,12 +76,12 @@ static bool paste_item(expander *x, span item, bool *first, text *out, int nesti
 
 static bool paste_items(expander *x, const list *l, text *out, int nesting)
 {
-    formal  variable = { 0 };
-    formals f = { &variable, 1, 0, { 0 } };
-    pieces  parts = { 0 };
-    text    item = { 0 };
+    formal  variable = {0};
+    formals f = {&variable, 1, 0, {0}};
+    pieces  parts = {0};
+    text    item = {0};
     bool    first = true, ok = expand_text_add(x, &variable.name, l->variable.data, l->variable.size) &&
-                               (l->first > l->last || expand_divide(x, l->item, &f, false, &parts));
+                            (l->first > l->last || expand_divide(x, l->item, &f, false, &parts));
     for (int64_t i = l->first; ok && i <= l->last; i++) {
         item.size = variable.actual.size = 0;
         ok = expand_step(x, l->item.size) && expand_text_number(x, &variable.actual, i) &&
@@ -109,7 +108,7 @@ bool expand_list(expander *x, span s, text *out, int nesting)
 
 static bool add_step(reader *r, enum step_kind op, size_t at, size_t end)
 {
-    return expand_add_step(r, (step){ .op = op, .at = at, .size = end - at });
+    return expand_add_step(r, (step){.op = op, .at = at, .size = end - at});
 }
 
 static bool complain(reader *r, const char *what)
@@ -132,7 +131,7 @@ static bool share(reader *r, uint32_t start)
             steps[same].value != base[same].value)
             break;
     if (same && same == r->base_count) {
-        steps[0] = (step){ .op = STEP_AGAIN };
+        steps[0] = (step){.op = STEP_AGAIN};
         memmove(steps + 1, steps + same, (own - same) * sizeof *steps);
         r->count -= same - 1;
         return true;
@@ -161,7 +160,7 @@ static bool read_paste(reader *r, size_t at, size_t *next)
     if (!expand_read_expression(r))
         return false;
     bool shared = share(r, start);
-    return expand_add_step(r, (step){ .op = STEP_PASTE, .value = !shared });
+    return expand_add_step(r, (step){.op = STEP_PASTE, .value = !shared});
 }
 
 static bool read_line(reader *r)
@@ -184,7 +183,7 @@ static bool read_line(reader *r)
 
 static bool paste_text(expander *x, span s, text *out, int nesting)
 {
-    return expand_evaluate(x, s, read_line, (target){ .out = out, .nesting = nesting });
+    return expand_evaluate(x, s, read_line, (target){.out = out, .nesting = nesting});
 }
 
 bool expand_paste(expander *x, span line, text *out)

@@ -6,15 +6,15 @@
 #include "internal.h"
 
 enum {
-    MAX_STACK  = 7 * (EXPAND_MAX_NESTING + 1), /* a nesting holds a value for each rank, and one more */
+    MAX_STACK = 7 * (EXPAND_MAX_NESTING + 1), /* a nesting holds a value for each rank, and one more */
     KEPT_BYTES = 2 << 20,
-    PROBES     = 4
+    PROBES = 4
 };
 
 struct program {
     expand_read read;
     uint32_t    hash;
-    size_t      size;    /* of the text, which follows the steps */
+    size_t      size; /* of the text, which follows the steps */
     size_t      count;
     step        steps[];
 };
@@ -41,26 +41,60 @@ static bool shift(expander *x, enum step_kind op, int64_t a, int64_t b, int64_t 
 static bool apply(expander *x, enum step_kind op, int64_t a, int64_t b, int64_t *value)
 {
     switch (op) {
-    case STEP_MUL: *value = (int64_t)((uint64_t)a * (uint64_t)b); return true;
+    case STEP_MUL:
+        *value = (int64_t)((uint64_t)a * (uint64_t)b);
+        return true;
     case STEP_DIV:
-    case STEP_MOD: *value = divide(op, a, b); return true;
+    case STEP_MOD:
+        *value = divide(op, a, b);
+        return true;
     case STEP_SHL:
-    case STEP_SHR: return shift(x, op, a, b, value);
-    case STEP_OR: *value = a | b; return true;
-    case STEP_OR_NOT: *value = a | ~b; return true;
-    case STEP_XOR: *value = a ^ b; return true;
-    case STEP_AND: *value = a & b; return true;
-    case STEP_ADD: *value = (int64_t)((uint64_t)a + (uint64_t)b); return true;
-    case STEP_SUB: *value = (int64_t)((uint64_t)a - (uint64_t)b); return true;
-    case STEP_EQ: *value = -(int64_t)(a == b); return true; /* true is -1, as in as */
-    case STEP_NE: *value = -(int64_t)(a != b); return true;
-    case STEP_LT: *value = -(int64_t)(a < b); return true;
-    case STEP_LE: *value = -(int64_t)(a <= b); return true;
-    case STEP_GE: *value = -(int64_t)(a >= b); return true;
-    case STEP_GT: *value = -(int64_t)(a > b); return true;
-    case STEP_LAND: *value = a && b; return true; /* but here it is 1 */
-    case STEP_LOR: *value = a || b; return true;
-    default: return false; /* there is no other */
+    case STEP_SHR:
+        return shift(x, op, a, b, value);
+    case STEP_OR:
+        *value = a | b;
+        return true;
+    case STEP_OR_NOT:
+        *value = a | ~b;
+        return true;
+    case STEP_XOR:
+        *value = a ^ b;
+        return true;
+    case STEP_AND:
+        *value = a & b;
+        return true;
+    case STEP_ADD:
+        *value = (int64_t)((uint64_t)a + (uint64_t)b);
+        return true;
+    case STEP_SUB:
+        *value = (int64_t)((uint64_t)a - (uint64_t)b);
+        return true;
+    case STEP_EQ:
+        *value = -(int64_t)(a == b);
+        return true; /* true is -1, as in as */
+    case STEP_NE:
+        *value = -(int64_t)(a != b);
+        return true;
+    case STEP_LT:
+        *value = -(int64_t)(a < b);
+        return true;
+    case STEP_LE:
+        *value = -(int64_t)(a <= b);
+        return true;
+    case STEP_GE:
+        *value = -(int64_t)(a >= b);
+        return true;
+    case STEP_GT:
+        *value = -(int64_t)(a > b);
+        return true;
+    case STEP_LAND:
+        *value = a && b;
+        return true; /* but here it is 1 */
+    case STEP_LOR:
+        *value = a || b;
+        return true;
+    default:
+        return false; /* there is no other */
     }
 }
 
@@ -103,17 +137,31 @@ static bool run(expander *x, span s, const program *p, target to)
             continue;
         }
         switch (at->op) {
-        case STEP_VALUE: *top++ = at->value; break;
-        case STEP_SYMBOL: *top++ = x->e->values[at->value]; break;
-        case STEP_NEGATE: top[-1] = (int64_t)(0 - (uint64_t)top[-1]); break;
-        case STEP_COMPLEMENT: top[-1] = ~top[-1]; break;
-        case STEP_NOT: top[-1] = !top[-1]; break;
-        case STEP_AGAIN: *top++ = again; break;
+        case STEP_VALUE:
+            *top++ = at->value;
+            break;
+        case STEP_SYMBOL:
+            *top++ = x->e->values[at->value];
+            break;
+        case STEP_NEGATE:
+            top[-1] = (int64_t)(0 - (uint64_t)top[-1]);
+            break;
+        case STEP_COMPLEMENT:
+            top[-1] = ~top[-1];
+            break;
+        case STEP_NOT:
+            top[-1] = !top[-1];
+            break;
+        case STEP_AGAIN:
+            *top++ = again;
+            break;
         case STEP_PASTE:
             again = at->value ? top[-1] : again;
             ok = expand_text_number(x, to.out, *--top);
             break;
-        default: ok = run_text(x, s, at, to); break;
+        default:
+            ok = run_text(x, s, at, to);
+            break;
         }
     }
     if (to.value && top > stack)
@@ -146,7 +194,7 @@ static program *make(const reader *r, expand_read read, uint32_t hash)
     program *p = (program *)malloc(sizeof *p + steps + size);
     if (!p)
         return NULL;
-    *p = (program){ .read = read, .hash = hash, .size = size, .count = r->count };
+    *p = (program){.read = read, .hash = hash, .size = size, .count = r->count};
     if (steps) /* as long as nothing was read, there is no array */
         memcpy(p->steps, r->x->steps_read, steps);
     if (size)
@@ -170,7 +218,7 @@ bool expand_evaluate(expander *x, span s, expand_read read, target to)
     const program *known = find(x, s, read, hash, &at);
     if (known)
         return run(x, s, known, to);
-    reader   r = { .x = x, .text = s, .s = s };
+    reader   r = {.x = x, .text = s, .s = s};
     bool     good = read(&r);
     program *p = good || r.wrong ? make(&r, read, hash) : NULL;
     if (!p)

@@ -53,7 +53,7 @@ static bool cut(division *d, size_t stop, uint32_t then, size_t next)
     if (!expand_hold(d->x, sizeof(piece)) ||
         !expand_grow(d->x, (void **)&p->items, p->count, &p->cap, sizeof(piece)))
         return false;
-    p->items[p->count++] = (piece){ d->body.data + d->start, stop - d->start, then };
+    p->items[p->count++] = (piece){d->body.data + d->start, stop - d->start, then};
     d->start = d->at = next;
     return true;
 }
@@ -136,7 +136,7 @@ static bool backslash(division *d)
 
 bool expand_divide(expander *x, span body, const formals *f, bool numbered, pieces *out)
 {
-    division d = { x, f, body, 0, 0, 0, numbered, out, { .count = 0 } };
+    division d = {x, f, body, 0, 0, 0, numbered, out, {.count = 0}};
     while (d.at < body.size) {
         const char *from = body.data + d.at;
         if (d.at >= d.next_amp) {
@@ -166,7 +166,7 @@ void expand_pieces_free(expander *x, pieces *p)
 {
     expand_pieces_drop(x, p);
     free(p->items);
-    *p = (pieces){ 0 };
+    *p = (pieces){0};
 }
 
 /* ---- putting together ------------------------------------------------------------------------------ */
@@ -174,10 +174,14 @@ void expand_pieces_free(expander *x, pieces *p)
 static bool add_end(expander *x, uint32_t then, uint32_t number, text *out)
 {
     switch (then) {
-    case PIECE_NUMBER: return expand_text_number(x, out, number);
-    case PIECE_UNCLOSED: return expand_fail(x, "\\( is not closed by )");
-    case PIECE_TOO_DEEP: return expand_fail(x, "\\{ nested more than %d deep", MAX_SHADOWS);
-    default: return true;
+    case PIECE_NUMBER:
+        return expand_text_number(x, out, number);
+    case PIECE_UNCLOSED:
+        return expand_fail(x, "\\( is not closed by )");
+    case PIECE_TOO_DEEP:
+        return expand_fail(x, "\\{ nested more than %d deep", MAX_SHADOWS);
+    default:
+        return true;
     }
 }
 

@@ -6,10 +6,10 @@
 #include "internal.h"
 
 enum {
-    MAX_STEPS      = 10 * 1000 * 1000, /* lines and BYTES_PER_STEP of text: a second or two of work */
-    CHECK_STEPS    = 4096,             /* between looks at the clock                                */
-    MAX_WARNINGS   = 100,
-    MESSAGE_BYTES  = 4096
+    MAX_STEPS = 10 * 1000 * 1000, /* lines and BYTES_PER_STEP of text: a second or two of work */
+    CHECK_STEPS = 4096,           /* between looks at the clock                                */
+    MAX_WARNINGS = 100,
+    MESSAGE_BYTES = 4096
 };
 
 /* ---- text ------------------------------------------------------------------------------------------ */
@@ -53,7 +53,7 @@ bool expand_text_number(expander *x, text *t, int64_t value)
 void expand_text_free(text *t)
 {
     free(t->data);
-    *t = (text){ 0 };
+    *t = (text){0};
 }
 
 bool expand_grow_more(expander *x, void **items, uint32_t *cap, size_t size)
@@ -108,8 +108,7 @@ static name_slot *slot_of(const names *n, span name, uint32_t hash)
 {
     for (uint32_t i = hash & (n->cap - 1);; i = (i + 1) & (n->cap - 1)) {
         name_slot *s = &n->slots[i];
-        if (!s->name ||
-            (s->hash == hash && s->size == name.size && memcmp(s->name, name.data, name.size) == 0))
+        if (!s->name || (s->hash == hash && s->size == name.size && memcmp(s->name, name.data, name.size) == 0))
             return s;
     }
 }
@@ -124,7 +123,7 @@ uint32_t expand_names_find(const names *n, span name)
 
 static bool names_rehash(expander *x, names *n)
 {
-    names more = { NULL, n->cap ? n->cap * 2 : 16, n->count };
+    names more = {NULL, n->cap ? n->cap * 2 : 16, n->count};
     more.slots = (name_slot *)calloc(more.cap, sizeof *more.slots);
     if (!more.slots)
         return expand_no_memory(x);
@@ -152,7 +151,7 @@ bool expand_names_put(expander *x, names *n, span name, uint32_t index)
             return expand_no_memory(x);
         memcpy(copy, name.data, name.size);
         copy[name.size] = 0;
-        *s = (name_slot){ copy, name.size, hash, index };
+        *s = (name_slot){copy, name.size, hash, index};
         n->count++;
     }
     s->index = index;
@@ -164,7 +163,7 @@ void expand_names_free(names *n)
     for (uint32_t i = 0; i < n->cap; i++)
         free(n->slots[i].name);
     free(n->slots);
-    *n = (names){ 0 };
+    *n = (names){0};
 }
 
 /* ---- errors and limits ----------------------------------------------------------------------------- */

@@ -17,6 +17,7 @@ static void hex_of_fields(char hex[33], const char *const *fields)
 static void test_key_fields_do_not_run_together(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const char *const lists[][8] = {
         {"ptx", "abc", "target", "sm_90", NULL}, {"ptx", "abc", "target", "sm_90a", NULL},
         {"target", "sm_90", "ptx", "abc", NULL}, {"ptx", "abctarget", "", "sm_90", NULL},
@@ -25,6 +26,7 @@ static void test_key_fields_do_not_run_together(void **state)
         {"pt", "xabc", NULL},                    {"", "ptxabc", NULL},
         {"ptxabc", "", NULL},                    {NULL},
     };
+    /* clang-format on */
     enum { LISTS = sizeof lists / sizeof *lists };
     char hex[LISTS][33];
     for (int i = 0; i < LISTS; i++) {
@@ -42,11 +44,11 @@ static void test_key_fields_do_not_run_together(void **state)
 static void test_key_bytes(void **state)
 {
     (void)state;
-    static const char blob[] = "\x14\0\0\0ptxpack-cache-format\x08\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
-                               "\x03\0\0\0one\x02\0\0\0\0\0\0\0xy"
-                               "\x02\0\0\0n2\x08\0\0\0\0\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01";
+    static const char  blob[] = "\x14\0\0\0ptxpack-cache-format\x08\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
+                                "\x03\0\0\0one\x02\0\0\0\0\0\0\0xy"
+                                "\x02\0\0\0n2\x08\0\0\0\0\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01";
     XXH128_canonical_t want;
-    char text[33], hex[33];
+    char               text[33], hex[33];
     XXH128_canonicalFromHash(&want, XXH3_128bits(blob, sizeof blob - 1));
     for (int i = 0; i < 16; i++)
         snprintf(text + 2 * i, 3, "%02x", want.digest[i]);
@@ -61,7 +63,7 @@ static void test_key_bytes(void **state)
 
 static void check_poisoned(ptxpack_cache_key *key, const char *part_of_reason)
 {
-    char hex[33] = "x";
+    char                hex[33] = "x";
     ptxpack_cache_entry entry;
     assert_non_null(strstr(ptxpack_cache_key_poisoned(key), part_of_reason));
     ptxpack_cache_key_hex(key, hex);
@@ -112,7 +114,7 @@ static void test_round_trip(void **state)
 {
     (void)state;
     static const size_t sizes[] = {1, 2, 255, 4096, 65537, 5000000};
-    uint8_t *payload = (uint8_t *)malloc(5000000);
+    uint8_t            *payload = (uint8_t *)malloc(5000000);
     assert_non_null(payload);
     for (size_t i = 0; i < 5000000; i++)
         payload[i] = (uint8_t)(i * 2654435761u >> 13);
@@ -120,7 +122,7 @@ static void test_round_trip(void **state)
         char text[32], label[32];
         snprintf(text, sizeof text, "size %zu", sizes[i]);
         snprintf(label, sizeof label, "kernel %zu sm_80", i);
-        ptxpack_cache_key *key = key_of(text);
+        ptxpack_cache_key  *key = key_of(text);
         ptxpack_cache_entry entry;
         assert_false(ptxpack_cache_get(cache, key, &entry));
         assert_null(entry.payload);
@@ -171,7 +173,7 @@ static void test_unfit_entries_are_refused(void **state)
 {
     (void)state;
     ptxpack_cache_key *key = key_of("a");
-    char label[1200];
+    char               label[1200];
     memset(label, 'x', sizeof label);
     label[1100] = '\0';
     char *large = (char *)calloc(1, 60 << 20);
@@ -200,7 +202,7 @@ static void test_unfit_entries_are_refused(void **state)
 static void test_files_modes_and_tag(void **state)
 {
     (void)state;
-    struct stat st;
+    struct stat        st;
     ptxpack_cache_key *key = key_of("a");
     assert_int_equal(stat(dir, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
@@ -214,7 +216,7 @@ static void test_files_modes_and_tag(void **state)
     ptxpack_cache_key_hex(key, hex);
     snprintf(name, sizeof name, "%s.entry", hex);
     assert_true(exists(path_in(dir, name)));
-    size_t bytes;
+    size_t   bytes;
     uint8_t *tag = read_whole(path_in(dir, "CACHEDIR.TAG"), &bytes);
     assert_true(bytes > 43 && !memcmp(tag, "Signature: 8a477f597d28d172789f06886806bc55", 43));
     free(tag);
@@ -234,7 +236,7 @@ static void test_files_modes_and_tag(void **state)
 static void test_directory_vanishes(void **state)
 {
     (void)state;
-    ptxpack_cache_key *key = key_of("a");
+    ptxpack_cache_key  *key = key_of("a");
     ptxpack_cache_entry entry;
     for (int i = 0; i < 3; i++) {
         assert_true(put_text(cache, key, "payload"));
@@ -354,7 +356,7 @@ static void test_each(void **state)
         ptxpack_cache_key *key = numbered(i);
         assert_true(put_text(cache, key, "payload"));
         if (i == 3) {
-            size_t bytes;
+            size_t   bytes;
             uint8_t *file = read_whole(entry_path(cache, key), &bytes);
             file[bytes - 20] ^= 1; /* in the payload: only the checksum tells */
             write_whole(entry_path(cache, key), file, bytes);

@@ -9,7 +9,7 @@
 static void check_bad_then_replaced(ptxpack_cache_key *key)
 {
     ptxpack_cache_entry entry;
-    uint64_t corrupt = stats_of(cache).corrupt;
+    uint64_t            corrupt = stats_of(cache).corrupt;
     assert_false(ptxpack_cache_get(cache, key, &entry));
     assert_null(entry.payload);
     assert_non_null(strstr(ptxpack_cache_detail(cache), "cache miss: "));
@@ -21,10 +21,10 @@ static void check_bad_then_replaced(ptxpack_cache_key *key)
 static void test_every_flipped_bit(void **state)
 {
     (void)state;
-    ptxpack_cache_key *key = key_of("a");
+    ptxpack_cache_key  *key = key_of("a");
     ptxpack_cache_entry entry;
     assert_true(put_text(cache, key, "payload"));
-    size_t bytes;
+    size_t   bytes;
     uint8_t *file = read_whole(entry_path(cache, key), &bytes);
     for (size_t i = 0; i < bytes; i++) {
         for (int bit = 0; bit < 8; bit++) {
@@ -36,7 +36,7 @@ static void test_every_flipped_bit(void **state)
         check_bad_then_replaced(key);
     }
     assert_int_equal(stats_of(cache).corrupt, 9 * bytes);
-    size_t again;
+    size_t   again;
     uint8_t *last = read_whole(entry_path(cache, key), &again);
     assert_int_equal(again, bytes);
     assert_memory_equal(last, file, bytes);
@@ -50,7 +50,7 @@ static void test_every_truncation_and_extensions(void **state)
     (void)state;
     ptxpack_cache_key *key = key_of("a");
     assert_true(put_text(cache, key, "payload"));
-    size_t bytes;
+    size_t   bytes;
     uint8_t *file = read_whole(entry_path(cache, key), &bytes);
     for (size_t length = 0; length < bytes; length++) {
         write_whole(entry_path(cache, key), file, length);
@@ -84,7 +84,7 @@ static void test_foreign_version_and_lying_sizes(void **state)
     (void)state;
     ptxpack_cache_key *key = key_of("a");
     assert_true(put_text(cache, key, "payload"));
-    size_t bytes;
+    size_t   bytes;
     uint8_t *file = read_whole(entry_path(cache, key), &bytes), *good = (uint8_t *)malloc(bytes);
     assert_non_null(good);
     memcpy(good, file, bytes);
@@ -105,7 +105,7 @@ static void test_foreign_version_and_lying_sizes(void **state)
     check_bad_then_replaced(key);
 
     for (size_t at = 12; at < 40; at += at == 12 ? 4 : 8) { /* each size: huge, wrapping, one off */
-        const size_t width = at == 12 ? 4 : 8;
+        const size_t          width = at == 12 ? 4 : 8;
         static const uint64_t lies[] = {UINT64_MAX, UINT64_MAX - 100, UINT64_C(1) << 63, UINT64_C(1) << 30,
                                         UINT64_C(1) << 32};
         for (size_t i = 0; i < 7; i++) {
@@ -130,7 +130,7 @@ static void test_shifted_sizes_do_not_fool_the_key(void **state)
     (void)state;
     ptxpack_cache_key *key = key_of("a");
     assert_true(put_text(cache, key, "payload"));
-    size_t bytes;
+    size_t   bytes;
     uint8_t *file = read_whole(entry_path(cache, key), &bytes);
     file[16]--; /* one byte of metadata becomes one byte of key */
     file[24]++;
@@ -146,7 +146,7 @@ static void test_entry_of_another_key(void **state)
     (void)state;
     ptxpack_cache_key *a = key_of("a"), *b = key_of("b");
     assert_true(put_text(cache, a, "kernel of a"));
-    size_t bytes;
+    size_t   bytes;
     uint8_t *file = read_whole(entry_path(cache, a), &bytes);
     write_whole(entry_path(cache, b), file, bytes);
     ptxpack_cache_state seen = PTXPACK_CACHE_GOOD;
@@ -168,7 +168,7 @@ static void test_things_that_are_no_entry_files(void **state)
     assert_int_equal(symlink(entry_path(cache, real), path), 0);
     check_bad_then_replaced(key);
     assert_true(has_text(cache, real, "payload"));
-    assert_int_equal(rename(path, path_in(scratch, "elsewhere")), 0); /* a whole entry of this key ... */
+    assert_int_equal(rename(path, path_in(scratch, "elsewhere")), 0);  /* a whole entry of this key ... */
     assert_int_equal(symlink(path_in(scratch, "elsewhere"), path), 0); /* ... which others may change */
     check_bad_then_replaced(key);
     unlink(path);

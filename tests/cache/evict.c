@@ -7,7 +7,7 @@
 static bool numbered_is_there(int i)
 {
     ptxpack_cache_key *key = numbered(i);
-    bool there = exists(entry_path(cache, key));
+    bool               there = exists(entry_path(cache, key));
     ptxpack_cache_key_free(key);
     return there;
 }
@@ -15,7 +15,7 @@ static bool numbered_is_there(int i)
 static void put_numbered(ptxpack_cache *into, int i, size_t bytes, int64_t age)
 {
     ptxpack_cache_key *key = numbered(i);
-    char *payload = (char *)calloc(1, bytes);
+    char              *payload = (char *)calloc(1, bytes);
     assert_non_null(payload);
     assert_true(ptxpack_cache_put(into, key, "n", NULL, 0, payload, bytes));
     if (age)
@@ -29,12 +29,12 @@ static void test_trim_goes_by_last_use(void **state)
     (void)state;
     for (int i = 0; i < 10; i++)
         put_numbered(cache, i, 1000, 4000 - 100 * i); /* 0 was used longest ago ... */
-    ptxpack_cache_key *key = numbered(0);
+    ptxpack_cache_key  *key = numbered(0);
     ptxpack_cache_entry entry;
     assert_true(ptxpack_cache_get(cache, key, &entry)); /* ... but is used now */
     ptxpack_cache_entry_free(&entry);
     ptxpack_cache_key_free(key);
-    uint64_t each = stats_of(cache).bytes / 10;
+    uint64_t            each = stats_of(cache).bytes / 10;
     ptxpack_cache_swept swept;
     assert_true(ptxpack_cache_trim(cache, 4 * each + each / 2, &swept));
     assert_int_equal(swept.removed, 6);
@@ -60,7 +60,7 @@ static void test_stamps_are_throttled(void **state)
         ptxpack_cache_key *key = numbered(1);
         put_numbered(cache, 1, 10, cases[i].age);
         ptxpack_cache_entry entry;
-        struct stat st;
+        struct stat         st;
         assert_true(ptxpack_cache_get(cache, key, &entry));
         ptxpack_cache_entry_free(&entry);
         assert_int_equal(stat(entry_path(cache, key), &st), 0);
@@ -125,10 +125,7 @@ static void test_age_limit(void **state)
 
 enum { CROWD = 300, CLEANERS = 4 };
 
-static void *trim_to(void *user)
-{
-    return ptxpack_cache_trim(cache, *(uint64_t *)user, NULL) ? user : NULL;
-}
+static void *trim_to(void *user) { return ptxpack_cache_trim(cache, *(uint64_t *)user, NULL) ? user : NULL; }
 
 static void test_cleaners_credit_what_others_removed(void **state)
 {
@@ -148,11 +145,20 @@ static void test_cleaners_credit_what_others_removed(void **state)
     assert_int_equal(stats_of(cache).evicted, CROWD / 2);
 }
 
-static const char *const not_ours[] = {
-    "notes.txt", "0123456789abcdef0123456789abcde.entry", "0123456789abcdef0123456789abcdef0.entry",
-    "0123456789ABCDEF0123456789abcdef.entry", "0123456789abcdef0123456789abcdef.entry~",
-    "0123456789abcdef0123456789abcdef", ".tmp-1-2", ".tmp-1-2-3-4", ".tmp-1-2-x", ".tmp-1--3", ".tmp-",
-    ".entry", ".tmp-1-2-3 ", "x.tmp-1-2-3"};
+static const char *const not_ours[] = {"notes.txt",
+                                       "0123456789abcdef0123456789abcde.entry",
+                                       "0123456789abcdef0123456789abcdef0.entry",
+                                       "0123456789ABCDEF0123456789abcdef.entry",
+                                       "0123456789abcdef0123456789abcdef.entry~",
+                                       "0123456789abcdef0123456789abcdef",
+                                       ".tmp-1-2",
+                                       ".tmp-1-2-3-4",
+                                       ".tmp-1-2-x",
+                                       ".tmp-1--3",
+                                       ".tmp-",
+                                       ".entry",
+                                       ".tmp-1-2-3 ",
+                                       "x.tmp-1-2-3"};
 enum { NOT_OURS = sizeof not_ours / sizeof *not_ours };
 
 static void test_only_our_names_are_removed(void **state)
@@ -197,9 +203,9 @@ static void test_cleaner_looks_again_before_removing(void **state)
     (void)state;
     put_numbered(cache, 1, 100, 5000);
     ptxpack_cache_key *key = numbered(1);
-    int dirfd = open(dir, O_RDONLY | O_DIRECTORY);
-    char name[PTXPACK_CACHE_NAME];
-    struct stat seen;
+    int                dirfd = open(dir, O_RDONLY | O_DIRECTORY);
+    char               name[PTXPACK_CACHE_NAME];
+    struct stat        seen;
     ptxpack_cache_entry_name(key, name);
     assert_int_equal(fstatat(dirfd, name, &seen, 0), 0);
     set_age(entry_path(cache, key), 10); /* used meanwhile */

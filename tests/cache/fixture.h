@@ -25,7 +25,7 @@
 static inline char *scratch_make(void)
 {
     const char *base = getenv("TMPDIR");
-    char *path = NULL;
+    char       *path = NULL;
     assert_true(asprintf(&path, "%s/ptxpack-cache-test-XXXXXX", base && *base ? base : "/tmp") > 0);
     assert_non_null(mkdtemp(path));
     assert_int_equal(chmod(path, 0711), 0);
@@ -48,8 +48,8 @@ static inline void scratch_remove(char *path)
 static inline const char *path_in(const char *base, const char *name)
 {
     static char buffers[8][4096];
-    static int turn;
-    char *path = buffers[turn++ % 8];
+    static int  turn;
+    char       *path = buffers[turn++ % 8];
     snprintf(path, sizeof *buffers, "%s/%s", base, name);
     return path;
 }
@@ -105,7 +105,7 @@ static inline bool exists(const char *path)
 static inline size_t count_files(const char *dir, const char *prefix)
 {
     size_t count = 0;
-    DIR *d = opendir(dir);
+    DIR   *d = opendir(dir);
     assert_non_null(d);
     for (struct dirent *e; (e = readdir(d));)
         count += e->d_name[0] && strcmp(e->d_name, ".") && strcmp(e->d_name, "..") &&
@@ -132,12 +132,12 @@ static inline int in_child(long uid, int (*body)(void *), void *user)
 }
 
 /* In such a child: leave with the line's number when a condition does not hold. */
-#define CHILD_CHECK(condition)                                                                       \
-    do {                                                                                             \
-        if (!(condition)) {                                                                          \
-            fprintf(stderr, "child: %s:%d: %s\n", __FILE__, __LINE__, #condition);                   \
-            return 1;                                                                                \
-        }                                                                                            \
+#define CHILD_CHECK(condition)                                                     \
+    do {                                                                           \
+        if (!(condition)) {                                                        \
+            fprintf(stderr, "child: %s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            return 1;                                                              \
+        }                                                                          \
     } while (0)
 
 static inline ptxpack_cache_stats stats_of(ptxpack_cache *cache)

@@ -5,10 +5,14 @@
 
 enum { STRANGER = 4242424 /* a user that no password file knows */ };
 
-static char *scratch;
-static const char *const variables[] = {"PTXPACK_CACHE_DIR",      "PTXPACK_CACHE_DISABLE", "XDG_CACHE_HOME",
-                                        "PTXPACK_CACHE_MAX_SIZE", "PTXPACK_CACHE_READONLY",
-                                        "PTXPACK_CACHE_READONLY_DIRS", "HOME"};
+static char             *scratch;
+static const char *const variables[] = {"PTXPACK_CACHE_DIR",
+                                        "PTXPACK_CACHE_DISABLE",
+                                        "XDG_CACHE_HOME",
+                                        "PTXPACK_CACHE_MAX_SIZE",
+                                        "PTXPACK_CACHE_READONLY",
+                                        "PTXPACK_CACHE_READONLY_DIRS",
+                                        "HOME"};
 
 static void clear_environment(void)
 {
@@ -56,7 +60,7 @@ static void check_path(const char *dir, const char *want)
 static void check_disabled(const char *dir, const char *part)
 {
     ptxpack_cache_key *key = key_of("a");
-    ptxpack_cache *cache = open_at(dir);
+    ptxpack_cache     *cache = open_at(dir);
     assert_false(ptxpack_cache_enabled(cache));
     assert_non_null(strstr(ptxpack_cache_detail(cache), "cache disabled: "));
     if (!strstr(ptxpack_cache_detail(cache), part))
@@ -124,7 +128,7 @@ static void test_old_callers_options(void **state)
 static void test_relative_directory_survives_chdir(void **state)
 {
     (void)state;
-    char *here = getcwd(NULL, 0);
+    char              *here = getcwd(NULL, 0);
     ptxpack_cache_key *key = key_of("a");
     assert_int_equal(chdir(scratch), 0);
     setenv("PTXPACK_CACHE_DIR", "./mine", 1);
@@ -147,7 +151,7 @@ static void test_home_from_the_password_database(void **state)
         puts("SKIP: the user of this test is not in the password database");
         skip();
     }
-    char want[4096];
+    char   want[4096];
     size_t end = strlen(me->pw_dir);
     snprintf(want, sizeof want, "%.*s/.cache/ptxpack", (int)(end > 1 ? end : 0), me->pw_dir);
     setenv("PTXPACK_CACHE_READONLY", "1", 1); /* so that nothing is made there */
@@ -201,12 +205,26 @@ static void test_sizes(void **state)
     static const struct {
         const char *text;
         uint64_t    bytes;
-    } good[] = {{"1", 1}, {"64K", 65536}, {"64k", 65536}, {"3M", 3 << 20}, {"3m", 3 << 20},
-                {"2G", UINT64_C(2) << 30}, {"5g", UINT64_C(5) << 30}, {"1T", UINT64_C(1) << 40}, {"007", 7},
-                {"18446744073709551615", UINT64_MAX}, {"16777215T", UINT64_C(16777215) << 40}};
-    static const char *const bad[] = {
-        "", "0", "0G", "G", "-1", "+1", " 1", "1 ", "1.5G", "1GB", "1GiB", "1KK", "x", "1P", "0x10",
-        "18446744073709551616", "16777216T", "99999999999999999999999"};
+    } good[] = {{"1", 1},
+                {"64K", 65536},
+                {"64k", 65536},
+                {"3M", 3 << 20},
+                {"3m", 3 << 20},
+                {"2G", UINT64_C(2) << 30},
+                {"5g", UINT64_C(5) << 30},
+                {"1T", UINT64_C(1) << 40},
+                {"007", 7},
+                {"18446744073709551615", UINT64_MAX},
+                {"16777215T", UINT64_C(16777215) << 40}};
+    static const char *const bad[] = {"",          "0",
+                                      "0G",        "G",
+                                      "-1",        "+1",
+                                      " 1",        "1 ",
+                                      "1.5G",      "1GB",
+                                      "1GiB",      "1KK",
+                                      "x",         "1P",
+                                      "0x10",      "18446744073709551616",
+                                      "16777216T", "99999999999999999999999"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         uint64_t bytes = 0;
         assert_true(ptxpack_cache_parse_size(good[i].text, &bytes));
@@ -239,7 +257,7 @@ static void test_sizes(void **state)
     unsetenv("PTXPACK_CACHE_READONLY");
     setenv("PTXPACK_CACHE_MAX_SIZE", "5M", 1);
     ptxpack_cache_options options = {.size = sizeof options};
-    ptxpack_cache *cache = ptxpack_cache_open(&options);
+    ptxpack_cache        *cache = ptxpack_cache_open(&options);
     assert_int_equal(stats_of(cache).max_bytes, 5 << 20);
     ptxpack_cache_close(cache);
     options.max_bytes = 1 << 20;
@@ -253,7 +271,7 @@ static void test_flags(void **state)
     (void)state;
     static const char *const off[] = {"", "0", "no", "off", "false"};
     static const char *const on[] = {"1", "yes", "true", "on"};
-    ptxpack_cache_key *key = key_of("a");
+    ptxpack_cache_key       *key = key_of("a");
     setenv("PTXPACK_CACHE_DIR", path_in(scratch, "own"), 1);
     for (size_t i = 0; i < 9; i++) {
         const char *value = i < 5 ? off[i] : on[i - 5];
@@ -341,9 +359,9 @@ static void test_modes(void **state)
 static void test_trust_is_checked_at_every_call(void **state)
 {
     (void)state;
-    char *dir = strdup(path_in(scratch, "own"));
+    char              *dir = strdup(path_in(scratch, "own"));
     ptxpack_cache_key *key = key_of("a");
-    ptxpack_cache *cache = open_at(dir);
+    ptxpack_cache     *cache = open_at(dir);
     assert_true(put_text(cache, key, "payload"));
     assert_int_equal(chmod(dir, 0777), 0);
     assert_false(has_text(cache, key, "payload"));
@@ -373,7 +391,7 @@ static void test_owner(void **state)
     char *dir = strdup(path_in(scratch, "own"));
     assert_int_equal(mkdir(dir, 0755), 0);
     ptxpack_cache_key *key = key_of("a");
-    ptxpack_cache *cache = open_at(dir);
+    ptxpack_cache     *cache = open_at(dir);
     assert_true(put_text(cache, key, "payload"));
     ptxpack_cache_close(cache);
     assert_int_equal(in_child(STRANGER, open_of_root, dir), 0);
@@ -411,8 +429,8 @@ static void test_paths_that_cannot_be(void **state)
 static int use_unwritable(void *user)
 {
     ptxpack_cache_key *key = key_of("a"), *other = key_of("b");
-    char *dir = (char *)user;
-    ptxpack_cache *cache = open_at(dir);
+    char              *dir = (char *)user;
+    ptxpack_cache     *cache = open_at(dir);
     CHILD_CHECK(put_text(cache, key, "payload"));
     CHILD_CHECK(chmod(dir, 0500) == 0);
     CHILD_CHECK(!put_text(cache, other, "payload"));
@@ -462,12 +480,12 @@ static void test_read_only_file_system(void **state)
         skip();
     }
     ptxpack_cache_key *key = key_of("a"), *other = key_of("b");
-    ptxpack_cache *cache = open_at(mounted);
-    bool stored = put_text(cache, key, "payload");
-    int error = mount("none", mounted, "tmpfs", MS_REMOUNT | MS_RDONLY, "size=1m,mode=0700");
-    bool hit = has_text(cache, key, "payload"), refused = !put_text(cache, other, "payload");
-    bool said = strstr(ptxpack_cache_detail(cache), strerror(EROFS)) != NULL;
-    int lock = ptxpack_cache_lock(cache, other, 1000);
+    ptxpack_cache     *cache = open_at(mounted);
+    bool               stored = put_text(cache, key, "payload");
+    int                error = mount("none", mounted, "tmpfs", MS_REMOUNT | MS_RDONLY, "size=1m,mode=0700");
+    bool               hit = has_text(cache, key, "payload"), refused = !put_text(cache, other, "payload");
+    bool               said = strstr(ptxpack_cache_detail(cache), strerror(EROFS)) != NULL;
+    int                lock = ptxpack_cache_lock(cache, other, 1000);
     ptxpack_cache_close(cache);
     cache = open_at(mounted);
     bool again = ptxpack_cache_enabled(cache) && has_text(cache, key, "payload");

@@ -33,7 +33,7 @@ static void test_sha256(void **state)
          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
     };
     uint8_t digest[PTXPACK_SHA256_BYTES], parsed[PTXPACK_SHA256_BYTES];
-    char hex[PTXPACK_SHA256_HEX + 1];
+    char    hex[PTXPACK_SHA256_HEX + 1];
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ptxpack_sha256(cases[i].text, strlen(cases[i].text), digest);
@@ -71,7 +71,7 @@ static ptxpack_manifest_entry listed(const char *name, uint64_t bytes, const cha
 
 static char *example(size_t *bytes)
 {
-    ptxpack_manifest m = {.library = "1.2.3"};
+    ptxpack_manifest             m = {.library = "1.2.3"};
     const ptxpack_manifest_entry entries[] = {listed("b", 12, "second"), listed("a", 7, "fir\nst"),
                                               listed("c", UINT64_MAX, ""), listed("b", 99, "second again")};
     for (size_t i = 0; i < 4; i++)
@@ -85,9 +85,9 @@ static char *example(size_t *bytes)
 
 static bool readable(const char *text, size_t bytes)
 {
-    char line[PTXPACK_CACHE_LINE] = "";
+    char             line[PTXPACK_CACHE_LINE] = "";
     ptxpack_manifest m;
-    bool good = ptxpack_manifest_read(text, bytes, &m, line);
+    bool             good = ptxpack_manifest_read(text, bytes, &m, line);
     assert_int_equal(strncmp(line, "line ", 5) == 0, !good);
     if (!good)
         assert_true(m.count == 0 && m.entries == NULL);
@@ -97,10 +97,10 @@ static bool readable(const char *text, size_t bytes)
 
 static void test_manifest_round_trip(void **state)
 {
-    char line[PTXPACK_CACHE_LINE];
+    char             line[PTXPACK_CACHE_LINE];
     ptxpack_manifest m;
-    size_t bytes, again_bytes;
-    char *text = example(&bytes);
+    size_t           bytes, again_bytes;
+    char            *text = example(&bytes);
     (void)state;
     assert_true(ptxpack_manifest_read(text, bytes, &m, line));
     assert_string_equal(m.library, "1.2.3");
@@ -123,7 +123,7 @@ static void test_manifest_round_trip(void **state)
 static void test_manifest_is_strict(void **state)
 {
     size_t bytes;
-    char *text = example(&bytes);
+    char  *text = example(&bytes);
     (void)state;
     assert_true(readable(text, bytes));
     for (size_t i = 0; i < bytes; i++) {
@@ -134,16 +134,18 @@ static void test_manifest_is_strict(void **state)
             text[i] = (char)(text[i] ^ 1 << bit);
         }
     }
+    /* clang-format off */
     static const char *const bodies[] = {
         "ptxpack-manifest 1\n", "ptxpack-manifest 2\nlibrary 1\n", "ptxpack-manifest 1\nlibrary 1",
         "ptxpack-manifest 1\nlibrary 1\n\n", "ptxpack-manifest 1\nlibrary 1\nlibrary 1\n",
         "ptxpack-manifest 1\nlibrary 1\nentry 12\n", "ptxpack-manifest 1\r\nlibrary 1\r\n",
         "ptxpack-manifest 1\nlibrary 1234567890123456789012345678901234567890\n", "",
     };
+    /* clang-format on */
     for (size_t i = 0; i <= sizeof bodies / sizeof bodies[0]; i++) {
-        char whole[512], hex[PTXPACK_SHA256_HEX + 1];
-        uint8_t digest[PTXPACK_SHA256_BYTES];
-        const bool good = i == sizeof bodies / sizeof bodies[0];
+        char        whole[512], hex[PTXPACK_SHA256_HEX + 1];
+        uint8_t     digest[PTXPACK_SHA256_BYTES];
+        const bool  good = i == sizeof bodies / sizeof bodies[0];
         const char *body = good ? "ptxpack-manifest 1\nlibrary 1\n" : bodies[i];
         ptxpack_sha256(body, strlen(body), digest);
         ptxpack_sha256_hex(digest, hex);
@@ -158,9 +160,9 @@ static void test_manifest_lines(void **state)
 {
     static const char a[] = "0123456789abcdef0123456789abcdef", b[] = "1123456789abcdef0123456789abcdef";
     static const char sum[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-    char lines[12][256], body[1024], whole[1200], hex[PTXPACK_SHA256_HEX + 1];
-    uint8_t digest[PTXPACK_SHA256_BYTES];
-    int n = 0;
+    char              lines[12][256], body[1024], whole[1200], hex[PTXPACK_SHA256_HEX + 1];
+    uint8_t           digest[PTXPACK_SHA256_BYTES];
+    int               n = 0;
     (void)state;
     snprintf(lines[n++], 256, "entry %s 5 %s.entry x\nentry %s 5 %s.entry x\n", sum, a, sum, b); /* good */
     snprintf(lines[n++], 256, "entry %s 5 %s.entry x\nentry %s 5 %s.entry x\n", sum, b, sum, a);
@@ -188,7 +190,7 @@ static void test_manifest_lines(void **state)
 
 static ptxpack_filling *open_filling(void)
 {
-    char line[PTXPACK_CACHE_LINE];
+    char             line[PTXPACK_CACHE_LINE];
     ptxpack_filling *f = ptxpack_filling_open(folder, "1.0", NULL, line);
     if (!f)
         fail_msg("%s", line);
@@ -197,7 +199,7 @@ static ptxpack_filling *open_filling(void)
 
 static void put_one(ptxpack_filling *f, const char *name)
 {
-    char line[PTXPACK_CACHE_LINE];
+    char               line[PTXPACK_CACHE_LINE];
     ptxpack_cache_key *key = key_of(name);
     if (!ptxpack_filling_put(f, key, name, "meta", 4, name, strlen(name), line))
         fail_msg("%s", line);
@@ -206,8 +208,8 @@ static void put_one(ptxpack_filling *f, const char *name)
 
 static void finish(ptxpack_filling *f, size_t wanted)
 {
-    char line[PTXPACK_CACHE_LINE];
-    size_t entries;
+    char     line[PTXPACK_CACHE_LINE];
+    size_t   entries;
     uint64_t bytes;
     if (!ptxpack_filling_finish(f, false, &entries, &bytes, line))
         fail_msg("%s", line);
@@ -226,7 +228,7 @@ static void fill(void)
 
 static const char *file_of(const char *name)
 {
-    char file[PTXPACK_CACHE_NAME];
+    char               file[PTXPACK_CACHE_NAME];
     ptxpack_cache_key *key = key_of(name);
     ptxpack_cache_entry_name(key, file);
     ptxpack_cache_key_free(key);
@@ -242,8 +244,8 @@ static ptxpack_cache *open_shipped(const char *folders)
 
 static ptxpack_prebuilt_result ask(ptxpack_cache *c, const char *name)
 {
-    ptxpack_cache_entry entry;
-    ptxpack_cache_key *key = key_of(name);
+    ptxpack_cache_entry     entry;
+    ptxpack_cache_key      *key = key_of(name);
     ptxpack_prebuilt_result result = ptxpack_cache_get_prebuilt(c, key, &entry);
     ptxpack_cache_key_free(key);
     if (result == PTXPACK_PREBUILT_HIT) {
@@ -259,8 +261,8 @@ static ptxpack_prebuilt_result ask(ptxpack_cache *c, const char *name)
 
 static void expect_refused(const char *folders, const char *why)
 {
-    ptxpack_cache *c = open_shipped(folders);
-    const char *refusal = ptxpack_cache_prebuilt_refusal(c);
+    ptxpack_cache        *c = open_shipped(folders);
+    const char           *refusal = ptxpack_cache_prebuilt_refusal(c);
     ptxpack_prebuilt_info info;
     if (!refusal || !strstr(refusal, why) || strchr(refusal, '\n'))
         fail_msg("\"%s\" does not say \"%s\"", refusal ? refusal : "(none)", why);
@@ -373,8 +375,8 @@ static void test_killed_while_filling(void **state)
 /* What a stopped filling left goes with the next manifest; what this one did not ask for when told so. */
 static void test_what_is_removed(void **state)
 {
-    char line[PTXPACK_CACHE_LINE];
-    size_t entries;
+    char     line[PTXPACK_CACHE_LINE];
+    size_t   entries;
     uint64_t bytes;
     (void)state;
     fill();
@@ -405,12 +407,12 @@ static void test_what_is_removed(void **state)
 /* No file may grow over some bytes: neither an entry nor the manifest gets through, and nothing is torn. */
 static int fill_with_a_limit(void *limit)
 {
-    struct rlimit small = {*(const rlim_t *)limit, RLIM_INFINITY};
-    char line[PTXPACK_CACHE_LINE], payload[4096];
-    size_t entries;
-    uint64_t bytes;
+    struct rlimit      small = {*(const rlim_t *)limit, RLIM_INFINITY};
+    char               line[PTXPACK_CACHE_LINE], payload[4096];
+    size_t             entries;
+    uint64_t           bytes;
     ptxpack_cache_key *key = key_of("three");
-    ptxpack_filling *f = open_filling();
+    ptxpack_filling   *f = open_filling();
     memset(payload, 1, sizeof payload);
     CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
     bool put = ptxpack_filling_put(f, key, "three", NULL, 0, payload, sizeof payload, line);
@@ -440,11 +442,8 @@ static void test_no_room(void **state)
     }
 }
 
-static int waits_called;
-static void note_wait(const char *path)
-{
-    waits_called += path != NULL;
-}
+static int  waits_called;
+static void note_wait(const char *path) { waits_called += path != NULL; }
 
 static int fill_late(int start)
 {
@@ -492,8 +491,8 @@ static void test_every_byte_of_an_entry(void **state)
     size_t bytes;
     (void)state;
     fill();
-    char *path = strdup(file_of("one"));
-    uint8_t *data = read_whole(path, &bytes);
+    char          *path = strdup(file_of("one"));
+    uint8_t       *data = read_whole(path, &bytes);
     ptxpack_cache *c = open_shipped(NULL);
     for (size_t i = 0; i < bytes; i++) {
         data[i] ^= 0x10;
@@ -534,8 +533,8 @@ static void test_every_byte_of_an_entry(void **state)
  * for. */
 static void test_entry_of_another_key(void **state)
 {
-    size_t bytes;
-    char line[PTXPACK_CACHE_LINE];
+    size_t           bytes;
+    char             line[PTXPACK_CACHE_LINE];
     ptxpack_manifest m;
     (void)state;
     fill();
@@ -545,7 +544,7 @@ static void test_entry_of_another_key(void **state)
     uint8_t *text = read_whole(manifest_path(), &bytes);
     assert_true(ptxpack_manifest_read((const char *)text, bytes, &m, line));
     free(text);
-    char one[PTXPACK_CACHE_NAME];
+    char               one[PTXPACK_CACHE_NAME];
     ptxpack_cache_key *key = key_of("one");
     ptxpack_cache_key_hex(key, one);
     ptxpack_cache_key_free(key);
@@ -594,7 +593,7 @@ static void test_lists_of_folders(void **state)
     fill();
     write_whole(path_in(first, strrchr(file_of("one"), '/') + 1), "bad", 3);
     snprintf(list, sizeof list, ":%s::%s:", first, folder);
-    ptxpack_cache *c = open_shipped(list);
+    ptxpack_cache        *c = open_shipped(list);
     ptxpack_prebuilt_info info;
     assert_true(ptxpack_cache_prebuilt(c, 1, &info) && strcmp(info.path, folder) == 0);
     assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT); /* of the second */
@@ -622,7 +621,7 @@ static void test_pins(void **state)
     char list[8192], wrong[PTXPACK_SHA256_HEX + 1];
     (void)state;
     fill();
-    ptxpack_cache *c = open_shipped(NULL);
+    ptxpack_cache        *c = open_shipped(NULL);
     ptxpack_prebuilt_info info;
     assert_true(ptxpack_cache_prebuilt(c, 0, &info) && !info.pinned);
     snprintf(list, sizeof list, "%s#%s", folder, info.sha256);
@@ -645,7 +644,7 @@ static void test_permissions(void **state)
     char list[8192];
     (void)state;
     fill();
-    ptxpack_cache *c = open_shipped(NULL);
+    ptxpack_cache        *c = open_shipped(NULL);
     ptxpack_prebuilt_info info;
     assert_true(ptxpack_cache_prebuilt(c, 0, &info));
     snprintf(list, sizeof list, "%s#%s", folder, info.sha256);

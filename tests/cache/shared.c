@@ -16,9 +16,9 @@ static void test_lock_excludes_and_times_out(void **state)
 {
     (void)state;
     ptxpack_cache_key *a = key_of("a"), *b = key_of("b");
-    ptxpack_cache *other = open_with((ptxpack_cache_options){.size = 0});
-    struct timespec start;
-    int lock = ptxpack_cache_lock(cache, a, 0);
+    ptxpack_cache     *other = open_with((ptxpack_cache_options){.size = 0});
+    struct timespec    start;
+    int                lock = ptxpack_cache_lock(cache, a, 0);
     assert_true(lock >= 0);
     int second = ptxpack_cache_lock(other, b, 0);
     assert_true(second >= 0); /* another key */
@@ -71,8 +71,8 @@ static void test_killed_holder_blocks_nobody(void **state)
 {
     (void)state;
     ptxpack_cache_key *key = key_of("a");
-    struct timespec start;
-    pid_t holder = start_holder(key);
+    struct timespec    start;
+    pid_t              holder = start_holder(key);
     assert_int_equal(ptxpack_cache_lock(cache, key, 50), -1);
     assert_int_equal(kill(holder, SIGKILL), 0);
     assert_int_equal(waitpid(holder, NULL, 0), holder);
@@ -94,10 +94,10 @@ static void test_wait_ends_when_the_entry_appears(void **state)
 {
     (void)state;
     ptxpack_cache_key *key = key_of("a");
-    pid_t holder = start_holder(key); /* never lets go */
-    pthread_t writer;
-    struct timespec start;
-    void *stored;
+    pid_t              holder = start_holder(key); /* never lets go */
+    pthread_t          writer;
+    struct timespec    start;
+    void              *stored;
     clock_gettime(CLOCK_MONOTONIC, &start);
     assert_int_equal(pthread_create(&writer, NULL, put_soon, key), 0);
     assert_int_equal(ptxpack_cache_lock(cache, key, 60000), -1);
@@ -114,7 +114,7 @@ static void test_locks_may_not_work(void **state)
 {
     (void)state;
     ptxpack_cache_key *key = key_of("a");
-    struct timespec start;
+    struct timespec    start;
     unlink(path_in(dir, ".lock"));
     assert_int_equal(mkdir(path_in(dir, ".lock"), 0700), 0);
     clock_gettime(CLOCK_MONOTONIC, &start);
@@ -136,11 +136,11 @@ static void *hammer(void *user)
     intptr_t wrong = 0, seed = (intptr_t)user;
     for (int i = 0; i < ROUNDS; i++) {
         char text[64];
-        int which = (int)((seed * 31 + i * 7) % KEYS);
+        int  which = (int)((seed * 31 + i * 7) % KEYS);
         snprintf(text, sizeof text, "payload of %d", which);
-        ptxpack_cache_key *key = numbered(which);
+        ptxpack_cache_key  *key = numbered(which);
         ptxpack_cache_entry entry;
-        int lock = i % 3 ? -1 : ptxpack_cache_lock(cache, key, 20);
+        int                 lock = i % 3 ? -1 : ptxpack_cache_lock(cache, key, 20);
         if (ptxpack_cache_get(cache, key, &entry))
             wrong += entry.payload_bytes != strlen(text) || memcmp(entry.payload, text, entry.payload_bytes);
         else
@@ -198,8 +198,8 @@ static void test_fork(void **state)
 static int put_over_limits(void *user)
 {
     ptxpack_cache_key *key = (ptxpack_cache_key *)user;
-    struct rlimit limit = {4096, 4096};
-    static char payload[8192];
+    struct rlimit      limit = {4096, 4096};
+    static char        payload[8192];
     CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0); /* SIGXFSZ stays deadly */
     CHILD_CHECK(!ptxpack_cache_put(cache, key, "l", NULL, 0, payload, sizeof payload));
     CHILD_CHECK(strstr(ptxpack_cache_detail(cache), "not cached: "));

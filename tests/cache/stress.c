@@ -32,7 +32,7 @@ static board   *shared;
 static char     dir[4096], scratch[4096];
 static uint64_t seed;
 
-static int failures;
+static int  failures;
 static void check(bool good, const char *format, ...)
 {
     va_list arguments;
@@ -54,10 +54,7 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-static uint64_t draw(uint64_t *state)
-{
-    return mix((*state)++);
-}
+static uint64_t draw(uint64_t *state) { return mix((*state)++); }
 
 static void nap_us(long us)
 {
@@ -85,7 +82,7 @@ static ptxpack_cache_key *key_number(int number)
  * the metadata: halves of two writes cannot pass for one. */
 static size_t payload_of(int number, uint64_t generation, uint8_t *out)
 {
-    uint64_t state = mix((uint64_t)number << 32 | generation);
+    uint64_t     state = mix((uint64_t)number << 32 | generation);
     const size_t bytes = 8 + (size_t)(draw(&state) % (MAX_PAYLOAD >> draw(&state) % 8));
     memcpy(out, &generation, 8);
     for (size_t i = 8; i < bytes; i += 8) {
@@ -97,10 +94,10 @@ static size_t payload_of(int number, uint64_t generation, uint8_t *out)
 
 static bool put_number(ptxpack_cache *cache, int number, uint64_t generation)
 {
-    static uint8_t payload[MAX_PAYLOAD + 16];
+    static uint8_t     payload[MAX_PAYLOAD + 16];
     ptxpack_cache_key *key = key_number(number);
-    size_t bytes = payload_of(number, generation, payload);
-    bool stored = ptxpack_cache_put(cache, key, "stress", &generation, 8, payload, bytes);
+    size_t             bytes = payload_of(number, generation, payload);
+    bool               stored = ptxpack_cache_put(cache, key, "stress", &generation, 8, payload, bytes);
     ptxpack_cache_key_free(key);
     return stored;
 }
@@ -108,18 +105,20 @@ static bool put_number(ptxpack_cache *cache, int number, uint64_t generation)
 /* 1 a hit with the right bytes, 0 a miss, -1 anything else. */
 static int get_number(ptxpack_cache *cache, int number)
 {
-    static uint8_t want[MAX_PAYLOAD + 16];
-    ptxpack_cache_key *key = key_number(number);
+    static uint8_t      want[MAX_PAYLOAD + 16];
+    ptxpack_cache_key  *key = key_number(number);
     ptxpack_cache_entry entry;
-    int result = 0;
+    int                 result = 0;
     if (ptxpack_cache_get(cache, key, &entry)) {
         uint64_t generation = 0;
         if (entry.payload_bytes >= 8)
             memcpy(&generation, entry.payload, 8);
         size_t bytes = payload_of(number, generation, want);
         result = bytes == entry.payload_bytes && !memcmp(want, entry.payload, bytes) &&
-                 entry.metadata_bytes == 8 && !memcmp(entry.metadata, &generation, 8) &&
-                 !strcmp(entry.label, "stress") ? 1 : -1;
+                         entry.metadata_bytes == 8 && !memcmp(entry.metadata, &generation, 8) &&
+                         !strcmp(entry.label, "stress")
+                     ? 1
+                     : -1;
     }
     ptxpack_cache_entry_free(&entry);
     ptxpack_cache_key_free(key);
@@ -129,7 +128,7 @@ static int get_number(ptxpack_cache *cache, int number)
 static ptxpack_cache *open_cache(uint64_t max_bytes)
 {
     ptxpack_cache_options options = {.size = sizeof options, .dir = dir, .max_bytes = max_bytes};
-    ptxpack_cache *cache = ptxpack_cache_open(&options);
+    ptxpack_cache        *cache = ptxpack_cache_open(&options);
     if (!cache || !ptxpack_cache_enabled(cache)) {
         printf("FAIL: %s\n", ptxpack_cache_detail(cache));
         exit(1);
@@ -162,7 +161,7 @@ static int bad_entries(ptxpack_cache *cache)
 static void write_for_ever(int ready, uint64_t round)
 {
     ptxpack_cache *cache = open_cache(UINT64_C(1) << 30);
-    uint64_t state = mix(seed ^ round << 20);
+    uint64_t       state = mix(seed ^ round << 20);
     if (write(ready, "r", 1) != 1)
         _exit(1);
     for (uint64_t generation = round << 32;; generation++)
@@ -172,10 +171,10 @@ static void write_for_ever(int ready, uint64_t round)
 static void kill_writers(void)
 {
     ptxpack_cache *cache = open_cache(UINT64_C(1) << 30);
-    uint64_t state = mix(seed ^ 1);
-    int hits = 0, wrong = 0;
+    uint64_t       state = mix(seed ^ 1);
+    int            hits = 0, wrong = 0;
     for (uint64_t round = 0; round < KILLS; round++) {
-        int ends[2];
+        int  ends[2];
         char ready;
         check(pipe2(ends, O_CLOEXEC) == 0, "pipe: %s", strerror(errno));
         pid_t pid = fork();
@@ -196,9 +195,9 @@ static void kill_writers(void)
         }
     }
     ptxpack_cache_stats s = stats_of(cache);
-    int bad = bad_entries(cache);
-    printf("killed writers: %d kills, %d hits, %d wrong, %d torn entries, %d temporaries left behind\n",
-           KILLS, hits, wrong, bad, (int)s.temporaries);
+    int                 bad = bad_entries(cache);
+    printf("killed writers: %d kills, %d hits, %d wrong, %d torn entries, %d temporaries left behind\n", KILLS,
+           hits, wrong, bad, (int)s.temporaries);
     check(wrong == 0 && bad == 0 && s.corrupt == 0, "a killed writer left a bad entry");
     check(hits > KILLS, "too few hits to tell anything");
     check(s.temporaries > 0, "no kill came in the middle of a write: nothing was tested");
@@ -215,7 +214,7 @@ static void use_one(ptxpack_cache *cache, int number)
     int got = get_number(cache, number);
     if (!got) {
         ptxpack_cache_key *key = key_number(number);
-        int lock = ptxpack_cache_lock(cache, key, 10000);
+        int                lock = ptxpack_cache_lock(cache, key, 10000);
         got = get_number(cache, number);
         if (!got) {
             nap_us(20000); /* as a compiler would */
@@ -236,8 +235,8 @@ static void use_one(ptxpack_cache *cache, int number)
 static void herd_member(int member)
 {
     ptxpack_cache *cache = open_cache(UINT64_C(1) << 30);
-    uint64_t state = mix(seed ^ (uint64_t)member << 8);
-    int start = (int)(draw(&state) % SHARED_KEYS);
+    uint64_t       state = mix(seed ^ (uint64_t)member << 8);
+    int            start = (int)(draw(&state) % SHARED_KEYS);
     for (int i = 0; i < SHARED_KEYS; i++)
         use_one(cache, (start + i) % SHARED_KEYS);
     use_one(cache, 1000 + member);
@@ -273,7 +272,7 @@ static void herd(bool locks)
     if (!locks)
         check(mkdir(lock_file, 0700) == 0, "mkdir: %s", strerror(errno));
     double start = now_s();
-    int bad = in_processes(HERD, herd_member);
+    int    bad = in_processes(HERD, herd_member);
     double seconds = now_s() - start;
     if (!locks)
         rmdir(lock_file);
@@ -298,7 +297,7 @@ static void herd(bool locks)
 static ptxpack_cache_step damage(const ptxpack_cache_info *info, void *user)
 {
     uint64_t *state = (uint64_t *)user;
-    char path[4200];
+    char      path[4200];
     if (draw(state) % 3)
         return PTXPACK_CACHE_NEXT;
     snprintf(path, sizeof path, "%s/%s.entry", dir, info->name);
@@ -306,7 +305,7 @@ static ptxpack_cache_step damage(const ptxpack_cache_info *info, void *user)
     if (fd < 0)
         return PTXPACK_CACHE_NEXT;
     uint64_t noise = draw(state);
-    off_t at = (off_t)(draw(state) % (info->file_bytes + 1));
+    off_t    at = (off_t)(draw(state) % (info->file_bytes + 1));
     if (draw(state) % 2)
         (void)!pwrite(fd, &noise, 1 + noise % 8, at);
     else
@@ -338,14 +337,14 @@ static void vandal(ptxpack_cache *cache, uint64_t *state)
 static void chaos_member(int member)
 {
     ptxpack_cache *cache = open_cache(1 << 20);
-    uint64_t state = mix(seed ^ (uint64_t)member << 40);
+    uint64_t       state = mix(seed ^ (uint64_t)member << 40);
     for (uint64_t i = 0; i < 40; i++) {
         int number = (int)(draw(&state) % KEYS);
         int got = get_number(cache, number);
         atomic_fetch_add(&shared->hits, got > 0);
         atomic_fetch_add(&shared->wrong, got < 0);
         ptxpack_cache_key *key = key_number(number);
-        int lock = got > 0 ? -1 : ptxpack_cache_lock(cache, key, 5);
+        int                lock = got > 0 ? -1 : ptxpack_cache_lock(cache, key, 5);
         if (got <= 0)
             atomic_fetch_add(&shared->puts, put_number(cache, number, (uint64_t)member << 32 | i));
         if (member % 16 == 3 && i == 20)
@@ -362,8 +361,8 @@ static void chaos_member(int member)
 static void chaos(void)
 {
     memset(shared, 0, sizeof *shared);
-    double start = now_s();
-    int bad = in_processes(HERD, chaos_member);
+    double         start = now_s();
+    int            bad = in_processes(HERD, chaos_member);
     ptxpack_cache *cache = open_cache(1 << 20);
     printf("chaos of %d: %d hits, %d puts, %d damaged files met, %d wrong, %.2f s\n", HERD, shared->hits,
            shared->puts, shared->corrupt, shared->wrong, now_s() - start);
@@ -386,7 +385,7 @@ static void chaos(void)
 static void fill_it(int expected)
 {
     ptxpack_cache *cache = open_cache(UINT64_C(1) << 30);
-    int stored = 0, refused = 0, wrong = 0;
+    int            stored = 0, refused = 0, wrong = 0;
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 60; i++) {
             if (put_number(cache, i, (uint64_t)round)) {
@@ -453,7 +452,7 @@ static int unlink_one(const char *path, const struct stat *st, int kind, struct 
 
 int main(int argc, char **argv)
 {
-    const char *text = argc > 1 ? argv[1] : getenv("PTXPACK_TEST_SEED"), *base = getenv("TMPDIR");
+    const char  *text = argc > 1 ? argv[1] : getenv("PTXPACK_TEST_SEED"), *base = getenv("TMPDIR");
     const double start = now_s();
     seed = text ? strtoull(text, NULL, 0) : 20240229;
     setvbuf(stdout, NULL, _IOLBF, 0);

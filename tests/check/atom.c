@@ -48,8 +48,7 @@ static bool launch(runner *r, size_t x, size_t y, const void *arguments, void *a
 {
     device        *gpu = &r->c->gpu;
     const uint32_t grid[3] = {(uint32_t)x, (uint32_t)y, 1};
-    bool           ok = !r->fault &&
-              device_status(gpu, ptxpack_kernel_launch(r->kernel, grid, arguments, gpu->stream)) &&
+    bool ok = !r->fault && device_status(gpu, ptxpack_kernel_launch(r->kernel, grid, arguments, gpu->stream)) &&
               device_download(gpu, answer, r->output.address, bytes);
     r->fault = r->fault || !ok;
     return ok;
@@ -131,9 +130,8 @@ static bool begin(runner *r, const char *name, const probe_kernel *kernel)
 static bool load(runner *r, const char *name, const probe_kernel *kernel)
 {
     r->fault = false;
-    bool ok =
-        device_status(&r->c->gpu, ptxpack_kernel_load(r->c->gpu.handle, kernel->variant, kernel->symbols,
-                                                      kernel->symbol_count, &r->kernel));
+    bool ok = device_status(&r->c->gpu, ptxpack_kernel_load(r->c->gpu.handle, kernel->variant, kernel->symbols,
+                                                            kernel->symbol_count, &r->kernel));
     if (!ok)
         check_record(r->c, name, r->c->gpu.line);
     return ok;
@@ -216,10 +214,9 @@ static void run_mma_atom(runner *r, const ptxpack_mma_atom *atom)
         run_majors(r, atom);
     } else if (check_wanted(r->c, name)) {
         snprintf(name, sizeof name, "needs exactly sm_%da, for which there is no probe", atom->arch);
-        skip(r, wgmma ? "wgmma of a width that is left out unless a filter names it (64x24x)"
-                : atom->instructions > 1
-                    ? "several instructions, with the layouts of one that has its own line"
-                    : name);
+        skip(r, wgmma                    ? "wgmma of a width that is left out unless a filter names it (64x24x)"
+                : atom->instructions > 1 ? "several instructions, with the layouts of one that has its own line"
+                                         : name);
     }
 }
 

@@ -10,11 +10,10 @@
  *                          + FlashAttention's allowance for one sum in that type (verify.h)
  *            16-row tiles  max error <= 3 (4.5) times that of the tile in the element type + one rounding: long
  *                          rows average many values and must be as much closer.  4 (6) times with fp8, whose
- *                          weights err by up to 2^-4, and otherwise with another reference than the maximum.  Two
- *                          roundings where 16-bit weights have such a reference: where one key dominates, the
- *                          standard softmax's weight is 1, exact
- *          and every LSE is within verify_lse_bound, rows without keys are 0 and -inf, nothing but the
- *          output was written, a second run gave the same bits, and the workspace is zero as it was before. */
+ *                          weights err by up to 2^-4, and otherwise with another reference than the maximum.
+ * Two roundings where 16-bit weights have such a reference: where one key dominates, the standard softmax's
+ * weight is 1, exact and every LSE is within verify_lse_bound, rows without keys are 0 and -inf, nothing but
+ * the output was written, a second run gave the same bits, and the workspace is zero as it was before. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -43,9 +42,8 @@ typedef enum data_kind {
     CLIMBING,
     KINDS
 } data_kind;
-static const char *const kind_names[KINDS] = {"normal", "equal",   "huge",   "tiny",
-                                              "rising", "falling", "scaled", "repeated",
-                                              "overflowing", "climbing"};
+static const char *const kind_names[KINDS] = {"normal",  "equal",  "huge",     "tiny",        "rising",
+                                              "falling", "scaled", "repeated", "overflowing", "climbing"};
 
 /* The last of them only where a row takes it, and only head dims that are multiples of 16. */
 static const ptxpack_dtype dtypes[] = {PTXPACK_F16, PTXPACK_BF16, PTXPACK_E4M3};
@@ -117,8 +115,8 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
 static bool in_matrix(const check *c, int pair, int dim, int group, data_kind kind)
 {
     int  d = head_dims[dim], rows = pairs[pair][0], keys = pairs[pair][1];
-    bool some_pair =
-        (rows == 113 && keys == 203) || (rows == 256 && keys == 512) || (rows == 1023 && keys == 1024);
+    bool some_pair = (rows == 113 && keys == 203) || (rows == 256 && keys == 512) ||
+                     (rows == 1023 && keys == 1024);
     bool some_dim = d == 64 || d == 128 || d == 40;
     if (c->brief)
         return in_brief_matrix(c, pair, d, group, kind);
@@ -142,14 +140,14 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
     if (a->kind != NORMAL || !(c->brief || d->heads_kv == 2))
         return false;
     if (c->brief) /* windows that span several blocks, where there are several */
-        return partial ? masks[mask].brief || d->head_dim == 64
-                       : d->seqlen_q == 256 && masks[mask].left > 100;
+        return partial ? masks[mask].brief || d->head_dim == 64 : d->seqlen_q == 256 && masks[mask].left > 100;
     return partial || d->seqlen_q == 239 || (many && d->seqlen_q != d->seqlen_kv);
 }
 
 static attention_case make_case(const check *c, int dtype, int pair, int dim, int group, data_kind kind)
 {
-    int64_t        size = (int64_t)pairs[pair][0] * pairs[pair][1];
+    int64_t size = (int64_t)pairs[pair][0] * pairs[pair][1];
+    /* clang-format off */
     attention_case made = {
         .desc =
             {
@@ -167,6 +165,7 @@ static attention_case make_case(const check *c, int dtype, int pair, int dim, in
         .seed = c->seed +
                 (uint64_t)((((dtype * PAIRS + pair) * HEAD_DIMS + dim) * HEADS + group) * KINDS + (int)kind),
     };
+    /* clang-format on */
     return made;
 }
 
@@ -185,14 +184,14 @@ typedef struct expected {
 
 /* Compact tensors, and what is expected of `rows`. */
 typedef struct problem {
-    attention_case  a;
-    size_t          elements[TENSOR_COUNT];
-    void           *tensor[TENSOR_COUNT]; /* q, k, v; o is not used */
-    float          *scales;               /* of fp8: [q, k, v][batch][heads_kv] */
+    attention_case   a;
+    size_t           elements[TENSOR_COUNT];
+    void            *tensor[TENSOR_COUNT]; /* q, k, v; o is not used */
+    float           *scales;               /* of fp8: [q, k, v][batch][heads_kv] */
     ptxpack_descales descales;
-    attention_row  *rows;                 /* compared; in order of batch, head, row */
-    size_t          row_count;
-    expected        by_mask[MASKS], want; /* of those in the matrix; want: of the mask in a.desc */
+    attention_row   *rows; /* compared; in order of batch, head, row */
+    size_t           row_count;
+    expected         by_mask[MASKS], want; /* of those in the matrix; want: of the mask in a.desc */
 } problem;
 
 static void fill_value(const problem *p, int tensor, float value)
@@ -226,13 +225,11 @@ static void fill_slope(const problem *p, bool rising, double most)
 }
 
 /* Key heads of all batches: a descale each. */
-static size_t heads_of(const problem *p)
-{
-    return (size_t)p->a.desc.batch * (size_t)p->a.desc.heads_kv;
-}
+static size_t heads_of(const problem *p) { return (size_t)p->a.desc.batch * (size_t)p->a.desc.heads_kv; }
 
-/* Of fp8 64 would do, too, but for the 16-row tiles and the LSE: wgmma cuts a sum off 13 bits below its largest product,
- * which moves scores of some 100 nats by up to a tenth, and with them the weights of keys that are level. */
+/* Of fp8 64 would do, too, but for the 16-row tiles and the LSE: wgmma cuts a sum off 13 bits below its largest
+ * product, which moves scores of some 100 nats by up to a tenth, and with them the weights of keys that are
+ * level. */
 static float huge_factor(ptxpack_dtype type, int tensor)
 {
     return type == PTXPACK_E4M3 ? (tensor == TENSOR_V ? 64 : 4) : tensor == TENSOR_V ? 8192 : 64;
@@ -285,8 +282,8 @@ static void pick_rows(problem *p)
         size_t i = n % per_head, head = n / per_head, first = i * rows / per_head,
                next = (i + 1) * rows / per_head;
         size_t row = i == 0 ? 0 : i + 1 == per_head ? rows - 1 : first + random_below(&random, next - first);
-        p->rows[n] = (attention_row){(int32_t)(head / (size_t)d->heads_q),
-                                     (int32_t)(head % (size_t)d->heads_q), (int32_t)row};
+        p->rows[n] = (attention_row){(int32_t)(head / (size_t)d->heads_q), (int32_t)(head % (size_t)d->heads_q),
+                                     (int32_t)row};
     }
 }
 
@@ -356,8 +353,8 @@ static bool refer(const check *c, problem *p)
             continue;
         set_mask(p, mask);
         const attention_row_results results = {p->want.ref, p->want.rounded, p->want.lse};
-        ok = attention_reference_open(&p->a.desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
-                                      p->tensor[TENSOR_V], &p->descales, &reference) == PTXPACK_OK;
+        ok = attention_reference_open(&p->a.desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
+                                      &p->descales, &reference) == PTXPACK_OK;
         ok = ok && attention_reference_rows(reference, p->rows, p->row_count, 1, &results) == PTXPACK_OK;
         attention_reference_close(reference);
     }
@@ -373,10 +370,7 @@ typedef struct errors {
     double out, rounded, ref; /* of the output, of the rounded maths; and the largest |exact| */
 } errors;
 
-static ptxpack_dtype o_type(const problem *p)
-{
-    return attention_tensor_type(&p->a.desc, TENSOR_O);
-}
+static ptxpack_dtype o_type(const problem *p) { return attention_tensor_type(&p->a.desc, TENSOR_O); }
 
 static double element_error(const problem *p, const check_output *out, size_t n, int c)
 {
@@ -404,9 +398,9 @@ static errors measure(const problem *p, const check_output *out, size_t first, s
 static double tile_bound(const problem *p, const check_output *out, const errors *e)
 {
     ptxpack_dtype type = o_type(p);
-    double unit = type == PTXPACK_F16 ? 0x1p-11 : 0x1p-8, smallest = type == PTXPACK_F16 ? 0x1p-24 : 0;
-    double factor = p->a.desc.dtype == PTXPACK_E4M3 ? 2 : 1.5;
-    int    roundings = out->speculative && p->a.desc.dtype != PTXPACK_E4M3 ? 2 : 1;
+    double        unit = type == PTXPACK_F16 ? 0x1p-11 : 0x1p-8, smallest = type == PTXPACK_F16 ? 0x1p-24 : 0;
+    double        factor = p->a.desc.dtype == PTXPACK_E4M3 ? 2 : 1.5;
+    int           roundings = out->speculative && p->a.desc.dtype != PTXPACK_E4M3 ? 2 : 1;
     return factor * verify_rtol(&p->a.desc) * e->rounded + e->ref * (roundings * unit + 0x1p-16) + smallest;
 }
 
@@ -453,11 +447,10 @@ static void describe_worst(const problem *p, const check_output *out, size_t fir
         }
     const attention_row *r = &p->rows[worst];
     const uint16_t      *got = check_output_row(out, r->batch, r->row, r->head);
-    double exact = p->want.ref[worst * (size_t)p->a.desc.head_dim + (size_t)channel];
-    int    length = snprintf(what, WHAT,
-                             "%s: o[batch %d, row %d, head %d, %d] is %.8g, exact %.8g, allowed %.3g", rule,
-                             (int)r->batch, (int)r->row, (int)r->head, channel,
-                             (double)ptxpack_to_float(o_type(p), got[channel]), exact, bound);
+    double               exact = p->want.ref[worst * (size_t)p->a.desc.head_dim + (size_t)channel];
+    int length = snprintf(what, WHAT, "%s: o[batch %d, row %d, head %d, %d] is %.8g, exact %.8g, allowed %.3g",
+                          rule, (int)r->batch, (int)r->row, (int)r->head, channel,
+                          (double)ptxpack_to_float(o_type(p), got[channel]), exact, bound);
     draw_map(p, out, worst, what + length, WHAT - (size_t)length);
 }
 
@@ -465,9 +458,9 @@ static void describe_worst(const problem *p, const check_output *out, size_t fir
 static bool judge_values(const problem *p, const check_output *out, char *what)
 {
     const ptxpack_attention_desc *d = &p->a.desc;
-    size_t per_head = rows_per_head(d);
-    errors all = measure(p, out, 0, p->row_count);
-    double bound = verify_rtol(d) * all.rounded +
+    size_t                        per_head = rows_per_head(d);
+    errors                        all = measure(p, out, 0, p->row_count);
+    double                        bound = verify_rtol(d) * all.rounded +
                    verify_atol(o_type(p), p->want.ref, p->row_count * (size_t)d->head_dim);
     if (!(all.out <= bound)) {
         describe_worst(p, out, 0, p->row_count, "all rows", bound, what);
@@ -485,7 +478,7 @@ static bool judge_values(const problem *p, const check_output *out, char *what)
     }
     for (size_t n = 0; n < p->row_count; n++) {
         const attention_row *r = &p->rows[n];
-        float lse = check_output_lse(out, r->batch, r->head)[r->row];
+        float                lse = check_output_lse(out, r->batch, r->head)[r->row];
         if (!(fabs(lse - p->want.lse[n]) <= verify_lse_bound(d, p->want.lse[n])) &&
             !(isinf(p->want.lse[n]) && lse == p->want.lse[n])) {
             snprintf(what, WHAT, "lse[batch %d, head %d, row %d] is %.8g, exact %.8g", (int)r->batch,
@@ -501,10 +494,9 @@ static bool is_blind(const ptxpack_attention_desc *d, int64_t row)
 {
     if (d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
         row += d->seqlen_kv - d->seqlen_q;
-    return d->mask != PTXPACK_MASK_NONE &&
-           ((d->window_right >= 0 && row + d->window_right < 0) ||
-            (d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT && d->window_left >= 0 &&
-             row - d->window_left >= d->seqlen_kv));
+    return d->mask != PTXPACK_MASK_NONE && ((d->window_right >= 0 && row + d->window_right < 0) ||
+                                            (d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT && d->window_left >= 0 &&
+                                             row - d->window_left >= d->seqlen_kv));
 }
 
 /* What holds for every row, compared or not: written, finite; 0 and -inf without keys. */
@@ -515,7 +507,9 @@ static bool judge_row(const ptxpack_attention_desc *d, const uint16_t *o, float 
         float value = ptxpack_to_float(attention_tensor_type(d, TENSOR_O), o[c]);
         if (!isfinite(value) || (blind && value != 0)) {
             snprintf(what, WHAT, "o[row %d, %d] is %g%s", (int)row, c, (double)value,
-                     blind ? "; the row has no key and must be 0" : o[c] == 0xffff ? ": not written" : "");
+                     blind            ? "; the row has no key and must be 0"
+                     : o[c] == 0xffff ? ": not written"
+                                      : "");
             return false;
         }
     }
@@ -562,10 +556,7 @@ static void run_one(check *c, const problem *p, check_images *images, const ptxp
     free(what);
 }
 
-static bool is_fp8(const ptxpack_variant *row)
-{
-    return ptxpack_variant_parameter(row, "FP8", 0) != 0;
-}
+static bool is_fp8(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "FP8", 0) != 0; }
 
 /* Whether `row` is one to try: it can be taken, and of its kernel it has the smallest HEAD_DIM that will do. */
 static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_attention_desc *d)

@@ -16,13 +16,13 @@ typedef struct check {
     pthread_mutex_t gpu_lock; /* one case at a time on the GPU; the references run beside */
     pthread_mutex_t print_lock;
     atomic_int      passed, failed;
-    atomic_bool     broken;   /* the GPU no longer answers: stop */
+    atomic_bool     broken; /* the GPU no longer answers: stop */
     /* options */
-    bool            quick, list, quiet;
-    bool            brief;    /* on the emulated driver: sizes that it takes seconds for */
-    const char     *filter;   /* substring of a case's name; NULL: all */
-    int             threads;
-    uint64_t        seed;
+    bool        quick, list, quiet;
+    bool        brief;  /* on the emulated driver: sizes that it takes seconds for */
+    const char *filter; /* substring of a case's name; NULL: all */
+    int         threads;
+    uint64_t    seed;
 } check;
 
 bool check_wanted(const check *c, const char *name);
@@ -44,7 +44,7 @@ enum { CHECK_GUARD = 4096 }; /* bytes before and after each tensor */
 void check_atom(check *c); /* the tables of atoms against the hardware */
 void check_attention(check *c);
 void check_gemm(check *c);
-void check_far(check *c); /* attention at strides beyond 32 bits; not when quick */
+void check_far(check *c);      /* attention at strides beyond 32 bits; not when quick */
 void check_far_gemm(check *c); /* the same of gemm */
 void check_vector(check *c);
 /* Break kernels on purpose, and see that the cases notice; returns an exit status. */

@@ -41,7 +41,7 @@ static uint64_t piece_address(const far_problem *p, int tensor, size_t n)
     const far_layout *l = p->layout;
     size_t            rows = (size_t)l->rows;
     size_t            head = n % HEADS, row = n / HEADS % rows, batch = n / HEADS / rows;
-    uint64_t start = tensor == TENSOR_O ? p->output : p->inputs + (uint64_t)tensor * p->pieces * PIECE;
+    uint64_t          start = tensor == TENSOR_O ? p->output : p->inputs + (uint64_t)tensor * p->pieces * PIECE;
     return start + sizeof(uint16_t) * (batch * (uint64_t)l->strides.batch + row * (uint64_t)l->strides.row +
                                        head * (uint64_t)l->strides.head);
 }
@@ -101,8 +101,8 @@ static bool place(check *c, far_problem *p)
     if (free_bytes < needed || !device_alloc(&c->gpu, &p->inputs, inputs) ||
         !device_alloc(&c->gpu, &p->output, p->bytes)) {
         if (!c->quiet)
-            printf("SKIP: attention %s: needs %.1f GiB of device memory, %.1f GiB are free\n",
-                   p->layout->name, (double)needed / (1 << 30), (double)free_bytes / (1 << 30));
+            printf("SKIP: attention %s: needs %.1f GiB of device memory, %.1f GiB are free\n", p->layout->name,
+                   (double)needed / (1 << 30), (double)free_bytes / (1 << 30));
         return false;
     }
     bool ok = device_alloc(&c->gpu, &p->lse_device, p->pieces * sizeof *p->lse);
@@ -146,15 +146,14 @@ static void run_row(check *c, far_problem *p, const ptxpack_variant *row, const 
     device_free(&c->gpu, p->workspace);
     p->workspace = 0;
     if (!device_status(&c->gpu, ptxpack_attention_plan_row(c->gpu.handle, &p->far, row, &plan)) ||
-        !device_alloc_zeros(&c->gpu, &p->workspace, ptxpack_attention_workspace(plan)) ||
-        !launch(c, p, plan)) {
+        !device_alloc_zeros(&c->gpu, &p->workspace, ptxpack_attention_workspace(plan)) || !launch(c, p, plan)) {
         check_broken(c, name, c->gpu.line);
     } else if (verify_attention(&p->compact, p->host[TENSOR_Q], p->host[TENSOR_K], p->host[TENSOR_V], NULL,
                                 p->host[TENSOR_O], p->lse, p->pieces, c->seed, &result) != PTXPACK_OK) {
         check_broken(c, name, ptxpack_detail(NULL));
     } else {
-        snprintf(what, sizeof what, "o errs by %.3g, allowed %.3g; lse by %.3g, allowed %.3g",
-                 result.out_error, result.bound, result.lse_error, result.lse_bound);
+        snprintf(what, sizeof what, "o errs by %.3g, allowed %.3g; lse by %.3g, allowed %.3g", result.out_error,
+                 result.bound, result.lse_error, result.lse_bound);
         check_record(c, name, result.pass ? NULL : what);
     }
     ptxpack_attention_plan_free(plan);

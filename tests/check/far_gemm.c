@@ -20,10 +20,10 @@ static const struct far_layout {
     int64_t       stride, batch; /* elements from a line, from a matrix to the next */
     ptxpack_order order;         /* of A and B */
 } layouts[] = {
-    {"gemm far-lines rr", 1 << 24, GEMM_D * LINE, PTXPACK_ROW_MAJOR},
-    {"gemm far-lines cc", 1 << 24, GEMM_D * LINE, PTXPACK_COLUMN_MAJOR},
-    {"gemm far-batch rr", GEMM_D * LINE, (INT64_C(1) << 31) + 8, PTXPACK_ROW_MAJOR},
-    {"gemm far-batch cc", GEMM_D * LINE, (INT64_C(1) << 31) + 8, PTXPACK_COLUMN_MAJOR},
+    {"gemm far-lines rr", 1 << 24, GEMM_D *LINE, PTXPACK_ROW_MAJOR},
+    {"gemm far-lines cc", 1 << 24, GEMM_D *LINE, PTXPACK_COLUMN_MAJOR},
+    {"gemm far-batch rr", GEMM_D *LINE, (INT64_C(1) << 31) + 8, PTXPACK_ROW_MAJOR},
+    {"gemm far-batch cc", GEMM_D *LINE, (INT64_C(1) << 31) + 8, PTXPACK_COLUMN_MAJOR},
 };
 
 typedef struct far_problem {
@@ -38,8 +38,8 @@ typedef struct far_problem {
 static const gemm_inputs *inputs_of(const far_problem *p)
 {
     static _Thread_local gemm_inputs inputs;
-    inputs = (gemm_inputs){
-        .a = p->host[GEMM_A], .b = p->host[GEMM_B], .c = p->host[GEMM_C], .alpha = 1, .beta = 1};
+    inputs =
+        (gemm_inputs){.a = p->host[GEMM_A], .b = p->host[GEMM_B], .c = p->host[GEMM_C], .alpha = 1, .beta = 1};
     return &inputs;
 }
 
@@ -47,8 +47,8 @@ static const gemm_inputs *inputs_of(const far_problem *p)
 static uint64_t line_address(const far_problem *p, int matrix, size_t n)
 {
     uint64_t start = matrix == GEMM_D ? p->output : p->inputs + sizeof(uint16_t) * (uint64_t)matrix * LINE;
-    return start + sizeof(uint16_t) *
-                       (n % SIZE * (uint64_t)p->layout->stride + n / SIZE * (uint64_t)p->layout->batch);
+    return start +
+           sizeof(uint16_t) * (n % SIZE * (uint64_t)p->layout->stride + n / SIZE * (uint64_t)p->layout->batch);
 }
 
 static bool refer(far_problem *p)
@@ -143,11 +143,15 @@ static bool place(check *c, far_problem *p)
 /* One launch into poisoned lines, brought back. */
 static bool launch(check *c, far_problem *p, const ptxpack_gemm_plan *plan)
 {
-    const ptxpack_gemm_buffers buffers = {
-        .size = sizeof buffers, .alpha = 1, .beta = 1, .a = line_address(p, GEMM_A, 0),
-        .b = line_address(p, GEMM_B, 0), .c = line_address(p, GEMM_C, 0), .d = p->output,
-        .workspace = p->workspace};
-    bool ok = true;
+    const ptxpack_gemm_buffers buffers = {.size = sizeof buffers,
+                                          .alpha = 1,
+                                          .beta = 1,
+                                          .a = line_address(p, GEMM_A, 0),
+                                          .b = line_address(p, GEMM_B, 0),
+                                          .c = line_address(p, GEMM_C, 0),
+                                          .d = p->output,
+                                          .workspace = p->workspace};
+    bool                       ok = true;
     for (size_t n = 0; n < LINES && ok; n++)
         ok = device_try(&c->gpu,
                         c->gpu.driver->cuMemsetD8Async(line_address(p, GEMM_D, n), POISON,
@@ -164,8 +168,7 @@ static void judge(check *c, const far_problem *p, const char *name)
 {
     char what[160];
     for (size_t i = 0; i < (size_t)LINES * SIZE; i++)
-        if (!gemm_accepts(PTXPACK_F16, p->host[GEMM_D][i / SIZE * LINE + i % SIZE], p->value[i],
-                          p->error[i])) {
+        if (!gemm_accepts(PTXPACK_F16, p->host[GEMM_D][i / SIZE * LINE + i % SIZE], p->value[i], p->error[i])) {
             snprintf(what, sizeof what, "d[matrix %zu, row %zu, column %zu] is %g, exact %g", i / SIZE / SIZE,
                      i / SIZE % SIZE, i % SIZE,
                      (double)ptxpack_to_float(PTXPACK_F16, p->host[GEMM_D][i / SIZE * LINE + i % SIZE]),

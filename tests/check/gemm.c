@@ -3,9 +3,9 @@
  * Cases    element types x orders of A and B x sizes, each with plain and with gapped lines and with every
  *          epilogue that is its turn; pathological data on some of them; each on every row that runs here.
  * Passes   when every element of the rows compared (all of them up to a limit, then a random sample) is one
- *          that rounding makes of something within the reference's error (tools/problem/gemm_reference.h), what is
- *          not finite is so in the same way, all elements were written and nothing else, a second run gave
- *          the same bits, and the workspace served it as the first left it. */
+ *          that rounding makes of something within the reference's error (tools/problem/gemm_reference.h), what
+ * is not finite is so in the same way, all elements were written and nothing else, a second run gave the same
+ * bits, and the workspace served it as the first left it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,8 +107,7 @@ static bool in_matrix(const check *c, const gemm_case *a)
         (!(some_size || s->m == 1 || s->k == 0) || a->layout == 0 || (a->epilogue + a->order) % 3 != 0))
         return false;
     if (a->kind != NORMAL)
-        return some_size && a->layout == 1 &&
-               (a->epilogue == 0 || (a->kind != NOT_FINITE && a->epilogue == 2));
+        return some_size && a->layout == 1 && (a->epilogue == 0 || (a->kind != NOT_FINITE && a->epilogue == 2));
     return (double)s->m * s->n * s->k < 1e9 || (a->layout == 0 && (a->epilogue == 0 || a->epilogue == 3));
 }
 
@@ -121,13 +120,19 @@ static ptxpack_gemm_desc describe(const gemm_case *a)
 {
     const struct size     *s = &sizes[a->size];
     const struct epilogue *e = &epilogues[a->epilogue];
-    bool    a_column = a->order / 2 != 0, b_column = a->order % 2 != 0;
-    int64_t a_lines = a_column ? s->k : s->m, b_lines = b_column ? s->n : s->k;
-    ptxpack_gemm_desc d = {
-        .size = sizeof d, .dtype = dtypes[a->dtype], .m = s->m, .n = s->n, .k = s->k, .batch = s->batch,
-        .order_a = a_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
-        .order_b = b_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
-        .has_c = e->has_c, .has_bias = e->has_bias, .activation = e->activation};
+    bool                   a_column = a->order / 2 != 0, b_column = a->order % 2 != 0;
+    int64_t                a_lines = a_column ? s->k : s->m, b_lines = b_column ? s->n : s->k;
+    ptxpack_gemm_desc      d = {.size = sizeof d,
+                                .dtype = dtypes[a->dtype],
+                                .m = s->m,
+                                .n = s->n,
+                                .k = s->k,
+                                .batch = s->batch,
+                                .order_a = a_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
+                                .order_b = b_column ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
+                                .has_c = e->has_c,
+                                .has_bias = e->has_bias,
+                                .activation = e->activation};
     d.stride_a = spread(a_column ? s->m : s->k, a->layout, 8);
     d.stride_b = spread(b_column ? s->k : s->n, a->layout, 24);
     d.stride_d = spread(s->n, a->layout, 16);
@@ -145,8 +150,8 @@ static void name_case(const gemm_case *a, char name[128])
 {
     const struct size *s = &sizes[a->size];
     snprintf(name, 128, "gemm %s %s %dx%dx%d batch %d %s %s %s", ptxpack_dtype_name(dtypes[a->dtype]),
-             order_names[a->order], (int)s->m, (int)s->n, (int)s->k, (int)s->batch,
-             epilogues[a->epilogue].name, layout_names[a->layout], kind_names[a->kind]);
+             order_names[a->order], (int)s->m, (int)s->n, (int)s->k, (int)s->batch, epilogues[a->epilogue].name,
+             layout_names[a->layout], kind_names[a->kind]);
 }
 
 /* ---- one case's data and reference -------------------------------------------------------------- */
@@ -160,7 +165,7 @@ typedef struct problem {
     size_t            bytes[REGIONS];        /* with the guards; 0: there is no such matrix */
     gemm_row         *rows;                  /* compared */
     size_t            row_count;
-    double           *value, *error;         /* [row_count][n] */
+    double           *value, *error; /* [row_count][n] */
 } problem;
 
 static uint16_t *line_of(const problem *p, const uint8_t *region, int matrix, int64_t batch, int64_t line)
@@ -177,15 +182,24 @@ static void fill_line(const gemm_case *a, random_state *random, ptxpack_dtype ty
     for (int64_t i = 0; i < length; i++) {
         float value = ptxpack_to_float(type, line[i]);
         switch (a->kind) {
-        case EQUAL: value = 1; break;
-        case HUGE_VALUES: value *= type == PTXPACK_F16 ? 400 : 0x1p58f; break; /* f16: D overflows */
-        case TINY: value *= type == PTXPACK_F16 ? 0x1p-12f : 0x1p-66f; break;  /* D is subnormal */
-        case ZEROS: value = 0; break;
+        case EQUAL:
+            value = 1;
+            break;
+        case HUGE_VALUES:
+            value *= type == PTXPACK_F16 ? 400 : 0x1p58f;
+            break; /* f16: D overflows */
+        case TINY:
+            value *= type == PTXPACK_F16 ? 0x1p-12f : 0x1p-66f;
+            break; /* D is subnormal */
+        case ZEROS:
+            value = 0;
+            break;
         case NOT_FINITE:
             if (random_below(random, 300) == 0)
                 value = special[random_below(random, 3)];
             break;
-        default: break;
+        default:
+            break;
         }
         line[i] = ptxpack_from_float(type, value);
     }
@@ -202,9 +216,12 @@ static void fill_data(const check *c, const gemm_case *a, problem *p)
                               p->geometry.matrix[i].length);
     if (p->bytes[BIAS] > 0)
         fill_line(a, &random, p->desc.dtype, (uint16_t *)(void *)(p->host[BIAS] + CHECK_GUARD), p->desc.n);
-    p->inputs = (gemm_inputs){.a = p->host[GEMM_A] + CHECK_GUARD, .b = p->host[GEMM_B] + CHECK_GUARD,
-                              .c = p->host[GEMM_C] + CHECK_GUARD, .bias = p->host[BIAS] + CHECK_GUARD,
-                              .alpha = epilogues[a->epilogue].alpha, .beta = epilogues[a->epilogue].beta};
+    p->inputs = (gemm_inputs){.a = p->host[GEMM_A] + CHECK_GUARD,
+                              .b = p->host[GEMM_B] + CHECK_GUARD,
+                              .c = p->host[GEMM_C] + CHECK_GUARD,
+                              .bias = p->host[BIAS] + CHECK_GUARD,
+                              .alpha = epilogues[a->epilogue].alpha,
+                              .beta = epilogues[a->epilogue].beta};
 }
 
 /* All rows, or as many as take about two seconds: one at random of each of equal parts. */
@@ -241,9 +258,9 @@ static bool make_problem(const check *c, const gemm_case *a, problem *p)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s", line), false;
     for (int i = 0; i < REGIONS; i++) {
         bool wanted = i == GEMM_C ? p->desc.has_c : i == BIAS ? p->desc.has_bias : true;
-        p->bytes[i] = wanted ? (i == BIAS ? p->geometry.bias_bytes : p->geometry.matrix[i].bytes) +
-                                   2 * CHECK_GUARD
-                             : 0;
+        p->bytes[i] = wanted
+                          ? (i == BIAS ? p->geometry.bias_bytes : p->geometry.matrix[i].bytes) + 2 * CHECK_GUARD
+                          : 0;
         p->host[i] = (uint8_t *)malloc(p->bytes[i] + 2 * CHECK_GUARD);
         if (p->host[i] == NULL)
             return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory"), false;
@@ -273,12 +290,15 @@ typedef struct regions {
 /* Into guards and NaNs, or C where it lies in D's place; back to `out`. */
 static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, const regions *r, uint8_t *out)
 {
-    const ptxpack_gemm_buffers b = {
-        .size = sizeof b, .alpha = p->inputs.alpha, .beta = p->inputs.beta,
-        .a = r->of[GEMM_A].address + CHECK_GUARD, .b = r->of[GEMM_B].address + CHECK_GUARD,
-        .c = r->of[p->in_place ? GEMM_D : GEMM_C].address + CHECK_GUARD,
-        .d = r->of[GEMM_D].address + CHECK_GUARD, .bias = r->of[BIAS].address + CHECK_GUARD,
-        .workspace = r->workspace.address};
+    const ptxpack_gemm_buffers b = {.size = sizeof b,
+                                    .alpha = p->inputs.alpha,
+                                    .beta = p->inputs.beta,
+                                    .a = r->of[GEMM_A].address + CHECK_GUARD,
+                                    .b = r->of[GEMM_B].address + CHECK_GUARD,
+                                    .c = r->of[p->in_place ? GEMM_D : GEMM_C].address + CHECK_GUARD,
+                                    .d = r->of[GEMM_D].address + CHECK_GUARD,
+                                    .bias = r->of[BIAS].address + CHECK_GUARD,
+                                    .workspace = r->workspace.address};
     bool ok = p->in_place ? device_upload(&c->gpu, r->of[GEMM_D].address, p->host[GEMM_C], p->bytes[GEMM_D])
                           : device_try(&c->gpu,
                                        c->gpu.driver->cuMemsetD8Async(r->of[GEMM_D].address, POISON,
@@ -299,8 +319,7 @@ static bool upload(check *c, const problem *p, int i, uint64_t address)
         return device_upload(&c->gpu, address, p->host[i], p->bytes[i]);
     for (int64_t b = 0; b < (x->batch != 0 ? p->geometry.batch : 1); b++)
         for (int64_t line = 0; line < x->lines && x->length > 0 && ok; line++)
-            ok = device_upload(&c->gpu,
-                               address + CHECK_GUARD + (uint64_t)(b * x->batch + line * x->stride) * 2,
+            ok = device_upload(&c->gpu, address + CHECK_GUARD + (uint64_t)(b * x->batch + line * x->stride) * 2,
                                line_of(p, p->host[i], i, b, line), (size_t)x->length * 2);
     return ok;
 }
@@ -345,11 +364,10 @@ static bool accepted(const problem *p, size_t row, int32_t column)
 static void draw_map(const problem *p, int32_t batch, char *text, size_t cap)
 {
     char    cell[MAP_ROWS][MAP_COLUMNS];
-    int32_t rows = (p->desc.m + MAP_ROWS - 1) / MAP_ROWS,
-            columns = (p->desc.n + MAP_COLUMNS - 1) / MAP_COLUMNS;
-    size_t at =
-        (size_t)snprintf(text, cap, "\n  matrix %d, %d rows a line, %d columns a character:", (int)batch,
-                         (int)rows, (int)columns);
+    int32_t rows = (p->desc.m + MAP_ROWS - 1) / MAP_ROWS, columns = (p->desc.n + MAP_COLUMNS - 1) / MAP_COLUMNS;
+    size_t  at = (size_t)snprintf(text, cap,
+                                  "\n  matrix %d, %d rows a line, %d columns a character:", (int)batch,
+                                  (int)rows, (int)columns);
     memset(cell, ' ', sizeof cell);
     for (size_t n = 0; n < p->row_count; n++)
         for (int32_t c = 0; c < p->desc.n && p->rows[n].batch == batch; c++) {
@@ -369,11 +387,10 @@ static bool judge_values(const problem *p, char *what)
             if (accepted(p, n, c))
                 continue;
             const gemm_row *r = &p->rows[n];
-            float got = ptxpack_to_float(p->desc.dtype,
-                                         line_of(p, p->host[GEMM_D], GEMM_D, r->batch, r->row)[c]);
-            int length =
-                snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is %.8g, exact %.8g +- %.3g",
-                         (int)r->batch, (int)r->row, (int)c, (double)got, p->value[at], p->error[at]);
+            float           got = ptxpack_to_float(p->desc.dtype,
+                                                   line_of(p, p->host[GEMM_D], GEMM_D, r->batch, r->row)[c]);
+            int length = snprintf(what, WHAT, "d[matrix %d, row %d, column %d] is %.8g, exact %.8g +- %.3g",
+                                  (int)r->batch, (int)r->row, (int)c, (double)got, p->value[at], p->error[at]);
             draw_map(p, r->batch, what + length, WHAT - (size_t)length);
             return false;
         }
@@ -397,8 +414,7 @@ static bool judge_places(problem *p, char *what)
         }
     for (size_t i = 0; i < p->bytes[GEMM_D]; i++)
         if (p->host[GEMM_D][i] != POISON) {
-            snprintf(what, WHAT, "d was written outside: byte %lld from its start",
-                     (long long)i - CHECK_GUARD);
+            snprintf(what, WHAT, "d was written outside: byte %lld from its start", (long long)i - CHECK_GUARD);
             return false;
         }
     return true;

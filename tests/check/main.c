@@ -30,11 +30,11 @@ static int run_all(check *c)
 
 int main(int argc, char **argv)
 {
-    check       c = {.threads = verify_threads()};
-    const char *ptx_dir = "ptx", *choice = NULL;
-    char        word[] = "check";
-    int64_t     threads = c.threads, seed = -1;
-    bool        self_test = false, full = false;
+    check        c = {.threads = verify_threads()};
+    const char  *ptx_dir = "ptx", *choice = NULL;
+    char         word[] = "check";
+    int64_t      threads = c.threads, seed = -1;
+    bool         self_test = false, full = false;
     const option rows[] = {
         {"quick", OPTION_FLAG, &c.quick, "a few cases of each kind"},
         {"filter", OPTION_TEXT, &c.filter, "TEXT  only cases whose name contains it"},
@@ -64,8 +64,7 @@ int main(int argc, char **argv)
         return command_end(EXIT_SKIPPED);
     }
     if (opened != PTXPACK_OK)
-        return command_fail("check", "%s", c.gpu.line),
-               device_choice(choice) ? COMMAND_FAILED : COMMAND_USAGE;
+        return command_fail("check", "%s", c.gpu.line), device_choice(choice) ? COMMAND_FAILED : COMMAND_USAGE;
     pthread_mutex_init(&c.gpu_lock, NULL);
     pthread_mutex_init(&c.print_lock, NULL);
     c.brief = c.gpu.emulated && !full;

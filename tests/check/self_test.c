@@ -23,8 +23,7 @@ typedef struct breakage {
 static const breakage breakages[] = {
     {"nothing", "attention/mask.ptx", NULL, NULL, "f16 d64"},
     {"a row sees one key too many", "attention/mask.ptx", "setp.gt.s32 %seen", "setp.ge.s32 %seen", "f16 d64"},
-    {"a row sees one key too few", "attention/mma.ptx", "add.s32 %row_sees, %row_sees, 1;", "",
-     "f16 d64"},
+    {"a row sees one key too few", "attention/mma.ptx", "add.s32 %row_sees, %row_sees, 1;", "", "f16 d64"},
     {"a window is one key short", "attention/mask.ptx", "setp.le.and.s32 %seen", "setp.lt.and.s32 %seen",
      "f16 d64"},
     {"a window's rows are counted from the first key", "attention/mma.ptx",
@@ -32,12 +31,13 @@ static const breakage breakages[] = {
     {"scores have no cap", "attention/softcap.ptx", "tanh.approx.f32", "mov.f32", "f16 d64"},
     {"the sum is not rescaled", "attention/mma_softmax.ptx", "mul.f32 %sum\\[sm_r], %sum\\[sm_r], %factor;", "",
      "f16 d64"},
-    {"O is not rescaled", "attention/mma_softmax.ptx", "2*(sm_r%2) + \\e], %factor;", "2*(sm_r%2) + \\e], 0f3F800000;",
-     "f16 d64"},
+    {"O is not rescaled", "attention/mma_softmax.ptx", "2*(sm_r%2) + \\e], %factor;",
+     "2*(sm_r%2) + \\e], 0f3F800000;", "f16 d64"},
     {"the sum stays a lane's own", "attention/mma_softmax.ptx", "SM_QUAD add, %sum\\[sm_r]", "", "f16 d64"},
     {"a column stays out of the sum", "attention/mma_softmax.ptx", ".irp e, 0, 1, 2, 3 add.f32 %sum",
      ".irp e, 0, 1, 2\n        add.f32 %sum", "f16 d64"},
-    {"the LSE is in base 2", "attention/mma_epilogue.ptx", "mul.f32 %ep_lse, %ep_lse, 0f3F317218;", "", "f16 d64"},
+    {"the LSE is in base 2", "attention/mma_epilogue.ptx", "mul.f32 %ep_lse, %ep_lse, 0f3F317218;", "",
+     "f16 d64"},
     {"rows without keys are not 0", "attention/mma_epilogue.ptx",
      "selp.f32 %ep_scale, 0f00000000, %ep_scale, %ep_none;", "", "f16 d64"},
     {"one row too many is written", "attention/mma_epilogue.ptx", "setp.gt.s32 %ep_store, %ep_rows_left",
@@ -71,7 +71,8 @@ static const breakage wgmma_breakages[] = {
      "sub.s32 \\d, \\columns, \\[(\\first)-1];", "f16 d64"},
     {"a window of bits is one key short", "attention/mask.ptx", "not.b32 %seen_before, %seen_before;",
      "shl.b32 %seen_before, %seen_before, 1;\n or.b32 %seen_before, %seen_before, 1;\n"
-     " not.b32 %seen_before, %seen_before;", "f16 d64"},
+     " not.b32 %seen_before, %seen_before;",
+     "f16 d64"},
     {"a block stays out of l", "attention/wgmma_softmax.ptx", "add.f32 %sum\\r, %sum\\r, %ss_even\\r;", "",
      "f16 d64"},
 };
@@ -86,10 +87,7 @@ static const breakage *breakage_at(int i)
     return i < BREAKAGES ? &breakages[i] : &wgmma_breakages[i - BREAKAGES];
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n';
-}
+static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
 /* The length of `pattern` at `text`; 0 when it does not stand there. */
 static size_t match(const char *text, const char *pattern)
@@ -145,8 +143,7 @@ static char *read_text(const char *path)
 }
 
 /* Copy one file, broken when it is the one; adds to *made.  false when it cannot be copied. */
-static bool copy_file(const char *from_dir, const char *to_dir, const char *name, const breakage *b,
-                      int *made)
+static bool copy_file(const char *from_dir, const char *to_dir, const char *name, const breakage *b, int *made)
 {
     char from[PATH_MAX], to[PATH_MAX];
     if (snprintf(from, sizeof from, "%s/%s", from_dir, name) >= (int)sizeof from ||
@@ -165,12 +162,12 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
     return count >= 0;
 }
 
-/* Copy every .ptx file of the three folders. */
+/* Copy every .ptx file of the folders that kernels include from. */
 static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
 {
-    static const char *const folders[] = {"atom", "step", "kernel"};
-    bool ok = true;
-    for (int i = 0; i < 3 && ok; i++) {
+    static const char *const folders[] = {"atom", "shared", "attention", "gemm", "vector"};
+    bool                     ok = true;
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
         struct dirent *entry;
         ok = snprintf(path, sizeof path, "%s/%s", to, folders[i]) < (int)sizeof path &&
@@ -234,10 +231,10 @@ static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir,
     } else {
         check run;
         run_broken(c, b, folder, &run);
-        int passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
+        int  passed = atomic_load(&run.passed), failed = atomic_load(&run.failed);
         bool judged = c->gpu.emulated && b->from != NULL; /* the judge may stop a broken kernel first */
-        ok = (!atomic_load(&run.broken) || judged) && (b->from == NULL ? failed == 0 &&
-                                                       passed > 0 : failed > 0);
+        ok = (!atomic_load(&run.broken) || judged) &&
+             (b->from == NULL ? failed == 0 && passed > 0 : failed > 0);
         printf("%s  %s: %d of %d runs failed%s%s\n", ok ? "ok  " : "FAIL", b->what, failed, passed + failed,
                atomic_load(&run.broken) ? "; the GPU or the compiler: " : "",
                atomic_load(&run.broken) ? run.gpu.line : "");

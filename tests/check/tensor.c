@@ -94,13 +94,13 @@ static bool poison_outputs(check *c, check_images *images)
 {
     const struct ptxpack_driver *driver = c->gpu.driver;
     return device_try(&c->gpu,
-                      driver->cuMemsetD8Async(images->device[TENSOR_O].address, POISON,
-                                              images->bytes[TENSOR_O], c->gpu.stream),
+                      driver->cuMemsetD8Async(images->device[TENSOR_O].address, POISON, images->bytes[TENSOR_O],
+                                              c->gpu.stream),
                       "cuMemsetD8Async") &&
-           device_try(
-               &c->gpu,
-               driver->cuMemsetD8Async(images->lse_device.address, POISON, images->lse_bytes, c->gpu.stream),
-               "cuMemsetD8Async");
+           device_try(&c->gpu,
+                      driver->cuMemsetD8Async(images->lse_device.address, POISON, images->lse_bytes,
+                                              c->gpu.stream),
+                      "cuMemsetD8Async");
 }
 
 /* One launch into poisoned outputs, brought back to `o` and `lse`. */

@@ -11,24 +11,24 @@ extern const char *const check_layout_names[CHECK_LAYOUTS];
 
 /* A thread's copies of everything: host images of whole regions, and their device buffers. */
 typedef struct check_images {
-    ptxpack_attention_desc desc; /* with the layout's strides */
-    attention_geometry     geometry;
-    uint8_t               *host[TENSOR_COUNT];
-    size_t                 capacity[TENSOR_COUNT], bytes[TENSOR_COUNT]; /* of host and device regions */
-    float                 *lse;
-    size_t                 lse_capacity, lse_bytes;
-    check_buffer           device[TENSOR_COUNT], lse_device, workspace;
-    const ptxpack_descales *descales;             /* of fp8, [batch][heads_kv] in host memory, never NULL */
-    check_buffer           descale_device;        /* of q, k and v, one after the other                   */
-    bool                   uploaded; /* the inputs, since they were filled */
-    char                   line[512];
+    ptxpack_attention_desc  desc; /* with the layout's strides */
+    attention_geometry      geometry;
+    uint8_t                *host[TENSOR_COUNT];
+    size_t                  capacity[TENSOR_COUNT], bytes[TENSOR_COUNT]; /* of host and device regions */
+    float                  *lse;
+    size_t                  lse_capacity, lse_bytes;
+    check_buffer            device[TENSOR_COUNT], lse_device, workspace;
+    const ptxpack_descales *descales;       /* of fp8, [batch][heads_kv] in host memory, never NULL */
+    check_buffer            descale_device; /* of q, k and v, one after the other                   */
+    bool                    uploaded;       /* the inputs, since they were filled */
+    char                    line[512];
 } check_images;
 
 /* What came back; points into the images. */
 typedef struct check_output {
     check_images *images;
-    bool          repeats; /* a second run gave the same bits */
-    bool          clean;   /* the workspace is zero again     */
+    bool          repeats;     /* a second run gave the same bits */
+    bool          clean;       /* the workspace is zero again     */
     bool          speculative; /* weights may have another reference than the row's maximum:
                                   ptx/attention/wgmma_softmax.ptx */
 } check_output;

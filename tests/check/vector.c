@@ -15,16 +15,12 @@ static const uint64_t    lengths[LENGTHS] = {0,    1,    2,     7,     8,     9,
                                              4097, 4103, 12345, 65535, 65536, 100003};
 static const char *const alias_names[ALIASES] = {"", " z=x", " z=y"};
 
-static double widen(ptxpack_dtype type, uint16_t bits)
-{
-    return ptxpack_to_float(type, bits);
-}
+static double widen(ptxpack_dtype type, uint16_t bits) { return ptxpack_to_float(type, bits); }
 
 /* z must be fma(a, x, fma(b, y, c)), each rounded; zeros of either sign are equal. */
 static bool right(ptxpack_dtype type, double a, double x, double b, double y, double c, uint16_t z)
 {
-    double want =
-        widen(type, verify_round_once(type, a * x + widen(type, verify_round_once(type, b * y + c))));
+    double want = widen(type, verify_round_once(type, a * x + widen(type, verify_round_once(type, b * y + c))));
     return want == widen(type, z) || (isnan(want) && isnan(widen(type, z)));
 }
 
@@ -46,8 +42,8 @@ typedef struct vector_run {
 } vector_run;
 
 /* Each vector lies between guards; out becomes the whole region of z. */
-static bool launch(check *c, const vector_run *r, check_buffer buffers[3], const uint16_t *x,
-                   const uint16_t *y, uint16_t *out)
+static bool launch(check *c, const vector_run *r, check_buffer buffers[3], const uint16_t *x, const uint16_t *y,
+                   uint16_t *out)
 {
     size_t   bytes = r->n * sizeof(uint16_t), region = bytes + 2 * CHECK_GUARD;
     uint64_t at[3];
@@ -93,11 +89,11 @@ static const char *judge(const vector_run *r, const uint16_t *x, const uint16_t 
 
 static void run_case(check *c, const vector_run *r, const char *name, random_state random)
 {
-    size_t        region = r->n * sizeof(uint16_t) + 2 * CHECK_GUARD;
-    check_buffer  buffers[3] = {{0, 0}, {0, 0}, {0, 0}};
-    uint16_t     *x = (uint16_t *)malloc(region), *y = (uint16_t *)malloc(region);
-    uint16_t     *first = (uint16_t *)malloc(region), *second = (uint16_t *)malloc(region);
-    char          what[160];
+    size_t       region = r->n * sizeof(uint16_t) + 2 * CHECK_GUARD;
+    check_buffer buffers[3] = {{0, 0}, {0, 0}, {0, 0}};
+    uint16_t    *x = (uint16_t *)malloc(region), *y = (uint16_t *)malloc(region);
+    uint16_t    *first = (uint16_t *)malloc(region), *second = (uint16_t *)malloc(region);
+    char         what[160];
     if (x == NULL || y == NULL || first == NULL || second == NULL) {
         check_broken(c, name, "no memory");
     } else {
@@ -125,8 +121,7 @@ static void run_row(check *c, const ptxpack_variant *row, ptxpack_dtype dtype)
     for (int i = 0; i < LENGTHS; i++)
         for (int alias = 0; alias < ALIASES && !atomic_load(&c->broken); alias++) {
             char       name[128];
-            vector_run r = {
-                .dtype = dtype, .n = lengths[i], .alias = alias, .a = 1.5f, .b = -0.3f, .c = 0.7f};
+            vector_run r = {.dtype = dtype, .n = lengths[i], .alias = alias, .a = 1.5f, .b = -0.3f, .c = 0.7f};
             snprintf(name, sizeof name, "vector_add %s n=%llu%s %s", ptxpack_dtype_name(dtype),
                      (unsigned long long)r.n, alias_names[alias], row->id);
             if (!check_wanted(c, name) || (c->quick && i % 4 != 1))

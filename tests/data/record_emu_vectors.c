@@ -23,8 +23,8 @@ static struct {
     unsigned int (*cuMemAlloc)(unsigned long long *, size_t);
     unsigned int (*cuMemcpyHtoD)(unsigned long long, const void *, size_t);
     unsigned int (*cuMemcpyDtoH)(void *, unsigned long long, size_t);
-    unsigned int (*cuLaunchKernel)(void *, unsigned int, unsigned int, unsigned int, unsigned int,
-                                   unsigned int, unsigned int, unsigned int, void *, void **, void **);
+    unsigned int (*cuLaunchKernel)(void *, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,
+                                   unsigned int, unsigned int, void *, void **, void **);
     unsigned int (*cuCtxSynchronize)(void);
 } gpu;
 static unsigned long long device_in, device_out;
@@ -41,7 +41,7 @@ static void open_driver(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW), *context;
     int   device;
-#define FIND(name, symbol)                                                                                   \
+#define FIND(name, symbol) \
     (*(void **)&gpu.name = library != NULL ? dlsym(library, symbol) : NULL, gpu.name != NULL)
     if (!(FIND(cuInit, "cuInit") && FIND(cuDeviceGet, "cuDeviceGet") &&
           FIND(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain") &&
@@ -102,8 +102,8 @@ static void write_kind(const struct vectors_case *c, int number, enum vectors_ki
 {
     static struct vectors_input in;
     static uint32_t             d[VECTORS_WORDS];
-    size_t words = vectors_d_words(c);
-    int    missed = 0;
+    size_t                      words = vectors_d_words(c);
+    int                         missed = 0;
     for (int e = 0; e < VECTORS_EACH; e++) {
         const unsigned char *from = image + (size_t)((int)kind * VECTORS_EACH + e) * VECTORS_STRIDE;
         vectors_make(c, number, kind, e, &in);

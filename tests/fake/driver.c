@@ -34,7 +34,7 @@ EXPORT struct fake_record fake_record;
 static const char *setting(const char *word)
 {
     const char *at = getenv("FAKE_CUDA");
-    size_t bytes = strlen(word);
+    size_t      bytes = strlen(word);
     while (at && *at) {
         if (strncmp(at, word, bytes) == 0 && strchr("= ", at[bytes]))
             return at[bytes] == '=' ? at + bytes + 1 : at + bytes;
@@ -52,9 +52,9 @@ static unsigned int number(const char *word, unsigned int otherwise)
 
 /* ---- contexts: each thread has a stack ------------------------------------------------------------ */
 
-static char primary, foreign; /* their addresses are the contexts */
+static char                           primary, foreign; /* their addresses are the contexts */
 static _Thread_local struct CUctx_st *stack[16];
-static _Thread_local int depth = -1;
+static _Thread_local int              depth = -1;
 
 static struct CUctx_st **top(void)
 {
@@ -126,8 +126,14 @@ DEFINE(cuDevicePrimaryCtxRetain, struct CUctx_st **context, int device)
     fake_record.context_calls++;
     return *context = (struct CUctx_st *)&primary, 0u;
 }
-DEFINE(cuDevicePrimaryCtxRelease, int device) { return fake_record.context_calls++, fake_record.retained--, 0u; }
-DEFINE(cuCtxGetCurrent, struct CUctx_st **context) { return fake_record.context_calls++, *context = *top(), 0u; }
+DEFINE(cuDevicePrimaryCtxRelease, int device)
+{
+    return fake_record.context_calls++, fake_record.retained--, 0u;
+}
+DEFINE(cuCtxGetCurrent, struct CUctx_st **context)
+{
+    return fake_record.context_calls++, *context = *top(), 0u;
+}
 DEFINE(cuCtxSetCurrent, struct CUctx_st *context) { return fake_record.context_calls++, *top() = context, 0u; }
 DEFINE(cuCtxPushCurrent, struct CUctx_st *context)
 {
@@ -136,8 +142,14 @@ DEFINE(cuCtxPushCurrent, struct CUctx_st *context)
     stack[++depth] = context;
     return 0;
 }
-DEFINE(cuCtxPopCurrent, struct CUctx_st **context) { return fake_record.context_calls++, *context = stack[depth--], 0u; }
-DEFINE(cuCtxGetDevice, int *device) { return fake_record.context_calls++, *device = 0, *top() ? 0u : INVALID_CONTEXT; }
+DEFINE(cuCtxPopCurrent, struct CUctx_st **context)
+{
+    return fake_record.context_calls++, *context = stack[depth--], 0u;
+}
+DEFINE(cuCtxGetDevice, int *device)
+{
+    return fake_record.context_calls++, *device = 0, *top() ? 0u : INVALID_CONTEXT;
+}
 DEFINE(cuCtxSynchronize, void) { return fake_record.context_calls++, *top() ? 0 : INVALID_CONTEXT; }
 DEFINE(cuMemGetInfo, size_t *free_bytes, size_t *total)
 {
@@ -230,8 +242,9 @@ DEFINE(cuMemsetD32Async, ptxpack_deviceptr to, unsigned int value, size_t count,
 
 /* ---- streams, graphs, events: nothing is ever pending --------------------------------------------- */
 
-#define NOTHING(name, ...) DEFINE(name, __VA_ARGS__) { return *top() ? 0 : INVALID_CONTEXT; }
-#define HANDLE(name, type, ...)                                                                              \
+#define NOTHING(name, ...) \
+    DEFINE(name, __VA_ARGS__) { return *top() ? 0 : INVALID_CONTEXT; }
+#define HANDLE(name, type, ...) \
     DEFINE(name, type **made, __VA_ARGS__) { return *made = (type *)&primary, *top() ? 0u : INVALID_CONTEXT; }
 HANDLE(cuStreamCreate, struct CUstream_st, unsigned int flags)
 NOTHING(cuStreamDestroy, struct CUstream_st *stream)
@@ -264,7 +277,7 @@ static void write_log(unsigned int count, const unsigned int *options, void **va
                       const char *text)
 {
     size_t room = 0;
-    char *log = NULL;
+    char  *log = NULL;
     for (unsigned int i = 0; i < count; i++) {
         if (options[i] == which)
             log = (char *)values[i];
@@ -286,8 +299,8 @@ static ptxpack_cu_result judge(unsigned int result, unsigned int count, const un
                  number("log", 1));
     else
         snprintf(text, sizeof text, "ptxas info    : Used 42 registers, 128 bytes smem\n");
-    write_log(count, options, values,
-              result ? PTXPACK_CU_JIT_ERROR_LOG_BUFFER : PTXPACK_CU_JIT_INFO_LOG_BUFFER, text);
+    write_log(count, options, values, result ? PTXPACK_CU_JIT_ERROR_LOG_BUFFER : PTXPACK_CU_JIT_INFO_LOG_BUFFER,
+              text);
     return result;
 }
 
@@ -353,17 +366,17 @@ DEFINE(cuLaunchKernel, struct CUfunc_st *function, unsigned int grid_x, unsigned
     memcpy(&fake_record.argument, parameters[0], sizeof fake_record.argument);
     return number("launch", 0);
 }
-DEFINE(cuLaunchKernelEx, const struct CUlaunchConfig_st *config, struct CUfunc_st *function,
-       void **parameters, void **extra)
+DEFINE(cuLaunchKernelEx, const struct CUlaunchConfig_st *config, struct CUfunc_st *function, void **parameters,
+       void **extra)
 {
     return 801;
 }
 
 /* ---- cuLink: the "cubin" is a line that says so --------------------------------------------------- */
 
-static unsigned int link_count;
+static unsigned int  link_count;
 static unsigned int *link_options;
-static void **link_values;
+static void        **link_values;
 DEFINE(cuLinkCreate, unsigned int count, unsigned int *options, void **values, struct CUlinkState_st **state)
 {
     WANT_CONTEXT();
@@ -431,7 +444,7 @@ DEFINE(cuTensorMapReplaceAddress, struct CUtensorMap_st *map, void *address)
 static int names(const char *word, const char *name)
 {
     const char *value = setting(word);
-    size_t bytes = strlen(name);
+    size_t      bytes = strlen(name);
     return value && strncmp(value, name, bytes) == 0 && strchr(" ", value[bytes]);
 }
 
@@ -443,10 +456,10 @@ static ptxpack_cu_result look_up(const char *symbol, void **function, int versio
     if (names("missing", symbol) || (setting("no-libraries") && strncmp(symbol, "cuLibrary", 9) == 0) ||
         (setting("no-link") && strncmp(symbol, "cuLink", 6) == 0))
         return 500;
-#define FOUND(name, since, suffix, need, parameters)            \
-    if (strcmp(symbol, #name) == 0 && version == since) {       \
-        ptxpack_cu_result(*found) parameters = fake_##name;     \
-        memcpy(function, &found, sizeof *function);             \
+#define FOUND(name, since, suffix, need, parameters)        \
+    if (strcmp(symbol, #name) == 0 && version == since) {   \
+        ptxpack_cu_result(*found) parameters = fake_##name; \
+        memcpy(function, &found, sizeof *function);         \
     }
     PTXPACK_DRIVER_MAP(FOUND)
 #undef FOUND
@@ -455,15 +468,15 @@ static ptxpack_cu_result look_up(const char *symbol, void **function, int versio
 
 #ifdef FAKE_NO_V2
 EXPORT ptxpack_cu_result cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
-ptxpack_cu_result cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
+ptxpack_cu_result        cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
 {
     return look_up(symbol, function, version);
 }
 #else
 EXPORT ptxpack_cu_result cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
                                              int *found);
-ptxpack_cu_result cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
-                                      int *found)
+ptxpack_cu_result        cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+                                             int *found)
 {
     ptxpack_cu_result result = look_up(symbol, function, version);
     *found = result || names("unnamed", symbol);

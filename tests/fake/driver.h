@@ -5,14 +5,15 @@
 #include <stdint.h>
 
 struct fake_record {
-    unsigned int     inits, retained, loads, links, launches;
-    unsigned int     retains, context_calls; /* ever: primary contexts; all calls of cuCtx* and cuDevicePrimaryCtx* */
+    unsigned int inits, retained, loads, links, launches;
+    unsigned int retains,
+        context_calls; /* ever: primary contexts; all calls of cuCtx* and cuDevicePrimaryCtx* */
     unsigned int     maps_encoded, maps_replaced;
     unsigned int     libraries, modules; /* that are loaded now */
     int              shared_opt_in;
     struct CUctx_st *context_at_load, *context_at_launch;
     unsigned int     grid[3], threads, shared;
-    uint64_t         argument; /* the first 8 bytes of the last launch's parameter struct */
+    uint64_t         argument;  /* the first 8 bytes of the last launch's parameter struct */
     char             image[64]; /* the start of the image that was loaded last */
 };
 #endif

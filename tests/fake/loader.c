@@ -18,15 +18,15 @@
 #include "tools/problem/verify.h"
 
 struct ptxpack {
-    ptxpack_device_info  info;
+    ptxpack_device_info   info;
     struct ptxpack_driver driver;
 };
 
 struct ptxpack_kernel {
-    ptxpack_kernel_info info;
-    bool                bf16, limited_left, limited_right, softcap;
-    bool                a_column, b_column, has_c, has_bias;
-    int64_t             activation;
+    ptxpack_kernel_info    info;
+    bool                   bf16, limited_left, limited_right, softcap;
+    bool                   a_column, b_column, has_c, has_bias;
+    int64_t                activation;
     struct ptxpack_kernel *next;
 };
 
@@ -50,15 +50,9 @@ const char *ptxpack_detail(const ptxpack *handle)
     return detail;
 }
 
-const ptxpack_device_info *ptxpack_device(const ptxpack *handle)
-{
-    return &handle->info;
-}
+const ptxpack_device_info *ptxpack_device(const ptxpack *handle) { return &handle->info; }
 
-const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle)
-{
-    return &handle->driver;
-}
+const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle) { return &handle->driver; }
 
 ptxpack_status ptxpack_check_process(const ptxpack *handle)
 {
@@ -71,10 +65,7 @@ ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed)
     *pushed = false;
     return PTXPACK_OK;
 }
-void ptxpack_leave(const ptxpack *handle, bool pushed)
-{
-    (void)handle, (void)pushed;
-}
+void        ptxpack_leave(const ptxpack *handle, bool pushed) { (void)handle, (void)pushed; }
 const char *ptxpack_driver_error(const struct ptxpack_driver *driver, ptxpack_cu_result result, char *buf,
                                  size_t cap)
 {
@@ -121,20 +112,11 @@ ptxpack_status ptxpack_kernel_expand(ptxpack *handle, const ptxpack_variant *var
     return ptxpack_fail(handle, PTXPACK_E_EXPAND, "the mock does not expand");
 }
 
-void ptxpack_expansion_free(ptxpack_expansion *e)
-{
-    (void)e;
-}
+void ptxpack_expansion_free(ptxpack_expansion *e) { (void)e; }
 
-const ptxpack_kernel_info *ptxpack_kernel_describe(const ptxpack_kernel *kernel)
-{
-    return &kernel->info;
-}
+const ptxpack_kernel_info *ptxpack_kernel_describe(const ptxpack_kernel *kernel) { return &kernel->info; }
 
-void *ptxpack_kernel_function(const ptxpack_kernel *kernel)
-{
-    return (void *)(uintptr_t)kernel;
-}
+void *ptxpack_kernel_function(const ptxpack_kernel *kernel) { return (void *)(uintptr_t)kernel; }
 
 /* ---- the kernels -------------------------------------------------------------------------------- */
 static bool broken(const char *how)
@@ -231,10 +213,10 @@ static bool run_attention(const attention_arguments *a, const struct ptxpack_ker
 
 static float activated(int64_t activation, float x)
 {
-    return activation == 1 ? (x < 0 ? 0 : x)
-         : activation == 2 ? x / 2 * (1 + tanhf(0.797884561f * (x + 0.044715f * x * x * x)))
-         : activation == 3 ? x / (1 + expf(-x))
-                           : x;
+    return activation == 1   ? (x < 0 ? 0 : x)
+           : activation == 2 ? x / 2 * (1 + tanhf(0.797884561f * (x + 0.044715f * x * x * x)))
+           : activation == 3 ? x / (1 + expf(-x))
+                             : x;
 }
 
 /* One element of D, in f32; far: offsets are cut to 32 bits. */
@@ -388,8 +370,7 @@ static ptxpack_cu_result to_device(ptxpack_deviceptr to, const void *from, size_
     memcpy((void *)(uintptr_t)to, from, bytes);
     return PTXPACK_CU_SUCCESS;
 }
-static ptxpack_cu_result from_device(void *to, ptxpack_deviceptr from, size_t bytes,
-                                     struct CUstream_st *stream)
+static ptxpack_cu_result from_device(void *to, ptxpack_deviceptr from, size_t bytes, struct CUstream_st *stream)
 {
     (void)stream;
     memcpy(to, (void *)(uintptr_t)from, bytes);
@@ -418,16 +399,30 @@ ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out)
     if (*out == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory");
     (*out)->info = (ptxpack_device_info){
-        .name = "mock", .target = "sm_90", .driver_version = 13000, .sm_count = 132,
+        .name = "mock",
+        .target = "sm_90",
+        .driver_version = 13000,
+        .sm_count = 132,
         .caps = {.arch = arch, .isa = 90, .shared_per_block = 232448, .shared_per_sm = 233472},
     };
     (*out)->driver = (struct ptxpack_driver){
-        .cuCtxGetCurrent = get_context, .cuCtxSetCurrent = set_context,
-        .cuStreamCreate = make_stream, .cuStreamDestroy = use_stream, .cuStreamSynchronize = use_stream,
-        .cuEventCreate = make_event, .cuEventRecord = record_event, .cuEventSynchronize = wait_event,
-        .cuEventDestroy = free_event, .cuEventElapsedTime = event_time,
-        .cuMemGetInfo = memory_info, .cuMemAlloc = allocate, .cuMemFree = release, .cuMemcpyHtoDAsync = to_device,
-        .cuMemcpyDtoHAsync = from_device, .cuMemsetD8Async = set_bytes, .cuMemsetD16Async = set_halves,
+        .cuCtxGetCurrent = get_context,
+        .cuCtxSetCurrent = set_context,
+        .cuStreamCreate = make_stream,
+        .cuStreamDestroy = use_stream,
+        .cuStreamSynchronize = use_stream,
+        .cuEventCreate = make_event,
+        .cuEventRecord = record_event,
+        .cuEventSynchronize = wait_event,
+        .cuEventDestroy = free_event,
+        .cuEventElapsedTime = event_time,
+        .cuMemGetInfo = memory_info,
+        .cuMemAlloc = allocate,
+        .cuMemFree = release,
+        .cuMemcpyHtoDAsync = to_device,
+        .cuMemcpyDtoHAsync = from_device,
+        .cuMemsetD8Async = set_bytes,
+        .cuMemsetD16Async = set_halves,
     };
     return PTXPACK_OK;
 }

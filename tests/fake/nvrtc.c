@@ -26,7 +26,7 @@ struct _nvrtcProgram {
     int    has_cubin;
 };
 
-#define NVRTC(result, name, parameters) \
+#define NVRTC(result, name, parameters)   \
     EXPORT result nvrtc##name parameters; \
     result nvrtc##name parameters
 
@@ -56,22 +56,22 @@ NVRTC(int, GetSupportedArchs, (int *archs))
     return *archs = setting("archs=") ? atoi(setting("archs=")) : 90, 0;
 }
 
-NVRTC(int, CreateProgram, (struct _nvrtcProgram **program, const char *text, const char *name, int count,
-                           const char *const *headers, const char *const *names))
+NVRTC(int, CreateProgram,
+      (struct _nvrtcProgram * *program, const char *text, const char *name, int count,
+       const char *const *headers, const char *const *names))
 {
     struct fake_nvrtc *r = &fake_nvrtc;
-    size_t have = 0;
+    size_t             have = 0;
     (void)name;
     *program = (struct _nvrtcProgram *)calloc(1, sizeof **program);
     snprintf(r->text, sizeof r->text, "%s", text);
     r->headers[0] = '\0';
     for (int i = 0; i < count && have < sizeof r->headers; i++)
-        have +=
-            (size_t)snprintf(r->headers + have, sizeof r->headers - have, "%s:\n%s", names[i], headers[i]);
+        have += (size_t)snprintf(r->headers + have, sizeof r->headers - have, "%s:\n%s", names[i], headers[i]);
     return *program ? 0 : 1;
 }
 
-NVRTC(int, DestroyProgram, (struct _nvrtcProgram **program))
+NVRTC(int, DestroyProgram, (struct _nvrtcProgram * *program))
 {
     free(*program);
     *program = NULL;
@@ -79,7 +79,7 @@ NVRTC(int, DestroyProgram, (struct _nvrtcProgram **program))
 }
 
 #ifndef FAKE_NO_NAMES
-NVRTC(int, AddNameExpression, (struct _nvrtcProgram *p, const char *name))
+NVRTC(int, AddNameExpression, (struct _nvrtcProgram * p, const char *name))
 {
     snprintf(p->expressions[p->count], sizeof p->expressions[0], "%s", name);
     snprintf(p->lowered[p->count], sizeof p->lowered[0], "_Zlowered%zu", p->count);
@@ -88,7 +88,7 @@ NVRTC(int, AddNameExpression, (struct _nvrtcProgram *p, const char *name))
 }
 #endif
 
-NVRTC(int, GetLoweredName, (struct _nvrtcProgram *p, const char *name, const char **lowered))
+NVRTC(int, GetLoweredName, (struct _nvrtcProgram * p, const char *name, const char **lowered))
 {
     for (size_t i = 0; i < p->count; i++)
         if (strcmp(p->expressions[i], name) == 0)
@@ -111,12 +111,12 @@ static int fail(struct _nvrtcProgram *p)
     return 6;
 }
 
-NVRTC(int, CompileProgram, (struct _nvrtcProgram *p, int count, const char *const *options))
+NVRTC(int, CompileProgram, (struct _nvrtcProgram * p, int count, const char *const *options))
 {
     struct fake_nvrtc *r = &fake_nvrtc;
-    size_t have = 0;
-    unsigned int number = ++r->compilations;
-    char folder[512];
+    size_t             have = 0;
+    unsigned int       number = ++r->compilations;
+    char               folder[512];
     r->options[0] = '\0';
     for (int i = 0; i < count && have < sizeof r->options; i++)
         have += (size_t)snprintf(r->options + have, sizeof r->options - have, "%s\n", options[i]);
@@ -129,14 +129,15 @@ NVRTC(int, CompileProgram, (struct _nvrtcProgram *p, int count, const char *cons
                          ".visible .entry test()\n{\n\t.loc\t1 5 3\n\tret;\n}\n",
                          number, target);
     for (size_t i = 0; i < p->count; i++)
-        bytes += snprintf(p->ptx + bytes, sizeof p->ptx - (size_t)bytes,
-                          ".visible .entry %s()\n{\n\tret;\n}\n", p->lowered[i]);
+        bytes += snprintf(p->ptx + bytes, sizeof p->ptx - (size_t)bytes, ".visible .entry %s()\n{\n\tret;\n}\n",
+                          p->lowered[i]);
     snprintf(p->ptx + bytes, sizeof p->ptx - (size_t)bytes, "\t.file\t1 \"%s/k.cu\"\n",
              getcwd(folder, sizeof folder) ? folder : "");
     if (setting("error") || setting("silent") || (setting("ptxas") && p->has_cubin))
         return fail(p);
     snprintf(p->cubin, sizeof p->cubin, "made %u sm_%s", number, target);
-    snprintf(p->log, sizeof p->log, "ptxas info    : Compiling entry function 'test' for 'sm_90a'\n"
+    snprintf(p->log, sizeof p->log,
+             "ptxas info    : Compiling entry function 'test' for 'sm_90a'\n"
              "ptxas info    : Function properties for test\n"
              "    8 bytes stack frame, 4 bytes spill stores, 2 bytes spill loads\n"
              "ptxas info    : Used 44 registers\n");
@@ -154,17 +155,17 @@ static int give(const char *text, size_t nul, size_t *bytes, char *to)
     return 0;
 }
 
-NVRTC(int, GetPTXSize, (struct _nvrtcProgram *p, size_t *bytes)) { return give(p->ptx, 1, bytes, NULL); }
-NVRTC(int, GetPTX, (struct _nvrtcProgram *p, char *ptx)) { return give(p->ptx, 1, NULL, ptx); }
+NVRTC(int, GetPTXSize, (struct _nvrtcProgram * p, size_t *bytes)) { return give(p->ptx, 1, bytes, NULL); }
+NVRTC(int, GetPTX, (struct _nvrtcProgram * p, char *ptx)) { return give(p->ptx, 1, NULL, ptx); }
 NVRTC(int, GetProgramLogSize, (struct _nvrtcProgram * p, size_t *bytes))
 {
     return give(p->log, 1, bytes, NULL);
 }
-NVRTC(int, GetProgramLog, (struct _nvrtcProgram *p, char *log)) { return give(p->log, 1, NULL, log); }
+NVRTC(int, GetProgramLog, (struct _nvrtcProgram * p, char *log)) { return give(p->log, 1, NULL, log); }
 #ifndef FAKE_NO_CUBIN
-NVRTC(int, GetCUBINSize, (struct _nvrtcProgram *p, size_t *bytes))
+NVRTC(int, GetCUBINSize, (struct _nvrtcProgram * p, size_t *bytes))
 {
     return give(p->has_cubin ? p->cubin : "", 0, bytes, NULL);
 }
-NVRTC(int, GetCUBIN, (struct _nvrtcProgram *p, char *cubin)) { return give(p->cubin, 0, NULL, cubin); }
+NVRTC(int, GetCUBIN, (struct _nvrtcProgram * p, char *cubin)) { return give(p->cubin, 0, NULL, cubin); }
 #endif

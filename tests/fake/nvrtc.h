@@ -5,8 +5,8 @@
 /* Of the last compilation, but for the count. */
 struct fake_nvrtc {
     unsigned int compilations;
-    char         options[2048];  /* each with a newline */
-    char         text[4096];     /* the source */
-    char         headers[4096];  /* "NAME:\nTEXT" of each */
+    char         options[2048]; /* each with a newline */
+    char         text[4096];    /* the source */
+    char         headers[4096]; /* "NAME:\nTEXT" of each */
 };
 #endif

@@ -44,26 +44,26 @@ __attribute__((constructor)) static void start(void)
 static void *real(const char *name)
 {
     const char *path = getenv("FAKE_PTXJIT_FORWARD");
-    void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void       *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     return library ? dlsym(library, name) : NULL;
 }
 
 /* Each function forwards if there is something to forward to.  A text that is refused for its version (the
  * way to ask for the highest) does not count as a compilation. */
-#define DEFINE(name, parameters, arguments)                                            \
-    static ptxpack_nvptx_result own_##name parameters;                                 \
-    EXPORT ptxpack_nvptx_result nvPTXCompiler##name parameters;                        \
-    ptxpack_nvptx_result nvPTXCompiler##name parameters                                \
-    {                                                                                  \
-        void *found = real("nvPTXCompiler" #name);                                     \
-        ptxpack_nvptx_result(*function) parameters = own_##name;                       \
-        if (found)                                                                     \
-            memcpy(&function, &found, sizeof found);                                   \
-        ptxpack_nvptx_result result = function arguments;                              \
+#define DEFINE(name, parameters, arguments)                                               \
+    static ptxpack_nvptx_result own_##name parameters;                                    \
+    EXPORT ptxpack_nvptx_result nvPTXCompiler##name parameters;                           \
+    ptxpack_nvptx_result nvPTXCompiler##name parameters                                   \
+    {                                                                                     \
+        void *found = real("nvPTXCompiler" #name);                                        \
+        ptxpack_nvptx_result(*function) parameters = own_##name;                          \
+        if (found)                                                                        \
+            memcpy(&function, &found, sizeof found);                                      \
+        ptxpack_nvptx_result result = function arguments;                                 \
         if (strcmp(#name, "Compile") == 0 && result != PTXPACK_NVPTX_UNSUPPORTED_VERSION) \
-            atomic_fetch_add(&fake_compilations, 1);                                   \
-        return result;                                                                 \
-    }                                                                                  \
+            atomic_fetch_add(&fake_compilations, 1);                                      \
+        return result;                                                                    \
+    }                                                                                     \
     static ptxpack_nvptx_result own_##name parameters
 
 DEFINE(GetVersion, (unsigned int *major, unsigned int *minor), (major, minor))
@@ -73,7 +73,7 @@ DEFINE(GetVersion, (unsigned int *major, unsigned int *minor), (major, minor))
     return setting("no-version") ? 4 : 0;
 }
 
-DEFINE(Create, (struct nvPTXCompiler **compiler, size_t bytes, const char *ptx), (compiler, bytes, ptx))
+DEFINE(Create, (struct nvPTXCompiler * *compiler, size_t bytes, const char *ptx), (compiler, bytes, ptx))
 {
     if (ptx[bytes] != '\0')
         return 2;
@@ -83,7 +83,7 @@ DEFINE(Create, (struct nvPTXCompiler **compiler, size_t bytes, const char *ptx),
     return *compiler ? 0 : 5;
 }
 
-DEFINE(Destroy, (struct nvPTXCompiler **compiler), (compiler))
+DEFINE(Destroy, (struct nvPTXCompiler * *compiler), (compiler))
 {
     free(*compiler);
     *compiler = NULL;
@@ -92,7 +92,7 @@ DEFINE(Destroy, (struct nvPTXCompiler **compiler), (compiler))
 
 static ptxpack_nvptx_result refuse(struct nvPTXCompiler *c)
 {
-    int isa = setting("isa=") ? atoi(setting("isa=")) : 90, major = 0, minor = 0;
+    int         isa = setting("isa=") ? atoi(setting("isa=")) : 90, major = 0, minor = 0;
     const char *version = strstr(c->ptx, ".version ");
     if (version && sscanf(version, ".version %d.%d", &major, &minor) == 2 && 10 * major + minor > isa) {
         snprintf(c->error, sizeof c->error,
@@ -119,8 +119,8 @@ DEFINE(Compile, (struct nvPTXCompiler * compiler, int count, const char *const *
        (compiler, count, options))
 {
     ptxpack_nvptx_result result = refuse(compiler);
-    snprintf(compiler->program, sizeof compiler->program, "compiled %u %s",
-             atomic_load(&fake_compilations) + 1, count > 0 ? options[0] : "");
+    snprintf(compiler->program, sizeof compiler->program, "compiled %u %s", atomic_load(&fake_compilations) + 1,
+             count > 0 ? options[0] : "");
     snprintf(compiler->info, sizeof compiler->info,
              "ptxas info    : (C7510) Potential Performance Loss: this is a fake\n"
              "ptxas info    : Function properties for other\n"
@@ -133,37 +133,37 @@ DEFINE(Compile, (struct nvPTXCompiler * compiler, int count, const char *const *
     return result;
 }
 
-DEFINE(GetCompiledProgramSize, (struct nvPTXCompiler *compiler, size_t *bytes), (compiler, bytes))
+DEFINE(GetCompiledProgramSize, (struct nvPTXCompiler * compiler, size_t *bytes), (compiler, bytes))
 {
     *bytes = strlen(compiler->program) + 1;
     return 0;
 }
 
-DEFINE(GetCompiledProgram, (struct nvPTXCompiler *compiler, void *program), (compiler, program))
+DEFINE(GetCompiledProgram, (struct nvPTXCompiler * compiler, void *program), (compiler, program))
 {
     memcpy(program, compiler->program, strlen(compiler->program) + 1);
     return 0;
 }
 
-DEFINE(GetErrorLogSize, (struct nvPTXCompiler *compiler, size_t *bytes), (compiler, bytes))
+DEFINE(GetErrorLogSize, (struct nvPTXCompiler * compiler, size_t *bytes), (compiler, bytes))
 {
     *bytes = strlen(compiler->error);
     return 0;
 }
 
-DEFINE(GetErrorLog, (struct nvPTXCompiler *compiler, char *log), (compiler, log))
+DEFINE(GetErrorLog, (struct nvPTXCompiler * compiler, char *log), (compiler, log))
 {
     memcpy(log, compiler->error, strlen(compiler->error));
     return 0;
 }
 
-DEFINE(GetInfoLogSize, (struct nvPTXCompiler *compiler, size_t *bytes), (compiler, bytes))
+DEFINE(GetInfoLogSize, (struct nvPTXCompiler * compiler, size_t *bytes), (compiler, bytes))
 {
     *bytes = strlen(compiler->info);
     return 0;
 }
 
-DEFINE(GetInfoLog, (struct nvPTXCompiler *compiler, char *log), (compiler, log))
+DEFINE(GetInfoLog, (struct nvPTXCompiler * compiler, char *log), (compiler, log))
 {
     memcpy(log, compiler->info, strlen(compiler->info));
     return 0;

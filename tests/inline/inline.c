@@ -73,10 +73,7 @@ static void load_macro(twins *t, const probe_kernel *k)
 /* ---- mma ------------------------------------------------------------------------------------------- */
 enum { PLANES = 4 };
 
-static bool is_wgmma(const ptxpack_mma_atom *atom)
-{
-    return strncmp(atom->ptx, "wgmma.", 6) == 0;
-}
+static bool is_wgmma(const ptxpack_mma_atom *atom) { return strncmp(atom->ptx, "wgmma.", 6) == 0; }
 
 static bool is_mma(const ptxpack_mma_atom *atom, probe_mma *mma)
 {
@@ -164,7 +161,7 @@ static void mma_atoms_do_what_the_macros_do(void **state)
     random_state             random = random_start(SEED);
     ptxpack_mma_atom         atom;
     probe_mma                mma;
-    inline_text                     t;
+    inline_text              t;
     int                      count = 0;
     (void)state;
     text_open(&t, headers);
@@ -192,10 +189,7 @@ static bool is_complex(const ptxpack_mma_atom *atom)
     return atom->a == PTXPACK_VALUE_C64 && atom->arch <= LAST_ARCH;
 }
 
-static int parts_of(ptxpack_value_type type)
-{
-    return type == PTXPACK_VALUE_GC64 ? 3 : 2;
-}
+static int parts_of(ptxpack_value_type type) { return type == PTXPACK_VALUE_GC64 ? 3 : 2; }
 
 /* Words [word][lane] of 64-bit numbers: the low word of number i of a lane is word 2 i. */
 static void put_double(uint32_t *words, int lane, int i, double x)
@@ -249,8 +243,8 @@ static void judge_complex(const ptxpack_mma_atom *atom, const complex_matrix *m,
             double got_real = parts == 3 ? got[0] - got[2] : got[0];
             double got_imag = parts == 3 ? got[0] + got[1] : got[1];
             if (got_real != real || got_imag != imag)
-                fail_msg("%s: (%d,%d) is %g + %g i, not %g + %g i", atom->name, row, column, got_real,
-                         got_imag, real, imag);
+                fail_msg("%s: (%d,%d) is %g + %g i, not %g + %g i", atom->name, row, column, got_real, got_imag,
+                         real, imag);
         }
 }
 
@@ -266,12 +260,13 @@ static void one_complex(const ptxpack_mma_atom *atom, ptxpack_program *program, 
         bytes = put_complex(random, layouts[i], i == PROBE_C ? parts_of(atom->d) : 2, &m[i], words[i]);
         at[i] = inline_give(i, words[i], bytes);
     }
-    probe_mma_arguments arguments = {
-        .a = at[PROBE_A], .b = at[PROBE_B], .c = at[PROBE_C], .d = inline_room(bytes)};
-    void *parameters[] = {&arguments};
+    probe_mma_arguments arguments = {.a = at[PROBE_A],
+                                     .b = at[PROBE_B],
+                                     .c = at[PROBE_C],
+                                     .d = inline_room(bytes)};
+    void               *parameters[] = {&arguments};
     snprintf(name, sizeof name, "k_%s", atom->name);
-    inline_run(inline_function_of(program, name), 1, 1, PROBE_LANES, 0, parameters, words[PROBE_C],
-               atom->name);
+    inline_run(inline_function_of(program, name), 1, 1, PROBE_LANES, 0, parameters, words[PROBE_C], atom->name);
     judge_complex(atom, m, words[PROBE_C]);
 }
 
@@ -280,7 +275,7 @@ static void complex_atoms_multiply(void **state)
     static const char *const headers[] = {"mma_sync", NULL};
     random_state             random = random_start(SEED);
     ptxpack_mma_atom         atom;
-    inline_text                     t;
+    inline_text              t;
     int                      count = 0;
     (void)state;
     text_open(&t, headers);
@@ -322,8 +317,11 @@ static void write_copy(FILE *out, const ptxpack_copy_atom *atom)
     bool fills = strstr(atom->name, "ZFILL") != NULL;
     fprintf(out, "COPY(%s, ", plain(atom->name));
     if (atom->src_space == PTXPACK_SPACE_GLOBAL)
-        fprintf(out, "(%.*s<%s>(shared, global%s), cp_async_commit(), cp_async_wait<0>()))\n", name,
-                atom->name, bytes == 16 ? "u128" : bytes == 8 ? "u64" : "u32", fills ? ", s[0]" : "");
+        fprintf(out, "(%.*s<%s>(shared, global%s), cp_async_commit(), cp_async_wait<0>()))\n", name, atom->name,
+                bytes == 16  ? "u128"
+                : bytes == 8 ? "u64"
+                             : "u32",
+                fills ? ", s[0]" : "");
     else if (atom->src_space == PTXPACK_SPACE_SHARED)
         fprintf(out, "%s(part<%d>(d), shared))\n", atom->name, to);
     else if (atom->dst_space == PTXPACK_SPACE_SHARED)
@@ -351,7 +349,7 @@ static void copies_do_what_the_macros_do(void **state)
 {
     static const char *const headers[] = {"ldmatrix", "stmatrix", "cp_async", "shuffle", NULL};
     ptxpack_copy_atom        atom;
-    inline_text                     t;
+    inline_text              t;
     int                      count = 0;
     (void)state;
     text_open(&t, headers);
@@ -428,8 +426,7 @@ static void shorten(probe_kernel *k, size_t a_bytes, size_t b_bytes)
     }
 }
 
-static void one_wgmma(const ptxpack_mma_atom *atom, int majors, ptxpack_program *program,
-                      random_state *random)
+static void one_wgmma(const ptxpack_mma_atom *atom, int majors, ptxpack_program *program, random_state *random)
 {
     static uint32_t d[128 * PROBE_WARP_GROUP];
     char            name[128], entry[136];
@@ -460,7 +457,7 @@ static int wgmma_of_width(int n, random_state *random)
 {
     static const char *const headers[] = {"wgmma", NULL};
     ptxpack_mma_atom         atom;
-    inline_text                     t;
+    inline_text              t;
     int                      count = 0;
     text_open(&t, headers);
     for (size_t i = 0; ptxpack_mma_atom_at(i, &atom); i++)
@@ -509,8 +506,7 @@ static void write_atoms(FILE *out, int arch)
 
 static void compile_for(const char *target, inline_text *t)
 {
-    const ptxpack_options options = {
-        .size = sizeof options, .offline = true, .arch = target, .no_cache = true};
+    const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = target, .no_cache = true};
     ptxpack              *offline = NULL;
     ptxpack_program_info  info;
     char                 *log = NULL;

@@ -50,14 +50,29 @@ static uint32_t fold(char op, const uint32_t *x)
     uint32_t y = x[0];
     for (int l = 1; l < LANES; l++)
         switch (op) {
-        case '+': y += x[l]; break;
-        case '^': y ^= x[l]; break;
-        case '&': y &= x[l] | 0xff; break;
-        case '|': y |= x[l] & 0xff00; break;
-        case '<': y = x[l] < y ? x[l] : y; break;
-        case '>': y = x[l] > y ? x[l] : y; break;
-        case 's': y = (int32_t)x[l] < (int32_t)y ? x[l] : y; break;
-        default: y = (int32_t)x[l] > (int32_t)y ? x[l] : y;
+        case '+':
+            y += x[l];
+            break;
+        case '^':
+            y ^= x[l];
+            break;
+        case '&':
+            y &= x[l] | 0xff;
+            break;
+        case '|':
+            y |= x[l] & 0xff00;
+            break;
+        case '<':
+            y = x[l] < y ? x[l] : y;
+            break;
+        case '>':
+            y = x[l] > y ? x[l] : y;
+            break;
+        case 's':
+            y = (int32_t)x[l] < (int32_t)y ? x[l] : y;
+            break;
+        default:
+            y = (int32_t)x[l] > (int32_t)y ? x[l] : y;
         }
     return op == '&' ? y | 0xff : op == '|' ? y & 0xff00 : y;
 }
@@ -69,30 +84,54 @@ static uint32_t lanes_wanted(int row, uint32_t l, const uint32_t *x)
     for (int i = 0; i < LANES; i++)
         odd |= (x[i] & 1) << i;
     switch (row) {
-    case 0: return x[5];
-    case 1: return x[(l & ~7u) + 1]; /* lane 9 of groups of 8 */
-    case 2: return x[l < 3 ? l : l - 3];
-    case 3: return x[l % 8 < 3 ? l : l - 3];
-    case 4: return x[l > 28 ? l : l + 3];
-    case 5: return x[l % 8 > 4 ? l : l + 3];
-    case 6: return x[l ^ 6];
-    case 7: return l ^ 9;
-    case 8: return l ^ 17;
-    case 9: return 1;
-    case 10: return 1;
-    case 11: return 1;
-    case 12: return odd;
-    case 13: return 0xfu << l / 4 * 4;
-    case 14: return fold('+', x);
-    case 15: return fold('<', x);
-    case 16: return fold('>', x);
-    case 17: return fold('+', x);
-    case 18: return fold('s', x);
-    case 19: return fold('S', x);
-    case 20: return fold('&', x);
-    case 21: return fold('|', x);
-    case 22: return fold('^', x);
-    default: return l;
+    case 0:
+        return x[5];
+    case 1:
+        return x[(l & ~7u) + 1]; /* lane 9 of groups of 8 */
+    case 2:
+        return x[l < 3 ? l : l - 3];
+    case 3:
+        return x[l % 8 < 3 ? l : l - 3];
+    case 4:
+        return x[l > 28 ? l : l + 3];
+    case 5:
+        return x[l % 8 > 4 ? l : l + 3];
+    case 6:
+        return x[l ^ 6];
+    case 7:
+        return l ^ 9;
+    case 8:
+        return l ^ 17;
+    case 9:
+        return 1;
+    case 10:
+        return 1;
+    case 11:
+        return 1;
+    case 12:
+        return odd;
+    case 13:
+        return 0xfu << l / 4 * 4;
+    case 14:
+        return fold('+', x);
+    case 15:
+        return fold('<', x);
+    case 16:
+        return fold('>', x);
+    case 17:
+        return fold('+', x);
+    case 18:
+        return fold('s', x);
+    case 19:
+        return fold('S', x);
+    case 20:
+        return fold('&', x);
+    case 21:
+        return fold('|', x);
+    case 22:
+        return fold('^', x);
+    default:
+        return l;
     }
 }
 
@@ -123,18 +162,44 @@ static void functions_and_conversions(void **state)
 {
     enum { FLOATS = 20, WORDS = 29 };
     const ptxpack_dtype h = PTXPACK_F16, b = PTXPACK_BF16;
-    const float    wanted[FLOATS] = {0.125f, 32, -3, 10, -0.125f, 4, 0.25f, 2, 3, 0.25f, 0, 0, 1, 0, 1,
-                                     ptxpack_to_float(h, ptxpack_from_float(h, -1.0f / 3)), 1.5f, -2, 1, -3};
-    const uint32_t words[WORDS] = {
-        pair(h, 3, -0.5f), pair(b, 3, -0.5f), pair(h, 5, 3.5f), pair(h, 1, -4.5f), pair(h, 6, -2),
-        pair(h, 7, -1), pair(h, 7, 0), pair(h, 2, -0.5f), pair(h, 3, 4), pair(h, -3, 0.5f), pair(h, 3, 0.5f),
-        pair(h, 4, 16), 0, pair(b, 5, 3.5f), pair(b, 1, -4.5f), pair(b, 6, -2), pair(b, 7, -1), pair(b, 7, 0),
-        pair(b, 2, -0.5f), pair(b, 3, 4), pair(b, -3, 0.5f), pair(b, 3, 0.5f), pair(b, 4, 16), 0,
-        0x3f802000, 0x307ec038, 0x3834c03c, pair(h, 1.5f, -448), pair(h, -1.5f, 57344)};
-    float    f[FLOATS + WORDS];
-    uint32_t w[WORDS];
-    uint64_t at = inline_room(sizeof f), behind = at + FLOATS * sizeof *f;
-    void    *parameters[] = {&at, &behind};
+    const float         wanted[FLOATS] = {0.125f,  32,    -3,    10,
+                                          -0.125f, 4,     0.25f, 2,
+                                          3,       0.25f, 0,     0,
+                                          1,       0,     1,     ptxpack_to_float(h, ptxpack_from_float(h, -1.0f / 3)),
+                                          1.5f,    -2,    1,     -3};
+    const uint32_t      words[WORDS] = {pair(h, 3, -0.5f),
+                                        pair(b, 3, -0.5f),
+                                        pair(h, 5, 3.5f),
+                                        pair(h, 1, -4.5f),
+                                        pair(h, 6, -2),
+                                        pair(h, 7, -1),
+                                        pair(h, 7, 0),
+                                        pair(h, 2, -0.5f),
+                                        pair(h, 3, 4),
+                                        pair(h, -3, 0.5f),
+                                        pair(h, 3, 0.5f),
+                                        pair(h, 4, 16),
+                                        0,
+                                        pair(b, 5, 3.5f),
+                                        pair(b, 1, -4.5f),
+                                        pair(b, 6, -2),
+                                        pair(b, 7, -1),
+                                        pair(b, 7, 0),
+                                        pair(b, 2, -0.5f),
+                                        pair(b, 3, 4),
+                                        pair(b, -3, 0.5f),
+                                        pair(b, 3, 0.5f),
+                                        pair(b, 4, 16),
+                                        0,
+                                        0x3f802000,
+                                        0x307ec038,
+                                        0x3834c03c,
+                                        pair(h, 1.5f, -448),
+                                        pair(h, -1.5f, 57344)};
+    float               f[FLOATS + WORDS];
+    uint32_t            w[WORDS];
+    uint64_t            at = inline_room(sizeof f), behind = at + FLOATS * sizeof *f;
+    void               *parameters[] = {&at, &behind};
     (void)state;
     inline_run(inline_function_of(program, "numbers"), 1, 1, 1, 0, parameters, f, "numbers");
     memcpy(w, f + FLOATS, sizeof w);
@@ -212,9 +277,9 @@ static void encode(uint64_t *map, int rank, uint64_t address)
     for (int i = 1; i < RANKS; i++)
         strides[i] = strides[i - 1] * extents[i];
     memcpy(&at, &address, sizeof at);
-    const ptxpack_cu_result result = inline_gpu.driver->cuTensorMapEncodeTiled(
-        (struct CUtensorMap_st *)(void *)map, UINT32, (uint32_t)rank, at, extents, strides, box_extents, ones,
-        0, 0, 0, 0);
+    const ptxpack_cu_result result =
+        inline_gpu.driver->cuTensorMapEncodeTiled((struct CUtensorMap_st *)(void *)map, UINT32, (uint32_t)rank,
+                                                  at, extents, strides, box_extents, ones, 0, 0, 0, 0);
     inline_must(device_try(&inline_gpu, result, "cuTensorMapEncodeTiled"));
 }
 
@@ -317,15 +382,19 @@ static void wgmma_replaces_and_subtracts(void **state)
 }
 
 /* ---- every header by itself ------------------------------------------------------------------------- */
-static const char *const headers[] = {"types", "ldmatrix", "stmatrix", "mma_sync", "wgmma", "cp_async",
-                                      "mbarrier", "tma", "cluster", "named_barrier", "shuffle", "fast_math"};
+static const char *const headers[] = {"types",   "ldmatrix",      "stmatrix", "mma_sync",
+                                      "wgmma",   "cp_async",      "mbarrier", "tma",
+                                      "cluster", "named_barrier", "shuffle",  "fast_math"};
 
 static void expect_ptx(const char *arch, const char *text, const char *option)
 {
     ptxpack              *offline = NULL;
     const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = arch, .no_cache = true};
-    const ptxpack_source  source = {.size = sizeof source, .language = PTXPACK_LANGUAGE_CUDA,
-                                    .path = "header.cu", .text = text, .options = &option,
+    const ptxpack_source  source = {.size = sizeof source,
+                                    .language = PTXPACK_LANGUAGE_CUDA,
+                                    .path = "header.cu",
+                                    .text = text,
+                                    .options = &option,
                                     .option_count = 1};
     char                 *ptx = NULL;
     size_t                bytes = 0;

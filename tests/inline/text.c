@@ -59,10 +59,7 @@ static void expect_same(const char *name, const char *header, const char *macro)
         fail_msg("%s:\n  inline  %s\n  macro   %s", name, header, macro);
 }
 
-static bool is_wgmma(const ptxpack_mma_atom *atom)
-{
-    return strncmp(atom->ptx, "wgmma.", 6) == 0;
-}
+static bool is_wgmma(const ptxpack_mma_atom *atom) { return strncmp(atom->ptx, "wgmma.", 6) == 0; }
 
 /* ---- atoms whose twin is in a probe ---------------------------------------------------------------- */
 /* Registers of f64 have names of their own in the probe. */
@@ -240,8 +237,7 @@ static const twin twins[] = {
     {"cp_async_commit", "cp_async", "COPY_COMMIT", NULL, NULL},
     {"cp_async_wait", "cp_async", "COPY_WAIT 3", NULL, "groups 3"},
     {"pack_bf16x2", "pack", "PACK %d,%low,%high", NULL, NULL},
-    {"pack_e4m3x2", "pack_e4m3", "PACK_E4M3 %d,%low,%high,%y,%z", "cvt.rn.satfinite.e4m3x2.f32",
-     "e4m3_low d"},
+    {"pack_e4m3x2", "pack_e4m3", "PACK_E4M3 %d,%low,%high,%y,%z", "cvt.rn.satfinite.e4m3x2.f32", "e4m3_low d"},
 };
 
 static const char *read_twin(void *context, const char *path, size_t *bytes)
@@ -358,8 +354,10 @@ static void the_reader_tells_operands_apart(void **state)
 
 static int open_all(void **state)
 {
-    ptxpack_options options = {
-        .size = sizeof options, .offline = true, .arch = "sm_90a", .cache_dir = scratch_folder};
+    ptxpack_options options = {.size = sizeof options,
+                               .offline = true,
+                               .arch = "sm_90a",
+                               .cache_dir = scratch_folder};
     return scratch_open(state) == 0 && ptxpack_open(&options, &handle) == PTXPACK_OK ? 0 : -1;
 }
 

@@ -12,8 +12,8 @@
 static void test_log_resources(void **state)
 {
     ptxpack_resources r, back;
-    char *text, longer[64];
-    size_t bytes;
+    char             *text, longer[64];
+    size_t            bytes;
     (void)state;
     ptxpack_log_resources(
         "ptxas info    : (C7511) Potential Performance Loss: x\r\n"
@@ -48,7 +48,7 @@ static void test_log_resources(void **state)
 /* More remarks than fit: whole ones are kept, none twice. */
 static void test_log_overflow(void **state)
 {
-    char log[8192] = "", line[128];
+    char              log[8192] = "", line[128];
     ptxpack_resources r;
     (void)state;
     for (int i = 0; i < 60; i++) {
@@ -70,7 +70,8 @@ static void test_log_errors(void **state)
                        sizeof line);
     assert_string_equal(line, "Value 'sm_90a' is not defined for option 'gpu-name'");
     ptxpack_log_errors("ptxas x.ptx, line 12; error   : Parsing error near ':': syntax error\n"
-                       "ptxas fatal   : Ptx assembly aborted due to errors\n", NULL, line, sizeof line);
+                       "ptxas fatal   : Ptx assembly aborted due to errors\n",
+                       NULL, line, sizeof line);
     assert_string_equal(line, "line 12 of the PTX: Parsing error near ':': syntax error");
     ptxpack_log_errors("something else\nentirely\n", NULL, line, sizeof line);
     assert_string_equal(line, "something else");

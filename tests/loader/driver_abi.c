@@ -17,8 +17,8 @@
 #define PFN_cuDevicePrimaryCtxRelease_v7000 PFN_cuDevicePrimaryCtxRelease_v11000
 
 /* Every prototype, at the version that cuGetProcAddress is asked for. */
-#define SAME_PROTOTYPE(name, version, suffix, need, parameters)                                                \
-    _Static_assert(__builtin_types_compatible_p(ptxpack_cu_result(*) parameters, PFN_##name##_v##version),     \
+#define SAME_PROTOTYPE(name, version, suffix, need, parameters)                                            \
+    _Static_assert(__builtin_types_compatible_p(ptxpack_cu_result(*) parameters, PFN_##name##_v##version), \
                    #name " differs from cuda.h");
 PTXPACK_DRIVER_MAP(SAME_PROTOTYPE)
 
@@ -31,7 +31,10 @@ static const struct {
     const char *name;
     int         ours, theirs;
 } values[] = {
-#define VALUE(ours, theirs) {#theirs, ours, (int)theirs}
+#define VALUE(ours, theirs)        \
+    {                              \
+#theirs, ours, (int)theirs \
+    }
     VALUE(PTXPACK_CU_SUCCESS, CUDA_SUCCESS),
     VALUE(PTXPACK_CU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE),
     VALUE(PTXPACK_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY),

@@ -33,11 +33,11 @@
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
-static long fail_at = -1;
-static bool out_of_memory(void) { return fail_at >= 0 && fail_at-- == 0; }
-void *malloc(size_t size) { return out_of_memory() ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return out_of_memory() ? NULL : __libc_calloc(count, size); }
-void *realloc(void *old, size_t size) { return out_of_memory() ? NULL : __libc_realloc(old, size); }
+static long  fail_at = -1;
+static bool  out_of_memory(void) { return fail_at >= 0 && fail_at-- == 0; }
+void        *malloc(size_t size) { return out_of_memory() ? NULL : __libc_malloc(size); }
+void        *calloc(size_t count, size_t size) { return out_of_memory() ? NULL : __libc_calloc(count, size); }
+void        *realloc(void *old, size_t size) { return out_of_memory() ? NULL : __libc_realloc(old, size); }
 #else
 #define CAN_FAIL_MEMORY 0
 static long fail_at = -1;
@@ -73,7 +73,7 @@ static void check_error_of(fixture *f, const char *want)
 
 static void check_error(const char *text, const char *want)
 {
-    fixture f = { .files = { { "t", text } } };
+    fixture f = {.files = {{"t", text}}};
     check_error_of(&f, want);
 }
 
@@ -175,8 +175,8 @@ static void test_symbols(void **state)
     ptxpack_expansion *e;
     int64_t            value;
     fixture            f = {
-        .files = { { "t", ".if BF16\nbf16 \\[D]\n.endif\n.set D, D + 1\n.set E, -1\n" } },
-        .symbols = { { "D", 64 }, { "BF16", 1 }, { "D", 128 } },
+                   .files = {{"t", ".if BF16\nbf16 \\[D]\n.endif\n.set D, D + 1\n.set E, -1\n"}},
+                   .symbols = {{"D", 64}, {"BF16", 1}, {"D", 128}},
     };
     assert_int_equal(fixture_expand(&f, &e), PTXPACK_OK);
     assert_string_equal(ptxpack_expansion_text(e, NULL), "bf16 128\n");
@@ -192,10 +192,10 @@ static void test_symbols(void **state)
 static void test_arguments(void **state)
 {
     (void)state;
-    static const char *const bad[] = { "", "1a", "a.b", "a b", "$a", NULL };
+    static const char *const bad[] = {"", "1a", "a.b", "a b", "$a", NULL};
     ptxpack_expansion       *e;
-    fixture                  f = { .files = { { "t", "x\n" } } };
-    ptxpack_expand_options   o = { .size = sizeof o, .read = fixture_read, .context = &f };
+    fixture                  f = {.files = {{"t", "x\n"}}};
+    ptxpack_expand_options   o = {.size = sizeof o, .read = fixture_read, .context = &f};
     assert_int_equal(ptxpack_expand(NULL, &o, &e), PTXPACK_E_ARG);
     ptxpack_expansion_free(e);
     assert_int_equal(ptxpack_expand("t", NULL, &e), PTXPACK_E_ARG);
@@ -212,7 +212,7 @@ static void test_arguments(void **state)
     assert_int_equal(ptxpack_expand("t", &o, &e), PTXPACK_OK);
     ptxpack_expansion_free(e);
     for (size_t i = 0; i < COUNT(bad); i++) {
-        ptxpack_symbol symbol = { bad[i], 1 };
+        ptxpack_symbol symbol = {bad[i], 1};
         o.symbols = &symbol;
         o.symbol_count = 1;
         assert_int_equal(ptxpack_expand("t", &o, &e), PTXPACK_E_ARG);
@@ -232,10 +232,10 @@ static void test_include(void **state)
 {
     (void)state;
     ptxpack_expansion *e;
-    fixture            f = { .files = {
-        { "k/a.ptx", ".include \"s/b.ptx\"\n.include \"s/b.ptx\"\nM 1\n" },
-        { "s/b.ptx", ".ifndef B_\n.set B_, 1\n.macro M a\nm\\a\n.endm\n.endif\nb" },
-    } };
+    fixture            f = {.files = {
+                                {"k/a.ptx", ".include \"s/b.ptx\"\n.include \"s/b.ptx\"\nM 1\n"},
+                                {"s/b.ptx", ".ifndef B_\n.set B_, 1\n.macro M a\nm\\a\n.endm\n.endif\nb"},
+                 }};
     assert_int_equal(fixture_expand(&f, &e), PTXPACK_OK);
     assert_string_equal(ptxpack_expansion_text(e, NULL), "b\nb\nm1\n");
     ptxpack_expansion_free(e);
@@ -248,46 +248,46 @@ static void test_errors(void **state)
     static const struct {
         const char *text, *error;
     } cases[] = {
-        { "a\n.macro f\n.endm\nf 1\n", "t:4: too many arguments for the macro f: it takes 0" },
-        { ".macro f a:req\n.endm\n\nf\n", "t:4: the required parameter a of the macro f has no value" },
-        { ".macro f a\n.endm\nf b=1\n", "t:3: the macro f has no parameter named b" },
-        { ".macro f a\n.endm\nf \"abc\n", "t:3: a \" is not closed" },
-        { "x\n.macro q\n", "t:2: the .macro that begins here has no .endm" },
-        { ".endm\n", "t:1: .endm without .macro" },
-        { ".endr\n", "t:1: .endr without .rept, .irp or .irpc" },
-        { ".rept 2\n.rept 1\n.endr\n", "t:1: the loop that begins here has no .endr" },
-        { "\n.if 1\n", "t:2: the .if that begins here has no .endif" },
-        { ".endif\n", "t:1: .endif without .if" },
-        { ".else\n", "t:1: .else without .if" },
-        { ".elseif 1\n", "t:1: .elseif without .if" },
-        { ".macro M\nx\n.if 1\n.endm\nM\n", "t:5: the .if that begins here has no .endif (in macro M, t:3)" },
-        { ".if 0\n.else\n.else\n.endif\n", "t:3: .else after .else, in the .if of line 1" },
-        { ".set N, 2\n.error \"N is \\[N]\"\n", "t:2: N is 2" },
-        { ".error\n", "t:1: .error" },
-        { ".exitm\n", "t:1: .exitm outside macros and loops" },
-        { "a\n\n/* b\n", "t:3: the comment that begins here is not closed" },
-        { ".include \"no\"\n", "t:1: there is no file \"no\"" },
-        { ".include no\n", "t:1: expected .include \"FILE\"" },
-        { "x \\[y+1]\n", "t:1: unknown symbol y in the expression \"y+1\"" },
-        { "x \\[1\n", "t:1: \\[ is not closed by ]" },
-        { "x \\[]\n", "t:1: a value is missing at the end of the expression \"\"" },
-        { "x \\[1/0]\n", "t:1: division by zero in the expression \"1/0\"" },
-        { "x \\[1 2]\n", "t:1: what is no part of it begins at \"2\" in the expression \"1 2\"" },
-        { "x \\[(1]\n", "t:1: expected ) at the end of the expression \"(1\"" },
-        { "x \\[09]\n", "t:1: a malformed number at \"9\" in the expression \"09\"" },
-        { "x \\[18446744073709551616]\n", "t:1: a number of more than 64 bits at \"6\" in the expression "
-                                          "\"18446744073709551616\"" },
-        { "x \\{i=0..3: y\n", "t:1: \\{ is not closed by }" },
-        { "x \\{0..3: y}\n", "t:1: expected \\{NAME=FIRST..LAST: item}" },
-        { "x \\{i=3: y}\n", "t:1: expected \\{i=FIRST..LAST: item}" },
-        { "x \\{i=0..n: y}\n", "t:1: unknown symbol n in the expression \"n\"" },
-        { ".macro A\n.error \"deep\"\n.endm\n.macro B\n\n A\n.endm\nB\n", "t:8: deep (in macro B, t:6) (in "
-                                                                          "macro A, t:2)" },
-        { ".rept 2\n.error \"loop\"\n.endr\n", "t:2: loop" },
-        { ".macro Long_Name a\n.endm\nLONG_NAME 1 2\n", "t:3: too many arguments for the macro Long_Name: it "
-                                                        "takes 1" },
-        { ".set 1, 2\n", "t:1: expected a symbol name, not \"1, 2\"" },
-        { ".rept -1\n.endr\n", "t:1: a negative count: -1" },
+        {"a\n.macro f\n.endm\nf 1\n", "t:4: too many arguments for the macro f: it takes 0"},
+        {".macro f a:req\n.endm\n\nf\n", "t:4: the required parameter a of the macro f has no value"},
+        {".macro f a\n.endm\nf b=1\n", "t:3: the macro f has no parameter named b"},
+        {".macro f a\n.endm\nf \"abc\n", "t:3: a \" is not closed"},
+        {"x\n.macro q\n", "t:2: the .macro that begins here has no .endm"},
+        {".endm\n", "t:1: .endm without .macro"},
+        {".endr\n", "t:1: .endr without .rept, .irp or .irpc"},
+        {".rept 2\n.rept 1\n.endr\n", "t:1: the loop that begins here has no .endr"},
+        {"\n.if 1\n", "t:2: the .if that begins here has no .endif"},
+        {".endif\n", "t:1: .endif without .if"},
+        {".else\n", "t:1: .else without .if"},
+        {".elseif 1\n", "t:1: .elseif without .if"},
+        {".macro M\nx\n.if 1\n.endm\nM\n", "t:5: the .if that begins here has no .endif (in macro M, t:3)"},
+        {".if 0\n.else\n.else\n.endif\n", "t:3: .else after .else, in the .if of line 1"},
+        {".set N, 2\n.error \"N is \\[N]\"\n", "t:2: N is 2"},
+        {".error\n", "t:1: .error"},
+        {".exitm\n", "t:1: .exitm outside macros and loops"},
+        {"a\n\n/* b\n", "t:3: the comment that begins here is not closed"},
+        {".include \"no\"\n", "t:1: there is no file \"no\""},
+        {".include no\n", "t:1: expected .include \"FILE\""},
+        {"x \\[y+1]\n", "t:1: unknown symbol y in the expression \"y+1\""},
+        {"x \\[1\n", "t:1: \\[ is not closed by ]"},
+        {"x \\[]\n", "t:1: a value is missing at the end of the expression \"\""},
+        {"x \\[1/0]\n", "t:1: division by zero in the expression \"1/0\""},
+        {"x \\[1 2]\n", "t:1: what is no part of it begins at \"2\" in the expression \"1 2\""},
+        {"x \\[(1]\n", "t:1: expected ) at the end of the expression \"(1\""},
+        {"x \\[09]\n", "t:1: a malformed number at \"9\" in the expression \"09\""},
+        {"x \\[18446744073709551616]\n", "t:1: a number of more than 64 bits at \"6\" in the expression "
+                                         "\"18446744073709551616\""},
+        {"x \\{i=0..3: y\n", "t:1: \\{ is not closed by }"},
+        {"x \\{0..3: y}\n", "t:1: expected \\{NAME=FIRST..LAST: item}"},
+        {"x \\{i=3: y}\n", "t:1: expected \\{i=FIRST..LAST: item}"},
+        {"x \\{i=0..n: y}\n", "t:1: unknown symbol n in the expression \"n\""},
+        {".macro A\n.error \"deep\"\n.endm\n.macro B\n\n A\n.endm\nB\n", "t:8: deep (in macro B, t:6) (in "
+                                                                         "macro A, t:2)"},
+        {".rept 2\n.error \"loop\"\n.endr\n", "t:2: loop"},
+        {".macro Long_Name a\n.endm\nLONG_NAME 1 2\n", "t:3: too many arguments for the macro Long_Name: it "
+                                                       "takes 1"},
+        {".set 1, 2\n", "t:1: expected a symbol name, not \"1, 2\""},
+        {".rept -1\n.endr\n", "t:1: a negative count: -1"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -297,16 +297,16 @@ static void test_errors(void **state)
 static void test_errors_in_files(void **state)
 {
     (void)state;
-    fixture f = { .files = { { "k.ptx", "\n.include \"s.ptx\"\n" }, { "s.ptx", "x\n.if foo\n.endif\n" } } };
+    fixture f = {.files = {{"k.ptx", "\n.include \"s.ptx\"\n"}, {"s.ptx", "x\n.if foo\n.endif\n"}}};
     check_error_of(&f, "k.ptx:2: unknown symbol foo in the expression \"foo\" (in s.ptx:2)");
     f.files[1].text = "\n/* x\n";
     check_error_of(&f, "k.ptx:2: the comment that begins here is not closed (in s.ptx:2)");
     f.files[1].text = "\n.if 1\n";
     check_error_of(&f, "k.ptx:2: the .if that begins here has no .endif (in s.ptx:2)");
-    f = (fixture){ .files = { { "nul", "a\nb\0c\n" } }, .bytes = 6 };
+    f = (fixture){.files = {{"nul", "a\nb\0c\n"}}, .bytes = 6};
     check_error_of(&f, "nul:2: a NUL byte");
-    f = (fixture){ .files = { { "other", "" } } };
-    ptxpack_expand_options o = { .size = sizeof o, .read = fixture_read, .context = &f };
+    f = (fixture){.files = {{"other", ""}}};
+    ptxpack_expand_options o = {.size = sizeof o, .read = fixture_read, .context = &f};
     ptxpack_expansion     *e;
     assert_int_equal(ptxpack_expand("gone", &o, &e), PTXPACK_E_EXPAND);
     assert_string_equal(ptxpack_expansion_error(e), "gone: there is no file \"gone\"");
@@ -332,29 +332,28 @@ static void test_limits(void **state)
     static const struct {
         const char *text, *place, *part;
     } cases[] = {
-        { ".macro f a\n f \\a\n.endm\n\nf 1\n", "t:5: ", "nested more than 200 deep (in macro f, t:2)" },
-        { ".macro f\nf\nf\n.endm\nf\n", "t:5: ", "nested more than 200 deep" },
-        { ".include \"t\"\n", "t:1: ", "nested more than 200 deep (in t:1)" },
-        { ".rept 1000000000\n.endr\n", "t:1: ", "steps" },
-        { ".rept 9223372036854775807\n.endr\n", "t:1: ", "steps" },
-        { "\n.rept 1000000000\n.rept 1000000\n.set a, 1\n.endr\n.endr\n", "t:", "steps" },
-        { ".macro A x\nA \"\\x\\x\"\n.endm\nA \"0123456789\"\n", "t:4: ", "bytes" },
-        { ".macro A x\nA \"\\x\\x\"\n.endm\nA \"\"\n", "t:4: ", "deep" },
-        { "x \\{i=0..100000000000: }\n", "t:1: ", "steps" },
-        { "x \\{i=0..1000000000: %r\\i}\n", "t:1: ", "text grows beyond" },
-        { ".rept 100000000\n0123456789012345678901234567890123456789\n.endr\n",
-          "t:2: ", "text grows beyond" },
-        { ".macro M\n.rept 1000\nM\n.endr\n.endm\nM\n", "t:6: ", "deep" },
-        { ".set i, 0\n.rept 100000000\n.macro m\\[i]\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n.endm\n.set "
-          "i, i+1\n.endr\n",
-          "t:", "take more than" },
-        { ".set i, 0\n.rept 100000000\n.set s\\[i], 1\n.set i, i+1\n.endr\n", "t:", "" },
-        { "\\{a=0..9999:\\{b=0..9999:\\{c=0..9999:\\{d=0..9999:}}}}\n", "t:1: ", "steps" },
+        {".macro f a\n f \\a\n.endm\n\nf 1\n", "t:5: ", "nested more than 200 deep (in macro f, t:2)"},
+        {".macro f\nf\nf\n.endm\nf\n", "t:5: ", "nested more than 200 deep"},
+        {".include \"t\"\n", "t:1: ", "nested more than 200 deep (in t:1)"},
+        {".rept 1000000000\n.endr\n", "t:1: ", "steps"},
+        {".rept 9223372036854775807\n.endr\n", "t:1: ", "steps"},
+        {"\n.rept 1000000000\n.rept 1000000\n.set a, 1\n.endr\n.endr\n", "t:", "steps"},
+        {".macro A x\nA \"\\x\\x\"\n.endm\nA \"0123456789\"\n", "t:4: ", "bytes"},
+        {".macro A x\nA \"\\x\\x\"\n.endm\nA \"\"\n", "t:4: ", "deep"},
+        {"x \\{i=0..100000000000: }\n", "t:1: ", "steps"},
+        {"x \\{i=0..1000000000: %r\\i}\n", "t:1: ", "text grows beyond"},
+        {".rept 100000000\n0123456789012345678901234567890123456789\n.endr\n", "t:2: ", "text grows beyond"},
+        {".macro M\n.rept 1000\nM\n.endr\n.endm\nM\n", "t:6: ", "deep"},
+        {".set i, 0\n.rept 100000000\n.macro m\\[i]\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n.endm\n.set "
+         "i, i+1\n.endr\n",
+         "t:", "take more than"},
+        {".set i, 0\n.rept 100000000\n.set s\\[i], 1\n.set i, i+1\n.endr\n", "t:", ""},
+        {"\\{a=0..9999:\\{b=0..9999:\\{c=0..9999:\\{d=0..9999:}}}}\n", "t:1: ", "steps"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         ptxpack_expansion *e;
-        fixture            f = { .files = { { "t", cases[i].text } }, .max_output = 4 << 20 };
+        fixture            f = {.files = {{"t", cases[i].text}}, .max_output = 4 << 20};
         assert_int_equal(fixture_expand(&f, &e), PTXPACK_E_EXPAND);
         const char *error = ptxpack_expansion_error(e);
         if (strncmp(error, cases[i].place, strlen(cases[i].place)) != 0 || !strstr(error, cases[i].part))
@@ -382,7 +381,7 @@ static void check_nest(size_t count, const char *open, const char *middle, const
 {
     ptxpack_expansion *e;
     char              *text = nest(count, open, middle, close);
-    fixture            f = { .files = { { "t", text } }, .max_depth = 1000 };
+    fixture            f = {.files = {{"t", text}}, .max_depth = 1000};
     ptxpack_status     status = fixture_expand(&f, &e);
     if (status != want)
         fail_msg("%s...%s: %s", open, close, ptxpack_expansion_error(e));
@@ -440,7 +439,7 @@ static void test_clock(void **state)
     (void)state;
     ptxpack_expansion *e;
     struct timespec    from, to;
-    fixture            f = { .files = { { "t", ".rept 1000000000\n.endr\n" } }, .max_ms = 1 };
+    fixture            f = {.files = {{"t", ".rept 1000000000\n.endr\n"}}, .max_ms = 1};
     clock_gettime(CLOCK_MONOTONIC, &from);
     assert_int_equal(fixture_expand(&f, &e), PTXPACK_E_EXPAND);
     clock_gettime(CLOCK_MONOTONIC, &to);
@@ -469,11 +468,12 @@ static void test_map(void **state)
     (void)state;
     ptxpack_expansion *e;
     char               where[256];
-    fixture            f = { .files = {
-        { "k/a.ptx", "// one\nfirst\n\n.include \"s/b.ptx\"\n\n\nL: OUTER 1\n.rept 2\nloop\n.endr\n"
-                     ".irp x, 1, 2\nirp \\x\nINNER \\x\n.endr\n/* c\n*/ last\n" },
-        { "s/b.ptx", ".macro INNER a\nin \\a;\n.endm\n.macro Outer a\n INNER \\a\n out\n.endm\nin b\n" },
-    } };
+    fixture            f = {
+                   .files = {
+                       {"k/a.ptx", "// one\nfirst\n\n.include \"s/b.ptx\"\n\n\nL: OUTER 1\n.rept 2\nloop\n.endr\n"
+                                              ".irp x, 1, 2\nirp \\x\nINNER \\x\n.endr\n/* c\n*/ last\n"},
+                       {"s/b.ptx", ".macro INNER a\nin \\a;\n.endm\n.macro Outer a\n INNER \\a\n out\n.endm\nin b\n"},
+        }};
     assert_int_equal(fixture_expand(&f, &e), PTXPACK_OK);
     assert_string_equal(ptxpack_expansion_text(e, NULL), "first\nin b\nL:\nin 1;\n out\nloop\nloop\nirp "
                                                          "1\nin 1;\nirp 2\n"
@@ -516,7 +516,7 @@ static void test_line_info(void **state)
     (void)state;
     ptxpack_expansion *e;
     char               where[128];
-    fixture            f = { .files = { { "kernel/k.ptx", kernel } }, .line_info = true };
+    fixture            f = {.files = {{"kernel/k.ptx", kernel}}, .line_info = true};
     assert_int_equal(fixture_expand(&f, &e), PTXPACK_OK);
     const char *text = ptxpack_expansion_text(e, NULL);
     assert_non_null(strstr(text, "{\n.loc 1 5 0\n        add.s32 r, a, a;\n.loc 1 13 0\n ret;\n}\n"));
@@ -537,11 +537,10 @@ static void test_line_info(void **state)
 static void test_line_info_ptxas(void **state)
 {
     (void)state;
-    char               folder[] = "/tmp/ptxpack-loc-XXXXXX", path[64], command[512];
-    const char        *ptxas =
-        access("/usr/local/cuda/bin/ptxas", X_OK) == 0 ? "/usr/local/cuda/bin/ptxas" : "ptxas";
+    char        folder[] = "/tmp/ptxpack-loc-XXXXXX", path[64], command[512];
+    const char *ptxas = access("/usr/local/cuda/bin/ptxas", X_OK) == 0 ? "/usr/local/cuda/bin/ptxas" : "ptxas";
     ptxpack_expansion *e;
-    fixture            f = { .files = { { "kernel/k.ptx", kernel } }, .line_info = true };
+    fixture            f = {.files = {{"kernel/k.ptx", kernel}}, .line_info = true};
     size_t             bytes;
     snprintf(command, sizeof command, "%s --version >/dev/null 2>&1", ptxas);
     if (system(command) != 0) {
@@ -582,7 +581,7 @@ static void test_memory(void **state)
         printf("SKIP: allocations cannot be made to fail under a sanitizer\n");
         skip();
     }
-    fixture        f = { .files = { { "busy", busy }, { "inc", busy_include } }, .line_info = true };
+    fixture        f = {.files = {{"busy", busy}, {"inc", busy_include}}, .line_info = true};
     ptxpack_status status = PTXPACK_E_MEMORY;
     long           n = 0;
     for (; status != PTXPACK_OK; n++) {
@@ -607,8 +606,8 @@ static void *expand_often(void *unused)
     ptxpack_expansion *e;
     char              *all = NULL;
     for (int i = 0; i < 50; i++) {
-        fixture f = { .files = { { "t", ".macro F a\n.if \\a\nf\\a \\[x*\\a] \\@\nF "
-                                        "\\a-1\n.endif\n.endm\n.set x, 3\nF 20\n" } } };
+        fixture f = {.files = {{"t", ".macro F a\n.if \\a\nf\\a \\[x*\\a] \\@\nF "
+                                     "\\a-1\n.endif\n.endm\n.set x, 3\nF 20\n"}}};
         if (fixture_expand(&f, &e) == PTXPACK_OK) {
             const char *text = ptxpack_expansion_text(e, NULL);
             if (!all)
@@ -699,16 +698,16 @@ static void test_speed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_text),      cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_comments),        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_lists),           cmocka_unit_test(test_symbols),
-        cmocka_unit_test(test_arguments),       cmocka_unit_test(test_include),
-        cmocka_unit_test(test_errors),          cmocka_unit_test(test_errors_in_files),
-        cmocka_unit_test(test_warnings),        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_nesting),         cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_clock),           cmocka_unit_test(test_map),
-        cmocka_unit_test(test_line_info),       cmocka_unit_test(test_line_info_ptxas),
-        cmocka_unit_test(test_memory),          cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_plain_text), cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_comments),   cmocka_unit_test(test_values),
+        cmocka_unit_test(test_lists),      cmocka_unit_test(test_symbols),
+        cmocka_unit_test(test_arguments),  cmocka_unit_test(test_include),
+        cmocka_unit_test(test_errors),     cmocka_unit_test(test_errors_in_files),
+        cmocka_unit_test(test_warnings),   cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_nesting),    cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_clock),      cmocka_unit_test(test_map),
+        cmocka_unit_test(test_line_info),  cmocka_unit_test(test_line_info_ptxas),
+        cmocka_unit_test(test_memory),     cmocka_unit_test(test_threads),
         cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

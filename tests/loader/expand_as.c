@@ -78,13 +78,12 @@ static bool agree(fixture *f, bool *refused)
     char          *theirs = assemble(f->files[0].path, ".text", &as_bytes);
     ptxpack_status status = fixture_expand(f, &e);
     const char    *ours = e ? ptxpack_expansion_text(e, &our_bytes) : NULL;
-    bool same = (!theirs) == (status != PTXPACK_OK) &&
+    bool           same = (!theirs) == (status != PTXPACK_OK) &&
                 (!theirs || (as_bytes == our_bytes && memcmp(theirs, ours, as_bytes) == 0));
     if (refused)
         *refused = !theirs;
     if (!same)
-        printf("---- input\n%s\n---- as\n%s\n---- ours\n%s\n", f->files[0].text,
-               theirs ? theirs : "(refused)",
+        printf("---- input\n%s\n---- as\n%s\n---- ours\n%s\n", f->files[0].text, theirs ? theirs : "(refused)",
                ours ? ours
                : e  ? ptxpack_expansion_error(e)
                     : "(no memory)");
@@ -99,11 +98,11 @@ static const struct {
     const char *name;
     bool        blanks; /* depends on how blanks in operands are treated */
 } cases[] = {
-    { "arguments", true }, { "conditions", true }, { "exit", false },       { "include_main", false },
-    { "loops", true },     { "nested", false },    { "parameters", false }, { "substitution", false },
-    { "symbols", false },  { "text", false },      { "vararg", true },
+    {"arguments", true}, {"conditions", true}, {"exit", false},       {"include_main", false},
+    {"loops", true},     {"nested", false},    {"parameters", false}, {"substitution", false},
+    {"symbols", false},  {"text", false},      {"vararg", true},
 };
-static const char *const included[] = { "included.s", "included2.s" };
+static const char *const included[] = {"included.s", "included2.s"};
 static const char       *case_folder = "tests/loader/expand_cases";
 
 static char *read_case(const char *name)
@@ -126,15 +125,15 @@ static void test_cases(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char    name[64];
         bool    refused;
-        fixture f = { .max_depth = 0 };
+        fixture f = {.max_depth = 0};
         if (cases[i].blanks && !blanks_match) {
             printf("SKIP: %s.s: this as treats blanks differently\n", cases[i].name);
             continue;
         }
         snprintf(name, sizeof name, "%s.s", cases[i].name);
-        f.files[0] = (fixture_file){ name, read_case(name) };
+        f.files[0] = (fixture_file){name, read_case(name)};
         for (int k = 0; k < 2; k++)
-            f.files[k + 1] = (fixture_file){ included[k], read_case(included[k]) };
+            f.files[k + 1] = (fixture_file){included[k], read_case(included[k])};
         if (!agree(&f, &refused) || refused) {
             printf("%s differs%s\n", name, refused ? ": as refuses it" : "");
             failures++;
@@ -213,7 +212,7 @@ static void test_refusals(void **state)
     if (!have_as)
         skip();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        fixture f = { .files = { { "bad.s", bad[i] } } };
+        fixture f = {.files = {{"bad.s", bad[i]}}};
         bool    refused;
         if (!agree(&f, &refused) || !refused) {
             printf("%s: %s\n", refused ? "only as refuses" : "as takes", bad[i]);
@@ -252,17 +251,18 @@ __attribute__((format(printf, 2, 3))) static void put(program *p, const char *fo
 /* Operators that cannot trap: shifts by constants, divisors that are never 0 or -1. */
 static void random_expression(program *p, int depth)
 {
-    static const char *const binary[] = { "+",  "-",  "*", "|",  "&", "^",  "!",  "==",
-                                          "!=", "<>", "<", "<=", ">", ">=", "&&", "||" };
-    static const char *const unary[] = { "-", "~", "!", "+" };
-    static const char *const numbers[] = {
-        "0",           "1", "7", "0x1F", "0b101", "017", "9223372036854775807", "'a'", "0xffffffffffffffff",
-        "12345678901", "A", "B", "'\\n'"
-    };
-    static const char *const safe[] = { "/ 3", "% 5", "<< 3", ">>2", "/7", "%(2+1)", "<<(1+1)", "/(-7)" };
-    const char *blank = draw(2) ? " " : "";
+    static const char *const binary[] = {"+",  "-",  "*", "|",  "&", "^",  "!",  "==",
+                                         "!=", "<>", "<", "<=", ">", ">=", "&&", "||"};
+    static const char *const unary[] = {"-", "~", "!", "+"};
+    static const char *const numbers[] =
+        {"0",           "1", "7", "0x1F", "0b101", "017", "9223372036854775807", "'a'", "0xffffffffffffffff",
+         "12345678901", "A", "B", "'\\n'"};
+    static const char *const safe[] = {"/ 3", "% 5", "<< 3", ">>2", "/7", "%(2+1)", "<<(1+1)", "/(-7)"};
+    const char              *blank = draw(2) ? " " : "";
     switch (depth > 5 ? 0 : draw(6)) {
-    case 0: put(p, "%s", numbers[draw(13)]); break;
+    case 0:
+        put(p, "%s", numbers[draw(13)]);
+        break;
     case 1:
         put(p, "%s", unary[draw(4)]);
         random_expression(p, depth + 1);
@@ -352,16 +352,15 @@ static void random_operands(program *p, const char *const *pieces, uint32_t coun
 /* One thing is left out: as drops a blank after \@ and \() in a macro's body, even one that separates. */
 static void random_program(program *p)
 {
-    static const char *const plain[] = { "a",  "b2",  "%r1", "$c", "7", ", ", ",", ", ", " ",
-                                         " ",  "  ",  "+",   "-",  "*", "(",  ")", "[",  "]",
-                                         "{",  "}",   "y:",  "@p", "!", "|",  "<", ">",  ".x",
-                                         "a=", "c=1", "&",   "~",  "^", "?",  "%", "_" };
-    static const char *const inner[] = { "\\a",  "\\b", "\\c", " ", ", ", "?x", "\\()_",
-                                         "\\@_", "+",   "(",   ")", "-",  "[",  "]" };
-    static const char *const body[] = { "\\a", "\\b", "\\c", " ", "\\()",  "\\@",     "&a",
-                                        "&b&", ":x",  "=",   ",", "\\(b)", "\\a\\()1" };
-    static const char *const formals[] = { "a, b, c", "a b c", "a=1, b, c=\"d e\"", "a, b=2, c:vararg",
-                                           "a:req, b, c" };
+    static const char *const plain[] = {"a", "b2", "%r1", "$c", "7",   ", ", ",", ", ", " ",  " ",  "  ", "+",
+                                        "-", "*",  "(",   ")",  "[",   "]",  "{", "}",  "y:", "@p", "!",  "|",
+                                        "<", ">",  ".x",  "a=", "c=1", "&",  "~", "^",  "?",  "%",  "_"};
+    static const char *const inner[] = {"\\a",  "\\b", "\\c", " ", ", ", "?x", "\\()_",
+                                        "\\@_", "+",   "(",   ")", "-",  "[",  "]"};
+    static const char *const body[] = {"\\a", "\\b", "\\c", " ", "\\()",  "\\@",     "&a",
+                                       "&b&", ":x",  "=",   ",", "\\(b)", "\\a\\()1"};
+    static const char *const formals[] = {"a, b, c", "a b c", "a=1, b, c=\"d e\"", "a, b=2, c:vararg",
+                                          "a:req, b, c"};
     enum { VARARG = 3 }; /* its value keeps the quotes, which .ascii cannot carry */
     uint32_t kind = draw(5);
     p->size = 0;
@@ -382,9 +381,14 @@ static void random_program(program *p)
             random_operands(p, inner, 14, true);
             put(p, "\n> \\i,\\a|\nG \\i, \\b\n.endr\n");
             break;
-        case 2: put(p, ".ifc \\a,\\b\n> same\n.else\n> other\n.endif\n.ifb \\c\n> blank\n.endif\n"); break;
-        case 3: put(p, ".irpc k, \\a\n> \\k|\n.endr\n"); break;
-        default: break;
+        case 2:
+            put(p, ".ifc \\a,\\b\n> same\n.else\n> other\n.endif\n.ifb \\c\n> blank\n.endif\n");
+            break;
+        case 3:
+            put(p, ".irpc k, \\a\n> \\k|\n.endr\n");
+            break;
+        default:
+            break;
         }
     }
     put(p, ".endm\n");
@@ -411,7 +415,7 @@ static void test_random(void **state)
         uint64_t before = seed;
         bool     refused;
         random_program(&p);
-        fixture f = { .files = { { "r.s", p.text } } };
+        fixture f = {.files = {{"r.s", p.text}}};
         if (!agree(&f, &refused)) {
             printf("program %d, seed %llu\n", i, (unsigned long long)before);
             failures++;

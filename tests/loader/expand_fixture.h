@@ -47,7 +47,7 @@ static inline ptxpack_status fixture_expand(fixture *f, ptxpack_expansion **out)
 /* One text, named "t". */
 static inline ptxpack_status fixture_text(const char *text, ptxpack_expansion **out)
 {
-    fixture f = { .files = { { "t", text } } };
+    fixture f = {.files = {{"t", text}}};
     return fixture_expand(&f, out);
 }
 #endif

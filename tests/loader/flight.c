@@ -42,8 +42,8 @@ static void ask_all(struct asker *askers)
 
 static void test_one_handle_one_compilation(void **state)
 {
-    struct asker askers[THREADS] = {0};
-    ptxpack *handle;
+    struct asker    askers[THREADS] = {0};
+    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options};
     (void)state;
     setenv("FAKE_CUDA", "", 1);
@@ -85,7 +85,7 @@ static void test_many_handles_one_compilation(void **state)
 static void test_shared_failure(void **state)
 {
     struct asker askers[THREADS] = {0};
-    char cubin[128];
+    char         cubin[128];
     (void)state;
     setenv("FAKE_PTXJIT", "ms=300 line=7", 1);
     for (int i = 0; i < THREADS; i++)
@@ -105,9 +105,12 @@ static void test_shared_failure(void **state)
 /* Who asks together with a handle that forbids compiling is not refused for its sake. */
 static void test_forbidden_for_one_only(void **state)
 {
-    struct asker forbidding = {0}, other = {0};
+    struct asker      forbidding = {0}, other = {0};
     pthread_barrier_t start;
-    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90", .forbid_compile = true};
+    ptxpack_options   options = {.size = sizeof options,
+                                 .offline = true,
+                                 .arch = "sm_90",
+                                 .forbid_compile = true};
     (void)state;
     other.handle = open_offline("sm_90", false);
     options.ptxjit = compiler;
@@ -148,7 +151,7 @@ static void test_fork_while_opening(void **state)
 {
     enum { OPENERS = 4, CHILDREN = 200 };
     pthread_t threads[OPENERS];
-    int status = 0;
+    int       status = 0;
     (void)state;
     ptxpack_close(open_offline("sm_80", true)); /* names the compiler for all */
     atomic_store(&enough, false);
@@ -173,10 +176,10 @@ static void test_fork_while_opening(void **state)
 /* A child that is forked in the middle of a compilation starts afresh, and does not wait for its parent. */
 static void test_fork_during_compilation(void **state)
 {
-    struct asker a = {0};
+    struct asker      a = {0};
     pthread_barrier_t start;
-    char cubin[128];
-    int status = -1;
+    char              cubin[128];
+    int               status = -1;
     (void)state;
     setenv("FAKE_PTXJIT", "ms=500", 1);
     a.handle = open_offline("sm_90", true);

@@ -11,12 +11,12 @@
 #include "loader/expand/expand.h"
 
 /* A promise of expand.h is broken. */
-#define DEMAND(condition)                                                             \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
+#define DEMAND(condition)                                                            \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
             fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                  \
-        }                                                                             \
+            abort();                                                                 \
+        }                                                                            \
     } while (0)
 
 /* The input is up to three files, "0" first; a line "----" ends each but the last. */
@@ -75,12 +75,14 @@ static void check_failure(const ptxpack_expansion *e)
 
 static ptxpack_expansion *expand(input *in, bool line_info, ptxpack_status *status)
 {
-    static const ptxpack_symbol symbols[] = { { "N", 4 }, { "BF16", 1 } };
+    static const ptxpack_symbol symbols[] = {{"N", 4}, {"BF16", 1}};
     ptxpack_expansion          *e = NULL;
+    /* clang-format off */
     ptxpack_expand_options      options = {
         .size = sizeof options, .symbols = symbols, .symbol_count = 2, .read = read_input, .context = in,
         .line_info = line_info, .max_depth = 50, .max_output = 1 << 18, .max_ms = 2000,
     };
+    /* clang-format on */
     *status = ptxpack_expand("0", &options, &e);
     DEMAND(*status == PTXPACK_OK || *status == PTXPACK_E_EXPAND);
     DEMAND(e != NULL);
@@ -90,7 +92,7 @@ static ptxpack_expansion *expand(input *in, bool line_info, ptxpack_status *stat
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    input in = { .bytes = { 0 } };
+    input in = {.bytes = {0}};
     char *copy = (char *)malloc(size + 1);
     if (!copy)
         return 0;
@@ -119,6 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef LIBFUZZER
 
+/* clang-format off */
 static const char *const pieces[] = {
     ".macro ",
     ".endm\n",
@@ -239,6 +242,7 @@ static const char *const pieces[] = {
     "\\{i=0..N-1: %s\\i}\n",
     ".set N, N-1\n",
 };
+/* clang-format on */
 enum { PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 4096 };
 
 static uint64_t random_state;

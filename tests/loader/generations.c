@@ -82,9 +82,9 @@ static void check_build(const char *library, const char *target, const ptxpack_v
 static void check_refusal(const char *library, const char *target, const ptxpack_variant *v, ptxpack *handle,
                           bool target_known)
 {
-    build       b;
-    char        what[256];
-    const char *expected = target_known ? "needs PTX ISA" : "is not defined for option 'gpu-name'";
+    build          b;
+    char           what[256];
+    const char    *expected = target_known ? "needs PTX ISA" : "is not defined for option 'gpu-name'";
     ptxpack_status status = compile(handle, v, &b), wanted = target_known ? PTXPACK_E_ISA : PTXPACK_E_COMPILE;
     snprintf(what, sizeof what, "%s for %s should be refused (%s)", v->id, target, expected);
     check(status == wanted && strstr(ptxpack_detail(handle), expected), library, what,
@@ -95,8 +95,11 @@ static void check_refusal(const char *library, const char *target, const ptxpack
 /* The first PTX ISA that has the target, which is also the first compiler that knows it. */
 static int isa_of_target(const char *target)
 {
-    static const struct { const char *target; int isa; } first[TARGETS] = {
-        {"sm_75", 63}, {"sm_80", 70}, {"sm_86", 71}, {"sm_89", 78}, {"sm_90a", 80}, {"sm_120", 87}};
+    static const struct {
+        const char *target;
+        int         isa;
+    } first[TARGETS] = {{"sm_75", 63}, {"sm_80", 70},  {"sm_86", 71},
+                        {"sm_89", 78}, {"sm_90a", 80}, {"sm_120", 87}};
     for (int i = 0; i < TARGETS; i++)
         if (strcmp(first[i].target, target) == 0)
             return first[i].isa;
@@ -143,8 +146,7 @@ static void *ask(void *context)
     pthread_barrier_wait(a->start);
     const ptxpack_variant *v = ptxpack_variant_find("vector_add_sm75");
     ptxpack_instance       instance = ptxpack_instance_get(v, 0);
-    a->status =
-        ptxpack_kernel_compile(a->handle, v, instance.symbols, instance.symbol_count, NULL, NULL, NULL);
+    a->status = ptxpack_kernel_compile(a->handle, v, instance.symbols, instance.symbol_count, NULL, NULL, NULL);
     return NULL;
 }
 
@@ -155,7 +157,7 @@ static void check_flight(const char *library, const char *counting)
     asker             askers[THREADS];
     pthread_barrier_t start;
     char              what[64];
-    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_75", .ptxjit = counting};
+    ptxpack_options   options = {.size = sizeof options, .offline = true, .arch = "sm_75", .ptxjit = counting};
     options.no_cache = true;
     setenv("FAKE_PTXJIT_FORWARD", library, 1);
     pthread_barrier_init(&start, NULL, THREADS);
@@ -194,8 +196,8 @@ static void *compile_instance(void *context)
     pthread_barrier_wait(a->start);
     a->status = PTXPACK_OK;
     for (int i = 0; i < 4 && a->status == PTXPACK_OK; i++)
-        a->status =
-            ptxpack_kernel_compile(a->handle, v, instance.symbols, instance.symbol_count, NULL, NULL, NULL);
+        a->status = ptxpack_kernel_compile(a->handle, v, instance.symbols, instance.symbol_count, NULL, NULL,
+                                           NULL);
     return NULL;
 }
 
@@ -206,8 +208,7 @@ static void check_parallel(const char *library)
     pthread_barrier_t        start;
     pthread_barrier_init(&start, NULL, 4);
     for (int i = 0; i < 4; i++) {
-        ptxpack_options options = {
-            .size = sizeof options, .offline = true, .arch = four[i], .ptxjit = library};
+        ptxpack_options options = {.size = sizeof options, .offline = true, .arch = four[i], .ptxjit = library};
         options.no_cache = true;
         options.line_info = i % 2 != 0; /* so that all four differ */
         askers[i].start = &start;
@@ -269,8 +270,8 @@ static void find_counting(char *path, size_t cap)
 int main(int argc, char **argv)
 {
     static const char pattern[] = "build/generations/*/libnvidia-ptxjitcompiler.so.1";
-    char   counting[512];
-    glob_t found = {0};
+    char              counting[512];
+    glob_t            found = {0};
     if (argc < 2 && glob(pattern, 0, NULL, &found) != 0) {
         printf("SKIP: check_generations: no %s (tests/loader/generations.sh fetches them)\n", pattern);
         return 77;

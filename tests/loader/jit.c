@@ -9,8 +9,8 @@
 static void test_key(void **state)
 {
     static const ptxpack_symbol other[] = {{"WHICH", 0}};
-    char cubin[128], edited[1024];
-    ptxpack *handle = open_offline("sm_90", false);
+    char                        cubin[128], edited[1024];
+    ptxpack                    *handle = open_offline("sm_90", false);
     (void)state;
     assert_false(compile(handle, which, cubin, sizeof cubin));
     assert_string_equal(cubin, "compiled 1 --gpu-name=sm_90");
@@ -48,7 +48,7 @@ static void test_key(void **state)
 
 static void test_no_cache(void **state)
 {
-    char cubin[128];
+    char     cubin[128];
     ptxpack *handle = open_offline("sm_90", true);
     (void)state;
     assert_false(compile(handle, which, cubin, sizeof cubin));
@@ -61,8 +61,8 @@ static void test_no_cache(void **state)
 /* An entry whose metadata is not ours is made anew, and replaced. */
 static void test_foreign_metadata(void **state)
 {
-    char cubin[128];
-    ptxpack *handle = open_offline("sm_90", false);
+    char               cubin[128];
+    ptxpack           *handle = open_offline("sm_90", false);
     ptxpack_cache_key *key = key_of_row(handle);
     (void)state;
     assert_true(ptxpack_cache_put(ptxpack_cache_of(handle), key, "", "?", 1, "bad", 3));
@@ -77,9 +77,9 @@ static void test_foreign_metadata(void **state)
 static void test_remembered_text(void **state)
 {
     const ptxpack_variant *v = ptxpack_variant_find("vector_add_sm80");
-    ptxpack_instance i = ptxpack_instance_get(v, 0);
-    ptxpack_cache_stats stats = {.size = sizeof stats};
-    ptxpack_kernel_info cold, warm;
+    ptxpack_instance       i = ptxpack_instance_get(v, 0);
+    ptxpack_cache_stats    stats = {.size = sizeof stats};
+    ptxpack_kernel_info    cold, warm;
     (void)state;
     unsetenv("PTXPACK_PTX_DIR");
     ptxpack *handle = open_offline("sm_90", false);
@@ -122,13 +122,15 @@ static void expect_refusal(const char *words, ptxpack_status status, const char 
 static void test_refusals(void **state)
 {
     (void)state;
-    expect_refusal("line=7", PTXPACK_E_COMPILE, "test_row for sm_90, nvPTXCompiler 13.0: kernel/test.ptx:10 "
-                   "(in macro STEP, kernel/test.ptx:2): Unknown symbol '%zz'", "(and 1 more)");
+    expect_refusal("line=7", PTXPACK_E_COMPILE,
+                   "test_row for sm_90, nvPTXCompiler 13.0: kernel/test.ptx:10 "
+                   "(in macro STEP, kernel/test.ptx:2): Unknown symbol '%zz'",
+                   "(and 1 more)");
     expect_refusal("isa=65", PTXPACK_E_ISA, "test_row needs PTX ISA 7.0 (CUDA 11.0, driver branch 445)",
                    "nvPTXCompiler 13.0 takes up to 6.5");
     expect_refusal("silent", PTXPACK_E_COMPILE, "test_row", "");
     setenv("FAKE_PTXJIT", "", 1);
-    char cubin[128];
+    char     cubin[128];
     ptxpack *handle = open_offline("sm_90", false); /* a failure is not remembered */
     assert_false(compile(handle, which, cubin, sizeof cubin));
     ptxpack_close(handle);
@@ -136,7 +138,7 @@ static void test_refusals(void **state)
 
 static void test_unusable_compilers(void **state)
 {
-    ptxpack *handle;
+    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90"};
     (void)state;
     options.ptxjit = below("none.so"); /* named: no silent way round */
@@ -169,7 +171,11 @@ static void test_offline_isa(void **state)
 
 static void test_exact_targets(void **state)
 {
-    static const struct { const char *arch; int needs; ptxpack_status status; } cases[] = {
+    static const struct {
+        const char    *arch;
+        int            needs;
+        ptxpack_status status;
+    } cases[] = {
         {"sm_90a", 90, PTXPACK_OK},
         {"sm_90", 90, PTXPACK_E_UNSUPPORTED},
         {"sm_100a", 90, PTXPACK_E_UNSUPPORTED},
@@ -193,12 +199,11 @@ static void test_isa_of_both(void **state)
 {
     static const struct {
         const char *cuda, *ptxjit;
-        int isa;
-    } cases[] = {
-        {"version=12040", "", 84}, {"version=13030", "", 90}, {"version=13000", "isa=74 old", 74}};
+        int         isa;
+    } cases[] = {{"version=12040", "", 84}, {"version=13030", "", 90}, {"version=13000", "isa=74 old", 74}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ptxpack *handle;
+        ptxpack        *handle;
         ptxpack_options options = {.size = sizeof options};
         setenv("FAKE_CUDA", cases[i].cuda, 1);
         setenv("FAKE_PTXJIT", cases[i].ptxjit, 1);
@@ -214,9 +219,9 @@ static void test_isa_of_both(void **state)
 static void test_exact_target_of_device(void **state)
 {
     ptxpack_variant exact = row;
-    ptxpack *handle;
-    void *cubin;
-    size_t bytes;
+    ptxpack        *handle;
+    void           *cubin;
+    size_t          bytes;
     ptxpack_options options = {.size = sizeof options};
     (void)state;
     exact.flags = PTXPACK_VARIANT_ARCH_SPECIFIC;
@@ -247,10 +252,10 @@ static const char script[] =
 
 static void expect_ptxas(ptxpack *handle, const char *mark, ptxpack_status status, const char *part)
 {
-    char text[1024];
+    char                text[1024];
     ptxpack_kernel_info info;
-    void *cubin = NULL;
-    size_t bytes = 0;
+    void               *cubin = NULL;
+    size_t              bytes = 0;
     snprintf(text, sizeof text, "%s%s\n", test_ptx, mark);
     write_pack(text);
     ptxpack_status got = ptxpack_kernel_compile(handle, &row, which, 1, &info, &cubin, &bytes);
@@ -269,7 +274,7 @@ static void expect_ptxas(ptxpack *handle, const char *mark, ptxpack_status statu
 static unsigned files_in(const char *path)
 {
     unsigned count = 0;
-    DIR *dir = opendir(path);
+    DIR     *dir = opendir(path);
     assert_non_null(dir);
     for (struct dirent *e; (e = readdir(dir));)
         count += e->d_name[0] != '.';
@@ -279,7 +284,7 @@ static unsigned files_in(const char *path)
 
 static void test_ptxas(void **state)
 {
-    ptxpack *handle;
+    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = "none"};
     (void)state;
     write_text(below("ptxas"), script);
@@ -310,9 +315,9 @@ static void test_ptxas(void **state)
 static void test_ptxas_asked_once(void **state)
 {
     static const int releases[] = {4, 4, 5};
-    char text[256];
-    ptxpack *handle;
-    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = "none"};
+    char             text[256];
+    ptxpack         *handle;
+    ptxpack_options  options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = "none"};
     (void)state;
     mkdir(below("asked"), 0700);
     setenv("PTXPACK_PTXAS", below("ptxas-counting"), 1);
@@ -358,7 +363,7 @@ static void test_forbidden_and_told(void **state)
         {false, "off", PTXPACK_OK, 1},
         {true, "0", PTXPACK_OK, 1}, /* from the cache */
     };
-    struct events events = {0};
+    struct events   events = {0};
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90"};
     (void)state;
     options.ptxjit = compiler = fresh_copy("fake_ptxjit.so");
@@ -373,7 +378,7 @@ static void test_forbidden_and_told(void **state)
         assert_int_equal(ptxpack_kernel_compile(handle, &row, which, 1, NULL, NULL, NULL), steps[i].status);
         if (steps[i].status != PTXPACK_OK)
             assert_has(ptxpack_detail(handle), "test_row for sm_90: there is no usable machine code in the "
-                       "cache, and compiling is forbidden");
+                                               "cache, and compiling is forbidden");
         assert_int_equal(events.count, steps[i].events);
         assert_int_equal(compilations(), steps[i].events);
         ptxpack_close(handle);
@@ -395,7 +400,7 @@ static void test_forbidden_and_told(void **state)
 static void test_forbidden_and_told_by_the_driver(void **state)
 {
     ptxpack_variant whole = row;
-    struct events events = {0};
+    struct events   events = {0};
     ptxpack_options options = {.size = sizeof options, .ptxjit = "none"};
     (void)state;
     whole.flags = PTXPACK_VARIANT_WHOLE_PROGRAM;
@@ -403,7 +408,7 @@ static void test_forbidden_and_told_by_the_driver(void **state)
     options.on_compile = note_event;
     options.on_compile_context = &events;
     for (int allowed = 0; allowed < 2; allowed++) {
-        ptxpack *handle;
+        ptxpack        *handle;
         ptxpack_kernel *kernel;
         options.driver = fresh_copy("fake_driver.so");
         options.forbid_compile = !allowed;
@@ -421,7 +426,7 @@ static void test_forbidden_and_told_by_the_driver(void **state)
 
 static void test_identity(void **state)
 {
-    char first[96], second[96];
+    char        first[96], second[96];
     const char *with = fresh_copy("fake_driver.so"), *without = fresh_copy("fake_ptxjit.so");
     (void)state;
     assert_true(ptxpack_library_identity(dlopen(with, RTLD_NOW), first, sizeof first));

@@ -20,7 +20,7 @@ static unsigned compilations(void)
 
 static ptxpack *open_offline(const char *arch, bool no_cache)
 {
-    ptxpack *handle = NULL;
+    ptxpack        *handle = NULL;
     ptxpack_options options = {.size = sizeof options, .offline = true, .no_cache = no_cache};
     options.arch = arch;
     if (!compiler)
@@ -35,8 +35,8 @@ static ptxpack *open_offline(const char *arch, bool no_cache)
 static inline bool compile(ptxpack *handle, const ptxpack_symbol *symbols, char *cubin, size_t cap)
 {
     ptxpack_kernel_info info;
-    void *made = NULL;
-    size_t bytes = 0;
+    void               *made = NULL;
+    size_t              bytes = 0;
     if (ptxpack_kernel_compile(handle, &row, symbols, 1, &info, &made, &bytes) != PTXPACK_OK)
         fail_msg("%s", ptxpack_detail(handle));
     assert_int_equal(info.cubin_bytes, bytes);
@@ -58,7 +58,7 @@ static inline ptxpack_cache_key *key_of_row(ptxpack *handle)
     ptxpack_cache_key *key = ptxpack_cache_key_create();
     ptxpack_expansion *expansion;
     struct ptxpack_jit jit;
-    size_t bytes;
+    size_t             bytes;
     assert_int_equal(ptxpack_kernel_expand(handle, &row, which, 1, &expansion), PTXPACK_OK);
     assert_true(ptxpack_jit_open(&jit, NULL, compiler));
     const char *text = ptxpack_expansion_text(expansion, &bytes);

@@ -23,7 +23,7 @@ static ptxpack *must_open(const char *words, const char **driver)
 static void expect_open(const char *words, ptxpack_status status, const char *part)
 {
     const char *driver;
-    ptxpack *handle = (ptxpack *)&driver;
+    ptxpack    *handle = (ptxpack *)&driver;
     assert_int_equal(open_fake(words, &driver, &handle), status);
     assert_null(handle);
     assert_has(ptxpack_detail(NULL), part);
@@ -35,7 +35,7 @@ static void expect_open(const char *words, ptxpack_status status, const char *pa
 static void test_no_library(void **state)
 {
     ptxpack_options options = {.size = sizeof options};
-    ptxpack *handle;
+    ptxpack        *handle;
     (void)state;
     options.driver = below("no-such-library.so");
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_NO_DRIVER);
@@ -68,9 +68,9 @@ static void test_old_ways_to_find_functions(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         ptxpack_options options = {.size = sizeof options, .ptxjit = "none"};
-        ptxpack *handle;
+        ptxpack        *handle;
         ptxpack_kernel *kernel;
-        const char *driver = options.driver = fresh_copy(builds[i]);
+        const char     *driver = options.driver = fresh_copy(builds[i]);
         setenv("FAKE_CUDA", "version=11000", 1);
         if (ptxpack_open(&options, &handle) != PTXPACK_OK)
             fail_msg("%s: %s", builds[i], ptxpack_detail(NULL));
@@ -84,23 +84,22 @@ static void test_old_ways_to_find_functions(void **state)
 static void test_one_table_per_library(void **state)
 {
     const struct ptxpack_driver *first, *again, *other;
-    char line[256];
-    const char *path = fresh_copy("fake_driver.so");
+    char                         line[256];
+    const char                  *path = fresh_copy("fake_driver.so");
     (void)state;
     assert_int_equal(ptxpack_driver_open(path, &first, line, sizeof line), PTXPACK_OK);
     assert_int_equal(ptxpack_driver_open(path, &again, line, sizeof line), PTXPACK_OK);
     assert_ptr_equal(first, again);
     assert_int_equal(record_of(path)->inits, 1);
-    assert_int_equal(ptxpack_driver_open(fresh_copy("fake_driver.so"), &other, line, sizeof line),
-                     PTXPACK_OK);
+    assert_int_equal(ptxpack_driver_open(fresh_copy("fake_driver.so"), &other, line, sizeof line), PTXPACK_OK);
     assert_ptr_not_equal(first, other);
     assert_string_equal(first->path, path);
 }
 
 static void test_device(void **state)
 {
-    const char *driver;
-    ptxpack *handle = must_open("version=12040 arch=89 devices=2", &driver);
+    const char                *driver;
+    ptxpack                   *handle = must_open("version=12040 arch=89 devices=2", &driver);
     const ptxpack_device_info *info = ptxpack_device(handle);
     (void)state;
     assert_string_equal(info->name, "Fake GPU");
@@ -122,7 +121,7 @@ static void test_device(void **state)
 static void test_options(void **state)
 {
     ptxpack_options options = {.size = sizeof options + 8};
-    ptxpack *handle;
+    ptxpack        *handle;
     (void)state;
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_ARG);
     assert_has(ptxpack_detail(NULL), "options.size");
@@ -150,12 +149,12 @@ static void test_forced_arch(void **state)
 {
     static const char *const malformed[] = {"80",      "sm_",     "sm_8x", "sm_080",
                                             "sm_90ab", "sm_9999", "SM_80", "sm_-80"};
-    ptxpack *handle;
+    ptxpack                 *handle;
     (void)state;
     assert_int_equal(open_arch("arch=90", "sm_86", &handle), PTXPACK_OK);
     assert_int_equal(ptxpack_device(handle)->caps.arch, 86);
     assert_int_equal(ptxpack_device(handle)->caps.shared_per_block, 99 << 10); /* chosen as for an sm_86 */
-    assert_string_equal(ptxpack_device(handle)->target, "sm_90"); /* but compiled for the device */
+    assert_string_equal(ptxpack_device(handle)->target, "sm_90");              /* but compiled for the device */
     ptxpack_close(handle);
     assert_int_equal(open_arch("arch=89", "sm_90", &handle), PTXPACK_E_ARG);
     assert_has(ptxpack_detail(NULL), "above the device");
@@ -171,10 +170,10 @@ static void test_forced_arch(void **state)
 static void expect_load(const char *words, const ptxpack_variant *v, ptxpack_status status, const char *first,
                         const char *second)
 {
-    const char *driver;
+    const char     *driver;
     ptxpack_kernel *kernel;
-    ptxpack *handle = must_open(words, &driver);
-    ptxpack_status got = load_row(handle, v, &kernel);
+    ptxpack        *handle = must_open(words, &driver);
+    ptxpack_status  got = load_row(handle, v, &kernel);
     if (got != status)
         fail_msg("%s: %s (%s)", words, ptxpack_status_name(got), ptxpack_detail(handle));
     assert_null(kernel);
@@ -223,9 +222,9 @@ static void test_refusals_of_expansion(void **state)
 /* A cubin that is refused is forgotten and built once more. */
 static void test_cubin_rebuilt(void **state)
 {
-    const char *driver;
+    const char     *driver;
     ptxpack_kernel *kernel;
-    ptxpack *handle = must_open("load=200 load-times=1", &driver);
+    ptxpack        *handle = must_open("load=200 load-times=1", &driver);
     (void)state;
     assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
     assert_int_equal(record_of(driver)->links, 2);
@@ -236,13 +235,13 @@ static void test_cubin_rebuilt(void **state)
 
 static void test_cached_cubin_replaced(void **state)
 {
-    ptxpack_options options = {.size = sizeof options, .ptxjit = fresh_copy("fake_ptxjit.so")};
+    ptxpack_options          options = {.size = sizeof options, .ptxjit = fresh_copy("fake_ptxjit.so")};
     static const char *const words[] = {"", "load=209 load-times=1", "", "load=200"};
     static const char *const images[] = {"compiled 1 --gpu-name=sm_90", "compiled 2 --gpu-name=sm_90",
                                          "compiled 2 --gpu-name=sm_90", "compiled 3 --gpu-name=sm_90"};
     (void)state;
     for (int i = 0; i < 4; i++) {
-        ptxpack *handle;
+        ptxpack        *handle;
         ptxpack_kernel *kernel;
         setenv("FAKE_CUDA", words[i], 1);
         options.driver = fresh_copy("fake_driver.so");
@@ -262,9 +261,9 @@ static void test_cached_cubin_replaced(void **state)
 static void check_loaded(const char *words, const ptxpack_variant *v, unsigned libraries, unsigned modules,
                          const char *image)
 {
-    const char *driver;
-    ptxpack_kernel *kernel, *again;
-    ptxpack *handle = must_open(words, &driver);
+    const char         *driver;
+    ptxpack_kernel     *kernel, *again;
+    ptxpack            *handle = must_open(words, &driver);
     struct fake_record *record = record_of(driver);
     if (load_row(handle, v, &kernel) != PTXPACK_OK)
         fail_msg("%s: %s", words, ptxpack_detail(handle));
@@ -324,7 +323,7 @@ static void test_asked_again(void **state)
 static void test_offline_does_not_load(void **state)
 {
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a", .ptxjit = "none"};
-    ptxpack *handle;
+    ptxpack        *handle;
     ptxpack_kernel *kernel;
     (void)state;
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
@@ -342,14 +341,14 @@ static void test_offline_does_not_load(void **state)
 
 static void check_launch(const char *words, bool foreign)
 {
-    const char *driver;
-    const uint32_t grid[3] = {3, 4, 5};
-    uint64_t argument = 0x123456789abcdef;
-    struct CUctx_st *current = NULL;
-    ptxpack_kernel *kernel;
-    ptxpack *handle = must_open(words, &driver);
+    const char                  *driver;
+    const uint32_t               grid[3] = {3, 4, 5};
+    uint64_t                     argument = 0x123456789abcdef;
+    struct CUctx_st             *current = NULL;
+    ptxpack_kernel              *kernel;
+    ptxpack                     *handle = must_open(words, &driver);
     const struct ptxpack_driver *d = ptxpack_driver_table(handle);
-    struct fake_record *record = record_of(driver);
+    struct fake_record          *record = record_of(driver);
     assert_int_equal(record->retained, foreign ? 0 : 1);
     assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
     assert_ptr_equal(record->context_at_load, ptxpack_context(handle));
@@ -378,11 +377,11 @@ static void test_contexts(void **state)
 
 static void test_launch_refused(void **state)
 {
-    const char *driver;
-    const uint32_t grid[3] = {7, 1, 1};
-    uint64_t argument = 0;
+    const char     *driver;
+    const uint32_t  grid[3] = {7, 1, 1};
+    uint64_t        argument = 0;
     ptxpack_kernel *kernel;
-    ptxpack *handle = must_open("launch=701", &driver);
+    ptxpack        *handle = must_open("launch=701", &driver);
     (void)state;
     assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
     assert_int_equal(ptxpack_kernel_launch(kernel, grid, &argument, NULL), PTXPACK_E_LAUNCH);
@@ -396,10 +395,10 @@ static void test_launch_refused(void **state)
 static int use_after_fork(ptxpack *handle, const ptxpack_kernel *kernel, const char *driver,
                           struct fake_record *record)
 {
-    const uint32_t grid[3] = {1, 1, 1};
-    uint64_t argument = 0;
+    const uint32_t  grid[3] = {1, 1, 1};
+    uint64_t        argument = 0;
     ptxpack_kernel *other;
-    ptxpack *second;
+    ptxpack        *second;
     ptxpack_options options = {.size = sizeof options, .driver = driver};
     if (ptxpack_kernel_launch(kernel, grid, &argument, NULL) != PTXPACK_E_FORKED || record->launches)
         return 1;
@@ -417,10 +416,10 @@ static int use_after_fork(ptxpack *handle, const ptxpack_kernel *kernel, const c
 
 static void test_fork(void **state)
 {
-    const char *driver;
-    int status = -1;
-    ptxpack_kernel *kernel;
-    ptxpack *handle = must_open("", &driver);
+    const char         *driver;
+    int                 status = -1;
+    ptxpack_kernel     *kernel;
+    ptxpack            *handle = must_open("", &driver);
     struct fake_record *record = record_of(driver);
     (void)state;
     assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
@@ -438,7 +437,7 @@ static void test_fork(void **state)
 static void test_fork_inside_open(void **state)
 {
     ptxpack_options options = {.size = sizeof options};
-    int status = -1;
+    int             status = -1;
     (void)state;
     setenv("FAKE_CUDA", "fork", 1);
     setenv("FAKE_PTXJIT", "fork", 1);
@@ -448,7 +447,7 @@ static void test_fork_inside_open(void **state)
     assert_true(child >= 0);
     if (child == 0) {
         ptxpack *handle;
-        alarm(10); /* instead of hanging */
+        alarm(10);                    /* instead of hanging */
         for (int i = 0; i < 2; i++) { /* the second time under the handlers of the first */
             if (ptxpack_open(&options, &handle) != PTXPACK_OK)
                 _exit(1);
@@ -473,10 +472,10 @@ static void *other_thread(void *handle)
 static void test_detail(void **state)
 {
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_80", .ptxjit = "none"};
-    ptxpack *handles[6];
-    pthread_t thread;
-    void *seen;
-    char line[16];
+    ptxpack        *handles[6];
+    pthread_t       thread;
+    void           *seen;
+    char            line[16];
     (void)state;
     for (int i = 0; i < 6; i++)
         assert_int_equal(ptxpack_open(&options, &handles[i]), PTXPACK_OK);

@@ -23,8 +23,8 @@ static char folder[64]; /* of this run */
 static const char *below(const char *name)
 {
     static char paths[64][256];
-    static int next;
-    char *path = paths[next++ % 64];
+    static int  next;
+    char       *path = paths[next++ % 64];
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }
@@ -38,18 +38,18 @@ static void write_text(const char *path, const char *text)
 }
 
 /* The row that the tests build, and its text; line 4 of the file is expanded from a macro. */
-static const char test_ptx[] = ".macro STEP x\n"
-                               "        mov.u32 \\x, 0;\n"
-                               ".endm\n"
-                               ".version \\[ISA/10].\\[ISA%10]\n"
-                               ".target sm_\\[ARCH]\n"
-                               ".address_size 64\n"
-                               ".visible .entry test (.param .u64 p)\n"
-                               "{\n"
-                               "        .reg .b32 %r<2>;\n"
-                               "        STEP %r\\[WHICH]\n"
-                               "        ret;\n"
-                               "}\n";
+static const char            test_ptx[] = ".macro STEP x\n"
+                                          "        mov.u32 \\x, 0;\n"
+                                          ".endm\n"
+                                          ".version \\[ISA/10].\\[ISA%10]\n"
+                                          ".target sm_\\[ARCH]\n"
+                                          ".address_size 64\n"
+                                          ".visible .entry test (.param .u64 p)\n"
+                                          "{\n"
+                                          "        .reg .b32 %r<2>;\n"
+                                          "        STEP %r\\[WHICH]\n"
+                                          "        ret;\n"
+                                          "}\n";
 static const ptxpack_variant row = {.id = "test_row",
                                     .op = "test",
                                     .file = "kernel/test.ptx",
@@ -71,8 +71,8 @@ static void write_pack(const char *text)
 static inline const char *fresh_copy(const char *name)
 {
     static unsigned count;
-    char program[512], command[1400], copy[64];
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    char            program[512], command[1400], copy[64];
+    ssize_t         n = readlink("/proc/self/exe", program, sizeof program - 1);
     assert_true(n > 0);
     program[n] = '\0';
     *strrchr(program, '/') = '\0';
@@ -121,10 +121,13 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 
 static int make_folder(void **state)
 {
-    static const char *const variables[] = {
-        "DRIVER", "PTXJIT",        "PTX_DIR",        "ARCH",           "LINE_INFO",
-        "PTXAS",  "CACHE_DISABLE", "CACHE_READONLY", "CACHE_MAX_SIZE", "CACHE_READONLY_DIRS", "FORBID_COMPILE"};
-    char name[64];
+    static const char *const variables[] = {"DRIVER",         "PTXJIT",
+                                            "PTX_DIR",        "ARCH",
+                                            "LINE_INFO",      "PTXAS",
+                                            "CACHE_DISABLE",  "CACHE_READONLY",
+                                            "CACHE_MAX_SIZE", "CACHE_READONLY_DIRS",
+                                            "FORBID_COMPILE"};
+    char                     name[64];
     (void)state;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         snprintf(name, sizeof name, "PTXPACK_%s", variables[i]);

@@ -40,8 +40,8 @@ static ptxpack_source source_of(const char *text)
 static bool build(ptxpack *handle, const ptxpack_source *source, char *cubin, size_t cap)
 {
     ptxpack_program_info info;
-    void *made = NULL;
-    size_t bytes = 0;
+    void                *made = NULL;
+    size_t               bytes = 0;
     if (ptxpack_program_compile(handle, source, &info, NULL, &made, &bytes) != PTXPACK_OK)
         fail_msg("%s", ptxpack_detail(handle));
     assert_int_equal(info.cubin_bytes, bytes);
@@ -55,16 +55,16 @@ static bool build(ptxpack *handle, const ptxpack_source *source, char *cubin, si
 static bool build_for(const char *arch, const ptxpack_source *source)
 {
     ptxpack *handle = open_offline(arch, false);
-    bool cached = build(handle, source, NULL, 0);
+    bool     cached = build(handle, source, NULL, 0);
     ptxpack_close(handle);
     return cached;
 }
 
 static void expect_failure(const ptxpack_source *source, ptxpack_status status, const char *part)
 {
-    ptxpack *handle = open_offline("sm_90a", false);
-    void *cubin = &handle;
-    char *log = NULL;
+    ptxpack       *handle = open_offline("sm_90a", false);
+    void          *cubin = &handle;
+    char          *log = NULL;
     ptxpack_status got = ptxpack_program_compile(handle, source, NULL, &log, &cubin, NULL);
     if (got != status || !strstr(ptxpack_detail(handle), part))
         fail_msg("%s, not %s with \"%s\": %s", ptxpack_status_name(got), ptxpack_status_name(status), part,
@@ -80,7 +80,7 @@ static void expect_failure(const ptxpack_source *source, ptxpack_status status, 
 static void expect_found(const char *path)
 {
     struct ptxpack_nvrtc_place place;
-    char why[512];
+    char                       why[512];
     assert_true(ptxpack_nvrtc_find(&place, why, sizeof why));
     assert_string_equal(place.path, path);
     assert_has(place.identity, "content ");
@@ -198,8 +198,8 @@ static void expect_never_cached(const ptxpack_source *s)
 static void test_key_names(void **state)
 {
     static const char *const options[] = {"-Dabc=12"};
-    ptxpack_symbol symbol = {"option", 0};
-    ptxpack_source s = source_of("int x;\n");
+    ptxpack_symbol           symbol = {"option", 0};
+    ptxpack_source           s = source_of("int x;\n");
     (void)state;
     memcpy(&symbol.value, options[0], sizeof symbol.value);
     s.options = options;
@@ -246,17 +246,16 @@ static void test_poisoned(void **state)
 
 static void test_headers(void **state)
 {
-    static const char text[] =
-        "// #include \"comment.h\"\n"
-        "/* \n#include \"a.h\"\n*/ #  include /* here */ \"a.h\" // so\n"
-        "const char *s = R\"x(\n#include \"a.h\"\n)x\"; char q = '\"'; int n = 1'000;\n"
-        "const char *t = FOR\"(\";\n"
-        "#include <ptxpack/inline/tiny.h>\n"
-        "#if __has_include(<asked.h>) && 0\n#include \"missing.h\"\n#endif\n"
-        "#include \"lib/../a.h\"\n#include <a.h>\n";
-    ptxpack_source s = source_of(text);
-    const char *dirs[] = {below("lib")};
-    char wanted[1024];
+    static const char text[] = "// #include \"comment.h\"\n"
+                               "/* \n#include \"a.h\"\n*/ #  include /* here */ \"a.h\" // so\n"
+                               "const char *s = R\"x(\n#include \"a.h\"\n)x\"; char q = '\"'; int n = 1'000;\n"
+                               "const char *t = FOR\"(\";\n"
+                               "#include <ptxpack/inline/tiny.h>\n"
+                               "#if __has_include(<asked.h>) && 0\n#include \"missing.h\"\n#endif\n"
+                               "#include \"lib/../a.h\"\n#include <a.h>\n";
+    ptxpack_source    s = source_of(text);
+    const char       *dirs[] = {below("lib")};
+    char              wanted[1024];
     (void)state;
     s.include_dirs = dirs;
     s.include_count = 1;
@@ -273,7 +272,8 @@ static void test_headers(void **state)
              "const char *t = FOR\"(\";\n"
              "#include \"ptxpack/inline/tiny.h\"\n"
              "#if __has_include(<asked.h>) && 0\n#include \"missing.h\"\n#endif\n"
-             "#include \"%s/a.h\"\n#include \"%s/lib/a.h\"\n", folder, folder, folder);
+             "#include \"%s/a.h\"\n#include \"%s/lib/a.h\"\n",
+             folder, folder, folder);
     assert_string_equal(seen()->text, wanted);
     snprintf(wanted, sizeof wanted,
              "%s/a.h:\n#include \"%s/same.h\"\n"
@@ -282,7 +282,8 @@ static void test_headers(void **state)
              "%s/lib/a.h:\n#include \"%s/lib/same.h\"\n"
              "%s/same.h:\nint outer;\n"
              "ptxpack/inline/types.h:\nint types;\n"
-             "%s/lib/same.h:\nint inner;\n", folder, folder, folder, folder, folder, folder, folder);
+             "%s/lib/same.h:\nint inner;\n",
+             folder, folder, folder, folder, folder, folder, folder);
     assert_string_equal(seen()->headers, wanted);
 }
 
@@ -295,7 +296,7 @@ static void test_spellings(void **state)
     write_text(below("a.h"), "int a;\n");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         ptxpack_source s = source_of(texts[i]);
-        const char *dirs[] = {below("")};
+        const char    *dirs[] = {below("")};
         s.include_dirs = dirs;
         s.include_count = 1;
         assert_false(build_for("sm_90a", &s));
@@ -311,7 +312,7 @@ static void test_spellings(void **state)
 static void test_unreadable_headers(void **state)
 {
     ptxpack_source s = source_of("#include \"pipe.h\"\n#include \"nul.h\"\n#include \"folder.h\"\n");
-    const char *dirs[] = {below("lib")};
+    const char    *dirs[] = {below("lib")};
     (void)state;
     s.include_dirs = dirs;
     s.include_count = 1;
@@ -335,8 +336,8 @@ static void test_unreadable_headers(void **state)
 static void test_itself(void **state)
 {
     static const char text[] = "#ifndef AGAIN\n#define AGAIN\n#include \"k.cu\"\n#endif\n";
-    ptxpack_source s = source_of(NULL);
-    char wanted[512];
+    ptxpack_source    s = source_of(NULL);
+    char              wanted[512];
     (void)state;
     write_text(s.path, text);
     assert_false(build_for("sm_90a", &s));
@@ -352,14 +353,10 @@ static void test_option_folders(void **state)
     (void)state;
     write_text(below("lib/only.h"), "int only;\n");
     for (size_t i = 0; i < 3; i++) {
-        char first[300], second[300];
-        const char *options[] = {first, second};
+        char           first[300], second[300];
+        const char    *options[] = {first, second};
         ptxpack_source s = source_of("#include <only.h>\n");
-        snprintf(first, sizeof first,
-                 spellings[i][1] ? "-I"
-                 : i             ? "-I%s"
-                                 : "--include-path=%s",
-                 below("lib"));
+        snprintf(first, sizeof first, spellings[i][1] ? "-I" : i ? "-I%s" : "--include-path=%s", below("lib"));
         snprintf(second, sizeof second, "%s", below("lib"));
         s.options = options;
         s.option_count = spellings[i][1] ? 2 : 1;
@@ -374,7 +371,7 @@ static void test_option_folders(void **state)
 
 static ptxpack *open_online(const char *cuda)
 {
-    ptxpack *handle;
+    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options};
     setenv("FAKE_CUDA", cuda, 1);
     if (!compiler)
@@ -389,9 +386,9 @@ static ptxpack *open_online(const char *cuda)
 /* Nor is it shared: an #include that we do not see may have changed since the program that is loaded. */
 static void test_unknown_is_not_shared(void **state)
 {
-    ptxpack_source s = source_of("#define H \"a.h\"\n#include H\n");
+    ptxpack_source   s = source_of("#define H \"a.h\"\n#include H\n");
     ptxpack_program *first, *second;
-    ptxpack *handle = open_online("");
+    ptxpack         *handle = open_online("");
     (void)state;
     assert_int_equal(ptxpack_program_load(handle, &s, &first), PTXPACK_OK);
     assert_int_equal(ptxpack_program_load(handle, &s, &second), PTXPACK_OK);
@@ -404,10 +401,10 @@ static void test_unknown_is_not_shared(void **state)
 static void test_machine_code(void **state)
 {
     static const char *const expressions[] = {"scale<float>"};
-    ptxpack_source s = source_of("int x;\n");
-    ptxpack_program *program;
-    const ptxpack_function *function;
-    ptxpack *handle = open_online("");
+    ptxpack_source           s = source_of("int x;\n");
+    ptxpack_program         *program;
+    const ptxpack_function  *function;
+    ptxpack                 *handle = open_online("");
     (void)state;
     s.expressions = expressions;
     s.expression_count = 1;
@@ -426,8 +423,7 @@ static void test_machine_code(void **state)
     assert_int_equal(r->spill_store_bytes, 4);
     assert_int_equal(ptxpack_program_function(program, "scale<float>", &function), PTXPACK_OK);
     assert_string_equal(ptxpack_function_describe(function)->name, "_Zlowered0");
-    assert_int_equal(ptxpack_function_describe(function)->resources.spill_store_bytes,
-                     -1); /* it did not say */
+    assert_int_equal(ptxpack_function_describe(function)->resources.spill_store_bytes, -1); /* it did not say */
     assert_int_equal(ptxpack_program_function(program, "scale<int>", &function), PTXPACK_E_ARG);
     assert_has(ptxpack_detail(handle), "k.cu has no entry \"scale<int>\"; it has test, scale<float>");
     assert_null(function);
@@ -439,7 +435,9 @@ static void test_machine_code(void **state)
 /* Where machine code of NVRTC is no use, its PTX goes the way of all PTX. */
 static void test_ptx_instead(void **state)
 {
-    static const struct { const char *cuda, *words, *library, *arch, *option, *target; } cases[] = {
+    static const struct {
+        const char *cuda, *words, *library, *arch, *option, *target;
+    } cases[] = {
         {"version=12080", "", "fake_nvrtc.so", "", "--gpu-architecture=compute_90a\n", "sm_90a"},
         {"", "", "fake_nvrtc_old.so", "", "--gpu-architecture=compute_90a\n", "sm_90a"},
         {"", "archs=80", "fake_nvrtc.so", "", "--gpu-architecture=compute_80\n", "sm_90"},
@@ -448,9 +446,9 @@ static void test_ptx_instead(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ptxpack_source s = source_of("int x;\n");
+        ptxpack_source   s = source_of("int x;\n");
         ptxpack_program *program;
-        char wanted[64];
+        char             wanted[64];
         reset(NULL);
         setenv("FAKE_NVRTC", cases[i].words, 1);
         setenv("PTXPACK_NVRTC", nvrtc = fresh_copy(cases[i].library), 1);
@@ -477,11 +475,11 @@ static void test_ptx_instead(void **state)
 static void test_refused(void **state)
 {
     static const char *const images[] = {"compiled 1 --gpu-name=sm_90a", "compiled 1 --gpu-name=sm_90a"};
-    ptxpack_source s = source_of("int x;\n");
+    ptxpack_source           s = source_of("int x;\n");
     (void)state;
     for (int i = 0; i < 2; i++) {
         ptxpack_program *program;
-        ptxpack *handle = open_online(i ? "" : "load=209 load-times=1");
+        ptxpack         *handle = open_online(i ? "" : "load=209 load-times=1");
         assert_int_equal(ptxpack_program_load(handle, &s, &program), PTXPACK_OK);
         assert_string_equal(record_of(driver)->image, images[i]);
         assert_int_equal(ptxpack_program_describe(program)->from_cache, i);
@@ -491,7 +489,7 @@ static void test_refused(void **state)
         ptxpack_close(handle);
     }
     ptxpack_program *program; /* and a driver that takes nothing at all is told so */
-    ptxpack *handle = open_online("load=209");
+    ptxpack         *handle = open_online("load=209");
     assert_int_equal(ptxpack_program_load(handle, &s, &program), PTXPACK_E_CUBIN);
     assert_null(program);
     assert_has(ptxpack_detail(handle), "loading ");
@@ -501,14 +499,14 @@ static void test_refused(void **state)
 /* It refuses the machine code of NVRTC's PTX that is in the cache: it is made anew, of the PTX. */
 static void test_refused_of_ptx(void **state)
 {
-    ptxpack_source s = source_of("int x;\n");
+    ptxpack_source   s = source_of("int x;\n");
     ptxpack_program *program;
     (void)state;
     for (int i = 0; i < 2; i++) {
         ptxpack *handle = open_online(i ? "version=12080 load=209 load-times=1" : "version=12080");
         assert_int_equal(ptxpack_program_load(handle, &s, &program), PTXPACK_OK);
-        assert_string_equal(record_of(driver)->image, i ? "compiled 2 --gpu-name=sm_90a"
-                                                        : "compiled 1 --gpu-name=sm_90a");
+        assert_string_equal(record_of(driver)->image,
+                            i ? "compiled 2 --gpu-name=sm_90a" : "compiled 1 --gpu-name=sm_90a");
         assert_string_equal(ptxpack_program_describe(program)->target, "sm_90a");
         assert_int_equal(seen()->compilations, 1);
         ptxpack_program_free(program);
@@ -519,8 +517,8 @@ static void test_refused_of_ptx(void **state)
 static void test_ptx_on_request(void **state)
 {
     ptxpack_source s = source_of("int x;\n");
-    char *text, here[512];
-    size_t bytes;
+    char          *text, here[512];
+    size_t         bytes;
     (void)state;
     assert_false(build_for("sm_90a", &s)); /* machine code of the same source is another thing */
     ptxpack *handle = open_offline("sm_90a", false);
@@ -541,7 +539,7 @@ static void test_ptx_on_request(void **state)
 static void test_errors(void **state)
 {
     ptxpack_source s = source_of("int x;\n");
-    char *log = NULL;
+    char          *log = NULL;
     (void)state;
     setenv("FAKE_NVRTC", "error", 1);
     expect_failure(&s, PTXPACK_E_COMPILE,
@@ -565,7 +563,7 @@ static void test_errors(void **state)
 /* A line of NVRTC's PTX that its compiler refuses is named by the source. */
 static void test_error_of_the_assembler(void **state)
 {
-    ptxpack_source s = source_of("int x;\n");
+    ptxpack_source   s = source_of("int x;\n");
     ptxpack_program *program;
     (void)state;
     setenv("FAKE_PTXJIT", "line=9", 1);
@@ -584,8 +582,9 @@ static void test_error_of_the_assembler(void **state)
 
 static void test_options_that_cannot_be(void **state)
 {
-    static const char *const words[] = {
-        "-arch=sm_80", "--gpu-architecture=compute_80", "-dc", "-rdc=true", "-dlto", "--optix-ir"};
+    static const char *const words[] = {"-arch=sm_80", "--gpu-architecture=compute_80",
+                                        "-dc",         "-rdc=true",
+                                        "-dlto",       "--optix-ir"};
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         ptxpack_source s = source_of("int x;\n");
@@ -594,7 +593,7 @@ static void test_options_that_cannot_be(void **state)
         expect_failure(&s, PTXPACK_E_ARG, words[i]);
     }
     static const char *const apart[] = {"-rdc", "true"};
-    ptxpack_source s = source_of("int x;\n");
+    ptxpack_source           s = source_of("int x;\n");
     s.options = apart;
     s.option_count = 2;
     expect_failure(&s, PTXPACK_E_ARG, "-rdc: it makes no whole program");
@@ -623,9 +622,11 @@ struct asker {
 
 static void *ask(void *context)
 {
-    struct asker *a = (struct asker *)context;
-    ptxpack_source s = {
-        .size = sizeof s, .language = PTXPACK_LANGUAGE_CUDA, .path = "k.cu", .text = "int x;\n"};
+    struct asker  *a = (struct asker *)context;
+    ptxpack_source s = {.size = sizeof s,
+                        .language = PTXPACK_LANGUAGE_CUDA,
+                        .path = "k.cu",
+                        .text = "int x;\n"};
     a->status = ptxpack_program_compile(a->handle, &s, NULL, NULL, NULL, NULL);
     return NULL;
 }
@@ -633,7 +634,7 @@ static void *ask(void *context)
 static void test_threads(void **state)
 {
     struct asker askers[THREADS] = {0};
-    ptxpack *handle = open_offline("sm_90a", true);
+    ptxpack     *handle = open_offline("sm_90a", true);
     (void)state;
     setenv("FAKE_NVRTC", "ms=100", 1);
     for (int i = 0; i < THREADS; i++) {
@@ -652,7 +653,7 @@ static void test_threads(void **state)
 static void test_fork(void **state)
 {
     struct asker a = {0};
-    int status = -1;
+    int          status = -1;
     (void)state;
     setenv("FAKE_NVRTC", "ms=400", 1);
     a.handle = open_offline("sm_90a", true);
@@ -687,8 +688,8 @@ static const char kernels[] =
 static ptxpack *open_real(void)
 {
     struct ptxpack_nvrtc_place place;
-    char why[512];
-    ptxpack *handle;
+    char                       why[512];
+    ptxpack                   *handle;
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a", .ptxjit = "none"};
     unsetenv("PTXPACK_NVRTC");
     if (!ptxpack_nvrtc_find(&place, why, sizeof why)) {
@@ -704,20 +705,23 @@ static ptxpack *open_real(void)
 static void test_real(void **state)
 {
     static const char *const expressions[] = {"scale<float>", "scale<double>"};
-    ptxpack *handle = open_real();
-    ptxpack_source s = source_of(kernels);
+    ptxpack                 *handle = open_real();
+    ptxpack_source           s = source_of(kernels);
     (void)state;
     s.expressions = expressions;
     s.expression_count = 2;
     for (int i = 0; i < 2; i++) {
         ptxpack_program_info info;
-        void *cubin;
-        size_t bytes;
-        char *log;
-        ptxpack_status status = ptxpack_program_compile(handle, &s, &info, &log, &cubin, &bytes);
+        void                *cubin;
+        size_t               bytes;
+        char                *log;
+        ptxpack_status       status = ptxpack_program_compile(handle, &s, &info, &log, &cubin, &bytes);
         if (status != PTXPACK_OK)
             fail_msg("%s", ptxpack_detail(handle));
-        assert_true(bytes > 64 && memcmp(cubin, "\x7f" "ELF", 4) == 0);
+        assert_true(bytes > 64 && memcmp(cubin,
+                                         "\x7f"
+                                         "ELF",
+                                         4) == 0);
         assert_int_equal(info.from_cache, i);
         if (!i)
             assert_has(log, "_Z5scaleIdEvPT_S0_");
@@ -730,7 +734,8 @@ static void test_real(void **state)
 
 static void test_real_errors(void **state)
 {
-    static const struct { const char *text, *header, *line;
+    static const struct {
+        const char *text, *header, *line;
     } cases[] = {
         {"#include \"lib/asm.h\"\n__global__ void k(float *p) { *p = q; }\n", "\n",
          "k.cu:2: error: identifier \"q\""},
@@ -757,15 +762,15 @@ static void test_real_errors(void **state)
 static void test_real_run(void **state)
 {
     static const char *const expressions[] = {"scale<float>"};
-    static const uint32_t one[] = {1, 1, 1}, block[] = {32, 1, 1};
-    char program_path[600];
+    static const uint32_t    one[] = {1, 1, 1}, block[] = {32, 1, 1};
+    char                     program_path[600];
     ptxpack_close(open_real());
-    ptxpack *handle;
-    ptxpack_source s = source_of(kernels);
-    ptxpack_program *program;
+    ptxpack                *handle;
+    ptxpack_source          s = source_of(kernels);
+    ptxpack_program        *program;
     const ptxpack_function *twice, *scale;
-    float values[32], by = 3;
-    ptxpack_deviceptr at;
+    float                   values[32], by = 3;
+    ptxpack_deviceptr       at;
     (void)state;
     ssize_t n = readlink("/proc/self/exe", program_path, 500);
     assert_true(n > 0);

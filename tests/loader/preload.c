@@ -26,7 +26,9 @@ static unsigned compilations(void)
 
 static ptxpack_options handle_options(bool no_cache)
 {
-    return (ptxpack_options){.size = sizeof(ptxpack_options), .driver = driver, .ptxjit = compiler,
+    return (ptxpack_options){.size = sizeof(ptxpack_options),
+                             .driver = driver,
+                             .ptxjit = compiler,
                              .no_cache = no_cache};
 }
 
@@ -62,9 +64,13 @@ static void note(void *context, const ptxpack_preload_progress *progress)
 
 static ptxpack_preloading *start(const char *arch, const ptxpack_options *open, struct told *told)
 {
-    ptxpack_preloading *p = NULL;
-    ptxpack_preload_options options = {.size = sizeof options, .arch = arch, .sm_count = arch ? 132 : 0,
-                                       .open = open, .on_progress = told ? note : NULL, .context = told};
+    ptxpack_preloading     *p = NULL;
+    ptxpack_preload_options options = {.size = sizeof options,
+                                       .arch = arch,
+                                       .sm_count = arch ? 132 : 0,
+                                       .open = open,
+                                       .on_progress = told ? note : NULL,
+                                       .context = told};
     if (told)
         memset(told, 0, sizeof *told);
     if (ptxpack_preload(&options, &p) != PTXPACK_OK)
@@ -72,18 +78,22 @@ static ptxpack_preloading *start(const char *arch, const ptxpack_options *open, 
     return p;
 }
 
-static const ptxpack_attention_desc problem = {.size = sizeof problem, .dtype = PTXPACK_BF16, .batch = 2,
-                                               .seqlen_q = 1024, .seqlen_kv = 1024, .heads_q = 16,
-                                               .heads_kv = 4, .head_dim = 128,
+static const ptxpack_attention_desc problem = {.size = sizeof problem,
+                                               .dtype = PTXPACK_BF16,
+                                               .batch = 2,
+                                               .seqlen_q = 1024,
+                                               .seqlen_kv = 1024,
+                                               .heads_q = 16,
+                                               .heads_kv = 4,
+                                               .head_dim = 128,
                                                .mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT};
 
 /* A plan of it; whether its machine code had to be compiled. */
-static bool plan_compiles(const ptxpack_options *options, const ptxpack_attention_desc *desc,
-                          char *row_name)
+static bool plan_compiles(const ptxpack_options *options, const ptxpack_attention_desc *desc, char *row_name)
 {
-    ptxpack *handle;
+    ptxpack                *handle;
     ptxpack_attention_plan *plan;
-    unsigned before = compilations();
+    unsigned                before = compilations();
     if (ptxpack_open(options, &handle) != PTXPACK_OK ||
         ptxpack_attention_plan_create(handle, desc, &plan) != PTXPACK_OK)
         fail_msg("%s", ptxpack_detail(NULL));
@@ -98,8 +108,8 @@ static bool plan_compiles(const ptxpack_options *options, const ptxpack_attentio
 /* With the architecture named the driver is not even loaded. */
 static void test_without_driver(void **state)
 {
-    struct told told;
-    char row_name[128];
+    struct told     told;
+    char            row_name[128];
     ptxpack_options options = handle_options(false);
     (void)state;
     struct fake_record *record = record_of(driver);
@@ -129,12 +139,12 @@ static void test_of_the_device(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct told told;
-        char row_name[128];
+        char        row_name[128];
         reset(NULL);
         setenv("FAKE_CUDA", cases[i].device, 1);
         compiler = fresh_copy("fake_ptxjit.so");
         driver = fresh_copy("fake_driver.so");
-        ptxpack_options options = handle_options(false);
+        ptxpack_options     options = handle_options(false);
         struct fake_record *record = record_of(driver);
         ptxpack_preloading *p = start(NULL, &options, &told);
         assert_int_equal(ptxpack_preload_attention(p, &problem), PTXPACK_OK);
@@ -155,7 +165,7 @@ static void test_of_the_device(void **state)
 /* Without a cache the machine code is in memory, for as long as the preloading is. */
 static void test_in_memory(void **state)
 {
-    char row_name[128];
+    char            row_name[128];
     ptxpack_options options = handle_options(true);
     (void)state;
     ptxpack_preloading *p = start("sm_90", &options, NULL);
@@ -170,7 +180,7 @@ static void test_in_memory(void **state)
 /* A plan that is made while its kernel is being compiled waits for that, and compiles nothing. */
 static void test_at_the_same_time(void **state)
 {
-    char row_name[128];
+    char            row_name[128];
     ptxpack_options options = handle_options(true);
     (void)state;
     setenv("FAKE_PTXJIT", "ms=300", 1);
@@ -184,10 +194,10 @@ static void test_at_the_same_time(void **state)
 
 static void test_gemm(void **state)
 {
-    struct told told;
-    ptxpack *handle;
-    ptxpack_gemm_plan *plan;
-    ptxpack_options options = handle_options(false);
+    struct told             told;
+    ptxpack                *handle;
+    ptxpack_gemm_plan      *plan;
+    ptxpack_options         options = handle_options(false);
     const ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = PTXPACK_F16, .m = 512, .n = 512, .k = 256};
     (void)state;
     setenv("FAKE_CUDA", "arch=80", 1);
@@ -207,7 +217,7 @@ static void test_gemm(void **state)
 /* ---- progress, failures, cancelling --------------------------------------------------------------- */
 
 static ptxpack_variant rows[12];
-static void make_rows(void)
+static void            make_rows(void)
 {
     setenv("PTXPACK_PTX_DIR", below("ptx"), 1);
     for (size_t i = 0; i < 12; i++)
@@ -216,14 +226,14 @@ static void make_rows(void)
 
 static void test_many(void **state)
 {
-    struct told told;
+    struct told     told;
     ptxpack_options options = handle_options(false);
     (void)state;
     make_rows();
     setenv("FAKE_PTXJIT", "ms=20", 1);
     ptxpack_preloading *p = start("sm_90", &options, &told);
     for (int64_t i = 0; i < 12; i++) {
-        char name[] = "WHICH";
+        char                 name[] = "WHICH";
         const ptxpack_symbol symbol = {name, i};
         assert_int_equal(ptxpack_preload_row(p, &rows[i], &symbol, 1), PTXPACK_OK);
         name[0] = 'X'; /* names are copied */
@@ -245,10 +255,10 @@ static void test_many(void **state)
 /* One that fails harms no other; the first failure is what waiting says. */
 static void test_failures(void **state)
 {
-    struct told told;
-    ptxpack_options options = handle_options(false);
+    struct told            told;
+    ptxpack_options        options = handle_options(false);
     ptxpack_attention_desc wrong = problem;
-    ptxpack_variant too_new = row;
+    ptxpack_variant        too_new = row;
     (void)state;
     ptxpack_preloading *p = start("sm_80", &options, &told);
     wrong.head_dim = 7;
@@ -278,9 +288,9 @@ static void test_failures(void **state)
 
 static void test_what_cannot_begin(void **state)
 {
-    ptxpack_preloading *p;
-    struct told told;
-    ptxpack_options options = handle_options(false);
+    ptxpack_preloading     *p;
+    struct told             told;
+    ptxpack_options         options = handle_options(false);
     ptxpack_preload_options wrong = {.size = sizeof wrong, .arch = "sm_12"};
     (void)state;
     assert_int_equal(ptxpack_preload(&wrong, &p), PTXPACK_E_ARG);
@@ -312,10 +322,14 @@ static void test_what_cannot_begin(void **state)
 /* From the callback: of twelve on one thread, one is made. */
 static void test_cancelled(void **state)
 {
-    struct told told = {.calls = 0};
-    ptxpack_options options = handle_options(false);
-    ptxpack_preload_options settings = {.size = sizeof settings, .threads = 1, .arch = "sm_90",
-                                        .open = &options, .on_progress = note, .context = &told};
+    struct told             told = {.calls = 0};
+    ptxpack_options         options = handle_options(false);
+    ptxpack_preload_options settings = {.size = sizeof settings,
+                                        .threads = 1,
+                                        .arch = "sm_90",
+                                        .open = &options,
+                                        .on_progress = note,
+                                        .context = &told};
     (void)state;
     make_rows();
     setenv("FAKE_PTXJIT", "ms=100", 1);
@@ -345,7 +359,7 @@ static void test_cancelled(void **state)
 
 static void test_forbidden(void **state)
 {
-    struct told told;
+    struct told     told;
     ptxpack_options options = handle_options(false);
     (void)state;
     options.forbid_compile = true;
@@ -358,7 +372,7 @@ static void test_forbidden(void **state)
 
 static void test_second_run(void **state)
 {
-    struct told told;
+    struct told     told;
     ptxpack_options options = handle_options(false);
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -374,23 +388,22 @@ static void test_second_run(void **state)
 /* What an application ships needs no compiling: the folder is read, and nothing else happens. */
 static void test_prebuilt_folder(void **state)
 {
-    struct told told;
-    char line[PTXPACK_CACHE_LINE];
-    size_t entries;
-    uint64_t bytes;
-    ptxpack *handle;
+    struct told                told;
+    char                       line[PTXPACK_CACHE_LINE];
+    size_t                     entries;
+    uint64_t                   bytes;
+    ptxpack                   *handle;
     const struct ptxpack_code *code;
-    const ptxpack_variant *v = ptxpack_variant_find("vector_add_sm80");
-    ptxpack_instance i = ptxpack_instance_get(v, 0);
-    ptxpack_options options = handle_options(false);
+    const ptxpack_variant     *v = ptxpack_variant_find("vector_add_sm80");
+    ptxpack_instance           i = ptxpack_instance_get(v, 0);
+    ptxpack_options            options = handle_options(false);
     (void)state;
     assert_int_equal(ptxpack_open_stand_in(&options, "sm_90", 0, &handle), PTXPACK_OK);
     ptxpack_cache_key *key = ptxpack_shipped_key(handle, v, i.symbols, i.symbol_count, "sm_90");
-    ptxpack_filling *f = ptxpack_filling_open(below("ship"), "1", NULL, line);
+    ptxpack_filling   *f = ptxpack_filling_open(below("ship"), "1", NULL, line);
     assert_non_null(f);
     assert_int_equal(ptxpack_kernel_make(handle, v, i.symbols, i.symbol_count, NULL, &code), PTXPACK_OK);
-    assert_true(ptxpack_filling_put(f, key, "", code->notes, code->notes_bytes, code->bytes, code->size,
-                                    line));
+    assert_true(ptxpack_filling_put(f, key, "", code->notes, code->notes_bytes, code->bytes, code->size, line));
     assert_true(ptxpack_filling_finish(f, false, &entries, &bytes, line));
     ptxpack_filling_close(f);
     ptxpack_code_release(code);
@@ -425,7 +438,7 @@ static int in_forked_child(ptxpack_preloading *p)
 
 static void test_fork(void **state)
 {
-    int status;
+    int             status;
     ptxpack_options options = handle_options(false);
     (void)state;
     setenv("FAKE_PTXJIT", "ms=300", 1);
@@ -455,8 +468,8 @@ static void *ask_for_some(void *context)
 
 static void test_threads(void **state)
 {
-    struct told told;
-    pthread_t threads[8];
+    struct told     told;
+    pthread_t       threads[8];
     ptxpack_options options = handle_options(false);
     (void)state;
     make_rows();

@@ -5,13 +5,13 @@
 #include "loader/build/notes.h"
 #include "loader/build/program.h"
 
-static char emulator[600];
+static char              emulator[600];
 static const char *const no_dirs[] = {NULL};
 
 /* A handle on the emulated driver as PTXPACK_EMU_SM=`sm` makes it. */
 static ptxpack *open_emulated(void)
 {
-    ptxpack *handle;
+    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options, .driver = emulator, .ptxjit = emulator};
     if (ptxpack_open(&options, &handle) != PTXPACK_OK)
         fail_msg("%s", ptxpack_detail(NULL));
@@ -41,24 +41,24 @@ static int reset_program(void **state)
 }
 
 /* p[i] = FACTOR * p[i] + i: "scale"; p[i] = i: "count".  Line 5 is in STEP. */
-static const char program_text[] = ".include \"atom/head.ptx\"\n"
-                                   ".include \"step.ptx\"\n"
-                                   ".visible .entry scale(.param .u64 p)\n{\n"
-                                   "        STEP FACTOR\n"
-                                   "        st.global.u32 [%p], %v;\n        ret;\n}\n"
-                                   ".visible .entry count(.param .u64 p)\n{\n"
-                                   "        STEP 0\n"
-                                   "        st.global.u32 [%p], %v;\n        ret;\n}\n";
-static const char step_text[] = ".macro STEP factor\n"
-                                "        .reg .u64 %p, %o;\n"
-                                "        .reg .u32 %i, %v;\n"
-                                "        ld.param.u64 %p, [p];\n"
-                                "        mov.u32 %i, %tid.x;\n"
-                                "        mul.wide.u32 %o, %i, 4;\n"
-                                "        add.u64 %p, %p, %o;\n"
-                                "        ld.global.u32 %v, [%p];\n"
-                                "        mad.lo.u32 %v, %v, \\[\\factor], %i;\n"
-                                ".endm\n";
+static const char           program_text[] = ".include \"atom/head.ptx\"\n"
+                                             ".include \"step.ptx\"\n"
+                                             ".visible .entry scale(.param .u64 p)\n{\n"
+                                             "        STEP FACTOR\n"
+                                             "        st.global.u32 [%p], %v;\n        ret;\n}\n"
+                                             ".visible .entry count(.param .u64 p)\n{\n"
+                                             "        STEP 0\n"
+                                             "        st.global.u32 [%p], %v;\n        ret;\n}\n";
+static const char           step_text[] = ".macro STEP factor\n"
+                                          "        .reg .u64 %p, %o;\n"
+                                          "        .reg .u32 %i, %v;\n"
+                                          "        ld.param.u64 %p, [p];\n"
+                                          "        mov.u32 %i, %tid.x;\n"
+                                          "        mul.wide.u32 %o, %i, 4;\n"
+                                          "        add.u64 %p, %p, %o;\n"
+                                          "        ld.global.u32 %v, [%p];\n"
+                                          "        mad.lo.u32 %v, %v, \\[\\factor], %i;\n"
+                                          ".endm\n";
 static const ptxpack_symbol factor[] = {{"FACTOR", 5}};
 
 /* src/k.ptx with its step.ptx beside it. */
@@ -68,7 +68,10 @@ static ptxpack_source source_of(const char *text)
     write_text(below("src/k.ptx"), text);
     write_text(below("src/step.ptx"), step_text);
     snprintf(path, sizeof path, "%s", below("src/k.ptx"));
-    ptxpack_source s = {.size = sizeof s, .path = path, .symbols = factor, .symbol_count = 1,
+    ptxpack_source s = {.size = sizeof s,
+                        .path = path,
+                        .symbols = factor,
+                        .symbol_count = 1,
                         .include_dirs = no_dirs};
     return s;
 }
@@ -90,9 +93,9 @@ static const ptxpack_function *function_of(ptxpack_program *program, const char 
 
 static void expect_failure(const ptxpack_source *s, ptxpack_status status, const char *part)
 {
-    ptxpack *handle = open_emulated();
+    ptxpack         *handle = open_emulated();
     ptxpack_program *program = (ptxpack_program *)handle;
-    ptxpack_status got = ptxpack_program_load(handle, s, &program);
+    ptxpack_status   got = ptxpack_program_load(handle, s, &program);
     if (got != status || !strstr(ptxpack_detail(handle), part))
         fail_msg("%s, not %s with \"%s\": %s", ptxpack_status_name(got), ptxpack_status_name(status), part,
                  ptxpack_detail(handle));
@@ -103,11 +106,11 @@ static void expect_failure(const ptxpack_source *s, ptxpack_status status, const
 /* Run `name` on 32 words that start as 7; element 31 afterwards. */
 static uint32_t run(ptxpack *handle, ptxpack_program *program, const char *name)
 {
-    static const uint32_t grid[] = {1, 1, 1}, block[] = {32, 1, 1};
+    static const uint32_t        grid[] = {1, 1, 1}, block[] = {32, 1, 1};
     const struct ptxpack_driver *cuda = ptxpack_driver_table(handle);
-    uint32_t values[32];
-    ptxpack_deviceptr at;
-    void *arguments[] = {&at};
+    uint32_t                     values[32];
+    ptxpack_deviceptr            at;
+    void                        *arguments[] = {&at};
     assert_int_equal(cuda->cuMemAlloc(&at, sizeof values), 0);
     assert_int_equal(cuda->cuMemsetD32(at, 7, 32), 0);
     if (ptxpack_function_launch(function_of(program, name), grid, block, 0, arguments, NULL) != PTXPACK_OK)
@@ -124,11 +127,11 @@ static uint32_t run(ptxpack *handle, ptxpack_program *program, const char *name)
 
 static void test_entries(void **state)
 {
-    ptxpack *handle = open_emulated();
-    ptxpack_source s = source_of(program_text);
-    ptxpack_program *program = load(handle, &s);
+    ptxpack                    *handle = open_emulated();
+    ptxpack_source              s = source_of(program_text);
+    ptxpack_program            *program = load(handle, &s);
     const ptxpack_program_info *info = ptxpack_program_describe(program);
-    const ptxpack_function *function;
+    const ptxpack_function     *function;
     (void)state;
     assert_int_equal(run(handle, program, "scale"), 5 * 7 + 31);
     assert_int_equal(run(handle, program, "count"), 31);
@@ -156,9 +159,9 @@ static void test_entries(void **state)
 static void test_text(void **state)
 {
     static const char text[] = ".version 7.0\n.target sm_80\n.visible .entry only()\n{\n ret;\n}\nnot PTX";
-    ptxpack *handle = open_emulated();
-    ptxpack_source s = {.size = sizeof s, .text = text, .bytes = sizeof text - 1 - strlen("not PTX")};
-    ptxpack_program *program = load(handle, &s);
+    ptxpack          *handle = open_emulated();
+    ptxpack_source    s = {.size = sizeof s, .text = text, .bytes = sizeof text - 1 - strlen("not PTX")};
+    ptxpack_program  *program = load(handle, &s);
     (void)state;
     assert_string_equal(ptxpack_function_describe(function_of(program, NULL))->name, "only");
     ptxpack_program_free(program);
@@ -183,15 +186,15 @@ static const char shared_text[] =
 
 static void test_dynamic_shared(void **state)
 {
-    static const uint32_t one[] = {1, 1, 1}, zero[] = {1, 0, 1};
-    ptxpack *handle = open_emulated();
+    static const uint32_t        one[] = {1, 1, 1}, zero[] = {1, 0, 1};
+    ptxpack                     *handle = open_emulated();
     const struct ptxpack_driver *cuda = ptxpack_driver_table(handle);
-    ptxpack_source s = source_of(shared_text);
-    ptxpack_program *program = load(handle, &s);
-    const ptxpack_function *f = function_of(program, NULL);
-    uint32_t offset = 150000, value = 0;
-    ptxpack_deviceptr at;
-    void *arguments[] = {&at, &offset};
+    ptxpack_source               s = source_of(shared_text);
+    ptxpack_program             *program = load(handle, &s);
+    const ptxpack_function      *f = function_of(program, NULL);
+    uint32_t                     offset = 150000, value = 0;
+    ptxpack_deviceptr            at;
+    void                        *arguments[] = {&at, &offset};
     (void)state;
     assert_int_equal(ptxpack_function_describe(f)->shared_bytes, 1024);
     assert_int_equal(cuda->cuMemAlloc(&at, sizeof value), 0);
@@ -203,8 +206,7 @@ static void test_dynamic_shared(void **state)
     assert_int_equal(ptxpack_function_launch(f, one, one, most, arguments, NULL), PTXPACK_OK);
     assert_int_equal(ptxpack_function_launch(f, one, one, most + 16, arguments, NULL), PTXPACK_E_LAUNCH);
     assert_has(ptxpack_detail(handle), "cuLaunchKernel of reach, grid 1 x 1 x 1, block 1 x 1 x 1, ");
-    assert_int_equal(ptxpack_function_launch(f, one, one, (size_t)1 << 40, arguments, NULL),
-                     PTXPACK_E_LAUNCH);
+    assert_int_equal(ptxpack_function_launch(f, one, one, (size_t)1 << 40, arguments, NULL), PTXPACK_E_LAUNCH);
     assert_int_equal(ptxpack_function_launch(f, zero, one, 0, arguments, NULL), PTXPACK_E_ARG);
     assert_has(ptxpack_detail(handle), "launch of reach: grid[1] is 0");
     assert_int_equal(ptxpack_function_launch(f, one, zero, 0, arguments, NULL), PTXPACK_E_ARG);
@@ -219,15 +221,15 @@ static void test_search(void **state)
 {
     static const char text[] = ".include \"atom/head.ptx\"\n.include \"who.ptx\"\n"
                                ".visible .entry who_\\[WHO]()\n{\n ret;\n}\n";
-    ptxpack *handle = open_emulated();
-    const char *dirs[] = {below("no-such-folder"), below("dir")};
-    ptxpack_source s = source_of(text);
+    ptxpack          *handle = open_emulated();
+    const char       *dirs[] = {below("no-such-folder"), below("dir")};
+    ptxpack_source    s = source_of(text);
     (void)state;
     s.include_dirs = dirs;
     s.include_count = 2;
     for (int i = 0; i < 3; i++) { /* each hides the one before */
         static const char *const folders[] = {"ptx/who.ptx", "dir/who.ptx", "src/who.ptx"};
-        char line[32], name[32];
+        char                     line[32], name[32];
         snprintf(line, sizeof line, "WHO = %d\n", i);
         snprintf(name, sizeof name, "who_%d", i);
         write_text(below(folders[i]), line);
@@ -242,7 +244,7 @@ static void test_search(void **state)
 static void test_line_info(void **state)
 {
     ptxpack_source s = source_of(program_text);
-    char *text, wanted[300];
+    char          *text, wanted[300];
     (void)state;
     setenv("PTXPACK_LINE_INFO", "1", 1);
     ptxpack *handle = open_emulated();
@@ -261,10 +263,10 @@ static void test_line_info(void **state)
 
 static void expect_target(const char *arch, const char *named, ptxpack_status status, const char *answer)
 {
-    char text[256];
-    ptxpack *handle;
+    char                 text[256];
+    ptxpack             *handle;
     ptxpack_program_info info;
-    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = arch, .ptxjit = emulator};
+    ptxpack_options      options = {.size = sizeof options, .offline = true, .arch = arch, .ptxjit = emulator};
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     snprintf(text, sizeof text,
              "// .target sm_10\n.version 8.0\n.target %s\n.visible .entry k()\n{\n ret;\n}\n", named);
@@ -282,12 +284,11 @@ static void test_targets(void **state)
     (void)state;
     expect_target("sm_90a", "sm_80", PTXPACK_OK, "sm_90a");
     expect_target("sm_90a", "sm_90a, texmode_independent", PTXPACK_OK, "sm_90a");
-    expect_target("sm_90", "sm_90a", PTXPACK_E_UNSUPPORTED,
-                  "k.ptx needs exactly sm_90a, the target is sm_90");
+    expect_target("sm_90", "sm_90a", PTXPACK_E_UNSUPPORTED, "k.ptx needs exactly sm_90a, the target is sm_90");
     expect_target("sm_100", "sm_90a", PTXPACK_E_UNSUPPORTED, "needs exactly sm_90a, the target is sm_100");
     expect_target("sm_80", "sm_90", PTXPACK_E_UNSUPPORTED, "k.ptx needs sm_90, the target is sm_80");
-    ptxpack *handle = open_emulated(); /* a device has its exact target, too */
-    ptxpack_source s = source_of(".version 8.0\n.target sm_90a\n.visible .entry k()\n{\n ret;\n}\n");
+    ptxpack         *handle = open_emulated(); /* a device has its exact target, too */
+    ptxpack_source   s = source_of(".version 8.0\n.target sm_90a\n.visible .entry k()\n{\n ret;\n}\n");
     ptxpack_program *program = load(handle, &s);
     assert_string_equal(ptxpack_program_describe(program)->target, "sm_90a");
     ptxpack_program_free(program);
@@ -322,7 +323,7 @@ static void test_arguments(void **state)
 {
     static const char *const word[] = {"--fast"}, *const empty[] = {""};
     static const ptxpack_symbol bad[] = {{"1st", 0}};
-    ptxpack_source good = source_of(program_text), s;
+    ptxpack_source              good = source_of(program_text), s;
     (void)state;
     s = good, s.size = 3;
     expect_failure(&s, PTXPACK_E_ARG, "source.size is 3");
@@ -342,9 +343,9 @@ static void test_arguments(void **state)
     expect_failure(&s, PTXPACK_E_ARG, "source.symbols[0]: \"1st\" is no name");
     s = good, s.language = (ptxpack_language)2;
     expect_failure(&s, PTXPACK_E_ARG, "source.language is 2");
-    ptxpack *handle;
+    ptxpack         *handle;
     ptxpack_program *program;
-    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = emulator};
+    ptxpack_options  options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = emulator};
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     assert_int_equal(ptxpack_program_load(handle, &good, &program), PTXPACK_E_ARG);
     assert_has(ptxpack_detail(handle), "offline");
@@ -354,7 +355,7 @@ static void test_arguments(void **state)
 /* A caller of an earlier version knows a shorter struct. */
 static void test_shorter_source(void **state)
 {
-    ptxpack *handle = open_emulated();
+    ptxpack       *handle = open_emulated();
     ptxpack_source s = source_of(".version 8.0\n.target sm_90\n.visible .entry k()\n{\n ret;\n}\n");
     (void)state;
     s.size = offsetof(ptxpack_source, options);
@@ -366,12 +367,12 @@ static void test_shorter_source(void **state)
 /* The whole log is there after a failure, too. */
 static void test_log(void **state)
 {
-    ptxpack *handle = open_emulated();
-    ptxpack_source s = source_of(".version 8.0\n.target sm_90\n.visible .entry k()\n{\n first;\n}\n");
+    ptxpack             *handle = open_emulated();
+    ptxpack_source       s = source_of(".version 8.0\n.target sm_90\n.visible .entry k()\n{\n first;\n}\n");
     ptxpack_program_info info;
-    char *log = NULL;
-    void *cubin = handle;
-    size_t bytes = 1;
+    char                *log = NULL;
+    void                *cubin = handle;
+    size_t               bytes = 1;
     (void)state;
     assert_int_equal(ptxpack_program_compile(handle, &s, &info, &log, &cubin, &bytes), PTXPACK_E_COMPILE);
     assert_has(log, "line 5");
@@ -394,10 +395,10 @@ static void test_log(void **state)
 /* Load with a handle of its own; whether it came from the cache. */
 static bool cached(const ptxpack_source *s)
 {
-    ptxpack *handle = open_emulated();
-    ptxpack_program *program = load(handle, s);
+    ptxpack                    *handle = open_emulated();
+    ptxpack_program            *program = load(handle, s);
     const ptxpack_program_info *info = ptxpack_program_describe(program);
-    bool from_cache = info->from_cache;
+    bool                        from_cache = info->from_cache;
     assert_int_equal(*info->log == '\0', from_cache);
     assert_true(!from_cache || info->compile_ms == 0);
     assert_int_equal(run(handle, program, "count"), 31); /* entries and all are there again */
@@ -410,8 +411,8 @@ static bool cached(const ptxpack_source *s)
 static void test_cache(void **state)
 {
     static const ptxpack_symbol other[] = {{"FACTOR", 6}};
-    ptxpack_source s = source_of(program_text);
-    char step[sizeof step_text + 64];
+    ptxpack_source              s = source_of(program_text);
+    char                        step[sizeof step_text + 64];
     (void)state;
     assert_false(cached(&s));
     assert_true(cached(&s));
@@ -440,7 +441,7 @@ static ptxpack_cache_step remove_entry(const ptxpack_cache_info *info, void *use
 static void test_cache_removed(void **state)
 {
     ptxpack_source s = source_of(program_text);
-    ptxpack *handle = open_emulated();
+    ptxpack       *handle = open_emulated();
     (void)state;
     assert_false(cached(&s));
     assert_true(ptxpack_cache_each(ptxpack_cache_of(handle), false, remove_entry, NULL));
@@ -451,16 +452,17 @@ static void test_cache_removed(void **state)
 /* What is kept beside the machine code is read as it was written, and nothing else is. */
 static void test_notes(void **state)
 {
-    static const char log[] = "ptxas info    : Compiling entry function 'b' for 'sm_90'\n"
-                              "    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\n"
-                              "ptxas info    : Used 21 registers\n";
+    static const char    log[] = "ptxas info    : Compiling entry function 'b' for 'sm_90'\n"
+                                 "    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\n"
+                                 "ptxas info    : Used 21 registers\n";
     struct ptxpack_notes notes = {.nvrtc = 13000, .is_ptx = true}, again;
-    char *text, *damaged;
-    size_t bytes;
+    char                *text, *damaged;
+    size_t               bytes;
     (void)state;
-    assert_true(ptxpack_notes_add_entries(
-        &notes, "// .entry no\n.entry\n a();\n\"\\\".entry no\" /* .entry no */\n"
-                ".visible .entry b() {}\n.entry a() {}\n.entrys no", log));
+    assert_true(ptxpack_notes_add_entries(&notes,
+                                          "// .entry no\n.entry\n a();\n\"\\\".entry no\" /* .entry no */\n"
+                                          ".visible .entry b() {}\n.entry a() {}\n.entrys no",
+                                          log));
     assert_true(ptxpack_notes_add_name(&notes, "_Z1bv"));
     assert_true(ptxpack_notes_write(&notes, &text, &bytes));
     ptxpack_notes_free(&notes);
@@ -496,10 +498,10 @@ static void test_notes(void **state)
 
 enum { THREADS = 8 };
 struct worker {
-    pthread_t thread;
-    ptxpack  *handle;
+    pthread_t      thread;
+    ptxpack       *handle;
     ptxpack_source source;
-    bool      good;
+    bool           good;
 };
 static unsigned compilations;
 
@@ -511,14 +513,14 @@ static void count_compilation(void *context, const char *kernel, const char *tar
 
 static void *work(void *context)
 {
-    static const uint32_t one[] = {1, 1, 1};
-    struct worker *w = (struct worker *)context;
+    static const uint32_t        one[] = {1, 1, 1};
+    struct worker               *w = (struct worker *)context;
     const struct ptxpack_driver *cuda = ptxpack_driver_table(w->handle);
-    ptxpack_program *program;
-    const ptxpack_function *f;
-    ptxpack_deviceptr at = 0;
-    uint32_t value = 0;
-    void *arguments[] = {&at};
+    ptxpack_program             *program;
+    const ptxpack_function      *f;
+    ptxpack_deviceptr            at = 0;
+    uint32_t                     value = 0;
+    void                        *arguments[] = {&at};
     w->good = ptxpack_program_load(w->handle, &w->source, &program) == PTXPACK_OK &&
               ptxpack_program_function(program, "scale", &f) == PTXPACK_OK &&
               cuda->cuCtxSetCurrent(ptxpack_context(w->handle)) == 0 && cuda->cuMemAlloc(&at, 4) == 0 &&
@@ -531,10 +533,13 @@ static void *work(void *context)
 
 static void test_threads(void **state)
 {
-    struct worker workers[THREADS];
-    ptxpack *handle;
-    ptxpack_options options = {.size = sizeof options, .driver = emulator, .ptxjit = emulator,
-                               .on_compile = count_compilation, .on_compile_context = &compilations};
+    struct worker   workers[THREADS];
+    ptxpack        *handle;
+    ptxpack_options options = {.size = sizeof options,
+                               .driver = emulator,
+                               .ptxjit = emulator,
+                               .on_compile = count_compilation,
+                               .on_compile_context = &compilations};
     (void)state;
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     for (int i = 0; i < THREADS; i++) {
@@ -556,10 +561,10 @@ static void test_threads(void **state)
 /* The driver's own JIT gets the text of the whole program; its answers name the source's lines. */
 static void test_driver_compiles(void **state)
 {
-    ptxpack_source s = source_of(program_text);
-    ptxpack *handle;
+    ptxpack_source   s = source_of(program_text);
+    ptxpack         *handle;
     ptxpack_program *program;
-    ptxpack_options options = {.size = sizeof options, .driver = emulator, .ptxjit = "none"};
+    ptxpack_options  options = {.size = sizeof options, .driver = emulator, .ptxjit = "none"};
     (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);

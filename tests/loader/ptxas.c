@@ -82,8 +82,7 @@ static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance
         snprintf(target, sizeof target, "sm_%d%s", arch, exact ? "a" : "");
         if (exact && !knows(target))
             printf("SKIP: %s: this ptxas does not know %s\n", v->id, target);
-        else if (!add_job(v, instance, e, target, false) ||
-                 (!whole && !add_job(v, instance, e, target, true)))
+        else if (!add_job(v, instance, e, target, false) || (!whole && !add_job(v, instance, e, target, true)))
             return false;
     }
     return true;

@@ -10,7 +10,7 @@
 
 static void test_rows(void **state)
 {
-    size_t count;
+    size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     (void)state;
     assert_true(count >= 2);
@@ -40,7 +40,7 @@ static void test_isa_knows_arch(void **state)
     static const struct {
         int arch, isa;
     } first[] = {{75, 63}, {80, 70}, {86, 71}, {89, 78}, {90, 78}, {100, 86}, {120, 87}};
-    size_t count;
+    size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     (void)state;
     for (size_t i = 0; i < count; i++)
@@ -51,10 +51,12 @@ static void test_isa_knows_arch(void **state)
 
 static void test_refusals(void **state)
 {
-    ptxpack_variant v = {.id = "v", .arch = 80, .isa = 70, .shared_bytes = 40000, .blocks_per_sm = 2};
-    ptxpack_device_caps caps = {
-        .arch = 80, .isa = 70, .shared_per_block = 40000, .shared_per_sm = 2 * (40000 + 1024)};
-    char why[256];
+    ptxpack_variant     v = {.id = "v", .arch = 80, .isa = 70, .shared_bytes = 40000, .blocks_per_sm = 2};
+    ptxpack_device_caps caps = {.arch = 80,
+                                .isa = 70,
+                                .shared_per_block = 40000,
+                                .shared_per_sm = 2 * (40000 + 1024)};
+    char                why[256];
     (void)state;
     assert_null(ptxpack_variant_refusal(&v, &caps, why, sizeof why));
     caps.arch = 75;
@@ -110,7 +112,7 @@ static bool nothing(const ptxpack_variant *v, const void *context)
 static void expect_choice(ptxpack_device_caps caps, ptxpack_variant_filter filter, const void *context,
                           const char *id, const char *reason)
 {
-    char why[256] = "";
+    char                   why[256] = "";
     const ptxpack_variant *v = ptxpack_variant_choose("vector_add", &caps, filter, context, why, sizeof why);
     assert_string_equal(v ? v->id : "none", id);
     if (!v && !strstr(why, reason))

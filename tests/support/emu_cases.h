@@ -23,10 +23,10 @@ __extension__ typedef __int128 wide;
 struct emu_case;
 typedef uint64_t emu_reference(const struct emu_case *c, const uint64_t in[4]);
 struct emu_case {
-    const char *text;
+    const char    *text;
     emu_reference *reference;
     /* for the reference's use */
-    int kind, bits;
+    int  kind, bits;
     bool sign;
     wide (*exact)(wide a, wide b, wide c, int bits);
 };
@@ -36,10 +36,10 @@ enum { CASE_ELEMENTS = 2048, CASE_BLOCK = 64, CASE_TEXT = 1 << 20, CASE_MISMATCH
 
 static uint64_t case_inputs[CASE_ELEMENTS][4];
 /* What a test may change: */
-static void (*case_adjust)(void);        /* called when case_inputs are filled            */
-static const char *case_version = "8.3"; /* of PTX                                        */
-static const char *case_suffix = "";     /* of .target                                    */
-static unsigned int case_unjudged;       /* EMU_JUDGE_* that are off                      */
+static void (*case_adjust)(void);         /* called when case_inputs are filled            */
+static const char  *case_version = "8.3"; /* of PTX                                        */
+static const char  *case_suffix = "";     /* of .target                                    */
+static unsigned int case_unjudged;        /* EMU_JUDGE_* that are off                      */
 /* Which lanes are left out just now, for references that look at them: those with l & case_leave. */
 static uint32_t case_leave;
 
@@ -110,10 +110,14 @@ static uint64_t case_value(void)
 {
     const uint64_t v = random_bits();
     switch (below(4)) {
-    case 0: return case_edges[below(CASE_EDGES)];
-    case 1: return v >> below(64);
-    case 2: return v & 63;
-    default: return v;
+    case 0:
+        return case_edges[below(CASE_EDGES)];
+    case 1:
+        return v >> below(64);
+    case 2:
+        return v & 63;
+    default:
+        return v;
     }
 }
 
@@ -138,8 +142,7 @@ static char case_result(const char *text)
     return o != NULL ? o[2] : 0;
 }
 
-static size_t case_append(char *out, size_t at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static size_t case_append(char *out, size_t at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static size_t case_append(char *out, size_t at, const char *format, ...)
 {
     va_list arguments;
@@ -167,8 +170,10 @@ static size_t case_store(char *out, size_t at, char class_, unsigned int offset)
     switch (class_) {
     case 's': /* the bits above 16 would be seen */
         return case_append(out, at, "mov.b32 %%zr, {%%os, 0}; st.global.b32 [%%out+%u], %%zr;\n", offset);
-    case 'r': return case_append(out, at, "st.global.b32 [%%out+%u], %%or;\n", offset);
-    case 'd': return case_append(out, at, "st.global.b64 [%%out+%u], %%od;\n", offset);
+    case 'r':
+        return case_append(out, at, "st.global.b32 [%%out+%u], %%or;\n", offset);
+    case 'd':
+        return case_append(out, at, "st.global.b64 [%%out+%u], %%od;\n", offset);
     default:
         return case_append(out, at,
                            "selp.b32 %%zr, 1, 0, %%op; @%%oq or.b32 %%zr, %%zr, 2;"
@@ -179,7 +184,7 @@ static size_t case_store(char *out, size_t at, char class_, unsigned int offset)
 
 static char *case_kernel(const struct emu_case *cases, unsigned int count, int sm)
 {
-    char *out = (char *)malloc(CASE_TEXT);
+    char  *out = (char *)malloc(CASE_TEXT);
     size_t at = 0;
     assert_non_null(out);
     at = case_append(out, at, ".version %s\n.target sm_%d%s\n.address_size 64\n", case_version, sm,
@@ -224,10 +229,10 @@ static uint64_t case_cut(uint64_t v, char class_)
 /* How many results were wrong; the first of them are printed. */
 static unsigned int case_compare(const struct emu_case *c, const uint64_t *got)
 {
-    const char class_ = case_result(c->text);
+    const char   class_ = case_result(c->text);
     unsigned int wrong = 0;
     for (unsigned int i = 0; i < CASE_ELEMENTS; i++) {
-        const bool runs = (i % CASE_BLOCK & case_leave) == 0;
+        const bool     runs = (i % CASE_BLOCK & case_leave) == 0;
         const uint64_t before = class_ == 'p' ? 0 : case_cut(CASE_BEFORE, class_);
         const uint64_t want = runs ? case_cut(c->reference(c, case_inputs[i]), class_) : before;
         if (got[i] == want)
@@ -245,10 +250,10 @@ static unsigned int case_compare(const struct emu_case *c, const uint64_t *got)
 static void case_run(const struct emu_case *cases, unsigned int count, int sm)
 {
     static const uint32_t leaves[] = {0, 5, 31};
-    const uint64_t bytes = (uint64_t)count * CASE_ELEMENTS * 8;
-    uint64_t *results = (uint64_t *)malloc(bytes), in, out;
-    char *text = case_kernel(cases, count, sm);
-    unsigned int wrong_cases = 0;
+    const uint64_t        bytes = (uint64_t)count * CASE_ELEMENTS * 8;
+    uint64_t             *results = (uint64_t *)malloc(bytes), in, out;
+    char                 *text = case_kernel(cases, count, sm);
+    unsigned int          wrong_cases = 0;
     assert_non_null(results);
     case_fill();
     if (case_adjust != NULL)
@@ -260,7 +265,7 @@ static void case_run(const struct emu_case *cases, unsigned int count, int sm)
     emu_write(in, case_inputs, sizeof case_inputs);
     for (unsigned int k = 0; k < sizeof leaves / sizeof *leaves; k++) {
         const uint64_t words[] = {in, out, leaves[k]};
-        unsigned int result;
+        unsigned int   result;
         case_leave = leaves[k];
         memset(results, 0, bytes);
         emu_write(out, results, bytes);

@@ -8,9 +8,9 @@
 struct emu_settings emu_test_settings;
 
 enum { MOST_BUFFERS = 256, LOG_BYTES = 1 << 16 };
-static uint64_t buffers[MOST_BUFFERS];
+static uint64_t     buffers[MOST_BUFFERS];
 static unsigned int buffer_count;
-static char log_path[] = "/tmp/ptxpack-emu-log-XXXXXX", log_text[LOG_BYTES], refusal[512];
+static char         log_path[] = "/tmp/ptxpack-emu-log-XXXXXX", log_text[LOG_BYTES], refusal[512];
 
 static void remove_log(void) { unlink(log_path); }
 
@@ -23,7 +23,7 @@ static void fail(const char *what)
 void emu_machine(int sm)
 {
     static bool open;
-    char text[16], line[256];
+    char        text[16], line[256];
     snprintf(text, sizeof text, "%d", sm);
     setenv("PTXPACK_EMU_SM", text, 1);
     if (!open) {
@@ -63,8 +63,8 @@ void emu_read(void *to, uint64_t from, uint64_t bytes) { memcpy(to, (const void 
 
 unsigned int emu_run_shape(const char *ptx, const struct emu_launch *shape, const char *entry)
 {
-    struct emu_launch launch = *shape;
-    unsigned int result = 0;
+    struct emu_launch  launch = *shape;
+    unsigned int       result = 0;
     struct emu_module *m = emu_module_load(&emu_test_settings, ptx, strlen(ptx), true, NULL, &result, refusal,
                                            sizeof refusal);
     if (!m)
@@ -81,17 +81,16 @@ unsigned int emu_run_shape(const char *ptx, const struct emu_launch *shape, cons
     return result;
 }
 
-unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t block,
-                     uint32_t dynamic_shared,
+unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared,
                      const uint64_t *words, unsigned int count)
 {
-    unsigned char parameters[4096];
-    unsigned int result = 0;
-    struct emu_launch launch = {.grid = {grid, 1, 1}, .block = {block, 1, 1},
-                                .dynamic_shared = dynamic_shared,
-                                .parameters = parameters};
-    struct emu_module *m = emu_module_load(&emu_test_settings, ptx, strlen(ptx), false, NULL, &result,
-                                           refusal,
+    unsigned char      parameters[4096];
+    unsigned int       result = 0;
+    struct emu_launch  launch = {.grid = {grid, 1, 1},
+                                 .block = {block, 1, 1},
+                                 .dynamic_shared = dynamic_shared,
+                                 .parameters = parameters};
+    struct emu_module *m = emu_module_load(&emu_test_settings, ptx, strlen(ptx), false, NULL, &result, refusal,
                                            sizeof refusal);
     struct emu_function *f = m ? emu_module_entry(m, entry) : NULL;
     memset(parameters, 0, sizeof parameters);
@@ -106,7 +105,7 @@ unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t
 
 const char *emu_log(void)
 {
-    FILE *file = fopen(log_path, "r");
+    FILE  *file = fopen(log_path, "r");
     size_t got = snprintf(log_text, sizeof log_text, "%s%s", refusal, *refusal ? "\n" : "");
     if (!file)
         return log_text;

@@ -19,12 +19,11 @@ extern struct emu_settings emu_test_settings;
 
 /* Begin with the defaults of this GPU. */
 void     emu_machine(int sm);
-uint64_t emu_buffer(uint64_t bytes);             /* undefined bytes; freed by emu_machine */
+uint64_t emu_buffer(uint64_t bytes); /* undefined bytes; freed by emu_machine */
 void     emu_write(uint64_t to, const void *from, uint64_t bytes);
 void     emu_read(void *to, uint64_t from, uint64_t bytes);
 /* One-dimensional; words are cut to the parameters' sizes.  Returns the CUresult of loading or running. */
-unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t block,
-                     uint32_t dynamic_shared,
+unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared,
                      const uint64_t *words, unsigned int count);
 /* Any shape; parameters as bytes of the whole block of parameters. */
 unsigned int emu_run_shape(const char *ptx, const struct emu_launch *shape, const char *entry);

@@ -4,25 +4,32 @@
 #include "emu_vectors.h"
 
 /* ---- cases: the table of mma.sync, wgmma of the smallest N, some of wmma ------------------------------- */
-struct row { int m, n, k; const char *a, *b, *c; int sm, isa; };
+struct row {
+    int         m, n, k;
+    const char *a, *b, *c;
+    int         sm, isa;
+};
 static const struct row mma_rows[] = {
 #define SHAPE(m, n, k, a, b, c, sm, isa) {m, n, k, a, b, c, sm, isa},
 #include "tools/emu/tensor/mma_shapes.def"
 #undef SHAPE
 };
 static const struct row wgmma_rows[] = {
-    {64, 8, 16, "f16", "f16", "f16|f32", 90, 80},
-    {64, 8, 16, "bf16", "bf16", "f32", 90, 80},
-    {64, 8, 8, "tf32", "tf32", "f32", 90, 80},
-    {64, 8, 32, "e4m3|e5m2", "e4m3|e5m2", "f16|f32", 90, 80},
-    {64, 8, 32, "s8|u8", "s8|u8", "s32", 90, 84},
-    {64, 8, 256, "b1", "b1", "s32", 90, 80},
+    {64, 8, 16, "f16", "f16", "f16|f32", 90, 80}, {64, 8, 16, "bf16", "bf16", "f32", 90, 80},
+    {64, 8, 8, "tf32", "tf32", "f32", 90, 80},    {64, 8, 32, "e4m3|e5m2", "e4m3|e5m2", "f16|f32", 90, 80},
+    {64, 8, 32, "s8|u8", "s8|u8", "s32", 90, 84}, {64, 8, 256, "b1", "b1", "s32", 90, 80},
 };
 static const struct row wmma_rows[] = {
-    {16, 16, 16, "f16", "f16", "f16|f32", 70, 60}, {8, 32, 16, "f16", "f16", "f32", 70, 61},
-    {32, 8, 16, "bf16", "bf16", "f32", 80, 70},    {16, 16, 8, "tf32", "tf32", "f32", 80, 70},
+    {16, 16, 16, "f16", "f16", "f16|f32", 70, 60},
+    {8, 32, 16, "f16", "f16", "f32", 70, 61},
+    {32, 8, 16, "bf16", "bf16", "f32", 80, 70},
+    {16, 16, 8, "tf32", "tf32", "f32", 80, 70},
 };
-static const struct { const struct row *rows; int count; enum tensor_unit unit; } tables[] = {
+static const struct {
+    const struct row *rows;
+    int               count;
+    enum tensor_unit  unit;
+} tables[] = {
     {mma_rows, sizeof mma_rows / sizeof mma_rows[0], TENSOR_MMA},
     {wgmma_rows, sizeof wgmma_rows / sizeof wgmma_rows[0], TENSOR_WGMMA},
     {wmma_rows, sizeof wmma_rows / sizeof wmma_rows[0], TENSOR_WMMA},
@@ -44,9 +51,9 @@ enum { SETS = 2, VARIANTS = SETS * SETS * SETS * 2 }; /* of a row: types, then w
 
 static void name_case(struct vectors_case *c)
 {
-    static const char *const names[] = {"mma", "wmma", "wgmma"};
+    static const char *const     names[] = {"mma", "wmma", "wgmma"};
     const struct tensor_product *p = &c->p;
-    const char *c_name = tensor_type_name(p->c);
+    const char                  *c_name = tensor_type_name(p->c);
     int at = snprintf(c->name, sizeof c->name, "%s.m%dn%dk%d%s%s.%s", names[c->unit], p->m, p->n, p->k,
                       c->unit == TENSOR_MMA ? ".row.col" : "", p->saturates ? ".satfinite" : "", c_name);
     if (c->unit != TENSOR_WMMA || p->a != TENSOR_f16)
@@ -55,8 +62,7 @@ static void name_case(struct vectors_case *c)
     if (c->unit != TENSOR_WGMMA)
         at += snprintf(c->name + at, sizeof c->name - (size_t)at, ".%s", c_name);
     if (p->a == TENSOR_b1)
-        snprintf(c->name + at, sizeof c->name - (size_t)at,
-                 p->bits == TENSOR_AND ? ".and.popc" : ".xor.popc");
+        snprintf(c->name + at, sizeof c->name - (size_t)at, p->bits == TENSOR_AND ? ".and.popc" : ".xor.popc");
 }
 
 static bool make_case(const struct row *row, enum tensor_unit unit, int variant, struct vectors_case *out)
@@ -98,21 +104,27 @@ static uint64_t draw(uint64_t *state)
     return x * 0x2545f4914f6cdd1dull;
 }
 
-static int below(uint64_t *state, int n)
-{
-    return (int)((draw(state) >> 33) % (uint64_t)n);
-}
+static int below(uint64_t *state, int n) { return (int)((draw(state) >> 33) % (uint64_t)n); }
 
-struct format { int exponent_bits, fraction_bits, width; bool infinite; };
+struct format {
+    int  exponent_bits, fraction_bits, width;
+    bool infinite;
+};
 static struct format format_of(enum tensor_type type)
 {
     switch (type) {
-    case TENSOR_f16: return (struct format){5, 10, 16, true};
-    case TENSOR_bf16: return (struct format){8, 7, 16, true};
-    case TENSOR_e4m3: return (struct format){4, 3, 8, false};
-    case TENSOR_e5m2: return (struct format){5, 2, 8, true};
-    case TENSOR_f64: return (struct format){11, 52, 64, true};
-    default: return (struct format){8, 23, 32, true};
+    case TENSOR_f16:
+        return (struct format){5, 10, 16, true};
+    case TENSOR_bf16:
+        return (struct format){8, 7, 16, true};
+    case TENSOR_e4m3:
+        return (struct format){4, 3, 8, false};
+    case TENSOR_e5m2:
+        return (struct format){5, 2, 8, true};
+    case TENSOR_f64:
+        return (struct format){11, 52, 64, true};
+    default:
+        return (struct format){8, 23, 32, true};
     }
 }
 
@@ -137,42 +149,46 @@ static uint64_t special(uint64_t *state, struct format f)
 static uint64_t draw_float(uint64_t *state, enum tensor_type type, enum vectors_kind kind)
 {
     const struct format f = format_of(type);
-    const int all = 1 << f.exponent_bits, bias = all / 2 - 1;
+    const int           all = 1 << f.exponent_bits, bias = all / 2 - 1;
     switch (kind) {
-    case VECTORS_wide: return number(state, f, below(state, all));
-    case VECTORS_subnormal: return number(state, f, below(state, 3));
+    case VECTORS_wide:
+        return number(state, f, below(state, all));
+    case VECTORS_subnormal:
+        return number(state, f, below(state, 3));
     case VECTORS_special:
         return below(state, 40) ? number(state, f, bias - 3 + below(state, 7)) : special(state, f);
-    case VECTORS_huge: return number(state, f, all - 1 - below(state, 4));
+    case VECTORS_huge:
+        return number(state, f, all - 1 - below(state, 4));
     case VECTORS_zeros:
         return below(state, 3) ? (uint64_t)below(state, 2) << (f.width - 1)
                                : number(state, f, below(state, all));
-    case VECTORS_spread: return number(state, f, bias - 12 + below(state, 25));
-    default: return number(state, f, bias - 3 + below(state, 7));
+    case VECTORS_spread:
+        return number(state, f, bias - 12 + below(state, 25));
+    default:
+        return number(state, f, bias - 3 + below(state, 7));
     }
 }
 
 static uint64_t draw_integer(uint64_t *state, enum tensor_type type, enum vectors_kind kind)
 {
     const unsigned int bits = type == TENSOR_b1 ? 32 : tensor_type_bits(type);
-    uint64_t ones = (1ull << bits) - 1, x = draw(state) >> 11 & ones;
+    uint64_t           ones = (1ull << bits) - 1, x = draw(state) >> 11 & ones;
     if (kind != VECTORS_huge || type == TENSOR_b1)
         return type == TENSOR_s32 && kind == VECTORS_random ? (uint32_t)(int32_t)(x % 2000 - 1000) : x;
     if (type == TENSOR_s32)
-        return (uint32_t)(below(state, 2) ? INT32_MAX - below(state, 30000)
-                                          : INT32_MIN + below(state, 30000));
+        return (uint32_t)(below(state, 2) ? INT32_MAX - below(state, 30000) : INT32_MIN + below(state, 30000));
     return below(state, 3) ? x : below(state, 2) ? ones : ones ^ (ones >> 1);
 }
 
 /* C where it matters: near a product, up to what is lost beside it. */
-static uint64_t draw_near(uint64_t *state, const struct vectors_case *c, const struct vectors_input *in,
-                          int m, int n)
+static uint64_t draw_near(uint64_t *state, const struct vectors_case *c, const struct vectors_input *in, int m,
+                          int n)
 {
     const struct format fa = format_of(c->p.a), fb = format_of(c->p.b), fc = format_of(c->p.c);
-    int k = below(state, c->p.k);
-    int ea = (int)(in->a[m * c->p.k + k] >> fa.fraction_bits) & ((1 << fa.exponent_bits) - 1);
-    int eb = (int)(in->b[k * c->p.n + n] >> fb.fraction_bits) & ((1 << fb.exponent_bits) - 1);
-    int e = ea - (1 << (fa.exponent_bits - 1)) + eb - (1 << (fb.exponent_bits - 1)) + 2;
+    int                 k = below(state, c->p.k);
+    int                 ea = (int)(in->a[m * c->p.k + k] >> fa.fraction_bits) & ((1 << fa.exponent_bits) - 1);
+    int                 eb = (int)(in->b[k * c->p.n + n] >> fb.fraction_bits) & ((1 << fb.exponent_bits) - 1);
+    int                 e = ea - (1 << (fa.exponent_bits - 1)) + eb - (1 << (fb.exponent_bits - 1)) + 2;
     return number(state, fc, e + (1 << (fc.exponent_bits - 1)) - 1 + below(state, 61) - 30);
 }
 
@@ -202,8 +218,8 @@ void vectors_make(const struct vectors_case *c, int case_number, enum vectors_ki
                   struct vectors_input *out)
 {
     const struct tensor_product *p = &c->p;
-    uint64_t state =
-        0x9e3779b97f4a7c15ull * (uint64_t)(1 + experiment + VECTORS_EACH * ((int)kind + 16 * case_number));
+    uint64_t                     state = 0x9e3779b97f4a7c15ull *
+                     (uint64_t)(1 + experiment + VECTORS_EACH * ((int)kind + 16 * case_number));
     const bool integer = p->c == TENSOR_s32, wide = p->c == TENSOR_f64;
     const int  k = p->a == TENSOR_b1 ? p->k / 32 : p->k;
     for (int i = 0; i < 8; i++)
@@ -238,7 +254,7 @@ static void multiply_f64(const struct tensor_product *p, struct vectors_input *i
 void vectors_multiply(const struct vectors_case *c, struct vectors_input *in)
 {
     struct tensor_product p = c->p;
-    const int k = p.a == TENSOR_b1 ? p.k / 32 : p.k;
+    const int             k = p.a == TENSOR_b1 ? p.k / 32 : p.k;
     if (p.c == TENSOR_f64) {
         multiply_f64(&p, in);
         return;

@@ -18,33 +18,33 @@ enum vectors_kind {
 #define VECTORS_KIND(name) VECTORS_##name,
     VECTORS_KINDS(VECTORS_KIND)
 #undef VECTORS_KIND
-    VECTORS_KIND_COUNT
+        VECTORS_KIND_COUNT
 };
 enum { VECTORS_EACH = 24, VECTORS_FULL = 64 /* words of D */, VECTORS_WORDS = 64 * 64 };
 
 struct vectors_case {
-    char name[96];             /* the instruction, less "sync.aligned" */
-    enum tensor_unit unit;
-    struct tensor_product p;   /* .rule of sm_90 */
-    int  sm, isa;
+    char                  name[96]; /* the instruction, less "sync.aligned" */
+    enum tensor_unit      unit;
+    struct tensor_product p; /* .rule of sm_90 */
+    int                   sm, isa;
 };
 /* Case number `index`; false past the last one. */
 bool vectors_case_at(int index, struct vectors_case *out);
 
-struct vectors_input {         /* [row][column], one element a word; f64: two words */
+struct vectors_input { /* [row][column], one element a word; f64: two words */
     uint32_t a[VECTORS_WORDS], b[VECTORS_WORDS], c[VECTORS_WORDS];
 };
 void vectors_make(const struct vectors_case *c, int number, enum vectors_kind kind, int experiment,
                   struct vectors_input *out);
 /* D of the model, in place of c. */
-void vectors_multiply(const struct vectors_case *c, struct vectors_input *in);
-size_t vectors_d_words(const struct vectors_case *c);
-uint32_t vectors_hash(const uint32_t *words, size_t count);
+void        vectors_multiply(const struct vectors_case *c, struct vectors_input *in);
+size_t      vectors_d_words(const struct vectors_case *c);
+uint32_t    vectors_hash(const uint32_t *words, size_t count);
 const char *vectors_kind_name(enum vectors_kind kind);
 
 /* As PTX: entry "k" of two addresses, in and out; a block an experiment, which has VECTORS_STRIDE bytes. */
 enum { VECTORS_STRIDE = 16384 };
-const char *vectors_kernel(const struct vectors_case *c); /* until the next call; sm_90a */
+const char                *vectors_kernel(const struct vectors_case *c); /* until the next call; sm_90a */
 static inline unsigned int vectors_threads(const struct vectors_case *c)
 {
     return c->unit == TENSOR_WGMMA ? 128 : 32;

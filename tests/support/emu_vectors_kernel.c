@@ -8,11 +8,13 @@
 /* ---- fragments, by way of the registers of a warp ------------------------------------------------------ */
 static const emu_reg registers[64] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
 
-struct counts { int a, b, c, bytes; }; /* registers of a lane; bytes of one of a warp */
+struct counts {
+    int a, b, c, bytes;
+}; /* registers of a lane; bytes of one of a warp */
 
 static struct counts count_registers(const struct tensor_product *p)
 {
-    const bool bits = p->a == TENSOR_b1;
+    const bool                   bits = p->a == TENSOR_b1;
     const struct tensor_fragment a = {p->m < 16 ? p->m : 16, bits ? p->k / 32 : p->k,
                                       bits ? 32 : tensor_type_bits(p->a)};
     const struct tensor_fragment b = {a.columns, p->n, a.bits}, c = {a.rows, p->n, tensor_type_bits(p->c)};
@@ -30,10 +32,7 @@ static unsigned char *take(unsigned char *to, const unsigned char *rows, int cou
     return to;
 }
 
-static uint32_t at64(const uint32_t *words, int i, int high)
-{
-    return words[2 * i + high];
-}
+static uint32_t at64(const uint32_t *words, int i, int high) { return words[2 * i + high]; }
 
 /* A, B as f64 fragments, by the formula of m8n8k4 and its multiples. */
 static void put_f64(uint32_t *rows, int r, int lane, const uint32_t *words, int i)
@@ -58,8 +57,7 @@ static void scatter_f64(const struct tensor_product *p, const struct vectors_inp
     memcpy(to, rows, (size_t)(n.a + n.b + n.c) * 256);
 }
 
-static void gather_f64(const struct tensor_product *p, struct counts n, const unsigned char *from,
-                       uint32_t *d)
+static void gather_f64(const struct tensor_product *p, struct counts n, const unsigned char *from, uint32_t *d)
 {
     const uint32_t *rows = (const uint32_t *)(const void *)from;
     for (int l = 0; l < 32; l++)
@@ -224,8 +222,7 @@ static void say_list(const char *name, int count)
 static void say_head(int isa)
 {
     length = 0;
-    say(".version %d.%d\n.target sm_90a\n.address_size 64\n", isa < 80 ? 8 : isa / 10,
-        isa < 80 ? 0 : isa % 10);
+    say(".version %d.%d\n.target sm_90a\n.address_size 64\n", isa < 80 ? 8 : isa / 10, isa < 80 ? 0 : isa % 10);
     say(".visible .entry k(.param .u64 in, .param .u64 out)\n{\n.reg .b64 %%in, %%out, %%x; .reg .b32 %%t, "
         "%%s;\n");
     say(".reg .b32 %%a<32>, %%b<32>, %%c<32>, %%d<32>; .reg .b64 %%wa<32>, %%wb<32>, %%wc<32>, %%wd<32>;\n");
@@ -240,7 +237,10 @@ static void write_mma(const struct vectors_case *c)
     const struct counts n = count_registers(&c->p);
     const bool          wide = n.bytes == 256;
     const char         *w = wide ? "w" : "", *type = wide ? "b64" : "b32";
-    const struct { const char *name; int count; } loads[] = {{"a", n.a}, {"b", n.b}, {"c", n.c}};
+    const struct {
+        const char *name;
+        int         count;
+    } loads[] = {{"a", n.a}, {"b", n.b}, {"c", n.c}};
     int at = 0;
     say_head(c->isa);
     say("mul.wide.u32 %%x, %%t, %d; add.u64 %%in, %%in, %%x; add.u64 %%out, %%out, %%x;\n", n.bytes / 32);
@@ -295,10 +295,14 @@ static void write_wgmma(const struct vectors_case *c)
 static void write_wmma(const struct vectors_case *c)
 {
     const struct tensor_product *p = &c->p;
-    const struct { char name; int registers, at, stride; enum tensor_type type; } x[] = {
-        {'a', p->a == TENSOR_f16 ? 8 : p->m * p->k * 2 / (p->a == TENSOR_tf32 ? 64 : 128), 0, p->k, p->a},
-        {'b', p->a == TENSOR_f16 ? 8 : p->k * p->n * 2 / (p->a == TENSOR_tf32 ? 64 : 128), B_AT, p->n, p->b},
-        {'c', p->c == TENSOR_f16 ? 4 : 8, C_AT, p->n, p->c}};
+    const struct {
+        char             name;
+        int              registers, at, stride;
+        enum tensor_type type;
+    } x[] = {{'a', p->a == TENSOR_f16 ? 8 : p->m * p->k * 2 / (p->a == TENSOR_tf32 ? 64 : 128), 0, p->k, p->a},
+             {'b', p->a == TENSOR_f16 ? 8 : p->k * p->n * 2 / (p->a == TENSOR_tf32 ? 64 : 128), B_AT, p->n,
+              p->b},
+             {'c', p->c == TENSOR_f16 ? 4 : 8, C_AT, p->n, p->c}};
     const char *types = c->name + strcspn(c->name + strlen("wmma."), ".") + strlen("wmma.");
     say_head(80);
     for (int i = 0; i < 3; i++) {
@@ -329,14 +333,14 @@ const char *vectors_kernel(const struct vectors_case *c)
 
 void vectors_scatter(const struct vectors_case *c, const struct vectors_input *in, unsigned char *to)
 {
-    static void (*const put[])(const struct vectors_case *, const struct vectors_input *, unsigned char *) = {
-        scatter, scatter_wmma, scatter_wgmma};
+    static void (*const put[])(const struct vectors_case *, const struct vectors_input *,
+                               unsigned char *) = {scatter, scatter_wmma, scatter_wgmma};
     put[c->unit](c, in, to);
 }
 
 void vectors_gather(const struct vectors_case *c, const unsigned char *from, uint32_t *d)
 {
-    static void (*const get[])(const struct vectors_case *, const unsigned char *, uint32_t *) = {
-        gather, gather_wmma, gather_wgmma};
+    static void (*const get[])(const struct vectors_case *, const unsigned char *,
+                               uint32_t *) = {gather, gather_wmma, gather_wgmma};
     get[c->unit](c, from, d);
 }

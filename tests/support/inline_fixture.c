@@ -126,8 +126,8 @@ uint64_t inline_room(size_t bytes)
 void inline_poison(void)
 {
     device *d = &inline_gpu;
-    inline_must(device_try(d, d->driver->cuMemsetD8Async(output, 0xff, output_bytes, d->stream),
-                           "cuMemsetD8Async"));
+    inline_must(
+        device_try(d, d->driver->cuMemsetD8Async(output, 0xff, output_bytes, d->stream), "cuMemsetD8Async"));
 }
 
 void inline_fetch(void *answer, const char *name)

@@ -21,9 +21,9 @@ typedef struct inline_text {
     char  *at;
     size_t bytes;
 } inline_text;
-void             inline_begin(inline_text *t);
-void             inline_append(inline_text *t, const char *path); /* a file's text */
-ptxpack_program *inline_load(inline_text *t);
+void                    inline_begin(inline_text *t);
+void                    inline_append(inline_text *t, const char *path); /* a file's text */
+ptxpack_program        *inline_load(inline_text *t);
 const ptxpack_function *inline_function_of(ptxpack_program *program, const char *name);
 
 /* Device memory with these bytes, and room for an answer; they last until the next call for the same slot. */

@@ -9,16 +9,13 @@
 enum { MOST_OPERANDS = 160, MOST_TEXT = 1 << 14 };
 
 typedef struct statement {
-    char        text[MOST_TEXT];
-    char        expression[MOST_OPERANDS][48];
-    bool        used[MOST_OPERANDS];
-    int         operands;
+    char text[MOST_TEXT];
+    char expression[MOST_OPERANDS][48];
+    bool used[MOST_OPERANDS];
+    int  operands;
 } statement;
 
-static bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
+static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 /* ---- strings --------------------------------------------------------------------------------------- */
 void inline_strip(char *text)

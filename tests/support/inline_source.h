@@ -9,12 +9,12 @@
 
 typedef struct inline_function {
     const char *name;
-    char       *text; /* of all its asm statements, rendered, one after the other */
+    char       *text;           /* of all its asm statements, rendered, one after the other */
     int         operands, used; /* of these statements; and those that the text names */
 } inline_function;
 
 typedef struct inline_source {
-    char            *file; /* its text */
+    char            *file;      /* its text */
     inline_function *functions; /* in the order of the file; overloads one after the other */
     size_t           count;
     char             error[256]; /* why it could not be read, or "" */

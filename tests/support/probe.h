@@ -26,10 +26,10 @@ enum { PROBE_LINE = 256, PROBE_LANES = 32, PROBE_WARP_GROUP = 128 };
 uint64_t probe_encode(ptxpack_value_type type, int64_t value);
 double   probe_decode(ptxpack_value_type type, uint64_t bits);
 /* So many bits of a code fit into one element, and into a sum of one product. */
-int      probe_code_bits(ptxpack_value_type type);
-bool     probe_is_integer(ptxpack_value_type type);
+int  probe_code_bits(ptxpack_value_type type);
+bool probe_is_integer(ptxpack_value_type type);
 /* A small random number that `type` holds, so small that sums of 256 products are exact in any C. */
-int64_t  probe_random(random_state *random, ptxpack_value_type type);
+int64_t probe_random(random_state *random, ptxpack_value_type type);
 /* Element `value` of a lane in words[word][lane] of `lanes` lanes. */
 void     probe_put(uint32_t *words, int lanes, int lane, ptxpack_value_type type, int value, uint64_t bits);
 uint64_t probe_get(const uint32_t *words, int lanes, int lane, ptxpack_value_type type, int value);
@@ -40,15 +40,15 @@ typedef enum probe_op { PROBE_PRODUCT, PROBE_AND, PROBE_XOR } probe_op;
 
 typedef struct probe_operand {
     ptxpack_value_type type;
-    int      rows, columns; /* M x K, N x K, M x N */
-    int      values, words; /* of a thread */
-    uint16_t at[PROBE_LANES][PROBE_VALUES]; /* [thread][value]: row + rows column, by the table */
+    int                rows, columns;                 /* M x K, N x K, M x N */
+    int                values, words;                 /* of a thread */
+    uint16_t           at[PROBE_LANES][PROBE_VALUES]; /* [thread][value]: row + rows column, by the table */
 } probe_operand;
 
 typedef struct probe_mma {
     int           m, n, k;
-    int           threads, groups;                   /* groups of threads that each do the same */
-    uint8_t       lane[PROBE_LANES][PROBE_LANES];    /* [group][thread] */
+    int           threads, groups;                /* groups of threads that each do the same */
+    uint8_t       lane[PROBE_LANES][PROBE_LANES]; /* [group][thread] */
     uint8_t       group_of[PROBE_LANES], thread_of[PROBE_LANES];
     probe_operand operand[PROBE_OPERANDS];
     probe_op      op;
@@ -73,7 +73,7 @@ typedef bool (*probe_executor)(void *context, const probe_batch *batch);
 typedef enum probe_verdict { PROBE_PROVEN, PROBE_DIFFERS, PROBE_BROKEN } probe_verdict;
 
 /* What an mma.sync, dp4a or dp2a atom says; false with a line when it is no such instruction. */
-bool          probe_mma_of(const ptxpack_mma_atom *atom, probe_mma *out, char *line);
+bool probe_mma_of(const ptxpack_mma_atom *atom, probe_mma *out, char *line);
 /* `line` says where instruction and table differ; PROBE_BROKEN: the executor failed, or memory. */
 probe_verdict probe_mma_prove(const probe_mma *mma, probe_executor execute, void *context, uint64_t seed,
                               char *line);
@@ -84,8 +84,8 @@ enum { PROBE_COPY_WORDS = 4, PROBE_COPY_BYTES = 4 * PROBE_COPY_WORDS, PROBE_IMAG
 /* Where bytes come from and where they must go, by the table: bytes of a lane are in its registers or, one
  * after the other, where its address points. */
 typedef struct probe_copy {
-    bool     from_registers, to_registers, fills; /* `fills`: it can write zeros instead */
-    int      bytes;                               /* at most so many of a lane are written */
+    bool from_registers, to_registers, fills; /* `fills`: it can write zeros instead */
+    int  bytes;                               /* at most so many of a lane are written */
     /* [lane][byte that it gets]: 1 + 16 lane + byte of the source; 0: none */
     uint16_t source[PROBE_LANES][PROBE_COPY_BYTES];
 } probe_copy;
@@ -101,7 +101,7 @@ enum { PROBE_AFTER = PROBE_IMAGE + 4 * PROBE_COPY_WORDS * PROBE_LANES };
 typedef bool (*probe_copy_executor)(void *context, const probe_copy_batch *batch);
 
 /* ldmatrix, stmatrix, movmatrix, cp.async, or a shuffle. */
-bool          probe_copy_known(const ptxpack_copy_atom *atom);
+bool probe_copy_known(const ptxpack_copy_atom *atom);
 /* What such an atom says; false with a line where that is not about bytes of a warp. */
 bool          probe_copy_of(const ptxpack_copy_atom *atom, probe_copy *out, char *line);
 probe_verdict probe_copy_prove(const probe_copy *copy, probe_copy_executor execute, void *context,
@@ -116,10 +116,10 @@ size_t probe_wgmma_bytes(const ptxpack_mma_atom *atom, int operand);
 typedef struct probe_wgmma_batch {
     size_t    trials, a_bytes, b_bytes; /* shared memory: A at 0 (none where it is in registers), then B */
     int       c_words;
-    uint8_t  *a, *b;                    /* [trial][bytes] */
-    uint32_t *a_words;                  /* [trial][step][PROBE_A_REGISTERS][thread] */
-    uint32_t *c, *d;                    /* [trial][word][thread] */
-    uint64_t *descriptors;              /* [trial][step][A, B] */
+    uint8_t  *a, *b;       /* [trial][bytes] */
+    uint32_t *a_words;     /* [trial][step][PROBE_A_REGISTERS][thread] */
+    uint32_t *c, *d;       /* [trial][word][thread] */
+    uint64_t *descriptors; /* [trial][step][A, B] */
 } probe_wgmma_batch;
 typedef bool (*probe_wgmma_executor)(void *context, const probe_wgmma_batch *batch);
 
@@ -132,12 +132,12 @@ probe_verdict probe_wgmma_prove(const ptxpack_mma_atom *atom, ptxpack_wgmma_majo
 /* ---- the kernels' side ----------------------------------------------------------------------------- */
 /* Arguments of ptx/kernel/probe_*.ptx, device addresses: member, symbol of its byte offset. */
 #define PROBE_MMA_ARGUMENTS(X) X(a, "ARG_A") X(b, "ARG_B") X(c, "ARG_C") X(patch, "ARG_PATCH") X(d, "ARG_D")
-#define PROBE_COPY_ARGUMENTS(X)                                                                           \
-    X(image, "ARG_IMAGE") X(source, "ARG_SOURCE") X(where, "ARG_WHERE") X(words, "ARG_WORDS")             \
-    X(after, "ARG_AFTER")
-#define PROBE_WGMMA_ARGUMENTS(X)                                                                          \
-    X(a, "ARG_A") X(b, "ARG_B") X(a_words, "ARG_A_WORDS") X(c, "ARG_C") X(descriptors, "ARG_DESCRIPTORS") \
-    X(d, "ARG_D")
+#define PROBE_COPY_ARGUMENTS(X) \
+    X(image, "ARG_IMAGE")       \
+    X(source, "ARG_SOURCE") X(where, "ARG_WHERE") X(words, "ARG_WORDS") X(after, "ARG_AFTER")
+#define PROBE_WGMMA_ARGUMENTS(X) \
+    X(a, "ARG_A")                \
+    X(b, "ARG_B") X(a_words, "ARG_A_WORDS") X(c, "ARG_C") X(descriptors, "ARG_DESCRIPTORS") X(d, "ARG_D")
 
 #define PROBE_MEMBER(name, symbol) uint64_t name;
 typedef struct probe_mma_arguments {
@@ -161,6 +161,6 @@ typedef struct probe_kernel {
 /* Of atoms that probe_mma_of takes, that probe_copy_known knows, and of those of wgmma. */
 void probe_mma_kernel(const ptxpack_mma_atom *atom, probe_kernel *out);
 void probe_copy_kernel(const ptxpack_copy_atom *atom, probe_kernel *out);
-void probe_wgmma_kernel(const ptxpack_mma_atom *atom, ptxpack_wgmma_major a_major,
-                        ptxpack_wgmma_major b_major, probe_kernel *out);
+void probe_wgmma_kernel(const ptxpack_mma_atom *atom, ptxpack_wgmma_major a_major, ptxpack_wgmma_major b_major,
+                        probe_kernel *out);
 #endif

@@ -48,8 +48,8 @@ static int find(const numbering *n, int64_t number)
 }
 
 /* One group of threads: its lanes are those of the first group plus `shift`. */
-static bool read_group(const ptxpack_layout *thr_id, const numbering *src, const numbering *dst,
-                       int64_t shift, probe_copy *out)
+static bool read_group(const ptxpack_layout *thr_id, const numbering *src, const numbering *dst, int64_t shift,
+                       probe_copy *out)
 {
     for (int t = 0; t < dst->threads; t++)
         for (int u = 0; u < dst->bytes; u++) {
@@ -83,9 +83,8 @@ bool probe_copy_of(const ptxpack_copy_atom *atom, probe_copy *out, char *line)
     const ptxpack_layout rest = ptxpack_complement(&atom->thr_id, &lanes);
     int                  threads = (int)ptxpack_size(&atom->thr_id);
     numbering            src, dst;
-    bool                 ok = rest.shape.status == PTXPACK_OK && threads >= 1 &&
-              ptxpack_size(&rest) * threads == PROBE_LANES && read_numbers(&atom->src, threads, &src) &&
-              read_numbers(&to, threads, &dst);
+    bool ok = rest.shape.status == PTXPACK_OK && threads >= 1 && ptxpack_size(&rest) * threads == PROBE_LANES &&
+              read_numbers(&atom->src, threads, &src) && read_numbers(&to, threads, &dst);
     memset(out, 0, sizeof *out);
     out->from_registers = atom->src_space == PTXPACK_SPACE_REGISTERS;
     out->to_registers = atom->dst_space == PTXPACK_SPACE_REGISTERS;
@@ -125,10 +124,7 @@ static bool batch_make(probe_copy_batch *b, size_t experiments)
 }
 
 /* A code in the experiment that tells its low or its high byte. */
-static uint8_t told(int code, size_t experiment)
-{
-    return (uint8_t)(experiment % 2 == LOW ? code : code >> 8);
-}
+static uint8_t told(int code, size_t experiment) { return (uint8_t)(experiment % 2 == LOW ? code : code >> 8); }
 
 /* Lanes get places in random order: 16 bytes each, none shared. */
 static void put_places(const probe_copy_batch *b, random_state *random)
@@ -146,8 +142,8 @@ static void put_places(const probe_copy_batch *b, random_state *random)
     for (size_t e = 0; e < b->experiments; e++)
         for (int lane = 0; lane < PROBE_LANES; lane++)
             for (int kind = 0; kind < 2; kind++)
-                b->where[(e * PROBE_LANES + (size_t)lane) * 2 + (size_t)kind] =
-                    place[kind][lane] * PROBE_COPY_BYTES;
+                b->where[(e * PROBE_LANES + (size_t)lane) * 2 + (size_t)kind] = place[kind][lane] *
+                                                                                PROBE_COPY_BYTES;
 }
 
 static uint32_t where(const probe_copy_batch *b, size_t experiment, int lane, bool global)
@@ -163,10 +159,7 @@ static uint8_t *register_byte(uint8_t *words, int lane, int byte)
 
 /* What lay at a place of shared memory, of global memory or of the registers before, where nothing is known.
  */
-static int filler(int place)
-{
-    return UNTOUCHED + place;
-}
+static int filler(int place) { return UNTOUCHED + place; }
 
 static void put_codes(const probe_copy *copy, const probe_copy_batch *b, size_t e, bool global)
 {
@@ -231,8 +224,7 @@ static probe_verdict judge(const probe_copy *copy, const probe_copy_batch *b, si
         }
     for (int i = 0; i < PROBE_IMAGE; i++)
         for (size_t e = low; e < low + 2; e++)
-            if (!written[i] &&
-                b->after[e * PROBE_AFTER + (size_t)i] != b->image[e * PROBE_IMAGE + (size_t)i]) {
+            if (!written[i] && b->after[e * PROBE_AFTER + (size_t)i] != b->image[e * PROBE_IMAGE + (size_t)i]) {
                 snprintf(line, PROBE_LINE, "shared memory changed at byte %d, where nothing points", i);
                 return PROBE_DIFFERS;
             }

@@ -134,8 +134,8 @@ void probe_copy_kernel(const ptxpack_copy_atom *atom, probe_kernel *out)
     add(out, "XOR", strstr(atom->name, "XOR4") != NULL ? 4 : 1);
 }
 
-void probe_wgmma_kernel(const ptxpack_mma_atom *atom, ptxpack_wgmma_major a_major,
-                        ptxpack_wgmma_major b_major, probe_kernel *out)
+void probe_wgmma_kernel(const ptxpack_mma_atom *atom, ptxpack_wgmma_major a_major, ptxpack_wgmma_major b_major,
+                        probe_kernel *out)
 {
     typedef probe_wgmma_arguments arguments;
     size_t a = atom->a_shared ? probe_wgmma_bytes(atom, PROBE_A) : 0, b = probe_wgmma_bytes(atom, PROBE_B);

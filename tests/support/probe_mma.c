@@ -78,10 +78,7 @@ bool probe_mma_of(const ptxpack_mma_atom *atom, probe_mma *out, char *line)
 }
 
 /* ---- batches --------------------------------------------------------------------------------------- */
-static size_t plane_words(const probe_batch *b, int operand)
-{
-    return (size_t)b->words[operand] * PROBE_LANES;
-}
+static size_t plane_words(const probe_batch *b, int operand) { return (size_t)b->words[operand] * PROBE_LANES; }
 
 static uint32_t *plane_of(const probe_batch *b, int operand, size_t plane)
 {
@@ -146,8 +143,7 @@ static void put_codes(const probe_batch *b, const probe_mma *mma, int operand)
             for (int v = 0; v < o->values; v++) {
                 int code = o->at[mma->thread_of[lane]][v] + 1;
                 int digit = code >> (int)p * width & ((1 << width) - 1);
-                probe_put(plane_of(b, operand, p), PROBE_LANES, lane, o->type, v,
-                          probe_encode(o->type, digit));
+                probe_put(plane_of(b, operand, p), PROBE_LANES, lane, o->type, v, probe_encode(o->type, digit));
             }
 }
 
@@ -202,10 +198,10 @@ static void put_patch(const probe_batch *b, const probe_mma *mma, int operand, s
     int word = h.value * ptxpack_value_bits(o->type) / 32;
     if (words[word] == 0) /* the upper half of f64 */
         word++;
-    b->patch[experiment] =
-        (probe_patch){.lane = (uint32_t)h.lane,
-                      .word = (uint32_t)(word + (operand == PROBE_B ? b->words[PROBE_A] : 0)),
-                      .value = words[word]};
+    b->patch[experiment] = (probe_patch){.lane = (uint32_t)h.lane,
+                                         .word = (uint32_t)(word +
+                                                            (operand == PROBE_B ? b->words[PROBE_A] : 0)),
+                                         .value = words[word]};
 }
 
 /* The code that D must show: of the element of the other operand at the same k. */
@@ -279,8 +275,7 @@ static probe_verdict prove_hot(const probe_mma *mma, int operand, probe_executor
     int                  other = operand == PROBE_A ? PROBE_B : PROBE_A;
     const probe_operand *o = &mma->operand[operand];
     probe_batch          b;
-    if (!batch_make(&b, mma, (size_t)code_planes(&mma->operand[other]),
-                    (size_t)(1 + PROBE_LANES * o->values)))
+    if (!batch_make(&b, mma, (size_t)code_planes(&mma->operand[other]), (size_t)(1 + PROBE_LANES * o->values)))
         return no_memory(line);
     put_codes(&b, mma, other);
     for (size_t e = 1; e < b.experiments; e++)

@@ -19,15 +19,9 @@ static const format formats[PTXPACK_VALUE_TYPE_COUNT] = {
     [PTXPACK_VALUE_U4] = {0, 0, false, 4},    [PTXPACK_VALUE_U1] = {0, 0, false, 1},
 };
 
-int probe_code_bits(ptxpack_value_type type)
-{
-    return formats[type].code_bits;
-}
+int probe_code_bits(ptxpack_value_type type) { return formats[type].code_bits; }
 
-bool probe_is_integer(ptxpack_value_type type)
-{
-    return formats[type].exponent == 0;
-}
+bool probe_is_integer(ptxpack_value_type type) { return formats[type].exponent == 0; }
 
 uint64_t probe_encode(ptxpack_value_type type, int64_t value)
 {
@@ -72,8 +66,7 @@ int64_t probe_random(random_state *random, ptxpack_value_type type)
         return (int64_t)random_below(random, 2001) - 1000;
     if (bits > 8)
         bits = 8;
-    return (int64_t)random_below(random, UINT64_C(1) << bits) -
-           (formats[type].is_signed ? 1 << (bits - 1) : 0);
+    return (int64_t)random_below(random, UINT64_C(1) << bits) - (formats[type].is_signed ? 1 << (bits - 1) : 0);
 }
 
 void probe_put(uint32_t *words, int lanes, int lane, ptxpack_value_type type, int value, uint64_t bits)

@@ -71,9 +71,8 @@ static bool make_tile(problem *p, int operand, ptxpack_wgmma_swizzle swizzle, ti
         return true;
     const int64_t        extents[] = {t->rows, t->columns}, orders[] = {2, 1};
     const ptxpack_tuple  shape = ptxpack_tuple_of(2, extents), order = ptxpack_tuple_of(2, orders);
-    const ptxpack_layout layout =
-        ptxpack_tile_to_shape(&canonical, &shape, operand == PROBE_A ? NULL : &order);
-    size_t count = (size_t)t->rows * (size_t)t->columns;
+    const ptxpack_layout layout = ptxpack_tile_to_shape(&canonical, &shape, operand == PROBE_A ? NULL : &order);
+    size_t               count = (size_t)t->rows * (size_t)t->columns;
     t->operand = ptxpack_wgmma_descriptor(&layout, p->major[operand], bits, t->part);
     if (t->operand.status != PTXPACK_OK)
         return refused(t, line);
@@ -235,18 +234,15 @@ static probe_verdict judge(const problem *p, const trial *x, const uint32_t *d, 
                      "A %s part %d, B %s part %d: D thread %d value %d, (%d,%d) in the table, is %g, "
                      "not %g",
                      a != NULL ? ptxpack_wgmma_swizzle_name(a->operand.fields.swizzle) : "in registers",
-                     x->part[PROBE_A], ptxpack_wgmma_swizzle_name(b->operand.fields.swizzle),
-                     x->part[PROBE_B], (int)t, (int)v, m, n, got, wanted);
+                     x->part[PROBE_A], ptxpack_wgmma_swizzle_name(b->operand.fields.swizzle), x->part[PROBE_B],
+                     (int)t, (int)v, m, n, got, wanted);
             return PROBE_DIFFERS;
         }
     return PROBE_PROVEN;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------- */
-static size_t c_words(const probe_wgmma_batch *b)
-{
-    return (size_t)b->c_words * PROBE_WARP_GROUP;
-}
+static size_t c_words(const probe_wgmma_batch *b) { return (size_t)b->c_words * PROBE_WARP_GROUP; }
 
 static bool batch_make(probe_wgmma_batch *b, const ptxpack_mma_atom *atom)
 {
@@ -289,8 +285,8 @@ static void put_trial(problem *p, const probe_wgmma_batch *b, size_t i, uint64_t
     put_descriptors(b, x, b->descriptors + i * 2 * PROBE_STEPS);
 }
 
-static probe_verdict prove(problem *p, const probe_wgmma_batch *b, probe_wgmma_executor execute,
-                           void *context, uint64_t seed, char *line)
+static probe_verdict prove(problem *p, const probe_wgmma_batch *b, probe_wgmma_executor execute, void *context,
+                           uint64_t seed, char *line)
 {
     trial         x;
     probe_verdict verdict = PROBE_PROVEN;

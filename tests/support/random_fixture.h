@@ -15,10 +15,7 @@ static inline uint64_t random_bits(void)
     return seed;
 }
 
-static inline int below(int n)
-{
-    return (int)((random_bits() >> 33) % (uint64_t)n);
-}
+static inline int below(int n) { return (int)((random_bits() >> 33) % (uint64_t)n); }
 
 /* For a group's setup. */
 static inline int print_seed(void **state)

@@ -3,10 +3,7 @@
 #include "command_fixture.h"
 #include "host/atom/copy_atom.h"
 
-static int run(const char *arguments)
-{
-    return run_command("atom", arguments);
-}
+static int run(const char *arguments) { return run_command("atom", arguments); }
 
 /* The whole output. */
 static void prints(const char *arguments, const char *text)
@@ -95,12 +92,14 @@ static void json_of_copies(void)
 static void json_has_the_fields(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const char *const members[] = {
         "\"name\": \"SM90_64x8x16_F32F16F16_RS\"", "\"shape_mnk\": \"(64,8,16)\"", "\"arch\": 90",
         "\"isa\": 80", "\"arch_specific\": true", "\"place\": \"shared\"", "\"registers\": 4",
         "\"major\": \"*\"",
         "\"a_layout\": \"((4,8,4),(2,2,2)):((128,1,16),(64,8,512))\"",
     };
+    /* clang-format on */
     assert_int_equal(run("SM90_64x8x16_F32F16F16_RS --json"), 0);
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (strstr(output, members[i]) == NULL)
@@ -281,10 +280,10 @@ static void bad_usage_is_one_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_is_listed), cmocka_unit_test(atoms_are_shown),
-        cmocka_unit_test(copies_are_shown),     cmocka_unit_test(json_has_the_fields),
-        cmocka_unit_test(tiled_mmas_are_shown), cmocka_unit_test(descriptors_are_shown),
-        cmocka_unit_test(pictures_are_drawn),   cmocka_unit_test(copies_are_drawn),
+        cmocka_unit_test(everything_is_listed),  cmocka_unit_test(atoms_are_shown),
+        cmocka_unit_test(copies_are_shown),      cmocka_unit_test(json_has_the_fields),
+        cmocka_unit_test(tiled_mmas_are_shown),  cmocka_unit_test(descriptors_are_shown),
+        cmocka_unit_test(pictures_are_drawn),    cmocka_unit_test(copies_are_drawn),
         cmocka_unit_test(bad_usage_is_one_line),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);

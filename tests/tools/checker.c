@@ -64,14 +64,24 @@ static void every_break_is_noticed(void **state)
     static const struct {
         const char *how, *filter;
     } breaks[] = {
-        {"mask", "d8 6/2 113x203"},      {"head", "d8 6/2 113x203"},  {"sum", "d8 6/2 113x203"},
-        {"guard", "d8 6/2 113x203"},     {"lse", "d8 6/2 113x203"},   {"repeat", "d8 6/2 113x203"},
-        {"unwritten", "d8 6/2 113x203"}, {"blind", "d8 6/2 239x1"},   {"tail", "vector_add"},
-        {"window", "d8 6/2 113x203 normal"}, {"softcap", "d8 6/2 113x203 normal"},
+        {"mask", "d8 6/2 113x203"},
+        {"head", "d8 6/2 113x203"},
+        {"sum", "d8 6/2 113x203"},
+        {"guard", "d8 6/2 113x203"},
+        {"lse", "d8 6/2 113x203"},
+        {"repeat", "d8 6/2 113x203"},
+        {"unwritten", "d8 6/2 113x203"},
+        {"blind", "d8 6/2 239x1"},
+        {"tail", "vector_add"},
+        {"window", "d8 6/2 113x203 normal"},
+        {"softcap", "d8 6/2 113x203 normal"},
         {"overflow", "bf16 d40 6/2 113x203 overflowing"},
-        {"gemm k", "gemm bf16 rc 129x65x33"}, {"gemm beta", "gemm bf16 rc 129x65x33"},
-        {"gemm activation", "gemm f16 rc 129x65x33"}, {"gemm unwritten", "gemm bf16 cc 129x65x33"},
-        {"gemm guard", "gemm bf16 rr 129x65x33"}, {"gemm repeat", "gemm bf16 rr 129x65x33"},
+        {"gemm k", "gemm bf16 rc 129x65x33"},
+        {"gemm beta", "gemm bf16 rc 129x65x33"},
+        {"gemm activation", "gemm f16 rc 129x65x33"},
+        {"gemm unwritten", "gemm bf16 cc 129x65x33"},
+        {"gemm guard", "gemm bf16 rr 129x65x33"},
+        {"gemm repeat", "gemm bf16 rr 129x65x33"},
         {"gemm batch", "gemm bf16 rr 3x5x7"},
     };
     for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {

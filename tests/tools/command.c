@@ -23,7 +23,7 @@
 
 enum { SEED = 20240607, OUTPUT = 1 << 20 };
 static const char NO_DRIVER[] = "/no/such/driver.so";
-static char output[OUTPUT], errors[OUTPUT]; /* of the last run */
+static char       output[OUTPUT], errors[OUTPUT]; /* of the last run */
 
 static void read_output(const char *name, char *to)
 {
@@ -153,8 +153,9 @@ static void assert_json(const char *text)
 static void the_reader_of_json_is_strict(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"", "{", "{}}", "[1,]", "{\"a\" 1}", "{1: 2}", "[01]", "[1.]", "[nan]",
-                                      "\"\n\"", "\"\\x\"", "[1 2]", "{\"a\": }", "\"abc", "[1e]"};
+    static const char *const bad[] = {"",        "{",     "{}}",       "[1,]",  "{\"a\" 1}",
+                                      "{1: 2}",  "[01]",  "[1.]",      "[nan]", "\"\n\"",
+                                      "\"\\x\"", "[1 2]", "{\"a\": }", "\"abc", "[1e]"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const char *end = json_value(skip_blanks(bad[i]));
         assert_true(end == NULL || *skip_blanks(end) != '\0');
@@ -166,19 +167,20 @@ static void the_reader_of_json_is_strict(void **state)
 static void options_are_parsed(void **state)
 {
     (void)state;
-    bool        flag = false;
-    const char *text = NULL, *maybe = NULL, *letter = NULL;
-    int64_t     number = 7;
-    double      real = 0;
-    int         words = -1;
+    bool         flag = false;
+    const char  *text = NULL, *maybe = NULL, *letter = NULL;
+    int64_t      number = 7;
+    double       real = 0;
+    int          words = -1;
     const option rows[] = {
         {"flag", OPTION_FLAG, &flag, ""},    {"text", OPTION_TEXT, &text, ""},
         {"maybe", OPTION_MAYBE, &maybe, ""}, {"number", OPTION_INT, &number, ""},
         {"real", OPTION_REAL, &real, ""},    {"o", OPTION_TEXT, &letter, ""},
         {NULL, OPTION_FLAG, NULL, NULL},
     };
-    char  copy[15][24] = {"test", "one", "--flag", "--text", "a=b", "--maybe", "--number=-9", "-o", "--file",
-                          "two", "--real", "2.5e1", "--", "--flag", "-"};
+    char  copy[15][24] = {"test",    "one",         "--flag", "--text", "a=b",
+                          "--maybe", "--number=-9", "-o",     "--file", "two",
+                          "--real",  "2.5e1",       "--",     "--flag", "-"};
     char *argv[16];
     for (int i = 0; i < 15; i++)
         argv[i] = copy[i];
@@ -198,11 +200,13 @@ static void options_are_parsed(void **state)
 static void strings_become_json(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const char *const strings[] = {
         "plain", "\"quoted\" \\ / ", "line\nend\ttab\x01\x7f", "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
         "\xff\xfe", "\xc3", "\xe2\x82", "\xed\xa0\x80", "\xc0\xaf", "\xf4\x90\x80\x80", "",
     };
-    int   kept = dup(STDOUT_FILENO);
+    /* clang-format on */
+    int kept = dup(STDOUT_FILENO);
     fflush(stdout);
     assert_non_null(freopen(scratch_path("out"), "wb", stdout));
     json_open(NULL, '{');
@@ -357,10 +361,12 @@ static int shell(const char *script)
 static void a_closed_or_full_output_is_an_error(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const char *const scripts[] = {
         "\"$0\" list >&-", "\"$0-check\" --help >&-", "\"$0\" cache path >&- <&-",
         "\"$0\" list --json >/dev/full", "\"$0-check\" --help >/dev/full", "\"$0-check\" >/dev/full",
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++)
         if (shell(scripts[i]) != 1 || strstr(errors, "cannot write the output") == NULL)
             fail_msg("%s: %s", scripts[i], errors);
@@ -376,7 +382,7 @@ static void no_file_takes_the_place_of_a_stream(void **state)
         for (int fd = 0; fd <= STDERR_FILENO; fd++)
             close(fd);
         command_begin();
-        int file = dup(STDIN_FILENO);
+        int  file = dup(STDIN_FILENO);
         bool dead = write(STDOUT_FILENO, "x", 1) < 0 && write(STDERR_FILENO, "x", 1) < 0;
         _exit(file > STDERR_FILENO && dead ? 0 : 1);
     }
@@ -402,9 +408,9 @@ static void without_a_compiler_nothing_is_listed(void **state)
     (void)state;
     setenv("PTXPACK_PTXJIT", "none", 1);
     setenv("PTXPACK_PTXAS", "none", 1);
-    int status = run("list --resources --arch sm_80");
+    int  status = run("list --resources --arch sm_80");
     bool said = strstr(errors, "nothing to compile with") != NULL;
-    int informed = run("info --arch sm_80");
+    int  informed = run("info --arch sm_80");
     unsetenv("PTXPACK_PTXJIT");
     unsetenv("PTXPACK_PTXAS");
     assert_true(status == 1 && said);
@@ -461,8 +467,7 @@ static void only_a_missing_gpu_is_replaced(void **state)
         setenv(machines[i].name, machines[i].value, 1);
         int status = run("attention --cpu --batch 1 --seqlen-q 8 --heads-q 1 --head-dim 8 --verify");
         unsetenv(machines[i].name);
-        if (status != machines[i].status ||
-            strstr(status == 0 ? output : errors, machines[i].said) == NULL)
+        if (status != machines[i].status || strstr(status == 0 ? output : errors, machines[i].said) == NULL)
             fail_msg("%s %s: status %d, said \"%s\"", machines[i].cuda, machines[i].name, status, errors);
     }
     unsetenv("FAKE_CUDA");
@@ -572,8 +577,8 @@ enum { MASKINGS = sizeof maskings / sizeof maskings[0] };
 static void compare_with_reference(ptxpack_dtype dtype, int mask, const void *q, const void *k, const void *v,
                                    bool bhsd)
 {
-    static double o[BATCH * ROWS * HEADS * DIM], want[BATCH * ROWS * HEADS * DIM];
-    double        lse[BATCH * HEADS * ROWS], want_lse[BATCH * HEADS * ROWS];
+    static double                o[BATCH * ROWS * HEADS * DIM], want[BATCH * ROWS * HEADS * DIM];
+    double                       lse[BATCH * HEADS * ROWS], want_lse[BATCH * HEADS * ROWS];
     const ptxpack_attention_desc d = {
         .size = sizeof d,
         .dtype = dtype,
@@ -591,8 +596,7 @@ static void compare_with_reference(ptxpack_dtype dtype, int mask, const void *q,
     assert_int_equal(ptxpack_attention_reference(&d, q, k, v, NULL, want, want_lse), PTXPACK_OK);
     read_results(dtype, bhsd, o, lse);
     for (size_t i = 0; i < sizeof o / sizeof o[0]; i++)
-        assert_true(fabs(o[i] - want[i]) <=
-                    fabs(want[i]) * (dtype == PTXPACK_F16 ? 0x1p-11 : 0x1p-8) + 1e-7);
+        assert_true(fabs(o[i] - want[i]) <= fabs(want[i]) * (dtype == PTXPACK_F16 ? 0x1p-11 : 0x1p-8) + 1e-7);
     for (size_t i = 0; i < sizeof lse / sizeof lse[0]; i++)
         assert_true(fabs(lse[i] - want_lse[i]) <= 1e-6);
 }
@@ -600,9 +604,9 @@ static void compare_with_reference(ptxpack_dtype dtype, int mask, const void *q,
 static void files_give_the_reference(void **state)
 {
     (void)state;
-    static uint16_t          q[BATCH * ROWS * HEADS * DIM];
-    static uint16_t          k[BATCH * KEYS * KEY_HEADS * DIM], v[BATCH * KEYS * KEY_HEADS * DIM];
-    random_state             random = random_start(SEED);
+    static uint16_t q[BATCH * ROWS * HEADS * DIM];
+    static uint16_t k[BATCH * KEYS * KEY_HEADS * DIM], v[BATCH * KEYS * KEY_HEADS * DIM];
+    random_state    random = random_start(SEED);
     print_message("seed %d\n", (int)SEED);
     for (int type = PTXPACK_F16; type <= PTXPACK_E4M3; type++)
         for (int bhsd = 0; bhsd < 2; bhsd++)
@@ -610,9 +614,9 @@ static void files_give_the_reference(void **state)
                 for (int mask = 0; mask < MASKINGS; mask++) {
                     ptxpack_dtype dtype = (ptxpack_dtype)type;
                     npy_type      stored = wide                    ? NPY_F32
-                                             : dtype == PTXPACK_E4M3 ? NPY_U8
-                                             : dtype == PTXPACK_BF16 ? NPY_U16
-                                                                     : NPY_F16;
+                                           : dtype == PTXPACK_E4M3 ? NPY_U8
+                                           : dtype == PTXPACK_BF16 ? NPY_U16
+                                                                   : NPY_F16;
                     random_normal(&random, dtype, q, sizeof q / 2);
                     random_normal(&random, dtype, k, sizeof k / 2);
                     random_normal(&random, dtype, v, sizeof v / 2);
@@ -644,7 +648,7 @@ static void shapes_are_compared(void **state)
     npy_array flat = {.type = NPY_F16, .rank = 3, .shape = {2, 2, 8}, .count = 32, .data = q};
     npy_array wide = {.type = NPY_F16, .rank = 4, .shape = {BATCH, KEYS, KEY_HEADS, 8}, .data = q};
     wide.count = BATCH * KEYS * KEY_HEADS * 8;
-    npy_array empty = {.type = NPY_F16, .rank = 4, .shape = {0, KEYS, KEY_HEADS, 8}, .count = 0, .data = q};
+    npy_array    empty = {.type = NPY_F16, .rank = 4, .shape = {0, KEYS, KEY_HEADS, 8}, .count = 0, .data = q};
     static float wild[BATCH * ROWS * HEADS * DIM] = {[5] = 65536};
     static float unknown[BATCH * ROWS * HEADS * DIM] = {[7] = NAN};
     npy_array    large = {.type = NPY_F32, .rank = 4, .shape = {BATCH, ROWS, HEADS, DIM}, .data = wild};
@@ -652,11 +656,10 @@ static void shapes_are_compared(void **state)
     npy_array nan = large;
     nan.data = unknown;
     char line[NPY_LINE];
-    assert_true(npy_write(scratch_path("large.npy"), &large, line) &&
-                npy_write(scratch_path("nan.npy"), &nan, line) &&
-                npy_write(scratch_path("flat.npy"), &flat, line) &&
-                npy_write(scratch_path("wide.npy"), &wide, line) &&
-                npy_write(scratch_path("empty.npy"), &empty, line));
+    assert_true(
+        npy_write(scratch_path("large.npy"), &large, line) && npy_write(scratch_path("nan.npy"), &nan, line) &&
+        npy_write(scratch_path("flat.npy"), &flat, line) && npy_write(scratch_path("wide.npy"), &wide, line) &&
+        npy_write(scratch_path("empty.npy"), &empty, line));
     const struct {
         const char *q, *k, *v, *more, *line;
     } cases[] = {

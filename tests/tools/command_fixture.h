@@ -33,9 +33,8 @@ static inline int run_command(const char *subcommand, const char *arguments)
 {
     char        line[32768];
     const char *binary = getenv("PTXPACK_BINARY");
-    int         bytes = snprintf(line, sizeof line, ">%s 2>%s %s %s %s", scratch_path("out"),
-                                 scratch_path("err"), binary != NULL ? binary : "build/ptxpack", subcommand,
-                                 arguments);
+    int bytes = snprintf(line, sizeof line, ">%s 2>%s %s %s %s", scratch_path("out"), scratch_path("err"),
+                         binary != NULL ? binary : "build/ptxpack", subcommand, arguments);
     assert_in_range(bytes, 1, sizeof line - 1);
     int status = system(line);
     read_output("out", output);
@@ -57,7 +56,7 @@ static inline void refuses(const char *subcommand, const char *arguments, int wa
 {
     int status = run_command(subcommand, arguments);
     if (status != wanted || strstr(errors, reason) == NULL || lines_of(errors) != 1 || output[0] != '\0')
-        fail_msg("%s %s: status %d, not %d, or not \"%s\": %s%s", subcommand, arguments, status, wanted,
-                 reason, errors, output);
+        fail_msg("%s %s: status %d, not %d, or not \"%s\": %s%s", subcommand, arguments, status, wanted, reason,
+                 errors, output);
 }
 #endif

@@ -33,14 +33,19 @@ static ptxpack_status draw(FILE *f, draw_format format, const picture *p)
     else
         l[0] = ptxpack_layout_parse(p->arg[0]);
     switch (p->what) {
-    case GRID: return draw_grid(f, &l[0]);
-    case LAYOUT: return draw_layout(f, format, &l[0]);
-    case TV: return draw_tv(f, format, &l[0], &tile);
-    case COPY: return draw_copy(f, format, &l[0], &l[1], &tile);
-    case MMA: break;
+    case GRID:
+        return draw_grid(f, &l[0]);
+    case LAYOUT:
+        return draw_layout(f, format, &l[0]);
+    case TV:
+        return draw_tv(f, format, &l[0], &tile);
+    case COPY:
+        return draw_copy(f, format, &l[0], &l[1], &tile);
+    case MMA:
+        break;
     }
-    return draw_mma(f, format, &l[0], &l[1], &l[2], (int)tile.value[0], (int)tile.value[1],
-                    (int)tile.value[2], p->arg[4] ? &l[4] : NULL);
+    return draw_mma(f, format, &l[0], &l[1], &l[2], (int)tile.value[0], (int)tile.value[1], (int)tile.value[2],
+                    p->arg[4] ? &l[4] : NULL);
 }
 
 /* What is drawn; to be freed. */
@@ -161,55 +166,81 @@ static const struct golden {
     uint64_t    hash;
     const char *line;
 } golden[] = {
-    {{GRID, {"Sw<3,4,3> o 0 o (8,16):(16,1)"}}, 1865, 0x1dde7ac1f1973899,
+    {{GRID, {"Sw<3,4,3> o 0 o (8,16):(16,1)"}},
+     1865,
+     0x1dde7ac1f1973899,
      " 1  |  16 |  17 |  18 |  19 |  20 |  21 |"},
     {{GRID, {"Sw<3,0,3> o 0 o (4,4):(8,1)"}}, 287, 0x679bd28d8ea015ab, " 3  | 27 | 26 | 25 | 24 |\n"},
     {{GRID, {"(4,4):(-1,-4)"}}, 279, 0x2b9dd0b586fb897e, " 3  | -3 | -7 | -11 | -15 |\n"},
     {{GRID, {"(12,10):(100,1)"}}, 1991, 0xc2a7dc96c56deac9, "11  | 1100 | 1101 | 1102 |"},
     {{GRID, {"(100,2)"}}, 3651, 0xad9ca29590d3eac8, "99  |  99 | 199 |\n"},
     {{GRID, {"(6,100):(100000,1)"}}, 12702, 0xadc20195f163510a, " 5  | 500000 | 500001 |"},
-    {{LAYOUT, {"Sw<2,0,2> o 0 o (4,4):(4,1)"}}, 1180, 0xf833c323015a662b,
+    {{LAYOUT, {"Sw<2,0,2> o 0 o (4,4):(4,1)"}},
+     1180,
+     0xf833c323015a662b,
      "\\node[fill=black!50] at (1,0) {5};\n"},
     {{LAYOUT, {"((2,4)):((1,8))"}}, 928, 0xebb0c51ac356a77e, "% Layout: ((2,4),1):((1,8),0)\n"},
-    {{LAYOUT, {"((2,4),5):((1,20),2)"}}, 2227, 0x7820a5e226ef5fe2,
-     "\\node[fill=black!50] at (7,4) {69};\n"},
-    {{TV, {"(4,(2,2)):(2,(1,8))", "(4,4)"}}, 1953, 0xe405d31481ac2f02,
+    {{LAYOUT, {"((2,4),5):((1,20),2)"}}, 2227, 0x7820a5e226ef5fe2, "\\node[fill=black!50] at (7,4) {69};\n"},
+    {{TV, {"(4,(2,2)):(2,(1,8))", "(4,4)"}},
+     1953,
+     0xe405d31481ac2f02,
      "% Layout TV: ((2,2),(2,2)):((2@0,1@1),(1@0,2@1))\n"},
-    {{TV, {"((4,8),(2,2)):((2@1,1@0),(1@1,8@0))", "(16,8)"}}, 12006, 0xc530be58c04b15e5,
+    {{TV, {"((4,8),(2,2)):((2@1,1@0),(1@1,8@0))", "(16,8)"}},
+     12006,
+     0xc530be58c04b15e5,
      "\\node[fill={rgb,255:red,255;green,210;blue,210}] at (15,7) {\\shortstack{T31 \\\\ V3}};\n"},
-    {{COPY, {"((4,2),(1,2)):((2,8),(0,1))", "((4,2),(1,2)):((2,8),(0,1))", "(8,2)"}}, 3878,
-     0xf1c167c529e38c19, "\\node at (7,7) {\\Large{\\texttt{7}}};\n"},
+    {{COPY, {"((4,2),(1,2)):((2,8),(0,1))", "((4,2),(1,2)):((2,8),(0,1))", "(8,2)"}},
+     3878,
+     0xf1c167c529e38c19,
+     "\\node at (7,7) {\\Large{\\texttt{7}}};\n"},
     /* ldmatrix x4 of a 16 x 16 tile of halves */
     {{COPY, {"((4,2,4),((2,4),1)):((4,128,32),((16,1),0))", "((16,2),(8,1)):((1,128),(16,0))", "(16,16)"}},
-     46374, 0x206d0c13162e3550, "% Layout D TV: ArithTuple(0,0) o ((16,2),(8,1)):((1@0,8@1),(1@1,0))\n"},
+     46374,
+     0x206d0c13162e3550,
+     "% Layout D TV: ArithTuple(0,0) o ((16,2),(8,1)):((1@0,8@1),(1@1,0))\n"},
     /* SM80_16x8x8_F16F16F16F16_TN */
     {{MMA, {SM80_C, "((4,8),2):((16,1),8)", SM80_C, "(16,8,8)", "32"}},
-     29279, 0x20a65834a8332fe0,
+     29279,
+     0x20a65834a8332fe0,
      "% LayoutB: ArithTuple(0,0) o ((4,8),(2,(1,1))):((2@1,1@0),(1@1,(0,0)))\n"},
     /* SM70_8x8x4: a quad pair, F16F16F16F16_TN and F32F16F16F32_NT */
     {{MMA, {"(8,4):(1,8)", "(8,4):(1,8)", "(8,8):(1,8)", "(8,8,4)", "(4,2):(1,16)"}},
-     12301, 0x233ac8b2c69f1d27, "at (7,-2) {\\shortstack{T19 \\\\ V3}};\n"},
-    {{MMA, {"((4,2),4):((8,4),1)", "((4,2),4):((8,4),1)", "((2,2,2),(2,2,2)):((1,16,4),(8,2,32))", "(8,8,4)",
-            "(4,2):(1,16)"}},
-     12327, 0x95366259113244ff,
+     12301,
+     0x233ac8b2c69f1d27,
+     "at (7,-2) {\\shortstack{T19 \\\\ V3}};\n"},
+    {{MMA,
+      {"((4,2),4):((8,4),1)", "((4,2),4):((8,4),1)", "((2,2,2),(2,2,2)):((1,16,4),(8,2,32))", "(8,8,4)",
+       "(4,2):(1,16)"}},
+     12327,
+     0x95366259113244ff,
      "% LayoutA: ArithTuple(0,0) o ((4,4,2),(4,(1,1))):((1@1,0,4@0),(1@0,(0,0)))\n"},
     /* four of those, (2,2):(2,1) */
-    {{MMA, {"((4,2,2,2),(4,(1,1))):((16,0,8,4),(1,(0,0)))", "((4,2,2,2),(4,(1,1))):((16,8,0,4),(1,(0,0)))",
-            "(((2,2),2,2,2),((2,2,2),(1,1))):(((1,32),128,8,4),((16,2,64),(0,0)))", "(16,16,4)"}},
-     34719, 0xbb86ba59835bb2ca, "at (15,15) {\\shortstack{T31 \\\\ V7}};\n"},
+    {{MMA,
+      {"((4,2,2,2),(4,(1,1))):((16,0,8,4),(1,(0,0)))", "((4,2,2,2),(4,(1,1))):((16,8,0,4),(1,(0,0)))",
+       "(((2,2),2,2,2),((2,2,2),(1,1))):(((1,32),128,8,4),((16,2,64),(0,0)))", "(16,16,4)"}},
+     34719,
+     0xbb86ba59835bb2ca,
+     "at (15,15) {\\shortstack{T31 \\\\ V7}};\n"},
     /* SM80_16x8x16_F32F16F16F32_TN, (2,2):(1,2), on 32 x 32 x 16 */
-    {{MMA, {"((4,8,2,2),((2,2,2),(1,1))):((64,1,16,0),((32,8,256),(0,0)))",
-            "((4,8,2,2),((2,2),(2,1))):((64,1,0,8),((32,256),(16,0)))",
-            "((4,8,2,2),((2,2),(1,2))):((64,1,16,256),((32,8),(0,512)))", "(32,32,16)"}},
-     180223, 0xc0b05c69474c933a, "at (31,31) {\\shortstack{T127 \\\\ V7}};\n"},
+    {{MMA,
+      {"((4,8,2,2),((2,2,2),(1,1))):((64,1,16,0),((32,8,256),(0,0)))",
+       "((4,8,2,2),((2,2),(2,1))):((64,1,0,8),((32,256),(16,0)))",
+       "((4,8,2,2),((2,2),(1,2))):((64,1,16,256),((32,8),(0,512)))", "(32,32,16)"}},
+     180223,
+     0xc0b05c69474c933a,
+     "at (31,31) {\\shortstack{T127 \\\\ V7}};\n"},
     /* SM90_16x8x4_F64F64F64F64_TN */
     {{MMA, {"((4,8),2):((16,1),8)", "((4,8),1):((8,1),0)", SM80_C, "(16,8,4)", "32"}},
-     20777, 0x19476a37d0ab18ef,
+     20777,
+     0x19476a37d0ab18ef,
      "% LayoutA: ArithTuple(0,0) o ((4,8),(2,(1,1))):((1@1,1@0),(8@0,(0,0)))\n"},
     /* SM90 MMA_64x8x32_S32S8S8_SS_TN: A and B lie in shared memory, every thread sees all of them */
-    {{MMA, {"(128,(64,32)):(0,(1,64))", "(128,(8,32)):(0,(1,8))", "((4,8,4),(2,2,1)):((128,1,16),(64,8,512))",
-            "(64,8,32)", "128"}},
-     252091, 0xc79911823cb09c91, "at (63,-2) {\\shortstack{T0 \\\\ V2047}};\n"},
+    {{MMA,
+      {"(128,(64,32)):(0,(1,64))", "(128,(8,32)):(0,(1,8))", "((4,8,4),(2,2,1)):((128,1,16),(64,8,512))",
+       "(64,8,32)", "128"}},
+     252091,
+     0xc79911823cb09c91,
+     "at (63,-2) {\\shortstack{T0 \\\\ V2047}};\n"},
 };
 
 static void large_pictures_are_cutes(void **state)
@@ -392,10 +423,10 @@ static void check_svg(const char *at, const matrix *m, int matrices, long width,
 {
     static const char *const hue[] = {"175,175,255", "175,255,175", "255,255,175", "255,175,175",
                                       "210,210,255", "210,255,210", "255,255,210", "255,210,210"};
-    element e, upper, lower;
-    bool    seen[3][4096] = {{false}};
-    int     cells = 0, want = 0;
-    char    text[64];
+    element                  e, upper, lower;
+    bool                     seen[3][4096] = {{false}};
+    int                      cells = 0, want = 0;
+    char                     text[64];
     for (int i = 0; i < matrices; i++)
         want += m[i].rows * m[i].cols;
     assert_true(next_element(&at, &e));
@@ -428,16 +459,16 @@ static void check_svg(const char *at, const matrix *m, int matrices, long width,
 
 static void every_cell_is_in_the_svg_once(void **state)
 {
-    const char    *a = "((4,8),(2,2,2)):((32,1),(16,8,128))", *b = "((4,8),(2,2)):((16,1),(8,64))";
-    const char    *c = SM80_C, *src = "(8,4):(4,1)", *dst = "(8,4):(1,8)", *tv = "(4,(2,2)):(2,(1,8))";
-    const picture  mma = {MMA, {a, b, c, "(16,8,16)", "32"}}, copy = {COPY, {src, dst, "(4,8)"}},
-                   one = {TV, {tv, "(4,4)"}};
-    const matrix   abc[] = {{16, 8, 18, 18, false, ptxpack_layout_parse(c)},
-                            {16, 16, 18, 1, false, ptxpack_layout_parse(a)},
-                            {16, 8, 1, 18, true, ptxpack_layout_parse(b)}};
-    const matrix   sd[] = {{4, 8, 1, 1, false, ptxpack_layout_parse(src)},
-                           {4, 8, 1, 12, false, ptxpack_layout_parse(dst)}};
-    const matrix   single = {4, 4, 1, 1, false, ptxpack_layout_parse(tv)};
+    const char   *a = "((4,8),(2,2,2)):((32,1),(16,8,128))", *b = "((4,8),(2,2)):((16,1),(8,64))";
+    const char   *c = SM80_C, *src = "(8,4):(4,1)", *dst = "(8,4):(1,8)", *tv = "(4,(2,2)):(2,(1,8))";
+    const picture mma = {MMA, {a, b, c, "(16,8,16)", "32"}}, copy = {COPY, {src, dst, "(4,8)"}},
+                  one = {TV, {tv, "(4,4)"}};
+    const matrix abc[] = {{16, 8, 18, 18, false, ptxpack_layout_parse(c)},
+                          {16, 16, 18, 1, false, ptxpack_layout_parse(a)},
+                          {16, 8, 1, 18, true, ptxpack_layout_parse(b)}};
+    const matrix sd[] = {{4, 8, 1, 1, false, ptxpack_layout_parse(src)},
+                         {4, 8, 1, 12, false, ptxpack_layout_parse(dst)}};
+    const matrix single = {4, 4, 1, 1, false, ptxpack_layout_parse(tv)};
     (void)state;
     char *text = must_draw(DRAW_SVG, &mma);
     check_svg(text, abc, 3, 26, 34);
@@ -548,7 +579,8 @@ static void shapes_of_an_mma_are_checked(void **state)
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++)
         for (int format = DRAW_LATEX; format <= DRAW_SVG; format++)
             assert_int_equal(draw_mma(stdout, (draw_format)format, &tv, &tv, &tv, shape[i][0], shape[i][1],
-                                      shape[i][2], NULL), PTXPACK_E_ARG);
+                                      shape[i][2], NULL),
+                             PTXPACK_E_ARG);
 }
 
 static void the_largest_pictures_are_drawn(void **state)

@@ -9,7 +9,8 @@ static void on_the_emulated_driver(void **state)
     assert_non_null(strstr(output, "all 1000 elements are exact"));
     assert_string_equal(errors, ""); /* judged clean */
     assert_int_equal(run_command("attention", "--device emu --batch 1 --heads-q 1 --seqlen-q 70 --head-dim 40 "
-                                              "--causal --verify --seed 1 --json"), 0);
+                                              "--causal --verify --seed 1 --json"),
+                     0);
     assert_non_null(strstr(output, "\"ran_on\": \"emulator\""));
     assert_non_null(strstr(output, "\"emulated\": true"));
     assert_string_equal(errors, "");
@@ -47,7 +48,8 @@ static void windows_skip_blocks(void **state)
     (void)state;
     setenv("PTXPACK_EMU_SM", "80", 1);
     assert_int_equal(run_command("profile", "attention --seqlen-q 128 --seqlen-kv 512 --head-dim 32 "
-                                            "--window 127,0 --json"), 0);
+                                            "--window 127,0 --json"),
+                     0);
     assert_true(multiply_adds() <= 2LL * 128 * 256 * 32); /* warps leave out what their rows do not see */
     assert_true(multiply_adds() >= 2LL * 128 * 128 * 32);
     unsetenv("PTXPACK_EMU_SM");

@@ -11,8 +11,7 @@
 static void random_input_is_verified(void **state)
 {
     static const char *const orders[] = {"--order-a row --order-b row", "--order-a row --order-b column",
-                                         "--order-a column --order-b row",
-                                         "--order-a column --order-b column"};
+                                         "--order-a column --order-b row", "--order-a column --order-b column"};
     static const char *const rest[] = {"--dtype f16 --bias", "--batch 2 --beta -0.5 --activation gelu",
                                        "--c --alpha 0.25 --activation relu", "--dtype f16 --activation silu"};
     (void)state;
@@ -33,8 +32,12 @@ static void json_says_what_was_run(void **state)
 {
     (void)state;
     assert_int_equal(run_command("gemm", "--device emu --m 16 --n 8 --k 8 --seed 3 --verify --json"), 0);
-    static const char *const words[] = {"\"ran_on\": \"emulator\"", "\"order_a\": \"row\"", "\"m\": 16",
-                                        "\"has_c\": false", "\"activation\": \"none\"", "\"pass\": true"};
+    static const char *const words[] = {"\"ran_on\": \"emulator\"",
+                                        "\"order_a\": \"row\"",
+                                        "\"m\": 16",
+                                        "\"has_c\": false",
+                                        "\"activation\": \"none\"",
+                                        "\"pass\": true"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         assert_non_null(strstr(output, words[i]));
 }
@@ -78,8 +81,8 @@ static int run_files(const char *arguments)
     snprintf(c, sizeof c, "%s", scratch_path("c.npy"));
     snprintf(bias, sizeof bias, "%s", scratch_path("bias.npy"));
     snprintf(d, sizeof d, "%s", scratch_path("d.npy"));
-    snprintf(line, sizeof line, "--device emu --a %s --b %s --c %s --bias %s -o %s --verify %s", a, b, c,
-             bias, d, arguments);
+    snprintf(line, sizeof line, "--device emu --a %s --b %s --c %s --bias %s -o %s --verify %s", a, b, c, bias,
+             d, arguments);
     return run_command("gemm", line);
 }
 
@@ -108,7 +111,7 @@ static void files_are_multiplied(void **state)
 static void a_batch_has_three_dimensions(void **state)
 {
     static const int64_t shape[] = {2, 1, 2}, b_shape[] = {2, 2, 1}, one[] = {2, 1, 1}, single = 1;
-    static const float a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, zero[] = {0, 0}, d[] = {17, 53};
+    static const float   a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, zero[] = {0, 0}, d[] = {17, 53};
     (void)state;
     write_floats("a.npy", 3, shape, a);
     write_floats("b.npy", 3, b_shape, b);

@@ -62,6 +62,7 @@ static const char *const more[][2] = {
     {"_", "_"},
 };
 
+/* clang-format off */
 static const char *const wrong[][2] = {
     {"bad(4)", "column 1: there is no function bad"},
     {"size(bad(4))", "column 6: there is no function bad"},
@@ -118,11 +119,9 @@ static const char *const wrong[][2] = {
     {"local_partition((4,6):(6,1),(2,2):(2,1),4)", "column 1: local_partition: 4 "},
     {"local_partition((4,6):(6,1),(2,2):(2,1),-1)", "column 1: local_partition: -1 "},
 };
+/* clang-format on */
 
-static int run(const char *arguments)
-{
-    return run_command("layout", arguments);
-}
+static int run(const char *arguments) { return run_command("layout", arguments); }
 
 static void write_input(const void *bytes, size_t count)
 {
@@ -209,12 +208,14 @@ static void wrong_expressions_are_named(void **state)
 static void usage_errors_are_2(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const char *const usages[][2] = {
         {"", "expected one EXPR"},          {"4:1 4:1", "expected one EXPR"},
         {"--nonsense 4", "--nonsense"},     {"--grid --svg 4", "exclude each other"},
         {"--grid - </dev/null", "one EXPR"}, {"--tv '(4,4)' 4", "--tv goes with"},
         {"--tv '(4' --svg 4", "--tv (4: column 3"},
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof usages / sizeof usages[0]; i++)
         refuses("layout", usages[i][0], 2, usages[i][1]);
 }
@@ -360,13 +361,11 @@ static void help_says_what_surprises(void **state)
     assert_non_null(strstr(output, "without its offset (slice_and_offset prints it)"));
 }
 
-static int start(void **state)
-{
-    return print_seed(state) == 0 ? scratch_open(state) : -1;
-}
+static int start(void **state) { return print_seed(state) == 0 ? scratch_open(state) : -1; }
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expressions_have_values),     cmocka_unit_test(one_expression_is_an_argument),
         cmocka_unit_test(wrong_expressions_are_named), cmocka_unit_test(usage_errors_are_2),
@@ -375,5 +374,6 @@ int main(void)
         cmocka_unit_test(comments_keep_their_bytes),   cmocka_unit_test(json_tells_more),
         cmocka_unit_test(layouts_are_drawn),           cmocka_unit_test(help_says_what_surprises),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, start, scratch_close);
 }

@@ -4,10 +4,7 @@
 #include "command_fixture.h"
 #include "loader/registry.h"
 
-static int run(const char *arguments)
-{
-    return run_command("plan", arguments);
-}
+static int run(const char *arguments) { return run_command("plan", arguments); }
 
 /* ---- members of the JSON ------------------------------------------------------------------------------ */
 /* What follows the first "key": in `text`. */
@@ -37,10 +34,7 @@ static int64_t integer_in(const char *text, const char *key)
     return (int64_t)value;
 }
 
-static int64_t integer(const char *key)
-{
-    return integer_in(output, key);
-}
+static int64_t integer(const char *key) { return integer_in(output, key); }
 
 /* A text without escapes, in one of a few static buffers. */
 static const char *words(const char *key)
@@ -100,10 +94,12 @@ static const char *fastest_line(const char *id, int arch, const ptxpack_attentio
 /* ---- the text ----------------------------------------------------------------------------------------- */
 static void a_plan_for_sm_90(void **state)
 {
+    /* clang-format off */
     const ptxpack_attention_desc desc = {
         .size = sizeof desc, .dtype = PTXPACK_F16, .batch = 2, .seqlen_q = 2048, .seqlen_kv = 2048,
         .heads_q = 16, .heads_kv = 16, .head_dim = 128,
     };
+    /* clang-format on */
     (void)state;
     assert_int_equal(run("attention --arch sm_90 --no-compile"), 0);
     assert_string_equal(errors, "");
@@ -112,7 +108,8 @@ static void a_plan_for_sm_90(void **state)
     assert_non_null(strstr(choice, "\n  attention_wgmma_sm90_d128_"));
     assert_non_null(strstr(choice, "  no  needs exactly sm_90a, the target is sm_90\n"));
     assert_null(strstr(choice, "sm75"));
-    assert_string_equal(output,
+    assert_string_equal(
+        output,
         "problem    f16, batch 2, 2048 x 2048 (queries x keys), 16 query heads on 16, head_dim "
         "128, full\n"
         "target     sm_90, no device\n"
@@ -161,10 +158,12 @@ static void a_plan_for_sm_90(void **state)
 
 static void a_plan_for_sm_75(void **state)
 {
+    /* clang-format off */
     const ptxpack_attention_desc desc = {
         .size = sizeof desc, .dtype = PTXPACK_F16, .batch = 2, .seqlen_q = 100, .seqlen_kv = 100,
         .heads_q = 16, .heads_kv = 16, .head_dim = 64, .mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT,
     };
+    /* clang-format on */
     char choice[256];
     (void)state;
     assert_int_equal(run("attention --arch sm_75 --no-compile --head-dim 64 --seqlen-q 100 --causal"), 0);
@@ -172,7 +171,8 @@ static void a_plan_for_sm_75(void **state)
     snprintf(choice, sizeof choice, "choice     estimated us, and why%s",
              fastest_line("attention_mma_sm75_d64_128x64", 75, &desc));
     assert_string_equal(cut_choice(), choice); /* and nothing else can be taken */
-    assert_string_equal(output,
+    assert_string_equal(
+        output,
         "problem    f16, batch 2, 100 x 100 (queries x keys), 16 query heads on 16, head_dim 64, "
         "causal bottom-right\n"
         "target     sm_75, no device\n"
@@ -263,10 +263,12 @@ static void a_plan_of_wgmma(void **state)
 {
     (void)state;
     const ptxpack_variant *row = row_of_64();
-    int  n = (int)ptxpack_variant_parameter(row, "BLOCK_N", 0), tile = n * 256;
-    char arguments[256];
-    snprintf(arguments, sizeof arguments, "attention --arch sm_90a --no-compile --variant %s --dtype bf16 "
-             "--seqlen-q 1000 --heads-kv 4", row->id);
+    int                    n = (int)ptxpack_variant_parameter(row, "BLOCK_N", 0), tile = n * 256;
+    char                   arguments[256];
+    snprintf(arguments, sizeof arguments,
+             "attention --arch sm_90a --no-compile --variant %s --dtype bf16 "
+             "--seqlen-q 1000 --heads-kv 4",
+             row->id);
     assert_int_equal(run(arguments), 0);
     assert_string_equal(errors, "");
     const char *choice = cut_choice();
@@ -283,7 +285,8 @@ static void a_plan_of_wgmma(void **state)
     has("  Q        0x4000004000010000: K-major, leading 16, stride 1024 bytes, swizzle 128B; steps "
         "(1,(4,2)):(0,(2,512))\n");
     has("  K        0x4000004000010000: K-major, leading 16, stride 1024 bytes, swizzle 128B; steps "
-        "(1,(4,2)):(0,(2,%d))\n", n * 8);
+        "(1,(4,2)):(0,(2,%d))\n",
+        n * 8);
     has(": MN-major, leading %d, stride 1024 bytes, swizzle 128B; steps (1,%d):(0,128)\n", n * 128, n / 16);
     has("  q        bf16 {128, 1000, 16, 2}, strides {4096, 256, 4096000} bytes; box {64, 64, 1, 1}, 2 a "
         "tile of "
@@ -327,7 +330,8 @@ static void wgmma_is_planned_for_every_head(void **state)
         assert_int_equal(count_of(output, "\"operand\": "), 3);
         assert_int_equal(count_of(output, "\"swizzle\": \"128B\""), 3);
         assert_int_equal(count_of(output, "the fastest by the model") +
-                             count_of(output, "about as fast as any, and first in the table"), 1);
+                             count_of(output, "about as fast as any, and first in the table"),
+                         1);
         const char *candidates = member(output, "candidates");
         assert_true(number(candidates, "estimated_us") > 0);
         assert_true(integer("registers_producer") * 128 +
@@ -344,12 +348,10 @@ static void the_list_says_why_not(void **state)
     assert_non_null(strstr(output, "\"why\": \"needs exactly sm_90a, the target is sm_90\""));
     char arguments[128], why[256];
     snprintf(arguments, sizeof arguments, "attention --arch sm_90 --variant %s", row_of_64()->id);
-    snprintf(why, sizeof why, "plan: --variant: %s needs exactly sm_90a, the target is sm_90",
-             row_of_64()->id);
+    snprintf(why, sizeof why, "plan: --variant: %s needs exactly sm_90a, the target is sm_90", row_of_64()->id);
     refuses("plan", arguments, 1, why);
     assert_int_equal(run("attention --arch sm_86 --no-compile"), 0);
-    assert_non_null(strstr(cut_choice(),
-                           "attention_mma_sm80_d128_128x48             no  needs 2 blocks per "));
+    assert_non_null(strstr(cut_choice(), "attention_mma_sm80_d128_128x48             no  needs 2 blocks per "));
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------------- */
@@ -357,26 +359,28 @@ static void json_has_the_members(void **state)
 {
     (void)state;
     assert_int_equal(run("attention --arch sm_80 --no-compile --json --batch 3 --seqlen-q 100 --seqlen-kv 77 "
-                         "--heads-q 6 --heads-kv 2 --head-dim 72 --dtype bf16 --causal top-left"), 0);
+                         "--heads-q 6 --heads-kv 2 --head-dim 72 --dtype bf16 --causal top-left"),
+                     0);
+    /* clang-format off */
     static const char *const texts[][2] = {
         {"dtype", "bf16"}, {"mask", "causal top-left"}, {"target", "sm_80, no device"},
         {"variant", "attention_mma_sm80_d96_128x64"}, {"atom", "SM80_16x8x16_F32BF16BF16F32_TN"},
         {"atoms", "(32,4,1,1):(1,32,0,0)"}, {"machine", "no device; of one A100 80 GB"},
     };
+    /* clang-format on */
     static const struct {
         const char *key;
         int64_t     value;
     } integers[] = {
-        {"batch", 3}, {"seqlen_q", 100}, {"seqlen_kv", 77}, {"heads_q", 6}, {"heads_kv", 2}, {"head_dim", 72},
-        {"block_m", 128}, {"block_n", 64}, {"stages", 1}, {"warps", 4}, {"blocks", 3 * 6},
-        {"blocks_per_sm", 2},
+        {"batch", 3},    {"seqlen_q", 100}, {"seqlen_kv", 77}, {"heads_q", 6},
+        {"heads_kv", 2}, {"head_dim", 72},  {"block_m", 128},  {"block_n", 64},
+        {"stages", 1},   {"warps", 4},      {"blocks", 3 * 6}, {"blocks_per_sm", 2},
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_string_equal(words(texts[i][0]), texts[i][1]);
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
         assert_int_equal(integer(integers[i].key), integers[i].value);
-    assert_int_equal(run("attention --arch sm_80 --no-compile --json --seqlen-q 129 --batch 1 --heads-q 1"),
-                     0);
+    assert_int_equal(run("attention --arch sm_80 --no-compile --json --seqlen-q 129 --batch 1 --heads-q 1"), 0);
     assert_int_equal(integer("blocks"), 2);
     assert_string_equal(words("mask"), "full");
     assert_string_equal(words("atom"), "SM80_16x8x16_F32F16F16F32_TN");
@@ -456,8 +460,10 @@ static void machines_have_the_rates_of_data_sheets(void **state)
         const char *arch;
         double      tflops, gbps;
     } parts[] = {
-        {"sm_75", 65, 320},   {"sm_80", 312, 2039},   {"sm_86", 149.7, 696}, {"sm_87", 149.7, 696},
-        {"sm_89", 362, 864},  {"sm_90", 989.5, 4800}, {"sm_100", 2250, 8000}, {"sm_103", 2250, 8000},
+        {"sm_75", 65, 320},      {"sm_80", 312, 2039},
+        {"sm_86", 149.7, 696},   {"sm_87", 149.7, 696},
+        {"sm_89", 362, 864},     {"sm_90", 989.5, 4800},
+        {"sm_100", 2250, 8000},  {"sm_103", 2250, 8000},
         {"sm_120", 209.5, 1792}, {"sm_90a --dtype e4m3", 1979, 4800},
     };
     (void)state;
@@ -477,8 +483,10 @@ static void figures_are_worked_out_again(void **state)
         const char *mask;
         int         batch, sq, skv, hq, hkv, d, late; /* query i sees keys up to i + late */
     } problems[] = {
-        {"", 2, 2048, 2048, 16, 16, 128, 1 << 20}, {"--causal", 1, 300, 1000, 8, 2, 64, 700},
-        {"--causal top-left", 3, 257, 129, 4, 1, 72, 0}, {"--causal", 2, 500, 200, 2, 2, 256, -300},
+        {"", 2, 2048, 2048, 16, 16, 128, 1 << 20},
+        {"--causal", 1, 300, 1000, 8, 2, 64, 700},
+        {"--causal top-left", 3, 257, 129, 4, 1, 72, 0},
+        {"--causal", 2, 500, 200, 2, 2, 256, -300},
     };
     (void)state;
     for (size_t p = 0; p < sizeof problems / sizeof problems[0]; p++) {
@@ -584,7 +592,8 @@ static void a_row_can_be_named(void **state)
 {
     (void)state;
     assert_int_equal(run("attention --arch sm_90 --no-compile --json --head-dim 40 "
-                         "--variant attention_mma_sm75_d96_64x64"), 0);
+                         "--variant attention_mma_sm75_d96_64x64"),
+                     0);
     judge(90, 40);
     assert_string_equal(words("variant"), "attention_mma_sm75_d96_64x64");
     assert_string_equal(words("atom"), "SM75_16x8x8_F32F16F16F32_TN");
@@ -595,7 +604,8 @@ static void a_plan_of_gemm(void **state)
 {
     (void)state;
     assert_int_equal(run("gemm --arch sm_90a --no-compile --json -m 1000 -n 520 -k 72 --batch 2 --c "
-                         "--variant gemm_wgmma_sm90_128x256_2x1"), 0);
+                         "--variant gemm_wgmma_sm90_128x256_2x1"),
+                     0);
     assert_string_equal(words("variant"), "gemm_wgmma_sm90_128x256_2x1");
     assert_int_equal(integer("tiles"), 2 * 8 * 3);
     assert_int_equal(integer("flops"), 2 * 2LL * 1000 * 520 * 72);

@@ -19,31 +19,31 @@ enum { SEED = 20261122 };
 #define HEAD ".version 7.0\n.target sm_80\n.address_size 64\n"
 
 /* y[i] = OP(a, x[i]) for i < n: BLOCK threads, OP from an included file. */
-static const char scale_text[] =
-    ".include \"op.ptx\"\n" HEAD ".visible .entry scale (.param .u64 py, .param .u64 .ptr .global .align 4 "
+static const char scale_text[] = ".include \"op.ptx\"\n" HEAD
+                                 ".visible .entry scale (.param .u64 py, .param .u64 .ptr .global .align 4 "
                                  "px, .param .f32 pa, .param .u32 pn)\n"
-    "{\n"
-    "        .reg .b64  %y, %x, %at;\n"
-    "        .reg .b32  %t, %b, %i, %n;\n"
-    "        .reg .f32  %a, %v;\n"
-    "        .reg .pred %out;\n"
-    "        ld.param.u64 %y, [py];\n"
-    "        ld.param.u64 %x, [px];\n"
-    "        ld.param.f32 %a, [pa];\n"
-    "        ld.param.u32 %n, [pn];\n"
-    "        mov.u32 %t, %tid.x;\n"
-    "        mov.u32 %b, %ctaid.x;\n"
-    "        mad.lo.u32 %i, %b, \\[BLOCK], %t;\n"
-    "        setp.ge.u32 %out, %i, %n;\n"
-    "        @%out ret;\n"
-    "        mul.wide.u32 %at, %i, 4;\n"
-    "        add.u64 %x, %x, %at;\n"
-    "        add.u64 %y, %y, %at;\n"
-    "        ld.global.f32 %v, [%x];\n"
-    "        OP %v, %a\n"
-    "        st.global.f32 [%y], %v;\n"
-    "        ret;\n"
-    "}\n";
+                                 "{\n"
+                                 "        .reg .b64  %y, %x, %at;\n"
+                                 "        .reg .b32  %t, %b, %i, %n;\n"
+                                 "        .reg .f32  %a, %v;\n"
+                                 "        .reg .pred %out;\n"
+                                 "        ld.param.u64 %y, [py];\n"
+                                 "        ld.param.u64 %x, [px];\n"
+                                 "        ld.param.f32 %a, [pa];\n"
+                                 "        ld.param.u32 %n, [pn];\n"
+                                 "        mov.u32 %t, %tid.x;\n"
+                                 "        mov.u32 %b, %ctaid.x;\n"
+                                 "        mad.lo.u32 %i, %b, \\[BLOCK], %t;\n"
+                                 "        setp.ge.u32 %out, %i, %n;\n"
+                                 "        @%out ret;\n"
+                                 "        mul.wide.u32 %at, %i, 4;\n"
+                                 "        add.u64 %x, %x, %at;\n"
+                                 "        add.u64 %y, %y, %at;\n"
+                                 "        ld.global.f32 %v, [%x];\n"
+                                 "        OP %v, %a\n"
+                                 "        st.global.f32 [%y], %v;\n"
+                                 "        ret;\n"
+                                 "}\n";
 static const char op_text[] = ".macro OP v, a\n        mul.f32 \\v, \\v, \\a;\n.endm\n";
 
 /* Two entries: one takes a struct and writes its bytes, the other a value of each width. */
@@ -82,64 +82,62 @@ static const char two_text[] = HEAD ".visible .entry copy (.param .u64 to, .para
                                     "        ret;\n"
                                     "}\n";
 
-/* *to = *from * f, of struct {f32 f; u64 from; u64 to; u8 unused;}: 32 bytes in C, of which 25 are used; the last
- * four, which are 0, behind it. */
-static const char members_text[] = HEAD ".visible .entry members (.param .align 8 .b8 all[32], .param .f32 other)\n"
-                                        "{\n"
-                                        "        .reg .b64 %from, %to;\n"
-                                        "        .reg .f32 %f, %x;\n"
-                                        "        ld.param.f32 %f, [all];\n"
-                                        "        ld.param.u64 %from, [all+8];\n"
-                                        "        ld.param.u64 %to, [all+16];\n"
-                                        "        ld.global.f32 %x, [%from];\n"
-                                        "        mul.f32 %x, %x, %f;\n"
-                                        "        st.global.f32 [%to], %x;\n"
-                                        "        ld.param.f32 %x, [all+28];\n"
-                                        "        st.global.f32 [%to+4], %x;\n"
-                                        "        ret;\n"
-                                        "}\n";
-
-/* x[i] += x[i] through dynamic shared memory, by a block of the given shape. */
-static const char shared_text[] =
-    HEAD
-    ".extern .shared .align 16 .b8 tile[];\n"
-    ".visible .entry twice (.param .u64 px)\n"
+/* *to = *from * f, of struct {f32 f; u64 from; u64 to; u8 unused;}: 32 bytes in C, of which 25 are used; the
+ * last four, which are 0, behind it. */
+static const char members_text[] = HEAD
+    ".visible .entry members (.param .align 8 .b8 all[32], .param .f32 other)\n"
     "{\n"
-    "        .reg .b64 %x, %at;\n"
-    "        .reg .b32 %t, %u, %w, %s, %v;\n"
-    "        ld.param.u64 %x, [px];\n"
-    "        mov.u32 %t, %tid.x;\n"
-    "        mov.u32 %u, %tid.y;\n"
-    "        mov.u32 %w, %ntid.x;\n"
-    "        mad.lo.u32 %t, %u, %w, %t;\n"
-    "        mul.wide.u32 %at, %t, 4;\n"
-    "        add.u64 %x, %x, %at;\n"
-    "        shl.b32 %s, %t, 2;\n"
-    "        mov.u32 %u, tile;\n"
-    "        add.u32 %s, %s, %u;\n"
-    "        ld.global.b32 %v, [%x];\n"
-    "        st.shared.b32 [%s], %v;\n"
-    "        ld.shared.b32 %u, [%s];\n"
-    "        add.u32 %v, %v, %u;\n"
-    "        st.global.b32 [%x], %v;\n"
+    "        .reg .b64 %from, %to;\n"
+    "        .reg .f32 %f, %x;\n"
+    "        ld.param.f32 %f, [all];\n"
+    "        ld.param.u64 %from, [all+8];\n"
+    "        ld.param.u64 %to, [all+16];\n"
+    "        ld.global.f32 %x, [%from];\n"
+    "        mul.f32 %x, %x, %f;\n"
+    "        st.global.f32 [%to], %x;\n"
+    "        ld.param.f32 %x, [all+28];\n"
+    "        st.global.f32 [%to+4], %x;\n"
     "        ret;\n"
     "}\n";
+
+/* x[i] += x[i] through dynamic shared memory, by a block of the given shape. */
+static const char shared_text[] = HEAD ".extern .shared .align 16 .b8 tile[];\n"
+                                       ".visible .entry twice (.param .u64 px)\n"
+                                       "{\n"
+                                       "        .reg .b64 %x, %at;\n"
+                                       "        .reg .b32 %t, %u, %w, %s, %v;\n"
+                                       "        ld.param.u64 %x, [px];\n"
+                                       "        mov.u32 %t, %tid.x;\n"
+                                       "        mov.u32 %u, %tid.y;\n"
+                                       "        mov.u32 %w, %ntid.x;\n"
+                                       "        mad.lo.u32 %t, %u, %w, %t;\n"
+                                       "        mul.wide.u32 %at, %t, 4;\n"
+                                       "        add.u64 %x, %x, %at;\n"
+                                       "        shl.b32 %s, %t, 2;\n"
+                                       "        mov.u32 %u, tile;\n"
+                                       "        add.u32 %s, %s, %u;\n"
+                                       "        ld.global.b32 %v, [%x];\n"
+                                       "        st.shared.b32 [%s], %v;\n"
+                                       "        ld.shared.b32 %u, [%s];\n"
+                                       "        add.u32 %v, %v, %u;\n"
+                                       "        st.global.b32 [%x], %v;\n"
+                                       "        ret;\n"
+                                       "}\n";
 
 static const char trap_text[] = HEAD ".visible .entry stop ()\n{\n        trap;\n        ret;\n}\n";
 static const char loop_text[] = HEAD ".visible .entry spin ()\n{\nAGAIN:\n        bra AGAIN;\n}\n";
 /* Threads of two warps write one word, nothing orders them: line 10. */
-static const char race_text[] =
-    HEAD ".visible .entry race (.param .u64 px)\n{\n        .reg .b64 %x;\n        .reg .b32 %t;\n"
-         "        ld.param.u64 %x, [px];\n        mov.u32 %t, %tid.x;\n        st.global.b32 [%x], %t;\n     "
-         "   ret;\n}\n";
-static const char scale_cu[] =
-    "template <class T> __global__ void scale(T *y, const T *x, T a, int n)\n"
-    "{\n"
-    "    int i = blockIdx.x * BLOCK + threadIdx.x;\n"
-    "    if (i < n)\n"
-    "        y[i] = a * x[i];\n"
-    "}\n"
-    "__global__ void plain(int *y) { y[threadIdx.x] = threadIdx.x; }\n";
+static const char race_text[] = HEAD
+    ".visible .entry race (.param .u64 px)\n{\n        .reg .b64 %x;\n        .reg .b32 %t;\n"
+    "        ld.param.u64 %x, [px];\n        mov.u32 %t, %tid.x;\n        st.global.b32 [%x], %t;\n     "
+    "   ret;\n}\n";
+static const char scale_cu[] = "template <class T> __global__ void scale(T *y, const T *x, T a, int n)\n"
+                               "{\n"
+                               "    int i = blockIdx.x * BLOCK + threadIdx.x;\n"
+                               "    if (i < n)\n"
+                               "        y[i] = a * x[i];\n"
+                               "}\n"
+                               "__global__ void plain(int *y) { y[threadIdx.x] = threadIdx.x; }\n";
 
 /* ---- helpers -------------------------------------------------------------------------------------- */
 /* To a new file that takes the place of the old one, as editors do it. */
@@ -158,8 +156,7 @@ static void write_text(const char *name, const char *text)
 static char binary[PATH_MAX]; /* of the command */
 
 /* In the scratch folder, so that file names are short in what is said. */
-static int run_in_folder(const char *subcommand, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static int run_in_folder(const char *subcommand, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static int run_in_folder(const char *subcommand, const char *format, ...)
 {
     char    arguments[16384], line[32768];
@@ -167,8 +164,8 @@ static int run_in_folder(const char *subcommand, const char *format, ...)
     va_start(list, format);
     vsnprintf(arguments, sizeof arguments, format, list);
     va_end(list);
-    int bytes = snprintf(line, sizeof line, "cd %s && %s %s %s >out 2>err", scratch_folder, binary,
-                         subcommand, arguments);
+    int bytes = snprintf(line, sizeof line, "cd %s && %s %s %s >out 2>err", scratch_folder, binary, subcommand,
+                         arguments);
     assert_in_range(bytes, 1, sizeof line - 1);
     int status = system(line);
     read_output("out", output);
@@ -202,7 +199,7 @@ static void expect(int status, const char *wanted)
         fail_msg("no \"%s\" in: %s", wanted, output);
 }
 
-#define RUN_SCALE "scale.ptx -D BLOCK=64 --device emu --grid '(N+BLOCK-1)/BLOCK' --block BLOCK "
+#define RUN_SCALE  "scale.ptx -D BLOCK=64 --device emu --grid '(N+BLOCK-1)/BLOCK' --block BLOCK "
 #define SCALE_ARGS "--arg out:f32:N:y.npy --arg in:x.npy --arg f32:1.5 --arg u32:N "
 
 /* ---- what runs ------------------------------------------------------------------------------------ */
@@ -236,9 +233,9 @@ static void results_are_the_kernels(void **state)
 static void the_second_time_it_is_in_the_cache(void **state)
 {
     (void)state;
-    static const char again[] =
-        RUN_SCALE "-DN=3 --json --arg zero:f32:N --arg iota:f32:N --arg f32:7 --arg u32:N "
-                  "-D UNIQUE=77";
+    static const char again[] = RUN_SCALE
+        "-DN=3 --json --arg zero:f32:N --arg iota:f32:N --arg f32:7 --arg u32:N "
+        "-D UNIQUE=77";
     write_text("unique.ptx", scale_text);
     expect(run_in_folder("ptx", "%s", again), "\"from_cache\":");
     expect(run_in_folder("ptx", "%s", again), "\"from_cache\": true");
@@ -248,16 +245,16 @@ static void products_are_shapes(void **state)
 {
     npy_array y;
     (void)state;
-    expect(run_in_folder("ptx", RUN_SCALE
-                         "-DN=24 --arg out:f32:2*3*4:y.npy --arg iota:f32:N --arg f32:2 --arg u32:N"),
+    expect(run_in_folder("ptx",
+                         RUN_SCALE "-DN=24 --arg out:f32:2*3*4:y.npy --arg iota:f32:N --arg f32:2 --arg u32:N"),
            "f32 (2, 3, 4): 0 2 4 6 8 10 12 14 ...");
     read_array("y.npy", &y);
     assert_int_equal(y.rank, 3);
     assert_int_equal(y.shape[0], 2);
     assert_int_equal(y.shape[2], 4);
     npy_free(&y);
-    expect(run_in_folder("ptx", RUN_SCALE
-                         "-DN=24 --arg 'out:f32:(N+1)*2-2' --arg iota:f32:N --arg f32:2 --arg u32:N"),
+    expect(run_in_folder("ptx",
+                         RUN_SCALE "-DN=24 --arg 'out:f32:(N+1)*2-2' --arg iota:f32:N --arg f32:2 --arg u32:N"),
            "f32 (48): 0 2");
 }
 
@@ -274,7 +271,8 @@ static void members_of_structs_lie_as_in_c(void **state)
     npy_free(&y);
     write_floats("x.npy", &three, 1);
     expect(run_in_folder("ptx", "members.ptx --emu --grid 1 --block 1 --arg f32:1.5 --arg +in:x.npy "
-                                "--arg +out:f32:2 --arg +u8:0 --arg f32:7"), "--arg 3   f32 (2): 4.5 0");
+                                "--arg +out:f32:2 --arg +u8:0 --arg f32:7"),
+           "--arg 3   f32 (2): 4.5 0");
 }
 
 static void structs_and_values_arrive(void **state)
@@ -282,13 +280,13 @@ static void structs_and_values_arrive(void **state)
     npy_array y;
     (void)state;
     expect(run_in_folder("ptx", "two.ptx --emu --entry copy --grid 1 --block 1 --arg out:u8:12:y.npy "
-                                "--arg bytes:000102030405060708090aFF"), "u8 (12): 0 1 2 3 4 5 6 7 ...");
+                                "--arg bytes:000102030405060708090aFF"),
+           "u8 (12): 0 1 2 3 4 5 6 7 ...");
     read_array("y.npy", &y);
     assert_int_equal(((uint8_t *)y.data)[11], 255);
     npy_free(&y);
-    expect(run_in_folder("ptx",
-                         "two.ptx --emu --entry values --grid 1 --block 1 --arg zero:u8:24 --arg s8:-2 "
-                         "--arg f16:1.5 --arg bf16:-3 --arg f64:0.1 --arg s64:-0x8000000000000000"),
+    expect(run_in_folder("ptx", "two.ptx --emu --entry values --grid 1 --block 1 --arg zero:u8:24 --arg s8:-2 "
+                                "--arg f16:1.5 --arg bf16:-3 --arg f64:0.1 --arg s64:-0x8000000000000000"),
            NULL);
     expect(run_in_folder("ptx",
                          "two.ptx --emu --entry values --grid 1 --block 1 --arg out:u8:24:y.npy --arg s8:-2 "
@@ -337,8 +335,8 @@ static void seeds_repeat(void **state)
 {
     char first[64];
     (void)state;
-    static const char line[] =
-        RUN_SCALE "-DN=100 --arg out:f32:N --arg in:f32:N --arg f32:1 --arg u32:N --seed ";
+    static const char line[] = RUN_SCALE
+        "-DN=100 --arg out:f32:N --arg in:f32:N --arg f32:1 --arg u32:N --seed ";
     expect(run_in_folder("ptx", "%s3", line), "checksum ");
     snprintf(first, sizeof first, "%.25s", strstr(output, "checksum "));
     expect(run_in_folder("ptx", "%s3", line), first);
@@ -368,7 +366,7 @@ static void as_on_a_gpu(void **state)
     setenv("PTXPACK_PTXJIT", compiler, 1);
     static const char line[] = "scale.ptx -DBLOCK=64 --grid 1 --block 64 --arg out:f32:8 --arg iota:f32:8 "
                                "--arg f32:1 --arg u32:8 ";
-    int first = run_in_folder("ptx", "%s", line);
+    int               first = run_in_folder("ptx", "%s", line);
     expect(first, "the first and only launch");
     assert_null(strstr(output, "emulated"));
     assert_non_null(strstr(output, "nan nan nan nan")); /* nothing was written */
@@ -396,7 +394,7 @@ static const struct {
     {"scale.ptx --emu --grid 1", 2, "--block is missing"},
     {"scale.ptx --device tpu --grid 1 --block 1", 2, "'tpu' is neither gpu nor emu"},
     {"scale.ptx --device gpu --emu --grid 1 --block 1", 2, "--emu contradicts"},
-    {RUN_SCALE "--entry scael", 1, "scale"}, /* the detail lists what there is; N is missing, too */
+    {RUN_SCALE "--entry scael", 1, "scale"},         /* the detail lists what there is; N is missing, too */
     {"two.ptx --emu --grid 1 --block 1", 1, "copy"}, /* which of the two? */
     {RUN_SCALE "-DN=8 --arg zero:f32:8", 2,
      "parameter 2 of scale, px (.u64) has no --arg: 1 were given, 4 are wanted"},
@@ -417,8 +415,7 @@ static const struct {
     {"two.ptx --emu --entry copy --grid 1 --block 1 --arg out:u8:12 --arg u64:1 --arg +", 2, "a : is missing"},
     {RUN_SCALE "-DN=8 " SCALE_ARGS "--arg +u32:1", 2, "pn (.u32) has 4 bytes, not the 8 of these 2 members"},
     {RUN_SCALE "-DN=8 --arg f32", 2, "--arg f32: a : is missing"},
-    {RUN_SCALE "-DN=8 --arg float:1", 2,
-     "\"float\" is neither in, zero, iota, out, inout or bytes nor a type"},
+    {RUN_SCALE "-DN=8 --arg float:1", 2, "\"float\" is neither in, zero, iota, out, inout or bytes nor a type"},
     {RUN_SCALE "-DN=8 --arg f32:abc", 2, "--arg f32:abc: \"abc\" is no number"},
     {RUN_SCALE "-DN=8 --arg f32:", 2, "is no number"},
     {RUN_SCALE "-DN=8 --arg f16:70000", 2, "beyond the range of f16"},
@@ -440,8 +437,7 @@ static const struct {
     {RUN_SCALE "-DN=8 --arg zero:f31:8", 2, "\"f31\" is no type"},
     {RUN_SCALE "-DN=8 --arg zero:f32:8:y.npy", 2, "\"y.npy\" is too much"},
     {RUN_SCALE "-DN=8 --arg out:f32:8:y.txt", 2, "\"y.txt\" is no .npy file"},
-    {RUN_SCALE "-DN=8 --arg zero:f32:8 --arg in:none.npy --arg f32:1 --arg u32:8", 1,
-     "none.npy: No such file"},
+    {RUN_SCALE "-DN=8 --arg zero:f32:8 --arg in:none.npy --arg f32:1 --arg u32:8", 1, "none.npy: No such file"},
     {RUN_SCALE "-DN=8 --arg zero:f32:8 --arg in:u8:bytes.npy --arg f32:1 --arg u32:8", 1,
      "bytes.npy holds float32"},
     {RUN_SCALE "-DN=8 --arg zero:f32:8 --arg in:scale.npy --arg f32:1 --arg u32:8", 1,
@@ -476,9 +472,9 @@ static void refusals_are_one_line(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-        int status =
-            run_in_folder("ptx", "%s%s", refusals[i].arguments,
-                          strstr(refusals[i].arguments, "--entry scael") != NULL ? " -DN=1 " SCALE_ARGS : "");
+        int status = run_in_folder("ptx", "%s%s", refusals[i].arguments,
+                                   strstr(refusals[i].arguments, "--entry scael") != NULL ? " -DN=1 " SCALE_ARGS
+                                                                                          : "");
         if (status != refusals[i].status || strstr(errors, refusals[i].reason) == NULL ||
             lines_of(errors) != 1 || output[0] != '\0')
             fail_msg("ptx %s: status %d, not %d, or not \"%s\": %s%s", refusals[i].arguments, status,
@@ -520,10 +516,10 @@ static void a_sweep_is_sorted_by_time(void **state)
 {
     (void)state;
     /* more threads than a block may have cannot run; the fewer blocks, the fewer instructions are executed */
-    int status =
-        run_in_folder("ptx", "scale.ptx --emu --sweep BLOCK=2048,32,64,128 --sweep STAGES=2,3 --time=3 "
-                             "--grid '(N+BLOCK-1)/BLOCK' --block BLOCK -DN=4000 --arg out:f32:N "
-                             "--arg iota:f32:N --arg f32:2 --arg u32:N");
+    int status = run_in_folder("ptx",
+                               "scale.ptx --emu --sweep BLOCK=2048,32,64,128 --sweep STAGES=2,3 --time=3 "
+                               "--grid '(N+BLOCK-1)/BLOCK' --block BLOCK -DN=4000 --arg out:f32:N "
+                               "--arg iota:f32:N --arg f32:2 --arg u32:N");
     expect(status, "     BLOCK      STAGES  registers  spills          ms  over best  checksum\n");
     double      before = 0;
     int         rows = 0, failed = 0;
@@ -539,8 +535,8 @@ static void a_sweep_is_sorted_by_time(void **state)
             continue;
         }
         assert_int_equal(failed, 0); /* those come last */
-        assert_int_equal(sscanf(line, "%ld %ld %15s %15s %lf %lf %15s", &block, &stages, registers, spills,
-                                &ms, &over, sum),
+        assert_int_equal(sscanf(line, "%ld %ld %15s %15s %lf %lf %15s", &block, &stages, registers, spills, &ms,
+                                &over, sum),
                          7);
         assert_true(ms >= before && over >= 1);
         assert_true(*checksum == '\0' || strcmp(checksum, sum) == 0);
@@ -673,9 +669,13 @@ static void make_elf(struct small_elf *elf)
     elf->header.e_shoff = offsetof(struct small_elf, sections);
     elf->header.e_shnum = 3;
     elf->header.e_shstrndx = 1;
-    elf->sections[1] = (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_STRTAB, .sh_size = sizeof names,
+    elf->sections[1] = (Elf64_Shdr){.sh_name = 1,
+                                    .sh_type = SHT_STRTAB,
+                                    .sh_size = sizeof names,
                                     .sh_offset = offsetof(struct small_elf, names)};
-    elf->sections[2] = (Elf64_Shdr){.sh_name = 11, .sh_type = SHT_PROGBITS, .sh_size = sizeof elf->code,
+    elf->sections[2] = (Elf64_Shdr){.sh_name = 11,
+                                    .sh_type = SHT_PROGBITS,
+                                    .sh_size = sizeof elf->code,
                                     .sh_offset = offsetof(struct small_elf, code)};
     memcpy(elf->names, names, sizeof names);
     for (int i = 0; i < 6; i++) {
@@ -873,9 +873,15 @@ static void fuzzed_arguments(void **state)
             size_t at = random_below(&random, strlen(spec)), length = strlen(spec);
             char   c = alphabet[random_below(&random, sizeof alphabet - 1)];
             switch (random_below(&random, 3)) {
-            case 0: spec[at] = c; break;
-            case 1: memmove(spec + at, spec + at + 1, length - at); break;
-            default: memmove(spec + at + 1, spec + at, length - at + 1); spec[at] = c;
+            case 0:
+                spec[at] = c;
+                break;
+            case 1:
+                memmove(spec + at, spec + at + 1, length - at);
+                break;
+            default:
+                memmove(spec + at + 1, spec + at, length - at + 1);
+                spec[at] = c;
             }
         }
         if (program_arg_parse(spec, &symbols, &arg, line)) {
@@ -900,7 +906,7 @@ static void fuzzed_arguments(void **state)
 static int start(void **state)
 {
     static float x[8];
-    const char *named = getenv("PTXPACK_BINARY");
+    const char  *named = getenv("PTXPACK_BINARY");
     if (scratch_open(state) != 0 || realpath(named != NULL ? named : "build/ptxpack", binary) == NULL)
         return -1;
     setenv("PTXPACK_CACHE_DIR", scratch_path("cache"), 1);

@@ -17,10 +17,13 @@ static char emulated[4096], fake[4096]; /* the compilers */
 
 static int prepare(void **state)
 {
-    static const char *const variables[] = {"DRIVER", "PTXJIT", "PTX_DIR", "ARCH", "LINE_INFO",
-                                            "FORBID_COMPILE", "CACHE_DISABLE", "CACHE_READONLY",
-                                            "CACHE_MAX_SIZE", "CACHE_READONLY_DIRS", "EMU_SM"};
-    ssize_t n = readlink("/proc/self/exe", fake, sizeof fake - 32);
+    static const char *const variables[] = {"DRIVER",         "PTXJIT",
+                                            "PTX_DIR",        "ARCH",
+                                            "LINE_INFO",      "FORBID_COMPILE",
+                                            "CACHE_DISABLE",  "CACHE_READONLY",
+                                            "CACHE_MAX_SIZE", "CACHE_READONLY_DIRS",
+                                            "EMU_SM"};
+    ssize_t                  n = readlink("/proc/self/exe", fake, sizeof fake - 32);
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         char name[64];
         snprintf(name, sizeof name, "PTXPACK_%s", variables[i]);
@@ -193,8 +196,8 @@ static void damage(const char *path)
 static const char *entry_with(const char *words)
 {
     static char path[8192];
-    char line[1024], name[64];
-    FILE *manifest = fopen(scratch_path("ship/manifest"), "r");
+    char        line[1024], name[64];
+    FILE       *manifest = fopen(scratch_path("ship/manifest"), "r");
     assert_non_null(manifest);
     *path = '\0';
     while (fgets(line, sizeof line, manifest))
@@ -234,15 +237,16 @@ static void damage_is_found(void **state)
 /* In the background of the shell, killed: the old manifest stands, and the next run comes to its end. */
 static void killed_and_again(void **state)
 {
-    char line[16384];
+    char        line[16384];
     const char *binary = getenv("PTXPACK_BINARY");
     binary = binary != NULL ? binary : "build/ptxpack";
     (void)state;
     must_warm(fake, "--arch sm_80 --kernels vector_add");
     setenv("FAKE_PTXJIT", "ms=100", 1);
-    snprintf(line, sizeof line, "cp %s/manifest %s; timeout -s KILL 0.5 %s cache warm --arch sm_80 --dir %s "
-             "--kernels attention --jobs 2 --ptxjit %s >/dev/null 2>&1", scratch_path("ship"),
-             scratch_path("before"), binary, scratch_path("ship"), fake);
+    snprintf(line, sizeof line,
+             "cp %s/manifest %s; timeout -s KILL 0.5 %s cache warm --arch sm_80 --dir %s "
+             "--kernels attention --jobs 2 --ptxjit %s >/dev/null 2>&1",
+             scratch_path("ship"), scratch_path("before"), binary, scratch_path("ship"), fake);
     int status = system(line);
     assert_int_equal(WEXITSTATUS(status), 137);
     snprintf(line, sizeof line, "cmp %s %s/manifest", scratch_path("before"), scratch_path("ship"));
@@ -254,7 +258,7 @@ static void killed_and_again(void **state)
 
 static void two_at_once(void **state)
 {
-    char line[16384];
+    char        line[16384];
     const char *binary = getenv("PTXPACK_BINARY");
     (void)state;
     setenv("FAKE_PTXJIT", "ms=20", 1);
@@ -264,7 +268,8 @@ static void two_at_once(void **state)
     snprintf(line, sizeof line,
              "$W cache warm --dir $F --ptxjit $E --arch sm_80 --kernels 'attention/d64*' >%s 2>&1 & "
              "$W cache warm --dir $F --ptxjit $E --arch sm_90 --kernels 'attention/d64*' >%s 2>&1; "
-             "first=$?; wait $! && exit $first", scratch_path("one"), scratch_path("two"));
+             "first=$?; wait $! && exit $first",
+             scratch_path("one"), scratch_path("two"));
     assert_int_equal(system(line), 0);
     unsetenv("FAKE_PTXJIT");
     must_warm(fake, "--arch sm_80,sm_90 --kernels 'attention/d64*' --json");
@@ -275,14 +280,15 @@ static void two_at_once(void **state)
 /* No file may grow over 2 KiB: no entry fits. */
 static void no_room(void **state)
 {
-    char line[16384];
+    char        line[16384];
     const char *binary = getenv("PTXPACK_BINARY");
     (void)state;
     must_warm(emulated, "--arch sm_80 --kernels vector_add/*/f16");
-    snprintf(line, sizeof line, "cp %s/manifest %s; ulimit -f 4; %s cache warm --arch sm_80 --dir %s "
-             "--kernels vector_add --ptxjit %s >%s 2>%s", scratch_path("ship"), scratch_path("before"),
-             binary != NULL ? binary : "build/ptxpack", scratch_path("ship"), emulated, scratch_path("out"),
-             scratch_path("err"));
+    snprintf(line, sizeof line,
+             "cp %s/manifest %s; ulimit -f 4; %s cache warm --arch sm_80 --dir %s "
+             "--kernels vector_add --ptxjit %s >%s 2>%s",
+             scratch_path("ship"), scratch_path("before"), binary != NULL ? binary : "build/ptxpack",
+             scratch_path("ship"), emulated, scratch_path("out"), scratch_path("err"));
     int status = system(line);
     assert_int_equal(WEXITSTATUS(status), 1);
     read_output("err", errors);
@@ -338,20 +344,26 @@ static void every_attention_plan_is_covered(void **state)
     size_t               chosen = 0;
     (void)state;
     for (size_t a = 0; a < ARCHS; a++) {
-        ptxpack *handle = open_offline(archs[a]);
+        ptxpack                   *handle = open_offline(archs[a]);
         const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
         for (unsigned i = 0; i < 14 * 3 * 2 * (3 + 2 * 7); i++) {
             unsigned               mask = i / (14 * 3 * 2);
-            ptxpack_attention_desc desc = {.size = sizeof desc, .batch = 1, .seqlen_q = 300, .seqlen_kv = 700,
-                                           .heads_q = 2, .heads_kv = 1, .head_dim = dims[i % 14],
+            ptxpack_attention_desc desc = {.size = sizeof desc,
+                                           .batch = 1,
+                                           .seqlen_q = 300,
+                                           .seqlen_kv = 700,
+                                           .heads_q = 2,
+                                           .heads_kv = 1,
+                                           .head_dim = dims[i % 14],
                                            .dtype = (ptxpack_dtype)(1 + i / 14 % 3),
                                            .softcap = i / 42 % 2 != 0 ? 30 : 0};
             attention_geometry     geometry;
             const ptxpack_variant *row;
             char                   line[ATTENTION_LINE];
             ptxpack_symbol         symbols[PTXPACK_INSTANCE_SYMBOLS];
-            desc.mask = mask < 3 ? (ptxpack_mask)mask
-                                 : mask % 2 ? PTXPACK_MASK_WINDOW_TOP_LEFT : PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+            desc.mask = mask < 3   ? (ptxpack_mask)mask
+                        : mask % 2 ? PTXPACK_MASK_WINDOW_TOP_LEFT
+                                   : PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
             if (mask >= 3) {
                 desc.window_left = sides[(mask - 3) / 2][0];
                 desc.window_right = sides[(mask - 3) / 2][1];
@@ -379,14 +391,18 @@ static void every_gemm_plan_is_covered(void **state)
         assert_int_equal(ptxpack_open_stand_in(&options, archs[a], 0, &handle), PTXPACK_OK);
         assert_true(ptxpack_device(handle)->sm_count > 0);
         for (unsigned i = 0; i < 2 * 4 * 4 * 4 * 4; i++) {
-            const ptxpack_gemm_desc desc = {
-                .size = sizeof desc, .dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16,
-                .m = sizes[i / 2 % 4][0], .n = sizes[i / 2 % 4][1], .k = sizes[i / 2 % 4][2],
-                .order_a = (ptxpack_order)(i / 8 % 2),
-                .order_b = (ptxpack_order)(i / 16 % 2), .has_c = i / 32 % 2 != 0, .has_bias = i / 64 % 2 != 0,
-                .activation = (ptxpack_activation)(i / 128)};
-            const ptxpack_variant *row;
-            ptxpack_symbol         symbols[PTXPACK_INSTANCE_SYMBOLS];
+            const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                            .dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16,
+                                            .m = sizes[i / 2 % 4][0],
+                                            .n = sizes[i / 2 % 4][1],
+                                            .k = sizes[i / 2 % 4][2],
+                                            .order_a = (ptxpack_order)(i / 8 % 2),
+                                            .order_b = (ptxpack_order)(i / 16 % 2),
+                                            .has_c = i / 32 % 2 != 0,
+                                            .has_bias = i / 64 % 2 != 0,
+                                            .activation = (ptxpack_activation)(i / 128)};
+            const ptxpack_variant  *row;
+            ptxpack_symbol          symbols[PTXPACK_INSTANCE_SYMBOLS];
             if (ptxpack_gemm_choose(handle, &desc, &row) != PTXPACK_OK)
                 continue;
             assert_true(ptxpack_may_be_chosen(row, &ptxpack_device(handle)->caps));
@@ -411,7 +427,7 @@ static void every_instance_is_covered(void **state)
 }
 
 /* ---- no compiler -------------------------------------------------------------------------------- */
-static int compiled; /* how often the loader told of a compilation */
+static int  compiled; /* how often the loader told of a compilation */
 static void note_compilation(void *context, const char *kernel, const char *target, double ms)
 {
     (void)context, (void)kernel, (void)target, (void)ms;
@@ -425,9 +441,13 @@ static const char *last_line(void) { return live != NULL ? ptxpack_detail(live) 
 static ptxpack *open_shipped(const char *ptxjit, bool forbid)
 {
     ptxpack        *handle;
-    ptxpack_options options = {.size = sizeof options, .driver = emulated, .forbid_compile = forbid,
-                               .ptxjit = ptxjit != NULL ? ptxjit : "none", .on_compile = note_compilation,
-                               .cache_dir = scratch_path("empty"), .readonly_dirs = scratch_path("ship")};
+    ptxpack_options options = {.size = sizeof options,
+                               .driver = emulated,
+                               .forbid_compile = forbid,
+                               .ptxjit = ptxjit != NULL ? ptxjit : "none",
+                               .on_compile = note_compilation,
+                               .cache_dir = scratch_path("empty"),
+                               .readonly_dirs = scratch_path("ship")};
     compiled = 0;
     if (ptxpack_open(&options, &handle) != PTXPACK_OK) {
         fprintf(stderr, "%s\n", ptxpack_detail(NULL));
@@ -437,12 +457,12 @@ static ptxpack *open_shipped(const char *ptxjit, bool forbid)
 }
 
 /* In children, which end with the condition that did not hold. */
-#define MUST(condition)                                                                        \
-    do {                                                                                       \
-        if (!(condition)) {                                                                    \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, last_line());   \
-            _exit(1);                                                                          \
-        }                                                                                      \
+#define MUST(condition)                                                                      \
+    do {                                                                                     \
+        if (!(condition)) {                                                                  \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, last_line()); \
+            _exit(1);                                                                        \
+        }                                                                                    \
     } while (0)
 
 static uint64_t allocate(const struct ptxpack_driver *d, size_t bytes, const void *from)
@@ -475,8 +495,10 @@ static void run_attention(ptxpack *handle, ptxpack_attention_desc desc)
     MUST(info->from_cache && info->from_prebuilt);
     MUST(info->expand_ms == 0 && info->compile_ms == 0);
     MUST(d->cuCtxSetCurrent(ptxpack_context(handle)) == 0);
-    ptxpack_attention_buffers b = {.size = sizeof b, .q = allocate(d, sizeof q, q),
-                                   .k = allocate(d, sizeof k, k), .v = allocate(d, sizeof v, v),
+    ptxpack_attention_buffers b = {.size = sizeof b,
+                                   .q = allocate(d, sizeof q, q),
+                                   .k = allocate(d, sizeof k, k),
+                                   .v = allocate(d, sizeof v, v),
                                    .o = allocate(d, sizeof o, NULL)};
     b.workspace = allocate(d, ptxpack_attention_workspace(plan) + 16, NULL);
     MUST(ptxpack_attention_launch(plan, &b, NULL) == PTXPACK_OK);
@@ -488,20 +510,24 @@ static void run_attention(ptxpack *handle, ptxpack_attention_desc desc)
     ptxpack_attention_plan_free(plan);
 }
 
-static const ptxpack_attention_desc problem = {.size = sizeof problem, .batch = 1, .seqlen_q = ROWS,
-                                               .seqlen_kv = KEYS, .heads_q = 1, .heads_kv = 1,
+static const ptxpack_attention_desc problem = {.size = sizeof problem,
+                                               .batch = 1,
+                                               .seqlen_q = ROWS,
+                                               .seqlen_kv = KEYS,
+                                               .heads_q = 1,
+                                               .heads_kv = 1,
                                                .head_dim = DIM};
 
 /* Plans and launches of every sort; what is not in the folder is refused in so many words. */
 static int live_without_compiler(void)
 {
-    ptxpack *handle = open_shipped(NULL, true);
-    ptxpack_vector_plan *vector;
+    ptxpack                *handle = open_shipped(NULL, true);
+    ptxpack_vector_plan    *vector;
     ptxpack_attention_plan *plan = NULL;
     for (unsigned i = 0; i < 2 * 4 * 2; i++) {
         static const ptxpack_mask masks[] = {PTXPACK_MASK_NONE, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT,
                                              PTXPACK_MASK_WINDOW_TOP_LEFT, PTXPACK_MASK_WINDOW_TOP_LEFT};
-        ptxpack_attention_desc desc = problem;
+        ptxpack_attention_desc    desc = problem;
         desc.dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16;
         desc.mask = masks[i / 2 % 4];
         desc.window_left = i / 2 % 4 >= 2 ? 9 : 0;
@@ -553,7 +579,7 @@ static const char *damaged; /* an entry's file */
 static int refuse_damage(void)
 {
     ptxpack_vector_plan *plan;
-    ptxpack *handle = open_shipped(NULL, true);
+    ptxpack             *handle = open_shipped(NULL, true);
     MUST(ptxpack_vector_plan_create(handle, PTXPACK_F16, &plan) == PTXPACK_OK);
     ptxpack_vector_plan_free(plan);
     MUST(ptxpack_vector_plan_create(handle, PTXPACK_BF16, &plan) == PTXPACK_E_PREBUILT);
@@ -565,9 +591,9 @@ static int refuse_damage(void)
 
 static int compile_over_damage(void)
 {
-    ptxpack_cache_stats stats = {.size = sizeof stats};
+    ptxpack_cache_stats  stats = {.size = sizeof stats};
     ptxpack_vector_plan *plan;
-    ptxpack *handle = open_shipped(emulated, false);
+    ptxpack             *handle = open_shipped(emulated, false);
     MUST(ptxpack_vector_plan_create(handle, PTXPACK_BF16, &plan) == PTXPACK_OK && compiled == 1);
     MUST(!ptxpack_kernel_describe(ptxpack_vector_kernel(plan))->from_cache);
     ptxpack_cache_get_stats(ptxpack_cache_of(handle), &stats);
@@ -581,7 +607,7 @@ static int compile_over_damage(void)
 static int take_own_instead(void)
 {
     ptxpack_vector_plan *plan;
-    ptxpack *handle = open_shipped(emulated, true);
+    ptxpack             *handle = open_shipped(emulated, true);
     MUST(ptxpack_vector_plan_create(handle, PTXPACK_BF16, &plan) == PTXPACK_OK && compiled == 0);
     MUST(!ptxpack_kernel_describe(ptxpack_vector_kernel(plan))->from_prebuilt);
     ptxpack_vector_plan_free(plan);
@@ -603,7 +629,7 @@ static void a_damaged_entry(void **state)
 static int refuse_machine_code(void)
 {
     ptxpack_vector_plan *plan;
-    ptxpack *handle = open_shipped(NULL, true);
+    ptxpack             *handle = open_shipped(NULL, true);
     MUST(ptxpack_vector_plan_create(handle, PTXPACK_F16, &plan) == PTXPACK_E_CUBIN);
     MUST(strstr(ptxpack_detail(handle), "of a prebuilt folder: ") != NULL);
     MUST(strstr(ptxpack_detail(handle), "compiling is forbidden") != NULL);
@@ -622,8 +648,11 @@ static int find_whatever_compiles(void)
     ptxpack_kernel_info info;
     void               *code = NULL;
     size_t              bytes = 0;
-    ptxpack_options     options = {.size = sizeof options, .offline = true, .arch = "sm_80",
-                                   .ptxjit = emulated, .readonly_dirs = scratch_path("ship"),
+    ptxpack_options     options = {.size = sizeof options,
+                                   .offline = true,
+                                   .arch = "sm_80",
+                                   .ptxjit = emulated,
+                                   .readonly_dirs = scratch_path("ship"),
                                    .cache_dir = scratch_path("empty")};
     MUST(ptxpack_open(&options, &handle) == PTXPACK_OK);
     const ptxpack_variant *row = ptxpack_variant_find("vector_add_sm80");

@@ -15,7 +15,8 @@
 #include "tools/problem/random.h"
 
 enum { TOKENS = 16384, HIDDEN = 2048, LAUNCHES = 10, INPUTS = 2, TENSORS = 4, REST_US = 50000 };
-static const size_t tensor_bytes = (size_t)TOKENS * HIDDEN * sizeof(uint16_t); /* fp8 leaves half of it unused */
+static const size_t tensor_bytes = (size_t)TOKENS * HIDDEN *
+                                   sizeof(uint16_t); /* fp8 leaves half of it unused */
 
 typedef struct bench_case {
     ptxpack_attention_desc  desc;
@@ -37,8 +38,8 @@ typedef struct bench {
 static bool add_case(bench *b, const bench_settings *s, int32_t head_dim, int32_t length, bool causal)
 {
     if (TOKENS % length != 0 || HIDDEN % head_dim != 0) {
-        command_fail("bench", "seqlen %d must divide %d, head-dim %d must divide %d", (int)length,
-                     (int)TOKENS, (int)head_dim, (int)HIDDEN);
+        command_fail("bench", "seqlen %d must divide %d, head-dim %d must divide %d", (int)length, (int)TOKENS,
+                     (int)head_dim, (int)HIDDEN);
         return false;
     }
     bench_case *c = &b->cases[b->count++];
@@ -52,8 +53,7 @@ static bool add_case(bench *b, const bench_settings *s, int32_t head_dim, int32_
     if (causal)
         c->desc.mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT;
     bool window = s->masked.mask != PTXPACK_MASK_NONE;
-    c->flops = window ? ptxpack_attention_flops(&c->desc)
-                      : 4.0 * TOKENS * HIDDEN * length * (causal ? 0.5 : 1);
+    c->flops = window ? ptxpack_attention_flops(&c->desc) : 4.0 * TOKENS * HIDDEN * length * (causal ? 0.5 : 1);
     return true;
 }
 
@@ -98,11 +98,13 @@ static bool enqueue(void *context, size_t index)
     bench            *b = (bench *)context;
     const bench_case *c = &b->cases[index];
     for (int n = 0; n < LAUNCHES; n++) {
-        const uint64_t                 *t = b->tensor[n % INPUTS];
+        const uint64_t *t = b->tensor[n % INPUTS];
+        /* clang-format off */
         const ptxpack_attention_buffers buffers = {
             .size = sizeof buffers, .q = t[0], .k = t[1], .v = t[2], .o = t[3], .lse = b->lse[n % INPUTS],
             .workspace = c->workspace,
         };
+        /* clang-format on */
         if (!device_status(&b->gpu, ptxpack_attention_launch(c->plan, &buffers, b->gpu.stream)))
             return false;
     }
@@ -142,8 +144,14 @@ static void tear_down(bench *b)
 /* ---- the rounds --------------------------------------------------------------------------------- */
 static bool run_rounds(bench *b, const bench_settings *s)
 {
-    b->timing = (bench_rounds){.gpu = &b->gpu, .count = b->count, .rounds = s->rounds, .seed = (uint64_t)s->seed,
-                               .launches = LAUNCHES, .rest_us = REST_US, .enqueue = enqueue, .context = b};
+    b->timing = (bench_rounds){.gpu = &b->gpu,
+                               .count = b->count,
+                               .rounds = s->rounds,
+                               .seed = (uint64_t)s->seed,
+                               .launches = LAUNCHES,
+                               .rest_us = REST_US,
+                               .enqueue = enqueue,
+                               .context = b};
     return bench_rounds_run(&b->timing);
 }
 
@@ -178,8 +186,7 @@ static void print_table(bench *b, const bench_settings *s)
             json_close();
         } else {
             printf("| %d | %s | %d | %.0f | %.4f | %s |\n", (int)c->desc.head_dim,
-                   attention_mask_name(&c->desc).text,
-                   (int)c->desc.seqlen_q, tflops, ms, id);
+                   attention_mask_name(&c->desc).text, (int)c->desc.seqlen_q, tflops, ms, id);
         }
     }
     if (s->json) {

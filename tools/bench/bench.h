@@ -12,14 +12,14 @@ typedef struct bench_list {
 } bench_list;
 
 typedef struct bench_settings {
-    bench_list    head_dims, lengths;
-    bench_list    sizes;  /* of gemm; none: its own */
-    const char   *kernel; /* of gemm: a row's id, "all"; NULL: the chosen one */
-    bool          full, causal; /* which masks */
-    ptxpack_attention_desc masked; /* a window in their place, and a softcap; all else 0 */
-    ptxpack_dtype dtype;
-    int64_t       rounds, seed;
-    bool          json;
+    bench_list             head_dims, lengths;
+    bench_list             sizes;        /* of gemm; none: its own */
+    const char            *kernel;       /* of gemm: a row's id, "all"; NULL: the chosen one */
+    bool                   full, causal; /* which masks */
+    ptxpack_attention_desc masked;       /* a window in their place, and a softcap; all else 0 */
+    ptxpack_dtype          dtype;
+    int64_t                rounds, seed;
+    bool                   json;
 } bench_settings;
 
 /* Each prints its table and returns an exit status; all but bench_layout open the device, bench_emu the

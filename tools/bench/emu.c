@@ -18,6 +18,7 @@ typedef struct mix {
     int         instructions;
 } mix;
 
+/* clang-format off */
 static const mix mixes[] = {
     {"integer", 75,
      "add.u32 %r4, %r4, %r0; xor.b32 %r5, %r4, %r1; shl.b32 %r6, %r5, 3; "
@@ -37,6 +38,7 @@ static const mix mixes[] = {
     {"mma.m16n8k32 s8", 80, "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%r24, %r25, %r26, %r27}, "
      "{%r10, %r11, %r12, %r13}, {%r14, %r15}, {%r24, %r25, %r26, %r27};\n", 1},
 };
+/* clang-format on */
 
 /* Every thread has its own word of shared and global memory; fragments hold numbers near 1. */
 static void write_kernel(const mix *m, char text[TEXT])
@@ -70,22 +72,24 @@ static void write_kernel(const mix *m, char text[TEXT])
 static bool time_mix(device *d, const bench_settings *s, const mix *m, uint64_t (*executed)(void), double *ms,
                      double *instructions)
 {
-    char            text[TEXT];
-    struct CUmod_st *module = NULL;
+    char              text[TEXT];
+    struct CUmod_st  *module = NULL;
     struct CUfunc_st *function = NULL;
-    uint64_t        buffer = 0, before = 0;
-    double         *rounds = (double *)calloc((size_t)s->rounds, sizeof *rounds);
+    uint64_t          buffer = 0, before = 0;
+    double           *rounds = (double *)calloc((size_t)s->rounds, sizeof *rounds);
     write_kernel(m, text);
     void *parameters[] = {&buffer};
-    bool ok = rounds != NULL && device_alloc(d, &buffer, THREADS * sizeof(uint32_t)) &&
+    bool  ok = rounds != NULL && device_alloc(d, &buffer, THREADS * sizeof(uint32_t)) &&
               device_try(d, d->driver->cuModuleLoadDataEx(&module, text, 0, NULL, NULL), m->name) &&
               device_try(d, d->driver->cuModuleGetFunction(&function, module, "bench"), m->name);
     for (int64_t i = 0; i < s->rounds && ok; i++) {
         double started = now_ms();
         before = executed();
-        ok = device_try(d, d->driver->cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, d->stream,
-                                                     parameters, NULL),
-                        m->name) && device_sync(d);
+        ok = device_try(d,
+                        d->driver->cuLaunchKernel(function, 1, 1, 1, THREADS, 1, 1, 0, d->stream, parameters,
+                                                  NULL),
+                        m->name) &&
+             device_sync(d);
         rounds[i] = now_ms() - started;
     }
     *instructions = (double)(executed() - before);
@@ -116,9 +120,9 @@ static void report(const bench_settings *s, const mix *m, double ms, double inst
 
 static int run(device *d, const bench_settings *s)
 {
-    void    *library = dlopen(d->driver->path, RTLD_NOW | RTLD_NOLOAD);
+    void *library = dlopen(d->driver->path, RTLD_NOW | RTLD_NOLOAD);
     uint64_t (*executed)(void) = NULL;
-    bool     ok = true;
+    bool ok = true;
     if (library != NULL) {
         *(void **)&executed = dlsym(library, "ptxpack_emu_executed");
         dlclose(library); /* the driver table keeps it */

@@ -32,10 +32,7 @@ typedef struct bench {
 } bench;
 
 /* ---- set-up ------------------------------------------------------------------------------------- */
-static const char *order_name(ptxpack_order order)
-{
-    return order == PTXPACK_ROW_MAJOR ? "row" : "column";
-}
+static const char *order_name(ptxpack_order order) { return order == PTXPACK_ROW_MAJOR ? "row" : "column"; }
 
 /* A plan on this row; NULL: on the chosen one.  A row of "all" that cannot take it is left out. */
 static bool add_case(bench *b, const bench_settings *s, const ptxpack_gemm_desc *desc,
@@ -83,10 +80,13 @@ static bool make_cases(bench *b, const bench_settings *s)
     for (int i = 0; i < sizes.count; i++)
         for (int orders = 0; orders < 4; orders++) {
             const int32_t           size = sizes.value[i];
-            const ptxpack_gemm_desc desc = {
-                .size = sizeof desc, .dtype = s->dtype, .m = size, .n = size, .k = size,
-                .order_a = orders & 2 ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
-                .order_b = orders & 1 ? PTXPACK_ROW_MAJOR : PTXPACK_COLUMN_MAJOR};
+            const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                            .dtype = s->dtype,
+                                            .m = size,
+                                            .n = size,
+                                            .k = size,
+                                            .order_a = orders & 2 ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR,
+                                            .order_b = orders & 1 ? PTXPACK_ROW_MAJOR : PTXPACK_COLUMN_MAJOR};
             if (!add_rows(b, s, &desc))
                 return false;
         }
@@ -124,8 +124,8 @@ static bool enqueue(void *context, size_t index)
     const bench_case *c = &b->cases[index];
     for (int n = 0; n < b->timing.launches; n++) {
         const uint64_t            *x = b->matrix[n % INPUTS];
-        const ptxpack_gemm_buffers buffers = {
-            .size = sizeof buffers, .alpha = 1, .a = x[0], .b = x[1], .d = x[2], .workspace = c->workspace};
+        const ptxpack_gemm_buffers buffers =
+            {.size = sizeof buffers, .alpha = 1, .a = x[0], .b = x[1], .d = x[2], .workspace = c->workspace};
         if (!device_status(&b->gpu, ptxpack_gemm_launch(c->plan, &buffers, b->gpu.stream)))
             return false;
     }
@@ -152,8 +152,8 @@ static void open_table(bench *b, const bench_settings *s)
 static void print_row(bench *b, const bench_settings *s, size_t index)
 {
     const ptxpack_gemm_desc *d = &b->cases[index].desc;
-    double      ms = bench_rounds_ms(&b->timing, index);
-    double      tflops = 2.0 * d->m * d->n * d->k / ms * 1e-9;
+    double                   ms = bench_rounds_ms(&b->timing, index);
+    double                   tflops = 2.0 * d->m * d->n * d->k / ms * 1e-9;
     const char *id = ptxpack_kernel_describe(ptxpack_gemm_kernel(b->cases[index].plan))->variant->id;
     if (s->json) {
         json_open(NULL, '{');
@@ -194,9 +194,14 @@ static bool run(bench *b, const bench_settings *s)
 {
     if (!make_cases(b, s) || !make_matrices(b, s))
         return false;
-    b->timing = (bench_rounds){.gpu = &b->gpu, .count = b->count, .rounds = b->gpu.emulated ? 1 : s->rounds,
-                               .seed = (uint64_t)s->seed, .launches = b->gpu.emulated ? 1 : LAUNCHES,
-                               .rest_us = b->gpu.emulated ? 0 : REST_US, .enqueue = enqueue, .context = b};
+    b->timing = (bench_rounds){.gpu = &b->gpu,
+                               .count = b->count,
+                               .rounds = b->gpu.emulated ? 1 : s->rounds,
+                               .seed = (uint64_t)s->seed,
+                               .launches = b->gpu.emulated ? 1 : LAUNCHES,
+                               .rest_us = b->gpu.emulated ? 0 : REST_US,
+                               .enqueue = enqueue,
+                               .context = b};
     return bench_rounds_run(&b->timing);
 }
 

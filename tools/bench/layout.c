@@ -38,58 +38,58 @@ static operands read_operands(void)
 }
 
 /* X(name, type of the result, its status, call) */
-#define OPERATION_MAP(X)                                                                                  \
-    X(composition, layout, shape.status, ptxpack_composition(&o->compact, &o->small))                     \
-    X(composition_by_tiler, layout, shape.status, ptxpack_composition(&o->compact, &o->layout_tiler))     \
-    X(with_shape, layout, shape.status, ptxpack_with_shape(&o->compact, &o->shape))                       \
-    X(coalesce, layout, shape.status, ptxpack_coalesce(&o->any, NULL))                                    \
-    X(filter, layout, shape.status, ptxpack_filter(&o->any, NULL))                                        \
-    X(complement, layout, shape.status, ptxpack_complement(&o->any, NULL))                                \
-    X(right_inverse, layout, shape.status, ptxpack_right_inverse(&o->any))                                \
-    X(left_inverse, layout, shape.status, ptxpack_left_inverse(&o->any))                                  \
-    X(nullspace, layout, shape.status, ptxpack_nullspace(&o->any))                                        \
-    X(max_common_layout, layout, shape.status, ptxpack_max_common_layout(&o->compact, &o->compact))       \
-    X(logical_divide, layout, shape.status, ptxpack_logical_divide(&o->compact, &o->layout_tiler))        \
-    X(logical_divide_by_layout, layout, shape.status, ptxpack_logical_divide(&o->compact, &o->small))     \
-    X(zipped_divide, layout, shape.status, ptxpack_zipped_divide(&o->compact, &o->layout_tiler))          \
-    X(tiled_divide, layout, shape.status, ptxpack_tiled_divide(&o->compact, &o->layout_tiler))            \
-    X(flat_divide, layout, shape.status, ptxpack_flat_divide(&o->compact, &o->layout_tiler))              \
-    X(logical_product, layout, shape.status, ptxpack_logical_product(&o->any, &o->tiler))                 \
-    X(logical_product_by_layout, layout, shape.status, ptxpack_logical_product(&o->small, &o->small))     \
-    X(zipped_product, layout, shape.status, ptxpack_zipped_product(&o->any, &o->tiler))                   \
-    X(tiled_product, layout, shape.status, ptxpack_tiled_product(&o->any, &o->tiler))                     \
-    X(flat_product, layout, shape.status, ptxpack_flat_product(&o->any, &o->tiler))                       \
-    X(blocked_product, layout, shape.status, ptxpack_blocked_product(&o->small, &o->small))               \
-    X(raked_product, layout, shape.status, ptxpack_raked_product(&o->small, &o->small))                   \
-    X(tile_to_shape, layout, shape.status, ptxpack_tile_to_shape(&o->small, &o->shape, &o->order))        \
-    X(slice, layout, shape.status, ptxpack_layout_slice(&o->slice, &o->any))                              \
-    X(slice_and_offset, slice, layout.shape.status, ptxpack_slice_and_offset(&o->slice, &o->any))         \
-    X(slice_of_swizzled, slice, layout.shape.status, ptxpack_slice_and_offset(&o->slice, &o->swizzled))   \
-    X(dice, layout, shape.status, ptxpack_layout_dice(&o->slice, &o->any))                                \
-    X(domain_offset, slice, layout.shape.status, ptxpack_domain_offset(&o->coord, &o->any))               \
-    X(upcast, layout, shape.status, ptxpack_upcast(&o->any, 4))                                           \
-    X(downcast, layout, shape.status, ptxpack_downcast(&o->any, 4))                                       \
-    X(recast_swizzled, layout, shape.status, ptxpack_recast_layout(&o->swizzled, 16, 32))                 \
-    X(make_layout_left, layout, shape.status, ptxpack_make_layout_left(&o->shape))                        \
-    X(make_ordered_layout, layout, shape.status, ptxpack_make_ordered_layout(&o->shape, &o->order))       \
-    X(make_identity_layout, layout, shape.status, ptxpack_make_identity_layout(&o->shape))                \
-    X(make_layout_like, layout, shape.status, ptxpack_make_layout_like(&o->any))                          \
-    X(make_fragment_like, layout, shape.status, ptxpack_make_fragment_like(&o->any))                      \
-    X(flatten, layout, shape.status, ptxpack_layout_flatten(&o->any))                                     \
-    X(group, layout, shape.status, ptxpack_layout_group(&o->any, 0, 2))                                   \
-    X(select, layout, shape.status, ptxpack_layout_select(&o->any, 4, (const int[]){3, 1, 0, 2}))         \
-    X(append_to, layout, shape.status, ptxpack_layout_append_to(&o->any, 6, NULL))                        \
-    X(zip, layout, shape.status, ptxpack_layout_zip(&o->any, &o->small))                                  \
-    X(crd2idx, tuple, status, ptxpack_layout_crd2idx(&o->any, &o->coord))                                 \
-    X(get_flat_coord, tuple, status, ptxpack_get_flat_coord(&o->compact, 777))                            \
+#define OPERATION_MAP(X)                                                                                \
+    X(composition, layout, shape.status, ptxpack_composition(&o->compact, &o->small))                   \
+    X(composition_by_tiler, layout, shape.status, ptxpack_composition(&o->compact, &o->layout_tiler))   \
+    X(with_shape, layout, shape.status, ptxpack_with_shape(&o->compact, &o->shape))                     \
+    X(coalesce, layout, shape.status, ptxpack_coalesce(&o->any, NULL))                                  \
+    X(filter, layout, shape.status, ptxpack_filter(&o->any, NULL))                                      \
+    X(complement, layout, shape.status, ptxpack_complement(&o->any, NULL))                              \
+    X(right_inverse, layout, shape.status, ptxpack_right_inverse(&o->any))                              \
+    X(left_inverse, layout, shape.status, ptxpack_left_inverse(&o->any))                                \
+    X(nullspace, layout, shape.status, ptxpack_nullspace(&o->any))                                      \
+    X(max_common_layout, layout, shape.status, ptxpack_max_common_layout(&o->compact, &o->compact))     \
+    X(logical_divide, layout, shape.status, ptxpack_logical_divide(&o->compact, &o->layout_tiler))      \
+    X(logical_divide_by_layout, layout, shape.status, ptxpack_logical_divide(&o->compact, &o->small))   \
+    X(zipped_divide, layout, shape.status, ptxpack_zipped_divide(&o->compact, &o->layout_tiler))        \
+    X(tiled_divide, layout, shape.status, ptxpack_tiled_divide(&o->compact, &o->layout_tiler))          \
+    X(flat_divide, layout, shape.status, ptxpack_flat_divide(&o->compact, &o->layout_tiler))            \
+    X(logical_product, layout, shape.status, ptxpack_logical_product(&o->any, &o->tiler))               \
+    X(logical_product_by_layout, layout, shape.status, ptxpack_logical_product(&o->small, &o->small))   \
+    X(zipped_product, layout, shape.status, ptxpack_zipped_product(&o->any, &o->tiler))                 \
+    X(tiled_product, layout, shape.status, ptxpack_tiled_product(&o->any, &o->tiler))                   \
+    X(flat_product, layout, shape.status, ptxpack_flat_product(&o->any, &o->tiler))                     \
+    X(blocked_product, layout, shape.status, ptxpack_blocked_product(&o->small, &o->small))             \
+    X(raked_product, layout, shape.status, ptxpack_raked_product(&o->small, &o->small))                 \
+    X(tile_to_shape, layout, shape.status, ptxpack_tile_to_shape(&o->small, &o->shape, &o->order))      \
+    X(slice, layout, shape.status, ptxpack_layout_slice(&o->slice, &o->any))                            \
+    X(slice_and_offset, slice, layout.shape.status, ptxpack_slice_and_offset(&o->slice, &o->any))       \
+    X(slice_of_swizzled, slice, layout.shape.status, ptxpack_slice_and_offset(&o->slice, &o->swizzled)) \
+    X(dice, layout, shape.status, ptxpack_layout_dice(&o->slice, &o->any))                              \
+    X(domain_offset, slice, layout.shape.status, ptxpack_domain_offset(&o->coord, &o->any))             \
+    X(upcast, layout, shape.status, ptxpack_upcast(&o->any, 4))                                         \
+    X(downcast, layout, shape.status, ptxpack_downcast(&o->any, 4))                                     \
+    X(recast_swizzled, layout, shape.status, ptxpack_recast_layout(&o->swizzled, 16, 32))               \
+    X(make_layout_left, layout, shape.status, ptxpack_make_layout_left(&o->shape))                      \
+    X(make_ordered_layout, layout, shape.status, ptxpack_make_ordered_layout(&o->shape, &o->order))     \
+    X(make_identity_layout, layout, shape.status, ptxpack_make_identity_layout(&o->shape))              \
+    X(make_layout_like, layout, shape.status, ptxpack_make_layout_like(&o->any))                        \
+    X(make_fragment_like, layout, shape.status, ptxpack_make_fragment_like(&o->any))                    \
+    X(flatten, layout, shape.status, ptxpack_layout_flatten(&o->any))                                   \
+    X(group, layout, shape.status, ptxpack_layout_group(&o->any, 0, 2))                                 \
+    X(select, layout, shape.status, ptxpack_layout_select(&o->any, 4, (const int[]){3, 1, 0, 2}))       \
+    X(append_to, layout, shape.status, ptxpack_layout_append_to(&o->any, 6, NULL))                      \
+    X(zip, layout, shape.status, ptxpack_layout_zip(&o->any, &o->small))                                \
+    X(crd2idx, tuple, status, ptxpack_layout_crd2idx(&o->any, &o->coord))                               \
+    X(get_flat_coord, tuple, status, ptxpack_get_flat_coord(&o->compact, 777))                          \
     X(parse, layout, shape.status, ptxpack_layout_parse(ANY))
 
-#define OPERATION_RUN(name, type, member, call)                   \
-    static ptxpack_status run_##name(const operands *o)           \
-    {                                                             \
-        (void)o;                                                  \
-        ptxpack_##type result = call;                             \
-        return result.member;                                     \
+#define OPERATION_RUN(name, type, member, call)         \
+    static ptxpack_status run_##name(const operands *o) \
+    {                                                   \
+        (void)o;                                        \
+        ptxpack_##type result = call;                   \
+        return result.member;                           \
     }
 OPERATION_MAP(OPERATION_RUN)
 

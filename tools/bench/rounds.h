@@ -13,9 +13,9 @@ typedef struct bench_rounds {
     size_t   count;
     int64_t  rounds;
     uint64_t seed;
-    int      launches, rest_us;                    /* of a case each time; before it */
-    bool   (*enqueue)(void *context, size_t index); /* the launches of a case, to the device's stream */
-    void    *context;
+    int      launches, rest_us;                   /* of a case each time; before it */
+    bool (*enqueue)(void *context, size_t index); /* the launches of a case, to the device's stream */
+    void                   *context;
     struct CUgraphExec_st **graphs; /* set by bench_rounds_run, as is */
     double                 *ms;     /* [count][rounds], of one launch */
 } bench_rounds;

@@ -17,10 +17,10 @@ enum { LAUNCHES = 200 }; /* fewer than the driver queues */
 
 /* Every figure, the median of the rounds. */
 typedef struct figures {
-    double layout_us;                /* deriving the layouts and symbols of the kernel  */
-    double again_us;                 /* another plan of a kernel that is loaded         */
-    double expand_ms, cold_ms;       /* of the main kernel; the compiler alone          */
-    double warm_ms, driver_load_ms;  /* a plan from the cache; the driver's part of it  */
+    double layout_us;               /* deriving the layouts and symbols of the kernel  */
+    double again_us;                /* another plan of a kernel that is loaded         */
+    double expand_ms, cold_ms;      /* of the main kernel; the compiler alone          */
+    double warm_ms, driver_load_ms; /* a plan from the cache; the driver's part of it  */
     double launch_us, bare_us;
 } figures;
 
@@ -42,8 +42,7 @@ static ptxpack_attention_desc main_problem(const bench_settings *s)
 
 /* Layouts and symbols, then expansion, on a handle that is open.  Of a copy of the row, which is none of the
  * table's: its layouts are derived anew. */
-static bool time_expansion(device *gpu, const ptxpack_variant *row, ptxpack_dtype dtype, double *us,
-                           double *ms)
+static bool time_expansion(device *gpu, const ptxpack_variant *row, ptxpack_dtype dtype, double *us, double *ms)
 {
     enum { CAUSAL = 1 };
     ptxpack_expansion    *expansion = NULL;
@@ -53,8 +52,8 @@ static bool time_expansion(device *gpu, const ptxpack_variant *row, ptxpack_dtyp
     ptxpack_instance      instance = ptxpack_instance_get(&fresh, index);
     *us = 1e3 * (now_ms() - started);
     started = now_ms();
-    bool ok = device_status(
-        gpu, ptxpack_kernel_expand(gpu->handle, row, instance.symbols, instance.symbol_count, &expansion));
+    bool ok = device_status(gpu, ptxpack_kernel_expand(gpu->handle, row, instance.symbols,
+                                                       instance.symbol_count, &expansion));
     *ms = now_ms() - started;
     ptxpack_expansion_free(expansion);
     return ok;
@@ -86,12 +85,11 @@ static bool fresh_plan(device *gpu, const bench_settings *s, const ptxpack_optio
 }
 
 /* Expansion, cold and warm, from an empty cache folder of our own. */
-static bool time_plans(const bench_settings *s, const char *folder, double *rounds, figures *f,
-                       char line[512])
+static bool time_plans(const bench_settings *s, const char *folder, double *rounds, figures *f, char line[512])
 {
-    size_t              count = (size_t)s->rounds;
+    size_t  count = (size_t)s->rounds;
     double *expand = rounds, *cold = rounds + count, *warm = rounds + 2 * count, *load = rounds + 3 * count;
-    double             *layout = rounds + 4 * count, *again = rounds + 5 * count;
+    double *layout = rounds + 4 * count, *again = rounds + 5 * count;
     ptxpack_options     uncached = {.size = sizeof uncached, .no_cache = true};
     ptxpack_options     cached = {.size = sizeof cached, .cache_dir = folder};
     ptxpack_kernel_info info;
@@ -127,19 +125,20 @@ static bool time_plans(const bench_settings *s, const char *folder, double *roun
 static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
                           bool bare, double *us)
 {
-    attention_any_arguments a;
-    uint32_t            grid[3];
-    void               *parameters[] = {&a};
+    attention_any_arguments    a;
+    uint32_t                   grid[3];
+    void                      *parameters[] = {&a};
     const ptxpack_kernel_info *info = ptxpack_kernel_describe(ptxpack_attention_kernel(plan));
     struct CUfunc_st *function = (struct CUfunc_st *)ptxpack_kernel_function(ptxpack_attention_kernel(plan));
-    bool                ok = device_sync(gpu);
+    bool              ok = device_sync(gpu);
     ptxpack_attention_fill(plan, b, &a, grid);
     double started = now_ms();
     for (int i = 0; i < LAUNCHES && ok; i++)
         ok = bare ? device_try(gpu,
-                               gpu->driver->cuLaunchKernel(
-                                   function, grid[0], grid[1], grid[2], (unsigned)info->variant->threads, 1,
-                                   1, (unsigned)info->variant->shared_bytes, gpu->stream, parameters, NULL),
+                               gpu->driver->cuLaunchKernel(function, grid[0], grid[1], grid[2],
+                                                           (unsigned)info->variant->threads, 1, 1,
+                                                           (unsigned)info->variant->shared_bytes, gpu->stream,
+                                                           parameters, NULL),
                                "cuLaunchKernel")
                   : device_status(gpu, ptxpack_attention_launch(plan, b, gpu->stream));
     *us = (now_ms() - started) * 1e3 / LAUNCHES;
@@ -154,7 +153,7 @@ static bool time_both(const bench_settings *s, double *rounds, figures *f, char 
     ptxpack_attention_buffers    b = {.size = sizeof b};
     uint64_t                    *addresses[] = {&b.q, &b.k, &b.v, &b.o};
     device                       gpu;
-    bool ok = device_open(&gpu, NULL) == PTXPACK_OK &&
+    bool                         ok = device_open(&gpu, NULL) == PTXPACK_OK &&
               device_status(&gpu, ptxpack_attention_plan_create(gpu.handle, &desc, &plan));
     for (int i = 0; i < 4; i++)
         ok = ok && device_alloc(&gpu, addresses[i], bytes) &&
@@ -162,8 +161,7 @@ static bool time_both(const bench_settings *s, double *rounds, figures *f, char 
                         "cuMemsetD8Async");
     double discarded;
     ok = ok && device_alloc_zeros(&gpu, &b.workspace, ptxpack_attention_workspace(plan)) &&
-         time_launches(&gpu, plan, &b, true, &discarded) &&
-         time_launches(&gpu, plan, &b, false, &discarded);
+         time_launches(&gpu, plan, &b, true, &discarded) && time_launches(&gpu, plan, &b, false, &discarded);
     for (size_t i = 0; i < count && ok; i++)
         ok = time_launches(&gpu, plan, &b, true, &rounds[i]) &&
              time_launches(&gpu, plan, &b, false, &rounds[count + i]);

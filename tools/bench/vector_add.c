@@ -20,8 +20,7 @@ static bool time_size(device *gpu, const ptxpack_vector_plan *plan, const uint64
         usleep(REST_US);
         ok = device_start(gpu);
         for (int i = 0; i < LAUNCHES && ok; i++)
-            ok =
-                device_status(gpu, ptxpack_vector_add(plan, at[2], at[0], at[1], 2, 0.5f, 1, n, gpu->stream));
+            ok = device_status(gpu, ptxpack_vector_add(plan, at[2], at[0], at[1], 2, 0.5f, 1, n, gpu->stream));
         ok = ok && device_stop(gpu) && device_elapsed(gpu, &elapsed);
         if (round >= 0 && ok)
             rounds[round] = elapsed / LAUNCHES;

@@ -24,10 +24,7 @@ typedef struct settings {
     int64_t     rows, bits;
 } settings;
 
-static int refused(void)
-{
-    return command_fail("atom", "%s", ptxpack_detail(NULL)), COMMAND_USAGE;
-}
+static int refused(void) { return command_fail("atom", "%s", ptxpack_detail(NULL)), COMMAND_USAGE; }
 
 /* ---- the list --------------------------------------------------------------------------------------- */
 static void list_mma(const ptxpack_mma_atom *x, bool json)
@@ -129,12 +126,12 @@ static int unknown(const char *name)
 /* A copy of `bits`-bit values, source and destination: cell (t,v) is value v of thread t of the reference. */
 static ptxpack_status draw_copy_atom(const ptxpack_copy_atom *atom, int64_t bits, draw_format format)
 {
-    ptxpack_layout values = ptxpack_upcast(&atom->ref, bits);
-    ptxpack_tuple  extents = ptxpack_product_each(&values.shape);
-    ptxpack_layout tv = ptxpack_make_layout_left(&extents), tiler = ptxpack_tiler_of(&extents);
+    ptxpack_layout     values = ptxpack_upcast(&atom->ref, bits);
+    ptxpack_tuple      extents = ptxpack_product_each(&values.shape);
+    ptxpack_layout     tv = ptxpack_make_layout_left(&extents), tiler = ptxpack_tiler_of(&extents);
     ptxpack_tiled_copy copy = ptxpack_make_tiled_copy_tv(atom, bits, &tv, &tiler);
-    ptxpack_layout src = ptxpack_copy_layout_tv(&copy, PTXPACK_SRC);
-    ptxpack_layout dst = ptxpack_copy_layout_tv(&copy, PTXPACK_DST);
+    ptxpack_layout     src = ptxpack_copy_layout_tv(&copy, PTXPACK_SRC);
+    ptxpack_layout     dst = ptxpack_copy_layout_tv(&copy, PTXPACK_DST);
     if (src.shape.status != PTXPACK_OK || dst.shape.status != PTXPACK_OK)
         return src.shape.status != PTXPACK_OK ? src.shape.status : dst.shape.status;
     return draw_copy(stdout, format, &src, &dst, &extents);
@@ -153,8 +150,8 @@ static int show_one(const settings *s, const char *name)
     if (draws && copies)
         return drawn(draw_copy_atom(&copy, s->bits != OPTION_NOT_GIVEN ? s->bits : 16, format));
     if (draws)
-        return drawn(draw_mma(stdout, format, &mma.a_layout, &mma.b_layout, &mma.c_layout, mma.m, mma.n,
-                              mma.k, &mma.thr_id));
+        return drawn(draw_mma(stdout, format, &mma.a_layout, &mma.b_layout, &mma.c_layout, mma.m, mma.n, mma.k,
+                              &mma.thr_id));
     if (copies)
         atom_show_copy(&copy, s->json);
     else
@@ -253,7 +250,9 @@ static bool take_swizzle(const char *text, ptxpack_wgmma_swizzle *swizzle)
     static const struct {
         const char           *text;
         ptxpack_wgmma_swizzle swizzle;
-    } rows[] = {{"none", PTXPACK_WGMMA_NONE}, {"32", PTXPACK_WGMMA_32B}, {"64", PTXPACK_WGMMA_64B},
+    } rows[] = {{"none", PTXPACK_WGMMA_NONE},
+                {"32", PTXPACK_WGMMA_32B},
+                {"64", PTXPACK_WGMMA_64B},
                 {"128", PTXPACK_WGMMA_128B}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(text, rows[i].text) == 0) {
@@ -311,10 +310,7 @@ static int show_descriptor(const settings *s)
 }
 
 /* ---- the command ------------------------------------------------------------------------------------ */
-static bool is_pattern(const char *name)
-{
-    return strpbrk(name, "*?[") != NULL;
-}
+static bool is_pattern(const char *name) { return strpbrk(name, "*?[") != NULL; }
 
 /* What is wrong with the combination; NULL: nothing.  Of `words` words the first is `name`. */
 static const char *conflict(const settings *s, int words, const char *name)

@@ -34,9 +34,8 @@ static int run_on_cpu(attention_problem *p)
         size_t count = p->lse_count - first < CHUNK ? p->lse_count - first : CHUNK;
         for (size_t i = 0; i < count; i++) {
             size_t n = first + i, head = n / (size_t)d->seqlen_q;
-            rows[i] =
-                (attention_row){(int32_t)(head / (size_t)d->heads_q), (int32_t)(head % (size_t)d->heads_q),
-                                (int32_t)(n % (size_t)d->seqlen_q)};
+            rows[i] = (attention_row){(int32_t)(head / (size_t)d->heads_q),
+                                      (int32_t)(head % (size_t)d->heads_q), (int32_t)(n % (size_t)d->seqlen_q)};
         }
         const attention_row_results results = {values, NULL, values + CHUNK * dim};
         status = attention_reference_rows(reference, rows, count, verify_threads(), &results);
@@ -94,8 +93,7 @@ static void report_time(const attention_problem *p, const attention_settings *s,
         if (!on_cpu)
             json_int("repeat", p->repeat);
     } else if (on_cpu) {
-        printf("time      %.1f ms on the CPU (the double-precision reference), %.4f TFLOP/s\n", p->ms,
-               tflops);
+        printf("time      %.1f ms on the CPU (the double-precision reference), %.4f TFLOP/s\n", p->ms, tflops);
     } else if (p->emulated) {
         printf("time      %.1f ms emulated, %.4f TFLOP/s (mean of %lld launches)\n", p->ms, tflops,
                (long long)p->repeat);
@@ -108,9 +106,9 @@ static void report_time(const attention_problem *p, const attention_settings *s,
 static int run_verify(const attention_problem *p, const attention_settings *s)
 {
     verify_result  r;
-    ptxpack_status status =
-        verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
-                         &p->descales, (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed, &r);
+    ptxpack_status status = verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
+                                             p->tensor[TENSOR_V], &p->descales,
+                                             (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed, &r);
     if (status != PTXPACK_OK)
         return command_fail("attention", "--verify: %s", ptxpack_detail(NULL));
     if (s->json) {
@@ -137,13 +135,13 @@ static int run_verify(const attention_problem *p, const attention_settings *s)
 static int write_outputs(const attention_problem *p, const attention_settings *s)
 {
     const ptxpack_attention_desc *d = &p->desc;
-    char      line[NPY_LINE];
-    npy_array o = {
-        .type = d->dtype == PTXPACK_F16 ? NPY_F16 : NPY_U16,
-        .rank = 4,
-        .shape = {d->batch, d->seqlen_q, d->heads_q, d->head_dim},
-        .count = p->elements[TENSOR_O],
-        .data = p->tensor[TENSOR_O],
+    char                          line[NPY_LINE];
+    npy_array                     o = {
+                            .type = d->dtype == PTXPACK_F16 ? NPY_F16 : NPY_U16,
+                            .rank = 4,
+                            .shape = {d->batch, d->seqlen_q, d->heads_q, d->head_dim},
+                            .count = p->elements[TENSOR_O],
+                            .data = p->tensor[TENSOR_O],
     };
     npy_array lse = {
         .type = NPY_F32,
@@ -193,12 +191,14 @@ static int run_problem(attention_problem *p, const attention_settings *s)
 
 int cmd_attention(int argc, char **argv)
 {
+    /* clang-format off */
     attention_settings s = {
         .subcommand = "attention",
         .batch = OPTION_NOT_GIVEN, .seqlen_q = OPTION_NOT_GIVEN, .seqlen_kv = OPTION_NOT_GIVEN,
         .heads_q = OPTION_NOT_GIVEN, .heads_kv = OPTION_NOT_GIVEN, .head_dim = OPTION_NOT_GIVEN,
         .seed = OPTION_NOT_GIVEN, .layout = "bshd", .dtype = "f16", .repeat = OPTION_NOT_GIVEN,
     };
+    /* clang-format on */
     const option rows[] = {
         {"q", OPTION_TEXT, &s.q, "FILE  queries, .npy of 4 dimensions (see --layout)"},
         {"k", OPTION_TEXT, &s.k, "FILE  keys"},
@@ -226,8 +226,8 @@ int cmd_attention(int argc, char **argv)
         {"json", OPTION_FLAG, &s.json, "print JSON"},
         {NULL, OPTION_FLAG, NULL, NULL},
     };
-    int status =
-        command_options(argc, argv, "ptxpack attention [--q FILE --k FILE --v FILE] [options]", rows, NULL);
+    int status = command_options(argc, argv, "ptxpack attention [--q FILE --k FILE --v FILE] [options]", rows,
+                                 NULL);
     if (status >= 0)
         return status;
     attention_problem p = {.ms = 0};

@@ -72,37 +72,33 @@ int cmd_bench(int argc, char **argv)
         const char *word;
         int (*run)(const bench_settings *settings);
     } benchmarks[] = {
-        {"attention", bench_attention},
-        {"gemm", bench_gemm},
-        {"vector-add", bench_vector_add},
-        {"start-up", bench_start_up},
-        {"layout", bench_layout},
-        {"emu", bench_emu},
+        {"attention", bench_attention}, {"gemm", bench_gemm},     {"vector-add", bench_vector_add},
+        {"start-up", bench_start_up},   {"layout", bench_layout}, {"emu", bench_emu},
     };
-    bench_settings s = {.rounds = 9, .seed = 1};
-    const char    *dims = "64,128,256", *lengths = "512,1024,2048,4096,8192,16384", *dtype = "bf16";
-    const char    *sizes = NULL;
+    bench_settings       s = {.rounds = 9, .seed = 1};
+    const char          *dims = "64,128,256", *lengths = "512,1024,2048,4096,8192,16384", *dtype = "bf16";
+    const char          *sizes = NULL;
     attention_mask_words mask = {NULL, NULL, NULL};
-    double         softcap = 0;
-    const option   rows[] = {
-        {"head-dim", OPTION_TEXT, &dims, "N,...  (attention; default 64,128,256)"},
-        {"seqlen", OPTION_TEXT, &lengths, "N,...  (attention; default 512 to 16384)"},
-        {"causal", OPTION_TEXT, &mask.causal, "yes|no|both  (attention; default both)"},
-        {"window", OPTION_TEXT, &mask.window, WINDOW_OPTION_HELP " (attention; not causal)"},
-        {"align", OPTION_TEXT, &mask.align, ALIGN_OPTION_HELP},
-        {"softcap", OPTION_REAL, &softcap, SOFTCAP_OPTION_HELP " (attention)"},
-        {"size", OPTION_TEXT, &sizes, "N,...  m = n = k (gemm; default 1024 to 8192, emulated 128, 256)"},
-        {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
-        {"dtype", OPTION_TEXT, &dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
-        {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
-        {"seed", OPTION_INT, &s.seed, "N  of the input and the order (default 1)"},
-        {"json", OPTION_FLAG, &s.json, "print JSON"},
-        {NULL, OPTION_FLAG, NULL, NULL},
+    double               softcap = 0;
+    const option         rows[] = {
+                {"head-dim", OPTION_TEXT, &dims, "N,...  (attention; default 64,128,256)"},
+                {"seqlen", OPTION_TEXT, &lengths, "N,...  (attention; default 512 to 16384)"},
+                {"causal", OPTION_TEXT, &mask.causal, "yes|no|both  (attention; default both)"},
+                {"window", OPTION_TEXT, &mask.window, WINDOW_OPTION_HELP " (attention; not causal)"},
+                {"align", OPTION_TEXT, &mask.align, ALIGN_OPTION_HELP},
+                {"softcap", OPTION_REAL, &softcap, SOFTCAP_OPTION_HELP " (attention)"},
+                {"size", OPTION_TEXT, &sizes, "N,...  m = n = k (gemm; default 1024 to 8192, emulated 128, 256)"},
+                {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
+                {"dtype", OPTION_TEXT, &dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
+                {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
+                {"seed", OPTION_INT, &s.seed, "N  of the input and the order (default 1)"},
+                {"json", OPTION_FLAG, &s.json, "print JSON"},
+                {NULL, OPTION_FLAG, NULL, NULL},
     };
     int words = 0;
-    int status =
-        command_options(argc, argv, "ptxpack bench attention|gemm|vector-add|start-up|layout|emu [options]", rows,
-                        &words);
+    int status = command_options(argc, argv,
+                                 "ptxpack bench attention|gemm|vector-add|start-up|layout|emu [options]", rows,
+                                 &words);
     if (status >= 0)
         return status;
     if (words != 1) {

@@ -13,21 +13,21 @@
 #include "warm.h"
 
 typedef struct settings {
-    const char *dir, *to; /* NULL: the environment's; the cache's own limit */
-    int64_t     older_days;
-    bool        remove_bad, json;
+    const char   *dir, *to; /* NULL: the environment's; the cache's own limit */
+    int64_t       older_days;
+    bool          remove_bad, json;
     warm_settings warm; /* the options of that action alone */
 } settings;
 
 /* "12.3 MiB"; in one of a few static buffers. */
 static const char *human(uint64_t bytes)
 {
-    static char buffers[4][32];
-    static int turn;
+    static char              buffers[4][32];
+    static int               turn;
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    char *text = buffers[turn++ % 4];
-    double value = (double)bytes;
-    int unit = 0;
+    char                    *text = buffers[turn++ % 4];
+    double                   value = (double)bytes;
+    int                      unit = 0;
     for (; value >= 1024; unit++)
         value /= 1024;
     snprintf(text, sizeof *buffers, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
@@ -43,7 +43,7 @@ static const char *ago(int64_t when)
         const char *name;
     } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}, {1, "second"}};
     int64_t age = (int64_t)time(NULL) - when;
-    size_t u = 0;
+    size_t  u = 0;
     age = age < 0 ? 0 : age;
     while (u < 3 && age < units[u].seconds)
         u++;
@@ -142,7 +142,7 @@ static ptxpack_cache_step add_row(const ptxpack_cache_info *info, void *user)
     table *t = (table *)user;
     if (t->count == t->capacity) {
         size_t capacity = t->capacity ? 2 * t->capacity : 64;
-        row *larger = (row *)realloc(t->rows, capacity * sizeof *larger);
+        row   *larger = (row *)realloc(t->rows, capacity * sizeof *larger);
         if (!larger) {
             t->no_memory = true;
             return PTXPACK_CACHE_STOP;
@@ -177,10 +177,14 @@ static int latest_first(const void *a, const void *b)
 static const char *state_word(const row *r)
 {
     switch (r->state) {
-    case PTXPACK_CACHE_GOOD: return "good";
-    case PTXPACK_CACHE_CORRUPT: return "corrupt";
-    case PTXPACK_CACHE_FOREIGN: return "foreign version";
-    case PTXPACK_CACHE_UNREADABLE: return strerror(r->error);
+    case PTXPACK_CACHE_GOOD:
+        return "good";
+    case PTXPACK_CACHE_CORRUPT:
+        return "corrupt";
+    case PTXPACK_CACHE_FOREIGN:
+        return "foreign version";
+    case PTXPACK_CACHE_UNREADABLE:
+        return strerror(r->error);
     }
     return "unknown";
 }
@@ -238,7 +242,9 @@ static uint64_t show_rows(const ptxpack_cache *cache, const table *t, const sett
         json_close();
     } else if (check) {
         printf("%zu entries: %zu good, %zu bad%s\n", t->count, t->count - bad, bad,
-               bad && t->remove_bad ? " (removed)" : bad ? " (misses; --remove deletes them)" : "");
+               bad && t->remove_bad ? " (removed)"
+               : bad                ? " (misses; --remove deletes them)"
+                                    : "");
         bad_prebuilt = prebuilt_report(cache, "prebuilt ", true, false);
     }
     return bad_prebuilt;
@@ -247,7 +253,7 @@ static uint64_t show_rows(const ptxpack_cache *cache, const table *t, const sett
 static int show_entries(ptxpack_cache *cache, const settings *s, bool check)
 {
     table t;
-    int status = COMMAND_OK;
+    int   status = COMMAND_OK;
     memset(&t, 0, sizeof t);
     t.remove_bad = s->remove_bad;
     bool listed = ptxpack_cache_each(cache, check, add_row, &t);
@@ -292,7 +298,7 @@ static int show_swept(const ptxpack_cache_swept *swept, const settings *s)
 static int trim(ptxpack_cache *cache, const settings *s)
 {
     ptxpack_cache_swept swept;
-    uint64_t to_bytes = stats_of(cache).max_bytes;
+    uint64_t            to_bytes = stats_of(cache).max_bytes;
     if (s->to && strcmp(s->to, "0") == 0)
         to_bytes = 0;
     else if (s->to && !ptxpack_cache_parse_size(s->to, &to_bytes)) {
@@ -329,11 +335,13 @@ static int show_prebuilt(const settings *s, bool check)
     options.readonly = true;
     options.dir = options.readonly_dirs = s->dir;
     ptxpack_cache *cache = ptxpack_cache_open(&options);
-    int status = COMMAND_OK;
+    int            status = COMMAND_OK;
     if (!cache || !ptxpack_cache_prebuilt(cache, 0, &folder)) {
         const char *why = ptxpack_cache_prebuilt_refusal(cache);
         status = command_fail("cache", "%s",
-                              !cache ? "out of memory" : why ? why : ptxpack_cache_detail(cache));
+                              !cache ? "out of memory"
+                              : why  ? why
+                                     : ptxpack_cache_detail(cache));
     } else {
         if (s->json)
             json_open(NULL, '{');
@@ -363,7 +371,7 @@ static int run(const char *action, const settings *s)
     if (s->older_days != OPTION_NOT_GIVEN)
         options.max_age_s = (uint64_t)s->older_days * 86400;
     ptxpack_cache *cache = ptxpack_cache_open(&options);
-    int status;
+    int            status;
     if (!cache)
         status = command_fail("cache", "out of memory");
     else if (ptxpack_cache_prebuilt_refusal(cache))
@@ -421,8 +429,8 @@ static bool fits(const char *action, const settings *s)
 int cmd_cache(int argc, char **argv)
 {
     static const char *const actions[] = {"stats", "list", "verify", "trim", "clear", "path", "warm"};
-    settings s;
-    int words = 0;
+    settings                 s;
+    int                      words = 0;
     memset(&s, 0, sizeof s);
     s.older_days = s.warm.jobs = OPTION_NOT_GIVEN;
     const option rows[] = {
@@ -441,11 +449,11 @@ int cmd_cache(int argc, char **argv)
         {NULL, OPTION_FLAG, NULL, NULL},
     };
     static const char synopsis[] = "ptxpack cache [stats|list|verify|trim|clear|path|warm] [options]";
-    int status = command_options(argc, argv, synopsis, rows, &words);
+    int               status = command_options(argc, argv, synopsis, rows, &words);
     if (status >= 0)
         return status;
     const char *action = words > 0 ? argv[1] : "stats";
-    size_t known = 0;
+    size_t      known = 0;
     while (known < sizeof actions / sizeof *actions && strcmp(actions[known], action) != 0)
         known++;
     if (words > 1) {

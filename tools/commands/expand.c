@@ -30,7 +30,7 @@ typedef struct source {
     const char         *path;
     size_t              folder; /* of path: so many of its first bytes */
     const option_list  *includes;
-    struct ptxpack_pack disk;   /* dir is set for each look-up */
+    struct ptxpack_pack disk; /* dir is set for each look-up */
     struct ptxpack_pack includes_disk[OPTION_LIST_MAX];
     struct ptxpack_pack pack;
 } source;
@@ -60,8 +60,8 @@ static const char *read_source(void *context, const char *path, size_t *bytes)
 /* For .file: the folder that a file was found in, and its name there. */
 static const char *locate_source(void *context, const char *path, char *buf, size_t cap)
 {
-    source     *s = (source *)context;
-    size_t      bytes, found = OPTION_LIST_MAX;
+    source *s = (source *)context;
+    size_t  bytes, found = OPTION_LIST_MAX;
     if (strcmp(path, s->path) == 0)
         return path;
     bool beside = read_disk(s, path, &bytes) != NULL;
@@ -148,9 +148,10 @@ static int expand_variant(const settings *s, const ptxpack_variant *v)
     char                   arch[16], line[PROGRAM_LINE];
     settings               all = {.map = s->map, .json = s->json};
     const ptxpack_instance build = ptxpack_instance_get(v, (size_t)s->instance);
-    ptxpack_options        options = {
-               .size = sizeof options, .offline = true, .arch = arch, .line_info = s->line_info
-    };
+    ptxpack_options        options = {.size = sizeof options,
+                                      .offline = true,
+                                      .arch = arch,
+                                      .line_info = s->line_info};
     options.no_cache = true;
     for (size_t i = 0; i < build.symbol_count + s->symbols.count; i++) {
         const ptxpack_symbol *from = i < build.symbol_count ? &build.symbols[i]
@@ -175,7 +176,9 @@ static int expand_file(const settings *s)
 {
     source                 from;
     ptxpack_expansion     *e = NULL;
-    ptxpack_expand_options options = {.size = sizeof options, .read = read_source, .context = &from,
+    ptxpack_expand_options options = {.size = sizeof options,
+                                      .read = read_source,
+                                      .context = &from,
                                       .locate = locate_source};
     options.symbols = s->symbols.list;
     options.symbol_count = s->symbols.count;
@@ -196,8 +199,7 @@ static int expand(settings *s)
     const ptxpack_variant *v = ptxpack_variant_find(s->word);
     size_t                 count = v ? ptxpack_instance_count(v) : 0;
     if (!v && s->instance != OPTION_NOT_GIVEN)
-        return command_fail("expand", "--instance goes with a variant, and %s is none", s->word),
-               COMMAND_USAGE;
+        return command_fail("expand", "--instance goes with a variant, and %s is none", s->word), COMMAND_USAGE;
     if (!v)
         return expand_file(s);
     if (s->includes.count > 0)
@@ -205,8 +207,7 @@ static int expand(settings *s)
     if (s->instance == OPTION_NOT_GIVEN)
         s->instance = 0;
     if ((uint64_t)s->instance >= count)
-        return command_fail("expand", "--instance: %s has %zu builds, from 0 on", v->id, count),
-               COMMAND_USAGE;
+        return command_fail("expand", "--instance: %s has %zu builds, from 0 on", v->id, count), COMMAND_USAGE;
     return expand_variant(s, v);
 }
 
@@ -216,8 +217,7 @@ int cmd_expand(int argc, char **argv)
     int          words;
     char         line[PROGRAM_LINE];
     const option rows[] = {
-        {"D", OPTION_LIST, &s.defines,
-         "SYMBOL=INTEGER  define a symbol as .set does (without =INTEGER: as 1)"},
+        {"D", OPTION_LIST, &s.defines, "SYMBOL=INTEGER  define a symbol as .set does (without =INTEGER: as 1)"},
         {"I", OPTION_LIST, &s.includes, "DIR  look there, too, for what a FILE includes"},
         {"instance", OPTION_INT, &s.instance,
          "N  which build of the variant, as `list --resources` has them in order (0)"},

@@ -45,8 +45,7 @@ static bool upload(device *gpu, const gemm_problem *p, uint64_t *const address[G
     for (int i = 0; i < GEMM_MATRICES && ok; i++)
         if (p->matrix[i] != NULL)
             ok = device_alloc(gpu, address[i], p->geometry.matrix[i].bytes) &&
-                 (i == GEMM_D ||
-                  device_upload(gpu, *address[i], p->matrix[i], p->geometry.matrix[i].bytes));
+                 (i == GEMM_D || device_upload(gpu, *address[i], p->matrix[i], p->geometry.matrix[i].bytes));
     return ok && (p->bias == NULL || (device_alloc(gpu, bias, p->geometry.bias_bytes) &&
                                       device_upload(gpu, *bias, p->bias, p->geometry.bias_bytes)));
 }
@@ -83,9 +82,9 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
 {
     const ptxpack_gemm_desc *d = &p->desc;
     if (!s->json) {
-        printf("problem   %s, m %d, n %d, k %d, batch %d, A %s-major, B %s-major",
-               ptxpack_dtype_name(d->dtype), (int)d->m, (int)d->n, (int)d->k, (int)p->geometry.batch,
-               gemm_order_name(d->order_a), gemm_order_name(d->order_b));
+        printf("problem   %s, m %d, n %d, k %d, batch %d, A %s-major, B %s-major", ptxpack_dtype_name(d->dtype),
+               (int)d->m, (int)d->n, (int)d->k, (int)p->geometry.batch, gemm_order_name(d->order_a),
+               gemm_order_name(d->order_b));
         printf("%s%s%s%s\n", d->has_c ? ", C" : "", d->has_bias ? ", bias" : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? ", " : "",
                d->activation != PTXPACK_ACTIVATION_NONE ? gemm_activation_name(d->activation) : "");
@@ -159,8 +158,8 @@ static int verify(const gemm_problem *p, const gemm_settings *s)
     }
     if (v.wrong == 0)
         return COMMAND_OK;
-    return command_fail("gemm", "%zu elements are wrong, the first of matrix %d in row %d, column %d",
-                        v.wrong, (int)v.first.batch, (int)v.first.row, (int)v.first_column);
+    return command_fail("gemm", "%zu elements are wrong, the first of matrix %d in row %d, column %d", v.wrong,
+                        (int)v.first.batch, (int)v.first.row, (int)v.first_column);
 }
 
 /* Run, report, write, verify; the JSON object is open. */
@@ -168,8 +167,7 @@ static int run_problem(gemm_problem *p, const gemm_settings *s)
 {
     device gpu = {.handle = NULL};
     if (device_open_as(&gpu, s->device, NULL) != PTXPACK_OK)
-        return command_fail("gemm", "%s", gpu.line),
-               device_choice(s->device) ? COMMAND_FAILED : COMMAND_USAGE;
+        return command_fail("gemm", "%s", gpu.line), device_choice(s->device) ? COMMAND_FAILED : COMMAND_USAGE;
     report_problem(p, s);
     int status = run(&gpu, p, s);
     if (status == COMMAND_OK) {
@@ -184,32 +182,40 @@ static int run_problem(gemm_problem *p, const gemm_settings *s)
 
 int cmd_gemm(int argc, char **argv)
 {
-    gemm_settings s = {.m = OPTION_NOT_GIVEN, .n = OPTION_NOT_GIVEN, .k = OPTION_NOT_GIVEN,
-                       .batch = OPTION_NOT_GIVEN, .seed = OPTION_NOT_GIVEN, .repeat = OPTION_NOT_GIVEN,
-                       .order_a = "row", .order_b = "row", .dtype = "bf16", .activation = "none", .alpha = 1,
+    gemm_settings s = {.m = OPTION_NOT_GIVEN,
+                       .n = OPTION_NOT_GIVEN,
+                       .k = OPTION_NOT_GIVEN,
+                       .batch = OPTION_NOT_GIVEN,
+                       .seed = OPTION_NOT_GIVEN,
+                       .repeat = OPTION_NOT_GIVEN,
+                       .order_a = "row",
+                       .order_b = "row",
+                       .dtype = "bf16",
+                       .activation = "none",
+                       .alpha = 1,
                        .beta = (double)NAN};
-    const option rows[] = {
-        {"a", OPTION_TEXT, &s.a, "FILE  A, .npy of m x k or batch x m x k; k x m with --order-a column"},
-        {"b", OPTION_TEXT, &s.b, "FILE  B, k x n; n x k with --order-b column"},
-        {"c", OPTION_MAYBE, &s.c, "[FILE]  C, m x n; alone, or with --beta: random"},
-        {"bias", OPTION_MAYBE, &s.bias, "[FILE]  n values, one a column; alone: random"},
-        {"o", OPTION_TEXT, &s.d, "FILE  write D"},
-        {"m", OPTION_INT, &s.m, "N  rows of random input (default 1024)"},
-        {"n", OPTION_INT, &s.n, "N  columns (default 1024)"},
-        {"k", OPTION_INT, &s.k, "N  what is summed over (default 1024)"},
-        {"batch", OPTION_INT, &s.batch, "N  matrices (default 1)"},
-        {"order-a", OPTION_TEXT, &s.order_a, "row|column  what of A lies side by side (default row)"},
-        {"order-b", OPTION_TEXT, &s.order_b, "row|column  (default row)"},
-        {"alpha", OPTION_REAL, &s.alpha, "X  multiplies A B (default 1)"},
-        {"beta", OPTION_REAL, &s.beta, "X  multiplies C (default 1)"},
-        {"activation", OPTION_TEXT, &s.activation, "none|relu|gelu|silu  (default none)"},
-        {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16  (default bf16); bf16 files hold uint16"},
-        {"verify", OPTION_FLAG, &s.verify, "compare with a double-precision reference"},
-        {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},
-        {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},
-        {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
-        {"json", OPTION_FLAG, &s.json, "print JSON"},
-        {NULL, OPTION_FLAG, NULL, NULL},
+    const option  rows[] = {
+         {"a", OPTION_TEXT, &s.a, "FILE  A, .npy of m x k or batch x m x k; k x m with --order-a column"},
+         {"b", OPTION_TEXT, &s.b, "FILE  B, k x n; n x k with --order-b column"},
+         {"c", OPTION_MAYBE, &s.c, "[FILE]  C, m x n; alone, or with --beta: random"},
+         {"bias", OPTION_MAYBE, &s.bias, "[FILE]  n values, one a column; alone: random"},
+         {"o", OPTION_TEXT, &s.d, "FILE  write D"},
+         {"m", OPTION_INT, &s.m, "N  rows of random input (default 1024)"},
+         {"n", OPTION_INT, &s.n, "N  columns (default 1024)"},
+         {"k", OPTION_INT, &s.k, "N  what is summed over (default 1024)"},
+         {"batch", OPTION_INT, &s.batch, "N  matrices (default 1)"},
+         {"order-a", OPTION_TEXT, &s.order_a, "row|column  what of A lies side by side (default row)"},
+         {"order-b", OPTION_TEXT, &s.order_b, "row|column  (default row)"},
+         {"alpha", OPTION_REAL, &s.alpha, "X  multiplies A B (default 1)"},
+         {"beta", OPTION_REAL, &s.beta, "X  multiplies C (default 1)"},
+         {"activation", OPTION_TEXT, &s.activation, "none|relu|gelu|silu  (default none)"},
+         {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16  (default bf16); bf16 files hold uint16"},
+         {"verify", OPTION_FLAG, &s.verify, "compare with a double-precision reference"},
+         {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},
+         {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},
+         {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
+         {"json", OPTION_FLAG, &s.json, "print JSON"},
+         {NULL, OPTION_FLAG, NULL, NULL},
     };
     int status = command_options(argc, argv, "ptxpack gemm [--a FILE --b FILE] [options]", rows, NULL);
     if (status >= 0)

@@ -106,8 +106,9 @@ static void show_nvrtc(bool json)
     if (ptxpack_nvrtc_find(&place, line, sizeof line))
         nvrtc = ptxpack_nvrtc_load(&place, line, sizeof line);
     if (nvrtc != NULL)
-        snprintf(line, sizeof line, "NVRTC %d.%d of %.500s%s", nvrtc->version / 1000, nvrtc->version % 1000 / 10,
-                 place.path, place.identity[0] ? "" : " (no caching: its build cannot be told)");
+        snprintf(line, sizeof line, "NVRTC %d.%d of %.500s%s", nvrtc->version / 1000,
+                 nvrtc->version % 1000 / 10, place.path,
+                 place.identity[0] ? "" : " (no caching: its build cannot be told)");
     if (json)
         json_text("nvrtc", line);
     else
@@ -165,14 +166,16 @@ static const ptxpack_variant *better_row(const ptxpack_variant *v, const ptxpack
 /* Rows of attention are chosen for each problem: here a plain one stands for them. */
 static fate fate_of_attention(const ptxpack *handle, const ptxpack_variant *v)
 {
-    const ptxpack_device_caps   *caps = &ptxpack_device(handle)->caps;
-    fate                         f = {.verdict = "yes"};
-    char                         why[ATTENTION_LINE];
+    const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
+    fate                       f = {.verdict = "yes"};
+    char                       why[ATTENTION_LINE];
+    /* clang-format off */
     const ptxpack_attention_desc desc = {
         .size = sizeof desc, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024, .heads_q = 1, .heads_kv = 1,
         .dtype = ptxpack_variant_parameter(v, "FP8", 0) != 0 ? PTXPACK_E4M3 : PTXPACK_F16,
         .head_dim = (int32_t)ptxpack_variant_parameter(v, "HEAD_DIM", 0),
     };
+    /* clang-format on */
     const ptxpack_variant *better = attention_kernel_of(v)->ordered ? better_row(v, caps) : NULL;
     if (ptxpack_attention_row_refusal(handle, caps, &desc, v, why) != NULL) {
         f.verdict = "no";
@@ -181,9 +184,9 @@ static fate fate_of_attention(const ptxpack *handle, const ptxpack_variant *v)
         f.verdict = "could";
         snprintf(f.text, sizeof f.text, "could run, %s comes first", better->id);
     } else {
-        snprintf(f.text, sizeof f.text, attention_kernel_of(v)->ordered
-                                            ? "the first of its kind that this device can run"
-                                            : "can run; `ptxpack plan attention` says for which problems");
+        snprintf(f.text, sizeof f.text,
+                 attention_kernel_of(v)->ordered ? "the first of its kind that this device can run"
+                                                 : "can run; `ptxpack plan attention` says for which problems");
     }
     return f;
 }

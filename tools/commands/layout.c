@@ -39,10 +39,7 @@ static void json_print(const char *key, void (*print)(FILE *f, const void *what)
     free(text);
 }
 
-static void print_value(FILE *f, const void *what)
-{
-    expr_print(f, (const expr_value *)what);
-}
+static void print_value(FILE *f, const void *what) { expr_print(f, (const expr_value *)what); }
 
 static void print_tuple(FILE *f, const void *what)
 {

@@ -11,7 +11,10 @@ typedef struct settings {
     bool        resources, json;
 } settings;
 
-static const struct { unsigned bit; const char *name; } flags[] = {
+static const struct {
+    unsigned    bit;
+    const char *name;
+} flags[] = {
     {PTXPACK_VARIANT_NO_SPILLS, "no spills"},
     {PTXPACK_VARIANT_WHOLE_PROGRAM, "whole program"},
     {PTXPACK_VARIANT_ARCH_SPECIFIC, "arch specific"},
@@ -111,8 +114,8 @@ static void json_build(const char *name, const ptxpack_kernel_info *info)
 static void print_build(const ptxpack_variant *v, const char *name, const ptxpack_kernel_info *info)
 {
     const ptxpack_resources *r = &info->resources;
-    printf("%-37s %-18s %9d %7d %6d %7d %7d %8zu  ", v->id, name, r->registers, r->shared_bytes,
-           r->stack_bytes, r->spill_store_bytes, r->spill_load_bytes, info->cubin_bytes);
+    printf("%-37s %-18s %9d %7d %6d %7d %7d %8zu  ", v->id, name, r->registers, r->shared_bytes, r->stack_bytes,
+           r->spill_store_bytes, r->spill_load_bytes, info->cubin_bytes);
     if (info->from_cache)
         printf("cache\n");
     else
@@ -141,8 +144,8 @@ static int compile_builds(const settings *s, ptxpack *handle, const ptxpack_vari
         ptxpack_kernel_info info;
         if (progress)
             fprintf(stderr, "\r\033[Kcompiling %s %s", v->id, instance.name);
-        ptxpack_status status =
-            ptxpack_kernel_compile(handle, v, instance.symbols, instance.symbol_count, &info, NULL, NULL);
+        ptxpack_status status = ptxpack_kernel_compile(handle, v, instance.symbols, instance.symbol_count,
+                                                       &info, NULL, NULL);
         if (status != PTXPACK_OK)
             result = failed_build(s, handle, v, instance.name);
         else if (s->json)
@@ -201,8 +204,8 @@ static int list_resources(const settings *s)
     }
     if (!s->json) {
         printf("target %s, %s\n", ptxpack_device(handle)->target, ptxpack_device(handle)->route);
-        printf("%-37s %-18s %9s %7s %6s %7s %7s %8s  %s\n", "variant", "build", "registers", "static",
-               "stack", "stores", "loads", "bytes", "from");
+        printf("%-37s %-18s %9s %7s %6s %7s %7s %8s  %s\n", "variant", "build", "registers", "static", "stack",
+               "stores", "loads", "bytes", "from");
     }
     for (size_t i = 0; i < count; i++)
         if (wanted(s, &rows[i]) && resources_of(s, handle, &rows[i]) != COMMAND_OK)

@@ -60,7 +60,7 @@ machine plan_machine(const ptxpack *handle, ptxpack_dtype type, double tflops, d
     const machine_row         *row = machine_of(device->caps.arch);
     double                     per_clock = row->flops_per_clock * 2.0 / (double)ptxpack_dtype_bytes(type);
     machine                    m;
-    double khz = attribute(handle, CLOCK_KHZ), memory_khz = attribute(handle, MEMORY_KHZ);
+    double                     khz = attribute(handle, CLOCK_KHZ), memory_khz = attribute(handle, MEMORY_KHZ);
     if (device->sm_count > 0 && khz > 0 && memory_khz > 0) {
         m.tflops = 1e-9 * khz * per_clock * device->sm_count;
         m.gbps = 2e-6 * memory_khz * attribute(handle, MEMORY_BITS) / 8;
@@ -83,20 +83,11 @@ int64_t plan_tiles(const plan_report *r)
     return tiles * r->desc->batch * r->desc->heads_q;
 }
 
-void plan_json_layout(const char *key, const ptxpack_layout *l)
-{
-    json_text(key, layout_text(l).text);
-}
+void plan_json_layout(const char *key, const ptxpack_layout *l) { json_text(key, layout_text(l).text); }
 
-static double arithmetic_ms(const plan_report *r)
-{
-    return 1e-9 * r->flops / r->where.tflops;
-}
+static double arithmetic_ms(const plan_report *r) { return 1e-9 * r->flops / r->where.tflops; }
 
-static double memory_ms(const plan_report *r)
-{
-    return 1e-6 * r->bytes / r->where.gbps;
-}
+static double memory_ms(const plan_report *r) { return 1e-6 * r->bytes / r->where.gbps; }
 
 static void print_problem(const plan_report *r)
 {
@@ -122,15 +113,15 @@ static int register_budget(const plan_report *r)
 static void print_figures(const plan_report *r)
 {
     const ptxpack_resources *c = &r->compiled.resources;
-    printf("\nregisters  at most %d a thread for %d block%s an SM; ", register_budget(r),
-           r->row->blocks_per_sm, r->row->blocks_per_sm == 1 ? "" : "s");
+    printf("\nregisters  at most %d a thread for %d block%s an SM; ", register_budget(r), r->row->blocks_per_sm,
+           r->row->blocks_per_sm == 1 ? "" : "s");
     if (c->registers > 0)
         printf("the compiler takes %d and spills %d bytes\n", c->registers, c->spill_store_bytes);
     else
         printf("not compiled: %s\n", r->not_compiled);
     printf("FLOPs      %.4g\n", r->flops);
-    printf("bytes      %.4g, each input read once and each output written once: %.4g FLOPs a byte\n",
-           r->bytes, r->flops / r->bytes);
+    printf("bytes      %.4g, each input read once and each output written once: %.4g FLOPs a byte\n", r->bytes,
+           r->flops / r->bytes);
     printf("roofline   %s: %.4g TFLOP/s, %.4g GB/s, ridge at %.4g FLOPs a byte\n", r->where.name,
            r->where.tflops, r->where.gbps, 1e3 * r->where.tflops / r->where.gbps);
     printf("           arithmetic %.4g ms, memory %.4g ms: bound by %s\n", arithmetic_ms(r), memory_ms(r),
@@ -298,8 +289,7 @@ static void report(const settings *s, ptxpack *handle, plan_report *r)
 {
     const ptxpack_device_info *device = ptxpack_device(handle);
     const ptxpack_device_caps  caps = plan_caps(handle);
-    snprintf(r->target, sizeof r->target, "%s%s%s", device->target, device->name[0] ? ", " : "",
-             device->name);
+    snprintf(r->target, sizeof r->target, "%s%s%s", device->target, device->name[0] ? ", " : "", device->name);
     r->where = plan_machine(handle, r->desc->dtype, s->tflops, s->gbps);
     r->flops = ptxpack_attention_flops(r->desc);
     r->bytes = ptxpack_attention_bytes(r->desc);
@@ -369,9 +359,10 @@ bool plan_check_rate(const char *name, double rate)
 int cmd_plan(int argc, char **argv)
 {
     settings s = {
-        .problem = {.subcommand = "plan", .layout = "bshd", .dtype = "f16", .repeat = 1,
-                    .seed = OPTION_NOT_GIVEN},
-        .tflops = NAN, .gbps = NAN,
+        .problem =
+            {.subcommand = "plan", .layout = "bshd", .dtype = "f16", .repeat = 1, .seed = OPTION_NOT_GIVEN},
+        .tflops = NAN,
+        .gbps = NAN,
     };
     attention_settings *p = &s.problem;
     int                 words;

@@ -46,15 +46,9 @@ static double bytes_of(const gemm_report *r)
     return bytes;
 }
 
-static double arithmetic_ms(const gemm_report *r)
-{
-    return 1e-9 * flops_of(r) / r->where.tflops;
-}
+static double arithmetic_ms(const gemm_report *r) { return 1e-9 * flops_of(r) / r->where.tflops; }
 
-static double memory_ms(const gemm_report *r)
-{
-    return 1e-6 * bytes_of(r) / r->where.gbps;
-}
+static double memory_ms(const gemm_report *r) { return 1e-6 * bytes_of(r) / r->where.gbps; }
 
 static int64_t tiles_of(const gemm_report *r)
 {
@@ -83,8 +77,8 @@ static void report_candidates(const ptxpack *handle, const gemm_report *r, bool 
     else
         printf("choice     estimated cost, of rows of one kernel\n");
     for (size_t i = 0; i < count; i++) {
-        char        line[GEMM_WHY];
-        double      cost = NAN;
+        char   line[GEMM_WHY];
+        double cost = NAN;
         if (gemm_kernel_of(&rows[i]) != gemm_kernel_of(r->row))
             continue;
         const char *why = candidate(handle, r, &rows[i], &cost, line);
@@ -117,16 +111,18 @@ static void print_map(const gemm_report *r, const gemm_wgmma_layout *l, int matr
 {
     const gemm_wgmma_operand *a = &l->a[r->desc.order_a == PTXPACK_COLUMN_MAJOR];
     const gemm_wgmma_operand *b = &l->b[r->desc.order_b == PTXPACK_COLUMN_MAJOR];
-    ptxpack_tma_box box = matrix == GEMM_A ? a->box : matrix == GEMM_B ? b->box
-                        : matrix == GEMM_C ? l->c_box : l->d_box;
-    int64_t parts = matrix == GEMM_A ? a->parts : matrix == GEMM_B ? b->parts : 1;
+    ptxpack_tma_box           box = matrix == GEMM_A   ? a->box
+                                    : matrix == GEMM_B ? b->box
+                                    : matrix == GEMM_C ? l->c_box
+                                                       : l->d_box;
+    int64_t                   parts = matrix == GEMM_A ? a->parts : matrix == GEMM_B ? b->parts : 1;
     if (ptxpack_gemm_wgmma_map(&r->desc, &r->geometry, matrix, &box) != PTXPACK_OK)
         return; /* the row were refused */
     printf("  %s        {%llu, %llu, %llu}, strides {%llu, %llu} bytes; box {%u, %u, %u}",
            gemm_matrix_names[matrix], (unsigned long long)box.global_dim[0],
            (unsigned long long)box.global_dim[1], (unsigned long long)box.global_dim[2],
-           (unsigned long long)box.global_strides[0], (unsigned long long)box.global_strides[1],
-           box.box_dim[0], box.box_dim[1], box.box_dim[2]);
+           (unsigned long long)box.global_strides[0], (unsigned long long)box.global_strides[1], box.box_dim[0],
+           box.box_dim[1], box.box_dim[2]);
     if (parts > 1)
         printf(", one of %lld parts, each brought by another block", (long long)parts);
     printf("\n");
@@ -178,8 +174,8 @@ static void print_mma(const gemm_report *r, const gemm_mma_layout *l)
     printf("  D        %s\n", layout_text(&l->d.swizzled).text);
     printf("  MMA      %s, atoms %s\n", ptxpack_gemm_mma_instruction(l, r->desc.dtype),
            layout_text(&l->mma.thr_layout_vmnk).text);
-    printf("\nshared memory, bytes: %lld stages of %lld, B from %lld on; %lld a block\n",
-           (long long)l->stages, (long long)l->stage_bytes, (long long)l->smem_b, (long long)l->shared_bytes);
+    printf("\nshared memory, bytes: %lld stages of %lld, B from %lld on; %lld a block\n", (long long)l->stages,
+           (long long)l->stage_bytes, (long long)l->smem_b, (long long)l->shared_bytes);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------- */
@@ -197,15 +193,14 @@ static void print_report(const ptxpack *handle, const gemm_report *r)
     printf("target     %s\n", r->target);
     printf("variant    %s: %s, %s sm_%d%s, PTX %d.%d\n", r->row->id, r->row->file,
            (r->row->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0 ? "only" : "from", r->row->arch,
-           (r->row->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0 ? "a" : "", r->row->isa / 10,
-           r->row->isa % 10);
+           (r->row->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0 ? "a" : "", r->row->isa / 10, r->row->isa % 10);
     printf("tiles      %lld x %lld, %lld of them, %lld stages; ",
            (long long)ptxpack_variant_parameter(r->row, "BLOCK_M", 0),
            (long long)ptxpack_variant_parameter(r->row, "BLOCK_N", 0), (long long)tiles_of(r),
            (long long)ptxpack_variant_parameter(r->row, "STAGES", 0));
     printf("%d threads, %d block%s an SM; clusters of %lld x %lld x %lld blocks (down, across, parts of k)\n",
-           r->row->threads, r->row->blocks_per_sm, r->row->blocks_per_sm == 1 ? "" : "s",
-           (long long)cluster[0], (long long)cluster[1], (long long)cluster[2]);
+           r->row->threads, r->row->blocks_per_sm, r->row->blocks_per_sm == 1 ? "" : "s", (long long)cluster[0],
+           (long long)cluster[1], (long long)cluster[2]);
     report_candidates(handle, r, false);
 }
 
@@ -312,8 +307,7 @@ static int plan_on(const settings *s, ptxpack *handle, gemm_report *r)
     int                        status = choose(s, handle, r);
     if (status != COMMAND_OK)
         return status;
-    snprintf(r->target, sizeof r->target, "%s%s%s", device->target, device->name[0] ? ", " : "",
-             device->name);
+    snprintf(r->target, sizeof r->target, "%s%s%s", device->target, device->name[0] ? ", " : "", device->name);
     r->where = plan_machine(handle, r->desc.dtype, s->tflops, s->gbps);
     compile(s, handle, r);
     if (s->json) {
@@ -361,7 +355,9 @@ static int describe(const settings *s, gemm_report *r)
 {
     char               line[GEMM_LINE];
     ptxpack_gemm_desc *d = &r->desc;
-    *d = (ptxpack_gemm_desc){.size = sizeof *d, .dtype = ptxpack_dtype_of(s->dtype), .has_c = s->c,
+    *d = (ptxpack_gemm_desc){.size = sizeof *d,
+                             .dtype = ptxpack_dtype_of(s->dtype),
+                             .has_c = s->c,
                              .has_bias = s->bias};
     const int each[] = {take_extent("-m", s->m, &d->m),
                         take_extent("-n", s->n, &d->n),
@@ -382,8 +378,15 @@ static int describe(const settings *s, gemm_report *r)
 
 int plan_gemm(int argc, char **argv)
 {
-    settings     s = {.m = 4096, .n = 4096, .k = 4096, .batch = 1, .dtype = "bf16", .order_a = "row",
-                      .order_b = "row", .tflops = NAN, .gbps = NAN};
+    settings     s = {.m = 4096,
+                      .n = 4096,
+                      .k = 4096,
+                      .batch = 1,
+                      .dtype = "bf16",
+                      .order_a = "row",
+                      .order_b = "row",
+                      .tflops = NAN,
+                      .gbps = NAN};
     const option rows[] = {
         {"m", OPTION_INT, &s.m, "N  rows (default 4096)"},
         {"n", OPTION_INT, &s.n, "N  columns (default 4096)"},
@@ -402,9 +405,9 @@ int plan_gemm(int argc, char **argv)
         {"json", OPTION_FLAG, &s.json, "print JSON"},
         {NULL, OPTION_FLAG, NULL, NULL},
     };
-    gemm_report     r = {.row = NULL};
-    ptxpack        *handle;
-    int             status = command_options(argc, argv, "ptxpack plan gemm [options]", rows, NULL);
+    gemm_report r = {.row = NULL};
+    ptxpack    *handle;
+    int         status = command_options(argc, argv, "ptxpack plan gemm [options]", rows, NULL);
     if (status >= 0)
         return status;
     if (!plan_check_rate("tflops", s.tflops) || !plan_check_rate("gbps", s.gbps))

@@ -8,10 +8,7 @@
 #include "host/layout/internal.h"
 #include "plan_report.h"
 
-static const attention_layout *layout_of(const plan_report *r)
-{
-    return (const attention_layout *)r->layout;
-}
+static const attention_layout *layout_of(const plan_report *r) { return (const attention_layout *)r->layout; }
 
 static ptxpack_status open_layout(plan_report *r)
 {
@@ -25,8 +22,8 @@ static ptxpack_status open_layout(plan_report *r)
 static void print_tiles(const plan_report *r)
 {
     const attention_layout *l = layout_of(r);
-    printf("tiles      %lld queries x %lld keys, %lld stage%s; ", (long long)l->block_m,
-           (long long)l->block_n, (long long)l->stages, l->stages == 1 ? "" : "s");
+    printf("tiles      %lld queries x %lld keys, %lld stage%s; ", (long long)l->block_m, (long long)l->block_n,
+           (long long)l->stages, l->stages == 1 ? "" : "s");
     printf("%lld warps of %lld rows; %lld blocks, %d an SM\n", (long long)l->warps,
            (long long)(l->block_m / l->warps), (long long)plan_tiles(r), r->row->blocks_per_sm);
 }
@@ -51,8 +48,7 @@ static void print_layouts(const plan_report *r)
         const attention_access *a = &l->access[id];
         ptxpack_banks           banks = ptxpack_attention_banks(l, (attention_access_id)id);
         printf("  %-21s %2d bytes, %s: %s\n  %21s %lld bank conflicts in %lld phases\n", a->name, a->bytes,
-               a->atom, layout_text(&a->offsets).text, "", (long long)banks.conflicts,
-               (long long)banks.phases);
+               a->atom, layout_text(&a->offsets).text, "", (long long)banks.conflicts, (long long)banks.phases);
     }
 }
 

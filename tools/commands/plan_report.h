@@ -31,7 +31,7 @@ typedef struct plan_report {
     void                         *own;    /* to be freed, or NULL */
     attention_geometry            geometry;
     attention_survey              survey;
-    bool                          named;  /* by --variant */
+    bool                          named; /* by --variant */
     machine                       where;
     char                          target[128];
     ptxpack_kernel_info           compiled; /* registers > 0 when it was                      */
@@ -42,8 +42,8 @@ typedef struct plan_report {
 /* `ptxpack plan gemm`; argv[0] is the word. */
 int plan_gemm(int argc, char **argv);
 /* The device's, or of its kind; NaN: as it is. */
-machine plan_machine(const ptxpack *handle, ptxpack_dtype type, double tflops, double gbps);
-bool    plan_check_rate(const char *name, double rate);
+machine             plan_machine(const ptxpack *handle, ptxpack_dtype type, double tflops, double gbps);
+bool                plan_check_rate(const char *name, double rate);
 ptxpack_device_caps plan_caps(const ptxpack *handle);
 
 /* Tiles of queries, of all heads. */

@@ -21,10 +21,7 @@ static ptxpack_status open_layout(plan_report *r)
     return l != NULL ? l->status : PTXPACK_E_MEMORY;
 }
 
-static const char *plural(int64_t count)
-{
-    return count == 1 ? "" : "s";
-}
+static const char *plural(int64_t count) { return count == 1 ? "" : "s"; }
 
 static void print_tiles(const plan_report *r)
 {
@@ -83,8 +80,7 @@ static const char *type_name(ptxpack_tma_type type)
 
 static void print_maps(const plan_report *r)
 {
-    printf(
-        "\ntensor maps {head_dim, sequence, head, batch}; 128B swizzle, 256B L2 promotion, zeros beyond\n");
+    printf("\ntensor maps {head_dim, sequence, head, batch}; 128B swizzle, 256B L2 promotion, zeros beyond\n");
     for (int t = 0; t < TENSOR_COUNT; t++) {
         ptxpack_tma_box b = map_of(r, t);
         printf(
@@ -110,15 +106,11 @@ static atom_name atom_of(const plan_report *r, int64_t n, const char *operands)
     if (r->desc->dtype == PTXPACK_E4M3)
         snprintf(name.text, sizeof name.text, "SM90_64x%lldx32_F32E4M3E4M3_%s_TN", (long long)n, operands);
     else
-        snprintf(name.text, sizeof name.text, "SM90_64x%lldx16_F32%s%s_%s", (long long)n, type, type,
-                 operands);
+        snprintf(name.text, sizeof name.text, "SM90_64x%lldx16_F32%s%s_%s", (long long)n, type, type, operands);
     return name;
 }
 
-static const char *q_from(const attention_wgmma_layout *l)
-{
-    return l->q_registers ? "RS" : "SS";
-}
+static const char *q_from(const attention_wgmma_layout *l) { return l->q_registers ? "RS" : "SS"; }
 
 static void print_mma(const char *name, atom_name atom, const ptxpack_tiled_mma *mma, const char *what)
 {
@@ -142,11 +134,10 @@ static void print_layouts(const plan_report *r)
     printf("  S        (thread, row half, 8 columns) -> (row, column): %s\n", layout_text(&l->c_place).text);
     print_descriptors(l);
     print_maps(r);
-    printf("\naccesses   (thread, 16 columns) -> element%s before the swizzle\n",
-           l->fp8 ? " of 16 bits" : "");
+    printf("\naccesses   (thread, 16 columns) -> element%s before the swizzle\n", l->fp8 ? " of 16 bits" : "");
     for (int id = 0; id < WGMMA_ACCESSES; id++) {
         const attention_wgmma_access *a = &l->access[id];
-        ptxpack_banks banks = ptxpack_attention_wgmma_banks(l, (attention_wgmma_access_id)id);
+        ptxpack_banks                 banks = ptxpack_attention_wgmma_banks(l, (attention_wgmma_access_id)id);
         if (a->used)
             printf("  %-21s 16 bytes, %s: %s\n  %21s %lld bank conflicts in %lld phases\n", a->name, a->atom,
                    layout_text(&a->offsets).text, "", (long long)banks.conflicts, (long long)banks.phases);

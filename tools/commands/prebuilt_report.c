@@ -17,9 +17,8 @@ static bool of_this_library(const ptxpack_prebuilt_info *folder)
 static void print_folder(const ptxpack_prebuilt_info *folder, const char *head, bool check, uint64_t bad,
                          const char *line)
 {
-    printf("%s%s: %" PRIu64 " entries, %.1f MiB, written by ptxpack %s%s", head, folder->path,
-           folder->entries, (double)folder->bytes / (1 << 20), folder->library,
-           folder->pinned ? ", pinned" : "");
+    printf("%s%s: %" PRIu64 " entries, %.1f MiB, written by ptxpack %s%s", head, folder->path, folder->entries,
+           (double)folder->bytes / (1 << 20), folder->library, folder->pinned ? ", pinned" : "");
     if (!of_this_library(folder))
         printf(" (this is %s, with other kernels)", ptxpack_library_version);
     if (check && bad != 0)
@@ -52,8 +51,7 @@ uint64_t prebuilt_report(const ptxpack_cache *cache, const char *head, bool chec
     size_t                i = 0;
     for (; ptxpack_cache_prebuilt(cache, i, &folder); i++) {
         char     line[640] = "";
-        uint64_t bad =
-            check ? folder.entries - ptxpack_cache_prebuilt_verify(cache, i, line, sizeof line) : 0;
+        uint64_t bad = check ? folder.entries - ptxpack_cache_prebuilt_verify(cache, i, line, sizeof line) : 0;
         if (json && i == 0)
             json_open("prebuilt", '[');
         if (json)

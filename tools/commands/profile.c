@@ -80,13 +80,15 @@ static int run_problem(const attention_settings *s, int64_t lines)
 
 int cmd_profile(int argc, char **argv)
 {
-    int64_t            lines = 30;
+    int64_t lines = 30;
+    /* clang-format off */
     attention_settings s = {
         .subcommand = "profile",
         .batch = 1, .seqlen_q = 256, .seqlen_kv = OPTION_NOT_GIVEN, .heads_q = 1,
         .heads_kv = OPTION_NOT_GIVEN, .head_dim = OPTION_NOT_GIVEN, .seed = 1, .layout = "bshd",
         .dtype = "f16", .repeat = 1,
     };
+    /* clang-format on */
     const option rows[] = {
         {"batch", OPTION_INT, &s.batch, "N  (default 1)"},
         {"seqlen-q", OPTION_INT, &s.seqlen_q, "N  query rows (default 256)"},

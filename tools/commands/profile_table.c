@@ -7,7 +7,7 @@
 
 struct profile_row {
     struct ptxpack_emu_row r;
-    char *kernel, *file, *instruction, *kind;
+    char                  *kernel, *file, *instruction, *kind;
 };
 
 void profile_table_begin(profile_table *table) { memset(table, 0, sizeof *table); }
@@ -69,8 +69,7 @@ static void print_counts(const struct ptxpack_emu_row *r)
 static void print_heads(const char *first, const char *second, int width)
 {
     printf("\n%-*s %-4s %10s %12s %12s %10s %9s %14s\n", width, first, second, "warp-ops", "thread-ops",
-           "bytes",
-           "wavefronts", "conflicts", "multiply-adds");
+           "bytes", "wavefronts", "conflicts", "multiply-adds");
 }
 
 /* ---- by kind and role ------------------------------------------------------------------------------- */

@@ -7,8 +7,8 @@
 
 typedef struct profile_table {
     struct profile_row *rows; /* as they came, with their own copies of the texts */
-    size_t count, cap;
-    bool   failed;            /* memory was out */
+    size_t              count, cap;
+    bool                failed; /* memory was out */
 } profile_table;
 
 void profile_table_begin(profile_table *table);

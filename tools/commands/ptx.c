@@ -2,7 +2,4 @@
 #include "tools/command.h"
 #include "tools/workbench/command.h"
 
-int cmd_ptx(int argc, char **argv)
-{
-    return program_command(argc, argv, PTXPACK_LANGUAGE_PTX);
-}
+int cmd_ptx(int argc, char **argv) { return program_command(argc, argv, PTXPACK_LANGUAGE_PTX); }

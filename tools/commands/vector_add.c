@@ -11,10 +11,10 @@
 #include "tools/problem/verify.h"
 
 typedef struct settings {
-    int64_t     n, seed, repeat;
-    double      a, b, c;
-    const char *dtype_name, *device;
-    bool        verify, json;
+    int64_t       n, seed, repeat;
+    double        a, b, c;
+    const char   *dtype_name, *device;
+    bool          verify, json;
     ptxpack_dtype dtype; /* from dtype_name */
 } settings;
 
@@ -45,8 +45,8 @@ static size_t count_wrong(const settings *s, const vectors *host, size_t *first)
     return wrong;
 }
 
-static bool time_launches(device *gpu, const ptxpack_vector_plan *plan, const settings *s,
-                          const uint64_t at[3], double *ms)
+static bool time_launches(device *gpu, const ptxpack_vector_plan *plan, const settings *s, const uint64_t at[3],
+                          double *ms)
 {
     int64_t repeat = device_launches(gpu, s->repeat);
     for (int64_t i = -device_warm_up(gpu); i < repeat; i++) {
@@ -115,9 +115,9 @@ static int run_random(device *gpu, const settings *s)
     size_t       n = (size_t)s->n;
     random_state random = random_start((uint64_t)s->seed);
     vectors      host = {
-        .x = (uint16_t *)calloc(n, sizeof *host.x),
-        .y = (uint16_t *)calloc(n, sizeof *host.y),
-        .z = (uint16_t *)calloc(n, sizeof *host.z),
+             .x = (uint16_t *)calloc(n, sizeof *host.x),
+             .y = (uint16_t *)calloc(n, sizeof *host.y),
+             .z = (uint16_t *)calloc(n, sizeof *host.z),
     };
     int status = COMMAND_FAILED;
     if (host.x == NULL || host.y == NULL || host.z == NULL) {
@@ -145,8 +145,8 @@ static int check_settings(settings *s)
     else if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
         command_fail("vector-add", "--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
     else if (fabs(s->a) > FLT_MAX || fabs(s->b) > FLT_MAX || fabs(s->c) > FLT_MAX)
-        command_fail("vector-add", "--a %g, --b %g, --c %g: one is beyond the range of float", s->a,
-                     s->b, s->c);
+        command_fail("vector-add", "--a %g, --b %g, --c %g: one is beyond the range of float", s->a, s->b,
+                     s->c);
     else if (s->seed < 0 && s->seed != OPTION_NOT_GIVEN)
         command_fail("vector-add", "--seed: %lld is negative", (long long)s->seed);
     else {
@@ -159,9 +159,13 @@ static int check_settings(settings *s)
 
 int cmd_vector_add(int argc, char **argv)
 {
-    settings s = {.n = 1 << 24, .seed = OPTION_NOT_GIVEN, .repeat = OPTION_NOT_GIVEN, .a = 2, .b = 0.5,
-                  .c = 1,
-                  .dtype_name = "f16"};
+    settings     s = {.n = 1 << 24,
+                      .seed = OPTION_NOT_GIVEN,
+                      .repeat = OPTION_NOT_GIVEN,
+                      .a = 2,
+                      .b = 0.5,
+                      .c = 1,
+                      .dtype_name = "f16"};
     const option rows[] = {
         {"n", OPTION_INT, &s.n, "N  elements (default 16777216)"},
         {"dtype", OPTION_TEXT, &s.dtype_name, "f16|bf16  (default f16)"},
@@ -181,7 +185,7 @@ int cmd_vector_add(int argc, char **argv)
     status = check_settings(&s);
     if (status != COMMAND_OK)
         return status;
-    device gpu;
+    device         gpu;
     ptxpack_status opened = device_open_as(&gpu, s.device, NULL);
     if (opened != PTXPACK_OK)
         return command_fail("vector-add", "%s", gpu.line),

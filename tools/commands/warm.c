@@ -43,9 +43,9 @@ bool warm_matches(const char *pattern, const char *op, const char *row, const ch
 
 /* ---- what there is to do ------------------------------------------------------------------------ */
 typedef struct target {
-    char     arch[16]; /* as it was named */
-    ptxpack *handle;   /* stands in for such a device */
-    size_t   rows, builds;
+    char           arch[16]; /* as it was named */
+    ptxpack       *handle;   /* stands in for such a device */
+    size_t         rows, builds;
     _Atomic size_t compiled, cached, kept;
 } target;
 
@@ -146,7 +146,8 @@ static bool list_jobs(work *w, target *t)
     }
     if (t->builds == 0)
         return command_fail("cache", "%s: no kernel of --kernels %s is for it", t->arch,
-                            w->settings->kernels != NULL ? w->settings->kernels : "*"), false;
+                            w->settings->kernels != NULL ? w->settings->kernels : "*"),
+               false;
     return true;
 }
 
@@ -156,8 +157,8 @@ static int open_target(work *w, const char *arch)
     target         *t = &w->targets[w->target_count];
     ptxpack_options options = {.size = sizeof options, .ptxjit = w->settings->ptxjit, .readonly_dirs = ""};
     if (w->target_count == WARM_ARCHS || strlen(arch) >= sizeof t->arch)
-        return command_fail("cache", "--arch %s: %s", arch, w->target_count == WARM_ARCHS
-                                                                ? "too many" : "no such architecture"),
+        return command_fail("cache", "--arch %s: %s", arch,
+                            w->target_count == WARM_ARCHS ? "too many" : "no such architecture"),
                COMMAND_USAGE;
     ptxpack_status status = ptxpack_open_stand_in(&options, arch, 0, &t->handle);
     if (status != PTXPACK_OK)

@@ -62,10 +62,14 @@ static void json_place(const char *key, const char *place, int registers, int bi
 static const char *major_text(char major, char other)
 {
     switch (major) {
-    case 'K': return "K-major";
-    case 'M': return "M-major";
-    case 'N': return "N-major";
-    default: return other == 'M' ? "K-major or M-major" : "K-major or N-major";
+    case 'K':
+        return "K-major";
+    case 'M':
+        return "M-major";
+    case 'N':
+        return "N-major";
+    default:
+        return other == 'M' ? "K-major or M-major" : "K-major or N-major";
     }
 }
 
@@ -208,7 +212,8 @@ ptxpack_status atom_show_tiled(const ptxpack_tiled_mma *mma, bool json)
     static const struct {
         ptxpack_operand operand;
         const char     *title, *key;
-    } rows[] = {{PTXPACK_A, "ALayout", "a_layout"}, {PTXPACK_B, "BLayout", "b_layout"},
+    } rows[] = {{PTXPACK_A, "ALayout", "a_layout"},
+                {PTXPACK_B, "BLayout", "b_layout"},
                 {PTXPACK_C, "CLayout", "c_layout"}};
     ptxpack_layout tv[3];
     char           text[PTXPACK_LAYOUT_TEXT];

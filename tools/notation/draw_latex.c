@@ -3,11 +3,14 @@
 
 static const char *const grey[DRAW_COLOURS] = {"black!00", "black!40", "black!20", "black!60",
                                                "black!10", "black!50", "black!30", "black!70"};
-static const char *const hue[DRAW_COLOURS] = {
-    "{rgb,255:red,175;green,175;blue,255}", "{rgb,255:red,175;green,255;blue,175}",
-    "{rgb,255:red,255;green,255;blue,175}", "{rgb,255:red,255;green,175;blue,175}",
-    "{rgb,255:red,210;green,210;blue,255}", "{rgb,255:red,210;green,255;blue,210}",
-    "{rgb,255:red,255;green,255;blue,210}", "{rgb,255:red,255;green,210;blue,210}"};
+static const char *const hue[DRAW_COLOURS] = {"{rgb,255:red,175;green,175;blue,255}",
+                                              "{rgb,255:red,175;green,255;blue,175}",
+                                              "{rgb,255:red,255;green,255;blue,175}",
+                                              "{rgb,255:red,255;green,175;blue,175}",
+                                              "{rgb,255:red,210;green,210;blue,255}",
+                                              "{rgb,255:red,210;green,255;blue,210}",
+                                              "{rgb,255:red,255;green,255;blue,210}",
+                                              "{rgb,255:red,255;green,210;blue,210}"};
 
 static void write_cells(FILE *f, const draw_panel *p)
 {
@@ -51,9 +54,11 @@ void draw_write_latex(FILE *f, const draw_picture *picture)
           "\\usepackage{tikz}\n\n"
           "\\begin{document}\n"
           "\\begin{tikzpicture}[x={(0cm,-1cm)},y={(1cm,0cm)},"
-          "every node/.style={minimum size=1cm, outer sep=0pt}]\n\n", f);
+          "every node/.style={minimum size=1cm, outer sep=0pt}]\n\n",
+          f);
     for (int i = 0; i < picture->panels; i++)
         write_panel(f, &picture->panel[i]);
     fputs("\\end{tikzpicture}\n"
-          "\\end{document}\n", f);
+          "\\end{document}\n",
+          f);
 }

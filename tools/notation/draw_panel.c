@@ -169,8 +169,7 @@ ptxpack_status draw_check_tv(const char *name, const ptxpack_layout *tv)
     return PTXPACK_OK;
 }
 
-ptxpack_status draw_tv_panel(const char *name, const ptxpack_layout *tv, int64_t m, int64_t n,
-                             draw_panel *out)
+ptxpack_status draw_tv_panel(const char *name, const ptxpack_layout *tv, int64_t m, int64_t n, draw_panel *out)
 {
     *out = (draw_panel){.plain = NULL};
     ptxpack_status status = draw_check_tv(name, tv);

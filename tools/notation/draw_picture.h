@@ -44,8 +44,7 @@ ptxpack_status draw_check_tv(const char *name, const ptxpack_layout *tv);
 /* The offsets of a layout of rank 2, which must outlive the panel. */
 ptxpack_status draw_plain_panel(const ptxpack_layout *l, draw_panel *out);
 /* Threads and values in an m x n tile. */
-ptxpack_status draw_tv_panel(const char *name, const ptxpack_layout *tv, int64_t m, int64_t n,
-                             draw_panel *out);
+ptxpack_status draw_tv_panel(const char *name, const ptxpack_layout *tv, int64_t m, int64_t n, draw_panel *out);
 void           draw_panel_free(draw_panel *p);
 
 /* Of a plain panel: the text of a cell, PTXPACK_LAYOUT_TEXT bytes; its length. */
@@ -53,14 +52,8 @@ int draw_cell_text(const draw_panel *p, const draw_cell *c, char *text);
 int draw_cell_colour(const draw_panel *p, const draw_cell *c); /* 0 .. DRAW_COLOURS - 1 */
 
 /* Page position of (m,n), which may lie outside of the panel: -1 is where the numbers stand. */
-static inline int draw_row(const draw_panel *p, int m, int n)
-{
-    return p->row + (p->transposed ? n : m);
-}
-static inline int draw_col(const draw_panel *p, int m, int n)
-{
-    return p->col + (p->transposed ? m : n);
-}
+static inline int draw_row(const draw_panel *p, int m, int n) { return p->row + (p->transposed ? n : m); }
+static inline int draw_col(const draw_panel *p, int m, int n) { return p->col + (p->transposed ? m : n); }
 
 /* ---- writers ------------------------------------------------------------------------------------- */
 void draw_write_latex(FILE *f, const draw_picture *picture);

@@ -25,10 +25,17 @@ static void escaped(FILE *f, const char *text)
 {
     for (; *text; text++)
         switch (*text) {
-        case '<': fputs("&lt;", f); break;
-        case '>': fputs("&gt;", f); break;
-        case '&': fputs("&amp;", f); break;
-        default: fputc(*text, f);
+        case '<':
+            fputs("&lt;", f);
+            break;
+        case '>':
+            fputs("&gt;", f);
+            break;
+        case '&':
+            fputs("&amp;", f);
+            break;
+        default:
+            fputc(*text, f);
         }
 }
 
@@ -45,7 +52,7 @@ static int cell_lines(const draw_panel *p, const draw_cell *c, char *upper, char
 
 static svg_page page_of(FILE *f, const draw_picture *picture)
 {
-    char upper[PTXPACK_LAYOUT_TEXT], lower[PTXPACK_LAYOUT_TEXT];
+    char     upper[PTXPACK_LAYOUT_TEXT], lower[PTXPACK_LAYOUT_TEXT];
     svg_page page = {.f = f, .cell = CELL};
     for (int i = 0; i < picture->panels; i++) {
         const draw_panel *p = &picture->panel[i];
@@ -64,8 +71,7 @@ static svg_page page_of(FILE *f, const draw_picture *picture)
 }
 
 /* `quarters` of the cell's height below its upper edge. */
-static void write_text(const svg_page *page, int row, int col, int quarters, const char *look,
-                       const char *text)
+static void write_text(const svg_page *page, int row, int col, int quarters, const char *look, const char *text)
 {
     long x = (long)(col - page->left) * page->cell, y = (long)(row - page->top) * page->cell;
     fprintf(page->f, "<text x=\"%ld\" y=\"%ld\" dy=\".35em\"%s>", x + page->cell / 2,
@@ -81,8 +87,8 @@ static void write_cell(const svg_page *page, const draw_panel *p, const draw_cel
     cell_lines(p, c, upper, lower);
     fprintf(page->f,
             "<rect x=\"%ld\" y=\"%ld\" width=\"%d\" height=\"%d\" fill=\"rgb(%s)\" stroke=\"black\"/>\n",
-            (long)(col - page->left) * page->cell, (long)(row - page->top) * page->cell, page->cell,
-            page->cell, (p->plain ? grey : hue)[colour]);
+            (long)(col - page->left) * page->cell, (long)(row - page->top) * page->cell, page->cell, page->cell,
+            (p->plain ? grey : hue)[colour]);
     if (p->plain) {
         write_text(page, row, col, 2, colour >= DARK ? " fill=\"white\"" : "", upper);
     } else {
@@ -115,9 +121,10 @@ void draw_write_svg(FILE *f, const draw_picture *picture)
 {
     svg_page page = page_of(f, picture);
     /* One more than the cells need: half of a line lies outside of its cell. */
-    fprintf(f, "<svg width=\"100%%\" height=\"100%%\" viewBox=\"0 0 %ld %ld\""
-               " preserveAspectRatio=\"xMidYMid meet\" text-anchor=\"middle\""
-               " font-family=\"sans-serif\" font-size=\"%d\" xmlns=\"http://www.w3.org/2000/svg\">\n<title>",
+    fprintf(f,
+            "<svg width=\"100%%\" height=\"100%%\" viewBox=\"0 0 %ld %ld\""
+            " preserveAspectRatio=\"xMidYMid meet\" text-anchor=\"middle\""
+            " font-family=\"sans-serif\" font-size=\"%d\" xmlns=\"http://www.w3.org/2000/svg\">\n<title>",
             (long)(page.right - page.left) * page.cell + 1, (long)(page.bottom - page.top) * page.cell + 1,
             (int)TEXT_SIZE);
     for (int i = 0; i < picture->captions; i++) {

@@ -24,10 +24,7 @@ ptxpack_status value_status(const expr_value *v)
     }
 }
 
-expr_value value_of_tuple(ptxpack_tuple t)
-{
-    return (expr_value){.kind = EXPR_TUPLE, .as = {.tuple = t}};
-}
+expr_value value_of_tuple(ptxpack_tuple t) { return (expr_value){.kind = EXPR_TUPLE, .as = {.tuple = t}}; }
 
 /* A mode of a tiler can be an integer or `_`. */
 expr_value value_of_layout(ptxpack_layout l)
@@ -38,10 +35,7 @@ expr_value value_of_layout(ptxpack_layout l)
     return (expr_value){.kind = EXPR_LAYOUT, .as = {.layout = l}};
 }
 
-static expr_value value_of_int(int64_t n)
-{
-    return value_of_tuple(ptxpack_int(n));
-}
+static expr_value value_of_int(int64_t n) { return value_of_tuple(ptxpack_int(n)); }
 
 /* Of a function whose result is 0 when it left a line. */
 static expr_value value_of_count(int64_t n)
@@ -59,10 +53,7 @@ static bool is_integer(const expr_value *v)
     return v->kind == EXPR_TUPLE && !ptxpack_is_tuple(&v->as.tuple) && v->as.tuple.kind[0] == 0;
 }
 
-static bool is_tiler(const expr_value *v)
-{
-    return v->kind == EXPR_LAYOUT && ptxpack_is_tiler(&v->as.layout);
-}
+static bool is_tiler(const expr_value *v) { return v->kind == EXPR_LAYOUT && ptxpack_is_tiler(&v->as.layout); }
 
 /* <4,(2,_)> says no more than (4,(2,_)). */
 static bool is_tuple_tiler(const expr_value *v)
@@ -149,10 +140,7 @@ static ptxpack_tensor tensor_over(const ptxpack_layout *l)
     return ptxpack_make_tensor((uint64_t)1 << 63, 8, l);
 }
 
-static expr_value value_of_tensor(ptxpack_tensor t)
-{
-    return value_of_layout(t.layout);
-}
+static expr_value value_of_tensor(ptxpack_tensor t) { return value_of_layout(t.layout); }
 
 static expr_value value_of_values(const ptxpack_layout *l)
 {
@@ -161,10 +149,7 @@ static expr_value value_of_values(const ptxpack_layout *l)
     return (expr_value){.kind = EXPR_VALUES, .as = {.layout = *l}};
 }
 
-static expr_value value_of_any(expr_value v)
-{
-    return v;
-}
+static expr_value value_of_any(expr_value v) { return v; }
 
 /* A swizzle changes with the width of elements as that of a layout does. */
 static ptxpack_layout swizzled(ptxpack_swizzle swizzle)
@@ -233,22 +218,19 @@ static ptxpack_layout tile_to_shape(const ptxpack_layout *block, const ptxpack_t
 }
 
 /* ---- the table --------------------------------------------------------------------------------------- */
-#define T(i)         (&c->args[i].as.tuple)
-#define L(i)         (&c->args[i].as.layout)
-#define I(i)         (c->args[i].as.tuple.value[0])
-#define SW(i)        (c->args[i].as.swizzle)
-#define RIGHT(i)     (c->args[i].as.right)
-#define N(i)         (c->number[i])
-#define MAY_T(i)     (c->count > (i) ? T(i) : NULL)
-#define MAY_L(i)     (c->count > (i) ? L(i) : NULL)
-#define TENSOR(i)    ((const ptxpack_tensor[]){tensor_over(L(i))})
-#define SWIZZLED(i)  ((const ptxpack_layout[]){swizzled(SW(i))})
+#define T(i)        (&c->args[i].as.tuple)
+#define L(i)        (&c->args[i].as.layout)
+#define I(i)        (c->args[i].as.tuple.value[0])
+#define SW(i)       (c->args[i].as.swizzle)
+#define RIGHT(i)    (c->args[i].as.right)
+#define N(i)        (c->number[i])
+#define MAY_T(i)    (c->count > (i) ? T(i) : NULL)
+#define MAY_L(i)    (c->count > (i) ? L(i) : NULL)
+#define TENSOR(i)   ((const ptxpack_tensor[]){tensor_over(L(i))})
+#define SWIZZLED(i) ((const ptxpack_layout[]){swizzled(SW(i))})
 
-#define FUNCTION(name, letter, numbers, takes, gives, how)        \
-    static expr_value run_##name##_##letter(const expr_call *c)   \
-    {                                                             \
-        return value_of_##gives(how);                             \
-    }
+#define FUNCTION(name, letter, numbers, takes, gives, how) \
+    static expr_value run_##name##_##letter(const expr_call *c) { return value_of_##gives(how); }
 #include "layout_functions.def"
 #undef FUNCTION
 
@@ -274,10 +256,7 @@ static const function *next_of(const function *f, const char *name, size_t bytes
     return NULL;
 }
 
-bool call_is_known(const char *name, size_t bytes)
-{
-    return next_of(functions, name, bytes) != NULL;
-}
+bool call_is_known(const char *name, size_t bytes) { return next_of(functions, name, bytes) != NULL; }
 
 /* ---- does a row fit? ----------------------------------------------------------------------------------- */
 static bool takes_numbers(char numbers, int count)
@@ -394,9 +373,9 @@ static const char *name_of(char wanted)
     static const struct {
         char        letter;
         const char *name;
-    } names[] = {{'t', "tuple"},  {'i', "integer"}, {'l', "layout"},     {'L', "layout"},
-                 {'T', "tiler"},  {'s', "swizzle"}, {'o', "LayoutLeft"}, {'v', "tuple or layout"},
-                 {'?', "["},      {'+', "..."},     {'*', "..."}};
+    } names[] = {{'t', "tuple"}, {'i', "integer"}, {'l', "layout"},     {'L', "layout"},
+                 {'T', "tiler"}, {'s', "swizzle"}, {'o', "LayoutLeft"}, {'v', "tuple or layout"},
+                 {'?', "["},     {'+', "..."},     {'*', "..."}};
     size_t i = 0;
     while (names[i].letter != wanted)
         i++;

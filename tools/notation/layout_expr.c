@@ -102,10 +102,9 @@ static type_name type_of(const char *name, size_t bytes)
     static const struct {
         const char *name;
         type_name   type;
-    } types[] = {{"X", TYPE_ALL},        {"Underscore", TYPE_ALL}, {"Int", TYPE_INTEGER},
-                 {"C", TYPE_INTEGER},    {"Shape", TYPE_TUPLE},    {"Stride", TYPE_TUPLE},
-                 {"Step", TYPE_TUPLE},   {"Coord", TYPE_TUPLE},    {"Tile", TYPE_TILER},
-                 {"Layout", TYPE_LAYOUT}};
+    } types[] = {{"X", TYPE_ALL},       {"Underscore", TYPE_ALL}, {"Int", TYPE_INTEGER}, {"C", TYPE_INTEGER},
+                 {"Shape", TYPE_TUPLE}, {"Stride", TYPE_TUPLE},   {"Step", TYPE_TUPLE},  {"Coord", TYPE_TUPLE},
+                 {"Tile", TYPE_TILER},  {"Layout", TYPE_LAYOUT}};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (is_text(name, bytes, types[i].name))
             return types[i].type;

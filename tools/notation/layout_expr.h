@@ -13,12 +13,12 @@
 enum { EXPR_LIST = 1 << 24 }; /* the most values that values(L) lists */
 
 typedef enum expr_kind {
-    EXPR_TUPLE,   /* also an integer, `_`                               */
-    EXPR_LAYOUT,  /* plain, composed, or a tiler                        */
+    EXPR_TUPLE,  /* also an integer, `_`                               */
+    EXPR_LAYOUT, /* plain, composed, or a tiler                        */
     EXPR_SWIZZLE,
-    EXPR_SLICE,   /* a layout and where it starts                       */
-    EXPR_VALUES,  /* what `layout` is at 0, 1, ..., size - 1            */
-    EXPR_ORDER    /* LayoutLeft or LayoutRight, as an argument          */
+    EXPR_SLICE,  /* a layout and where it starts                       */
+    EXPR_VALUES, /* what `layout` is at 0, 1, ..., size - 1            */
+    EXPR_ORDER   /* LayoutLeft or LayoutRight, as an argument          */
 } expr_kind;
 
 typedef struct expr_value {

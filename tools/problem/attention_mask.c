@@ -36,8 +36,7 @@ static bool parse_side(const char **text, int32_t *side)
     return true;
 }
 
-bool attention_mask_parse(const char *subcommand, const attention_mask_words *words,
-                          ptxpack_attention_desc *d)
+bool attention_mask_parse(const char *subcommand, const attention_mask_words *words, ptxpack_attention_desc *d)
 {
     const char *at = words->window, *corner = words->align != NULL ? words->align : "bottom-right";
     d->mask = PTXPACK_MASK_NONE;
@@ -51,10 +50,9 @@ bool attention_mask_parse(const char *subcommand, const attention_mask_words *wo
                             PTXPACK_MASK_CAUSAL_TOP_LEFT, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, d);
     if (words->window == NULL)
         return true;
-    if (!parse_side(&at, &d->window_left) || *at++ != ',' || !parse_side(&at, &d->window_right) ||
-        *at != '\0')
-        return REFUSE("--window: \"%s\" is not LEFT,RIGHT, each a whole number up to %d or none",
-                      words->window, INT32_MAX);
+    if (!parse_side(&at, &d->window_left) || *at++ != ',' || !parse_side(&at, &d->window_right) || *at != '\0')
+        return REFUSE("--window: \"%s\" is not LEFT,RIGHT, each a whole number up to %d or none", words->window,
+                      INT32_MAX);
     return parse_corner(subcommand, "align", corner, PTXPACK_MASK_WINDOW_TOP_LEFT,
                         PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, d);
 }

@@ -5,8 +5,8 @@
 #include "host/attention/attention.h"
 #include "tools/command.h"
 
-#define WINDOW_OPTION_HELP "LEFT,RIGHT  keys that a query sees on either side of its own; none: no limit"
-#define ALIGN_OPTION_HELP "top-left|bottom-right  of --window: query 0 on key 0, or last on last (default)"
+#define WINDOW_OPTION_HELP  "LEFT,RIGHT  keys that a query sees on either side of its own; none: no limit"
+#define ALIGN_OPTION_HELP   "top-left|bottom-right  of --window: query 0 on key 0, or last on last (default)"
 #define SOFTCAP_OPTION_HELP "X  scores s become X tanh(s / X)"
 
 typedef struct attention_mask_words {

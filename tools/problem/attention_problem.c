@@ -90,7 +90,7 @@ static int64_t given_or(int64_t value, int64_t otherwise)
 static bool take_sizes(const attention_settings *s, attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
-    int64_t seqlen_q = given_or(s->seqlen_q, 2048), heads_q = given_or(s->heads_q, 16);
+    int64_t                 seqlen_q = given_or(s->seqlen_q, 2048), heads_q = given_or(s->heads_q, 16);
     return to_extent(s, "batch", given_or(s->batch, 2), &d->batch) &&
            to_extent(s, "seqlen-q", seqlen_q, &d->seqlen_q) &&
            to_extent(s, "seqlen-kv", given_or(s->seqlen_kv, seqlen_q), &d->seqlen_kv) &&
@@ -136,8 +136,7 @@ static bool beyond_range(ptxpack_dtype type, float value)
 }
 
 /* float32 to the element type, in place: each result lies before the next input.  What is finite stays so. */
-static bool convert_tensor(const attention_settings *s, const char *path, ptxpack_dtype dtype,
-                           npy_array *array)
+static bool convert_tensor(const attention_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
 {
     const float *from = (const float *)array->data;
     for (size_t i = 0; i < array->count; i++) {
@@ -191,12 +190,11 @@ static bool match_shapes(const attention_settings *s, attention_problem *p, cons
     const char    *axes = p->bhsd ? "batch, heads, rows, head_dim" : "batch, rows, heads, head_dim";
     for (int i = 0; i < 4; i++)
         if (k[i] != v[i])
-            return REFUSE("%s and %s differ in dimension %d of [%s]: %lld and %lld", s->k, s->v,
-                          i, axes, (long long)k[i], (long long)v[i]);
+            return REFUSE("%s and %s differ in dimension %d of [%s]: %lld and %lld", s->k, s->v, i, axes,
+                          (long long)k[i], (long long)v[i]);
     if (q[0] != k[0] || q[3] != k[3])
-        return REFUSE("%s and %s differ in %s: %lld and %lld", s->q, s->k,
-                      q[0] != k[0] ? "batch" : "head_dim", (long long)(q[0] != k[0] ? q[0] : q[3]),
-                      (long long)(q[0] != k[0] ? k[0] : k[3]));
+        return REFUSE("%s and %s differ in %s: %lld and %lld", s->q, s->k, q[0] != k[0] ? "batch" : "head_dim",
+                      (long long)(q[0] != k[0] ? q[0] : q[3]), (long long)(q[0] != k[0] ? k[0] : k[3]));
     p->desc.batch = (int32_t)q[0];
     p->desc.seqlen_q = (int32_t)q[row];
     p->desc.heads_q = (int32_t)q[head];

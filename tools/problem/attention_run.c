@@ -42,12 +42,11 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
     announce(gpu, p);
     p->emulated = gpu->emulated;
     p->repeat = device_launches(gpu, s->repeat);
-    bool ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &p->desc, &plan));
-    double                    ready_ms = now_ms() - started;
+    bool   ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &p->desc, &plan));
+    double ready_ms = now_ms() - started;
     for (int i = 0; i < TENSOR_COUNT && ok; i++)
         ok = device_alloc(gpu, addresses[i], attention_problem_bytes(p, i)) &&
-             (i == TENSOR_O ||
-              device_upload(gpu, *addresses[i], p->tensor[i], attention_problem_bytes(p, i)));
+             (i == TENSOR_O || device_upload(gpu, *addresses[i], p->tensor[i], attention_problem_bytes(p, i)));
     for (int i = TENSOR_Q; i < TENSOR_O && ok; i++)
         ok = p->descale[i] == NULL || (device_alloc(gpu, scales[i], scale_bytes) &&
                                        device_upload(gpu, *scales[i], p->descale[i], scale_bytes));

@@ -20,10 +20,7 @@ enum { UNIT = 8 /* elements that strides are multiples of */ };
 static const char *const activations[] = {"none", "relu", "gelu", "silu"};
 enum { ACTIVATIONS = sizeof activations / sizeof activations[0] };
 
-const char *gemm_order_name(ptxpack_order order)
-{
-    return order == PTXPACK_ROW_MAJOR ? "row" : "column";
-}
+const char *gemm_order_name(ptxpack_order order) { return order == PTXPACK_ROW_MAJOR ? "row" : "column"; }
 
 const char *gemm_activation_name(ptxpack_activation activation)
 {
@@ -56,8 +53,8 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
     d->dtype = ptxpack_dtype_of(s->dtype);
     if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
         return REFUSE("--dtype: \"%s\" is neither f16 nor bf16", s->dtype);
-    if (!parse_order("order-a", s->order_a, &d->order_a) ||
-        !parse_order("order-b", s->order_b, &d->order_b) || !parse_activation(s->activation, &d->activation))
+    if (!parse_order("order-a", s->order_a, &d->order_a) || !parse_order("order-b", s->order_b, &d->order_b) ||
+        !parse_activation(s->activation, &d->activation))
         return false;
     if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
         return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
@@ -74,10 +71,7 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
 }
 
 /* ---- sizes ---------------------------------------------------------------------------------------- */
-static int64_t rounded_up(int64_t x)
-{
-    return (x + UNIT - 1) / UNIT * UNIT;
-}
+static int64_t rounded_up(int64_t x) { return (x + UNIT - 1) / UNIT * UNIT; }
 
 /* Lines one after another, each filled up to a multiple of 8 elements. */
 static bool settle(gemm_problem *p)
@@ -124,8 +118,8 @@ static bool make_room(gemm_problem *p)
             continue;
         p->matrix[i] = (uint16_t *)calloc(1, p->geometry.matrix[i].bytes + 1);
         if (p->matrix[i] == NULL)
-            return REFUSE("no memory for %llu bytes of %s",
-                          (unsigned long long)p->geometry.matrix[i].bytes, gemm_matrix_names[i]);
+            return REFUSE("no memory for %llu bytes of %s", (unsigned long long)p->geometry.matrix[i].bytes,
+                          gemm_matrix_names[i]);
     }
     p->bias = p->desc.has_bias ? (uint16_t *)calloc((size_t)p->desc.n, sizeof *p->bias) : NULL;
     return p->bias != NULL || !p->desc.has_bias || REFUSE("no memory for the bias");
@@ -212,8 +206,7 @@ static bool take_lines(gemm_problem *p, int matrix, const char *path, const npy_
 {
     const gemm_matrix *x = &p->geometry.matrix[matrix];
     const uint16_t    *from = (const uint16_t *)array->data;
-    if (extent(array, 0) != x->length || extent(array, 1) != x->lines ||
-        extent(array, 2) != p->geometry.batch)
+    if (extent(array, 0) != x->length || extent(array, 1) != x->lines || extent(array, 2) != p->geometry.batch)
         return REFUSE("%s: its shape is not that of %s, %d x %lld x %lld", path, gemm_matrix_names[matrix],
                       (int)p->geometry.batch, (long long)x->lines, (long long)x->length);
     for (int32_t batch = 0; batch < p->geometry.batch; batch++)
@@ -227,8 +220,9 @@ static bool read_bias(const gemm_settings *s, gemm_problem *p)
     npy_array array = {.data = NULL};
     char      line[NPY_LINE];
     bool      ok = npy_read(s->bias, &array, line) || REFUSE("%s", line);
-    ok = ok && ((array.rank == 1 && array.shape[0] == p->desc.n) ||
-                REFUSE("%s: it must have 1 dimension, of %d", s->bias, (int)p->desc.n)) &&
+    ok = ok &&
+         ((array.rank == 1 && array.shape[0] == p->desc.n) ||
+          REFUSE("%s: it must have 1 dimension, of %d", s->bias, (int)p->desc.n)) &&
          convert(s->bias, p->desc.dtype, &array) && fits_verify(s, s->bias, p->desc.dtype, &array);
     if (ok)
         memcpy(p->bias, array.data, array.count * sizeof *p->bias);
@@ -259,7 +253,8 @@ int gemm_problem_write(const gemm_settings *s, const gemm_problem *p)
 {
     char               line[NPY_LINE];
     const gemm_matrix *x = &p->geometry.matrix[GEMM_D];
-    npy_array          d = {.type = p->desc.dtype == PTXPACK_F16 ? NPY_F16 : NPY_U16, .rank = 3,
+    npy_array          d = {.type = p->desc.dtype == PTXPACK_F16 ? NPY_F16 : NPY_U16,
+                            .rank = 3,
                             .shape = {p->geometry.batch, x->lines, x->length}};
     if (s->d == NULL)
         return COMMAND_OK;
@@ -362,16 +357,16 @@ static void compare_row(const gemm_problem *p, const gemm_row *row, const double
 
 ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verdict *v)
 {
-    size_t    total = (size_t)p->geometry.batch * (size_t)p->desc.m, n = (size_t)p->desc.n;
-    size_t    limit = most > 0 ? most : affordable_rows(&p->desc), count = total < limit ? total : limit;
-    gemm_row *rows = (gemm_row *)calloc(count, sizeof *rows);
-    double   *value = (double *)calloc(count, 2 * n * sizeof *value);
-    gemm_reference   *reference = NULL;
-    const gemm_inputs inputs = {p->matrix[GEMM_A], p->matrix[GEMM_B], p->matrix[GEMM_C], p->bias, p->alpha,
-                                p->beta};
-    ptxpack_status status = rows == NULL || value == NULL
-                                ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count)
-                                : gemm_reference_open(&p->desc, &inputs, &reference);
+    size_t          total = (size_t)p->geometry.batch * (size_t)p->desc.m, n = (size_t)p->desc.n;
+    size_t          limit = most > 0 ? most : affordable_rows(&p->desc), count = total < limit ? total : limit;
+    gemm_row       *rows = (gemm_row *)calloc(count, sizeof *rows);
+    double         *value = (double *)calloc(count, 2 * n * sizeof *value);
+    gemm_reference *reference = NULL;
+    const gemm_inputs inputs = {p->matrix[GEMM_A], p->matrix[GEMM_B], p->matrix[GEMM_C],
+                                p->bias,           p->alpha,          p->beta};
+    ptxpack_status    status = rows == NULL || value == NULL
+                                   ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count)
+                                   : gemm_reference_open(&p->desc, &inputs, &reference);
     *v = (gemm_verdict){.rows = count, .total = total};
     if (status == PTXPACK_OK) {
         pick_rows(p, rows, count, total);

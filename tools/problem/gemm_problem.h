@@ -39,12 +39,12 @@ const char *gemm_order_name(ptxpack_order order);                /* "row", "colu
 const char *gemm_activation_name(ptxpack_activation activation); /* "none", "relu", ... */
 
 typedef struct gemm_verdict {
-    size_t rows, total;       /* compared, and in all              */
-    size_t wrong;             /* elements (gemm_reference.h)       */
-    gemm_row first;           /* the first of them, and its column */
+    size_t   rows, total; /* compared, and in all              */
+    size_t   wrong;       /* elements (gemm_reference.h)       */
+    gemm_row first;       /* the first of them, and its column */
     int32_t  first_column;
-    double max_error;         /* of D, from the exact value        */
-    double max_allowed;       /* before the rounding to the type   */
+    double   max_error;   /* of D, from the exact value        */
+    double   max_allowed; /* before the rounding to the type   */
 } gemm_verdict;
 
 /* At most `most` rows, a random sample from the seed; 0: as many as take a few seconds.  A failure's line is

@@ -22,8 +22,8 @@ struct gemm_reference {
     ptxpack_gemm_desc desc;
     gemm_geometry     geometry;
     gemm_inputs       inputs;
-    float            *b;       /* [matrix][n / 8][k][8] */
-    size_t            panels;  /* of a matrix: n / 8, rounded up */
+    float            *b;      /* [matrix][n / 8][k][8] */
+    size_t            panels; /* of a matrix: n / 8, rounded up */
 };
 
 /* ---- elements ------------------------------------------------------------------------------------- */
@@ -59,7 +59,9 @@ ptxpack_status gemm_reference_open(const ptxpack_gemm_desc *desc, const gemm_inp
     gemm_reference *r = (gemm_reference *)calloc(1, sizeof *r);
     if (r == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for the reference");
-    *r = (gemm_reference){.desc = *desc, .geometry = geometry, .inputs = *inputs,
+    *r = (gemm_reference){.desc = *desc,
+                          .geometry = geometry,
+                          .inputs = *inputs,
                           .panels = ((size_t)desc->n + PANEL - 1) / PANEL};
     int32_t matrices = geometry.matrix[GEMM_B].batch == 0 ? 1 : geometry.batch;
     r->b = (float *)calloc((size_t)matrices * r->panels, ((size_t)desc->k + 1) * PANEL * sizeof *r->b);
@@ -90,8 +92,11 @@ static estimate activate(ptxpack_activation activation, estimate x)
 {
     double v = x.value;
     switch (activation) {
-    case PTXPACK_ACTIVATION_NONE: break;
-    case PTXPACK_ACTIVATION_RELU: x.value = v < 0 ? 0 : v; break; /* NaN stays */
+    case PTXPACK_ACTIVATION_NONE:
+        break;
+    case PTXPACK_ACTIVATION_RELU:
+        x.value = v < 0 ? 0 : v;
+        break; /* NaN stays */
     case PTXPACK_ACTIVATION_GELU:
         x.value = v / 2 * (1 + tanh(0.79788456080286536 * (v + 0.044715 * v * v * v)));
         x.error = 1.13 * x.error + fabs(v) * 0x1p-11;
@@ -108,9 +113,8 @@ static estimate finish(const gemm_reference *r, const gemm_row *row, int64_t col
                        double magnitude)
 {
     const ptxpack_gemm_desc *d = &r->desc;
-    double product = r->inputs.alpha * sum, terms = fabs((double)r->inputs.alpha) * magnitude,
-           value = product;
-    double   error = terms * ((double)d->k / 4 + 2) * 0x1p-23;
+    double product = r->inputs.alpha * sum, terms = fabs((double)r->inputs.alpha) * magnitude, value = product;
+    double error = terms * ((double)d->k / 4 + 2) * 0x1p-23;
     if (d->has_c) {
         double c = r->inputs.beta * (double)ptxpack_element(d->dtype, r->inputs.c,
                                                             place_of(&r->geometry.matrix[GEMM_C], false,
@@ -172,14 +176,14 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
     const gemm_reference *r = job->reference;
     const gemm_row       *rows = &job->rows[first];
     size_t                k = (size_t)r->desc.k, n = (size_t)r->desc.n;
-    size_t matrix = r->geometry.matrix[GEMM_B].batch == 0 ? 0 : (size_t)rows[0].batch;
+    size_t                matrix = r->geometry.matrix[GEMM_B].batch == 0 ? 0 : (size_t)rows[0].batch;
     for (int i = 0; i < GROUP; i++) /* the rows that a short group lacks repeat its last one */
         for (size_t j = 0; j < k; j++) {
             const gemm_row *row = &rows[i < count ? i : count - 1];
-            a[(size_t)i * k + j] =
-                ptxpack_element(r->desc.dtype, r->inputs.a,
-                                place_of(&r->geometry.matrix[GEMM_A], r->desc.order_a == PTXPACK_COLUMN_MAJOR,
-                                         row->batch, row->row, (int64_t)j));
+            a[(size_t)i * k + j] = ptxpack_element(r->desc.dtype, r->inputs.a,
+                                                   place_of(&r->geometry.matrix[GEMM_A],
+                                                            r->desc.order_a == PTXPACK_COLUMN_MAJOR, row->batch,
+                                                            row->row, (int64_t)j));
         }
     for (size_t panel = 0; panel < r->panels; panel++) {
         panel_sum sum[GROUP], magnitude[GROUP];

@@ -20,28 +20,15 @@ static const struct {
     const char *descr, *name;
     size_t      bytes;
 } types[] = {
-    [NPY_F16] = {"<f2", "float16", 2},
-    [NPY_F32] = {"<f4", "float32", 4},
-    [NPY_U16] = {"<u2", "uint16", 2},
-    [NPY_U8] = {"|u1", "uint8", 1},
-    [NPY_F64] = {"<f8", "float64", 8},
-    [NPY_S8] = {"|i1", "int8", 1},
-    [NPY_S16] = {"<i2", "int16", 2},
-    [NPY_S32] = {"<i4", "int32", 4},
-    [NPY_S64] = {"<i8", "int64", 8},
-    [NPY_U32] = {"<u4", "uint32", 4},
-    [NPY_U64] = {"<u8", "uint64", 8},
+    [NPY_F16] = {"<f2", "float16", 2}, [NPY_F32] = {"<f4", "float32", 4}, [NPY_U16] = {"<u2", "uint16", 2},
+    [NPY_U8] = {"|u1", "uint8", 1},    [NPY_F64] = {"<f8", "float64", 8}, [NPY_S8] = {"|i1", "int8", 1},
+    [NPY_S16] = {"<i2", "int16", 2},   [NPY_S32] = {"<i4", "int32", 4},   [NPY_S64] = {"<i8", "int64", 8},
+    [NPY_U32] = {"<u4", "uint32", 4},  [NPY_U64] = {"<u8", "uint64", 8},
 };
 
-size_t npy_element_bytes(npy_type type)
-{
-    return types[type].bytes;
-}
+size_t npy_element_bytes(npy_type type) { return types[type].bytes; }
 
-const char *npy_type_name(npy_type type)
-{
-    return types[type].name;
-}
+const char *npy_type_name(npy_type type) { return types[type].name; }
 
 void npy_free(npy_array *array)
 {
@@ -49,8 +36,7 @@ void npy_free(npy_array *array)
     array->data = NULL;
 }
 
-static bool refuse(char *line, const char *path, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static bool refuse(char *line, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static bool refuse(char *line, const char *path, const char *format, ...)
 {
     va_list arguments;
@@ -194,8 +180,10 @@ static bool read_dictionary(cursor *c, npy_array *out)
         c->why = "the header's dictionary is malformed";
         if (!comma || !take_string(c, &key, &length) || !take(c, ':'))
             return false;
-        int which = equals(key, length, "descr") ? DESCR : equals(key, length, "fortran_order") ? ORDER
-                  : equals(key, length, "shape") ? SHAPE : 0;
+        int which = equals(key, length, "descr")           ? DESCR
+                    : equals(key, length, "fortran_order") ? ORDER
+                    : equals(key, length, "shape")         ? SHAPE
+                                                           : 0;
         if (which == 0 || (seen & which)) {
             c->why = which == 0 ? "the header has an unknown key" : "the header repeats a key";
             return false;
@@ -206,8 +194,8 @@ static bool read_dictionary(cursor *c, npy_array *out)
         comma = take(c, ',');
     }
     skip_spaces(c);
-    c->why =
-        seen != ALL ? "the header lacks descr, fortran_order or shape" : "something follows the dictionary";
+    c->why = seen != ALL ? "the header lacks descr, fortran_order or shape"
+                         : "something follows the dictionary";
     return seen == ALL && c->at == c->end;
 }
 
@@ -310,7 +298,9 @@ static size_t make_header(const npy_array *array, char *out, size_t cap)
                            types[array->type].descr);
     for (int i = 0; i < array->rank; i++)
         at += (size_t)snprintf(out + at, cap - at, "%lld%s", (long long)array->shape[i],
-                               i + 1 < array->rank ? ", " : array->rank == 1 ? "," : "");
+                               i + 1 < array->rank ? ", "
+                               : array->rank == 1  ? ","
+                                                   : "");
     at += (size_t)snprintf(out + at, cap - at, "), }");
     while ((at + 1) % 64 != 0)
         out[at++] = ' ';

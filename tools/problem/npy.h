@@ -11,7 +11,17 @@
 #include <stdint.h>
 
 typedef enum npy_type {
-    NPY_F16, NPY_F32, NPY_U16, NPY_U8, NPY_F64, NPY_S8, NPY_S16, NPY_S32, NPY_S64, NPY_U32, NPY_U64,
+    NPY_F16,
+    NPY_F32,
+    NPY_U16,
+    NPY_U8,
+    NPY_F64,
+    NPY_S8,
+    NPY_S16,
+    NPY_S32,
+    NPY_S64,
+    NPY_U32,
+    NPY_U64,
     NPY_TYPE_COUNT
 } npy_type;
 
@@ -25,7 +35,7 @@ typedef struct npy_array {
     void    *data;                /* malloc'ed by npy_read; free with npy_free */
 } npy_array;
 
-size_t npy_element_bytes(npy_type type);
+size_t      npy_element_bytes(npy_type type);
 const char *npy_type_name(npy_type type); /* "float16", ... */
 
 /* Both return false after writing one line to `line`. */

@@ -12,10 +12,7 @@ uint64_t random_seed(void)
     return random_bits(&r) >> 32; /* short enough to type again */
 }
 
-random_state random_start(uint64_t seed)
-{
-    return (random_state){seed};
-}
+random_state random_start(uint64_t seed) { return (random_state){seed}; }
 
 uint64_t random_bits(random_state *random)
 {

@@ -40,10 +40,7 @@ uint16_t verify_round_once(ptxpack_dtype type, double value)
     return ptxpack_from_float(type, nearest);
 }
 
-double verify_worse(double a, double b)
-{
-    return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b);
-}
+double verify_worse(double a, double b) { return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b); }
 
 /* lse = m + ln(sum).  Scores are f32 sums of up to 256 products and carry a relative error of some
  * 2^-20 of their size; ex2.approx and lg2.approx add 2^-21 or so.  1e-3 + |lse| 2^-16 leaves room for
@@ -61,10 +58,7 @@ double verify_lse_bound(const ptxpack_attention_desc *desc, double exact)
     return 1e-3 + fabs(exact) * 0x1p-16 + capped;
 }
 
-double verify_rtol(const ptxpack_attention_desc *desc)
-{
-    return desc->softcap > 0 ? 3 : 2;
-}
+double verify_rtol(const ptxpack_attention_desc *desc) { return desc->softcap > 0 ? 3 : 2; }
 
 int verify_threads(void)
 {
@@ -108,19 +102,18 @@ static void compare_row(const ptxpack_attention_desc *desc, const uint16_t *o, c
     }
     if (lse == NULL || (isinf(exact_lse) && *lse == exact_lse))
         return;
-    double error = fabs(*lse - exact_lse),
-           bound = verify_lse_bound(desc, isinf(exact_lse) ? 0 : exact_lse);
+    double error = fabs(*lse - exact_lse), bound = verify_lse_bound(desc, isinf(exact_lse) ? 0 : exact_lse);
     if (isnan(result->lse_error))
-        return; /* no good row may take its place */
+        return;                                                      /* no good row may take its place */
     if (!(error * result->lse_bound <= result->lse_error * bound)) { /* the row nearest to its bound */
         result->lse_error = error;
         result->lse_bound = bound;
     }
 }
 
-ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *q, const void *k,
-                                const void *v, const ptxpack_descales *descales, const uint16_t *o,
-                                const float *lse, size_t most, uint64_t seed, verify_result *result)
+ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *q, const void *k, const void *v,
+                                const ptxpack_descales *descales, const uint16_t *o, const float *lse,
+                                size_t most, uint64_t seed, verify_result *result)
 {
     attention_geometry   geometry;
     char                 line[ATTENTION_LINE];
@@ -132,7 +125,7 @@ ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *
     result->lse_bound = verify_lse_bound(desc, 0);
     size_t d = (size_t)desc->head_dim,
            total = (size_t)desc->batch * (size_t)desc->heads_q * (size_t)desc->seqlen_q;
-    size_t limit = most > 0 ? most : affordable_rows(desc), count = total < limit ? total : limit;
+    size_t         limit = most > 0 ? most : affordable_rows(desc), count = total < limit ? total : limit;
     attention_row *rows = (attention_row *)calloc(count, sizeof *rows);
     double        *values = (double *)calloc(count, (2 * d + 1) * sizeof *values);
     status = rows == NULL || values == NULL
@@ -145,9 +138,8 @@ ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *
         for (size_t i = 0; i < count && status == PTXPACK_OK; i++) {
             const attention_tensor *t = &geometry.tensor[TENSOR_O];
             const attention_row    *r = &rows[i];
-            size_t                  at =
-                ((size_t)r->batch * (size_t)desc->heads_q + (size_t)r->head) * (size_t)desc->seqlen_q +
-                (size_t)r->row;
+            size_t at = ((size_t)r->batch * (size_t)desc->heads_q + (size_t)r->head) * (size_t)desc->seqlen_q +
+                        (size_t)r->row;
             compare_row(desc, o + r->batch * t->batch + r->row * t->row + r->head * t->head,
                         lse != NULL ? lse + at : NULL, results.o + i * d, results.rounded + i * d,
                         results.lse[i], result);

@@ -3,9 +3,9 @@
  *   max|out - ref| <= rtol max|pt - ref| + 2 max|(ref + 0.3 - 0.3) - ref|
  *
  * rtol is 2, with a softcap 3; ref is exact, pt is the same maths with S, P and O rounded to the element type,
- * and the last term is what a sum in that type loses.  Of fp8 S, O and the last term are bf16, and P is e4m3: not as there, where
- * P is rounded after the division by its sum and long rows lose most of it, but as in host/attention/reference.h,
- * which is stricter. */
+ * and the last term is what a sum in that type loses.  Of fp8 S, O and the last term are bf16, and P is e4m3:
+ * not as there, where P is rounded after the division by its sum and long rows lose most of it, but as in
+ * host/attention/reference.h, which is stricter. */
 #ifndef PTXPACK_VERIFY_H
 #define PTXPACK_VERIFY_H
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 #include "host/attention/reference.h"
 
 typedef struct verify_result {
-    size_t rows, total;                          /* checked, and in all                               */
+    size_t rows, total;                           /* checked, and in all                               */
     double out_error, rounded_error, atol, bound; /* as above: bound is the right side                 */
     double lse_error, lse_bound;
     bool   pass;
@@ -30,12 +30,12 @@ double verify_lse_bound(const ptxpack_attention_desc *desc, double exact);
 double verify_worse(double a, double b);
 /* A double, rounded to the element type in one step. */
 uint16_t verify_round_once(ptxpack_dtype type, double value);
-int    verify_threads(void); /* one per processor */
+int      verify_threads(void); /* one per processor */
 
 /* Check o (laid out by desc->o, always of 16 bits) and lse (NULL: not checked).  At most `most` rows, a
  * random sample from `seed`, are compared; 0: as many as take a few seconds.  A failure's line is
  * ptxpack_detail(NULL). */
-ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *q, const void *k,
-                                const void *v, const ptxpack_descales *descales, const uint16_t *o,
-                                const float *lse, size_t most, uint64_t seed, verify_result *result);
+ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *q, const void *k, const void *v,
+                                const ptxpack_descales *descales, const uint16_t *o, const float *lse,
+                                size_t most, uint64_t seed, verify_result *result);
 #endif

@@ -40,15 +40,9 @@ static size_t alignment(const program_arg *arg)
     return arg->kind == PROGRAM_BYTES ? 1 : program_arg_bytes(arg);
 }
 
-static size_t round_up(size_t bytes, size_t to)
-{
-    return (bytes + to - 1) / to * to;
-}
+static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-size_t program_arg_place(const program_arg *arg, size_t bytes)
-{
-    return round_up(bytes, alignment(arg));
-}
+size_t program_arg_place(const program_arg *arg, size_t bytes) { return round_up(bytes, alignment(arg)); }
 
 size_t program_arg_members(const program_arg *args, size_t count, size_t *bytes, size_t *size)
 {
@@ -145,8 +139,8 @@ static size_t first_factor(const char *text)
 /* "128*64" is 8192 elements of the shape (128, 64). */
 static bool parse_count(program_arg *arg, const program_symbols *symbols, const char *text, char *line)
 {
-    char         why[PROGRAM_LINE];
-    program_wide total, extent;
+    char               why[PROGRAM_LINE];
+    program_wide       total, extent;
     const program_wide most = ((program_wide)1 << 40) / (program_wide)element_bytes(arg->type);
     if (!program_number(symbols, text, strlen(text), &total, why))
         return refuse(line, arg, "%s", why);

@@ -3,7 +3,8 @@
  *   f32:1.5   u32:N/2   bytes:0102ff           a value; a struct by value
  *   in:x.npy  in:f16:128*64  zero:f32:N        a buffer, whose address is passed
  *   iota:s32:N  out:f16:N:y.npy  inout:x.npy:y.npy
- *   +f32:1.5  +in:x.npy                        the next member of the struct that the argument before belongs to */
+ *   +f32:1.5  +in:x.npy                        the next member of the struct that the argument before belongs
+ * to */
 #ifndef PTXPACK_PROGRAM_ARGS_H
 #define PTXPACK_PROGRAM_ARGS_H
 #include <stdbool.h>
@@ -12,22 +13,27 @@
 #include "symbols.h"
 
 typedef enum program_arg_kind {
-    PROGRAM_VALUE, PROGRAM_BYTES, /* passed as they are */
-    PROGRAM_IN, PROGRAM_ZERO, PROGRAM_IOTA, PROGRAM_OUT, PROGRAM_INOUT /* a buffer */
+    PROGRAM_VALUE,
+    PROGRAM_BYTES, /* passed as they are */
+    PROGRAM_IN,
+    PROGRAM_ZERO,
+    PROGRAM_IOTA,
+    PROGRAM_OUT,
+    PROGRAM_INOUT /* a buffer */
 } program_arg_kind;
 
 typedef struct program_arg {
-    const char      *spec;        /* the caller's */
-    bool             member;      /* of the same parameter as the argument before */
+    const char      *spec;   /* the caller's */
+    bool             member; /* of the same parameter as the argument before */
     program_arg_kind kind;
-    element_type     type;        /* ELEMENT_COUNT: bytes, or as the file has */
-    unsigned char   *value;       /* of a value or bytes; malloc'ed */
+    element_type     type;  /* ELEMENT_COUNT: bytes, or as the file has */
+    unsigned char   *value; /* of a value or bytes; malloc'ed */
     size_t           value_bytes;
-    char            *text;        /* a copy of the spec, which the paths point into */
-    const char      *from, *to;   /* .npy files to read and to write; NULL: none */
-    int              rank;        /* of the buffer: the factors of its count; 0: as the file has */
+    char            *text;      /* a copy of the spec, which the paths point into */
+    const char      *from, *to; /* .npy files to read and to write; NULL: none */
+    int              rank;      /* of the buffer: the factors of its count; 0: as the file has */
     int64_t          shape[NPY_MAX_RANK];
-    size_t           count;       /* elements; 0: as the file has */
+    size_t           count; /* elements; 0: as the file has */
 } program_arg;
 
 enum { PROGRAM_MAX_ARG_BYTES = 32764, PROGRAM_MAX_RANK = 8 };
@@ -38,8 +44,9 @@ enum { PROGRAM_MAX_ARG_BYTES = 32764, PROGRAM_MAX_RANK = 8 };
     "      expressions of symbols, as (N+BLOCK-1)/BLOCK\n"                                                   \
     "    TYPE:VALUE          a value: s8 u8 s16 u16 s32 u32 s64 u64 e4m3 f16 bf16 f32 f64\n"                 \
     "    bytes:HEX           a struct by value, byte by byte\n"                                              \
-    "    +SPEC               the next member of a struct, after the --arg before: a value or an address on a\n"  \
-    "                        multiple of its size, bytes anywhere\n"                                          \
+    "    +SPEC               the next member of a struct, after the --arg before: a value or an address on " \
+    "a\n"                                                                                                    \
+    "                        multiple of its size, bytes anywhere\n"                                         \
     "    in:[TYPE:]FILE.npy  a buffer with the file's elements\n"                                            \
     "    in:TYPE:COUNT       a buffer of random numbers: normal ones, of integer types from 0 to 99\n"       \
     "    zero:TYPE:COUNT     a buffer of zeros;  iota:TYPE:COUNT  of 0, 1, 2, ...\n"                         \

@@ -94,8 +94,7 @@ static bool gather(program_buffers *b, char *line)
     return true;
 }
 
-bool program_buffers_upload(program_buffers *b, const program_settings *s, device *gpu,
-                            char line[PROGRAM_LINE])
+bool program_buffers_upload(program_buffers *b, const program_settings *s, device *gpu, char line[PROGRAM_LINE])
 {
     for (size_t i = 0; i < b->count; i++)
         if (program_arg_is_buffer(&b->args[i]) && !upload_one(b, i, (uint64_t)s->seed + i, gpu, line))

@@ -8,11 +8,11 @@
 
 /* Zero it first.  What a run made for the host stays until the next run wants something else. */
 typedef struct program_buffers {
-    program_arg args[PROGRAM_MAX_PARAMS];
-    size_t      count;
-    uint64_t    addresses[PROGRAM_MAX_PARAMS]; /* of each buffer on the device; 0: none */
-    void       *pointers[PROGRAM_MAX_PARAMS];  /* for the launch: to each parameter's   */
-    unsigned char *values;                     /* value                                 */
+    program_arg    args[PROGRAM_MAX_PARAMS];
+    size_t         count;
+    uint64_t       addresses[PROGRAM_MAX_PARAMS]; /* of each buffer on the device; 0: none */
+    void          *pointers[PROGRAM_MAX_PARAMS];  /* for the launch: to each parameter's   */
+    unsigned char *values;                        /* value                                 */
     struct {
         void            *data;
         program_arg_kind kind;

@@ -110,9 +110,10 @@ static int show_sass(program_worker *w, const program_settings *s, const program
 {
     char line[SASS_LINE];
     if (result->cubin_size == 0)
-        return command_fail(
-            s->subcommand, "--sass: there is no machine code here%s",
-            result->device.emulated ? ": the emulated driver executes PTX (--arch sm_90 compiles)" : "");
+        return command_fail(s->subcommand, "--sass: there is no machine code here%s",
+                            result->device.emulated
+                                ? ": the emulated driver executes PTX (--arch sm_90 compiles)"
+                                : "");
     printf("\n");
     command_flush(); /* before another program's */
     if (!sass_print(program_worker_cubin(w), result->entry_count == 1 ? result->entries[0].name : NULL, line))
@@ -136,10 +137,10 @@ static int run_once(program_worker *w, const program_settings *s, const program_
 static int run(const program_settings *s, const program_job *job)
 {
     program_worker *w = program_worker_open(s);
-    int             status = w == NULL               ? COMMAND_FAILED
-                             : s->watch              ? program_watch(w, s)
-                             : s->sweeps.count > 0   ? program_sweep(w, s)
-                                                     : run_once(w, s, job);
+    int             status = w == NULL             ? COMMAND_FAILED
+                             : s->watch            ? program_watch(w, s)
+                             : s->sweeps.count > 0 ? program_sweep(w, s)
+                                                   : run_once(w, s, job);
     program_worker_close(w);
     return status;
 }

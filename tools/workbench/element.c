@@ -48,8 +48,10 @@ element_type element_of_npy(npy_type type)
 /* 0: the type is none of those. */
 static ptxpack_dtype dtype_of(element_type type)
 {
-    return type == ELEMENT_F16 ? PTXPACK_F16 : type == ELEMENT_BF16 ? PTXPACK_BF16
-         : type == ELEMENT_E4M3 ? PTXPACK_E4M3 : (ptxpack_dtype)0;
+    return type == ELEMENT_F16    ? PTXPACK_F16
+           : type == ELEMENT_BF16 ? PTXPACK_BF16
+           : type == ELEMENT_E4M3 ? PTXPACK_E4M3
+                                  : (ptxpack_dtype)0;
 }
 
 /* ---- values --------------------------------------------------------------------------------------- */
@@ -85,8 +87,7 @@ static bool parse_float(element_type type, const char *text, void *value, char *
     }
     set_float(type, value, 0, number);
     kept = get_float(type, value, 0);
-    bool saturated =
-        type == ELEMENT_E4M3 && isfinite(number) && fabs(number) >= 464; /* 448 and half a step */
+    bool saturated = type == ELEMENT_E4M3 && isfinite(number) && fabs(number) >= 464; /* 448 and half a step */
     if ((isfinite(number) && isfinite(kept) && !saturated) || (!isfinite(number) && type != ELEMENT_E4M3) ||
         (isnan(number) && isnan(kept)))
         return true;

@@ -7,25 +7,25 @@
 #include "symbols.h"
 
 /* name, bytes, kind, type in .npy files (bf16 and e4m3 lie in unsigned integers there) */
-#define ELEMENT_MAP(X)          \
-    X(S8, "s8", 1, 's', S8)     \
-    X(U8, "u8", 1, 'u', U8)     \
-    X(S16, "s16", 2, 's', S16)  \
-    X(U16, "u16", 2, 'u', U16)  \
-    X(S32, "s32", 4, 's', S32)  \
-    X(U32, "u32", 4, 'u', U32)  \
-    X(S64, "s64", 8, 's', S64)  \
-    X(U64, "u64", 8, 'u', U64)  \
-    X(E4M3, "e4m3", 1, 'f', U8) \
-    X(F16, "f16", 2, 'f', F16)  \
+#define ELEMENT_MAP(X)           \
+    X(S8, "s8", 1, 's', S8)      \
+    X(U8, "u8", 1, 'u', U8)      \
+    X(S16, "s16", 2, 's', S16)   \
+    X(U16, "u16", 2, 'u', U16)   \
+    X(S32, "s32", 4, 's', S32)   \
+    X(U32, "u32", 4, 'u', U32)   \
+    X(S64, "s64", 8, 's', S64)   \
+    X(U64, "u64", 8, 'u', U64)   \
+    X(E4M3, "e4m3", 1, 'f', U8)  \
+    X(F16, "f16", 2, 'f', F16)   \
     X(BF16, "bf16", 2, 'f', U16) \
-    X(F32, "f32", 4, 'f', F32)  \
+    X(F32, "f32", 4, 'f', F32)   \
     X(F64, "f64", 8, 'f', F64)
 typedef enum element_type {
 #define ELEMENT_ENUM(id, name, bytes, kind, npy) ELEMENT_##id,
     ELEMENT_MAP(ELEMENT_ENUM)
 #undef ELEMENT_ENUM
-    ELEMENT_COUNT /* no type */
+        ELEMENT_COUNT /* no type */
 } element_type;
 #define ELEMENT_NAMES "s8 u8 s16 u16 s32 u32 s64 u64 e4m3 f16 bf16 f32 f64"
 
@@ -42,8 +42,8 @@ bool element_parse(element_type type, const program_symbols *symbols, const char
 /* Element `index` of an array, as text in buf; returns buf. */
 const char *element_text(element_type type, const void *array, size_t index, char *buf, size_t cap);
 double      element_value(element_type type, const void *array, size_t index);
-/* Normal numbers; of integer types whole numbers from 0 to 99.  By a thread for each processor; what comes out does not
- * depend on how many these are. */
+/* Normal numbers; of integer types whole numbers from 0 to 99.  By a thread for each processor; what comes out
+ * does not depend on how many these are. */
 void element_random(element_type type, uint64_t seed, void *array, size_t count);
 /* 0, 1, 2, ...: modulo the range of integers, rounded to floats. */
 void element_iota(element_type type, void *array, size_t count);

@@ -39,9 +39,9 @@ bool program_files_touched(const program_files *f)
     for (size_t i = 0; i < f->count; i++) {
         program_file now = f->list[i];
         look(&now);
-        if (now.there != f->list[i].there || now.device != f->list[i].device ||
-            now.inode != f->list[i].inode || now.bytes != f->list[i].bytes ||
-            now.seconds != f->list[i].seconds || now.nanoseconds != f->list[i].nanoseconds)
+        if (now.there != f->list[i].there || now.device != f->list[i].device || now.inode != f->list[i].inode ||
+            now.bytes != f->list[i].bytes || now.seconds != f->list[i].seconds ||
+            now.nanoseconds != f->list[i].nanoseconds)
             return true;
     }
     return false;
@@ -49,14 +49,13 @@ bool program_files_touched(const program_files *f)
 
 /* ---- finding -------------------------------------------------------------------------------------- */
 /* folder/name; a name from the root stays as it is. */
-static void add(program_files *f, const char *folder, size_t folder_bytes, const char *name,
-                size_t name_bytes)
+static void add(program_files *f, const char *folder, size_t folder_bytes, const char *name, size_t name_bytes)
 {
     char path[4096];
     bool absolute = name_bytes > 0 && name[0] == '/';
-    int length = absolute || folder_bytes == 0 ? snprintf(path, sizeof path, "%.*s", (int)name_bytes, name)
-                                               : snprintf(path, sizeof path, "%.*s/%.*s", (int)folder_bytes,
-                                                          folder, (int)name_bytes, name);
+    int  length = absolute || folder_bytes == 0 ? snprintf(path, sizeof path, "%.*s", (int)name_bytes, name)
+                                                : snprintf(path, sizeof path, "%.*s/%.*s", (int)folder_bytes,
+                                                           folder, (int)name_bytes, name);
     if (length >= (int)sizeof path || f->count == PROGRAM_MAX_FILES)
         return;
     for (size_t i = 0; i < f->count; i++)

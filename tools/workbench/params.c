@@ -202,8 +202,8 @@ static const char *describe(const program_entry *entry, size_t i, char buf[PROGR
 }
 
 /* `arg`, the first of the members of parameter i, which take so many bytes; size: with what C adds. */
-static bool suits(const program_entry *entry, const program_arg *arg, size_t members, size_t bytes,
-                  size_t size, size_t i, char *line)
+static bool suits(const program_entry *entry, const program_arg *arg, size_t members, size_t bytes, size_t size,
+                  size_t i, char *line)
 {
     const program_param *p = &entry->params[i];
     char                 where[PROGRAM_LINE];

@@ -25,7 +25,7 @@ bool program_entry_find(const char *ptx, const char *name, program_entry *out);
 /* The names of the entries, in order, and how many these are; *left_out: those that are beyond
  * PROGRAM_MAX_ENTRIES, or have too long a name. */
 size_t program_entry_names(const char *ptx, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *left_out);
-bool program_entry_exists(const char *ptx, const char *name);
+bool   program_entry_exists(const char *ptx, const char *name);
 /* Instructions between the braces of an entry. */
 long program_entry_instructions(const char *ptx, const char *name);
 

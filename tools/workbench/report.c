@@ -44,17 +44,17 @@ static void print_program(const program_settings *s, const program_result *r)
     const char *front = s->language == PTXPACK_LANGUAGE_PTX ? "expand" : "NVRTC";
     printf("program   %s for %s by %s, %zu bytes of machine code\n", s->path, r->program.target,
            r->program.compiler, r->program.cubin_bytes);
-    printf("ready in  %.2f ms, %s: %s %.2f, cache %.2f, compile %.2f, driver load %.2f\n",
-           r->program.ready_ms, r->program.from_cache ? "from the cache" : "cold", front, r->program.front_ms,
-           r->program.cache_ms, r->program.compile_ms, r->program.load_ms);
+    printf("ready in  %.2f ms, %s: %s %.2f, cache %.2f, compile %.2f, driver load %.2f\n", r->program.ready_ms,
+           r->program.from_cache ? "from the cache" : "cold", front, r->program.front_ms, r->program.cache_ms,
+           r->program.compile_ms, r->program.load_ms);
     print_indented("warnings", r->program.warnings);
 }
 
 static void print_time(const program_settings *s, const program_result *r)
 {
     const char *where = r->device.emulated ? " emulated" : "";
-    printf("launch    grid %u x %u x %u, block %u x %u x %u, %lld bytes of dynamic shared memory\n",
-           r->grid[0], r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], (long long)r->smem);
+    printf("launch    grid %u x %u x %u, block %u x %u x %u, %lld bytes of dynamic shared memory\n", r->grid[0],
+           r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], (long long)r->smem);
     if (r->launches == 0)
         printf("time      %.4f ms%s, the first and only launch\n", r->ms, where);
     else if (s->graph)
@@ -146,7 +146,8 @@ void program_report_device(const program_settings *s, const program_result *r)
            r->device.driver % 1000 / 10);
     if (r->device.emulated)
         printf("emulated  every instruction is executed and judged on the CPU; times say nothing of a GPU"
-               "%s%s%s\n", *r->device.why ? " (no GPU: " : "", r->device.why, *r->device.why ? ")" : "");
+               "%s%s%s\n",
+               *r->device.why ? " (no GPU: " : "", r->device.why, *r->device.why ? ")" : "");
 }
 
 static void print_result(const program_settings *s, const program_result *r, const program_result *before)

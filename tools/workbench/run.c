@@ -85,7 +85,7 @@ void program_runner_close(program_runner *r)
 static bool open_handle(program_runner *r, program_result *result)
 {
     const program_settings *s = r->s;
-    ptxpack_options options = {.size = sizeof options, .arch = s->arch, .line_info = s->line_info};
+    ptxpack_options         options = {.size = sizeof options, .arch = s->arch, .line_info = s->line_info};
     if (r->handle != NULL)
         return true;
     if (s->arch != NULL) {
@@ -114,14 +114,20 @@ static void describe_device(const program_runner *r, program_result *result)
 static void make_source(run *n)
 {
     const program_settings *s = n->r->s;
-    bool cuda = s->language == PTXPACK_LANGUAGE_CUDA;
+    bool                    cuda = s->language == PTXPACK_LANGUAGE_CUDA;
     bool named = cuda && s->entry != NULL && (n->r->as_expression || strpbrk(s->entry, "<:") != NULL);
     n->source = (ptxpack_source){
-        .size = sizeof n->source, .language = s->language, .path = s->path,
-        .symbols = n->job->symbols.list, .symbol_count = n->job->symbols.count,
-        .include_dirs = s->includes.words, .include_count = s->includes.count,
-        .options = s->options.words, .option_count = s->options.count,
-        .expressions = named ? &s->entry : NULL, .expression_count = named,
+        .size = sizeof n->source,
+        .language = s->language,
+        .path = s->path,
+        .symbols = n->job->symbols.list,
+        .symbol_count = n->job->symbols.count,
+        .include_dirs = s->includes.words,
+        .include_count = s->includes.count,
+        .options = s->options.words,
+        .option_count = s->options.count,
+        .expressions = named ? &s->entry : NULL,
+        .expression_count = named,
     };
 }
 
@@ -205,8 +211,8 @@ static void count_instructions(run *n)
 
 static bool no_entry(run *n, const char *first, size_t count)
 {
-    return fail(n->result, COMMAND_FAILED, "%s has no entry \"%s\"; it has %s%s", n->r->s->path,
-                n->r->s->entry, first, count > 1 ? ", ..." : "");
+    return fail(n->result, COMMAND_FAILED, "%s has no entry \"%s\"; it has %s%s", n->r->s->path, n->r->s->entry,
+                first, count > 1 ? ", ..." : "");
 }
 
 /* The names to report on: the one asked for, or all; all, too, where NVRTC gave it another name. */
@@ -216,9 +222,8 @@ static bool all_names(run *n, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], siz
     const char             *text = text_of(n);
     *count = text != NULL ? program_entry_names(text, names, &n->result->entries_left_out) : 0;
     if (*count == 0) /* the library has found one */
-        return text != NULL &&
-               fail(n->result, COMMAND_FAILED, "%s: no name of an entry has less than %d letters", s->path,
-                    PROGRAM_NAME);
+        return text != NULL && fail(n->result, COMMAND_FAILED,
+                                    "%s: no name of an entry has less than %d letters", s->path, PROGRAM_NAME);
     if (s->entry != NULL && strlen(s->entry) < PROGRAM_NAME && program_entry_exists(text, s->entry)) {
         strcpy(names[0], s->entry);
         *count = 1;
@@ -231,10 +236,10 @@ static bool all_names(run *n, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], siz
 /* Loaded, not launched. */
 static bool describe_all(run *n)
 {
-    char (*names)[PROGRAM_NAME] = (char (*)[PROGRAM_NAME])calloc(PROGRAM_MAX_ENTRIES, PROGRAM_NAME);
+    char(*names)[PROGRAM_NAME] = (char(*)[PROGRAM_NAME])calloc(PROGRAM_MAX_ENTRIES, PROGRAM_NAME);
     const ptxpack_function *function;
     size_t                  count = 0;
-    bool ok = names != NULL && all_names(n, names, &count);
+    bool                    ok = names != NULL && all_names(n, names, &count);
     for (size_t i = 0; i < count && ok; i++) {
         ok = try_status(n, ptxpack_program_function(n->program, names[i], &function));
         if (ok)
@@ -276,9 +281,9 @@ static bool compile_only(run *n)
 {
     ptxpack_program_info info;
     char                *log = NULL;
-    char (*names)[PROGRAM_NAME] = (char (*)[PROGRAM_NAME])calloc(PROGRAM_MAX_ENTRIES, PROGRAM_NAME);
-    size_t               count = 0;
-    double               started = now_ms();
+    char(*names)[PROGRAM_NAME] = (char(*)[PROGRAM_NAME])calloc(PROGRAM_MAX_ENTRIES, PROGRAM_NAME);
+    size_t count = 0;
+    double started = now_ms();
     memset(&info, 0, sizeof info);
     bool   ok = names != NULL && compile_entry(n, &info, &log, names, &count);
     double ready_ms = now_ms() - started;
@@ -315,9 +320,8 @@ static bool ask_driver(run *n, const ptxpack_function *function, program_entry *
     memset(entry, 0, sizeof *entry);
     snprintf(entry->name, sizeof entry->name, "%s", ptxpack_function_describe(function)->name);
     size_t offset;
-    while (entry->count < PROGRAM_MAX_PARAMS &&
-           info(ptxpack_function_handle(function), entry->count, &offset,
-                &entry->params[entry->count].bytes) == PTXPACK_CU_SUCCESS)
+    while (entry->count < PROGRAM_MAX_PARAMS && info(ptxpack_function_handle(function), entry->count, &offset,
+                                                     &entry->params[entry->count].bytes) == PTXPACK_CU_SUCCESS)
         entry->count++;
     return true;
 }
@@ -373,8 +377,11 @@ static bool launch(run *n, const ptxpack_function *function)
     program_runner *r = n->r;
     program_result *result = n->result;
     char            line[PROGRAM_LINE];
-    program_launch  l = {.gpu = &r->gpu, .function = function, .arguments = r->buffers.pointers,
-                         .launching = r->launching, .context = r->context};
+    program_launch  l = {.gpu = &r->gpu,
+                         .function = function,
+                         .arguments = r->buffers.pointers,
+                         .launching = r->launching,
+                         .context = r->context};
     if (!prepare(n, &l) || !check_arguments(n, function))
         return false;
     if (!program_buffers_upload(&r->buffers, r->s, &r->gpu, line))

@@ -22,16 +22,16 @@ typedef struct program_axis {
 } program_axis;
 
 typedef struct program_settings {
-    const char     *subcommand; /* "ptx", "nvrtc" */
+    const char      *subcommand; /* "ptx", "nvrtc" */
     ptxpack_language language;
-    const char     *path, *entry, *grid, *block, *smem, *time, *device, *arch;
-    option_list     defines, includes, args, sweeps, options;
-    int64_t         seed;
-    double          timeout; /* seconds; 0: the default */
-    bool            emu, json, watch, sass, no_run, graph, line_info;
+    const char      *path, *entry, *grid, *block, *smem, *time, *device, *arch;
+    option_list      defines, includes, args, sweeps, options;
+    int64_t          seed;
+    double           timeout; /* seconds; 0: the default */
+    bool             emu, json, watch, sass, no_run, graph, line_info;
     /* made from these */
-    int64_t         launches;   /* timed; 0: only the first is; OPTION_NOT_GIVEN: as the device has it */
-    program_symbols symbols;    /* -D */
+    int64_t         launches; /* timed; 0: only the first is; OPTION_NOT_GIVEN: as the device has it */
+    program_symbols symbols;  /* -D */
     program_names   names, axis_names;
     program_axis    axes[PROGRAM_MAX_AXES];
     size_t          axis_count;
@@ -56,15 +56,15 @@ typedef struct program_output {
     int      rank;
     int64_t  shape[NPY_MAX_RANK], count;
     char     first[PROGRAM_SHOWN][32]; /* elements as text */
-    double   least, most, mean; /* of those that are numbers */
+    double   least, most, mean;        /* of those that are numbers */
     int64_t  nans;
     uint64_t checksum; /* XXH3-64 of the bytes */
 } program_output;
 
 typedef struct program_result {
-    int    status;  /* COMMAND_OK, _FAILED or _USAGE */
-    bool   lost;    /* the context is unusable: the process must end */
-    char   line[2 * PROGRAM_LINE]; /* why it failed */
+    int  status;                 /* COMMAND_OK, _FAILED or _USAGE */
+    bool lost;                   /* the context is unusable: the process must end */
+    char line[2 * PROGRAM_LINE]; /* why it failed */
     struct {
         char name[96], target[16], why[512];
         int  driver; /* 0: compiled only, without a driver */
@@ -76,9 +76,9 @@ typedef struct program_result {
         double front_ms, compile_ms, cache_ms, load_ms, ready_ms; /* ready: all of it, by the clock */
         size_t cubin_bytes;
     } program;
-    program_figures entries[PROGRAM_MAX_ENTRIES]; /* the one that ran; or all */
+    program_figures entries[PROGRAM_MAX_ENTRIES];  /* the one that ran; or all */
     size_t          entry_count, entries_left_out; /* too many, or of too long a name */
-    bool            machine_code; /* instructions are the machine's, not PTX's */
+    bool            machine_code;                  /* instructions are the machine's, not PTX's */
     bool            ran;
     uint32_t        grid[3], block[3];
     int64_t         smem, launches; /* launches timed; 0: the first and only one */

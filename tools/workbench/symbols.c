@@ -132,15 +132,14 @@ static bool factor(cursor *c, program_wide *value)
             c->at++;
         const ptxpack_symbol *known = find(c->symbols, first, (size_t)(c->at - first));
         if (known == NULL)
-            return refuse(c->line, "the symbol %.*s is not defined (-D %.*s=...)", (int)(c->at - first),
-                          first, (int)(c->at - first), first);
+            return refuse(c->line, "the symbol %.*s is not defined (-D %.*s=...)", (int)(c->at - first), first,
+                          (int)(c->at - first), first);
         *value = known->value;
         return true;
     }
     if (next != '-' && next != '(')
-        return next == '\0'
-                   ? refuse(c->line, "a number is missing at the end")
-                   : refuse(c->line, "a number is missing at \"%.*s\"", (int)(c->end - c->at), c->at);
+        return next == '\0' ? refuse(c->line, "a number is missing at the end")
+                            : refuse(c->line, "a number is missing at \"%.*s\"", (int)(c->end - c->at), c->at);
     if (++c->nesting > MAX_NESTING)
         return refuse(c->line, "it is nested too deeply");
     c->at++;

@@ -6,8 +6,8 @@
 
 static bool launch(const program_launch *l)
 {
-    return device_status(l->gpu, ptxpack_function_launch(l->function, l->grid, l->block, l->smem,
-                                                         l->arguments, l->gpu->stream));
+    return device_status(l->gpu, ptxpack_function_launch(l->function, l->grid, l->block, l->smem, l->arguments,
+                                                         l->gpu->stream));
 }
 
 /* Wait for what was recorded last, and time it; whoever looks after this process knows that it waits. */
@@ -92,8 +92,7 @@ static bool capture(const program_launch *l, struct CUgraphExec_st **exec)
     const struct ptxpack_driver *d = gpu->driver;
     struct CUgraph_st           *graph = NULL;
     if (d->cuStreamBeginCapture == NULL || d->cuStreamEndCapture == NULL || d->cuGraphLaunch == NULL ||
-        d->cuGraphInstantiateWithFlags == NULL || d->cuGraphDestroy == NULL ||
-        d->cuGraphExecDestroy == NULL) {
+        d->cuGraphInstantiateWithFlags == NULL || d->cuGraphDestroy == NULL || d->cuGraphExecDestroy == NULL) {
         snprintf(gpu->line, sizeof gpu->line, "--graph: this driver has no graphs");
         return false;
     }

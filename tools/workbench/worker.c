@@ -18,8 +18,10 @@
 #include "tools/device.h"
 
 enum { /* to the worker; from it */
-    RUN = 'r',
-    WAITING = 'w', IDLE = 'i', DONE = 'd'
+       RUN = 'r',
+       WAITING = 'w',
+       IDLE = 'i',
+       DONE = 'd'
 };
 enum { BEAT_MS = 50, CLOSE_MS = 5000 };
 
@@ -274,7 +276,7 @@ program_worker *program_worker_open(const program_settings *s)
 {
     program_worker *w = (program_worker *)calloc(1, sizeof *w);
     void *memory = mmap(NULL, sizeof *w->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int             cubin = memfd_create("machine code", MFD_CLOEXEC);
+    int   cubin = memfd_create("machine code", MFD_CLOEXEC);
     if (w != NULL && memory != MAP_FAILED && cubin >= 0) {
         *w = (program_worker){.s = s, .shared = (struct shared *)memory, .cubin = cubin};
         return w;

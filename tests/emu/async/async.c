@@ -11,23 +11,23 @@
 
 /* %rd0 in, %rd1 out, %r0 thread, %r1 shared address of its 16 bytes, %rd2 global address of its 16 bytes,
  * %rd3 its word of out. */
-#define BEGIN                                                                                              \
-    ".version 8.0\n.target sm_80\n.address_size 64\n"                                                      \
-    ".visible .entry k(.param .u64 in, .param .u64 out) {\n"                                               \
-    ".shared .align 16 .b8 tile[8192]; .shared .align 8 .b64 bar;\n"                                       \
-    ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %rd<20>;\n"                                             \
-    "ld.param.u64 %rd0, [in]; ld.param.u64 %rd1, [out]; mov.u32 %r0, %tid.x;\n"                            \
-    "shl.b32 %r2, %r0, 4; mov.u32 %r1, tile; add.u32 %r1, %r1, %r2;\n"                                     \
-    "cvt.u64.u32 %rd2, %r2; add.u64 %rd2, %rd0, %rd2;\n"                                                   \
+#define BEGIN                                                                   \
+    ".version 8.0\n.target sm_80\n.address_size 64\n"                           \
+    ".visible .entry k(.param .u64 in, .param .u64 out) {\n"                    \
+    ".shared .align 16 .b8 tile[8192]; .shared .align 8 .b64 bar;\n"            \
+    ".reg .pred %p<9>; .reg .b32 %r<30>; .reg .b64 %rd<20>;\n"                  \
+    "ld.param.u64 %rd0, [in]; ld.param.u64 %rd1, [out]; mov.u32 %r0, %tid.x;\n" \
+    "shl.b32 %r2, %r0, 4; mov.u32 %r1, tile; add.u32 %r1, %r1, %r2;\n"          \
+    "cvt.u64.u32 %rd2, %r2; add.u64 %rd2, %rd0, %rd2;\n"                        \
     "mul.wide.u32 %rd3, %r0, 4; add.u64 %rd3, %rd1, %rd3;\n"
-#define END "st.global.u32 [%rd3], %r9; ret; }\n"
-#define COPY "cp.async.cg.shared.global [%r1], [%rd2], 16;\n"
-#define COMMIT "cp.async.commit_group;\n"
+#define END     "st.global.u32 [%rd3], %r9; ret; }\n"
+#define COPY    "cp.async.cg.shared.global [%r1], [%rd2], 16;\n"
+#define COMMIT  "cp.async.commit_group;\n"
 #define WAIT(n) "cp.async.wait_group " #n ";\n"
 
 enum { WORDS = 2048 };
-static uint32_t in[WORDS], out[WORDS];
-static uint64_t in_address, out_address;
+static uint32_t                    in[WORDS], out[WORDS];
+static uint64_t                    in_address, out_address;
 static const enum emu_async_policy policies[] = {EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM};
 enum { POLICIES = 3 };
 
@@ -48,7 +48,7 @@ static unsigned int run(const char *text, uint32_t threads, enum emu_async_polic
     memset(out, 0xee, sizeof out);
     emu_write(out_address, out, sizeof out);
     const uint64_t addresses[] = {in_address, out_address};
-    unsigned int result = emu_run(text, "k", 1, threads, 0, addresses, 2);
+    unsigned int   result = emu_run(text, "k", 1, threads, 0, addresses, 2);
     emu_read(out, out_address, sizeof out);
     return result;
 }
@@ -68,8 +68,7 @@ static void expect_report(const char *text, uint32_t threads, unsigned int wante
     for (int p = 0; p < POLICIES; p++) {
         unsigned int result = run(text, threads, policies[p]);
         if (result != wanted || !strstr(emu_log(), part))
-            print_error("policy %d: result %u, wanted %u and '%s' in\n%s",
-                        p, result, wanted, part, emu_log());
+            print_error("policy %d: result %u, wanted %u and '%s' in\n%s", p, result, wanted, part, emu_log());
         assert_int_equal(result, wanted);
         assert_non_null(strstr(emu_log(), part));
     }
@@ -81,9 +80,10 @@ static void test_copies_arrive(void **state)
     (void)state;
     begin();
     for (int p = 0; p < POLICIES; p++) {
-        expect_clean(BEGIN COPY COMMIT WAIT(0) "bar.sync 0;\n"
-                     "xor.b32 %r3, %r2, 48; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3; "
-                     "ld.shared.u32 %r9, [%r4+8];\n" END,
+        expect_clean(BEGIN COPY COMMIT WAIT(
+                         0) "bar.sync 0;\n"
+                            "xor.b32 %r3, %r2, 48; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3; "
+                            "ld.shared.u32 %r9, [%r4+8];\n" END,
                      96, policies[p]);
         for (uint32_t t = 0; t < 96; t++)
             assert_int_equal(out[t], in[(t ^ 3) * 4 + 2]);
@@ -95,12 +95,13 @@ static void test_zeros_fill_the_rest(void **state)
 {
     (void)state;
     static const int sizes[] = {4, 8, 16};
-    char text[4096];
+    char             text[4096];
     begin();
     for (int s = 0; s < 3; s++)
         for (int p = 0; p < POLICIES; p++) {
-            snprintf(text, sizeof text, "%s mov.u32 %%r9, -1; "
-                                        "st.shared.v4.u32 [%%r1], {%%r9,%%r9,%%r9,%%r9};\n"
+            snprintf(text, sizeof text,
+                     "%s mov.u32 %%r9, -1; "
+                     "st.shared.v4.u32 [%%r1], {%%r9,%%r9,%%r9,%%r9};\n"
                      "rem.u32 %%r5, %%r0, %d; setp.eq.u32 %%p1, %%r5, 0; selp.b64 %%rd2, 0, %%rd2, %%p1;\n"
                      "cp.async.ca.shared.global.L2::128B [%%r1], [%%rd2], %d, %%r5;\n"
                      "cp.async.wait_all;\n"
@@ -124,10 +125,12 @@ static void test_ignored_sources(void **state)
     (void)state;
     begin();
     for (int p = 0; p < POLICIES; p++) {
-        expect_clean(BEGIN "and.b32 %r5, %r0, 1; setp.eq.u32 %p1, %r5, 1; selp.b64 %rd2, 64, %rd2, %p1;\n"
+        expect_clean(BEGIN
+                     "and.b32 %r5, %r0, 1; setp.eq.u32 %p1, %r5, 1; selp.b64 %rd2, 64, %rd2, %p1;\n"
                      "mov.b64 %rd9, 0;\n"
-                     "cp.async.cg.shared::cta.global.L2::cache_hint [%r1], [%rd2], 16, %p1, %rd9;\n"
-                     COMMIT WAIT(0) "ld.shared.u32 %r9, [%r1+12];\n" END, 40, policies[p]);
+                     "cp.async.cg.shared::cta.global.L2::cache_hint [%r1], [%rd2], 16, %p1, %rd9;\n" COMMIT
+                         WAIT(0) "ld.shared.u32 %r9, [%r1+12];\n" END,
+                     40, policies[p]);
         for (uint32_t t = 0; t < 40; t++)
             assert_int_equal(out[t], t % 2 ? 0 : in[t * 4 + 3]);
         assert_int_equal(out[40], 0xeeeeeeee);
@@ -140,21 +143,21 @@ static void test_pipeline(void **state)
     (void)state;
     begin();
     for (int p = 0; p < POLICIES; p++) {
-        expect_clean(BEGIN "mov.u32 %r9, 0; mov.u32 %r20, 0; mov.u32 %r21, 0;\n"
-                     COPY COMMIT
-                     "cp.async.cg.shared.global [%r1+1024], [%rd2+1024], 16;\n" COMMIT
-                     "LOOP: add.u32 %r22, %r20, 2; setp.ge.u32 %p1, %r22, 8; @%p1 bra NONE;\n"
-                     "rem.u32 %r23, %r22, 3; shl.b32 %r23, %r23, 10; add.u32 %r23, %r23, %r1;\n"
-                     "mul.wide.u32 %rd5, %r22, 1024; add.u64 %rd5, %rd5, %rd2;\n"
-                     "cp.async.cg.shared.global [%r23], [%rd5], 16;\n"
-                     "NONE: " COMMIT WAIT(2) "bar.sync 0;\n"
-                     "rem.u32 %r23, %r20, 3; shl.b32 %r23, %r23, 10; xor.b32 %r24, %r2, 16; "
-                     "add.u32 %r23, %r23, %r24;\n"
-                     "mov.u32 %r24, tile; add.u32 %r24, %r24, %r23; ld.shared.u32 %r25, [%r24]; "
-                     "add.u32 %r9, %r9, %r25;\n"
-                     "bar.sync 0;\n"
-                     "add.u32 %r20, %r20, 1; setp.lt.u32 %p2, %r20, 8; @%p2 bra LOOP;\n"
-                     END, 64, policies[p]);
+        expect_clean(BEGIN "mov.u32 %r9, 0; mov.u32 %r20, 0; mov.u32 %r21, 0;\n" COPY COMMIT
+                           "cp.async.cg.shared.global [%r1+1024], [%rd2+1024], 16;\n" COMMIT
+                           "LOOP: add.u32 %r22, %r20, 2; setp.ge.u32 %p1, %r22, 8; @%p1 bra NONE;\n"
+                           "rem.u32 %r23, %r22, 3; shl.b32 %r23, %r23, 10; add.u32 %r23, %r23, %r1;\n"
+                           "mul.wide.u32 %rd5, %r22, 1024; add.u64 %rd5, %rd5, %rd2;\n"
+                           "cp.async.cg.shared.global [%r23], [%rd5], 16;\n"
+                           "NONE: " COMMIT WAIT(
+                               2) "bar.sync 0;\n"
+                                  "rem.u32 %r23, %r20, 3; shl.b32 %r23, %r23, 10; xor.b32 %r24, %r2, 16; "
+                                  "add.u32 %r23, %r23, %r24;\n"
+                                  "mov.u32 %r24, tile; add.u32 %r24, %r24, %r23; ld.shared.u32 %r25, [%r24]; "
+                                  "add.u32 %r9, %r9, %r25;\n"
+                                  "bar.sync 0;\n"
+                                  "add.u32 %r20, %r20, 1; setp.lt.u32 %p2, %r20, 8; @%p2 bra LOOP;\n" END,
+                     64, policies[p]);
         for (uint32_t t = 0; t < 64; t++) {
             uint32_t sum = 0;
             for (uint32_t i = 0; i < 8; i++)
@@ -171,20 +174,21 @@ static void test_lanes_have_their_own_groups(void **state)
     begin();
     for (int p = 0; p < POLICIES; p++) {
         expect_clean(BEGIN COPY "setp.lt.u32 %p1, %r0, 16; @%p1 bra LOW;\n" /* the upper ones: two groups */
-                     COMMIT "cp.async.ca.shared.global [%r1+1024], [%rd2+16], 4;\n" COMMIT WAIT(1)
-                     "ld.shared.u32 %r9, [%r1]; bra DONE;\n"
-                     "LOW: cp.async.ca.shared.global [%r1+1024], [%rd2+32], 4;\n" COMMIT WAIT(0)
-                     "ld.shared.u32 %r9, [%r1+1024];\n"
-                     "DONE: cp.async.wait_all;\n" END, 32, policies[p]);
+                     COMMIT "cp.async.ca.shared.global [%r1+1024], [%rd2+16], 4;\n" COMMIT WAIT(
+                         1) "ld.shared.u32 %r9, [%r1]; bra DONE;\n"
+                            "LOW: cp.async.ca.shared.global [%r1+1024], [%rd2+32], 4;\n" COMMIT WAIT(
+                                0) "ld.shared.u32 %r9, [%r1+1024];\n"
+                                   "DONE: cp.async.wait_all;\n" END,
+                     32, policies[p]);
         for (uint32_t t = 0; t < 32; t++)
             assert_int_equal(out[t], t < 16 ? in[t * 4 + 8] : in[t * 4]);
     }
 }
 
 /* One wait of lanes whose commits differ: the upper half closed a group more, before the second copy. */
-#define UNEQUAL                                                                                            \
-    BEGIN COPY "setp.ge.u32 %p1, %r0, 16; @%p1 cp.async.commit_group;\n"                                   \
-    "cp.async.cg.shared.global [%r1+1024], [%rd2+64], 16;\n" COMMIT WAIT(1) "mov.u32 %r9, 3;\n"
+#define UNEQUAL                                                          \
+    BEGIN COPY "setp.ge.u32 %p1, %r0, 16; @%p1 cp.async.commit_group;\n" \
+               "cp.async.cg.shared.global [%r1+1024], [%rd2+64], 16;\n" COMMIT WAIT(1) "mov.u32 %r9, 3;\n"
 
 static void test_unequal_groups(void **state)
 {
@@ -198,11 +202,12 @@ static void test_unequal_groups(void **state)
     expect_report(UNEQUAL "@!%p1 ld.shared.u32 %r9, [%r1];\n" END, 32, 719, "was waited for");
     expect_report(UNEQUAL "@%p1 ld.shared.u32 %r9, [%r1+1024];\n" END, 32, 719, "was waited for");
     emu_test_settings.judge = 0;
-    expect_clean(BEGIN "mov.u32 %r9, 7; st.shared.u32 [%r1], %r9; st.shared.u32 [%r1+1024], %r9;\n"
+    expect_clean(BEGIN
+                 "mov.u32 %r9, 7; st.shared.u32 [%r1], %r9; st.shared.u32 [%r1+1024], %r9;\n"
                  "setp.ge.u32 %p1, %r0, 16; @%p1 cp.async.cg.shared.global [%r1], [%rd2], 16;\n"
-                 "@!%p1 cp.async.cg.shared.global [%r1], [%rd2], 16; @%p1 cp.async.commit_group;\n"
-                 COMMIT WAIT(1)
-                 "ld.shared.u32 %r9, [%r1];\n" END, 32, EMU_ASYNC_LATEST);
+                 "@!%p1 cp.async.cg.shared.global [%r1], [%rd2], 16; @%p1 cp.async.commit_group;\n" COMMIT WAIT(
+                     1) "ld.shared.u32 %r9, [%r1];\n" END,
+                 32, EMU_ASYNC_LATEST);
     for (uint32_t t = 0; t < 32; t++)
         assert_int_equal(out[t], t < 16 ? 7 : in[t * 4]);
 }
@@ -212,8 +217,10 @@ static void test_gather(void **state)
 {
     (void)state;
     begin();
-    expect_clean(BEGIN "xor.b32 %r5, %r0, 21; mul.wide.u32 %rd2, %r5, 16; add.u64 %rd2, %rd0, %rd2;\n"
-                 COPY COMMIT WAIT(0) "ld.shared.u32 %r9, [%r1+4];\n" END, 64, EMU_ASYNC_LATEST);
+    expect_clean(BEGIN
+                 "xor.b32 %r5, %r0, 21; mul.wide.u32 %rd2, %r5, 16; add.u64 %rd2, %rd0, %rd2;\n" COPY COMMIT
+                     WAIT(0) "ld.shared.u32 %r9, [%r1+4];\n" END,
+                 64, EMU_ASYNC_LATEST);
     for (uint32_t t = 0; t < 64; t++)
         assert_int_equal(out[t], in[(t ^ 21) * 4 + 1]);
 }
@@ -225,11 +232,11 @@ static void test_luck_runs_out(void **state)
 {
     (void)state;
     static const char no_wait[] = BEGIN "mov.u32 %r9, 7; st.shared.u32 [%r1], %r9;\n" COPY COMMIT
-                                  "ld.shared.u32 %r9, [%r1];\n" END;
-    static const char one_too_few[] = BEGIN "mov.u32 %r9, 7; st.shared.u32 [%r1], %r9;\n" COPY COMMIT WAIT(1)
-                                      "ld.shared.u32 %r9, [%r1];\n" END;
-    static const char twice[] = BEGIN COPY "cp.async.cg.shared.global [%r1], [%rd2+16], 16;\n" COMMIT WAIT(0)
-                                "ld.shared.u32 %r9, [%r1];\n" END;
+                                        "ld.shared.u32 %r9, [%r1];\n" END;
+    static const char                                             one_too_few[] = BEGIN
+        "mov.u32 %r9, 7; st.shared.u32 [%r1], %r9;\n" COPY COMMIT WAIT(1) "ld.shared.u32 %r9, [%r1];\n" END;
+    static const char twice[] = BEGIN                              COPY
+        "cp.async.cg.shared.global [%r1], [%rd2+16], 16;\n" COMMIT WAIT(0) "ld.shared.u32 %r9, [%r1];\n" END;
     begin();
     emu_test_settings.judge = 0;
     const char *early[] = {no_wait, one_too_few};
@@ -252,26 +259,27 @@ static void test_luck_runs_out(void **state)
 }
 
 /* ---- arrivals on mbarriers ------------------------------------------------------------------------ */
-#define READ_OTHER                                                                                         \
-    "xor.b32 %r3, %r2, 16; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3; ld.shared.u32 %r9, [%r4];\n"
-#define INIT(count)                                                                                        \
-    "mov.u32 %r10, bar; setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared.b64 [%r10], "                   \
-    count "; bar.sync 0;\n"
+#define READ_OTHER "xor.b32 %r3, %r2, 16; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3; ld.shared.u32 %r9, [%r4];\n"
+#define INIT(count)                                                                                          \
+    "mov.u32 %r10, bar; setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared.b64 [%r10], " count "; bar.sync " \
+                                                                                               "0;\n"
 
 static void test_arrivals_after_copies(void **state)
 {
     (void)state;
     begin();
     for (int p = 0; p < POLICIES; p++) {
-        expect_clean(BEGIN INIT("64") COPY "cp.async.mbarrier.arrive.noinc.shared.b64 [%r10];\n"
-                     "L: mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0; @!%p2 bra L;\n"
-                     READ_OTHER END, 64, policies[p]);
+        expect_clean(BEGIN INIT("64") COPY
+                     "cp.async.mbarrier.arrive.noinc.shared.b64 [%r10];\n"
+                     "L: mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0; @!%p2 bra L;\n" READ_OTHER END,
+                     64, policies[p]);
         for (uint32_t t = 0; t < 64; t++)
             assert_int_equal(out[t], in[(t ^ 1) * 4]);
-        expect_clean(BEGIN INIT("64") COPY "cp.async.mbarrier.arrive.shared::cta.b64 [%r10];\n"
+        expect_clean(BEGIN INIT("64") COPY
+                     "cp.async.mbarrier.arrive.shared::cta.b64 [%r10];\n"
                      "mbarrier.arrive.shared.b64 %rd10, [%r10];\n"
-                     "L: mbarrier.test_wait.shared.b64 %p2, [%r10], %rd10; @!%p2 bra L;\n" READ_OTHER END, 64,
-                     policies[p]);
+                     "L: mbarrier.test_wait.shared.b64 %p2, [%r10], %rd10; @!%p2 bra L;\n" READ_OTHER END,
+                     64, policies[p]);
         for (uint32_t t = 0; t < 64; t++)
             assert_int_equal(out[t], in[(t ^ 1) * 4]);
     }
@@ -282,10 +290,11 @@ static void test_arrival_comes_too_early(void **state)
 {
     (void)state;
     begin();
-    expect_report(BEGIN INIT("64") "cp.async.mbarrier.arrive.noinc.shared.b64 [%r10];\n" COPY
-                  "L: mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0; @!%p2 bra L;\n"
-                  READ_OTHER END, 64, 719,
-                  "cp.async");
+    expect_report(BEGIN INIT(
+                      "64") "cp.async.mbarrier.arrive.noinc.shared.b64 [%r10];\n" COPY
+                            "L: mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0; @!%p2 bra L;\n" READ_OTHER
+                                END,
+                  64, 719, "cp.async");
 }
 
 /* ---- what is done wrongly ------------------------------------------------------------------------- */
@@ -296,17 +305,19 @@ static void test_misuse_is_found(void **state)
     expect_report(BEGIN COPY COMMIT "ld.shared.u32 %r9, [%r1];\n" END, 32, 719, "cp.async");
     expect_report(BEGIN COPY COMMIT WAIT(1) "ld.shared.u32 %r9, [%r1];\n" END, 32, 719, "cp.async");
     expect_report(BEGIN COPY WAIT(0) "ld.shared.u32 %r9, [%r1];\n" COMMIT WAIT(0) END, 32, 719, "cp.async");
-    expect_report(BEGIN COPY COMMIT "mov.u32 %r9, 1; st.global.u32 [%rd2], %r9;\n"
-                                    WAIT(0) END, 32, 719, "cp.async");
-    expect_report(BEGIN COPY COMMIT "mov.u32 %r9, 1; st.shared.u32 [%r1], %r9;\n"
-                                    WAIT(0) END, 32, 719, "cp.async");
+    expect_report(BEGIN COPY COMMIT "mov.u32 %r9, 1; st.global.u32 [%rd2], %r9;\n" WAIT(0) END, 32, 719,
+                  "cp.async");
+    expect_report(BEGIN COPY COMMIT "mov.u32 %r9, 1; st.shared.u32 [%r1], %r9;\n" WAIT(0) END, 32, 719,
+                  "cp.async");
     expect_report(BEGIN COPY COMMIT WAIT(0) READ_OTHER END, 64, 719, "cp.async"); /* no barrier */
-    expect_report(BEGIN "mov.u32 %r5, 17;\n cp.async.cg.shared.global [%r1], [%rd2], 16, %r5;\n"
-                        COMMIT WAIT(0) "mov.u32 "
-                  "%r9, 0;\n" END, 32, 719, "reads 17 bytes for a copy of 16");
+    expect_report(BEGIN "mov.u32 %r5, 17;\n cp.async.cg.shared.global [%r1], [%rd2], 16, %r5;\n" COMMIT WAIT(
+                      0) "mov.u32 "
+                         "%r9, 0;\n" END,
+                  32, 719, "reads 17 bytes for a copy of 16");
     expect_report(BEGIN "mov.u32 %r10, bar; mov.u32 %r9, 0; setp.eq.u32 %p1, %r0, 0; @!%p1 bra E;\n"
-                  "mbarrier.init.shared.b64 [%r10], 1; cp.async.ca.shared.global [%r10], [%rd2], 8;\n"
-                  "cp.async.wait_all;\nE: " END, 32, 719, "mbarrier");
+                        "mbarrier.init.shared.b64 [%r10], 1; cp.async.ca.shared.global [%r10], [%rd2], 8;\n"
+                        "cp.async.wait_all;\nE: " END,
+                  32, 719, "mbarrier");
 }
 
 static void test_faults(void **state)
@@ -318,13 +329,16 @@ static void test_faults(void **state)
     expect_report(BEGIN "cp.async.cg.shared.global [%r1], [%rd2+8192], 16;\n" END, 32, 700, "");
     expect_report(BEGIN "cp.async.cg.shared.global [%r1+32768], [%rd2], 16;\n" END, 32, 700, "");
     expect_report(BEGIN "mov.u32 %r9, 0;\nLOOP: @%p1 bra DONE; cp.async.ca.shared.global [%r1], [%rd2], 4;\n"
-                  "add.u32 %r9, %r9, 1; setp.gt.u32 %p1, %r9, 70000; bra LOOP;\nDONE: " END, 1, 719, "");
+                        "add.u32 %r9, %r9, 1; setp.gt.u32 %p1, %r9, 70000; bra LOOP;\nDONE: " END,
+                  1, 719, "");
 }
 
 static void test_refusals(void **state)
 {
     (void)state;
-    static const struct { const char *text, *line; } rows[] = {
+    static const struct {
+        const char *text, *line;
+    } rows[] = {
         {"cp.async.cg.shared.global [%r1], [%rd2], 8;", ".cg has 16"},
         {"cp.async.ca.shared.global [%r1], [%rd2], 12;", "12 bytes"},
         {"cp.async.ca.shared::cluster.global [%r1], [%rd2], 16;", "from .global to .shared::cta"},
@@ -352,7 +366,7 @@ static void test_refusals(void **state)
 static char *random_program(char *text, size_t cap, uint32_t *seed, int *source, int *bytes, int *copies)
 {
     size_t n = (size_t)snprintf(text, cap, "%s", BEGIN);
-    int groups[64], group = 0, open = 0;
+    int    groups[64], group = 0, open = 0;
     *copies = 0;
     for (int i = 0; i < 40 && *copies < 24; i++) {
         *seed = *seed * 1664525u + 1013904223u;
@@ -381,8 +395,9 @@ static char *random_program(char *text, size_t cap, uint32_t *seed, int *source,
         n += (size_t)snprintf(text + n, cap - n, "%s", COMMIT);
     n += (size_t)snprintf(text + n, cap - n, "%s mov.u32 %%r9, 0;\n", WAIT(0));
     for (int c = 0; c < *copies; c++)
-        n += (size_t)snprintf(text + n, cap - n, "ld.shared.u32 %%r10, [%%r1+%d]; "
-                                                 "mad.lo.u32 %%r9, %%r9, 31, %%r10;\n",
+        n += (size_t)snprintf(text + n, cap - n,
+                              "ld.shared.u32 %%r10, [%%r1+%d]; "
+                              "mad.lo.u32 %%r9, %%r9, 31, %%r10;\n",
                               c * 256 + bytes[c] - 4);
     snprintf(text + n, cap - n, "%s", END);
     return text;
@@ -392,8 +407,8 @@ static void test_random_programs(void **state)
 {
     (void)state;
     static char text[32768];
-    uint32_t seed = 20240607;
-    int source[64], bytes[64], copies;
+    uint32_t    seed = 20240607;
+    int         source[64], bytes[64], copies;
     printf("seed %u\n", seed);
     begin();
     for (int i = 0; i < 60; i++) {
@@ -411,6 +426,7 @@ static void test_random_programs(void **state)
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies_arrive), cmocka_unit_test(test_zeros_fill_the_rest),
         cmocka_unit_test(test_ignored_sources), cmocka_unit_test(test_pipeline),
@@ -420,5 +436,6 @@ int main(void)
         cmocka_unit_test(test_misuse_is_found), cmocka_unit_test(test_faults),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_random_programs),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

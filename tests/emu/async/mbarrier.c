@@ -10,30 +10,32 @@
 
 /* %r0 thread, %r1 its word of data, %r10 an mbarrier, %p1 thread 0; %rd1 its word of
  * out; %r20 rank in the cluster. */
-#define BEGIN                                                                                              \
-    ".version 8.1\n.target sm_90\n.address_size 64\n"                                                      \
-    ".visible .entry k(.param .u64 out) {\n"                                                               \
-    ".shared .align 16 .b8 data[4096]; .shared .align 8 .b8 bars[256];\n"                                  \
-    ".reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<20>;\n"                                             \
-    "ld.param.u64 %rd0, [out]; mov.u32 %r0, %tid.x; setp.eq.u32 %p1, %r0, 0; mov.u32 %r10, bars;\n"        \
-    "shl.b32 %r2, %r0, 2; mov.u32 %r1, data; add.u32 %r1, %r1, %r2; mov.u32 %r20, %cluster_ctarank;\n"     \
-    "mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.u32 %r3, %r3, %r4, %r0;\n"                        \
+#define BEGIN                                                                                          \
+    ".version 8.1\n.target sm_90\n.address_size 64\n"                                                  \
+    ".visible .entry k(.param .u64 out) {\n"                                                           \
+    ".shared .align 16 .b8 data[4096]; .shared .align 8 .b8 bars[256];\n"                              \
+    ".reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<20>;\n"                                         \
+    "ld.param.u64 %rd0, [out]; mov.u32 %r0, %tid.x; setp.eq.u32 %p1, %r0, 0; mov.u32 %r10, bars;\n"    \
+    "shl.b32 %r2, %r0, 2; mov.u32 %r1, data; add.u32 %r1, %r1, %r2; mov.u32 %r20, %cluster_ctarank;\n" \
+    "mov.u32 %r3, %ctaid.x; mov.u32 %r4, %ntid.x; mad.lo.u32 %r3, %r3, %r4, %r0;\n"                    \
     "mul.wide.u32 %rd1, %r3, 4; add.u64 %rd1, %rd0, %rd1; mov.u32 %r9, 0;\n"
-#define END "st.global.u32 [%rd1], %r9; ret; }\n"
+#define END         "st.global.u32 [%rd1], %r9; ret; }\n"
 #define INIT(count) "@%p1 mbarrier.init.shared.b64 [%r10], " #count "; bar.sync 0;\n"
-#define ARRIVE "mbarrier.arrive.shared.b64 %rd5, [%r10];\n"
-#define WAIT(label, parity)                                                                                \
+#define ARRIVE      "mbarrier.arrive.shared.b64 %rd5, [%r10];\n"
+#define WAIT(label, parity) \
     label ": mbarrier.try_wait.parity.shared.b64 %p2, [%r10], " #parity "; @!%p2 bra " label ";\n"
 #define CLUSTER_SYNC "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
 
 enum { WORDS = 1024 };
-static uint32_t out[WORDS];
+static uint32_t                    out[WORDS];
 static const enum emu_async_policy policies[] = {EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM};
 
 static unsigned int run(const char *text, uint32_t grid, uint32_t cluster, uint32_t threads)
 {
-    uint64_t address = emu_buffer(sizeof out);
-    struct emu_launch launch = {.grid = {grid, 1, 1}, .block = {threads, 1, 1}, .cluster = {cluster, 1, 1},
+    uint64_t          address = emu_buffer(sizeof out);
+    struct emu_launch launch = {.grid = {grid, 1, 1},
+                                .block = {threads, 1, 1},
+                                .cluster = {cluster, 1, 1},
                                 .parameters = &address};
     emu_log_clear();
     memset(out, 0xee, sizeof out);
@@ -68,17 +70,19 @@ static void test_arrive_and_wait(void **state)
     emu_machine(90);
     for (int p = 0; p < 3; p++) {
         emu_test_settings.async_policy = policies[p];
-        expect_clean(BEGIN INIT(96) "st.shared.u32 [%r1], %r0;\n" ARRIVE WAIT("L", 0)
-                     "xor.b32 %r5, %r2, 128; mov.u32 %r6, data; add.u32 %r6, %r6, %r5; "
-                     "setp.lt.u32 %p3, %r0, 64;\n"
-                     "@%p3 ld.shared.u32 %r9, [%r6];\n" END, 1, 1, 96);
+        expect_clean(BEGIN INIT(96) "st.shared.u32 [%r1], %r0;\n" ARRIVE
+                           WAIT("L", 0) "xor.b32 %r5, %r2, 128; mov.u32 %r6, data; add.u32 %r6, %r6, %r5; "
+                                        "setp.lt.u32 %p3, %r0, 64;\n"
+                                        "@%p3 ld.shared.u32 %r9, [%r6];\n" END,
+                     1, 1, 96);
         for (uint32_t t = 0; t < 64; t++)
             assert_int_equal(out[t], t ^ 32);
-        expect_clean(BEGIN INIT(64) "st.shared.u32 [%r1], %r0;\n" ARRIVE
-                     "L: mbarrier.test_wait.acquire.cta.shared::cta.b64 %p2, [%r10], %rd5; @!%p2 bra L;\n"
-                     "xor.b32 %r5, %r2, 128; mov.u32 %r6, data; add.u32 %r6, %r6, %r5; "
-                     "ld.shared.u32 %r9, [%r6];\n" END,
-                     1, 1, 64);
+        expect_clean(
+            BEGIN INIT(64) "st.shared.u32 [%r1], %r0;\n" ARRIVE
+                           "L: mbarrier.test_wait.acquire.cta.shared::cta.b64 %p2, [%r10], %rd5; @!%p2 bra L;\n"
+                           "xor.b32 %r5, %r2, 128; mov.u32 %r6, data; add.u32 %r6, %r6, %r5; "
+                           "ld.shared.u32 %r9, [%r6];\n" END,
+            1, 1, 64);
         for (uint32_t t = 0; t < 64; t++)
             assert_int_equal(out[t], t ^ 32);
     }
@@ -123,7 +127,8 @@ static void test_counts_and_states(void **state)
 {
     (void)state;
     emu_machine(90);
-    expect_clean(BEGIN "mbarrier.init.shared.b64 [%r10], 7;\n"
+    expect_clean(BEGIN
+                 "mbarrier.init.shared.b64 [%r10], 7;\n"
                  "mbarrier.arrive.shared.b64 %rd5, [%r10], 3; mbarrier.pending_count.b64 %r5, %rd5;\n"
                  "mbarrier.arrive.noComplete.release.cta.shared.b64 %rd6, [%r10], 2; "
                  "mbarrier.pending_count.b64 %r6, %rd6;\n"
@@ -138,7 +143,8 @@ static void test_counts_and_states(void **state)
                  "shl.b32 %r9, %r5, 4; or.b32 %r9, %r9, %r6; shl.b32 %r9, %r9, 4; or.b32 %r9, %r9, %r7;\n"
                  "shl.b32 %r9, %r9, 4; or.b32 %r9, %r9, %r8; shl.b32 %r9, %r9, 4; or.b32 %r9, %r9, %r11;\n"
                  "shl.b32 %r9, %r9, 4; or.b32 %r9, %r9, %r12; shl.b32 %r9, %r9, 4; or.b32 %r9, %r9, %r13;\n"
-                 "shl.b32 %r9, %r9, 4; or.b32 %r9, %r9, %r14;\n" END, 1, 1, 1);
+                 "shl.b32 %r9, %r9, 4; or.b32 %r9, %r9, %r14;\n" END,
+                 1, 1, 1);
     assert_int_equal(out[0], 0x74021510);
 }
 
@@ -148,17 +154,18 @@ static void test_bytes(void **state)
     (void)state;
     emu_machine(90);
     expect_clean(BEGIN "mbarrier.init.shared.b64 [%r10], 1;\n"
-                 "mbarrier.complete_tx.relaxed.cta.shared.b64 [%r10], 48;\n"
-                 "mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 64;\n"
-                 "mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0; selp.u32 %r5, 1, 0, %p2;\n"
-                 "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r10], 16;\n"
-                 "mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0; selp.u32 %r6, 2, 0, %p2;\n"
-                 "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r10], 8; "
-                 "mbarrier.arrive.shared.b64 _, [%r10];\n"
-                 "mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 1; selp.u32 %r7, 4, 0, %p2;\n"
-                 "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r10], 8;\n"
-                 "mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 1; selp.u32 %r8, 8, 0, %p2;\n"
-                 "add.u32 %r9, %r5, %r6; add.u32 %r9, %r9, %r7; add.u32 %r9, %r9, %r8;\n" END, 1, 1, 1);
+                       "mbarrier.complete_tx.relaxed.cta.shared.b64 [%r10], 48;\n"
+                       "mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 64;\n"
+                       "mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0; selp.u32 %r5, 1, 0, %p2;\n"
+                       "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r10], 16;\n"
+                       "mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0; selp.u32 %r6, 2, 0, %p2;\n"
+                       "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r10], 8; "
+                       "mbarrier.arrive.shared.b64 _, [%r10];\n"
+                       "mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 1; selp.u32 %r7, 4, 0, %p2;\n"
+                       "mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r10], 8;\n"
+                       "mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 1; selp.u32 %r8, 8, 0, %p2;\n"
+                       "add.u32 %r9, %r5, %r6; add.u32 %r9, %r9, %r7; add.u32 %r9, %r9, %r8;\n" END,
+                 1, 1, 1);
     assert_int_equal(out[0], 2 + 8);
 }
 
@@ -167,14 +174,15 @@ static void test_remote_arrivals(void **state)
 {
     (void)state;
     emu_machine(90);
-    expect_clean(BEGIN "@%p1 mbarrier.init.shared.b64 [%r10], 64; fence.mbarrier_init.release.cluster;\n"
-                       CLUSTER_SYNC
+    expect_clean(BEGIN
+                 "@%p1 mbarrier.init.shared.b64 [%r10], 64; fence.mbarrier_init.release.cluster;\n" CLUSTER_SYNC
                  "xor.b32 %r21, %r20, 1; mapa.shared::cluster.u32 %r22, %r10, %r21; "
                  "mapa.shared::cluster.u32 %r23, %r1, %r21;\n"
                  "mad.lo.u32 %r24, %r20, 100, %r0; st.shared::cluster.u32 [%r23], %r24;\n"
                  "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r22];\n"
                  "L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r10], 0; @!%p2 bra L;\n"
-                 "ld.shared.u32 %r9, [%r1];\n" CLUSTER_SYNC END, 2, 2, 64);
+                 "ld.shared.u32 %r9, [%r1];\n" CLUSTER_SYNC END,
+                 2, 2, 64);
     for (uint32_t t = 0; t < 128; t++)
         assert_int_equal(out[t], t < 64 ? 100 + t : t - 64);
 }
@@ -185,19 +193,21 @@ static void test_remote_stores(void **state)
     emu_machine(90);
     for (int p = 0; p < 3; p++) {
         emu_test_settings.async_policy = policies[p];
-        expect_clean(BEGIN "@%p1 mbarrier.init.shared.b64 [%r10], 1; fence.mbarrier_init.release.cluster;\n"
-                     "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 768; mov.u32 %r25, 5;\n"
-                     "add.u32 %r26, %r1, %r2; add.u32 %r26, %r26, 1024; st.shared.u32 [%r26+-768], %r25;\n"
-                     CLUSTER_SYNC
-                     "xor.b32 %r21, %r20, 1; mapa.shared::cluster.u32 %r22, %r10, %r21;\n"
-                     "mapa.shared::cluster.u32 %r23, %r26, %r21;\n"
-                     "mad.lo.u32 %r24, %r20, 100, %r0; mov.u32 %r25, 7;\n"
-                     "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r23], {%r24, %r25}, "
-                     "[%r22];\n"
-                     "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 "
-                     "[%r23+-768], %r24, [%r22];\n"
-                     WAIT("L", 0) "ld.shared.v2.u32 {%r9, %r27}, [%r26]; ld.shared.u32 %r28, [%r26+-768];\n"
-                     "add.u32 %r9, %r9, %r27; add.u32 %r9, %r9, %r28;\n" CLUSTER_SYNC END, 2, 2, 64);
+        expect_clean(
+            BEGIN
+            "@%p1 mbarrier.init.shared.b64 [%r10], 1; fence.mbarrier_init.release.cluster;\n"
+            "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 768; mov.u32 %r25, 5;\n"
+            "add.u32 %r26, %r1, %r2; add.u32 %r26, %r26, 1024; st.shared.u32 [%r26+-768], %r25;\n" CLUSTER_SYNC
+            "xor.b32 %r21, %r20, 1; mapa.shared::cluster.u32 %r22, %r10, %r21;\n"
+            "mapa.shared::cluster.u32 %r23, %r26, %r21;\n"
+            "mad.lo.u32 %r24, %r20, 100, %r0; mov.u32 %r25, 7;\n"
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r23], {%r24, %r25}, "
+            "[%r22];\n"
+            "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 "
+            "[%r23+-768], %r24, [%r22];\n" WAIT(
+                "L", 0) "ld.shared.v2.u32 {%r9, %r27}, [%r26]; ld.shared.u32 %r28, [%r26+-768];\n"
+                        "add.u32 %r9, %r9, %r27; add.u32 %r9, %r9, %r28;\n" CLUSTER_SYNC END,
+            2, 2, 64);
         for (uint32_t t = 0; t < 128; t++)
             assert_int_equal(out[t], (t < 64 ? 100 + t : t - 64) * 2 + 12);
     }
@@ -207,7 +217,9 @@ static void test_remote_stores(void **state)
 static void test_misuse_is_found(void **state)
 {
     (void)state;
-    static const struct { const char *text, *line; } rows[] = {
+    static const struct {
+        const char *text, *line;
+    } rows[] = {
         {"mbarrier.arrive.shared.b64 _, [%r10];", "none was initialised there"},
         {"mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 0;", "none was initialised there"},
         {"mbarrier.init.shared.b64 [%r10], 1; mbarrier.init.shared.b64 [%r10], 1;", "initialised already"},
@@ -220,22 +232,26 @@ static void test_misuse_is_found(void **state)
          "mbarrier.inval.shared.b64 [%r10];",
          "in the middle of phase 0: 1 of 2 arrivals"},
         {"mbarrier.init.shared.b64 [%r10], 2; mbarrier.expect_tx.relaxed.cta.shared.b64 [%r10], 16; "
-         "mbarrier.inval.shared.b64 [%r10];", "16 bytes to come"},
+         "mbarrier.inval.shared.b64 [%r10];",
+         "16 bytes to come"},
         {"mbarrier.init.shared.b64 [%r10], 2; mbarrier.arrive.shared.b64 _, [%r10], 3;",
          "3 arrivals in phase 0"},
         {"mbarrier.init.shared.b64 [%r10], 1; mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 16; "
-         "mbarrier.arrive.shared.b64 _, [%r10];", "1 arrival in phase 0, which waits for 0 more (of 1)"},
+         "mbarrier.arrive.shared.b64 _, [%r10];",
+         "1 arrival in phase 0, which waits for 0 more (of 1)"},
         {"mbarrier.init.shared.b64 [%r10], 2; mbarrier.arrive.noComplete.shared.b64 %rd5, [%r10], 2;",
          ".noComplete"},
         {"mbarrier.init.shared.b64 [%r10], 2; mbarrier.expect_tx.relaxed.cta.shared.b64 [%r10], 1048575; "
-         "mbarrier.expect_tx.relaxed.cta.shared.b64 [%r10], 1;", "1048576 bytes"},
+         "mbarrier.expect_tx.relaxed.cta.shared.b64 [%r10], 1;",
+         "1048576 bytes"},
         {"mbarrier.init.shared.b64 [%r10], 2; mbarrier.complete_tx.relaxed.cta.shared.b64 [%r10], 1048576;",
          "-1048576 bytes"},
         {"mbarrier.init.shared.b64 [%r10], 2; mbarrier.test_wait.parity.shared.b64 %p2, [%r10], 2;",
          "a parity of 2"},
         {"mbarrier.init.shared.b64 [%r10], 1; mbarrier.arrive.shared.b64 %rd5, [%r10]; "
          "mbarrier.arrive.shared.b64 _, "
-         "[%r10]; mbarrier.test_wait.shared.b64 %p2, [%r10], %rd5;", "phase 0 is waited for"},
+         "[%r10]; mbarrier.test_wait.shared.b64 %p2, [%r10], %rd5;",
+         "phase 0 is waited for"},
         {"mbarrier.init.shared.b64 [%r10], 1; mov.b64 %rd5, 77; "
          "mbarrier.test_wait.shared.b64 %p2, [%r10], %rd5;",
          "no state of this mbarrier"},
@@ -243,7 +259,8 @@ static void test_misuse_is_found(void **state)
          "where an mbarrier is alive"},
         {"mbarrier.init.shared.b64 [%r10], 1; ld.shared.b64 %rd5, [%r10];", "where an mbarrier is alive"},
         {"mbarrier.init.shared.b64 [%r10], 1; mov.u32 %r5, 77; st.shared.u32 [%r10+4], %r5; "
-         "mbarrier.arrive.shared.b64 _, [%r10];", "something else was stored over it"},
+         "mbarrier.arrive.shared.b64 _, [%r10];",
+         "something else was stored over it"},
         {"mbarrier.init.shared.b64 [%r10+4], 1;", "aligned"},
         {"mov.b64 %rd5, 0; mbarrier.arrive.shared.b64 %rd6, [%rd5+1000000];", "outside"},
         {"mbarrier.init.b64 [%rd0], 1;", "not in shared memory"},
@@ -262,8 +279,9 @@ static void test_initialised_without_a_barrier(void **state)
     emu_machine(90);
     expect_report(BEGIN "@%p1 mbarrier.init.shared.b64 [%r10], 64;\n" ARRIVE WAIT("L", 0) END, 1, 64, "race");
     expect_report(BEGIN INIT(32) "setp.lt.u32 %p3, %r0, 32; @%p3 st.shared.u32 [%r1], %r0;\n"
-                  "@%p3 mbarrier.arrive.relaxed.cta.shared.b64 _, [%r10];\n" WAIT("L", 0)
-                  "mov.u32 %r6, data; ld.shared.u32 %r9, [%r6];\n" END, 1, 64, "race");
+                                 "@%p3 mbarrier.arrive.relaxed.cta.shared.b64 _, [%r10];\n" WAIT(
+                                     "L", 0) "mov.u32 %r6, data; ld.shared.u32 %r9, [%r6];\n" END,
+                  1, 64, "race");
 }
 
 static void test_wait_for_ever(void **state)
@@ -271,16 +289,17 @@ static void test_wait_for_ever(void **state)
     (void)state;
     emu_machine(90);
     expect_report(BEGIN INIT(65) ARRIVE WAIT("L", 0) END, 1, 64, "phase 0, 1 of 65 arrivals pending");
-    expect_report(BEGIN INIT(1) "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 100;\n" WAIT("L",
-                                0) END, 1, 32,
-                  "100 bytes to come");
+    expect_report(BEGIN INIT(1) "@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r10], 100;\n" WAIT("L", 0) END,
+                  1, 32, "100 bytes to come");
     expect_report(BEGIN INIT(32) ARRIVE WAIT("L", 1) WAIT("M", 1) END, 1, 32, "parity 1 is waited for");
 }
 
 static void test_refusals(void **state)
 {
     (void)state;
-    static const struct { const char *text, *line; } rows[] = {
+    static const struct {
+        const char *text, *line;
+    } rows[] = {
         {"mbarrier.arrive.shared::cluster.b64 %rd5, [%r10];", "its destination is _"},
         {"mbarrier.init.shared::cluster.b64 [%r10], 1;", "another block's"},
         {"mbarrier.test_wait.parity.shared::cluster.b64 %p2, [%r10], 1;", "another block's"},
@@ -308,20 +327,23 @@ static void test_many(void **state)
 {
     (void)state;
     emu_machine(90);
-    expect_clean(BEGIN "mov.u32 %r11, 0; mov.u32 %r6, data; add.u32 %r12, %r6, %r2; "
-                       "add.u32 %r12, %r12, %r2;\n"
+    expect_clean(BEGIN
+                 "mov.u32 %r11, 0; mov.u32 %r6, data; add.u32 %r12, %r6, %r2; "
+                 "add.u32 %r12, %r12, %r2;\n"
                  "LOOP: mbarrier.init.shared.b64 [%r12], 2; add.u32 %r12, %r12, 512; add.u32 %r11, %r11, 1;\n"
                  "setp.lt.u32 %p2, %r11, 8; @%p2 bra LOOP; add.u32 %r12, %r12, -4096;\n"
                  "AGAIN: mbarrier.arrive.shared.b64 _, [%r12], 2; "
                  "mbarrier.test_wait.parity.shared.b64 %p3, [%r12], 0;\n"
                  "@%p3 add.u32 %r9, %r9, 1; mbarrier.inval.shared.b64 [%r12]; add.u32 %r12, %r12, 512;\n"
-                 "sub.u32 %r11, %r11, 1; setp.gt.u32 %p2, %r11, 0; @%p2 bra AGAIN;\n" END, 1, 1, 64);
+                 "sub.u32 %r11, %r11, 1; setp.gt.u32 %p2, %r11, 0; @%p2 bra AGAIN;\n" END,
+                 1, 1, 64);
     for (int t = 0; t < 64; t++)
         assert_int_equal(out[t], 8);
 }
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arrive_and_wait), cmocka_unit_test(test_ring),
         cmocka_unit_test(test_counts_and_states), cmocka_unit_test(test_bytes),
@@ -329,5 +351,6 @@ int main(void)
         cmocka_unit_test(test_misuse_is_found), cmocka_unit_test(test_initialised_without_a_barrier),
         cmocka_unit_test(test_wait_for_ever), cmocka_unit_test(test_refusals), cmocka_unit_test(test_many),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 #include "tools/emu/async/tensor_map.h"
 
 static const enum emu_async_policy policies[] = {EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM};
-static uint32_t seed = 4711;
+static uint32_t                    seed = 4711;
 
 static uint32_t dice(uint32_t below)
 {
@@ -25,10 +25,10 @@ static void test_limits_of_maps(void **state)
 {
     (void)state;
     static const struct {
-        const char *what;
-        uint32_t type, rank;
-        uint64_t address, dim, stride;
-        uint32_t box[3], steps[2], interleave, swizzle, l2, fill;
+        const char  *what;
+        uint32_t     type, rank;
+        uint64_t     address, dim, stride;
+        uint32_t     box[3], steps[2], interleave, swizzle, l2, fill;
         unsigned int result;
     } rows[] = {
         {"plain", 0, 3, 0x10000, 1024, 1024, {64, 8, 1}, {1, 1}, 0, 0, 0, 0, 0},
@@ -73,14 +73,13 @@ static void test_limits_of_maps(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         unsigned char map[EMU_TENSOR_MAP_BYTES];
-        uint64_t dims[6] = {rows[i].dim, 1024, 1024, 1, 1, 1}, strides[5] = {rows[i].stride, rows[i].stride,
-            16, 16, 16};
-        uint32_t box[6] = {rows[i].box[0], rows[i].box[1], rows[i].box[2], 1, 1, 1};
-        uint32_t steps[6] = {rows[i].steps[0], rows[i].steps[1], 1, 1, 1, 1};
+        uint64_t      dims[6] = {rows[i].dim, 1024, 1024, 1, 1, 1},
+                 strides[5] = {rows[i].stride, rows[i].stride, 16, 16, 16};
+        uint32_t     box[6] = {rows[i].box[0], rows[i].box[1], rows[i].box[2], 1, 1, 1};
+        uint32_t     steps[6] = {rows[i].steps[0], rows[i].steps[1], 1, 1, 1, 1};
         unsigned int result = emu_tensor_map_encode(map, rows[i].type, rows[i].rank, rows[i].address, dims,
-                                                    strides, box,
-                                                    steps, rows[i].interleave, rows[i].swizzle, rows[i].l2,
-                                                    rows[i].fill);
+                                                    strides, box, steps, rows[i].interleave, rows[i].swizzle,
+                                                    rows[i].l2, rows[i].fill);
         if (result != rows[i].result)
             fail_msg("%s: %u, not %u", rows[i].what, result, rows[i].result);
     }
@@ -89,11 +88,11 @@ static void test_limits_of_maps(void **state)
 static void test_maps_that_are_none(void **state)
 {
     (void)state;
-    unsigned char map[EMU_TENSOR_MAP_BYTES];
+    unsigned char         map[EMU_TENSOR_MAP_BYTES];
     struct emu_tensor_map read;
-    const char *why;
-    uint64_t dims[2] = {64, 64}, strides[1] = {64};
-    uint32_t box[2] = {16, 2}, steps[2] = {1, 1};
+    const char           *why;
+    uint64_t              dims[2] = {64, 64}, strides[1] = {64};
+    uint32_t              box[2] = {16, 2}, steps[2] = {1, 1};
     memset(map, 0, sizeof map);
     assert_false(emu_tensor_map_read(map, &read, &why));
     assert_string_equal(why, "no tensor map is there");
@@ -115,12 +114,12 @@ struct problem {
     uint64_t dim[5], stride[5]; /* stride[0] is the element */
     uint32_t box[5], step[5], count[5];
     int32_t  at[5];
-    uint32_t shared;            /* where the box is; the image of shared memory begins at 1024 */
-    uint64_t extent;            /* bytes of the tensor */
-    uint32_t box_bytes, room;   /* that arrive, and that they are spread over */
+    uint32_t shared;          /* where the box is; the image of shared memory begins at 1024 */
+    uint64_t extent;          /* bytes of the tensor */
+    uint32_t box_bytes, room; /* that arrive, and that they are spread over */
 };
 
-static const uint32_t type_bytes[13] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+static const uint32_t    type_bytes[13] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
 static const char *const swizzles[] = {"none", "32B", "64B", "128B"};
 
 static void make_problem(struct problem *p, uint32_t rank, uint32_t swizzle)
@@ -167,7 +166,7 @@ static uint32_t place_of(const struct problem *p, const uint32_t i[5])
         pitch = span;
     for (uint32_t d = p->rank; d-- > 1;)
         row = row * p->count[d] + i[d];
-    uint32_t address = p->shared + row * pitch + i[0] * p->bytes;
+    uint32_t              address = p->shared + row * pitch + i[0] * p->bytes;
     static const uint32_t masks[] = {0, 0x10, 0x30, 0x70};
     return address ^ (address / 8 & masks[p->swizzle]); /* bits 7.. on bits 4.. */
 }
@@ -203,7 +202,8 @@ static bool next_element(const struct problem *p, uint32_t i[5])
 static void encode(const struct problem *p, uint64_t address, void *map)
 {
     assert_int_equal(emu_tensor_map_encode(map, p->type, p->rank, address, p->dim, p->stride + 1, p->box,
-                                           p->step, 0, p->swizzle, 0, p->fill), 0);
+                                           p->step, 0, p->swizzle, 0, p->fill),
+                     0);
 }
 
 /* The rows of tensor_map.c, without a kernel. */
@@ -212,10 +212,10 @@ static void test_rows(void **state)
     (void)state;
     printf("seed %u\n", seed);
     for (int n = 0; n < 4000; n++) {
-        struct problem p;
+        struct problem        p;
         struct emu_tensor_map map;
-        unsigned char bytes[EMU_TENSOR_MAP_BYTES];
-        const char *why;
+        unsigned char         bytes[EMU_TENSOR_MAP_BYTES];
+        const char           *why;
         make_problem(&p, 1 + (uint32_t)n % 5, (uint32_t)n / 5 % 4);
         encode(&p, 0x100000, bytes);
         assert_true(emu_tensor_map_read(bytes, &map, &why));
@@ -226,8 +226,8 @@ static void test_rows(void **state)
             struct emu_tensor_row r;
             emu_tensor_row_at(&map, p.at, row, &r);
             uint32_t byte = i[0] * p.bytes;
-            int64_t offset = offset_of(&p, i);
-            bool inside = byte >= r.before && byte < r.before + r.inside;
+            int64_t  offset = offset_of(&p, i);
+            bool     inside = byte >= r.before && byte < r.before + r.inside;
             assert_int_equal(emu_tensor_swizzle(p.shared + r.shared + byte, p.swizzle), place_of(&p, i));
             assert_int_equal(inside, offset >= 0);
             if (inside)
@@ -243,38 +243,38 @@ static void test_rows(void **state)
  * all is written back to `image`.  %rd0 image, %rd1 tensor, %rd2 map, %r9 address, %r11.. coordinates, %r20
  * bytes to
  * come, %r8 the mbarrier. */
-#define KERNEL_BEGIN                                                                                       \
-    ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 sm[];\n"              \
-    ".visible .entry k(.param .u64 image, .param .u64 tensor, .param .u64 map, .param .u32 address,\n"     \
-    " .param .u32 c0, .param .u32 c1, .param .u32 c2, .param .u32 c3, .param .u32 c4, "                    \
-    ".param .u32 bytes) {\n"                                                                               \
-    ".reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .b16 %h<4>;\n"                            \
-    "ld.param.u64 %rd0, [image]; ld.param.u64 %rd1, [tensor]; ld.param.u64 %rd2, [map];\n"                 \
-    "ld.param.u32 %r9, [address]; ld.param.u32 %r11, [c0]; ld.param.u32 %r12, [c1]; "                      \
-    "ld.param.u32 %r13, [c2];\n"                                                                           \
-    "ld.param.u32 %r14, [c3]; ld.param.u32 %r15, [c4]; ld.param.u32 %r20, [bytes];\n"                      \
-    "mov.u32 %r0, %tid.x; setp.eq.u32 %p1, %r0, 0; mov.u32 %r8, sm; add.u32 %r9, %r9, %r8;\n"              \
-    "mov.u32 %r1, %cluster_ctarank; mul.wide.u32 %rd10, %r1, 65536; add.u64 %rd0, %rd0, %rd10;\n"          \
-    "shl.b32 %r2, %r0, 2; add.u32 %r3, %r8, %r2; cvt.u64.u32 %rd3, %r2; add.u64 %rd4, %rd0, %rd3; "        \
-    "mov.u32 %r4, %r2;\n"                                                                                  \
-    "FILL: ld.global.u32 %r5, [%rd4]; st.shared.u32 [%r3+1024], %r5; add.u32 %r3, %r3, 512; "              \
-    "add.u64 %rd4, %rd4, 512;\n"                                                                           \
-    "add.u32 %r4, %r4, 512; setp.lt.u32 %p2, %r4, 65536; @%p2 bra FILL;\n"                                 \
+#define KERNEL_BEGIN                                                                                   \
+    ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 sm[];\n"          \
+    ".visible .entry k(.param .u64 image, .param .u64 tensor, .param .u64 map, .param .u32 address,\n" \
+    " .param .u32 c0, .param .u32 c1, .param .u32 c2, .param .u32 c3, .param .u32 c4, "                \
+    ".param .u32 bytes) {\n"                                                                           \
+    ".reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .b16 %h<4>;\n"                        \
+    "ld.param.u64 %rd0, [image]; ld.param.u64 %rd1, [tensor]; ld.param.u64 %rd2, [map];\n"             \
+    "ld.param.u32 %r9, [address]; ld.param.u32 %r11, [c0]; ld.param.u32 %r12, [c1]; "                  \
+    "ld.param.u32 %r13, [c2];\n"                                                                       \
+    "ld.param.u32 %r14, [c3]; ld.param.u32 %r15, [c4]; ld.param.u32 %r20, [bytes];\n"                  \
+    "mov.u32 %r0, %tid.x; setp.eq.u32 %p1, %r0, 0; mov.u32 %r8, sm; add.u32 %r9, %r9, %r8;\n"          \
+    "mov.u32 %r1, %cluster_ctarank; mul.wide.u32 %rd10, %r1, 65536; add.u64 %rd0, %rd0, %rd10;\n"      \
+    "shl.b32 %r2, %r0, 2; add.u32 %r3, %r8, %r2; cvt.u64.u32 %rd3, %r2; add.u64 %rd4, %rd0, %rd3; "    \
+    "mov.u32 %r4, %r2;\n"                                                                              \
+    "FILL: ld.global.u32 %r5, [%rd4]; st.shared.u32 [%r3+1024], %r5; add.u32 %r3, %r3, 512; "          \
+    "add.u64 %rd4, %rd4, 512;\n"                                                                       \
+    "add.u32 %r4, %r4, 512; setp.lt.u32 %p2, %r4, 65536; @%p2 bra FILL;\n"                             \
     "@%p1 mbarrier.init.shared.b64 [%r8], 1; fence.mbarrier_init.release.cluster;\n"
-#define FENCE "fence.proxy.async;\n"
-#define SYNC "bar.sync 0;\n"
+#define FENCE        "fence.proxy.async;\n"
+#define SYNC         "bar.sync 0;\n"
 #define CLUSTER_SYNC "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n"
-#define WAIT "L: mbarrier.try_wait.parity.shared.b64 %p3, [%r8], 0; @!%p3 bra L;\n"
-#define KERNEL_END                                                                                         \
-    "add.u32 %r3, %r8, %r2; add.u64 %rd4, %rd0, %rd3; mov.u32 %r4, %r2;\n"                                 \
-    "BACK: ld.shared.u32 %r5, [%r3+1024]; st.global.u32 [%rd4], %r5; add.u32 %r3, %r3, 512; "              \
-    "add.u64 %rd4, %rd4, 512;\n"                                                                           \
+#define WAIT         "L: mbarrier.try_wait.parity.shared.b64 %p3, [%r8], 0; @!%p3 bra L;\n"
+#define KERNEL_END                                                                            \
+    "add.u32 %r3, %r8, %r2; add.u64 %rd4, %rd0, %rd3; mov.u32 %r4, %r2;\n"                    \
+    "BACK: ld.shared.u32 %r5, [%r3+1024]; st.global.u32 [%rd4], %r5; add.u32 %r3, %r3, 512; " \
+    "add.u64 %rd4, %rd4, 512;\n"                                                              \
     "add.u32 %r4, %r4, 512; setp.lt.u32 %p2, %r4, 65536; @%p2 bra BACK;\nret; }\n"
 enum { IMAGE = 65536, SHARED = 1024 + IMAGE, TENSOR_ROOM = 1 << 21 };
 
 static unsigned char image[8 * IMAGE], wanted[8 * IMAGE], tensor[TENSOR_ROOM], tensor_wanted[TENSOR_ROOM];
-static bool single_blocks; /* no cluster: each by itself */
-static uint64_t image_address, tensor_address, map_address;
+static bool          single_blocks; /* no cluster: each by itself */
+static uint64_t      image_address, tensor_address, map_address;
 static unsigned char map_bytes[EMU_TENSOR_MAP_BYTES];
 
 static void begin(void)
@@ -293,10 +293,17 @@ static void random_bytes(unsigned char *to, size_t count)
 
 static unsigned int run(const char *text, const struct problem *p, uint32_t blocks, size_t tensor_bytes)
 {
-    struct { uint64_t image, tensor, map; uint32_t address; int32_t c[5]; uint32_t bytes; } parameters;
-    struct emu_launch launch = {.grid = {blocks, 1, 1}, .block = {128, 1, 1},
+    struct {
+        uint64_t image, tensor, map;
+        uint32_t address;
+        int32_t  c[5];
+        uint32_t bytes;
+    } parameters;
+    struct emu_launch launch = {.grid = {blocks, 1, 1},
+                                .block = {128, 1, 1},
                                 .cluster = {single_blocks ? 1 : blocks, 1, 1},
-                                .dynamic_shared = SHARED, .parameters = &parameters};
+                                .dynamic_shared = SHARED,
+                                .parameters = &parameters};
     memset(&parameters, 0, sizeof parameters);
     parameters.image = image_address;
     parameters.tensor = tensor_address;
@@ -332,15 +339,14 @@ static void same_bytes(const struct problem *p, const unsigned char *got, const 
                      swizzles[p->swizzle], p->box[0], p->box[1], i, got[i], right[i]);
 }
 
-static const char *const coordinates[] = {"", "%r11", "%r11,%r12", "%r11,%r12,%r13", "%r11,%r12,%r13,%r14",
-                                          "%r11,%r12,%r13,%r14,%r15"};
+static const char *const coordinates[] =
+    {"", "%r11", "%r11,%r12", "%r11,%r12,%r13", "%r11,%r12,%r13,%r14", "%r11,%r12,%r13,%r14,%r15"};
 
-static const char *kernel(const struct problem *p, const char *before, const char *operation,
-                          const char *after)
+static const char *kernel(const struct problem *p, const char *before, const char *operation, const char *after)
 {
     static char text[8192];
-    char *c = text;
-    size_t n = (size_t)snprintf(text, sizeof text, "%s%s", KERNEL_BEGIN, before);
+    char       *c = text;
+    size_t      n = (size_t)snprintf(text, sizeof text, "%s%s", KERNEL_BEGIN, before);
     for (const char *o = operation; *o; o++) /* # is the rank, $ the coordinates */
         n += (size_t)(*o == '#'   ? snprintf(c + n, sizeof text - n, "%u", p->rank)
                       : *o == '$' ? snprintf(c + n, sizeof text - n, "%s", coordinates[p->rank])
@@ -349,9 +355,9 @@ static const char *kernel(const struct problem *p, const char *before, const cha
     return text;
 }
 
-#define LOAD                                                                                               \
-    "@!%p1 bra W; mbarrier.arrive.expect_tx.shared.b64 _, [%r8], %r20;\n"                                  \
-    "cp.async.bulk.tensor.#d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r9], [%rd2, {$}], "\
+#define LOAD                                                                                                \
+    "@!%p1 bra W; mbarrier.arrive.expect_tx.shared.b64 _, [%r8], %r20;\n"                                   \
+    "cp.async.bulk.tensor.#d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r9], [%rd2, {$}], " \
     "[%r8];\nW: "
 
 /* By the kind of fill: what an H200 puts there, of any type. */
@@ -374,7 +380,7 @@ static void test_loads(void **state)
         encode(&p, tensor_address, map_bytes);
         uint32_t i[5] = {0};
         do {
-            int64_t offset = offset_of(&p, i);
+            int64_t        offset = offset_of(&p, i);
             unsigned char *to = wanted + place_of(&p, i) - 1024;
             memcpy(to, offset >= 0 ? tensor + offset : beyond[p.fill], p.bytes);
         } while (next_element(&p, i));
@@ -388,7 +394,7 @@ static void test_loads(void **state)
 
 /* ---- to the tensor -------------------------------------------------------------------------------- */
 #define STORE_END "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nW: "
-#define STORE                                                                                              \
+#define STORE \
     "@!%p1 bra W; cp.async.bulk.tensor.#d.global.shared::cta.bulk_group [%rd2, {$}], [%r9];\n" STORE_END
 
 static void test_stores(void **state)
@@ -428,8 +434,8 @@ static uint64_t reduced(uint64_t a, uint64_t b, int op, uint32_t type)
         a = (uint64_t)(int64_t)(int32_t)a;
         b = (uint64_t)(int64_t)(int32_t)b;
     }
-    bool a_less = is_signed ? (int64_t)a < (int64_t)b : a < b;
-    float f, g;
+    bool   a_less = is_signed ? (int64_t)a < (int64_t)b : a < b;
+    float  f, g;
     double x, y;
     memcpy(&f, &a, 4), memcpy(&g, &b, 4), memcpy(&x, &a, 8), memcpy(&y, &b, 8);
     f += g, x += y;
@@ -438,14 +444,22 @@ static uint64_t reduced(uint64_t a, uint64_t b, int op, uint32_t type)
     if (type == 7)
         sum = 0, memcpy(&sum, &f, 4);
     switch (op) {
-    case 0: return type == 7 || type == 8 ? sum : a + b;
-    case 1: return a_less ? a : b;
-    case 2: return a_less ? b : a;
-    case 3: return a >= b ? 0 : a + 1;
-    case 4: return a == 0 || a > b ? b : a - 1;
-    case 5: return a & b;
-    case 6: return a | b;
-    default: return a ^ b;
+    case 0:
+        return type == 7 || type == 8 ? sum : a + b;
+    case 1:
+        return a_less ? a : b;
+    case 2:
+        return a_less ? b : a;
+    case 3:
+        return a >= b ? 0 : a + 1;
+    case 4:
+        return a == 0 || a > b ? b : a - 1;
+    case 5:
+        return a & b;
+    case 6:
+        return a | b;
+    default:
+        return a ^ b;
     }
 }
 
@@ -454,9 +468,16 @@ static const char *const reductions[] = {"add", "min", "max", "inc", "dec", "and
 static void test_reductions(void **state)
 {
     (void)state;
-    static const struct { uint32_t type; int ops[9]; } rows[] = {
-        {2, {0, 1, 2, 3, 4, 5, 6, 7, -1}}, {3, {0, 1, 2, 5, -1}}, {4, {0, 1, 2, 6, -1}},
-        {5, {1, 2, 7, -1}},                {7, {0, -1}},          {8, {0, -1}},
+    static const struct {
+        uint32_t type;
+        int      ops[9];
+    } rows[] = {
+        {2, {0, 1, 2, 3, 4, 5, 6, 7, -1}},
+        {3, {0, 1, 2, 5, -1}},
+        {4, {0, 1, 2, 6, -1}},
+        {5, {1, 2, 7, -1}},
+        {7, {0, -1}},
+        {8, {0, -1}},
     };
     char operation[512];
     printf("seed %u\n", seed);
@@ -468,14 +489,20 @@ static void test_reductions(void **state)
                 make_problem(&p, 2, dice(4));
             } while (p.type != rows[r].type || p.room > IMAGE - 1024);
             for (uint64_t b = 0; b < sizeof tensor / 64; b += p.bytes) { /* integers: near ones */
-                double x = (double)dice(1000) - 500, y = (double)dice(1000) / 8;
-                float f = (float)x, g = (float)y;
+                double   x = (double)dice(1000) - 500, y = (double)dice(1000) / 8;
+                float    f = (float)x, g = (float)y;
                 uint64_t word = dice(4) ? dice(5) - 2ull : (uint64_t)dice(1 << 24) << 40 | dice(1 << 24);
-                memcpy(tensor + b, p.type == 8 ? (void *)&x : p.type == 7 ? (void *)&f : (void *)&word,
+                memcpy(tensor + b,
+                       p.type == 8   ? (void *)&x
+                       : p.type == 7 ? (void *)&f
+                                     : (void *)&word,
                        p.bytes);
                 word = dice(4) ? dice(5) - 2ull : (uint64_t)dice(1 << 24) << 40 | dice(1 << 24);
                 if (b < IMAGE)
-                    memcpy(image + b, p.type == 8 ? (void *)&y : p.type == 7 ? (void *)&g : (void *)&word,
+                    memcpy(image + b,
+                           p.type == 8   ? (void *)&y
+                           : p.type == 7 ? (void *)&g
+                                         : (void *)&word,
                            p.bytes);
             }
             assert_true(p.extent <= sizeof tensor / 64);
@@ -483,7 +510,7 @@ static void test_reductions(void **state)
             encode(&p, tensor_address, map_bytes);
             uint32_t i[5] = {0};
             do {
-                int64_t offset = offset_of(&p, i);
+                int64_t  offset = offset_of(&p, i);
                 uint64_t a = 0, b = 0;
                 if (offset < 0)
                     continue;
@@ -494,7 +521,8 @@ static void test_reductions(void **state)
             } while (next_element(&p, i));
             snprintf(operation, sizeof operation,
                      "@!%%p1 bra W; cp.reduce.async.bulk.tensor.#d.global.shared::cta.%s.tile."
-                     "bulk_group [%%rd2, {$}], [%%r9];\n%s", reductions[*op], STORE_END);
+                     "bulk_group [%%rd2, {$}], [%%r9];\n%s",
+                     reductions[*op], STORE_END);
             expect_clean(kernel(&p, FENCE SYNC, operation, SYNC), &p, 1, p.extent);
             same_bytes(&p, tensor, tensor_wanted, p.extent);
         }
@@ -508,7 +536,10 @@ static void test_half_reductions(void **state)
                                         0x7c00, 0x7c01, 0xfe00, 0x3c01, 0x0400, 0x7bff, 0x0001};
     static const uint16_t global[14] = {0x3c00, 0x7e00, 0x7e00, 0x0000, 0x8000, 0x0001, 0x0001,
                                         0xfc00, 0x3c00, 0xfe01, 0xbc00, 0x8001, 0x7bff, 0x3c00};
-    static const struct { const char *op; uint16_t out[14]; } rows[] = {
+    static const struct {
+        const char *op;
+        uint16_t    out[14];
+    } rows[] = {
         {"add.noftz.f16",
          {0x7fff, 0x7fff, 0x7fff, 0, 0, 2, 0, 0x7fff, 0x7fff, 0x7fff, 0x1400, 0x03ff, 0x7c00, 0x3c00}},
         {"add.noftz.bf16",
@@ -534,20 +565,21 @@ static void test_half_reductions(void **state)
         memcpy(tensor, global, sizeof global);
         snprintf(operation, sizeof operation,
                  "@!%%p1 bra W; cp.reduce.async.bulk.global.shared::cta.bulk_group.%s [%%rd1], "
-                 "[%%r9], 32;\n%s", rows[r].op, STORE_END);
+                 "[%%r9], 32;\n%s",
+                 rows[r].op, STORE_END);
         expect_clean(kernel(&p, FENCE SYNC, operation, SYNC), &p, 1, 64);
         for (int i = 0; i < 14; i++)
             if (memcmp(tensor + 2 * i, &rows[r].out[i], 2))
-                fail_msg("%s of %04x into %04x: %02x%02x, not %04x",
-                         rows[r].op, shared[i], global[i], tensor[2 * i + 1], tensor[2 * i], rows[r].out[i]);
+                fail_msg("%s of %04x into %04x: %02x%02x, not %04x", rows[r].op, shared[i], global[i],
+                         tensor[2 * i + 1], tensor[2 * i], rows[r].out[i]);
     }
 }
 
 /* What an H200 makes of these words when they are loaded as tf32, and when they are added to 0x10 and 0. */
-static const uint32_t words[] = {
-    0x3f801000, 0x3f803000, 0x3f800fff, 0x3f801001, 0xbf801000, 0xbf803000, 0x00000001, 0x807fffff,
-    0x00001000, 0x00401000, 0x7f800000, 0xff800000, 0x7f800001, 0x7fffffff, 0xff801000, 0x7f7fffff,
-    0x7f7ff000, 0x3f802000, 0x80000000, 0x00800000, 0x007ff000, 0x007fffff, 0xffc00001, 0x7f801fff};
+static const uint32_t words[] = {0x3f801000, 0x3f803000, 0x3f800fff, 0x3f801001, 0xbf801000, 0xbf803000,
+                                 0x00000001, 0x807fffff, 0x00001000, 0x00401000, 0x7f800000, 0xff800000,
+                                 0x7f800001, 0x7fffffff, 0xff801000, 0x7f7fffff, 0x7f7ff000, 0x3f802000,
+                                 0x80000000, 0x00800000, 0x007ff000, 0x007fffff, 0xffc00001, 0x7f801fff};
 enum { WORDS = sizeof words / sizeof *words };
 
 static void one_row(struct problem *p, uint32_t type)
@@ -566,10 +598,11 @@ static void one_row(struct problem *p, uint32_t type)
 static void test_tf32_loads(void **state)
 {
     (void)state;
-    static const uint32_t tf32[WORDS] = {
-        0x3f800000, 0x3f804000, 0x3f800000, 0x3f802000, 0xbf800000, 0xbf804000, 0x00000000, 0x80800000,
-        0x00000000, 0x00400000, 0x7f800000, 0xff800000, 0x7fffe000, 0x7fffe000, 0x7fffe000, 0x7f800000,
-        0x7f800000, 0x3f802000, 0x80000000, 0x00800000, 0x00800000, 0x00800000, 0x7fffe000, 0x7fffe000};
+    static const uint32_t tf32[WORDS] = {0x3f800000, 0x3f804000, 0x3f800000, 0x3f802000, 0xbf800000,
+                                         0xbf804000, 0x00000000, 0x80800000, 0x00000000, 0x00400000,
+                                         0x7f800000, 0xff800000, 0x7fffe000, 0x7fffe000, 0x7fffe000,
+                                         0x7f800000, 0x7f800000, 0x3f802000, 0x80000000, 0x00800000,
+                                         0x00800000, 0x00800000, 0x7fffe000, 0x7fffe000};
     begin();
     for (uint32_t type = 7; type < 13; type++) {
         struct problem p;
@@ -586,14 +619,16 @@ static void test_tf32_loads(void **state)
 static void test_float_sums(void **state)
 {
     (void)state;
-    static const uint32_t kept[WORDS] = {
-        0x3f801000, 0x3f803000, 0x3f800fff, 0x3f801001, 0xbf801000, 0xbf803000, 0x00000011, 0x807fffef,
-        0x00001010, 0x00401010, 0x7f800000, 0xff800000, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7f7fffff,
-        0x7f7ff000, 0x3f802000, 0x00000010, 0x00800010, 0x007ff010, 0x0080000f, 0x7fffffff, 0x7fffffff};
-    static const uint32_t flushed[WORDS] = {
-        0x3f801000, 0x3f803000, 0x3f800fff, 0x3f801001, 0xbf801000, 0xbf803000, 0, 0, 0, 0, 0x7f800000,
-        0xff800000, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7f7fffff, 0x7f7ff000, 0x3f802000, 0, 0x00800000,
-        0, 0, 0x7fffffff, 0x7fffffff};
+    static const uint32_t kept[WORDS] = {0x3f801000, 0x3f803000, 0x3f800fff, 0x3f801001, 0xbf801000,
+                                         0xbf803000, 0x00000011, 0x807fffef, 0x00001010, 0x00401010,
+                                         0x7f800000, 0xff800000, 0x7fffffff, 0x7fffffff, 0x7fffffff,
+                                         0x7f7fffff, 0x7f7ff000, 0x3f802000, 0x00000010, 0x00800010,
+                                         0x007ff010, 0x0080000f, 0x7fffffff, 0x7fffffff};
+    static const uint32_t flushed[WORDS] = {0x3f801000, 0x3f803000, 0x3f800fff, 0x3f801001, 0xbf801000,
+                                            0xbf803000, 0,          0,          0,          0,
+                                            0x7f800000, 0xff800000, 0x7fffffff, 0x7fffffff, 0x7fffffff,
+                                            0x7f7fffff, 0x7f7ff000, 0x3f802000, 0,          0x00800000,
+                                            0,          0,          0x7fffffff, 0x7fffffff};
     begin();
     for (uint32_t type = 7; type < 13; type++) {
         struct problem p;
@@ -606,7 +641,9 @@ static void test_float_sums(void **state)
             memcpy(tensor + 4 * i, &(uint32_t){0x10}, 4);
         expect_clean(kernel(&p, FENCE SYNC,
                             "@!%p1 bra W; cp.reduce.async.bulk.tensor.#d.global.shared::cta.add.bulk_group "
-                            "[%rd2, {$}], [%r9];\n" STORE_END, SYNC), &p, 1, sizeof words);
+                            "[%rd2, {$}], [%r9];\n" STORE_END,
+                            SYNC),
+                     &p, 1, sizeof words);
         same_bytes(&p, tensor, (const unsigned char *)(type == 10 || type == 12 ? flushed : kept),
                    sizeof words);
     }
@@ -621,7 +658,7 @@ static void test_multicast(void **state)
     for (uint32_t mask = 1; mask < 16; mask += 2)
         for (int policy = 0; policy < 3; policy++) {
             struct problem p;
-            char before[256];
+            char           before[256];
             make_problem(&p, 2, 3);
             random_bytes(tensor, p.extent);
             random_bytes(image, 4 * IMAGE);
@@ -636,16 +673,20 @@ static void test_multicast(void **state)
                                offset >= 0 ? tensor + offset : beyond[p.fill], p.bytes);
             } while (next_element(&p, i));
             emu_test_settings.async_policy = policies[policy];
-            snprintf(before, sizeof before, FENCE "mov.u32 %%r30, %u; shr.u32 %%r31, %%r30, %%r1; "
-                                                  "and.b32 %%r31, %%r31, 1;"
-                     "setp.eq.u32 %%p5, %%r31, 1; cvt.u16.u32 %%h1, %%r30;\n", mask);
-            expect_clean(kernel(&p, before, "and.pred %p6, %p5, %p1; "
-                                            "@%p6 mbarrier.arrive.expect_tx.shared.b64 _, [%r8], "
+            snprintf(before, sizeof before,
+                     FENCE "mov.u32 %%r30, %u; shr.u32 %%r31, %%r30, %%r1; "
+                           "and.b32 %%r31, %%r31, 1;"
+                           "setp.eq.u32 %%p5, %%r31, 1; cvt.u16.u32 %%h1, %%r30;\n",
+                     mask);
+            expect_clean(kernel(&p, before,
+                                "and.pred %p6, %p5, %p1; "
+                                "@%p6 mbarrier.arrive.expect_tx.shared.b64 _, [%r8], "
                                 "%r20;\n" CLUSTER_SYNC "setp.eq.u32 %p4, %r1, 0; and.pred %p4, %p4, %p1;\n"
                                 "@%p4 cp.async.bulk.tensor.#d.shared::cluster.global."
                                 "mbarrier::complete_tx::bytes."
                                 "multicast::cluster [%r9], [%rd2, {$}], [%r8], %h1;\n@!%p5 bra E;\n",
-                                WAIT "E: " CLUSTER_SYNC), &p, 4, p.extent);
+                                WAIT "E: " CLUSTER_SYNC),
+                         &p, 4, p.extent);
             same_bytes(&p, image, wanted, 4 * IMAGE);
         }
 }
@@ -657,40 +698,48 @@ static void test_bulk_copies(void **state)
     begin();
     for (int n = 0; n < 24; n++) {
         struct problem p = {.rank = 1, .shared = 1024 + 16 * dice(64), .box_bytes = 16 * (1 + dice(1000))};
-        size_t at = p.shared - 1024, bytes = p.box_bytes;
+        size_t         at = p.shared - 1024, bytes = p.box_bytes;
         emu_test_settings.async_policy = policies[n % 3];
         random_bytes(image, 2 * IMAGE);
         random_bytes(tensor, bytes);
         memcpy(wanted, image, 2 * IMAGE);
         memcpy(wanted + at, tensor, bytes);
-        expect_clean(kernel(&p, FENCE SYNC, "@!%p1 bra W; mbarrier.arrive.expect_tx.shared.b64 _, [%r8], "
-                                            "%r20; mov.b64 %rd9, 0;"
+        expect_clean(kernel(&p, FENCE SYNC,
+                            "@!%p1 bra W; mbarrier.arrive.expect_tx.shared.b64 _, [%r8], "
+                            "%r20; mov.b64 %rd9, 0;"
                             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
                             "L2::cache_hint "
                             "[%r9], "
-                            "[%rd1], %r20, [%r8], %rd9;\nW: ", WAIT), &p, 1, bytes);
+                            "[%rd1], %r20, [%r8], %rd9;\nW: ",
+                            WAIT),
+                     &p, 1, bytes);
         same_bytes(&p, image, wanted, IMAGE);
 
         random_bytes(image, IMAGE);
         memcpy(tensor_wanted, image + at, bytes);
-        expect_clean(kernel(&p, FENCE SYNC, "@!%p1 bra W; cp.async.bulk.global.shared::cta.bulk_group "
-                                            "[%rd1], [%r9], %r20;\n"
-                            "cp.async.bulk.prefetch.L2.global [%rd1], %r20;\n"
-                            STORE_END, SYNC), &p, 1, bytes);
+        expect_clean(kernel(&p, FENCE SYNC,
+                            "@!%p1 bra W; cp.async.bulk.global.shared::cta.bulk_group "
+                            "[%rd1], [%r9], %r20;\n"
+                            "cp.async.bulk.prefetch.L2.global [%rd1], %r20;\n" STORE_END,
+                            SYNC),
+                     &p, 1, bytes);
         same_bytes(&p, tensor, tensor_wanted, bytes);
 
         random_bytes(image, 2 * IMAGE);
         memcpy(wanted, image, 2 * IMAGE);
         memcpy(wanted + at, image + IMAGE + at, bytes);
         memcpy(wanted + IMAGE + at, image + IMAGE + at, bytes);
-        expect_clean(kernel(&p, FENCE "setp.eq.u32 %p5, %r1, 0; and.pred %p6, %p5, %p1;\n"
-                            "@%p6 mbarrier.arrive.expect_tx.shared.b64 _, [%r8], %r20;\n" CLUSTER_SYNC,
+        expect_clean(kernel(&p,
+                            FENCE "setp.eq.u32 %p5, %r1, 0; and.pred %p6, %p5, %p1;\n"
+                                  "@%p6 mbarrier.arrive.expect_tx.shared.b64 _, [%r8], %r20;\n" CLUSTER_SYNC,
                             "@%p5 bra L; @!%p1 bra E; mov.u32 %r31, 0; "
                             "mapa.shared::cluster.u32 %r32, %r9, %r31;\n"
                             "mapa.shared::cluster.u32 %r33, %r8, %r31;\n"
                             "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r32], "
                             "[%r9], %r20, "
-                            "[%r33]; bra E;\n", WAIT "E: " CLUSTER_SYNC), &p, 2, bytes);
+                            "[%r33]; bra E;\n",
+                            WAIT "E: " CLUSTER_SYNC),
+                     &p, 2, bytes);
         same_bytes(&p, image, wanted, 2 * IMAGE);
     }
 }
@@ -712,14 +761,16 @@ static void test_sums_of_blocks(void **state)
     }
     emu_test_settings.host_threads = 4;
     single_blocks = true;
-    expect_clean(kernel(&p, "mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd10, %r1, 65536; "
-                            "add.u64 %rd4, %rd0, %rd10;\n"
+    expect_clean(kernel(&p,
+                        "mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd10, %r1, 65536; "
+                        "add.u64 %rd4, %rd0, %rd10;\n"
                         "add.u64 %rd4, %rd4, %rd3; ld.global.u32 %r5, [%rd4]; add.u32 %r3, %r8, %r2; "
                         "bar.sync 0;\n"
                         "st.shared.u32 [%r3+1024], %r5;\n" FENCE SYNC,
                         "@!%p1 bra W; cp.reduce.async.bulk.tensor.#d.global.shared::cta.add.bulk_group "
-                        "[%rd2, {$}], [%r9];\n"
-                        STORE_END "ret;\n", ""), &p, 8, sizeof words);
+                        "[%rd2, {$}], [%r9];\n" STORE_END "ret;\n",
+                        ""),
+                 &p, 8, sizeof words);
     single_blocks = false;
     for (uint32_t i = 0; i < WORDS; i++) {
         uint32_t sum;
@@ -737,18 +788,19 @@ static void test_waiting_by_a_flag(void **state)
     begin();
     for (int n = 0; n < 6; n++) {
         struct problem p;
-        char after[512];
+        char           after[512];
         emu_test_settings.async_policy = policies[n / 2];
         emu_test_settings.judge = n % 2 ? 0 : EMU_JUDGE_ALL;
         one_row(&p, 2);
         memset(image, 0, IMAGE);
         memcpy(tensor, words, sizeof words);
-        snprintf(after, sizeof after, "setp.ge.u32 %%p4, %%r0, 32; @%%p4 bra POLL;\n%s"
+        snprintf(after, sizeof after,
+                 "setp.ge.u32 %%p4, %%r0, 32; @%%p4 bra POLL;\n%s"
                  "bar.warp.sync -1; mov.u32 %%r31, 1;\n@%%p1 st.release.cta.shared.u32 [%%r8+8], %%r31;\n"
-                 "POLL: %s.u32 %%r31, [%%r8+8]; setp.eq.u32 %%p4, %%r31, 0; @%%p4 bra POLL;\n", WAIT,
-                 loads[n % 2]);
-        expect_clean(kernel(&p, "mov.u32 %r31, 0; @%p1 st.shared.u32 [%r8+8], %r31;\n" FENCE SYNC, LOAD,
-                            after), &p, 1, sizeof words);
+                 "POLL: %s.u32 %%r31, [%%r8+8]; setp.eq.u32 %%p4, %%r31, 0; @%%p4 bra POLL;\n",
+                 WAIT, loads[n % 2]);
+        expect_clean(kernel(&p, "mov.u32 %r31, 0; @%p1 st.shared.u32 [%r8+8], %r31;\n" FENCE SYNC, LOAD, after),
+                     &p, 1, sizeof words);
         same_bytes(&p, image, (const unsigned char *)words, sizeof words);
     }
 }
@@ -761,9 +813,8 @@ static void expect_report(const char *text, const struct problem *p, uint32_t bl
         emu_test_settings.async_policy = policies[policy];
         unsigned int result = run(text, p, blocks, 65536);
         if (result != wanted_result || !strstr(emu_log(), part))
-            print_error("policy %d: result %u, wanted %u '%s' in\n%s\n%s",
-                        policy, result, wanted_result, part, emu_log(),
-                        strstr(text, "fence.mbarrier"));
+            print_error("policy %d: result %u, wanted %u '%s' in\n%s\n%s", policy, result, wanted_result, part,
+                        emu_log(), strstr(text, "fence.mbarrier"));
         assert_int_equal(result, wanted_result);
         assert_non_null(strstr(emu_log(), part));
     }
@@ -801,28 +852,40 @@ static void test_races_are_found(void **state)
     expect_report(kernel(&p, FENCE SYNC,
                          "@!%p1 bra W; cp.async.bulk.tensor.#d.global.shared::cta.bulk_group [%rd2, {$}], "
                          "[%r9];\ncp.async.bulk.commit_group;\nW: ",
-                         SYNC), &p, 1, 719, "wait_group.read is missing");
+                         SYNC),
+                  &p, 1, 719, "wait_group.read is missing");
     expect_report(kernel(&p, FENCE SYNC,
                          "@!%p1 bra W; cp.async.bulk.tensor.#d.global.shared::cta.bulk_group [%rd2, {$}], "
                          "[%r9];\ncp.async.bulk.commit_group; st.shared.u32 [%r9], %r0;\n"
-                         "cp.async.bulk.wait_group.read 0;\nW: ", SYNC), &p, 1, 719, "cp.async.bulk.tensor");
+                         "cp.async.bulk.wait_group.read 0;\nW: ",
+                         SYNC),
+                  &p, 1, 719, "cp.async.bulk.tensor");
     expect_report(kernel(&p, FENCE SYNC,
                          "@!%p1 bra W; cp.async.bulk.tensor.#d.global.shared::cta.bulk_group [%rd2, {$}], "
                          "[%r9];\ncp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; "
                          "ld.global.u32 %r5, [%rd1];\n"
-                         "cp.async.bulk.wait_group 0;\nW: ", SYNC), &p, 1, 719, "cp.async.bulk.tensor");
+                         "cp.async.bulk.wait_group 0;\nW: ",
+                         SYNC),
+                  &p, 1, 719, "cp.async.bulk.tensor");
     emu_test_settings.async_policy = EMU_ASYNC_RANDOM;
-    expect_clean(kernel(&p, FENCE SYNC, "@!%p1 bra W; cp.async.bulk.tensor.#d.global.shared::cta.bulk_group "
-                                        "[%rd2, {$}], "
+    expect_clean(kernel(&p, FENCE SYNC,
+                        "@!%p1 bra W; cp.async.bulk.tensor.#d.global.shared::cta.bulk_group "
+                        "[%rd2, {$}], "
                         "[%r9];\ncp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; "
                         "st.shared.u32 [%r9], %r0;\n"
-                        "W: ", SYNC), &p, 1, 65536);
+                        "W: ",
+                        SYNC),
+                 &p, 1, 65536);
 }
 
 static void test_misuse_is_found(void **state)
 {
     (void)state;
-    static const struct { const char *before, *text; unsigned int result; const char *line; } rows[] = {
+    static const struct {
+        const char  *before, *text;
+        unsigned int result;
+        const char  *line;
+    } rows[] = {
         {"add.u32 %r9, %r9, 64;", LOAD WAIT, 716, "aligned"},
         {"mov.u32 %r11, 8;", LOAD WAIT, 715, "first coordinate 8"},
         {"add.u64 %rd2, %rd1, 0;", LOAD WAIT, 715, "no tensor map"},
@@ -831,29 +894,36 @@ static void test_misuse_is_found(void **state)
         {"add.u32 %r20, %r20, -16;", LOAD WAIT, 702, "-16 bytes to come"},
         {"@%p1 mbarrier.inval.shared.b64 [%r8];", LOAD WAIT, 702, "mbarrier.inval"},
         {"@%p1 mbarrier.init.shared.b64 [%r9], 1; " FENCE SYNC, LOAD WAIT, 719, "within the 512 bytes"},
-        {"", "@!%p1 bra W; cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes "
-             "[%r9], [%rd2, "
-             "{%r11}], [%r8];\nW: ", 715, "another number of dimensions"},
+        {"",
+         "@!%p1 bra W; cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes "
+         "[%r9], [%rd2, "
+         "{%r11}], [%r8];\nW: ",
+         715, "another number of dimensions"},
         {"mov.u16 %h1, 2;",
          "@!%p1 bra W; cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes."
-         "multicast::cluster [%r9], [%rd2, {$}], [%r8], %h1;\nW: ", 715, "multicast to blocks 0x2"},
+         "multicast::cluster [%r9], [%rd2, {$}], [%r8], %h1;\nW: ",
+         715, "multicast to blocks 0x2"},
         {"mov.u32 %r20, 8;",
          "@!%p1 bra W; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r9], [%rd1], "
-         "%r20, [%r8];\nW: ", 716, "8 bytes are no multiple of 16"},
+         "%r20, [%r8];\nW: ",
+         716, "8 bytes are no multiple of 16"},
         {"add.u64 %rd1, %rd1, 8;",
          "@!%p1 bra W; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r9], "
-         "[%rd1], %r20, [%r8];\nW: ", 716, "aligned"},
+         "[%rd1], %r20, [%r8];\nW: ",
+         716, "aligned"},
         {"mov.b64 %rd1, 256;",
          "@!%p1 bra W; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r9], "
-         "[%rd1], %r20, [%r8];\nW: ", 700, "outside"},
-        {"", "@!%p1 bra W; cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%rd2, {$}], "
-             "[%r9];\nW: ", 715,
-         "add of a tensor of u8"},
+         "[%rd1], %r20, [%r8];\nW: ",
+         700, "outside"},
+        {"",
+         "@!%p1 bra W; cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%rd2, {$}], "
+         "[%r9];\nW: ",
+         715, "add of a tensor of u8"},
     };
     begin();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct problem p;
-        char before[512];
+        char           before[512];
         random_bytes(tensor, 65536);
         plain_problem(&p);
         snprintf(before, sizeof before, "%s%s%s", FENCE SYNC, rows[i].before, "\n");
@@ -873,15 +943,20 @@ static void test_misuse_is_found(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    static const struct { const char *text, *line; } rows[] = {
+    static const struct {
+        const char *text, *line;
+    } rows[] = {
         {"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r9], [%rd2, "
          "{%r11,%r12,%r13}], "
-         "[%r8], {%h1};", ".im2col is not executed"},
+         "[%r8], {%h1};",
+         ".im2col is not executed"},
         {"cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes [%r9], "
          "[%rd2, "
-         "{%r11,%r12,%r13,%r14,%r15}], [%r8];", ".tile::gather4 is not executed"},
+         "{%r11,%r12,%r13,%r14,%r15}], [%r8];",
+         ".tile::gather4 is not executed"},
         {"cp.async.bulk.tensor.6d.shared::cluster.global.mbarrier::complete_tx::bytes [%r9], [%rd2, "
-         "{%r11}], [%r8];", "1d to 5d"},
+         "{%r11}], [%r8];",
+         "1d to 5d"},
         {"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r9], [%rd2, "
          "{%r11}], [%r8];",
          "1 coordinates in 2 dimensions"},
@@ -922,6 +997,7 @@ static void test_refusals(void **state)
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits_of_maps), cmocka_unit_test(test_maps_that_are_none),
         cmocka_unit_test(test_rows), cmocka_unit_test(test_loads), cmocka_unit_test(test_stores),
@@ -932,5 +1008,6 @@ int main(void)
         cmocka_unit_test(test_races_are_found), cmocka_unit_test(test_misuse_is_found),
         cmocka_unit_test(test_refusals),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,18 +6,20 @@
 #include "tools/emu/compute/float_format.h"
 
 struct format {
-    const char *name;
+    const char              *name;
     const struct emu_format *ours;
-    int exponent_bits, fraction_bits, bias;
-    uint32_t largest;
-    bool infinity;
+    int                      exponent_bits, fraction_bits, bias;
+    uint32_t                 largest;
+    bool                     infinity;
 };
-static const struct format formats[] = {
-    {"f16", &emu_format_f16, 5, 10, 15, 0x7bff, true},
-    {"bf16", &emu_format_bf16, 8, 7, 127, 0x7f7f, true},
-    {"tf32", &emu_format_tf32, 8, 10, 127, 0x3fbff, true}, {"e4m3", &emu_format_e4m3, 4, 3, 7, 0x7e, false},
-    {"e5m2", &emu_format_e5m2, 5, 2, 15, 0x7b, true},      {"e2m3", &emu_format_e2m3, 2, 3, 1, 0x1f, false},
-    {"e3m2", &emu_format_e3m2, 3, 2, 3, 0x1f, false},      {"e2m1", &emu_format_e2m1, 2, 1, 1, 0x7, false}};
+static const struct format formats[] = {{"f16", &emu_format_f16, 5, 10, 15, 0x7bff, true},
+                                        {"bf16", &emu_format_bf16, 8, 7, 127, 0x7f7f, true},
+                                        {"tf32", &emu_format_tf32, 8, 10, 127, 0x3fbff, true},
+                                        {"e4m3", &emu_format_e4m3, 4, 3, 7, 0x7e, false},
+                                        {"e5m2", &emu_format_e5m2, 5, 2, 15, 0x7b, true},
+                                        {"e2m3", &emu_format_e2m3, 2, 3, 1, 0x1f, false},
+                                        {"e3m2", &emu_format_e3m2, 3, 2, 3, 0x1f, false},
+                                        {"e2m1", &emu_format_e2m1, 2, 1, 1, 0x7, false}};
 enum { FORMATS = sizeof formats / sizeof formats[0], F16 = 0, BF16, TF32, E4M3, E5M2, E2M3, E3M2, E2M1 };
 
 /* ---- the references ------------------------------------------------------------------------------- */
@@ -25,7 +27,7 @@ enum { FORMATS = sizeof formats / sizeof formats[0], F16 = 0, BF16, TF32, E4M3, 
 static double value_of(const struct format *f, uint32_t code)
 {
     const uint32_t exponent = code >> f->fraction_bits, fraction = code & ((1u << f->fraction_bits) - 1);
-    const int e = (int)(exponent ? exponent : 1) - f->bias - f->fraction_bits;
+    const int      e = (int)(exponent ? exponent : 1) - f->bias - f->fraction_bits;
     return ldexp((double)(exponent ? fraction + (1u << f->fraction_bits) : fraction), e);
 }
 static uint32_t search(const struct format *f, double magnitude)
@@ -43,13 +45,13 @@ static uint32_t search(const struct format *f, double magnitude)
 static uint32_t reference(const struct format *f, double value, enum emu_rounding rounding, bool satfinite)
 {
     const uint32_t sign = signbit(value) ? 1u << (f->exponent_bits + f->fraction_bits) : 0;
-    const double a = fabs(value);
+    const double   a = fabs(value);
     if (isinf(value))
         return sign | (f->infinity && !satfinite ? f->largest + 1 : f->largest);
     const uint32_t low = search(f, a);
-    const double below = value_of(f, low), above = value_of(f, low + 1), middle = (below + above) / 2;
-    const bool outward = rounding == (sign ? EMU_RM : EMU_RP);
-    uint32_t code = low;
+    const double   below = value_of(f, low), above = value_of(f, low + 1), middle = (below + above) / 2;
+    const bool     outward = rounding == (sign ? EMU_RM : EMU_RP);
+    uint32_t       code = low;
     if (a != below)
         code += rounding == EMU_RN    ? a > middle || (a == middle && low % 2)
                 : rounding == EMU_RNA ? a >= middle
@@ -61,14 +63,22 @@ static uint32_t reference(const struct format *f, double value, enum emu_roundin
 static float widened(int format, uint32_t code)
 {
     switch (format) {
-    case F16:  return emu_f16_to_f32(code);
-    case BF16: return emu_bf16_to_f32(code);
-    case E4M3: return emu_e4m3_to_f32(code);
-    case E5M2: return emu_e5m2_to_f32(code);
-    case E2M3: return emu_e2m3_to_f32(code);
-    case E3M2: return emu_e3m2_to_f32(code);
-    case E2M1: return emu_e2m1_to_f32(code);
-    default:   return emu_float_of(code << 13);
+    case F16:
+        return emu_f16_to_f32(code);
+    case BF16:
+        return emu_bf16_to_f32(code);
+    case E4M3:
+        return emu_e4m3_to_f32(code);
+    case E5M2:
+        return emu_e5m2_to_f32(code);
+    case E2M3:
+        return emu_e2m3_to_f32(code);
+    case E3M2:
+        return emu_e3m2_to_f32(code);
+    case E2M1:
+        return emu_e2m1_to_f32(code);
+    default:
+        return emu_float_of(code << 13);
     }
 }
 static void every_code_widens(void **state)
@@ -76,11 +86,11 @@ static void every_code_widens(void **state)
     (void)state;
     for (int k = 0; k < FORMATS; k++) {
         const struct format *f = &formats[k];
-        const uint32_t sign = 1u << (f->exponent_bits + f->fraction_bits);
+        const uint32_t       sign = 1u << (f->exponent_bits + f->fraction_bits);
         for (uint32_t code = 0; code < 2 * sign; code++) {
             const uint32_t magnitude = code & (sign - 1);
-            const double wide = emu_widen(code, f->ours);
-            const float narrow = widened(k, code);
+            const double   wide = emu_widen(code, f->ours);
+            const float    narrow = widened(k, code);
             if (magnitude <= f->largest) {
                 const double exact = code & sign ? -value_of(f, magnitude) : value_of(f, magnitude);
                 assert_true(emu_bits_of_double(wide) == emu_bits_of_double(exact));
@@ -117,11 +127,11 @@ static void narrowing_finds_the_neighbour(void **state)
     print_message("seed %llx\n", (unsigned long long)random);
     for (int k = 0; k < FORMATS; k++) {
         const struct format *f = &formats[k];
-        const uint32_t step = f->largest > 4096 ? 37 : 1;
+        const uint32_t       step = f->largest > 4096 ? 37 : 1;
         for (uint32_t code = 0; code <= f->largest; code += step) { /* at codes, between, beside both */
             const double low = value_of(f, code), middle = (low + value_of(f, code + 1)) / 2;
-            const double tries[] = {low, nextafter(low, 1e300), nextafter(low, -1e300), middle,
-                                    nextafter(middle, 1e300), nextafter(middle, 0)};
+            const double tries[] = {low,    nextafter(low, 1e300),    nextafter(low, -1e300),
+                                    middle, nextafter(middle, 1e300), nextafter(middle, 0)};
             for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
                 check_narrow(f, tries[i]);
                 check_narrow(f, -tries[i]);
@@ -141,7 +151,7 @@ static void narrowing_finds_the_neighbour(void **state)
 static void check_inline(float v)
 {
     const uint32_t bits = emu_bits_of(v);
-    const bool nan = isnan(v);
+    const bool     nan = isnan(v);
 #define RIGHT(format, rounding, of_nan) (nan ? (of_nan) : reference(&formats[format], (double)v, rounding, 0))
     assert_int_equal(emu_f32_to_f16(v), RIGHT(F16, EMU_RN, 0x7fff));
     assert_int_equal(emu_f32_to_f16_rz(v), RIGHT(F16, EMU_RZ, 0x7fff));
@@ -154,7 +164,9 @@ static void check_inline(float v)
     assert_int_equal(emu_f32_to_e4m3(v), nan ? 0x7f : reference(&formats[E4M3], (double)v, EMU_RN, true));
     assert_int_equal(emu_f32_to_e5m2(v), nan ? 0x7f : reference(&formats[E5M2], (double)v, EMU_RN, true));
     assert_int_equal(emu_f32_to_f16_mode(v, EMU_RN, true, true),
-                     nan ? 0x7fff : signbit(v) ? 0 : reference(&formats[F16], (double)v, EMU_RN, true));
+                     nan          ? 0x7fff
+                     : signbit(v) ? 0
+                                  : reference(&formats[F16], (double)v, EMU_RN, true));
 }
 static void inline_conversions_agree(void **state)
 {
@@ -175,7 +187,7 @@ static void f64_to_f32_rounds_as_the_host(void **state)
 {
     (void)state;
     static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
-    uint64_t random = 0x452821e638d01377ull;
+    uint64_t         random = 0x452821e638d01377ull;
     for (size_t i = 0; i < 200000; i++) {
         const volatile double value = emu_double_of(input_value('d', &random, i, (int)(i % 3), i));
         if (isnan(value))
@@ -202,7 +214,7 @@ static void check_small(const char *narrow, const char *widen, const struct form
     const uint32_t *results = (const uint32_t *)run_results;
     for (size_t i = 0; i < INPUTS; i++)
         for (int k = 0; k < 2; k++) {
-            const float v = emu_float_of((uint32_t)run_operands[k][i]);
+            const float    v = emu_float_of((uint32_t)run_operands[k][i]);
             const uint32_t right = isnan(v) ? f->largest : reference(f, (double)v, EMU_RN, true);
             assert_int_equal(results[i] >> (k ? 0 : shift) & field, right);
         }
@@ -231,7 +243,7 @@ static void the_smallest_formats(void **state)
     const uint32_t *results = (const uint32_t *)run_results;
     for (size_t i = 0; i < INPUTS; i++) {
         const float v = fabsf(emu_float_of((uint32_t)run_operands[1][i]));
-        uint32_t right = 0;
+        uint32_t    right = 0;
         while (right < 254 && emu_ue8m0_to_f32(right) < v)
             right++;
         assert_int_equal(results[i] & 0xff, isnan(v) ? 0xff : right);
@@ -240,14 +252,27 @@ static void the_smallest_formats(void **state)
 static void what_does_not_exist_is_refused(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "cvt.f32.f64 d4, a8;", "cvt.s32.f32 d4, a4;", "cvt.f32.s32 d4, a4;", "cvt.rn.s32.f32 d4, a4;",
-        "cvt.rna.f16.f32 d2, a4;", "cvt.rn.f32.f32 d4, a4;", "cvt.rn.u32.u64 d4, a8;",
-        "cvt.rn.relu.f32.f64 d4, a8;", "cvt.rn.e4m3x2.f32 d2, a4, b4;", "cvt.rs.f16x2.f32 d4, a4, b4, c4;",
-        "cvt.rm.f16x2.f32 d4, a4, b4;", "cvt.rn.satfinite.e2m1x2.f32 d2, a4, b4;",
-        "cvt.rn.sat.bf16x2.f32 d4, a4, b4;", "cvt.rn.f16x2.f32 d4, a4;", "cvt.pack.sat.u8.s32 d4, a4, b4;",
-        "cvt.pack.sat.u16.s32.b32 d4, a4, b4, c4;", "cvt.pack.u16.s32 d4, a4, b4;",
-        "cvt.rn.tf32.f16 d4, a2;", "cvt.ftz.f64.f16 d8, a2;", "cvt.rna.relu.tf32.f32 d4, a4;", NULL};
+    static const char *const texts[] = {"cvt.f32.f64 d4, a8;",
+                                        "cvt.s32.f32 d4, a4;",
+                                        "cvt.f32.s32 d4, a4;",
+                                        "cvt.rn.s32.f32 d4, a4;",
+                                        "cvt.rna.f16.f32 d2, a4;",
+                                        "cvt.rn.f32.f32 d4, a4;",
+                                        "cvt.rn.u32.u64 d4, a8;",
+                                        "cvt.rn.relu.f32.f64 d4, a8;",
+                                        "cvt.rn.e4m3x2.f32 d2, a4, b4;",
+                                        "cvt.rs.f16x2.f32 d4, a4, b4, c4;",
+                                        "cvt.rm.f16x2.f32 d4, a4, b4;",
+                                        "cvt.rn.satfinite.e2m1x2.f32 d2, a4, b4;",
+                                        "cvt.rn.sat.bf16x2.f32 d4, a4, b4;",
+                                        "cvt.rn.f16x2.f32 d4, a4;",
+                                        "cvt.pack.sat.u8.s32 d4, a4, b4;",
+                                        "cvt.pack.sat.u16.s32.b32 d4, a4, b4, c4;",
+                                        "cvt.pack.u16.s32 d4, a4, b4;",
+                                        "cvt.rn.tf32.f16 d4, a2;",
+                                        "cvt.ftz.f64.f16 d8, a2;",
+                                        "cvt.rna.relu.tf32.f32 d4, a4;",
+                                        NULL};
     run_machine(90);
     run_refused("sm_90a", texts);
 }

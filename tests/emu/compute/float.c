@@ -41,12 +41,11 @@ static void host_f64(const volatile double v[3], int mode, volatile double out[5
 }
 static void check_f32(const uint32_t u[3], int mode)
 {
-    const volatile float v[3] = {emu_float_of(u[0]), emu_float_of(u[1]), emu_float_of(u[2])};
+    const volatile float    v[3] = {emu_float_of(u[0]), emu_float_of(u[1]), emu_float_of(u[2])};
     const enum emu_rounding r = (enum emu_rounding)mode;
-    volatile float host[5];
+    volatile float          host[5];
     host_f32(v, host_modes[mode], host);
-    const uint32_t ours[5] = {emu_round_add_f32(u[0], u[1], r, false),
-                              emu_round_mul_f32(u[0], u[1], r, false),
+    const uint32_t ours[5] = {emu_round_add_f32(u[0], u[1], r, false), emu_round_mul_f32(u[0], u[1], r, false),
                               emu_round_fma_f32(u[0], u[1], u[2], r, false),
                               emu_round_div_f32(u[0], u[1], r, false), emu_round_sqrt_f32(u[0], r, false)};
     for (int k = 0; k < 5; k++) {
@@ -60,9 +59,9 @@ static void check_f32(const uint32_t u[3], int mode)
 }
 static void check_f64(const uint64_t u[3], int mode)
 {
-    const volatile double v[3] = {emu_double_of(u[0]), emu_double_of(u[1]), emu_double_of(u[2])};
+    const volatile double   v[3] = {emu_double_of(u[0]), emu_double_of(u[1]), emu_double_of(u[2])};
     const enum emu_rounding r = (enum emu_rounding)mode;
-    volatile double host[5];
+    volatile double         host[5];
     host_f64(v, host_modes[mode], host);
     const uint64_t ours[5] = {emu_round_add_f64(u[0], u[1], r), emu_round_mul_f64(u[0], u[1], r),
                               emu_round_fma_f64(u[0], u[1], u[2], r), emu_round_div_f64(u[0], u[1], r),
@@ -70,8 +69,7 @@ static void check_f64(const uint64_t u[3], int mode)
     for (int k = 0; k < 5; k++) {
         if (ours[k] != bits64(host[k]))
             print_error("f64 operation %d mode %d: %016llx %016llx %016llx\n", k, mode,
-                        (unsigned long long)u[0],
-                        (unsigned long long)u[1], (unsigned long long)u[2]);
+                        (unsigned long long)u[0], (unsigned long long)u[1], (unsigned long long)u[2]);
         assert_true(ours[k] == bits64(host[k]));
     }
 }
@@ -107,13 +105,12 @@ static double error_in_units(float got, long double exact)
     const int unit = exponent - 24 > -149 ? exponent - 24 : -149;
     return (double)fabsl(((long double)got - exact) / ldexpl(1, unit));
 }
-static void check_function(const char *instruction, long double function(long double), float least,
-                           float most,
+static void check_function(const char *instruction, long double function(long double), float least, float most,
                            double least_right)
 {
     uint64_t random = 0x13198a2e03707344ull;
-    double worst = 0;
-    size_t right = 0;
+    double   worst = 0;
+    size_t   right = 0;
     for (size_t i = 0; i < INPUTS; i++) {
         const double t = (double)(input_random(&random) >> 11) * 0x1p-53;
         const double linear = least + ((double)most - least) * t;
@@ -124,7 +121,7 @@ static void check_function(const char *instruction, long double function(long do
     const uint32_t *results = (const uint32_t *)run_results;
     for (size_t i = 0; i < INPUTS; i++) {
         const long double exact = function((long double)emu_float_of((uint32_t)run_operands[0][i]));
-        const double error = error_in_units(emu_float_of(results[i]), exact);
+        const double      error = error_in_units(emu_float_of(results[i]), exact);
         worst = error > worst ? error : worst;
         right += error <= 0.5;
     }
@@ -150,39 +147,41 @@ static void functions_are_close(void **state)
 }
 
 /* instruction, argument, result */
-static const struct { const char *instruction; uint32_t argument, result; } special[] = {
-    {"ex2.approx.ftz.f32 d4, a4;", 0xff800000, 0},
-    {"ex2.approx.ftz.f32 d4, a4;", 0x7f800000, 0x7f800000},
-    {"ex2.approx.ftz.f32 d4, a4;", 0xffc00001, 0x7fffffff},
-    {"ex2.approx.ftz.f32 d4, a4;", 0x80000001, 0x3f800000},
-    {"ex2.approx.ftz.f32 d4, a4;", 0xc2fe0000, 0},
-    {"ex2.approx.f32 d4, a4;", 0xc2fe0000, 0x00400000},
-    {"ex2.approx.f32 d4, a4;", 0xc3150000, 1},
-    {"ex2.approx.f32 d4, a4;", 0x43000000, 0x7f800000},
-    {"ex2.approx.f32 d4, a4;", 0xff7fffff, 0},
-    {"ex2.approx.f32 d4, a4;", 0x7f7fffff, 0x7f800000},
-    {"rcp.approx.ftz.f32 d4, a4;", 0, 0x7f800000},
-    {"rcp.approx.ftz.f32 d4, a4;", 0x80000001, 0xff800000},
-    {"rcp.approx.ftz.f32 d4, a4;", 0xff800000, 0x80000000},
-    {"rcp.approx.ftz.f32 d4, a4;", 0x7f000000, 0},
-    {"rcp.approx.f32 d4, a4;", 0x7f000000, 0x00400000},
-    {"rsqrt.approx.f32 d4, a4;", 0x80000000, 0xff800000},
-    {"rsqrt.approx.f32 d4, a4;", 0xbf800000, 0x7fffffff},
-    {"rsqrt.approx.ftz.f32 d4, a4;", 1, 0x7f800000},
-    {"sqrt.approx.f32 d4, a4;", 0x80000000, 0x80000000},
-    {"sqrt.approx.f32 d4, a4;", 0xbf800000, 0x7fffffff},
-    {"lg2.approx.f32 d4, a4;", 0x80000000, 0xff800000},
-    {"lg2.approx.f32 d4, a4;", 1, 0xc3150000},
-    {"lg2.approx.ftz.f32 d4, a4;", 1, 0xff800000},
-    {"lg2.approx.f32 d4, a4;", 0xbf800000, 0x7fffffff},
-    {"lg2.approx.f32 d4, a4;", 0x3f800000, 0},
-    {"sin.approx.f32 d4, a4;", 0x80000000, 0x80000000},
-    {"sin.approx.f32 d4, a4;", 0x7f800000, 0x7fffffff},
-    {"cos.approx.f32 d4, a4;", 0x80000001, 0x3f800000},
-    {"tanh.approx.f32 d4, a4;", 0xff800000, 0xbf800000},
-    {"tanh.approx.f32 d4, a4;", 1, 1},
-    {"tanh.approx.bf16 d2, a2; cvt.u32.u16 d4, d2;", 0xff80, 0xbf80},
-    {"tanh.approx.f16 d2, a2; cvt.u32.u16 d4, d2;", 0x7c00, 0x3c00}};
+static const struct {
+    const char *instruction;
+    uint32_t    argument, result;
+} special[] = {{"ex2.approx.ftz.f32 d4, a4;", 0xff800000, 0},
+               {"ex2.approx.ftz.f32 d4, a4;", 0x7f800000, 0x7f800000},
+               {"ex2.approx.ftz.f32 d4, a4;", 0xffc00001, 0x7fffffff},
+               {"ex2.approx.ftz.f32 d4, a4;", 0x80000001, 0x3f800000},
+               {"ex2.approx.ftz.f32 d4, a4;", 0xc2fe0000, 0},
+               {"ex2.approx.f32 d4, a4;", 0xc2fe0000, 0x00400000},
+               {"ex2.approx.f32 d4, a4;", 0xc3150000, 1},
+               {"ex2.approx.f32 d4, a4;", 0x43000000, 0x7f800000},
+               {"ex2.approx.f32 d4, a4;", 0xff7fffff, 0},
+               {"ex2.approx.f32 d4, a4;", 0x7f7fffff, 0x7f800000},
+               {"rcp.approx.ftz.f32 d4, a4;", 0, 0x7f800000},
+               {"rcp.approx.ftz.f32 d4, a4;", 0x80000001, 0xff800000},
+               {"rcp.approx.ftz.f32 d4, a4;", 0xff800000, 0x80000000},
+               {"rcp.approx.ftz.f32 d4, a4;", 0x7f000000, 0},
+               {"rcp.approx.f32 d4, a4;", 0x7f000000, 0x00400000},
+               {"rsqrt.approx.f32 d4, a4;", 0x80000000, 0xff800000},
+               {"rsqrt.approx.f32 d4, a4;", 0xbf800000, 0x7fffffff},
+               {"rsqrt.approx.ftz.f32 d4, a4;", 1, 0x7f800000},
+               {"sqrt.approx.f32 d4, a4;", 0x80000000, 0x80000000},
+               {"sqrt.approx.f32 d4, a4;", 0xbf800000, 0x7fffffff},
+               {"lg2.approx.f32 d4, a4;", 0x80000000, 0xff800000},
+               {"lg2.approx.f32 d4, a4;", 1, 0xc3150000},
+               {"lg2.approx.ftz.f32 d4, a4;", 1, 0xff800000},
+               {"lg2.approx.f32 d4, a4;", 0xbf800000, 0x7fffffff},
+               {"lg2.approx.f32 d4, a4;", 0x3f800000, 0},
+               {"sin.approx.f32 d4, a4;", 0x80000000, 0x80000000},
+               {"sin.approx.f32 d4, a4;", 0x7f800000, 0x7fffffff},
+               {"cos.approx.f32 d4, a4;", 0x80000001, 0x3f800000},
+               {"tanh.approx.f32 d4, a4;", 0xff800000, 0xbf800000},
+               {"tanh.approx.f32 d4, a4;", 1, 1},
+               {"tanh.approx.bf16 d2, a2; cvt.u32.u16 d4, d2;", 0xff80, 0xbf80},
+               {"tanh.approx.f16 d2, a2; cvt.u32.u16 d4, d2;", 0x7c00, 0x3c00}};
 static void special_values(void **state)
 {
     (void)state;
@@ -202,14 +201,13 @@ static void pairs_are_two_of_one(void **state)
 {
     (void)state;
     static const char *const modes[] = {"rn", "rz", "rm", "rp", "rn.ftz", "rp.ftz"};
-    static uint32_t one[2][INPUTS];
-    char text[128];
+    static uint32_t          one[2][INPUTS];
+    char                     text[128];
     run_machine(100);
     run_fill("fff");
     for (int operation = 0; operation < 4; operation++)
         for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
-            const char *name =
-                operation == 0 ? "add" : operation == 1 ? "mul" : operation == 2 ? "sub" : "fma";
+            const char *name = operation == 0 ? "add" : operation == 1 ? "mul" : operation == 2 ? "sub" : "fma";
             const char *third = operation == 3 ? ", c4" : "", *third_pair = operation == 3 ? ", c8" : "";
             snprintf(text, sizeof text, "%s.%s.f32 d4, a4, b4%s;", name, modes[m], third);
             assert_int_equal(run_instruction("sm_100", text, 4, INPUTS), 0);
@@ -217,8 +215,10 @@ static void pairs_are_two_of_one(void **state)
             snprintf(text, sizeof text, "%s.%s.f32 d4, b4, a4%s;", name, modes[m], third);
             assert_int_equal(run_instruction("sm_100", text, 4, INPUTS), 0);
             memcpy(one[1], run_results, sizeof one[1]);
-            snprintf(text, sizeof text, "mov.b64 a8, {a4, b4}; mov.b64 b8, {b4, a4}; mov.b64 c8, {c4, c4};\n"
-                     "%s.%s.f32x2 d8, a8, b8%s;", name, modes[m], third_pair);
+            snprintf(text, sizeof text,
+                     "mov.b64 a8, {a4, b4}; mov.b64 b8, {b4, a4}; mov.b64 c8, {c4, c4};\n"
+                     "%s.%s.f32x2 d8, a8, b8%s;",
+                     name, modes[m], third_pair);
             assert_int_equal(run_instruction("sm_100", text, 8, INPUTS), 0);
             for (size_t i = 0; i < INPUTS; i++)
                 assert_true(run_results[i] == (one[0][i] | (uint64_t)one[1][i] << 32));
@@ -228,8 +228,8 @@ static void three_inputs_are_two_steps(void **state)
 {
     (void)state;
     static const char *const modes[] = {"min", "max", "min.ftz", "max.NaN", "min.ftz.NaN"};
-    static uint32_t steps[INPUTS];
-    char text[128];
+    static uint32_t          steps[INPUTS];
+    char                     text[128];
     run_machine(100);
     run_fill("fff");
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
@@ -246,12 +246,11 @@ static void three_inputs_are_two_steps(void **state)
 static void a_guard_spares_the_others(void **state)
 {
     (void)state;
-    static const char *const text[] = {
-        "mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p add.f32 d4, a4, b4;",
-        "mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p add.rm.f32 d4, a4, b4;",
-        "mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p lg2.approx.f32 d4, a4;",
-        "mov.b32 d4, 7; setp.gt.u32 p, a4, 9; @p cvt.rn.bf16x2.f32 d4, a4, b4;",
-        "mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p cvt.rzi.s32.f32 d4, a4;"};
+    static const char *const text[] = {"mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p add.f32 d4, a4, b4;",
+                                       "mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p add.rm.f32 d4, a4, b4;",
+                                       "mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p lg2.approx.f32 d4, a4;",
+                                       "mov.b32 d4, 7; setp.gt.u32 p, a4, 9; @p cvt.rn.bf16x2.f32 d4, a4, b4;",
+                                       "mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p cvt.rzi.s32.f32 d4, a4;"};
     run_machine(90);
     for (size_t i = 0; i < 256; i++) {
         run_operands[0][i] = i % 3 ? 5 : 0x3f800000 + i;
@@ -268,15 +267,31 @@ static void a_guard_spares_the_others(void **state)
 static void what_does_not_exist_is_refused(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "fma.f32 d4, a4, b4, c4;", "add.sat.f64 d8, a8, b8;", "add.rz.f16 d2, a2, b2;",
-        "add.rn.relu.f32 d4, a4, b4;", "div.f32 d4, a4, b4;", "div.rn.approx.f32 d4, a4, b4;",
-        "ex2.f32 d4, a4;", "ex2.approx.f64 d8, a8;", "ex2.approx.bf16 d2, a2;", "rsqrt.rn.f32 d4, a4;",
-        "rcp.approx.f64 d8, a8;", "sin.approx.f64 d8, a8;", "min.xorsign.f32 d4, a4, b4;",
-        "min.abs.f32 d4, a4, b4;", "min.f32 d4, a4, b4, c4;", "max.NaN.f64 d8, a8, b8;",
-        "add.rn.f32x2 d8, a8, b8;", "fma.rn.oob.f16x2 d4, a4, b4, c4;", "add.f32 d4, a4;",
-        "mul.ftz.bf16 d2, a2, b2;", "testp.odd.f32 p, a4;", "copysign.f16 d2, a2, b2;",
-        "mad.rn.f16 d2, a2, b2, c2;", "neg.sat.f32 d4, a4;", NULL};
+    static const char *const texts[] = {"fma.f32 d4, a4, b4, c4;",
+                                        "add.sat.f64 d8, a8, b8;",
+                                        "add.rz.f16 d2, a2, b2;",
+                                        "add.rn.relu.f32 d4, a4, b4;",
+                                        "div.f32 d4, a4, b4;",
+                                        "div.rn.approx.f32 d4, a4, b4;",
+                                        "ex2.f32 d4, a4;",
+                                        "ex2.approx.f64 d8, a8;",
+                                        "ex2.approx.bf16 d2, a2;",
+                                        "rsqrt.rn.f32 d4, a4;",
+                                        "rcp.approx.f64 d8, a8;",
+                                        "sin.approx.f64 d8, a8;",
+                                        "min.xorsign.f32 d4, a4, b4;",
+                                        "min.abs.f32 d4, a4, b4;",
+                                        "min.f32 d4, a4, b4, c4;",
+                                        "max.NaN.f64 d8, a8, b8;",
+                                        "add.rn.f32x2 d8, a8, b8;",
+                                        "fma.rn.oob.f16x2 d4, a4, b4, c4;",
+                                        "add.f32 d4, a4;",
+                                        "mul.ftz.bf16 d2, a2, b2;",
+                                        "testp.odd.f32 p, a4;",
+                                        "copysign.f16 d2, a2, b2;",
+                                        "mad.rn.f16 d2, a2, b2, c2;",
+                                        "neg.sat.f32 d4, a4;",
+                                        NULL};
     run_machine(90);
     run_refused("sm_90a", texts);
 }

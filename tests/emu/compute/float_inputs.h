@@ -26,28 +26,37 @@ static inline size_t input_edge(size_t index, int operand, size_t edges)
 
 static inline uint64_t input_f32(uint64_t *state, size_t index, int operand, uint64_t before)
 {
-    static const uint32_t edges[] = {
-        0, 0x80000000, 1, 0x80000001, 0x7fffff, 0x807fffff, 0x800000, 0x80800000, 0x800001,
-        0x3f800000, 0xbf800000, 0x3f7fffff, 0x3f800001, 0x7f7fffff, 0xff7fffff, 0x7f800000,
-        0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001, 0xffffffff, 0x7fffffff, 0x40000000,
-        0x3f000000, 0xbf000000, 0x4b000000, 0x4b800001, 0x33800000, 0x38800000, 0x33000001,
-        0x477fe000, 0x477ff000, 0x477fefff, 0x42fe0000, 0xc3160000, 0x4f000000, 0xcf000000,
-        0x4f800000, 0x5f000000, 0x40200000, 0x40600000, 0xc0200000, 0x7e800000, 0x7f000000};
-    const size_t count = sizeof edges / sizeof edges[0];
-    const uint64_t r = input_random(state);
-    const uint32_t low = (uint32_t)r, high = (uint32_t)(r >> 40);
+    static const uint32_t edges[] = {0,          0x80000000, 1,          0x80000001, 0x7fffff,   0x807fffff,
+                                     0x800000,   0x80800000, 0x800001,   0x3f800000, 0xbf800000, 0x3f7fffff,
+                                     0x3f800001, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000,
+                                     0xffc00000, 0x7f800001, 0xffffffff, 0x7fffffff, 0x40000000, 0x3f000000,
+                                     0xbf000000, 0x4b000000, 0x4b800001, 0x33800000, 0x38800000, 0x33000001,
+                                     0x477fe000, 0x477ff000, 0x477fefff, 0x42fe0000, 0xc3160000, 0x4f000000,
+                                     0xcf000000, 0x4f800000, 0x5f000000, 0x40200000, 0x40600000, 0xc0200000,
+                                     0x7e800000, 0x7f000000};
+    const size_t          count = sizeof edges / sizeof edges[0];
+    const uint64_t        r = input_random(state);
+    const uint32_t        low = (uint32_t)r, high = (uint32_t)(r >> 40);
     if (index < INPUT_EDGES)
         return edges[input_edge(index, operand, count)];
     switch (index % 8) {
-    case 0:  return low;
-    case 1:  return (low & 0x807fffff) | (high % 30) << 23;
-    case 2:  return (low & 0x807fffff) | (115 + high % 24) << 23;
-    case 3:  return (low & 0x807f0000) | (124 + high % 6) << 23;          /* few bits: ties */
-    case 4:  return (low & 0x80000007) | (60 + high % 8) << 23;           /* products that underflow */
-    case 5:  return operand == 1 ? (uint32_t)(before ^ 0x80000000) + (high & 15) - 8 : /* sums that cancel */
-                                   (low & 0x807fffff) | (125 + high % 4) << 23;
-    case 6:  return (low & 0x807fffff) | (140 + high % 30) << 23;         /* integers */
-    default: return (low & 0x80fff000) | (100 + high % 50) << 23;
+    case 0:
+        return low;
+    case 1:
+        return (low & 0x807fffff) | (high % 30) << 23;
+    case 2:
+        return (low & 0x807fffff) | (115 + high % 24) << 23;
+    case 3:
+        return (low & 0x807f0000) | (124 + high % 6) << 23; /* few bits: ties */
+    case 4:
+        return (low & 0x80000007) | (60 + high % 8) << 23; /* products that underflow */
+    case 5:
+        return operand == 1 ? (uint32_t)(before ^ 0x80000000) + (high & 15) - 8 : /* sums that cancel */
+                   (low & 0x807fffff) | (125 + high % 4) << 23;
+    case 6:
+        return (low & 0x807fffff) | (140 + high % 30) << 23; /* integers */
+    default:
+        return (low & 0x80fff000) | (100 + high % 50) << 23;
     }
 }
 static inline uint64_t input_tiny(uint64_t *state, size_t index, int operand, uint64_t before)
@@ -55,8 +64,8 @@ static inline uint64_t input_tiny(uint64_t *state, size_t index, int operand, ui
     const uint64_t r = input_random(state);
     const uint32_t low = (uint32_t)r;
     const uint32_t near[] = {low & 0x7fffff, 0x7fffff - (low & 15), low & 15, (low & 0xff) << 12};
-    float first, second;
-    uint32_t bits = (uint32_t)before & 0x7fffffff;
+    float          first, second;
+    uint32_t       bits = (uint32_t)before & 0x7fffffff;
     if (operand == 0)
         return (uint32_t)(r >> 40 & 1) << 31 | (60 + (uint32_t)index % 60) << 23 | near[r >> 62];
     if (operand == 2)
@@ -68,6 +77,7 @@ static inline uint64_t input_tiny(uint64_t *state, size_t index, int operand, ui
 }
 static inline uint64_t input_f64(uint64_t *state, size_t index, int operand, uint64_t before)
 {
+    /* clang-format off */
     static const uint64_t edges[] = {
         0,                  1ull << 63,         1,                  0x800fffffffffffff, 0x0010000000000000,
         0x3ff0000000000000, 0xbff0000000000000, 0x3fefffffffffffff, 0x3ff0000000000001, 0x7fefffffffffffff,
@@ -90,6 +100,7 @@ static inline uint64_t input_f64(uint64_t *state, size_t index, int operand, uin
     default: /* near 2^-126 */
         return (0x3810000000000000ull + (uint64_t)((int64_t)r >> (17 + e % 40))) ^ (e >> 63) << 63;
     }
+    /* clang-format on */
 }
 /* exponent: bits of it */
 static inline uint64_t input_half(uint64_t *state, size_t index, int operand, unsigned int exponent)
@@ -100,9 +111,9 @@ static inline uint64_t input_half(uint64_t *state, size_t index, int operand, un
     static const uint16_t bf16[] = {0,      0x8000, 1,      0x8001, 0x7f,   0x80,   0x8080, 0x3f80, 0xbf80,
                                     0x3f7f, 0x3f81, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc0, 0x7f81,
                                     0x7fff, 0xffff, 0x4000, 0x3f00, 0x0040, 0x5f00, 0x2000};
-    const size_t edge = input_edge(index, operand, sizeof f16 / sizeof f16[0]);
-    const uint64_t r = input_random(state), e = r >> 40;
-    const uint64_t tiny = operand == 0 ? 1 + index % 20 : operand == 1 ? 15 - index % 15 : e % 2;
+    const size_t          edge = input_edge(index, operand, sizeof f16 / sizeof f16[0]);
+    const uint64_t        r = input_random(state), e = r >> 40;
+    const uint64_t        tiny = operand == 0 ? 1 + index % 20 : operand == 1 ? 15 - index % 15 : e % 2;
     if (index < INPUT_EDGES)
         return exponent == 5 ? f16[edge] : bf16[edge];
     if (index % 4 == 0)
@@ -121,14 +132,22 @@ static inline uint64_t input_integer(uint64_t *state, size_t index)
 static inline uint64_t input_value(char kind, uint64_t *state, size_t index, int operand, uint64_t before)
 {
     switch (kind) {
-    case 'f': return input_f32(state, index, operand, before);
-    case 't': return input_tiny(state, index, operand, before);
-    case 'd': return input_f64(state, index, operand, before);
-    case 'h': return input_half(state, index, operand, 5) | input_half(state, index + 1, operand, 5) << 16;
-    case 'b': return input_half(state, index, operand, 8) | input_half(state, index + 1, operand, 8) << 16;
-    case 'x': return (index & 0xffff) | ((index * 40503u + 12345) & 0xffff) << 16;
-    case 'i': return input_integer(state, index);
-    default:  return 0;
+    case 'f':
+        return input_f32(state, index, operand, before);
+    case 't':
+        return input_tiny(state, index, operand, before);
+    case 'd':
+        return input_f64(state, index, operand, before);
+    case 'h':
+        return input_half(state, index, operand, 5) | input_half(state, index + 1, operand, 5) << 16;
+    case 'b':
+        return input_half(state, index, operand, 8) | input_half(state, index + 1, operand, 8) << 16;
+    case 'x':
+        return (index & 0xffff) | ((index * 40503u + 12345) & 0xffff) << 16;
+    case 'i':
+        return input_integer(state, index);
+    default:
+        return 0;
     }
 }
 static inline size_t input_count(const char *kinds) { return kinds[0] == 'x' ? INPUTS_ALL : INPUTS; }
@@ -147,23 +166,23 @@ static inline void input_fill(const char *kinds, uint64_t *values[INPUT_OPERANDS
 static inline uint64_t input_hash(const void *bytes, size_t count)
 {
     const unsigned char *p = (const unsigned char *)bytes;
-    uint64_t hash = 0xcbf29ce484222325ull;
+    uint64_t             hash = 0xcbf29ce484222325ull;
     for (size_t i = 0; i < count; i++)
         hash = (hash ^ p[i]) * 0x100000001b3ull;
     return hash;
 }
 /* The kernel of one instruction on registers a2 a4 a8 (16, 32, 64 bits), likewise b and c, to d. */
-#define INPUT_KERNEL                                                                                      \
-    ".version 8.6\n.target %s\n.address_size 64\n"                                                        \
-    ".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 pd) {\n"               \
-    ".reg .b64 t<8>, a8, b8, c8, d8; .reg .b32 i4, j4, a4, b4, c4, d4; .reg .b16 a2, b2, c2, d2, h2;\n"   \
-    ".reg .pred p;\n"                                                                                     \
-    "mov.u32 i4, %%ctaid.x; mov.u32 j4, %%tid.x; shl.b32 i4, i4, 8; add.u32 i4, i4, j4;\n"                \
-    "ld.param.u64 t0, [pa]; ld.param.u64 t1, [pb]; ld.param.u64 t2, [pc]; ld.param.u64 t3, [pd];\n"       \
-    "mul.wide.u32 t4, i4, 8; add.u64 t0, t0, t4; add.u64 t1, t1, t4; add.u64 t2, t2, t4;\n"               \
-    "mul.wide.u32 t4, i4, %d; add.u64 t3, t3, t4;\n"                                                      \
-    "ld.global.b64 a8, [t0]; ld.global.b64 b8, [t1]; ld.global.b64 c8, [t2];\n"                           \
-    "mov.b64 {a4, i4}, a8; mov.b64 {b4, i4}, b8; mov.b64 {c4, i4}, c8;\n"                                 \
-    "mov.b32 {a2, h2}, a4; mov.b32 {b2, h2}, b4; mov.b32 {c2, h2}, c4;\n"                                 \
-    "%s\nst.global.b%d [t3], d%d; ret;\n}\n"    /* target, bytes of d, instruction, bits, bytes */
+#define INPUT_KERNEL                                                                                    \
+    ".version 8.6\n.target %s\n.address_size 64\n"                                                      \
+    ".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 pd) {\n"             \
+    ".reg .b64 t<8>, a8, b8, c8, d8; .reg .b32 i4, j4, a4, b4, c4, d4; .reg .b16 a2, b2, c2, d2, h2;\n" \
+    ".reg .pred p;\n"                                                                                   \
+    "mov.u32 i4, %%ctaid.x; mov.u32 j4, %%tid.x; shl.b32 i4, i4, 8; add.u32 i4, i4, j4;\n"              \
+    "ld.param.u64 t0, [pa]; ld.param.u64 t1, [pb]; ld.param.u64 t2, [pc]; ld.param.u64 t3, [pd];\n"     \
+    "mul.wide.u32 t4, i4, 8; add.u64 t0, t0, t4; add.u64 t1, t1, t4; add.u64 t2, t2, t4;\n"             \
+    "mul.wide.u32 t4, i4, %d; add.u64 t3, t3, t4;\n"                                                    \
+    "ld.global.b64 a8, [t0]; ld.global.b64 b8, [t1]; ld.global.b64 c8, [t2];\n"                         \
+    "mov.b64 {a4, i4}, a8; mov.b64 {b4, i4}, b8; mov.b64 {c4, i4}, c8;\n"                               \
+    "mov.b32 {a2, h2}, a4; mov.b32 {b2, h2}, b4; mov.b32 {c2, h2}, c4;\n"                               \
+    "%s\nst.global.b%d [t3], d%d; ret;\n}\n" /* target, bytes of d, instruction, bits, bytes */
 #endif

@@ -36,10 +36,14 @@ static void run_fill(const char *kinds)
     input_fill(kinds, values);
 }
 
-struct run_vector { const char *instruction, *kinds; int bytes; uint64_t hash; };
+struct run_vector {
+    const char *instruction, *kinds;
+    int         bytes;
+    uint64_t    hash;
+};
 static const struct run_vector run_vectors[] = {
 #define VECTOR(instruction, kinds, bytes, hash) {instruction, kinds, bytes, hash},
-#define REFUSED(instruction) {instruction, "", 4, 0},
+#define REFUSED(instruction)                    {instruction, "", 4, 0},
 #include "float_vectors.def"
 #undef VECTOR
 #undef REFUSED
@@ -49,7 +53,7 @@ static const struct run_vector run_vectors[] = {
 static void run_recorded(bool conversions)
 {
     unsigned int wrong = 0, run = 0;
-    char filled[INPUT_OPERANDS + 1] = "-";
+    char         filled[INPUT_OPERANDS + 1] = "-";
     run_machine(90);
     for (size_t i = 0; i < sizeof run_vectors / sizeof run_vectors[0]; i++) {
         const struct run_vector *v = &run_vectors[i];
@@ -57,10 +61,11 @@ static void run_recorded(bool conversions)
             continue;
         if (strcmp(filled, v->kinds) != 0)
             run_fill(strcpy(filled, v->kinds));
-        const unsigned int result = run_instruction("sm_90a", v->instruction, v->bytes,
-                                                    input_count(v->kinds));
-        const bool expected = v->hash == 0 ? result != 0 : result == 0 &&
-                              input_hash(run_results, input_count(v->kinds) * (size_t)v->bytes) == v->hash;
+        const unsigned int result = run_instruction("sm_90a", v->instruction, v->bytes, input_count(v->kinds));
+        const bool         expected = v->hash == 0
+                                          ? result != 0
+                                          : result == 0 && input_hash(run_results, input_count(v->kinds) *
+                                                                                       (size_t)v->bytes) == v->hash;
         if (!expected)
             print_error("%s on %s: not what an H200 does (result %u)\n", v->instruction, v->kinds, result);
         wrong += !expected;

@@ -3,18 +3,15 @@
 
 static const struct type {
     const char *name;
-    char letter;
-    int bits;
-    bool sign;
+    char        letter;
+    int         bits;
+    bool        sign;
 } types[] = {{"u16", 's', 16, false}, {"u32", 'r', 32, false}, {"u64", 'd', 64, false},
              {"s16", 's', 16, true},  {"s32", 'r', 32, true},  {"s64", 'd', 64, true}};
 enum { TYPES = sizeof types / sizeof *types, MOST_CASES = 400 };
 
 /* ---- the references ------------------------------------------------------------------------------------ */
-static wide low_bits(wide v, int bits)
-{
-    return bits == 64 ? (wide)(uint64_t)v : v & (((wide)1 << bits) - 1);
-}
+static wide low_bits(wide v, int bits) { return bits == 64 ? (wide)(uint64_t)v : v & (((wide)1 << bits) - 1); }
 static wide top(int bits) { return ((wide)1 << (bits - 1)) - 1; }
 static wide clip(wide v, int bits)
 {
@@ -102,15 +99,15 @@ static uint64_t dot(const struct emu_case *c, const uint64_t in[4])
 
 /* ---- tables -------------------------------------------------------------------------------------------- */
 static struct emu_case cases[MOST_CASES];
-static char texts[MOST_CASES][256];
-static unsigned int case_count;
+static char            texts[MOST_CASES][256];
+static unsigned int    case_count;
 
 static struct emu_case *add_case(emu_reference *reference, int bits, bool sign, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static struct emu_case *add_case(emu_reference *reference, int bits, bool sign, const char *format, ...)
 {
     struct emu_case *c = &cases[case_count];
-    va_list arguments;
+    va_list          arguments;
     assert_true(case_count < MOST_CASES);
     va_start(arguments, format);
     vsnprintf(texts[case_count], sizeof texts[0], format, arguments);
@@ -125,7 +122,7 @@ static void add_all(const char *name, wide (*exact)(wide, wide, wide, int), int 
 {
     for (int t = 0; t < TYPES; t++) {
         const char l = types[t].letter;
-        char operands[64];
+        char       operands[64];
         if (signed_only && !types[t].sign)
             continue;
         snprintf(operands, sizeof operands,
@@ -163,8 +160,8 @@ static void test_arithmetic(void **state)
     add_typed("add.sat.s32 %or, %ar, %br;", ref_add_sat, 32, true);
     add_typed("sub.sat.s32 %or, %ar, %br;", ref_sub_sat, 32, true);
     add_typed("mad.hi.sat.s32 %or, %ar, %br, %cr;", ref_mad_hi_sat, 32, true);
-    add_typed("mov.b32 %or, %ar; add.s32 %or, %or, %or; sub.s32 %or, %or, %br; sub.s32 %or, %or, %ar;",
-              ref_sub, 32, true);
+    add_typed("mov.b32 %or, %ar; add.s32 %or, %or, %or; sub.s32 %or, %or, %br; sub.s32 %or, %or, %ar;", ref_sub,
+              32, true);
     for (int sign = 0; sign < 2; sign++) {
         const char s = sign ? 's' : 'u';
         add_case(wide_mul, 16, sign, "mul.wide.%c16 %%or, %%as, %%bs;", s);
@@ -210,25 +207,36 @@ static void test_pairs(void **state)
 /* ---- carry chains -------------------------------------------------------------------------------------- */
 /* Two words a, b and c, d as numbers of twice the bits. */
 enum {
-    CHAIN_ADD, CHAIN_SUB, CHAIN_ADD_CARRY, CHAIN_SUB_CARRY, CHAIN_MAD_LO, CHAIN_MAD_HI, CHAIN_SUB_ADD,
+    CHAIN_ADD,
+    CHAIN_SUB,
+    CHAIN_ADD_CARRY,
+    CHAIN_SUB_CARRY,
+    CHAIN_MAD_LO,
+    CHAIN_MAD_HI,
+    CHAIN_SUB_ADD,
     CHAIN_ADD_SUB
 };
 static uint64_t chain(const struct emu_case *c, const uint64_t in[4])
 {
-    const int n = c->bits;
+    const int  n = c->bits;
     const wide a = case_number(in[0], n, false), b = case_number(in[1], n, false);
     const wide x = case_number(in[2], n, false), y = case_number(in[3], n, false);
     const wide unit = (wide)1 << n;
     switch (c->kind) {
-    case CHAIN_ADD: /* b:a + d:c, the high word */ return (uint64_t)(b + y + (a + x >= unit));
-    case CHAIN_SUB: return (uint64_t)(b - y - (a < x));
-    case CHAIN_ADD_CARRY: /* what is carried out of that */ return b + y + (a + x >= unit) >= unit;
-    case CHAIN_SUB_CARRY: return (uint64_t)(b < y + (a < x));
-    case CHAIN_SUB_ADD: return (uint64_t)(b + y + (a >= x)); /* the flag says that nothing was borrowed */
-    case CHAIN_ADD_SUB: return (uint64_t)(b - y - 1 + (a + x >= unit));
+    case CHAIN_ADD: /* b:a + d:c, the high word */
+        return (uint64_t)(b + y + (a + x >= unit));
+    case CHAIN_SUB:
+        return (uint64_t)(b - y - (a < x));
+    case CHAIN_ADD_CARRY: /* what is carried out of that */
+        return b + y + (a + x >= unit) >= unit;
+    case CHAIN_SUB_CARRY:
+        return (uint64_t)(b < y + (a < x));
+    case CHAIN_SUB_ADD:
+        return (uint64_t)(b + y + (a >= x)); /* the flag says that nothing was borrowed */
+    case CHAIN_ADD_SUB:
+        return (uint64_t)(b - y - 1 + (a + x >= unit));
     case CHAIN_MAD_LO: /* carries of lo(a * b) + c and then of lo(a * b) + d */
-        return (uint64_t)(low_bits(ref_lo(a, b, 0, n), n) + y +
-                              (low_bits(ref_lo(a, b, 0, n), n) + x >= unit) >=
+        return (uint64_t)(low_bits(ref_lo(a, b, 0, n), n) + y + (low_bits(ref_lo(a, b, 0, n), n) + x >= unit) >=
                           unit);
     default: { /* the same of the high half, with c->sign */
         const wide h = low_bits(high(case_number(in[0], n, c->sign), case_number(in[1], n, c->sign), n), n);
@@ -243,18 +251,18 @@ static void test_carry(void **state)
     case_count = 0;
     for (int t = 0; t < TYPES; t++) {
         const char l = types[t].letter, *n = types[t].name;
-        const int bits = types[t].bits;
+        const int  bits = types[t].bits;
         if (bits == 16)
             continue;
-        add_case(chain, bits, false, "add.cc.%s %%x%c, %%a%c, %%c%c; addc.%s %%o%c, %%b%c, %%d%c;", n, l, l,
-                 l, n, l, l, l)
+        add_case(chain, bits, false, "add.cc.%s %%x%c, %%a%c, %%c%c; addc.%s %%o%c, %%b%c, %%d%c;", n, l, l, l,
+                 n, l, l, l)
             ->kind = CHAIN_ADD;
-        add_case(chain, bits, false, "sub.cc.%s %%x%c, %%a%c, %%c%c; subc.%s %%o%c, %%b%c, %%d%c;", n, l, l,
-                 l, n, l, l, l)
+        add_case(chain, bits, false, "sub.cc.%s %%x%c, %%a%c, %%c%c; subc.%s %%o%c, %%b%c, %%d%c;", n, l, l, l,
+                 n, l, l, l)
             ->kind = CHAIN_SUB;
         add_case(chain, bits, false,
-                 "add.cc.%s %%x%c, %%a%c, %%c%c; addc.cc.%s %%x%c, %%b%c, %%d%c; addc.%s %%o%c, 0, 0;", n, l,
-                 l, l, n, l, l, l, n, l)
+                 "add.cc.%s %%x%c, %%a%c, %%c%c; addc.cc.%s %%x%c, %%b%c, %%d%c; addc.%s %%o%c, 0, 0;", n, l, l,
+                 l, n, l, l, l, n, l)
             ->kind = CHAIN_ADD_CARRY;
         add_case(chain, bits, false,
                  "sub.cc.%s %%x%c, %%a%c, %%c%c; subc.cc.%s %%x%c, %%b%c, %%d%c; subc.%s %%x%c, 0, 0; "
@@ -271,11 +279,11 @@ static void test_carry(void **state)
                  "madc.hi.cc.%s %%x%c, %%a%c, %%b%c, %%d%c; addc.%s %%o%c, 0, 0;",
                  n, l, l, l, l, n, l, l, l, l, n, l)
             ->kind = CHAIN_MAD_HI;
-        add_case(chain, bits, false, "sub.cc.%s %%x%c, %%a%c, %%c%c; addc.%s %%o%c, %%b%c, %%d%c;", n, l, l,
-                 l, n, l, l, l)
+        add_case(chain, bits, false, "sub.cc.%s %%x%c, %%a%c, %%c%c; addc.%s %%o%c, %%b%c, %%d%c;", n, l, l, l,
+                 n, l, l, l)
             ->kind = CHAIN_SUB_ADD;
-        add_case(chain, bits, false, "add.cc.%s %%x%c, %%a%c, %%c%c; subc.%s %%o%c, %%b%c, %%d%c;", n, l, l,
-                 l, n, l, l, l)
+        add_case(chain, bits, false, "add.cc.%s %%x%c, %%a%c, %%c%c; subc.%s %%o%c, %%b%c, %%d%c;", n, l, l, l,
+                 n, l, l, l)
             ->kind = CHAIN_ADD_SUB;
     }
     case_run(cases, case_count, 75);
@@ -315,7 +323,7 @@ static uint64_t shifted(const struct emu_case *c, uint64_t a, uint32_t by, bool 
     uint64_t r = 0;
     for (int i = 0; i < c->bits; i++) {
         const int64_t from = left ? (int64_t)i - (int64_t)by : (int64_t)i + (int64_t)by;
-        const int sign = c->sign ? bit(a, c->bits - 1) : 0;
+        const int     sign = c->sign ? bit(a, c->bits - 1) : 0;
         r |= (uint64_t)(from < 0 ? 0 : from >= c->bits ? sign : bit(a, (int)from)) << i;
     }
     return r;
@@ -334,7 +342,7 @@ static uint64_t field(const struct emu_case *c, uint64_t a, int64_t at, int64_t 
 {
     const int last = at + count - 1 < c->bits - 1 ? (int)(at + count - 1) : c->bits - 1;
     const int sign = c->sign && count != 0 ? bit(a, last) : 0;
-    uint64_t r = 0;
+    uint64_t  r = 0;
     for (int i = 0; i < c->bits; i++)
         r |= (uint64_t)(i < count && at + i < c->bits ? bit(a, (int)at + i) : sign) << i;
     return r;
@@ -370,22 +378,27 @@ static uint64_t mask_of(uint32_t a, uint32_t b, bool wrap)
 
 static uint64_t bits_of(const struct emu_case *c, const uint64_t in[4])
 {
-    const uint64_t all = c->bits == 64 ? ~0ull : ((uint64_t)1 << c->bits) - 1, a = in[0] & all,
-                   b = in[1] & all;
+    const uint64_t all = c->bits == 64 ? ~0ull : ((uint64_t)1 << c->bits) - 1, a = in[0] & all, b = in[1] & all;
     const uint64_t both = (uint64_t)(uint32_t)in[1] << 32 | (uint32_t)in[0];
     const uint32_t n = (uint32_t)in[1], shift = (uint32_t)in[2];
-    const uint64_t amount =
-        c->bits == 64 ? 0xffffffffu : 255; /* of bfe, bfi: beyond 255 as seen on an H200 */
+    const uint64_t amount = c->bits == 64 ? 0xffffffffu : 255; /* of bfe, bfi: beyond 255 as seen on an H200 */
     const struct emu_case words = {NULL, NULL, 0, 64, false, NULL};
-    uint64_t r = 0;
+    uint64_t              r = 0;
     switch (c->kind) {
-    case B_AND: return a & b;
-    case B_OR: return a | b;
-    case B_XOR: return a ^ b;
-    case B_NOT: return ~a;
-    case B_CNOT: return a == 0;
-    case B_SHL: return shifted(c, a, n, true);
-    case B_SHR: return shifted(c, a, n, false);
+    case B_AND:
+        return a & b;
+    case B_OR:
+        return a | b;
+    case B_XOR:
+        return a ^ b;
+    case B_NOT:
+        return ~a;
+    case B_CNOT:
+        return a == 0;
+    case B_SHL:
+        return shifted(c, a, n, true);
+    case B_SHR:
+        return shifted(c, a, n, false);
     case B_POPC:
         for (int i = 0; i < c->bits; i++)
             r += (uint64_t)bit(a, i);
@@ -394,23 +407,36 @@ static uint64_t bits_of(const struct emu_case *c, const uint64_t in[4])
         while (r < (uint64_t)c->bits && !bit(a, c->bits - 1 - (int)r))
             r++;
         return r;
-    case B_BFIND: return find_top(c, a, false);
-    case B_BFIND_SHIFT: return find_top(c, a, true);
+    case B_BFIND:
+        return find_top(c, a, false);
+    case B_BFIND_SHIFT:
+        return find_top(c, a, true);
     case B_BREV:
         for (int i = 0; i < c->bits; i++)
             r |= (uint64_t)bit(a, i) << (c->bits - 1 - i);
         return r;
-    case B_BFE: return field(c, a, (int64_t)(in[1] & amount), (int64_t)(in[2] & amount));
-    case B_BFI: return insert(c, a, b, (int64_t)(in[2] & amount), (int64_t)(in[3] & amount));
-    case B_SHF_L: return shifted(&words, both, shift > 32 ? 32 : shift, true) >> 32;
-    case B_SHF_L_WRAP: return shifted(&words, both, shift & 31, true) >> 32;
-    case B_SHF_R: return shifted(&words, both, shift > 32 ? 32 : shift, false);
-    case B_SHF_R_WRAP: return shifted(&words, both, shift & 31, false);
-    case B_BMSK: return mask_of((uint32_t)a, (uint32_t)b, false);
-    case B_BMSK_WRAP: return mask_of((uint32_t)a, (uint32_t)b, true);
-    case B_SZEXT: return b >= 32 ? a : field(c, a, 0, (int)b);
-    case B_SZEXT_WRAP: return field(c, a, 0, (int)(b & 31));
-    default: return nth_set((uint32_t)a, (uint32_t)b & 31, (int32_t)in[2] < -1000 ? -1000 : (int32_t)in[2]);
+    case B_BFE:
+        return field(c, a, (int64_t)(in[1] & amount), (int64_t)(in[2] & amount));
+    case B_BFI:
+        return insert(c, a, b, (int64_t)(in[2] & amount), (int64_t)(in[3] & amount));
+    case B_SHF_L:
+        return shifted(&words, both, shift > 32 ? 32 : shift, true) >> 32;
+    case B_SHF_L_WRAP:
+        return shifted(&words, both, shift & 31, true) >> 32;
+    case B_SHF_R:
+        return shifted(&words, both, shift > 32 ? 32 : shift, false);
+    case B_SHF_R_WRAP:
+        return shifted(&words, both, shift & 31, false);
+    case B_BMSK:
+        return mask_of((uint32_t)a, (uint32_t)b, false);
+    case B_BMSK_WRAP:
+        return mask_of((uint32_t)a, (uint32_t)b, true);
+    case B_SZEXT:
+        return b >= 32 ? a : field(c, a, 0, (int)b);
+    case B_SZEXT_WRAP:
+        return field(c, a, 0, (int)(b & 31));
+    default:
+        return nth_set((uint32_t)a, (uint32_t)b & 31, (int32_t)in[2] < -1000 ? -1000 : (int32_t)in[2]);
     }
 }
 
@@ -436,7 +462,7 @@ static void test_bits(void **state)
     case_count = 0;
     for (int t = 0; t < 3; t++) {
         const char l = types[t].letter;
-        const int n = types[t].bits;
+        const int  n = types[t].bits;
         add_case(bits_of, n, false, "and.b%d %%o%c, %%a%c, %%b%c;", n, l, l, l)->kind = B_AND;
         add_case(bits_of, n, false, "or.b%d %%o%c, %%a%c, %%b%c;", n, l, l, l)->kind = B_OR;
         add_case(bits_of, n, false, "xor.b%d %%o%c, %%a%c, %%b%c;", n, l, l, l)->kind = B_XOR;
@@ -489,9 +515,7 @@ static uint64_t logic3(const struct emu_case *c, const uint64_t in[4])
         r |= (uint64_t)(c->bits >> (4 * bit(in[0], i) + 2 * bit(in[1], i) + bit(in[2], i)) & 1) << i;
     if (c->kind == 0)
         return r;
-    return c->kind == 1   ? (r != 0) | (in[3] & 1)
-           : c->kind == 2 ? (r != 0) & in[3] & 1
-                          : (r != 0) & ~in[3] & 1;
+    return c->kind == 1 ? (r != 0) | (in[3] & 1) : c->kind == 2 ? (r != 0) & in[3] & 1 : (r != 0) & ~in[3] & 1;
 }
 
 static void test_lop3(void **state)
@@ -512,12 +536,12 @@ static uint64_t permuted(const struct emu_case *c, const uint64_t in[4])
 {
     const uint64_t both = (uint64_t)(uint32_t)in[1] << 32 | (uint32_t)in[0];
     const uint32_t s = c->bits < 0 ? (uint32_t)in[2] : (uint32_t)c->bits;
-    const int n = (int)(s & 3);
-    uint64_t r = 0;
+    const int      n = (int)(s & 3);
+    uint64_t       r = 0;
     for (int i = 0; i < 4; i++) {
         const int named[] = {(int)(s >> 4 * i & 7), n + i,         (n - i) & 7,          n,
                              i > n ? i : n,         i < n ? i : n, (n & 1) * 2 + (i & 1)};
-        uint64_t byte = both >> 8 * named[c->kind] & 255;
+        uint64_t  byte = both >> 8 * named[c->kind] & 255;
         if (c->kind == 0 && bit(s, 4 * i + 3))
             byte = byte >> 7 ? 255 : 0;
         r |= byte << 8 * i;
@@ -528,15 +552,15 @@ static uint64_t permuted(const struct emu_case *c, const uint64_t in[4])
 static void test_prmt(void **state)
 {
     static const char *const modes[] = {"", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"};
-    static const int selectors[] = {0x3210, 0x7654, 0x5410, 0x7632, 0x0123,
-                                    0x8888, 0xba98, 0xfedc, 0x9180, 0x17777};
+    static const int         selectors[] = {0x3210, 0x7654, 0x5410, 0x7632, 0x0123,
+                                            0x8888, 0xba98, 0xfedc, 0x9180, 0x17777};
     (void)state;
     case_count = 0;
     for (int mode = 0; mode < 7; mode++) {
         add_case(permuted, -1, false, "prmt.b32%s %%or, %%ar, %%br, %%cr;", modes[mode])->kind = mode;
         for (size_t i = 0; i < sizeof selectors / sizeof *selectors; i++)
-            add_case(permuted, selectors[i] + (int)i, false, "prmt.b32%s %%or, %%ar, %%br, 0x%x;",
-                     modes[mode], (unsigned int)selectors[i] + (unsigned int)i)
+            add_case(permuted, selectors[i] + (int)i, false, "prmt.b32%s %%or, %%ar, %%br, 0x%x;", modes[mode],
+                     (unsigned int)selectors[i] + (unsigned int)i)
                 ->kind = mode;
     }
     case_run(cases, case_count, 75);
@@ -577,12 +601,12 @@ static void test_refused(void **state)
                                         "bmsk.b32 %or, %ar, %br;",
                                         "div.u32.u32 %or, %ar, %br;",
                                         "vadd.u32.u32.u32 %or, %ar, %br;"};
-    const uint64_t nothing[3] = {0};
+    const uint64_t           nothing[3] = {0};
     (void)state;
     emu_machine(75);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const struct emu_case one = {wrong[i], NULL, 0, 0, false, NULL};
-        char *text = case_kernel(&one, 1, 75);
+        char                 *text = case_kernel(&one, 1, 75);
         emu_log_clear();
         if (emu_run(text, "k", 1, 32, 0, nothing, 3) != 218)
             fail_msg("%s was not refused: %s", wrong[i], emu_log());

@@ -5,15 +5,15 @@
 
 enum { MOST_CASES = 800 };
 static struct emu_case cases[MOST_CASES];
-static char texts[MOST_CASES][160];
-static unsigned int case_count;
+static char            texts[MOST_CASES][160];
+static unsigned int    case_count;
 
 static struct emu_case *add_case(emu_reference *reference, int kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static struct emu_case *add_case(emu_reference *reference, int kind, const char *format, ...)
 {
     struct emu_case *c = &cases[case_count];
-    va_list arguments;
+    va_list          arguments;
     assert_true(case_count < MOST_CASES);
     va_start(arguments, format);
     vsnprintf(texts[case_count], sizeof texts[0], format, arguments);
@@ -27,16 +27,18 @@ static struct emu_case *add_case(emu_reference *reference, int kind, const char 
 enum number { BITS, UNSIGNED, SIGNED, F16, BF16, F32, F64 };
 static const struct type {
     const char *name;
-    char letter;
-    int bits;
+    char        letter;
+    int         bits;
     enum number number;
-    bool pair;
-} types[] = {
-    {"b16", 's', 16, BITS, false},     {"b32", 'r', 32, BITS, false},     {"b64", 'd', 64, BITS, false},
-    {"u16", 's', 16, UNSIGNED, false}, {"u32", 'r', 32, UNSIGNED, false}, {"u64", 'd', 64, UNSIGNED, false},
-    {"s16", 's', 16, SIGNED, false},   {"s32", 'r', 32, SIGNED, false},   {"s64", 'd', 64, SIGNED, false},
-    {"f32", 'r', 32, F32, false},      {"f64", 'd', 64, F64, false},      {"f16", 's', 16, F16, false},
-    {"bf16", 's', 16, BF16, false},    {"f16x2", 'r', 16, F16, true},     {"bf16x2", 'r', 16, BF16, true}};
+    bool        pair;
+} types[] = {{"b16", 's', 16, BITS, false},     {"b32", 'r', 32, BITS, false},
+             {"b64", 'd', 64, BITS, false},     {"u16", 's', 16, UNSIGNED, false},
+             {"u32", 'r', 32, UNSIGNED, false}, {"u64", 'd', 64, UNSIGNED, false},
+             {"s16", 's', 16, SIGNED, false},   {"s32", 'r', 32, SIGNED, false},
+             {"s64", 'd', 64, SIGNED, false},   {"f32", 'r', 32, F32, false},
+             {"f64", 'd', 64, F64, false},      {"f16", 's', 16, F16, false},
+             {"bf16", 's', 16, BF16, false},    {"f16x2", 'r', 16, F16, true},
+             {"bf16x2", 'r', 16, BF16, true}};
 enum { TYPES = sizeof types / sizeof *types };
 static const char *const relations[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge", "equ", "neu", "ltu",
                                         "leu", "gtu", "geu", "num", "nan", "lo", "ls",  "hi",  "hs"};
@@ -64,7 +66,7 @@ static double small_float(uint32_t v, int exponent_bits, int fraction_bits)
     const int bias = (1 << (exponent_bits - 1)) - 1,
               exponent = (int)(v >> fraction_bits) & ((1 << exponent_bits) - 1);
     const int fraction = (int)v & ((1 << fraction_bits) - 1);
-    double size;
+    double    size;
     if (exponent == (1 << exponent_bits) - 1)
         size = fraction != 0 ? (double)NAN : (double)INFINITY;
     else if (exponent == 0)
@@ -76,14 +78,21 @@ static double small_float(uint32_t v, int exponent_bits, int fraction_bits)
 
 static double number(const struct type *t, uint64_t v, bool flush)
 {
-    double d;
-    float f;
+    double         d;
+    float          f;
     const uint32_t word = (uint32_t)v;
     switch (t->number) {
-    case F16: d = small_float(word & 0xffff, 5, 10); return flush && fabs(d) < 0x1p-14 ? 0 : d;
-    case BF16: return small_float(word & 0xffff, 8, 7);
-    case F32: memcpy(&f, &word, 4); return flush && fabs((double)f) < 0x1p-126 ? 0 : (double)f;
-    default: memcpy(&d, &v, 8); return d;
+    case F16:
+        d = small_float(word & 0xffff, 5, 10);
+        return flush && fabs(d) < 0x1p-14 ? 0 : d;
+    case BF16:
+        return small_float(word & 0xffff, 8, 7);
+    case F32:
+        memcpy(&f, &word, 4);
+        return flush && fabs((double)f) < 0x1p-126 ? 0 : (double)f;
+    default:
+        memcpy(&d, &v, 8);
+        return d;
     }
 }
 
@@ -101,10 +110,10 @@ static int order(const struct type *t, uint64_t a, uint64_t b, bool flush)
 
 static bool holds(struct how h, const uint64_t in[4], int shift, bool opposite)
 {
-    const int o = order(&types[h.type], in[0] >> shift, in[1] >> shift, h.flush);
+    const int    o = order(&types[h.type], in[0] >> shift, in[1] >> shift, h.flush);
     unsigned int r = h.relation >= FOR_UNSIGNED ? h.relation - FOR_UNSIGNED + 2 : h.relation;
-    const bool c = (in[2] & 1) != h.negated;
-    bool t;
+    const bool   c = (in[2] & 1) != h.negated;
+    bool         t;
     if (r == NUM || r == NAN_)
         t = (o == 2) == (r == NAN_);
     else if (o == 2)
@@ -120,7 +129,7 @@ static bool holds(struct how h, const uint64_t in[4], int shift, bool opposite)
 static uint64_t ref_setp(const struct emu_case *c, const uint64_t in[4])
 {
     const struct how h = unpack(c);
-    const bool pair = types[h.type].pair;
+    const bool       pair = types[h.type].pair;
     return (uint64_t)holds(h, in, 0, false) |
            (h.two ? (uint64_t)(pair ? holds(h, in, 16, false) : holds(h, in, 0, true)) << 1 : 0);
 }
@@ -129,7 +138,7 @@ static uint64_t ref_setp(const struct emu_case *c, const uint64_t in[4])
 static uint64_t ref_set(const struct emu_case *c, const uint64_t in[4])
 {
     const struct how h = unpack(c);
-    const uint64_t low = holds(h, in, 0, false) ? (uint32_t)c->bits : 0;
+    const uint64_t   low = holds(h, in, 0, false) ? (uint32_t)c->bits : 0;
     return low | (types[h.type].pair && holds(h, in, 16, false) ? (uint64_t)(uint32_t)c->bits << 16 : 0);
 }
 
@@ -149,7 +158,7 @@ static const char *const combine_words[] = {"", ".and", ".or", ".xor"};
 static void add_setp(const struct type *t, int relation, bool flush)
 {
     static unsigned int turn;
-    struct how h = {0};
+    struct how          h = {0};
     h.relation = (unsigned int)relation & 31;
     h.combine = turn & 3;
     h.negated = (turn >> 2 & 1) && h.combine != 0;
@@ -158,8 +167,7 @@ static void add_setp(const struct type *t, int relation, bool flush)
     h.type = (unsigned int)(t - types) & 15;
     turn += 5;
     add_case(ref_setp, pack(h), "setp.%s%s%s.%s %%op%s, %%a%c, %%b%c%s;", relations[relation],
-             combine_words[h.combine], flush ? ".ftz" : "", t->name, h.two ? "|%oq" : "", t->letter,
-             t->letter,
+             combine_words[h.combine], flush ? ".ftz" : "", t->name, h.two ? "|%oq" : "", t->letter, t->letter,
              h.combine == 0 ? ""
              : h.negated    ? ", !%cp"
                             : ", %cp");
@@ -213,8 +221,8 @@ static void test_set(void **state)
 {
     static const struct {
         const char *name;
-        char letter;
-        int whole, pair, half;
+        char        letter;
+        int         whole, pair, half;
     } results[] = {{"u32", 'r', -1, 0xffff, -1},
                    {"s32", 'r', -1, 0xffff, -1},
                    {"f32", 'r', 0x3f800000, 0, 0},
@@ -226,7 +234,7 @@ static void test_set(void **state)
         for (int relation = 0; relation < RELATIONS; relation++)
             for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
                 const bool half = types[t].number == F16 || types[t].number == BF16;
-                const int value = types[t].pair ? results[i].pair : half ? results[i].half : results[i].whole;
+                const int  value = types[t].pair ? results[i].pair : half ? results[i].half : results[i].whole;
                 struct how h = {0};
                 if (value == 0 || !exists(&types[t], relation, false) || (relation + t) % 5 != (int)i % 5)
                     continue;
@@ -238,10 +246,10 @@ static void test_set(void **state)
                          types[t].letter, types[t].letter, h.combine != 0 ? ", %cp" : "")
                     ->bits = value;
             }
-    add_case(ref_set, pack((struct how){.relation = 2, .type = 11}), "set.lt.f16.f16 %%os, %%as, %%bs;")
-        ->bits = 0x3c00;
-    add_case(ref_set, pack((struct how){.relation = 2, .type = 9}), "set.lt.f16.f32 %%os, %%ar, %%br;")
-        ->bits = 0x3c00;
+    add_case(ref_set, pack((struct how){.relation = 2, .type = 11}), "set.lt.f16.f16 %%os, %%as, %%bs;")->bits =
+        0x3c00;
+    add_case(ref_set, pack((struct how){.relation = 2, .type = 9}), "set.lt.f16.f32 %%os, %%ar, %%br;")->bits =
+        0x3c00;
     add_case(ref_set, pack((struct how){.relation = 2, .type = 12}), "set.lt.bf16.bf16 %%os, %%as, %%bs;")
         ->bits = 0x3f80;
     add_case(ref_set, pack((struct how){.relation = 3, .type = 13}), "set.le.f16x2.f16x2 %%or, %%ar, %%br;")
@@ -288,33 +296,57 @@ enum {
 static uint64_t moved(const struct emu_case *c, const uint64_t in[4])
 {
     static const struct type f32 = {"f32", 'r', 32, F32, false};
-    const uint64_t a = in[0], b = in[1];
-    double n;
+    const uint64_t           a = in[0], b = in[1];
+    double                   n;
     switch (c->kind) {
-    case M_A: return a;
-    case M_B: return b;
-    case M_NUMBER: return (uint64_t)(int64_t)c->bits;
-    case M_PACK_16: return (a & 0xffff) | (b & 0xffff) << 16;
-    case M_PACK_4X16: return (a & 0xffff) | (b & 0xffff) << 16 | (in[2] & 0xffff) << 32 | in[3] << 48;
-    case M_PACK_32: return (a & 0xffffffffu) | b << 32;
-    case M_PACK_4X8: return (a & 0xff) << 24 | (a & 0xff00) << 8 | (a >> 8 & 0xff00) | (a >> 24 & 0xff);
-    case M_PACK_2X8: return (a & 0xff) << 8 | (a >> 8 & 0xff);
-    case M_HIGH_16: return a >> 16;
-    case M_HIGH_32: return a >> 32;
-    case M_HIGH_48: return a >> 48;
-    case M_WORDS: return (in[2] & 0xffffffffu) | in[3] << 32;
-    case M_SELECT: return in[2] & 1 ? a : b;
-    case M_SELECT_NOT: return in[2] & 1 ? b : a;
-    case M_SLCT: return (int32_t)in[2] >= 0 ? a : b;
+    case M_A:
+        return a;
+    case M_B:
+        return b;
+    case M_NUMBER:
+        return (uint64_t)(int64_t)c->bits;
+    case M_PACK_16:
+        return (a & 0xffff) | (b & 0xffff) << 16;
+    case M_PACK_4X16:
+        return (a & 0xffff) | (b & 0xffff) << 16 | (in[2] & 0xffff) << 32 | in[3] << 48;
+    case M_PACK_32:
+        return (a & 0xffffffffu) | b << 32;
+    case M_PACK_4X8:
+        return (a & 0xff) << 24 | (a & 0xff00) << 8 | (a >> 8 & 0xff00) | (a >> 24 & 0xff);
+    case M_PACK_2X8:
+        return (a & 0xff) << 8 | (a >> 8 & 0xff);
+    case M_HIGH_16:
+        return a >> 16;
+    case M_HIGH_32:
+        return a >> 32;
+    case M_HIGH_48:
+        return a >> 48;
+    case M_WORDS:
+        return (in[2] & 0xffffffffu) | in[3] << 32;
+    case M_SELECT:
+        return in[2] & 1 ? a : b;
+    case M_SELECT_NOT:
+        return in[2] & 1 ? b : a;
+    case M_SLCT:
+        return (int32_t)in[2] >= 0 ? a : b;
     case M_SLCT_F:
-    case M_SLCT_FTZ: n = number(&f32, in[2], c->kind == M_SLCT_FTZ); return n >= 0 ? a : b;
-    case M_P: return a & 1;
-    case M_NOT_P: return ~a & 1;
-    case M_AND: return a & b & 1;
-    case M_OR: return (a | b) & 1;
-    case M_XOR: return (a ^ b) & 1;
-    case M_ONE: return 1;
-    default: return 0;
+    case M_SLCT_FTZ:
+        n = number(&f32, in[2], c->kind == M_SLCT_FTZ);
+        return n >= 0 ? a : b;
+    case M_P:
+        return a & 1;
+    case M_NOT_P:
+        return ~a & 1;
+    case M_AND:
+        return a & b & 1;
+    case M_OR:
+        return (a | b) & 1;
+    case M_XOR:
+        return (a ^ b) & 1;
+    case M_ONE:
+        return 1;
+    default:
+        return 0;
     }
 }
 
@@ -390,12 +422,12 @@ static void test_refused(void **state)
                                         "set.lt.f32.f16 %or, %as, %bs;",
                                         "set.lt.b32.u32 %or, %ar, %br;",
                                         "set.lt.u64.u32 %od, %ar, %br;"};
-    const uint64_t nothing[3] = {0};
+    const uint64_t           nothing[3] = {0};
     (void)state;
     emu_machine(90);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const struct emu_case one = {wrong[i], NULL, 0, 0, false, NULL};
-        char *text = case_kernel(&one, 1, 90);
+        char                 *text = case_kernel(&one, 1, 90);
         emu_log_clear();
         if (emu_run(text, "k", 1, 32, 0, nothing, 3) != 218)
             fail_msg("%s was not refused: %s", wrong[i], emu_log());
@@ -407,7 +439,7 @@ static void test_refused(void **state)
 /* %r0 holds 7 and %p1 is true; %u and %ud nothing.  The body leaves its result in %r1. */
 static const char *run_body(const char *body, uint32_t words[32])
 {
-    char text[2048];
+    char     text[2048];
     uint64_t out;
     snprintf(text, sizeof text,
              ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out) {\n"
@@ -425,13 +457,13 @@ static const char *run_body(const char *body, uint32_t words[32])
 
 static void test_undefined(void **state)
 {
-    static const char *const clean[] = {
-        "mov.u32 %r2, %u; mov.u32 %r1, %r0;",                                 /* copied, not used  */
-        "mov.u32 %r2, %u; selp.b32 %r1, %r0, %r2, %p1;",                      /* not chosen        */
-        "mov.u32 %r1, %u; selp.b32 %r1, %r1, %r0, !%p1;",                     /* overwritten       */
-        "mov.b64 %rd1, {%r0, %u}; mov.b64 {%r2, _}, %rd1; mov.u32 %r1, %r0;", /* in pieces         */
-        "mov.b64 {_, %r2}, %ud; mov.u32 %r1, 7;",
-        "mov.pred %p2, %p2; mov.u32 %r1, 7;"};
+    static const char *const clean[] =
+        {"mov.u32 %r2, %u; mov.u32 %r1, %r0;",                                 /* copied, not used  */
+         "mov.u32 %r2, %u; selp.b32 %r1, %r0, %r2, %p1;",                      /* not chosen        */
+         "mov.u32 %r1, %u; selp.b32 %r1, %r1, %r0, !%p1;",                     /* overwritten       */
+         "mov.b64 %rd1, {%r0, %u}; mov.b64 {%r2, _}, %rd1; mov.u32 %r1, %r0;", /* in pieces         */
+         "mov.b64 {_, %r2}, %ud; mov.u32 %r1, 7;",
+         "mov.pred %p2, %p2; mov.u32 %r1, 7;"};
     static const char *const found[] = {"mov.u32 %r2, %u; add.u32 %r1, %r2, %r0;",
                                         "selp.b32 %r1, %u, %r0, %p1;",
                                         "selp.b32 %r1, %r0, %r0, %p2;",
@@ -440,7 +472,7 @@ static void test_undefined(void **state)
                                         "addc.u32 %r1, %r0, %r0;",
                                         "slct.u32.s32 %r1, %r0, %r0, %u;",
                                         "setp.eq.u32 %p2, %u, %r0; selp.b32 %r1, 1, 2, %p2;"};
-    uint32_t words[32];
+    uint32_t                 words[32];
     (void)state;
     for (size_t i = 0; i < sizeof clean / sizeof *clean; i++) {
         const char *log = run_body(clean[i], words);

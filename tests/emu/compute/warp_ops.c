@@ -5,14 +5,14 @@
 
 enum { MOST_CASES = 200, LANES = 32 };
 static struct emu_case cases[MOST_CASES];
-static char texts[MOST_CASES][400];
-static unsigned int case_count;
+static char            texts[MOST_CASES][400];
+static unsigned int    case_count;
 
 /* %yr: the members.  Of all that execute; or of those of them in the lane's group: lanes 0 to 11, and the
  * rest. */
 #define WHOLE "activemask.b32 %yr; "
-#define GROUPS                                                                                               \
-    "activemask.b32 %yr; mov.u32 %xr, %laneid; setp.lt.u32 %xp, %xr, 12;"                                    \
+#define GROUPS                                                            \
+    "activemask.b32 %yr; mov.u32 %xr, %laneid; setp.lt.u32 %xp, %xr, 12;" \
     " selp.b32 %xr, 0xfff, 0xfffff000, %xp; and.b32 %yr, %yr, %xr; "
 
 static struct emu_case *add_case(emu_reference *reference, int kind, bool groups, const char *text)
@@ -26,12 +26,9 @@ static struct emu_case *add_case(emu_reference *reference, int kind, bool groups
 }
 
 /* ---- what a reference sees ----------------------------------------------------------------------------- */
-static uint32_t lane_of(const uint64_t in[4]) { return (uint32_t)((in - case_inputs[0]) / 4) % LANES; }
-static const uint64_t *at_lane(const uint64_t in[4], uint32_t lane)
-{
-    return in - 4 * lane_of(in) + 4 * lane;
-}
-static uint32_t members(const struct emu_case *c, const uint64_t in[4])
+static uint32_t        lane_of(const uint64_t in[4]) { return (uint32_t)((in - case_inputs[0]) / 4) % LANES; }
+static const uint64_t *at_lane(const uint64_t in[4], uint32_t lane) { return in - 4 * lane_of(in) + 4 * lane; }
+static uint32_t        members(const struct emu_case *c, const uint64_t in[4])
 {
     uint32_t mask = 0;
     for (uint32_t l = 0; l < LANES; l++)
@@ -59,11 +56,11 @@ static uint64_t shuffled(const struct emu_case *c, const uint64_t in[4])
 {
     const uint32_t word_b = c->bits < 0 ? (uint32_t)in[1] : (uint32_t)c->bits & 255;
     const uint32_t word_c = c->bits < 0 ? (uint32_t)in[2] : (uint32_t)c->bits >> 8;
-    const int lane = (int)lane_of(in), b = (int)(word_b % 32);
-    const int clamp = (int)(word_c % 32), segment = (int)(word_c >> 8 & 31);
-    const int most = (lane & segment) | (clamp & ~segment), least = lane & segment;
-    int from = 0;
-    bool inside = false;
+    const int      lane = (int)lane_of(in), b = (int)(word_b % 32);
+    const int      clamp = (int)(word_c % 32), segment = (int)(word_c >> 8 & 31);
+    const int      most = (lane & segment) | (clamp & ~segment), least = lane & segment;
+    int            from = 0;
+    bool           inside = false;
     switch (c->kind & 3) {
     case 0:
         from = lane - b;
@@ -92,9 +89,9 @@ static uint64_t shuffled(const struct emu_case *c, const uint64_t in[4])
 
 static void test_shfl(void **state)
 {
-    static const char *const modes[] = {"up", "down", "bfly", "idx"};
+    static const char *const  modes[] = {"up", "down", "bfly", "idx"};
     static const unsigned int clamps[] = {31, 0, 0x1f, 0x181f, 0x1800, 0x1c1f, 0x1e05, 0x0f10};
-    char text[160];
+    char                      text[160];
     (void)state;
     case_count = 0;
     for (int mode = 0; mode < 4; mode++)
@@ -105,9 +102,8 @@ static void test_shfl(void **state)
             add_case(shuffled, mode + 4, groups, text)->bits = -1;
             for (size_t i = 0; i < sizeof clamps / sizeof *clamps; i++) {
                 const int b = (int)i * 5 % 32 + 1;
-                snprintf(text, sizeof text,
-                         "mov.b32 %%or, %%ar; shfl.sync.%s.b32 %%or, %%or, %d, 0x%x, %%yr;", modes[mode], b,
-                         clamps[i]);
+                snprintf(text, sizeof text, "mov.b32 %%or, %%ar; shfl.sync.%s.b32 %%or, %%or, %d, 0x%x, %%yr;",
+                         modes[mode], b, clamps[i]);
                 add_case(shuffled, mode, groups, text)->bits = b | (int)(clamps[i] << 8);
             }
         }
@@ -123,7 +119,7 @@ enum { V_ALL, V_ANY, V_UNI, V_BALLOT, V_MATCH_ANY, V_MATCH_ALL, V_MATCH_P, V_ACT
 static uint64_t voted(const struct emu_case *c, const uint64_t in[4])
 {
     const uint32_t mask = members(c, in), lane = lane_of(in);
-    uint32_t set = 0, same = 0;
+    uint32_t       set = 0, same = 0;
     for (uint32_t l = 0; l < LANES; l++) {
         const uint64_t d = at_lane(in, l)[3];
         if ((mask >> l & 1) == 0)
@@ -132,16 +128,26 @@ static uint64_t voted(const struct emu_case *c, const uint64_t in[4])
         same |= (c->bits == 64 ? d == in[3] : (uint32_t)d == (uint32_t)in[3]) ? 1u << l : 0;
     }
     switch (c->kind) {
-    case V_ALL: return set == mask;
-    case V_ANY: return set != 0;
-    case V_UNI: return set == mask || set == 0;
-    case V_BALLOT: return set;
-    case V_MATCH_ANY: return same;
-    case V_MATCH_ALL: return same == mask ? mask : 0;
-    case V_MATCH_P: return same == mask;
-    case V_ACTIVE: return mask;
-    case V_ELECT: return (uint32_t)__builtin_ctz(mask);
-    default: return (mask & ((1u << lane) - 1)) == 0;
+    case V_ALL:
+        return set == mask;
+    case V_ANY:
+        return set != 0;
+    case V_UNI:
+        return set == mask || set == 0;
+    case V_BALLOT:
+        return set;
+    case V_MATCH_ANY:
+        return same;
+    case V_MATCH_ALL:
+        return same == mask ? mask : 0;
+    case V_MATCH_P:
+        return same == mask;
+    case V_ACTIVE:
+        return mask;
+    case V_ELECT:
+        return (uint32_t)__builtin_ctz(mask);
+    default:
+        return (mask & ((1u << lane) - 1)) == 0;
     }
 }
 
@@ -176,8 +182,8 @@ enum { R_ADD, R_MIN, R_MAX, R_AND, R_OR, R_XOR };
 static uint64_t reduced(const struct emu_case *c, const uint64_t in[4])
 {
     const uint32_t mask = members(c, in);
-    wide result = 0;
-    bool first = true;
+    wide           result = 0;
+    bool           first = true;
     for (uint32_t l = 0; l < LANES; l++) {
         const wide v = case_number(at_lane(in, l)[0], 32, c->bits == 1);
         if ((mask >> l & 1) == 0)
@@ -199,7 +205,7 @@ static uint64_t reduced(const struct emu_case *c, const uint64_t in[4])
 static void test_redux(void **state)
 {
     static const char *const words[] = {"add", "min", "max", "and", "or", "xor"};
-    char text[100];
+    char                     text[100];
     (void)state;
     case_count = 0;
     for (int groups = 0; groups < 2; groups++)
@@ -219,11 +225,11 @@ static void test_redux(void **state)
 static uint64_t reduced_float(const struct emu_case *c, const uint64_t in[4])
 {
     const uint32_t mask = members(c, in);
-    uint32_t best = 0x7fffffff;
-    bool any_nan = false, found = false;
+    uint32_t       best = 0x7fffffff;
+    bool           any_nan = false, found = false;
     for (uint32_t l = 0; l < LANES; l++) {
         uint32_t v = (uint32_t)at_lane(in, l)[0];
-        float f, g;
+        float    f, g;
         if ((mask >> l & 1) == 0)
             continue;
         v = c->kind & 2 ? v & 0x7fffffff : v;
@@ -273,7 +279,7 @@ static void test_redux_float(void **state)
 /* %r0 is the lane; the body leaves its result in %r1.  block 32. */
 static const char *run_body(int sm, const char *body, uint32_t words[32], unsigned int *result)
 {
-    char text[4096];
+    char     text[4096];
     uint64_t out;
     memset(words, 0xee, 128);
     snprintf(text, sizeof text,
@@ -293,9 +299,9 @@ static const char *run_body(int sm, const char *body, uint32_t words[32], unsign
 
 static void expect_lanes(int sm, const char *body, uint32_t (*wanted)(uint32_t lane))
 {
-    uint32_t words[32];
+    uint32_t     words[32];
     unsigned int result;
-    const char *log = run_body(sm, body, words, &result);
+    const char  *log = run_body(sm, body, words, &result);
     if (result != 0 || *log != '\0')
         fail_msg("%s: result %u: %s", body, result, log);
     for (uint32_t l = 0; l < 32; l++)
@@ -340,9 +346,9 @@ static void test_divergence(void **state)
 
 static void expect_report(const char *body, unsigned int wanted, const char *part)
 {
-    uint32_t words[32];
+    uint32_t     words[32];
     unsigned int result;
-    const char *log = run_body(90, body, words, &result);
+    const char  *log = run_body(90, body, words, &result);
     if (result != wanted || strstr(log, part) == NULL)
         fail_msg("%s: result %u, not %u with '%s': %s", body, result, wanted, part, log);
 }
@@ -351,8 +357,8 @@ static void test_reports(void **state)
 {
     (void)state;
     expect_report("shfl.sync.bfly.b32 %r1, %r0, 1, 31, 0x7fffffff;", 719, "does not name the lane itself");
-    expect_report("setp.lt.u32 %p0, %r0, 16; mov.u32 %r1, 0; @%p0 shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1;",
-                  719, "guard");
+    expect_report("setp.lt.u32 %p0, %r0, 16; mov.u32 %r1, 0; @%p0 shfl.sync.bfly.b32 %r1, %r0, 1, 31, -1;", 719,
+                  "guard");
     expect_report(
         "setp.lt.u32 %p0, %r0, 16; selp.b32 %r2, 0xffff, -1, %p0; vote.sync.ballot.b32 %r1, %p0, %r2;", 719,
         "member mask is 0x");

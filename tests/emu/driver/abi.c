@@ -13,8 +13,8 @@
 #include <cudaTypedefs.h>
 
 /* First versions that the header hides; their prototypes are the same as the later ones. */
-#define PFN_cuDevicePrimaryCtxRelease_v7000 PFN_cuDevicePrimaryCtxRelease_v11000
-#define PFN_cuDevicePrimaryCtxReset_v7000 PFN_cuDevicePrimaryCtxReset_v11000
+#define PFN_cuDevicePrimaryCtxRelease_v7000  PFN_cuDevicePrimaryCtxRelease_v11000
+#define PFN_cuDevicePrimaryCtxReset_v7000    PFN_cuDevicePrimaryCtxReset_v11000
 #define PFN_cuDevicePrimaryCtxSetFlags_v7000 PFN_cuDevicePrimaryCtxSetFlags_v11000
 /* What these two headers leave out. */
 typedef CUresult (*PFN_cuProfilerStart_v4000)(void);
@@ -24,38 +24,38 @@ typedef PFN_cuGraphInstantiate_v10000 PFN_cuGraphInstantiate_v11000;
 
 typedef unsigned int       api_result;
 typedef unsigned long long api_address;
-typedef void   api_stream_callback(struct CUstream_st *stream, unsigned int result, void *data);
-typedef void   api_host_function(void *data);
-typedef size_t api_block_to_shared(int block);
+typedef void               api_stream_callback(struct CUstream_st *stream, unsigned int result, void *data);
+typedef void               api_host_function(void *data);
+typedef size_t             api_block_to_shared(int block);
 
-#define API(name, suffix, version, parameters)                                                             \
-    _Static_assert(__builtin_types_compatible_p(api_result(*) parameters, PFN_##name##_v##version),        \
+#define API(name, suffix, version, parameters)                                                      \
+    _Static_assert(__builtin_types_compatible_p(api_result(*) parameters, PFN_##name##_v##version), \
                    #name #suffix " differs from cuda.h");
 #include "tools/emu/driver/api.def"
 #undef API
 
 /* Our layouts under other tags beside the header's. */
 #define EMU_API_TYPES_H
-#define CUuuid_st ours_CUuuid_st
-#define CUdevprop_st ours_CUdevprop_st
-#define CUctxCreateParams_st ours_CUctxCreateParams_st
-#define CUgraphEdgeData_st ours_CUgraphEdgeData_st
-#define CUlaunchAttribute_st ours_CUlaunchAttribute_st
-#define CUlaunchConfig_st ours_CUlaunchConfig_st
-#define CUtensorMap_st ours_CUtensorMap_st
-#define CUDA_MEMCPY2D_st ours_CUDA_MEMCPY2D_st
-#define CUDA_MEMCPY3D_st ours_CUDA_MEMCPY3D_st
-#define CUDA_KERNEL_NODE_PARAMS_st ours_CUDA_KERNEL_NODE_PARAMS_st
-#define CUDA_KERNEL_NODE_PARAMS_v2_st ours_CUDA_KERNEL_NODE_PARAMS_v2_st
-#define CUDA_MEMSET_NODE_PARAMS_st ours_CUDA_MEMSET_NODE_PARAMS_st
-#define CUDA_HOST_NODE_PARAMS_st ours_CUDA_HOST_NODE_PARAMS_st
+#define CUuuid_st                        ours_CUuuid_st
+#define CUdevprop_st                     ours_CUdevprop_st
+#define CUctxCreateParams_st             ours_CUctxCreateParams_st
+#define CUgraphEdgeData_st               ours_CUgraphEdgeData_st
+#define CUlaunchAttribute_st             ours_CUlaunchAttribute_st
+#define CUlaunchConfig_st                ours_CUlaunchConfig_st
+#define CUtensorMap_st                   ours_CUtensorMap_st
+#define CUDA_MEMCPY2D_st                 ours_CUDA_MEMCPY2D_st
+#define CUDA_MEMCPY3D_st                 ours_CUDA_MEMCPY3D_st
+#define CUDA_KERNEL_NODE_PARAMS_st       ours_CUDA_KERNEL_NODE_PARAMS_st
+#define CUDA_KERNEL_NODE_PARAMS_v2_st    ours_CUDA_KERNEL_NODE_PARAMS_v2_st
+#define CUDA_MEMSET_NODE_PARAMS_st       ours_CUDA_MEMSET_NODE_PARAMS_st
+#define CUDA_HOST_NODE_PARAMS_st         ours_CUDA_HOST_NODE_PARAMS_st
 #define CUDA_GRAPH_INSTANTIATE_PARAMS_st ours_CUDA_GRAPH_INSTANTIATE_PARAMS_st
 #include "tools/emu/driver/layouts.h"
 
 #define SIZE(ours, theirs) _Static_assert(sizeof(struct ours) == sizeof(theirs), #theirs " differs in size")
-#define FIELD(ours, theirs, field)                                                                         \
-    _Static_assert(offsetof(struct ours, field) == offsetof(theirs, field) &&                              \
-                       sizeof(((struct ours *)0)->field) == sizeof(((theirs *)0)->field),                  \
+#define FIELD(ours, theirs, field)                                                        \
+    _Static_assert(offsetof(struct ours, field) == offsetof(theirs, field) &&             \
+                       sizeof(((struct ours *)0)->field) == sizeof(((theirs *)0)->field), \
                    #theirs "." #field " differs")
 SIZE(CUuuid_st, CUuuid);
 SIZE(CUdevprop_st, CUdevprop_v1);
@@ -113,7 +113,7 @@ FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS_st, CUDA_GRAPH_INSTANTIATE_PARAMS, result_ou
 
 /* The symbols that the header makes of plain names have rows, where we have the function at all. */
 #define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
+#define TEXT(x)    TEXT_OF(x)
 static const char *const renamed[] = {
     TEXT(cuMemAlloc),           TEXT(cuCtxCreate),
     TEXT(cuMemcpyHtoD),         TEXT(cuStreamGetCaptureInfo),

@@ -1,5 +1,6 @@
 /* api.c - the emulated driver as its clients see it: functions by name, devices, contexts, memory,
- * launches, errors, processes and threads.  What a call answers in odd cases was recorded from an H200 (driver 580). */
+ * launches, errors, processes and threads.  What a call answers in odd cases was recorded from an H200 (driver
+ * 580). */
 #include "api_fixture.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -7,7 +8,10 @@
 #include <sys/wait.h>
 
 /* ---- functions by name --------------------------------------------------------------------------------- */
-static const struct row { const char *name, *symbol; int version; } rows[] = {
+static const struct row {
+    const char *name, *symbol;
+    int         version;
+} rows[] = {
 #define API(name, suffix, version, parameters) {#name, #name #suffix, version},
 #include "tools/emu/driver/api.def"
 #undef API
@@ -19,9 +23,9 @@ static void test_names(void **state)
     struct emu_api *cu = emu_api_load("");
     (void)state;
     for (int i = 0; i < ROWS; i++) {
-        void *got = NULL, *older = NULL;
+        void        *got = NULL, *older = NULL;
         unsigned int found = 99;
-        bool first = i == 0 || strcmp(rows[i].name, rows[i - 1].name) != 0;
+        bool         first = i == 0 || strcmp(rows[i].name, rows[i - 1].name) != 0;
         ok(cu->cuGetProcAddress_v2(rows[i].name, &got, rows[i].version, 0, &found));
         assert_int_equal(found, 0);
         assert_ptr_equal(got, dlsym(cu->library, rows[i].symbol));
@@ -38,9 +42,9 @@ static void test_absent_names(void **state)
                                          "cuIpcGetMemHandle", "cuTexRefCreate", "cuMemPoolCreate",
                                          "cuMemAlloc",        "cuCtxCreate",    "cuMemcpyPeer",
                                          "cuMulticastCreate", "emu_settings"};
-    struct emu_api *cu = emu_api_load("");
-    void *got = cu;
-    unsigned int found = 99;
+    struct emu_api          *cu = emu_api_load("");
+    void                    *got = cu;
+    unsigned int             found = 99;
     (void)state;
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
         assert_null(dlsym(cu->library, absent[i]));
@@ -66,7 +70,7 @@ static void test_errors(void **state)
 #undef ERROR
     };
     struct emu_api *cu = emu_api_load("");
-    const char *text = "";
+    const char     *text = "";
     (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         ok(cu->cuGetErrorName(codes[i], &text));
@@ -82,10 +86,10 @@ static void test_errors(void **state)
 /* ---- the driver and its devices ------------------------------------------------------------------------ */
 static void test_before_init(void **state)
 {
-    struct emu_api *cu = emu_api_load("");
+    struct emu_api  *cu = emu_api_load("");
     struct CUctx_st *context;
-    api_address address;
-    int n = 0;
+    api_address      address;
+    int              n = 0;
     (void)state;
     answers(cu->cuDeviceGetCount(&n), 3);
     answers(cu->cuCtxGetCurrent(&context), 3);
@@ -108,16 +112,17 @@ static int attribute(struct emu_api *cu, unsigned int number)
 
 static void test_devices(void **state)
 {
-    static const struct { int sm, per_block, per_sm, threads, clusters; } gpus[] = {
-        {75, 64, 64, 1024, 0},  {80, 163, 164, 2048, 0}, {86, 99, 100, 1536, 0},  {89, 99, 100, 1536, 0},
-        {90, 227, 228, 2048, 1}, {100, 227, 228, 2048, 1}, {120, 99, 100, 1536, 1}};
-    char words[64], name[100];
-    int major = 0, minor = 0, value;
+    static const struct {
+        int sm, per_block, per_sm, threads, clusters;
+    } gpus[] = {{75, 64, 64, 1024, 0},  {80, 163, 164, 2048, 0}, {86, 99, 100, 1536, 0},
+                {89, 99, 100, 1536, 0}, {90, 227, 228, 2048, 1}, {100, 227, 228, 2048, 1},
+                {120, 99, 100, 1536, 1}};
+    char   words[64], name[100];
+    int    major = 0, minor = 0, value;
     size_t bytes = 0;
     (void)state;
     for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++) {
-        snprintf(words, sizeof words, "PTXPACK_EMU_SM=%d PTXPACK_EMU_SMS=7 PTXPACK_EMU_MEMORY=64M",
-                 gpus[i].sm);
+        snprintf(words, sizeof words, "PTXPACK_EMU_SM=%d PTXPACK_EMU_SMS=7 PTXPACK_EMU_MEMORY=64M", gpus[i].sm);
         struct emu_api *cu = emu_api(words);
         ok(cu->cuDeviceComputeCapability(&major, &minor, 0));
         assert_int_equal(10 * major + minor, gpus[i].sm);
@@ -161,7 +166,7 @@ static void test_settings(void **state)
                                         "PTXPACK_EMU_FAULT=no-memory=x",
                                         "PTXPACK_EMU_MEMORY=99999999999999999999",
                                         "PTXPACK_EMU_SHARED=1"};
-    int n = 0;
+    int                      n = 0;
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct emu_api *cu = emu_api_load(wrong[i]);
@@ -171,9 +176,9 @@ static void test_settings(void **state)
             answers(cu->cuInit(0), 802);
         free(cu);
     }
-    struct emu_api *cu =
-        emu_api("PTXPACK_EMU_DEVICES=3 PTXPACK_EMU_DRIVER=12040 PTXPACK_EMU_SHARED=32K "
-                "PTXPACK_EMU_JUDGE=race,-race,report PTXPACK_EMU_ASYNC=latest PTXPACK_EMU_MEMORY=1G");
+    struct emu_api *cu = emu_api(
+        "PTXPACK_EMU_DEVICES=3 PTXPACK_EMU_DRIVER=12040 PTXPACK_EMU_SHARED=32K "
+        "PTXPACK_EMU_JUDGE=race,-race,report PTXPACK_EMU_ASYNC=latest PTXPACK_EMU_MEMORY=1G");
     ok(cu->cuDeviceGetCount(&n));
     assert_int_equal(n, 3);
     ok(cu->cuDriverGetVersion(&n));
@@ -208,15 +213,14 @@ static void errors_end(int saved, char *text, size_t cap)
 }
 
 /* cuInit, or the launch of a kernel, within so much address space; what is said comes into `text`. */
-static api_result within(struct emu_api *cu, struct CUfunc_st *function, uint64_t room, char *text,
-                         size_t cap)
+static api_result within(struct emu_api *cu, struct CUfunc_st *function, uint64_t room, char *text, size_t cap)
 {
     struct rlimit before, small;
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     small = before;
     small.rlim_cur = (rlim_t)room;
-    int saved = errors_begin();
-    int limited = setrlimit(RLIMIT_AS, &small);
+    int        saved = errors_begin();
+    int        limited = setrlimit(RLIMIT_AS, &small);
     api_result result = function ? cu->cuLaunchKernel(function, 1, 1, 1, 1024, 1, 1, 0, NULL, NULL, NULL)
                                  : cu->cuInit(0);
     setrlimit(RLIMIT_AS, &before);
@@ -228,7 +232,7 @@ static api_result within(struct emu_api *cu, struct CUfunc_st *function, uint64_
 static uint64_t address_space(void)
 {
     unsigned long long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
+    FILE              *f = fopen("/proc/self/statm", "r");
     assert_true(f && fscanf(f, "%llu", &pages) == 1);
     fclose(f);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
@@ -240,8 +244,8 @@ static void test_no_room(void **state)
     static const char large[] = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry large()\n{\n"
                                 ".local .b8 array[500000];\n.reg .b64 %a;\nmov.b64 %a, array;\n"
                                 "st.local.b64 [%a], 1;\nret;\n}\n";
-    struct CUctx_st *context = NULL;
-    char text[512];
+    struct CUctx_st  *context = NULL;
+    char              text[512];
     (void)state;
     if (address_space() > 1ull << 40) {
         puts("SKIP: a sanitizer has taken the address space already");
@@ -264,10 +268,10 @@ static void test_no_room(void **state)
 /* ---- contexts ------------------------------------------------------------------------------------------ */
 static void test_contexts(void **state)
 {
-    struct emu_api *cu = emu_api("");
+    struct emu_api  *cu = emu_api("");
     struct CUctx_st *primary = NULL, *again = NULL, *first = NULL, *second = NULL, *current = NULL;
-    unsigned int flags = 9;
-    int active = 9, device = 9;
+    unsigned int     flags = 9;
+    int              active = 9, device = 9;
     (void)state;
     answers(cu->cuCtxSynchronize(), 201);
     answers(cu->cuCtxPopCurrent_v2(&current), 201);
@@ -306,14 +310,14 @@ static void test_contexts(void **state)
 
 static void test_context_owns(void **state)
 {
-    struct CUctx_st *context = NULL;
+    struct CUctx_st    *context = NULL;
     struct CUstream_st *stream = NULL;
-    struct CUevent_st *event = NULL;
-    struct CUmod_st *module = NULL;
-    struct CUfunc_st *function = NULL;
-    api_address address = 0;
-    size_t before = 0, after = 0, total = 0;
-    struct emu_api *cu = emu_api_context("PTXPACK_EMU_MEMORY=64M", NULL);
+    struct CUevent_st  *event = NULL;
+    struct CUmod_st    *module = NULL;
+    struct CUfunc_st   *function = NULL;
+    api_address         address = 0;
+    size_t              before = 0, after = 0, total = 0;
+    struct emu_api     *cu = emu_api_context("PTXPACK_EMU_MEMORY=64M", NULL);
     (void)state;
     ok(cu->cuMemGetInfo_v2(&before, &total));
     for (int i = 0; i < 20; i++) { /* 20 times more than there is memory, if it were kept */
@@ -338,9 +342,9 @@ static void test_context_owns(void **state)
 static void test_limits(void **state)
 {
     struct emu_api *cu = emu_api_context("", NULL);
-    size_t value = 0;
-    unsigned int config = 9;
-    int least = 9, greatest = 9;
+    size_t          value = 0;
+    unsigned int    config = 9;
+    int             least = 9, greatest = 9;
     (void)state;
     ok(cu->cuCtxSetLimit(0, 4096));
     ok(cu->cuCtxGetLimit(&value, 0));
@@ -361,12 +365,12 @@ static void test_limits(void **state)
 static void test_memory(void **state)
 {
     struct CUctx_st *context = NULL, *owner = NULL;
-    struct emu_api *cu = emu_api_context("PTXPACK_EMU_MEMORY=64M", &context);
-    api_address a = 0, b = 0, base = 0;
-    size_t bytes = 0, pitch = 0;
-    unsigned int type = 0;
-    void *host = NULL;
-    char plain[16];
+    struct emu_api  *cu = emu_api_context("PTXPACK_EMU_MEMORY=64M", &context);
+    api_address      a = 0, b = 0, base = 0;
+    size_t           bytes = 0, pitch = 0;
+    unsigned int     type = 0;
+    void            *host = NULL;
+    char             plain[16];
     (void)state;
     answers(cu->cuMemAlloc_v2(&a, 0), 1);
     answers(cu->cuMemAlloc_v2(NULL, 1), 1);
@@ -411,8 +415,8 @@ static void test_memory(void **state)
 static void test_copies(void **state)
 {
     struct emu_api *cu = emu_api_context("", NULL);
-    unsigned char host[4096], back[4096];
-    api_address a = 0, b = 0;
+    unsigned char   host[4096], back[4096];
+    api_address     a = 0, b = 0;
     (void)state;
     for (size_t i = 0; i < sizeof host; i++)
         host[i] = (unsigned char)(i * 7 + i / 256);
@@ -459,8 +463,8 @@ static void test_copies(void **state)
 static void test_boxes(void **state)
 {
     struct emu_api *cu = emu_api_context("", NULL);
-    unsigned char host[2048], back[2048], want[2048];
-    api_address a = 0;
+    unsigned char   host[2048], back[2048], want[2048];
+    api_address     a = 0;
     (void)state;
     for (size_t i = 0; i < sizeof host; i++)
         host[i] = (unsigned char)(i * 11 + i / 128);
@@ -529,11 +533,14 @@ static unsigned int word_at(struct emu_api *cu, api_address address)
 
 static void test_parameters(void **state)
 {
-    struct emu_api *cu = emu_api_context("", NULL);
+    struct emu_api   *cu = emu_api_context("", NULL);
     struct CUfunc_st *store = emu_function_named(cu, emu_ptx, "store");
-    api_address a = 0;
-    unsigned int value = 5;
-    struct { api_address a; unsigned int value, more; } block;
+    api_address       a = 0;
+    unsigned int      value = 5;
+    struct {
+        api_address  a;
+        unsigned int value, more;
+    } block;
     size_t bytes = 12;
     (void)state;
     ok(cu->cuMemAlloc_v2(&a, 4));
@@ -568,13 +575,19 @@ static void test_required_cluster(void **state)
     static const struct {
         unsigned int x, y, result;
     } cases[] = {{2, 1, 0}, {4, 1, 912}, {1, 1, 912}, {2, 2, 912}};
-    struct emu_api *cu = emu_api_context("", NULL);
+    struct emu_api   *cu = emu_api_context("", NULL);
     struct CUfunc_st *pairs = emu_function_named(cu, text, "pairs");
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct CUlaunchAttribute_st cluster = {.id = 4};
-        struct CUlaunchConfig_st config = {.gridDimX = 8, .gridDimY = 2, .gridDimZ = 1, .blockDimX = 32,
-                                           .blockDimY = 1, .blockDimZ = 1, .attrs = &cluster, .numAttrs = 1};
+        struct CUlaunchConfig_st    config = {.gridDimX = 8,
+                                              .gridDimY = 2,
+                                              .gridDimZ = 1,
+                                              .blockDimX = 32,
+                                              .blockDimY = 1,
+                                              .blockDimZ = 1,
+                                              .attrs = &cluster,
+                                              .numAttrs = 1};
         cluster.value.clusterDim.x = cases[i].x;
         cluster.value.clusterDim.y = cases[i].y;
         cluster.value.clusterDim.z = 1;
@@ -588,22 +601,22 @@ static void test_required_cluster(void **state)
 
 static void test_shapes(void **state)
 {
-    struct emu_api *cu = emu_api_context("PTXPACK_EMU_SMS=2", NULL);
-    struct CUfunc_st *empty = emu_function_named(cu, emu_ptx, "empty");
+    struct emu_api             *cu = emu_api_context("PTXPACK_EMU_SMS=2", NULL);
+    struct CUfunc_st           *empty = emu_function_named(cu, emu_ptx, "empty");
     struct CUlaunchAttribute_st attribute_ = {.id = 0};
-    struct CUlaunchConfig_st config = {.gridDimX = 4,
-                                       .gridDimY = 1,
-                                       .gridDimZ = 1,
-                                       .blockDimX = 32,
-                                       .blockDimY = 1,
-                                       .blockDimZ = 1,
-                                       .attrs = &attribute_,
-                                       .numAttrs = 1};
+    struct CUlaunchConfig_st    config = {.gridDimX = 4,
+                                          .gridDimY = 1,
+                                          .gridDimZ = 1,
+                                          .blockDimX = 32,
+                                          .blockDimY = 1,
+                                          .blockDimZ = 1,
+                                          .attrs = &attribute_,
+                                          .numAttrs = 1};
     static const struct {
         unsigned int id, result;
     } ids[] = {{0, 0},  {2, 0},  {3, 1},  {5, 0},  {6, 0},  {8, 0}, {9, 0},
                {10, 0}, {14, 0}, {15, 1}, {16, 0}, {17, 1}, {99, 1}};
-    int blocks = 0, size = 0, clusters = 0, grid = 0, block = 0;
+    int    blocks = 0, size = 0, clusters = 0, grid = 0, block = 0;
     size_t shared = 0;
     (void)state;
     answers(cu->cuLaunchKernel(empty, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 1);
@@ -650,14 +663,14 @@ static void test_shapes(void **state)
 /* A kernel that writes to nowhere breaks its context, and nothing else. */
 static void test_sticky(void **state)
 {
-    struct CUctx_st *context = NULL;
-    struct emu_api *cu = emu_api_context("PTXPACK_EMU_LOG=/dev/null", &context);
-    struct CUfunc_st *store = emu_function_named(cu, emu_ptx, "store");
+    struct CUctx_st    *context = NULL;
+    struct emu_api     *cu = emu_api_context("PTXPACK_EMU_LOG=/dev/null", &context);
+    struct CUfunc_st   *store = emu_function_named(cu, emu_ptx, "store");
     struct CUstream_st *stream = NULL;
-    api_address nowhere = 0x100, a = 0;
-    unsigned int value = 5;
-    int n = 0;
-    void *parameters[] = {&nowhere, &value};
+    api_address         nowhere = 0x100, a = 0;
+    unsigned int        value = 5;
+    int                 n = 0;
+    void               *parameters[] = {&nowhere, &value};
     (void)state;
     ok(cu->cuStreamCreate(&stream, 0));
     ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
@@ -682,12 +695,12 @@ static void note_call(void *data) { ++*(int *)data; }
 
 static void test_events(void **state)
 {
-    struct emu_api *cu = emu_api_context("", NULL);
-    struct CUfunc_st *empty = emu_function_named(cu, emu_ptx, "empty");
+    struct emu_api     *cu = emu_api_context("", NULL);
+    struct CUfunc_st   *empty = emu_function_named(cu, emu_ptx, "empty");
     struct CUstream_st *stream = NULL;
-    struct CUevent_st *from = NULL, *to = NULL, *untimed = NULL;
-    float milliseconds = -1;
-    int calls = 0;
+    struct CUevent_st  *from = NULL, *to = NULL, *untimed = NULL;
+    float               milliseconds = -1;
+    int                 calls = 0;
     (void)state;
     answers(cu->cuStreamCreate(&stream, 9), 1);
     ok(cu->cuStreamCreateWithPriority(&stream, 1, -99));
@@ -723,11 +736,11 @@ static void test_events(void **state)
 
 static void test_tensor_map(void **state)
 {
-    struct emu_api *cu = emu_api_context("", NULL);
+    struct emu_api       *cu = emu_api_context("", NULL);
     struct CUtensorMap_st map;
-    api_address a = 0;
-    const uint64_t dims[] = {64, 32}, strides[] = {128};
-    const uint32_t box[] = {64, 8}, steps[] = {1, 1};
+    api_address           a = 0;
+    const uint64_t        dims[] = {64, 32}, strides[] = {128};
+    const uint32_t        box[] = {64, 8}, steps[] = {1, 1};
     (void)state;
     ok(cu->cuMemAlloc_v2(&a, 4096));
     void *at = emu_number((size_t)a);
@@ -745,8 +758,8 @@ static void test_tensor_map(void **state)
 static void test_fork(void **state)
 {
     struct emu_api *cu = emu_api_context("", NULL);
-    api_address a = 0;
-    int n = 0, status = 0;
+    api_address     a = 0;
+    int             n = 0, status = 0;
     (void)state;
     pid_t child = fork();
     if (child == 0)
@@ -762,20 +775,20 @@ static void test_fork(void **state)
 
 enum { WORKERS = 6, TURNS = 40 };
 struct worker {
-    struct emu_api *cu;
+    struct emu_api  *cu;
     struct CUctx_st *context;
-    int number, failed;
+    int              number, failed;
 };
 
 static int turn(struct worker *w, int i)
 {
-    struct emu_api *cu = w->cu;
-    struct CUmod_st *module = NULL;
-    struct CUfunc_st *add = NULL;
+    struct emu_api     *cu = w->cu;
+    struct CUmod_st    *module = NULL;
+    struct CUfunc_st   *add = NULL;
     struct CUstream_st *stream = NULL;
-    api_address a = 0;
-    unsigned int words[64], back[64];
-    void *parameters[] = {&a};
+    api_address         a = 0;
+    unsigned int        words[64], back[64];
+    void               *parameters[] = {&a};
     for (unsigned int k = 0; k < 64; k++)
         words[k] = (unsigned int)(w->number * 1000 + i) + k;
     if (cu->cuStreamCreate(&stream, 1) || cu->cuMemAlloc_v2(&a, sizeof words) ||
@@ -802,9 +815,9 @@ static void *work(void *data)
 static void test_threads(void **state)
 {
     struct CUctx_st *context = NULL;
-    struct emu_api *cu = emu_api_context("PTXPACK_EMU_THREADS=2", &context);
-    struct worker workers[WORKERS];
-    pthread_t threads[WORKERS];
+    struct emu_api  *cu = emu_api_context("PTXPACK_EMU_THREADS=2", &context);
+    struct worker    workers[WORKERS];
+    pthread_t        threads[WORKERS];
     (void)state;
     for (int i = 0; i < WORKERS; i++) {
         workers[i] = (struct worker){.cu = cu, .context = context, .number = i};
@@ -819,6 +832,7 @@ static void test_threads(void **state)
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),      cmocka_unit_test(test_absent_names), cmocka_unit_test(test_errors),
         cmocka_unit_test(test_before_init), cmocka_unit_test(test_devices),     cmocka_unit_test(test_settings),
@@ -829,5 +843,6 @@ int main(void)
         cmocka_unit_test(test_threads),    cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_required_cluster),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, emu_folder_make, emu_folder_remove);
 }

@@ -52,10 +52,10 @@ static inline int emu_folder_remove(void **state)
 /* A copy of the library under a name of its own; valid until the next call. */
 static inline const char *emu_fresh_library(void)
 {
-    static char copy[128];
+    static char         copy[128];
     static unsigned int count;
-    char program[512], command[1400];
-    const char *library = getenv("PTXPACK_EMU_LIBRARY");
+    char                program[512], command[1400];
+    const char         *library = getenv("PTXPACK_EMU_LIBRARY");
     if (!library) {
         ssize_t n = readlink("/proc/self/exe", program, 400);
         assert_true(n > 0);
@@ -73,9 +73,9 @@ static inline const char *emu_fresh_library(void)
 /* The environment has exactly these PTXPACK_EMU_ variables, separated by spaces. */
 static inline void emu_environment(const char *words)
 {
-    static const char *const names[] = {"SM",    "SMS",  "MEMORY", "SHARED", "DRIVER", "DEVICES", "THREADS",
-                                        "SEED",  "ASYNC", "JUDGE", "BUDGET", "FAULT",  "LOG"};
-    char name[64], copy[512], *save = NULL;
+    static const char *const names[] = {"SM",   "SMS",   "MEMORY", "SHARED", "DRIVER", "DEVICES", "THREADS",
+                                        "SEED", "ASYNC", "JUDGE",  "BUDGET", "FAULT",  "LOG"};
+    char                     name[64], copy[512], *save = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(name, sizeof name, "PTXPACK_EMU_%s", names[i]);
         unsetenv(name);
@@ -126,7 +126,7 @@ static inline struct emu_api *emu_api(const char *environment)
 /* With a context that is current. */
 static inline struct emu_api *emu_api_context(const char *environment, struct CUctx_st **context)
 {
-    struct emu_api *cu = emu_api(environment);
+    struct emu_api  *cu = emu_api(environment);
     struct CUctx_st *made = NULL;
     assert_int_equal(cu->cuCtxCreate_v2(&made, 0, 0), 0);
     if (context)
@@ -173,7 +173,7 @@ static const char emu_ptx[] = ".version 7.8\n"
 
 static inline struct CUfunc_st *emu_function_named(struct emu_api *cu, const char *ptx, const char *name)
 {
-    struct CUmod_st *module = NULL;
+    struct CUmod_st  *module = NULL;
     struct CUfunc_st *function = NULL;
     assert_int_equal(cu->cuModuleLoadData(&module, ptx), 0);
     assert_int_equal(cu->cuModuleGetFunction(&function, module, name), 0);
@@ -183,6 +183,6 @@ static inline struct CUfunc_st *emu_function_named(struct emu_api *cu, const cha
 static inline void *emu_number(size_t n) { return (void *)(uintptr_t)n; }
 
 /* ok(call): it must answer 0. */
-#define ok(call) assert_int_equal(call, 0)
+#define ok(call)              assert_int_equal(call, 0)
 #define answers(call, result) assert_int_equal(call, result)
 #endif

@@ -15,7 +15,7 @@ static ptxpack_variant on_route(enum route route)
 
 static ptxpack_status open_emulated(const char *environment, enum route route, ptxpack **handle)
 {
-    static char path[256];
+    static char     path[256];
     ptxpack_options options = {.size = sizeof options};
     emu_environment(environment);
     snprintf(path, sizeof path, "%s", emu_fresh_library());
@@ -36,11 +36,11 @@ static ptxpack *must_open(const char *environment, enum route route)
 static void test_routes(void **state)
 {
     const uint32_t grid[3] = {2, 1, 1};
-    uint64_t argument = 0;
+    uint64_t       argument = 0;
     (void)state;
     for (int r = COMPILER; r <= JIT; r++)
         for (int turn = 0; turn < 2; turn++) {
-            ptxpack *handle = must_open("PTXPACK_EMU_SM=86", (enum route)r);
+            ptxpack        *handle = must_open("PTXPACK_EMU_SM=86", (enum route)r);
             ptxpack_variant v = on_route((enum route)r);
             ptxpack_kernel *kernel = NULL;
             if (load_row(handle, &v, &kernel) != PTXPACK_OK)
@@ -63,7 +63,7 @@ static void test_bad_text(void **state)
     memcpy(strstr(text, "mov.u32"), "frobnic", 7);
     write_pack(text);
     for (int r = COMPILER; r <= JIT; r++) {
-        ptxpack *handle = must_open("", (enum route)r);
+        ptxpack        *handle = must_open("", (enum route)r);
         ptxpack_variant v = on_route((enum route)r);
         ptxpack_kernel *kernel = NULL;
         assert_int_equal(load_row(handle, &v, &kernel), PTXPACK_E_COMPILE);
@@ -76,7 +76,11 @@ static void test_bad_text(void **state)
 /* ---- opening ------------------------------------------------------------------------------------------- */
 static void test_opening(void **state)
 {
-    static const struct { const char *environment; ptxpack_status status; const char *says; } cases[] = {
+    static const struct {
+        const char    *environment;
+        ptxpack_status status;
+        const char    *says;
+    } cases[] = {
         {"PTXPACK_EMU_FAULT=stub", PTXPACK_E_STUB_DRIVER, "stub"},
         {"PTXPACK_EMU_FAULT=no-device", PTXPACK_E_NO_DEVICE, "(100)"},
         {"PTXPACK_EMU_DEVICES=0", PTXPACK_E_NO_DEVICE, "(100)"},
@@ -85,7 +89,7 @@ static void test_opening(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ptxpack *handle = NULL;
+        ptxpack       *handle = NULL;
         ptxpack_status status = open_emulated(cases[i].environment, LINK, &handle);
         if (status != cases[i].status)
             fail_msg("%s: %s", cases[i].environment, ptxpack_status_name(status));
@@ -99,7 +103,7 @@ static void test_opening(void **state)
 
 static void test_old_driver(void **state)
 {
-    ptxpack *handle = must_open("PTXPACK_EMU_FAULT=old-driver", LINK);
+    ptxpack        *handle = must_open("PTXPACK_EMU_FAULT=old-driver", LINK);
     ptxpack_variant v = row;
     ptxpack_kernel *kernel = NULL;
     (void)state;
@@ -126,10 +130,10 @@ static void test_old_driver(void **state)
 static void test_loading(void **state)
 {
     static const struct {
-        const char *environment;
-        enum route route;
+        const char    *environment;
+        enum route     route;
         ptxpack_status status;
-        const char *says;
+        const char    *says;
     } cases[] = {
         {"PTXPACK_EMU_FAULT=no-jit", LINK, PTXPACK_E_NO_JIT, "libnvidia-ptxjitcompiler.so.1"},
         {"PTXPACK_EMU_FAULT=no-jit", JIT, PTXPACK_E_NO_JIT, "(221)"},
@@ -140,18 +144,18 @@ static void test_loading(void **state)
         {"PTXPACK_EMU_FAULT=cubin-invalid", COMPILER, PTXPACK_E_CUBIN, "(200)"},
         {"PTXPACK_EMU_FAULT=cubin-rejected=1", COMPILER, PTXPACK_OK, ""}, /* forgotten, and built once more */
         {"PTXPACK_EMU_FAULT=cubin-invalid=1", LINK, PTXPACK_OK, ""},
-        {"PTXPACK_EMU_FAULT=cubin-rejected", JIT, PTXPACK_OK, ""},        /* there is none */
+        {"PTXPACK_EMU_FAULT=cubin-rejected", JIT, PTXPACK_OK, ""}, /* there is none */
         {"PTXPACK_EMU_SM=75", LINK, PTXPACK_E_UNSUPPORTED, "sm_75"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ptxpack *handle = must_open(cases[i].environment, cases[i].route);
+        ptxpack        *handle = must_open(cases[i].environment, cases[i].route);
         ptxpack_variant v = on_route(cases[i].route);
         ptxpack_kernel *kernel = NULL;
-        ptxpack_status status = load_row(handle, &v, &kernel);
+        ptxpack_status  status = load_row(handle, &v, &kernel);
         if (status != cases[i].status)
-            fail_msg("%s, route %d: %s: %s", cases[i].environment, cases[i].route,
-                     ptxpack_status_name(status), ptxpack_detail(handle));
+            fail_msg("%s, route %d: %s: %s", cases[i].environment, cases[i].route, ptxpack_status_name(status),
+                     ptxpack_detail(handle));
         if (status != PTXPACK_OK)
             assert_has(ptxpack_detail(handle), cases[i].says);
         ptxpack_close(handle);
@@ -162,10 +166,10 @@ static void test_loading(void **state)
 static void test_cached(void **state)
 {
     static const char *const environments[] = {"", "PTXPACK_EMU_FAULT=cubin-rejected=1", ""};
-    static const bool cached[] = {false, false, true};
+    static const bool        cached[] = {false, false, true};
     (void)state;
     for (int i = 0; i < 3; i++) {
-        ptxpack *handle = must_open(environments[i], LINK);
+        ptxpack        *handle = must_open(environments[i], LINK);
         ptxpack_kernel *kernel = NULL;
         assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
         assert_int_equal(ptxpack_kernel_describe(kernel)->from_cache, cached[i]);
@@ -176,9 +180,9 @@ static void test_cached(void **state)
 /* ---- running ------------------------------------------------------------------------------------------- */
 static void test_memory(void **state)
 {
-    ptxpack *handle = must_open("PTXPACK_EMU_FAULT=no-memory=2", LINK);
+    ptxpack                     *handle = must_open("PTXPACK_EMU_FAULT=no-memory=2", LINK);
     const struct ptxpack_driver *d = ptxpack_driver_table(handle);
-    ptxpack_deviceptr a = 0;
+    ptxpack_deviceptr            a = 0;
     (void)state;
     struct CUctx_st *context = NULL;
     assert_int_equal(d->cuDevicePrimaryCtxRetain(&context, 0), 0);
@@ -201,16 +205,18 @@ static ptxpack_kernel *loaded(ptxpack *handle)
 
 static void test_running(void **state)
 {
-    static const struct { const char *environment; unsigned int later; } cases[] = {
-        {"PTXPACK_EMU_FAULT=launch-failure", 719}, {"PTXPACK_EMU_FAULT=device-lost", 999}};
+    static const struct {
+        const char  *environment;
+        unsigned int later;
+    } cases[] = {{"PTXPACK_EMU_FAULT=launch-failure", 719}, {"PTXPACK_EMU_FAULT=device-lost", 999}};
     const uint32_t grid[3] = {1, 1, 1};
-    uint64_t argument = 0;
+    uint64_t       argument = 0;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ptxpack *handle = must_open(cases[i].environment, LINK);
+        ptxpack                     *handle = must_open(cases[i].environment, LINK);
         const struct ptxpack_driver *d = ptxpack_driver_table(handle);
-        ptxpack_kernel *kernel = loaded(handle);
-        struct CUctx_st *context = NULL;
+        ptxpack_kernel              *kernel = loaded(handle);
+        struct CUctx_st             *context = NULL;
         assert_int_equal(d->cuDevicePrimaryCtxRetain(&context, 0), 0);
         assert_int_equal(d->cuCtxSetCurrent(context), 0);
         assert_int_equal(ptxpack_kernel_launch(kernel, grid, &argument, NULL), PTXPACK_OK);
@@ -222,7 +228,7 @@ static void test_running(void **state)
         assert_int_equal(d->cuDevicePrimaryCtxRetain(&context, 0), i == 0 ? 0 : 46);
         assert_int_equal(d->cuCtxSetCurrent(NULL), 0);
     }
-    ptxpack *handle = must_open("PTXPACK_EMU_FAULT=launch-refused=2", LINK);
+    ptxpack        *handle = must_open("PTXPACK_EMU_FAULT=launch-refused=2", LINK);
     ptxpack_kernel *kernel = loaded(handle);
     assert_int_equal(ptxpack_kernel_launch(kernel, grid, &argument, NULL), PTXPACK_OK);
     assert_int_equal(ptxpack_kernel_launch(kernel, grid, &argument, NULL), PTXPACK_E_LAUNCH);
@@ -237,10 +243,10 @@ static int end(void **state) { return remove_folder(state) || emu_folder_remove(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_routes, reset),     cmocka_unit_test_setup(test_bad_text, reset),
-        cmocka_unit_test_setup(test_opening, reset),    cmocka_unit_test_setup(test_old_driver, reset),
-        cmocka_unit_test_setup(test_loading, reset),    cmocka_unit_test_setup(test_cached, reset),
-        cmocka_unit_test_setup(test_memory, reset),     cmocka_unit_test_setup(test_running, reset),
+        cmocka_unit_test_setup(test_routes, reset),  cmocka_unit_test_setup(test_bad_text, reset),
+        cmocka_unit_test_setup(test_opening, reset), cmocka_unit_test_setup(test_old_driver, reset),
+        cmocka_unit_test_setup(test_loading, reset), cmocka_unit_test_setup(test_cached, reset),
+        cmocka_unit_test_setup(test_memory, reset),  cmocka_unit_test_setup(test_running, reset),
     };
     (void)fresh_copy, (void)record_of; /* of the fake driver */
     return cmocka_run_group_tests(tests, begin, end);

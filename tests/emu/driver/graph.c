@@ -6,13 +6,13 @@
 enum { ACTIVE = 1, INVALID = 2 };
 enum { GLOBAL, THREAD_LOCAL, RELAXED };
 
-static struct emu_api *cu;
+static struct emu_api     *cu;
 static struct CUstream_st *blocking, *free_stream;
-static struct CUevent_st *event, *other_event;
-static struct CUfunc_st *empty, *add;
-static struct CUmod_st *to_unload;
-static api_address buffer;
-static char host[64];
+static struct CUevent_st  *event, *other_event;
+static struct CUfunc_st   *empty, *add;
+static struct CUmod_st    *to_unload;
+static api_address         buffer;
+static char                host[64];
 
 static int set_up(void **state)
 {
@@ -65,7 +65,7 @@ static unsigned int do_alloc(void) { return cu->cuMemAlloc_v2(&(api_address){0},
 static unsigned int do_alloc_host(void) { return cu->cuMemHostAlloc(&(void *){NULL}, 16, 0); }
 static unsigned int do_free(void)
 {
-    api_address a = 0;
+    api_address  a = 0;
     unsigned int relaxed = RELAXED;
     ok(cu->cuThreadExchangeStreamCaptureMode(&relaxed)); /* this thread may, for a while */
     ok(cu->cuMemAlloc_v2(&a, 16));
@@ -156,7 +156,7 @@ static void test_rules(void **state)
 
 static void test_begin_and_end(void **state)
 {
-    struct CUgraph_st *graph = NULL;
+    struct CUgraph_st  *graph = NULL;
     struct CUstream_st *gone = NULL;
     (void)state;
     end_capture(blocking, 401);
@@ -165,9 +165,9 @@ static void test_begin_and_end(void **state)
     ok(cu->cuStreamBeginCapture_v2((struct CUstream_st *)emu_number(2), RELAXED));
     end_capture((struct CUstream_st *)emu_number(2), 0);
     ok(cu->cuStreamBeginCapture_v2(blocking, GLOBAL));
-    uint64_t id = 0;
-    size_t count = 9;
-    unsigned int status = 0;
+    uint64_t                      id = 0;
+    size_t                        count = 9;
+    unsigned int                  status = 0;
     struct CUgraphNode_st *const *tips = NULL;
     ok(cu->cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, blocking, NULL, NULL));
     ok(cu->cuStreamGetCaptureInfo_v2(blocking, &status, &id, &graph, &tips, &count));
@@ -183,7 +183,7 @@ static void test_begin_and_end(void **state)
 static void *end_elsewhere(void *context)
 {
     struct CUgraph_st *graph = NULL;
-    unsigned int *result = (unsigned int *)calloc(2, sizeof *result);
+    unsigned int      *result = (unsigned int *)calloc(2, sizeof *result);
     assert_non_null(result);
     ok(cu->cuCtxSetCurrent((struct CUctx_st *)context));
     result[0] = cu->cuMemAlloc_v2(&(api_address){0}, 16); /* forbidden by another thread's global capture */
@@ -193,13 +193,13 @@ static void *end_elsewhere(void *context)
 
 static void test_other_thread(void **state)
 {
-    struct CUctx_st *context = NULL;
+    struct CUctx_st          *context = NULL;
     static const unsigned int want[3][2] = {{900, 908}, {0, 908}, {0, 0}};
     (void)state;
     ok(cu->cuCtxGetCurrent(&context));
     for (unsigned int mode = GLOBAL; mode <= RELAXED; mode++) {
         pthread_t thread;
-        void *result = NULL;
+        void     *result = NULL;
         ok(cu->cuStreamBeginCapture_v2(blocking, mode));
         assert_int_equal(pthread_create(&thread, NULL, end_elsewhere, context), 0);
         assert_int_equal(pthread_join(thread, &result), 0);
@@ -218,9 +218,9 @@ static unsigned int launch_in(struct CUstream_st *stream)
 
 static void test_joining(void **state)
 {
-    struct CUgraph_st *graph = NULL;
+    struct CUgraph_st     *graph = NULL;
     struct CUgraphNode_st *from[8], *to[8];
-    size_t count = 8;
+    size_t                 count = 8;
     (void)state;
     ok(cu->cuStreamBeginCapture_v2(blocking, GLOBAL));
     ok(launch_in(blocking));
@@ -282,11 +282,11 @@ static void count_call(void *data) { ++*(int *)data; }
 
 static void test_replay(void **state)
 {
-    struct CUgraph_st *graph = NULL;
+    struct CUgraph_st     *graph = NULL;
     struct CUgraphExec_st *exec = NULL;
-    unsigned int words[64], back[64];
-    int calls = 0;
-    void *parameters[] = {&buffer};
+    unsigned int           words[64], back[64];
+    int                    calls = 0;
+    void                  *parameters[] = {&buffer};
     (void)state;
     for (unsigned int i = 0; i < 64; i++)
         words[i] = 10 * i;
@@ -329,30 +329,33 @@ static void test_replay(void **state)
 
 static void test_built(void **state)
 {
-    struct CUgraph_st *graph = NULL, *clone = NULL, *parent = NULL;
+    struct CUgraph_st     *graph = NULL, *clone = NULL, *parent = NULL;
     struct CUgraphExec_st *exec = NULL;
     struct CUgraphNode_st *kernel = NULL, *fill = NULL, *copy = NULL, *joined = NULL, *child = NULL, *two[2],
                           *all[8];
-    unsigned int back = 0, type = 9;
-    size_t count = 0;
-    void *parameters[] = {&buffer};
-    struct CUDA_KERNEL_NODE_PARAMS_v2_st k = {.func = add,
-                                              .gridDimX = 1,
-                                              .gridDimY = 1,
-                                              .gridDimZ = 1,
-                                              .blockDimX = 1,
-                                              .blockDimY = 1,
-                                              .blockDimZ = 1,
-                                              .kernelParams = parameters};
-    const struct CUDA_MEMSET_NODE_PARAMS_st f = {
-        .dst = buffer, .value = 40, .elementSize = 4, .width = 64, .height = 1};
-    const struct CUDA_MEMCPY3D_st c = {.srcMemoryType = 2,
-                                       .srcDevice = buffer,
-                                       .dstMemoryType = 1,
-                                       .dstHost = &back,
-                                       .WidthInBytes = 4,
-                                       .Height = 1,
-                                       .Depth = 1};
+    unsigned int                            back = 0, type = 9;
+    size_t                                  count = 0;
+    void                                   *parameters[] = {&buffer};
+    struct CUDA_KERNEL_NODE_PARAMS_v2_st    k = {.func = add,
+                                                 .gridDimX = 1,
+                                                 .gridDimY = 1,
+                                                 .gridDimZ = 1,
+                                                 .blockDimX = 1,
+                                                 .blockDimY = 1,
+                                                 .blockDimZ = 1,
+                                                 .kernelParams = parameters};
+    const struct CUDA_MEMSET_NODE_PARAMS_st f = {.dst = buffer,
+                                                 .value = 40,
+                                                 .elementSize = 4,
+                                                 .width = 64,
+                                                 .height = 1};
+    const struct CUDA_MEMCPY3D_st           c = {.srcMemoryType = 2,
+                                                 .srcDevice = buffer,
+                                                 .dstMemoryType = 1,
+                                                 .dstHost = &back,
+                                                 .WidthInBytes = 4,
+                                                 .Height = 1,
+                                                 .Depth = 1};
     (void)state;
     answers(cu->cuGraphCreate(&graph, 1), 1);
     ok(cu->cuGraphCreate(&graph, 0));
@@ -408,10 +411,10 @@ static void test_built(void **state)
 /* A graph whose kernel's module is gone is refused when it is launched, not run. */
 static void test_stale(void **state)
 {
-    struct CUgraph_st *graph = NULL;
+    struct CUgraph_st     *graph = NULL;
     struct CUgraphExec_st *exec = NULL;
-    struct CUmod_st *module = NULL;
-    struct CUfunc_st *function = NULL;
+    struct CUmod_st       *module = NULL;
+    struct CUfunc_st      *function = NULL;
     (void)state;
     ok(cu->cuModuleLoadData(&module, emu_ptx));
     ok(cu->cuModuleGetFunction(&function, module, "empty"));

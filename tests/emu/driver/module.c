@@ -8,8 +8,8 @@ static const char bad_line[] =
 
 static unsigned int load_logged(struct emu_api *cu, const char *ptx, char *info, char *error, size_t cap)
 {
-    unsigned int options[] = {3, 4, 5, 6, 12, 13};
-    void *values[] = {info, emu_number(cap), error, emu_number(cap), emu_number(1), emu_number(1)};
+    unsigned int     options[] = {3, 4, 5, 6, 12, 13};
+    void            *values[] = {info, emu_number(cap), error, emu_number(cap), emu_number(1), emu_number(1)};
     struct CUmod_st *module = NULL;
     memset(info, 0x55, cap);
     memset(error, 0x55, cap);
@@ -23,10 +23,14 @@ static unsigned int load_logged(struct emu_api *cu, const char *ptx, char *info,
 
 static void test_images(void **state)
 {
-    struct emu_api *cu = emu_api_context("", NULL);
-    char info[2048], error[2048], text[512];
+    struct emu_api  *cu = emu_api_context("", NULL);
+    char             info[2048], error[2048], text[512];
     struct CUmod_st *module = NULL;
-    static const struct { const char *version, *target; unsigned int result; const char *says; } heads[] = {
+    static const struct {
+        const char  *version, *target;
+        unsigned int result;
+        const char  *says;
+    } heads[] = {
         {"7.8", "sm_75", 0, ""},
         {"8.0", "sm_90a", 0, ""},
         {"9.0", "sm_90", 0, ""},
@@ -66,14 +70,14 @@ static void test_images(void **state)
 
 static void test_modules(void **state)
 {
-    struct emu_api *cu = emu_api_context("", NULL);
-    struct CUmod_st *module = NULL, *of = NULL;
+    struct emu_api   *cu = emu_api_context("", NULL);
+    struct CUmod_st  *module = NULL, *of = NULL;
     struct CUfunc_st *function = NULL, *again = NULL, *all[4] = {NULL, NULL, NULL, NULL};
-    api_address address = 0;
-    size_t bytes = 0, offset = 9;
-    unsigned int count = 0, seven = 0;
-    const char *name = NULL;
-    int value = 0;
+    api_address       address = 0;
+    size_t            bytes = 0, offset = 9;
+    unsigned int      count = 0, seven = 0;
+    const char       *name = NULL;
+    int               value = 0;
     (void)state;
     ok(cu->cuModuleLoadData(&module, emu_ptx));
     ok(cu->cuModuleGetFunction(&function, module, "store"));
@@ -116,14 +120,14 @@ static void test_modules(void **state)
 
 static void test_libraries(void **state)
 {
-    struct CUctx_st *context = NULL;
-    struct emu_api *cu = emu_api_context("", &context);
-    struct CUlib_st *library = NULL, *of = NULL;
+    struct CUctx_st  *context = NULL;
+    struct emu_api   *cu = emu_api_context("", &context);
+    struct CUlib_st  *library = NULL, *of = NULL;
     struct CUkern_st *kernel = NULL, *all[3] = {NULL, NULL, NULL};
     struct CUfunc_st *function = NULL, *other = NULL;
-    struct CUmod_st *module = NULL;
-    unsigned int count = 0;
-    int value = 0;
+    struct CUmod_st  *module = NULL;
+    unsigned int      count = 0;
+    int               value = 0;
     (void)state;
     ok(cu->cuLibraryLoadData(&library, bad_line, NULL, NULL, 0, NULL, NULL, 0)); /* as lazily as a real one */
     answers(cu->cuLibraryGetKernel(&kernel, library, "k"), 218);
@@ -163,12 +167,12 @@ static void test_libraries(void **state)
 static void test_link(void **state)
 {
     struct emu_api *cu = emu_api_context("PTXPACK_EMU_LOG=/dev/null", NULL);
-    char info[2048] = "", error[2048] = "";
-    unsigned int options[] = {3, 4, 5, 6};
-    void *values[] = {info, emu_number(sizeof info), error, emu_number(sizeof error)}, *cubin = NULL;
+    char            info[2048] = "", error[2048] = "";
+    unsigned int    options[] = {3, 4, 5, 6};
+    void           *values[] = {info, emu_number(sizeof info), error, emu_number(sizeof error)}, *cubin = NULL;
     struct CUlinkState_st *link = NULL;
-    struct CUmod_st *module = NULL;
-    size_t bytes = 0;
+    struct CUmod_st       *module = NULL;
+    size_t                 bytes = 0;
     (void)state;
     ok(cu->cuLinkCreate_v2(4, options, values, &link));
     answers(cu->cuLinkAddData_v2(link, 1, (void *)(uintptr_t)bad_line, sizeof bad_line, "bad", 0, NULL, NULL),
@@ -188,7 +192,10 @@ static void test_link(void **state)
     assert_non_null(strstr(info, "registers"));
     assert_non_null(strstr(info, "256 bytes smem"));
     ok(cu->cuLinkComplete(link, &cubin, &bytes));
-    assert_memory_equal(cubin, "\x7f" "ELF", 4);
+    assert_memory_equal(cubin,
+                        "\x7f"
+                        "ELF",
+                        4);
     unsigned char *copy = (unsigned char *)malloc(bytes);
     assert_non_null(copy);
     memcpy(copy, cubin, bytes);
@@ -212,7 +219,7 @@ static int compile(struct emu_api *cu, const char *ptx, const char *const *optio
                    size_t cap, void **program)
 {
     struct nvPTXCompiler *compiler = NULL;
-    size_t bytes = 0;
+    size_t                bytes = 0;
     ok(cu->Create(&compiler, strlen(ptx), ptx));
     int result = cu->Compile(compiler, count, options);
     ok(cu->GetErrorLogSize(compiler, &bytes));
@@ -236,16 +243,25 @@ static int compile(struct emu_api *cu, const char *ptx, const char *const *optio
 static void test_compiler(void **state)
 {
     struct emu_api *cu = emu_api_load("");
-    static const struct { const char *option, *target; int result; const char *says; } cases[] = {
-        {"--gpu-name=sm_90", "sm_75", 0, ""},          {"-arch=sm_90a", "sm_90a", 0, ""},
-        {"--gpu-name=sm_90", "sm_90a", 3, "sm_90a"},   {"--gpu-name=sm_80", "sm_90", 3, "sm_90"},
-        {"--gpu-name=sm_91", "sm_75", 3, "sm_91"},     {"--frobnicate", "sm_75", 3, "'--frobnicate'"},
-        {"-O2", "sm_75", 0, ""},                       {"--maxrregcount=64", "sm_75", 0, ""},
-        {"--gpu-name", "sm_75", 3, "gpu-name"},        {"-v", "sm_75", 0, ""},
+    static const struct {
+        const char *option, *target;
+        int         result;
+        const char *says;
+    } cases[] = {
+        {"--gpu-name=sm_90", "sm_75", 0, ""},
+        {"-arch=sm_90a", "sm_90a", 0, ""},
+        {"--gpu-name=sm_90", "sm_90a", 3, "sm_90a"},
+        {"--gpu-name=sm_80", "sm_90", 3, "sm_90"},
+        {"--gpu-name=sm_91", "sm_75", 3, "sm_91"},
+        {"--frobnicate", "sm_75", 3, "'--frobnicate'"},
+        {"-O2", "sm_75", 0, ""},
+        {"--maxrregcount=64", "sm_75", 0, ""},
+        {"--gpu-name", "sm_75", 3, "gpu-name"},
+        {"-v", "sm_75", 0, ""},
     };
     unsigned int major = 0, minor = 9;
-    char error[1024], text[256];
-    void *program = NULL;
+    char         error[1024], text[256];
+    void        *program = NULL;
     (void)state;
     ok(cu->GetVersion(&major, &minor));
     assert_true(major == 13 && minor == 0);
@@ -265,7 +281,7 @@ static void test_compiler(void **state)
     const char *option = "--gpu-name=sm_80";
     ok(compile(cu, emu_ptx, &option, 1, error, sizeof error, &program));
     struct CUmod_st *module = NULL;
-    struct emu_api *sm_90 = emu_api_context("", NULL);
+    struct emu_api  *sm_90 = emu_api_context("", NULL);
     answers(sm_90->cuModuleLoadData(&module, program), 209);
     struct emu_api *sm_86 = emu_api_context("PTXPACK_EMU_SM=86", NULL);
     ok(sm_86->cuModuleLoadData(&module, program));

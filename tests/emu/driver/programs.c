@@ -9,23 +9,25 @@
 #include "tests/emu/programs/check_tensor.h"
 #include "tests/emu/programs/compile.h"
 
-static char sources[512]; /* folder of the programs */
-static char log_file[128];
+static char     sources[512]; /* folder of the programs */
+static char     log_file[128];
 static uint64_t seed;
 static uint64_t (*executed)(void); /* of the running machine */
 
 /* A machine per GPU, made when it is first wanted. */
 static struct emu_api *machine(int sm)
 {
-    static struct { int sm; struct emu_api *cu; } made[8];
-    char environment[256];
+    static struct {
+        int             sm;
+        struct emu_api *cu;
+    } made[8];
+    char   environment[256];
     size_t i = 0;
     while (made[i].cu && made[i].sm != sm)
         i++;
     assert_true(i + 1 < sizeof made / sizeof made[0]);
     if (!made[i].cu) {
-        snprintf(environment, sizeof environment,
-                 "PTXPACK_EMU_SM=%d PTXPACK_EMU_MEMORY=64M PTXPACK_EMU_LOG=%s",
+        snprintf(environment, sizeof environment, "PTXPACK_EMU_SM=%d PTXPACK_EMU_MEMORY=64M PTXPACK_EMU_LOG=%s",
                  sm, log_file);
         made[i].sm = sm;
         made[i].cu = emu_api(environment);
@@ -37,10 +39,10 @@ static struct emu_api *machine(int sm)
 /* The text of the refusal; NULL: it is loaded. */
 static const char *try_load(struct program *p, const char *ptx)
 {
-    static char log[4096];
+    static char  log[4096];
     unsigned int names[2] = {5, 6}; /* the error log and its size */
-    void *values[2] = {log, (void *)(uintptr_t)sizeof log};
-    double started = now();
+    void        *values[2] = {log, (void *)(uintptr_t)sizeof log};
+    double       started = now();
     log[0] = '\0';
     unsigned int result = p->cu->cuModuleLoadDataEx(&p->module, ptx, 2, names, values);
     p->loaded = now() - started;
@@ -69,33 +71,31 @@ struct source {
     const char *name;
     void (*check)(struct program *p);
     int  least_sm;
-    char suffix;                   /* 'a': for that GPU only */
-    bool device_debug;             /* also with -G */
-    bool loud;                     /* its check judges the log itself */
+    char suffix;       /* 'a': for that GPU only */
+    bool device_debug; /* also with -G */
+    bool loud;         /* its check judges the log itself */
 };
-static const struct source programs[] = {
-    {"saxpy", check_saxpy, 75, 0, true, false},
-    {"reduce", check_reduce, 75, 0, true, false},
-    {"scan", check_scan, 75, 0, true, false},
-    {"transpose", check_transpose, 75, 0, false, false},
-    {"histogram", check_histogram, 75, 0, true, false},
-    {"bitonic", check_bitonic, 75, 0, false, false},
-    {"stencil", check_stencil, 75, 0, false, false},
-    {"matmul", check_matmul, 75, 0, true, false},
-    {"softmax", check_softmax, 75, 0, true, false},
-    {"control", check_control, 75, 0, true, false},
-    {"matmul_wmma", check_matmul_wmma, 75, 0, true, false},
-    {"matmul_mma", check_matmul_mma, 80, 0, true, false},
-    LIBRARY_PROGRAMS
-};
+static const struct source programs[] = {{"saxpy", check_saxpy, 75, 0, true, false},
+                                         {"reduce", check_reduce, 75, 0, true, false},
+                                         {"scan", check_scan, 75, 0, true, false},
+                                         {"transpose", check_transpose, 75, 0, false, false},
+                                         {"histogram", check_histogram, 75, 0, true, false},
+                                         {"bitonic", check_bitonic, 75, 0, false, false},
+                                         {"stencil", check_stencil, 75, 0, false, false},
+                                         {"matmul", check_matmul, 75, 0, true, false},
+                                         {"softmax", check_softmax, 75, 0, true, false},
+                                         {"control", check_control, 75, 0, true, false},
+                                         {"matmul_wmma", check_matmul_wmma, 75, 0, true, false},
+                                         {"matmul_mma", check_matmul_mma, 80, 0, true, false},
+                                         LIBRARY_PROGRAMS};
 
 static void run_one(const struct source *source, int sm, const char *by, bool with_nvcc,
                     const char *const *options)
 {
-    char path[700], architecture[16];
-    struct program p = {.cu = machine(sm), .sm = sm, .log = log_file};
-    uint64_t before = executed();
-    double started = now();
+    char             path[700], architecture[16];
+    struct program   p = {.cu = machine(sm), .sm = sm, .log = log_file};
+    uint64_t         before = executed();
+    double           started = now();
     struct CUctx_st *context = NULL;
     unlink(log_file);
     assert_int_equal(p.cu->cuCtxCreate_v2(&context, 0, 0), 0);
@@ -122,8 +122,8 @@ static void run_one(const struct source *source, int sm, const char *by, bool wi
 static void test_ptx(void **state)
 {
     const struct ptx_case *one = (const struct ptx_case *)*state;
-    struct program p = {.cu = machine(75), .sm = 75, .log = log_file};
-    struct CUctx_st *context = NULL;
+    struct program         p = {.cu = machine(75), .sm = 75, .log = log_file};
+    struct CUctx_st       *context = NULL;
     unlink(log_file);
     snprintf(p.name, sizeof p.name, "%s, PTX", one->name);
     assert_int_equal(p.cu->cuCtxCreate_v2(&context, 0, 0), 0);
@@ -139,7 +139,7 @@ static void test_ptx(void **state)
 static bool chosen(const char *name)
 {
     const char *list = getenv("PTXPACK_PROGRAMS"), *found = list;
-    size_t n = strlen(name);
+    size_t      n = strlen(name);
     for (; found && (found = strstr(found, name)); found++)
         if ((found == list || found[-1] == ',') && (found[n] == ',' || found[n] == '\0'))
             return true;
@@ -148,10 +148,10 @@ static bool chosen(const char *name)
 
 static void test_program(void **state)
 {
-    static const int generations[] = {75, 80, 90};
+    static const int         generations[] = {75, 80, 90};
     static const char *const none[] = {NULL}, *const lines[] = {"-lineinfo", NULL};
     static const char *const debug[] = {"-G", NULL};
-    const struct source *source = (const struct source *)*state;
+    const struct source     *source = (const struct source *)*state;
     if (!chosen(source->name)) {
         print_message("SKIP: %s is not among $PTXPACK_PROGRAMS\n", source->name);
         skip();
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 {
     enum { PROGRAMS = sizeof programs / sizeof programs[0], CASES = sizeof ptx_cases / sizeof ptx_cases[0] };
     struct CMUnitTest tests[CASES + PROGRAMS];
-    const char *reason, *folder = getenv("PTXPACK_PROGRAM_SOURCES");
+    const char       *reason, *folder = getenv("PTXPACK_PROGRAM_SOURCES");
     snprintf(sources, sizeof sources, "%s", folder ? folder : "tests/emu/programs");
     size_t count = 0;
     for (size_t i = 0; i < CASES; i++)

@@ -21,18 +21,20 @@ enum { DATA = 65536, BLANK = 4096, SEEDS = 3 };
 static const char folder[] = "tests/bad";
 
 struct broken {
-    const char *name;
-    char text[TEXT], twin[TEXT];
-    char expects[EXPECTS][EXPECT];
+    const char  *name;
+    char         text[TEXT], twin[TEXT];
+    char         expects[EXPECTS][EXPECT];
     unsigned int expect_count, block, grid, cluster, sm;
-    bool here[LINES];
+    bool         here[LINES];
 };
 
 /* ---- reading one ---------------------------------------------------------------------------------- */
 static void read_shape(struct broken *b, const char *words)
 {
-    const struct { const char *name; unsigned int *at; } all[] = {
-        { "block ", &b->block }, { "grid ", &b->grid }, { "cluster ", &b->cluster }, { "sm ", &b->sm } };
+    const struct {
+        const char   *name;
+        unsigned int *at;
+    } all[] = {{"block ", &b->block}, {"grid ", &b->grid}, {"cluster ", &b->cluster}, {"sm ", &b->sm}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         const char *at = strstr(words, all[i].name);
         if (at)
@@ -44,7 +46,7 @@ static void read_line(struct broken *b, const char *line, unsigned int number)
 {
     static const char expect[] = "// expect: ", run[] = "// run: ";
     static const char fixed[] = "// fixed:", target[] = ".target sm_";
-    const char *fix = strstr(line, fixed);
+    const char       *fix = strstr(line, fixed);
     b->here[number] = strstr(line, "// here") != NULL;
     if (strncmp(line, expect, strlen(expect)) == 0 && b->expect_count < EXPECTS)
         snprintf(b->expects[b->expect_count++], EXPECT, "%.*s", EXPECT - 1, line + strlen(expect));
@@ -57,9 +59,9 @@ static void read_line(struct broken *b, const char *line, unsigned int number)
 
 static void read_broken(struct broken *b, const char *name)
 {
-    char path[512], line[1024];
+    char         path[512], line[1024];
     unsigned int number = 0;
-    FILE *f;
+    FILE        *f;
     memset(b, 0, sizeof *b);
     b->name = name;
     b->block = 32;
@@ -79,13 +81,14 @@ static void read_broken(struct broken *b, const char *name)
 }
 
 /* ---- running one ---------------------------------------------------------------------------------- */
-static unsigned int run(const struct broken *b, const char *text, enum emu_async_policy policy,
-                        unsigned int sd)
+static unsigned int run(const struct broken *b, const char *text, enum emu_async_policy policy, unsigned int sd)
 {
     static unsigned char zeros[DATA];
-    uint64_t words[2];
-    struct emu_launch launch = { .grid = { b->grid, 1, 1 }, .block = { b->block, 1, 1 },
-                                 .cluster = { b->cluster, 1, 1 }, .parameters = words };
+    uint64_t             words[2];
+    struct emu_launch    launch = {.grid = {b->grid, 1, 1},
+                                   .block = {b->block, 1, 1},
+                                   .cluster = {b->cluster, 1, 1},
+                                   .parameters = words};
     emu_machine((int)b->sm);
     emu_test_settings.async_policy = policy;
     emu_test_settings.seed = sd;
@@ -99,8 +102,8 @@ static unsigned int run(const struct broken *b, const char *text, enum emu_async
 static bool said(const struct broken *b, const char *expect)
 {
     const char *middle = strstr(expect, ": "), *fragment = middle ? middle + 2 : "";
-    const int kind = middle ? (int)(middle - expect) : (int)strcspn(expect, ":");
-    char wanted[256];
+    const int   kind = middle ? (int)(middle - expect) : (int)strcspn(expect, ":");
+    char        wanted[256];
     for (unsigned int i = 0; i < LINES; i++) {
         const char *at = emu_log();
         if (!b->here[i])
@@ -118,32 +121,29 @@ static bool said(const struct broken *b, const char *expect)
 
 static void check(const struct broken *b, enum emu_async_policy policy, unsigned int sd)
 {
-    static const char *const names[] = { "earliest", "latest", "random" };
-    unsigned int result = run(b, b->text, policy, sd);
-    bool found = false;
+    static const char *const names[] = {"earliest", "latest", "random"};
+    unsigned int             result = run(b, b->text, policy, sd);
+    bool                     found = false;
     for (unsigned int i = 0; i < b->expect_count; i++)
         found |= said(b, b->expects[i]);
     if (!found || !result)
-        fail_msg("%s (%s, seed %u): expected \"%s\" at a line with \"here\"; result %u, was told:\n%s",
-                 b->name, names[policy], sd, b->expects[0], result, emu_log());
+        fail_msg("%s (%s, seed %u): expected \"%s\" at a line with \"here\"; result %u, was told:\n%s", b->name,
+                 names[policy], sd, b->expects[0], result, emu_log());
     result = run(b, b->twin, policy, sd);
     if (result || *emu_log())
         fail_msg("%s, repaired (%s, seed %u): result %u, was told:\n%s", b->name, names[policy], sd, result,
                  emu_log());
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static void test_all(void **state)
 {
     static struct broken b;
-    static char *names[LINES];
-    const char *only = getenv("PTXPACK_TEST_BAD"); /* one of them, by name */
-    unsigned int count = 0, runs = 0;
-    DIR *d = opendir(folder);
+    static char         *names[LINES];
+    const char          *only = getenv("PTXPACK_TEST_BAD"); /* one of them, by name */
+    unsigned int         count = 0, runs = 0;
+    DIR                 *d = opendir(folder);
     (void)state;
     if (!d)
         fail_msg("%s cannot be read", folder);
@@ -167,6 +167,6 @@ static void test_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_all) };
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

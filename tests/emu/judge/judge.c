@@ -13,21 +13,22 @@
 enum { CTAS = 2, WARPS = 4, CLUSTERS = 2, SHARED = 8192, OPS = 16 };
 enum op_name { LD, ST, ATOM, CP_ASYNC, TMA_LOAD, TMA_STORE, WGMMA };
 
-static const char *const plain[] = { "shared", "u32" }, *const cp_words[] = { "async", "ca" },
-    *const load_words[] = { "async", "bulk", "mbarrier::complete_tx::bytes" },
-    *const store_words[] = { "async", "bulk", "bulk_group" }, *const wgmma_words[] = { "mma_async", "sync" };
-static struct ptx_instruction text[OPS];
-static struct emu_op op[OPS];
+static const char *const plain[] = {"shared", "u32"}, *const cp_words[] = {"async", "ca"},
+                         *const load_words[] = {"async", "bulk", "mbarrier::complete_tx::bytes"},
+                         *const store_words[] = {"async", "bulk", "bulk_group"},
+                         *const wgmma_words[] = {"mma_async", "sync"};
+static struct ptx_instruction   text[OPS];
+static struct emu_op            op[OPS];
 
 struct machine {
     struct emu_settings settings;
-    struct ptx_module ptx;
-    struct emu_module module;
-    struct emu_grid grid;
-    struct emu_cluster cluster[CLUSTERS];
-    struct emu_cta cta[CLUSTERS][CTAS];
-    struct emu_warp warp[CLUSTERS][CTAS][WARPS];
-    char log[64];
+    struct ptx_module   ptx;
+    struct emu_module   module;
+    struct emu_grid     grid;
+    struct emu_cluster  cluster[CLUSTERS];
+    struct emu_cta      cta[CLUSTERS][CTAS];
+    struct emu_warp     warp[CLUSTERS][CTAS][WARPS];
+    char                log[64];
 };
 static struct machine m;
 
@@ -67,14 +68,21 @@ static void begin(void)
     m.grid.cluster[1] = m.grid.cluster[2] = 1;
     assert_true(judge_grid_begin(&m.grid));
     for (uint32_t c = 0; c < CLUSTERS; c++) {
-        m.cluster[c] = (struct emu_cluster){ .grid = &m.grid, .ctas = m.cta[c], .cta_count = CTAS, .id = c };
+        m.cluster[c] = (struct emu_cluster){.grid = &m.grid, .ctas = m.cta[c], .cta_count = CTAS, .id = c};
         for (uint32_t b = 0; b < CTAS; b++) {
-            m.cta[c][b] = (struct emu_cta){ .cluster = &m.cluster[c], .warps = m.warp[c][b],
-                .warp_count = WARPS, .thread_count = WARPS * EMU_LANES, .index = { c * CTAS + b, 0, 0 },
-                .rank = b, .shared_bytes = SHARED };
+            m.cta[c][b] = (struct emu_cta){.cluster = &m.cluster[c],
+                                           .warps = m.warp[c][b],
+                                           .warp_count = WARPS,
+                                           .thread_count = WARPS * EMU_LANES,
+                                           .index = {c * CTAS + b, 0, 0},
+                                           .rank = b,
+                                           .shared_bytes = SHARED};
             for (uint32_t w = 0; w < WARPS; w++)
-                m.warp[c][b][w] = (struct emu_warp){ .index = w, .cta = &m.cta[c][b],
-                    .cluster = &m.cluster[c], .grid = &m.grid, .live = EMU_ALL };
+                m.warp[c][b][w] = (struct emu_warp){.index = w,
+                                                    .cta = &m.cta[c][b],
+                                                    .cluster = &m.cluster[c],
+                                                    .grid = &m.grid,
+                                                    .live = EMU_ALL};
         }
         assert_true(judge_cluster_begin(&m.cluster[c]));
     }
@@ -92,9 +100,9 @@ static unsigned int end(void)
 /* The log must hold this text, or be empty (NULL). */
 static void expect(const char *fragment)
 {
-    static char log[1 << 16];
-    FILE *f;
-    size_t n = 0;
+    static char        log[1 << 16];
+    FILE              *f;
+    size_t             n = 0;
     const unsigned int findings = end();
     if ((f = fopen(m.log, "r"))) {
         n = fread(log, 1, sizeof log - 1, f);
@@ -111,13 +119,10 @@ static struct emu_warp *warp(int w) { return &m.warp[0][0][w]; }
 
 static struct emu_ref in_shared(struct emu_cta *cta, uint64_t address)
 {
-    return (struct emu_ref){ NULL, EMU_SHARED, cta, address };
+    return (struct emu_ref){NULL, EMU_SHARED, cta, address};
 }
 
-static struct emu_ref in_global(uint64_t address)
-{
-    return (struct emu_ref){ NULL, EMU_GLOBAL, NULL, address };
-}
+static struct emu_ref in_global(uint64_t address) { return (struct emu_ref){NULL, EMU_GLOBAL, NULL, address}; }
 
 /* Lanes of mask touch `bytes` each, `stride` apart, in their own block's memory. */
 static void touch(struct emu_warp *w, enum op_name name, uint32_t mask, uint64_t address, uint32_t stride,
@@ -129,8 +134,7 @@ static void touch(struct emu_warp *w, enum op_name name, uint32_t mask, uint64_t
     judge_access(w, &op[name], mask, ref, bytes, name == LD ? EMU_READ : EMU_WRITE);
 }
 
-static void touch_global(struct emu_warp *w, enum op_name name, int lane, uint64_t address,
-                         unsigned int access)
+static void touch_global(struct emu_warp *w, enum op_name name, int lane, uint64_t address, unsigned int access)
 {
     struct emu_ref ref[EMU_LANES];
     for (int l = 0; l < EMU_LANES; l++)
@@ -153,7 +157,7 @@ static struct judge_async *issue(struct emu_warp *w, enum op_name name, int lane
                                  uint64_t bytes, unsigned int access)
 {
     struct judge_async *a = judge_async_begin(w, &op[name], lane, name != CP_ASYNC);
-    struct emu_ref ref = in_shared(w->cta, address);
+    struct emu_ref      ref = in_shared(w->cta, address);
     judge_async_touch(a, &ref, bytes, access);
     return a;
 }
@@ -189,7 +193,7 @@ static void test_widths(void **state)
 {
     (void)state;
     begin();
-    touch(warp(0), ST, EMU_ALL, 0, 4, 2);  /* neighbours' halves of one word */
+    touch(warp(0), ST, EMU_ALL, 0, 4, 2); /* neighbours' halves of one word */
     touch(warp(1), ST, EMU_ALL, 2, 4, 2);
     touch(warp(2), ST, EMU_ALL, 1024, 2, 1);
     touch(warp(3), ST, EMU_ALL, 1025, 2, 1);
@@ -208,7 +212,7 @@ static void test_widths(void **state)
     touch(warp(1), ST, 1, 15, 0, 1);
     expect("writes shared 0xf..0xf, read by thread (0,0,0)");
     begin();
-    touch(warp(0), ST, 3, 64, 0, 4);       /* two lanes, one word */
+    touch(warp(0), ST, 3, 64, 0, 4); /* two lanes, one word */
     expect("written by thread (0,0,0)");
 }
 
@@ -282,7 +286,7 @@ static void test_clocks(void **state)
     judge_clock_move(&m.cluster[0], &done, &phase);
     assert_null(phase);
     touch(warp(2), ST, 1, 4, 0, 4);
-    judge_release(warp(2), 1, &phase);      /* the next phase */
+    judge_release(warp(2), 1, &phase); /* the next phase */
     judge_acquire(warp(1), EMU_ALL, done);
     touch(warp(1), LD, 1, 0, 0, 4);
     assert_int_equal(m.grid.findings, 0);
@@ -328,7 +332,8 @@ static void test_flag(void **state)
         touch_global(b, LD, 0, 0x10000, EMU_READ);
         expect(missing ? "race: line 10 of the PTX: ld.shared.u32: thread (32,0,0) of block (2,0,0) reads "
                          "global "
-                         "0x10000..0x10003, written by thread (67,0,0) of block (1,0,0) at line 11" : NULL);
+                         "0x10000..0x10003, written by thread (67,0,0) of block (1,0,0) at line 11"
+                       : NULL);
     }
 }
 
@@ -388,9 +393,10 @@ static void test_cp_async(void **state)
         if (ordered)
             barrier(2);
         touch(warp(1), LD, 1, 0, 0, 4);
-        expect(ordered ? NULL : "race: line 10 of the PTX: ld.shared.u32: thread (32,0,0) of block (0,0,0) "
-                                "reads shared "
-                                "0x0..0x3, written by the cp.async at line 13");
+        expect(ordered ? NULL
+                       : "race: line 10 of the PTX: ld.shared.u32: thread (32,0,0) of block (0,0,0) "
+                         "reads shared "
+                         "0x0..0x3, written by the cp.async at line 13");
     }
     begin();
     a = issue(warp(0), CP_ASYNC, 5, 0, 16, EMU_WRITE);
@@ -562,8 +568,9 @@ static void test_wgmma(void **state)
         judge_async_drop(load, &m.cluster[0]);
         for (int w = 0; w < WARPS && !waited; w++)
             judge_async_drop(a[w], &m.cluster[0]);
-        expect(waited ? NULL : "writes shared 0x100..0x17f of block (0,0,0) before the wgmma.mma_async at "
-                               "line 16");
+        expect(waited ? NULL
+                      : "writes shared 0x100..0x17f of block (0,0,0) before the wgmma.mma_async at "
+                        "line 16");
     }
 }
 
@@ -572,15 +579,18 @@ static void test_wgmma(void **state)
  * observed. */
 enum { THREADS = 16, EVENTS = 60, CLOCKS = 3, FLAGS = 2, WORDS = 6 };
 
-struct event { int word; bool writes; };
+struct event {
+    int  word;
+    bool writes;
+};
 struct oracle {
     struct event event[EVENTS + 1];
-    int count;
+    int          count;
     /* sets of accesses */
     uint64_t seen[THREADS], copies[THREADS], fenced[THREADS], read[THREADS], clock[CLOCKS], flag[FLAGS];
     struct judge_async *flying[THREADS][EVENTS];
-    int flying_count[THREADS];
-    bool racy;
+    int                 flying_count[THREADS];
+    bool                racy;
 };
 
 static uint64_t random_state;
@@ -601,8 +611,8 @@ static bool races(const struct oracle *o, int thread, int word, bool writes)
 /* A load, a store, or the issue of a copy. */
 static void random_access(struct oracle *o, int thread)
 {
-    const int word = (int)any(WORDS), lane = thread % 4;
-    const bool copies = any(6) == 0, writes = copies || any(4) == 0;
+    const int        word = (int)any(WORDS), lane = thread % 4;
+    const bool       copies = any(6) == 0, writes = copies || any(4) == 0;
     struct emu_warp *w = warp(thread / 4);
     if (races(o, thread, word, writes)) {
         if (any(64))
@@ -617,7 +627,7 @@ static void random_access(struct oracle *o, int thread)
         touch(w, writes ? ST : LD, 1u << lane, (uint64_t)word * 4, 0, 4);
         o->seen[thread] |= 1ull << o->count;
     }
-    o->event[o->count++] = (struct event){ word, writes };
+    o->event[o->count++] = (struct event){word, writes};
 }
 
 static void wait_copies(struct oracle *o, int thread)
@@ -630,11 +640,12 @@ static void wait_copies(struct oracle *o, int thread)
 
 static void random_flag(struct oracle *o, int thread)
 {
-    const int flag = (int)any(FLAGS);
+    const int          flag = (int)any(FLAGS);
     const unsigned int access = any(3);
     touch_global(warp(thread / 4), ATOM, thread % 4, 0x50000 + 4 * (uint64_t)flag,
-                 access == 0 ? EMU_WRITE | EMU_STRONG : access == 1 ? EMU_READ | EMU_STRONG
-                                                                    : EMU_READ | EMU_WRITE | EMU_ATOMIC);
+                 access == 0   ? EMU_WRITE | EMU_STRONG
+                 : access == 1 ? EMU_READ | EMU_STRONG
+                               : EMU_READ | EMU_WRITE | EMU_ATOMIC);
     if (access != 0)
         o->read[thread] |= o->flag[flag];
     if (access != 1)
@@ -645,9 +656,9 @@ static void random_flag(struct oracle *o, int thread)
 static void random_sync(struct oracle *o, struct judge_clock **clocks, int thread, uint32_t lanes)
 {
     struct emu_warp *w = warp(thread / 4);
-    const int first = thread / 4 * 4, c = (int)any(CLOCKS);
-    const uint32_t what = any(6);
-    uint64_t all = 0;
+    const int        first = thread / 4 * 4, c = (int)any(CLOCKS);
+    const uint32_t   what = any(6);
+    uint64_t         all = 0;
     for (int l = 0; l < 4; l++)
         all |= lanes >> l & 1 ? o->seen[first + l] : 0;
     if (what == 0) {
@@ -672,13 +683,17 @@ static void random_sync(struct oracle *o, struct judge_clock **clocks, int threa
 /* One program, up to its first race. */
 static void random_program(struct oracle *o)
 {
-    struct judge_clock *clocks[CLOCKS] = { NULL };
+    struct judge_clock *clocks[CLOCKS] = {NULL};
     memset(o, 0, sizeof *o);
     begin();
     while (o->count < EVENTS && !o->racy && !m.grid.findings) {
         const int thread = (int)any(THREADS);
         switch (any(10)) {
-        case 0: case 1: case 2: case 3: case 4:
+        case 0:
+        case 1:
+        case 2:
+        case 3:
+        case 4:
             random_sync(o, clocks, thread, any(3) ? 1u << thread % 4 : 15);
             break;
         case 5:
@@ -698,7 +713,7 @@ static void random_program(struct oracle *o)
 static void test_oracle(void **state)
 {
     static struct oracle o;
-    unsigned int clean = 0, found = 0, missed = 0;
+    unsigned int         clean = 0, found = 0, missed = 0;
     (void)state;
     random_state = 20260311;
     printf("seed %llu\n", (unsigned long long)random_state);
@@ -712,8 +727,7 @@ static void test_oracle(void **state)
         end();
         unlink(m.log);
     }
-    printf("%u clean, %u found, %u missed (older reads of a warp, flags that changed)\n", clean, found,
-           missed);
+    printf("%u clean, %u found, %u missed (older reads of a warp, flags that changed)\n", clean, found, missed);
     assert_true(clean > 1000 && found > 1000 && missed * 10 < found);
 }
 
@@ -762,7 +776,7 @@ static void test_grid_barrier(void **state)
             emu_test_settings.host_threads = syncs == 2 ? 4 : 1;
             emu_test_settings.seed = sd;
             const uint64_t data = emu_buffer(BYTES);
-            const uint64_t words[2] = { data, syncs };
+            const uint64_t words[2] = {data, syncs};
             emu_write(data, zeros, BYTES);
             const unsigned int result = emu_run(grid_text, "turns", BLOCKS, 64, 0, words, 2);
             if (syncs == 2 && (result || *emu_log()))
@@ -775,6 +789,7 @@ static void test_grid_barrier(void **state)
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_barrier), cmocka_unit_test(test_widths), cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_elected), cmocka_unit_test(test_readers), cmocka_unit_test(test_clocks),
@@ -783,5 +798,6 @@ int main(void)
         cmocka_unit_test(test_proxy_fence), cmocka_unit_test(test_bulk_store), cmocka_unit_test(test_wgmma),
         cmocka_unit_test(test_oracle), cmocka_unit_test(test_grid_barrier),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,10 @@
 #include "tests/support/emu_fixture.h"
 
 #define HEAD ".version 8.8\n.target sm_90\n.address_size 64\n"
-#define ENTRY                                                                                                \
-    ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c)\n{\n.reg .b16 %h<20>;\n"                 \
-    ".reg .b32 %r<20>;\n.reg .b64 %d<20>;\n.reg .b128 %q<5>;\n.reg .f32 %f<20>;\n"                           \
-    ".reg .pred %p<9>;\nld.param.u64 %d0, [a];\nld.param.u64 %d1, [b];\nld.param.u64 %d2, [c];\n"            \
+#define ENTRY                                                                                     \
+    ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c)\n{\n.reg .b16 %h<20>;\n"      \
+    ".reg .b32 %r<20>;\n.reg .b64 %d<20>;\n.reg .b128 %q<5>;\n.reg .f32 %f<20>;\n"                \
+    ".reg .pred %p<9>;\nld.param.u64 %d0, [a];\nld.param.u64 %d1, [b];\nld.param.u64 %d2, [c];\n" \
     "mov.u32 %r0, %tid.x;\n"
 enum { LANES = 32 };
 
@@ -37,9 +37,9 @@ static int begin(void **state)
 
 static unsigned int run(const char *body, uint32_t grid, uint32_t block, uint64_t a, uint64_t b, uint64_t c)
 {
-    char text[8192];
+    char           text[8192];
     const uint64_t words[] = {a, b, c};
-    int n = snprintf(text, sizeof text, "%s%s%s\nret;\n}\n", HEAD, ENTRY, body);
+    int            n = snprintf(text, sizeof text, "%s%s%s\nret;\n}\n", HEAD, ENTRY, body);
     assert_true(n > 0 && (size_t)n < sizeof text);
     return emu_run(text, "k", grid, block, 0, words, 3);
 }
@@ -67,10 +67,10 @@ static uint64_t reference(const char *name, enum kind kind, unsigned int bytes, 
                           uint64_t y, uint64_t z)
 {
     uint64_t cut = bytes == 8 ? ~0ull : (1ull << 8 * bytes) - 1;
-    int64_t sx = bytes == 8 ? (int64_t)x : bytes == 4 ? (int32_t)x : (int16_t)x;
-    int64_t sy = bytes == 8 ? (int64_t)y : bytes == 4 ? (int32_t)y : (int16_t)y;
+    int64_t  sx = bytes == 8 ? (int64_t)x : bytes == 4 ? (int32_t)x : (int16_t)x;
+    int64_t  sy = bytes == 8 ? (int64_t)y : bytes == 4 ? (int32_t)y : (int16_t)y;
     if (kind == F32) {
-        float f, g;
+        float    f, g;
         uint32_t fx = (uint32_t)x, fy = (uint32_t)y, sum;
         if (global && !(fx & 0x7f800000))
             fx &= 0x80000000;
@@ -93,16 +93,22 @@ static uint64_t reference(const char *name, enum kind kind, unsigned int bytes, 
         return x;
     }
     switch (name[0] == 'm' ? name[1] : name[0]) {
-    case 'i': return name[0] == 'm' ? (kind == SIGNED ? sx < sy : x < y) ? x : y : x >= y ? 0 : x + 1;
-    case 'd': return x == 0 || x > y ? y : x - 1;
+    case 'i':
+        return name[0] == 'm' ? (kind == SIGNED ? sx < sy : x < y) ? x : y : x >= y ? 0 : x + 1;
+    case 'd':
+        return x == 0 || x > y ? y : x - 1;
     case 'a':
         return name[0] == 'm'   ? (kind == SIGNED ? sx > sy : x > y) ? x : y
                : name[1] == 'd' ? (x + y) & cut
                                 : x & y;
-    case 'o': return x | y;
-    case 'x': return x ^ y;
-    case 'e': return y;
-    default: return x == y ? z : x;
+    case 'o':
+        return x | y;
+    case 'x':
+        return x ^ y;
+    case 'e':
+        return y;
+    default:
+        return x == y ? z : x;
     }
 }
 
@@ -111,7 +117,7 @@ static uint64_t interesting(enum kind kind, unsigned int bytes)
     static const uint32_t floats[] = {0,          0x80000000, 1,          0x80000001, 0x007fffff,
                                       0x00800000, 0x80800000, 0x3f800000, 0xbf800000, 0x7f7fffff,
                                       0x7f800000, 0xff800000, 0x00800001, 0x34000000};
-    uint64_t value = draw();
+    uint64_t              value = draw();
     if (kind == F32)
         return draw() % 2 ? floats[draw() % 14] : (value & 0x80ffffff) | 0x3f000000;
     if (kind == F64)
@@ -122,20 +128,23 @@ static uint64_t interesting(enum kind kind, unsigned int bytes)
 }
 
 struct form {
-    const char *operation, *type;
-    enum kind kind;
+    const char  *operation, *type;
+    enum kind    kind;
     unsigned int bytes;
 };
-static const struct form forms[] = {
-    {"add", "u32", UNSIGNED, 4}, {"add", "s32", SIGNED, 4},   {"add", "u64", UNSIGNED, 8},
-    {"add", "f32", F32, 4},      {"add", "f64", F64, 8},      {"min", "u32", UNSIGNED, 4},
-    {"min", "s32", SIGNED, 4},   {"min", "u64", UNSIGNED, 8}, {"min", "s64", SIGNED, 8},
-    {"max", "u32", UNSIGNED, 4}, {"max", "s32", SIGNED, 4},   {"max", "u64", UNSIGNED, 8},
-    {"max", "s64", SIGNED, 8},   {"inc", "u32", UNSIGNED, 4}, {"dec", "u32", UNSIGNED, 4},
-    {"and", "b32", BITS, 4},     {"and", "b64", BITS, 8},     {"or", "b32", BITS, 4},
-    {"or", "b64", BITS, 8},      {"xor", "b32", BITS, 4},     {"xor", "b64", BITS, 8},
-    {"exch", "b32", BITS, 4},    {"exch", "b64", BITS, 8},    {"cas", "b16", BITS, 2},
-    {"cas", "b32", BITS, 4},     {"cas", "b64", BITS, 8}};
+static const struct form forms[] = {{"add", "u32", UNSIGNED, 4}, {"add", "s32", SIGNED, 4},
+                                    {"add", "u64", UNSIGNED, 8}, {"add", "f32", F32, 4},
+                                    {"add", "f64", F64, 8},      {"min", "u32", UNSIGNED, 4},
+                                    {"min", "s32", SIGNED, 4},   {"min", "u64", UNSIGNED, 8},
+                                    {"min", "s64", SIGNED, 8},   {"max", "u32", UNSIGNED, 4},
+                                    {"max", "s32", SIGNED, 4},   {"max", "u64", UNSIGNED, 8},
+                                    {"max", "s64", SIGNED, 8},   {"inc", "u32", UNSIGNED, 4},
+                                    {"dec", "u32", UNSIGNED, 4}, {"and", "b32", BITS, 4},
+                                    {"and", "b64", BITS, 8},     {"or", "b32", BITS, 4},
+                                    {"or", "b64", BITS, 8},      {"xor", "b32", BITS, 4},
+                                    {"xor", "b64", BITS, 8},     {"exch", "b32", BITS, 4},
+                                    {"exch", "b64", BITS, 8},    {"cas", "b16", BITS, 2},
+                                    {"cas", "b32", BITS, 4},     {"cas", "b64", BITS, 8}};
 
 /* a: the words, b: the operands (c behind b), c: where the old values go.  `at`: the address in memory. */
 static void write_body(char *body, size_t cap, const struct form *f, bool global, bool red,
@@ -143,21 +152,21 @@ static void write_body(char *body, size_t cap, const struct form *f, bool global
 {
     static const char *const names[] = {NULL, NULL, "%h", NULL, "%r", NULL, NULL, NULL, "%d"};
     const char *reg = names[f->bytes], *width = f->bytes == 2 ? "b16" : f->bytes == 4 ? "b32" : "b64";
-    size_t n = (size_t)snprintf(
-        body, cap,
-        ".shared .align 16 .b8 s[256];\nshr.u32 %%r1, %%r0, %u; mul.wide.u32 %%d3, %%r1, %u;\n"
-        "mul.wide.u32 %%d4, %%r0, %u; add.u64 %%d5, %%d0, %%d3; add.u64 %%d6, %%d1, %%d4;\n"
-        "add.u64 %%d7, %%d2, %%d4; ld.global.%s %s9, [%%d6]; ld.global.%s %s10, [%%d6+%u];\n",
-        shared_by, f->bytes, f->bytes, width, reg, width, reg, f->bytes * LANES);
+    size_t      n = (size_t)
+        snprintf(body, cap,
+                 ".shared .align 16 .b8 s[256];\nshr.u32 %%r1, %%r0, %u; mul.wide.u32 %%d3, %%r1, %u;\n"
+                 "mul.wide.u32 %%d4, %%r0, %u; add.u64 %%d5, %%d0, %%d3; add.u64 %%d6, %%d1, %%d4;\n"
+                 "add.u64 %%d7, %%d2, %%d4; ld.global.%s %s9, [%%d6]; ld.global.%s %s10, [%%d6+%u];\n",
+                 shared_by, f->bytes, f->bytes, width, reg, width, reg, f->bytes * LANES);
     if (!global)
-        n += (size_t)snprintf(
-            body + n, cap - n,
-            "ld.global.%s %s11, [%%d5]; mov.u64 %%d8, s; add.u64 %%d8, %%d8, %%d3;\n"
-            "and.b32 %%r2, %%r0, %u; setp.eq.u32 %%p1, %%r2, 0; @%%p1 st.shared.%s [%%d8], %s11;\n"
-            "bar.sync 0;\n",
-            width, reg, (1u << shared_by) - 1, width, reg);
-    n += (size_t)snprintf(body + n, cap - n, "%s.%s.%s.%s ", red ? "red" : "atom",
-                          global ? "global" : "shared", f->operation, f->type);
+        n += (size_t)
+            snprintf(body + n, cap - n,
+                     "ld.global.%s %s11, [%%d5]; mov.u64 %%d8, s; add.u64 %%d8, %%d8, %%d3;\n"
+                     "and.b32 %%r2, %%r0, %u; setp.eq.u32 %%p1, %%r2, 0; @%%p1 st.shared.%s [%%d8], %s11;\n"
+                     "bar.sync 0;\n",
+                     width, reg, (1u << shared_by) - 1, width, reg);
+    n += (size_t)snprintf(body + n, cap - n, "%s.%s.%s.%s ", red ? "red" : "atom", global ? "global" : "shared",
+                          f->operation, f->type);
     if (!red)
         n += (size_t)snprintf(body + n, cap - n, "%s12, ", reg);
     n += (size_t)snprintf(body + n, cap - n, "[%s], %s9%s%s;\n", global ? "%d5" : "%d8", reg,
@@ -169,17 +178,16 @@ static void write_body(char *body, size_t cap, const struct form *f, bool global
     if (!red)
         n += (size_t)snprintf(body + n, cap - n, "st.global.%s [%%d7], %s12;\n", width, reg);
     if (!global)
-        n += (size_t)snprintf(
-            body + n, cap - n,
-            "bar.sync 0; @%%p1 ld.shared.%s %s13, [%%d8]; @%%p1 st.global.%s [%%d5], %s13;\n", width, reg,
-            width, reg);
+        n += (size_t)snprintf(body + n, cap - n,
+                              "bar.sync 0; @%%p1 ld.shared.%s %s13, [%%d8]; @%%p1 st.global.%s [%%d5], %s13;\n",
+                              width, reg, width, reg);
 }
 
 static void check_form(const struct form *f, bool global, bool red, unsigned int shared_by)
 {
     unsigned char words[8 * LANES] = {0}, operands[16 * LANES] = {0}, back[8 * LANES], old[8 * LANES];
-    uint64_t model[LANES], olds[LANES], y[LANES], z[LANES];
-    char body[2048];
+    uint64_t      model[LANES], olds[LANES], y[LANES], z[LANES];
+    char          body[2048];
     for (unsigned int l = 0; l < LANES; l++) {
         model[l] = interesting(f->kind, f->bytes);
         y[l] = draw() % 3 && f->operation[0] == 'c' ? model[l >> shared_by] : interesting(f->kind, f->bytes);
@@ -223,7 +231,7 @@ static void every_operation(void **state)
 /* ---- halves and vectors ----------------------------------------------------------------------------- */
 static double of_half(uint32_t h)
 {
-    int e = h >> 10 & 31, f = h & 1023;
+    int    e = h >> 10 & 31, f = h & 1023;
     double v = e == 31 ? (f ? NAN : INFINITY) : e ? ldexp(1024 + f, e - 25) : ldexp(f, -24);
     return h & 0x8000 ? -v : v;
 }
@@ -231,7 +239,7 @@ static double of_half(uint32_t h)
 static double of_bhalf(uint32_t h)
 {
     uint32_t bits = h << 16;
-    float f;
+    float    f;
     memcpy(&f, &bits, 4);
     return f;
 }
@@ -254,8 +262,8 @@ static bool is_nearest(double (*value)(uint32_t), uint32_t code, double wanted)
 static void halves(void **state)
 {
     static const struct {
-        const char *type, *reg;
-        bool bfloat;
+        const char  *type, *reg;
+        bool         bfloat;
         unsigned int count;
     } types[] = {{"f16", "%h", false, 1},
                  {"bf16", "%h", true, 1},
@@ -264,9 +272,9 @@ static void halves(void **state)
     char body[1024];
     (void)state;
     for (int round = 0; round < 80; round++) {
-        size_t t = (size_t)round % 4;
+        size_t       t = (size_t)round % 4;
         unsigned int bytes = 2 * types[t].count;
-        uint16_t x[64], y[64], sum[64], old[64];
+        uint16_t     x[64], y[64], sum[64], old[64];
         for (int i = 0; i < 64; i++) {
             x[i] = (uint16_t)draw();
             y[i] = (uint16_t)(draw() % 4 ? (x[i] ^ draw() % 4096) : draw());
@@ -293,7 +301,7 @@ static void halves(void **state)
 
 static void vectors(void **state)
 {
-    float x[4 * LANES], y[4 * LANES], old[4 * LANES], sum[4 * LANES];
+    float    x[4 * LANES], y[4 * LANES], old[4 * LANES], sum[4 * LANES];
     uint16_t h[8 * LANES], g[8 * LANES], low[8 * LANES];
     (void)state;
     for (int i = 0; i < 4 * LANES; i++) {
@@ -301,13 +309,12 @@ static void vectors(void **state)
         y[i] = (float)(int32_t)draw() / 2048;
     }
     uint64_t a = buffer(x, sizeof x), b = buffer(y, sizeof y), c = buffer(x, sizeof x);
-    run_well(
-        "mul.wide.u32 %d3, %r0, 16; add.u64 %d5, %d0, %d3; add.u64 %d6, %d1, %d3; add.u64 %d7, %d2, %d3;\n"
-        "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d6]; atom.global.add.v2.f32 {%f5,%f6}, [%d5], {%f1,%f2};\n"
-        "atom.global.gpu.add.v2.f32 {%f7,%f8}, [%d5+8], {%f3,%f4}; st.global.v4.f32 [%d7], "
-        "{%f5,%f6,%f7,%f8};\n"
-        "red.global.add.v4.f32 [%d5], {%f1,%f2,%f3,%f4};",
-        1, LANES, a, b, c);
+    run_well("mul.wide.u32 %d3, %r0, 16; add.u64 %d5, %d0, %d3; add.u64 %d6, %d1, %d3; add.u64 %d7, %d2, %d3;\n"
+             "ld.global.v4.f32 {%f1,%f2,%f3,%f4}, [%d6]; atom.global.add.v2.f32 {%f5,%f6}, [%d5], {%f1,%f2};\n"
+             "atom.global.gpu.add.v2.f32 {%f7,%f8}, [%d5+8], {%f3,%f4}; st.global.v4.f32 [%d7], "
+             "{%f5,%f6,%f7,%f8};\n"
+             "red.global.add.v4.f32 [%d5], {%f1,%f2,%f3,%f4};",
+             1, LANES, a, b, c);
     emu_read(sum, a, sizeof sum);
     emu_read(old, c, sizeof old);
     assert_memory_equal(old, x, sizeof x);
@@ -364,9 +371,9 @@ static void blocks_count_together(void **state)
 {
     enum { BLOCKS = 64, THREADS = 128, ALL = BLOCKS * THREADS };
     static uint32_t tickets[ALL];
-    static bool seen[ALL];
-    uint64_t zero[4] = {0}, back[4];
-    uint64_t a = buffer(zero, sizeof zero), b = emu_buffer(sizeof tickets);
+    static bool     seen[ALL];
+    uint64_t        zero[4] = {0}, back[4];
+    uint64_t        a = buffer(zero, sizeof zero), b = emu_buffer(sizeof tickets);
     (void)state;
     run_well(
         "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r1, %r1, 128, %r0; mul.wide.u32 %d3, %r1, 4; add.u64 %d4, %d1, "
@@ -383,7 +390,7 @@ static void blocks_count_together(void **state)
         seen[tickets[i]] = true;
     }
     uint32_t sum;
-    float wanted = ALL;
+    float    wanted = ALL;
     memcpy(&sum, &wanted, 4);
     assert_int_equal(back[0], (uint64_t)sum << 32 | ALL);
     assert_int_equal(back[1], ALL % 1001);
@@ -413,18 +420,18 @@ static void flags_order_what_they_release(void **state)
 {
     static const struct {
         const char *put, *get;
-        bool ordered;
-    } ways[] = {
-        {"st.release.gpu.global.u32 [%d0], 1;", "ld.acquire.gpu.global.u32 %r3, [%d0];", true},
-        {"red.release.gpu.global.add.u32 [%d0], 1;", "atom.acquire.gpu.global.or.b32 %r3, [%d0], 0;", true},
-        {"fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%d0], 1;",
-         "ld.relaxed.gpu.global.u32 %r3, [%d0]; fence.acq_rel.gpu;", true},
-        {"membar.gl; st.volatile.global.u32 [%d0], 1;", "ld.volatile.global.u32 %r3, [%d0]; membar.gl;",
-         true},
-        {"atom.acq_rel.gpu.global.exch.b32 %r4, [%d0], 1;",
-         "atom.acq_rel.gpu.global.cas.b32 %r3, [%d0], 5, 5;", true},
-        {"st.relaxed.gpu.global.u32 [%d0], 1;", "ld.acquire.gpu.global.u32 %r3, [%d0];", false},
-        {"st.release.gpu.global.u32 [%d0], 1;", "ld.relaxed.gpu.global.u32 %r3, [%d0];", false}};
+        bool        ordered;
+    } ways[] = {{"st.release.gpu.global.u32 [%d0], 1;", "ld.acquire.gpu.global.u32 %r3, [%d0];", true},
+                {"red.release.gpu.global.add.u32 [%d0], 1;", "atom.acquire.gpu.global.or.b32 %r3, [%d0], 0;",
+                 true},
+                {"fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%d0], 1;",
+                 "ld.relaxed.gpu.global.u32 %r3, [%d0]; fence.acq_rel.gpu;", true},
+                {"membar.gl; st.volatile.global.u32 [%d0], 1;", "ld.volatile.global.u32 %r3, [%d0]; membar.gl;",
+                 true},
+                {"atom.acq_rel.gpu.global.exch.b32 %r4, [%d0], 1;",
+                 "atom.acq_rel.gpu.global.cas.b32 %r3, [%d0], 5, 5;", true},
+                {"st.relaxed.gpu.global.u32 [%d0], 1;", "ld.acquire.gpu.global.u32 %r3, [%d0];", false},
+                {"st.release.gpu.global.u32 [%d0], 1;", "ld.relaxed.gpu.global.u32 %r3, [%d0];", false}};
     char body[1024];
     (void)state;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
@@ -453,9 +460,9 @@ static void flags_order_what_they_release(void **state)
 static void wrong_ones_are_named(void **state)
 {
     static const struct {
-        const char *body;
+        const char  *body;
         unsigned int result;
-        const char *what;
+        const char  *what;
     } bad[] = {{"atom.global.add.u32 %r1, [%d0+2], 1;", 716, "4 bytes not aligned to 4"},
                {"atom.global.add.u32 %r1, [%d0+64], 1;", 700, "updates 4 bytes"},
                {"atom.add.u64 %d3, [%d0+60], 1;", 716, "not aligned to 8"},

@@ -12,9 +12,9 @@
 #include "tests/support/emu_fixture.h"
 
 #define HEAD ".version 8.8\n.target sm_90\n.address_size 64\n"
-#define ENTRY                                                                                                \
-    ".visible .entry k(.param .u64 a, .param .u64 b)\n{\n.reg .b16 %h<9>;\n.reg .b32 %r<20>;\n"              \
-    ".reg .b64 %d<20>;\n.reg .b128 %q<4>;\n.reg .f32 %f<9>;\n.reg .pred %p<9>;\n"                            \
+#define ENTRY                                                                                   \
+    ".visible .entry k(.param .u64 a, .param .u64 b)\n{\n.reg .b16 %h<9>;\n.reg .b32 %r<20>;\n" \
+    ".reg .b64 %d<20>;\n.reg .b128 %q<4>;\n.reg .f32 %f<9>;\n.reg .pred %p<9>;\n"               \
     "ld.param.u64 %d0, [a];\nld.param.u64 %d1, [b];\nmov.u32 %r0, %tid.x;\n"
 
 static uint32_t seed = 20261120;
@@ -43,7 +43,7 @@ static unsigned int run_text(const char *text, uint32_t grid, uint32_t block, ui
 static unsigned int run(const char *body, uint64_t a, uint64_t b, uint32_t block)
 {
     char text[8192];
-    int n = snprintf(text, sizeof text, "%s%s%s\nret;\n}\n", HEAD, ENTRY, body);
+    int  n = snprintf(text, sizeof text, "%s%s%s\nret;\n}\n", HEAD, ENTRY, body);
     assert_true(n > 0 && (size_t)n < sizeof text);
     return run_text(text, 1, block, a, b);
 }
@@ -81,7 +81,7 @@ static uint64_t filled(void *host, uint64_t bytes)
 static void arena_keeps_allocations_apart(void **state)
 {
     enum { COUNT = 200 };
-    uint64_t at[COUNT], bytes[COUNT], used = emu_arena_used();
+    uint64_t              at[COUNT], bytes[COUNT], used = emu_arena_used();
     struct emu_allocation found;
     (void)state;
     for (int i = 0; i < COUNT; i++) {
@@ -142,7 +142,7 @@ static void *hammer(void *argument)
 {
     uint32_t x = (uint32_t)(uintptr_t)argument;
     for (int i = 0; i < 3000; i++) {
-        uint64_t at[4];
+        uint64_t              at[4];
         struct emu_allocation found;
         for (int k = 0; k < 4; k++) {
             x = x * 1664525 + 1013904223;
@@ -162,7 +162,7 @@ static void *hammer(void *argument)
 static void arena_serves_threads(void **state)
 {
     pthread_t threads[4];
-    uint64_t used = emu_arena_used();
+    uint64_t  used = emu_arena_used();
     (void)state;
     for (uintptr_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)(i + 1)), 0);
@@ -179,16 +179,16 @@ static void arena_is_read_without_locks(void **state)
 {
     enum { N = 4096 };
     static uint32_t host[N], back[N];
-    pthread_t other;
-    void *failed;
-    uint64_t a = filled(host, sizeof host), b = emu_buffer(sizeof host);
+    pthread_t       other;
+    void           *failed;
+    uint64_t        a = filled(host, sizeof host), b = emu_buffer(sizeof host);
     (void)state;
     assert_int_equal(pthread_create(&other, NULL, hammer, (void *)(uintptr_t)7), 0);
     for (int i = 0; i < 20; i++) {
-        static const char text[] =
-            HEAD ENTRY "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r2, %r1, 256, %r0; mul.wide.u32 %d2, %r2, 4;\n"
-                       "add.u64 %d3, %d0, %d2; add.u64 %d4, %d1, %d2;\n"
-                       "ld.global.u32 %r3, [%d3]; st.global.u32 [%d4], %r3; ret; }\n";
+        static const char text[] = HEAD ENTRY
+            "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r2, %r1, 256, %r0; mul.wide.u32 %d2, %r2, 4;\n"
+            "add.u64 %d3, %d0, %d2; add.u64 %d4, %d1, %d2;\n"
+            "ld.global.u32 %r3, [%d3]; st.global.u32 [%d4], %r3; ret; }\n";
         assert_int_equal(run_text(text, N / 256, 256, a, b), 0);
     }
     pthread_join(other, &failed);
@@ -212,20 +212,20 @@ static uint64_t extend(const unsigned char *at, unsigned int size, bool is_signe
 static void loads_extend(void **state)
 {
     static const struct {
-        const char *name;
+        const char  *name;
         unsigned int size;
-        bool is_signed;
+        bool         is_signed;
     } types[] = {{"u8", 1, false},  {"s8", 1, true},   {"b8", 1, false},  {"u16", 2, false},
                  {"s16", 2, true},  {"b16", 2, false}, {"u32", 4, false}, {"s32", 4, true},
                  {"f32", 4, false}, {"u64", 8, false}, {"s64", 8, true}};
     static const struct {
-        const char *reg;
+        const char  *reg;
         unsigned int size;
     } registers[] = {{"%h1", 2}, {"%r1", 4}, {"%d2", 8}};
     static const char *const orders[] = {"", ".volatile", ".relaxed.gpu", ".acquire.sys"};
-    unsigned char host[256];
-    uint64_t back[32];
-    char body[1024];
+    unsigned char            host[256];
+    uint64_t                 back[32];
+    char                     body[1024];
     (void)state;
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (size_t r = 0; r < 3; r++)
@@ -247,8 +247,8 @@ static void loads_extend(void **state)
                 emu_read(back, b, sizeof back);
                 uint64_t cut = registers[r].size == 8 ? ~0ull : (1ull << 8 * registers[r].size) - 1;
                 for (unsigned int l = 0; l < 32; l++)
-                    assert_int_equal(
-                        back[l], extend(host + l * types[t].size, types[t].size, types[t].is_signed) & cut);
+                    assert_int_equal(back[l],
+                                     extend(host + l * types[t].size, types[t].size, types[t].is_signed) & cut);
                 emu_machine(90);
             }
 }
@@ -262,14 +262,14 @@ static void stores_cut(void **state)
         "st.global.b32 [%d5+4], %d7; st.global.u8 [%d5+8], %h1; st.global.u8 [%d5+9], 255;\n"
         "st.volatile.global.u16 [%d5+10], %h1; st.release.gpu.global.u32 [%d5+12], -2;";
     unsigned char host[512], back[512];
-    uint64_t a = filled(host, sizeof host), b = emu_buffer(sizeof back);
+    uint64_t      a = filled(host, sizeof host), b = emu_buffer(sizeof back);
     (void)state;
     run_well(body, a, b, 32);
     emu_read(back, b, sizeof back);
     for (int l = 0; l < 32; l++) {
         const unsigned char *h = host + 16 * l;
-        const unsigned char wanted[16] = {h[0], h[0], h[8], h[9], h[8], h[9], h[10], h[11],
-                                          h[2], 255,  h[2], h[3], 254,  255,  255,   255};
+        const unsigned char  wanted[16] = {h[0], h[0], h[8], h[9], h[8], h[9], h[10], h[11],
+                                           h[2], 255,  h[2], h[3], 254,  255,  255,   255};
         assert_memory_equal(back + 16 * l, wanted, 16);
     }
 }
@@ -279,19 +279,22 @@ static void vectors_pass_through_every_space(void **state)
 {
     static const struct {
         const char *values, *type;
-    } vectors[] = {
-        {"{%h1, %h2, %h3, %h4}", "v4.b16"}, {"{%r1, %r2}", "v2.b32"}, {"{%f1, %f2, %f3, %f4}", "v4.f32"},
-        {"{%d6, %d7}", "v2.b64"},           {"%q1", "b128"},          {"{%r1, %r2, %r3, %r4}", "v4.u32"}};
+    } vectors[] = {{"{%h1, %h2, %h3, %h4}", "v4.b16"},
+                   {"{%r1, %r2}", "v2.b32"},
+                   {"{%f1, %f2, %f3, %f4}", "v4.f32"},
+                   {"{%d6, %d7}", "v2.b64"},
+                   {"%q1", "b128"},
+                   {"{%r1, %r2, %r3, %r4}", "v4.u32"}};
     static const char *const spaces[] = {"shared", "local", "global"};
-    unsigned char host[512], back[512];
-    char body[2048];
+    unsigned char            host[512], back[512];
+    char                     body[2048];
     (void)state;
     for (size_t v = 0; v < sizeof vectors / sizeof vectors[0]; v++)
         for (unsigned int s = 0; s < 9; s++) {
             unsigned int bytes = v < 2 ? 8 : 16, lanes = s < 6 ? 32 : 13, block = lanes;
-            bool generic = s >= 3, mirrored = s >= 6;
-            const char *space = spaces[s % 3], *type = vectors[v].type, *values = vectors[v].values;
-            uint64_t a = filled(host, sizeof host), b = emu_buffer(sizeof back);
+            bool         generic = s >= 3, mirrored = s >= 6;
+            const char  *space = spaces[s % 3], *type = vectors[v].type, *values = vectors[v].values;
+            uint64_t     a = filled(host, sizeof host), b = emu_buffer(sizeof back);
             if (s % 3 == 2 && !generic)
                 snprintf(body, sizeof body, "mov.u64 %%d8, %%d1;");
             else if (s % 3 == 2)
@@ -352,8 +355,8 @@ static void constants_and_variables(void **state)
         "selp.u32 %r9, 16, 0, %p5; selp.u32 %r10, 32, 0, %p6; or.b32 %r5, %r5, %r6; or.b32 %r5, %r5, %r7;\n"
         "or.b32 %r5, %r5, %r8; or.b32 %r5, %r5, %r9; or.b32 %r5, %r5, %r10;\n"
         "st.global.v4.u32 [%d5], {%r1, %r2, %r3, %r4}; st.global.u32 [%d1+16], %r5; ret; }\n";
-    uint32_t back[5];
-    uint64_t b = emu_buffer(sizeof back);
+    uint32_t       back[5];
+    uint64_t       b = emu_buffer(sizeof back);
     const uint32_t wanted[5] = {9, 10, 2, 1, 1 | 4 | 8 | 16};
     (void)state;
     unsigned int result = run_text(text, 1, 1, b, b);
@@ -399,14 +402,14 @@ static void blocks_of_a_cluster_share(void **state)
 /* Parameters of device functions are the thread's own memory. */
 static void functions_take_parameters(void **state)
 {
-    static const char text[] =
-        HEAD ".func (.param .b32 out) f(.param .align 8 .b8 in[16])\n{\n.reg .b32 %r<5>; .reg .b64 %d<4>;\n"
-             "ld.param.u32 %r1, [in+4]; ld.param.v2.u32 {%r2, %r3}, [in+8]; add.u32 %r1, %r1, %r2;\n"
-             "mad.lo.u32 %r1, %r3, 1000, %r1; st.param.b32 [out], %r1; ret;\n}\n" ENTRY
-             "add.u32 %r1, %r0, 5;\n{\n.param .align 8 .b8 p[16]; .param .b32 q;\n"
-             "st.param.b32 [p], %r0; st.param.b32 [p+4], %r0; st.param.v2.b32 [p+8], {%r1, %r0};\n"
-             "call.uni (q), f, (p); ld.param.b32 %r2, [q];\n}\n"
-             "mul.wide.u32 %d3, %r0, 4; add.u64 %d4, %d1, %d3; st.global.u32 [%d4], %r2; ret; }\n";
+    static const char text[] = HEAD
+        ".func (.param .b32 out) f(.param .align 8 .b8 in[16])\n{\n.reg .b32 %r<5>; .reg .b64 %d<4>;\n"
+        "ld.param.u32 %r1, [in+4]; ld.param.v2.u32 {%r2, %r3}, [in+8]; add.u32 %r1, %r1, %r2;\n"
+        "mad.lo.u32 %r1, %r3, 1000, %r1; st.param.b32 [out], %r1; ret;\n}\n" ENTRY
+        "add.u32 %r1, %r0, 5;\n{\n.param .align 8 .b8 p[16]; .param .b32 q;\n"
+        "st.param.b32 [p], %r0; st.param.b32 [p+4], %r0; st.param.v2.b32 [p+8], {%r1, %r0};\n"
+        "call.uni (q), f, (p); ld.param.b32 %r2, [q];\n}\n"
+        "mul.wide.u32 %d3, %r0, 4; add.u64 %d4, %d1, %d3; st.global.u32 [%d4], %r2; ret; }\n";
     uint32_t back[32];
     uint64_t b = emu_buffer(sizeof back);
     (void)state;
@@ -423,7 +426,7 @@ static void functions_take_parameters(void **state)
 static void strays_are_named(void **state)
 {
     uint64_t a = emu_buffer(1000), b = emu_buffer(64), freed;
-    char text[64];
+    char     text[64];
     (void)state;
     run_badly("ld.global.u32 %r1, [%d0+1000];", a, b, 1, 700, "0 bytes beyond allocation");
     assert_int_equal(run("ld.global.u32 %r1, [%d0+1016];", a, b, 1), 700);
@@ -443,10 +446,10 @@ static void strays_are_named(void **state)
               700, "shared 0x10000");
     run_badly("mov.b32 %r1, 0x02000000; st.shared::cluster.u32 [%r1], %r0;", a, b, 1, 700, "of no block");
     run_badly(".local .b32 x[4]; mov.u64 %d3, x; st.local.u32 [%d3+65536], %r0;", a, b, 1, 700, "local 0x");
-    run_badly(".local .b32 x[4]; cvt.u64.u32 %d4, %r0; mul.lo.u64 %d4, %d4, -4; st.local.u32 [%d4], %r0;",
-              a, b, 2, 700, "local 0xfffffffffffffffc");
-    run_badly(".shared .b32 x[4]; cvt.u64.u32 %d4, %r0; mul.lo.u64 %d4, %d4, -4; st.shared.u32 [%d4], %r0;", a, b, 2,
-              700, "shared 0xfffffffffffffffc");
+    run_badly(".local .b32 x[4]; cvt.u64.u32 %d4, %r0; mul.lo.u64 %d4, %d4, -4; st.local.u32 [%d4], %r0;", a, b,
+              2, 700, "local 0xfffffffffffffffc");
+    run_badly(".shared .b32 x[4]; cvt.u64.u32 %d4, %r0; mul.lo.u64 %d4, %d4, -4; st.shared.u32 [%d4], %r0;", a,
+              b, 2, 700, "shared 0xfffffffffffffffc");
     run_badly("ld.global.u32 %r1, [%d0+2];", a, b, 1, 716, "4 bytes not aligned to 4");
     run_badly("ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%d0+8];", a, b, 1, 716, "16 bytes not aligned to 16");
     run_badly("mov.b64 %d3, a; cvta.param.u64 %d3, %d3; st.u64 [%d3], %d3;", a, b, 1, 700, "read-only");
@@ -466,7 +469,7 @@ static void constants_stay(void **state)
     static const char text[] = HEAD ".const .u32 c[4];\n" ENTRY
                                     "mov.u64 %d2, c; cvta.const.u64 %d2, %d2; st.u32 [%d2+4], %r0; ret; }\n";
     static const char wrong[] = HEAD ENTRY "ld.const.u32 %r1, [%d0]; ret; }\n";
-    uint64_t a = emu_buffer(64);
+    uint64_t                         a = emu_buffer(64);
     (void)state;
     assert_int_equal(run_text(text, 1, 1, a, a), 700);
     assert_non_null(strstr(emu_log(), "read-only: global"));
@@ -481,15 +484,15 @@ static void bounds_are_exact(void **state)
 {
     static const struct {
         const char *load;
-        uint32_t bytes;
+        uint32_t    bytes;
     } loads[] = {{"ld.global.u8 %r1, [%d4]", 1},
                  {"ld.global.u16 %r1, [%d4]", 2},
                  {"ld.u32 %r1, [%d4]", 4},
                  {"ld.global.v2.u32 {%r1,%r2}, [%d4]", 8},
                  {"ld.v4.u32 {%r1,%r2,%r3,%r4}, [%d4]", 16}};
     unsigned char host[2048] = {0};
-    unsigned int faults = 0;
-    char body[512];
+    unsigned int  faults = 0;
+    char          body[512];
     (void)state;
     for (int round = 0; round < 400; round++) {
         emu_machine(90);
@@ -515,10 +518,10 @@ static void bounds_are_exact(void **state)
                  "mul.wide.u32 %%d3, %%r0, 8; add.u64 %%d3, %%d0, %%d3; ld.global.u64 %%d4, [%%d3]; %s;",
                  loads[which].load);
         unsigned int result = run(body, table, table, lanes);
-        bool good = wanted == 0   ? result == 0
-                    : wanted == 1 ? result == 700
-                    : wanted == 2 ? result == 716
-                                  : result >= 700;
+        bool         good = wanted == 0   ? result == 0
+                            : wanted == 1 ? result == 700
+                            : wanted == 2 ? result == 716
+                                          : result >= 700;
         if (!good)
             fail_msg("round %d: wanted %u, result %u of\n%s\n%s", round, wanted, result, body, emu_log());
         faults += result != 0;
@@ -560,7 +563,7 @@ static void lanes_in_several_spaces(void **state)
 static void discarded_bytes_are_undefined(void **state)
 {
     unsigned char host[256];
-    uint64_t a = filled(host, sizeof host);
+    uint64_t      a = filled(host, sizeof host);
     (void)state;
     run_well("discard.global.L2 [%d0+128], 128; ld.global.u32 %r1, [%d0+124];", a, a, 1);
     run_badly("ld.global.u32 %r1, [%d0+128];", a, a, 1, 719, "byte 0 of which was never written");
@@ -571,14 +574,16 @@ static void discarded_bytes_are_undefined(void **state)
 static void undefined_bytes_are_found(void **state)
 {
     unsigned char host[64] = {0};
-    uint64_t a = emu_buffer(64), b = emu_buffer(64);
+    uint64_t      a = emu_buffer(64), b = emu_buffer(64);
     (void)state;
     emu_write(a, host, 62);
     run_badly("ld.global.u32 %r1, [%d0+60];", a, b, 1, 719, "byte 2 of which was never written");
     run_badly("ld.global.u8 %r1, [%d0+63];", a, b, 1, 719, "never written, or copied from such: global");
     run_badly("ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%d0+48];", a, b, 1, 719, "byte 14 of which");
-    run_badly(".shared .b32 s[4]; ld.shared.u32 %r1, [s];", a, b, 1, 719, "never written, or copied from such: shared");
-    run_badly(".local .b32 s[4]; ld.local.u32 %r1, [s+4];", a, b, 1, 719, "never written, or copied from such: local");
+    run_badly(".shared .b32 s[4]; ld.shared.u32 %r1, [s];", a, b, 1, 719,
+              "never written, or copied from such: shared");
+    run_badly(".local .b32 s[4]; ld.local.u32 %r1, [s+4];", a, b, 1, 719,
+              "never written, or copied from such: local");
     run_badly("atom.global.add.u32 %r1, [%d1], 1;", a, b, 1, 719, "never written");
     run_well("ld.global.u16 %r1, [%d0+60]; st.global.u32 [%d1], 5; ld.global.u32 %r2, [%d1];\n"
              ".local .b32 s[4]; st.local.u32 [s+4], %r0; ld.local.u32 %r1, [s+4];",
@@ -597,13 +602,13 @@ static void undefined_bytes_are_found(void **state)
 static void definedness_follows_copies(void **state)
 {
     enum { N = 512 };
-    bool known[2][N] = {{false}};
+    bool     known[2][N] = {{false}};
     uint64_t at[2] = {emu_arena_alloc(N, EMU_MEMORY_DEVICE, NULL, NULL),
                       emu_arena_alloc(N, EMU_MEMORY_DEVICE, NULL, NULL)};
     (void)state;
     for (int round = 0; round < 2000; round++) {
         uint32_t x = draw() % N, y = draw() % N, n = draw() % (N + 1 - (x > y ? x : y)), which = draw() & 1;
-        bool value = draw() & 1;
+        bool     value = draw() & 1;
         if (round & 1) {
             emu_arena_copy_defined(at[which] + x, at[!which] + y, n);
             memcpy(&known[which][x], &known[!which][y], n * sizeof known[0][0]);
@@ -628,7 +633,7 @@ static unsigned int passes_of(const uint64_t *address, uint32_t mask, uint32_t b
 {
     unsigned int passes = 0, lanes = bytes <= 4 ? 32 : 128 / bytes;
     for (unsigned int first = 0; first < 32; first += lanes) {
-        static bool wanted[1 << 14];
+        static bool  wanted[1 << 14];
         unsigned int most = 0;
         memset(wanted, 0, sizeof wanted);
         for (unsigned int l = first; l < first + lanes; l++)
@@ -650,8 +655,7 @@ static void wavefronts_are_counted(void **state)
     uint64_t address[32];
     (void)state;
     for (int round = 0; round < 3000; round++) {
-        uint32_t bytes = 1u << (draw() % 6), mask = round & 1 ? draw() : UINT32_MAX,
-                 span = 1u << (draw() % 11);
+        uint32_t bytes = 1u << (draw() % 6), mask = round & 1 ? draw() : UINT32_MAX, span = 1u << (draw() % 11);
         for (int l = 0; l < 32; l++)
             address[l] = (uint64_t)(draw() % span) * bytes;
         assert_int_equal(emu_wavefronts(address, mask, bytes), passes_of(address, mask, bytes));
@@ -665,66 +669,66 @@ static void wavefronts_are_counted(void **state)
 /* ---- what is taken and what is refused -------------------------------------------------------------- */
 static void forms_that_exist_are_taken(void **state)
 {
-    static const char *const forms[] = {
-        "ld.weak.global.u32 %r1, [%d0];",
-        "ld.global.ca.u32 %r1, [%d0];",
-        "ld.global.cv.u32 %r1, [%d0];",
-        "ld.global.nc.u32 %r1, [%d0];",
-        "ld.global.ca.nc.v4.f32 {%f1,%f2,%f3,%f4}, [%d0];",
-        "ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%r1,%r2,%r3,%r4}, [%d0];",
-        "ld.global.L1::evict_last.L2::256B.u32 %r1, [%d0];",
-        "createpolicy.fractional.L2::evict_last.b64 %d3, 1.0; ld.global.L2::cache_hint.u32 %r1, [%d0], %d3;",
-        "createpolicy.fractional.L2::evict_first.b64 %d3; "
-        "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.u32 %r1, [%d0], %d3;",
-        "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %d3, 0.5; "
-        "st.global.L2::cache_hint.u32 [%d1], %r0, %d3;",
-        "createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %d3, [%d0], 64, 128;",
-        "ld.volatile.global.u32 %r1, [%d0];",
-        "ld.volatile.u32 %r1, [%d0];",
-        "ld.relaxed.cluster.global.u32 %r1, [%d0];",
-        "ld.acquire.cta.u32 %r1, [%d0];",
-        "ld.global.acquire.gpu.u32 %r1, [%d0];",
-        "ld.u32.global %r1, [%d0];",
-        "ld.global.v2.L2::128B.u32 {%r1,%r2}, [%d0];",
-        "st.weak.cs.v2.b64 [%d1], {%d0,%d0};",
-        "ld.mmio.relaxed.sys.global.u32 %r1, [%d0];",
-        "ldu.global.u32 %r1, [%d0];",
-        "st.global.wb.u32 [%d1], %r0;",
-        "st.global.wt.u32 [%d1], %r0;",
-        "st.global.cs.v2.f32 [%d1], {0f00000000, 0f3f800000};",
-        "st.global.L1::no_allocate.u32 [%d1], %r0;",
-        "st.mmio.relaxed.sys.global.u32 [%d1], %r0;",
-        "st.relaxed.gpu.global.u32 [%d1], %r0;",
-        "ld.param::entry.u64 %d3, [a];",
-        "st.shared::cta.u32 [1024], %r0;",
-        "prefetch.global.L1 [%d0];",
-        "prefetch.global.L2 [%d0];",
-        "prefetch.L2 [%d0];",
-        "prefetchu.L1 [%d0];",
-        "prefetch.global.L2::evict_last [%d0];",
-        "applypriority.global.L2::evict_normal [%d1], 128;",
-        "discard.global.L2 [%d1], 128;",
-        "cvta.to.global.u64 %d3, %d0;",
-        "membar.gl;",
-        "membar.cta;",
-        "membar.sys;",
-        "fence.sc.gpu;",
-        "fence.acq_rel.cta;",
-        "fence.cluster;",
-        "fence.acquire.gpu;",
-        "fence.release.sys;",
-        "fence.proxy.alias;",
-        "fence.proxy.async;",
-        "fence.proxy.async.global;",
-        "fence.proxy.async.shared::cta;",
-        "fence.proxy.async.shared::cluster;",
-        "fence.mbarrier_init.release.cluster;",
-        "fence.proxy.tensormap::generic.release.gpu;",
-        "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128;",
-        "fence.acquire.sync_restrict::shared::cluster.cluster;",
-        "fence.release.sync_restrict::shared::cta.cluster;",
-        "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;",
-        "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;"};
+    static const char *const forms[] =
+        {"ld.weak.global.u32 %r1, [%d0];",
+         "ld.global.ca.u32 %r1, [%d0];",
+         "ld.global.cv.u32 %r1, [%d0];",
+         "ld.global.nc.u32 %r1, [%d0];",
+         "ld.global.ca.nc.v4.f32 {%f1,%f2,%f3,%f4}, [%d0];",
+         "ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%r1,%r2,%r3,%r4}, [%d0];",
+         "ld.global.L1::evict_last.L2::256B.u32 %r1, [%d0];",
+         "createpolicy.fractional.L2::evict_last.b64 %d3, 1.0; ld.global.L2::cache_hint.u32 %r1, [%d0], %d3;",
+         "createpolicy.fractional.L2::evict_first.b64 %d3; "
+         "ld.global.nc.L1::no_allocate.L2::cache_hint.L2::256B.u32 %r1, [%d0], %d3;",
+         "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %d3, 0.5; "
+         "st.global.L2::cache_hint.u32 [%d1], %r0, %d3;",
+         "createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %d3, [%d0], 64, 128;",
+         "ld.volatile.global.u32 %r1, [%d0];",
+         "ld.volatile.u32 %r1, [%d0];",
+         "ld.relaxed.cluster.global.u32 %r1, [%d0];",
+         "ld.acquire.cta.u32 %r1, [%d0];",
+         "ld.global.acquire.gpu.u32 %r1, [%d0];",
+         "ld.u32.global %r1, [%d0];",
+         "ld.global.v2.L2::128B.u32 {%r1,%r2}, [%d0];",
+         "st.weak.cs.v2.b64 [%d1], {%d0,%d0};",
+         "ld.mmio.relaxed.sys.global.u32 %r1, [%d0];",
+         "ldu.global.u32 %r1, [%d0];",
+         "st.global.wb.u32 [%d1], %r0;",
+         "st.global.wt.u32 [%d1], %r0;",
+         "st.global.cs.v2.f32 [%d1], {0f00000000, 0f3f800000};",
+         "st.global.L1::no_allocate.u32 [%d1], %r0;",
+         "st.mmio.relaxed.sys.global.u32 [%d1], %r0;",
+         "st.relaxed.gpu.global.u32 [%d1], %r0;",
+         "ld.param::entry.u64 %d3, [a];",
+         "st.shared::cta.u32 [1024], %r0;",
+         "prefetch.global.L1 [%d0];",
+         "prefetch.global.L2 [%d0];",
+         "prefetch.L2 [%d0];",
+         "prefetchu.L1 [%d0];",
+         "prefetch.global.L2::evict_last [%d0];",
+         "applypriority.global.L2::evict_normal [%d1], 128;",
+         "discard.global.L2 [%d1], 128;",
+         "cvta.to.global.u64 %d3, %d0;",
+         "membar.gl;",
+         "membar.cta;",
+         "membar.sys;",
+         "fence.sc.gpu;",
+         "fence.acq_rel.cta;",
+         "fence.cluster;",
+         "fence.acquire.gpu;",
+         "fence.release.sys;",
+         "fence.proxy.alias;",
+         "fence.proxy.async;",
+         "fence.proxy.async.global;",
+         "fence.proxy.async.shared::cta;",
+         "fence.proxy.async.shared::cluster;",
+         "fence.mbarrier_init.release.cluster;",
+         "fence.proxy.tensormap::generic.release.gpu;",
+         "fence.proxy.tensormap::generic.acquire.gpu [%d1], 128;",
+         "fence.acquire.sync_restrict::shared::cluster.cluster;",
+         "fence.release.sync_restrict::shared::cta.cluster;",
+         "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;",
+         "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;"};
     unsigned char host[256];
     (void)state;
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
@@ -774,21 +778,21 @@ static void forms_that_do_not_exist_are_refused(void **state)
 /* ---- speed: printed, not judged --------------------------------------------------------------------- */
 static void speed_is_told(void **state)
 {
-    static const char *const bodies[] = {
-        "mul.wide.u32 %d3, %r0, 4; add.u64 %d3, %d0, %d3; mov.u32 %r2, 20000;\nL: ld.global.u32 %r1, [%d3];\n"
-        "ld.global.u32 %r3, [%d3]; ld.global.u32 %r1, [%d3]; ld.global.u32 %r3, [%d3];\n"
-        "sub.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra L;",
-        ".shared .align 16 .b32 s[128]; shl.b32 %r4, %r0, 4; mov.u32 %r5, s; add.u32 %r5, %r5, %r4; mov.u32 "
-        "%r2, 20000;\n"
-        "st.shared.v4.u32 [%r5], {%r0,%r0,%r0,%r0};\n"
-        "L: st.shared.v4.u32 [%r5], {%r0,%r0,%r0,%r0}; ld.shared.v4.u32 {%r6,%r7,%r8,%r9}, [%r5];\n"
-        "st.shared.v4.u32 [%r5], {%r0,%r0,%r0,%r0}; ld.shared.v4.u32 {%r6,%r7,%r8,%r9}, [%r5];\n"
-        "sub.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra L;",
-        ("mov.u32 %r2, 20000;\nL: add.u32 %r1, %r0, 1; add.u32 %r3, %r0, 1; add.u32 %r1, %r0, 1;\n"
-         "add.u32 %r3, %r0, 1; sub.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra L;")};
+    static const char *const bodies[] =
+        {"mul.wide.u32 %d3, %r0, 4; add.u64 %d3, %d0, %d3; mov.u32 %r2, 20000;\nL: ld.global.u32 %r1, [%d3];\n"
+         "ld.global.u32 %r3, [%d3]; ld.global.u32 %r1, [%d3]; ld.global.u32 %r3, [%d3];\n"
+         "sub.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra L;",
+         ".shared .align 16 .b32 s[128]; shl.b32 %r4, %r0, 4; mov.u32 %r5, s; add.u32 %r5, %r5, %r4; mov.u32 "
+         "%r2, 20000;\n"
+         "st.shared.v4.u32 [%r5], {%r0,%r0,%r0,%r0};\n"
+         "L: st.shared.v4.u32 [%r5], {%r0,%r0,%r0,%r0}; ld.shared.v4.u32 {%r6,%r7,%r8,%r9}, [%r5];\n"
+         "st.shared.v4.u32 [%r5], {%r0,%r0,%r0,%r0}; ld.shared.v4.u32 {%r6,%r7,%r8,%r9}, [%r5];\n"
+         "sub.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra L;",
+         ("mov.u32 %r2, 20000;\nL: add.u32 %r1, %r0, 1; add.u32 %r3, %r0, 1; add.u32 %r1, %r0, 1;\n"
+          "add.u32 %r3, %r0, 1; sub.u32 %r2, %r2, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra L;")};
     static const char *const names[] = {"ld.global.u32", "ld/st.shared.v4.u32", "(add.u32, to compare)"};
-    unsigned char host[128];
-    uint64_t a = filled(host, sizeof host);
+    unsigned char            host[128];
+    uint64_t                 a = filled(host, sizeof host);
     (void)state;
     for (unsigned int judge = 0; judge < 2; judge++)
         for (int i = 0; i < 3; i++) {
@@ -797,9 +801,10 @@ static void speed_is_told(void **state)
             clock_gettime(CLOCK_MONOTONIC, &from);
             run_well(bodies[i], a, a, 32);
             clock_gettime(CLOCK_MONOTONIC, &to);
-            print_message(
-                "%-22s %s: %.0f ns an op (and 3/4 of loop)\n", names[i], judge ? "judged" : "not judged",
-                ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / 80000);
+            print_message("%-22s %s: %.0f ns an op (and 3/4 of loop)\n", names[i],
+                          judge ? "judged" : "not judged",
+                          ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) /
+                              80000);
         }
 }
 

@@ -11,12 +11,12 @@
 #include "tools/emu/ptx/ptx.h"
 
 /* A promise of ptx.h is broken. */
-#define DEMAND(condition)                                                             \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
+#define DEMAND(condition)                                                            \
+    do {                                                                             \
+        if (!(condition)) {                                                          \
             fprintf(stderr, "%s:%d: %s is false\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                  \
-        }                                                                             \
+            abort();                                                                 \
+        }                                                                            \
     } while (0)
 
 /* ---- promises of the tree ------------------------------------------------------------------------------ */
@@ -71,11 +71,21 @@ static void check_operand(const struct ptx_function *f, const struct ptx_operand
         DEMAND(o->symbol && o->symbol->kind != PTX_REGISTER && o->symbol->name);
         DEMAND(o->symbol->kind != PTX_LABEL || o->symbol->target <= f->code_count);
         break;
-    case PTX_OP_SPECIAL: DEMAND(o->name && o->name[0]); break;
-    case PTX_OP_ADDRESS: DEMAND(o->count >= 1); break;
-    case PTX_OP_LIST: DEMAND(o->count >= 1); break;
-    case PTX_OP_PAIR: DEMAND(o->count == 2); break;
-    default: DEMAND(o->symbol == NULL && (o->kind == PTX_OP_GROUP || o->count == 0)); break;
+    case PTX_OP_SPECIAL:
+        DEMAND(o->name && o->name[0]);
+        break;
+    case PTX_OP_ADDRESS:
+        DEMAND(o->count >= 1);
+        break;
+    case PTX_OP_LIST:
+        DEMAND(o->count >= 1);
+        break;
+    case PTX_OP_PAIR:
+        DEMAND(o->count == 2);
+        break;
+    default:
+        DEMAND(o->symbol == NULL && (o->kind == PTX_OP_GROUP || o->count == 0));
+        break;
     }
 }
 
@@ -189,6 +199,7 @@ static const char *const lines[] = {
     "@@DWARF .byte 0\n",
     ".section .debug_str {\n$name: .b8 95, 90, 0\n.b32 $name-$name .b64 .debug_info+4\n}\n",
 };
+/* clang-format off */
 static const char *const pieces[] = {
     ".reg ", ".b32 ", ".b8 ", ".v4 ", ".pred ", ".param ", ".shared ", ".global ", ".const ", ".local ",
     ".align 16 ", ".entry ", ".func ", ".extern ", ".visible ", ".weak ", ".common ", ".loc 1 2 3\n",
@@ -205,6 +216,7 @@ static const char *const pieces[] = {
     ".version 9.0\n", ".target sm_90a\n", ".address_size 64\n", "mbarrier::", "::", ".shared::cta",
     "@@DWARF", "$", "%", ".",
 };
+/* clang-format on */
 enum { LINES = sizeof lines / sizeof *lines, PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 16384 };
 static const char header[] = ".version 9.0\n.target sm_90a, debug\n.address_size 64\n";
 
@@ -255,9 +267,15 @@ static size_t make(char *text)
             while (at > 0 && text[at - 1] > ' ')
                 at--;
         switch (draw(4)) {
-        case 0: size = splice(text, size, at, 0, pieces[draw(PIECES)]); break;
-        case 1: size = splice(text, size, at, 1 + draw(8), pieces[draw(PIECES)]); break;
-        case 2: size = splice(text, size, at, 1 + draw(4), ""); break;
+        case 0:
+            size = splice(text, size, at, 0, pieces[draw(PIECES)]);
+            break;
+        case 1:
+            size = splice(text, size, at, 1 + draw(8), pieces[draw(PIECES)]);
+            break;
+        case 2:
+            size = splice(text, size, at, 1 + draw(4), "");
+            break;
         default:
             if (!draw(8))
                 text[at] = (char)draw(256);

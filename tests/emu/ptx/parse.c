@@ -25,8 +25,8 @@
 #define CAN_FAIL_MEMORY 1
 /* glibc's own, under our name: the allocation that `fail_at` counts down to fails. */
 extern void *__libc_calloc(size_t count, size_t size);
-static long fail_at = -1;
-void *calloc(size_t count, size_t size)
+static long  fail_at = -1;
+void        *calloc(size_t count, size_t size)
 {
     return fail_at >= 0 && fail_at-- == 0 ? NULL : __libc_calloc(count, size);
 }
@@ -36,7 +36,7 @@ static long fail_at = -1;
 #endif
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define HEADER ".version 9.0\n.target sm_90a\n.address_size 64\n" /* what follows is on line 4 */
+#define HEADER       ".version 9.0\n.target sm_90a\n.address_size 64\n" /* what follows is on line 4 */
 
 /* ---- helpers ------------------------------------------------------------------------------------------- */
 static struct ptx_module *parse(const char *text)
@@ -52,10 +52,10 @@ static struct ptx_module *parse(const char *text)
 static const char *kernel(const char *outside, const char *body)
 {
     static char text[65536];
-    int bytes = snprintf(text, sizeof text,
-                         HEADER "%s\n.visible .entry k(.param .u64 a) { .reg .pred %%p<4>; .reg .b32 %%i<8>; "
-                                ".reg .b64 %%d<4>; .reg .f32 %%f<8>; %s }\n",
-                         outside, body);
+    int         bytes = snprintf(text, sizeof text,
+                                 HEADER "%s\n.visible .entry k(.param .u64 a) { .reg .pred %%p<4>; .reg .b32 %%i<8>; "
+                                                ".reg .b64 %%d<4>; .reg .f32 %%f<8>; %s }\n",
+                                 outside, body);
     assert_true(bytes > 0 && (size_t)bytes < sizeof text);
     return text;
 }
@@ -121,10 +121,10 @@ static void test_header(void **state)
         int         version, target;
         char        suffix;
     } good[] = {
-        { ".version 9.0\n.target sm_90a\n.address_size 64\n", 90, 90, 'a' },
-        { ".version 6.3 .target sm_75", 63, 75, 0 },
-        { "// hello\n.version 8.8\n.target sm_100f, debug\n", 88, 100, 'f' },
-        { ".version 7.0\n.target texmode_independent, sm_80\n.address_size 64 /* x */", 70, 80, 0 },
+        {".version 9.0\n.target sm_90a\n.address_size 64\n", 90, 90, 'a'},
+        {".version 6.3 .target sm_75", 63, 75, 0},
+        {"// hello\n.version 8.8\n.target sm_100f, debug\n", 88, 100, 'f'},
+        {".version 7.0\n.target texmode_independent, sm_80\n.address_size 64 /* x */", 70, 80, 0},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -197,21 +197,21 @@ static void test_variables(void **state)
         unsigned int   vector, align;
         uint64_t       count, bytes;
     } rows[] = {
-        { ".global .u32 x;", PTX_GLOBAL, PTX_u32, 1, 4, 1, 4 },
-        { ".const .align 16 .b8 x[3];", PTX_CONST, PTX_b8, 1, 16, 3, 3 },
-        { ".shared .align 1 .f64 x[2][3][4];", PTX_SHARED, PTX_f64, 1, 8, 24, 192 },
-        { ".global .v4 .f32 x[5];", PTX_GLOBAL, PTX_f32, 4, 16, 5, 80 },
-        { ".global .align 8 .v2 .u16 x;", PTX_GLOBAL, PTX_u16, 2, 8, 1, 4 },
-        { ".extern .shared .align 128 .b8 x[];", PTX_SHARED, PTX_b8, 1, 128, 0, 0 },
-        { ".global .b128 x;", PTX_GLOBAL, PTX_b128, 1, 16, 1, 16 },
-        { ".global .b32 x[] = {1, 2, 3};", PTX_GLOBAL, PTX_b32, 1, 4, 3, 12 },
-        { ".global .s16 x[][2] = {{1}, {2, 3}, {}};", PTX_GLOBAL, PTX_s16, 1, 2, 6, 12 },
-        { ".global .texref x;", PTX_GLOBAL, PTX_texref, 1, 8, 1, 8 },
-        { ".tex .u32 x;", PTX_TEX, PTX_u32, 1, 4, 1, 4 },
-        { ".global .b8 x[1099511627776];", PTX_GLOBAL, PTX_b8, 1, 1, (uint64_t)1 << 40, (uint64_t)1 << 40 },
-        { ".global .attribute(.managed, .unified(0x1, 2)) .u32 x = 3;", PTX_GLOBAL, PTX_u32, 1, 4, 1, 4 },
-        { ".global .samplerref x = {addr_mode_0 = clamp_to_edge, force_unnormalized_coords = 1};", PTX_GLOBAL,
-          PTX_samplerref, 1, 8, 1, 8 },
+        {".global .u32 x;", PTX_GLOBAL, PTX_u32, 1, 4, 1, 4},
+        {".const .align 16 .b8 x[3];", PTX_CONST, PTX_b8, 1, 16, 3, 3},
+        {".shared .align 1 .f64 x[2][3][4];", PTX_SHARED, PTX_f64, 1, 8, 24, 192},
+        {".global .v4 .f32 x[5];", PTX_GLOBAL, PTX_f32, 4, 16, 5, 80},
+        {".global .align 8 .v2 .u16 x;", PTX_GLOBAL, PTX_u16, 2, 8, 1, 4},
+        {".extern .shared .align 128 .b8 x[];", PTX_SHARED, PTX_b8, 1, 128, 0, 0},
+        {".global .b128 x;", PTX_GLOBAL, PTX_b128, 1, 16, 1, 16},
+        {".global .b32 x[] = {1, 2, 3};", PTX_GLOBAL, PTX_b32, 1, 4, 3, 12},
+        {".global .s16 x[][2] = {{1}, {2, 3}, {}};", PTX_GLOBAL, PTX_s16, 1, 2, 6, 12},
+        {".global .texref x;", PTX_GLOBAL, PTX_texref, 1, 8, 1, 8},
+        {".tex .u32 x;", PTX_TEX, PTX_u32, 1, 4, 1, 4},
+        {".global .b8 x[1099511627776];", PTX_GLOBAL, PTX_b8, 1, 1, (uint64_t)1 << 40, (uint64_t)1 << 40},
+        {".global .attribute(.managed, .unified(0x1, 2)) .u32 x = 3;", PTX_GLOBAL, PTX_u32, 1, 4, 1, 4},
+        {".global .samplerref x = {addr_mode_0 = clamp_to_edge, force_unnormalized_coords = 1};", PTX_GLOBAL,
+         PTX_samplerref, 1, 8, 1, 8},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -236,13 +236,12 @@ static void test_variables(void **state)
 static void test_linkage(void **state)
 {
     (void)state;
-    struct ptx_module *m =
-        parse(HEADER ".visible .global .u32 v, w[2];\n.weak .const .u32 q;\n.common .global .u32 c;\n"
-                     ".extern .global .u32 e;\n.extern .global .b8 f[];\n.global .u64 u = f;\n"
-                     ".visible .global .b8 f[2] = {7, 8};\n.global .f32 many<3>, one;\n"
-                     ".extern .global .b8 f[];\n");
-    assert_true(variable(m, "v")->is_visible && variable(m, "w")->is_visible &&
-                !variable(m, "u")->is_visible);
+    struct ptx_module *m = parse(
+        HEADER ".visible .global .u32 v, w[2];\n.weak .const .u32 q;\n.common .global .u32 c;\n"
+               ".extern .global .u32 e;\n.extern .global .b8 f[];\n.global .u64 u = f;\n"
+               ".visible .global .b8 f[2] = {7, 8};\n.global .f32 many<3>, one;\n"
+               ".extern .global .b8 f[];\n");
+    assert_true(variable(m, "v")->is_visible && variable(m, "w")->is_visible && !variable(m, "u")->is_visible);
     assert_true(variable(m, "q")->is_weak && variable(m, "c")->is_common && variable(m, "e")->is_extern);
     const struct ptx_symbol *f = variable(m, "f"); /* the declaration became the definition */
     assert_true(f->is_visible && !f->is_extern && f->bytes == 2 && f->init[1] == 8);
@@ -264,12 +263,12 @@ static void check_bytes(const char *text, const void *want, size_t bytes)
 
 static void test_initial_values(void **state)
 {
-    static const uint8_t  b8[] = { 1, 255, 0, 8 + 16, 5, 0 };
-    static const int16_t  s16[2][3] = { { -1, 2, 0 }, { 4, 0, 0 } };
-    static const uint64_t u64[] = { UINT64_MAX, 0x8000000000000000u };
-    static const float    f32[2][4] = { { 1.5f, -2.0f, 1e3f, 0.1f }, { 3.0f, 0, 0, 0 } };
-    static const double   f64[] = { 0.1, -1.0, 1.5 };
-    static const uint32_t b32[] = { 0x3f800000, 0xffffffff, 32 };
+    static const uint8_t  b8[] = {1, 255, 0, 8 + 16, 5, 0};
+    static const int16_t  s16[2][3] = {{-1, 2, 0}, {4, 0, 0}};
+    static const uint64_t u64[] = {UINT64_MAX, 0x8000000000000000u};
+    static const float    f32[2][4] = {{1.5f, -2.0f, 1e3f, 0.1f}, {3.0f, 0, 0, 0}};
+    static const double   f64[] = {0.1, -1.0, 1.5};
+    static const uint32_t b32[] = {0x3f800000, 0xffffffff, 32};
     (void)state;
     check_bytes(HEADER ".global .b8 x[6] = {1, 255, 256, 1 << 3 | 0x10, 5};", b8, sizeof b8);
     check_bytes(HEADER ".const .s16 x[2][3] = {{-1, 2}, {4}};", s16, sizeof s16);
@@ -288,15 +287,15 @@ static void test_relocations(void **state)
         const char  *symbol;
         int64_t      addend;
     } want[] = {
-        { 0, 8, 0, false, "g", 0 }, { 8, 8, 0, true, "g", 4 },  { 24, 8, 0, false, "f", 0 },
-        { 32, 8, 0, false, "g", -4 }, { 40, 8, 0, false, "generic", 0 },
+        {0, 8, 0, false, "g", 0},   {8, 8, 0, true, "g", 4},         {24, 8, 0, false, "f", 0},
+        {32, 8, 0, false, "g", -4}, {40, 8, 0, false, "generic", 0},
     };
     (void)state;
-    struct ptx_module *m =
-        parse(HEADER ".global .u32 g; .func f(); .const .b8 generic[4];\n"
-                     ".global .u64 x[] = {g, generic(g)+4, 7, f, g+-4, generic};\n"
-                     ".global .u8 y[4] = {0xff(g), 3, 0xff0000(generic(g)+8), 0xFF00000000000000(f)};\n"
-                     ".global .u32 z = g;\n");
+    struct ptx_module *m = parse(
+        HEADER ".global .u32 g; .func f(); .const .b8 generic[4];\n"
+               ".global .u64 x[] = {g, generic(g)+4, 7, f, g+-4, generic};\n"
+               ".global .u8 y[4] = {0xff(g), 3, 0xff0000(generic(g)+8), 0xFF00000000000000(f)};\n"
+               ".global .u32 z = g;\n");
     const struct ptx_symbol *x = variable(m, "x"), *y = variable(m, "y");
     assert_int_equal(x->relocation_count, COUNT(want));
     for (size_t i = 0; i < COUNT(want); i++) {
@@ -321,55 +320,54 @@ static void test_relocations(void **state)
 static void test_variable_errors(void **state)
 {
     static const char *const rows[][2] = {
-        { "\n.global .u32 x\n.global .u32 y;", "line 5: ';' is missing before '.global'" },
-        { ".global .u32 x; .global\n.u32 x;", "line 5: 'x' is already declared on line 4" },
-        { ".global .u32 x[0];", "line 4: 'x' is an array of nothing" },
-        { ".global .u32 x[] = {};", "line 4: 'x' has no size and is not .extern" },
-        { ".global .u32 x[];", "line 4: 'x' has no size and is not .extern" },
-        { ".global .u32 x[2][];", "line 4: the size of an array expected instead of ']'" },
-        { ".global .u32 x[1099511627776];", "line 4: 'x' is too large" },
-        { ".global .u32 x[4294967296][4294967296][4294967296];", "line 4: 'x' is too large" },
-        { ".global .u32 x[][4294967296][4294967296] = {{{1}}};", "line 4: 'x' is too large" },
-        { ".global .b8 x[2000000000] = {1};", "line 4: 'x': more than 67108864 bytes with initial values" },
-        { ".global .b8 x[1][1][1][1][1][1][1][1][1];", "line 4: 'x' has more than 8 dimensions" },
-        { ".global .align 3\n.u32 x;", "line 4: an alignment must be a power of two" },
-        { ".global .align 0 .u32 x;", "line 4: an alignment must be a power of two" },
-        { ".global .align 2097152 .u32 x;", "line 4: an alignment: 2097152 is more than 1048576" },
-        { ".global .u32 x[2] = {1, 2, 3};", "line 4: 'x': more than 2 values" },
-        { ".global .u32 x[2] = 1;", "line 4: '{' expected instead of '1'" },
-        { ".global .u32 x[2] = {1, {2}};", "line 4: a constant expected instead of '{'" },
-        { ".global .u32 x[2] = {1, };", "line 4: a constant expected instead of '}'" },
-        { ".global .u32 x = 1.5;", "line 4: 'x': a float where .u32 is wanted" },
-        { ".global .f32 x = 1\n;", "line 4: 'x': an integer where .f32 is wanted" },
-        { ".global .f16 x = 1.0;", "line 4: 'x': .f16 has no initial values" },
-        { ".global .u64 x = y;", "line 4: unknown name 'y'" },
-        { ".global .u64 x = x;", "line 4: unknown name 'x'" },
-        { ".shared .u32 s; .global .u64 x = generic(s);", "line 4: the address of 's' is no constant" },
-        { ".global .u32 s; .global .u16 x = s;", "line 4: 'x': an address does not fit in .u16" },
-        { ".global .u32 s; .global .f64 x = s;", "line 4: 'x' cannot hold an address" },
-        { ".global .u32 s; .global .u8 x = 0xfff(s);", "line 4: a mask must choose one whole byte" },
-        { ".shared .u32 x = 3;",
-          "line 4: 'x': only .global and .const variables that are not .extern have initial values" },
-        { ".global .pred x;", "line 4: .pred is a type of single registers" },
-        { ".global .bf16 x;", "line 4: .bf16 is a type of instructions: declare .b16" },
-        { ".global .v4 .u64 x;", "line 4: a vector has at most 128 bits" },
-        { ".global .v8 .u8 x;", "line 4: '.v8' has no meaning in this declaration" },
-        { ".global .u32 .u32 x;", "line 4: '.u32' has no meaning in this declaration" },
-        { ".global x;", "line 4: a type expected instead of 'x'" },
-        { ".global .u32 _;", "line 4: a name expected instead of '_'" },
-        { ".global .u32 x.y;", "line 4: ';' is missing before '.y'" },
-        { ".local .u32 x;", "line 4: '.local' belongs into a function" },
-        { ".reg .u32 x;", "line 4: '.reg' belongs into a function" },
-        { ".visible .weak .global .u32 x;", "line 4: more than one of .extern, .visible, .weak and .common" },
-        { ".common .shared .u32 x;", "line 4: only .global variables are .common" },
-        { ".extern .global .u32 x;\n.global .u32 x;",
-          "line 5: 'x' is .extern on line 4 and must be .visible here" },
-        { ".extern .global .u32 x;\n.visible .global .u64 x;",
-          "line 5: 'x' is declared otherwise on line 4" },
-        { ".global .u32 x<5000>;", "line 4: 'x': a family of more than 4096 variables" },
-        { ".global .u32 x<4>, x3;", "line 4: 'x3' is already declared on line 4" },
-        { "foo", "line 4: a variable or a function expected instead of 'foo'" },
-        { ".bar", "line 4: a variable or a function expected instead of '.bar'" },
+        {"\n.global .u32 x\n.global .u32 y;", "line 5: ';' is missing before '.global'"},
+        {".global .u32 x; .global\n.u32 x;", "line 5: 'x' is already declared on line 4"},
+        {".global .u32 x[0];", "line 4: 'x' is an array of nothing"},
+        {".global .u32 x[] = {};", "line 4: 'x' has no size and is not .extern"},
+        {".global .u32 x[];", "line 4: 'x' has no size and is not .extern"},
+        {".global .u32 x[2][];", "line 4: the size of an array expected instead of ']'"},
+        {".global .u32 x[1099511627776];", "line 4: 'x' is too large"},
+        {".global .u32 x[4294967296][4294967296][4294967296];", "line 4: 'x' is too large"},
+        {".global .u32 x[][4294967296][4294967296] = {{{1}}};", "line 4: 'x' is too large"},
+        {".global .b8 x[2000000000] = {1};", "line 4: 'x': more than 67108864 bytes with initial values"},
+        {".global .b8 x[1][1][1][1][1][1][1][1][1];", "line 4: 'x' has more than 8 dimensions"},
+        {".global .align 3\n.u32 x;", "line 4: an alignment must be a power of two"},
+        {".global .align 0 .u32 x;", "line 4: an alignment must be a power of two"},
+        {".global .align 2097152 .u32 x;", "line 4: an alignment: 2097152 is more than 1048576"},
+        {".global .u32 x[2] = {1, 2, 3};", "line 4: 'x': more than 2 values"},
+        {".global .u32 x[2] = 1;", "line 4: '{' expected instead of '1'"},
+        {".global .u32 x[2] = {1, {2}};", "line 4: a constant expected instead of '{'"},
+        {".global .u32 x[2] = {1, };", "line 4: a constant expected instead of '}'"},
+        {".global .u32 x = 1.5;", "line 4: 'x': a float where .u32 is wanted"},
+        {".global .f32 x = 1\n;", "line 4: 'x': an integer where .f32 is wanted"},
+        {".global .f16 x = 1.0;", "line 4: 'x': .f16 has no initial values"},
+        {".global .u64 x = y;", "line 4: unknown name 'y'"},
+        {".global .u64 x = x;", "line 4: unknown name 'x'"},
+        {".shared .u32 s; .global .u64 x = generic(s);", "line 4: the address of 's' is no constant"},
+        {".global .u32 s; .global .u16 x = s;", "line 4: 'x': an address does not fit in .u16"},
+        {".global .u32 s; .global .f64 x = s;", "line 4: 'x' cannot hold an address"},
+        {".global .u32 s; .global .u8 x = 0xfff(s);", "line 4: a mask must choose one whole byte"},
+        {".shared .u32 x = 3;",
+         "line 4: 'x': only .global and .const variables that are not .extern have initial values"},
+        {".global .pred x;", "line 4: .pred is a type of single registers"},
+        {".global .bf16 x;", "line 4: .bf16 is a type of instructions: declare .b16"},
+        {".global .v4 .u64 x;", "line 4: a vector has at most 128 bits"},
+        {".global .v8 .u8 x;", "line 4: '.v8' has no meaning in this declaration"},
+        {".global .u32 .u32 x;", "line 4: '.u32' has no meaning in this declaration"},
+        {".global x;", "line 4: a type expected instead of 'x'"},
+        {".global .u32 _;", "line 4: a name expected instead of '_'"},
+        {".global .u32 x.y;", "line 4: ';' is missing before '.y'"},
+        {".local .u32 x;", "line 4: '.local' belongs into a function"},
+        {".reg .u32 x;", "line 4: '.reg' belongs into a function"},
+        {".visible .weak .global .u32 x;", "line 4: more than one of .extern, .visible, .weak and .common"},
+        {".common .shared .u32 x;", "line 4: only .global variables are .common"},
+        {".extern .global .u32 x;\n.global .u32 x;",
+         "line 5: 'x' is .extern on line 4 and must be .visible here"},
+        {".extern .global .u32 x;\n.visible .global .u64 x;", "line 5: 'x' is declared otherwise on line 4"},
+        {".global .u32 x<5000>;", "line 4: 'x': a family of more than 4096 variables"},
+        {".global .u32 x<4>, x3;", "line 4: 'x3' is already declared on line 4"},
+        {"foo", "line 4: a variable or a function expected instead of 'foo'"},
+        {".bar", "line 4: a variable or a function expected instead of '.bar'"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -383,22 +381,22 @@ static void test_variable_errors(void **state)
 static void test_registers(void **state)
 {
     (void)state;
-    struct ptx_module *m =
-        parse(HEADER ".func (.reg .b32 %r) f(.reg .b64 %x) { .reg .b32 %q<5>, one; .reg .pred %p;\n"
-                     ".reg .v4 .f32 v<2>, w; .reg .b32 %e<0>;\n"
-                     "mov.b32 %r, %q4; mov.f32 v1.y, w.a; { .reg .b16 %q2, %h<2>; mov.b16 %h1, %q2; }\n"
-                     "mov.b32 %q2, %q03; @!%p ret; }\n");
+    struct ptx_module *m = parse(
+        HEADER ".func (.reg .b32 %r) f(.reg .b64 %x) { .reg .b32 %q<5>, one; .reg .pred %p;\n"
+               ".reg .v4 .f32 v<2>, w; .reg .b32 %e<0>;\n"
+               "mov.b32 %r, %q4; mov.f32 v1.y, w.a; { .reg .b16 %q2, %h<2>; mov.b16 %h1, %q2; }\n"
+               "mov.b32 %q2, %q03; @!%p ret; }\n");
     const struct ptx_function    *f = function(m, "f");
     const struct ptx_instruction *in = f->code;
     static const struct {
-        const char  *name;
-        unsigned int first, vector;
-        uint64_t     count;
+        const char   *name;
+        unsigned int  first, vector;
+        uint64_t      count;
         enum ptx_type type;
-    } want[] = { { "%r", 0, 1, 1, PTX_b32 },  { "%x", 1, 1, 1, PTX_b64 },   { "%q", 2, 1, 5, PTX_b32 },
-                 { "one", 7, 1, 1, PTX_b32 }, { "%p", 8, 1, 1, PTX_pred },  { "v", 9, 4, 2, PTX_f32 },
-                 { "w", 11, 4, 1, PTX_f32 },  { "%e", 12, 1, 0, PTX_b32 },  { "%q2", 12, 1, 1, PTX_b16 },
-                 { "%h", 13, 1, 2, PTX_b16 } };
+    } want[] = {{"%r", 0, 1, 1, PTX_b32},  {"%x", 1, 1, 1, PTX_b64},  {"%q", 2, 1, 5, PTX_b32},
+                {"one", 7, 1, 1, PTX_b32}, {"%p", 8, 1, 1, PTX_pred}, {"v", 9, 4, 2, PTX_f32},
+                {"w", 11, 4, 1, PTX_f32},  {"%e", 12, 1, 0, PTX_b32}, {"%q2", 12, 1, 1, PTX_b16},
+                {"%h", 13, 1, 2, PTX_b16}};
     assert_int_equal(f->register_symbols, COUNT(want));
     assert_int_equal(f->register_count, 15);
     for (size_t i = 0; i < COUNT(want); i++) {
@@ -423,6 +421,7 @@ static void test_registers(void **state)
 
 static void test_register_errors(void **state)
 {
+    /* clang-format off */
     static const char *const rows[][2] = {
         { "mov.u32 %i0, %i8;", "line 5: unknown name '%i8'" },
         { "mov.u32 %i0,\n%zz;", "line 6: unknown name '%zz'" },
@@ -447,6 +446,7 @@ static void test_register_errors(void **state)
         { "@ret;", "line 5: unknown name 'ret'" },
         { "@%p0 { ret; }", "line 5: an instruction expected instead of '{'" },
     };
+    /* clang-format on */
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         check_error(kernel("", rows[i][0]), rows[i][1]);
@@ -460,9 +460,9 @@ static void test_labels(void **state)
                          "{ bra c; { $a: bra c; bra $a; } } $b: c: bra $b; ts: .branchtargets $a, c, z;\n"
                          "brx.idx %i0, ts; z: end:");
     const struct ptx_function *f = function(m, "k");
-    static const char *const   names[] = { "$a", "$b", "c", "$a", "$b", "c", "z", "end" };
-    static const uint32_t      at[] = { 0, 4, 5, 6, 8, 8, 10, 10 };
-    static const uint32_t      jumps[] = { 8, 4, 0, 5, 4, 8, 8, 6, 8 }; /* where each bra goes to */
+    static const char *const   names[] = {"$a", "$b", "c", "$a", "$b", "c", "z", "end"};
+    static const uint32_t      at[] = {0, 4, 5, 6, 8, 8, 10, 10};
+    static const uint32_t      jumps[] = {8, 4, 0, 5, 4, 8, 8, 6, 8}; /* where each bra goes to */
     assert_int_equal(f->label_count, COUNT(names));
     for (size_t i = 0; i < COUNT(names); i++) {
         assert_string_equal(f->labels[i]->name, names[i]);
@@ -485,6 +485,7 @@ static void test_labels(void **state)
 
 static void test_label_errors(void **state)
 {
+    /* clang-format off */
     static const char *const rows[][2] = {
         { "\nbra x; { x: }", "line 6: unknown name 'x'" },
         { "bra x; .reg .b32 x;", "line 5: unknown name 'x'" },
@@ -496,6 +497,7 @@ static void test_label_errors(void **state)
         { "ts: .calltargets nowhere;", "line 5: unknown name 'nowhere'" },
         { "brx.idx %i0, ts; x: ts: .branchtargets x;", "line 5: unknown name 'ts'" },
     };
+    /* clang-format on */
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         check_error(kernel("", rows[i][0]), rows[i][1]);
@@ -509,9 +511,8 @@ static void test_instruction(void **state)
         "", "@!%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%i0+16],\n"
             "[%d1, {%i2, -3}], [%i4];");
     const struct ptx_instruction *in = function(m, "k")->code;
-    static const char *const modifiers[] = {
-        "async", "bulk", "tensor", "2d", "shared::cluster", "global", "mbarrier::complete_tx::bytes"
-    };
+    static const char *const      modifiers[] =
+        {"async", "bulk", "tensor", "2d", "shared::cluster", "global", "mbarrier::complete_tx::bytes"};
     assert_int_equal(function(m, "k")->code_count, 1);
     assert_string_equal(in->opcode, "cp");
     assert_int_equal(in->modifier_count, COUNT(modifiers));
@@ -527,14 +528,14 @@ static void test_instruction(void **state)
     assert_true(o[1].kind == PTX_OP_ADDRESS && o[1].integer == 0 && o[1].count == 2);
     assert_true(o[1].items[0].kind == PTX_OP_REGISTER && o[1].items[0].index == 13);
     assert_true(o[1].items[1].kind == PTX_OP_LIST && o[1].items[1].count == 2);
-    assert_true(o[1].items[1].items[1].kind == PTX_OP_INTEGER &&
-                (int64_t)o[1].items[1].items[1].integer == -3);
+    assert_true(o[1].items[1].items[1].kind == PTX_OP_INTEGER && (int64_t)o[1].items[1].items[1].integer == -3);
     ptx_free(m);
 }
 
 /* Written, and as said of the tree: what is equal but for blanks is written once. */
 static void test_instruction_text(void **state)
 {
+    /* clang-format off */
     static const char *const rows[][2] = {
         { "ret;", "ret" },
         { "ld.global.L2::128B.v4.f32 {%f0, %f1, _, %f3}, [%d0+-16];", NULL },
@@ -564,6 +565,7 @@ static void test_instruction_text(void **state)
         { "call (_), f, (1, 2);", NULL },
         { "atom.global.cas.b128 %i0, [%d0], %i1, %i2;", NULL },
     };
+    /* clang-format on */
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char want[256];
@@ -575,7 +577,7 @@ static void test_instruction_text(void **state)
             ".func (.param .b32 r) f(.param .b32 a, .param .b32 b); .func g();",
             rows[i][0], want);
     }
-    char small[8];
+    char               small[8];
     struct ptx_module *m = parse_kernel("", "add.u32 %i0, %i1, %i2;");
     assert_string_equal(ptx_instruction_text(function(m, "k")->code, small, sizeof small), "add.u32");
     assert_string_equal(ptx_instruction_text(function(m, "k")->code, small, 1), "");
@@ -613,6 +615,7 @@ static void test_operand_kinds(void **state)
 
 static void test_special_registers(void **state)
 {
+    /* clang-format off */
     static const char *const good[] = {
         "tid.x", "ntid.y", "ctaid.z", "nctaid.x", "tid.w", "clusterid.x", "nclusterid.y",
         "cluster_ctaid.x", "cluster_nctaid.z", "cluster_ctarank", "cluster_nctarank",
@@ -623,8 +626,9 @@ static void test_special_registers(void **state)
         "reserved_smem_offset_cap", "reserved_smem_offset_0", "reserved_smem_offset_1", "total_smem_size",
         "aggr_smem_size", "dynamic_smem_size", "current_graph_exec", "tid",
     };
-    static const char *const bad[] = { "envreg32", "envreg", "pm8",      "pm8_64", "pm01",
-                                       "envreg01", "tidx",   "lanemask", "x" };
+    /* clang-format on */
+    static const char *const bad[] = {"envreg32", "envreg", "pm8",      "pm8_64", "pm01",
+                                      "envreg01", "tidx",   "lanemask", "x"};
     char                     text[128], want[128];
     (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -655,52 +659,49 @@ static void test_constants(void **state)
         uint64_t    value;
         bool        is_unsigned;
     } rows[] = {
-        { "0", 0, false },
-        { "9223372036854775807", INT64_MAX, false },
-        { "9223372036854775808", 0x8000000000000000u, true },
-        { "0xFFffFFffFFffFFff", UINT64_MAX, true },
-        { "0x10U", 16, true },
-        { "017", 15, false },
-        { "0b1011", 11, false },
-        { "00", 0, false },
-        { "-5", (uint64_t)-5, false },
-        { "- -5", 5, false },
-        { "+-+5", (uint64_t)-5, false },
-        { "~0", UINT64_MAX, false },
-        { "!3 + !0", 1, false },
-        { "2 + 3 * 4", 14, false },
-        { "(2 + 3) * 4", 20, false },
-        { "7 / 2 * 2 + 7 % 2", 7, false },
-        { "-7 / 2", (uint64_t)-3, false },
-        { "-7 % 3", (uint64_t)-1, false },
-        { "(0-7U) / 2", (UINT64_MAX - 6) / 2, true },
-        { "1 << 4 + 1", 32, false },
-        { "-16 >> 2", (uint64_t)-4, false },
-        { "(.u64)(-16) >> 60", 15, true },
-        { "(.s64)0xFFFFFFFFFFFFFFF0 >> 2", (uint64_t)-4, false },
-        { "1 << 64", 0, false },
-        { "-1 >> 99", UINT64_MAX, false },
-        { "6 & 3 | 8 ^ 1", 11, false },
-        { "1 | 2 == 2", 1, false },
-        { "3 > 2 && 2 >= 2 && 1 < 2 && 1 <= 1", 1, false },
-        { "-1 < 1", 1, false },
-        { "-1 < 1U", 0, false },
-        { "0 || 5", 1, false },
-        { "1 ? 2 : 3", 2, false },
-        { "0 ? 2 : 0 ? 3 : 4", 4, false },
-        { "1.5 > 1.0 ? 7 : 8", 7, false },
-        { "WARP_SZ - 1", 31, false },
-        { "(0x8000000000000000) / (0-1)", 0, true },
-        { "((.s64)0x8000000000000000) / -1", 0x8000000000000000u, false },
-        { "((.s64)0x8000000000000000) % -1", 0, false },
+        {"0", 0, false},
+        {"9223372036854775807", INT64_MAX, false},
+        {"9223372036854775808", 0x8000000000000000u, true},
+        {"0xFFffFFffFFffFFff", UINT64_MAX, true},
+        {"0x10U", 16, true},
+        {"017", 15, false},
+        {"0b1011", 11, false},
+        {"00", 0, false},
+        {"-5", (uint64_t)-5, false},
+        {"- -5", 5, false},
+        {"+-+5", (uint64_t)-5, false},
+        {"~0", UINT64_MAX, false},
+        {"!3 + !0", 1, false},
+        {"2 + 3 * 4", 14, false},
+        {"(2 + 3) * 4", 20, false},
+        {"7 / 2 * 2 + 7 % 2", 7, false},
+        {"-7 / 2", (uint64_t)-3, false},
+        {"-7 % 3", (uint64_t)-1, false},
+        {"(0-7U) / 2", (UINT64_MAX - 6) / 2, true},
+        {"1 << 4 + 1", 32, false},
+        {"-16 >> 2", (uint64_t)-4, false},
+        {"(.u64)(-16) >> 60", 15, true},
+        {"(.s64)0xFFFFFFFFFFFFFFF0 >> 2", (uint64_t)-4, false},
+        {"1 << 64", 0, false},
+        {"-1 >> 99", UINT64_MAX, false},
+        {"6 & 3 | 8 ^ 1", 11, false},
+        {"1 | 2 == 2", 1, false},
+        {"3 > 2 && 2 >= 2 && 1 < 2 && 1 <= 1", 1, false},
+        {"-1 < 1", 1, false},
+        {"-1 < 1U", 0, false},
+        {"0 || 5", 1, false},
+        {"1 ? 2 : 3", 2, false},
+        {"0 ? 2 : 0 ? 3 : 4", 4, false},
+        {"1.5 > 1.0 ? 7 : 8", 7, false},
+        {"WARP_SZ - 1", 31, false},
+        {"(0x8000000000000000) / (0-1)", 0, true},
+        {"((.s64)0x8000000000000000) / -1", 0x8000000000000000u, false},
+        {"((.s64)0x8000000000000000) % -1", 0, false},
     };
-    static const char *const floats[] = {
-        "1.5", "-2.25", "1e3", ".5", "1.", "1.5e-3+2.0*3.0", "(1.0-0.25)/2.0", "1e400"
-    };
-    static const double values[] = {
-        1.5, -2.25, 1e3, .5, 1., 1.5e-3 + 2.0 * 3.0, (1.0 - 0.25) / 2.0, HUGE_VAL
-    };
-    struct ptx_module       *m;
+    static const char *const floats[] = {"1.5",  "-2.25", "1e3", ".5", "1.", "1.5e-3+2.0*3.0", "(1.0-0.25)/2.0",
+                                         "1e400"};
+    static const double values[] = {1.5, -2.25, 1e3, .5, 1., 1.5e-3 + 2.0 * 3.0, (1.0 - 0.25) / 2.0, HUGE_VAL};
+    struct ptx_module  *m;
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct ptx_operand o = source(&m, "", rows[i].text);
@@ -721,7 +722,7 @@ static void test_constants(void **state)
 /* 1.5 is 1.5 also where people write 1,5. */
 static void test_locale(void **state)
 {
-    static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE" };
+    static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
     const char              *found = NULL;
     (void)state;
     for (size_t i = 0; i < COUNT(names) && !found; i++)
@@ -740,6 +741,7 @@ static void test_locale(void **state)
 
 static void test_instruction_errors(void **state)
 {
+    /* clang-format off */
     static const char *const rows[][2] = {
         { "mov.u32 %i0, %i1\nmov.u32 %i0, 2;", "line 5: ';' is missing before 'mov'" },
         { "mov.u32 %i0, %i1\n.reg .b32 %z;", "line 5: ';' is missing before '.reg'" },
@@ -781,12 +783,12 @@ static void test_instruction_errors(void **state)
         { "proto: .callprototype _ (.param .b32 _)\nret;", "line 6: ';' or '{' expected instead of 'ret'" },
         { ".visible .shared .u32 x;", "line 5: '.visible' has no meaning within a function" },
     };
+    /* clang-format on */
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         check_error(kernel("", rows[i][0]), rows[i][1]);
     check_error(HEADER ".entry k() {\n{ ret;\n}\n", "line 7: the body of 'k' does not end");
-    check_error(HEADER ".entry k() { ret; }\n}\n",
-                "line 5: a variable or a function expected instead of '}'");
+    check_error(HEADER ".entry k() { ret; }\n}\n", "line 5: a variable or a function expected instead of '}'");
 }
 
 /* Deep nesting ends in an error, not on the stack's end. */
@@ -795,14 +797,14 @@ static void test_nesting(void **state)
     static const struct {
         const char *begin, *again, *want;
     } rows[] = {
-        { ".entry k() {", "{", "line 4: blocks are nested more than 64 deep" },
-        { ".entry k() { mov.u32 x, ", "(", "line 4: nested more than 64 deep" },
-        { ".entry k() { mov.u32 x, ", "-", "line 4: nested more than 64 deep" },
-        { ".entry k() { mov.u32 x, ", "{", "line 4: nested more than 64 deep" },
-        { ".entry k() { mov.u32 x, ", "1?", "line 4: nested more than 64 deep" },
-        { ".entry k() { mov.u32 x, ", "[3,", "line 4: nested more than 64 deep" },
-        { ".entry k() { call ", "((", "line 4: nested more than 64 deep" },
-        { ".global .u32 x[2] = {", "{", "line 4: a constant expected instead of '{'" },
+        {".entry k() {", "{", "line 4: blocks are nested more than 64 deep"},
+        {".entry k() { mov.u32 x, ", "(", "line 4: nested more than 64 deep"},
+        {".entry k() { mov.u32 x, ", "-", "line 4: nested more than 64 deep"},
+        {".entry k() { mov.u32 x, ", "{", "line 4: nested more than 64 deep"},
+        {".entry k() { mov.u32 x, ", "1?", "line 4: nested more than 64 deep"},
+        {".entry k() { mov.u32 x, ", "[3,", "line 4: nested more than 64 deep"},
+        {".entry k() { call ", "((", "line 4: nested more than 64 deep"},
+        {".global .u32 x[2] = {", "{", "line 4: a constant expected instead of '{'"},
     };
     enum { TIMES = 100000 };
     (void)state;
@@ -896,6 +898,7 @@ static void test_calls(void **state)
 
 static void test_function_errors(void **state)
 {
+    /* clang-format off */
     static const char *const rows[][2] = {
         { ".func f() { ret; }\n.func f() { ret; }", "line 5: 'f' is already defined on line 4" },
         { ".func f(.param .b32 x);\n.func f(.param .b64 x) { ret; }",
@@ -927,6 +930,7 @@ static void test_function_errors(void **state)
         { ".entry f() { call g; } .func g() { ret; }", "line 4: unknown name 'g'" },
         { ".func f(.reg .b32 %a) { .reg .b32 %a; }", "line 4: '%a' is already declared on line 4" },
     };
+    /* clang-format on */
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char text[512];
@@ -977,6 +981,7 @@ static void test_places(void **state)
 
 static void test_debug_errors(void **state)
 {
+    /* clang-format off */
     static const char *const rows[][2] = {
         { ".file 1 a", "line 4: a file's name expected instead of 'a'" },
         { ".file 70000 \"a\"", "line 4: the number of a file: 70000 is more than 65535" },
@@ -988,14 +993,15 @@ static void test_debug_errors(void **state)
         { ".section x { }", "line 4: a section's name expected instead of 'x'" },
         { ".section .x { .b8 -a }", "line 4: a number or a label expected instead of 'a'" },
     };
+    /* clang-format on */
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char text[512];
         snprintf(text, sizeof text, HEADER "%s", rows[i][0]);
         check_error(text, rows[i][1]);
     }
-    struct ptx_module *m =
-        parse(HEADER "@@DWARF .section .x, \"\", @progbits\n@@DWARF .4byte L\n.entry k() { ret; }");
+    struct ptx_module *m = parse(HEADER
+                                 "@@DWARF .section .x, \"\", @progbits\n@@DWARF .4byte L\n.entry k() { ret; }");
     assert_int_equal(m->function_count, 1);
     ptx_free(m);
 }
@@ -1005,8 +1011,8 @@ static void test_text(void **state)
 {
     char error[16];
     (void)state;
-    struct ptx_module *m =
-        parse("// one\r\n/* two\r\nthree */ .version 9.0\r\n.target sm_90\r\n.entry k () {\r\n\tret;\r\n}");
+    struct ptx_module *m = parse(
+        "// one\r\n/* two\r\nthree */ .version 9.0\r\n.target sm_90\r\n.entry k () {\r\n\tret;\r\n}");
     assert_int_equal(function(m, "k")->code[0].place.line, 6);
     ptx_free(m);
     m = ptx_parse(HEADER ".entry k() { ret; }\0", sizeof HEADER ".entry k() { ret; }\0", error, sizeof error);
@@ -1118,6 +1124,7 @@ static void test_out_of_memory(void **state)
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_header),          cmocka_unit_test(test_types),
         cmocka_unit_test(test_memory),          cmocka_unit_test(test_variables),
@@ -1135,5 +1142,6 @@ int main(void)
         cmocka_unit_test(test_absurd),          cmocka_unit_test(test_speed),
         cmocka_unit_test(test_out_of_memory),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

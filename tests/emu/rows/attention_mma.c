@@ -22,17 +22,25 @@ enum { ROWS = 17, KEYS = 333 };
 /* Between them, all rows of ptx/attention/mma.ptx; not sm_90, which has rows of its own. */
 static const char *const archs[] = {"sm_80", "sm_86", "sm_75"};
 static const char *const types[] = {"f16", "bf16"};
-static const int dims[] = {32, 40, 64, 96, 128, 192, 256};
+static const int         dims[] = {32, 40, 64, 96, 128, 192, 256};
 
 static long elements, equal, far_off, lse_off;
 
 static int run_problem(const char *choice, const char *arch, const char *type, int dim, attention_problem *p)
 {
-    attention_settings s = {.subcommand = "test", .batch = 1, .seqlen_q = ROWS, .seqlen_kv = KEYS,
+    attention_settings s = {.subcommand = "test",
+                            .batch = 1,
+                            .seqlen_q = ROWS,
+                            .seqlen_kv = KEYS,
                             .heads_q = 1,
-                            .heads_kv = OPTION_NOT_GIVEN, .head_dim = dim, .seed = 11, .layout = "bshd",
-                            .dtype = type, .repeat = 1, .mask = {.causal = ""}};
-    device d = {.handle = NULL};
+                            .heads_kv = OPTION_NOT_GIVEN,
+                            .head_dim = dim,
+                            .seed = 11,
+                            .layout = "bshd",
+                            .dtype = type,
+                            .repeat = 1,
+                            .mask = {.causal = ""}};
+    device             d = {.handle = NULL};
     setenv("PTXPACK_ARCH", arch, 1);
     int status = attention_problem_make(&s, p);
     if (status == COMMAND_OK && device_open_as(&d, choice, NULL) != PTXPACK_OK)
@@ -108,6 +116,7 @@ int main(int argc, char **argv)
         return status;
     printf("%ld of %ld elements of o are the H200's bit by bit; rows further off than the type resolves: "
            "%ld; "
-           "lse: %ld\n", equal, elements, far_off, lse_off);
+           "lse: %ld\n",
+           equal, elements, far_off, lse_off);
     return far_off != 0 || lse_off != 0 || (double)equal < 0.995 * (double)elements;
 }

@@ -34,13 +34,21 @@ static int draw(random_state *random, const ptxpack_variant *row, attention_prob
 {
     bool               fp8 = ptxpack_variant_parameter(row, "FP8", 0) != 0;
     int64_t            head_dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
-    attention_settings s = {.subcommand = "test", .batch = pick(random, 1, 2), .heads_q = 2,
-                            .heads_kv = pick(random, 1, 2), .seqlen_q = pick(random, 1, 500),
-                            .seqlen_kv = pick(random, 1, 500), .head_dim = head_dim - 16 * pick(random, 0, 1),
-                            .seed = pick(random, 0, INT32_MAX), .layout = "bshd", .repeat = 1,
-                            .dtype = fp8 ? "e4m3" : pick(random, 0, 1) != 0 ? "bf16" : "f16",
+    attention_settings s = {.subcommand = "test",
+                            .batch = pick(random, 1, 2),
+                            .heads_q = 2,
+                            .heads_kv = pick(random, 1, 2),
+                            .seqlen_q = pick(random, 1, 500),
+                            .seqlen_kv = pick(random, 1, 500),
+                            .head_dim = head_dim - 16 * pick(random, 0, 1),
+                            .seed = pick(random, 0, INT32_MAX),
+                            .layout = "bshd",
+                            .repeat = 1,
+                            .dtype = fp8                       ? "e4m3"
+                                     : pick(random, 0, 1) != 0 ? "bf16"
+                                                               : "f16",
                             .mask = {.causal = ""}};
-    int status = attention_problem_make(&s, p);
+    int                status = attention_problem_make(&s, p);
     draw_mask(random, &p->desc);
     p->desc.softcap = pick(random, 0, 3) == 0 ? 20 : 0;
     return status;
@@ -59,9 +67,8 @@ static bool place(device *d, const attention_problem *p, const ptxpack_attention
         ok = device_alloc(d, tensors[t], attention_problem_bytes(p, t)) &&
              (t == TENSOR_O || device_upload(d, *tensors[t], p->tensor[t], attention_problem_bytes(p, t)));
     for (int t = TENSOR_Q; t < TENSOR_O && ok; t++)
-        ok = p->descale[t] == NULL ||
-             (device_alloc(d, scales[t], scale_bytes) &&
-              device_upload(d, *scales[t], p->descale[t], scale_bytes));
+        ok = p->descale[t] == NULL || (device_alloc(d, scales[t], scale_bytes) &&
+                                       device_upload(d, *scales[t], p->descale[t], scale_bytes));
     return ok;
 }
 
@@ -92,8 +99,8 @@ static bool run(device *d, attention_problem *p, const ptxpack_variant *row)
 static bool right(device *d, attention_problem *p)
 {
     verify_result result;
-    if (verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
-                         &p->descales, (const uint16_t *)p->tensor[TENSOR_O], p->lse, COMPARED, p->seed,
+    if (verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V], &p->descales,
+                         (const uint16_t *)p->tensor[TENSOR_O], p->lse, COMPARED, p->seed,
                          &result) != PTXPACK_OK)
         snprintf(d->line, sizeof d->line, "%s", ptxpack_detail(NULL));
     else if (result.pass)
@@ -115,9 +122,9 @@ static bool test_row(device *d, const ptxpack_variant *row, random_state *random
         if (!ok)
             fprintf(stderr,
                     "%s, %s, batch %d, %d x %d, heads 2/%d, head_dim %d, mask %d (%d, %d), softcap %g: %s\n",
-                    row->id, ptxpack_dtype_name(p.desc.dtype), p.desc.batch, p.desc.seqlen_q,
-                    p.desc.seqlen_kv, p.desc.heads_kv, p.desc.head_dim, (int)p.desc.mask, p.desc.window_left,
-                    p.desc.window_right, (double)p.desc.softcap, d->line);
+                    row->id, ptxpack_dtype_name(p.desc.dtype), p.desc.batch, p.desc.seqlen_q, p.desc.seqlen_kv,
+                    p.desc.heads_kv, p.desc.head_dim, (int)p.desc.mask, p.desc.window_left, p.desc.window_right,
+                    (double)p.desc.softcap, d->line);
         attention_problem_free(&p);
         if (!ok)
             return false;

@@ -34,13 +34,16 @@ static void draw(random_state *random, problem *p, const ptxpack_variant *row)
     int32_t            m = (int32_t)ptxpack_variant_parameter(row, "BLOCK_M", 0);
     int32_t            n = (int32_t)ptxpack_variant_parameter(row, "BLOCK_N", 0);
     ptxpack_gemm_desc *d = &p->desc;
-    *d = (ptxpack_gemm_desc){.size = sizeof *d, .dtype = pick(random, 0, 1) != 0 ? PTXPACK_BF16 : PTXPACK_F16,
-                             .m = pick(random, 1, 4 * m), .n = pick(random, 1, 2 * n),
+    *d = (ptxpack_gemm_desc){.size = sizeof *d,
+                             .dtype = pick(random, 0, 1) != 0 ? PTXPACK_BF16 : PTXPACK_F16,
+                             .m = pick(random, 1, 4 * m),
+                             .n = pick(random, 1, 2 * n),
                              .k = pick(random, 0, 9) == 0 ? 0 : pick(random, 1, 400),
                              .batch = pick(random, 1, 2),
                              .order_a = (ptxpack_order)pick(random, 0, 1),
                              .order_b = (ptxpack_order)pick(random, 0, 1),
-                             .has_c = pick(random, 0, 1) != 0, .has_bias = pick(random, 0, 1) != 0,
+                             .has_c = pick(random, 0, 1) != 0,
+                             .has_bias = pick(random, 0, 1) != 0,
                              .activation = (ptxpack_activation)pick(random, 0, 3)};
     if (pick(random, 0, 1) != 0) /* D by TMA; otherwise by ordinary stores */
         d->n = (d->n + 7) / 8 * 8;
@@ -172,8 +175,8 @@ static bool all_right(device *dev, const problem *p)
             for (int32_t j = 0; j < p->desc.n; j++)
                 if (!right(p, b, i, j, &got, &want, &bound))
                     return snprintf(dev->line, sizeof dev->line,
-                                    "d[%d][%d][%d] is %.6g, not %.6g, off by %.3g of %.3g", b, i, j, got,
-                                    want, got - want, bound),
+                                    "d[%d][%d][%d] is %.6g, not %.6g, off by %.3g of %.3g", b, i, j, got, want,
+                                    got - want, bound),
                            false;
         }
     return true;
@@ -241,17 +244,18 @@ static bool run_long(device *dev, ptxpack_gemm_plan *plan, uint16_t d[SOME])
 
 static bool test_long(device *dev)
 {
-    const ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = PTXPACK_F16, .m = 1, .n = LONG, .k = 1,
-                                    .has_c = true};
-    const ptxpack_variant  *row = ptxpack_variant_find("gemm_mma_sm80_64x64x64");
-    ptxpack_gemm_plan      *plan = NULL;
-    uint16_t                d[SOME] = {0};
-    bool ok = device_status(dev, ptxpack_gemm_plan_row(dev->handle, &desc, row, &plan)) &&
+    const ptxpack_gemm_desc desc =
+        {.size = sizeof desc, .dtype = PTXPACK_F16, .m = 1, .n = LONG, .k = 1, .has_c = true};
+    const ptxpack_variant *row = ptxpack_variant_find("gemm_mma_sm80_64x64x64");
+    ptxpack_gemm_plan     *plan = NULL;
+    uint16_t               d[SOME] = {0};
+    bool                   ok = device_status(dev, ptxpack_gemm_plan_row(dev->handle, &desc, row, &plan)) &&
               run_long(dev, plan, d);
     for (int i = 0; i < SOME && ok; i++)
         if (d[i] != ptxpack_from_float(PTXPACK_F16, 2 * (float)i + 1))
             ok = (snprintf(dev->line, sizeof dev->line, "d[0][%d] is %g, not %d", i,
-                           (double)ptxpack_to_float(PTXPACK_F16, d[i]), 2 * i + 1), false);
+                           (double)ptxpack_to_float(PTXPACK_F16, d[i]), 2 * i + 1),
+                  false);
     if (!ok)
         describe(&desc, row->id, dev->line);
     ptxpack_gemm_plan_free(plan);
@@ -271,8 +275,7 @@ int main(int argc, char **argv)
     if (device_open_as(&dev, "emu", NULL) != PTXPACK_OK)
         return fprintf(stderr, "test_emu_gemm_rows: %s\n", dev.line), 1;
     for (size_t i = 0; i < count; i++)
-        if (strcmp(rows[i].file, "gemm/wgmma.ptx") == 0 &&
-            (argc <= 3 || strcmp(argv[3], rows[i].id) == 0)) {
+        if (strcmp(rows[i].file, "gemm/wgmma.ptx") == 0 && (argc <= 3 || strcmp(argv[3], rows[i].id) == 0)) {
             tested++;
             failed += !test_row(&dev, &rows[i], &random, problems);
         }

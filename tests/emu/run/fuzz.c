@@ -16,11 +16,11 @@
 
 enum { MOST_FILES = 256, MAX_TEXT = 1 << 16, MOST_WORDS = 1 << 15, BUFFER = 1 << 16, BUDGET = 20000 };
 
-static char   *files[MOST_FILES], *words[MOST_WORDS];
-static int     file_count, word_count;
+static char               *files[MOST_FILES], *words[MOST_WORDS];
+static int                 file_count, word_count;
 static struct emu_settings settings;
-static uint64_t buffer, random_bits = 1;
-static long    loaded, ran, clean;
+static uint64_t            buffer, random_bits = 1;
+static long                loaded, ran, clean;
 
 static uint32_t draw(uint32_t below)
 {
@@ -34,9 +34,11 @@ static uint32_t draw(uint32_t below)
 static void run_entry(struct emu_function *f)
 {
     static unsigned char parameters[32768];
-    struct emu_launch    launch = {.entry = f, .grid = {1 + draw(3), 1, 1}, .block = {32 * (1 + draw(4)), 1,
-        1},
-                                   .dynamic_shared = 4096, .parameters = parameters};
+    struct emu_launch    launch = {.entry = f,
+                                   .grid = {1 + draw(3), 1, 1},
+                                   .block = {32 * (1 + draw(4)), 1, 1},
+                                   .dynamic_shared = 4096,
+                                   .parameters = parameters};
     memset(parameters, 0, sizeof parameters);
     for (uint32_t i = 0; i < f->parameter_count; i++)
         if (f->parameters[i].bytes == 8)
@@ -81,8 +83,11 @@ static char *read_file(const char *path)
     return text;
 }
 
-static bool in_word(char c) { return c == '_' || c == '%' || c == '$' || c == '.' || (c >= '0' && c <= '9') ||
-                                     (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static bool in_word(char c)
+{
+    return c == '_' || c == '%' || c == '$' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z');
+}
 
 static void collect_words(const char *text)
 {
@@ -133,10 +138,10 @@ static size_t replace(char *text, size_t at, size_t gone, const char *piece, siz
 
 static void exchange_word(char *text)
 {
-    static const char *const numbers[] = {"0", "1", "2", "3", "4", "7", "8", "16", "31", "32", "33", "64",
-                                          "128", "255",
-                                          "1024", "4095", "65536", "0x7fffffff", "0xffffffff", "-1", "-8"};
-    size_t at = draw((uint32_t)strlen(text)), end;
+    static const char *const numbers[] = {"0",    "1",    "2",     "3",          "4",          "7",   "8",
+                                          "16",   "31",   "32",    "33",         "64",         "128", "255",
+                                          "1024", "4095", "65536", "0x7fffffff", "0xffffffff", "-1",  "-8"};
+    size_t                   at = draw((uint32_t)strlen(text)), end;
     while (at > 0 && in_word(text[at - 1]))
         at--;
     for (end = at; in_word(text[end]);)
@@ -160,8 +165,12 @@ static void shuffle_line(char *text)
     next = end + strcspn(text + end, "\n") + 1;
     char *line = strndup(text + at, end - at);
     switch (draw(3)) {
-    case 0: replace(text, at, end - at, "", 0); break;
-    case 1: replace(text, at, 0, line, end - at); break;
+    case 0:
+        replace(text, at, end - at, "", 0);
+        break;
+    case 1:
+        replace(text, at, 0, line, end - at);
+        break;
     default:
         if (next < strlen(text) && next - end + end - at < MAX_TEXT) {
             replace(text, next, 0, line, end - at);
@@ -194,8 +203,7 @@ int main(int argc, char **argv)
         return 0;
     read_folder("tests/bad");
     random_bits = seed != NULL && strtoull(seed, NULL, 0) ? strtoull(seed, NULL, 0) : 20261120;
-    printf("fuzz_emu: %ld texts of %d files, seed %llu\n", count, file_count,
-           (unsigned long long)random_bits);
+    printf("fuzz_emu: %ld texts of %d files, seed %llu\n", count, file_count, (unsigned long long)random_bits);
     fflush(stdout);
     for (long i = 0; i < count; i++) {
         strcpy(text, files[draw((uint32_t)file_count)]);

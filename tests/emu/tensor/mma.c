@@ -83,28 +83,28 @@ static void quad_pairs_in_all_layouts(void **state)
                 words[j / 2][l] |= tensor_f16_of_double(x) << 16 * (j % 2);
                 words[2 + j / 2][l] |= tensor_f16_of_double(y) << 16 * (j % 2);
             }
-        snprintf(
-            text, sizeof text,
-            HEAD("6.4", "sm_70") ".visible .entry k(.param .u64 in, .param .u64 out) {\n.reg .b64 %%i, %%o, "
-                                 "%%x; .reg .b32 %%t, %%a<4>; "
-                                 ".reg .f32 %%d<8>;\nld.param.u64 %%i, [in]; ld.param.u64 %%o, [out]; "
-                                 "mov.u32 %%t, %%tid.x;\n"
-                                 "mul.wide.u32 %%x, %%t, 4; add.u64 %%i, %%i, %%x; add.u64 %%o, %%o, %%x;\n"
-                                 "ld.global.b32 %%a0, [%%i]; ld.global.b32 %%a1, [%%i+128]; ld.global.b32 "
-                                 "%%a2, [%%i+256];\n"
-                                 "ld.global.b32 %%a3, [%%i+384];\nmov.f32 %%d0, 0f40000000; mov.f32 %%d1, "
-                                 "%%d0; mov.f32 %%d2, %%d0;\n"
-                                 "mov.f32 %%d3, %%d0; mov.f32 %%d4, %%d0; mov.f32 %%d5, %%d0; mov.f32 %%d6, "
-                                 "%%d0; mov.f32 %%d7, %%d0;\n"
-                                 "mma.sync.aligned.m8n8k4.%s.f32.f16.f16.f32 "
-                                 "{%%d0,%%d1,%%d2,%%d3,%%d4,%%d5,%%d6,%%d7}, {%%a0,%%a1}, "
-                                 "{%%a2,%%a3}, {%%d0,%%d1,%%d2,%%d3,%%d4,%%d5,%%d6,%%d7};\n"
-                                 "st.global.f32 [%%o], %%d0; st.global.f32 [%%o+128], %%d1; st.global.f32 "
-                                 "[%%o+256], %%d2;\n"
-                                 "st.global.f32 [%%o+384], %%d3; st.global.f32 [%%o+512], %%d4; "
-                                 "st.global.f32 [%%o+640], %%d5;\n"
-                                 "st.global.f32 [%%o+768], %%d6; st.global.f32 [%%o+896], %%d7;\nret;\n}\n",
-            orders[i]);
+        snprintf(text, sizeof text,
+                 HEAD("6.4",
+                      "sm_70") ".visible .entry k(.param .u64 in, .param .u64 out) {\n.reg .b64 %%i, %%o, "
+                               "%%x; .reg .b32 %%t, %%a<4>; "
+                               ".reg .f32 %%d<8>;\nld.param.u64 %%i, [in]; ld.param.u64 %%o, [out]; "
+                               "mov.u32 %%t, %%tid.x;\n"
+                               "mul.wide.u32 %%x, %%t, 4; add.u64 %%i, %%i, %%x; add.u64 %%o, %%o, %%x;\n"
+                               "ld.global.b32 %%a0, [%%i]; ld.global.b32 %%a1, [%%i+128]; ld.global.b32 "
+                               "%%a2, [%%i+256];\n"
+                               "ld.global.b32 %%a3, [%%i+384];\nmov.f32 %%d0, 0f40000000; mov.f32 %%d1, "
+                               "%%d0; mov.f32 %%d2, %%d0;\n"
+                               "mov.f32 %%d3, %%d0; mov.f32 %%d4, %%d0; mov.f32 %%d5, %%d0; mov.f32 %%d6, "
+                               "%%d0; mov.f32 %%d7, %%d0;\n"
+                               "mma.sync.aligned.m8n8k4.%s.f32.f16.f16.f32 "
+                               "{%%d0,%%d1,%%d2,%%d3,%%d4,%%d5,%%d6,%%d7}, {%%a0,%%a1}, "
+                               "{%%a2,%%a3}, {%%d0,%%d1,%%d2,%%d3,%%d4,%%d5,%%d6,%%d7};\n"
+                               "st.global.f32 [%%o], %%d0; st.global.f32 [%%o+128], %%d1; st.global.f32 "
+                               "[%%o+256], %%d2;\n"
+                               "st.global.f32 [%%o+384], %%d3; st.global.f32 [%%o+512], %%d4; "
+                               "st.global.f32 [%%o+640], %%d5;\n"
+                               "st.global.f32 [%%o+768], %%d6; st.global.f32 [%%o+896], %%d7;\nret;\n}\n",
+                 orders[i]);
         emu_machine(75);
         const uint64_t from = emu_buffer(sizeof words), to = emu_buffer(sizeof out), arguments[] = {from, to};
         emu_write(from, words, sizeof words);
@@ -154,8 +154,8 @@ static const char matrix_text[] = HEAD(
 static void check_matrices(int count, bool across, bool generic)
 {
     static const char *const lists[] = {"{%b0}", "{%b0,%b1}", NULL, "{%b0,%b1,%b2,%b3}"};
-    char     text[4096], number[16], space[32], guard[64] = "";
-    uint16_t in[4][8][8], out[4][32][2], stored[4][8][8], moved[32][2];
+    char                     text[4096], number[16], space[32], guard[64] = "";
+    uint16_t                 in[4][8][8], out[4][32][2], stored[4][8][8], moved[32][2];
     snprintf(number, sizeof number, "x%d", count);
     snprintf(space, sizeof space, "%s%s", across ? ".trans" : "", generic ? "" : ".shared");
     if (count < 4)
@@ -202,7 +202,10 @@ static void matrices_are_loaded_and_stored(void **state)
 }
 
 /* ---- wmma ---------------------------------------------------------------------------------------------- */
-struct wmma { const char *shape, *a, *b, *c, *d, *types, *suffix; int m, n, k, ra, rb, rc, rd; };
+struct wmma {
+    const char *shape, *a, *b, *c, *d, *types, *suffix;
+    int         m, n, k, ra, rb, rc, rd;
+};
 static const struct wmma wmmas[] = {
     {"m16n16k16", "f16", "f16", "f32", "f32", "f32.f32", "", 16, 16, 16, 8, 8, 8, 8},
     {"m32n8k16", "f16", "f16", "f32", "f32", "f32.f32", "", 32, 8, 16, 8, 8, 8, 8},
@@ -253,31 +256,31 @@ static void add_list(char *text, size_t cap, const char *name, int count)
 static void check_wmma(const struct wmma *x, bool a_row, bool b_row, bool c_row)
 {
     char   text[4096], a[256] = "", b[256] = "", c[256] = "", d[256] = "";
-    int lda = (a_row ? x->k : x->m) + 16, ldb = (b_row ? x->n : x->k) + 16, ldc = (c_row ? x->n : x->m) + 16;
+    int    lda = (a_row ? x->k : x->m) + 16, ldb = (b_row ? x->n : x->k) + 16, ldc = (c_row ? x->n : x->m) + 16;
     double va[32][16], vb[16][32], vc[32][32];
     static unsigned char ma[64 * 64 * 8], mb[64 * 64 * 8], mc[64 * 64 * 8], md[64 * 64 * 8],
         expected[64 * 64 * 8];
-    bool   wide = x->ra == 1 && x->rc == 2, is_signed = x->a[0] != 'u';
+    bool wide = x->ra == 1 && x->rc == 2, is_signed = x->a[0] != 'u';
     add_list(a, sizeof a, wide ? "wa" : "a", x->ra);
     add_list(b, sizeof b, wide ? "wb" : "b", x->rb);
     add_list(c, sizeof c, wide ? "wc" : "c", x->rc);
     add_list(d, sizeof d, wide ? "wd" : "d", x->rd);
-    snprintf(
-        text, sizeof text,
-        HEAD("7.1", "sm_80") ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) "
-                             "{\n.reg .b64 %%p<4>; "
-                             ".reg .b32 %%a<8>, %%b<8>, %%c<8>, %%d<8>, %%s; .reg .f64 %%wa<1>, %%wb<1>, "
-                             "%%wc<2>, %%wd<2>;\n"
-                             "ld.param.u64 %%p0, [a]; ld.param.u64 %%p1, [b]; ld.param.u64 %%p2, [c]; "
-                             "ld.param.u64 %%p3, [d];\n"
-                             "mov.u32 %%s, %d; wmma.load.a.sync.aligned.%s.%s.global.%s %s, [%%p0], %%s;\n"
-                             "wmma.load.b.sync.aligned.%s.%s.%s %s, [%%p1], "
-                             "%d;\nwmma.load.c.sync.aligned.%s.%s.global.%s %s, [%%p2], %d;\n"
-                             "wmma.mma.sync.aligned.%s.%s.%s.%s%s %s, %s, %s, %s;\n"
-                             "wmma.store.d.sync.aligned.%s.%s.global.%s [%%p3], %s, %d;\nret;\n}\n",
-        lda, a_row ? "row" : "col", x->shape, x->a, a, b_row ? "row" : "col", x->shape, x->b, b, ldb,
-        c_row ? "row" : "col", x->shape, x->c, c, ldc, a_row ? "row" : "col", b_row ? "row" : "col", x->shape,
-        x->types, x->suffix, d, a, b, c, c_row ? "row" : "col", x->shape, x->d, d, ldc);
+    snprintf(text, sizeof text,
+             HEAD("7.1",
+                  "sm_80") ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d) "
+                           "{\n.reg .b64 %%p<4>; "
+                           ".reg .b32 %%a<8>, %%b<8>, %%c<8>, %%d<8>, %%s; .reg .f64 %%wa<1>, %%wb<1>, "
+                           "%%wc<2>, %%wd<2>;\n"
+                           "ld.param.u64 %%p0, [a]; ld.param.u64 %%p1, [b]; ld.param.u64 %%p2, [c]; "
+                           "ld.param.u64 %%p3, [d];\n"
+                           "mov.u32 %%s, %d; wmma.load.a.sync.aligned.%s.%s.global.%s %s, [%%p0], %%s;\n"
+                           "wmma.load.b.sync.aligned.%s.%s.%s %s, [%%p1], "
+                           "%d;\nwmma.load.c.sync.aligned.%s.%s.global.%s %s, [%%p2], %d;\n"
+                           "wmma.mma.sync.aligned.%s.%s.%s.%s%s %s, %s, %s, %s;\n"
+                           "wmma.store.d.sync.aligned.%s.%s.global.%s [%%p3], %s, %d;\nret;\n}\n",
+             lda, a_row ? "row" : "col", x->shape, x->a, a, b_row ? "row" : "col", x->shape, x->b, b, ldb,
+             c_row ? "row" : "col", x->shape, x->c, c, ldc, a_row ? "row" : "col", b_row ? "row" : "col",
+             x->shape, x->types, x->suffix, d, a, b, c, c_row ? "row" : "col", x->shape, x->d, d, ldc);
     for (int i = 0; i < x->m; i++)
         for (int k = 0; k < x->k; k++) {
             va[i][k] = below(9) - (is_signed ? 4 : 0);
@@ -299,7 +302,7 @@ static void check_wmma(const struct wmma *x, bool a_row, bool b_row, bool c_row)
             encode(x->d, vc[i][j], expected + (c_row ? i * ldc + j : j * ldc + i) * size_of(x->d));
         }
     emu_machine(80);
-    uint64_t address[4];
+    uint64_t    address[4];
     const void *images[4] = {ma, mb, mc, md};
     for (int i = 0; i < 4; i++) {
         address[i] = emu_buffer(sizeof ma);
@@ -343,12 +346,18 @@ static void what_does_not_exist_is_refused(void **state)
         "{%b0,%b1}, {%f0,%f1,%f2,%f3};";
     (void)state;
     expect_refusal(75, "sm_75", "7.0", k16, "sm_80");
-    expect_refusal(90, "sm_90", "8.0", "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
-                   "{%a0,%a1,%a2,%a3}, {%b0,%b1}, {%f0,%f1,%f2,%f3};", "row.col");
-    expect_refusal(90, "sm_90", "8.0", "mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
-                   "{%a0,%a1,%a2,%a3}, {%b0,%b1}, {%f0,%f1,%f2,%f3};", "shape");
-    expect_refusal(90, "sm_90", "8.0", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
-                   "{%a0,%a1}, {%b0,%b1}, {%f0,%f1,%f2,%f3};", "registers");
+    expect_refusal(90, "sm_90", "8.0",
+                   "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
+                   "{%a0,%a1,%a2,%a3}, {%b0,%b1}, {%f0,%f1,%f2,%f3};",
+                   "row.col");
+    expect_refusal(90, "sm_90", "8.0",
+                   "mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
+                   "{%a0,%a1,%a2,%a3}, {%b0,%b1}, {%f0,%f1,%f2,%f3};",
+                   "shape");
+    expect_refusal(90, "sm_90", "8.0",
+                   "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
+                   "{%a0,%a1}, {%b0,%b1}, {%f0,%f1,%f2,%f3};",
+                   "registers");
     expect_refusal(90, "sm_90", "8.0",
                    "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
                    "{%a0,%a1}, {%b0,%b1}, {%f0,%f1,%f2,%f3}, %a2, 0;",
@@ -362,14 +371,16 @@ static void what_does_not_exist_is_refused(void **state)
 
 static void misuse_is_a_fault(void **state)
 {
-    static const char part[] = HEAD("7.8", "sm_80")
-        ".visible .entry k() {\n.shared .align 16 .b8 s[512];\n.reg .b32 %a<4>, %t, %q; .reg .pred %p;\n"
-        "mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 16; mov.u32 %q, s; mad.lo.u32 %q, %t, 16, %q;\n"
-        "@%p ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0,%a1,%a2,%a3}, [%q];\nret;\n}\n";
-    static const char odd[] = HEAD("7.8", "sm_80")
-        ".visible .entry k() {\n.shared .align 16 .b8 s[520];\n.reg .b32 %a<4>, %t, %q;\n"
-        "mov.u32 %t, %tid.x; mov.u32 %q, s; mad.lo.u32 %q, %t, 16, %q;\n"
-        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0,%a1,%a2,%a3}, [%q+8];\nret;\n}\n";
+    static const char part[] =
+        HEAD("7.8",
+             "sm_80") ".visible .entry k() {\n.shared .align 16 .b8 s[512];\n.reg .b32 %a<4>, %t, %q; .reg "
+                      ".pred %p;\n"
+                      "mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 16; mov.u32 %q, s; mad.lo.u32 %q, %t, 16, %q;\n"
+                      "@%p ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0,%a1,%a2,%a3}, [%q];\nret;\n}\n";
+    static const char odd[] =
+        HEAD("7.8", "sm_80") ".visible .entry k() {\n.shared .align 16 .b8 s[520];\n.reg .b32 %a<4>, %t, %q;\n"
+                             "mov.u32 %t, %tid.x; mov.u32 %q, s; mad.lo.u32 %q, %t, 16, %q;\n"
+                             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0,%a1,%a2,%a3}, [%q+8];\nret;\n}\n";
     (void)state;
     emu_machine(80);
     assert_int_not_equal(emu_run(part, "k", 1, 32, 0, NULL, 0), 0);
@@ -385,12 +396,9 @@ static void misuse_is_a_fault(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mma_is_executed),
-        cmocka_unit_test(quad_pairs_in_all_layouts),
-        cmocka_unit_test(matrices_are_loaded_and_stored),
-        cmocka_unit_test(wmma_multiplies),
-        cmocka_unit_test(what_does_not_exist_is_refused),
-        cmocka_unit_test(misuse_is_a_fault),
+        cmocka_unit_test(every_mma_is_executed),          cmocka_unit_test(quad_pairs_in_all_layouts),
+        cmocka_unit_test(matrices_are_loaded_and_stored), cmocka_unit_test(wmma_multiplies),
+        cmocka_unit_test(what_does_not_exist_is_refused), cmocka_unit_test(misuse_is_a_fault),
     };
     return cmocka_run_group_tests(tests, print_seed, NULL);
 }

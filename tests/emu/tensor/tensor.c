@@ -13,9 +13,13 @@
 #include "tools/emu/tensor/tensor.h"
 
 /* ---- numbers, by way of ldexp -------------------------------------------------------------------------- */
-struct kind { enum tensor_type type; int exponent_bits, fraction_bits; bool infinite; };
+struct kind {
+    enum tensor_type type;
+    int              exponent_bits, fraction_bits;
+    bool             infinite;
+};
 static const struct kind kinds[] = {
-    {TENSOR_f16, 5, 10, true}, {TENSOR_bf16, 8, 7, true},  {TENSOR_tf32, 8, 10, true},
+    {TENSOR_f16, 5, 10, true},  {TENSOR_bf16, 8, 7, true}, {TENSOR_tf32, 8, 10, true},
     {TENSOR_e4m3, 4, 3, false}, {TENSOR_e5m2, 5, 2, true}, {TENSOR_f32, 8, 23, true},
 };
 
@@ -57,7 +61,7 @@ static uint32_t round_f32(double x, int kept)
     if (x == 0)
         return 0;
     frexp(x, &e);
-    int quantum = (e - 1 < -126 ? -126 : e - 1) - kept;
+    int    quantum = (e - 1 < -126 ? -126 : e - 1) - kept;
     double cut = ldexp(trunc(ldexp(x, -quantum)), quantum);
     return cut == 0 ? 0 : bits_of((float)cut);
 }
@@ -76,7 +80,7 @@ static uint32_t round_f16(double x)
     }
     double below_it = value_of(TENSOR_f16, low, &e),
            above = high == 0x7c00 ? 65536 : value_of(TENSOR_f16, high, &e);
-    double to_low = fabs(x) - below_it, to_high = above - fabs(x);
+    double   to_low = fabs(x) - below_it, to_high = above - fabs(x);
     uint32_t bits = to_low < to_high || (to_low == to_high && low % 2 == 0) ? low : high;
     return bits == 0 ? 0 : bits | (x < 0 ? 0x8000u : 0);
 }
@@ -114,8 +118,8 @@ static uint32_t step(const struct tensor_product *p, int terms, const uint32_t *
 static uint32_t draw(enum tensor_type type, int mood)
 {
     const struct kind *k = kind_of(type);
-    int      top = (1 << k->exponent_bits) - 1, bias = top / 2, e = below(top);
-    uint32_t fraction = (uint32_t)random_bits() & ((1u << k->fraction_bits) - 1);
+    int                top = (1 << k->exponent_bits) - 1, bias = top / 2, e = below(top);
+    uint32_t           fraction = (uint32_t)random_bits() & ((1u << k->fraction_bits) - 1);
     e = mood == 1 ? bias - 2 + below(5) : mood == 2 ? below(3) : mood == 3 ? top - 1 - below(3) : e;
     if (mood == 4 && below(2) == 0)
         e = 0, fraction = 0;
@@ -152,10 +156,12 @@ static void compare(const struct tensor_product *p, int mood)
 
 static void sums_are_as_the_rule_says(void **state)
 {
-    static const struct { enum tensor_type a, b; int k; } pairs[] = {
-        {TENSOR_f16, TENSOR_f16, 16}, {TENSOR_f16, TENSOR_f16, 8}, {TENSOR_bf16, TENSOR_bf16, 16},
-        {TENSOR_tf32, TENSOR_tf32, 8}, {TENSOR_e4m3, TENSOR_e5m2, 32}, {TENSOR_e5m2, TENSOR_e5m2, 32},
-        {TENSOR_e4m3, TENSOR_e4m3, 32}};
+    static const struct {
+        enum tensor_type a, b;
+        int              k;
+    } pairs[] = {{TENSOR_f16, TENSOR_f16, 16},  {TENSOR_f16, TENSOR_f16, 8},    {TENSOR_bf16, TENSOR_bf16, 16},
+                 {TENSOR_tf32, TENSOR_tf32, 8}, {TENSOR_e4m3, TENSOR_e5m2, 32}, {TENSOR_e5m2, TENSOR_e5m2, 32},
+                 {TENSOR_e4m3, TENSOR_e4m3, 32}};
     static const struct tensor_rule rules[] = {{TENSOR_FUSED, 16, 25, 23}, {TENSOR_FUSED, 8, 24, 23},
                                                {TENSOR_FUSED, 4, 24, 23},  {TENSOR_FUSED, 32, 13, 13},
                                                {TENSOR_FUSED, 16, 13, 13}, {TENSOR_FUSED, 32, 25, 23}};
@@ -184,25 +190,25 @@ static void plain_cases_hold(void **state)
 {
     (void)state;
     struct tensor_product p = {.m = 8, .n = 8, .k = 8, .a = TENSOR_f16, .b = TENSOR_f16, .c = TENSOR_f32};
-    uint32_t a[64], b[64], c[64];
+    uint32_t              a[64], b[64], c[64];
     p.rule = tensor_rule_of(90, TENSOR_MMA, p.a, 16, 8);
     for (int i = 0; i < 64; i++) {
-        a[i] = 0x3c00;         /* 1 */
-        b[i] = 0x4000;         /* 2 */
-        c[i] = 0x3f800000;     /* 1 */
+        a[i] = 0x3c00;     /* 1 */
+        b[i] = 0x4000;     /* 2 */
+        c[i] = 0x3f800000; /* 1 */
     }
     tensor_multiply(&p, a, b, c);
     for (int i = 0; i < 64; i++)
         assert_int_equal(c[i], 0x41880000); /* 17 */
-    a[0] = 0x7c00;             /* infinity, in row 0 */
-    b[1] = 0;                  /* which meets 0 in column 1 */
-    c[2] = 0xff800000;         /* and -infinity in column 2 */
+    a[0] = 0x7c00;                          /* infinity, in row 0 */
+    b[1] = 0;                               /* which meets 0 in column 1 */
+    c[2] = 0xff800000;                      /* and -infinity in column 2 */
     tensor_multiply(&p, a, b, c);
     assert_int_equal(c[0], 0x7f800000);
     assert_int_equal(c[1], 0x7fffffff);
     assert_int_equal(c[2], 0x7fffffff);
     assert_int_equal(c[8], 0x42040000); /* 33 */
-    for (int i = 0; i < 64; i++) { /* a b + c = 0: +0 */
+    for (int i = 0; i < 64; i++) {      /* a b + c = 0: +0 */
         a[i] = i % 8 == 0 ? 0x3c00 : 0x8000;
         b[i] = 0x4000;
         c[i] = 0xc0000000;
@@ -228,7 +234,7 @@ static void conversions_are_exact(void **state)
         assert_true(isnan(x) ? isnan(y) : x == y && signbit(x) == signbit(y));
         assert_int_equal(tensor_f16_of_double(x), isnan(x) ? 0x7fff : i);
         for (int j = 0; j < 4 && !isnan(x); j++) {
-            double near = x * (1 + ldexp(below(2001) - 1000, -20));
+            double   near = x * (1 + ldexp(below(2001) - 1000, -20));
             uint32_t wanted = isinf(near) ? i : round_f16(near);
             assert_int_equal(tensor_f16_of_double(near) & (wanted == 0 ? 0x7fff : 0xffff), wanted);
         }
@@ -244,11 +250,14 @@ static int64_t integer_of(enum tensor_type type, uint32_t bits)
 static void integers_are_exact(void **state)
 {
     static const enum tensor_type types[] = {TENSOR_s8, TENSOR_u8, TENSOR_s4, TENSOR_u4};
-    static uint32_t a[16 * 64], b[64 * 16], c[256], d[256];
+    static uint32_t               a[16 * 64], b[64 * 16], c[256], d[256];
     (void)state;
     for (int round = 0; round < 64; round++) {
-        struct tensor_product p = {
-            .m = 16, .n = 16, .k = 32 << round % 2, .c = TENSOR_s32, .saturates = round % 3 == 0};
+        struct tensor_product p = {.m = 16,
+                                   .n = 16,
+                                   .k = 32 << round % 2,
+                                   .c = TENSOR_s32,
+                                   .saturates = round % 3 == 0};
         p.a = types[round / 4 % 2 * 2 + round % 2];
         p.b = types[round / 4 % 2 * 2 + round / 2 % 2];
         for (int i = 0; i < 16 * p.k; i++) {
@@ -278,7 +287,12 @@ static void bits_are_counted(void **state)
     for (int i = 0; i < 64; i++)
         b[i] = (uint32_t)random_bits();
     for (int both = 0; both < 2; both++) {
-        struct tensor_product p = {.m = 16, .n = 8, .k = 256, .a = TENSOR_b1, .b = TENSOR_b1, .c = TENSOR_s32,
+        struct tensor_product p = {.m = 16,
+                                   .n = 8,
+                                   .k = 256,
+                                   .a = TENSOR_b1,
+                                   .b = TENSOR_b1,
+                                   .c = TENSOR_s32,
                                    .bits = both ? TENSOR_AND : TENSOR_XOR};
         memset(c, 0, sizeof c);
         tensor_multiply(&p, a, b, c);
@@ -295,8 +309,8 @@ static void bits_are_counted(void **state)
 
 /* ---- fragments ----------------------------------------------------------------------------------------- */
 enum { MOST_REGISTERS = 128, FILE_ROWS = 2 * MOST_REGISTERS };
-static uint32_t      file[FILE_ROWS][32];
-static emu_reg       registers[MOST_REGISTERS];
+static uint32_t        file[FILE_ROWS][32];
+static emu_reg         registers[MOST_REGISTERS];
 static struct emu_warp warp;
 
 static void open_file(bool wide)
@@ -331,8 +345,8 @@ static void compare_layout(const char *name, const ptxpack_layout *layout, int f
 {
     static uint32_t out[64 * 256], before[FILE_ROWS][32];
     static uint64_t wide[64 * 64];
-    int threads = (int)ptxpack_mode_size(layout, 0), values = (int)ptxpack_mode_size(layout, 1);
-    uint32_t mask = bits >= 32 ? 0xffffffff : (1u << bits) - 1;
+    int             threads = (int)ptxpack_mode_size(layout, 0), values = (int)ptxpack_mode_size(layout, 1);
+    uint32_t        mask = bits >= 32 ? 0xffffffff : (1u << bits) - 1;
     const struct tensor_fragment f = {across ? columns : rows, across ? rows : columns, bits};
     open_file(bits == 64);
     for (int t = 0; t < 32; t++)
@@ -363,14 +377,14 @@ static void compare_layout(const char *name, const ptxpack_layout *layout, int f
 
 static void fragments_are_as_in_the_table(void **state)
 {
-    int compared = 0;
+    int              compared = 0;
     ptxpack_mma_atom x;
     (void)state;
     for (size_t i = 0; ptxpack_mma_atom_at(i, &x); i++) {
         if (strncmp(x.ptx, "mma.sync", 8) != 0 || x.arch > 90 || ptxpack_size(&x.thr_id) != 32 ||
             x.instructions != 1)
             continue;
-        bool b1 = x.a == PTXPACK_VALUE_U1, f64 = x.a == PTXPACK_VALUE_F64;
+        bool         b1 = x.a == PTXPACK_VALUE_U1, f64 = x.a == PTXPACK_VALUE_F64;
         unsigned int a_bits = (unsigned int)ptxpack_value_bits(x.a),
                      c_bits = (unsigned int)ptxpack_value_bits(x.c);
         if (!b1) { /* whose words the same formulas serve, at a 32nd of K */
@@ -389,7 +403,7 @@ static void fragments_are_as_in_the_table(void **state)
 
 static void fragments_of_warpgroups_are_as_in_the_table(void **state)
 {
-    int compared = 0;
+    int              compared = 0;
     ptxpack_mma_atom x;
     (void)state;
     for (size_t i = 0; ptxpack_mma_atom_at(i, &x); i++) {
@@ -413,7 +427,7 @@ static void fragments_of_warpgroups_are_as_in_the_table(void **state)
 static void fragments_of_quad_pairs_are_as_in_the_table(void **state)
 {
     ptxpack_mma_atom x;
-    int compared = 0;
+    int              compared = 0;
     (void)state;
     for (size_t i = 0; ptxpack_mma_atom_at(i, &x); i++) {
         if (strncmp(x.name, "SM70_", 5) != 0)

@@ -30,8 +30,8 @@ static void explain(const struct vectors_case *c, enum vectors_kind kind, const 
 {
     for (size_t i = 0; i < words; i++)
         if (model[i] != gpu[i] && shown++ < SHOWN)
-            printf("%s, %s: word %zu of D is %08x on the GPU, %08x here\n", c->name, vectors_kind_name(kind),
-                   i, gpu[i], model[i]);
+            printf("%s, %s: word %zu of D is %08x on the GPU, %08x here\n", c->name, vectors_kind_name(kind), i,
+                   gpu[i], model[i]);
 }
 
 /* All experiments of a case: how many differ. */
@@ -39,8 +39,8 @@ static int compare_case(FILE *file, const struct vectors_case *c, int number)
 {
     static struct vectors_input in;
     static uint32_t             gpu[VECTORS_KIND_COUNT][VECTORS_FULL], hash[VECTORS_KIND_COUNT][VECTORS_EACH];
-    const size_t words = vectors_d_words(c), full = words < VECTORS_FULL ? words : VECTORS_FULL;
-    int          missed = 0;
+    const size_t                words = vectors_d_words(c), full = words < VECTORS_FULL ? words : VECTORS_FULL;
+    int                         missed = 0;
     for (int kind = 0; kind < VECTORS_KIND_COUNT; kind++)
         read_bytes(file, gpu[kind], full * sizeof gpu[0][0]);
     read_bytes(file, hash, sizeof hash);
@@ -89,8 +89,8 @@ static void results_are_those_of_the_gpu(void **state)
 static void other_rules_are_told_apart(void **state)
 {
     static struct vectors_input in, other;
-    struct vectors_case c;
-    int                 told = 0, floats = 0;
+    struct vectors_case         c;
+    int                         told = 0, floats = 0;
     (void)state;
     for (int i = 0; vectors_case_at(i, &c); i++) {
         if (c.p.c != TENSOR_f32 || c.p.rule.method != TENSOR_FUSED) /* f16 hides it */

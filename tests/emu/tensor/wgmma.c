@@ -61,17 +61,19 @@ static void write_chain(const ptxpack_mma_atom *atom, const probe_wgmma_batch *b
                 "%%base;\n"
                 "st.shared.v4.b32 [%%a0+%zu], {%%w0,%%w1,%%w2,%%w3}; add.u32 %%slot, %%slot, 2048; bra "
                 "L%d;\nM%d:\n",
-                i ? b->b_bytes : b->a_bytes, i, i, i, i ? b->b_bytes : b->a_bytes, i, i, i ? b->a_bytes : 0,
-                i, i);
+                i ? b->b_bytes : b->a_bytes, i, i, i, i ? b->b_bytes : b->a_bytes, i, i, i ? b->a_bytes : 0, i,
+                i);
     say("shr.u32 %%slot, %%base, 4; cvt.u64.u32 %%start, %%slot; mul.wide.u32 %%x, %%trial, 128; "
         "add.u64 %%p4, %%p4, %%x;\n");
     for (int i = 0; i < PROBE_STEPS; i++)
         say("ld.global.v2.b64 {%%da%d, %%db%d}, [%%p4+%d]; add.u64 %%da%d, %%da%d, %%start; "
-            "add.u64 %%db%d, %%db%d, %%start;\n", i, i, 16 * i, i, i, i, i);
+            "add.u64 %%db%d, %%db%d, %%start;\n",
+            i, i, 16 * i, i, i, i, i);
     for (int i = 2; i < 6; i++)
         if (i != 4)
             say("mul.wide.u32 %%x, %%trial, %d; add.u64 %%p%d, %%p%d, %%x; mul.wide.u32 %%x, %%t, 4; "
-                "add.u64 %%p%d, %%p%d, %%x;\n", 512 * (i == 2 ? 32 : b->c_words), i, i, i, i);
+                "add.u64 %%p%d, %%p%d, %%x;\n",
+                512 * (i == 2 ? 32 : b->c_words), i, i, i, i);
     for (int i = 0; i < 32 && !atom->a_shared; i++)
         say("ld.global.b32 %%a%d, [%%p2+%d];\n", i, 512 * i);
     for (int i = 0; i < b->c_words; i++)
@@ -100,7 +102,10 @@ static void write_chain(const ptxpack_mma_atom *atom, const probe_wgmma_batch *b
     say("ret;\n}\n");
 }
 
-struct context { const ptxpack_mma_atom *atom; bool a_mn, b_mn; };
+struct context {
+    const ptxpack_mma_atom *atom;
+    bool                    a_mn, b_mn;
+};
 
 static uint64_t give(const void *from, size_t bytes)
 {
@@ -112,7 +117,7 @@ static uint64_t give(const void *from, size_t bytes)
 static bool execute(void *context, const probe_wgmma_batch *b)
 {
     const struct context *x = (const struct context *)context;
-    const size_t n = b->trials, word = sizeof(uint32_t) * PROBE_WARP_GROUP,
+    const size_t          n = b->trials, word = sizeof(uint32_t) * PROBE_WARP_GROUP,
                  bytes = n * (size_t)b->c_words * word;
     write_chain(x->atom, b, x->a_mn, x->b_mn);
     const uint64_t words[] = {give(b->a, n * b->a_bytes),
@@ -121,8 +126,8 @@ static bool execute(void *context, const probe_wgmma_batch *b)
                               give(b->c, bytes),
                               give(b->descriptors, n * 2 * PROBE_STEPS * sizeof *b->descriptors),
                               emu_buffer(bytes)};
-    unsigned int result =
-        emu_run(text, "k", (uint32_t)n, PROBE_WARP_GROUP, (uint32_t)(b->a_bytes + b->b_bytes), words, 6);
+    unsigned int result = emu_run(text, "k", (uint32_t)n, PROBE_WARP_GROUP, (uint32_t)(b->a_bytes + b->b_bytes),
+                                  words, 6);
     if (result != 0 || emu_log()[0] != '\0') {
         printf("%s: result %u: %s\n", x->atom->name, result, emu_log());
         return false;
@@ -152,13 +157,13 @@ static void prove(const char *name, enum emu_async_policy policy)
 
 static void every_layout_is_read(void **state)
 {
-    static const char *const names[] = {
-        "SM90_64x8x16_F32F16F16_SS",      "SM90_64x64x16_F32BF16BF16_SS",
-        "SM90_64x16x16_F16F16F16_RS",     "SM90_64x128x16_F32BF16BF16_RS",
-        "SM90_64x256x16_F32F16F16_SS",    "SM90_64x24x8_F32TF32TF32_SS_TN",
-        "SM90_64x32x8_F32TF32TF32_RS_TN", "SM90_64x32x32_S32S8U8_SS_TN",
-        "SM90_64x16x32_S32U8U8_RS_TN",    "SM90_64x40x32_F32E4M3E5M2_SS_TN",
-        "SM90_64x8x32_F16E5M2E5M2_RS_TN", "SM90_64x96x32_S32S8S8_SS_TN_SATURATE"};
+    static const char *const names[] =
+        {"SM90_64x8x16_F32F16F16_SS",      "SM90_64x64x16_F32BF16BF16_SS",
+         "SM90_64x16x16_F16F16F16_RS",     "SM90_64x128x16_F32BF16BF16_RS",
+         "SM90_64x256x16_F32F16F16_SS",    "SM90_64x24x8_F32TF32TF32_SS_TN",
+         "SM90_64x32x8_F32TF32TF32_RS_TN", "SM90_64x32x32_S32S8U8_SS_TN",
+         "SM90_64x16x32_S32U8U8_RS_TN",    "SM90_64x40x32_F32E4M3E5M2_SS_TN",
+         "SM90_64x8x32_F16E5M2E5M2_RS_TN", "SM90_64x96x32_S32S8S8_SS_TN_SATURATE"};
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         prove(names[i], (enum emu_async_policy)(i % 3));
@@ -188,13 +193,13 @@ static void end(void)
         "{%%d0,%%d1,%%d2,%%d3};\nret;\n}\n");
 }
 
-#define READY "fence.proxy.async.shared::cta; bar.sync 0;\n"
-#define FENCE "wgmma.fence.sync.aligned;\n"
-#define SUM "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%%d0,%%d1,%%d2,%%d3}, "
+#define READY  "fence.proxy.async.shared::cta; bar.sync 0;\n"
+#define FENCE  "wgmma.fence.sync.aligned;\n"
+#define SUM    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%%d0,%%d1,%%d2,%%d3}, "
 #define COMMIT "wgmma.commit_group.sync.aligned;\n"
-#define WAIT "wgmma.wait_group.sync.aligned 0;\n"
+#define WAIT   "wgmma.wait_group.sync.aligned 0;\n"
 
-static uint64_t out;
+static uint64_t     out;
 static unsigned int run_small(enum emu_async_policy policy, unsigned int threads)
 {
     emu_machine(90);
@@ -207,7 +212,7 @@ static unsigned int run_small(enum emu_async_policy policy, unsigned int threads
 static void expect_sum(float wanted)
 {
     for (int policy = 0; policy < 3; policy++) {
-        float d[512];
+        float        d[512];
         unsigned int result = run_small((enum emu_async_policy)policy, 128);
         if (result != 0 || emu_log()[0] != '\0')
             fail_msg("result %u: %s", result, emu_log());
@@ -271,8 +276,7 @@ static void misuse_is_found(void **state)
     say(READY FENCE SUM "%%da, %%db, %%yes, 1, 1, 0, 0;\n" COMMIT "add.f32 %%d0, %%d0, %%d0;\n" WAIT);
     expect_finding("wait_group");
     begin(); /* the group that owns D is the one that may still be in flight */
-    say(READY FENCE SUM "%%da, %%db, %%yes, 1, 1, 0, 0;\n" COMMIT SUM
-                        "%%da, %%db, %%yes, 1, 1, 0, 0;\n" COMMIT
+    say(READY FENCE SUM "%%da, %%db, %%yes, 1, 1, 0, 0;\n" COMMIT SUM "%%da, %%db, %%yes, 1, 1, 0, 0;\n" COMMIT
                         "wgmma.wait_group.sync.aligned 1;\nmov.f32 %%e0, %%d0;\n" WAIT);
     expect_finding("wait_group");
     begin(); /* A in registers too soon */
@@ -280,8 +284,8 @@ static void misuse_is_found(void **state)
     expect_finding("wait_group");
     begin(); /* an accumulator as A */
     say(".reg .b32 %%h<2>;\nmov.b32 %%h0, 0; mov.b32 %%h1, 0;\n" READY FENCE
-        "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%%h0,%%h1}, %%da, %%db, %%no, 1, 1, 0, 0;\n"
-        SUM "{%%h0,%%h1,%%a0,%%a1}, %%db, %%yes, 1, 1, 0;\n" COMMIT WAIT);
+        "wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {%%h0,%%h1}, %%da, %%db, %%no, 1, 1, 0, 0;\n" SUM
+        "{%%h0,%%h1,%%a0,%%a1}, %%db, %%yes, 1, 1, 0;\n" COMMIT WAIT);
     expect_finding("accumulator");
     begin(); /* nothing in D */
     say(".reg .f32 %%f<4>;\n" READY FENCE
@@ -319,7 +323,7 @@ static void misuse_of_memory_is_found(void **state)
     expect_finding("fence.proxy.async");
     begin(); /* overwritten while it is read */
     say(READY FENCE SUM "%%da, %%db, %%yes, 1, 1, 0, 0;\n" COMMIT
-        "mad.lo.u32 %%q, %%t, 16, %%p; st.shared.b32 [%%q], %%a0;\n" WAIT);
+                        "mad.lo.u32 %%q, %%t, 16, %%p; st.shared.b32 [%%q], %%a0;\n" WAIT);
     expect_finding("wgmma");
 }
 
@@ -397,12 +401,12 @@ static void one_warp_waits_for_all(void **state)
         "OUT: mul.wide.u32 %d4, %r0, 16; add.u64 %d4, %d0, %d4;\n"
         "st.global.v4.f32 [%d4], {%f0, %f1, %f2, %f3}; ret; }\n";
     static const enum emu_async_policy policies[] = {EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM};
-    float d[512];
+    float                              d[512];
     (void)state;
     for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
         emu_machine(90);
         emu_test_settings.async_policy = policies[i];
-        uint64_t to = emu_buffer(sizeof d);
+        uint64_t     to = emu_buffer(sizeof d);
         unsigned int result = emu_run(kernel, "k", 1, 128, 0, &to, 1);
         if (result != 0)
             print_error("%s", emu_log());
@@ -416,14 +420,10 @@ static void one_warp_waits_for_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_warp_waits_for_all),
-        cmocka_unit_test(every_layout_is_read),
-        cmocka_unit_test(signs_and_scales_count),
-        cmocka_unit_test(groups_complete_in_order),
-        cmocka_unit_test(misuse_is_found),
-        cmocka_unit_test(no_wait_ends_well),
-        cmocka_unit_test(misuse_of_memory_is_found),
-        cmocka_unit_test(faults_and_refusals),
+        cmocka_unit_test(one_warp_waits_for_all),    cmocka_unit_test(every_layout_is_read),
+        cmocka_unit_test(signs_and_scales_count),    cmocka_unit_test(groups_complete_in_order),
+        cmocka_unit_test(misuse_is_found),           cmocka_unit_test(no_wait_ends_well),
+        cmocka_unit_test(misuse_of_memory_is_found), cmocka_unit_test(faults_and_refusals),
     };
     printf("seed %d\n", SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);

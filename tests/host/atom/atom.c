@@ -24,8 +24,8 @@ static const struct {
 static const struct {
     const char *arch;
     size_t      atoms;
-} per_arch[] = {{"SM61_", 2}, {"SM70_", 8}, {"SM75_", 3}, {"SM80_", 65}, {"SM89_", 8}, {"SM90_16x8", 6},
-                {"SM90_64", 1056}, {"SM120_", 78}, {"SM100_1x2x1", 1}, {"SM100_2x1x1", 1}};
+} per_arch[] = {{"SM61_", 2},     {"SM70_", 8},      {"SM75_", 3},   {"SM80_", 65},      {"SM89_", 8},
+                {"SM90_16x8", 6}, {"SM90_64", 1056}, {"SM120_", 78}, {"SM100_1x2x1", 1}, {"SM100_2x1x1", 1}};
 
 static ptxpack_mma_atom find(const char *name)
 {
@@ -58,10 +58,10 @@ static void atom_line(const ptxpack_mma_atom *x, char *line, size_t cap)
                      "%d %s %s %s\n",
                      x->name, x->cute, x->ptx, x->instructions, x->m, x->n, x->k, ptxpack_value_name(x->d),
                      ptxpack_value_name(x->a), ptxpack_value_name(x->b), ptxpack_value_name(x->c), x->a_bits,
-                     x->b_bits, thr, a, b, c, x->arch, x->isa, x->arch_specific, x->registers_d,
-                     x->registers_a, x->registers_b, x->a_shared, x->b_shared, x->a_tensor, x->d_tensor,
-                     x->sparse, x->a_major, x->b_major, x->scale_vector,
-                     x->scale_vector ? ptxpack_value_name(x->scale) : "-", sfa, sfb);
+                     x->b_bits, thr, a, b, c, x->arch, x->isa, x->arch_specific, x->registers_d, x->registers_a,
+                     x->registers_b, x->a_shared, x->b_shared, x->a_tensor, x->d_tensor, x->sparse, x->a_major,
+                     x->b_major, x->scale_vector, x->scale_vector ? ptxpack_value_name(x->scale) : "-", sfa,
+                     sfb);
     assert_in_range(n, 1, cap - 1);
 }
 
@@ -108,8 +108,8 @@ static const struct {
     {"SM70_8x8x4_F32F16F16F32_TN", "(4,2):(1,16)", "(8,4):(1,8)", "(8,4):(1,8)",
      "((2,2,2),(2,2,2)):((1,16,4),(8,2,32))", 8, 2, 2, 70, 64,
      "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"},
-    {"SM70_8x8x4_F16F16F16F16_NT", "(4,2):(1,16)", "((4,2),4):((8,4),1)", "((4,2),4):((8,4),1)",
-     "(8,8):(1,8)", 4, 2, 2, 70, 64, "mma.sync.aligned.m8n8k4.col.row.f16.f16.f16.f16"},
+    {"SM70_8x8x4_F16F16F16F16_NT", "(4,2):(1,16)", "((4,2),4):((8,4),1)", "((4,2),4):((8,4),1)", "(8,8):(1,8)",
+     4, 2, 2, 70, 64, "mma.sync.aligned.m8n8k4.col.row.f16.f16.f16.f16"},
     {"SM70_8x8x4_F32F16F16F32_NN", "(4,2):(1,16)", "((4,2),4):((8,4),1)", "(8,4):(1,8)",
      "((2,2,2),(2,2,2)):((1,16,4),(8,2,32))", 8, 2, 2, 70, 64,
      "mma.sync.aligned.m8n8k4.col.col.f32.f16.f16.f32"},
@@ -122,8 +122,8 @@ static const struct {
      "((4,8),(2,2)):((32,1),(16,8))", 2, 2, 1, 75, 65, "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16"},
     {"SM80_16x8x4_F32TF32TF32F32_TN", "32:1", "((4,8),2):((16,1),8)", "((4,8),1):((8,1),0)",
      "((4,8),(2,2)):((32,1),(16,8))", 4, 2, 1, 80, 70, "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32"},
-    {"SM80_8x8x4_F64F64F64F64_TN", "32:1", "((4,8),1):((8,1),0)", "((4,8),1):((8,1),0)",
-     "((4,8),2):((16,1),8)", 2, 1, 1, 80, 70, "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"},
+    {"SM80_8x8x4_F64F64F64F64_TN", "32:1", "((4,8),1):((8,1),0)", "((4,8),1):((8,1),0)", "((4,8),2):((16,1),8)",
+     2, 1, 1, 80, 70, "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"},
     {"SM80_8x8x4_GC64C64C64GC64_TN", "32:1", "((4,8),1):((8,1),0)", "((4,8),1):((8,1),0)",
      "((4,8),2):((16,1),8)", 6, 2, 2, 80, 70, "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64"},
     {"SM80_16x8x64_S32U4S4S32_TN_SATURATE", "32:1", "((4,8),(8,2,2)):((128,1),(16,8,512))",
@@ -145,12 +145,11 @@ static const struct {
     {"SM90_64x8x32_F16E5M2E4M3_RS_TN", "128:1", "((4,8,4),(4,2,2)):((256,1,16),(64,8,1024))",
      "(128,(8,32)):(0,(1,8))", "((4,8,4),(2,2,1)):((128,1,16),(64,8,512))", 2, 4, 0, 90, 80,
      "wgmma.mma_async.sync.aligned.m64n8k32.f16.e5m2.e4m3"},
-    {"SM90_64x240x32_S32S8U8_SS_TN_SATURATE", "128:1", "(128,(64,32)):(0,(1,64))",
-     "(128,(240,32)):(0,(1,240))", "((4,8,4),(2,2,30)):((128,1,16),(64,8,512))", 120, 0, 0, 90, 84,
+    {"SM90_64x240x32_S32S8U8_SS_TN_SATURATE", "128:1", "(128,(64,32)):(0,(1,64))", "(128,(240,32)):(0,(1,240))",
+     "((4,8,4),(2,2,30)):((128,1,16),(64,8,512))", 120, 0, 0, 90, 84,
      "wgmma.mma_async.sync.aligned.m64n240k32.satfinite.s32.s8.u8"},
-    {"SM100_256x64x16_F32BF16BF16_2x1SM_SS", "2:1", "(2,(128,16)):(128,(1,256))",
-     "(2,(32,16)):(32,(1,64))", "(2,(128,64)):(128,(1,256))", 0, 0, 0, 100, 86,
-     "tcgen05.mma.cta_group::2.kind::f16"},
+    {"SM100_256x64x16_F32BF16BF16_2x1SM_SS", "2:1", "(2,(128,16)):(128,(1,256))", "(2,(32,16)):(32,(1,64))",
+     "(2,(128,64)):(128,(1,256))", 0, 0, 0, 100, 86, "tcgen05.mma.cta_group::2.kind::f16"},
     {"SM120_16x8x32_F32E2M1E3M2F32_TN", "32:1", "((4,8),(4,2,2)):((64,1),(16,8,256))",
      "((4,8),(4,2)):((32,1),(8,128))", "((4,8),(2,2)):((32,1),(16,8))", 4, 4, 2, 120, 87,
      "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e3m2.f32"},
@@ -277,10 +276,7 @@ static void instructions_agree(void **state)
 }
 
 /* ---- names -------------------------------------------------------------------------------------------- */
-static int by_text(const void *a, const void *b)
-{
-    return strcmp((const char *)a, (const char *)b);
-}
+static int by_text(const void *a, const void *b) { return strcmp((const char *)a, (const char *)b); }
 
 static void names_are_unique_and_found(void **state)
 {
@@ -326,6 +322,7 @@ static void other_spellings_are_found(void **state)
 static void unknown_names_are_refused(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const char *const names[] = {
         "", "SM80", "SM80_16x8x16_F32F16F16F32", "SM80_16x8x16_F32F16F16F32_TN_",
         "sm80_16x8x16_f32f16f16f32_tn", "SM80_16x8x16_F32F16BF16F32_TN", "SM80_16x8x16_F32F16F16F16_TN",
@@ -338,6 +335,7 @@ static void unknown_names_are_refused(void **state)
         "SM80_16x8x016_F32F16F16F32_TN", "S M80_16x8x16_F32F16F16F32_TN", "SM80_16x8x16_F32F16F16F32_TN ",
         " SM80_16x8x16_F32F16F16F32_TN",
     };
+    /* clang-format on */
     ptxpack_mma_atom x;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         assert_int_equal(ptxpack_mma_atom_find(names[i], &x), PTXPACK_E_ARG);
@@ -375,6 +373,7 @@ static double milliseconds(const char *name)
 static void misspelt_names_are_told_soon(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const char *const names[] = {
         "SM80_16x8x16_F32F16F16_TN", "SM90_64x128x16_F32F16F16F16_SS", "SM100_128x256x16_F32F16F17_SS",
         "SM120_16x8x32_TN<float_e2m1_t, float_e5m2_t, half>"};
@@ -387,8 +386,8 @@ static void misspelt_names_are_told_soon(void **state)
         printf("%s: %.1f ms\n", names[i], least);
         assert_true(least < 150); /* on a slow machine, or with a sanitizer */
     }
-    assert_non_null(
-        strstr(ptxpack_detail(NULL), "near: SM120_16x8x32_TN<float_e2m1_t,float_e5m2_t,half_t>,"));
+    /* clang-format on */
+    assert_non_null(strstr(ptxpack_detail(NULL), "near: SM120_16x8x32_TN<float_e2m1_t,float_e5m2_t,half_t>,"));
 }
 
 /* The table in full, as in a textbook. */

@@ -68,14 +68,14 @@ static void execute_one(const probe_mma *x, bool wraps, const uint32_t *words[PR
     for (int i = 0; i < PROBE_OPERANDS; i++)
         for (int lane = 0; lane < PROBE_LANES; lane++)
             for (int v = 0; v < x->operand[i].values; v++)
-                dense[x->group_of[lane]][i][x->operand[i].at[x->thread_of[lane]][v]] = probe_decode(
-                    x->operand[i].type, probe_get(words[i], PROBE_LANES, lane, x->operand[i].type, v));
+                dense[x->group_of[lane]][i][x->operand[i].at[x->thread_of[lane]][v]] =
+                    probe_decode(x->operand[i].type,
+                                 probe_get(words[i], PROBE_LANES, lane, x->operand[i].type, v));
     for (int lane = 0; lane < PROBE_LANES; lane++)
         for (int v = 0; v < x->operand[PROBE_C].values; v++) {
             int           at = x->operand[PROBE_C].at[x->thread_of[lane]][v], m = at % x->m, n = at / x->m;
-            const double *a = dense[x->group_of[lane]][PROBE_A] + m,
-                         *b = dense[x->group_of[lane]][PROBE_B] + n;
-            double sum = dense[x->group_of[lane]][PROBE_C][at];
+            const double *a = dense[x->group_of[lane]][PROBE_A] + m, *b = dense[x->group_of[lane]][PROBE_B] + n;
+            double        sum = dense[x->group_of[lane]][PROBE_C][at];
             for (int k = 0; k < x->k; k++, a += x->m, b += x->n)
                 sum += x->op == PROBE_XOR ? *a != *b : *a * *b;
             if (x->saturate && !wraps)
@@ -167,16 +167,14 @@ static void every_wrong_place_is_noticed(void **state)
             get_mma(mma_names[i], &table);
             model.mma = table;
             probe_operand *o = &model.mma.operand[operand];
-            uint16_t      *one = &o->at[o->rows == 1 ? 0 : table.threads - 1][0],
-                     *other = &o->at[0][o->values - 1];
+            uint16_t *one = &o->at[o->rows == 1 ? 0 : table.threads - 1][0], *other = &o->at[0][o->values - 1];
             if (*one == *other)
                 continue;
             uint16_t kept = *one;
             *one = *other;
             *other = kept;
             tried++;
-            if (probe_mma_prove(&table, execute_model, &model, SEED, line) != PROBE_DIFFERS ||
-                line[0] == '\0')
+            if (probe_mma_prove(&table, execute_model, &model, SEED, line) != PROBE_DIFFERS || line[0] == '\0')
                 fail_msg("%s: %d is wrong, and it was not noticed", mma_names[i], operand);
         }
     assert_true(tried > 2 * MMA_NAMES);
@@ -273,8 +271,7 @@ static void model_movmatrix(const copy_model *m, uint32_t *words)
     uint32_t before[PROBE_LANES];
     memcpy(before, words, sizeof before);
     for (int lane = 0; lane < PROBE_LANES && !m->wrong; lane++)
-        for (int half = 0; half < 2;
-             half++) { /* element (l / 4, 2 (l % 4) + half) of the transposed matrix */
+        for (int half = 0; half < 2; half++) { /* element (l / 4, 2 (l % 4) + half) of the transposed matrix */
             int row = 2 * (lane % 4) + half, column = lane / 4;
             *half_of(words, lane, 0, half) = *half_of(before, 4 * row + column / 2, 0, column % 2);
         }
@@ -316,9 +313,15 @@ static bool execute_copy(void *context, const probe_copy_batch *b)
         memcpy(image, b->image + e * PROBE_IMAGE, PROBE_IMAGE);
         memcpy(words, b->words + e * PROBE_COPY_WORDS * PROBE_LANES, sizeof words);
         switch (m->atom->ptx[0]) {
-        case 'l': model_matrices(m, image, where, words, true); break;
-        case 'm': model_movmatrix(m, words); break;
-        case 'c': model_async(m, image, b->source + e * PROBE_IMAGE, where, words); break;
+        case 'l':
+            model_matrices(m, image, where, words, true);
+            break;
+        case 'm':
+            model_movmatrix(m, words);
+            break;
+        case 'c':
+            model_async(m, image, b->source + e * PROBE_IMAGE, where, words);
+            break;
         default:
             m->atom->ptx[1] == 't' ? model_matrices(m, image, where, words, false) : model_shuffle(m, words);
         }
@@ -361,8 +364,7 @@ typedef struct wgmma_model {
 static uint32_t address_of(const wgmma_model *m, int operand, uint64_t descriptor, int row, int k, int bytes)
 {
     static const uint32_t widths[] = {16, 128, 64, 32}; /* by the descriptor's number of the swizzle */
-    uint32_t              start = (uint32_t)(descriptor & 0x3fff) * 16,
-             leading = (uint32_t)(descriptor >> 16 & 0x3fff) * 16;
+    uint32_t start = (uint32_t)(descriptor & 0x3fff) * 16, leading = (uint32_t)(descriptor >> 16 & 0x3fff) * 16;
     uint32_t stride = (uint32_t)(descriptor >> 32 & 0x3fff) * 16, kind = (uint32_t)(descriptor >> 62);
     uint32_t width = widths[kind], at;
     bool     mn = m->major[operand] == PTXPACK_WGMMA_MN;
@@ -410,8 +412,8 @@ static void multiply_trial(const wgmma_model *m, const probe_wgmma_batch *b, siz
     static double           rows[64][256], columns[256][256];
     for (int k = 0; k < atom->k * PROBE_STEPS; k++) {
         const uint64_t *descriptors = b->descriptors + (i * PROBE_STEPS + (size_t)(k / atom->k)) * 2;
-        const uint32_t *words =
-            b->a_words + (i * PROBE_STEPS + (size_t)(k / atom->k)) * PROBE_A_REGISTERS * PROBE_WARP_GROUP;
+        const uint32_t *words = b->a_words + (i * PROBE_STEPS + (size_t)(k / atom->k)) * PROBE_A_REGISTERS *
+                                                 PROBE_WARP_GROUP;
         for (int row = 0; row < atom->m; row++)
             rows[row][k] = atom->a_shared ? element(m, PROBE_A, shared, descriptors[0], row, k % atom->k)
                                           : element_held(m, words, row, k % atom->k);
@@ -422,8 +424,7 @@ static void multiply_trial(const wgmma_model *m, const probe_wgmma_batch *b, siz
     uint32_t       *d = b->d + i * (size_t)b->c_words * PROBE_WARP_GROUP;
     for (int row = 0; row < atom->m; row++)
         for (int n = 0; n < atom->n; n++) { /* the manual's picture of D */
-            int thread = row / 16 * 32 + row % 8 * 4 + n % 8 / 2,
-                value = n / 8 * 4 + row % 16 / 8 * 2 + n % 2;
+            int thread = row / 16 * 32 + row % 8 * 4 + n % 8 / 2, value = n / 8 * 4 + row % 16 / 8 * 2 + n % 2;
             double sum = probe_decode(atom->c, probe_get(c, PROBE_WARP_GROUP, thread, atom->c, value));
             for (int k = 0; k < atom->k * PROBE_STEPS; k++)
                 sum += rows[row][k] * columns[n][k];
@@ -481,9 +482,8 @@ static void wgmma_is_proven_and_wrong_swizzles_noticed(void **state)
             continue;
         model.no_swizzle = false;
         model.major[PROBE_B] = PTXPACK_WGMMA_K;
-        assert_int_equal(
-            probe_wgmma_prove(&atom, wgmmas[i].a, wgmmas[i].b, execute_wgmma, &model, SEED, line),
-            PROBE_DIFFERS);
+        assert_int_equal(probe_wgmma_prove(&atom, wgmmas[i].a, wgmmas[i].b, execute_wgmma, &model, SEED, line),
+                         PROBE_DIFFERS);
     }
 }
 

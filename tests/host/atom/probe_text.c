@@ -22,8 +22,10 @@ typedef struct run {
 static void open_run(run *r, int arch, bool specific, bool compile)
 {
     char            target[16];
-    ptxpack_options options = {
-        .size = sizeof options, .offline = true, .arch = target, .cache_dir = scratch_folder};
+    ptxpack_options options = {.size = sizeof options,
+                               .offline = true,
+                               .arch = target,
+                               .cache_dir = scratch_folder};
     snprintf(target, sizeof target, "sm_%d%s", arch, specific ? "a" : "");
     *r = (run){.arch = arch, .compile = compile};
     if (ptxpack_open(&options, &r->handle) != PTXPACK_OK)
@@ -69,10 +71,7 @@ static void one(run *r, const char *name, const char *ptx, const probe_kernel *k
         expect_text(r, name, ptx, k);
 }
 
-static bool is_wgmma(const ptxpack_mma_atom *atom)
-{
-    return strncmp(atom->ptx, "wgmma.", 6) == 0;
-}
+static bool is_wgmma(const ptxpack_mma_atom *atom) { return strncmp(atom->ptx, "wgmma.", 6) == 0; }
 
 /* Every probe that the run's target is the lowest architecture for, or all up to it. */
 static void mma_probes(run *r, bool lowest)

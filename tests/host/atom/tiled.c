@@ -101,8 +101,8 @@ static void test_attention_mma(void **state)
                   "((4,8,4),((2,2),(2,1))):((32,1,0),((16,128),(8,0)))");
     assert_layout(ptxpack_mma_layout_tv(&mma, PTXPACK_C),
                   "((4,8,4),((2,2),(1,2))):((128,1,16),((64,8),(0,512)))");
-    ptxpack_slice q = part(&mma, PTXPACK_A, 37, "(64,128):(128,1)"), k = part(&mma, PTXPACK_B, 37,
-                                                                              "(64,128):(128,1)");
+    ptxpack_slice q = part(&mma, PTXPACK_A, 37, "(64,128):(128,1)"),
+                  k = part(&mma, PTXPACK_B, 37, "(64,128):(128,1)");
     ptxpack_slice s = part(&mma, PTXPACK_C, 37, "(64,64):(64,1)");
     assert_slice(q, "((2,2,2),1,8):((1,1024,8),0,16)", 2178);
     assert_slice(k, "((2,2),8,8):((1,8),1024,16)", 130);
@@ -167,8 +167,7 @@ static void test_mma_facts(void **state)
 
 /* ---- every MMA atom, by brute force ------------------------------------------------------------------- */
 /* How often each element of an operand is held, in a tile of whole atoms, by the threads that take part. */
-static void count_elements(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
-                           const ptxpack_layout *tensor,
+static void count_elements(const ptxpack_tiled_mma *mma, ptxpack_operand operand, const ptxpack_layout *tensor,
                            uint16_t *held)
 {
     ptxpack_layout thrfrg = ptxpack_mma_thrfrg(mma, operand, tensor);
@@ -192,17 +191,15 @@ static void check_mma(const ptxpack_mma_atom *atom, const char *atoms)
         fail_msg("%s: %s", atom->name, ptxpack_detail(NULL));
     static const int modes[3][2] = {{0, 2}, {1, 2}, {0, 1}};
     for (int o = 0; o < 3; o++) {
-        int64_t        extents[2] = {mma.tile_size_mnk.value[modes[o][0]],
-                                     mma.tile_size_mnk.value[modes[o][1]]};
-        ptxpack_tuple  shape = ptxpack_tuple_of(2, extents);
+        int64_t       extents[2] = {mma.tile_size_mnk.value[modes[o][0]], mma.tile_size_mnk.value[modes[o][1]]};
+        ptxpack_tuple shape = ptxpack_tuple_of(2, extents);
         ptxpack_layout tile = ptxpack_make_layout_left(&shape);
         assert_true(ptxpack_size(&tile) <= (int64_t)(sizeof held / sizeof *held));
         count_elements(&mma, (ptxpack_operand)o, &tile, held);
         for (int64_t i = 0; i < ptxpack_size(&tile); i++)
             if (held[i] == 0 || held[i] != held[0] || (o == PTXPACK_C && held[i] != 1))
                 fail_msg("%s %s: element %d of %c is held %d times, element 0 %d times", atom->name, atoms,
-                         (int)i,
-                         "ABC"[o], held[i], held[0]);
+                         (int)i, "ABC"[o], held[i], held[0]);
     }
 }
 
@@ -281,14 +278,14 @@ static void test_identity(void **state)
 /* ---- saying no --------------------------------------------------------------------------------------- */
 static void test_mma_no(void **state)
 {
-    ptxpack_mma_atom  atom = mma_atom(AMPERE), other;
-    ptxpack_layout    bad = ptxpack_layout_parse("(4,"), rank4 = layout("(1,1,1,2)");
-    ptxpack_layout    twice = layout("(2,2):(1,1)"), sw = layout("Sw<1,1,1> o 0 o 8:1");
-    ptxpack_layout    zero = layout("(2,2):(0,1)"), plain = layout("(32,32,16)"), small = layout("<8,8,16>");
-    ptxpack_layout    gaps = layout("<16,(8,2):(2,32),16>"), nested = layout("<<4,4>,8,16>");
-    ptxpack_layout    huge = layout("(1,72057594037927935)");
-    ptxpack_layout    odd = layout("<48,24,16>"), two = layout("(2,2)"), four = layout("<16,16,16,16>");
-    ptxpack_layout    underscore = ptxpack_layout_parse("_"), ok = layout("(2,2)");
+    ptxpack_mma_atom atom = mma_atom(AMPERE), other;
+    ptxpack_layout   bad = ptxpack_layout_parse("(4,"), rank4 = layout("(1,1,1,2)");
+    ptxpack_layout   twice = layout("(2,2):(1,1)"), sw = layout("Sw<1,1,1> o 0 o 8:1");
+    ptxpack_layout   zero = layout("(2,2):(0,1)"), plain = layout("(32,32,16)"), small = layout("<8,8,16>");
+    ptxpack_layout   gaps = layout("<16,(8,2):(2,32),16>"), nested = layout("<<4,4>,8,16>");
+    ptxpack_layout   huge = layout("(1,72057594037927935)");
+    ptxpack_layout   odd = layout("<48,24,16>"), two = layout("(2,2)"), four = layout("<16,16,16,16>");
+    ptxpack_layout   underscore = ptxpack_layout_parse("_"), ok = layout("(2,2)");
     (void)state;
     assert_int_equal(ptxpack_make_tiled_mma(&atom, &bad, NULL).status, PTXPACK_E_ARG);
     assert_int_equal(ptxpack_make_tiled_mma(&atom, NULL, &bad).status, PTXPACK_E_ARG);
@@ -369,16 +366,11 @@ static void test_no_mma_atom(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_volta),
-        cmocka_unit_test(test_volta_tiles),
-        cmocka_unit_test(test_hopper),
-        cmocka_unit_test(test_attention_mma),
-        cmocka_unit_test(test_mma_counts),
-        cmocka_unit_test(test_mma_facts),
-        cmocka_unit_test(test_every_mma),
-        cmocka_unit_test(test_broadcast),
-        cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_mma_no),
+        cmocka_unit_test(test_volta),       cmocka_unit_test(test_volta_tiles),
+        cmocka_unit_test(test_hopper),      cmocka_unit_test(test_attention_mma),
+        cmocka_unit_test(test_mma_counts),  cmocka_unit_test(test_mma_facts),
+        cmocka_unit_test(test_every_mma),   cmocka_unit_test(test_broadcast),
+        cmocka_unit_test(test_identity),    cmocka_unit_test(test_mma_no),
         cmocka_unit_test(test_no_mma_atom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,24 +51,15 @@ static void test_copy_atom_versions(void **state)
         size_t      count;
         int         arch, isa;
     } facts[] = {
-        {"UniversalCopy<", 5, 50, 40},
-        {"SM50_Shuffle_U32_2x2Trans_XOR", 2, 50, 60}, /* shfl.sync */
-        {"SM75_U32x1_MOVM_T", 1, 75, 78},
-        {"SM75_U32x1_LDSM_N", 1, 75, 65},
-        {"SM75_U32x2_LDSM_N", 1, 75, 65},
-        {"SM75_U32x4_LDSM_N", 1, 75, 65},
-        {"SM75_U16x2_LDSM_T", 1, 75, 65},
-        {"SM75_U16x4_LDSM_T", 1, 75, 65},
-        {"SM75_U16x8_LDSM_T", 1, 75, 65},
-        {"SM90_U32x1_STSM_N", 1, 90, 78},
-        {"SM90_U32x2_STSM_N", 1, 90, 78},
-        {"SM90_U32x4_STSM_N", 1, 90, 78},
-        {"SM90_U16x2_STSM_T", 1, 90, 78},
-        {"SM90_U16x4_STSM_T", 1, 90, 78},
-        {"SM90_U16x8_STSM_T", 1, 90, 78},
-        {"SM80_CP_ASYNC_CACHE", 8, 80, 74}, /* with .L2::128B */
-        {"SM90_TMA_", 36, 90, 80},
-        {"SM90_BULK_COPY_", 3, 90, 80},
+        {"UniversalCopy<", 5, 50, 40},    {"SM50_Shuffle_U32_2x2Trans_XOR", 2, 50, 60}, /* shfl.sync */
+        {"SM75_U32x1_MOVM_T", 1, 75, 78}, {"SM75_U32x1_LDSM_N", 1, 75, 65},
+        {"SM75_U32x2_LDSM_N", 1, 75, 65}, {"SM75_U32x4_LDSM_N", 1, 75, 65},
+        {"SM75_U16x2_LDSM_T", 1, 75, 65}, {"SM75_U16x4_LDSM_T", 1, 75, 65},
+        {"SM75_U16x8_LDSM_T", 1, 75, 65}, {"SM90_U32x1_STSM_N", 1, 90, 78},
+        {"SM90_U32x2_STSM_N", 1, 90, 78}, {"SM90_U32x4_STSM_N", 1, 90, 78},
+        {"SM90_U16x2_STSM_T", 1, 90, 78}, {"SM90_U16x4_STSM_T", 1, 90, 78},
+        {"SM90_U16x8_STSM_T", 1, 90, 78}, {"SM80_CP_ASYNC_CACHE", 8, 80, 74}, /* with .L2::128B */
+        {"SM90_TMA_", 36, 90, 80},        {"SM90_BULK_COPY_", 3, 90, 80},
     };
     ptxpack_copy_atom atom;
     size_t            all = 0;
@@ -90,7 +81,7 @@ static void test_copy_atom_versions(void **state)
 static void test_no_copy_atom(void **state)
 {
     (void)state;
-    ptxpack_copy_atom atom;
+    ptxpack_copy_atom    atom;
     const ptxpack_layout threads = layout("(16,2):(2,1)"), values = layout("(1,8)"), tile = layout("(16,16)");
     const ptxpack_layout tv = layout("(32,8)"), tiler = layout("<16,16>");
     ptxpack_mma_atom     ampere = mma_atom(AMPERE);
@@ -139,13 +130,14 @@ static void test_copy_atom_facts(void **state)
          "(32,32):(32,1)", false, 75, 78, 1, 1},
         {"SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint32_t>", "cp.async.ca.shared.global.L2::128B", "1:0",
          "(1,32):(0,1)", "(1,32):(0,1)", true, 80, 74, 0, 0},
-        {"SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>", "cp.async.cg.shared.global.L2::128B", "1:0",
-         "(1,128):(0,1)", "(1,128):(0,1)", true, 80, 74, 0, 0},
+        {"SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>", "cp.async.cg.shared.global.L2::128B", "1:0", "(1,128):(0,1)",
+         "(1,128):(0,1)", true, 80, 74, 0, 0},
         {"SM90_U16x8_STSM_T", "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16", "32:1",
          "((4,8),(16,2,4)):((256,16),(1,128,1024))", "(32,128):(128,1)", true, 90, 78, 4, 0},
         {"SM90_TMA_LOAD_IM2COL_MULTICAST_4D",
          "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
-         ".multicast::cluster", "1:0", "(1,128):(0,1)", "(1,128):(0,1)", true, 90, 80, 0, 0},
+         ".multicast::cluster",
+         "1:0", "(1,128):(0,1)", "(1,128):(0,1)", true, 90, 80, 0, 0},
         {"SM90_TMA_REDUCE_ADD", "cp.reduce.async.bulk.tensor.<1-5>d.global.shared::cta.add.bulk_group", "1:0",
          "(1,128):(0,1)", "(1,128):(0,1)", true, 90, 80, 0, 0},
         {"SM90_BULK_COPY_AUTO", "cp.async.bulk", "1:0", "(1,1):(0,0)", "(1,1):(0,0)", true, 90, 80, 0, 0},
@@ -207,8 +199,8 @@ static void test_article_copies(void **state)
                   "((8,4,4),((2,4),1),(4,1)):((32,2,256),((1,8),0),(1024,0))");
     assert_layout(ptxpack_copy_tidfrg(&s2r, PTXPACK_DST, &tensor),
                   "((4,32),(8,1),(4,1)):((8,32),(1,0),(1024,0))");
-    assert_slice(ptxpack_copy_partition(&s2r, PTXPACK_SRC, 127, &tensor),
-                 "(((2,4),1),4,1):(((1,8),0),1024,0)", 998);
+    assert_slice(ptxpack_copy_partition(&s2r, PTXPACK_SRC, 127, &tensor), "(((2,4),1),4,1):(((1,8),0),1024,0)",
+                 998);
     ptxpack_slice s = ptxpack_copy_partition(&g2s, PTXPACK_SRC, 3, &sixty);
     assert_layout(s.layout, "((8,1),4,2):((1,0),2048,32)");
     assert_layout(ptxpack_copy_retile(&s2r, &s.layout), "((8,1),4,2):((1,0),2048,32)");
@@ -259,10 +251,9 @@ static void test_copy_facts(void **state)
     assert_layout(c.tiler, "<(8,8,2):(1,16,8),(4,2,2):(2,1,8)>");
     assert_layout(ptxpack_copy_layout_tv(&c, PTXPACK_DST),
                   "((8,2,2,8),((2,4),1)):((1,64,1024,8),((512,128),0))");
-    assert_slice(ptxpack_copy_partition(&c, PTXPACK_SRC, 127, &row),
-                 "(((2,2,2),1),1,8):(((1,1024,8),0),0,16)", 7046);
-    assert_slice(ptxpack_copy_partition(&c, PTXPACK_DST, 127, &row), "(((2,4),1),1,8):(((1,2),0),0,16)",
-                 8072);
+    assert_slice(ptxpack_copy_partition(&c, PTXPACK_SRC, 127, &row), "(((2,2,2),1),1,8):(((1,1024,8),0),0,16)",
+                 7046);
+    assert_slice(ptxpack_copy_partition(&c, PTXPACK_DST, 127, &row), "(((2,4),1),1,8):(((1,2),0),0,16)", 8072);
     line = layout("((2,2,16),1,2):((1,2,4),0,64)");
     assert_layout(ptxpack_copy_retile(&c, &line), "((8,8),1,2):((1,8),0,64)");
     ptxpack_tiled_copy like = made(ptxpack_make_tiled_copy_like(&stsm, 16, &c, PTXPACK_SRC));
@@ -305,16 +296,12 @@ static void test_copy_feeds_mma(void **state)
         ptxpack_side    registers;
         const char     *tensor;
     } cases[] = {
-        {AMPERE, "(4,1,1)", "<64,16,16>", "SM75_U32x4_LDSM_N", 16, PTXPACK_A, PTXPACK_DST,
-         "(64,128):(128,1)"},
-        {AMPERE, "(4,1,1)", "<64,16,16>", "SM75_U32x4_LDSM_N", 16, PTXPACK_B, PTXPACK_DST,
-         "(64,128):(128,1)"},
+        {AMPERE, "(4,1,1)", "<64,16,16>", "SM75_U32x4_LDSM_N", 16, PTXPACK_A, PTXPACK_DST, "(64,128):(128,1)"},
+        {AMPERE, "(4,1,1)", "<64,16,16>", "SM75_U32x4_LDSM_N", 16, PTXPACK_B, PTXPACK_DST, "(64,128):(128,1)"},
         {AMPERE, "(4,1,1)", "<64,16,16>", "SM75_U16x8_LDSM_T", 16, PTXPACK_B, PTXPACK_DST, "(128,64)"},
-        {AMPERE, "(4,1,1)", "<64,16,16>", "SM75_U32x2_LDSM_N", 16, PTXPACK_B, PTXPACK_DST,
-         "(64,128):(128,1)"},
+        {AMPERE, "(4,1,1)", "<64,16,16>", "SM75_U32x2_LDSM_N", 16, PTXPACK_B, PTXPACK_DST, "(64,128):(128,1)"},
         {AMPERE, "(4,1,1)", "<64,16,16>", "UniversalCopy<uint32_t>", 16, PTXPACK_C, PTXPACK_SRC, "(64,64)"},
-        {AMPERE, "(2,2,1)", "<32,64,16>", "SM90_U32x2_STSM_N", 16, PTXPACK_C, PTXPACK_SRC,
-         "(64,128):(128,1)"},
+        {AMPERE, "(2,2,1)", "<32,64,16>", "SM90_U32x2_STSM_N", 16, PTXPACK_C, PTXPACK_SRC, "(64,128):(128,1)"},
         {AMPERE, "(2,4,1):(4,1,0)", NULL, "SM90_U16x4_STSM_T", 16, PTXPACK_C, PTXPACK_SRC, "(64,128)"},
         {VOLTA, "(2,2):(2,1)", PERMUTED, "UniversalCopy<uint128_t>", 16, PTXPACK_A, PTXPACK_DST, "(64,16)"},
         {"SM80_16x8x8_F32TF32TF32F32_TN", "(2,2,1)", NULL, "SM75_U32x4_LDSM_N", 32, PTXPACK_A, PTXPACK_DST,
@@ -337,8 +324,7 @@ static void test_copy_feeds_mma(void **state)
             for (int64_t v = 0; v < ptxpack_size(&got.layout); v++)
                 if (at(&got, v) != at(&want, v))
                     fail_msg("%s %s: thread %d value %d is %d, not %d", cases[i].mma, cases[i].copy, (int)t,
-                             (int)v,
-                             (int)at(&got, v), (int)at(&want, v));
+                             (int)v, (int)at(&got, v), (int)at(&want, v));
         }
     }
 }
@@ -394,8 +380,7 @@ static void test_swizzled(void **state)
             assert_int_equal(at(&d, v), ptxpack_swizzle_apply(atom.swizzle, at(&c, v)));
     }
     ptxpack_slice  b = ptxpack_mma_partition(&mma, PTXPACK_A, 3, &swizzled);
-    ptxpack_layout fragment = ptxpack_mma_fragment(&mma, PTXPACK_A,
-                                                   &b.layout); /* registers are not swizzled */
+    ptxpack_layout fragment = ptxpack_mma_fragment(&mma, PTXPACK_A, &b.layout); /* registers are not swizzled */
     assert_false(fragment.composed);
     assert_int_equal(ptxpack_cosize(&fragment), ptxpack_size(&fragment));
 }
@@ -414,8 +399,7 @@ static void test_random_copies(void **state)
         int  e[4], vector = 1, by_row = rand() % 2;
         for (int k = 0; k < 4; k++)
             e[k] = extents[(unsigned)rand() % 5];
-        snprintf(text[0], sizeof text[0], "(%d,%d):(%d,%d)", e[0], e[1], by_row ? e[1] : 1,
-                 by_row ? 1 : e[0]);
+        snprintf(text[0], sizeof text[0], "(%d,%d):(%d,%d)", e[0], e[1], by_row ? e[1] : 1, by_row ? 1 : e[0]);
         snprintf(text[1], sizeof text[1], "(%d,%d)", e[2], e[3]);
         while (vector < 16 && vector < e[2] * e[3])
             vector *= 2;
@@ -439,8 +423,8 @@ static void test_random_copies(void **state)
             free(hit);
         }
         ptxpack_slice  s = ptxpack_copy_partition(&copy, PTXPACK_SRC, 0, &tensor);
-        ptxpack_layout frag = ptxpack_make_layout_left(&s.layout.shape), again = ptxpack_copy_retile(&copy,
-                                                                                                     &frag);
+        ptxpack_layout frag = ptxpack_make_layout_left(&s.layout.shape),
+                       again = ptxpack_copy_retile(&copy, &frag);
         if (again.shape.status != PTXPACK_OK)
             fail_msg("%s %s: %s", text[0], text[1], ptxpack_detail(NULL));
         int64_t size = ptxpack_size(&frag);
@@ -465,8 +449,8 @@ static void test_copy_no(void **state)
     ptxpack_layout    tv = layout("(32,8):(8,1)"), tile = layout("<16,16>"), small = layout("<16,8>"), out;
     ptxpack_layout    open = layout("<16,_>"), three = layout("(32,2,4)"), shape = layout("(16,16)");
     (void)state;
-    assert_no(ptxpack_make_tiled_copy(&trans, 32, &thr, &val).status, "");           /* 16-bit elements */
-    assert_no(ptxpack_make_tiled_copy(&wide, 48, &thr, &val).status, "");            /* 128 / 48 */
+    assert_no(ptxpack_make_tiled_copy(&trans, 32, &thr, &val).status, ""); /* 16-bit elements */
+    assert_no(ptxpack_make_tiled_copy(&wide, 48, &thr, &val).status, "");  /* 128 / 48 */
     assert_no(ptxpack_make_tiled_copy(&wide, 0, &thr, &val).status, "values of 0 bits");
     assert_no(ptxpack_make_tiled_copy(&ldsm, 16, &few, &val).status, "16 threads");
     assert_no(ptxpack_make_tiled_copy(&ldsm, 16, &thr, &four).status, "4 values of 16 bits");
@@ -531,18 +515,12 @@ static void test_copy_no(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy_atom_table),
-        cmocka_unit_test(test_copy_atom_versions),
-        cmocka_unit_test(test_no_copy_atom),
-        cmocka_unit_test(test_copy_atom_facts),
-        cmocka_unit_test(test_copy_atom_resize),
-        cmocka_unit_test(test_article_copies),
-        cmocka_unit_test(test_attention_copies),
-        cmocka_unit_test(test_copy_facts),
-        cmocka_unit_test(test_copy_feeds_mma),
-        cmocka_unit_test(test_ldmatrix),
-        cmocka_unit_test(test_swizzled),
-        cmocka_unit_test(test_random_copies),
+        cmocka_unit_test(test_copy_atom_table),  cmocka_unit_test(test_copy_atom_versions),
+        cmocka_unit_test(test_no_copy_atom),     cmocka_unit_test(test_copy_atom_facts),
+        cmocka_unit_test(test_copy_atom_resize), cmocka_unit_test(test_article_copies),
+        cmocka_unit_test(test_attention_copies), cmocka_unit_test(test_copy_facts),
+        cmocka_unit_test(test_copy_feeds_mma),   cmocka_unit_test(test_ldmatrix),
+        cmocka_unit_test(test_swizzled),         cmocka_unit_test(test_random_copies),
         cmocka_unit_test(test_copy_no),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

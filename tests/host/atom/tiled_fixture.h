@@ -18,9 +18,9 @@
 
 static inline const char *text_of(const ptxpack_layout *l)
 {
-    static char  texts[8][PTXPACK_LAYOUT_TEXT];
-    static int   turn;
-    char        *text = texts[turn++ % 8];
+    static char texts[8][PTXPACK_LAYOUT_TEXT];
+    static int  turn;
+    char       *text = texts[turn++ % 8];
     if (l->shape.status == PTXPACK_OK)
         ptxpack_layout_print(l, text, PTXPACK_LAYOUT_TEXT);
     else
@@ -34,20 +34,20 @@ static inline const char *text_of(const ptxpack_layout *l)
         assert_string_equal(text_of(&checked_), text); \
     } while (0)
 
-#define assert_slice(slice, text, at)                        \
-    do {                                                     \
-        ptxpack_slice slice_ = (slice);                      \
-        assert_string_equal(text_of(&slice_.layout), text);  \
-        assert_int_equal(slice_.offset.value[0], at);        \
+#define assert_slice(slice, text, at)                       \
+    do {                                                    \
+        ptxpack_slice slice_ = (slice);                     \
+        assert_string_equal(text_of(&slice_.layout), text); \
+        assert_int_equal(slice_.offset.value[0], at);       \
     } while (0)
 
 /* The last call said no, and its line has `words` in it. */
-#define assert_no(status, words)                                         \
-    do {                                                                 \
-        assert_int_equal(status, PTXPACK_E_ARG);                         \
-        if (!strstr(ptxpack_detail(NULL), words))                        \
+#define assert_no(status, words)                                          \
+    do {                                                                  \
+        assert_int_equal(status, PTXPACK_E_ARG);                          \
+        if (!strstr(ptxpack_detail(NULL), words))                         \
             fail_msg("\"%s\" lacks \"%s\"", ptxpack_detail(NULL), words); \
-        assert_null(strchr(ptxpack_detail(NULL), '\n'));                 \
+        assert_null(strchr(ptxpack_detail(NULL), '\n'));                  \
     } while (0)
 
 static inline ptxpack_layout layout(const char *text)
@@ -91,8 +91,7 @@ static inline ptxpack_tiled_copy made(ptxpack_tiled_copy copy)
     return copy;
 }
 
-static inline ptxpack_tiled_copy tiled_copy(const char *name, int bits, const char *threads,
-                                            const char *values)
+static inline ptxpack_tiled_copy tiled_copy(const char *name, int bits, const char *threads, const char *values)
 {
     ptxpack_copy_atom atom = copy_atom(name);
     ptxpack_layout    t = layout(threads), v = layout(values ? values : "1:0");
@@ -100,14 +99,14 @@ static inline ptxpack_tiled_copy tiled_copy(const char *name, int bits, const ch
 }
 
 static inline ptxpack_tiled_copy copy_of_mma(const char *name, int bits, const ptxpack_tiled_mma *mma,
-                                      ptxpack_operand operand)
+                                             ptxpack_operand operand)
 {
     ptxpack_copy_atom atom = copy_atom(name);
     return made(ptxpack_make_tiled_copy_mma(&atom, bits, mma, operand));
 }
 
 static inline ptxpack_slice part(const ptxpack_tiled_mma *mma, ptxpack_operand operand, int64_t thread,
-                          const char *tensor)
+                                 const char *tensor)
 {
     ptxpack_layout l = layout(tensor);
     return ptxpack_mma_partition(mma, operand, thread, &l);

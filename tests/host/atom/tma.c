@@ -36,66 +36,136 @@ static const struct golden {
     const char      *coordinates;
     int64_t          elements;
 } golden[] = {
-    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,16),(64,1)):((64,512),(1,0))",
-      3, "<128,64>", 1},
-     2, {1024, 4096, 1, 1, 1}, {2048, 0, 0, 0}, {64, 128, 1, 1, 1}, "(4096,1024):(1@1,1@0)", 8192},
-    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,16),(64,2)):((64,512),(1,8192))",
-      3, "<128,128>", 1},
-     2, {1024, 4096, 1, 1, 1}, {2048, 0, 0, 0}, {64, 128, 1, 1, 1}, "(4096,1024):(1@1,1@0)", 8192},
-    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,16),(64,1)):((64,512),(1,0))",
-      3, "<128,64>", 2},
-     2, {1024, 4096, 1, 1, 1}, {2048, 0, 0, 0}, {64, 64, 1, 1, 1}, "(4096,1024):(1@1,1@0)", 8192},
-    {{PTXPACK_TMA_FLOAT16, "(4096,1000):(1000,1)", "((8,8),(32,3)):((32,256),(1,2048))",
-      2, "<64,96>", 1},
-     2, {1000, 4096, 1, 1, 1}, {2000, 0, 0, 0}, {32, 64, 1, 1, 1}, "(4096,1000):(1@1,1@0)", 2048},
-    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,8),(16,4)):((16,128),(1,1024))",
-      1, "<64,64>", 1},
-     2, {1024, 4096, 1, 1, 1}, {2048, 0, 0, 0}, {16, 64, 1, 1, 1}, "(4096,1024):(1@1,1@0)", 1024},
-    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,8),(8,8)):((8,64),(1,512))",
-      0, "<64,64>", 1},
-     2, {1024, 4096, 1, 1, 1}, {2048, 0, 0, 0}, {8, 64, 1, 1, 1}, "(4096,1024):(1@1,1@0)", 512},
-    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1,4096)", "((64,2),(8,8)):((1,512),(64,1024))",
-      3, "<128,64>", 1},
-     2, {4096, 1024, 1, 1, 1}, {8192, 0, 0, 0}, {64, 8, 1, 1, 1}, "(4096,1024):(1@0,1@1)", 512},
-    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1,4096)", "((64,2),(8,8)):((1,4096),(64,512))",
-      3, "<128,64>", 4},
-     2, {4096, 1024, 1, 1, 1}, {8192, 0, 0, 0}, {64, 16, 1, 1, 1}, "(4096,1024):(1@0,1@1)", 4096},
-    {{PTXPACK_TMA_FLOAT32, "(4096,256):(1,4096)", "((32,4),(8,8)):((1,256),(32,1024))",
-      3, "<128,64>", 1},
-     2, {4096, 256, 1, 1, 1}, {16384, 0, 0, 0}, {32, 8, 1, 1, 1}, "(4096,256):(1@0,1@1)", 256},
-    {{PTXPACK_TMA_FLOAT32, "(1024,256):(256,1)", "(64,32):(32,1)",
-      0, "<64,32>", 1},
-     2, {256, 1024, 1, 1, 1}, {1024, 0, 0, 0}, {32, 64, 1, 1, 1}, "(1024,256):(1@1,1@0)", 2048},
-    {{PTXPACK_TMA_FLOAT32, "(1024,256):(1,1024)", "(64,32):(1,64)",
-      0, "<64,32>", 2},
-     2, {1024, 256, 1, 1, 1}, {4096, 0, 0, 0}, {64, 16, 1, 1, 1}, "(1024,256):(1@0,1@1)", 2048},
-    {{PTXPACK_TMA_FLOAT32, "(1024,32,512):(64,1,65536)", "(16,8,2):(16,1,8)",
-      0, "<16,8,2>", 1},
-     3, {32, 512, 1024, 1, 1}, {262144, 256, 0, 0}, {8, 2, 16, 1, 1}, "(1024,32,512):(1@2,1@0,1@1)", 256},
-    {{PTXPACK_TMA_FLOAT16, "(2048,128,16,4):(2048,1,128,4194304)", "((8,16),(64,1)):((64,512),(1,0))",
-      3, "<128,64>", 1},
-     4, {128, 2048, 16, 4, 1}, {4096, 256, 8388608, 0}, {64, 128, 1, 1, 1},
-     "(2048,128,16,4):(1@1,1@0,1@2,1@3)", 8192},
-    {{PTXPACK_TMA_FLOAT16, "(2048,128,(16,4)):(2048,1,(128,4194304))", "((8,8),(64,2)):((64,512),(1,4096))",
-      3, "<64,128>", 2},
-     4, {128, 2048, 16, 4, 1}, {4096, 256, 8388608, 0}, {64, 32, 1, 1, 1},
-     "(2048,128,(16,4)):(1@1,1@0,(1@2,1@3))", 4096},
-    {{PTXPACK_TMA_FLOAT32, "((32,40),((8,8),656)):((1,32),((1280,10240),81920))",
-      "(128,(32,2)):(1,(128,4096))",
+    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,16),(64,1)):((64,512),(1,0))", 3, "<128,64>", 1},
+     2,
+     {1024, 4096, 1, 1, 1},
+     {2048, 0, 0, 0},
+     {64, 128, 1, 1, 1},
+     "(4096,1024):(1@1,1@0)",
+     8192},
+    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,16),(64,2)):((64,512),(1,8192))", 3, "<128,128>", 1},
+     2,
+     {1024, 4096, 1, 1, 1},
+     {2048, 0, 0, 0},
+     {64, 128, 1, 1, 1},
+     "(4096,1024):(1@1,1@0)",
+     8192},
+    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,16),(64,1)):((64,512),(1,0))", 3, "<128,64>", 2},
+     2,
+     {1024, 4096, 1, 1, 1},
+     {2048, 0, 0, 0},
+     {64, 64, 1, 1, 1},
+     "(4096,1024):(1@1,1@0)",
+     8192},
+    {{PTXPACK_TMA_FLOAT16, "(4096,1000):(1000,1)", "((8,8),(32,3)):((32,256),(1,2048))", 2, "<64,96>", 1},
+     2,
+     {1000, 4096, 1, 1, 1},
+     {2000, 0, 0, 0},
+     {32, 64, 1, 1, 1},
+     "(4096,1000):(1@1,1@0)",
+     2048},
+    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,8),(16,4)):((16,128),(1,1024))", 1, "<64,64>", 1},
+     2,
+     {1024, 4096, 1, 1, 1},
+     {2048, 0, 0, 0},
+     {16, 64, 1, 1, 1},
+     "(4096,1024):(1@1,1@0)",
+     1024},
+    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1024,1)", "((8,8),(8,8)):((8,64),(1,512))", 0, "<64,64>", 1},
+     2,
+     {1024, 4096, 1, 1, 1},
+     {2048, 0, 0, 0},
+     {8, 64, 1, 1, 1},
+     "(4096,1024):(1@1,1@0)",
+     512},
+    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1,4096)", "((64,2),(8,8)):((1,512),(64,1024))", 3, "<128,64>", 1},
+     2,
+     {4096, 1024, 1, 1, 1},
+     {8192, 0, 0, 0},
+     {64, 8, 1, 1, 1},
+     "(4096,1024):(1@0,1@1)",
+     512},
+    {{PTXPACK_TMA_FLOAT16, "(4096,1024):(1,4096)", "((64,2),(8,8)):((1,4096),(64,512))", 3, "<128,64>", 4},
+     2,
+     {4096, 1024, 1, 1, 1},
+     {8192, 0, 0, 0},
+     {64, 16, 1, 1, 1},
+     "(4096,1024):(1@0,1@1)",
+     4096},
+    {{PTXPACK_TMA_FLOAT32, "(4096,256):(1,4096)", "((32,4),(8,8)):((1,256),(32,1024))", 3, "<128,64>", 1},
+     2,
+     {4096, 256, 1, 1, 1},
+     {16384, 0, 0, 0},
+     {32, 8, 1, 1, 1},
+     "(4096,256):(1@0,1@1)",
+     256},
+    {{PTXPACK_TMA_FLOAT32, "(1024,256):(256,1)", "(64,32):(32,1)", 0, "<64,32>", 1},
+     2,
+     {256, 1024, 1, 1, 1},
+     {1024, 0, 0, 0},
+     {32, 64, 1, 1, 1},
+     "(1024,256):(1@1,1@0)",
+     2048},
+    {{PTXPACK_TMA_FLOAT32, "(1024,256):(1,1024)", "(64,32):(1,64)", 0, "<64,32>", 2},
+     2,
+     {1024, 256, 1, 1, 1},
+     {4096, 0, 0, 0},
+     {64, 16, 1, 1, 1},
+     "(1024,256):(1@0,1@1)",
+     2048},
+    {{PTXPACK_TMA_FLOAT32, "(1024,32,512):(64,1,65536)", "(16,8,2):(16,1,8)", 0, "<16,8,2>", 1},
+     3,
+     {32, 512, 1024, 1, 1},
+     {262144, 256, 0, 0},
+     {8, 2, 16, 1, 1},
+     "(1024,32,512):(1@2,1@0,1@1)",
+     256},
+    {{PTXPACK_TMA_FLOAT16, "(2048,128,16,4):(2048,1,128,4194304)", "((8,16),(64,1)):((64,512),(1,0))", 3,
+      "<128,64>", 1},
+     4,
+     {128, 2048, 16, 4, 1},
+     {4096, 256, 8388608, 0},
+     {64, 128, 1, 1, 1},
+     "(2048,128,16,4):(1@1,1@0,1@2,1@3)",
+     8192},
+    {{PTXPACK_TMA_FLOAT16, "(2048,128,(16,4)):(2048,1,(128,4194304))", "((8,8),(64,2)):((64,512),(1,4096))", 3,
+      "<64,128>", 2},
+     4,
+     {128, 2048, 16, 4, 1},
+     {4096, 256, 8388608, 0},
+     {64, 32, 1, 1, 1},
+     "(2048,128,(16,4)):(1@1,1@0,(1@2,1@3))",
+     4096},
+    {{PTXPACK_TMA_FLOAT32, "((32,40),((8,8),656)):((1,32),((1280,10240),81920))", "(128,(32,2)):(1,(128,4096))",
       0, "<128,<32,2>>", 1},
-     5, {32, 40, 8, 8, 656}, {128, 5120, 40960, 327680}, {32, 4, 8, 4, 2},
-     "((32,40),((8,8),656)):((1@0,1@1),((1@2,1@3),1@4))", 8192},
-    {{PTXPACK_TMA_FLOAT16, "(64,8,16,3,5,7):(1,64,512,8192,24576,122880)", "(64,8):(1,64)",
-      0, "<64,8>", 1},
-     5, {64, 8, 16, 3, 35}, {128, 1024, 16384, 49152}, {64, 8, 1, 1, 1},
-     "(64,8,16,3,5,7):(1@0,1@1,1@2,1@3,1@4,5@4)", 512},
-    {{PTXPACK_TMA_FLOAT16, "(64,8,16,3,5,7):(1,64,512,8192,49152,327680)", "(64,8,4):(1,64,512)",
-      0, "<64,8,4>", 1},
-     5, {64, 8, 16, 3, 133}, {128, 1024, 16384, 32768}, {64, 8, 4, 1, 1},
-     "(64,8,16,3,5,7):(1@0,1@1,1@2,1@3,3@4,20@4)", 2048},
-    {{PTXPACK_TMA_UINT8, "(512,512):(512,1)", "((8,8),(128,2)):((128,1024),(1,8192))",
-      3, "<64,256>", 1},
-     2, {512, 512, 1, 1, 1}, {512, 0, 0, 0}, {128, 64, 1, 1, 1}, "(512,512):(1@1,1@0)", 8192},
+     5,
+     {32, 40, 8, 8, 656},
+     {128, 5120, 40960, 327680},
+     {32, 4, 8, 4, 2},
+     "((32,40),((8,8),656)):((1@0,1@1),((1@2,1@3),1@4))",
+     8192},
+    {{PTXPACK_TMA_FLOAT16, "(64,8,16,3,5,7):(1,64,512,8192,24576,122880)", "(64,8):(1,64)", 0, "<64,8>", 1},
+     5,
+     {64, 8, 16, 3, 35},
+     {128, 1024, 16384, 49152},
+     {64, 8, 1, 1, 1},
+     "(64,8,16,3,5,7):(1@0,1@1,1@2,1@3,1@4,5@4)",
+     512},
+    {{PTXPACK_TMA_FLOAT16, "(64,8,16,3,5,7):(1,64,512,8192,49152,327680)", "(64,8,4):(1,64,512)", 0, "<64,8,4>",
+      1},
+     5,
+     {64, 8, 16, 3, 133},
+     {128, 1024, 16384, 32768},
+     {64, 8, 4, 1, 1},
+     "(64,8,16,3,5,7):(1@0,1@1,1@2,1@3,3@4,20@4)",
+     2048},
+    {{PTXPACK_TMA_UINT8, "(512,512):(512,1)", "((8,8),(128,2)):((128,1024),(1,8192))", 3, "<64,256>", 1},
+     2,
+     {512, 512, 1, 1, 1},
+     {512, 0, 0, 0},
+     {128, 64, 1, 1, 1},
+     "(512,512):(1@1,1@0)",
+     8192},
 };
 enum { GOLDEN = sizeof golden / sizeof *golden };
 
@@ -211,8 +281,7 @@ static void add_number(const ptxpack_layout *l, int64_t i, int64_t at[PTXPACK_TM
 }
 
 /* All boxes of the tile at `origin`, each by all blocks of the multicast. */
-static void run_boxes(const ptxpack_tma_box *box, const ptxpack_tuple *origin, int64_t blocks,
-                      int64_t *shared)
+static void run_boxes(const ptxpack_tma_box *box, const ptxpack_tuple *origin, int64_t blocks, int64_t *shared)
 {
     ptxpack_tuple start = ptxpack_layout_crd2idx(&box->coordinates, origin);
     int64_t       part = box->bytes * 8 / ptxpack_tma_type_bits(box->type) / blocks;
@@ -255,10 +324,12 @@ static void check_tile(const struct tile_case *g, const char *origin_text)
 static void test_hardware_fills_the_tile(void **state)
 {
     (void)state;
-    static const char *const origins[GOLDEN] = {
-        "(128,64)",     "(256,128)",    "(128,640)",         "(64,192)",      "(0,64)",        "(64,64)",
-        "(1280,64)",    "(128,0)",      "(128,64)",          "(64,32)",       "(128,64)",      "(16,8,2)",
-        "(128,64,3,1)", "(64,0,(5,2))", "((0,4),((0,2),8))", "(0,0,3,1,0,0)", "(0,0,4,2,0,0)", "(64,256)"};
+    static const char *const origins[GOLDEN] = {"(128,64)",      "(256,128)",     "(128,640)",
+                                                "(64,192)",      "(0,64)",        "(64,64)",
+                                                "(1280,64)",     "(128,0)",       "(128,64)",
+                                                "(64,32)",       "(128,64)",      "(16,8,2)",
+                                                "(128,64,3,1)",  "(64,0,(5,2))",  "((0,4),((0,2),8))",
+                                                "(0,0,3,1,0,0)", "(0,0,4,2,0,0)", "(64,256)"};
     for (int i = 0; i < GOLDEN; i++)
         check_tile(&golden[i].in, origins[i]);
 }
@@ -322,8 +393,8 @@ static void test_random_tiles(void **state)
         order = ptxpack_tuple_of(3, places);
         ptxpack_layout s = ptxpack_make_ordered_layout(&t, &order);
         ptxpack_layout_print(&s, shared, sizeof shared);
-        snprintf(global, sizeof global, "(%d,%d,%d):(%d,%d,%d)", (int)extent[0], (int)extent[1],
-                 (int)extent[2], (int)stride[0], (int)stride[1], (int)stride[2]);
+        snprintf(global, sizeof global, "(%d,%d,%d):(%d,%d,%d)", (int)extent[0], (int)extent[1], (int)extent[2],
+                 (int)stride[0], (int)stride[1], (int)stride[2]);
         snprintf(tiler, sizeof tiler, "<%d,%d,%d>", (int)tile[0], (int)tile[1], (int)tile[2]);
         snprintf(origin, sizeof origin, "(%d,%d,%d)", (int)(extent[0] - tile[0]), 0,
                  (int)(extent[2] - tile[2]));
@@ -348,10 +419,10 @@ static void test_modes_keep_their_ends(void **state)
 {
     (void)state;
     const struct tile_case g = {PTXPACK_TMA_FLOAT16, "(100,60):(64,1)", "(8,64):(64,1)", 0, "<8,64>", 1};
-    ptxpack_layout  global = parsed(g.global), shared = shared_of(&g), tile = parsed(g.tile);
-    ptxpack_tma_box box = box_of(&g, &global, &shared, &tile);
-    ptxpack_tuple   origin = ptxpack_tuple_parse("(96,0)");
-    int64_t         memory[512];
+    ptxpack_layout         global = parsed(g.global), shared = shared_of(&g), tile = parsed(g.tile);
+    ptxpack_tma_box        box = box_of(&g, &global, &shared, &tile);
+    ptxpack_tuple          origin = ptxpack_tuple_parse("(96,0)");
+    int64_t                memory[512];
     assert_int_equal(box.rank, 2);
     run_boxes(&box, &origin, 1, memory);
     for (int r = 0; r < 8; r++)
@@ -363,12 +434,16 @@ static void test_modes_keep_their_ends(void **state)
 static void test_what_ran_on_hopper(void **state)
 {
     (void)state;
-    const struct tile_case g = {PTXPACK_TMA_BFLOAT16, "(1024,128,4,3):(512,1,128,524288)",
-                                "((8,16),(64,2)):((64,512),(1,8192))", 3, "<128,128,1,1>", 1};
-    const uint64_t      dims[] = {128, 1024, 4, 3, 1}, strides[] = {1024, 256, 1048576, 0};
-    const uint32_t      extents[] = {64, 128, 1, 1, 1};
-    ptxpack_layout      global = parsed(g.global), shared = shared_of(&g), tile = parsed(g.tile);
-    ptxpack_tma_box     box = box_of(&g, &global, &shared, &tile);
+    const struct tile_case g = {PTXPACK_TMA_BFLOAT16,
+                                "(1024,128,4,3):(512,1,128,524288)",
+                                "((8,16),(64,2)):((64,512),(1,8192))",
+                                3,
+                                "<128,128,1,1>",
+                                1};
+    const uint64_t         dims[] = {128, 1024, 4, 3, 1}, strides[] = {1024, 256, 1048576, 0};
+    const uint32_t         extents[] = {64, 128, 1, 1, 1};
+    ptxpack_layout         global = parsed(g.global), shared = shared_of(&g), tile = parsed(g.tile);
+    ptxpack_tma_box        box = box_of(&g, &global, &shared, &tile);
     assert_int_equal(box.rank, 4);
     assert_memory_equal(box.global_dim, dims, sizeof dims);
     assert_memory_equal(box.global_strides, strides, sizeof strides);
@@ -407,13 +482,11 @@ static void test_refusals(void **state)
         {"(64,64):(64,1)", "Sw<2,3,3> o 0 o (8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "spans 64"},
         {"(64,64):(64,1)", "Sw<3,4,3> o 0 o (8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0,
          "Sw<3,4,3> over 16-bit"},
-        {"(64,64):(64,1)", "Sw<3,3,4> o 0 o (8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0,
-         "Sw<3,3,4> over"},
+        {"(64,64):(64,1)", "Sw<3,3,4> o 0 o (8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "Sw<3,3,4> over"},
         {"(64,64):(64,1)", "(8,64):(64,1)", "<16,64>", PTXPACK_TMA_FLOAT16, 1, 0, "has 1024 elements"},
         {"(64,64):(64,1)", "(64,64):(64,2)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "not neighbours"},
         {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 3, 0, "3 blocks"},
-        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 16, 0,
-         "16 blocks share a box of 1024"},
+        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 16, 0, "16 blocks share a box of 1024"},
         {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 17, 0, "multicast to 17"},
         {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, -1, 0, "multicast to -1"},
         {"(64,64):(64,1)", "(8,64):(64,1)", NULL, (ptxpack_tma_type)13, 1, 0, "type 13"},
@@ -438,8 +511,8 @@ static void test_refusals(void **state)
         desc.address = rows[i].address;
         ptxpack_tma_box box = ptxpack_tma_make(&desc);
         if (box.status != PTXPACK_E_ARG || !strstr(ptxpack_detail(NULL), rows[i].line))
-            fail_msg("row %zu, %s %s: status %d, \"%s\" does not say \"%s\"", i, rows[i].global,
-                     rows[i].shared, box.status, ptxpack_detail(NULL), rows[i].line);
+            fail_msg("row %zu, %s %s: status %d, \"%s\" does not say \"%s\"", i, rows[i].global, rows[i].shared,
+                     box.status, ptxpack_detail(NULL), rows[i].line);
         assert_null(strchr(ptxpack_detail(NULL), '\n'));
     }
     ptxpack_layout   l = parsed("(8,64):(64,1)");
@@ -466,7 +539,8 @@ static void test_limits(void **state)
     (void)state;
     static const struct {
         const char *global, *shared, *line; /* line NULL: it goes */
-    } rows[] = { /* of bytes */
+    } rows[] = {
+        /* of bytes */
         {"(64,4294967296):(4294967296,1)", "(8,64):(64,1)", NULL},
         {"(64,4294967297):(4294967312,1)", "(8,64):(64,1)", "its extent is over 2^32: 4294967297"},
         {"(64,64):(1099511627760,1)", "(8,64):(64,1)", NULL},
@@ -496,8 +570,8 @@ static void test_limits(void **state)
         if (rows[i].line == NULL && box.status != PTXPACK_OK)
             fail_msg("%s %s: %s", rows[i].global, rows[i].shared, ptxpack_detail(NULL));
         if (rows[i].line && (box.status != PTXPACK_E_ARG || !strstr(ptxpack_detail(NULL), rows[i].line)))
-            fail_msg("%s %s: status %d, \"%s\" does not say \"%s\"", rows[i].global, rows[i].shared,
-                     box.status, ptxpack_detail(NULL), rows[i].line);
+            fail_msg("%s %s: status %d, \"%s\" does not say \"%s\"", rows[i].global, rows[i].shared, box.status,
+                     ptxpack_detail(NULL), rows[i].line);
         if (i == 0)
             assert_int_equal(box.global_dim[0], (uint64_t)1 << 32);
         if (i == 2)
@@ -587,8 +661,7 @@ static void driver_has_these_limits(encode_function function)
     } rows[] = {
         {"a box", PTXPACK_TMA_UINT8, 1024, 1024, {64, 8, 1}, 0, 0, 0},
         {"extent 2^32", PTXPACK_TMA_UINT8, (uint64_t)1 << 32, 1024, {64, 8, 1}, 0, 0, 0},
-        {"extent 2^32 + 1", PTXPACK_TMA_UINT8, ((uint64_t)1 << 32) + 1, 1024, {64, 8, 1}, 0, 0,
-         INVALID_VALUE},
+        {"extent 2^32 + 1", PTXPACK_TMA_UINT8, ((uint64_t)1 << 32) + 1, 1024, {64, 8, 1}, 0, 0, INVALID_VALUE},
         {"stride 2^40 - 16", PTXPACK_TMA_UINT8, 1024, ((uint64_t)1 << 40) - 16, {64, 8, 1}, 0, 0, 0},
         {"stride 2^40", PTXPACK_TMA_UINT8, 1024, (uint64_t)1 << 40, {64, 8, 1}, 0, 0, INVALID_VALUE},
         {"256 rows", PTXPACK_TMA_UINT8, 1024, 1024, {64, 256, 1}, 0, 0, 0},

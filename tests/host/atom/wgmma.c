@@ -85,8 +85,7 @@ static ptxpack_wgmma_swizzle swizzle_named(const char *name)
 
 static ptxpack_layout tile_of(const struct golden *g)
 {
-    ptxpack_layout atom =
-        ptxpack_wgmma_atom((ptxpack_wgmma_major)g->major, swizzle_named(g->swizzle), g->bits);
+    ptxpack_layout atom = ptxpack_wgmma_atom((ptxpack_wgmma_major)g->major, swizzle_named(g->swizzle), g->bits);
     ptxpack_tuple  shape = ptxpack_tuple_of(2, g->shape), order = ptxpack_tuple_parse(g->order);
     ptxpack_layout tile = ptxpack_tile_to_shape(&atom, &shape, &order);
     if (tile.shape.status != PTXPACK_OK)
@@ -160,13 +159,12 @@ static void test_atoms(void **state)
                                                  swizzle_named(rows[i].swizzle), rows[i].bits);
         check_text(&atom, rows[i].text);
     }
-    const int bad[][3] = {{2, 0, 16}, {0, 4, 16},  {0, -1, 16}, {0, 0, 0},
-                          {0, 0, 6},  {0, 0, 128}, {0, 0, -16}};
+    const int bad[][3] = {{2, 0, 16}, {0, 4, 16}, {0, -1, 16}, {0, 0, 0}, {0, 0, 6}, {0, 0, 128}, {0, 0, -16}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(
-            ptxpack_wgmma_atom((ptxpack_wgmma_major)bad[i][0], (ptxpack_wgmma_swizzle)bad[i][1], bad[i][2])
-                .shape.status,
-            PTXPACK_E_ARG);
+        assert_int_equal(ptxpack_wgmma_atom((ptxpack_wgmma_major)bad[i][0], (ptxpack_wgmma_swizzle)bad[i][1],
+                                            bad[i][2])
+                             .shape.status,
+                         PTXPACK_E_ARG);
 }
 
 /* ---- what the hardware does ---------------------------------------------------------------------------- */
@@ -187,8 +185,7 @@ static int64_t hardware_address(uint64_t word, int major, int bits, int64_t m, i
     return at ^ (at >> 3 & (((int64_t)1 << mixed) - 1) << 4);
 }
 
-static void check_addresses(const struct golden *g, const ptxpack_layout *tile,
-                            const ptxpack_wgmma_operand *op)
+static void check_addresses(const struct golden *g, const ptxpack_layout *tile, const ptxpack_wgmma_operand *op)
 {
     int64_t rows = ptxpack_mode_size(tile, 0), columns = ptxpack_mode_size(tile, 1), mn_tiles = rows / op->mn;
     for (int64_t m = 0; m < rows; m++)
@@ -234,8 +231,8 @@ static void test_other_canonical_tiles(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ptxpack_layout        tile = ptxpack_layout_parse(rows[i].tile);
         struct golden         g = {.major = rows[i].major, .swizzle = rows[i].tile, .bits = rows[i].bits};
-        ptxpack_wgmma_operand op =
-            ptxpack_wgmma_descriptor(&tile, (ptxpack_wgmma_major)g.major, g.bits, rows[i].mn);
+        ptxpack_wgmma_operand op = ptxpack_wgmma_descriptor(&tile, (ptxpack_wgmma_major)g.major, g.bits,
+                                                            rows[i].mn);
         if (op.status != PTXPACK_OK)
             fail_msg("%s: %s", rows[i].tile, ptxpack_detail(NULL));
         check_addresses(&g, &tile, &op);
@@ -287,15 +284,16 @@ static void test_words_both_ways(void **state)
     assert_int_equal(ptxpack_wgmma_encode(&fields, &word), PTXPACK_OK);
     assert_true(word == 0x800a000300020001u);
     for (int bit = 0; bit < 64; bit++) {
-        bool used = bit < 14 || (bit >= 16 && bit < 30) || (bit >= 32 && bit < 46) ||
-                    (bit >= 49 && bit < 52) || bit >= 62;
-        assert_int_equal(ptxpack_wgmma_decode((uint64_t)1 << bit, &fields),
-                         used ? PTXPACK_OK : PTXPACK_E_ARG);
+        bool used = bit < 14 || (bit >= 16 && bit < 30) || (bit >= 32 && bit < 46) || (bit >= 49 && bit < 52) ||
+                    bit >= 62;
+        assert_int_equal(ptxpack_wgmma_decode((uint64_t)1 << bit, &fields), used ? PTXPACK_OK : PTXPACK_E_ARG);
     }
-    const ptxpack_wgmma_fields bad[] = {
-        {8, 0, 0, 0, PTXPACK_WGMMA_NONE},  {1 << 18, 0, 0, 0, PTXPACK_WGMMA_NONE},
-        {0, 24, 0, 0, PTXPACK_WGMMA_NONE}, {0, 0, 1 << 18, 0, PTXPACK_WGMMA_NONE},
-        {0, 0, 0, 8, PTXPACK_WGMMA_NONE},  {0, 0, 0, 0, (ptxpack_wgmma_swizzle)4}};
+    const ptxpack_wgmma_fields bad[] = {{8, 0, 0, 0, PTXPACK_WGMMA_NONE},
+                                        {1 << 18, 0, 0, 0, PTXPACK_WGMMA_NONE},
+                                        {0, 24, 0, 0, PTXPACK_WGMMA_NONE},
+                                        {0, 0, 1 << 18, 0, PTXPACK_WGMMA_NONE},
+                                        {0, 0, 0, 8, PTXPACK_WGMMA_NONE},
+                                        {0, 0, 0, 0, (ptxpack_wgmma_swizzle)4}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(ptxpack_wgmma_encode(&bad[i], &word), PTXPACK_E_ARG);
 }
@@ -347,11 +345,11 @@ static void test_refusals(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ptxpack_layout        tile = ptxpack_layout_parse(rows[i].tile);
-        ptxpack_wgmma_operand op =
-            ptxpack_wgmma_descriptor(&tile, (ptxpack_wgmma_major)rows[i].major, rows[i].bits, rows[i].mn);
+        ptxpack_wgmma_operand op = ptxpack_wgmma_descriptor(&tile, (ptxpack_wgmma_major)rows[i].major,
+                                                            rows[i].bits, rows[i].mn);
         if (op.status != PTXPACK_E_ARG || !strstr(ptxpack_detail(NULL), rows[i].line))
-            fail_msg("%s: status %d, \"%s\" does not say \"%s\"", rows[i].tile, op.status,
-                     ptxpack_detail(NULL), rows[i].line);
+            fail_msg("%s: status %d, \"%s\" does not say \"%s\"", rows[i].tile, op.status, ptxpack_detail(NULL),
+                     rows[i].line);
         assert_null(strchr(ptxpack_detail(NULL), '\n'));
     }
 }

@@ -46,12 +46,11 @@ static ptxpack *open_mock(const char *arch)
 /* The value of a 16-bit pattern from the definition of the format; infinities as the next power of two. */
 static double defined_value(ptxpack_dtype type, uint16_t bits)
 {
-    int  fraction_bits = type == PTXPACK_F16 ? 10 : 7, exponent_bits = 15 - fraction_bits;
-    int  bias = (1 << (exponent_bits - 1)) - 1, exponent = (bits & 0x7fff) >> fraction_bits;
-    int  fraction = bits & ((1 << fraction_bits) - 1);
-    double magnitude = exponent == 0
-                           ? ldexp(fraction, 1 - bias - fraction_bits)
-                           : ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+    int    fraction_bits = type == PTXPACK_F16 ? 10 : 7, exponent_bits = 15 - fraction_bits;
+    int    bias = (1 << (exponent_bits - 1)) - 1, exponent = (bits & 0x7fff) >> fraction_bits;
+    int    fraction = bits & ((1 << fraction_bits) - 1);
+    double magnitude = exponent == 0 ? ldexp(fraction, 1 - bias - fraction_bits)
+                                     : ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
     return bits & 0x8000 ? -magnitude : magnitude;
 }
 
@@ -61,8 +60,8 @@ static void widening_is_exact(void **state)
     for (int t = PTXPACK_F16; t <= PTXPACK_BF16; t++)
         for (uint32_t bits = 0; bits < 65536; bits++) {
             ptxpack_dtype type = (ptxpack_dtype)t;
-            uint32_t top = type == PTXPACK_F16 ? 0x7c00 : 0x7f80;
-            float    value = ptxpack_to_float(type, (uint16_t)bits);
+            uint32_t      top = type == PTXPACK_F16 ? 0x7c00 : 0x7f80;
+            float         value = ptxpack_to_float(type, (uint16_t)bits);
             if ((bits & 0x7fff) > top)
                 assert_true(isnan(value));
             else if ((bits & 0x7fff) == top)
@@ -172,19 +171,31 @@ static const struct {
     void (*spoil)(ptxpack_attention_desc *desc);
     const char *line; /* what the detail must contain */
 } refusals[] = {
-    {bad_size, "desc.size"},          {bad_dtype, "dtype 4"},           {no_dtype, "dtype 0"},
-    {no_batch, "batch is 0"},         {no_rows, "seqlen_q is -1"},      {no_keys, "seqlen_kv is 0"},
-    {no_heads, "heads_q is -2147483648"}, {no_key_heads, "heads_kv is 0"},
+    {bad_size, "desc.size"},
+    {bad_dtype, "dtype 4"},
+    {no_dtype, "dtype 0"},
+    {no_batch, "batch is 0"},
+    {no_rows, "seqlen_q is -1"},
+    {no_keys, "seqlen_kv is 0"},
+    {no_heads, "heads_q is -2147483648"},
+    {no_key_heads, "heads_kv is 0"},
     {odd_heads, "heads_q 6 is not a multiple of heads_kv 4"},
     {more_key_heads, "heads_q 6 is not a multiple of heads_kv 12"},
-    {no_dim, "head_dim is 0"},        {odd_dim, "head_dim 20"},         {large_dim, "head_dim 264"},
-    {negative_scale, "scale -1"},     {nan_scale, "scale"},             {infinite_scale, "scale inf"},
-    {large_scale, "scale 3.4"},       {small_scale, "scale 5.8"},
-    {bad_mask, "mask 5"},             {negative_mask, "mask -1"},
+    {no_dim, "head_dim is 0"},
+    {odd_dim, "head_dim 20"},
+    {large_dim, "head_dim 264"},
+    {negative_scale, "scale -1"},
+    {nan_scale, "scale"},
+    {infinite_scale, "scale inf"},
+    {large_scale, "scale 3.4"},
+    {small_scale, "scale 5.8"},
+    {bad_mask, "mask 5"},
+    {negative_mask, "mask -1"},
     {left_without_window, "window_left is 3, but mask 0 is no window"},
     {right_without_window, "window_right is -1, but mask 1 is no window"},
     {negative_softcap, "softcap -15 is neither 0 (off) nor a positive number"},
-    {nan_softcap, "softcap"},         {infinite_softcap, "softcap inf is neither"},
+    {nan_softcap, "softcap"},
+    {infinite_softcap, "softcap inf is neither"},
     {small_softcap, "softcap 5.87747e-39 is too small"},
     {large_softcap, "softcap 3.40282e+38 is too large"},
     {softcap_of_small_scale, "softcap 15 is too large for scale 1.17549e-38"},
@@ -380,7 +391,7 @@ static void masks_become_limits(void **state)
                         assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
                         for (int i = 0; i < sq; i++)
                             for (int j = 0; j < sk; j++) {
-                                bool before = outside(&d, i, j) < 0, after = outside(&d, i, j) > 0;
+                                bool before = outside(&d, i, j)<0, after = outside(&d, i, j)> 0;
                                 assert_int_equal(before, g.limited_left && j < i + g.left_offset);
                                 assert_int_equal(after, g.limited_right && j > i + g.right_offset);
                                 hides_left = hides_left || before;
@@ -430,8 +441,7 @@ static void every_row_is_consistent(void **state)
         assert_true(instances > 0);
         for (size_t n = 0; n < instances; n++) {
             ptxpack_instance a = ptxpack_instance_get(&rows[i], n);
-            assert_true(a.symbol_count > 0 && a.symbol_count <= PTXPACK_INSTANCE_SYMBOLS &&
-                        a.name[0] != '\0');
+            assert_true(a.symbol_count > 0 && a.symbol_count <= PTXPACK_INSTANCE_SYMBOLS && a.name[0] != '\0');
             for (size_t x = 0; x < a.symbol_count; x++)
                 for (size_t y = 0; y < x; y++)
                     assert_string_not_equal(a.symbols[x].name, a.symbols[y].name);
@@ -469,7 +479,8 @@ static void symbols_state_the_struct(void **state)
         assert_int_equal(symbol(&a, "ARG_SCALE_LOG2"), offsetof(attention_arguments, scale_log2));
         assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_SOFTCAP_IN") + 4);
         assert_int_equal(symbol(&a, "LIMITED_LEFT") + symbol(&a, "LIMITED_RIGHT") + symbol(&a, "SOFTCAP") +
-                         symbol(&a, "PADDED"), 4);
+                             symbol(&a, "PADDED"),
+                         4);
         assert_int_equal(symbol(&a, "BF16"), !(rows[i].flags & PTXPACK_VARIANT_NO_BF16));
         assert_int_equal(symbol(&a, "SMEM_K"), 2 * ptxpack_variant_parameter(&rows[i], "BLOCK_M", 0) *
                                                    ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0));
@@ -484,7 +495,7 @@ static void the_tightest_row_is_chosen(void **state)
     for (size_t i = 0; i < 3; i++) {
         ptxpack *handle = open_mock(archs[i]);
         for (int32_t dim = 8; dim <= 256; dim += 8) {
-            static const int64_t dims[] = {32, 64, 96, 128, 192, 256};
+            static const int64_t    dims[] = {32, 64, 96, 128, 192, 256};
             ptxpack_attention_plan *plan;
             ptxpack_attention_desc  d = good;
             int64_t                 want = 0;
@@ -506,8 +517,8 @@ static void the_tightest_row_is_chosen(void **state)
 enum { MOST = 1 << 14 };
 static uint16_t q_data[MOST], k_data[MOST], v_data[MOST];
 
-static double at(const ptxpack_attention_desc *d, const uint16_t *data, const attention_tensor *t, int b,
-                 int i, int h, int c)
+static double at(const ptxpack_attention_desc *d, const uint16_t *data, const attention_tensor *t, int b, int i,
+                 int h, int c)
 {
     return ptxpack_to_float(d->dtype, data[b * t->batch + i * t->row + h * t->head + c]);
 }
@@ -553,10 +564,10 @@ static void compare_reference(const ptxpack_attention_desc *d)
     for (int b = 0; b < d->batch; b++)
         for (int h = 0; h < d->heads_q; h++)
             for (int i = 0; i < d->seqlen_q; i++) {
-                double row[256], want = naive_row(d, b, h, i, row);
+                double                  row[256], want = naive_row(d, b, h, i, row);
                 const attention_tensor *t = &g.tensor[TENSOR_O];
-                double *got = o + b * t->batch + i * t->row + h * t->head;
-                double  got_lse = lse[(b * d->heads_q + h) * d->seqlen_q + i];
+                double                 *got = o + b * t->batch + i * t->row + h * t->head;
+                double                  got_lse = lse[(b * d->heads_q + h) * d->seqlen_q + i];
                 assert_true(want == got_lse || fabs(want - got_lse) < 1e-12);
                 for (int c = 0; c < d->head_dim; c++) {
                     assert_true(fabs(got[c] - row[c]) < 1e-12);
@@ -680,8 +691,8 @@ static void bad_buffers_are_refused(void **state)
     ptxpack_attention_desc  d = good;
     d.o = (ptxpack_strides){512, 96, 16}; /* 512 + 4*96 + 5*16 + 16 elements = 1984 bytes */
     assert_int_equal(ptxpack_attention_plan_create(handle, &d, &plan), PTXPACK_OK);
-    const ptxpack_attention_buffers fine = {.size = sizeof fine, .q = 0x10000, .k = 0x20000, .v = 0x30000,
-                                            .o = 0x40000, .lse = 0x50000};
+    const ptxpack_attention_buffers fine =
+        {.size = sizeof fine, .q = 0x10000, .k = 0x20000, .v = 0x30000, .o = 0x40000, .lse = 0x50000};
     const struct {
         size_t      member;
         uint64_t    value;
@@ -724,10 +735,10 @@ static void bad_buffers_are_refused(void **state)
 static void arguments_reach_the_kernel(void **state)
 {
     (void)state;
-    ptxpack     *handle = open_mock(NULL);
-    random_state random = random_start(SEED);
+    ptxpack                     *handle = open_mock(NULL);
+    random_state                 random = random_start(SEED);
     _Alignas(16) static uint16_t q[MOST], k[MOST], v[MOST], o[MOST];
-    static float lse[MOST];
+    static float                 lse[MOST];
     for (int mask = 0; mask < MASKINGS; mask++)
         for (int type = PTXPACK_F16; type <= PTXPACK_BF16; type++) {
             ptxpack_attention_desc d = good;
@@ -745,8 +756,12 @@ static void arguments_reach_the_kernel(void **state)
             random_normal(&random, d.dtype, v, MOST);
             memset(o, 0xff, sizeof o);
             ptxpack_attention_plan         *plan;
-            const ptxpack_attention_buffers b = {.size = sizeof b, .q = (uintptr_t)q, .k = (uintptr_t)k,
-                                                 .v = (uintptr_t)v, .o = (uintptr_t)o, .lse = (uintptr_t)lse};
+            const ptxpack_attention_buffers b = {.size = sizeof b,
+                                                 .q = (uintptr_t)q,
+                                                 .k = (uintptr_t)k,
+                                                 .v = (uintptr_t)v,
+                                                 .o = (uintptr_t)o,
+                                                 .lse = (uintptr_t)lse};
             assert_int_equal(ptxpack_attention_plan_create(handle, &d, &plan), PTXPACK_OK);
             assert_int_equal(ptxpack_attention_launch(plan, &b, NULL), PTXPACK_OK);
             ptxpack_attention_plan_free(plan);
@@ -769,13 +784,19 @@ static void verification_sees_every_row(void **state)
 {
     (void)state;
     enum { ROWS = 2 * 6 * 37 };
-    random_state           random = random_start(SEED);
-    static uint16_t        q[ROWS * 8], k[2 * 2 * 23 * 8], v[2 * 2 * 23 * 8], o[ROWS * 8];
-    static double          exact_o[ROWS * 8], exact_lse[ROWS];
-    static float           lse[ROWS];
+    random_state    random = random_start(SEED);
+    static uint16_t q[ROWS * 8], k[2 * 2 * 23 * 8], v[2 * 2 * 23 * 8], o[ROWS * 8];
+    static double   exact_o[ROWS * 8], exact_lse[ROWS];
+    static float    lse[ROWS];
     /* The first 14 rows of each head see no key. */
-    ptxpack_attention_desc d = {.size = sizeof d, .dtype = PTXPACK_F16, .batch = 2, .seqlen_q = 37,
-                                .seqlen_kv = 23, .heads_q = 6, .heads_kv = 2, .head_dim = 8,
+    ptxpack_attention_desc d = {.size = sizeof d,
+                                .dtype = PTXPACK_F16,
+                                .batch = 2,
+                                .seqlen_q = 37,
+                                .seqlen_kv = 23,
+                                .heads_q = 6,
+                                .heads_kv = 2,
+                                .head_dim = 8,
                                 .mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT};
     random_normal(&random, d.dtype, q, sizeof q / sizeof q[0]);
     random_normal(&random, d.dtype, k, sizeof k / sizeof k[0]);
@@ -786,8 +807,8 @@ static void verification_sees_every_row(void **state)
     for (int i = 0; i < ROWS; i++)
         lse[i] = (float)exact_lse[i];
 
-    const int   rows[] = {0, 13, 14, 36, ROWS - 1};
-    const float wrong[] = {NAN, INFINITY, 1e30f, 0};
+    const int     rows[] = {0, 13, 14, 36, ROWS - 1};
+    const float   wrong[] = {NAN, INFINITY, 1e30f, 0};
     verify_result r;
     assert_int_equal(verify_attention(&d, q, k, v, NULL, o, lse, 0, 1, &r), PTXPACK_OK);
     assert_true(r.pass);
@@ -831,9 +852,9 @@ static void vectors_are_checked(void **state)
         {0x1000, 0x2000, 0x3000, UINT64_C(8) * 256 * INT32_MAX + 1, PTXPACK_E_UNSUPPORTED},
     };
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
-        assert_int_equal(
-            ptxpack_vector_add(plan, calls[i].z, calls[i].x, calls[i].y, 1, 1, 1, calls[i].n, NULL),
-            calls[i].status);
+        assert_int_equal(ptxpack_vector_add(plan, calls[i].z, calls[i].x, calls[i].y, 1, 1, 1, calls[i].n,
+                                            NULL),
+                         calls[i].status);
     _Alignas(16) uint16_t x[9], y[9];
     for (int i = 0; i < 9; i++) {
         x[i] = ptxpack_from_float(PTXPACK_F16, (float)i);
@@ -851,24 +872,15 @@ static void vectors_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(widening_is_exact),
-        cmocka_unit_test(narrowing_rounds_to_nearest_even),
-        cmocka_unit_test(bad_descriptors_are_refused),
-        cmocka_unit_test(null_arguments_are_refused),
-        cmocka_unit_test(unsupported_is_not_bad),
-        cmocka_unit_test(good_strides_are_taken),
-        cmocka_unit_test(masks_become_limits),
-        cmocka_unit_test(huge_windows_are_clipped),
-        cmocka_unit_test(every_row_is_consistent),
-        cmocka_unit_test(symbols_state_the_struct),
-        cmocka_unit_test(the_tightest_row_is_chosen),
-        cmocka_unit_test(the_reference_is_the_definition),
-        cmocka_unit_test(masked_values_do_not_matter),
-        cmocka_unit_test(threads_do_not_matter),
-        cmocka_unit_test(flops_count_the_pairs),
-        cmocka_unit_test(bad_buffers_are_refused),
-        cmocka_unit_test(arguments_reach_the_kernel),
-        cmocka_unit_test(verification_sees_every_row),
+        cmocka_unit_test(widening_is_exact),           cmocka_unit_test(narrowing_rounds_to_nearest_even),
+        cmocka_unit_test(bad_descriptors_are_refused), cmocka_unit_test(null_arguments_are_refused),
+        cmocka_unit_test(unsupported_is_not_bad),      cmocka_unit_test(good_strides_are_taken),
+        cmocka_unit_test(masks_become_limits),         cmocka_unit_test(huge_windows_are_clipped),
+        cmocka_unit_test(every_row_is_consistent),     cmocka_unit_test(symbols_state_the_struct),
+        cmocka_unit_test(the_tightest_row_is_chosen),  cmocka_unit_test(the_reference_is_the_definition),
+        cmocka_unit_test(masked_values_do_not_matter), cmocka_unit_test(threads_do_not_matter),
+        cmocka_unit_test(flops_count_the_pairs),       cmocka_unit_test(bad_buffers_are_refused),
+        cmocka_unit_test(arguments_reach_the_kernel),  cmocka_unit_test(verification_sees_every_row),
         cmocka_unit_test(vectors_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

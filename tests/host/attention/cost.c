@@ -108,7 +108,9 @@ static const ptxpack_variant *row_of(const char *file, int arch, int64_t head_di
 #define WGMMA "attention/wgmma.ptx"
 
 /* ---- the estimate -------------------------------------------------------------------------------------- */
-static const ptxpack_device_caps h200 = {.arch = 90, .isa = 90, .shared_per_block = 227 << 10,
+static const ptxpack_device_caps h200 = {.arch = 90,
+                                         .isa = 90,
+                                         .shared_per_block = 227 << 10,
                                          .shared_per_sm = 228 << 10};
 
 static double cost(const ptxpack_variant *row, const ptxpack_attention_desc *d)
@@ -117,8 +119,7 @@ static double cost(const ptxpack_variant *row, const ptxpack_attention_desc *d)
     return attention_cost(row, d, &g, &h200, 132);
 }
 
-static double cost_of_window(const ptxpack_variant *row, ptxpack_attention_desc d, int32_t left,
-                             int32_t right)
+static double cost_of_window(const ptxpack_variant *row, ptxpack_attention_desc d, int32_t left, int32_t right)
 {
     d.mask = PTXPACK_MASK_WINDOW_TOP_LEFT;
     d.window_left = left;
@@ -139,16 +140,15 @@ static void time_grows_with_the_problem(void **state)
             continue;
         int32_t dim = (int32_t)ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
         for (int32_t size = 1; size <= 1 << 20; size *= 2) {
-            const ptxpack_attention_desc of[3] = {problem(1, size, 512, 4, dim),
-                                                  problem(1, 512, size, 4, dim),
+            const ptxpack_attention_desc of[3] = {problem(1, size, 512, 4, dim), problem(1, 512, size, 4, dim),
                                                   problem(size, 200, 300, 4, dim)};
             for (int k = 0; k < 3; k++) {
                 const double us[3] = {cost(&rows[i], &of[k]), cost_of_window(&rows[i], of[k], -1, 0),
                                       cost_of_window(&rows[i], of[k], 70, -1)};
                 for (int mask = 0; mask < 3; mask++) {
                     if (!(us[mask] > 0 && us[mask] >= before[k][mask] * 0.999999))
-                        fail_msg("%s: problem %d, mask %d, %d: %g after %g us", rows[i].id, k, mask,
-                                 (int)size, us[mask], before[k][mask]);
+                        fail_msg("%s: problem %d, mask %d, %d: %g after %g us", rows[i].id, k, mask, (int)size,
+                                 us[mask], before[k][mask]);
                     before[k][mask] = us[mask];
                 }
                 /* a left limit that hides little costs the masked block at its end, and not more */
@@ -193,9 +193,10 @@ static void a_window_pays(void **state)
         if (strcmp(rows[i].op, "attention") != 0)
             continue;
         int32_t                dim = (int32_t)ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
-        ptxpack_attention_desc once = problem(1, 16384, 16384, 16, dim), twice = problem(1, 32768, 32768, 16, dim);
-        double                 window = cost_of_window(&rows[i], once, 1023, 0);
-        double                 causal = cost_of_window(&rows[i], once, -1, 0);
+        ptxpack_attention_desc once = problem(1, 16384, 16384, 16, dim),
+                               twice = problem(1, 32768, 32768, 16, dim);
+        double window = cost_of_window(&rows[i], once, 1023, 0);
+        double causal = cost_of_window(&rows[i], once, -1, 0);
         if (!(causal / window > 4.5))
             fail_msg("%s: causal takes %g times as long as a window of 1024", rows[i].id, causal / window);
         double longer = cost_of_window(&rows[i], twice, 1023, 0) / window;
@@ -233,28 +234,28 @@ typedef struct series {
 #define CAUSAL PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT
 static const series wgmma_series[] = {
     /* D    M  tokens heads          512 1024 2048 4096 8192 16384 */
-    {128, 128, 16384, 16, FULL,   {564, 686, 751, 793, 0, 815}},
-    {128, 192, 16384, 16, FULL,   {559, 660, 765, 795, 0, 805}},
+    {128, 128, 16384, 16, FULL, {564, 686, 751, 793, 0, 815}},
+    {128, 192, 16384, 16, FULL, {559, 660, 765, 795, 0, 805}},
     {128, 128, 16384, 16, CAUSAL, {376, 521, 636, 721, 760, 795}},
     {128, 192, 16384, 16, CAUSAL, {357, 485, 623, 714, 790, 814}},
-    {64,  192, 16384, 32, FULL,   {463, 530, 0, 637, 0, 675}},
-    {64,  128, 16384, 32, FULL,   {432, 504, 0, 554, 0, 550}},
-    {64,  192, 16384, 32, CAUSAL, {269, 359, 492, 560, 0, 652}},
-    {64,  128, 16384, 32, CAUSAL, {274, 382, 461, 512, 0, 555}},
-    {256, 128, 16384, 8,  FULL,   {581, 705, 784, 829, 0, 848}},
-    {256, 128, 16384, 8,  CAUSAL, {361, 514, 646, 732, 783, 807}},
-    {64,   64, 0,     16, FULL,   {96, 215, 0, 0, 0, 0}},
-    {64,  128, 0,     16, FULL,   {90, 265, 0, 0, 0, 0}},
-    {128,  64, 0,     16, FULL,   {171, 327, 0, 0, 0, 0}},
-    {128, 128, 0,     16, FULL,   {158, 431, 0, 0, 0, 0}},
-    {256,  64, 0,     8,  FULL,   {140, 404, 0, 0, 0, 0}},
-    {256, 128, 0,     8,  FULL,   {111, 303, 0, 0, 0, 0}},
+    {64, 192, 16384, 32, FULL, {463, 530, 0, 637, 0, 675}},
+    {64, 128, 16384, 32, FULL, {432, 504, 0, 554, 0, 550}},
+    {64, 192, 16384, 32, CAUSAL, {269, 359, 492, 560, 0, 652}},
+    {64, 128, 16384, 32, CAUSAL, {274, 382, 461, 512, 0, 555}},
+    {256, 128, 16384, 8, FULL, {581, 705, 784, 829, 0, 848}},
+    {256, 128, 16384, 8, CAUSAL, {361, 514, 646, 732, 783, 807}},
+    {64, 64, 0, 16, FULL, {96, 215, 0, 0, 0, 0}},
+    {64, 128, 0, 16, FULL, {90, 265, 0, 0, 0, 0}},
+    {128, 64, 0, 16, FULL, {171, 327, 0, 0, 0, 0}},
+    {128, 128, 0, 16, FULL, {158, 431, 0, 0, 0, 0}},
+    {256, 64, 0, 8, FULL, {140, 404, 0, 0, 0, 0}},
+    {256, 128, 0, 8, FULL, {111, 303, 0, 0, 0, 0}},
 };
 /* The first row of a head_dim, without a mask. */
 static const series mma_series[] = {
-    {64,    0, 16384, 32, FULL,   {307, 0, 0, 0, 0, 358}},
-    {128,   0, 16384, 16, FULL,   {341, 0, 0, 0, 0, 410}},
-    {256,   0, 16384, 8,  FULL,   {0, 0, 0, 0, 0, 358}},
+    {64, 0, 16384, 32, FULL, {307, 0, 0, 0, 0, 358}},
+    {128, 0, 16384, 16, FULL, {341, 0, 0, 0, 0, 410}},
+    {256, 0, 16384, 8, FULL, {0, 0, 0, 0, 0, 358}},
 };
 enum {
     WGMMA_SERIES = sizeof wgmma_series / sizeof wgmma_series[0],
@@ -277,8 +278,8 @@ static void compare_series(const series *m, const ptxpack_variant *row)
         ptxpack_attention_desc d = problem_of(m, lengths[i]);
         double                 part = ptxpack_attention_flops(&d) * 1e-6 / cost(row, &d) / m->tflops[i];
         if (m->tflops[i] > 0 && !(part > 0.9 && part < 1.1))
-            fail_msg("%s, %d heads of %d, %s: %g of the %g TFLOP/s that were measured", row->id,
-                     (int)m->heads, (int)lengths[i], m->mask == FULL ? "full" : "causal", part, m->tflops[i]);
+            fail_msg("%s, %d heads of %d, %s: %g of the %g TFLOP/s that were measured", row->id, (int)m->heads,
+                     (int)lengths[i], m->mask == FULL ? "full" : "causal", part, m->tflops[i]);
     }
 }
 
@@ -286,8 +287,7 @@ static void the_model_gives_what_was_measured(void **state)
 {
     (void)state;
     for (int i = 0; i < WGMMA_SERIES; i++)
-        compare_series(&wgmma_series[i],
-                       row_of(WGMMA, 90, wgmma_series[i].head_dim, wgmma_series[i].block_m));
+        compare_series(&wgmma_series[i], row_of(WGMMA, 90, wgmma_series[i].head_dim, wgmma_series[i].block_m));
     for (int i = 0; i < MMA_SERIES; i++)
         compare_series(&mma_series[i], row_of(MMA, 80, mma_series[i].head_dim, mma_series[i].block_m));
 }
@@ -340,8 +340,8 @@ static void the_best_that_was_measured_is_chosen(void **state)
             assert_int_equal(ptxpack_variant_parameter(row, "HEAD_DIM", 0), m->head_dim);
             double got = measured_of(m, l, ptxpack_variant_parameter(row, "BLOCK_M", 0));
             if (!(got >= 0.97 * m->tflops[l]))
-                fail_msg("%d heads of %d x %d, %s: %s, of %g TFLOP/s; tiles of %d rows have %g",
-                         (int)m->heads, (int)lengths[l], (int)m->head_dim, m->mask == FULL ? "full" : "causal", row->id, got,
+                fail_msg("%d heads of %d x %d, %s: %s, of %g TFLOP/s; tiles of %d rows have %g", (int)m->heads,
+                         (int)lengths[l], (int)m->head_dim, m->mask == FULL ? "full" : "causal", row->id, got,
                          m->block_m, m->tflops[l]);
         }
     ptxpack_close(handle);
@@ -355,15 +355,15 @@ static void small_grids_take_small_tiles(void **state)
         int32_t batch, seqlen, heads, head_dim;
         bool    small;
     } cases[] = {
-        {1, 64, 1, 128, true},  {1, 256, 16, 128, true},  {1, 512, 16, 128, true}, {1, 1024, 16, 128, false},
-        {8, 2048, 16, 128, false}, {1, 512, 16, 64, true}, {1, 1024, 16, 64, false}, {8, 4096, 32, 64, false},
-        {1, 256, 8, 256, true}, {1, 512, 8, 256, true},   {1, 1024, 8, 256, true}, {8, 2048, 8, 256, false},
+        {1, 64, 1, 128, true},     {1, 256, 16, 128, true}, {1, 512, 16, 128, true},  {1, 1024, 16, 128, false},
+        {8, 2048, 16, 128, false}, {1, 512, 16, 64, true},  {1, 1024, 16, 64, false}, {8, 4096, 32, 64, false},
+        {1, 256, 8, 256, true},    {1, 512, 8, 256, true},  {1, 1024, 8, 256, true},  {8, 2048, 8, 256, false},
     };
     (void)state;
     ptxpack *handle = open_offline("sm_90a");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ptxpack_attention_desc d =
-            problem(cases[i].batch, cases[i].seqlen, cases[i].seqlen, cases[i].heads, cases[i].head_dim);
+        ptxpack_attention_desc d = problem(cases[i].batch, cases[i].seqlen, cases[i].seqlen, cases[i].heads,
+                                           cases[i].head_dim);
         const ptxpack_variant *row = chosen(handle, &d);
         assert_non_null(row);
         assert_string_equal(row->file, WGMMA);
@@ -393,7 +393,7 @@ static const ptxpack_variant *first_fit(const ptxpack_device_caps *caps, int64_t
 static void other_architectures_keep_table_order(void **state)
 {
     static const char *const archs[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
-    static const int32_t sizes[][3] = {{1, 1, 1}, {1, 100, 4}, {2, 512, 16}, {4, 4096, 32}, {1, 32768, 8}};
+    static const int32_t     sizes[][3] = {{1, 1, 1}, {1, 100, 4}, {2, 512, 16}, {4, 4096, 32}, {1, 32768, 8}};
     (void)state;
     for (size_t a = 0; a < sizeof archs / sizeof archs[0]; a++) {
         ptxpack            *handle = open_offline(archs[a]);
@@ -431,9 +431,8 @@ static void what_tma_cannot_do_falls_back(void **state)
     for (size_t i = 0; i < survey.count; i++)
         if (strcmp(survey.candidate[i].row->file, WGMMA) == 0) {
             assert_true(survey.candidate[i].refused);
-            assert_string_equal(
-                ptxpack_attention_row_refusal(handle, &caps, &d, survey.candidate[i].row, line),
-                "k.batch: TMA has no stride 0");
+            assert_string_equal(ptxpack_attention_row_refusal(handle, &caps, &d, survey.candidate[i].row, line),
+                                "k.batch: TMA has no stride 0");
             refused = true;
         }
     assert_true(refused);

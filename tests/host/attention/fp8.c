@@ -72,8 +72,12 @@ static void large_numbers_saturate(void **state)
 static void arrays_have_their_element_size(void **state)
 {
     (void)state;
-    const struct { ptxpack_dtype type; size_t bytes; const char *name; } types[] = {
-        {PTXPACK_F16, 2, "f16"}, {PTXPACK_BF16, 2, "bf16"}, {PTXPACK_E4M3, 1, "e4m3"},
+    const struct {
+        ptxpack_dtype type;
+        size_t        bytes;
+        const char   *name;
+    } types[] = {
+        {PTXPACK_F16, 2, "f16"},    {PTXPACK_BF16, 2, "bf16"},  {PTXPACK_E4M3, 1, "e4m3"},
         {(ptxpack_dtype)0, 0, "?"}, {(ptxpack_dtype)4, 0, "?"},
     };
     for (size_t t = 0; t < 5; t++) {
@@ -150,14 +154,23 @@ static void sizes_are_those_of_the_types(void **state)
 static void descales_are_checked(void **state)
 {
     (void)state;
-    const ptxpack_attention_buffers fine = {.size = sizeof fine, .q = 0x10000, .k = 0x20000, .v = 0x30000,
-                                            .o = 0x40000, .lse = 0x50000, .q_descale = 0x60000,
-                                            .k_descale = 0x60010, .v_descale = 0x60010};
-    const struct { size_t member; uint64_t value; const char *line; } bad[] = {
+    const ptxpack_attention_buffers fine = {.size = sizeof fine,
+                                            .q = 0x10000,
+                                            .k = 0x20000,
+                                            .v = 0x30000,
+                                            .o = 0x40000,
+                                            .lse = 0x50000,
+                                            .q_descale = 0x60000,
+                                            .k_descale = 0x60010,
+                                            .v_descale = 0x60010};
+    const struct {
+        size_t      member;
+        uint64_t    value;
+        const char *line;
+    } bad[] = {
         {offsetof(ptxpack_attention_buffers, q_descale), 0x60002,
          "q_descale: address 0x60002 is not a multiple of 4 bytes"},
-        {offsetof(ptxpack_attention_buffers, k_descale), 0x3fff4,
-         "o overlaps k_descale: 0x40000 and 0x3fff4"},
+        {offsetof(ptxpack_attention_buffers, k_descale), 0x3fff4, "o overlaps k_descale: 0x40000 and 0x3fff4"},
         {offsetof(ptxpack_attention_buffers, v_descale), 0x50000,
          "lse overlaps v_descale: 0x50000 and 0x50000"},
         {offsetof(ptxpack_attention_buffers, v_descale), UINT64_MAX - 3,
@@ -223,8 +236,7 @@ static double naive_row(int b, int h, int i, const ptxpack_descales *s, bool rou
         sum += p;
         p = rounded ? through(PTXPACK_E4M3, 256 * p) / 256 : p;
         for (int c = 0; c < d; c++)
-            out[c] += p *
-                      ptxpack_element(PTXPACK_E4M3, v_data, (size_t)(((b * 7 + j) * 2 + h / 3) * d + c));
+            out[c] += p * ptxpack_element(PTXPACK_E4M3, v_data, (size_t)(((b * 7 + j) * 2 + h / 3) * d + c));
     }
     for (int c = 0; c < d; c++)
         o[c] = out[c] / sum * (s ? s->v[kv] : 1);
@@ -263,8 +275,8 @@ static void rounded_is_what_fp8_can_do(void **state)
     for (int n = 0; n < 60; n++)
         rows[n] = (attention_row){n / 30, n / 5 % 6, n % 5};
     assert_int_equal(attention_reference_open(&good, q_data, k_data, v_data, &s, &r), PTXPACK_OK);
-    assert_int_equal(
-        attention_reference_rows(r, rows, 60, 2, &(attention_row_results){o, rounded, NULL}), PTXPACK_OK);
+    assert_int_equal(attention_reference_rows(r, rows, 60, 2, &(attention_row_results){o, rounded, NULL}),
+                     PTXPACK_OK);
     attention_reference_close(r);
     for (int n = 0; n < 60; n++) {
         naive_row(rows[n].batch, rows[n].head, rows[n].row, &s, true, row);
@@ -290,8 +302,7 @@ static void verification_knows_the_descales(void **state)
     fill();
     for (int wrong = 0; wrong < 2; wrong++) {
         const ptxpack_descales *used = wrong ? &forgotten : &s;
-        assert_int_equal(ptxpack_attention_reference(&good, q_data, k_data, v_data, used, o, lse),
-                         PTXPACK_OK);
+        assert_int_equal(ptxpack_attention_reference(&good, q_data, k_data, v_data, used, o, lse), PTXPACK_OK);
         for (int i = 0; i < 2 * 5 * 6 * 32; i++)
             out[i] = ptxpack_from_float(PTXPACK_BF16, (float)o[i]);
         for (int i = 0; i < 60; i++)

@@ -70,8 +70,7 @@ static int64_t thread_function(const row_case *c, const char *function, int64_t 
     uint32_t sum = 0;
     snprintf(modes, sizeof modes, "%s_MODES", function);
     for (int i = 0; i < symbol(c, modes); i++)
-        sum += ((uint32_t)thread >> digit(c, function, "SHIFT", i) & (uint32_t)digit(c, function, "MASK",
-            i)) *
+        sum += ((uint32_t)thread >> digit(c, function, "SHIFT", i) & (uint32_t)digit(c, function, "MASK", i)) *
                (uint32_t)digit(c, function, "STRIDE", i);
     return sum;
 }
@@ -84,9 +83,9 @@ static int64_t swizzled(const row_case *c, int64_t x)
 /* Byte of element (row, column) in the Q tile, or in a K or V tile, by the layout. */
 static int64_t byte_of(const row_case *c, bool of_q, int64_t row, int64_t column)
 {
-    const int64_t  at[2] = {row, column};
-    ptxpack_tuple  coord = ptxpack_tuple_of(2, at);
-    ptxpack_tuple  offset = ptxpack_layout_crd2idx(of_q ? &c->l.q : &c->l.kv, &coord);
+    const int64_t at[2] = {row, column};
+    ptxpack_tuple coord = ptxpack_tuple_of(2, at);
+    ptxpack_tuple offset = ptxpack_layout_crd2idx(of_q ? &c->l.q : &c->l.kv, &coord);
     if (offset.status != PTXPACK_OK)
         fail_msg("%s", ptxpack_detail(NULL));
     return ELEMENT * offset.value[0];
@@ -137,12 +136,12 @@ static void test_tiles(void **state)
 static void copies_cover_a_tile(const row_case *c, bool of_q, int64_t rows)
 {
     int64_t line = symbol(c, "CHUNKS") * 16, passes = rows / symbol(c, "LOAD_ROWS"), copied = 0;
-    int64_t step = symbol(c, of_q ? "LOAD_Q_STEP" : "LOAD_KV_STEP"), group = symbol(c,
-        of_q ? "Q_GROUP" : "KV_GROUP");
+    int64_t step = symbol(c, of_q ? "LOAD_Q_STEP" : "LOAD_KV_STEP"),
+            group = symbol(c, of_q ? "Q_GROUP" : "KV_GROUP");
     for (int64_t thread = 0; thread < c->row->threads; thread++) {
         int64_t to = swizzled(c, thread_function(c, "LOAD_AT", thread));
-        int64_t row = thread_function(c, "LOAD_ROW", thread), column = thread_function(c, "LOAD_COLUMN",
-            thread);
+        int64_t row = thread_function(c, "LOAD_ROW", thread),
+                column = thread_function(c, "LOAD_COLUMN", thread);
         for (int64_t p = 0; p < passes; p++)
             for (int64_t g = 0; g < symbol(c, "GROUPS"); g++) {
                 int64_t at_row = row + p * symbol(c, "LOAD_ROWS"), at_column = (column + g * line) / ELEMENT;
@@ -178,8 +177,8 @@ static void ldmatrix_addresses(const row_case *c)
     int64_t per = symbol(c, "CHUNKS") / 2, q_group = symbol(c, "Q_GROUP"), kv_group = symbol(c, "KV_GROUP");
     for (int64_t thread = 0; thread < c->row->threads; thread++) {
         int64_t lane = thread % 32, warp = thread / 32, matrix = lane / 8, r = lane % 8;
-        int64_t q = swizzled(c, thread_function(c, "Q_AT", thread)), k = swizzled(c, thread_function(c,
-            "K_AT", thread));
+        int64_t q = swizzled(c, thread_function(c, "Q_AT", thread)),
+                k = swizzled(c, thread_function(c, "K_AT", thread));
         int64_t v = swizzled(c, thread_function(c, "V_AT", thread));
         for (int64_t s = 0; s < l->head_dim / 16; s++) {
             int64_t flip = 32 * (s % per);
@@ -210,29 +209,29 @@ static void accumulators(const row_case *c)
     int64_t chunks = symbol(c, "CHUNKS"), group = symbol(c, "Q_GROUP"), warp_rows = symbol(c, "WARP_ROWS");
     assert_int_equal(warp_rows, 16 * l->m_tiles);
     for (int64_t thread = 0; thread < c->row->threads; thread++) {
-        int64_t lane =
-            thread % 32, warp = thread / 32, row = warp_rows * warp + lane / 4, column = 2 * (lane % 4);
+        int64_t lane = thread % 32, warp = thread / 32, row = warp_rows * warp + lane / 4,
+                column = 2 * (lane % 4);
         int64_t to = swizzled(c, thread_function(c, "O_STORE_AT", thread));
         expect(c, "C's row", thread, thread_function(c, "C_ROW", thread), row);
         expect(c, "C's column", thread, thread_function(c, "C_COLUMN", thread), column);
         for (int64_t h = 0; h < 2 * l->m_tiles; h++)
             for (int64_t j = 0; j < l->head_dim / 8; j++)
-                expect(c, "O", thread, (to ^ 16 * (j % chunks)) + h * symbol(c,
-                    "O_STORE_STEP") + j / chunks * group,
+                expect(c, "O", thread,
+                       (to ^ 16 * (j % chunks)) + h * symbol(c, "O_STORE_STEP") + j / chunks * group,
                        byte_of(c, true, row + h * symbol(c, "C_ROWS"), column + 8 * j));
     }
 }
 
 static void output(const row_case *c)
 {
-    int64_t step = symbol(c, "O_LOAD_STEP"), group = symbol(c, "Q_GROUP"), line = 16 * symbol(c,
-        "CHUNKS"), moved = 0;
-    int64_t shift = symbol(c, "SWIZZLE_SHIFT"), mask = symbol(c, "SWIZZLE_MASK"), warp_rows = symbol(c,
-        "WARP_ROWS");
+    int64_t step = symbol(c, "O_LOAD_STEP"), group = symbol(c, "Q_GROUP"), line = 16 * symbol(c, "CHUNKS"),
+            moved = 0;
+    int64_t shift = symbol(c, "SWIZZLE_SHIFT"), mask = symbol(c, "SWIZZLE_MASK"),
+            warp_rows = symbol(c, "WARP_ROWS");
     for (int64_t thread = 0; thread < c->row->threads; thread++) {
         int64_t from = swizzled(c, thread_function(c, "O_LOAD_AT", thread));
-        int64_t row = thread_function(c, "O_LOAD_ROW", thread), column = thread_function(c, "O_LOAD_COLUMN",
-            thread);
+        int64_t row = thread_function(c, "O_LOAD_ROW", thread),
+                column = thread_function(c, "O_LOAD_COLUMN", thread);
         for (int64_t p = 0; p < symbol(c, "O_LOADS"); p++)
             for (int64_t g = 0; g < symbol(c, "GROUPS"); g++) {
                 int64_t at_row = row + p * symbol(c, "O_LOAD_ROWS");

@@ -8,8 +8,7 @@
 /* Texts that compile to nothing: what counts is which one is taken. */
 static void write_kernels(void)
 {
-    static const char text[] =
-        ".version \\[ISA/10].\\[ISA%10]\n.target sm_\\[ARCH]\n// BLOCK_M \\[BLOCK_M]\n";
+    static const char text[] = ".version \\[ISA/10].\\[ISA%10]\n.target sm_\\[ARCH]\n// BLOCK_M \\[BLOCK_M]\n";
     write_text(below("ptx/attention/mma.ptx"), text);
     write_text(below("ptx/attention/wgmma.ptx"), text);
 }
@@ -29,11 +28,20 @@ static ptxpack *open_fake(const char *words, const char *ptxjit, struct fake_rec
 }
 
 /* 8 * 16 heads, each of several tiles: more than the 132 blocks that the fake GPU holds. */
-static const ptxpack_attention_desc big = {.size = sizeof big, .dtype = PTXPACK_BF16, .batch = 8,
-                                           .seqlen_q = 2048, .seqlen_kv = 2048, .heads_q = 16, .heads_kv = 4,
-                                           .head_dim = 128};
-static const ptxpack_attention_buffers good = {.size = sizeof good, .q = 1 << 28, .k = 2 << 28, .v = 3 << 28,
-                                               .o = UINT64_C(4) << 28, .lse = UINT64_C(5) << 28,
+static const ptxpack_attention_desc    big = {.size = sizeof big,
+                                              .dtype = PTXPACK_BF16,
+                                              .batch = 8,
+                                              .seqlen_q = 2048,
+                                              .seqlen_kv = 2048,
+                                              .heads_q = 16,
+                                              .heads_kv = 4,
+                                              .head_dim = 128};
+static const ptxpack_attention_buffers good = {.size = sizeof good,
+                                               .q = 1 << 28,
+                                               .k = 2 << 28,
+                                               .v = 3 << 28,
+                                               .o = UINT64_C(4) << 28,
+                                               .lse = UINT64_C(5) << 28,
                                                .workspace = UINT64_C(6) << 28};
 
 static ptxpack_attention_plan *must_plan(ptxpack *handle, const ptxpack_attention_desc *desc)
@@ -79,7 +87,7 @@ static void a_launch_has_maps_and_workspace(void **state)
     struct fake_record     *record;
     ptxpack                *handle = open_fake("", "none", &record);
     ptxpack_attention_plan *plan = must_plan(handle, &big);
-    int64_t block_m = ptxpack_variant_parameter(row_of(plan), "BLOCK_M", 0);
+    int64_t                 block_m = ptxpack_variant_parameter(row_of(plan), "BLOCK_M", 0);
     assert_true(block_m >= 128);
     assert_int_equal(ptxpack_attention_workspace(plan), 16 + 4 * 8 * 16 * ((2048 + block_m - 1) / block_m));
     assert_int_equal(record->maps_encoded, 4);
@@ -107,9 +115,9 @@ static void a_launch_has_maps_and_workspace(void **state)
 static void small_problems_have_small_grids(void **state)
 {
     (void)state;
-    struct fake_record     *record;
-    ptxpack                *handle = open_fake("", "none", &record);
-    ptxpack_attention_desc  d = big;
+    struct fake_record    *record;
+    ptxpack               *handle = open_fake("", "none", &record);
+    ptxpack_attention_desc d = big;
     d.batch = 1;
     d.seqlen_q = d.seqlen_kv = 100;
     d.heads_q = d.heads_kv = 3;
@@ -242,8 +250,7 @@ static void the_drivers_refusals_are_told(void **state)
 }
 
 /* The driver is not asked for anything there: not for addresses in tensor maps, either. */
-static int use_after_fork(ptxpack *handle, const ptxpack_attention_plan *plan,
-                          const struct fake_record *record)
+static int use_after_fork(ptxpack *handle, const ptxpack_attention_plan *plan, const struct fake_record *record)
 {
     const unsigned          encoded = record->maps_encoded;
     ptxpack_attention_plan *other;
@@ -296,9 +303,9 @@ static void exactly_sm_90_takes_it(void **state)
     static const struct {
         const char *words, *arch, *file;
     } cases[] = {
-        {"", NULL, "attention/wgmma.ptx"},        {"", "sm_90", "attention/wgmma.ptx"},
-        {"", "sm_80", "attention/mma.ptx"},       {"arch=89", NULL, "attention/mma.ptx"},
-        {"arch=100", NULL, "attention/mma.ptx"},  {"version=11080", NULL, "attention/mma.ptx"},
+        {"", NULL, "attention/wgmma.ptx"},       {"", "sm_90", "attention/wgmma.ptx"},
+        {"", "sm_80", "attention/mma.ptx"},      {"arch=89", NULL, "attention/mma.ptx"},
+        {"arch=100", NULL, "attention/mma.ptx"}, {"version=11080", NULL, "attention/mma.ptx"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -1,5 +1,6 @@
-/* transpose_v.c - ptx/attention/wgmma_transpose_v.ptx on the emulated GPU: what it writes, that wgmma multiplies it
- * with P as the registers hold it, and that nobody races, waits in vain or meets a bank conflict. */
+/* transpose_v.c - ptx/attention/wgmma_transpose_v.ptx on the emulated GPU: what it writes, that wgmma
+ * multiplies it with P as the registers hold it, and that nobody races, waits in vain or meets a bank conflict.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,9 +25,9 @@ static const int order[32] = {0,  1,  8,  9,  2,  3,  10, 11, 4,  5,  12, 13, 6,
 static const struct shape {
     int head_dim, block_n, v_row;
 } shapes[] = {
-    {64, 128, 64},   {64, 128, 128}, {128, 128, 128}, {256, 128, 128}, {128, 256, 128}, {128, 64, 128},
-    {128, 160, 128}, {128, 224, 128}, {192, 192, 128}, {96, 128, 128}, {64, 64, 64},    {64, 224, 64},
-    {80, 96, 128},   {16, 32, 128},   {240, 64, 128},
+    {64, 128, 64},  {64, 128, 128},  {128, 128, 128}, {256, 128, 128}, {128, 256, 128},
+    {128, 64, 128}, {128, 160, 128}, {128, 224, 128}, {192, 192, 128}, {96, 128, 128},
+    {64, 64, 64},   {64, 224, 64},   {80, 96, 128},   {16, 32, 128},   {240, 64, 128},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -36,8 +37,13 @@ typedef struct arguments {
 } arguments;
 
 static ptxpack        *handle;
-static ptxpack_variant row = {.id = "probe_transpose", .op = "probe", .file = "probe/transpose.ptx",
-                              .entry = "probe_transpose", .arch = 90, .isa = 80, .threads = THREADS,
+static ptxpack_variant row = {.id = "probe_transpose",
+                              .op = "probe",
+                              .file = "probe/transpose.ptx",
+                              .entry = "probe_transpose",
+                              .arch = 90,
+                              .isa = 80,
+                              .threads = THREADS,
                               .blocks_per_sm = 1,
                               .flags = PTXPACK_VARIANT_ARCH_SPECIFIC | PTXPACK_VARIANT_WHOLE_PROGRAM};
 
@@ -106,10 +112,7 @@ static int accumulator(int m, int n)
     return value * THREADS + thread;
 }
 
-static uint8_t code_of(int value)
-{
-    return (uint8_t)ptxpack_from_float(PTXPACK_E4M3, (float)value);
-}
+static uint8_t code_of(int value) { return (uint8_t)ptxpack_from_float(PTXPACK_E4M3, (float)value); }
 
 /* Small integers: every sum is exact in any order.  The padding of a box that no channel fills is NaN. */
 static void fill(const attention_fp8_layout *l, uint8_t *v, float *s)
@@ -156,8 +159,8 @@ static void check_product(const attention_fp8_layout *l, const float *d)
             for (int c = 0; c < l->head_dim; c++) {
                 float got = d[r * (int)l->head_dim / 2 * THREADS + accumulator(m, c)];
                 if (got != (float)wanted[m][c])
-                    fail_msg("d%d n%d round %d: D[%d][%d] is %g, not %d", (int)l->head_dim, (int)l->block_n,
-                             r, m, c, (double)got, wanted[m][c]);
+                    fail_msg("d%d n%d round %d: D[%d][%d] is %g, not %d", (int)l->head_dim, (int)l->block_n, r,
+                             m, c, (double)got, wanted[m][c]);
             }
     }
 }
@@ -184,7 +187,8 @@ static result run(const attention_fp8_layout *l, const char *text, enum emu_asyn
     const arguments a = {emu_buffer(v_bytes), emu_buffer(s_bytes), emu_buffer(vt_bytes), emu_buffer(d_bytes)};
     emu_write(a.v, v, v_bytes);
     emu_write(a.s, s, s_bytes);
-    const struct emu_launch launch = {.grid = {1, 1, 1}, .block = {THREADS, 1, 1},
+    const struct emu_launch launch = {.grid = {1, 1, 1},
+                                      .block = {THREADS, 1, 1},
                                       .dynamic_shared = (uint32_t)row.shared_bytes,
                                       .parameters = (unsigned char *)(uintptr_t)&a};
     out.code = emu_run_shape(text, &launch, row.entry);
@@ -218,7 +222,9 @@ static void values_are_turned_and_multiplied(void **state)
 static void what_is_left_out_is_seen(void **state)
 {
     (void)state;
-    static const struct { const char *from, *to, *line; } breaks[] = {
+    static const struct {
+        const char *from, *to, *line;
+    } breaks[] = {
         {"fence.proxy.async.shared::cta;", "", "proxy"},
         {"bar.sync", "// bar.sync", "race"},
         {"%vt_x, 128;", "%vt_x, 0;", "conflict"},
@@ -269,8 +275,8 @@ static void it_compiles(void **state)
         ptxpack_symbol       symbols[SYMBOLS];
         ptxpack_kernel_info  info;
         derive(&shapes[i], &l);
-        ptxpack_status status =
-            ptxpack_kernel_compile(handle, &row, symbols, symbols_of(&l, symbols), &info, NULL, NULL);
+        ptxpack_status status = ptxpack_kernel_compile(handle, &row, symbols, symbols_of(&l, symbols), &info,
+                                                       NULL, NULL);
         if (status == PTXPACK_E_NO_JIT)
             skip();
         if (status != PTXPACK_OK)

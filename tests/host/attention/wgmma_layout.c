@@ -82,7 +82,7 @@ static int64_t thread_function(const row_case *c, const char *function, int64_t 
     uint32_t sum = 0;
     snprintf(name, sizeof name, "%s_MODES", function);
     for (int i = 0, modes = (int)symbol(c, name); i < modes; i++) {
-        uint32_t part[3];
+        uint32_t                 part[3];
         static const char *const parts[3] = {"SHIFT", "MASK", "STRIDE"};
         for (int p = 0; p < 3; p++) {
             snprintf(name, sizeof name, "%s_%s%d", function, parts[p], i);
@@ -94,18 +94,12 @@ static int64_t thread_function(const row_case *c, const char *function, int64_t 
 }
 
 /* The 128-byte swizzle of absolute addresses: bits 4-6 flipped by bits 7-9. */
-static int64_t swizzled(int64_t x)
-{
-    return x ^ (x >> 3 & 0x70);
-}
+static int64_t swizzled(int64_t x) { return x ^ (x >> 3 & 0x70); }
 
 /* ---- descriptors --------------------------------------------------------------------------------------- */
 /* V turned round is K-major, in boxes as wide as divides BLOCK_N; the swizzle of that width has patterns of
  * eight rows. */
-static int64_t turned_row(const row_case *c)
-{
-    return c->n % 128 == 0 ? 128 : c->n % 64 == 0 ? 64 : 32;
-}
+static int64_t turned_row(const row_case *c) { return c->n % 128 == 0 ? 128 : c->n % 64 == 0 ? 64 : 32; }
 
 static void descriptor_of_turned(const row_case *c)
 {
@@ -188,8 +182,7 @@ static void test_tiles(void **state)
 }
 
 /* ---- boxes --------------------------------------------------------------------------------------------- */
-static void one_box(const row_case *c, const ptxpack_tma_box *box, int64_t boxes, int64_t columns,
-                    int64_t rows)
+static void one_box(const row_case *c, const ptxpack_tma_box *box, int64_t boxes, int64_t columns, int64_t rows)
 {
     assert_int_equal(box->rank, 4);
     expect(c, "box columns", box->box_dim[0], columns);
@@ -225,8 +218,14 @@ static void test_boxes(void **state)
 static void maps_have_the_tensors_numbers(void **state)
 {
     (void)state;
-    ptxpack_attention_desc desc = {.size = sizeof desc, .dtype = PTXPACK_BF16, .batch = 3, .seqlen_q = 100,
-                                   .seqlen_kv = 77, .heads_q = 4, .heads_kv = 2, .head_dim = 72};
+    ptxpack_attention_desc desc = {.size = sizeof desc,
+                                   .dtype = PTXPACK_BF16,
+                                   .batch = 3,
+                                   .seqlen_q = 100,
+                                   .seqlen_kv = 77,
+                                   .heads_q = 4,
+                                   .heads_kv = 2,
+                                   .head_dim = 72};
     attention_geometry     g;
     ptxpack_tma_box        box = {.status = PTXPACK_OK};
     char                   line[ATTENTION_LINE];
@@ -259,8 +258,14 @@ static void maps_have_the_tensors_numbers(void **state)
 static void maps_of_fp8_count_bytes(void **state)
 {
     (void)state;
-    ptxpack_attention_desc desc = {.size = sizeof desc, .dtype = PTXPACK_E4M3, .batch = 3, .seqlen_q = 100,
-                                   .seqlen_kv = 77, .heads_q = 4, .heads_kv = 2, .head_dim = 80};
+    ptxpack_attention_desc desc = {.size = sizeof desc,
+                                   .dtype = PTXPACK_E4M3,
+                                   .batch = 3,
+                                   .seqlen_q = 100,
+                                   .seqlen_kv = 77,
+                                   .heads_q = 4,
+                                   .heads_kv = 2,
+                                   .head_dim = 80};
     attention_geometry     g;
     ptxpack_tma_box        box = {.status = PTXPACK_OK};
     char                   line[ATTENTION_LINE];
@@ -277,18 +282,18 @@ static void maps_of_fp8_count_bytes(void **state)
 /* ---- shared memory ------------------------------------------------------------------------------------- */
 static void shared_memory(const row_case *c)
 {
-    static const char *const barriers[] = {"BAR_Q_FULL",       "BAR_Q_EMPTY",       "BAR_K_FULL",
-                                           "BAR_K_EMPTY",      "BAR_V_FULL",        "BAR_V_EMPTY",
-                                           "BAR_RAW_FULL",     "BAR_RAW_EMPTY",
-                                           "BAR_MESSAGE_FULL", "BAR_MESSAGE_EMPTY", "BAR_DONE"};
-    int64_t k_stages = ptxpack_variant_parameter(c->row, "K_STAGES", 0), at = 0;
-    int64_t v_stages = ptxpack_variant_parameter(c->row, "V_STAGES", 0);
-    int64_t q_stages = ptxpack_variant_parameter(c->row, "Q_STAGES", 0);
-    int64_t o_buffers = ptxpack_variant_parameter(c->row, "O_BUFFERS", 0);
-    int64_t raw_stages = ptxpack_variant_parameter(c->row, "RAW_STAGES", 0);
-    int64_t v_bytes = c->fp8 ? c->d * c->n : c->boxes * c->n * BOX_ROW;
-    const int64_t counts[] = {q_stages, q_stages,   k_stages,   k_stages, v_stages, v_stages,
-                              raw_stages, raw_stages, 2, 2, 1};
+    static const char *const barriers[] = {"BAR_Q_FULL",        "BAR_Q_EMPTY",   "BAR_K_FULL",
+                                           "BAR_K_EMPTY",       "BAR_V_FULL",    "BAR_V_EMPTY",
+                                           "BAR_RAW_FULL",      "BAR_RAW_EMPTY", "BAR_MESSAGE_FULL",
+                                           "BAR_MESSAGE_EMPTY", "BAR_DONE"};
+    int64_t                  k_stages = ptxpack_variant_parameter(c->row, "K_STAGES", 0), at = 0;
+    int64_t                  v_stages = ptxpack_variant_parameter(c->row, "V_STAGES", 0);
+    int64_t                  q_stages = ptxpack_variant_parameter(c->row, "Q_STAGES", 0);
+    int64_t                  o_buffers = ptxpack_variant_parameter(c->row, "O_BUFFERS", 0);
+    int64_t                  raw_stages = ptxpack_variant_parameter(c->row, "RAW_STAGES", 0);
+    int64_t                  v_bytes = c->fp8 ? c->d * c->n : c->boxes * c->n * BOX_ROW;
+    const int64_t            counts[] = {q_stages,   q_stages,   k_stages, k_stages, v_stages, v_stages,
+                                         raw_stages, raw_stages, 2,        2,        1};
     expect_symbol(c, "SMEM_Q", at);
     expect_symbol(c, "SMEM_K", at += q_stages * c->boxes * c->m * BOX_ROW);
     at += k_stages * c->boxes * c->n * BOX_ROW;
@@ -313,8 +318,8 @@ static void shared_memory(const row_case *c)
     }
     expect(c, "shared_bytes", c->row->shared_bytes, at);
     assert_true(c->row->shared_bytes <= SHARED_LIMIT);
-    static const char *const whole[] = {"SMEM_K", "SMEM_V", "SMEM_O", "Q_STAGE_BYTES", "KV_STAGE_BYTES",
-                                        "O_BUFFER_BYTES", "O_WARP"};
+    static const char *const whole[] = {"SMEM_K",         "SMEM_V",         "SMEM_O", "Q_STAGE_BYTES",
+                                        "KV_STAGE_BYTES", "O_BUFFER_BYTES", "O_WARP"};
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         expect(c, whole[i], symbol(c, whole[i]) % 1024, 0); /* the swizzle's pattern */
     expect(c, "a stage of V", v_bytes % 1024, 0);
@@ -374,8 +379,7 @@ static void fragments_of_q(const row_case *c)
             int64_t column = (32 * step + 16 * (matrix / 2)) / c->element;
             int64_t box = step / symbol(c, "DESC_STEPS"), inside = step % symbol(c, "DESC_STEPS");
             int64_t got = (at ^ inside * 16 * symbol(c, "DESC_STEP")) + box * symbol(c, "Q_BOX_BYTES");
-            expect(c, "ldmatrix's row", got,
-                   c->element * ptxpack_at(&c->l.q, row + c->m * column));
+            expect(c, "ldmatrix's row", got, c->element * ptxpack_at(&c->l.q, row + c->m * column));
         }
     }
 }
@@ -422,8 +426,8 @@ static void arguments(const row_case *c)
 static void builds(const row_case *c)
 {
     static const char *const flags[] = {"BF16", "LIMITED_LEFT", "LIMITED_RIGHT", "SOFTCAP"};
-    unsigned seen[4] = {0};
-    size_t   count = ptxpack_instance_count(c->row);
+    unsigned                 seen[4] = {0};
+    size_t                   count = ptxpack_instance_count(c->row);
     for (size_t i = 0; i < count; i++) {
         row_case other = {.row = c->row, .build = ptxpack_instance_get(c->row, i)};
         for (int f = 0; f < 4; f++) {
@@ -454,6 +458,7 @@ static ptxpack_variant with_parameter(ptxpack_variant row, const char *name, int
 }
 
 /* 128 x 128 of 128 columns: 2 stages of everything, 2 boxes of O a warp, 17 barriers. */
+/* clang-format off */
 static const ptxpack_variant sample = {
     .id = "sample",
     .op = "attention",
@@ -468,6 +473,7 @@ static const ptxpack_variant sample = {
                    {"PRODUCER_WARPS", 4}, {"REGS_PRODUCER", 40}, {"REGS_CONSUMER", 232}, {"FP8", 0}},
     .parameter_count = 14,
 };
+/* clang-format on */
 
 static void expect_refusal(ptxpack_variant row, const char *why)
 {
@@ -538,6 +544,7 @@ static void test_bad_rows(void **state)
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_descriptors),    cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_boxes),          cmocka_unit_test(maps_have_the_tensors_numbers),
@@ -545,5 +552,6 @@ int main(void)
         cmocka_unit_test(test_builds),         cmocka_unit_test(test_bad_rows),
         cmocka_unit_test(maps_of_fp8_count_bytes), cmocka_unit_test(test_bad_rows_of_fp8),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,14 @@ enum { ELEMENT = 2, BOX_ROW = 128, BOX = 64, SHARED_LIMIT = 232448 };
 /* ---- descriptors -------------------------------------------------------------------------------------- */
 static ptxpack_gemm_desc a_problem(void)
 {
-    return (ptxpack_gemm_desc){.size = sizeof(ptxpack_gemm_desc), .dtype = PTXPACK_BF16, .m = 40, .n = 24,
-                               .k = 16, .batch = 3, .has_c = true, .has_bias = true};
+    return (ptxpack_gemm_desc){.size = sizeof(ptxpack_gemm_desc),
+                               .dtype = PTXPACK_BF16,
+                               .m = 40,
+                               .n = 24,
+                               .k = 16,
+                               .batch = 3,
+                               .has_c = true,
+                               .has_bias = true};
 }
 
 static void expect_refusal(const ptxpack_gemm_desc *desc, const char *words)
@@ -31,11 +37,11 @@ static void expect_refusal(const ptxpack_gemm_desc *desc, const char *words)
     if (strstr(line, words) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", line, words);
 }
-#define REFUSED(words, ...)                                                                           \
-    do {                                                                                              \
-        ptxpack_gemm_desc d = a_problem();                                                            \
-        __VA_ARGS__;                                                                                  \
-        expect_refusal(&d, words);                                                                    \
+#define REFUSED(words, ...)                \
+    do {                                   \
+        ptxpack_gemm_desc d = a_problem(); \
+        __VA_ARGS__;                       \
+        expect_refusal(&d, words);         \
     } while (0)
 
 static void malformed_fields_are_named(void **state)
@@ -125,8 +131,8 @@ static void addresses_are_checked(void **state)
     ptxpack_gemm_desc          d = a_problem();
     gemm_geometry              g;
     char                       line[GEMM_LINE];
-    const ptxpack_gemm_buffers fine = {
-        .size = sizeof fine, .a = 0x10000, .b = 0x20000, .c = 0x40000, .d = 0x40000, .bias = 0x50000};
+    const ptxpack_gemm_buffers fine =
+        {.size = sizeof fine, .a = 0x10000, .b = 0x20000, .c = 0x40000, .d = 0x40000, .bias = 0x50000};
     assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
     assert_int_equal(ptxpack_gemm_check_buffers(&g, true, &fine, line), PTXPACK_OK);
     const struct {
@@ -212,8 +218,7 @@ static void check_row(const row_case *c)
         check_operand(c, &c->l.a[column], c->l.block_m, column == 1);
         check_operand(c, &c->l.b[column], c->l.block_n, column == 0);
     }
-    assert_true(c->l.shared_bytes <=
-                SHARED_LIMIT / c->row->blocks_per_sm - 1024 * (c->row->blocks_per_sm - 1));
+    assert_true(c->l.shared_bytes <= SHARED_LIMIT / c->row->blocks_per_sm - 1024 * (c->row->blocks_per_sm - 1));
     assert_true(c->l.smem_d % 1024 == 0 && c->l.d_box_bytes % 1024 == 0);
 }
 
@@ -233,8 +238,8 @@ static int64_t symbol(const row_case *c, const ptxpack_symbol *all, size_t count
 }
 
 /* As shared/layout.ptx computes it. */
-static int64_t thread_function(const row_case *c, const ptxpack_symbol *all, size_t count,
-                               const char *function, int64_t thread)
+static int64_t thread_function(const row_case *c, const ptxpack_symbol *all, size_t count, const char *function,
+                               int64_t thread)
 {
     char    name[64];
     int64_t sum = 0;

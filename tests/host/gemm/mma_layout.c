@@ -116,13 +116,13 @@ typedef struct operand {
 static operand operand_of(const row_case *c, int which, int64_t thread)
 {
     const gemm_mma_layout *l = &c->l;
-    bool    is_a = which == GEMM_MMA_A, k_first = is_a ? !c->build.a_column : c->build.b_column;
-    int64_t warp = thread / 32;
-    operand x = {.name = is_a ? "A" : "B",
-                 .o = &l->operand[which][k_first ? GEMM_MMA_K_FIRST : GEMM_MMA_K_LAST],
-                 .k_first = k_first,
-                 .extent = is_a ? l->block_m : l->block_n,
-                 .warps = is_a ? l->warps_m : l->warps_n};
+    bool                   is_a = which == GEMM_MMA_A, k_first = is_a ? !c->build.a_column : c->build.b_column;
+    int64_t                warp = thread / 32;
+    operand                x = {.name = is_a ? "A" : "B",
+                                .o = &l->operand[which][k_first ? GEMM_MMA_K_FIRST : GEMM_MMA_K_LAST],
+                                .k_first = k_first,
+                                .extent = is_a ? l->block_m : l->block_n,
+                                .warps = is_a ? l->warps_m : l->warps_n};
     x.first = (is_a ? warp % l->warps_m : warp / l->warps_m) * (x.extent / x.warps);
     return x;
 }
@@ -168,8 +168,7 @@ static void copies(const row_case *c)
             for (int64_t p = 0; p < symbol(c, x.name, "_LOADS"); p++, copied += 8)
                 for (int64_t e = 0; e < 8; e++) {
                     int64_t at_line = line + p * symbol(c, x.name, "_LOAD_LINES");
-                    expect(c, x.name, "a copy", thread,
-                           to + p * symbol(c, x.name, "_LOAD_STEP") + ELEMENT * e,
+                    expect(c, x.name, "a copy", thread, to + p * symbol(c, x.name, "_LOAD_STEP") + ELEMENT * e,
                            x.k_first ? byte_of(&x.o->tile, at_line, along + e)
                                      : byte_of(&x.o->tile, along + e, at_line));
                 }

@@ -12,8 +12,8 @@
 #include "host/gemm/kernel.h"
 #include "loader/loader.h"
 
-static const ptxpack_gemm_desc good = {.size = sizeof(ptxpack_gemm_desc), .dtype = PTXPACK_BF16, .m = 1000,
-                                       .n = 520, .k = 328, .batch = 3};
+static const ptxpack_gemm_desc good =
+    {.size = sizeof(ptxpack_gemm_desc), .dtype = PTXPACK_BF16, .m = 1000, .n = 520, .k = 328, .batch = 3};
 
 static ptxpack *open_mock(const char *arch)
 {
@@ -37,11 +37,11 @@ static void refuse_plan(ptxpack *handle, ptxpack_status status, ptxpack_gemm_des
     assert_null(plan);
     expect_line(ptxpack_detail(handle), words);
 }
-#define REFUSED(status, words, ...)                 \
-    do {                                            \
-        ptxpack_gemm_desc d = good;                 \
-        __VA_ARGS__;                                \
-        refuse_plan(handle, status, d, words);      \
+#define REFUSED(status, words, ...)            \
+    do {                                       \
+        ptxpack_gemm_desc d = good;            \
+        __VA_ARGS__;                           \
+        refuse_plan(handle, status, d, words); \
     } while (0)
 
 static void bad_fields_are_named(void **state)
@@ -90,14 +90,20 @@ static void what_no_row_covers_is_told(void **state)
 static void bad_addresses_are_named(void **state)
 {
     (void)state;
-    ptxpack          *handle = open_mock("sm_80");
+    ptxpack           *handle = open_mock("sm_80");
     ptxpack_gemm_plan *plan;
     ptxpack_gemm_desc  desc = good;
     desc.has_c = desc.has_bias = true;
     assert_int_equal(ptxpack_gemm_plan_create(handle, &desc, &plan), PTXPACK_OK);
     assert_int_equal(ptxpack_gemm_workspace(plan), 0);
-    const ptxpack_gemm_buffers fine = {.size = sizeof fine, .alpha = 1, .beta = 1, .a = 0x10000000,
-                                       .b = 0x20000000, .c = 0x30000000, .d = 0x40000000, .bias = 0x50000000};
+    const ptxpack_gemm_buffers fine = {.size = sizeof fine,
+                                       .alpha = 1,
+                                       .beta = 1,
+                                       .a = 0x10000000,
+                                       .b = 0x20000000,
+                                       .c = 0x30000000,
+                                       .d = 0x40000000,
+                                       .bias = 0x50000000};
     const struct {
         size_t      member;
         uint64_t    address;
@@ -157,18 +163,18 @@ static void small_problems_take_small_tiles(void **state)
 static void the_arguments_are_those_of_the_problem(void **state)
 {
     (void)state;
-    ptxpack              *handle = open_mock("sm_80");
-    ptxpack_gemm_plan    *plan;
-    gemm_any_arguments    arguments;
-    ptxpack_gemm_desc     d = good;
+    ptxpack               *handle = open_mock("sm_80");
+    ptxpack_gemm_plan     *plan;
+    gemm_any_arguments     arguments;
+    ptxpack_gemm_desc      d = good;
     const ptxpack_variant *row = ptxpack_variant_find("gemm_mma_sm80_128x256x32");
     d.order_a = d.order_b = PTXPACK_COLUMN_MAJOR;
     d.has_c = true;
     d.stride_b = 336;
     d.batch_a = -1;
     assert_int_equal(ptxpack_gemm_plan_row(handle, &d, row, &plan), PTXPACK_OK);
-    const ptxpack_gemm_buffers b = {
-        .size = sizeof b, .alpha = 3, .beta = 4, .a = 16, .b = 32, .c = 48, .d = 64};
+    const ptxpack_gemm_buffers b =
+        {.size = sizeof b, .alpha = 3, .beta = 4, .a = 16, .b = 32, .c = 48, .d = 64};
     assert_int_equal(plan->methods->address(plan, &b, &arguments), PTXPACK_OK);
     const gemm_mma_arguments *g = &arguments.mma;
     assert_int_equal(g->a, 16);
@@ -186,8 +192,8 @@ static void the_arguments_are_those_of_the_problem(void **state)
     assert_int_equal(g->m, 1000);
     assert_int_equal(g->n, 520);
     assert_int_equal(g->k, 328);
-    assert_int_equal(g->blocks, 11);   /* of 32 */
-    assert_int_equal(g->tiles_m, 8);   /* of 128 */
+    assert_int_equal(g->blocks, 11); /* of 32 */
+    assert_int_equal(g->tiles_m, 8); /* of 128 */
     assert_int_equal(g->matrix_tiles, 8 * 3);
     assert_in_range(g->group_m, 1, 8);
     assert_int_equal(g->group_tiles, g->group_m * 3);
@@ -201,14 +207,13 @@ static void the_arguments_are_those_of_the_problem(void **state)
 static void groups_are_about_square(void **state)
 {
     (void)state;
-    ptxpack          *handle = open_mock("sm_80");
+    ptxpack           *handle = open_mock("sm_80");
     ptxpack_gemm_plan *plan;
     ptxpack_gemm_desc  d = good;
     d.m = d.n = 8192;
     d.batch = 1;
-    assert_int_equal(
-        ptxpack_gemm_plan_row(handle, &d, ptxpack_variant_find("gemm_mma_sm80_128x256x32"), &plan),
-        PTXPACK_OK);
+    assert_int_equal(ptxpack_gemm_plan_row(handle, &d, ptxpack_variant_find("gemm_mma_sm80_128x256x32"), &plan),
+                     PTXPACK_OK);
     assert_int_equal(plan->arguments.mma.group_m, 16); /* 132 tiles: 2048 rows by 8 * 256 columns and a bit */
     ptxpack_gemm_plan_free(plan);
     ptxpack_close(handle);

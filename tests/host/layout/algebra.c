@@ -20,8 +20,8 @@ static void test_values(void **state)
             tuple at = ptxpack_layout_crd2idx(l, keep_tuple(ptxpack_int(i)));
             assert_true(at.status == PTXPACK_OK && at.value[0] == value_at(l, i));
             if (i < size && ptxpack_at(l, i) != value_at(l, i))
-                fail_msg("%s at %lld is %lld, not %lld", text_of(l), (long long)i,
-                         (long long)ptxpack_at(l, i), (long long)value_at(l, i));
+                fail_msg("%s at %lld is %lld, not %lld", text_of(l), (long long)i, (long long)ptxpack_at(l, i),
+                         (long long)value_at(l, i));
             low = i < size && value_at(l, i) < low ? value_at(l, i) : low;
         }
         assert_true(low >= -high);
@@ -394,7 +394,7 @@ static void test_max_common(void **state)
             random_strides(&other, BIJECTIVE);
             b = nested(&other, 1);
         }
-        layout  c = ptxpack_max_common_layout(a, b);
+        layout c = ptxpack_max_common_layout(a, b);
         if (!accepted(&c)) { /* b's order steps unevenly through a */
             assert_int_equal(ptxpack_max_common_vector(a, b), 0);
             continue;
@@ -412,10 +412,7 @@ static void test_max_common(void **state)
 }
 
 /* n threads over the leaves of a shape: as many along each as divide it, one next to the other. */
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    return b == 0 ? a : common_divisor(b, a % b);
-}
+static int64_t common_divisor(int64_t a, int64_t b) { return b == 0 ? a : common_divisor(b, a % b); }
 
 static void test_domain_distribute(void **state)
 {
@@ -437,6 +434,7 @@ static void test_domain_distribute(void **state)
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),        cmocka_unit_test(test_coalesce),
         cmocka_unit_test(test_filter),        cmocka_unit_test(test_composition),
@@ -445,5 +443,6 @@ int main(void)
         cmocka_unit_test(test_left_inverse),  cmocka_unit_test(test_nullspace),
         cmocka_unit_test(test_max_common),    cmocka_unit_test(test_domain_distribute),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, print_seed, NULL);
 }

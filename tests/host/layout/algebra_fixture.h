@@ -27,10 +27,7 @@ static inline uint64_t random_bits(void)
     return seed * 0x2545f4914f6cdd1du;
 }
 
-static inline int draw(int below)
-{
-    return (int)((random_bits() >> 33) % (uint64_t)below);
-}
+static inline int draw(int below) { return (int)((random_bits() >> 33) % (uint64_t)below); }
 
 /* For a group's setup. */
 static inline int print_seed(void **state)
@@ -106,10 +103,7 @@ static inline const char *tuple_text_of(const tuple *t)
     return text;
 }
 
-static inline bool ok(const layout *l)
-{
-    return l->shape.status == PTXPACK_OK;
-}
+static inline bool ok(const layout *l) { return l->shape.status == PTXPACK_OK; }
 
 /* A layout that must have come out, or a refusal with a line. */
 static inline bool accepted(const layout *l)

@@ -130,10 +130,7 @@ static void check_slowly(const ptxpack_layout *l, int bits, int bytes)
     assert_int_equal(b.wavefronts, phase + sum);
 }
 
-static int pick(int n)
-{
-    return rand() % n;
-}
+static int pick(int n) { return rand() % n; }
 
 /* Threads in up to three modes, perhaps a second mode of instructions, perhaps a swizzle; aligned. */
 static ptxpack_layout random_access(int bits, int bytes)
@@ -191,8 +188,7 @@ static bool slow_search(const ptxpack_layout *tile, int bits, int count, const p
         widest = accesses[i].bytes * 8 / bits > widest ? accesses[i].bytes * 8 / bits : widest;
     for (int b = 0; b <= 5; b++)
         for (int s = b; s < 20; s++) {
-            ptxpack_swizzle sw = {(int8_t)b,
-                                  (int8_t)(b ? 63 - __builtin_clzll((unsigned long long)widest) : 0),
+            ptxpack_swizzle sw = {(int8_t)b, (int8_t)(b ? 63 - __builtin_clzll((unsigned long long)widest) : 0),
                                   (int8_t)(b ? s : 0)};
             int64_t         block = (int64_t)1 << (sw.base + b), conflicts = 0;
             if (b > 0 &&
@@ -295,8 +291,7 @@ static void test_96_columns(void **state)
          "((8,2,2),(2,3),4):((32,256,8),(16,2048),512)"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        ptxpack_layout tile = parsed(rows[i].tile), write = parsed(rows[i].write),
-                       read = parsed(rows[i].read);
+        ptxpack_layout tile = parsed(rows[i].tile), write = parsed(rows[i].write), read = parsed(rows[i].read);
         const ptxpack_bank_access accesses[] = {{&write, 16}, {&read, 16}};
         const ptxpack_swizzle     want = {2, 3, 3};
         ptxpack_swizzle           is;
@@ -316,8 +311,8 @@ static void test_96_columns(void **state)
 static void test_swizzles_stay_in_the_tile(void **state)
 {
     (void)state;
-    static const char *const tiles[] = {"(8,64):(64,1)", "(24,64):(64,1)", "(8,96):(96,1)",
-                                        "(16,192):(192,1)", "(8,(32,3)):(32,(1,256))"};
+    static const char *const tiles[] = {"(8,64):(64,1)", "(24,64):(64,1)", "(8,96):(96,1)", "(16,192):(192,1)",
+                                        "(8,(32,3)):(32,(1,256))"};
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         ptxpack_layout tile = parsed(tiles[i]);
         char           text[64];
@@ -338,8 +333,7 @@ static void test_swizzles_stay_in_the_tile(void **state)
 }
 
 /* ---- tiled copies -------------------------------------------------------------------------------------- */
-static ptxpack_tiled_copy copy_of(const char *atom_name, int64_t bits, const char *threads,
-                                  const char *values)
+static ptxpack_tiled_copy copy_of(const char *atom_name, int64_t bits, const char *threads, const char *values)
 {
     ptxpack_copy_atom atom;
     ptxpack_layout    t = parsed(threads), v = parsed(values);
@@ -360,16 +354,14 @@ static void test_tiled_copies(void **state)
         int64_t      phases, conflicts;
     } rows[] = {
         /* 128 threads write 64 x 64 f16, 8 to a row */
-        {"SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>", "(16,8):(8,1)", "(1,8)", PTXPACK_DST, "(64,64):(64,1)", 64,
-         0},
+        {"SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>", "(16,8):(8,1)", "(1,8)", PTXPACK_DST, "(64,64):(64,1)", 64, 0},
         {"SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>", "(16,8):(8,1)", "(1,8)", PTXPACK_DST,
          "Sw<3,3,3> o 0 o (64,64):(64,1)", 64, 0},
         {"SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>", "(32,4):(4,1)", "(1,8)", PTXPACK_DST, "(64,64):(64,1)", 64,
          64},
         {"SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>", "(32,4):(4,1)", "(1,8)", PTXPACK_DST,
          "Sw<3,3,3> o 0 o (64,64):(64,1)", 64, 64},
-        {"SM80_CP_ASYNC_CACHEALWAYS<uint64_t>", "(8,16):(16,1)", "(1,4)", PTXPACK_DST, "(16,64):(64,1)", 16,
-         0},
+        {"SM80_CP_ASYNC_CACHEALWAYS<uint64_t>", "(8,16):(16,1)", "(1,4)", PTXPACK_DST, "(16,64):(64,1)", 16, 0},
         {"SM80_CP_ASYNC_CACHEALWAYS<uint32_t>", "(32,4):(1,32)", "(1,2)", PTXPACK_DST, "(32,8):(8,1)", 4, 12},
         {"SM75_U32x1_LDSM_N", "(8,4):(4,1)", "(1,2)", PTXPACK_SRC, "(8,64):(64,1)", 8, 56},
         {"SM75_U32x1_LDSM_N", "(8,4):(4,1)", "(1,2)", PTXPACK_SRC, "Sw<3,3,3> o 0 o (8,64):(64,1)", 8, 0},
@@ -454,9 +446,9 @@ static void test_refusals(void **state)
                      ptxpack_detail(NULL), counts[i].line);
     }
     /* Layouts without items: a zeroed one, and factors that lie in tensor memory. */
-    static ptxpack_mma_atom   tensor_core_5;
-    const ptxpack_layout      nothing = {.composed = false}, *empty[] = {&nothing, &tensor_core_5.sfa_layout};
-    ptxpack_status            found = ptxpack_mma_atom_find("SM100_128x128x16_F32F16F16_SS", &tensor_core_5);
+    static ptxpack_mma_atom tensor_core_5;
+    const ptxpack_layout    nothing = {.composed = false}, *empty[] = {&nothing, &tensor_core_5.sfa_layout};
+    ptxpack_status          found = ptxpack_mma_atom_find("SM100_128x128x16_F32F16F16_SS", &tensor_core_5);
     assert_int_equal(found, PTXPACK_OK);
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
         ptxpack_layout            tile = parsed("(8,64):(64,1)");
@@ -513,8 +505,7 @@ static void test_speed(void **state)
     for (int i = 0; i < ROUNDS; i++)
         assert_int_equal(ptxpack_find_swizzle(&tile, 16, 4, accesses, &is), PTXPACK_OK);
     clock_gettime(CLOCK_MONOTONIC, &to);
-    double us =
-        ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / 1e3 / ROUNDS;
+    double us = ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / 1e3 / ROUNDS;
     printf("ptxpack_find_swizzle, 4 accesses by 32 threads: %.2f us\n", us);
     assert_true(us < 500); /* it is some 5; a test machine may be slow, but not that slow */
 }

@@ -42,7 +42,7 @@ static void test_coordinate_facts(void **state)
 static void test_basis(void **state)
 {
     (void)state;
-    int into[] = {1, 0};
+    int   into[] = {1, 0};
     tuple b = ptxpack_basis(5, 2, into), b0 = ptxpack_basis(2, 1, at(0, 0)), pair[] = {b, b0};
     tuple joined = ptxpack_tuple_join(2, pair);
     GIVES(ptxpack_as_arithmetic_tuple(&b), "(0,(5))");
@@ -85,7 +85,7 @@ static tuple small_shape(void)
 static void check_index(int64_t i, const tuple *shape, const tuple *stride, const tuple *basis)
 {
     const tuple *index = keep(ptxpack_int(i));
-    tuple crd = ptxpack_idx2crd_compact(index, shape);
+    tuple        crd = ptxpack_idx2crd_compact(index, shape);
     assert_true(ptxpack_congruent(&crd, shape));
     int64_t offset = 0, run = 1, expected = 0;
     for (int k = 0; k < crd.items; k++) {
@@ -115,7 +115,7 @@ static void test_coordinates_random(void **state)
         for (int k = 0; k < shape->items; k++)
             stride.value[k] = draw(100) - 30;
         int64_t size = value(ptxpack_product(shape));
-        tuple crd = ptxpack_idx2crd_compact(T("0"), shape);
+        tuple   crd = ptxpack_idx2crd_compact(T("0"), shape);
         for (int64_t i = 0; i < size; i++) {
             check_index(i, shape, &stride, &basis);
             tuple here = ptxpack_idx2crd_compact(keep(ptxpack_int(i)), shape);
@@ -133,11 +133,11 @@ static void test_coordinates_random(void **state)
 static void check_filling(const tuple *shape, const tuple *stride)
 {
     static bool seen[512];
-    int64_t size = value(ptxpack_product(shape));
+    int64_t     size = value(ptxpack_product(shape));
     memset(seen, 0, sizeof seen);
     for (int64_t i = 0; i < size; i++) {
         const tuple *index = keep(ptxpack_int(i));
-        int64_t at = value(ptxpack_crd2idx(index, shape, stride));
+        int64_t      at = value(ptxpack_crd2idx(index, shape, stride));
         assert_true(0 <= at && at < size && !seen[at]);
         seen[at] = true;
         tuple crd = ptxpack_idx2crd(keep(ptxpack_int(at)), shape, stride);
@@ -153,7 +153,7 @@ static void test_compact_random(void **state)
         tuple left = ptxpack_compact_col_major(shape, NULL), right = ptxpack_compact_row_major(shape, NULL);
         check_filling(shape, &left);
         check_filling(shape, &right);
-        int rank = ptxpack_rank(shape), order[BIG];
+        int     rank = ptxpack_rank(shape), order[BIG];
         int64_t run = 1;
         for (int i = 0; i < rank; i++)
             order[i] = i;
@@ -199,8 +199,8 @@ static void test_basis_random(void **state)
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         int64_t sums[5] = {0}, crds[6];
-        int count = 2 + draw(4), used = 0;
-        tuple shape = ptxpack_tuple_of(0, NULL), stride = shape;
+        int     count = 2 + draw(4), used = 0;
+        tuple   shape = ptxpack_tuple_of(0, NULL), stride = shape;
         for (int i = 0; i < count; i++) {
             int path = draw(5), step = 1 + draw(9);
             crds[i] = draw(20);
@@ -250,8 +250,8 @@ static void test_slice_random(void **state)
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         const char *text = random_text(4, 12, 30);
-        char coord[TEXT] = "";
-        modes kept = {.count = 0}, cut = {.count = 0};
+        char        coord[TEXT] = "";
+        modes       kept = {.count = 0}, cut = {.count = 0};
         random_cut(text, coord, &kept, &cut);
         bool alone = is_leaf(coord);
         GIVES(ptxpack_tuple_slice(T(coord), T(text)), join(&kept, 0, kept.count, !alone || kept.count == 0));
@@ -309,8 +309,7 @@ static void test_no_coordinates(void **state)
     SAYS_NO(ptxpack_idx2crd(T("1"), T("3"), T("(1)")), "idx2crd: 1 with the stride (1) for the extent 3");
     SAYS_NO(ptxpack_idx2crd(T("(1,2)"), T("(3,4,5)"), T("(1,3,12)")), "idx2crd: (1,2), the shape (3,4,5)");
     SAYS_NO(ptxpack_idx2crd(T("1"), T("(3,4)"), T("(1,3,12)")), "idx2crd: 1, the shape (3,4) and the stride");
-    SAYS_NO(ptxpack_idx2crd(T("1"), T("(3,4,5)"), T(MAX)),
-            "compact_col_major: the size of the shape (3,4,5)");
+    SAYS_NO(ptxpack_idx2crd(T("1"), T("(3,4,5)"), T(MAX)), "compact_col_major: the size of the shape (3,4,5)");
     SAYS_NO(ptxpack_crd2crd(T("(1,2)"), T("(3,4)"), T("(12)")), "crd2crd: (1,2) from (3,4) to (12)");
     SAYS_NO(ptxpack_crd2crd(T("1"), T("(3,4)"), T("13")), "crd2crd: the shapes (3,4) and 13 differ in size");
     SAYS_NO(ptxpack_crd2crd(T("((1,2),1)"), T("(12,1)"), T("(12,1)")), "crd2idx: the coordinate (1,2)");
@@ -339,8 +338,7 @@ static void test_no_compact(void **state)
             "compact_order: 1 stands twice in the order (1,1) of (2,3)");
     SAYS_NO(ptxpack_compact_order(T("(2,3)"), T("(1,2,3)")),
             "compact_order: the shape (2,3) and the order (1,2,3)");
-    SAYS_NO(ptxpack_compact_order(T("(2,3)"), T("(1,_)")),
-            "compact_order: the order _ of 3 is not an integer");
+    SAYS_NO(ptxpack_compact_order(T("(2,3)"), T("(1,_)")), "compact_order: the order _ of 3 is not an integer");
     SAYS_NO(ptxpack_compact_order(T("((" MAX ",2),3)"), T("(1,2)")),
             "compact_order: the size of (" MAX ",2) overflows");
     SAYS_NO(ptxpack_compact_order(T("(" MAX ",2,3)"), T("(1,2,3)")), "compact_order: the size of");

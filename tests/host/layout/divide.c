@@ -39,8 +39,8 @@ static void test_divide(void **state)
             layout both = ok(&rest) ? ptxpack_layout_join(2, two(t, &rest)) : rest;
             layout all = ok(&both) ? ptxpack_composition(a, &both) : both;
             if (ok(&one) && ok(&all) && injective(t))
-                fail_msg("logical_divide(%s,%s): but (%s) o %s can be done", text_of(a), text_of(t),
-                         text_of(a), text_of(&both));
+                fail_msg("logical_divide(%s,%s): but (%s) o %s can be done", text_of(a), text_of(t), text_of(a),
+                         text_of(&both));
             continue;
         }
         done++;
@@ -69,9 +69,7 @@ static void random_pairs(pairs *p, bool underscores, bool steps)
         int64_t size = size_of(&p->a[k].shape);
         tuple   n = ptxpack_int(draw(8) ? random_divisor(size) : 1 + draw(5));
         layout  integer = must(ptxpack_make_layout(&n, keep_tuple(ptxpack_int(1))));
-        p->t[k] = underscores && draw(5) == 0 ? *L("_")
-                  : draw(2) || !steps         ? integer
-                                              : *random_steps(size, 2);
+        p->t[k] = underscores && draw(5) == 0 ? *L("_") : draw(2) || !steps ? integer : *random_steps(size, 2);
     }
     p->whole = must(ptxpack_layout_join(p->rank, p->a));
     p->tiler = must(ptxpack_make_tiler(p->tiled, p->t));
@@ -117,8 +115,7 @@ static void check_gathered(const layout *r, const layout *logical, pairs *p, con
 }
 
 /* Their nesting: (firsts),(seconds); (firsts),second..; first..,second.. */
-static void check_forms(const layout *zipped, const layout *tiled, const layout *flattened, int rank,
-                        int tiles)
+static void check_forms(const layout *zipped, const layout *tiled, const layout *flattened, int rank, int tiles)
 {
     layout rests = must(ptxpack_mode(zipped, 1)), firsts = must(ptxpack_mode(zipped, 0));
     layout first = must(ptxpack_mode(tiled, 0));
@@ -226,8 +223,7 @@ static void test_product_by_mode(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         pairs p;
         random_pairs(&p, false, false);
-        layout r = ptxpack_logical_product(&p.whole, &p.tiler),
-               z = ptxpack_zipped_product(&p.whole, &p.tiler);
+        layout r = ptxpack_logical_product(&p.whole, &p.tiler), z = ptxpack_zipped_product(&p.whole, &p.tiler);
         layout t = ptxpack_tiled_product(&p.whole, &p.tiler), all = ptxpack_flat_product(&p.whole, &p.tiler);
         assert_true(accepted(&z) == ok(&r) && accepted(&t) == ok(&r) && accepted(&all) == ok(&r));
         if (!ok(&r))
@@ -352,9 +348,9 @@ static void test_tile_to_shape(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_divide),          cmocka_unit_test(test_divide_by_mode),
-        cmocka_unit_test(test_product),         cmocka_unit_test(test_product_by_mode),
-        cmocka_unit_test(test_blocked_raked),   cmocka_unit_test(test_tile_to_shape),
+        cmocka_unit_test(test_divide),        cmocka_unit_test(test_divide_by_mode),
+        cmocka_unit_test(test_product),       cmocka_unit_test(test_product_by_mode),
+        cmocka_unit_test(test_blocked_raked), cmocka_unit_test(test_tile_to_shape),
     };
     return cmocka_run_group_tests(tests, print_seed, NULL);
 }

@@ -1,11 +1,10 @@
 /* fuzz.c - expressions of layouts on hostile text: no crash, no hang, no broken promise.
  *
  * With libFuzzer:  clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icache -Iloader
- *                        -Ihost -Itools tests/host/layout/fuzz.c tools/layout_*.c host/layout*.c host/layout/tensor.c
- *                        build/libptxpack.a -ldl -lm -lpthread -o build/fuzz_layout
- * Without:         a program that replays the files it is given or, given none, tries expressions that are
- *                  cut out of, or grown from, those of layout_cases.def, as many as PTXPACK_FUZZ_RUNS says,
- *                  from PTXPACK_TEST_SEED. */
+ *                        -Ihost -Itools tests/host/layout/fuzz.c tools/layout_*.c host/layout*.c
+ * host/layout/tensor.c build/libptxpack.a -ldl -lm -lpthread -o build/fuzz_layout Without:         a program
+ * that replays the files it is given or, given none, tries expressions that are cut out of, or grown from,
+ * those of layout_cases.def, as many as PTXPACK_FUZZ_RUNS says, from PTXPACK_TEST_SEED. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +144,7 @@ static const char *const cases[] = {
 #include "tests/tools/layout_cases.def"
 #undef CASE
 };
+/* clang-format off */
 static const char *const pieces[] = {
     "(",  ")",  "<",  ">",  ",",  ":",  "_",  "o",  "@",  "-",  " ",  "0",  "1",  "2",  "3",  "4",  "5",  "7",
     "8",  "64", "()", "_4", "-1", "1@0", "2@1", "1@0@1", "Sw<3,4,3>", "Sw<2,0,-2>", "Sw<3,3,3> o 0 o ",
@@ -156,6 +156,7 @@ static const char *const pieces[] = {
 #include "tools/notation/layout_functions.def"
 #undef FUNCTION
 };
+/* clang-format on */
 enum { CASES = sizeof cases / sizeof *cases, PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 1000 };
 
 static uint64_t random_state;
@@ -237,10 +238,7 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-static void append(text *t, const char *what)
-{
-    replace(t, t->size, 0, what, strlen(what));
-}
+static void append(text *t, const char *what) { replace(t, t->size, 0, what, strlen(what)); }
 
 static void append_integer(text *t, int least, uint32_t count)
 {
@@ -250,10 +248,7 @@ static void append_integer(text *t, int least, uint32_t count)
 }
 
 /* Powers of two, mostly, so that things divide. */
-static void append_extent(text *t)
-{
-    append_integer(t, draw(4) == 0 ? 1 + (int)draw(12) : 1 << draw(6), 1);
-}
+static void append_extent(text *t) { append_integer(t, draw(4) == 0 ? 1 + (int)draw(12) : 1 << draw(6), 1); }
 
 /* An extent, a coordinate or a stride. */
 static void append_leaf(text *t, char what)
@@ -286,13 +281,13 @@ static void append_call(text *t, char wanted, int depth);
 
 static void append_argument(text *t, char wanted, int depth)
 {
-    static const char *const profiles[] = {"4", "(4)", "(4,4)", "(4,4)", "(4,4,4)", "(4,(4,4))", "((4,4),4)",
-                                           "((4,4),(4,4))", "((4))"};
-    static const char *const tilers[] = {"<2,4>", "4", "<4:2,2>", "8:1", "(2,2)", "<_,4>", "_",
-                                         "<2:1,(2,2):(1,4)>"};
-    static const char *const swizzles[] = {"Sw<2,0,3>", "Sw<3,3,3>", "Sw<3,0,-3>", "Sw<1,1,-2>", "Sw<0,4,3>",
-                                           "Sw<2,1,2>", "Sw<3,4,3>"};
-    const char *profile = profiles[draw(sizeof profiles / sizeof *profiles)];
+    static const char *const profiles[] = {"4",         "(4)",       "(4,4)",         "(4,4)", "(4,4,4)",
+                                           "(4,(4,4))", "((4,4),4)", "((4,4),(4,4))", "((4))"};
+    static const char *const tilers[] = {"<2,4>", "4",     "<4:2,2>", "8:1",
+                                         "(2,2)", "<_,4>", "_",       "<2:1,(2,2):(1,4)>"};
+    static const char *const swizzles[] = {"Sw<2,0,3>", "Sw<3,3,3>", "Sw<3,0,-3>", "Sw<1,1,-2>",
+                                           "Sw<0,4,3>", "Sw<2,1,2>", "Sw<3,4,3>"};
+    const char              *profile = profiles[draw(sizeof profiles / sizeof *profiles)];
     if (depth > 0 && draw(3) == 0 && strchr("lLTt", wanted) != NULL) {
         append_call(t, wanted == 't' ? 't' : 'l', depth - 1);
     } else if (wanted == 's') {
@@ -383,9 +378,9 @@ int main(int argc, char **argv)
     printf("fuzz_layout: %ld expressions from seed %llu\n", count, (unsigned long long)random_state);
     random_state |= random_state == 0;
     for (long i = 0; i < count; i++) {
-        text        t = {.size = 0};
-        expr_value  value;
-        bool        call = draw(2) == 0;
+        text       t = {.size = 0};
+        expr_value value;
+        bool       call = draw(2) == 0;
         if (call)
             append_call(&t, 'v', 2);
         else

@@ -65,10 +65,10 @@ static void test_arithmetic_random(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        const char *text = random_text(3, 8, 12);
+        const char  *text = random_text(3, 8, 12);
         const tuple *t = T(text);
-        int64_t v[BIG], sum = 0, squares = 0, largest = 0, smallest = INT64_MAX;
-        int count = numbers(text, v);
+        int64_t      v[BIG], sum = 0, squares = 0, largest = 0, smallest = INT64_MAX;
+        int          count = numbers(text, v);
         for (int i = 0; i < count; i++) {
             sum += v[i];
             squares += v[i] * v[i];
@@ -89,7 +89,7 @@ static void test_arithmetic_random(void **state)
                 i++;
             assert_true(i < count);
         }
-        char expected[TEXT] = "";
+        char    expected[TEXT] = "";
         int64_t by = 1 + draw(40), rest = by, whole = by;
         divide_text(text, &rest, expected);
         tuple quotient = ptxpack_ceil_div(t, keep(ptxpack_int(by)));
@@ -119,7 +119,7 @@ static void test_shape_div_pairs(void **state)
     for (int a = 0; a < 40; a++)
         for (int b = 1; b < 40; b++) {
             tuple got = ptxpack_shape_div(keep(ptxpack_int(a)), keep(ptxpack_int(b)));
-            bool divides = a % b == 0 || (a != 0 && b % a == 0);
+            bool  divides = a % b == 0 || (a != 0 && b % a == 0);
             assert_int_equal(got.status, divides ? PTXPACK_OK : PTXPACK_E_ARG);
             if (divides)
                 assert_int_equal(value(got), (a + b - 1) / b);
@@ -140,15 +140,13 @@ static void test_questions(void **state)
     assert_true(ptxpack_lex_less(T("(1,(2,3))"), T("(1,(2,4))")));
     assert_true(ptxpack_tuple_equal(T("(_,())"), T("(_,())")));
     assert_false(ptxpack_tuple_equal(T("0"), T("_")) || ptxpack_tuple_equal(T("1@0"), T("1@1")));
-    assert_false(ptxpack_tuple_equal(T("((1,2),3)"), T("(1,(2,3))")) ||
-                 ptxpack_tuple_equal(T("1"), T("(1)")));
+    assert_false(ptxpack_tuple_equal(T("((1,2),3)"), T("(1,(2,3))")) || ptxpack_tuple_equal(T("1"), T("(1)")));
     assert_false(ptxpack_congruent(T("((1),2)"), T("(1,(2))")) || ptxpack_congruent(T("()"), T("0")));
     assert_true(ptxpack_congruent(T("()"), T("()")) && !ptxpack_congruent(T("()"), T("(())")));
     assert_true(ptxpack_weakly_congruent(T("(0,0)"), T("((1,2),3)")));
     assert_false(ptxpack_weakly_congruent(T("((1,2),3)"), T("(0,0)")) ||
                  ptxpack_weakly_congruent(T("(0,0)"), T("(1,2,3)")));
-    assert_true(ptxpack_compatible(T("24"), T("(2,(3,4))")) &&
-                ptxpack_compatible(T("(2,12)"), T("(2,(3,4))")));
+    assert_true(ptxpack_compatible(T("24"), T("(2,(3,4))")) && ptxpack_compatible(T("(2,12)"), T("(2,(3,4))")));
     assert_false(ptxpack_compatible(T("23"), T("(2,(3,4))")) || ptxpack_compatible(T("25"), T("(2,(3,4))")));
     assert_false(ptxpack_compatible(T("(3,8)"), T("(2,(3,4))")) || ptxpack_compatible(T("_"), T("1")));
     assert_false(ptxpack_compatible(T("(2,12)"), T("24")) || ptxpack_compatible(T("0"), T("(2,_)")));
@@ -185,8 +183,7 @@ static void test_no_arithmetic(void **state)
     SAYS_NO(ptxpack_inner_product(T("(1@0,2)"), T("(1@0,3)")), "inner_product: 1@0 and 1@0");
     SAYS_NO(ptxpack_inner_product(T("(" MAX ",1)"), T("(2,1)")), "inner_product: adding " MAX " times 2");
     SAYS_NO(ptxpack_elem_scale(T("(1,2)"), T("3")), "elem_scale: (1,2) and 3 differ");
-    SAYS_NO(ptxpack_elem_scale(T("(1," MAX ")"), T("(3,(1,2))")),
-            "elem_scale: " MAX " times (1,2) overflows");
+    SAYS_NO(ptxpack_elem_scale(T("(1," MAX ")"), T("(3,(1,2))")), "elem_scale: " MAX " times (1,2) overflows");
     SAYS_NO(ptxpack_elem_scale(T("_"), T("3")), "elem_scale: _ and 3");
     SAYS_NO(ptxpack_elem_scale(T("2"), T("(3,_)")), "elem_scale: _ in (3,_)");
     SAYS_NO(ptxpack_filter_zeros_by(T("(0,1)"), T("(0,1,2)")), "filter_zeros: (0,1) and (0,1,2)");

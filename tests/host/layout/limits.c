@@ -126,10 +126,10 @@ static void check_inverses(const layout *l)
 
 static void check_others(const layout *a, const layout *b)
 {
-    static ptxpack_layout (*const calls[])(const layout *, const layout *) = {
-        ptxpack_logical_divide,  ptxpack_zipped_divide,  ptxpack_flat_divide,   ptxpack_logical_product,
-        ptxpack_flat_product,    ptxpack_raked_product,  ptxpack_blocked_product, ptxpack_max_common_layout,
-        ptxpack_layout_append};
+    static ptxpack_layout (*const calls[])(const layout *, const layout *) =
+        {ptxpack_logical_divide,  ptxpack_zipped_divide,     ptxpack_flat_divide,
+         ptxpack_logical_product, ptxpack_flat_product,      ptxpack_raked_product,
+         ptxpack_blocked_product, ptxpack_max_common_layout, ptxpack_layout_append};
     tuple  n = ptxpack_int(huge()), at = ptxpack_int(huge());
     layout r;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -223,7 +223,7 @@ static void test_deep(void **state)
 {
     const layout *l = L("((((((((4,2))))))),3):((((((((1,4))))))),8)"),
                  *deep = L("((((((((2)))))))):((((((((5))))))))");
-    layout        r = must(ptxpack_coalesce(l, NULL));
+    layout r = must(ptxpack_coalesce(l, NULL));
     (void)state;
     assert_string_equal(text_of(&r), "24:1");
     r = ptxpack_layout_join(1, deep);
@@ -254,8 +254,7 @@ static void test_errors_pass(void **state)
     r = ptxpack_slice_and_offset(T("(_,1)"), &r).layout;
     assert_int_equal(r.shape.status, PTXPACK_E_ARG);
     assert_string_equal(ptxpack_detail(NULL), line);
-    assert_true(ptxpack_size(&r) == 0 && ptxpack_cosize(&r) == 0 &&
-                ptxpack_max_common_vector(&r, &good) == 0);
+    assert_true(ptxpack_size(&r) == 0 && ptxpack_cosize(&r) == 0 && ptxpack_max_common_vector(&r, &good) == 0);
 }
 
 /* What a failed value holds beside its status means nothing. */
@@ -267,29 +266,29 @@ static void test_poisoned(void **state)
     no.shape.status = PTXPACK_E_ARG;
     const layout *n = &no, *g = &good;
     const layout  all[] = {
-        ptxpack_domain_offset(T("0"), n).layout,
-        ptxpack_slice_and_offset(T("0"), n).layout,
-        ptxpack_layout_slice(T("_"), n),
-        ptxpack_layout_dice(T("_"), n),
-        ptxpack_max_common_layout(n, g),
-        ptxpack_max_common_layout(g, n),
-        ptxpack_composition(n, g),
-        ptxpack_composition(g, n),
-        ptxpack_logical_product(n, g),
-        ptxpack_raked_product(g, n),
-        ptxpack_zipped_divide(g, n),
-        ptxpack_layout_zip(g, n),
-        ptxpack_layout_append(g, n),
-        ptxpack_layout_flatten(n),
-        ptxpack_tile_unzip(n, g),
-        ptxpack_tile_unzip(g, n),
-        ptxpack_upcast(n, 2),
-        ptxpack_downcast(n, 2),
-        ptxpack_right_inverse(n),
-        ptxpack_nullspace(n),
-        ptxpack_make_layout_like(n),
-        ptxpack_make_fragment_like(n),
-        ptxpack_make_composed((ptxpack_swizzle){0, 0, 0}, 0, n),
+         ptxpack_domain_offset(T("0"), n).layout,
+         ptxpack_slice_and_offset(T("0"), n).layout,
+         ptxpack_layout_slice(T("_"), n),
+         ptxpack_layout_dice(T("_"), n),
+         ptxpack_max_common_layout(n, g),
+         ptxpack_max_common_layout(g, n),
+         ptxpack_composition(n, g),
+         ptxpack_composition(g, n),
+         ptxpack_logical_product(n, g),
+         ptxpack_raked_product(g, n),
+         ptxpack_zipped_divide(g, n),
+         ptxpack_layout_zip(g, n),
+         ptxpack_layout_append(g, n),
+         ptxpack_layout_flatten(n),
+         ptxpack_tile_unzip(n, g),
+         ptxpack_tile_unzip(g, n),
+         ptxpack_upcast(n, 2),
+         ptxpack_downcast(n, 2),
+         ptxpack_right_inverse(n),
+         ptxpack_nullspace(n),
+         ptxpack_make_layout_like(n),
+         ptxpack_make_fragment_like(n),
+         ptxpack_make_composed((ptxpack_swizzle){0, 0, 0}, 0, n),
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (ok(&all[i]))
@@ -398,9 +397,9 @@ static void test_composed_range(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_overflow), cmocka_unit_test(test_many_items),
-        cmocka_unit_test(test_deep),     cmocka_unit_test(test_errors_pass),
-        cmocka_unit_test(test_poisoned), cmocka_unit_test(test_tiles_are_no_layouts),
+        cmocka_unit_test(test_overflow),       cmocka_unit_test(test_many_items),
+        cmocka_unit_test(test_deep),           cmocka_unit_test(test_errors_pass),
+        cmocka_unit_test(test_poisoned),       cmocka_unit_test(test_tiles_are_no_layouts),
         cmocka_unit_test(test_composed_range), cmocka_unit_test(test_lines_name_the_culprit),
     };
     return cmocka_run_group_tests(tests, print_seed, NULL);

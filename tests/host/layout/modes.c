@@ -408,10 +408,10 @@ static void test_identity_slices(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t       m = 2 + draw(6), n = 2 + draw(6), i = draw((int)m), j = draw((int)n), x = draw((int)m);
-        int64_t       tile_m = random_divisor(m), tile_n = random_divisor(n);
-        char          text[64];
-        layout        id = must(ptxpack_make_identity_layout(pair(m, n)));
+        int64_t m = 2 + draw(6), n = 2 + draw(6), i = draw((int)m), j = draw((int)n), x = draw((int)m);
+        int64_t tile_m = random_divisor(m), tile_n = random_divisor(n);
+        char    text[64];
+        layout  id = must(ptxpack_make_identity_layout(pair(m, n)));
         sprintf(text, "(_,%lld)", (long long)j);
         ptxpack_slice s = ptxpack_slice_and_offset(T(text), &id);
         tuple         at = ptxpack_layout_crd2idx(&s.layout, keep_tuple(ptxpack_int(x)));
@@ -426,8 +426,7 @@ static void test_identity_slices(void **state)
         layout tiled = must(ptxpack_zipped_divide(&id, L(text)));
         for (int64_t a = 0; a < m * n; a++) {
             int64_t in = a % (tile_m * tile_n), out = a / (tile_m * tile_n), across = m / tile_m;
-            int64_t row = in % tile_m + tile_m * (out % across),
-                    column = in / tile_m + tile_n * (out / across);
+            int64_t row = in % tile_m + tile_m * (out % across), column = in / tile_m + tile_n * (out / across);
             at = ptxpack_layout_crd2idx(&tiled, keep_tuple(ptxpack_int(a)));
             assert_coord(&at, pair(m, n), row + m * column, "tile");
         }
@@ -455,8 +454,7 @@ static void test_coord_of_offset(void **state)
                 continue;
             n++;
             assert_true(ptxpack_tuple_equal(&one, &want) || !injective(l));
-            assert_true(ptxpack_congruent(&hier, &l->shape) &&
-                        ptxpack_rank(&each) == ptxpack_rank(&l->shape));
+            assert_true(ptxpack_congruent(&hier, &l->shape) && ptxpack_rank(&each) == ptxpack_rank(&l->shape));
             tuple back = ptxpack_layout_crd2idx(l, &hier);
             assert_true(back.status == PTXPACK_OK && back.value[0] == x);
             back = ptxpack_layout_crd2idx(l, &each); /* one mode: one integer, which counts through it */
@@ -500,6 +498,7 @@ static void test_ceil_div_layout(void **state)
 
 int main(void)
 {
+    /* clang-format off */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_modes),         cmocka_unit_test(test_zip),
         cmocka_unit_test(test_slices),        cmocka_unit_test(test_domain_offset),
@@ -508,5 +507,6 @@ int main(void)
         cmocka_unit_test(test_identity),      cmocka_unit_test(test_identity_slices),
         cmocka_unit_test(test_coord_of_offset), cmocka_unit_test(test_ceil_div_layout),
     };
+    /* clang-format on */
     return cmocka_run_group_tests(tests, print_seed, NULL);
 }

@@ -1,6 +1,7 @@
 /* seed_figures.c - what five articles on CuTe state of layouts: their figures, tables and examples.
  *
- * tests/host/atom/tiled.c and tests/host/atom/tiled_copy.c go deeper into the articles' tiled MMAs and copies. */
+ * tests/host/atom/tiled.c and tests/host/atom/tiled_copy.c go deeper into the articles' tiled MMAs and copies.
+ */
 #include "tools/notation/draw.h"
 #include "host/layout/tensor.h"
 #include "tests/host/atom/tiled_fixture.h"
@@ -17,11 +18,11 @@ static void assert_values(const char *what, const ptxpack_layout *l, size_t coun
             fail_msg("%s: %s at %zu is %lld, not %lld", what, text_of(l), i,
                      (long long)ptxpack_at(l, (int64_t)i), (long long)want[i]);
 }
-#define VALUES(l, ...)                                        \
-    do {                                                      \
-        ptxpack_layout values_of_ = (l);                      \
-        const int64_t  want_[] = {__VA_ARGS__};               \
-        assert_values(#l, &values_of_, EACH(want_), want_);   \
+#define VALUES(l, ...)                                      \
+    do {                                                    \
+        ptxpack_layout values_of_ = (l);                    \
+        const int64_t  want_[] = {__VA_ARGS__};             \
+        assert_values(#l, &values_of_, EACH(want_), want_); \
     } while (0)
 
 static ptxpack_tuple tuple(const char *text)
@@ -84,23 +85,22 @@ static void test_layout_figures(void **state)
     l = layout("(4,8):(8,1)"); /* row major */
     assert_int_equal(offset_of(&l, "(1,2)"), 10);
     l = layout("((4,1),(2,4)):((2,1),(1,8))");
-    VALUES(l, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 16, 18, 20, 22, 17, 19, 21, 23, 24, 26,
-           28, 30, 25, 27, 29, 31);
+    VALUES(l, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 16, 18, 20, 22, 17, 19, 21, 23, 24, 26, 28,
+           30, 25, 27, 29, 31);
     VALUES(layout("8:8"), 0, 8, 16, 24, 32, 40, 48, 56);
-    VALUES(layout("(2,3,4):(12,4,1)"), 0, 12, 4, 16, 8, 20, 1, 13, 5, 17, 9, 21, 2, 14, 6, 18, 10, 22, 3, 15,
-           7, 19, 11, 23);
+    VALUES(layout("(2,3,4):(12,4,1)"), 0, 12, 4, 16, 8, 20, 1, 13, 5, 17, 9, 21, 2, 14, 6, 18, 10, 22, 3, 15, 7,
+           19, 11, 23);
     l = layout("((2,2,2),(2,4,4)):((2,16,128),(1,4,32))");
     assert_fills(&l);
     assert_int_equal(offset_of(&l, "((0,1,0),(0,0,1))"), 48);
-    VALUES(layout("(2,3):(1,2)"), 0, 1, 2, 3, 4, 5);  /* 0 2 4 / 1 3 5 */
-    VALUES(layout("(2,3):(3,1)"), 0, 3, 1, 4, 2, 5);  /* 0 1 2 / 3 4 5 */
+    VALUES(layout("(2,3):(1,2)"), 0, 1, 2, 3, 4, 5); /* 0 2 4 / 1 3 5 */
+    VALUES(layout("(2,3):(3,1)"), 0, 3, 1, 4, 2, 5); /* 0 1 2 / 3 4 5 */
 }
 
 /* A shape of a shape: a line of 3 tiles of (2,3); and integers as coordinates. */
 static void test_shapes(void **state)
 {
-    ptxpack_tuple modes[2] = {tuple("(2,3)"), ptxpack_int(3)}, shape = ptxpack_tuple_join(2, modes), five,
-                  back;
+    ptxpack_tuple modes[2] = {tuple("(2,3)"), ptxpack_int(3)}, shape = ptxpack_tuple_join(2, modes), five, back;
     ptxpack_layout l = ptxpack_make_layout_left(&shape);
     (void)state;
     assert_layout(l, "((2,3),3):((1,2),6)");
@@ -127,8 +127,8 @@ static void test_composition(void **state)
     VALUES(layout("(4,2,2):(2,1,8)"), 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     VALUES(layout("(4,4):(1,4)"), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     VALUES(layout("(4,4):(4,1)"), 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    VALUES(of(ptxpack_composition, "(4,4):(4,1)", "(4,2,2):(2,1,8)"), 0, 8, 1, 9, 4, 12, 5, 13, 2, 10, 3, 11,
-           6, 14, 7, 15);
+    VALUES(of(ptxpack_composition, "(4,4):(4,1)", "(4,2,2):(2,1,8)"), 0, 8, 1, 9, 4, 12, 5, 13, 2, 10, 3, 11, 6,
+           14, 7, 15);
     static const char *const places[] = {"(0,0)", "(1,0)", "(0,2)", "(1,2)"}; /* those of thread 0 */
     static const int64_t     memory[] = {0, 4, 2, 6};
     ptxpack_layout           tv = layout("(4,2,2):(2,1,8)"), all;
@@ -318,8 +318,7 @@ static void test_mma_of_a_block(void **state)
     ptxpack_tiled_mma mma = tiled_mma("SM80_16x8x16_F16F16F16F16_TN", "(2,4,4)", NULL);
     ptxpack_tuple     ab = tuple("(128,128)"), shape;
     (void)state;
-    shape =
-        ptxpack_mma_partition_shape(&mma, PTXPACK_A, &ab); /* 16*16/32 = 8 = (2,2,2); M/(16*2), K/(16*4) */
+    shape = ptxpack_mma_partition_shape(&mma, PTXPACK_A, &ab); /* 16*16/32 = 8 = (2,2,2); M/(16*2), K/(16*4) */
     ptxpack_layout l = ptxpack_make_layout_left(&shape);
     assert_layout(l, "((2,2,2),4,2):((1,2,4),8,32)");
     shape = ptxpack_mma_partition_shape(&mma, PTXPACK_B, &ab); /* 8*16/32 = 4 = (2,2) */
@@ -338,7 +337,7 @@ static void test_tiled_copy(void **state)
         ptxpack_tiled_copy copy = tiled_copy(names[i], 16, "(32,4):(4,1)", "(1,8)");
         assert_int_equal(ptxpack_copy_threads(&copy), 128);
         assert_layout(copy.tiler, "<32,32>");
-        ptxpack_tuple shape = tuple("(32,32)"), rows = ptxpack_compact_row_major(&shape, NULL);
+        ptxpack_tuple  shape = tuple("(32,32)"), rows = ptxpack_compact_row_major(&shape, NULL);
         ptxpack_layout tile = ptxpack_make_layout(&shape, &rows);
         for (int64_t t = 0; i == 0 && t < 128; t++) { /* 8 halves in a row: 16 bytes in one go */
             ptxpack_slice s = ptxpack_copy_partition(&copy, PTXPACK_SRC, t, &tile);
@@ -449,10 +448,10 @@ static void test_print_layout(void **state)
                                "    +----+----+----+----+----+----+----+----+\n"
                                " 3  | 24 | 25 | 26 | 27 | 28 | 29 | 30 | 31 |\n"
                                "    +----+----+----+----+----+----+----+----+\n";
-    char          *text = NULL;
-    size_t         bytes = 0;
-    FILE          *f = open_memstream(&text, &bytes);
-    ptxpack_layout l = layout("(4,8):(8,1)");
+    char             *text = NULL;
+    size_t            bytes = 0;
+    FILE             *f = open_memstream(&text, &bytes);
+    ptxpack_layout    l = layout("(4,8):(8,1)");
     (void)state;
     assert_non_null(f);
     assert_int_equal(draw_grid(f, &l), PTXPACK_OK);
@@ -464,14 +463,14 @@ static void test_print_layout(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layout_figures), cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_composition),    cmocka_unit_test(test_complement),
-        cmocka_unit_test(test_inverse),        cmocka_unit_test(test_divide),
-        cmocka_unit_test(test_product),        cmocka_unit_test(test_product_order),
-        cmocka_unit_test(test_volta_atom),     cmocka_unit_test(test_hopper_atom),
-        cmocka_unit_test(test_ampere_atom),    cmocka_unit_test(test_tiled_mma),
-        cmocka_unit_test(test_mma_of_a_block), cmocka_unit_test(test_tiled_copy),
-        cmocka_unit_test(test_tensors),        cmocka_unit_test(test_vector_add),
+        cmocka_unit_test(test_layout_figures),    cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_composition),       cmocka_unit_test(test_complement),
+        cmocka_unit_test(test_inverse),           cmocka_unit_test(test_divide),
+        cmocka_unit_test(test_product),           cmocka_unit_test(test_product_order),
+        cmocka_unit_test(test_volta_atom),        cmocka_unit_test(test_hopper_atom),
+        cmocka_unit_test(test_ampere_atom),       cmocka_unit_test(test_tiled_mma),
+        cmocka_unit_test(test_mma_of_a_block),    cmocka_unit_test(test_tiled_copy),
+        cmocka_unit_test(test_tensors),           cmocka_unit_test(test_vector_add),
         cmocka_unit_test(test_tiles_of_a_tensor), cmocka_unit_test(test_blocks_of_queries),
         cmocka_unit_test(test_print_layout),
     };

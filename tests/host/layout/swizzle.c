@@ -33,10 +33,7 @@ static const layout *random_swizzled(const layout *inner)
 }
 
 /* The layout behind the swizzle. */
-static layout behind(const layout *l)
-{
-    return must(ptxpack_make_layout(&l->shape, &l->stride));
-}
+static layout behind(const layout *l) { return must(ptxpack_make_layout(&l->shape, &l->stride)); }
 
 /* r is l's swizzle and offset over `inner`. */
 static void assert_behind(const layout *r, const layout *l, const layout *inner, const char *what)
@@ -124,8 +121,7 @@ static void test_composition_inside(void **state)
         done++;
         for (int64_t i = 0; i < size_of(&b->shape); i++)
             if (value_at(&r, i) != value_at(a, value_at(b, i)))
-                fail_msg("composition(%s,%s) = %s at %lld", text_of(a), text_of(b), text_of(&r),
-                         (long long)i);
+                fail_msg("composition(%s,%s) = %s at %lld", text_of(a), text_of(b), text_of(&r), (long long)i);
     }
     assert_in_range(done, ROUNDS / 20, 2 * ROUNDS);
 }
@@ -185,9 +181,11 @@ static void test_domain_offset(void **state)
  * ------------------------------------------------------------------------- */
 static void test_divide(void **state)
 {
-    static ptxpack_layout (*const divide[])(const layout *, const layout *) = {
-        ptxpack_logical_divide, ptxpack_zipped_divide,  ptxpack_tiled_divide,   ptxpack_flat_divide,
-        ptxpack_logical_product, ptxpack_blocked_product, ptxpack_raked_product};
+    static ptxpack_layout (*const divide[])(const layout *,
+                                            const layout *) = {ptxpack_logical_divide,  ptxpack_zipped_divide,
+                                                               ptxpack_tiled_divide,    ptxpack_flat_divide,
+                                                               ptxpack_logical_product, ptxpack_blocked_product,
+                                                               ptxpack_raked_product};
     int done = 0;
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -208,11 +206,11 @@ static void test_tile_to_shape(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t m = (int64_t)1 << draw(4), n = (int64_t)1 << draw(4);
-        int64_t across = 1 + draw(3), down = 1 + draw(3);
-        tuple   shape = *pair(m * down, n * across), order = *pair(1, 0);
-        layout  inner = draw(2) ? must(ptxpack_make_layout_left(pair(m, n)))
-                                : must(ptxpack_make_layout_right(pair(m, n)));
+        int64_t       m = (int64_t)1 << draw(4), n = (int64_t)1 << draw(4);
+        int64_t       across = 1 + draw(3), down = 1 + draw(3);
+        tuple         shape = *pair(m * down, n * across), order = *pair(1, 0);
+        layout        inner = draw(2) ? must(ptxpack_make_layout_left(pair(m, n)))
+                                      : must(ptxpack_make_layout_right(pair(m, n)));
         const layout *l = random_swizzled(&inner);
         const tuple  *way = draw(2) ? &order : NULL;
         layout r = ptxpack_tile_to_shape(l, &shape, way), want = ptxpack_tile_to_shape(&inner, &shape, way);
@@ -223,15 +221,16 @@ static void test_tile_to_shape(void **state)
 /* A swizzled arrangement of plain blocks: tile t starts where the tiler says, in blocks. */
 static void test_product_inside(void **state)
 {
-    static ptxpack_layout (*const product[])(const layout *, const layout *) = {
-        ptxpack_logical_product, ptxpack_zipped_product, ptxpack_tiled_product};
+    static ptxpack_layout (*const product[])(const layout *, const layout *) = {ptxpack_logical_product,
+                                                                                ptxpack_zipped_product,
+                                                                                ptxpack_tiled_product};
     int done = 0;
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         const layout *block = random_binary(BIJECTIVE, 2, 16),
                      *t = random_swizzled(random_binary(BIJECTIVE, 2, 64));
-        layout        r = product[round % 3](block, t);
-        int64_t       n = size_of(&block->shape);
+        layout  r = product[round % 3](block, t);
+        int64_t n = size_of(&block->shape);
         if (!accepted(&r))
             continue;
         done++;
@@ -249,8 +248,7 @@ static void test_product_blocks(void **state)
     int done = 0;
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        const layout *block = random_binary(GAPS, 2, 16),
-                     *t = random_swizzled(random_binary(BIJECTIVE, 2, 64));
+        const layout *block = random_binary(GAPS, 2, 16), *t = random_swizzled(random_binary(BIJECTIVE, 2, 64));
         layout        r = ptxpack_logical_product(block, t);
         int64_t       n = size_of(&block->shape);
         if (!accepted(&r))
@@ -386,10 +384,7 @@ static void test_upcast(void **state)
     assert_in_range(same, ROUNDS / 4, 2 * ROUNDS);
 }
 
-static int64_t floor_div(int64_t a, int64_t n)
-{
-    return a / n - (a % n < 0);
-}
+static int64_t floor_div(int64_t a, int64_t n) { return a / n - (a % n < 0); }
 
 /* Modes that step downwards, or into each other: the words are those of the elements, or there is no
  * answer. */
@@ -450,7 +445,7 @@ static void test_max_alignment(void **state)
         const layout *l = keep(must(ptxpack_coalesce(any, NULL))); /* extents of 1 count, too */
         int64_t       n = ptxpack_max_alignment(l);
         assert_int_equal(ptxpack_max_alignment(any), n);
-        layout        r = must(ptxpack_upcast(l, n));
+        layout r = must(ptxpack_upcast(l, n));
         assert_units(&r, n, l, 1, "max_alignment");
         r = ptxpack_upcast(l, 2 * n);
         if (accepted(&r))
@@ -507,12 +502,12 @@ static void test_cast_swizzled(void **state)
     int done = 0;
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t       n = (int64_t)1 << draw(4), rows = (int64_t)1 << draw(4);
-        layout        plain = must(ptxpack_make_layout_left(pair(n << (1 + draw(3)), rows)));
-        const layout *l = random_swizzled(&plain);
-        layout        wide = ptxpack_upcast(l, n), narrow = must(ptxpack_downcast(l, n));
+        int64_t         n = (int64_t)1 << draw(4), rows = (int64_t)1 << draw(4);
+        layout          plain = must(ptxpack_make_layout_left(pair(n << (1 + draw(3)), rows)));
+        const layout   *l = random_swizzled(&plain);
+        layout          wide = ptxpack_upcast(l, n), narrow = must(ptxpack_downcast(l, n));
         ptxpack_swizzle s = l->swizzle; /* reads below the elements, and changes them? */
-        bool split = s.shift < 0 && s.bits > 0 && (int64_t)1 << s.base < n &&
+        bool            split = s.shift < 0 && s.bits > 0 && (int64_t)1 << s.base < n &&
                      (int64_t)1 << (s.base + s.bits - s.shift) > n;
         assert_true(accepted(&wide) != (l->offset % n != 0 || split));
         for (int64_t i = 0; ok(&wide) && i < size_of(&wide.shape); i++)
@@ -531,17 +526,16 @@ static void test_cast_swizzled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_apply),         cmocka_unit_test(test_structure),
-        cmocka_unit_test(test_composition),   cmocka_unit_test(test_composition_inside),
-        cmocka_unit_test(test_slices),        cmocka_unit_test(test_domain_offset),
-        cmocka_unit_test(test_divide),        cmocka_unit_test(test_tile_to_shape),
-        cmocka_unit_test(test_product_inside),
-        cmocka_unit_test(test_inverses),      cmocka_unit_test(test_max_common),
-        cmocka_unit_test(test_upcast),        cmocka_unit_test(test_upcast_down),
-        cmocka_unit_test(test_downcast),      cmocka_unit_test(test_max_alignment),
-        cmocka_unit_test(test_recast),        cmocka_unit_test(test_cast_swizzled),
-        cmocka_unit_test(test_product_blocks), cmocka_unit_test(test_upcast_reads),
-        cmocka_unit_test(test_inverse_of_gaps),
+        cmocka_unit_test(test_apply),          cmocka_unit_test(test_structure),
+        cmocka_unit_test(test_composition),    cmocka_unit_test(test_composition_inside),
+        cmocka_unit_test(test_slices),         cmocka_unit_test(test_domain_offset),
+        cmocka_unit_test(test_divide),         cmocka_unit_test(test_tile_to_shape),
+        cmocka_unit_test(test_product_inside), cmocka_unit_test(test_inverses),
+        cmocka_unit_test(test_max_common),     cmocka_unit_test(test_upcast),
+        cmocka_unit_test(test_upcast_down),    cmocka_unit_test(test_downcast),
+        cmocka_unit_test(test_max_alignment),  cmocka_unit_test(test_recast),
+        cmocka_unit_test(test_cast_swizzled),  cmocka_unit_test(test_product_blocks),
+        cmocka_unit_test(test_upcast_reads),   cmocka_unit_test(test_inverse_of_gaps),
     };
     return cmocka_run_group_tests(tests, print_seed, NULL);
 }

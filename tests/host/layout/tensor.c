@@ -59,10 +59,7 @@ static void assert_layout(const ptxpack_tensor *t, const char *wanted)
     assert_string_equal(text, wanted);
 }
 
-static ptxpack_tuple pair(int64_t a, int64_t b)
-{
-    return ptxpack_tuple_of(2, (const int64_t[]){a, b});
-}
+static ptxpack_tuple pair(int64_t a, int64_t b) { return ptxpack_tuple_of(2, (const int64_t[]){a, b}); }
 
 static uint64_t address(const ptxpack_tensor *t, int64_t a, int64_t b)
 {
@@ -120,8 +117,8 @@ static void partitions_cover_the_tensor(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"(16,32):(1,16)", "(4,8):(1,4)"},     {"(16,32):(32,1)", "(4,8):(8,1)"},
-        {"(8,(4,2)):(8,(1,4))", "(2,4):(4,1)"}, {"Sw<3,0,3> o 0 o (8,64):(64,1)", "(4,8):(8,1)"},
+        {"(16,32):(1,16)", "(4,8):(1,4)"},        {"(16,32):(32,1)", "(4,8):(8,1)"},
+        {"(8,(4,2)):(8,(1,4))", "(2,4):(4,1)"},   {"Sw<3,0,3> o 0 o (8,64):(64,1)", "(4,8):(8,1)"},
         {"(12,8):(1,12)", "(3,(2,2)):(4,(1,2))"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
@@ -273,9 +270,9 @@ static void bad_tensors_say_no(void **state)
     assert_bad(&t, "(4,4):(1@0,1@1) does not count elements");
     t = ptxpack_make_tensor(BASE, 8, &tiler);
     assert_bad(&t, "<4,4> does not count elements");
-    ptxpack_layout whole = ptxpack_layout_parse("_"), strided = layout("<4:2,4:8>");
-    ptxpack_tuple  extent = ptxpack_int(8);
-    ptxpack_layout eight = ptxpack_tiler_of(&extent);
+    ptxpack_layout              whole = ptxpack_layout_parse("_"), strided = layout("<4:2,4:8>");
+    ptxpack_tuple               extent = ptxpack_int(8);
+    ptxpack_layout              eight = ptxpack_tiler_of(&extent);
     const ptxpack_layout *const tilers[] = {&tiler, &strided, &whole, &eight};
     for (size_t i = 0; i < sizeof tilers / sizeof *tilers; i++) {
         ptxpack_tensor coordinates = ptxpack_make_identity_tensor(&l.shape), no[4];
@@ -322,12 +319,18 @@ static void threads_are_those_there_are(void **state)
         int64_t     index;
         bool        goes;
     } rows[] = {
-        {"(4,8):(8,1)", NULL, 0, true},       {"(4,8):(8,1)", NULL, 31, true},
-        {"(4,8):(8,1)", NULL, 32, false},     {"(4,8):(8,1)", NULL, -1, false},
-        {"(4,8):(8,1)", NULL, INT64_MAX, false}, {"(4,8):(8,1)", NULL, INT64_MIN, false},
-        {"(4,8):(16,2)", NULL, 62, true},     {"(4,8):(16,2)", NULL, 61, false},
-        {"(4,8,2):(8,1,32)", "(1,1,_)", 63, true}, {"(4,8,2):(8,1,32)", "(1,1,_)", 64, false},
-        {"((2,2),8,2):((8,16),1,32)", "(1,1,_)", 63, true}, {"(4,8):(8,1)", "(1,_)", 31, true},
+        {"(4,8):(8,1)", NULL, 0, true},
+        {"(4,8):(8,1)", NULL, 31, true},
+        {"(4,8):(8,1)", NULL, 32, false},
+        {"(4,8):(8,1)", NULL, -1, false},
+        {"(4,8):(8,1)", NULL, INT64_MAX, false},
+        {"(4,8):(8,1)", NULL, INT64_MIN, false},
+        {"(4,8):(16,2)", NULL, 62, true},
+        {"(4,8):(16,2)", NULL, 61, false},
+        {"(4,8,2):(8,1,32)", "(1,1,_)", 63, true},
+        {"(4,8,2):(8,1,32)", "(1,1,_)", 64, false},
+        {"((2,2),8,2):((8,16),1,32)", "(1,1,_)", 63, true},
+        {"(4,8):(8,1)", "(1,_)", 31, true},
     };
     ptxpack_tensor t = tensor("(16,16):(16,1)", 8);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -335,8 +338,8 @@ static void threads_are_those_there_are(void **state)
         ptxpack_tuple  projection = ptxpack_int(1);
         if (rows[i].projection)
             projection = tuple(rows[i].projection);
-        ptxpack_tensor part =
-            ptxpack_local_partition(&t, &threads, rows[i].index, rows[i].projection ? &projection : NULL);
+        ptxpack_tensor part = ptxpack_local_partition(&t, &threads, rows[i].index,
+                                                      rows[i].projection ? &projection : NULL);
         if (rows[i].goes)
             assert_good(&part);
         else
@@ -353,8 +356,8 @@ static void threads_are_those_there_are(void **state)
     static const struct {
         const char *threads, *projection;
     } none[] = {
-        {"(4,8):(8", "1"},           {"<4,8>", "(1,1)"},        {"(4,8):(1@0,1@1)", "(1,1)"},
-        {"(4,8):(8,1)", "(1,1,1)"},  {"(4,8):(8,1)", "(_,_)"},
+        {"(4,8):(8", "1"},          {"<4,8>", "(1,1)"},       {"(4,8):(1@0,1@1)", "(1,1)"},
+        {"(4,8):(8,1)", "(1,1,1)"}, {"(4,8):(8,1)", "(_,_)"},
     };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         ptxpack_layout threads = ptxpack_layout_parse(none[i].threads);

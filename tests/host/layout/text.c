@@ -279,11 +279,11 @@ static const char *const bad_layouts[][2] = {
     {"<4>:1", "column 4: expected the end, found ':'"},
     {"<<<<<<<<<4>>>>>>>>>", "column 9: nested more than 8 deep"},
     {"<<<<(((((2)))))>>>>", "column 5: nested more than 8 deep"},
-    {"<1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,(1,1)>",
-     "column 64: more than 32 items"},
+    {"<1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,(1,1)>", "column 64: more than 32 items"},
 };
 
 /* What the library itself refuses: the line must hold these. */
+/* clang-format off */
 static const char *const impossible[][2] = {
     {"(0,8):(1,4)", "extent 0 is not positive"}, {"(4,-8):(1,4)", "extent -8 is not positive"},
     {"(4,8):8", "8"},                           {"(4,(2,4)):(1,4)", "(1,4)"},
@@ -292,6 +292,7 @@ static const char *const impossible[][2] = {
     {"<4,0>", "column 4: a tile of 0"},         {"<(4,2):1>", "column 2: "},
     {"<4:2,()>", "column 6: "},                 {"Sw<2,0,2> o 0 o (4,0):(1,2)", "extent 0"},
 };
+/* clang-format on */
 
 static void errors_name_the_column(void **state)
 {
@@ -358,9 +359,9 @@ static void printing_is_like_snprintf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tuples_are_read),         cmocka_unit_test(layouts_are_read),
-        cmocka_unit_test(random_tuples_come_back), cmocka_unit_test(random_layouts_come_back),
-        cmocka_unit_test(errors_name_the_column),  cmocka_unit_test(long_texts_end),
+        cmocka_unit_test(tuples_are_read),           cmocka_unit_test(layouts_are_read),
+        cmocka_unit_test(random_tuples_come_back),   cmocka_unit_test(random_layouts_come_back),
+        cmocka_unit_test(errors_name_the_column),    cmocka_unit_test(long_texts_end),
         cmocka_unit_test(printing_is_like_snprintf),
     };
     return cmocka_run_group_tests(tests, print_seed, NULL);

@@ -88,7 +88,7 @@ static void test_callbacks(void **state)
 static void check_modes(const char *text, const modes *m)
 {
     const tuple *t = T(text), *x = T("(7,(8))");
-    modes back = *m;
+    modes        back = *m;
     for (int i = 0; i < m->count; i++) {
         GIVES(ptxpack_get(t, i), m->text[i]);
         strcpy(back.text[m->count - 1 - i], m->text[i]);
@@ -109,7 +109,7 @@ static void check_modes(const char *text, const modes *m)
     GIVES(ptxpack_append(t, x), join(&more, 0, more.count, true));
     strcpy(more.text[more.count++], "(7,(8))");
     GIVES(ptxpack_append_to(t, more.count, x), join(&more, 0, more.count, true));
-    int picked[3] = {draw(m->count), draw(m->count), draw(m->count)};
+    int   picked[3] = {draw(m->count), draw(m->count), draw(m->count)};
     modes chosen = {.count = 3};
     for (int i = 0; i < 3; i++)
         strcpy(chosen.text[i], m->text[picked[i]]);
@@ -119,8 +119,8 @@ static void check_modes(const char *text, const modes *m)
 static void check_splices(const char *text, const modes *m)
 {
     const tuple *t = T(text), *x = T("(7,(8))");
-    int at = draw(m->count);
-    modes other = *m;
+    int          at = draw(m->count);
+    modes        other = *m;
     strcpy(other.text[at], "(7,(8))");
     GIVES(ptxpack_replace(t, at, x), is_leaf(text) ? "(7,(8))" : join(&other, 0, other.count, true));
     if (is_leaf(text))
@@ -151,17 +151,17 @@ static void test_structure_random(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        const char *text = random_text(4, 9, 30);
+        const char  *text = random_text(4, 9, 30);
         const tuple *t = T(text);
-        modes m = split(text);
+        modes        m = split(text);
         GIVES(*t, text);
         assert_int_equal(ptxpack_rank(t), m.count);
         assert_int_equal(ptxpack_depth(t), text_depth(text));
         check_modes(text, &m);
         check_splices(text, &m);
         int64_t v[BIG];
-        int count = numbers(text, v);
-        tuple flat = ptxpack_flatten_to_tuple(t), same = ptxpack_tuple_of(count, v);
+        int     count = numbers(text, v);
+        tuple   flat = ptxpack_flatten_to_tuple(t), same = ptxpack_tuple_of(count, v);
         assert_true(ptxpack_tuple_equal(&flat, &same));
         GIVES(ptxpack_unflatten(&flat, t), text);
         assert_int_equal(value(ptxpack_front(t)), v[0]);
@@ -179,7 +179,7 @@ static void test_zip_random(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        int rows = 1 + draw(4), columns = 1 + draw(4);
+        int   rows = 1 + draw(4), columns = 1 + draw(4);
         tuple grid = ptxpack_tuple_of(0, NULL), guide = grid;
         for (int i = 0; i < rows; i++) {
             tuple row = grid;
@@ -211,7 +211,7 @@ static void test_no_structure(void **state)
 {
     (void)state;
     const int64_t many[33] = {0};
-    const tuple *t = T("(4,(2,3))");
+    const tuple  *t = T("(4,(2,3))");
     SAYS_NO(ptxpack_tuple_of(33, many), "tuple_of: 33 integers");
     SAYS_NO(ptxpack_tuple_of(-1, many), "tuple_of: -1 integers");
     SAYS_NO(ptxpack_tuple_join(33, t), "tuple_join: 33 modes");
@@ -287,8 +287,8 @@ static void test_limits(void **state)
 static void test_handed_on(void **state)
 {
     (void)state;
-    tuple bad = ptxpack_get(T("7"), 5), pair[] = {ptxpack_int(1), bad}, good = ptxpack_int(2);
-    const char *line = "get: mode 5 of 7";
+    tuple        bad = ptxpack_get(T("7"), 5), pair[] = {ptxpack_int(1), bad}, good = ptxpack_int(2);
+    const char  *line = "get: mode 5 of 7";
     const tuple *b = &bad, *g = &good;
     tuple (*const one[])(const tuple *) = {ptxpack_flatten,
                                            ptxpack_flatten_to_tuple,
@@ -308,23 +308,19 @@ static void test_handed_on(void **state)
                                            ptxpack_signum,
                                            ptxpack_as_arithmetic_tuple,
                                            ptxpack_make_basis_like};
-    tuple (*const two[])(const tuple *,
-                         const tuple *) = {ptxpack_unflatten,         ptxpack_append,
-                                           ptxpack_prepend,           ptxpack_repeat_like,
-                                           ptxpack_zip2_by,           ptxpack_basis_get,
-                                           ptxpack_product_like,      ptxpack_inner_product,
-                                           ptxpack_elem_scale,        ptxpack_ceil_div,
-                                           ptxpack_round_up,          ptxpack_shape_div,
-                                           ptxpack_filter_zeros_by,   ptxpack_crd2idx_compact,
-                                           ptxpack_idx2crd_compact,   ptxpack_compact_col_major,
-                                           ptxpack_compact_row_major, ptxpack_compact_order,
-                                           ptxpack_increment,         ptxpack_tuple_slice,
-                                           ptxpack_tuple_dice};
+    tuple (*const two[])(const tuple *, const tuple *) =
+        {ptxpack_unflatten,         ptxpack_append,          ptxpack_prepend,         ptxpack_repeat_like,
+         ptxpack_zip2_by,           ptxpack_basis_get,       ptxpack_product_like,    ptxpack_inner_product,
+         ptxpack_elem_scale,        ptxpack_ceil_div,        ptxpack_round_up,        ptxpack_shape_div,
+         ptxpack_filter_zeros_by,   ptxpack_crd2idx_compact, ptxpack_idx2crd_compact, ptxpack_compact_col_major,
+         ptxpack_compact_row_major, ptxpack_compact_order,   ptxpack_increment,       ptxpack_tuple_slice,
+         ptxpack_tuple_dice};
     tuple (*const three[])(const tuple *, const tuple *, const tuple *) = {ptxpack_crd2idx, ptxpack_idx2crd,
                                                                            ptxpack_crd2crd};
-    bool (*const asked[])(const tuple *, const tuple *) = {
-        ptxpack_tuple_equal,    ptxpack_congruent, ptxpack_weakly_congruent, ptxpack_compatible,
-        ptxpack_evenly_divides, ptxpack_lex_less,  ptxpack_colex_less,       ptxpack_elem_less};
+    bool (*const asked[])(const tuple *, const tuple *) = {ptxpack_tuple_equal,      ptxpack_congruent,
+                                                           ptxpack_weakly_congruent, ptxpack_compatible,
+                                                           ptxpack_evenly_divides,   ptxpack_lex_less,
+                                                           ptxpack_colex_less,       ptxpack_elem_less};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         SAYS_NO(one[i](b), line);
     for (size_t i = 0; i < sizeof two / sizeof *two; i++) {

@@ -30,8 +30,8 @@ static inline int draw(int below)
 static inline const tuple *keep(tuple t)
 {
     static tuple slots[64];
-    static int next;
-    tuple *slot = &slots[next++ % 64];
+    static int   next;
+    tuple       *slot = &slots[next++ % 64];
     *slot = t;
     return slot;
 }
@@ -49,7 +49,7 @@ static inline const int *at(int first, int second)
 {
     static int slots[8][2];
     static int next;
-    int *slot = slots[next++ % 8];
+    int       *slot = slots[next++ % 8];
     slot[0] = first;
     slot[1] = second;
     return slot;
@@ -58,8 +58,8 @@ static inline const int *at(int first, int second)
 static inline const char *text_of(tuple t)
 {
     static char slots[64][TEXT];
-    static int next;
-    char *text = slots[next++ % 64];
+    static int  next;
+    char       *text = slots[next++ % 64];
     if (t.status != PTXPACK_OK)
         snprintf(text, TEXT, "no: %s", ptxpack_detail(NULL));
     else
@@ -99,8 +99,8 @@ static inline void random_in(char *text, int depth, int *left, int largest)
 static inline const char *random_text(int depth, int leaves, int largest)
 {
     static char slots[16][TEXT];
-    static int next;
-    char *text = slots[next++ % 16];
+    static int  next;
+    char       *text = slots[next++ % 16];
     text[0] = '\0';
     random_in(text, depth, &leaves, largest);
     return text;
@@ -109,7 +109,7 @@ static inline const char *random_text(int depth, int leaves, int largest)
 /* The modes of a text in parentheses; of an integer, itself.  What the library does on flat arrays is checked
  * against what can be done with text. */
 typedef struct modes {
-    int count;
+    int  count;
     char text[BIG][256];
 } modes;
 
@@ -137,17 +137,14 @@ static inline modes split(const char *text)
     return out;
 }
 
-static inline bool is_leaf(const char *text)
-{
-    return text[0] != '(';
-}
+static inline bool is_leaf(const char *text) { return text[0] != '('; }
 
 /* (modes [begin, end)), without the parentheses when they are not wanted. */
 static inline const char *join(const modes *m, int begin, int end, bool wrapped)
 {
     static char slots[32][TEXT];
-    static int next;
-    char *text = slots[next++ % 32];
+    static int  next;
+    char       *text = slots[next++ % 32];
     text[0] = '\0';
     if (wrapped)
         strcat(text, "(");

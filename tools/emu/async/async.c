@@ -11,7 +11,7 @@ struct async_op *async_new(struct emu_warp *w, const struct emu_op *op, int lane
                            void (*complete)(struct async_op *))
 {
     struct async_cluster *s = w->cluster->async;
-    size_t room = (bytes + ASYNC_GRAIN - 1) / ASYNC_GRAIN * ASYNC_GRAIN;
+    size_t                room = (bytes + ASYNC_GRAIN - 1) / ASYNC_GRAIN * ASYNC_GRAIN;
     uint32_t pool = room / ASYNC_GRAIN <= ASYNC_POOLS ? (uint32_t)(room / ASYNC_GRAIN) - 1 : ASYNC_POOLS;
     struct async_cell *cell = pool < ASYNC_POOLS ? s->pool[pool] : NULL;
     if (cell != NULL)
@@ -47,10 +47,7 @@ static void release_op(struct async_cluster *s, struct async_op *a)
     s->pool[cell->pool] = cell;
 }
 
-void async_discard(struct async_op *a)
-{
-    release_op(a->warp->cluster->async, a);
-}
+void async_discard(struct async_op *a) { release_op(a->warp->cluster->async, a); }
 
 /* ---- judging -------------------------------------------------------------------------------------- */
 static void drop_judge(struct async_op *a)
@@ -139,7 +136,7 @@ static bool has_room(struct emu_warp *w, struct async_queue *q, const struct asy
 static void join_queue(struct emu_warp *w, struct async_op *a)
 {
     struct async_cluster *s = w->cluster->async;
-    struct async_queue *q = async_queue_of(w, a->kind);
+    struct async_queue   *q = async_queue_of(w, a->kind);
     if (a->kind == ASYNC_WGMMA)
         a->lanes = 1;
     a->group = q->first + q->commit_count;
@@ -190,7 +187,7 @@ bool async_grow(struct async_op ***list, uint32_t *room, uint32_t count)
 {
     if (count < *room)
         return true;
-    uint32_t more = *room ? 2 * *room : 64;
+    uint32_t          more = *room ? 2 * *room : 64;
     struct async_op **bigger = (struct async_op **)realloc(*list, more * sizeof **list);
     if (bigger == NULL)
         return false;
@@ -218,7 +215,7 @@ static void fly(struct emu_warp *w, struct async_op *a)
 uint32_t async_flying_to(const struct emu_cta *cta, uint32_t address, uint64_t *bytes)
 {
     const struct async_cluster *s = cta->cluster->async;
-    uint32_t count = 0;
+    uint32_t                    count = 0;
     *bytes = 0;
     for (uint32_t i = 0; i < s->flying_count; i++) {
         const struct async_signal *signal = (const struct async_signal *)s->flying[i];
@@ -246,7 +243,7 @@ void async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind)
     if (q->head == NULL)
         return; /* a group of nothing, older than all that will come: no wait can tell */
     if (q->commit_count == q->commit_room) {
-        uint32_t room = q->commit_room ? 2 * q->commit_room : 16;
+        uint32_t  room = q->commit_room ? 2 * q->commit_room : 16;
         uint32_t *bigger = room > 2 * ASYNC_MOST ? NULL
                                                  : (uint32_t *)realloc(q->commits, room * sizeof *q->commits);
         if (bigger == NULL) {
@@ -280,7 +277,7 @@ static void complete_some_of(struct emu_cluster *cluster, struct async_queue *q)
 static void complete_random(struct emu_cluster *cluster)
 {
     struct async_cluster *s = cluster->async;
-    uint32_t pick = emu_random(cluster) % (s->flying_count + s->busy_count);
+    uint32_t              pick = emu_random(cluster) % (s->flying_count + s->busy_count);
     if (pick < s->flying_count)
         complete_flying(s, emu_random(cluster) % s->flying_count);
     else
@@ -296,16 +293,13 @@ static void complete_latest(struct emu_cluster *cluster)
         return;
     }
     struct async_queue *q = s->busy[s->busy_count - 1];
-    struct async_op *a = q->head;
+    struct async_op    *a = q->head;
     while (a->done)
         a = a->next;
     async_complete_queued(a);
 }
 
-void async_spun(struct emu_cluster *cluster)
-{
-    cluster->async->spins++;
-}
+void async_spun(struct emu_cluster *cluster) { cluster->async->spins++; }
 
 bool async_step(struct emu_cluster *cluster, bool stuck)
 {
@@ -332,7 +326,7 @@ bool async_step(struct emu_cluster *cluster, bool stuck)
 bool async_cluster_begin(struct emu_cluster *cluster)
 {
     struct async_cluster *s = (struct async_cluster *)calloc(1, sizeof *s);
-    uint32_t warps = 0;
+    uint32_t              warps = 0;
     for (uint32_t c = 0; c < cluster->cta_count; c++)
         warps += cluster->ctas[c].warp_count;
     cluster->async = s;
@@ -340,7 +334,7 @@ bool async_cluster_begin(struct emu_cluster *cluster)
         return false;
     s->warps = (struct async_warp *)calloc(warps + 1, sizeof *s->warps);
     s->busy = (struct async_queue **)calloc((size_t)warps * ASYNC_KINDS + 1, sizeof(struct async_queue *));
-    bool good = s->warps != NULL && s->busy != NULL;
+    bool               good = s->warps != NULL && s->busy != NULL;
     struct async_warp *next = s->warps;
     for (uint32_t c = 0; c < cluster->cta_count; c++) {
         cluster->ctas[c].async = NULL; /* made by its first mbarrier */
@@ -382,9 +376,9 @@ static void end_queue(struct async_queue *q, bool judged)
 void async_cta_end(struct emu_cta *cta)
 {
     struct async_cluster *s = cta->cluster->async;
-    bool stopped = cta->cluster->grid->stop;
+    bool                  stopped = cta->cluster->grid->stop;
     for (uint32_t i = 0; i < s->flying_count;) {
-        struct async_op *a = s->flying[i];
+        struct async_op           *a = s->flying[i];
         const struct async_signal *signal = (const struct async_signal *)a;
         if (stopped || (signal->cta != cta && a->warp->cta != cta)) {
             i++;
@@ -393,7 +387,8 @@ void async_cta_end(struct emu_cta *cta)
         if (!signal->harmless)
             judge_find(a->warp, a->op, a->lane, JUDGE_ASYNC,
                        "issued it, and block %u of the cluster ended while it was in flight: nobody waited "
-                       "for the mbarrier at shared 0x%x", cta->rank, signal->address);
+                       "for the mbarrier at shared 0x%x",
+                       cta->rank, signal->address);
         complete_flying(s, i);
     }
     for (uint32_t i = 0; i < cta->warp_count; i++)

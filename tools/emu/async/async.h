@@ -15,9 +15,9 @@
 #include "tools/emu/judge/judge.h"
 
 enum async_kind {
-    ASYNC_CP,                  /* cp.async: groups of a thread                         */
-    ASYNC_BULK,                /* cp.async.bulk ... .bulk_group: groups of a thread     */
-    ASYNC_WGMMA,               /* wgmma: groups of a warp (lane 0 stands for it)       */
+    ASYNC_CP,    /* cp.async: groups of a thread                         */
+    ASYNC_BULK,  /* cp.async.bulk ... .bulk_group: groups of a thread     */
+    ASYNC_WGMMA, /* wgmma: groups of a warp (lane 0 stands for it)       */
     ASYNC_KINDS,
     ASYNC_MBARRIER = ASYNC_KINDS /* completes on an mbarrier, in no group              */
 };
@@ -26,23 +26,23 @@ struct async_op {
     void (*complete)(struct async_op *self); /* do the work; called once                          */
     void (*forget)(struct async_op *self);   /* free what hangs on it, not the op itself; NULL: nothing */
     void (*observed)(struct async_op *self); /* the wait that covers it has ended; NULL: nothing   */
-    struct emu_warp *warp;     /* who issued it */
+    struct emu_warp     *warp;               /* who issued it */
     const struct emu_op *op;
-    int     lane;
-    bool    done;
-    struct judge_async *judge; /* ended by async.c when the completion is observed */
+    int                  lane;
+    bool                 done;
+    struct judge_async  *judge; /* ended by async.c when the completion is observed */
     /* async.c's own */
-    enum async_kind kind;
-    uint32_t lanes;
-    uint64_t group;
+    enum async_kind  kind;
+    uint32_t         lanes;
+    uint64_t         group;
     struct async_op *next;
 };
 
 /* bytes: of a structure that begins with a struct async_op; zeroed.  NULL: out of memory (reported). */
 struct async_op *async_new(struct emu_warp *w, const struct emu_op *op, int lane, size_t bytes,
                            void (*complete)(struct async_op *));
-void async_issue(struct emu_warp *w, struct async_op *a, enum async_kind kind);
-void async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind);
+void             async_issue(struct emu_warp *w, struct async_op *a, enum async_kind kind);
+void             async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind);
 /* Every lane of mask waits until at most `newest` of its groups are in flight; with `reads`: their reads. */
 void async_wait(struct emu_warp *w, uint32_t mask, enum async_kind kind, uint32_t newest, bool reads);
 /* A wgmma is one operation of four warps: before a warp's wait, those of the other three that it covers

@@ -4,7 +4,7 @@
 /* ---- what both families read of an instruction ---------------------------------------------------- */
 bool bulk_decode_spaces(struct decoder *d, struct bulk_target *target)
 {
-    bool to_cluster = false, from_cluster = false;
+    bool           to_cluster = false, from_cluster = false;
     enum emu_space to = decode_space(d, &to_cluster), from = decode_space(d, &from_cluster);
     target->blocks = -1;
     target->remote = to_cluster;
@@ -84,23 +84,23 @@ void bulk_signal(struct async_signal *signal)
 
 /* ---- copies --------------------------------------------------------------------------------------- */
 struct bulk_op {
-    struct bulk_target target;
-    struct cp_address to, from;
-    unsigned int size;         /* source */
-    bool reduces;
+    struct bulk_target  target;
+    struct cp_address   to, from;
+    unsigned int        size; /* source */
+    bool                reduces;
     enum bulk_reduction reduction;
-    enum bulk_type type;
+    enum bulk_type      type;
 };
 
 struct bulk_copy {
     struct async_signal signal; /* of a store: only its op */
-    struct emu_ref to, from;
-    uint32_t bytes;
+    struct emu_ref      to, from;
+    uint32_t            bytes;
 };
 
 static void complete_copy(struct async_op *a)
 {
-    struct bulk_copy *c = (struct bulk_copy *)a;
+    struct bulk_copy     *c = (struct bulk_copy *)a;
     const struct bulk_op *o = (const struct bulk_op *)a->op->data;
     if (c->bytes != 0 && o->reduces)
         bulk_reduce_ref(a, &c->to, &c->from, c->bytes, o->reduction, o->type);
@@ -110,13 +110,18 @@ static void complete_copy(struct async_op *a)
         bulk_signal(&c->signal);
 }
 
-struct bulk_issue { struct emu_warp *w; const struct emu_op *op; int lane; struct emu_ref to,
-                   from; uint32_t bytes; };
+struct bulk_issue {
+    struct emu_warp     *w;
+    const struct emu_op *op;
+    int                  lane;
+    struct emu_ref       to, from;
+    uint32_t             bytes;
+};
 
 static struct bulk_copy *new_copy(const struct bulk_issue *i, struct emu_cta *cta)
 {
     const struct bulk_op *o = (const struct bulk_op *)i->op->data;
-    struct bulk_copy *c = (struct bulk_copy *)async_new(i->w, i->op, i->lane, sizeof *c, complete_copy);
+    struct bulk_copy     *c = (struct bulk_copy *)async_new(i->w, i->op, i->lane, sizeof *c, complete_copy);
     if (c == NULL)
         return NULL;
     c->to = i->to;
@@ -139,7 +144,7 @@ static struct bulk_copy *new_copy(const struct bulk_issue *i, struct emu_cta *ct
 static bool issue_signal(void *context, struct emu_cta *cta, struct mbarrier_place mbarrier)
 {
     const struct bulk_issue *i = (const struct bulk_issue *)context;
-    struct bulk_copy *c = new_copy(i, cta);
+    struct bulk_copy        *c = new_copy(i, cta);
     if (c == NULL)
         return false;
     c->signal.cta = mbarrier.cta;
@@ -151,8 +156,8 @@ static bool issue_signal(void *context, struct emu_cta *cta, struct mbarrier_pla
 
 static bool find_ranges(struct bulk_issue *i, const struct bulk_op *o)
 {
-    uint64_t to = cp_address_of(i->w, i->op, &o->to, i->lane), from = cp_address_of(i->w, i->op, &o->from,
-        i->lane);
+    uint64_t to = cp_address_of(i->w, i->op, &o->to, i->lane),
+             from = cp_address_of(i->w, i->op, &o->from, i->lane);
     if (i->bytes % 16 != 0) {
         emu_fault(i->w, i->op, i->lane, 716, "%u bytes are no multiple of 16", i->bytes);
         return false;
@@ -175,7 +180,7 @@ static bool find_ranges(struct bulk_issue *i, const struct bulk_op *o)
 static void exec_bulk(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct bulk_op *o = (const struct bulk_op *)op->data;
-    const uint32_t *size = emu_r32(w, op->source[o->size]);
+    const uint32_t       *size = emu_r32(w, op->source[o->size]);
     for (uint32_t m = mask; m; m &= m - 1) {
         struct bulk_issue i = {.w = w, .op = op, .lane = __builtin_ctz(m)};
         i.bytes = size[i.lane];
@@ -210,7 +215,7 @@ static bool decode_operands_of_copy(struct decoder *d, struct emu_op *op, struct
 
 bool decode_bulk_copy(struct decoder *d, struct emu_op *op)
 {
-    struct bulk_op *o = (struct bulk_op *)decode_alloc(d, 1, sizeof *o);
+    struct bulk_op     *o = (struct bulk_op *)decode_alloc(d, 1, sizeof *o);
     struct bulk_options options;
     return o != NULL && bulk_decode_spaces(d, &o->target) && bulk_decode_completion(d, &o->target) &&
            bulk_decode_options(d, &o->target, &options) && decode_operands_of_copy(d, op, o, &options);
@@ -218,17 +223,17 @@ bool decode_bulk_copy(struct decoder *d, struct emu_op *op)
 
 bool decode_bulk_reduce(struct decoder *d, struct emu_op *op)
 {
-    struct bulk_op *o = (struct bulk_op *)decode_alloc(d, 1, sizeof *o);
+    struct bulk_op     *o = (struct bulk_op *)decode_alloc(d, 1, sizeof *o);
     struct bulk_options options;
     if (o == NULL || !bulk_decode_spaces(d, &o->target) || !bulk_decode_completion(d, &o->target) ||
         !bulk_decode_options(d, &o->target, &options))
         return false;
     if (o->target.way == BULK_LOAD)
         return decode_refuse(d, "nothing is reduced from global to shared memory");
-    int reduction = decode_one_of(d, bulk_reduction_words);
-    bool keeps_subnormals = decode_take(d, "noftz");
+    int         reduction = decode_one_of(d, bulk_reduction_words);
+    bool        keeps_subnormals = decode_take(d, "noftz");
     const char *word = decode_peek(d);
-    int type = decode_one_of(d, bulk_type_words);
+    int         type = decode_one_of(d, bulk_type_words);
     if (reduction < 0 || type < 0)
         return decode_refuse(d, "a reduction of .%s is unknown", decode_peek(d));
     o->reduces = true;
@@ -237,8 +242,7 @@ bool decode_bulk_reduce(struct decoder *d, struct emu_op *op)
     bool half_sum = reduction == BULK_ADD && (type == BULK_F16 || type == BULK_BF16);
     if (!bulk_can_reduce(o->reduction, o->type, o->target.way == BULK_STORE) || half_sum != keeps_subnormals)
         return decode_refuse(d, "there is no .%s%s.%s", bulk_reduction_words[reduction],
-                             keeps_subnormals ? ".noftz" : "",
-                             word);
+                             keeps_subnormals ? ".noftz" : "", word);
     return decode_operands_of_copy(d, op, o, &options);
 }
 
@@ -246,7 +250,7 @@ bool decode_bulk_reduce(struct decoder *d, struct emu_op *op)
 static void exec_prefetch(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct bulk_op *o = (const struct bulk_op *)op->data;
-    const uint32_t *size = emu_r32(w, op->source[o->size]);
+    const uint32_t       *size = emu_r32(w, op->source[o->size]);
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
         if (size[l] % 16 != 0 || cp_address_of(w, op, &o->from, l) % 16 != 0) {
@@ -263,8 +267,8 @@ bool decode_bulk_prefetch(struct decoder *d, struct emu_op *op)
     if (o == NULL || !decode_take(d, "L2") || decode_space(d, NULL) != EMU_GLOBAL)
         return decode_refuse(d, "cp.async.bulk.prefetch is .L2.global");
     bool hint = cp_take_cache_hint(d);
-    if (!decode_end(d) || !decode_operands(d, 2 + hint, 2 + hint) || !cp_decode_address(d, 0, EMU_GLOBAL,
-        &o->from))
+    if (!decode_end(d) || !decode_operands(d, 2 + hint, 2 + hint) ||
+        !cp_decode_address(d, 0, EMU_GLOBAL, &o->from))
         return false;
     o->size = op->source_count;
     decode_source(d, 1, PTX_u32);

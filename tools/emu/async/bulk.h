@@ -5,15 +5,34 @@
 #include "cp.h"
 
 /* ---- reductions ----------------------------------------------------------------------------------- */
-enum bulk_reduction { BULK_ADD, BULK_MIN, BULK_MAX, BULK_INC, BULK_DEC, BULK_AND, BULK_OR, BULK_XOR,
-                     BULK_REDUCTIONS };
+enum bulk_reduction {
+    BULK_ADD,
+    BULK_MIN,
+    BULK_MAX,
+    BULK_INC,
+    BULK_DEC,
+    BULK_AND,
+    BULK_OR,
+    BULK_XOR,
+    BULK_REDUCTIONS
+};
 enum bulk_type {
-    BULK_U32, BULK_S32, BULK_U64, BULK_S64, BULK_B32, BULK_B64, BULK_F16, BULK_BF16, BULK_F32, BULK_F64,
-    BULK_F32_FTZ, BULK_TYPES
+    BULK_U32,
+    BULK_S32,
+    BULK_U64,
+    BULK_S64,
+    BULK_B32,
+    BULK_B64,
+    BULK_F16,
+    BULK_BF16,
+    BULK_F32,
+    BULK_F64,
+    BULK_F32_FTZ,
+    BULK_TYPES
 };
 extern const char *const bulk_reduction_words[], *const bulk_type_words[]; /* end in NULL */
 unsigned int bulk_type_bytes(enum bulk_type type);
-bool bulk_can_reduce(enum bulk_reduction reduction, enum bulk_type type, bool global);
+bool         bulk_can_reduce(enum bulk_reduction reduction, enum bulk_type type, bool global);
 /* Each element of `to` becomes itself combined with that of `from`: each at once, not all together. */
 void bulk_reduce(unsigned char *to, const unsigned char *from, uint64_t bytes, enum bulk_reduction reduction,
                  enum bulk_type type);
@@ -26,16 +45,18 @@ void bulk_reduce_ref(const struct async_op *a, const struct emu_ref *to, const s
 /* ---- where from, where to, and who is told -------------------------------------------------------- */
 enum bulk_way { BULK_LOAD, BULK_STORE, BULK_ACROSS }; /* global to shared, back, shared to another block's */
 struct bulk_target {
-    enum bulk_way way;
-    bool remote;               /* shared::cluster: other blocks' memory may be meant */
+    enum bulk_way     way;
+    bool              remote;   /* shared::cluster: other blocks' memory may be meant */
     struct cp_address mbarrier; /* of a load, and across                             */
-    int  blocks;               /* source that holds the mask of blocks; -1: no multicast */
+    int               blocks;   /* source that holds the mask of blocks; -1: no multicast */
 };
 bool bulk_decode_spaces(struct decoder *d, struct bulk_target *target);
 bool bulk_decode_completion(struct decoder *d, const struct bulk_target *target);
 /* .multicast::cluster and .L2::cache_hint; then, when all other operands have been read, the mbarrier and
  * what belongs to these from operand `next` on. */
-struct bulk_options { bool multicast, hint; };
+struct bulk_options {
+    bool multicast, hint;
+};
 bool bulk_decode_options(struct decoder *d, const struct bulk_target *target, struct bulk_options *out);
 bool bulk_decode_last(struct decoder *d, struct bulk_target *target, const struct bulk_options *options,
                       unsigned int next);

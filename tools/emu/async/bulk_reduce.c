@@ -3,24 +3,36 @@
 #include "tools/emu/compute/float_format.h"
 
 const char *const bulk_reduction_words[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
-const char *const bulk_type_words[] = {"u32", "s32", "u64", "s64", "b32", "b64", "f16", "bf16", "f32", "f64",
-                                       NULL};
+const char *const bulk_type_words[] = {"u32", "s32",  "u64", "s64", "b32", "b64",
+                                       "f16", "bf16", "f32", "f64", NULL};
 
 unsigned int bulk_type_bytes(enum bulk_type type)
 {
     switch (type) {
-    case BULK_U64: case BULK_S64: case BULK_B64: case BULK_F64: return 8;
-    case BULK_F16: case BULK_BF16: return 2;
-    default: return 4;
+    case BULK_U64:
+    case BULK_S64:
+    case BULK_B64:
+    case BULK_F64:
+        return 8;
+    case BULK_F16:
+    case BULK_BF16:
+        return 2;
+    default:
+        return 4;
     }
 }
 
 bool bulk_can_reduce(enum bulk_reduction reduction, enum bulk_type type, bool global)
 {
-    enum { SUM = 1 << BULK_ADD, ORDER = 1 << BULK_MIN | 1 << BULK_MAX, COUNT = 1 << BULK_INC | 1 << BULK_DEC,
-           BITS = 1 << BULK_AND | 1 << BULK_OR | 1 << BULK_XOR };
-    static const unsigned int in_global[BULK_TYPES] = {SUM | ORDER | COUNT, SUM | ORDER, SUM | ORDER, ORDER,
-                                                       BITS, BITS, SUM | ORDER, SUM | ORDER, SUM, SUM, SUM};
+    enum {
+        SUM = 1 << BULK_ADD,
+        ORDER = 1 << BULK_MIN | 1 << BULK_MAX,
+        COUNT = 1 << BULK_INC | 1 << BULK_DEC,
+        BITS = 1 << BULK_AND | 1 << BULK_OR | 1 << BULK_XOR
+    };
+    static const unsigned int in_global[BULK_TYPES] =
+        {SUM | ORDER | COUNT, SUM | ORDER, SUM | ORDER, ORDER, BITS, BITS,
+         SUM | ORDER,         SUM | ORDER, SUM,         SUM,   SUM};
     static const unsigned int in_shared[BULK_TYPES] = {SUM | ORDER | COUNT, SUM | ORDER, SUM, 0, BITS};
     return (global ? in_global : in_shared)[type] >> reduction & 1;
 }
@@ -30,14 +42,22 @@ static uint64_t combine_integers(uint64_t old, uint64_t value, enum bulk_reducti
 {
     bool less = is_signed ? (int64_t)value < (int64_t)old : value < old;
     switch (reduction) {
-    case BULK_ADD: return old + value;
-    case BULK_MIN: return less ? value : old;
-    case BULK_MAX: return less ? old : value;
-    case BULK_INC: return old >= value ? 0 : old + 1;
-    case BULK_DEC: return old == 0 || old > value ? value : old - 1;
-    case BULK_AND: return old & value;
-    case BULK_OR: return old | value;
-    default: return old ^ value;
+    case BULK_ADD:
+        return old + value;
+    case BULK_MIN:
+        return less ? value : old;
+    case BULK_MAX:
+        return less ? old : value;
+    case BULK_INC:
+        return old >= value ? 0 : old + 1;
+    case BULK_DEC:
+        return old == 0 || old > value ? value : old - 1;
+    case BULK_AND:
+        return old & value;
+    case BULK_OR:
+        return old | value;
+    default:
+        return old ^ value;
     }
 }
 
@@ -59,7 +79,7 @@ static uint32_t add_f32(uint32_t a, uint32_t b, bool flush)
 {
     a = flush ? flushed(a) : a;
     b = flush ? flushed(b) : b;
-    float sum = emu_float_of(a) + emu_float_of(b);
+    float    sum = emu_float_of(a) + emu_float_of(b);
     uint32_t out = sum != sum ? EMU_NAN_F32 : emu_bits_of(sum);
     return flush ? flushed(out) : out;
 }
@@ -74,8 +94,10 @@ static uint64_t combine(uint64_t old, uint64_t value, enum bulk_reduction reduct
 {
     uint32_t a = (uint32_t)old, b = (uint32_t)value;
     switch (type) {
-    case BULK_S32: return combine_integers((uint64_t)(int32_t)a, (uint64_t)(int32_t)b, reduction, true);
-    case BULK_S64: return combine_integers(old, value, reduction, true);
+    case BULK_S32:
+        return combine_integers((uint64_t)(int32_t)a, (uint64_t)(int32_t)b, reduction, true);
+    case BULK_S64:
+        return combine_integers(old, value, reduction, true);
     case BULK_F16:
         return reduction == BULK_ADD ? emu_f32_to_f16(emu_f16_to_f32(a) + emu_f16_to_f32(b))
                                      : pick_16(a, b, reduction == BULK_MIN, 0x7c00);
@@ -83,21 +105,25 @@ static uint64_t combine(uint64_t old, uint64_t value, enum bulk_reduction reduct
         return reduction == BULK_ADD ? emu_narrow((double)emu_bf16_to_f32(a) + (double)emu_bf16_to_f32(b),
                                                   &emu_format_bf16, EMU_RN, false)
                                      : pick_16(a, b, reduction == BULK_MIN, 0x7f80);
-    case BULK_F32: return add_f32(a, b, false);
-    case BULK_F32_FTZ: return add_f32(a, b, true);
-    case BULK_F64: return add_f64(old, value);
-    default: return combine_integers(old, value, reduction, false);
+    case BULK_F32:
+        return add_f32(a, b, false);
+    case BULK_F32_FTZ:
+        return add_f32(a, b, true);
+    case BULK_F64:
+        return add_f64(old, value);
+    default:
+        return combine_integers(old, value, reduction, false);
     }
 }
 
 /* ---- in memory: other clusters' threads may be at it too ------------------------------------------ */
-#define REDUCE_IN_PLACE(name, word)                                                                       \
+#define REDUCE_IN_PLACE(name, word)                                                                         \
     static void name(unsigned char *to, uint64_t value, enum bulk_reduction reduction, enum bulk_type type) \
-    {                                                                                                     \
-        word *at = (word *)(void *)to, old = __atomic_load_n(at, __ATOMIC_RELAXED), next;                 \
-        do                                                                                                \
-            next = (word)combine(old, value, reduction, type);                                            \
-        while (!__atomic_compare_exchange_n(at, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));   \
+    {                                                                                                       \
+        word *at = (word *)(void *)to, old = __atomic_load_n(at, __ATOMIC_RELAXED), next;                   \
+        do                                                                                                  \
+            next = (word)combine(old, value, reduction, type);                                              \
+        while (!__atomic_compare_exchange_n(at, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));     \
     }
 REDUCE_IN_PLACE(reduce_16, uint16_t)
 REDUCE_IN_PLACE(reduce_32, uint32_t)

@@ -4,21 +4,21 @@
 #include "tensor_map.h"
 
 struct tensor_op {
-    struct bulk_target target;
-    struct cp_address map, shared;
-    uint32_t rank;
-    unsigned int coordinate[EMU_TENSOR_RANK]; /* sources */
-    bool reduces;
+    struct bulk_target  target;
+    struct cp_address   map, shared;
+    uint32_t            rank;
+    unsigned int        coordinate[EMU_TENSOR_RANK]; /* sources */
+    bool                reduces;
     enum bulk_reduction reduction;
 };
 
 struct tensor_copy {
-    struct async_signal signal; /* of a store: only its op */
+    struct async_signal   signal; /* of a store: only its op */
     struct emu_tensor_map map;
-    int32_t coordinate[EMU_TENSOR_RANK];
-    struct emu_ref shared;     /* of the box */
-    struct emu_ref global;     /* of all that the box has of the tensor */
-    enum bulk_type type;       /* of a reduction */
+    int32_t               coordinate[EMU_TENSOR_RANK];
+    struct emu_ref        shared; /* of the box */
+    struct emu_ref        global; /* of all that the box has of the tensor */
+    enum bulk_type        type;   /* of a reduction */
 };
 
 enum { TF32 = 11 }; /* CUtensorMapDataType */
@@ -65,7 +65,7 @@ static void round_tf32(unsigned char *at, uint32_t bytes)
 static void move(const struct tensor_copy *c, const struct emu_ref *shared, const struct emu_ref *global,
                  uint32_t bytes)
 {
-    const struct async_op *a = &c->signal.op;
+    const struct async_op  *a = &c->signal.op;
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
     if (o->target.way == BULK_LOAD) {
         emu_copy(shared, global, bytes);
@@ -98,7 +98,7 @@ static void move_run(const struct tensor_copy *c, uint32_t from, uint32_t to, ui
 
 static void complete_tensor(struct async_op *a)
 {
-    struct tensor_copy *c = (struct tensor_copy *)a;
+    struct tensor_copy     *c = (struct tensor_copy *)a;
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
     for (uint32_t r = 0; r < c->map.rows; r++) {
         struct emu_tensor_row row;
@@ -120,11 +120,11 @@ static void complete_tensor(struct async_op *a)
 static bool read_map(struct emu_warp *w, const struct emu_op *op, int lane, struct emu_tensor_map *map)
 {
     const struct tensor_op *o = (const struct tensor_op *)op->data;
-    uint64_t address = cp_address_of(w, op, &o->map, lane);
-    struct emu_ref ref;
-    const char *why;
-    if (!emu_memory_range(w, op, lane, EMU_GENERIC, address, EMU_TENSOR_MAP_BYTES, 64,
-                          EMU_READ | EMU_NO_JUDGE, &ref))
+    uint64_t                address = cp_address_of(w, op, &o->map, lane);
+    struct emu_ref          ref;
+    const char             *why;
+    if (!emu_memory_range(w, op, lane, EMU_GENERIC, address, EMU_TENSOR_MAP_BYTES, 64, EMU_READ | EMU_NO_JUDGE,
+                          &ref))
         return false;
     if (ref.space != EMU_GLOBAL)
         why = "a tensor map is in parameters, constant or global memory";
@@ -140,7 +140,7 @@ static bool read_map(struct emu_warp *w, const struct emu_op *op, int lane, stru
 static bool find_global(const struct tensor_copy *c, struct emu_ref *out)
 {
     const struct async_op *a = &c->signal.op;
-    uint64_t first = UINT64_MAX, end = 0;
+    uint64_t               first = UINT64_MAX, end = 0;
     for (uint32_t r = 0; r < c->map.rows; r++) {
         struct emu_tensor_row row;
         row_at(c, r, &row);
@@ -158,11 +158,12 @@ static bool find_global(const struct tensor_copy *c, struct emu_ref *out)
 
 static void judge_tensor(struct tensor_copy *c)
 {
-    struct async_op *a = &c->signal.op;
+    struct async_op        *a = &c->signal.op;
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
-    bool load = o->target.way == BULK_LOAD;
-    unsigned int access =
-        load ? EMU_READ : o->reduces ? EMU_READ | EMU_WRITE | EMU_ATOMIC | EMU_STRONG : EMU_WRITE;
+    bool                    load = o->target.way == BULK_LOAD;
+    unsigned int            access = load         ? EMU_READ
+                                     : o->reduces ? EMU_READ | EMU_WRITE | EMU_ATOMIC | EMU_STRONG
+                                                  : EMU_WRITE;
     a->judge = judge_async_begin(a->warp, a->op, a->lane, true);
     if (a->judge == NULL)
         return;
@@ -188,12 +189,12 @@ static void judge_tensor(struct tensor_copy *c)
 
 static bool type_of_reduction(struct tensor_copy *c)
 {
-    static const int8_t types[] = {-1, -1, BULK_U32, BULK_S32, BULK_U64, BULK_S64, BULK_F16, BULK_F32,
-                                   BULK_F64, BULK_BF16, BULK_F32_FTZ, BULK_F32, BULK_F32_FTZ};
-    const struct async_op *a = &c->signal.op;
+    static const int8_t types[] = {-1,       -1,       BULK_U32,  BULK_S32,     BULK_U64, BULK_S64,    BULK_F16,
+                                   BULK_F32, BULK_F64, BULK_BF16, BULK_F32_FTZ, BULK_F32, BULK_F32_FTZ};
+    const struct async_op  *a = &c->signal.op;
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
-    int type = types[c->map.type];
-    bool bits = o->reduction >= BULK_AND;
+    int                     type = types[c->map.type];
+    bool                    bits = o->reduction >= BULK_AND;
     if (bits && (type == BULK_U32 || type == BULK_S32))
         type = BULK_B32;
     else if (bits && (type == BULK_U64 || type == BULK_S64))
@@ -208,11 +209,11 @@ static bool type_of_reduction(struct tensor_copy *c)
 
 /* What is the same for all blocks that it goes to. */
 struct tensor_issue {
-    struct emu_warp *w;
-    const struct emu_op *op;
-    int lane;
+    struct emu_warp      *w;
+    const struct emu_op  *op;
+    int                   lane;
     struct emu_tensor_map map;
-    struct emu_ref shared;
+    struct emu_ref        shared;
 };
 
 static struct tensor_copy *new_copy(const struct tensor_issue *i, struct emu_cta *cta)
@@ -241,7 +242,7 @@ static struct tensor_copy *new_copy(const struct tensor_issue *i, struct emu_cta
 static bool issue_load(void *context, struct emu_cta *cta, struct mbarrier_place mbarrier)
 {
     const struct tensor_issue *i = (const struct tensor_issue *)context;
-    struct tensor_copy *c = new_copy(i, cta);
+    struct tensor_copy        *c = new_copy(i, cta);
     if (c == NULL)
         return false;
     c->signal.cta = mbarrier.cta;
@@ -254,9 +255,8 @@ static bool issue_load(void *context, struct emu_cta *cta, struct mbarrier_place
 static bool find_shared(struct tensor_issue *i)
 {
     const struct tensor_op *o = (const struct tensor_op *)i->op->data;
-    uint64_t address = cp_address_of(i->w, i->op, &o->shared, i->lane);
-    if (!emu_memory_range(i->w, i->op, i->lane, EMU_SHARED, address, (uint64_t)i->map.rows * i->map.pitch,
-                          128,
+    uint64_t                address = cp_address_of(i->w, i->op, &o->shared, i->lane);
+    if (!emu_memory_range(i->w, i->op, i->lane, EMU_SHARED, address, (uint64_t)i->map.rows * i->map.pitch, 128,
                           (o->target.way == BULK_LOAD ? EMU_WRITE : EMU_READ) | EMU_NO_JUDGE, &i->shared))
         return false;
     if (i->shared.cta != i->w->cta && !o->target.remote) {
@@ -271,12 +271,12 @@ static bool check_first_coordinate(struct emu_warp *w, const struct emu_op *op, 
                                    const struct emu_tensor_map *map)
 {
     const struct tensor_op *o = (const struct tensor_op *)op->data;
-    int32_t first = (int32_t)emu_r32(w, op->source[o->coordinate[0]])[lane];
+    int32_t                 first = (int32_t)emu_r32(w, op->source[o->coordinate[0]])[lane];
     if ((int64_t)first * map->element_bytes % 16 == 0)
         return true;
     emu_fault(w, op, lane, 715,
-              "the first coordinate %d does not begin at a multiple of 16 bytes (elements have %u)",
-              first, map->element_bytes);
+              "the first coordinate %d does not begin at a multiple of 16 bytes (elements have %u)", first,
+              map->element_bytes);
     return false;
 }
 
@@ -304,7 +304,7 @@ static void exec_tensor(struct emu_warp *w, const struct emu_op *op, uint32_t ma
 static bool decode_rank(struct decoder *d, struct tensor_op *o)
 {
     static const char *const ranks[] = {"1d", "2d", "3d", "4d", "5d", NULL};
-    int rank = decode_one_of(d, ranks);
+    int                      rank = decode_one_of(d, ranks);
     if (rank < 0)
         return decode_refuse(d, "a rank of 1d to 5d is wanted, not .%s", decode_peek(d));
     o->rank = (uint32_t)rank + 1;
@@ -315,8 +315,8 @@ static bool decode_tile(struct decoder *d)
 {
     decode_take(d, "tile");
     const char *next = decode_peek(d);
-    if (strncmp(next, "im2col", 6) == 0 || strncmp(next, "tile::", 6) == 0 || strncmp(next, "cta_group",
-        9) == 0)
+    if (strncmp(next, "im2col", 6) == 0 || strncmp(next, "tile::", 6) == 0 ||
+        strncmp(next, "cta_group", 9) == 0)
         return decode_refuse(d, ".%s is not executed: only .tile", next);
     return true;
 }
@@ -324,7 +324,7 @@ static bool decode_tile(struct decoder *d)
 /* [map, {coordinates}] */
 static bool decode_map(struct decoder *d, unsigned int number, struct tensor_op *o)
 {
-    unsigned int count;
+    unsigned int              count;
     const struct ptx_operand *operand = decode_operand(d, number);
     if (operand == NULL || !cp_decode_address(d, number, EMU_GENERIC, &o->map))
         return false;
@@ -343,13 +343,12 @@ static bool decode_map(struct decoder *d, unsigned int number, struct tensor_op 
 static bool decode_tensor_operands(struct decoder *d, struct emu_op *op, struct tensor_op *o)
 {
     struct bulk_options options;
-    bool load = o->target.way == BULK_LOAD;
+    bool                load = o->target.way == BULK_LOAD;
     if (o->target.way == BULK_ACROSS || (o->reduces && load))
         return decode_refuse(d, "a tensor is in global memory");
-    if (!decode_tile(d) || !bulk_decode_completion(d, &o->target) || !bulk_decode_options(d, &o->target,
-        &options) ||
-        !decode_tile(d) || !decode_end(d) || !decode_map(d, load, o) ||
-        !cp_decode_address(d, !load, EMU_SHARED, &o->shared))
+    if (!decode_tile(d) || !bulk_decode_completion(d, &o->target) ||
+        !bulk_decode_options(d, &o->target, &options) || !decode_tile(d) || !decode_end(d) ||
+        !decode_map(d, load, o) || !cp_decode_address(d, !load, EMU_SHARED, &o->shared))
         return false;
     op->data = o;
     op->exec = exec_tensor;
@@ -359,8 +358,8 @@ static bool decode_tensor_operands(struct decoder *d, struct emu_op *op, struct 
 bool decode_tensor_copy(struct decoder *d, struct emu_op *op)
 {
     struct tensor_op *o = (struct tensor_op *)decode_alloc(d, 1, sizeof *o);
-    return o != NULL && decode_rank(d, o) && bulk_decode_spaces(d, &o->target) && decode_tensor_operands(d,
-        op, o);
+    return o != NULL && decode_rank(d, o) && bulk_decode_spaces(d, &o->target) &&
+           decode_tensor_operands(d, op, o);
 }
 
 bool decode_tensor_reduce(struct decoder *d, struct emu_op *op)

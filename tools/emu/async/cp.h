@@ -6,8 +6,8 @@
 
 /* One of several addresses of an instruction. */
 struct cp_address {
-    unsigned int source, bits; /* op->source[source], of 32 or 64 bits */
-    int64_t offset;
+    unsigned int   source, bits; /* op->source[source], of 32 or 64 bits */
+    int64_t        offset;
     enum emu_space space;
 };
 bool cp_decode_address(struct decoder *d, unsigned int number, enum emu_space space, struct cp_address *out);

@@ -5,25 +5,25 @@
 /* ---- copies: the lanes of a warp's instruction are one operation ---------------------------------- */
 struct cp_async_op {
     struct cp_address to, from;
-    uint32_t bytes;            /* a lane: 4, 8, 16                                          */
-    int      take;             /* source that says how many of them are read; -1: all       */
-    int      ignore;           /* source that says that none are; -1                        */
-    bool     ignore_negated;
+    uint32_t          bytes;  /* a lane: 4, 8, 16                                          */
+    int               take;   /* source that says how many of them are read; -1: all       */
+    int               ignore; /* source that says that none are; -1                        */
+    bool              ignore_negated;
 };
 
 struct cp_copy {
     struct async_lanes each;
-    uint32_t lanes, bytes;
-    uint32_t to[EMU_LANES];
-    uint8_t  take[EMU_LANES];  /* bytes that are read; zeros behind them */
-    struct emu_ref from[EMU_LANES];
+    uint32_t           lanes, bytes;
+    uint32_t           to[EMU_LANES];
+    uint8_t            take[EMU_LANES]; /* bytes that are read; zeros behind them */
+    struct emu_ref     from[EMU_LANES];
 };
 
 static void copy_lane(const struct cp_copy *c, int first, int lanes)
 {
     struct emu_cta *cta = c->each.op.warp->cta;
-    struct emu_ref to = {cta->shared + c->to[first], EMU_SHARED, cta, c->to[first]};
-    uint32_t whole = (uint32_t)lanes * c->bytes, take = lanes > 1 ? whole : c->take[first];
+    struct emu_ref  to = {cta->shared + c->to[first], EMU_SHARED, cta, c->to[first]};
+    uint32_t        whole = (uint32_t)lanes * c->bytes, take = lanes > 1 ? whole : c->take[first];
     if (take > 0)
         emu_copy(&to, &c->from[first], take);
     if (take == whole)
@@ -76,16 +76,16 @@ static void find_sizes(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 static bool find_sources(struct emu_warp *w, const struct emu_op *op, uint32_t mask, struct cp_copy *c)
 {
     const struct cp_async_op *o = (const struct cp_async_op *)op->data;
-    uint64_t from[EMU_LANES];
-    uint32_t whole = 0, some = 0;
+    uint64_t                  from[EMU_LANES];
+    uint32_t                  whole = 0, some = 0;
     cp_addresses(w, op, &o->from, from);
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
         whole |= (uint32_t)(c->take[l] == o->bytes) << l;
         some |= (uint32_t)(c->take[l] != 0) << l;
     }
-    if (whole && !emu_memory(w, op, whole, EMU_GLOBAL, from, o->bytes, o->bytes, EMU_READ | EMU_NO_JUDGE,
-                             c->from))
+    if (whole &&
+        !emu_memory(w, op, whole, EMU_GLOBAL, from, o->bytes, o->bytes, EMU_READ | EMU_NO_JUDGE, c->from))
         return false;
     for (uint32_t m = some & ~whole; m; m &= m - 1) {
         int l = __builtin_ctz(m);
@@ -99,8 +99,8 @@ static bool find_sources(struct emu_warp *w, const struct emu_op *op, uint32_t m
 static void judge_copy(struct emu_warp *w, const struct emu_op *op, uint32_t mask, struct cp_copy *c)
 {
     for (uint32_t m = mask; m; m &= m - 1) {
-        int l = __builtin_ctz(m);
-        struct emu_ref to = {w->cta->shared + c->to[l], EMU_SHARED, w->cta, c->to[l]};
+        int                 l = __builtin_ctz(m);
+        struct emu_ref      to = {w->cta->shared + c->to[l], EMU_SHARED, w->cta, c->to[l]};
         struct judge_async *a = judge_async_begin(w, op, l, false);
         c->each.judge[l] = a;
         if (a == NULL)
@@ -114,8 +114,8 @@ static void judge_copy(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 static void exec_cp_async(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct cp_async_op *o = (const struct cp_async_op *)op->data;
-    uint64_t to[EMU_LANES];
-    struct emu_ref ref[EMU_LANES];
+    uint64_t                  to[EMU_LANES];
+    struct emu_ref            ref[EMU_LANES];
     cp_addresses(w, op, &o->to, to);
     if (!emu_memory(w, op, mask, EMU_SHARED, to, o->bytes, o->bytes, EMU_WRITE | EMU_NO_JUDGE, ref))
         return;
@@ -155,10 +155,10 @@ static bool decode_sizes(struct decoder *d, struct cp_async_op *o, bool only_16)
 bool decode_cp_async(struct decoder *d, struct emu_op *op)
 {
     static const char *const levels[] = {"ca", "cg", NULL}, *const prefetch[] = {"L2::64B", "L2::128B",
-        "L2::256B", NULL};
+                                                                                 "L2::256B", NULL};
     struct cp_async_op *o = (struct cp_async_op *)decode_alloc(d, 1, sizeof *o);
-    bool cluster = false;
-    int level = decode_one_of(d, levels);
+    bool                cluster = false;
+    int                 level = decode_one_of(d, levels);
     if (o == NULL || level < 0)
         return decode_refuse(d, "cp.async.%s is unknown", decode_peek(d));
     if (decode_space(d, &cluster) != EMU_SHARED || cluster || decode_space(d, NULL) != EMU_GLOBAL)
@@ -188,24 +188,23 @@ bool decode_cp_async(struct decoder *d, struct emu_op *op)
 /* ---- cp.async.mbarrier.arrive: u8[0] noinc -------------------------------------------------------- */
 struct cp_arrival {
     struct async_signal signal;
-    uint32_t lanes;
-    uint64_t serial;           /* of the first copy that is none of its */
+    uint32_t            lanes;
+    uint64_t            serial; /* of the first copy that is none of its */
 };
 
 static void complete_arrival(struct async_op *a)
 {
-    struct cp_arrival *c = (struct cp_arrival *)a;
+    struct cp_arrival    *c = (struct cp_arrival *)a;
     struct mbarrier_place at = {c->signal.cta, c->signal.address};
     async_cp_settle(a->warp, c->lanes, c->serial, mbarrier_clock(at));
     for (uint32_t m = c->lanes; m; m &= m - 1)
         mbarrier_arrive_for(a->warp, a->op, __builtin_ctz(m), at);
 }
 
-static bool issue_arrival(struct emu_warp *w, const struct emu_op *op, uint32_t lanes,
-                          struct mbarrier_place at)
+static bool issue_arrival(struct emu_warp *w, const struct emu_op *op, uint32_t lanes, struct mbarrier_place at)
 {
-    struct cp_arrival *c =
-        (struct cp_arrival *)async_new(w, op, __builtin_ctz(lanes), sizeof *c, complete_arrival);
+    struct cp_arrival *c = (struct cp_arrival *)async_new(w, op, __builtin_ctz(lanes), sizeof *c,
+                                                          complete_arrival);
     if (c == NULL)
         return false;
     c->signal.cta = at.cta;
@@ -222,12 +221,12 @@ static bool issue_arrival(struct emu_warp *w, const struct emu_op *op, uint32_t 
 static void exec_cp_arrive(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct cp_address *address = (const struct cp_address *)op->data;
-    struct mbarrier_place at[EMU_LANES];
+    struct mbarrier_place    at[EMU_LANES];
     for (uint32_t m = mask; m; m &= m - 1)
         if (!cp_find_mbarrier(w, op, address, __builtin_ctz(m), false, &at[__builtin_ctz(m)]))
             return;
     for (uint32_t left = mask; left != 0;) {
-        int first = __builtin_ctz(left);
+        int      first = __builtin_ctz(left);
         uint32_t same = 0;
         for (uint32_t m = left; m; m &= m - 1)
             same |= (uint32_t)(at[__builtin_ctz(m)].address == at[first].address) << __builtin_ctz(m);
@@ -240,7 +239,7 @@ static void exec_cp_arrive(struct emu_warp *w, const struct emu_op *op, uint32_t
 bool decode_cp_arrive(struct decoder *d, struct emu_op *op)
 {
     struct cp_address *address = (struct cp_address *)decode_alloc(d, 1, sizeof *address);
-    bool cluster = false;
+    bool               cluster = false;
     if (address == NULL || !decode_take(d, "arrive"))
         return decode_refuse(d, "cp.async.mbarrier.%s is unknown", decode_peek(d));
     op->u8[0] = decode_take(d, "noinc");

@@ -11,11 +11,11 @@
 #include "mbarrier_state.h"
 
 struct async_cta {
-    struct mbarrier **slot;    /* each stays where it is: the judge knows clocks by their place */
-    uint32_t  room, used;      /* room is a power of two, less than three quarters are used */
-    uint32_t  alive;
-    uint64_t *live;            /* a bit for each 8 bytes of shared memory                    */
-    uint32_t  words;           /* of shared memory, 8 bytes each                             */
+    struct mbarrier **slot;       /* each stays where it is: the judge knows clocks by their place */
+    uint32_t          room, used; /* room is a power of two, less than three quarters are used */
+    uint32_t          alive;
+    uint64_t         *live;  /* a bit for each 8 bytes of shared memory                    */
+    uint32_t          words; /* of shared memory, 8 bytes each                             */
 };
 
 /* ---- the table ------------------------------------------------------------------------------------ */
@@ -127,7 +127,7 @@ void mbarrier_cta_end(struct emu_cta *cta)
 void mbarrier_misuse(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,
                      const char *format, ...)
 {
-    char text[256], where[64] = "";
+    char    text[256], where[64] = "";
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
@@ -150,8 +150,7 @@ struct mbarrier *mbarrier_living(struct emu_warp *w, const struct emu_op *op, in
     uint64_t word;
     memcpy(&word, at.cta->shared + at.address, sizeof word);
     if (word != m->word) {
-        mbarrier_misuse(w, op, lane, at, "something else was stored over it: 0x%llx",
-                        (unsigned long long)word);
+        mbarrier_misuse(w, op, lane, at, "something else was stored over it: 0x%llx", (unsigned long long)word);
         memcpy(at.cta->shared + at.address, &m->word, sizeof m->word);
     }
     return m;
@@ -223,7 +222,7 @@ void mbarrier_init(struct emu_warp *w, const struct emu_op *op, int lane, struct
                    uint32_t count)
 {
     struct async_cta *s = table_of(at.cta);
-    struct mbarrier *m = s != NULL ? entry_for(s, at.address) : NULL;
+    struct mbarrier  *m = s != NULL ? entry_for(s, at.address) : NULL;
     if (m == NULL) {
         emu_fault(w, op, lane, 2, "out of memory for mbarriers");
         return;
@@ -248,7 +247,7 @@ void mbarrier_init(struct emu_warp *w, const struct emu_op *op, int lane, struct
 void mbarrier_inval(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at)
 {
     struct mbarrier *m = mbarrier_living(w, op, lane, at);
-    uint64_t bytes;
+    uint64_t         bytes;
     if (m == NULL)
         return;
     uint32_t flying = async_flying_to(at.cta, at.address, &bytes);
@@ -311,4 +310,3 @@ struct judge_clock **mbarrier_clock(struct mbarrier_place at)
     struct mbarrier *m = mbarrier_alive(at);
     return m != NULL ? &m->arriving : NULL;
 }
-

@@ -7,7 +7,10 @@
 enum { MBARRIER_MOST = (1 << 20) - 1 }; /* arrivals, and bytes either way */
 
 /* Where the program says an mbarrier is. */
-struct mbarrier_place { struct emu_cta *cta; uint32_t address; };
+struct mbarrier_place {
+    struct emu_cta *cta;
+    uint32_t        address;
+};
 
 /* Do these bytes belong to an mbarrier that is alive?  Not while an mbarrier instruction itself looks. */
 bool async_is_mbarrier(const struct emu_cta *cta, uint32_t address, uint32_t bytes);
@@ -30,6 +33,5 @@ void mbarrier_overwritten(struct emu_warp *w, const struct emu_op *op, int lane,
 
 void mbarrier_cta_end(struct emu_cta *cta);
 /* See async_explain. */
-const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32_t mask, char *buf,
-                             size_t cap);
+const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32_t mask, char *buf, size_t cap);
 #endif

@@ -9,20 +9,20 @@
 enum wait_for { WAIT_STATE, WAIT_PARITY };
 struct mbarrier_op {
     enum emu_space space;
-    unsigned int bits;         /* of the address register          */
-    bool remote;               /* shared::cluster is allowed       */
-    bool synchronises;         /* .release or .acquire             */
-    bool expect_tx, no_complete, drop, tries;
-    bool has_count;            /* or bytes: source[1]              */
-    enum wait_for wait;
+    unsigned int   bits;         /* of the address register          */
+    bool           remote;       /* shared::cluster is allowed       */
+    bool           synchronises; /* .release or .acquire             */
+    bool           expect_tx, no_complete, drop, tries;
+    bool           has_count; /* or bytes: source[1]              */
+    enum wait_for  wait;
 };
 
 static bool find_places(struct emu_warp *w, const struct emu_op *op, uint32_t mask, unsigned int access,
                         struct mbarrier_place at[EMU_LANES])
 {
     const struct mbarrier_op *o = (const struct mbarrier_op *)op->data;
-    uint64_t address[EMU_LANES];
-    struct emu_ref ref[EMU_LANES];
+    uint64_t                  address[EMU_LANES];
+    struct emu_ref            ref[EMU_LANES];
     emu_addresses(w, op, 0, o->bits, address);
     w->cluster->async->looking = true;
     bool good = emu_memory(w, op, mask, o->space, address, 8, 8, access, ref);
@@ -59,7 +59,7 @@ static bool same_place(const struct mbarrier_place at[EMU_LANES], uint32_t mask)
 static void exec_init(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct mbarrier_place at[EMU_LANES];
-    const uint32_t *count = emu_r32(w, op->source[1]);
+    const uint32_t       *count = emu_r32(w, op->source[1]);
     if (!find_places(w, op, mask, EMU_WRITE, at))
         return;
     for (uint32_t m = mask; m; m &= m - 1)
@@ -80,7 +80,7 @@ static uint64_t arrive_one(struct emu_warp *w, const struct emu_op *op, int lane
                            uint32_t operand)
 {
     const struct mbarrier_op *o = (const struct mbarrier_op *)op->data;
-    struct mbarrier *m = mbarrier_living(w, op, lane, at);
+    struct mbarrier          *m = mbarrier_living(w, op, lane, at);
     if (m == NULL)
         return 0;
     uint64_t token = mbarrier_token(at, m);
@@ -90,9 +90,8 @@ static uint64_t arrive_one(struct emu_warp *w, const struct emu_op *op, int lane
     if (o->expect_tx)
         mbarrier_add_bytes(w, op, lane, at, m, operand);
     if (o->no_complete && count >= m->pending)
-        mbarrier_misuse(w, op, lane, at,
-                        ".noComplete, but %u arrivals complete the phase, which waits for %u", count,
-                        m->pending);
+        mbarrier_misuse(w, op, lane, at, ".noComplete, but %u arrivals complete the phase, which waits for %u",
+                        count, m->pending);
     mbarrier_take_arrivals(w, op, lane, at, m, count);
     if (o->drop && count > m->expected)
         mbarrier_misuse(w, op, lane, at, "%u arrivals drop out of %u", count, m->expected);
@@ -105,19 +104,19 @@ static uint64_t arrive_one(struct emu_warp *w, const struct emu_op *op, int lane
 static void exec_arrive(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct mbarrier_op *o = (const struct mbarrier_op *)op->data;
-    struct mbarrier_place at[EMU_LANES];
-    const uint32_t *operand = o->has_count ? emu_r32(w, op->source[1]) : NULL;
-    uint64_t *token = emu_r64(w, op->result[0]);
+    struct mbarrier_place     at[EMU_LANES];
+    const uint32_t           *operand = o->has_count ? emu_r32(w, op->source[1]) : NULL;
+    uint64_t                 *token = emu_r64(w, op->result[0]);
     if (!find_places(w, op, mask, EMU_READ | EMU_STRONG | EMU_PARTIAL, at))
         return;
-    int first = __builtin_ctz(mask);
+    int                    first = __builtin_ctz(mask);
     const struct mbarrier *m = mbarrier_alive(at[first]);
-    bool together = m != NULL && !o->has_count && same_place(at, mask) &&
+    bool                   together = m != NULL && !o->has_count && same_place(at, mask) &&
                     (uint32_t)__builtin_popcount(mask) <= m->pending;
     if (together && o->synchronises)
         judge_release(w, mask, mbarrier_clock(at[first]));
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
-        int l = __builtin_ctz(rest);
+        int                  l = __builtin_ctz(rest);
         struct judge_clock **clock = together || !o->synchronises ? NULL : mbarrier_clock(at[l]);
         if (clock != NULL)
             judge_release(w, 1u << l, clock);
@@ -129,11 +128,11 @@ static void exec_arrive(struct emu_warp *w, const struct emu_op *op, uint32_t ma
 static void exec_bytes(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct mbarrier_place at[EMU_LANES];
-    const uint32_t *bytes = emu_r32(w, op->source[1]);
+    const uint32_t       *bytes = emu_r32(w, op->source[1]);
     if (!find_places(w, op, mask, EMU_READ | EMU_STRONG | EMU_PARTIAL, at))
         return;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
-        int l = __builtin_ctz(rest);
+        int              l = __builtin_ctz(rest);
         struct mbarrier *m = mbarrier_living(w, op, l, at[l]);
         if (m == NULL)
             continue;
@@ -144,7 +143,7 @@ static void exec_bytes(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 
 static void exec_pending_count(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint32_t *count = emu_r32(w, op->result[0]);
+    uint32_t       *count = emu_r32(w, op->result[0]);
     const uint64_t *token = emu_r64(w, op->source[0]);
     EMU_FOR_LANES(mask, l, count[l] = (uint32_t)token[l] & MBARRIER_MOST);
 }
@@ -165,16 +164,17 @@ static bool has_ended(struct emu_warp *w, const struct emu_op *op, int lane, str
     if (token >> 52 != mbarrier_owner_bits(at))
         mbarrier_misuse(w, op, lane, at, "0x%llx is no state of this mbarrier", (unsigned long long)token);
     else if (behind > 1)
-        mbarrier_misuse(w, op, lane, at,
-               "phase %u is waited for, which is neither the one under way, %llu, nor the one before it",
-                        (uint32_t)(token >> 20), (unsigned long long)m->phase);
+        mbarrier_misuse(
+            w, op, lane, at,
+            "phase %u is waited for, which is neither the one under way, %llu, nor the one before it",
+            (uint32_t)(token >> 20), (unsigned long long)m->phase);
     return behind != 0;
 }
 
 static void acquire(struct emu_warp *w, uint32_t done, const struct mbarrier_place at[EMU_LANES])
 {
     while (done != 0) {
-        int first = __builtin_ctz(done);
+        int      first = __builtin_ctz(done);
         uint32_t same = 0;
         for (uint32_t m = done; m; m &= m - 1) {
             int l = __builtin_ctz(m);
@@ -190,19 +190,19 @@ static void acquire(struct emu_warp *w, uint32_t done, const struct mbarrier_pla
 /* A try_wait may give up whenever it likes. */
 static bool gives_up(struct emu_warp *w)
 {
-    return w->now->expired || (w->grid->settings->async_policy == EMU_ASYNC_RANDOM &&
-                               emu_random(w->cluster) % 16 == 0);
+    return w->now->expired ||
+           (w->grid->settings->async_policy == EMU_ASYNC_RANDOM && emu_random(w->cluster) % 16 == 0);
 }
 
 static void exec_wait(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct mbarrier_op *o = (const struct mbarrier_op *)op->data;
-    struct mbarrier_place at[EMU_LANES];
-    uint32_t done = 0;
+    struct mbarrier_place     at[EMU_LANES];
+    uint32_t                  done = 0;
     if (!find_places(w, op, mask, EMU_READ | EMU_STRONG | EMU_PARTIAL, at))
         return;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
-        int l = __builtin_ctz(rest);
+        int                    l = __builtin_ctz(rest);
         const struct mbarrier *m = mbarrier_living(w, op, l, at[l]);
         done |= (uint32_t)(m != NULL && has_ended(w, op, l, at[l], m)) << l;
     }
@@ -219,27 +219,26 @@ static void exec_wait(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     }
 }
 
-const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32_t mask, char *buf,
-                             size_t cap)
+const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32_t mask, char *buf, size_t cap)
 {
     buf[0] = 0;
     if (op == NULL || op->exec != exec_wait || mask == 0)
         return buf;
     const struct mbarrier_op *o = (const struct mbarrier_op *)op->data;
-    int lane = __builtin_ctz(mask);
-    uint64_t address[EMU_LANES], bytes;
+    int                       lane = __builtin_ctz(mask);
+    uint64_t                  address[EMU_LANES], bytes;
     emu_addresses(w, op, 0, o->bits, address);
-    struct mbarrier_place at = {w->cta, (uint32_t)(address[lane] & ((1u << EMU_RANK_SHIFT) - 1))};
+    struct mbarrier_place  at = {w->cta, (uint32_t)(address[lane] & ((1u << EMU_RANK_SHIFT) - 1))};
     const struct mbarrier *m = mbarrier_alive(at);
     if (m == NULL) {
         snprintf(buf, cap, "no mbarrier is initialised at shared 0x%x", at.address);
         return buf;
     }
     uint32_t flying = async_flying_to(at.cta, at.address, &bytes);
-    int n = snprintf(buf, cap,
-                     "%u operations in flight on the mbarrier at shared 0x%x (phase %llu, %u of %u arrivals "
-                     "pending, %d bytes to come", flying, at.address, (unsigned long long)m->phase,
-                     m->pending, m->expected, m->tx);
+    int      n = snprintf(buf, cap,
+                          "%u operations in flight on the mbarrier at shared 0x%x (phase %llu, %u of %u arrivals "
+                               "pending, %d bytes to come",
+                          flying, at.address, (unsigned long long)m->phase, m->pending, m->expected, m->tx);
     if (n > 0 && (size_t)n < cap && o->wait == WAIT_PARITY)
         n += snprintf(buf + n, cap - (size_t)n, "; parity %u is waited for", emu_r32(w, op->source[1])[lane]);
     if (n > 0 && (size_t)n < cap)
@@ -254,7 +253,7 @@ static const char *const scopes[] = {"cta", "cluster", NULL};
 static bool decode_order(struct decoder *d, const char *strong, bool *relaxed)
 {
     const char *words[] = {strong, "relaxed", NULL};
-    int word = strong != NULL ? decode_one_of(d, words) : -1;
+    int         word = strong != NULL ? decode_one_of(d, words) : -1;
     if (word < 0)
         return true;
     *relaxed = word == 1;
@@ -378,24 +377,31 @@ static bool decode_pending_count(struct decoder *d, struct emu_op *op)
 
 bool decode_mbarrier(struct decoder *d, struct emu_op *op)
 {
-    static const char *const words[] = {"init", "inval", "arrive", "arrive_drop", "expect_tx",
+    static const char *const words[] = {"init",        "inval",     "arrive",   "arrive_drop",   "expect_tx",
                                         "complete_tx", "test_wait", "try_wait", "pending_count", NULL};
-    struct mbarrier_op *o = (struct mbarrier_op *)decode_alloc(d, 1, sizeof *o);
-    int word = decode_one_of(d, words);
+    struct mbarrier_op      *o = (struct mbarrier_op *)decode_alloc(d, 1, sizeof *o);
+    int                      word = decode_one_of(d, words);
     op->data = o;
     op->class_ = EMU_CLASS_sync;
     if (o == NULL)
         return false;
     switch (word) {
-    case 0: return decode_init(d, op, o);
-    case 1: return decode_inval(d, op, o);
+    case 0:
+        return decode_init(d, op, o);
+    case 1:
+        return decode_inval(d, op, o);
     case 2:
-    case 3: return decode_arrive(d, op, o, word == 3);
+    case 3:
+        return decode_arrive(d, op, o, word == 3);
     case 4:
-    case 5: return decode_bytes(d, op, o, word == 5);
+    case 5:
+        return decode_bytes(d, op, o, word == 5);
     case 6:
-    case 7: return decode_wait(d, op, o, word == 7);
-    case 8: return decode_pending_count(d, op);
-    default: return decode_refuse(d, "mbarrier.%s is unknown", decode_peek(d));
+    case 7:
+        return decode_wait(d, op, o, word == 7);
+    case 8:
+        return decode_pending_count(d, op);
+    default:
+        return decode_refuse(d, "mbarrier.%s is unknown", decode_peek(d));
     }
 }

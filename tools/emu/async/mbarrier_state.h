@@ -4,12 +4,12 @@
 #include "mbarrier.h"
 
 struct mbarrier {
-    uint32_t address;
-    bool     live;
-    uint32_t expected, pending; /* arrivals: of a phase, and still to come in this one    */
-    int32_t  tx;                /* bytes to come; below 0: came before they were expected */
-    uint64_t phase;             /* the one under way                                      */
-    uint64_t word;              /* what the 8 bytes must hold                             */
+    uint32_t            address;
+    bool                live;
+    uint32_t            expected, pending; /* arrivals: of a phase, and still to come in this one    */
+    int32_t             tx;                /* bytes to come; below 0: came before they were expected */
+    uint64_t            phase;             /* the one under way                                      */
+    uint64_t            word;              /* what the 8 bytes must hold                             */
     struct judge_clock *arriving, *completed;
 };
 
@@ -18,8 +18,8 @@ struct mbarrier *mbarrier_alive(struct mbarrier_place at);
 /* The same, and its word is unharmed; both are reported otherwise. */
 struct mbarrier *mbarrier_living(struct emu_warp *w, const struct emu_op *op, int lane,
                                  struct mbarrier_place at);
-void mbarrier_init(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,
-                   uint32_t count);
+void             mbarrier_init(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,
+                               uint32_t count);
 void mbarrier_inval(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at);
 void mbarrier_add_bytes(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,
                         struct mbarrier *m, int64_t bytes);

@@ -2,24 +2,24 @@
 #include "bulk.h"
 
 struct remote_op {
-    struct cp_address to;
-    struct bulk_target target; /* the mbarrier */
-    unsigned int value[4], count; /* sources */
-    uint32_t bytes;            /* of one value */
-    bool reduces;
+    struct cp_address   to;
+    struct bulk_target  target;          /* the mbarrier */
+    unsigned int        value[4], count; /* sources */
+    uint32_t            bytes;           /* of one value */
+    bool                reduces;
     enum bulk_reduction reduction;
-    enum bulk_type type;
+    enum bulk_type      type;
 };
 
 struct remote_write {
     struct async_signal signal;
-    struct emu_ref to;
+    struct emu_ref      to;
     _Alignas(8) unsigned char data[16];
 };
 
 static void complete_write(struct async_op *a)
 {
-    struct remote_write *c = (struct remote_write *)a;
+    struct remote_write    *c = (struct remote_write *)a;
     const struct remote_op *o = (const struct remote_op *)a->op->data;
     if (o->reduces) {
         if (!emu_defined(&c->to, c->signal.bytes))
@@ -44,10 +44,10 @@ static void take_values(struct emu_warp *w, const struct emu_op *op, int lane, u
 static bool issue_write(struct emu_warp *w, const struct emu_op *op, int lane)
 {
     const struct remote_op *o = (const struct remote_op *)op->data;
-    uint64_t address = cp_address_of(w, op, &o->to, lane);
-    uint32_t bytes = o->count * o->bytes;
-    struct mbarrier_place at;
-    struct emu_ref to;
+    uint64_t                address = cp_address_of(w, op, &o->to, lane);
+    uint32_t                bytes = o->count * o->bytes;
+    struct mbarrier_place   at;
+    struct emu_ref          to;
     if (!emu_memory_range(w, op, lane, o->to.space, address, bytes, bytes, EMU_WRITE | EMU_NO_JUDGE, &to) ||
         !cp_find_mbarrier(w, op, &o->target.mbarrier, lane, true, &at))
         return false;
@@ -98,7 +98,7 @@ static bool decode_remote_operands(struct decoder *d, struct emu_op *op, struct 
                                    enum ptx_type type)
 {
     enum emu_space space = o->to.space;
-    unsigned int count;
+    unsigned int   count;
     if (!decode_end(d) || !decode_operands(d, 3, 3) || !cp_decode_address(d, 0, space, &o->to))
         return false;
     const struct ptx_operand *items = decode_items(decode_operand(d, 1), &count);
@@ -125,7 +125,7 @@ bool decode_st_async(struct decoder *d, struct emu_op *op)
         return false;
     o->count = decode_take(d, "v2") ? 2 : decode_take(d, "v4") ? 4 : 1;
     enum ptx_type type = decode_type(d);
-    unsigned int bits = ptx_type_bits(type);
+    unsigned int  bits = ptx_type_bits(type);
     if (d->failed || (bits != 32 && bits != 64) || bits * o->count > 128)
         return decode_refuse(d, "one, two or four values of 32 bits, or one or two of 64");
     return decode_remote_operands(d, op, o, type);
@@ -139,9 +139,9 @@ bool decode_red_async(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "red.async is .relaxed.cluster");
     if (o == NULL || !decode_to(d, o))
         return false;
-    int reduction = decode_one_of(d, bulk_reduction_words);
+    int         reduction = decode_one_of(d, bulk_reduction_words);
     const char *word = decode_peek(d);
-    int type = decode_one_of(d, bulk_type_words);
+    int         type = decode_one_of(d, bulk_type_words);
     if (reduction < 0 || type < 0)
         return decode_refuse(d, "a reduction of .%s is unknown", decode_peek(d));
     o->reduces = true;

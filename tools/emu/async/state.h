@@ -4,26 +4,26 @@
 #include "async.h"
 
 enum {
-    ASYNC_GRAIN = 64,          /* bytes: sizes of operations are rounded up to this                      */
-    ASYNC_POOLS = 20,          /* free lists by size; what is larger goes back to malloc                  */
-    ASYNC_MOST = 1 << 16       /* operations, or commits, that a warp may have in flight                  */
+    ASYNC_GRAIN = 64,    /* bytes: sizes of operations are rounded up to this                      */
+    ASYNC_POOLS = 20,    /* free lists by size; what is larger goes back to malloc                  */
+    ASYNC_MOST = 1 << 16 /* operations, or commits, that a warp may have in flight                  */
 };
 
 /* An operation of several lanes, each judged by itself: a warp's cp.async.  All of kind ASYNC_CP begin so;
  * op.judge is not used. */
 struct async_lanes {
-    struct async_op op;
-    uint64_t serial;           /* in the order of issue, of the warp            */
+    struct async_op     op;
+    uint64_t            serial;           /* in the order of issue, of the warp            */
     struct judge_async *judge[EMU_LANES]; /* NULL: not judged, or ended already */
 };
 
 /* An operation that tells an mbarrier when it is complete.  All of kind ASYNC_MBARRIER begin so. */
 struct async_signal {
     struct async_op op;
-    struct emu_cta *cta;       /* whose mbarrier              */
-    uint32_t address;          /* of the mbarrier             */
-    uint32_t bytes;            /* for its tx-count            */
-    bool     harmless;         /* may be in flight when a block ends */
+    struct emu_cta *cta;      /* whose mbarrier              */
+    uint32_t        address;  /* of the mbarrier             */
+    uint32_t        bytes;    /* for its tx-count            */
+    bool            harmless; /* may be in flight when a block ends */
 };
 
 /* What a warp has in flight of one kind, oldest first.  Commits are kept as masks of lanes: a lane's
@@ -31,36 +31,36 @@ struct async_signal {
  * operation. */
 struct async_queue {
     struct async_op *head, **tail;
-    uint32_t  count, undone;
-    uint32_t *commits;         /* commits[i] has number first + i          */
-    uint64_t  first;
-    uint32_t  commit_count, commit_room;
-    uint32_t  busy;            /* its place in async_cluster.busy, plus 1  */
+    uint32_t         count, undone;
+    uint32_t        *commits; /* commits[i] has number first + i          */
+    uint64_t         first;
+    uint32_t         commit_count, commit_room;
+    uint32_t         busy; /* its place in async_cluster.busy, plus 1  */
 };
 
 struct async_warp {
     struct async_queue queue[ASYNC_KINDS];
-    uint64_t serial;           /* cp.async operations issued so far        */
+    uint64_t           serial; /* cp.async operations issued so far        */
 };
 
 struct async_cluster {
-    struct async_warp *warps;
-    struct async_cell *pool[ASYNC_POOLS];
-    struct async_op **flying;  /* towards mbarriers, oldest first           */
-    uint32_t flying_count, flying_room;
+    struct async_warp   *warps;
+    struct async_cell   *pool[ASYNC_POOLS];
+    struct async_op    **flying; /* towards mbarriers, oldest first           */
+    uint32_t             flying_count, flying_room;
     struct async_queue **busy; /* that have operations to do: one place for each queue there is */
-    uint32_t busy_count;
-    struct async_op **batch;   /* scratch of a wait                        */
-    uint32_t batch_room;
-    uint32_t spins, rounds;    /* tests of mbarriers in vain, and steps, since something completed */
-    bool     looking;          /* an mbarrier instruction reads its word itself */
+    uint32_t             busy_count;
+    struct async_op    **batch; /* scratch of a wait                        */
+    uint32_t             batch_room;
+    uint32_t             spins, rounds; /* tests of mbarriers in vain, and steps, since something completed */
+    bool                 looking;       /* an mbarrier instruction reads its word itself */
 };
 
 /* What stands before each operation. */
 struct async_cell {
     _Alignas(16) struct async_cell *next;
-    uint32_t pool;             /* ASYNC_POOLS: it was too large for the pools                 */
-    bool     reads_over;       /* a wait for reads has covered it                             */
+    uint32_t pool;       /* ASYNC_POOLS: it was too large for the pools                 */
+    bool     reads_over; /* a wait for reads has covered it                             */
 };
 
 static inline struct async_cell *async_cell_of(const struct async_op *a)

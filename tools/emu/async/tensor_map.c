@@ -11,11 +11,14 @@ enum {
     DIM_BITS = 32,
     ALIGN = 16,
     FIRST_FLOAT = 6,
-    BYTES_LIMIT = 228 << 10    /* of a box: what a multiprocessor has */
+    BYTES_LIMIT = 228 << 10 /* of a box: what a multiprocessor has */
 };
 static const uint64_t MARK = 0x31504d54554d4547ull;
 
-static const struct { const char *name; uint32_t bytes; } types[TYPE_COUNT] = {
+static const struct {
+    const char *name;
+    uint32_t    bytes;
+} types[TYPE_COUNT] = {
     {"u8", 1},  {"u16", 2}, {"u32", 4},  {"s32", 4}, {"u64", 8},  {"s64", 8},  {"f16", 2},
     {"f32", 4}, {"f64", 8}, {"bf16", 2}, {"f32", 4}, {"tf32", 4}, {"tf32", 4},
 };
@@ -24,8 +27,8 @@ static const struct { const char *name; uint32_t bytes; } types[TYPE_COUNT] = {
 struct image {
     uint64_t mark, address;
     uint64_t stride[EMU_TENSOR_RANK - 1];
-    uint32_t last[EMU_TENSOR_RANK];  /* extents, less 1 */
-    uint8_t  box[EMU_TENSOR_RANK];   /* likewise        */
+    uint32_t last[EMU_TENSOR_RANK]; /* extents, less 1 */
+    uint8_t  box[EMU_TENSOR_RANK];  /* likewise        */
     uint8_t  step[EMU_TENSOR_RANK];
     uint8_t  type, rank, swizzle, l2, fill, zero;
     uint32_t unused[9];
@@ -36,7 +39,7 @@ _Static_assert(sizeof(struct image) == EMU_TENSOR_MAP_BYTES, "a CUtensorMap has 
 static uint64_t checksum(const struct image *image)
 {
     const unsigned char *bytes = (const unsigned char *)image;
-    uint64_t hash = 0xcbf29ce484222325ull;
+    uint64_t             hash = 0xcbf29ce484222325ull;
     for (size_t i = 0; i < offsetof(struct image, check); i++)
         hash = (hash ^ bytes[i]) * 0x100000001b3ull;
     return hash;
@@ -108,8 +111,8 @@ unsigned int emu_tensor_map_encode(void *map128, uint32_t data_type, uint32_t ra
 unsigned int emu_tensor_map_replace_address(void *map128, uint64_t address)
 {
     struct emu_tensor_map map;
-    struct image image;
-    const char *why;
+    struct image          image;
+    const char           *why;
     if (map128 == NULL || address % ALIGN || !emu_tensor_map_read(map128, &map, &why))
         return 1;
     memcpy(&image, map128, sizeof image);
@@ -150,12 +153,11 @@ bool emu_tensor_map_read(const void *map128, struct emu_tensor_map *out, const c
 
 /* ---- boxes ---------------------------------------------------------------------------------------- */
 void emu_tensor_row_at(const struct emu_tensor_map *map, const int32_t coordinate[EMU_TENSOR_RANK],
-                       uint32_t row,
-                       struct emu_tensor_row *out)
+                       uint32_t row, struct emu_tensor_row *out)
 {
-    int64_t first = coordinate[0], end = first + map->count[0], limit = (int64_t)map->dim[0];
+    int64_t  first = coordinate[0], end = first + map->count[0], limit = (int64_t)map->dim[0];
     uint64_t address = map->address;
-    bool outside = false;
+    bool     outside = false;
     out->shared = row * map->pitch;
     for (uint32_t i = 1, left = row; i < map->rank; i++) {
         int64_t at = coordinate[i] + (int64_t)(left % map->count[i]) * map->step[i];
@@ -180,12 +182,6 @@ uint32_t emu_tensor_swizzle(uint32_t address, uint32_t swizzle)
     return address ^ (address >> 7 & ((1u << swizzle) - 1)) << 4;
 }
 
-uint64_t emu_tensor_fill(const struct emu_tensor_map *map)
-{
-    return map->fill ? 0x7ff77ff77ff77ff7ull : 0;
-}
+uint64_t emu_tensor_fill(const struct emu_tensor_map *map) { return map->fill ? 0x7ff77ff77ff77ff7ull : 0; }
 
-const char *emu_tensor_type_name(uint32_t type)
-{
-    return type < TYPE_COUNT ? types[type].name : "?";
-}
+const char *emu_tensor_type_name(uint32_t type) { return type < TYPE_COUNT ? types[type].name : "?"; }

@@ -39,16 +39,15 @@ bool emu_tensor_map_read(const void *map128, struct emu_tensor_map *out, const c
 
 /* A row of the box whose first element has these coordinates. */
 struct emu_tensor_row {
-    uint64_t global;           /* address of its first byte that lies within the tensor   */
-    uint32_t shared;           /* offset in the box before swizzling                      */
-    uint32_t before, inside;   /* bytes beyond the tensor at its front, and within it; the rest is beyond */
+    uint64_t global;         /* address of its first byte that lies within the tensor   */
+    uint32_t shared;         /* offset in the box before swizzling                      */
+    uint32_t before, inside; /* bytes beyond the tensor at its front, and within it; the rest is beyond */
 };
 void emu_tensor_row_at(const struct emu_tensor_map *map, const int32_t coordinate[EMU_TENSOR_RANK],
-                       uint32_t row,
-                       struct emu_tensor_row *out);
+                       uint32_t row, struct emu_tensor_row *out);
 /* Where the byte at this shared address is after swizzling: 16-byte units change places within 128 bytes. */
 uint32_t emu_tensor_swizzle(uint32_t address, uint32_t swizzle);
 /* What fills the places beyond the tensor: of any floating-point type the same 16 bits over and over. */
-uint64_t emu_tensor_fill(const struct emu_tensor_map *map);
+uint64_t    emu_tensor_fill(const struct emu_tensor_map *map);
 const char *emu_tensor_type_name(uint32_t type);
 #endif

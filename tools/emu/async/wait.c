@@ -4,7 +4,11 @@
 
 /* ---- waiting -----------------------------------------------------------------------------------------
  * before[l]: operations of lane l are waited for if fewer commits than this came before them. */
-struct wait_bounds { uint32_t mask; bool same; uint64_t before[EMU_LANES]; };
+struct wait_bounds {
+    uint32_t mask;
+    bool     same;
+    uint64_t before[EMU_LANES];
+};
 
 static void find_bounds(const struct async_queue *q, uint32_t mask, uint32_t newest, struct wait_bounds *out)
 {
@@ -52,7 +56,7 @@ static uint32_t covered(const struct wait_bounds *b, const struct async_op *a)
 static void complete_group(struct emu_cluster *cluster, struct async_op **list, uint32_t count)
 {
     enum emu_async_policy policy = cluster->grid->settings->async_policy;
-    bool ordered = list[0]->kind == ASYNC_WGMMA;
+    bool                  ordered = list[0]->kind == ASYNC_WGMMA;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t pick = i;
         if (!ordered && policy == EMU_ASYNC_RANDOM)
@@ -107,8 +111,8 @@ static void end_judges(struct async_op *a, struct emu_warp *w, uint32_t lanes, u
 void async_wait(struct emu_warp *w, uint32_t mask, enum async_kind kind, uint32_t newest, bool reads)
 {
     struct async_queue *q = async_queue_of(w, kind);
-    uint32_t lanes_mask = kind == ASYNC_WGMMA ? 1 : mask, count = 0;
-    struct wait_bounds bounds;
+    uint32_t            lanes_mask = kind == ASYNC_WGMMA ? 1 : mask, count = 0;
+    struct wait_bounds  bounds;
     if (q->head == NULL)
         return;
     find_bounds(q, lanes_mask, newest, &bounds);
@@ -147,8 +151,8 @@ static struct emu_warp *next_sibling(const struct emu_warp *w, uint32_t *at)
 bool async_wait_warpgroup(struct emu_warp *w, uint32_t newest)
 {
     struct wait_bounds bounds;
-    struct emu_warp *s;
-    uint32_t count = 0;
+    struct emu_warp   *s;
+    uint32_t           count = 0;
     find_bounds(async_queue_of(w, ASYNC_WGMMA), 1, newest, &bounds);
     for (uint32_t at = 0; (s = next_sibling(w, &at)) != NULL;) {
         const struct async_queue *q = async_queue_of(s, ASYNC_WGMMA);
@@ -173,7 +177,7 @@ bool async_pending(const struct emu_warp *w, enum async_kind kind)
 void async_cp_settle(struct emu_warp *w, uint32_t lanes, uint64_t serial, struct judge_clock **clock)
 {
     struct async_queue *q = async_queue_of(w, ASYNC_CP);
-    uint32_t count = 0;
+    uint32_t            count = 0;
     for (struct async_op *a = q->head; a != NULL; a = a->next)
         if (!a->done && (a->lanes & lanes) && ((struct async_lanes *)a)->serial < serial &&
             !add_to_batch(w, a, &count))

@@ -9,7 +9,9 @@
 /* ---- versions and targets ------------------------------------------------------------------------------ */
 int compile_isa(int cuda_version)
 {
-    static const struct { int isa, cuda; } releases[] = {
+    static const struct {
+        int isa, cuda;
+    } releases[] = {
         {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020}, {73, 11030},
         {74, 11040}, {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080}, {80, 12000}, {81, 12010},
         {82, 12020}, {83, 12030}, {84, 12040}, {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090},
@@ -46,8 +48,8 @@ bool compile_parse_target(const char *name, int *sm, char *suffix)
 
 /* ---- the head of a text -------------------------------------------------------------------------------- */
 struct head {
-    int version, version_line; /* 83 for .version 8.3; 0: it does not say */
-    int target, target_line;
+    int  version, version_line; /* 83 for .version 8.3; 0: it does not say */
+    int  target, target_line;
     char suffix;
 };
 
@@ -98,7 +100,7 @@ static const char *read_version(const char *at, const char *end, int line, struc
 static void read_head(const char *text, size_t bytes, struct head *head)
 {
     const char *at = text, *end = text + bytes;
-    int line = 1;
+    int         line = 1;
     memset(head, 0, sizeof *head);
     at = skip_blank(at, end, &line);
     if (!begins(at, end, ".version"))
@@ -117,7 +119,9 @@ static void read_head(const char *text, size_t bytes, struct head *head)
 /* The first PTX ISA * 10 that knows a target; what is older than the table is known to all. */
 static int isa_of_target(int sm, char suffix)
 {
-    static const struct { int sm, plain, exact, family; } targets[] = {
+    static const struct {
+        int sm, plain, exact, family;
+    } targets[] = {
         {70, 60, 999, 999}, {72, 61, 999, 999}, {75, 63, 999, 999}, {80, 70, 999, 999}, {86, 71, 999, 999},
         {87, 74, 999, 999}, {88, 90, 999, 999}, {89, 78, 999, 999}, {90, 78, 80, 999},  {100, 86, 86, 88},
         {101, 86, 86, 88},  {103, 88, 88, 88},  {110, 90, 90, 90},  {120, 87, 87, 88},  {121, 88, 88, 88},
@@ -152,7 +156,7 @@ void compile_logs_free(struct compile_logs *logs)
 /* "line 12 (softmax.ptx:7): unknown name" -> "ptxas ..., line 12; error   : unknown name". */
 static char *error_log(const char *said)
 {
-    char *log = NULL, *after = NULL;
+    char         *log = NULL, *after = NULL;
     unsigned long line = strncmp(said, "line ", 5) == 0 ? strtoul(said + 5, &after, 10) : 0;
     if (line && *after == ' ' && after[1] == '(' && strstr(after, "): "))
         after = strstr(after, "): ") + 1;
@@ -164,9 +168,9 @@ static char *error_log(const char *said)
 
 static char *info_log(const struct emu_module *m, const char *target)
 {
-    char *log = NULL;
+    char  *log = NULL;
     size_t bytes = 0;
-    FILE *f = open_memstream(&log, &bytes);
+    FILE  *f = open_memstream(&log, &bytes);
     if (!f)
         return NULL;
     uint64_t global = 0;
@@ -197,7 +201,7 @@ static char *info_log(const struct emu_module *m, const char *target)
 static unsigned int check_head(const struct head *head, const struct emu_settings *s, int sm, char suffix,
                                bool full, struct compile_logs *logs)
 {
-    int isa = compile_isa(s->driver_version);
+    int   isa = compile_isa(s->driver_version);
     char *log = NULL, letter[2] = {head->suffix, 0}, ours[2] = {full ? '\0' : suffix, 0};
     if (head->version > isa) {
         if (asprintf(&log, "%s, line %d; fatal   : Unsupported .version %d.%d; current version is '%d.%d'\n",
@@ -214,8 +218,7 @@ static unsigned int check_head(const struct head *head, const struct emu_setting
         return API_INVALID_PTX;
     }
     if (head->target && !target_fits(head, sm, suffix, full)) {
-        if (asprintf(&log,
-                     "%s, line %d; error   : PTX of .target sm_%d%s cannot be compiled for sm_%d%s\n%s\n",
+        if (asprintf(&log, "%s, line %d; error   : PTX of .target sm_%d%s cannot be compiled for sm_%d%s\n%s\n",
                      input, head->target_line, head->target, letter, sm, ours, aborted) >= 0)
             logs->error = log;
         return API_INVALID_PTX;
@@ -238,8 +241,8 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
                                struct compile_logs *logs)
 {
     struct head head;
-    char said[1024] = "", suffix = 0, name[24];
-    int sm = settings->sm;
+    char        said[1024] = "", suffix = 0, name[24];
+    int         sm = settings->sm;
     memset(logs, 0, sizeof *logs);
     if (target)
         compile_parse_target(target, &sm, &suffix);
@@ -247,8 +250,8 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
     *result = check_head(&head, settings, sm, suffix, target == NULL, logs);
     if (*result != API_OK)
         return NULL;
-    struct emu_module *module =
-        emu_module_load(settings, text, bytes, allocate, context, result, said, sizeof said);
+    struct emu_module *module = emu_module_load(settings, text, bytes, allocate, context, result, said,
+                                                sizeof said);
     if (!module) {
         logs->error = error_log(said);
         return NULL;
@@ -259,11 +262,11 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
     return module;
 }
 
-void *compile_container(const struct emu_settings *settings, const char *target, const char *text,
-                        size_t bytes, size_t *size)
+void *compile_container(const struct emu_settings *settings, const char *target, const char *text, size_t bytes,
+                        size_t *size)
 {
     struct head head;
-    char name[24];
+    char        name[24];
     read_head(text, bytes, &head);
     target_name(settings, &head, target, name);
     return container_make(text, bytes, name, size);
@@ -273,7 +276,7 @@ void *compile_container(const struct emu_settings *settings, const char *target,
 /* Machine code runs on its own generation, from its own member on; with a suffix only where it says. */
 static bool binary_fits(const char *target, int sm)
 {
-    int made = 0;
+    int  made = 0;
     char suffix = 0;
     if (!compile_parse_target(target, &made, &suffix))
         return false;
@@ -296,7 +299,7 @@ static api_result open_text(const void *image, size_t bytes, struct compile_imag
 static api_result open_image(const void *image, size_t bytes, struct compile_image *out)
 {
     const struct emu_settings *s = api_settings();
-    struct container container;
+    struct container           container;
     API_WANT(image, API_INVALID_VALUE);
     enum container_state state = container_open(image, bytes, &container);
     if (state == CONTAINER_NONE)
@@ -314,10 +317,10 @@ static api_result open_image(const void *image, size_t bytes, struct compile_ima
 api_result compile_image_open(const void *image, size_t bytes, const struct api_jit *jit,
                               struct compile_image *out)
 {
-    char line[] = "error   : neither PTX nor machine code for this device "
-                  "(fat binaries and a GPU's own code are none)";
+    char                line[] = "error   : neither PTX nor machine code for this device "
+                                 "(fat binaries and a GPU's own code are none)";
     struct compile_logs logs = {NULL, line};
-    api_result result = open_image(image, bytes, out);
+    api_result          result = open_image(image, bytes, out);
     if (result == API_INVALID_IMAGE || result == API_NO_BINARY_FOR_GPU)
         api_jit_write(jit, &logs);
     return result;

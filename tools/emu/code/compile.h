@@ -3,13 +3,15 @@
 #define EMU_API_COMPILE_H
 #include "tools/emu/driver/api.h"
 
-struct compile_logs { char *info, *error; }; /* malloc'ed; NULL: empty */
+struct compile_logs {
+    char *info, *error;
+}; /* malloc'ed; NULL: empty */
 void compile_logs_free(struct compile_logs *logs);
 
 /* "sm_90a" -> 90, 'a' (0: no suffix). False: it is no such name. */
 bool compile_parse_target(const char *name, int *sm, char *suffix);
 /* The highest PTX ISA * 10 that a driver of this CUDA version takes. */
-int  compile_isa(int cuda_version);
+int compile_isa(int cuda_version);
 
 /* Decode NUL-free text for the GPU of `settings`.  `target`: what it is compiled for, "sm_90a"; NULL: the
  * device itself, in full.  NULL: *result is 218, 222 or 2, and logs->error says why. The logs are the
@@ -18,17 +20,20 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
                                size_t bytes, bool allocate, void *context, unsigned int *result,
                                struct compile_logs *logs);
 /* The container of a text that has been compiled; `target` NULL: for this device, and as the text says. */
-void *compile_container(const struct emu_settings *settings, const char *target, const char *text,
-                        size_t bytes, size_t *size);
+void *compile_container(const struct emu_settings *settings, const char *target, const char *text, size_t bytes,
+                        size_t *size);
 
 /* PTX within an image that the driver is given: text, or a container. `bytes` 0: unknown. */
-struct compile_image { const char *text; size_t bytes; };
+struct compile_image {
+    const char *text;
+    size_t      bytes;
+};
 /* `jit` gets a line when it is neither. */
 api_result compile_image_open(const void *image, size_t bytes, const struct api_jit *jit,
                               struct compile_image *out);
 
 /* ---- CUjit_option -------------------------------------------------------------------------------------- */
-struct api_jit {               /* points into the caller's options, which outlive it */
+struct api_jit { /* points into the caller's options, which outlive it */
     char  *info, *error;
     size_t info_cap, error_cap;
     void **info_size, **error_size; /* where the length of what was written goes; NULL: nowhere */

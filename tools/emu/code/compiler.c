@@ -8,25 +8,31 @@
 #include "tools/emu/run/settings_gpu.h"
 
 enum { /* nvPTXCompileResult */
-    COMPILED, INVALID_HANDLE, INVALID_INPUT, COMPILATION_FAILURE, INTERNAL, OUT_OF_MEMORY, INCOMPLETE,
-    UNSUPPORTED_VERSION
+       COMPILED,
+       INVALID_HANDLE,
+       INVALID_INPUT,
+       COMPILATION_FAILURE,
+       INTERNAL,
+       OUT_OF_MEMORY,
+       INCOMPLETE,
+       UNSUPPORTED_VERSION
 };
 enum { MAGIC = 0x50747843 };
 
 struct nvPTXCompiler {
-    unsigned int magic;
-    char  *text;
-    size_t bytes;
-    void  *program;
-    size_t program_bytes;
+    unsigned int        magic;
+    char               *text;
+    size_t              bytes;
+    void               *program;
+    size_t              program_bytes;
     struct compile_logs logs;
 };
 
 #define NVPTX(name) API_EXPORT int nvPTXCompiler##name
-#define WANT(compiler)                                                                                    \
-    do {                                                                                                  \
-        if (!(compiler) || (compiler)->magic != MAGIC)                                                    \
-            return INVALID_HANDLE;                                                                        \
+#define WANT(compiler)                                 \
+    do {                                               \
+        if (!(compiler) || (compiler)->magic != MAGIC) \
+            return INVALID_HANDLE;                     \
     } while (0)
 
 NVPTX(GetVersion)(unsigned int *major, unsigned int *minor);
@@ -87,6 +93,7 @@ NVPTX(Destroy)(struct nvPTXCompiler **compiler)
 
 /* ---- options ------------------------------------------------------------------------------------------- */
 /* ptxas's options that change nothing here; "=": a value follows, in the word or as the next one. */
+/* clang-format off */
 static const char *const accepted[] = {
     "--verbose", "-v", "--generate-line-info", "-lineinfo", "--device-debug", "-g", "--compile-only", "-c",
     "--warn-on-spills", "-warn-spills", "--warning-as-error", "-Werror", "--disable-warnings", "-w",
@@ -100,6 +107,7 @@ static const char *const accepted[] = {
     "--maxntid=", "--override-directive-values=", "--split-compile=", "--jump-table-density=",
     "--device-function-maxrregcount=", "--register-usage-level=",
 };
+/* clang-format on */
 
 /* What follows `name` in the word: its value, "" when there is none yet; NULL: another option. */
 static const char *value_after(const char *word, const char *name, size_t bytes)
@@ -113,8 +121,8 @@ static const char *value_after(const char *word, const char *name, size_t bytes)
 static bool is_accepted(const char *word, bool *skip)
 {
     for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++) {
-        size_t bytes = strlen(accepted[i]);
-        bool valued = accepted[i][bytes - 1] == '=';
+        size_t      bytes = strlen(accepted[i]);
+        bool        valued = accepted[i][bytes - 1] == '=';
         const char *value = value_after(word, accepted[i], bytes - valued);
         if (value && (valued || word[bytes] == '\0')) {
             *skip = valued && *value == '\0';
@@ -144,7 +152,7 @@ static int read_options(struct nvPTXCompiler *c, int count, const char *const *o
     if (count < 0 || (count > 0 && !options))
         return INVALID_INPUT;
     for (int i = 0; i < count; i++) {
-        bool skip = false;
+        bool        skip = false;
         const char *word = options[i], *gpu;
         if (!word)
             return INVALID_INPUT;
@@ -170,8 +178,8 @@ static int result_of(unsigned int result)
 
 static int compile(struct nvPTXCompiler *c, struct emu_settings *s, const char *target)
 {
-    int sm = 0;
-    char suffix = 0;
+    int          sm = 0;
+    char         suffix = 0;
     unsigned int result = API_OK;
     if (!compile_parse_target(target, &sm, &suffix) || !emu_settings_gpu(s, sm))
         return fatal(c, "No such GPU for option gpu-name:", target);
@@ -186,7 +194,7 @@ static int compile(struct nvPTXCompiler *c, struct emu_settings *s, const char *
 NVPTX(Compile)(struct nvPTXCompiler *c, int count, const char *const *options)
 {
     const struct emu_settings *ours = emu_settings();
-    const char *target = NULL;
+    const char                *target = NULL;
     WANT(c);
     if (!ours)
         return INTERNAL;

@@ -8,7 +8,10 @@
 enum { CUDA_MACHINE = 190, OS_ABI = 0x33, SECTIONS = 4, NAMES = 1, INFO = 2, PTX = 3, IDENT_CHECK = 8 };
 enum { MOST = 1 << 30 }; /* bytes of PTX */
 static const char names[] = "\0.shstrtab\0.ptxpack.emu.info\0.ptxpack.emu.ptx";
-struct info { char target[16]; uint64_t checksum; };
+struct info {
+    char     target[16];
+    uint64_t checksum;
+};
 
 /* FNV-1a, 64 bits, finished by a mix so that short changes reach all bits. */
 static uint64_t checksum_of(const unsigned char *bytes, size_t count, uint64_t h)
@@ -29,7 +32,9 @@ static uint64_t header_check(const Elf64_Ehdr *header)
 static size_t round_up(size_t n) { return (n + 7) & ~(size_t)7; }
 
 /* Where everything lies is a function of the text's length alone. */
-struct plan { size_t sections, names, info, ptx, size; };
+struct plan {
+    size_t sections, names, info, ptx, size;
+};
 static struct plan plan_of(size_t ptx_bytes)
 {
     struct plan p;
@@ -43,19 +48,19 @@ static struct plan plan_of(size_t ptx_bytes)
 
 static Elf64_Ehdr make_header(const struct plan *p, const char *target)
 {
-    Elf64_Ehdr h = {
-        .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT, OS_ABI},
-        .e_type = ET_EXEC,
-        .e_machine = CUDA_MACHINE,
-        .e_version = EV_CURRENT,
-        .e_entry = p->size,
-        .e_shoff = p->sections,
-        .e_flags = (Elf64_Word)strtoul(target + 3, NULL, 10),
-        .e_ehsize = sizeof h,
-        .e_shentsize = sizeof(Elf64_Shdr),
-        .e_shnum = SECTIONS,
-        .e_shstrndx = NAMES};
-    uint64_t check = header_check(&h);
+    Elf64_Ehdr h = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT,
+                                OS_ABI},
+                    .e_type = ET_EXEC,
+                    .e_machine = CUDA_MACHINE,
+                    .e_version = EV_CURRENT,
+                    .e_entry = p->size,
+                    .e_shoff = p->sections,
+                    .e_flags = (Elf64_Word)strtoul(target + 3, NULL, 10),
+                    .e_ehsize = sizeof h,
+                    .e_shentsize = sizeof(Elf64_Shdr),
+                    .e_shnum = SECTIONS,
+                    .e_shstrndx = NAMES};
+    uint64_t   check = header_check(&h);
     memcpy(h.e_ident + IDENT_CHECK, &check, sizeof check);
     return h;
 }
@@ -64,8 +69,10 @@ static void make_sections(Elf64_Shdr *s, const struct plan *p, size_t ptx_bytes)
 {
     s[NAMES] =
         (Elf64_Shdr){.sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = p->names, .sh_size = sizeof names};
-    s[INFO] = (Elf64_Shdr){
-        .sh_name = 11, .sh_type = SHT_PROGBITS, .sh_offset = p->info, .sh_size = sizeof(struct info)};
+    s[INFO] = (Elf64_Shdr){.sh_name = 11,
+                           .sh_type = SHT_PROGBITS,
+                           .sh_offset = p->info,
+                           .sh_size = sizeof(struct info)};
     s[PTX] =
         (Elf64_Shdr){.sh_name = 29, .sh_type = SHT_PROGBITS, .sh_offset = p->ptx, .sh_size = ptx_bytes + 1};
     s[NAMES].sh_addralign = s[PTX].sh_addralign = 1;
@@ -78,7 +85,7 @@ void *container_make(const char *ptx, size_t bytes, const char *target, size_t *
     *size = 0;
     if (bytes > MOST || strlen(target) >= sizeof info.target)
         return NULL;
-    struct plan p = plan_of(bytes);
+    struct plan    p = plan_of(bytes);
     unsigned char *image = (unsigned char *)calloc(1, p.size);
     if (!image)
         return NULL;
@@ -101,7 +108,7 @@ void *container_make(const char *ptx, size_t bytes, const char *target, size_t *
 static bool whole(const unsigned char *image, const struct plan *p, const struct info *info)
 {
     static const unsigned char zeros[8] = {0};
-    size_t at = p->info + offsetof(struct info, checksum), after = at + sizeof info->checksum;
+    size_t   at = p->info + offsetof(struct info, checksum), after = at + sizeof info->checksum;
     uint64_t h = CHECKSUM_START;
     for (size_t i = 0; i < at; i++)
         h = (h ^ image[i]) * 0x100000001b3ull;
@@ -129,9 +136,9 @@ static bool good_header(const Elf64_Ehdr *h, size_t bytes)
 enum container_state container_open(const void *image, size_t bytes, struct container *out)
 {
     const unsigned char *at = (const unsigned char *)image;
-    Elf64_Ehdr header;
-    Elf64_Shdr ptx;
-    struct info info;
+    Elf64_Ehdr           header;
+    Elf64_Shdr           ptx;
+    struct info          info;
     memset(out, 0, sizeof *out);
     /* A text may be shorter than what is looked for. */
     if ((bytes && bytes < SELFMAG) || strncmp((const char *)at, ELFMAG, SELFMAG) != 0)

@@ -14,15 +14,15 @@
 
 enum container_state {
     CONTAINER_GOOD,
-    CONTAINER_NONE,            /* not an ELF file            */
-    CONTAINER_FOREIGN,         /* an ELF file of another kind: a real cubin */
+    CONTAINER_NONE,    /* not an ELF file            */
+    CONTAINER_FOREIGN, /* an ELF file of another kind: a real cubin */
     CONTAINER_DAMAGED
 };
 struct container {
-    const char *ptx;           /* NUL-terminated, within the image */
-    size_t bytes;              /* of the text without the NUL      */
-    char   target[16];         /* "sm_90a"                          */
-    size_t size;               /* of the whole                      */
+    const char *ptx;        /* NUL-terminated, within the image */
+    size_t      bytes;      /* of the text without the NUL      */
+    char        target[16]; /* "sm_90a"                          */
+    size_t      size;       /* of the whole                      */
 };
 /* malloc'ed, *size bytes; NULL: out of memory, or the text is beyond 1 GiB. The same input makes the same
  * bytes. */

@@ -16,9 +16,8 @@ static api_result load(struct api_context *context, const struct compile_image *
                        const struct api_jit *jit, struct api_module *module)
 {
     struct compile_logs logs;
-    unsigned int result = API_OK;
-    module->code =
-        compile_ptx(api_settings(), NULL, image->text, image->bytes, true, context, &result, &logs);
+    unsigned int        result = API_OK;
+    module->code = compile_ptx(api_settings(), NULL, image->text, image->bytes, true, context, &result, &logs);
     api_jit_write(jit, &logs);
     compile_logs_free(&logs);
     API_WANT(module->code, result);
@@ -31,8 +30,8 @@ api_result api_module_new(struct api_context *context, const void *image, const 
 {
     struct compile_image ptx;
     API_TRY(compile_image_open(image, 0, jit, &ptx));
-    struct api_module *m =
-        (struct api_module *)api_handle_new(API_KIND_MODULE, sizeof *m, context, owner, release_module);
+    struct api_module *m = (struct api_module *)api_handle_new(API_KIND_MODULE, sizeof *m, context, owner,
+                                                               release_module);
     API_WANT(m, API_OUT_OF_MEMORY);
     api_result result = load(context, &ptx, jit, m);
     if (result != API_OK)
@@ -45,7 +44,7 @@ api_result api_module_new(struct api_context *context, const void *image, const 
 static api_result load_data(struct api_context *context, struct CUmod_st **out, const void *image,
                             unsigned int count, const unsigned int *options, void **values)
 {
-    struct api_jit jit;
+    struct api_jit     jit;
     struct api_module *module = NULL;
     API_WANT(out && image, API_INVALID_VALUE);
     API_TRY(api_jit_read(count, options, values, &jit));
@@ -56,13 +55,12 @@ static api_result load_data(struct api_context *context, struct CUmod_st **out, 
 
 api_result api_file_read(const char *path, char **text, size_t *bytes)
 {
-    FILE *f = path ? fopen(path, "rb") : NULL;
-    long size = 0;
+    FILE      *f = path ? fopen(path, "rb") : NULL;
+    long       size = 0;
     api_result result = API_FILE_NOT_FOUND;
     API_WANT(f, path ? API_FILE_NOT_FOUND : API_INVALID_VALUE);
     *text = NULL;
-    if (fseek(f, 0, SEEK_END) == 0 && (size = ftell(f)) >= 0 && size < 1 << 30 &&
-        fseek(f, 0, SEEK_SET) == 0) {
+    if (fseek(f, 0, SEEK_END) == 0 && (size = ftell(f)) >= 0 && size < 1 << 30 && fseek(f, 0, SEEK_SET) == 0) {
         *text = (char *)calloc(1, (size_t)size + 1);
         *bytes = (size_t)size;
         if (!*text)
@@ -78,7 +76,7 @@ api_result api_file_read(const char *path, char **text, size_t *bytes)
 
 static api_result load_file(struct api_context *context, struct CUmod_st **out, const char *path)
 {
-    char *text = NULL;
+    char  *text = NULL;
     size_t bytes = 0;
     API_TRY(api_file_read(path, &text, &bytes));
     api_result result = bytes ? load_data(context, out, text, 0, NULL, NULL) : API_INVALID_IMAGE;
@@ -143,7 +141,7 @@ api_result api_module_function(struct api_module *m, struct emu_function *code, 
 
 static api_result get_function(struct CUfunc_st **out, struct CUmod_st *handle, const char *name)
 {
-    struct api_module *m = module_of(handle);
+    struct api_module   *m = module_of(handle);
     struct api_function *function = NULL;
     API_WANT(out && name, API_INVALID_VALUE);
     API_WANT(m, API_INVALID_HANDLE);
@@ -167,9 +165,9 @@ static api_result count_functions(unsigned int *count, struct CUmod_st *handle)
 
 static api_result list_functions(struct CUfunc_st **out, unsigned int count, struct CUmod_st *handle)
 {
-    struct api_module *m = module_of(handle);
+    struct api_module   *m = module_of(handle);
     struct api_function *function = NULL;
-    unsigned int found = 0;
+    unsigned int         found = 0;
     API_WANT(out || count == 0, API_INVALID_VALUE);
     API_WANT(m, API_INVALID_HANDLE);
     for (uint32_t i = 0; i < m->code->function_count && found < count; i++)
@@ -215,13 +213,11 @@ api_result cuModuleGetFunctionCount(unsigned int *count, struct CUmod_st *module
 {
     API_CALL(API_CONTEXT, count_functions(count, module));
 }
-api_result cuModuleEnumerateFunctions(struct CUfunc_st **functions, unsigned int count,
-                                      struct CUmod_st *module)
+api_result cuModuleEnumerateFunctions(struct CUfunc_st **functions, unsigned int count, struct CUmod_st *module)
 {
     API_CALL(API_CONTEXT, list_functions(functions, count, module));
 }
-api_result cuModuleGetGlobal_v2(api_address *address, size_t *bytes, struct CUmod_st *module,
-                                const char *name)
+api_result cuModuleGetGlobal_v2(api_address *address, size_t *bytes, struct CUmod_st *module, const char *name)
 {
     API_CALL(API_CONTEXT, api_module_global(module_of(module), name, address, bytes));
 }

@@ -3,16 +3,16 @@
 #include "compile.h"
 
 struct api_kernel {
-    struct api_handle handle;  /* owner: the library */
+    struct api_handle   handle; /* owner: the library */
     struct api_library *library;
-    char *name;
+    char               *name;
 };
 struct api_library {
-    struct api_handle handle;
-    char *text;                /* PTX; NULL: the image was neither that nor a container */
-    api_result broken;         /* what its first use answers: its code cannot be used */
+    struct api_handle   handle;
+    char               *text;   /* PTX; NULL: the image was neither that nor a container */
+    api_result          broken; /* what its first use answers: its code cannot be used */
     struct api_kernel **kernels;
-    unsigned int kernel_count;
+    unsigned int        kernel_count;
 };
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
@@ -27,8 +27,8 @@ static void release_kernel(struct api_handle *h) { free(((struct api_kernel *)h)
 
 static api_result add_kernel(struct api_library *l, const char *name)
 {
-    struct api_kernel *k =
-        (struct api_kernel *)api_handle_new(API_KIND_KERNEL, sizeof *k, NULL, &l->handle, release_kernel);
+    struct api_kernel *k = (struct api_kernel *)api_handle_new(API_KIND_KERNEL, sizeof *k, NULL, &l->handle,
+                                                               release_kernel);
     API_WANT(k && (k->name = strdup(name)), API_OUT_OF_MEMORY);
     k->library = l;
     l->kernels[l->kernel_count++] = k;
@@ -49,13 +49,13 @@ static api_result add_kernels(struct api_library *l, const struct emu_module *m)
 static api_result fill(struct api_library *l, const void *code, const struct api_jit *jit)
 {
     struct compile_image image;
-    struct compile_logs logs;
-    unsigned int result = API_OK;
+    struct compile_logs  logs;
+    unsigned int         result = API_OK;
     API_TRY(compile_image_open(code, 0, jit, &image));
     l->text = strndup(image.text, image.bytes);
     API_WANT(l->text, API_OUT_OF_MEMORY);
-    struct emu_module *m =
-        compile_ptx(api_settings(), NULL, image.text, image.bytes, false, NULL, &result, &logs);
+    struct emu_module *m = compile_ptx(api_settings(), NULL, image.text, image.bytes, false, NULL, &result,
+                                       &logs);
     api_jit_write(jit, &logs);
     compile_logs_free(&logs);
     API_WANT(m, result);
@@ -76,8 +76,8 @@ static api_result load(struct CUlib_st **out, const void *code, unsigned int jit
     for (unsigned int i = 0; i < count; i++)
         API_WANT(options[i] < OPTIONS, API_INVALID_VALUE);
     API_TRY(api_jit_read(jit_count, jit_options, jit_values, &jit));
-    struct api_library *l =
-        (struct api_library *)api_handle_new(API_KIND_LIBRARY, sizeof *l, NULL, NULL, release_library);
+    struct api_library *l = (struct api_library *)api_handle_new(API_KIND_LIBRARY, sizeof *l, NULL, NULL,
+                                                                 release_library);
     API_WANT(l, API_OUT_OF_MEMORY);
     l->broken = fill(l, code, &jit);
     if (l->broken == API_OK || (api_loads_lazily() && l->broken != API_OUT_OF_MEMORY)) {
@@ -93,11 +93,11 @@ static api_result load_file(struct CUlib_st **out, const char *path, unsigned in
                             const unsigned int *jit_options, void **jit_values, unsigned int count,
                             const unsigned int *options)
 {
-    char *text = NULL;
+    char  *text = NULL;
     size_t bytes = 0;
     API_TRY(api_file_read(path, &text, &bytes));
-    api_result result =
-        bytes ? load(out, text, jit_count, jit_options, jit_values, count, options) : API_INVALID_IMAGE;
+    api_result result = bytes ? load(out, text, jit_count, jit_options, jit_values, count, options)
+                              : API_INVALID_IMAGE;
     free(text);
     return result;
 }
@@ -148,7 +148,7 @@ static api_result module_in(struct api_library *l, struct api_context *context, 
 static api_result get_module(struct api_context *context, struct CUmod_st **out, struct CUlib_st *handle)
 {
     struct api_library *l = library_of(handle);
-    struct api_module *m = NULL;
+    struct api_module  *m = NULL;
     API_WANT(out, API_INVALID_VALUE);
     API_WANT(l, API_INVALID_HANDLE);
     API_TRY(module_in(l, context, &m));
@@ -160,7 +160,7 @@ static api_result get_global(struct api_context *context, api_address *address, 
                              struct CUlib_st *handle, const char *name)
 {
     struct api_library *l = library_of(handle);
-    struct api_module *m = NULL;
+    struct api_module  *m = NULL;
     API_WANT(l, API_INVALID_HANDLE);
     API_TRY(module_in(l, context, &m));
     return api_module_global(m, name, address, bytes);
@@ -215,11 +215,10 @@ static api_result list_kernels(struct CUkern_st **out, unsigned int count, struc
     return API_OK;
 }
 
-api_result api_kernel_function(struct api_context *context, struct CUkern_st *handle,
-                               struct api_function **out)
+api_result api_kernel_function(struct api_context *context, struct CUkern_st *handle, struct api_function **out)
 {
     const struct api_kernel *k = kernel_of(handle);
-    struct api_module *m = NULL;
+    struct api_module       *m = NULL;
     API_WANT(k, API_INVALID_HANDLE);
     API_TRY(module_in(k->library, context, &m));
     struct emu_function *code = emu_module_entry(m->code, k->name);
@@ -239,7 +238,7 @@ static api_result get_function(struct api_context *context, struct CUfunc_st **o
 static api_result function_on(struct CUkern_st *kernel, int ordinal, struct api_function **out)
 {
     const struct api_device *device = api_device(ordinal);
-    struct api_context *context = NULL;
+    struct api_context      *context = NULL;
     API_WANT(device, API_INVALID_DEVICE);
     if (api_current(&context) != API_OK || context->device != device)
         context = device->primary;
@@ -289,8 +288,8 @@ static api_result owner_of(struct CUlib_st **library, struct CUkern_st *handle)
     return API_OK;
 }
 
-static api_result parameter(struct api_context *context, struct CUkern_st *handle, size_t index,
-                            size_t *offset, size_t *bytes)
+static api_result parameter(struct api_context *context, struct CUkern_st *handle, size_t index, size_t *offset,
+                            size_t *bytes)
 {
     struct api_function *f = NULL;
     API_TRY(api_kernel_function(context, handle, &f));

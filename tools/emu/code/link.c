@@ -6,9 +6,9 @@ enum { INPUT_CUBIN = 0, INPUT_PTX = 1, INPUT_KINDS = 6 }; /* CUjitInputType */
 
 struct api_link {
     struct api_handle handle;
-    struct api_jit jit;
-    void *cubin;               /* of what was added; NULL: nothing yet */
-    size_t bytes;
+    struct api_jit    jit;
+    void             *cubin; /* of what was added; NULL: nothing yet */
+    size_t            bytes;
 };
 
 static void release_link(struct api_handle *h) { free(((struct api_link *)h)->cubin); }
@@ -19,8 +19,8 @@ static api_result create(struct api_context *context, unsigned int count, const 
     struct api_jit jit;
     API_WANT(out, API_INVALID_VALUE);
     API_TRY(api_jit_read(count, options, values, &jit));
-    struct api_link *l =
-        (struct api_link *)api_handle_new(API_KIND_LINK, sizeof *l, context, NULL, release_link);
+    struct api_link *l = (struct api_link *)api_handle_new(API_KIND_LINK, sizeof *l, context, NULL,
+                                                           release_link);
     API_WANT(l, API_OUT_OF_MEMORY);
     l->jit = jit;
     *out = (struct CUlinkState_st *)l;
@@ -30,16 +30,16 @@ static api_result create(struct api_context *context, unsigned int count, const 
 /* Each text must be complete in itself: a second one is not supported. */
 static api_result add(struct CUlinkState_st *state, unsigned int type, const void *data, size_t bytes)
 {
-    struct api_link *l = (struct api_link *)api_handle_get(API_KIND_LINK, state);
+    struct api_link     *l = (struct api_link *)api_handle_get(API_KIND_LINK, state);
     struct compile_image image;
-    struct compile_logs logs;
-    unsigned int result = API_OK;
+    struct compile_logs  logs;
+    unsigned int         result = API_OK;
     API_WANT(l, API_INVALID_HANDLE);
     API_WANT(data && bytes && type < INPUT_KINDS, API_INVALID_VALUE);
     API_WANT((type == INPUT_PTX || type == INPUT_CUBIN) && !l->cubin, API_NOT_SUPPORTED);
     API_TRY(compile_image_open(data, bytes, &l->jit, &image));
-    struct emu_module *m =
-        compile_ptx(api_settings(), NULL, image.text, image.bytes, false, NULL, &result, &logs);
+    struct emu_module *m = compile_ptx(api_settings(), NULL, image.text, image.bytes, false, NULL, &result,
+                                       &logs);
     api_jit_write(&l->jit, &logs);
     compile_logs_free(&logs);
     API_WANT(m, result);
@@ -50,7 +50,7 @@ static api_result add(struct CUlinkState_st *state, unsigned int type, const voi
 
 static api_result add_file(struct CUlinkState_st *state, unsigned int type, const char *path)
 {
-    char *text = NULL;
+    char  *text = NULL;
     size_t bytes = 0;
     API_TRY(api_file_read(path, &text, &bytes));
     api_result result = bytes ? add(state, type, text, bytes) : API_INVALID_IMAGE;

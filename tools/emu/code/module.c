@@ -13,12 +13,12 @@ static atomic_ullong modules;
 
 struct loader {
     const struct emu_settings *settings;
-    struct emu_module *module;
-    struct decoder d;
-    bool allocate;
-    void *context;
-    bool no_memory;            /* of the device: another result */
-    bool *reaches;             /* [caller][callee], closed; one more row: what calls by address reach */
+    struct emu_module         *module;
+    struct decoder             d;
+    bool                       allocate;
+    void                      *context;
+    bool                       no_memory; /* of the device: another result */
+    bool *reaches; /* [caller][callee], closed; one more row: what calls by address reach */
 };
 
 static bool refuse(struct loader *l, const struct ptx_place *place, const char *what, const char *name)
@@ -34,9 +34,9 @@ static uint64_t align_up(uint64_t value, uint64_t align) { return (value + align
 /* ---- global and constant variables ---------------------------------------------------------------- */
 static bool place_global(struct loader *l, const struct ptx_symbol *v)
 {
-    struct emu_module *m = l->module;
+    struct emu_module   *m = l->module;
     enum emu_memory_kind kind = v->space == PTX_CONST ? EMU_MEMORY_CONSTANT : EMU_MEMORY_MODULE;
-    uint64_t address = 0;
+    uint64_t             address = 0;
     if (v->is_extern)
         return refuse(l, &v->place, "nothing defines the variable", v->name);
     if (v->space == PTX_CONST && v->bytes > 64 << 10)
@@ -84,7 +84,7 @@ static bool relocate(struct loader *l, const struct ptx_symbol *v)
     const struct placed *p = decode_find_placed(l->d.state, v);
     for (unsigned int i = 0; i < v->relocation_count; i++) {
         const struct ptx_relocation *r = &v->relocations[i];
-        uint64_t address = 0;
+        uint64_t                     address = 0;
         if (!address_of(l, r, &address))
             return false;
         if (l->allocate && p && r->offset + r->bytes <= v->bytes)
@@ -139,11 +139,10 @@ static bool calls_by_address(const struct ptx_instruction *in)
 static void mark_by_address(const struct loader *l)
 {
     const struct ptx_module *text = l->module->text;
-    uint32_t n = l->module->function_count, caller = n;
+    uint32_t                 n = l->module->function_count, caller = n;
     for (unsigned int i = 0; i < text->variable_count; i++)
         for (unsigned int k = 0; k < text->variables[i]->relocation_count; k++) {
-            struct ptx_operand o = {.kind = PTX_OP_SYMBOL,
-                                    .symbol = text->variables[i]->relocations[k].symbol};
+            struct ptx_operand o = {.kind = PTX_OP_SYMBOL, .symbol = text->variables[i]->relocations[k].symbol};
             mark_calls(l, caller, &o);
         }
     for (uint32_t f = 0; f < n; f++)
@@ -157,7 +156,7 @@ static void mark_by_address(const struct loader *l)
 static void mark_function(const struct loader *l, uint32_t f)
 {
     const struct ptx_function *text = l->module->functions[f].text;
-    bool by_address = false;
+    bool                       by_address = false;
     for (unsigned int i = 0; i < text->code_count; i++) {
         by_address = by_address || calls_by_address(&text->code[i]);
         for (unsigned int k = 0; k < text->code[i].operand_count; k++)
@@ -194,10 +193,10 @@ static bool find_calls(struct loader *l)
 static bool place_shared(struct loader *l, const struct ptx_symbol *v)
 {
     struct emu_module *m = l->module;
-    uint32_t n = m->function_count;
-    uint64_t offset = l->settings->shared_reserved;
-    bool dynamic = v->is_extern || v->bytes == 0;
-    bool *used = (bool *)calloc(n + 1u, sizeof *used);
+    uint32_t           n = m->function_count;
+    uint64_t           offset = l->settings->shared_reserved;
+    bool               dynamic = v->is_extern || v->bytes == 0;
+    bool              *used = (bool *)calloc(n + 1u, sizeof *used);
     if (!used)
         return decode_refuse(&l->d, "out of memory");
     for (uint32_t f = 0; f < n; f++)
@@ -214,8 +213,9 @@ static bool place_shared(struct loader *l, const struct ptx_symbol *v)
             m->functions[e].shared_bytes = (uint32_t)(offset + v->bytes);
     for (uint32_t e = 0; e < n && dynamic; e++) /* the dynamic part begins as aligned as its variables are */
         if (used[e])
-            m->functions[e].shared_align =
-                v->align > m->functions[e].shared_align ? v->align : m->functions[e].shared_align;
+            m->functions[e].shared_align = v->align > m->functions[e].shared_align
+                                               ? v->align
+                                               : m->functions[e].shared_align;
     free(used);
     if (too_big)
         return refuse(l, &v->place, "too large for shared memory:", v->name);
@@ -227,7 +227,7 @@ static bool place_variables(struct loader *l, struct ptx_symbol *const *list, un
 {
     for (unsigned int i = 0; i < count && !l->d.failed; i++) {
         const struct ptx_symbol *v = list[i];
-        bool global = v->space == PTX_GLOBAL || v->space == PTX_CONST;
+        bool                     global = v->space == PTX_GLOBAL || v->space == PTX_CONST;
         if (v->space == PTX_TEX || v->type >= PTX_texref)
             return refuse(l, &v->place, "textures and surfaces are not provided:", v->name);
         if (v->space == PTX_LOCAL && space == PTX_SHARED && list == l->module->text->variables)
@@ -289,7 +289,7 @@ static bool place_registers(struct loader *l, const struct ptx_function *text)
         return decode_refuse(&l->d, "out of memory");
     for (unsigned int i = 0; i < text->register_symbols; i++) {
         const struct ptx_symbol *r = text->registers[i];
-        unsigned int bits = ptx_type_bits(r->type), each = bits == 128 ? 4 : bits == 64 ? 2 : 1;
+        unsigned int             bits = ptx_type_bits(r->type), each = bits == 128 ? 4 : bits == 64 ? 2 : 1;
         for (uint64_t k = 0; k < r->count && r->first + k < text->register_count; k++) {
             s->row_of[r->first + k] = s->rows;
             s->bits_of[r->first + k] = (uint8_t)bits;
@@ -367,11 +367,11 @@ static bool make_functions(struct loader *l)
 static bool check_target(struct loader *l)
 {
     const struct ptx_module *t = l->module->text;
-    int sm = l->settings->sm;
-    bool fits = t->target_suffix == 'a'   ? t->target == sm
-                : t->target_suffix == 'f' ? t->target / 10 == sm / 10 && t->target <= sm
-                                          : t->target <= sm;
-    char suffix[2] = {t->target_suffix, 0};
+    int                      sm = l->settings->sm;
+    bool                     fits = t->target_suffix == 'a'   ? t->target == sm
+                                    : t->target_suffix == 'f' ? t->target / 10 == sm / 10 && t->target <= sm
+                                                              : t->target <= sm;
+    char                     suffix[2] = {t->target_suffix, 0};
     if (!fits)
         snprintf(l->d.error, l->d.error_cap, ".target sm_%d%s does not run on this sm_%d", t->target, suffix,
                  sm);
@@ -390,7 +390,7 @@ static unsigned int global_variables(const struct ptx_module *t)
 static bool place_frames(struct loader *l)
 {
     struct emu_module *m = l->module;
-    uint64_t rows = 0;
+    uint64_t           rows = 0;
     for (uint32_t i = 0; i < m->function_count; i++)
         if (m->functions[i].text->is_entry && m->functions[i].rows > rows)
             rows = m->functions[i].rows;

@@ -7,7 +7,10 @@
 #include "tools/emu/decode/state.h"
 #include "grid.h"
 
-struct span { uint32_t first, last; uint8_t units; };
+struct span {
+    uint32_t first, last;
+    uint8_t  units;
+};
 
 static void mention(struct span *spans, uint32_t rows, emu_reg reg, uint32_t at)
 {
@@ -45,7 +48,7 @@ static void extend_through_loops(struct span *spans, const struct emu_function *
 
 static uint32_t widest(const struct span *spans, uint32_t rows, uint32_t code_count)
 {
-    int64_t live = 0, most = 0;
+    int64_t  live = 0, most = 0;
     int64_t *change = (int64_t *)calloc((size_t)code_count + 2, sizeof *change);
     if (!change)
         return 0;
@@ -65,7 +68,7 @@ static uint32_t widest(const struct span *spans, uint32_t rows, uint32_t code_co
 void emu_estimate_registers(struct emu_function *f, const struct decode_state *s)
 {
     const uint32_t rows = f->rows, most = 255;
-    struct span *spans = (struct span *)calloc((size_t)rows + 1, sizeof *spans);
+    struct span   *spans = (struct span *)calloc((size_t)rows + 1, sizeof *spans);
     f->registers = 16;
     if (!spans)
         return;

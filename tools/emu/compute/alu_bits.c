@@ -2,14 +2,14 @@
 #include "alu.h"
 
 /* ---- and, or, xor, not, cnot --------------------------------------------------------------------------- */
-#define LOGIC(name, operator)                                                                             \
-    ALU_2(name##_32, uint32_t, uint32_t, a operator b)                                                    \
-    ALU_2(name##_64, uint64_t, uint64_t, a operator b)                                                    \
-    static void exec_##name##_pred(struct emu_warp *w, const struct emu_op *op, uint32_t mask)            \
-    {                                                                                                     \
-        const uint32_t a = emu_pred(w, op->source[0]) ^ op->u32[0];                                       \
-        const uint32_t b = emu_pred(w, op->source[1]) ^ op->u32[1];                                       \
-        emu_set_pred(w, op->result[0], mask, a operator b);                                               \
+#define LOGIC(name, operator)                                                                  \
+    ALU_2(name##_32, uint32_t, uint32_t, a operator b)                                         \
+    ALU_2(name##_64, uint64_t, uint64_t, a operator b)                                         \
+    static void exec_##name##_pred(struct emu_warp *w, const struct emu_op *op, uint32_t mask) \
+    {                                                                                          \
+        const uint32_t a = emu_pred(w, op->source[0]) ^ op->u32[0];                            \
+        const uint32_t b = emu_pred(w, op->source[1]) ^ op->u32[1];                            \
+        emu_set_pred(w, op->result[0], mask, a operator b);                                    \
     }
 LOGIC(bit_and, &)
 LOGIC(bit_or, |)
@@ -49,10 +49,10 @@ static bool decode_logic(struct decoder *d, struct emu_op *op, alu_table table, 
     return alu_finish(d, op, table[type], type, type, sources);
 }
 
-#define LOGIC_TABLE(name)                                                                                 \
-    {                                                                                                     \
-        [PTX_pred] = exec_##name##_pred, [PTX_b16] = exec_##name##_32, [PTX_b32] = exec_##name##_32,      \
-        [PTX_b64] = exec_##name##_64                                                                      \
+#define LOGIC_TABLE(name)                                                                            \
+    {                                                                                                \
+        [PTX_pred] = exec_##name##_pred, [PTX_b16] = exec_##name##_32, [PTX_b32] = exec_##name##_32, \
+        [PTX_b64] = exec_##name##_64                                                                 \
     }
 
 bool decode_and(struct decoder *d, struct emu_op *op)
@@ -75,8 +75,8 @@ bool decode_xor(struct decoder *d, struct emu_op *op)
 
 bool decode_not(struct decoder *d, struct emu_op *op)
 {
-    static alu_table table = {[PTX_pred] = exec_not_pred, [PTX_b16] = exec_not_16, [PTX_b32] = exec_not_32,
-                              [PTX_b64] = exec_not_64};
+    static alu_table table =
+        {[PTX_pred] = exec_not_pred, [PTX_b16] = exec_not_16, [PTX_b32] = exec_not_32, [PTX_b64] = exec_not_64};
     return decode_logic(d, op, table, 1);
 }
 
@@ -99,7 +99,7 @@ static uint8_t lop3_coefficients(uint8_t table)
 
 static void exec_lop3(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint32_t *d = emu_r32(w, op->result[0]), k[8];
+    uint32_t       *d = emu_r32(w, op->result[0]), k[8];
     const uint32_t *pa = emu_r32(w, op->source[0]), *pb = emu_r32(w, op->source[1]);
     const uint32_t *pc = emu_r32(w, op->source[2]);
     for (int i = 0; i < 8; i++)
@@ -113,8 +113,8 @@ static void exec_lop3(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 static void exec_lop3_test(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t *d = emu_r32(w, op->result[0]);
-    const uint32_t q = emu_pred(w, op->source[3]) ^ op->u32[0];
-    uint32_t set = 0;
+    const uint32_t  q = emu_pred(w, op->source[3]) ^ op->u32[0];
+    uint32_t        set = 0;
     exec_lop3(w, op, mask);
     for (int l = 0; l < EMU_LANES; l++)
         set |= d[l] != 0 ? alu_bit[l] : 0;
@@ -138,10 +138,10 @@ static bool decode_lop3_table(struct decoder *d, struct emu_op *op)
 
 bool decode_lop3(struct decoder *d, struct emu_op *op)
 {
-    static const char *const words[] = {"or", "and", NULL};
-    const int combine = decode_one_of(d, words);
+    static const char *const  words[] = {"or", "and", NULL};
+    const int                 combine = decode_one_of(d, words);
     const struct ptx_operand *results;
-    bool negated = false;
+    bool                      negated = false;
     if (!decode_take(d, "b32"))
         return decode_refuse(d, "the type is .b32");
     if (!decode_end(d))
@@ -171,18 +171,18 @@ bool decode_lop3(struct decoder *d, struct emu_op *op)
 /* ---- shl, shr ------------------------------------------------------------------------------------------ */
 /* Amounts beyond the width shift everything out.  By the same constant in all lanes, the common case, a shift
  * is one vector instruction; otherwise it is not on every CPU. */
-#define SHIFT(name, R, T, bits, beyond, by)                                                               \
-    static inline R name(T a, uint32_t n) { return n >= (bits) ? (R)(beyond) : (R)(by); }                 \
-    ALU_2X(name, R, R, T, uint32_t, uint32_t, name(a, b))                                                 \
-    static void exec_##name##_same(struct emu_warp *w, const struct emu_op *op, uint32_t mask)            \
-    {                                                                                                     \
-        R *d = (R *)emu_row(w, op->result[0]);                                                            \
-        const R *pa = (const R *)emu_row(w, op->source[0]);                                               \
-        const uint32_t n = *emu_r32(w, op->source[1]);                                                    \
-        if (n < (bits))                                                                                   \
-            EMU_FOR_LANES(mask, l, const T a = (T)pa[l]; d[l] = (R)(by));                                 \
-        else                                                                                              \
-            EMU_FOR_LANES(mask, l, const T a = (T)pa[l]; (void)a; d[l] = (R)(beyond));                    \
+#define SHIFT(name, R, T, bits, beyond, by)                                                    \
+    static inline R name(T a, uint32_t n) { return n >= (bits) ? (R)(beyond) : (R)(by); }      \
+    ALU_2X(name, R, R, T, uint32_t, uint32_t, name(a, b))                                      \
+    static void exec_##name##_same(struct emu_warp *w, const struct emu_op *op, uint32_t mask) \
+    {                                                                                          \
+        R             *d = (R *)emu_row(w, op->result[0]);                                     \
+        const R       *pa = (const R *)emu_row(w, op->source[0]);                              \
+        const uint32_t n = *emu_r32(w, op->source[1]);                                         \
+        if (n < (bits))                                                                        \
+            EMU_FOR_LANES(mask, l, const T a = (T)pa[l]; d[l] = (R)(by));                      \
+        else                                                                                   \
+            EMU_FOR_LANES(mask, l, const T a = (T)pa[l]; (void)a; d[l] = (R)(beyond));         \
     }
 SHIFT(shl_16, uint32_t, uint32_t, 16, 0, (uint16_t)(a << n))
 SHIFT(shl_32, uint32_t, uint32_t, 32, 0, a << n)
@@ -196,7 +196,7 @@ SHIFT(shr_s64, uint64_t, int64_t, 64, a >> 63, a >> n)
 static bool decode_shift(struct decoder *d, struct emu_op *op, alu_table table, alu_table same)
 {
     const enum ptx_type type = decode_type(d);
-    emu_reg amount;
+    emu_reg             amount;
     if (table[type] == NULL)
         return decode_refuse(d, "there is no such type for this operation");
     if (!decode_end(d) || !decode_operands(d, 3, 3))
@@ -212,16 +212,16 @@ static bool decode_shift(struct decoder *d, struct emu_op *op, alu_table table, 
 bool decode_shl(struct decoder *d, struct emu_op *op)
 {
     static alu_table table = {[PTX_b16] = exec_shl_16, [PTX_b32] = exec_shl_32, [PTX_b64] = exec_shl_64};
-    static alu_table same = {[PTX_b16] = exec_shl_16_same, [PTX_b32] = exec_shl_32_same,
-                             [PTX_b64] = exec_shl_64_same};
+    static alu_table same =
+        {[PTX_b16] = exec_shl_16_same, [PTX_b32] = exec_shl_32_same, [PTX_b64] = exec_shl_64_same};
     return decode_shift(d, op, table, same);
 }
 
-#define SHR_TABLE(end)                                                                                    \
-    {                                                                                                     \
-        [PTX_b16] = exec_shr_u32##end, [PTX_b32] = exec_shr_u32##end, [PTX_b64] = exec_shr_u64##end,      \
-        [PTX_u16] = exec_shr_u32##end, [PTX_u32] = exec_shr_u32##end, [PTX_u64] = exec_shr_u64##end,      \
-        [PTX_s16] = exec_shr_s16##end, [PTX_s32] = exec_shr_s32##end, [PTX_s64] = exec_shr_s64##end       \
+#define SHR_TABLE(end)                                                                               \
+    {                                                                                                \
+        [PTX_b16] = exec_shr_u32##end, [PTX_b32] = exec_shr_u32##end, [PTX_b64] = exec_shr_u64##end, \
+        [PTX_u16] = exec_shr_u32##end, [PTX_u32] = exec_shr_u32##end, [PTX_u64] = exec_shr_u64##end, \
+        [PTX_s16] = exec_shr_s16##end, [PTX_s32] = exec_shr_s32##end, [PTX_s64] = exec_shr_s64##end  \
     }
 
 bool decode_shr(struct decoder *d, struct emu_op *op)
@@ -241,7 +241,7 @@ ALU_3(shf_r_wrap, uint32_t, uint32_t, BOTH >> (c & 31))
 static int take_mode(struct decoder *d)
 {
     static const char *const words[] = {"clamp", "wrap", NULL};
-    const int mode = decode_one_of(d, words);
+    const int                mode = decode_one_of(d, words);
     if (mode < 0)
         decode_refuse(d, "one of .clamp, .wrap is needed");
     return mode;
@@ -249,10 +249,10 @@ static int take_mode(struct decoder *d)
 
 bool decode_shf(struct decoder *d, struct emu_op *op)
 {
-    static emu_exec *const table[2][2] = {{exec_shf_l_clamp, exec_shf_l_wrap},
-                                          {exec_shf_r_clamp, exec_shf_r_wrap}};
+    static emu_exec *const   table[2][2] = {{exec_shf_l_clamp, exec_shf_l_wrap},
+                                            {exec_shf_r_clamp, exec_shf_r_wrap}};
     static const char *const words[] = {"l", "r", NULL};
-    const int way = decode_one_of(d, words), mode = way < 0 ? -1 : take_mode(d);
+    const int                way = decode_one_of(d, words), mode = way < 0 ? -1 : take_mode(d);
     if (way < 0)
         return decode_refuse(d, "one of .l, .r is needed");
     if (mode < 0)
@@ -303,7 +303,7 @@ ALU_1X(bfind_s64, uint32_t, uint64_t, uint64_t, find(clz_64(a ^ (0u - (a >> 63))
 static inline uint32_t fns(uint32_t bits, uint32_t base, int32_t offset)
 {
     const int step = offset > 0 ? 1 : -1;
-    int64_t count = offset > 0 ? offset : -(int64_t)offset;
+    int64_t   count = offset > 0 ? offset : -(int64_t)offset;
     if (base > 31)
         return EMU_ALL;
     if (offset == 0)
@@ -336,15 +336,17 @@ bool decode_clz(struct decoder *d, struct emu_op *op)
 
 bool decode_bfind(struct decoder *d, struct emu_op *op)
 {
-    static alu_table table = {[PTX_u32] = exec_bfind_u32, [PTX_s32] = exec_bfind_s32,
-                              [PTX_u64] = exec_bfind_u64, [PTX_s64] = exec_bfind_s64};
+    static alu_table table = {[PTX_u32] = exec_bfind_u32,
+                              [PTX_s32] = exec_bfind_s32,
+                              [PTX_u64] = exec_bfind_u64,
+                              [PTX_s64] = exec_bfind_s64};
     op->u8[0] = decode_take(d, "shiftamt");
     return decode_count(d, op, table);
 }
 
 bool decode_fns(struct decoder *d, struct emu_op *op)
 {
-    static alu_table table = {[PTX_b32] = exec_fns};
+    static alu_table    table = {[PTX_b32] = exec_fns};
     const enum ptx_type type = decode_type(d);
     return alu_finish(d, op, table[type], type, type, 3);
 }
@@ -361,41 +363,41 @@ bool decode_brev(struct decoder *d, struct emu_op *op)
 static inline uint64_t ones_64(uint32_t n) { return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1; }
 static inline uint32_t ones_32(uint32_t n) { return n >= 32 ? ~0u : (1u << n) - 1; }
 
-#define FIELD(bits, R, S, N, ones_)                                                                        \
-    static inline R bfe_u##bits(R a, uint32_t at, uint32_t count)                                         \
-    {                                                                                                     \
-        return at >= bits ? 0 : a >> at & ones_(count);                                                   \
-    }                                                                                                     \
-    static inline R bfe_s##bits(S a, uint32_t at, uint32_t count)                                         \
-    {                                                                                                     \
-        const R v = (R)(a >> (at < bits ? at : bits - 1));                                                \
-        if (count == 0)                                                                                   \
-            return 0;                                                                                     \
-        if (count >= bits)                                                                                \
-            return v;                                                                                     \
-        return (v >> (count - 1) & 1) != 0 ? v | ~ones_(count) : v & ones_(count);                        \
-    }                                                                                                     \
-    static inline R bfi_##bits(R a, R b, uint32_t at, uint32_t count)                                     \
-    {                                                                                                     \
-        const R field = at >= bits ? 0 : ones_(count) << at;                                              \
-        return at >= bits ? b : (b & ~field) | (a << at & field);                                         \
-    }                                                                                                     \
-    ALU_3X(bfe_u##bits, R, R, R, uint32_t, N, uint32_t, N, bfe_u##bits(a, b, c))                          \
-    ALU_3X(bfe_s##bits, R, R, S, uint32_t, N, uint32_t, N, bfe_s##bits(a, b, c))                          \
-    static void exec_bfi_##bits(struct emu_warp *w, const struct emu_op *op, uint32_t mask)               \
-    {                                                                                                     \
-        R *d = (R *)emu_row(w, op->result[0]);                                                            \
-        const R *pa = (const R *)emu_row(w, op->source[0]), *pb = (const R *)emu_row(w, op->source[1]);   \
-        const uint32_t *at = emu_r32(w, op->source[2]), *count = emu_r32(w, op->source[3]);               \
-        EMU_FOR_LANES(mask, l, d[l] = bfi_##bits(pa[l], pb[l], (N)at[l], (N)count[l]));                   \
+#define FIELD(bits, R, S, N, ones_)                                                                            \
+    static inline R bfe_u##bits(R a, uint32_t at, uint32_t count)                                              \
+    {                                                                                                          \
+        return at >= bits ? 0 : a >> at & ones_(count);                                                        \
+    }                                                                                                          \
+    static inline R bfe_s##bits(S a, uint32_t at, uint32_t count)                                              \
+    {                                                                                                          \
+        const R v = (R)(a >> (at < bits ? at : bits - 1));                                                     \
+        if (count == 0)                                                                                        \
+            return 0;                                                                                          \
+        if (count >= bits)                                                                                     \
+            return v;                                                                                          \
+        return (v >> (count - 1) & 1) != 0 ? v | ~ones_(count) : v & ones_(count);                             \
+    }                                                                                                          \
+    static inline R bfi_##bits(R a, R b, uint32_t at, uint32_t count)                                          \
+    {                                                                                                          \
+        const R field = at >= bits ? 0 : ones_(count) << at;                                                   \
+        return at >= bits ? b : (b & ~field) | (a << at & field);                                              \
+    }                                                                                                          \
+    ALU_3X(bfe_u##bits, R, R, R, uint32_t, N, uint32_t, N, bfe_u##bits(a, b, c))                               \
+    ALU_3X(bfe_s##bits, R, R, S, uint32_t, N, uint32_t, N, bfe_s##bits(a, b, c))                               \
+    static void exec_bfi_##bits(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                    \
+    {                                                                                                          \
+        R              *d = (R *)emu_row(w, op->result[0]);                                                    \
+        const R        *pa = (const R *)emu_row(w, op->source[0]), *pb = (const R *)emu_row(w, op->source[1]); \
+        const uint32_t *at = emu_r32(w, op->source[2]), *count = emu_r32(w, op->source[3]);                    \
+        EMU_FOR_LANES(mask, l, d[l] = bfi_##bits(pa[l], pb[l], (N)at[l], (N)count[l]));                        \
     }
 FIELD(32, uint32_t, int32_t, uint8_t, ones_32)
 FIELD(64, uint64_t, int64_t, uint32_t, ones_64)
 
 bool decode_bfe(struct decoder *d, struct emu_op *op)
 {
-    static alu_table table = {[PTX_u32] = exec_bfe_u32, [PTX_s32] = exec_bfe_s32,
-                              [PTX_u64] = exec_bfe_u64, [PTX_s64] = exec_bfe_s64};
+    static alu_table table = {
+        [PTX_u32] = exec_bfe_u32, [PTX_s32] = exec_bfe_s32, [PTX_u64] = exec_bfe_u64, [PTX_s64] = exec_bfe_s64};
     const enum ptx_type type = decode_type(d);
     if (table[type] == NULL)
         return decode_refuse(d, "there is no such type for this operation");
@@ -437,8 +439,8 @@ static inline uint32_t szext_s32(uint32_t a, uint32_t count)
 {
     return count == 0 ? 0 : bfe_s32((int32_t)a, 0, count < 32 ? count : 32);
 }
-ALU_2(szext_clamp_u32, uint32_t, uint32_t, a & ones_32(b))
-ALU_2(szext_wrap_u32, uint32_t, uint32_t, a & ones_32(b & 31))
+ALU_2(szext_clamp_u32, uint32_t, uint32_t, a &ones_32(b))
+ALU_2(szext_wrap_u32, uint32_t, uint32_t, a &ones_32(b & 31))
 ALU_2(szext_clamp_s32, uint32_t, uint32_t, szext_s32(a, b))
 ALU_2(szext_wrap_s32, uint32_t, uint32_t, szext_s32(a, b & 31))
 
@@ -456,8 +458,8 @@ bool decode_szext(struct decoder *d, struct emu_op *op)
 {
     static alu_table table[2] = {{[PTX_u32] = exec_szext_clamp_u32, [PTX_s32] = exec_szext_clamp_s32},
                                  {[PTX_u32] = exec_szext_wrap_u32, [PTX_s32] = exec_szext_wrap_s32}};
-    const int mode = take_mode(d);
-    enum ptx_type type;
+    const int        mode = take_mode(d);
+    enum ptx_type    type;
     if (mode < 0)
         return false;
     type = decode_type(d);
@@ -495,10 +497,10 @@ ALU_3(prmt, uint32_t, uint32_t, permute(BOTH, selector(op, c)))
 /* The same selector in all lanes, and no signs: four shifted rows. */
 static void exec_prmt_same(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint32_t *d = emu_r32(w, op->result[0]);
-    const uint32_t s = selector(op, *emu_r32(w, op->source[2]));
+    uint32_t       *d = emu_r32(w, op->result[0]);
+    const uint32_t  s = selector(op, *emu_r32(w, op->source[2]));
     const uint32_t *row[4];
-    uint32_t shift[4];
+    uint32_t        shift[4];
     if ((s & 0x8888) != 0) {
         exec_prmt(w, op, mask);
         return;
@@ -515,7 +517,7 @@ static void exec_prmt_same(struct emu_warp *w, const struct emu_op *op, uint32_t
 bool decode_prmt(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16", NULL};
-    emu_reg select;
+    emu_reg                  select;
     if (!decode_take(d, "b32"))
         return decode_refuse(d, "the type is .b32");
     op->u8[0] = (uint8_t)(decode_one_of(d, words) + 1);

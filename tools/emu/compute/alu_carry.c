@@ -5,7 +5,7 @@
  * read it by addc, as the 128-bit division of CUDA C++ does. */
 #include "alu.h"
 
-__extension__ typedef __int128 emu_s128;
+__extension__ typedef __int128          emu_s128;
 __extension__ typedef unsigned __int128 emu_u128;
 
 /* What is carried in where the op does not read the flag: nothing for sums, the 1 for differences. */
@@ -21,19 +21,19 @@ static void carry_out(const struct emu_warp *w, const struct emu_op *op, uint32_
 }
 
 /* x (made from a and b) + y + what is carried in; c is there for mad only.  At most one step carries. */
-#define SUM(name, R, otherwise, x_, y_)                                                                   \
-    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
-    {                                                                                                     \
-        R *d = (R *)emu_row(w, op->result[0]);                                                            \
-        const R *a = (const R *)emu_row(w, op->source[0]), *b = (const R *)emu_row(w, op->source[1]);     \
-        const R *c = (const R *)emu_row(w, op->source[op->source_count > 2 ? 2 : 1]);                     \
-        const uint32_t in = carry_in(w, op, otherwise);                                                   \
-        uint32_t out = 0;                                                                                 \
-        (void)c;                                                                                          \
-        EMU_FOR_LANES(mask, l, const R x = (x_); const R s = x + (y_);                                    \
-                      const R t = s + ((in & alu_bit[l]) != 0 ? 1 : 0);                                   \
-                      out |= s < x || t < s ? alu_bit[l] : 0; d[l] = t);                                  \
-        carry_out(w, op, mask, out);                                                                      \
+#define SUM(name, R, otherwise, x_, y_)                                                                     \
+    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                     \
+    {                                                                                                       \
+        R             *d = (R *)emu_row(w, op->result[0]);                                                  \
+        const R       *a = (const R *)emu_row(w, op->source[0]), *b = (const R *)emu_row(w, op->source[1]); \
+        const R       *c = (const R *)emu_row(w, op->source[op->source_count > 2 ? 2 : 1]);                 \
+        const uint32_t in = carry_in(w, op, otherwise);                                                     \
+        uint32_t       out = 0;                                                                             \
+        (void)c;                                                                                            \
+        EMU_FOR_LANES(mask, l, const R x = (x_); const R s = x + (y_);                                      \
+                      const R t = s + ((in & alu_bit[l]) != 0 ? 1 : 0);                                     \
+                      out |= s < x || t < s ? alu_bit[l] : 0; d[l] = t);                                    \
+        carry_out(w, op, mask, out);                                                                        \
     }
 
 SUM(add_32, uint32_t, 0, a[l], b[l])
@@ -47,9 +47,9 @@ SUM(mad_hi_s32, uint32_t, 0, (uint32_t)((int64_t)(int32_t)a[l] * (int32_t)b[l] >
 SUM(mad_hi_u64, uint64_t, 0, (uint64_t)((emu_u128)a[l] * b[l] >> 64), c[l])
 SUM(mad_hi_s64, uint64_t, 0, (uint64_t)((emu_s128)(int64_t)a[l] * (int64_t)b[l] >> 64), c[l])
 
-bool alu_decode_carry(struct decoder *d, struct emu_op *op, enum alu_carry_kind kind, bool reads,
-                      bool writes)
+bool alu_decode_carry(struct decoder *d, struct emu_op *op, enum alu_carry_kind kind, bool reads, bool writes)
 {
+    /* clang-format off */
     static alu_table table[] = {
         [ALU_CARRY_ADD] = {[PTX_u32] = exec_add_32, [PTX_s32] = exec_add_32,
                            [PTX_u64] = exec_add_64, [PTX_s64] = exec_add_64},
@@ -60,8 +60,9 @@ bool alu_decode_carry(struct decoder *d, struct emu_op *op, enum alu_carry_kind 
         [ALU_CARRY_MAD_HI] = {[PTX_u32] = exec_mad_hi_u32, [PTX_s32] = exec_mad_hi_s32,
                               [PTX_u64] = exec_mad_hi_u64, [PTX_s64] = exec_mad_hi_s64}
     };
+    /* clang-format on */
     const enum ptx_type type = decode_type(d);
-    const bool product = kind == ALU_CARRY_MAD_LO || kind == ALU_CARRY_MAD_HI;
+    const bool          product = kind == ALU_CARRY_MAD_LO || kind == ALU_CARRY_MAD_HI;
     if (!alu_finish(d, op, table[kind][type], type, type, product ? 3 : 2))
         return false;
     op->u8[0] = reads;

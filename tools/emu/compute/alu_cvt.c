@@ -6,8 +6,10 @@ enum { FIRST_INTEGRAL = 5, NO_ROUNDING = -1 };
 
 static unsigned int take_flags(struct decoder *d)
 {
-    static const struct { const char *word; unsigned int flag; } words[] = {
-        {"ftz", EMU_FTZ}, {"sat", EMU_SAT}, {"satfinite", CVT_SATFINITE}, {"relu", EMU_RELU}};
+    static const struct {
+        const char  *word;
+        unsigned int flag;
+    } words[] = {{"ftz", EMU_FTZ}, {"sat", EMU_SAT}, {"satfinite", CVT_SATFINITE}, {"relu", EMU_RELU}};
     unsigned int flags = 0, before;
     do {
         before = flags;
@@ -22,11 +24,16 @@ static unsigned int take_flags(struct decoder *d)
 static unsigned int precision(enum ptx_type type)
 {
     switch (type) {
-    case PTX_f16:  return 11;
-    case PTX_bf16: return 8;
-    case PTX_f32:  return 24;
-    case PTX_f64:  return 53;
-    default:       return 0;
+    case PTX_f16:
+        return 11;
+    case PTX_bf16:
+        return 8;
+    case PTX_f32:
+        return 24;
+    case PTX_f64:
+        return 53;
+    default:
+        return 0;
     }
 }
 static bool is_type(enum ptx_type type) { return cvt_is_integer(type) || precision(type); }
@@ -45,8 +52,7 @@ static bool check_rounding(struct decoder *d, enum ptx_type to, enum ptx_type fr
     if (cvt_is_integer(from))
         return (rounding != NO_ROUNDING && !integral) || decode_refuse(d, "needs .rn, .rz, .rm or .rp");
     if (to == from)
-        return integral || rounding == NO_ROUNDING ||
-               decode_refuse(d, "only .rni .rzi .rmi .rpi round here");
+        return integral || rounding == NO_ROUNDING || decode_refuse(d, "only .rni .rzi .rmi .rpi round here");
     const bool loses = precision(to) < precision(from) || (to == PTX_f16 && from == PTX_bf16);
     if (integral || (loses && rounding == NO_ROUNDING))
         return decode_refuse(d, "needs .rn, .rz, .rm or .rp");
@@ -98,7 +104,7 @@ static bool decode_plain(struct decoder *d, struct emu_op *op, int rounding, uns
     if (to_bits > 64 || from_bits > 64)
         return decode_refuse(d, "a register of 128 bits");
     const bool integral = rounding >= FIRST_INTEGRAL;
-    const int mode = integral ? rounding - FIRST_INTEGRAL : rounding;
+    const int  mode = integral ? rounding - FIRST_INTEGRAL : rounding;
     op->u8[CVT_ROUNDING] = (uint8_t)(rounding == NO_ROUNDING ? EMU_RN : mode);
     op->u8[CVT_FLAGS] = (uint8_t)(flags | (integral ? CVT_INTEGRAL : 0));
     op->u8[CVT_FROM] = (uint8_t)from;
@@ -117,11 +123,11 @@ bool decode_cvt(struct decoder *d, struct emu_op *op)
     if (decode_take(d, "pack"))
         return cvt_decode_pack(d, op);
     op->class_ = EMU_CLASS_convert;
-    const int rounding = decode_one_of(d, roundings);
+    const int          rounding = decode_one_of(d, roundings);
     const unsigned int flags = take_flags(d);
-    const char *to = decode_peek(d);
-    const size_t length = strlen(to);
-    const bool pair = length > 2 && !strcmp(to + length - 2, "x2");
+    const char        *to = decode_peek(d);
+    const size_t       length = strlen(to);
+    const bool         pair = length > 2 && !strcmp(to + length - 2, "x2");
     if (!pair && strcmp(to, "tf32") && !(flags & (EMU_RELU | CVT_SATFINITE)))
         return decode_plain(d, op, rounding, flags);
     if (rounding == NO_ROUNDING || rounding >= FIRST_INTEGRAL || flags & (EMU_FTZ | EMU_SAT))

@@ -15,10 +15,7 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair)
 }
 
 /* ---- f32 -------------------------------------------------------------------------------------------- */
-EMU_INLINE uint32_t input(uint32_t u, unsigned int flags) 
-{
-    return emu_if(flags & EMU_FTZ, emu_ftz_f32(u), u);
-}
+EMU_INLINE uint32_t input(uint32_t u, unsigned int flags) { return emu_if(flags & EMU_FTZ, emu_ftz_f32(u), u); }
 /* `tiny`: rounded to 24 bits of whatever exponent, the value is less than 2^-126. */
 EMU_INLINE uint32_t output(float value, bool tiny, unsigned int flags)
 {
@@ -56,20 +53,20 @@ EMU_INLINE uint32_t fused_host(uint32_t a, uint32_t b, uint32_t c, unsigned int 
 
 /* Two f32 in 64 bits. */
 #define TWICE(call_low, call_high) ((uint64_t)(call_low) | (uint64_t)(call_high) << 32)
-#define LOW(x) ((uint32_t)(x))
-#define HIGH(x) ((uint32_t)((x) >> 32))
+#define LOW(x)                     ((uint32_t)(x))
+#define HIGH(x)                    ((uint32_t)((x) >> 32))
 
-#define FN_2(a, b) OPERATION(a, b, MODE)
+#define FN_2(a, b)         OPERATION(a, b, MODE)
 #define FN_3_HOST(a, b, c) fused_host(a, b, c, MODE)
 #ifdef __FP_FAST_FMAF /* any host of this architecture has FMA */
 #define FN_3_PLAIN FN_3_HOST
 #else
 #define FN_3_PLAIN(a, b, c) fused(a, b, c, MODE)
 #endif
-#define FN_2X2(a, b) TWICE(OPERATION(LOW(a), LOW(b), MODE), OPERATION(HIGH(a), HIGH(b), MODE))
+#define FN_2X2(a, b)    TWICE(OPERATION(LOW(a), LOW(b), MODE), OPERATION(HIGH(a), HIGH(b), MODE))
 #define FN_3X2(a, b, c) TWICE(fused(LOW(a), LOW(b), LOW(c), MODE), fused(HIGH(a), HIGH(b), HIGH(c), MODE))
 
-#define MODE 0
+#define MODE      0
 #define OPERATION add
 EMU_FLOAT_2(exec_add, FN_2)
 EMU_LANES_2(, exec_add_x2, uint64_t, emu_r64, FN_2X2)
@@ -87,7 +84,7 @@ EMU_LANES_3(EMU_WIDE, exec_fma_wide, uint32_t, emu_r32, FN_3_HOST)
 EMU_LANES_3(, exec_fma_x2, uint64_t, emu_r64, FN_3X2)
 #undef MODE
 
-#define MODE EMU_FTZ
+#define MODE      EMU_FTZ
 #define OPERATION add
 EMU_FLOAT_2(exec_add_ftz, FN_2)
 EMU_LANES_2(, exec_add_ftz_x2, uint64_t, emu_r64, FN_2X2)
@@ -106,7 +103,7 @@ EMU_LANES_3(, exec_fma_ftz_x2, uint64_t, emu_r64, FN_3X2)
 #undef MODE
 
 /* .sat, with or without .ftz: rarer, so the flags are looked at as it runs */
-#define MODE flags
+#define MODE      flags
 #define OPERATION add
 EMU_FLOAT_2(exec_add_any, FN_2)
 #undef OPERATION
@@ -122,11 +119,11 @@ EMU_LANES_3(EMU_WIDE, exec_fma_any_wide, uint32_t, emu_r32, FN_3_HOST)
 
 static emu_exec *exec_f32(enum emu_arithmetic operation, unsigned int flags)
 {
-    static const struct emu_exec_pair table[EMU_ARITHMETIC][3] = {
-        {EMU_PAIR(exec_add), EMU_PAIR(exec_add_ftz), EMU_PAIR(exec_add_any)},
-        {EMU_PAIR(exec_sub), EMU_PAIR(exec_sub_ftz), EMU_PAIR(exec_sub_any)},
-        {EMU_PAIR(exec_mul), EMU_PAIR(exec_mul_ftz), EMU_PAIR(exec_mul_any)},
-        {EMU_PAIR(exec_fma), EMU_PAIR(exec_fma_ftz), EMU_PAIR(exec_fma_any)}};
+    static const struct emu_exec_pair table[EMU_ARITHMETIC][3] =
+        {{EMU_PAIR(exec_add), EMU_PAIR(exec_add_ftz), EMU_PAIR(exec_add_any)},
+         {EMU_PAIR(exec_sub), EMU_PAIR(exec_sub_ftz), EMU_PAIR(exec_sub_any)},
+         {EMU_PAIR(exec_mul), EMU_PAIR(exec_mul_ftz), EMU_PAIR(exec_mul_any)},
+         {EMU_PAIR(exec_fma), EMU_PAIR(exec_fma_ftz), EMU_PAIR(exec_fma_any)}};
     return emu_float_exec(table[operation][flags & EMU_SAT ? 2 : flags & EMU_FTZ ? 1 : 0]);
 }
 static emu_exec *exec_f32x2(enum emu_arithmetic operation, unsigned int flags)
@@ -155,9 +152,11 @@ bool decode_is_float(const struct decoder *d)
 static void take_modifiers(struct decoder *d, struct emu_float_mode *mode)
 {
     static const char *const roundings[] = {"rn", "rz", "rm", "rp", NULL};
-    static const struct { const char *word; unsigned int flag; } words[] = {
-        {"approx", EMU_APPROX}, {"full", EMU_FULL}, {"ftz", EMU_FTZ}, {"sat", EMU_SAT}, {"relu", EMU_RELU},
-        {"NaN", EMU_NAN}, {"xorsign", EMU_XORSIGN}, {"abs", EMU_ABS}};
+    static const struct {
+        const char  *word;
+        unsigned int flag;
+    } words[] = {{"approx", EMU_APPROX}, {"full", EMU_FULL}, {"ftz", EMU_FTZ},         {"sat", EMU_SAT},
+                 {"relu", EMU_RELU},     {"NaN", EMU_NAN},   {"xorsign", EMU_XORSIGN}, {"abs", EMU_ABS}};
     const int rounding = decode_one_of(d, roundings);
     mode->rounding = rounding < 0 ? EMU_RN : (enum emu_rounding)rounding;
     mode->flags = rounding < 0 ? 0 : EMU_ROUNDS;
@@ -210,11 +209,10 @@ bool emu_float_operands(struct decoder *d, struct emu_op *op, const struct emu_f
 static bool arithmetic(struct decoder *d, struct emu_op *op, enum emu_arithmetic operation,
                        const unsigned int allowed[EMU_FLOAT_TYPES])
 {
-    static emu_exec *const directed[EMU_FLOAT_TYPES] = {
-        [EMU_F32] = emu_exec_directed_f32,
-        [EMU_F64] = emu_exec_directed_f64,
-        [EMU_F32X2] = emu_exec_directed_f32x2};
-    struct emu_float_mode mode;
+    static emu_exec *const directed[EMU_FLOAT_TYPES] = {[EMU_F32] = emu_exec_directed_f32,
+                                                        [EMU_F64] = emu_exec_directed_f64,
+                                                        [EMU_F32X2] = emu_exec_directed_f32x2};
+    struct emu_float_mode  mode;
     if (!emu_float_modifiers(d, allowed, &mode) ||
         !emu_float_operands(d, op, &mode, operation == EMU_FMA ? 3 : 2))
         return false;
@@ -234,14 +232,13 @@ static bool arithmetic(struct decoder *d, struct emu_op *op, enum emu_arithmetic
     return !d->failed;
 }
 
-static const unsigned int sum_modes[EMU_FLOAT_TYPES] = {
-    [EMU_F32]    = EMU_HAS | EMU_DIRECTED | EMU_FTZ | EMU_SAT,
-    [EMU_F64]    = EMU_HAS | EMU_DIRECTED,
-    [EMU_F16]    = EMU_HAS | EMU_NEAREST | EMU_FTZ | EMU_SAT,
-    [EMU_F16X2]  = EMU_HAS | EMU_NEAREST | EMU_FTZ | EMU_SAT,
-    [EMU_BF16]   = EMU_HAS | EMU_NEAREST,
-    [EMU_BF16X2] = EMU_HAS | EMU_NEAREST,
-    [EMU_F32X2]  = EMU_HAS | EMU_DIRECTED | EMU_FTZ};
+static const unsigned int sum_modes[EMU_FLOAT_TYPES] = {[EMU_F32] = EMU_HAS | EMU_DIRECTED | EMU_FTZ | EMU_SAT,
+                                                        [EMU_F64] = EMU_HAS | EMU_DIRECTED,
+                                                        [EMU_F16] = EMU_HAS | EMU_NEAREST | EMU_FTZ | EMU_SAT,
+                                                        [EMU_F16X2] = EMU_HAS | EMU_NEAREST | EMU_FTZ | EMU_SAT,
+                                                        [EMU_BF16] = EMU_HAS | EMU_NEAREST,
+                                                        [EMU_BF16X2] = EMU_HAS | EMU_NEAREST,
+                                                        [EMU_F32X2] = EMU_HAS | EMU_DIRECTED | EMU_FTZ};
 
 bool decode_float_add(struct decoder *d, struct emu_op *op) { return arithmetic(d, op, EMU_ADD, sum_modes); }
 bool decode_float_sub(struct decoder *d, struct emu_op *op) { return arithmetic(d, op, EMU_SUB, sum_modes); }
@@ -249,17 +246,19 @@ bool decode_float_mul(struct decoder *d, struct emu_op *op) { return arithmetic(
 bool decode_fma(struct decoder *d, struct emu_op *op)
 {
     enum { ANY = EMU_HAS | EMU_ROUNDS, HALF = ANY | EMU_NEAREST | EMU_RELU };
-    static const unsigned int modes[EMU_FLOAT_TYPES] = {
-        [EMU_F32] = ANY | EMU_DIRECTED | EMU_FTZ | EMU_SAT, [EMU_F64] = ANY | EMU_DIRECTED,
-        [EMU_F16] = HALF | EMU_FTZ | EMU_SAT,               [EMU_F16X2] = HALF | EMU_FTZ | EMU_SAT,
-        [EMU_BF16] = HALF,                                  [EMU_BF16X2] = HALF,
-        [EMU_F32X2] = ANY | EMU_DIRECTED | EMU_FTZ};
+    static const unsigned int modes[EMU_FLOAT_TYPES] = {[EMU_F32] = ANY | EMU_DIRECTED | EMU_FTZ | EMU_SAT,
+                                                        [EMU_F64] = ANY | EMU_DIRECTED,
+                                                        [EMU_F16] = HALF | EMU_FTZ | EMU_SAT,
+                                                        [EMU_F16X2] = HALF | EMU_FTZ | EMU_SAT,
+                                                        [EMU_BF16] = HALF,
+                                                        [EMU_BF16X2] = HALF,
+                                                        [EMU_F32X2] = ANY | EMU_DIRECTED | EMU_FTZ};
     return arithmetic(d, op, EMU_FMA, modes);
 }
 bool decode_float_mad(struct decoder *d, struct emu_op *op)
 {
-    static const unsigned int modes[EMU_FLOAT_TYPES] = {
-        [EMU_F32] = EMU_HAS | EMU_ROUNDS | EMU_DIRECTED | EMU_FTZ | EMU_SAT,
-        [EMU_F64] = EMU_HAS | EMU_ROUNDS | EMU_DIRECTED};
+    static const unsigned int modes[EMU_FLOAT_TYPES] = {[EMU_F32] = EMU_HAS | EMU_ROUNDS | EMU_DIRECTED |
+                                                                    EMU_FTZ | EMU_SAT,
+                                                        [EMU_F64] = EMU_HAS | EMU_ROUNDS | EMU_DIRECTED};
     return arithmetic(d, op, EMU_FMA, modes);
 }

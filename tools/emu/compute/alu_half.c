@@ -12,7 +12,7 @@ EMU_INLINE uint32_t ftz(uint32_t h, unsigned int flags)
 EMU_INLINE uint32_t finish_f16(float value, unsigned int flags)
 {
     const uint32_t rounded = emu_f32_to_f16(value); /* tiny: below 2^-14 in 11 bits of whatever exponent */
-    const bool tiny = ((flags & EMU_FTZ) != 0) & (__builtin_fabsf(value) < 0x1.ffep-15f);
+    const bool     tiny = ((flags & EMU_FTZ) != 0) & (__builtin_fabsf(value) < 0x1.ffep-15f);
     const uint32_t h = emu_if(tiny, rounded & 0x8000, rounded);
     const uint32_t positive = emu_if(h > 0x7c00, 0, h); /* NaN, and all that is negative */
     const uint32_t ranged = emu_if(positive > 0x3c00, 0x3c00, positive);
@@ -40,7 +40,7 @@ EMU_INLINE uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c, unsigned int fla
 /* emu_sum_to_odd as vectors. */
 EMU_INLINE double sum_to_odd(double p, double c)
 {
-    const double s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
+    const double   s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
     const uint64_t bits = emu_bits_of_double(s);
     const uint64_t inexact = (error > 0) | (error < 0), outward = (error > 0) == (s > 0);
     return emu_double_of(emu_if_64(inexact & ~bits & 1, emu_if_64(outward, bits + 1, bits - 1), bits));
@@ -68,12 +68,12 @@ EMU_INLINE uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c, unsigned int fl
     return finish_bf16(emu_to_odd_f32(sum_to_odd((double)BF16(a) * (double)BF16(b), (double)BF16(c))), flags);
 }
 
-#define LOW(x) ((x) & 0xffff)
-#define HIGH(x) ((x) >> 16)
-#define ONE_2(a, b) OPERATION(a, b, flags)
-#define TWO_2(a, b) (OPERATION(LOW(a), LOW(b), flags) | OPERATION(HIGH(a), HIGH(b), flags) << 16)
+#define LOW(x)         ((x)&0xffff)
+#define HIGH(x)        ((x) >> 16)
+#define ONE_2(a, b)    OPERATION(a, b, flags)
+#define TWO_2(a, b)    (OPERATION(LOW(a), LOW(b), flags) | OPERATION(HIGH(a), HIGH(b), flags) << 16)
 #define ONE_3(a, b, c) OPERATION(a, b, c, flags)
-#define TWO_3(a, b, c)                                                                                    \
+#define TWO_3(a, b, c) \
     (OPERATION(LOW(a), LOW(b), LOW(c), flags) | OPERATION(HIGH(a), HIGH(b), HIGH(c), flags) << 16)
 
 #define OPERATION add_f16
@@ -111,8 +111,10 @@ EMU_FLOAT_3(exec_fma_bf16x2, TWO_3)
 
 emu_exec *emu_arithmetic_half(enum emu_arithmetic operation, const struct emu_float_mode *mode)
 {
-#define FOUR_TYPES(name)                                                                                  \
-    {EMU_PAIR(name##_f16), EMU_PAIR(name##_f16x2), EMU_PAIR(name##_bf16), EMU_PAIR(name##_bf16x2)}
+#define FOUR_TYPES(name)                                                                             \
+    {                                                                                                \
+        EMU_PAIR(name##_f16), EMU_PAIR(name##_f16x2), EMU_PAIR(name##_bf16), EMU_PAIR(name##_bf16x2) \
+    }
     static const struct emu_exec_pair table[EMU_ARITHMETIC][4] = {FOUR_TYPES(exec_add), FOUR_TYPES(exec_sub),
                                                                   FOUR_TYPES(exec_mul), FOUR_TYPES(exec_fma)};
     return emu_float_exec(table[operation][mode->type - EMU_F16]);

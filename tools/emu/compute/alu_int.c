@@ -2,7 +2,7 @@
 #include "alu.h"
 #include "alu_float.h"
 
-__extension__ typedef __int128 emu_s128;
+__extension__ typedef __int128          emu_s128;
 __extension__ typedef unsigned __int128 emu_u128;
 
 /* ---- add, sub ------------------------------------------------------------------------------------------ */
@@ -30,7 +30,7 @@ static bool take_pair(struct decoder *d, const char *word)
 static bool decode_sum(struct decoder *d, struct emu_op *op, alu_table table, emu_exec *saturated,
                        enum alu_carry_kind kind)
 {
-    bool sat;
+    bool          sat;
     enum ptx_type type;
     if (decode_take(d, "cc"))
         return alu_decode_carry(d, op, kind, false, true);
@@ -43,10 +43,8 @@ static bool decode_sum(struct decoder *d, struct emu_op *op, alu_table table, em
 
 bool decode_add(struct decoder *d, struct emu_op *op)
 {
-    static alu_table table = {
-        [PTX_u16] = exec_add_16, [PTX_u32] = exec_add_32, [PTX_u64] = exec_add_64,
-        [PTX_s16] = exec_add_16, [PTX_s32] = exec_add_32, [PTX_s64] = exec_add_64
-    };
+    static alu_table table = {[PTX_u16] = exec_add_16, [PTX_u32] = exec_add_32, [PTX_u64] = exec_add_64,
+                              [PTX_s16] = exec_add_16, [PTX_s32] = exec_add_32, [PTX_s64] = exec_add_64};
     if (decode_is_float(d))
         return decode_float_add(d, op);
     if (take_pair(d, "u16x2") || take_pair(d, "s16x2"))
@@ -56,10 +54,8 @@ bool decode_add(struct decoder *d, struct emu_op *op)
 
 bool decode_sub(struct decoder *d, struct emu_op *op)
 {
-    static alu_table table = {
-        [PTX_u16] = exec_sub_16, [PTX_u32] = exec_sub_32, [PTX_u64] = exec_sub_64,
-        [PTX_s16] = exec_sub_16, [PTX_s32] = exec_sub_32, [PTX_s64] = exec_sub_64
-    };
+    static alu_table table = {[PTX_u16] = exec_sub_16, [PTX_u32] = exec_sub_32, [PTX_u64] = exec_sub_64,
+                              [PTX_s16] = exec_sub_16, [PTX_s32] = exec_sub_32, [PTX_s64] = exec_sub_64};
     if (decode_is_float(d))
         return decode_float_sub(d, op);
     return decode_sum(d, op, table, exec_sub_sat, ALU_CARRY_SUB);
@@ -67,25 +63,25 @@ bool decode_sub(struct decoder *d, struct emu_op *op)
 
 /* ---- mul, mad ------------------------------------------------------------------------------------------ */
 /* Both from one expression: K cuts the result to its width, D and S are the rows of result and factors. */
-#define PRODUCT(name, D, K, S, T, product)                                                                \
-    ALU_2X(mul_##name, D, S, T, S, T, (K)(product))                                                       \
+#define PRODUCT(name, D, K, S, T, product)          \
+    ALU_2X(mul_##name, D, S, T, S, T, (K)(product)) \
     ALU_3X(mad_##name, D, S, T, S, T, D, D, (K)((D)(product) + c))
 
 static inline int32_t low24(int32_t v) { return (int32_t)((uint32_t)v << 8) >> 8; }
 
-PRODUCT(lo_16, uint32_t, uint16_t, uint32_t, uint32_t, a * b)
-PRODUCT(lo_32, uint32_t, uint32_t, uint32_t, uint32_t, a * b)
-PRODUCT(lo_64, uint64_t, uint64_t, uint64_t, uint64_t, a * b)
-PRODUCT(hi_u16, uint32_t, uint16_t, uint32_t, uint32_t, a * b >> 16)
-PRODUCT(hi_s16, uint32_t, uint16_t, uint32_t, int16_t, (int32_t)a * b >> 16)
-PRODUCT(hi_u32, uint32_t, uint32_t, uint32_t, uint32_t, (uint64_t)a * b >> 32)
-PRODUCT(hi_s32, uint32_t, uint32_t, uint32_t, int32_t, (int64_t)a * b >> 32)
-PRODUCT(hi_u64, uint64_t, uint64_t, uint64_t, uint64_t, (emu_u128)a * b >> 64)
-PRODUCT(hi_s64, uint64_t, uint64_t, uint64_t, int64_t, (emu_s128)a * b >> 64)
-PRODUCT(wide_u16, uint32_t, uint32_t, uint32_t, uint32_t, a * b)
-PRODUCT(wide_s16, uint32_t, uint32_t, uint32_t, int16_t, (int32_t)a * b)
-PRODUCT(wide_u32, uint64_t, uint64_t, uint32_t, uint32_t, (uint64_t)a * b)
-PRODUCT(wide_s32, uint64_t, uint64_t, uint32_t, int32_t, (int64_t)a * b)
+PRODUCT(lo_16, uint32_t, uint16_t, uint32_t, uint32_t, a *b)
+PRODUCT(lo_32, uint32_t, uint32_t, uint32_t, uint32_t, a *b)
+PRODUCT(lo_64, uint64_t, uint64_t, uint64_t, uint64_t, a *b)
+PRODUCT(hi_u16, uint32_t, uint16_t, uint32_t, uint32_t, a *b >> 16)
+PRODUCT(hi_s16, uint32_t, uint16_t, uint32_t, int16_t, (int32_t)a *b >> 16)
+PRODUCT(hi_u32, uint32_t, uint32_t, uint32_t, uint32_t, (uint64_t)a *b >> 32)
+PRODUCT(hi_s32, uint32_t, uint32_t, uint32_t, int32_t, (int64_t)a *b >> 32)
+PRODUCT(hi_u64, uint64_t, uint64_t, uint64_t, uint64_t, (emu_u128)a *b >> 64)
+PRODUCT(hi_s64, uint64_t, uint64_t, uint64_t, int64_t, (emu_s128)a *b >> 64)
+PRODUCT(wide_u16, uint32_t, uint32_t, uint32_t, uint32_t, a *b)
+PRODUCT(wide_s16, uint32_t, uint32_t, uint32_t, int16_t, (int32_t)a *b)
+PRODUCT(wide_u32, uint64_t, uint64_t, uint32_t, uint32_t, (uint64_t)a *b)
+PRODUCT(wide_s32, uint64_t, uint64_t, uint32_t, int32_t, (int64_t)a *b)
 /* Factors of 24 bits, whose product has 48: its low 32 bits, or its high ones. */
 PRODUCT(lo24_u32, uint32_t, uint32_t, uint32_t, uint32_t, (a & 0xffffffu) * (b & 0xffffffu))
 PRODUCT(lo24_s32, uint32_t, uint32_t, uint32_t, int32_t, (int64_t)low24(a) * low24(b))
@@ -98,14 +94,16 @@ ALU_3(mad_hi24_sat, uint32_t, int32_t, saturate_s32(((int64_t)low24(a) * low24(b
 enum product { PRODUCT_LO, PRODUCT_HI, PRODUCT_WIDE, PRODUCT_MODES };
 static const char *const product_words[] = {"lo", "hi", "wide", NULL};
 
-#define PRODUCT_TABLE(op)                                                                                 \
-    {                                                                                                     \
-        {[PTX_u16] = exec_##op##_lo_16, [PTX_u32] = exec_##op##_lo_32, [PTX_u64] = exec_##op##_lo_64,     \
-         [PTX_s16] = exec_##op##_lo_16, [PTX_s32] = exec_##op##_lo_32, [PTX_s64] = exec_##op##_lo_64},    \
-        {[PTX_u16] = exec_##op##_hi_u16, [PTX_u32] = exec_##op##_hi_u32, [PTX_u64] = exec_##op##_hi_u64,  \
-         [PTX_s16] = exec_##op##_hi_s16, [PTX_s32] = exec_##op##_hi_s32, [PTX_s64] = exec_##op##_hi_s64}, \
-        {[PTX_u16] = exec_##op##_wide_u16, [PTX_u32] = exec_##op##_wide_u32,                              \
-         [PTX_s16] = exec_##op##_wide_s16, [PTX_s32] = exec_##op##_wide_s32}                              \
+#define PRODUCT_TABLE(op)                                                                                     \
+    {                                                                                                         \
+        {[PTX_u16] = exec_##op##_lo_16, [PTX_u32] = exec_##op##_lo_32, [PTX_u64] = exec_##op##_lo_64,         \
+         [PTX_s16] = exec_##op##_lo_16, [PTX_s32] = exec_##op##_lo_32, [PTX_s64] = exec_##op##_lo_64},        \
+            {[PTX_u16] = exec_##op##_hi_u16, [PTX_u32] = exec_##op##_hi_u32, [PTX_u64] = exec_##op##_hi_u64,  \
+             [PTX_s16] = exec_##op##_hi_s16, [PTX_s32] = exec_##op##_hi_s32, [PTX_s64] = exec_##op##_hi_s64}, \
+        {                                                                                                     \
+            [PTX_u16] = exec_##op##_wide_u16, [PTX_u32] = exec_##op##_wide_u32,                               \
+            [PTX_s16] = exec_##op##_wide_s16, [PTX_s32] = exec_##op##_wide_s32                                \
+        }                                                                                                     \
     }
 
 static enum ptx_type product_type(int mode, enum ptx_type type)
@@ -118,8 +116,8 @@ static enum ptx_type product_type(int mode, enum ptx_type type)
 bool decode_mul(struct decoder *d, struct emu_op *op)
 {
     static alu_table table[PRODUCT_MODES] = PRODUCT_TABLE(mul);
-    enum ptx_type type;
-    int mode;
+    enum ptx_type    type;
+    int              mode;
     if (decode_is_float(d))
         return decode_float_mul(d, op);
     mode = decode_one_of(d, product_words);
@@ -149,9 +147,9 @@ static bool finish_mad(struct decoder *d, struct emu_op *op, emu_exec *exec, enu
 bool decode_mad(struct decoder *d, struct emu_op *op)
 {
     static alu_table table[PRODUCT_MODES] = PRODUCT_TABLE(mad);
-    enum ptx_type type;
-    bool sat;
-    int mode;
+    enum ptx_type    type;
+    bool             sat;
+    int              mode;
     if (decode_is_float(d))
         return decode_float_mad(d, op);
     mode = decode_one_of(d, product_words);
@@ -170,8 +168,8 @@ bool decode_mul24(struct decoder *d, struct emu_op *op)
 {
     static alu_table low = {[PTX_u32] = exec_mul_lo24_u32, [PTX_s32] = exec_mul_lo24_s32};
     static alu_table high = {[PTX_u32] = exec_mul_hi24_u32, [PTX_s32] = exec_mul_hi24_s32};
-    const bool hi = decode_take(d, "hi");
-    enum ptx_type type;
+    const bool       hi = decode_take(d, "hi");
+    enum ptx_type    type;
     if (!hi && !decode_take(d, "lo"))
         return decode_refuse(d, "one of .lo, .hi is needed");
     type = decode_type(d);
@@ -182,9 +180,9 @@ bool decode_mad24(struct decoder *d, struct emu_op *op)
 {
     static alu_table low = {[PTX_u32] = exec_mad_lo24_u32, [PTX_s32] = exec_mad_lo24_s32};
     static alu_table high = {[PTX_u32] = exec_mad_hi24_u32, [PTX_s32] = exec_mad_hi24_s32};
-    const bool hi = decode_take(d, "hi");
-    enum ptx_type type;
-    bool sat;
+    const bool       hi = decode_take(d, "hi");
+    enum ptx_type    type;
+    bool             sat;
     if (!hi && !decode_take(d, "lo"))
         return decode_refuse(d, "one of .lo, .hi is needed");
     sat = decode_take(d, "sat");
@@ -196,16 +194,16 @@ bool decode_mad24(struct decoder *d, struct emu_op *op)
 
 /* ---- div, rem ------------------------------------------------------------------------------------------ */
 /* Division by zero is unspecified: it gives all ones here.  The least number by -1 wraps around. */
-#define DIVISION(suffix, R, T, K, least)                                                                  \
-    static inline R quotient_##suffix(T a, T b)                                                           \
-    {                                                                                                     \
-        return b == 0 ? (R)(K)-1 : (least) != 0 && a == (least) && b == (T)-1 ? (R)(K)a : (R)(K)(a / b);  \
-    }                                                                                                     \
-    static inline R remainder_##suffix(T a, T b)                                                          \
-    {                                                                                                     \
-        return b == 0 ? (R)(K)-1 : (least) != 0 && b == (T)-1 ? 0 : (R)(K)(a % b);                        \
-    }                                                                                                     \
-    ALU_2(div_##suffix, R, T, quotient_##suffix(a, b))                                                    \
+#define DIVISION(suffix, R, T, K, least)                                                                 \
+    static inline R quotient_##suffix(T a, T b)                                                          \
+    {                                                                                                    \
+        return b == 0 ? (R)(K)-1 : (least) != 0 && a == (least) && b == (T)-1 ? (R)(K)a : (R)(K)(a / b); \
+    }                                                                                                    \
+    static inline R remainder_##suffix(T a, T b)                                                         \
+    {                                                                                                    \
+        return b == 0 ? (R)(K)-1 : (least) != 0 && b == (T)-1 ? 0 : (R)(K)(a % b);                       \
+    }                                                                                                    \
+    ALU_2(div_##suffix, R, T, quotient_##suffix(a, b))                                                   \
     ALU_2(rem_##suffix, R, T, remainder_##suffix(a, b))
 
 DIVISION(u16, uint32_t, uint16_t, uint16_t, 0)
@@ -215,10 +213,10 @@ DIVISION(s16, uint32_t, int16_t, uint16_t, INT16_MIN)
 DIVISION(s32, uint32_t, int32_t, uint32_t, INT32_MIN)
 DIVISION(s64, uint64_t, int64_t, uint64_t, INT64_MIN)
 
-#define SIX_TYPES(name)                                                                                   \
-    {                                                                                                     \
-        [PTX_u16] = exec_##name##_u16, [PTX_u32] = exec_##name##_u32, [PTX_u64] = exec_##name##_u64,      \
-        [PTX_s16] = exec_##name##_s16, [PTX_s32] = exec_##name##_s32, [PTX_s64] = exec_##name##_s64       \
+#define SIX_TYPES(name)                                                                              \
+    {                                                                                                \
+        [PTX_u16] = exec_##name##_u16, [PTX_u32] = exec_##name##_u32, [PTX_u64] = exec_##name##_u64, \
+        [PTX_s16] = exec_##name##_s16, [PTX_s32] = exec_##name##_s32, [PTX_s64] = exec_##name##_s64  \
     }
 
 static bool decode_plain(struct decoder *d, struct emu_op *op, alu_table table, unsigned int sources)
@@ -274,41 +272,44 @@ bool decode_sad(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- min, max ------------------------------------------------------------------------------------------ */
-static inline int32_t low_half(uint32_t v) { return (int16_t)v; }
-static inline int32_t high_half(uint32_t v) { return (int32_t)v >> 16; }
-static inline int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
-static inline int32_t greatest(int32_t a, int32_t b) { return a > b ? a : b; }
-static inline int32_t relu(int32_t v) { return v < 0 ? 0 : v; }
+static inline int32_t  low_half(uint32_t v) { return (int16_t)v; }
+static inline int32_t  high_half(uint32_t v) { return (int32_t)v >> 16; }
+static inline int32_t  least(int32_t a, int32_t b) { return a < b ? a : b; }
+static inline int32_t  greatest(int32_t a, int32_t b) { return a > b ? a : b; }
+static inline int32_t  relu(int32_t v) { return v < 0 ? 0 : v; }
 static inline uint32_t halves(int32_t low, int32_t high)
 {
     return ((uint32_t)low & 0xffffu) | (uint32_t)high << 16;
 }
 
-#define EXTREME(name, is, pick)                                                                           \
-    ALU_2(name##_u16, uint32_t, uint32_t, a is b ? a : b)                                                 \
-    ALU_2(name##_u32, uint32_t, uint32_t, a is b ? a : b)                                                 \
-    ALU_2(name##_u64, uint64_t, uint64_t, a is b ? a : b)                                                 \
-    ALU_2(name##_s16, uint32_t, int16_t, (uint16_t)(a is b ? a : b))                                      \
-    ALU_2(name##_s32, uint32_t, int32_t, a is b ? a : b)                                                  \
-    ALU_2(name##_s64, uint64_t, int64_t, a is b ? a : b)                                                  \
-    ALU_2(name##_u16x2, uint32_t, uint32_t,                                                               \
-          ((a & 0xffffu) is (b & 0xffffu) ? a & 0xffffu : b & 0xffffu) |                                  \
-              (a >> 16 is b >> 16 ? a & 0xffff0000u : b & 0xffff0000u))                                   \
-    ALU_2(name##_s16x2, uint32_t, uint32_t,                                                               \
-          halves(pick(low_half(a), low_half(b)), pick(high_half(a), high_half(b))))                       \
-    ALU_2(name##_relu, uint32_t, int32_t, relu(pick(a, b)))                                               \
-    ALU_2(name##_relu_x2, uint32_t, uint32_t,                                                             \
+#define EXTREME(name, is, pick)                                                     \
+    ALU_2(name##_u16, uint32_t, uint32_t, a is b ? a : b)                           \
+    ALU_2(name##_u32, uint32_t, uint32_t, a is b ? a : b)                           \
+    ALU_2(name##_u64, uint64_t, uint64_t, a is b ? a : b)                           \
+    ALU_2(name##_s16, uint32_t, int16_t, (uint16_t)(a is b ? a : b))                \
+    ALU_2(name##_s32, uint32_t, int32_t, a is b ? a : b)                            \
+    ALU_2(name##_s64, uint64_t, int64_t, a is b ? a : b)                            \
+    ALU_2(name##_u16x2, uint32_t, uint32_t,                                         \
+          ((a & 0xffffu) is(b & 0xffffu) ? a & 0xffffu : b & 0xffffu) |             \
+              (a >> 16 is b >> 16 ? a & 0xffff0000u : b & 0xffff0000u))             \
+    ALU_2(name##_s16x2, uint32_t, uint32_t,                                         \
+          halves(pick(low_half(a), low_half(b)), pick(high_half(a), high_half(b)))) \
+    ALU_2(name##_relu, uint32_t, int32_t, relu(pick(a, b)))                         \
+    ALU_2(name##_relu_x2, uint32_t, uint32_t,                                       \
           halves(relu(pick(low_half(a), low_half(b))), relu(pick(high_half(a), high_half(b)))))
 EXTREME(min, <, least)
 EXTREME(max, >, greatest)
 
-struct extreme { alu_table plain; emu_exec *u16x2, *s16x2, *relu, *relu_x2; };
+struct extreme {
+    alu_table plain;
+    emu_exec *u16x2, *s16x2, *relu, *relu_x2;
+};
 
 /* .relu may stand before the type or behind it. */
 static bool decode_extreme(struct decoder *d, struct emu_op *op, const struct extreme *e)
 {
-    bool clip = decode_take(d, "relu");
-    const bool s16x2 = take_pair(d, "s16x2"), u16x2 = !s16x2 && take_pair(d, "u16x2");
+    bool                clip = decode_take(d, "relu");
+    const bool          s16x2 = take_pair(d, "s16x2"), u16x2 = !s16x2 && take_pair(d, "u16x2");
     const enum ptx_type type = s16x2 || u16x2 || d->failed ? PTX_b32 : decode_type(d);
     clip |= decode_take(d, "relu");
     if (clip && (!decode_need_sm(d, 90) || !decode_need_isa(d, 80)))
@@ -338,13 +339,13 @@ bool decode_max(struct decoder *d, struct emu_op *op)
 #define BYTE(T, v, i) ((int32_t)(T)((v) >> 8 * (i)))
 #define HALF(T, v, i) ((int32_t)(T)((v) >> 16 * (i)))
 /* The products fit in 32 bits with sign, the sums wrap around. */
-#define DOT(types, A4, A2, B)                                                                             \
-    ALU_3(dp4a_##types, uint32_t, uint32_t,                                                               \
-          c + (uint32_t)(BYTE(A4, a, 0) * BYTE(B, b, 0) + BYTE(A4, a, 1) * BYTE(B, b, 1) +                \
-                         BYTE(A4, a, 2) * BYTE(B, b, 2) + BYTE(A4, a, 3) * BYTE(B, b, 3)))                \
-    ALU_3(dp2a_lo_##types, uint32_t, uint32_t,                                                            \
-          c + (uint32_t)(HALF(A2, a, 0) * BYTE(B, b, 0) + HALF(A2, a, 1) * BYTE(B, b, 1)))                \
-    ALU_3(dp2a_hi_##types, uint32_t, uint32_t,                                                            \
+#define DOT(types, A4, A2, B)                                                              \
+    ALU_3(dp4a_##types, uint32_t, uint32_t,                                                \
+          c + (uint32_t)(BYTE(A4, a, 0) * BYTE(B, b, 0) + BYTE(A4, a, 1) * BYTE(B, b, 1) + \
+                         BYTE(A4, a, 2) * BYTE(B, b, 2) + BYTE(A4, a, 3) * BYTE(B, b, 3))) \
+    ALU_3(dp2a_lo_##types, uint32_t, uint32_t,                                             \
+          c + (uint32_t)(HALF(A2, a, 0) * BYTE(B, b, 0) + HALF(A2, a, 1) * BYTE(B, b, 1))) \
+    ALU_3(dp2a_hi_##types, uint32_t, uint32_t,                                             \
           c + (uint32_t)(HALF(A2, a, 0) * BYTE(B, b, 2) + HALF(A2, a, 1) * BYTE(B, b, 3)))
 DOT(uu, uint8_t, uint16_t, uint8_t)
 DOT(us, uint8_t, uint16_t, int8_t)

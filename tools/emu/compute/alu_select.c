@@ -7,7 +7,7 @@ ALU_1(mov_64, uint64_t, uint64_t, a)
 
 static void exec_mov_128(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t *d = emu_r64(w, op->result[0]);
+    uint64_t       *d = emu_r64(w, op->result[0]);
     const uint64_t *a = emu_r64(w, op->source[0]);
     EMU_FOR_LANES(mask, l, d[l] = a[l]; d[EMU_LANES + l] = a[EMU_LANES + l]);
 }
@@ -19,12 +19,11 @@ static void exec_mov_pred(struct emu_warp *w, const struct emu_op *op, uint32_t 
 
 static bool decode_copy(struct decoder *d, struct emu_op *op, enum ptx_type type)
 {
-    static alu_table table = {
-        [PTX_b16] = exec_mov_32, [PTX_u16] = exec_mov_32, [PTX_s16] = exec_mov_32, [PTX_b32] = exec_mov_32,
-        [PTX_u32] = exec_mov_32, [PTX_s32] = exec_mov_32, [PTX_f32] = exec_mov_32, [PTX_b64] = exec_mov_64,
-        [PTX_u64] = exec_mov_64, [PTX_s64] = exec_mov_64, [PTX_f64] = exec_mov_64, [PTX_b128] = exec_mov_128,
-        [PTX_pred] = exec_mov_pred
-    };
+    static alu_table table =
+        {[PTX_b16] = exec_mov_32,   [PTX_u16] = exec_mov_32, [PTX_s16] = exec_mov_32, [PTX_b32] = exec_mov_32,
+         [PTX_u32] = exec_mov_32,   [PTX_s32] = exec_mov_32, [PTX_f32] = exec_mov_32, [PTX_b64] = exec_mov_64,
+         [PTX_u64] = exec_mov_64,   [PTX_s64] = exec_mov_64, [PTX_f64] = exec_mov_64, [PTX_b128] = exec_mov_128,
+         [PTX_pred] = exec_mov_pred};
     bool negated = false;
     if (table[type] == NULL)
         return decode_refuse(d, "there is no such type for this operation");
@@ -50,23 +49,22 @@ static void define_packed(struct emu_warp *w, const struct emu_op *op, uint32_t 
     alu_check_busy(w, op, mask);
 }
 
-#define PACK_2(name, R, at)                                                                               \
-    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
-    {                                                                                                     \
-        R *d = (R *)emu_row(w, op->result[0]);                                                            \
-        const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);                    \
-        EMU_FOR_LANES(mask, l, d[l] = a[l] | (R)b[l] << at);                                              \
-        define_packed(w, op, mask);                                                                       \
+#define PACK_2(name, R, at)                                                             \
+    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask) \
+    {                                                                                   \
+        R              *d = (R *)emu_row(w, op->result[0]);                             \
+        const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);  \
+        EMU_FOR_LANES(mask, l, d[l] = a[l] | (R)b[l] << at);                            \
+        define_packed(w, op, mask);                                                     \
     }
-#define PACK_4(name, R, at)                                                                               \
-    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
-    {                                                                                                     \
-        R *d = (R *)emu_row(w, op->result[0]);                                                            \
-        const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);                    \
-        const uint32_t *c = emu_r32(w, op->source[2]), *e = emu_r32(w, op->source[3]);                    \
-        EMU_FOR_LANES(mask, l,                                                                            \
-                      d[l] = a[l] | (R)b[l] << at | (R)c[l] << 2 * at | (R)e[l] << 3 * at);               \
-        define_packed(w, op, mask);                                                                       \
+#define PACK_4(name, R, at)                                                                          \
+    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)              \
+    {                                                                                                \
+        R              *d = (R *)emu_row(w, op->result[0]);                                          \
+        const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);               \
+        const uint32_t *c = emu_r32(w, op->source[2]), *e = emu_r32(w, op->source[3]);               \
+        EMU_FOR_LANES(mask, l, d[l] = a[l] | (R)b[l] << at | (R)c[l] << 2 * at | (R)e[l] << 3 * at); \
+        define_packed(w, op, mask);                                                                  \
     }
 PACK_2(pack_2x8, uint32_t, 8)
 PACK_2(pack_2x16, uint32_t, 16)
@@ -76,7 +74,7 @@ PACK_4(pack_4x16, uint64_t, 16)
 
 static void exec_pack_2x64(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t *d = emu_r64(w, op->result[0]);
+    uint64_t       *d = emu_r64(w, op->result[0]);
     const uint64_t *a = emu_r64(w, op->source[0]), *b = emu_r64(w, op->source[1]);
     EMU_FOR_LANES(mask, l, d[l] = a[l]; d[EMU_LANES + l] = b[l]);
     define_packed(w, op, mask);
@@ -84,11 +82,10 @@ static void exec_pack_2x64(struct emu_warp *w, const struct emu_op *op, uint32_t
 
 static void exec_pack_4x32(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t *d = emu_r64(w, op->result[0]);
+    uint64_t       *d = emu_r64(w, op->result[0]);
     const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);
     const uint32_t *c = emu_r32(w, op->source[2]), *e = emu_r32(w, op->source[3]);
-    EMU_FOR_LANES(mask, l, d[l] = a[l] | (uint64_t)b[l] << 32;
-                  d[EMU_LANES + l] = c[l] | (uint64_t)e[l] << 32);
+    EMU_FOR_LANES(mask, l, d[l] = a[l] | (uint64_t)b[l] << 32; d[EMU_LANES + l] = c[l] | (uint64_t)e[l] << 32);
     define_packed(w, op, mask);
 }
 
@@ -101,16 +98,16 @@ static void define_unpacked(struct emu_warp *w, const struct emu_op *op, uint32_
     alu_check_busy(w, op, mask);
 }
 
-#define UNPACK(name, R, bits)                                                                             \
-    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
-    {                                                                                                     \
-        const R *a = (const R *)emu_row(w, op->source[0]);                                                \
-        for (uint32_t i = 0; i < op->result_count; i++) {                                                 \
-            uint32_t *d = emu_r32(w, op->result[i]);                                                      \
-            const uint32_t at = (bits)*i;                                                                 \
-            EMU_FOR_LANES(mask, l, d[l] = (uint32_t)(a[l] >> at & (((R)1 << (bits)) - 1)));               \
-        }                                                                                                 \
-        define_unpacked(w, op, mask);                                                                     \
+#define UNPACK(name, R, bits)                                                               \
+    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)     \
+    {                                                                                       \
+        const R *a = (const R *)emu_row(w, op->source[0]);                                  \
+        for (uint32_t i = 0; i < op->result_count; i++) {                                   \
+            uint32_t      *d = emu_r32(w, op->result[i]);                                   \
+            const uint32_t at = (bits)*i;                                                   \
+            EMU_FOR_LANES(mask, l, d[l] = (uint32_t)(a[l] >> at & (((R)1 << (bits)) - 1))); \
+        }                                                                                   \
+        define_unpacked(w, op, mask);                                                       \
     }
 UNPACK(unpack_8, uint32_t, 8)
 UNPACK(unpack_16_32, uint32_t, 16)
@@ -120,7 +117,7 @@ UNPACK(unpack_32, uint64_t, 32)
 static void exec_unpack_64(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint64_t *a = emu_r64(w, op->source[0]);
-    uint64_t *low = emu_r64(w, op->result[0]), *high = emu_r64(w, op->result[1]);
+    uint64_t       *low = emu_r64(w, op->result[0]), *high = emu_r64(w, op->result[1]);
     EMU_FOR_LANES(mask, l, low[l] = a[l]; high[l] = a[EMU_LANES + l]);
     define_unpacked(w, op, mask);
 }
@@ -129,28 +126,30 @@ static void exec_unpack_32_128(struct emu_warp *w, const struct emu_op *op, uint
 {
     const uint64_t *a = emu_r64(w, op->source[0]);
     for (uint32_t i = 0; i < op->result_count; i++) {
-        uint32_t *d = emu_r32(w, op->result[i]);
+        uint32_t       *d = emu_r32(w, op->result[i]);
         const uint64_t *half = a + (i >> 1) * EMU_LANES;
-        const uint32_t at = 32 * (i & 1);
+        const uint32_t  at = 32 * (i & 1);
         EMU_FOR_LANES(mask, l, d[l] = (uint32_t)(half[l] >> at));
     }
     define_unpacked(w, op, mask);
 }
 
-static const struct shape { uint8_t bits, parts; enum ptx_type part; emu_exec *pack, *unpack; } shapes[] = {
-    {16, 2, PTX_b8, exec_pack_2x8, exec_unpack_8},
-    {32, 4, PTX_b8, exec_pack_4x8, exec_unpack_8},
-    {32, 2, PTX_b16, exec_pack_2x16, exec_unpack_16_32},
-    {64, 4, PTX_b16, exec_pack_4x16, exec_unpack_16_64},
-    {64, 2, PTX_b32, exec_pack_2x32, exec_unpack_32},
-    {128, 2, PTX_b64, exec_pack_2x64, exec_unpack_64},
-    {128, 4, PTX_b32, exec_pack_4x32, exec_unpack_32_128}
-};
+static const struct shape {
+    uint8_t       bits, parts;
+    enum ptx_type part;
+    emu_exec     *pack, *unpack;
+} shapes[] = {{16, 2, PTX_b8, exec_pack_2x8, exec_unpack_8},
+              {32, 4, PTX_b8, exec_pack_4x8, exec_unpack_8},
+              {32, 2, PTX_b16, exec_pack_2x16, exec_unpack_16_32},
+              {64, 4, PTX_b16, exec_pack_4x16, exec_unpack_16_64},
+              {64, 2, PTX_b32, exec_pack_2x32, exec_unpack_32},
+              {128, 2, PTX_b64, exec_pack_2x64, exec_unpack_64},
+              {128, 4, PTX_b32, exec_pack_4x32, exec_unpack_32_128}};
 
 static bool decode_shape(struct decoder *d, struct emu_op *op, const struct shape *s, enum ptx_type type,
                          bool packs)
 {
-    unsigned int count;
+    unsigned int              count;
     const struct ptx_operand *items = decode_items(decode_operand(d, packs ? 1 : 0), &count);
     if (packs)
         decode_result(d, 0, type);
@@ -168,7 +167,7 @@ static bool decode_shape(struct decoder *d, struct emu_op *op, const struct shap
 
 bool decode_mov(struct decoder *d, struct emu_op *op)
 {
-    const enum ptx_type type = decode_type(d);
+    const enum ptx_type       type = decode_type(d);
     const struct ptx_operand *to, *from;
     if (!decode_end(d) || !decode_operands(d, 2, 2))
         return false;
@@ -200,30 +199,30 @@ static uint32_t choose(struct emu_warp *w, const struct emu_op *op, uint32_t mas
     return p;
 }
 
-#define SELECT(name, R)                                                                                   \
-    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                   \
-    {                                                                                                     \
-        R *d = (R *)emu_row(w, op->result[0]);                                                            \
-        const R *a = (const R *)emu_row(w, op->source[0]), *b = (const R *)emu_row(w, op->source[1]);     \
-        const uint32_t p = choose(w, op, mask);                                                           \
-        EMU_FOR_LANES(mask, l, const R x = a[l]; const R y = b[l]; d[l] = (p & alu_bit[l]) != 0 ? x : y); \
+#define SELECT(name, R)                                                                                     \
+    static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                     \
+    {                                                                                                       \
+        R             *d = (R *)emu_row(w, op->result[0]);                                                  \
+        const R       *a = (const R *)emu_row(w, op->source[0]), *b = (const R *)emu_row(w, op->source[1]); \
+        const uint32_t p = choose(w, op, mask);                                                             \
+        EMU_FOR_LANES(mask, l, const R x = a[l]; const R y = b[l]; d[l] = (p & alu_bit[l]) != 0 ? x : y);   \
     }
 SELECT(selp_32, uint32_t)
 SELECT(selp_64, uint64_t)
 
-#define SELECT_TABLE(name)                                                                                \
-    {                                                                                                     \
-        [PTX_b16] = exec_##name##_32, [PTX_u16] = exec_##name##_32, [PTX_s16] = exec_##name##_32,         \
-        [PTX_b32] = exec_##name##_32, [PTX_u32] = exec_##name##_32, [PTX_s32] = exec_##name##_32,         \
-        [PTX_f32] = exec_##name##_32, [PTX_b64] = exec_##name##_64, [PTX_u64] = exec_##name##_64,         \
-        [PTX_s64] = exec_##name##_64, [PTX_f64] = exec_##name##_64                                        \
+#define SELECT_TABLE(name)                                                                        \
+    {                                                                                             \
+        [PTX_b16] = exec_##name##_32, [PTX_u16] = exec_##name##_32, [PTX_s16] = exec_##name##_32, \
+        [PTX_b32] = exec_##name##_32, [PTX_u32] = exec_##name##_32, [PTX_s32] = exec_##name##_32, \
+        [PTX_f32] = exec_##name##_32, [PTX_b64] = exec_##name##_64, [PTX_u64] = exec_##name##_64, \
+        [PTX_s64] = exec_##name##_64, [PTX_f64] = exec_##name##_64                                \
     }
 
 bool decode_selp(struct decoder *d, struct emu_op *op)
 {
-    static alu_table table = SELECT_TABLE(selp);
+    static alu_table    table = SELECT_TABLE(selp);
     const enum ptx_type type = decode_type(d);
-    bool negated = false;
+    bool                negated = false;
     if (table[type] == NULL)
         return decode_refuse(d, "there is no such type for this operation");
     if (!decode_end(d) || !decode_operands(d, 4, 4))
@@ -256,8 +255,8 @@ ALU_3X(slct_float_64, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t
 
 bool decode_slct(struct decoder *d, struct emu_op *op)
 {
-    static alu_table by_integer = SELECT_TABLE(slct), by_float = SELECT_TABLE(slct_float);
-    const bool flush = decode_take(d, "ftz");
+    static alu_table    by_integer = SELECT_TABLE(slct), by_float = SELECT_TABLE(slct_float);
+    const bool          flush = decode_take(d, "ftz");
     const enum ptx_type type = decode_type(d), sign = decode_type(d);
     if (by_integer[type] == NULL)
         return decode_refuse(d, "there is no such type for this operation");

@@ -22,11 +22,11 @@ static double from_u64(uint64_t magnitude, bool negative)
 static void load_integers(const struct emu_warp *w, const struct emu_op *op, double v[EMU_LANES])
 {
     const enum ptx_type from = (enum ptx_type)op->u8[CVT_FROM];
-    const unsigned int bits = ptx_type_bits(from), up = bits < 32 ? 32 - bits : 0;
-    const bool is_signed = cvt_is_signed(from);
-    const uint32_t *a32 = emu_r32(w, op->source[0]);
-    const uint64_t *a64 = emu_r64(w, op->source[0]);
-    uint32_t low[EMU_LANES];
+    const unsigned int  bits = ptx_type_bits(from), up = bits < 32 ? 32 - bits : 0;
+    const bool          is_signed = cvt_is_signed(from);
+    const uint32_t     *a32 = emu_r32(w, op->source[0]);
+    const uint64_t     *a64 = emu_r64(w, op->source[0]);
+    uint32_t            low[EMU_LANES];
     if (bits == 64) {
         for (int l = 0; l < EMU_LANES; l++) {
             const bool negative = is_signed && a64[l] >> 63;
@@ -45,7 +45,7 @@ static void load_integers(const struct emu_warp *w, const struct emu_op *op, dou
 }
 static void load(const struct emu_warp *w, const struct emu_op *op, double v[EMU_LANES])
 {
-    const bool ftz = op->u8[CVT_FLAGS] & EMU_FTZ && op->u8[CVT_TO] != PTX_f16;
+    const bool      ftz = op->u8[CVT_FLAGS] & EMU_FTZ && op->u8[CVT_TO] != PTX_f16;
     const uint32_t *a = emu_r32(w, op->source[0]);
     switch ((enum ptx_type)op->u8[CVT_FROM]) {
     case PTX_f32:
@@ -60,8 +60,12 @@ static void load(const struct emu_warp *w, const struct emu_op *op, double v[EMU
         for (int l = 0; l < EMU_LANES; l++)
             v[l] = (double)emu_bf16_to_f32(a[l]);
         break;
-    case PTX_f64: memcpy(v, emu_r64(w, op->source[0]), EMU_LANES * sizeof v[0]); break;
-    default:      load_integers(w, op, v); break;
+    case PTX_f64:
+        memcpy(v, emu_r64(w, op->source[0]), EMU_LANES * sizeof v[0]);
+        break;
+    default:
+        load_integers(w, op, v);
+        break;
     }
 }
 
@@ -70,10 +74,10 @@ static void load(const struct emu_warp *w, const struct emu_op *op, double v[EMU
 EMU_INLINE double integral(double value, enum emu_rounding rounding)
 {
     const uint64_t bits = emu_bits_of_double(value), sign = bits & 1ull << 63;
-    const double a = emu_double_of(bits ^ sign), nearest = (a + 0x1p52) - 0x1p52;
-    const double below = nearest > a ? nearest - 1 : nearest, above = nearest < a ? nearest + 1 : nearest;
-    const bool outward = sign ? rounding == EMU_RM : rounding == EMU_RP;
-    const double rounded = rounding == EMU_RN ? nearest : outward ? above : below;
+    const double   a = emu_double_of(bits ^ sign), nearest = (a + 0x1p52) - 0x1p52;
+    const double   below = nearest > a ? nearest - 1 : nearest, above = nearest < a ? nearest + 1 : nearest;
+    const bool     outward = sign ? rounding == EMU_RM : rounding == EMU_RP;
+    const double   rounded = rounding == EMU_RN ? nearest : outward ? above : below;
     return emu_double_of(emu_bits_of_double(a >= 0x1p52 ? a : rounded) | sign);
 }
 
@@ -88,10 +92,10 @@ static uint64_t to_64(double v, bool is_signed)
 static void store_integers(const struct emu_warp *w, const struct emu_op *op, uint32_t mask,
                            const uint32_t values[EMU_LANES])
 {
-    uint32_t *d32 = emu_r32(w, op->result[0]);
-    uint64_t *d64 = emu_r64(w, op->result[0]);
+    uint32_t          *d32 = emu_r32(w, op->result[0]);
+    uint64_t          *d64 = emu_r64(w, op->result[0]);
     const unsigned int bits = op->u8[CVT_TO_BITS];
-    const uint32_t kept = bits >= 32 ? 0xffffffff : (1u << bits) - 1;
+    const uint32_t     kept = bits >= 32 ? 0xffffffff : (1u << bits) - 1;
     if (bits <= 32)
         EMU_EACH(uint32_t, d32, mask, values[l] & kept);
     else if (cvt_is_signed((enum ptx_type)op->u8[CVT_TO]))
@@ -101,11 +105,11 @@ static void store_integers(const struct emu_warp *w, const struct emu_op *op, ui
 }
 void cvt_exec_to_integer(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    const enum ptx_type to = (enum ptx_type)op->u8[CVT_TO];
+    const enum ptx_type     to = (enum ptx_type)op->u8[CVT_TO];
     const enum emu_rounding rounding = (enum emu_rounding)op->u8[CVT_ROUNDING];
-    const unsigned int bits = ptx_type_bits(to);
-    const bool is_signed = cvt_is_signed(to);
-    double v[EMU_LANES];
+    const unsigned int      bits = ptx_type_bits(to);
+    const bool              is_signed = cvt_is_signed(to);
+    double                  v[EMU_LANES];
     load(w, op, v);
     if (bits == 64) {
         uint64_t *d = emu_r64(w, op->result[0]);
@@ -115,7 +119,7 @@ void cvt_exec_to_integer(struct emu_warp *w, const struct emu_op *op, uint32_t m
     const double half = (double)(1ull << (bits - 1)), least = is_signed ? -half : 0;
     const double most = (is_signed ? half : 2 * half) - 1;
     const double nan = op->u8[CVT_FROM] != PTX_f64 ? 0 : is_signed ? -half : half;
-    uint32_t values[EMU_LANES];
+    uint32_t     values[EMU_LANES];
     for (int l = 0; l < EMU_LANES; l++) {
         const double r = integral(v[l], rounding), low = r < least ? least : r, in = low > most ? most : low;
         const double number = in != in ? nan : in;
@@ -139,10 +143,10 @@ static uint32_t saturated(uint32_t code, const struct emu_format *f)
 }
 static uint32_t to_format(const struct emu_op *op, double v, const struct emu_format *f)
 {
-    const bool sat = op->u8[CVT_FLAGS] & EMU_SAT;
+    const bool              sat = op->u8[CVT_FLAGS] & EMU_SAT;
     const enum emu_rounding rounding = (enum emu_rounding)op->u8[CVT_ROUNDING];
-    const bool ftz = f == &emu_format_f32 && op->u8[CVT_FLAGS] & EMU_FTZ;
-    const uint32_t code = ftz ? emu_round_f32(v, rounding, true) : emu_narrow(v, f, rounding, false);
+    const bool              ftz = f == &emu_format_f32 && op->u8[CVT_FLAGS] & EMU_FTZ;
+    const uint32_t          code = ftz ? emu_round_f32(v, rounding, true) : emu_narrow(v, f, rounding, false);
     if (v != v && op->u8[CVT_FROM] == PTX_f64 && !sat)
         return cut_nan(emu_bits_of_double(v), f);
     return sat ? saturated(code, f) : code;
@@ -159,7 +163,7 @@ static uint64_t to_f64(const struct emu_op *op, double v)
 /* 64 bits into 53: the sum of two halves that are exact. */
 static uint64_t long_to_f64(const struct emu_op *op, uint64_t value)
 {
-    const bool negative = op->u8[CVT_FROM] == PTX_s64 && value >> 63;
+    const bool     negative = op->u8[CVT_FROM] == PTX_s64 && value >> 63;
     const uint64_t magnitude = negative ? 0 - value : value, sign = (uint64_t)negative << 63;
     if (!magnitude)
         return 0;
@@ -170,8 +174,8 @@ static uint64_t long_to_f64(const struct emu_op *op, uint64_t value)
 void cvt_exec_to_float(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const enum ptx_type from = (enum ptx_type)op->u8[CVT_FROM], to = (enum ptx_type)op->u8[CVT_TO];
-    uint32_t *d32 = emu_r32(w, op->result[0]);
-    uint64_t *d64 = emu_r64(w, op->result[0]);
+    uint32_t           *d32 = emu_r32(w, op->result[0]);
+    uint64_t           *d64 = emu_r64(w, op->result[0]);
     if (to == PTX_f64 && (from == PTX_s64 || from == PTX_u64)) {
         const uint64_t *a = emu_r64(w, op->source[0]);
         EMU_FOR_LANES(mask, l, d64[l] = long_to_f64(op, a[l]));
@@ -189,8 +193,8 @@ void cvt_exec_to_float(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 }
 
 /* ---- the common ones, as vectors -------------------------------------------------------------------- */
-#define TO_F16(a) emu_f32_to_f16(emu_float_of(a))
-#define TO_BF16(a) emu_f32_to_bf16(emu_float_of(a))
+#define TO_F16(a)   emu_f32_to_f16(emu_float_of(a))
+#define TO_BF16(a)  emu_f32_to_bf16(emu_float_of(a))
 #define FROM_F16(a) emu_canonical_f32(emu_f16_to_f32_bits(a))
 #define FROM_S32(a) emu_bits_of((float)(int32_t)(a))
 #define FROM_U32(a) emu_bits_of((float)(a))
@@ -203,10 +207,12 @@ EMU_FLOAT_1(exec_u32_f32, FROM_U32)
 
 emu_exec *cvt_fast_float(const struct emu_op *op)
 {
-    static const struct { uint8_t from, to; struct emu_exec_pair pair; } fast[] = {
-        {PTX_f32, PTX_f16, EMU_PAIR(exec_f32_f16)}, {PTX_f32, PTX_bf16, EMU_PAIR(exec_f32_bf16)},
-        {PTX_f16, PTX_f32, EMU_PAIR(exec_f16_f32)}, {PTX_bf16, PTX_f32, EMU_PAIR(exec_bf16_f32)},
-        {PTX_s32, PTX_f32, EMU_PAIR(exec_s32_f32)}, {PTX_u32, PTX_f32, EMU_PAIR(exec_u32_f32)}};
+    static const struct {
+        uint8_t              from, to;
+        struct emu_exec_pair pair;
+    } fast[] = {{PTX_f32, PTX_f16, EMU_PAIR(exec_f32_f16)}, {PTX_f32, PTX_bf16, EMU_PAIR(exec_f32_bf16)},
+                {PTX_f16, PTX_f32, EMU_PAIR(exec_f16_f32)}, {PTX_bf16, PTX_f32, EMU_PAIR(exec_bf16_f32)},
+                {PTX_s32, PTX_f32, EMU_PAIR(exec_s32_f32)}, {PTX_u32, PTX_f32, EMU_PAIR(exec_u32_f32)}};
     if (op->u8[CVT_ROUNDING] != EMU_RN || op->u8[CVT_FLAGS] || op->u8[CVT_FROM_BITS] > 32)
         return NULL;
     for (size_t i = 0; i < sizeof fast / sizeof fast[0]; i++)

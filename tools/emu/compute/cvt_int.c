@@ -6,17 +6,17 @@ bool cvt_is_integer(enum ptx_type type) { return type >= PTX_u8 && type <= PTX_s
 
 #define ZERO_EXTEND(x) ((uint64_t)(x))
 #define SIGN_EXTEND(x) ((uint64_t)(int64_t)(int32_t)(x))
-#define LOW_32(x) ((uint32_t)(x))
-#define LOW_16(x) ((x) & 0xffff)
-#define LOW_8(x) ((x) & 0xff)
-#define SAME(x) (x)
+#define LOW_32(x)      ((uint32_t)(x))
+#define LOW_16(x)      ((x)&0xffff)
+#define LOW_8(x)       ((x)&0xff)
+#define SAME(x)        (x)
 
-#define WIDTHS(name, to, to_row, from, from_row, VALUE)                                                   \
-    static void name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                          \
-    {                                                                                                     \
-        to *d = to_row(w, op->result[0]);                                                                 \
-        const from *a = from_row(w, op->source[0]);                                                       \
-        EMU_EACH(to, d, mask, VALUE(a[l]));                                                               \
+#define WIDTHS(name, to, to_row, from, from_row, VALUE)                          \
+    static void name(struct emu_warp *w, const struct emu_op *op, uint32_t mask) \
+    {                                                                            \
+        to         *d = to_row(w, op->result[0]);                                \
+        const from *a = from_row(w, op->source[0]);                              \
+        EMU_EACH(to, d, mask, VALUE(a[l]));                                      \
     }
 WIDTHS(exec_zero_extend, uint64_t, emu_r64, uint32_t, emu_r32, ZERO_EXTEND)
 WIDTHS(exec_sign_extend, uint64_t, emu_r64, uint32_t, emu_r32, SIGN_EXTEND)
@@ -37,7 +37,7 @@ static uint64_t extended(uint64_t value, unsigned int bits, bool is_signed)
 static uint64_t clamped(uint64_t value, bool from_signed, enum ptx_type to)
 {
     const unsigned int bits = ptx_type_bits(to);
-    const bool negative = from_signed && value >> 63;
+    const bool         negative = from_signed && value >> 63;
     if (cvt_is_signed(to)) {
         const uint64_t most = (1ull << (bits - 1)) - 1;
         if (negative)
@@ -51,7 +51,7 @@ static uint64_t clamped(uint64_t value, bool from_signed, enum ptx_type to)
 static uint64_t converted(const struct emu_op *op, uint64_t value)
 {
     const enum ptx_type from = (enum ptx_type)op->u8[CVT_FROM], to = (enum ptx_type)op->u8[CVT_TO];
-    uint64_t v = extended(value, ptx_type_bits(from), cvt_is_signed(from));
+    uint64_t            v = extended(value, ptx_type_bits(from), cvt_is_signed(from));
     if (op->u8[CVT_FLAGS] & EMU_SAT)
         v = clamped(v, cvt_is_signed(from), to);
     return extended(extended(v, ptx_type_bits(to), cvt_is_signed(to)), op->u8[CVT_TO_BITS], false);
@@ -61,9 +61,9 @@ static void exec_integers(struct emu_warp *w, const struct emu_op *op, uint32_t 
 {
     const uint32_t *a32 = emu_r32(w, op->source[0]);
     const uint64_t *a64 = emu_r64(w, op->source[0]);
-    uint32_t *d32 = emu_r32(w, op->result[0]);
-    uint64_t *d64 = emu_r64(w, op->result[0]);
-    uint64_t values[EMU_LANES];
+    uint32_t       *d32 = emu_r32(w, op->result[0]);
+    uint64_t       *d64 = emu_r64(w, op->result[0]);
+    uint64_t        values[EMU_LANES];
     EMU_FOR_LANES(mask, l, values[l] = converted(op, op->u8[CVT_FROM_BITS] > 32 ? a64[l] : a32[l]));
     if (op->u8[CVT_TO_BITS] > 32)
         EMU_FOR_LANES(mask, l, d64[l] = values[l]);
@@ -74,8 +74,8 @@ static void exec_integers(struct emu_warp *w, const struct emu_op *op, uint32_t 
 emu_exec *cvt_integers(const struct emu_op *op)
 {
     const enum ptx_type from = (enum ptx_type)op->u8[CVT_FROM], to = (enum ptx_type)op->u8[CVT_TO];
-    const unsigned int from_bits = ptx_type_bits(from), to_bits = ptx_type_bits(to);
-    const bool own_registers = op->u8[CVT_FROM_BITS] == from_bits && op->u8[CVT_TO_BITS] == to_bits;
+    const unsigned int  from_bits = ptx_type_bits(from), to_bits = ptx_type_bits(to);
+    const bool          own_registers = op->u8[CVT_FROM_BITS] == from_bits && op->u8[CVT_TO_BITS] == to_bits;
     if (!own_registers || op->u8[CVT_FLAGS] & EMU_SAT)
         return exec_integers;
     if (from_bits == 64 && to_bits == 64)
@@ -96,14 +96,14 @@ emu_exec *cvt_integers(const struct emu_op *op)
 /* ---- cvt.pack.sat: a and b side by side, below what is left of c ------------------------------------ */
 static void exec_pack(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);
-    const uint32_t *c = emu_r32(w, op->source[op->source_count - 1]);
-    uint32_t *d = emu_r32(w, op->result[0]);
+    const uint32_t    *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);
+    const uint32_t    *c = emu_r32(w, op->source[op->source_count - 1]);
+    uint32_t          *d = emu_r32(w, op->result[0]);
     const unsigned int bits = op->u32[0];
-    const bool is_signed = op->u32[1], third = op->source_count == 3;
-    const int64_t least = is_signed ? -((int64_t)1 << (bits - 1)) : 0;
-    const int64_t most = ((int64_t)1 << (is_signed ? bits - 1 : bits)) - 1;
-    const uint32_t field = (1u << bits) - 1;
+    const bool         is_signed = op->u32[1], third = op->source_count == 3;
+    const int64_t      least = is_signed ? -((int64_t)1 << (bits - 1)) : 0;
+    const int64_t      most = ((int64_t)1 << (is_signed ? bits - 1 : bits)) - 1;
+    const uint32_t     field = (1u << bits) - 1;
     EMU_FOR_LANES(mask, l, {
         const int64_t x = (int32_t)a[l], y = (int32_t)b[l];
         const int64_t high = x < least ? least : x > most ? most : x;
@@ -114,9 +114,12 @@ static void exec_pack(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 
 bool cvt_decode_pack(struct decoder *d, struct emu_op *op)
 {
-    static const struct { const char *word; uint8_t bits; bool is_signed; } types[] = {
-        {"u16", 16, false}, {"s16", 16, true}, {"u8", 8, false}, {"s8", 8, true},
-        {"u4", 4, false},   {"s4", 4, true},   {"u2", 2, false}, {"s2", 2, true}};
+    static const struct {
+        const char *word;
+        uint8_t     bits;
+        bool        is_signed;
+    } types[] = {{"u16", 16, false}, {"s16", 16, true}, {"u8", 8, false}, {"s8", 8, true},
+                 {"u4", 4, false},   {"s4", 4, true},   {"u2", 2, false}, {"s2", 2, true}};
     if (!decode_take(d, "sat"))
         return decode_refuse(d, ".sat is missing");
     for (size_t i = 0; i < sizeof types / sizeof types[0] && !op->u32[0]; i++)

@@ -2,15 +2,15 @@
 #include "float_format.h"
 
 /*                                            exponent fraction bias bits inf    nan    largest     nan */
-const struct emu_format emu_format_f32  = {8, 23, 127, 32, true,  true,  0x7f7fffff, EMU_NAN_F32};
-const struct emu_format emu_format_tf32 = {8, 10, 127, 19, true,  true,  0x3fbff,    0x3ffff};
-const struct emu_format emu_format_f16  = {5, 10, 15,  16, true,  true,  0x7bff,     EMU_NAN_F16};
-const struct emu_format emu_format_bf16 = {8, 7,  127, 16, true,  true,  0x7f7f,     EMU_NAN_BF16};
-const struct emu_format emu_format_e5m2 = {5, 2,  15,  8,  true,  true,  0x7b,       EMU_NAN_F8};
-const struct emu_format emu_format_e4m3 = {4, 3,  7,   8,  false, true,  0x7e,       EMU_NAN_F8};
-const struct emu_format emu_format_e2m3 = {2, 3,  1,   6,  false, false, 0x1f,       0};
-const struct emu_format emu_format_e3m2 = {3, 2,  3,   6,  false, false, 0x1f,       0};
-const struct emu_format emu_format_e2m1 = {2, 1,  1,   4,  false, false, 0x07,       0};
+const struct emu_format emu_format_f32 = {8, 23, 127, 32, true, true, 0x7f7fffff, EMU_NAN_F32};
+const struct emu_format emu_format_tf32 = {8, 10, 127, 19, true, true, 0x3fbff, 0x3ffff};
+const struct emu_format emu_format_f16 = {5, 10, 15, 16, true, true, 0x7bff, EMU_NAN_F16};
+const struct emu_format emu_format_bf16 = {8, 7, 127, 16, true, true, 0x7f7f, EMU_NAN_BF16};
+const struct emu_format emu_format_e5m2 = {5, 2, 15, 8, true, true, 0x7b, EMU_NAN_F8};
+const struct emu_format emu_format_e4m3 = {4, 3, 7, 8, false, true, 0x7e, EMU_NAN_F8};
+const struct emu_format emu_format_e2m3 = {2, 3, 1, 6, false, false, 0x1f, 0};
+const struct emu_format emu_format_e3m2 = {3, 2, 3, 6, false, false, 0x1f, 0};
+const struct emu_format emu_format_e2m1 = {2, 1, 1, 4, false, false, 0x07, 0};
 
 static uint32_t overflow_code(const struct emu_format *f, bool negative, enum emu_rounding rounding,
                               bool satfinite)
@@ -23,18 +23,23 @@ static uint32_t overflow_code(const struct emu_format *f, bool negative, enum em
 static bool rounds_up(uint64_t rest, uint64_t unit, bool odd, bool negative, enum emu_rounding rounding)
 {
     switch (rounding) {
-    case EMU_RZ:  return false;
-    case EMU_RM:  return negative && rest;
-    case EMU_RP:  return !negative && rest;
-    case EMU_RNA: return rest >= unit / 2;
-    default:      return rest > unit / 2 || (rest == unit / 2 && odd);
+    case EMU_RZ:
+        return false;
+    case EMU_RM:
+        return negative && rest;
+    case EMU_RP:
+        return !negative && rest;
+    case EMU_RNA:
+        return rest >= unit / 2;
+    default:
+        return rest > unit / 2 || (rest == unit / 2 && odd);
     }
 }
 
 uint32_t emu_narrow(double value, const struct emu_format *f, enum emu_rounding rounding, bool satfinite)
 {
     const uint64_t bits = emu_bits_of_double(value), magnitude = bits & 0x7fffffffffffffffull;
-    const bool negative = bits >> 63;
+    const bool     negative = bits >> 63;
     const uint32_t sign = (uint32_t)negative << (f->total_bits - 1);
     if (magnitude > 0x7ff0000000000000ull)
         return f->has_nan ? f->nan : f->largest;
@@ -44,7 +49,7 @@ uint32_t emu_narrow(double value, const struct emu_format *f, enum emu_rounding 
         return sign;
     /* value = significand * 2^exponent, significand in [2^52, 2^53) */
     uint64_t significand = magnitude & 0xfffffffffffffull;
-    int exponent = (int)(magnitude >> 52) - 1075;
+    int      exponent = (int)(magnitude >> 52) - 1075;
     if (magnitude >> 52)
         significand |= 1ull << 52;
     else
@@ -53,11 +58,11 @@ uint32_t emu_narrow(double value, const struct emu_format *f, enum emu_rounding 
     significand <<= up;
     exponent -= up;
 
-    const int lowest = 1 - f->bias - f->fraction_bits;          /* the exponent of a subnormal's last bit */
-    const int wanted = exponent + 52 - f->fraction_bits;        /* and of a normal value's */
+    const int lowest = 1 - f->bias - f->fraction_bits;   /* the exponent of a subnormal's last bit */
+    const int wanted = exponent + 52 - f->fraction_bits; /* and of a normal value's */
     const int unit = wanted > lowest ? wanted : lowest;
     const int shift = unit - exponent > 60 ? 60 : unit - exponent; /* 29 or more; 60: less than half a unit */
-    uint64_t kept = significand >> shift;
+    uint64_t  kept = significand >> shift;
     kept += rounds_up(significand & ((1ull << shift) - 1), 1ull << shift, kept & 1, negative, rounding);
     const uint64_t code = ((uint64_t)(unit - lowest) << f->fraction_bits) + kept;
     return sign | (code > f->largest ? overflow_code(f, negative, rounding, satfinite) : (uint32_t)code);
@@ -75,7 +80,7 @@ double emu_widen(uint32_t code, const struct emu_format *f)
         return emu_double_of(sign | 0x7ff0000000000000ull);
     const uint64_t scale = (exponent ? exponent : 1) + 1023 - (uint64_t)f->bias - f->fraction_bits;
     const uint64_t significand = exponent ? fraction | 1ull << f->fraction_bits : fraction;
-    const double value = (double)significand * emu_double_of(scale << 52);
+    const double   value = (double)significand * emu_double_of(scale << 52);
     return emu_double_of(emu_bits_of_double(value) | sign);
 }
 
@@ -91,8 +96,8 @@ uint32_t emu_f32_to_ue8m0(float value, enum emu_rounding rounding)
     return code > 0xfe ? 0xfe : code;
 }
 
-static uint32_t narrow_f32(float value, const struct emu_format *f, enum emu_rounding rounding,
-                           bool satfinite, bool relu)
+static uint32_t narrow_f32(float value, const struct emu_format *f, enum emu_rounding rounding, bool satfinite,
+                           bool relu)
 {
     const uint32_t bits = emu_bits_of(value);
     return emu_narrow((double)emu_float_of(relu ? emu_relu_f32_bits(bits) : bits), f, rounding, satfinite);

@@ -18,23 +18,43 @@
 #define EMU_INLINE static inline __attribute__((always_inline, unused))
 
 enum emu_rounding {
-    EMU_RN,                    /* to nearest, ties to even             */
-    EMU_RZ,                    /* toward zero                          */
-    EMU_RM,                    /* toward minus infinity                */
-    EMU_RP,                    /* toward plus infinity                 */
-    EMU_RNA                    /* to nearest, ties away from zero      */
+    EMU_RN, /* to nearest, ties to even             */
+    EMU_RZ, /* toward zero                          */
+    EMU_RM, /* toward minus infinity                */
+    EMU_RP, /* toward plus infinity                 */
+    EMU_RNA /* to nearest, ties away from zero      */
 };
-#define EMU_NAN_F32 0x7fffffffu
+#define EMU_NAN_F32  0x7fffffffu
 #define EMU_NAN_TF32 0x7fffe000u
-#define EMU_NAN_F16 0x7fffu
+#define EMU_NAN_F16  0x7fffu
 #define EMU_NAN_BF16 0x7fffu
-#define EMU_NAN_F8 0x7fu
-#define EMU_NAN_F64 0xfff8000000000000ull
+#define EMU_NAN_F8   0x7fu
+#define EMU_NAN_F64  0xfff8000000000000ull
 
-EMU_INLINE float emu_float_of(uint32_t bits) { float f; memcpy(&f, &bits, sizeof f); return f; }
-EMU_INLINE uint32_t emu_bits_of(float f) { uint32_t bits; memcpy(&bits, &f, sizeof bits); return bits; }
-EMU_INLINE double emu_double_of(uint64_t bits) { double f; memcpy(&f, &bits, sizeof f); return f; }
-EMU_INLINE uint64_t emu_bits_of_double(double f) { uint64_t u; memcpy(&u, &f, sizeof u); return u; }
+EMU_INLINE float emu_float_of(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+EMU_INLINE uint32_t emu_bits_of(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+EMU_INLINE double emu_double_of(uint64_t bits)
+{
+    double f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+EMU_INLINE uint64_t emu_bits_of_double(double f)
+{
+    uint64_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
 
 /* condition ? yes : no, where both are computed always: compilers branch around floating-point operations,
  * which they think may trap, and such a loop does not become vectors. */
@@ -53,10 +73,10 @@ EMU_INLINE uint64_t emu_if_64(bool condition, uint64_t yes, uint64_t no)
 struct emu_format {
     uint8_t  exponent_bits, fraction_bits;
     int16_t  bias;
-    uint8_t  total_bits;       /* the sign is the top one */
+    uint8_t  total_bits; /* the sign is the top one */
     bool     has_infinity, has_nan;
-    uint32_t largest;          /* code of the largest finite value */
-    uint32_t nan;              /* the canonical NaN                */
+    uint32_t largest; /* code of the largest finite value */
+    uint32_t nan;     /* the canonical NaN                */
 };
 extern const struct emu_format emu_format_f32, emu_format_tf32, emu_format_f16, emu_format_bf16,
     emu_format_e4m3, emu_format_e5m2, emu_format_e2m3, emu_format_e3m2, emu_format_e2m1;
@@ -64,10 +84,9 @@ extern const struct emu_format emu_format_f32, emu_format_tf32, emu_format_f16, 
 /* The value rounded once to the format; beyond its range: as IEEE says for the rounding mode, or the largest
  * finite value with `satfinite` or where the format has no infinity.  NaN: the canonical one; the largest
  * value where there is none. */
-uint32_t emu_narrow(double value, const struct emu_format *format, enum emu_rounding rounding,
-                    bool satfinite);
+uint32_t emu_narrow(double value, const struct emu_format *format, enum emu_rounding rounding, bool satfinite);
 /* The value of a code; exact. */
-double   emu_widen(uint32_t code, const struct emu_format *format);
+double emu_widen(uint32_t code, const struct emu_format *format);
 /* A power of two at least as large (EMU_RP) or at most as large (EMU_RZ) as |value|; NaN: 0xff; beyond the
  * range: 0 or 0xfe. */
 uint32_t emu_f32_to_ue8m0(float value, enum emu_rounding rounding);
@@ -134,7 +153,7 @@ EMU_INLINE uint32_t emu_f32_to_f16(float value) /* nearest even */
 EMU_INLINE uint32_t emu_f32_to_f16_rz(float value)
 {
     const uint32_t bits = emu_bits_of(value), u = bits & 0x7fffffff;
-    const uint32_t shift = u < 0x33000000 ? 24 : 126 - (u >> 23);  /* the subnormals' unit is 2^-24 */
+    const uint32_t shift = u < 0x33000000 ? 24 : 126 - (u >> 23); /* the subnormals' unit is 2^-24 */
     const uint32_t subnormal = ((u & 0x7fffff) | 0x800000) >> (shift & 31);
     const uint32_t normal = (u - 0x38000000) >> 13;
     const uint32_t small = emu_if(u < 0x38800000, subnormal, normal);

@@ -7,7 +7,9 @@
 #include "alu_float.h"
 #include "float_format.h"
 
-struct emu_exec_pair { emu_exec *plain, *wide; };
+struct emu_exec_pair {
+    emu_exec *plain, *wide;
+};
 /* The one for this host. */
 emu_exec *emu_float_exec(struct emu_exec_pair pair);
 
@@ -18,63 +20,63 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair);
 #endif
 
 /* d[l] = VALUE for the lanes of the mask.  VALUE is computed for all lanes: it stays a vector loop. */
-#define EMU_EACH(type, d, mask, VALUE)                                                                    \
-    do {                                                                                                  \
-        if ((mask) == EMU_ALL) {                                                                          \
-            EMU_IVDEP for (int l = 0; l < EMU_LANES; l++) (d)[l] = (VALUE);                               \
-        } else {                                                                                          \
-            type emu_values_[EMU_LANES];                                                                  \
-            for (int l = 0; l < EMU_LANES; l++)                                                           \
-                emu_values_[l] = (VALUE);                                                                 \
-            for (int l = 0; l < EMU_LANES; l++)                                                           \
-                (d)[l] = (mask) >> l & 1 ? emu_values_[l] : (d)[l];                                       \
-        }                                                                                                 \
+#define EMU_EACH(type, d, mask, VALUE)                                     \
+    do {                                                                   \
+        if ((mask) == EMU_ALL) {                                           \
+            EMU_IVDEP for (int l = 0; l < EMU_LANES; l++)(d)[l] = (VALUE); \
+        } else {                                                           \
+            type emu_values_[EMU_LANES];                                   \
+            for (int l = 0; l < EMU_LANES; l++)                            \
+                emu_values_[l] = (VALUE);                                  \
+            for (int l = 0; l < EMU_LANES; l++)                            \
+                (d)[l] = (mask) >> l & 1 ? emu_values_[l] : (d)[l];        \
+        }                                                                  \
     } while (0)
 
-#define EMU_LANES_1(attribute, name, type, row, FN)                                                       \
-    attribute static void name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                \
-    {                                                                                                     \
-        const unsigned int flags __attribute__((unused)) = op->u8[1];                                     \
-        type *d = row(w, op->result[0]);                                                                  \
-        const type *a = row(w, op->source[0]);                                                            \
-        EMU_EACH(type, d, mask, FN(a[l]));                                                                \
+#define EMU_LANES_1(attribute, name, type, row, FN)                                        \
+    attribute static void name(struct emu_warp *w, const struct emu_op *op, uint32_t mask) \
+    {                                                                                      \
+        const unsigned int flags __attribute__((unused)) = op->u8[1];                      \
+        type              *d = row(w, op->result[0]);                                      \
+        const type        *a = row(w, op->source[0]);                                      \
+        EMU_EACH(type, d, mask, FN(a[l]));                                                 \
     }
-#define EMU_LANES_2(attribute, name, type, row, FN)                                                       \
-    attribute static void name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                \
-    {                                                                                                     \
-        const unsigned int flags __attribute__((unused)) = op->u8[1];                                     \
-        type *d = row(w, op->result[0]);                                                                  \
-        const type *a = row(w, op->source[0]), *b = row(w, op->source[1]);                                \
-        EMU_EACH(type, d, mask, FN(a[l], b[l]));                                                          \
+#define EMU_LANES_2(attribute, name, type, row, FN)                                        \
+    attribute static void name(struct emu_warp *w, const struct emu_op *op, uint32_t mask) \
+    {                                                                                      \
+        const unsigned int flags __attribute__((unused)) = op->u8[1];                      \
+        type              *d = row(w, op->result[0]);                                      \
+        const type        *a = row(w, op->source[0]), *b = row(w, op->source[1]);          \
+        EMU_EACH(type, d, mask, FN(a[l], b[l]));                                           \
     }
-#define EMU_LANES_3(attribute, name, type, row, FN)                                                       \
-    attribute static void name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                \
-    {                                                                                                     \
-        const unsigned int flags __attribute__((unused)) = op->u8[1];                                     \
-        type *d = row(w, op->result[0]);                                                                  \
-        const type *a = row(w, op->source[0]), *b = row(w, op->source[1]), *c = row(w, op->source[2]);    \
-        EMU_EACH(type, d, mask, FN(a[l], b[l], c[l]));                                                    \
+#define EMU_LANES_3(attribute, name, type, row, FN)                                                           \
+    attribute static void name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                    \
+    {                                                                                                         \
+        const unsigned int flags __attribute__((unused)) = op->u8[1];                                         \
+        type              *d = row(w, op->result[0]);                                                         \
+        const type        *a = row(w, op->source[0]), *b = row(w, op->source[1]), *c = row(w, op->source[2]); \
+        EMU_EACH(type, d, mask, FN(a[l], b[l], c[l]));                                                        \
     }
-#define EMU_PAIR(name) {name, name##_wide}
-#define EMU_FLOAT_1(name, FN)                                                                             \
+#define EMU_PAIR(name)    \
+    {                     \
+        name, name##_wide \
+    }
+#define EMU_FLOAT_1(name, FN) \
     EMU_LANES_1(, name, uint32_t, emu_r32, FN) EMU_LANES_1(EMU_WIDE, name##_wide, uint32_t, emu_r32, FN)
-#define EMU_FLOAT_2(name, FN)                                                                             \
+#define EMU_FLOAT_2(name, FN) \
     EMU_LANES_2(, name, uint32_t, emu_r32, FN) EMU_LANES_2(EMU_WIDE, name##_wide, uint32_t, emu_r32, FN)
-#define EMU_FLOAT_3(name, FN)                                                                             \
+#define EMU_FLOAT_3(name, FN) \
     EMU_LANES_3(, name, uint32_t, emu_r32, FN) EMU_LANES_3(EMU_WIDE, name##_wide, uint32_t, emu_r32, FN)
-#define EMU_DOUBLE_1(name, FN)                                                                            \
+#define EMU_DOUBLE_1(name, FN) \
     EMU_LANES_1(, name, uint64_t, emu_r64, FN) EMU_LANES_1(EMU_WIDE, name##_wide, uint64_t, emu_r64, FN)
-#define EMU_DOUBLE_2(name, FN)                                                                            \
+#define EMU_DOUBLE_2(name, FN) \
     EMU_LANES_2(, name, uint64_t, emu_r64, FN) EMU_LANES_2(EMU_WIDE, name##_wide, uint64_t, emu_r64, FN)
 
 /* ---- one element of f32 ----------------------------------------------------------------------------- */
 EMU_INLINE bool emu_is_nan_f32(uint32_t u) { return (int32_t)(u & 0x7fffffff) > 0x7f800000; }
 /* .ftz: subnormals become zeros of their sign.  A result counts as subnormal if it is one when rounded to 24
  * bits of whatever exponent, as the hardware has it, also where it would round up to 2^-126. */
-EMU_INLINE uint32_t emu_ftz_f32(uint32_t u) 
-{
-    return emu_if(u & 0x7f800000, u, u & 0x80000000);
-}
+EMU_INLINE uint32_t emu_ftz_f32(uint32_t u) { return emu_if(u & 0x7f800000, u, u & 0x80000000); }
 EMU_INLINE uint32_t emu_canonical_f32(uint32_t u) { return emu_if(emu_is_nan_f32(u), EMU_NAN_F32, u); }
 /* .sat: to [+0, 1]; NaN becomes +0.  As unsigned numbers negative values are the largest. */
 EMU_INLINE uint32_t emu_sat_f32(uint32_t u)
@@ -87,7 +89,7 @@ EMU_INLINE uint32_t emu_sat_f32(uint32_t u)
 /* This one is for a lane at a time: without 64-bit comparisons, vectors would be slower. */
 EMU_INLINE double emu_sum_to_odd(double p, double c)
 {
-    const double s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
+    const double   s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
     const uint64_t bits = emu_bits_of_double(s);
     const uint64_t inexact = (error > 0) | (error < 0), outward = (error > 0) == (s > 0);
     const uint64_t odd = outward ? bits + 1 : bits - 1;
@@ -95,7 +97,7 @@ EMU_INLINE double emu_sum_to_odd(double p, double c)
 }
 EMU_INLINE float emu_sum_to_odd_f32(float p, float c)
 {
-    const float s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
+    const float    s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
     const uint32_t bits = emu_bits_of(s);
     const uint32_t inexact = (error > 0) | (error < 0), outward = (error > 0) == (s > 0);
     const uint32_t step = 2 * outward - 1;
@@ -104,8 +106,8 @@ EMU_INLINE float emu_sum_to_odd_f32(float p, float c)
 /* A double rounded to odd as a float; for values that no longer matter beyond its largest. */
 EMU_INLINE float emu_to_odd_f32(double value)
 {
-    const float f = (float)value;
-    const double error = value - (double)f;
+    const float    f = (float)value;
+    const double   error = value - (double)f;
     const uint32_t bits = emu_bits_of(f);
     const uint32_t inexact = (error > 0) | (error < 0), outward = (error > 0) == (value > 0);
     const uint32_t step = 2 * outward - 1;
@@ -113,23 +115,27 @@ EMU_INLINE float emu_to_odd_f32(double value)
 }
 
 /* ---- modifiers of floating-point instructions ------------------------------------------------------- */
-enum {                         /* emu_float_mode.flags and op->u8[1] */
-    EMU_FTZ = 1, EMU_SAT = 2, EMU_RELU = 4, EMU_NAN = 8, EMU_XORSIGN = 16, EMU_ABS = 32,
-    /* what only the decoders see */
-    EMU_APPROX = 64, EMU_FULL = 128,
-    EMU_ROUNDS = 256,          /* a rounding mode was written; allowed: it must be, but for .approx, .full */
-    EMU_NEAREST = 512,         /* allowed: .rn                        */
-    EMU_DIRECTED = 1024,       /* allowed: .rn .rz .rm .rp            */
-    EMU_HAS = 2048             /* allowed: there is such an instruction */
+enum { /* emu_float_mode.flags and op->u8[1] */
+       EMU_FTZ = 1,
+       EMU_SAT = 2,
+       EMU_RELU = 4,
+       EMU_NAN = 8,
+       EMU_XORSIGN = 16,
+       EMU_ABS = 32,
+       /* what only the decoders see */
+       EMU_APPROX = 64,
+       EMU_FULL = 128,
+       EMU_ROUNDS = 256,    /* a rounding mode was written; allowed: it must be, but for .approx, .full */
+       EMU_NEAREST = 512,   /* allowed: .rn                        */
+       EMU_DIRECTED = 1024, /* allowed: .rn .rz .rm .rp            */
+       EMU_HAS = 2048       /* allowed: there is such an instruction */
 };
-enum emu_float_type {
-    EMU_F32, EMU_F64, EMU_F16, EMU_F16X2, EMU_BF16, EMU_BF16X2, EMU_F32X2, EMU_FLOAT_TYPES
-};
+enum emu_float_type { EMU_F32, EMU_F64, EMU_F16, EMU_F16X2, EMU_BF16, EMU_BF16X2, EMU_F32X2, EMU_FLOAT_TYPES };
 struct emu_float_mode {
     enum emu_float_type type;
-    enum ptx_type operand;     /* PTX_b64 for f32x2 */
-    enum emu_rounding rounding; /* EMU_RN unless written */
-    unsigned int flags;
+    enum ptx_type       operand;  /* PTX_b64 for f32x2 */
+    enum emu_rounding   rounding; /* EMU_RN unless written */
+    unsigned int        flags;
 };
 /* All modifiers, to the end: [.rnd|.approx|.full] .ftz .sat .relu .NaN .xorsign .abs .type.  `allowed`
  * says by type which of them there are.  False: refused. */

@@ -11,7 +11,11 @@
 __extension__ typedef unsigned __int128 wide;
 
 enum { TOP = 125 };
-struct parts { bool negative; int exponent; wide significand; };
+struct parts {
+    bool negative;
+    int  exponent;
+    wide significand;
+};
 
 static bool is_nan(uint64_t u) { return (u & 0x7fffffffffffffffull) > 0x7ff0000000000000ull; }
 static bool is_infinite(uint64_t u) { return (u & 0x7fffffffffffffffull) == 0x7ff0000000000000ull; }
@@ -23,8 +27,8 @@ static uint64_t cancelled(enum emu_rounding rounding) { return rounding == EMU_R
 static struct parts normalised(struct parts p)
 {
     const uint64_t high = (uint64_t)(p.significand >> 64), low = (uint64_t)p.significand;
-    const int zeros = high ? __builtin_clzll(high) : 64 + __builtin_clzll(low);
-    const int up = zeros - (127 - TOP);
+    const int      zeros = high ? __builtin_clzll(high) : 64 + __builtin_clzll(low);
+    const int      up = zeros - (127 - TOP);
     if (up >= 0)
         p.significand <<= up;
     else
@@ -35,8 +39,8 @@ static struct parts normalised(struct parts p)
 /* Of a finite number that is not zero. */
 static struct parts unpack(uint64_t u)
 {
-    const uint64_t field = u >> 52 & 0x7ff, fraction = u & 0xfffffffffffffull;
-    const uint64_t significand = field ? fraction | 1ull << 52 : fraction;
+    const uint64_t     field = u >> 52 & 0x7ff, fraction = u & 0xfffffffffffffull;
+    const uint64_t     significand = field ? fraction | 1ull << 52 : fraction;
     const struct parts p = {(bool)(u >> 63), (int)(field ? field : 1) - 1075, significand};
     return normalised(p);
 }
@@ -45,10 +49,10 @@ static uint64_t pack(struct parts p, enum emu_rounding rounding)
 {
     const uint64_t sign = (uint64_t)p.negative << 63;
     p = normalised(p);
-    const int wanted = p.exponent + TOP - 52, unit = wanted > -1074 ? wanted : -1074;
-    const int down = unit - p.exponent > 127 ? 127 : unit - p.exponent; /* 127: less than half a unit */
+    const int  wanted = p.exponent + TOP - 52, unit = wanted > -1074 ? wanted : -1074;
+    const int  down = unit - p.exponent > 127 ? 127 : unit - p.exponent; /* 127: less than half a unit */
     const wide rest = p.significand & (((wide)1 << down) - 1), half = (wide)1 << (down - 1);
-    uint64_t kept = (uint64_t)(p.significand >> down);
+    uint64_t   kept = (uint64_t)(p.significand >> down);
     const bool nearest_up = rest > half || (rest == half && (kept & 1));
     const bool outward = rounding == (p.negative ? EMU_RM : EMU_RP);
     kept += rounding == EMU_RN ? nearest_up : outward && rest;
@@ -67,9 +71,9 @@ static struct parts sum(struct parts a, struct parts b)
         a = b;
         b = swap;
     }
-    const int down = a.exponent - b.exponent;
+    const int  down = a.exponent - b.exponent;
     const wide lost = down > 127 ? b.significand : b.significand & (((wide)1 << down) - 1);
-    wide aligned = down > 127 ? 0 : b.significand >> down;
+    wide       aligned = down > 127 ? 0 : b.significand >> down;
     aligned |= lost != 0;
     if (a.negative == b.negative) {
         a.significand += aligned;
@@ -102,7 +106,7 @@ uint64_t emu_round_add_f64(uint64_t a, uint64_t b, enum emu_rounding rounding)
 static struct parts product(uint64_t a, uint64_t b)
 {
     const struct parts x = unpack(a), y = unpack(b);
-    const wide significand = (x.significand >> (TOP - 52)) * (y.significand >> (TOP - 52));
+    const wide         significand = (x.significand >> (TOP - 52)) * (y.significand >> (TOP - 52));
     const struct parts p = {x.negative != y.negative, x.exponent + y.exponent + 2 * (TOP - 52), significand};
     return normalised(p);
 }
@@ -142,8 +146,8 @@ uint64_t emu_round_div_f64(uint64_t a, uint64_t b, enum emu_rounding rounding)
     if (is_infinite(a) || is_infinite(b) || is_zero(a) || is_zero(b))
         return emu_bits_of_double(host);
     const struct parts x = unpack(a), y = unpack(b);
-    const uint64_t divisor = (uint64_t)(y.significand >> (TOP - 52)); /* 53 bits */
-    const wide quotient = x.significand / divisor << 1 | (x.significand % divisor != 0);
+    const uint64_t     divisor = (uint64_t)(y.significand >> (TOP - 52)); /* 53 bits */
+    const wide         quotient = x.significand / divisor << 1 | (x.significand % divisor != 0);
     const struct parts q = {x.negative != y.negative, x.exponent - y.exponent - (TOP - 52) - 1, quotient};
     return pack(q, rounding);
 }
@@ -157,11 +161,11 @@ uint64_t emu_round_sqrt_f64(uint64_t a, enum emu_rounding rounding)
         return emu_bits_of_double(root);
     /* the host's root is one of the two neighbours: compare its square, exactly, with a */
     const struct parts x = unpack(a), r = unpack(emu_bits_of_double(root));
-    const uint64_t s = (uint64_t)(r.significand >> (TOP - 52));
+    const uint64_t     s = (uint64_t)(r.significand >> (TOP - 52));
     const struct parts square = normalised((struct parts){false, 2 * (r.exponent + TOP - 52), (wide)s * s});
-    const bool same = square.exponent == x.exponent && square.significand == x.significand;
-    const bool above = square.exponent != x.exponent ? square.exponent > x.exponent
-                                                     : square.significand > x.significand;
+    const bool         same = square.exponent == x.exponent && square.significand == x.significand;
+    const bool         above = square.exponent != x.exponent ? square.exponent > x.exponent
+                                                             : square.significand > x.significand;
     if (same)
         return emu_bits_of_double(root);
     if (rounding == EMU_RP)

@@ -7,13 +7,16 @@
 
 /* ---- members ------------------------------------------------------------------------------------------- */
 /* What the member masks of the executing lanes say together. */
-struct membership { uint32_t all, outside; bool uniform; };
+struct membership {
+    uint32_t all, outside;
+    bool     uniform;
+};
 
 static struct membership look(const struct emu_warp *w, uint32_t mask, emu_reg reg)
 {
-    const uint32_t *members = emu_r32(w, reg), first = members[__builtin_ctz(mask)];
+    const uint32_t   *members = emu_r32(w, reg), first = members[__builtin_ctz(mask)];
     struct membership m = {first, mask & ~first, true};
-    uint32_t differs = 0;
+    uint32_t          differs = 0;
     if (EMU_BANK(reg) == EMU_BANK_CONSTANT)
         return m;
     m.outside = 0;
@@ -48,9 +51,9 @@ static bool agree(struct emu_warp *w, const struct emu_op *op, uint32_t mask, co
  * *uniform: one mask holds for all lanes of `mask`. */
 static bool gather(struct emu_warp *w, const struct emu_op *op, uint32_t mask, emu_reg reg, bool *uniform)
 {
-    const uint32_t *members = emu_r32(w, reg);
+    const uint32_t         *members = emu_r32(w, reg);
     const struct membership m = look(w, mask, reg);
-    uint32_t absent;
+    uint32_t                absent;
     *uniform = m.uniform;
     if (m.outside != 0) {
         const int l = __builtin_ctz(m.outside);
@@ -96,7 +99,10 @@ static inline uint32_t source_lane(enum shuffle mode, uint32_t l, uint32_t b, ui
 }
 
 /* Which lane each reads: kept in op->data when b and c are constants. */
-struct plan { uint8_t from[EMU_LANES]; uint32_t inside; };
+struct plan {
+    uint8_t  from[EMU_LANES];
+    uint32_t inside;
+};
 
 static void make_plan(struct plan *plan, enum shuffle mode, const uint32_t *b, const uint32_t *c)
 {
@@ -113,10 +119,10 @@ static void make_plan(struct plan *plan, enum shuffle mode, const uint32_t *b, c
 static void move(struct emu_warp *w, const struct emu_op *op, uint32_t mask, bool uniform,
                  const struct plan *plan)
 {
-    uint32_t *d = emu_r32(w, op->result[0]), value[EMU_LANES];
+    uint32_t       *d = emu_r32(w, op->result[0]), value[EMU_LANES];
     const uint32_t *a = emu_r32(w, op->source[0]), *members = emu_r32(w, op->source[3]);
-    const uint32_t defined = alu_defined(w, op->source[0]);
-    uint32_t good = EMU_ALL;
+    const uint32_t  defined = alu_defined(w, op->source[0]);
+    uint32_t        good = EMU_ALL;
     for (int l = 0; l < EMU_LANES; l++)
         value[l] = a[plan->from[l]];
     if (!uniform || mask != EMU_ALL || defined != EMU_ALL)
@@ -134,9 +140,9 @@ static void move(struct emu_warp *w, const struct emu_op *op, uint32_t mask, boo
 static void exec_shfl(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     static const char *const names[] = {"", "its lane operand", "its clamp operand", "its member mask"};
-    const struct plan *plan = (const struct plan *)op->data;
-    struct plan made;
-    bool uniform = true;
+    const struct plan       *plan = (const struct plan *)op->data;
+    struct plan              made;
+    bool                     uniform = true;
     if (op->u8[1] && !gather(w, op, mask, op->source[3], &uniform))
         return;
     for (uint32_t i = 1; i < 4; i++)
@@ -166,7 +172,7 @@ static bool constant_row(struct decoder *d, unsigned int number, uint32_t row[EM
 
 static bool plan_constants(struct decoder *d, struct emu_op *op)
 {
-    uint32_t b[EMU_LANES], c[EMU_LANES];
+    uint32_t     b[EMU_LANES], c[EMU_LANES];
     struct plan *plan;
     if (!constant_row(d, 2, b) || !constant_row(d, 3, c))
         return true;
@@ -211,7 +217,7 @@ static void add_member_mask(struct decoder *d, const struct emu_op *op, unsigned
 
 bool decode_shfl(struct decoder *d, struct emu_op *op)
 {
-    int mode;
+    int          mode;
     unsigned int count;
     if (!take_sync(d, op))
         return false;
@@ -239,9 +245,9 @@ static const char *const vote_words[] = {"all", "any", "uni", "ballot", NULL};
 static void exec_vote(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t *members = emu_r32(w, op->source[1]);
-    const uint32_t p = emu_pred(w, op->source[0]) ^ op->u32[0];
-    uint32_t yes = 0;
-    bool uniform = true;
+    const uint32_t  p = emu_pred(w, op->source[0]) ^ op->u32[0];
+    uint32_t        yes = 0;
+    bool            uniform = true;
     if (op->u8[1] && !gather(w, op, mask, op->source[1], &uniform))
         return;
     for (uint32_t left = mask; left != 0;) {
@@ -260,7 +266,7 @@ static void exec_vote(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 bool decode_vote(struct decoder *d, struct emu_op *op)
 {
     bool negated = false;
-    int mode;
+    int  mode;
     if (!take_sync(d, op))
         return false;
     mode = decode_one_of(d, vote_words);
@@ -281,31 +287,31 @@ bool decode_vote(struct decoder *d, struct emu_op *op)
 
 /* ---- match --------------------------------------------------------------------------------------------- */
 /* Lanes of group whose value is that of lane l. */
-#define EQUALS(name, R)                                                                                   \
-    static uint32_t name(const void *row, uint32_t group, int l)                                          \
-    {                                                                                                     \
-        const R *a = (const R *)row;                                                                      \
-        uint32_t bits = 0;                                                                                \
-        for (int i = 0; i < EMU_LANES; i++)                                                               \
-            bits |= a[i] == a[l] ? alu_bit[i] : 0;                                                        \
-        return bits & group;                                                                              \
+#define EQUALS(name, R)                                          \
+    static uint32_t name(const void *row, uint32_t group, int l) \
+    {                                                            \
+        const R *a = (const R *)row;                             \
+        uint32_t bits = 0;                                       \
+        for (int i = 0; i < EMU_LANES; i++)                      \
+            bits |= a[i] == a[l] ? alu_bit[i] : 0;               \
+        return bits & group;                                     \
     }
 EQUALS(equals_32, uint32_t)
 EQUALS(equals_64, uint64_t)
 
 static void exec_match(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint32_t *d = emu_r32(w, op->result[0]), value[EMU_LANES] = {0};
+    uint32_t       *d = emu_r32(w, op->result[0]), value[EMU_LANES] = {0};
     const uint32_t *members = emu_r32(w, op->source[1]);
-    const void *a = emu_row(w, op->source[0]);
-    uint32_t all = 0;
-    bool uniform;
+    const void     *a = emu_row(w, op->source[0]);
+    uint32_t        all = 0;
+    bool            uniform;
     if (!gather(w, op, mask, op->source[1], &uniform))
         return;
     for (uint32_t left = mask; left != 0;) {
         uint32_t group = next_group(members, uniform, &left), rest = group;
         while (rest != 0) { /* each value once */
-            const int first = __builtin_ctz(rest);
+            const int      first = __builtin_ctz(rest);
             const uint32_t same = op->u8[2] ? equals_64(a, group, first) : equals_32(a, group, first);
             const uint32_t takers = op->u8[0] ? group : same, answer = op->u8[0] && same != group ? 0 : same;
             all |= same == group ? group : 0;
@@ -321,8 +327,8 @@ static void exec_match(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 bool decode_match(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"any", "all", NULL};
-    const int mode = decode_one_of(d, words);
-    enum ptx_type type;
+    const int                mode = decode_one_of(d, words);
+    enum ptx_type            type;
     if (mode < 0)
         return decode_refuse(d, "one of .any, .all is needed");
     if (!decode_take(d, "sync"))
@@ -345,19 +351,13 @@ bool decode_match(struct decoder *d, struct emu_op *op)
 
 /* ---- redux --------------------------------------------------------------------------------------------- */
 typedef uint32_t reduction(uint32_t a, uint32_t b, const uint8_t *how);
-static uint32_t reduce_add(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a + b; }
-static uint32_t reduce_and(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a & b; }
-static uint32_t reduce_or(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a | b; }
-static uint32_t reduce_xor(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a ^ b; }
-static uint32_t reduce_min_u32(uint32_t a, uint32_t b, const uint8_t *how)
-{
-    return (void)how, a < b ? a : b;
-}
-static uint32_t reduce_max_u32(uint32_t a, uint32_t b, const uint8_t *how)
-{
-    return (void)how, a > b ? a : b;
-}
-static uint32_t reduce_min_s32(uint32_t a, uint32_t b, const uint8_t *how)
+static uint32_t  reduce_add(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a + b; }
+static uint32_t  reduce_and(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a & b; }
+static uint32_t  reduce_or(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a | b; }
+static uint32_t  reduce_xor(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a ^ b; }
+static uint32_t  reduce_min_u32(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a < b ? a : b; }
+static uint32_t  reduce_max_u32(uint32_t a, uint32_t b, const uint8_t *how) { return (void)how, a > b ? a : b; }
+static uint32_t  reduce_min_s32(uint32_t a, uint32_t b, const uint8_t *how)
 {
     return (void)how, (int32_t)a < (int32_t)b ? a : b;
 }
@@ -381,20 +381,22 @@ static uint32_t reduce_f32(uint32_t a, uint32_t b, const uint8_t *how)
     return (float_order(a) < float_order(b)) == (how[HOW_MAX] == 0) ? a : b;
 }
 
-struct reducer { reduction *step; };
+struct reducer {
+    reduction *step;
+};
 
 static void exec_redux(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     reduction *const step = ((const struct reducer *)op->data)->step;
-    uint32_t *d = emu_r32(w, op->result[0]), value[EMU_LANES] = {0};
-    const uint32_t *a = emu_r32(w, op->source[0]), *members = emu_r32(w, op->source[1]);
-    const uint32_t keep = op->u8[HOW_ABS] ? 0x7fffffffu : EMU_ALL;
-    bool uniform;
+    uint32_t        *d = emu_r32(w, op->result[0]), value[EMU_LANES] = {0};
+    const uint32_t  *a = emu_r32(w, op->source[0]), *members = emu_r32(w, op->source[1]);
+    const uint32_t   keep = op->u8[HOW_ABS] ? 0x7fffffffu : EMU_ALL;
+    bool             uniform;
     if (!gather(w, op, mask, op->source[1], &uniform))
         return;
     for (uint32_t left = mask; left != 0;) {
         const uint32_t group = next_group(members, uniform, &left);
-        uint32_t sum = a[__builtin_ctz(group)] & keep;
+        uint32_t       sum = a[__builtin_ctz(group)] & keep;
         for (uint32_t rest = group & (group - 1); rest != 0; rest &= rest - 1)
             sum = step(sum, a[__builtin_ctz(rest)] & keep, op->u8);
         if (op->u32[0] && is_nan(sum))
@@ -408,14 +410,14 @@ enum { REDUX_ADD, REDUX_MIN, REDUX_MAX, REDUX_AND, REDUX_OR, REDUX_XOR, REDUCTIO
 
 bool decode_redux(struct decoder *d, struct emu_op *op)
 {
-    static const char *const words[] = {"add", "min", "max", "and", "or", "xor", NULL};
+    static const char *const    words[] = {"add", "min", "max", "and", "or", "xor", NULL};
     static const struct reducer of_u32[REDUCTIONS] = {{reduce_add}, {reduce_min_u32}, {reduce_max_u32}};
     static const struct reducer of_s32[REDUCTIONS] = {{reduce_add}, {reduce_min_s32}, {reduce_max_s32}};
     static const struct reducer of_b32[REDUCTIONS] = {[REDUX_AND] = {reduce_and}, {reduce_or}, {reduce_xor}};
     static const struct reducer of_f32[REDUCTIONS] = {[REDUX_MIN] = {reduce_f32}, {reduce_f32}};
-    const struct reducer *table;
-    enum ptx_type type;
-    int what;
+    const struct reducer       *table;
+    enum ptx_type               type;
+    int                         what;
     if (!decode_take(d, "sync"))
         return decode_refuse(d, ".sync is needed");
     what = decode_one_of(d, words);
@@ -464,10 +466,10 @@ bool decode_activemask(struct decoder *d, struct emu_op *op)
 /* The lowest member is elected, as on the hardware. */
 static void exec_elect(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint32_t *d = emu_r32(w, op->result[0]), leaders = 0;
+    uint32_t       *d = emu_r32(w, op->result[0]), leaders = 0;
     const uint32_t *members = emu_r32(w, op->source[0]);
-    uint32_t leader[EMU_LANES];
-    bool uniform;
+    uint32_t        leader[EMU_LANES];
+    bool            uniform;
     if (!gather(w, op, mask, op->source[0], &uniform))
         return;
     for (uint32_t left = mask; left != 0;) {

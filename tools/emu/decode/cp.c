@@ -71,7 +71,7 @@ bool cp_find_mbarrier(struct emu_warp *w, const struct emu_op *op, const struct 
                       bool remote, struct mbarrier_place *out)
 {
     struct emu_ref ref;
-    uint64_t address = cp_address_of(w, op, a, lane);
+    uint64_t       address = cp_address_of(w, op, a, lane);
     if (!emu_memory_range(w, op, lane, a->space, address, 8, 8, EMU_READ | EMU_NO_JUDGE, &ref))
         return false;
     if (ref.space != EMU_SHARED || (ref.cta != w->cta && !remote)) {
@@ -84,10 +84,7 @@ bool cp_find_mbarrier(struct emu_warp *w, const struct emu_op *op, const struct 
     return true;
 }
 
-bool cp_take_cache_hint(struct decoder *d)
-{
-    return decode_take(d, "L2::cache_hint");
-}
+bool cp_take_cache_hint(struct decoder *d) { return decode_take(d, "L2::cache_hint"); }
 
 /* ---- the words ------------------------------------------------------------------------------------ */
 static bool decode_cp_bulk(struct decoder *d, struct emu_op *op)

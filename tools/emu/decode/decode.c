@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include "state.h"
 
-static const struct { const char *opcode; emu_decode *decode; } families[] = {
+static const struct {
+    const char *opcode;
+    emu_decode *decode;
+} families[] = {
 #define FAMILY(opcode, function) {opcode, function},
 #include "families.def"
 #undef FAMILY
@@ -13,7 +16,7 @@ static const struct { const char *opcode; emu_decode *decode; } families[] = {
 
 bool decode_refuse(struct decoder *d, const char *format, ...)
 {
-    char place[256], text[160], what[256];
+    char    place[256], text[160], what[256];
     va_list arguments;
     if (d->failed)
         return false;
@@ -25,8 +28,7 @@ bool decode_refuse(struct decoder *d, const char *format, ...)
         snprintf(d->error, d->error_cap, "%s", what);
         return false;
     }
-    snprintf(d->error, d->error_cap, "line %u%s%s%s: %s: %s", d->in->place.line,
-             d->in->place.file ? " (" : "",
+    snprintf(d->error, d->error_cap, "line %u%s%s%s: %s: %s", d->in->place.line, d->in->place.file ? " (" : "",
              d->in->place.file ? ptx_place_text(d->module->text, &d->in->place, place, sizeof place) : "",
              d->in->place.file ? ")" : "", ptx_instruction_text(d->in, text, sizeof text), what);
     return false;
@@ -90,7 +92,11 @@ bool decode_need_suffix(struct decoder *d, int sm)
            decode_refuse(d, "needs .target sm_%da, the text says sm_%d", sm, text->target);
 }
 
-static const struct { const char *word; enum emu_space space; bool cluster; } spaces[] = {
+static const struct {
+    const char    *word;
+    enum emu_space space;
+    bool           cluster;
+} spaces[] = {
     {"shared", EMU_SHARED, false}, {"shared::cta", EMU_SHARED, false}, {"shared::cluster", EMU_SHARED, true},
     {"global", EMU_GLOBAL, false}, {"local", EMU_LOCAL, false},        {"const", EMU_CONST, false},
     {"param", EMU_PARAM, false},   {"param::entry", EMU_PARAM, false}, {"param::func", EMU_PARAM, false},
@@ -113,7 +119,7 @@ enum emu_space decode_space(struct decoder *d, bool *cluster)
 void *decode_alloc(struct decoder *d, size_t count, size_t size)
 {
     static unsigned char nothing[256];
-    void *memory = ptx_alloc(d->module->memory, count ? count : 1, size);
+    void                *memory = ptx_alloc(d->module->memory, count ? count : 1, size);
     if (memory)
         return memory;
     decode_refuse(d, "out of memory");
@@ -137,7 +143,7 @@ static bool push(struct decoder *d, const struct emu_op *op)
 {
     struct decode_state *s = d->state;
     if (s->op_count == s->op_cap) {
-        uint32_t cap = s->op_cap ? 2 * s->op_cap : 256;
+        uint32_t       cap = s->op_cap ? 2 * s->op_cap : 256;
         struct emu_op *grown = (struct emu_op *)realloc(s->ops, cap * sizeof *grown);
         if (!grown)
             return decode_refuse(d, "out of memory");
@@ -173,8 +179,8 @@ static bool decode_guard(struct decoder *d, struct emu_op *op)
 static bool decode_instruction(struct decoder *d, const struct ptx_instruction *in)
 {
     struct decode_state *s = d->state;
-    struct emu_op op;
-    emu_decode *decode = find_family(in->opcode);
+    struct emu_op        op;
+    emu_decode          *decode = find_family(in->opcode);
     memset(&op, 0, sizeof op);
     d->in = in;
     d->op = &op;
@@ -225,7 +231,7 @@ static bool push_end(struct decoder *d)
 
 bool decode_function(struct decoder *d)
 {
-    struct decode_state *s = d->state;
+    struct decode_state       *s = d->state;
     const struct ptx_function *text = d->function->text;
     s->op_count = 0;
     s->op_of = (uint32_t *)calloc(text->code_count + 1u, sizeof *s->op_of);

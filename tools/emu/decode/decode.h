@@ -23,16 +23,16 @@
 #include "tools/emu/memory/memory.h"
 
 struct decoder {
-    struct emu_module *module;
-    struct emu_function *function;
+    struct emu_module            *module;
+    struct emu_function          *function;
     const struct ptx_instruction *in;
-    struct emu_op *op;
-    unsigned int modifier;     /* the next one to read */
-    int    sm;                 /* of the device */
-    bool   failed;
-    char  *error;
-    size_t error_cap;
-    struct decode_state *state; /* decode.c's own: rows, symbols, constants */
+    struct emu_op                *op;
+    unsigned int                  modifier; /* the next one to read */
+    int                           sm;       /* of the device */
+    bool                          failed;
+    char                         *error;
+    size_t                        error_cap;
+    struct decode_state          *state; /* decode.c's own: rows, symbols, constants */
 };
 typedef bool emu_decode(struct decoder *d, struct emu_op *op);
 
@@ -45,7 +45,7 @@ bool decode_take(struct decoder *d, const char *word);
 /* The next modifier without taking it; "" at the end. */
 const char *decode_peek(const struct decoder *d);
 /* The next modifier's index in a NULL-terminated list of words, taken; -1: none of them, nothing taken. */
-int  decode_one_of(struct decoder *d, const char *const *words);
+int decode_one_of(struct decoder *d, const char *const *words);
 /* The next modifier must be a type. PTX_NO_TYPE and refused otherwise. */
 enum ptx_type decode_type(struct decoder *d);
 /* All modifiers must have been read. */
@@ -62,7 +62,7 @@ bool decode_need_suffix(struct decoder *d, int sm);
 unsigned int decode_operand_count(const struct decoder *d);
 /* NULL and refused: it is absent. */
 const struct ptx_operand *decode_operand(struct decoder *d, unsigned int number);
-bool decode_operands(struct decoder *d, unsigned int least, unsigned int most);
+bool                      decode_operands(struct decoder *d, unsigned int least, unsigned int most);
 
 /* A destination register of this type's width (narrower than the register: only where PTX allows it:
  * `wider`). '_' is taken as a row that nobody reads. */

@@ -4,18 +4,22 @@
 #include "state.h"
 #include "tools/emu/run/special.h"
 
-static const struct { const char *name; enum emu_special special; unsigned int bits; } specials[] = {
+static const struct {
+    const char      *name;
+    enum emu_special special;
+    unsigned int     bits;
+} specials[] = {
 #define ROW(text, name, bits) {text, EMU_SPECIAL_##name, bits},
     EMU_SPECIAL_MAP(ROW)
 #undef ROW
 };
-static const struct { const char *name; enum emu_clock clock; unsigned int bits; } clocks[] = {
-    {"clock", EMU_CLOCK, 32},
-    {"clock_hi", EMU_CLOCK_HI, 32},
-    {"clock64", EMU_CLOCK64, 64},
-    {"globaltimer", EMU_TIMER, 64},
-    {"globaltimer_lo", EMU_TIMER_LO, 32},
-    {"globaltimer_hi", EMU_TIMER_HI, 32},
+static const struct {
+    const char    *name;
+    enum emu_clock clock;
+    unsigned int   bits;
+} clocks[] = {
+    {"clock", EMU_CLOCK, 32},       {"clock_hi", EMU_CLOCK_HI, 32},       {"clock64", EMU_CLOCK64, 64},
+    {"globaltimer", EMU_TIMER, 64}, {"globaltimer_lo", EMU_TIMER_LO, 32}, {"globaltimer_hi", EMU_TIMER_HI, 32},
 };
 
 /* ---- lists of registers --------------------------------------------------------------------------- */
@@ -85,7 +89,7 @@ static emu_reg frame_register(struct decoder *d, const struct ptx_operand *o, un
     }
     *bits = d->state->bits_of[o->index];
     static const char names[] = "xyzw";
-    uint32_t element = o->component ? (uint32_t)(strchr(names, o->component) - names) : 0;
+    uint32_t          element = o->component ? (uint32_t)(strchr(names, o->component) - names) : 0;
     if (o->symbol->vector > 1 && !o->component) {
         decode_refuse(d, "'%s' is a vector register", o->symbol->name);
         return EMU_NO_REG;
@@ -176,14 +180,13 @@ static struct emu_op *extra_op(struct decoder *d, emu_exec *exec, emu_reg result
 static void exec_address(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint64_t *base = emu_r64(w, op->source[0]);
-    uint32_t *narrow = emu_r32(w, op->result[0]);
-    uint64_t *wide = emu_r64(w, op->result[0]);
+    uint32_t       *narrow = emu_r32(w, op->result[0]);
+    uint64_t       *wide = emu_r64(w, op->result[0]);
     if (op->u32[0] == 64)
         EMU_FOR_LANES(mask, l, wide[l] = base[l] + (uint64_t)op->offset);
     else
         EMU_FOR_LANES(mask, l, narrow[l] = (uint32_t)(base[l] + (uint64_t)op->offset));
 }
-
 
 /* Nanoseconds are the time of day, cycles the ops that the cluster has executed. */
 static void exec_clock(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -204,7 +207,7 @@ static void exec_clock(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 
 static emu_reg base_plus(struct decoder *d, enum emu_special base, int64_t offset, unsigned int bits)
 {
-    emu_reg reg = decode_temporary(d, bits);
+    emu_reg        reg = decode_temporary(d, bits);
     struct emu_op *op = extra_op(d, exec_address, reg, emu_special_reg(base));
     if (!op)
         return EMU_NO_REG;
@@ -215,7 +218,7 @@ static emu_reg base_plus(struct decoder *d, enum emu_special base, int64_t offse
 
 static emu_reg clock_register(struct decoder *d, enum emu_clock clock, unsigned int bits)
 {
-    emu_reg reg = decode_temporary(d, bits);
+    emu_reg        reg = decode_temporary(d, bits);
     struct emu_op *op = extra_op(d, exec_clock, reg, EMU_NO_REG);
     if (!op)
         return EMU_NO_REG;
@@ -227,7 +230,7 @@ static emu_reg clock_register(struct decoder *d, enum emu_clock clock, unsigned 
 static void exec_low_half(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t *from = emu_r32(w, op->source[0]);
-    uint32_t *to = emu_r32(w, op->result[0]);
+    uint32_t       *to = emu_r32(w, op->result[0]);
     EMU_FOR_LANES(mask, l, to[l] = from[l] & 0xffff);
 }
 
@@ -265,7 +268,7 @@ static emu_reg special_register(struct decoder *d, const char *name, unsigned in
 /* ---- symbols -------------------------------------------------------------------------------------- */
 static enum emu_special base_of(const struct placed *p)
 {
-    return p->space == EMU_LOCAL ? EMU_SPECIAL_LOCAL_BASE
+    return p->space == EMU_LOCAL   ? EMU_SPECIAL_LOCAL_BASE
            : p->space == EMU_PARAM ? EMU_SPECIAL_PARAM_BASE
                                    : EMU_SPECIAL_DYNAMIC_SHARED;
 }
@@ -291,10 +294,10 @@ static emu_reg symbol_register(struct decoder *d, const struct ptx_operand *o, u
 /* ---- sources -------------------------------------------------------------------------------------- */
 static uint64_t float_bits(const struct ptx_operand *o, enum ptx_type type)
 {
-    double wide;
-    float narrow;
-    uint32_t bits32;
-    uint64_t bits64 = o->integer;
+    double       wide;
+    float        narrow;
+    uint32_t     bits32;
+    uint64_t     bits64 = o->integer;
     unsigned int wanted = ptx_type_bits(type);
     if (o->kind == PTX_OP_F64 && wanted == 32) {
         memcpy(&wide, &bits64, 8);
@@ -314,7 +317,7 @@ static uint64_t float_bits(const struct ptx_operand *o, enum ptx_type type)
 static emu_reg immediate(struct decoder *d, const struct ptx_operand *o, enum ptx_type type)
 {
     unsigned int bits = ptx_type_bits(type);
-    uint64_t value = o->integer;
+    uint64_t     value = o->integer;
     if (o->kind != PTX_OP_INTEGER) {
         value = float_bits(o, type);
         if (bits < 32)
@@ -441,8 +444,7 @@ static emu_reg symbol_address(struct decoder *d, const struct ptx_operand *base,
     return decode_constant(d, p->address, 64);
 }
 
-emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_space space,
-                       unsigned int *bits)
+emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_space space, unsigned int *bits)
 {
     emu_reg reg = EMU_NO_REG;
     *bits = 64;
@@ -492,7 +494,7 @@ void emu_addresses(struct emu_warp *w, const struct emu_op *op, unsigned int sou
 {
     const uint64_t *wide = emu_r64(w, op->source[source]);
     const uint32_t *narrow = emu_r32(w, op->source[source]);
-    uint64_t offset = (uint64_t)op->offset;
+    uint64_t        offset = (uint64_t)op->offset;
     if (bits == 64)
         for (int l = 0; l < EMU_LANES; l++)
             out[l] = wide[l] + offset;

@@ -6,12 +6,12 @@
 /* Where a symbol ended up. */
 struct placed {
     const struct ptx_symbol *symbol;
-    enum emu_space space;      /* const is global, .param of .func local, that of an entry param */
-    uint64_t address;          /* in that space                       */
-    bool     dynamic;          /* extern shared: after the static ones */
+    enum emu_space           space;   /* const is global, .param of .func local, that of an entry param */
+    uint64_t                 address; /* in that space                       */
+    bool                     dynamic; /* extern shared: after the static ones */
 };
 
-struct constants {             /* rows of EMU_BANK_CONSTANT as they are collected */
+struct constants { /* rows of EMU_BANK_CONSTANT as they are collected */
     uint64_t *values;
     uint32_t *rows;
     uint8_t  *bits;
@@ -23,31 +23,34 @@ enum { DECODE_REGISTERS = 2048, DECODE_EXTRA_OPS = 16 };
 
 struct decode_state {
     /* of the module */
-    struct placed *placed;     /* open addressing by symbol */
-    uint32_t placed_cap, placed_count;
+    struct placed   *placed; /* open addressing by symbol */
+    uint32_t         placed_cap, placed_count;
     struct constants constants;
     /* of the function */
-    uint32_t *row_of;          /* by register number */
-    uint8_t  *bits_of;
-    uint32_t  rows, carry;
+    uint32_t      *row_of; /* by register number */
+    uint8_t       *bits_of;
+    uint32_t       rows, carry;
     struct emu_op *ops;
-    uint32_t  op_count, op_cap;
-    uint32_t *op_of;           /* by instruction: the first of its ops */
+    uint32_t       op_count, op_cap;
+    uint32_t      *op_of; /* by instruction: the first of its ops */
     /* of the instruction */
-    emu_reg   results[DECODE_REGISTERS], sources[DECODE_REGISTERS];
+    emu_reg       results[DECODE_REGISTERS], sources[DECODE_REGISTERS];
     struct emu_op extra[DECODE_EXTRA_OPS]; /* that run before it */
-    uint32_t  extra_count;
+    uint32_t      extra_count;
 };
 
 /* Of brx: instructions, translated into ops when the function is complete. */
-struct branch_table { uint32_t count; uint32_t *targets; };
+struct branch_table {
+    uint32_t  count;
+    uint32_t *targets;
+};
 
 bool decode_place(struct decode_state *state, const struct ptx_symbol *symbol, enum emu_space space,
                   uint64_t address, bool dynamic);
 const struct placed *decode_find_placed(const struct decode_state *state, const struct ptx_symbol *symbol);
 /* The constant bank; the caller frees it. NULL: out of memory. */
 unsigned char *decode_build_constants(const struct decode_state *state);
-void decode_free_state(struct decode_state *state);
+void           decode_free_state(struct decode_state *state);
 
 /* Decode the body of d->function, whose locals and parameters are placed. */
 bool decode_function(struct decoder *d);

@@ -14,7 +14,7 @@ static uint32_t symbol_slot(const struct placed *table, uint32_t cap, const stru
 
 static bool grow_placed(struct decode_state *s)
 {
-    uint32_t cap = s->placed_cap ? 2 * s->placed_cap : 64;
+    uint32_t       cap = s->placed_cap ? 2 * s->placed_cap : 64;
     struct placed *table = (struct placed *)calloc(cap, sizeof *table);
     if (!table)
         return false;
@@ -52,7 +52,7 @@ const struct placed *decode_find_placed(const struct decode_state *s, const stru
 /* ---- constants ------------------------------------------------------------------------------------ */
 static bool grow_constants(struct constants *c)
 {
-    uint32_t cap = c->cap ? 2 * c->cap : 128;
+    uint32_t  cap = c->cap ? 2 * c->cap : 128;
     uint64_t *values = (uint64_t *)realloc(c->values, cap * sizeof *values);
     if (values)
         c->values = values;
@@ -108,11 +108,11 @@ emu_reg decode_constant(struct decoder *d, uint64_t value, unsigned int bits)
 unsigned char *decode_build_constants(const struct decode_state *s)
 {
     const struct constants *c = &s->constants;
-    unsigned char *bank = (unsigned char *)calloc(c->row_count + 1u, EMU_ROW);
+    unsigned char          *bank = (unsigned char *)calloc(c->row_count + 1u, EMU_ROW);
     for (uint32_t k = 0; bank && k < c->count; k++)
         for (uint32_t l = 0; l < EMU_LANES; l++) {
             unsigned char *row = bank + (size_t)c->rows[k] * EMU_ROW;
-            uint32_t low = (uint32_t)c->values[k];
+            uint32_t       low = (uint32_t)c->values[k];
             if (c->bits[k] == 64)
                 memcpy(row + 8 * l, &c->values[k], 8);
             else

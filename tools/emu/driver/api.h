@@ -18,7 +18,7 @@
 #include "tools/emu/code/grid.h"
 
 enum { /* CUresult, without CUDA_ERROR_ */
-    API_OK,
+       API_OK,
 #define ERROR(name, value, text) API_##name = value,
 #include "errors.def"
 #undef ERROR
@@ -26,33 +26,35 @@ enum { /* CUresult, without CUDA_ERROR_ */
 
 /* ---- calls --------------------------------------------------------------------------------------------- */
 enum {
-    API_INIT = 0,              /* cuInit must have been called                                        */
-    API_CONTEXT = 1,           /* a context must be current, and healthy                              */
-    API_ANY_STATE = 2,         /* ... or broken: for queries and for destroying                       */
-    API_UNSAFE = 4             /* may synchronize: forbidden to a thread that captures, see capture.c */
+    API_INIT = 0,      /* cuInit must have been called                                        */
+    API_CONTEXT = 1,   /* a context must be current, and healthy                              */
+    API_ANY_STATE = 2, /* ... or broken: for queries and for destroying                       */
+    API_UNSAFE = 4     /* may synchronize: forbidden to a thread that captures, see capture.c */
 };
 struct api_context;
-struct api_call { struct api_context *context; };
+struct api_call {
+    struct api_context *context;
+};
 api_result api_enter(struct api_call *call, unsigned int need);
 void       api_leave(void);
-#define API_CALL(need, expression)                                                                        \
-    struct api_call call;                                                                                 \
-    api_result answer_ = api_enter(&call, need);                                                          \
-    if (answer_ != API_OK)                                                                                \
-        return answer_;                                                                                   \
-    answer_ = (expression);                                                                               \
-    api_leave();                                                                                          \
+#define API_CALL(need, expression)                    \
+    struct api_call call;                             \
+    api_result      answer_ = api_enter(&call, need); \
+    if (answer_ != API_OK)                            \
+        return answer_;                               \
+    answer_ = (expression);                           \
+    api_leave();                                      \
     return answer_
-#define API_TRY(expression)                                                                               \
-    do {                                                                                                  \
-        api_result try_ = (expression);                                                                   \
-        if (try_ != API_OK)                                                                               \
-            return try_;                                                                                  \
+#define API_TRY(expression)             \
+    do {                                \
+        api_result try_ = (expression); \
+        if (try_ != API_OK)             \
+            return try_;                \
     } while (0)
-#define API_WANT(condition, otherwise)                                                                    \
-    do {                                                                                                  \
-        if (!(condition))                                                                                 \
-            return otherwise;                                                                             \
+#define API_WANT(condition, otherwise) \
+    do {                               \
+        if (!(condition))              \
+            return otherwise;          \
     } while (0)
 
 /* The settings; never NULL after api_enter. */
@@ -60,16 +62,25 @@ const struct emu_settings *api_settings(void);
 
 /* ---- handles ------------------------------------------------------------------------------------------- */
 enum api_kind {
-    API_KIND_CONTEXT, API_KIND_STREAM, API_KIND_EVENT, API_KIND_MODULE, API_KIND_FUNCTION, API_KIND_LIBRARY,
-    API_KIND_KERNEL, API_KIND_LINK, API_KIND_GRAPH, API_KIND_NODE, API_KIND_EXEC
+    API_KIND_CONTEXT,
+    API_KIND_STREAM,
+    API_KIND_EVENT,
+    API_KIND_MODULE,
+    API_KIND_FUNCTION,
+    API_KIND_LIBRARY,
+    API_KIND_KERNEL,
+    API_KIND_LINK,
+    API_KIND_GRAPH,
+    API_KIND_NODE,
+    API_KIND_EXEC
 };
-struct api_handle {            /* every object begins with one */
-    enum api_kind kind;
-    uint64_t id;               /* never given twice */
-    struct api_context *context; /* NULL: none */
-    struct api_handle *owner;  /* goes when this one goes; NULL: none */
+struct api_handle { /* every object begins with one */
+    enum api_kind       kind;
+    uint64_t            id;                   /* never given twice */
+    struct api_context *context;              /* NULL: none */
+    struct api_handle  *owner;                /* goes when this one goes; NULL: none */
     void (*release)(struct api_handle *self); /* what hangs on it; NULL: nothing */
-    struct api_handle *next;   /* handle.c's own */
+    struct api_handle *next;                  /* handle.c's own */
 };
 /* A zeroed object of `bytes` that begins with a handle; NULL: out of memory. */
 void *api_handle_new(enum api_kind kind, size_t bytes, struct api_context *context, struct api_handle *owner,
@@ -79,41 +90,44 @@ void *api_handle_get(enum api_kind kind, const void *handle);
 /* The object that still is the one that had this id; NULL: it is gone. */
 void *api_handle_same(enum api_kind kind, const void *handle, uint64_t id);
 /* The object and all that it owns. */
-void  api_handle_delete(struct api_handle *handle);
+void api_handle_delete(struct api_handle *handle);
 /* All objects of a context, but not the context. */
-void  api_handle_delete_context(const struct api_context *context);
+void api_handle_delete_context(const struct api_context *context);
 /* Go through all objects of one kind: next(NULL) is the first. Nothing may be added or deleted meanwhile. */
 struct api_handle *api_handle_next(enum api_kind kind, const struct api_handle *after);
 
 /* ---- devices and contexts ------------------------------------------------------------------------------ */
 struct api_device {
-    int ordinal;
+    int                 ordinal;
     struct api_context *primary;
-    unsigned int primary_flags;
-    uint64_t used;             /* bytes */
-    bool lost;
+    unsigned int        primary_flags;
+    uint64_t            used; /* bytes */
+    bool                lost;
 };
 struct api_device *api_device(int ordinal); /* NULL: no such device */
 
 enum { API_LIMITS = 8 };
 struct api_context {
-    struct api_handle handle;
+    struct api_handle  handle;
     struct api_device *device;
-    bool primary;
-    unsigned int references, flags, cache_config;
-    api_result sticky;         /* the error that everything answers from now on */
-    size_t limits[API_LIMITS];
-    uint64_t used;             /* bytes of device memory, without what its modules hold */
+    bool               primary;
+    unsigned int       references, flags, cache_config;
+    api_result         sticky; /* the error that everything answers from now on */
+    size_t             limits[API_LIMITS];
+    uint64_t           used;                /* bytes of device memory, without what its modules hold */
     struct api_stream *legacy, *per_thread; /* the default streams */
 };
 
 /* A thread's own. */
 enum { API_CONTEXT_STACK = 64 };
 struct api_thread {
-    struct { struct api_context *context; uint64_t id; } stack[API_CONTEXT_STACK];
-    int depth;
+    struct {
+        struct api_context *context;
+        uint64_t            id;
+    } stack[API_CONTEXT_STACK];
+    int          depth;
     unsigned int capture_mode; /* CUstreamCaptureMode: how strict API_UNSAFE is */
-    bool in_callback;          /* of a stream: calls are not permitted           */
+    bool         in_callback;  /* of a stream: calls are not permitted           */
 };
 struct api_thread *api_thread(void);
 /* The current context: API_INVALID_CONTEXT without one, API_CONTEXT_IS_DESTROYED after its end. */
@@ -126,36 +140,58 @@ void       api_context_delete(struct api_context *context);
  * begins within, or lies among, the device's addresses)? */
 enum api_memory { API_MEMORY_DEVICE, API_MEMORY_HOST, API_MEMORY_BAD };
 enum api_memory api_memory_of(uint64_t address, uint64_t bytes);
-api_result api_memory_alloc(struct api_context *context, int kind, uint64_t bytes, uint64_t *address);
-api_result api_memory_free(struct api_context *context, uint64_t address);
+api_result      api_memory_alloc(struct api_context *context, int kind, uint64_t bytes, uint64_t *address);
+api_result      api_memory_free(struct api_context *context, uint64_t address);
 /* All that the context has allocated. */
-void       api_memory_free_all(struct api_context *context);
+void api_memory_free_all(struct api_context *context);
 
 /* ---- work ---------------------------------------------------------------------------------------------- */
 enum api_work_kind { /* CUgraphNodeType */
-    API_WORK_KERNEL, API_WORK_COPY, API_WORK_FILL, API_WORK_HOST, API_WORK_GRAPH, API_WORK_EMPTY,
-    API_WORK_WAIT_EVENT, API_WORK_RECORD_EVENT
+                     API_WORK_KERNEL,
+                     API_WORK_COPY,
+                     API_WORK_FILL,
+                     API_WORK_HOST,
+                     API_WORK_GRAPH,
+                     API_WORK_EMPTY,
+                     API_WORK_WAIT_EVENT,
+                     API_WORK_RECORD_EVENT
 };
-struct api_side { uint64_t address; size_t pitch, slice; }; /* slice: bytes from plane to plane */
+struct api_side {
+    uint64_t address;
+    size_t   pitch, slice;
+}; /* slice: bytes from plane to plane */
 struct api_work {
-    enum api_work_kind kind;
+    enum api_work_kind  kind;
     struct api_context *context;
     union {
         struct {
             struct api_function *function;
-            uint64_t function_id;
-            struct emu_launch launch; /* .parameters is malloc'ed */
+            uint64_t             function_id;
+            struct emu_launch    launch; /* .parameters is malloc'ed */
         } kernel;
-        struct { struct api_side to, from; size_t width, height, depth; } copy;
-        struct { uint64_t address; size_t pitch, width, height; unsigned int value, element; } fill;
         struct {
-            api_host_function *function;
+            struct api_side to, from;
+            size_t          width, height, depth;
+        } copy;
+        struct {
+            uint64_t     address;
+            size_t       pitch, width, height;
+            unsigned int value, element;
+        } fill;
+        struct {
+            api_host_function   *function;
             api_stream_callback *callback;
-            struct CUstream_st *stream;
-            void *data;
+            struct CUstream_st  *stream;
+            void                *data;
         } host;
-        struct { struct api_work *items; size_t count; } graph;
-        struct { struct api_event *event; uint64_t id; } event;
+        struct {
+            struct api_work *items;
+            size_t           count;
+        } graph;
+        struct {
+            struct api_event *event;
+            uint64_t          id;
+        } event;
     } as;
 };
 /* Check it as far as it can be before it runs. */
@@ -170,35 +206,37 @@ api_result api_copy_work(const struct CUDA_MEMCPY3D_st *copy, struct api_work *w
 api_result api_submit(struct api_stream *stream, struct api_work *work);
 
 /* ---- streams, events, captures ------------------------------------------------------------------------- */
-struct api_nodes { struct api_node **items; size_t count; };
+struct api_nodes {
+    struct api_node **items;
+    size_t            count;
+};
 struct api_stream {
-    struct api_handle handle;
-    unsigned int flags;
-    int priority;
-    bool legacy;
+    struct api_handle   handle;
+    unsigned int        flags;
+    int                 priority;
+    bool                legacy;
     struct api_capture *capture; /* NULL: work is done, not recorded */
-    struct api_nodes tips;     /* what the next node will depend on */
+    struct api_nodes    tips;    /* what the next node will depend on */
 };
 struct api_event {
     struct api_handle handle;
-    unsigned int flags;
-    bool recorded;
-    uint64_t nanoseconds;      /* when */
-    uint64_t capture_id;       /* of the capture that recorded it last; 0: none */
-    struct api_nodes tips;
+    unsigned int      flags;
+    bool              recorded;
+    uint64_t          nanoseconds; /* when */
+    uint64_t          capture_id;  /* of the capture that recorded it last; 0: none */
+    struct api_nodes  tips;
 };
 /* A stream handle of the call's context: 0, 1 (legacy), 2 (per thread), or one that was created. */
-api_result api_stream_get(struct api_context *context, struct CUstream_st *handle,
-                          struct api_stream **stream);
+api_result api_stream_get(struct api_context *context, struct CUstream_st *handle, struct api_stream **stream);
 void       api_event_stamp(struct api_event *event);
 
 struct api_capture {
-    uint64_t id;
-    struct api_graph *graph;
-    struct api_stream *origin;
-    unsigned int mode;
-    const void *thread;        /* its api_thread */
-    bool invalid;
+    uint64_t            id;
+    struct api_graph   *graph;
+    struct api_stream  *origin;
+    unsigned int        mode;
+    const void         *thread; /* its api_thread */
+    bool                invalid;
     struct api_capture *next;
 };
 /* What the current thread may not call now: 900, and the capture that forbids it is invalid. */
@@ -213,20 +251,20 @@ api_result api_capture_add(struct api_stream *stream, struct api_work *work);
 api_result api_capture_record(struct api_stream *stream, struct api_event *event);
 api_result api_capture_wait(struct api_stream *stream, struct api_event *event);
 /* The stream is destroyed: its capture is of no use any more. */
-void       api_capture_forget(struct api_stream *stream);
+void api_capture_forget(struct api_stream *stream);
 
 /* ---- graphs -------------------------------------------------------------------------------------------- */
 struct api_node {
-    struct api_handle handle;  /* owner: the graph */
-    struct api_work work;
-    struct api_nodes after;    /* runs after these */
-    size_t index;              /* in the graph */
+    struct api_handle handle; /* owner: the graph */
+    struct api_work   work;
+    struct api_nodes  after; /* runs after these */
+    size_t            index; /* in the graph */
 };
 struct api_graph {
     struct api_handle handle;
-    struct api_nodes nodes;
-    size_t room;
-    bool captured;             /* a capture still records into it */
+    struct api_nodes  nodes;
+    size_t            room;
+    bool              captured; /* a capture still records into it */
 };
 api_result api_graph_new(struct api_context *context, struct api_graph **graph);
 /* Takes the work over, and clears it in any case. */
@@ -235,23 +273,23 @@ api_result api_graph_add(struct api_graph *graph, const struct api_nodes *after,
 /* The works in an order that respects the edges, cloned; 1 when there is none. `nodes` may be NULL. */
 api_result api_graph_order(const struct api_graph *graph, struct api_work **works, struct api_node ***nodes);
 /* The work of a kernel node. */
-api_result api_node_kernel(struct api_context *context,
-                           const struct CUDA_KERNEL_NODE_PARAMS_v2_st *parameters, struct api_work *work);
+api_result api_node_kernel(struct api_context *context, const struct CUDA_KERNEL_NODE_PARAMS_v2_st *parameters,
+                           struct api_work *work);
 void       api_works_free(struct api_work *works, size_t count);
 bool       api_nodes_copy(struct api_nodes *to, const struct api_nodes *from);
 bool       api_nodes_add(struct api_nodes *nodes, struct api_node *node); /* once */
 
 /* ---- modules ------------------------------------------------------------------------------------------- */
 struct api_function {
-    struct api_handle handle;  /* owner: the module */
+    struct api_handle    handle; /* owner: the module */
     struct emu_function *code;
-    struct api_module *module;
-    unsigned int cache_config;
-    unsigned int cluster[3];   /* set by attributes; zeros: not */
+    struct api_module   *module;
+    unsigned int         cache_config;
+    unsigned int         cluster[3]; /* set by attributes; zeros: not */
 };
 struct api_module {
-    struct api_handle handle;
-    struct emu_module *code;
+    struct api_handle     handle;
+    struct emu_module    *code;
     struct api_function **functions; /* in order of code->functions, made when asked for */
 };
 struct api_jit;
@@ -263,8 +301,7 @@ api_result api_module_new(struct api_context *context, const void *image, const 
                           struct api_handle *owner, struct api_module **module);
 api_result api_module_function(struct api_module *module, struct emu_function *code,
                                struct api_function **function);
-api_result api_module_global(struct api_module *module, const char *name, api_address *address,
-                             size_t *bytes);
+api_result api_module_global(struct api_module *module, const char *name, api_address *address, size_t *bytes);
 /* A CUfunction, or a CUkernel cast to one. */
 api_result api_function_get(struct api_context *context, struct CUfunc_st *handle,
                             struct api_function **function);
@@ -275,13 +312,14 @@ api_result api_kernel_function(struct api_context *context, struct CUkern_st *ha
 /* ---- functions ----------------------------------------------------------------------------------------- */
 api_result api_function_attribute(const struct api_function *f, unsigned int attribute, int *value);
 api_result api_function_set_attribute(struct api_function *f, unsigned int attribute, int value);
-api_result api_function_parameter(const struct emu_function *code, size_t index, size_t *offset,
-                                  size_t *bytes);
+api_result api_function_parameter(const struct emu_function *code, size_t index, size_t *offset, size_t *bytes);
 /* A kernel's work from what a launch says. */
-struct api_shape { unsigned int grid[3], block[3], cluster[3], shared; bool cooperative; };
-api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle,
-                           const struct api_shape *shape, void **parameters, void **extra,
-                           struct api_work *work);
+struct api_shape {
+    unsigned int grid[3], block[3], cluster[3], shared;
+    bool         cooperative;
+};
+api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle, const struct api_shape *shape,
+                           void **parameters, void **extra, struct api_work *work);
 /* The shape of a cuLaunchKernelEx; unknown attributes: 1. */
 api_result api_launch_shape(const struct CUlaunchConfig_st *config, struct api_shape *shape);
 #endif

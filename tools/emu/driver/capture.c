@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include "api.h"
 
-enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED, MODES };  /* CUstreamCaptureMode   */
-enum { STATUS_NONE, STATUS_ACTIVE, STATUS_INVALIDATED };       /* CUstreamCaptureStatus */
+enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED, MODES }; /* CUstreamCaptureMode   */
+enum { STATUS_NONE, STATUS_ACTIVE, STATUS_INVALIDATED };      /* CUstreamCaptureStatus */
 enum { NON_BLOCKING = 1 };
 
 static struct api_capture *captures;
-static uint64_t last_id;
+static uint64_t            last_id;
 
 /* ---- what is forbidden meanwhile ----------------------------------------------------------------------- */
 api_result api_capture_forbids(void)
 {
     const struct api_thread *t = api_thread();
-    api_result result = API_OK;
+    api_result               result = API_OK;
     if (t->capture_mode == MODE_RELAXED)
         return API_OK;
     for (struct api_capture *c = captures; c; c = c->next) {
@@ -229,7 +229,7 @@ static api_result end(struct api_context *context, struct CUstream_st *handle, s
         c->invalid = true;
         return API_STREAM_CAPTURE_UNMATCHED;
     }
-    api_result result = c->invalid ? API_STREAM_CAPTURE_INVALIDATED : check_joined(c);
+    api_result        result = c->invalid ? API_STREAM_CAPTURE_INVALIDATED : check_joined(c);
     struct api_graph *graph = c->graph;
     finish(c);
     if (result == API_OK)

@@ -5,8 +5,7 @@
 /* ---- life ---------------------------------------------------------------------------------------------- */
 static struct api_stream *default_stream(struct api_context *context, unsigned int flags, bool legacy)
 {
-    struct api_stream *s =
-        (struct api_stream *)api_handle_new(API_KIND_STREAM, sizeof *s, context, NULL, NULL);
+    struct api_stream *s = (struct api_stream *)api_handle_new(API_KIND_STREAM, sizeof *s, context, NULL, NULL);
     if (s) {
         s->flags = flags;
         s->legacy = legacy;
@@ -18,8 +17,7 @@ api_result api_context_new(struct api_device *device, unsigned int flags, struct
 {
     static const size_t limits[API_LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0};
     API_WANT(!device->lost, API_DEVICE_UNAVAILABLE);
-    struct api_context *c =
-        (struct api_context *)api_handle_new(API_KIND_CONTEXT, sizeof *c, NULL, NULL, NULL);
+    struct api_context *c = (struct api_context *)api_handle_new(API_KIND_CONTEXT, sizeof *c, NULL, NULL, NULL);
     API_WANT(c, API_OUT_OF_MEMORY);
     c->device = device;
     c->flags = flags;
@@ -381,14 +379,8 @@ api_result cuCtxGetLimit(size_t *value, unsigned int limit)
 {
     API_CALL(API_CONTEXT, get_limit(call.context, value, limit));
 }
-api_result cuCtxGetCacheConfig(unsigned int *config)
-{
-    API_CALL(API_CONTEXT, get_cache(call.context, config));
-}
-api_result cuCtxSetCacheConfig(unsigned int config)
-{
-    API_CALL(API_CONTEXT, set_cache(call.context, config));
-}
+api_result cuCtxGetCacheConfig(unsigned int *config) { API_CALL(API_CONTEXT, get_cache(call.context, config)); }
+api_result cuCtxSetCacheConfig(unsigned int config) { API_CALL(API_CONTEXT, set_cache(call.context, config)); }
 api_result cuCtxGetApiVersion(struct CUctx_st *context, unsigned int *version)
 {
     API_CALL(API_INIT, version_of(context, version));

@@ -80,7 +80,12 @@ api_result cuMemcpyDtoDAsync_v2(api_address to, api_address from, size_t bytes, 
 }
 
 /* ---- planes and volumes -------------------------------------------------------------------------------- */
-struct corner { unsigned int type; const void *host; api_address device; size_t x, y, z, pitch, height; };
+struct corner {
+    unsigned int type;
+    const void  *host;
+    api_address  device;
+    size_t       x, y, z, pitch, height;
+};
 
 /* One side of a 2D or 3D copy. */
 static api_result side_of(const struct corner *c, size_t width, size_t rows, struct api_side *side,
@@ -118,8 +123,8 @@ static api_result copy_volume(struct api_context *context, const struct CUDA_MEM
                               struct CUstream_st *handle)
 {
     struct api_stream *stream = NULL;
-    struct api_work work;
-    unsigned int sides = 0;
+    struct api_work    work;
+    unsigned int       sides = 0;
     API_TRY(volume(p, &work, &sides));
     API_TRY(api_stream_get(context, handle, &stream));
     return submit_copy(context, &work, sides, stream);
@@ -181,7 +186,7 @@ static api_result fill(struct api_context *context, uint64_t to, size_t pitch, u
                        unsigned int element, size_t width, size_t height, struct CUstream_st *handle)
 {
     struct api_stream *stream = NULL;
-    struct api_work work = {.kind = API_WORK_FILL, .context = context};
+    struct api_work    work = {.kind = API_WORK_FILL, .context = context};
     API_TRY(api_stream_get(context, handle, &stream));
     API_WANT(width <= SIZE_MAX / element && to % element == 0, API_INVALID_VALUE);
     if (width == 0 || height == 0)
@@ -195,23 +200,23 @@ static api_result fill(struct api_context *context, uint64_t to, size_t pitch, u
     return api_submit(stream, &work);
 }
 
-#define FILL(name, name_2d, bits, type)                                                                   \
-    api_result name##_v2(api_address to, type value, size_t count)                                        \
-    {                                                                                                     \
-        API_CALL(API_CONTEXT, fill(call.context, to, 0, value, bits / 8, count, 1, NULL));                \
-    }                                                                                                     \
-    api_result name##Async(api_address to, type value, size_t count, struct CUstream_st *stream)          \
-    {                                                                                                     \
-        API_CALL(API_CONTEXT, fill(call.context, to, 0, value, bits / 8, count, 1, stream));              \
-    }                                                                                                     \
-    api_result name_2d##_v2(api_address to, size_t pitch, type value, size_t width, size_t height)        \
-    {                                                                                                     \
-        API_CALL(API_CONTEXT, fill(call.context, to, pitch, value, bits / 8, width, height, NULL));       \
-    }                                                                                                     \
-    api_result name_2d##Async(api_address to, size_t pitch, type value, size_t width, size_t height,      \
-                              struct CUstream_st *stream)                                                 \
-    {                                                                                                     \
-        API_CALL(API_CONTEXT, fill(call.context, to, pitch, value, bits / 8, width, height, stream));     \
+#define FILL(name, name_2d, bits, type)                                                               \
+    api_result name##_v2(api_address to, type value, size_t count)                                    \
+    {                                                                                                 \
+        API_CALL(API_CONTEXT, fill(call.context, to, 0, value, bits / 8, count, 1, NULL));            \
+    }                                                                                                 \
+    api_result name##Async(api_address to, type value, size_t count, struct CUstream_st *stream)      \
+    {                                                                                                 \
+        API_CALL(API_CONTEXT, fill(call.context, to, 0, value, bits / 8, count, 1, stream));          \
+    }                                                                                                 \
+    api_result name_2d##_v2(api_address to, size_t pitch, type value, size_t width, size_t height)    \
+    {                                                                                                 \
+        API_CALL(API_CONTEXT, fill(call.context, to, pitch, value, bits / 8, width, height, NULL));   \
+    }                                                                                                 \
+    api_result name_2d##Async(api_address to, size_t pitch, type value, size_t width, size_t height,  \
+                              struct CUstream_st *stream)                                             \
+    {                                                                                                 \
+        API_CALL(API_CONTEXT, fill(call.context, to, pitch, value, bits / 8, width, height, stream)); \
     }
 FILL(cuMemsetD8, cuMemsetD2D8, 8, unsigned char)
 FILL(cuMemsetD16, cuMemsetD2D16, 16, unsigned short)

@@ -37,52 +37,98 @@ static const struct model *model_of(int sm)
 }
 
 /* Attributes that are the same on all: number and value. */
-static const struct { unsigned int attribute; int value; } constants[] = {
-    {1, 1024}, {2, 1024}, {3, 1024}, {4, 64},         /* threads of a block, and its extents */
-    {5, 0x7fffffff}, {6, 65535}, {7, 65535},          /* grid */
-    {9, 65536}, {10, 32}, {11, 0x7fffffff},           /* constant memory, warp, pitch */
-    {12, 65536}, {14, 512}, {15, 1}, {17, 0}, {18, 0}, {19, 1}, {20, 0},
-    {21, 0}, {22, 0}, {23, 0}, {24, 0}, {25, 0}, {26, 0}, {27, 0}, {28, 0}, {29, 0}, {30, 512},
-    {31, 1}, {32, 1}, {34, 0}, {35, 0},               /* concurrent kernels, ECC */
-    {41, 1},                                          /* unified addressing */
-    {42, 0}, {43, 0}, {44, 0}, {45, 0}, {46, 0}, {47, 0}, {48, 0}, {49, 0}, {50, 0}, {51, 32},
-    {52, 0}, {53, 0}, {54, 0}, {55, 0}, {56, 0}, {57, 0}, {58, 0}, {59, 0}, {60, 0}, {61, 0}, {62, 0},
-    {63, 0}, {64, 0}, {65, 0}, {66, 0}, {67, 0}, {68, 0}, {69, 0}, {70, 0}, {71, 0}, {72, 0}, {73, 0},
-    {74, 0}, {77, 0},
-    {78, 1}, {79, 1}, {80, 1}, {82, 65536}, {83, 1}, {84, 0}, {86, 0}, {88, 0}, {89, 1}, {90, 1}, {91, 1},
-    {92, 0}, {93, 0}, {94, 0}, {95, 1}, {96, 0}, {98, 0}, {99, 0}, {100, 0}, {101, 0}, {102, 0}, {103, 0},
-    {104, 0}, {105, 0}, {107, 0}, {108, 0}, {109, 0}, {110, 0}, {112, 0}, {113, 0}, {114, 0},
-    {115, 0}, {116, 0}, {117, 0}, {118, 0}, {119, 0}, {121, 0}, {122, 0}, {123, 0}, {124, 0}, {125, 0},
-    {128, 0}, {129, 1}, {130, 0}, {131, -1}, {132, 0}, {133, 0}, {134, 0}, {135, 0}, {136, 0}, {137, 0},
-    {138, 0}, {139, 0}, {140, 0}, {141, 0}, {142, 0}, {143, 0}, {144, 0}, {145, 0}, {146, 0}, {147, 0},
+static const struct {
+    unsigned int attribute;
+    int          value;
+} constants[] = {
+    {1, 1024},       {2, 1024},  {3, 1024},        {4, 64}, /* threads of a block, and its extents */
+    {5, 0x7fffffff}, {6, 65535}, {7, 65535},                /* grid */
+    {9, 65536},      {10, 32},   {11, 0x7fffffff},          /* constant memory, warp, pitch */
+    {12, 65536},     {14, 512},  {15, 1},          {17, 0},  {18, 0},  {19, 1},     {20, 0},   {21, 0},
+    {22, 0},         {23, 0},    {24, 0},          {25, 0},  {26, 0},  {27, 0},     {28, 0},   {29, 0},
+    {30, 512},       {31, 1},    {32, 1},          {34, 0},  {35, 0}, /* concurrent kernels, ECC */
+    {41, 1},                                                          /* unified addressing */
+    {42, 0},         {43, 0},    {44, 0},          {45, 0},  {46, 0},  {47, 0},     {48, 0},   {49, 0},
+    {50, 0},         {51, 32},   {52, 0},          {53, 0},  {54, 0},  {55, 0},     {56, 0},   {57, 0},
+    {58, 0},         {59, 0},    {60, 0},          {61, 0},  {62, 0},  {63, 0},     {64, 0},   {65, 0},
+    {66, 0},         {67, 0},    {68, 0},          {69, 0},  {70, 0},  {71, 0},     {72, 0},   {73, 0},
+    {74, 0},         {77, 0},    {78, 1},          {79, 1},  {80, 1},  {82, 65536}, {83, 1},   {84, 0},
+    {86, 0},         {88, 0},    {89, 1},          {90, 1},  {91, 1},  {92, 0},     {93, 0},   {94, 0},
+    {95, 1},         {96, 0},    {98, 0},          {99, 0},  {100, 0}, {101, 0},    {102, 0},  {103, 0},
+    {104, 0},        {105, 0},   {107, 0},         {108, 0}, {109, 0}, {110, 0},    {112, 0},  {113, 0},
+    {114, 0},        {115, 0},   {116, 0},         {117, 0}, {118, 0}, {119, 0},    {121, 0},  {122, 0},
+    {123, 0},        {124, 0},   {125, 0},         {128, 0}, {129, 1}, {130, 0},    {131, -1}, {132, 0},
+    {133, 0},        {134, 0},   {135, 0},         {136, 0}, {137, 0}, {138, 0},    {139, 0},  {140, 0},
+    {141, 0},        {142, 0},   {143, 0},         {144, 0}, {145, 0}, {146, 0},    {147, 0},
 };
 
 static api_result attribute(const struct api_device *device, unsigned int number, int *value)
 {
     const struct emu_settings *s = api_settings();
-    const struct model *m = model_of(s->sm);
+    const struct model        *m = model_of(s->sm);
     switch (number) {
-    case 8: *value = (int)s->shared_default; return API_OK;
-    case 13: *value = m->clock; return API_OK;
-    case 16: *value = s->sm_count; return API_OK;
-    case 33: *value = device->ordinal + 1; return API_OK;
-    case 36: *value = m->memory_clock; return API_OK;
-    case 37: *value = m->bus_width; return API_OK;
-    case 38: *value = m->l2; return API_OK;
-    case 39: *value = (int)s->threads_per_sm; return API_OK;
-    case 40: *value = m->copy_engines; return API_OK;
-    case 75: *value = s->sm / 10; return API_OK;
-    case 76: *value = s->sm % 10; return API_OK;
-    case 81: *value = (int)s->shared_per_sm; return API_OK;
-    case 85: *value = device->ordinal; return API_OK;
-    case 87: *value = m->single_to_double; return API_OK;
-    case 97: *value = (int)s->shared_opt_in; return API_OK;
-    case 106: *value = (int)s->blocks_per_sm; return API_OK;
-    case 111: *value = (int)s->shared_reserved; return API_OK;
-    case 120: *value = s->sm >= 90; return API_OK;
-    case 126: *value = s->sm >= 90 ? 4 : 1; return API_OK;
-    case 127: *value = s->sm >= 90; return API_OK;
-    default: break;
+    case 8:
+        *value = (int)s->shared_default;
+        return API_OK;
+    case 13:
+        *value = m->clock;
+        return API_OK;
+    case 16:
+        *value = s->sm_count;
+        return API_OK;
+    case 33:
+        *value = device->ordinal + 1;
+        return API_OK;
+    case 36:
+        *value = m->memory_clock;
+        return API_OK;
+    case 37:
+        *value = m->bus_width;
+        return API_OK;
+    case 38:
+        *value = m->l2;
+        return API_OK;
+    case 39:
+        *value = (int)s->threads_per_sm;
+        return API_OK;
+    case 40:
+        *value = m->copy_engines;
+        return API_OK;
+    case 75:
+        *value = s->sm / 10;
+        return API_OK;
+    case 76:
+        *value = s->sm % 10;
+        return API_OK;
+    case 81:
+        *value = (int)s->shared_per_sm;
+        return API_OK;
+    case 85:
+        *value = device->ordinal;
+        return API_OK;
+    case 87:
+        *value = m->single_to_double;
+        return API_OK;
+    case 97:
+        *value = (int)s->shared_opt_in;
+        return API_OK;
+    case 106:
+        *value = (int)s->blocks_per_sm;
+        return API_OK;
+    case 111:
+        *value = (int)s->shared_reserved;
+        return API_OK;
+    case 120:
+        *value = s->sm >= 90;
+        return API_OK;
+    case 126:
+        *value = s->sm >= 90 ? 4 : 1;
+        return API_OK;
+    case 127:
+        *value = s->sm >= 90;
+        return API_OK;
+    default:
+        break;
     }
     for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++)
         if (constants[i].attribute == number) {
@@ -183,10 +229,7 @@ static api_result uuid_of(struct CUuuid_st *uuid, int device)
 }
 
 api_result cuDeviceGetUuid(struct CUuuid_st *uuid, int device) { API_CALL(API_INIT, uuid_of(uuid, device)); }
-api_result cuDeviceGetUuid_v2(struct CUuuid_st *uuid, int device)
-{
-    API_CALL(API_INIT, uuid_of(uuid, device));
-}
+api_result cuDeviceGetUuid_v2(struct CUuuid_st *uuid, int device) { API_CALL(API_INIT, uuid_of(uuid, device)); }
 
 static api_result total_of(size_t *bytes, int device)
 {
@@ -222,10 +265,7 @@ static api_result device_at(int *device, const char *text)
     return API_OK;
 }
 
-api_result cuDeviceGetByPCIBusId(int *device, const char *text)
-{
-    API_CALL(API_INIT, device_at(device, text));
-}
+api_result cuDeviceGetByPCIBusId(int *device, const char *text) { API_CALL(API_INIT, device_at(device, text)); }
 
 static api_result peers(int *can, int device, int peer)
 {

@@ -14,18 +14,18 @@
  * launches of its kernel since the start. */
 struct ptxpack_emu_row {
     const char *kernel;
-    const char *file;          /* of .loc; NULL: the PTX itself, whose line it then is */
+    const char *file; /* of .loc; NULL: the PTX itself, whose line it then is */
     uint32_t    line;
     uint32_t    ptx_line;
-    uint32_t    role;          /* warp of the block */
+    uint32_t    role; /* warp of the block */
     const char *instruction;
-    const char *kind;          /* "load_shared", "tensor", ... */
-    uint64_t    warps;         /* times a warp executed it */
-    uint64_t    lanes;         /* threads that did         */
+    const char *kind;  /* "load_shared", "tensor", ... */
+    uint64_t    warps; /* times a warp executed it */
+    uint64_t    lanes; /* threads that did         */
     uint64_t    bytes;
-    uint64_t    transactions;  /* of shared memory: wavefronts */
-    uint64_t    conflicts;     /* of these, more than the fewest possible */
-    uint64_t    tensor_ops;    /* multiply-adds of the tensor cores */
+    uint64_t    transactions; /* of shared memory: wavefronts */
+    uint64_t    conflicts;    /* of these, more than the fewest possible */
+    uint64_t    tensor_ops;   /* multiply-adds of the tensor cores */
 };
 typedef void ptxpack_emu_visit(void *context, const struct ptxpack_emu_row *row);
 

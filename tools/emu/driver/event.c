@@ -25,8 +25,8 @@ static api_result create(struct api_context *context, struct CUevent_st **out, u
 {
     API_WANT(out && flags <= EVENT_FLAGS, API_INVALID_VALUE);
     API_WANT(!(flags & INTERPROCESS), flags & DISABLE_TIMING ? API_NOT_SUPPORTED : API_INVALID_VALUE);
-    struct api_event *e =
-        (struct api_event *)api_handle_new(API_KIND_EVENT, sizeof *e, context, NULL, release_event);
+    struct api_event *e = (struct api_event *)api_handle_new(API_KIND_EVENT, sizeof *e, context, NULL,
+                                                             release_event);
     API_WANT(e, API_OUT_OF_MEMORY);
     e->flags = flags;
     *out = (struct CUevent_st *)e;
@@ -45,15 +45,16 @@ static api_result destroy(struct CUevent_st *handle)
 static api_result record(struct api_context *context, struct CUevent_st *handle, struct CUstream_st *stream,
                          unsigned int flags)
 {
-    struct api_event *e = event_of(handle);
+    struct api_event  *e = event_of(handle);
     struct api_stream *s = NULL;
     API_WANT(flags <= RECORD_EXTERNAL, API_INVALID_VALUE);
     API_WANT(e, API_INVALID_HANDLE);
     API_TRY(api_stream_get(context, stream, &s));
     API_WANT(e->handle.context == s->handle.context, API_INVALID_HANDLE);
     if (s->capture && flags == RECORD_EXTERNAL) {
-        struct api_work work = {
-            .kind = API_WORK_RECORD_EVENT, .context = context, .as.event = {e, e->handle.id}};
+        struct api_work work = {.kind = API_WORK_RECORD_EVENT,
+                                .context = context,
+                                .as.event = {e, e->handle.id}};
         return api_submit(s, &work);
     }
     if (s->capture)

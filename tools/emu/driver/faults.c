@@ -22,7 +22,7 @@ static bool always(int fault)
 static enum fault one_fault(const char *at, size_t bytes, long *value)
 {
     const char *equals = (const char *)memchr(at, '=', bytes);
-    size_t word = equals ? (size_t)(equals - at) : bytes;
+    size_t      word = equals ? (size_t)(equals - at) : bytes;
     *value = 0;
     if (equals) {
         size_t digits = strspn(equals + 1, "0123456789");
@@ -66,7 +66,7 @@ bool faults_value(const char *list, enum fault fault, long *value)
 bool faults_now(const char *list, enum fault fault)
 {
     static atomic_long asked[FAULT_COUNT];
-    long value = 0;
+    long               value = 0;
     if (!list || !faults_value(list, fault, &value))
         return false;
     return atomic_fetch_add(&asked[fault], 1) + 1 == value || value == 0;

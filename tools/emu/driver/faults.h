@@ -19,16 +19,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FAULT_MAP(X)                                                                                      \
-    X(NO_DEVICE, "no-device") X(STUB, "stub") X(OLD_DRIVER, "old-driver") X(NO_JIT, "no-jit")             \
-    X(JIT_DISABLED, "jit-disabled") X(NO_MEMORY, "no-memory") X(CUBIN_REJECTED, "cubin-rejected")         \
-    X(CUBIN_INVALID, "cubin-invalid") X(LAUNCH_REFUSED, "launch-refused")                                 \
-    X(LAUNCH_FAILURE, "launch-failure") X(DEVICE_LOST, "device-lost")
+#define FAULT_MAP(X)                                                                                    \
+    X(NO_DEVICE, "no-device")                                                                           \
+    X(STUB, "stub") X(OLD_DRIVER, "old-driver") X(NO_JIT, "no-jit") X(JIT_DISABLED, "jit-disabled")     \
+        X(NO_MEMORY, "no-memory") X(CUBIN_REJECTED, "cubin-rejected") X(CUBIN_INVALID, "cubin-invalid") \
+            X(LAUNCH_REFUSED, "launch-refused") X(LAUNCH_FAILURE, "launch-failure")                     \
+                X(DEVICE_LOST, "device-lost")
 enum fault {
 #define FAULT_ENUM(name, word) FAULT_##name,
     FAULT_MAP(FAULT_ENUM)
 #undef FAULT_ENUM
-    FAULT_COUNT
+        FAULT_COUNT
 };
 
 /* Is the list well formed?  NULL is.  False: `line` says what is wrong. */

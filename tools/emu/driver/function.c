@@ -2,9 +2,22 @@
 #include "tools/emu/code/compile.h"
 
 enum { /* CUfunction_attribute */
-    MAX_THREADS, STATIC_SHARED, CONST_SIZE, LOCAL_SIZE, REGISTERS, PTX_VERSION, BINARY_VERSION, CACHE_CA,
-    DYNAMIC_SHARED, CARVEOUT, CLUSTER_MUST_BE_SET, CLUSTER_WIDTH, CLUSTER_HEIGHT, CLUSTER_DEPTH, NON_PORTABLE,
-    CLUSTER_POLICY
+       MAX_THREADS,
+       STATIC_SHARED,
+       CONST_SIZE,
+       LOCAL_SIZE,
+       REGISTERS,
+       PTX_VERSION,
+       BINARY_VERSION,
+       CACHE_CA,
+       DYNAMIC_SHARED,
+       CARVEOUT,
+       CLUSTER_MUST_BE_SET,
+       CLUSTER_WIDTH,
+       CLUSTER_HEIGHT,
+       CLUSTER_DEPTH,
+       NON_PORTABLE,
+       CLUSTER_POLICY
 };
 
 api_result api_function_get(struct api_context *context, struct CUfunc_st *handle, struct api_function **out)
@@ -37,24 +50,53 @@ api_result api_function_attribute(const struct api_function *f, unsigned int att
     const struct ptx_function *text = code->text;
     API_WANT(value, API_INVALID_VALUE);
     switch (attribute) {
-    case MAX_THREADS: *value = emu_function_max_threads(code); return API_OK;
-    case STATIC_SHARED: *value = (int)code->shared_static; return API_OK;
-    case CONST_SIZE: *value = constant_bytes(code->module); return API_OK;
-    case LOCAL_SIZE: *value = (int)code->local_bytes; return API_OK;
-    case REGISTERS: *value = emu_function_registers(code); return API_OK;
-    case PTX_VERSION: *value = code->module->text->target; return API_OK;
-    case BINARY_VERSION: *value = api_settings()->sm; return API_OK;
-    case CACHE_CA: *value = 0; return API_OK;
-    case DYNAMIC_SHARED: *value = dynamic_limit(code); return API_OK;
-    case CARVEOUT: *value = code->carveout; return API_OK;
-    case CLUSTER_MUST_BE_SET: *value = text->explicit_cluster && !text->required_cluster[0]; return API_OK;
-    case CLUSTER_WIDTH: case CLUSTER_HEIGHT: case CLUSTER_DEPTH:
-        *value =
-            (int)(text->required_cluster[0] ? text->required_cluster : f->cluster)[attribute - CLUSTER_WIDTH];
+    case MAX_THREADS:
+        *value = emu_function_max_threads(code);
         return API_OK;
-    case NON_PORTABLE: *value = code->nonportable_cluster; return API_OK;
-    case CLUSTER_POLICY: *value = 0; return API_OK;
-    default: return API_INVALID_VALUE;
+    case STATIC_SHARED:
+        *value = (int)code->shared_static;
+        return API_OK;
+    case CONST_SIZE:
+        *value = constant_bytes(code->module);
+        return API_OK;
+    case LOCAL_SIZE:
+        *value = (int)code->local_bytes;
+        return API_OK;
+    case REGISTERS:
+        *value = emu_function_registers(code);
+        return API_OK;
+    case PTX_VERSION:
+        *value = code->module->text->target;
+        return API_OK;
+    case BINARY_VERSION:
+        *value = api_settings()->sm;
+        return API_OK;
+    case CACHE_CA:
+        *value = 0;
+        return API_OK;
+    case DYNAMIC_SHARED:
+        *value = dynamic_limit(code);
+        return API_OK;
+    case CARVEOUT:
+        *value = code->carveout;
+        return API_OK;
+    case CLUSTER_MUST_BE_SET:
+        *value = text->explicit_cluster && !text->required_cluster[0];
+        return API_OK;
+    case CLUSTER_WIDTH:
+    case CLUSTER_HEIGHT:
+    case CLUSTER_DEPTH:
+        *value = (int)(text->required_cluster[0] ? text->required_cluster
+                                                 : f->cluster)[attribute - CLUSTER_WIDTH];
+        return API_OK;
+    case NON_PORTABLE:
+        *value = code->nonportable_cluster;
+        return API_OK;
+    case CLUSTER_POLICY:
+        *value = 0;
+        return API_OK;
+    default:
+        return API_INVALID_VALUE;
     }
 }
 
@@ -74,18 +116,21 @@ api_result api_function_set_attribute(struct api_function *f, unsigned int attri
     case NON_PORTABLE:
         code->nonportable_cluster = value != 0;
         return API_OK;
-    case CLUSTER_WIDTH: case CLUSTER_HEIGHT: case CLUSTER_DEPTH:
+    case CLUSTER_WIDTH:
+    case CLUSTER_HEIGHT:
+    case CLUSTER_DEPTH:
         API_WANT(value >= 0, API_INVALID_VALUE);
         API_WANT(!code->text->required_cluster[0], API_NOT_PERMITTED); /* the PTX says it */
         f->cluster[attribute - CLUSTER_WIDTH] = (unsigned int)value;
         return API_OK;
-    case CLUSTER_POLICY: return value >= 0 && value <= 2 ? API_OK : API_INVALID_VALUE;
-    default: return API_INVALID_VALUE;
+    case CLUSTER_POLICY:
+        return value >= 0 && value <= 2 ? API_OK : API_INVALID_VALUE;
+    default:
+        return API_INVALID_VALUE;
     }
 }
 
-api_result api_function_parameter(const struct emu_function *code, size_t index, size_t *offset,
-                                  size_t *bytes)
+api_result api_function_parameter(const struct emu_function *code, size_t index, size_t *offset, size_t *bytes)
 {
     API_WANT(offset && index < code->parameter_count, API_INVALID_VALUE);
     *offset = code->parameters[index].offset;
@@ -132,8 +177,8 @@ static api_result describe(struct api_context *context, struct CUfunc_st *handle
     return API_OK;
 }
 
-static api_result parameter(struct api_context *context, struct CUfunc_st *handle, size_t index,
-                            size_t *offset, size_t *bytes)
+static api_result parameter(struct api_context *context, struct CUfunc_st *handle, size_t index, size_t *offset,
+                            size_t *bytes)
 {
     struct api_function *f = NULL;
     API_TRY(api_function_get(context, handle, &f));

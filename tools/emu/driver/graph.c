@@ -24,8 +24,8 @@ bool api_nodes_add(struct api_nodes *nodes, struct api_node *node)
 {
     if (has(nodes, node))
         return true;
-    struct api_node **items =
-        (struct api_node **)realloc(nodes->items, (nodes->count + 1) * sizeof(struct api_node *));
+    struct api_node **items = (struct api_node **)realloc(nodes->items,
+                                                          (nodes->count + 1) * sizeof(struct api_node *));
     if (!items)
         return false;
     items[nodes->count++] = node;
@@ -53,9 +53,8 @@ static bool make_room(struct api_graph *graph)
 {
     if (graph->nodes.count < graph->room)
         return true;
-    size_t room = graph->room ? 2 * graph->room : 16;
-    struct api_node **items =
-        (struct api_node **)realloc(graph->nodes.items, room * sizeof(struct api_node *));
+    size_t            room = graph->room ? 2 * graph->room : 16;
+    struct api_node **items = (struct api_node **)realloc(graph->nodes.items, room * sizeof(struct api_node *));
     if (!items)
         return false;
     graph->nodes.items = items;
@@ -114,8 +113,8 @@ static api_result add(struct CUgraphNode_st **out, struct CUgraph_st *handle,
                       struct CUgraphNode_st *const *dependencies, size_t count, struct api_work *work)
 {
     struct api_graph *graph = graph_of(handle);
-    struct api_nodes after = {NULL, 0};
-    struct api_node *node = NULL;
+    struct api_nodes  after = {NULL, 0};
+    struct api_node  *node = NULL;
     api_result result = !out || !graph ? API_INVALID_VALUE : nodes_of(graph, dependencies, count, &after);
     if (result == API_OK)
         result = api_work_check(work);
@@ -150,7 +149,7 @@ static api_result clone_nodes(struct api_graph *to, const struct api_graph *from
 {
     const struct api_nodes none = {NULL, 0};
     for (size_t i = 0; i < from->nodes.count; i++) {
-        struct api_work work;
+        struct api_work  work;
         struct api_node *node = NULL;
         API_TRY(api_work_clone(&work, &from->nodes.items[i]->work));
         API_TRY(api_graph_add(to, &none, &work, &node));
@@ -166,7 +165,7 @@ static api_result clone_nodes(struct api_graph *to, const struct api_graph *from
 static api_result clone(struct CUgraph_st **out, struct CUgraph_st *handle)
 {
     const struct api_graph *from = graph_of(handle);
-    struct api_graph *to = NULL;
+    struct api_graph       *to = NULL;
     API_WANT(out && from, API_INVALID_VALUE);
     API_TRY(api_graph_new(from->handle.context, &to));
     api_result result = clone_nodes(to, from);
@@ -189,8 +188,8 @@ api_result cuGraphClone(struct CUgraph_st **out, struct CUgraph_st *graph)
 
 /* ---- nodes of each kind -------------------------------------------------------------------------------- */
 static api_result add_kernel(struct api_context *context, struct CUgraphNode_st **node,
-                             struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies,
-                             size_t count, const struct CUDA_KERNEL_NODE_PARAMS_v2_st *p)
+                             struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
+                             const struct CUDA_KERNEL_NODE_PARAMS_v2_st *p)
 {
     struct api_work work;
     API_WANT(p, API_INVALID_VALUE);
@@ -207,8 +206,8 @@ static struct CUDA_KERNEL_NODE_PARAMS_v2_st widen(const struct CUDA_KERNEL_NODE_
     return wide;
 }
 
-static api_result add_copy(struct api_context *context, struct CUgraphNode_st **node,
-                           struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
+static api_result add_copy(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                           struct CUgraphNode_st *const *dependencies, size_t count,
                            const struct CUDA_MEMCPY3D_st *copy)
 {
     struct api_work work;
@@ -217,8 +216,8 @@ static api_result add_copy(struct api_context *context, struct CUgraphNode_st **
     return add(node, graph, dependencies, count, &work);
 }
 
-static api_result add_fill(struct api_context *context, struct CUgraphNode_st **node,
-                           struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
+static api_result add_fill(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                           struct CUgraphNode_st *const *dependencies, size_t count,
                            const struct CUDA_MEMSET_NODE_PARAMS_st *p)
 {
     API_WANT(p, API_INVALID_VALUE);
@@ -228,8 +227,8 @@ static api_result add_fill(struct api_context *context, struct CUgraphNode_st **
     return add(node, graph, dependencies, count, &work);
 }
 
-static api_result add_host(struct api_context *context, struct CUgraphNode_st **node,
-                           struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies, size_t count,
+static api_result add_host(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                           struct CUgraphNode_st *const *dependencies, size_t count,
                            const struct CUDA_HOST_NODE_PARAMS_st *p)
 {
     API_WANT(p, API_INVALID_VALUE);
@@ -239,20 +238,18 @@ static api_result add_host(struct api_context *context, struct CUgraphNode_st **
     return add(node, graph, dependencies, count, &work);
 }
 
-static api_result add_empty(struct api_context *context, struct CUgraphNode_st **node,
-                            struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies,
-                            size_t count)
+static api_result add_empty(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                            struct CUgraphNode_st *const *dependencies, size_t count)
 {
     struct api_work work = {.kind = API_WORK_EMPTY, .context = context};
     return add(node, graph, dependencies, count, &work);
 }
 
-static api_result add_child(struct api_context *context, struct CUgraphNode_st **node,
-                            struct CUgraph_st *graph, struct CUgraphNode_st *const *dependencies,
-                            size_t count, struct CUgraph_st *child)
+static api_result add_child(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                            struct CUgraphNode_st *const *dependencies, size_t count, struct CUgraph_st *child)
 {
     const struct api_graph *inner = graph_of(child);
-    struct api_work work = {.kind = API_WORK_GRAPH, .context = context};
+    struct api_work         work = {.kind = API_WORK_GRAPH, .context = context};
     API_WANT(inner, API_INVALID_VALUE);
     API_TRY(api_graph_order(inner, &work.as.graph.items, NULL));
     work.as.graph.count = inner->nodes.count;
@@ -328,11 +325,10 @@ static api_result type_of(struct CUgraphNode_st *handle, unsigned int *type)
 }
 
 /* As many as there is room for; the rest of the room is filled with NULL. Without a list: how many. */
-static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **out, size_t *count,
-                             bool roots)
+static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **out, size_t *count, bool roots)
 {
     const struct api_graph *graph = graph_of(handle);
-    size_t found = 0;
+    size_t                  found = 0;
     API_WANT(graph && count, API_INVALID_VALUE);
     for (size_t i = 0; i < graph->nodes.count; i++) {
         if (roots && graph->nodes.items[i]->after.count)
@@ -351,7 +347,7 @@ static api_result list_edges(struct CUgraph_st *handle, struct CUgraphNode_st **
                              struct CUgraphNode_st **to, size_t *count)
 {
     const struct api_graph *graph = graph_of(handle);
-    size_t found = 0;
+    size_t                  found = 0;
     API_WANT(graph && count && !from == !to, API_INVALID_VALUE);
     for (size_t i = 0; i < graph->nodes.count; i++)
         for (size_t k = 0; k < graph->nodes.items[i]->after.count; k++, found++)

@@ -2,11 +2,14 @@
 #include <stdlib.h>
 #include "api.h"
 
-struct source { const void *node; uint64_t id; };
+struct source {
+    const void *node;
+    uint64_t    id;
+};
 struct api_exec {
     struct api_handle handle;
-    struct api_work work;      /* API_WORK_GRAPH: all of it */
-    struct source *nodes;      /* whose work each item is */
+    struct api_work   work;  /* API_WORK_GRAPH: all of it */
+    struct source    *nodes; /* whose work each item is */
 };
 
 /* ---- the order ----------------------------------------------------------------------------------------- */
@@ -44,11 +47,11 @@ static api_result clone_works(struct api_node *const *order, size_t count, struc
 
 api_result api_graph_order(const struct api_graph *graph, struct api_work **works, struct api_node ***nodes)
 {
-    size_t count = graph->nodes.count;
-    struct api_work *items = (struct api_work *)calloc(count + 1, sizeof *items);
+    size_t            count = graph->nodes.count;
+    struct api_work  *items = (struct api_work *)calloc(count + 1, sizeof *items);
     struct api_node **order = (struct api_node **)calloc(count + 1, sizeof(struct api_node *));
-    bool *placed = (bool *)calloc(count + 1, sizeof *placed);
-    api_result result = API_OUT_OF_MEMORY;
+    bool             *placed = (bool *)calloc(count + 1, sizeof *placed);
+    api_result        result = API_OUT_OF_MEMORY;
     for (size_t i = 0; items && i < count; i++)
         items[i].kind = API_WORK_EMPTY;
     if (items && order && placed)
@@ -89,10 +92,10 @@ static api_result instantiate(struct api_context *context, struct CUgraphExec_st
 {
     enum { FLAGS = 15 };
     const struct api_graph *graph = (const struct api_graph *)api_handle_get(API_KIND_GRAPH, handle);
-    struct api_node **order = NULL;
+    struct api_node       **order = NULL;
     API_WANT(out && graph && flags <= FLAGS, API_INVALID_VALUE);
-    struct api_exec *exec =
-        (struct api_exec *)api_handle_new(API_KIND_EXEC, sizeof *exec, context, NULL, release_exec);
+    struct api_exec *exec = (struct api_exec *)api_handle_new(API_KIND_EXEC, sizeof *exec, context, NULL,
+                                                              release_exec);
     API_WANT(exec, API_OUT_OF_MEMORY);
     exec->work.kind = API_WORK_GRAPH;
     exec->work.context = context;
@@ -136,11 +139,10 @@ static struct api_exec *exec_of(struct CUgraphExec_st *handle)
     return (struct api_exec *)api_handle_get(API_KIND_EXEC, handle);
 }
 
-static api_result launch(struct api_context *context, struct CUgraphExec_st *handle,
-                         struct CUstream_st *stream)
+static api_result launch(struct api_context *context, struct CUgraphExec_st *handle, struct CUstream_st *stream)
 {
     const struct api_exec *exec = exec_of(handle);
-    struct api_stream *s = NULL;
+    struct api_stream     *s = NULL;
     API_WANT(exec, API_INVALID_VALUE);
     API_TRY(api_stream_get(context, stream, &s));
     if (!s->capture) {
@@ -153,8 +155,7 @@ static api_result launch(struct api_context *context, struct CUgraphExec_st *han
     return api_submit(s, &work);
 }
 
-static api_result upload(struct api_context *context, struct CUgraphExec_st *handle,
-                         struct CUstream_st *stream)
+static api_result upload(struct api_context *context, struct CUgraphExec_st *handle, struct CUstream_st *stream)
 {
     struct api_stream *s = NULL;
     API_WANT(exec_of(handle), API_INVALID_VALUE);
@@ -176,7 +177,7 @@ api_result api_node_kernel(struct api_context *context, const struct CUDA_KERNEL
     const struct api_shape shape = {.grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
                                     .block = {p->blockDimX, p->blockDimY, p->blockDimZ},
                                     .shared = p->sharedMemBytes};
-    struct CUfunc_st *function = p->func ? p->func : (struct CUfunc_st *)p->kern;
+    struct CUfunc_st      *function = p->func ? p->func : (struct CUfunc_st *)p->kern;
     return api_kernel_work(context, function, &shape, p->kernelParams, p->extra, work);
 }
 
@@ -184,8 +185,8 @@ static api_result set_kernel(struct api_context *context, struct CUgraphExec_st 
                              const struct CUgraphNode_st *node, const struct CUDA_KERNEL_NODE_PARAMS_v2_st *p)
 {
     struct api_exec *exec = exec_of(handle);
-    struct api_work work;
-    size_t i = 0;
+    struct api_work  work;
+    size_t           i = 0;
     API_WANT(exec && p, API_INVALID_VALUE);
     while (i < exec->work.as.graph.count &&
            (exec->nodes[i].node != node || !api_handle_same(API_KIND_NODE, node, exec->nodes[i].id)))
@@ -204,7 +205,7 @@ static api_result set_kernel(struct api_context *context, struct CUgraphExec_st 
 }
 
 static api_result set_kernel_first(struct api_context *context, struct CUgraphExec_st *exec,
-                                   const struct CUgraphNode_st *node,
+                                   const struct CUgraphNode_st             *node,
                                    const struct CUDA_KERNEL_NODE_PARAMS_st *p)
 {
     struct CUDA_KERNEL_NODE_PARAMS_v2_st wide = {0};

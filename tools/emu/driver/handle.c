@@ -4,7 +4,7 @@
 
 enum { BUCKETS = 4096 };
 static struct api_handle *table[BUCKETS];
-static uint64_t last_id;
+static uint64_t           last_id;
 
 static struct api_handle **bucket_of(const void *at)
 {
@@ -45,7 +45,7 @@ void *api_handle_same(enum api_kind kind, const void *handle, uint64_t id)
 
 struct api_handle *api_handle_next(enum api_kind kind, const struct api_handle *after)
 {
-    size_t bucket = after ? (size_t)(bucket_of(after) - table) : 0;
+    size_t             bucket = after ? (size_t)(bucket_of(after) - table) : 0;
     struct api_handle *h = after ? after->next : table[0];
     for (;; h = h->next) {
         while (!h && ++bucket < BUCKETS)

@@ -7,8 +7,8 @@
 #include "faults.h"
 #include "tools/emu/memory/memory.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_long initialised_by; /* process id; 0: nobody yet */
+static pthread_mutex_t            lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_long                initialised_by; /* process id; 0: nobody yet */
 static const struct emu_settings *settings;
 
 const struct emu_settings *api_settings(void) { return settings; }
@@ -60,8 +60,7 @@ static api_result initialise(void)
     API_WANT(s->device_count > 0 && !faults_now(s->faults, FAULT_NO_DEVICE), API_NO_DEVICE);
     uint64_t bytes = s->memory_bytes * (uint64_t)s->device_count;
     if (!emu_arena_open(bytes)) {
-        fprintf(stderr,
-                "ptxpack-emu: no address space for %llu bytes of device memory (PTXPACK_EMU_MEMORY)\n",
+        fprintf(stderr, "ptxpack-emu: no address space for %llu bytes of device memory (PTXPACK_EMU_MEMORY)\n",
                 (unsigned long long)bytes);
         return API_OUT_OF_MEMORY;
     }
@@ -95,7 +94,7 @@ api_result cuDriverGetVersion(int *version)
  * without looking whether it got them: it gets tables without functions.  All others are unknown. */
 api_result cuGetExportTable(const void **table, const struct CUuuid_st *id)
 {
-    static const size_t empty[1] = {sizeof empty[0]}; /* a table begins with its size */
+    static const size_t        empty[1] = {sizeof empty[0]}; /* a table begins with its size */
     static const unsigned char known[][sizeof id->bytes] = {
         {0xda, 0x91, 0x51, 0xd3, 0x3a, 0xe6, 0xcc, 0x41, 0xa5, 0xc0, 0x4f, 0x26, 0xd5, 0x33, 0xe3, 0x28},
         {0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca},
@@ -112,7 +111,10 @@ api_result cuProfilerStart(void) { API_CALL(API_CONTEXT, API_OK); }
 api_result cuProfilerStop(void) { API_CALL(API_CONTEXT, API_OK); }
 
 /* ---- errors -------------------------------------------------------------------------------------------- */
-static const struct { api_result value; const char *name, *text; } errors[] = {
+static const struct {
+    api_result  value;
+    const char *name, *text;
+} errors[] = {
     {API_OK, "CUDA_SUCCESS", "no error"},
 #define ERROR(name, value, text) {value, "CUDA_ERROR_" #name, text},
 #include "errors.def"
@@ -143,7 +145,7 @@ api_result cuGetErrorString(api_result error, const char **text)
 /* ---- functions by name --------------------------------------------------------------------------------- */
 static const struct row {
     const char *name;
-    int version;
+    int         version;
     void (*function)(void);
 } rows[] = {
 #define API(name, suffix, version, parameters) {#name, version, (void (*)(void))name##suffix},
@@ -157,7 +159,7 @@ enum { FOUND, NOT_FOUND, VERSION_NOT_SUFFICIENT }; /* CUdriverProcAddressQueryRe
 static unsigned int find(const char *name, int version, int driver, void **function)
 {
     const struct row *best = NULL;
-    unsigned int found = NOT_FOUND;
+    unsigned int      found = NOT_FOUND;
     for (int i = 0; i < ROWS; i++) {
         if (strcmp(rows[i].name, name) != 0 || rows[i].version > driver)
             continue;

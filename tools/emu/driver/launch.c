@@ -19,8 +19,8 @@ static api_result unpack(const struct emu_function *code, void **extra, unsigned
 {
     enum { END = 0, POINTER = 1, SIZE = 2, MOST = 8 };
     const void *buffer = NULL;
-    size_t bytes = 0;
-    bool sized = false;
+    size_t      bytes = 0;
+    bool        sized = false;
     for (int i = 0; extra[i] != (void *)END; i += 2) {
         API_WANT(i < MOST, API_INVALID_VALUE);
         uintptr_t word = (uintptr_t)extra[i];
@@ -49,9 +49,8 @@ static bool cluster_fits(const struct ptx_function *text, const struct api_shape
     return true;
 }
 
-api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle,
-                           const struct api_shape *shape, void **parameters, void **extra,
-                           struct api_work *work)
+api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle, const struct api_shape *shape,
+                           void **parameters, void **extra, struct api_work *work)
 {
     struct api_function *f = NULL;
     API_TRY(api_function_get(context, handle, &f));
@@ -79,12 +78,11 @@ api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle
 }
 
 /* ---- launches ------------------------------------------------------------------------------------------ */
-static api_result launch(struct api_context *context, struct CUfunc_st *function,
-                         const struct api_shape *shape, struct CUstream_st *handle, void **parameters,
-                         void **extra)
+static api_result launch(struct api_context *context, struct CUfunc_st *function, const struct api_shape *shape,
+                         struct CUstream_st *handle, void **parameters, void **extra)
 {
     struct api_stream *stream = NULL;
-    struct api_work work;
+    struct api_work    work;
     API_TRY(api_stream_get(context, handle, &stream));
     api_result result = api_kernel_work(context, function, shape, parameters, extra, &work);
     if (result != API_OK && stream->capture)
@@ -93,16 +91,31 @@ static api_result launch(struct api_context *context, struct CUfunc_st *function
 }
 
 enum { /* CUlaunchAttributeID */
-    IGNORE, ACCESS_POLICY, COOPERATIVE, SYNCHRONIZATION_POLICY, CLUSTER_DIMENSION, CLUSTER_POLICY,
-    STREAM_SERIALIZATION, PROGRAMMATIC_EVENT, PRIORITY, SYNC_DOMAIN_MAP, SYNC_DOMAIN, PREFERRED_CLUSTER,
-    COMPLETION_EVENT, UPDATABLE_NODE, CARVEOUT, NVLINK_SCHEDULING = 16
+       IGNORE,
+       ACCESS_POLICY,
+       COOPERATIVE,
+       SYNCHRONIZATION_POLICY,
+       CLUSTER_DIMENSION,
+       CLUSTER_POLICY,
+       STREAM_SERIALIZATION,
+       PROGRAMMATIC_EVENT,
+       PRIORITY,
+       SYNC_DOMAIN_MAP,
+       SYNC_DOMAIN,
+       PREFERRED_CLUSTER,
+       COMPLETION_EVENT,
+       UPDATABLE_NODE,
+       CARVEOUT,
+       NVLINK_SCHEDULING = 16
 };
 
 /* Kernels run one after the other, each to its end: what only allows overlap, or hints, changes nothing. */
 static api_result shape_attribute(const struct CUlaunchAttribute_st *a, struct api_shape *shape)
 {
     switch (a->id) {
-    case COOPERATIVE: shape->cooperative = a->value.cooperative != 0; return API_OK;
+    case COOPERATIVE:
+        shape->cooperative = a->value.cooperative != 0;
+        return API_OK;
     case CLUSTER_DIMENSION:
         API_WANT(a->value.clusterDim.x && a->value.clusterDim.y && a->value.clusterDim.z,
                  API_INVALID_CLUSTER_SIZE);
@@ -112,11 +125,23 @@ static api_result shape_attribute(const struct CUlaunchAttribute_st *a, struct a
         return API_OK;
     case SYNCHRONIZATION_POLICY:
         return a->value.cooperative >= 1 && a->value.cooperative <= 4 ? API_OK : API_INVALID_VALUE;
-    case IGNORE: case ACCESS_POLICY: case CLUSTER_POLICY: case STREAM_SERIALIZATION:
-    case PRIORITY: case SYNC_DOMAIN_MAP: case SYNC_DOMAIN: case PREFERRED_CLUSTER: case CARVEOUT:
-    case NVLINK_SCHEDULING: return API_OK;
-    case PROGRAMMATIC_EVENT: case COMPLETION_EVENT: case UPDATABLE_NODE: return API_NOT_SUPPORTED;
-    default: return API_INVALID_VALUE;
+    case IGNORE:
+    case ACCESS_POLICY:
+    case CLUSTER_POLICY:
+    case STREAM_SERIALIZATION:
+    case PRIORITY:
+    case SYNC_DOMAIN_MAP:
+    case SYNC_DOMAIN:
+    case PREFERRED_CLUSTER:
+    case CARVEOUT:
+    case NVLINK_SCHEDULING:
+        return API_OK;
+    case PROGRAMMATIC_EVENT:
+    case COMPLETION_EVENT:
+    case UPDATABLE_NODE:
+        return API_NOT_SUPPORTED;
+    default:
+        return API_INVALID_VALUE;
     }
 }
 
@@ -140,12 +165,13 @@ static api_result launch_config(struct api_context *context, const struct CUlaun
 }
 
 api_result cuLaunchKernel(struct CUfunc_st *function, unsigned int grid_x, unsigned int grid_y,
-                          unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                          unsigned int block_z, unsigned int shared_bytes, struct CUstream_st *stream,
-                          void **parameters, void **extra)
+                          unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                          unsigned int shared_bytes, struct CUstream_st *stream, void **parameters,
+                          void **extra)
 {
-    const struct api_shape shape = {
-        .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared = shared_bytes};
+    const struct api_shape shape = {.grid = {grid_x, grid_y, grid_z},
+                                    .block = {block_x, block_y, block_z},
+                                    .shared = shared_bytes};
     API_CALL(API_CONTEXT, launch(call.context, function, &shape, stream, parameters, extra));
 }
 

@@ -226,9 +226,23 @@ api_result cuMemHostGetFlags(unsigned int *flags, void *host)
 
 /* ---- attributes of a pointer --------------------------------------------------------------------------- */
 enum { /* CUpointer_attribute */
-    ASK_CONTEXT = 1, ASK_TYPE, ASK_DEVICE_POINTER, ASK_HOST_POINTER, ASK_P2P, ASK_SYNC, ASK_BUFFER,
-    ASK_MANAGED, ASK_ORDINAL, ASK_LEGACY_IPC, ASK_START, ASK_SIZE, ASK_MAPPED, ASK_HANDLES, ASK_RDMA,
-    ASK_ACCESS, ASK_POOL
+       ASK_CONTEXT = 1,
+       ASK_TYPE,
+       ASK_DEVICE_POINTER,
+       ASK_HOST_POINTER,
+       ASK_P2P,
+       ASK_SYNC,
+       ASK_BUFFER,
+       ASK_MANAGED,
+       ASK_ORDINAL,
+       ASK_LEGACY_IPC,
+       ASK_START,
+       ASK_SIZE,
+       ASK_MAPPED,
+       ASK_HANDLES,
+       ASK_RDMA,
+       ASK_ACCESS,
+       ASK_POOL
 };
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 }; /* CUmemorytype */
 
@@ -241,27 +255,58 @@ static api_result pointer_attribute(void *value, unsigned int number, api_addres
                                     const struct emu_allocation *a)
 {
     const struct api_context *context = (const struct api_context *)a->context;
-    bool host = a->kind == EMU_MEMORY_HOST, managed = a->kind == EMU_MEMORY_MANAGED;
+    bool                      host = a->kind == EMU_MEMORY_HOST, managed = a->kind == EMU_MEMORY_MANAGED;
     switch (number) {
-    case ASK_CONTEXT: put_u64(value, (uint64_t)(uintptr_t)context); return API_OK;
-    case ASK_TYPE: put_u32(value, host ? TYPE_HOST : TYPE_DEVICE); return API_OK;
-    case ASK_DEVICE_POINTER: put_u64(value, address); return API_OK;
+    case ASK_CONTEXT:
+        put_u64(value, (uint64_t)(uintptr_t)context);
+        return API_OK;
+    case ASK_TYPE:
+        put_u32(value, host ? TYPE_HOST : TYPE_DEVICE);
+        return API_OK;
+    case ASK_DEVICE_POINTER:
+        put_u64(value, address);
+        return API_OK;
     case ASK_HOST_POINTER:
         put_u64(value, host || managed ? address : 0);
         return host || managed ? API_OK : API_INVALID_VALUE;
-    case ASK_SYNC: put_u32(value, 1); return API_OK;
-    case ASK_BUFFER: put_u64(value, a->id); return API_OK;
-    case ASK_MANAGED: put_bool(value, managed); return API_OK;
-    case ASK_ORDINAL: put_u32(value, context ? (uint32_t)context->device->ordinal : 0); return API_OK;
-    case ASK_LEGACY_IPC: put_bool(value, false); return API_OK;
-    case ASK_START: put_u64(value, a->address); return API_OK;
-    case ASK_SIZE: put_u64(value, a->bytes); return API_OK;
-    case ASK_MAPPED: put_bool(value, true); return API_OK;
-    case ASK_HANDLES: put_u64(value, 0); return API_OK;
-    case ASK_RDMA: put_bool(value, false); return API_OK;
-    case ASK_ACCESS: put_u32(value, 3); return API_OK; /* read and write */
-    case ASK_POOL: put_u64(value, 0); return API_OK;
-    default: return API_INVALID_VALUE;
+    case ASK_SYNC:
+        put_u32(value, 1);
+        return API_OK;
+    case ASK_BUFFER:
+        put_u64(value, a->id);
+        return API_OK;
+    case ASK_MANAGED:
+        put_bool(value, managed);
+        return API_OK;
+    case ASK_ORDINAL:
+        put_u32(value, context ? (uint32_t)context->device->ordinal : 0);
+        return API_OK;
+    case ASK_LEGACY_IPC:
+        put_bool(value, false);
+        return API_OK;
+    case ASK_START:
+        put_u64(value, a->address);
+        return API_OK;
+    case ASK_SIZE:
+        put_u64(value, a->bytes);
+        return API_OK;
+    case ASK_MAPPED:
+        put_bool(value, true);
+        return API_OK;
+    case ASK_HANDLES:
+        put_u64(value, 0);
+        return API_OK;
+    case ASK_RDMA:
+        put_bool(value, false);
+        return API_OK;
+    case ASK_ACCESS:
+        put_u32(value, 3);
+        return API_OK; /* read and write */
+    case ASK_POOL:
+        put_u64(value, 0);
+        return API_OK;
+    default:
+        return API_INVALID_VALUE;
     }
 }
 
@@ -269,17 +314,35 @@ static api_result pointer_attribute(void *value, unsigned int number, api_addres
 static api_result foreign_attribute(void *value, unsigned int number, api_address address)
 {
     switch (number) {
-    case ASK_TYPE: case ASK_SYNC: case ASK_ACCESS: put_u32(value, 0); return API_OK;
-    case ASK_ORDINAL: put_u32(value, (uint32_t)-2); return API_OK;
-    case ASK_MANAGED: case ASK_LEGACY_IPC: case ASK_MAPPED: case ASK_RDMA:
+    case ASK_TYPE:
+    case ASK_SYNC:
+    case ASK_ACCESS:
+        put_u32(value, 0);
+        return API_OK;
+    case ASK_ORDINAL:
+        put_u32(value, (uint32_t)-2);
+        return API_OK;
+    case ASK_MANAGED:
+    case ASK_LEGACY_IPC:
+    case ASK_MAPPED:
+    case ASK_RDMA:
         put_bool(value, false);
         return API_OK;
-    case ASK_HOST_POINTER: put_u64(value, address); return API_OK;
-    case ASK_START: case ASK_SIZE: return API_OK; /* left as they are */
-    case ASK_CONTEXT: case ASK_DEVICE_POINTER: case ASK_BUFFER: case ASK_HANDLES: case ASK_POOL:
+    case ASK_HOST_POINTER:
+        put_u64(value, address);
+        return API_OK;
+    case ASK_START:
+    case ASK_SIZE:
+        return API_OK; /* left as they are */
+    case ASK_CONTEXT:
+    case ASK_DEVICE_POINTER:
+    case ASK_BUFFER:
+    case ASK_HANDLES:
+    case ASK_POOL:
         put_u64(value, 0);
         return API_OK;
-    default: return API_INVALID_VALUE;
+    default:
+        return API_INVALID_VALUE;
     }
 }
 

@@ -16,14 +16,14 @@ static api_result best_block(struct api_context *context, int *grid, int *block,
                              api_block_to_shared *shared_of, size_t shared, int limit, unsigned int flags)
 {
     struct api_function *f = NULL;
-    int best = 0, best_blocks = 0;
+    int                  best = 0, best_blocks = 0;
     API_WANT(grid && block && flags <= 1, API_INVALID_VALUE);
     API_TRY(api_function_get(context, handle, &f));
     int most = emu_function_max_threads(f->code);
     most = limit > 0 && limit < most ? limit : most;
     for (int threads = most; threads > 0; threads = (threads - 1) / 32 * 32) {
-        int blocks =
-            emu_function_occupancy(api_settings(), f->code, threads, shared_of ? shared_of(threads) : shared);
+        int blocks = emu_function_occupancy(api_settings(), f->code, threads,
+                                            shared_of ? shared_of(threads) : shared);
         if (blocks * threads > best * best_blocks) {
             best = threads;
             best_blocks = blocks;
@@ -40,7 +40,7 @@ static api_result shared_for(struct api_context *context, size_t *bytes, struct 
                              int threads)
 {
     const struct emu_settings *s = api_settings();
-    struct api_function *f = NULL;
+    struct api_function       *f = NULL;
     API_WANT(bytes && blocks > 0 && threads > 0, API_INVALID_VALUE);
     API_TRY(api_function_get(context, handle, &f));
     API_WANT(emu_function_occupancy(s, f->code, threads, 0) >= blocks, API_INVALID_VALUE);
@@ -56,8 +56,7 @@ api_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct CUfun
     API_CALL(API_CONTEXT, blocks_of(call.context, blocks, function, threads, shared, 0));
 }
 api_result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, struct CUfunc_st *function,
-                                                                int threads, size_t shared,
-                                                                unsigned int flags)
+                                                                int threads, size_t shared, unsigned int flags)
 {
     API_CALL(API_CONTEXT, blocks_of(call.context, blocks, function, threads, shared, flags));
 }
@@ -100,8 +99,8 @@ static api_result largest_cluster(struct api_context *context, int *size, struct
                                   const struct CUlaunchConfig_st *config)
 {
     struct api_function *f = NULL;
-    struct api_shape shape;
-    int each = 0;
+    struct api_shape     shape;
+    int                  each = 0;
     API_WANT(size, API_INVALID_VALUE);
     API_TRY(resident(context, handle, config, &f, &shape, &each));
     *size = each == 0 ? 0 : f->code->nonportable_cluster ? MOST : PORTABLE;
@@ -112,9 +111,9 @@ static api_result active_clusters(struct api_context *context, int *clusters, st
                                   const struct CUlaunchConfig_st *config)
 {
     struct api_function *f = NULL;
-    struct api_shape shape;
-    int each = 0;
-    uint64_t size = 1;
+    struct api_shape     shape;
+    int                  each = 0;
+    uint64_t             size = 1;
     API_WANT(clusters, API_INVALID_VALUE);
     API_TRY(resident(context, handle, config, &f, &shape, &each));
     for (int i = 0; i < 3; i++)

@@ -26,8 +26,8 @@ static api_result create(struct api_context *context, struct CUstream_st **out, 
                          int priority)
 {
     API_WANT(out && flags <= 1, API_INVALID_VALUE);
-    struct api_stream *s =
-        (struct api_stream *)api_handle_new(API_KIND_STREAM, sizeof *s, context, NULL, release_stream);
+    struct api_stream *s = (struct api_stream *)api_handle_new(API_KIND_STREAM, sizeof *s, context, NULL,
+                                                               release_stream);
     API_WANT(s, API_OUT_OF_MEMORY);
     s->flags = flags;
     s->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
@@ -72,7 +72,7 @@ static api_result call_host(struct api_context *context, struct CUstream_st *han
                             api_host_function *function, api_stream_callback *callback, void *data)
 {
     struct api_stream *s = NULL;
-    struct api_work work = {.kind = API_WORK_HOST, .context = context};
+    struct api_work    work = {.kind = API_WORK_HOST, .context = context};
     API_TRY(api_stream_get(context, handle, &s));
     if (callback && s->capture)
         return api_capture_forbids_wait(context, s);
@@ -110,10 +110,7 @@ api_result cuStreamCreateWithPriority(struct CUstream_st **stream, unsigned int 
     API_CALL(API_CONTEXT, create(call.context, stream, flags, priority));
 }
 api_result cuStreamDestroy_v2(struct CUstream_st *stream) { API_CALL(API_INIT, destroy(stream)); }
-api_result cuStreamQuery(struct CUstream_st *stream)
-{
-    API_CALL(API_CONTEXT, wait_idle(call.context, stream));
-}
+api_result cuStreamQuery(struct CUstream_st *stream) { API_CALL(API_CONTEXT, wait_idle(call.context, stream)); }
 api_result cuStreamSynchronize(struct CUstream_st *stream)
 {
     API_CALL(API_CONTEXT, wait_idle(call.context, stream));
@@ -125,13 +122,12 @@ api_result cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *even
 api_result cuStreamAddCallback(struct CUstream_st *stream, api_stream_callback *callback, void *data,
                                unsigned int flags)
 {
-    API_CALL(API_CONTEXT, flags || !callback ? API_INVALID_VALUE
-                                             : call_host(call.context, stream, NULL, callback, data));
+    API_CALL(API_CONTEXT,
+             flags || !callback ? API_INVALID_VALUE : call_host(call.context, stream, NULL, callback, data));
 }
 api_result cuLaunchHostFunc(struct CUstream_st *stream, api_host_function *function, void *data)
 {
-    API_CALL(API_CONTEXT,
-             function ? call_host(call.context, stream, function, NULL, data) : API_INVALID_VALUE);
+    API_CALL(API_CONTEXT, function ? call_host(call.context, stream, function, NULL, data) : API_INVALID_VALUE);
 }
 api_result cuStreamGetFlags(struct CUstream_st *stream, unsigned int *flags)
 {

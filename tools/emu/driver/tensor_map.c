@@ -7,22 +7,20 @@ api_result cuTensorMapEncodeTiled(struct CUtensorMap_st *map, unsigned int type,
                                   const uint32_t *element_strides, unsigned int interleave,
                                   unsigned int swizzle, unsigned int l2, unsigned int fill)
 {
-    API_CALL(API_INIT,
-             !map || !dims || !box || !element_strides || (!strides && rank > 1)
-                 ? API_INVALID_VALUE
-                 : emu_tensor_map_encode(map, type, rank, (uint64_t)(uintptr_t)address, dims, strides, box,
-                                         element_strides, interleave, swizzle, l2, fill));
+    API_CALL(API_INIT, !map || !dims || !box || !element_strides || (!strides && rank > 1)
+                           ? API_INVALID_VALUE
+                           : emu_tensor_map_encode(map, type, rank, (uint64_t)(uintptr_t)address, dims, strides,
+                                                   box, element_strides, interleave, swizzle, l2, fill));
 }
 
-api_result cuTensorMapEncodeIm2col(struct CUtensorMap_st *map, unsigned int type, uint32_t rank,
-                                   void *address, const uint64_t *dims, const uint64_t *strides,
-                                   const int *lower, const int *upper, uint32_t channels, uint32_t pixels,
+api_result cuTensorMapEncodeIm2col(struct CUtensorMap_st *map, unsigned int type, uint32_t rank, void *address,
+                                   const uint64_t *dims, const uint64_t *strides, const int *lower,
+                                   const int *upper, uint32_t channels, uint32_t pixels,
                                    const uint32_t *element_strides, unsigned int interleave,
                                    unsigned int swizzle, unsigned int l2, unsigned int fill)
 {
     (void)map, (void)type, (void)rank, (void)address, (void)dims, (void)strides, (void)lower, (void)upper;
-    (void)channels, (void)pixels, (void)element_strides, (void)interleave, (void)swizzle, (void)l2,
-        (void)fill;
+    (void)channels, (void)pixels, (void)element_strides, (void)interleave, (void)swizzle, (void)l2, (void)fill;
     API_CALL(API_INIT, API_NOT_SUPPORTED);
 }
 

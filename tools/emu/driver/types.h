@@ -40,7 +40,7 @@ typedef void   api_stream_callback(struct CUstream_st *stream, api_result result
 typedef void   api_host_function(void *data);
 typedef size_t api_block_to_shared(int block);
 
-#define API_EXPORT __attribute__((visibility("default")))
+#define API_EXPORT                             __attribute__((visibility("default")))
 #define API(name, suffix, version, parameters) API_EXPORT api_result name##suffix parameters;
 #include "api.def"
 #undef API

@@ -26,7 +26,7 @@ void api_work_clear(struct api_work *work)
 static api_result clone_kernel(struct api_work *to, const struct api_work *from)
 {
     size_t bytes = from->as.kernel.launch.entry->parameter_bytes;
-    void *parameters = malloc(bytes ? bytes : 1);
+    void  *parameters = malloc(bytes ? bytes : 1);
     to->as.kernel.launch.parameters = parameters;
     API_WANT(parameters, API_OUT_OF_MEMORY);
     memcpy(parameters, from->as.kernel.launch.parameters, bytes);
@@ -84,10 +84,9 @@ static api_result check_side(const struct api_work *w, const struct api_side *si
 static api_result check_fill(const struct api_work *w)
 {
     const struct api_side side = {w->as.fill.address, w->as.fill.pitch, 0};
-    uint64_t bytes = 0;
-    size_t row = 0;
-    API_WANT(w->as.fill.element == 1 || w->as.fill.element == 2 || w->as.fill.element == 4,
-             API_INVALID_VALUE);
+    uint64_t              bytes = 0;
+    size_t                row = 0;
+    API_WANT(w->as.fill.element == 1 || w->as.fill.element == 2 || w->as.fill.element == 4, API_INVALID_VALUE);
     API_WANT(w->as.fill.width && w->as.fill.height, API_INVALID_VALUE);
     API_WANT(!__builtin_mul_overflow(w->as.fill.width, (size_t)w->as.fill.element, &row), API_INVALID_VALUE);
     API_WANT(w->as.fill.height == 1 || w->as.fill.pitch >= row, API_INVALID_VALUE);
@@ -106,9 +105,15 @@ api_result api_work_check(const struct api_work *w)
     case API_WORK_COPY:
         API_TRY(check_side(w, &w->as.copy.to));
         return check_side(w, &w->as.copy.from);
-    case API_WORK_FILL: return check_fill(w);
-    case API_WORK_HOST: return w->as.host.function || w->as.host.callback ? API_OK : API_INVALID_VALUE;
-    case API_WORK_GRAPH: case API_WORK_EMPTY: case API_WORK_WAIT_EVENT: case API_WORK_RECORD_EVENT: break;
+    case API_WORK_FILL:
+        return check_fill(w);
+    case API_WORK_HOST:
+        return w->as.host.function || w->as.host.callback ? API_OK : API_INVALID_VALUE;
+    case API_WORK_GRAPH:
+    case API_WORK_EMPTY:
+    case API_WORK_WAIT_EVENT:
+    case API_WORK_RECORD_EVENT:
+        break;
     }
     return API_OK;
 }
@@ -118,7 +123,7 @@ api_result api_work_check(const struct api_work *w)
 static api_result run_kernel(const struct api_work *w)
 {
     struct api_context *context = w->context;
-    const char *faults = api_settings()->faults;
+    const char         *faults = api_settings()->faults;
     if (faults_now(faults, FAULT_DEVICE_LOST)) {
         context->device->lost = true;
         context->sticky = API_UNKNOWN;
@@ -128,8 +133,8 @@ static api_result run_kernel(const struct api_work *w)
         api_result result = emu_launch_run(api_settings(), &w->as.kernel.launch);
         if (result == API_OUT_OF_MEMORY) { /* the context is as before */
             const struct emu_launch *l = &w->as.kernel.launch;
-            report_line(api_settings(), "%s: no host memory for blocks of %u x %u x %u threads",
-                        l->entry->name, l->block[0], l->block[1], l->block[2]);
+            report_line(api_settings(), "%s: no host memory for blocks of %u x %u x %u threads", l->entry->name,
+                        l->block[0], l->block[1], l->block[2]);
             return result;
         }
         context->sticky = result;
@@ -206,12 +211,19 @@ api_result api_work_run(const struct api_work *w)
 {
     struct api_event *event;
     switch (w->kind) {
-    case API_WORK_KERNEL: return run_kernel(w);
-    case API_WORK_COPY: return run_copy(w);
-    case API_WORK_FILL: return run_fill(w);
-    case API_WORK_HOST: return run_host(w);
-    case API_WORK_GRAPH: return run_graph(w);
-    case API_WORK_EMPTY: case API_WORK_WAIT_EVENT: break; /* all that came before is done */
+    case API_WORK_KERNEL:
+        return run_kernel(w);
+    case API_WORK_COPY:
+        return run_copy(w);
+    case API_WORK_FILL:
+        return run_fill(w);
+    case API_WORK_HOST:
+        return run_host(w);
+    case API_WORK_GRAPH:
+        return run_graph(w);
+    case API_WORK_EMPTY:
+    case API_WORK_WAIT_EVENT:
+        break; /* all that came before is done */
     case API_WORK_RECORD_EVENT:
         event = (struct api_event *)api_handle_same(API_KIND_EVENT, w->as.event.event, w->as.event.id);
         API_WANT(event, API_INVALID_HANDLE);

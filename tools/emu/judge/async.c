@@ -8,14 +8,14 @@
 #include "internal.h"
 
 struct judge_async {
-    struct judge_warp *w;
+    struct judge_warp   *w;
     const struct emu_op *op;
-    int      lane;
-    bool     proxy;
+    int                  lane;
+    bool                 proxy;
     uint32_t writes, reads, loads; /* row numbers: of writes; of reads; of reads from global memory */
-    uint32_t epoch;            /* in these rows */
-    uint32_t number;           /* in the table of operations; 0: not there */
-    struct judge_async *next;  /* spare */
+    uint32_t epoch;                /* in these rows */
+    uint32_t number;               /* in the table of operations; 0: not there */
+    struct judge_async *next;      /* spare */
 };
 
 static struct judge_async *async_take(struct judge_cluster *c)
@@ -54,7 +54,7 @@ static bool has_modifier(const struct emu_op *op, const char *word)
 static uint32_t operation_new(struct judge_cluster *c, const struct judge_warp *w, int lane)
 {
     if (c->operation_count + 1 >= c->operation_room) {
-        const uint32_t room = c->operation_room ? 2 * c->operation_room : 64;
+        const uint32_t          room = c->operation_room ? 2 * c->operation_room : 64;
         struct judge_operation *more = (struct judge_operation *)judge_alloc(c->grid, room, sizeof *more);
         if (!more)
             return 0;
@@ -64,15 +64,15 @@ static uint32_t operation_new(struct judge_cluster *c, const struct judge_warp *
         c->operations = more;
         c->operation_room = room;
     }
-    c->operations[++c->operation_count] = (struct judge_operation){ .row = (uint16_t)w->number,
-                                                                   .lane = (uint8_t)lane };
+    c->operations[++c->operation_count] = (struct judge_operation){.row = (uint16_t)w->number,
+                                                                   .lane = (uint8_t)lane};
     return c->operation_count;
 }
 
 static void in_sequence(struct judge_async *a, enum judge_row_kind writes, enum judge_row_kind reads)
 {
     struct judge_warp *w = a->w;
-    const uint32_t warps = w->cluster->warps, who = writes == ROW_WGMMA ? w->leader : w->number;
+    const uint32_t     warps = w->cluster->warps, who = writes == ROW_WGMMA ? w->leader : w->number;
     a->epoch = ++w->issued[writes][a->lane];
     a->writes = writes * warps + who;
     a->reads = a->loads = reads * warps + who;
@@ -81,7 +81,7 @@ static void in_sequence(struct judge_async *a, enum judge_row_kind writes, enum 
 struct judge_async *judge_async_begin(struct emu_warp *warp, const struct emu_op *op, int lane,
                                       bool async_proxy)
 {
-    struct judge_warp *w = warp->judge;
+    struct judge_warp  *w = warp->judge;
     struct judge_async *a;
     if (!w || judge_is_off(w->cluster->grid))
         return NULL;
@@ -89,7 +89,7 @@ struct judge_async *judge_async_begin(struct emu_warp *warp, const struct emu_op
     if (!a)
         return NULL;
     judge_note_op(w->cluster->grid, op);
-    *a = (struct judge_async){ .w = w, .op = op, .lane = lane, .proxy = async_proxy };
+    *a = (struct judge_async){.w = w, .op = op, .lane = lane, .proxy = async_proxy};
     if (op->text && strcmp(op->text->opcode, "wgmma") == 0) {
         a->lane = 0;
         in_sequence(a, ROW_WGMMA, ROW_WGMMA);
@@ -109,17 +109,18 @@ void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_
     struct judge_view view;
     if (!a || !bytes || judge_is_off(a->w->cluster->grid))
         return;
-    view = (struct judge_view){ .warp = a->w, .op = a->op, .lane = a->lane, .access = access };
+    view = (struct judge_view){.warp = a->w, .op = a->op, .lane = a->lane, .access = access};
     view.me.op = a->op->number;
     view.me.cluster = a->w->cluster->id;
-    view.me.flags =
-        (uint8_t)((a->proxy ? BY_ASYNC_PROXY : 0) | (access & (EMU_STRONG | EMU_ATOMIC) ? BY_STRONG : 0));
+    view.me.flags = (uint8_t)((a->proxy ? BY_ASYNC_PROXY : 0) |
+                              (access & (EMU_STRONG | EMU_ATOMIC) ? BY_STRONG : 0));
     if (a->number && ref->space == EMU_SHARED) {
         view.me.row = ROW_TABLE;
         view.me.epoch = a->number;
     } else {
-        view.me.row =
-            (uint16_t)(access & EMU_WRITE ? a->writes : ref->space == EMU_GLOBAL ? a->loads : a->reads);
+        view.me.row = (uint16_t)(access & EMU_WRITE         ? a->writes
+                                 : ref->space == EMU_GLOBAL ? a->loads
+                                                            : a->reads);
         view.me.epoch = a->epoch;
         view.me.lane = (uint8_t)a->lane;
     }
@@ -131,7 +132,7 @@ void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_
 /* These lanes have observed the operation's component `epoch` of a row kind. */
 static void observed(struct judge_async *a, struct judge_warp *w, uint32_t lanes, enum judge_row_kind kind)
 {
-    const bool collective = kind == ROW_WGMMA;
+    const bool     collective = kind == ROW_WGMMA;
     const uint32_t row = kind * w->cluster->warps + (collective ? a->w->leader : a->w->number);
     for (; lanes; lanes &= lanes - 1) {
         const int l = __builtin_ctz(lanes);
@@ -188,9 +189,9 @@ static uint32_t barrier_number(struct judge_cluster *c, struct judge_clock **clo
         if (c->barriers[i] == clock)
             return i;
     if (i == c->barrier_room) {
-        const uint32_t room = i ? 2 * i : 32;
+        const uint32_t        room = i ? 2 * i : 32;
         struct judge_clock ***at = (struct judge_clock ***)judge_alloc(c->grid, room, sizeof *at);
-        uint32_t *epoch = (uint32_t *)judge_alloc(c->grid, room, sizeof *epoch);
+        uint32_t             *epoch = (uint32_t *)judge_alloc(c->grid, room, sizeof *epoch);
         if (!at || !epoch) {
             free(at);
             free(epoch);
@@ -214,7 +215,7 @@ static uint32_t barrier_number(struct judge_cluster *c, struct judge_clock **clo
 static void complete_on(struct judge_async *a, struct judge_cluster *c, struct judge_clock **clock)
 {
     struct judge_vector **v = &(*clock)->part[PART_SEEN];
-    const uint32_t lane = (uint32_t)a->lane;
+    const uint32_t        lane = (uint32_t)a->lane;
     if (a->number) {
         const uint32_t n = barrier_number(c, clock), row = ROW_KINDS * c->warps + n / EMU_LANES;
         if (n == c->barrier_count)

@@ -13,7 +13,7 @@ static bool own_ordered(const struct judge_view *view, enum judge_part p, uint32
                         uint32_t epoch)
 {
     const struct judge_warp *w = view->warp;
-    const uint32_t kind = row / w->cluster->warps, warp = row % w->cluster->warps;
+    const uint32_t           kind = row / w->cluster->warps, warp = row % w->cluster->warps;
     if (kind >= ROW_KINDS)
         return false;
     if (kind == ROW_WGMMA)
@@ -29,7 +29,7 @@ bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cl
                    uint32_t lane, uint32_t epoch)
 {
     const struct judge_cluster *c = view->warp->cluster;
-    const struct judge_vector *v = view->warp->part[p][view->lane];
+    const struct judge_vector  *v = view->warp->part[p][view->lane];
     if (cluster != c->id) {
         const struct judge_packet_row *at = v ? judge_packet_find(v->foreign, cluster, row) : NULL;
         return at && at->at[lane] >= epoch;
@@ -50,13 +50,13 @@ bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cl
 bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const struct judge_reads *before)
 {
     const struct judge_cluster *c = view->warp->cluster;
-    const struct judge_vector *v = view->warp->part[p][view->lane];
-    const uint32_t *at = NULL;
-    uint32_t seen = 0;
+    const struct judge_vector  *v = view->warp->part[p][view->lane];
+    const uint32_t             *at = NULL;
+    uint32_t                    seen = 0;
     if (before->row == ROW_TABLE)
         return judge_ordered(view, p, before->cluster, ROW_TABLE, 0, before->epoch);
     if (before->cluster != c->id) {
-        const struct judge_packet *foreign = v ? v->foreign : NULL;
+        const struct judge_packet     *foreign = v ? v->foreign : NULL;
         const struct judge_packet_row *row = judge_packet_find(foreign, before->cluster, before->row);
         at = row ? row->at : NULL;
     } else if (v && before->row < v->count && v->row[before->row]) {
@@ -90,7 +90,7 @@ static void check_pair(const struct judge_view *view, const struct judge_record 
 
 static void check_reads(const struct judge_view *view, const struct judge_reads *reads)
 {
-    struct judge_record other = { reads->epoch, reads->op, reads->cluster, reads->row, 0, reads->flags };
+    struct judge_record other = {reads->epoch, reads->op, reads->cluster, reads->row, 0, reads->flags};
     for (uint32_t m = reads->mask; m; m &= m - 1) {
         other.lane = (uint8_t)__builtin_ctz(m);
         if (other.row == view->me.row && other.lane == view->me.lane && other.cluster == view->me.cluster &&
@@ -108,8 +108,9 @@ static uint32_t reader_slot(const struct judge_reads *reads, uint32_t room)
 
 static struct judge_readers *readers_new(struct judge_grid *grid, uint32_t room)
 {
-    struct judge_readers *readers =
-        (struct judge_readers *)judge_alloc(grid, 1, sizeof *readers + room * sizeof readers->at[0]);
+    struct judge_readers *readers = (struct judge_readers *)judge_alloc(grid, 1,
+                                                                        sizeof *readers +
+                                                                            room * sizeof readers->at[0]);
     if (readers)
         readers->room = room;
     return readers;
@@ -141,8 +142,7 @@ void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, cons
 }
 
 /* Put `mine` where `reads` is, if nothing is lost by that but older reads of the same warp by other lanes. */
-static bool reads_take(const struct judge_view *view, struct judge_reads *reads,
-                       const struct judge_reads *mine)
+static bool reads_take(const struct judge_view *view, struct judge_reads *reads, const struct judge_reads *mine)
 {
     const bool same_row = reads->epoch && reads->row == mine->row && reads->cluster == mine->cluster;
     if (same_row && reads->epoch == mine->epoch) {
@@ -175,7 +175,7 @@ static void readers_add_shared(const struct judge_view *view, struct judge_cell 
 {
     for (;;) {
         struct judge_readers *old = cell->readers, *more;
-        struct judge_reads *here = &old->at[reader_slot(mine, old->room)];
+        struct judge_reads   *here = &old->at[reader_slot(mine, old->room)];
         if (reads_take(view, here, mine))
             return;
         if (old->room == READERS_SHARED_MOST) {
@@ -195,8 +195,8 @@ static void readers_add_shared(const struct judge_view *view, struct judge_cell 
 static void note_read(const struct judge_view *view, struct judge_cell *cell)
 {
     const struct judge_record *me = &view->me;
-    const struct judge_reads mine = { me->epoch, me->op, me->cluster, 1u << me->lane, me->row, me->flags };
-    const bool global = view->ref->space == EMU_GLOBAL;
+    const struct judge_reads   mine = {me->epoch, me->op, me->cluster, 1u << me->lane, me->row, me->flags};
+    const bool                 global = view->ref->space == EMU_GLOBAL;
     if (!cell->readers) {
         if (reads_take(view, &cell->read, &mine))
             return;

@@ -52,7 +52,7 @@ void judge_add_own(struct judge_warp *w, uint32_t mask, enum judge_part p, uint3
 static uint32_t same_vector(struct judge_vector *const v[EMU_LANES], uint32_t mask)
 {
     const struct judge_vector *first = v[__builtin_ctz(mask)];
-    uint32_t same = 0;
+    uint32_t                   same = 0;
     for (uint32_t l = 0; l < EMU_LANES; l++)
         same |= (uint32_t)(v[l] == first) << l;
     return same & mask;
@@ -75,7 +75,7 @@ void judge_lanes_join(struct judge_warp *w, uint32_t mask, enum judge_part p, st
     if (!from)
         return;
     while (mask) {
-        const uint32_t same = same_vector(w->part[p], mask);
+        const uint32_t       same = same_vector(w->part[p], mask);
         struct judge_vector *v = w->part[p][__builtin_ctz(same)];
         mask &= ~same;
         if (v == from)
@@ -96,7 +96,7 @@ static void lanes_gather(struct judge_warp *w, uint32_t mask, enum judge_part p,
                          const struct judge_vector *origin)
 {
     for (uint32_t left = mask; left;) {
-        const uint32_t same = same_vector(w->part[p], left);
+        const uint32_t       same = same_vector(w->part[p], left);
         struct judge_vector *v = w->part[p][__builtin_ctz(same)];
         left &= ~same;
         if (v && v != origin)

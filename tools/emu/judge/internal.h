@@ -17,29 +17,36 @@
 enum judge_part { PART_SEEN, PART_GLOBAL, PART_SHARED, PARTS };
 
 enum judge_row_kind {
-    ROW_THREAD,                /* accesses of the threads                                           */
-    ROW_CP,                    /* cp.async                                                          */
-    ROW_BULK_READS,            /* bulk copies in groups: what they read                              */
-    ROW_BULK,                  /* likewise: what they write                                          */
-    ROW_LOADS,                 /* what copies that complete on an mbarrier read from global memory   */
-    ROW_WGMMA,                 /* of a warpgroup: component 0 of its first warp                      */
+    ROW_THREAD,     /* accesses of the threads                                           */
+    ROW_CP,         /* cp.async                                                          */
+    ROW_BULK_READS, /* bulk copies in groups: what they read                              */
+    ROW_BULK,       /* likewise: what they write                                          */
+    ROW_LOADS,      /* what copies that complete on an mbarrier read from global memory   */
+    ROW_WGMMA,      /* of a warpgroup: component 0 of its first warp                      */
     ROW_KINDS
 };
-enum { ROW_TABLE = 0xffff };   /* in a record: epoch is a number in judge_cluster.operations */
+enum { ROW_TABLE = 0xffff }; /* in a record: epoch is a number in judge_cluster.operations */
 
-struct judge_row { uint32_t ref, at[EMU_LANES]; };
-struct judge_packet_row { uint32_t cluster, row, at[EMU_LANES]; };
-struct judge_packet { uint32_t ref, count, room; struct judge_packet_row rows[]; }; /* by (cluster, row) */
+struct judge_row {
+    uint32_t ref, at[EMU_LANES];
+};
+struct judge_packet_row {
+    uint32_t cluster, row, at[EMU_LANES];
+};
+struct judge_packet {
+    uint32_t                ref, count, room;
+    struct judge_packet_row rows[];
+}; /* by (cluster, row) */
 struct judge_vector {
-    uint32_t ref, count;
+    uint32_t             ref, count;
     struct judge_packet *foreign; /* rows of other clusters */
-    struct judge_row *row[];
+    struct judge_row    *row[];
 };
 
-struct judge_clock {           /* what threads synchronise through */
+struct judge_clock { /* what threads synchronise through */
     struct judge_vector *part[PARTS];
-    struct judge_vector *origin[PARTS]; /* it began as this one: known to be before `part` */
-    struct judge_clock *previous, *next; /* of the cluster's list */
+    struct judge_vector *origin[PARTS];   /* it began as this one: known to be before `part` */
+    struct judge_clock  *previous, *next; /* of the cluster's list */
 };
 
 /* ---- shadow memory ------------------------------------------------------------------------------------- */
@@ -47,54 +54,57 @@ enum { LINE_BYTES = 128, CELL_BYTES = 16, CELL_FAN = 4, LINE_CELLS = LINE_BYTES 
 enum { LINE_READS = 2 };
 enum { BY_ASYNC_PROXY = 1, BY_STRONG = 2 };
 
-struct judge_record {          /* an access; epoch 0: none */
+struct judge_record { /* an access; epoch 0: none */
     uint32_t epoch, op, cluster;
     uint16_t row;
     uint8_t  lane, flags;
 };
-struct judge_reads {           /* reads by lanes of one row at one epoch */
+struct judge_reads { /* reads by lanes of one row at one epoch */
     uint32_t epoch, op, cluster, mask;
     uint16_t row;
     uint8_t  flags;
 };
-struct judge_readers { uint32_t room; struct judge_reads at[]; }; /* room: a power of two */
+struct judge_readers {
+    uint32_t           room;
+    struct judge_reads at[];
+}; /* room: a power of two */
 struct judge_cell {
-    struct judge_record write;
-    struct judge_reads read;   /* unused when there are readers */
+    struct judge_record   write;
+    struct judge_reads    read; /* unused when there are readers */
     struct judge_readers *readers;
-    struct judge_cell *split;  /* CELL_FAN cells of a quarter of the bytes; then nothing else is used */
+    struct judge_cell    *split; /* CELL_FAN cells of a quarter of the bytes; then nothing else is used */
 };
 /* As long as all accesses are of whole lines, by `lanes` lanes (a power of two) from `lane` or the lowest of
  * the mask on, each of an equal part of the bytes in their order, a line needs no cells. */
 struct judge_line {
     struct judge_record write;
-    struct judge_reads read[LINE_READS];
-    uint8_t  write_lanes;
-    uint8_t  breaks;           /* how often it had to be broken into cells */
-    struct judge_cell *cells;  /* LINE_CELLS; then nothing else is used */
+    struct judge_reads  read[LINE_READS];
+    uint8_t             write_lanes;
+    uint8_t             breaks; /* how often it had to be broken into cells */
+    struct judge_cell  *cells;  /* LINE_CELLS; then nothing else is used */
 };
 
-struct judge_page {            /* of global memory */
-    uint64_t number;
+struct judge_page { /* of global memory */
+    uint64_t           number;
     struct judge_page *next;
-    pthread_mutex_t lock;
-    struct judge_line lines[];
+    pthread_mutex_t    lock;
+    struct judge_line  lines[];
 };
 
 /* ---- strong accesses ------------------------------------------------------------------------------ */
-struct judge_location {        /* a word that a strong write has released through */
-    const void *owner;         /* the block, for shared memory */
-    uint64_t address;
-    uint32_t stores;           /* of plain ones: what was released before does not count any more */
-    uint64_t changes;          /* stores and releases */
-    uint64_t alone;            /* all changes after this one are by host thread `thread` */
-    const void *thread;
-    struct judge_packet *part[PARTS];
+struct judge_location {           /* a word that a strong write has released through */
+    const void            *owner; /* the block, for shared memory */
+    uint64_t               address;
+    uint32_t               stores;  /* of plain ones: what was released before does not count any more */
+    uint64_t               changes; /* stores and releases */
+    uint64_t               alone;   /* all changes after this one are by host thread `thread` */
+    const void            *thread;
+    struct judge_packet   *part[PARTS];
     struct judge_location *next;
 };
 enum { LOCATION_SHARDS = 64, LOCATION_BUCKETS = 1024 };
 struct judge_locations {
-    pthread_mutex_t lock[LOCATION_SHARDS];
+    pthread_mutex_t        lock[LOCATION_SHARDS];
     struct judge_location *bucket[LOCATION_BUCKETS];
 };
 
@@ -102,70 +112,73 @@ struct judge_locations {
 enum { PAGE_BYTES = 4096, PAGE_BUCKETS = 1 << 14, PAGE_SHARDS = 64, PAGE_CACHE = 256 };
 
 struct judge_grid {
-    struct emu_grid *grid;
-    const struct emu_op **ops; /* by number, filled as they come */
-    uint32_t op_count;
-    bool     off;              /* out of memory, or out of patience: nothing is judged any more */
-    uint64_t rows;             /* of packets that were looked at or copied so far */
-    pthread_mutex_t lock[PAGE_SHARDS];
-    struct judge_page *bucket[PAGE_BUCKETS];
-    uint64_t bytes;            /* of pages and what hangs on them */
+    struct emu_grid       *grid;
+    const struct emu_op  **ops; /* by number, filled as they come */
+    uint32_t               op_count;
+    bool                   off;  /* out of memory, or out of patience: nothing is judged any more */
+    uint64_t               rows; /* of packets that were looked at or copied so far */
+    pthread_mutex_t        lock[PAGE_SHARDS];
+    struct judge_page     *bucket[PAGE_BUCKETS];
+    uint64_t               bytes;     /* of pages and what hangs on them */
     struct judge_locations locations; /* of global memory */
 };
 
-struct judge_operation {       /* completes on an mbarrier */
+struct judge_operation {             /* completes on an mbarrier */
     uint32_t point_row, point_epoch; /* its component once it has completed; epoch 0: in flight */
-    uint16_t row;              /* who issued it */
+    uint16_t row;                    /* who issued it */
     uint8_t  lane, point_lane;
 };
 
-struct judge_cta { struct judge_line *lines; uint32_t count; };
+struct judge_cta {
+    struct judge_line *lines;
+    uint32_t           count;
+};
 
 struct judge_cluster {
-    struct emu_cluster *cluster;
-    struct judge_grid *grid;
-    uint32_t id, warps;        /* of all its blocks */
-    struct judge_warp *warp;   /* [warps] */
-    struct judge_cta *cta;
-    struct judge_clock *clocks;
+    struct emu_cluster     *cluster;
+    struct judge_grid      *grid;
+    uint32_t                id, warps; /* of all its blocks */
+    struct judge_warp      *warp;      /* [warps] */
+    struct judge_cta       *cta;
+    struct judge_clock     *clocks;
     struct judge_operation *operations; /* number 0 is not used */
-    uint32_t operation_count, operation_room;
-    struct judge_clock ***barriers; /* mbarriers by number: where their clock's pointer stands */
-    uint32_t *barrier_epoch;
-    uint32_t barrier_count, barrier_room;
-    struct judge_async *spare; /* operations that have ended */
-    struct judge_page *page[PAGE_CACHE]; /* found last */
-    struct judge_locations locations;    /* of shared memory */
+    uint32_t                operation_count, operation_room;
+    struct judge_clock   ***barriers; /* mbarriers by number: where their clock's pointer stands */
+    uint32_t               *barrier_epoch;
+    uint32_t                barrier_count, barrier_room;
+    struct judge_async     *spare;            /* operations that have ended */
+    struct judge_page      *page[PAGE_CACHE]; /* found last */
+    struct judge_locations  locations;        /* of shared memory */
 };
 
 enum { PENDING = 4 };
-struct judge_pending {         /* a strong read of a word, and what had been released there before */
-    const void *owner;
-    uint64_t address, changes;
-    uint32_t stores;
-    const void *thread;        /* the host thread that read */
+struct judge_pending { /* a strong read of a word, and what had been released there before */
+    const void          *owner;
+    uint64_t             address, changes;
+    uint32_t             stores;
+    const void          *thread; /* the host thread that read */
     struct judge_packet *part[PARTS];
 };
-struct judge_strong {          /* of a warp that has executed a fence or a strong read of a released word */
+struct judge_strong { /* of a warp that has executed a fence or a strong read of a released word */
     struct judge_vector *part[PARTS][EMU_LANES]; /* observed at the last fence */
-    uint32_t own[PARTS][ROW_KINDS][EMU_LANES];
-    uint32_t fenced;           /* lanes that have executed a fence */
+    uint32_t             own[PARTS][ROW_KINDS][EMU_LANES];
+    uint32_t             fenced; /* lanes that have executed a fence */
     struct judge_pending pending[EMU_LANES][PENDING];
-    uint8_t  pending_count[EMU_LANES];
+    uint8_t              pending_count[EMU_LANES];
 };
 
 struct judge_warp {
     struct judge_cluster *cluster;
-    struct emu_warp *w;
-    uint32_t number;           /* in the cluster: its ROW_THREAD row */
-    uint32_t leader;           /* the first warp of its warpgroup */
-    uint32_t epoch;            /* of accesses from now on */
-    uint32_t kinds;            /* bit k: own components of row kind k are not all zero */
-    bool     fenced;           /* has executed a proxy fence */
-    struct judge_vector *part[PARTS][EMU_LANES];
-    uint32_t own[PARTS][ROW_KINDS][EMU_LANES]; /* [PART_SEEN][ROW_THREAD] is set at releases only */
-    uint32_t issued[ROW_KINDS][EMU_LANES];     /* asynchronous operations */
-    uint32_t settled[EMU_LANES]; /* cp.async that have completed on mbarriers: all up to this one */
+    struct emu_warp      *w;
+    uint32_t              number; /* in the cluster: its ROW_THREAD row */
+    uint32_t              leader; /* the first warp of its warpgroup */
+    uint32_t              epoch;  /* of accesses from now on */
+    uint32_t              kinds;  /* bit k: own components of row kind k are not all zero */
+    bool                  fenced; /* has executed a proxy fence */
+    struct judge_vector  *part[PARTS][EMU_LANES];
+    uint32_t             own[PARTS][ROW_KINDS][EMU_LANES]; /* [PART_SEEN][ROW_THREAD] is set at releases only */
+    uint32_t             issued[ROW_KINDS][EMU_LANES];     /* asynchronous operations */
+    uint32_t             settled[EMU_LANES]; /* cp.async that have completed on mbarriers: all up to this one */
     struct judge_strong *strong;
 };
 
@@ -174,33 +187,32 @@ struct judge_warp {
 void *judge_alloc(struct judge_grid *grid, size_t count, size_t size);
 bool  judge_is_off(const struct judge_grid *grid);
 /* Rows of packets were looked at or copied: too many of them switch the judge off. */
-void  judge_count_rows(struct judge_grid *grid, uint64_t rows);
+void judge_count_rows(struct judge_grid *grid, uint64_t rows);
 /* Its number stands in records from now on. */
-void  judge_note_op(struct judge_grid *grid, const struct emu_op *op);
+void                 judge_note_op(struct judge_grid *grid, const struct emu_op *op);
 const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t number);
 
 /* ---- vector.c ------------------------------------------------------------------------------- */
 struct judge_vector *judge_vector_keep(struct judge_vector *v, uint32_t times);
-void judge_vector_drop(struct judge_vector *v, uint32_t times);
+void                 judge_vector_drop(struct judge_vector *v, uint32_t times);
 void judge_vector_join(struct judge_grid *grid, struct judge_vector **to, struct judge_vector *from);
 /* Raise components of a row to what `at` says. */
 void judge_vector_lanes(struct judge_grid *grid, struct judge_vector **to, uint32_t row, uint32_t mask,
                         const uint32_t at[EMU_LANES]);
 void judge_vector_point(struct judge_grid *grid, struct judge_vector **to, uint32_t row, uint32_t lane,
                         uint32_t epoch);
-void judge_vector_import(struct judge_cluster *c, struct judge_vector **to,
-                         const struct judge_packet *packet);
+void judge_vector_import(struct judge_cluster *c, struct judge_vector **to, const struct judge_packet *packet);
 void judge_vector_export(struct judge_cluster *c, const struct judge_vector *v, struct judge_packet **to);
 /* Packets of words are shared by clusters: references may be dropped by anybody, taken only under the lock
  * of the word, and a packet is written to under that lock when there is one reference. */
-struct judge_packet *judge_packet_keep(struct judge_packet *packet);
-void judge_packet_drop(struct judge_packet *packet);
+struct judge_packet           *judge_packet_keep(struct judge_packet *packet);
+void                           judge_packet_drop(struct judge_packet *packet);
 const struct judge_packet_row *judge_packet_find(const struct judge_packet *packet, uint32_t cluster,
                                                  uint32_t row);
 
 /* ---- clock.c -------------------------------------------------------------------------------- */
 struct judge_clock *judge_clock_new(struct judge_cluster *c);
-void judge_clock_free(struct judge_cluster *c, struct judge_clock *clock);
+void                judge_clock_free(struct judge_cluster *c, struct judge_clock *clock);
 /* These lanes have observed `from`, which is known to be after `origin` (may be NULL). */
 void judge_lanes_join(struct judge_warp *w, uint32_t mask, enum judge_part p, struct judge_vector *from,
                       const struct judge_vector *origin);
@@ -211,22 +223,21 @@ void judge_add_own(struct judge_warp *w, uint32_t mask, enum judge_part p, uint3
 /* ---- cell.c --------------------------------------------------------------------------------- */
 /* Who touches memory now, and how that is recorded. */
 struct judge_view {
-    struct judge_warp *warp;
-    const struct emu_op *op;
-    int      lane;
-    unsigned int access;
-    struct judge_record me;
+    struct judge_warp    *warp;
+    const struct emu_op  *op;
+    int                   lane;
+    unsigned int          access;
+    struct judge_record   me;
     const struct emu_ref *ref; /* of what follows */
-    uint64_t bytes;
-    struct judge_page *page;   /* locked; NULL: none */
+    uint64_t              bytes;
+    struct judge_page    *page; /* locked; NULL: none */
 };
 /* Has the view's lane observed these lanes' component `epoch` of a row? */
 bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster, uint32_t row,
                    uint32_t lane, uint32_t epoch);
 /* The same for all lanes of mask, in one step: false may also mean that it is only known in its own part. */
 bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const struct judge_reads *before);
-void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint32_t offset,
-                      uint32_t bytes);
+void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint32_t offset, uint32_t bytes);
 void judge_cells_free(struct judge_cell *cells, uint32_t count);
 /* Put more reads into a cell that holds some. */
 void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, const struct judge_reads *reads);

@@ -32,10 +32,7 @@
 static const uint64_t ROWS_MOST = 40 * 1000 * 1000; /* a few seconds */
 
 /* ---- memory --------------------------------------------------------------------------------------- */
-bool judge_is_off(const struct judge_grid *grid)
-{
-    return __atomic_load_n(&grid->off, __ATOMIC_RELAXED);
-}
+bool judge_is_off(const struct judge_grid *grid) { return __atomic_load_n(&grid->off, __ATOMIC_RELAXED); }
 
 static void switch_off(struct judge_grid *grid, const char *why)
 {
@@ -143,8 +140,8 @@ static void cluster_unjudged(struct emu_cluster *cluster)
 bool judge_cluster_begin(struct emu_cluster *cluster)
 {
     struct judge_cluster *c;
-    uint32_t warp = 0;
-    bool fine = true;
+    uint32_t              warp = 0;
+    bool                  fine = true;
     cluster_unjudged(cluster);
     if (!cluster->grid->judge)
         return true;
@@ -219,7 +216,7 @@ static void find_mbarriers(struct emu_warp *w, const struct emu_op *op, uint32_t
 static bool near_mbarrier(uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t bytes)
 {
     const struct emu_cta *cta = ref[__builtin_ctz(mask)].cta;
-    uint64_t low = ~0ull, high = 0;
+    uint64_t              low = ~0ull, high = 0;
     if (ref[__builtin_ctz(mask)].space != EMU_SHARED || !cta->async)
         return false;
     for (; mask; mask &= mask - 1) {
@@ -245,8 +242,8 @@ void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
                   const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access)
 {
     struct judge_warp *w = warp->judge;
-    bool strong = (access & (EMU_STRONG | EMU_ATOMIC)) != 0;
-    struct judge_view view;
+    bool               strong = (access & (EMU_STRONG | EMU_ATOMIC)) != 0;
+    struct judge_view  view;
     if (!w || judge_is_off(w->cluster->grid) || op->class_ == EMU_CLASS_load_param ||
         op->class_ == EMU_CLASS_load_const)
         return;
@@ -254,8 +251,11 @@ void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
         find_mbarriers(warp, op, mask, ref, bytes, access);
     strong |= invalidates(op);
     judge_note_op(w->cluster->grid, op);
-    view = (struct judge_view){ .warp = w, .op = op, .access = access,
-        .me = { w->epoch, op->number, w->cluster->id, (uint16_t)w->number, 0, strong ? BY_STRONG : 0 } };
+    view = (struct judge_view){.warp = w,
+                               .op = op,
+                               .access = access,
+                               .me = {w->epoch, op->number, w->cluster->id, (uint16_t)w->number, 0,
+                                      strong ? BY_STRONG : 0}};
     judge_touch_lanes(&view, mask, ref, bytes);
     judge_touch_done(&view);
     if (strong)

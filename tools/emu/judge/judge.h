@@ -16,11 +16,17 @@
 struct judge_clock;
 struct judge_async;
 
-enum judge_kind { JUDGE_UNINITIALISED, JUDGE_RACE, JUDGE_PROXY, JUDGE_ASYNC, JUDGE_MBARRIER, JUDGE_DEADLOCK,
-                  JUDGE_CONFLICT };
+enum judge_kind {
+    JUDGE_UNINITIALISED,
+    JUDGE_RACE,
+    JUDGE_PROXY,
+    JUDGE_ASYNC,
+    JUDGE_MBARRIER,
+    JUDGE_DEADLOCK,
+    JUDGE_CONFLICT
+};
 /* A finding: counted in the grid, one line printed; ignored when its kind is switched off. */
-void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind,
-                const char *format,
+void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind, const char *format,
                 ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- life: false means out of memory ------------------------------------------------------------------- */
@@ -51,8 +57,7 @@ void judge_proxy_fence(struct emu_warp *w, uint32_t mask, unsigned int spaces);
 /* ---- asynchronous operations ------------------------------------------------------------------------------
  * begin at issue; tell all memory it will read and write, which is checked against what came before and is in
  * flight from then on (a touch by anybody is a finding); end when its completion is observed. */
-struct judge_async *judge_async_begin(struct emu_warp *w, const struct emu_op *op, int lane,
-                                      bool async_proxy);
+struct judge_async *judge_async_begin(struct emu_warp *w, const struct emu_op *op, int lane, bool async_proxy);
 void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_t bytes, unsigned int access);
 /* The reads are over (cp.async.bulk.wait_group.read), the writes are not. */
 void judge_async_end_reads(struct judge_async *a, struct emu_warp *w, uint32_t lanes);

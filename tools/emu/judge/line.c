@@ -11,8 +11,8 @@ static uint32_t lane_mask(uint32_t first, uint32_t lanes)
 
 static struct judge_reads as_reads(const struct judge_record *record, uint32_t lanes)
 {
-    return (struct judge_reads){ record->epoch, record->op, record->cluster, lane_mask(record->lane, lanes),
-                                 record->row, record->flags };
+    return (struct judge_reads){record->epoch, record->op,   record->cluster, lane_mask(record->lane, lanes),
+                                record->row,   record->flags};
 }
 
 /* The same threads touched the same bytes, or it is the same operation. */
@@ -69,7 +69,7 @@ static bool line_read(const struct judge_view *view, struct judge_line *line, co
 bool judge_line_touch(const struct judge_view *view, struct judge_line *line, uint32_t lanes)
 {
     const struct judge_reads mine = as_reads(&view->me, lanes);
-    struct judge_reads write;
+    struct judge_reads       write;
     if (line->cells || (view->me.flags & BY_STRONG))
         return false;
     write = as_reads(&line->write, line->write_lanes);
@@ -103,7 +103,7 @@ static void cell_fill(struct judge_grid *grid, struct judge_cell *cell, const st
     for (int i = 0; i < LINE_READS; i++)
         if (line->read[i].epoch) {
             struct judge_reads reads = line->read[i];
-            const uint32_t first = (uint32_t)__builtin_ctz(reads.mask);
+            const uint32_t     first = (uint32_t)__builtin_ctz(reads.mask);
             reads.mask = 1u << lane_of_word(first, (uint32_t)__builtin_popcount(reads.mask), word);
             judge_cell_add_reads(grid, cell, &reads);
         }
@@ -120,7 +120,7 @@ static bool needs_words(const struct judge_line *line)
 
 bool judge_line_break(struct judge_grid *grid, struct judge_line *line)
 {
-    const bool words = needs_words(line);
+    const bool         words = needs_words(line);
     struct judge_cell *cells;
     if (line->cells)
         return true;

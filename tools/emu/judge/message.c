@@ -34,10 +34,10 @@ static const char *thread_text(const struct judge_view *view, const struct judge
                                size_t cap)
 {
     const struct emu_cluster *cluster = view->warp->cluster->cluster;
-    uint32_t lane, index[3];
-    const uint32_t warp = warp_of(view, record, &lane), warps = cluster->ctas[0].warp_count;
-    const uint32_t rank = warp / warps;
-    size_t used;
+    uint32_t                  lane, index[3];
+    const uint32_t            warp = warp_of(view, record, &lane), warps = cluster->ctas[0].warp_count;
+    const uint32_t            rank = warp / warps;
+    size_t                    used;
     report_thread(cluster->grid, warp % warps * EMU_LANES + lane, buf, cap);
     if (record->cluster == cluster->id && rank == view->warp->w->cta->rank)
         return buf;
@@ -51,7 +51,7 @@ static const char *thread_text(const struct judge_view *view, const struct judge
 static bool in_flight(const struct judge_view *view, const struct judge_record *record)
 {
     const struct judge_cluster *c = view->warp->cluster;
-    const uint32_t kind = record->row / c->warps;
+    const uint32_t              kind = record->row / c->warps;
     if (record->row == ROW_TABLE || kind == ROW_LOADS)
         return true;
     if (kind == ROW_THREAD || record->cluster != c->id)
@@ -62,8 +62,8 @@ static bool in_flight(const struct judge_view *view, const struct judge_record *
 /* "cp.async.bulk" */
 static const char *async_name(const struct emu_op *op, char *buf, size_t cap)
 {
-    static const char *const part[] = { "reduce", "async", "bulk", "tensor", "mma_async" };
-    unsigned int most = 0;
+    static const char *const part[] = {"reduce", "async", "bulk", "tensor", "mma_async"};
+    unsigned int             most = 0;
     for (bool more = true; more && op && op->text && most < op->text->modifier_count; most += more) {
         more = false;
         for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
@@ -95,10 +95,10 @@ static const char *mine_text(const struct judge_view *view, char *buf, size_t ca
 void judge_report_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes,
                        enum judge_missing missing)
 {
-    struct judge_warp *w = view->warp;
+    struct judge_warp   *w = view->warp;
     const struct emu_op *op = judge_noted_op(w->cluster->grid, other->op);
-    const bool thread = other->row < w->cluster->warps;
-    char mine[OTHER_TEXT], place[2 * REPORT_NAME], name[REPORT_NAME], who[REPORT_NAME];
+    const bool           thread = other->row < w->cluster->warps;
+    char                 mine[OTHER_TEXT], place[2 * REPORT_NAME], name[REPORT_NAME], who[REPORT_NAME];
     mine_text(view, mine, sizeof mine);
     report_place(w->w->grid, op, place, sizeof place);
     async_name(op, name, sizeof name);
@@ -112,8 +112,8 @@ void judge_report_pair(const struct judge_view *view, const struct judge_record 
                    other_writes ? "written" : "read", who, place);
     else if (in_flight(view, other))
         judge_find(w->w, view->op, view->lane, JUDGE_ASYNC,
-                   "%s before the %s at %s (of %s), which %s it, was waited for",
-                   mine, name, place, who, other_writes ? "writes" : "reads");
+                   "%s before the %s at %s (of %s), which %s it, was waited for", mine, name, place, who,
+                   other_writes ? "writes" : "reads");
     else
         judge_find(w->w, view->op, view->lane, JUDGE_RACE,
                    "%s, %s by the %s at %s (of %s), nothing orders them", mine,

@@ -8,7 +8,7 @@ static const uint64_t PAGES_MOST = 1ull << 30; /* bytes; what lies in further pa
 /* ---- pages of global memory ----------------------------------------------------------------------- */
 static struct judge_page *page_new(struct judge_grid *grid, uint64_t number)
 {
-    const uint64_t bytes = sizeof(struct judge_page) + PAGE_LINES * sizeof(struct judge_line);
+    const uint64_t     bytes = sizeof(struct judge_page) + PAGE_LINES * sizeof(struct judge_line);
     struct judge_page *page;
     if (__atomic_add_fetch(&grid->bytes, bytes, __ATOMIC_RELAXED) > PAGES_MOST)
         return NULL;
@@ -23,8 +23,8 @@ static struct judge_page *page_new(struct judge_grid *grid, uint64_t number)
 static struct judge_page *page_find(struct judge_cluster *c, uint64_t number)
 {
     struct judge_page **cached = &c->page[number % PAGE_CACHE], *page = *cached, **bucket;
-    const uint64_t hash = (number * 0x9e3779b97f4a7c15ull) >> 40;
-    pthread_mutex_t *lock = &c->grid->lock[hash % PAGE_SHARDS];
+    const uint64_t      hash = (number * 0x9e3779b97f4a7c15ull) >> 40;
+    pthread_mutex_t    *lock = &c->grid->lock[hash % PAGE_SHARDS];
     if (page && page->number == number)
         return page;
     bucket = &c->grid->bucket[hash % PAGE_BUCKETS];
@@ -100,14 +100,14 @@ static void line_part(struct judge_view *view, struct judge_line *line, uint32_t
 
 void judge_touch(struct judge_view *view, const struct emu_ref *ref, uint64_t bytes)
 {
-    uint64_t address = ref->address;
+    uint64_t       address = ref->address;
     const uint64_t end = address + bytes;
     view->ref = ref;
     view->bytes = bytes;
     while (address < end) {
-        const uint64_t next = (address / LINE_BYTES + 1) * LINE_BYTES, stop = next < end ? next : end;
+        const uint64_t     next = (address / LINE_BYTES + 1) * LINE_BYTES, stop = next < end ? next : end;
         struct judge_line *line = line_of(view, ref, address);
-        const bool whole = stop - address == LINE_BYTES;
+        const bool         whole = stop - address == LINE_BYTES;
         if (line && !(whole && judge_line_touch(view, line, 1))) {
             line_part(view, line, (uint32_t)(address % LINE_BYTES), (uint32_t)(stop - address));
             if (whole && (view->access & EMU_WRITE))
@@ -129,8 +129,8 @@ static bool covers_line(uint32_t mask, const struct emu_ref ref[EMU_LANES], uint
                         uint32_t bytes)
 {
     const struct emu_ref *r = &ref[first];
-    const uint32_t wanted = (lanes == EMU_LANES ? EMU_ALL : (1u << lanes) - 1) << first;
-    bool same = true;
+    const uint32_t        wanted = (lanes == EMU_LANES ? EMU_ALL : (1u << lanes) - 1) << first;
+    bool                  same = true;
     if (r->address % LINE_BYTES || (mask & wanted) != wanted)
         return false;
     for (uint32_t i = 0; i < lanes; i++)
@@ -160,10 +160,10 @@ void judge_touch_lanes(struct judge_view *view, uint32_t mask, const struct emu_
                        uint32_t bytes)
 {
     const uint32_t lanes = bytes == 4 || bytes == 8 || bytes == 16 ? LINE_BYTES / bytes : 1;
-    uint32_t next = 0;         /* lanes below are done */
+    uint32_t       next = 0; /* lanes below are done */
     while (next < EMU_LANES && (mask >> next) != 0) {
         const uint32_t first = next + (uint32_t)__builtin_ctz(mask >> next);
-        const bool line = lanes > 1 && first % lanes == 0 && covers_line(mask, ref, first, lanes, bytes);
+        const bool     line = lanes > 1 && first % lanes == 0 && covers_line(mask, ref, first, lanes, bytes);
         next = line ? first + lanes : first + 1;
         if (line && touch_line(view, ref, first, lanes))
             continue;

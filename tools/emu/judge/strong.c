@@ -43,7 +43,7 @@ static struct judge_location *location_lock(struct judge_cluster *c, struct judg
                                             const void *owner, uint64_t address, bool make,
                                             pthread_mutex_t **lock)
 {
-    const uint32_t hash = location_hash(owner, address);
+    const uint32_t          hash = location_hash(owner, address);
     struct judge_location **bucket = &table->bucket[hash % LOCATION_BUCKETS], *at;
     pthread_mutex_lock(*lock = &table->lock[hash % LOCATION_SHARDS]);
     for (at = *bucket; at && (at->owner != owner || at->address != address);)
@@ -98,12 +98,12 @@ static void import_old(struct judge_warp *w, int lane, struct judge_pending *pen
 /* What was released since, if it was by another host thread: perhaps it is what was read. */
 static void import_new(struct judge_warp *w, int lane, const struct judge_pending *pending)
 {
-    pthread_mutex_t *lock;
-    struct judge_locations *table = table_of(w->cluster, pending->owner);
-    const struct judge_location *location =
-        location_lock(w->cluster, table, pending->owner, pending->address, false, &lock);
-    const bool later = !location || (location->thread == pending->thread &&
-                                     location->alone <= pending->changes);
+    pthread_mutex_t             *lock;
+    struct judge_locations      *table = table_of(w->cluster, pending->owner);
+    const struct judge_location *location = location_lock(w->cluster, table, pending->owner, pending->address,
+                                                          false, &lock);
+    const bool                   later = !location ||
+                       (location->thread == pending->thread && location->alone <= pending->changes);
     for (int p = 0; !later && p < PARTS; p++)
         judge_vector_import(w->cluster, &w->part[p][lane], location->part[p]);
     pthread_mutex_unlock(lock);
@@ -130,7 +130,7 @@ void judge_strong_acquire(struct judge_warp *w, uint32_t mask)
 static struct judge_pending *pending_for(struct judge_warp *w, int lane, const void *owner, uint64_t address)
 {
     struct judge_strong *s = strong_of(w);
-    unsigned int i = 0;
+    unsigned int         i = 0;
     if (!s)
         return NULL;
     while (i < s->pending_count[lane] &&
@@ -142,7 +142,7 @@ static struct judge_pending *pending_for(struct judge_warp *w, int lane, const v
     }
     if (i == s->pending_count[lane]) {
         s->pending_count[lane]++;
-        s->pending[lane][i] = (struct judge_pending){ .owner = owner, .address = address };
+        s->pending[lane][i] = (struct judge_pending){.owner = owner, .address = address};
     }
     s->pending[lane][i].thread = this_thread();
     return &s->pending[lane][i];
@@ -200,13 +200,13 @@ static void location_changes(struct judge_location *location)
 static void lane_strong(struct judge_warp *w, int lane, const struct emu_ref *ref, uint64_t address,
                         unsigned int access)
 {
-    struct judge_cluster *c = w->cluster;
-    const void *owner = ref->space == EMU_SHARED ? ref->cta : NULL;
-    const bool reads = (access & (EMU_READ | EMU_ATOMIC)) != 0, writes = (access & EMU_WRITE) != 0;
-    const bool releases = writes && w->strong && (w->strong->fenced >> lane & 1);
+    struct judge_cluster  *c = w->cluster;
+    const void            *owner = ref->space == EMU_SHARED ? ref->cta : NULL;
+    const bool             reads = (access & (EMU_READ | EMU_ATOMIC)) != 0, writes = (access & EMU_WRITE) != 0;
+    const bool             releases = writes && w->strong && (w->strong->fenced >> lane & 1);
     struct judge_location *location;
-    struct judge_pending *pending;
-    pthread_mutex_t *lock;
+    struct judge_pending  *pending;
+    pthread_mutex_t       *lock;
     pending = reads ? pending_for(w, lane, owner, address) : NULL;
     location = location_lock(c, table_of(c, owner), owner, address, releases, &lock);
     if (pending)

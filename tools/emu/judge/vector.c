@@ -99,7 +99,7 @@ static uint32_t packet_position(const struct judge_packet *packet, uint32_t clus
 {
     uint32_t low = 0, high = packet->count;
     while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
+        const uint32_t                 middle = low + (high - low) / 2;
         const struct judge_packet_row *at = &packet->rows[middle];
         if (at->cluster < cluster || (at->cluster == cluster && at->row < row))
             low = middle + 1;
@@ -125,8 +125,8 @@ const struct judge_packet_row *judge_packet_find(const struct judge_packet *pack
 static struct judge_packet *packet_unique(struct judge_grid *grid, struct judge_packet **to, uint32_t more)
 {
     struct judge_packet *old = *to, *mine;
-    const uint32_t count = old ? old->count : 0;
-    size_t bytes;
+    const uint32_t       count = old ? old->count : 0;
+    size_t               bytes;
     if (old && __atomic_load_n(&old->ref, __ATOMIC_ACQUIRE) == 1 && old->room - count >= more)
         return old;
     judge_count_rows(grid, count);
@@ -146,7 +146,7 @@ static struct judge_packet *packet_unique(struct judge_grid *grid, struct judge_
 /* There is room for it. */
 static void packet_add(struct judge_packet *packet, uint32_t cluster, uint32_t row, const uint32_t *at)
 {
-    const uint32_t i = packet_position(packet, cluster, row);
+    const uint32_t           i = packet_position(packet, cluster, row);
     struct judge_packet_row *here = &packet->rows[i];
     if (i < packet->count && here->cluster == cluster && here->row == row) {
         row_raise(here->at, at);
@@ -184,7 +184,7 @@ static unsigned int vectors_compare(struct judge_grid *grid, const struct judge_
                                     const struct judge_vector *from)
 {
     const uint32_t count = to->count > from->count ? to->count : from->count;
-    unsigned int order = 0;
+    unsigned int   order = 0;
     if (to->foreign != from->foreign && !judge_is_off(grid)) {
         judge_count_rows(grid, to->foreign ? to->foreign->count : 0);
         judge_count_rows(grid, from->foreign ? from->foreign->count : 0);
@@ -245,9 +245,9 @@ void judge_vector_lanes(struct judge_grid *grid, struct judge_vector **to, uint3
                         const uint32_t at[EMU_LANES])
 {
     struct judge_vector *v = *to;
-    struct judge_row *mine;
-    const uint32_t *now = v && row < v->count && v->row[row] ? v->row[row]->at : NULL;
-    uint32_t higher = 0;
+    struct judge_row    *mine;
+    const uint32_t      *now = v && row < v->count && v->row[row] ? v->row[row]->at : NULL;
+    uint32_t             higher = 0;
     for (uint32_t l = 0; l < EMU_LANES; l++)
         higher |= (uint32_t)(at[l] > (now ? now[l] : 0)) << l;
     higher &= mask;
@@ -262,7 +262,7 @@ void judge_vector_lanes(struct judge_grid *grid, struct judge_vector **to, uint3
 void judge_vector_point(struct judge_grid *grid, struct judge_vector **to, uint32_t row, uint32_t lane,
                         uint32_t epoch)
 {
-    uint32_t at[EMU_LANES] = { 0 };
+    uint32_t at[EMU_LANES] = {0};
     at[lane] = epoch;
     judge_vector_lanes(grid, to, row, 1u << lane, at);
 }

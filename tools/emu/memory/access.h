@@ -8,19 +8,19 @@ enum { FAULT_ADDRESS = 700, FAULT_MISALIGNED = 716 };
 /* A memory in which a byte is found by an offset: device memory, the shared memory of one block, or the local
  * memories of a warp, one lane's behind the other's. */
 struct memory_part {
-    enum emu_space space;      /* EMU_GLOBAL, EMU_SHARED, EMU_LOCAL                                     */
-    uint64_t window;           /* what the lane's address is above the offset within the space          */
-    uint64_t lane_bytes;       /* local: of one lane                                                    */
-    unsigned char *bytes, *defined; /* of offset 0: a host address (device: NULL), and the bits         */
-    uint64_t first_bit;        /* offset of the byte that bit 0 stands for: device memory begins there  */
+    enum emu_space  space;           /* EMU_GLOBAL, EMU_SHARED, EMU_LOCAL                                     */
+    uint64_t        window;          /* what the lane's address is above the offset within the space          */
+    uint64_t        lane_bytes;      /* local: of one lane                                                    */
+    unsigned char  *bytes, *defined; /* of offset 0: a host address (device: NULL), and the bits         */
+    uint64_t        first_bit;       /* offset of the byte that bit 0 stands for: device memory begins there  */
     struct emu_cta *cta;
 };
 
 /* The part in which lanes with this address lie; false: there is none (bounds are not looked at). */
 bool memory_part_of(struct emu_warp *w, enum emu_space space, uint64_t address, struct memory_part *out);
 /* Is [offset, offset + bytes) a lane's own to access in this way?  `space` is the op's. */
-bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space,
-                   uint64_t offset, uint64_t bytes, unsigned int access);
+bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space, uint64_t offset,
+                   uint64_t bytes, unsigned int access);
 /* Report that it is not. */
 void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
                     uint64_t address, uint64_t bytes, unsigned int access);
@@ -31,22 +31,22 @@ void memory_undefined(struct emu_warp *w, const struct emu_op *op, int lane, enu
                       uint64_t address, uint64_t bytes, uint64_t hole);
 
 struct memory_lanes {
-    bool regular;                 /* all 32 lanes: lane l's bytes are at first + l * step; 0: shared */
+    bool           regular; /* all 32 lanes: lane l's bytes are at first + l * step; 0: shared */
     unsigned char *first;
-    uint64_t step;
+    uint64_t       step;
     unsigned char *at[EMU_LANES]; /* not regular: of the lanes of mask */
 };
 /* for each lane of mask, `p` being where its bytes are; elementwise, as EMU_FOR_LANES */
-#define MEMORY_FOR_LANES(m, mask, l, p, ...)                                                              \
-    do {                                                                                                  \
-        if ((m)->regular) {                                                                               \
-            for (int l = 0; l < EMU_LANES; l++) {                                                         \
-                unsigned char *const p = (m)->first + (uint64_t)l * (m)->step;                            \
-                __VA_ARGS__;                                                                              \
-            }                                                                                             \
-        } else {                                                                                          \
-            EMU_FOR_LANES(mask, l, unsigned char *const p = (m)->at[l]; __VA_ARGS__);                     \
-        }                                                                                                 \
+#define MEMORY_FOR_LANES(m, mask, l, p, ...)                                          \
+    do {                                                                              \
+        if ((m)->regular) {                                                           \
+            for (int l = 0; l < EMU_LANES; l++) {                                     \
+                unsigned char *const p = (m)->first + (uint64_t)l * (m)->step;        \
+                __VA_ARGS__;                                                          \
+            }                                                                         \
+        } else {                                                                      \
+            EMU_FOR_LANES(mask, l, unsigned char *const p = (m)->at[l]; __VA_ARGS__); \
+        }                                                                             \
     } while (0)
 /* emu_memory, for those who need the bytes only; mask is not 0. */
 bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, enum emu_space space,

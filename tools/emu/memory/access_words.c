@@ -5,6 +5,7 @@ static const char *const scopes[] = {"cta", "cluster", "gpu", "sys", NULL};
 static const char *const orders[] = {"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", NULL};
 static const char *const vectors[] = {"v2", "v4", "v8", NULL};
 /* These change nothing that can be seen. */
+/* clang-format off */
 static const char *const caches[] = {
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
     "L1::evict_last", "L1::no_allocate", "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B",
@@ -17,6 +18,7 @@ bool decode_scope(struct decoder *d)
         decode_need_sm(d, 90);
     return scope >= 0;
 }
+/* clang-format on */
 
 /* What may stand only once: `taken` says that it was read just now. */
 static bool once(struct decoder *d, bool *seen, bool taken)
@@ -29,7 +31,7 @@ static bool once(struct decoder *d, bool *seen, bool taken)
 
 static bool take_space(struct decoder *d, struct access_words *words, bool *seen)
 {
-    unsigned int before = d->modifier;
+    unsigned int   before = d->modifier;
     enum emu_space space = decode_space(d, NULL);
     if (d->modifier == before)
         return false;

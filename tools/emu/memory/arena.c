@@ -16,15 +16,17 @@ static const uint64_t SPARE_ADDRESSES = 16ull << 30; /* beyond twice the memory:
 
 struct arena emu_arena;
 
-struct extent { uint64_t first, count; }; /* of free blocks */
+struct extent {
+    uint64_t first, count;
+}; /* of free blocks */
 
 static struct {
     pthread_mutex_t lock;
-    uint64_t limit, used, allocations;
-    uint32_t unused, untouched; /* slots: a list, and those never used */
-    struct extent *extents;     /* by address; neighbours are joined   */
-    size_t extent_count, extent_room;
-    uint64_t cursor; /* the block where the next search begins */
+    uint64_t        limit, used, allocations;
+    uint32_t        unused, untouched; /* slots: a list, and those never used */
+    struct extent  *extents;           /* by address; neighbours are joined   */
+    size_t          extent_count, extent_room;
+    uint64_t        cursor; /* the block where the next search begins */
     struct {
         uint32_t slot;
         uint64_t id;
@@ -57,8 +59,7 @@ static void forget_slot(uint32_t n)
 static void remember_slot(uint32_t n)
 {
     uint32_t old = own.remembered[own.oldest].slot;
-    if (old && !is_live(&emu_arena.slots[old]) &&
-        emu_arena.slots[old].what.id == own.remembered[own.oldest].id)
+    if (old && !is_live(&emu_arena.slots[old]) && emu_arena.slots[old].what.id == own.remembered[own.oldest].id)
         forget_slot(old);
     own.remembered[own.oldest].slot = n;
     own.remembered[own.oldest].id = emu_arena.slots[n].what.id;
@@ -93,7 +94,7 @@ static bool room_for_extents(void)
 {
     if (own.extent_count + 2 <= own.extent_room)
         return true;
-    size_t room = own.extent_room ? 2 * own.extent_room : 256;
+    size_t         room = own.extent_room ? 2 * own.extent_room : 256;
     struct extent *grown = (struct extent *)realloc(own.extents, room * sizeof *grown);
     if (!grown)
         return false;
@@ -120,7 +121,7 @@ static void insert_extent(size_t i, uint64_t first, uint64_t count)
 static void carve(size_t i, uint64_t first, uint64_t count)
 {
     struct extent e = own.extents[i];
-    uint64_t before = first - e.first, behind = e.first + e.count - first - count;
+    uint64_t      before = first - e.first, behind = e.first + e.count - first - count;
     if (before && behind) {
         own.extents[i].count = before;
         insert_extent(i + 1, first + count, behind);
@@ -141,7 +142,7 @@ static bool take_blocks(uint64_t count, uint64_t *first)
     if (!room_for_extents())
         return false;
     for (size_t k = 0; n && k <= n; k++) { /* the first one twice: what lies before the cursor comes last */
-        size_t i = (start + k) % n;
+        size_t   i = (start + k) % n;
         uint64_t from = own.extents[i].first, end = from + own.extents[i].count;
         if (k == 0 && from < own.cursor && own.cursor < end)
             from = own.cursor;
@@ -158,8 +159,8 @@ static bool take_blocks(uint64_t count, uint64_t *first)
 static void give_blocks(uint64_t first, uint64_t count)
 {
     size_t i = extent_after(first);
-    bool joins_before = i > 0 && own.extents[i - 1].first + own.extents[i - 1].count == first;
-    bool joins_behind = i < own.extent_count && own.extents[i].first == first + count;
+    bool   joins_before = i > 0 && own.extents[i - 1].first + own.extents[i - 1].count == first;
+    bool   joins_behind = i < own.extent_count && own.extents[i].first == first + count;
     if (joins_before && joins_behind) {
         own.extents[i - 1].count += count + own.extents[i].count;
         remove_extent(i);
@@ -177,7 +178,7 @@ static void give_blocks(uint64_t first, uint64_t count)
 /* Give whole pages of [at, at + bytes) back, zero the rest: it reads as zero afterwards. */
 static void drop_pages(unsigned char *at, uint64_t bytes)
 {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t  page = (uint64_t)sysconf(_SC_PAGESIZE);
     uintptr_t begin = ((uintptr_t)at + page - 1) & ~(uintptr_t)(page - 1);
     uintptr_t end = ((uintptr_t)at + bytes) & ~(uintptr_t)(page - 1);
     if (begin >= end || madvise((void *)begin, end - begin, MADV_DONTNEED) != 0) {
@@ -202,7 +203,7 @@ static void *reserve(uint64_t bytes)
 static bool map_arena(uint64_t bytes)
 {
     struct arena *a = &emu_arena;
-    uint64_t slots = (uint64_t)SLOTS * sizeof *a->slots,
+    uint64_t      slots = (uint64_t)SLOTS * sizeof *a->slots,
              table = (bytes >> ARENA_BLOCK_SHIFT) * sizeof *a->table;
     /* a block more: the range begins at a multiple of a block */
     unsigned char *base = (unsigned char *)reserve(bytes + BLOCK);
@@ -297,7 +298,7 @@ uint64_t emu_arena_alloc(uint64_t bytes, enum emu_memory_kind kind, const char *
 static void free_locked(uint32_t n)
 {
     struct arena_slot *s = &emu_arena.slots[n];
-    uint64_t bytes = s->what.bytes, offset = s->begin - emu_arena.base;
+    uint64_t           bytes = s->what.bytes, offset = s->begin - emu_arena.base;
     __atomic_store_n(&s->end, 0, __ATOMIC_RELAXED);
     drop_pages((unsigned char *)(uintptr_t)s->begin, blocks_of(bytes) << ARENA_BLOCK_SHIFT);
     drop_pages(emu_arena.defined + offset / 8, (blocks_of(bytes) << ARENA_BLOCK_SHIFT) / 8);
@@ -311,7 +312,7 @@ bool emu_arena_free(uint64_t address)
 {
     pthread_mutex_lock(&own.lock);
     const struct arena_slot *s = arena_slot_of(address);
-    bool found = s && s->begin == address;
+    bool                     found = s && s->begin == address;
     if (found)
         free_locked((uint32_t)(s - emu_arena.slots));
     pthread_mutex_unlock(&own.lock);
@@ -341,7 +342,7 @@ bool emu_arena_holds(uint64_t address, uint64_t bytes)
 {
     pthread_mutex_lock(&own.lock);
     const struct arena_slot *s = arena_slot_of(address);
-    bool holds = s && bytes <= s->end - address;
+    bool                     holds = s && bytes <= s->end - address;
     pthread_mutex_unlock(&own.lock);
     return holds;
 }
@@ -372,8 +373,8 @@ void emu_arena_copy_defined(uint64_t to, uint64_t from, uint64_t bytes)
 static bool slot_near(uint64_t address, struct arena_neighbour *out)
 {
     enum { FAR = 1024 }; /* blocks */
-    uint64_t block = block_at(address), blocks = emu_arena.bytes >> ARENA_BLOCK_SHIFT;
-    uint32_t low = 0, high = 0;
+    uint64_t                 block = block_at(address), blocks = emu_arena.bytes >> ARENA_BLOCK_SHIFT;
+    uint32_t                 low = 0, high = 0;
     const struct arena_slot *here = &emu_arena.slots[emu_arena.table[block]];
     if (here->what.id && !is_live(here) && address - here->begin < here->what.bytes) {
         *out = (struct arena_neighbour){.what = here->what, .freed = true};
@@ -383,8 +384,7 @@ static bool slot_near(uint64_t address, struct arena_neighbour *out)
         uint32_t below = block >= i ? emu_arena.table[block - i] : 0;
         uint32_t above = block + i < blocks ? emu_arena.table[block + i] : 0;
         low = below && is_live(&emu_arena.slots[below]) ? below : 0;
-        high =
-            above && is_live(&emu_arena.slots[above]) && emu_arena.slots[above].begin > address ? above : 0;
+        high = above && is_live(&emu_arena.slots[above]) && emu_arena.slots[above].begin > address ? above : 0;
     }
     if (!low && !high)
         return false;

@@ -11,16 +11,16 @@
 enum { ARENA_BLOCK_SHIFT = 15 };
 
 struct arena_slot {
-    uint64_t begin, end;       /* end: 0 once it is freed        */
+    uint64_t              begin, end; /* end: 0 once it is freed        */
     struct emu_allocation what;
-    uint32_t next;             /* of the unused slots            */
+    uint32_t              next; /* of the unused slots            */
 };
 
 struct arena {
-    uint64_t base, bytes;      /* of the address range           */
-    uint32_t *table;           /* slot by block; 0: none         */
-    struct arena_slot *slots;  /* slots[0] is never used         */
-    unsigned char *defined;    /* a bit a byte                   */
+    uint64_t           base, bytes; /* of the address range           */
+    uint32_t          *table;       /* slot by block; 0: none         */
+    struct arena_slot *slots;       /* slots[0] is never used         */
+    unsigned char     *defined;     /* a bit a byte                   */
 };
 extern struct arena emu_arena;
 
@@ -28,10 +28,10 @@ extern struct arena emu_arena;
 static inline const struct arena_slot *arena_slot_of(uint64_t address)
 {
     const struct arena *a = &emu_arena;
-    uint64_t offset = address - a->base;
+    uint64_t            offset = address - a->base;
     if (offset >= a->bytes)
         return NULL;
-    uint32_t n = __atomic_load_n(&a->table[offset >> ARENA_BLOCK_SHIFT], __ATOMIC_ACQUIRE);
+    uint32_t                 n = __atomic_load_n(&a->table[offset >> ARENA_BLOCK_SHIFT], __ATOMIC_ACQUIRE);
     const struct arena_slot *s = &a->slots[n];
     return n && address < __atomic_load_n(&s->end, __ATOMIC_RELAXED) ? s : NULL;
 }
@@ -39,8 +39,8 @@ static inline const struct arena_slot *arena_slot_of(uint64_t address)
 /* What lies at or near an address, for messages. */
 struct arena_neighbour {
     struct emu_allocation what;
-    bool freed;                /* `address` was in it           */
-    bool before;               /* `address` lies below it       */
+    bool                  freed;  /* `address` was in it           */
+    bool                  before; /* `address` lies below it       */
 };
 bool arena_near(uint64_t address, struct arena_neighbour *out);
 #endif

@@ -10,7 +10,9 @@
 #include "load_store.h"
 #include "access.h"
 
-struct wide { uint64_t low, high; };
+struct wide {
+    uint64_t low, high;
+};
 typedef struct wide update(struct wide old, struct wide b, struct wide c);
 
 enum operation { OP_ADD, OP_MIN, OP_MAX, OP_INC, OP_DEC, OP_AND, OP_OR, OP_XOR, OP_EXCH, OP_CAS };
@@ -23,7 +25,7 @@ struct atomic_op {
     update *shared, *global; /* they differ in subnormals                       */
     uint8_t size, count;     /* bytes of an element, elements                   */
     uint8_t fences;
-    bool has_result, has_third, yields;
+    bool    has_result, has_third, yields;
 };
 
 static pthread_mutex_t wide_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,12 +33,12 @@ static pthread_mutex_t wide_lock = PTHREAD_MUTEX_INITIALIZER;
 /* ---- what is done to one element -------------------------------------------------------------------- */
 static struct wide one(uint64_t value) { return (struct wide){value, 0}; }
 
-#define UPDATE(name, ...)                                                                                    \
-    static struct wide name(struct wide old, struct wide b, struct wide c)                                   \
-    {                                                                                                        \
-        (void)c;                                                                                             \
-        const uint64_t x = old.low, y = b.low;                                                               \
-        return one(__VA_ARGS__);                                                                             \
+#define UPDATE(name, ...)                                                  \
+    static struct wide name(struct wide old, struct wide b, struct wide c) \
+    {                                                                      \
+        (void)c;                                                           \
+        const uint64_t x = old.low, y = b.low;                             \
+        return one(__VA_ARGS__);                                           \
     }
 UPDATE(add_32, (uint32_t)(x + y))
 UPDATE(add_64, x + y)
@@ -48,7 +50,7 @@ UPDATE(min_s64, (int64_t)x < (int64_t)y ? x : y)
 UPDATE(max_s64, (int64_t)x > (int64_t)y ? x : y)
 UPDATE(inc_u32, x >= y ? 0 : x + 1)
 UPDATE(dec_u32, x == 0 || x > y ? y : x - 1)
-UPDATE(and_, x & y)
+UPDATE(and_, x &y)
 UPDATE(or_, x | y)
 UPDATE(xor_, x ^ y)
 
@@ -86,10 +88,7 @@ static uint32_t add_bhalf(uint32_t x, uint32_t y)
 }
 
 /* The smaller number; NaN only if both are; -0 is below +0. */
-static bool below(float x, float y)
-{
-    return x < y || (x == y && emu_bits_of(x) >> 31 > emu_bits_of(y) >> 31);
-}
+static bool below(float x, float y) { return x < y || (x == y && emu_bits_of(x) >> 31 > emu_bits_of(y) >> 31); }
 static uint32_t chosen(uint32_t x, uint32_t y, float fx, float fy, bool smaller)
 {
     if (fx != fx)
@@ -113,9 +112,9 @@ static uint32_t max_bhalf(uint32_t x, uint32_t y)
     return chosen(x, y, emu_bf16_to_f32(x), emu_bf16_to_f32(y), false);
 }
 
-#define HALVES(name, f)                                                                                      \
-    UPDATE(name##_1, f((uint32_t)x & 0xffff, (uint32_t)y & 0xffff))                                          \
-    UPDATE(name##_2, f((uint32_t)x & 0xffff, (uint32_t)y & 0xffff) |                                         \
+#define HALVES(name, f)                                              \
+    UPDATE(name##_1, f((uint32_t)x & 0xffff, (uint32_t)y & 0xffff))  \
+    UPDATE(name##_2, f((uint32_t)x & 0xffff, (uint32_t)y & 0xffff) | \
                          (uint64_t)f((uint32_t)x >> 16, (uint32_t)y >> 16) << 16)
 HALVES(f16_add, add_half)
 HALVES(f16_min, min_half)
@@ -125,13 +124,13 @@ HALVES(bf16_min, min_bhalf)
 HALVES(bf16_max, max_bhalf)
 
 /* ---- one element in memory -------------------------------------------------------------------------- */
-#define SWAP_LOOP(bits)                                                                                      \
-    {                                                                                                        \
-        uint##bits##_t *p = (uint##bits##_t *)(void *)at, old = __atomic_load_n(p, __ATOMIC_RELAXED), to;    \
-        do                                                                                                   \
-            to = (uint##bits##_t)f(one(old), b, c).low;                                                      \
-        while (!__atomic_compare_exchange_n(p, &old, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));        \
-        return one(old);                                                                                     \
+#define SWAP_LOOP(bits)                                                                                   \
+    {                                                                                                     \
+        uint##bits##_t *p = (uint##bits##_t *)(void *)at, old = __atomic_load_n(p, __ATOMIC_RELAXED), to; \
+        do                                                                                                \
+            to = (uint##bits##_t)f(one(old), b, c).low;                                                   \
+        while (!__atomic_compare_exchange_n(p, &old, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));     \
+        return one(old);                                                                                  \
     }
 
 static struct wide update_wide(unsigned char *at, update *f, struct wide b, struct wide c)
@@ -145,14 +144,17 @@ static struct wide update_wide(unsigned char *at, update *f, struct wide b, stru
     return old;
 }
 
-static struct wide update_common(unsigned char *at, unsigned int size, update *f, struct wide b,
-                                 struct wide c)
+static struct wide update_common(unsigned char *at, unsigned int size, update *f, struct wide b, struct wide c)
 {
     switch (size) {
-    case 2: SWAP_LOOP(16)
-    case 4: SWAP_LOOP(32)
-    case 8: SWAP_LOOP(64)
-    default: return update_wide(at, f, b, c);
+    case 2:
+        SWAP_LOOP(16)
+    case 4:
+        SWAP_LOOP(32)
+    case 8:
+        SWAP_LOOP(64)
+    default:
+        return update_wide(at, f, b, c);
     }
 }
 
@@ -186,9 +188,9 @@ static void give(const struct emu_warp *w, emu_reg reg, unsigned int size, int l
 static void update_lane(struct emu_warp *w, const struct emu_op *op, int lane, const struct emu_ref *ref)
 {
     const struct atomic_op *a = (const struct atomic_op *)op->data;
-    bool global = ref->space == EMU_GLOBAL;
+    bool                    global = ref->space == EMU_GLOBAL;
     for (unsigned int i = 0; i < a->count; i++) {
-        struct wide b = take(w, op->source[1 + i], a->size, lane), c = {0, 0}, old;
+        struct wide    b = take(w, op->source[1 + i], a->size, lane), c = {0, 0}, old;
         unsigned char *at = ref->at + i * a->size;
         if (a->has_third)
             c = take(w, op->source[2], a->size, lane);
@@ -214,9 +216,9 @@ static bool in_reach(struct emu_warp *w, const struct emu_op *op, uint32_t mask,
 static bool update_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct atomic_op *a = (const struct atomic_op *)op->data;
-    uint64_t address[EMU_LANES];
-    struct emu_ref ref[EMU_LANES];
-    uint32_t bytes = (uint32_t)a->size * a->count;
+    uint64_t                address[EMU_LANES];
+    struct emu_ref          ref[EMU_LANES];
+    uint32_t                bytes = (uint32_t)a->size * a->count;
     emu_addresses(w, op, 0, op->u8[1], address);
     if (!emu_memory(w, op, mask, (enum emu_space)op->u8[0], address, bytes, bytes, ACCESS, ref) ||
         !in_reach(w, op, mask, ref))
@@ -247,8 +249,8 @@ static void exec_atom(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 /* ---- which update ----------------------------------------------------------------------------------- */
 static const struct row {
     enum operation operation;
-    enum ptx_type type;
-    update *shared, *global;
+    enum ptx_type  type;
+    update        *shared, *global;
 } rows[] = {
     {OP_ADD, PTX_u32, add_32, add_32},
     {OP_ADD, PTX_s32, add_32, add_32},
@@ -351,7 +353,7 @@ static bool check_type(struct decoder *d, enum operation operation, enum ptx_typ
 static void decode_vector(struct decoder *d, unsigned int number, enum ptx_type type, unsigned int wanted,
                           bool result)
 {
-    unsigned int count = 0;
+    unsigned int              count = 0;
     const struct ptx_operand *o = decode_operand(d, number);
     const struct ptx_operand *items = o ? decode_items(o, &count) : NULL;
     if (!items || (o->kind == PTX_OP_SINK && result && wanted > 1)) {
@@ -399,7 +401,7 @@ static bool check_atom(struct decoder *d, const struct access_words *words)
 bool decode_atom(struct decoder *d, struct emu_op *op)
 {
     struct access_words words;
-    bool red = strcmp(d->in->opcode, "red") == 0;
+    bool                red = strcmp(d->in->opcode, "red") == 0;
     if (red && strcmp(decode_peek(d), "async") == 0)
         return decode_red_async(d, op);
     struct atomic_op *a = (struct atomic_op *)decode_alloc(d, 1, sizeof *a);

@@ -17,7 +17,7 @@ static uint32_t lanes_from(uint32_t first, uint32_t count)
 /* Different words of the busiest bank; the same word serves all who want it. */
 static unsigned int phase_passes(const uint64_t *address, uint32_t mask, uint32_t bytes)
 {
-    uint64_t seen[BANKS][EMU_LANES];
+    uint64_t     seen[BANKS][EMU_LANES];
     unsigned int count[BANKS] = {0}, most = 0;
     for (; mask; mask &= mask - 1) {
         uint64_t at = address[__builtin_ctz(mask)], last = (at + bytes - 1) / 4;
@@ -37,7 +37,7 @@ static unsigned int phase_passes(const uint64_t *address, uint32_t mask, uint32_
 unsigned int emu_wavefronts(const uint64_t address[EMU_LANES], uint32_t mask, uint32_t bytes)
 {
     unsigned int passes = 0;
-    uint32_t lanes = phase_lanes(bytes);
+    uint32_t     lanes = phase_lanes(bytes);
     for (uint32_t l = 0; l < EMU_LANES; l += lanes)
         if (mask & lanes_from(l, lanes))
             passes += phase_passes(address, mask & lanes_from(l, lanes), bytes);
@@ -47,7 +47,7 @@ unsigned int emu_wavefronts(const uint64_t address[EMU_LANES], uint32_t mask, ui
 unsigned int memory_least_wavefronts(uint32_t mask, uint32_t bytes)
 {
     unsigned int phases = 0;
-    uint32_t lanes = phase_lanes(bytes);
+    uint32_t     lanes = phase_lanes(bytes);
     for (uint32_t l = 0; l < EMU_LANES; l += lanes)
         phases += (mask & lanes_from(l, lanes)) != 0;
     return phases;

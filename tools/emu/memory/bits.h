@@ -34,8 +34,8 @@ static inline void bits_put(unsigned char *map, uint64_t at, unsigned int bits, 
 
 static inline bool bits_all_long(const unsigned char *map, uint64_t first, uint64_t count)
 {
-    uint64_t room = 8 - (first & 7);
-    uint64_t at = first >> 3, last = (first + count) >> 3;
+    uint64_t     room = 8 - (first & 7);
+    uint64_t     at = first >> 3, last = (first + count) >> 3;
     unsigned int tail = (unsigned int)((first + count) & 7);
     if (first & 7 && !bits_has(map, at++, bits_some(first, room)))
         return false;
@@ -62,8 +62,8 @@ static inline __attribute__((always_inline)) bool bits_all(const unsigned char *
 
 static inline void bits_set_long(unsigned char *map, uint64_t first, uint64_t count, bool value, bool common)
 {
-    uint64_t room = 8 - (first & 7);
-    uint64_t at = first >> 3, last = (first + count) >> 3;
+    uint64_t     room = 8 - (first & 7);
+    uint64_t     at = first >> 3, last = (first + count) >> 3;
     unsigned int tail = (unsigned int)((first + count) & 7);
     if (first & 7)
         bits_put(map, at++, bits_some(first, room), value, common);

@@ -32,10 +32,14 @@ void memory_fence(struct emu_warp *w, uint32_t mask)
 static uint64_t read_strong(const unsigned char *at, unsigned int size)
 {
     switch (size) {
-    case 1: return __atomic_load_n(at, __ATOMIC_RELAXED);
-    case 2: return __atomic_load_n((const uint16_t *)(const void *)at, __ATOMIC_RELAXED);
-    case 4: return __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_RELAXED);
-    default: return __atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_RELAXED);
+    case 1:
+        return __atomic_load_n(at, __ATOMIC_RELAXED);
+    case 2:
+        return __atomic_load_n((const uint16_t *)(const void *)at, __ATOMIC_RELAXED);
+    case 4:
+        return __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_RELAXED);
+    default:
+        return __atomic_load_n((const uint64_t *)(const void *)at, __ATOMIC_RELAXED);
     }
 }
 
@@ -43,10 +47,16 @@ static uint64_t read_weak(const unsigned char *at, unsigned int size)
 {
     uint64_t value = 0;
     switch (size) { /* the host is little-endian */
-    case 1: return *at;
-    case 2: memcpy(&value, at, 2); break;
-    case 4: memcpy(&value, at, 4); break;
-    default: memcpy(&value, at, 8);
+    case 1:
+        return *at;
+    case 2:
+        memcpy(&value, at, 2);
+        break;
+    case 4:
+        memcpy(&value, at, 4);
+        break;
+    default:
+        memcpy(&value, at, 8);
     }
     return value;
 }
@@ -54,10 +64,17 @@ static uint64_t read_weak(const unsigned char *at, unsigned int size)
 static void write_strong(unsigned char *at, unsigned int size, uint64_t value)
 {
     switch (size) {
-    case 1: __atomic_store_n(at, (uint8_t)value, __ATOMIC_RELAXED); break;
-    case 2: __atomic_store_n((uint16_t *)(void *)at, (uint16_t)value, __ATOMIC_RELAXED); break;
-    case 4: __atomic_store_n((uint32_t *)(void *)at, (uint32_t)value, __ATOMIC_RELAXED); break;
-    default: __atomic_store_n((uint64_t *)(void *)at, value, __ATOMIC_RELAXED);
+    case 1:
+        __atomic_store_n(at, (uint8_t)value, __ATOMIC_RELAXED);
+        break;
+    case 2:
+        __atomic_store_n((uint16_t *)(void *)at, (uint16_t)value, __ATOMIC_RELAXED);
+        break;
+    case 4:
+        __atomic_store_n((uint32_t *)(void *)at, (uint32_t)value, __ATOMIC_RELAXED);
+        break;
+    default:
+        __atomic_store_n((uint64_t *)(void *)at, value, __ATOMIC_RELAXED);
     }
 }
 
@@ -83,9 +100,9 @@ static void load_uniform(struct emu_warp *w, const struct emu_op *op, unsigned i
                          const unsigned char *at)
 {
     unsigned int log2 = register_log2(op, element);
-    uint64_t value = extended(read_weak(at, op->u8[U8_SIZE]), op->u8[U8_SIZE], op->u8[U8_SIGNED], log2);
-    uint64_t *wide = emu_r64(w, op->result[element]);
-    uint32_t *narrow = emu_r32(w, op->result[element]);
+    uint64_t     value = extended(read_weak(at, op->u8[U8_SIZE]), op->u8[U8_SIZE], op->u8[U8_SIGNED], log2);
+    uint64_t    *wide = emu_r64(w, op->result[element]);
+    uint32_t    *narrow = emu_r32(w, op->result[element]);
     if (log2 >= 3)
         for (int l = 0; l < EMU_LANES; l++)
             wide[l] = value;
@@ -98,10 +115,10 @@ static void load_element(struct emu_warp *w, const struct emu_op *op, uint32_t m
                          const struct memory_lanes *m)
 {
     const unsigned int size = op->u8[U8_SIZE], log2 = register_log2(op, element), from = element * size;
-    const bool weak = !(op->u32[U32_ACCESS] & EMU_STRONG), is_signed = op->u8[U8_SIGNED];
-    const emu_reg reg = op->result[element];
-    uint32_t *narrow = emu_r32(w, reg);
-    uint64_t *wide = emu_r64(w, reg), *high = wide + EMU_LANES;
+    const bool         weak = !(op->u32[U32_ACCESS] & EMU_STRONG), is_signed = op->u8[U8_SIGNED];
+    const emu_reg      reg = op->result[element];
+    uint32_t          *narrow = emu_r32(w, reg);
+    uint64_t          *wide = emu_r64(w, reg), *high = wide + EMU_LANES;
     if (size == 16)
         MEMORY_FOR_LANES(m, mask, l, p, memcpy(&wide[l], p + from, 8); memcpy(&high[l], p + from + 8, 8));
     else if (!weak)
@@ -124,9 +141,9 @@ static void store_element(struct emu_warp *w, const struct emu_op *op, uint32_t 
                           const struct memory_lanes *m)
 {
     const unsigned int size = op->u8[U8_SIZE], log2 = register_log2(op, element), to = element * size;
-    const bool weak = !(op->u32[U32_ACCESS] & EMU_STRONG);
-    const uint32_t *narrow = emu_r32(w, op->source[1 + element]);
-    const uint64_t *wide = emu_r64(w, op->source[1 + element]), *high = wide + EMU_LANES;
+    const bool         weak = !(op->u32[U32_ACCESS] & EMU_STRONG);
+    const uint32_t    *narrow = emu_r32(w, op->source[1 + element]);
+    const uint64_t    *wide = emu_r64(w, op->source[1 + element]), *high = wide + EMU_LANES;
     if (size == 16)
         MEMORY_FOR_LANES(m, mask, l, p, memcpy(p + to, &wide[l], 8); memcpy(p + to + 8, &high[l], 8));
     else if (!weak)
@@ -137,8 +154,7 @@ static void store_element(struct emu_warp *w, const struct emu_op *op, uint32_t 
     else if (size == 8)
         MEMORY_FOR_LANES(m, mask, l, p, memcpy(p + to, &wide[l], 8));
     else
-        MEMORY_FOR_LANES(m, mask, l, p, uint64_t v = log2 >= 3 ? wide[l] : narrow[l];
-                         memcpy(p + to, &v, size));
+        MEMORY_FOR_LANES(m, mask, l, p, uint64_t v = log2 >= 3 ? wide[l] : narrow[l]; memcpy(p + to, &v, size));
 }
 
 /* ---- the instructions ------------------------------------------------------------------------------- */
@@ -227,17 +243,22 @@ static unsigned int strength(struct decoder *d, const struct access_words *words
 static enum emu_class class_of(enum emu_space space, bool load)
 {
     switch (space) {
-    case EMU_SHARED: return load ? EMU_CLASS_load_shared : EMU_CLASS_store_shared;
-    case EMU_LOCAL: return load ? EMU_CLASS_load_local : EMU_CLASS_store_local;
-    case EMU_PARAM: return load ? EMU_CLASS_load_param : EMU_CLASS_store_local;
-    case EMU_CONST: return EMU_CLASS_load_const;
-    default: return load ? EMU_CLASS_load_global : EMU_CLASS_store_global;
+    case EMU_SHARED:
+        return load ? EMU_CLASS_load_shared : EMU_CLASS_store_shared;
+    case EMU_LOCAL:
+        return load ? EMU_CLASS_load_local : EMU_CLASS_store_local;
+    case EMU_PARAM:
+        return load ? EMU_CLASS_load_param : EMU_CLASS_store_local;
+    case EMU_CONST:
+        return EMU_CLASS_load_const;
+    default:
+        return load ? EMU_CLASS_load_global : EMU_CLASS_store_global;
     }
 }
 
 bool decode_place_of(struct decoder *d, struct emu_op *op, unsigned int number, enum emu_space space)
 {
-    unsigned int bits = 64;
+    unsigned int              bits = 64;
     const struct ptx_operand *address = decode_operand(d, number);
     decode_address(d, address, space, &bits);
     if (d->failed)
@@ -253,7 +274,7 @@ bool decode_place_of(struct decoder *d, struct emu_op *op, unsigned int number, 
 static bool decode_elements(struct decoder *d, struct emu_op *op, const struct access_words *words)
 {
     enum ptx_type type = words->type;
-    unsigned int bytes = ptx_type_bits(type) / 8, count = words->count;
+    unsigned int  bytes = ptx_type_bits(type) / 8, count = words->count;
     if (type == PTX_pred || type == PTX_f16 || type == PTX_f16x2 || type == PTX_bf16 || type == PTX_bf16x2 ||
         type >= PTX_texref)
         return decode_refuse(d, ".%s is not a type of memory: use .b%u", ptx_type_name(type),
@@ -277,7 +298,7 @@ static bool decode_elements(struct decoder *d, struct emu_op *op, const struct a
 static void decode_values(struct decoder *d, struct emu_op *op, unsigned int number, enum ptx_type type,
                           bool load)
 {
-    unsigned int count = 0, bits = 0;
+    unsigned int              count = 0, bits = 0;
     const struct ptx_operand *value = decode_operand(d, number);
     if (!value)
         return;

@@ -3,18 +3,25 @@
 #define EMU_LOAD_STORE_H
 #include "tools/emu/decode/decode.h"
 
-enum access_order { ORDER_NONE, ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE,
-                    ORDER_RELEASE, ORDER_ACQ_REL };
+enum access_order {
+    ORDER_NONE,
+    ORDER_WEAK,
+    ORDER_VOLATILE,
+    ORDER_RELAXED,
+    ORDER_ACQUIRE,
+    ORDER_RELEASE,
+    ORDER_ACQ_REL
+};
 enum { FENCE_BEFORE = 1, FENCE_AFTER = 2 };
 
 /* The modifiers of an access.  Cache operators, priorities and prefetch sizes are taken and forgotten. */
 struct access_words {
     enum access_order order;
-    enum emu_space space;
-    enum ptx_type type;
-    unsigned int count;        /* elements of a vector, 1            */
-    int  operation;            /* index into `operations`, -1: none  */
-    bool scoped, policy, read_only, noftz, mmio;
+    enum emu_space    space;
+    enum ptx_type     type;
+    unsigned int      count;     /* elements of a vector, 1            */
+    int               operation; /* index into `operations`, -1: none  */
+    bool              scoped, policy, read_only, noftz, mmio;
 };
 /* All modifiers that are left.  `operations`: of atomics; NULL. */
 bool decode_access_words(struct decoder *d, const char *const *operations, struct access_words *words);

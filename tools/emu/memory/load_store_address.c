@@ -17,14 +17,14 @@ static uint64_t window_of(enum emu_space space)
 /* ---- cvta ------------------------------------------------------------------------------------------- */
 static void exec_cvta(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t *to = emu_r64(w, op->result[0]), window = window_of((enum emu_space)op->u8[U8_SPACE]);
+    uint64_t       *to = emu_r64(w, op->result[0]), window = window_of((enum emu_space)op->u8[U8_SPACE]);
     const uint64_t *from = emu_r64(w, op->source[0]);
     EMU_FOR_LANES(mask, l, to[l] = from[l] + window);
 }
 
 static void exec_cvta_to(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t *to = emu_r64(w, op->result[0]), window = window_of((enum emu_space)op->u8[U8_SPACE]);
+    uint64_t       *to = emu_r64(w, op->result[0]), window = window_of((enum emu_space)op->u8[U8_SPACE]);
     const uint64_t *from = emu_r64(w, op->source[0]);
     EMU_FOR_LANES(mask, l, to[l] = from[l] - window);
 }
@@ -38,7 +38,7 @@ static bool is_local_parameter(struct decoder *d, const struct ptx_operand *o)
 
 bool decode_cvta(struct decoder *d, struct emu_op *op)
 {
-    bool to = decode_take(d, "to");
+    bool           to = decode_take(d, "to");
     enum emu_space space = decode_space(d, NULL);
     if (space == EMU_GENERIC)
         return decode_refuse(d, "a state space is missing");
@@ -59,22 +59,27 @@ bool decode_cvta(struct decoder *d, struct emu_op *op)
 /* ---- isspacep --------------------------------------------------------------------------------------- */
 static bool lies_in(const struct emu_warp *w, enum emu_space space, bool cluster, uint64_t address)
 {
-    uint64_t window = address & WINDOW_MASK, rank = (address & ~WINDOW_MASK) >> EMU_RANK_SHIFT;
+    uint64_t                 window = address & WINDOW_MASK, rank = (address & ~WINDOW_MASK) >> EMU_RANK_SHIFT;
     const struct arena_slot *s = window ? NULL : arena_slot_of(address);
-    bool constant = s && s->what.kind == EMU_MEMORY_CONSTANT;
+    bool                     constant = s && s->what.kind == EMU_MEMORY_CONSTANT;
     switch (space) {
-    case EMU_SHARED: return window == EMU_SHARED_WINDOW && (cluster || rank == 0 || rank == w->cta->rank + 1);
-    case EMU_LOCAL: return window == EMU_LOCAL_WINDOW;
-    case EMU_CONST: return constant;
-    case EMU_PARAM: return s && s->what.kind == EMU_MEMORY_PARAMETERS;
-    default: /* parameters lie within the global window */ return window == 0 && !constant;
+    case EMU_SHARED:
+        return window == EMU_SHARED_WINDOW && (cluster || rank == 0 || rank == w->cta->rank + 1);
+    case EMU_LOCAL:
+        return window == EMU_LOCAL_WINDOW;
+    case EMU_CONST:
+        return constant;
+    case EMU_PARAM:
+        return s && s->what.kind == EMU_MEMORY_PARAMETERS;
+    default: /* parameters lie within the global window */
+        return window == 0 && !constant;
     }
 }
 
 static void exec_isspacep(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint64_t *address = emu_r64(w, op->source[0]);
-    uint32_t found = 0;
+    uint32_t        found = 0;
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
         if (lies_in(w, (enum emu_space)op->u8[U8_SPACE], op->u8[U8_CLUSTER], address[l]))
@@ -85,7 +90,7 @@ static void exec_isspacep(struct emu_warp *w, const struct emu_op *op, uint32_t 
 
 bool decode_isspacep(struct decoder *d, struct emu_op *op)
 {
-    bool cluster = false;
+    bool           cluster = false;
     enum emu_space space = decode_space(d, &cluster);
     if (space == EMU_GENERIC)
         return decode_refuse(d, "a state space is missing");
@@ -109,9 +114,9 @@ static uint64_t lane_address(struct emu_warp *w, const struct emu_op *op, int la
 /* The address is one of shared memory of some block: otherwise it is reported. */
 static bool is_shared(struct emu_warp *w, const struct emu_op *op, int lane, uint64_t address)
 {
-    char text[256];
+    char               text[256];
     struct memory_part p;
-    enum emu_space space = (enum emu_space)op->u8[U8_SPACE];
+    enum emu_space     space = (enum emu_space)op->u8[U8_SPACE];
     if (memory_part_of(w, space, address, &p) && p.space == EMU_SHARED)
         return true;
     emu_address_text(w, lane, space, address, text, sizeof text);
@@ -123,7 +128,7 @@ static void exec_mapa(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 {
     const uint32_t *rank = emu_r32(w, op->source[1]);
     for (uint32_t m = mask; m; m &= m - 1) {
-        int l = __builtin_ctz(m);
+        int      l = __builtin_ctz(m);
         uint64_t address = lane_address(w, op, l), window = address & WINDOW_MASK;
         if (!is_shared(w, op, l, address))
             return;
@@ -143,7 +148,7 @@ static void exec_getctarank(struct emu_warp *w, const struct emu_op *op, uint32_
 {
     uint32_t *to = emu_r32(w, op->result[0]);
     for (uint32_t m = mask; m; m &= m - 1) {
-        int l = __builtin_ctz(m);
+        int      l = __builtin_ctz(m);
         uint64_t address = lane_address(w, op, l);
         if (!is_shared(w, op, l, address))
             return;
@@ -156,7 +161,7 @@ static void exec_getctarank(struct emu_warp *w, const struct emu_op *op, uint32_
 static enum ptx_type decode_cluster_address(struct decoder *d, struct emu_op *op)
 {
     enum emu_space space = decode_space(d, NULL);
-    enum ptx_type type = decode_type(d);
+    enum ptx_type  type = decode_type(d);
     if (d->failed || !decode_need_sm(d, 90) || !decode_end(d))
         return PTX_NO_TYPE;
     if (space != EMU_SHARED && space != EMU_GENERIC)
@@ -204,7 +209,7 @@ static void exec_prefetch(struct emu_warp *w, const struct emu_op *op, uint32_t 
 /* The others: all that is left is that the address must be good. */
 static void exec_touch(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t address[EMU_LANES];
+    uint64_t       address[EMU_LANES];
     struct emu_ref ref[EMU_LANES];
     emu_addresses(w, op, 0, op->u8[U8_ADDRESS_BITS], address);
     emu_memory(w, op, mask, (enum emu_space)op->u8[U8_SPACE], address, op->u32[0], op->u32[1],
@@ -213,7 +218,7 @@ static void exec_touch(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 
 static void exec_discard(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t address[EMU_LANES];
+    uint64_t       address[EMU_LANES];
     struct emu_ref ref[EMU_LANES];
     emu_addresses(w, op, 0, op->u8[U8_ADDRESS_BITS], address);
     if (!emu_memory(w, op, mask, (enum emu_space)op->u8[U8_SPACE], address, LINE, LINE, EMU_WRITE, ref))
@@ -226,10 +231,10 @@ static void exec_discard(struct emu_warp *w, const struct emu_op *op, uint32_t m
 bool decode_prefetch(struct decoder *d, struct emu_op *op)
 {
     static const char *const levels[] = {"L1", "L2", "L2::evict_last", "L2::evict_normal", NULL};
-    bool priority = strcmp(d->in->opcode, "applypriority") == 0;
-    int64_t bytes = LINE;
-    enum emu_space space = decode_space(d, NULL);
-    bool map = !priority && decode_take(d, "tensormap");
+    bool                     priority = strcmp(d->in->opcode, "applypriority") == 0;
+    int64_t                  bytes = LINE;
+    enum emu_space           space = decode_space(d, NULL);
+    bool                     map = !priority && decode_take(d, "tensormap");
     if (map ? !decode_need_sm(d, 90) : decode_one_of(d, levels) < 0)
         return decode_refuse(d, "a cache level is missing");
     if (space == EMU_SHARED)
@@ -248,7 +253,7 @@ bool decode_prefetch(struct decoder *d, struct emu_op *op)
 
 bool decode_discard(struct decoder *d, struct emu_op *op)
 {
-    int64_t bytes = 0;
+    int64_t        bytes = 0;
     enum emu_space space = decode_space(d, NULL);
     if (!decode_take(d, "L2"))
         return decode_refuse(d, "the level must be .L2");

@@ -9,20 +9,20 @@ enum { WINDOW_SHIFT = 56, WINDOW_GLOBAL = 0, WINDOW_SHARED = 1, WINDOW_LOCAL = 2
 
 /* One call of emu_memory. */
 struct request {
-    struct emu_warp *w;
+    struct emu_warp     *w;
     const struct emu_op *op;
-    enum emu_space space;
-    const uint64_t *address;
-    uint32_t bytes, align;
-    unsigned int access;
-    struct emu_ref *ref; /* one of the two may be NULL */
+    enum emu_space       space;
+    const uint64_t      *address;
+    uint32_t             bytes, align;
+    unsigned int         access;
+    struct emu_ref      *ref; /* one of the two may be NULL */
     struct memory_lanes *lanes;
 };
 
 /* ---- where ------------------------------------------------------------------------------------------ */
 static bool shared_part(struct emu_warp *w, uint64_t window, uint64_t address, struct memory_part *p)
 {
-    uint64_t rank = (address - window) >> EMU_RANK_SHIFT;
+    uint64_t        rank = (address - window) >> EMU_RANK_SHIFT;
     struct emu_cta *cta = w->cta;
     if (rank > w->cluster->cta_count)
         return false;
@@ -49,7 +49,8 @@ bool memory_part_of(struct emu_warp *w, enum emu_space space, uint64_t address, 
             return false;
     }
     switch (space) {
-    case EMU_SHARED: return shared_part(w, window, address, p);
+    case EMU_SHARED:
+        return shared_part(w, window, address, p);
     case EMU_LOCAL:
         *p = (struct memory_part){.space = EMU_LOCAL,
                                   .window = window,
@@ -59,8 +60,9 @@ bool memory_part_of(struct emu_warp *w, enum emu_space space, uint64_t address, 
                                   .cta = w->cta};
         return true;
     default:
-        *p = (struct memory_part){
-            .space = EMU_GLOBAL, .first_bit = emu_arena.base, .defined = emu_arena.defined};
+        *p = (struct memory_part){.space = EMU_GLOBAL,
+                                  .first_bit = emu_arena.base,
+                                  .defined = emu_arena.defined};
         return true;
     }
 }
@@ -72,8 +74,8 @@ static bool may_access(const struct arena_slot *s, enum emu_space space, unsigne
     return space != EMU_CONST || s->what.kind == EMU_MEMORY_CONSTANT;
 }
 
-bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space,
-                   uint64_t offset, uint64_t bytes, unsigned int access)
+bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space, uint64_t offset,
+                   uint64_t bytes, unsigned int access)
 {
     uint64_t room = w->local_bytes;
     if (p->space == EMU_GLOBAL) {
@@ -91,7 +93,7 @@ bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum e
 /* ---- the lanes of one part -------------------------------------------------------------------------- */
 enum pattern { ANYHOW, DENSE, UNIFORM };
 struct extremes {
-    uint64_t low, high, bits;
+    uint64_t     low, high, bits;
     enum pattern pattern;
 };
 
@@ -99,7 +101,7 @@ struct extremes {
 static enum pattern pattern_of(const uint64_t *a, uint32_t bytes)
 {
     const uint64_t first = a[0], step = bytes;
-    uint64_t off = 0, differs = 0;
+    uint64_t       off = 0, differs = 0;
     if (a[1] == first) {
         for (uint64_t l = 0; l < EMU_LANES; l++)
             differs |= a[l] ^ first;
@@ -186,7 +188,7 @@ static void check_defined(const struct request *q, const struct memory_part *p, 
     if (range_defined(p, e, q->bytes))
         return;
     for (uint32_t m = mask; m; m &= m - 1) {
-        int l = __builtin_ctz(m);
+        int      l = __builtin_ctz(m);
         uint64_t bit = bit_of(p, l, q->address[l]);
         if (bits_all(p->defined, bit, q->bytes))
             continue;
@@ -220,8 +222,8 @@ static void count_part(const struct request *q, const struct memory_part *p, uin
     if (p->space != EMU_SHARED)
         return;
     unsigned int least = memory_least_wavefronts(mask, q->bytes);
-    unsigned int needed =
-        dense && (q->address[0] & 3) == 0 ? least : emu_wavefronts(q->address, mask, q->bytes);
+    unsigned int needed = dense && (q->address[0] & 3) == 0 ? least
+                                                            : emu_wavefronts(q->address, mask, q->bytes);
     c->transactions += needed;
     c->conflicts += needed - least;
     if (needed > least)
@@ -232,10 +234,10 @@ static void count_part(const struct request *q, const struct memory_part *p, uin
 static void fill_refs(const struct request *q, const struct memory_part *p, uint32_t mask)
 {
     const uint64_t *address = q->address, window = p->window, step = p->lane_bytes;
-    const uint64_t add = (uint64_t)(uintptr_t)p->bytes - window;
+    const uint64_t  add = (uint64_t)(uintptr_t)p->bytes - window;
     struct emu_ref *ref = q->ref;
     struct emu_cta *cta = p->cta;
-    enum emu_space space = p->space;
+    enum emu_space  space = p->space;
     EMU_FOR_LANES(mask, l, ref[l].at = (unsigned char *)(uintptr_t)(address[l] + add + (uint64_t)l * step);
                   ref[l].space = space; ref[l].cta = cta; ref[l].address = address[l] - window);
 }
@@ -243,10 +245,9 @@ static void fill_refs(const struct request *q, const struct memory_part *p, uint
 static void fill_lanes(const struct request *q, const struct memory_part *p, uint32_t mask,
                        enum pattern pattern)
 {
-    const uint64_t add = (uint64_t)(uintptr_t)p->bytes - p->window, step = p->lane_bytes,
-                   *address = q->address;
+    const uint64_t add = (uint64_t)(uintptr_t)p->bytes - p->window, step = p->lane_bytes, *address = q->address;
     struct memory_lanes *out = q->lanes;
-    unsigned char **at = out->at;
+    unsigned char      **at = out->at;
     out->regular = pattern != ANYHOW && p->space != EMU_LOCAL;
     out->first = (unsigned char *)(uintptr_t)(q->address[0] + add);
     out->step = pattern == DENSE ? q->bytes : 0;
@@ -280,9 +281,9 @@ static bool do_part(const struct request *q, const struct memory_part *p, uint32
 static bool do_mixed(const struct request *q, uint32_t mask)
 {
     while (mask) {
-        int first = __builtin_ctz(mask);
+        int                first = __builtin_ctz(mask);
         struct memory_part p, other;
-        uint32_t part = 0;
+        uint32_t           part = 0;
         if (!memory_part_of(q->w, q->space, q->address[first], &p)) {
             memory_outside(q->w, q->op, first, q->space, q->address[first], q->bytes, q->access);
             return false;
@@ -311,7 +312,7 @@ static bool one_part(enum emu_space space, uint64_t low, uint64_t high)
 
 static bool do_request(const struct request *q, uint32_t mask)
 {
-    struct extremes e = look_at(mask, q->address, q->bytes);
+    struct extremes    e = look_at(mask, q->address, q->bytes);
     struct memory_part p;
     if (one_part(q->space, e.low, e.high) && memory_part_of(q->w, q->space, e.low, &p)) {
         if (!do_part(q, &p, mask, &e))
@@ -353,7 +354,7 @@ bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, en
                   struct memory_lanes *out)
 {
     struct emu_ref ref[EMU_LANES];
-    bool judged = w->judge && !(access & EMU_NO_JUDGE);
+    bool           judged = w->judge && !(access & EMU_NO_JUDGE);
     struct request q = {w, op, space, address, bytes, align, access, judged ? ref : NULL, out};
     return do_request(&q, mask);
 }

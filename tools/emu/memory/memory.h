@@ -8,16 +8,19 @@
 
 /* ---- the arena: thread-safe --------------------------------------------------------------------------- */
 enum emu_memory_kind {
-    EMU_MEMORY_DEVICE, EMU_MEMORY_HOST, EMU_MEMORY_MANAGED, /* cuMemAlloc, cuMemHostAlloc, ...Managed */
-    EMU_MEMORY_MODULE, EMU_MEMORY_CONSTANT,                 /* .global and .const variables */
-    EMU_MEMORY_PARAMETERS                                   /* of a launch: read-only for kernels */
+    EMU_MEMORY_DEVICE,
+    EMU_MEMORY_HOST,
+    EMU_MEMORY_MANAGED, /* cuMemAlloc, cuMemHostAlloc, ...Managed */
+    EMU_MEMORY_MODULE,
+    EMU_MEMORY_CONSTANT,  /* .global and .const variables */
+    EMU_MEMORY_PARAMETERS /* of a launch: read-only for kernels */
 };
 struct emu_allocation {
-    uint64_t address, bytes;
+    uint64_t             address, bytes;
     enum emu_memory_kind kind;
-    uint64_t id;               /* counts up: "allocation 12" */
-    const char *name;          /* of a variable; NULL */
-    void *context;             /* who allocated it: the driver's own */
+    uint64_t             id;      /* counts up: "allocation 12" */
+    const char          *name;    /* of a variable; NULL */
+    void                *context; /* who allocated it: the driver's own */
 };
 /* Reserve the address range of settings->memory_bytes; once. */
 bool emu_arena_open(uint64_t bytes);
@@ -25,20 +28,20 @@ bool emu_arena_open(uint64_t bytes);
  * given out again before long, so that stray accesses are found.  The bytes are undefined (zero:
  * PARAMETERS). */
 uint64_t emu_arena_alloc(uint64_t bytes, enum emu_memory_kind kind, const char *name, void *context);
-bool     emu_arena_free(uint64_t address);   /* false: no allocation begins there */
+bool     emu_arena_free(uint64_t address); /* false: no allocation begins there */
 /* The allocation that holds `address`: a copy; false: none. */
-bool     emu_arena_find(uint64_t address, struct emu_allocation *out);
+bool emu_arena_find(uint64_t address, struct emu_allocation *out);
 /* True when [address, address + bytes) lies in one allocation. */
-bool     emu_arena_holds(uint64_t address, uint64_t bytes);
+bool emu_arena_holds(uint64_t address, uint64_t bytes);
 /* Bytes in use (`context` NULL: all). */
 uint64_t emu_arena_used(void);
 /* Free all that `context` allocated. */
-void     emu_arena_free_context(void *context);
+void emu_arena_free_context(void *context);
 /* The host wrote these bytes (or, with false, they hold nothing yet): they are defined, and ordered before
  * every launch that follows. */
-void     emu_arena_define(uint64_t address, uint64_t bytes, bool defined);
+void emu_arena_define(uint64_t address, uint64_t bytes, bool defined);
 /* A device-to-device copy carries undefinedness along. */
-void     emu_arena_copy_defined(uint64_t to, uint64_t from, uint64_t bytes);
+void emu_arena_copy_defined(uint64_t to, uint64_t from, uint64_t bytes);
 
 /* ---- spaces and windows ------------------------------------------------------------------------------- */
 enum emu_space { EMU_GENERIC, EMU_GLOBAL, EMU_SHARED, EMU_LOCAL, EMU_CONST, EMU_PARAM };
@@ -50,19 +53,20 @@ enum emu_space { EMU_GENERIC, EMU_GLOBAL, EMU_SHARED, EMU_LOCAL, EMU_CONST, EMU_
 enum { EMU_RANK_SHIFT = 24 };
 
 enum { /* what is done */
-    EMU_READ = 1, EMU_WRITE = 2,
-    EMU_ATOMIC = 4,            /* with both: a read-modify-write                                        */
-    EMU_STRONG = 8,            /* volatile, relaxed, acquire, release, mmio: no race with other strong ones */
-    EMU_PARTIAL = 16,          /* undefined bytes may be read: they are copied as undefined by the caller */
-    EMU_NO_JUDGE = 32          /* the caller tells the judge itself (asynchronous operations)            */
+       EMU_READ = 1,
+       EMU_WRITE = 2,
+       EMU_ATOMIC = 4,   /* with both: a read-modify-write                                        */
+       EMU_STRONG = 8,   /* volatile, relaxed, acquire, release, mmio: no race with other strong ones */
+       EMU_PARTIAL = 16, /* undefined bytes may be read: they are copied as undefined by the caller */
+       EMU_NO_JUDGE = 32 /* the caller tells the judge itself (asynchronous operations)            */
 };
 
 /* Where a lane's bytes are. */
 struct emu_ref {
-    unsigned char *at;         /* the bytes                                             */
-    enum emu_space space;      /* EMU_GLOBAL (also const, param), EMU_SHARED, EMU_LOCAL  */
-    struct emu_cta *cta;       /* EMU_SHARED: whose                                      */
-    uint64_t address;          /* within its space (shared: the plain offset)            */
+    unsigned char  *at;      /* the bytes                                             */
+    enum emu_space  space;   /* EMU_GLOBAL (also const, param), EMU_SHARED, EMU_LOCAL  */
+    struct emu_cta *cta;     /* EMU_SHARED: whose                                      */
+    uint64_t        address; /* within its space (shared: the plain offset)            */
 };
 
 /* Lane l touches `bytes` (1 to 128) at address[l] of `space`: bounds, alignment (to `align` bytes),

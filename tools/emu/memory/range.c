@@ -7,8 +7,8 @@
 /* ---- definedness ------------------------------------------------------------------------------------ */
 struct bits {
     unsigned char *map;
-    uint64_t first;
-    bool common;
+    uint64_t       first;
+    bool           common;
 };
 
 /* Local memory: whose warp it is follows from where the bytes are. */
@@ -16,7 +16,7 @@ static struct bits local_bits(const struct emu_ref *ref)
 {
     for (uint32_t i = 0; i < ref->cta->warp_count; i++) {
         const struct emu_warp *w = &ref->cta->warps[i];
-        uint64_t offset = (uint64_t)((uintptr_t)ref->at - (uintptr_t)w->local);
+        uint64_t               offset = (uint64_t)((uintptr_t)ref->at - (uintptr_t)w->local);
         if (w->local && offset < (uint64_t)w->local_bytes * EMU_LANES)
             return (struct bits){w->local_defined, offset, false};
     }

@@ -27,12 +27,11 @@ static void name_allocation(const struct emu_allocation *a, char *buf, size_t ca
 static void global_text(uint64_t address, char *buf, size_t cap)
 {
     struct arena_neighbour n;
-    struct emu_allocation a;
-    char name[TEXT];
+    struct emu_allocation  a;
+    char                   name[TEXT];
     if (emu_arena_find(address, &a)) {
         name_allocation(&a, name, sizeof name);
-        snprintf(buf, cap, "global 0x%" PRIx64 ", byte %" PRIu64 " of %s", address, address - a.address,
-                 name);
+        snprintf(buf, cap, "global 0x%" PRIx64 ", byte %" PRIu64 " of %s", address, address - a.address, name);
         return;
     }
     if (!arena_near(address, &n)) {
@@ -51,8 +50,7 @@ static void global_text(uint64_t address, char *buf, size_t cap)
                  address - n.what.address - n.what.bytes, name);
 }
 
-static void shared_text(struct emu_warp *w, const struct memory_part *p, uint64_t offset, char *buf,
-                        size_t cap)
+static void shared_text(struct emu_warp *w, const struct memory_part *p, uint64_t offset, char *buf, size_t cap)
 {
     if (p->cta == w->cta)
         snprintf(buf, cap, "shared 0x%" PRIx64 " (the block has 0x%x bytes)", offset, p->cta->shared_bytes);
@@ -68,9 +66,8 @@ const char *emu_address_text(struct emu_warp *w, int lane, enum emu_space space,
     (void)lane;
     if (!memory_part_of(w, space, address, &p))
         snprintf(buf, cap, "%s 0x%" PRIx64 ", %s", space == EMU_SHARED ? "shared" : "generic", address,
-                 space == EMU_SHARED || address >> 56 == EMU_SHARED_WINDOW >> 56
-                     ? "of no block of the cluster"
-                     : "in no window");
+                 space == EMU_SHARED || address >> 56 == EMU_SHARED_WINDOW >> 56 ? "of no block of the cluster"
+                                                                                 : "in no window");
     else if (p.space == EMU_SHARED)
         shared_text(w, &p, address - p.window, buf, cap);
     else if (p.space == EMU_LOCAL)
@@ -91,11 +88,11 @@ static const char *verb(unsigned int access)
 void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
                     uint64_t address, uint64_t bytes, unsigned int access)
 {
-    char text[2 * TEXT];
-    const char *why = "outside of what is allocated: ";
+    char                  text[2 * TEXT];
+    const char           *why = "outside of what is allocated: ";
     struct emu_allocation a;
-    struct memory_part p;
-    bool global = memory_part_of(w, space, address, &p) && p.space == EMU_GLOBAL;
+    struct memory_part    p;
+    bool                  global = memory_part_of(w, space, address, &p) && p.space == EMU_GLOBAL;
     if (global && emu_arena_find(address, &a) && bytes <= a.address + a.bytes - address)
         why = space == EMU_CONST && !(access & EMU_WRITE) ? "not constant memory: " : "read-only: ";
     emu_address_text(w, lane, space, address, text, sizeof text);
@@ -117,5 +114,6 @@ void memory_undefined(struct emu_warp *w, const struct emu_op *op, int lane, enu
     char text[2 * TEXT];
     emu_address_text(w, lane, space, address, text, sizeof text);
     judge_find(w, op, lane, JUDGE_UNINITIALISED,
-               "reads %" PRIu64 " bytes, byte %" PRIu64 " of which was never written, or copied from such: %s", bytes, hole, text);
+               "reads %" PRIu64 " bytes, byte %" PRIu64 " of which was never written, or copied from such: %s",
+               bytes, hole, text);
 }

@@ -7,32 +7,43 @@ static int rank_of(const struct ptx_parser *p)
     if (p->lex.kind != PTX_TOKEN_MARK)
         return 0;
     switch (p->lex.mark) {
-    case PTX_MARK2('|', '|'): return 1;
-    case PTX_MARK2('&', '&'): return 2;
-    case '|': return 3;
-    case '^': return 4;
-    case '&': return 5;
+    case PTX_MARK2('|', '|'):
+        return 1;
+    case PTX_MARK2('&', '&'):
+        return 2;
+    case '|':
+        return 3;
+    case '^':
+        return 4;
+    case '&':
+        return 5;
     case PTX_MARK2('=', '='):
-    case PTX_MARK2('!', '='): return 6;
+    case PTX_MARK2('!', '='):
+        return 6;
     case '<':
     case '>':
     case PTX_MARK2('<', '='):
-    case PTX_MARK2('>', '='): return 7;
+    case PTX_MARK2('>', '='):
+        return 7;
     case PTX_MARK2('<', '<'):
-    case PTX_MARK2('>', '>'): return 8;
+    case PTX_MARK2('>', '>'):
+        return 8;
     case '+':
-    case '-': return 9;
+    case '-':
+        return 9;
     case '*':
     case '/':
-    case '%': return 10;
-    default: return 0;
+    case '%':
+        return 10;
+    default:
+        return 0;
     }
 }
 enum { RANK_SUM = 9, RANK_MOST = 10 };
 
 static struct ptx_constant integer(uint64_t bits, bool is_unsigned)
 {
-    struct ptx_constant c = { PTX_TOKEN_INTEGER, is_unsigned, bits };
+    struct ptx_constant c = {PTX_TOKEN_INTEGER, is_unsigned, bits};
     return c;
 }
 
@@ -45,7 +56,7 @@ static double to_double(const struct ptx_constant *c)
 
 static struct ptx_constant from_double(double value)
 {
-    struct ptx_constant c = { PTX_TOKEN_F64, false, 0 };
+    struct ptx_constant c = {PTX_TOKEN_F64, false, 0};
     memcpy(&c.bits, &value, sizeof value);
     return c;
 }
@@ -63,10 +74,14 @@ bool ptx_at_constant(const struct ptx_parser *p)
     case PTX_TOKEN_INTEGER:
     case PTX_TOKEN_F32:
     case PTX_TOKEN_F64:
-    case PTX_TOKEN_DECIMAL: return true;
-    case PTX_TOKEN_WORD: return strcmp(p->lex.name->text, "WARP_SZ") == 0;
-    case PTX_TOKEN_MARK: return p->lex.mark && p->lex.mark < 128 && strchr("-+~!(", p->lex.mark) != NULL;
-    default: return false;
+    case PTX_TOKEN_DECIMAL:
+        return true;
+    case PTX_TOKEN_WORD:
+        return strcmp(p->lex.name->text, "WARP_SZ") == 0;
+    case PTX_TOKEN_MARK:
+        return p->lex.mark && p->lex.mark < 128 && strchr("-+~!(", p->lex.mark) != NULL;
+    default:
+        return false;
     }
 }
 
@@ -93,7 +108,7 @@ static struct ptx_constant parenthesis(struct ptx_parser *p)
 
 static struct ptx_constant primary(struct ptx_parser *p)
 {
-    struct ptx_constant value = { p->lex.kind, p->lex.is_unsigned, p->lex.value };
+    struct ptx_constant value = {p->lex.kind, p->lex.is_unsigned, p->lex.value};
     if (ptx_take_mark(p, '('))
         return parenthesis(p);
     if (ptx_at_word(p, "WARP_SZ"))
@@ -118,10 +133,17 @@ static struct ptx_constant apply_unary(struct ptx_parser *p, int mark, struct pt
         return value;
     }
     switch (mark) {
-    case '-': value.bits = 0 - value.bits; break;
-    case '~': value.bits = ~value.bits; break;
-    case '!': value = integer(!value.bits, false); break;
-    default: break;
+    case '-':
+        value.bits = 0 - value.bits;
+        break;
+    case '~':
+        value.bits = ~value.bits;
+        break;
+    case '!':
+        value = integer(!value.bits, false);
+        break;
+    default:
+        break;
     }
     return value;
 }
@@ -145,17 +167,28 @@ static struct ptx_constant unary(struct ptx_parser *p)
 static struct ptx_constant apply_double(struct ptx_parser *p, int mark, double a, double b)
 {
     switch (mark) {
-    case '+': return from_double(a + b);
-    case '-': return from_double(a - b);
-    case '*': return from_double(a * b);
-    case '/': return from_double(a / b);
-    case '<': return integer(a < b, false);
-    case '>': return integer(a > b, false);
-    case PTX_MARK2('<', '='): return integer(a <= b, false);
-    case PTX_MARK2('>', '='): return integer(a >= b, false);
-    case PTX_MARK2('=', '='): return integer(a == b, false);
-    case PTX_MARK2('!', '='): return integer(a != b, false);
-    default: ptx_fail_last(p, "this operator wants integers");
+    case '+':
+        return from_double(a + b);
+    case '-':
+        return from_double(a - b);
+    case '*':
+        return from_double(a * b);
+    case '/':
+        return from_double(a / b);
+    case '<':
+        return integer(a < b, false);
+    case '>':
+        return integer(a > b, false);
+    case PTX_MARK2('<', '='):
+        return integer(a <= b, false);
+    case PTX_MARK2('>', '='):
+        return integer(a >= b, false);
+    case PTX_MARK2('=', '='):
+        return integer(a == b, false);
+    case PTX_MARK2('!', '='):
+        return integer(a != b, false);
+    default:
+        ptx_fail_last(p, "this operator wants integers");
     }
 }
 
@@ -191,23 +224,39 @@ static struct ptx_constant apply_integer(struct ptx_parser *p, int mark, struct 
 {
     bool is_unsigned = a.is_unsigned || b.is_unsigned;
     switch (mark) {
-    case '+': return integer(a.bits + b.bits, is_unsigned);
-    case '-': return integer(a.bits - b.bits, is_unsigned);
-    case '*': return integer(a.bits * b.bits, is_unsigned);
+    case '+':
+        return integer(a.bits + b.bits, is_unsigned);
+    case '-':
+        return integer(a.bits - b.bits, is_unsigned);
+    case '*':
+        return integer(a.bits * b.bits, is_unsigned);
     case '/':
-    case '%': return integer(divide(p, mark, a.bits, b.bits, is_unsigned), is_unsigned);
-    case '&': return integer(a.bits & b.bits, is_unsigned);
-    case '|': return integer(a.bits | b.bits, is_unsigned);
-    case '^': return integer(a.bits ^ b.bits, is_unsigned);
-    case '<': return integer(less(a.bits, b.bits, is_unsigned), false);
-    case '>': return integer(less(b.bits, a.bits, is_unsigned), false);
-    case PTX_MARK2('<', '='): return integer(!less(b.bits, a.bits, is_unsigned), false);
-    case PTX_MARK2('>', '='): return integer(!less(a.bits, b.bits, is_unsigned), false);
-    case PTX_MARK2('=', '='): return integer(a.bits == b.bits, false);
-    case PTX_MARK2('!', '='): return integer(a.bits != b.bits, false);
-    case PTX_MARK2('&', '&'): return integer(a.bits && b.bits, false);
-    case PTX_MARK2('|', '|'): return integer(a.bits || b.bits, false);
-    default: return shift(mark, a, b.bits);
+    case '%':
+        return integer(divide(p, mark, a.bits, b.bits, is_unsigned), is_unsigned);
+    case '&':
+        return integer(a.bits & b.bits, is_unsigned);
+    case '|':
+        return integer(a.bits | b.bits, is_unsigned);
+    case '^':
+        return integer(a.bits ^ b.bits, is_unsigned);
+    case '<':
+        return integer(less(a.bits, b.bits, is_unsigned), false);
+    case '>':
+        return integer(less(b.bits, a.bits, is_unsigned), false);
+    case PTX_MARK2('<', '='):
+        return integer(!less(b.bits, a.bits, is_unsigned), false);
+    case PTX_MARK2('>', '='):
+        return integer(!less(a.bits, b.bits, is_unsigned), false);
+    case PTX_MARK2('=', '='):
+        return integer(a.bits == b.bits, false);
+    case PTX_MARK2('!', '='):
+        return integer(a.bits != b.bits, false);
+    case PTX_MARK2('&', '&'):
+        return integer(a.bits && b.bits, false);
+    case PTX_MARK2('|', '|'):
+        return integer(a.bits || b.bits, false);
+    default:
+        return shift(mark, a, b.bits);
     }
 }
 
@@ -249,10 +298,7 @@ static struct ptx_constant ternary(struct ptx_parser *p)
     return value;
 }
 
-struct ptx_constant ptx_constant_expression(struct ptx_parser *p)
-{
-    return ternary(p);
-}
+struct ptx_constant ptx_constant_expression(struct ptx_parser *p) { return ternary(p); }
 
 int64_t ptx_constant_offset(struct ptx_parser *p)
 {

@@ -51,9 +51,9 @@ static struct row *slot(const struct table *t, const uint64_t key[4])
 /* The row of this key, made with the value 0 when it is new. */
 static struct row *find(struct ptx_parser *p, struct table *t, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
-    uint64_t key[4] = { a, b, c, d };
+    uint64_t key[4] = {a, b, c, d};
     if (2 * t->count >= t->capacity) {
-        struct table larger = { NULL, t->count, t->capacity ? 2 * t->capacity : 64 };
+        struct table larger = {NULL, t->count, t->capacity ? 2 * t->capacity : 64};
         larger.rows = (struct row *)ptx_scratch(p, larger.capacity, sizeof *larger.rows);
         for (size_t i = 0; i < t->capacity; i++)
             if (t->rows[i].used)
@@ -106,7 +106,7 @@ static struct coordinates coordinates(struct ptx_parser *p)
 
 static struct reference function_name(struct ptx_parser *p)
 {
-    struct reference r = { ptx_want_name(p, "a label of .debug_str"), 0 };
+    struct reference r = {ptx_want_name(p, "a label of .debug_str"), 0};
     if (ptx_take_mark(p, '+'))
         r.offset = ptx_want_integer(p, UINT64_MAX, "an offset");
     return r;
@@ -116,9 +116,9 @@ static struct reference function_name(struct ptx_parser *p)
 static uint32_t caller(struct ptx_parser *p, struct reference function, struct coordinates at)
 {
     struct ptx_debug *debug = p->debug;
-    uint32_t    further = find(p, &debug->locs, at.file, at.line, at.column, 0)->value;
-    uint64_t    identity = (uint64_t)(uintptr_t)function.label * 31 + function.offset;
-    struct row *row = find(p, &debug->callers, at.file, at.line, further, identity);
+    uint32_t          further = find(p, &debug->locs, at.file, at.line, at.column, 0)->value;
+    uint64_t          identity = (uint64_t)(uintptr_t)function.label * 31 + function.offset;
+    struct row       *row = find(p, &debug->callers, at.file, at.line, further, identity);
     if (!row->value) {
         if (debug->inlined.count == MAX_INLINED)
             ptx_fail(p, "more than %d places of inlining", MAX_INLINED);
@@ -137,7 +137,7 @@ void ptx_debug_loc(struct ptx_parser *p)
 {
     struct ptx_debug  *debug = debug_of(p);
     struct coordinates at = coordinates(p);
-    struct reference   function = { NULL, 0 };
+    struct reference   function = {NULL, 0};
     p->caller = 0;
     if (ptx_take_mark(p, ',')) {
         if (ptx_at_word(p, "function_name")) {

@@ -75,7 +75,7 @@ static void skip_attribute(struct ptx_parser *p)
 /* The results, if there are any, stand in front of the name. */
 static struct ptx_list results_before(struct ptx_parser *p, bool bind)
 {
-    struct ptx_list results = { NULL, 0, 0 };
+    struct ptx_list results = {NULL, 0, 0};
     if (ptx_at_mark(p, '('))
         ptx_parameters(p, &results, bind);
     return results;
@@ -85,8 +85,8 @@ static void keep_parameters(struct ptx_parser *p, struct ptx_function *f, struct
                             struct ptx_list *parameters)
 {
     f->results = (struct ptx_symbol **)ptx_take(p, results, 0, sizeof *f->results, &f->result_count);
-    f->parameters =
-        (struct ptx_symbol **)ptx_take(p, parameters, 0, sizeof *f->parameters, &f->parameter_count);
+    f->parameters = (struct ptx_symbol **)ptx_take(p, parameters, 0, sizeof *f->parameters,
+                                                   &f->parameter_count);
 }
 
 static bool same(struct ptx_symbol *const *a, struct ptx_symbol *const *b, unsigned int count)
@@ -112,7 +112,7 @@ void ptx_prototype(struct ptx_parser *p, struct ptx_name *name, uint32_t line)
 {
     struct ptx_function *f = (struct ptx_function *)ptx_keep(p, 1, sizeof *f);
     struct ptx_symbol   *s = (struct ptx_symbol *)ptx_keep(p, 1, sizeof *s);
-    struct ptx_list      parameters = { NULL, 0, 0 }, results = results_before(p, false);
+    struct ptx_list      parameters = {NULL, 0, 0}, results = results_before(p, false);
     f->name = name->text;
     f->place = ptx_here(p, line);
     if (!ptx_at_word(p, "_"))
@@ -191,11 +191,11 @@ static void take_body(struct ptx_parser *p, struct ptx_function *f)
     ptx_body(p);
     p->function = NULL;
     ptx_scope_close(p);
-    f->registers =
-        (struct ptx_symbol **)ptx_take(p, &p->registers, 0, sizeof *f->registers, &f->register_symbols);
+    f->registers = (struct ptx_symbol **)ptx_take(p, &p->registers, 0, sizeof *f->registers,
+                                                  &f->register_symbols);
     f->register_count = p->register_count;
-    f->variables =
-        (struct ptx_symbol **)ptx_take(p, &p->variables, 0, sizeof *f->variables, &f->variable_count);
+    f->variables = (struct ptx_symbol **)ptx_take(p, &p->variables, 0, sizeof *f->variables,
+                                                  &f->variable_count);
     f->labels = (struct ptx_symbol **)ptx_take(p, &p->labels, 0, sizeof *f->labels, &f->label_count);
     f->code = (struct ptx_instruction *)ptx_take(p, &p->code, 0, sizeof *f->code, &f->code_count);
     p->file = p->file_line = p->caller = 0;
@@ -218,8 +218,8 @@ static void update(struct ptx_function *f, const struct ptx_function *now)
 
 void ptx_function(struct ptx_parser *p, struct ptx_linkage linkage, bool is_entry)
 {
-    struct ptx_function now = { .is_entry = is_entry, .is_extern = linkage.is_extern };
-    struct ptx_list     parameters = { NULL, 0, 0 }, results;
+    struct ptx_function now = {.is_entry = is_entry, .is_extern = linkage.is_extern};
+    struct ptx_list     parameters = {NULL, 0, 0}, results;
     now.is_weak = linkage.is_weak;
     now.is_visible = linkage.is_visible;
     p->register_count = 0;

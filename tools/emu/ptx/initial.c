@@ -9,7 +9,7 @@ struct initial {
     unsigned int       levels; /* dimensions, and one more when the elements are vectors */
     uint64_t           strides[PTX_MAX_DIMENSIONS + 1];
     uint64_t           limits[PTX_MAX_DIMENSIONS + 1];
-    uint64_t           bytes;  /* room in data */
+    uint64_t           bytes; /* room in data */
     unsigned char     *data;
     struct ptx_list    relocations;
 };
@@ -22,7 +22,7 @@ static void reach(struct ptx_parser *p, struct initial *in, uint64_t end)
     if (end > max_initialised)
         ptx_fail_last(p, "'%s': more than %llu bytes with initial values", in->symbol->name,
                       (unsigned long long)max_initialised);
-    uint64_t bytes = end > 2 * in->bytes ? end : 2 * in->bytes;
+    uint64_t       bytes = end > 2 * in->bytes ? end : 2 * in->bytes;
     unsigned char *data = (unsigned char *)ptx_scratch(p, bytes, 1);
     if (in->bytes)
         memcpy(data, in->data, in->bytes);
@@ -40,7 +40,7 @@ static void store(struct initial *in, uint64_t offset, uint64_t bits, unsigned i
 /* symbol, generic(symbol), each with + offset */
 static void address(struct ptx_parser *p, struct initial *in, struct ptx_relocation *r)
 {
-    uint64_t member;
+    uint64_t         member;
     struct ptx_lexer before = p->lex;
     if (ptx_at_word(p, "generic")) {
         ptx_next(p);
@@ -52,8 +52,7 @@ static void address(struct ptx_parser *p, struct initial *in, struct ptx_relocat
     const struct ptx_symbol *symbol = ptx_resolve(p, name, &member);
     if (!symbol)
         ptx_fail_last(p, "unknown name '%s'", name->text);
-    bool variable =
-        symbol->kind == PTX_VARIABLE && (symbol->space == PTX_GLOBAL || symbol->space == PTX_CONST);
+    bool variable = symbol->kind == PTX_VARIABLE && (symbol->space == PTX_GLOBAL || symbol->space == PTX_CONST);
     if (!variable && symbol->kind != PTX_FUNCTION)
         ptx_fail_last(p, "the address of '%s' is no constant", name->text);
     if (r->generic)
@@ -157,8 +156,7 @@ static uint64_t level(struct ptx_parser *p, struct initial *in, unsigned int dep
         return 0;
     do {
         if (in->limits[depth] && count == in->limits[depth])
-            ptx_fail(p, "'%s': more than %llu values", in->symbol->name,
-                     (unsigned long long)in->limits[depth]);
+            ptx_fail(p, "'%s': more than %llu values", in->symbol->name, (unsigned long long)in->limits[depth]);
         level(p, in, depth + 1, offset + count * in->strides[depth]);
         count++;
         reach(p, in, offset + count * in->strides[depth]);
@@ -200,7 +198,7 @@ static void set_levels(struct initial *in, unsigned int levels)
 
 void ptx_initial(struct ptx_parser *p, struct ptx_symbol *s, uint64_t sizes[], unsigned int levels)
 {
-    struct initial in = { .symbol = s, .sizes = sizes };
+    struct initial in = {.symbol = s, .sizes = sizes};
     if (s->type == PTX_texref || s->type == PTX_samplerref || s->type == PTX_surfref) {
         skip_opaque(p);
         return;

@@ -4,15 +4,9 @@
 
 enum { MAX_WORD = 8192 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 static bool is_follow(char c) /* within a word */
 {
@@ -22,7 +16,7 @@ static bool is_follow(char c) /* within a word */
 /* ---- names --------------------------------------------------------------------------------------------- */
 static void grow_names(struct ptx_parser *p)
 {
-    size_t count = p->bucket_count ? 2 * p->bucket_count : 1024;
+    size_t            count = p->bucket_count ? 2 * p->bucket_count : 1024;
     struct ptx_name **buckets = (struct ptx_name **)ptx_scratch(p, count, sizeof(struct ptx_name *));
     for (size_t i = 0; i < p->bucket_count; i++)
         for (struct ptx_name *n = p->buckets[i], *next; n; n = next) {
@@ -151,7 +145,7 @@ static void take_string(struct ptx_parser *p)
 
 static void take_mark(struct ptx_parser *p)
 {
-    static const char twos[][3] = { "<<", ">>", "<=", ">=", "==", "!=", "&&", "||" };
+    static const char twos[][3] = {"<<", ">>", "<=", ">=", "==", "!=", "&&", "||"};
     struct ptx_lexer *l = &p->lex;
     l->kind = PTX_TOKEN_MARK;
     for (size_t i = 0; i < sizeof twos / sizeof *twos; i++)

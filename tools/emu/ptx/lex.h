@@ -10,12 +10,12 @@ struct ptx_binding;
 
 /* A word that occurs in the text, once for all its occurrences; what is bound to it is symbol.c's. */
 struct ptx_name {
-    const char      *text; /* in the module's memory */
-    uint32_t         hash, bytes;
-    struct ptx_name *next; /* in its bucket */
-    bool             split; /* the next two are known */
-    struct ptx_name *prefix; /* of a name that ends in a number: the name without it; otherwise NULL */
-    uint64_t         number;
+    const char         *text; /* in the module's memory */
+    uint32_t            hash, bytes;
+    struct ptx_name    *next;   /* in its bucket */
+    bool                split;  /* the next two are known */
+    struct ptx_name    *prefix; /* of a name that ends in a number: the name without it; otherwise NULL */
+    uint64_t            number;
     struct ptx_binding *symbol;   /* innermost symbol of this name */
     struct ptx_binding *family;   /* innermost family `name<n>` */
     struct ptx_binding *numbered; /* innermost symbol called name1, name2, ... */
@@ -35,18 +35,18 @@ enum ptx_token_kind {
 #define PTX_MARK2(a, b) ((a) << 8 | (b)) /* << >> <= >= == != && || */
 
 struct ptx_lexer {
-    const char *at, *end; /* what is not read yet */
-    uint32_t    line;     /* of `at` */
+    const char *at, *end;  /* what is not read yet */
+    uint32_t    line;      /* of `at` */
     uint32_t    last_line; /* where the token before this one ended */
     /* the token */
     enum ptx_token_kind kind;
-    int         mark;
-    bool        is_unsigned;
-    bool        touches;  /* nothing stands between the token before and this one */
-    uint32_t    token_line, bytes;
-    const char *text;     /* as written */
-    struct ptx_name *name;
-    uint64_t    value;
+    int                 mark;
+    bool                is_unsigned;
+    bool                touches; /* nothing stands between the token before and this one */
+    uint32_t            token_line, bytes;
+    const char         *text; /* as written */
+    struct ptx_name    *name;
+    uint64_t            value;
 };
 
 /* The word's name, made when it is new. */

@@ -17,10 +17,7 @@ struct ptx_memory {
     size_t        block; /* bytes of the last; each is twice the one before: small texts cost little */
 };
 
-struct ptx_memory *ptx_memory_new(void)
-{
-    return (struct ptx_memory *)calloc(1, sizeof(struct ptx_memory));
-}
+struct ptx_memory *ptx_memory_new(void) { return (struct ptx_memory *)calloc(1, sizeof(struct ptx_memory)); }
 
 /* Zeroed by calloc, so that large blocks cost nothing until they are touched. */
 static char *add_block(struct ptx_memory *memory, size_t bytes)
@@ -43,8 +40,9 @@ void *ptx_alloc(struct ptx_memory *memory, size_t count, size_t size)
         return NULL;
     bytes = (bytes + ALIGN) / ALIGN * ALIGN; /* never 0, and one past the end is still the caller's */
     if (bytes > memory->left) {
-        size_t block = !memory->block ? FIRST_BLOCK :
-                       memory->block < LARGEST_BLOCK ? 2 * memory->block : LARGEST_BLOCK;
+        size_t block = !memory->block                  ? FIRST_BLOCK
+                       : memory->block < LARGEST_BLOCK ? 2 * memory->block
+                                                       : LARGEST_BLOCK;
         if (bytes > block / 4) /* one of its own, and the rest of the old one stays in use */
             return add_block(memory, bytes);
         char *at = add_block(memory, block);

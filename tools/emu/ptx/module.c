@@ -56,10 +56,7 @@ static void *allocate(struct ptx_parser *p, struct ptx_memory *memory, size_t co
     return result;
 }
 
-void *ptx_keep(struct ptx_parser *p, size_t count, size_t size)
-{
-    return allocate(p, p->memory, count, size);
-}
+void *ptx_keep(struct ptx_parser *p, size_t count, size_t size) { return allocate(p, p->memory, count, size); }
 
 void *ptx_scratch(struct ptx_parser *p, size_t count, size_t size)
 {
@@ -150,10 +147,13 @@ static void header(struct ptx_parser *p)
 /* ---- the rest ------------------------------------------------------------------------------------------ */
 static struct ptx_linkage linkage(struct ptx_parser *p)
 {
-    struct ptx_linkage l = { false, false, false, false };
+    struct ptx_linkage l = {false, false, false, false};
     for (;;) {
-        bool *is = ptx_at_dot(p, "extern") ? &l.is_extern : ptx_at_dot(p, "visible") ? &l.is_visible :
-                   ptx_at_dot(p, "weak") ? &l.is_weak : ptx_at_dot(p, "common") ? &l.is_common : NULL;
+        bool *is = ptx_at_dot(p, "extern")    ? &l.is_extern
+                   : ptx_at_dot(p, "visible") ? &l.is_visible
+                   : ptx_at_dot(p, "weak")    ? &l.is_weak
+                   : ptx_at_dot(p, "common")  ? &l.is_common
+                                              : NULL;
         if (!is)
             return l;
         if (l.is_extern || l.is_visible || l.is_weak || l.is_common)
@@ -167,7 +167,7 @@ static void declaration(struct ptx_parser *p)
 {
     uint32_t           line = p->lex.token_line;
     struct ptx_linkage l = linkage(p);
-    enum ptx_space space = p->lex.kind == PTX_TOKEN_DOT ? ptx_space_find(p->lex.name->text) : PTX_NO_SPACE;
+    enum ptx_space     space = p->lex.kind == PTX_TOKEN_DOT ? ptx_space_find(p->lex.name->text) : PTX_NO_SPACE;
     if (ptx_at_dot(p, "func") || ptx_at_dot(p, "entry")) {
         bool is_entry = ptx_at_dot(p, "entry");
         if (l.is_common || (is_entry && l.is_extern))
@@ -211,8 +211,8 @@ static void module(struct ptx_parser *p)
     ptx_debug_finish(p);
     m->variables = (struct ptx_symbol **)ptx_take(p, &p->module_variables, 0, sizeof *m->variables,
                                                   &m->variable_count);
-    m->functions =
-        (struct ptx_function **)ptx_take(p, &p->functions, 0, sizeof *m->functions, &m->function_count);
+    m->functions = (struct ptx_function **)ptx_take(p, &p->functions, 0, sizeof *m->functions,
+                                                    &m->function_count);
 }
 
 static bool run(struct ptx_parser *p)
@@ -227,7 +227,7 @@ static bool run(struct ptx_parser *p)
 
 struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t cap)
 {
-    struct ptx_parser p = { .error = error, .error_cap = cap };
+    struct ptx_parser p = {.error = error, .error_cap = cap};
     while (bytes && text[bytes - 1] == 0) /* a string's own 0 is no part of it */
         bytes--;
     p.lex.at = text;

@@ -73,8 +73,9 @@ static void take_bits(struct ptx_parser *p, const char *start, unsigned int coun
         l->value = l->value << 4 | (uint64_t)digit_of(*l->at);
     }
     if ((size_t)(l->at - start) != count + 2 || (l->at < l->end && digit_of(*l->at) >= 0))
-        bad(p, start, count == 8 ? "must have 8 hexadecimal digits after 0f" :
-                                   "must have 16 hexadecimal digits after 0d");
+        bad(p, start,
+            count == 8 ? "must have 8 hexadecimal digits after 0f"
+                       : "must have 16 hexadecimal digits after 0d");
     l->kind = count == 8 ? PTX_TOKEN_F32 : PTX_TOKEN_F64;
 }
 

@@ -32,8 +32,9 @@ static void gather(struct ptx_parser *p, size_t from, enum ptx_operand_kind kind
 static void constant(struct ptx_parser *p)
 {
     struct ptx_constant value = ptx_constant_expression(p);
-    struct ptx_operand *o = push(p, value.kind == PTX_TOKEN_F32 ? PTX_OP_F32 :
-                                    value.kind == PTX_TOKEN_F64 ? PTX_OP_F64 : PTX_OP_INTEGER);
+    struct ptx_operand *o = push(p, value.kind == PTX_TOKEN_F32   ? PTX_OP_F32
+                                    : value.kind == PTX_TOKEN_F64 ? PTX_OP_F64
+                                                                  : PTX_OP_INTEGER);
     o->integer = value.bits;
     o->unsigned_literal = value.kind == PTX_TOKEN_INTEGER && value.is_unsigned;
 }
@@ -87,7 +88,7 @@ static void registered(struct ptx_parser *p, const struct ptx_symbol *symbol, ui
 /* array[2] is array + 2 elements: its address for mov and cvta, and what lies there for all others. */
 static void subscript(struct ptx_parser *p, const char *opcode)
 {
-    struct ptx_operand     *o = top(p);
+    struct ptx_operand      *o = top(p);
     const struct ptx_symbol *symbol = o->symbol;
     if (!symbol || symbol->kind != PTX_VARIABLE)
         ptx_unexpected(p, "','");

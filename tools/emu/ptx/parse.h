@@ -26,15 +26,15 @@ struct ptx_binding {
 };
 struct ptx_scope {
     struct ptx_scope   *parent;
-    unsigned int        depth;   /* 0: the module, 1: a function's parameters and body, ... */
+    unsigned int        depth; /* 0: the module, 1: a function's parameters and body, ... */
     struct ptx_binding *bindings;
     size_t              pending; /* uses of labels that wait since this scope was opened: from here on */
 };
 /* The use of a label that was not known yet, or that an inner scope may still declare anew. */
 struct ptx_pending {
     const struct ptx_symbol **slot;
-    struct ptx_name *name;
-    uint32_t         line;
+    struct ptx_name          *name;
+    uint32_t                  line;
 };
 
 struct ptx_parser {
@@ -46,23 +46,23 @@ struct ptx_parser {
     size_t             error_cap;
     unsigned int       depth; /* of what calls itself: expressions, lists */
 
-    struct ptx_name  **buckets;
-    size_t             bucket_count, name_count;
-    struct ptx_scope  *scope;
-    struct ptx_list    pending;   /* struct ptx_pending */
-    bool               awaits;    /* an operand of the instruction in work is a label, or not known yet */
+    struct ptx_name **buckets;
+    size_t            bucket_count, name_count;
+    struct ptx_scope *scope;
+    struct ptx_list   pending; /* struct ptx_pending */
+    bool              awaits;  /* an operand of the instruction in work is a label, or not known yet */
 
-    struct ptx_function *function; /* whose body is being read; NULL outside */
+    struct ptx_function *function;                /* whose body is being read; NULL outside */
     uint32_t             file, file_line, caller; /* of the last .loc */
     /* pointers to symbols: of the function in work, and of the module */
-    struct ptx_list registers, variables, labels, module_variables;
-    struct ptx_list functions;   /* struct ptx_function * */
-    struct ptx_list aliases;     /* struct ptx_alias, function.c's */
-    struct ptx_list code;        /* struct ptx_instruction */
-    struct ptx_list operands;    /* struct ptx_operand: a stack */
-    struct ptx_list modifiers;   /* const char *: of the instruction in work */
-    unsigned int    register_count;
-    struct ptx_debug *debug;     /* debug.c's */
+    struct ptx_list   registers, variables, labels, module_variables;
+    struct ptx_list   functions; /* struct ptx_function * */
+    struct ptx_list   aliases;   /* struct ptx_alias, function.c's */
+    struct ptx_list   code;      /* struct ptx_instruction */
+    struct ptx_list   operands;  /* struct ptx_operand: a stack */
+    struct ptx_list   modifiers; /* const char *: of the instruction in work */
+    unsigned int      register_count;
+    struct ptx_debug *debug; /* debug.c's */
 };
 
 /* ---- errors, memory, lists (module.c) -------------------------------------------------------------- */
@@ -80,7 +80,7 @@ void *ptx_add(struct ptx_parser *p, struct ptx_list *list, size_t size);
 void *ptx_take(struct ptx_parser *p, struct ptx_list *list, size_t from, size_t size, unsigned int *count);
 
 /* ---- tokens (token.c) ------------------------------------------------------------------------------ */
-void ptx_number(struct ptx_parser *p); /* number.c */
+void               ptx_number(struct ptx_parser *p); /* number.c */
 static inline bool ptx_at_mark(const struct ptx_parser *p, int mark)
 {
     return p->lex.kind == PTX_TOKEN_MARK && p->lex.mark == mark;
@@ -104,23 +104,20 @@ struct ptx_name *ptx_want_name(struct ptx_parser *p, const char *what);
 uint64_t ptx_want_integer(struct ptx_parser *p, uint64_t most, const char *what);
 /* "'x', which stands in the text" for error lines; returns buf. */
 const char *ptx_token_text(const struct ptx_parser *p, char *buf, size_t cap);
-void ptx_unexpected(struct ptx_parser *p, const char *expected) __attribute__((noreturn));
+void        ptx_unexpected(struct ptx_parser *p, const char *expected) __attribute__((noreturn));
 /* .pragma "..." : nothing that this machine obeys.  Behind the dot word. */
-void ptx_skip_pragma(struct ptx_parser *p);
-void ptx_enter(struct ptx_parser *p); /* one deeper: too deep is an error */
-static inline void ptx_leave(struct ptx_parser *p)
-{
-    p->depth--;
-}
-struct ptx_place ptx_here(const struct ptx_parser *p, uint32_t line);
+void               ptx_skip_pragma(struct ptx_parser *p);
+void               ptx_enter(struct ptx_parser *p); /* one deeper: too deep is an error */
+static inline void ptx_leave(struct ptx_parser *p) { p->depth--; }
+struct ptx_place   ptx_here(const struct ptx_parser *p, uint32_t line);
 
 /* ---- constants (constant.c) ------------------------------------------------------------------------ */
 struct ptx_constant {
     enum ptx_token_kind kind; /* PTX_TOKEN_INTEGER, _F32, _F64 */
-    bool     is_unsigned;
-    uint64_t bits;
+    bool                is_unsigned;
+    uint64_t            bits;
 };
-bool ptx_at_constant(const struct ptx_parser *p); /* may a constant expression begin here? */
+bool                ptx_at_constant(const struct ptx_parser *p); /* may a constant expression begin here? */
 struct ptx_constant ptx_constant_expression(struct ptx_parser *p);
 /* What follows a '+' after a name. */
 int64_t ptx_constant_offset(struct ptx_parser *p);
@@ -166,8 +163,7 @@ void ptx_prototype(struct ptx_parser *p, struct ptx_name *name, uint32_t line);
 /* Pushes one operand on p->operands; of a call, '(' begins a group. */
 void ptx_operand(struct ptx_parser *p, const char *opcode);
 /* The operands of an instruction lie where they stay: those names that are not known yet are awaited. */
-void ptx_await_operands(struct ptx_parser *p, struct ptx_operand *operands, unsigned int count,
-                        uint32_t line);
+void ptx_await_operands(struct ptx_parser *p, struct ptx_operand *operands, unsigned int count, uint32_t line);
 /* "tid.x" for %tid.x: the special register of this name, NULL if there is none.  Without '%'. */
 bool ptx_is_special(const char *name, bool *vector);
 

@@ -1,8 +1,9 @@
 /* special.c - the names of the special registers. */
 #include "parse.h"
 
-static const char *const vectors[] = { "tid",        "ntid",        "ctaid",         "nctaid",
-                                       "clusterid",  "nclusterid",  "cluster_ctaid", "cluster_nctaid" };
+static const char *const vectors[] = {"tid",       "ntid",       "ctaid",         "nctaid",
+                                      "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"};
+/* clang-format off */
 static const char *const scalars[] = {
     "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "is_explicit_cluster", "cluster_ctarank",
     "cluster_nctarank", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock",
@@ -11,6 +12,7 @@ static const char *const scalars[] = {
     "reserved_smem_offset_1", "total_smem_size", "aggr_smem_size", "dynamic_smem_size",
     "current_graph_exec",
 };
+/* clang-format on */
 
 static bool is_one_of(const char *name, const char *const *names, size_t count)
 {

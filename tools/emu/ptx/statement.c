@@ -35,15 +35,14 @@ static void instruction(struct ptx_parser *p, const struct guard *guard, const s
     in->guard = guard->number;
     in->place = place;
     in->modifiers = (const char **)ptx_take(p, &p->modifiers, 0, sizeof *in->modifiers, &in->modifier_count);
-    in->operands =
-        (struct ptx_operand *)ptx_take(p, &p->operands, 0, sizeof *in->operands, &in->operand_count);
+    in->operands = (struct ptx_operand *)ptx_take(p, &p->operands, 0, sizeof *in->operands, &in->operand_count);
     if (p->awaits)
         ptx_await_operands(p, in->operands, in->operand_count, line);
 }
 
 static void guarded(struct ptx_parser *p)
 {
-    struct guard guard = { .present = true };
+    struct guard guard = {.present = true};
     uint64_t     member;
     ptx_next(p);
     guard.negated = ptx_take_mark(p, '!');
@@ -54,7 +53,7 @@ static void guarded(struct ptx_parser *p)
     if (symbol->kind != PTX_REGISTER || symbol->type != PTX_pred)
         ptx_fail_at(p, p->lex.last_line, "'%s' is no predicate", name->text);
     guard.number = symbol->first + (unsigned int)member;
-    uint32_t line = p->lex.token_line;
+    uint32_t         line = p->lex.token_line;
     struct ptx_name *opcode = ptx_want_name(p, "an instruction");
     instruction(p, &guard, opcode, line);
 }
@@ -83,7 +82,7 @@ static void label(struct ptx_parser *p, struct ptx_name *name, uint32_t line)
 /* .branchtargets L1, L2; labels may follow later.  .calltargets f, g; functions are declared before. */
 static void targets(struct ptx_parser *p, struct ptx_name *name, bool of_calls, uint32_t line)
 {
-    struct ptx_list list = { NULL, 0, 0 }, lines = { NULL, 0, 0 };
+    struct ptx_list list = {NULL, 0, 0}, lines = {NULL, 0, 0};
     do {
         *(uint32_t *)ptx_add(p, &lines, sizeof(uint32_t)) = p->lex.token_line;
         *(struct ptx_name **)ptx_add(p, &list, sizeof(struct ptx_name *)) = ptx_want_name(p, "a target");
@@ -108,7 +107,7 @@ static void targets(struct ptx_parser *p, struct ptx_name *name, bool of_calls, 
 
 static void worded(struct ptx_parser *p)
 {
-    static const struct guard no_guard = { false, false, 0 };
+    static const struct guard no_guard = {false, false, 0};
     uint32_t                  line = p->lex.token_line;
     struct ptx_name          *name = ptx_want_name(p, "an instruction");
     if (!ptx_take_mark(p, ':'))
@@ -125,7 +124,7 @@ static void worded(struct ptx_parser *p)
 
 static void directive(struct ptx_parser *p)
 {
-    static const struct ptx_linkage none = { false, false, false, false };
+    static const struct ptx_linkage none = {false, false, false, false};
     uint32_t                        line = p->lex.token_line;
     const char                     *word = p->lex.name->text;
     enum ptx_space                  space = ptx_space_find(word);

@@ -104,8 +104,7 @@ struct ptx_symbol *ptx_resolve_here(struct ptx_parser *p, const struct ptx_name 
     return name->symbol && name->symbol->scope == p->scope ? name->symbol->symbol : NULL;
 }
 
-void ptx_await_label(struct ptx_parser *p, const struct ptx_symbol **slot, struct ptx_name *name,
-                     uint32_t line)
+void ptx_await_label(struct ptx_parser *p, const struct ptx_symbol **slot, struct ptx_name *name, uint32_t line)
 {
     struct ptx_pending *use = (struct ptx_pending *)ptx_add(p, &p->pending, sizeof *use);
     use->slot = slot;

@@ -26,8 +26,7 @@ const char *ptx_token_text(const struct ptx_parser *p, char *buf, size_t cap)
     if (l->kind == PTX_TOKEN_END)
         snprintf(buf, cap, "the end of the text");
     else
-        snprintf(buf, cap, "'%.*s%s'", l->bytes > 60 ? 60 : (int)l->bytes, l->text,
-                 l->bytes > 60 ? "..." : "");
+        snprintf(buf, cap, "'%.*s%s'", l->bytes > 60 ? 60 : (int)l->bytes, l->text, l->bytes > 60 ? "..." : "");
     return buf;
 }
 
@@ -83,6 +82,6 @@ void ptx_enter(struct ptx_parser *p)
 
 struct ptx_place ptx_here(const struct ptx_parser *p, uint32_t line)
 {
-    struct ptx_place place = { line, p->file, p->file_line, p->caller };
+    struct ptx_place place = {line, p->file, p->file_line, p->caller};
     return place;
 }

@@ -5,10 +5,9 @@
 static const struct {
     const char  *name;
     unsigned int bits;
-} types[PTX_TYPE_COUNT] = {
-    [PTX_NO_TYPE] = { "", 0 },
-#define ROW(name, bits) [PTX_##name] = { #name, bits },
-    PTX_TYPE_MAP(ROW)
+} types[PTX_TYPE_COUNT] = {[PTX_NO_TYPE] = {"", 0},
+#define ROW(name, bits) [PTX_##name] = {#name, bits},
+                           PTX_TYPE_MAP(ROW)
 #undef ROW
 };
 

@@ -25,9 +25,8 @@ enum ptx_space ptx_space_find(const char *name)
     static const struct {
         const char    *name;
         enum ptx_space space;
-    } spaces[] = { { "reg", PTX_REG },       { "param", PTX_PARAM },   { "local", PTX_LOCAL },
-                   { "shared", PTX_SHARED }, { "global", PTX_GLOBAL }, { "const", PTX_CONST },
-                   { "tex", PTX_TEX } };
+    } spaces[] = {{"reg", PTX_REG},       {"param", PTX_PARAM}, {"local", PTX_LOCAL}, {"shared", PTX_SHARED},
+                  {"global", PTX_GLOBAL}, {"const", PTX_CONST}, {"tex", PTX_TEX}};
     for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
         if (strcmp(spaces[i].name, name) == 0)
             return spaces[i].space;
@@ -208,8 +207,8 @@ static void variable_family(struct ptx_parser *p, const struct declaration *d, c
     if (count > MAX_MEMBERS)
         ptx_fail_last(p, "'%s': a family of more than %d variables", name->text, MAX_MEMBERS);
     for (uint64_t i = 0; i < count; i++) {
-        int              bytes = snprintf(text, sizeof text, "%s%llu", name->text, (unsigned long long)i);
-        struct ptx_name *member = ptx_intern(p, text, (size_t)bytes);
+        int                bytes = snprintf(text, sizeof text, "%s%llu", name->text, (unsigned long long)i);
+        struct ptx_name   *member = ptx_intern(p, text, (size_t)bytes);
         struct ptx_symbol *s = new_symbol(p, d, member->text);
         ptx_bind(p, member, s, d->line);
         keep_variable(p, s);
@@ -229,8 +228,7 @@ static void variable(struct ptx_parser *p, const struct declaration *d, struct p
     unsigned int       levels = dimensions(p, s, sizes);
     if (ptx_take_mark(p, '=')) {
         if ((d->space != PTX_GLOBAL && d->space != PTX_CONST) || s->is_extern)
-            ptx_fail_last(p,
-                          "'%s': only .global and .const variables that are not .extern have initial values",
+            ptx_fail_last(p, "'%s': only .global and .const variables that are not .extern have initial values",
                           s->name);
         ptx_initial(p, s, sizes, levels);
     }
@@ -258,7 +256,7 @@ static void reg(struct ptx_parser *p, const struct declaration *d, struct ptx_na
 
 void ptx_declaration(struct ptx_parser *p, enum ptx_space space, struct ptx_linkage linkage, uint32_t line)
 {
-    struct declaration d = { .space = space, .linkage = linkage, .vector = 1, .align = 1, .line = line };
+    struct declaration d = {.space = space, .linkage = linkage, .vector = 1, .align = 1, .line = line};
     qualifiers(p, &d);
     do {
         d.line = p->lex.token_line;
@@ -274,7 +272,7 @@ void ptx_declaration(struct ptx_parser *p, enum ptx_space space, struct ptx_link
 /* ---- parameters ---------------------------------------------------------------------------------------- */
 static void parameter(struct ptx_parser *p, struct ptx_list *list, bool bind)
 {
-    struct declaration d = { .vector = 1, .align = 1, .line = p->lex.token_line };
+    struct declaration d = {.vector = 1, .align = 1, .line = p->lex.token_line};
     uint64_t           sizes[PTX_MAX_DIMENSIONS];
     if (p->lex.kind == PTX_TOKEN_DOT)
         d.space = ptx_space_find(p->lex.name->text);

@@ -24,7 +24,7 @@ static bool complete(const struct emu_cta *cta, const struct emu_barrier *b)
 static void give_result(struct emu_warp *w, const struct emu_fragment *f, const struct emu_op *op,
                         const struct emu_barrier *b)
 {
-    uint32_t row = f->frame + EMU_ROW_OF(op->result[0]);
+    uint32_t  row = f->frame + EMU_ROW_OF(op->result[0]);
     uint32_t *result = (uint32_t *)(void *)(w->rows + (size_t)row * EMU_ROW);
     w->defined_rows[row] |= f->mask;
     if (op->u8[0] == RED_POPC) {
@@ -70,12 +70,11 @@ void emu_barriers_recheck(struct emu_cta *cta)
 static bool uniform(struct emu_warp *w, const struct emu_op *op, uint32_t mask, emu_reg reg, uint32_t *value)
 {
     const uint32_t *row = emu_r32(w, reg);
-    uint32_t first = row[__builtin_ctz(mask)], different = 0;
+    uint32_t        first = row[__builtin_ctz(mask)], different = 0;
     EMU_FOR_LANES(mask, l, different |= (uint32_t)(row[l] != first) << l);
     *value = first;
     if (different)
-        emu_fault(w, op, __builtin_ctz(different), 719,
-                  "lanes of one warp name different barriers or counts");
+        emu_fault(w, op, __builtin_ctz(different), 719, "lanes of one warp name different barriers or counts");
     return !different;
 }
 
@@ -98,8 +97,8 @@ static bool join(struct emu_warp *w, const struct emu_op *op, struct emu_barrier
         return false;
     }
     if (b->open && b->expected != expected && !same_count(w, &expected, b->expected)) {
-        emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads, which others use for %u",
-                  expected, b->expected);
+        emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads, which others use for %u", expected,
+                  b->expected);
         return false;
     }
     if (expected && b->arrived + arrivals > expected) {
@@ -150,7 +149,7 @@ static void exec_bar(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 static bool decode_reduction(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"popc", "and", "or", NULL};
-    int which = decode_one_of(d, words);
+    int                      which = decode_one_of(d, words);
     if (which < 0)
         return decode_refuse(d, ".popc, .and or .or is wanted");
     op->u8[0] = (uint8_t)(RED_POPC + which);
@@ -166,7 +165,7 @@ static bool decode_reduction(struct decoder *d, struct emu_op *op)
 static bool decode_block_barrier(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"sync", "arrive", "red", NULL};
-    int which = decode_one_of(d, words);
+    int                      which = decode_one_of(d, words);
     if (which < 0)
         return decode_refuse(d, ".sync, .arrive or .red is wanted");
     op->u8[0] = which == 1 ? ARRIVE : SYNC;
@@ -225,7 +224,7 @@ void emu_warp_sync_recheck(struct emu_warp *w)
 static void exec_warp_sync(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t *row = emu_r32(w, op->source[0]);
-    uint32_t pc = w->now->pc;
+    uint32_t        pc = w->now->pc;
     for (int l = 0; l < EMU_LANES; l++)
         if (mask >> l & 1 && !(row[l] >> l & 1)) {
             emu_fault(w, op, l, 719, "the member mask 0x%x does not name this lane", row[l]);
@@ -337,7 +336,6 @@ const char *emu_barrier_text(const struct emu_warp *w, const struct emu_fragment
     else if (b->expected)
         snprintf(buf, cap, "barrier %u: %u of %u threads are here", f->barrier, b->arrived, b->expected);
     else
-        snprintf(buf, cap, "barrier %u: %u of %u threads are here", f->barrier, b->lanes,
-                 live_threads(w->cta));
+        snprintf(buf, cap, "barrier %u: %u of %u threads are here", f->barrier, b->lanes, live_threads(w->cta));
     return buf;
 }

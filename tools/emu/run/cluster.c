@@ -9,24 +9,27 @@
 #include "warp.h"
 
 enum {
-    TURN = 256,                /* ops that a warp runs before the next one, at most                         */
-    PATIENCE = 20000,          /* waits that were given up in a row, and nothing changed: a deadlock */
-    POLLING = 2000000,         /* rounds of it after which a cluster counts as one that only polls          */
-    WORKING = 128,             /* ops of a round that are more than a look at a flag                        */
+    TURN = 256,        /* ops that a warp runs before the next one, at most                         */
+    PATIENCE = 20000,  /* waits that were given up in a row, and nothing changed: a deadlock */
+    POLLING = 2000000, /* rounds of it after which a cluster counts as one that only polls          */
+    WORKING = 128,     /* ops of a round that are more than a look at a flag                        */
     MOST_DEPTH = 1024,
-    MOST_LOCAL = 512 << 10     /* bytes of local memory of a thread, all frames                             */
+    MOST_LOCAL = 512 << 10 /* bytes of local memory of a thread, all frames                             */
 };
 
 /* ---- sizes ---------------------------------------------------------------------------------------- */
-struct frame_sizes { uint64_t rows, local; uint32_t depth; };
+struct frame_sizes {
+    uint64_t rows, local;
+    uint32_t depth;
+};
 
 static struct frame_sizes measure(const struct emu_grid *g)
 {
     const struct emu_function *entry = g->entry;
-    struct frame_sizes s = {entry->calls ? g->module->frame_rows : entry->rows, entry->local_bytes, 1};
+    struct frame_sizes         s = {entry->calls ? g->module->frame_rows : entry->rows, entry->local_bytes, 1};
     for (uint32_t i = 0; i < g->module->function_count; i++) {
         const struct emu_function *f = &g->module->functions[i];
-        uint32_t times = f->calls_recursively ? EMU_CALL_DEPTH : 1;
+        uint32_t                   times = f->calls_recursively ? EMU_CALL_DEPTH : 1;
         if (f->text->is_entry || !f->text->has_body || !entry->calls)
             continue;
         s.local += (uint64_t)f->local_bytes * times;
@@ -70,7 +73,7 @@ static void free_warp(struct emu_warp *w)
 static bool new_cta(struct emu_cluster *c, struct emu_cta *cta, uint32_t rank)
 {
     const struct emu_grid *g = c->grid;
-    struct frame_sizes sizes = measure(g);
+    struct frame_sizes     sizes = measure(g);
     cta->cluster = c;
     cta->rank = rank;
     cta->thread_count = g->block[0] * g->block[1] * g->block[2];
@@ -130,8 +133,8 @@ void emu_cluster_free(struct emu_cluster *c)
 static void begin_warp(struct emu_warp *w, struct emu_count *counts)
 {
     const struct emu_grid *g = w->grid;
-    uint32_t threads = w->cta->thread_count - w->index * EMU_LANES;
-    struct emu_fragment *f = &w->fragments[0];
+    uint32_t               threads = w->cta->thread_count - w->index * EMU_LANES;
+    struct emu_fragment   *f = &w->fragments[0];
     w->live = threads >= EMU_LANES ? EMU_ALL : (1u << threads) - 1;
     memset(f, 0, sizeof *f);
     f->mask = w->live;
@@ -158,8 +161,8 @@ static void begin_warp(struct emu_warp *w, struct emu_count *counts)
 static void begin_cta(struct emu_cta *cta, struct emu_count *counts)
 {
     const struct emu_cluster *c = cta->cluster;
-    const uint32_t *grid = c->grid->grid, *shape = c->grid->cluster;
-    uint32_t across = grid[0] / shape[0], down = grid[1] / shape[1];
+    const uint32_t           *grid = c->grid->grid, *shape = c->grid->cluster;
+    uint32_t                  across = grid[0] / shape[0], down = grid[1] / shape[1];
     cta->index[0] = c->id % across * shape[0] + cta->rank % shape[0];
     cta->index[1] = c->id / across % down * shape[1] + cta->rank / shape[0] % shape[1];
     cta->index[2] = c->id / across / down * shape[2] + cta->rank / shape[0] / shape[1];
@@ -179,8 +182,8 @@ bool emu_cluster_begin(struct emu_cluster *c, uint32_t id, struct emu_count *cou
     c->ended_seen = 0;
     c->barrier_arrived = c->barrier_generation = 0;
     c->barrier_clock = c->barrier_done = NULL;
-    c->random =
-        (c->grid->settings->seed + 1) * 0x9e3779b97f4a7c15ull ^ ((uint64_t)id + 1) * 0xbf58476d1ce4e5b9ull;
+    c->random = (c->grid->settings->seed + 1) * 0x9e3779b97f4a7c15ull ^
+                ((uint64_t)id + 1) * 0xbf58476d1ce4e5b9ull;
     for (uint32_t i = 0; i < c->cta_count; i++)
         begin_cta(&c->ctas[i], counts);
     if (!async_cluster_begin(c))
@@ -220,7 +223,7 @@ uint32_t emu_random(struct emu_cluster *c)
 /* ---- deadlocks ------------------------------------------------------------------------------------ */
 static void report_wait(struct emu_warp *w, struct emu_fragment *f)
 {
-    char what[512] = "";
+    char                 what[512] = "";
     const struct emu_op *op = &f->function->code[f->pc];
     emu_load_fragment(w, f);
     if (f->state == EMU_WAITS_BARRIER)
@@ -235,7 +238,7 @@ static void report_wait(struct emu_warp *w, struct emu_fragment *f)
 
 void emu_cluster_deadlock(struct emu_cluster *c)
 {
-    struct emu_warp *last = NULL;
+    struct emu_warp     *last = NULL;
     struct emu_fragment *at = NULL;
     for (uint32_t i = 0; i < c->cta_count; i++)
         for (uint32_t k = 0; k < c->ctas[i].warp_count; k++) {
@@ -285,10 +288,10 @@ static uint64_t round_of_warps(struct emu_cluster *c, bool *spun, bool *polled)
     *polled = false;
     for (uint32_t i = 0; i < c->cta_count; i++) {
         struct emu_cta *cta = &c->ctas[i];
-        uint32_t first = emu_random(c) % cta->warp_count;
+        uint32_t        first = emu_random(c) % cta->warp_count;
         for (uint32_t k = 0; k < cta->warp_count && !c->grid->stop; k++) {
             struct emu_warp *w = &cta->warps[(first + k) % cta->warp_count];
-            bool spins = false;
+            bool             spins = false;
             if (!emu_warp_ready(w))
                 continue;
             w->polls = false;
@@ -324,10 +327,10 @@ enum emu_turn emu_cluster_run(struct emu_cluster *c, uint64_t quantum)
 {
     uint64_t end = c->executed + quantum;
     while (!c->grid->stop) {
-        uint64_t changes = c->changes;
+        uint64_t      changes = c->changes;
         enum emu_turn turn = EMU_TURN_MORE;
-        bool spun, polled;
-        uint64_t ran = round_of_warps(c, &spun, &polled);
+        bool          spun, polled;
+        uint64_t      ran = round_of_warps(c, &spun, &polled);
         c->executed += ran;
         if (finished(c))
             return EMU_TURN_DONE;

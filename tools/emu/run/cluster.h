@@ -8,7 +8,7 @@ enum emu_turn { EMU_TURN_DONE, EMU_TURN_MORE, EMU_TURN_SPINS };
 /* Memory for one cluster of this grid; counts: [warp of the block][op], NULL when nothing is counted.
  * NULL: out of memory. */
 struct emu_cluster *emu_cluster_new(struct emu_grid *grid);
-void emu_cluster_free(struct emu_cluster *cluster);
+void                emu_cluster_free(struct emu_cluster *cluster);
 /* Make it the cluster `id` of the grid, at its beginning.  False: out of memory. */
 bool emu_cluster_begin(struct emu_cluster *cluster, uint32_t id, struct emu_count *counts);
 /* Run about `quantum` ops.  MORE: there is more to do; SPINS: and it seems to wait for other clusters. */

@@ -39,10 +39,10 @@ bool decode_bra(struct decoder *d, struct emu_op *op)
 static void exec_brx(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct branch_table *table = (const struct branch_table *)op->data;
-    const uint32_t *index = emu_r32(w, op->source[0]);
-    uint32_t left = mask;
+    const uint32_t            *index = emu_r32(w, op->source[0]);
+    uint32_t                   left = mask;
     while (left) {
-        int lane = __builtin_ctz(left);
+        int      lane = __builtin_ctz(left);
         uint32_t same = 0, chosen = index[lane];
         if (chosen >= table->count) {
             emu_fault(w, op, lane, 715, "index %u of a table of %u labels", chosen, table->count);
@@ -97,7 +97,7 @@ static void copy_bits(unsigned char *to, uint32_t to_bit, const unsigned char *f
 {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t a = to_bit + i, b = from_bit + i;
-        bool set = from[b / 8] >> (b % 8) & 1;
+        bool     set = from[b / 8] >> (b % 8) & 1;
         to[a / 8] = (unsigned char)((to[a / 8] & ~(1u << (a % 8))) | (unsigned int)set << (a % 8));
     }
 }
@@ -129,13 +129,13 @@ static void set_bits(unsigned char *bits, uint32_t first, uint32_t count, bool s
 }
 
 /* A scalar, from a register or from memory. */
-static uint64_t read_piece(struct emu_warp *w, int lane, const struct piece *p, uint32_t frame,
-                           uint32_t local, bool *defined)
+static uint64_t read_piece(struct emu_warp *w, int lane, const struct piece *p, uint32_t frame, uint32_t local,
+                           bool *defined)
 {
     uint64_t value = 0;
-    size_t base = (size_t)lane * w->local_bytes;
+    size_t   base = (size_t)lane * w->local_bytes;
     if (p->reg != EMU_NO_REG) {
-        uint32_t width = p->bytes > 4 ? 8 : 4;
+        uint32_t        width = p->bytes > 4 ? 8 : 4;
         const uint32_t *bits = frame_defined(w, frame, p->reg);
         memcpy(&value, frame_row(w, frame, p->reg) + width * (uint32_t)lane, width);
         *defined = !bits || *bits >> lane & 1;
@@ -151,7 +151,7 @@ static void write_piece(struct emu_warp *w, int lane, const struct piece *p, uin
 {
     size_t base = (size_t)lane * w->local_bytes;
     if (p->reg != EMU_NO_REG) {
-        uint32_t width = p->bytes > 4 ? 8 : 4;
+        uint32_t  width = p->bytes > 4 ? 8 : 4;
         uint32_t *bits = frame_defined(w, frame, p->reg);
         memcpy(frame_row(w, frame, p->reg) + width * (uint32_t)lane, &value, width);
         if (bits)
@@ -168,13 +168,13 @@ static void pass(struct emu_warp *w, int lane, const struct piece *to, uint32_t 
                  const struct piece *from, uint32_t from_frame, uint32_t from_local)
 {
     uint32_t bytes = to->bytes < from->bytes ? to->bytes : from->bytes;
-    size_t base = (size_t)lane * w->local_bytes;
+    size_t   base = (size_t)lane * w->local_bytes;
     if (to->reg == EMU_NO_REG && from->reg == EMU_NO_REG) {
         memmove(w->local + base + to_local + to->offset, w->local + base + from_local + from->offset, bytes);
         copy_bits(w->local_defined + base / 8, to_local + to->offset, w->local_defined + base / 8,
                   from_local + from->offset, bytes);
     } else {
-        bool defined;
+        bool     defined;
         uint64_t value = read_piece(w, lane, from, from_frame, from_local, &defined);
         write_piece(w, lane, to, to_frame, to_local, value, defined);
     }
@@ -183,10 +183,10 @@ static void pass(struct emu_warp *w, int lane, const struct piece *to, uint32_t 
 static void pass_results(struct emu_warp *w, int lane, const struct emu_return *back)
 {
     const struct emu_fragment *f = w->now;
-    const struct call *call = (const struct call *)back->function->code[back->pc - 1].data;
+    const struct call         *call = (const struct call *)back->function->code[back->pc - 1].data;
     for (uint32_t i = 0; i < call->result_count && i < f->function->result_count; i++) {
         const struct emu_formal *formal = &f->function->results[i];
-        struct piece from = {formal->reg, formal->offset, formal->bytes};
+        struct piece             from = {formal->reg, formal->offset, formal->bytes};
         pass(w, lane, &call->results[i], back->frame, back->local, &from, f->frame, f->local);
     }
 }
@@ -209,10 +209,10 @@ static void exec_ret(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
         return;
     }
     const struct emu_return *returns = w->returns + (size_t)(f->depth - 1) * EMU_LANES;
-    uint32_t left = mask, depth = f->depth;
+    uint32_t                 left = mask, depth = f->depth;
     while (left) {
         struct emu_return back = returns[__builtin_ctz(left)];
-        uint32_t same = 0;
+        uint32_t          same = 0;
         for (int l = 0; l < EMU_LANES; l++)
             if (left >> l & 1 && memcmp(&returns[l], &back, sizeof back) == 0) {
                 same |= 1u << l;
@@ -261,11 +261,11 @@ static bool room(struct emu_warp *w, const struct emu_op *op, const struct emu_f
     return true;
 }
 
-static void enter(struct emu_warp *w, const struct emu_op *op, const struct emu_function *callee,
-                  uint32_t mask, uint32_t pc)
+static void enter(struct emu_warp *w, const struct emu_op *op, const struct emu_function *callee, uint32_t mask,
+                  uint32_t pc)
 {
     struct emu_fragment caller = *w->now;
-    const struct call *call = (const struct call *)op->data;
+    const struct call  *call = (const struct call *)op->data;
     if (!callee->text->has_body) {
         emu_fault(w, op, -1, 715, "'%s' has no body", callee->name);
         return;
@@ -294,7 +294,7 @@ static void enter(struct emu_warp *w, const struct emu_op *op, const struct emu_
         back->local = caller.local;
         for (uint32_t i = 0; i < callee->parameter_count; i++) {
             const struct emu_formal *formal = &callee->parameters[i];
-            struct piece to = {formal->reg, formal->offset, formal->bytes};
+            struct piece             to = {formal->reg, formal->offset, formal->bytes};
             pass(w, l, &to, f->frame, f->local, &call->arguments[i], caller.frame, caller.local);
         }
     }
@@ -304,16 +304,16 @@ static void enter(struct emu_warp *w, const struct emu_op *op, const struct emu_
 
 static void exec_call(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    const struct call *call = (const struct call *)op->data;
+    const struct call       *call = (const struct call *)op->data;
     const struct emu_module *m = w->grid->module;
-    uint32_t pc = w->now->pc;
+    uint32_t                 pc = w->now->pc;
     if (call->callee) {
         enter(w, op, call->callee, mask, pc);
         return;
     }
     const uint64_t *address = emu_r64(w, op->source[0]);
-    uint64_t chosen = address[__builtin_ctz(mask)] - EMU_FUNCTION_WINDOW;
-    uint32_t same = 0;
+    uint64_t        chosen = address[__builtin_ctz(mask)] - EMU_FUNCTION_WINDOW;
+    uint32_t        same = 0;
     EMU_FOR_LANES(mask, l, same |= (uint32_t)(address[l] - EMU_FUNCTION_WINDOW == chosen) << l);
     if (chosen >= m->function_count || m->functions[chosen].text->is_entry) {
         emu_fault(w, op, __builtin_ctz(mask), 715, "a call to 0x%llx, which is no function",
@@ -329,8 +329,9 @@ static void exec_call(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const struct ptx_symbol *formal,
                          struct piece *p, bool result)
 {
-    uint64_t wanted =
-        !formal ? 0 : formal->kind == PTX_REGISTER ? ptx_type_bits(formal->type) / 8 : formal->bytes;
+    uint64_t wanted = !formal                        ? 0
+                      : formal->kind == PTX_REGISTER ? ptx_type_bits(formal->type) / 8
+                                                     : formal->bytes;
     p->reg = EMU_NO_REG;
     if (o->kind == PTX_OP_SYMBOL) {
         const struct placed *at = decode_find_placed(d->state, o->symbol);
@@ -351,15 +352,13 @@ static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const s
     return !d->failed;
 }
 
-static bool decode_pieces(struct decoder *d, const struct ptx_operand *group,
-                          const struct ptx_function *callee,
+static bool decode_pieces(struct decoder *d, const struct ptx_operand *group, const struct ptx_function *callee,
                           struct piece **out, uint32_t *count, bool result)
 {
     struct ptx_symbol *const *formals = !callee ? NULL : result ? callee->results : callee->parameters;
-    unsigned int wanted = !callee ? 0 : result ? callee->result_count : callee->parameter_count;
+    unsigned int              wanted = !callee ? 0 : result ? callee->result_count : callee->parameter_count;
     if (callee && wanted != group->count)
-        return decode_refuse(d, "%u %s instead of %u", group->count, result ? "results" : "arguments",
-                             wanted);
+        return decode_refuse(d, "%u %s instead of %u", group->count, result ? "results" : "arguments", wanted);
     *count = group->count;
     *out = (struct piece *)decode_alloc(d, group->count, sizeof **out);
     for (uint32_t i = 0; i < group->count && !d->failed; i++)
@@ -411,8 +410,8 @@ bool decode_call(struct decoder *d, struct emu_op *op)
     if (at + 1 < count && d->in->operands[at + 1].kind == PTX_OP_GROUP &&
         !decode_pieces(d, &d->in->operands[at + 1], callee, &call->arguments, &call->argument_count, false))
         return false;
-    if (callee && (call->result_count != callee->result_count ||
-                   call->argument_count != callee->parameter_count))
+    if (callee &&
+        (call->result_count != callee->result_count || call->argument_count != callee->parameter_count))
         return decode_refuse(d, "'%s' has %u arguments and %u results", callee->name ? callee->name : "it",
                              callee->parameter_count, callee->result_count);
     op->data = call;
@@ -488,8 +487,8 @@ static uint32_t launch_registers(const struct emu_cta *cta)
     return share < 255 ? share : 256;
 }
 
-/* Once every warp has said what it wants, together they must want no more than the block was given: otherwise one
- * that wants more would wait for ever. */
+/* Once every warp has said what it wants, together they must want no more than the block was given: otherwise
+ * one that wants more would wait for ever. */
 static void exec_setmaxnreg(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct emu_cta *cta = w->cta;
@@ -502,13 +501,14 @@ static void exec_setmaxnreg(struct emu_warp *w, const struct emu_op *op, uint32_
     if (cta->warps_moved == cta->warp_count && wanted > given * cta->warp_count)
         judge_find(w, op, 0, JUDGE_DEADLOCK,
                    "the warps of the block want %u registers for each of their lanes, it has %u (%u a thread): "
-                   "one of them waits for ever", wanted, given * cta->warp_count, given);
+                   "one of them waits for ever",
+                   wanted, given * cta->warp_count, given);
 }
 
 bool decode_setmaxnreg(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"inc", "dec", NULL};
-    int64_t count = 0;
+    int64_t                  count = 0;
     op->exec = exec_setmaxnreg;
     op->flags = EMU_OP_ALIGNED;
     op->class_ = EMU_CLASS_sync;

@@ -20,7 +20,7 @@ static void exec_proxy_fence(struct emu_warp *w, const struct emu_op *op, uint32
 /* fence.proxy.tensormap::generic.acquire [map], 128 */
 static void exec_map_acquire(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t address[EMU_LANES];
+    uint64_t       address[EMU_LANES];
     struct emu_ref ref[EMU_LANES];
     emu_addresses(w, op, 0, op->u8[1], address);
     if (emu_memory(w, op, mask, (enum emu_space)op->u8[0], address, TENSOR_MAP_BYTES, TENSOR_MAP_BYTES,
@@ -104,8 +104,8 @@ static bool decode_proxy(struct decoder *d, struct emu_op *op)
 static bool decode_thread_fence(struct decoder *d, struct emu_op *op)
 {
     static const char *const semantics[] = {"sc", "acq_rel", "acquire", "release", NULL};
-    unsigned int begin = d->modifier;
-    int which = decode_one_of(d, semantics);
+    unsigned int             begin = d->modifier;
+    int                      which = decode_one_of(d, semantics);
     if (which >= 2 && strncmp(decode_peek(d), "sync_restrict", 13) == 0) {
         d->modifier = begin;
         return decode_restriction(d) && decode_plain(d, op);

@@ -9,20 +9,20 @@
 #include "tools/emu/memory/memory.h"
 #include "profile.h"
 
-enum { QUANTUM = 200000 };     /* ops before a cluster is put aside for others, if there are any */
+enum { QUANTUM = 200000 }; /* ops before a cluster is put aside for others, if there are any */
 
 struct grid_work {
-    pthread_mutex_t lock;
-    uint64_t next, total;      /* clusters that have not begun */
-    uint32_t resident, most;   /* that have begun and not ended; how many the GPU holds at once */
-    struct emu_cluster *first, *last; /* put aside */
-    uint32_t polling;          /* of the resident ones: those that only poll */
-    uint64_t ended;            /* clusters that have: what they left is news to those that poll */
-    uint64_t executed;         /* ops of all clusters, about */
-    bool     out_of_memory;
+    pthread_mutex_t     lock;
+    uint64_t            next, total;    /* clusters that have not begun */
+    uint32_t            resident, most; /* that have begun and not ended; how many the GPU holds at once */
+    struct emu_cluster *first, *last;   /* put aside */
+    uint32_t            polling;        /* of the resident ones: those that only poll */
+    uint64_t            ended;          /* clusters that have: what they left is news to those that poll */
+    uint64_t            executed;       /* ops of all clusters, about */
+    bool                out_of_memory;
 };
 
-static atomic_uint all_findings;
+static atomic_uint   all_findings;
 static atomic_ullong grid_count;
 
 unsigned int emu_findings(void) { return atomic_load(&all_findings); }
@@ -30,9 +30,8 @@ unsigned int emu_findings(void) { return atomic_load(&all_findings); }
 /* ---- the shape ------------------------------------------------------------------------------------ */
 int emu_function_max_threads(const struct emu_function *f)
 {
-    uint64_t most = 1024, said = 1;
-    const unsigned int *limit =
-        f->text->required_threads[0] ? f->text->required_threads : f->text->max_threads;
+    uint64_t            most = 1024, said = 1;
+    const unsigned int *limit = f->text->required_threads[0] ? f->text->required_threads : f->text->max_threads;
     for (int i = 0; i < 3; i++)
         said *= limit[i] ? limit[i] : 1;
     return (int)(limit[0] && said < most ? said : most);
@@ -57,7 +56,7 @@ int emu_function_occupancy(const struct emu_settings *s, const struct emu_functi
 static bool cluster_agrees(const struct emu_launch *l)
 {
     const struct ptx_function *text = l->entry->text;
-    uint64_t size = 1;
+    uint64_t                   size = 1;
     for (int i = 0; i < 3; i++) {
         uint32_t asked = l->cluster[i] ? l->cluster[i] : 1;
         size *= asked;
@@ -71,17 +70,17 @@ static void cluster_shape(const struct emu_launch *l, uint32_t shape[3])
 {
     const struct ptx_function *text = l->entry->text;
     for (int i = 0; i < 3; i++)
-        shape[i] = l->cluster[0]                ? (l->cluster[i] ? l->cluster[i] : 1)
+        shape[i] = l->cluster[0]               ? (l->cluster[i] ? l->cluster[i] : 1)
                    : text->required_cluster[0] ? (text->required_cluster[i] ? text->required_cluster[i] : 1)
                                                : 1;
 }
 
 unsigned int emu_launch_check(const struct emu_settings *s, const struct emu_launch *l)
 {
-    static const uint32_t most_grid[3] = {0x7fffffff, 65535, 65535}, most_block[3] = {1024, 1024, 64};
+    static const uint32_t      most_grid[3] = {0x7fffffff, 65535, 65535}, most_block[3] = {1024, 1024, 64};
     const struct ptx_function *text = l->entry->text;
-    uint64_t threads = 1, blocks = 1, size = 1;
-    uint32_t shape[3], limit = s->shared_default;
+    uint64_t                   threads = 1, blocks = 1, size = 1;
+    uint32_t                   shape[3], limit = s->shared_default;
     if (l->cluster[0] && !cluster_agrees(l))
         return 912;
     cluster_shape(l, shape);
@@ -107,8 +106,7 @@ unsigned int emu_launch_check(const struct emu_settings *s, const struct emu_lau
         limit = (uint32_t)l->entry->max_dynamic_shared + l->entry->shared_static;
     if ((uint64_t)l->dynamic_shared + l->entry->shared_static > limit)
         return 1;
-    if ((uint64_t)l->dynamic_shared + l->entry->shared_bytes >
-        (uint64_t)s->shared_opt_in + s->shared_reserved)
+    if ((uint64_t)l->dynamic_shared + l->entry->shared_bytes > (uint64_t)s->shared_opt_in + s->shared_reserved)
         return 1;
     if (l->cooperative) {
         int each = emu_function_occupancy(s, l->entry, (int)threads, l->dynamic_shared);
@@ -129,10 +127,10 @@ static void out_of_memory(struct emu_grid *g)
 /* The next cluster to run: one that was put aside, or one that begins.  NULL: nothing for this thread. */
 static struct emu_cluster *take(struct emu_grid *g, struct emu_cluster **spare, struct emu_count *counts)
 {
-    struct grid_work *work = g->work;
+    struct grid_work   *work = g->work;
     struct emu_cluster *c = NULL;
     pthread_mutex_lock(&work->lock);
-    bool begins = work->next < work->total && (work->resident < work->most || !work->first);
+    bool     begins = work->next < work->total && (work->resident < work->most || !work->first);
     uint32_t id = (uint32_t)work->next;
     if (begins) {
         work->next++;
@@ -225,7 +223,7 @@ static void finish(struct emu_grid *g, struct emu_cluster *c, struct emu_cluster
 static void run_cluster(struct emu_grid *g, struct emu_cluster *c, struct emu_cluster **spare)
 {
     for (;;) {
-        uint64_t before = c->executed;
+        uint64_t      before = c->executed;
         enum emu_turn turn = emu_cluster_run(c, QUANTUM);
         spend(g, c, c->executed - before + 1);
         if (all_poll(g, c))
@@ -249,9 +247,9 @@ static bool idle(struct emu_grid *g)
 
 static void *worker(void *argument)
 {
-    struct emu_grid *g = (struct emu_grid *)argument;
+    struct emu_grid    *g = (struct emu_grid *)argument;
     struct emu_cluster *spare = NULL;
-    struct emu_count *counts = emu_profile_begin(g);
+    struct emu_count   *counts = emu_profile_begin(g);
     while (!g->stop) {
         struct emu_cluster *c = take(g, &spare, counts);
         if (c)
@@ -278,7 +276,7 @@ static void run_workers(struct emu_grid *g)
 {
     enum { MOST_THREADS = 64 };
     pthread_t threads[MOST_THREADS];
-    int wanted = g->settings->host_threads, made = 0;
+    int       wanted = g->settings->host_threads, made = 0;
     if ((uint64_t)wanted > g->work->total)
         wanted = (int)g->work->total;
     if (wanted > MOST_THREADS)
@@ -322,7 +320,7 @@ static void shape_grid(struct emu_grid *g, struct grid_work *work, const struct 
 {
     uint32_t size = 1, threads = l->block[0] * l->block[1] * l->block[2];
     uint64_t blocks = 1;
-    int each = emu_function_occupancy(s, l->entry, (int)threads, l->dynamic_shared);
+    int      each = emu_function_occupancy(s, l->entry, (int)threads, l->dynamic_shared);
     cluster_shape(l, g->cluster);
     for (int i = 0; i < 3; i++) {
         g->grid[i] = l->grid[i];
@@ -340,8 +338,11 @@ static void shape_grid(struct emu_grid *g, struct grid_work *work, const struct 
 unsigned int emu_launch_run(const struct emu_settings *settings, const struct emu_launch *launch)
 {
     struct grid_work work = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    struct emu_grid g = {.entry = launch->entry, .module = launch->entry->module, .settings = settings,
-                         .dynamic_shared = launch->dynamic_shared, .work = &work};
+    struct emu_grid  g = {.entry = launch->entry,
+                          .module = launch->entry->module,
+                          .settings = settings,
+                          .dynamic_shared = launch->dynamic_shared,
+                          .work = &work};
     shape_grid(&g, &work, settings, launch);
     g.id = atomic_fetch_add(&grid_count, 1) + 1;
     g.role_count = (g.block[0] * g.block[1] * g.block[2] + EMU_LANES - 1) / EMU_LANES;

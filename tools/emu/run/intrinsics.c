@@ -14,16 +14,16 @@ typedef bool intrinsic_run(struct emu_warp *w, const struct emu_op *op, int lane
                            uint64_t *result);
 
 struct intrinsic {
-    const char *name;
+    const char    *name;
     intrinsic_run *run;
-    uint8_t result_bytes, argument_count, argument_bytes[MOST_ARGUMENTS];
+    uint8_t        result_bytes, argument_count, argument_bytes[MOST_ARGUMENTS];
 };
 
 /* ---- memory of the kernel ---------------------------------------------------------------------------- */
 static bool load(struct emu_warp *w, const struct emu_op *op, int lane, uint64_t address, uint32_t bytes,
                  uint64_t *value)
 {
-    uint64_t addresses[EMU_LANES] = {0};
+    uint64_t       addresses[EMU_LANES] = {0};
     struct emu_ref refs[EMU_LANES];
     addresses[lane] = address;
     *value = 0;
@@ -37,7 +37,7 @@ static bool load(struct emu_warp *w, const struct emu_op *op, int lane, uint64_t
 static bool load_text(struct emu_warp *w, const struct emu_op *op, int lane, uint64_t address, char *text)
 {
     uint64_t byte = 1;
-    size_t n = 0;
+    size_t   n = 0;
     while (byte && n < MOST_TEXT) {
         if (!load(w, op, lane, address + n, 1, &byte))
             return false;
@@ -49,12 +49,12 @@ static bool load_text(struct emu_warp *w, const struct emu_op *op, int lane, uin
 
 /* ---- vprintf ----------------------------------------------------------------------------------------- */
 struct printer {
-    struct emu_warp *w;
+    struct emu_warp     *w;
     const struct emu_op *op;
-    int lane;
-    uint64_t next;             /* where the next argument is */
-    uint32_t count;            /* of arguments taken */
-    FILE *out;
+    int                  lane;
+    uint64_t             next;  /* where the next argument is */
+    uint32_t             count; /* of arguments taken */
+    FILE                *out;
 };
 
 /* Arguments lie one after the other, each aligned to its own size. */
@@ -69,7 +69,12 @@ static bool take(struct printer *p, uint32_t bytes, uint64_t *value)
 }
 
 /* What stands between '%' and the letter: flags, width, precision; without the length. */
-struct specifier { char text[MOST_SPECIFIER]; size_t used; bool wide; bool valid; };
+struct specifier {
+    char   text[MOST_SPECIFIER];
+    size_t used;
+    bool   wide;
+    bool   valid;
+};
 
 static void add_char(struct specifier *s, char c)
 {
@@ -125,7 +130,7 @@ static bool read_specifier(struct printer *p, struct specifier *s, const char **
 static bool print_integer(struct printer *p, struct specifier *s, char letter)
 {
     uint64_t value;
-    bool is_signed = letter == 'd' || letter == 'i';
+    bool     is_signed = letter == 'd' || letter == 'i';
     if (!take(p, s->wide ? 8 : 4, &value))
         return false;
     if (!s->wide)
@@ -140,9 +145,9 @@ static bool print_integer(struct printer *p, struct specifier *s, char letter)
 
 static bool print_text(struct printer *p, struct specifier *s)
 {
-    char *text = (char *)malloc(MOST_TEXT + 1);
+    char    *text = (char *)malloc(MOST_TEXT + 1);
     uint64_t address;
-    bool done = text && take(p, 8, &address) && load_text(p->w, p->op, p->lane, address, text);
+    bool     done = text && take(p, 8, &address) && load_text(p->w, p->op, p->lane, address, text);
     s->text[s->used] = 's';
     if (done)
         fprintf(p->out, s->text, text);
@@ -153,7 +158,7 @@ static bool print_text(struct printer *p, struct specifier *s)
 static bool print_other(struct printer *p, struct specifier *s, char letter)
 {
     uint64_t value;
-    double number;
+    double   number;
     if (letter == 'c') {
         s->text[s->used] = letter;
         if (!take(p, 4, &value))
@@ -176,7 +181,7 @@ static bool print_other(struct printer *p, struct specifier *s, char letter)
 static bool print_one(struct printer *p, const char **at)
 {
     struct specifier s;
-    const char *from = *at - 1;
+    const char      *from = *at - 1;
     if (!read_specifier(p, &s, at))
         return false;
     char letter = **at;
@@ -213,10 +218,10 @@ static bool print(struct printer *p, const char *format)
 static bool run_vprintf(struct emu_warp *w, const struct emu_op *op, int lane, const uint64_t *arguments,
                         uint64_t *result)
 {
-    char *format = (char *)malloc(MOST_TEXT + 1), *text = NULL;
-    size_t bytes = 0;
+    char          *format = (char *)malloc(MOST_TEXT + 1), *text = NULL;
+    size_t         bytes = 0;
     struct printer p = {w, op, lane, arguments[1], 0, NULL};
-    bool done = false;
+    bool           done = false;
     if (format)
         p.out = open_memstream(&text, &bytes);
     if (!p.out)
@@ -237,8 +242,8 @@ static bool run_assertfail(struct emu_warp *w, const struct emu_op *op, int lane
                            uint64_t *result)
 {
     static const int text_at[3] = {0, 1, 3};
-    char *texts = (char *)calloc(3, MOST_TEXT + 1), *text[3];
-    bool done = texts != NULL;
+    char            *texts = (char *)calloc(3, MOST_TEXT + 1), *text[3];
+    bool             done = texts != NULL;
     for (int i = 0; i < 3 && done; i++) {
         text[i] = texts + (size_t)i * (MOST_TEXT + 1);
         done = load_text(w, op, lane, arguments[text_at[i]], text[i]);
@@ -247,8 +252,8 @@ static bool run_assertfail(struct emu_warp *w, const struct emu_op *op, int lane
                 *c = '?';
     }
     if (done)
-        emu_fault(w, op, lane, 710, "%s:%u: %s: the assertion `%s' failed", text[1],
-                  (unsigned int)arguments[2], text[2], text[0]);
+        emu_fault(w, op, lane, 710, "%s:%u: %s: the assertion `%s' failed", text[1], (unsigned int)arguments[2],
+                  text[2], text[0]);
     free(texts);
     *result = 0;
     return false;
@@ -277,8 +282,7 @@ static bool run_free(struct emu_warp *w, const struct emu_op *op, int lane, cons
     if (emu_arena_find(arguments[0], &found) && found.address == arguments[0] && found.name == heap &&
         emu_arena_free(arguments[0]))
         return true;
-    emu_fault(w, op, lane, 719, "free of 0x%llx, which malloc did not give",
-              (unsigned long long)arguments[0]);
+    emu_fault(w, op, lane, 719, "free of 0x%llx, which malloc did not give", (unsigned long long)arguments[0]);
     return false;
 }
 
@@ -317,7 +321,7 @@ static void exec_intrinsic(struct emu_warp *w, const struct emu_op *op, uint32_t
     const struct call *call = (const struct call *)op->data;
     for (uint32_t left = mask; left; left &= left - 1) {
         const int l = __builtin_ctz(left);
-        uint64_t arguments[MOST_ARGUMENTS] = {0}, result = 0;
+        uint64_t  arguments[MOST_ARGUMENTS] = {0}, result = 0;
         for (uint32_t i = 0; i < call->argument_count; i++)
             memcpy(&arguments[i], w->local + place_of(w, l, &call->arguments[i]), call->arguments[i].bytes);
         if (!call->intrinsic->run(w, op, l, arguments, &result))
@@ -330,7 +334,7 @@ static void exec_intrinsic(struct emu_warp *w, const struct emu_op *op, uint32_t
 bool emu_intrinsic_decode(struct decoder *d, struct emu_op *op, const struct call *call)
 {
     const struct intrinsic *wanted = call->intrinsic;
-    bool fits = call->argument_count == wanted->argument_count &&
+    bool                    fits = call->argument_count == wanted->argument_count &&
                 call->result_count == (wanted->result_bytes != 0);
     for (uint32_t i = 0; i < call->argument_count && fits; i++)
         fits = call->arguments[i].reg == EMU_NO_REG && call->arguments[i].bytes == wanted->argument_bytes[i];

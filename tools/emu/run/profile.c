@@ -7,17 +7,22 @@
 #include "tools/emu/code/grid.h"
 
 /* What an op is; `own` when the kernel's module has it. */
-struct row { char *file, *text; uint32_t line, ptx_line; enum emu_class class_; bool own; };
+struct row {
+    char          *file, *text;
+    uint32_t       line, ptx_line;
+    enum emu_class class_;
+    bool           own;
+};
 
 /* The sums of one kernel. */
 struct kernel {
-    struct kernel *next;
-    char    *name;
+    struct kernel           *next;
+    char                    *name;
     const struct emu_module *module; /* only compared: it may be gone */
-    uint64_t age;              /* of the module: addresses are given out again */
-    uint32_t op_count, role_count;
-    struct row *ops;
-    struct emu_count *counts;  /* [role][op] */
+    uint64_t                 age;    /* of the module: addresses are given out again */
+    uint32_t                 op_count, role_count;
+    struct row              *ops;
+    struct emu_count        *counts; /* [role][op] */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,7 +60,7 @@ static void forget(void)
 
 static bool describe(struct row *row, const struct emu_module *m, const struct emu_op *op)
 {
-    char text[160];
+    char                    text[160];
     const struct ptx_place *place = &op->text->place;
     row->own = true;
     row->class_ = (enum emu_class)op->class_;
@@ -70,7 +75,7 @@ static bool describe(struct row *row, const struct emu_module *m, const struct e
 static struct kernel *new_kernel(const struct emu_grid *g)
 {
     const struct emu_module *m = g->module;
-    struct kernel *k = (struct kernel *)calloc(1, sizeof *k);
+    struct kernel           *k = (struct kernel *)calloc(1, sizeof *k);
     if (!k)
         return NULL;
     k->module = m;
@@ -150,11 +155,19 @@ static void visit_op(const struct kernel *k, uint32_t op, ptxpack_emu_visit *vis
     const struct row *row = &k->ops[op];
     for (uint32_t role = 0; role < k->role_count; role++) {
         const struct emu_count *c = &k->counts[(size_t)role * k->op_count + op];
-        struct ptxpack_emu_row out = {
-            .kernel = k->name, .file = row->file, .line = row->line, .ptx_line = row->ptx_line, .role = role,
-            .instruction = row->text, .kind = class_names[row->class_], .warps = c->warps, .lanes = c->lanes,
-            .bytes = c->bytes, .transactions = c->transactions, .conflicts = c->conflicts,
-            .tensor_ops = c->tensor_ops};
+        struct ptxpack_emu_row  out = {.kernel = k->name,
+                                       .file = row->file,
+                                       .line = row->line,
+                                       .ptx_line = row->ptx_line,
+                                       .role = role,
+                                       .instruction = row->text,
+                                       .kind = class_names[row->class_],
+                                       .warps = c->warps,
+                                       .lanes = c->lanes,
+                                       .bytes = c->bytes,
+                                       .transactions = c->transactions,
+                                       .conflicts = c->conflicts,
+                                       .tensor_ops = c->tensor_ops};
         if (c->warps)
             visit(context, &out);
     }
@@ -171,4 +184,4 @@ void ptxpack_emu_profile_read(ptxpack_emu_visit *visit, void *context)
 }
 
 unsigned int ptxpack_emu_findings(void) { return emu_findings(); }
-uint64_t ptxpack_emu_executed(void) { return atomic_load(&executed_lanes); }
+uint64_t     ptxpack_emu_executed(void) { return atomic_load(&executed_lanes); }

@@ -12,21 +12,21 @@
 /* What has been printed of running launches. */
 struct said {
     const struct emu_grid *grid;
-    const struct emu_op *op;
-    enum judge_kind kind;
-    struct said *next;
+    const struct emu_op   *op;
+    enum judge_kind        kind;
+    struct said           *next;
 };
 enum { SAID_BUCKETS = 256 };
 static struct {
     pthread_mutex_t lock;
-    struct said *bucket[SAID_BUCKETS];
-} said = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct said    *bucket[SAID_BUCKETS];
+} said = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- parts of a line ------------------------------------------------------------------------------ */
 const char *report_mnemonic(const struct emu_op *op, unsigned int most, char *buf, size_t cap)
 {
     const struct ptx_instruction *in = op ? op->text : NULL;
-    size_t used;
+    size_t                        used;
     if (!in) {
         snprintf(buf, cap, "(no instruction)");
         return buf;
@@ -55,7 +55,7 @@ const char *report_thread(const struct emu_grid *grid, unsigned int thread, char
 static const char *who(const struct emu_warp *w, int lane, char *buf, size_t cap)
 {
     const uint32_t *block = w->cta->index;
-    size_t used;
+    size_t          used;
     if (lane < 0)
         snprintf(buf, cap, "warp %u", w->index);
     else
@@ -81,9 +81,9 @@ static void write_all(int fd, const char *text, size_t bytes)
 
 void report_line(const struct emu_settings *settings, const char *format, ...)
 {
-    char line[REPORT_LINE + 1];
-    size_t n = (size_t)snprintf(line, REPORT_LINE, "ptxpack-emu: ");
-    int fd = STDERR_FILENO;
+    char    line[REPORT_LINE + 1];
+    size_t  n = (size_t)snprintf(line, REPORT_LINE, "ptxpack-emu: ");
+    int     fd = STDERR_FILENO;
     va_list args;
     va_start(args, format);
     vsnprintf(line + n, REPORT_LINE - n, format, args);
@@ -118,17 +118,23 @@ static void say(struct emu_warp *w, const struct emu_op *op, int lane, const cha
 static const char *fault_name(unsigned int result)
 {
     switch (result) {
-    case 2:   return "out of memory";
-    case 700: return "illegal address";
-    case 702: return "timeout";
-    case 715: return "illegal instruction";
-    case 716: return "misaligned address";
-    default:  return "fault";
+    case 2:
+        return "out of memory";
+    case 700:
+        return "illegal address";
+    case 702:
+        return "timeout";
+    case 715:
+        return "illegal instruction";
+    case 716:
+        return "misaligned address";
+    default:
+        return "fault";
     }
 }
 
-void emu_fault(struct emu_warp *w, const struct emu_op *op, int lane, unsigned int result,
-               const char *format, ...)
+void emu_fault(struct emu_warp *w, const struct emu_op *op, int lane, unsigned int result, const char *format,
+               ...)
 {
     va_list args;
     w->event = EMU_EVENT_STOP;
@@ -159,7 +165,7 @@ static bool say_now(const struct emu_grid *grid, const struct emu_op *op, enum j
             return false;
     s = (struct said *)malloc(sizeof *s);
     if (s) {
-        *s = (struct said){ grid, op, kind, *bucket };
+        *s = (struct said){grid, op, kind, *bucket};
         *bucket = s;
     }
     return true;
@@ -168,12 +174,12 @@ static bool say_now(const struct emu_grid *grid, const struct emu_op *op, enum j
 /* Of one launch; the last line has the total. */
 enum { MOST_LINES = 24 };
 
-void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind,
-                const char *format, ...)
+void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind, const char *format,
+                ...)
 {
-    static const char *const names[] = { "uninitialised", "race", "proxy", "async", "mbarrier", "deadlock",
-                                         "conflict" };
-    va_list args;
+    static const char *const names[] = {"uninitialised", "race",     "proxy",   "async",
+                                        "mbarrier",      "deadlock", "conflict"};
+    va_list                  args;
     if (kind != JUDGE_DEADLOCK && !(w->grid->settings->judge & 1u << kind))
         return;
     __atomic_fetch_add(&w->grid->findings, 1, __ATOMIC_RELAXED);
@@ -202,7 +208,7 @@ void report_grid_end(const struct emu_grid *grid)
         }
     if (grid->findings)
         report_line(grid->settings, "%s: %u finding%s at %u place%s",
-                    grid->entry ? grid->entry->name : "a kernel",
-                    grid->findings, grid->findings == 1 ? "" : "s", places, places == 1 ? "" : "s");
+                    grid->entry ? grid->entry->name : "a kernel", grid->findings,
+                    grid->findings == 1 ? "" : "s", places, places == 1 ? "" : "s");
     pthread_mutex_unlock(&said.lock);
 }

@@ -13,8 +13,8 @@
 /* What each GPU has: shared memory in KiB, threads and blocks of a multiprocessor.  Those that are not a
  * device of ours can still be compiled for. */
 static const struct gpu {
-    int sm;
-    bool device;
+    int      sm;
+    bool     device;
     uint32_t opt_in, per_sm, reserved, threads, blocks;
 } gpus[] = {
     {75, true, 64, 64, 0, 1024, 16},     {80, true, 163, 164, 1, 2048, 32},
@@ -58,8 +58,8 @@ static const char *variable(const char *word)
 
 /* A number from least to most, with K, M or G behind it when `units`; *out stays when the variable is not
  * set. */
-static bool read_number(const char *word, uint64_t least, uint64_t most, bool units, uint64_t *out,
-                        char *line, size_t cap)
+static bool read_number(const char *word, uint64_t least, uint64_t most, bool units, uint64_t *out, char *line,
+                        size_t cap)
 {
     const char *value = variable(word);
     if (!value)
@@ -67,7 +67,7 @@ static bool read_number(const char *word, uint64_t least, uint64_t most, bool un
     char *end = NULL;
     errno = 0;
     unsigned long long n = strtoull(value, &end, 10);
-    unsigned int shift = 0;
+    unsigned int       shift = 0;
     if (units && *end && end[1] == '\0')
         shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
     bool good = errno == 0 && value[0] >= '0' && value[0] <= '9' && end[shift ? 1 : 0] == '\0' &&
@@ -84,7 +84,7 @@ static bool read_number(const char *word, uint64_t least, uint64_t most, bool un
 static bool read_int(const char *word, int least, int most, int *out, char *line, size_t cap)
 {
     uint64_t n = (uint64_t)*out;
-    bool good = read_number(word, (uint64_t)least, (uint64_t)most, false, &n, line, cap);
+    bool     good = read_number(word, (uint64_t)least, (uint64_t)most, false, &n, line, cap);
     if (good)
         *out = (int)n;
     return good;
@@ -115,7 +115,7 @@ static bool read_gpu(struct emu_settings *out, char *line, size_t cap)
 static bool read_async(struct emu_settings *out, char *line, size_t cap)
 {
     static const char *const words[] = {"earliest", "latest", "random"};
-    const char *value = variable("ASYNC");
+    const char              *value = variable("ASYNC");
     out->async_policy = EMU_ASYNC_RANDOM;
     if (!value)
         return true;
@@ -131,11 +131,13 @@ static bool read_async(struct emu_settings *out, char *line, size_t cap)
 /* One word of PTXPACK_EMU_JUDGE; `negated` takes it away. */
 static bool judge_word(struct emu_settings *out, const char *word, size_t bytes, bool negated)
 {
-    static const struct { const char *word; unsigned int bits;
+    static const struct {
+        const char  *word;
+        unsigned int bits;
     } words[] = {
-        {"all", EMU_JUDGE_ALL},     {"uninitialised", EMU_JUDGE_UNINITIALISED},
-        {"race", EMU_JUDGE_RACE},   {"proxy", EMU_JUDGE_PROXY},
-        {"async", EMU_JUDGE_ASYNC}, {"mbarrier", EMU_JUDGE_MBARRIER},
+        {"all", EMU_JUDGE_ALL},           {"uninitialised", EMU_JUDGE_UNINITIALISED},
+        {"race", EMU_JUDGE_RACE},         {"proxy", EMU_JUDGE_PROXY},
+        {"async", EMU_JUDGE_ASYNC},       {"mbarrier", EMU_JUDGE_MBARRIER},
         {"conflict", EMU_JUDGE_CONFLICT},
     };
     if (bytes == 6 && strncmp(word, "report", bytes) == 0) {
@@ -161,10 +163,10 @@ static bool read_judge(struct emu_settings *out, char *line, size_t cap)
         out->judge = 0;
     for (const char *at = value; *at;) {
         size_t bytes = strcspn(at, ",");
-        bool negated = *at == '-';
+        bool   negated = *at == '-';
         if (!judge_word(out, at + negated, bytes - negated, negated)) {
-            snprintf(line, cap, "PTXPACK_EMU_JUDGE has the unknown word '%.*s'",
-                     (int)(bytes < 60 ? bytes : 60), at);
+            snprintf(line, cap, "PTXPACK_EMU_JUDGE has the unknown word '%.*s'", (int)(bytes < 60 ? bytes : 60),
+                     at);
             return false;
         }
         at += bytes + (at[bytes] == ',');
@@ -217,13 +219,12 @@ bool emu_settings_read(struct emu_settings *out, char *line, size_t cap)
            read_int("DEVICES", 0, 16, &out->device_count, line, cap) &&
            read_int("THREADS", 1, 256, &out->host_threads, line, cap) &&
            read_number("SEED", 0, UINT64_MAX, false, &out->seed, line, cap) &&
-           read_number("BUDGET", 1, UINT64_MAX, true, &out->budget, line, cap) &&
-           read_async(out, line, cap) && read_judge(out, line, cap) && read_faults(out, line, cap) &&
-           read_log(out, line, cap);
+           read_number("BUDGET", 1, UINT64_MAX, true, &out->budget, line, cap) && read_async(out, line, cap) &&
+           read_judge(out, line, cap) && read_faults(out, line, cap) && read_log(out, line, cap);
 }
 
 static struct emu_settings settings;
-static bool settings_good;
+static bool                settings_good;
 
 static void read_once(void)
 {

@@ -25,34 +25,34 @@
 
 enum emu_async_policy { EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM };
 enum { /* judge */
-    EMU_JUDGE_UNINITIALISED = 1,
-    EMU_JUDGE_RACE          = 2,
-    EMU_JUDGE_PROXY         = 4,
-    EMU_JUDGE_ASYNC         = 8,  /* registers and memory of operations in flight */
-    EMU_JUDGE_MBARRIER      = 16,
-    EMU_JUDGE_ALL           = 31, /* of what is wrong                    */
-    EMU_JUDGE_CONFLICT      = 64  /* bank conflicts are only slow        */
+       EMU_JUDGE_UNINITIALISED = 1,
+       EMU_JUDGE_RACE = 2,
+       EMU_JUDGE_PROXY = 4,
+       EMU_JUDGE_ASYNC = 8, /* registers and memory of operations in flight */
+       EMU_JUDGE_MBARRIER = 16,
+       EMU_JUDGE_ALL = 31,     /* of what is wrong                    */
+       EMU_JUDGE_CONFLICT = 64 /* bank conflicts are only slow        */
 };
 
 struct emu_settings {
-    int      sm;
-    int      sm_count;
-    uint64_t memory_bytes;
-    uint32_t shared_default;   /* a block's without opting in: 48 KiB   */
-    uint32_t shared_opt_in;    /* a block's at most                     */
-    uint32_t shared_per_sm;
-    uint32_t shared_reserved;  /* per block, at address 0: 1 KiB from sm_80 on */
-    uint32_t threads_per_sm, blocks_per_sm;
-    int      driver_version;
-    int      device_count;
-    int      host_threads;
-    uint64_t seed;
+    int                   sm;
+    int                   sm_count;
+    uint64_t              memory_bytes;
+    uint32_t              shared_default; /* a block's without opting in: 48 KiB   */
+    uint32_t              shared_opt_in;  /* a block's at most                     */
+    uint32_t              shared_per_sm;
+    uint32_t              shared_reserved; /* per block, at address 0: 1 KiB from sm_80 on */
+    uint32_t              threads_per_sm, blocks_per_sm;
+    int                   driver_version;
+    int                   device_count;
+    int                   host_threads;
+    uint64_t              seed;
     enum emu_async_policy async_policy;
-    unsigned int judge;        /* EMU_JUDGE_*                            */
-    bool     judge_reports_only;
-    uint64_t budget;
-    const char *log_path;      /* NULL: standard error                   */
-    const char *faults;        /* NULL: none                             */
+    unsigned int          judge; /* EMU_JUDGE_*                            */
+    bool                  judge_reports_only;
+    uint64_t              budget;
+    const char           *log_path; /* NULL: standard error                   */
+    const char           *faults;   /* NULL: none                             */
 };
 
 /* The settings of this process, read once; NULL when the environment holds nonsense (a line was printed). */

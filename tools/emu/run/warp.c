@@ -109,8 +109,8 @@ static void merge(struct emu_warp *w)
     for (uint32_t i = 0; i < w->fragment_count; i++)
         for (uint32_t k = w->fragment_count; k-- > i + 1;) {
             struct emu_fragment *a = &w->fragments[i], *b = &w->fragments[k];
-            bool free_a = a->state == EMU_RUNS || a->state == EMU_WAITS_LANES;
-            bool free_b = b->state == EMU_RUNS || b->state == EMU_WAITS_LANES;
+            bool                 free_a = a->state == EMU_RUNS || a->state == EMU_WAITS_LANES;
+            bool                 free_b = b->state == EMU_RUNS || b->state == EMU_WAITS_LANES;
             if (!free_a || !free_b || !same_place(a, b))
                 continue;
             a->mask |= b->mask;
@@ -171,8 +171,7 @@ static uint32_t meeting(const struct emu_warp *w, const struct emu_fragment *f)
     for (uint32_t i = 0; i < w->fragment_count; i++) {
         const struct emu_fragment *other = &w->fragments[i];
         if (other != f && (other->state == EMU_RUNS || other->state == EMU_WAITS_LANES) &&
-            other->function == f->function && other->frame == f->frame && other->pc > f->pc &&
-            other->pc < stop)
+            other->function == f->function && other->frame == f->frame && other->pc > f->pc && other->pc < stop)
             stop = other->pc;
     }
     return stop;
@@ -191,11 +190,11 @@ void emu_load_fragment(struct emu_warp *w, struct emu_fragment *f)
 static const char *register_name(const struct emu_warp *w, emu_reg reg, char *buf, size_t cap)
 {
     const struct ptx_function *text = w->now->function->text;
-    uint32_t row = 0;
+    uint32_t                   row = 0;
     for (unsigned int i = 0; i < text->register_symbols; i++) { /* rows were given out in this order */
         const struct ptx_symbol *r = text->registers[i];
-        unsigned int bits = ptx_type_bits(r->type);
-        uint32_t each = (bits == 128 ? 4u : bits == 64 ? 2u : 1u) * r->vector;
+        unsigned int             bits = ptx_type_bits(r->type);
+        uint32_t                 each = (bits == 128 ? 4u : bits == 64 ? 2u : 1u) * r->vector;
         if (EMU_ROW_OF(reg) < row + each * r->count) {
             if (r->count > 1 || r->is_array)
                 snprintf(buf, cap, "%s%u", r->name, (EMU_ROW_OF(reg) - row) / each);
@@ -213,8 +212,7 @@ static void report_undefined(struct emu_warp *w, const struct emu_op *op, emu_re
 {
     char name[128];
     w->defined[EMU_ROW_OF(reg)] |= lanes; /* once is enough */
-    judge_find(w, op, __builtin_ctz(lanes), JUDGE_UNINITIALISED,
-               "reads register %s, which nothing has written",
+    judge_find(w, op, __builtin_ctz(lanes), JUDGE_UNINITIALISED, "reads register %s, which nothing has written",
                register_name(w, reg, name, sizeof name));
 }
 
@@ -270,7 +268,7 @@ static inline void define_results(struct emu_warp *w, const struct emu_op *op, u
 /* mov: what is undefined stays so. */
 static void copy_defined(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint32_t source = EMU_BANK(op->source[0]) == EMU_BANK_FRAME ? w->defined[op->source[0]] : EMU_ALL;
+    uint32_t  source = EMU_BANK(op->source[0]) == EMU_BANK_FRAME ? w->defined[op->source[0]] : EMU_ALL;
     uint32_t *result = &w->defined[op->result[0]];
     *result = (*result & ~mask) | (source & mask);
 }
@@ -326,15 +324,15 @@ static inline void execute(struct emu_warp *w, const struct emu_op *op, uint32_t
 static uint32_t run_fragment(struct emu_warp *w, struct emu_fragment *f, uint32_t quantum)
 {
     const struct emu_op *code = f->function->code;
-    uint32_t stop = w->fragment_count > 1 ? meeting(w, f) : UINT32_MAX, pc = f->pc;
-    bool alone = w->fragment_count == 1;
+    uint32_t             stop = w->fragment_count > 1 ? meeting(w, f) : UINT32_MAX, pc = f->pc;
+    bool                 alone = w->fragment_count == 1;
     emu_load_fragment(w, f);
     f->state = EMU_RUNS;
     f->ran_at = ++w->turns;
     w->event = EMU_NO_EVENT;
     do {
         const struct emu_op *op = &code[pc];
-        uint32_t mask = op->guard == EMU_NO_REG ? w->active : guard_mask(w, op);
+        uint32_t             mask = op->guard == EMU_NO_REG ? w->active : guard_mask(w, op);
         f->pc = pc;
         w->next = pc + 1;
         w->executing = w->active;

@@ -10,7 +10,7 @@
 
 enum {
     WIDE = 8,
-    NOTHING = -(1 << 20),      /* the exponent of what is zero: below every other */
+    NOTHING = -(1 << 20), /* the exponent of what is zero: below every other */
     F32_FRACTION = 23
 };
 
@@ -25,7 +25,9 @@ static const struct format formats[TENSOR_TYPES] = {
 };
 
 /* (-1)^sign magnitude 2^(exponent - fraction bits): sign is 0 or -1. */
-struct numbers { int32_t *magnitude, *exponent, *sign; };
+struct numbers {
+    int32_t *magnitude, *exponent, *sign;
+};
 
 /* Decode WIDE elements, magnitudes shifted to the left; true: infinities or NaNs are among them.  In
  * arrays of its own and without branches, so that it becomes vectors. */
@@ -34,7 +36,7 @@ INLINE bool decode(const struct format *f, const uint32_t *raw, struct numbers o
     const int m = f->fraction_bits, top = (1 << f->exponent_bits) - 1, drop = f->dropped, bias = f->bias;
     const int hidden = 1 << m, ones = hidden - 1, nan_from = f->infinite ? 0 : ones,
               sign_at = m + f->exponent_bits;
-    int32_t   magnitude[WIDE], exponent[WIDE], sign[WIDE], odd[WIDE], any = 0;
+    int32_t magnitude[WIDE], exponent[WIDE], sign[WIDE], odd[WIDE], any = 0;
     for (int i = 0; i < WIDE; i++) {
         int32_t bits = (int32_t)(raw[i] >> drop), fraction = bits & ones, e = bits >> m & top;
         int32_t tiny = -(e == 0), special = -(e == top) & -(fraction >= nan_from);
@@ -75,8 +77,8 @@ static bool special_sum(const struct tensor_product *p, int terms, const uint32_
                         size_t stride, uint32_t *c)
 {
     const struct format *fa = &formats[p->a], *fb = &formats[p->b], *fc = &formats[p->c];
-    int  kind = classify(fc, *c);
-    bool nan = kind == IS_NAN, seen[2] = {false, false};
+    int                  kind = classify(fc, *c);
+    bool                 nan = kind == IS_NAN, seen[2] = {false, false};
     if (kind == IS_INFINITE)
         seen[sign_of(fc, *c)] = true;
     for (int i = 0; i < terms && !nan; i++) {
@@ -99,7 +101,10 @@ static bool special_sum(const struct tensor_product *p, int terms, const uint32_
 /* Sums, scaled: exact in a double. */
 INLINE void scale(const int32_t top[WIDE], int fraction, double sum[WIDE])
 {
-    union { double x[WIDE]; uint64_t bits[WIDE]; } power;
+    union {
+        double   x[WIDE];
+        uint64_t bits[WIDE];
+    } power;
     for (int n = 0; n < WIDE; n++)
         power.bits[n] = (uint64_t)(int64_t)(1023 + top[n] - fraction) << 52;
     for (int n = 0; n < WIDE; n++)
@@ -109,10 +114,15 @@ INLINE void scale(const int32_t top[WIDE], int fraction, double sum[WIDE])
 /* Toward zero to f32: below its normal numbers by counting in its smallest. */
 INLINE void round_f32(const double x[WIDE], int kept, uint32_t out[WIDE])
 {
-    union { double x[WIDE]; int64_t bits[WIDE]; } cut, tiny;
-    union { float x[WIDE]; int32_t bits[WIDE]; } normal;
-    const int64_t smallest = (int64_t)(1023 - 126) << 52,
-                  high = (int64_t)(~(uint64_t)0 << (52 - F32_FRACTION));
+    union {
+        double  x[WIDE];
+        int64_t bits[WIDE];
+    } cut, tiny;
+    union {
+        float   x[WIDE];
+        int32_t bits[WIDE];
+    } normal;
+    const int64_t smallest = (int64_t)(1023 - 126) << 52, high = (int64_t)(~(uint64_t)0 << (52 - F32_FRACTION));
     const int32_t mask = (int32_t)(~0u << (F32_FRACTION - kept));
     int32_t       count[WIDE], bits[WIDE];
     memcpy(cut.x, x, sizeof cut);
@@ -126,8 +136,7 @@ INLINE void round_f32(const double x[WIDE], int kept, uint32_t out[WIDE])
     for (int n = 0; n < WIDE; n++)
         normal.x[n] = (float)cut.x[n];
     for (int n = 0; n < WIDE; n++) {
-        int32_t negative = count[n] >> 31,
-                small = ((count[n] ^ negative) - negative) | (negative & INT32_MIN);
+        int32_t negative = count[n] >> 31, small = ((count[n] ^ negative) - negative) | (negative & INT32_MIN);
         int32_t value = (normal.bits[n] | small) & mask;
         bits[n] = value & (value & INT32_MAX ? -1 : 0);
     }
@@ -146,8 +155,8 @@ static void round_f16(const double x[WIDE], uint32_t out[WIDE])
 
 /* ---- one step ------------------------------------------------------------------------------------------ */
 /* The largest exponent of each column. */
-INLINE void find_top(int terms, const int32_t *a_exponent, const int32_t *b_exponent,
-                     const int32_t *c_exponent, int32_t top[WIDE])
+INLINE void find_top(int terms, const int32_t *a_exponent, const int32_t *b_exponent, const int32_t *c_exponent,
+                     int32_t top[WIDE])
 {
     for (int n = 0; n < WIDE; n++)
         top[n] = c_exponent[n] < TENSOR_FLOOR ? TENSOR_FLOOR : c_exponent[n];
@@ -265,18 +274,17 @@ INLINE void columns(const struct tensor_product *p, const uint32_t *a, struct nu
 INLINE void multiply(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c)
 {
     enum { MOST = TENSOR_MOST_M * TENSOR_MOST_K };
-    int32_t magnitude[MOST], exponent[MOST], sign[MOST];
+    int32_t              magnitude[MOST], exponent[MOST], sign[MOST];
     const struct numbers da = {magnitude, exponent, sign};
-    const int shift = p->rule.fraction - formats[p->a].fraction_bits - formats[p->b].fraction_bits;
-    bool special = false;
+    const int            shift = p->rule.fraction - formats[p->a].fraction_bits - formats[p->b].fraction_bits;
+    bool                 special = false;
     for (int i = 0; i < p->m * p->k; i += WIDE)
         special |= decode(&formats[p->a], a + i, da, i, shift);
     for (int n = 0; n < p->n; n += WIDE)
         columns(p, a, da, special, b + n, c + n);
 }
 
-static void multiply_plainly(const struct tensor_product *p, const uint32_t *a, const uint32_t *b,
-                             uint32_t *c)
+static void multiply_plainly(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c)
 {
     multiply(p, a, b, c);
 }
@@ -284,7 +292,7 @@ static void multiply_plainly(const struct tensor_product *p, const uint32_t *a, 
 #if defined(__x86_64__)
 /* The same text: shifts by as many bits as each column says are one instruction here. */
 __attribute__((target("avx2"))) static void multiply_avx2(const struct tensor_product *p, const uint32_t *a,
-                                                           const uint32_t *b, uint32_t *c)
+                                                          const uint32_t *b, uint32_t *c)
 {
     multiply(p, a, b, c);
 }

@@ -4,16 +4,10 @@
 enum { GROUPS = 8, QUAD = 4 }; /* lane = 4 group + quad */
 
 /* Elements of A or B in a register: of what is wider than 32 bits, one in two. */
-static int in_register(const struct tensor_fragment *f)
-{
-    return f->bits >= 32 ? 1 : (int)(32 / f->bits);
-}
+static int in_register(const struct tensor_fragment *f) { return f->bits >= 32 ? 1 : (int)(32 / f->bits); }
 
 /* Rows of a block: registers go round it before they go along. */
-static int block_rows(int rows)
-{
-    return rows < 16 ? rows : 16;
-}
+static int block_rows(int rows) { return rows < 16 ? rows : 16; }
 
 int tensor_registers_a(const struct tensor_fragment *f)
 {
@@ -31,7 +25,9 @@ int tensor_registers_c(const struct tensor_fragment *f)
 }
 
 /* Row and column of what register r of lane 0 has first. */
-struct place { int row, column; };
+struct place {
+    int row, column;
+};
 
 static struct place place_a(const struct tensor_fragment *f, int r)
 {
@@ -53,10 +49,7 @@ static struct place place_c(const struct tensor_fragment *f, int r)
                           GROUPS * (r / (each * high) % wide) + r % each};
 }
 
-static uint32_t element_mask(unsigned int bits)
-{
-    return bits >= 32 ? EMU_ALL : (1u << bits) - 1;
-}
+static uint32_t element_mask(unsigned int bits) { return bits >= 32 ? EMU_ALL : (1u << bits) - 1; }
 
 /* ---- A: neighbours along the row, B: along the column -------------------------------------------------- */
 void tensor_gather_a(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
@@ -85,8 +78,7 @@ void tensor_gather_b(const struct emu_warp *w, const emu_reg *reg, const struct 
         uint32_t       *to = out + p.row * f->columns + p.column;
         for (int l = 0; l < EMU_LANES; l++)
             for (int i = 0; i < each; i++)
-                to[(l % QUAD * each + i) * f->columns + l / QUAD] =
-                    x[l] >> ((unsigned int)i * f->bits) & mask;
+                to[(l % QUAD * each + i) * f->columns + l / QUAD] = x[l] >> ((unsigned int)i * f->bits) & mask;
     }
 }
 

@@ -26,8 +26,7 @@ static uint32_t add(uint32_t c, int32_t sum, bool saturates)
 }
 
 /* Sums of K products of bytes fit in 32 bits. */
-static void multiply_numbers(const struct tensor_product *p, const uint32_t *a, const uint32_t *b,
-                             uint32_t *c)
+static void multiply_numbers(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c)
 {
     int32_t x[TENSOR_MOST_M * TENSOR_MOST_K], y[TENSOR_MOST_K * WIDE];
     decode(p->a, (size_t)(p->m * p->k), a, x);
@@ -58,8 +57,7 @@ static void multiply_bits(const struct tensor_product *p, const uint32_t *a, con
     }
 }
 
-void tensor_multiply_integer(const struct tensor_product *p, const uint32_t *a, const uint32_t *b,
-                             uint32_t *c)
+void tensor_multiply_integer(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c)
 {
     if (p->a == TENSOR_b1)
         multiply_bits(p, a, b, c);
@@ -75,16 +73,13 @@ void tensor_multiply(const struct tensor_product *p, const uint32_t *a, const ui
         tensor_multiply_float(p, a, b, c);
 }
 
-static bool is_nan(uint64_t bits)
-{
-    return (bits & 0x7fffffffffffffffull) > 0x7ff0000000000000ull;
-}
+static bool is_nan(uint64_t bits) { return (bits & 0x7fffffffffffffffull) > 0x7ff0000000000000ull; }
 
 /* a b + c.  A NaN goes on with its payload, made quiet: that of b before that of c before that of a. */
 static uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c)
 {
     const uint64_t quiet = 0x0008000000000000ull, none = 0xfff8000000000000ull;
-    double x, y, sum;
+    double         x, y, sum;
     memcpy(&x, &a, sizeof x);
     memcpy(&y, &b, sizeof y);
     memcpy(&sum, &c, sizeof sum);

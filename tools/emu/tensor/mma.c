@@ -76,8 +76,8 @@ bool mma_whole_warp(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     if (mask == EMU_ALL)
         return true;
-    emu_fault(w, op, -1, 715,
-              "all 32 threads of the warp must execute this together, only those of 0x%08x do", mask);
+    emu_fault(w, op, -1, 715, "all 32 threads of the warp must execute this together, only those of 0x%08x do",
+              mask);
     return false;
 }
 
@@ -85,8 +85,8 @@ bool mma_whole_warp(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 struct plan {
     struct tensor_product  p;
     struct tensor_fragment a, b, c;
-    int  a_count, b_count, c_count; /* registers, in this order in op->source */
-    bool a_row, b_col, c_is_f16;    /* m8n8k4 of f16 */
+    int                    a_count, b_count, c_count; /* registers, in this order in op->source */
+    bool                   a_row, b_col, c_is_f16;    /* m8n8k4 of f16 */
 };
 
 static void exec_mma(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -148,7 +148,11 @@ static void exec_quad_pairs(struct emu_warp *w, const struct emu_op *op, uint32_
 }
 
 /* ---- decoding ------------------------------------------------------------------------------------------ */
-struct row { int m, n, k; const char *a, *b, *d; int sm, isa; };
+struct row {
+    int         m, n, k;
+    const char *a, *b, *d;
+    int         sm, isa;
+};
 static const struct row rows[] = {
 #define SHAPE(m, n, k, a, b, d, sm, isa) {m, n, k, a, b, d, sm, isa},
 #include "mma_shapes.def"
@@ -167,7 +171,7 @@ static const struct row *find_row(const struct tensor_product *p)
 struct text { /* what the modifiers say */
     struct mma_shape shape;
     enum tensor_type d, a, b, c;
-    bool a_row, b_row, saturates, popc;
+    bool             a_row, b_row, saturates, popc;
     enum tensor_bits bits;
 };
 
@@ -196,8 +200,14 @@ static bool make_plan(struct decoder *d, const struct text *t, struct plan *plan
 {
     const bool quads = t->shape.k == 4 && t->a == TENSOR_f16;
     const bool mixed = quads && t->d == TENSOR_f32 && t->c == TENSOR_f16;
-    plan->p = (struct tensor_product){.m = t->shape.m, .n = t->shape.n, .k = t->shape.k, .a = t->a, .b = t->b,
-                                      .c = t->d, .bits = t->bits, .saturates = t->saturates};
+    plan->p = (struct tensor_product){.m = t->shape.m,
+                                      .n = t->shape.n,
+                                      .k = t->shape.k,
+                                      .a = t->a,
+                                      .b = t->b,
+                                      .c = t->d,
+                                      .bits = t->bits,
+                                      .saturates = t->saturates};
     const struct row *row = find_row(&plan->p);
     if (row == NULL || (t->c != t->d && !mixed))
         return decode_refuse(d, "no mma of this shape has these types");
@@ -253,9 +263,7 @@ bool decode_mma(struct decoder *d, struct emu_op *op)
         !mma_sources(d, 2, plan->b_count, register_type(t.b)) ||
         !mma_sources(d, 3, plan->c_count, register_type(t.c)))
         return false;
-    op->exec = plan->p.rule.method == TENSOR_BY_FMA ? exec_quad_pairs
-               : t.d == TENSOR_f64                  ? exec_f64
-                                                    : exec_mma;
+    op->exec = plan->p.rule.method == TENSOR_BY_FMA ? exec_quad_pairs : t.d == TENSOR_f64 ? exec_f64 : exec_mma;
     op->flags |= EMU_OP_ALIGNED;
     op->class_ = EMU_CLASS_tensor;
     op->data = plan;

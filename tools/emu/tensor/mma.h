@@ -4,7 +4,9 @@
 #include "tools/emu/decode/decode.h"
 #include "tensor.h"
 
-struct mma_shape { int m, n, k; };
+struct mma_shape {
+    int m, n, k;
+};
 /* The next modifier is m16n8k16 or the like: taken.  Otherwise refused. */
 bool mma_take_shape(struct decoder *d, struct mma_shape *out);
 /* The next modifier is a type of matrix elements: taken.  TENSOR_TYPES and refused otherwise. */

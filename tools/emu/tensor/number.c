@@ -3,7 +3,10 @@
 
 #include "tensor.h"
 
-static const struct { const char *name; unsigned int bits; } types[TENSOR_TYPES] = {
+static const struct {
+    const char  *name;
+    unsigned int bits;
+} types[TENSOR_TYPES] = {
 #define TENSOR_TYPE_ROW(name, bits, word) {#name, bits},
     TENSOR_TYPE_MAP(TENSOR_TYPE_ROW)
 #undef TENSOR_TYPE_ROW
@@ -28,10 +31,7 @@ enum tensor_type tensor_type_find(const char *name)
 }
 
 /* ---- f16 and what is narrower -------------------------------------------------------------------------- */
-uint32_t tensor_f16_of_e5m2(uint32_t bits)
-{
-    return bits << 8;
-}
+uint32_t tensor_f16_of_e5m2(uint32_t bits) { return bits << 8; }
 
 uint32_t tensor_f16_of_e4m3(uint32_t bits)
 {
@@ -64,7 +64,7 @@ uint32_t tensor_f16_of_double(double x)
 {
     const uint64_t lost = 52 - 10, largest = (uint64_t)(1023 + 16) << 52,
                    smallest = (uint64_t)(1023 - 14) << 52;
-    uint64_t       bits;
+    uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     const uint32_t sign = (uint32_t)(bits >> 48 & 0x8000);
     bits &= ~(uint64_t)0 >> 1;
@@ -79,10 +79,7 @@ uint32_t tensor_f16_of_double(double x)
 /* ---- rules --------------------------------------------------------------------------------------------- */
 enum { AMPERE = 80, ADA = 89, HOPPER = 90, BLACKWELL = 100 };
 
-static bool is_fp8(enum tensor_type type)
-{
-    return type == TENSOR_e4m3 || type == TENSOR_e5m2;
-}
+static bool is_fp8(enum tensor_type type) { return type == TENSOR_e4m3 || type == TENSOR_e5m2; }
 
 static struct tensor_rule fp8_rule(int sm, enum tensor_unit unit, int k)
 {

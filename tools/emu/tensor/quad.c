@@ -4,10 +4,7 @@
 enum { SIZE = 8, DEPTH = 4, HALF_WARP = 16 };
 
 /* Lane t of 8, those of the upper half of the warp are 4 to 7. */
-static int lane_of(int pair, int t)
-{
-    return 4 * pair + t % 4 + (t < 4 ? 0 : HALF_WARP);
-}
+static int lane_of(int pair, int t) { return 4 * pair + t % 4 + (t < 4 ? 0 : HALF_WARP); }
 
 static uint32_t half_of(const struct emu_warp *w, const emu_reg *reg, int lane, int i)
 {

@@ -18,34 +18,35 @@
 #include "tools/emu/run/emu.h"
 
 /* name, bits of an element in a register, bits of a word of a matrix */
-#define TENSOR_TYPE_MAP(X)                                                                                \
-    X(f16, 16, 16) X(bf16, 16, 16) X(tf32, 32, 32) X(e4m3, 8, 8) X(e5m2, 8, 8)                            \
-    X(f32, 32, 32) X(f64, 64, 64) X(s32, 32, 32)                                                          \
-    X(s8, 8, 8) X(u8, 8, 8) X(s4, 4, 4) X(u4, 4, 4) X(b1, 1, 32)
+#define TENSOR_TYPE_MAP(X)                                                                                   \
+    X(f16, 16, 16)                                                                                           \
+    X(bf16, 16, 16) X(tf32, 32, 32) X(e4m3, 8, 8) X(e5m2, 8, 8) X(f32, 32, 32) X(f64, 64, 64) X(s32, 32, 32) \
+        X(s8, 8, 8) X(u8, 8, 8) X(s4, 4, 4) X(u4, 4, 4) X(b1, 1, 32)
 enum tensor_type {
 #define TENSOR_TYPE_ENUM(name, bits, word) TENSOR_##name,
     TENSOR_TYPE_MAP(TENSOR_TYPE_ENUM)
 #undef TENSOR_TYPE_ENUM
-    TENSOR_TYPES
+        TENSOR_TYPES
 };
-const char       *tensor_type_name(enum tensor_type type);
-unsigned int      tensor_type_bits(enum tensor_type type); /* of an element */
-enum tensor_type  tensor_type_find(const char *name);      /* TENSOR_TYPES: no such type */
+const char      *tensor_type_name(enum tensor_type type);
+unsigned int     tensor_type_bits(enum tensor_type type); /* of an element */
+enum tensor_type tensor_type_find(const char *name);      /* TENSOR_TYPES: no such type */
 
 enum {
-    TENSOR_MOST_M = 32, TENSOR_MOST_K = 64, /* words along k; N is any multiple of 8 */
+    TENSOR_MOST_M = 32,
+    TENSOR_MOST_K = 64, /* words along k; N is any multiple of 8 */
     TENSOR_FLOOR = -133
 };
 
 enum tensor_method {
-    TENSOR_FUSED,       /* as said above */
-    TENSOR_BY_F16,      /* e4m3, e5m2 by f16 instructions: even pairs along k, then odd pairs, C last */
-    TENSOR_BY_FMA       /* m8n8k4 of f16 by ordinary multiply-adds */
+    TENSOR_FUSED,  /* as said above */
+    TENSOR_BY_F16, /* e4m3, e5m2 by f16 instructions: even pairs along k, then odd pairs, C last */
+    TENSOR_BY_FMA  /* m8n8k4 of f16 by ordinary multiply-adds */
 };
 struct tensor_rule {
     enum tensor_method method;
-    int  terms, fraction;
-    int  kept;          /* fraction bits that an f32 result has */
+    int                terms, fraction;
+    int                kept; /* fraction bits that an f32 result has */
 };
 enum tensor_unit { TENSOR_MMA, TENSOR_WMMA, TENSOR_WGMMA };
 /* How the GPU `sm` does it; exact for 80 to 90, as far as is known for others (README.md says which). */
@@ -54,18 +55,17 @@ struct tensor_rule tensor_rule_of(int sm, enum tensor_unit unit, enum tensor_typ
 enum tensor_bits { TENSOR_XOR, TENSOR_AND }; /* b1: what stands for the product */
 
 struct tensor_product {
-    int  m, n, k;       /* m: 8, 16 or 32; n: a multiple of 8; k: elements, of b1 a multiple of 32 */
-    enum tensor_type a, b, c;
+    int                m, n, k; /* m: 8, 16 or 32; n: a multiple of 8; k: elements, of b1 a multiple of 32 */
+    enum tensor_type   a, b, c;
     struct tensor_rule rule;
-    enum tensor_bits bits;
-    bool saturates;     /* s32: the exact sum is clipped; otherwise it wraps */
+    enum tensor_bits   bits;
+    bool               saturates; /* s32: the exact sum is clipped; otherwise it wraps */
 };
 /* c[m][n] += a[m][k] b[k][n], for all types but f64. */
 void tensor_multiply(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c);
 /* The same of floats and of integers. */
 void tensor_multiply_float(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c);
-void tensor_multiply_integer(const struct tensor_product *p, const uint32_t *a, const uint32_t *b,
-                             uint32_t *c);
+void tensor_multiply_integer(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c);
 void tensor_multiply_f64(int m, int n, int k, const uint64_t *a, const uint64_t *b, uint64_t *c);
 
 /* Exact conversions, and to f16 to nearest even (a zero keeps its sign; NaN is 0x7fff). */
@@ -83,10 +83,13 @@ uint32_t tensor_f16_of_double(double x);
  *   C  32 bits: two registers (columns 2 q, 2 q + 1) for each 8 rows (row g), of 16 at most, then over blocks
  *      of 8 columns, then over blocks of 16 rows; f16: both columns in one register; f64: as 32 bits.
  * So has mma.sync from m16n8k8 on, so have A and D of wgmma for 16 rows of a warp, and so has wmma here. */
-struct tensor_fragment { int rows, columns; unsigned int bits; }; /* of A: M x K, of B: K x N, of C: M x N */
-int  tensor_registers_a(const struct tensor_fragment *f);
-int  tensor_registers_b(const struct tensor_fragment *f);
-int  tensor_registers_c(const struct tensor_fragment *f);
+struct tensor_fragment {
+    int          rows, columns;
+    unsigned int bits;
+}; /* of A: M x K, of B: K x N, of C: M x N */
+int tensor_registers_a(const struct tensor_fragment *f);
+int tensor_registers_b(const struct tensor_fragment *f);
+int tensor_registers_c(const struct tensor_fragment *f);
 /* Matrices [row][column] of words; b1 counts in words of 32 bits. */
 void tensor_gather_a(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
                      uint32_t *out);
@@ -108,10 +111,8 @@ void tensor_scatter_c64(struct emu_warp *w, const emu_reg *reg, int rows, int co
 /* m8n8k4 of f16: lanes 4 pair .. 4 pair + 3 and 16 more of each hold a product of their own.  [8][4],
  * [4][8] and [8][8]; `along_k`: .row of A, .col of B. */
 enum { TENSOR_QUAD_PAIRS = 4 };
-void tensor_gather_quad_a(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k,
-                          uint32_t *out);
-void tensor_gather_quad_b(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k,
-                          uint32_t *out);
+void tensor_gather_quad_a(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k, uint32_t *out);
+void tensor_gather_quad_b(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k, uint32_t *out);
 void tensor_gather_quad_c(const struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits,
                           uint32_t *out);
 void tensor_scatter_quad_c(struct emu_warp *w, const emu_reg *reg, int pair, unsigned int bits,

@@ -16,28 +16,26 @@ enum { GROUP = 4, WARP_ROWS = 16, MOST_N = 256, DEPTH = 32, RUNS = 256 };
 #define OWNED_SUM EMU_ALL
 #define OWNED_A   0x7fffffffu
 
-
 struct plan {
-    struct tensor_product  p;      /* of a warp: m is 16 */
+    struct tensor_product  p; /* of a warp: m is 16 */
     struct tensor_fragment a, c;
-    int  a_count, c_count;         /* registers; a_count 0: in shared memory */
-    int  predicate;                /* op->source[predicate]: scale-d; before it A, B, after it D */
-    bool predicate_negated, negated; /* A or B is, not both */
-    bool a_mn, b_mn;
-    bool fenced;                   /* there is a wgmma.fence in the module */
+    int                    a_count, c_count; /* registers; a_count 0: in shared memory */
+    int                    predicate;        /* op->source[predicate]: scale-d; before it A, B, after it D */
+    bool                   predicate_negated, negated; /* A or B is, not both */
+    bool                   a_mn, b_mn;
+    bool                   fenced; /* there is a wgmma.fence in the module */
 };
 
 struct flight {
-    struct async_op     async;
-    struct wgmma_matrix a, b;
-    uint32_t            frame;     /* the rows where the registers are */
-    bool                accumulates;
+    struct async_op      async;
+    struct wgmma_matrix  a, b;
+    uint32_t             frame; /* the rows where the registers are */
+    bool                 accumulates;
     const unsigned char *shared;
 };
 
 /* ---- what is read -------------------------------------------------------------------------------------- */
-static const unsigned char *chunk_at(const struct flight *f, const struct wgmma_matrix *x, int line,
-                                     int chunk)
+static const unsigned char *chunk_at(const struct flight *f, const struct wgmma_matrix *x, int line, int chunk)
 {
     return f->shared + wgmma_chunk(x, (uint32_t)line, (uint32_t)chunk);
 }
@@ -48,9 +46,15 @@ static void unpack(const unsigned char *from, int bytes, uint32_t *to, int step)
     for (int i = 0; i < WGMMA_CHUNK / bytes; i++, from += bytes, to += step) {
         uint16_t half;
         switch (bytes) {
-        case 1: *to = *from; break;
-        case 2: memcpy(&half, from, sizeof half), *to = half; break;
-        default: memcpy(to, from, sizeof *to); break;
+        case 1:
+            *to = *from;
+            break;
+        case 2:
+            memcpy(&half, from, sizeof half), *to = half;
+            break;
+        default:
+            memcpy(to, from, sizeof *to);
+            break;
         }
     }
 }
@@ -71,10 +75,7 @@ static void read_matrix(const struct flight *f, const struct wgmma_matrix *x, in
                 unpack(chunk_at(f, x, first + i, c), bytes, out + i * line_step + c * each * k_step, k_step);
 }
 
-static uint32_t sign_bit(enum tensor_type type)
-{
-    return 1u << (tensor_type_bits(type) - 1);
-}
+static uint32_t sign_bit(enum tensor_type type) { return 1u << (tensor_type_bits(type) - 1); }
 
 static void complete(struct async_op *async)
 {
@@ -83,9 +84,9 @@ static void complete(struct async_op *async)
     const emu_reg       *sums = async->op->source + plan->predicate + 1;
     struct emu_warp     *w = async->warp;
     uint32_t             a[WARP_ROWS * DEPTH], b[DEPTH * MOST_N], c[WARP_ROWS * MOST_N];
-    unsigned char       *const frame = w->bank[EMU_BANK_FRAME];
+    unsigned char *const frame = w->bank[EMU_BANK_FRAME];
     const bool           bits = plan->p.a == TENSOR_b1;
-    const int bytes = bits ? 4 : (int)tensor_type_bits(plan->p.a) / 8, k = WGMMA_DEPTH_BYTES / bytes;
+    const int            bytes = bits ? 4 : (int)tensor_type_bits(plan->p.a) / 8, k = WGMMA_DEPTH_BYTES / bytes;
     w->bank[EMU_BANK_FRAME] = w->rows + (size_t)f->frame * EMU_ROW; /* it may be in another function by now */
     if (plan->a_count > 0)
         tensor_gather_a(w, async->op->source, &plan->a, a);
@@ -159,7 +160,9 @@ static void check_defined(struct emu_warp *w, const struct emu_op *op, const emu
 }
 
 /* ---- what the judge is told ---------------------------------------------------------------------------- */
-struct runs { uint32_t count, low, high, at[RUNS]; };
+struct runs {
+    uint32_t count, low, high, at[RUNS];
+};
 
 static void add_chunk(struct runs *r, uint32_t address)
 {
@@ -225,8 +228,7 @@ static bool same_descriptor(struct emu_warp *w, const struct emu_op *op, emu_reg
     *word = x[0];
     for (int l = 1; l < EMU_LANES; l++)
         if (x[l] != x[0]) {
-            emu_fault(w, op, l, 719,
-                      "the matrix descriptor 0x%llx is not that of thread 0 of the warp, 0x%llx",
+            emu_fault(w, op, l, 719, "the matrix descriptor 0x%llx is not that of thread 0 of the warp, 0x%llx",
                       (unsigned long long)x[l], (unsigned long long)x[0]);
             return false;
         }
@@ -285,8 +287,9 @@ static void exec_mma_async(struct emu_warp *w, const struct emu_op *op, uint32_t
     if (plan->a_count == 0)
         add_a(&runs, &of_a, WARP_ROWS * (w->index % GROUP));
     add_b(&runs, &of_b, (uint32_t)plan->p.n, w->index % GROUP);
-    struct flight *f =
-        find_span(w, op, &runs, &span) ? (struct flight *)async_new(w, op, 0, sizeof *f, complete) : NULL;
+    struct flight *f = find_span(w, op, &runs, &span)
+                           ? (struct flight *)async_new(w, op, 0, sizeof *f, complete)
+                           : NULL;
     if (f == NULL)
         return;
     f->a = of_a;
@@ -306,10 +309,7 @@ static void exec_mma_async(struct emu_warp *w, const struct emu_op *op, uint32_t
 }
 
 /* Registers are always as the last instruction left them: the order that it asks for is kept anyway. */
-static void exec_fence(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
-{
-    check_warps(w, op, mask);
-}
+static void exec_fence(struct emu_warp *w, const struct emu_op *op, uint32_t mask) { check_warps(w, op, mask); }
 
 static void exec_commit(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
@@ -324,16 +324,16 @@ static void exec_wait(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 }
 
 /* ---- decoding ------------------------------------------------------------------------------------------ */
-struct row { const char *a, *b, *d; int k, isa; bool few; /* of N: beyond 32 only multiples of 16 */ };
+struct row {
+    const char *a, *b, *d;
+    int         k, isa;
+    bool        few; /* of N: beyond 32 only multiples of 16 */
+};
 static const struct row rows[] = {
-    {"f16", "f16", "f16|f32", 16, 80, false},
-    {"bf16", "bf16", "f32", 16, 80, false},
-    {"tf32", "tf32", "f32", 8, 80, false},
-    {"e4m3|e5m2", "e4m3|e5m2", "f16|f32", 32, 80, false},
-    {"s8", "s8", "s32", 32, 80, true},
-    {"u8", "u8", "s32", 32, 80, true},
-    {"s8|u8", "s8|u8", "s32", 32, 84, true},
-    {"b1", "b1", "s32", 256, 80, true},
+    {"f16", "f16", "f16|f32", 16, 80, false}, {"bf16", "bf16", "f32", 16, 80, false},
+    {"tf32", "tf32", "f32", 8, 80, false},    {"e4m3|e5m2", "e4m3|e5m2", "f16|f32", 32, 80, false},
+    {"s8", "s8", "s32", 32, 80, true},        {"u8", "u8", "s32", 32, 80, true},
+    {"s8|u8", "s8|u8", "s32", 32, 84, true},  {"b1", "b1", "s32", 256, 80, true},
 };
 
 static const struct row *find_row(const struct tensor_product *p)
@@ -409,8 +409,7 @@ static bool read_operands(struct decoder *d, struct emu_op *op, struct plan *pla
     const struct tensor_product *p = &plan->p;
     const bool                   bits = p->a == TENSOR_b1;
     const struct ptx_operand    *a = decode_operand(d, 1), *predicate = decode_operand(d, 3);
-    plan->a =
-        (struct tensor_fragment){WARP_ROWS, bits ? p->k / 32 : p->k, bits ? 32 : tensor_type_bits(p->a)};
+    plan->a = (struct tensor_fragment){WARP_ROWS, bits ? p->k / 32 : p->k, bits ? 32 : tensor_type_bits(p->a)};
     plan->c = (struct tensor_fragment){WARP_ROWS, p->n, tensor_type_bits(p->c)};
     plan->c_count = tensor_registers_c(&plan->c);
     if (a == NULL || predicate == NULL)

@@ -15,7 +15,7 @@
 struct wgmma_matrix wgmma_descriptor(uint64_t word, bool mn_major)
 {
     static const uint32_t spans[] = {16, 128, 64, 32};
-    struct wgmma_matrix x = {.mn_major = mn_major};
+    struct wgmma_matrix   x = {.mn_major = mn_major};
     x.start = (uint32_t)(word & 0x3fff) << 4;
     x.leading = (uint32_t)(word >> 16 & 0x3fff) << 4;
     x.stride = (uint32_t)(word >> 32 & 0x3fff) << 4;

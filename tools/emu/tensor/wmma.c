@@ -5,14 +5,17 @@
 #include "mma.h"
 
 /* Types of matrices of one shape: registers of A, B, C. */
-struct row { int m, n, k; const char *types; int a, b; int sm, isa; };
+struct row {
+    int         m, n, k;
+    const char *types;
+    int         a, b;
+    int         sm, isa;
+};
 static const struct row rows[] = {
-    {16, 16, 16, "f16", 8, 8, 70, 60},   {32, 8, 16, "f16", 8, 8, 70, 61},
-    {8, 32, 16, "f16", 8, 8, 70, 61},    {16, 16, 16, "bf16", 4, 4, 80, 70},
-    {32, 8, 16, "bf16", 8, 2, 80, 70},   {8, 32, 16, "bf16", 2, 8, 80, 70},
-    {16, 16, 16, "s8|u8", 2, 2, 72, 63}, {32, 8, 16, "s8|u8", 4, 1, 72, 63},
-    {8, 32, 16, "s8|u8", 1, 4, 72, 63},  {16, 16, 8, "tf32", 4, 4, 80, 70},
-    {8, 8, 4, "f64", 1, 1, 80, 70},      {8, 8, 32, "s4|u4", 1, 1, 75, 63},
+    {16, 16, 16, "f16", 8, 8, 70, 60},   {32, 8, 16, "f16", 8, 8, 70, 61},   {8, 32, 16, "f16", 8, 8, 70, 61},
+    {16, 16, 16, "bf16", 4, 4, 80, 70},  {32, 8, 16, "bf16", 8, 2, 80, 70},  {8, 32, 16, "bf16", 2, 8, 80, 70},
+    {16, 16, 16, "s8|u8", 2, 2, 72, 63}, {32, 8, 16, "s8|u8", 4, 1, 72, 63}, {8, 32, 16, "s8|u8", 1, 4, 72, 63},
+    {16, 16, 8, "tf32", 4, 4, 80, 70},   {8, 8, 4, "f64", 1, 1, 80, 70},     {8, 8, 32, "s4|u4", 1, 1, 75, 63},
     {8, 8, 128, "b1", 1, 1, 75, 63},
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
@@ -27,22 +30,22 @@ static const struct row *find_row(const struct mma_shape *s, enum tensor_type ty
 
 enum operand { OPERAND_A, OPERAND_B, OPERAND_C };
 
-struct matrix {                    /* of a load or store */
-    enum operand operand;
-    struct tensor_fragment f;      /* b1: of words of 32 bits                                     */
-    int  registers;                /* f16: of both copies                                          */
-    bool wide;                     /* f64                                                          */
-    bool along_rows;               /* neighbours in memory are those of a row                      */
-    unsigned int bits;             /* of an element in memory                                      */
-    enum emu_space space;
-    bool storing, has_stride;
-    unsigned int address, address_bits, stride, data; /* op->source[..] */
+struct matrix { /* of a load or store */
+    enum operand           operand;
+    struct tensor_fragment f;          /* b1: of words of 32 bits                                     */
+    int                    registers;  /* f16: of both copies                                          */
+    bool                   wide;       /* f64                                                          */
+    bool                   along_rows; /* neighbours in memory are those of a row                      */
+    unsigned int           bits;       /* of an element in memory                                      */
+    enum emu_space         space;
+    bool                   storing, has_stride;
+    unsigned int           address, address_bits, stride, data; /* op->source[..] */
 };
 
 /* ---- moving -------------------------------------------------------------------------------------------- */
 static int distinct(const struct matrix *x)
 {
-    return x->operand == OPERAND_A ? tensor_registers_a(&x->f)
+    return x->operand == OPERAND_A   ? tensor_registers_a(&x->f)
            : x->operand == OPERAND_B ? tensor_registers_b(&x->f)
                                      : tensor_registers_c(&x->f);
 }
@@ -53,10 +56,7 @@ static uint32_t line_bytes(const struct matrix *x)
     return (uint32_t)(x->along_rows ? x->f.columns : x->f.rows) * x->f.bits / 8;
 }
 
-static int lines(const struct matrix *x)
-{
-    return x->along_rows ? x->f.rows : x->f.columns;
-}
+static int lines(const struct matrix *x) { return x->along_rows ? x->f.rows : x->f.columns; }
 
 /* Lines of memory, 32 at most, one a lane: touched in pieces of 16 bytes at most. */
 static bool find_lines(struct emu_warp *w, const struct emu_op *op, const struct matrix *x,
@@ -92,8 +92,8 @@ static bool check_same(struct emu_warp *w, const struct emu_op *op, const struct
     uint64_t base[EMU_LANES];
     emu_addresses(w, op, x->address, x->address_bits, base);
     for (int l = 1; l < EMU_LANES; l++)
-        if (base[l] != base[0] || (x->has_stride && emu_r32(w, op->source[x->stride])[l] !=
-                                                        *emu_r32(w, op->source[x->stride]))) {
+        if (base[l] != base[0] ||
+            (x->has_stride && emu_r32(w, op->source[x->stride])[l] != *emu_r32(w, op->source[x->stride]))) {
             emu_fault(w, op, l, 719, "address or stride are not those of thread 0 of the warp");
             return false;
         }
@@ -121,8 +121,8 @@ static void exec_load(struct emu_warp *w, const struct emu_op *op, uint32_t mask
         return;
     for (int r = 0; r < x->f.rows; r++)
         for (int c = 0; c < x->f.columns; c++)
-            words[r * x->f.columns + c] = get_element(
-                bytes + (uint32_t)(x->along_rows ? r : c) * line_bytes(x), x->along_rows ? c : r, x->f.bits);
+            words[r * x->f.columns + c] = get_element(bytes + (uint32_t)(x->along_rows ? r : c) * line_bytes(x),
+                                                      x->along_rows ? c : r, x->f.bits);
     const int each = distinct(x);
     for (int copy = 0; copy < x->registers; copy += each)
         if (x->operand == OPERAND_A)
@@ -185,7 +185,7 @@ static void exec_store_64(struct emu_warp *w, const struct emu_op *op, uint32_t 
 struct plan {
     struct tensor_product  p;
     struct tensor_fragment a, b, c, d;
-    int  a_count, b_count, c_count;
+    int                    a_count, b_count, c_count;
 };
 
 /* f16 to f32, and back to nearest even. */
@@ -255,9 +255,11 @@ static bool has_sum(const struct mma_shape *s, enum tensor_type type)
                                                TENSOR_s4,  TENSOR_b1,   TENSOR_f64};
     for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
         const enum tensor_type a = factors[i];
-        const bool integer = a == TENSOR_s8 || a == TENSOR_s4 || a == TENSOR_b1;
-        if (find_row(s, a) != NULL && (type == TENSOR_s32 ? integer : type == TENSOR_f64 ? a == TENSOR_f64
-                                       : type == TENSOR_f16 ? a == TENSOR_f16 : !integer && a != TENSOR_f64))
+        const bool             integer = a == TENSOR_s8 || a == TENSOR_s4 || a == TENSOR_b1;
+        if (find_row(s, a) != NULL && (type == TENSOR_s32   ? integer
+                                       : type == TENSOR_f64 ? a == TENSOR_f64
+                                       : type == TENSOR_f16 ? a == TENSOR_f16
+                                                            : !integer && a != TENSOR_f64))
             return true;
     }
     return false;
@@ -292,9 +294,9 @@ static bool make_matrix(struct decoder *d, const struct mma_shape *s, enum tenso
 static bool read_matrix_modifiers(struct decoder *d, struct matrix *x)
 {
     static const char *const names[] = {"a", "b", "c", NULL};
-    struct mma_shape shape;
-    bool             cluster = false;
-    int              operand = x->storing ? OPERAND_C : decode_one_of(d, names);
+    struct mma_shape         shape;
+    bool                     cluster = false;
+    int                      operand = x->storing ? OPERAND_C : decode_one_of(d, names);
     if (operand < 0 || (x->storing && !decode_take(d, "d")))
         return decode_refuse(d, "'%s' names no matrix", decode_peek(d));
     x->operand = (enum operand)operand;
@@ -379,10 +381,10 @@ static bool make_plan(struct decoder *d, struct plan *plan, enum tensor_type c)
     const struct mma_shape shape = {p->m, p->n, p->k};
     const struct row      *row = find_row(&shape, p->a);
     const bool             integer = tensor_type_bits(p->a) <= 8, bits = p->a == TENSOR_b1;
-    const char *const sums = integer              ? "s32"
-                             : p->a == TENSOR_f64 ? "f64"
-                             : p->a == TENSOR_f16 ? "f16|f32"
-                                                  : "f32";
+    const char *const      sums = integer              ? "s32"
+                                  : p->a == TENSOR_f64 ? "f64"
+                                  : p->a == TENSOR_f16 ? "f16|f32"
+                                                       : "f32";
     if (row == NULL || !mma_set_has(row->types, p->b) || !mma_set_has(sums, p->c) || !mma_set_has(sums, c))
         return decode_refuse(d, "no wmma of this shape has these types");
     if (p->saturates && (!integer || bits))
