@@ -21,7 +21,7 @@ static _Thread_local struct {
 
 void ptxpack_cache_forget(const ptxpack_cache *cache)
 {
-    thread_line.cache = cache ? cache->id : 0;
+    thread_line.cache = cache != NULL ? cache->id : 0;
     thread_line.text[0] = '\0';
 }
 
@@ -36,7 +36,7 @@ void ptxpack_cache_say(const ptxpack_cache *cache, const char *format, ...)
 
 const char *ptxpack_cache_detail(const ptxpack_cache *cache)
 {
-    if (!cache)
+    if (cache == NULL)
         return "cache disabled: there is none";
     return thread_line.cache == cache->id && *thread_line.text ? thread_line.text : cache->line;
 }
@@ -47,7 +47,7 @@ static uint64_t choose_max_bytes(uint64_t wanted, char line[PTXPACK_CACHE_LINE])
 {
     uint64_t    bytes = wanted ? wanted : UINT64_C(1) << 30;
     const char *text = wanted ? NULL : ptxpack_cache_env("PTXPACK_CACHE_MAX_SIZE");
-    if (text && !ptxpack_cache_parse_size(text, &bytes))
+    if (text != NULL && !ptxpack_cache_parse_size(text, &bytes))
         snprintf(line, PTXPACK_CACHE_LINE,
                  "PTXPACK_CACHE_MAX_SIZE=%.100s is no size such as 512M or 2G: "
                  "the limit is 1G",
@@ -58,7 +58,7 @@ static uint64_t choose_max_bytes(uint64_t wanted, char line[PTXPACK_CACHE_LINE])
 static void set_up_dir(ptxpack_cache *cache)
 {
     char line[PTXPACK_CACHE_LINE];
-    if (!cache->dir)
+    if (cache->dir == NULL)
         return;
     int fd = ptxpack_cache_open_dir(cache->dir, !cache->readonly, false, line);
     if (fd >= 0 && !cache->readonly && ptxpack_prebuilt_is(fd)) { /* it would age and lose its entries */
@@ -85,10 +85,10 @@ ptxpack_cache *ptxpack_cache_open(const ptxpack_cache_options *options)
     static _Atomic uint64_t last_id;
     ptxpack_cache_options   o;
     memset(&o, 0, sizeof o);
-    if (options)
+    if (options != NULL)
         memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
     ptxpack_cache *cache = (ptxpack_cache *)calloc(1, sizeof *cache);
-    if (!cache)
+    if (cache == NULL)
         return NULL;
     cache->id = atomic_fetch_add(&last_id, 1) + 1;
     ptxpack_cache_forget(cache);
@@ -110,7 +110,7 @@ ptxpack_cache *ptxpack_cache_open(const ptxpack_cache_options *options)
 
 void ptxpack_cache_close(ptxpack_cache *cache)
 {
-    if (!cache)
+    if (cache == NULL)
         return;
     ptxpack_cache_close_folders(cache);
     free(cache->refusal);
@@ -118,15 +118,18 @@ void ptxpack_cache_close(ptxpack_cache *cache)
     free(cache);
 }
 
-bool ptxpack_cache_enabled(const ptxpack_cache *cache) { return cache && cache->usable; }
+bool ptxpack_cache_enabled(const ptxpack_cache *cache) { return cache != NULL && cache->usable; }
 
-const char *ptxpack_cache_path(const ptxpack_cache *cache) { return cache && cache->dir ? cache->dir : ""; }
+const char *ptxpack_cache_path(const ptxpack_cache *cache)
+{
+    return cache != NULL && cache->dir != NULL ? cache->dir : "";
+}
 
 int ptxpack_cache_begin(const ptxpack_cache *cache, bool create)
 {
     char line[PTXPACK_CACHE_LINE];
     ptxpack_cache_forget(cache);
-    if (!cache || !cache->usable)
+    if (cache == NULL || !cache->usable)
         return -1;
     int fd = ptxpack_cache_open_dir(cache->dir, create, false, line);
     if (fd < 0 && (create || errno != ENOENT))
@@ -138,7 +141,7 @@ int ptxpack_cache_begin(const ptxpack_cache *cache, bool create)
 
 void ptxpack_cache_entry_free(ptxpack_cache_entry *entry)
 {
-    if (!entry)
+    if (entry == NULL)
         return;
     free(entry->payload);
     free(entry->metadata);
@@ -184,14 +187,14 @@ bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpa
 {
     memset(entry, 0, sizeof *entry);
     ptxpack_cache_forget(cache);
-    if (!cache)
+    if (cache == NULL)
         return false;
     const char *poisoned = ptxpack_cache_key_poisoned(key);
-    int         fd = poisoned ? -1 : ptxpack_cache_begin(cache, false);
+    int         fd = poisoned != NULL ? -1 : ptxpack_cache_begin(cache, false);
     bool        hit = fd >= 0 && look_up(cache, fd, key, !cache->readonly, entry);
     if (fd >= 0)
         close(fd);
-    if (poisoned)
+    if (poisoned != NULL)
         ptxpack_cache_say(cache, "not cached: %s", poisoned);
     atomic_fetch_add(hit ? &cache->hits : &cache->misses, 1);
     return hit;
@@ -205,9 +208,9 @@ static const char *unfit(const ptxpack_cache *cache, const ptxpack_cache_key *ke
 {
     const char    *poisoned = ptxpack_cache_key_poisoned(key);
     const uint64_t bytes = ptxpack_entry_size(parts);
-    if (poisoned)
+    if (poisoned != NULL)
         return poisoned;
-    if (!parts->payload || (!parts->metadata && parts->metadata_bytes))
+    if (parts->payload == NULL || (parts->metadata == NULL && parts->metadata_bytes))
         return "the payload or the metadata is NULL";
     if (!bytes)
         return "the payload is empty, or a part is over its limit";
@@ -238,22 +241,22 @@ bool ptxpack_cache_put(ptxpack_cache *cache, const ptxpack_cache_key *key, const
                        const void *metadata, size_t metadata_bytes, const void *payload, size_t payload_bytes)
 {
     ptxpack_cache_forget(cache);
-    if (!cache || !cache->usable || cache->readonly)
+    if (cache == NULL || !cache->usable || cache->readonly)
         return false;
     ptxpack_entry_parts parts;
     memset(&parts, 0, sizeof parts);
-    parts.label = label ? label : "";
+    parts.label = label != NULL ? label : "";
     parts.label_bytes = strlen(parts.label);
     parts.metadata = metadata;
     parts.metadata_bytes = metadata_bytes;
-    parts.key = key ? key->blob : NULL;
-    parts.key_bytes = key ? key->bytes : 0;
+    parts.key = key != NULL ? key->blob : NULL;
+    parts.key_bytes = key != NULL ? key->bytes : 0;
     parts.payload = payload;
     parts.payload_bytes = payload_bytes;
     const char *why = unfit(cache, key, &parts);
-    if (why)
+    if (why != NULL)
         ptxpack_cache_say(cache, "not cached: %s", why);
-    bool stored = !why && store(cache, key, &parts);
+    bool stored = why == NULL && store(cache, key, &parts);
     atomic_fetch_add(stored ? &cache->stores : &cache->refused, 1);
     return stored;
 }
@@ -262,7 +265,7 @@ bool ptxpack_cache_remove(ptxpack_cache *cache, const ptxpack_cache_key *key)
 {
     int  fd = ptxpack_cache_begin(cache, false);
     bool removed = false;
-    if (fd >= 0 && !cache->readonly && !ptxpack_cache_key_poisoned(key)) {
+    if (fd >= 0 && !cache->readonly && ptxpack_cache_key_poisoned(key) == NULL) {
         char name[PTXPACK_CACHE_NAME];
         ptxpack_cache_entry_name(key, name);
         removed = unlinkat(fd, name, 0) == 0;
@@ -322,7 +325,7 @@ static int wait_for_lock(int dirfd, const ptxpack_cache_key *key, uint32_t timeo
 int ptxpack_cache_lock(ptxpack_cache *cache, const ptxpack_cache_key *key, uint32_t timeout_ms)
 {
     ptxpack_cache_forget(cache);
-    if (!cache || cache->readonly || ptxpack_cache_key_poisoned(key))
+    if (cache == NULL || cache->readonly || ptxpack_cache_key_poisoned(key) != NULL)
         return -1; /* nothing will be stored that others could wait for */
     int fd = ptxpack_cache_begin(cache, true);
     if (fd < 0)
@@ -352,7 +355,7 @@ void ptxpack_cache_get_stats(ptxpack_cache *cache, ptxpack_cache_stats *stats)
             ptxpack_cache_say(cache, "%.300s: %s", cache->dir, strerror(error));
         close(fd);
     }
-    if (cache) {
+    if (cache != NULL) {
         s.max_bytes = cache->max_bytes;
         s.max_age_s = cache->max_age_s;
         s.hits = atomic_load(&cache->hits);
@@ -384,7 +387,7 @@ static bool sweep(ptxpack_cache *cache, const ptxpack_sweep *how, ptxpack_cache_
     }
     if (fd >= 0)
         close(fd);
-    if (swept)
+    if (swept != NULL)
         *swept = done;
     return fd >= 0 && !error;
 }
@@ -394,7 +397,7 @@ bool ptxpack_cache_trim(ptxpack_cache *cache, uint64_t to_bytes, ptxpack_cache_s
     const ptxpack_sweep how = {.over_bytes = to_bytes,
                                .to_bytes = to_bytes,
                                .to_entries = UINT64_MAX,
-                               .max_age_s = cache ? cache->max_age_s : 0};
+                               .max_age_s = cache != NULL ? cache->max_age_s : 0};
     return sweep(cache, &how, swept);
 }
 

@@ -160,9 +160,9 @@ static void fill_from_memory(reader *r, void *bytes, size_t count)
 static void fill(reader *r, void *bytes, size_t count)
 {
     uint8_t *at = (uint8_t *)bytes;
-    if (r->memory)
+    if (r->memory != NULL)
         fill_from_memory(r, bytes, count);
-    for (size_t left = r->memory ? 0 : count; left && r->result == PTXPACK_ENTRY_GOOD;) {
+    for (size_t left = r->memory != NULL ? 0 : count; left && r->result == PTXPACK_ENTRY_GOOD;) {
         ssize_t n = read(r->fd, at, left);
         if (n < 0 && errno == EINTR)
             continue;
@@ -185,7 +185,7 @@ static void *fetch(reader *r, size_t count)
     if (r->result != PTXPACK_ENTRY_GOOD)
         return NULL;
     uint8_t *bytes = (uint8_t *)malloc(count + 1);
-    if (!bytes) {
+    if (bytes == NULL) {
         fail(r, ENOMEM);
         return NULL;
     }
@@ -262,7 +262,7 @@ static void check_key(reader *r, const char *name, const struct ptxpack_cache_ke
     uint8_t digest[16];
     if (r->result != PTXPACK_ENTRY_GOOD)
         return;
-    if (key) {
+    if (key != NULL) {
         if (key->bytes != r->sizes.key_bytes || memcmp(key->blob, blob, key->bytes) != 0)
             r->result = PTXPACK_ENTRY_CORRUPT;
         return;

@@ -40,7 +40,7 @@ static int add(scan *s, const char *name, const struct stat *st)
     if (s->count == s->capacity) {
         size_t      capacity = s->capacity ? 2 * s->capacity : 64;
         seen_entry *larger = (seen_entry *)realloc(s->entries, capacity * sizeof *larger);
-        if (!larger)
+        if (larger == NULL)
             return ENOMEM;
         s->entries = larger;
         s->capacity = capacity;
@@ -56,7 +56,7 @@ static int add(scan *s, const char *name, const struct stat *st)
 static int look(int dirfd, const ptxpack_sweep *how, scan *s)
 {
     DIR *dir = ptxpack_cache_list(dirfd);
-    if (!dir)
+    if (dir == NULL)
         return errno;
     const int64_t      now = (int64_t)time(NULL);
     const char        *name;

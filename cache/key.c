@@ -14,9 +14,10 @@ enum { KEY_CAP = 64 << 20 };
 
 static void poison(ptxpack_cache_key *key, const char *reason)
 {
-    if (key && !key->poisoned) {
+    if (key != NULL && !key->poisoned) {
         key->poisoned = true;
-        snprintf(key->reason, sizeof key->reason, "%s", reason && *reason ? reason : "no reason was given");
+        snprintf(key->reason, sizeof key->reason, "%s",
+                 reason != NULL && *reason ? reason : "no reason was given");
     }
 }
 
@@ -32,7 +33,7 @@ static bool reserve(ptxpack_cache_key *key, size_t more)
     while (capacity < key->bytes + more)
         capacity *= 2;
     uint8_t *blob = (uint8_t *)realloc(key->blob, capacity);
-    if (!blob) {
+    if (blob == NULL) {
         poison(key, "out of memory while the key was built");
         return false;
     }
@@ -57,25 +58,25 @@ static void append_length(ptxpack_cache_key *key, uint64_t value, int bytes)
 ptxpack_cache_key *ptxpack_cache_key_create(void)
 {
     ptxpack_cache_key *key = (ptxpack_cache_key *)calloc(1, sizeof *key);
-    if (key)
+    if (key != NULL)
         ptxpack_cache_key_add_u64(key, "ptxpack-cache-format", ptxpack_entry_version);
     return key;
 }
 
 void ptxpack_cache_key_free(ptxpack_cache_key *key)
 {
-    if (key)
+    if (key != NULL)
         free(key->blob);
     free(key);
 }
 
 void ptxpack_cache_key_add(ptxpack_cache_key *key, const char *name, const void *value, size_t bytes)
 {
-    if (!key || key->poisoned)
+    if (key == NULL || key->poisoned)
         return;
-    if (!name || (!value && bytes)) {
+    if (name == NULL || (value == NULL && bytes)) {
         char reason[160];
-        snprintf(reason, sizeof reason, "the field %s is NULL", name ? name : "name");
+        snprintf(reason, sizeof reason, "the field %s is NULL", name != NULL ? name : "name");
         poison(key, reason);
         return;
     }
@@ -92,7 +93,7 @@ void ptxpack_cache_key_add(ptxpack_cache_key *key, const char *name, const void 
 
 void ptxpack_cache_key_add_text(ptxpack_cache_key *key, const char *name, const char *text)
 {
-    ptxpack_cache_key_add(key, name, text, text ? strlen(text) : 1);
+    ptxpack_cache_key_add(key, name, text, text != NULL ? strlen(text) : 1);
 }
 
 void ptxpack_cache_key_add_u64(ptxpack_cache_key *key, const char *name, uint64_t value)
@@ -107,7 +108,7 @@ void ptxpack_cache_key_poison(ptxpack_cache_key *key, const char *reason) { pois
 
 const char *ptxpack_cache_key_poisoned(const ptxpack_cache_key *key)
 {
-    if (!key)
+    if (key == NULL)
         return "there is no key";
     return key->poisoned ? key->reason : NULL;
 }
@@ -133,7 +134,7 @@ void ptxpack_cache_key_hex(const ptxpack_cache_key *key, char hex[33])
 {
     uint8_t digest[16];
     hex[0] = '\0';
-    if (ptxpack_cache_key_poisoned(key))
+    if (ptxpack_cache_key_poisoned(key) != NULL)
         return;
     ptxpack_cache_digest(key->blob, key->bytes, digest);
     ptxpack_cache_hex_of(digest, hex);

@@ -12,14 +12,14 @@
 const char *ptxpack_cache_env(const char *name)
 {
     const char *value = secure_getenv(name);
-    return value && *value ? value : NULL;
+    return value != NULL && *value ? value : NULL;
 }
 
 bool ptxpack_cache_env_flag(const char *name)
 {
     static const char *const off[] = {"0", "no", "off", "false"};
     const char              *value = ptxpack_cache_env(name);
-    for (size_t i = 0; value && i < sizeof off / sizeof *off; i++)
+    for (size_t i = 0; value != NULL && i < sizeof off / sizeof *off; i++)
         if (!strcmp(value, off[i]))
             return false;
     return value != NULL;
@@ -29,7 +29,7 @@ bool ptxpack_cache_parse_size(const char *text, uint64_t *bytes)
 {
     uint64_t    value = 0;
     const char *p = text;
-    if (!text)
+    if (text == NULL)
         return false;
     for (; *p >= '0' && *p <= '9'; p++)
         if (__builtin_mul_overflow(value, 10, &value) ||
@@ -39,9 +39,9 @@ bool ptxpack_cache_parse_size(const char *text, uint64_t *bytes)
         return false;
     static const char suffixes[] = "kKmMgGtT";
     const char       *suffix = *p ? strchr(suffixes, *p) : NULL;
-    if (*p && (!suffix || p[1]))
+    if (*p && (suffix == NULL || p[1]))
         return false;
-    int shift = suffix ? 10 * (1 + (int)(suffix - suffixes) / 2) : 0;
+    int shift = suffix != NULL ? 10 * (1 + (int)(suffix - suffixes) / 2) : 0;
     if (!value || value > UINT64_MAX >> shift)
         return false;
     *bytes = value << shift;
@@ -64,9 +64,9 @@ static char *join(const char *a, const char *b, const char *c)
 static char *absolute(const char *dir)
 {
     char *here = *dir == '/' ? NULL : getcwd(NULL, 0);
-    char *path = *dir == '/' ? strdup(dir) : here ? join(here, dir, "") : NULL;
+    char *path = *dir == '/' ? strdup(dir) : here != NULL ? join(here, dir, "") : NULL;
     free(here);
-    for (size_t end = path ? strlen(path) : 0; end > 1 && path[end - 1] == '/'; end--)
+    for (size_t end = path != NULL ? strlen(path) : 0; end > 1 && path[end - 1] == '/'; end--)
         path[end - 1] = '\0';
     return path;
 }
@@ -78,13 +78,13 @@ static char *passwd_home(void)
     for (size_t size = 1024; size <= 1 << 20; size *= 4) {
         struct passwd entry, *found = NULL;
         char         *larger = (char *)realloc(buffer, size);
-        if (!larger)
+        if (larger == NULL)
             break;
         buffer = larger;
         int error = getpwuid_r(geteuid(), &entry, buffer, size, &found);
         if (error == ERANGE)
             continue;
-        if (!error && found && entry.pw_dir && *entry.pw_dir == '/')
+        if (!error && found != NULL && entry.pw_dir != NULL && *entry.pw_dir == '/')
             home = strdup(entry.pw_dir);
         break;
     }
@@ -96,15 +96,15 @@ char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE]
 {
     const char *value;
     char       *path;
-    if ((wanted && *wanted) || (wanted = ptxpack_cache_env("PTXPACK_CACHE_DIR"))) {
+    if ((wanted != NULL && *wanted) || (wanted = ptxpack_cache_env("PTXPACK_CACHE_DIR")) != NULL) {
         path = absolute(wanted);
-    } else if ((value = ptxpack_cache_env("XDG_CACHE_HOME")) && *value == '/') {
+    } else if ((value = ptxpack_cache_env("XDG_CACHE_HOME")) != NULL && *value == '/') {
         path = join(value, "ptxpack", ""); /* the XDG rules: a relative path counts as unset */
-    } else if ((value = ptxpack_cache_env("HOME")) && *value == '/') {
+    } else if ((value = ptxpack_cache_env("HOME")) != NULL && *value == '/') {
         path = join(value, ".cache", "ptxpack");
     } else {
         char *home = passwd_home();
-        if (!home) {
+        if (home == NULL) {
             snprintf(line, PTXPACK_CACHE_LINE,
                      "cache disabled: PTXPACK_CACHE_DIR, XDG_CACHE_HOME and HOME "
                      "name no absolute directory, and user %ld has no home",
@@ -114,7 +114,7 @@ char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE]
         path = join(home, ".cache", "ptxpack");
         free(home);
     }
-    if (!path)
+    if (path == NULL)
         snprintf(line, PTXPACK_CACHE_LINE, "cache disabled: the path of its directory could not be made: %s",
                  strerror(errno));
     return path;
@@ -124,17 +124,17 @@ char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE]
 static int make_path(const char *dir)
 {
     char *path = strdup(dir);
-    int   error = path ? 0 : ENOMEM;
-    for (char *slash = path; slash && !error;) {
+    int   error = path != NULL ? 0 : ENOMEM;
+    for (char *slash = path; slash != NULL && !error;) {
         slash = strchr(slash + 1, '/');
-        if (slash)
+        if (slash != NULL)
             *slash = '\0';
         struct stat st;
         if (mkdir(path, 0700) != 0 && errno != EEXIST) {
             int why = errno; /* of a directory that is there (an automount, say) it does not matter */
             error = stat(path, &st) == 0 ? 0 : why;
         }
-        if (slash)
+        if (slash != NULL)
             *slash = '/';
     }
     free(path);

@@ -135,11 +135,11 @@ void ptxpack_cache_tag(int dirfd)
     if (fstatat(dirfd, tag_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         return;
     DIR *dir = ptxpack_cache_list(dirfd);
-    if (!dir)
+    if (dir == NULL)
         return;
     /* A user may point the cache at a folder with other things in it, which want their backup. */
     bool alone = true;
-    for (struct dirent *d; alone && (d = readdir(dir));)
+    for (struct dirent *d; alone && (d = readdir(dir)) != NULL;)
         alone = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || !strcmp(d->d_name, lock_name) ||
                 ptxpack_cache_kind_of(d->d_name) != PTXPACK_NAME_ALIEN;
     closedir(dir);

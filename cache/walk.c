@@ -10,7 +10,7 @@ DIR *ptxpack_cache_list(int dirfd)
 {
     int  fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    if (fd >= 0 && !dir) {
+    if (fd >= 0 && dir == NULL) {
         int error = errno;
         close(fd);
         errno = error;
@@ -33,7 +33,7 @@ bool ptxpack_cache_next(DIR *dir, int dirfd, const char **name, ptxpack_cache_ki
 int ptxpack_cache_measure(int dirfd, ptxpack_cache_stats *stats)
 {
     DIR *dir = ptxpack_cache_list(dirfd);
-    if (!dir)
+    if (dir == NULL)
         return errno;
     const char        *name;
     ptxpack_cache_kind kind;
@@ -99,7 +99,7 @@ bool ptxpack_cache_each(ptxpack_cache *cache, bool check, visitor *visit, void *
 {
     int  dirfd = ptxpack_cache_begin(cache, false);
     DIR *dir = dirfd >= 0 ? ptxpack_cache_list(dirfd) : NULL;
-    if (dir) {
+    if (dir != NULL) {
         const char        *name;
         ptxpack_cache_kind kind;
         struct stat        st;

@@ -22,7 +22,7 @@ uint64_t ptxpack_new_id(void)
 
 const char *ptxpack_detail(const ptxpack *handle)
 {
-    uint64_t id = handle ? handle->id : 0;
+    uint64_t id = handle != NULL ? handle->id : 0;
     for (int i = 0; i < SLOTS; i++)
         if (details[i].id == id && details[i].line[0])
             return details[i].line;
@@ -52,7 +52,7 @@ ptxpack_status ptxpack_fail(const ptxpack *handle, ptxpack_status status, const 
         line[--bytes] = '\0';
     for (char *at = line; (at = strchr(at, '\n')); at++)
         *at = ' ';
-    memcpy(newest_slot(handle ? handle->id : 0), line, bytes + 1);
+    memcpy(newest_slot(handle != NULL ? handle->id : 0), line, bytes + 1);
     return status;
 }
 

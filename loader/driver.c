@@ -36,7 +36,7 @@ int ptxpack_cuda_of_isa(int isa, int *branch)
 {
     for (int i = 0; i < RELEASES; i++)
         if (releases[i].isa == isa) {
-            if (branch)
+            if (branch != NULL)
                 *branch = releases[i].branch;
             return releases[i].cuda;
         }
@@ -87,15 +87,15 @@ const char *ptxpack_driver_error(const struct ptxpack_driver *driver, ptxpack_cu
                                  size_t cap)
 {
     const char *name = NULL, *text = NULL, *hint = NULL;
-    if (driver->cuGetErrorName(result, &name) != PTXPACK_CU_SUCCESS || !name)
+    if (driver->cuGetErrorName(result, &name) != PTXPACK_CU_SUCCESS || name == NULL)
         name = "unknown error";
-    if (driver->cuGetErrorString(result, &text) != PTXPACK_CU_SUCCESS || !text)
+    if (driver->cuGetErrorString(result, &text) != PTXPACK_CU_SUCCESS || text == NULL)
         text = "no description";
     for (int i = 0; i < MEANINGS; i++)
         if (meanings[i].result == result)
             hint = meanings[i].hint;
-    snprintf(buf, cap, "%s (%u): %s%s%s%s", name, result, text, hint ? " (" : "", hint ? hint : "",
-             hint ? ")" : "");
+    snprintf(buf, cap, "%s (%u): %s%s%s%s", name, result, text, hint != NULL ? " (" : "",
+             hint != NULL ? hint : "", hint != NULL ? ")" : "");
     return buf;
 }
 
@@ -138,13 +138,13 @@ static void copy_pointer(void *to, void *function) { memcpy(to, &function, sizeo
 static void *find(struct finder *f, const struct row *row)
 {
     void *function = NULL;
-    if (f->get_v2) {
+    if (f->get_v2 != NULL) {
         int               found = -1;
         ptxpack_cu_result r = f->get_v2(row->name, &function, row->version, 0, &found);
         f->stub |= r == PTXPACK_CU_STUB_LIBRARY;
         return r == PTXPACK_CU_SUCCESS && found == 0 ? function : NULL;
     }
-    if (f->get) {
+    if (f->get != NULL) {
         ptxpack_cu_result r = f->get(row->name, &function, row->version, 0);
         f->stub |= r == PTXPACK_CU_STUB_LIBRARY;
         return r == PTXPACK_CU_SUCCESS ? function : NULL;
@@ -176,7 +176,7 @@ static ptxpack_status fill_table(void *library, struct ptxpack_driver *table, ch
         if (f.stub)
             return say(detail, cap, PTXPACK_E_STUB_DRIVER, "%s is the toolkit's stub, not a driver (error 34)",
                        table->path);
-        if (!function && rows[i].need == REQUIRED)
+        if (function == NULL && rows[i].need == REQUIRED)
             return say(detail, cap, PTXPACK_E_DRIVER, "%s has no %s of CUDA %d.%d, which is required",
                        table->path, rows[i].name, rows[i].version / 1000, rows[i].version % 1000 / 10);
         copy_pointer((char *)table + rows[i].offset, function);
@@ -201,17 +201,17 @@ static ptxpack_status initialise(struct ptxpack_driver *table, char *detail, siz
 static void *load_library(const char *path, char *detail, size_t cap)
 {
     void *library = dlopen(*path ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library)
+    if (library != NULL)
         return library;
     const char *error = dlerror();
-    snprintf(detail, cap, "%s", error ? error : "dlopen failed");
+    snprintf(detail, cap, "%s", error != NULL ? error : "dlopen failed");
     return *path ? NULL : dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
 }
 
 static struct loaded *find_loaded(const char *path)
 {
     struct loaded *one = all_loaded;
-    while (one && strcmp(one->path, path) != 0)
+    while (one != NULL && strcmp(one->path, path) != 0)
         one = one->next;
     return one;
 }
@@ -220,19 +220,19 @@ static struct loaded *find_loaded(const char *path)
 static ptxpack_status open_locked(const char *path, const struct ptxpack_driver **out, char *detail, size_t cap)
 {
     struct loaded *one = find_loaded(path);
-    if (one && one->pid != getpid())
+    if (one != NULL && one->pid != getpid())
         return say(detail, cap, PTXPACK_E_FORKED,
                    "the driver was initialised by process %ld, this is its child %ld", (long)one->pid,
                    (long)getpid());
-    if (one) {
+    if (one != NULL) {
         *out = &one->table;
         return PTXPACK_OK;
     }
     void *library = load_library(path, detail, cap);
-    if (!library)
+    if (library == NULL)
         return PTXPACK_E_NO_DRIVER;
     one = (struct loaded *)calloc(1, sizeof *one);
-    if (!one || !(one->path = strdup(path))) {
+    if (one == NULL || (one->path = strdup(path)) == NULL) {
         free(one);
         return say(detail, cap, PTXPACK_E_MEMORY, "out of memory for the driver table");
     }
@@ -257,10 +257,10 @@ ptxpack_status ptxpack_driver_open(const char *path, const struct ptxpack_driver
     *out = NULL;
     if (cap)
         *detail = '\0';
-    if (!path || !*path)
+    if (path == NULL || !*path)
         path = secure_getenv("PTXPACK_DRIVER");
     ptxpack_linker_enter();
-    ptxpack_status status = open_locked(path ? path : "", out, detail, cap);
+    ptxpack_status status = open_locked(path != NULL ? path : "", out, detail, cap);
     ptxpack_linker_leave();
     return status;
 }

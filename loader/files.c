@@ -19,7 +19,7 @@ static char *read_all(int fd, size_t room, size_t *bytes)
 {
     char  *text = (char *)malloc(room + 1);
     size_t have = 0;
-    while (text && have < room) {
+    while (text != NULL && have < room) {
         ssize_t got = read(fd, text + have, room - have);
         if (got == 0)
             break;
@@ -31,7 +31,7 @@ static char *read_all(int fd, size_t room, size_t *bytes)
         }
         have += (size_t)got;
     }
-    if (text) {
+    if (text != NULL) {
         text[have] = '\0';
         *bytes = have;
     }
@@ -167,7 +167,7 @@ static bool build_id_in_file(int fd, char *buf, size_t cap)
         if (parts[i].p_type != PT_NOTE || bytes > MAX_NOTES)
             continue;
         char *notes = (char *)malloc(bytes + 1);
-        if (notes && pread(fd, notes, bytes, (off_t)parts[i].p_offset) == (ssize_t)bytes)
+        if (notes != NULL && pread(fd, notes, bytes, (off_t)parts[i].p_offset) == (ssize_t)bytes)
             search.found = take_build_id(notes, bytes, &search);
         free(notes);
     }
@@ -179,7 +179,7 @@ static bool content_identity(const char *path, char *buf, size_t cap)
     size_t             bytes = 0;
     char               hex[33] = "";
     char              *text = ptxpack_read_file(path, MAX_LIBRARY, &bytes);
-    ptxpack_cache_key *key = text ? ptxpack_cache_key_create() : NULL;
+    ptxpack_cache_key *key = text != NULL ? ptxpack_cache_key_create() : NULL;
     ptxpack_cache_key_add(key, "content", text, bytes);
     ptxpack_cache_key_hex(key, hex);
     ptxpack_cache_key_free(key);
@@ -193,13 +193,13 @@ static bool content_identity(const char *path, char *buf, size_t cap)
 const char *ptxpack_library_path(void *library)
 {
     struct link_map *map = NULL;
-    return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map ? map->l_name : "";
+    return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map != NULL ? map->l_name : "";
 }
 
 bool ptxpack_library_identity(void *library, char *buf, size_t cap)
 {
     struct link_map *map = NULL;
-    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || !map)
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == NULL)
         return false;
     return build_id((uintptr_t)map->l_ld, buf, cap) || content_identity(map->l_name, buf, cap);
 }

@@ -9,8 +9,8 @@
 
 const char *ptxpack_chosen(const char *option, const char *variable)
 {
-    const char *value = option && *option ? option : secure_getenv(variable);
-    return value && *value ? value : NULL;
+    const char *value = option != NULL && *option ? option : secure_getenv(variable);
+    return value != NULL && *value ? value : NULL;
 }
 
 /* ---- the context ---------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static ptxpack_status open_device(ptxpack *h, const ptxpack_options *options)
         return status;
     if (h->driver->cuCtxGetCurrent(&h->context) != PTXPACK_CU_SUCCESS)
         h->context = NULL;
-    status = h->context ? adopt_context(h, count) : retain_context(h, options->device, count);
+    status = h->context != NULL ? adopt_context(h, count) : retain_context(h, options->device, count);
     return status == PTXPACK_OK ? read_device(h) : status;
 }
 
@@ -132,9 +132,9 @@ static ptxpack_status open_device(ptxpack *h, const ptxpack_options *options)
 ptxpack_status ptxpack_apply_arch(ptxpack *h, const char *arch, bool offline)
 {
     ptxpack_device_caps *caps = &h->info.caps, named;
-    if (!arch && offline)
+    if (arch == NULL && offline)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "arch: offline, the target must be named, as in sm_90a");
-    if (!arch)
+    if (arch == NULL)
         return PTXPACK_OK;
     named.arch = ptxpack_parse_arch(arch);
     if (named.arch < 0)
@@ -181,9 +181,9 @@ static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
     h->forbid_compile = options->forbid_compile || ptxpack_cache_env_flag("PTXPACK_FORBID_COMPILE");
     h->on_compile = options->on_compile;
     h->on_compile_context = options->on_compile_context;
-    if (dir && !(h->ptx_dir = strdup(dir)))
+    if (dir != NULL && (h->ptx_dir = strdup(dir)) == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for a handle");
-    if (dir && !is_folder(dir))
+    if (dir != NULL && !is_folder(dir))
         return ptxpack_fail(NULL, PTXPACK_E_IO, "PTXPACK_PTX_DIR: %s: %s", dir, strerror(errno));
     if (options->offline)
         snprintf(h->info.name, sizeof h->info.name, "no device");
@@ -197,23 +197,23 @@ static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
     h->info.caps.isa = ptxpack_jit_isa(&h->jit);
     snprintf(h->info.route, sizeof h->info.route, "%s", h->jit.why);
     h->cache = ptxpack_cache_open(&cache);
-    if (!h->cache)
+    if (h->cache == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for the cache");
     const char *refusal = ptxpack_cache_prebuilt_refusal(h->cache);
-    return refusal ? ptxpack_fail(NULL, PTXPACK_E_PREBUILT, "%s", refusal) : PTXPACK_OK;
+    return refusal != NULL ? ptxpack_fail(NULL, PTXPACK_E_PREBUILT, "%s", refusal) : PTXPACK_OK;
 }
 
 ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out)
 {
     ptxpack_options all = {.size = sizeof all};
     *out = NULL;
-    if (options && (options->size < sizeof options->size || options->size > sizeof all))
+    if (options != NULL && (options->size < sizeof options->size || options->size > sizeof all))
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.size is %u, this library knows %zu", options->size,
                             sizeof all);
-    if (options)
+    if (options != NULL)
         memcpy(&all, options, options->size);
     ptxpack *h = (ptxpack *)calloc(1, sizeof *h);
-    if (!h)
+    if (h == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for a handle");
     h->id = ptxpack_new_id();
     h->pid = getpid();
@@ -228,7 +228,7 @@ ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out)
 
 void ptxpack_close(ptxpack *h)
 {
-    if (!h)
+    if (h == NULL)
         return;
     bool ours = h->pid == getpid(); /* a forked child must leave the driver alone */
     ptxpack_kernels_free(h, ours);

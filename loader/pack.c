@@ -22,7 +22,7 @@ static int path_is_plain(const char *path)
 {
     if (*path == '/' || *path == '\0')
         return 0;
-    for (const char *at = path; at; at = strchr(at, '/')) {
+    for (const char *at = path; at != NULL; at = strchr(at, '/')) {
         at += *at == '/';
         if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == '\0'))
             return 0;
@@ -32,7 +32,7 @@ static int path_is_plain(const char *path)
 
 static const char *read_embedded(const char *path, size_t *bytes)
 {
-    for (const struct ptxpack_pack_file *f = ptxpack_pack_files; f->path; f++)
+    for (const struct ptxpack_pack_file *f = ptxpack_pack_files; f->path != NULL; f++)
         if (strcmp(f->path, path) == 0) {
             *bytes = (size_t)(f->end - f->begin);
             return f->begin;
@@ -49,10 +49,10 @@ static struct ptxpack_pack_text *read_text(const char *dir, const char *path)
     size_t bytes = 0;
     char  *text = ptxpack_read_file(full, MAX_FILE, &bytes);
     free(full);
-    if (!text)
+    if (text == NULL)
         return NULL;
     t = (struct ptxpack_pack_text *)calloc(1, sizeof *t);
-    if (t && (t->path = strdup(path))) {
+    if (t != NULL && (t->path = strdup(path)) != NULL) {
         t->text = text;
         t->bytes = bytes;
         return t;
@@ -65,18 +65,18 @@ static struct ptxpack_pack_text *read_text(const char *dir, const char *path)
 const char *ptxpack_pack_read(void *context, const char *path, size_t *bytes)
 {
     struct ptxpack_pack *pack = (struct ptxpack_pack *)context;
-    if (!pack->dir)
+    if (pack->dir == NULL)
         return read_embedded(path, bytes);
     if (!path_is_plain(path))
         return NULL;
     struct ptxpack_pack_text *t = pack->texts;
-    while (t && strcmp(t->path, path) != 0)
+    while (t != NULL && strcmp(t->path, path) != 0)
         t = t->next;
-    if (!t && (t = read_text(pack->dir, path))) {
+    if (t == NULL && (t = read_text(pack->dir, path)) != NULL) {
         t->next = pack->texts;
         pack->texts = t;
     }
-    if (!t)
+    if (t == NULL)
         return NULL;
     *bytes = t->bytes;
     return t->text;
@@ -84,7 +84,7 @@ const char *ptxpack_pack_read(void *context, const char *path, size_t *bytes)
 
 void ptxpack_pack_free(struct ptxpack_pack *pack)
 {
-    while (pack->texts) {
+    while (pack->texts != NULL) {
         struct ptxpack_pack_text *t = pack->texts;
         pack->texts = t->next;
         free(t->path);

@@ -118,14 +118,14 @@ const ptxpack_variant *ptxpack_variant_choose(const char *op, const ptxpack_devi
         if (strcmp(v->op, op) != 0)
             continue;
         any = true;
-        if (filter && !filter(v, context))
+        if (filter != NULL && !filter(v, context))
             continue;
-        if (!ptxpack_variant_refusal(v, caps, buf, cap))
+        if (ptxpack_variant_refusal(v, caps, buf, cap) == NULL)
             return v;
-        if (!nearest || distance(v, caps) < distance(nearest, caps))
+        if (nearest == NULL || distance(v, caps) < distance(nearest, caps))
             nearest = v;
     }
-    if (!nearest) {
+    if (nearest == NULL) {
         snprintf(buf, cap, any ? "no kernel of %s covers this" : "there is no kernel for %s", op);
         return NULL;
     }

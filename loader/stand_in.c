@@ -7,7 +7,7 @@ ptxpack_status ptxpack_open_stand_in(const ptxpack_options *options, const char 
                                      ptxpack **out)
 {
     ptxpack_options offline = {.size = sizeof offline};
-    if (options)
+    if (options != NULL)
         memcpy(&offline, options, options->size < sizeof offline ? options->size : sizeof offline);
     offline.size = sizeof offline;
     offline.offline = true;

@@ -27,15 +27,15 @@ static void say(char line[PTXPACK_CACHE_LINE], const char *dir, const char *what
 static int make_folder(const char *dir)
 {
     char *path = strdup(dir);
-    int   error = path ? 0 : ENOMEM;
-    for (char *slash = path; slash && !error;) {
+    int   error = path != NULL ? 0 : ENOMEM;
+    for (char *slash = path; slash != NULL && !error;) {
         slash = strchr(slash + 1, '/');
-        if (slash)
+        if (slash != NULL)
             *slash = '\0';
         struct stat st;
         if (mkdir(path, 0755) != 0)
             error = stat(path, &st) == 0 ? S_ISDIR(st.st_mode) ? 0 : ENOTDIR : errno;
-        if (slash)
+        if (slash != NULL)
             *slash = '/';
     }
     free(path);
@@ -47,7 +47,7 @@ static bool lock_folder(ptxpack_filling *f, void (*waits)(const char *dir), char
 {
     char what[128];
     int  got = flock(f->dirfd, LOCK_EX | LOCK_NB);
-    if (got != 0 && errno == EWOULDBLOCK && waits)
+    if (got != 0 && errno == EWOULDBLOCK && waits != NULL)
         waits(f->dir);
     while (got != 0 && (errno == EWOULDBLOCK || errno == EINTR))
         got = flock(f->dirfd, LOCK_EX);
@@ -65,7 +65,7 @@ static bool look_round(const ptxpack_filling *f, bool has_manifest, char line[PT
 {
     char alien[300] = "";
     DIR *dir = ptxpack_cache_list(f->dirfd);
-    if (!dir) {
+    if (dir == NULL) {
         say(line, f->dir, strerror(errno));
         return false;
     }
@@ -76,7 +76,7 @@ static bool look_round(const ptxpack_filling *f, bool has_manifest, char line[PT
                      "it holds other things, as %.100s: name a folder for machine code alone", d->d_name);
     bool ours = has_manifest || !*alien;
     rewinddir(dir);
-    for (struct dirent *d; ours && (d = readdir(dir));)
+    for (struct dirent *d; ours && (d = readdir(dir)) != NULL;)
         if (ptxpack_cache_kind_of(d->d_name) == PTXPACK_NAME_TEMPORARY)
             unlinkat(f->dirfd, d->d_name, 0);
     closedir(dir);
@@ -99,12 +99,12 @@ static bool open_folder(ptxpack_filling *f, void (*waits)(const char *dir), char
     if (!look_round(f, has_manifest, line))
         return false;
     ptxpack_prebuilt *old = has_manifest ? ptxpack_prebuilt_open(f->dir, NULL, line) : NULL;
-    if (old) {
+    if (old != NULL) {
         f->manifest = old->manifest;
         memset(&old->manifest, 0, sizeof old->manifest);
         ptxpack_prebuilt_close(old);
     }
-    return old || !has_manifest;
+    return old != NULL || !has_manifest;
 }
 
 ptxpack_filling *ptxpack_filling_open(const char *dir, const char *library, void (*waits)(const char *dir),
@@ -112,12 +112,12 @@ ptxpack_filling *ptxpack_filling_open(const char *dir, const char *library, void
 {
     ptxpack_filling *f = (ptxpack_filling *)calloc(1, sizeof *f);
     say(line, dir, "memory is out");
-    if (!f)
+    if (f == NULL)
         return NULL;
     f->dirfd = -1;
     pthread_mutex_init(&f->lock, NULL);
     f->dir = ptxpack_cache_choose_dir(dir, line);
-    if (f->dir && open_folder(f, waits, line)) {
+    if (f->dir != NULL && open_folder(f, waits, line)) {
         snprintf(f->manifest.library, sizeof f->manifest.library, "%s", library);
         return f;
     }
@@ -127,7 +127,7 @@ ptxpack_filling *ptxpack_filling_open(const char *dir, const char *library, void
 
 void ptxpack_filling_close(ptxpack_filling *f)
 {
-    if (!f)
+    if (f == NULL)
         return;
     if (f->dirfd >= 0)
         close(f->dirfd);
@@ -155,10 +155,10 @@ bool ptxpack_filling_has(ptxpack_filling *f, const ptxpack_cache_key *key)
     ptxpack_cache_key_hex(key, name);
     pthread_mutex_lock(&f->lock);
     const ptxpack_manifest_entry *found = ptxpack_manifest_find(&f->manifest, name);
-    if (found)
+    if (found != NULL)
         listed = *found;
     pthread_mutex_unlock(&f->lock);
-    if (!found)
+    if (found == NULL)
         return false;
     ptxpack_prebuilt one = {.dir = f->dir, .manifest = {.entries = &listed, .count = 1}};
     bool             good = ptxpack_prebuilt_read(&one, name, key, &entry, line) == PTXPACK_PREBUILT_HIT;
@@ -174,7 +174,7 @@ bool ptxpack_filling_put(ptxpack_filling *f, const ptxpack_cache_key *key, const
     const char            *poisoned = ptxpack_cache_key_poisoned(key);
     char                   name[PTXPACK_CACHE_NAME];
     ptxpack_manifest_entry entry;
-    if (poisoned) {
+    if (poisoned != NULL) {
         say(line, f->dir, poisoned);
         return false;
     }
@@ -216,15 +216,15 @@ static void drop_others(ptxpack_manifest *m)
 static void remove_unlisted(const ptxpack_filling *f)
 {
     DIR *dir = ptxpack_cache_list(f->dirfd);
-    for (struct dirent *d; dir && (d = readdir(dir));) {
+    for (struct dirent *d; dir != NULL && (d = readdir(dir)) != NULL;) {
         char name[PTXPACK_CACHE_HEX + 1];
         if (ptxpack_cache_kind_of(d->d_name) != PTXPACK_NAME_ENTRY)
             continue;
         snprintf(name, sizeof name, "%.32s", d->d_name);
-        if (!ptxpack_manifest_find(&f->manifest, name))
+        if (ptxpack_manifest_find(&f->manifest, name) == NULL)
             unlinkat(f->dirfd, d->d_name, 0);
     }
-    if (dir)
+    if (dir != NULL)
         closedir(dir);
 }
 
@@ -239,7 +239,7 @@ bool ptxpack_filling_finish(ptxpack_filling *f, bool only_current, size_t *entri
     for (size_t i = 0; i < f->manifest.count; i++)
         *bytes += f->manifest.entries[i].bytes;
     char *text = ptxpack_manifest_text(&f->manifest, &count);
-    int   error = text ? ptxpack_cache_publish_text(f->dirfd, "manifest", text) : ENOMEM;
+    int   error = text != NULL ? ptxpack_cache_publish_text(f->dirfd, "manifest", text) : ENOMEM;
     free(text);
     if (error)
         say(line, f->dir, strerror(error));

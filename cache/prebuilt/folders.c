@@ -9,7 +9,8 @@ static char *pin_of(char *text)
 {
     uint8_t digest[PTXPACK_SHA256_BYTES];
     char   *hash = strrchr(text, '#');
-    bool    is_pin = hash && strlen(hash + 1) == PTXPACK_SHA256_HEX && ptxpack_sha256_parse(hash + 1, digest);
+    bool    is_pin = hash != NULL && strlen(hash + 1) == PTXPACK_SHA256_HEX &&
+                  ptxpack_sha256_parse(hash + 1, digest);
     return is_pin ? hash : NULL;
 }
 
@@ -17,7 +18,7 @@ static bool add_folder(ptxpack_cache *cache, ptxpack_prebuilt *folder)
 {
     ptxpack_prebuilt **larger = (ptxpack_prebuilt **)realloc(cache->folders,
                                                              (cache->folder_count + 1) * sizeof *larger);
-    if (!larger) {
+    if (larger == NULL) {
         ptxpack_prebuilt_close(folder);
         return false;
     }
@@ -31,10 +32,10 @@ static bool open_folder(ptxpack_cache *cache, char *text)
 {
     char  line[PTXPACK_CACHE_LINE];
     char *pin = pin_of(text);
-    if (pin)
+    if (pin != NULL)
         *pin++ = '\0';
     ptxpack_prebuilt *folder = ptxpack_prebuilt_open(text, pin, line);
-    if (folder)
+    if (folder != NULL)
         return add_folder(cache, folder);
     if (asprintf(&cache->refusal, "prebuilt folder %s", line) < 0)
         cache->refusal = NULL; /* asprintf leaves it undefined */
@@ -44,18 +45,18 @@ static bool open_folder(ptxpack_cache *cache, char *text)
 bool ptxpack_cache_open_folders(ptxpack_cache *cache, const char *wanted)
 {
     bool good = true;
-    if (!wanted)
+    if (wanted == NULL)
         wanted = ptxpack_cache_env("PTXPACK_CACHE_READONLY_DIRS");
-    if (!wanted)
+    if (wanted == NULL)
         return true;
     char *list = strdup(wanted), *rest = NULL;
-    if (!list)
+    if (list == NULL)
         return false;
     char *at = strtok_r(list, ":", &rest);
-    for (; at && good && !cache->refusal; at = strtok_r(NULL, ":", &rest))
+    for (; at != NULL && good && cache->refusal == NULL; at = strtok_r(NULL, ":", &rest))
         good = open_folder(cache, at);
     free(list);
-    if (cache->refusal)
+    if (cache->refusal != NULL)
         ptxpack_cache_close_folders(cache);
     return good;
 }
@@ -69,7 +70,10 @@ void ptxpack_cache_close_folders(ptxpack_cache *cache)
     cache->folder_count = 0;
 }
 
-const char *ptxpack_cache_prebuilt_refusal(const ptxpack_cache *cache) { return cache ? cache->refusal : NULL; }
+const char *ptxpack_cache_prebuilt_refusal(const ptxpack_cache *cache)
+{
+    return cache != NULL ? cache->refusal : NULL;
+}
 
 ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache *cache, const ptxpack_cache_key *key,
                                                    ptxpack_cache_entry *entry)
@@ -78,7 +82,7 @@ ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache *cache, const p
     ptxpack_prebuilt_result result = PTXPACK_PREBUILT_NONE;
     memset(entry, 0, sizeof *entry);
     ptxpack_cache_forget(cache);
-    if (!cache || !cache->folder_count || ptxpack_cache_key_poisoned(key))
+    if (cache == NULL || !cache->folder_count || ptxpack_cache_key_poisoned(key) != NULL)
         return result;
     ptxpack_cache_key_hex(key, name);
     for (size_t i = 0; i < cache->folder_count; i++) {
@@ -101,7 +105,7 @@ ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache *cache, const p
 bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index, ptxpack_prebuilt_info *info)
 {
     memset(info, 0, sizeof *info);
-    if (!cache || index >= cache->folder_count)
+    if (cache == NULL || index >= cache->folder_count)
         return false;
     const ptxpack_prebuilt *folder = cache->folders[index];
     info->path = folder->dir;
@@ -119,7 +123,7 @@ uint64_t ptxpack_cache_prebuilt_verify(const ptxpack_cache *cache, size_t index,
     uint64_t good = 0;
     if (cap)
         *line = '\0';
-    if (!cache || index >= cache->folder_count)
+    if (cache == NULL || index >= cache->folder_count)
         return 0;
     const ptxpack_prebuilt *folder = cache->folders[index];
     for (size_t i = 0; i < folder->manifest.count; i++) {

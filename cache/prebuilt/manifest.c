@@ -60,7 +60,7 @@ bool ptxpack_manifest_add(ptxpack_manifest *m, const ptxpack_manifest_entry *ent
         size_t                  capacity = m->capacity ? 2 * m->capacity : 64;
         ptxpack_manifest_entry *larger = (ptxpack_manifest_entry *)realloc(m->entries,
                                                                            capacity * sizeof *larger);
-        if (!larger)
+        if (larger == NULL)
             return false;
         m->entries = larger;
         m->capacity = capacity;
@@ -87,7 +87,7 @@ static char *write_lines(const ptxpack_manifest *m, size_t *bytes)
 {
     char *text = NULL;
     FILE *out = open_memstream(&text, bytes);
-    if (!out)
+    if (out == NULL)
         return NULL;
     fprintf(out, "%slibrary %s\n", first_line, m->library);
     for (size_t i = 0; i < m->count; i++)
@@ -103,10 +103,10 @@ char *ptxpack_manifest_text(const ptxpack_manifest *m, size_t *bytes)
 {
     uint8_t digest[PTXPACK_SHA256_BYTES];
     char    hex[PTXPACK_SHA256_HEX + 1], *text = write_lines(m, bytes);
-    char   *whole = text && *bytes <= PTXPACK_MANIFEST_CAP - SUM_LINE
+    char   *whole = text != NULL && *bytes <= PTXPACK_MANIFEST_CAP - SUM_LINE
                         ? (char *)realloc(text, *bytes + SUM_LINE + 1)
                         : NULL;
-    if (!whole) {
+    if (whole == NULL) {
         free(text);
         return NULL;
     }
@@ -151,7 +151,7 @@ static const char *read_lines(char *at, ptxpack_manifest *m, size_t *number)
     static const char library[] = "library ";
     for (*number = 2; *at; ++*number) {
         char *end = strchr(at, '\n');
-        if (!end)
+        if (end == NULL)
             return "its end is missing";
         *end = '\0';
         ptxpack_manifest_entry e;
@@ -161,7 +161,7 @@ static const char *read_lines(char *at, ptxpack_manifest *m, size_t *number)
             return "no version of the library";
         if (*number == 2)
             memcpy(m->library, at + sizeof library - 1, strlen(at + sizeof library - 1));
-        else if ((wrong = read_entry(at, &e)))
+        else if ((wrong = read_entry(at, &e)) != NULL)
             return wrong;
         else if (m->count && strcmp(m->entries[m->count - 1].name, e.name) >= 0)
             return "not in the order of the names";
@@ -195,7 +195,7 @@ static bool says_the_same(const ptxpack_manifest *m, const char *text, size_t bo
 {
     size_t again_bytes = 0;
     char  *again = write_lines(m, &again_bytes);
-    bool   same = again && again_bytes == body && memcmp(again, text, body) == 0;
+    bool   same = again != NULL && again_bytes == body && memcmp(again, text, body) == 0;
     free(again);
     return same;
 }
@@ -212,15 +212,15 @@ bool ptxpack_manifest_read(const char *text, size_t bytes, ptxpack_manifest *out
         wrong = "it does not begin with \"ptxpack-manifest 1\"";
     else if (bytes < SUM_LINE + sizeof first_line - 1)
         wrong = "it is cut off";
-    else if (memchr(text, '\0', bytes))
+    else if (memchr(text, '\0', bytes) != NULL)
         wrong = "a zero byte is in it";
-    else if (!(copy = strndup(text, body)))
+    else if ((copy = strndup(text, body)) == NULL)
         wrong = "memory is out";
-    else if (!(wrong = read_lines(copy + sizeof first_line - 1, out, &number)) &&
-             !(wrong = read_sum(text, body, out->sha256)) && !says_the_same(out, text, body))
+    else if ((wrong = read_lines(copy + sizeof first_line - 1, out, &number)) == NULL &&
+             ((wrong = read_sum(text, body, out->sha256)) == NULL) && !says_the_same(out, text, body))
         wrong = "it is not spelled as this library spells it";
     free(copy);
-    if (!wrong)
+    if (wrong == NULL)
         return true;
     snprintf(line, PTXPACK_CACHE_LINE, "line %zu: %s", number, wrong);
     ptxpack_manifest_free(out);

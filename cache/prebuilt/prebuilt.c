@@ -29,7 +29,7 @@ static char *read_whole(int dirfd, const char *name, uint64_t cap, size_t *bytes
         error = EINVAL;
     else if ((uint64_t)st->st_size > cap)
         error = EFBIG;
-    else if (!(text = (char *)malloc((size_t)st->st_size + 1)))
+    else if ((text = (char *)malloc((size_t)st->st_size + 1)) == NULL)
         error = ENOMEM;
     while (!error && *bytes < (size_t)st->st_size) {
         ssize_t n = read(fd, text + *bytes, (size_t)st->st_size - *bytes);
@@ -59,7 +59,7 @@ static const char *read_listed(int dirfd, const ptxpack_manifest_entry *listed, 
     size_t      bytes;
     snprintf(name, sizeof name, "%s.entry", listed->name);
     *data = read_whole(dirfd, name, listed->bytes, &bytes, &st);
-    if (!*data)
+    if (*data == NULL)
         return errno == ENOENT  ? "it is missing"
                : errno == EFBIG ? "it is longer than the manifest says"
                                 : strerror(errno);
@@ -105,16 +105,16 @@ static bool open_manifest(ptxpack_prebuilt *folder, int dirfd, const char *pin, 
     struct stat st;
     size_t      bytes;
     char       *text = read_whole(dirfd, manifest_name, PTXPACK_MANIFEST_CAP, &bytes, &st);
-    const char *why = !text ? strerror(errno) : pin ? NULL : distrust(dirfd, &st);
-    if (!why && !ptxpack_manifest_read(text, bytes, &folder->manifest, wrong))
+    const char *why = text == NULL ? strerror(errno) : pin != NULL ? NULL : distrust(dirfd, &st);
+    if (why == NULL && !ptxpack_manifest_read(text, bytes, &folder->manifest, wrong))
         why = wrong;
     ptxpack_sha256_hex(folder->manifest.sha256, folder->sha256);
-    if (!why && pin && strcmp(pin, folder->sha256) != 0)
+    if (why == NULL && pin != NULL && strcmp(pin, folder->sha256) != 0)
         why = "its SHA-256 is not the one that was pinned";
     free(text);
-    if (why)
+    if (why != NULL)
         snprintf(line, PTXPACK_CACHE_LINE, "%.250s/%s: %.200s", folder->dir, manifest_name, why);
-    return !why;
+    return why == NULL;
 }
 
 ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char line[PTXPACK_CACHE_LINE])
@@ -122,7 +122,7 @@ ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char l
     ptxpack_prebuilt *folder = (ptxpack_prebuilt *)calloc(1, sizeof *folder);
     snprintf(line, PTXPACK_CACHE_LINE, "%.300s: memory is out", dir);
     char *path = ptxpack_cache_choose_dir(dir, line);
-    int   fd = folder && path ? ptxpack_prebuilt_open_dir(path, pin != NULL, line) : -1;
+    int   fd = folder != NULL && path != NULL ? ptxpack_prebuilt_open_dir(path, pin != NULL, line) : -1;
     bool  good = false;
     if (fd >= 0) {
         folder->dir = path;
@@ -140,7 +140,7 @@ ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char l
 
 void ptxpack_prebuilt_close(ptxpack_prebuilt *folder)
 {
-    if (!folder)
+    if (folder == NULL)
         return;
     ptxpack_manifest_free(&folder->manifest);
     free(folder->dir);
@@ -158,17 +158,17 @@ ptxpack_prebuilt_result ptxpack_prebuilt_read(const ptxpack_prebuilt *folder, co
     char                         *data = NULL;
     uint64_t                      key_bytes;
     memset(entry, 0, sizeof *entry);
-    if (!listed)
+    if (listed == NULL)
         return PTXPACK_PREBUILT_NONE;
     int fd = open(folder->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     wrong = fd >= 0 ? read_listed(fd, listed, &data) : strerror(errno);
-    if (!wrong &&
+    if (wrong == NULL &&
         ptxpack_entry_decode(data, (size_t)listed->bytes, name, key, entry, &key_bytes) != PTXPACK_ENTRY_GOOD)
         wrong = errno == ENOMEM ? "memory is out" : "it is of another version, or not the entry of this key";
-    if (wrong)
+    if (wrong != NULL)
         snprintf(line, PTXPACK_CACHE_LINE, "%.250s/%s.entry: %.150s", folder->dir, name, wrong);
     if (fd >= 0)
         close(fd);
     free(data);
-    return wrong ? PTXPACK_PREBUILT_BAD : PTXPACK_PREBUILT_HIT;
+    return wrong != NULL ? PTXPACK_PREBUILT_BAD : PTXPACK_PREBUILT_HIT;
 }

@@ -235,7 +235,7 @@ void atom_make(const struct family *f, struct member x, ptxpack_mma_atom *out)
 {
     memset(out, 0, sizeof *out);
     atom_name(f, x, f->name, out->name, sizeof out->name);
-    atom_name(f, x, f->cute ? f->cute : f->name, out->cute, sizeof out->cute);
+    atom_name(f, x, f->cute != NULL ? f->cute : f->name, out->cute, sizeof out->cute);
     atom_fill(f, x, f->ptx, out->ptx, sizeof out->ptx);
     out->instructions = f->times ? f->times : 1;
     out->m = x.m;

@@ -63,7 +63,7 @@ static int registers(ptxpack_space space, const ptxpack_layout *thr_bit)
 
 bool ptxpack_copy_atom_at(size_t index, ptxpack_copy_atom *out)
 {
-    if (index >= sizeof rows / sizeof *rows || !out)
+    if (index >= sizeof rows / sizeof *rows || out == NULL)
         return false;
     const struct row *row = &rows[index];
     ptxpack_tuple     threads = ptxpack_int(row->threads);
@@ -97,9 +97,9 @@ static ptxpack_status say_unknown(const char *name)
 
 ptxpack_status ptxpack_copy_atom_find(const char *name, ptxpack_copy_atom *out)
 {
-    if (!out)
+    if (out == NULL)
         return tuple_no("ptxpack_copy_atom_find: out is NULL").status;
-    for (size_t i = 0; name && i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; name != NULL && i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, name)) {
             ptxpack_copy_atom_at(i, out);
             return PTXPACK_OK;
@@ -107,12 +107,12 @@ ptxpack_status ptxpack_copy_atom_find(const char *name, ptxpack_copy_atom *out)
     /* What is made of such an atom hands its status on. */
     memset(out, 0, sizeof *out);
     out->thr_id = out->src = out->dst = out->ref = layout_bad(PTXPACK_E_ARG);
-    return name ? say_unknown(name) : tuple_no("ptxpack_copy_atom_find: name is NULL").status;
+    return name != NULL ? say_unknown(name) : tuple_no("ptxpack_copy_atom_find: name is NULL").status;
 }
 
 ptxpack_status ptxpack_copy_atom_resize(ptxpack_copy_atom *atom, int64_t bits)
 {
-    if (!atom)
+    if (atom == NULL)
         return tuple_no("ptxpack_copy_atom_resize: atom is NULL").status;
     if (atom->thr_id.shape.status != PTXPACK_OK)
         return atom->thr_id.shape.status;

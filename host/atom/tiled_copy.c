@@ -79,7 +79,7 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy(const ptxpack_copy_atom *atom, int64_
                                            const ptxpack_layout *threads, const ptxpack_layout *values)
 {
     const ptxpack_tuple  unit = ptxpack_int(1);
-    const ptxpack_layout one = ptxpack_make_layout_left(&unit), *val = values ? values : &one;
+    const ptxpack_layout one = ptxpack_make_layout_left(&unit), *val = values != NULL ? values : &one;
     ptxpack_layout       mn = ptxpack_raked_product(threads, val); /* (M,N) -> thread + threads * value */
     if (mn.shape.status != PTXPACK_OK)
         return copy_bad(mn.shape.status);

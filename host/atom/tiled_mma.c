@@ -84,7 +84,7 @@ static ptxpack_layout threads_of(const ptxpack_mma_atom *atom, const ptxpack_lay
 {
     const ptxpack_tuple  unit = ptxpack_int(1);
     const ptxpack_layout one = ptxpack_make_layout_left(&unit);
-    ptxpack_layout       atoms = ptxpack_layout_append_to(atom_layout ? atom_layout : &one, 3, NULL);
+    ptxpack_layout       atoms = ptxpack_layout_append_to(atom_layout != NULL ? atom_layout : &one, 3, NULL);
     if (atoms.shape.status != PTXPACK_OK)
         return atoms;
     if (atoms.composed || ptxpack_is_tiler(&atoms))
@@ -102,11 +102,11 @@ static ptxpack_layout threads_of(const ptxpack_mma_atom *atom, const ptxpack_lay
 static ptxpack_layout pad_permutation(const ptxpack_layout *permutation)
 {
     ptxpack_layout modes[3] = {tile_whole(), tile_whole(), tile_whole()};
-    if (permutation && permutation->shape.status != PTXPACK_OK)
+    if (permutation != NULL && permutation->shape.status != PTXPACK_OK)
         return *permutation;
-    bool underscore = permutation && permutation->shape.kind[0] == PTXPACK_UNDERSCORE &&
+    bool underscore = permutation != NULL && permutation->shape.kind[0] == PTXPACK_UNDERSCORE &&
                       !ptxpack_is_tiler(permutation);
-    if (permutation && !underscore) {
+    if (permutation != NULL && !underscore) {
         int rank = ptxpack_rank(&permutation->shape);
         if (!ptxpack_is_tiler(permutation) || rank > 3)
             return layout_no("permutation %s of a tiled MMA is no tiler <M,N,K>",

@@ -74,8 +74,9 @@ static ptxpack_status check_desc(const ptxpack_tma_desc *desc)
     if (desc->multicast < 0 || desc->multicast > 16)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "TMA: multicast to %lld blocks: 1..16",
                             (long long)desc->multicast);
-    if (!desc->global || !desc->shared)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "TMA: desc.%s is NULL", desc->global ? "shared" : "global");
+    if (desc->global == NULL || desc->shared == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "TMA: desc.%s is NULL",
+                            desc->global != NULL ? "shared" : "global");
     const ptxpack_layout *plain[] = {desc->global, desc->shared};
     for (int l = 0; l < 2; l++) {
         if (plain[l]->shape.status != PTXPACK_OK)
@@ -109,7 +110,7 @@ static ptxpack_status map_tile(box_work *w)
     w->shared = layout_inner(desc->shared);
     w->identity = ptxpack_make_identity_layout(&desc->global->shape);
     ptxpack_tuple  extents = ptxpack_product_each(&w->shared.shape);
-    ptxpack_layout tiler = desc->tile ? *desc->tile : ptxpack_tiler_of(&extents);
+    ptxpack_layout tiler = desc->tile != NULL ? *desc->tile : ptxpack_tiler_of(&extents);
     w->tile = ptxpack_composition(&w->identity, &tiler);
     w->inverse = ptxpack_right_inverse(&w->shared);
     if (w->tile.shape.status != PTXPACK_OK || w->inverse.shape.status != PTXPACK_OK)

@@ -53,11 +53,11 @@ static bool compact_from(const char *who, tuple_node n, tuple_node start, direct
 static ptxpack_tuple compact(const char *who, const ptxpack_tuple *shape, const ptxpack_tuple *start,
                              direction way)
 {
-    if (bad_of(shape, start ? start : shape) != PTXPACK_OK)
-        return tuple_bad(bad_of(shape, start ? start : shape));
+    if (bad_of(shape, start != NULL ? start : shape) != PTXPACK_OK)
+        return tuple_bad(bad_of(shape, start != NULL ? start : shape));
     ptxpack_tuple out = tuple_profile(shape);
-    bool          done = start ? compact_from(who, tuple_root(shape), tuple_root(start), way, &out)
-                               : compact_range(who, tuple_root(shape), way, 1, 0, &out);
+    bool          done = start != NULL ? compact_from(who, tuple_root(shape), tuple_root(start), way, &out)
+                                       : compact_range(who, tuple_root(shape), way, 1, 0, &out);
     return done ? out : tuple_bad(PTXPACK_E_ARG);
 }
 

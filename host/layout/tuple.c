@@ -355,7 +355,7 @@ static ptxpack_tuple splice(const char *who, const ptxpack_tuple *t, int begin, 
     tuple_builder b = build_begin(&out);
     build_open(&b);
     build_range(&b, t, 0, begin);
-    if (x)
+    if (x != NULL)
         build_node(&b, tuple_root(x));
     build_range(&b, t, end, ptxpack_rank(t));
     build_close(&b);

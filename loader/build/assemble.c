@@ -17,7 +17,7 @@ static bool take_notes(const struct ptxpack_job *job, const char *log, struct pt
 {
     ptxpack_resources    resources;
     struct ptxpack_notes notes = {.nvrtc = 0};
-    if (!job->entry) {
+    if (job->entry == NULL) {
         bool taken = ptxpack_notes_add_entries(&notes, job->text, log) &&
                      ptxpack_notes_write(&notes, &code->notes, &code->notes_bytes);
         ptxpack_notes_free(&notes);
@@ -32,7 +32,7 @@ static ptxpack_status make(struct ptxpack_request *q, struct ptxpack_code *code,
     struct ptxpack_assembly *a = (struct ptxpack_assembly *)q;
     struct ptxpack_build     build = {.log = NULL};
     bool                     pushed = false;
-    ptxpack_status           status = a->prepare ? a->prepare(a) : PTXPACK_OK;
+    ptxpack_status           status = a->prepare != NULL ? a->prepare(a) : PTXPACK_OK;
     if (status == PTXPACK_OK && a->route == PTXPACK_ROUTE_LINK)
         status = ptxpack_enter(q->handle, &pushed);
     if (status != PTXPACK_OK) {
@@ -58,12 +58,12 @@ ptxpack_status ptxpack_assembly_begin(struct ptxpack_assembly *a)
     q->name = a->job.name;
     q->target = a->job.target;
     q->make = make;
-    q->accept = a->job.entry ? accept_one : ptxpack_notes_good;
+    q->accept = a->job.entry != NULL ? accept_one : ptxpack_notes_good;
     ptxpack_jit_options(&a->job, &options);
     q->key = ptxpack_cache_key_create();
     ptxpack_cache_key_add_u64(q->key, "schema", SCHEMA);
     ptxpack_cache_key_add(q->key, "ptx", a->job.text, a->job.bytes);
-    if (a->job.entry) /* notes are about it */
+    if (a->job.entry != NULL) /* notes are about it */
         ptxpack_cache_key_add_text(q->key, "entry", a->job.entry);
     ptxpack_cache_key_add_text(q->key, "target", a->job.target);
     for (int i = 0; i < options.count; i++)

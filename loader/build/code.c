@@ -18,7 +18,7 @@ double ptxpack_now_ms(void)
 ptxpack_status ptxpack_request_seal(struct ptxpack_request *q, const char *unknown)
 {
     ptxpack_cache_key_hex(q->key, q->digest);
-    if (unknown)
+    if (unknown != NULL)
         ptxpack_cache_key_poison(q->key, unknown);
     if (q->digest[0])
         return PTXPACK_OK;
@@ -64,7 +64,7 @@ ptxpack_status ptxpack_request_forbidden(const struct ptxpack_request *q)
 
 void ptxpack_request_report(const struct ptxpack_request *q, double ms)
 {
-    if (q->handle->on_compile)
+    if (q->handle->on_compile != NULL)
         q->handle->on_compile(q->handle->on_compile_context, q->name, q->target, ms);
 }
 
@@ -124,14 +124,14 @@ void ptxpack_request_refuse(struct ptxpack_request *q, const struct ptxpack_code
 ptxpack_status ptxpack_code_copy(const ptxpack *h, ptxpack_status status, const char *name,
                                  const struct ptxpack_code *code, void **bytes, size_t *size)
 {
-    void *copy = status == PTXPACK_OK && bytes ? malloc(code->size) : NULL;
-    if (copy)
+    void *copy = status == PTXPACK_OK && bytes != NULL ? malloc(code->size) : NULL;
+    if (copy != NULL)
         memcpy(copy, code->bytes, code->size);
-    else if (status == PTXPACK_OK && bytes)
+    else if (status == PTXPACK_OK && bytes != NULL)
         status = ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the machine code of %s", name);
-    if (bytes)
+    if (bytes != NULL)
         *bytes = copy;
-    if (size)
+    if (size != NULL)
         *size = status == PTXPACK_OK ? code->size : 0;
     return status;
 }

@@ -56,9 +56,9 @@ static void drop(struct flight *f)
 static struct flight *join(const char *digest)
 {
     struct flight *f = flights;
-    while (f && strcmp(f->digest, digest) != 0)
+    while (f != NULL && strcmp(f->digest, digest) != 0)
         f = f->next;
-    if (f)
+    if (f != NULL)
         f->references++;
     return f;
 }
@@ -66,7 +66,7 @@ static struct flight *join(const char *digest)
 static struct flight *start(const char *digest)
 {
     struct flight *f = (struct flight *)calloc(1, sizeof *f);
-    if (!f)
+    if (f == NULL)
         return NULL;
     memcpy(f->digest, digest, sizeof f->digest);
     f->references = 1;
@@ -100,14 +100,14 @@ ptxpack_status ptxpack_code_obtain(const char digest[33], ptxpack_code_maker mak
         return status; /* no key could be made */
     pthread_mutex_lock(&lock);
     struct flight *f = join(digest);
-    if (!f && (f = start(digest)))
+    if (f == NULL && (f = start(digest)) != NULL)
         fly(f, make, context);
-    while (f && f->state == MAKING)
+    while (f != NULL && f->state == MAKING)
         pthread_cond_wait(&landed, &lock);
-    if (f) {
+    if (f != NULL) {
         status = f->status;
         snprintf(detail, cap, "%s", f->detail);
-        if (status == PTXPACK_OK || f->code.log)
+        if (status == PTXPACK_OK || f->code.log != NULL)
             *out = &f->code;
         else
             drop(f);
@@ -121,7 +121,7 @@ static struct flight *flight_of(const struct ptxpack_code *code) { return (struc
 
 void ptxpack_code_release(const struct ptxpack_code *code)
 {
-    if (!code)
+    if (code == NULL)
         return;
     pthread_mutex_lock(&lock);
     drop(flight_of(code));

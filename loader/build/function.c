@@ -41,7 +41,7 @@ static ptxpack_status no_entry(const ptxpack_program *p, const char *name)
     for (size_t i = 0; i < p->notes.entry_count && have < sizeof list; i++)
         have += (size_t)snprintf(list + have, sizeof list - have, "%s%s", i ? ", " : "",
                                  spelling(p, p->notes.entries[i].name));
-    if (name)
+    if (name != NULL)
         return ptxpack_fail(p->handle, PTXPACK_E_ARG, "%s has no entry \"%.100s\"; it has %s", p->path, name,
                             list);
     return ptxpack_fail(p->handle, PTXPACK_E_ARG, "%s has %zu entries: name one of %s", p->path,
@@ -85,7 +85,7 @@ static ptxpack_status find_new(ptxpack_program *p, const struct ptxpack_entry *e
     const struct ptxpack_driver *d = p->handle->driver;
     char                         what[300];
     ptxpack_function            *f = (ptxpack_function *)calloc(1, sizeof *f);
-    if (!f)
+    if (f == NULL)
         return ptxpack_fail(p->handle, PTXPACK_E_MEMORY, "out of memory for the function %s", e->name);
     f->program = p;
     f->info.name = e->name;
@@ -113,16 +113,16 @@ ptxpack_status ptxpack_program_function(ptxpack_program *p, const char *name, co
     ptxpack_status status = ptxpack_check_process(p->handle);
     if (status != PTXPACK_OK)
         return status;
-    const struct ptxpack_entry *e = name                        ? entry_named(p, name)
+    const struct ptxpack_entry *e = name != NULL                ? entry_named(p, name)
                                     : p->notes.entry_count == 1 ? &p->notes.entries[0]
                                                                 : NULL;
-    if (!e)
+    if (e == NULL)
         return no_entry(p, name);
     pthread_mutex_lock(&p->lock);
     ptxpack_function *f = p->functions;
-    while (f && f->info.name != e->name)
+    while (f != NULL && f->info.name != e->name)
         f = f->next;
-    if (!f && (status = ptxpack_enter(p->handle, &pushed)) == PTXPACK_OK) {
+    if (f == NULL && (status = ptxpack_enter(p->handle, &pushed)) == PTXPACK_OK) {
         status = find_new(p, e, &f);
         ptxpack_leave(p->handle, pushed);
     }
@@ -133,7 +133,7 @@ ptxpack_status ptxpack_program_function(ptxpack_program *p, const char *name, co
 
 void ptxpack_functions_free(ptxpack_program *p)
 {
-    while (p->functions) {
+    while (p->functions != NULL) {
         ptxpack_function *f = p->functions;
         p->functions = f->next;
         free(f);

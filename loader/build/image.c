@@ -33,7 +33,7 @@ static bool open_logs(struct jit_logs *logs, bool line_info)
         logs->names[logs->count] = options[logs->count].name;
         logs->values[logs->count] = (void *)options[logs->count].value;
     }
-    return logs->info && logs->errors;
+    return logs->info != NULL && logs->errors != NULL;
 }
 
 static ptxpack_cu_result load(const struct ptxpack_driver *d, const void *image, struct jit_logs *logs,
@@ -41,8 +41,8 @@ static ptxpack_cu_result load(const struct ptxpack_driver *d, const void *image,
 {
     unsigned int *names = logs->count ? logs->names : NULL;
     void        **values = logs->count ? logs->values : NULL;
-    bool          libraries = d->cuLibraryLoadData && d->cuLibraryGetKernel && d->cuKernelGetFunction &&
-                     d->cuLibraryUnload;
+    bool          libraries = d->cuLibraryLoadData != NULL && d->cuLibraryGetKernel != NULL &&
+                     d->cuKernelGetFunction != NULL && d->cuLibraryUnload != NULL;
     return libraries ? d->cuLibraryLoadData(&out->library, image, names, values, logs->count, NULL, NULL, 0)
                      : d->cuModuleLoadDataEx(&out->module, image, logs->count, names, values);
 }
@@ -51,7 +51,7 @@ ptxpack_cu_result ptxpack_image_function(const struct ptxpack_driver *d, const s
                                          const char *entry, struct CUfunc_st **function)
 {
     struct CUkern_st *kernel = NULL;
-    if (!image->library)
+    if (image->library == NULL)
         return d->cuModuleGetFunction(function, image->module, entry);
     ptxpack_cu_result r = d->cuLibraryGetKernel(&kernel, image->library, entry);
     return r == PTXPACK_CU_SUCCESS ? d->cuKernelGetFunction(function, kernel) : r;
@@ -96,10 +96,10 @@ ptxpack_status ptxpack_image_load(const ptxpack *h, const struct ptxpack_job *jo
     ptxpack_status  status = PTXPACK_OK;
     memset(&logs, 0, sizeof logs);
     memset(out, 0, sizeof *out);
-    if (!cubin && !open_logs(&logs, job->line_info)) {
+    if (cubin == NULL && !open_logs(&logs, job->line_info)) {
         status = ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the log of %s", job->name);
     } else {
-        ptxpack_cu_result r = load(h->driver, cubin ? cubin : job->text, &logs, out);
+        ptxpack_cu_result r = load(h->driver, cubin != NULL ? cubin : job->text, &logs, out);
         if (r == PTXPACK_CU_SUCCESS)
             r = ptxpack_image_function(h->driver, out, entry, function);
         if (r != PTXPACK_CU_SUCCESS)
@@ -107,9 +107,9 @@ ptxpack_status ptxpack_image_load(const ptxpack *h, const struct ptxpack_job *jo
     }
     if (status != PTXPACK_OK)
         ptxpack_image_unload(h->driver, out);
-    if (log)
+    if (log != NULL)
         *log = status == PTXPACK_OK ? logs.info : NULL;
-    if (!log || !*log)
+    if (log == NULL || *log == NULL)
         free(logs.info);
     free(logs.errors);
     return status;
@@ -117,9 +117,9 @@ ptxpack_status ptxpack_image_load(const ptxpack *h, const struct ptxpack_job *jo
 
 void ptxpack_image_unload(const struct ptxpack_driver *d, struct ptxpack_image *image)
 {
-    if (image->library)
+    if (image->library != NULL)
         d->cuLibraryUnload(image->library);
-    if (image->module)
+    if (image->module != NULL)
         d->cuModuleUnload(image->module);
     memset(image, 0, sizeof *image);
 }

@@ -43,8 +43,8 @@ ptxpack_status ptxpack_kernel_target(const ptxpack *h, const ptxpack_variant *v,
     const char *target = h->info.target;
     int         arch = ptxpack_parse_arch(target);
     bool        exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0;
-    bool        named = !h->driver && target[strlen(target) - 1] == 'a';
-    if (arch < v->arch || (exact && (arch != v->arch || (!h->driver && !named && !h->stand_in))))
+    bool        named = h->driver == NULL && target[strlen(target) - 1] == 'a';
+    if (arch < v->arch || (exact && (arch != v->arch || (h->driver == NULL && !named && !h->stand_in))))
         return ptxpack_fail(h, PTXPACK_E_UNSUPPORTED, "%s needs %ssm_%d%s, the target is %s", v->id,
                             exact ? "exactly " : "", v->arch, exact ? "a" : "", target);
     snprintf(exact_target, 16, "%s%s", target, exact && !named ? "a" : "");
@@ -62,7 +62,7 @@ static void end_request(struct request *q)
 static ptxpack_status expand(struct ptxpack_assembly *assembly)
 {
     struct request *q = (struct request *)assembly;
-    if (q->expansion)
+    if (q->expansion != NULL)
         return PTXPACK_OK;
     ptxpack_status status = ptxpack_kernel_expand(assembly->request.handle, q->variant, q->symbols,
                                                   q->symbol_count, &q->expansion);
@@ -78,7 +78,7 @@ static ptxpack_status find_text(struct request *q, ptxpack *h)
     if (q->assembly.route != PTXPACK_ROUTE_DRIVER)
         q->recalled = ptxpack_text_recall(h, q->variant, q->symbols, q->symbol_count, &job->bytes);
     job->text = q->recalled;
-    if (q->recalled)
+    if (q->recalled != NULL)
         return PTXPACK_OK;
     ptxpack_status status = expand(&q->assembly);
     if (status != PTXPACK_OK)
@@ -163,7 +163,7 @@ static ptxpack_status obtain(struct request *q, const struct ptxpack_code **code
     ptxpack_status          status = ptxpack_request_obtain(r, code);
     if (status == PTXPACK_E_FORBIDDEN)
         status = forbidden(q);
-    if (status == PTXPACK_OK && r->ran && !q->recalled)
+    if (status == PTXPACK_OK && r->ran && q->recalled == NULL)
         ptxpack_text_keep(r->handle, q->variant, q->symbols, q->symbol_count, q->assembly.job.text,
                           q->assembly.job.bytes);
     if (status != PTXPACK_OK) {
@@ -177,7 +177,7 @@ static void describe(const struct request *q, const struct ptxpack_code *code, p
 {
     info->variant = q->variant;
     info->expand_ms = q->expand_ms;
-    if (!code)
+    if (code == NULL)
         return;
     ptxpack_resources_read(code->notes, code->notes_bytes, &info->resources);
     info->from_cache = code->from_cache;
@@ -195,9 +195,9 @@ ptxpack_status ptxpack_kernel_make(ptxpack *h, const ptxpack_variant *v, const p
     ptxpack_status status = begin_request(&q, h, v, symbols, count);
     if (status == PTXPACK_OK)
         status = obtain_shipped(&q, code);
-    if (status == PTXPACK_OK && !*code && (status = settle(&q)) == PTXPACK_OK)
+    if (status == PTXPACK_OK && *code == NULL && (status = settle(&q)) == PTXPACK_OK)
         status = obtain(&q, code);
-    if (status == PTXPACK_OK && info) {
+    if (status == PTXPACK_OK && info != NULL) {
         memset(info, 0, sizeof *info);
         describe(&q, *code, info);
     }
@@ -220,7 +220,7 @@ ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, cons
 static ptxpack_kernel *find_kernel(const ptxpack *h, const struct request *q)
 {
     ptxpack_kernel *k = h->kernels;
-    while (k && (k->info.variant != q->variant || strcmp(k->digest, q->assembly.request.digest) != 0))
+    while (k != NULL && (k->info.variant != q->variant || strcmp(k->digest, q->assembly.request.digest) != 0))
         k = k->next;
     return k;
 }
@@ -230,7 +230,7 @@ static ptxpack_kernel *find_asked(ptxpack *h, const ptxpack_variant *v, const ch
 {
     pthread_mutex_lock(&h->lock);
     ptxpack_kernel *k = asked[0] ? h->kernels : NULL;
-    while (k && (k->info.variant != v || strcmp(k->asked, asked) != 0))
+    while (k != NULL && (k->info.variant != v || strcmp(k->asked, asked) != 0))
         k = k->next;
     pthread_mutex_unlock(&h->lock);
     return k;
@@ -249,7 +249,7 @@ static ptxpack_status load_image(struct request *q, const struct ptxpack_code *c
 {
     ptxpack       *h = k->handle;
     char          *log = NULL;
-    ptxpack_status status = ptxpack_image_load(h, &q->assembly.job, code ? code->bytes : NULL,
+    ptxpack_status status = ptxpack_image_load(h, &q->assembly.job, code != NULL ? code->bytes : NULL,
                                                q->variant->entry, &k->image, &k->function, &log);
     if (status == PTXPACK_OK && q->variant->shared_bytes > 0) {
         ptxpack_cu_result r = h->driver->cuFuncSetAttribute(k->function, PTXPACK_CU_FUNC_MAX_DYNAMIC_SHARED,
@@ -259,7 +259,7 @@ static ptxpack_status load_image(struct request *q, const struct ptxpack_code *c
             ptxpack_image_unload(h->driver, &k->image);
         }
     }
-    if (log)
+    if (log != NULL)
         ptxpack_log_resources(log, q->variant->entry, &k->info.resources);
     if (status == PTXPACK_OK)
         ptxpack_image_resources(h->driver, k->function, &k->info.resources);
@@ -273,7 +273,7 @@ static ptxpack_status load_new(struct request *q, const struct ptxpack_code *cod
     ptxpack        *h = q->assembly.request.handle;
     bool            pushed = false;
     ptxpack_kernel *k = (ptxpack_kernel *)calloc(1, sizeof *k);
-    if (!k)
+    if (k == NULL)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the kernel %s", q->variant->id);
     k->handle = h;
     memcpy(k->asked, q->asked, sizeof k->asked);
@@ -316,7 +316,7 @@ static ptxpack_status find_image(struct request *q, const struct ptxpack_code **
 {
     ptxpack       *h = q->assembly.request.handle;
     ptxpack_status status = obtain_shipped(q, code);
-    if (status != PTXPACK_OK || *code)
+    if (status != PTXPACK_OK || *code != NULL)
         return status;
     status = settle(q);
     if (status != PTXPACK_OK || (*out = find_kernel_locked(h, q)) != NULL)
@@ -334,18 +334,18 @@ static ptxpack_status try_load(struct request *q, ptxpack_kernel **out)
     const struct ptxpack_code *code = NULL;
     r->again = false;
     ptxpack_status status = find_image(q, &code, out);
-    if (status != PTXPACK_OK || *out)
+    if (status != PTXPACK_OK || *out != NULL)
         return status;
-    bool driver_compiles = !code;
+    bool driver_compiles = code == NULL;
     pthread_mutex_lock(&h->lock);
     *out = find_kernel(h, q); /* another thread may have loaded it meanwhile */
-    bool loaded = !*out && (status = load_new(q, code, out)) == PTXPACK_OK;
+    bool loaded = *out == NULL && (status = load_new(q, code, out)) == PTXPACK_OK;
     pthread_mutex_unlock(&h->lock);
     if (loaded && driver_compiles)
         ptxpack_request_report(r, (*out)->info.load_ms);
     if (loaded)
         code = NULL;
-    if (code && status == PTXPACK_E_CUBIN)
+    if (code != NULL && status == PTXPACK_E_CUBIN)
         refuse(q, code);
     ptxpack_code_release(code);
     return status;
@@ -357,7 +357,7 @@ ptxpack_status ptxpack_kernel_load(ptxpack *h, const ptxpack_variant *v, const p
     struct request q;
     char           asked[33];
     *out = NULL;
-    if (!h->driver)
+    if (h->driver == NULL)
         return ptxpack_fail(h, PTXPACK_E_ARG, "an offline handle can compile kernels, not load them");
     ptxpack_status status = ptxpack_check_process(h);
     if (status != PTXPACK_OK)
@@ -378,8 +378,8 @@ ptxpack_status ptxpack_kernel_load(ptxpack *h, const ptxpack_variant *v, const p
 void ptxpack_kernels_free(ptxpack *h, bool unload)
 {
     bool pushed = false;
-    unload = unload && h->kernels && ptxpack_enter(h, &pushed) == PTXPACK_OK;
-    while (h->kernels) {
+    unload = unload && h->kernels != NULL && ptxpack_enter(h, &pushed) == PTXPACK_OK;
+    while (h->kernels != NULL) {
         ptxpack_kernel *k = h->kernels;
         h->kernels = k->next;
         if (unload)

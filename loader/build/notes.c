@@ -33,12 +33,12 @@ static bool add_entry(struct ptxpack_notes *n, const char *name, size_t bytes, c
 {
     struct ptxpack_entry *more = (struct ptxpack_entry *)realloc(n->entries,
                                                                  (n->entry_count + 1) * sizeof *more);
-    if (!more)
+    if (more == NULL)
         return false;
     n->entries = more;
     more[n->entry_count].name = strndup(name, bytes);
     more[n->entry_count].resources = *r;
-    return more[n->entry_count].name && ++n->entry_count;
+    return more[n->entry_count].name != NULL && ++n->entry_count;
 }
 
 bool ptxpack_notes_add_entries(struct ptxpack_notes *n, const char *ptx, const char *log)
@@ -51,7 +51,7 @@ bool ptxpack_notes_add_entries(struct ptxpack_notes *n, const char *ptx, const c
         if (n->entry_count == MAX_COUNT || !add_entry(n, at, bytes, &unsaid))
             return false;
         struct ptxpack_entry *e = &n->entries[n->entry_count - 1];
-        if (log && ptxpack_log_knows(log, e->name))
+        if (log != NULL && ptxpack_log_knows(log, e->name))
             ptxpack_log_resources(log, e->name, &e->resources);
     }
     return true;
@@ -60,11 +60,11 @@ bool ptxpack_notes_add_entries(struct ptxpack_notes *n, const char *ptx, const c
 bool ptxpack_notes_add_name(struct ptxpack_notes *n, const char *name)
 {
     char **more = (char **)realloc(n->names, (n->name_count + 1) * sizeof *more);
-    if (!more)
+    if (more == NULL)
         return false;
     n->names = more;
     more[n->name_count] = strdup(name);
-    return more[n->name_count] && ++n->name_count;
+    return more[n->name_count] != NULL && ++n->name_count;
 }
 
 /* ---- as text -------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ bool ptxpack_notes_write(const struct ptxpack_notes *n, char **text, size_t *byt
     *text = NULL;
     *bytes = 0;
     FILE *out = open_memstream(text, bytes);
-    if (!out)
+    if (out == NULL)
         return false;
     fprintf(out, HEAD_OUT, n->nvrtc, n->is_ptx ? "ptx" : "cubin", n->name_count, n->entry_count);
     for (size_t i = 0; i < n->name_count; i++)
@@ -113,8 +113,8 @@ bool ptxpack_notes_write(const struct ptxpack_notes *n, char **text, size_t *byt
 static char *take_line(const char **at, const char *end)
 {
     const char *stop = (const char *)memchr(*at, '\n', (size_t)(end - *at));
-    char       *line = stop ? strndup(*at, (size_t)(stop - *at)) : NULL;
-    if (line)
+    char       *line = stop != NULL ? strndup(*at, (size_t)(stop - *at)) : NULL;
+    if (line != NULL)
         *at = stop + 1;
     return line;
 }
@@ -123,8 +123,8 @@ static bool read_entry(const char **at, const char *end, struct ptxpack_notes *n
 {
     ptxpack_resources r;
     char             *line = take_line(at, end), *name = NULL;
-    size_t            bytes = line ? strtoul(line, &name, 10) : 0;
-    bool              good = name && *name == ' ' && name[1] && bytes <= (size_t)(end - *at) &&
+    size_t            bytes = line != NULL ? strtoul(line, &name, 10) : 0;
+    bool              good = name != NULL && *name == ' ' && name[1] && bytes <= (size_t)(end - *at) &&
                 ptxpack_resources_read(*at, bytes, &r) && add_entry(n, name + 1, strlen(name + 1), &r);
     *at += good ? bytes : 0;
     free(line);
@@ -145,7 +145,7 @@ static bool read_all(const char *text, const char *end, struct ptxpack_notes *n)
             return false;
     for (size_t i = 0; i < names; i++) {
         char *line = take_line(&at, end);
-        bool  good = line && ptxpack_notes_add_name(n, line);
+        bool  good = line != NULL && ptxpack_notes_add_name(n, line);
         free(line);
         if (!good)
             return false;
@@ -161,7 +161,7 @@ bool ptxpack_notes_read(const char *text, size_t bytes, struct ptxpack_notes *ou
     char  *copy = NULL, *again = NULL;
     size_t again_bytes = 0;
     memset(out, 0, sizeof *out);
-    if (memchr(text, '\0', bytes) || !(copy = strndup(text, bytes)))
+    if (memchr(text, '\0', bytes) != NULL || (copy = strndup(text, bytes)) == NULL)
         return false;
     bool good = read_all(copy, copy + bytes, out);
     /* What was read must be what writing makes: no other text, no other spelling. */

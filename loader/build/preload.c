@@ -59,8 +59,8 @@ static ptxpack_status stand_in(ptxpack_preloading *p, ptxpack **out)
     if (!p->tried) {
         p->tried = true;
         const ptxpack_preload_options *o = &p->options;
-        p->opened = o->arch ? ptxpack_open_stand_in(&p->open, o->arch, o->sm_count, &p->handle)
-                            : ptxpack_open_stand_in_for_device(&p->open, &p->handle);
+        p->opened = o->arch != NULL ? ptxpack_open_stand_in(&p->open, o->arch, o->sm_count, &p->handle)
+                                    : ptxpack_open_stand_in_for_device(&p->open, &p->handle);
         if (p->opened != PTXPACK_OK)
             snprintf(p->open_detail, sizeof p->open_detail, "%s", ptxpack_detail(NULL));
     }
@@ -97,7 +97,7 @@ static void tell(ptxpack_preloading *p, const struct ptxpack_preload_item *item,
         snprintf(p->detail, sizeof p->detail, "%s", detail);
     }
     pthread_mutex_unlock(&p->lock);
-    if (p->options.on_progress)
+    if (p->options.on_progress != NULL)
         p->options.on_progress(p->options.context, &progress);
     pthread_mutex_unlock(&p->telling);
 }
@@ -123,7 +123,7 @@ static void *work(void *context)
     pthread_mutex_lock(&p->lock);
     while (!p->closing) {
         struct ptxpack_preload_item *item = p->cancelled ? NULL : p->next;
-        if (!item) {
+        if (item == NULL) {
             p->idle++;
             pthread_cond_wait(&p->changed, &p->lock);
             p->idle--;
@@ -170,9 +170,9 @@ ptxpack_status ptxpack_preload_add(ptxpack_preloading *p, const char *name, ptxp
     if (status != PTXPACK_OK)
         return status;
     struct ptxpack_preload_item *item = (struct ptxpack_preload_item *)calloc(1, sizeof *item);
-    if (item && (item->what = malloc(bytes + !bytes)))
+    if (item != NULL && (item->what = malloc(bytes + !bytes)) != NULL)
         memcpy(item->what, what, bytes);
-    if (!item || !item->what) {
+    if (item == NULL || item->what == NULL) {
         free(item);
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for preloading %s", name);
     }
@@ -183,7 +183,7 @@ ptxpack_status ptxpack_preload_add(ptxpack_preloading *p, const char *name, ptxp
     if (queued) {
         *p->tail = item;
         p->tail = &item->next;
-        p->next = p->next ? p->next : item;
+        p->next = p->next != NULL ? p->next : item;
         p->total++;
         p->queued++;
         pthread_cond_broadcast(&p->changed);
@@ -209,7 +209,7 @@ static ptxpack_status resolve_row(ptxpack *h, const void *what, struct ptxpack_p
     const struct row_copy *copy = (const struct row_copy *)what;
     size_t                 count = copy->count;
     ptxpack_symbol        *symbols = (ptxpack_symbol *)malloc((count + !count) * sizeof *symbols);
-    if (!symbols)
+    if (symbols == NULL)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", copy->row->id);
     memcpy(symbols, copy + 1, count * sizeof *symbols);
     const char *name = (const char *)(copy + 1) + count * sizeof *symbols;
@@ -227,7 +227,7 @@ ptxpack_status ptxpack_preload_row(ptxpack_preloading *p, const ptxpack_variant 
     for (size_t i = 0; i < count; i++)
         bytes += strlen(symbols[i].name) + 1;
     struct row_copy *copy = (struct row_copy *)malloc(bytes);
-    if (!copy)
+    if (copy == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", row->id);
     copy->row = row;
     copy->count = count;
@@ -254,7 +254,7 @@ static bool copy_options(ptxpack_preloading *p, const ptxpack_preload_options *o
     uint32_t usual = processors < 1 ? 1 : processors < USUAL_THREADS ? (uint32_t)processors : USUAL_THREADS;
     p->options = *options;
     p->open.size = sizeof p->open;
-    if (options->open)
+    if (options->open != NULL)
         memcpy(&p->open, options->open, options->open->size);
     p->open.size = sizeof p->open;
     if (!p->options.threads)
@@ -262,7 +262,7 @@ static bool copy_options(ptxpack_preloading *p, const ptxpack_preload_options *o
     if (p->options.threads > MOST_THREADS)
         p->options.threads = MOST_THREADS;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (*texts[i]) {
+        if (*texts[i] != NULL) {
             *texts[i] = p->strings[i] = strdup(*texts[i]);
             whole &= *texts[i] != NULL;
         }
@@ -275,12 +275,12 @@ static ptxpack_status check_options(const ptxpack_preload_options *o)
     if (o->size != sizeof *o)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.size is %u, this library knows %zu", o->size,
                             sizeof *o);
-    if (o->open && (o->open->size < sizeof o->open->size || o->open->size > sizeof *o->open))
+    if (o->open != NULL && (o->open->size < sizeof o->open->size || o->open->size > sizeof *o->open))
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.open->size is %u, this library knows %zu",
                             o->open->size, sizeof *o->open);
     if (o->sm_count < 0)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.sm_count is %d", (int)o->sm_count);
-    if (o->arch && !ptxpack_arch_shared(ptxpack_parse_arch(o->arch), &caps))
+    if (o->arch != NULL && !ptxpack_arch_shared(ptxpack_parse_arch(o->arch), &caps))
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "arch: \"%s\" is not an architecture that this library knows",
                             o->arch);
     return PTXPACK_OK;
@@ -289,13 +289,13 @@ static ptxpack_status check_options(const ptxpack_preload_options *o)
 ptxpack_status ptxpack_preload(const ptxpack_preload_options *options, ptxpack_preloading **out)
 {
     const ptxpack_preload_options defaults = {.size = sizeof defaults};
-    options = options ? options : &defaults;
+    options = options != NULL ? options : &defaults;
     *out = NULL;
     ptxpack_status status = check_options(options);
     if (status != PTXPACK_OK)
         return status;
     ptxpack_preloading *p = (ptxpack_preloading *)calloc(1, sizeof *p);
-    if (!p)
+    if (p == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory for a preloading");
     p->pid = getpid();
     p->tail = &p->items;
@@ -317,7 +317,7 @@ ptxpack_status ptxpack_preload_wait(ptxpack_preloading *p)
     if (status != PTXPACK_OK)
         return status;
     pthread_mutex_lock(&p->lock);
-    while (p->running || (p->next && !p->cancelled))
+    while (p->running || (p->next != NULL && !p->cancelled))
         pthread_cond_wait(&p->changed, &p->lock);
     status = p->first;
     if (status != PTXPACK_OK)
@@ -330,9 +330,9 @@ void ptxpack_preload_count(ptxpack_preloading *p, size_t *done, size_t *total)
 {
     if (p->pid == getpid()) /* in a child the lock may be anyone's */
         pthread_mutex_lock(&p->lock);
-    if (done)
+    if (done != NULL)
         *done = p->done;
-    if (total)
+    if (total != NULL)
         *total = p->total;
     if (p->pid == getpid())
         pthread_mutex_unlock(&p->lock);
@@ -350,7 +350,7 @@ void ptxpack_preload_cancel(ptxpack_preloading *p)
 
 void ptxpack_preload_free(ptxpack_preloading *p)
 {
-    if (!p || p->pid != getpid())
+    if (p == NULL || p->pid != getpid())
         return;
     pthread_mutex_lock(&p->lock);
     p->cancelled = p->closing = true;
@@ -358,7 +358,7 @@ void ptxpack_preload_free(ptxpack_preloading *p)
     pthread_mutex_unlock(&p->lock);
     for (size_t i = 0; i < p->thread_count; i++)
         pthread_join(p->threads[i], NULL);
-    while (p->items) {
+    while (p->items != NULL) {
         struct ptxpack_preload_item *item = p->items;
         p->items = item->next;
         free_item(item);

@@ -14,18 +14,19 @@ ptxpack_status ptxpack_program_compile(ptxpack *h, const ptxpack_source *source,
     ptxpack_status               status = ptxpack_build_begin(&b, h, source);
     if (status == PTXPACK_OK)
         status = ptxpack_build_code(&b, false);
-    if (info && status == PTXPACK_OK)
+    if (info != NULL && status == PTXPACK_OK)
         ptxpack_build_describe(&b, info);
-    else if (info)
+    else if (info != NULL)
         memset(info, 0, sizeof *info);
-    if (info && !log_text)
+    if (info != NULL && log_text == NULL)
         info->log = "";
-    status = ptxpack_code_copy(h, status, b.text.path ? b.text.path : "the program", b.code, cubin, bytes);
-    if (log_text) {
-        *log_text = b.log ? b.log : strdup("");
+    status = ptxpack_code_copy(h, status, b.text.path != NULL ? b.text.path : "the program", b.code, cubin,
+                               bytes);
+    if (log_text != NULL) {
+        *log_text = b.log != NULL ? b.log : strdup("");
         b.log = NULL; /* the caller's */
-        if (info)
-            info->log = *log_text ? *log_text : "";
+        if (info != NULL)
+            info->log = *log_text != NULL ? *log_text : "";
     }
     ptxpack_build_end(&b);
     return status;
@@ -37,16 +38,16 @@ ptxpack_status ptxpack_program_ptx(ptxpack *h, const ptxpack_source *source, cha
     const char                  *ptx = NULL;
     size_t                       ptx_bytes = 0;
     *text = NULL;
-    if (bytes)
+    if (bytes != NULL)
         *bytes = 0;
     ptxpack_status status = ptxpack_build_begin(&b, h, source);
     if (status == PTXPACK_OK)
         status = ptxpack_build_ptx(&b, &ptx, &ptx_bytes);
-    if (status == PTXPACK_OK && !(*text = (char *)calloc(1, ptx_bytes + 1)))
+    if (status == PTXPACK_OK && (*text = (char *)calloc(1, ptx_bytes + 1)) == NULL)
         status = ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the PTX of %s", b.text.path);
     if (status == PTXPACK_OK) {
         memcpy(*text, ptx, ptx_bytes);
-        if (bytes)
+        if (bytes != NULL)
             *bytes = ptx_bytes;
     }
     ptxpack_build_end(&b);
@@ -65,13 +66,13 @@ static ptxpack_status load_image(struct ptxpack_program *p, struct ptxpack_progr
     double            from = ptxpack_now_ms();
     ptxpack_status    status = ptxpack_enter(h, &pushed);
     if (status == PTXPACK_OK)
-        status = ptxpack_image_load(h, &b->assembly.job, b->code ? b->code->bytes : NULL,
+        status = ptxpack_image_load(h, &b->assembly.job, b->code != NULL ? b->code->bytes : NULL,
                                     b->notes.entries[0].name, &p->image, &first, &log);
     ptxpack_leave(h, pushed);
     p->info.load_ms = ptxpack_now_ms() - from;
-    if (status == PTXPACK_OK && !b->code)
+    if (status == PTXPACK_OK && b->code == NULL)
         ptxpack_request_report(&b->assembly.request, p->info.load_ms);
-    if (log)
+    if (log != NULL)
         ptxpack_build_jit_log(b, log);
     free(log);
     return status;
@@ -90,7 +91,7 @@ static ptxpack_status take_build(struct ptxpack_program *p, struct ptxpack_progr
     memset(&b->notes, 0, sizeof b->notes);
     p->path = strdup(b->text.path);
     p->expressions = (char **)calloc(s->expression_count + 1, sizeof *p->expressions);
-    bool good = p->path && p->expressions;
+    bool good = p->path != NULL && p->expressions != NULL;
     for (; good && p->expression_count < s->expression_count; p->expression_count += good)
         good = (p->expressions[p->expression_count] = strdup(s->expressions[p->expression_count])) != NULL;
     if (!good)
@@ -109,7 +110,7 @@ static ptxpack_status load(struct ptxpack_program *p, struct ptxpack_program_bui
         status = ptxpack_build_code(b, true); /* there is an entry then */
         if (status == PTXPACK_OK)
             status = load_image(p, b);
-    } while (status == PTXPACK_E_CUBIN && b->code && ptxpack_build_refuse(b));
+    } while (status == PTXPACK_E_CUBIN && b->code != NULL && ptxpack_build_refuse(b));
     return status == PTXPACK_OK ? take_build(p, b) : status;
 }
 
@@ -117,10 +118,10 @@ ptxpack_status ptxpack_program_load(ptxpack *h, const ptxpack_source *source, pt
 {
     struct ptxpack_program_build b;
     *out = NULL;
-    if (!h->driver)
+    if (h->driver == NULL)
         return ptxpack_fail(h, PTXPACK_E_ARG, "an offline handle can compile programs, not load them");
     ptxpack_program *p = (ptxpack_program *)calloc(1, sizeof *p);
-    if (!p)
+    if (p == NULL)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for a program");
     p->handle = h;
     pthread_mutex_init(&p->lock, NULL);
@@ -138,10 +139,11 @@ ptxpack_status ptxpack_program_load(ptxpack *h, const ptxpack_source *source, pt
 void ptxpack_program_free(ptxpack_program *p)
 {
     bool pushed = false;
-    if (!p)
+    if (p == NULL)
         return;
     bool ours = ptxpack_check_process(p->handle) == PTXPACK_OK; /* a forked child must leave the driver alone */
-    if (ours && (p->image.library || p->image.module) && ptxpack_enter(p->handle, &pushed) == PTXPACK_OK) {
+    if (ours && (p->image.library != NULL || p->image.module != NULL) &&
+        ptxpack_enter(p->handle, &pushed) == PTXPACK_OK) {
         ptxpack_image_unload(p->handle->driver, &p->image);
         ptxpack_leave(p->handle, pushed);
     }

@@ -18,7 +18,7 @@ static ptxpack_status expand(struct ptxpack_program_build *b)
                                       .context = &b->text,
                                       .line_info = h->line_info};
     ptxpack_symbol        *all = (ptxpack_symbol *)calloc(s->symbol_count + 2, sizeof *all);
-    if (!all)
+    if (all == NULL)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", b->text.path);
     all[0] = (ptxpack_symbol){"ARCH", h->info.caps.arch};
     all[1] = (ptxpack_symbol){"ISA", h->info.caps.isa};
@@ -31,13 +31,14 @@ static ptxpack_status expand(struct ptxpack_program_build *b)
     if (status == PTXPACK_OK)
         return status;
     return ptxpack_fail(h, status, "%s",
-                        b->expansion ? ptxpack_expansion_error(b->expansion) : ptxpack_status_string(status));
+                        b->expansion != NULL ? ptxpack_expansion_error(b->expansion)
+                                             : ptxpack_status_string(status));
 }
 
 static ptxpack_status find_ptx(struct ptxpack_program_build *b)
 {
     struct ptxpack_job *job = &b->assembly.job;
-    if (b->expansion)
+    if (b->expansion != NULL)
         return PTXPACK_OK;
     double         from = ptxpack_now_ms();
     ptxpack_status status = expand(b);
@@ -55,9 +56,9 @@ static ptxpack_status find_ptx(struct ptxpack_program_build *b)
 static bool add_log(struct ptxpack_program_build *b, const char *log)
 {
     char *both = NULL;
-    if (!log || !*log)
+    if (log == NULL || !*log)
         return true;
-    if (asprintf(&both, "%s%s", b->log ? b->log : "", log) < 0)
+    if (asprintf(&both, "%s%s", b->log != NULL ? b->log : "", log) < 0)
         return false;
     free(b->log);
     b->log = both;
@@ -69,7 +70,7 @@ static ptxpack_status obtain(struct ptxpack_program_build *b, struct ptxpack_req
                              const struct ptxpack_code **code)
 {
     ptxpack_status status = ptxpack_request_obtain(q, code);
-    if (*code && !add_log(b, (*code)->log) && status == PTXPACK_OK)
+    if (*code != NULL && !add_log(b, (*code)->log) && status == PTXPACK_OK)
         status = ptxpack_fail(b->handle, PTXPACK_E_MEMORY, "out of memory for the log of %s", q->name);
     if (status == PTXPACK_OK && !ptxpack_notes_read((*code)->notes, (*code)->notes_bytes, &b->notes))
         status = ptxpack_fail(b->handle, PTXPACK_E_MEMORY, "out of memory for the entries of %s", q->name);
@@ -83,11 +84,11 @@ static ptxpack_status obtain(struct ptxpack_program_build *b, struct ptxpack_req
 /* b->made.  Asked for again, it is there. */
 static ptxpack_status run_nvrtc(struct ptxpack_program_build *b)
 {
-    if (b->made)
+    if (b->made != NULL)
         return PTXPACK_OK;
     double         from = ptxpack_now_ms();
-    ptxpack_status status = b->cuda.request.key ? PTXPACK_OK
-                                                : ptxpack_cuda_begin(&b->cuda, &b->text, b->wants_ptx);
+    ptxpack_status status = b->cuda.request.key != NULL ? PTXPACK_OK
+                                                        : ptxpack_cuda_begin(&b->cuda, &b->text, b->wants_ptx);
     if (status == PTXPACK_OK)
         status = obtain(b, &b->cuda.request, &b->made);
     b->front_ms += ptxpack_now_ms() - from;
@@ -113,7 +114,7 @@ static ptxpack_status choose_target(struct ptxpack_program_build *b)
     int  have = ptxpack_parse_arch(ours), needs = ptxpack_parse_arch(named);
     char suffix = needs < 0 ? '\0' : named[strlen(named) - 1];
     bool exact = suffix == 'a', family = suffix == 'f';
-    bool plain = !h->driver && !h->stand_in && strchr("0123456789", ours[strlen(ours) - 1]);
+    bool plain = h->driver == NULL && !h->stand_in && strchr("0123456789", ours[strlen(ours) - 1]) != NULL;
     bool fits = exact ? have == needs : family ? have / 10 == needs / 10 && have >= needs : have >= needs;
     if (!fits || ((exact || family) && plain))
         return ptxpack_fail(h, PTXPACK_E_UNSUPPORTED, "%s needs %s%s, the target is %s", b->text.path,
@@ -146,7 +147,7 @@ static ptxpack_status assemble(struct ptxpack_program_build *b, bool driver)
 {
     struct ptxpack_assembly *a = &b->assembly;
     struct ptxpack_notes     entries = {.nvrtc = 0};
-    if (!a->request.key) {
+    if (a->request.key == NULL) {
         ptxpack_status status = choose_target(b);
         a->job.isa = ptxpack_ptx_isa(a->job.text);
         if (status == PTXPACK_OK)
@@ -180,7 +181,7 @@ ptxpack_status ptxpack_build_code(struct ptxpack_program_build *b, bool driver)
     ptxpack_status status = is_cuda(b) ? run_nvrtc(b) : find_ptx(b);
     if (status != PTXPACK_OK)
         return status;
-    if (b->made && !b->assembly.job.text) { /* by NVRTC alone */
+    if (b->made != NULL && b->assembly.job.text == NULL) { /* by NVRTC alone */
         snprintf(b->target, sizeof b->target, "%s", b->cuda.request.target);
         b->code = b->made;
     } else {
@@ -252,14 +253,14 @@ void ptxpack_build_describe(const struct ptxpack_program_build *b, ptxpack_progr
     if (b->notes.nvrtc) /* which may not tell its version */
         snprintf(nvrtc, sizeof nvrtc, b->notes.nvrtc < 1000 ? "NVRTC" : "NVRTC %d.%d", b->notes.nvrtc / 1000,
                  b->notes.nvrtc % 1000 / 10);
-    if (code != b->made || !code)
+    if (code != b->made || code == NULL)
         ptxpack_jit_name(&b->handle->jit, b->assembly.route, route, sizeof route);
     snprintf(info->compiler, sizeof info->compiler, "%s%s%.60s", nvrtc, *nvrtc && *route ? ", " : "", route);
     info->front_ms = b->front_ms;
-    info->log = b->log ? b->log : "";
-    if (!code)
+    info->log = b->log != NULL ? b->log : "";
+    if (code == NULL)
         return;
-    info->from_cache = code->from_cache && (!b->made || b->made->from_cache);
+    info->from_cache = code->from_cache && (b->made == NULL || b->made->from_cache);
     info->compile_ms = code->from_cache || code == b->made ? 0 : code->compile_ms;
     info->cache_ms = code->cache_ms;
     info->cubin_bytes = code->size;

@@ -12,24 +12,24 @@ enum { MAX_SOURCE = 16 << 20 }; /* bytes of one file */
 
 static ptxpack_status check_words(const ptxpack *h, const char *field, const char *const *words, size_t count)
 {
-    if (count && !words)
+    if (count && words == NULL)
         return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s: NULL, and there should be %zu", field, count);
     for (size_t i = 0; i < count; i++)
-        if (!words[i] || !*words[i])
+        if (words[i] == NULL || !*words[i])
             return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s[%zu] is empty", field, i);
     return PTXPACK_OK;
 }
 
 static ptxpack_status check_symbols(const ptxpack *h, const ptxpack_source *s)
 {
-    if (s->symbol_count && !s->symbols)
+    if (s->symbol_count && s->symbols == NULL)
         return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols: NULL, and there should be %zu", s->symbol_count);
     for (size_t i = 0; i < s->symbol_count; i++) {
         const char       *name = s->symbols[i].name;
         static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-        if (!name || !*name || strspn(name, letters) != strlen(name) || (*name >= '0' && *name <= '9'))
+        if (name == NULL || !*name || strspn(name, letters) != strlen(name) || (*name >= '0' && *name <= '9'))
             return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols[%zu]: \"%.60s\" is no name of a symbol", i,
-                                name ? name : "");
+                                name != NULL ? name : "");
     }
     return PTXPACK_OK;
 }
@@ -39,7 +39,7 @@ static ptxpack_status check(const ptxpack *h, const ptxpack_source *s)
     ptxpack_status status;
     if (s->language != PTXPACK_LANGUAGE_PTX && s->language != PTXPACK_LANGUAGE_CUDA)
         return ptxpack_fail(h, PTXPACK_E_ARG, "source.language is %d", (int)s->language);
-    if (!s->text && (!s->path || !*s->path))
+    if (s->text == NULL && (s->path == NULL || !*s->path))
         return ptxpack_fail(h, PTXPACK_E_ARG, "source: neither path nor text");
     if (s->language == PTXPACK_LANGUAGE_PTX && (s->option_count || s->expression_count))
         return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s: they are for CUDA C++, the source is PTX",
@@ -66,7 +66,7 @@ static struct ptxpack_file *add_file(struct ptxpack_text *t, const char *path, c
                                      size_t bytes)
 {
     struct ptxpack_file **end = &t->files, *f = (struct ptxpack_file *)calloc(1, sizeof *f);
-    if (!f || !text || !(f->path = strdup(path))) {
+    if (f == NULL || text == NULL || (f->path = strdup(path)) == NULL) {
         free(real);
         free(text);
         free(f);
@@ -75,7 +75,7 @@ static struct ptxpack_file *add_file(struct ptxpack_text *t, const char *path, c
     f->real = real;
     f->text = text;
     f->bytes = bytes;
-    while (*end)
+    while (*end != NULL)
         end = &(*end)->next;
     return *end = f;
 }
@@ -99,28 +99,28 @@ static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *
 {
     struct ptxpack_file *f = t->files;
     size_t               bytes = 0;
-    while (f && strcmp(f->path, path) != 0)
+    while (f != NULL && strcmp(f->path, path) != 0)
         f = f->next;
-    if (f)
+    if (f != NULL)
         return f;
     char *real = realpath(path, NULL);
-    for (f = t->files; real && f; f = f->next)
-        if (f->real && strcmp(f->real, real) == 0) {
+    for (f = t->files; real != NULL && f != NULL; f = f->next)
+        if (f->real != NULL && strcmp(f->real, real) == 0) {
             free(real);
             return f;
         }
-    if (real)
+    if (real != NULL)
         errno = 0; /* realpath leaves what it met on its way */
-    char *text = real ? ptxpack_read_file(path, MAX_SOURCE, &bytes) : NULL;
-    if (real && !text && t->files && t->source.language == PTXPACK_LANGUAGE_CUDA)
+    char *text = real != NULL ? ptxpack_read_file(path, MAX_SOURCE, &bytes) : NULL;
+    if (real != NULL && text == NULL && t->files != NULL && t->source.language == PTXPACK_LANGUAGE_CUDA)
         text = unreadable(path, &bytes);
-    t->no_memory |= !text && errno == ENOMEM;
-    if (!text) {
+    t->no_memory |= (text == NULL) && errno == ENOMEM;
+    if (text == NULL) {
         free(real);
         return NULL;
     }
     f = add_file(t, path, real, text, bytes);
-    t->no_memory |= !f;
+    t->no_memory |= (f == NULL);
     return f;
 }
 
@@ -143,12 +143,12 @@ static const struct ptxpack_file *find_in(struct ptxpack_text *t, const char *fo
 const struct ptxpack_file *ptxpack_text_find(struct ptxpack_text *t, const char *from, const char *name)
 {
     const struct ptxpack_file *f = NULL;
-    const char                *slash = from ? strrchr(from, '/') : NULL;
+    const char                *slash = from != NULL ? strrchr(from, '/') : NULL;
     if (*name == '/')
         return open_file(t, name);
-    if (from)
-        f = find_in(t, from, slash ? (size_t)(slash - from) + (slash == from) : 0, name);
-    for (size_t i = 0; i < t->source.include_count && !f; i++)
+    if (from != NULL)
+        f = find_in(t, from, slash != NULL ? (size_t)(slash - from) + (slash == from) : 0, name);
+    for (size_t i = 0; i < t->source.include_count && f == NULL; i++)
         f = find_in(t, t->source.include_dirs[i], strlen(t->source.include_dirs[i]), name);
     return f;
 }
@@ -162,7 +162,7 @@ const char *ptxpack_text_read(void *context, const char *path, size_t *bytes)
 {
     struct ptxpack_text       *t = (struct ptxpack_text *)context;
     const struct ptxpack_file *f = find_included(t, path);
-    if (!f)
+    if (f == NULL)
         return ptxpack_pack_read(&t->pack, path, bytes);
     *bytes = f->bytes;
     return f->text;
@@ -172,7 +172,7 @@ const char *ptxpack_text_locate(void *context, const char *path, char *buf, size
 {
     struct ptxpack_text       *t = (struct ptxpack_text *)context;
     const struct ptxpack_file *f = find_included(t, path);
-    if (f)
+    if (f != NULL)
         return f->path;
     snprintf(buf, cap, "ptx/%s", path);
     return buf;
@@ -183,9 +183,9 @@ const char *ptxpack_text_locate(void *context, const char *path, char *buf, size
 static ptxpack_status read_source(struct ptxpack_text *t)
 {
     const ptxpack_source *s = &t->source;
-    size_t                bytes = s->text && !s->bytes ? strlen(s->text) : s->bytes;
-    if (!s->text) {
-        if (open_file(t, s->path))
+    size_t                bytes = s->text != NULL && !s->bytes ? strlen(s->text) : s->bytes;
+    if (s->text == NULL) {
+        if (open_file(t, s->path) != NULL)
             return PTXPACK_OK;
         return ptxpack_fail(t->handle, t->no_memory ? PTXPACK_E_MEMORY : PTXPACK_E_IO, "%s: %s", s->path,
                             errno ? strerror(errno) : "not a file, or too large");
@@ -193,9 +193,9 @@ static ptxpack_status read_source(struct ptxpack_text *t)
     if (bytes > MAX_SOURCE)
         return ptxpack_fail(t->handle, PTXPACK_E_ARG, "source.text: more than %d MiB", MAX_SOURCE >> 20);
     char *copy = (char *)calloc(1, bytes + 1);
-    if (copy)
+    if (copy != NULL)
         memcpy(copy, s->text, bytes);
-    if (!add_file(t, t->path, NULL, copy, bytes))
+    if (add_file(t, t->path, NULL, copy, bytes) == NULL)
         return ptxpack_fail(t->handle, PTXPACK_E_MEMORY, "out of memory for %s", t->path);
     return PTXPACK_OK;
 }
@@ -210,7 +210,7 @@ ptxpack_status ptxpack_text_begin(struct ptxpack_text *t, ptxpack *h, const ptxp
                             sizeof *source);
     memcpy(&t->source, source, source->size);
     ptxpack_status status = check(h, &t->source);
-    t->path = t->source.path && *t->source.path             ? t->source.path
+    t->path = t->source.path != NULL && *t->source.path     ? t->source.path
               : t->source.language == PTXPACK_LANGUAGE_CUDA ? "program.cu"
                                                             : "program.ptx";
     return status == PTXPACK_OK ? read_source(t) : status;
@@ -218,7 +218,7 @@ ptxpack_status ptxpack_text_begin(struct ptxpack_text *t, ptxpack *h, const ptxp
 
 void ptxpack_text_end(struct ptxpack_text *t)
 {
-    while (t->files) {
+    while (t->files != NULL) {
         struct ptxpack_file *f = t->files;
         t->files = f->next;
         free_file(f);

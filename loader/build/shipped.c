@@ -13,7 +13,7 @@ ptxpack_cache_key *ptxpack_shipped_key(const ptxpack *h, const ptxpack_variant *
 {
     struct ptxpack_jit_options options;
     const struct ptxpack_job   job = {.target = target, .line_info = h->line_info};
-    if (h->ptx_dir)
+    if (h->ptx_dir != NULL)
         return NULL;
     ptxpack_jit_options(&job, &options);
     ptxpack_cache_key *key = ptxpack_cache_key_create();
@@ -24,7 +24,7 @@ ptxpack_cache_key *ptxpack_shipped_key(const ptxpack *h, const ptxpack_variant *
     for (int i = 0; i < options.count; i++)
         ptxpack_cache_key_add_text(key, "option", options.words[i]);
     ptxpack_text_add_fields(key, h, v, symbols, count);
-    if (!ptxpack_cache_key_poisoned(key))
+    if (ptxpack_cache_key_poisoned(key) == NULL)
         return key;
     ptxpack_cache_key_free(key);
     return NULL;
@@ -88,12 +88,12 @@ ptxpack_status ptxpack_shipped_obtain(ptxpack *h, const ptxpack_variant *v, cons
     struct lookup         look = {.cache = h->cache};
     *out = NULL;
     line[0] = '\0';
-    if (h->ptx_dir || !ptxpack_cache_prebuilt(h->cache, 0, &any))
+    if (h->ptx_dir != NULL || !ptxpack_cache_prebuilt(h->cache, 0, &any))
         return PTXPACK_OK;
     look.key = ptxpack_shipped_key(h, v, symbols, count, target);
-    if (look.key)
+    if (look.key != NULL)
         name_it(h->cache, look.key, digest);
-    ptxpack_status status = ptxpack_code_obtain(look.key ? digest : "", fetch, &look, out, line,
+    ptxpack_status status = ptxpack_code_obtain(look.key != NULL ? digest : "", fetch, &look, out, line,
                                                 PTXPACK_DETAIL_BYTES);
     ptxpack_cache_key_free(look.key);
     if (status == PTXPACK_OK || status == PTXPACK_E_PREBUILT)

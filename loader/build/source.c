@@ -24,7 +24,7 @@ static ptxpack_symbol *gather_symbols(const ptxpack_variant *v, const ptxpack_sy
         return NULL;
     *total = fixed + own + count;
     ptxpack_symbol *all = (ptxpack_symbol *)malloc(*total * sizeof *all);
-    if (!all)
+    if (all == NULL)
         return NULL;
     memcpy(all, columns, sizeof columns);
     memcpy(all + fixed, v->parameters, own * sizeof *all);
@@ -40,7 +40,7 @@ ptxpack_status ptxpack_kernel_expand(ptxpack *h, const ptxpack_variant *v, const
     ptxpack_expand_options options = {.size = sizeof options, .read = ptxpack_pack_read, .context = &pack};
     *out = NULL;
     ptxpack_symbol *all = gather_symbols(v, symbols, count, &options.symbol_count);
-    if (!all)
+    if (all == NULL)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", v->id);
     options.symbols = all;
     options.line_info = h->line_info;
@@ -49,7 +49,7 @@ ptxpack_status ptxpack_kernel_expand(ptxpack *h, const ptxpack_variant *v, const
     ptxpack_pack_free(&pack);
     if (status == PTXPACK_OK)
         return status;
-    ptxpack_fail(h, status, "%s", *out ? ptxpack_expansion_error(*out) : ptxpack_status_string(status));
+    ptxpack_fail(h, status, "%s", *out != NULL ? ptxpack_expansion_error(*out) : ptxpack_status_string(status));
     ptxpack_expansion_free(*out);
     *out = NULL;
     return status;
@@ -60,11 +60,11 @@ void ptxpack_text_add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptx
 {
     size_t          total = 0;
     ptxpack_symbol *all = gather_symbols(v, symbols, count, &total);
-    if (!all)
+    if (all == NULL)
         ptxpack_cache_key_poison(key, "memory is out");
     ptxpack_cache_key_add_text(key, "file", v->file);
     ptxpack_cache_key_add_u64(key, "line info", h->line_info);
-    for (size_t i = 0; i < total && all; i++)
+    for (size_t i = 0; i < total && all != NULL; i++)
         ptxpack_cache_key_add_u64(key, all[i].name, (uint64_t)all[i].value);
     free(all);
 }
@@ -76,7 +76,7 @@ static ptxpack_cache_key *text_key(const ptxpack *h, const ptxpack_variant *v, c
                                    size_t count)
 {
     char build[96];
-    if (h->ptx_dir || !ptxpack_own_identity(build, sizeof build))
+    if (h->ptx_dir != NULL || !ptxpack_own_identity(build, sizeof build))
         return NULL;
     ptxpack_cache_key *key = ptxpack_cache_key_create();
     ptxpack_cache_key_add_u64(key, "text schema", SCHEMA);
@@ -115,7 +115,7 @@ void ptxpack_text_keep(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbo
     char               label[160];
     ptxpack_cache_key *key = text_key(h, v, symbols, count);
     snprintf(label, sizeof label, "%s, its PTX", v->id);
-    if (key)
+    if (key != NULL)
         ptxpack_cache_put(h->cache, key, label, NULL, 0, text, bytes);
     ptxpack_cache_key_free(key);
 }

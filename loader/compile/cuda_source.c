@@ -81,13 +81,13 @@ static bool extend_search(struct ptxpack_cuda *c)
 {
     ptxpack_source *s = &c->text->source;
     c->dirs = (const char **)calloc(s->include_count + s->option_count + 1, sizeof *c->dirs);
-    if (!c->dirs)
+    if (c->dirs == NULL)
         return false;
     if (s->include_count)
         memcpy(c->dirs, s->include_dirs, s->include_count * sizeof *c->dirs);
     for (size_t i = 0; i < s->option_count; i++) {
         const char *folder = folder_of(s, i);
-        if (folder && *folder)
+        if (folder != NULL && *folder)
             c->dirs[s->include_count++] = folder;
     }
     s->include_dirs = c->dirs;
@@ -103,7 +103,7 @@ static void choose_target(struct ptxpack_cuda *c)
     const ptxpack *h = c->request.handle;
     int            arch = h->info.caps.arch;
     bool           exact = arch >= 90 && arch == ptxpack_parse_arch(h->info.target);
-    if (h->driver || h->stand_in)
+    if (h->driver != NULL || h->stand_in)
         snprintf(c->target, sizeof c->target, "sm_%d%s", arch, exact ? "a" : "");
     else
         snprintf(c->target, sizeof c->target, "%s", h->info.target);
@@ -114,9 +114,9 @@ static void choose_target(struct ptxpack_cuda *c)
 static bool makes_cubin(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n)
 {
     const ptxpack *h = c->request.handle;
-    return !c->wants_ptx && !h->line_info && n->version && n->GetCUBINSize && n->GetCUBIN &&
+    return !c->wants_ptx && !h->line_info && n->version && n->GetCUBINSize != NULL && n->GetCUBIN != NULL &&
            ptxpack_parse_arch(c->target) == ptxpack_parse_arch(h->info.target) &&
-           (!h->driver || n->version / 1000 <= h->info.driver_version / 1000);
+           (h->driver == NULL || n->version / 1000 <= h->info.driver_version / 1000);
 }
 
 /* "sm_90a" as it is, or "compute_90a"; the highest that an older NVRTC knows below a newer device. */
@@ -151,8 +151,8 @@ static void add_word(struct words *w, const char *format, ...)
 {
     va_list arguments;
     char  **more = (char **)realloc(w->word, (w->count + 1) * sizeof *more);
-    w->failed |= !more;
-    if (!more)
+    w->failed |= (more == NULL);
+    if (more == NULL)
         return;
     w->word = more;
     va_start(arguments, format);
@@ -184,8 +184,9 @@ static void gather_words(const struct ptxpack_cuda *c, bool cubin, bool lines, i
     if (cubin && version >= 12000)
         add_word(w, "--ptxas-options=--verbose");
     /* for what only the preprocessor can name; folders of the options are among these, and so the last */
-    add_word(w, "--include-path=%.*s", slash ? (int)(slash - c->text->path) + (slash == c->text->path) : 1,
-             slash ? c->text->path : ".");
+    add_word(w, "--include-path=%.*s",
+             slash != NULL ? (int)(slash - c->text->path) + (slash == c->text->path) : 1,
+             slash != NULL ? c->text->path : ".");
     for (size_t i = 0; i < s->include_count; i++)
         add_word(w, "--include-path=%s", s->include_dirs[i]);
     for (size_t i = 0; i < s->option_count; i++)
@@ -201,8 +202,8 @@ static const char *unknown_text(const struct ptxpack_cuda *c)
                                           "-create-pch",   "--use-pch", "-use-pch", NULL};
     const ptxpack_source    *s = &c->text->source;
     for (size_t i = 0; i < s->option_count; i++)
-        if (is_one_of(s->options[i], readers) || strstr(s->options[i], "options-file") ||
-            strstr(s->options[i], "-optf")) /* the latter two of ptxas */
+        if (is_one_of(s->options[i], readers) || strstr(s->options[i], "options-file") != NULL ||
+            strstr(s->options[i], "-optf") != NULL) /* the latter two of ptxas */
             return "an option makes NVRTC read a file";
     return c->includes.open ? "only the preprocessor knows the name of an #include" : NULL;
 }
@@ -213,7 +214,7 @@ static void add_folder(ptxpack_cache_key *key, const ptxpack_source *s)
     static const char *const debugs[] = {"-G", "--device-debug", "-lineinfo", "--generate-line-info", NULL};
     char                     folder[4096] = "";
     for (size_t i = 0; i < s->option_count; i++)
-        if (is_one_of(s->options[i], debugs) && !folder[0] && getcwd(folder, sizeof folder))
+        if (is_one_of(s->options[i], debugs) && !folder[0] && getcwd(folder, sizeof folder) != NULL)
             ptxpack_cache_key_add_text(key, "folder", folder);
 }
 
@@ -239,11 +240,11 @@ static ptxpack_status make_key(struct ptxpack_cuda *c)
     ptxpack_cache_key_add_text(key, "device", h->info.target);
     ptxpack_cache_key_add_u64(key, "line info", h->line_info);
     ptxpack_cache_key_add_u64(key, "PTX", c->wants_ptx);
-    ptxpack_cache_key_add_u64(key, "driver", h->driver ? (uint64_t)h->info.driver_version : 0);
+    ptxpack_cache_key_add_u64(key, "driver", h->driver != NULL ? (uint64_t)h->info.driver_version : 0);
     ptxpack_cache_key_add_text(key, *c->place.identity ? "NVRTC build" : "NVRTC path",
                                *c->place.identity ? c->place.identity : c->place.path);
     const char *unknown = unknown_text(c);
-    if (unknown) /* then two programs of one key may differ: none is another's */
+    if (unknown != NULL) /* then two programs of one key may differ: none is another's */
         ptxpack_cache_key_add_u64(key, "program", ptxpack_new_id());
     else if (!c->place.identity[0])
         unknown = "the build of NVRTC cannot be told";
@@ -269,7 +270,7 @@ static ptxpack_status call(const struct ptxpack_cuda *c, const struct ptxpack_nv
     gather_words(c, cubin, lines, n->version, &words);
     ptxpack_status status = PTXPACK_E_MEMORY;
     memset(out, 0, sizeof *out);
-    if (names && !words.failed) {
+    if (names != NULL && !words.failed) {
         const char **texts = names + count;
         for (size_t i = 0; i < count; i++) {
             names[i] = all[first + i].name;
@@ -299,7 +300,7 @@ static void explain_ptxas(const struct ptxpack_cuda *c, const struct ptxpack_nvr
     struct ptxpack_nvrtc_output again;
     char                        ignored[128];
     call(c, n, true, true, &again, ignored, sizeof ignored);
-    bool lines = again.ptx && again.log;
+    bool lines = again.ptx != NULL && again.log != NULL;
     if (lines)
         ptxpack_ptx_strip_folder(again.ptx);
     ptxpack_log_errors_of(lines ? again.log : log, lines ? ptxpack_ptx_origin : NULL, again.ptx, said, cap);
@@ -311,7 +312,7 @@ static void explain(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n,
                     const char *log, char *detail, size_t cap)
 {
     char said[640], version[32];
-    if (!log || !*log)
+    if (log == NULL || !*log)
         snprintf(said, sizeof said, "%s", answer);
     else if (!ptxpack_log_cuda_errors(log, said, sizeof said)) {
         if (cubin)
@@ -344,13 +345,13 @@ static ptxpack_status run(struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n,
 {
     set_output(c, n, cubin);
     ptxpack_status status = call(c, n, *cubin, !*cubin, out, answer, cap);
-    if (status == PTXPACK_OK && *cubin && (!out->cubin || !out->ptx)) {
+    if (status == PTXPACK_OK && *cubin && (out->cubin == NULL || out->ptx == NULL)) {
         ptxpack_nvrtc_output_free(out);
         c->wants_ptx = true;
         set_output(c, n, cubin);
         status = call(c, n, false, true, out, answer, cap);
     }
-    return status == PTXPACK_OK && !out->ptx ? PTXPACK_E_COMPILE : status;
+    return status == PTXPACK_OK && out->ptx == NULL ? PTXPACK_E_COMPILE : status;
 }
 
 static ptxpack_status make(struct ptxpack_request *q, struct ptxpack_code *code, char *detail, size_t cap)
@@ -360,7 +361,7 @@ static ptxpack_status make(struct ptxpack_request *q, struct ptxpack_code *code,
     bool                        cubin = false;
     char                        answer[128] = "out of memory";
     const struct ptxpack_nvrtc *n = ptxpack_nvrtc_load(&c->place, detail, cap);
-    if (!n)
+    if (n == NULL)
         return PTXPACK_E_NO_NVRTC;
     if (!n->version) /* then how it was called is not known either */
         ptxpack_cache_key_poison(q->key, "the version of NVRTC cannot be told");
@@ -397,7 +398,7 @@ ptxpack_status ptxpack_cuda_begin(struct ptxpack_cuda *c, struct ptxpack_text *t
     c->request.target = c->target;
     c->request.make = make;
     c->request.accept = ptxpack_notes_good;
-    if (memchr(t->files->text, '\0', t->files->bytes))
+    if (memchr(t->files->text, '\0', t->files->bytes) != NULL)
         return ptxpack_fail(h, PTXPACK_E_ARG, "%s: there is a NUL byte in it", t->path);
     ptxpack_status status = check_options(t);
     if (status != PTXPACK_OK)

@@ -40,7 +40,7 @@ static const char *skip_comment(const char *at, const char *end)
     if (at[1] == '/')
         return skip_line(at, end);
     const char *close = (const char *)memmem(at + 2, (size_t)(end - at - 2), "*/", 2);
-    return close ? close + 2 : end;
+    return close != NULL ? close + 2 : end;
 }
 
 static const char *skip_string(const char *at, const char *end, char quote)
@@ -55,13 +55,13 @@ static const char *skip_raw(const char *at, const char *end)
 {
     char        close[20] = ")";
     const char *open = (const char *)memchr(at, '(', (size_t)(end - at));
-    size_t      bytes = open ? (size_t)(open - at - 1) : sizeof close;
+    size_t      bytes = open != NULL ? (size_t)(open - at - 1) : sizeof close;
     if (bytes > 16)
         return at + 1;
     memcpy(close + 1, at + 1, bytes);
     close[bytes + 1] = '"';
     const char *found = (const char *)memmem(open, (size_t)(end - open), close, bytes + 2);
-    return found ? found + bytes + 2 : end;
+    return found != NULL ? found + bytes + 2 : end;
 }
 
 /* Past a backslash that ends its line; `at` itself when there is none. */
@@ -82,7 +82,7 @@ static const char *skip_blanks(const char *at, const char *end)
             at++;
         else if ((past = skip_splice(at, end)) != at)
             at = past;
-        else if (end - at > 1 && at[1] == '*' && (past = skip_comment(at, end)))
+        else if (end - at > 1 && at[1] == '*' && (past = skip_comment(at, end)) != NULL)
             at = past;
         else
             return at;
@@ -176,7 +176,7 @@ static struct site next_site(struct scanner *s)
     while (s->at < s->end && site.kind == NONE) {
         const char *past = skip_comment(s->at, s->end);
         char        c = *s->at;
-        if (past || (past = skip_blanks(s->at, s->end)) != s->at) {
+        if (past != NULL || (past = skip_blanks(s->at, s->end)) != s->at) {
             s->at = past;
         } else if (c == '\n') {
             s->line_start = true;
@@ -207,12 +207,12 @@ static size_t add_header(struct ptxpack_includes *in, const char *name, const ch
         if (in->headers[i].packed == packed && strcmp(in->headers[i].name, name) == 0)
             return i;
     struct ptxpack_header *more = (struct ptxpack_header *)realloc(in->headers, (in->count + 1) * sizeof *more);
-    if (!more)
+    if (more == NULL)
         return SIZE_MAX;
     in->headers = more;
     more[in->count] = (struct ptxpack_header){strdup(name), (char *)calloc(1, bytes + 1), bytes, packed};
     struct ptxpack_header *h = &more[in->count];
-    if (!h->name || !h->text) {
+    if (h->name == NULL || h->text == NULL) {
         free(h->name);
         free(h->text);
         return SIZE_MAX;
@@ -225,7 +225,7 @@ static size_t add_header(struct ptxpack_includes *in, const char *name, const ch
 static size_t add_file(struct ptxpack_includes *in, const struct ptxpack_file *f)
 {
     char *line = NULL;
-    if (!memchr(f->text, '\0', f->bytes))
+    if (memchr(f->text, '\0', f->bytes) == NULL)
         return add_header(in, f->path, f->text, f->bytes, false);
     int    bytes = asprintf(&line, "#error there is a NUL byte in %s\n", f->path);
     size_t index = bytes < 0 ? SIZE_MAX : add_header(in, f->path, line, (size_t)bytes, false);
@@ -242,13 +242,14 @@ static long find_packed(struct ptxpack_includes *in, struct ptxpack_text *t, con
     static const char prefix[] = "ptxpack/";
     char              full[512];
     size_t            bytes = 0;
-    const char       *slash = from ? strrchr(from, '/') : NULL;
-    int n = snprintf(full, sizeof full, "%.*s%s", slash ? (int)(slash - from + 1) : 0, from ? from : "", name);
+    const char       *slash = from != NULL ? strrchr(from, '/') : NULL;
+    int               n = snprintf(full, sizeof full, "%.*s%s", slash != NULL ? (int)(slash - from + 1) : 0,
+                     from != NULL ? from : "", name);
     if (n < 0 || (size_t)n >= sizeof full || strncmp(full, prefix, sizeof prefix - 1) != 0)
         return MISSING;
     const char *text = ptxpack_pack_read(&t->pack, full + sizeof prefix - 1, &bytes);
-    size_t      at = text ? add_header(in, full, text, bytes, true) : 0;
-    return !text ? MISSING : at == SIZE_MAX ? NO_MEMORY : (long)at;
+    size_t      at = text != NULL ? add_header(in, full, text, bytes, true) : 0;
+    return text == NULL ? MISSING : at == SIZE_MAX ? NO_MEMORY : (long)at;
 }
 
 static long find(struct ptxpack_includes *in, struct ptxpack_text *t, size_t from, const struct site *site)
@@ -265,7 +266,7 @@ static long find(struct ptxpack_includes *in, struct ptxpack_text *t, size_t fro
         return at;
     const struct ptxpack_file *f = ptxpack_text_find(t, quoted && !packed ? in->headers[from].name : NULL,
                                                      name);
-    if (!f)
+    if (f == NULL)
         return find_packed(in, t, NULL, name);
     size_t index = add_file(in, f);
     return index == SIZE_MAX ? NO_MEMORY : (long)index;
@@ -281,10 +282,10 @@ static bool rewrite(struct ptxpack_includes *in, struct ptxpack_text *t, size_t 
     const char    *copied = old;
     bool           good = true;
     FILE          *out = open_memstream(&text, &bytes);
-    in->open |= strstr(old, "?\?=") || strstr(old, "?\?/"); /* # and backslash of C++14 */
-    for (struct site site; out && good && (site = next_site(&s)).kind != NONE;) {
+    in->open |= strstr(old, "?\?=") != NULL || strstr(old, "?\?/") != NULL; /* # and backslash of C++14 */
+    for (struct site site; out != NULL && good && (site = next_site(&s)).kind != NONE;) {
         long at = site.kind == OPEN ? MISSING : find(in, t, index, &site);
-        bool writable = at >= 0 && !strpbrk(in->headers[at].name, "\"\n");
+        bool writable = at >= 0 && strpbrk(in->headers[at].name, "\"\n") == NULL;
         in->itself |= at == 0;
         in->open |= site.kind == OPEN || (at >= 0 && !writable);
         good = at != NO_MEMORY;
@@ -294,7 +295,7 @@ static bool rewrite(struct ptxpack_includes *in, struct ptxpack_text *t, size_t 
         fprintf(out, "\"%s\"", in->headers[at].name);
         copied = site.end;
     }
-    if (!out)
+    if (out == NULL)
         return false;
     fwrite(copied, 1, (size_t)(s.end - copied), out);
     good = !ferror(out) && good;

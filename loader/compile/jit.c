@@ -17,10 +17,10 @@ static void identify_driver(struct ptxpack_jit *jit)
     Dl_info info;
     void   *function = NULL, *library;
     memcpy(&function, &jit->driver->cuInit, sizeof function);
-    if (!dladdr(function, &info) || !info.dli_fname)
+    if (!dladdr(function, &info) || info.dli_fname == NULL)
         return;
     library = dlopen(info.dli_fname, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    if (!library)
+    if (library == NULL)
         return;
     if (!ptxpack_library_identity(library, jit->driver_identity, sizeof jit->driver_identity))
         jit->driver_identity[0] = '\0';
@@ -29,7 +29,8 @@ static void identify_driver(struct ptxpack_jit *jit)
 
 static bool can_link(const struct ptxpack_driver *d)
 {
-    return d->cuLinkCreate && d->cuLinkAddData && d->cuLinkComplete && d->cuLinkDestroy;
+    return d->cuLinkCreate != NULL && d->cuLinkAddData != NULL && d->cuLinkComplete != NULL &&
+           d->cuLinkDestroy != NULL;
 }
 
 static void choose_driver(struct ptxpack_jit *jit, const char *why)
@@ -47,9 +48,9 @@ bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driv
     char first[160], second[80], both[256];
     memset(jit, 0, sizeof *jit);
     jit->driver = driver;
-    if (!ptxjit || !*ptxjit)
+    if (ptxjit == NULL || !*ptxjit)
         ptxjit = secure_getenv("PTXPACK_PTXJIT");
-    bool named = ptxjit && *ptxjit, skipped = named && strcmp(ptxjit, "none") == 0;
+    bool named = ptxjit != NULL && *ptxjit, skipped = named && strcmp(ptxjit, "none") == 0;
     snprintf(first, sizeof first, "PTXPACK_PTXJIT is none");
     if (!skipped && ptxpack_ptxcompiler_open(named ? ptxjit : NULL, &jit->ptxcompiler, first, sizeof first)) {
         jit->route = PTXPACK_ROUTE_PTXCOMPILER;
@@ -69,7 +70,7 @@ bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driv
         return true;
     }
     snprintf(both, sizeof both, "%s; %s", first, second);
-    if (driver)
+    if (driver != NULL)
         choose_driver(jit, both);
     else
         snprintf(jit->why, sizeof jit->why, "none: %.240s", both);
@@ -99,7 +100,7 @@ bool ptxpack_jit_is_driver(const struct ptxpack_jit *jit)
 {
     Dl_info driver, compiler;
     void   *of_driver = NULL, *of_compiler = NULL;
-    if (!jit->driver || jit->route != PTXPACK_ROUTE_PTXCOMPILER)
+    if (jit->driver == NULL || jit->route != PTXPACK_ROUTE_PTXCOMPILER)
         return false;
     memcpy(&of_driver, &jit->driver->cuInit, sizeof of_driver);
     memcpy(&of_compiler, &jit->ptxcompiler.Compile, sizeof of_compiler);
@@ -125,7 +126,8 @@ static int compiler_isa(const struct ptxpack_jit *jit)
 
 int ptxpack_jit_isa(const struct ptxpack_jit *jit)
 {
-    int driver = jit->driver ? ptxpack_isa_of_cuda(jit->driver->version) : 0, compiler = compiler_isa(jit);
+    int driver = jit->driver != NULL ? ptxpack_isa_of_cuda(jit->driver->version) : 0,
+        compiler = compiler_isa(jit);
     return driver && (!compiler || driver < compiler) ? driver : compiler;
 }
 
@@ -135,8 +137,8 @@ const char *ptxpack_jit_identify(const struct ptxpack_jit *jit, enum ptxpack_rou
                                  ptxpack_cache_key *key)
 {
     static const char *const names[] = {"none", "nvPTXCompiler", "ptxas", "cuLink", "driver"};
-    const char              *identity = jit->driver_identity, *where = jit->driver ? jit->driver->path : "";
-    uint64_t                 version = jit->driver ? (uint64_t)jit->driver->version : 0;
+    const char *identity = jit->driver_identity, *where = jit->driver != NULL ? jit->driver->path : "";
+    uint64_t    version = jit->driver != NULL ? (uint64_t)jit->driver->version : 0;
     if (route == PTXPACK_ROUTE_PTXCOMPILER) {
         identity = jit->ptxcompiler.identity;
         where = jit->ptxcompiler.path;
@@ -173,14 +175,14 @@ ptxpack_status ptxpack_jit_explain(const struct ptxpack_job *job, ptxpack_status
     char said[640];
     int  needs = job->isa, branch = 0, cuda = ptxpack_cuda_of_isa(needs, &branch);
     if (status == PTXPACK_E_ISA) {
-        int takes = log ? ptxpack_log_isa(log) : 0;
+        int takes = log != NULL ? ptxpack_log_isa(log) : 0;
         takes = takes ? takes : isa;
         snprintf(detail, cap, "%s needs PTX ISA %d.%d (CUDA %d.%d, driver branch %d), %s takes up to %d.%d",
                  job->name, needs / 10, needs % 10, cuda / 1000, cuda % 1000 / 10, branch, compiler, takes / 10,
                  takes % 10);
         return status;
     }
-    if (log)
+    if (log != NULL)
         ptxpack_log_errors_of(log, job->origin, job->origin_of, said, sizeof said);
     else
         snprintf(said, sizeof said, "%s", ptxpack_status_string(status));
@@ -207,7 +209,7 @@ static ptxpack_cu_result link_image(const struct ptxpack_driver *d, const struct
                          job->name, 0, NULL, NULL);
     if (r == PTXPACK_CU_SUCCESS)
         r = d->cuLinkComplete(state, &cubin, &build->cubin_bytes);
-    if (r == PTXPACK_CU_SUCCESS && (build->cubin = malloc(build->cubin_bytes)))
+    if (r == PTXPACK_CU_SUCCESS && (build->cubin = malloc(build->cubin_bytes)) != NULL)
         memcpy(build->cubin, cubin, build->cubin_bytes); /* the state owns the original */
     d->cuLinkDestroy(state);
     return r;
@@ -220,9 +222,9 @@ static ptxpack_status compile_link(const struct ptxpack_jit *jit, const struct p
     char          *info = (char *)calloc(1, LINK_LOG), *errors = (char *)calloc(1, LINK_LOG);
     ptxpack_status status = PTXPACK_E_MEMORY;
     snprintf(detail, cap, "out of memory while linking %s", job->name);
-    if (info && errors) {
+    if (info != NULL && errors != NULL) {
         ptxpack_cu_result r = link_image(jit->driver, job, info, errors, build);
-        status = r == PTXPACK_CU_SUCCESS ? build->cubin ? PTXPACK_OK : PTXPACK_E_MEMORY
+        status = r == PTXPACK_CU_SUCCESS ? build->cubin != NULL ? PTXPACK_OK : PTXPACK_E_MEMORY
                                          : ptxpack_driver_status(r);
         char what[512];
         if (r != PTXPACK_CU_SUCCESS)

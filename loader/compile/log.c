@@ -21,7 +21,7 @@ static const char *next_line(const char *at, char line[LINE])
 static int number_before(const char *line, const char *unit)
 {
     const char *at = strstr(line, unit);
-    if (!at)
+    if (at == NULL)
         return -1;
     while (at > line && isdigit((unsigned char)at[-1]))
         at--;
@@ -40,11 +40,11 @@ static bool names_entry(const char *line, const char *entry, bool *about)
 {
     const char *at = strstr(line, "entry function '");
     size_t      bytes = strlen(entry);
-    if (at)
+    if (at != NULL)
         at += strlen("entry function '");
-    else if ((at = strstr(line, "Function properties for ")))
+    else if ((at = strstr(line, "Function properties for ")) != NULL)
         at += strlen("Function properties for ");
-    if (!at)
+    if (at == NULL)
         return false;
     *about = strncmp(at, entry, bytes) == 0 && (at[bytes] == '\'' || at[bytes] == '\0');
     return true;
@@ -54,15 +54,15 @@ static bool names_entry(const char *line, const char *entry, bool *about)
 static const char *remark_in(const char *line)
 {
     const char *code = strstr(line, "(C");
-    if (code && isdigit((unsigned char)code[2]))
+    if (code != NULL && isdigit((unsigned char)code[2]))
         return code;
-    return strstr(line, "warning") ? line : NULL;
+    return strstr(line, "warning") != NULL ? line : NULL;
 }
 
 static void add_remark(ptxpack_resources *out, const char *remark)
 {
     size_t have = strlen(out->remarks);
-    if (have + strlen(remark) + 2 > sizeof out->remarks || strstr(out->remarks, remark))
+    if (have + strlen(remark) + 2 > sizeof out->remarks || strstr(out->remarks, remark) != NULL)
         return;
     snprintf(out->remarks + have, sizeof out->remarks - have, "%s%s", have ? "\n" : "", remark);
 }
@@ -74,7 +74,7 @@ void ptxpack_log_resources(const char *log, const char *entry, ptxpack_resources
     memset(out, 0, sizeof *out);
     for (const char *at = log; (at = next_line(at, line));) {
         const char *remark = remark_in(line);
-        if (remark)
+        if (remark != NULL)
             add_remark(out, remark);
         if (names_entry(line, entry, &about) || !about)
             continue;
@@ -90,7 +90,7 @@ bool ptxpack_log_knows(const char *log, const char *entry)
 {
     char line[LINE];
     bool about = false;
-    for (const char *at = log; !about && (at = next_line(at, line));)
+    for (const char *at = log; !about && (at = next_line(at, line)) != NULL;)
         names_entry(line, entry, &about);
     return about;
 }
@@ -100,7 +100,7 @@ int ptxpack_log_isa(const char *log)
     static const char says[] = "current version is '";
     const char       *at = strstr(log, says);
     int               major = 0, minor = 0;
-    if (!at || sscanf(at + sizeof says - 1, "%2d.%1d", &major, &minor) != 2 || major < 1 || minor < 0)
+    if (at == NULL || sscanf(at + sizeof says - 1, "%2d.%1d", &major, &minor) != 2 || major < 1 || minor < 0)
         return 0;
     return 10 * major + minor;
 }
@@ -111,12 +111,12 @@ int ptxpack_log_isa(const char *log)
 static const char *error_in(const char *line, size_t *number)
 {
     const char *kind = strstr(line, "error "), *where = strstr(line, ", line ");
-    if (!kind)
+    if (kind == NULL)
         kind = strstr(line, "fatal ");
-    const char *colon = kind ? strchr(kind, ':') : NULL;
-    if (!colon)
+    const char *colon = kind != NULL ? strchr(kind, ':') : NULL;
+    if (colon == NULL)
         return NULL;
-    *number = where && where < kind ? (size_t)strtoul(where + strlen(", line "), NULL, 10) : 0;
+    *number = where != NULL && where < kind ? (size_t)strtoul(where + strlen(", line "), NULL, 10) : 0;
     colon++;
     return colon + strspn(colon, " ");
 }
@@ -143,7 +143,7 @@ static bool cuda_error_in(const char *line, char *buf, size_t cap)
     const char              *what = after_place(line, &bytes, &number);
     if (strncmp(line, "nvrtc: error", strlen("nvrtc: error")) == 0)
         return snprintf(buf, cap, "%s", line) > 0;
-    for (size_t i = 0; what && i < sizeof kinds / sizeof kinds[0]; i++)
+    for (size_t i = 0; what != NULL && i < sizeof kinds / sizeof kinds[0]; i++)
         if (strncmp(what, kinds[i], strlen(kinds[i])) == 0)
             return snprintf(buf, cap, "%.*s:%lu: %s", (int)bytes, line, number, what) > 0;
     return false;
@@ -168,7 +168,7 @@ const char *ptxpack_log_expanded_from(const void *expansion, size_t line, char *
 
 void ptxpack_log_errors(const char *log, const ptxpack_expansion *expansion, char *buf, size_t cap)
 {
-    ptxpack_log_errors_of(log, expansion ? ptxpack_log_expanded_from : NULL, expansion, buf, cap);
+    ptxpack_log_errors_of(log, expansion != NULL ? ptxpack_log_expanded_from : NULL, expansion, buf, cap);
 }
 
 void ptxpack_log_errors_of(const char *log, ptxpack_line_origin origin, const void *context, char *buf,
@@ -180,11 +180,11 @@ void ptxpack_log_errors_of(const char *log, ptxpack_line_origin origin, const vo
     snprintf(buf, cap, "no message");
     for (const char *at = log; (at = next_line(at, line));) {
         const char *what = error_in(line, &number);
-        if (!what || strstr(what, "aborted due to errors"))
+        if (what == NULL || strstr(what, "aborted due to errors") != NULL)
             continue;
         if (count++)
             continue;
-        const char *file = number && origin ? origin(context, number, where, sizeof where) : "";
+        const char *file = number && origin != NULL ? origin(context, number, where, sizeof where) : "";
         if (*file)
             snprintf(buf, cap, "%s: %s", file, what);
         else if (number)
@@ -195,7 +195,7 @@ void ptxpack_log_errors_of(const char *log, ptxpack_line_origin origin, const vo
     size_t have = strlen(buf);
     if (count > 1)
         snprintf(buf + have, cap - have, " (and %d more)", count - 1);
-    else if (count == 0 && *log && next_line(log, line))
+    else if (count == 0 && *log && next_line(log, line) != NULL)
         snprintf(buf, cap, "%s", line);
 }
 
@@ -218,7 +218,7 @@ bool ptxpack_resources_read(const char *text, size_t bytes, ptxpack_resources *o
 {
     int remarks = -1;
     memset(out, 0, sizeof *out);
-    if (bytes >= 2 * LINE || memchr(text, '\0', bytes))
+    if (bytes >= 2 * LINE || memchr(text, '\0', bytes) != NULL)
         return false;
     char copy[2 * LINE];
     memcpy(copy, text, bytes);

@@ -32,7 +32,7 @@ static bool find_symbols(void *library, const char *path, struct ptxpack_nvrtc *
 {
     for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
         void *function = dlsym(library, symbols[i].name);
-        if (!function && symbols[i].need == REQUIRED) {
+        if (function == NULL && symbols[i].need == REQUIRED) {
             snprintf(why, cap, "%.400s does not export %s", path, symbols[i].name);
             return false;
         }
@@ -46,7 +46,7 @@ static void read_versions(struct ptxpack_nvrtc *n)
     int major = 0, minor = 0, count = 0, archs[PTXPACK_NVRTC_ARCHS];
     if (n->Version(&major, &minor) == PTXPACK_NVRTC_SUCCESS && major > 0 && minor >= 0)
         n->version = 1000 * major + 10 * minor;
-    if (n->GetNumSupportedArchs && n->GetSupportedArchs &&
+    if (n->GetNumSupportedArchs != NULL && n->GetSupportedArchs != NULL &&
         n->GetNumSupportedArchs(&count) == PTXPACK_NVRTC_SUCCESS && count > 0 && count < PTXPACK_NVRTC_ARCHS &&
         n->GetSupportedArchs(archs) == PTXPACK_NVRTC_SUCCESS)
         memcpy(n->archs, archs, (size_t)count * sizeof *archs);
@@ -59,7 +59,8 @@ static void load_builtins(const char *path, int version)
     char        builtins[4200];
     const char *slash = strrchr(path, '/');
     int         n = snprintf(builtins, sizeof builtins, "%.*s/libnvrtc-builtins.so.%d.%d",
-                     slash ? (int)(slash - path) : 1, slash ? path : ".", version / 1000, version % 1000 / 10);
+                     slash != NULL ? (int)(slash - path) : 1, slash != NULL ? path : ".", version / 1000,
+                             version % 1000 / 10);
     if (n > 0 && (size_t)n < sizeof builtins)
         dlopen(builtins, RTLD_NOW | RTLD_LOCAL);
 }
@@ -68,18 +69,18 @@ static void load_builtins(const char *path, int version)
 static const struct ptxpack_nvrtc *load_locked(const char *path, char *why, size_t cap)
 {
     struct loaded *one = all_loaded;
-    while (one && strcmp(one->path, path) != 0)
+    while (one != NULL && strcmp(one->path, path) != 0)
         one = one->next;
-    if (one)
+    if (one != NULL)
         return &one->table;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
+    if (library == NULL) {
         const char *error = dlerror();
-        snprintf(why, cap, "%.500s", error ? error : "dlopen failed");
+        snprintf(why, cap, "%.500s", error != NULL ? error : "dlopen failed");
         return NULL;
     }
     one = (struct loaded *)calloc(1, sizeof *one);
-    if (!one || !(one->path = strdup(path))) {
+    if (one == NULL || (one->path = strdup(path)) == NULL) {
         free(one);
         snprintf(why, cap, "out of memory for the table of NVRTC");
         return NULL;
@@ -156,12 +157,13 @@ static char *read_bytes(struct _nvrtcProgram *program,
                         ptxpack_nvrtc_result (*read)(struct _nvrtcProgram *, char *), size_t *bytes)
 {
     *bytes = 0;
-    if (!size || !read || size(program, bytes) != PTXPACK_NVRTC_SUCCESS || !*bytes || *bytes > SIZE_MAX / 2) {
+    if (size == NULL || read == NULL || size(program, bytes) != PTXPACK_NVRTC_SUCCESS || !*bytes ||
+        *bytes > SIZE_MAX / 2) {
         *bytes = 0;
         return NULL;
     }
     char *text = (char *)calloc(1, *bytes + 1);
-    if (text && read(program, text) == PTXPACK_NVRTC_SUCCESS)
+    if (text != NULL && read(program, text) == PTXPACK_NVRTC_SUCCESS)
         return text;
     free(text);
     *bytes = 0;
@@ -172,14 +174,14 @@ static ptxpack_nvrtc_result read_names(const struct ptxpack_nvrtc *n, struct _nv
                                        const struct ptxpack_nvrtc_job *job, struct ptxpack_nvrtc_output *o)
 {
     o->names = (char **)calloc(job->expression_count + 1, sizeof *o->names);
-    if (!o->names)
+    if (o->names == NULL)
         return PTXPACK_NVRTC_OUT_OF_MEMORY;
     for (size_t i = 0; i < job->expression_count; i++) {
         const char          *lowered = NULL;
         ptxpack_nvrtc_result r = n->GetLoweredName(program, job->expressions[i], &lowered);
         if (r != PTXPACK_NVRTC_SUCCESS)
             return r;
-        if (!lowered || !(o->names[i] = strdup(lowered)))
+        if (lowered == NULL || (o->names[i] = strdup(lowered)) == NULL)
             return PTXPACK_NVRTC_OUT_OF_MEMORY;
         o->name_count++;
     }
@@ -201,7 +203,7 @@ static ptxpack_nvrtc_result compile(const struct ptxpack_nvrtc *n, const struct 
         r = n->CompileProgram(program, (int)job->option_count, job->options);
     o->log = read_bytes(program, n->GetProgramLogSize, n->GetProgramLog, &ignored);
     o->ptx = read_bytes(program, n->GetPTXSize, n->GetPTX, &o->ptx_bytes);
-    o->ptx_bytes = o->ptx ? strlen(o->ptx) : 0; /* its size counts the NUL byte */
+    o->ptx_bytes = o->ptx != NULL ? strlen(o->ptx) : 0; /* its size counts the NUL byte */
     if (r == PTXPACK_NVRTC_SUCCESS) {
         o->cubin = read_bytes(program, n->GetCUBINSize, n->GetCUBIN, &o->cubin_bytes);
         r = read_names(n, program, job, o);
@@ -218,7 +220,7 @@ ptxpack_status ptxpack_nvrtc_compile(const struct ptxpack_nvrtc *n, const struct
     ptxpack_nvrtc_result r = compile(n, job, o);
     leave();
     const char *text = n->GetErrorString(r);
-    snprintf(line, cap, "%s", text ? text : "unknown error");
+    snprintf(line, cap, "%s", text != NULL ? text : "unknown error");
     return r == PTXPACK_NVRTC_SUCCESS         ? PTXPACK_OK
            : r == PTXPACK_NVRTC_OUT_OF_MEMORY ? PTXPACK_E_MEMORY
                                               : PTXPACK_E_COMPILE;

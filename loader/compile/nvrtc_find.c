@@ -32,7 +32,7 @@ static bool take_in(struct ptxpack_nvrtc_place *place, const char *variable, con
 {
     char        folder[4096];
     const char *value = secure_getenv(variable);
-    if (!value || *value != '/')
+    if (value == NULL || *value != '/')
         return false;
     int n = snprintf(folder, sizeof folder, "%s/%s", value, below);
     return n > 0 && (size_t)n < sizeof folder && take(place, folder, (size_t)n);
@@ -54,7 +54,7 @@ static bool take_glob(struct ptxpack_nvrtc_place *place, const char *pattern)
 static bool take_linker_path(struct ptxpack_nvrtc_place *place)
 {
     const char *path = secure_getenv("LD_LIBRARY_PATH");
-    for (const char *at = path; at && *at;) {
+    for (const char *at = path; at != NULL && *at;) {
         size_t bytes = strcspn(at, ":;");
         if (*at == '/' && take(place, at, bytes))
             return true;
@@ -78,9 +78,10 @@ static bool take_wheel(struct ptxpack_nvrtc_place *place, const char *root, cons
 static bool take_wheels(struct ptxpack_nvrtc_place *place)
 {
     const char *environment = secure_getenv("VIRTUAL_ENV"), *home = secure_getenv("HOME");
-    if (environment && *environment == '/' && take_wheel(place, environment, "/lib/python3*/site-packages"))
+    if (environment != NULL && *environment == '/' &&
+        take_wheel(place, environment, "/lib/python3*/site-packages"))
         return true;
-    if (home && *home == '/' && take_wheel(place, home, "/.local/lib/python3*/site-packages"))
+    if (home != NULL && *home == '/' && take_wheel(place, home, "/.local/lib/python3*/site-packages"))
         return true;
     for (size_t i = 0; i < sizeof packages / sizeof packages[0]; i++)
         if (take_wheel(place, "", packages[i]))
@@ -92,7 +93,7 @@ static bool take_wheels(struct ptxpack_nvrtc_place *place)
 static bool take_loaded(struct ptxpack_nvrtc_place *place, const char *name, int flag)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | flag);
-    if (!library)
+    if (library == NULL)
         return false;
     snprintf(place->path, sizeof place->path, "%s", ptxpack_library_path(library));
     if (flag)
@@ -123,7 +124,7 @@ static bool take_usual(struct ptxpack_nvrtc_place *place)
 static bool take_named(struct ptxpack_nvrtc_place *place, const char *named)
 {
     struct stat st;
-    if (strchr(named, '/')) {
+    if (strchr(named, '/') != NULL) {
         snprintf(place->path, sizeof place->path, "%s", named);
         return access(named, R_OK) == 0 && stat(named, &st) == 0 && S_ISREG(st.st_mode); /* no pipe */
     }
@@ -138,7 +139,7 @@ bool ptxpack_nvrtc_find(struct ptxpack_nvrtc_place *place, char *why, size_t cap
     const char *named = secure_getenv("PTXPACK_NVRTC");
     memset(place, 0, sizeof *place);
     bool found;
-    if (named && *named) {
+    if (named != NULL && *named) {
         found = strcmp(named, "none") != 0 && take_named(place, named);
         snprintf(why, cap, "PTXPACK_NVRTC=%.200s gives none", named);
     } else {

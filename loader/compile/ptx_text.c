@@ -28,7 +28,7 @@ static const char *skip_quoted(const char *at)
     if (at[0] != '/' || at[1] != '*')
         return at;
     const char *end = strstr(at + 2, "*/");
-    return end ? end + 2 : at + strlen(at);
+    return end != NULL ? end + 2 : at + strlen(at);
 }
 
 /* What follows the next `directive`, blanks skipped; NULL at the end. */
@@ -53,14 +53,16 @@ int ptxpack_ptx_isa(const char *text)
 {
     const char *at = after(text, ".version");
     int         major = 0, minor = 0;
-    return at && sscanf(at, "%2d.%1d", &major, &minor) == 2 && major > 0 && minor >= 0 ? 10 * major + minor : 0;
+    return at != NULL && sscanf(at, "%2d.%1d", &major, &minor) == 2 && major > 0 && minor >= 0
+               ? 10 * major + minor
+               : 0;
 }
 
 bool ptxpack_ptx_target(const char *text, char *buf, size_t cap)
 {
     const char *at = after(text, ".target");
     size_t      bytes = 0;
-    while (at && in_name(at[bytes]))
+    while (at != NULL && in_name(at[bytes]))
         bytes++;
     if (!bytes || bytes >= cap)
         return false;
@@ -72,9 +74,9 @@ bool ptxpack_ptx_target(const char *text, char *buf, size_t cap)
 const char *ptxpack_ptx_entry(const char *at, size_t *bytes)
 {
     *bytes = 0;
-    while ((at = after(at, ".entry")) && !in_name(*at))
+    while ((at = after(at, ".entry")) != NULL && !in_name(*at))
         ;
-    while (at && in_name(at[*bytes]))
+    while (at != NULL && in_name(at[*bytes]))
         ++*bytes;
     return at;
 }
@@ -99,9 +101,9 @@ static const char *next_line(const char *at)
 static const char *loc_of(const char *text, size_t line)
 {
     const char *loc = NULL;
-    for (const char *at = text; at && line; at = next_line(at), line--) {
+    for (const char *at = text; at != NULL && line; at = next_line(at), line--) {
         const char *operands = line_directive(at, ".loc");
-        if (operands)
+        if (operands != NULL)
             loc = operands;
         else if (*at == '}' || strncmp(at, ".visible", 8) == 0 || strncmp(at, ".func", 5) == 0)
             loc = NULL;
@@ -114,11 +116,11 @@ static bool write_place(const char *text, const char *at, char *buf, size_t cap)
 {
     unsigned long file = 0, line = 0, number = 0;
     int           name = 0;
-    if (!at || sscanf(at, "%lu %lu", &file, &line) != 2)
+    if (at == NULL || sscanf(at, "%lu %lu", &file, &line) != 2)
         return false;
-    for (const char *l = text; l; l = next_line(l)) {
+    for (const char *l = text; l != NULL; l = next_line(l)) {
         const char *operands = line_directive(l, ".file");
-        if (!operands || sscanf(operands, "%lu \"%n", &number, &name) != 1 || number != file)
+        if (operands == NULL || sscanf(operands, "%lu \"%n", &number, &name) != 1 || number != file)
             continue;
         snprintf(buf, cap, "%.*s:%lu", (int)strcspn(operands + name, "\"\n"), operands + name, line);
         return true;
@@ -129,11 +131,12 @@ static bool write_place(const char *text, const char *at, char *buf, size_t cap)
 const char *ptxpack_ptx_origin(const void *context, size_t line, char *buf, size_t cap)
 {
     const char *text = (const char *)context, *loc = loc_of(text, line);
-    const char *end = loc ? loc + strcspn(loc, "\n") : NULL, *caller = loc ? strstr(loc, "inlined_at ") : NULL;
-    char        inner[256];
+    const char *end = loc != NULL ? loc + strcspn(loc, "\n") : NULL,
+               *caller = loc != NULL ? strstr(loc, "inlined_at ") : NULL;
+    char inner[256];
     if (cap)
         *buf = '\0';
-    if (!loc || !write_place(text, loc, buf, cap) || !caller || caller > end)
+    if (loc == NULL || !write_place(text, loc, buf, cap) || caller == NULL || caller > end)
         return buf;
     snprintf(inner, sizeof inner, "%s", buf);
     if (!write_place(text, caller + strlen("inlined_at "), buf, cap))
@@ -146,15 +149,16 @@ const char *ptxpack_ptx_origin(const void *context, size_t line, char *buf, size
 void ptxpack_ptx_strip_folder(char *text)
 {
     char folder[4096];
-    if (!getcwd(folder, sizeof folder - 1) || strcmp(folder, "/") == 0)
+    if (getcwd(folder, sizeof folder - 1) == NULL || strcmp(folder, "/") == 0)
         return;
     size_t bytes = strlen(folder);
     folder[bytes++] = '/';
     char *to = text;
     for (const char *at = text; *at;) {
         const char *operands = line_directive(at, ".file"), *next = next_line(at);
-        const char *end = next ? next : at + strlen(at), *name = operands ? strchr(operands, '"') : NULL;
-        if (name && name < end && strncmp(name + 1, folder, bytes) == 0) {
+        const char *end = next != NULL ? next : at + strlen(at),
+                   *name = operands != NULL ? strchr(operands, '"') : NULL;
+        if (name != NULL && name < end && strncmp(name + 1, folder, bytes) == 0) {
             memmove(to, at, (size_t)(name + 1 - at));
             to += name + 1 - at;
             at = name + 1 + bytes;

@@ -27,7 +27,7 @@ static char *drain(int fd)
     char  *text = (char *)malloc(room);
     char   rest[4096];
     for (;;) {
-        bool    full = !text || have + 1 >= MAX_OUTPUT;
+        bool    full = text == NULL || have + 1 >= MAX_OUTPUT;
         ssize_t got = full ? read(fd, rest, sizeof rest) : read(fd, text + have, room - have - 1);
         if (got < 0 && errno == EINTR)
             continue;
@@ -38,12 +38,12 @@ static char *drain(int fd)
         have += (size_t)got;
         if (have + 1 == room) {
             char *larger = (char *)realloc(text, room *= 2);
-            if (!larger)
+            if (larger == NULL)
                 free(text);
             text = larger;
         }
     }
-    if (text)
+    if (text != NULL)
         text[have] = '\0';
     return text;
 }
@@ -86,9 +86,10 @@ static bool read_version(struct ptxpack_ptxas *out)
     char        word[] = "--version", *output = NULL;
     char       *argv[] = {out->path, word, NULL};
     int         major = 0, minor = 0;
-    bool        good = run(argv, &output) == 0 && output;
+    bool        good = run(argv, &output) == 0 && output != NULL;
     const char *release = good ? strstr(output, "release ") : NULL;
-    good = release && sscanf(release, "release %3d.%2d", &major, &minor) == 2 && major > 0 && minor >= 0;
+    good = release != NULL && sscanf(release, "release %3d.%2d", &major, &minor) == 2 && major > 0 &&
+           minor >= 0;
     if (good) {
         out->cuda = 1000 * major + 10 * minor;
         snprintf(out->identity, sizeof out->identity, "%s", release);
@@ -119,7 +120,7 @@ static bool know_version(struct ptxpack_ptxas *out)
     if (stat(out->path, &file) != 0)
         return false;
     const struct answer *first = atomic_load(&answers);
-    for (const struct answer *a = first; a; a = a->next)
+    for (const struct answer *a = first; a != NULL; a = a->next)
         if (strcmp(a->ptxas.path, out->path) == 0 && same_file(&a->file, &file)) {
             *out = a->ptxas;
             return true;
@@ -127,7 +128,7 @@ static bool know_version(struct ptxpack_ptxas *out)
     if (!read_version(out))
         return false;
     struct answer *made = (struct answer *)malloc(sizeof *made);
-    if (made) {
+    if (made != NULL) {
         *made = (struct answer){*out, file, first};
         while (!atomic_compare_exchange_weak(&answers, &made->next, made))
             ;
@@ -146,13 +147,13 @@ bool ptxpack_ptxas_open(struct ptxpack_ptxas *out, char *why, size_t cap)
     static const char usual[] = "/usr/local/cuda/bin";
     memset(out, 0, sizeof *out);
     const char *named = secure_getenv("PTXPACK_PTXAS"), *path = secure_getenv("PATH");
-    if (named && *named) {
+    if (named != NULL && *named) {
         if (strcmp(named, "none") != 0 && try_path(out, "", 0, named))
             return true;
         snprintf(why, cap, "PTXPACK_PTXAS=%s gives none", named);
         return false;
     }
-    for (const char *at = path; at && *at;) {
+    for (const char *at = path; at != NULL && *at;) {
         size_t bytes = strcspn(at, ":");
         if (*at == '/' && bytes < sizeof out->path && try_path(out, at, bytes, "ptxas"))
             return true;
@@ -209,13 +210,13 @@ static ptxpack_status run_ptxas(const struct ptxpack_ptxas *ptxas, char *input, 
     int status = run(argv, &build->log);
     if (status < 0)
         return PTXPACK_E_NO_JIT;
-    if (!build->log)
+    if (build->log == NULL)
         return PTXPACK_E_MEMORY;
     if (status == 0)
         build->cubin = ptxpack_read_file(output, MAX_CUBIN, &build->cubin_bytes);
-    if (build->cubin && build->cubin_bytes)
+    if (build->cubin != NULL && build->cubin_bytes)
         return PTXPACK_OK;
-    return strstr(build->log, "Unsupported .version") ? PTXPACK_E_ISA : PTXPACK_E_COMPILE;
+    return strstr(build->log, "Unsupported .version") != NULL ? PTXPACK_E_ISA : PTXPACK_E_COMPILE;
 }
 
 ptxpack_status ptxpack_ptxas_compile(const struct ptxpack_ptxas *ptxas, const char *ptx, size_t bytes,
@@ -225,7 +226,7 @@ ptxpack_status ptxpack_ptxas_compile(const struct ptxpack_ptxas *ptxas, const ch
     ptxpack_status status = PTXPACK_E_IO;
     const char    *folder = secure_getenv("TMPDIR");
     memset(build, 0, sizeof *build);
-    if (!folder || *folder != '/' || strlen(folder) > sizeof input - 32)
+    if (folder == NULL || *folder != '/' || strlen(folder) > sizeof input - 32)
         folder = "/tmp";
     snprintf(input, sizeof input, "%s/ptxpack-XXXXXX", folder);
     snprintf(output, sizeof output, "%s/ptxpack-XXXXXX", folder);

@@ -27,16 +27,16 @@ static const struct {
 static bool open_library(const char *path, struct ptxpack_ptxcompiler *out, char *why, size_t cap)
 {
     memset(out, 0, sizeof *out);
-    void *library = dlopen(path ? path : "libnvidia-ptxjitcompiler.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
+    void *library = dlopen(path != NULL ? path : "libnvidia-ptxjitcompiler.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) {
         const char *error = dlerror();
-        snprintf(why, cap, "%s", error ? error : "dlopen failed");
+        snprintf(why, cap, "%s", error != NULL ? error : "dlopen failed");
         return false;
     }
     out->path = ptxpack_library_path(library);
     for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
         void *function = dlsym(library, symbols[i].name);
-        if (!function) {
+        if (function == NULL) {
             snprintf(why, cap, "%s does not export %s", out->path, symbols[i].name);
             return false;
         }
@@ -68,7 +68,7 @@ static char *read_log(struct nvPTXCompiler *compiler,
     if (size(compiler, &bytes) != PTXPACK_NVPTX_SUCCESS || bytes > SIZE_MAX / 2)
         bytes = 0;
     char *log = (char *)calloc(1, bytes + 1);
-    if (log && bytes && read(compiler, log) != PTXPACK_NVPTX_SUCCESS)
+    if (log != NULL && bytes && read(compiler, log) != PTXPACK_NVPTX_SUCCESS)
         log[0] = '\0';
     return log;
 }
@@ -80,7 +80,7 @@ static ptxpack_status take_program(const struct ptxpack_ptxcompiler *c, struct n
         build->cubin_bytes == 0)
         return PTXPACK_E_COMPILE;
     build->cubin = malloc(build->cubin_bytes);
-    if (!build->cubin)
+    if (build->cubin == NULL)
         return PTXPACK_E_MEMORY;
     if (c->GetCompiledProgram(compiler, build->cubin) == PTXPACK_NVPTX_SUCCESS)
         return PTXPACK_OK;
@@ -110,7 +110,7 @@ ptxpack_status ptxpack_ptxcompiler_compile(const struct ptxpack_ptxcompiler *c, 
     build->log = result == PTXPACK_NVPTX_SUCCESS ? read_log(compiler, c->GetInfoLogSize, c->GetInfoLog)
                                                  : read_log(compiler, c->GetErrorLogSize, c->GetErrorLog);
     c->Destroy(&compiler);
-    if (!build->log && status == PTXPACK_OK) {
+    if (build->log == NULL && status == PTXPACK_OK) {
         ptxpack_build_free(build);
         status = PTXPACK_E_MEMORY;
     }
@@ -122,7 +122,7 @@ int ptxpack_ptxcompiler_isa(const struct ptxpack_ptxcompiler *c)
     static const char    too_new[] = ".version 99.9\n.target sm_50\n";
     struct ptxpack_build build;
     ptxpack_ptxcompiler_compile(c, too_new, sizeof too_new - 1, NULL, 0, &build);
-    int isa = build.log ? ptxpack_log_isa(build.log) : 0;
+    int isa = build.log != NULL ? ptxpack_log_isa(build.log) : 0;
     ptxpack_build_free(&build);
     return isa;
 }

@@ -18,7 +18,7 @@ static bool keyword(expander *x, macro *m, span s, size_t *at)
     if (!name.size || *at + name.size >= s.size || s.data[*at + name.size] != '=')
         return expand_fail(x, "expected NAME=value at \"%.*s\"", QUOTE(span_of(s.data + *at, s.size - *at)));
     formal *f = expand_formal_find(&m->params, name);
-    if (!f)
+    if (f == NULL)
         return expand_fail(x, "the macro %s has no parameter named %.*s", x->e->macro_texts[m->name],
                            QUOTE(name));
     if (f->actual.size) {
@@ -84,7 +84,7 @@ static const kept_call *find(expander *x, const macro *m, span s, uint32_t hash,
     kept_call **first = &x->kept_calls[(hash ^ m->number) % (KEPT_CALLS - PROBES)];
     for (*at = first; *at < first + PROBES; ++*at) {
         const kept_call *k = **at;
-        if (!k)
+        if (k == NULL)
             return NULL;
         if (k->hash == hash && k->macro == m->number && k->size == s.size &&
             memcmp(k->operands, s.data, s.size) == 0)
@@ -106,7 +106,7 @@ static bool has_number(const pieces *p)
 static bool keep(expander *x, const kept_call *call, span s, text *body, kept_call **at)
 {
     kept_call *k = (kept_call *)malloc(sizeof *k + s.size);
-    if (!k)
+    if (k == NULL)
         return expand_no_memory(x);
     *k = *call;
     memcpy(k->operands, s.data, s.size);
@@ -120,7 +120,7 @@ static bool keep(expander *x, const kept_call *call, span s, text *body, kept_ca
 void expand_calls_free(expander *x)
 {
     for (size_t i = 0; i < KEPT_CALLS; i++) {
-        if (x->kept_calls[i])
+        if (x->kept_calls[i] != NULL)
             expand_text_free(&x->kept_calls[i]->body);
         free(x->kept_calls[i]);
     }
@@ -157,7 +157,7 @@ bool expand_macro_call(expander *x, macro *m, span operands)
     uint32_t         hash = expand_hash(operands), warnings = x->warning_count;
     uint64_t         steps = x->steps;
     const kept_call *known = find(x, m, operands, hash, &at);
-    if (known) {
+    if (known != NULL) {
         x->steps += known->steps;
         if (!enter(x, m, &f))
             return false;
@@ -167,7 +167,7 @@ bool expand_macro_call(expander *x, macro *m, span operands)
     if (!make(x, m, operands, &f))
         return false;
     f->source = span_text(&f->own);
-    if (at && x->kept < KEPT_BYTES && warnings == x->warning_count && !has_number(&m->parts)) {
+    if (at != NULL && x->kept < KEPT_BYTES && warnings == x->warning_count && !has_number(&m->parts)) {
         kept_call call = {m->number, hash, {0}, x->steps - steps, operands.size};
         if (!keep(x, &call, operands, &f->own, at))
             return false;

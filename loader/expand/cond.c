@@ -13,7 +13,7 @@ static bool same_text(expander *x, span operands, bool *same)
     if (!expand_scrub(x, operands, &s))
         return false;
     const char *comma = s.size ? (const char *)memchr(s.data, ',', s.size) : NULL;
-    if (!comma)
+    if (comma == NULL)
         return expand_fail(x, "expected two texts with a comma between them");
     span a = expand_trim(span_of(s.data, (size_t)(comma - s.data)));
     span b = expand_trim(span_of(comma + 1, (size_t)(s.data + s.size - comma - 1)));

@@ -35,7 +35,7 @@ static bool do_include(expander *x, span operands, int kind)
     uint32_t site, file;
     span     path = expand_quoted(operands);
     (void)kind;
-    if (!path.data || !path.size)
+    if (path.data == NULL || !path.size)
         return expand_fail(x, "expected .include \"FILE\"");
     if (!expand_map_site(x, x->here, NAME_NONE, &site) || !expand_file(x, path, site, &file) ||
         !expand_frame_push(x, FRAME_FILE, &f))
@@ -51,7 +51,7 @@ static bool do_message(expander *x, span operands, int is_error)
 {
     span what = expand_quoted(operands);
     operands = expand_trim(operands);
-    if (operands.size && !what.data)
+    if (operands.size && what.data == NULL)
         return expand_fail(x, "expected .%s \"TEXT\"", is_error ? "error" : "warning");
     if (!operands.size)
         what = is_error ? span_of(".error", 6) : span_of(".warning", 8);
@@ -163,7 +163,7 @@ int expand_directive_find(span word)
     uint64_t         key = number_of(word.data + 1, word.size - 1);
     const directive *d = (const directive *)bsearch(&key, directives, sizeof directives / sizeof *directives,
                                                     sizeof *directives, by_name);
-    return d ? (int)(d - directives) : -1;
+    return d != NULL ? (int)(d - directives) : -1;
 }
 
 bool expand_directive_is_condition(int index) { return directives[index].call == do_condition; }

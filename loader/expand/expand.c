@@ -50,7 +50,7 @@ static span next_line(expander *x, frame *f)
     const char *from = f->source.data + f->pos;
     size_t      left = f->source.size - f->pos;
     const char *end = (const char *)memchr(from, '\n', left);
-    span        line = span_of(from, end ? (size_t)(end - from) : left);
+    span        line = span_of(from, end != NULL ? (size_t)(end - from) : left);
     f->pos += line.size + (end != NULL);
     x->here = (place){f->first.file, f->line++, f->first.site};
     return line;
@@ -109,7 +109,7 @@ bool expand_exit(expander *x)
 static bool warn_backslash(expander *x, span line)
 {
     const char *slash = (const char *)memchr(line.data, '\\', line.size);
-    if (!slash || memchr(line.data, '"', (size_t)(slash - line.data)))
+    if (slash == NULL || memchr(line.data, '"', (size_t)(slash - line.data)) != NULL)
         return true;
     span rest = span_of(slash, (size_t)(line.data + line.size - slash));
     return expand_warn(x, "nothing to put in place of \"%.*s\"", QUOTE(rest));
@@ -198,7 +198,7 @@ static bool run_line(expander *x, span line)
         return true;
     if (expand_ignoring(x))
         return run_ignored(x, s);
-    if (memchr(s.data, '\\', s.size)) {
+    if (memchr(s.data, '\\', s.size) != NULL) {
         if (expand_directive_pastes_itself(directive_of(s)))
             return run_ignored(x, s);
         if (!expand_paste(x, line, &x->pasted))
@@ -256,7 +256,7 @@ static bool run_all(expander *x, const char *path)
 
 static bool is_symbol(const char *name)
 {
-    if (!name || !*name)
+    if (name == NULL || !*name)
         return false;
     for (const char *c = name; *c; c++)
         if (!is_name(*c) || *c == '.' || *c == '$' || (c == name && !is_name_start(*c)))
@@ -267,7 +267,7 @@ static bool is_symbol(const char *name)
 static ptxpack_status refuse(ptxpack_expansion *e, const char *what)
 {
     e->error.data = strdup(what);
-    return e->error.data ? PTXPACK_E_ARG : PTXPACK_E_MEMORY;
+    return e->error.data != NULL ? PTXPACK_E_ARG : PTXPACK_E_MEMORY;
 }
 
 static ptxpack_status refuse_symbol(ptxpack_expansion *e, const char *name)
@@ -275,22 +275,22 @@ static ptxpack_status refuse_symbol(ptxpack_expansion *e, const char *name)
     char what[160];
     snprintf(what, sizeof what,
              "options.symbols: the name \"%.60s\" is not a letter or _, then letters, digits, _",
-             name ? name : "");
+             name != NULL ? name : "");
     return refuse(e, what);
 }
 
 /* Check the options, fill in defaults, define the symbols. */
 static ptxpack_status prepare(expander *x, const char *path, const ptxpack_expand_options *o)
 {
-    if (!path || !*path)
+    if (path == NULL || !*path)
         return refuse(x->e, "path: no file was named");
-    if (!o || o->size != sizeof *o)
+    if (o == NULL || o->size != sizeof *o)
         return refuse(x->e, "options.size is not sizeof(ptxpack_expand_options)");
-    if (!o->read)
+    if (o->read == NULL)
         return refuse(x->e, "options.read is NULL");
     if (o->max_depth > PTXPACK_EXPAND_MAX_DEPTH)
         return refuse(x->e, "options.max_depth is above 1000");
-    if (!o->symbols && o->symbol_count)
+    if (o->symbols == NULL && o->symbol_count)
         return refuse(x->e, "options.symbols is NULL, but symbol_count is not 0");
     x->options = *o;
     if (!o->max_depth)
@@ -335,7 +335,7 @@ ptxpack_status ptxpack_expand(const char *path, const ptxpack_expand_options *op
 {
     expander x = {.e = (ptxpack_expansion *)calloc(1, sizeof *x.e)};
     *out = NULL;
-    if (!x.e)
+    if (x.e == NULL)
         return PTXPACK_E_MEMORY;
     ptxpack_status status = prepare(&x, path, options);
     if (status == PTXPACK_OK) {
@@ -354,7 +354,7 @@ ptxpack_status ptxpack_expand(const char *path, const ptxpack_expand_options *op
 
 void ptxpack_expansion_free(ptxpack_expansion *e)
 {
-    if (!e)
+    if (e == NULL)
         return;
     for (uint32_t i = 0; i < e->file_count; i++)
         free(e->files[i].path);
@@ -375,23 +375,23 @@ void ptxpack_expansion_free(ptxpack_expansion *e)
 
 const char *ptxpack_expansion_text(const ptxpack_expansion *e, size_t *bytes)
 {
-    bool ok = e && e->ok;
-    if (bytes)
+    bool ok = e != NULL && e->ok;
+    if (bytes != NULL)
         *bytes = ok ? e->out.size : 0;
     return ok ? e->out.data : NULL;
 }
 
 const char *ptxpack_expansion_error(const ptxpack_expansion *e)
 {
-    return e && e->error.data ? e->error.data : "";
+    return e != NULL && e->error.data != NULL ? e->error.data : "";
 }
 
 const char *ptxpack_expansion_warnings(const ptxpack_expansion *e)
 {
-    return e && e->warnings.data ? e->warnings.data : "";
+    return e != NULL && e->warnings.data != NULL ? e->warnings.data : "";
 }
 
 bool ptxpack_expansion_symbol(const ptxpack_expansion *e, const char *name, int64_t *value)
 {
-    return e && name && expand_symbol_get(e, span_of(name, strlen(name)), value);
+    return e != NULL && name != NULL && expand_symbol_get(e, span_of(name, strlen(name)), value);
 }

@@ -99,12 +99,12 @@ static bool read_file(expander *x, uint32_t file, uint32_t site)
     source_file *f = &x->e->files[file];
     size_t       bytes = 0;
     const char  *data = x->options.read(x->options.context, f->path, &bytes);
-    if (!data)
+    if (data == NULL)
         return expand_fail(x, "there is no file \"%s\"", f->path);
     place       at = {file, 1, site};
     span        in = span_of(data, bytes);
     const char *nul = (const char *)memchr(data, 0, bytes);
-    if (nul) {
+    if (nul != NULL) {
         at.line = line_of(in, nul);
         return expand_fail_at(x, at, "a NUL byte");
     }
@@ -121,7 +121,7 @@ bool expand_file(expander *x, span path, uint32_t site, uint32_t *file)
     if (!expand_grow(x, (void **)&e->files, e->file_count, &e->file_cap, sizeof *e->files))
         return false;
     char *copy = strndup(path.data, path.size);
-    if (!copy)
+    if (copy == NULL)
         return expand_no_memory(x);
     e->files[e->file_count++].path = copy;
     return read_file(x, *file, site) && expand_names_put(x, &x->file_names, path, *file);

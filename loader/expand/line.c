@@ -59,7 +59,8 @@ size_t expand_skip_comma(span s, size_t at)
 span expand_quoted(span s)
 {
     s = expand_trim(s);
-    if (s.size < 2 || s.data[0] != '"' || s.data[s.size - 1] != '"' || memchr(s.data + 1, '"', s.size - 2))
+    if (s.size < 2 || s.data[0] != '"' || s.data[s.size - 1] != '"' ||
+        memchr(s.data + 1, '"', s.size - 2) != NULL)
         return span_of(NULL, 0);
     return span_of(s.data + 1, s.size - 2);
 }
@@ -173,7 +174,7 @@ static bool plain_argument(expander *x, span s, size_t *at, text *out)
             break;
         if (c == '"') {
             const char *close = (const char *)memchr(s.data + i + 1, '"', s.size - i - 1);
-            i = close ? (size_t)(close - s.data) : s.size - 1;
+            i = close != NULL ? (size_t)(close - s.data) : s.size - 1;
         } else if (c == '(' || c == '[') {
             if (depth == MAX_BRACKETS)
                 return expand_fail(x, "brackets nested more than %d deep", MAX_BRACKETS);

@@ -49,7 +49,7 @@ bool expand_loc_after(expander *x, span line)
     bool       quoted = false;
     line = expand_trim(line);
     if (!info->in_function &&
-        (memmem(line.data, line.size, ".entry", 6) || memmem(line.data, line.size, ".func", 5)))
+        (memmem(line.data, line.size, ".entry", 6) != NULL || memmem(line.data, line.size, ".func", 5) != NULL))
         info->header = true;
     for (size_t i = 0; i < line.size; i++) {
         char c = line.data[i];
@@ -84,8 +84,8 @@ bool expand_loc_end(expander *x)
                 continue;
             char        where[4096];
             const char *path = x->e->files[file].path;
-            bool        below_ptx = *path != '/' && !x->options.locate;
-            if (x->options.locate)
+            bool        below_ptx = *path != '/' && x->options.locate == NULL;
+            if (x->options.locate != NULL)
                 path = x->options.locate(x->options.context, path, where, sizeof where);
             if (!expand_text_add(x, out, ".file ", 6) || !expand_text_number(x, out, n) ||
                 !expand_text_add(x, out, " \"ptx/", below_ptx ? 6 : 2) || !add_name(x, path) ||

@@ -35,7 +35,7 @@ formal *expand_formal_find(const formals *f, span name)
 static bool add_formal(expander *x, macro *m, span name, formal **out)
 {
     formals *f = &m->params;
-    if (expand_formal_find(f, name))
+    if (expand_formal_find(f, name) != NULL)
         return expand_fail(x, "a parameter named %.*s already exists", QUOTE(name));
     if (!expand_grow(x, (void **)&f->items, f->count, &f->cap, sizeof *f->items))
         return false;
@@ -122,13 +122,13 @@ static bool intern(expander *x, span name, uint32_t *index)
     if (*index != NAME_NONE)
         return true;
     *index = n->count;
-    x->dots = x->dots || memchr(low.data, '.', low.size);
+    x->dots = x->dots || memchr(low.data, '.', low.size) != NULL;
     if (!expand_grow(x, (void **)&x->macros, *index, &x->macro_cap, sizeof(macro *)) ||
         !expand_grow(x, (void **)&x->e->macro_texts, *index, &x->e->macro_text_cap, sizeof(char *)) ||
         !expand_names_put(x, n, low, *index))
         return false;
     x->e->macro_texts[*index] = strndup(name.data, name.size);
-    return x->e->macro_texts[*index] || expand_no_memory(x);
+    return x->e->macro_texts[*index] != NULL || expand_no_memory(x);
 }
 
 bool expand_macro_define(expander *x, span operands)
@@ -140,13 +140,13 @@ bool expand_macro_define(expander *x, span operands)
     if (!name.size)
         return expand_fail(x, "the .macro has no name");
     macro *m = (macro *)calloc(1, sizeof *m);
-    if (!m)
+    if (m == NULL)
         return expand_no_memory(x);
     place first;
     bool  ok = define_formals(x, m, s, expand_skip_comma(s, name.size));
     ok = ok && intern(x, name, &m->name) && expand_take_block(x, false, &body, &first) &&
          expand_hold(x, body.size + sizeof *m) && expand_text_add(x, &m->body, body.data, body.size);
-    if (ok && x->macros[m->name])
+    if (ok && x->macros[m->name] != NULL)
         ok = expand_fail(x, "the macro %.*s was already defined", QUOTE(name));
     if (!ok) {
         expand_macro_free(x, m);
@@ -161,7 +161,7 @@ bool expand_macro_define(expander *x, span operands)
 
 void expand_macro_free(expander *x, macro *m)
 {
-    if (!m)
+    if (m == NULL)
         return;
     expand_release(x, m->body.size + sizeof *m);
     for (uint32_t i = 0; i < m->params.count; i++)
@@ -176,7 +176,7 @@ void expand_macro_free(expander *x, macro *m)
 macro *expand_macro_find(const expander *x, span name)
 {
     char buffer[MAX_NAME];
-    if (!x->dots && memchr(name.data, '.', name.size)) /* as most instructions have */
+    if (!x->dots && memchr(name.data, '.', name.size) != NULL) /* as most instructions have */
         return NULL;
     span     low = lowered(name, buffer);
     uint32_t index = low.size ? expand_names_find(&x->e->macro_names, low) : NAME_NONE;
@@ -187,7 +187,7 @@ bool expand_macro_purge(expander *x, span operands)
 {
     span   name = expand_trim(operands);
     macro *m = expand_word(name).size == name.size ? expand_macro_find(x, name) : NULL;
-    if (!m)
+    if (m == NULL)
         return expand_warn(x, "there is no macro \"%.*s\" to purge", QUOTE(name));
     x->macros[m->name] = NULL;
     expand_macro_free(x, m);

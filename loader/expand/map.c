@@ -74,7 +74,7 @@ size_t expand_map_format(const ptxpack_expansion *e, place at, const char *what,
     for (uint32_t s = at.site; s && count <= PTXPACK_EXPAND_MAX_DEPTH; s = e->sites[s].at.site)
         chain[count++] = s;
     put_place(&w, e, count ? e->sites[chain[count - 1]].at : at);
-    if (what) {
+    if (what != NULL) {
         put(&w, ": ");
         put(&w, what);
     }
@@ -97,7 +97,7 @@ const char *ptxpack_expansion_where(const ptxpack_expansion *e, size_t line, cha
 {
     if (cap)
         buf[0] = 0;
-    if (!e || !line || line > e->out_lines || !e->run_count)
+    if (e == NULL || !line || line > e->out_lines || !e->run_count)
         return buf;
     uint32_t low = 0, high = e->run_count; /* the last run that starts at or before the line */
     while (high - low > 1) {

@@ -49,8 +49,8 @@ static bool read_list(expander *x, span s, list *l)
     const char *end = s.data + s.size - 1;
     const char *low = (const char *)memchr(l->variable.data, '=', (size_t)(end - l->variable.data)) + 1;
     const char *colon = (const char *)memchr(low, ':', (size_t)(end - low));
-    const char *dots = colon ? (const char *)memmem(low, (size_t)(colon - low), "..", 2) : NULL;
-    if (!dots)
+    const char *dots = colon != NULL ? (const char *)memmem(low, (size_t)(colon - low), "..", 2) : NULL;
+    if (dots == NULL)
         return expand_fail(x, "expected \\{%.*s=FIRST..LAST: item}", QUOTE(l->variable));
     l->item = expand_trim(span_of(colon + 1, (size_t)(end - colon - 1)));
     return expand_expression(x, span_of(low, (size_t)(dots - low)), &l->first) &&
@@ -64,7 +64,7 @@ static bool paste_item(expander *x, span item, bool *first, text *out, int nesti
     if (!*first && !expand_text_add(x, out, ", ", 2))
         return false;
     size_t start = out->size;
-    bool   plain = !item.size || !memchr(item.data, '\\', item.size);
+    bool   plain = !item.size || memchr(item.data, '\\', item.size) == NULL;
     if (!(plain ? expand_text_add(x, out, item.data, item.size) : paste_text(x, item, out, nesting)))
         return false;
     if (out->size == start) /* a list inside it was empty */
@@ -169,7 +169,7 @@ static bool read_line(reader *r)
     size_t start = 0, at = 0; /* of plain text, of what was not looked at */
     while (at < s.size) {
         const char *slash = (const char *)memchr(s.data + at, '\\', s.size - at);
-        if (!slash)
+        if (slash == NULL)
             break;
         at = (size_t)(slash - s.data) + 1;
         if (at == s.size || (s.data[at] != '[' && s.data[at] != '{'))

@@ -164,7 +164,7 @@ static bool run(expander *x, span s, const program *p, target to)
             break;
         }
     }
-    if (to.value && top > stack)
+    if (to.value != NULL && top > stack)
         *to.value = stack[0];
     return ok;
 }
@@ -177,7 +177,7 @@ static const program *find(expander *x, span s, expand_read read, uint32_t hash,
     program **first = &x->programs[hash % (PROGRAMS - PROBES)];
     for (*at = first; *at < first + PROBES; ++*at) {
         const program *p = **at;
-        if (!p)
+        if (p == NULL)
             return NULL;
         if (p->hash == hash && p->size == s.size && p->read == read &&
             memcmp(p->steps + p->count, s.data, s.size) == 0)
@@ -192,7 +192,7 @@ static program *make(const reader *r, expand_read read, uint32_t hash)
 {
     size_t   size = r->text.size, steps = r->count * sizeof(step);
     program *p = (program *)malloc(sizeof *p + steps + size);
-    if (!p)
+    if (p == NULL)
         return NULL;
     *p = (program){.read = read, .hash = hash, .size = size, .count = r->count};
     if (steps) /* as long as nothing was read, there is no array */
@@ -216,15 +216,15 @@ bool expand_evaluate(expander *x, span s, expand_read read, target to)
     program      **at;
     uint32_t       hash = expand_hash(s);
     const program *known = find(x, s, read, hash, &at);
-    if (known)
+    if (known != NULL)
         return run(x, s, known, to);
     reader   r = {.x = x, .text = s, .s = s};
     bool     good = read(&r);
-    program *p = good || r.wrong ? make(&r, read, hash) : NULL;
-    if (!p)
+    program *p = good || r.wrong != NULL ? make(&r, read, hash) : NULL;
+    if (p == NULL)
         return expand_no_memory(x);
     size_t bytes = sizeof *p + p->count * sizeof *p->steps + p->size;
-    bool   keep = good && at && bytes <= KEPT_BYTES / 16 && x->kept < KEPT_BYTES;
+    bool   keep = good && at != NULL && bytes <= KEPT_BYTES / 16 && x->kept < KEPT_BYTES;
     if (keep) {
         *at = p;
         x->kept += bytes;

@@ -84,7 +84,7 @@ static bool literal(division *d)
     }
     size_t      from = d->at + 2;
     const char *close = (const char *)memchr(d->body.data + from, ')', d->body.size - from);
-    if (!close)
+    if (close == NULL)
         return cut_short(d, PIECE_UNCLOSED);
     size_t end = (size_t)(close - d->body.data);
     return cut(d, d->at, PIECE_END, from) && cut(d, end, PIECE_END, end + 1);
@@ -94,7 +94,7 @@ static bool literal(division *d)
 static uint32_t formal_of(const division *d, span name)
 {
     const formal *f = name.size ? expand_formal_find(d->f, name) : NULL;
-    if (!f || (d->shadow.count && is_shadowed(&d->shadow, name)))
+    if (f == NULL || (d->shadow.count && is_shadowed(&d->shadow, name)))
         return PIECE_END;
     return (uint32_t)(f - d->f->items);
 }
@@ -141,10 +141,10 @@ bool expand_divide(expander *x, span body, const formals *f, bool numbered, piec
         const char *from = body.data + d.at;
         if (d.at >= d.next_amp) {
             const char *amp = (const char *)memchr(from, '&', body.size - d.at);
-            d.next_amp = amp ? (size_t)(amp - body.data) : body.size;
+            d.next_amp = amp != NULL ? (size_t)(amp - body.data) : body.size;
         }
         const char *slash = (const char *)memchr(from, '\\', d.next_amp - d.at);
-        size_t      stop = slash ? (size_t)(slash - body.data) : d.next_amp;
+        size_t      stop = slash != NULL ? (size_t)(slash - body.data) : d.next_amp;
         if (d.shadow.count)
             follow_braces(&d.shadow, span_of(from, stop - d.at));
         d.at = stop;

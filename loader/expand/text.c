@@ -24,7 +24,7 @@ bool expand_text_reserve(expander *x, text *t, size_t extra)
     while (cap <= t->size + extra)
         cap *= 2;
     char *data = (char *)realloc(t->data, cap);
-    if (!data)
+    if (data == NULL)
         return expand_no_memory(x);
     t->data = data;
     t->cap = cap;
@@ -62,7 +62,7 @@ bool expand_grow_more(expander *x, void **items, uint32_t *cap, size_t size)
         return expand_no_memory(x);
     uint32_t want = *cap ? *cap * 2 : 16;
     void    *more = realloc(*items, want * size);
-    if (!more)
+    if (more == NULL)
         return expand_no_memory(x);
     memset((char *)more + *cap * size, 0, (want - *cap) * size);
     *items = more;
@@ -108,7 +108,8 @@ static name_slot *slot_of(const names *n, span name, uint32_t hash)
 {
     for (uint32_t i = hash & (n->cap - 1);; i = (i + 1) & (n->cap - 1)) {
         name_slot *s = &n->slots[i];
-        if (!s->name || (s->hash == hash && s->size == name.size && memcmp(s->name, name.data, name.size) == 0))
+        if (s->name == NULL ||
+            (s->hash == hash && s->size == name.size && memcmp(s->name, name.data, name.size) == 0))
             return s;
     }
 }
@@ -118,18 +119,18 @@ uint32_t expand_names_find(const names *n, span name)
     if (!n->cap)
         return NAME_NONE;
     const name_slot *s = slot_of(n, name, expand_hash(name));
-    return s->name ? s->index : NAME_NONE;
+    return s->name != NULL ? s->index : NAME_NONE;
 }
 
 static bool names_rehash(expander *x, names *n)
 {
     names more = {NULL, n->cap ? n->cap * 2 : 16, n->count};
     more.slots = (name_slot *)calloc(more.cap, sizeof *more.slots);
-    if (!more.slots)
+    if (more.slots == NULL)
         return expand_no_memory(x);
     for (uint32_t i = 0; i < n->cap; i++) {
         const name_slot *s = &n->slots[i];
-        if (s->name)
+        if (s->name != NULL)
             *slot_of(&more, span_of(s->name, s->size), s->hash) = *s;
     }
     free(n->slots);
@@ -143,11 +144,11 @@ bool expand_names_put(expander *x, names *n, span name, uint32_t index)
         return false;
     uint32_t   hash = expand_hash(name);
     name_slot *s = slot_of(n, name, hash);
-    if (!s->name) {
+    if (s->name == NULL) {
         if (!expand_hold(x, name.size + sizeof *s))
             return false;
         char *copy = (char *)malloc(name.size + 1);
-        if (!copy)
+        if (copy == NULL)
             return expand_no_memory(x);
         memcpy(copy, name.data, name.size);
         copy[name.size] = 0;
@@ -178,7 +179,7 @@ static bool add_message(expander *x, text *t, place at, const char *what, const 
             *c = ' ';
     size_t size = strlen(line), end_size = strlen(end);
     char  *data = (char *)realloc(t->data, t->size + size + end_size + 1);
-    if (!data)
+    if (data == NULL)
         return expand_no_memory(x);
     memcpy(data + t->size, line, size);
     memcpy(data + t->size + size, end, end_size + 1);

@@ -9,7 +9,7 @@ static ptxpack_cache *cache;
 static inline ptxpack_cache *open_with(ptxpack_cache_options options)
 {
     options.size = sizeof options;
-    options.dir = options.dir ? options.dir : dir;
+    options.dir = options.dir != NULL ? options.dir : dir;
     ptxpack_cache *opened = ptxpack_cache_open(&options);
     assert_non_null(opened);
     return opened;

@@ -63,7 +63,7 @@ static void check_disabled(const char *dir, const char *part)
     ptxpack_cache     *cache = open_at(dir);
     assert_false(ptxpack_cache_enabled(cache));
     assert_non_null(strstr(ptxpack_cache_detail(cache), "cache disabled: "));
-    if (!strstr(ptxpack_cache_detail(cache), part))
+    if (strstr(ptxpack_cache_detail(cache), part) == NULL)
         fail_msg("no '%s' in '%s'", part, ptxpack_cache_detail(cache));
     assert_null(strchr(ptxpack_cache_detail(cache), '\n'));
     assert_false(put_text(cache, key, "payload"));
@@ -147,7 +147,7 @@ static void test_home_from_the_password_database(void **state)
 {
     (void)state;
     struct passwd *me = getpwuid(geteuid());
-    if (!me) {
+    if (me == NULL) {
         puts("SKIP: the user of this test is not in the password database");
         skip();
     }
@@ -491,7 +491,7 @@ static void test_read_only_file_system(void **state)
     bool again = ptxpack_cache_enabled(cache) && has_text(cache, key, "payload");
     ptxpack_cache_close(cache);
     cache = open_at(path_in(mounted, "below"));
-    bool below = !ptxpack_cache_enabled(cache) && strstr(ptxpack_cache_detail(cache), strerror(EROFS));
+    bool below = !ptxpack_cache_enabled(cache) && strstr(ptxpack_cache_detail(cache), strerror(EROFS)) != NULL;
     ptxpack_cache_close(cache);
     assert_int_equal(umount(mounted), 0);
     assert_true(stored && !error && hit && refused && said && again && below);

@@ -192,7 +192,7 @@ static ptxpack_filling *open_filling(void)
 {
     char             line[PTXPACK_CACHE_LINE];
     ptxpack_filling *f = ptxpack_filling_open(folder, "1.0", NULL, line);
-    if (!f)
+    if (f == NULL)
         fail_msg("%s", line);
     return f;
 }
@@ -239,7 +239,7 @@ static const char *manifest_path(void) { return path_in(folder, "manifest"); }
 
 static ptxpack_cache *open_shipped(const char *folders)
 {
-    return open_with((ptxpack_cache_options){.readonly_dirs = folders ? folders : folder});
+    return open_with((ptxpack_cache_options){.readonly_dirs = folders != NULL ? folders : folder});
 }
 
 static ptxpack_prebuilt_result ask(ptxpack_cache *c, const char *name)
@@ -264,7 +264,7 @@ static void expect_refused(const char *folders, const char *why)
     ptxpack_cache        *c = open_shipped(folders);
     const char           *refusal = ptxpack_cache_prebuilt_refusal(c);
     ptxpack_prebuilt_info info;
-    if (!refusal || !strstr(refusal, why) || strchr(refusal, '\n'))
+    if (refusal == NULL || strstr(refusal, why) == NULL || strchr(refusal, '\n') != NULL)
         fail_msg("\"%s\" does not say \"%s\"", refusal ? refusal : "(none)", why);
     assert_false(ptxpack_cache_prebuilt(c, 0, &info));
     assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_NONE);

@@ -129,7 +129,7 @@ static ptxpack_cache *open_cache(uint64_t max_bytes)
 {
     ptxpack_cache_options options = {.size = sizeof options, .dir = dir, .max_bytes = max_bytes};
     ptxpack_cache        *cache = ptxpack_cache_open(&options);
-    if (!cache || !ptxpack_cache_enabled(cache)) {
+    if (cache == NULL || !ptxpack_cache_enabled(cache)) {
         printf("FAIL: %s\n", ptxpack_cache_detail(cache));
         exit(1);
     }
@@ -394,7 +394,8 @@ static void fill_it(int expected)
             }
             refused++;
             const char *line = ptxpack_cache_detail(cache);
-            check(strstr(line, "not cached: ") && strstr(line, strerror(expected)), "unclear: '%s'", line);
+            check(strstr(line, "not cached: ") != NULL && strstr(line, strerror(expected)) != NULL,
+                  "unclear: '%s'", line);
         }
         for (int i = 0; i < 60; i++)
             wrong += get_number(cache, i) < 0;
@@ -454,12 +455,13 @@ int main(int argc, char **argv)
 {
     const char  *text = argc > 1 ? argv[1] : getenv("PTXPACK_TEST_SEED"), *base = getenv("TMPDIR");
     const double start = now_s();
-    seed = text ? strtoull(text, NULL, 0) : 20240229;
+    seed = text != NULL ? strtoull(text, NULL, 0) : 20240229;
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("stress_cache: seed %llu\n", (unsigned long long)seed);
-    snprintf(scratch, sizeof scratch, "%.4000s/ptxpack-cache-stress-XXXXXX", base && *base ? base : "/tmp");
+    snprintf(scratch, sizeof scratch, "%.4000s/ptxpack-cache-stress-XXXXXX",
+             base != NULL && *base ? base : "/tmp");
     shared = (board *)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || !mkdtemp(scratch)) {
+    if (shared == MAP_FAILED || mkdtemp(scratch) == NULL) {
         printf("FAIL: %s: %s\n", scratch, strerror(errno));
         return 1;
     }

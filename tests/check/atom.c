@@ -118,7 +118,8 @@ static bool begin(runner *r, const char *name, const probe_kernel *kernel)
     char why[256];
     if (atomic_load(&r->c->broken) || !check_wanted(r->c, name))
         return false;
-    if (ptxpack_variant_refusal(kernel->variant, &ptxpack_device(r->c->gpu.handle)->caps, why, sizeof why)) {
+    if (ptxpack_variant_refusal(kernel->variant, &ptxpack_device(r->c->gpu.handle)->caps, why, sizeof why) !=
+        NULL) {
         skip(r, why);
         return false;
     }

@@ -33,8 +33,8 @@ struct _nvrtcProgram {
 static const char *setting(const char *word)
 {
     const char *all = getenv("FAKE_NVRTC");
-    const char *at = all ? strstr(all, word) : NULL;
-    return at ? at + strlen(word) : NULL;
+    const char *at = all != NULL ? strstr(all, word) : NULL;
+    return at != NULL ? at + strlen(word) : NULL;
 }
 
 NVRTC(const char *, GetErrorString, (int result))
@@ -44,16 +44,16 @@ NVRTC(const char *, GetErrorString, (int result))
 
 NVRTC(int, Version, (int *major, int *minor))
 {
-    int version = setting("version=") ? atoi(setting("version=")) : 13000;
+    int version = setting("version=") != NULL ? atoi(setting("version=")) : 13000;
     *major = version / 1000;
     *minor = version % 1000 / 10;
-    return setting("no-version") ? 11 : 0;
+    return setting("no-version") != NULL ? 11 : 0;
 }
 
 NVRTC(int, GetNumSupportedArchs, (int *count)) { return *count = 1, 0; }
 NVRTC(int, GetSupportedArchs, (int *archs))
 {
-    return *archs = setting("archs=") ? atoi(setting("archs=")) : 90, 0;
+    return *archs = setting("archs=") != NULL ? atoi(setting("archs=")) : 90, 0;
 }
 
 NVRTC(int, CreateProgram,
@@ -68,7 +68,7 @@ NVRTC(int, CreateProgram,
     r->headers[0] = '\0';
     for (int i = 0; i < count && have < sizeof r->headers; i++)
         have += (size_t)snprintf(r->headers + have, sizeof r->headers - have, "%s:\n%s", names[i], headers[i]);
-    return *program ? 0 : 1;
+    return *program != NULL ? 0 : 1;
 }
 
 NVRTC(int, DestroyProgram, (struct _nvrtcProgram * *program))
@@ -98,9 +98,9 @@ NVRTC(int, GetLoweredName, (struct _nvrtcProgram * p, const char *name, const ch
 
 static int fail(struct _nvrtcProgram *p)
 {
-    if (setting("silent"))
+    if (setting("silent") != NULL)
         return 6;
-    if (setting("ptxas"))
+    if (setting("ptxas") != NULL)
         snprintf(p->log, sizeof p->log,
                  "ptxas application ptx input, line 8; error   : Unknown symbol '%%zz'\n");
     else
@@ -120,7 +120,7 @@ NVRTC(int, CompileProgram, (struct _nvrtcProgram * p, int count, const char *con
     r->options[0] = '\0';
     for (int i = 0; i < count && have < sizeof r->options; i++)
         have += (size_t)snprintf(r->options + have, sizeof r->options - have, "%s\n", options[i]);
-    if (setting("ms="))
+    if (setting("ms=") != NULL)
         usleep((unsigned int)atoi(setting("ms=")) * 1000);
     const char *target = strchr(options[0], '_') + 1;
     p->has_cubin = strstr(options[0], "=sm_") != NULL;
@@ -132,8 +132,8 @@ NVRTC(int, CompileProgram, (struct _nvrtcProgram * p, int count, const char *con
         bytes += snprintf(p->ptx + bytes, sizeof p->ptx - (size_t)bytes, ".visible .entry %s()\n{\n\tret;\n}\n",
                           p->lowered[i]);
     snprintf(p->ptx + bytes, sizeof p->ptx - (size_t)bytes, "\t.file\t1 \"%s/k.cu\"\n",
-             getcwd(folder, sizeof folder) ? folder : "");
-    if (setting("error") || setting("silent") || (setting("ptxas") && p->has_cubin))
+             getcwd(folder, sizeof folder) != NULL ? folder : "");
+    if (setting("error") != NULL || setting("silent") != NULL || (setting("ptxas") != NULL && p->has_cubin))
         return fail(p);
     snprintf(p->cubin, sizeof p->cubin, "made %u sm_%s", number, target);
     snprintf(p->log, sizeof p->log,
@@ -148,9 +148,9 @@ NVRTC(int, CompileProgram, (struct _nvrtcProgram * p, int count, const char *con
 static int give(const char *text, size_t nul, size_t *bytes, char *to)
 {
     size_t size = strlen(text) + nul;
-    if (bytes)
+    if (bytes != NULL)
         *bytes = size;
-    if (to)
+    if (to != NULL)
         memcpy(to, text, size);
     return 0;
 }

@@ -170,7 +170,7 @@ static const char *list(char x, int count)
 /* The operands in the manual's order. */
 static void operands_of(const ptxpack_copy_atom *atom, int dims, char *out, size_t cap)
 {
-    const char *mask = strstr(atom->name, "MULTICAST") ? ",mask" : "";
+    const char *mask = strstr(atom->name, "MULTICAST") != NULL ? ",mask" : "";
     if (strcmp(atom->name, "SM90_BULK_COPY_G2S") == 0)
         snprintf(out, cap, "[shared],[global],bytes,[barrier];");
     else if (strcmp(atom->name, "SM90_BULK_COPY_S2G") == 0)

@@ -356,7 +356,7 @@ static void test_limits(void **state)
         fixture            f = {.files = {{"t", cases[i].text}}, .max_output = 4 << 20};
         assert_int_equal(fixture_expand(&f, &e), PTXPACK_E_EXPAND);
         const char *error = ptxpack_expansion_error(e);
-        if (strncmp(error, cases[i].place, strlen(cases[i].place)) != 0 || !strstr(error, cases[i].part))
+        if (strncmp(error, cases[i].place, strlen(cases[i].place)) != 0 || strstr(error, cases[i].part) == NULL)
             fail_msg("%s\n%s", cases[i].text, error);
         assert_true(strlen(error) < 4096);
         ptxpack_expansion_free(e);
@@ -610,7 +610,7 @@ static void *expand_often(void *unused)
                                      "\\a-1\n.endif\n.endm\n.set x, 3\nF 20\n"}}};
         if (fixture_expand(&f, &e) == PTXPACK_OK) {
             const char *text = ptxpack_expansion_text(e, NULL);
-            if (!all)
+            if (all == NULL)
                 all = strdup(text);
             else if (strcmp(all, text) != 0)
                 all[0] = '!';

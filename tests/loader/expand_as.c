@@ -23,13 +23,13 @@ static char *read_whole(const char *path, size_t *bytes)
 {
     FILE *f = fopen(path, "rb");
     char *data = NULL;
-    if (!f)
+    if (f == NULL)
         return NULL;
     if (fseek(f, 0, SEEK_END) == 0) {
         long size = ftell(f);
         rewind(f);
         data = (char *)calloc(1, (size_t)size + 1);
-        *bytes = data ? fread(data, 1, (size_t)size, f) : 0;
+        *bytes = data != NULL ? fread(data, 1, (size_t)size, f) : 0;
     }
     fclose(f);
     return data;
@@ -73,20 +73,21 @@ static bool agree(fixture *f, bool *refused)
 {
     ptxpack_expansion *e;
     size_t             as_bytes = 0, our_bytes = 0;
-    for (int i = 0; i < 4 && f->files[i].path; i++)
+    for (int i = 0; i < 4 && f->files[i].path != NULL; i++)
         carry(f->files[i].path, f->files[i].text);
     char          *theirs = assemble(f->files[0].path, ".text", &as_bytes);
     ptxpack_status status = fixture_expand(f, &e);
-    const char    *ours = e ? ptxpack_expansion_text(e, &our_bytes) : NULL;
-    bool           same = (!theirs) == (status != PTXPACK_OK) &&
-                (!theirs || (as_bytes == our_bytes && memcmp(theirs, ours, as_bytes) == 0));
-    if (refused)
-        *refused = !theirs;
+    const char    *ours = e != NULL ? ptxpack_expansion_text(e, &our_bytes) : NULL;
+    bool           same = (theirs == NULL) == (status != PTXPACK_OK) &&
+                (theirs == NULL || (as_bytes == our_bytes && memcmp(theirs, ours, as_bytes) == 0));
+    if (refused != NULL)
+        *refused = theirs == NULL;
     if (!same)
-        printf("---- input\n%s\n---- as\n%s\n---- ours\n%s\n", f->files[0].text, theirs ? theirs : "(refused)",
-               ours ? ours
-               : e  ? ptxpack_expansion_error(e)
-                    : "(no memory)");
+        printf("---- input\n%s\n---- as\n%s\n---- ours\n%s\n", f->files[0].text,
+               theirs != NULL ? theirs : "(refused)",
+               ours != NULL ? ours
+               : e != NULL  ? ptxpack_expansion_error(e)
+                            : "(no memory)");
     free(theirs);
     ptxpack_expansion_free(e);
     return same;
@@ -111,7 +112,7 @@ static char *read_case(const char *name)
     size_t bytes;
     snprintf(path, sizeof path, "%s/%s", case_folder, name);
     char *text = read_whole(path, &bytes);
-    if (!text)
+    if (text == NULL)
         fail_msg("cannot read %s", path);
     return text;
 }
@@ -435,7 +436,7 @@ static void look_for_as(void)
     carry("probe.s", ".macro f a b c\n> \\a|\\b|\\c\n.endm\nf x + y, z\nf [a  b] c\nf a -b {c\n");
     char *text = assemble("probe.s", ".text", &bytes);
     have_as = text != NULL;
-    blanks_match = text && strcmp(text, "> x+y|z|\n> [a b]c||\n> a|-b|{c\n") == 0;
+    blanks_match = text != NULL && strcmp(text, "> x+y|z|\n> [a b]c||\n> a|-b|{c\n") == 0;
     free(text);
 }
 
@@ -456,11 +457,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_random),
     };
     const char *given = getenv("PTXPACK_TEST_SEED");
-    seed = given ? strtoull(given, NULL, 0) : 20240607;
+    seed = given != NULL ? strtoull(given, NULL, 0) : 20240607;
     printf("seed %llu\n", (unsigned long long)seed);
     if (argc > 1)
         case_folder = argv[1];
-    if (!mkdtemp(folder))
+    if (mkdtemp(folder) == NULL)
         return 1;
     look_for_as();
     if (!have_as) {

@@ -19,7 +19,7 @@ typedef struct fixture {
 static inline const char *fixture_read(void *context, const char *path, size_t *bytes)
 {
     const fixture *f = (const fixture *)context;
-    for (int i = 0; i < 4 && f->files[i].path; i++)
+    for (int i = 0; i < 4 && f->files[i].path != NULL; i++)
         if (strcmp(f->files[i].path, path) == 0) {
             *bytes = i == 0 && f->bytes ? f->bytes : strlen(f->files[i].text);
             return f->files[i].text;
@@ -39,7 +39,7 @@ static inline ptxpack_status fixture_expand(fixture *f, ptxpack_expansion **out)
         .max_output = f->max_output,
         .max_ms = f->max_ms,
     };
-    while (options.symbol_count < 4 && f->symbols[options.symbol_count].name)
+    while (options.symbol_count < 4 && f->symbols[options.symbol_count].name != NULL)
         options.symbol_count++;
     return ptxpack_expand(f->files[0].path, &options, out);
 }

@@ -39,8 +39,8 @@ static void split(char *text, size_t size, input *in)
     for (int i = 0; i < 3; i++) {
         char *end = i < 2 ? (char *)memmem(text, size, "\n----\n", 6) : NULL;
         in->text[i] = text;
-        in->bytes[i] = end ? (size_t)(end + 1 - text) : size;
-        if (!end) { /* the files that are left are empty */
+        in->bytes[i] = end != NULL ? (size_t)(end + 1 - text) : size;
+        if (end == NULL) { /* the files that are left are empty */
             for (int k = i + 1; k < 3; k++)
                 in->text[k] = text + size;
             return;
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input in = {.bytes = {0}};
     char *copy = (char *)malloc(size + 1);
-    if (!copy)
+    if (copy == NULL)
         return 0;
     if (size)
         memcpy(copy, data, size);
@@ -275,7 +275,7 @@ static int replay(const char *path)
 {
     static uint8_t data[1 << 20];
     FILE          *f = fopen(path, "rb");
-    if (!f) {
+    if (f == NULL) {
         perror(path);
         return 1;
     }
@@ -288,13 +288,13 @@ int main(int argc, char **argv)
 {
     static char text[MAX_TEXT];
     const char *seed = getenv("PTXPACK_TEST_SEED"), *runs = getenv("PTXPACK_FUZZ_RUNS");
-    long        count = runs ? atol(runs) : 200000;
+    long        count = runs != NULL ? atol(runs) : 200000;
     for (int i = 1; i < argc; i++)
         if (replay(argv[i]) != 0)
             return 1;
     if (argc > 1)
         return 0;
-    random_state = seed ? strtoull(seed, NULL, 0) : 20240607;
+    random_state = seed != NULL ? strtoull(seed, NULL, 0) : 20240607;
     printf("fuzz_expand: %ld programs from seed %llu\n", count, (unsigned long long)random_state);
     if (!random_state)
         random_state = 1;

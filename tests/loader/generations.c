@@ -64,7 +64,7 @@ static void check_build(const char *library, const char *target, const ptxpack_v
     check(!cold.info.from_cache, library, what, "another compiler's entry was taken for this one's");
     check(cold.bytes > 64 && memcmp(cold.cubin, "\177ELF", 4) == 0, library, what, "no ELF image came out");
     check(cold.info.resources.registers > 0, library, what, "the log gave no registers");
-    if (second && compile(second, v, &warm) == PTXPACK_OK) {
+    if (second != NULL && compile(second, v, &warm) == PTXPACK_OK) {
         check(warm.info.from_cache, library, what, "the second time it was not in the cache");
         check(warm.bytes == cold.bytes && memcmp(warm.cubin, cold.cubin, cold.bytes) == 0, library, what,
               "the cache gave other bytes");
@@ -72,7 +72,7 @@ static void check_build(const char *library, const char *target, const ptxpack_v
               what, "the cache gave other resources");
         free(warm.cubin);
     } else {
-        check(false, library, what, second ? ptxpack_detail(second) : "");
+        check(false, library, what, second != NULL ? ptxpack_detail(second) : "");
     }
     free(cold.cubin);
     ptxpack_close(second);
@@ -87,7 +87,7 @@ static void check_refusal(const char *library, const char *target, const ptxpack
     const char    *expected = target_known ? "needs PTX ISA" : "is not defined for option 'gpu-name'";
     ptxpack_status status = compile(handle, v, &b), wanted = target_known ? PTXPACK_E_ISA : PTXPACK_E_COMPILE;
     snprintf(what, sizeof what, "%s for %s should be refused (%s)", v->id, target, expected);
-    check(status == wanted && strstr(ptxpack_detail(handle), expected), library, what,
+    check(status == wanted && strstr(ptxpack_detail(handle), expected) != NULL, library, what,
           status == PTXPACK_OK ? "it was built" : ptxpack_detail(handle));
     free(b.cubin);
 }
@@ -111,7 +111,7 @@ static void check_target(const char *library, const char *target, unsigned *buil
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     ptxpack               *handle = open_for(library, target);
-    for (size_t i = 0; handle && i < count; i++) {
+    for (size_t i = 0; handle != NULL && i < count; i++) {
         const ptxpack_variant     *v = &rows[i];
         char                       why[256];
         const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
@@ -164,7 +164,7 @@ static void check_flight(const char *library, const char *counting)
     for (int i = 0; i < THREADS; i++) {
         askers[i].start = &start;
         askers[i].handle = i % 2 ? askers[i - 1].handle : NULL;
-        if (!askers[i].handle && ptxpack_open(&options, &askers[i].handle) != PTXPACK_OK) {
+        if (askers[i].handle == NULL && ptxpack_open(&options, &askers[i].handle) != PTXPACK_OK) {
             check(false, library, "opening through the counting library", ptxpack_detail(NULL));
             exit(1);
         }
@@ -181,7 +181,7 @@ static void check_flight(const char *library, const char *counting)
         ptxpack_close(askers[i].handle);
     pthread_barrier_destroy(&start);
     atomic_uint *count = (atomic_uint *)dlsym(dlopen(counting, RTLD_NOW | RTLD_LOCAL), "fake_compilations");
-    unsigned     compilations = count ? atomic_exchange(count, 0) : 0;
+    unsigned     compilations = count != NULL ? atomic_exchange(count, 0) : 0;
     snprintf(what, sizeof what, "32 threads made %u compilations, not 1", compilations);
     check(compilations == 1, library, what, "");
     unsetenv("FAKE_PTXJIT_FORWARD");
@@ -233,16 +233,16 @@ static void check_library(const char *library, const char *counting)
     unsigned before = failures, built = 0, refused = 0;
     char     route[256] = "";
     ptxpack *handle = open_for(library, "sm_75");
-    if (handle) {
+    if (handle != NULL) {
         const ptxpack_device_info *info = ptxpack_device(handle);
         const char                *of = strstr(info->route, " of ");
-        snprintf(route, sizeof route, "%.*s, PTX ISA %d.%d", of ? (int)(of - info->route) : 0, info->route,
-                 info->caps.isa / 10, info->caps.isa % 10);
+        snprintf(route, sizeof route, "%.*s, PTX ISA %d.%d", of != NULL ? (int)(of - info->route) : 0,
+                 info->route, info->caps.isa / 10, info->caps.isa % 10);
     }
     ptxpack_close(handle);
-    for (int i = 0; handle && i < TARGETS; i++)
+    for (int i = 0; handle != NULL && i < TARGETS; i++)
         check_target(library, targets[i], &built, &refused);
-    if (handle) {
+    if (handle != NULL) {
         check_flight(library, counting);
         check_parallel(library);
     }
@@ -263,7 +263,7 @@ static void find_counting(char *path, size_t cap)
     ssize_t n = readlink("/proc/self/exe", path, cap - 32);
     path[n > 0 ? n : 0] = '\0';
     char *slash = strrchr(path, '/');
-    if (slash)
+    if (slash != NULL)
         snprintf(slash, 32, "/fake_ptxjit.so");
 }
 
@@ -276,7 +276,7 @@ int main(int argc, char **argv)
         printf("SKIP: check_generations: no %s (tests/loader/generations.sh fetches them)\n", pattern);
         return 77;
     }
-    if (!mkdtemp(folder))
+    if (mkdtemp(folder) == NULL)
         return 1;
     setenv("PTXPACK_CACHE_DIR", folder, 1); /* one for all: generations must not take each other's entries */
     unsetenv("PTXPACK_CACHE_DISABLE");

@@ -23,7 +23,7 @@ static ptxpack *open_offline(const char *arch, bool no_cache)
     ptxpack        *handle = NULL;
     ptxpack_options options = {.size = sizeof options, .offline = true, .no_cache = no_cache};
     options.arch = arch;
-    if (!compiler)
+    if (compiler == NULL)
         compiler = fresh_copy("fake_ptxjit.so");
     options.ptxjit = compiler;
     if (ptxpack_open(&options, &handle) != PTXPACK_OK)

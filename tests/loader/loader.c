@@ -402,7 +402,7 @@ static int use_after_fork(ptxpack *handle, const ptxpack_kernel *kernel, const c
     ptxpack_options options = {.size = sizeof options, .driver = driver};
     if (ptxpack_kernel_launch(kernel, grid, &argument, NULL) != PTXPACK_E_FORKED || record->launches)
         return 1;
-    if (!strstr(ptxpack_detail(handle), "child"))
+    if (strstr(ptxpack_detail(handle), "child") == NULL)
         return 2;
     if (load_row(handle, &row, &other) != PTXPACK_E_FORKED)
         return 3;

@@ -85,7 +85,7 @@ static inline const char *fresh_copy(const char *name)
 static void *library_symbol(const char *path, const char *name)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library)
+    if (library == NULL)
         fail_msg("%s", dlerror());
     void *symbol = dlsym(library, name);
     assert_non_null(symbol);
@@ -107,7 +107,7 @@ static inline ptxpack_status load_row(ptxpack *handle, const ptxpack_variant *v,
 
 static void assert_has(const char *text, const char *part)
 {
-    if (!strstr(text, part))
+    if (strstr(text, part) == NULL)
         fail_msg("\"%s\" does not contain \"%s\"", text, part);
 }
 
@@ -134,7 +134,7 @@ static int make_folder(void **state)
         unsetenv(name);
     }
     snprintf(folder, sizeof folder, "/tmp/ptxpack-test-XXXXXX");
-    if (!mkdtemp(folder))
+    if (mkdtemp(folder) == NULL)
         return -1;
     setenv("PTXPACK_CACHE_DIR", below("cache"), 1);
     setenv("PTXPACK_PTX_DIR", below("ptx"), 1);

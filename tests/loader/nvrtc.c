@@ -45,7 +45,7 @@ static bool build(ptxpack *handle, const ptxpack_source *source, char *cubin, si
     if (ptxpack_program_compile(handle, source, &info, NULL, &made, &bytes) != PTXPACK_OK)
         fail_msg("%s", ptxpack_detail(handle));
     assert_int_equal(info.cubin_bytes, bytes);
-    if (cubin)
+    if (cubin != NULL)
         snprintf(cubin, cap, "%.*s", (int)bytes, (char *)made);
     free(made);
     return info.from_cache;
@@ -66,7 +66,7 @@ static void expect_failure(const ptxpack_source *source, ptxpack_status status, 
     void          *cubin = &handle;
     char          *log = NULL;
     ptxpack_status got = ptxpack_program_compile(handle, source, NULL, &log, &cubin, NULL);
-    if (got != status || !strstr(ptxpack_detail(handle), part))
+    if (got != status || strstr(ptxpack_detail(handle), part) == NULL)
         fail_msg("%s, not %s with \"%s\": %s", ptxpack_status_name(got), ptxpack_status_name(status), part,
                  ptxpack_detail(handle));
     assert_null(cubin);
@@ -233,7 +233,7 @@ static void test_poisoned(void **state)
     s = source_of("int x;\n");
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         s.options = options[i];
-        s.option_count = options[i][1] ? 2 : 1;
+        s.option_count = options[i][1] != NULL ? 2 : 1;
         expect_never_cached(&s);
     }
     s.option_count = 0;
@@ -356,10 +356,14 @@ static void test_option_folders(void **state)
         char           first[300], second[300];
         const char    *options[] = {first, second};
         ptxpack_source s = source_of("#include <only.h>\n");
-        snprintf(first, sizeof first, spellings[i][1] ? "-I" : i ? "-I%s" : "--include-path=%s", below("lib"));
+        snprintf(first, sizeof first,
+                 spellings[i][1] != NULL ? "-I"
+                 : i                     ? "-I%s"
+                                         : "--include-path=%s",
+                 below("lib"));
         snprintf(second, sizeof second, "%s", below("lib"));
         s.options = options;
-        s.option_count = spellings[i][1] ? 2 : 1;
+        s.option_count = spellings[i][1] != NULL ? 2 : 1;
         assert_false(build_for("sm_90a", &s));
         assert_has(seen()->headers, "lib/only.h:\nint only;\n");
         if (spellings[i][1] == NULL && i == 1) /* after our own, in the order in which we search */
@@ -374,7 +378,7 @@ static ptxpack *open_online(const char *cuda)
     ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options};
     setenv("FAKE_CUDA", cuda, 1);
-    if (!compiler)
+    if (compiler == NULL)
         compiler = fresh_copy("fake_ptxjit.so");
     options.driver = driver = fresh_copy("fake_driver.so");
     options.ptxjit = compiler;

@@ -58,7 +58,7 @@ static void note(void *context, const ptxpack_preload_progress *progress)
     } else if (*progress->detail) {
         t->failures += 100;
     }
-    if (t->cancel)
+    if (t->cancel != NULL)
         ptxpack_preload_cancel(t->cancel);
 }
 
@@ -67,11 +67,11 @@ static ptxpack_preloading *start(const char *arch, const ptxpack_options *open, 
     ptxpack_preloading     *p = NULL;
     ptxpack_preload_options options = {.size = sizeof options,
                                        .arch = arch,
-                                       .sm_count = arch ? 132 : 0,
+                                       .sm_count = arch != NULL ? 132 : 0,
                                        .open = open,
-                                       .on_progress = told ? note : NULL,
+                                       .on_progress = told != NULL ? note : NULL,
                                        .context = told};
-    if (told)
+    if (told != NULL)
         memset(told, 0, sizeof *told);
     if (ptxpack_preload(&options, &p) != PTXPACK_OK)
         fail_msg("%s", ptxpack_detail(NULL));

@@ -22,7 +22,7 @@ static ptxpack *open_emulated(void)
 /* The primary context goes with the handle: nobody must be left with it as the current one. */
 static void close_handle(ptxpack *handle)
 {
-    if (ptxpack_driver_table(handle))
+    if (ptxpack_driver_table(handle) != NULL)
         assert_int_equal(ptxpack_driver_table(handle)->cuCtxSetCurrent(NULL), 0);
     ptxpack_close(handle);
 }
@@ -96,7 +96,7 @@ static void expect_failure(const ptxpack_source *s, ptxpack_status status, const
     ptxpack         *handle = open_emulated();
     ptxpack_program *program = (ptxpack_program *)handle;
     ptxpack_status   got = ptxpack_program_load(handle, s, &program);
-    if (got != status || !strstr(ptxpack_detail(handle), part))
+    if (got != status || strstr(ptxpack_detail(handle), part) == NULL)
         fail_msg("%s, not %s with \"%s\": %s", ptxpack_status_name(got), ptxpack_status_name(status), part,
                  ptxpack_detail(handle));
     assert_null(program);

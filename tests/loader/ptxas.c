@@ -42,7 +42,8 @@ static bool knows(const char *target)
     struct ptxpack_build build;
     snprintf(option, sizeof option, "--gpu-name=%s", target);
     ptxpack_status status = ptxpack_ptxas_compile(&ptxas, tiny, sizeof tiny - 1, options, 1, &build);
-    bool unknown = status != PTXPACK_OK && build.log && strstr(build.log, "is not defined for option");
+    bool           unknown = status != PTXPACK_OK && build.log != NULL &&
+                   strstr(build.log, "is not defined for option") != NULL;
     ptxpack_build_free(&build);
     return !unknown;
 }
@@ -53,7 +54,7 @@ static bool add_job(const ptxpack_variant *v, const ptxpack_instance *instance, 
     if (job_count == job_room) {
         size_t room = job_room ? 2 * job_room : 256;
         job   *larger = (job *)realloc(jobs, room * sizeof *jobs);
-        if (!larger)
+        if (larger == NULL)
             return false;
         jobs = larger;
         job_room = room;
@@ -91,7 +92,7 @@ static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance
 static bool wanted(const ptxpack_variant *v, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
-        if (strstr(v->id, argv[i]))
+        if (strstr(v->id, argv[i]) != NULL)
             return true;
     return argc <= 1;
 }
@@ -148,7 +149,7 @@ static bool judge(job *j, const char *log)
     ptxpack_resources r;
     ptxpack_log_resources(log, j->variant->entry, &r);
     int spills = r.spill_store_bytes + r.spill_load_bytes;
-    if (strstr(r.remarks, "(C75"))
+    if (strstr(r.remarks, "(C75") != NULL)
         return fail(j, r.remarks);
     if (r.registers == 0)
         return fail(j, "the log says nothing of the entry");
@@ -167,7 +168,7 @@ static void compile_job(job *j, const ptxpack_cache_key *key, const char *const 
     atomic_fetch_add(&compiled, 1);
     ptxpack_status status = ptxpack_ptxas_compile(&ptxas, text, bytes, options, count, &build);
     if (status != PTXPACK_OK) {
-        ptxpack_log_errors(build.log ? build.log : "", j->expansion, what, sizeof what);
+        ptxpack_log_errors(build.log != NULL ? build.log : "", j->expansion, what, sizeof what);
         fail(j, what);
     } else if (judge(j, build.log)) {
         ptxpack_cache_put(logs, key, j->variant->id, NULL, 0, build.log, strlen(build.log));
@@ -238,9 +239,9 @@ static ptxpack_cache *open_logs(void)
     ptxpack_cache_options options = {.size = sizeof options, .dir = path};
     ssize_t               n = readlink("/proc/self/exe", path, sizeof path - 16);
     char                 *slash = n > 0 ? (char *)memrchr(path, '/', (size_t)n) : NULL;
-    if (slash)
+    if (slash != NULL)
         snprintf(slash, 16, "/ptxas-logs");
-    return slash ? ptxpack_cache_open(&options) : NULL; /* NULL is a disabled cache */
+    return slash != NULL ? ptxpack_cache_open(&options) : NULL; /* NULL is a disabled cache */
 }
 
 int main(int argc, char **argv)

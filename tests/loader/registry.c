@@ -115,7 +115,7 @@ static void expect_choice(ptxpack_device_caps caps, ptxpack_variant_filter filte
     char                   why[256] = "";
     const ptxpack_variant *v = ptxpack_variant_choose("vector_add", &caps, filter, context, why, sizeof why);
     assert_string_equal(v ? v->id : "none", id);
-    if (!v && !strstr(why, reason))
+    if (v == NULL && strstr(why, reason) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", why, reason);
 }
 

@@ -67,10 +67,10 @@ unsigned int emu_run_shape(const char *ptx, const struct emu_launch *shape, cons
     unsigned int       result = 0;
     struct emu_module *m = emu_module_load(&emu_test_settings, ptx, strlen(ptx), true, NULL, &result, refusal,
                                            sizeof refusal);
-    if (!m)
+    if (m == NULL)
         return result;
     launch.entry = emu_module_entry(m, entry);
-    if (!launch.entry)
+    if (launch.entry == NULL)
         fail("no such entry");
     if (launch.dynamic_shared && launch.entry->max_dynamic_shared < 0)
         launch.entry->max_dynamic_shared = (int)launch.dynamic_shared;
@@ -92,22 +92,22 @@ unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t
                                  .parameters = parameters};
     struct emu_module *m = emu_module_load(&emu_test_settings, ptx, strlen(ptx), false, NULL, &result, refusal,
                                            sizeof refusal);
-    struct emu_function *f = m ? emu_module_entry(m, entry) : NULL;
+    struct emu_function *f = m != NULL ? emu_module_entry(m, entry) : NULL;
     memset(parameters, 0, sizeof parameters);
-    for (unsigned int i = 0; f && i < count && i < f->parameter_count; i++)
+    for (unsigned int i = 0; f != NULL && i < count && i < f->parameter_count; i++)
         memcpy(parameters + f->parameters[i].offset, &words[i],
                f->parameters[i].bytes < 8 ? f->parameters[i].bytes : 8);
-    if (m && !f)
+    if (m != NULL && f == NULL)
         fail("no such entry");
     emu_module_unload(m);
-    return m ? emu_run_shape(ptx, &launch, entry) : result;
+    return m != NULL ? emu_run_shape(ptx, &launch, entry) : result;
 }
 
 const char *emu_log(void)
 {
     FILE  *file = fopen(log_path, "r");
     size_t got = snprintf(log_text, sizeof log_text, "%s%s", refusal, *refusal ? "\n" : "");
-    if (!file)
+    if (file == NULL)
         return log_text;
     got += fread(log_text + got, 1, sizeof log_text - 1 - got, file);
     log_text[got] = '\0';

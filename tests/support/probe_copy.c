@@ -117,7 +117,7 @@ static bool batch_make(probe_copy_batch *b, size_t experiments)
     b->where = (uint32_t *)calloc(experiments, 2 * PROBE_LANES * sizeof *b->where);
     b->words = (uint32_t *)calloc(experiments, PROBE_COPY_WORDS * PROBE_LANES * sizeof *b->words);
     b->after = (uint8_t *)calloc(experiments, PROBE_AFTER);
-    if (b->image && b->source && b->where && b->words && b->after)
+    if (b->image != NULL && b->source != NULL && b->where != NULL && b->words != NULL && b->after != NULL)
         return true;
     batch_free(b);
     return false;

@@ -65,7 +65,9 @@ bool probe_mma_of(const ptxpack_mma_atom *atom, probe_mma *out, char *line)
     out->m = atom->m;
     out->n = atom->n;
     out->k = atom->k;
-    out->op = strstr(atom->ptx, ".xor") ? PROBE_XOR : strstr(atom->ptx, ".and") ? PROBE_AND : PROBE_PRODUCT;
+    out->op = strstr(atom->ptx, ".xor") != NULL   ? PROBE_XOR
+              : strstr(atom->ptx, ".and") != NULL ? PROBE_AND
+                                                  : PROBE_PRODUCT;
     out->saturate = strstr(atom->ptx, ".satfinite") != NULL;
     if (warp && read_lanes(out, &atom->thr_id) &&
         read_operand(&out->operand[PROBE_A], atom->a, &atom->a_layout, out->m, out->k, out->threads) &&

@@ -257,7 +257,8 @@ static bool batch_make(probe_wgmma_batch *b, const ptxpack_mma_atom *atom)
     b->c = (uint32_t *)calloc(b->trials, c_words(b) * sizeof *b->c);
     b->d = (uint32_t *)calloc(b->trials, c_words(b) * sizeof *b->d);
     b->descriptors = (uint64_t *)calloc(b->trials, 2 * PROBE_STEPS * sizeof *b->descriptors);
-    return b->a && b->b && b->a_words && b->c && b->d && b->descriptors;
+    return b->a != NULL && b->b != NULL && b->a_words != NULL && b->c != NULL && b->d != NULL &&
+           b->descriptors != NULL;
 }
 
 static void batch_free(probe_wgmma_batch *b)

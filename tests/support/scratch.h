@@ -12,7 +12,8 @@ static inline int scratch_open(void **state)
 {
     const char *base = getenv("TMPDIR");
     (void)state;
-    snprintf(scratch_folder, sizeof scratch_folder, "%s/ptxpack-test-XXXXXX", base && *base ? base : "/tmp");
+    snprintf(scratch_folder, sizeof scratch_folder, "%s/ptxpack-test-XXXXXX",
+             base != NULL && *base ? base : "/tmp");
     return mkdtemp(scratch_folder) != NULL ? 0 : -1;
 }
 

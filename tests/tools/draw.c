@@ -26,7 +26,7 @@ static ptxpack_status draw(FILE *f, draw_format format, const picture *p)
     ptxpack_layout l[5];
     ptxpack_tuple  tile = ptxpack_tuple_parse("1");
     for (int i = 0; i < 5; i++)
-        if (p->arg[i] && i != tile_at[p->what])
+        if (p->arg[i] != NULL && i != tile_at[p->what])
             l[i] = ptxpack_layout_parse(p->arg[i]);
     if (tile_at[p->what])
         tile = ptxpack_tuple_parse(p->arg[tile_at[p->what]]);
@@ -45,7 +45,7 @@ static ptxpack_status draw(FILE *f, draw_format format, const picture *p)
         break;
     }
     return draw_mma(f, format, &l[0], &l[1], &l[2], (int)tile.value[0], (int)tile.value[1], (int)tile.value[2],
-                    p->arg[4] ? &l[4] : NULL);
+                    p->arg[4] != NULL ? &l[4] : NULL);
 }
 
 /* What is drawn; to be freed. */
@@ -249,7 +249,7 @@ static void large_pictures_are_cutes(void **state)
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
         const struct golden *g = &golden[i];
         char                *text = must_draw(DRAW_LATEX, &g->p);
-        if (!strstr(text, g->line) || strlen(text) != g->bytes || fnv(text) != g->hash)
+        if (strstr(text, g->line) == NULL || strlen(text) != g->bytes || fnv(text) != g->hash)
             fail_msg("row %zu, %s: %zu bytes, hash 0x%016llx, line %s", i, g->p.arg[0], strlen(text),
                      (unsigned long long)fnv(text), strstr(text, g->line) ? "found" : "missing");
         free(text);
@@ -385,7 +385,7 @@ static bool next_element(const char **at, element *e)
         const char *end = strchr(*at, '<');
         assert_true(end && end - *at < (long)sizeof e->text && strncmp(end, close, strlen(close)) == 0);
         memcpy(e->text, *at, (size_t)(end - *at));
-        for (const char *amp = strchr(e->text, '&'); amp; amp = strchr(amp + 1, '&'))
+        for (const char *amp = strchr(e->text, '&'); amp != NULL; amp = strchr(amp + 1, '&'))
             assert_true(strncmp(amp, "&lt;", 4) == 0 || strncmp(amp, "&gt;", 4) == 0);
         *at = end + strlen(close);
     }
@@ -564,7 +564,7 @@ static void bad_pictures_are_refused(void **state)
         for (int format = DRAW_LATEX; format <= DRAW_SVG; format++) {
             ptxpack_status status;
             char          *text = drawn((draw_format)format, &rows[i].p, &status);
-            if (status != PTXPACK_E_ARG || text[0] || !strstr(ptxpack_detail(NULL), rows[i].line))
+            if (status != PTXPACK_E_ARG || text[0] || strstr(ptxpack_detail(NULL), rows[i].line) == NULL)
                 fail_msg("row %zu: %s, %zu bytes, \"%s\"", i, ptxpack_status_name(status), strlen(text),
                          ptxpack_detail(NULL));
             free(text);

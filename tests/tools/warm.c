@@ -200,8 +200,8 @@ static const char *entry_with(const char *words)
     FILE       *manifest = fopen(scratch_path("ship/manifest"), "r");
     assert_non_null(manifest);
     *path = '\0';
-    while (fgets(line, sizeof line, manifest))
-        if (strstr(line, words) && sscanf(line, "entry %*s %*s %63s", name) == 1)
+    while (fgets(line, sizeof line, manifest) != NULL)
+        if (strstr(line, words) != NULL && sscanf(line, "entry %*s %*s %63s", name) == 1)
             snprintf(path, sizeof path, "%s/%s", scratch_path("ship"), name);
     fclose(manifest);
     assert_true(*path != '\0');

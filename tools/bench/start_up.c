@@ -219,7 +219,8 @@ int bench_start_up(const bench_settings *s)
     const char *base = getenv("TMPDIR");
     char        folder[PATH_MAX], line[512];
     figures     f;
-    int length = snprintf(folder, sizeof folder, "%s/ptxpack-bench-XXXXXX", base && *base ? base : "/tmp");
+    int         length = snprintf(folder, sizeof folder, "%s/ptxpack-bench-XXXXXX",
+                          base != NULL && *base ? base : "/tmp");
     if (length >= (int)sizeof folder || mkdtemp(folder) == NULL)
         return command_fail("bench", "no temporary folder: %s", strerror(errno));
     double *rounds = (double *)calloc((size_t)s->rounds, 6 * sizeof *rounds);

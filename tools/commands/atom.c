@@ -330,7 +330,7 @@ static const char *conflict(const settings *s, int words, const char *name)
         return "--atoms goes with --tiled";
     if (s->tile != NULL && s->tiled == NULL && !s->desc)
         return "--tile goes with --tiled or --desc";
-    if (!s->desc && (s->type || s->major || s->swizzle || s->rows != OPTION_NOT_GIVEN))
+    if (!s->desc && (s->type != NULL || s->major != NULL || s->swizzle != NULL || s->rows != OPTION_NOT_GIVEN))
         return "--type, --major, --swizzle and --rows go with --desc";
     if (s->bits != OPTION_NOT_GIVEN && (s->bits < 1 || !draws))
         return s->bits < 1 ? "--bits must be positive" : "--bits goes with --latex or --svg";

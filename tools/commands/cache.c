@@ -143,7 +143,7 @@ static ptxpack_cache_step add_row(const ptxpack_cache_info *info, void *user)
     if (t->count == t->capacity) {
         size_t capacity = t->capacity ? 2 * t->capacity : 64;
         row   *larger = (row *)realloc(t->rows, capacity * sizeof *larger);
-        if (!larger) {
+        if (larger == NULL) {
             t->no_memory = true;
             return PTXPACK_CACHE_STOP;
         }
@@ -159,7 +159,7 @@ static ptxpack_cache_step add_row(const ptxpack_cache_info *info, void *user)
     r->file_bytes = info->file_bytes;
     r->payload_bytes = info->payload_bytes;
     r->last_used = info->last_used;
-    t->no_memory |= !r->label;
+    t->no_memory |= (r->label == NULL);
     t->count += r->label != NULL;
     if (t->no_memory)
         return PTXPACK_CACHE_STOP;
@@ -299,9 +299,9 @@ static int trim(ptxpack_cache *cache, const settings *s)
 {
     ptxpack_cache_swept swept;
     uint64_t            to_bytes = stats_of(cache).max_bytes;
-    if (s->to && strcmp(s->to, "0") == 0)
+    if (s->to != NULL && strcmp(s->to, "0") == 0)
         to_bytes = 0;
-    else if (s->to && !ptxpack_cache_parse_size(s->to, &to_bytes)) {
+    else if (s->to != NULL && !ptxpack_cache_parse_size(s->to, &to_bytes)) {
         command_fail("cache", "--to %s is no size such as 512M or 2G", s->to);
         return COMMAND_USAGE;
     }
@@ -319,7 +319,7 @@ static int clear(ptxpack_cache *cache, const settings *s)
 /* Whether --dir is one: it has a manifest. */
 static bool is_prebuilt(const char *dir)
 {
-    int  fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int  fd = dir != NULL ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     bool is = fd >= 0 && ptxpack_prebuilt_is(fd);
     if (fd >= 0)
         close(fd);
@@ -336,12 +336,12 @@ static int show_prebuilt(const settings *s, bool check)
     options.dir = options.readonly_dirs = s->dir;
     ptxpack_cache *cache = ptxpack_cache_open(&options);
     int            status = COMMAND_OK;
-    if (!cache || !ptxpack_cache_prebuilt(cache, 0, &folder)) {
+    if (cache == NULL || !ptxpack_cache_prebuilt(cache, 0, &folder)) {
         const char *why = ptxpack_cache_prebuilt_refusal(cache);
         status = command_fail("cache", "%s",
-                              !cache ? "out of memory"
-                              : why  ? why
-                                     : ptxpack_cache_detail(cache));
+                              (cache == NULL) ? "out of memory"
+                              : why != NULL   ? why
+                                              : ptxpack_cache_detail(cache));
     } else {
         if (s->json)
             json_open(NULL, '{');
@@ -372,9 +372,9 @@ static int run(const char *action, const settings *s)
         options.max_age_s = (uint64_t)s->older_days * 86400;
     ptxpack_cache *cache = ptxpack_cache_open(&options);
     int            status;
-    if (!cache)
+    if (cache == NULL)
         status = command_fail("cache", "out of memory");
-    else if (ptxpack_cache_prebuilt_refusal(cache))
+    else if (ptxpack_cache_prebuilt_refusal(cache) != NULL)
         status = command_fail("cache", "%s", ptxpack_cache_prebuilt_refusal(cache));
     else if (!strcmp(action, "path"))
         status = show_path(cache, s);
@@ -393,11 +393,11 @@ static int run(const char *action, const settings *s)
 static bool fits_warm(const settings *s)
 {
     const warm_settings *w = &s->warm;
-    if (!s->dir)
+    if (s->dir == NULL)
         command_fail("cache", "warm: --dir names the folder to fill");
-    else if (strchr(s->dir, ':'))
+    else if (strchr(s->dir, ':') != NULL)
         command_fail("cache", "--dir %s: PTXPACK_CACHE_READONLY_DIRS could not name it for its ':'", s->dir);
-    else if (!w->archs)
+    else if (w->archs == NULL)
         command_fail("cache", "warm: --arch names the GPUs, as in sm_80,sm_90a");
     else if (w->jobs != OPTION_NOT_GIVEN && (w->jobs < 1 || w->jobs > 64))
         command_fail("cache", "--jobs %" PRId64 " is no number of threads from 1 to 64", w->jobs);
@@ -412,14 +412,14 @@ static bool fits(const char *action, const settings *s)
     const bool older = s->older_days != OPTION_NOT_GIVEN;
     if (older && (s->older_days < 1 || s->older_days > 36500))
         command_fail("cache", "--older %" PRId64 " is no number of days from 1 to 36500", s->older_days);
-    else if ((s->to || older) && strcmp(action, "trim") != 0)
+    else if ((s->to != NULL || older) && strcmp(action, "trim") != 0)
         command_fail("cache", "--to and --older belong to trim");
     else if (s->remove_bad && strcmp(action, "verify") != 0)
         command_fail("cache", "--remove belongs to verify");
     else if (!strcmp(action, "warm"))
         return fits_warm(s);
-    else if (s->warm.archs || s->warm.kernels || s->warm.ptxjit || s->warm.all_rows || s->warm.prune ||
-             s->warm.jobs != OPTION_NOT_GIVEN)
+    else if (s->warm.archs != NULL || s->warm.kernels != NULL || s->warm.ptxjit != NULL || s->warm.all_rows ||
+             s->warm.prune || s->warm.jobs != OPTION_NOT_GIVEN)
         command_fail("cache", "--arch, --kernels, --all-rows, --prune, --jobs and --ptxjit belong to warm");
     else
         return true;

@@ -52,9 +52,9 @@ static const char *read_source(void *context, const char *path, size_t *bytes)
 {
     source     *s = (source *)context;
     const char *text = read_disk(s, path, bytes);
-    for (size_t i = 0; i < s->includes->count && !text; i++)
+    for (size_t i = 0; i < s->includes->count && text == NULL; i++)
         text = ptxpack_pack_read(&s->includes_disk[i], path, bytes);
-    return text ? text : ptxpack_pack_read(&s->pack, path, bytes);
+    return text != NULL ? text : ptxpack_pack_read(&s->pack, path, bytes);
 }
 
 /* For .file: the folder that a file was found in, and its name there. */
@@ -66,7 +66,7 @@ static const char *locate_source(void *context, const char *path, char *buf, siz
         return path;
     bool beside = read_disk(s, path, &bytes) != NULL;
     for (size_t i = 0; i < s->includes->count && !beside && found == OPTION_LIST_MAX; i++)
-        if (ptxpack_pack_read(&s->includes_disk[i], path, &bytes))
+        if (ptxpack_pack_read(&s->includes_disk[i], path, &bytes) != NULL)
             found = i;
     const char *folder = beside ? s->path : found < OPTION_LIST_MAX ? s->includes->words[found] : "ptx";
     snprintf(buf, cap, "%.*s%s%s", beside ? (int)s->folder : (int)strlen(folder), folder, beside ? "" : "/",
@@ -82,7 +82,7 @@ static void source_open(source *s, const char *path, const option_list *includes
     s->includes = includes;
     for (size_t i = 0; i < includes->count; i++)
         s->includes_disk[i].dir = includes->words[i];
-    s->folder = slash ? (size_t)(slash + 1 - path) : 0;
+    s->folder = slash != NULL ? (size_t)(slash + 1 - path) : 0;
     s->pack.dir = secure_getenv("PTXPACK_PTX_DIR");
 }
 
@@ -188,7 +188,7 @@ static int expand_file(const settings *s)
     if (status == PTXPACK_OK)
         print(s, s->word, e);
     else
-        command_fail("expand", "%s", e ? ptxpack_expansion_error(e) : ptxpack_status_string(status));
+        command_fail("expand", "%s", e != NULL ? ptxpack_expansion_error(e) : ptxpack_status_string(status));
     ptxpack_expansion_free(e);
     source_close(&from);
     return status == PTXPACK_OK ? COMMAND_OK : status == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
@@ -197,10 +197,10 @@ static int expand_file(const settings *s)
 static int expand(settings *s)
 {
     const ptxpack_variant *v = ptxpack_variant_find(s->word);
-    size_t                 count = v ? ptxpack_instance_count(v) : 0;
-    if (!v && s->instance != OPTION_NOT_GIVEN)
+    size_t                 count = v != NULL ? ptxpack_instance_count(v) : 0;
+    if (v == NULL && s->instance != OPTION_NOT_GIVEN)
         return command_fail("expand", "--instance goes with a variant, and %s is none", s->word), COMMAND_USAGE;
-    if (!v)
+    if (v == NULL)
         return expand_file(s);
     if (s->includes.count > 0)
         return command_fail("expand", "-I goes with a file, and %s is a variant", s->word), COMMAND_USAGE;

@@ -194,7 +194,7 @@ static int list_resources(const settings *s)
     ptxpack_status status = ptxpack_open(&options, &handle);
     if (status != PTXPACK_OK) {
         command_fail("list", "%s%s", ptxpack_detail(NULL),
-                     s->arch ? "" : " (with --arch sm_NN no device is needed)");
+                     s->arch != NULL ? "" : " (with --arch sm_NN no device is needed)");
         return s->arch != NULL && status == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
     }
     if (ptxpack_device(handle)->caps.isa == 0) {

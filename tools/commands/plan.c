@@ -339,7 +339,7 @@ static int plan_attention(const settings *s)
     ptxpack_status opened = ptxpack_open(&options, &handle);
     if (opened != PTXPACK_OK) {
         command_fail("plan", "%s%s", ptxpack_detail(NULL),
-                     s->arch ? "" : " (with --arch sm_NN no device is needed)");
+                     s->arch != NULL ? "" : " (with --arch sm_NN no device is needed)");
         return s->arch != NULL && opened == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
     }
     status = plan_on(s, handle, &r);

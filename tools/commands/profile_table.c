@@ -35,7 +35,8 @@ void profile_table_add(void *context, const struct ptxpack_emu_row *row)
     made->file = copy(row->file);
     made->instruction = copy(row->instruction);
     made->kind = copy(row->kind);
-    table->failed = !made->kernel || !made->file || !made->instruction || !made->kind;
+    table->failed = made->kernel == NULL || made->file == NULL || made->instruction == NULL ||
+                    made->kind == NULL;
 }
 
 void profile_table_free(profile_table *table)

@@ -126,10 +126,10 @@ static ptxpack_status add_operand(draw_picture *picture, const char *caption, co
 {
     const char    *name = caption + strlen("Layout");
     ptxpack_layout lanes = *tv;
-    ptxpack_status status = thr_id ? check_threads(name, tv, thr_id) : PTXPACK_OK;
+    ptxpack_status status = thr_id != NULL ? check_threads(name, tv, thr_id) : PTXPACK_OK;
     if (status != PTXPACK_OK)
         return status;
-    if (thr_id)
+    if (thr_id != NULL)
         lanes = by_lane(tv, thr_id);
     status = draw_tv_panel(name, &lanes, m, n, &picture->panel[picture->panels++]);
     if (status == PTXPACK_OK)

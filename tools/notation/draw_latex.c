@@ -17,9 +17,9 @@ static void write_cells(FILE *f, const draw_panel *p)
     char text[PTXPACK_LAYOUT_TEXT];
     for (int i = 0; i < p->count; i++) {
         const draw_cell *c = &p->cells[i];
-        fprintf(f, "\\node[fill=%s] at (%d,%d) ", (p->plain ? grey : hue)[draw_cell_colour(p, c)],
+        fprintf(f, "\\node[fill=%s] at (%d,%d) ", (p->plain != NULL ? grey : hue)[draw_cell_colour(p, c)],
                 draw_row(p, c->m, c->n), draw_col(p, c->m, c->n));
-        if (p->plain) {
+        if (p->plain != NULL) {
             draw_cell_text(p, c, text);
             fprintf(f, "{%s};\n", text);
         } else {

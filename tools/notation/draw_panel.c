@@ -49,7 +49,7 @@ static ptxpack_status panel_begin(const char *what, int64_t m, int64_t n, draw_p
     out->m = (int)m;
     out->n = (int)n;
     out->cells = (draw_cell *)calloc((size_t)(m * n), sizeof *out->cells);
-    if (!out->cells)
+    if (out->cells == NULL)
         return no_memory(out);
     return PTXPACK_OK;
 }
@@ -88,7 +88,7 @@ int draw_cell_text(const draw_panel *p, const draw_cell *c, char *text)
 int draw_cell_colour(const draw_panel *p, const draw_cell *c)
 {
     uint64_t sum = (uint64_t)c->thread; /* modulo 2^64, hence right modulo 8 of negative numbers too */
-    if (p->plain && draw_is_coordinate(p->plain)) {
+    if (p->plain != NULL && draw_is_coordinate(p->plain)) {
         ptxpack_tuple at = coordinate_at(p->plain, c->m, c->n);
         for (int i = 0; i < at.items; i++)
             sum += (uint64_t)at.value[i];
@@ -178,7 +178,7 @@ ptxpack_status draw_tv_panel(const char *name, const ptxpack_layout *tv, int64_t
     if (status != PTXPACK_OK)
         return status;
     bool *filled = (bool *)calloc((size_t)(m * n), sizeof *filled);
-    if (filled)
+    if (filled != NULL)
         status = fill_cells(name, tv, out, filled);
     else
         status = no_memory(out);

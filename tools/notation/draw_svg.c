@@ -43,7 +43,7 @@ static void escaped(FILE *f, const char *text)
 static int cell_lines(const draw_panel *p, const draw_cell *c, char *upper, char *lower)
 {
     lower[0] = '\0';
-    if (p->plain)
+    if (p->plain != NULL)
         return draw_cell_text(p, c, upper);
     int t = snprintf(upper, PTXPACK_LAYOUT_TEXT, "T%lld", (long long)c->thread);
     int v = snprintf(lower, PTXPACK_LAYOUT_TEXT, "V%lld", (long long)c->value);
@@ -88,8 +88,8 @@ static void write_cell(const svg_page *page, const draw_panel *p, const draw_cel
     fprintf(page->f,
             "<rect x=\"%ld\" y=\"%ld\" width=\"%d\" height=\"%d\" fill=\"rgb(%s)\" stroke=\"black\"/>\n",
             (long)(col - page->left) * page->cell, (long)(row - page->top) * page->cell, page->cell, page->cell,
-            (p->plain ? grey : hue)[colour]);
-    if (p->plain) {
+            (p->plain != NULL ? grey : hue)[colour]);
+    if (p->plain != NULL) {
         write_text(page, row, col, 2, colour >= DARK ? " fill=\"white\"" : "", upper);
     } else {
         write_text(page, row, col, 1, "", upper);

@@ -67,7 +67,7 @@ static void expect_report(const char *text, uint32_t threads, unsigned int wante
 {
     for (int p = 0; p < POLICIES; p++) {
         unsigned int result = run(text, threads, policies[p]);
-        if (result != wanted || !strstr(emu_log(), part))
+        if (result != wanted || strstr(emu_log(), part) == NULL)
             print_error("policy %d: result %u, wanted %u and '%s' in\n%s", p, result, wanted, part, emu_log());
         assert_int_equal(result, wanted);
         assert_non_null(strstr(emu_log(), part));
@@ -262,7 +262,7 @@ static void test_luck_runs_out(void **state)
 #define READ_OTHER "xor.b32 %r3, %r2, 16; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3; ld.shared.u32 %r9, [%r4];\n"
 #define INIT(count)                                                                                          \
     "mov.u32 %r10, bar; setp.eq.u32 %p1, %r0, 0; @%p1 mbarrier.init.shared.b64 [%r10], " count "; bar.sync " \
-                                                                                               "0;\n"
+    "0;\n"
 
 static void test_arrivals_after_copies(void **state)
 {
@@ -354,7 +354,7 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         snprintf(text, sizeof text, "%s %s mov.u32 %%r9, 0; %s", BEGIN, rows[i].text, END);
         unsigned int result = run(text, 32, EMU_ASYNC_LATEST);
-        if (result != 218 || !strstr(emu_log(), rows[i].line))
+        if (result != 218 || strstr(emu_log(), rows[i].line) == NULL)
             print_error("%s: %u %s", rows[i].text, result, emu_log());
         assert_int_equal(result, 218);
         assert_non_null(strstr(emu_log(), rows[i].line));

@@ -57,7 +57,7 @@ static void expect_clean(const char *text, uint32_t grid, uint32_t cluster, uint
 static void expect_report(const char *text, uint32_t cluster, uint32_t threads, const char *part)
 {
     unsigned int result = run(text, cluster, cluster, threads);
-    if (result == 0 || !strstr(emu_log(), part))
+    if (result == 0 || strstr(emu_log(), part) == NULL)
         print_error("result %u, wanted '%s' in\n%s", result, part, emu_log());
     assert_int_not_equal(result, 0);
     assert_non_null(strstr(emu_log(), part));
@@ -315,7 +315,7 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         snprintf(text, sizeof text, "%s%s%s", BEGIN, rows[i].text, END);
         unsigned int result = run(text, 1, 1, 32);
-        if (result != 218 || !strstr(emu_log(), rows[i].line))
+        if (result != 218 || strstr(emu_log(), rows[i].line) == NULL)
             print_error("%s: %u %s", rows[i].text, result, emu_log());
         assert_int_equal(result, 218);
         assert_non_null(strstr(emu_log(), rows[i].line));

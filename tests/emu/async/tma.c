@@ -812,7 +812,7 @@ static void expect_report(const char *text, const struct problem *p, uint32_t bl
     for (int policy = 0; policy < 3; policy++) {
         emu_test_settings.async_policy = policies[policy];
         unsigned int result = run(text, p, blocks, 65536);
-        if (result != wanted_result || !strstr(emu_log(), part))
+        if (result != wanted_result || strstr(emu_log(), part) == NULL)
             print_error("policy %d: result %u, wanted %u '%s' in\n%s\n%s", policy, result, wanted_result, part,
                         emu_log(), strstr(text, "fence.mbarrier"));
         assert_int_equal(result, wanted_result);
@@ -988,7 +988,7 @@ static void test_refusals(void **state)
         struct problem p;
         plain_problem(&p);
         unsigned int result = run(kernel(&p, rows[i].text, "\n", ""), &p, 1, 65536);
-        if (result != 218 || !strstr(emu_log(), rows[i].line))
+        if (result != 218 || strstr(emu_log(), rows[i].line) == NULL)
             print_error("%s: %u %s", rows[i].text, result, emu_log());
         assert_int_equal(result, 218);
         assert_non_null(strstr(emu_log(), rows[i].line));

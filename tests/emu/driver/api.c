@@ -221,8 +221,9 @@ static api_result within(struct emu_api *cu, struct CUfunc_st *function, uint64_
     small.rlim_cur = (rlim_t)room;
     int        saved = errors_begin();
     int        limited = setrlimit(RLIMIT_AS, &small);
-    api_result result = function ? cu->cuLaunchKernel(function, 1, 1, 1, 1024, 1, 1, 0, NULL, NULL, NULL)
-                                 : cu->cuInit(0);
+    api_result result = function != NULL
+                            ? cu->cuLaunchKernel(function, 1, 1, 1, 1024, 1, 1, 0, NULL, NULL, NULL)
+                            : cu->cuInit(0);
     setrlimit(RLIMIT_AS, &before);
     errors_end(saved, text, cap);
     assert_int_equal(limited, 0);

@@ -38,7 +38,7 @@ static inline int emu_folder_make(void **state)
 {
     (void)state;
     snprintf(emu_folder, sizeof emu_folder, "/tmp/ptxpack-emu-XXXXXX");
-    return mkdtemp(emu_folder) ? 0 : -1;
+    return mkdtemp(emu_folder) != NULL ? 0 : -1;
 }
 
 static inline int emu_folder_remove(void **state)
@@ -56,7 +56,7 @@ static inline const char *emu_fresh_library(void)
     static unsigned int count;
     char                program[512], command[1400];
     const char         *library = getenv("PTXPACK_EMU_LIBRARY");
-    if (!library) {
+    if (library == NULL) {
         ssize_t n = readlink("/proc/self/exe", program, 400);
         assert_true(n > 0);
         program[n] = '\0';
@@ -81,7 +81,7 @@ static inline void emu_environment(const char *words)
         unsetenv(name);
     }
     snprintf(copy, sizeof copy, "%s", words);
-    for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+    for (char *word = strtok_r(copy, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
         char *equals = strchr(word, '=');
         assert_non_null(equals);
         *equals = '\0';
@@ -92,7 +92,7 @@ static inline void emu_environment(const char *words)
 static inline void emu_symbol(const struct emu_api *cu, const char *name, void *function)
 {
     void *symbol = dlsym(cu->library, name);
-    if (!symbol)
+    if (symbol == NULL)
         fail_msg("%s is not exported", name);
     memcpy(function, &symbol, sizeof symbol);
 }
@@ -105,7 +105,7 @@ static inline struct emu_api *emu_api_load(const char *environment)
     emu_environment(environment);
     snprintf(cu->path, sizeof cu->path, "%s", emu_fresh_library());
     cu->library = dlopen(cu->path, RTLD_NOW | RTLD_LOCAL);
-    if (!cu->library)
+    if (cu->library == NULL)
         fail_msg("%s", dlerror());
 #define API(name, suffix, version, parameters) emu_symbol(cu, #name #suffix, &cu->name##suffix);
 #include "tools/emu/driver/api.def"
@@ -129,7 +129,7 @@ static inline struct emu_api *emu_api_context(const char *environment, struct CU
     struct emu_api  *cu = emu_api(environment);
     struct CUctx_st *made = NULL;
     assert_int_equal(cu->cuCtxCreate_v2(&made, 0, 0), 0);
-    if (context)
+    if (context != NULL)
         *context = made;
     return cu;
 }

@@ -50,7 +50,7 @@ static void end_capture(struct CUstream_st *stream, unsigned int result)
     struct CUgraph_st *graph = (struct CUgraph_st *)&graph;
     answers(cu->cuStreamEndCapture(stream, &graph), result);
     assert_true((graph != NULL) == (result == 0));
-    if (graph)
+    if (graph != NULL)
         ok(cu->cuGraphDestroy(graph));
 }
 

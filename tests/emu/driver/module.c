@@ -47,7 +47,7 @@ static void test_images(void **state)
                  ".version %s\n.target %s\n.address_size 64\n.visible .entry k()\n{\n    ret;\n}\n",
                  heads[i].version, heads[i].target);
         answers(load_logged(cu, text, info, error, sizeof info), heads[i].result);
-        if (!strstr(error, heads[i].says))
+        if (strstr(error, heads[i].says) == NULL)
             fail_msg("%s %s: %s", heads[i].version, heads[i].target, error);
     }
     answers(load_logged(cu, bad_line, info, error, sizeof info), 218);
@@ -270,7 +270,7 @@ static void test_compiler(void **state)
                  ".version 8.0\n.target %s\n.address_size 64\n.visible .entry k()\n{\n    ret;\n}\n",
                  cases[i].target);
         answers(compile(cu, text, &cases[i].option, 1, error, sizeof error, &program), cases[i].result);
-        if (!strstr(error, cases[i].says))
+        if (strstr(error, cases[i].says) == NULL)
             fail_msg("%s: %s", cases[i].option, error);
         free(program);
     }

@@ -23,10 +23,10 @@ static struct emu_api *machine(int sm)
     } made[8];
     char   environment[256];
     size_t i = 0;
-    while (made[i].cu && made[i].sm != sm)
+    while (made[i].cu != NULL && made[i].sm != sm)
         i++;
     assert_true(i + 1 < sizeof made / sizeof made[0]);
-    if (!made[i].cu) {
+    if (made[i].cu == NULL) {
         snprintf(environment, sizeof environment, "PTXPACK_EMU_SM=%d PTXPACK_EMU_MEMORY=64M PTXPACK_EMU_LOG=%s",
                  sm, log_file);
         made[i].sm = sm;
@@ -52,7 +52,7 @@ static const char *try_load(struct program *p, const char *ptx)
 static void load(struct program *p, char *ptx)
 {
     const char *refused = try_load(p, ptx);
-    if (refused)
+    if (refused != NULL)
         fail_msg("%s: the PTX is refused: %s", p->name, refused);
     free(ptx);
 }
@@ -128,9 +128,10 @@ static void test_ptx(void **state)
     snprintf(p.name, sizeof p.name, "%s, PTX", one->name);
     assert_int_equal(p.cu->cuCtxCreate_v2(&context, 0, 0), 0);
     const char *refused = try_load(&p, one->text);
-    if ((refused != NULL) != (one->refused != NULL) || (refused && !strstr(refused, one->refused)))
+    if ((refused != NULL) != (one->refused != NULL) ||
+        (refused != NULL && strstr(refused, one->refused) == NULL))
         fail_msg("%s: %s", p.name, refused ? refused : "is loaded");
-    if (one->check)
+    if (one->check != NULL)
         one->check(&p);
     expect_clean(&p);
     p.cu->cuCtxDestroy_v2(context);
@@ -140,10 +141,10 @@ static bool chosen(const char *name)
 {
     const char *list = getenv("PTXPACK_PROGRAMS"), *found = list;
     size_t      n = strlen(name);
-    for (; found && (found = strstr(found, name)); found++)
+    for (; found != NULL && (found = strstr(found, name)) != NULL; found++)
         if ((found == list || found[-1] == ',') && (found[n] == ',' || found[n] == '\0'))
             return true;
-    return !list;
+    return list == NULL;
 }
 
 static void test_program(void **state)
@@ -181,7 +182,7 @@ int main(int argc, char **argv)
     enum { PROGRAMS = sizeof programs / sizeof programs[0], CASES = sizeof ptx_cases / sizeof ptx_cases[0] };
     struct CMUnitTest tests[CASES + PROGRAMS];
     const char       *reason, *folder = getenv("PTXPACK_PROGRAM_SOURCES");
-    snprintf(sources, sizeof sources, "%s", folder ? folder : "tests/emu/programs");
+    snprintf(sources, sizeof sources, "%s", folder != NULL ? folder : "tests/emu/programs");
     size_t count = 0;
     for (size_t i = 0; i < CASES; i++)
         tests[count++] = (struct CMUnitTest){ptx_cases[i].name, test_ptx, NULL, NULL,

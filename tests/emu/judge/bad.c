@@ -37,7 +37,7 @@ static void read_shape(struct broken *b, const char *words)
     } all[] = {{"block ", &b->block}, {"grid ", &b->grid}, {"cluster ", &b->cluster}, {"sm ", &b->sm}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         const char *at = strstr(words, all[i].name);
-        if (at)
+        if (at != NULL)
             *all[i].at = (unsigned int)strtoul(at + strlen(all[i].name), NULL, 10);
     }
 }
@@ -54,7 +54,8 @@ static void read_line(struct broken *b, const char *line, unsigned int number)
         read_shape(b, line + strlen(run));
     if (strncmp(line, target, strlen(target)) == 0 && !b->sm)
         b->sm = (unsigned int)strtoul(line + strlen(target), NULL, 10);
-    snprintf(b->twin + strlen(b->twin), TEXT - strlen(b->twin), "%s\n", fix ? fix + strlen(fixed) : line);
+    snprintf(b->twin + strlen(b->twin), TEXT - strlen(b->twin), "%s\n",
+             fix != NULL ? fix + strlen(fixed) : line);
 }
 
 static void read_broken(struct broken *b, const char *name)
@@ -68,9 +69,9 @@ static void read_broken(struct broken *b, const char *name)
     b->grid = b->cluster = 1;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     f = fopen(path, "r");
-    if (!f)
+    if (f == NULL)
         fail_msg("%s cannot be read", path);
-    while (fgets(line, sizeof line, f) && ++number < LINES) {
+    while (fgets(line, sizeof line, f) != NULL && ++number < LINES) {
         line[strcspn(line, "\n")] = '\0';
         snprintf(b->text + strlen(b->text), TEXT - strlen(b->text), "%s\n", line);
         read_line(b, line, number);
@@ -101,17 +102,17 @@ static unsigned int run(const struct broken *b, const char *text, enum emu_async
 /* Does a line of the log say what is expected, at one of the lines where it may be? */
 static bool said(const struct broken *b, const char *expect)
 {
-    const char *middle = strstr(expect, ": "), *fragment = middle ? middle + 2 : "";
-    const int   kind = middle ? (int)(middle - expect) : (int)strcspn(expect, ":");
+    const char *middle = strstr(expect, ": "), *fragment = middle != NULL ? middle + 2 : "";
+    const int   kind = middle != NULL ? (int)(middle - expect) : (int)strcspn(expect, ":");
     char        wanted[256];
     for (unsigned int i = 0; i < LINES; i++) {
         const char *at = emu_log();
         if (!b->here[i])
             continue;
         snprintf(wanted, sizeof wanted, "ptxpack-emu: %.*s: line %u of the PTX: ", kind, expect, i);
-        while ((at = strstr(at, wanted))) {
+        while ((at = strstr(at, wanted)) != NULL) {
             const char *end = strchr(at, '\n'), *found = strstr(at, fragment);
-            if (found && (!end || found < end))
+            if (found != NULL && (end == NULL || found < end))
                 return true;
             at++;
         }
@@ -145,15 +146,15 @@ static void test_all(void **state)
     unsigned int         count = 0, runs = 0;
     DIR                 *d = opendir(folder);
     (void)state;
-    if (!d)
+    if (d == NULL)
         fail_msg("%s cannot be read", folder);
-    for (struct dirent *e; (e = readdir(d)) && count < LINES;)
+    for (struct dirent *e; (e = readdir(d)) != NULL && count < LINES;)
         if (strlen(e->d_name) > 4 && strcmp(e->d_name + strlen(e->d_name) - 4, ".ptx") == 0)
             names[count++] = strdup(e->d_name);
     closedir(d);
     qsort(names, count, sizeof names[0], by_name);
     for (unsigned int i = 0; i < count; i++) {
-        if (!only || strcmp(only, names[i]) == 0) {
+        if (only == NULL || strcmp(only, names[i]) == 0) {
             read_broken(&b, names[i]);
             for (int policy = EMU_ASYNC_EARLIEST; policy <= EMU_ASYNC_RANDOM; policy++)
                 for (unsigned int sd = 1; sd <= SEEDS; sd++, runs++)

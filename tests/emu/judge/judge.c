@@ -104,13 +104,13 @@ static void expect(const char *fragment)
     FILE              *f;
     size_t             n = 0;
     const unsigned int findings = end();
-    if ((f = fopen(m.log, "r"))) {
+    if ((f = fopen(m.log, "r")) != NULL) {
         n = fread(log, 1, sizeof log - 1, f);
         fclose(f);
     }
     log[n] = 0;
     unlink(m.log);
-    if (fragment ? !strstr(log, fragment) : findings != 0)
+    if (fragment != NULL ? strstr(log, fragment) == NULL : findings != 0)
         fail_msg("expected %s, was told: %s", fragment ? fragment : "nothing", log);
 }
 

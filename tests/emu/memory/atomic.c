@@ -487,7 +487,7 @@ static void wrong_ones_are_named(void **state)
         char body[256];
         snprintf(body, sizeof body, "mov.f32 %%f0, 0f00000000;\n%s", bad[i].body);
         unsigned int got = run(body, 1, 1, a, a, a);
-        if (got != bad[i].result || !strstr(emu_log(), bad[i].what))
+        if (got != bad[i].result || strstr(emu_log(), bad[i].what) == NULL)
             fail_msg("%s: result %u, %s", bad[i].body, got, emu_log());
         emu_log_clear();
     }

@@ -61,7 +61,7 @@ static void run_badly(const char *body, uint64_t a, uint64_t b, uint32_t block, 
                       const char *what)
 {
     unsigned int got = run(body, a, b, block);
-    if (got != result || !strstr(emu_log(), what))
+    if (got != result || strstr(emu_log(), what) == NULL)
         print_error("result %u, wanted %u \"%s\" of\n%s\nlog: %s", got, result, what, body, emu_log());
     assert_int_equal(got, result);
     assert_non_null(strstr(emu_log(), what));

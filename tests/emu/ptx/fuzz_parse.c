@@ -36,10 +36,10 @@ static void check_variable(const struct ptx_module *m, const struct ptx_symbol *
     DEMAND(s->align > 0 && (s->align & (s->align - 1)) == 0);
     DEMAND(s->bytes > 0 || s->is_array);
     DEMAND(s->vector == 1 || s->vector == 2 || s->vector == 4);
-    if (!s->init)
+    if (s->init == NULL)
         DEMAND(s->relocation_count == 0);
     unsigned int sum = 0;
-    for (uint64_t i = 0; s->init && i < s->bytes && i < 4096; i++)
+    for (uint64_t i = 0; s->init != NULL && i < s->bytes && i < 4096; i++)
         sum += s->init[i]; /* all of them are there */
     DEMAND(sum < UINT32_MAX);
     for (unsigned int i = 0; i < s->relocation_count; i++) {
@@ -139,13 +139,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char  error[128] = "unchanged";
     char *copy = (char *)malloc(size ? size : 1); /* no 0 behind it: to read too far is seen */
-    if (!copy)
+    if (copy == NULL)
         return 0;
     if (size)
         memcpy(copy, data, size);
     struct ptx_module *m = ptx_parse(copy, size, error, sizeof error);
     free(copy); /* the tree does not need it */
-    if (m) {
+    if (m != NULL) {
         check_module(m);
     } else {
         DEMAND(strlen(error) < sizeof error && strchr(error, '\n') == NULL);
@@ -289,7 +289,7 @@ static int replay(const char *path)
 {
     static uint8_t data[1 << 22];
     FILE          *f = fopen(path, "rb");
-    if (!f) {
+    if (f == NULL) {
         perror(path);
         return 1;
     }
@@ -302,13 +302,13 @@ int main(int argc, char **argv)
 {
     static char text[MAX_TEXT];
     const char *seed = getenv("PTXPACK_TEST_SEED"), *runs = getenv("PTXPACK_FUZZ_RUNS");
-    long        count = runs ? atol(runs) : 30000, taken = 0;
+    long        count = runs != NULL ? atol(runs) : 30000, taken = 0;
     for (int i = 1; i < argc; i++)
         if (replay(argv[i]) != 0)
             return 1;
     if (argc > 1)
         return 0;
-    random_state = seed ? strtoull(seed, NULL, 0) : 20240607;
+    random_state = seed != NULL ? strtoull(seed, NULL, 0) : 20240607;
     printf("fuzz_ptx: %ld texts from seed %llu", count, (unsigned long long)random_state);
     fflush(stdout);
     if (!random_state)

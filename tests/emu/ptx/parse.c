@@ -43,7 +43,7 @@ static struct ptx_module *parse(const char *text)
 {
     char               error[256];
     struct ptx_module *m = ptx_parse(text, strlen(text), error, sizeof error);
-    if (!m)
+    if (m == NULL)
         fail_msg("%s\n%s", text, error);
     return m;
 }
@@ -87,7 +87,7 @@ static void check_error(const char *text, const char *want)
 {
     char               error[256] = "";
     struct ptx_module *m = ptx_parse(text, strlen(text), error, sizeof error);
-    if (m)
+    if (m != NULL)
         fail_msg("this must be refused, with %s:\n%s", want, text);
     if (strcmp(error, want) != 0)
         fail_msg("%s\n  said:   %s\n  wanted: %s", text, error, want);
@@ -569,8 +569,8 @@ static void test_instruction_text(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char want[256];
-        snprintf(want, sizeof want, "%s", rows[i][1] ? rows[i][1] : rows[i][0]);
-        if (!rows[i][1])
+        snprintf(want, sizeof want, "%s", rows[i][1] != NULL ? rows[i][1] : rows[i][0]);
+        if (rows[i][1] == NULL)
             want[strlen(want) - 1] = 0; /* the semicolon */
         check_instruction(
             ".shared .u32 sh[8]; .global .u32 arr[9]; .global .texref tx; .global .samplerref sm;\n"
@@ -725,9 +725,9 @@ static void test_locale(void **state)
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
     const char              *found = NULL;
     (void)state;
-    for (size_t i = 0; i < COUNT(names) && !found; i++)
+    for (size_t i = 0; i < COUNT(names) && found == NULL; i++)
         found = setlocale(LC_ALL, names[i]);
-    if (!found) {
+    if (found == NULL) {
         print_message("SKIP: no locale with a decimal comma is installed\n");
         skip();
     }
@@ -1108,7 +1108,7 @@ static void test_out_of_memory(void **state)
         print_message("SKIP: allocations cannot be made to fail here\n");
         skip();
     }
-    for (struct ptx_module *m = NULL; !m; failures++) {
+    for (struct ptx_module *m = NULL; m == NULL; failures++) {
         strcpy(error, "");
         fail_at = failures;
         m = ptx_parse(text, bytes, error, sizeof error);

@@ -47,7 +47,7 @@ static void expect_clean(const char *text, uint32_t grid, uint32_t block)
 static void expect_report(const char *text, uint32_t block, unsigned int wanted, const char *part)
 {
     unsigned int result = run(text, 1, block);
-    if (result != wanted || !strstr(emu_log(), part))
+    if (result != wanted || strstr(emu_log(), part) == NULL)
         print_error("result %u, wanted %u and '%s' in\n%s", result, wanted, part, emu_log());
     assert_int_equal(result, wanted);
     assert_non_null(strstr(emu_log(), part));
@@ -247,7 +247,7 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(text, sizeof text, "%s%s\n%s", BEGIN(75), cases[i].body, END);
         unsigned int result = run(text, 1, 32);
-        if (result != 218 || !strstr(emu_log(), cases[i].part) || strncmp(emu_log(), "line 10", 7) != 0)
+        if (result != 218 || strstr(emu_log(), cases[i].part) == NULL || strncmp(emu_log(), "line 10", 7) != 0)
             print_error("%s: result %u, %s\n", cases[i].body, result, emu_log());
         assert_int_equal(result, 218);
         assert_non_null(strstr(emu_log(), cases[i].part));
@@ -484,7 +484,7 @@ static void test_hostile(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(text, sizeof text, "%s%s\n", HEAD(75), cases[i].text);
         unsigned int result = run(text, 1, 32);
-        if (result != cases[i].result || !strstr(emu_log(), cases[i].part))
+        if (result != cases[i].result || strstr(emu_log(), cases[i].part) == NULL)
             print_error("%s: result %u, %s\n", cases[i].text, result, emu_log());
         assert_int_equal(result, cases[i].result);
         assert_non_null(strstr(emu_log(), cases[i].part));

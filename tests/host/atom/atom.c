@@ -258,7 +258,7 @@ static void instructions_agree(void **state)
     ptxpack_mma_atom x;
     for (size_t i = 0; ptxpack_mma_atom_at(i, &x); i++) {
         char text[64];
-        if (strstr(x.ptx, "mma.sync") || strstr(x.ptx, "wgmma")) {
+        if (strstr(x.ptx, "mma.sync") != NULL || strstr(x.ptx, "wgmma") != NULL) {
             snprintf(text, sizeof text, ".m%dn%dk%d.", x.m, x.n, x.k);
             assert_non_null(strstr(x.ptx, text));
             snprintf(text, sizeof text, ".%s.%s.%s", ptxpack_value_ptx(x.d), ptxpack_value_ptx(x.a),

@@ -249,7 +249,7 @@ static void model_matrices(const copy_model *m, uint8_t *image, const uint32_t *
                            bool load)
 {
     bool trans = strstr(m->atom->ptx, ".trans") != NULL;
-    int  count = strstr(m->atom->ptx, ".x4") ? 4 : strstr(m->atom->ptx, ".x2") ? 2 : 1;
+    int  count = strstr(m->atom->ptx, ".x4") != NULL ? 4 : strstr(m->atom->ptx, ".x2") != NULL ? 2 : 1;
     for (int i = 0; i < count; i++)
         for (int lane = 0; lane < PROBE_LANES; lane++)
             for (int half = 0; half < 2; half++) {
@@ -280,7 +280,7 @@ static void model_movmatrix(const copy_model *m, uint32_t *words)
 static void model_shuffle(const copy_model *m, uint32_t *words)
 {
     uint32_t before[2 * PROBE_LANES];
-    int      bit = strstr(m->atom->name, "XOR4") ? 4 : 1;
+    int      bit = strstr(m->atom->name, "XOR4") != NULL ? 4 : 1;
     memcpy(before, words, sizeof before);
     for (int lane = 0; lane < PROBE_LANES;
          lane++) { /* [i][j] of a 2 x 2 matrix: word j of the lane with bit i */
@@ -298,7 +298,7 @@ static void model_async(const copy_model *m, uint8_t *image, const uint8_t *sour
     int bytes = (int)ptxpack_mode_size(&m->atom->dst, 1) / 8;
     for (int lane = 0; lane < PROBE_LANES; lane++)
         for (int i = 0; i < bytes - m->wrong; i++) {
-            bool zero = strstr(m->atom->name, "ZFILL") && (uint32_t)i >= words[lane];
+            bool zero = strstr(m->atom->name, "ZFILL") != NULL && (uint32_t)i >= words[lane];
             image[where[2 * lane] + (uint32_t)i] = zero ? 0 : source[where[2 * lane + 1] + (uint32_t)i];
         }
 }
@@ -401,7 +401,7 @@ static double held(const ptxpack_mma_atom *atom, double sum)
 {
     if (atom->c != PTXPACK_VALUE_S32)
         return sum;
-    if (strstr(atom->ptx, "satfinite"))
+    if (strstr(atom->ptx, "satfinite") != NULL)
         return sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
     return (double)(int32_t)(uint32_t)(int64_t)sum;
 }
@@ -438,7 +438,7 @@ static bool execute_wgmma(void *context, const probe_wgmma_batch *b)
     const wgmma_model *m = (const wgmma_model *)context;
     size_t             bytes = b->a_bytes + b->b_bytes;
     uint8_t           *shared = (uint8_t *)calloc(1, (size_t)1 << 18);
-    for (size_t i = 0; i < b->trials && shared && bytes <= (size_t)1 << 18; i++) {
+    for (size_t i = 0; i < b->trials && shared != NULL && bytes <= (size_t)1 << 18; i++) {
         memcpy(shared, b->a + i * b->a_bytes, b->a_bytes);
         memcpy(shared + b->a_bytes, b->b + i * b->b_bytes, b->b_bytes);
         multiply_trial(m, b, i, shared);

@@ -158,7 +158,7 @@ static void test_mma_facts(void **state)
         assert_layout(ptxpack_mma_thrfrg(&mma, operand, &tensor), facts[i].thrfrg);
         ptxpack_slice slice = ptxpack_mma_partition(&mma, operand, facts[i].thread, &tensor);
         assert_slice(slice, facts[i].partition, facts[i].offset);
-        if (facts[i].fragment)
+        if (facts[i].fragment != NULL)
             assert_layout(ptxpack_mma_fragment(&mma, operand, &slice.layout), facts[i].fragment);
         ptxpack_tuple shape = ptxpack_mma_partition_shape(&mma, operand, &tensor.shape);
         assert_true(ptxpack_tuple_equal(&shape, &slice.layout.shape));

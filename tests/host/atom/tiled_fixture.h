@@ -76,9 +76,11 @@ static inline ptxpack_copy_atom copy_atom(const char *name)
 
 static inline ptxpack_tiled_mma tiled_mma(const char *name, const char *atoms, const char *permutation)
 {
-    ptxpack_mma_atom  atom = mma_atom(name);
-    ptxpack_layout    a = layout(atoms ? atoms : "1:0"), p = layout(permutation ? permutation : "<1>");
-    ptxpack_tiled_mma mma = ptxpack_make_tiled_mma(&atom, atoms ? &a : NULL, permutation ? &p : NULL);
+    ptxpack_mma_atom atom = mma_atom(name);
+    ptxpack_layout   a = layout(atoms != NULL ? atoms : "1:0"),
+                   p = layout(permutation != NULL ? permutation : "<1>");
+    ptxpack_tiled_mma mma = ptxpack_make_tiled_mma(&atom, atoms != NULL ? &a : NULL,
+                                                   permutation != NULL ? &p : NULL);
     if (mma.status != PTXPACK_OK)
         fail_msg("%s: %s", name, ptxpack_detail(NULL));
     return mma;
@@ -94,8 +96,8 @@ static inline ptxpack_tiled_copy made(ptxpack_tiled_copy copy)
 static inline ptxpack_tiled_copy tiled_copy(const char *name, int bits, const char *threads, const char *values)
 {
     ptxpack_copy_atom atom = copy_atom(name);
-    ptxpack_layout    t = layout(threads), v = layout(values ? values : "1:0");
-    return made(ptxpack_make_tiled_copy(&atom, bits, &t, values ? &v : NULL));
+    ptxpack_layout    t = layout(threads), v = layout(values != NULL ? values : "1:0");
+    return made(ptxpack_make_tiled_copy(&atom, bits, &t, values != NULL ? &v : NULL));
 }
 
 static inline ptxpack_tiled_copy copy_of_mma(const char *name, int bits, const ptxpack_tiled_mma *mma,

@@ -503,14 +503,14 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ptxpack_layout   global = ptxpack_layout_parse(rows[i].global);
         ptxpack_layout   shared = ptxpack_layout_parse(rows[i].shared);
-        ptxpack_layout   tile = rows[i].tile ? ptxpack_layout_parse(rows[i].tile) : shared;
+        ptxpack_layout   tile = rows[i].tile != NULL ? ptxpack_layout_parse(rows[i].tile) : shared;
         ptxpack_tma_desc desc = {.size = sizeof desc, .type = rows[i].type, .global = &global};
         desc.shared = &shared;
-        desc.tile = rows[i].tile ? &tile : NULL;
+        desc.tile = rows[i].tile != NULL ? &tile : NULL;
         desc.multicast = rows[i].multicast;
         desc.address = rows[i].address;
         ptxpack_tma_box box = ptxpack_tma_make(&desc);
-        if (box.status != PTXPACK_E_ARG || !strstr(ptxpack_detail(NULL), rows[i].line))
+        if (box.status != PTXPACK_E_ARG || strstr(ptxpack_detail(NULL), rows[i].line) == NULL)
             fail_msg("row %zu, %s %s: status %d, \"%s\" does not say \"%s\"", i, rows[i].global, rows[i].shared,
                      box.status, ptxpack_detail(NULL), rows[i].line);
         assert_null(strchr(ptxpack_detail(NULL), '\n'));
@@ -569,7 +569,8 @@ static void test_limits(void **state)
         ptxpack_tma_box box = ptxpack_tma_make(&desc);
         if (rows[i].line == NULL && box.status != PTXPACK_OK)
             fail_msg("%s %s: %s", rows[i].global, rows[i].shared, ptxpack_detail(NULL));
-        if (rows[i].line && (box.status != PTXPACK_E_ARG || !strstr(ptxpack_detail(NULL), rows[i].line)))
+        if (rows[i].line != NULL &&
+            (box.status != PTXPACK_E_ARG || strstr(ptxpack_detail(NULL), rows[i].line) == NULL))
             fail_msg("%s %s: status %d, \"%s\" does not say \"%s\"", rows[i].global, rows[i].shared, box.status,
                      ptxpack_detail(NULL), rows[i].line);
         if (i == 0)
@@ -696,9 +697,9 @@ static void test_driver_agrees(void **state)
     ptxpack        *handle = NULL;
     encode_function function;
     void           *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    void           *symbol = driver ? dlsym(driver, "cuTensorMapEncodeTiled") : NULL;
+    void           *symbol = driver != NULL ? dlsym(driver, "cuTensorMapEncodeTiled") : NULL;
     memcpy(&function, &symbol, sizeof function);
-    if (!function || ptxpack_open(NULL, &handle) != PTXPACK_OK) {
+    if (function == NULL || ptxpack_open(NULL, &handle) != PTXPACK_OK) {
         printf("SKIP: no GPU whose driver knows cuTensorMapEncodeTiled\n");
         skip();
     }

@@ -227,7 +227,7 @@ static double naive_row(int b, int h, int i, const ptxpack_descales *s, bool rou
         for (int c = 0; c < d; c++)
             score += (double)ptxpack_element(PTXPACK_E4M3, q_data, (size_t)(((b * 5 + i) * 6 + h) * d + c)) *
                      ptxpack_element(PTXPACK_E4M3, k_data, (size_t)(((b * 7 + j) * 2 + h / 3) * d + c));
-        scores[j] = score * (s ? (double)s->q[kv] * s->k[kv] : 1) * (float)(1 / sqrt(32.0));
+        scores[j] = score * (s != NULL ? (double)s->q[kv] * s->k[kv] : 1) * (float)(1 / sqrt(32.0));
         scores[j] = rounded ? through(PTXPACK_BF16, scores[j]) : scores[j];
         most = fmax(most, scores[j]);
     }
@@ -239,7 +239,7 @@ static double naive_row(int b, int h, int i, const ptxpack_descales *s, bool rou
             out[c] += p * ptxpack_element(PTXPACK_E4M3, v_data, (size_t)(((b * 7 + j) * 2 + h / 3) * d + c));
     }
     for (int c = 0; c < d; c++)
-        o[c] = out[c] / sum * (s ? s->v[kv] : 1);
+        o[c] = out[c] / sum * (s != NULL ? s->v[kv] : 1);
     return most + log(sum);
 }
 

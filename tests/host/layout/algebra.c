@@ -263,9 +263,9 @@ static void test_with_shape(void **state)
 static bool check_complement(const layout *l, const tuple *cotarget)
 {
     layout  c = ptxpack_complement(l, cotarget), once = must(ptxpack_filter(l, NULL));
-    int64_t target = cotarget ? size_of(cotarget) : ptxpack_cosize(&once);
+    int64_t target = cotarget != NULL ? size_of(cotarget) : ptxpack_cosize(&once);
     if (!accepted(&c)) {
-        if (strides_divide(l) && (!cotarget || !ptxpack_is_tuple(cotarget)))
+        if (strides_divide(l) && (cotarget == NULL || !ptxpack_is_tuple(cotarget)))
             fail_msg("complement(%s): %s", text_of(l), text_of(&c));
         return false;
     }

@@ -34,7 +34,7 @@ static inline int print_seed(void **state)
 {
     const char *text = getenv("PTXPACK_TEST_SEED");
     (void)state;
-    seed = text ? strtoull(text, NULL, 0) : seed;
+    seed = text != NULL ? strtoull(text, NULL, 0) : seed;
     seed |= seed == 0;
     print_message("seed %llu\n", (unsigned long long)seed);
     return 0;

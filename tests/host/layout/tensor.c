@@ -336,10 +336,10 @@ static void threads_are_those_there_are(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ptxpack_layout threads = layout(rows[i].threads);
         ptxpack_tuple  projection = ptxpack_int(1);
-        if (rows[i].projection)
+        if (rows[i].projection != NULL)
             projection = tuple(rows[i].projection);
         ptxpack_tensor part = ptxpack_local_partition(&t, &threads, rows[i].index,
-                                                      rows[i].projection ? &projection : NULL);
+                                                      rows[i].projection != NULL ? &projection : NULL);
         if (rows[i].goes)
             assert_good(&part);
         else

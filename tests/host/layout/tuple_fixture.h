@@ -72,7 +72,7 @@ static inline const char *text_of(tuple t)
 /* The call says no, and its line contains `text`. */
 static inline void expect_no(tuple t, const char *text, int line)
 {
-    if (t.status != PTXPACK_E_ARG || !strstr(ptxpack_detail(NULL), text))
+    if (t.status != PTXPACK_E_ARG || strstr(ptxpack_detail(NULL), text) == NULL)
         fail_msg("line %d: status %d, detail \"%s\", expected \"%s\"", line, t.status, ptxpack_detail(NULL),
                  text);
 }

@@ -143,8 +143,8 @@ struct mbarrier *mbarrier_living(struct emu_warp *w, const struct emu_op *op, in
     struct mbarrier *m = mbarrier_alive(at);
     if (m == NULL) {
         mbarrier_misuse(w, op, lane, at, "%s",
-                        known(at) ? "it was invalidated (mbarrier.inval)"
-                                  : "none was initialised there (mbarrier.init)");
+                        known(at) != NULL ? "it was invalidated (mbarrier.inval)"
+                                          : "none was initialised there (mbarrier.init)");
         return NULL;
     }
     uint64_t word;

@@ -120,7 +120,7 @@ static void exec_arrive(struct emu_warp *w, const struct emu_op *op, uint32_t ma
         struct judge_clock **clock = together || !o->synchronises ? NULL : mbarrier_clock(at[l]);
         if (clock != NULL)
             judge_release(w, 1u << l, clock);
-        token[l] = arrive_one(w, op, l, at[l], operand ? operand[l] : 1);
+        token[l] = arrive_one(w, op, l, at[l], operand != NULL ? operand[l] : 1);
     }
 }
 

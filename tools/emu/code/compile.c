@@ -158,7 +158,7 @@ static char *error_log(const char *said)
 {
     char         *log = NULL, *after = NULL;
     unsigned long line = strncmp(said, "line ", 5) == 0 ? strtoul(said + 5, &after, 10) : 0;
-    if (line && *after == ' ' && after[1] == '(' && strstr(after, "): "))
+    if (line && *after == ' ' && after[1] == '(' && strstr(after, "): ") != NULL)
         after = strstr(after, "): ") + 1;
     int length = line && *after == ':' ? asprintf(&log, "%s, line %lu; error   : %s\n%s\n", input, line,
                                                   after + 1 + (after[1] == ' '), aborted)
@@ -171,7 +171,7 @@ static char *info_log(const struct emu_module *m, const char *target)
     char  *log = NULL;
     size_t bytes = 0;
     FILE  *f = open_memstream(&log, &bytes);
-    if (!f)
+    if (f == NULL)
         return NULL;
     uint64_t global = 0;
     for (uint32_t i = 0; i < m->global_count; i++)
@@ -230,7 +230,7 @@ static void target_name(const struct emu_settings *s, const struct head *head, c
                         char name[24])
 {
     const char letter[2] = {head->suffix, 0};
-    if (target)
+    if (target != NULL)
         snprintf(name, 24, "%s", target);
     else
         snprintf(name, 24, "sm_%d%s", s->sm, letter);
@@ -244,7 +244,7 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
     char        said[1024] = "", suffix = 0, name[24];
     int         sm = settings->sm;
     memset(logs, 0, sizeof *logs);
-    if (target)
+    if (target != NULL)
         compile_parse_target(target, &sm, &suffix);
     read_head(text, bytes, &head);
     *result = check_head(&head, settings, sm, suffix, target == NULL, logs);
@@ -252,7 +252,7 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
         return NULL;
     struct emu_module *module = emu_module_load(settings, text, bytes, allocate, context, result, said,
                                                 sizeof said);
-    if (!module) {
+    if (module == NULL) {
         logs->error = error_log(said);
         return NULL;
     }
@@ -353,10 +353,11 @@ api_result api_jit_read(unsigned int count, const unsigned int *options, void **
 
 static void write_log(char *to, size_t cap, void **size, const char *log)
 {
-    if (to && cap)
-        snprintf(to, cap, "%s", log ? log : "");
-    if (size)
-        *size = (void *)(uintptr_t)(to && cap ? strlen(to) : 0); /* the driver passes numbers as pointers */
+    if (to != NULL && cap)
+        snprintf(to, cap, "%s", log != NULL ? log : "");
+    if (size != NULL)
+        *size = (void *)(uintptr_t)(to != NULL && cap ? strlen(to)
+                                                      : 0); /* the driver passes numbers as pointers */
 }
 
 void api_jit_write(const struct api_jit *jit, const struct compile_logs *logs)

@@ -50,9 +50,9 @@ NVPTX(GetInfoLog)(struct nvPTXCompiler *compiler, char *log);
 NVPTX(GetVersion)(unsigned int *major, unsigned int *minor)
 {
     const struct emu_settings *s = emu_settings();
-    if (!major || !minor)
+    if (major == NULL || minor == NULL)
         return INVALID_INPUT;
-    if (!s || faults_now(s->faults, FAULT_NO_JIT))
+    if (s == NULL || faults_now(s->faults, FAULT_NO_JIT))
         return INTERNAL;
     *major = (unsigned int)s->driver_version / 1000;
     *minor = (unsigned int)s->driver_version % 1000 / 10;
@@ -61,12 +61,12 @@ NVPTX(GetVersion)(unsigned int *major, unsigned int *minor)
 
 NVPTX(Create)(struct nvPTXCompiler **out, size_t bytes, const char *ptx)
 {
-    if (!out || !ptx)
+    if (out == NULL || ptx == NULL)
         return INVALID_INPUT;
     struct nvPTXCompiler *c = (struct nvPTXCompiler *)calloc(1, sizeof *c);
-    if (c)
+    if (c != NULL)
         c->text = strndup(ptx, bytes); /* a NUL byte within the bytes ends it */
-    if (!c || !c->text) {
+    if (c == NULL || c->text == NULL) {
         free(c);
         return OUT_OF_MEMORY;
     }
@@ -78,7 +78,7 @@ NVPTX(Create)(struct nvPTXCompiler **out, size_t bytes, const char *ptx)
 
 NVPTX(Destroy)(struct nvPTXCompiler **compiler)
 {
-    if (!compiler)
+    if (compiler == NULL)
         return INVALID_HANDLE;
     WANT(*compiler);
     struct nvPTXCompiler *c = *compiler;
@@ -124,7 +124,7 @@ static bool is_accepted(const char *word, bool *skip)
         size_t      bytes = strlen(accepted[i]);
         bool        valued = accepted[i][bytes - 1] == '=';
         const char *value = value_after(word, accepted[i], bytes - valued);
-        if (value && (valued || word[bytes] == '\0')) {
+        if (value != NULL && (valued || word[bytes] == '\0')) {
             *skip = valued && *value == '\0';
             return true;
         }
@@ -135,7 +135,7 @@ static bool is_accepted(const char *word, bool *skip)
 static const char *gpu_in(const char *word)
 {
     const char *value = value_after(word, "--gpu-name", strlen("--gpu-name"));
-    return value ? value : value_after(word, "-arch", strlen("-arch"));
+    return value != NULL ? value : value_after(word, "-arch", strlen("-arch"));
 }
 
 static int fatal(struct nvPTXCompiler *c, const char *what, const char *word)
@@ -149,17 +149,17 @@ static int fatal(struct nvPTXCompiler *c, const char *what, const char *word)
 static int read_options(struct nvPTXCompiler *c, int count, const char *const *options, const char **target)
 {
     *target = "sm_75";
-    if (count < 0 || (count > 0 && !options))
+    if (count < 0 || (count > 0 && options == NULL))
         return INVALID_INPUT;
     for (int i = 0; i < count; i++) {
         bool        skip = false;
         const char *word = options[i], *gpu;
-        if (!word)
+        if (word == NULL)
             return INVALID_INPUT;
         gpu = gpu_in(word);
-        if (gpu) {
+        if (gpu != NULL) {
             skip = *gpu == '\0';
-            *target = !skip ? gpu : i + 1 < count && options[i + 1] ? options[i + 1] : "";
+            *target = !skip ? gpu : i + 1 < count && options[i + 1] != NULL ? options[i + 1] : "";
         } else if (!is_accepted(word, &skip)) {
             return fatal(c, "Unknown option", word);
         }
@@ -184,11 +184,11 @@ static int compile(struct nvPTXCompiler *c, struct emu_settings *s, const char *
     if (!compile_parse_target(target, &sm, &suffix) || !emu_settings_gpu(s, sm))
         return fatal(c, "No such GPU for option gpu-name:", target);
     struct emu_module *m = compile_ptx(s, target, c->text, c->bytes, false, NULL, &result, &c->logs);
-    if (!m)
+    if (m == NULL)
         return result_of(result);
     emu_module_unload(m);
     c->program = compile_container(s, target, c->text, c->bytes, &c->program_bytes);
-    return c->program ? COMPILED : OUT_OF_MEMORY;
+    return c->program != NULL ? COMPILED : OUT_OF_MEMORY;
 }
 
 NVPTX(Compile)(struct nvPTXCompiler *c, int count, const char *const *options)
@@ -196,7 +196,7 @@ NVPTX(Compile)(struct nvPTXCompiler *c, int count, const char *const *options)
     const struct emu_settings *ours = emu_settings();
     const char                *target = NULL;
     WANT(c);
-    if (!ours)
+    if (ours == NULL)
         return INTERNAL;
     struct emu_settings settings = *ours;
     compile_logs_free(&c->logs);
@@ -210,18 +210,18 @@ NVPTX(Compile)(struct nvPTXCompiler *c, int count, const char *const *options)
 NVPTX(GetCompiledProgramSize)(struct nvPTXCompiler *c, size_t *bytes)
 {
     WANT(c);
-    if (!bytes)
+    if (bytes == NULL)
         return INVALID_INPUT;
-    *bytes = c->program ? c->program_bytes : 0;
-    return c->program ? COMPILED : INCOMPLETE;
+    *bytes = c->program != NULL ? c->program_bytes : 0;
+    return c->program != NULL ? COMPILED : INCOMPLETE;
 }
 
 NVPTX(GetCompiledProgram)(struct nvPTXCompiler *c, void *program)
 {
     WANT(c);
-    if (!program)
+    if (program == NULL)
         return INVALID_INPUT;
-    if (!c->program)
+    if (c->program == NULL)
         return INCOMPLETE;
     memcpy(program, c->program, c->program_bytes);
     return COMPILED;
@@ -229,18 +229,18 @@ NVPTX(GetCompiledProgram)(struct nvPTXCompiler *c, void *program)
 
 static int log_size(const char *log, size_t *bytes)
 {
-    if (!bytes)
+    if (bytes == NULL)
         return INVALID_INPUT;
-    *bytes = log ? strlen(log) : 0;
+    *bytes = log != NULL ? strlen(log) : 0;
     return COMPILED;
 }
 
 /* The size that is told has no room for a NUL byte, so none is written. */
 static int copy_log(const char *log, char *to)
 {
-    if (!to)
+    if (to == NULL)
         return INVALID_INPUT;
-    if (log)
+    if (log != NULL)
         memcpy(to, log, strlen(log));
     return COMPILED;
 }

@@ -87,7 +87,7 @@ void *container_make(const char *ptx, size_t bytes, const char *target, size_t *
         return NULL;
     struct plan    p = plan_of(bytes);
     unsigned char *image = (unsigned char *)calloc(1, p.size);
-    if (!image)
+    if (image == NULL)
         return NULL;
     Elf64_Ehdr header = make_header(&p, target);
     Elf64_Shdr sections[SECTIONS] = {{0}};
@@ -156,7 +156,7 @@ enum container_state container_open(const void *image, size_t bytes, struct cont
     struct plan p = plan_of(ptx.sh_size - 1);
     memcpy(&info, at + p.info, sizeof info);
     if (!whole(at, &p, &info) || at[p.ptx + ptx.sh_size - 1] != '\0' ||
-        !memchr(info.target, '\0', sizeof info.target))
+        (memchr(info.target, '\0', sizeof info.target) == NULL))
         return CONTAINER_DAMAGED;
     out->ptx = (const char *)at + p.ptx;
     out->bytes = ptx.sh_size - 1;

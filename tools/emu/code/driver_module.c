@@ -6,7 +6,7 @@
 static void release_module(struct api_handle *h)
 {
     struct api_module *m = (struct api_module *)h;
-    if (m->code)
+    if (m->code != NULL)
         emu_module_unload(m->code);
     free(m->functions);
 }
@@ -22,7 +22,7 @@ static api_result load(struct api_context *context, const struct compile_image *
     compile_logs_free(&logs);
     API_WANT(module->code, result);
     module->functions = (struct api_function **)calloc(module->code->function_count + 1u, sizeof(void *));
-    return module->functions ? API_OK : API_OUT_OF_MEMORY;
+    return module->functions != NULL ? API_OK : API_OUT_OF_MEMORY;
 }
 
 api_result api_module_new(struct api_context *context, const void *image, const struct api_jit *jit,
@@ -55,7 +55,7 @@ static api_result load_data(struct api_context *context, struct CUmod_st **out, 
 
 api_result api_file_read(const char *path, char **text, size_t *bytes)
 {
-    FILE      *f = path ? fopen(path, "rb") : NULL;
+    FILE      *f = path != NULL ? fopen(path, "rb") : NULL;
     long       size = 0;
     api_result result = API_FILE_NOT_FOUND;
     API_WANT(f, path ? API_FILE_NOT_FOUND : API_INVALID_VALUE);
@@ -63,7 +63,7 @@ api_result api_file_read(const char *path, char **text, size_t *bytes)
     if (fseek(f, 0, SEEK_END) == 0 && (size = ftell(f)) >= 0 && size < 1 << 30 && fseek(f, 0, SEEK_SET) == 0) {
         *text = (char *)calloc(1, (size_t)size + 1);
         *bytes = (size_t)size;
-        if (!*text)
+        if (*text == NULL)
             result = API_OUT_OF_MEMORY;
         else if (fread(*text, 1, *bytes, f) == *bytes)
             result = API_OK;
@@ -127,7 +127,7 @@ static bool is_kernel(const struct emu_function *f) { return f->text->is_entry &
 api_result api_module_function(struct api_module *m, struct emu_function *code, struct api_function **out)
 {
     struct api_function **slot = &m->functions[code - m->code->functions];
-    if (!*slot) {
+    if (*slot == NULL) {
         struct api_function *f = (struct api_function *)api_handle_new(API_KIND_FUNCTION, sizeof *f,
                                                                        m->handle.context, &m->handle, NULL);
         API_WANT(f, API_OUT_OF_MEMORY);
@@ -184,9 +184,9 @@ api_result api_module_global(struct api_module *m, const char *name, api_address
     API_WANT(m, API_INVALID_HANDLE);
     const struct emu_global *g = emu_module_global(m->code, name);
     API_WANT(g, API_NOT_FOUND);
-    if (address)
+    if (address != NULL)
         *address = g->address;
-    if (bytes)
+    if (bytes != NULL)
         *bytes = (size_t)g->bytes;
     return API_OK;
 }
@@ -194,7 +194,7 @@ api_result api_module_global(struct api_module *m, const char *name, api_address
 bool api_loads_lazily(void)
 {
     const char *mode = getenv("CUDA_MODULE_LOADING");
-    return !mode || strcmp(mode, "EAGER") != 0;
+    return mode == NULL || strcmp(mode, "EAGER") != 0;
 }
 
 static api_result loading_mode(unsigned int *mode)

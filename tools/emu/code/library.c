@@ -136,7 +136,7 @@ static api_result module_in(struct api_library *l, struct api_context *context, 
 {
     const struct api_jit quiet = {.info = NULL};
     API_TRY(l->broken);
-    for (struct api_handle *h = api_handle_next(API_KIND_MODULE, NULL); h;
+    for (struct api_handle *h = api_handle_next(API_KIND_MODULE, NULL); h != NULL;
          h = api_handle_next(API_KIND_MODULE, h))
         if (h->owner == &l->handle && h->context == context) {
             *out = (struct api_module *)h;
@@ -222,7 +222,7 @@ api_result api_kernel_function(struct api_context *context, struct CUkern_st *ha
     API_WANT(k, API_INVALID_HANDLE);
     API_TRY(module_in(k->library, context, &m));
     struct emu_function *code = emu_module_entry(m->code, k->name);
-    return code ? api_module_function(m, code, out) : API_NOT_FOUND;
+    return code != NULL ? api_module_function(m, code, out) : API_NOT_FOUND;
 }
 
 static api_result get_function(struct api_context *context, struct CUfunc_st **out, struct CUkern_st *handle)

@@ -45,7 +45,7 @@ static api_result add(struct CUlinkState_st *state, unsigned int type, const voi
     API_WANT(m, result);
     emu_module_unload(m);
     l->cubin = compile_container(api_settings(), NULL, image.text, image.bytes, &l->bytes);
-    return l->cubin ? API_OK : API_OUT_OF_MEMORY;
+    return l->cubin != NULL ? API_OK : API_OUT_OF_MEMORY;
 }
 
 static api_result add_file(struct CUlinkState_st *state, unsigned int type, const char *path)
@@ -64,7 +64,7 @@ static api_result complete(struct CUlinkState_st *state, void **cubin, size_t *b
     API_WANT(l, API_INVALID_HANDLE);
     API_WANT(cubin && l->cubin, API_INVALID_VALUE);
     *cubin = l->cubin;
-    if (bytes)
+    if (bytes != NULL)
         *bytes = l->bytes;
     return API_OK;
 }

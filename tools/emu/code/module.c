@@ -48,7 +48,7 @@ static bool place_global(struct loader *l, const struct ptx_symbol *v)
             return refuse(l, &v->place, "no device memory for", v->name);
         }
         memset((void *)(uintptr_t)address, 0, v->bytes);
-        if (v->init)
+        if (v->init != NULL)
             memcpy((void *)(uintptr_t)address, v->init, v->bytes);
         emu_arena_define(address, v->bytes, true);
     }
@@ -68,9 +68,9 @@ static bool address_of(struct loader *l, const struct ptx_relocation *r, uint64_
         for (uint32_t i = 0; i < l->module->function_count; i++)
             if (l->module->functions[i].text == r->symbol->function)
                 *address = EMU_FUNCTION_WINDOW + i;
-    } else if (p && p->space == EMU_GLOBAL) {
+    } else if (p != NULL && p->space == EMU_GLOBAL) {
         *address = p->address;
-    } else if (p && p->space == EMU_SHARED && !p->dynamic) {
+    } else if (p != NULL && p->space == EMU_SHARED && !p->dynamic) {
         *address = p->address + (r->generic ? EMU_SHARED_WINDOW : 0);
     } else {
         return refuse(l, &r->symbol->place, "no address for the initial value with", r->symbol->name);
@@ -87,7 +87,7 @@ static bool relocate(struct loader *l, const struct ptx_symbol *v)
         uint64_t                     address = 0;
         if (!address_of(l, r, &address))
             return false;
-        if (l->allocate && p && r->offset + r->bytes <= v->bytes)
+        if (l->allocate && p != NULL && r->offset + r->bytes <= v->bytes)
             memcpy((void *)(uintptr_t)(p->address + r->offset), &address, r->bytes);
     }
     return true;
@@ -171,7 +171,7 @@ static bool find_calls(struct loader *l)
 {
     uint32_t n = l->module->function_count;
     l->reaches = (bool *)calloc(((size_t)n + 1) * n + 1, sizeof *l->reaches);
-    if (!l->reaches)
+    if (l->reaches == NULL)
         return decode_refuse(&l->d, "out of memory");
     mark_by_address(l);
     for (uint32_t f = 0; f < n; f++)
@@ -197,7 +197,7 @@ static bool place_shared(struct loader *l, const struct ptx_symbol *v)
     uint64_t           offset = l->settings->shared_reserved;
     bool               dynamic = v->is_extern || v->bytes == 0;
     bool              *used = (bool *)calloc(n + 1u, sizeof *used);
-    if (!used)
+    if (used == NULL)
         return decode_refuse(&l->d, "out of memory");
     for (uint32_t f = 0; f < n; f++)
         if (names(m->functions[f].text, v))
@@ -285,7 +285,7 @@ static bool place_registers(struct loader *l, const struct ptx_function *text)
     s->bits_of = (uint8_t *)calloc(text->register_count + 1u, sizeof *s->bits_of);
     s->rows = 0;
     s->carry = EMU_NO_REG;
-    if (!s->row_of || !s->bits_of)
+    if (s->row_of == NULL || s->bits_of == NULL)
         return decode_refuse(&l->d, "out of memory");
     for (unsigned int i = 0; i < text->register_symbols; i++) {
         const struct ptx_symbol *r = text->registers[i];
@@ -429,7 +429,7 @@ static bool build(struct loader *l)
         return false;
     m->constants = decode_build_constants(l->d.state);
     m->constant_rows = l->d.state->constants.row_count;
-    return m->constants || decode_refuse(&l->d, "out of memory");
+    return m->constants != NULL || decode_refuse(&l->d, "out of memory");
 }
 
 static struct emu_module *new_module(const char *text, size_t bytes, unsigned int *result, char *log,
@@ -437,14 +437,14 @@ static struct emu_module *new_module(const char *text, size_t bytes, unsigned in
 {
     struct emu_module *m = (struct emu_module *)calloc(1, sizeof *m);
     *result = 2;
-    if (!m || !(m->memory = ptx_memory_new())) {
+    if (m == NULL || (m->memory = ptx_memory_new()) == NULL) {
         free(m);
         snprintf(log, cap, "out of memory");
         return NULL;
     }
     *result = 218;
     m->text = ptx_parse(text, bytes, log, cap);
-    if (!m->text) {
+    if (m->text == NULL) {
         emu_module_unload(m);
         return NULL;
     }
@@ -456,7 +456,7 @@ struct emu_module *emu_module_load(const struct emu_settings *settings, const ch
 {
     struct loader l = {.settings = settings, .allocate = allocate, .context = context};
     l.module = new_module(text, bytes, result, log, cap);
-    if (!l.module)
+    if (l.module == NULL)
         return NULL;
     l.module->sm = settings->sm;
     l.module->age = atomic_fetch_add(&modules, 1) + 1;
@@ -465,7 +465,7 @@ struct emu_module *emu_module_load(const struct emu_settings *settings, const ch
     l.d.error = log;
     l.d.error_cap = cap;
     l.d.state = (struct decode_state *)calloc(1, sizeof *l.d.state);
-    if (!l.d.state)
+    if (l.d.state == NULL)
         snprintf(log, cap, "out of memory");
     else if (!check_target(&l))
         *result = 209;
@@ -474,7 +474,7 @@ struct emu_module *emu_module_load(const struct emu_settings *settings, const ch
     else if (l.no_memory)
         *result = 2;
     free(l.reaches);
-    if (l.d.state)
+    if (l.d.state != NULL)
         decode_free_state(l.d.state);
     if (*result == 0)
         return l.module;
@@ -484,13 +484,13 @@ struct emu_module *emu_module_load(const struct emu_settings *settings, const ch
 
 void emu_module_unload(struct emu_module *m)
 {
-    if (!m)
+    if (m == NULL)
         return;
     for (uint32_t i = 0; i < m->global_count; i++)
         if (m->globals[i].address)
             emu_arena_free(m->globals[i].address);
     free(m->constants);
-    if (m->text)
+    if (m->text != NULL)
         ptx_free(m->text);
     ptx_memory_free(m->memory);
     free(m);

@@ -50,7 +50,7 @@ static uint32_t widest(const struct span *spans, uint32_t rows, uint32_t code_co
 {
     int64_t  live = 0, most = 0;
     int64_t *change = (int64_t *)calloc((size_t)code_count + 2, sizeof *change);
-    if (!change)
+    if (change == NULL)
         return 0;
     for (uint32_t r = 0; r < rows; r++)
         if (spans[r].first != UINT32_MAX) {
@@ -70,7 +70,7 @@ void emu_estimate_registers(struct emu_function *f, const struct decode_state *s
     const uint32_t rows = f->rows, most = 255;
     struct span   *spans = (struct span *)calloc((size_t)rows + 1, sizeof *spans);
     f->registers = 16;
-    if (!spans)
+    if (spans == NULL)
         return;
     for (uint32_t r = 0; r < rows; r++) {
         spans[r].first = UINT32_MAX;

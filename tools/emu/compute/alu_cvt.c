@@ -112,7 +112,7 @@ static bool decode_plain(struct decoder *d, struct emu_op *op, int rounding, uns
     op->u8[CVT_FROM_BITS] = (uint8_t)from_bits;
     op->u8[CVT_TO_BITS] = (uint8_t)to_bits;
     emu_exec *const fast = cvt_fast_float(op);
-    op->exec = fast ? fast : cvt_exec_to_float;
+    op->exec = fast != NULL ? fast : cvt_exec_to_float;
     if (cvt_is_integer(to))
         op->exec = cvt_is_integer(from) ? cvt_integers(op) : cvt_exec_to_integer;
     return !d->failed;

@@ -183,11 +183,11 @@ static const struct narrow_form *find_form(const struct narrow_type *to, const s
 
 bool cvt_decode_narrow(struct decoder *d, struct emu_op *op, enum emu_rounding rounding, unsigned int flags)
 {
-    const struct narrow_type *to = take_type(d), *from = to ? take_type(d) : NULL;
-    if (!from || !decode_end(d))
+    const struct narrow_type *to = take_type(d), *from = to != NULL ? take_type(d) : NULL;
+    if (from == NULL || !decode_end(d))
         return false;
     const struct narrow_form *form = find_form(to, from, rounding, flags);
-    if (!form || from->pair != (from->one != F32))
+    if (form == NULL || from->pair != (from->one != F32))
         return decode_refuse(d, "no such conversion from .%s to .%s", from->word, to->word);
     decode_need_sm(d, form->sm);
     const unsigned int sources = from->one == F32 && to->pair ? 2 : 1;

@@ -24,7 +24,7 @@ bool decode_refuse(struct decoder *d, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    if (!d->in) {
+    if (d->in == NULL) {
         snprintf(d->error, d->error_cap, "%s", what);
         return false;
     }
@@ -104,11 +104,11 @@ static const struct {
 
 enum emu_space decode_space(struct decoder *d, bool *cluster)
 {
-    if (cluster)
+    if (cluster != NULL)
         *cluster = false;
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (decode_take(d, spaces[i].word)) {
-            if (cluster)
+            if (cluster != NULL)
                 *cluster = spaces[i].cluster;
             return spaces[i].space;
         }
@@ -120,7 +120,7 @@ void *decode_alloc(struct decoder *d, size_t count, size_t size)
 {
     static unsigned char nothing[256];
     void                *memory = ptx_alloc(d->module->memory, count ? count : 1, size);
-    if (memory)
+    if (memory != NULL)
         return memory;
     decode_refuse(d, "out of memory");
     return size * count <= sizeof nothing ? nothing : NULL;
@@ -132,7 +132,7 @@ static emu_reg *keep(struct decoder *d, const emu_reg *list, uint32_t count)
     if (!count)
         return NULL;
     emu_reg *kept = (emu_reg *)ptx_alloc(d->module->memory, count, sizeof *kept);
-    if (kept)
+    if (kept != NULL)
         memcpy(kept, list, count * sizeof *kept);
     else
         decode_refuse(d, "out of memory");
@@ -145,7 +145,7 @@ static bool push(struct decoder *d, const struct emu_op *op)
     if (s->op_count == s->op_cap) {
         uint32_t       cap = s->op_cap ? 2 * s->op_cap : 256;
         struct emu_op *grown = (struct emu_op *)realloc(s->ops, cap * sizeof *grown);
-        if (!grown)
+        if (grown == NULL)
             return decode_refuse(d, "out of memory");
         s->ops = grown;
         s->op_cap = cap;
@@ -190,11 +190,11 @@ static bool decode_instruction(struct decoder *d, const struct ptx_instruction *
     op.class_ = EMU_CLASS_other;
     op.result = s->results;
     op.source = s->sources;
-    if (!decode)
+    if (decode == NULL)
         return decode_refuse(d, "this instruction is not executed here");
     if (!decode_guard(d, &op))
         return false;
-    if ((!decode(d, &op) || d->failed) || !op.exec)
+    if ((!decode(d, &op) || d->failed) || op.exec == NULL)
         return decode_refuse(d, "it cannot be decoded");
     for (uint32_t i = 0; i < s->extra_count; i++) {
         s->extra[i].guard = op.guard;
@@ -235,7 +235,7 @@ bool decode_function(struct decoder *d)
     const struct ptx_function *text = d->function->text;
     s->op_count = 0;
     s->op_of = (uint32_t *)calloc(text->code_count + 1u, sizeof *s->op_of);
-    if (!s->op_of)
+    if (s->op_of == NULL)
         return decode_refuse(d, "out of memory");
     for (uint32_t i = 0; i < text->code_count && !d->failed; i++) {
         s->op_of[i] = s->op_count;
@@ -245,7 +245,7 @@ bool decode_function(struct decoder *d)
     if (!d->failed && push_end(d)) {
         resolve_targets(s);
         d->function->code = (struct emu_op *)ptx_alloc(d->module->memory, s->op_count, sizeof *s->ops);
-        if (d->function->code)
+        if (d->function->code != NULL)
             memcpy(d->function->code, s->ops, s->op_count * sizeof *s->ops);
         else
             decode_refuse(d, "out of memory");

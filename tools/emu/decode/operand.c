@@ -116,7 +116,7 @@ static emu_reg result_of(struct decoder *d, const struct ptx_operand *o, enum pt
 {
     emu_reg reg;
     *bits = ptx_type_bits(type);
-    if (!o || d->failed)
+    if (o == NULL || d->failed)
         return EMU_NO_REG;
     if (o->kind == PTX_OP_SINK) {
         reg = decode_temporary(d, *bits);
@@ -209,7 +209,7 @@ static emu_reg base_plus(struct decoder *d, enum emu_special base, int64_t offse
 {
     emu_reg        reg = decode_temporary(d, bits);
     struct emu_op *op = extra_op(d, exec_address, reg, emu_special_reg(base));
-    if (!op)
+    if (op == NULL)
         return EMU_NO_REG;
     op->offset = offset;
     op->u32[0] = bits;
@@ -220,7 +220,7 @@ static emu_reg clock_register(struct decoder *d, enum emu_clock clock, unsigned 
 {
     emu_reg        reg = decode_temporary(d, bits);
     struct emu_op *op = extra_op(d, exec_clock, reg, EMU_NO_REG);
-    if (!op)
+    if (op == NULL)
         return EMU_NO_REG;
     op->u32[0] = clock;
     op->u32[1] = bits;
@@ -243,7 +243,7 @@ static emu_reg low_part(struct decoder *d, emu_reg from, unsigned int bits, unsi
         return EMU_NO_REG;
     }
     struct emu_op *op = extra_op(d, bits == 64 ? exec_address : exec_low_half, reg, from);
-    if (!op)
+    if (op == NULL)
         return EMU_NO_REG;
     op->u32[0] = wanted;
     return reg;
@@ -282,7 +282,7 @@ static emu_reg symbol_register(struct decoder *d, const struct ptx_operand *o, u
                 return decode_constant(d, EMU_FUNCTION_WINDOW + i, bits);
     }
     const struct placed *p = decode_find_placed(d->state, symbol);
-    if (!p) {
+    if (p == NULL) {
         decode_refuse(d, "'%s' has no address here", symbol->name);
         return EMU_NO_REG;
     }
@@ -339,7 +339,7 @@ static emu_reg source_of(struct decoder *d, const struct ptx_operand *o, enum pt
 {
     emu_reg reg = EMU_NO_REG;
     *bits = ptx_type_bits(type);
-    if (!o || d->failed)
+    if (o == NULL || d->failed)
         return reg;
     if (o->negated && type != PTX_pred) {
         decode_refuse(d, "a negated operand");
@@ -397,9 +397,9 @@ emu_reg decode_source_wide(struct decoder *d, const struct ptx_operand *o, enum 
 
 emu_reg decode_source_pred(struct decoder *d, const struct ptx_operand *o, bool *negated)
 {
-    if (o && negated)
+    if (o != NULL && negated != NULL)
         *negated = o->negated;
-    else if (o && o->negated)
+    else if (o != NULL && o->negated)
         decode_refuse(d, "the predicate cannot be negated here");
     return decode_source_of(d, o, PTX_pred);
 }
@@ -408,7 +408,7 @@ bool decode_integer(struct decoder *d, unsigned int number, int64_t *value)
 {
     const struct ptx_operand *o = decode_operand(d, number);
     *value = 0;
-    if (!o)
+    if (o == NULL)
         return false;
     if (o->kind != PTX_OP_INTEGER)
         return decode_refuse(d, "operand %u is no integer constant", number + 1);
@@ -429,7 +429,7 @@ static bool space_agrees(const struct placed *p, enum emu_space space)
 static emu_reg symbol_address(struct decoder *d, const struct ptx_operand *base, enum emu_space space)
 {
     const struct placed *p = decode_find_placed(d->state, base->symbol);
-    if (!p || base->symbol->kind == PTX_FUNCTION) {
+    if (p == NULL || base->symbol->kind == PTX_FUNCTION) {
         decode_refuse(d, "'%s' has no address here", base->symbol->name);
         return EMU_NO_REG;
     }
@@ -448,7 +448,7 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_
 {
     emu_reg reg = EMU_NO_REG;
     *bits = 64;
-    if (!o || d->failed)
+    if (o == NULL || d->failed)
         return reg;
     if (o->kind != PTX_OP_ADDRESS || o->count < 1) {
         decode_refuse(d, "an address in brackets is wanted");
@@ -481,10 +481,10 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_
 
 bool decode_param_is_local(struct decoder *d, const struct ptx_operand *address)
 {
-    if (address && address->kind == PTX_OP_ADDRESS && address->count &&
+    if (address != NULL && address->kind == PTX_OP_ADDRESS && address->count &&
         address->items[0].kind == PTX_OP_SYMBOL) {
         const struct placed *p = decode_find_placed(d->state, address->items[0].symbol);
-        return p && p->space == EMU_LOCAL;
+        return p != NULL && p->space == EMU_LOCAL;
     }
     return !d->function->text->is_entry;
 }

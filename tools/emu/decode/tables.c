@@ -7,7 +7,7 @@
 static uint32_t symbol_slot(const struct placed *table, uint32_t cap, const struct ptx_symbol *symbol)
 {
     uint32_t i = (uint32_t)((uintptr_t)symbol >> 4) * 2654435761u & (cap - 1);
-    while (table[i].symbol && table[i].symbol != symbol)
+    while (table[i].symbol != NULL && table[i].symbol != symbol)
         i = (i + 1) & (cap - 1);
     return i;
 }
@@ -16,10 +16,10 @@ static bool grow_placed(struct decode_state *s)
 {
     uint32_t       cap = s->placed_cap ? 2 * s->placed_cap : 64;
     struct placed *table = (struct placed *)calloc(cap, sizeof *table);
-    if (!table)
+    if (table == NULL)
         return false;
     for (uint32_t i = 0; i < s->placed_cap; i++)
-        if (s->placed[i].symbol)
+        if (s->placed[i].symbol != NULL)
             table[symbol_slot(table, cap, s->placed[i].symbol)] = s->placed[i];
     free(s->placed);
     s->placed = table;
@@ -46,7 +46,7 @@ const struct placed *decode_find_placed(const struct decode_state *s, const stru
     if (!s->placed_cap)
         return NULL;
     const struct placed *p = &s->placed[symbol_slot(s->placed, s->placed_cap, symbol)];
-    return p->symbol ? p : NULL;
+    return p->symbol != NULL ? p : NULL;
 }
 
 /* ---- constants ------------------------------------------------------------------------------------ */
@@ -54,18 +54,18 @@ static bool grow_constants(struct constants *c)
 {
     uint32_t  cap = c->cap ? 2 * c->cap : 128;
     uint64_t *values = (uint64_t *)realloc(c->values, cap * sizeof *values);
-    if (values)
+    if (values != NULL)
         c->values = values;
     uint32_t *rows = (uint32_t *)realloc(c->rows, cap * sizeof *rows);
-    if (rows)
+    if (rows != NULL)
         c->rows = rows;
     uint8_t *bits = (uint8_t *)realloc(c->bits, cap);
-    if (bits)
+    if (bits != NULL)
         c->bits = bits;
     free(c->buckets);
     c->bucket_count = 4 * cap;
     c->buckets = (uint32_t *)calloc(c->bucket_count, sizeof *c->buckets);
-    c->cap = values && rows && bits && c->buckets ? cap : 0;
+    c->cap = values != NULL && rows != NULL && bits != NULL && c->buckets != NULL ? cap : 0;
     return c->cap > 0;
 }
 
@@ -109,7 +109,7 @@ unsigned char *decode_build_constants(const struct decode_state *s)
 {
     const struct constants *c = &s->constants;
     unsigned char          *bank = (unsigned char *)calloc(c->row_count + 1u, EMU_ROW);
-    for (uint32_t k = 0; bank && k < c->count; k++)
+    for (uint32_t k = 0; bank != NULL && k < c->count; k++)
         for (uint32_t l = 0; l < EMU_LANES; l++) {
             unsigned char *row = bank + (size_t)c->rows[k] * EMU_ROW;
             uint32_t       low = (uint32_t)c->values[k];

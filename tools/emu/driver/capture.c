@@ -20,7 +20,7 @@ api_result api_capture_forbids(void)
     api_result               result = API_OK;
     if (t->capture_mode == MODE_RELAXED)
         return API_OK;
-    for (struct api_capture *c = captures; c; c = c->next) {
+    for (struct api_capture *c = captures; c != NULL; c = c->next) {
         bool mine = c->thread == t && c->mode != MODE_RELAXED;
         bool others = c->thread != t && c->mode == MODE_GLOBAL && t->capture_mode == MODE_GLOBAL;
         if (mine || others) {
@@ -34,10 +34,10 @@ api_result api_capture_forbids(void)
 /* A capture in a stream that the legacy stream would wait for; NULL: none. */
 static struct api_capture *blocking_capture(const struct api_context *context)
 {
-    for (struct api_handle *h = captures ? api_handle_next(API_KIND_STREAM, NULL) : NULL; h;
+    for (struct api_handle *h = captures != NULL ? api_handle_next(API_KIND_STREAM, NULL) : NULL; h != NULL;
          h = api_handle_next(API_KIND_STREAM, h)) {
         struct api_stream *s = (struct api_stream *)h;
-        if (h->context == context && s->capture && !(s->flags & NON_BLOCKING))
+        if (h->context == context && s->capture != NULL && !(s->flags & NON_BLOCKING))
             return s->capture;
     }
     return NULL;
@@ -46,15 +46,15 @@ static struct api_capture *blocking_capture(const struct api_context *context)
 api_result api_capture_forbids_legacy(struct api_context *context)
 {
     struct api_capture *capture = blocking_capture(context);
-    if (capture)
+    if (capture != NULL)
         capture->invalid = true;
-    return capture ? API_STREAM_CAPTURE_IMPLICIT : API_OK;
+    return capture != NULL ? API_STREAM_CAPTURE_IMPLICIT : API_OK;
 }
 
 static struct api_capture *capture_of(uint64_t id)
 {
     struct api_capture *c = captures;
-    while (c && c->id != id)
+    while (c != NULL && c->id != id)
         c = c->next;
     return c;
 }
@@ -69,13 +69,13 @@ api_result api_capture_forbids_event(const struct api_event *event)
 
 api_result api_capture_forbids_wait(struct api_context *context, struct api_stream *stream)
 {
-    if (stream && stream->capture) {
+    if (stream != NULL && stream->capture != NULL) {
         stream->capture->invalid = true;
         return API_STREAM_CAPTURE_UNSUPPORTED;
     }
-    if (stream)
+    if (stream != NULL)
         return stream->legacy ? api_capture_forbids_legacy(context) : API_OK;
-    for (struct api_capture *c = captures; c; c = c->next)
+    for (struct api_capture *c = captures; c != NULL; c = c->next)
         if (c->origin->handle.context == context) {
             c->invalid = true;
             return API_STREAM_CAPTURE_UNSUPPORTED;
@@ -127,8 +127,8 @@ static api_result join(struct api_stream *stream, const struct api_event *event,
 api_result api_capture_wait(struct api_stream *stream, struct api_event *event)
 {
     struct api_capture *capture = event->capture_id ? capture_of(event->capture_id) : NULL;
-    if (!stream->capture)
-        return capture ? join(stream, event, capture) : API_INVALID_VALUE;
+    if (stream->capture == NULL)
+        return capture != NULL ? join(stream, event, capture) : API_INVALID_VALUE;
     API_WANT(!stream->capture->invalid, API_STREAM_CAPTURE_INVALIDATED);
     if (capture == stream->capture) {
         for (size_t i = 0; i < event->tips.count; i++)
@@ -136,7 +136,7 @@ api_result api_capture_wait(struct api_stream *stream, struct api_event *event)
         return API_OK;
     }
     stream->capture->invalid = true;
-    if (!capture)
+    if (capture == NULL)
         return API_STREAM_CAPTURE_ISOLATION;
     capture->invalid = true;
     return API_STREAM_CAPTURE_MERGE;
@@ -172,7 +172,7 @@ static api_result begin(struct api_context *context, struct CUstream_st *handle,
 static void finish(struct api_capture *capture)
 {
     struct api_capture **at = &captures;
-    for (struct api_handle *h = api_handle_next(API_KIND_STREAM, NULL); h;
+    for (struct api_handle *h = api_handle_next(API_KIND_STREAM, NULL); h != NULL;
          h = api_handle_next(API_KIND_STREAM, h)) {
         struct api_stream *s = (struct api_stream *)h;
         if (s->capture == capture) {
@@ -191,7 +191,7 @@ static void finish(struct api_capture *capture)
 static bool *ancestors(const struct api_graph *graph, const struct api_nodes *tips)
 {
     bool *reached = (bool *)calloc(graph->nodes.count + 1, sizeof *reached);
-    if (!reached)
+    if (reached == NULL)
         return NULL;
     for (size_t i = 0; i < tips->count; i++)
         reached[tips->items[i]->index] = true;
@@ -206,7 +206,7 @@ static api_result check_joined(const struct api_capture *capture)
 {
     bool *reached = ancestors(capture->graph, &capture->origin->tips), joined = true;
     API_WANT(reached, API_OUT_OF_MEMORY);
-    for (struct api_handle *h = api_handle_next(API_KIND_STREAM, NULL); h;
+    for (struct api_handle *h = api_handle_next(API_KIND_STREAM, NULL); h != NULL;
          h = api_handle_next(API_KIND_STREAM, h)) {
         const struct api_stream *s = (const struct api_stream *)h;
         for (size_t i = 0; s->capture == capture && i < s->tips.count; i++)
@@ -242,11 +242,11 @@ static api_result end(struct api_context *context, struct CUstream_st *handle, s
 void api_capture_forget(struct api_stream *stream)
 {
     struct api_capture *c = stream->capture;
-    if (c && c->origin == stream) {
+    if (c != NULL && c->origin == stream) {
         struct api_graph *graph = c->graph;
         finish(c);
         api_handle_delete(&graph->handle);
-    } else if (c) {
+    } else if (c != NULL) {
         c->invalid = true;
     }
 }
@@ -260,16 +260,16 @@ static api_result ask(struct api_context *context, struct CUstream_st *handle, u
     API_WANT(status, API_INVALID_VALUE);
     API_TRY(api_stream_get(context, handle, &s));
     API_WANT(!s->legacy || !blocking_capture(context), API_STREAM_CAPTURE_IMPLICIT);
-    *status = !s->capture ? STATUS_NONE : s->capture->invalid ? STATUS_INVALIDATED : STATUS_ACTIVE;
+    *status = s->capture == NULL ? STATUS_NONE : s->capture->invalid ? STATUS_INVALIDATED : STATUS_ACTIVE;
     if (*status != STATUS_ACTIVE)
         return API_OK;
-    if (id)
+    if (id != NULL)
         *id = s->capture->id;
-    if (graph)
+    if (graph != NULL)
         *graph = (struct CUgraph_st *)s->capture->graph;
-    if (tips)
+    if (tips != NULL)
         *tips = (struct CUgraphNode_st *const *)s->tips.items;
-    if (count)
+    if (count != NULL)
         *count = s->tips.count;
     return API_OK;
 }
@@ -310,7 +310,7 @@ api_result cuStreamGetCaptureInfo_v3(struct CUstream_st *stream, unsigned int *s
                                      struct CUgraph_st **graph, struct CUgraphNode_st *const **tips,
                                      const struct CUgraphEdgeData_st **edges, size_t *count)
 {
-    if (edges)
+    if (edges != NULL)
         *edges = NULL; /* all edges are plain */
     API_CALL(API_CONTEXT, ask(call.context, stream, status, id, graph, tips, count));
 }

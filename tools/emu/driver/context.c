@@ -6,7 +6,7 @@
 static struct api_stream *default_stream(struct api_context *context, unsigned int flags, bool legacy)
 {
     struct api_stream *s = (struct api_stream *)api_handle_new(API_KIND_STREAM, sizeof *s, context, NULL, NULL);
-    if (s) {
+    if (s != NULL) {
         s->flags = flags;
         s->legacy = legacy;
     }
@@ -24,7 +24,7 @@ api_result api_context_new(struct api_device *device, unsigned int flags, struct
     memcpy(c->limits, limits, sizeof limits);
     c->legacy = default_stream(c, 0, true);
     c->per_thread = default_stream(c, 0, false);
-    if (!c->legacy || !c->per_thread) {
+    if (c->legacy == NULL || c->per_thread == NULL) {
         api_context_delete(c);
         return API_OUT_OF_MEMORY;
     }
@@ -34,7 +34,7 @@ api_result api_context_new(struct api_device *device, unsigned int flags, struct
 
 static void forget_captures(const struct api_context *context)
 {
-    for (struct api_handle *h = api_handle_next(API_KIND_STREAM, NULL); h;
+    for (struct api_handle *h = api_handle_next(API_KIND_STREAM, NULL); h != NULL;
          h = api_handle_next(API_KIND_STREAM, h))
         if (h->context == context)
             api_capture_forget((struct api_stream *)h);
@@ -58,7 +58,7 @@ api_result api_current(struct api_context **context)
     API_WANT(t->depth > 0 && t->stack[t->depth - 1].context, API_INVALID_CONTEXT);
     *context = (struct api_context *)api_handle_same(API_KIND_CONTEXT, t->stack[t->depth - 1].context,
                                                      t->stack[t->depth - 1].id);
-    return *context ? API_OK : API_CONTEXT_IS_DESTROYED;
+    return *context != NULL ? API_OK : API_CONTEXT_IS_DESTROYED;
 }
 
 static struct api_context *live(struct CUctx_st *handle)
@@ -69,7 +69,7 @@ static struct api_context *live(struct CUctx_st *handle)
 static void put(struct api_thread *t, int at, struct api_context *context)
 {
     t->stack[at].context = context;
-    t->stack[at].id = context ? context->handle.id : 0;
+    t->stack[at].id = context != NULL ? context->handle.id : 0;
 }
 
 static api_result push(struct api_context *context)
@@ -92,7 +92,7 @@ static api_result pop(struct CUctx_st **out)
 {
     struct api_thread *t = api_thread();
     API_WANT(t->depth > 0, API_INVALID_CONTEXT);
-    if (out)
+    if (out != NULL)
         *out = (struct CUctx_st *)top();
     t->depth--;
     return API_OK;
@@ -101,7 +101,7 @@ static api_result pop(struct CUctx_st **out)
 static api_result set(struct CUctx_st *handle)
 {
     struct api_thread *t = api_thread();
-    if (!handle) {
+    if (handle == NULL) {
         if (t->depth > 0)
             t->depth--;
         return API_OK;
@@ -158,7 +158,8 @@ api_result cuCtxCreate_v3(struct CUctx_st **context, struct CUexecAffinityParam_
 
 static bool plain(const struct CUctxCreateParams_st *p)
 {
-    return !p || (!p->execAffinityParams && p->numExecAffinityParams == 0 && !p->cigParams);
+    return p == NULL ||
+           (p->execAffinityParams == NULL && p->numExecAffinityParams == 0 && p->cigParams == NULL);
 }
 
 api_result cuCtxCreate_v4(struct CUctx_st **context, struct CUctxCreateParams_st *parameters,
@@ -185,7 +186,7 @@ static api_result retain(struct CUctx_st **out, int ordinal)
     struct api_device *device = api_device(ordinal);
     API_WANT(out, API_INVALID_VALUE);
     API_WANT(device, API_INVALID_DEVICE);
-    if (!device->primary) {
+    if (device->primary == NULL) {
         API_TRY(api_context_new(device, device->primary_flags, &device->primary));
         device->primary->primary = true;
     }
@@ -198,7 +199,7 @@ static api_result release(int ordinal)
 {
     struct api_device *device = api_device(ordinal);
     API_WANT(device, API_INVALID_DEVICE);
-    if (device->primary && --device->primary->references == 0)
+    if (device->primary != NULL && --device->primary->references == 0)
         api_context_delete(device->primary);
     return API_OK;
 }
@@ -208,7 +209,7 @@ static api_result reset(int ordinal)
 {
     struct api_device *device = api_device(ordinal);
     API_WANT(device, API_INVALID_DEVICE);
-    if (device->primary)
+    if (device->primary != NULL)
         api_context_delete(device->primary);
     return API_OK;
 }
@@ -229,7 +230,7 @@ static api_result primary_flags(int ordinal, unsigned int flags)
     API_WANT(device, API_INVALID_DEVICE);
     API_WANT(flags <= FLAGS, API_INVALID_VALUE);
     device->primary_flags = flags;
-    if (device->primary)
+    if (device->primary != NULL)
         device->primary->flags = flags;
     return API_OK;
 }
@@ -266,10 +267,10 @@ static api_result context_device(const struct api_context *context, int *device)
 
 static api_result context_or_current(struct CUctx_st *handle, struct api_context **context)
 {
-    if (!handle)
+    if (handle == NULL)
         return api_current(context);
     *context = live(handle);
-    return *context ? API_OK : API_INVALID_CONTEXT;
+    return *context != NULL ? API_OK : API_INVALID_CONTEXT;
 }
 
 static api_result device_of(struct CUctx_st *handle, int *device)
@@ -346,9 +347,9 @@ static api_result version_of(struct CUctx_st *handle, unsigned int *version)
 
 static api_result priorities(int *least, int *greatest)
 {
-    if (least)
+    if (least != NULL)
         *least = 0;
-    if (greatest)
+    if (greatest != NULL)
         *greatest = -5;
     return API_OK;
 }

@@ -51,13 +51,13 @@ static api_result record(struct api_context *context, struct CUevent_st *handle,
     API_WANT(e, API_INVALID_HANDLE);
     API_TRY(api_stream_get(context, stream, &s));
     API_WANT(e->handle.context == s->handle.context, API_INVALID_HANDLE);
-    if (s->capture && flags == RECORD_EXTERNAL) {
+    if (s->capture != NULL && flags == RECORD_EXTERNAL) {
         struct api_work work = {.kind = API_WORK_RECORD_EVENT,
                                 .context = context,
                                 .as.event = {e, e->handle.id}};
         return api_submit(s, &work);
     }
-    if (s->capture)
+    if (s->capture != NULL)
         return api_capture_record(s, e);
     if (s->legacy)
         API_TRY(api_capture_forbids_legacy(context));

@@ -22,9 +22,9 @@ static bool always(int fault)
 static enum fault one_fault(const char *at, size_t bytes, long *value)
 {
     const char *equals = (const char *)memchr(at, '=', bytes);
-    size_t      word = equals ? (size_t)(equals - at) : bytes;
+    size_t      word = equals != NULL ? (size_t)(equals - at) : bytes;
     *value = 0;
-    if (equals) {
+    if (equals != NULL) {
         size_t digits = strspn(equals + 1, "0123456789");
         if (digits == 0 || digits > 9 || word + 1 + digits != bytes)
             return FAULT_COUNT;
@@ -32,14 +32,14 @@ static enum fault one_fault(const char *at, size_t bytes, long *value)
     }
     for (int i = 0; i < FAULT_COUNT; i++)
         if (strlen(words[i]) == word && memcmp(words[i], at, word) == 0)
-            return equals && always(i) ? FAULT_COUNT : (enum fault)i;
+            return equals != NULL && always(i) ? FAULT_COUNT : (enum fault)i;
     return FAULT_COUNT;
 }
 
 bool faults_check(const char *list, char *line, size_t cap)
 {
     long value;
-    for (const char *at = list; at && *at;) {
+    for (const char *at = list; at != NULL && *at;) {
         size_t bytes = strcspn(at, ",");
         if (one_fault(at, bytes, &value) == FAULT_COUNT) {
             snprintf(line, cap, "PTXPACK_EMU_FAULT has '%.*s', which is no fault",
@@ -53,7 +53,7 @@ bool faults_check(const char *list, char *line, size_t cap)
 
 bool faults_value(const char *list, enum fault fault, long *value)
 {
-    for (const char *at = list; at && *at;) {
+    for (const char *at = list; at != NULL && *at;) {
         size_t bytes = strcspn(at, ",");
         if (one_fault(at, bytes, value) == fault)
             return true;
@@ -67,7 +67,7 @@ bool faults_now(const char *list, enum fault fault)
 {
     static atomic_long asked[FAULT_COUNT];
     long               value = 0;
-    if (!list || !faults_value(list, fault, &value))
+    if (list == NULL || !faults_value(list, fault, &value))
         return false;
     return atomic_fetch_add(&asked[fault], 1) + 1 == value || value == 0;
 }

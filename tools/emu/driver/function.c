@@ -23,7 +23,7 @@ enum { /* CUfunction_attribute */
 api_result api_function_get(struct api_context *context, struct CUfunc_st *handle, struct api_function **out)
 {
     *out = (struct api_function *)api_handle_get(API_KIND_FUNCTION, handle);
-    if (!*out)
+    if (*out == NULL)
         return api_kernel_function(context, (struct CUkern_st *)handle, out);
     return (*out)->handle.context == context ? API_OK : API_INVALID_HANDLE;
 }
@@ -134,7 +134,7 @@ api_result api_function_parameter(const struct emu_function *code, size_t index,
 {
     API_WANT(offset && index < code->parameter_count, API_INVALID_VALUE);
     *offset = code->parameters[index].offset;
-    if (bytes)
+    if (bytes != NULL)
         *bytes = code->parameters[index].bytes;
     return API_OK;
 }
@@ -170,9 +170,9 @@ static api_result describe(struct api_context *context, struct CUfunc_st *handle
     struct api_function *f = NULL;
     API_WANT(module || name, API_INVALID_VALUE);
     API_TRY(api_function_get(context, handle, &f));
-    if (module)
+    if (module != NULL)
         *module = (struct CUmod_st *)f->module;
-    if (name)
+    if (name != NULL)
         *name = f->code->name;
     return API_OK;
 }
@@ -190,7 +190,7 @@ static api_result loaded(struct api_context *context, struct CUfunc_st *handle, 
     enum { LOADED = 1 };
     struct api_function *f = NULL;
     API_TRY(api_function_get(context, handle, &f));
-    if (state)
+    if (state != NULL)
         *state = LOADED;
     return API_OK;
 }

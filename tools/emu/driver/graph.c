@@ -6,8 +6,8 @@
 bool api_nodes_copy(struct api_nodes *to, const struct api_nodes *from)
 {
     to->items = (struct api_node **)malloc((from->count + 1) * sizeof(struct api_node *));
-    to->count = to->items ? from->count : 0;
-    if (to->items && from->count)
+    to->count = to->items != NULL ? from->count : 0;
+    if (to->items != NULL && from->count)
         memcpy(to->items, from->items, from->count * sizeof(struct api_node *));
     return to->items != NULL;
 }
@@ -26,7 +26,7 @@ bool api_nodes_add(struct api_nodes *nodes, struct api_node *node)
         return true;
     struct api_node **items = (struct api_node **)realloc(nodes->items,
                                                           (nodes->count + 1) * sizeof(struct api_node *));
-    if (!items)
+    if (items == NULL)
         return false;
     items[nodes->count++] = node;
     nodes->items = items;
@@ -46,7 +46,7 @@ static void release_node(struct api_handle *h)
 api_result api_graph_new(struct api_context *context, struct api_graph **graph)
 {
     *graph = (struct api_graph *)api_handle_new(API_KIND_GRAPH, sizeof **graph, context, NULL, release_graph);
-    return *graph ? API_OK : API_OUT_OF_MEMORY;
+    return *graph != NULL ? API_OK : API_OUT_OF_MEMORY;
 }
 
 static bool make_room(struct api_graph *graph)
@@ -55,7 +55,7 @@ static bool make_room(struct api_graph *graph)
         return true;
     size_t            room = graph->room ? 2 * graph->room : 16;
     struct api_node **items = (struct api_node **)realloc(graph->nodes.items, room * sizeof(struct api_node *));
-    if (!items)
+    if (items == NULL)
         return false;
     graph->nodes.items = items;
     graph->room = room;
@@ -70,7 +70,7 @@ api_result api_graph_add(struct api_graph *graph, const struct api_nodes *after,
     if (make_room(graph) && api_nodes_copy(&copy, after))
         node = (struct api_node *)api_handle_new(API_KIND_NODE, sizeof *node, graph->handle.context,
                                                  &graph->handle, release_node);
-    if (!node) {
+    if (node == NULL) {
         free(copy.items);
         api_work_clear(work);
         return API_OUT_OF_MEMORY;
@@ -93,7 +93,7 @@ static struct api_graph *graph_of(struct CUgraph_st *handle)
 static struct api_node *node_of(const struct api_graph *graph, struct CUgraphNode_st *handle)
 {
     struct api_node *node = (struct api_node *)api_handle_get(API_KIND_NODE, handle);
-    return node && node->handle.owner == &graph->handle ? node : NULL;
+    return node != NULL && node->handle.owner == &graph->handle ? node : NULL;
 }
 
 static api_result nodes_of(const struct api_graph *graph, struct CUgraphNode_st *const *handles, size_t count,
@@ -115,7 +115,8 @@ static api_result add(struct CUgraphNode_st **out, struct CUgraph_st *handle,
     struct api_graph *graph = graph_of(handle);
     struct api_nodes  after = {NULL, 0};
     struct api_node  *node = NULL;
-    api_result result = !out || !graph ? API_INVALID_VALUE : nodes_of(graph, dependencies, count, &after);
+    api_result        result = out == NULL || graph == NULL ? API_INVALID_VALUE
+                                                            : nodes_of(graph, dependencies, count, &after);
     if (result == API_OK)
         result = api_work_check(work);
     if (result == API_OK)
@@ -201,7 +202,7 @@ static api_result add_kernel(struct api_context *context, struct CUgraphNode_st 
 static struct CUDA_KERNEL_NODE_PARAMS_v2_st widen(const struct CUDA_KERNEL_NODE_PARAMS_st *p)
 {
     struct CUDA_KERNEL_NODE_PARAMS_v2_st wide = {0};
-    if (p)
+    if (p != NULL)
         memcpy(&wide, p, sizeof *p);
     return wide;
 }
@@ -333,13 +334,13 @@ static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **
     for (size_t i = 0; i < graph->nodes.count; i++) {
         if (roots && graph->nodes.items[i]->after.count)
             continue;
-        if (out && found < *count)
+        if (out != NULL && found < *count)
             out[found] = (struct CUgraphNode_st *)graph->nodes.items[i];
         found++;
     }
-    for (size_t i = found; out && i < *count; i++)
+    for (size_t i = found; out != NULL && i < *count; i++)
         out[i] = NULL;
-    *count = out && *count < found ? *count : found;
+    *count = out != NULL && *count < found ? *count : found;
     return API_OK;
 }
 
@@ -351,11 +352,11 @@ static api_result list_edges(struct CUgraph_st *handle, struct CUgraphNode_st **
     API_WANT(graph && count && !from == !to, API_INVALID_VALUE);
     for (size_t i = 0; i < graph->nodes.count; i++)
         for (size_t k = 0; k < graph->nodes.items[i]->after.count; k++, found++)
-            if (from && found < *count) {
+            if (from != NULL && found < *count) {
                 from[found] = (struct CUgraphNode_st *)graph->nodes.items[i]->after.items[k];
                 to[found] = (struct CUgraphNode_st *)graph->nodes.items[i];
             }
-    *count = from && *count < found ? *count : found;
+    *count = from != NULL && *count < found ? *count : found;
     return API_OK;
 }
 

@@ -52,18 +52,18 @@ api_result api_graph_order(const struct api_graph *graph, struct api_work **work
     struct api_node **order = (struct api_node **)calloc(count + 1, sizeof(struct api_node *));
     bool             *placed = (bool *)calloc(count + 1, sizeof *placed);
     api_result        result = API_OUT_OF_MEMORY;
-    for (size_t i = 0; items && i < count; i++)
+    for (size_t i = 0; items != NULL && i < count; i++)
         items[i].kind = API_WORK_EMPTY;
-    if (items && order && placed)
+    if (items != NULL && order != NULL && placed != NULL)
         result = sort(graph, order, placed) ? clone_works(order, count, items) : API_INVALID_VALUE;
     free(placed);
-    if (result == API_OK && nodes)
+    if (result == API_OK && nodes != NULL)
         *nodes = order;
     else
         free(order);
     if (result == API_OK)
         *works = items;
-    else if (items)
+    else if (items != NULL)
         api_works_free(items, count);
     return result;
 }
@@ -116,9 +116,9 @@ static api_result instantiate_log(struct api_context *context, struct CUgraphExe
                                   struct CUgraph_st *graph, struct CUgraphNode_st **culprit, char *log,
                                   size_t bytes)
 {
-    if (culprit)
+    if (culprit != NULL)
         *culprit = NULL;
-    if (log && bytes)
+    if (log != NULL && bytes)
         *log = '\0';
     return instantiate(context, out, graph, 0);
 }
@@ -145,7 +145,7 @@ static api_result launch(struct api_context *context, struct CUgraphExec_st *han
     struct api_stream     *s = NULL;
     API_WANT(exec, API_INVALID_VALUE);
     API_TRY(api_stream_get(context, stream, &s));
-    if (!s->capture) {
+    if (s->capture == NULL) {
         if (s->legacy)
             API_TRY(api_capture_forbids_legacy(context));
         return api_work_run(&exec->work);
@@ -160,7 +160,7 @@ static api_result upload(struct api_context *context, struct CUgraphExec_st *han
     struct api_stream *s = NULL;
     API_WANT(exec_of(handle), API_INVALID_VALUE);
     API_TRY(api_stream_get(context, stream, &s));
-    return s->capture ? API_STREAM_CAPTURE_UNSUPPORTED : API_OK;
+    return s->capture != NULL ? API_STREAM_CAPTURE_UNSUPPORTED : API_OK;
 }
 
 static api_result destroy(struct CUgraphExec_st *handle)
@@ -177,7 +177,7 @@ api_result api_node_kernel(struct api_context *context, const struct CUDA_KERNEL
     const struct api_shape shape = {.grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
                                     .block = {p->blockDimX, p->blockDimY, p->blockDimZ},
                                     .shared = p->sharedMemBytes};
-    struct CUfunc_st      *function = p->func ? p->func : (struct CUfunc_st *)p->kern;
+    struct CUfunc_st      *function = p->func != NULL ? p->func : (struct CUfunc_st *)p->kern;
     return api_kernel_work(context, function, &shape, p->kernelParams, p->extra, work);
 }
 
@@ -189,7 +189,7 @@ static api_result set_kernel(struct api_context *context, struct CUgraphExec_st 
     size_t           i = 0;
     API_WANT(exec && p, API_INVALID_VALUE);
     while (i < exec->work.as.graph.count &&
-           (exec->nodes[i].node != node || !api_handle_same(API_KIND_NODE, node, exec->nodes[i].id)))
+           (exec->nodes[i].node != node || api_handle_same(API_KIND_NODE, node, exec->nodes[i].id) == NULL))
         i++;
     API_WANT(i < exec->work.as.graph.count && exec->work.as.graph.items[i].kind == API_WORK_KERNEL,
              API_INVALID_VALUE);

@@ -16,7 +16,7 @@ void *api_handle_new(enum api_kind kind, size_t bytes, struct api_context *conte
                      void (*release)(struct api_handle *))
 {
     struct api_handle *h = (struct api_handle *)calloc(1, bytes);
-    if (!h)
+    if (h == NULL)
         return NULL;
     struct api_handle **bucket = bucket_of(h);
     h->kind = kind;
@@ -32,25 +32,25 @@ void *api_handle_new(enum api_kind kind, size_t bytes, struct api_context *conte
 void *api_handle_get(enum api_kind kind, const void *handle)
 {
     struct api_handle *h = *bucket_of(handle);
-    while (h && h != handle)
+    while (h != NULL && h != handle)
         h = h->next;
-    return h && h->kind == kind ? h : NULL;
+    return h != NULL && h->kind == kind ? h : NULL;
 }
 
 void *api_handle_same(enum api_kind kind, const void *handle, uint64_t id)
 {
     struct api_handle *h = (struct api_handle *)api_handle_get(kind, handle);
-    return h && h->id == id ? h : NULL;
+    return h != NULL && h->id == id ? h : NULL;
 }
 
 struct api_handle *api_handle_next(enum api_kind kind, const struct api_handle *after)
 {
-    size_t             bucket = after ? (size_t)(bucket_of(after) - table) : 0;
-    struct api_handle *h = after ? after->next : table[0];
+    size_t             bucket = after != NULL ? (size_t)(bucket_of(after) - table) : 0;
+    struct api_handle *h = after != NULL ? after->next : table[0];
     for (;; h = h->next) {
-        while (!h && ++bucket < BUCKETS)
+        while (h == NULL && ++bucket < BUCKETS)
             h = table[bucket];
-        if (!h || h->kind == kind)
+        if (h == NULL || h->kind == kind)
             return h;
     }
 }
@@ -78,10 +78,10 @@ static void sweep(bool (*goes)(const struct api_handle *, const void *), const v
             h->next = gone;
             gone = h;
         }
-    while (gone) {
+    while (gone != NULL) {
         struct api_handle *h = gone;
         gone = h->next;
-        if (h->release)
+        if (h->release != NULL)
             h->release(h);
         free(h);
     }
@@ -90,7 +90,7 @@ static void sweep(bool (*goes)(const struct api_handle *, const void *), const v
 /* Owners are at most two deep: a library's module's function. */
 static bool is_owned(const struct api_handle *h, const void *what)
 {
-    return h == what || h->owner == what || (h->owner && h->owner->owner == what);
+    return h == what || h->owner == what || (h->owner != NULL && h->owner->owner == what);
 }
 
 static bool is_of_context(const struct api_handle *h, const void *what)
@@ -110,7 +110,7 @@ void api_handle_delete(struct api_handle *handle)
         return;
     }
     unlink_one(handle);
-    if (handle->release)
+    if (handle->release != NULL)
         handle->release(handle);
     free(handle);
 }

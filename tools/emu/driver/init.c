@@ -104,7 +104,7 @@ api_result cuGetExportTable(const void **table, const struct CUuuid_st *id)
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (memcmp(known[i], id->bytes, sizeof known[i]) == 0)
             *table = empty;
-    return *table ? API_OK : API_NOT_FOUND;
+    return *table != NULL ? API_OK : API_NOT_FOUND;
 }
 
 api_result cuProfilerStart(void) { API_CALL(API_CONTEXT, API_OK); }
@@ -126,20 +126,20 @@ api_result cuGetErrorName(api_result error, const char **text)
 {
     API_WANT(text, API_INVALID_VALUE);
     *text = NULL;
-    for (int i = 0; i < ERRORS && !*text; i++)
+    for (int i = 0; i < ERRORS && *text == NULL; i++)
         if (errors[i].value == error)
             *text = errors[i].name;
-    return *text ? API_OK : API_INVALID_VALUE;
+    return *text != NULL ? API_OK : API_INVALID_VALUE;
 }
 
 api_result cuGetErrorString(api_result error, const char **text)
 {
     API_WANT(text, API_INVALID_VALUE);
     *text = NULL;
-    for (int i = 0; i < ERRORS && !*text; i++)
+    for (int i = 0; i < ERRORS && *text == NULL; i++)
         if (errors[i].value == error)
             *text = errors[i].text;
-    return *text ? API_OK : API_INVALID_VALUE;
+    return *text != NULL ? API_OK : API_INVALID_VALUE;
 }
 
 /* ---- functions by name --------------------------------------------------------------------------------- */
@@ -164,12 +164,12 @@ static unsigned int find(const char *name, int version, int driver, void **funct
         if (strcmp(rows[i].name, name) != 0 || rows[i].version > driver)
             continue;
         if (rows[i].version > version)
-            found = best ? FOUND : VERSION_NOT_SUFFICIENT;
+            found = best != NULL ? FOUND : VERSION_NOT_SUFFICIENT;
         else
             best = &rows[i];
     }
     *function = NULL;
-    if (!best)
+    if (best == NULL)
         return found;
     memcpy(function, &best->function, sizeof *function); /* ISO C has no such cast */
     return FOUND;
@@ -180,7 +180,7 @@ static api_result get_proc_address(const char *name, void **function, int versio
 {
     API_WANT(name && function && flags <= 2, API_INVALID_VALUE);
     const struct emu_settings *s = emu_settings();
-    int ours = s ? s->driver_version : version; /* settings that are nonsense are told by cuInit */
+    int ours = s != NULL ? s->driver_version : version; /* settings that are nonsense are told by cuInit */
     *function = NULL;
     API_WANT(!s || !faults_now(s->faults, FAULT_STUB), API_STUB_LIBRARY);
     API_WANT(version <= ours, API_INVALID_VALUE);
@@ -192,7 +192,7 @@ api_result cuGetProcAddress_v2(const char *name, void **function, int version, u
                                unsigned int *found)
 {
     unsigned int ignored;
-    return get_proc_address(name, function, version, flags, found ? found : &ignored);
+    return get_proc_address(name, function, version, flags, found != NULL ? found : &ignored);
 }
 
 api_result cuGetProcAddress(const char *name, void **function, int version, uint64_t flags)

@@ -58,7 +58,7 @@ api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle
     API_WANT(cluster_fits(f->code->text, shape), API_INVALID_CLUSTER_SIZE);
     unsigned char *block = (unsigned char *)calloc(1, f->code->parameter_bytes + 1u);
     API_WANT(block, API_OUT_OF_MEMORY);
-    api_result result = extra ? unpack(f->code, extra, block) : gather(f->code, parameters, block);
+    api_result result = extra != NULL ? unpack(f->code, extra, block) : gather(f->code, parameters, block);
     if (result != API_OK) {
         free(block);
         return result;
@@ -85,7 +85,7 @@ static api_result launch(struct api_context *context, struct CUfunc_st *function
     struct api_work    work;
     API_TRY(api_stream_get(context, handle, &stream));
     api_result result = api_kernel_work(context, function, shape, parameters, extra, &work);
-    if (result != API_OK && stream->capture)
+    if (result != API_OK && stream->capture != NULL)
         stream->capture->invalid = true;
     return result == API_OK ? api_submit(stream, &work) : result;
 }

@@ -106,7 +106,7 @@ static api_result alloc_host(struct api_context *context, void **address, size_t
 
 static api_result free_host(void *address)
 {
-    return address ? free_kind((uint64_t)(uintptr_t)address, false) : API_OK;
+    return address != NULL ? free_kind((uint64_t)(uintptr_t)address, false) : API_OK;
 }
 
 static api_result alloc_async(struct api_context *context, api_address *address, size_t bytes,
@@ -176,16 +176,16 @@ static api_result range_of(api_address *base, size_t *bytes, api_address address
 {
     struct emu_allocation found;
     API_WANT(emu_arena_find(address, &found), API_NOT_FOUND);
-    if (base)
+    if (base != NULL)
         *base = found.address;
-    if (bytes)
+    if (bytes != NULL)
         *bytes = (size_t)found.bytes;
     return API_OK;
 }
 
 static bool find_host(const void *host, struct emu_allocation *found)
 {
-    return host && emu_arena_find((uint64_t)(uintptr_t)host, found) && found->kind == EMU_MEMORY_HOST;
+    return host != NULL && emu_arena_find((uint64_t)(uintptr_t)host, found) && found->kind == EMU_MEMORY_HOST;
 }
 
 static api_result device_pointer(api_address *device, const void *host, unsigned int flags)
@@ -279,7 +279,7 @@ static api_result pointer_attribute(void *value, unsigned int number, api_addres
         put_bool(value, managed);
         return API_OK;
     case ASK_ORDINAL:
-        put_u32(value, context ? (uint32_t)context->device->ordinal : 0);
+        put_u32(value, context != NULL ? (uint32_t)context->device->ordinal : 0);
         return API_OK;
     case ASK_LEGACY_IPC:
         put_bool(value, false);

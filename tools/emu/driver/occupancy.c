@@ -23,7 +23,7 @@ static api_result best_block(struct api_context *context, int *grid, int *block,
     most = limit > 0 && limit < most ? limit : most;
     for (int threads = most; threads > 0; threads = (threads - 1) / 32 * 32) {
         int blocks = emu_function_occupancy(api_settings(), f->code, threads,
-                                            shared_of ? shared_of(threads) : shared);
+                                            shared_of != NULL ? shared_of(threads) : shared);
         if (blocks * threads > best * best_blocks) {
             best = threads;
             best_blocks = blocks;

@@ -6,7 +6,7 @@ api_result api_stream_get(struct api_context *context, struct CUstream_st *handl
 {
     uintptr_t number = (uintptr_t)handle;
     *stream = number <= 1 ? context->legacy : number == 2 ? context->per_thread : NULL;
-    if (!*stream)
+    if (*stream == NULL)
         *stream = (struct api_stream *)api_handle_get(API_KIND_STREAM, handle);
     API_WANT(*stream, API_INVALID_HANDLE);
     return (*stream)->handle.context == context ? API_OK : API_INVALID_CONTEXT;
@@ -61,11 +61,11 @@ static api_result wait_event(struct api_context *context, struct CUstream_st *ha
     API_TRY(any_stream(context, handle, &s));
     struct api_event *e = (struct api_event *)api_handle_get(API_KIND_EVENT, event_handle);
     API_WANT(e, API_INVALID_HANDLE);
-    if (s->capture && flags == 1) { /* external: a node of its own */
+    if (s->capture != NULL && flags == 1) { /* external: a node of its own */
         struct api_work work = {.kind = API_WORK_WAIT_EVENT, .context = context};
         return api_submit(s, &work);
     }
-    return s->capture || e->capture_id ? api_capture_wait(s, e) : API_OK;
+    return s->capture != NULL || e->capture_id ? api_capture_wait(s, e) : API_OK;
 }
 
 static api_result call_host(struct api_context *context, struct CUstream_st *handle,
@@ -74,7 +74,7 @@ static api_result call_host(struct api_context *context, struct CUstream_st *han
     struct api_stream *s = NULL;
     struct api_work    work = {.kind = API_WORK_HOST, .context = context};
     API_TRY(api_stream_get(context, handle, &s));
-    if (callback && s->capture)
+    if (callback != NULL && s->capture != NULL)
         return api_capture_forbids_wait(context, s);
     work.as.host.function = function;
     work.as.host.callback = callback;
@@ -90,13 +90,13 @@ static api_result ask(struct api_context *context, struct CUstream_st *handle, u
     struct api_stream *s = NULL;
     API_WANT(flags || priority || owner || id, API_INVALID_VALUE);
     API_TRY(any_stream(context, handle, &s));
-    if (flags)
+    if (flags != NULL)
         *flags = s->flags;
-    if (priority)
+    if (priority != NULL)
         *priority = s->priority;
-    if (owner)
+    if (owner != NULL)
         *owner = (struct CUctx_st *)s->handle.context;
-    if (id)
+    if (id != NULL)
         *id = s->handle.id;
     return API_OK;
 }

@@ -108,7 +108,7 @@ api_result api_work_check(const struct api_work *w)
     case API_WORK_FILL:
         return check_fill(w);
     case API_WORK_HOST:
-        return w->as.host.function || w->as.host.callback ? API_OK : API_INVALID_VALUE;
+        return w->as.host.function != NULL || w->as.host.callback != NULL ? API_OK : API_INVALID_VALUE;
     case API_WORK_GRAPH:
     case API_WORK_EMPTY:
     case API_WORK_WAIT_EVENT:
@@ -189,7 +189,7 @@ static api_result run_host(const struct api_work *w)
 {
     struct api_thread *t = api_thread();
     t->in_callback = true;
-    if (w->as.host.callback)
+    if (w->as.host.callback != NULL)
         w->as.host.callback(w->as.host.stream, w->context->sticky, w->as.host.data);
     else
         w->as.host.function(w->as.host.data);
@@ -236,7 +236,7 @@ api_result api_work_run(const struct api_work *w)
 static api_result submit(struct api_stream *stream, struct api_work *work)
 {
     API_TRY(api_work_check(work));
-    if (stream->capture)
+    if (stream->capture != NULL)
         return api_capture_add(stream, work);
     if (stream->legacy)
         API_TRY(api_capture_forbids_legacy(stream->handle.context));
@@ -246,7 +246,7 @@ static api_result submit(struct api_stream *stream, struct api_work *work)
 api_result api_submit(struct api_stream *stream, struct api_work *work)
 {
     api_result result = submit(stream, work);
-    if (result != API_OK && stream->capture)
+    if (result != API_OK && stream->capture != NULL)
         stream->capture->invalid = true;
     api_work_clear(work);
     return result;

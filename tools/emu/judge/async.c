@@ -21,7 +21,7 @@ struct judge_async {
 static struct judge_async *async_take(struct judge_cluster *c)
 {
     struct judge_async *a = c->spare;
-    if (!a)
+    if (a == NULL)
         return (struct judge_async *)judge_alloc(c->grid, 1, sizeof *a);
     c->spare = a->next;
     return a;
@@ -35,7 +35,7 @@ static void async_give(struct judge_async *a)
 
 void judge_async_free_spare(struct judge_cluster *c)
 {
-    while (c->spare) {
+    while (c->spare != NULL) {
         struct judge_async *next = c->spare->next;
         free(c->spare);
         c->spare = next;
@@ -45,7 +45,7 @@ void judge_async_free_spare(struct judge_cluster *c)
 /* ---- begin ---------------------------------------------------------------------------------------- */
 static bool has_modifier(const struct emu_op *op, const char *word)
 {
-    for (unsigned int i = 0; op->text && i < op->text->modifier_count; i++)
+    for (unsigned int i = 0; op->text != NULL && i < op->text->modifier_count; i++)
         if (strcmp(op->text->modifiers[i], word) == 0)
             return true;
     return false;
@@ -56,9 +56,9 @@ static uint32_t operation_new(struct judge_cluster *c, const struct judge_warp *
     if (c->operation_count + 1 >= c->operation_room) {
         const uint32_t          room = c->operation_room ? 2 * c->operation_room : 64;
         struct judge_operation *more = (struct judge_operation *)judge_alloc(c->grid, room, sizeof *more);
-        if (!more)
+        if (more == NULL)
             return 0;
-        if (c->operations)
+        if (c->operations != NULL)
             memcpy(more, c->operations, c->operation_room * sizeof *more);
         free(c->operations);
         c->operations = more;
@@ -83,14 +83,14 @@ struct judge_async *judge_async_begin(struct emu_warp *warp, const struct emu_op
 {
     struct judge_warp  *w = warp->judge;
     struct judge_async *a;
-    if (!w || judge_is_off(w->cluster->grid))
+    if (w == NULL || judge_is_off(w->cluster->grid))
         return NULL;
     a = async_take(w->cluster);
-    if (!a)
+    if (a == NULL)
         return NULL;
     judge_note_op(w->cluster->grid, op);
     *a = (struct judge_async){.w = w, .op = op, .lane = lane, .proxy = async_proxy};
-    if (op->text && strcmp(op->text->opcode, "wgmma") == 0) {
+    if (op->text != NULL && strcmp(op->text->opcode, "wgmma") == 0) {
         a->lane = 0;
         in_sequence(a, ROW_WGMMA, ROW_WGMMA);
     } else if (!async_proxy) {
@@ -107,7 +107,7 @@ struct judge_async *judge_async_begin(struct emu_warp *warp, const struct emu_op
 void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_t bytes, unsigned int access)
 {
     struct judge_view view;
-    if (!a || !bytes || judge_is_off(a->w->cluster->grid))
+    if (a == NULL || !bytes || judge_is_off(a->w->cluster->grid))
         return;
     view = (struct judge_view){.warp = a->w, .op = a->op, .lane = a->lane, .access = access};
     view.me.op = a->op->number;
@@ -154,7 +154,7 @@ static enum judge_row_kind kind_of(const struct judge_async *a, uint32_t row)
 
 void judge_async_end_reads(struct judge_async *a, struct emu_warp *w, uint32_t lanes)
 {
-    if (a && w->judge && !a->number)
+    if (a != NULL && w->judge != NULL && !a->number)
         observed(a, w->judge, lanes, kind_of(a, a->reads));
 }
 
@@ -169,9 +169,9 @@ static void operation_done(struct judge_async *a, uint32_t row, uint32_t lane, u
 
 void judge_async_end(struct judge_async *a, struct emu_warp *w, uint32_t lanes)
 {
-    if (!a)
+    if (a == NULL)
         return;
-    if (w->judge && !judge_is_off(a->w->cluster->grid)) {
+    if (w->judge != NULL && !judge_is_off(a->w->cluster->grid)) {
         if (a->number)
             operation_done(a, a->loads, (uint32_t)a->lane, a->epoch);
         observed(a, w->judge, lanes, kind_of(a, a->writes));
@@ -192,7 +192,7 @@ static uint32_t barrier_number(struct judge_cluster *c, struct judge_clock **clo
         const uint32_t        room = i ? 2 * i : 32;
         struct judge_clock ***at = (struct judge_clock ***)judge_alloc(c->grid, room, sizeof *at);
         uint32_t             *epoch = (uint32_t *)judge_alloc(c->grid, room, sizeof *epoch);
-        if (!at || !epoch) {
+        if (at == NULL || epoch == NULL) {
             free(at);
             free(epoch);
             return i;
@@ -224,7 +224,7 @@ static void complete_on(struct judge_async *a, struct judge_cluster *c, struct j
         judge_vector_point(c->grid, v, row, n % EMU_LANES, c->barrier_epoch[n]);
     }
     judge_vector_point(c->grid, v, a->writes, lane, a->epoch);
-    if (kind_of(a, a->writes) == ROW_CP && a->op->text && strcmp(a->op->text->opcode, "cp") == 0)
+    if (kind_of(a, a->writes) == ROW_CP && a->op->text != NULL && strcmp(a->op->text->opcode, "cp") == 0)
         a->w->settled[lane] = a->epoch > a->w->settled[lane] ? a->epoch : a->w->settled[lane];
     if (a->reads != a->writes)
         judge_vector_point(c->grid, v, a->reads, lane, a->epoch);
@@ -233,9 +233,9 @@ static void complete_on(struct judge_async *a, struct judge_cluster *c, struct j
 void judge_async_end_at(struct judge_async *a, struct emu_cluster *cluster, struct judge_clock **clock)
 {
     struct judge_cluster *c = cluster->judge;
-    if (!a)
+    if (a == NULL)
         return;
-    if (c && !judge_is_off(c->grid) && (*clock || (*clock = judge_clock_new(c))))
+    if (c != NULL && !judge_is_off(c->grid) && (*clock != NULL || (*clock = judge_clock_new(c)) != NULL))
         complete_on(a, c, clock);
     async_give(a);
 }
@@ -243,6 +243,6 @@ void judge_async_end_at(struct judge_async *a, struct emu_cluster *cluster, stru
 void judge_async_drop(struct judge_async *a, struct emu_cluster *cluster)
 {
     (void)cluster; /* its records stay: what touches the same bytes later was not waited for */
-    if (a)
+    if (a != NULL)
         async_give(a);
 }

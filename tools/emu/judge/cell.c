@@ -31,8 +31,8 @@ bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cl
     const struct judge_cluster *c = view->warp->cluster;
     const struct judge_vector  *v = view->warp->part[p][view->lane];
     if (cluster != c->id) {
-        const struct judge_packet_row *at = v ? judge_packet_find(v->foreign, cluster, row) : NULL;
-        return at && at->at[lane] >= epoch;
+        const struct judge_packet_row *at = v != NULL ? judge_packet_find(v->foreign, cluster, row) : NULL;
+        return at != NULL && at->at[lane] >= epoch;
     }
     if (row == ROW_TABLE) {
         const struct judge_operation *operation = &c->operations[epoch];
@@ -42,7 +42,7 @@ bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cl
         lane = operation->point_lane;
         epoch = operation->point_epoch;
     }
-    if (v && row < v->count && v->row[row] && v->row[row]->at[lane] >= epoch)
+    if (v != NULL && row < v->count && v->row[row] != NULL && v->row[row]->at[lane] >= epoch)
         return true;
     return own_ordered(view, p, row, lane, epoch);
 }
@@ -56,13 +56,13 @@ bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const s
     if (before->row == ROW_TABLE)
         return judge_ordered(view, p, before->cluster, ROW_TABLE, 0, before->epoch);
     if (before->cluster != c->id) {
-        const struct judge_packet     *foreign = v ? v->foreign : NULL;
+        const struct judge_packet     *foreign = v != NULL ? v->foreign : NULL;
         const struct judge_packet_row *row = judge_packet_find(foreign, before->cluster, before->row);
-        at = row ? row->at : NULL;
-    } else if (v && before->row < v->count && v->row[before->row]) {
+        at = row != NULL ? row->at : NULL;
+    } else if (v != NULL && before->row < v->count && v->row[before->row] != NULL) {
         at = v->row[before->row]->at;
     }
-    if (!at)
+    if (at == NULL)
         return false;
     if (!(before->mask & (before->mask - 1)))
         return at[__builtin_ctz(before->mask)] >= before->epoch;
@@ -111,7 +111,7 @@ static struct judge_readers *readers_new(struct judge_grid *grid, uint32_t room)
     struct judge_readers *readers = (struct judge_readers *)judge_alloc(grid, 1,
                                                                         sizeof *readers +
                                                                             room * sizeof readers->at[0]);
-    if (readers)
+    if (readers != NULL)
         readers->room = room;
     return readers;
 }
@@ -134,7 +134,7 @@ void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, cons
         return;
     }
     cell->readers = readers_new(grid, READERS_SHARED);
-    if (!cell->readers)
+    if (cell->readers == NULL)
         return;
     cell->readers->at[reader_slot(&cell->read, READERS_SHARED)] = cell->read;
     cell->readers->at[reader_slot(reads, READERS_SHARED)] = *reads;
@@ -182,7 +182,7 @@ static void readers_add_shared(const struct judge_view *view, struct judge_cell 
             *here = *mine;
             return;
         }
-        if (!(more = readers_new(view->warp->cluster->grid, 2 * old->room)))
+        if ((more = readers_new(view->warp->cluster->grid, 2 * old->room)) == NULL)
             return;
         for (uint32_t i = 0; i < old->room; i++)
             if (old->at[i].epoch)
@@ -197,11 +197,11 @@ static void note_read(const struct judge_view *view, struct judge_cell *cell)
     const struct judge_record *me = &view->me;
     const struct judge_reads   mine = {me->epoch, me->op, me->cluster, 1u << me->lane, me->row, me->flags};
     const bool                 global = view->ref->space == EMU_GLOBAL;
-    if (!cell->readers) {
+    if (cell->readers == NULL) {
         if (reads_take(view, &cell->read, &mine))
             return;
         cell->readers = readers_new(view->warp->cluster->grid, global ? READERS_GLOBAL : READERS_SHARED);
-        if (!cell->readers)
+        if (cell->readers == NULL)
             return;
         cell->readers->at[global ? 0 : reader_slot(&cell->read, READERS_SHARED)] = cell->read;
         cell->read.epoch = 0;
@@ -219,7 +219,7 @@ static void check_and_forget_reads(const struct judge_view *view, struct judge_c
         check_reads(view, &cell->read);
         cell->read.epoch = 0;
     }
-    for (uint32_t i = 0; cell->readers && i < cell->readers->room; i++)
+    for (uint32_t i = 0; cell->readers != NULL && i < cell->readers->room; i++)
         if (cell->readers->at[i].epoch) {
             check_reads(view, &cell->readers->at[i]);
             cell->readers->at[i].epoch = 0;
@@ -245,7 +245,7 @@ static void leaf_touch(const struct judge_view *view, struct judge_cell *cell)
 static struct judge_readers *readers_copy(struct judge_grid *grid, const struct judge_readers *from)
 {
     struct judge_readers *to = readers_new(grid, from->room);
-    if (to)
+    if (to != NULL)
         memcpy(to->at, from->at, from->room * sizeof to->at[0]);
     return to;
 }
@@ -253,12 +253,12 @@ static struct judge_readers *readers_copy(struct judge_grid *grid, const struct 
 static bool cell_split(struct judge_grid *grid, struct judge_cell *cell)
 {
     struct judge_cell *parts = (struct judge_cell *)judge_alloc(grid, CELL_FAN, sizeof *parts);
-    if (!parts)
+    if (parts == NULL)
         return false;
     for (int i = 0; i < CELL_FAN; i++) {
         parts[i].write = cell->write;
         parts[i].read = cell->read;
-        if (cell->readers)
+        if (cell->readers != NULL)
             parts[i].readers = readers_copy(grid, cell->readers);
     }
     free(cell->readers);
@@ -270,7 +270,7 @@ static bool cell_split(struct judge_grid *grid, struct judge_cell *cell)
 void judge_cells_free(struct judge_cell *cells, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (cells[i].split) {
+        if (cells[i].split != NULL) {
             judge_cells_free(cells[i].split, CELL_FAN);
             free(cells[i].split);
         }
@@ -282,7 +282,7 @@ static void touch(const struct judge_view *view, struct judge_cell *cell, uint32
                   uint32_t bytes)
 {
     const uint32_t quarter = size / CELL_FAN, end = offset + bytes;
-    if (!cell->split) {
+    if (cell->split == NULL) {
         if (bytes == size) {
             leaf_touch(view, cell);
             return;

@@ -5,10 +5,10 @@
 struct judge_clock *judge_clock_new(struct judge_cluster *c)
 {
     struct judge_clock *clock = (struct judge_clock *)judge_alloc(c->grid, 1, sizeof *clock);
-    if (!clock)
+    if (clock == NULL)
         return NULL;
     clock->next = c->clocks;
-    if (c->clocks)
+    if (c->clocks != NULL)
         c->clocks->previous = clock;
     return c->clocks = clock;
 }
@@ -19,9 +19,9 @@ void judge_clock_free(struct judge_cluster *c, struct judge_clock *clock)
         judge_vector_drop(clock->part[p], 1);
         judge_vector_drop(clock->origin[p], 1);
     }
-    if (clock->next)
+    if (clock->next != NULL)
         clock->next->previous = clock->previous;
-    if (clock->previous)
+    if (clock->previous != NULL)
         clock->previous->next = clock->next;
     else
         c->clocks = clock->next;
@@ -72,7 +72,7 @@ static void lanes_set(struct judge_warp *w, uint32_t mask, enum judge_part p, st
 void judge_lanes_join(struct judge_warp *w, uint32_t mask, enum judge_part p, struct judge_vector *from,
                       const struct judge_vector *origin)
 {
-    if (!from)
+    if (from == NULL)
         return;
     while (mask) {
         const uint32_t       same = same_vector(w->part[p], mask);
@@ -80,7 +80,7 @@ void judge_lanes_join(struct judge_warp *w, uint32_t mask, enum judge_part p, st
         mask &= ~same;
         if (v == from)
             continue;
-        if (!v || v == origin) {
+        if (v == NULL || v == origin) {
             lanes_set(w, same, p, from);
             continue;
         }
@@ -99,7 +99,7 @@ static void lanes_gather(struct judge_warp *w, uint32_t mask, enum judge_part p,
         const uint32_t       same = same_vector(w->part[p], left);
         struct judge_vector *v = w->part[p][__builtin_ctz(same)];
         left &= ~same;
-        if (v && v != origin)
+        if (v != NULL && v != origin)
             judge_vector_join(w->cluster->grid, to, v);
     }
     judge_add_own(w, mask, p, w->own[p], to);
@@ -116,13 +116,13 @@ static void lanes_step(struct judge_warp *w, uint32_t mask)
 void judge_release(struct emu_warp *warp, uint32_t mask, struct judge_clock **clock)
 {
     struct judge_warp *w = warp->judge;
-    if (!w || !mask || (!*clock && !(*clock = judge_clock_new(w->cluster))))
+    if (w == NULL || !mask || (*clock == NULL && (*clock = judge_clock_new(w->cluster)) == NULL))
         return;
     judge_strong_acquire(w, mask); /* others may have the fence, after the barrier */
     lanes_step(w, mask);
     for (int p = 0; p < PARTS; p++) {
         struct judge_clock *c = *clock;
-        if (!c->part[p]) {
+        if (c->part[p] == NULL) {
             struct judge_vector *first = w->part[p][__builtin_ctz(mask)];
             judge_vector_drop(c->origin[p], 1);
             c->origin[p] = judge_vector_keep(first, 1);
@@ -135,7 +135,7 @@ void judge_release(struct emu_warp *warp, uint32_t mask, struct judge_clock **cl
 void judge_acquire(struct emu_warp *warp, uint32_t mask, const struct judge_clock *clock)
 {
     struct judge_warp *w = warp->judge;
-    if (!w || !mask || !clock)
+    if (w == NULL || !mask || clock == NULL)
         return;
     for (int p = 0; p < PARTS; p++)
         judge_lanes_join(w, mask, (enum judge_part)p, clock->part[p], clock->origin[p]);
@@ -143,16 +143,16 @@ void judge_acquire(struct emu_warp *warp, uint32_t mask, const struct judge_cloc
 
 void judge_clock_clear(struct emu_cluster *cluster, struct judge_clock **clock)
 {
-    if (*clock && cluster->judge)
+    if (*clock != NULL && cluster->judge != NULL)
         judge_clock_free(cluster->judge, *clock);
     *clock = NULL;
 }
 
 void judge_clock_move(struct emu_cluster *cluster, struct judge_clock **to, struct judge_clock **from)
 {
-    if (!*from || !cluster->judge)
+    if (*from == NULL || cluster->judge == NULL)
         return;
-    if (!*to) {
+    if (*to == NULL) {
         *to = *from;
         *from = NULL;
         return;
@@ -165,13 +165,13 @@ void judge_clock_move(struct emu_cluster *cluster, struct judge_clock **to, stru
 void judge_warp_sync(struct emu_warp *warp, uint32_t mask)
 {
     struct judge_warp *w = warp->judge;
-    if (!w || !(mask & (mask - 1)))
+    if (w == NULL || !(mask & (mask - 1)))
         return; /* nobody, or a lane alone */
     lanes_step(w, mask);
     for (int p = 0; p < PARTS; p++) {
         struct judge_vector *v = NULL;
         lanes_gather(w, mask, (enum judge_part)p, &v, NULL);
-        if (v)
+        if (v != NULL)
             lanes_set(w, mask, (enum judge_part)p, v);
         judge_vector_drop(v, 1);
     }
@@ -180,7 +180,7 @@ void judge_warp_sync(struct emu_warp *warp, uint32_t mask)
 void judge_proxy_fence(struct emu_warp *warp, uint32_t mask, unsigned int spaces)
 {
     struct judge_warp *w = warp->judge;
-    if (!w || !mask)
+    if (w == NULL || !mask)
         return;
     for (int p = PART_GLOBAL; p < PARTS; p++) {
         if (!(spaces & (unsigned int)p))

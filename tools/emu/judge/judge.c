@@ -49,7 +49,7 @@ void judge_count_rows(struct judge_grid *grid, uint64_t rows)
 void *judge_alloc(struct judge_grid *grid, size_t count, size_t size)
 {
     void *p = judge_is_off(grid) ? NULL : calloc(count, size);
-    if (!p)
+    if (p == NULL)
         switch_off(grid, "out of memory");
     return p;
 }
@@ -73,12 +73,12 @@ bool judge_grid_begin(struct emu_grid *grid)
     if (!(grid->settings->judge & ~(unsigned int)EMU_JUDGE_UNINITIALISED))
         return true;
     g = (struct judge_grid *)calloc(1, sizeof *g);
-    if (!g)
+    if (g == NULL)
         return false;
     g->grid = grid;
     g->op_count = grid->module->op_count;
     g->ops = (const struct emu_op **)calloc((size_t)g->op_count + 1, sizeof g->ops[0]);
-    if (!g->ops) {
+    if (g->ops == NULL) {
         free(g);
         return false;
     }
@@ -94,7 +94,7 @@ void judge_grid_end(struct emu_grid *grid)
     struct judge_grid *g = grid->judge;
     report_grid_end(grid);
     grid->judge = NULL;
-    if (!g)
+    if (g == NULL)
         return;
     judge_pages_free(g);
     judge_locations_free(&g->locations);
@@ -143,10 +143,10 @@ bool judge_cluster_begin(struct emu_cluster *cluster)
     uint32_t              warp = 0;
     bool                  fine = true;
     cluster_unjudged(cluster);
-    if (!cluster->grid->judge)
+    if (cluster->grid->judge == NULL)
         return true;
     c = (struct judge_cluster *)calloc(1, sizeof *c);
-    if (!c)
+    if (c == NULL)
         return false;
     cluster->judge = c;
     c->cluster = cluster;
@@ -157,9 +157,9 @@ bool judge_cluster_begin(struct emu_cluster *cluster)
         c->warps += cluster->ctas[i].warp_count;
     c->warp = (struct judge_warp *)calloc(c->warps, sizeof c->warp[0]);
     c->cta = (struct judge_cta *)calloc(cluster->cta_count, sizeof c->cta[0]);
-    for (uint32_t i = 0; c->warp && c->cta && i < cluster->cta_count; i++)
+    for (uint32_t i = 0; c->warp != NULL && c->cta != NULL && i < cluster->cta_count; i++)
         fine &= cta_init(c, &cluster->ctas[i], i, &warp);
-    if (fine && c->warp && c->cta)
+    if (fine && c->warp != NULL && c->cta != NULL)
         return true;
     judge_cluster_end(cluster);
     return false;
@@ -176,16 +176,16 @@ static void warp_free(struct judge_warp *w)
 void judge_cluster_end(struct emu_cluster *cluster)
 {
     struct judge_cluster *c = cluster->judge;
-    if (!c)
+    if (c == NULL)
         return;
-    for (uint32_t i = 0; c->warp && i < c->warps; i++)
+    for (uint32_t i = 0; c->warp != NULL && i < c->warps; i++)
         warp_free(&c->warp[i]);
-    for (uint32_t i = 0; c->cta && i < cluster->cta_count; i++)
-        if (c->cta[i].lines) {
+    for (uint32_t i = 0; c->cta != NULL && i < cluster->cta_count; i++)
+        if (c->cta[i].lines != NULL) {
             judge_lines_free(c->cta[i].lines, c->cta[i].count);
             free(c->cta[i].lines);
         }
-    while (c->clocks)
+    while (c->clocks != NULL)
         judge_clock_free(c, c->clocks);
     judge_async_free_spare(c);
     judge_locations_free(&c->locations);
@@ -217,7 +217,7 @@ static bool near_mbarrier(uint32_t mask, const struct emu_ref ref[EMU_LANES], ui
 {
     const struct emu_cta *cta = ref[__builtin_ctz(mask)].cta;
     uint64_t              low = ~0ull, high = 0;
-    if (ref[__builtin_ctz(mask)].space != EMU_SHARED || !cta->async)
+    if (ref[__builtin_ctz(mask)].space != EMU_SHARED || cta->async == NULL)
         return false;
     for (; mask; mask &= mask - 1) {
         const struct emu_ref *r = &ref[__builtin_ctz(mask)];
@@ -233,7 +233,7 @@ static bool near_mbarrier(uint32_t mask, const struct emu_ref ref[EMU_LANES], ui
 static bool invalidates(const struct emu_op *op)
 {
     const struct ptx_instruction *in = op->text;
-    return in && in->opcode[0] == 'm' && strcmp(in->opcode, "mbarrier") == 0 && in->modifier_count &&
+    return in != NULL && in->opcode[0] == 'm' && strcmp(in->opcode, "mbarrier") == 0 && in->modifier_count &&
            strcmp(in->modifiers[0], "inval") == 0;
 }
 
@@ -244,7 +244,7 @@ void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
     struct judge_warp *w = warp->judge;
     bool               strong = (access & (EMU_STRONG | EMU_ATOMIC)) != 0;
     struct judge_view  view;
-    if (!w || judge_is_off(w->cluster->grid) || op->class_ == EMU_CLASS_load_param ||
+    if (w == NULL || judge_is_off(w->cluster->grid) || op->class_ == EMU_CLASS_load_param ||
         op->class_ == EMU_CLASS_load_const)
         return;
     if (near_mbarrier(mask, ref, bytes))

@@ -70,7 +70,7 @@ bool judge_line_touch(const struct judge_view *view, struct judge_line *line, ui
 {
     const struct judge_reads mine = as_reads(&view->me, lanes);
     struct judge_reads       write;
-    if (line->cells || (view->me.flags & BY_STRONG))
+    if (line->cells != NULL || (view->me.flags & BY_STRONG))
         return false;
     write = as_reads(&line->write, line->write_lanes);
     if (!is_before(view, &write, &mine))
@@ -122,15 +122,15 @@ bool judge_line_break(struct judge_grid *grid, struct judge_line *line)
 {
     const bool         words = needs_words(line);
     struct judge_cell *cells;
-    if (line->cells)
+    if (line->cells != NULL)
         return true;
     cells = (struct judge_cell *)judge_alloc(grid, LINE_CELLS, sizeof *cells);
-    if (!cells)
+    if (cells == NULL)
         return false;
     for (uint32_t i = 0; i < LINE_CELLS; i++) {
         if (words)
             cells[i].split = (struct judge_cell *)judge_alloc(grid, CELL_FAN, sizeof *cells);
-        for (uint32_t j = 0; cells[i].split && j < CELL_FAN; j++)
+        for (uint32_t j = 0; cells[i].split != NULL && j < CELL_FAN; j++)
             cell_fill(grid, &cells[i].split[j], line, CELL_FAN * i + j);
         if (!words)
             cell_fill(grid, &cells[i], line, CELL_FAN * i);
@@ -142,7 +142,7 @@ bool judge_line_break(struct judge_grid *grid, struct judge_line *line)
 
 void judge_line_join(const struct judge_view *view, struct judge_line *line, uint32_t lanes)
 {
-    if (line->breaks == BREAKS_MOST || !line->cells || (view->me.flags & BY_STRONG))
+    if (line->breaks == BREAKS_MOST || line->cells == NULL || (view->me.flags & BY_STRONG))
         return;
     judge_lines_free(line, 1);
     line->cells = NULL;
@@ -155,7 +155,7 @@ void judge_line_join(const struct judge_view *view, struct judge_line *line, uin
 void judge_lines_free(struct judge_line *lines, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (lines[i].cells) {
+        if (lines[i].cells != NULL) {
             judge_cells_free(lines[i].cells, LINE_CELLS);
             free(lines[i].cells);
         }

@@ -64,7 +64,8 @@ static const char *async_name(const struct emu_op *op, char *buf, size_t cap)
 {
     static const char *const part[] = {"reduce", "async", "bulk", "tensor", "mma_async"};
     unsigned int             most = 0;
-    for (bool more = true; more && op && op->text && most < op->text->modifier_count; most += more) {
+    for (bool more = true; more && op != NULL && op->text != NULL && most < op->text->modifier_count;
+         most += more) {
         more = false;
         for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
             more |= strcmp(op->text->modifiers[most], part[i]) == 0;

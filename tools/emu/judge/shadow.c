@@ -13,7 +13,7 @@ static struct judge_page *page_new(struct judge_grid *grid, uint64_t number)
     if (__atomic_add_fetch(&grid->bytes, bytes, __ATOMIC_RELAXED) > PAGES_MOST)
         return NULL;
     page = (struct judge_page *)judge_alloc(grid, 1, bytes);
-    if (!page)
+    if (page == NULL)
         return NULL;
     page->number = number;
     pthread_mutex_init(&page->lock, NULL);
@@ -25,18 +25,18 @@ static struct judge_page *page_find(struct judge_cluster *c, uint64_t number)
     struct judge_page **cached = &c->page[number % PAGE_CACHE], *page = *cached, **bucket;
     const uint64_t      hash = (number * 0x9e3779b97f4a7c15ull) >> 40;
     pthread_mutex_t    *lock = &c->grid->lock[hash % PAGE_SHARDS];
-    if (page && page->number == number)
+    if (page != NULL && page->number == number)
         return page;
     bucket = &c->grid->bucket[hash % PAGE_BUCKETS];
     pthread_mutex_lock(lock);
-    for (page = *bucket; page && page->number != number;)
+    for (page = *bucket; page != NULL && page->number != number;)
         page = page->next;
-    if (!page && (page = page_new(c->grid, number))) {
+    if (page == NULL && (page = page_new(c->grid, number)) != NULL) {
         page->next = *bucket;
         *bucket = page;
     }
     pthread_mutex_unlock(lock);
-    if (page)
+    if (page != NULL)
         *cached = page;
     return page;
 }
@@ -44,7 +44,7 @@ static struct judge_page *page_find(struct judge_cluster *c, uint64_t number)
 void judge_pages_free(struct judge_grid *grid)
 {
     for (uint32_t i = 0; i < PAGE_BUCKETS; i++)
-        for (struct judge_page *page = grid->bucket[i], *next; page; page = next) {
+        for (struct judge_page *page = grid->bucket[i], *next; page != NULL; page = next) {
             next = page->next;
             judge_lines_free(page->lines, PAGE_LINES);
             pthread_mutex_destroy(&page->lock);
@@ -56,17 +56,17 @@ void judge_pages_free(struct judge_grid *grid)
 static struct judge_page *page_hold(struct judge_view *view, uint64_t address)
 {
     const uint64_t number = address / PAGE_BYTES;
-    if (view->page && view->page->number == number)
+    if (view->page != NULL && view->page->number == number)
         return view->page;
     judge_touch_done(view);
-    if ((view->page = page_find(view->warp->cluster, number)))
+    if ((view->page = page_find(view->warp->cluster, number)) != NULL)
         pthread_mutex_lock(&view->page->lock);
     return view->page;
 }
 
 void judge_touch_done(struct judge_view *view)
 {
-    if (view->page)
+    if (view->page != NULL)
         pthread_mutex_unlock(&view->page->lock);
     view->page = NULL;
 }
@@ -77,7 +77,7 @@ static struct judge_line *line_of(struct judge_view *view, const struct emu_ref 
     const uint64_t number = address / LINE_BYTES;
     if (ref->space == EMU_GLOBAL) {
         struct judge_page *page = page_hold(view, address);
-        return page ? &page->lines[number % PAGE_LINES] : NULL;
+        return page != NULL ? &page->lines[number % PAGE_LINES] : NULL;
     }
     if (ref->space != EMU_SHARED || number >= ref->cta->judge->count)
         return NULL;
@@ -108,7 +108,7 @@ void judge_touch(struct judge_view *view, const struct emu_ref *ref, uint64_t by
         const uint64_t     next = (address / LINE_BYTES + 1) * LINE_BYTES, stop = next < end ? next : end;
         struct judge_line *line = line_of(view, ref, address);
         const bool         whole = stop - address == LINE_BYTES;
-        if (line && !(whole && judge_line_touch(view, line, 1))) {
+        if (line != NULL && !(whole && judge_line_touch(view, line, 1))) {
             line_part(view, line, (uint32_t)(address % LINE_BYTES), (uint32_t)(stop - address));
             if (whole && (view->access & EMU_WRITE))
                 judge_line_join(view, line, 1);
@@ -153,7 +153,7 @@ static bool touch_line(struct judge_view *view, const struct emu_ref *ref, uint3
     struct judge_line *line = line_of(view, &ref[first], ref[first].address);
     set_lane(view, first);
     view->ref = &ref[first];
-    return !line || (same_vectors(view->warp, first, lanes) && judge_line_touch(view, line, lanes));
+    return line == NULL || (same_vectors(view->warp, first, lanes) && judge_line_touch(view, line, lanes));
 }
 
 void judge_touch_lanes(struct judge_view *view, uint32_t mask, const struct emu_ref ref[EMU_LANES],

@@ -15,7 +15,7 @@ void judge_locations_init(struct judge_locations *table)
 void judge_locations_free(struct judge_locations *table)
 {
     for (int i = 0; i < LOCATION_BUCKETS; i++)
-        for (struct judge_location *at = table->bucket[i], *next; at; at = next) {
+        for (struct judge_location *at = table->bucket[i], *next; at != NULL; at = next) {
             next = at->next;
             for (int p = 0; p < PARTS; p++)
                 judge_packet_drop(at->part[p]);
@@ -46,9 +46,9 @@ static struct judge_location *location_lock(struct judge_cluster *c, struct judg
     const uint32_t          hash = location_hash(owner, address);
     struct judge_location **bucket = &table->bucket[hash % LOCATION_BUCKETS], *at;
     pthread_mutex_lock(*lock = &table->lock[hash % LOCATION_SHARDS]);
-    for (at = *bucket; at && (at->owner != owner || at->address != address);)
+    for (at = *bucket; at != NULL && (at->owner != owner || at->address != address);)
         at = at->next;
-    if (at || !make || !(at = (struct judge_location *)judge_alloc(c->grid, 1, sizeof *at)))
+    if (at != NULL || !make || (at = (struct judge_location *)judge_alloc(c->grid, 1, sizeof *at)) == NULL)
         return at;
     at->owner = owner;
     at->address = address;
@@ -58,7 +58,7 @@ static struct judge_location *location_lock(struct judge_cluster *c, struct judg
 
 static struct judge_strong *strong_of(struct judge_warp *w)
 {
-    if (!w->strong)
+    if (w->strong == NULL)
         w->strong = (struct judge_strong *)judge_alloc(w->cluster->grid, 1, sizeof *w->strong);
     return w->strong;
 }
@@ -71,7 +71,7 @@ static void pending_drop(struct judge_pending *pending)
 
 void judge_strong_free(struct judge_warp *w)
 {
-    for (int l = 0; w->strong && l < EMU_LANES; l++) {
+    for (int l = 0; w->strong != NULL && l < EMU_LANES; l++) {
         for (int p = 0; p < PARTS; p++)
             judge_vector_drop(w->strong->part[p][l], 1);
         for (int i = 0; i < w->strong->pending_count[l]; i++)
@@ -84,7 +84,7 @@ void judge_strong_free(struct judge_warp *w)
 /* ---- acquire -------------------------------------------------------------------------------------- */
 static struct judge_locations *table_of(struct judge_cluster *c, const void *owner)
 {
-    return owner ? &c->locations : &c->grid->locations;
+    return owner != NULL ? &c->locations : &c->grid->locations;
 }
 
 /* What had been released before the judge was told of the read, which is before the read itself. */
@@ -102,7 +102,7 @@ static void import_new(struct judge_warp *w, int lane, const struct judge_pendin
     struct judge_locations      *table = table_of(w->cluster, pending->owner);
     const struct judge_location *location = location_lock(w->cluster, table, pending->owner, pending->address,
                                                           false, &lock);
-    const bool                   later = !location ||
+    const bool                   later = location == NULL ||
                        (location->thread == pending->thread && location->alone <= pending->changes);
     for (int p = 0; !later && p < PARTS; p++)
         judge_vector_import(w->cluster, &w->part[p][lane], location->part[p]);
@@ -121,7 +121,7 @@ static void acquire_pending(struct judge_warp *w, int lane)
 
 void judge_strong_acquire(struct judge_warp *w, uint32_t mask)
 {
-    for (; w->strong && mask; mask &= mask - 1)
+    for (; w->strong != NULL && mask; mask &= mask - 1)
         if (w->strong->pending_count[__builtin_ctz(mask)])
             acquire_pending(w, __builtin_ctz(mask));
 }
@@ -131,7 +131,7 @@ static struct judge_pending *pending_for(struct judge_warp *w, int lane, const v
 {
     struct judge_strong *s = strong_of(w);
     unsigned int         i = 0;
-    if (!s)
+    if (s == NULL)
         return NULL;
     while (i < s->pending_count[lane] &&
            (s->pending[lane][i].owner != owner || s->pending[lane][i].address != address))
@@ -153,7 +153,7 @@ static struct judge_pending *pending_for(struct judge_warp *w, int lane, const v
 static void lane_saw(struct judge_warp *w, int lane, struct judge_pending *pending,
                      const struct judge_location *location)
 {
-    if (!location)
+    if (location == NULL)
         return;
     if (pending->stores != location->stores)
         import_old(w, lane, pending);
@@ -172,7 +172,7 @@ static void lane_export(struct judge_warp *w, int lane, struct judge_location *l
     for (int p = 0; p < PARTS; p++) {
         struct judge_vector *v = judge_vector_keep(s->part[p][lane], 1);
         judge_add_own(w, 1u << lane, (enum judge_part)p, s->own[p], &v);
-        if (v)
+        if (v != NULL)
             judge_vector_export(w->cluster, v, &location->part[p]);
         judge_vector_drop(v, 1);
     }
@@ -203,19 +203,19 @@ static void lane_strong(struct judge_warp *w, int lane, const struct emu_ref *re
     struct judge_cluster  *c = w->cluster;
     const void            *owner = ref->space == EMU_SHARED ? ref->cta : NULL;
     const bool             reads = (access & (EMU_READ | EMU_ATOMIC)) != 0, writes = (access & EMU_WRITE) != 0;
-    const bool             releases = writes && w->strong && (w->strong->fenced >> lane & 1);
+    const bool             releases = writes && w->strong != NULL && (w->strong->fenced >> lane & 1);
     struct judge_location *location;
     struct judge_pending  *pending;
     pthread_mutex_t       *lock;
     pending = reads ? pending_for(w, lane, owner, address) : NULL;
     location = location_lock(c, table_of(c, owner), owner, address, releases, &lock);
-    if (pending)
+    if (pending != NULL)
         lane_saw(w, lane, pending, location);
-    if (location && writes && !reads)
+    if (location != NULL && writes && !reads)
         location_store(location);
-    if (location && releases)
+    if (location != NULL && releases)
         lane_export(w, lane, location);
-    if (location && writes)
+    if (location != NULL && writes)
         location_changes(location);
     pthread_mutex_unlock(lock);
 }
@@ -248,7 +248,7 @@ static void snapshot(struct judge_warp *w, int lane)
 void judge_fence(struct emu_warp *warp, uint32_t mask)
 {
     struct judge_warp *w = warp->judge;
-    if (!w || !mask || judge_is_off(w->cluster->grid) || !strong_of(w))
+    if (w == NULL || !mask || judge_is_off(w->cluster->grid) || strong_of(w) == NULL)
         return;
     w->strong->fenced |= mask;
     for (; mask; mask &= mask - 1) {

@@ -66,7 +66,7 @@ static bool take_type(struct decoder *d, struct access_words *words, bool *seen)
 static bool take_operation(struct decoder *d, const char *const *operations, struct access_words *words,
                            bool *seen)
 {
-    int operation = operations ? decode_one_of(d, operations) : -1;
+    int operation = operations != NULL ? decode_one_of(d, operations) : -1;
     if (operation >= 0)
         words->operation = operation;
     return once(d, seen, operation >= 0);

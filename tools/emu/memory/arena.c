@@ -96,7 +96,7 @@ static bool room_for_extents(void)
         return true;
     size_t         room = own.extent_room ? 2 * own.extent_room : 256;
     struct extent *grown = (struct extent *)realloc(own.extents, room * sizeof *grown);
-    if (!grown)
+    if (grown == NULL)
         return false;
     own.extents = grown;
     own.extent_room = room;
@@ -207,15 +207,15 @@ static bool map_arena(uint64_t bytes)
              table = (bytes >> ARENA_BLOCK_SHIFT) * sizeof *a->table;
     /* a block more: the range begins at a multiple of a block */
     unsigned char *base = (unsigned char *)reserve(bytes + BLOCK);
-    unsigned char *defined = base ? (unsigned char *)reserve(bytes / 8) : NULL;
-    a->table = defined ? (uint32_t *)reserve(table) : NULL;
-    a->slots = a->table ? (struct arena_slot *)reserve(slots) : NULL;
-    if (!a->slots) {
-        if (a->table)
+    unsigned char *defined = base != NULL ? (unsigned char *)reserve(bytes / 8) : NULL;
+    a->table = defined != NULL ? (uint32_t *)reserve(table) : NULL;
+    a->slots = a->table != NULL ? (struct arena_slot *)reserve(slots) : NULL;
+    if (a->slots == NULL) {
+        if (a->table != NULL)
             munmap(a->table, table);
-        if (defined)
+        if (defined != NULL)
             munmap(defined, bytes / 8);
-        if (base)
+        if (base != NULL)
             munmap(base, bytes + BLOCK);
         return false;
     }
@@ -312,7 +312,7 @@ bool emu_arena_free(uint64_t address)
 {
     pthread_mutex_lock(&own.lock);
     const struct arena_slot *s = arena_slot_of(address);
-    bool                     found = s && s->begin == address;
+    bool                     found = s != NULL && s->begin == address;
     if (found)
         free_locked((uint32_t)(s - emu_arena.slots));
     pthread_mutex_unlock(&own.lock);
@@ -332,7 +332,7 @@ bool emu_arena_find(uint64_t address, struct emu_allocation *out)
 {
     pthread_mutex_lock(&own.lock);
     const struct arena_slot *s = arena_slot_of(address);
-    if (s)
+    if (s != NULL)
         *out = s->what;
     pthread_mutex_unlock(&own.lock);
     return s != NULL;
@@ -342,7 +342,7 @@ bool emu_arena_holds(uint64_t address, uint64_t bytes)
 {
     pthread_mutex_lock(&own.lock);
     const struct arena_slot *s = arena_slot_of(address);
-    bool                     holds = s && bytes <= s->end - address;
+    bool                     holds = s != NULL && bytes <= s->end - address;
     pthread_mutex_unlock(&own.lock);
     return holds;
 }

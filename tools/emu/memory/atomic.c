@@ -355,8 +355,8 @@ static void decode_vector(struct decoder *d, unsigned int number, enum ptx_type 
 {
     unsigned int              count = 0;
     const struct ptx_operand *o = decode_operand(d, number);
-    const struct ptx_operand *items = o ? decode_items(o, &count) : NULL;
-    if (!items || (o->kind == PTX_OP_SINK && result && wanted > 1)) {
+    const struct ptx_operand *items = o != NULL ? decode_items(o, &count) : NULL;
+    if (items == NULL || (o->kind == PTX_OP_SINK && result && wanted > 1)) {
         decode_refuse(d, "a list of %u registers is wanted", wanted);
         return;
     }
@@ -405,10 +405,10 @@ bool decode_atom(struct decoder *d, struct emu_op *op)
     if (red && strcmp(decode_peek(d), "async") == 0)
         return decode_red_async(d, op);
     struct atomic_op *a = (struct atomic_op *)decode_alloc(d, 1, sizeof *a);
-    if (!a || !decode_access_words(d, operation_words, &words) || !check_atom(d, &words))
+    if (a == NULL || !decode_access_words(d, operation_words, &words) || !check_atom(d, &words))
         return false;
     const struct row *row = find_row((enum operation)words.operation, words.type);
-    if (!row)
+    if (row == NULL)
         return decode_refuse(d, ".%s has no type .%s", operation_words[words.operation],
                              ptx_type_name(words.type));
     *a = (struct atomic_op){.shared = row->shared,

@@ -300,7 +300,7 @@ static void decode_values(struct decoder *d, struct emu_op *op, unsigned int num
 {
     unsigned int              count = 0, bits = 0;
     const struct ptx_operand *value = decode_operand(d, number);
-    if (!value)
+    if (value == NULL)
         return;
     const struct ptx_operand *items = decode_items(value, &count);
     if (count != op->u8[U8_COUNT] || (count > 1 && value->kind != PTX_OP_LIST)) {

@@ -32,8 +32,9 @@ static void exec_cvta_to(struct emu_warp *w, const struct emu_op *op, uint32_t m
 /* Parameters of device functions lie in local memory, and have no generic address. */
 static bool is_local_parameter(struct decoder *d, const struct ptx_operand *o)
 {
-    const struct placed *p = o && o->kind == PTX_OP_SYMBOL ? decode_find_placed(d->state, o->symbol) : NULL;
-    return p && p->space == EMU_LOCAL;
+    const struct placed *p = o != NULL && o->kind == PTX_OP_SYMBOL ? decode_find_placed(d->state, o->symbol)
+                                                                   : NULL;
+    return p != NULL && p->space == EMU_LOCAL;
 }
 
 bool decode_cvta(struct decoder *d, struct emu_op *op)
@@ -61,7 +62,7 @@ static bool lies_in(const struct emu_warp *w, enum emu_space space, bool cluster
 {
     uint64_t                 window = address & WINDOW_MASK, rank = (address & ~WINDOW_MASK) >> EMU_RANK_SHIFT;
     const struct arena_slot *s = window ? NULL : arena_slot_of(address);
-    bool                     constant = s && s->what.kind == EMU_MEMORY_CONSTANT;
+    bool                     constant = s != NULL && s->what.kind == EMU_MEMORY_CONSTANT;
     switch (space) {
     case EMU_SHARED:
         return window == EMU_SHARED_WINDOW && (cluster || rank == 0 || rank == w->cta->rank + 1);
@@ -70,7 +71,7 @@ static bool lies_in(const struct emu_warp *w, enum emu_space space, bool cluster
     case EMU_CONST:
         return constant;
     case EMU_PARAM:
-        return s && s->what.kind == EMU_MEMORY_PARAMETERS;
+        return s != NULL && s->what.kind == EMU_MEMORY_PARAMETERS;
     default: /* parameters lie within the global window */
         return window == 0 && !constant;
     }

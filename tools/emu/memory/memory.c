@@ -80,7 +80,7 @@ bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum e
     uint64_t room = w->local_bytes;
     if (p->space == EMU_GLOBAL) {
         const struct arena_slot *s = arena_slot_of(offset);
-        return s && bytes <= s->what.address + s->what.bytes - offset && may_access(s, space, access);
+        return s != NULL && bytes <= s->what.address + s->what.bytes - offset && may_access(s, space, access);
     }
     if (p->space == EMU_SHARED) {
         if (p->cta != w->cta && !p->cta->warps_left) /* it has exited */
@@ -217,7 +217,7 @@ static void set_defined(const struct request *q, const struct memory_part *p, ui
 /* For the counters, where there are any, and the judge of bank conflicts, where it was asked for. */
 static void count_part(const struct request *q, const struct memory_part *p, uint32_t mask, bool dense)
 {
-    struct emu_count none = {0}, *c = q->w->counts ? &q->w->counts[q->op->number] : &none;
+    struct emu_count none = {0}, *c = q->w->counts != NULL ? &q->w->counts[q->op->number] : &none;
     c->bytes += (uint64_t)q->bytes * (unsigned int)__builtin_popcount(mask);
     if (p->space != EMU_SHARED)
         return;
@@ -263,16 +263,16 @@ static bool do_part(const struct request *q, const struct memory_part *p, uint32
     if (!check_bounds(q, p, mask, e))
         return false;
     if (!(q->access & EMU_NO_JUDGE)) {
-        if (q->access & EMU_READ && q->w->judge && !(q->access & EMU_PARTIAL))
+        if (q->access & EMU_READ && q->w->judge != NULL && !(q->access & EMU_PARTIAL))
             check_defined(q, p, mask, e);
         if (q->access & EMU_WRITE)
             set_defined(q, p, mask, e);
     }
-    if (q->w->counts || q->w->grid->settings->judge & EMU_JUDGE_CONFLICT)
+    if (q->w->counts != NULL || q->w->grid->settings->judge & EMU_JUDGE_CONFLICT)
         count_part(q, p, mask, e->pattern == DENSE);
-    if (q->ref)
+    if (q->ref != NULL)
         fill_refs(q, p, mask);
-    if (q->lanes)
+    if (q->lanes != NULL)
         fill_lanes(q, p, mask, e->pattern);
     return true;
 }
@@ -320,7 +320,7 @@ static bool do_request(const struct request *q, uint32_t mask)
     } else if (!do_mixed(q, mask)) {
         return false;
     }
-    if (q->w->judge && !(q->access & EMU_NO_JUDGE))
+    if (q->w->judge != NULL && !(q->access & EMU_NO_JUDGE))
         judge_access(q->w, q->op, mask, q->ref, q->bytes, q->access);
     return true;
 }
@@ -329,7 +329,7 @@ static pthread_mutex_t strong_lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool memory_strong_begin(const struct emu_warp *w, enum emu_space space, unsigned int access)
 {
-    if (!w->judge || !(access & EMU_STRONG) || (space != EMU_GLOBAL && space != EMU_GENERIC))
+    if (w->judge == NULL || !(access & EMU_STRONG) || (space != EMU_GLOBAL && space != EMU_GENERIC))
         return false;
     pthread_mutex_lock(&strong_lock);
     return true;
@@ -354,7 +354,7 @@ bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, en
                   struct memory_lanes *out)
 {
     struct emu_ref ref[EMU_LANES];
-    bool           judged = w->judge && !(access & EMU_NO_JUDGE);
+    bool           judged = w->judge != NULL && !(access & EMU_NO_JUDGE);
     struct request q = {w, op, space, address, bytes, align, access, judged ? ref : NULL, out};
     return do_request(&q, mask);
 }

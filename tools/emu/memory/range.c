@@ -17,7 +17,7 @@ static struct bits local_bits(const struct emu_ref *ref)
     for (uint32_t i = 0; i < ref->cta->warp_count; i++) {
         const struct emu_warp *w = &ref->cta->warps[i];
         uint64_t               offset = (uint64_t)((uintptr_t)ref->at - (uintptr_t)w->local);
-        if (w->local && offset < (uint64_t)w->local_bytes * EMU_LANES)
+        if (w->local != NULL && offset < (uint64_t)w->local_bytes * EMU_LANES)
             return (struct bits){w->local_defined, offset, false};
     }
     return (struct bits){NULL, 0, false};
@@ -35,20 +35,20 @@ static struct bits bits_of(const struct emu_ref *ref)
 bool emu_defined(const struct emu_ref *ref, uint64_t bytes)
 {
     struct bits b = bits_of(ref);
-    return bytes == 0 || !b.map || bits_all(b.map, b.first, bytes);
+    return bytes == 0 || b.map == NULL || bits_all(b.map, b.first, bytes);
 }
 
 void emu_define(const struct emu_ref *ref, uint64_t bytes)
 {
     struct bits b = bits_of(ref);
-    if (bytes && b.map)
+    if (bytes && b.map != NULL)
         bits_set(b.map, b.first, bytes, true, b.common);
 }
 
 void memory_undefine(const struct emu_ref *ref, uint64_t bytes)
 {
     struct bits b = bits_of(ref);
-    if (bytes && b.map)
+    if (bytes && b.map != NULL)
         bits_set(b.map, b.first, bytes, false, b.common);
 }
 
@@ -58,7 +58,7 @@ void emu_copy(const struct emu_ref *to, const struct emu_ref *from, uint64_t byt
     if (bytes == 0)
         return;
     memmove(to->at, from->at, bytes);
-    if (t.map && f.map)
+    if (t.map != NULL && f.map != NULL)
         bits_copy(t.map, t.first, f.map, f.first, bytes, t.common);
 }
 
@@ -101,12 +101,12 @@ bool emu_memory_range(struct emu_warp *w, const struct emu_op *op, int lane, enu
     if (access & EMU_NO_JUDGE || bytes == 0)
         return true;
     within -= p.first_bit;
-    if (access & EMU_READ && w->judge && !(access & EMU_PARTIAL) && !bits_all(p.defined, within, bytes))
+    if (access & EMU_READ && w->judge != NULL && !(access & EMU_PARTIAL) && !bits_all(p.defined, within, bytes))
         memory_undefined(w, op, lane, space, address, bytes,
                          bits_first_hole(p.defined, within, bytes) - within);
     if (access & EMU_WRITE)
         bits_set(p.defined, within, bytes, true, p.space == EMU_GLOBAL);
-    if (w->judge)
+    if (w->judge != NULL)
         judge_range(w, op, lane, out, bytes, access);
     return true;
 }

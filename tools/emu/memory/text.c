@@ -18,7 +18,7 @@ static void name_allocation(const struct emu_allocation *a, char *buf, size_t ca
 {
     if (a->kind == EMU_MEMORY_PARAMETERS)
         snprintf(buf, cap, "the kernel's parameters (%" PRIu64 " bytes)", a->bytes);
-    else if (a->name)
+    else if (a->name != NULL)
         snprintf(buf, cap, "%s '%s' (%" PRIu64 " bytes)", kinds[a->kind], a->name, a->bytes);
     else
         snprintf(buf, cap, "%s %" PRIu64 " (%" PRIu64 " bytes)", kinds[a->kind], a->id, a->bytes);

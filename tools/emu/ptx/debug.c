@@ -30,7 +30,7 @@ struct reference {
 
 static struct ptx_debug *debug_of(struct ptx_parser *p)
 {
-    if (!p->debug)
+    if (p->debug == NULL)
         p->debug = (struct ptx_debug *)ptx_scratch(p, 1, sizeof *p->debug);
     return p->debug;
 }
@@ -216,14 +216,15 @@ void ptx_debug_section(struct ptx_parser *p)
 static const char *string_at(struct ptx_parser *p, const struct reference *r)
 {
     struct ptx_debug *debug = p->debug;
-    if (!r->label)
+    if (r->label == NULL)
         return NULL;
     uint64_t at = find(p, &debug->labels, (uint64_t)(uintptr_t)r->label, 0, 0, 0)->value;
     if (at == 0 || r->offset >= debug->strings.count || at - 1 >= debug->strings.count - r->offset)
         return NULL;
     const char *text = (const char *)debug->strings.items + at - 1 + r->offset;
     const char *end = (const char *)memchr(text, 0, debug->strings.count - (size_t)(at - 1 + r->offset));
-    return end && end > text && end - text < 4096 ? ptx_intern(p, text, (size_t)(end - text))->text : NULL;
+    return end != NULL && end > text && end - text < 4096 ? ptx_intern(p, text, (size_t)(end - text))->text
+                                                          : NULL;
 }
 
 void ptx_debug_finish(struct ptx_parser *p)

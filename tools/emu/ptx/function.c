@@ -138,7 +138,7 @@ void ptx_prototype(struct ptx_parser *p, struct ptx_name *name, uint32_t line)
 static struct ptx_function *declare(struct ptx_parser *p, struct ptx_name *name, uint32_t line)
 {
     struct ptx_symbol *s = ptx_resolve_here(p, name);
-    if (s && s->kind == PTX_FUNCTION)
+    if (s != NULL && s->kind == PTX_FUNCTION)
         return s->function;
     s = (struct ptx_symbol *)ptx_keep(p, 1, sizeof *s);
     s->kind = PTX_FUNCTION;
@@ -158,13 +158,13 @@ static struct ptx_function *declare(struct ptx_parser *p, struct ptx_name *name,
 static struct ptx_function *declared(struct ptx_parser *p, struct ptx_name *name, uint32_t line)
 {
     struct ptx_scope   *inside = p->scope;
-    struct ptx_binding *hides = ptx_resolve_here(p, name) ? name->symbol : NULL;
-    if (hides)
+    struct ptx_binding *hides = ptx_resolve_here(p, name) != NULL ? name->symbol : NULL;
+    if (hides != NULL)
         name->symbol = hides->outer;
     p->scope = inside->parent;
     struct ptx_function *f = declare(p, name, line);
     p->scope = inside;
-    if (hides) {
+    if (hides != NULL) {
         hides->outer = name->symbol;
         name->symbol = hides;
     }
@@ -205,7 +205,7 @@ static void take_body(struct ptx_parser *p, struct ptx_function *f)
 static void update(struct ptx_function *f, const struct ptx_function *now)
 {
     struct ptx_function old = *f;
-    if (old.name && old.has_body && !now->has_body) { /* a declaration behind the definition */
+    if (old.name != NULL && old.has_body && !now->has_body) { /* a declaration behind the definition */
         f->is_visible |= now->is_visible;
         return;
     }
@@ -255,8 +255,8 @@ static struct ptx_function *want_function(struct ptx_parser *p)
 {
     uint32_t                 line = p->lex.token_line;
     const struct ptx_name   *name = ptx_want_name(p, "a function");
-    const struct ptx_symbol *s = name->symbol ? name->symbol->symbol : NULL;
-    if (!s)
+    const struct ptx_symbol *s = name->symbol != NULL ? name->symbol->symbol : NULL;
+    if (s == NULL)
         ptx_fail_at(p, line, "unknown name '%s'", name->text);
     if (s->kind != PTX_FUNCTION)
         ptx_fail_at(p, line, "'%s' is no function", name->text);

@@ -19,7 +19,7 @@ static void grow_names(struct ptx_parser *p)
     size_t            count = p->bucket_count ? 2 * p->bucket_count : 1024;
     struct ptx_name **buckets = (struct ptx_name **)ptx_scratch(p, count, sizeof(struct ptx_name *));
     for (size_t i = 0; i < p->bucket_count; i++)
-        for (struct ptx_name *n = p->buckets[i], *next; n; n = next) {
+        for (struct ptx_name *n = p->buckets[i], *next; n != NULL; n = next) {
             next = n->next;
             n->next = buckets[n->hash % count];
             buckets[n->hash % count] = n;
@@ -37,7 +37,7 @@ struct ptx_name *ptx_intern(struct ptx_parser *p, const char *text, size_t bytes
     if (p->name_count >= p->bucket_count)
         grow_names(p);
     struct ptx_name **bucket = &p->buckets[hash % p->bucket_count];
-    for (struct ptx_name *n = *bucket; n; n = n->next)
+    for (struct ptx_name *n = *bucket; n != NULL; n = n->next)
         if (n->hash == hash && n->bytes == bytes && memcmp(n->text, text, bytes) == 0)
             return n;
     if (bytes > MAX_WORD)
@@ -73,7 +73,7 @@ static void skip_comment(struct ptx_parser *p)
 static void skip_line(struct ptx_lexer *l)
 {
     const char *end = (const char *)memchr(l->at, '\n', (size_t)(l->end - l->at));
-    l->at = end ? end : l->end;
+    l->at = end != NULL ? end : l->end;
 }
 
 static bool starts(const struct ptx_lexer *l, const char *word)
@@ -154,7 +154,7 @@ static void take_mark(struct ptx_parser *p)
             l->at += 2;
             return;
         }
-    if (*l->at == 0 || !strchr("{}()[]<>,;:=+-*/%&|^~!?@", *l->at)) {
+    if (*l->at == 0 || strchr("{}()[]<>,;:=+-*/%&|^~!?@", *l->at) == NULL) {
         unsigned char c = (unsigned char)*l->at;
         if (c > ' ' && c < 127)
             ptx_fail_at(p, l->line, "'%c' has no meaning here", c);

@@ -25,7 +25,7 @@ static char *add_block(struct ptx_memory *memory, size_t bytes)
     if (bytes > most - memory->total)
         return NULL;
     struct block *block = (struct block *)calloc(1, offsetof(struct block, data) + bytes);
-    if (!block)
+    if (block == NULL)
         return NULL;
     block->next = memory->blocks;
     memory->blocks = block;
@@ -46,7 +46,7 @@ void *ptx_alloc(struct ptx_memory *memory, size_t count, size_t size)
         if (bytes > block / 4) /* one of its own, and the rest of the old one stays in use */
             return add_block(memory, bytes);
         char *at = add_block(memory, block);
-        if (!at)
+        if (at == NULL)
             return NULL;
         memory->at = at;
         memory->left = memory->block = block;
@@ -59,9 +59,9 @@ void *ptx_alloc(struct ptx_memory *memory, size_t count, size_t size)
 
 void ptx_memory_free(struct ptx_memory *memory)
 {
-    if (!memory)
+    if (memory == NULL)
         return;
-    for (struct block *block = memory->blocks, *next; block; block = next) {
+    for (struct block *block = memory->blocks, *next; block != NULL; block = next) {
         next = block->next;
         free(block);
     }

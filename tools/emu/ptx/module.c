@@ -48,7 +48,7 @@ void ptx_fail_at(struct ptx_parser *p, uint32_t line, const char *format, ...)
 static void *allocate(struct ptx_parser *p, struct ptx_memory *memory, size_t count, size_t size)
 {
     void *result = ptx_alloc(memory, count, size);
-    if (!result) {
+    if (result == NULL) {
         if (p->error_cap)
             snprintf(p->error, p->error_cap, "out of memory");
         longjmp(p->out, 1);
@@ -154,7 +154,7 @@ static struct ptx_linkage linkage(struct ptx_parser *p)
                    : ptx_at_dot(p, "weak")    ? &l.is_weak
                    : ptx_at_dot(p, "common")  ? &l.is_common
                                               : NULL;
-        if (!is)
+        if (is == NULL)
             return l;
         if (l.is_extern || l.is_visible || l.is_weak || l.is_common)
             ptx_fail(p, "more than one of .extern, .visible, .weak and .common");
@@ -239,7 +239,7 @@ struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t
     if (bytes > max_text) {
         if (cap)
             snprintf(error, cap, "line 1: the text has more than %zu bytes", max_text);
-    } else if (p.memory && p.scratch) {
+    } else if (p.memory != NULL && p.scratch != NULL) {
         done = run(&p);
     } else if (cap) {
         snprintf(error, cap, "out of memory");
@@ -253,6 +253,6 @@ struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t
 
 void ptx_free(struct ptx_module *module)
 {
-    if (module)
+    if (module != NULL)
         ptx_memory_free(module->memory);
 }

@@ -131,7 +131,7 @@ void ptx_number(struct ptx_parser *p)
         return;
     }
     const char *end = second == 'x' || second == 'X' ? NULL : decimal_end(start, l->end);
-    if (!end) {
+    if (end == NULL) {
         take_integer(p, start);
         return;
     }

@@ -44,7 +44,7 @@ static char component_of(const char *name)
 {
     static const char from[] = "xyzwrgba", to[] = "xyzwxyzw";
     const char       *at = name[0] && !name[1] ? strchr(from, name[0]) : NULL;
-    return at ? to[at - from] : 0;
+    return at != NULL ? to[at - from] : 0;
 }
 
 /* ".x" behind a register; a directive on the next line is none. */
@@ -90,7 +90,7 @@ static void subscript(struct ptx_parser *p, const char *opcode)
 {
     struct ptx_operand      *o = top(p);
     const struct ptx_symbol *symbol = o->symbol;
-    if (!symbol || symbol->kind != PTX_VARIABLE)
+    if (symbol == NULL || symbol->kind != PTX_VARIABLE)
         ptx_unexpected(p, "','");
     ptx_next(p);
     uint64_t element = (uint64_t)(ptx_type_bits(symbol->type) / 8) * symbol->vector;
@@ -112,16 +112,16 @@ static void named(struct ptx_parser *p)
         ptx_unexpected(p, "a name");
     struct ptx_symbol *symbol = ptx_resolve(p, name, &member);
     ptx_next(p);
-    if (symbol && symbol->kind == PTX_REGISTER) {
+    if (symbol != NULL && symbol->kind == PTX_REGISTER) {
         registered(p, symbol, member);
-    } else if (!symbol && strcmp(name->text, "_") == 0) {
+    } else if (symbol == NULL && strcmp(name->text, "_") == 0) {
         push(p, PTX_OP_SINK);
-    } else if (!symbol && name->text[0] == '%') {
+    } else if (symbol == NULL && name->text[0] == '%') {
         special(p, name, line);
     } else {
         struct ptx_operand *o = push(p, PTX_OP_SYMBOL);
         o->symbol = symbol;
-        if (!symbol || symbol->kind == PTX_LABEL) {
+        if (symbol == NULL || symbol->kind == PTX_LABEL) {
             o->name = name->text;
             p->awaits = true;
         }
@@ -240,11 +240,11 @@ void ptx_await_operands(struct ptx_parser *p, struct ptx_operand *operands, unsi
         struct ptx_operand *o = &operands[i];
         if (o->count)
             ptx_await_operands(p, o->items, o->count, line);
-        if (o->kind != PTX_OP_SYMBOL || !o->name)
+        if (o->kind != PTX_OP_SYMBOL || o->name == NULL)
             continue;
         struct ptx_name *label = ptx_intern(p, o->name, strlen(o->name));
         o->name = NULL;
-        if (!o->symbol || ptx_resolve_here(p, label) != o->symbol)
+        if (o->symbol == NULL || ptx_resolve_here(p, label) != o->symbol)
             ptx_await_label(p, &o->symbol, label, line);
     }
 }

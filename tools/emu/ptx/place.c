@@ -42,7 +42,7 @@ const char *ptx_place_text(const struct ptx_module *m, const struct ptx_place *p
 {
     struct text t = begin(buf, cap);
     const char *file = file_of(m, place);
-    if (!file || !place->file_line) {
+    if (file == NULL || !place->file_line) {
         add(&t, "line %u of the PTX", place->line);
         return buf;
     }
@@ -51,7 +51,7 @@ const char *ptx_place_text(const struct ptx_module *m, const struct ptx_place *p
     for (int i = 0; caller && caller <= m->inlined_count && i < MAX_CALLERS; i++) {
         const struct ptx_inlined *in = &m->inlined[caller - 1];
         file = file_of(m, &in->place);
-        add(&t, " (in %s at %s:%u)", in->function ? in->function : "macro", file ? file : "?",
+        add(&t, " (in %s at %s:%u)", in->function != NULL ? in->function : "macro", file != NULL ? file : "?",
             in->place.file_line);
         caller = in->place.caller;
     }

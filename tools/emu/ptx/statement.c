@@ -48,7 +48,7 @@ static void guarded(struct ptx_parser *p)
     guard.negated = ptx_take_mark(p, '!');
     struct ptx_name         *name = ptx_want_name(p, "a predicate");
     const struct ptx_symbol *symbol = ptx_resolve(p, name, &member);
-    if (!symbol)
+    if (symbol == NULL)
         ptx_fail_at(p, p->lex.last_line, "unknown name '%s'", name->text);
     if (symbol->kind != PTX_REGISTER || symbol->type != PTX_pred)
         ptx_fail_at(p, p->lex.last_line, "'%s' is no predicate", name->text);
@@ -96,9 +96,9 @@ static void targets(struct ptx_parser *p, struct ptx_name *name, bool of_calls, 
         uint32_t         at = ((uint32_t *)lines.items)[i];
         uint64_t         member;
         s->targets[i] = ptx_resolve(p, target, &member);
-        if (!of_calls && (!s->targets[i] || s->targets[i]->kind == PTX_LABEL))
+        if (!of_calls && (s->targets[i] == NULL || s->targets[i]->kind == PTX_LABEL))
             ptx_await_label(p, (const struct ptx_symbol **)&s->targets[i], target, at);
-        else if (!s->targets[i])
+        else if (s->targets[i] == NULL)
             ptx_fail_at(p, at, "unknown name '%s'", target->text);
         else if (!of_calls || s->targets[i]->kind != PTX_FUNCTION)
             ptx_fail_at(p, at, "'%s' is no %s", target->text, of_calls ? "function" : "label");

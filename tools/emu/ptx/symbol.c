@@ -9,7 +9,7 @@ void ptx_scope_open(struct ptx_parser *p)
 {
     struct ptx_scope *scope = (struct ptx_scope *)ptx_scratch(p, 1, sizeof *scope);
     scope->parent = p->scope;
-    scope->depth = p->scope ? p->scope->depth + 1 : 0;
+    scope->depth = p->scope != NULL ? p->scope->depth + 1 : 0;
     scope->pending = p->pending.count;
     if (scope->depth > MAX_SCOPES)
         ptx_fail(p, "blocks are nested more than %d deep", MAX_SCOPES);
@@ -59,15 +59,15 @@ static struct ptx_binding *add_binding(struct ptx_parser *p, struct ptx_name *na
 void ptx_bind(struct ptx_parser *p, struct ptx_name *name, struct ptx_symbol *symbol, uint32_t line)
 {
     struct ptx_name *prefix = prefix_of(p, name);
-    if (name->symbol && name->symbol->scope == p->scope)
+    if (name->symbol != NULL && name->symbol->scope == p->scope)
         twice(p, name, name->symbol->symbol, line);
-    if (prefix && prefix->family && prefix->family->scope == p->scope &&
+    if (prefix != NULL && prefix->family != NULL && prefix->family->scope == p->scope &&
         name->number < prefix->family->symbol->count)
         twice(p, name, prefix->family->symbol, line);
     struct ptx_binding *b = add_binding(p, name, symbol);
     b->outer = name->symbol;
     name->symbol = b;
-    if (prefix) {
+    if (prefix != NULL) {
         b->numbered_outer = prefix->numbered;
         prefix->numbered = b;
     }
@@ -75,9 +75,9 @@ void ptx_bind(struct ptx_parser *p, struct ptx_name *name, struct ptx_symbol *sy
 
 void ptx_bind_family(struct ptx_parser *p, struct ptx_name *name, struct ptx_symbol *symbol, uint32_t line)
 {
-    if (name->family && name->family->scope == p->scope)
+    if (name->family != NULL && name->family->scope == p->scope)
         twice(p, name, name->family->symbol, line);
-    for (struct ptx_binding *b = name->numbered; b && b->scope == p->scope; b = b->numbered_outer)
+    for (struct ptx_binding *b = name->numbered; b != NULL && b->scope == p->scope; b = b->numbered_outer)
         if (b->name->number < symbol->count)
             twice(p, b->name, b->symbol, line);
     struct ptx_binding *b = add_binding(p, name, symbol);
@@ -90,18 +90,19 @@ struct ptx_symbol *ptx_resolve(struct ptx_parser *p, struct ptx_name *name, uint
 {
     struct ptx_binding *b = name->symbol;
     struct ptx_name    *prefix = prefix_of(p, name);
-    struct ptx_binding *family = prefix ? prefix->family : NULL;
+    struct ptx_binding *family = prefix != NULL ? prefix->family : NULL;
     *member = 0;
-    if (family && name->number < family->symbol->count && (!b || family->scope->depth > b->scope->depth)) {
+    if (family != NULL && name->number < family->symbol->count &&
+        (b == NULL || family->scope->depth > b->scope->depth)) {
         *member = name->number;
         return family->symbol;
     }
-    return b ? b->symbol : NULL;
+    return b != NULL ? b->symbol : NULL;
 }
 
 struct ptx_symbol *ptx_resolve_here(struct ptx_parser *p, const struct ptx_name *name)
 {
-    return name->symbol && name->symbol->scope == p->scope ? name->symbol->symbol : NULL;
+    return name->symbol != NULL && name->symbol->scope == p->scope ? name->symbol->symbol : NULL;
 }
 
 void ptx_await_label(struct ptx_parser *p, const struct ptx_symbol **slot, struct ptx_name *name, uint32_t line)
@@ -119,11 +120,11 @@ static void settle(struct ptx_parser *p)
     size_t              left = p->scope->pending;
     for (size_t i = left; i < p->pending.count; i++) {
         struct ptx_symbol *symbol = ptx_resolve_here(p, uses[i].name);
-        if (symbol && symbol->kind == PTX_LABEL)
+        if (symbol != NULL && symbol->kind == PTX_LABEL)
             *uses[i].slot = symbol;
         else if (p->scope->depth > 1)
             uses[left++] = uses[i];
-        else if (!*uses[i].slot)
+        else if (*uses[i].slot == NULL)
             ptx_fail_at(p, uses[i].line, "unknown name '%s'", uses[i].name->text);
     }
     p->pending.count = left;
@@ -132,13 +133,13 @@ static void settle(struct ptx_parser *p)
 void ptx_scope_close(struct ptx_parser *p)
 {
     settle(p);
-    for (struct ptx_binding *b = p->scope->bindings; b; b = b->next) {
+    for (struct ptx_binding *b = p->scope->bindings; b != NULL; b = b->next) {
         if (b->family) {
             b->name->family = b->outer;
             continue;
         }
         b->name->symbol = b->outer;
-        if (b->name->prefix)
+        if (b->name->prefix != NULL)
             b->name->prefix->numbered = b->numbered_outer;
     }
     p->scope = p->scope->parent;

@@ -176,7 +176,7 @@ static unsigned int dimensions(struct ptx_parser *p, struct ptx_symbol *s, uint6
 static bool merge(struct ptx_parser *p, const struct ptx_name *name, const struct ptx_symbol *s)
 {
     struct ptx_symbol *old = ptx_resolve_here(p, name);
-    if (!old || old->kind != PTX_VARIABLE || p->function || !(old->is_extern || s->is_extern))
+    if (old == NULL || old->kind != PTX_VARIABLE || p->function != NULL || !(old->is_extern || s->is_extern))
         return false;
     if (old->space != s->space || old->type != s->type || old->vector != s->vector ||
         old->is_array != s->is_array || (old->bytes && s->bytes && old->bytes != s->bytes))
@@ -195,7 +195,7 @@ static bool merge(struct ptx_parser *p, const struct ptx_name *name, const struc
 
 static void keep_variable(struct ptx_parser *p, struct ptx_symbol *s)
 {
-    struct ptx_list *list = p->function ? &p->variables : &p->module_variables;
+    struct ptx_list *list = p->function != NULL ? &p->variables : &p->module_variables;
     *(struct ptx_symbol **)ptx_add(p, list, sizeof s) = s;
 }
 

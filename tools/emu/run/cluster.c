@@ -55,8 +55,8 @@ static bool new_warp(struct emu_warp *w, const struct frame_sizes *s)
     w->returns = (struct emu_return *)calloc((size_t)s->depth * EMU_LANES, sizeof *w->returns);
     w->local = (unsigned char *)calloc(s->local + 1, EMU_LANES);
     w->local_defined = (unsigned char *)calloc(s->local / 8 + 1, EMU_LANES);
-    return w->rows && w->defined_rows && w->bank[EMU_BANK_SPECIAL] && w->returns && w->local &&
-           w->local_defined;
+    return w->rows != NULL && w->defined_rows != NULL && w->bank[EMU_BANK_SPECIAL] != NULL &&
+           w->returns != NULL && w->local != NULL && w->local_defined != NULL;
 }
 
 static void free_warp(struct emu_warp *w)
@@ -83,7 +83,7 @@ static bool new_cta(struct emu_cluster *c, struct emu_cta *cta, uint32_t rank)
     if (posix_memalign((void **)(void *)&cta->shared, 1024, cta->shared_bytes + 1024u))
         cta->shared = NULL;
     cta->shared_defined = (unsigned char *)calloc(cta->shared_bytes / 8u + 16, 1);
-    if (!cta->warps || !cta->shared || !cta->shared_defined)
+    if (cta->warps == NULL || cta->shared == NULL || cta->shared_defined == NULL)
         return false;
     for (uint32_t i = 0; i < cta->warp_count; i++) {
         struct emu_warp *w = &cta->warps[i];
@@ -101,13 +101,13 @@ static bool new_cta(struct emu_cluster *c, struct emu_cta *cta, uint32_t rank)
 struct emu_cluster *emu_cluster_new(struct emu_grid *grid)
 {
     struct emu_cluster *c = (struct emu_cluster *)calloc(1, sizeof *c);
-    if (!c)
+    if (c == NULL)
         return NULL;
     c->grid = grid;
     c->cta_count = grid->cluster[0] * grid->cluster[1] * grid->cluster[2];
     c->ctas = (struct emu_cta *)calloc(c->cta_count, sizeof *c->ctas);
     for (uint32_t i = 0; i < c->cta_count; i++)
-        if (!c->ctas || !new_cta(c, &c->ctas[i], i)) {
+        if (c->ctas == NULL || !new_cta(c, &c->ctas[i], i)) {
             emu_cluster_free(c);
             return NULL;
         }
@@ -116,15 +116,15 @@ struct emu_cluster *emu_cluster_new(struct emu_grid *grid)
 
 void emu_cluster_free(struct emu_cluster *c)
 {
-    for (uint32_t i = 0; c && c->ctas && i < c->cta_count; i++) {
+    for (uint32_t i = 0; c != NULL && c->ctas != NULL && i < c->cta_count; i++) {
         struct emu_cta *cta = &c->ctas[i];
-        for (uint32_t k = 0; cta->warps && k < cta->warp_count; k++)
+        for (uint32_t k = 0; cta->warps != NULL && k < cta->warp_count; k++)
             free_warp(&cta->warps[k]);
         free(cta->warps);
         free(cta->shared);
         free(cta->shared_defined);
     }
-    if (c)
+    if (c != NULL)
         free(c->ctas);
     free(c);
 }
@@ -154,7 +154,7 @@ static void begin_warp(struct emu_warp *w, struct emu_count *counts)
         memset(w->local_defined + (size_t)l * (w->local_bytes / 8), 0, (g->entry->local_bytes + 7) / 8);
     free(w->busy_rows);
     w->busy_rows = NULL;
-    w->counts = counts ? counts + (size_t)w->index * g->module->op_count : NULL;
+    w->counts = counts != NULL ? counts + (size_t)w->index * g->module->op_count : NULL;
     emu_special_fill(w);
 }
 
@@ -249,7 +249,7 @@ void emu_cluster_deadlock(struct emu_cluster *c)
                 at = &w->fragments[f];
             }
         }
-    if (last)
+    if (last != NULL)
         emu_fault(last, &at->function->code[at->pc], __builtin_ctz(at->mask), 702,
                   "a deadlock: no thread of the %s can go on", c->cta_count > 1 ? "cluster" : "block");
 }

@@ -19,7 +19,7 @@ static void exec_bra(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 
 static bool find_label(struct decoder *d, const struct ptx_operand *o, uint32_t *target)
 {
-    if (!o)
+    if (o == NULL)
         return false;
     if (o->kind != PTX_OP_SYMBOL || o->symbol->kind != PTX_LABEL)
         return decode_refuse(d, "a label is wanted");
@@ -138,7 +138,7 @@ static uint64_t read_piece(struct emu_warp *w, int lane, const struct piece *p, 
         uint32_t        width = p->bytes > 4 ? 8 : 4;
         const uint32_t *bits = frame_defined(w, frame, p->reg);
         memcpy(&value, frame_row(w, frame, p->reg) + width * (uint32_t)lane, width);
-        *defined = !bits || *bits >> lane & 1;
+        *defined = bits == NULL || *bits >> lane & 1;
     } else {
         memcpy(&value, w->local + base + local + p->offset, p->bytes);
         *defined = bits_are_set(w->local_defined + base / 8, local + p->offset, p->bytes);
@@ -154,7 +154,7 @@ static void write_piece(struct emu_warp *w, int lane, const struct piece *p, uin
         uint32_t  width = p->bytes > 4 ? 8 : 4;
         uint32_t *bits = frame_defined(w, frame, p->reg);
         memcpy(frame_row(w, frame, p->reg) + width * (uint32_t)lane, &value, width);
-        if (bits)
+        if (bits != NULL)
             *bits = (*bits & ~(1u << lane)) | (uint32_t)defined << lane;
     } else {
         memcpy(w->local + base + local + p->offset, &value, p->bytes);
@@ -307,7 +307,7 @@ static void exec_call(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     const struct call       *call = (const struct call *)op->data;
     const struct emu_module *m = w->grid->module;
     uint32_t                 pc = w->now->pc;
-    if (call->callee) {
+    if (call->callee != NULL) {
         enter(w, op, call->callee, mask, pc);
         return;
     }
@@ -329,24 +329,26 @@ static void exec_call(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const struct ptx_symbol *formal,
                          struct piece *p, bool result)
 {
-    uint64_t wanted = !formal                        ? 0
+    uint64_t wanted = (formal == NULL)               ? 0
                       : formal->kind == PTX_REGISTER ? ptx_type_bits(formal->type) / 8
                                                      : formal->bytes;
     p->reg = EMU_NO_REG;
     if (o->kind == PTX_OP_SYMBOL) {
         const struct placed *at = decode_find_placed(d->state, o->symbol);
-        if (!at || at->space != EMU_LOCAL)
+        if (at == NULL || at->space != EMU_LOCAL)
             return decode_refuse(d, "'%s' is no .param variable of this function", o->symbol->name);
         p->offset = (uint32_t)at->address;
         p->bytes = (uint32_t)o->symbol->bytes;
     } else {
-        enum ptx_type type = o->kind == PTX_OP_REGISTER ? o->symbol->type : formal ? formal->type : PTX_b32;
+        enum ptx_type type = o->kind == PTX_OP_REGISTER ? o->symbol->type
+                             : formal != NULL           ? formal->type
+                                                        : PTX_b32;
         p->bytes = ptx_type_bits(type) / 8;
         p->reg = result ? decode_result_of(d, o, type) : decode_source_of(d, o, type);
         if (p->bytes > 8 || ptx_type_bits(type) == 1)
             return decode_refuse(d, "an argument or result of .%s", ptx_type_name(type));
     }
-    if (formal && wanted != p->bytes)
+    if (formal != NULL && wanted != p->bytes)
         return decode_refuse(d, "%u bytes for '%s', which has %llu", p->bytes, formal->name,
                              (unsigned long long)wanted);
     return !d->failed;
@@ -355,14 +357,14 @@ static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const s
 static bool decode_pieces(struct decoder *d, const struct ptx_operand *group, const struct ptx_function *callee,
                           struct piece **out, uint32_t *count, bool result)
 {
-    struct ptx_symbol *const *formals = !callee ? NULL : result ? callee->results : callee->parameters;
-    unsigned int              wanted = !callee ? 0 : result ? callee->result_count : callee->parameter_count;
-    if (callee && wanted != group->count)
+    struct ptx_symbol *const *formals = callee == NULL ? NULL : result ? callee->results : callee->parameters;
+    unsigned int wanted = callee == NULL ? 0 : result ? callee->result_count : callee->parameter_count;
+    if (callee != NULL && wanted != group->count)
         return decode_refuse(d, "%u %s instead of %u", group->count, result ? "results" : "arguments", wanted);
     *count = group->count;
     *out = (struct piece *)decode_alloc(d, group->count, sizeof **out);
     for (uint32_t i = 0; i < group->count && !d->failed; i++)
-        decode_piece(d, &group->items[i], formals ? formals[i] : NULL, &(*out)[i], result);
+        decode_piece(d, &group->items[i], formals != NULL ? formals[i] : NULL, &(*out)[i], result);
     return !d->failed;
 }
 
@@ -386,11 +388,11 @@ static bool decode_callee(struct decoder *d, const struct ptx_operand *o, struct
     for (uint32_t i = 0; i < d->module->function_count; i++)
         if (d->module->functions[i].text == o->symbol->function)
             call->callee = &d->module->functions[i];
-    if (call->callee && call->callee->text->has_body)
+    if (call->callee != NULL && call->callee->text->has_body)
         return true;
     call->callee = NULL;
     call->intrinsic = emu_intrinsic(o->symbol->name);
-    return call->intrinsic || decode_refuse(d, "nothing defines '%s'", o->symbol->name);
+    return call->intrinsic != NULL || decode_refuse(d, "nothing defines '%s'", o->symbol->name);
 }
 
 bool decode_call(struct decoder *d, struct emu_op *op)
@@ -410,15 +412,16 @@ bool decode_call(struct decoder *d, struct emu_op *op)
     if (at + 1 < count && d->in->operands[at + 1].kind == PTX_OP_GROUP &&
         !decode_pieces(d, &d->in->operands[at + 1], callee, &call->arguments, &call->argument_count, false))
         return false;
-    if (callee &&
+    if (callee != NULL &&
         (call->result_count != callee->result_count || call->argument_count != callee->parameter_count))
-        return decode_refuse(d, "'%s' has %u arguments and %u results", callee->name ? callee->name : "it",
-                             callee->parameter_count, callee->result_count);
+        return decode_refuse(d, "'%s' has %u arguments and %u results",
+                             callee->name != NULL ? callee->name : "it", callee->parameter_count,
+                             callee->result_count);
     op->data = call;
     op->exec = exec_call;
     op->flags |= EMU_OP_CHECKS; /* results are made by ret */
     op->class_ = EMU_CLASS_control;
-    if (call->intrinsic)
+    if (call->intrinsic != NULL)
         return emu_intrinsic_decode(d, op, call);
     return !d->failed;
 }

@@ -130,23 +130,23 @@ static struct emu_cluster *take(struct emu_grid *g, struct emu_cluster **spare, 
     struct grid_work   *work = g->work;
     struct emu_cluster *c = NULL;
     pthread_mutex_lock(&work->lock);
-    bool     begins = work->next < work->total && (work->resident < work->most || !work->first);
+    bool     begins = work->next < work->total && (work->resident < work->most || work->first == NULL);
     uint32_t id = (uint32_t)work->next;
     if (begins) {
         work->next++;
         work->resident++;
-    } else if (work->first) {
+    } else if (work->first != NULL) {
         c = work->first;
         work->first = c->link;
-        if (!work->first)
+        if (work->first == NULL)
             work->last = NULL;
     }
     pthread_mutex_unlock(&work->lock);
     if (!begins || g->stop)
         return c;
-    c = *spare ? *spare : emu_cluster_new(g);
+    c = *spare != NULL ? *spare : emu_cluster_new(g);
     *spare = NULL;
-    if (!c || !emu_cluster_begin(c, id, counts)) {
+    if (c == NULL || !emu_cluster_begin(c, id, counts)) {
         out_of_memory(g);
         emu_cluster_free(c);
         return NULL;
@@ -159,10 +159,10 @@ static bool put_aside(struct emu_grid *g, struct emu_cluster *c, bool always)
 {
     struct grid_work *work = g->work;
     pthread_mutex_lock(&work->lock);
-    bool others = work->first || (work->next < work->total && work->resident < work->most);
+    bool others = work->first != NULL || (work->next < work->total && work->resident < work->most);
     if (others || always) {
         c->link = NULL;
-        *(work->last ? &work->last->link : &work->first) = c;
+        *(work->last != NULL ? &work->last->link : &work->first) = c;
         work->last = c;
         others = true;
     }
@@ -181,7 +181,7 @@ static void spend(struct emu_grid *g, struct emu_cluster *c, uint64_t executed)
     for (uint32_t i = 0; i < c->ctas[0].warp_count; i++)
         if (c->ctas[0].warps[i].live)
             w = &c->ctas[0].warps[i];
-    if (!over || !w) /* a cluster that is at its end: the next one tells */
+    if (!over || w == NULL) /* a cluster that is at its end: the next one tells */
         return;
     w->now = &w->fragments[0];
     emu_fault(w, &w->now->function->code[w->now->pc], __builtin_ctz(w->now->mask), 702,
@@ -214,7 +214,7 @@ static void finish(struct emu_grid *g, struct emu_cluster *c, struct emu_cluster
     g->work->ended++;
     g->work->polling -= c->counted_idle;
     pthread_mutex_unlock(&g->work->lock);
-    if (*spare)
+    if (*spare != NULL)
         emu_cluster_free(c);
     else
         *spare = c;
@@ -240,7 +240,7 @@ static void run_cluster(struct emu_grid *g, struct emu_cluster *c, struct emu_cl
 static bool idle(struct emu_grid *g)
 {
     pthread_mutex_lock(&g->work->lock);
-    bool done = g->work->next >= g->work->total && !g->work->first;
+    bool done = g->work->next >= g->work->total && g->work->first == NULL;
     pthread_mutex_unlock(&g->work->lock);
     return done;
 }
@@ -252,7 +252,7 @@ static void *worker(void *argument)
     struct emu_count   *counts = emu_profile_begin(g);
     while (!g->stop) {
         struct emu_cluster *c = take(g, &spare, counts);
-        if (c)
+        if (c != NULL)
             run_cluster(g, c, &spare);
         else if (idle(g))
             break;
@@ -264,7 +264,7 @@ static void *worker(void *argument)
 
 static void drop_rest(struct emu_grid *g)
 {
-    while (g->work->first) {
+    while (g->work->first != NULL) {
         struct emu_cluster *c = g->work->first;
         g->work->first = c->link;
         emu_cluster_end(c);

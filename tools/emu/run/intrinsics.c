@@ -113,7 +113,7 @@ static bool read_specifier(struct printer *p, struct specifier *s, const char **
     memset(s, 0, sizeof *s);
     s->valid = true;
     add_char(s, '%');
-    while (**at && strchr("-+ #0", **at))
+    while (**at && strchr("-+ #0", **at) != NULL)
         add_char(s, *(*at)++);
     if (!add_number(p, s, at))
         return false;
@@ -122,7 +122,7 @@ static bool read_specifier(struct printer *p, struct specifier *s, const char **
         if (!add_number(p, s, at))
             return false;
     }
-    for (; **at && strchr("hljztL", **at); (*at)++)
+    for (; **at && strchr("hljztL", **at) != NULL; (*at)++)
         s->wide = s->wide || (**at != 'h' && **at != 'L');
     return true;
 }
@@ -147,7 +147,7 @@ static bool print_text(struct printer *p, struct specifier *s)
 {
     char    *text = (char *)malloc(MOST_TEXT + 1);
     uint64_t address;
-    bool     done = text && take(p, 8, &address) && load_text(p->w, p->op, p->lane, address, text);
+    bool     done = text != NULL && take(p, 8, &address) && load_text(p->w, p->op, p->lane, address, text);
     s->text[s->used] = 's';
     if (done)
         fprintf(p->out, s->text, text);
@@ -191,11 +191,11 @@ static bool print_one(struct printer *p, const char **at)
         fputc('%', p->out);
         return true;
     }
-    if (s.valid && letter && strchr("diouxX", letter))
+    if (s.valid && letter && strchr("diouxX", letter) != NULL)
         return print_integer(p, &s, letter);
     if (s.valid && letter == 's')
         return print_text(p, &s);
-    if (s.valid && letter && strchr("cpeEfFgGaA", letter))
+    if (s.valid && letter && strchr("cpeEfFgGaA", letter) != NULL)
         return print_other(p, &s, letter);
     fwrite(from, 1, (size_t)(*at - from), p->out); /* not a conversion: as it stands */
     return true;
@@ -222,13 +222,13 @@ static bool run_vprintf(struct emu_warp *w, const struct emu_op *op, int lane, c
     size_t         bytes = 0;
     struct printer p = {w, op, lane, arguments[1], 0, NULL};
     bool           done = false;
-    if (format)
+    if (format != NULL)
         p.out = open_memstream(&text, &bytes);
-    if (!p.out)
+    if (p.out == NULL)
         emu_fault(w, op, lane, 2, "no memory on the host to print");
     else
         done = load_text(w, op, lane, arguments[0], format) && print(&p, format);
-    if (p.out && fclose(p.out) == 0 && done)
+    if (p.out != NULL && fclose(p.out) == 0 && done)
         fwrite(text, 1, bytes, stdout); /* in one piece among those of other threads */
     free(text);
     free(format);
@@ -247,7 +247,7 @@ static bool run_assertfail(struct emu_warp *w, const struct emu_op *op, int lane
     for (int i = 0; i < 3 && done; i++) {
         text[i] = texts + (size_t)i * (MOST_TEXT + 1);
         done = load_text(w, op, lane, arguments[text_at[i]], text[i]);
-        for (char *c = done ? text[i] : NULL; c && *c; c++)
+        for (char *c = done ? text[i] : NULL; c != NULL && *c; c++)
             if (!isprint((unsigned char)*c))
                 *c = '?';
     }

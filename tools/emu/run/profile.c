@@ -38,7 +38,7 @@ static const char *const class_names[] = {
 
 static void free_kernel(struct kernel *k)
 {
-    for (uint32_t i = 0; k->ops && i < k->op_count; i++) {
+    for (uint32_t i = 0; k->ops != NULL && i < k->op_count; i++) {
         free(k->ops[i].file);
         free(k->ops[i].text);
     }
@@ -50,7 +50,7 @@ static void free_kernel(struct kernel *k)
 
 static void forget(void)
 {
-    while (kernels) {
+    while (kernels != NULL) {
         struct kernel *k = kernels;
         kernels = k->next;
         free_kernel(k);
@@ -67,7 +67,7 @@ static bool describe(struct row *row, const struct emu_module *m, const struct e
     row->ptx_line = place->line;
     row->line = place->file ? place->file_line : place->line;
     row->text = strdup(ptx_instruction_text(op->text, text, sizeof text));
-    if (place->file && place->file < m->text->file_count && m->text->files[place->file])
+    if (place->file && place->file < m->text->file_count && m->text->files[place->file] != NULL)
         row->file = strdup(m->text->files[place->file]);
     return row->text != NULL;
 }
@@ -76,7 +76,7 @@ static struct kernel *new_kernel(const struct emu_grid *g)
 {
     const struct emu_module *m = g->module;
     struct kernel           *k = (struct kernel *)calloc(1, sizeof *k);
-    if (!k)
+    if (k == NULL)
         return NULL;
     k->module = m;
     k->age = m->age;
@@ -85,7 +85,7 @@ static struct kernel *new_kernel(const struct emu_grid *g)
     k->name = strdup(g->entry->name);
     k->ops = (struct row *)calloc(m->op_count + 1u, sizeof *k->ops);
     k->counts = (struct emu_count *)calloc((size_t)m->op_count * g->role_count + 1, sizeof *k->counts);
-    bool made = k->name && k->ops && k->counts;
+    bool made = k->name != NULL && k->ops != NULL && k->counts != NULL;
     for (uint32_t f = 0; made && f < m->function_count; f++)
         for (uint32_t i = 0; made && i < m->functions[f].code_count; i++)
             made = describe(&k->ops[m->functions[f].code[i].number], m, &m->functions[f].code[i]);
@@ -98,12 +98,12 @@ static struct kernel *new_kernel(const struct emu_grid *g)
 /* With the lock held. */
 static struct kernel *find_kernel(const struct emu_grid *g)
 {
-    for (struct kernel *k = kernels; k; k = k->next)
+    for (struct kernel *k = kernels; k != NULL; k = k->next)
         if (k->module == g->module && k->age == g->module->age && k->role_count == g->role_count &&
             strcmp(k->name, g->entry->name) == 0)
             return k;
     struct kernel *k = new_kernel(g);
-    if (k) {
+    if (k != NULL) {
         *last = k;
         last = &k->next;
     }
@@ -120,11 +120,11 @@ struct emu_count *emu_profile_begin(const struct emu_grid *g)
 
 void emu_profile_end(const struct emu_grid *g, struct emu_count *counts)
 {
-    if (!counts)
+    if (counts == NULL)
         return;
     pthread_mutex_lock(&lock);
     struct kernel *k = atomic_load(&counting) ? find_kernel(g) : NULL;
-    for (size_t i = 0; k && i < (size_t)k->op_count * k->role_count; i++) {
+    for (size_t i = 0; k != NULL && i < (size_t)k->op_count * k->role_count; i++) {
         struct emu_count *sum = &k->counts[i];
         sum->warps += counts[i].warps;
         sum->lanes += counts[i].lanes;
@@ -176,7 +176,7 @@ static void visit_op(const struct kernel *k, uint32_t op, ptxpack_emu_visit *vis
 void ptxpack_emu_profile_read(ptxpack_emu_visit *visit, void *context)
 {
     pthread_mutex_lock(&lock);
-    for (const struct kernel *k = kernels; k; k = k->next)
+    for (const struct kernel *k = kernels; k != NULL; k = k->next)
         for (uint32_t op = 0; op < k->op_count; op++)
             if (k->ops[op].own)
                 visit_op(k, op, visit, context);

@@ -25,9 +25,9 @@ static struct {
 /* ---- parts of a line ------------------------------------------------------------------------------ */
 const char *report_mnemonic(const struct emu_op *op, unsigned int most, char *buf, size_t cap)
 {
-    const struct ptx_instruction *in = op ? op->text : NULL;
+    const struct ptx_instruction *in = op != NULL ? op->text : NULL;
     size_t                        used;
-    if (!in) {
+    if (in == NULL) {
         snprintf(buf, cap, "(no instruction)");
         return buf;
     }
@@ -39,7 +39,7 @@ const char *report_mnemonic(const struct emu_op *op, unsigned int most, char *bu
 
 const char *report_place(const struct emu_grid *grid, const struct emu_op *op, char *buf, size_t cap)
 {
-    if (op && op->text && grid->module && grid->module->text)
+    if (op != NULL && op->text != NULL && grid->module != NULL && grid->module->text != NULL)
         return ptx_place_text(grid->module->text, &op->text->place, buf, cap);
     snprintf(buf, cap, "an unknown place");
     return buf;
@@ -93,7 +93,7 @@ void report_line(const struct emu_settings *settings, const char *format, ...)
         if (line[i] == '\n')
             line[i] = ' ';
     line[n++] = '\n';
-    if (settings->log_path)
+    if (settings->log_path != NULL)
         fd = open(settings->log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         fd = STDERR_FILENO;
@@ -160,11 +160,11 @@ static struct said **bucket_of(const struct emu_grid *grid, const struct emu_op 
 static bool say_now(const struct emu_grid *grid, const struct emu_op *op, enum judge_kind kind)
 {
     struct said **bucket = bucket_of(grid, op), *s;
-    for (s = *bucket; s; s = s->next)
+    for (s = *bucket; s != NULL; s = s->next)
         if (s->grid == grid && s->op == op && s->kind == kind)
             return false;
     s = (struct said *)malloc(sizeof *s);
-    if (s) {
+    if (s != NULL) {
         *s = (struct said){grid, op, kind, *bucket};
         *bucket = s;
     }
@@ -208,7 +208,7 @@ void report_grid_end(const struct emu_grid *grid)
         }
     if (grid->findings)
         report_line(grid->settings, "%s: %u finding%s at %u place%s",
-                    grid->entry ? grid->entry->name : "a kernel", grid->findings,
+                    grid->entry != NULL ? grid->entry->name : "a kernel", grid->findings,
                     grid->findings == 1 ? "" : "s", places, places == 1 ? "" : "s");
     pthread_mutex_unlock(&said.lock);
 }

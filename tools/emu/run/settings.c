@@ -36,7 +36,7 @@ static const struct gpu *gpu_of(int sm)
 bool emu_settings_gpu(struct emu_settings *out, int sm)
 {
     const struct gpu *gpu = gpu_of(sm);
-    if (!gpu)
+    if (gpu == NULL)
         return false;
     out->sm = sm;
     out->shared_default = 48 << 10;
@@ -53,7 +53,7 @@ static const char *variable(const char *word)
     char name[64];
     snprintf(name, sizeof name, "PTXPACK_EMU_%s", word);
     const char *value = getenv(name);
-    return value && *value ? value : NULL;
+    return value != NULL && *value ? value : NULL;
 }
 
 /* A number from least to most, with K, M or G behind it when `units`; *out stays when the variable is not
@@ -62,7 +62,7 @@ static bool read_number(const char *word, uint64_t least, uint64_t most, bool un
                         size_t cap)
 {
     const char *value = variable(word);
-    if (!value)
+    if (value == NULL)
         return true;
     char *end = NULL;
     errno = 0;
@@ -96,7 +96,7 @@ static bool read_gpu(struct emu_settings *out, char *line, size_t cap)
     if (!read_int("SM", 0, 999, &sm, line, cap))
         return false;
     const struct gpu *gpu = gpu_of(sm);
-    if (!gpu || !gpu->device) {
+    if (gpu == NULL || !gpu->device) {
         snprintf(line, cap, "PTXPACK_EMU_SM is %d, not one of 75 80 86 89 90 100 120", sm);
         return false;
     }
@@ -117,7 +117,7 @@ static bool read_async(struct emu_settings *out, char *line, size_t cap)
     static const char *const words[] = {"earliest", "latest", "random"};
     const char              *value = variable("ASYNC");
     out->async_policy = EMU_ASYNC_RANDOM;
-    if (!value)
+    if (value == NULL)
         return true;
     for (int i = 0; i < 3; i++)
         if (strcmp(value, words[i]) == 0) {
@@ -157,7 +157,7 @@ static bool read_judge(struct emu_settings *out, char *line, size_t cap)
 {
     const char *value = variable("JUDGE");
     out->judge = EMU_JUDGE_ALL;
-    if (!value)
+    if (value == NULL)
         return true;
     if (value[0] != '-' && strncmp(value, "report", strcspn(value, ",")) != 0)
         out->judge = 0;
@@ -189,7 +189,7 @@ static bool read_faults(struct emu_settings *out, char *line, size_t cap)
 static bool read_log(struct emu_settings *out, char *line, size_t cap)
 {
     out->log_path = variable("LOG");
-    if (!out->log_path)
+    if (out->log_path == NULL)
         return true;
     int fd = open(out->log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {

@@ -131,7 +131,7 @@ static struct emu_fragment *first_of(struct emu_warp *w, bool fair)
     struct emu_fragment *best = NULL;
     for (uint32_t i = 0; i < w->fragment_count; i++) {
         struct emu_fragment *f = &w->fragments[i];
-        if (can_run(w, f) && (!best || (fair ? f->ran_at < best->ran_at : before(f, best))))
+        if (can_run(w, f) && (best == NULL || (fair ? f->ran_at < best->ran_at : before(f, best))))
             best = f;
     }
     return best;
@@ -156,12 +156,12 @@ static struct emu_fragment *choose(struct emu_warp *w)
         bool fair = !w->favoured;
         w->streak = w->favoured = 0;
         f = first_of(w, fair);
-        if (f && fair)
+        if (f != NULL && fair)
             w->favoured = (uint32_t)__builtin_ctz(f->mask) + 1;
         return f;
     }
     f = favourite(w);
-    return f ? f : first_of(w, false);
+    return f != NULL ? f : first_of(w, false);
 }
 
 /* The pc at which the fragment meets another one that is ahead of it. */
@@ -183,7 +183,7 @@ void emu_load_fragment(struct emu_warp *w, struct emu_fragment *f)
     w->active = f->mask;
     w->bank[EMU_BANK_FRAME] = w->rows + (size_t)f->frame * EMU_ROW;
     w->defined = w->defined_rows + f->frame;
-    w->busy = w->busy_rows ? w->busy_rows + f->frame : NULL;
+    w->busy = w->busy_rows != NULL ? w->busy_rows + f->frame : NULL;
 }
 
 /* ---- undefined and busy registers ----------------------------------------------------------------- */
@@ -250,9 +250,9 @@ static void check_busy(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 
 bool emu_busy_rows(struct emu_warp *w)
 {
-    if (!w->busy_rows) {
+    if (w->busy_rows == NULL) {
         w->busy_rows = (uint32_t *)calloc(w->row_count, sizeof *w->busy_rows);
-        if (w->busy_rows)
+        if (w->busy_rows != NULL)
             w->busy = w->busy_rows + w->now->frame;
     }
     return w->busy_rows != NULL;
@@ -285,7 +285,7 @@ static inline void count(struct emu_warp *w, const struct emu_op *op, uint32_t m
 {
     uint32_t lanes = (uint32_t)__builtin_popcount(mask);
     w->executed_lanes += lanes;
-    if (w->counts) {
+    if (w->counts != NULL) {
         w->counts[op->number].warps++;
         w->counts[op->number].lanes += lanes;
     }
@@ -306,7 +306,7 @@ static bool assembled(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 
 static inline void execute(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    if (w->busy && !(op->flags & EMU_OP_CHECKS))
+    if (w->busy != NULL && !(op->flags & EMU_OP_CHECKS))
         check_busy(w, op, mask);
     if (op->flags & (EMU_OP_CHECKS | EMU_OP_COPIES)) {
         op->exec(w, op, mask);
@@ -370,7 +370,7 @@ uint32_t emu_warp_run(struct emu_warp *w, uint32_t quantum, bool *spins)
     *spins = false;
     while (left && w->live && !w->grid->stop) {
         struct emu_fragment *f = choose(w);
-        if (!f)
+        if (f == NULL)
             break;
         uint32_t before_run = left;
         left = run_fragment(w, f, left);
