@@ -1,5 +1,5 @@
-/* cvt.c - conversions between number formats: every code of the small formats, rounding against a
- * search among all values of a format, and the emulated GPU's cvt bit for bit as an H200 has it. */
+/* cvt.c - conversions between number formats: every code of the small formats, and rounding against a
+ * search among all values of a format.  recorded.c compares cvt with an H200. */
 #include <fenv.h>
 #include <math.h>
 #include "float_run.h"
@@ -200,11 +200,6 @@ static void f64_to_f32_rounds_as_the_host(void **state)
 }
 
 /* ---- the instruction ------------------------------------------------------------------------------ */
-static void conversions_are_an_h200s(void **state)
-{
-    (void)state;
-    run_recorded(true);
-}
 /* fp6, fp4 and ue8m0, which an H200 does not have. */
 static void check_small(const char *narrow, const char *widen, const struct format *f, int shift)
 {
@@ -249,42 +244,12 @@ static void the_smallest_formats(void **state)
         assert_int_equal(results[i] & 0xff, isnan(v) ? 0xff : right);
     }
 }
-static void what_does_not_exist_is_refused(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {"cvt.f32.f64 d4, a8;",
-                                        "cvt.s32.f32 d4, a4;",
-                                        "cvt.f32.s32 d4, a4;",
-                                        "cvt.rn.s32.f32 d4, a4;",
-                                        "cvt.rna.f16.f32 d2, a4;",
-                                        "cvt.rn.f32.f32 d4, a4;",
-                                        "cvt.rn.u32.u64 d4, a8;",
-                                        "cvt.rn.relu.f32.f64 d4, a8;",
-                                        "cvt.rn.e4m3x2.f32 d2, a4, b4;",
-                                        "cvt.rs.f16x2.f32 d4, a4, b4, c4;",
-                                        "cvt.rm.f16x2.f32 d4, a4, b4;",
-                                        "cvt.rn.satfinite.e2m1x2.f32 d2, a4, b4;",
-                                        "cvt.rn.sat.bf16x2.f32 d4, a4, b4;",
-                                        "cvt.rn.f16x2.f32 d4, a4;",
-                                        "cvt.pack.sat.u8.s32 d4, a4, b4;",
-                                        "cvt.pack.sat.u16.s32.b32 d4, a4, b4, c4;",
-                                        "cvt.pack.u16.s32 d4, a4, b4;",
-                                        "cvt.rn.tf32.f16 d4, a2;",
-                                        "cvt.ftz.f64.f16 d8, a2;",
-                                        "cvt.rna.relu.tf32.f32 d4, a4;",
-                                        NULL};
-    run_machine(90);
-    run_refused("sm_90a", texts);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_code_widens),
                                        cmocka_unit_test(narrowing_finds_the_neighbour),
                                        cmocka_unit_test(inline_conversions_agree),
                                        cmocka_unit_test(f64_to_f32_rounds_as_the_host),
-                                       cmocka_unit_test(conversions_are_an_h200s),
-                                       cmocka_unit_test(the_smallest_formats),
-                                       cmocka_unit_test(what_does_not_exist_is_refused)};
+                                       cmocka_unit_test(the_smallest_formats)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* float_inputs.h - the operands that floating-point instructions are tried with: the same on a GPU, where
- * the results of float_vectors.def were recorded, and on the emulated one.
+ * the results of tests/data/emu_float.txt were recorded, and on the emulated one.
  *
  *   f  f32     d  f64     h  f16x2     b  bf16x2     x  all 65536 codes of 16 bits     i  integers
  *   t  f32 whose product is near 2^-126, where .ftz decides       -  0 */
@@ -163,13 +163,16 @@ static inline void input_fill(const char *kinds, uint64_t *values[INPUT_OPERANDS
         }
     }
 }
-static inline uint64_t input_hash(const void *bytes, size_t count)
+static inline uint64_t input_hash_on(uint64_t hash, const void *bytes, size_t count)
 {
     const unsigned char *p = (const unsigned char *)bytes;
-    uint64_t             hash = 0xcbf29ce484222325ull;
     for (size_t i = 0; i < count; i++)
         hash = (hash ^ p[i]) * 0x100000001b3ull;
     return hash;
+}
+static inline uint64_t input_hash(const void *bytes, size_t count)
+{
+    return input_hash_on(0xcbf29ce484222325ull, bytes, count);
 }
 /* The kernel of one instruction on registers a2 a4 a8 (16, 32, 64 bits), likewise b and c, to d. */
 #define INPUT_KERNEL                                                                                    \
