@@ -43,7 +43,7 @@ version=$(sed -n 's/^VERSION *:= *//p' Makefile)
 
 for file in bin/ptxpack lib/libptxpack.a "lib/libptxpack.so.$version" lib/libptxpack-emu.so \
     lib/pkgconfig/ptxpack.pc lib/cmake/ptxpack/ptxpack-config.cmake lib/cmake/ptxpack/ptxpack-config-version.cmake \
-    share/ptxpack/python/ptxpack.py; do
+    share/ptxpack/python/ptxpack/__init__.py; do
     [ -f "$root/usr/$file" ] || fail "$file is not installed"
 done
 [ "$(readlink "$lib/libptxpack.so")" = libptxpack.so.0 ] || fail "libptxpack.so is no link to libptxpack.so.0"
@@ -196,7 +196,7 @@ foreach(wrong 0.0 0.2 1.0 9.9.9)
   endif()
 endforeach()
 find_package(ptxpack 0.1 REQUIRED CONFIG)
-if(NOT EXISTS "${ptxpack_EMULATOR}" OR NOT EXISTS "${ptxpack_PYTHON_DIR}/ptxpack.py")
+if(NOT EXISTS "${ptxpack_EMULATOR}" OR NOT EXISTS "${ptxpack_PYTHON_DIR}/ptxpack/__init__.py")
   message(FATAL_ERROR "the emulated driver or the Python module is not found")
 endif()
 add_executable(shared ../program.c)
@@ -248,7 +248,7 @@ readelf -SW "$lib/libptxpack.so.0" | grep -q '\.symtab' || fail "STRIP=no strips
 for folder in usr/bin usr/include usr/share usr/lib/pkgconfig; do
     [ ! -e "$root/$folder" ] || fail "$folder is there, although another was named"
 done
-grep -q '^LIBRARY = "../../some-gnu/libptxpack.so.0"$' "$root/usr/lib/python3/dist-packages/ptxpack.py" ||
+grep -q '^LIBRARY = "../../../some-gnu/libptxpack.so.0"$' "$root/usr/lib/python3/dist-packages/ptxpack/library.py" ||
     fail "the Python module does not know where its library is"
 if command -v pkg-config >/dev/null; then
     export PKG_CONFIG_PATH="$lib/pkgconfig"

@@ -1,4 +1,4 @@
-"""python_frameworks.py - tools/python/ptxpack.py with the real PyTorch, CuPy, JAX and Numba on a GPU: each
+"""python_frameworks.py - tools/python/ptxpack with the real PyTorch, CuPy, JAX and Numba on a GPU: each
 that is installed, against a reference in f32 by itself.  A line for each case; the exit status is 1 when one
 is wrong, and 77 when no library is there or none sees a GPU.
 

@@ -1,10 +1,10 @@
-"""python_module.py - tools/python/ptxpack.py on the emulated driver, with nothing but Python's own library:
+"""python_module.py - tools/python/ptxpack on the emulated driver, with nothing but Python's own library:
 arrays of memory that the driver gave, shown by __cuda_array_interface__ and by DLPack capsules that are made
 here, results held to a reference in Python's doubles, and refusals.  python_module.sh runs it, once for each
 of several GPUs.
 
-Usage: python_module.py LAYOUTS, or python_module.py --print-c: a C program that prints what LAYOUTS has."""
-import contextlib
+Usage: python_module.py, with $PTXPACK_LAYOUTS naming what the program printed whose C text
+python_module.py --print-c prints."""
 import ctypes
 import gc
 import itertools
@@ -20,276 +20,11 @@ import unittest
 import weakref
 
 import ptxpack
-
-SM = int(os.environ["PTXPACK_EMU_SM"])
-cuda = ctypes.CDLL(os.environ["PTXPACK_DRIVER"])
-u64, size_t, pointer = ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p
-
-
-def driver(name, *arguments):
-    result = getattr(cuda, name)(*arguments)
-    if result:
-        raise AssertionError("%s: %d" % (name, result))
-
-
-def new_stream():
-    stream = pointer()
-    driver("cuStreamCreate", ctypes.byref(stream), 1)
-    return stream.value
-
-
-# ---- element types -----------------------------------------------------------------------------------------
-def e4m3_value(code):
-    sign, exponent, fraction = -1 if code & 128 else 1, code >> 3 & 15, code & 7
-    if code & 127 == 127:
-        return math.nan
-    return sign * (fraction * 2.0**-9 if exponent == 0 else (8 + fraction) * 2.0**(exponent - 10))
-
-
-E4M3 = [e4m3_value(code) for code in range(256)]
-
-
-def bf16_bits(value):
-    bits, = struct.unpack("<I", struct.pack("<f", value))
-    return bits >> 16 if value != value else (bits + 0x7fff + (bits >> 16 & 1)) >> 16
-
-
-def bf16_value(bits):
-    return struct.unpack("<f", struct.pack("<I", bits << 16))[0]
-
-
-def encode(kind, values):
-    if kind in ("bf16", "u16"):
-        return struct.pack("<%dH" % len(values), *map(bf16_bits, values))
-    if kind in ("e4m3", "u8"):
-        nearest = [min(range(127), key=lambda code: abs(E4M3[code] - abs(x))) for x in values]
-        return bytes(code | (128 if x < 0 else 0) for code, x in zip(nearest, values))
-    return struct.pack("<%d%s" % (len(values), {"f16": "e", "f32": "f", "f64": "d"}[kind]), *values)
-
-
-def decode(kind, data):
-    if kind in ("bf16", "u16"):
-        return [bf16_value(bits) for bits in struct.unpack("<%dH" % (len(data) // 2), data)]
-    if kind in ("e4m3", "u8"):
-        return [E4M3[code] for code in data]
-    return list(struct.unpack("<%d%s" % (len(data) // ITEM[kind], {"f16": "e", "f32": "f"}[kind]), data))
-
-
-ITEM = {"f16": 2, "bf16": 2, "u16": 2, "e4m3": 1, "u8": 1, "f32": 4, "f64": 8}
-TYPESTR = {"f16": "<f2", "bf16": "|V2", "u16": "<u2", "e4m3": "|V1", "u8": "|u1", "f32": "<f4", "f64": "<f8"}
-DL_TYPE = {"f16": (2, 16), "bf16": (4, 16), "u16": (1, 16), "e4m3": (10, 8), "u8": (1, 8), "f32": (2, 32),
-           "f64": (2, 64)}
-UNIT = {"f16": 2.0**-11, "bf16": 2.0**-8, "u16": 2.0**-8, "e4m3": 2.0**-8, "u8": 2.0**-8}  # of a result
-
-
-# ---- arrays ------------------------------------------------------------------------------------------------
-class Array:
-    """Memory of the driver's, its shape and strides; `live` counts them."""
-    live = 0
-
-    def __init__(self, kind, shape, values=None, strides=None, device=0, offset=0, writable=True):
-        self.kind, self.shape, self.device = kind, tuple(shape), device
-        self.offset, self.writable = offset, writable
-        self.strides = tuple(strides or compact(shape))
-        self.count = max(1, 1 + sum((extent - 1) * step for extent, step in zip(self.shape, self.strides)))
-        self.base, context = u64(), pointer()
-        driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        driver("cuCtxPushCurrent_v2", context)
-        driver("cuMemAlloc_v2", ctypes.byref(self.base), size_t(offset + self.count * ITEM[kind]))
-        self.address = self.base.value + offset
-        blank = [math.nan if kind in ("f16", "bf16", "f32") else 0.0] * self.count  # of gaps
-        for place, value in zip(self.places(), values if values is not None else []):
-            blank[place] = value
-        self.write(encode(kind, blank))
-        driver("cuCtxPopCurrent_v2", ctypes.byref(pointer()))
-        Array.live += 1
-
-    def places(self):
-        for index in itertools.product(*map(range, self.shape)):
-            yield sum(i * step for i, step in zip(index, self.strides))
-
-    def write(self, data):
-        driver("cuMemcpyHtoD_v2", u64(self.address), data, size_t(len(data)))
-
-    def values(self):
-        flat = decode(self.kind, read(self.address, self.count * ITEM[self.kind]))
-        return [flat[place] for place in self.places()]
-
-    def __del__(self):
-        cuda.cuMemFree_v2(self.base)
-        Array.live -= 1
-
-
-class Interface(Array):
-    """With __cuda_array_interface__ alone."""
-    version, stream, with_strides = 3, None, True
-
-    @property
-    def __cuda_array_interface__(self):
-        item = ITEM[self.kind]
-        found = {"version": self.version, "shape": self.shape, "typestr": TYPESTR[self.kind],
-                 "data": (self.address, not self.writable)}
-        if self.strides != compact(self.shape) or self.with_strides:
-            found["strides"] = tuple(step * item for step in self.strides)
-        if self.version >= 3:
-            found["stream"] = self.stream
-        return found
-
-
-class DLTensor(ctypes.Structure):
-    _fields_ = [("data", pointer), ("device_type", ctypes.c_int), ("device_id", ctypes.c_int),
-                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", u64)]
-
-
-DELETER = ctypes.CFUNCTYPE(None, pointer)
-
-
-class Managed(ctypes.Structure):
-    _fields_ = [("tensor", DLTensor), ("context", pointer), ("deleter", DELETER)]
-
-
-class ManagedVersioned(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", pointer),
-                ("deleter", DELETER), ("flags", u64), ("tensor", DLTensor)]
-
-
-def python_call(name, result, *arguments):
-    return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
-
-
-capsule_new = python_call("PyCapsule_New", ctypes.py_object, pointer, ctypes.c_char_p, pointer)
-capsule_get = python_call("PyCapsule_GetPointer", pointer, ctypes.py_object, ctypes.c_char_p)
-capsule_name = python_call("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-dying_is = python_call("PyCapsule_IsValid", ctypes.c_int, pointer, ctypes.c_char_p)
-lent = {}  # address of a managed tensor -> what it needs
-
-
-@DELETER
-def give_back(managed):
-    del lent[managed]
-
-
-@DELETER
-def capsule_ends(capsule):
-    for name in (b"dltensor", b"dltensor_versioned"):
-        if dying_is(capsule, name):
-            get = python_call("PyCapsule_GetPointer", pointer, pointer, ctypes.c_char_p)
-            give_back(get(capsule, name))
-
-
-class Lender(Array):
-    """With DLPack alone, of 1.0."""
-    place, major, with_strides, lanes = 2, 1, True, 1
-
-    def __dlpack_device__(self):
-        return self.place, self.device
-
-    def __dlpack__(self, *, stream=None, max_version=None):
-        self.asked_stream, self.asked_version = stream, max_version
-        managed = ManagedVersioned(major=self.major, minor=1, flags=0 if self.writable else 1)
-        return self.lend(managed, b"dltensor_versioned")
-
-    def lend(self, managed, name):
-        sizes = (ctypes.c_int64 * len(self.shape))(*self.shape)
-        steps = (ctypes.c_int64 * len(self.shape))(*self.strides)
-        code, bits = DL_TYPE[self.kind]
-        managed.tensor = DLTensor(self.base.value, self.place, self.device, len(self.shape), code, bits,
-                                  self.lanes, sizes, steps if self.with_strides else None, self.offset)
-        managed.deleter = give_back
-        lent[ctypes.addressof(managed)] = (self, managed, sizes, steps)
-        return capsule_new(ctypes.addressof(managed), name, ctypes.cast(capsule_ends, pointer))
-
-
-class OldLender(Lender):
-    """Before 1.0: no max_version."""
-
-    def __dlpack__(self, *, stream=None):
-        self.asked_stream = stream
-        return self.lend(Managed(), b"dltensor")
-
-
-def compact(shape):
-    return tuple(math.prod(shape[i + 1:]) for i in range(len(shape)))
-
-
-def read(address, count):
-    data = ctypes.create_string_buffer(count)
-    driver("cuMemcpyDtoH_v2", data, u64(address), size_t(count))
-    return data.raw
-
-
-def values_of(tensor):
-    """Of a ptxpack.Tensor, in the order of its indices."""
-    context = pointer()
-    driver("cuDevicePrimaryCtxRetain", ctypes.byref(context), tensor.device)
-    driver("cuCtxPushCurrent_v2", context)
-    driver("cuCtxSynchronize")
-    count = 1 + sum((extent - 1) * step for extent, step in zip(tensor.shape, tensor.strides))
-    flat = decode(tensor.dtype, read(tensor.address, count * ITEM[tensor.dtype]))
-    driver("cuCtxPopCurrent_v2", ctypes.byref(pointer()))
-    return [flat[sum(i * step for i, step in zip(index, tensor.strides))]
-            for index in itertools.product(*map(range, tensor.shape))]
-
-
-# ---- the reference -----------------------------------------------------------------------------------------
-def attend(q, k, v, shape_q, shape_kv, visible=lambda i, j: True, softcap=0.0, scale=None,
-           descales=(1, 1, 1)):
-    """o and lse of lists of values, [batch][sequence][head][dim]."""
-    (batch, rows, heads, dim), (_, keys, heads_kv, _) = shape_q, shape_kv
-    scale = (scale or dim**-0.5) * descales[0] * descales[1]
-    o, lse = [0.0] * len(q), [0.0] * (batch * heads * rows)
-    for b, h, i in itertools.product(range(batch), range(heads), range(rows)):
-        mine = ((b * rows + i) * heads + h) * dim
-        seen = [j for j in range(keys) if visible(i, j)]
-        theirs = [((b * keys + j) * heads_kv + h * heads_kv // heads) * dim for j in seen]
-        scores = [scale * sum(q[mine + d] * k[at + d] for d in range(dim)) for at in theirs]
-        if softcap:
-            scores = [softcap * math.tanh(s / softcap) for s in scores]
-        top = max(scores, default=-math.inf)
-        weights = [math.exp(s - top) for s in scores]
-        total = sum(weights)
-        lse[(b * heads + h) * rows + i] = top + math.log(total) if scores else -math.inf
-        for d in range(dim) if scores else ():
-            o[mine + d] = descales[2] * sum(w * v[at + d] for w, at in zip(weights, theirs)) / total
-    return o, lse
-
-
-class Problem:
-    """Random q, k and v as arrays of a kind, and what must come out."""
-
-    def __init__(self, kind="f16", shape_q=(1, 9, 2, 16), shape_kv=(1, 21, 1, 16), form=Interface, seed=1,
-                 **more):
-        rng = random.Random(seed)
-        self.kind, self.shape_q, self.shape_kv = kind, shape_q, shape_kv
-        self.arrays = [form(kind, shape, [rng.gauss(0, 1) for _ in range(math.prod(shape))], **more)
-                       for shape in (shape_q, shape_kv, shape_kv)]
-        self.inputs = [array.values() for array in self.arrays]
-
-    def expect(self, test, o, lse=None, unit=None, **options):
-        want, want_lse = attend(*self.inputs, self.shape_q, self.shape_kv, **options)
-        test.assertEqual(len(o), len(want))
-        bound = 4 * (unit or UNIT[self.kind])
-        for got, right in zip(o, want):
-            test.assertLessEqual(abs(got - right), bound * (1 + abs(right)))
-        for got, right in zip(lse or [], want_lse):
-            test.assertTrue(got == right or abs(got - right) <= 2e-3 * (1 + abs(right)), (got, right))
-
-
-@contextlib.contextmanager
-def watched():
-    """What the module asks of the driver, in order: (name, values of the arguments)."""
-    calls, plain = [], ptxpack._Driver.call
-
-    def call(of, name, *arguments):
-        calls.append((name,) + tuple(getattr(argument, "value", None) for argument in arguments))
-        return plain(of, name, *arguments)
-    ptxpack._Driver.call = call
-    try:
-        yield calls
-    finally:
-        ptxpack._Driver.call = plain
+from python_arrays import (Array, Interface, Lender, Managed, ManagedVersioned, OldLender, Problem, SM,
+                           capsule_get, capsule_name, compact, cuda, decode,
+                           driver, lent, new_stream, pointer, python_call, read,
+                           size_t, u64, values_of, watched)
+from python_libraries import Libraries, Structures, print_c  # noqa: F401: run from here, too
 
 
 # ---- tests -------------------------------------------------------------------------------------------------
@@ -314,14 +49,14 @@ class Attention(unittest.TestCase):
             self.assertEqual(problem.arrays[2].asked_stream, 1)
 
     def test_dlpack_is_given_back(self):
-        happened = ptxpack._Event.happened
-        ptxpack._Event.happened = lambda event: False
+        happened = ptxpack.arrays._Event.happened
+        ptxpack.arrays._Event.happened = lambda event: False
         try:
             o = ptxpack.attention(*Problem(form=Lender).arrays)
             gc.collect()
             self.assertEqual(len(lent), 3)  # the kernel may still read them
         finally:
-            ptxpack._Event.happened = happened
+            ptxpack.arrays._Event.happened = happened
         driver("cuCtxSynchronize")
         ptxpack.attention(*Problem().arrays)
         gc.collect()
@@ -412,7 +147,7 @@ class Attention(unittest.TestCase):
     def test_plans_and_workspaces_are_kept(self):
         problem = Problem("f16", (1, 64, 2, 64), (1, 64, 2, 64))
         first, second = new_stream(), new_stream()
-        plans = ptxpack._device(0).attention_plan
+        plans = ptxpack.device._device(0).attention_plan
         for stream in (first, second, first):
             problem.expect(self, values_of(ptxpack.attention(*problem.arrays, stream=stream)))
             before = plans.cache_info().misses
@@ -429,7 +164,7 @@ class Attention(unittest.TestCase):
         strides = tuple(compact(shape)[:3] if shape[0] != 1 else (dim,) + compact(shape)[1:3]
                         for shape in (problem.shape_q, problem.shape_kv, problem.shape_kv, problem.shape_q))
         sizes = (batch, rows, keys, heads, heads_kv, dim)
-        return ptxpack._device(0).attention_plan(1, sizes, 0.0, 0, 0, 0, 0.0, strides)
+        return ptxpack.device._device(0).attention_plan(1, sizes, 0.0, 0, 0, 0, 0.0, strides)
 
     def test_capture(self):
         problem = Problem("f16", (1, 64, 2, 64), (1, 64, 2, 64))
@@ -548,21 +283,21 @@ class Results(unittest.TestCase):
             self.assertEqual((shown.data, shown.device_type, shown.device_id, shown.ndim, shown.code,
                               shown.bits, shown.lanes, tuple(shown.shape[:4]), tuple(shown.strides[:4])),
                              (tensor.address, 2, 0, 4, 2, 16, 1, tensor.shape, compact(tensor.shape)))
-            self.assertEqual(len(ptxpack._exports), 1)
+            self.assertEqual(len(ptxpack.tensor._exports), 1)
             capsule_name(capsule, b"used_dltensor")
             del capsule  # it was taken over: only the deleter ends the loan
-            self.assertEqual(len(ptxpack._exports), 1)
+            self.assertEqual(len(ptxpack.tensor._exports), 1)
             managed.deleter(ctypes.addressof(managed))
-            self.assertEqual(len(ptxpack._exports), 0)
+            self.assertEqual(len(ptxpack.tensor._exports), 0)
         for _ in range(2):
             tensor.__dlpack__()  # nobody takes it over
-            self.assertEqual(len(ptxpack._exports), 1)
+            self.assertEqual(len(ptxpack.tensor._exports), 1)
         kept = tensor.__dlpack__()
         ptxpack.from_host(bytes(16), (8,))
-        self.assertEqual(len(ptxpack._exports), 1)  # of `kept`
+        self.assertEqual(len(ptxpack.tensor._exports), 1)  # of `kept`
         del kept
         ptxpack.from_host(bytes(16), (8,))
-        self.assertEqual(len(ptxpack._exports), 0)
+        self.assertEqual(len(ptxpack.tensor._exports), 0)
         with self.assertRaises(BufferError):
             tensor.__dlpack__(copy=True)
 
@@ -621,7 +356,7 @@ class Results(unittest.TestCase):
         plan = Attention.plan_of(Problem("f16", (1, 64, 2, 64), (1, 64, 2, 64)))
         workspaces, ended = list(plan.workspaces.values()), weakref.ref(plan)
         del plan
-        ptxpack._device(0).attention_plan.cache_clear()
+        ptxpack.device._device(0).attention_plan.cache_clear()
         gc.collect()
         self.assertIsNone(ended())
         self.assertEqual(len(workspaces) > 0, SM == 90)
@@ -785,12 +520,12 @@ class Devices(unittest.TestCase):
         finally:
             driver("cuCtxPopCurrent_v2", ctypes.byref(pointer()))
         self.assertEqual(current(), before)
-        happened, ptxpack._Event.happened = ptxpack._Event.happened, lambda event: False
+        happened, ptxpack.arrays._Event.happened = ptxpack.arrays._Event.happened, lambda event: False
         driver("cuCtxPushCurrent_v2", own)
         try:
             o = ptxpack.attention(*problem.arrays)  # its end is not seen before the context's
         finally:
-            ptxpack._Event.happened = happened
+            ptxpack.arrays._Event.happened = happened
             driver("cuCtxDestroy_v2", own)
         problem.expect(self, values_of(ptxpack.attention(*problem.arrays)))
         del o
@@ -802,7 +537,7 @@ class Devices(unittest.TestCase):
             driver("cuCtxDestroy_v2", own)
         for _ in range(2):
             values_of(ptxpack.attention(*problem.arrays))
-        self.assertLessEqual(len(ptxpack._held), 1)
+        self.assertLessEqual(len(ptxpack.operations._held), 1)
 
 
 class Refusals(unittest.TestCase):
@@ -886,163 +621,15 @@ class Refusals(unittest.TestCase):
     def test_no_library_and_no_driver(self):
         for variable, want in (("PTXPACK_LIBRARY", "/no/such.so.*PTXPACK_LIBRARY may name"),
                                ("PTXPACK_DRIVER", "/no/such.so")):
-            run = subprocess.run([sys.executable, ptxpack.__file__], capture_output=True, text=True,
+            run = subprocess.run([sys.executable, "-m", "ptxpack"], capture_output=True, text=True,
                                  env={**os.environ, variable: "/no/such.so"}, check=False)
             self.assertEqual((run.returncode, run.stdout), (1, ""))
             self.assertRegex(run.stderr, want)
             self.assertEqual(run.stderr.count("\n"), 1)
 
 
-class Libraries(unittest.TestCase):
-    """PyTorch, CuPy and JAX as far as the module knows them; the real ones: python_frameworks.py."""
-
-    def tearDown(self):
-        for name in ("torch", "cupy", "jax"):
-            sys.modules.pop(name, None)
-        ptxpack._library_of.cache_clear()
-        ptxpack._adapter.cache_clear()
-
-    def put(self, name, **members):
-        module = types.ModuleType(name)
-        for member, value in members.items():
-            setattr(module, member, value)
-        sys.modules[name] = module
-        return module
-
-    def test_torch(self):
-        stream, used = new_stream(), []
-
-        class FakeTensor(Array):
-            __module__ = "torch"
-            is_cuda, requires_grad, dtype = True, False, "float16"
-
-            def __init__(self, *arguments, **options):
-                super().__init__(*arguments, **options)
-                self.dtype = {"f16": "float16", "f32": "float32"}[self.kind]
-            device = property(lambda self: types.SimpleNamespace(index=0), lambda self, _: None)
-            data_ptr = lambda self: self.address  # noqa: E731
-        FakeTensor.stride = lambda self: self.strides
-
-        def empty(shape, dtype, device):
-            return FakeTensor("f32" if dtype == "float32" else "f16", shape)
-
-        class Context:
-            def __init__(self, what):
-                used.append(what)
-            __enter__ = __exit__ = lambda *_: None
-        torch = self.put("torch", float16="float16", bfloat16="bfloat16", float32="float32", uint8="uint8",
-                         empty=empty, is_grad_enabled=lambda: True,
-                         empty_like=lambda x, dtype, requires_grad: empty(x.shape, dtype, None))
-        current = types.SimpleNamespace(cuda_stream=stream)
-        torch.cuda = types.SimpleNamespace(current_stream=lambda device: current, stream=Context,
-                                           ExternalStream=lambda s, device: s)
-        problem = Problem(form=FakeTensor)
-        o, lse = ptxpack.attention(*problem.arrays, return_lse=True)
-        self.assertTrue(isinstance(o, FakeTensor) and isinstance(lse, FakeTensor))
-        self.assertEqual(used, [None, None])
-        driver("cuStreamSynchronize", pointer(stream))
-        problem.expect(self, o.values(), lse.values())
-        ptxpack.attention(*problem.arrays, stream=0)
-        ptxpack.attention(*problem.arrays, stream=1)  # PyTorch has no name for it but 0
-        self.assertEqual(used[2:], [0, 0])
-        problem.arrays[0].requires_grad = True
-        with self.assertRaisesRegex(ptxpack.ArgumentError, "q requires a gradient"):
-            ptxpack.attention(*problem.arrays)
-        problem.arrays[0].is_cuda = False
-        torch.cuda.current_stream = None  # it would refuse a device that is none of CUDA's
-        with self.assertRaisesRegex(TypeError, "q is not in the memory of a CUDA device"):
-            ptxpack.attention(*problem.arrays)
-
-    def test_cupy(self):
-        stream, used = new_stream(), []
-
-        class FakeArray(Lender):
-            __module__ = "cupy"
-            dtype = property(lambda self: self.kind)
-
-            def __init__(self, *arguments, **options):
-                super().__init__(*arguments, **options)
-                self.ordinal = self.device
-
-        FakeArray.device = property(lambda self: Ordinal(0), lambda self, _: None)
-
-        class Ordinal(int):
-            id = 0
-
-        class Context:
-            def __init__(self, what):
-                used.append(what)
-            __enter__ = __exit__ = lambda *_: None
-        cupy = self.put("cupy", float32="f32", float16="f16", uint16="u16",
-                        empty=lambda shape, dtype: FakeArray(dtype, shape),
-                        empty_like=lambda x, dtype: FakeArray(dtype, x.shape))
-        cupy.cuda = types.SimpleNamespace(Device=Context, ExternalStream=Context,
-                                          get_current_stream=lambda: types.SimpleNamespace(ptr=stream))
-        problem = Problem(form=FakeArray)
-        o, lse = ptxpack.attention(*problem.arrays, return_lse=True)
-        self.assertTrue(isinstance(o, FakeArray) and isinstance(lse, FakeArray))
-        self.assertEqual(problem.arrays[0].asked_stream, stream)
-        driver("cuStreamSynchronize", pointer(stream))
-        problem.expect(self, o.values(), lse.values())
-        self.assertNotIn(1, used)
-        ptxpack.attention(*problem.arrays, stream=1)
-        self.assertIn(1, used)
-
-    def test_jax(self):
-        class FakeArray(Lender):
-            __module__ = "jaxlib"
-
-        class Tracer(FakeArray):
-            pass
-        self.put("jax", core=types.SimpleNamespace(Tracer=Tracer),
-                 dlpack=types.SimpleNamespace(from_dlpack=lambda tensor: ("jax", tensor)))
-        problem = Problem(form=FakeArray)
-        name, o = ptxpack.attention(*problem.arrays)
-        self.assertEqual(name, "jax")
-        problem.expect(self, values_of(o))
-        with self.assertRaisesRegex(ptxpack.ArgumentError, "out may not be written"):
-            ptxpack.attention(*problem.arrays, out=FakeArray("f16", problem.shape_q))
-        with self.assertRaisesRegex(TypeError, "q is traced by JAX"):
-            ptxpack.attention(Tracer("f16", (1, 9, 2, 16)), *problem.arrays[1:])
-
-
-STRUCTURES = {"ptxpack_options": ptxpack._Options, "ptxpack_device_caps": ptxpack._Caps,
-              "ptxpack_device_info": ptxpack._DeviceInfo, "ptxpack_strides": ptxpack._Strides,
-              "ptxpack_attention_desc": ptxpack._AttentionDesc,
-              "ptxpack_attention_buffers": ptxpack._AttentionBuffers,
-              "ptxpack_gemm_desc": ptxpack._GemmDesc, "ptxpack_gemm_buffers": ptxpack._GemmBuffers}
-
-
-def layouts():
-    """(C expression, what the module has for it)"""
-    for name, structure in STRUCTURES.items():
-        if structure is not ptxpack._Options:  # it may end early: its size says where
-            yield "sizeof(%s)" % name, ctypes.sizeof(structure)
-        for field, _ in structure._fields_:
-            yield "offsetof(%s, %s)" % (name, field), getattr(structure, field).offset
-            yield "sizeof(((%s *)0)->%s)" % (name, field), getattr(structure, field).size
-
-
-def print_c():
-    print("#include <stddef.h>\n#include <stdio.h>\n#include <ptxpack.h>\nint main(void)\n{")
-    for expression, _ in layouts():
-        print('    printf("%%zu\\n", %s);' % expression)
-    print("}")
-
-
-class Structures(unittest.TestCase):
-    def test_layouts(self):
-        """As the C compiler lays them out."""
-        with open(ARGUMENTS[0], encoding="ascii") as file:
-            theirs = [int(line) for line in file]
-        mine = list(layouts())
-        self.assertEqual(len(mine), len(theirs))
-        self.assertEqual(mine, [(expression, number) for (expression, _), number in zip(mine, theirs)])
-
-
-ARGUMENTS = sys.argv[1:]
 if __name__ == "__main__":
-    if ARGUMENTS == ["--print-c"]:
+    if sys.argv[1:] == ["--print-c"]:
         print_c()
         sys.exit()
     driver("cuInit", 0)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# python_module.sh - tools/python/ptxpack.py on the emulated driver, as GPUs of three kinds, two at a time.
+# python_module.sh - tools/python/ptxpack on the emulated driver, as GPUs of three kinds, two at a time.
 # Its structures are those of the headers as the C compiler lays them out.
 # Usage: python_module.sh [BUILD]
 build=$(cd "${1:-build}" && pwd) || exit 1
@@ -19,7 +19,7 @@ PTXPACK_EMU_SM=90 python3 tests/install/python_module.py --print-c >"$work/layou
 ${CC:-cc} -std=c11 -Ibuild/include/ptxpack "$work/layouts.c" -o "$work/layouts" || exit 1
 "$work/layouts" >"$work/layouts.txt" || exit 1
 for sm in 75 80 90; do
-    PTXPACK_EMU_SM=$sm python3 tests/install/python_module.py "$work/layouts.txt" || exit 1
+    PTXPACK_EMU_SM=$sm PTXPACK_LAYOUTS="$work/layouts.txt" python3 tests/install/python_module.py || exit 1
 done
-python3 tools/python/ptxpack.py >"$work/info" && grep -q '^target  *sm_90' "$work/info" ||
-    { echo "python3 ptxpack.py does not say what there is"; exit 1; }
+python3 -m ptxpack >"$work/info" && grep -q '^target  *sm_90' "$work/info" ||
+    { echo "python3 -m ptxpack does not say what there is"; exit 1; }

@@ -47,7 +47,9 @@ install_all() {
     fill tools/install/ptxpack.pc.in "$LIBDIR/pkgconfig" ptxpack.pc
     fill tools/install/ptxpack-config.cmake.in "$LIBDIR/cmake/ptxpack" ptxpack-config.cmake
     fill tools/install/ptxpack-config-version.cmake.in "$LIBDIR/cmake/ptxpack" ptxpack-config-version.cmake
-    fill tools/python/ptxpack.py "$PYTHONDIR" ptxpack.py
+    for file in tools/python/ptxpack/*.py; do
+        fill "$file" "$PYTHONDIR/ptxpack" "$(basename "$file")"
+    done
     # So that programs find the library.
     [ -n "$DESTDIR" ] || [ "$(id -u)" != 0 ] || ldconfig || true
 }
@@ -70,8 +72,13 @@ uninstall_all() {
     remove_all "$include/inline" $(cd "$build/include/ptxpack/inline" && ls)
     remove_all "$include" $(cd "$build/include/ptxpack" && ls -- *.h)
     remove_all "$lib/cmake/ptxpack" ptxpack-config.cmake ptxpack-config-version.cmake
-    remove_all "$DESTDIR$PYTHONDIR/__pycache__" $(cd "$DESTDIR$PYTHONDIR/__pycache__" 2>/dev/null && ls -- ptxpack.*.pyc 2>/dev/null)
-    remove_all "$DESTDIR$PYTHONDIR" ptxpack.py
+    python=$DESTDIR$PYTHONDIR/ptxpack modules=$(cd tools/python/ptxpack && ls -- *.py)
+    for module in $modules; do
+        remove "$python/__pycache__" $(cd "$python/__pycache__" 2>/dev/null && ls -- "${module%.py}".*.pyc 2>/dev/null)
+    done
+    remove_all "$python/__pycache__"
+    remove_all "$python" $modules
+    remove_all "$DESTDIR$PYTHONDIR"
     remove_all "$DESTDIR$PREFIX/share/ptxpack"
     remove "$lib" libptxpack.a libptxpack-emu.so pkgconfig/ptxpack.pc libptxpack.so "libptxpack.so.$SOVERSION" \
         "libptxpack.so.$VERSION"

@@ -1,0 +1,116 @@
+"""library.py - libptxpack.so through ctypes: errors, structures and signatures of loader.h, attention.h, gemm.h, vector.h."""
+import ctypes
+import functools
+import os
+import threading
+
+LIBRARY = "../../../build/libptxpack.so"  # from this folder; `make install` writes its own here
+
+F16, BF16, E4M3 = 1, 2, 3  # ptxpack_dtype
+LEGACY_STREAM, PER_THREAD_STREAM = 1, 2  # CUDA's handles; 0 is the first as well
+
+
+# ---- errors ------------------------------------------------------------------------------------------------
+class Error(RuntimeError):
+    """A call of the library or of the driver failed; .status is the status by name."""
+
+    def __init__(self, status, detail):
+        super().__init__(detail)
+        self.status = status
+
+
+class ArgumentError(Error, ValueError):
+    """An argument is out of its range."""
+
+    def __init__(self, detail, status="PTXPACK_E_ARG"):
+        super().__init__(status, detail)
+
+
+class Unsupported(Error, NotImplementedError):
+    """The request is valid, but no kernel of this device covers it."""
+
+
+def _raise(lib, status, detail):
+    name = lib.ptxpack_status_name(status).decode()
+    text = detail.decode(errors="replace") or lib.ptxpack_status_string(status).decode()
+    if name == "PTXPACK_E_ARG":
+        raise ArgumentError(text)
+    raise (Unsupported if name == "PTXPACK_E_UNSUPPORTED" else Error)(name, text)
+
+
+# ---- the library: loader/loader.h, host/attention/attention.h, gemm.h, vector.h --------------------------------------
+def _structure(name, *fields):
+    return type(name, (ctypes.Structure,), {"_fields_": [(field, kind) for kind, names in fields
+                                                         for field in names.split()]})
+
+
+_Options = _structure("_Options", (ctypes.c_uint32, "size"), (ctypes.c_int32, "device"))  # and no more
+_Caps = _structure("_Caps", (ctypes.c_int, "arch isa shared_per_block shared_per_sm"),
+                   (ctypes.c_bool, "portable"))
+_DeviceInfo = _structure(
+    "_DeviceInfo", (ctypes.c_char * 96, "name"), (ctypes.c_char * 16, "target"),
+    (ctypes.c_int, "ordinal driver_version sm_count"), (ctypes.c_size_t, "memory_bytes"), (_Caps, "caps"),
+    (ctypes.c_char * 256, "route"))
+_Strides = _structure("_Strides", (ctypes.c_int64, "batch row head"))
+_AttentionDesc = _structure(
+    "_AttentionDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"),
+    (ctypes.c_int32, "batch seqlen_q seqlen_kv heads_q heads_kv head_dim"), (ctypes.c_float, "scale"),
+    (ctypes.c_int, "mask"), (ctypes.c_int32, "window_left window_right"), (ctypes.c_float, "softcap"),
+    (_Strides, "q k v o"))
+_AttentionBuffers = _structure(
+    "_AttentionBuffers", (ctypes.c_uint32, "size"),
+    (ctypes.c_uint64, "q k v o lse workspace q_descale k_descale v_descale"))
+_GemmDesc = _structure(
+    "_GemmDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "m n k batch"),
+    (ctypes.c_int, "order_a order_b"),
+    (ctypes.c_int64, "stride_a stride_b stride_c stride_d batch_a batch_b batch_c batch_d"),
+    (ctypes.c_bool, "has_c has_bias"), (ctypes.c_int, "activation"))
+_GemmBuffers = _structure("_GemmBuffers", (ctypes.c_uint32, "size"), (ctypes.c_float, "alpha beta"),
+                          (ctypes.c_uint64, "a b c d bias workspace"))
+
+_SIGNATURES = {
+    "ptxpack_open": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_detail": (ctypes.c_char_p, ctypes.c_void_p),
+    "ptxpack_device": (ctypes.POINTER(_DeviceInfo), ctypes.c_void_p),
+    "ptxpack_context": (ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_driver_open": (ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
+    "ptxpack_status_name": (ctypes.c_char_p, ctypes.c_int),
+    "ptxpack_status_string": (ctypes.c_char_p, ctypes.c_int),
+    "ptxpack_attention_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_attention_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_attention_workspace": (ctypes.c_size_t, ctypes.c_void_p),
+    "ptxpack_attention_launch": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_gemm_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_gemm_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_gemm_workspace": (ctypes.c_size_t, ctypes.c_void_p),
+    "ptxpack_gemm_launch": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_vector_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p),
+    "ptxpack_vector_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_vector_add": (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
+                           ctypes.c_float, ctypes.c_float, ctypes.c_float, ctypes.c_uint64, ctypes.c_void_p),
+}
+_lock = threading.RLock()
+
+
+def _load_library():
+    here = os.path.dirname(os.path.realpath(__file__))
+    named = os.environ.get("PTXPACK_LIBRARY")
+    names = ("libptxpack.so.0", "libptxpack.so", LIBRARY)
+    places = [os.path.normpath(os.path.join(here, name)) for name in names] + ["libptxpack.so.0"]
+    for place in [named] if named else places:
+        if not named and "/" in place and not os.path.exists(place):
+            continue
+        try:
+            return ctypes.CDLL(place)
+        except OSError as why:
+            failure = why
+    raise ImportError("ptxpack: %s; PTXPACK_LIBRARY may name libptxpack.so" % failure)
+
+
+@functools.lru_cache(maxsize=None)
+def _library():
+    lib = _load_library()
+    for name, (result, *arguments) in _SIGNATURES.items():
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    return lib

@@ -1,0 +1,322 @@
+"""operations.py - the calls: attention, matmul, vector_add, from_host, info."""
+import collections
+import ctypes
+import math
+import operator
+
+from .library import ArgumentError, BF16, E4M3, F16, LEGACY_STREAM, _AttentionBuffers, _GemmBuffers, _lock
+from .device import _device
+from .arrays import _Event, _ITEM_BYTES, _dense, _is_compact
+from .tensor import Tensor
+from .frameworks import _library_of, _stream_handle
+
+
+# ---- one call ----------------------------------------------------------------------------------------------
+_held = collections.deque()  # (event, what must live until it happened)
+_HELD_MOST = 64
+
+
+def _hold(event, things):
+    """Keep what a stream still reads; and let go of what it has read."""
+    _held.append((event, things))
+    with _lock:
+        while _held and (len(_held) > _HELD_MOST or _held[0][0].happened()):
+            _held[0][0].wait()
+            _held.popleft()
+
+
+class _Call:
+    """The arrays of one call, its device and stream; `first` decides who makes results."""
+
+    def __init__(self, name, first, stream):
+        self.library, self.like = _library_of(type(first)), first
+        self.stream = self.library.stream(first) if stream is None else _stream_handle(stream)
+        self.views, self.must_hold = [], False
+        self.first = self.view(name, first)
+        self.device = _device(self.first.device)
+
+    def view(self, name, array):
+        library = _library_of(type(array))
+        view = library.view(name, array, self.stream)
+        self.must_hold |= library is not self.library or not library.orders_frees
+        if self.views and view.device != self.views[0].device:
+            raise ArgumentError("%s is on device %d, %s on device %d" % (
+                name, view.device, self.views[0].name, self.views[0].device))
+        self.views.append(view)
+        return view
+
+    def output(self, name, given, kind, shape=None):
+        """An array to write to and its view: the caller's, or a new one; without a shape as the first one."""
+        if given is None:
+            made = self.library.empty(self.like, self.first, self.device, shape, kind, self.stream)
+            return made, _library_of(type(made)).view(name, made, self.stream)
+        view = self.view(name, given)
+        if not view.writable:
+            raise ArgumentError("%s may not be written to" % name)
+        shape = shape or self.first.shape
+        if view.shape != shape or kind not in (view.kind,) + _RAW.get(view.kind, ()):
+            raise ArgumentError("%s is %s %s, and must be %s %s" % (name, view.kind, view.shape, kind, shape))
+        return given, view
+
+    def results(self, *made):
+        """Of (array, whether the caller gave it): after the launch."""
+        done = None
+        if self.must_hold and not self.device.capturing(self.stream):
+            done = _Event(self.device, self.stream)
+            _hold(done, [view.keep for view in self.views])
+        return tuple(array if given else self.library.result(array, done) for array, given in made)
+
+
+_TYPES = {"f16": F16, "bf16": BF16, "e4m3": E4M3}
+_RAW = {"u8": ("e4m3",), "u16": ("bf16", "f16")}  # what arrays of such integers may stand for
+
+
+def _type_of(view, dtype):
+    """ptxpack's type of an array; uint8 and uint16 are what the caller says."""
+    if dtype is not None and dtype not in _TYPES:
+        raise ArgumentError("dtype is %r, and may be %s" % (dtype, ", ".join(map(repr, _TYPES))))
+    kind = dtype if dtype in _RAW.get(view.kind, ()) else view.kind
+    if kind not in _TYPES:
+        hint = "; dtype= must say what it stands for" if kind in _RAW and dtype is None else ""
+        raise ArgumentError("%s is of type %s, and must be f16, bf16 or e4m3%s" % (view.name, kind, hint))
+    if dtype is not None and kind != dtype:
+        raise ArgumentError("%s is of type %s, dtype says %s" % (view.name, kind, dtype))
+    return kind
+
+
+def _one_type(views, dtype):
+    """The type that all of them are of."""
+    kinds = [_type_of(view, dtype) for view in views]
+    if len(set(kinds)) > 1:
+        names = ", ".join(view.name for view in views)
+        raise ArgumentError("%s are %s: they must be of one type" % (names, ", ".join(kinds)))
+    return kinds[0]
+
+
+# ---- attention ---------------------------------------------------------------------------------------------
+_NONE, _CAUSAL = 0, {"top-left": 1, "bottom-right": 2}  # ptxpack_mask
+_WINDOW = {"top-left": 3, "bottom-right": 4}
+_LAYOUTS = {"bshd": (0, 1, 2, 3), "bhsd": (0, 2, 1, 3)}  # where batch, row, head and dim are
+
+
+def _mask_of(causal, window, align):
+    """ptxpack_mask, window_left and window_right."""
+    if align not in _CAUSAL:
+        raise ArgumentError("align is %r, and may be 'bottom-right' or 'top-left'" % (align,))
+    try:
+        left, right = (window, window) if window is None or hasattr(window, "__index__") else window
+        left, right = (-1 if side is None or side < 0 else min(operator.index(side), 2**31 - 1)
+                       for side in (left, right))
+    except (TypeError, ValueError):
+        raise ArgumentError("window is %r, and may be None, a number or (left, right)" % (window,)) from None
+    if causal:
+        right = 0
+    if left < 0 and right <= 0:
+        return (_NONE, 0, 0) if right < 0 else (_CAUSAL[align], 0, 0)
+    return _WINDOW[align], left, right
+
+
+def _strides_of(view, order):
+    """Of batch, row and head, as ptxpack_strides wants them; a stride of an extent of 1 is any."""
+    strides = [view.strides[at] for at in order]
+    extents = [view.shape[at] for at in order]
+    if strides[3] != 1:
+        raise ArgumentError("%s: its last dimension has a stride of %d, and must be contiguous" % (
+            view.name, strides[3]))
+    three = tuple(stride if extent != 1 else extents[3] for stride, extent in zip(strides[:3], extents[:3]))
+    if not any(three):
+        raise ArgumentError("%s is one row repeated along every dimension" % view.name)
+    return three
+
+
+def _sizes_of(q, k, v, order):
+    """batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim of three shapes that fit each other."""
+    for view in (q, k, v):
+        if len(view.shape) != 4:
+            raise ArgumentError("%s has %d dimensions, and must have 4" % (view.name, len(view.shape)))
+    batch, rows, heads, dim = (q.shape[at] for at in order)
+    batch_k, keys, heads_k, dim_k = (k.shape[at] for at in order)
+    if k.shape != v.shape:
+        raise ArgumentError("k is %s and v is %s: they must have the same shape" % (k.shape, v.shape))
+    if batch != batch_k or dim != dim_k:
+        raise ArgumentError("q is %s and k is %s: batch and last dimension must agree" % (q.shape, k.shape))
+    sizes = batch, rows, keys, heads, heads_k, dim
+    if max(sizes) >= 2**31:
+        raise ArgumentError("an extent of %d is too large" % max(sizes))
+    return sizes
+
+
+def _descale(call, name, array, sizes):
+    """The address of f32 [batch][heads_kv]; 0 without one."""
+    if array is None:
+        return 0
+    view, shape = call.view(name, array), (sizes[0], sizes[4])
+    if view.kind != "f32" or view.shape != shape or not _is_compact(view):
+        raise ArgumentError("%s must be contiguous f32 %s" % (name, shape))
+    return view.address
+
+
+def attention(q, k, v, *, causal=False, window=None, softcap=0.0, scale=None, align="bottom-right",
+              layout="bshd", dtype=None, out=None, lse=None, return_lse=False, q_descale=None, k_descale=None,
+              v_descale=None, stream=None):
+    """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
+
+    q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
+             layout="bhsd" [batch, heads, seqlen, head_dim]
+    causal   query i sees no key after its own, where the last query and the last key belong together, or with
+             align="top-left" the first
+    window   (left, right): so many keys before its own and after it; None or -1: all.  A number: both
+    softcap  scores s become softcap tanh(s / softcap); 0: off
+    scale    None: 1/sqrt(head_dim)
+    dtype    "bf16", "f16" or "e4m3": what uint16 or uint8 stand for
+    out      where the result goes: as q, but of e4m3 bf16
+    lse      where the logarithms of the sums go, f32 [batch, heads_q, seqlen_q]; they are a second result
+             with this or with return_lse=True
+    q_descale, k_descale, v_descale   with e4m3: f32 [batch, heads_kv], what a stored 1 means; None: 1
+    """
+    call = _Call("q", q, stream)
+    views = call.first, call.view("k", k), call.view("v", v)
+    if layout not in _LAYOUTS:
+        raise ArgumentError("layout is %r, and may be 'bshd' or 'bhsd'" % (layout,))
+    order = _LAYOUTS[layout]
+    sizes = _sizes_of(*views, order)
+    kind = _one_type(views, dtype)
+    if scale is not None and not scale > 0:
+        raise ArgumentError("scale is %r, and must be above 0" % (scale,))
+    scales = [_descale(call, name, array, sizes) for name, array in (
+        ("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale))]
+    o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind)
+    want_lse, logs, logs_view = return_lse or lse is not None, None, None
+    if want_lse:
+        logs, logs_view = call.output("lse", lse, "f32", (sizes[0], sizes[3], sizes[1]))
+        if not _is_compact(logs_view):
+            raise ArgumentError("lse must be contiguous")
+    strides = tuple(_strides_of(view, order) for view in views + (o_view,))
+    plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0),
+                                      *_mask_of(causal, window, align), float(softcap), strides)
+    addresses = [view.address for view in views + (o_view,)]
+    addresses += [logs_view.address if want_lse else 0, plan.workspace(call.stream)] + scales
+    buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses)
+    launch = call.device.lib.ptxpack_attention_launch
+    call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
+    if not want_lse:
+        return call.results((o, out is not None))[0]
+    return call.results((o, out is not None), (logs, lse is not None))
+
+
+# ---- matmul ------------------------------------------------------------------------------------------------
+_ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "silu": 3}  # ptxpack_activation
+_ROW_MAJOR, _COLUMN_MAJOR = 0, 1  # ptxpack_order
+
+
+def _product_of(a, b):
+    """m, n, k, batch, and the shape of the result."""
+    if any(len(view.shape) not in (2, 3) for view in (a, b)):
+        raise ArgumentError("a is %s and b is %s: they must have 2 or 3 dimensions" % (a.shape, b.shape))
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    batches = [view.shape[0] for view in (a, b) if len(view.shape) == 3]
+    shape = tuple(batches and [max(batches)]) + (m, n)
+    if min(shape) < 1 or max(shape + (k,)) >= 2**31:
+        raise ArgumentError("a is %s and b is %s: extents are 1 or more, below 2^31" % (a.shape, b.shape))
+    return m, n, k, max(batches, default=1), shape
+
+
+def _matrix_of(view, batch, rows, columns, row_major=False):
+    """ptxpack_order, the stride and the batch stride of [rows, columns] or [batch, rows, columns]."""
+    fit = (rows, columns), (batch, rows, columns)
+    if view.shape not in fit:
+        raise ArgumentError("%s is %s, and must be %s or %s" % ((view.name, view.shape) + fit))
+    row, column = view.strides[-2:]
+    apart = view.strides[0] if len(view.shape) == 3 and batch > 1 else 0
+    if apart == 0 and batch > 1:
+        apart = -1  # the same for all
+    in_rows, in_columns = column == 1 or columns == 1, (row == 1 or rows == 1) and not row_major
+    if in_columns and (columns == 1 or column > 0 and not in_rows):
+        return _COLUMN_MAJOR, column, apart
+    if in_rows and (rows == 1 or row > 0):
+        return _ROW_MAJOR, row, apart
+    raise ArgumentError("%s: its strides are %s, and its %s must be contiguous" % (
+        view.name, view.strides, "rows" if row_major else "rows or columns"))
+
+
+def matmul(a, b, *, alpha=1.0, beta=1.0, c=None, bias=None, activation=None, dtype=None, out=None,
+           stream=None):
+    """activation(alpha a b + beta c + bias), summed in f32.
+
+    a, b        [m, k] and [k, n], or [batch, m, k] and [batch, k, n]; one of two dimensions, or with a batch
+                stride of 0, is the same for all.  Rows or columns are contiguous, so that a transposed view
+                will do; the other stride is a multiple of 8 elements
+    c           [m, n] or [batch, m, n], with contiguous rows
+    bias        [n], the same for all rows
+    activation  "relu", "gelu" (by tanh) or "silu"
+    dtype       "bf16" or "f16": what uint16 stands for
+    out         where the result goes: [m, n], or [batch, m, n] where a or b has three dimensions, with
+                contiguous rows; may be c.  It is needed where n is no multiple of 8, with rows that lie so
+    """
+    if activation not in _ACTIVATIONS:
+        raise ArgumentError("activation is %r, and may be 'relu', 'gelu' or 'silu'" % (activation,))
+    call = _Call("a", a, stream)
+    a, b = call.first, call.view("b", b)
+    c, bias = (None if x is None else call.view(name, x) for name, x in (("c", c), ("bias", bias)))
+    m, n, k, batch, shape = _product_of(a, b)
+    kind = _one_type([view for view in (a, b, c, bias) if view is not None], dtype)
+    if bias is not None and (bias.shape != (n,) or not _is_compact(bias)):
+        raise ArgumentError("bias is %s, and must be contiguous %s" % (bias.shape, (n,)))
+    made, d = call.output("out", out, a.kind, shape)
+    orders, strides, batches = zip(
+        _matrix_of(a, batch, m, k), _matrix_of(b, batch, k, n),
+        _matrix_of(c, batch, m, n, row_major=True) if c is not None else (_ROW_MAJOR, 0, 0),
+        _matrix_of(d, batch, m, n, row_major=True))
+    plan = call.device.gemm_plan(_TYPES[kind], m, n, k, batch, *orders[:2], *strides, *batches, c is not None,
+                                 bias is not None, _ACTIVATIONS[activation])
+    addresses = [0 if view is None else view.address for view in (a, b, c, d, bias)]
+    buffers = _GemmBuffers(ctypes.sizeof(_GemmBuffers), alpha, beta, *addresses, plan.workspace(call.stream))
+    call.device.check(call.device.lib.ptxpack_gemm_launch(plan.pointer, ctypes.byref(buffers), call.stream))
+    return call.results((made, out is not None))[0]
+
+
+# ---- vector_add --------------------------------------------------------------------------------------------
+def vector_add(x, y, a=1.0, b=1.0, c=0.0, *, dtype=None, out=None, stream=None):
+    """a x + b y + c of f16 or bf16 arrays of one shape and the same strides, without gaps; out may be x or y.
+
+    Two packed FMAs: u = b y + c, then a x + u, each rounded to the type."""
+    call = _Call("x", x, stream)
+    x_view, y_view = call.first, call.view("y", y)
+    kind = _one_type((x_view, y_view), dtype)
+    z, z_view = call.output("out", out, x_view.kind)
+    lie = x_view.shape, x_view.strides
+    for view in (y_view, z_view):
+        if (view.shape, view.strides) != lie or not _dense(*lie):
+            raise ArgumentError("%s is %s with strides %s, and must lie as x, %s with %s, without gaps" % (
+                (view.name, view.shape, view.strides) + lie))
+    plan, add = call.device.vector_plan(_TYPES[kind]), call.device.lib.ptxpack_vector_add
+    call.device.check(add(plan.pointer, z_view.address, x_view.address, y_view.address, a, b, c,
+                          math.prod(x_view.shape), call.stream))
+    return call.results((z, out is not None))[0]
+
+
+# ---- without any library -----------------------------------------------------------------------------------
+def from_host(data, shape, dtype="f16", device=0):
+    """A Tensor of bytes in host memory: whatever has the buffer protocol, without gaps."""
+    if dtype not in _ITEM_BYTES:
+        raise ArgumentError("dtype is %r, and may be %s" % (dtype, ", ".join(map(repr, _ITEM_BYTES))))
+    owner, view = _device(device), memoryview(data).cast("B")
+    tensor = Tensor(owner, shape, dtype)
+    if view.nbytes != tensor._size():
+        raise ArgumentError("data has %d bytes, and %s of %s have %d" % (view.nbytes, tensor.shape, dtype,
+                                                                         tensor._size()))
+    with owner.entered() as call:
+        call("cuMemcpyHtoD_v2", ctypes.c_uint64(tensor.address), view.tobytes(), ctypes.c_size_t(view.nbytes))
+        call("cuStreamSynchronize", ctypes.c_void_p(LEGACY_STREAM))  # other streams do not wait for its end
+    return tensor
+
+
+# ---- info --------------------------------------------------------------------------------------------------
+def info(device=0):
+    """About a device by its ordinal: name, target ("sm_90a"), driver_version (13000 for CUDA 13.0), sm_count,
+    memory_bytes, route (how PTX is compiled, and why so) and library (the file that is in use)."""
+    found = _device(device)
+    facts = found.lib.ptxpack_device(found.handle).contents
+    text = {name: getattr(facts, name).decode() for name in ("name", "target", "route")}
+    names = ("ordinal", "driver_version", "sm_count", "memory_bytes")
+    return {**text, **{name: getattr(facts, name) for name in names}, "library": found.lib._name}
