@@ -615,7 +615,7 @@ static void a_plan_of_gemm(void **state)
     assert_non_null(strstr(output, "  taken\n"));
     assert_int_equal(run("gemm --arch sm_80 --no-compile"), 0);
     assert_non_null(strstr(output, "SM80_16x8x16_F32BF16BF16F32_TN"));
-    refuses("plan", "gemm --arch sm_90a -m 0", 2, "plan: m is 0, not 1 or more");
+    refuses("plan", "gemm --arch sm_90a -m 0", 2, "plan: --m: 0 is not between 1 and");
     refuses("plan", "gemm --arch sm_90a --order-a x", 2, "plan: --order-a: \"x\" is neither row nor column");
     refuses("plan", "gemm --arch sm_90a --dtype e4m3", 2, "plan: --dtype: \"e4m3\" is neither f16 nor bf16");
     refuses("plan", "gemm --arch sm_90a --variant x", 2, "plan: --variant: \"x\" is no gemm kernel");

@@ -157,42 +157,35 @@ static bool run_rounds(bench *b, const bench_settings *s)
 
 static void print_table(bench *b, const bench_settings *s)
 {
-    if (s->json) {
+    report r = {.items = NULL};
+    if (s->json)
         json_open(NULL, '{');
-        report_device(&b->gpu, true);
-        json_text("dtype", ptxpack_dtype_name(s->dtype));
-        json_int("rounds", s->rounds);
-        json_int("seed", s->seed);
-        json_open("rows", '[');
-    } else {
-        report_device(&b->gpu, false);
-        printf("%s, TFLOP/s, median of %lld rounds, seed %lld\n\n| d | mask | s | ptxpack | ms | kernel |\n"
-               "|---|---|---|---|---|---|\n",
-               ptxpack_dtype_name(s->dtype), (long long)s->rounds, (long long)s->seed);
-    }
+    report_device(&b->gpu, s->json);
+    report_text(&r, "dtype", "%s", ptxpack_dtype_name(s->dtype));
+    report_int(&r, "rounds", s->rounds);
+    report_int(&r, "seed", s->seed);
+    report_line(&r, "{dtype}, TFLOP/s, median of {rounds} rounds, seed {seed}\n");
+    report_line(&r, "| d | mask | s | ptxpack | ms | kernel |\n|---|---|---|---|---|---|");
+    report_open(&r, "rows", '[');
     for (size_t i = 0; i < b->count; i++) {
         bench_case *c = &b->cases[i];
-        double      ms = bench_rounds_ms(&b->timing, i), tflops = c->flops / ms * 1e-9;
-        const char *id = ptxpack_kernel_describe(ptxpack_attention_kernel(c->plan))->variant->id;
-        if (s->json) {
-            json_open(NULL, '{');
-            json_int("head_dim", c->desc.head_dim);
-            json_bool("causal", c->desc.mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT);
-            attention_mask_json(&c->desc);
-            json_int("seqlen", c->desc.seqlen_q);
-            json_real("tflops", tflops);
-            json_real("ms", ms);
-            json_text("variant", id);
-            json_close();
-        } else {
-            printf("| %d | %s | %d | %.0f | %.4f | %s |\n", (int)c->desc.head_dim,
-                   attention_mask_name(&c->desc).text, (int)c->desc.seqlen_q, tflops, ms, id);
-        }
+        double      ms = bench_rounds_ms(&b->timing, i);
+        report_open(&r, NULL, '{');
+        report_int(&r, "head_dim", c->desc.head_dim);
+        report_bool(&r, "causal", c->desc.mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT);
+        attention_mask_report(&r, &c->desc);
+        report_int(&r, "seqlen", c->desc.seqlen_q);
+        report_real(&r, "tflops", c->flops / ms * 1e-9);
+        report_real(&r, "ms", ms);
+        report_text(&r, "variant", "%s",
+                    ptxpack_kernel_describe(ptxpack_attention_kernel(c->plan))->variant->id);
+        report_line(&r, "| {head_dim} | {mask_name} | {seqlen} | {tflops:.0f} | {ms:.4f} | {variant} |");
+        report_close(&r);
     }
-    if (s->json) {
+    report_close(&r);
+    report_print(&r, "bench", s->json);
+    if (s->json)
         json_close();
-        json_close();
-    }
 }
 
 int bench_attention(const bench_settings *s)

@@ -58,27 +58,18 @@ static int run_on_cpu(attention_problem *p)
 /* ---- reports ------------------------------------------------------------------------------------ */
 static void report_problem(const attention_problem *p, const attention_settings *s)
 {
-    const ptxpack_attention_desc *d = &p->desc;
-    if (!s->json) {
-        printf("problem   %s, batch %d, q %d rows x %d heads, kv %d rows x %d heads, head_dim %d, %s\n",
-               ptxpack_dtype_name(d->dtype), (int)d->batch, (int)d->seqlen_q, (int)d->heads_q,
-               (int)d->seqlen_kv, (int)d->heads_kv, (int)d->head_dim, attention_mask_name(d).text);
-        if (s->q == NULL)
-            printf("input     random, seed %llu\n", (unsigned long long)p->seed);
-        return;
-    }
-    json_open("problem", '{');
-    json_text("dtype", ptxpack_dtype_name(d->dtype));
-    json_int("batch", d->batch);
-    json_int("seqlen_q", d->seqlen_q);
-    json_int("seqlen_kv", d->seqlen_kv);
-    json_int("heads_q", d->heads_q);
-    json_int("heads_kv", d->heads_kv);
-    json_int("head_dim", d->head_dim);
-    attention_mask_json(d);
-    json_text("layout", p->bhsd ? "bhsd" : "bshd");
-    json_int("seed", (int64_t)p->seed);
-    json_close();
+    report r = {.items = NULL};
+    report_open(&r, "problem", '{');
+    attention_problem_report(&r, &p->desc);
+    report_text(&r, "layout", p->bhsd ? "bhsd" : "bshd");
+    report_int(&r, "seed", (int64_t)p->seed);
+    report_close(&r);
+    report_line(&r,
+                "problem   {dtype}, batch {batch}, q {seqlen_q} rows x {heads_q} heads, kv {seqlen_kv} rows x "
+                "{heads_kv} heads, head_dim {head_dim}, {mask_name}");
+    if (s->q == NULL)
+        report_line(&r, "input     random, seed {seed}");
+    report_print(&r, "attention", s->json);
 }
 
 static void report_time(const attention_problem *p, const attention_settings *s, bool on_cpu)
@@ -191,40 +182,24 @@ static int run_problem(attention_problem *p, const attention_settings *s)
 
 int cmd_attention(int argc, char **argv)
 {
-    /* clang-format off */
-    attention_settings s = {
-        .subcommand = "attention",
-        .batch = OPTION_NOT_GIVEN, .seqlen_q = OPTION_NOT_GIVEN, .seqlen_kv = OPTION_NOT_GIVEN,
-        .heads_q = OPTION_NOT_GIVEN, .heads_kv = OPTION_NOT_GIVEN, .head_dim = OPTION_NOT_GIVEN,
-        .seed = OPTION_NOT_GIVEN, .layout = "bshd", .dtype = "f16", .repeat = OPTION_NOT_GIVEN,
-    };
-    /* clang-format on */
-    const option rows[] = {
-        {"q", OPTION_TEXT, &s.q, "FILE  queries, .npy of 4 dimensions (see --layout)"},
-        {"k", OPTION_TEXT, &s.k, "FILE  keys"},
-        {"v", OPTION_TEXT, &s.v, "FILE  values"},
-        {"o", OPTION_TEXT, &s.o, "FILE  write the output"},
-        {"lse", OPTION_TEXT, &s.lse, "FILE  write the log-sum-exp, float32 [batch, heads, rows]"},
-        {"batch", OPTION_INT, &s.batch, "N  of random input (default 2)"},
-        {"seqlen-q", OPTION_INT, &s.seqlen_q, "N  query rows (default 2048)"},
-        {"seqlen-kv", OPTION_INT, &s.seqlen_kv, "N  keys (default: as seqlen-q)"},
-        {"heads-q", OPTION_INT, &s.heads_q, "N  query heads (default 16)"},
-        {"heads-kv", OPTION_INT, &s.heads_kv, "N  key heads (default: as heads-q)"},
-        {"head-dim", OPTION_INT, &s.head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"},
-        {"causal", OPTION_MAYBE, &s.mask.causal, "[top-left|bottom-right]  alone: bottom-right"},
-        {"window", OPTION_TEXT, &s.mask.window, WINDOW_OPTION_HELP},
-        {"align", OPTION_TEXT, &s.mask.align, ALIGN_OPTION_HELP},
-        {"softcap", OPTION_REAL, &s.softcap, SOFTCAP_OPTION_HELP},
-        {"layout", OPTION_TEXT, &s.layout, "bshd|bhsd  order of batch, sequence, head, dim (default bshd)"},
-        {"scale", OPTION_REAL, &s.scale, "X  multiplies q.k (default 1/sqrt(head-dim))"},
-        {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16|e4m3  (default f16); bf16 files hold uint16, e4m3 uint8"},
-        {"verify", OPTION_FLAG, &s.verify, "compare with the double-precision reference"},
-        {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},
-        {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},
-        {"cpu", OPTION_MAYBE, &s.cpu, "[always]  compute on the CPU when there is no GPU, or always"},
-        {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
-        {"json", OPTION_FLAG, &s.json, "print JSON"},
-        {NULL, OPTION_FLAG, NULL, NULL},
+    attention_settings s = attention_settings_of("attention");
+    const option       rows[] = {
+              {"q", OPTION_TEXT, &s.q, "FILE  queries, .npy of 4 dimensions (see --layout)"},
+              {"k", OPTION_TEXT, &s.k, "FILE  keys"},
+              {"v", OPTION_TEXT, &s.v, "FILE  values"},
+              {"o", OPTION_TEXT, &s.o, "FILE  write the output"},
+              {"lse", OPTION_TEXT, &s.lse, "FILE  write the log-sum-exp, float32 [batch, heads, rows]"},
+              ATTENTION_OPTIONS(&s, "2", "2048", "16"),
+              {"layout", OPTION_TEXT, &s.layout, "bshd|bhsd  order of batch, sequence, head, dim (default bshd)"},
+              {"scale", OPTION_REAL, &s.scale, "X  multiplies q.k (default 1/sqrt(head-dim))"},
+              {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16|e4m3  (default f16); bf16 files hold uint16, e4m3 uint8"},
+              {"verify", OPTION_FLAG, &s.verify, "compare with the double-precision reference"},
+              {"seed", OPTION_INT, &s.seed, "N  of random input and of the rows verified"},
+              {"repeat", OPTION_INT, &s.repeat, "N  launches timed (default 20; emulated: 1)"},
+              {"cpu", OPTION_MAYBE, &s.cpu, "[always]  compute on the CPU when there is no GPU, or always"},
+              {"device", OPTION_TEXT, &s.device, DEVICE_OPTION_HELP},
+              {"json", OPTION_FLAG, &s.json, "print JSON"},
+              {NULL, OPTION_FLAG, NULL, NULL},
     };
     int status = command_options(argc, argv, "ptxpack attention [--q FILE --k FILE --v FILE] [options]", rows,
                                  NULL);

@@ -26,15 +26,10 @@ static bool time_launches(device *gpu, const ptxpack_gemm_plan *plan, const ptxp
     return true;
 }
 
-static double flops_of(const gemm_problem *p)
-{
-    return 2.0 * p->geometry.batch * p->desc.m * p->desc.n * p->desc.k;
-}
-
 /* The emulated driver takes about two seconds a GFLOP and core: somebody who sits before it is told. */
 static void announce(const device *gpu, const gemm_problem *p)
 {
-    double gflop = flops_of(p) * 1e-9, seconds = 2 * gflop / verify_threads();
+    double gflop = gemm_problem_flops(p) * 1e-9, seconds = 2 * gflop / verify_threads();
     if (gpu->emulated && seconds > 3 && isatty(STDERR_FILENO))
         fprintf(stderr, "emulating %.1f GFLOP: about %.0f s\n", gflop, seconds);
 }
@@ -109,18 +104,9 @@ static void report_problem(const gemm_problem *p, const gemm_settings *s)
     json_close();
 }
 
-static double bytes_of(const gemm_problem *p)
-{
-    double bytes = (double)p->geometry.bias_bytes;
-    for (int i = 0; i < GEMM_MATRICES; i++)
-        if (p->matrix[i] != NULL)
-            bytes += (double)p->geometry.matrix[i].bytes;
-    return bytes;
-}
-
 static void report_time(const gemm_problem *p, const gemm_settings *s)
 {
-    double tflops = flops_of(p) / p->ms * 1e-9, gbs = bytes_of(p) / p->ms * 1e-6;
+    double tflops = gemm_problem_flops(p) / p->ms * 1e-9, gbs = gemm_problem_bytes(p) / p->ms * 1e-6;
     if (s->json) {
         json_text("ran_on", p->emulated ? "emulator" : "gpu");
         json_real("ms", p->ms);
@@ -182,30 +168,14 @@ static int run_problem(gemm_problem *p, const gemm_settings *s)
 
 int cmd_gemm(int argc, char **argv)
 {
-    gemm_settings s = {.m = OPTION_NOT_GIVEN,
-                       .n = OPTION_NOT_GIVEN,
-                       .k = OPTION_NOT_GIVEN,
-                       .batch = OPTION_NOT_GIVEN,
-                       .seed = OPTION_NOT_GIVEN,
-                       .repeat = OPTION_NOT_GIVEN,
-                       .order_a = "row",
-                       .order_b = "row",
-                       .dtype = "bf16",
-                       .activation = "none",
-                       .alpha = 1,
-                       .beta = (double)NAN};
+    gemm_settings s = gemm_settings_of("gemm");
     const option  rows[] = {
          {"a", OPTION_TEXT, &s.a, "FILE  A, .npy of m x k or batch x m x k; k x m with --order-a column"},
          {"b", OPTION_TEXT, &s.b, "FILE  B, k x n; n x k with --order-b column"},
          {"c", OPTION_MAYBE, &s.c, "[FILE]  C, m x n; alone, or with --beta: random"},
          {"bias", OPTION_MAYBE, &s.bias, "[FILE]  n values, one a column; alone: random"},
          {"o", OPTION_TEXT, &s.d, "FILE  write D"},
-         {"m", OPTION_INT, &s.m, "N  rows of random input (default 1024)"},
-         {"n", OPTION_INT, &s.n, "N  columns (default 1024)"},
-         {"k", OPTION_INT, &s.k, "N  what is summed over (default 1024)"},
-         {"batch", OPTION_INT, &s.batch, "N  matrices (default 1)"},
-         {"order-a", OPTION_TEXT, &s.order_a, "row|column  what of A lies side by side (default row)"},
-         {"order-b", OPTION_TEXT, &s.order_b, "row|column  (default row)"},
+         GEMM_OPTIONS(&s, "1024"),
          {"alpha", OPTION_REAL, &s.alpha, "X  multiplies A B (default 1)"},
          {"beta", OPTION_REAL, &s.beta, "X  multiplies C (default 1)"},
          {"activation", OPTION_TEXT, &s.activation, "none|relu|gelu|silu  (default none)"},

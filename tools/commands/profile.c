@@ -80,26 +80,12 @@ static int run_problem(const attention_settings *s, int64_t lines)
 
 int cmd_profile(int argc, char **argv)
 {
-    int64_t lines = 30;
-    /* clang-format off */
-    attention_settings s = {
-        .subcommand = "profile",
-        .batch = 1, .seqlen_q = 256, .seqlen_kv = OPTION_NOT_GIVEN, .heads_q = 1,
-        .heads_kv = OPTION_NOT_GIVEN, .head_dim = OPTION_NOT_GIVEN, .seed = 1, .layout = "bshd",
-        .dtype = "f16", .repeat = 1,
-    };
-    /* clang-format on */
+    int64_t            lines = 30;
+    attention_settings s = attention_settings_of("profile");
+    s.batch = s.heads_q = s.seed = s.repeat = 1;
+    s.seqlen_q = 256;
     const option rows[] = {
-        {"batch", OPTION_INT, &s.batch, "N  (default 1)"},
-        {"seqlen-q", OPTION_INT, &s.seqlen_q, "N  query rows (default 256)"},
-        {"seqlen-kv", OPTION_INT, &s.seqlen_kv, "N  keys (default: as seqlen-q)"},
-        {"heads-q", OPTION_INT, &s.heads_q, "N  query heads (default 1)"},
-        {"heads-kv", OPTION_INT, &s.heads_kv, "N  key heads (default: as heads-q)"},
-        {"head-dim", OPTION_INT, &s.head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"},
-        {"causal", OPTION_MAYBE, &s.mask.causal, "[top-left|bottom-right]  alone: bottom-right"},
-        {"window", OPTION_TEXT, &s.mask.window, WINDOW_OPTION_HELP},
-        {"align", OPTION_TEXT, &s.mask.align, ALIGN_OPTION_HELP},
-        {"softcap", OPTION_REAL, &s.softcap, SOFTCAP_OPTION_HELP},
+        ATTENTION_OPTIONS(&s, "1", "256", "1"),
         {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16|e4m3  (default f16)"},
         {"lines", OPTION_INT, &lines, "N  print the N lines that are executed most (default 30; 0: all)"},
         {"json", OPTION_FLAG, &s.json, "print JSON: a row for each instruction and warp"},

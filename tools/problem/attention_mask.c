@@ -91,13 +91,14 @@ attention_mask_text attention_mask_name(const ptxpack_attention_desc *d)
     return name;
 }
 
-void attention_mask_json(const ptxpack_attention_desc *d)
+void attention_mask_report(report *r, const ptxpack_attention_desc *d)
 {
-    json_text("mask", mask_alone(d).text);
+    report_text(r, "mask", "%s", mask_alone(d).text);
     if (d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT) {
-        json_int("window_left", d->window_left);
-        json_int("window_right", d->window_right);
+        report_int(r, "window_left", d->window_left);
+        report_int(r, "window_right", d->window_right);
     }
     if (d->softcap > 0)
-        json_real("softcap", d->softcap);
+        report_real(r, "softcap", d->softcap);
+    report_text(r, ".mask_name", "%s", attention_mask_name(d).text);
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include "host/attention/attention.h"
 #include "tools/command.h"
+#include "tools/report.h"
 
 #define WINDOW_OPTION_HELP  "LEFT,RIGHT  keys that a query sees on either side of its own; none: no limit"
 #define ALIGN_OPTION_HELP   "top-left|bottom-right  of --window: query 0 on key 0, or last on last (default)"
@@ -23,6 +24,6 @@ typedef struct attention_mask_text {
     char text[96];
 } attention_mask_text;
 attention_mask_text attention_mask_name(const ptxpack_attention_desc *desc);
-/* The mask and what goes with it, as members of the JSON object that is open. */
-void attention_mask_json(const ptxpack_attention_desc *desc);
+/* The mask and its window and softcap as values of a report; the words above are its {mask_name}. */
+void attention_mask_report(report *r, const ptxpack_attention_desc *desc);
 #endif

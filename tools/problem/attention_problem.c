@@ -13,6 +13,21 @@
 /* One line on stderr; false. */
 #define REFUSE(...) (command_fail(s->subcommand, __VA_ARGS__), false)
 
+attention_settings attention_settings_of(const char *subcommand)
+{
+    return (attention_settings){.subcommand = subcommand,
+                                .batch = OPTION_NOT_GIVEN,
+                                .seqlen_q = OPTION_NOT_GIVEN,
+                                .seqlen_kv = OPTION_NOT_GIVEN,
+                                .heads_q = OPTION_NOT_GIVEN,
+                                .heads_kv = OPTION_NOT_GIVEN,
+                                .head_dim = OPTION_NOT_GIVEN,
+                                .seed = OPTION_NOT_GIVEN,
+                                .repeat = OPTION_NOT_GIVEN,
+                                .layout = "bshd",
+                                .dtype = "f16"};
+}
+
 static bool parse_words(const attention_settings *s, attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
@@ -221,6 +236,18 @@ static int load_inputs(const attention_settings *s, attention_problem *p)
 size_t attention_problem_bytes(const attention_problem *p, int tensor)
 {
     return p->elements[tensor] * ptxpack_dtype_bytes(attention_tensor_type(&p->desc, tensor));
+}
+
+void attention_problem_report(report *r, const ptxpack_attention_desc *d)
+{
+    report_text(r, "dtype", "%s", ptxpack_dtype_name(d->dtype));
+    report_int(r, "batch", d->batch);
+    report_int(r, "seqlen_q", d->seqlen_q);
+    report_int(r, "seqlen_kv", d->seqlen_kv);
+    report_int(r, "heads_q", d->heads_q);
+    report_int(r, "heads_kv", d->heads_kv);
+    report_int(r, "head_dim", d->head_dim);
+    attention_mask_report(r, d);
 }
 
 int attention_problem_describe(const attention_settings *s, attention_problem *p)

@@ -21,6 +21,23 @@ typedef struct attention_settings {
     bool                 verify, json;
 } attention_settings;
 
+/* The options that describe a problem, as rows for command_options, with the defaults that the help names. */
+#define ATTENTION_OPTIONS(s, batch_default, rows_default, heads_default)                                 \
+    {"batch", OPTION_INT, &(s)->batch, "N  (default " batch_default ")"},                                \
+        {"seqlen-q", OPTION_INT, &(s)->seqlen_q, "N  query rows (default " rows_default ")"},            \
+        {"seqlen-kv", OPTION_INT, &(s)->seqlen_kv, "N  keys (default: as seqlen-q)"},                    \
+        {"heads-q", OPTION_INT, &(s)->heads_q, "N  query heads (default " heads_default ")"},            \
+        {"heads-kv", OPTION_INT, &(s)->heads_kv, "N  key heads (default: as heads-q)"},                  \
+        {"head-dim", OPTION_INT, &(s)->head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"}, \
+        {"causal", OPTION_MAYBE, &(s)->mask.causal, "[top-left|bottom-right]  alone: bottom-right"},     \
+        {"window", OPTION_TEXT, &(s)->mask.window, WINDOW_OPTION_HELP},                                  \
+        {"align", OPTION_TEXT, &(s)->mask.align, ALIGN_OPTION_HELP},                                     \
+    {                                                                                                    \
+        "softcap", OPTION_REAL, &(s)->softcap, SOFTCAP_OPTION_HELP                                       \
+    }
+/* The settings before options are read. */
+attention_settings attention_settings_of(const char *subcommand);
+
 /* The problem, its tensors in host memory, and what came of it. */
 typedef struct attention_problem {
     ptxpack_attention_desc desc;
@@ -42,6 +59,8 @@ size_t attention_problem_bytes(const attention_problem *p, int tensor);
 /* Check the settings, make or read the inputs, and make room for the outputs.  Returns an exit status, after
  * a line on stderr unless it is COMMAND_OK; free the problem in any case. */
 int attention_problem_make(const attention_settings *s, attention_problem *p);
+/* The type, the extents and the mask of a problem as values of a report. */
+void attention_problem_report(report *r, const ptxpack_attention_desc *desc);
 /* The descriptor alone, of sizes. */
 int  attention_problem_describe(const attention_settings *s, attention_problem *p);
 void attention_problem_free(attention_problem *p);

@@ -12,7 +12,7 @@
 #include "verify.h"
 
 /* One line on stderr; false. */
-#define REFUSE(...) (command_fail("gemm", __VA_ARGS__), false)
+#define REFUSE(...) (command_fail(s->subcommand, __VA_ARGS__), false)
 
 enum { UNIT = 8 /* elements that strides are multiples of */ };
 
@@ -27,14 +27,14 @@ const char *gemm_activation_name(ptxpack_activation activation)
     return (size_t)activation < ACTIVATIONS ? activations[activation] : "?";
 }
 
-static bool parse_order(const char *name, const char *word, ptxpack_order *order)
+static bool parse_order(const gemm_settings *s, const char *name, const char *word, ptxpack_order *order)
 {
     *order = strcmp(word, "column") == 0 ? PTXPACK_COLUMN_MAJOR : PTXPACK_ROW_MAJOR;
     return strcmp(word, gemm_order_name(*order)) == 0 ||
            REFUSE("--%s: \"%s\" is neither row nor column", name, word);
 }
 
-static bool parse_activation(const char *word, ptxpack_activation *activation)
+static bool parse_activation(const gemm_settings *s, const char *word, ptxpack_activation *activation)
 {
     for (size_t i = 0; i < ACTIVATIONS; i++)
         if (strcmp(word, activations[i]) == 0)
@@ -42,9 +42,26 @@ static bool parse_activation(const char *word, ptxpack_activation *activation)
     return REFUSE("--activation: \"%s\" is none of none, relu, gelu and silu", word);
 }
 
-static bool in_float(const char *name, double value)
+static bool in_float(const gemm_settings *s, const char *name, double value)
 {
     return fabs(value) <= FLT_MAX || REFUSE("--%s: %g is beyond the range of float", name, value);
+}
+
+gemm_settings gemm_settings_of(const char *subcommand)
+{
+    return (gemm_settings){.subcommand = subcommand,
+                           .m = OPTION_NOT_GIVEN,
+                           .n = OPTION_NOT_GIVEN,
+                           .k = OPTION_NOT_GIVEN,
+                           .batch = OPTION_NOT_GIVEN,
+                           .seed = OPTION_NOT_GIVEN,
+                           .repeat = OPTION_NOT_GIVEN,
+                           .order_a = "row",
+                           .order_b = "row",
+                           .dtype = "bf16",
+                           .activation = "none",
+                           .alpha = 1,
+                           .beta = (double)NAN};
 }
 
 static bool parse_words(const gemm_settings *s, gemm_problem *p)
@@ -53,14 +70,15 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
     d->dtype = ptxpack_dtype_of(s->dtype);
     if (d->dtype != PTXPACK_F16 && d->dtype != PTXPACK_BF16)
         return REFUSE("--dtype: \"%s\" is neither f16 nor bf16", s->dtype);
-    if (!parse_order("order-a", s->order_a, &d->order_a) || !parse_order("order-b", s->order_b, &d->order_b) ||
-        !parse_activation(s->activation, &d->activation))
+    if (!parse_order(s, "order-a", s->order_a, &d->order_a) ||
+        !parse_order(s, "order-b", s->order_b, &d->order_b) ||
+        !parse_activation(s, s->activation, &d->activation))
         return false;
     if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
         return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
     if (s->seed < 0 && s->seed != OPTION_NOT_GIVEN)
         return REFUSE("--seed: %lld is negative", (long long)s->seed);
-    if (!in_float("alpha", s->alpha) || (!isnan(s->beta) && !in_float("beta", s->beta)))
+    if (!in_float(s, "alpha", s->alpha) || (!isnan(s->beta) && !in_float(s, "beta", s->beta)))
         return false;
     d->has_c = s->c != NULL || !isnan(s->beta);
     d->has_bias = s->bias != NULL;
@@ -74,7 +92,7 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
 static int64_t rounded_up(int64_t x) { return (x + UNIT - 1) / UNIT * UNIT; }
 
 /* Lines one after another, each filled up to a multiple of 8 elements. */
-static bool settle(gemm_problem *p)
+static bool settle(const gemm_settings *s, gemm_problem *p)
 {
     ptxpack_gemm_desc *d = &p->desc;
     char               line[GEMM_LINE];
@@ -88,7 +106,7 @@ static bool settle(gemm_problem *p)
     return ptxpack_gemm_resolve(d, &p->geometry, line) == PTXPACK_OK || REFUSE("%s", line);
 }
 
-static bool to_extent(const char *name, int64_t value, int64_t otherwise, int32_t *out)
+static bool to_extent(const gemm_settings *s, const char *name, int64_t value, int64_t otherwise, int32_t *out)
 {
     if (value == OPTION_NOT_GIVEN)
         value = otherwise;
@@ -100,8 +118,8 @@ static bool to_extent(const char *name, int64_t value, int64_t otherwise, int32_
 
 static bool take_sizes(const gemm_settings *s, gemm_problem *p)
 {
-    return to_extent("m", s->m, 1024, &p->desc.m) && to_extent("n", s->n, 1024, &p->desc.n) &&
-           to_extent("k", s->k, 1024, &p->desc.k) && to_extent("batch", s->batch, 1, &p->desc.batch);
+    return to_extent(s, "m", s->m, 1024, &p->desc.m) && to_extent(s, "n", s->n, 1024, &p->desc.n) &&
+           to_extent(s, "k", s->k, 1024, &p->desc.k) && to_extent(s, "batch", s->batch, 1, &p->desc.batch);
 }
 
 /* ---- matrices ------------------------------------------------------------------------------------- */
@@ -111,7 +129,7 @@ static uint16_t *line_of(const gemm_problem *p, int matrix, int64_t batch, int64
     return p->matrix[matrix] + batch * x->batch + line * x->stride;
 }
 
-static bool make_room(gemm_problem *p)
+static bool make_room(const gemm_settings *s, gemm_problem *p)
 {
     for (int i = 0; i < GEMM_MATRICES; i++) {
         if (i == GEMM_C && !p->desc.has_c)
@@ -135,7 +153,7 @@ static void fill_random(gemm_problem *p, int matrix, random_state *random)
 
 /* ---- files ---------------------------------------------------------------------------------------- */
 /* Elements of a file as the type has them: float32 is converted, and what is finite must stay so. */
-static bool convert(const char *path, ptxpack_dtype dtype, npy_array *array)
+static bool convert(const gemm_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
 {
     const float *from = (const float *)array->data;
     if (array->type == NPY_U16 && dtype != PTXPACK_BF16)
@@ -177,7 +195,7 @@ static bool read_matrix(const gemm_settings *s, const char *path, ptxpack_dtype 
     for (int i = 0; i < array->rank; i++)
         if (array->shape[i] < 1 || array->shape[i] > INT32_MAX)
             return REFUSE("%s: extent %lld of dimension %d", path, (long long)array->shape[i], i);
-    return convert(path, dtype, array) && fits_verify(s, path, dtype, array);
+    return convert(s, path, dtype, array) && fits_verify(s, path, dtype, array);
 }
 
 static int32_t extent(const npy_array *array, int from_last)
@@ -202,7 +220,8 @@ static bool match_shapes(const gemm_settings *s, gemm_problem *p, const npy_arra
     return true;
 }
 
-static bool take_lines(gemm_problem *p, int matrix, const char *path, const npy_array *array)
+static bool take_lines(const gemm_settings *s, gemm_problem *p, int matrix, const char *path,
+                       const npy_array *array)
 {
     const gemm_matrix *x = &p->geometry.matrix[matrix];
     const uint16_t    *from = (const uint16_t *)array->data;
@@ -223,7 +242,7 @@ static bool read_bias(const gemm_settings *s, gemm_problem *p)
     ok = ok &&
          ((array.rank == 1 && array.shape[0] == p->desc.n) ||
           REFUSE("%s: it must have 1 dimension, of %d", s->bias, (int)p->desc.n)) &&
-         convert(s->bias, p->desc.dtype, &array) && fits_verify(s, s->bias, p->desc.dtype, &array);
+         convert(s, s->bias, p->desc.dtype, &array) && fits_verify(s, s->bias, p->desc.dtype, &array);
     if (ok)
         memcpy(p->bias, array.data, array.count * sizeof *p->bias);
     npy_free(&array);
@@ -233,7 +252,7 @@ static bool read_bias(const gemm_settings *s, gemm_problem *p)
 static bool read_c(const gemm_settings *s, gemm_problem *p)
 {
     npy_array array = {.data = NULL};
-    bool      ok = read_matrix(s, s->c, p->desc.dtype, &array) && take_lines(p, GEMM_C, s->c, &array);
+    bool      ok = read_matrix(s, s->c, p->desc.dtype, &array) && take_lines(s, p, GEMM_C, s->c, &array);
     npy_free(&array);
     return ok;
 }
@@ -242,8 +261,8 @@ static bool read_operands(const gemm_settings *s, gemm_problem *p)
 {
     npy_array a = {.data = NULL}, b = {.data = NULL};
     bool      ok = read_matrix(s, s->a, p->desc.dtype, &a) && read_matrix(s, s->b, p->desc.dtype, &b) &&
-              match_shapes(s, p, &a, &b) && settle(p) && make_room(p) && take_lines(p, GEMM_A, s->a, &a) &&
-              take_lines(p, GEMM_B, s->b, &b);
+              match_shapes(s, p, &a, &b) && settle(s, p) && make_room(s, p) &&
+              take_lines(s, p, GEMM_A, s->a, &a) && take_lines(s, p, GEMM_B, s->b, &b);
     npy_free(&a);
     npy_free(&b);
     return ok;
@@ -266,14 +285,29 @@ int gemm_problem_write(const gemm_settings *s, const gemm_problem *p)
     d.count = (size_t)p->geometry.batch * (size_t)x->lines * (size_t)x->length;
     uint16_t *to = (uint16_t *)malloc(d.count * sizeof *to);
     if (to == NULL)
-        return command_fail("gemm", "no memory for %zu elements", d.count);
+        return command_fail(s->subcommand, "no memory for %zu elements", d.count);
     d.data = to;
     for (int32_t batch = 0; batch < p->geometry.batch; batch++)
         for (int64_t row = 0; row < x->lines; row++, to += x->length)
             memcpy(to, line_of(p, GEMM_D, batch, row), (size_t)x->length * sizeof *to);
     bool ok = npy_write(s->d, &d, line);
     free(d.data);
-    return ok ? COMMAND_OK : command_fail("gemm", "%s", line);
+    return ok ? COMMAND_OK : command_fail(s->subcommand, "%s", line);
+}
+
+double gemm_problem_flops(const gemm_problem *p)
+{
+    return 2.0 * p->geometry.batch * p->desc.m * p->desc.n * p->desc.k;
+}
+
+double gemm_problem_bytes(const gemm_problem *p)
+{
+    double bytes = (double)p->geometry.bias_bytes;
+    for (int i = 0; i < GEMM_MATRICES; i++) {
+        const gemm_matrix *x = &p->geometry.matrix[i];
+        bytes += 2.0 * (double)x->lines * (double)x->length * (x->batch > 0 ? p->geometry.batch : 1);
+    }
+    return bytes;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
@@ -291,6 +325,11 @@ static bool fill_rest(const gemm_settings *s, gemm_problem *p, bool files)
     return !p->desc.has_bias || *s->bias == '\0' || read_bias(s, p);
 }
 
+int gemm_problem_describe(const gemm_settings *s, gemm_problem *p)
+{
+    return parse_words(s, p) && take_sizes(s, p) && settle(s, p) ? COMMAND_OK : COMMAND_USAGE;
+}
+
 int gemm_problem_make(const gemm_settings *s, gemm_problem *p)
 {
     bool files = s->a != NULL && s->b != NULL;
@@ -299,15 +338,15 @@ int gemm_problem_make(const gemm_settings *s, gemm_problem *p)
     if (!parse_words(s, p))
         return COMMAND_USAGE;
     if ((s->a != NULL) != (s->b != NULL) || (files && sized)) {
-        command_fail("gemm", files ? "sizes come from the files: give either files or sizes"
-                                   : "--a and --b go together");
+        command_fail(s->subcommand, files ? "sizes come from the files: give either files or sizes"
+                                          : "--a and --b go together");
         return COMMAND_USAGE;
     }
     if (files)
         return read_operands(s, p) && fill_rest(s, p, true) ? COMMAND_OK : COMMAND_FAILED;
-    if (!take_sizes(s, p) || !settle(p))
+    if (!take_sizes(s, p) || !settle(s, p))
         return COMMAND_USAGE;
-    return make_room(p) && fill_rest(s, p, false) ? COMMAND_OK : COMMAND_FAILED;
+    return make_room(s, p) && fill_rest(s, p, false) ? COMMAND_OK : COMMAND_FAILED;
 }
 
 void gemm_problem_free(gemm_problem *p)

@@ -10,12 +10,26 @@
 
 /* What was asked for; numbers are OPTION_NOT_GIVEN, beta is NaN, where nothing was said. */
 typedef struct gemm_settings {
+    const char *subcommand;           /* that lines on stderr name */
     const char *a, *b, *c, *bias, *d; /* file names; c and bias "": random; NULL: none */
     int64_t     m, n, k, batch, seed, repeat;
     const char *order_a, *order_b, *dtype, *activation, *device;
     double      alpha, beta;
     bool        verify, json;
 } gemm_settings;
+
+/* The options that describe a problem, as rows for command_options, with the default that the help names. */
+#define GEMM_OPTIONS(s, size_default)                                                                  \
+    {"m", OPTION_INT, &(s)->m, "N  rows (default " size_default ")"},                                  \
+        {"n", OPTION_INT, &(s)->n, "N  columns (default " size_default ")"},                           \
+        {"k", OPTION_INT, &(s)->k, "N  length of the sums (default " size_default ")"},                \
+        {"batch", OPTION_INT, &(s)->batch, "N  matrices (default 1)"},                                 \
+        {"order-a", OPTION_TEXT, &(s)->order_a, "row|column  the order of A in memory (default row)"}, \
+    {                                                                                                  \
+        "order-b", OPTION_TEXT, &(s)->order_b, "row|column  the order of B in memory (default row)"    \
+    }
+/* The settings before options are read. */
+gemm_settings gemm_settings_of(const char *subcommand);
 
 /* The problem, its matrices in host memory laid out as desc says, and what came of it. */
 typedef struct gemm_problem {
@@ -31,9 +45,15 @@ typedef struct gemm_problem {
 
 /* Check the settings, make or read the inputs, and make room for D.  Returns an exit status, after a line on
  * stderr unless it is COMMAND_OK; free the problem in any case. */
-int  gemm_problem_make(const gemm_settings *s, gemm_problem *p);
+int gemm_problem_make(const gemm_settings *s, gemm_problem *p);
+/* The descriptor and the geometry alone, of sizes. */
+int  gemm_problem_describe(const gemm_settings *s, gemm_problem *p);
 int  gemm_problem_write(const gemm_settings *s, const gemm_problem *p); /* D, to the file of the settings */
 void gemm_problem_free(gemm_problem *p);
+
+double gemm_problem_flops(const gemm_problem *p);
+/* Each matrix read or written once; one that the whole batch shares counts once. */
+double gemm_problem_bytes(const gemm_problem *p);
 
 const char *gemm_order_name(ptxpack_order order);                /* "row", "column" */
 const char *gemm_activation_name(ptxpack_activation activation); /* "none", "relu", ... */

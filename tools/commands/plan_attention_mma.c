@@ -1,0 +1,81 @@
+/* plan_attention_mma.c - what `ptxpack plan` reports of a row of attention/mma.ptx. */
+#include "host/attention/mma_layout.h"
+#include "plan.h"
+
+static ptxpack_status open_layout(const ptxpack_variant *row, const void **layout, void **own)
+{
+    attention_layout       *made;
+    const attention_layout *l = ptxpack_attention_layout_of(row, &made);
+    *layout = l;
+    *own = made;
+    return l != NULL ? l->status : PTXPACK_E_MEMORY;
+}
+
+static void report_tiles(plan *p, const void *layout)
+{
+    const attention_layout *l = (const attention_layout *)layout;
+    report                 *r = &p->out;
+    report_int(r, "block_m", l->block_m);
+    report_int(r, "block_n", l->block_n);
+    report_int(r, "stages", l->stages);
+    report_int(r, "warps", l->warps);
+    report_int(r, "blocks", plan_attention_tiles(p));
+    report_int(r, "blocks_per_sm", p->row->blocks_per_sm);
+    report_int(r, ".warp_rows", l->block_m / l->warps);
+    report_line(r,
+                "tiles      {block_m} queries x {block_n} keys, {stages stage}; {warps} warps of {warp_rows} "
+                "rows; {blocks} blocks, {blocks_per_sm} an SM");
+}
+
+static void report_accesses(plan *p, const attention_layout *l)
+{
+    report *r = &p->out;
+    report_line(r, "\naccesses   (thread, step along rows, along columns) -> element before the swizzle");
+    report_open(r, "accesses", '[');
+    for (int id = 0; id < ACCESS_COUNT; id++) {
+        const attention_access *a = &l->access[id];
+        ptxpack_banks           banks = ptxpack_attention_banks(l, (attention_access_id)id);
+        plan_report_access(p, a->name, a->atom, a->bytes, &a->offsets, &banks);
+    }
+    report_close(r);
+}
+
+static void report_shared(plan *p, const attention_layout *l)
+{
+    report *r = &p->out;
+    report_open(r, "shared_memory", '{');
+    report_int(r, "q", l->smem_q);
+    report_int(r, "k", l->smem_k);
+    report_int(r, "v", l->smem_v);
+    report_int(r, "stage_bytes", l->stage_bytes);
+    report_int(r, "bytes", l->shared_bytes);
+    report_int(r, ".all_bytes", l->shared_bytes * p->row->blocks_per_sm);
+    report_close(r);
+    plan_report_pieces(p);
+    plan_report_piece(p, l->smem_q, l->smem_k - l->smem_q, "Q, later O");
+    plan_report_stages(p, l->smem_k, l->stage_bytes, l->stages, "K");
+    plan_report_stages(p, l->smem_v, l->stage_bytes, l->stages, "V");
+    report_line(r, "          {bytes:7d}  a block, {all_bytes} for {blocks_per_sm} blocks");
+}
+
+static void report_layouts(plan *p, const void *layout)
+{
+    const attention_layout *l = (const attention_layout *)layout;
+    report                 *r = &p->out;
+    report_open(r, "layouts", '{');
+    plan_report_layout(p, "q", &l->q);
+    plan_report_layout(p, "kv", &l->kv);
+    report_text(r, "atom", "%s", ptxpack_attention_instruction(l, p->attention.desc.dtype));
+    plan_report_layout(p, "atoms", &l->mma.thr_layout_vmnk);
+    plan_report_layout(p, "tile", &l->mma.permutation_mnk);
+    report_close(r);
+    report_line(r, "\nlayouts    (row, column) -> element");
+    report_line(r, "  Q, O     {q}");
+    report_line(r, "  K, V     {kv}");
+    report_line(r, l->mma_k == 8 ? "  MMA      {atom}, two for 16 k, atoms {atoms}, tile {tile}"
+                                 : "  MMA      {atom}, atoms {atoms}, tile {tile}");
+    report_accesses(p, l);
+    report_shared(p, l);
+}
+
+const plan_method plan_attention_mma = {open_layout, report_tiles, report_layouts};
