@@ -1,13 +1,12 @@
 /* fuzz_expand.c - the macro expander on hostile text: no crash, no hang, no broken promise.
  *
- * With libFuzzer:  clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iloader
- *                        tests/loader/fuzz_expand.c loader/expand*.c -o build/fuzz_expand
- * Without:         a program that replays the files it is given or, given none, tries programs made from
- *                  pieces of the language, as many as PTXPACK_FUZZ_RUNS says, from PTXPACK_TEST_SEED. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+ *   clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. \
+ *       tests/loader/fuzz_expand.c loader/expand/*.c
+ *
+ * Without libFuzzer it is a program that runs the files it is given or, given none, programs made from pieces of the language
+ * (tests/support/fuzz.h). */
 #include <string.h>
+#include "tests/support/fuzz.h"
 #include "loader/expand/expand.h"
 
 /* A promise of expand.h is broken. */
@@ -89,7 +88,6 @@ static ptxpack_expansion *expand(input *in, bool line_info, ptxpack_status *stat
     return e;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input in = {.bytes = {0}};
@@ -121,139 +119,125 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef LIBFUZZER
 
-/* clang-format off */
-static const char *const pieces[] = {
-    ".macro ",
-    ".endm\n",
-    ".exitm\n",
-    ".purgem ",
-    ".rept ",
-    ".irp ",
-    ".irpc ",
-    ".endr\n",
-    ".if ",
-    ".elseif ",
-    ".else\n",
-    ".endif\n",
-    ".ifdef ",
-    ".ifndef ",
-    ".ifc ",
-    ".ifnc ",
-    ".ifb ",
-    ".ifnb ",
-    ".ifgt ",
-    ".set ",
-    ".equ ",
-    ".include \"1\"\n",
-    ".include \"2\"\n",
-    ".error \"e\"\n",
-    ".warning \"w\"\n",
-    "M",
-    "F",
-    "G",
-    " a",
-    " b",
-    " c",
-    "\\a",
-    "\\b",
-    "\\c",
-    "\\@",
-    "\\()",
-    "\\(",
-    "\\[",
-    "\\{i=0..3: ",
-    "\\{j=0..",
-    "\\i",
-    "\\j",
-    "]",
-    "}",
-    "{",
-    "[",
-    "(",
-    ")",
-    ", ",
-    ",",
-    " ",
-    "\n",
-    "\n",
-    "\n",
-    "\n",
-    ":req",
-    ":vararg",
-    "=",
-    "==",
-    "\"",
-    "\"x y\"",
-    "'",
-    "'a'",
-    "\\",
-    "&",
-    "&a",
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    "<<",
-    ">>",
-    "<",
-    "&&",
-    "||",
-    "!",
-    "~",
-    "0",
-    "1",
-    "2",
-    "4",
-    "0x",
-    "0xff",
-    "9223372036854775807",
-    "N",
-    "BF16",
-    "%r",
-    "$l: ",
-    "L: ",
-    ";",
-    "//",
-    "/*",
-    "*/",
-    "\n----\n",
-    ".entry k {\n",
-    "}\n",
-    "add.s32 %a, %b;\n",
-    ".loc",
-    "\xff",
-    "\r\n",
-    ".macro M a, b, c\n",
-    ".macro F a\n",
-    "M 1, 2, 3\n",
-    "F x\n",
-    "G\n",
-    ".if N\n",
-    ".if 0\n",
-    ".rept 3\n",
-    ".irp a, 1, 2\n",
-    ".irpc c, abc\n",
-    "x = ",
-    "N = N + 1\n",
-    "F \\a-1\n",
-    ".if \\a\n",
-    "\\[N+\\a]",
-    "\\{i=0..N-1: %s\\i}\n",
-    ".set N, N-1\n",
-};
-/* clang-format on */
+static const char *const pieces[] = {".macro ",
+                                     ".endm\n",
+                                     ".exitm\n",
+                                     ".purgem ",
+                                     ".rept ",
+                                     ".irp ",
+                                     ".irpc ",
+                                     ".endr\n",
+                                     ".if ",
+                                     ".elseif ",
+                                     ".else\n",
+                                     ".endif\n",
+                                     ".ifdef ",
+                                     ".ifndef ",
+                                     ".ifc ",
+                                     ".ifnc ",
+                                     ".ifb ",
+                                     ".ifnb ",
+                                     ".ifgt ",
+                                     ".set ",
+                                     ".equ ",
+                                     ".include \"1\"\n",
+                                     ".include \"2\"\n",
+                                     ".error \"e\"\n",
+                                     ".warning \"w\"\n",
+                                     "M",
+                                     "F",
+                                     "G",
+                                     " a",
+                                     " b",
+                                     " c",
+                                     "\\a",
+                                     "\\b",
+                                     "\\c",
+                                     "\\@",
+                                     "\\()",
+                                     "\\(",
+                                     "\\[",
+                                     "\\{i=0..3: ",
+                                     "\\{j=0..",
+                                     "\\i",
+                                     "\\j",
+                                     "]",
+                                     "}",
+                                     "{",
+                                     "[",
+                                     "(",
+                                     ")",
+                                     ", ",
+                                     ",",
+                                     " ",
+                                     "\n",
+                                     "\n",
+                                     "\n",
+                                     "\n",
+                                     ":req",
+                                     ":vararg",
+                                     "=",
+                                     "==",
+                                     "\"",
+                                     "\"x y\"",
+                                     "'",
+                                     "'a'",
+                                     "\\",
+                                     "&",
+                                     "&a",
+                                     "+",
+                                     "-",
+                                     "*",
+                                     "/",
+                                     "%",
+                                     "<<",
+                                     ">>",
+                                     "<",
+                                     "&&",
+                                     "||",
+                                     "!",
+                                     "~",
+                                     "0",
+                                     "1",
+                                     "2",
+                                     "4",
+                                     "0x",
+                                     "0xff",
+                                     "9223372036854775807",
+                                     "N",
+                                     "BF16",
+                                     "%r",
+                                     "$l: ",
+                                     "L: ",
+                                     ";",
+                                     "//",
+                                     "/*",
+                                     "*/",
+                                     "\n----\n",
+                                     ".entry k {\n",
+                                     "}\n",
+                                     "add.s32 %a, %b;\n",
+                                     ".loc",
+                                     "\xff",
+                                     "\r\n",
+                                     ".macro M a, b, c\n",
+                                     ".macro F a\n",
+                                     "M 1, 2, 3\n",
+                                     "F x\n",
+                                     "G\n",
+                                     ".if N\n",
+                                     ".if 0\n",
+                                     ".rept 3\n",
+                                     ".irp a, 1, 2\n",
+                                     ".irpc c, abc\n",
+                                     "x = ",
+                                     "N = N + 1\n",
+                                     "F \\a-1\n",
+                                     ".if \\a\n",
+                                     "\\[N+\\a]",
+                                     "\\{i=0..N-1: %s\\i}\n",
+                                     ".set N, N-1\n"};
 enum { PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 4096 };
-
-static uint64_t random_state;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 33) % below;
-}
 
 static size_t make(char *text)
 {
@@ -271,33 +255,10 @@ static size_t make(char *text)
     return size;
 }
 
-static int replay(const char *path)
-{
-    static uint8_t data[1 << 20];
-    FILE          *f = fopen(path, "rb");
-    if (f == NULL) {
-        perror(path);
-        return 1;
-    }
-    size_t size = fread(data, 1, sizeof data, f);
-    fclose(f);
-    return LLVMFuzzerTestOneInput(data, size);
-}
-
 int main(int argc, char **argv)
 {
     static char text[MAX_TEXT];
-    const char *seed = getenv("PTXPACK_TEST_SEED"), *runs = getenv("PTXPACK_FUZZ_RUNS");
-    long        count = runs != NULL ? atol(runs) : 200000;
-    for (int i = 1; i < argc; i++)
-        if (replay(argv[i]) != 0)
-            return 1;
-    if (argc > 1)
-        return 0;
-    random_state = seed != NULL ? strtoull(seed, NULL, 0) : 20240607;
-    printf("fuzz_expand: %ld programs from seed %llu\n", count, (unsigned long long)random_state);
-    if (!random_state)
-        random_state = 1;
+    long        count = fuzz_begin(argc, argv, "fuzz_expand", 200000);
     for (long i = 0; i < count; i++)
         LLVMFuzzerTestOneInput((const uint8_t *)text, make(text));
     return 0;

@@ -1,13 +1,12 @@
 /* fuzz_parse.c - the PTX parser on hostile text: no crash, no hang, no tree that points nowhere.
  *
- * With libFuzzer:  clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Itools/emu
- *                        tests/emu/ptx/fuzz_parse.c tools/emu/ptx_*.c -o build/fuzz_ptx
- * Without:         a program that replays the files it is given or, given none, tries texts made from
- *                  pieces of the language, as many as PTXPACK_FUZZ_RUNS says, from PTXPACK_TEST_SEED. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+ *   clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. \
+ *       tests/emu/ptx/fuzz_parse.c tools/emu/ptx/*.c
+ *
+ * Without libFuzzer it is a program that runs the files it is given or, given none, texts made from pieces of the language
+ * (tests/support/fuzz.h). */
 #include <string.h>
+#include "tests/support/fuzz.h"
 #include "tools/emu/ptx/ptx.h"
 
 /* A promise of ptx.h is broken. */
@@ -134,7 +133,6 @@ static void check_module(const struct ptx_module *m)
         check_function(m, m->functions[i]);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char  error[128] = "unchanged";
@@ -220,16 +218,6 @@ static const char *const pieces[] = {
 enum { LINES = sizeof lines / sizeof *lines, PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 16384 };
 static const char header[] = ".version 9.0\n.target sm_90a, debug\n.address_size 64\n";
 
-static uint64_t random_state;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 33) % below;
-}
-
 static size_t append(char *text, size_t size, const char *piece)
 {
     size_t bytes = strlen(piece);
@@ -285,34 +273,10 @@ static size_t make(char *text)
     return draw(30) || !size ? size : draw((uint32_t)size); /* now and then it breaks off */
 }
 
-static int replay(const char *path)
-{
-    static uint8_t data[1 << 22];
-    FILE          *f = fopen(path, "rb");
-    if (f == NULL) {
-        perror(path);
-        return 1;
-    }
-    size_t size = fread(data, 1, sizeof data, f);
-    fclose(f);
-    return LLVMFuzzerTestOneInput(data, size);
-}
-
 int main(int argc, char **argv)
 {
     static char text[MAX_TEXT];
-    const char *seed = getenv("PTXPACK_TEST_SEED"), *runs = getenv("PTXPACK_FUZZ_RUNS");
-    long        count = runs != NULL ? atol(runs) : 30000, taken = 0;
-    for (int i = 1; i < argc; i++)
-        if (replay(argv[i]) != 0)
-            return 1;
-    if (argc > 1)
-        return 0;
-    random_state = seed != NULL ? strtoull(seed, NULL, 0) : 20240607;
-    printf("fuzz_ptx: %ld texts from seed %llu", count, (unsigned long long)random_state);
-    fflush(stdout);
-    if (!random_state)
-        random_state = 1;
+    long        count = fuzz_begin(argc, argv, "fuzz_parse", 30000), taken = 0;
     for (long i = 0; i < count; i++) {
         size_t             size = make(text);
         struct ptx_module *m = ptx_parse(text, size, NULL, 0);
@@ -320,7 +284,7 @@ int main(int argc, char **argv)
         ptx_free(m);
         LLVMFuzzerTestOneInput((const uint8_t *)text, size);
     }
-    printf(", %ld of them accepted\n", taken);
+    printf("fuzz_parse: %ld of them accepted\n", taken);
     return count >= 1000 && taken < count / 50; /* no use if hardly any text gets through */
 }
 #endif

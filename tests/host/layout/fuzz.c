@@ -1,16 +1,14 @@
 /* fuzz.c - expressions of layouts on hostile text: no crash, no hang, no broken promise.
  *
- * With libFuzzer:  clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icache -Iloader
- *                        -Ihost -Itools tests/host/layout/fuzz.c tools/layout_*.c host/layout*.c
- * host/layout/tensor.c build/libptxpack.a -ldl -lm -lpthread -o build/fuzz_layout Without:         a program
- * that replays the files it is given or, given none, tries expressions that are cut out of, or grown from,
- * those of layout_cases.def, as many as PTXPACK_FUZZ_RUNS says, from PTXPACK_TEST_SEED. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+ *   clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. \
+ *       tests/host/layout/fuzz.c tools/notation/layout_*.c build/libptxpack.a -ldl -lm -lpthread
+ *
+ * Without libFuzzer it is a program that runs the files it is given or, given none, expressions that are cut out of, or grown from, those of layout_cases.def
+ * (tests/support/fuzz.h). */
 #include <string.h>
 #include <time.h>
 
+#include "tests/support/fuzz.h"
 #include "tools/notation/layout_expr.h"
 #include "loader/loader.h"
 
@@ -102,7 +100,6 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     expr_value value;
@@ -158,16 +155,6 @@ static const char *const pieces[] = {
 };
 /* clang-format on */
 enum { CASES = sizeof cases / sizeof *cases, PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 1000 };
-
-static uint64_t random_state;
-
-static uint32_t draw(uint32_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 33) % below;
-}
 
 typedef struct text {
     char   bytes[MAX_TEXT];
@@ -349,34 +336,12 @@ static void append_call(text *t, char wanted, int depth)
     append(t, ")");
 }
 
-static int replay(const char *path)
-{
-    static uint8_t data[1 << 20];
-    FILE          *f = fopen(path, "rb");
-    if (f == NULL) {
-        perror(path);
-        return 1;
-    }
-    size_t size = fread(data, 1, sizeof data, f);
-    fclose(f);
-    return LLVMFuzzerTestOneInput(data, size);
-}
-
 int main(int argc, char **argv)
 {
-    const char *seed = getenv("PTXPACK_TEST_SEED"), *runs = getenv("PTXPACK_FUZZ_RUNS");
-    long        count = runs != NULL ? atol(runs) : 300000, values = 0;
+    long count = fuzz_begin(argc, argv, "fuzz", 300000), values = 0;
     nowhere = fopen("/dev/null", "w");
     if (nowhere == NULL)
         return 1;
-    for (int i = 1; i < argc; i++)
-        if (replay(argv[i]) != 0)
-            return 1;
-    if (argc > 1)
-        return 0;
-    random_state = seed != NULL ? strtoull(seed, NULL, 0) : 20261120;
-    printf("fuzz_layout: %ld expressions from seed %llu\n", count, (unsigned long long)random_state);
-    random_state |= random_state == 0;
     for (long i = 0; i < count; i++) {
         text       t = {.size = 0};
         expr_value value;
@@ -390,7 +355,7 @@ int main(int argc, char **argv)
         LLVMFuzzerTestOneInput((const uint8_t *)t.bytes, t.size);
         values += expr_evaluate(t.bytes, t.size, &value) == PTXPACK_OK;
     }
-    printf("fuzz_layout: %ld of them had a value\n", values);
+    printf("fuzz: %ld of them had a value\n", values);
     fclose(nowhere);
     return values > count / 10 ? 0 : 1;
 }
