@@ -1,9 +1,8 @@
 /* fuzz_expand.c - the macro expander on hostile text: no crash, no hang, no broken promise.
  *
- *   clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. \
- *       tests/loader/fuzz_expand.c loader/expand/*.c
- *
- * Without libFuzzer it is a program that runs the files it is given or, given none, programs made from pieces of the language
+ * With libFuzzer (clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I.):
+ * tests/loader/fuzz_expand.c and all C files of loader/expand make the fuzzer.
+ * Without it this is a program that runs the files it is given or, given none, programs made from pieces of the language
  * (tests/support/fuzz.h). */
 #include <string.h>
 #include "tests/support/fuzz.h"

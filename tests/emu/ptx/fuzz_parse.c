@@ -1,9 +1,8 @@
 /* fuzz_parse.c - the PTX parser on hostile text: no crash, no hang, no tree that points nowhere.
  *
- *   clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. \
- *       tests/emu/ptx/fuzz_parse.c tools/emu/ptx/*.c
- *
- * Without libFuzzer it is a program that runs the files it is given or, given none, texts made from pieces of the language
+ * With libFuzzer (clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I.):
+ * tests/emu/ptx/fuzz_parse.c and all C files of tools/emu/ptx make the fuzzer.
+ * Without it this is a program that runs the files it is given or, given none, texts made from pieces of the language
  * (tests/support/fuzz.h). */
 #include <string.h>
 #include "tests/support/fuzz.h"

@@ -1,9 +1,9 @@
 /* fuzz.c - expressions of layouts on hostile text: no crash, no hang, no broken promise.
  *
- *   clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I. \
- *       tests/host/layout/fuzz.c tools/notation/layout_*.c build/libptxpack.a -ldl -lm -lpthread
- *
- * Without libFuzzer it is a program that runs the files it is given or, given none, expressions that are cut out of, or grown from, those of layout_cases.def
+ * With libFuzzer (clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I.):
+ * tests/host/layout/fuzz.c, tools/notation/layout_calls.c and layout_expr.c, and build/libptxpack.a make the fuzzer.
+ * Without it this is a program that runs the files it is given or, given none, expressions that are cut out of,
+ * or grown from, those of the tests
  * (tests/support/fuzz.h). */
 #include <string.h>
 #include <time.h>
