@@ -2,7 +2,7 @@
 //
 // needs    sm_80
 // order    SM80_CP_ASYNC_..; cp_async_commit; ..; cp_async_wait<n>; then a barrier, before OTHER threads may
-//          read.  Between copy and wait nobody may touch the destination or change the source
+//          read.  Between copy and wait no thread may access the destination or change the source
 //
 // T is any type of the size that is copied: SM80_CP_ASYNC_CACHEGLOBAL<u128>(shared, global).
 //   CACHEALWAYS   through L1 (.ca), 4, 8 or 16 bytes          CACHEGLOBAL   past L1 (.cg), 16 bytes only
@@ -35,7 +35,7 @@ template <int groups> PTXPACK_DEVICE void cp_async_wait()
 {
     asm volatile("cp.async.wait_group %0;" :: "n"(groups) : "memory");
 }
-// An arrival on a barrier of mbarrier.h once this thread's copies up to here are done; it must be counted in.
+// Arrives at a barrier of mbarrier.h when this thread's copies up to here are done; the barrier's count includes it.
 PTXPACK_DEVICE void cp_async_arrive(u32 barrier)
 {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory");

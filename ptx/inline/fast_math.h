@@ -1,7 +1,7 @@
 // fast_math.h - approximate functions, pairs of 16-bit numbers, and conversions between formats.
 //
 // needs    sm_75; more, where a section says so
-// Functions of one instruction are named as it is: ex2_approx_ftz_f32 is ex2.approx.ftz.f32.
+// A function of one instruction has its name: ex2_approx_ftz_f32 is ex2.approx.ftz.f32.
 // A pair is a u32 of two 16-bit neighbours, the lower index in the lower half.
 #ifndef PTXPACK_INLINE_FAST_MATH_H
 #define PTXPACK_INLINE_FAST_MATH_H
@@ -120,7 +120,7 @@ PTXPACK_MATH_2(mul_rn_bf16x2, "mul.rn.bf16x2")
 #endif
 
 #if PTXPACK_HAS(89)
-// ---- sm_89: fp8.  To nearest even; what is beyond the range becomes its end.
+// ---- sm_89: fp8.  Rounds to nearest even and saturates.
 PTXPACK_PACK_2(pack_e4m3x2, "cvt.rn.satfinite.e4m3x2.f32", u16, "h")
 PTXPACK_PACK_2(pack_e5m2x2, "cvt.rn.satfinite.e5m2x2.f32", u16, "h")
 // Four f32 to four bytes, the first in the lowest.

@@ -5,8 +5,8 @@
 //
 // A phase ends when `count` arrivals have come and every byte that was announced has landed.  A wait for
 // parity p returns once the phase of that parity is over: the first phase has parity 0, so a thread that
-// waits for parity 1 of a fresh barrier passes at once.  A waiter may lag behind by one phase, not by two.
-// What a wait returns from is visible to the waiting thread.
+// waits for parity 1 of a new barrier continues at once.  A waiter may lag behind by one phase, not by two.
+// What was done before a phase ended is visible to a thread after its wait.
 #ifndef PTXPACK_INLINE_MBARRIER_H
 #define PTXPACK_INLINE_MBARRIER_H
 #include <ptxpack/inline/types.h>
@@ -18,12 +18,12 @@ PTXPACK_DEVICE void mbarrier_init(u32 at, u32 count)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(at), "r"(count) : "memory");
 }
-// Copies, too, and other blocks of the cluster find the barriers initialised.
+// Makes the initialisation visible to copies and to other blocks of the cluster, too.
 PTXPACK_DEVICE void mbarrier_init_done()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Before its memory becomes something else.
+// Call it before the memory is used for something else.
 PTXPACK_DEVICE void mbarrier_inval(u32 at)
 {
     asm volatile("mbarrier.inval.shared::cta.b64 [%0];" :: "r"(at) : "memory");
@@ -32,19 +32,19 @@ PTXPACK_DEVICE void mbarrier_arrive(u32 at)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(at) : "memory");
 }
-// Arrive, and announce what copies will bring.
+// Arrives, and announces the bytes of copies.
 PTXPACK_DEVICE void mbarrier_arrive_expect(u32 at, u32 bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at), "r"(bytes) : "memory");
 }
-// Only announce it.
+// Only announces them.
 PTXPACK_DEVICE void mbarrier_expect(u32 at, u32 bytes)
 {
     asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;"
                  :: "r"(at), "r"(bytes) : "memory");
 }
-// Arrive at the barrier of another block: `at` is cluster_address's of cluster.h.  _remote orders all that this
-// thread read and wrote before, at the price of a fence; _cluster only its wgmma and the copies it waited for.
+// Arrives at the barrier of another block: `at` comes from cluster_address of cluster.h.  _remote orders all earlier
+// reads and writes of this thread, at the price of a fence; _cluster only its wgmma and the copies it waited for.
 PTXPACK_DEVICE void mbarrier_arrive_remote(u32 at)
 {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(at) : "memory");
@@ -53,7 +53,7 @@ PTXPACK_DEVICE void mbarrier_arrive_cluster(u32 at)
 {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" :: "r"(at) : "memory");
 }
-// Whether the phase of that parity is over: asks once, or waits for a while that the hardware limits.
+// Whether the phase of that parity is over: tests once, or waits for a time that the hardware limits.
 #define PTXPACK_MBARRIER_ASK(name, op) \
     PTXPACK_DEVICE bool name(u32 at, u32 parity) \
     { \
@@ -64,7 +64,7 @@ PTXPACK_DEVICE void mbarrier_arrive_cluster(u32 at)
     }
 PTXPACK_MBARRIER_ASK(mbarrier_test_wait, "test_wait")
 PTXPACK_MBARRIER_ASK(mbarrier_try_wait, "try_wait")
-// Until it is over.
+// Waits until it is over.
 PTXPACK_DEVICE void mbarrier_wait(u32 at, u32 parity)
 {
     while (!mbarrier_try_wait(at, parity)) {}

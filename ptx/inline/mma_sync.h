@@ -10,7 +10,7 @@
 //   B  b[0] = B[v t..][g]              b[1], .. = the same 4 v further along K each
 //   C  c[0], c[1] = C[g][2t, 2t+1]     c[2], c[3] = C[g+8][2t, 2t+1]; f16: c[0] and c[1] are these two pairs
 // Types    f16, bf16: pairs in a u32; tf32: a u32 of f32's bits; fp8, s8, u8: four; s4, u4: eight; b1: 32
-// Registers of one operand should come from one ldmatrix, in its order: the machine wants neighbours.
+// Registers of one operand should come from one ldmatrix, in its order: the machine instruction wants neighbours.
 #ifndef PTXPACK_INLINE_MMA_SYNC_H
 #define PTXPACK_INLINE_MMA_SYNC_H
 #include <ptxpack/inline/types.h>
@@ -46,7 +46,7 @@ PTXPACK_MMA(SM61_DP4A, "dp4a.s32.s32", s32, "r", u32, "r", 1, 1, 1, "%0, %1, %2,
 PTXPACK_MMA(SM61_DP2A, "dp2a.lo.s32.s32", s32, "r", u32, "r", 1, 1, 1, "%0, %1, %2, %3")
 
 // ---- sm_70: 8x8x4 by each of four groups of eight lanes, {0-3, 16-19} and so on; emulated after Volta
-// `ptxpack atom SM70_8x8x4_F32F16F16F32_TN` shows who holds what.
+// `ptxpack atom SM70_8x8x4_F32F16F16F32_TN` shows which lane holds what.
 #define PTXPACK_MMA_VOLTA(letters, order) \
     PTXPACK_MMA(SM70_8x8x4_F16F16F16F16_##letters, "mma.sync.aligned.m8n8k4." order \
                 ".f16.f16.f16.f16", u32, "r", u32, "r", 4, 2, 2, \
@@ -59,7 +59,7 @@ PTXPACK_MMA_VOLTA(NT, "col.row")
 PTXPACK_MMA_VOLTA(NN, "col.col")
 PTXPACK_MMA_VOLTA(TT, "row.row")
 
-// Integers: each pair of types, and the same with _SATURATE: sums stop at the ends of their range.
+// Integers: each pair of types, and the same with _SATURATE: sums saturate.
 #define PTXPACK_MMA_S32(sizes, shape, mnk, A, a, B, b) \
     PTXPACK_MMA_##sizes(SM80_##shape##_S32##A##B##S32_TN, mnk ".row.col.s32." a "." b ".s32", \
                         s32, "r", u32, "r") \

@@ -1,7 +1,7 @@
 // named_barrier.h - barriers 1..15 of a block, among some of its warps.
 //
 // needs    sm_70
-// `threads` counts all who come, those who wait and those who only announce themselves: a multiple of 32.
+// `threads` counts all that take part, those that wait and those that only arrive: a multiple of 32.
 #ifndef PTXPACK_INLINE_NAMED_BARRIER_H
 #define PTXPACK_INLINE_NAMED_BARRIER_H
 #include <ptxpack/inline/types.h>

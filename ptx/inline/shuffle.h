@@ -1,7 +1,7 @@
 // shuffle.h - values between the lanes of a warp: shuffles, votes, reductions, one elected lane.
 //
 // needs    sm_70; reductions sm_80, elect_one sm_90; movmatrix sm_75
-// `mask` has a bit for each lane that takes part; each of them must be there, with the same mask.
+// `mask` has a bit for each lane that takes part; all of them must call, with the same mask.
 #ifndef PTXPACK_INLINE_SHUFFLE_H
 #define PTXPACK_INLINE_SHUFFLE_H
 #include <ptxpack/inline/types.h>
@@ -20,8 +20,8 @@ PTXPACK_DEVICE void warp_sync(u32 mask = ALL_LANES)
     asm volatile("bar.warp.sync %0;" :: "r"(mask) : "memory");
 }
 
-// x of another lane: `b` itself, or so many below or above, or this lane's number XOR b.  Groups of `width`
-// lanes, a power of two, stay among themselves; where up and down leave the group, x of the lane itself.
+// x of another lane: lane b, or b lanes below or above, or this lane's number XOR b.  The source is in the same group
+// of `width` lanes, a power of two; if up or down would leave the group, the result is the lane's own x.
 #define PTXPACK_SHUFFLE_AS(name, form, first, T, c) \
     PTXPACK_DEVICE T name(T x, u32 b, u32 width = 32, u32 mask = ALL_LANES) \
     { \
@@ -87,7 +87,7 @@ PTXPACK_DEVICE u32 match_any(u32 x, u32 mask = ALL_LANES)
 }
 
 #if PTXPACK_HAS(80)
-// All lanes' x in one, told to all.
+// The reduction of all lanes' x, in every lane.
 #define PTXPACK_REDUX(name, form, T) \
     PTXPACK_DEVICE T name(T x, u32 mask = ALL_LANES) \
     { \

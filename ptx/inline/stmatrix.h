@@ -1,7 +1,7 @@
 // stmatrix.h - one, two or four 8x8 matrices of 16-bit elements from a warp's registers to shared memory.
 //
 // needs    sm_90; all 32 lanes together
-// The inverse of ldmatrix.h: the same addresses, and s[r] of lane l is what d[r] is there, of _N and of _T.
+// The inverse of ldmatrix.h: the same addresses, and s[r] of lane l is what d[r] is there, for _N and _T.
 #ifndef PTXPACK_INLINE_STMATRIX_H
 #define PTXPACK_INLINE_STMATRIX_H
 #include <ptxpack/inline/types.h>

@@ -6,9 +6,9 @@
 // x0, ..   coordinates of the box's first element, the dimension of stride 1 first
 // shared   128-byte aligned, with swizzles as they ask for; barrier: an mbarrier.h one's address
 //
-// A load counts its bytes, those beyond the tensor included (they are filled), off a barrier.  A store or a
-// reduction reads shared memory that ordinary stores wrote after tma_store_ready in each thread that stored,
-// and a barrier among them; what lies beyond the tensor is not written.
+// A load completes all bytes of its box at a barrier, also those beyond the tensor, which are filled.  Before a store or
+// a reduction, each thread that wrote to the box calls tma_store_ready, and then all meet at a barrier.  A store does
+// not write what is beyond the tensor.
 #ifndef PTXPACK_INLINE_TMA_H
 #define PTXPACK_INLINE_TMA_H
 #include <ptxpack/inline/types.h>
@@ -22,15 +22,15 @@ enum : u64 {
     L2_EVICT_LAST = 0x14f0000000000000
 };
 
-// The map itself to the cache that TMA reads it from.
+// Brings the map itself into the cache from which TMA reads it.
 PTXPACK_DEVICE void tma_prefetch_map(const void *map)
 {
     asm volatile("prefetch.tensormap [%0];" :: "l"(map) : "memory");
 }
-// What this thread stored in shared memory is visible to TMA (and to wgmma).
+// Makes what this thread stored in shared memory visible to TMA (and to wgmma).
 PTXPACK_DEVICE void tma_store_ready() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 PTXPACK_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Until all of this thread's committed groups but the last `groups` are written; or only read, so that their
+// Waits until all of this thread's committed groups but the last `groups` are written, or only read, so that their
 // shared memory may be written again.
 template <int groups> PTXPACK_DEVICE void tma_store_wait()
 {
@@ -66,8 +66,8 @@ template <int groups> PTXPACK_DEVICE void tma_store_wait_read()
 
 // For n dimensions, SM90_TMA_LOAD_nD and so on; SM90_TMA_LOAD and so on with an array of n coordinates.
 //   LOAD             one box to this block's shared memory
-//   LOAD_MULTICAST   to the same place, and off the barrier at the same place, in each block of the cluster
-//                    that has a bit in `mask`
+//   LOAD_MULTICAST   to the same place in each block of the cluster that has a bit in `mask`; it completes at the
+//                    barrier at the same place there
 //   STORE            one box to global memory; REDUCE_ADD adds to what is there, as numbers of the map's type
 // tma_prefetch_nd brings a box to the L2 cache.
 #define PTXPACK_TMA_TILE(n) \
@@ -183,7 +183,8 @@ PTXPACK_DEVICE void SM90_BULK_COPY_S2G(void *global, u32 shared, u32 bytes)
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
                  :: "l"(global), "r"(shared), "r"(bytes) : "memory");
 }
-// To the shared memory of another block of the cluster, and off a barrier there: both are cluster_address's.
+// To the shared memory of another block of the cluster, and completing at a barrier there: both addresses come from
+// cluster_address.
 PTXPACK_DEVICE void bulk_copy_to_block(u32 remote, u32 shared, u32 bytes, u32 remote_barrier)
 {
     asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"

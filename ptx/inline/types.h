@@ -1,14 +1,14 @@
 // types.h - what all inline headers share: fixed-width types, addresses, and lists of operands.
 //
-// For device code of NVRTC, nvcc or clang, C++11 and later; includes nothing, and goes with <stdint.h> and
-// <cuda_fp16.h> where those are included.  A header declares what the architecture that is compiled for has:
-// a call of anything else is an unknown name at the caller's line.
+// For device code of NVRTC, nvcc or clang, C++11 and later; includes nothing, and is compatible with <stdint.h> and
+// <cuda_fp16.h>.  A header declares what the target architecture has: a call of anything else is an unknown name at the
+// caller's line.
 #ifndef PTXPACK_INLINE_TYPES_H
 #define PTXPACK_INLINE_TYPES_H
 
 #define PTXPACK_DEVICE __device__ __forceinline__
 
-// Whether the target is at least sm_`arch`; to a compiler's pass for the host, which has none, everything is.
+// Whether the target is at least sm_`arch`; always true in a compiler's pass for the host.
 #ifdef __CUDA_ARCH__
 #define PTXPACK_HAS(arch) (__CUDA_ARCH__ >= 10 * (arch))
 #else

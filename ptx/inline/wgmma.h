@@ -1,6 +1,6 @@
 // wgmma.h - D[64][N] += A[64][K] B[K][N] by the 128 threads of a warpgroup, B and mostly A in shared memory.
 //
-// needs    sm_90a; ptxas lets it run without waits after each one only with whole-program compilation
+// needs    sm_90a; without whole-program compilation ptxas waits after each instruction
 // name     SM90_64xNxK_DAB_SS or _RS, as CuTe's: N = 8, 16, .. 256 (integers: 8, 24, and 16, 32, .. 256)
 //              SM90_64x128x16_F32BF16BF16_SS(d, a, b, accumulate)       float d[64], descriptors a and b
 //              SM90_64x128x16_F32BF16BF16_RS(d, a, b, accumulate)       u32 a[4]
@@ -9,8 +9,8 @@
 //              1 or -1 for A and for B to be multiplied with
 // order    shared memory written by ordinary stores: wgmma_shared_ready, a barrier;
 //          wgmma_fence; SM90_..; wgmma_commit; wgmma_wait<n>
-//          between wgmma_fence and wgmma_wait nobody may touch d and a: wgmma_hold(d) before the fence and
-//          after the wait keeps the compiler from moving uses of d in between
+//          between wgmma_fence and wgmma_wait no instruction may use d and a: wgmma_hold(d) before the fence and
+//          after the wait keeps the compiler from moving uses of d there
 //
 // thread t = 32 w + 4 g + q holds rows 16 w + g and 16 w + g + 8.  For 8 columns from n on, and i = n / 2:
 //   d[i], d[i+1] = D[16w+g][n+2q, n+2q+1]      d[i+2], d[i+3] = D[16w+g+8][n+2q, n+2q+1]
@@ -28,8 +28,8 @@ enum wgmma_swizzle { // the descriptor's numbers
     WGMMA_SWIZZLE_32B = 3
 };
 
-// What the hardware finds an operand by, the same in all threads: shared address of the tile, leading and
-// stride offset, all in bytes and multiples of 16; ptxpack's host/atom/wgmma.h derives them from a layout.  The
+// The descriptor of an operand in shared memory, the same in all threads: address of the tile, leading and stride
+// offset, all in bytes and multiples of 16; ptxpack's host/atom/wgmma.h derives them from a layout.  The
 // next step along a mode is the same descriptor plus that step's bytes / 16.
 PTXPACK_DEVICE u64 wgmma_descriptor(u32 shared, u32 leading, u32 stride, wgmma_swizzle swizzle,
                                     u32 base_offset = 0)
@@ -41,12 +41,12 @@ PTXPACK_DEVICE u64 wgmma_descriptor(u32 shared, u32 leading, u32 stride, wgmma_s
 
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
 namespace ptxpack {
-// What this thread stored in shared memory is visible to wgmma.
+// Makes what this thread stored in shared memory visible to wgmma.
 PTXPACK_DEVICE void wgmma_shared_ready() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// d and a in registers are ready.
+// Orders earlier uses of d and a before wgmma.
 PTXPACK_DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 PTXPACK_DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Until at most `groups` committed groups are pending.
+// Waits until at most `groups` committed groups are pending.
 template <int groups> PTXPACK_DEVICE void wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(groups) : "memory");

@@ -26,7 +26,7 @@ static const breakage breakages[] = {
     {"a row sees one key too few", "attention/mma.ptx", "add.s32 %row_sees, %row_sees, 1;", "", "f16 d64"},
     {"a window is one key short", "attention/mask.ptx", "setp.le.and.s32 %seen", "setp.lt.and.s32 %seen",
      "f16 d64"},
-    {"a window's rows are counted from the first key", "attention/mma.ptx",
+    {"a window's rows are counted from the first key", "attention/mma_keys.ptx",
      "sub.s32 %offset, %offset, %skipped;", "", "f16 d64"},
     {"scores have no cap", "attention/softcap.ptx", "tanh.approx.f32", "mov.f32", "f16 d64"},
     {"the sum is not rescaled", "attention/mma_softmax.ptx", "mul.f32 %sum\\[sm_r], %sum\\[sm_r], %factor;", "",
