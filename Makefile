@@ -102,7 +102,7 @@ EXPANDER := $(sort $(wildcard loader/expand/*.[ch]))
 $(B)/pack_identity.c: Makefile $(PTX_FILES:%=$(B)/pack/%) $(EXPANDER)
 	$(SAY) GEN $@
 	$(Q)pack=$$({ (cd $(B)/pack && sha256sum $(PTX_FILES)); sha256sum $(EXPANDER); } | sha256sum | cut -d' ' -f1); \
-	{ printf '/* made by the Makefile */\n#include "loader/build/shipped.h"\n'; \
+	{ printf '/* made by the Makefile */\n#include "loader/inspect.h"\n'; \
 	  printf 'const char ptxpack_pack_identity[] = "%s";\n' $$pack; \
 	  printf 'const char ptxpack_library_version[] = "%s (pack %.8s)";\n' $(VERSION) $$pack; } > $@
 $(B)/pack_files.o $(B)/pack_identity.o: $(B)/%.o: $(B)/%.c

@@ -46,38 +46,11 @@ const char *ptxpack_chosen(const char *option, const char *variable);
 ptxpack_status ptxpack_apply_arch(ptxpack *handle, const char *arch, bool offline);
 
 /* ---- stand_in.c ----------------------------------------------------------------------------------- */
-/* An offline handle that chooses and compiles as one on a device of `arch` would: sm_90 and sm_90a are the
- * same device, and each row is compiled for its own exact target.  sm_count 0: what is usual.  Codes of
- * ptxpack_open. */
-ptxpack_status ptxpack_open_stand_in(const ptxpack_options *options, const char *arch, int sm_count,
-                                     ptxpack **out);
-/* The same for the driver's device number options->device, which is asked for its attributes; no context is
- * made. */
+/* ptxpack_open_stand_in (inspect.h) for the driver's device number options->device, which is asked for its
+ * attributes.  No context is made. */
 ptxpack_status ptxpack_open_stand_in_for_device(const ptxpack_options *options, ptxpack **out);
 
-/* ---- source.c ------------------------------------------------------------------------------------- */
-/* The expanded text, malloc'ed, as an earlier run kept it; NULL when it must be expanded.  Only for the
- * embedded pack. */
-char *ptxpack_text_recall(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols,
-                          size_t count, size_t *bytes);
-void  ptxpack_text_keep(ptxpack *handle, const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
-                        const char *text, size_t bytes);
-/* All that the text is made from, but for the pack and the expander; poisons the key when memory is out. */
-void ptxpack_text_add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptxpack_variant *v,
-                             const ptxpack_symbol *symbols, size_t count);
-/* Of all that the text depends on; "" when it comes from a folder, or this build has no identity. */
-void ptxpack_text_digest(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
-                         size_t count, char digest[33]);
-
-/* ---- kernel.c ------------------------------------------------------------------------------------- */
-/* What a row is compiled for: "sm_90", "sm_90a".   PTXPACK_E_UNSUPPORTED */
-ptxpack_status ptxpack_kernel_target(const ptxpack *handle, const ptxpack_variant *variant,
-                                     char exact_target[16]);
-/* ptxpack_kernel_compile without a copy: the caller releases *code (flight.h), which on failure is NULL. */
-struct ptxpack_code;
-ptxpack_status ptxpack_kernel_make(ptxpack *handle, const ptxpack_variant *variant,
-                                   const ptxpack_symbol *symbols, size_t symbol_count,
-                                   ptxpack_kernel_info *info, const struct ptxpack_code **code);
+/* ---- build/kernel.c -------------------------------------------------------------------------------- */
 /* Unload and free every kernel of the handle; without touching the driver when not `unload`. */
 void ptxpack_kernels_free(ptxpack *handle, bool unload);
 

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "program_internal.h"
+#include "code.h"
+#include "function.h"
 
 struct ptxpack_function {
     const ptxpack_program *program;

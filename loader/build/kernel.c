@@ -1,151 +1,111 @@
-/* kernel.c - one kernel from its row to a function: text, key, cache or compile, load, launch. */
+/* kernel.c - kernels of the pack: the build of a row, and the kernels that a handle keeps loaded. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "assemble.h"
+#include "build.h"
 #include "loader/compile/log.h"
-#include "image.h"
-#include "loader/internal.h"
-#include "shipped.h"
+#include "row.h"
 
 struct ptxpack_kernel {
     ptxpack             *handle;
     struct ptxpack_image image;
     struct CUfunc_st    *function;
     ptxpack_kernel_info  info;
-    char                 asked[33]; /* digest of the row and symbols; "" where they do not make the text */
+    char                 asked[33]; /* digest of the row and symbols; "" where they do not determine the text */
     char                 digest[33];
     const struct ptxpack_code *code; /* NULL when the driver compiled */
     ptxpack_kernel            *next;
 };
 
-/* ---- a request: all that one kernel's machine code depends on ------------------------------------- */
-
+/* The context of a row's build. */
 struct request {
-    struct ptxpack_assembly assembly; /* first: one is found from the other */
-    const ptxpack_variant  *variant;
-    const ptxpack_symbol   *symbols;
-    size_t                  symbol_count;
-    ptxpack_expansion      *expansion; /* NULL while the text of an earlier run is enough */
-    char                   *recalled;  /* that text */
-    char                    target[16];
-    char                    asked[33]; /* as in ptxpack_kernel */
-    double                  expand_ms;
-    bool                    folders_asked, settled;
-    ptxpack_status          folders_status; /* when `folders_line` says why theirs is not taken */
-    char                    folders_line[PTXPACK_DETAIL_BYTES];
+    const ptxpack_variant *variant;
+    const ptxpack_symbol  *symbols;
+    size_t                 symbol_count;
+    char                  *recalled;      /* the text that an earlier run expanded */
+    char                   asked[33];     /* as in ptxpack_kernel */
+    ptxpack_kernel        *kernel;        /* once it is loaded */
+    bool                   folders_asked; /* the prebuilt folders */
+    ptxpack_status         folders_status;
+    char                   folders_line[PTXPACK_DETAIL_BYTES]; /* why their code is not taken; or "" */
 };
 
-/* The device's own architecture, or offline the one named; rows for one architecture only want its 'a'. */
-ptxpack_status ptxpack_kernel_target(const ptxpack *h, const ptxpack_variant *v, char exact_target[16])
-{
-    const char *target = h->info.target;
-    int         arch = ptxpack_parse_arch(target);
-    bool        exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0;
-    bool        named = h->driver == NULL && target[strlen(target) - 1] == 'a';
-    if (arch < v->arch || (exact && (arch != v->arch || (h->driver == NULL && !named && !h->stand_in))))
-        return ptxpack_fail(h, PTXPACK_E_UNSUPPORTED, "%s needs %ssm_%d%s, the target is %s", v->id,
-                            exact ? "exactly " : "", v->arch, exact ? "a" : "", target);
-    snprintf(exact_target, 16, "%s%s", target, exact && !named ? "a" : "");
-    return PTXPACK_OK;
-}
+static struct request *request_of(const struct ptxpack_build *b) { return (struct request *)b->context; }
 
-static void end_request(struct request *q)
-{
-    ptxpack_assembly_end(&q->assembly);
-    ptxpack_expansion_free(q->expansion);
-    free(q->recalled);
-}
+/* ---- the text, or machine code of a prebuilt folder ----------------------------------------------- */
 
-/* What needs the lines' origin needs the expansion itself. */
-static ptxpack_status expand(struct ptxpack_assembly *assembly)
+/* What needs the origin of lines needs the expansion itself. */
+static ptxpack_status expand(struct ptxpack_build *b)
 {
-    struct request *q = (struct request *)assembly;
-    if (q->expansion != NULL)
+    const struct request *q = request_of(b);
+    if (b->expansion != NULL)
         return PTXPACK_OK;
-    ptxpack_status status = ptxpack_kernel_expand(assembly->request.handle, q->variant, q->symbols,
-                                                  q->symbol_count, &q->expansion);
-    assembly->job.origin = ptxpack_log_expanded_from;
-    assembly->job.origin_of = q->expansion;
+    ptxpack_status status = ptxpack_kernel_expand(b->handle, q->variant, q->symbols, q->symbol_count,
+                                                  &b->expansion);
+    if (status == PTXPACK_OK)
+        ptxpack_build_take_expansion(b);
     return status;
 }
 
-/* The driver's own JIT is given the text, and its log may name lines: there is nothing to save there. */
-static ptxpack_status find_text(struct request *q, ptxpack *h)
+/* The driver's own JIT needs the expansion anyway, since its log may name lines: nothing is saved there. */
+static ptxpack_status find_text(struct ptxpack_build *b)
 {
-    struct ptxpack_job *job = &q->assembly.job;
-    if (q->assembly.route != PTXPACK_ROUTE_DRIVER)
-        q->recalled = ptxpack_text_recall(h, q->variant, q->symbols, q->symbol_count, &job->bytes);
-    job->text = q->recalled;
-    if (q->recalled != NULL)
+    struct request *q = request_of(b);
+    if (b->route != PTXPACK_ROUTE_DRIVER)
+        q->recalled = ptxpack_row_recall(b->handle, q->variant, q->symbols, q->symbol_count, &b->job.bytes);
+    b->job.text = q->recalled;
+    return q->recalled != NULL ? PTXPACK_OK : expand(b);
+}
+
+/* Machine code of a prebuilt folder needs neither a text nor a key. */
+static ptxpack_status find(struct ptxpack_build *b)
+{
+    struct request *q = request_of(b);
+    if (!q->folders_asked) {
+        q->folders_asked = true;
+        q->folders_status = PTXPACK_E_PREBUILT;
+        ptxpack_status status = ptxpack_row_prebuilt(b->handle, q->variant, q->symbols, q->symbol_count,
+                                                     b->target, &b->front, b->step.digest, q->folders_line);
+        b->code = b->front;
+        if (status != PTXPACK_OK || b->code != NULL)
+            return status;
+    }
+    if (b->job.text != NULL)
         return PTXPACK_OK;
-    ptxpack_status status = expand(&q->assembly);
-    if (status != PTXPACK_OK)
-        return status;
-    job->text = ptxpack_expansion_text(q->expansion, &job->bytes);
-    return PTXPACK_OK;
+    double         from = ptxpack_now_ms();
+    ptxpack_status status = find_text(b);
+    b->front_ms = ptxpack_now_ms() - from;
+    return status;
 }
 
-static ptxpack_status begin_request(struct request *q, ptxpack *h, const ptxpack_variant *v,
-                                    const ptxpack_symbol *symbols, size_t count)
+/* The driver refused the code of a prebuilt folder, whose entry stays as it is. */
+static bool refuse(struct ptxpack_build *b)
 {
-    memset(q, 0, sizeof *q);
-    q->variant = v;
-    q->symbols = symbols;
-    q->symbol_count = count;
-    q->assembly.request.handle = h;
-    q->assembly.route = ptxpack_jit_route(&h->jit, v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM);
-    q->assembly.job = (struct ptxpack_job){.name = v->id,
-                                           .entry = v->entry,
-                                           .isa = v->isa,
-                                           .target = q->target,
-                                           .line_info = h->line_info};
-    q->assembly.prepare = expand;
-    ptxpack_status status = ptxpack_check_process(h);
-    return status == PTXPACK_OK ? ptxpack_kernel_target(h, v, q->target) : status;
+    struct request *q = request_of(b);
+    q->folders_status = PTXPACK_E_CUBIN;
+    snprintf(q->folders_line, sizeof q->folders_line, "of a prebuilt folder: %.900s",
+             ptxpack_detail(b->handle));
+    ptxpack_code_reject(b->front);
+    ptxpack_code_release(b->front);
+    b->front = NULL;
+    return true;
 }
 
-/* Text and key, which machine code of prebuilt folders does without. */
-static ptxpack_status settle(struct request *q)
-{
-    double from = ptxpack_now_ms();
-    if (q->settled)
-        return PTXPACK_OK;
-    q->settled = true;
-    ptxpack_status status = find_text(q, q->assembly.request.handle);
-    q->expand_ms = ptxpack_now_ms() - from;
-    return status == PTXPACK_OK ? ptxpack_assembly_begin(&q->assembly) : status;
-}
-
-/* ---- machine code --------------------------------------------------------------------------------- */
-
-/* *code NULL with PTXPACK_OK: no prebuilt folder has it. */
-static ptxpack_status obtain_shipped(struct request *q, const struct ptxpack_code **code)
-{
-    struct ptxpack_request *r = &q->assembly.request;
-    *code = NULL;
-    if (q->folders_asked)
-        return PTXPACK_OK;
-    q->folders_asked = true;
-    q->folders_status = PTXPACK_E_PREBUILT;
-    return ptxpack_shipped_obtain(r->handle, q->variant, q->symbols, q->symbol_count, q->target, code,
-                                  r->digest, q->folders_line);
-}
-
-/* What stands in the way of compiling: there is nothing to take, or what there is was no good. */
-static ptxpack_status forbidden(const struct request *q)
+/* There is no machine code, or what there is could not be used. */
+static ptxpack_status forbidden(const struct ptxpack_build *b)
 {
     static const char     end[] = "and compiling is forbidden (PTXPACK_FORBID_COMPILE)";
-    const ptxpack        *h = q->assembly.request.handle;
+    const struct request *q = request_of(b);
+    const ptxpack        *h = b->handle;
     const char           *how = h->line_info ? " with line info" : "";
     char                  others[128] = "";
     ptxpack_prebuilt_info first, more;
     if (q->folders_line[0])
-        return ptxpack_fail(h, q->folders_status, "%s for %s: %.700s, %s", q->variant->id, q->target,
+        return ptxpack_fail(h, q->folders_status, "%s for %s: %.700s, %s", b->job.name, b->target,
                             q->folders_line, end);
     if (!ptxpack_cache_prebuilt(h->cache, 0, &first))
-        return ptxpack_request_forbidden(&q->assembly.request);
+        return ptxpack_step_forbidden(&b->step);
     if (strcmp(first.library, ptxpack_library_version) != 0)
         snprintf(others, sizeof others, " (of ptxpack %.31s; this is %.31s)", first.library,
                  ptxpack_library_version);
@@ -154,78 +114,36 @@ static ptxpack_status forbidden(const struct request *q)
     return ptxpack_fail(h, PTXPACK_E_FORBIDDEN,
                         "%s for %s%s: there is no usable machine code in the "
                         "prebuilt folder %.400s%s nor in the cache, %s",
-                        q->variant->id, q->target, how, first.path, others, end);
+                        b->job.name, b->target, how, first.path, others, end);
 }
 
-static ptxpack_status obtain(struct request *q, const struct ptxpack_code **code)
+/* A text that was expanded now is kept for later runs. */
+static void keep_text(const struct ptxpack_build *b)
 {
-    struct ptxpack_request *r = &q->assembly.request;
-    ptxpack_status          status = ptxpack_request_obtain(r, code);
-    if (status == PTXPACK_E_FORBIDDEN)
-        status = forbidden(q);
-    if (status == PTXPACK_OK && r->ran && q->recalled == NULL)
-        ptxpack_text_keep(r->handle, q->variant, q->symbols, q->symbol_count, q->assembly.job.text,
-                          q->assembly.job.bytes);
-    if (status != PTXPACK_OK) {
-        ptxpack_code_release(*code);
-        *code = NULL;
-    }
-    return status;
-}
-
-static void describe(const struct request *q, const struct ptxpack_code *code, ptxpack_kernel_info *info)
-{
-    info->variant = q->variant;
-    info->expand_ms = q->expand_ms;
-    if (code == NULL)
-        return;
-    ptxpack_resources_read(code->notes, code->notes_bytes, &info->resources);
-    info->from_cache = code->from_cache;
-    info->from_prebuilt = code->from_prebuilt;
-    info->compile_ms = code->from_cache ? 0 : code->compile_ms;
-    info->cache_ms = code->cache_ms;
-    info->cubin_bytes = code->size;
-}
-
-ptxpack_status ptxpack_kernel_make(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
-                                   size_t count, ptxpack_kernel_info *info, const struct ptxpack_code **code)
-{
-    struct request q;
-    *code = NULL;
-    ptxpack_status status = begin_request(&q, h, v, symbols, count);
-    if (status == PTXPACK_OK)
-        status = obtain_shipped(&q, code);
-    if (status == PTXPACK_OK && *code == NULL && (status = settle(&q)) == PTXPACK_OK)
-        status = obtain(&q, code);
-    if (status == PTXPACK_OK && info != NULL) {
-        memset(info, 0, sizeof *info);
-        describe(&q, *code, info);
-    }
-    end_request(&q);
-    return status;
-}
-
-ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
-                                      size_t count, ptxpack_kernel_info *info, void **cubin, size_t *bytes)
-{
-    const struct ptxpack_code *code;
-    ptxpack_status             status = ptxpack_kernel_make(h, v, symbols, count, info, &code);
-    status = ptxpack_code_copy(h, status, v->id, code, cubin, bytes);
-    ptxpack_code_release(code);
-    return status;
+    const struct request *q = request_of(b);
+    if (b->step.ran && b->code != NULL && q->recalled == NULL)
+        ptxpack_row_keep(b->handle, q->variant, q->symbols, q->symbol_count, b->job.text, b->job.bytes);
 }
 
 /* ---- loading -------------------------------------------------------------------------------------- */
 
-static ptxpack_kernel *find_kernel(const ptxpack *h, const struct request *q)
+static ptxpack_kernel *find_kernel(const struct ptxpack_build *b)
 {
-    ptxpack_kernel *k = h->kernels;
-    while (k != NULL && (k->info.variant != q->variant || strcmp(k->digest, q->assembly.request.digest) != 0))
+    ptxpack_kernel *k = b->handle->kernels;
+    while (k != NULL && (k->info.variant != request_of(b)->variant || strcmp(k->digest, b->step.digest) != 0))
         k = k->next;
     return k;
 }
 
-/* One that was asked for in the same words, so that its text need not be found again. */
+static bool is_loaded(struct ptxpack_build *b)
+{
+    pthread_mutex_lock(&b->handle->lock);
+    bool loaded = find_kernel(b) != NULL;
+    pthread_mutex_unlock(&b->handle->lock);
+    return loaded;
+}
+
+/* One that was asked for with the same row and symbols, so that its text need not be found again. */
 static ptxpack_kernel *find_asked(ptxpack *h, const ptxpack_variant *v, const char asked[33])
 {
     pthread_mutex_lock(&h->lock);
@@ -236,142 +154,172 @@ static ptxpack_kernel *find_asked(ptxpack *h, const ptxpack_variant *v, const ch
     return k;
 }
 
-static ptxpack_kernel *find_kernel_locked(ptxpack *h, const struct request *q)
+static void describe(const struct ptxpack_build *b, ptxpack_kernel_info *info)
 {
-    pthread_mutex_lock(&h->lock);
-    ptxpack_kernel *k = find_kernel(h, q);
-    pthread_mutex_unlock(&h->lock);
-    return k;
+    const struct ptxpack_code *code = b->code;
+    memset(info, 0, sizeof *info);
+    info->variant = request_of(b)->variant;
+    info->expand_ms = b->front_ms;
+    if (code == NULL)
+        return;
+    ptxpack_resources_read(code->notes, code->notes_bytes, &info->resources);
+    info->from_cache = code->from_cache;
+    info->from_prebuilt = code->from_prebuilt;
+    info->compile_ms = code->from_cache ? 0 : code->compile_ms;
+    info->cache_ms = code->cache_ms;
+    info->cubin_bytes = code->size;
 }
 
 /* The driver's answer to the image, its function and the row's dynamic shared memory. */
-static ptxpack_status load_image(struct request *q, const struct ptxpack_code *code, ptxpack_kernel *k)
+static ptxpack_status load_image(struct ptxpack_build *b, ptxpack_kernel *k)
 {
     ptxpack       *h = k->handle;
     char          *log = NULL;
-    ptxpack_status status = ptxpack_image_load(h, &q->assembly.job, code != NULL ? code->bytes : NULL,
-                                               q->variant->entry, &k->image, &k->function, &log);
-    if (status == PTXPACK_OK && q->variant->shared_bytes > 0) {
+    int            shared = k->info.variant->shared_bytes;
+    ptxpack_status status = ptxpack_image_load(h, &b->job, b->code != NULL ? b->code->bytes : NULL,
+                                               b->job.entry, &k->image, &k->function, &log);
+    if (status == PTXPACK_OK && shared > 0) {
         ptxpack_cu_result r = h->driver->cuFuncSetAttribute(k->function, PTXPACK_CU_FUNC_MAX_DYNAMIC_SHARED,
-                                                            q->variant->shared_bytes);
+                                                            shared);
         if (r != PTXPACK_CU_SUCCESS) {
-            status = ptxpack_image_refused(h, &q->assembly.job, r);
+            status = ptxpack_image_refused(h, &b->job, r);
             ptxpack_image_unload(h->driver, &k->image);
         }
     }
     if (log != NULL)
-        ptxpack_log_resources(log, q->variant->entry, &k->info.resources);
+        ptxpack_log_resources(log, b->job.entry, &k->info.resources);
     if (status == PTXPACK_OK)
         ptxpack_image_resources(h->driver, k->function, &k->info.resources);
     free(log);
     return status;
 }
 
-/* With the handle's lock held.  Takes over the caller's hold of `code` when it succeeds. */
-static ptxpack_status load_new(struct request *q, const struct ptxpack_code *code, ptxpack_kernel **out)
+/* With the handle's lock held. */
+static ptxpack_status load_new(struct ptxpack_build *b, ptxpack_kernel **out)
 {
-    ptxpack        *h = q->assembly.request.handle;
+    ptxpack        *h = b->handle;
     bool            pushed = false;
     ptxpack_kernel *k = (ptxpack_kernel *)calloc(1, sizeof *k);
     if (k == NULL)
-        return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the kernel %s", q->variant->id);
+        return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the kernel %s", b->job.name);
     k->handle = h;
-    memcpy(k->asked, q->asked, sizeof k->asked);
-    memcpy(k->digest, q->assembly.request.digest, sizeof k->digest);
-    describe(q, code, &k->info);
+    memcpy(k->asked, request_of(b)->asked, sizeof k->asked);
+    memcpy(k->digest, b->step.digest, sizeof k->digest);
+    describe(b, &k->info);
     double         from = ptxpack_now_ms();
     ptxpack_status status = ptxpack_enter(h, &pushed);
     if (status == PTXPACK_OK)
-        status = load_image(q, code, k);
+        status = load_image(b, k);
     ptxpack_leave(h, pushed);
     k->info.load_ms = ptxpack_now_ms() - from;
     if (status != PTXPACK_OK) {
         free(k);
         return status;
     }
-    k->code = code;
+    k->code = ptxpack_build_take_code(b);
     k->next = h->kernels;
     h->kernels = k;
     *out = k;
     return PTXPACK_OK;
 }
 
-/* The driver refused this code: never take it again. */
-static void refuse(struct request *q, const struct ptxpack_code *code)
+static ptxpack_status load(struct ptxpack_build *b)
 {
-    struct ptxpack_request *r = &q->assembly.request;
-    if (!code->from_prebuilt) {
-        ptxpack_request_refuse(r, code);
-        return;
-    }
-    r->again = true; /* that entry stays as it is */
-    q->folders_status = PTXPACK_E_CUBIN;
-    snprintf(q->folders_line, sizeof q->folders_line, "of a prebuilt folder: %.900s",
-             ptxpack_detail(r->handle));
-    ptxpack_code_reject(code);
+    ptxpack_kernel **out = &request_of(b)->kernel;
+    ptxpack_status   status = PTXPACK_OK;
+    keep_text(b);
+    pthread_mutex_lock(&b->handle->lock);
+    *out = find_kernel(b); /* another thread may have loaded it in the meantime */
+    bool loaded = *out == NULL && (status = load_new(b, out)) == PTXPACK_OK;
+    pthread_mutex_unlock(&b->handle->lock);
+    if (loaded && (*out)->code == NULL) /* the driver compiled */
+        ptxpack_step_report(&b->step, (*out)->info.load_ms);
+    return status;
 }
 
-/* What to load: a kernel that is there, machine code, or neither where the driver compiles by itself. */
-static ptxpack_status find_image(struct request *q, const struct ptxpack_code **code, ptxpack_kernel **out)
+/* ---- builds of rows ------------------------------------------------------------------------------- */
+
+static const struct ptxpack_build_kind to_load = {find, refuse, load, expand, is_loaded, forbidden},
+                                       to_compile = {.find = find, .locate = expand, .forbidden = forbidden};
+
+static ptxpack_status begin(struct ptxpack_build *b, ptxpack *h, const struct ptxpack_build_kind *kind,
+                            struct request *q, const ptxpack_variant *v, const ptxpack_symbol *symbols,
+                            size_t count)
 {
-    ptxpack       *h = q->assembly.request.handle;
-    ptxpack_status status = obtain_shipped(q, code);
-    if (status != PTXPACK_OK || *code != NULL)
-        return status;
-    status = settle(q);
-    if (status != PTXPACK_OK || (*out = find_kernel_locked(h, q)) != NULL)
-        return status;
-    if (q->assembly.route != PTXPACK_ROUTE_DRIVER)
-        return obtain(q, code);
-    return h->forbid_compile ? forbidden(q) : PTXPACK_OK;
+    *q = (struct request){.variant = v, .symbols = symbols, .symbol_count = count};
+    ptxpack_build_begin(b, h, kind, q, v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM);
+    b->job.name = v->id;
+    b->job.entry = v->entry;
+    b->job.isa = v->isa;
+    ptxpack_status status = ptxpack_check_process(h);
+    return status == PTXPACK_OK ? ptxpack_kernel_target(h, v, b->target) : status;
 }
 
-/* One attempt: the image, then the driver. */
-static ptxpack_status try_load(struct request *q, ptxpack_kernel **out)
+static void end(struct ptxpack_build *b)
 {
-    struct ptxpack_request    *r = &q->assembly.request;
-    ptxpack                   *h = r->handle;
-    const struct ptxpack_code *code = NULL;
-    r->again = false;
-    ptxpack_status status = find_image(q, &code, out);
-    if (status != PTXPACK_OK || *out != NULL)
+    ptxpack_build_end(b);
+    free(request_of(b)->recalled);
+}
+
+/* The machine code of a row, in b->code.  End the build, also after a failure. */
+static ptxpack_status compile_row(struct ptxpack_build *b, struct request *q, ptxpack *h,
+                                  const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
+                                  ptxpack_kernel_info *info)
+{
+    ptxpack_status status = begin(b, h, &to_compile, q, v, symbols, count);
+    if (status == PTXPACK_OK)
+        status = ptxpack_build_code(b, false);
+    if (status != PTXPACK_OK)
         return status;
-    bool driver_compiles = code == NULL;
-    pthread_mutex_lock(&h->lock);
-    *out = find_kernel(h, q); /* another thread may have loaded it meanwhile */
-    bool loaded = *out == NULL && (status = load_new(q, code, out)) == PTXPACK_OK;
-    pthread_mutex_unlock(&h->lock);
-    if (loaded && driver_compiles)
-        ptxpack_request_report(r, (*out)->info.load_ms);
-    if (loaded)
-        code = NULL;
-    if (code != NULL && status == PTXPACK_E_CUBIN)
-        refuse(q, code);
-    ptxpack_code_release(code);
+    keep_text(b);
+    if (info != NULL)
+        describe(b, info);
+    return status;
+}
+
+ptxpack_status ptxpack_kernel_make(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
+                                   size_t count, ptxpack_kernel_info *info, const struct ptxpack_code **code)
+{
+    struct ptxpack_build b;
+    struct request       q;
+    ptxpack_status       status = compile_row(&b, &q, h, v, symbols, count, info);
+    *code = status == PTXPACK_OK ? ptxpack_build_take_code(&b) : NULL;
+    end(&b);
+    return status;
+}
+
+ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
+                                      size_t count, ptxpack_kernel_info *info, void **cubin, size_t *bytes)
+{
+    struct ptxpack_build b;
+    struct request       q;
+    ptxpack_status       status = compile_row(&b, &q, h, v, symbols, count, info);
+    status = ptxpack_build_copy(&b, status, cubin, bytes);
+    end(&b);
     return status;
 }
 
 ptxpack_status ptxpack_kernel_load(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                    size_t count, ptxpack_kernel **out)
 {
-    struct request q;
-    char           asked[33];
+    struct ptxpack_build b;
+    struct request       q;
+    char                 asked[33];
     *out = NULL;
     if (h->driver == NULL)
         return ptxpack_fail(h, PTXPACK_E_ARG, "an offline handle can compile kernels, not load them");
     ptxpack_status status = ptxpack_check_process(h);
     if (status != PTXPACK_OK)
         return status;
-    ptxpack_text_digest(h, v, symbols, count, asked);
+    ptxpack_row_digest(h, v, symbols, count, asked);
     if ((*out = find_asked(h, v, asked)) != NULL)
         return PTXPACK_OK;
-    status = begin_request(&q, h, v, symbols, count);
+    status = begin(&b, h, &to_load, &q, v, symbols, count);
     memcpy(q.asked, asked, sizeof asked);
     if (status == PTXPACK_OK)
-        do
-            status = try_load(&q, out);
-        while (q.assembly.request.again);
-    end_request(&q);
+        status = ptxpack_build_load(&b);
+    *out = q.kernel;
+    end(&b);
     return status;
 }
 

@@ -181,3 +181,20 @@ bool ptxpack_notes_good(const char *text, size_t bytes)
     ptxpack_notes_free(&notes);
     return good;
 }
+
+bool ptxpack_notes_merge(struct ptxpack_notes *notes, const char *text, size_t bytes)
+{
+    struct ptxpack_notes read, old = *notes;
+    if (!ptxpack_notes_read(text, bytes, &read))
+        return false;
+    *notes = read;
+    if (!read.nvrtc) { /* the names are those that NVRTC's step told before */
+        notes->names = old.names;
+        notes->name_count = old.name_count;
+        notes->nvrtc = old.nvrtc;
+        old.names = read.names;
+        old.name_count = read.name_count;
+    }
+    ptxpack_notes_free(&old);
+    return true;
+}

@@ -30,5 +30,8 @@ bool ptxpack_notes_add_name(struct ptxpack_notes *notes, const char *name);
  * writing does not make; then *out is zero. */
 bool ptxpack_notes_write(const struct ptxpack_notes *notes, char **text, size_t *bytes);
 bool ptxpack_notes_read(const char *text, size_t bytes, struct ptxpack_notes *out);
+/* Read them into what is known of the build so far: entries replace entries, and NVRTC's names stay when the
+ * text is not from a step of NVRTC.  False when the text is bad or memory is out. */
+bool ptxpack_notes_merge(struct ptxpack_notes *notes, const char *text, size_t bytes);
 bool ptxpack_notes_good(const char *text, size_t bytes);
 #endif

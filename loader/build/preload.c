@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "code.h"
 #include "preload_work.h"
-#include "shipped.h"
+#include "row.h"
+#include "step.h"
 
 enum { MOST_THREADS = 64, USUAL_THREADS = 8 };
 

@@ -194,7 +194,7 @@ ptxpack_status ptxpack_jit_explain(const struct ptxpack_job *job, ptxpack_status
 static void *number(uintptr_t value) { return (void *)value; }
 
 static ptxpack_cu_result link_image(const struct ptxpack_driver *d, const struct ptxpack_job *job, char *info,
-                                    char *errors, struct ptxpack_build *build)
+                                    char *errors, struct ptxpack_compiled *compiled)
 {
     unsigned int names[] = {PTXPACK_CU_JIT_INFO_LOG_BUFFER,  PTXPACK_CU_JIT_INFO_LOG_BUFFER_SIZE,
                             PTXPACK_CU_JIT_ERROR_LOG_BUFFER, PTXPACK_CU_JIT_ERROR_LOG_BUFFER_SIZE,
@@ -208,23 +208,23 @@ static ptxpack_cu_result link_image(const struct ptxpack_driver *d, const struct
     r = d->cuLinkAddData(state, PTXPACK_CU_JIT_INPUT_PTX, (void *)(uintptr_t)job->text, job->bytes + 1,
                          job->name, 0, NULL, NULL);
     if (r == PTXPACK_CU_SUCCESS)
-        r = d->cuLinkComplete(state, &cubin, &build->cubin_bytes);
-    if (r == PTXPACK_CU_SUCCESS && (build->cubin = malloc(build->cubin_bytes)) != NULL)
-        memcpy(build->cubin, cubin, build->cubin_bytes); /* the state owns the original */
+        r = d->cuLinkComplete(state, &cubin, &compiled->cubin_bytes);
+    if (r == PTXPACK_CU_SUCCESS && (compiled->cubin = malloc(compiled->cubin_bytes)) != NULL)
+        memcpy(compiled->cubin, cubin, compiled->cubin_bytes); /* the state owns the original */
     d->cuLinkDestroy(state);
     return r;
 }
 
 static ptxpack_status compile_link(const struct ptxpack_jit *jit, const struct ptxpack_job *job,
-                                   struct ptxpack_build *build, char *detail, size_t cap)
+                                   struct ptxpack_compiled *compiled, char *detail, size_t cap)
 {
-    memset(build, 0, sizeof *build);
+    memset(compiled, 0, sizeof *compiled);
     char          *info = (char *)calloc(1, LINK_LOG), *errors = (char *)calloc(1, LINK_LOG);
     ptxpack_status status = PTXPACK_E_MEMORY;
     snprintf(detail, cap, "out of memory while linking %s", job->name);
     if (info != NULL && errors != NULL) {
-        ptxpack_cu_result r = link_image(jit->driver, job, info, errors, build);
-        status = r == PTXPACK_CU_SUCCESS ? build->cubin != NULL ? PTXPACK_OK : PTXPACK_E_MEMORY
+        ptxpack_cu_result r = link_image(jit->driver, job, info, errors, compiled);
+        status = r == PTXPACK_CU_SUCCESS ? compiled->cubin != NULL ? PTXPACK_OK : PTXPACK_E_MEMORY
                                          : ptxpack_driver_status(r);
         char what[512];
         if (r != PTXPACK_CU_SUCCESS)
@@ -232,14 +232,14 @@ static ptxpack_status compile_link(const struct ptxpack_jit *jit, const struct p
                                 *errors ? errors : NULL, ptxpack_isa_of_cuda(jit->driver->version), detail,
                                 cap);
     }
-    build->log = status == PTXPACK_OK ? info : errors;
+    compiled->log = status == PTXPACK_OK ? info : errors;
     free(status == PTXPACK_OK ? errors : info);
     return status;
 }
 
 ptxpack_status ptxpack_jit_compile(const struct ptxpack_jit *jit, enum ptxpack_route route,
-                                   const struct ptxpack_job *job, struct ptxpack_build *build, char *detail,
-                                   size_t cap)
+                                   const struct ptxpack_job *job, struct ptxpack_compiled *compiled,
+                                   char *detail, size_t cap)
 {
     struct ptxpack_jit_options options;
     char                       compiler[160];
@@ -247,19 +247,20 @@ ptxpack_status ptxpack_jit_compile(const struct ptxpack_jit *jit, enum ptxpack_r
     int                        isa = 0;
     ptxpack_jit_options(job, &options);
     if (route == PTXPACK_ROUTE_LINK)
-        return compile_link(jit, job, build, detail, cap);
+        return compile_link(jit, job, compiled, detail, cap);
     ptxpack_jit_name(jit, route, compiler, sizeof compiler);
     if (route == PTXPACK_ROUTE_PTXCOMPILER) {
         status = ptxpack_ptxcompiler_compile(&jit->ptxcompiler, job->text, job->bytes, options.words,
-                                             options.count, build);
+                                             options.count, compiled);
     } else if (route == PTXPACK_ROUTE_PTXAS) {
         isa = ptxpack_isa_of_cuda(jit->ptxas.cuda);
-        status = ptxpack_ptxas_compile(&jit->ptxas, job->text, job->bytes, options.words, options.count, build);
+        status = ptxpack_ptxas_compile(&jit->ptxas, job->text, job->bytes, options.words, options.count,
+                                       compiled);
     } else {
-        memset(build, 0, sizeof *build);
+        memset(compiled, 0, sizeof *compiled);
         snprintf(detail, cap, "%s: no compiler gives machine code: %s", job->name, jit->why);
         return PTXPACK_E_NO_JIT;
     }
     return status == PTXPACK_OK ? status
-                                : ptxpack_jit_explain(job, status, compiler, build->log, isa, detail, cap);
+                                : ptxpack_jit_explain(job, status, compiler, compiled->log, isa, detail, cap);
 }

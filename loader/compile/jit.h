@@ -77,8 +77,8 @@ const char *ptxpack_jit_identify(const struct ptxpack_jit *jit, enum ptxpack_rou
 /* Compile; PTXPACK_ROUTE_LINK wants its context current.  On failure `detail` is one line.
  *   PTXPACK_E_COMPILE, _E_ISA, _E_NO_JIT, _E_IO, _E_MEMORY, _E_DRIVER */
 ptxpack_status ptxpack_jit_compile(const struct ptxpack_jit *jit, enum ptxpack_route route,
-                                   const struct ptxpack_job *job, struct ptxpack_build *build, char *detail,
-                                   size_t cap);
+                                   const struct ptxpack_job *job, struct ptxpack_compiled *compiled,
+                                   char *detail, size_t cap);
 /* The line for a failed compilation, from what the compiler said.  Returns `status`. */
 ptxpack_status ptxpack_jit_explain(const struct ptxpack_job *job, ptxpack_status status, const char *compiler,
                                    const char *log, int isa, char *detail, size_t cap);

@@ -194,7 +194,7 @@ static bool make_file(char *name, const char *text, size_t bytes)
 }
 
 static ptxpack_status run_ptxas(const struct ptxpack_ptxas *ptxas, char *input, char *output,
-                                const char *const *options, int count, struct ptxpack_build *build)
+                                const char *const *options, int count, struct ptxpack_compiled *compiled)
 {
     char *argv[MAX_OPTIONS + 5], flag[] = "-o";
     int   n = 0;
@@ -207,38 +207,38 @@ static ptxpack_status run_ptxas(const struct ptxpack_ptxas *ptxas, char *input, 
     argv[n++] = output;
     argv[n++] = input;
     argv[n] = NULL;
-    int status = run(argv, &build->log);
+    int status = run(argv, &compiled->log);
     if (status < 0)
         return PTXPACK_E_NO_JIT;
-    if (build->log == NULL)
+    if (compiled->log == NULL)
         return PTXPACK_E_MEMORY;
     if (status == 0)
-        build->cubin = ptxpack_read_file(output, MAX_CUBIN, &build->cubin_bytes);
-    if (build->cubin != NULL && build->cubin_bytes)
+        compiled->cubin = ptxpack_read_file(output, MAX_CUBIN, &compiled->cubin_bytes);
+    if (compiled->cubin != NULL && compiled->cubin_bytes)
         return PTXPACK_OK;
-    return strstr(build->log, "Unsupported .version") != NULL ? PTXPACK_E_ISA : PTXPACK_E_COMPILE;
+    return strstr(compiled->log, "Unsupported .version") != NULL ? PTXPACK_E_ISA : PTXPACK_E_COMPILE;
 }
 
 ptxpack_status ptxpack_ptxas_compile(const struct ptxpack_ptxas *ptxas, const char *ptx, size_t bytes,
-                                     const char *const *options, int count, struct ptxpack_build *build)
+                                     const char *const *options, int count, struct ptxpack_compiled *compiled)
 {
     char           input[512] = "", output[512] = "";
     ptxpack_status status = PTXPACK_E_IO;
     const char    *folder = secure_getenv("TMPDIR");
-    memset(build, 0, sizeof *build);
+    memset(compiled, 0, sizeof *compiled);
     if (folder == NULL || *folder != '/' || strlen(folder) > sizeof input - 32)
         folder = "/tmp";
     snprintf(input, sizeof input, "%s/ptxpack-XXXXXX", folder);
     snprintf(output, sizeof output, "%s/ptxpack-XXXXXX", folder);
     if (make_file(input, ptx, bytes) && make_file(output, "", 0))
-        status = run_ptxas(ptxas, input, output, options, count, build);
+        status = run_ptxas(ptxas, input, output, options, count, compiled);
     if (*input)
         unlink(input);
     if (*output)
         unlink(output);
     if (status != PTXPACK_OK) {
-        free(build->cubin);
-        build->cubin = NULL;
+        free(compiled->cubin);
+        compiled->cubin = NULL;
     }
     return status;
 }

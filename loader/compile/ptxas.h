@@ -19,5 +19,5 @@ bool ptxpack_ptxas_open(struct ptxpack_ptxas *out, char *why, size_t cap);
 /* As ptxpack_ptxcompiler_compile.  Temporary files (0600, in $TMPDIR or /tmp) are gone afterwards.
  *   PTXPACK_E_COMPILE, _E_ISA; _E_NO_JIT (the program could not be run), _E_IO, _E_MEMORY */
 ptxpack_status ptxpack_ptxas_compile(const struct ptxpack_ptxas *ptxas, const char *ptx, size_t bytes,
-                                     const char *const *options, int count, struct ptxpack_build *build);
+                                     const char *const *options, int count, struct ptxpack_compiled *compiled);
 #endif

@@ -8,11 +8,11 @@
 #include "log.h"
 #include "loader/internal.h"
 
-void ptxpack_build_free(struct ptxpack_build *build)
+void ptxpack_compiled_free(struct ptxpack_compiled *compiled)
 {
-    free(build->cubin);
-    free(build->log);
-    memset(build, 0, sizeof *build);
+    free(compiled->cubin);
+    free(compiled->log);
+    memset(compiled, 0, sizeof *compiled);
 }
 
 static const struct {
@@ -74,18 +74,18 @@ static char *read_log(struct nvPTXCompiler *compiler,
 }
 
 static ptxpack_status take_program(const struct ptxpack_ptxcompiler *c, struct nvPTXCompiler *compiler,
-                                   struct ptxpack_build *build)
+                                   struct ptxpack_compiled *compiled)
 {
-    if (c->GetCompiledProgramSize(compiler, &build->cubin_bytes) != PTXPACK_NVPTX_SUCCESS ||
-        build->cubin_bytes == 0)
+    if (c->GetCompiledProgramSize(compiler, &compiled->cubin_bytes) != PTXPACK_NVPTX_SUCCESS ||
+        compiled->cubin_bytes == 0)
         return PTXPACK_E_COMPILE;
-    build->cubin = malloc(build->cubin_bytes);
-    if (build->cubin == NULL)
+    compiled->cubin = malloc(compiled->cubin_bytes);
+    if (compiled->cubin == NULL)
         return PTXPACK_E_MEMORY;
-    if (c->GetCompiledProgram(compiler, build->cubin) == PTXPACK_NVPTX_SUCCESS)
+    if (c->GetCompiledProgram(compiler, compiled->cubin) == PTXPACK_NVPTX_SUCCESS)
         return PTXPACK_OK;
-    free(build->cubin);
-    build->cubin = NULL;
+    free(compiled->cubin);
+    compiled->cubin = NULL;
     return PTXPACK_E_COMPILE;
 }
 
@@ -97,21 +97,22 @@ static ptxpack_status status_of(ptxpack_nvptx_result result)
 }
 
 ptxpack_status ptxpack_ptxcompiler_compile(const struct ptxpack_ptxcompiler *c, const char *ptx, size_t bytes,
-                                           const char *const *options, int count, struct ptxpack_build *build)
+                                           const char *const *options, int count,
+                                           struct ptxpack_compiled *compiled)
 {
     struct nvPTXCompiler *compiler = NULL;
-    memset(build, 0, sizeof *build);
+    memset(compiled, 0, sizeof *compiled);
     ptxpack_nvptx_result result = c->Create(&compiler, bytes, ptx);
     if (result != PTXPACK_NVPTX_SUCCESS)
         return status_of(result);
     result = c->Compile(compiler, count, options);
-    ptxpack_status status = result == PTXPACK_NVPTX_SUCCESS ? take_program(c, compiler, build)
+    ptxpack_status status = result == PTXPACK_NVPTX_SUCCESS ? take_program(c, compiler, compiled)
                                                             : status_of(result);
-    build->log = result == PTXPACK_NVPTX_SUCCESS ? read_log(compiler, c->GetInfoLogSize, c->GetInfoLog)
-                                                 : read_log(compiler, c->GetErrorLogSize, c->GetErrorLog);
+    compiled->log = result == PTXPACK_NVPTX_SUCCESS ? read_log(compiler, c->GetInfoLogSize, c->GetInfoLog)
+                                                    : read_log(compiler, c->GetErrorLogSize, c->GetErrorLog);
     c->Destroy(&compiler);
-    if (build->log == NULL && status == PTXPACK_OK) {
-        ptxpack_build_free(build);
+    if (compiled->log == NULL && status == PTXPACK_OK) {
+        ptxpack_compiled_free(compiled);
         status = PTXPACK_E_MEMORY;
     }
     return status;
@@ -119,10 +120,10 @@ ptxpack_status ptxpack_ptxcompiler_compile(const struct ptxpack_ptxcompiler *c, 
 
 int ptxpack_ptxcompiler_isa(const struct ptxpack_ptxcompiler *c)
 {
-    static const char    too_new[] = ".version 99.9\n.target sm_50\n";
-    struct ptxpack_build build;
-    ptxpack_ptxcompiler_compile(c, too_new, sizeof too_new - 1, NULL, 0, &build);
-    int isa = build.log != NULL ? ptxpack_log_isa(build.log) : 0;
-    ptxpack_build_free(&build);
+    static const char       too_new[] = ".version 99.9\n.target sm_50\n";
+    struct ptxpack_compiled compiled;
+    ptxpack_ptxcompiler_compile(c, too_new, sizeof too_new - 1, NULL, 0, &compiled);
+    int isa = compiled.log != NULL ? ptxpack_log_isa(compiled.log) : 0;
+    ptxpack_compiled_free(&compiled);
     return isa;
 }

@@ -37,21 +37,21 @@ struct ptxpack_ptxcompiler {
 };
 
 /* What a compiler made: machine code and log, malloc'ed, the caller's. */
-struct ptxpack_build {
+struct ptxpack_compiled {
     void  *cubin; /* NULL when it failed */
     size_t cubin_bytes;
     char  *log; /* the info log, after a failure the error log; never NULL unless memory was out */
 };
-void ptxpack_build_free(struct ptxpack_build *build);
+void ptxpack_compiled_free(struct ptxpack_compiled *compiled);
 
 /* Load the library `path` (NULL: the driver's own).  False: it cannot be used, `why` is one line. */
 bool ptxpack_ptxcompiler_open(const char *path, struct ptxpack_ptxcompiler *out, char *why, size_t cap);
 
 /* Compile NUL-terminated PTX with ptxas's options; any thread.
- *   PTXPACK_E_COMPILE, _E_ISA (the PTX's version is too new for it): build->log says more; _E_MEMORY */
+ *   PTXPACK_E_COMPILE, _E_ISA (the PTX's version is too new for it): compiled->log says more; _E_MEMORY */
 ptxpack_status ptxpack_ptxcompiler_compile(const struct ptxpack_ptxcompiler *compiler, const char *ptx,
                                            size_t bytes, const char *const *options, int count,
-                                           struct ptxpack_build *build);
+                                           struct ptxpack_compiled *compiled);
 
 /* The highest PTX ISA * 10 that it takes, found by asking for one that is too high; 0 when it cannot be
  * told. */

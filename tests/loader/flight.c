@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include "loader/build/flight.h"
 #include "loader/internal.h"
 
 enum { THREADS = 32 };

@@ -6,7 +6,7 @@
 #include "loader_fixture.h"
 #include "cache/prebuilt/prebuilt.h"
 #include "host/plan/preload_plan.h"
-#include "loader/build/shipped.h"
+#include "loader/inspect.h"
 
 static const char *compiler; /* this case's copy of the fake nvPTXCompiler */
 static const char *driver;   /* and of the fake driver */
@@ -399,7 +399,7 @@ static void test_prebuilt_folder(void **state)
     ptxpack_options            options = handle_options(false);
     (void)state;
     assert_int_equal(ptxpack_open_stand_in(&options, "sm_90", 0, &handle), PTXPACK_OK);
-    ptxpack_cache_key *key = ptxpack_shipped_key(handle, v, i.symbols, i.symbol_count, "sm_90");
+    ptxpack_cache_key *key = ptxpack_row_prebuilt_key(handle, v, i.symbols, i.symbol_count, "sm_90");
     ptxpack_filling   *f = ptxpack_filling_open(below("ship"), "1", NULL, line);
     assert_non_null(f);
     assert_int_equal(ptxpack_kernel_make(handle, v, i.symbols, i.symbol_count, NULL, &code), PTXPACK_OK);

@@ -36,15 +36,15 @@ static ptxpack_cache       *logs;
 /* ---- the list of jobs ----------------------------------------------------------------------------- */
 static bool knows(const char *target)
 {
-    static const char    tiny[] = ".version 6.3\n.target sm_30\n";
-    char                 option[32];
-    const char          *options[] = {option};
-    struct ptxpack_build build;
+    static const char       tiny[] = ".version 6.3\n.target sm_30\n";
+    char                    option[32];
+    const char             *options[] = {option};
+    struct ptxpack_compiled made;
     snprintf(option, sizeof option, "--gpu-name=%s", target);
-    ptxpack_status status = ptxpack_ptxas_compile(&ptxas, tiny, sizeof tiny - 1, options, 1, &build);
-    bool           unknown = status != PTXPACK_OK && build.log != NULL &&
-                   strstr(build.log, "is not defined for option") != NULL;
-    ptxpack_build_free(&build);
+    ptxpack_status status = ptxpack_ptxas_compile(&ptxas, tiny, sizeof tiny - 1, options, 1, &made);
+    bool           unknown = status != PTXPACK_OK && made.log != NULL &&
+                   strstr(made.log, "is not defined for option") != NULL;
+    ptxpack_compiled_free(&made);
     return !unknown;
 }
 
@@ -161,19 +161,19 @@ static bool judge(job *j, const char *log)
 
 static void compile_job(job *j, const ptxpack_cache_key *key, const char *const *options, int count)
 {
-    char                 what[768];
-    struct ptxpack_build build;
-    size_t               bytes;
-    const char          *text = ptxpack_expansion_text(j->expansion, &bytes);
+    char                    what[768];
+    struct ptxpack_compiled made;
+    size_t                  bytes;
+    const char             *text = ptxpack_expansion_text(j->expansion, &bytes);
     atomic_fetch_add(&compiled, 1);
-    ptxpack_status status = ptxpack_ptxas_compile(&ptxas, text, bytes, options, count, &build);
+    ptxpack_status status = ptxpack_ptxas_compile(&ptxas, text, bytes, options, count, &made);
     if (status != PTXPACK_OK) {
-        ptxpack_log_errors(build.log != NULL ? build.log : "", j->expansion, what, sizeof what);
+        ptxpack_log_errors(made.log != NULL ? made.log : "", j->expansion, what, sizeof what);
         fail(j, what);
-    } else if (judge(j, build.log)) {
-        ptxpack_cache_put(logs, key, j->variant->id, NULL, 0, build.log, strlen(build.log));
+    } else if (judge(j, made.log)) {
+        ptxpack_cache_put(logs, key, j->variant->id, NULL, 0, made.log, strlen(made.log));
     }
-    ptxpack_build_free(&build);
+    ptxpack_compiled_free(&made);
 }
 
 static void do_job(job *j)

@@ -8,7 +8,7 @@
 #include "host/plan/builds.h"
 #include "tools/emulator.h"
 #include "host/gemm/kernel.h"
-#include "loader/internal.h"
+#include "loader/inspect.h"
 #include "host/ptxpack.h"
 #include "host/vector/plan.h"
 #include "tools/commands/warm.h"

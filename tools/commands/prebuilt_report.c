@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/command.h"
-#include "loader/build/shipped.h"
+#include "loader/inspect.h"
 
 /* Another's entries are not found: their keys name its kernels. */
 static bool of_this_library(const ptxpack_prebuilt_info *folder)

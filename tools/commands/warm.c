@@ -14,7 +14,7 @@
 #include "tools/command.h"
 #include "tools/device.h"
 #include "cache/prebuilt/prebuilt.h"
-#include "loader/build/shipped.h"
+#include "loader/inspect.h"
 
 enum { WARM_ARCHS = 32, WARM_THREADS = 64 };
 
@@ -290,7 +290,7 @@ static void do_job(work *w, const job *one)
     size_t                     count = one->build.symbol_count;
     ptxpack_cache_key         *key = NULL;
     if (ptxpack_kernel_target(t->handle, one->row, exact) == PTXPACK_OK)
-        key = ptxpack_shipped_key(t->handle, one->row, symbols, count, exact);
+        key = ptxpack_row_prebuilt_key(t->handle, one->row, symbols, count, exact);
     if (key != NULL && ptxpack_filling_has(w->filling, key))
         atomic_fetch_add(&t->kept, 1);
     else if (key == NULL)

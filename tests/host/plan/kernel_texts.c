@@ -16,7 +16,7 @@
 #include "host/gemm/kernel.h"
 #include "host/plan/builds.h"
 #include "host/ptxpack.h"
-#include "loader/internal.h"
+#include "loader/inspect.h"
 
 static const char        golden[] = "tests/golden/kernel_texts";
 static const char *const archs[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};

@@ -1,8 +1,9 @@
-/* program_internal.h - a loaded program and its functions. */
-#ifndef PTXPACK_PROGRAM_INTERNAL_H
-#define PTXPACK_PROGRAM_INTERNAL_H
+/* function.h - a loaded program and its functions. */
+#ifndef PTXPACK_FUNCTION_H
+#define PTXPACK_FUNCTION_H
 #include "image.h"
-#include "program_build.h"
+#include "notes.h"
+#include "program.h"
 
 struct ptxpack_program {
     ptxpack                   *handle;
@@ -15,9 +16,8 @@ struct ptxpack_program {
     ptxpack_program_info       info;
     char                      *log;
     pthread_mutex_t            lock;      /* guards functions */
-    struct ptxpack_function   *functions; /* that were asked for */
+    struct ptxpack_function   *functions; /* that were found so far */
 };
 
-/* ---- function.c ----------------------------------------------------------------------------------- */
 void ptxpack_functions_free(ptxpack_program *program);
 #endif

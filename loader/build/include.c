@@ -1,5 +1,5 @@
 /* include.c - finding the #include directives of C++ text, and the files behind them. */
-#include "include.h"
+#include "cuda_source.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

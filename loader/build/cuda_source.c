@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "log.h"
-#include "loader/build/notes.h"
-#include "ptx_text.h"
+#include "loader/compile/log.h"
+#include "loader/compile/ptx_text.h"
+#include "notes.h"
 
 enum { SCHEMA = 1 }; /* of the key, the notes, and of how NVRTC is called */
 
@@ -100,7 +100,7 @@ static bool extend_search(struct ptxpack_cuda *c)
  * what later devices run, too. */
 static void choose_target(struct ptxpack_cuda *c)
 {
-    const ptxpack *h = c->request.handle;
+    const ptxpack *h = c->text->handle;
     int            arch = h->info.caps.arch;
     bool           exact = arch >= 90 && arch == ptxpack_parse_arch(h->info.target);
     if (h->driver != NULL || h->stand_in)
@@ -113,7 +113,7 @@ static void choose_target(struct ptxpack_cuda *c)
  * driver.  Lines can be told from PTX only, as their folder must not matter. */
 static bool makes_cubin(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n)
 {
-    const ptxpack *h = c->request.handle;
+    const ptxpack *h = c->text->handle;
     return !c->wants_ptx && !h->line_info && n->version && n->GetCUBINSize != NULL && n->GetCUBIN != NULL &&
            ptxpack_parse_arch(c->target) == ptxpack_parse_arch(h->info.target) &&
            (h->driver == NULL || n->version / 1000 <= h->info.driver_version / 1000);
@@ -220,9 +220,9 @@ static void add_folder(ptxpack_cache_key *key, const ptxpack_source *s)
 
 static ptxpack_status make_key(struct ptxpack_cuda *c)
 {
-    const ptxpack        *h = c->request.handle;
+    const ptxpack        *h = c->text->handle;
     const ptxpack_source *s = &c->text->source;
-    ptxpack_cache_key    *key = c->request.key = ptxpack_cache_key_create();
+    ptxpack_cache_key    *key = c->step.key = ptxpack_cache_key_create();
     ptxpack_cache_key_add_u64(key, "cuda schema", SCHEMA);
     for (size_t i = 0; i < c->includes.count; i++) {
         ptxpack_cache_key_add_text(key, "file", c->includes.headers[i].name);
@@ -248,7 +248,7 @@ static ptxpack_status make_key(struct ptxpack_cuda *c)
         ptxpack_cache_key_add_u64(key, "program", ptxpack_new_id());
     else if (!c->place.identity[0])
         unknown = "the build of NVRTC cannot be told";
-    return ptxpack_request_seal(&c->request, unknown);
+    return ptxpack_step_seal(&c->step, unknown);
 }
 
 /* ---- compiling ------------------------------------------------------------------------------------ */
@@ -354,9 +354,10 @@ static ptxpack_status run(struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n,
     return status == PTXPACK_OK && out->ptx == NULL ? PTXPACK_E_COMPILE : status;
 }
 
-static ptxpack_status make(struct ptxpack_request *q, struct ptxpack_code *code, char *detail, size_t cap)
+/* A ptxpack_code_maker. */
+static ptxpack_status compile(void *context, struct ptxpack_code *code, char *detail, size_t cap)
 {
-    struct ptxpack_cuda        *c = (struct ptxpack_cuda *)q;
+    struct ptxpack_cuda        *c = (struct ptxpack_cuda *)context;
     struct ptxpack_nvrtc_output out;
     bool                        cubin = false;
     char                        answer[128] = "out of memory";
@@ -364,14 +365,14 @@ static ptxpack_status make(struct ptxpack_request *q, struct ptxpack_code *code,
     if (n == NULL)
         return PTXPACK_E_NO_NVRTC;
     if (!n->version) /* then how it was called is not known either */
-        ptxpack_cache_key_poison(q->key, "the version of NVRTC cannot be told");
+        ptxpack_cache_key_poison(c->step.key, "the version of NVRTC cannot be told");
     ptxpack_status status = run(c, n, &cubin, &out, answer, sizeof answer);
     if (status != PTXPACK_OK) {
         explain(c, n, cubin, answer, out.log, detail, cap);
     } else {
         ptxpack_ptx_strip_folder(out.ptx);
         if (!take_notes(&out, n->version, cubin, code)) {
-            snprintf(detail, cap, "out of memory for the entries of %s", q->name);
+            snprintf(detail, cap, "out of memory for the entries of %s", c->text->path);
             status = PTXPACK_E_MEMORY;
         }
         code->bytes = cubin ? out.cubin : out.ptx;
@@ -393,11 +394,12 @@ ptxpack_status ptxpack_cuda_begin(struct ptxpack_cuda *c, struct ptxpack_text *t
     memset(c, 0, sizeof *c);
     c->text = t;
     c->wants_ptx = wants_ptx || ptxpack_jit_is_driver(&h->jit);
-    c->request.handle = h;
-    c->request.name = t->path;
-    c->request.target = c->target;
-    c->request.make = make;
-    c->request.accept = ptxpack_notes_good;
+    c->step = (struct ptxpack_step){.handle = h,
+                                    .name = t->path,
+                                    .target = c->target,
+                                    .make = compile,
+                                    .context = c,
+                                    .accept = ptxpack_notes_good};
     if (memchr(t->files->text, '\0', t->files->bytes) != NULL)
         return ptxpack_fail(h, PTXPACK_E_ARG, "%s: there is a NUL byte in it", t->path);
     ptxpack_status status = check_options(t);
@@ -413,7 +415,7 @@ ptxpack_status ptxpack_cuda_begin(struct ptxpack_cuda *c, struct ptxpack_text *t
 
 void ptxpack_cuda_end(struct ptxpack_cuda *c)
 {
-    ptxpack_cache_key_free(c->request.key);
+    ptxpack_cache_key_free(c->step.key);
     ptxpack_includes_free(&c->includes);
     free(c->dirs);
 }
