@@ -1,5 +1,5 @@
-/* warm.c - `ptxpack cache warm`, and programs that live on what it made: with no compiler on the
- * emulated driver, with another compiler, with a folder that is damaged or refused. */
+/* warm.c - `ptxpack cache warm`, and programs that use the folder it filled: without a compiler on the emulated
+ * driver, with another compiler, with a damaged folder.  Its messages are in tests/golden/cache.txt. */
 #include <math.h>
 #include <unistd.h>
 #include "command_fixture.h"
@@ -98,89 +98,7 @@ static void patterns(void **state)
             fail_msg("%s, %s", cases[i].pattern, cases[i].build);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------- */
-static void refusals(void **state)
-{
-    char line[16384];
-    static const struct {
-        const char *arguments;
-        int         status;
-        const char *reason;
-    } cases[] = {
-        {"warm --arch sm_80", 2, "--dir"},
-        {"warm --dir $F", 2, "--arch"},
-        {"warm --dir a:b --arch sm_80", 2, "a:b"},
-        {"warm --dir $F --arch sm_12", 2, "sm_12 is not an architecture"},
-        {"warm --dir $F --arch 80 --ptxjit $E", 2, "\"80\""},
-        {"warm --dir $F --arch , --ptxjit $E", 2, "names no architecture"},
-        {"warm --dir $F --arch sm_80 --jobs 0", 2, "--jobs 0"},
-        {"warm --dir $F --arch sm_80 --jobs 1000", 2, "--jobs 1000"},
-        {"warm --dir $F --arch sm_80 --ptxjit /no/such.so", 1, "/no/such.so"},
-        {"warm --dir $F --arch sm_80 --ptxjit none", 1, "nothing to compile with"},
-        {"warm --dir $F --arch sm_80 --ptxjit $E --kernels atention", 1, "--kernels atention"},
-        {"warm --dir $F --arch sm_80 --ptxjit $E --kernels vector_add,atention", 1,
-         "\"atention\" names no kernel"},
-        {"warm --dir $F --arch sm_90,sm_80 --ptxjit $E --kernels 'attention/attention_wgmma*'", 1, "sm_80: "},
-        {"warm --dir /dev/null/x --arch sm_80 --ptxjit $E --kernels vector_add", 1, "/dev/null/x"},
-        {"verify --arch sm_80", 2, "belong to warm"},
-        {"stats --jobs 3", 2, "belong to warm"},
-        {"verify --prune", 2, "belong to warm"},
-        {"warm --dir $F --arch sm_80 --to 5M", 2, "belong to trim"},
-    };
-    (void)state;
-    setenv("F", scratch_path("ship"), 1);
-    setenv("E", emulated, 1);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        refuses("cache", cases[i].arguments, cases[i].status, cases[i].reason);
-    snprintf(line, sizeof line, "%s/manifest", scratch_path("ship"));
-    assert_int_equal(access(line, F_OK), -1);
-    setenv("PTXPACK_PTX_DIR", "ptx", 1);
-    refuses("cache", "warm --dir $F --arch sm_80 --ptxjit $E --kernels vector_add", 1, "PTXPACK_PTX_DIR");
-    unsetenv("PTXPACK_PTX_DIR");
-    setenv("PTXPACK_FORBID_COMPILE", "1", 1);
-    refuses("cache", "warm --dir $F --arch sm_80 --ptxjit $E --kernels vector_add", 1,
-            "PTXPACK_FORBID_COMPILE");
-    unsetenv("PTXPACK_FORBID_COMPILE");
-    setenv("E", fake, 1);
-    setenv("FAKE_PTXJIT", "old isa=74", 1); /* as a driver of branch 470 */
-    refuses("cache", "warm --dir $F --arch sm_80,sm_90a --ptxjit $E --kernels attention", 1,
-            "for sm_90a needs PTX ISA 8.0, the compiler takes up to 7.4: ");
-    must_warm(fake, "--arch sm_80,sm_90a --kernels vector_add");
-}
-
 /* ---- what is made ------------------------------------------------------------------------------- */
-static void counts_and_merging(void **state)
-{
-    char first[65], *at;
-    (void)state;
-    must_warm(emulated, "--arch sm_80,sm_90,sm_90a --kernels vector_add --json");
-    has("\"arch\": \"sm_80\",\n      \"rows\": 1,\n      \"builds\": 2,\n      \"compiled\": 2,");
-    has("\"arch\": \"sm_90\",\n      \"rows\": 1,\n      \"builds\": 2,\n      \"compiled\": 2,");
-    assert_null(strstr(output, "sm_90a\",\n      \"rows\"")); /* the same device */
-    has("\"entries\": 4,");
-    at = strstr(output, "\"manifest_sha256\": \"");
-    assert_non_null(at);
-    snprintf(first, sizeof first, "%.64s", at + strlen("\"manifest_sha256\": \""));
-    must_warm(emulated, "--arch sm_80 --kernels vector_add --json --jobs 1");
-    has("\"kept\": 2");
-    has("\"entries\": 4,");
-    has(first); /* nothing has changed */
-    must_warm(emulated, "--arch sm_75 --kernels vector_add --all-rows --json");
-    has("\"rows\": 1,"); /* the row for sm_80 does not run there */
-    has("\"entries\": 5,");
-    must_warm(emulated, "--arch sm_80 --kernels vector_add --all-rows --json");
-    has("\"rows\": 2,"); /* the row for sm_75 runs there, but never comes first */
-    has("\"entries\": 6,");
-    assert_int_equal(run_command("cache", "verify --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 0);
-    has("6 entries, ");
-    has("all good\n");
-    setenv("PTXPACK_CACHE_DISABLE", "1", 1); /* of the machine that fills it: of no matter */
-    must_warm(emulated, "--arch sm_80 --kernels vector_add --prune --json");
-    unsetenv("PTXPACK_CACHE_DISABLE");
-    has("\"kept\": 2");
-    has("\"entries\": 2,");
-}
-
 static void damage(const char *path)
 {
     FILE *file = fopen(path, "r+b");
@@ -206,32 +124,6 @@ static const char *entry_with(const char *words)
     fclose(manifest);
     assert_true(*path != '\0');
     return path;
-}
-
-/* A damaged entry is found, and made anew by the next filling. */
-static void damage_is_found(void **state)
-{
-    (void)state;
-    must_warm(emulated, "--arch sm_80 --kernels vector_add");
-    damage(entry_with("/bf16 "));
-    assert_int_equal(run_command("cache", "verify --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 1);
-    has("1 BAD, as ");
-    assert_int_equal(run_command("cache", "verify --json --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 1);
-    has("\"bad\": 1");
-    must_warm(emulated, "--arch sm_80 --kernels vector_add --json");
-    has("\"kept\": 1");
-    assert_int_equal(run_command("cache", "verify --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 0);
-    refuses("cache", "clear --dir $(dirname $PTXPACK_CACHE_DIR)/ship", 1, "folder of prebuilt machine code");
-    refuses("cache", "trim --dir $(dirname $PTXPACK_CACHE_DIR)/ship", 1, "folder of prebuilt machine code");
-    setenv("PTXPACK_CACHE_READONLY_DIRS", scratch_path("ship"), 1);
-    assert_int_equal(run_command("info", "--arch sm_80"), 0);
-    has("\nprebuilt  ");
-    assert_int_equal(run_command("cache", "stats"), 0);
-    has("\nprebuilt     ");
-    damage(scratch_path("ship/manifest"));
-    refuses("cache", "stats", 1, "/manifest: line ");
-    refuses("info", "--arch sm_80", 1, "/manifest: line ");
-    unsetenv("PTXPACK_CACHE_READONLY_DIRS");
 }
 
 /* In the background of the shell, killed: the old manifest stands, and the next run comes to its end. */
@@ -275,26 +167,6 @@ static void two_at_once(void **state)
     must_warm(fake, "--arch sm_80,sm_90 --kernels 'attention/d64*' --json");
     has("\"compiled\": 0,\n      \"from_cache\": 0,\n      \"kept\": 24"); /* of sm_80 */
     assert_int_equal(run_command("cache", "verify --dir $F"), 0);
-}
-
-/* No file may grow over 2 KiB: no entry fits. */
-static void no_room(void **state)
-{
-    char        line[16384];
-    const char *binary = getenv("PTXPACK_BINARY");
-    (void)state;
-    must_warm(emulated, "--arch sm_80 --kernels vector_add/*/f16");
-    snprintf(line, sizeof line,
-             "cp %s/manifest %s; ulimit -f 4; %s cache warm --arch sm_80 --dir %s "
-             "--kernels vector_add --ptxjit %s >%s 2>%s",
-             scratch_path("ship"), scratch_path("before"), binary != NULL ? binary : "build/ptxpack",
-             scratch_path("ship"), emulated, scratch_path("out"), scratch_path("err"));
-    int status = system(line);
-    assert_int_equal(WEXITSTATUS(status), 1);
-    read_output("err", errors);
-    assert_non_null(strstr(errors, "File too large"));
-    snprintf(line, sizeof line, "cmp %s %s/manifest", scratch_path("before"), scratch_path("ship"));
-    assert_int_equal(system(line), 0);
 }
 
 /* ---- all that plans ask for --------------------------------------------------------------------- */
@@ -704,12 +576,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns),
-        cmocka_unit_test_setup(refusals, begin),
-        cmocka_unit_test_setup(counts_and_merging, begin),
-        cmocka_unit_test_setup(damage_is_found, begin),
         cmocka_unit_test_setup(killed_and_again, begin),
         cmocka_unit_test_setup(two_at_once, begin),
-        cmocka_unit_test_setup(no_room, begin),
         cmocka_unit_test_setup(no_compiler, begin),
         cmocka_unit_test_setup(a_damaged_entry, begin),
         cmocka_unit_test_setup(another_compiler, begin),
