@@ -3,8 +3,7 @@
  * With libFuzzer (clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I.):
  * tests/host/layout/fuzz.c, tools/notation/layout_calls.c and layout_expr.c, and build/libptxpack.a make the fuzzer.
  * Without it this is a program that runs the files it is given or, given none, expressions that are cut out of,
- * or grown from, those of the tests
- * (tests/support/fuzz.h). */
+ * or grown from, those of tests/golden/layout_values.txt (tests/support/fuzz.h). */
 #include <string.h>
 #include <time.h>
 
@@ -136,11 +135,29 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 }
 #else
 
-static const char *const cases[] = {
-#define CASE(expression, value) expression, value,
-#include "tests/tools/layout_cases.def"
-#undef CASE
-};
+/* The expressions of the transcript, and those of their values that stand behind them. */
+static char     transcript[1 << 16];
+static char    *cases[1000];
+static uint32_t case_count;
+
+static int read_cases(void)
+{
+    FILE *file = fopen("tests/golden/layout_values.txt", "r");
+    if (file == NULL || fread(transcript, 1, sizeof transcript - 1, file) == 0)
+        return -1;
+    fclose(file);
+    for (char *line = strtok(transcript, "\n"); line != NULL && case_count < 998; line = strtok(NULL, "\n")) {
+        char *value = strstr(line, "  # ");
+        if (strncmp(line, "  $ ptxpack layout '", 20) != 0)
+            continue;
+        if (value != NULL)
+            cases[case_count++] = value + 4;
+        cases[case_count++] = line + 20;
+        line[20 + strcspn(line + 20, "'")] = '\0';
+    }
+    return case_count > 500 ? 0 : -1;
+}
+
 /* clang-format off */
 static const char *const pieces[] = {
     "(",  ")",  "<",  ">",  ",",  ":",  "_",  "o",  "@",  "-",  " ",  "0",  "1",  "2",  "3",  "4",  "5",  "7",
@@ -154,7 +171,7 @@ static const char *const pieces[] = {
 #undef FUNCTION
 };
 /* clang-format on */
-enum { CASES = sizeof cases / sizeof *cases, PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 1000 };
+enum { PIECES = sizeof pieces / sizeof *pieces, MAX_TEXT = 1000 };
 
 typedef struct text {
     char   bytes[MAX_TEXT];
@@ -188,7 +205,7 @@ static size_t value_end(const text *t, size_t at)
 static void mutate(text *t)
 {
     size_t      at = t->size > 0 ? draw((uint32_t)t->size) : 0;
-    const char *piece = draw(3) == 0 ? cases[draw(CASES)] : pieces[draw(PIECES)];
+    const char *piece = draw(3) == 0 ? cases[draw(case_count)] : pieces[draw(PIECES)];
     while (at > 0 && draw(8) != 0 && strchr("(<,:", t->bytes[at - 1]) == NULL)
         at--;
     size_t end = value_end(t, at);
@@ -340,7 +357,7 @@ int main(int argc, char **argv)
 {
     long count = fuzz_begin(argc, argv, "fuzz", 300000), values = 0;
     nowhere = fopen("/dev/null", "w");
-    if (nowhere == NULL)
+    if (nowhere == NULL || read_cases() != 0)
         return 1;
     for (long i = 0; i < count; i++) {
         text       t = {.size = 0};
@@ -349,7 +366,7 @@ int main(int argc, char **argv)
         if (call)
             append_call(&t, 'v', 2);
         else
-            append(&t, cases[draw(CASES)]);
+            append(&t, cases[draw(case_count)]);
         for (uint32_t n = call ? draw(8) == 0 : draw(4); n > 0; n--)
             mutate(&t);
         LLVMFuzzerTestOneInput((const uint8_t *)t.bytes, t.size);
