@@ -12,12 +12,11 @@
 #include <dirent.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-#include "cache.h"
+#include "inspect.h"
 
 enum {
     PTXPACK_CACHE_HEX = 32,           /* digits of a digest                                  */
     PTXPACK_CACHE_NAME = 64,          /* buffer for any file name of ours                    */
-    PTXPACK_CACHE_LINE = 512,         /* buffer for a detail line                            */
     PTXPACK_CACHE_MAX_ENTRIES = 32768 /* a cap on inodes, beside the one on bytes           */
 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "internal.h"
+#include "files.h"
 
 /* ---- the PTX ISA of each driver ------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "cache/cache.h"
-#include "internal.h"
+#include "files.h"
 
 enum { MAX_LIBRARY = 60 << 20 }; /* bytes; the key builder takes 64 MiB */
 

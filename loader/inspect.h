@@ -1,9 +1,16 @@
-/* inspect.h - private: what the command and the tests use of the loader beyond its public headers. */
+/* inspect.h - private: what the command and the tests use of the loader beyond its public headers.  They include
+ * this header alone: of those below it, files, logs, the pack's texts, and the tables of NVRTC and nvPTXCompiler,
+ * which stand-ins for these libraries export, are theirs as well. */
 #ifndef PTXPACK_INSPECT_H
 #define PTXPACK_INSPECT_H
 #include "cache/cache.h"
+#include "files.h"
 #include "loader/build/code.h"
+#include "loader/compile/log.h"
+#include "loader/compile/nvrtc.h"
+#include "loader/compile/ptxcompiler.h"
 #include "loader.h"
+#include "pack.h"
 
 /* A digest of the embedded pack and the expander, which the Makefile takes.  The library's version with the
  * first digits of that, for people and manifests: "0.1.0 (pack 01234567)". */

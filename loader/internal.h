@@ -9,6 +9,7 @@
 #include "cache/cache.h"
 #include "context.h"
 #include "driver.h"
+#include "files.h"
 #include "loader/compile/jit.h"
 #include "loader.h"
 
@@ -63,19 +64,4 @@ int ptxpack_arch_at(size_t index);
 int ptxpack_arch_usual_sms(int arch);
 /* The shared-memory limits of an architecture; false for one that is not in the table. */
 bool ptxpack_arch_shared(int arch, ptxpack_device_caps *caps);
-
-/* ---- files.c -------------------------------------------------------------------------------------- */
-/* A regular file of at most `limit` bytes, malloc'ed and NUL-terminated; NULL when it cannot be had. */
-char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes);
-/* Of a dlopen'ed library: its path; and what tells its build from others: the build id of the linker, or
- * a digest of the content.  False when neither can be had. */
-const char *ptxpack_library_path(void *library);
-bool        ptxpack_library_identity(void *library, char *buf, size_t cap);
-/* The same of a library that need not be loaded. */
-bool ptxpack_file_identity(const char *path, char *buf, size_t cap);
-/* The build id of the module that this code (and with it the embedded pack) is part of; false without one. */
-bool ptxpack_own_identity(char *buf, size_t cap);
-/* Around every use of the dynamic linker, and cuInit: no other thread forks meanwhile.  Not recursive. */
-void ptxpack_linker_enter(void);
-void ptxpack_linker_leave(void);
 #endif

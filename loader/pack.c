@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "internal.h"
+#include "files.h"
 
 enum { MAX_FILE = 16 << 20 }; /* bytes; the largest file of the pack is some ten thousand */
 

@@ -102,12 +102,9 @@ ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache *cache, const p
     return result;
 }
 
-bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index, ptxpack_prebuilt_info *info)
+void ptxpack_prebuilt_describe(const ptxpack_prebuilt *folder, ptxpack_prebuilt_info *info)
 {
     memset(info, 0, sizeof *info);
-    if (cache == NULL || index >= cache->folder_count)
-        return false;
-    const ptxpack_prebuilt *folder = cache->folders[index];
     info->path = folder->dir;
     info->library = folder->manifest.library;
     info->sha256 = folder->sha256;
@@ -115,6 +112,14 @@ bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index, ptxpack_pr
     info->entries = folder->manifest.count;
     for (size_t i = 0; i < folder->manifest.count; i++)
         info->bytes += folder->manifest.entries[i].bytes;
+}
+
+bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index, ptxpack_prebuilt_info *info)
+{
+    memset(info, 0, sizeof *info);
+    if (cache == NULL || index >= cache->folder_count)
+        return false;
+    ptxpack_prebuilt_describe(cache->folders[index], info);
     return true;
 }
 

@@ -14,7 +14,6 @@
 #include "sha256.h"
 
 enum {
-    PTXPACK_MANIFEST_LABEL = 256,   /* bytes of a label, with its NUL                 */
     PTXPACK_MANIFEST_CAP = 16 << 20 /* bytes of the text                            */
 };
 

@@ -37,16 +37,16 @@ typedef void (*ptxpack_preload_event)(void *context, const ptxpack_preload_progr
 
 /* A zeroed struct is the default. */
 typedef struct ptxpack_preload_options {
-    uint32_t    size;                  /* = sizeof(ptxpack_preload_options)                             */
-    uint32_t    threads;               /* at most that many; 0: one for each processor, at most 8       */
-    const char *arch;                  /* for a device of "sm_90a" (or sm_90); NULL: for open->device   */
-    int32_t     sm_count;              /* with arch: its multiprocessors, which the choice of kernels
+    uint32_t               size;        /* = sizeof(ptxpack_preload_options)                             */
+    uint32_t               threads;     /* at most that many; 0: one for each processor, at most 8       */
+    const char            *arch;        /* for a device of "sm_90a" (or sm_90); NULL: for open->device   */
+    int32_t                sm_count;    /* with arch: its multiprocessors, which the choice of kernels
                                           looks at; 0: as many as is usual                              */
-    const ptxpack_options *open;       /* as the handle's that comes later, copied; NULL: the defaults.
+    const ptxpack_options *open;        /* as the handle's that comes later, copied; NULL: the defaults.
                                           `offline` is not looked at; on_compile is called from the
                                           threads of the preloading                                     */
-    ptxpack_preload_event on_progress; /* NULL: nobody is told                                       */
-    void                 *context;     /* for that call                                              */
+    ptxpack_preload_event  on_progress; /* NULL: nobody is told                                       */
+    void                  *context;     /* for that call                                              */
 } ptxpack_preload_options;
 
 /* Begin; returns at once, nothing is done yet.  options may be NULL.  On failure *out is NULL, and the line

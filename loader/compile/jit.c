@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "log.h"
-#include "loader/internal.h"
+#include "loader/files.h"
 
 enum { LINK_LOG = 1 << 20 }; /* bytes for each of the driver's logs; what does not fit is cut off */
 

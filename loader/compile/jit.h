@@ -10,6 +10,7 @@
 #define PTXPACK_JIT_H
 #include "cache/cache.h"
 #include "loader/driver.h"
+#include "log.h"
 #include "ptxas.h"
 #include "ptxcompiler.h"
 #include "loader/registry.h"
@@ -44,9 +45,6 @@ const char *ptxpack_jit_name(const struct ptxpack_jit *jit, enum ptxpack_route r
 bool ptxpack_jit_is_driver(const struct ptxpack_jit *jit);
 /* The highest PTX ISA * 10 that compiler and driver, where there is one, both take. */
 int ptxpack_jit_isa(const struct ptxpack_jit *jit);
-
-/* Where a line of PTX came from, written to buf; "" when it cannot be told. */
-typedef const char *(*ptxpack_line_origin)(const void *context, size_t line, char *buf, size_t cap);
 
 /* One text to compile. */
 struct ptxpack_job {

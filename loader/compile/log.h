@@ -4,8 +4,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "loader/expand/expand.h"
-#include "jit.h"
 #include "loader/loader.h"
+
+/* Where a line of PTX came from, written to buf; "" when it cannot be told. */
+typedef const char *(*ptxpack_line_origin)(const void *context, size_t line, char *buf, size_t cap);
 
 /* The figures of `entry` and the remarks out of an info log (--verbose). */
 void ptxpack_log_resources(const char *log, const char *entry, ptxpack_resources *out);

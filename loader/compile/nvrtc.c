@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "loader/internal.h"
+#include "loader/files.h"
 
 /* ---- loading -------------------------------------------------------------------------------------- */
 
@@ -224,4 +224,15 @@ ptxpack_status ptxpack_nvrtc_compile(const struct ptxpack_nvrtc *n, const struct
     return r == PTXPACK_NVRTC_SUCCESS         ? PTXPACK_OK
            : r == PTXPACK_NVRTC_OUT_OF_MEMORY ? PTXPACK_E_MEMORY
                                               : PTXPACK_E_COMPILE;
+}
+
+void ptxpack_nvrtc_describe(char *line, size_t cap)
+{
+    struct ptxpack_nvrtc_place  place;
+    const struct ptxpack_nvrtc *nvrtc = NULL;
+    if (ptxpack_nvrtc_find(&place, line, cap))
+        nvrtc = ptxpack_nvrtc_load(&place, line, cap);
+    if (nvrtc != NULL)
+        snprintf(line, cap, "NVRTC %d.%d of %.500s%s", nvrtc->version / 1000, nvrtc->version % 1000 / 10,
+                 place.path, place.identity[0] ? "" : " (no caching: its build cannot be told)");
 }

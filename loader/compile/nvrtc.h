@@ -59,6 +59,9 @@ bool ptxpack_nvrtc_find(struct ptxpack_nvrtc_place *place, char *why, size_t cap
 /* Load it, once per process and path; never unloaded.  NULL: it cannot be used, `why` is one line. */
 const struct ptxpack_nvrtc *ptxpack_nvrtc_load(const struct ptxpack_nvrtc_place *place, char *why, size_t cap);
 
+/* One line for people: "NVRTC 13.0 of /usr/lib/libnvrtc.so.13", or why none can be used. */
+void ptxpack_nvrtc_describe(char *line, size_t cap);
+
 /* One thing to compile.  Headers are files of the given names, which the text includes by exactly these. */
 struct ptxpack_nvrtc_job {
     const char        *text, *name;

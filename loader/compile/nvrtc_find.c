@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "loader/internal.h"
+#include "loader/files.h"
 
 static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 enum { NAMES = sizeof names / sizeof names[0] };

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "log.h"
-#include "loader/internal.h"
+#include "loader/files.h"
 
 extern char **environ;
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "log.h"
-#include "loader/internal.h"
+#include "loader/files.h"
 
 void ptxpack_compiled_free(struct ptxpack_compiled *compiled)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "nvrtc.h"
-#include "loader/compile/nvrtc.h"
+#include "loader/inspect.h"
 
 #define EXPORT __attribute__((visibility("default")))
 EXPORT struct fake_nvrtc fake_nvrtc;

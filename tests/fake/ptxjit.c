@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "loader/compile/ptxcompiler.h"
+#include "loader/inspect.h"
 
 #define EXPORT __attribute__((visibility("default")))
 EXPORT atomic_uint fake_compilations;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "tests/support/inline_source.h"
-#include "loader/pack.h"
+#include "loader/inspect.h"
 #include "tests/support/probe.h"
 #include "tests/support/scratch.h"
 

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include "loader_fixture.h"
-#include "cache/prebuilt/prebuilt.h"
+#include "cache/inspect.h"
 #include "host/plan/preload_plan.h"
 #include "loader/inspect.h"
 

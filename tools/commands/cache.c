@@ -9,7 +9,7 @@
 #include "cache/cache.h"
 #include "tools/command.h"
 #include "prebuilt_report.h"
-#include "cache/prebuilt/prebuilt.h"
+#include "cache/inspect.h"
 #include "warm.h"
 
 typedef struct settings {

@@ -6,7 +6,7 @@
 #include "tools/command.h"
 #include "host/plan/instance.h"
 #include "loader/loader.h"
-#include "loader/pack.h"
+#include "loader/inspect.h"
 #include "tools/workbench/symbols.h"
 
 static const char synopsis[] =

@@ -7,7 +7,7 @@
 #include "host/attention/plan.h"
 #include "tools/command.h"
 #include "tools/emulator.h"
-#include "loader/compile/nvrtc.h"
+#include "loader/inspect.h"
 #include "prebuilt_report.h"
 #include "host/ptxpack.h"
 
@@ -100,15 +100,8 @@ static void show_absence(const char *why, bool json)
 /* ---- compilers and cache --------------------------------------------------------------------------- */
 static void show_nvrtc(bool json)
 {
-    char                        line[640];
-    struct ptxpack_nvrtc_place  place;
-    const struct ptxpack_nvrtc *nvrtc = NULL;
-    if (ptxpack_nvrtc_find(&place, line, sizeof line))
-        nvrtc = ptxpack_nvrtc_load(&place, line, sizeof line);
-    if (nvrtc != NULL)
-        snprintf(line, sizeof line, "NVRTC %d.%d of %.500s%s", nvrtc->version / 1000,
-                 nvrtc->version % 1000 / 10, place.path,
-                 place.identity[0] ? "" : " (no caching: its build cannot be told)");
+    char line[640];
+    ptxpack_nvrtc_describe(line, sizeof line);
     if (json)
         json_text("nvrtc", line);
     else

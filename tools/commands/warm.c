@@ -13,7 +13,7 @@
 #include "host/plan/builds.h"
 #include "tools/command.h"
 #include "tools/device.h"
-#include "cache/prebuilt/prebuilt.h"
+#include "cache/inspect.h"
 #include "loader/inspect.h"
 
 enum { WARM_ARCHS = 32, WARM_THREADS = 64 };
@@ -329,12 +329,12 @@ static void run_threads(work *w)
 }
 
 /* ---- the report --------------------------------------------------------------------------------- */
-static void report(const work *w, const ptxpack_prebuilt *folder, uint64_t bytes, double ms)
+static void report(const work *w, const ptxpack_prebuilt_info *folder, uint64_t bytes, double ms)
 {
     const bool json = w->settings->json;
     if (json) {
         json_open(NULL, '{');
-        json_text("dir", folder->dir);
+        json_text("dir", folder->path);
         json_text("library", ptxpack_library_version);
         json_text("compiler", ptxpack_device(w->targets[0].handle)->route);
         json_open("targets", '[');
@@ -357,14 +357,14 @@ static void report(const work *w, const ptxpack_prebuilt *folder, uint64_t bytes
     }
     if (json) {
         json_close();
-        json_int("entries", (int64_t)folder->manifest.count);
+        json_int("entries", (int64_t)folder->entries);
         json_int("bytes", (int64_t)bytes);
         json_text("manifest_sha256", folder->sha256);
         json_real("ms", ms);
         json_close();
     } else {
-        printf("%s: %zu entries, %.1f MiB, in %.1f s; its manifest's SHA-256 is\n%s\n", folder->dir,
-               folder->manifest.count, (double)bytes / (1 << 20), ms / 1e3, folder->sha256);
+        printf("%s: %zu entries, %.1f MiB, in %.1f s; its manifest's SHA-256 is\n%s\n", folder->path,
+               (size_t)folder->entries, (double)bytes / (1 << 20), ms / 1e3, folder->sha256);
     }
 }
 
@@ -392,7 +392,9 @@ static int fill(work *w)
     ptxpack_prebuilt *folder = ptxpack_prebuilt_open(w->settings->dir, NULL, line); /* as a reader does */
     if (folder == NULL)
         return command_fail("cache", "%s", line);
-    report(w, folder, bytes, now_ms() - from);
+    ptxpack_prebuilt_info info;
+    ptxpack_prebuilt_describe(folder, &info);
+    report(w, &info, bytes, now_ms() - from);
     ptxpack_prebuilt_close(folder);
     return COMMAND_OK;
 }

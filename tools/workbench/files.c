@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "loader/internal.h"
+#include "loader/inspect.h"
 
 enum { MAX_BYTES = 64 << 20 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/compile/log.h"
+#include "loader/inspect.h"
 #include "tools/device.h"
 #include "buffers.h"
 #include "extents.h"

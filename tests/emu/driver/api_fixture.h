@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "tools/emu/driver/layouts.h"
-#include "loader/compile/ptxcompiler.h"
+#include "loader/inspect.h"
 
 struct emu_api {
     void *library;

@@ -2,7 +2,7 @@
  * every error path that PTXPACK_EMU_FAULT can take it through. */
 #include "tests/loader/loader_fixture.h"
 #include "api_fixture.h"
-#include "loader/internal.h"
+#include "loader/inspect.h"
 
 enum route { COMPILER, LINK, JIT }; /* nvPTXCompiler, cuLink, the driver's JIT */
 

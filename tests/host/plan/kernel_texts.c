@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "cache/prebuilt/sha256.h"
+#include "cache/inspect.h"
 #include "host/attention/plan.h"
 #include "host/gemm/kernel.h"
 #include "host/plan/builds.h"
