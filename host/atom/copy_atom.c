@@ -4,7 +4,7 @@
 
 #include "near.h"
 #include "copy_atom.h"
-#include "host/layout/internal.h"
+#include "host/layout/notation.h"
 
 /* Layouts that rows share, for a warp and for one thread. */
 #define ROWS_X1       "((8,4),128):((128,0),1)"
@@ -90,15 +90,15 @@ static ptxpack_status say_unknown(const char *name)
     near_begin(&near, name);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         near_offer(&near, rows[i].name);
-    return tuple_no("no copy atom is named \"%.80s\"; near: %s, %s, %s", name, near.name[0], near.name[1],
-                    near.name[2])
+    return tuple_error("no copy atom is named \"%.80s\"; near: %s, %s, %s", name, near.name[0], near.name[1],
+                       near.name[2])
         .status;
 }
 
 ptxpack_status ptxpack_copy_atom_find(const char *name, ptxpack_copy_atom *out)
 {
     if (out == NULL)
-        return tuple_no("ptxpack_copy_atom_find: out is NULL").status;
+        return tuple_error("ptxpack_copy_atom_find: out is NULL").status;
     for (size_t i = 0; name != NULL && i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].name, name)) {
             ptxpack_copy_atom_at(i, out);
@@ -106,20 +106,21 @@ ptxpack_status ptxpack_copy_atom_find(const char *name, ptxpack_copy_atom *out)
         }
     /* What is made of such an atom hands its status on. */
     memset(out, 0, sizeof *out);
-    out->thr_id = out->src = out->dst = out->ref = layout_bad(PTXPACK_E_ARG);
-    return name != NULL ? say_unknown(name) : tuple_no("ptxpack_copy_atom_find: name is NULL").status;
+    out->thr_id = out->src = out->dst = out->ref = layout_failed(PTXPACK_E_ARG);
+    return name != NULL ? say_unknown(name) : tuple_error("ptxpack_copy_atom_find: name is NULL").status;
 }
 
 ptxpack_status ptxpack_copy_atom_resize(ptxpack_copy_atom *atom, int64_t bits)
 {
     if (atom == NULL)
-        return tuple_no("ptxpack_copy_atom_resize: atom is NULL").status;
+        return tuple_error("ptxpack_copy_atom_resize: atom is NULL").status;
     if (atom->thr_id.shape.status != PTXPACK_OK)
         return atom->thr_id.shape.status;
     if (!atom->sized)
-        return tuple_no("%s copies a number of bits of its own", atom->name).status;
+        return tuple_error("%s copies a number of bits of its own", atom->name).status;
     if (bits <= 0 || bits % 128 != 0)
-        return tuple_no("%s copies multiples of 128 bits, not %lld bits", atom->name, (long long)bits).status;
+        return tuple_error("%s copies multiples of 128 bits, not %lld bits", atom->name, (long long)bits)
+            .status;
     const int64_t extents[] = {1, bits};
     ptxpack_tuple shape = ptxpack_tuple_of(2, extents);
     atom->src = atom->dst = atom->ref = ptxpack_make_layout_left(&shape);

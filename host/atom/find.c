@@ -3,7 +3,7 @@
 #include <string.h>
 #include "internal.h"
 #include "near.h"
-#include "host/layout/internal.h"
+#include "host/layout/notation.h"
 #include "loader/loader.h"
 
 enum { NAME_BYTES = 160 };
@@ -118,10 +118,10 @@ static ptxpack_status say_unknown(const char *wanted)
 
 /* ---- by name ------------------------------------------------------------------------------------------ */
 /* What is made of such an atom hands its status on. */
-static void mark_bad(ptxpack_mma_atom *out)
+static void mark_error(ptxpack_mma_atom *out)
 {
     memset(out, 0, sizeof *out);
-    out->thr_id = out->a_layout = out->b_layout = out->c_layout = layout_bad(PTXPACK_E_ARG);
+    out->thr_id = out->a_layout = out->b_layout = out->c_layout = layout_failed(PTXPACK_E_ARG);
     out->sfa_layout = out->sfb_layout = out->thr_id;
 }
 
@@ -132,7 +132,7 @@ ptxpack_status ptxpack_mma_atom_find(const char *name, ptxpack_mma_atom *out)
     if (out == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "ptxpack_mma_atom_find: out is NULL");
     if (name == NULL) {
-        mark_bad(out);
+        mark_error(out);
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "ptxpack_mma_atom_find: name is NULL");
     }
     bool                 fits = without_blanks(name, wanted);
@@ -147,6 +147,6 @@ ptxpack_status ptxpack_mma_atom_find(const char *name, ptxpack_mma_atom *out)
             }
         }
     }
-    mark_bad(out);
+    mark_error(out);
     return say_unknown(wanted);
 }

@@ -1,4 +1,4 @@
-/* near.h - private: which names are nearest to one that is unknown. */
+/* near.h - which known names are nearest to one that is unknown; for atom.c and for the command. */
 #ifndef PTXPACK_ATOM_NEAR_H
 #define PTXPACK_ATOM_NEAR_H
 

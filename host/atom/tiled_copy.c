@@ -3,7 +3,7 @@
 #include "tiled_internal.h"
 
 /* ---- making ------------------------------------------------------------------------------------------ */
-static ptxpack_tiled_copy copy_bad(ptxpack_status status) { return (ptxpack_tiled_copy){.status = status}; }
+static ptxpack_tiled_copy copy_failed(ptxpack_status status) { return (ptxpack_tiled_copy){.status = status}; }
 
 /* (thread, bit) -> bit as (thread, value) -> value. */
 static ptxpack_layout in_values(const ptxpack_copy_atom *atom, int64_t value_bits, const ptxpack_layout *bits)
@@ -11,15 +11,15 @@ static ptxpack_layout in_values(const ptxpack_copy_atom *atom, int64_t value_bit
     ptxpack_layout values = ptxpack_recast_layout(bits, 1, value_bits);
     if (values.shape.status == PTXPACK_OK &&
         (ptxpack_rank(&values.shape) != 2 || ptxpack_mode_size(&values, 0) != ptxpack_size(&atom->thr_id)))
-        return layout_no("%s does not copy whole values of %lld bits", atom->name, (long long)value_bits);
+        return layout_error("%s does not copy whole values of %lld bits", atom->name, (long long)value_bits);
     return values;
 }
 
 static ptxpack_tiled_copy copy_of_atom(const ptxpack_copy_atom *atom, int64_t value_bits)
 {
     if (value_bits <= 0)
-        return copy_bad(
-            tuple_no("values of %lld bits to copy with %s", (long long)value_bits, atom->name).status);
+        return copy_failed(
+            tuple_error("values of %lld bits to copy with %s", (long long)value_bits, atom->name).status);
     ptxpack_tiled_copy copy = {.atom = *atom, .value_bits = value_bits};
     copy.src = in_values(atom, value_bits, &atom->src);
     copy.dst = in_values(atom, value_bits, &atom->dst);
@@ -35,27 +35,28 @@ static ptxpack_status check_tile(const ptxpack_tiled_copy *copy)
 {
     const ptxpack_layout *tv = &copy->layout_tv;
     if (tv->composed || ptxpack_is_tiler(tv) || ptxpack_rank(&tv->shape) != 2)
-        return tuple_no("%s is no (thread,value) layout of a tiled copy", layout_text(tv).text).status;
+        return tuple_error("%s is no (thread,value) layout of a tiled copy", layout_text(tv).text).status;
     int64_t threads = ptxpack_mode_size(tv, 0), atom_threads = ptxpack_mode_size(&copy->ref, 0);
     int64_t values = ptxpack_mode_size(tv, 1), atom_values = ptxpack_mode_size(&copy->ref, 1);
     if (threads % atom_threads != 0)
-        return tuple_no("a tiled copy of %lld threads: %s takes multiples of %lld", (long long)threads,
-                        copy->atom.name, (long long)atom_threads)
+        return tuple_error("a tiled copy of %lld threads: %s takes multiples of %lld", (long long)threads,
+                           copy->atom.name, (long long)atom_threads)
             .status;
     if (values % atom_values != 0)
-        return tuple_no("a tiled copy of %lld values of %lld bits a thread: %s takes multiples of %lld",
-                        (long long)values, (long long)copy->value_bits, copy->atom.name, (long long)atom_values)
+        return tuple_error("a tiled copy of %lld values of %lld bits a thread: %s takes multiples of %lld",
+                           (long long)values, (long long)copy->value_bits, copy->atom.name,
+                           (long long)atom_values)
             .status;
     if (!ptxpack_is_tiler(&copy->tiler))
-        return tuple_no("%s is no tiler of a tiled copy", layout_text(&copy->tiler).text).status;
+        return tuple_error("%s is no tiler of a tiled copy", layout_text(&copy->tiler).text).status;
     for (int i = 0; i < copy->tiler.shape.items; i++)
         if (copy->tiler.shape.kind[i] != 0)
-            return tuple_no("tiler %s of a tiled copy has a mode without extent",
-                            layout_text(&copy->tiler).text)
+            return tuple_error("tiler %s of a tiled copy has a mode without extent",
+                               layout_text(&copy->tiler).text)
                 .status;
     if (ptxpack_cosize(tv) > ptxpack_size(&copy->tiler) || ptxpack_cosize(tv) < 1)
-        return tuple_no("%s leaves the tile %s of its tiled copy", layout_text(tv).text,
-                        layout_text(&copy->tiler).text)
+        return tuple_error("%s leaves the tile %s of its tiled copy", layout_text(tv).text,
+                           layout_text(&copy->tiler).text)
             .status;
     return PTXPACK_OK;
 }
@@ -64,9 +65,9 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_tv(const ptxpack_copy_atom *atom, int
                                               const ptxpack_layout *layout_tv, const ptxpack_layout *tiler)
 {
     if (layout_tv->shape.status != PTXPACK_OK)
-        return copy_bad(layout_tv->shape.status);
+        return copy_failed(layout_tv->shape.status);
     if (tiler->shape.status != PTXPACK_OK)
-        return copy_bad(tiler->shape.status);
+        return copy_failed(tiler->shape.status);
     ptxpack_tiled_copy copy = copy_of_atom(atom, value_bits);
     copy.layout_tv = *layout_tv;
     copy.tiler = *tiler;
@@ -82,12 +83,12 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy(const ptxpack_copy_atom *atom, int64_
     const ptxpack_layout one = ptxpack_make_layout_left(&unit), *val = values != NULL ? values : &one;
     ptxpack_layout       mn = ptxpack_raked_product(threads, val); /* (M,N) -> thread + threads * value */
     if (mn.shape.status != PTXPACK_OK)
-        return copy_bad(mn.shape.status);
+        return copy_failed(mn.shape.status);
     if (!is_numbering(threads) || !is_numbering(val))
-        return copy_bad(tuple_no("%s %s of a tiled copy: not every number below its size comes once",
-                                 is_numbering(threads) ? "values" : "threads",
-                                 layout_text(is_numbering(threads) ? val : threads).text)
-                            .status);
+        return copy_failed(tuple_error("%s %s of a tiled copy: not every number below its size comes once",
+                                       is_numbering(threads) ? "values" : "threads",
+                                       layout_text(is_numbering(threads) ? val : threads).text)
+                               .status);
     ptxpack_layout inverse = ptxpack_right_inverse(&mn);
     ptxpack_tuple  tv_shape = pair_of_ints(ptxpack_size(threads), ptxpack_size(val));
     ptxpack_tuple  tile = ptxpack_product_each(&mn.shape);
@@ -100,7 +101,7 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_mma(const ptxpack_copy_atom *atom, in
 {
     ptxpack_layout thrfrg = mma_tile_thrfrg(mma, operand), tv = mma_tile_tv(mma, operand, &thrfrg);
     if (tv.shape.status != PTXPACK_OK)
-        return copy_bad(tv.shape.status);
+        return copy_failed(tv.shape.status);
     int                x = operand == PTXPACK_B ? 1 : 0, y = operand == PTXPACK_C ? 1 : 2;
     ptxpack_tuple      tile = pair_of_ints(mma->tile_size_mnk.value[x], mma->tile_size_mnk.value[y]);
     ptxpack_layout     tiler = ptxpack_tiler_of(&tile);
@@ -127,7 +128,7 @@ static ptxpack_tiled_copy copy_of_touched(const ptxpack_copy_atom *atom, int64_t
     layout_builder      b = layout_begin(&tiler);
     const ptxpack_tuple zero = ptxpack_int(0), one = ptxpack_int(1), none = ptxpack_repeat_like(shape, &zero);
     if (tv->composed)
-        return copy_bad(tuple_no("%s of a tiled copy is swizzled", layout_text(tv).text).status);
+        return copy_failed(tuple_error("%s of a tiled copy is swizzled", layout_text(tv).text).status);
     layout_open(&b);
     for (int i = 0; i < ptxpack_rank(shape); i++) {
         ptxpack_tuple stride = ptxpack_replace(&none, i, &one);
@@ -135,7 +136,7 @@ static ptxpack_tiled_copy copy_of_touched(const ptxpack_copy_atom *atom, int64_t
         tile = ptxpack_composition(&tile, tv);
         tile = ptxpack_filter(&tile, NULL);
         if (tile.shape.status != PTXPACK_OK)
-            return copy_bad(tile.shape.status);
+            return copy_failed(tile.shape.status);
         layout_copy(&b, &tile, tuple_root(&tile.shape));
     }
     layout_close(&b);
@@ -153,12 +154,12 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_c_atom(const ptxpack_copy_atom *atom,
     ptxpack_tiled_copy one = copy_of_atom(atom, value_bits);
     ptxpack_layout     thrfrg = mma_tile_thrfrg(mma, PTXPACK_C), tv = mma_tile_tv(mma, PTXPACK_C, &thrfrg);
     if (one.status != PTXPACK_OK || tv.shape.status != PTXPACK_OK)
-        return copy_bad(one.status != PTXPACK_OK ? one.status : tv.shape.status);
+        return copy_failed(one.status != PTXPACK_OK ? one.status : tv.shape.status);
     int64_t values = ptxpack_mode_size(&one.src, 1), held = ptxpack_mode_size(&tv, 1);
     if (values > held)
-        return copy_bad(tuple_no("%s copies %lld values of a thread, which has %lld of C", atom->name,
-                                 (long long)values, (long long)held)
-                            .status);
+        return copy_failed(tuple_error("%s copies %lld values of a thread, which has %lld of C", atom->name,
+                                       (long long)values, (long long)held)
+                               .status);
     /* The first values of each thread, in the order of the MMA. */
     ptxpack_tuple shape = pair_of_ints(ptxpack_mode_size(&tv, 0), values);
     ptxpack_tuple tile = pair_of_ints(mma->tile_size_mnk.value[0], mma->tile_size_mnk.value[1]);
@@ -178,19 +179,19 @@ ptxpack_tiled_copy ptxpack_make_cotiled_copy(const ptxpack_copy_atom *atom, int6
     ptxpack_layout       to_data = ptxpack_layout_join(2, inverse);
     ptxpack_layout       tv = ptxpack_composition(&to_data, atom_tv);
     if (tv.shape.status != PTXPACK_OK)
-        return copy_bad(tv.shape.status);
+        return copy_failed(tv.shape.status);
     if (ptxpack_rank(&tv.shape) != 2)
-        return copy_bad(tuple_no("%s is no (thread,value) layout", layout_text(atom_tv).text).status);
+        return copy_failed(tuple_error("%s is no (thread,value) layout", layout_text(atom_tv).text).status);
     ptxpack_layout to_offset = ptxpack_layout_join(2, there), values = ptxpack_mode(&tv, 1);
     ptxpack_layout reached = ptxpack_composition(&to_offset, &values), wanted = ptxpack_mode(atom_tv, 1);
     reached = ptxpack_coalesce(&reached, NULL);
     wanted = ptxpack_coalesce(&wanted, NULL);
     if (reached.shape.status != PTXPACK_OK)
-        return copy_bad(reached.shape.status);
+        return copy_failed(reached.shape.status);
     if (!ptxpack_layout_equal(&reached, &wanted))
-        return copy_bad(tuple_no("values %s of a tiled copy are not offsets of %s", layout_text(&wanted).text,
-                                 layout_text(data).text)
-                            .status);
+        return copy_failed(tuple_error("values %s of a tiled copy are not offsets of %s",
+                                       layout_text(&wanted).text, layout_text(data).text)
+                               .status);
     ptxpack_tuple shape = ptxpack_product_each(&data->shape);
     return copy_of_touched(atom, value_bits, &shape, &tv);
 }
@@ -204,7 +205,7 @@ int64_t ptxpack_copy_threads(const ptxpack_tiled_copy *copy)
 static ptxpack_status side_ok(const ptxpack_tiled_copy *copy, ptxpack_side side)
 {
     if (copy->status == PTXPACK_OK && (unsigned)side > PTXPACK_DST)
-        return tuple_no("side %d of a tiled copy: there are source and destination", (int)side).status;
+        return tuple_error("side %d of a tiled copy: there are source and destination", (int)side).status;
     return copy->status;
 }
 
@@ -240,11 +241,11 @@ ptxpack_layout ptxpack_copy_tidfrg(const ptxpack_tiled_copy *copy, ptxpack_side 
 {
     ptxpack_status status = side_ok(copy, side);
     if (status != PTXPACK_OK || tensor->shape.status != PTXPACK_OK)
-        return status != PTXPACK_OK ? layout_bad(status) : *tensor;
+        return status != PTXPACK_OK ? layout_failed(status) : *tensor;
     ptxpack_tuple tile = ptxpack_product_each(&copy->tiler.shape);
     status = tiles_fit("partition of a copy", tensor, &tile);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     ptxpack_layout tiles = ptxpack_zipped_divide(tensor, &copy->tiler);
     return tile_to_thrfrg(copy, side, &tiles);
 }
@@ -254,10 +255,10 @@ ptxpack_slice ptxpack_copy_partition(const ptxpack_tiled_copy *copy, ptxpack_sid
 {
     ptxpack_layout tidfrg = ptxpack_copy_tidfrg(copy, side, tensor);
     if (tidfrg.shape.status != PTXPACK_OK)
-        return (ptxpack_slice){tidfrg, tuple_bad(tidfrg.shape.status)};
+        return (ptxpack_slice){tidfrg, tuple_failed(tidfrg.shape.status)};
     if (thread < 0 || thread >= ptxpack_mode_size(&tidfrg, 0))
-        return slice_no("thread %lld of a tiled copy of %lld threads", (long long)thread,
-                        (long long)ptxpack_mode_size(&tidfrg, 0));
+        return slice_error("thread %lld of a tiled copy of %lld threads", (long long)thread,
+                           (long long)ptxpack_mode_size(&tidfrg, 0));
     const ptxpack_tuple all = ptxpack_underscore();
     const ptxpack_tuple rests = ptxpack_repeat(&all, ptxpack_rank(&tensor->shape));
     const ptxpack_tuple modes[] = {ptxpack_int(thread), all, rests};
@@ -268,12 +269,12 @@ ptxpack_slice ptxpack_copy_partition(const ptxpack_tiled_copy *copy, ptxpack_sid
 ptxpack_layout ptxpack_copy_retile(const ptxpack_tiled_copy *copy, const ptxpack_layout *fragment)
 {
     if (copy->status != PTXPACK_OK || fragment->shape.status != PTXPACK_OK)
-        return copy->status != PTXPACK_OK ? layout_bad(copy->status) : *fragment;
+        return copy->status != PTXPACK_OK ? layout_failed(copy->status) : *fragment;
     if (copy->out_of_order)
-        return layout_no("retile: the tiled MMA's permutation takes a thread's atoms out of order");
+        return layout_error("retile: the tiled MMA's permutation takes a thread's atoms out of order");
     int64_t values = ptxpack_mode_size(fragment, 0), atom_values = ptxpack_mode_size(&copy->ref, 1), held;
     if (!mul_into(ptxpack_mode_size(&copy->layout_tv, 0), values, &held))
-        return layout_no("retile: %s is too large", layout_text(fragment).text);
+        return layout_error("retile: %s is too large", layout_text(fragment).text);
 
     /* The first `values` of each thread in layout_tv are mode 0 of the fragment: (m,n) -> which of those */
     ptxpack_layout mn = ptxpack_right_inverse(&copy->layout_tv);
@@ -305,7 +306,7 @@ ptxpack_layout ptxpack_copy_layout_tv(const ptxpack_tiled_copy *copy, ptxpack_si
 {
     ptxpack_status status = side_ok(copy, side);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     ptxpack_tuple  one = ptxpack_int(1), shape = pair_of(&copy->tiler.shape, &one);
     ptxpack_layout tile = ptxpack_make_layout_left(&shape);
     tile = tile_to_thrfrg(copy, side, &tile);

@@ -41,15 +41,15 @@ ptxpack_status tiles_fit(const char *who, const ptxpack_layout *tensor, const pt
 {
     tuple_node all = tuple_root(&tensor->shape), tiles = tuple_root(tile);
     if (node_rank(all) < node_rank(tiles))
-        return tuple_no("%s: %s has fewer modes than the tile %s", who, tuple_text(&tensor->shape).text,
-                        tuple_text(tile).text)
+        return tuple_error("%s: %s has fewer modes than the tile %s", who, tuple_text(&tensor->shape).text,
+                           tuple_text(tile).text)
             .status;
     tuple_node m = node_first(all), t = node_first(tiles);
     for (int i = 0; t.begin < tiles.end; i++, m = node_next(all, m), t = node_next(tiles, t)) {
         int64_t extent, size;
         if (!node_product(m, &extent) || !node_product(t, &size) || size <= 0 || extent % size != 0)
-            return tuple_no("%s: mode %d of %s does not divide into tiles of %s", who, i,
-                            tuple_text(&tensor->shape).text, tuple_text(tile).text)
+            return tuple_error("%s: mode %d of %s does not divide into tiles of %s", who, i,
+                               tuple_text(&tensor->shape).text, tuple_text(tile).text)
                 .status;
     }
     return PTXPACK_OK;
@@ -88,14 +88,14 @@ static ptxpack_layout threads_of(const ptxpack_mma_atom *atom, const ptxpack_lay
     if (atoms.shape.status != PTXPACK_OK)
         return atoms;
     if (atoms.composed || ptxpack_is_tiler(&atoms))
-        return layout_no("atom layout %s of a tiled MMA is no plain layout", layout_text(&atoms).text);
+        return layout_error("atom layout %s of a tiled MMA is no plain layout", layout_text(&atoms).text);
     ptxpack_layout vmnk = ptxpack_tiled_product(&atom->thr_id, &atoms);
     if (vmnk.shape.status != PTXPACK_OK)
         return vmnk;
     ptxpack_layout distinct = ptxpack_filter(&vmnk, NULL), rest = ptxpack_complement(&vmnk, NULL);
     if (ptxpack_size(&distinct) != ptxpack_size(&vmnk) || rest.shape.status != PTXPACK_OK)
-        return layout_no("atom layout %s of a tiled MMA: its threads %s overlap or leave uneven gaps",
-                         layout_text(&atoms).text, layout_text(&vmnk).text);
+        return layout_error("atom layout %s of a tiled MMA: its threads %s overlap or leave uneven gaps",
+                            layout_text(&atoms).text, layout_text(&vmnk).text);
     return vmnk;
 }
 
@@ -109,8 +109,8 @@ static ptxpack_layout pad_permutation(const ptxpack_layout *permutation)
     if (permutation != NULL && !underscore) {
         int rank = ptxpack_rank(&permutation->shape);
         if (!ptxpack_is_tiler(permutation) || rank > 3)
-            return layout_no("permutation %s of a tiled MMA is no tiler <M,N,K>",
-                             layout_text(permutation).text);
+            return layout_error("permutation %s of a tiled MMA is no tiler <M,N,K>",
+                                layout_text(permutation).text);
         for (int i = 0; i < rank; i++)
             modes[i] = ptxpack_mode(permutation, i);
     }
@@ -132,26 +132,26 @@ ptxpack_tiled_mma ptxpack_make_tiled_mma(const ptxpack_mma_atom *atom, const ptx
     int64_t           size[3];
     mma.status = mma.thr_layout_vmnk.shape.status;
     if (mma.status == PTXPACK_OK && (atom->m < 1 || atom->n < 1 || atom->k < 1))
-        mma.status = tuple_no("a tiled MMA of an atom of %d x %d x %d", atom->m, atom->n, atom->k).status;
+        mma.status = tuple_error("a tiled MMA of an atom of %d x %d x %d", atom->m, atom->n, atom->k).status;
     if (mma.status == PTXPACK_OK)
         mma.status = mma.permutation_mnk.shape.status;
     for (int i = 0; i < 3 && mma.status == PTXPACK_OK; i++) {
         ptxpack_layout mode = ptxpack_mode(&mma.permutation_mnk, i);
         int64_t        atoms;
         if (!mul_into(atom_extent(&mma, i), ptxpack_mode_size(&mma.thr_layout_vmnk, i + 1), &atoms)) {
-            mma.status = tuple_no("a tiled MMA of atoms %s overflows 64 bits",
-                                  layout_text(&mma.thr_layout_vmnk).text)
+            mma.status = tuple_error("a tiled MMA of atoms %s overflows 64 bits",
+                                     layout_text(&mma.thr_layout_vmnk).text)
                              .status;
             break;
         }
         size[i] = mode.shape.kind[0] == PTXPACK_UNDERSCORE ? atoms : ptxpack_size(&mode);
         if (!is_simple(&mode) && !is_numbering(&mode))
-            mma.status = tuple_no("%s of mode %c is no permutation for a tiled MMA", layout_text(&mode).text,
-                                  "MNK"[i])
+            mma.status = tuple_error("%s of mode %c is no permutation for a tiled MMA", layout_text(&mode).text,
+                                     "MNK"[i])
                              .status;
         else if (size[i] % atoms != 0)
-            mma.status = tuple_no("tile %s of mode %c does not divide into %s's atoms: they cover %lld",
-                                  layout_text(&mode).text, "MNK"[i], atom -> name, (long long)atoms)
+            mma.status = tuple_error("tile %s of mode %c does not divide into %s's atoms: they cover %lld",
+                                     layout_text(&mode).text, "MNK"[i], atom -> name, (long long)atoms)
                              .status;
     }
     if (mma.status == PTXPACK_OK)
@@ -167,9 +167,9 @@ int64_t ptxpack_mma_threads(const ptxpack_tiled_mma *mma)
 ptxpack_layout ptxpack_mma_permutation(const ptxpack_tiled_mma *mma, int mode)
 {
     if (mma->status != PTXPACK_OK)
-        return layout_bad(mma->status);
+        return layout_failed(mma->status);
     if (mode < 0 || mode > 2)
-        return layout_no("mode %d of a tiled MMA: there are M, N, K, which are 0, 1, 2", mode);
+        return layout_error("mode %d of a tiled MMA: there are M, N, K, which are 0, 1, 2", mode);
     ptxpack_layout tile = ptxpack_mode(&mma->permutation_mnk, mode);
     if (!is_simple(&tile))
         return tile;
@@ -181,7 +181,7 @@ ptxpack_layout ptxpack_mma_permutation(const ptxpack_tiled_mma *mma, int mode)
 static ptxpack_status operand_ok(const ptxpack_tiled_mma *mma, ptxpack_operand operand)
 {
     if (mma->status == PTXPACK_OK && (unsigned)operand > PTXPACK_C)
-        return tuple_no("operand %d of a tiled MMA: there are A, B, C", (int)operand).status;
+        return tuple_error("operand %d of a tiled MMA: there are A, B, C", (int)operand).status;
     return mma->status;
 }
 
@@ -202,12 +202,12 @@ ptxpack_layout ptxpack_mma_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand 
 {
     ptxpack_status status = operand_ok(mma, operand);
     if (status != PTXPACK_OK || tensor->shape.status != PTXPACK_OK)
-        return status != PTXPACK_OK ? layout_bad(status) : *tensor;
+        return status != PTXPACK_OK ? layout_failed(status) : *tensor;
     int           x = operand_modes[operand][0], y = operand_modes[operand][1];
     ptxpack_tuple tile = pair_of_ints(tile_size(mma, x), tile_size(mma, y));
     status = tiles_fit("partition of a matrix", tensor, &tile);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
 
     ptxpack_layout tiler, t = permuted(mma, x, y, tensor); /* (PermX,PermY,...) */
 
@@ -229,17 +229,17 @@ ptxpack_layout ptxpack_mma_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand 
 ptxpack_tuple ptxpack_mma_thread_vmnk(const ptxpack_tiled_mma *mma, int64_t thread)
 {
     if (mma->status != PTXPACK_OK)
-        return tuple_bad(mma->status);
+        return tuple_failed(mma->status);
     const ptxpack_layout *vmnk = &mma->thr_layout_vmnk;
     if (thread < 0 || thread >= ptxpack_cosize(vmnk))
-        return tuple_no("thread %lld of a tiled MMA whose threads are %s", (long long)thread,
-                        layout_text(vmnk).text);
+        return tuple_error("thread %lld of a tiled MMA whose threads are %s", (long long)thread,
+                           layout_text(vmnk).text);
     ptxpack_tuple index = ptxpack_int(thread);
     ptxpack_tuple coord = ptxpack_idx2crd(&index, &vmnk->shape, &vmnk->stride);
     ptxpack_tuple back = ptxpack_layout_crd2idx(vmnk, &coord);
     if (back.status == PTXPACK_OK && back.value[0] != thread)
-        return tuple_no("thread %lld takes no part in a tiled MMA whose threads are %s", (long long)thread,
-                        layout_text(vmnk).text);
+        return tuple_error("thread %lld takes no part in a tiled MMA whose threads are %s", (long long)thread,
+                           layout_text(vmnk).text);
     ptxpack_tuple flat = ptxpack_product_each(&vmnk->shape);
     return ptxpack_crd2crd(&coord, &vmnk->shape, &flat);
 }
@@ -248,7 +248,7 @@ ptxpack_tuple ptxpack_mma_thread(const ptxpack_tiled_mma *mma, ptxpack_operand o
 {
     ptxpack_status status = operand_ok(mma, operand);
     if (status != PTXPACK_OK)
-        return tuple_bad(status);
+        return tuple_failed(status);
     ptxpack_tuple vmnk = ptxpack_mma_thread_vmnk(mma, thread);
     if (vmnk.status != PTXPACK_OK)
         return vmnk;
@@ -271,7 +271,7 @@ ptxpack_slice ptxpack_mma_partition(const ptxpack_tiled_mma *mma, ptxpack_operan
 {
     ptxpack_layout thrfrg = ptxpack_mma_thrfrg(mma, operand, tensor);
     if (thrfrg.shape.status != PTXPACK_OK)
-        return (ptxpack_slice){thrfrg, tuple_bad(thrfrg.shape.status)};
+        return (ptxpack_slice){thrfrg, tuple_failed(thrfrg.shape.status)};
     ptxpack_tuple at = ptxpack_mma_thread(mma, operand, thread);
     ptxpack_tuple coord = values_of(&at, ptxpack_rank(&tensor->shape));
     return ptxpack_slice_and_offset(&coord, &thrfrg);
@@ -283,7 +283,7 @@ ptxpack_tuple ptxpack_mma_partition_shape(const ptxpack_tiled_mma *mma, ptxpack_
     ptxpack_layout dummy = ptxpack_make_layout_left(shape);
     dummy = ptxpack_mma_thrfrg(mma, operand, &dummy);
     if (dummy.shape.status != PTXPACK_OK)
-        return tuple_bad(dummy.shape.status);
+        return tuple_failed(dummy.shape.status);
     ptxpack_tuple thread = ptxpack_int(0), coord = values_of(&thread, ptxpack_rank(shape));
     return ptxpack_layout_slice(&coord, &dummy).shape;
 }
@@ -293,15 +293,15 @@ ptxpack_layout ptxpack_mma_fragment(const ptxpack_tiled_mma *mma, ptxpack_operan
 {
     ptxpack_status status = operand_ok(mma, operand);
     if (status != PTXPACK_OK || partition->shape.status != PTXPACK_OK)
-        return status != PTXPACK_OK ? layout_bad(status) : *partition;
+        return status != PTXPACK_OK ? layout_failed(status) : *partition;
     const ptxpack_mma_atom *atom = &mma->atom;
     int64_t                 values = ptxpack_mode_size(atom_tv(mma, operand), 1);
     if (ptxpack_rank(&partition->shape) < 3 || ptxpack_mode_size(partition, 0) != values)
-        return layout_no("%s is no partition of %c: (V,..,..) with %lld values in mode 0",
-                         layout_text(partition).text, operand_names[operand], (long long)values);
+        return layout_error("%s is no partition of %c: (V,..,..) with %lld values in mode 0",
+                            layout_text(partition).text, operand_names[operand], (long long)values);
     if (operand == PTXPACK_A ? atom->a_tensor : operand == PTXPACK_C && atom->d_tensor)
-        return layout_no("%c of %s lies in tensor memory and has no fragment", operand_names[operand],
-                         atom->name);
+        return layout_error("%c of %s lies in tensor memory and has no fragment", operand_names[operand],
+                            atom->name);
     if (operand == PTXPACK_C)
         return ptxpack_make_layout_left(&partition->shape);
     if (operand == PTXPACK_A ? !atom->a_shared : !atom->b_shared)
@@ -345,7 +345,7 @@ ptxpack_layout mma_tile_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand ope
 {
     ptxpack_status status = operand_ok(mma, operand);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     const int     *xy = operand_modes[operand];
     ptxpack_tuple  shape = pair_of_ints(tile_size(mma, xy[0]), tile_size(mma, xy[1]));
     ptxpack_layout tile = ptxpack_make_layout_left(&shape);
@@ -355,7 +355,7 @@ ptxpack_layout mma_tile_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand ope
 ptxpack_layout mma_tile_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand, const ptxpack_layout *thrfrg)
 {
     if (thrfrg->shape.status != PTXPACK_OK)
-        return layout_bad(thrfrg->shape.status);
+        return layout_failed(thrfrg->shape.status);
     const ptxpack_layout whole = tile_whole(), threads = thread_to_vmnk(mma);
     ptxpack_layout       tiler = tiler_pair(&threads, &whole);
     if (operand == PTXPACK_C && ptxpack_mode_size(&mma->thr_layout_vmnk, 3) == 1)

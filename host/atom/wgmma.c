@@ -69,8 +69,8 @@ static bool is_element(int bits) { return bits <= 64 && is_power_of_2(bits); }
 ptxpack_layout ptxpack_wgmma_atom(ptxpack_wgmma_major major, ptxpack_wgmma_swizzle swizzle, int bits)
 {
     if ((unsigned)major > 1 || (unsigned)swizzle > 3 || !is_element(bits))
-        return layout_no("wgmma: major %u, swizzle %u, %d bits: 0..1, 0..3, a power of 2 up to 64",
-                         (unsigned)major, (unsigned)swizzle, bits);
+        return layout_error("wgmma: major %u, swizzle %u, %d bits: 0..1, 0..3, a power of 2 up to 64",
+                            (unsigned)major, (unsigned)swizzle, bits);
     int64_t             run = UNIT_BITS << swizzle_bits(swizzle) >> log2_of(bits);
     const ptxpack_tuple rows[] = {ptxpack_int(ROWS), ptxpack_int(run)},
                         runs[] = {ptxpack_int(run), ptxpack_int(ROWS)},
@@ -251,8 +251,9 @@ static ptxpack_layout steps_of(operand_tile *tile)
         flat_mode *mode = modes[m];
         for (int i = 0; i < mode->items; i++) {
             if (mode->stride[i] < 0 || mode->stride[i] % tile->unit)
-                return layout_no("wgmma: instructions of %s are %lld elements apart: no multiple of 16 bytes",
-                                 layout_text(tile->layout).text, (long long)mode->stride[i]);
+                return layout_error(
+                    "wgmma: instructions of %s are %lld elements apart: no multiple of 16 bytes",
+                    layout_text(tile->layout).text, (long long)mode->stride[i]);
             mode->stride[i] /= tile->unit;
         }
         shape[m] = ptxpack_tuple_of(mode->items, mode->shape);

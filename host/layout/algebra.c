@@ -97,11 +97,11 @@ static ptxpack_layout at_terminals(const char *name, const ptxpack_layout *l, co
     if (status == PTXPACK_OK && profile != NULL)
         status = profile->status;
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     layout_builder b = layout_begin(&out);
     if (!profile_into(&b, l, tuple_root(&l->shape), tuple_root(profile != NULL ? profile : &whole), what))
-        return layout_no("%s: profile %s has more modes than %s", name, tuple_text(profile).text,
-                         layout_text(l).text);
+        return layout_error("%s: profile %s has more modes than %s", name, tuple_text(profile).text,
+                            layout_text(l).text);
     layout_settle(&out);
     layout_recompose(&out, l);
     return out;
@@ -126,7 +126,7 @@ ptxpack_layout ptxpack_filter_zeros(const ptxpack_layout *l, const ptxpack_tuple
 {
     ptxpack_status status = layout_wanted("filter_zeros", l);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     ptxpack_layout out;
     (void)layout_begin(&out);
     out.shape = ptxpack_filter_zeros_by(profile != NULL ? profile : &l->stride, &l->shape);
@@ -165,10 +165,10 @@ static bool rest_of(int count, const int64_t *cotarget, int64_t reached, int64_t
     return true;
 }
 
-static bool complement_no(const ptxpack_layout *l, tuple_node n, const char *why, int64_t x, int64_t y)
+static bool complement_error(const ptxpack_layout *l, tuple_node n, const char *why, int64_t x, int64_t y)
 {
-    layout_no("complement of %s: stride %lld %s the %lld below it", layout_node_text(l, n).text, (long long)x,
-              why, (long long)y);
+    layout_error("complement of %s: stride %lld %s the %lld below it", layout_node_text(l, n).text,
+                 (long long)x, why, (long long)y);
     return false;
 }
 
@@ -198,15 +198,15 @@ bool complement_flat(const ptxpack_layout *l, tuple_node n, int count, const int
     for (int i = 0; i < f.modes; i++) {
         int64_t stride = f.stride[i];
         if (stride < 0)
-            return complement_no(l, n, "is negative, not above", stride, reached);
+            return complement_error(l, n, "is negative, not above", stride, reached);
         if (stride < reached)
-            return complement_no(l, n, "is not injective: it falls within", stride, reached);
+            return complement_error(l, n, "is not injective: it falls within", stride, reached);
         flat_add(out, stride / reached, reached, 0);
         if (!mul_into(f.shape[i], stride, &reached))
-            return complement_no(l, n, "overflows 64 bits above", stride, reached);
+            return complement_error(l, n, "overflows 64 bits above", stride, reached);
     }
     if (out->modes == PTXPACK_TUPLE_ITEMS || !rest_of(count, cotarget, reached, &rest)) {
-        layout_no("complement of %s: too large", layout_node_text(l, n).text);
+        layout_error("complement of %s: too large", layout_node_text(l, n).text);
         return false;
     }
     if (!whole && out->modes > 0)
@@ -214,8 +214,8 @@ bool complement_flat(const ptxpack_layout *l, tuple_node n, int count, const int
     else
         flat_add(out, rest, reached, 0);
     if (whole && !covers(&f, out, count, cotarget)) {
-        layout_no("complement of %s: gaps that its strides do not divide leave parts of the cotarget out",
-                  layout_node_text(l, n).text);
+        layout_error("complement of %s: gaps that its strides do not divide leave parts of the cotarget out",
+                     layout_node_text(l, n).text);
         return false;
     }
     return true;
@@ -228,7 +228,7 @@ ptxpack_layout ptxpack_complement(const ptxpack_layout *l, const ptxpack_tuple *
     int            count = 1;
     flat_layout    f;
     if (status != PTXPACK_OK || (cotarget != NULL && cotarget->status != PTXPACK_OK))
-        return layout_bad(status != PTXPACK_OK ? status : cotarget->status);
+        return layout_failed(status != PTXPACK_OK ? status : cotarget->status);
     tuple_node all = tuple_root(&l->shape);
     if (cotarget == NULL) {
         flat_filtered(l, all, &f);
@@ -238,13 +238,13 @@ ptxpack_layout ptxpack_complement(const ptxpack_layout *l, const ptxpack_tuple *
         count = cotarget->items;
         for (int i = 0; i < count; i++) {
             if (cotarget->kind[i] != 0 || cotarget->value[i] <= 0)
-                return layout_no("complement: cotarget %s is not made of positive integers",
-                                 tuple_text(cotarget).text);
+                return layout_error("complement: cotarget %s is not made of positive integers",
+                                    tuple_text(cotarget).text);
             extents[i] = cotarget->value[i];
         }
     }
     if (!complement_flat(l, all, count, extents, true, &f))
-        return layout_bad(PTXPACK_E_ARG);
+        return layout_failed(PTXPACK_E_ARG);
     return flat_result(&f);
 }
 
@@ -298,14 +298,14 @@ static ptxpack_layout left_inverse_of(const ptxpack_layout *l)
         if (stride == 0)
             continue;
         if (stride < 0 || stride % reached != 0)
-            return layout_no("left_inverse of %s: stride %lld is no multiple of the %lld below it",
-                             layout_text(l).text, (long long)stride, (long long)reached);
+            return layout_error("left_inverse of %s: stride %lld is no multiple of the %lld below it",
+                                layout_text(l).text, (long long)stride, (long long)reached);
         /* the digit that R reads off an offset must be a coordinate of this mode, else it carries in l's
          * index; the last mode has no end */
         top += (extent - 1) * stride;
         int64_t base = k + 1 < f.modes ? f.stride[order[k + 1]] / stride : INT64_MAX;
         if ((top / stride < base ? top / stride : base - 1) >= extent && !(endless && i == f.modes - 1))
-            return layout_no(
+            return layout_error(
                 "left_inverse of %s: modes of smaller strides reach beyond extent %lld of stride %lld",
                 layout_text(l).text, (long long)extent, (long long)stride);
         flat_add(&out, stride / reached, last, 0);
@@ -313,7 +313,8 @@ static ptxpack_layout left_inverse_of(const ptxpack_layout *l)
         last = before[i];
     }
     if (out.modes == PTXPACK_TUPLE_ITEMS)
-        return layout_no("left_inverse of %s has more than %d items", layout_text(l).text, PTXPACK_TUPLE_ITEMS);
+        return layout_error("left_inverse of %s has more than %d items", layout_text(l).text,
+                            PTXPACK_TUPLE_ITEMS);
     flat_add(&out, extent, last, 0);
     return flat_result(&out);
 }
@@ -324,11 +325,11 @@ static ptxpack_layout invert(const char *name, const ptxpack_layout *l,
 {
     ptxpack_status status = integers_wanted(name, l);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     if (!l->composed)
         return inverse(l);
     if (l->offset != 0)
-        return layout_no("%s of %s: its offset is not 0", name, layout_text(l).text);
+        return layout_error("%s of %s: its offset is not 0", name, layout_text(l).text);
     ptxpack_layout inner = layout_inner(l), inverted = inverse(&inner);
     return swizzle_domain(name, &inverted, l->swizzle, 1);
 }
@@ -347,7 +348,7 @@ ptxpack_layout ptxpack_right_inverse(const ptxpack_layout *l)
 {
     ptxpack_layout out = invert("right_inverse", l, right_inverse_of);
     if (out.shape.status == PTXPACK_OK && l->composed && !swizzle_stays(l->swizzle, ptxpack_size(&out)))
-        return layout_no(
+        return layout_error(
             "right_inverse of %s: its swizzle leaves the first %lld offsets, which are those in reach",
             layout_text(l).text, (long long)ptxpack_size(&out));
     return out;
@@ -362,9 +363,9 @@ ptxpack_layout ptxpack_nullspace(const ptxpack_layout *l)
 {
     ptxpack_status status = integers_wanted("nullspace", l);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     if (l->offset != 0) /* a swizzle alone takes only 0 to 0 */
-        return layout_no("nullspace: the offset of %s is not 0", layout_text(l).text);
+        return layout_error("nullspace: the offset of %s is not 0", layout_text(l).text);
     flat_layout zeros;
     int64_t     before = 1;
     zeros.modes = 0;
@@ -383,8 +384,8 @@ ptxpack_layout ptxpack_nullspace(const ptxpack_layout *l)
 /* a o right_inverse(b), coalesced, of the plain parts; *inverse = right_inverse(b). */
 static ptxpack_layout common(const ptxpack_layout *a, const ptxpack_layout *b, ptxpack_layout *inverse)
 {
-    if (bad_of(&a->shape, &b->shape) != PTXPACK_OK)
-        return layout_bad(bad_of(&a->shape, &b->shape));
+    if (error_of(&a->shape, &b->shape) != PTXPACK_OK)
+        return layout_failed(error_of(&a->shape, &b->shape));
     ptxpack_layout inner_a = layout_inner(a), inner_b = layout_inner(b);
     *inverse = ptxpack_right_inverse(&inner_b);
     ptxpack_layout both = ptxpack_composition(&inner_a, inverse);
@@ -414,8 +415,8 @@ ptxpack_layout ptxpack_max_common_layout(const ptxpack_layout *a, const ptxpack_
     if (all.shape.status != PTXPACK_OK)
         return all;
     if (a->composed && b->composed)
-        return layout_no("max_common_layout: %s and %s are both swizzled", layout_text(a).text,
-                         layout_text(b).text);
+        return layout_error("max_common_layout: %s and %s are both swizzled", layout_text(a).text,
+                            layout_text(b).text);
     if (all.stride.value[0] != 1 || all.stride.kind[0] != 0)
         return flat_result(&none);
     run = ptxpack_mode(&all, 0);
@@ -441,12 +442,12 @@ ptxpack_layout ptxpack_domain_distribute(const ptxpack_tuple *shape, int64_t n)
 {
     ptxpack_tuple flat = ptxpack_flatten_to_tuple(shape), stride = ptxpack_compact_col_major(&flat, NULL);
     if (stride.status != PTXPACK_OK)
-        return layout_bad(stride.status);
+        return layout_failed(stride.status);
     if (n <= 0)
-        return layout_no("domain_distribute: %lld is not positive", (long long)n);
+        return layout_error("domain_distribute: %lld is not positive", (long long)n);
     for (int i = 0; i < flat.items; i++) {
         if (flat.kind[i] == 0 && flat.value[i] <= 0)
-            return layout_no("domain_distribute: an extent of %s is not positive", tuple_text(shape).text);
+            return layout_error("domain_distribute: an extent of %s is not positive", tuple_text(shape).text);
         flat.value[i] = gcd_of(flat.value[i], n);
         n /= flat.value[i];
     }

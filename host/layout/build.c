@@ -49,12 +49,12 @@ bool node_product(tuple_node n, int64_t *product)
 /* ---- building ------------------------------------------------------------------------------------- */
 void build_too_long(tuple_builder *b)
 {
-    b->t->status = tuple_no("a tuple has more than %d items", PTXPACK_TUPLE_ITEMS).status;
+    b->t->status = tuple_error("a tuple has more than %d items", PTXPACK_TUPLE_ITEMS).status;
 }
 
 void build_too_deep(tuple_builder *b)
 {
-    b->t->status = tuple_no("a tuple is nested more than %d deep", PTXPACK_TUPLE_DEPTH).status;
+    b->t->status = tuple_error("a tuple is nested more than %d deep", PTXPACK_TUPLE_DEPTH).status;
 }
 
 ptxpack_tuple node_tuple(tuple_node n)
@@ -80,9 +80,9 @@ ptxpack_tuple tuple_profile(const ptxpack_tuple *t)
 }
 
 /* ---- saying no -------------------------------------------------------------------------------------- */
-ptxpack_tuple tuple_bad(ptxpack_status status) { return (ptxpack_tuple){.status = status}; }
+ptxpack_tuple tuple_failed(ptxpack_status status) { return (ptxpack_tuple){.status = status}; }
 
-ptxpack_layout layout_bad(ptxpack_status status)
+ptxpack_layout layout_failed(ptxpack_status status)
 {
     return (ptxpack_layout){.shape = {.status = status}, .stride = {.status = status}};
 }
@@ -93,7 +93,7 @@ void tuple_name(ptxpack_tuple *t, const char *name, const ptxpack_tuple *operand
     if (t->status == PTXPACK_OK)
         return;
     snprintf(why, sizeof why, "%s", ptxpack_detail(NULL));
-    t->status = tuple_no("%s of %s: %s", name, tuple_text(operand).text, why).status;
+    t->status = tuple_error("%s of %s: %s", name, tuple_text(operand).text, why).status;
 }
 
 static ptxpack_status no(const char *format, va_list arguments)
@@ -103,31 +103,31 @@ static ptxpack_status no(const char *format, va_list arguments)
     return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s", line);
 }
 
-ptxpack_tuple tuple_no(const char *format, ...)
+ptxpack_tuple tuple_error(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     ptxpack_status status = no(format, arguments);
     va_end(arguments);
-    return tuple_bad(status);
+    return tuple_failed(status);
 }
 
-ptxpack_layout layout_no(const char *format, ...)
+ptxpack_layout layout_error(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     ptxpack_status status = no(format, arguments);
     va_end(arguments);
-    return layout_bad(status);
+    return layout_failed(status);
 }
 
-ptxpack_slice slice_no(const char *format, ...)
+ptxpack_slice slice_error(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     ptxpack_status status = no(format, arguments);
     va_end(arguments);
-    return (ptxpack_slice){layout_bad(status), tuple_bad(status)};
+    return (ptxpack_slice){layout_failed(status), tuple_failed(status)};
 }
 
 static void shorten(char *text, size_t cap, size_t whole)

@@ -52,30 +52,30 @@ ptxpack_layout ptxpack_upcast(const ptxpack_layout *l, int64_t n)
     ptxpack_status status = layout_wanted("upcast", l);
     ptxpack_layout out;
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     layout_assign(&out, l);
     if (n <= 0)
-        return layout_no("upcast<%lld> of %s: needs a positive factor", (long long)n, layout_text(l).text);
+        return layout_error("upcast<%lld> of %s: needs a positive factor", (long long)n, layout_text(l).text);
     int inside = 0; /* modes with strides below the elements; downwards two, which leave element 0 at once */
     for (int i = 0; i < out.shape.items; i++) {
         int64_t stride = l->stride.value[i], distance = stride < 0 ? -stride : stride;
         if (l->shape.kind[i] == PTXPACK_EMPTY || stride == 0)
             continue;
         if (distance % n != 0 && n % distance != 0 && l->shape.value[i] != 1)
-            return layout_no("upcast<%lld> of %s: neither it nor stride %lld divides the other", (long long)n,
-                             layout_text(l).text, (long long)stride);
+            return layout_error("upcast<%lld> of %s: neither it nor stride %lld divides the other",
+                                (long long)n, layout_text(l).text, (long long)stride);
         if (distance % n != 0 && l->shape.value[i] != 1)
             inside += stride < 0 ? 2 : 1;
         out.shape.value[i] = ceil_to(l->shape.value[i], ceil_to(n, distance));
         out.stride.value[i] = ceil_to(distance, n) * (stride < 0 ? -1 : 1);
     }
     if (l->composed && !swizzle_upcast(&out, n))
-        return layout_no("upcast<%lld> of %s: it must be a power of two that divides the offset, and not "
-                         "split the bits that a swizzle with S < 0 reads",
-                         (long long)n, layout_text(l).text);
+        return layout_error("upcast<%lld> of %s: it must be a power of two that divides the offset, and not "
+                            "split the bits that a swizzle with S < 0 reads",
+                            (long long)n, layout_text(l).text);
     if (inside > 1 && !holds_all(l, &out, n))
-        return layout_no("upcast<%lld> of %s: its modes overlap inside the elements", (long long)n,
-                         layout_text(l).text);
+        return layout_error("upcast<%lld> of %s: its modes overlap inside the elements", (long long)n,
+                            layout_text(l).text);
     if (!l->composed) {
         layout_settle(&out);
         return out;
@@ -100,24 +100,24 @@ ptxpack_layout ptxpack_downcast(const ptxpack_layout *l, int64_t n)
     ptxpack_status status = layout_wanted("downcast", l);
     ptxpack_layout out;
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     int unit = unit_mode(l);
     layout_assign(&out, l);
     if (n <= 0)
-        return layout_no("downcast<%lld> of %s: needs a positive factor", (long long)n, layout_text(l).text);
+        return layout_error("downcast<%lld> of %s: needs a positive factor", (long long)n, layout_text(l).text);
     if (unit < 0)
-        return layout_no("downcast<%lld> of %s: no mode has stride 1", (long long)n, layout_text(l).text);
+        return layout_error("downcast<%lld> of %s: no mode has stride 1", (long long)n, layout_text(l).text);
     for (int i = 0; i < out.shape.items; i++) {
         int64_t *scaled = i == unit ? &out.shape.value[i] : &out.stride.value[i];
         if (!mul_into(*scaled, n, scaled))
-            return layout_no("downcast<%lld> of %s overflows 64 bits", (long long)n, layout_text(l).text);
+            return layout_error("downcast<%lld> of %s overflows 64 bits", (long long)n, layout_text(l).text);
     }
     if (!l->composed) {
         layout_settle(&out);
         return out;
     }
     if (!is_power_of_2(n) || !mul_into(out.offset, n, &out.offset))
-        return layout_no("downcast<%lld> of %s: must be a power of two", (long long)n, layout_text(l).text);
+        return layout_error("downcast<%lld> of %s: must be a power of two", (long long)n, layout_text(l).text);
     out.swizzle.base = (int8_t)(out.swizzle.base + log2_of(n));
     ptxpack_layout inner = layout_inner(&out);
     layout_settle(&inner);
@@ -128,10 +128,10 @@ ptxpack_layout ptxpack_recast_layout(const ptxpack_layout *l, int64_t from, int6
 {
     ptxpack_status status = layout_wanted("recast_layout", l);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     if (from <= 0 || to <= 0)
-        return layout_no("recast_layout: %lld and %lld bits are not both positive", (long long)from,
-                         (long long)to);
+        return layout_error("recast_layout: %lld and %lld bits are not both positive", (long long)from,
+                            (long long)to);
     int64_t unit = gcd_of(from, to);
     if (from == unit)
         return to == unit ? *l : ptxpack_upcast(l, to / unit);
@@ -141,8 +141,8 @@ ptxpack_layout ptxpack_recast_layout(const ptxpack_layout *l, int64_t from, int6
     int64_t        bits, same;
     if (out.shape.status == PTXPACK_OK &&
         (!mul_into(ptxpack_size(l), from, &bits) || !mul_into(ptxpack_size(&out), to, &same) || bits != same))
-        return layout_no("recast_layout: the elements of %s are no whole number of %lld bits",
-                         layout_text(l).text, (long long)to);
+        return layout_error("recast_layout: the elements of %s are no whole number of %lld bits",
+                            layout_text(l).text, (long long)to);
     return out;
 }
 

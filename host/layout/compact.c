@@ -16,9 +16,9 @@ static bool compact_range(const char *who, tuple_node n, direction way, int64_t 
         if (n.t->kind[i] == PTXPACK_EMPTY)
             continue;
         if (n.t->kind[i] != 0 || (extent != 1 && !fits)) {
-            tuple_no(fits ? "%s: an extent of the shape %s is not an integer"
-                          : "%s: the size of the shape %s overflows 64 bits",
-                     who, tuple_text(n.t).text);
+            tuple_error(fits ? "%s: an extent of the shape %s is not an integer"
+                             : "%s: the size of the shape %s overflows 64 bits",
+                        who, tuple_text(n.t).text);
             return false;
         }
         out->value[i] = extent == 1 ? 0 : stride;
@@ -35,12 +35,12 @@ static bool compact_from(const char *who, tuple_node n, tuple_node start, direct
     if (node_is_leaf(start)) {
         if (start.t->kind[start.begin] != PTXPACK_UNDERSCORE)
             return compact_range(who, n, way, start.t->value[start.begin], start.t->kind[start.begin], out);
-        tuple_no("%s: the first stride _ is not an integer", who);
+        tuple_error("%s: the first stride _ is not an integer", who);
         return false;
     }
     if (node_is_leaf(n) || node_rank(n) != node_rank(start)) {
-        tuple_no("%s: the shape %s and the first strides %s differ in rank", who, node_text(n).text,
-                 node_text(start).text);
+        tuple_error("%s: the shape %s and the first strides %s differ in rank", who, node_text(n).text,
+                    node_text(start).text);
         return false;
     }
     tuple_node s = node_first(start);
@@ -53,12 +53,12 @@ static bool compact_from(const char *who, tuple_node n, tuple_node start, direct
 static ptxpack_tuple compact(const char *who, const ptxpack_tuple *shape, const ptxpack_tuple *start,
                              direction way)
 {
-    if (bad_of(shape, start != NULL ? start : shape) != PTXPACK_OK)
-        return tuple_bad(bad_of(shape, start != NULL ? start : shape));
+    if (error_of(shape, start != NULL ? start : shape) != PTXPACK_OK)
+        return tuple_failed(error_of(shape, start != NULL ? start : shape));
     ptxpack_tuple out = tuple_profile(shape);
     bool          done = start != NULL ? compact_from(who, tuple_root(shape), tuple_root(start), way, &out)
                                        : compact_range(who, tuple_root(shape), way, 1, 0, &out);
-    return done ? out : tuple_bad(PTXPACK_E_ARG);
+    return done ? out : tuple_failed(PTXPACK_E_ARG);
 }
 
 ptxpack_tuple ptxpack_compact_col_major(const ptxpack_tuple *shape, const ptxpack_tuple *start)
@@ -86,15 +86,15 @@ static bool order_parts(tuple_node n, tuple_node order, ordered *o)
         o->order[i] = order.t->value[order.begin];
         bool integer = order.t->kind[order.begin] == 0, fits = node_product(n, &o->size[i]);
         if (!integer)
-            tuple_no("compact_order: the order %s of %s is not an integer", node_text(order).text,
-                     node_text(n).text);
+            tuple_error("compact_order: the order %s of %s is not an integer", node_text(order).text,
+                        node_text(n).text);
         else if (!fits)
-            tuple_no("compact_order: the size of %s overflows 64 bits", node_text(n).text);
+            tuple_error("compact_order: the size of %s overflows 64 bits", node_text(n).text);
         return integer && fits;
     }
     if (node_is_leaf(n) || node_rank(n) != node_rank(order)) {
-        tuple_no("compact_order: the shape %s and the order %s differ in rank", node_text(n).text,
-                 node_text(order).text);
+        tuple_error("compact_order: the shape %s and the order %s differ in rank", node_text(n).text,
+                    node_text(order).text);
         return false;
     }
     tuple_node p = node_first(order);
@@ -111,12 +111,12 @@ static bool order_start(const ordered *o, int i, const ptxpack_tuple *shape, con
     *start = 1;
     for (int j = 0; j < o->count && o->size[i] != 1; j++) {
         if (j != i && o->order[j] == o->order[i] && o->size[j] != 1) {
-            tuple_no("compact_order: %lld stands twice in the order %s of %s", (long long)o->order[i],
-                     tuple_text(order).text, tuple_text(shape).text);
+            tuple_error("compact_order: %lld stands twice in the order %s of %s", (long long)o->order[i],
+                        tuple_text(order).text, tuple_text(shape).text);
             return false;
         }
         if (o->order[j] < o->order[i] && !mul_into(*start, o->size[j], start)) {
-            tuple_no("compact_order: the size of %s overflows 64 bits", tuple_text(shape).text);
+            tuple_error("compact_order: the size of %s overflows 64 bits", tuple_text(shape).text);
             return false;
         }
     }
@@ -125,18 +125,18 @@ static bool order_start(const ordered *o, int i, const ptxpack_tuple *shape, con
 
 ptxpack_tuple ptxpack_compact_order(const ptxpack_tuple *shape, const ptxpack_tuple *order)
 {
-    if (bad_of(shape, order) != PTXPACK_OK)
-        return tuple_bad(bad_of(shape, order));
+    if (error_of(shape, order) != PTXPACK_OK)
+        return tuple_failed(error_of(shape, order));
     ordered o;
     o.count = 0;
     if (!order_parts(tuple_root(shape), tuple_root(order), &o))
-        return tuple_bad(PTXPACK_E_ARG);
+        return tuple_failed(PTXPACK_E_ARG);
     ptxpack_tuple out = tuple_profile(shape);
     for (int i = 0; i < o.count; i++) {
         int64_t start;
         if (!order_start(&o, i, shape, order, &start) ||
             !compact_range("compact_order", o.part[i], FIRST_FASTEST, start, 0, &out))
-            return tuple_bad(PTXPACK_E_ARG);
+            return tuple_failed(PTXPACK_E_ARG);
     }
     return out;
 }
@@ -156,7 +156,7 @@ static void basis_in(tuple_node n, uint64_t path, int steps, ptxpack_tuple *out)
 ptxpack_tuple ptxpack_make_basis_like(const ptxpack_tuple *shape)
 {
     if (shape->status != PTXPACK_OK)
-        return tuple_bad(shape->status);
+        return tuple_failed(shape->status);
     ptxpack_tuple out = tuple_profile(shape);
     basis_in(tuple_root(shape), 0, 0, &out);
     return out;

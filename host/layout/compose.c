@@ -158,10 +158,10 @@ bool compose_flat(composing *c, const flat_layout *b)
 }
 
 /* ---- tilers ---------------------------------------------------------------------------------------- */
-bool tiling_no(const tiling *t, tuple_node n, const ptxpack_layout *tile, tuple_node m, const char *why)
+bool tiling_error(const tiling *t, tuple_node n, const ptxpack_layout *tile, tuple_node m, const char *why)
 {
-    layout_no("%s of %s and %s: %s", t->name, layout_node_text(t->l, n).text, layout_node_text(tile, m).text,
-              why);
+    layout_error("%s of %s and %s: %s", t->name, layout_node_text(t->l, n).text, layout_node_text(tile, m).text,
+                 why);
     return false;
 }
 
@@ -174,7 +174,7 @@ static bool tile_none(const tiling *t, layout_builder *out, tuple_node n, tuple_
         return true;
     }
     if (node_is_leaf(n) || node_rank(n) != 2)
-        return tiling_no(t, n, t->tiler, m, "no pair to take apart");
+        return tiling_error(t, n, t->tiler, m, "no pair to take apart");
     layout_copy(out, t->l, first);
     layout_copy(t->rests, t->l, node_next(n, first));
     return true;
@@ -194,7 +194,7 @@ static bool tile_node(const tiling *t, layout_builder *out, tuple_node n, tuple_
     if (!node_is_tiler(t->tiler, m))
         return t->whole(t, out, n, t->tiler, m);
     if (node_rank(m) > node_rank(n))
-        return tiling_no(t, n, t->tiler, m, "the tiler has more modes");
+        return tiling_error(t, n, t->tiler, m, "the tiler has more modes");
     layout_builder *rests = t->rests != NULL ? t->rests : out;
     tuple_node      k = node_first(m);
     layout_open(out);
@@ -221,7 +221,7 @@ static void tiled(const tiling *t, bool done, ptxpack_layout *out)
     char why[160];
     if (done && out->shape.status != PTXPACK_OK) {
         snprintf(why, sizeof why, "%s", ptxpack_detail(NULL));
-        tiling_no(t, tuple_root(&t->l->shape), t->tiler, tuple_root(&t->tiler->shape), why);
+        tiling_error(t, tuple_root(&t->l->shape), t->tiler, tuple_root(&t->tiler->shape), why);
     } else if (!done) {
         out->shape.status = PTXPACK_E_ARG;
     }
@@ -275,7 +275,7 @@ static bool compose_whole(const tiling *t, layout_builder *out, tuple_node n, co
     if (!layout_has_basis(b, m)) {
         flat_coalesced(t->l, n, true, &c.a);
         compose_begin(&c, out);
-        return compose_node(&c, b, m) || tiling_no(t, n, b, m, c.why);
+        return compose_node(&c, b, m) || tiling_error(t, n, b, m, c.why);
     }
     ptxpack_layout part_a, part_b, tree;
     layout_node(t->l, n, &part_a);
@@ -284,7 +284,7 @@ static bool compose_whole(const tiling *t, layout_builder *out, tuple_node n, co
         return false;
     compose_begin(&c, out);
     c.a_tree = &tree.shape;
-    return compose_node(&c, b, m) || tiling_no(t, n, b, m, c.why);
+    return compose_node(&c, b, m) || tiling_error(t, n, b, m, c.why);
 }
 
 /* The swizzle of b comes out in front of a's layout: two swizzles are one only where one is none, or where
@@ -301,7 +301,8 @@ static ptxpack_layout compose_twice_swizzled(const ptxpack_layout *a, const ptxp
     bool same = a->swizzle.bits == out.swizzle.bits && a->swizzle.base == out.swizzle.base &&
                 a->swizzle.shift == out.swizzle.shift;
     if (!same || a->offset != 0 || out.offset != 0)
-        return layout_no("composition: %s and %s are both swizzled", layout_text(a).text, layout_text(b).text);
+        return layout_error("composition: %s and %s are both swizzled", layout_text(a).text,
+                            layout_text(b).text);
     return layout_inner(&out);
 }
 
@@ -309,7 +310,7 @@ ptxpack_layout ptxpack_composition(const ptxpack_layout *a, const ptxpack_layout
 {
     ptxpack_status status = layout_wanted("composition", a);
     if (status != PTXPACK_OK || b->shape.status != PTXPACK_OK)
-        return layout_bad(status != PTXPACK_OK ? status : b->shape.status);
+        return layout_failed(status != PTXPACK_OK ? status : b->shape.status);
     if (b->composed && a->composed)
         return compose_twice_swizzled(a, b);
     if (b->composed)

@@ -22,7 +22,7 @@ static bool split_index(const char *who, int64_t index, tuple_node n, int64_t *c
         if (n.t->kind[i] == PTXPACK_EMPTY || i == last) {
             crd[i] = i == last ? index : 0;
         } else if (n.t->kind[i] != 0 || extent < 1) {
-            tuple_no("%s: an extent of the shape %s is not a positive integer", who, tuple_text(n.t).text);
+            tuple_error("%s: an extent of the shape %s is not a positive integer", who, tuple_text(n.t).text);
             return false;
         } else {
             crd[i] = index % extent;
@@ -40,13 +40,14 @@ static bool spread(const char *who, tuple_node coord, tuple_node shape, int64_t 
         if (coord.t->kind[coord.begin] == PTXPACK_UNDERSCORE)
             index = 0;
         else if (coord.t->kind[coord.begin] != 0) {
-            tuple_no("%s: %s in the coordinate is not an integer", who, node_text(coord).text);
+            tuple_error("%s: %s in the coordinate is not an integer", who, node_text(coord).text);
             return false;
         }
         return split_index(who, index, shape, crd);
     }
     if (node_is_leaf(shape)) {
-        tuple_no("%s: the coordinate %s for the extent %s", who, node_text(coord).text, node_text(shape).text);
+        tuple_error("%s: the coordinate %s for the extent %s", who, node_text(coord).text,
+                    node_text(shape).text);
         return false;
     }
     tuple_node c = node_first(coord), s = node_first(shape);
@@ -57,8 +58,8 @@ static bool spread(const char *who, tuple_node coord, tuple_node shape, int64_t 
         s = node_next(shape, s);
     }
     if ((c.begin < coord.end) != (s.begin < shape.end)) {
-        tuple_no("%s: the coordinate %s for the shape %s, which differ in rank", who, node_text(coord).text,
-                 node_text(shape).text);
+        tuple_error("%s: the coordinate %s for the shape %s, which differ in rank", who, node_text(coord).text,
+                    node_text(shape).text);
         return false;
     }
     return true;
@@ -84,41 +85,41 @@ static ptxpack_tuple basis_index(const int64_t *crd, const ptxpack_tuple *stride
 ptxpack_tuple ptxpack_crd2idx(const ptxpack_tuple *coord, const ptxpack_tuple *shape,
                               const ptxpack_tuple *stride)
 {
-    if (bad_of_three(coord, shape, stride) != PTXPACK_OK)
-        return tuple_bad(bad_of_three(coord, shape, stride));
+    if (error_of_three(coord, shape, stride) != PTXPACK_OK)
+        return tuple_failed(error_of_three(coord, shape, stride));
     if (!node_congruent(tuple_root(shape), tuple_root(stride)))
-        return tuple_no("crd2idx: the shape %s and the stride %s differ in nesting", tuple_text(shape).text,
-                        tuple_text(stride).text);
+        return tuple_error("crd2idx: the shape %s and the stride %s differ in nesting", tuple_text(shape).text,
+                           tuple_text(stride).text);
     int64_t crd[PTXPACK_TUPLE_ITEMS];
     if (!spread("crd2idx", tuple_root(coord), tuple_root(shape), crd))
-        return tuple_bad(PTXPACK_E_ARG);
+        return tuple_failed(PTXPACK_E_ARG);
     if (has_basis(stride))
         return basis_index(crd, stride);
     int64_t index = 0, step;
     for (int i = 0; i < shape->items; i++)
         if (stride->kind[i] != PTXPACK_EMPTY &&
             !(mul_into(crd[i], stride->value[i], &step) && add_into(index, step, &index)))
-            return tuple_no("crd2idx: %s in %s:%s overflows 64 bits", tuple_text(coord).text,
-                            tuple_text(shape).text, tuple_text(stride).text);
+            return tuple_error("crd2idx: %s in %s:%s overflows 64 bits", tuple_text(coord).text,
+                               tuple_text(shape).text, tuple_text(stride).text);
     return ptxpack_int(index);
 }
 
 ptxpack_tuple ptxpack_crd2idx_compact(const ptxpack_tuple *coord, const ptxpack_tuple *shape)
 {
-    if (bad_of(coord, shape) != PTXPACK_OK)
-        return tuple_bad(bad_of(coord, shape));
+    if (error_of(coord, shape) != PTXPACK_OK)
+        return tuple_failed(error_of(coord, shape));
     if (!ptxpack_is_tuple(coord))
         return *coord;
     int64_t crd[PTXPACK_TUPLE_ITEMS], index = 0;
     if (!spread("crd2idx", tuple_root(coord), tuple_root(shape), crd))
-        return tuple_bad(PTXPACK_E_ARG);
+        return tuple_failed(PTXPACK_E_ARG);
     bool fits = true;
     for (int i = shape->items - 1; i >= 0 && fits; i--)
         if (shape->kind[i] != PTXPACK_EMPTY)
             fits = mul_into(index, shape->value[i], &index) && add_into(index, crd[i], &index);
     return fits ? ptxpack_int(index)
-                : tuple_no("crd2idx: %s in %s overflows 64 bits", tuple_text(coord).text,
-                           tuple_text(shape).text);
+                : tuple_error("crd2idx: %s in %s overflows 64 bits", tuple_text(coord).text,
+                              tuple_text(shape).text);
 }
 
 /* ---- index to coordinate -------------------------------------------------------------------------- */
@@ -129,8 +130,8 @@ static bool idx2crd_modes(tuple_builder *b, tuple_node index, tuple_node shape, 
 {
     if ((!node_is_leaf(index) && node_rank(index) != node_rank(shape)) ||
         node_rank(stride) != node_rank(shape)) {
-        tuple_no("idx2crd: %s, the shape %s and the stride %s differ in rank", node_text(index).text,
-                 node_text(shape).text, node_text(stride).text);
+        tuple_error("idx2crd: %s, the shape %s and the stride %s differ in rank", node_text(index).text,
+                    node_text(shape).text, node_text(stride).text);
         return false;
     }
     build_open(b);
@@ -152,8 +153,8 @@ static bool idx2crd_leaf(tuple_builder *b, tuple_node index, tuple_node shape, t
     bool    integers = index.t->kind[index.begin] == 0 && shape.t->kind[shape.begin] == 0 &&
                     (s == 1 || stride.t->kind[stride.begin] == 0);
     if (!integers || s < 1 || (s > 1 && (d == 0 || (d == -1 && i == INT64_MIN)))) {
-        tuple_no("idx2crd: the index %s in %s:%s has no coordinate", node_text(index).text,
-                 node_text(shape).text, node_text(stride).text);
+        tuple_error("idx2crd: the index %s in %s:%s has no coordinate", node_text(index).text,
+                    node_text(shape).text, node_text(stride).text);
         return false;
     }
     build_leaf(b, s == 1 ? 0 : i / d % s, 0);
@@ -165,8 +166,8 @@ static bool idx2crd_strided(tuple_builder *b, tuple_node index, tuple_node shape
     if (node_is_leaf(shape) && node_is_leaf(index) && node_is_leaf(stride))
         return idx2crd_leaf(b, index, shape, stride);
     if (node_is_leaf(shape)) {
-        tuple_no("idx2crd: %s with the stride %s for the extent %s", node_text(index).text,
-                 node_text(stride).text, node_text(shape).text);
+        tuple_error("idx2crd: %s with the stride %s for the extent %s", node_text(index).text,
+                    node_text(stride).text, node_text(shape).text);
         return false;
     }
     if (node_is_leaf(stride) && node_is_leaf(index)) { /* where a compact order starts */
@@ -180,22 +181,22 @@ static bool idx2crd_strided(tuple_builder *b, tuple_node index, tuple_node shape
 ptxpack_tuple ptxpack_idx2crd(const ptxpack_tuple *index, const ptxpack_tuple *shape,
                               const ptxpack_tuple *stride)
 {
-    if (bad_of_three(index, shape, stride) != PTXPACK_OK)
-        return tuple_bad(bad_of_three(index, shape, stride));
+    if (error_of_three(index, shape, stride) != PTXPACK_OK)
+        return tuple_failed(error_of_three(index, shape, stride));
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     if (!idx2crd_strided(&b, tuple_root(index), tuple_root(shape), tuple_root(stride)))
-        return tuple_bad(PTXPACK_E_ARG);
+        return tuple_failed(PTXPACK_E_ARG);
     return out;
 }
 
 ptxpack_tuple ptxpack_idx2crd_compact(const ptxpack_tuple *index, const ptxpack_tuple *shape)
 {
-    if (bad_of(index, shape) != PTXPACK_OK)
-        return tuple_bad(bad_of(index, shape));
+    if (error_of(index, shape) != PTXPACK_OK)
+        return tuple_failed(error_of(index, shape));
     ptxpack_tuple out = tuple_profile(shape);
     if (!spread("idx2crd", tuple_root(index), tuple_root(shape), out.value))
-        return tuple_bad(PTXPACK_E_ARG);
+        return tuple_failed(PTXPACK_E_ARG);
     return out;
 }
 
@@ -203,8 +204,8 @@ static bool crd2crd_in(tuple_builder *b, tuple_node c, tuple_node from, tuple_no
 {
     if (!node_is_leaf(c) && !node_is_leaf(from) && !node_is_leaf(to)) {
         if (node_rank(c) != node_rank(from) || node_rank(c) != node_rank(to)) {
-            tuple_no("crd2crd: %s from %s to %s, which differ in rank", node_text(c).text, node_text(from).text,
-                     node_text(to).text);
+            tuple_error("crd2crd: %s from %s to %s, which differ in rank", node_text(c).text,
+                        node_text(from).text, node_text(to).text);
             return false;
         }
         build_open(b);
@@ -220,7 +221,7 @@ static bool crd2crd_in(tuple_builder *b, tuple_node c, tuple_node from, tuple_no
     }
     int64_t from_size, to_size;
     if (!node_product(from, &from_size) || !node_product(to, &to_size) || from_size != to_size) {
-        tuple_no("crd2crd: the shapes %s and %s differ in size", node_text(from).text, node_text(to).text);
+        tuple_error("crd2crd: the shapes %s and %s differ in size", node_text(from).text, node_text(to).text);
         return false;
     }
     ptxpack_tuple coord = node_tuple(c), shape = node_tuple(from), target = node_tuple(to);
@@ -233,29 +234,29 @@ static bool crd2crd_in(tuple_builder *b, tuple_node c, tuple_node from, tuple_no
 
 ptxpack_tuple ptxpack_crd2crd(const ptxpack_tuple *coord, const ptxpack_tuple *from, const ptxpack_tuple *to)
 {
-    if (bad_of_three(coord, from, to) != PTXPACK_OK)
-        return tuple_bad(bad_of_three(coord, from, to));
+    if (error_of_three(coord, from, to) != PTXPACK_OK)
+        return tuple_failed(error_of_three(coord, from, to));
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     if (!crd2crd_in(&b, tuple_root(coord), tuple_root(from), tuple_root(to)))
-        return tuple_bad(PTXPACK_E_ARG);
+        return tuple_failed(PTXPACK_E_ARG);
     return out;
 }
 
 ptxpack_tuple ptxpack_increment(const ptxpack_tuple *coord, const ptxpack_tuple *shape)
 {
-    if (bad_of(coord, shape) != PTXPACK_OK)
-        return tuple_bad(bad_of(coord, shape));
+    if (error_of(coord, shape) != PTXPACK_OK)
+        return tuple_failed(error_of(coord, shape));
     if (!node_congruent(tuple_root(coord), tuple_root(shape)))
-        return tuple_no("increment: the coordinate %s and the shape %s differ in nesting",
-                        tuple_text(coord).text, tuple_text(shape).text);
+        return tuple_error("increment: the coordinate %s and the shape %s differ in nesting",
+                           tuple_text(coord).text, tuple_text(shape).text);
     ptxpack_tuple out = *coord;
     int           last = last_leaf(tuple_root(shape));
     for (int i = 0; i <= last; i++) {
         if (out.kind[i] == PTXPACK_EMPTY)
             continue;
         if (out.kind[i] != 0 || out.value[i] == INT64_MAX)
-            return tuple_no("increment: the coordinate %s has no next one", tuple_text(coord).text);
+            return tuple_error("increment: the coordinate %s has no next one", tuple_text(coord).text);
         if (++out.value[i] != shape->value[i] || i == last)
             break;
         out.value[i] = 0;
@@ -274,8 +275,8 @@ static bool keep_in(const char *who, tuple_builder *b, tuple_node coord, tuple_n
         return true;
     }
     if (node_is_leaf(t) || node_rank(coord) != node_rank(t)) {
-        tuple_no("%s: the coordinate %s for %s, which differ in rank", who, node_text(coord).text,
-                 node_text(t).text);
+        tuple_error("%s: the coordinate %s for %s, which differ in rank", who, node_text(coord).text,
+                    node_text(t).text);
         return false;
     }
     tuple_node m = node_first(t);
@@ -287,8 +288,8 @@ static bool keep_in(const char *who, tuple_builder *b, tuple_node coord, tuple_n
 
 static ptxpack_tuple keep(const char *who, const ptxpack_tuple *coord, const ptxpack_tuple *t, bool whole)
 {
-    if (bad_of(coord, t) != PTXPACK_OK)
-        return tuple_bad(bad_of(coord, t));
+    if (error_of(coord, t) != PTXPACK_OK)
+        return tuple_failed(error_of(coord, t));
     tuple_node c = tuple_root(coord);
     if (node_is_leaf(c) && (coord->kind[0] == PTXPACK_UNDERSCORE) == whole)
         return *t;
@@ -296,7 +297,7 @@ static ptxpack_tuple keep(const char *who, const ptxpack_tuple *coord, const ptx
     tuple_builder b = build_begin(&out);
     build_open(&b);
     if (!keep_in(who, &b, c, tuple_root(t), whole))
-        return tuple_bad(PTXPACK_E_ARG);
+        return tuple_failed(PTXPACK_E_ARG);
     build_close(&b);
     return out;
 }

@@ -8,9 +8,9 @@ static bool operands_ok(const char *name, const ptxpack_layout *l, const ptxpack
 {
     ptxpack_status status = layout_wanted(name, l);
     if (status != PTXPACK_OK || tiler->shape.status != PTXPACK_OK)
-        *no = layout_bad(status != PTXPACK_OK ? status : tiler->shape.status);
+        *no = layout_failed(status != PTXPACK_OK ? status : tiler->shape.status);
     else if (tiler->composed)
-        *no = layout_no("%s: tiler %s is swizzled", name, layout_text(tiler).text);
+        *no = layout_error("%s: tiler %s is swizzled", name, layout_text(tiler).text);
     else
         return true;
     return false;
@@ -23,7 +23,7 @@ static bool divide_whole(const tiling *t, layout_builder *out, tuple_node n, con
     composing   c;
     flat_layout rest;
     if (layout_has_basis(tile, m))
-        return tiling_no(t, n, tile, m, "the tile has no integer strides");
+        return tiling_error(t, n, tile, m, "the tile has no integer strides");
     flat_coalesced(t->l, n, false, &c.a);
     if (!complement_flat(tile, m, c.a.modes, c.a.shape, true, &rest))
         return false;
@@ -34,7 +34,7 @@ static bool divide_whole(const tiling *t, layout_builder *out, tuple_node n, con
     bool done = compose_node(&c, tile, m);
     c.out = t->rests != NULL ? t->rests : out;
     if (!done || !compose_flat(&c, &rest))
-        return tiling_no(t, n, tile, m, c.why);
+        return tiling_error(t, n, tile, m, c.why);
     if (t->rests == NULL)
         layout_close(out);
     return true;
@@ -61,9 +61,9 @@ static bool places_of(const tiling *t, composing *c, tuple_node n, const ptxpack
 {
     int64_t size, reach;
     if (layout_has_basis(tiler, m) || layout_has_basis(t->l, n))
-        return tiling_no(t, n, tiler, m, "not all strides are integers");
+        return tiling_error(t, n, tiler, m, "not all strides are integers");
     if (!node_product(n, &size) || !layout_cosize(tiler, m, &reach) || !mul_into(size, reach, &reach))
-        return tiling_no(t, n, tiler, m, "size times cosize overflows 64 bits");
+        return tiling_error(t, n, tiler, m, "size times cosize overflows 64 bits");
     return complement_flat(t->l, n, 1, &reach, false, &c->a);
 }
 
@@ -78,7 +78,7 @@ static bool product_whole(const tiling *t, layout_builder *out, tuple_node n, co
         layout_open(out);
     layout_copy(out, t->l, n);
     if (!compose_node(&c, tiler, m))
-        return tiling_no(t, n, tiler, m, c.why);
+        return tiling_error(t, n, tiler, m, c.why);
     if (t->rests == NULL)
         layout_close(out);
     return true;
@@ -88,7 +88,7 @@ static void product_into(ptxpack_layout *out, const ptxpack_layout *block, const
                          gather *by)
 {
     tiling t = {.name = "logical_product", .l = block, .tiler = tiler, .keeps = true, .whole = product_whole};
-    if (bad_of(&block->shape, &tiler->shape) == PTXPACK_OK && tiler->composed && !block->composed) {
+    if (error_of(&block->shape, &tiler->shape) == PTXPACK_OK && tiler->composed && !block->composed) {
         ptxpack_layout inner = layout_inner(tiler);
         product_into(out, block, &inner, by);
         product_swizzled(block, tiler, out);
@@ -114,7 +114,7 @@ static ptxpack_layout opened(const ptxpack_layout *l, bool open_first, bool open
     layout_builder b = layout_begin(&out);
     int            i = 0;
     if (l->shape.status != PTXPACK_OK)
-        return layout_bad(l->shape.status);
+        return layout_failed(l->shape.status);
     layout_open(&b);
     for (tuple_node m = node_first(root); m.begin < root.end; m = node_next(root, m), i++) {
         bool open = (i == 0 ? open_first : open_second) && node_rank(m) > 1;
@@ -197,7 +197,7 @@ static bool product_by_rank(const tiling *t, ptxpack_layout *out, bool raked)
         layout_open(&b);
         if (!(raked ? emit_mode(&b, t->tiler, y, k, &c) && emit_mode(&b, t->l, x, i, NULL)
                     : emit_mode(&b, t->l, x, i, NULL) && emit_mode(&b, t->tiler, y, k, &c)))
-            return tiling_no(t, x, t->tiler, y, c.why);
+            return tiling_error(t, x, t->tiler, y, c.why);
         layout_close(&b);
         i = i.begin < x.end ? node_next(x, i) : i;
         k = k.begin < y.end ? node_next(y, k) : k;
@@ -211,7 +211,7 @@ static ptxpack_layout by_rank(const char *name, const ptxpack_layout *block, con
 {
     const tiling   t = {.name = name, .l = block, .tiler = tiler};
     ptxpack_layout out;
-    if (bad_of(&block->shape, &tiler->shape) == PTXPACK_OK && tiler->composed && !block->composed) {
+    if (error_of(&block->shape, &tiler->shape) == PTXPACK_OK && tiler->composed && !block->composed) {
         ptxpack_layout inner = layout_inner(tiler);
         out = by_rank(name, block, &inner, raked);
         product_swizzled(block, tiler, &out);
@@ -220,7 +220,7 @@ static ptxpack_layout by_rank(const char *name, const ptxpack_layout *block, con
     if (!operands_ok(name, block, tiler, &out))
         return out;
     if (layout_wanted(name, tiler) != PTXPACK_OK)
-        return layout_bad(PTXPACK_E_ARG);
+        return layout_failed(PTXPACK_E_ARG);
     if (product_by_rank(&t, &out, raked))
         tuple_name(&out.shape, name, &block->shape);
     else
@@ -246,8 +246,8 @@ static bool repeats_of(const ptxpack_layout *block, const ptxpack_tuple *shape, 
     tuple_node    x = tuple_root(&block->shape), y = tuple_root(shape), i = node_first(x);
     tuple_builder b = build_begin(times);
     if (node_rank(x) > node_rank(y)) {
-        *times = tuple_no("tile_to_shape: %s has more modes than %s", layout_text(block).text,
-                          tuple_text(shape).text);
+        *times = tuple_error("tile_to_shape: %s has more modes than %s", layout_text(block).text,
+                             tuple_text(shape).text);
         return false;
     }
     if (!node_is_leaf(y))
@@ -256,8 +256,9 @@ static bool repeats_of(const ptxpack_layout *block, const ptxpack_tuple *shape, 
         int64_t extent = 1, target;
         bool    fits = node_product(k, &target) && (i.begin >= x.end || node_product(i, &extent));
         if (!fits || extent == 0 || target % extent != 0) {
-            *times = tuple_no("tile_to_shape: extent %lld of %s does not divide %lld of %s", (long long)extent,
-                              layout_text(block).text, (long long)target, tuple_text(shape).text);
+            *times = tuple_error("tile_to_shape: extent %lld of %s does not divide %lld of %s",
+                                 (long long)extent, layout_text(block).text, (long long)target,
+                                 tuple_text(shape).text);
             return false;
         }
         build_leaf(&b, target / extent, 0);
@@ -272,10 +273,10 @@ ptxpack_layout ptxpack_tile_to_shape(const ptxpack_layout *block, const ptxpack_
                                      const ptxpack_tuple *order)
 {
     ptxpack_tuple times;
-    if (bad_of(&block->shape, shape) != PTXPACK_OK)
-        return layout_bad(bad_of(&block->shape, shape));
+    if (error_of(&block->shape, shape) != PTXPACK_OK)
+        return layout_failed(error_of(&block->shape, shape));
     if (!repeats_of(block, shape, &times))
-        return layout_bad(times.status);
+        return layout_failed(times.status);
     ptxpack_layout repeat = order != NULL ? ptxpack_make_ordered_layout(&times, order)
                                           : ptxpack_make_layout_left(&times);
     return by_rank("tile_to_shape", block, &repeat, false);

@@ -17,11 +17,11 @@ typedef struct walk {
     ptxpack_status status;
 } walk;
 
-#define NO(w, ...) ((w)->status == PTXPACK_OK ? (void)((w)->status = tuple_no(__VA_ARGS__).status) : (void)0)
+#define NO(w, ...) ((w)->status == PTXPACK_OK ? (void)((w)->status = tuple_error(__VA_ARGS__).status) : (void)0)
 
 static ptxpack_tuple walked(const walk *w, const ptxpack_tuple *out)
 {
-    return w->status != PTXPACK_OK ? tuple_bad(w->status) : *out;
+    return w->status != PTXPACK_OK ? tuple_failed(w->status) : *out;
 }
 
 /* ---- products ------------------------------------------------------------------------------------- */
@@ -44,16 +44,16 @@ static bool product_of(const char *who, tuple_node n, int64_t *value, uint64_t *
         if (k == PTXPACK_EMPTY)
             continue;
         if (k == PTXPACK_UNDERSCORE || (k != 0 && *kind != 0)) {
-            tuple_no(k == PTXPACK_UNDERSCORE ? "%s: _ in %s is not an integer"
-                                             : "%s: two basis values in %s have no product",
-                     who, node_text(n).text);
+            tuple_error(k == PTXPACK_UNDERSCORE ? "%s: _ in %s is not an integer"
+                                                : "%s: two basis values in %s have no product",
+                        who, node_text(n).text);
             return false;
         }
         *kind |= k;
         fits = fits && mul_into(*value, n.t->value[i], value);
     }
     if (!fits && !has_zero(n)) {
-        tuple_no("%s: the product of %s overflows 64 bits", who, node_text(n).text);
+        tuple_error("%s: the product of %s overflows 64 bits", who, node_text(n).text);
         return false;
     }
     *value = fits ? *value : 0;
@@ -63,11 +63,11 @@ static bool product_of(const char *who, tuple_node n, int64_t *value, uint64_t *
 ptxpack_tuple ptxpack_product(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     int64_t  value;
     uint64_t kind;
     if (!product_of("product", tuple_root(t), &value, &kind))
-        return tuple_bad(PTXPACK_E_ARG);
+        return tuple_failed(PTXPACK_E_ARG);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_leaf(&b, value, kind);
@@ -77,7 +77,7 @@ ptxpack_tuple ptxpack_product(const ptxpack_tuple *t)
 ptxpack_tuple ptxpack_product_each(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
@@ -86,7 +86,7 @@ ptxpack_tuple ptxpack_product_each(const ptxpack_tuple *t)
         int64_t  value;
         uint64_t kind;
         if (!product_of("product_each", m, &value, &kind))
-            return tuple_bad(PTXPACK_E_ARG);
+            return tuple_failed(PTXPACK_E_ARG);
         build_leaf(&b, value, kind);
     }
     build_close(&b);
@@ -124,8 +124,8 @@ static void product_at(walk *w, tuple_node n, tuple_node guide)
 
 ptxpack_tuple ptxpack_product_like(const ptxpack_tuple *t, const ptxpack_tuple *guide)
 {
-    if (bad_of(t, guide) != PTXPACK_OK)
-        return tuple_bad(bad_of(t, guide));
+    if (error_of(t, guide) != PTXPACK_OK)
+        return tuple_failed(error_of(t, guide));
     ptxpack_tuple out;
     walk          w = {.who = "product_like", .b = build_begin(&out)};
     product_at(&w, tuple_root(t), tuple_root(guide));
@@ -161,8 +161,8 @@ static void scale_in(walk *w, tuple_node x, tuple_node y)
 
 ptxpack_tuple ptxpack_elem_scale(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
-    if (bad_of(x, y) != PTXPACK_OK)
-        return tuple_bad(bad_of(x, y));
+    if (error_of(x, y) != PTXPACK_OK)
+        return tuple_failed(error_of(x, y));
     ptxpack_tuple out;
     walk          w = {.who = "elem_scale", .b = build_begin(&out)};
     scale_in(&w, tuple_root(x), tuple_root(y));
@@ -195,8 +195,8 @@ static void ones_in(walk *w, tuple_node guide, tuple_node n)
 
 ptxpack_tuple ptxpack_filter_zeros_by(const ptxpack_tuple *guide, const ptxpack_tuple *t)
 {
-    if (bad_of(guide, t) != PTXPACK_OK)
-        return tuple_bad(bad_of(guide, t));
+    if (error_of(guide, t) != PTXPACK_OK)
+        return tuple_failed(error_of(guide, t));
     ptxpack_tuple out;
     walk          w = {.who = "filter_zeros", .b = build_begin(&out)};
     ones_in(&w, tuple_root(guide), tuple_root(t));
@@ -206,13 +206,13 @@ ptxpack_tuple ptxpack_filter_zeros_by(const ptxpack_tuple *guide, const ptxpack_
 ptxpack_tuple ptxpack_abs(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     ptxpack_tuple out = *t;
     for (int i = 0; i < t->items; i++) {
         if (t->kind[i] >= PTXPACK_EMPTY)
             continue;
         if (t->value[i] == INT64_MIN)
-            return tuple_no("abs: of %s it overflows 64 bits", tuple_text(t).text);
+            return tuple_error("abs: of %s it overflows 64 bits", tuple_text(t).text);
         out.value[i] = t->value[i] < 0 ? -t->value[i] : t->value[i];
     }
     return out;
@@ -221,11 +221,11 @@ ptxpack_tuple ptxpack_abs(const ptxpack_tuple *t)
 ptxpack_tuple ptxpack_signum(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     ptxpack_tuple out = *t;
     for (int i = 0; i < t->items; i++) {
         if (t->kind[i] != 0 && t->kind[i] != PTXPACK_EMPTY)
-            return tuple_no("signum: %s is not made of integers alone", tuple_text(t).text);
+            return tuple_error("signum: %s is not made of integers alone", tuple_text(t).text);
         if (t->kind[i] == 0)
             out.value[i] = (t->value[i] > 0) - (t->value[i] < 0);
     }
@@ -309,8 +309,8 @@ static void divide_in(walk *w, division how, tuple_node x, tuple_node y)
 
 static ptxpack_tuple divided(const char *who, division how, const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
-    if (bad_of(x, y) != PTXPACK_OK)
-        return tuple_bad(bad_of(x, y));
+    if (error_of(x, y) != PTXPACK_OK)
+        return tuple_failed(error_of(x, y));
     ptxpack_tuple out;
     walk          w = {.who = who, .b = build_begin(&out)};
     divide_in(&w, how, tuple_root(x), tuple_root(y));
@@ -355,8 +355,8 @@ static void round_in(walk *w, tuple_node x, tuple_node y)
 
 ptxpack_tuple ptxpack_round_up(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
-    if (bad_of(x, y) != PTXPACK_OK)
-        return tuple_bad(bad_of(x, y));
+    if (error_of(x, y) != PTXPACK_OK)
+        return tuple_failed(error_of(x, y));
     ptxpack_tuple out;
     walk          w = {.who = "round_up", .b = build_begin(&out)};
     round_in(&w, tuple_root(x), tuple_root(y));
@@ -389,13 +389,13 @@ static ptxpack_tuple over_leaves(const char *who, const ptxpack_tuple *t,
                                  bool (*join)(int64_t a, int64_t b, int64_t *out))
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     int64_t all = t->value[0];
     for (int i = 0; i < t->items; i++) {
         if (!is_number(t->kind[i]))
-            return tuple_no("%s: %s is not made of integers alone", who, tuple_text(t).text);
+            return tuple_error("%s: %s is not made of integers alone", who, tuple_text(t).text);
         if (i > 0 && !join(all, t->value[i], &all))
-            return tuple_no("%s: of %s it overflows 64 bits", who, tuple_text(t).text);
+            return tuple_error("%s: of %s it overflows 64 bits", who, tuple_text(t).text);
     }
     return ptxpack_int(all);
 }
@@ -410,7 +410,7 @@ ptxpack_tuple ptxpack_gcd(const ptxpack_tuple *t) { return over_leaves("gcd", t,
 ptxpack_tuple ptxpack_sum(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     tuple_sum s = {.who = "sum"};
     for (int i = 0; i < t->items; i++)
         if (t->kind[i] != PTXPACK_EMPTY)
@@ -436,10 +436,10 @@ static void inner_in(walk *w, tuple_sum *s, tuple_node x, tuple_node y)
 
 ptxpack_tuple ptxpack_inner_product(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
-    if (bad_of(x, y) != PTXPACK_OK)
-        return tuple_bad(bad_of(x, y));
+    if (error_of(x, y) != PTXPACK_OK)
+        return tuple_failed(error_of(x, y));
     walk      w = {.who = "inner_product"};
     tuple_sum s = {.who = w.who};
     inner_in(&w, &s, tuple_root(x), tuple_root(y));
-    return w.status != PTXPACK_OK ? tuple_bad(w.status) : sum_end(&s);
+    return w.status != PTXPACK_OK ? tuple_failed(w.status) : sum_end(&s);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layout.h"
+#include "notation.h"
 
 /* ---- reading -------------------------------------------------------------------------------------- */
 /* A tuple or integer inside t: items [begin, end), with `level` parentheses outside of it.  Small enough to
@@ -171,34 +172,22 @@ static inline void build_modes(tuple_builder *b, tuple_node n)
 
 ptxpack_tuple tuple_profile(const ptxpack_tuple *t); /* nested as t is, integers yet to be given  */
 
-/* ---- saying no -------------------------------------------------------------------------------------- */
-/* Leave the line in ptxpack_detail(NULL).  The value has PTXPACK_E_ARG and is otherwise zero. */
-ptxpack_tuple  tuple_no(const char *format, ...) __attribute__((format(printf, 1, 2)));
-ptxpack_layout layout_no(const char *format, ...) __attribute__((format(printf, 1, 2)));
-ptxpack_slice  slice_no(const char *format, ...) __attribute__((format(printf, 1, 2)));
-ptxpack_layout layout_bad(ptxpack_status status); /* hand on what another value says */
-ptxpack_tuple  tuple_bad(ptxpack_status status);
-/* What did not fit while *t was built gets the operation and its operand in front of the line. */
+/* ---- errors ----------------------------------------------------------------------------------------- */
+/* Puts the operation and its operand before the message of what did not fit while *t was built. */
 void tuple_name(ptxpack_tuple *t, const char *name, const ptxpack_tuple *operand);
 
 /* The first status of these that is not PTXPACK_OK. */
-static inline ptxpack_status bad_of(const ptxpack_tuple *a, const ptxpack_tuple *b)
+static inline ptxpack_status error_of(const ptxpack_tuple *a, const ptxpack_tuple *b)
 {
     return a->status != PTXPACK_OK ? a->status : b->status;
 }
 
-static inline ptxpack_status bad_of_three(const ptxpack_tuple *a, const ptxpack_tuple *b,
-                                          const ptxpack_tuple *c)
+static inline ptxpack_status error_of_three(const ptxpack_tuple *a, const ptxpack_tuple *b,
+                                            const ptxpack_tuple *c)
 {
-    return a->status != PTXPACK_OK ? a->status : bad_of(b, c);
+    return a->status != PTXPACK_OK ? a->status : error_of(b, c);
 }
 
-/* Texts of values for such lines: tuple_text(&t).text. */
-typedef struct value_text {
-    char text[160]; /* cut with "..." */
-} value_text;
-value_text tuple_text(const ptxpack_tuple *t);
-value_text layout_text(const ptxpack_layout *l);
 value_text node_text(tuple_node n);
 
 static inline bool mul_into(int64_t a, int64_t b, int64_t *out) /* false: overflow */
@@ -374,7 +363,7 @@ struct tiling {
 void tile_by(tiling *t, ptxpack_layout *out);
 void tile_by_gathered(tiling *t, ptxpack_layout *out); /* (first modes, second modes) of all pairs */
 /* The line for a `whole` that cannot be. */
-bool tiling_no(const tiling *t, tuple_node n, const ptxpack_layout *tile, tuple_node m, const char *why);
+bool tiling_error(const tiling *t, tuple_node n, const ptxpack_layout *tile, tuple_node m, const char *why);
 
 /* ---- swizzles ---------------------------------------------------------------------------------------- */
 static inline int64_t power_of_2(int exponent) { return (int64_t)1 << exponent; }

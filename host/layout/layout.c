@@ -78,7 +78,7 @@ bool layout_has_basis(const ptxpack_layout *l, tuple_node n)
 ptxpack_status layout_wanted(const char *name, const ptxpack_layout *l)
 {
     if (l->shape.status == PTXPACK_OK && !layout_is_plain(l))
-        return layout_no("%s: %s is a tiler, not a layout", name, layout_text(l).text).shape.status;
+        return layout_error("%s: %s is a tiler, not a layout", name, layout_text(l).text).shape.status;
     return l->shape.status;
 }
 
@@ -86,14 +86,14 @@ ptxpack_status integers_wanted(const char *name, const ptxpack_layout *l)
 {
     ptxpack_status status = layout_wanted(name, l);
     if (status == PTXPACK_OK && layout_has_basis(l, tuple_root(&l->shape)))
-        return layout_no("%s: %s has no integer strides", name, layout_text(l).text).shape.status;
+        return layout_error("%s: %s has no integer strides", name, layout_text(l).text).shape.status;
     return status;
 }
 
 /* Shape and stride say no together. */
 static void agree(ptxpack_layout *l)
 {
-    ptxpack_status bad = bad_of(&l->shape, &l->stride);
+    ptxpack_status bad = error_of(&l->shape, &l->stride);
     if (bad == PTXPACK_OK)
         return;
     l->shape.status = l->stride.status = bad;
@@ -101,9 +101,9 @@ static void agree(ptxpack_layout *l)
 }
 
 /* What is wrong is said of the whole layout. */
-static void settle_no(ptxpack_layout *l, const char *what)
+static void settle_error(ptxpack_layout *l, const char *what)
 {
-    ptxpack_layout no = layout_no("%s: %s", layout_text(l).text, what);
+    ptxpack_layout no = layout_error("%s: %s", layout_text(l).text, what);
     l->shape.status = l->stride.status = no.shape.status;
     l->shape.items = l->stride.items = 0;
 }
@@ -118,23 +118,23 @@ void layout_settle(ptxpack_layout *l)
         if (l->shape.kind[i] == PTXPACK_EMPTY)
             continue;
         if (l->shape.kind[i] != 0 || l->stride.kind[i] >= PTXPACK_EMPTY) {
-            settle_no(l, "a layout is made of integers");
+            settle_error(l, "a layout is made of integers");
             return;
         }
         if (extent <= 0) {
             char what[64];
             snprintf(what, sizeof what, "extent %lld is not positive", (long long)extent);
-            settle_no(l, what);
+            settle_error(l, what);
             return;
         }
         if (!mul_into(size, extent, &size)) {
-            settle_no(l, "its size overflows 64 bits");
+            settle_error(l, "its size overflows 64 bits");
             return;
         }
         reaches = reaches && extend_reach(extent, l->stride.value[i], &low, &high);
     }
     if (!reaches || !span_of(low, high, &cosize))
-        settle_no(l, "its cosize overflows 64 bits");
+        settle_error(l, "its cosize overflows 64 bits");
 }
 
 ptxpack_layout layout_inner(const ptxpack_layout *l)
@@ -156,10 +156,10 @@ static void swizzle_by(ptxpack_layout *l, ptxpack_swizzle swizzle, int64_t offse
     l->swizzle = swizzle;
     l->offset = offset;
     if (layout_has_basis(l, all))
-        settle_no(l, "no swizzle takes what is no integer");
+        settle_error(l, "no swizzle takes what is no integer");
     else if (offset != 0 && (!reach_of(l, all, &low, &high) || !add_into(offset, low, &low) ||
                              !add_into(offset, high, &high) || low == INT64_MIN))
-        settle_no(l, "its offsets overflow 64 bits");
+        settle_error(l, "its offsets overflow 64 bits");
 }
 
 void layout_recompose(ptxpack_layout *out, const ptxpack_layout *l)
@@ -182,11 +182,11 @@ void layout_node(const ptxpack_layout *l, tuple_node n, ptxpack_layout *out)
 /* ---- making --------------------------------------------------------------------------------------- */
 ptxpack_layout ptxpack_make_layout(const ptxpack_tuple *shape, const ptxpack_tuple *stride)
 {
-    if (bad_of(shape, stride) != PTXPACK_OK)
-        return layout_bad(bad_of(shape, stride));
+    if (error_of(shape, stride) != PTXPACK_OK)
+        return layout_failed(error_of(shape, stride));
     if (!node_congruent(tuple_root(shape), tuple_root(stride)))
-        return layout_no("shape %s and stride %s are not nested alike", tuple_text(shape).text,
-                         tuple_text(stride).text);
+        return layout_error("shape %s and stride %s are not nested alike", tuple_text(shape).text,
+                            tuple_text(stride).text);
     ptxpack_layout out;
     (void)layout_begin(&out);
     tuple_assign(&out.shape, shape);
@@ -223,7 +223,7 @@ ptxpack_layout ptxpack_make_layout_like(const ptxpack_layout *l)
 {
     ptxpack_status status = layout_wanted("make_layout_like", l);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     ptxpack_tuple filtered = ptxpack_filter_zeros_by(&l->stride, &l->shape);
     ptxpack_tuple stride = ptxpack_compact_order(&filtered, &l->stride);
     return ptxpack_make_layout(&l->shape, &stride);
@@ -234,7 +234,7 @@ ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l)
     ptxpack_status status = layout_wanted("make_fragment_like", l);
     int            rank = ptxpack_rank(&l->shape);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     if (rank < 2)
         return ptxpack_make_layout_left(&l->shape);
     ptxpack_tuple  shape0 = ptxpack_get(&l->shape, 0), stride0 = ptxpack_get(&l->stride, 0);
@@ -249,9 +249,9 @@ ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l)
 static bool joinable(const ptxpack_layout *mode, bool tiler, ptxpack_layout *no)
 {
     if (mode->shape.status != PTXPACK_OK)
-        *no = layout_bad(mode->shape.status);
+        *no = layout_failed(mode->shape.status);
     else if (mode->composed || (!tiler && !layout_is_plain(mode)))
-        *no = layout_no("%s cannot be a mode of a %s", layout_text(mode).text, tiler ? "tiler" : "layout");
+        *no = layout_error("%s cannot be a mode of a %s", layout_text(mode).text, tiler ? "tiler" : "layout");
     else
         return true;
     return false;
@@ -262,7 +262,7 @@ ptxpack_layout ptxpack_layout_join(int count, const ptxpack_layout *modes)
     ptxpack_layout out;
     layout_builder b = layout_begin(&out);
     if (count < 0 || count > PTXPACK_TUPLE_ITEMS)
-        return layout_no("layout_join: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+        return layout_error("layout_join: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
     layout_open(&b);
     for (int i = 0; i < count; i++) {
         if (!joinable(&modes[i], false, &out))
@@ -298,7 +298,7 @@ ptxpack_layout ptxpack_make_tiler(int count, const ptxpack_layout *modes)
     const ptxpack_layout *each[PTXPACK_TUPLE_ITEMS];
     ptxpack_layout        out;
     if (count < 1 || count > PTXPACK_TUPLE_ITEMS)
-        return layout_no("a tiler of %d modes; 1 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+        return layout_error("a tiler of %d modes; 1 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
     for (int i = 0; i < count; i++)
         each[i] = &modes[i];
     tiler_join(count, each, &out);
@@ -308,14 +308,14 @@ ptxpack_layout ptxpack_make_tiler(int count, const ptxpack_layout *modes)
 ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
-        return layout_bad(t->status);
+        return layout_failed(t->status);
     ptxpack_layout out;
     layout_builder b = layout_begin(&out);
     build_node(&b.shape, tuple_root(t));
     for (int i = 0; i < t->items; i++) {
         bool underscore = t->kind[i] == PTXPACK_UNDERSCORE;
         if (!underscore && (t->kind[i] != 0 || t->value[i] <= 0))
-            return layout_no("a tile of %s is neither a positive integer nor _", tuple_text(t).text);
+            return layout_error("a tile of %s is neither a positive integer nor _", tuple_text(t).text);
         out.stride.value[i] = 1;
         out.stride.kind[i] = PTXPACK_UNDERSCORE;
         out.tiler[i] = t->depth[i];
@@ -328,12 +328,13 @@ ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset, co
 {
     ptxpack_status status = layout_wanted("make_composed", l);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     if (l->composed)
-        return layout_no("make_composed: %s is swizzled already", layout_text(l).text);
+        return layout_error("make_composed: %s is swizzled already", layout_text(l).text);
     if (!swizzle_ok(swizzle))
-        return layout_no("Sw<%d,%d,%d>: B and M must not be negative, |S| not below B, B + M + |S| at most 62",
-                         swizzle.bits, swizzle.base, swizzle.shift);
+        return layout_error(
+            "Sw<%d,%d,%d>: B and M must not be negative, |S| not below B, B + M + |S| at most 62", swizzle.bits,
+            swizzle.base, swizzle.shift);
     ptxpack_layout out;
     layout_assign(&out, l);
     if (swizzle.bits != 0 || offset != 0)
@@ -375,7 +376,7 @@ ptxpack_tuple ptxpack_coshape(const ptxpack_layout *l)
 {
     ptxpack_status status = layout_wanted("coshape", l);
     if (status != PTXPACK_OK)
-        return tuple_bad(status);
+        return tuple_failed(status);
     ptxpack_tuple last = l->shape, stride = l->stride;
     for (int i = 0; i < last.items; i++) {
         if (last.kind[i] == PTXPACK_EMPTY)
@@ -404,7 +405,7 @@ ptxpack_layout ptxpack_mode(const ptxpack_layout *l, int mode)
         return *l;
     tuple_node root = tuple_root(&l->shape), n = node_mode(root, mode);
     if (n.begin >= root.end)
-        return layout_no("mode %d of %s: it has %d", mode, layout_text(l).text, node_rank(root));
+        return layout_error("mode %d of %s: it has %d", mode, layout_text(l).text, node_rank(root));
     ptxpack_layout out;
     layout_node(l, n, &out);
     return out;
@@ -443,12 +444,12 @@ int64_t ptxpack_at(const ptxpack_layout *l, int64_t index)
 ptxpack_tuple ptxpack_layout_crd2idx(const ptxpack_layout *l, const ptxpack_tuple *coord)
 {
     if (l->shape.status != PTXPACK_OK)
-        return tuple_bad(l->shape.status);
+        return tuple_failed(l->shape.status);
     ptxpack_tuple offset = ptxpack_crd2idx(coord, &l->shape, &l->stride);
     if (offset.status != PTXPACK_OK || !l->composed)
         return offset;
     if (ptxpack_is_tuple(&offset) || !add_into(offset.value[0], l->offset, &offset.value[0]))
-        return tuple_no("%s has no such coordinate", layout_text(l).text);
+        return tuple_error("%s has no such coordinate", layout_text(l).text);
     offset.value[0] = ptxpack_swizzle_apply(l->swizzle, offset.value[0]);
     return offset;
 }
@@ -469,12 +470,12 @@ ptxpack_tuple ptxpack_get_hier_coord(const ptxpack_layout *l, int64_t offset)
 {
     ptxpack_status status = layout_wanted("get_hier_coord", l);
     if (status != PTXPACK_OK)
-        return tuple_bad(status);
+        return tuple_failed(status);
     if (l->composed)
-        return tuple_no("get_hier_coord: %s is swizzled", layout_text(l).text);
+        return tuple_error("get_hier_coord: %s is swizzled", layout_text(l).text);
     ptxpack_tuple index = ptxpack_int(offset), coord = ptxpack_idx2crd(&index, &l->shape, &l->stride);
     if (coord.status == PTXPACK_OK && !is_offset_of(l, &coord, offset))
-        return tuple_no("get_hier_coord: %s does not reach %lld", layout_text(l).text, (long long)offset);
+        return tuple_error("get_hier_coord: %s does not reach %lld", layout_text(l).text, (long long)offset);
     return coord;
 }
 

@@ -195,10 +195,10 @@ PTXPACK_API ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t); /* <...> fr
 PTXPACK_API ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset,
                                                  const ptxpack_layout *l);
 
-PTXPACK_API bool    ptxpack_is_tiler(const ptxpack_layout *l); /* <...>, not a bare n or `_` */
-PTXPACK_API bool    ptxpack_layout_equal(const ptxpack_layout *a, const ptxpack_layout *b);
-PTXPACK_API int64_t ptxpack_size(const ptxpack_layout *l);   /* of the domain; 0 of an error             */
-PTXPACK_API int64_t ptxpack_cosize(const ptxpack_layout *l); /* 1 + the greatest offset, strides taken as
+PTXPACK_API bool           ptxpack_is_tiler(const ptxpack_layout *l); /* <...>, not a bare n or `_` */
+PTXPACK_API bool           ptxpack_layout_equal(const ptxpack_layout *a, const ptxpack_layout *b);
+PTXPACK_API int64_t        ptxpack_size(const ptxpack_layout *l); /* of the domain; 0 of an error             */
+PTXPACK_API int64_t        ptxpack_cosize(const ptxpack_layout *l); /* 1 + the greatest offset, strides taken as
                                                                 positive, no swizzle; 0 of an error, and
                                                                 where strides are basis paths            */
 PTXPACK_API ptxpack_tuple  ptxpack_coshape(const ptxpack_layout *l);

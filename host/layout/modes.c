@@ -17,7 +17,8 @@ static ptxpack_status part_wanted(const char *name, const ptxpack_layout *x)
 {
     ptxpack_status status = layout_wanted(name, x);
     if (status == PTXPACK_OK && x->composed)
-        return layout_no("%s: %s cannot be a mode of another layout", name, layout_text(x).text).shape.status;
+        return layout_error("%s: %s cannot be a mode of another layout", name, layout_text(x).text)
+            .shape.status;
     return status;
 }
 
@@ -28,7 +29,7 @@ static ptxpack_layout changed(const ptxpack_layout *l, const change *c)
     if (status == PTXPACK_OK && c->x != NULL)
         status = part_wanted(c->name, c->x);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     (void)layout_begin(&out);
     out.shape = c->of(&l->shape, c, c->x != NULL ? &c->x->shape : NULL);
     out.stride = c->of(&l->stride, c, c->x != NULL ? &c->x->stride : NULL);
@@ -114,7 +115,7 @@ ptxpack_layout ptxpack_layout_unflatten(const ptxpack_layout *l, const ptxpack_t
 ptxpack_layout ptxpack_layout_take(const ptxpack_layout *l, int begin, int end)
 {
     if (begin == end && l->shape.status == PTXPACK_OK)
-        return layout_no("take<%d,%d> of %s leaves nothing", begin, end, layout_text(l).text);
+        return layout_error("take<%d,%d> of %s leaves nothing", begin, end, layout_text(l).text);
     return changed(l, &(change){.name = "take", .of = take_of, .first = begin, .last = end});
 }
 
@@ -175,7 +176,7 @@ ptxpack_layout ptxpack_layout_zip(const ptxpack_layout *a, const ptxpack_layout 
 {
     ptxpack_status of_a = part_wanted("zip", a), status = of_a != PTXPACK_OK ? of_a : part_wanted("zip", b);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     const ptxpack_tuple shapes[2] = {a->shape, b->shape}, strides[2] = {a->stride, b->stride};
     ptxpack_tuple       shape = ptxpack_tuple_join(2, shapes), stride = ptxpack_tuple_join(2, strides);
     ptxpack_layout      out;
@@ -215,13 +216,13 @@ ptxpack_layout ptxpack_tile_unzip(const ptxpack_layout *l, const ptxpack_layout 
     ptxpack_status status = layout_wanted("tile_unzip", l);
     ptxpack_layout out;
     if (status != PTXPACK_OK || tiler->shape.status != PTXPACK_OK)
-        return layout_bad(status != PTXPACK_OK ? status : tiler->shape.status);
+        return layout_failed(status != PTXPACK_OK ? status : tiler->shape.status);
     tuple_node     root = tuple_root(&l->shape), t = tuple_root(&tiler->shape);
     layout_builder b = layout_begin(&out);
     layout_open(&b);
     if (!unzip_into(&b, 0, l, root, tiler, t) || !unzip_into(&b, 1, l, root, tiler, t))
-        return layout_no("tile_unzip: %s is not made of pairs where %s has its tiles", layout_text(l).text,
-                         layout_text(tiler).text);
+        return layout_error("tile_unzip: %s is not made of pairs where %s has its tiles", layout_text(l).text,
+                            layout_text(tiler).text);
     layout_close(&b);
     layout_settle(&out);
     layout_recompose(&out, l);

@@ -71,8 +71,8 @@ static bool keep_into(layout_builder *b, tuple_node coord, const ptxpack_layout 
         return true;
     }
     if (node_is_leaf(n) || node_rank(coord) != node_rank(n)) {
-        layout_no("%s: the coordinate %s for %s, which differ in rank", whole ? "slice" : "dice",
-                  node_text(coord).text, node_text(n).text);
+        layout_error("%s: the coordinate %s for %s, which differ in rank", whole ? "slice" : "dice",
+                     node_text(coord).text, node_text(n).text);
         return false;
     }
     tuple_node m = node_first(n);
@@ -92,16 +92,16 @@ static void keep(const ptxpack_tuple *coord, const ptxpack_layout *l, bool whole
     if (!all)
         layout_open(&b);
     if (!keep_into(&b, c, l, n, whole)) {
-        *out = layout_bad(PTXPACK_E_ARG);
+        *out = layout_failed(PTXPACK_E_ARG);
         return;
     }
     if (!all)
         layout_close(&b);
 }
 
-static ptxpack_slice slice_bad(ptxpack_status status)
+static ptxpack_slice slice_failed(ptxpack_status status)
 {
-    return (ptxpack_slice){layout_bad(status), tuple_bad(status)};
+    return (ptxpack_slice){layout_failed(status), tuple_failed(status)};
 }
 
 /* What no slice can take. */
@@ -118,10 +118,10 @@ ptxpack_slice ptxpack_slice_and_offset(const ptxpack_tuple *coord, const ptxpack
     if (status == PTXPACK_OK) {
         keep(coord, l, true, &out.layout);
         out.offset = ptxpack_crd2idx(coord, &l->shape, &l->stride); /* _ counts as 0 */
-        status = bad_of(&out.layout.shape, &out.offset);
+        status = error_of(&out.layout.shape, &out.offset);
     }
     if (status != PTXPACK_OK)
-        return slice_bad(status);
+        return slice_failed(status);
     if (!l->composed)
         return out;
     if (only_underscores(coord)) {
@@ -131,7 +131,7 @@ ptxpack_slice ptxpack_slice_and_offset(const ptxpack_tuple *coord, const ptxpack
     }
     int64_t start;
     if (!add_into(l->offset, out.offset.value[0], &start))
-        return slice_no("slice: the offset of %s overflows 64 bits", layout_text(l).text);
+        return slice_error("slice: the offset of %s overflows 64 bits", layout_text(l).text);
     return slice_swizzled(l->swizzle, start, &out.layout);
 }
 
@@ -140,7 +140,7 @@ ptxpack_layout ptxpack_layout_slice(const ptxpack_tuple *coord, const ptxpack_la
     ptxpack_layout out;
     ptxpack_status status = sliceable("slice", coord, l);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     if (l->composed) /* the offset goes into the swizzle */
         return ptxpack_slice_and_offset(coord, l).layout;
     keep(coord, l, true, &out);
@@ -152,7 +152,7 @@ ptxpack_layout ptxpack_layout_dice(const ptxpack_tuple *coord, const ptxpack_lay
     ptxpack_layout out;
     ptxpack_status status = sliceable("dice", coord, l);
     if (status != PTXPACK_OK)
-        return layout_bad(status);
+        return layout_failed(status);
     keep(coord, l, false, &out);
     layout_recompose(&out, l);
     return out;
@@ -164,16 +164,16 @@ ptxpack_slice ptxpack_domain_offset(const ptxpack_tuple *coord, const ptxpack_la
     ptxpack_slice  out;
     int64_t        start;
     if (status != PTXPACK_OK)
-        return slice_bad(status);
+        return slice_failed(status);
     out.offset = ptxpack_crd2idx(coord, &l->shape, &l->stride);
     if (out.offset.status != PTXPACK_OK)
-        return slice_bad(out.offset.status);
+        return slice_failed(out.offset.status);
     if (!l->composed) {
         layout_assign(&out.layout, l);
         return out;
     }
     if (!add_into(l->offset, out.offset.value[0], &start))
-        return slice_no("domain_offset: the offset of %s overflows 64 bits", layout_text(l).text);
+        return slice_error("domain_offset: the offset of %s overflows 64 bits", layout_text(l).text);
     ptxpack_layout inner = layout_inner(l);
     out.layout = ptxpack_make_composed(l->swizzle, start, &inner);
     out.offset = ptxpack_int(0);

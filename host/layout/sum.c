@@ -7,10 +7,11 @@ void sum_add(tuple_sum *s, int64_t a, int64_t b, uint64_t kind)
     if (s->status != PTXPACK_OK)
         return;
     if (kind == PTXPACK_UNDERSCORE)
-        s->status = tuple_no("%s: _ is not an integer", s->who).status;
+        s->status = tuple_error("%s: _ is not an integer", s->who).status;
     else if (!mul_into(a, b, &product) || (kind == 0 && !add_into(s->total, product, &s->total)))
-        s->status =
-            tuple_no("%s: adding %lld times %lld overflows 64 bits", s->who, (long long)a, (long long)b).status;
+        s->status = tuple_error("%s: adding %lld times %lld overflows 64 bits", s->who, (long long)a,
+                                (long long)b)
+                        .status;
     else if (kind != 0) {
         s->value[s->terms] = product;
         s->kind[s->terms++] = kind;
@@ -29,7 +30,7 @@ static bool build_sum(tuple_builder *b, const tuple_sum *s, uint32_t mask, int s
         int mode = mask >> i & 1 ? path_step(s->kind[i], step) : -1;
         rank = mode > rank ? mode : rank;
         if (mode == 0 && !add_into(total, s->value[i], &total)) {
-            tuple_no("%s: adding %lld overflows 64 bits", s->who, (long long)s->value[i]);
+            tuple_error("%s: adding %lld overflows 64 bits", s->who, (long long)s->value[i]);
             return false;
         }
     }
@@ -38,7 +39,7 @@ static bool build_sum(tuple_builder *b, const tuple_sum *s, uint32_t mask, int s
         return true;
     }
     if (total != 0) {
-        tuple_no("%s: %lld and a tuple have no sum", s->who, (long long)total);
+        tuple_error("%s: %lld and a tuple have no sum", s->who, (long long)total);
         return false;
     }
     build_open(b);
@@ -59,17 +60,17 @@ static bool build_sum(tuple_builder *b, const tuple_sum *s, uint32_t mask, int s
 ptxpack_tuple sum_end(const tuple_sum *s)
 {
     if (s->status != PTXPACK_OK)
-        return tuple_bad(s->status);
+        return tuple_failed(s->status);
     if (s->terms == 0)
         return ptxpack_int(s->total);
     if (s->total != 0)
-        return tuple_no("%s: %lld and a basis value have no sum", s->who, (long long)s->total);
+        return tuple_error("%s: %lld and a basis value have no sum", s->who, (long long)s->total);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     if (s->terms == 1)
         build_leaf(&b, s->value[0], s->kind[0]);
     else if (!build_sum(&b, s, UINT32_MAX, 0))
-        return tuple_bad(PTXPACK_E_ARG);
+        return tuple_failed(PTXPACK_E_ARG);
     return out;
 }
 
@@ -96,8 +97,8 @@ static bool expand_in(tuple_builder *b, tuple_node n)
 ptxpack_tuple ptxpack_as_arithmetic_tuple(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
-    return expand_in(&b, tuple_root(t)) ? out : tuple_bad(PTXPACK_E_ARG);
+    return expand_in(&b, tuple_root(t)) ? out : tuple_failed(PTXPACK_E_ARG);
 }

@@ -84,23 +84,23 @@ ptxpack_layout swizzle_domain(const char *name, const ptxpack_layout *l, ptxpack
     }
     /* carries may stay above the swizzle */
     if (!maps || (shared != 0 && (shared & -shared) <= (to_y | to_z)))
-        return layout_no("%s: Sw<%d,%d,%d> cannot pass through %s, which does not map bits to bits", name,
-                         swizzle.bits, swizzle.base, swizzle.shift, layout_text(l).text);
+        return layout_error("%s: Sw<%d,%d,%d> cannot pass through %s, which does not map bits to bits", name,
+                            swizzle.bits, swizzle.base, swizzle.shift, layout_text(l).text);
     /* each bit of an index goes to a bit of the offset of its own: so it is enough to look at single bits */
     bool fits = swizzle_of(to_y, to_z, &moved);
     for (int64_t bit = 1; fits && bit < used; bit <<= 1)
         fits = ptxpack_at(&all, ptxpack_swizzle_apply(swizzle, bit)) ==
                ptxpack_swizzle_apply(moved, ptxpack_at(&all, bit));
     if (!fits)
-        return layout_no("%s: behind %s, Sw<%d,%d,%d> is no swizzle any more", name, layout_text(l).text,
-                         swizzle.bits, swizzle.base, swizzle.shift);
+        return layout_error("%s: behind %s, Sw<%d,%d,%d> is no swizzle any more", name, layout_text(l).text,
+                            swizzle.bits, swizzle.base, swizzle.shift);
     return ptxpack_make_composed(moved, 0, l);
 }
 
 ptxpack_layout compose_swizzled(const ptxpack_layout *l, const ptxpack_layout *b)
 {
     if (b->offset != 0)
-        return layout_no("composition: the offset of %s is not 0", layout_text(b).text);
+        return layout_error("composition: the offset of %s is not 0", layout_text(b).text);
     ptxpack_layout inner = layout_inner(b);
     ptxpack_layout domain = swizzle_domain("composition", l, b->swizzle, ptxpack_cosize(&inner));
     if (domain.shape.status != PTXPACK_OK)
@@ -126,7 +126,7 @@ void product_swizzled(const ptxpack_layout *block, const ptxpack_layout *tiler, 
     if (out->shape.status != PTXPACK_OK)
         return;
     if (tiler->offset != 0) {
-        *out = layout_no("logical_product: the offset of %s is not 0", layout_text(tiler).text);
+        *out = layout_error("logical_product: the offset of %s is not 0", layout_text(tiler).text);
         return;
     }
     ptxpack_layout inner = layout_inner(tiler);
@@ -138,9 +138,9 @@ void product_swizzled(const ptxpack_layout *block, const ptxpack_layout *tiler, 
     if (domain.shape.status != PTXPACK_OK)
         *out = domain;
     else if (domain.composed && (reached_bits(block) & moved) != 0)
-        *out = layout_no("logical_product: Sw<%d,%d,%d> of the tiles would move parts of the block %s",
-                         domain.swizzle.bits, domain.swizzle.base, domain.swizzle.shift,
-                         layout_text(block).text);
+        *out = layout_error("logical_product: Sw<%d,%d,%d> of the tiles would move parts of the block %s",
+                            domain.swizzle.bits, domain.swizzle.base, domain.swizzle.shift,
+                            layout_text(block).text);
     else
         layout_recompose(out, &domain);
 }

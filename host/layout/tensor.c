@@ -4,9 +4,9 @@
 #include "internal.h"
 #include "loader/loader.h"
 
-static ptxpack_tensor tensor_bad(ptxpack_status status)
+static ptxpack_tensor tensor_failed(ptxpack_status status)
 {
-    return (ptxpack_tensor){.layout = layout_bad(status)};
+    return (ptxpack_tensor){.layout = layout_failed(status)};
 }
 
 static ptxpack_status status_of(const ptxpack_tensor *t) { return t->layout.shape.status; }
@@ -70,8 +70,8 @@ static ptxpack_tuple coord_sum(const ptxpack_tuple *origin, const ptxpack_tuple 
         return step;
     tuple_builder b = build_begin(&out);
     if (!add_coords(&b, tuple_root(origin), tuple_root(&step)))
-        return tuple_no("coordinates %s and %s cannot be added", tuple_text(origin).text,
-                        tuple_text(offset).text);
+        return tuple_error("coordinates %s and %s cannot be added", tuple_text(origin).text,
+                           tuple_text(offset).text);
     return out;
 }
 
@@ -82,15 +82,15 @@ static ptxpack_tensor moved(const ptxpack_tensor *t, const ptxpack_slice *to)
     if (status_of(&out) != PTXPACK_OK)
         return out;
     if (to->offset.status != PTXPACK_OK)
-        return tensor_bad(to->offset.status);
+        return tensor_failed(to->offset.status);
     if (t->bits == 0) {
         out.origin = coord_sum(&t->origin, &to->offset);
-        return out.origin.status == PTXPACK_OK ? out : tensor_bad(out.origin.status);
+        return out.origin.status == PTXPACK_OK ? out : tensor_failed(out.origin.status);
     }
     if (ptxpack_is_tuple(&to->offset) || !advance(&out.address, &out.bit, to->offset.value[0], t->bits))
-        return tensor_bad(tuple_no("offset %s from address %llu leaves 64 bits", tuple_text(&to->offset).text,
-                                   (unsigned long long)t->address)
-                              .status);
+        return tensor_failed(tuple_error("offset %s from address %llu leaves 64 bits",
+                                         tuple_text(&to->offset).text, (unsigned long long)t->address)
+                                 .status);
     return out;
 }
 
@@ -107,15 +107,15 @@ static bool counts(const ptxpack_layout *l, int bits)
 static ptxpack_tensor tensor_at(uint64_t address, int bit, int bits, const ptxpack_layout *l)
 {
     if (l->shape.status != PTXPACK_OK)
-        return tensor_bad(l->shape.status);
+        return tensor_failed(l->shape.status);
     if (bits < 1)
-        return tensor_bad(tuple_no("elements of %d bits", bits).status);
+        return tensor_failed(tuple_error("elements of %d bits", bits).status);
     if (!counts(l, bits))
-        return tensor_bad(tuple_no("%s does not count elements", layout_text(l).text).status);
+        return tensor_failed(tuple_error("%s does not count elements", layout_text(l).text).status);
     if (!is_aligned(address, bit, bits))
-        return tensor_bad(tuple_no("address %llu, bit %d, is not aligned to elements of %d bits",
-                                   (unsigned long long)address, bit, bits)
-                              .status);
+        return tensor_failed(tuple_error("address %llu, bit %d, is not aligned to elements of %d bits",
+                                         (unsigned long long)address, bit, bits)
+                                 .status);
     return (ptxpack_tensor){.layout = *l, .address = address, .bit = bit, .bits = bits};
 }
 
@@ -128,10 +128,10 @@ ptxpack_tensor ptxpack_make_coord_tensor(const ptxpack_layout *l)
 {
     ptxpack_tensor t = {.layout = *l, .origin = ptxpack_coprofile(l)};
     if (l->shape.status != PTXPACK_OK)
-        return tensor_bad(l->shape.status);
+        return tensor_failed(l->shape.status);
     if (!counts(l, 0) || l->composed)
-        return tensor_bad(tuple_no("%s gives no coordinates", layout_text(l).text).status);
-    return t.origin.status == PTXPACK_OK ? t : tensor_bad(t.origin.status);
+        return tensor_failed(tuple_error("%s gives no coordinates", layout_text(l).text).status);
+    return t.origin.status == PTXPACK_OK ? t : tensor_failed(t.origin.status);
 }
 
 ptxpack_tensor ptxpack_make_identity_tensor(const ptxpack_tuple *shape)
@@ -147,9 +147,9 @@ ptxpack_tensor ptxpack_tensor_view(const ptxpack_tensor *t, const ptxpack_layout
     if (status_of(t) != PTXPACK_OK)
         return *t;
     if (l->shape.status != PTXPACK_OK)
-        return tensor_bad(l->shape.status);
+        return tensor_failed(l->shape.status);
     if (!counts(l, t->bits))
-        return tensor_bad(tuple_no("%s does not count elements", layout_text(l).text).status);
+        return tensor_failed(tuple_error("%s does not count elements", layout_text(l).text).status);
     out.layout = *l;
     return out;
 }
@@ -175,7 +175,7 @@ ptxpack_tensor ptxpack_tensor_recast(const ptxpack_tensor *t, int bits)
     if (status_of(t) != PTXPACK_OK)
         return *t;
     if (t->bits == 0)
-        return tensor_bad(tuple_no("a tensor of coordinates has no other elements").status);
+        return tensor_failed(tuple_error("a tensor of coordinates has no other elements").status);
     ptxpack_layout l = ptxpack_recast_layout(&t->layout, t->bits, bits);
     return tensor_at(t->address, t->bit, bits, &l);
 }
@@ -186,7 +186,7 @@ static ptxpack_tensor partition(const ptxpack_tensor *t, const ptxpack_layout *t
                                 const ptxpack_tuple *coord, int cut)
 {
     if (status_of(t) != PTXPACK_OK || coord->status != PTXPACK_OK)
-        return status_of(t) != PTXPACK_OK ? *t : tensor_bad(coord->status);
+        return status_of(t) != PTXPACK_OK ? *t : tensor_failed(coord->status);
     ptxpack_layout divided = ptxpack_zipped_divide(&t->layout, tiler);
     ptxpack_tensor tiled = ptxpack_tensor_view(t, &divided);
     if (status_of(&tiled) != PTXPACK_OK)
@@ -219,8 +219,8 @@ static ptxpack_layout project_tiler(const ptxpack_tuple *projection, const ptxpa
     ptxpack_layout out;
     int            rank = ptxpack_rank(projection);
     if (!ptxpack_is_tiler(tiler) || rank != ptxpack_rank(&tiler->shape))
-        return layout_no("projection %s does not have the rank of the tiler %s", tuple_text(projection).text,
-                         layout_text(tiler).text);
+        return layout_error("projection %s does not have the rank of the tiler %s", tuple_text(projection).text,
+                            layout_text(tiler).text);
     layout_builder b = layout_begin(&out);
     layout_open(&b);
     for (int i = 0; i < rank; i++) {
@@ -234,8 +234,8 @@ static ptxpack_layout project_tiler(const ptxpack_tuple *projection, const ptxpa
     }
     layout_close(&b);
     if (out.shape.kind[0] == PTXPACK_EMPTY)
-        return layout_no("projection %s keeps no mode of the tiler %s", tuple_text(projection).text,
-                         layout_text(tiler).text);
+        return layout_error("projection %s keeps no mode of the tiler %s", tuple_text(projection).text,
+                            layout_text(tiler).text);
     return out;
 }
 
@@ -245,12 +245,12 @@ ptxpack_tensor ptxpack_local_tile(const ptxpack_tensor *t, const ptxpack_layout 
     if (projection == NULL)
         return partition(t, tiler, coord, 1);
     if (status_of(t) != PTXPACK_OK || projection->status != PTXPACK_OK)
-        return status_of(t) != PTXPACK_OK ? *t : tensor_bad(projection->status);
+        return status_of(t) != PTXPACK_OK ? *t : tensor_failed(projection->status);
     if (tiler->shape.status != PTXPACK_OK)
-        return tensor_bad(tiler->shape.status);
+        return tensor_failed(tiler->shape.status);
     ptxpack_layout tiles = project_tiler(projection, tiler);
     if (tiles.shape.status != PTXPACK_OK)
-        return tensor_bad(tiles.shape.status);
+        return tensor_failed(tiles.shape.status);
     ptxpack_tuple place = ptxpack_tuple_dice(projection, coord);
     return partition(t, &tiles, &place, 1);
 }
@@ -259,11 +259,11 @@ ptxpack_tensor ptxpack_local_tile(const ptxpack_tensor *t, const ptxpack_layout 
 static ptxpack_tuple thread_coord(const ptxpack_layout *threads, int64_t index)
 {
     if (threads->shape.status != PTXPACK_OK)
-        return tuple_bad(threads->shape.status);
+        return tuple_failed(threads->shape.status);
     ptxpack_tuple coord = ptxpack_get_hier_coord(threads, index);
     if (coord.status == PTXPACK_OK)
         return coord;
-    return tuple_no("local_partition: %lld is no thread of %s", (long long)index, layout_text(threads).text);
+    return tuple_error("local_partition: %lld is no thread of %s", (long long)index, layout_text(threads).text);
 }
 
 ptxpack_tensor ptxpack_local_partition(const ptxpack_tensor *t, const ptxpack_layout *threads, int64_t index,
@@ -315,9 +315,9 @@ ptxpack_status ptxpack_tensor_address(const ptxpack_tensor *t, const ptxpack_tup
 ptxpack_tuple ptxpack_tensor_coord(const ptxpack_tensor *t, const ptxpack_tuple *coord)
 {
     if (status_of(t) != PTXPACK_OK)
-        return tuple_bad(status_of(t));
+        return tuple_failed(status_of(t));
     if (t->bits != 0)
-        return tuple_no("a tensor of memory has no coordinates for elements");
+        return tuple_error("a tensor of memory has no coordinates for elements");
     ptxpack_tuple offset = ptxpack_layout_crd2idx(&t->layout, coord);
     return coord_sum(&t->origin, &offset);
 }

@@ -20,9 +20,9 @@ typedef struct ptxpack_tensor {
     ptxpack_layout layout;
     uint64_t       address; /* of the byte with the first bit of element 0 of the layout: a pointer's value,
                                or an offset such as the place in shared memory                            */
-    int           bit;      /* the first bit of that element in its byte: 0 to 7                          */
-    int           bits;     /* of an element; 0: a tensor of coordinates, not of memory                   */
-    ptxpack_tuple origin;   /* of a tensor of coordinates: the coordinate where it starts                 */
+    int            bit;     /* the first bit of that element in its byte: 0 to 7                          */
+    int            bits;    /* of an element; 0: a tensor of coordinates, not of memory                   */
+    ptxpack_tuple  origin;  /* of a tensor of coordinates: the coordinate where it starts                 */
 } ptxpack_tensor;
 
 PTXPACK_API ptxpack_tensor ptxpack_make_tensor(uint64_t address, int bits, const ptxpack_layout *l);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "internal.h"
-#include "read.h"
 #include "loader/loader.h"
 
 /* ---- reading: pieces ------------------------------------------------------------------------------- */
@@ -27,7 +26,7 @@ bool reader_take(text_reader *r, char wanted)
     return true;
 }
 
-bool reader_no(const text_reader *r, const char *at, const char *format, ...)
+bool reader_error(const text_reader *r, const char *at, const char *format, ...)
 {
     char    line[512];
     va_list arguments;
@@ -42,10 +41,10 @@ bool reader_expected(text_reader *r, const char *what)
 {
     int next = reader_peek(r);
     if (next < 0)
-        return reader_no(r, r->at, "expected %s, found the end", what);
+        return reader_error(r, r->at, "expected %s, found the end", what);
     if (next <= ' ' || next >= 0x7f)
-        return reader_no(r, r->at, "expected %s, found the byte 0x%02x", what, (unsigned)next);
-    return reader_no(r, r->at, "expected %s, found '%c'", what, next);
+        return reader_error(r, r->at, "expected %s, found the byte 0x%02x", what, (unsigned)next);
+    return reader_error(r, r->at, "expected %s, found '%c'", what, next);
 }
 
 bool reader_expect(text_reader *r, char wanted)
@@ -81,7 +80,7 @@ static bool read_number(text_reader *r, int64_t *value)
     }
     fits = fits && (negative || mul_into(*value, -1, value));
     int length = r->at - start < 60 ? (int)(r->at - start) : 60;
-    return fits || reader_no(r, start, "%.*s does not fit 64 bits", length, start);
+    return fits || reader_error(r, start, "%.*s does not fit 64 bits", length, start);
 }
 
 bool reader_integer(text_reader *r, int64_t *value)
@@ -104,9 +103,10 @@ static bool read_path(text_reader *r, uint64_t *kind)
         if (!reader_integer(r, &mode))
             return false;
         if (level == PTXPACK_TUPLE_DEPTH)
-            return reader_no(r, start, "more than %d @", PTXPACK_TUPLE_DEPTH);
+            return reader_error(r, start, "more than %d @", PTXPACK_TUPLE_DEPTH);
         if (mode < 0 || mode >= PTXPACK_TUPLE_ITEMS)
-            return reader_no(r, start, "@%" PRId64 " is no mode: 0 to %d are", mode, PTXPACK_TUPLE_ITEMS - 1);
+            return reader_error(r, start, "@%" PRId64 " is no mode: 0 to %d are", mode,
+                                PTXPACK_TUPLE_ITEMS - 1);
         *kind = *kind << 8 | (uint64_t)(mode + 1);
     }
     return true;
@@ -132,7 +132,7 @@ static bool read_opening(text_reader *r, tuple_builder *b, bool *empty)
     *empty = false;
     while (reader_take(r, '(')) {
         if (b->depth == PTXPACK_TUPLE_DEPTH)
-            return reader_no(r, r->at - 1, "nested more than %d deep", PTXPACK_TUPLE_DEPTH);
+            return reader_error(r, r->at - 1, "nested more than %d deep", PTXPACK_TUPLE_DEPTH);
         build_open(b);
         if (reader_peek(r) == ')') {
             *empty = true;
@@ -152,7 +152,7 @@ bool reader_tuple(text_reader *r, ptxpack_tuple *t)
         if (!read_opening(r, &b, &empty))
             return false;
         if (t->items == PTXPACK_TUPLE_ITEMS)
-            return reader_no(r, r->at, "more than %d items", PTXPACK_TUPLE_ITEMS);
+            return reader_error(r, r->at, "more than %d items", PTXPACK_TUPLE_ITEMS);
         if (!empty) {
             if (!reader_leaf(r, &value, &kind))
                 return false;
@@ -195,10 +195,10 @@ bool reader_swizzle(text_reader *r, ptxpack_swizzle *swizzle)
         return false;
     for (int i = 0; i < 3; i++)
         if (field[i] < (i == 2 ? -62 : 0) || field[i] > 62)
-            return reader_no(r, start, "a swizzle's %s cannot be %" PRId64, names[i], field[i]);
+            return reader_error(r, start, "a swizzle's %s cannot be %" PRId64, names[i], field[i]);
     *swizzle = (ptxpack_swizzle){(int8_t)field[0], (int8_t)field[1], (int8_t)field[2]};
     return swizzle_ok(*swizzle) ||
-           reader_no(r, start, "|S| of Sw<B,M,S> must not be below B, nor B + M + |S| above 62");
+           reader_error(r, start, "|S| of Sw<B,M,S> must not be below B, nor B + M + |S| above 62");
 }
 
 bool reader_compose(text_reader *r)
@@ -215,12 +215,12 @@ static bool add_part(const text_reader *r, const char *start, ptxpack_layout *l,
 {
     int first = l->shape.items, outside = b->shape.depth;
     if (part->shape.status != PTXPACK_OK)
-        return reader_no(r, start, "%s", ptxpack_detail(NULL));
+        return reader_error(r, start, "%s", ptxpack_detail(NULL));
     if (first + part->shape.items > PTXPACK_TUPLE_ITEMS)
-        return reader_no(r, start, "more than %d items", PTXPACK_TUPLE_ITEMS);
+        return reader_error(r, start, "more than %d items", PTXPACK_TUPLE_ITEMS);
     for (int i = 0; i < part->shape.items; i++) {
         if (outside + part->shape.depth[i] > PTXPACK_TUPLE_DEPTH)
-            return reader_no(r, start, "nested more than %d deep", PTXPACK_TUPLE_DEPTH);
+            return reader_error(r, start, "nested more than %d deep", PTXPACK_TUPLE_DEPTH);
         l->tiler[first + i] = (uint8_t)(outside + part->tiler[i]);
     }
     layout_copy(b, part, tuple_root(&part->shape));
@@ -250,7 +250,7 @@ static bool read_tiler(text_reader *r, ptxpack_layout *l)
     for (;;) {
         while (reader_take(r, '<')) {
             if (b.shape.depth == PTXPACK_TUPLE_DEPTH)
-                return reader_no(r, r->at - 1, "nested more than %d deep", PTXPACK_TUPLE_DEPTH);
+                return reader_error(r, r->at - 1, "nested more than %d deep", PTXPACK_TUPLE_DEPTH);
             layout_open(&b);
         }
         if (!read_part(r, l, &b))
@@ -268,12 +268,12 @@ static ptxpack_layout read_plain(text_reader *r)
 {
     ptxpack_tuple shape, stride;
     if (!reader_tuple(r, &shape))
-        return layout_bad(PTXPACK_E_ARG);
+        return layout_failed(PTXPACK_E_ARG);
     bool compact = !reader_take(r, ':');
     if (!compact && !reader_tuple(r, &stride))
-        return layout_bad(PTXPACK_E_ARG);
+        return layout_failed(PTXPACK_E_ARG);
     if (!reader_expect_end(r))
-        return layout_bad(PTXPACK_E_ARG);
+        return layout_failed(PTXPACK_E_ARG);
     if (compact && shape.depth[0] == 0 && shape.kind[0] == PTXPACK_UNDERSCORE)
         return ptxpack_tiler_of(&shape);
     return compact ? ptxpack_make_layout_left(&shape) : ptxpack_make_layout(&shape, &stride);
@@ -284,13 +284,13 @@ static ptxpack_layout read_composed(text_reader *r)
     ptxpack_swizzle swizzle;
     int64_t         offset;
     if (!reader_swizzle(r, &swizzle))
-        return layout_bad(PTXPACK_E_ARG);
+        return layout_failed(PTXPACK_E_ARG);
     if (!reader_compose(r))
-        return reader_expected(r, "'o', as in Sw<B,M,S> o 0 o (8,8):(8,1)"), layout_bad(PTXPACK_E_ARG);
+        return reader_expected(r, "'o', as in Sw<B,M,S> o 0 o (8,8):(8,1)"), layout_failed(PTXPACK_E_ARG);
     if (!reader_integer(r, &offset))
-        return layout_bad(PTXPACK_E_ARG);
+        return layout_failed(PTXPACK_E_ARG);
     if (!reader_compose(r))
-        return reader_expected(r, "'o'"), layout_bad(PTXPACK_E_ARG);
+        return reader_expected(r, "'o'"), layout_failed(PTXPACK_E_ARG);
     ptxpack_layout inner = read_plain(r);
     return ptxpack_make_composed(swizzle, offset, &inner);
 }
@@ -299,22 +299,22 @@ ptxpack_layout ptxpack_layout_parse(const char *text)
 {
     ptxpack_layout l = {.composed = false};
     if (text == NULL)
-        return layout_no("the text of a layout is NULL");
+        return layout_error("the text of a layout is NULL");
     text_reader r = reader_begin(text, strlen(text));
     if (reader_starts_swizzle(&r))
         return read_composed(&r);
     if (reader_peek(&r) != '<')
         return read_plain(&r);
-    return read_tiler(&r, &l) && reader_expect_end(&r) ? l : layout_bad(PTXPACK_E_ARG);
+    return read_tiler(&r, &l) && reader_expect_end(&r) ? l : layout_failed(PTXPACK_E_ARG);
 }
 
 ptxpack_tuple ptxpack_tuple_parse(const char *text)
 {
     ptxpack_tuple t = {.status = PTXPACK_OK};
     if (text == NULL)
-        return tuple_no("the text of a tuple is NULL");
+        return tuple_error("the text of a tuple is NULL");
     text_reader r = reader_begin(text, strlen(text));
-    return reader_tuple(&r, &t) && reader_expect_end(&r) ? t : tuple_bad(PTXPACK_E_ARG);
+    return reader_tuple(&r, &t) && reader_expect_end(&r) ? t : tuple_failed(PTXPACK_E_ARG);
 }
 
 /* ---- printing --------------------------------------------------------------------------------------- */

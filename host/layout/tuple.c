@@ -17,11 +17,11 @@ ptxpack_tuple ptxpack_underscore(void) { return one_item(0, PTXPACK_UNDERSCORE);
 ptxpack_tuple ptxpack_basis(int64_t value, int count, const int *modes)
 {
     if (count < 0 || count > PTXPACK_TUPLE_DEPTH)
-        return tuple_no("basis: a path of %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_DEPTH);
+        return tuple_error("basis: a path of %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_DEPTH);
     uint64_t path = 0;
     for (int i = 0; i < count; i++) {
         if (modes[i] < 0 || modes[i] >= PTXPACK_TUPLE_ITEMS)
-            return tuple_no("basis: mode %d; 0 to %d are possible", modes[i], PTXPACK_TUPLE_ITEMS - 1);
+            return tuple_error("basis: mode %d; 0 to %d are possible", modes[i], PTXPACK_TUPLE_ITEMS - 1);
         path |= (uint64_t)(modes[i] + 1) << 8 * i;
     }
     return one_item(value, path);
@@ -30,7 +30,7 @@ ptxpack_tuple ptxpack_basis(int64_t value, int count, const int *modes)
 ptxpack_tuple ptxpack_tuple_of(int count, const int64_t *values)
 {
     if (count < 0 || count > PTXPACK_TUPLE_ITEMS)
-        return tuple_no("tuple_of: %d integers; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+        return tuple_error("tuple_of: %d integers; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
@@ -43,13 +43,13 @@ ptxpack_tuple ptxpack_tuple_of(int count, const int64_t *values)
 ptxpack_tuple ptxpack_tuple_join(int count, const ptxpack_tuple *modes)
 {
     if (count < 0 || count > PTXPACK_TUPLE_ITEMS)
-        return tuple_no("tuple_join: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+        return tuple_error("tuple_join: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
     for (int i = 0; i < count; i++) {
         if (modes[i].status != PTXPACK_OK)
-            return tuple_bad(modes[i].status);
+            return tuple_failed(modes[i].status);
         build_node(&b, tuple_root(&modes[i]));
     }
     build_close(&b);
@@ -86,28 +86,28 @@ bool ptxpack_has_underscore(const ptxpack_tuple *t)
 
 static ptxpack_tuple no_such_mode(const char *who, int mode, const ptxpack_tuple *t)
 {
-    return tuple_no("%s: mode %d of %s, which has %d", who, mode, tuple_text(t).text, ptxpack_rank(t));
+    return tuple_error("%s: mode %d of %s, which has %d", who, mode, tuple_text(t).text, ptxpack_rank(t));
 }
 
 ptxpack_tuple ptxpack_get(const ptxpack_tuple *t, int mode)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     tuple_node n = tuple_root(t), m = node_mode(n, mode);
     return m.begin < n.end ? node_tuple(m) : no_such_mode("get", mode, t);
 }
 
 ptxpack_tuple ptxpack_basis_get(const ptxpack_tuple *basis, const ptxpack_tuple *t)
 {
-    if (bad_of(basis, t) != PTXPACK_OK)
-        return tuple_bad(bad_of(basis, t));
+    if (error_of(basis, t) != PTXPACK_OK)
+        return tuple_failed(error_of(basis, t));
     if (ptxpack_is_tuple(basis) || basis->kind[0] == PTXPACK_UNDERSCORE)
-        return tuple_no("basis_get: %s is not a basis value", tuple_text(basis).text);
+        return tuple_error("basis_get: %s is not a basis value", tuple_text(basis).text);
     tuple_node n = tuple_root(t);
     for (uint64_t path = basis->kind[0]; path != 0; path >>= 8) {
         tuple_node m = node_mode(n, (int)(path & 255) - 1);
         if (m.begin >= n.end)
-            return tuple_no("basis_get: %s has no mode %s", tuple_text(t).text, tuple_text(basis).text);
+            return tuple_error("basis_get: %s has no mode %s", tuple_text(t).text, tuple_text(basis).text);
         n = m;
     }
     return node_tuple(n);
@@ -117,25 +117,25 @@ ptxpack_tuple ptxpack_basis_get(const ptxpack_tuple *basis, const ptxpack_tuple 
 static ptxpack_tuple leaf_at(const char *who, const ptxpack_tuple *t, int which)
 {
     if (which < 0 || t->kind[which] == PTXPACK_EMPTY)
-        return tuple_no("%s: () in %s has no leaf", who, tuple_text(t).text);
+        return tuple_error("%s: () in %s has no leaf", who, tuple_text(t).text);
     return one_item(t->value[which], t->kind[which]);
 }
 
 ptxpack_tuple ptxpack_front(const ptxpack_tuple *t)
 {
-    return t->status == PTXPACK_OK ? leaf_at("front", t, 0) : tuple_bad(t->status);
+    return t->status == PTXPACK_OK ? leaf_at("front", t, 0) : tuple_failed(t->status);
 }
 
 ptxpack_tuple ptxpack_back(const ptxpack_tuple *t)
 {
-    return t->status == PTXPACK_OK ? leaf_at("back", t, t->items - 1) : tuple_bad(t->status);
+    return t->status == PTXPACK_OK ? leaf_at("back", t, t->items - 1) : tuple_failed(t->status);
 }
 
 /* ---- nesting -------------------------------------------------------------------------------------- */
 ptxpack_tuple ptxpack_flatten_to_tuple(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
@@ -177,12 +177,12 @@ static int leaf_count(const ptxpack_tuple *t)
 
 ptxpack_tuple ptxpack_unflatten(const ptxpack_tuple *flat, const ptxpack_tuple *profile)
 {
-    if (bad_of(flat, profile) != PTXPACK_OK)
-        return tuple_bad(bad_of(flat, profile));
+    if (error_of(flat, profile) != PTXPACK_OK)
+        return tuple_failed(error_of(flat, profile));
     tuple_node n = tuple_root(flat);
     if (node_rank(n) != leaf_count(profile))
-        return tuple_no("unflatten: %s has %d modes for the %d leaves of %s", tuple_text(flat).text,
-                        node_rank(n), leaf_count(profile), tuple_text(profile).text);
+        return tuple_error("unflatten: %s has %d modes for the %d leaves of %s", tuple_text(flat).text,
+                           node_rank(n), leaf_count(profile), tuple_text(profile).text);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     tuple_node    mode = node_first(n);
@@ -201,7 +201,7 @@ ptxpack_tuple ptxpack_wrap(const ptxpack_tuple *t)
 ptxpack_tuple ptxpack_unwrap(const ptxpack_tuple *t)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     tuple_node n = tuple_root(t);
     while (!node_is_leaf(n) && node_rank(n) == 1)
         n = node_first(n);
@@ -220,8 +220,8 @@ static bool range_fits(const ptxpack_tuple *t, int begin, int *end)
 
 static ptxpack_tuple bad_range(const char *who, const ptxpack_tuple *t, int begin, int end)
 {
-    return tuple_no("%s: modes %d to %d of %s, which has %d", who, begin, end, tuple_text(t).text,
-                    ptxpack_rank(t));
+    return tuple_error("%s: modes %d to %d of %s, which has %d", who, begin, end, tuple_text(t).text,
+                       ptxpack_rank(t));
 }
 
 /* The modes [begin, end) of t, which must be there, next in b. */
@@ -235,7 +235,7 @@ static void build_range(tuple_builder *b, const ptxpack_tuple *t, int begin, int
 ptxpack_tuple ptxpack_take(const ptxpack_tuple *t, int begin, int end)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     int last = end;
     if (!range_fits(t, begin, &last))
         return bad_range("take", t, begin, end);
@@ -250,7 +250,7 @@ ptxpack_tuple ptxpack_take(const ptxpack_tuple *t, int begin, int end)
 ptxpack_tuple ptxpack_group(const ptxpack_tuple *t, int begin, int end)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     int last = end;
     if (!range_fits(t, begin, &last))
         return bad_range("group", t, begin, end);
@@ -272,9 +272,9 @@ ptxpack_tuple ptxpack_group(const ptxpack_tuple *t, int begin, int end)
 ptxpack_tuple ptxpack_select(const ptxpack_tuple *t, int count, const int *modes)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     if (count < 0 || count > PTXPACK_TUPLE_ITEMS)
-        return tuple_no("select: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+        return tuple_error("select: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
@@ -311,29 +311,29 @@ static int missing(const char *who, const ptxpack_tuple *t, int n, ptxpack_tuple
     int rank = ptxpack_rank(t);
     if (rank <= n && n <= PTXPACK_TUPLE_ITEMS)
         return n - rank;
-    *no = tuple_no("%s: %s to rank %d; its rank is %d and %d is the limit", who, tuple_text(t).text, n, rank,
-                   PTXPACK_TUPLE_ITEMS);
+    *no = tuple_error("%s: %s to rank %d; its rank is %d and %d is the limit", who, tuple_text(t).text, n, rank,
+                      PTXPACK_TUPLE_ITEMS);
     return -1;
 }
 
 ptxpack_tuple ptxpack_append(const ptxpack_tuple *t, const ptxpack_tuple *x)
 {
-    if (bad_of(t, x) != PTXPACK_OK)
-        return tuple_bad(bad_of(t, x));
+    if (error_of(t, x) != PTXPACK_OK)
+        return tuple_failed(error_of(t, x));
     return pad("append", 0, t, 1, x);
 }
 
 ptxpack_tuple ptxpack_prepend(const ptxpack_tuple *t, const ptxpack_tuple *x)
 {
-    if (bad_of(t, x) != PTXPACK_OK)
-        return tuple_bad(bad_of(t, x));
+    if (error_of(t, x) != PTXPACK_OK)
+        return tuple_failed(error_of(t, x));
     return pad("prepend", 1, t, 0, x);
 }
 
 ptxpack_tuple ptxpack_append_to(const ptxpack_tuple *t, int n, const ptxpack_tuple *x)
 {
-    if (bad_of(t, x) != PTXPACK_OK)
-        return tuple_bad(bad_of(t, x));
+    if (error_of(t, x) != PTXPACK_OK)
+        return tuple_failed(error_of(t, x));
     ptxpack_tuple no;
     int           count = missing("append", t, n, &no);
     return count < 0 ? no : count == 0 ? *t : pad("append", 0, t, count, x);
@@ -341,8 +341,8 @@ ptxpack_tuple ptxpack_append_to(const ptxpack_tuple *t, int n, const ptxpack_tup
 
 ptxpack_tuple ptxpack_prepend_to(const ptxpack_tuple *t, int n, const ptxpack_tuple *x)
 {
-    if (bad_of(t, x) != PTXPACK_OK)
-        return tuple_bad(bad_of(t, x));
+    if (error_of(t, x) != PTXPACK_OK)
+        return tuple_failed(error_of(t, x));
     ptxpack_tuple no;
     int           count = missing("prepend", t, n, &no);
     return count < 0 ? no : count == 0 ? *t : pad("prepend", count, t, 0, x);
@@ -365,10 +365,10 @@ static ptxpack_tuple splice(const char *who, const ptxpack_tuple *t, int begin, 
 
 ptxpack_tuple ptxpack_insert(const ptxpack_tuple *t, int before, const ptxpack_tuple *x)
 {
-    if (bad_of(t, x) != PTXPACK_OK)
-        return tuple_bad(bad_of(t, x));
+    if (error_of(t, x) != PTXPACK_OK)
+        return tuple_failed(error_of(t, x));
     if (!ptxpack_is_tuple(t))
-        return tuple_no("insert: %s is not a tuple", tuple_text(t).text);
+        return tuple_error("insert: %s is not a tuple", tuple_text(t).text);
     if (before < 0 || before > ptxpack_rank(t))
         return no_such_mode("insert", before, t);
     return splice("insert", t, before, before, x);
@@ -377,9 +377,9 @@ ptxpack_tuple ptxpack_insert(const ptxpack_tuple *t, int before, const ptxpack_t
 ptxpack_tuple ptxpack_remove(const ptxpack_tuple *t, int mode)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     if (!ptxpack_is_tuple(t))
-        return tuple_no("remove: %s is not a tuple", tuple_text(t).text);
+        return tuple_error("remove: %s is not a tuple", tuple_text(t).text);
     if (mode < 0 || mode >= ptxpack_rank(t))
         return no_such_mode("remove", mode, t);
     return splice("remove", t, mode, mode + 1, NULL);
@@ -387,8 +387,8 @@ ptxpack_tuple ptxpack_remove(const ptxpack_tuple *t, int mode)
 
 ptxpack_tuple ptxpack_replace(const ptxpack_tuple *t, int mode, const ptxpack_tuple *x)
 {
-    if (bad_of(t, x) != PTXPACK_OK)
-        return tuple_bad(bad_of(t, x));
+    if (error_of(t, x) != PTXPACK_OK)
+        return tuple_failed(error_of(t, x));
     if (mode < 0 || mode >= ptxpack_rank(t))
         return no_such_mode("replace", mode, t);
     return ptxpack_is_tuple(t) ? splice("replace", t, mode, mode + 1, x) : *x;
@@ -413,8 +413,8 @@ ptxpack_tuple ptxpack_repeat(const ptxpack_tuple *x, int n)
     if (x->status != PTXPACK_OK || n == 1)
         return *x;
     if (n < 0 || n > PTXPACK_TUPLE_ITEMS)
-        return tuple_no("repeat: %s %d times; 0 to %d are possible", tuple_text(x).text, n,
-                        PTXPACK_TUPLE_ITEMS);
+        return tuple_error("repeat: %s %d times; 0 to %d are possible", tuple_text(x).text, n,
+                           PTXPACK_TUPLE_ITEMS);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
@@ -439,8 +439,8 @@ static void repeat_in(tuple_builder *b, tuple_node profile, tuple_node x)
 
 ptxpack_tuple ptxpack_repeat_like(const ptxpack_tuple *profile, const ptxpack_tuple *x)
 {
-    if (bad_of(profile, x) != PTXPACK_OK)
-        return tuple_bad(bad_of(profile, x));
+    if (error_of(profile, x) != PTXPACK_OK)
+        return tuple_failed(error_of(profile, x));
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     repeat_in(&b, tuple_root(profile), tuple_root(x));
@@ -464,7 +464,7 @@ static void build_mapped(tuple_builder *b, tuple_node n, ptxpack_map f, void *us
 ptxpack_tuple ptxpack_transform(const ptxpack_tuple *t, ptxpack_map f, void *user)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     if (!ptxpack_is_tuple(t))
         return f(user, t);
     ptxpack_tuple out;
@@ -492,7 +492,7 @@ static void transform_in(tuple_builder *b, tuple_node n, ptxpack_map f, void *us
 ptxpack_tuple ptxpack_transform_leaf(const ptxpack_tuple *t, ptxpack_map f, void *user)
 {
     if (t->status != PTXPACK_OK)
-        return tuple_bad(t->status);
+        return tuple_failed(t->status);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     transform_in(&b, tuple_root(t), f, user);
@@ -501,8 +501,8 @@ ptxpack_tuple ptxpack_transform_leaf(const ptxpack_tuple *t, ptxpack_map f, void
 
 ptxpack_tuple ptxpack_fold(const ptxpack_tuple *t, const ptxpack_tuple *start, ptxpack_folder f, void *user)
 {
-    if (bad_of(t, start) != PTXPACK_OK)
-        return tuple_bad(bad_of(t, start));
+    if (error_of(t, start) != PTXPACK_OK)
+        return tuple_failed(error_of(t, start));
     ptxpack_tuple so_far = *start;
     tuple_node    n = tuple_root(t);
     for (tuple_node m = node_first(n); m.begin < n.end && so_far.status == PTXPACK_OK; m = node_next(n, m)) {
@@ -519,14 +519,14 @@ ptxpack_tuple ptxpack_zip(const ptxpack_tuple *t)
         return *t;
     tuple_node n = tuple_root(t), first = node_first(n);
     if (node_is_empty(n))
-        return tuple_no("zip: () has no modes");
+        return tuple_error("zip: () has no modes");
     if (node_is_leaf(first))
         return ptxpack_tuple_join(1, t);
     int rank = node_rank(first);
     for (tuple_node m = first; m.begin < n.end; m = node_next(n, m))
         if (node_is_leaf(m) || node_rank(m) != rank)
-            return tuple_no("zip: the modes %s and %s of %s differ in rank", node_text(first).text,
-                            node_text(m).text, tuple_text(t).text);
+            return tuple_error("zip: the modes %s and %s of %s differ in rank", node_text(first).text,
+                               node_text(m).text, tuple_text(t).text);
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
@@ -565,12 +565,12 @@ static bool guide_fits(tuple_node n, tuple_node guide, ptxpack_tuple *no)
     if (node_is_leaf(guide)) {
         bool pair = !node_is_leaf(n) && node_rank(n) == 2;
         if (!pair)
-            *no = tuple_no("zip2_by: %s of %s is not of rank 2", node_text(n).text, tuple_text(n.t).text);
+            *no = tuple_error("zip2_by: %s of %s is not of rank 2", node_text(n).text, tuple_text(n.t).text);
         return pair;
     }
     if (node_is_leaf(n) || node_rank(n) < node_rank(guide)) {
-        *no = tuple_no("zip2_by: %s has fewer modes than its guide %s", node_text(n).text,
-                       node_text(guide).text);
+        *no = tuple_error("zip2_by: %s has fewer modes than its guide %s", node_text(n).text,
+                          node_text(guide).text);
         return false;
     }
     tuple_node m = node_first(n);
@@ -584,8 +584,8 @@ static bool guide_fits(tuple_node n, tuple_node guide, ptxpack_tuple *no)
 
 ptxpack_tuple ptxpack_zip2_by(const ptxpack_tuple *t, const ptxpack_tuple *guide)
 {
-    if (bad_of(t, guide) != PTXPACK_OK)
-        return tuple_bad(bad_of(t, guide));
+    if (error_of(t, guide) != PTXPACK_OK)
+        return tuple_failed(error_of(t, guide));
     ptxpack_tuple out;
     if (!guide_fits(tuple_root(t), tuple_root(guide), &out))
         return out;

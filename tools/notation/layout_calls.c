@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "host/layout/internal.h"
+#include "host/layout/notation.h"
 #include "host/layout/tensor.h"
 
 /* ---- values ---------------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static expr_value value_of_int(int64_t n) { return value_of_tuple(ptxpack_int(n)
 /* Of a function whose result is 0 when it left a line. */
 static expr_value value_of_count(int64_t n)
 {
-    return n > 0 ? value_of_int(n) : value_of_tuple(tuple_bad(PTXPACK_E_ARG));
+    return n > 0 ? value_of_int(n) : value_of_tuple(tuple_failed(PTXPACK_E_ARG));
 }
 
 static expr_value value_of_slice(ptxpack_slice s)
@@ -74,8 +74,8 @@ ptxpack_layout expr_layout(const expr_value *v)
         return v->as.layout;
     if (v->kind == EXPR_SLICE)
         return v->as.slice.layout;
-    return layout_no(is_tiler(v) ? "%s is a tiler, no layout" : "a %s is no layout",
-                     is_tiler(v) ? layout_text(&v->as.layout).text : "swizzle or a list of values");
+    return layout_error(is_tiler(v) ? "%s is a tiler, no layout" : "a %s is no layout",
+                        is_tiler(v) ? layout_text(&v->as.layout).text : "swizzle or a list of values");
 }
 
 static ptxpack_layout tiler_of(const expr_value *v)
@@ -104,7 +104,7 @@ expr_value value_join(const expr_value *values, int count, bool tiler)
     bool tuples = true;
     for (int i = 0; i < count; i++) {
         if (values[i].kind != EXPR_TUPLE && values[i].kind != EXPR_LAYOUT)
-            return value_of_tuple(tuple_no("item %d is neither a tuple nor a layout", i));
+            return value_of_tuple(tuple_error("item %d is neither a tuple nor a layout", i));
         tuples = tuples && values[i].kind == EXPR_TUPLE;
     }
     return tuples && !tiler ? join_tuples(values, count) : join_layouts(values, count, true);
@@ -122,12 +122,12 @@ expr_value value_apply(const expr_value *function, const expr_value *coord)
     if (function->kind == EXPR_SWIZZLE && is_integer(coord))
         return value_of_int(ptxpack_swizzle_apply(function->as.swizzle, coord->as.tuple.value[0]));
     if (function->kind == EXPR_SWIZZLE)
-        return value_of_tuple(tuple_no("a swizzle is applied to an integer"));
+        return value_of_tuple(tuple_error("a swizzle is applied to an integer"));
     if (coord->kind != EXPR_TUPLE)
-        return value_of_tuple(tuple_no("what a layout is applied to is no coordinate"));
+        return value_of_tuple(tuple_error("what a layout is applied to is no coordinate"));
     if (function->kind == EXPR_LAYOUT && !is_tiler(function))
         return apply_layout(&function->as.layout, &coord->as.tuple);
-    return value_of_tuple(tuple_no("only layouts and swizzles are applied to coordinates"));
+    return value_of_tuple(tuple_error("only layouts and swizzles are applied to coordinates"));
 }
 
 /* ---- what the functions need besides the library --------------------------------------------------- */
@@ -145,7 +145,7 @@ static expr_value value_of_tensor(ptxpack_tensor t) { return value_of_layout(t.l
 static expr_value value_of_values(const ptxpack_layout *l)
 {
     if (ptxpack_size(l) > EXPR_LIST)
-        return value_of_tuple(tuple_no("%s has more than %d values", layout_text(l).text, EXPR_LIST));
+        return value_of_tuple(tuple_error("%s has more than %d values", layout_text(l).text, EXPR_LIST));
     return (expr_value){.kind = EXPR_VALUES, .as = {.layout = *l}};
 }
 
@@ -180,7 +180,7 @@ static expr_value compose_swizzles(ptxpack_swizzle a, ptxpack_swizzle b)
     uint64_t moved = ((1ull << a.bits) - 1) << a.base ^ ((1ull << b.bits) - 1) << b.base;
     int      bits = __builtin_popcountll(moved), base = moved != 0 ? __builtin_ctzll(moved) : 0;
     if (a.shift != b.shift || moved >> base != (1ull << bits) - 1)
-        return value_of_tuple(tuple_no("the two swizzles do not make one"));
+        return value_of_tuple(tuple_error("the two swizzles do not make one"));
     ptxpack_swizzle out = {(int8_t)bits, (int8_t)base, (int8_t)(bits > 0 ? a.shift : 0)};
     return (expr_value){.kind = EXPR_SWIZZLE, .as = {.swizzle = out}};
 }
@@ -349,7 +349,7 @@ static void pick_mode(const expr_call *c)
         else if (v->kind == EXPR_SLICE && (mode == 0 || mode == 1))
             *v = mode == 0 ? value_of_layout(v->as.slice.layout) : value_of_tuple(v->as.slice.offset);
         else
-            *v = value_of_tuple(tuple_no("there is no mode %d", mode));
+            *v = value_of_tuple(tuple_error("there is no mode %d", mode));
     }
 }
 
@@ -419,7 +419,7 @@ static bool say_forms(const expr_call *c)
         add(&given, i > 0 ? ", " : "");
         add(&given, kind_of(&c->args[i]));
     }
-    tuple_no("%.*s takes %s, not %s)", (int)c->name_bytes, c->name, forms.text, given.text);
+    tuple_error("%.*s takes %s, not %s)", (int)c->name_bytes, c->name, forms.text, given.text);
     return false;
 }
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "layout_calls.h"
-#include "host/layout/read.h"
+#include "host/layout/notation.h"
 #include "loader/loader.h"
 
 enum { NESTING = 64, VALUES = 256 };
@@ -38,9 +38,9 @@ static bool read_list(evaluator *e, char closing, int *count)
         return true;
     do {
         if (*count == CALL_ARGUMENTS)
-            return reader_no(&e->r, e->r.at, "more than %d items", CALL_ARGUMENTS);
+            return reader_error(&e->r, e->r.at, "more than %d items", CALL_ARGUMENTS);
         if (e->used == VALUES)
-            return reader_no(&e->r, e->r.at, "more than %d values at once", VALUES);
+            return reader_error(&e->r, e->r.at, "more than %d values at once", VALUES);
         if (!read_expression(e, &e->values[e->used++]))
             return false;
         ++*count;
@@ -51,7 +51,7 @@ static bool read_list(evaluator *e, char closing, int *count)
 /* What a step of the library said, with the place. */
 static bool settle(const evaluator *e, const char *start, const expr_value *v)
 {
-    return value_status(v) == PTXPACK_OK || reader_no(&e->r, start, "%s", ptxpack_detail(NULL));
+    return value_status(v) == PTXPACK_OK || reader_error(&e->r, start, "%s", ptxpack_detail(NULL));
 }
 
 static bool read_group(evaluator *e, char closing, expr_value *out)
@@ -126,7 +126,7 @@ static bool read_type(evaluator *e, const char *name, type_name type, expr_value
     if (type == TYPE_TUPLE || type == TYPE_TILER)
         *out = value_join(v, count, type == TYPE_TILER);
     else if (!tuples || count > (type == TYPE_LAYOUT ? 2 : 1))
-        return reader_no(&e->r, name, "this takes <%s>", type == TYPE_LAYOUT ? "shape,stride" : "integer");
+        return reader_error(&e->r, name, "this takes <%s>", type == TYPE_LAYOUT ? "shape,stride" : "integer");
     else if (type == TYPE_INTEGER)
         *out = v[0];
     else
@@ -143,12 +143,12 @@ static bool read_numbers(evaluator *e, expr_call *c)
     do {
         const char *start = (reader_peek(&e->r), e->r.at);
         if (c->numbers == CALL_ARGUMENTS)
-            return reader_no(&e->r, start, "more than %d integers in <>", CALL_ARGUMENTS);
+            return reader_error(&e->r, start, "more than %d integers in <>", CALL_ARGUMENTS);
         if (!reader_integer(&e->r, &number))
             return false;
         if (number < -1 || number > INT32_MAX)
-            return reader_no(&e->r, start, "%" PRId64 " in the <> of %.*s is out of range", number,
-                             (int)c->name_bytes, c->name);
+            return reader_error(&e->r, start, "%" PRId64 " in the <> of %.*s is out of range", number,
+                                (int)c->name_bytes, c->name);
         c->number[c->numbers++] = (int)number;
     } while (reader_take(&e->r, ','));
     return reader_take(&e->r, '>') || reader_expected(&e->r, "',' or '>'");
@@ -159,7 +159,7 @@ static bool read_call(evaluator *e, const char *name, size_t bytes, expr_value *
     expr_call c = {.name = name, .name_bytes = bytes, .numbers = 0};
     int       first = e->used, shown = bytes < 60 ? (int)bytes : 60;
     if (!call_is_known(name, bytes))
-        return reader_no(&e->r, name, "there is no function %.*s", shown, name);
+        return reader_error(&e->r, name, "there is no function %.*s", shown, name);
     if (!read_numbers(e, &c) || !reader_expect(&e->r, '(') || !read_list(e, ')', &c.count))
         return false;
     c.args = &e->values[first];
@@ -168,8 +168,8 @@ static bool read_call(evaluator *e, const char *name, size_t bytes, expr_value *
         return true;
     const char *line = ptxpack_detail(NULL);
     if (strncmp(line, name, bytes) == 0)
-        return reader_no(&e->r, name, "%s", line);
-    return reader_no(&e->r, name, "%.*s: %s", shown, name, line);
+        return reader_error(&e->r, name, "%s", line);
+    return reader_error(&e->r, name, "%.*s: %s", shown, name, line);
 }
 
 static bool read_name(evaluator *e, expr_value *out)
@@ -227,15 +227,15 @@ static bool read_plain(evaluator *e, expr_value *out)
     if (!reader_take(&e->r, ':'))
         return true;
     if (out->kind != EXPR_TUPLE)
-        return reader_no(&e->r, start, "what is left of ':' is no tuple of integers");
+        return reader_error(&e->r, start, "what is left of ':' is no tuple of integers");
     const char *right = (reader_peek(&e->r), e->r.at);
     if (e->used == VALUES)
-        return reader_no(&e->r, right, "more than %d values at once", VALUES);
+        return reader_error(&e->r, right, "more than %d values at once", VALUES);
     expr_value *stride = &e->values[e->used++];
     if (!read_primary(e, stride))
         return false;
     if (stride->kind != EXPR_TUPLE)
-        return reader_no(&e->r, right, "what is right of ':' is no tuple of integers");
+        return reader_error(&e->r, right, "what is right of ':' is no tuple of integers");
     *out = value_of_layout(ptxpack_make_layout(&out->as.tuple, &stride->as.tuple));
     e->used--;
     return settle(e, start, out);
@@ -284,7 +284,7 @@ static bool read_expression(evaluator *e, expr_value *out)
 {
     const char *start = (reader_peek(&e->r), e->r.at);
     if (e->nesting == NESTING)
-        return reader_no(&e->r, start, "nested more than %d deep", NESTING);
+        return reader_error(&e->r, start, "nested more than %d deep", NESTING);
     e->nesting++;
     bool ok = reader_starts_swizzle(&e->r) ? read_swizzled(e, out) : read_plain(e, out);
     while (ok && reader_peek(&e->r) == '(')
