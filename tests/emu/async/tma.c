@@ -1,13 +1,5 @@
 /* tma.c - bulk copies and boxes of tensors, against a walk by elements and what an H200 does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include "tests/support/emu_fixture.h"
+#include "tests/support/emu_test.h"
 #include "tools/emu/async/tensor_map.h"
 
 static const enum emu_async_policy policies[] = {EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM};

@@ -1,12 +1,7 @@
 /* float_run.h - runs one floating-point instruction on the emulated GPU, with operands as 64-bit words. */
 #ifndef EMU_FLOAT_RUN_H
 #define EMU_FLOAT_RUN_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <cmocka.h>
-#include "tests/support/emu_fixture.h"
+#include "tests/support/emu_test.h"
 #include "float_inputs.h"
 
 static uint64_t run_operands[INPUT_OPERANDS][INPUTS_ALL], run_results[INPUTS_ALL];

@@ -8,13 +8,7 @@
  *
  * A kernel gets `data`, 64 KiB of zeros, and `blank`, 4 KiB that hold nothing. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include "tests/support/emu_fixture.h"
+#include "tests/support/emu_test.h"
 
 enum { TEXT = 1 << 16, LINES = 512, EXPECTS = 4, EXPECT = 160, FILES_LEAST = 42 };
 enum { DATA = 65536, BLANK = 4096, SEEDS = 3 };

@@ -1,12 +1,7 @@
 /* judge.c - the judge by itself: warps and blocks made by hand touch memory, synchronise, and are
  * found out or not; then random programs against an oracle that knows all of happens-before. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
-#include <cmocka.h>
-#include "tests/support/emu_fixture.h"
+#include "tests/support/emu_test.h"
 #include "tools/emu/judge/judge.h"
 
 /* ---- a machine ------------------------------------------------------------------------------------ */

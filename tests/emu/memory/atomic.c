@@ -1,14 +1,7 @@
-/* atomic.c - atom and red on the emulated GPU: every operation and type against a reference,
- * colliding lanes, blocks on several host threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+/* atomic.c - atom and red on the emulated GPU: every operation and type against a reference, colliding lanes,
+ * blocks on several host threads.  Locks, flags and reports are in atomic.txt. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "tests/support/emu_fixture.h"
+#include "tests/support/emu_test.h"
 
 #define HEAD ".version 8.8\n.target sm_90\n.address_size 64\n"
 #define ENTRY                                                                                     \
@@ -46,11 +39,7 @@ static unsigned int run(const char *body, uint32_t grid, uint32_t block, uint64_
 
 static void run_well(const char *body, uint32_t grid, uint32_t block, uint64_t a, uint64_t b, uint64_t c)
 {
-    unsigned int result = run(body, grid, block, a, b, c);
-    if (result || *emu_log())
-        print_error("%s\n%s", body, emu_log());
-    assert_int_equal(result, 0);
-    assert_string_equal(emu_log(), "");
+    emu_must_end(run(body, grid, block, a, b, c), 0, NULL, body);
 }
 
 static uint64_t buffer(const void *host, uint64_t bytes)
@@ -398,112 +387,11 @@ static void blocks_count_together(void **state)
     assert_int_equal(back[3], 0); /* the exclusive or of 0 .. 2^k - 1 */
 }
 
-/* A lock that threads of one warp, of other warps and of other blocks contend for. */
-static void locks_exclude(void **state)
-{
-    uint32_t words[3] = {0, 0, 0};
-    (void)state;
-    uint64_t a = buffer(words, sizeof words);
-    run_well(
-        "mov.u32 %r9, 0;\nAGAIN: atom.acquire.gpu.global.cas.b32 %r1, [%d0], 0, 1; setp.ne.u32 %p1, %r1, 0;\n"
-        "@%p1 bra NEXT;\nld.global.u32 %r2, [%d0+4]; add.u32 %r2, %r2, 1; st.global.u32 [%d0+4], %r2;\n"
-        "atom.release.gpu.global.exch.b32 %r3, [%d0], 0; mov.u32 %r9, 1;\n"
-        "NEXT: setp.eq.u32 %p2, %r9, 0; @%p2 bra AGAIN;",
-        6, 64, a, a, a);
-    emu_read(words, a, sizeof words);
-    assert_int_equal(words[0], 0);
-    assert_int_equal(words[1], 6 * 64);
-}
-
-/* Block 0 hands a value to block 1 through a flag: ordered by release and acquire, or by fences, or not. */
-static void flags_order_what_they_release(void **state)
-{
-    static const struct {
-        const char *put, *get;
-        bool        ordered;
-    } ways[] = {{"st.release.gpu.global.u32 [%d0], 1;", "ld.acquire.gpu.global.u32 %r3, [%d0];", true},
-                {"red.release.gpu.global.add.u32 [%d0], 1;", "atom.acquire.gpu.global.or.b32 %r3, [%d0], 0;",
-                 true},
-                {"fence.acq_rel.gpu; st.relaxed.gpu.global.u32 [%d0], 1;",
-                 "ld.relaxed.gpu.global.u32 %r3, [%d0]; fence.acq_rel.gpu;", true},
-                {"membar.gl; st.volatile.global.u32 [%d0], 1;", "ld.volatile.global.u32 %r3, [%d0]; membar.gl;",
-                 true},
-                {"atom.acq_rel.gpu.global.exch.b32 %r4, [%d0], 1;",
-                 "atom.acq_rel.gpu.global.cas.b32 %r3, [%d0], 5, 5;", true},
-                {"st.relaxed.gpu.global.u32 [%d0], 1;", "ld.acquire.gpu.global.u32 %r3, [%d0];", false},
-                {"st.release.gpu.global.u32 [%d0], 1;", "ld.relaxed.gpu.global.u32 %r3, [%d0];", false}};
-    char body[1024];
-    (void)state;
-    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        uint32_t words[2] = {0, 0}, back = 0;
-        uint64_t a = buffer(words, sizeof words), b = buffer(words, sizeof words);
-        snprintf(
-            body, sizeof body,
-            "mov.u32 %%r1, %%ctaid.x; setp.eq.u32 %%p1, %%r1, 1; @%%p1 bra TAKE;\n"
-            "st.global.u32 [%%d1], 42;\n%s\nbra END;\nTAKE: %s\nsetp.eq.u32 %%p2, %%r3, 0; @%%p2 bra TAKE;\n"
-            "ld.global.u32 %%r2, [%%d1]; st.global.u32 [%%d2], %%r2;\nEND:",
-            ways[i].put, ways[i].get);
-        uint64_t c = buffer(words, sizeof words);
-        if (ways[i].ordered) {
-            run_well(body, 2, 1, a, b, c);
-            emu_read(&back, c, sizeof back);
-            assert_int_equal(back, 42);
-        } else {
-            assert_int_equal(run(body, 2, 1, a, b, c), 719);
-            assert_non_null(strstr(emu_log(), "race"));
-            emu_log_clear();
-        }
-    }
-}
-
-/* ---- what may not be -------------------------------------------------------------------------------- */
-static void wrong_ones_are_named(void **state)
-{
-    static const struct {
-        const char  *body;
-        unsigned int result;
-        const char  *what;
-    } bad[] = {{"atom.global.add.u32 %r1, [%d0+2], 1;", 716, "4 bytes not aligned to 4"},
-               {"atom.global.add.u32 %r1, [%d0+64], 1;", 700, "updates 4 bytes"},
-               {"atom.add.u64 %d3, [%d0+60], 1;", 716, "not aligned to 8"},
-               {"red.shared.add.u32 [1000000], 1;", 700, "shared 0x"},
-               {"red.global.add.v4.f32 [%d0+8], {%f0,%f0,%f0,%f0};", 716, "not aligned to 16"},
-               {"atom.global.add.s64 %d3, [%d0], %d0;", 218, "has no type .s64"},
-               {"atom.global.add.f16 %h1, [%d0], %h1;", 218, ".noftz is missing"},
-               {"red.global.exch.b32 [%d0], 1;", 218, "red has no .exch"},
-               {"red.acquire.gpu.global.add.u32 [%d0], 1;", 218, "only .relaxed and .release"},
-               {"atom.local.add.u32 %r1, [0], 1;", 218, ".global and .shared"},
-               {"atom.global.nand.b32 %r1, [%d0], 1;", 218, "'.nand' is not known"},
-               {"atom.global.cas.b32 %r1, [%d0], 1;", 218, "operand"},
-               {"atom.global.add.v2.u32 {%r1,%r2}, [%d0], {%r1,%r2};", 218, "no vectors"},
-               {"atom.global.min.noftz.f16x2 %r1, [%d0], %r1;", 218, "only .add"},
-               {"atom.shared.add.v2.f32 {%f1,%f2}, [0], {%f1,%f2};", 218, "global memory"},
-               {"atom.global.add.v8.f32 {%f1,%f2}, [%d0], {%f1,%f2};", 218, "16 bytes"},
-               {"red.global.add.v2.f32 [%d0], %f0;", 218, "1 registers for 2"}};
-    uint32_t words[16] = {0};
-    uint64_t a = buffer(words, sizeof words);
-    (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        char body[256];
-        snprintf(body, sizeof body, "mov.f32 %%f0, 0f00000000;\n%s", bad[i].body);
-        unsigned int got = run(body, 1, 1, a, a, a);
-        if (got != bad[i].result || strstr(emu_log(), bad[i].what) == NULL)
-            fail_msg("%s: result %u, %s", bad[i].body, got, emu_log());
-        emu_log_clear();
-    }
-}
-
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup(name, begin)
-    const struct CMUnitTest tests[] = {CASE(every_operation),
-                                       CASE(halves),
-                                       CASE(vectors),
-                                       CASE(wide_ones),
-                                       CASE(blocks_count_together),
-                                       CASE(locks_exclude),
-                                       CASE(flags_order_what_they_release),
-                                       CASE(wrong_ones_are_named)};
+    const struct CMUnitTest tests[] = {CASE(every_operation), CASE(halves), CASE(vectors), CASE(wide_ones),
+                                       CASE(blocks_count_together)};
     print_message("seed %llu\n", (unsigned long long)seed);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,6 @@
 /* mma.c - mma, wmma, ldmatrix, stmatrix and movmatrix as PTX on the emulated GPU. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-#include "tests/support/emu_fixture.h"
+#include "tests/support/emu_test.h"
 #include "tests/support/emu_vectors.h"
 #include "tests/support/random_fixture.h"
 

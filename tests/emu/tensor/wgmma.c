@@ -1,14 +1,6 @@
 /* wgmma.c - wgmma on the emulated GPU: layouts of shared memory, completion, misuse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-#include "tests/support/emu_fixture.h"
+#include "tests/support/emu_test.h"
 #include "tests/support/probe.h"
 
 enum { SEED = 20261120 };
