@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "tools/device.h"
-#include "extents.h"
+#include "repeat.h"
 #include "report.h"
 #include "run.h"
-#include "sweep.h"
-#include "watch.h"
 #include "worker.h"
 #include "sass.h"
 

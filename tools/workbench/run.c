@@ -10,8 +10,6 @@
 #include "loader/inspect.h"
 #include "tools/device.h"
 #include "buffers.h"
-#include "extents.h"
-#include "figures.h"
 #include "time.h"
 #include "sass.h"
 
@@ -110,6 +108,66 @@ static void describe_device(const program_runner *r, program_result *result)
     result->device.emulated = r->gpu.emulated;
 }
 
+/* ---- what the library tells of a program and its entries ------------------------------------------ */
+static void keep_program(program_result *result, const ptxpack_program_info *info, double ready_ms)
+{
+    snprintf(result->program.target, sizeof result->program.target, "%s", info->target);
+    snprintf(result->program.compiler, sizeof result->program.compiler, "%s", info->compiler);
+    result->program.from_cache = info->from_cache;
+    result->program.front_ms = info->front_ms;
+    result->program.compile_ms = info->compile_ms;
+    result->program.cache_ms = info->cache_ms;
+    result->program.load_ms = info->load_ms;
+    result->program.cubin_bytes = info->cubin_bytes;
+    result->program.ready_ms = ready_ms;
+}
+
+/* The lines of the compilers' log (NULL: none) that warn. */
+static void keep_warnings(program_result *result, const char *log)
+{
+    char  *out = result->program.warnings;
+    size_t used = 0, cap = sizeof result->program.warnings;
+    for (const char *at = log != NULL ? log : ""; *at != '\0';) {
+        size_t bytes = strcspn(at, "\n");
+        if (memmem(at, bytes, "warning", 7) != NULL && used + bytes + 2 < cap) {
+            memcpy(out + used, at, bytes);
+            used += bytes;
+            out[used++] = '\n';
+        }
+        at += bytes + (at[bytes] == '\n');
+    }
+    out[used] = '\0';
+}
+
+/* What is not among the program's warnings already. */
+static void keep_remarks(const program_result *result, const char *remarks, program_figures *f)
+{
+    size_t used = 0;
+    for (const char *at = remarks; *at != '\0';) {
+        size_t bytes = strcspn(at, "\n");
+        if (memmem(result->program.warnings, strlen(result->program.warnings), at, bytes) == NULL)
+            used += (size_t)snprintf(f->remarks + used, sizeof f->remarks - used, "%.*s\n", (int)bytes, at);
+        if (used >= sizeof f->remarks)
+            return;
+        at += bytes + (at[bytes] == '\n');
+    }
+}
+
+/* One more entry; its remarks but for those that are warnings already. */
+static void add_entry(program_result *result, const ptxpack_function_info *info)
+{
+    program_figures         *f = &result->entries[result->entry_count++];
+    const ptxpack_resources *r = &info->resources;
+    snprintf(f->name, sizeof f->name, "%s", info->name);
+    keep_remarks(result, r->remarks, f);
+    f->registers = info->registers;
+    f->shared_bytes = info->shared_bytes;
+    f->local_bytes = info->local_bytes;
+    f->constant_bytes = info->constant_bytes;
+    f->spill_bytes = r->spill_store_bytes < 0 ? -1 : r->spill_store_bytes + r->spill_load_bytes;
+    f->instructions = -1;
+}
+
 /* ---- the program ---------------------------------------------------------------------------------- */
 static void make_source(run *n)
 {
@@ -149,8 +207,8 @@ static bool load(run *n)
     if (!try_status(n, ptxpack_program_load(n->r->handle, &n->source, &n->program)))
         return false;
     const ptxpack_program_info *info = ptxpack_program_describe(n->program);
-    program_figures_program(n->result, info, now_ms() - started);
-    program_figures_warnings(n->result, info->log);
+    keep_program(n->result, info, now_ms() - started);
+    keep_warnings(n->result, info->log);
     return true;
 }
 
@@ -243,7 +301,7 @@ static bool describe_all(run *n)
     for (size_t i = 0; i < count && ok; i++) {
         ok = try_status(n, ptxpack_program_function(n->program, names[i], &function));
         if (ok)
-            program_figures_add(n->result, ptxpack_function_describe(function));
+            add_entry(n->result, ptxpack_function_describe(function));
     }
     free(names);
     return ok;
@@ -288,8 +346,8 @@ static bool compile_only(run *n)
     bool   ok = names != NULL && compile_entry(n, &info, &log, names, &count);
     double ready_ms = now_ms() - started;
     if (ok) {
-        program_figures_program(n->result, &info, ready_ms);
-        program_figures_warnings(n->result, log);
+        keep_program(n->result, &info, ready_ms);
+        keep_warnings(n->result, log);
     }
     for (size_t i = 0; i < count && ok; i++) {
         ptxpack_function_info f = {.name = names[i], .local_bytes = -1, .constant_bytes = -1};
@@ -298,7 +356,7 @@ static bool compile_only(run *n)
         f.registers = known ? f.resources.registers : -1;
         f.shared_bytes = known ? f.resources.shared_bytes : -1;
         f.resources.spill_store_bytes = known ? f.resources.spill_store_bytes : -1;
-        program_figures_add(n->result, &f);
+        add_entry(n->result, &f);
     }
     free(log);
     free(names);
@@ -415,7 +473,7 @@ static bool run_all(run *n)
         return describe_all(n);
     if (!find_function(n, &function))
         return false;
-    program_figures_add(n->result, ptxpack_function_describe(function));
+    add_entry(n->result, ptxpack_function_describe(function));
     return s->no_run || launch(n, function);
 }
 

@@ -1,5 +1,5 @@
 /* sweep.c - one run for each combination of symbol values. */
-#include "sweep.h"
+#include "repeat.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ bool program_sweep_parse(program_settings *s, char line[PROGRAM_LINE])
     return true;
 }
 
-size_t program_sweep_count(const program_settings *s)
+static size_t program_sweep_count(const program_settings *s)
 {
     size_t runs = 1;
     for (size_t i = 0; i < s->axis_count; i++)

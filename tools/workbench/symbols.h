@@ -1,4 +1,5 @@
-/* symbols.h - the integer symbols of a run (-D, --sweep), and numbers that are written with them. */
+/* symbols.h - the integer symbols of a run (-D, --sweep), and the numbers that may be expressions of them: --grid,
+ * --block, --smem. */
 #ifndef PTXPACK_PROGRAM_SYMBOLS_H
 #define PTXPACK_PROGRAM_SYMBOLS_H
 #include <stdbool.h>
@@ -33,4 +34,9 @@ bool program_symbols_define(program_symbols *s, const option_list *defines, prog
 __extension__ typedef __int128 program_wide;
 bool program_number(const program_symbols *s, const char *text, size_t bytes, program_wide *value,
                     char line[PROGRAM_LINE]);
+/* "8", "8,4", "(N+127)/128,1,4": three extents from 1 on.  `name` is the option's.  Both return false
+ * after one line that begins with the option. */
+bool program_extents(const char *name, const char *text, const program_symbols *symbols, uint32_t out[3],
+                     char line[PROGRAM_LINE]);
+bool program_smem(const char *text, const program_symbols *symbols, int64_t *bytes, char line[PROGRAM_LINE]);
 #endif

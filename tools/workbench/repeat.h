@@ -1,0 +1,17 @@
+/* repeat.h - more than one run: --sweep, one for each combination of symbol values, and --watch, one for each change
+ * of the source. */
+#ifndef PTXPACK_PROGRAM_REPEAT_H
+#define PTXPACK_PROGRAM_REPEAT_H
+#include "run.h"
+#include "worker.h"
+
+/* The axes of all --sweep NAME=a,b,c; false after one line. */
+bool program_sweep_parse(program_settings *s, char line[PROGRAM_LINE]);
+/* The symbols of combination `index`: the last axis goes fastest. */
+bool program_sweep_job(const program_settings *s, size_t index, program_job *job, char line[PROGRAM_LINE]);
+/* Run them all and print the table.  The exit status: failed when none succeeded. */
+int program_sweep(program_worker *w, const program_settings *s);
+
+/* Until Ctrl-C; then COMMAND_OK.  A run that fails is told, and watching goes on. */
+int program_watch(program_worker *w, const program_settings *s);
+#endif
