@@ -3,6 +3,9 @@
 #include <xxhash.h>
 #include "handle.h"
 
+#define BEFORE_EACH set_up
+#define AFTER_EACH  tear_down
+
 /* ---- keys --------------------------------------------------------------------------------------- */
 
 static void hex_of_fields(char hex[33], const char *const *fields)
@@ -14,9 +17,8 @@ static void hex_of_fields(char hex[33], const char *const *fields)
     ptxpack_cache_key_free(key);
 }
 
-static void test_key_fields_do_not_run_together(void **state)
+TEST(test_key_fields_do_not_run_together)
 {
-    (void)state;
     /* clang-format off */
     static const char *const lists[][8] = {
         {"ptx", "abc", "target", "sm_90", NULL}, {"ptx", "abc", "target", "sm_90a", NULL},
@@ -41,9 +43,8 @@ static void test_key_fields_do_not_run_together(void **state)
 }
 
 /* The key format, written out by hand: a change must change ptxpack_entry_version, too. */
-static void test_key_bytes(void **state)
+TEST(test_key_bytes)
 {
-    (void)state;
     static const char  blob[] = "\x14\0\0\0ptxpack-cache-format\x08\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
                                 "\x03\0\0\0one\x02\0\0\0\0\0\0\0xy"
                                 "\x02\0\0\0n2\x08\0\0\0\0\0\0\0\xef\xcd\xab\x89\x67\x45\x23\x01";
@@ -77,9 +78,8 @@ static void check_poisoned(ptxpack_cache_key *key, const char *part_of_reason)
     ptxpack_cache_key_free(key);
 }
 
-static void test_poisoned_keys_cache_nothing(void **state)
+TEST(test_poisoned_keys_cache_nothing)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     ptxpack_cache_key_poison(key, "the compiler's version is unknown");
     ptxpack_cache_key_poison(key, "a later reason");
@@ -110,9 +110,8 @@ static void test_poisoned_keys_cache_nothing(void **state)
 
 /* ---- entries ------------------------------------------------------------------------------------ */
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     static const size_t sizes[] = {1, 2, 255, 4096, 65537, 5000000};
     uint8_t            *payload = (uint8_t *)malloc(5000000);
     assert_non_null(payload);
@@ -153,9 +152,8 @@ static void test_round_trip(void **state)
     free(payload);
 }
 
-static void test_replace_and_remove(void **state)
+TEST(test_replace_and_remove)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a"), *other = key_of("b");
     assert_true(put_text(cache, key, "first"));
     assert_true(put_text(cache, other, "other"));
@@ -169,9 +167,8 @@ static void test_replace_and_remove(void **state)
     ptxpack_cache_key_free(other);
 }
 
-static void test_unfit_entries_are_refused(void **state)
+TEST(test_unfit_entries_are_refused)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     char               label[1200];
     memset(label, 'x', sizeof label);
@@ -199,9 +196,8 @@ static void test_unfit_entries_are_refused(void **state)
 
 /* ---- the directory ------------------------------------------------------------------------------ */
 
-static void test_files_modes_and_tag(void **state)
+TEST(test_files_modes_and_tag)
 {
-    (void)state;
     struct stat        st;
     ptxpack_cache_key *key = key_of("a");
     assert_int_equal(stat(dir, &st), 0);
@@ -233,9 +229,8 @@ static void test_files_modes_and_tag(void **state)
     ptxpack_cache_key_free(key);
 }
 
-static void test_directory_vanishes(void **state)
+TEST(test_directory_vanishes)
 {
-    (void)state;
     ptxpack_cache_key  *key = key_of("a");
     ptxpack_cache_entry entry;
     for (int i = 0; i < 3; i++) {
@@ -251,9 +246,8 @@ static void test_directory_vanishes(void **state)
     ptxpack_cache_key_free(key);
 }
 
-static void test_read_only(void **state)
+TEST(test_read_only)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a"), *other = key_of("b");
     assert_true(put_text(cache, key, "payload"));
     char *path = strdup(entry_path(cache, key));
@@ -288,9 +282,8 @@ static void test_read_only(void **state)
     ptxpack_cache_key_free(other);
 }
 
-static void test_disabled_and_null(void **state)
+TEST(test_disabled_and_null)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     ptxpack_cache *off = open_with((ptxpack_cache_options){.disable = true, .dir = path_in(scratch, "off")});
     ptxpack_cache *const list[] = {off, NULL};
@@ -349,9 +342,8 @@ static ptxpack_cache_step stop_at_once(const ptxpack_cache_info *info, void *use
     return PTXPACK_CACHE_STOP;
 }
 
-static void test_each(void **state)
+TEST(test_each)
 {
-    (void)state;
     for (int i = 0; i < 5; i++) {
         ptxpack_cache_key *key = numbered(i);
         assert_true(put_text(cache, key, "payload"));
@@ -378,20 +370,4 @@ static void test_each(void **state)
     assert_int_equal(calls, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_key_fields_do_not_run_together),
-        CASE(test_key_bytes),
-        CASE(test_poisoned_keys_cache_nothing),
-        CASE(test_round_trip),
-        CASE(test_replace_and_remove),
-        CASE(test_unfit_entries_are_refused),
-        CASE(test_files_modes_and_tag),
-        CASE(test_directory_vanishes),
-        CASE(test_read_only),
-        CASE(test_disabled_and_null),
-        CASE(test_each),
-    };
-    return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -3,6 +3,9 @@
 #include <xxhash.h>
 #include "handle.h"
 
+#define BEFORE_EACH set_up
+#define AFTER_EACH  tear_down
+
 /* ---- integrity: whatever is in the file, only what was put comes back --------------------------- */
 
 /* The file is bad: a counted miss; and the next put makes it good. */
@@ -18,9 +21,8 @@ static void check_bad_then_replaced(ptxpack_cache_key *key)
     assert_true(has_text(cache, key, "payload"));
 }
 
-static void test_every_flipped_bit(void **state)
+TEST(test_every_flipped_bit)
 {
-    (void)state;
     ptxpack_cache_key  *key = key_of("a");
     ptxpack_cache_entry entry;
     assert_true(put_text(cache, key, "payload"));
@@ -45,9 +47,8 @@ static void test_every_flipped_bit(void **state)
     ptxpack_cache_key_free(key);
 }
 
-static void test_every_truncation_and_extensions(void **state)
+TEST(test_every_truncation_and_extensions)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     assert_true(put_text(cache, key, "payload"));
     size_t   bytes;
@@ -79,9 +80,8 @@ static void reseal(uint8_t *file, size_t bytes)
     memcpy(file + bytes - 16, sum.digest, 16);
 }
 
-static void test_foreign_version_and_lying_sizes(void **state)
+TEST(test_foreign_version_and_lying_sizes)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     assert_true(put_text(cache, key, "payload"));
     size_t   bytes;
@@ -125,9 +125,8 @@ static void test_foreign_version_and_lying_sizes(void **state)
     ptxpack_cache_key_free(key);
 }
 
-static void test_shifted_sizes_do_not_fool_the_key(void **state)
+TEST(test_shifted_sizes_do_not_fool_the_key)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     assert_true(put_text(cache, key, "payload"));
     size_t   bytes;
@@ -141,9 +140,8 @@ static void test_shifted_sizes_do_not_fool_the_key(void **state)
     ptxpack_cache_key_free(key);
 }
 
-static void test_entry_of_another_key(void **state)
+TEST(test_entry_of_another_key)
 {
-    (void)state;
     ptxpack_cache_key *a = key_of("a"), *b = key_of("b");
     assert_true(put_text(cache, a, "kernel of a"));
     size_t   bytes;
@@ -159,9 +157,8 @@ static void test_entry_of_another_key(void **state)
     ptxpack_cache_key_free(b);
 }
 
-static void test_things_that_are_no_entry_files(void **state)
+TEST(test_things_that_are_no_entry_files)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a"), *real = key_of("b");
     assert_true(put_text(cache, real, "payload"));
     char *path = strdup(entry_path(cache, key));
@@ -196,15 +193,4 @@ static void test_things_that_are_no_entry_files(void **state)
     ptxpack_cache_key_free(real);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_every_flipped_bit),
-        CASE(test_every_truncation_and_extensions),
-        CASE(test_foreign_version_and_lying_sizes),
-        CASE(test_shifted_sizes_do_not_fool_the_key),
-        CASE(test_entry_of_another_key),
-        CASE(test_things_that_are_no_entry_files),
-    };
-    return cmocka_run_group_tests_name("cache damage", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

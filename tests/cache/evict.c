@@ -2,6 +2,9 @@
 #include <pthread.h>
 #include "handle.h"
 
+#define BEFORE_EACH set_up
+#define AFTER_EACH  tear_down
+
 /* ---- eviction ----------------------------------------------------------------------------------- */
 
 static bool numbered_is_there(int i)
@@ -24,9 +27,8 @@ static void put_numbered(ptxpack_cache *into, int i, size_t bytes, int64_t age)
     ptxpack_cache_key_free(key);
 }
 
-static void test_trim_goes_by_last_use(void **state)
+TEST(test_trim_goes_by_last_use)
 {
-    (void)state;
     for (int i = 0; i < 10; i++)
         put_numbered(cache, i, 1000, 4000 - 100 * i); /* 0 was used longest ago ... */
     ptxpack_cache_key  *key = numbered(0);
@@ -49,9 +51,8 @@ static void test_trim_goes_by_last_use(void **state)
     assert_int_equal(swept.left, 0);
 }
 
-static void test_stamps_are_throttled(void **state)
+TEST(test_stamps_are_throttled)
 {
-    (void)state;
     static const struct {
         int  age;
         bool stamped;
@@ -69,9 +70,8 @@ static void test_stamps_are_throttled(void **state)
     }
 }
 
-static void test_puts_keep_below_the_cap(void **state)
+TEST(test_puts_keep_below_the_cap)
 {
-    (void)state;
     ptxpack_cache *small = open_with((ptxpack_cache_options){.max_bytes = 64 << 10});
     for (int i = 0; i < 60; i++) {
         put_numbered(small, i, 4000, 100 - i);
@@ -93,9 +93,8 @@ static void test_puts_keep_below_the_cap(void **state)
     ptxpack_cache_close(smaller);
 }
 
-static void test_age_limit(void **state)
+TEST(test_age_limit)
 {
-    (void)state;
     put_numbered(cache, 1, 100, 5000);
     put_numbered(cache, 2, 100, 3000);
     put_numbered(cache, 3, 100, -5000); /* a clock was wrong */
@@ -127,9 +126,8 @@ enum { CROWD = 300, CLEANERS = 4 };
 
 static void *trim_to(void *user) { return ptxpack_cache_trim(cache, *(uint64_t *)user, NULL) ? user : NULL; }
 
-static void test_cleaners_credit_what_others_removed(void **state)
+TEST(test_cleaners_credit_what_others_removed)
 {
-    (void)state;
     pthread_t cleaners[CLEANERS];
     for (int i = 0; i < CROWD; i++)
         put_numbered(cache, 100 + i, 10, CROWD - i); /* keys of one length */
@@ -161,9 +159,8 @@ static const char *const not_ours[] = {"notes.txt",
                                        "x.tmp-1-2-3"};
 enum { NOT_OURS = sizeof not_ours / sizeof *not_ours };
 
-static void test_only_our_names_are_removed(void **state)
+TEST(test_only_our_names_are_removed)
 {
-    (void)state;
     for (int i = 0; i < NOT_OURS; i++) {
         write_whole(path_in(dir, not_ours[i]), "x", 1);
         set_age(path_in(dir, not_ours[i]), 100000000);
@@ -189,18 +186,16 @@ static void test_only_our_names_are_removed(void **state)
     assert_int_equal(count_files(dir, ""), NOT_OURS + 3); /* sub, the tag, the lock file */
 }
 
-static void test_puts_sweep_stale_temporaries(void **state)
+TEST(test_puts_sweep_stale_temporaries)
 {
-    (void)state;
     write_whole(path_in(dir, ".tmp-9-9-9"), "stale", 5);
     set_age(path_in(dir, ".tmp-9-9-9"), 4000);
     put_numbered(cache, 1, 100, 0);
     assert_false(exists(path_in(dir, ".tmp-9-9-9")));
 }
 
-static void test_cleaner_looks_again_before_removing(void **state)
+TEST(test_cleaner_looks_again_before_removing)
 {
-    (void)state;
     put_numbered(cache, 1, 100, 5000);
     ptxpack_cache_key *key = numbered(1);
     int                dirfd = open(dir, O_RDONLY | O_DIRECTORY);
@@ -237,17 +232,4 @@ static void test_cleaner_looks_again_before_removing(void **state)
     ptxpack_cache_key_free(key);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_trim_goes_by_last_use),
-        CASE(test_stamps_are_throttled),
-        CASE(test_puts_keep_below_the_cap),
-        CASE(test_age_limit),
-        CASE(test_cleaners_credit_what_others_removed),
-        CASE(test_only_our_names_are_removed),
-        CASE(test_puts_sweep_stale_temporaries),
-        CASE(test_cleaner_looks_again_before_removing),
-    };
-    return cmocka_run_group_tests_name("cache eviction", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

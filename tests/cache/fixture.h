@@ -6,11 +6,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <grp.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +14,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include "cache/internal.h"
+#include "tests/support/unit.h"
 
 /* A new folder, 0711 so that children under another user can reach into it. */
 static inline char *scratch_make(void)

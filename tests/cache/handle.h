@@ -48,6 +48,4 @@ static inline ptxpack_cache_step note_state(const ptxpack_cache_info *info, void
     *(ptxpack_cache_state *)user = info->state;
     return PTXPACK_CACHE_NEXT;
 }
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 #endif

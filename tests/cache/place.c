@@ -3,6 +3,9 @@
 #include <sys/mount.h>
 #include "fixture.h"
 
+#define BEFORE_EACH set_up
+#define AFTER_EACH  tear_down
+
 enum { STRANGER = 4242424 /* a user that no password file knows */ };
 
 static char             *scratch;
@@ -76,9 +79,8 @@ static void check_disabled(const char *dir, const char *part)
 
 /* ---- which directory ---------------------------------------------------------------------------- */
 
-static void test_order_of_places(void **state)
+TEST(test_order_of_places)
 {
-    (void)state;
     char want[4096];
     setenv("HOME", path_in(scratch, "home"), 1);
     snprintf(want, sizeof want, "%s/home/.cache/ptxpack", scratch);
@@ -104,9 +106,8 @@ static void test_order_of_places(void **state)
     }
 }
 
-static void test_old_callers_options(void **state)
+TEST(test_old_callers_options)
 {
-    (void)state;
     struct {
         uint32_t size;
         char     rubbish[sizeof(ptxpack_cache_options)];
@@ -125,9 +126,8 @@ static void test_old_callers_options(void **state)
     ptxpack_cache_close(cache);
 }
 
-static void test_relative_directory_survives_chdir(void **state)
+TEST(test_relative_directory_survives_chdir)
 {
-    (void)state;
     char              *here = getcwd(NULL, 0);
     ptxpack_cache_key *key = key_of("a");
     assert_int_equal(chdir(scratch), 0);
@@ -143,9 +143,8 @@ static void test_relative_directory_survives_chdir(void **state)
     ptxpack_cache_key_free(key);
 }
 
-static void test_home_from_the_password_database(void **state)
+TEST(test_home_from_the_password_database)
 {
-    (void)state;
     struct passwd *me = getpwuid(geteuid());
     if (me == NULL) {
         puts("SKIP: the user of this test is not in the password database");
@@ -190,18 +189,16 @@ static void need_root(const char *what)
     }
 }
 
-static void test_no_home_at_all(void **state)
+TEST(test_no_home_at_all)
 {
-    (void)state;
     need_root("becoming a user without a home");
     assert_int_equal(in_child(STRANGER, open_without_home, NULL), 0);
 }
 
 /* ---- other variables ---------------------------------------------------------------------------- */
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t    bytes;
@@ -266,9 +263,8 @@ static void test_sizes(void **state)
     ptxpack_cache_close(cache);
 }
 
-static void test_flags(void **state)
+TEST(test_flags)
 {
-    (void)state;
     static const char *const off[] = {"", "0", "no", "off", "false"};
     static const char *const on[] = {"1", "yes", "true", "on"};
     ptxpack_cache_key       *key = key_of("a");
@@ -314,9 +310,8 @@ static int run_setuid(void *program)
     return 1;
 }
 
-static void test_setuid_programs_ignore_the_environment(void **state)
+TEST(test_setuid_programs_ignore_the_environment)
 {
-    (void)state;
     need_root("a setuid program");
     char *copy = strdup(path_in(scratch, "program")), command[4200];
     snprintf(command, sizeof command, "cp /proc/%ld/exe %s", (long)getpid(), copy);
@@ -336,9 +331,8 @@ static void test_setuid_programs_ignore_the_environment(void **state)
 
 /* ---- trust -------------------------------------------------------------------------------------- */
 
-static void test_modes(void **state)
+TEST(test_modes)
 {
-    (void)state;
     char *dir = strdup(path_in(scratch, "own"));
     assert_int_equal(mkdir(dir, 0700), 0);
     static const int good[] = {0700, 0755, 0711, 0750}, bad[] = {0777, 0770, 0702, 0720, 01777, 0722};
@@ -356,9 +350,8 @@ static void test_modes(void **state)
     free(dir);
 }
 
-static void test_trust_is_checked_at_every_call(void **state)
+TEST(test_trust_is_checked_at_every_call)
 {
-    (void)state;
     char              *dir = strdup(path_in(scratch, "own"));
     ptxpack_cache_key *key = key_of("a");
     ptxpack_cache     *cache = open_at(dir);
@@ -384,9 +377,8 @@ static int open_of_root(void *dir)
     return 0;
 }
 
-static void test_owner(void **state)
+TEST(test_owner)
 {
-    (void)state;
     need_root("a directory of another user");
     char *dir = strdup(path_in(scratch, "own"));
     assert_int_equal(mkdir(dir, 0755), 0);
@@ -401,9 +393,8 @@ static void test_owner(void **state)
     free(dir);
 }
 
-static void test_paths_that_cannot_be(void **state)
+TEST(test_paths_that_cannot_be)
 {
-    (void)state;
     write_whole(path_in(scratch, "file"), "x", 1);
     check_disabled(path_in(scratch, "file"), strerror(ENOTDIR));
     check_disabled(path_in(scratch, "file/below"), strerror(ENOTDIR));
@@ -458,9 +449,8 @@ static int use_unwritable(void *user)
     return 0;
 }
 
-static void test_unwritable_directory(void **state)
+TEST(test_unwritable_directory)
 {
-    (void)state;
     char *dir = strdup(path_in(scratch, "own"));
     assert_int_equal(mkdir(dir, 0700), 0);
     if (geteuid() == 0) /* permission bits do not bind root */
@@ -469,9 +459,8 @@ static void test_unwritable_directory(void **state)
     free(dir);
 }
 
-static void test_read_only_file_system(void **state)
+TEST(test_read_only_file_system)
 {
-    (void)state;
     char *mounted = strdup(path_in(scratch, "mount"));
     assert_int_equal(mkdir(mounted, 0700), 0);
     if (mount("none", mounted, "tmpfs", 0, "size=1m,mode=0700") != 0) {
@@ -501,26 +490,9 @@ static void test_read_only_file_system(void **state)
     free(mounted);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "--privileged"))
         _exit(privileged_main(argv[2])); /* a leak checker cannot look into a setuid program */
-    const struct CMUnitTest tests[] = {
-        CASE(test_order_of_places),
-        CASE(test_old_callers_options),
-        CASE(test_relative_directory_survives_chdir),
-        CASE(test_home_from_the_password_database),
-        CASE(test_no_home_at_all),
-        CASE(test_sizes),
-        CASE(test_flags),
-        CASE(test_setuid_programs_ignore_the_environment),
-        CASE(test_modes),
-        CASE(test_trust_is_checked_at_every_call),
-        CASE(test_owner),
-        CASE(test_paths_that_cannot_be),
-        CASE(test_unwritable_directory),
-        CASE(test_read_only_file_system),
-    };
-    return cmocka_run_group_tests_name("cache place", tests, NULL, NULL);
+    return unit_run(NULL, NULL);
 }

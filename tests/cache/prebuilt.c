@@ -4,10 +4,14 @@
 #include "handle.h"
 #include "cache/prebuilt/prebuilt.h"
 
+#define BEFORE_EACH make_folder_name
+#define AFTER_EACH  drop_folder_name
+
 static char *folder; /* of this case */
 
 static int make_folder_name(void **state)
 {
+    unsetenv("PTXPACK_CACHE_READONLY_DIRS");
     set_up(state);
     folder = strdup(path_in(scratch, "shipped"));
     return folder == NULL;
@@ -22,7 +26,7 @@ static int drop_folder_name(void **state)
 /* ---- SHA-256 ------------------------------------------------------------------------------------ */
 
 /* The examples of FIPS 180-4, and a million times 'a' from the same source. */
-static void test_sha256(void **state)
+TEST_WITH(test_sha256, NULL, NULL)
 {
     static const struct {
         const char *text, *hex;
@@ -34,7 +38,6 @@ static void test_sha256(void **state)
     };
     uint8_t digest[PTXPACK_SHA256_BYTES], parsed[PTXPACK_SHA256_BYTES];
     char    hex[PTXPACK_SHA256_HEX + 1];
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ptxpack_sha256(cases[i].text, strlen(cases[i].text), digest);
         ptxpack_sha256_hex(digest, hex);
@@ -95,13 +98,12 @@ static bool readable(const char *text, size_t bytes)
     return good;
 }
 
-static void test_manifest_round_trip(void **state)
+TEST_WITH(test_manifest_round_trip, NULL, NULL)
 {
     char             line[PTXPACK_CACHE_LINE];
     ptxpack_manifest m;
     size_t           bytes, again_bytes;
     char            *text = example(&bytes);
-    (void)state;
     assert_true(ptxpack_manifest_read(text, bytes, &m, line));
     assert_string_equal(m.library, "1.2.3");
     assert_string_equal(m.entries[0].label, "fir?st");
@@ -120,11 +122,10 @@ static void test_manifest_round_trip(void **state)
 }
 
 /* No byte can be changed, left out or added, even where the last line is made to fit. */
-static void test_manifest_is_strict(void **state)
+TEST_WITH(test_manifest_is_strict, NULL, NULL)
 {
     size_t bytes;
     char  *text = example(&bytes);
-    (void)state;
     assert_true(readable(text, bytes));
     for (size_t i = 0; i < bytes; i++) {
         assert_false(readable(text, i));
@@ -156,14 +157,13 @@ static void test_manifest_is_strict(void **state)
 }
 
 /* Numbers, order and names have one spelling, whatever the last line says. */
-static void test_manifest_lines(void **state)
+TEST_WITH(test_manifest_lines, NULL, NULL)
 {
     static const char a[] = "0123456789abcdef0123456789abcdef", b[] = "1123456789abcdef0123456789abcdef";
     static const char sum[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     char              lines[12][256], body[1024], whole[1200], hex[PTXPACK_SHA256_HEX + 1];
     uint8_t           digest[PTXPACK_SHA256_BYTES];
     int               n = 0;
-    (void)state;
     snprintf(lines[n++], 256, "entry %s 5 %s.entry x\nentry %s 5 %s.entry x\n", sum, a, sum, b); /* good */
     snprintf(lines[n++], 256, "entry %s 5 %s.entry x\nentry %s 5 %s.entry x\n", sum, b, sum, a);
     snprintf(lines[n++], 256, "entry %s 5 %s.entry x\nentry %s 5 %s.entry x\n", sum, a, sum, a);
@@ -271,9 +271,8 @@ static void expect_refused(const char *folders, const char *why)
     ptxpack_cache_close(c);
 }
 
-static void test_fill_and_read(void **state)
+TEST(test_fill_and_read)
 {
-    (void)state;
     ptxpack_filling *f = open_filling();
     put_one(f, "one");
     expect_refused(NULL, "/manifest: No such file or directory");
@@ -308,10 +307,9 @@ static void test_fill_and_read(void **state)
     ptxpack_cache_close(c);
 }
 
-static void test_what_may_be_filled(void **state)
+TEST(test_what_may_be_filled)
 {
-    char line[PTXPACK_CACHE_LINE];
-    (void)state;
+    char               line[PTXPACK_CACHE_LINE];
     ptxpack_cache_key *key = key_of("a");
     assert_true(put_text(cache, key, "own"));
     ptxpack_cache_key_free(key);
@@ -349,10 +347,9 @@ static int die_while_filling(void *unused)
     return 0;
 }
 
-static void test_killed_while_filling(void **state)
+TEST(test_killed_while_filling)
 {
     size_t bytes, again_bytes;
-    (void)state;
     fill();
     uint8_t *before = read_whole(manifest_path(), &bytes);
     assert_int_equal(in_child(-1, die_while_filling, NULL), 128 + SIGKILL);
@@ -373,12 +370,11 @@ static void test_killed_while_filling(void **state)
 }
 
 /* What a stopped filling left goes with the next manifest; what this one did not ask for when told so. */
-static void test_what_is_removed(void **state)
+TEST(test_what_is_removed)
 {
     char     line[PTXPACK_CACHE_LINE];
     size_t   entries;
     uint64_t bytes;
-    (void)state;
     fill();
     assert_int_equal(in_child(-1, die_while_filling, NULL), 128 + SIGKILL);
     write_whole(path_in(folder, "README"), "x", 1);
@@ -427,10 +423,9 @@ static int fill_with_a_limit(void *limit)
     return 0;
 }
 
-static void test_no_room(void **state)
+TEST(test_no_room)
 {
     rlim_t limits[] = {4000, 8000};
-    (void)state;
     fill();
     for (int i = 0; i < 2; i++) {
         assert_int_equal(in_child(-1, fill_with_a_limit, &limits[i]), 0);
@@ -457,10 +452,9 @@ static int fill_late(int start)
 }
 
 /* The child begins before the parent has the lock, which a child would inherit. */
-static void test_two_at_once(void **state)
+TEST(test_two_at_once)
 {
     int start[2], status;
-    (void)state;
     assert_int_equal(pipe(start), 0);
     fflush(NULL);
     pid_t pid = fork();
@@ -486,10 +480,9 @@ static void test_two_at_once(void **state)
 /* ---- folders that are wrong --------------------------------------------------------------------- */
 
 /* Each byte of an entry, one at a time. */
-static void test_every_byte_of_an_entry(void **state)
+TEST(test_every_byte_of_an_entry)
 {
     size_t bytes;
-    (void)state;
     fill();
     char          *path = strdup(file_of("one"));
     uint8_t       *data = read_whole(path, &bytes);
@@ -531,12 +524,11 @@ static void test_every_byte_of_an_entry(void **state)
 
 /* A good entry under another's name: its digest is in the manifest, its key is not the one that was asked
  * for. */
-static void test_entry_of_another_key(void **state)
+TEST(test_entry_of_another_key)
 {
     size_t           bytes;
     char             line[PTXPACK_CACHE_LINE];
     ptxpack_manifest m;
-    (void)state;
     fill();
     uint8_t *data = read_whole(file_of("two"), &bytes);
     write_whole(file_of("one"), data, bytes);
@@ -562,10 +554,9 @@ static void test_entry_of_another_key(void **state)
 }
 
 /* Each byte of a manifest: the folder is refused. */
-static void test_every_byte_of_a_manifest(void **state)
+TEST(test_every_byte_of_a_manifest)
 {
     size_t bytes;
-    (void)state;
     fill();
     uint8_t *data = read_whole(manifest_path(), &bytes);
     for (size_t i = 0; i < bytes; i++) {
@@ -583,10 +574,9 @@ static void test_every_byte_of_a_manifest(void **state)
     free(data);
 }
 
-static void test_lists_of_folders(void **state)
+TEST(test_lists_of_folders)
 {
     char list[8192];
-    (void)state;
     fill();
     char *first = folder;
     folder = strdup(path_in(scratch, "other"));
@@ -616,10 +606,9 @@ static void test_lists_of_folders(void **state)
     free(first);
 }
 
-static void test_pins(void **state)
+TEST(test_pins)
 {
     char list[8192], wrong[PTXPACK_SHA256_HEX + 1];
-    (void)state;
     fill();
     ptxpack_cache        *c = open_shipped(NULL);
     ptxpack_prebuilt_info info;
@@ -639,10 +628,9 @@ static void test_pins(void **state)
 }
 
 /* Who may write to the folder could put anything into it. */
-static void test_permissions(void **state)
+TEST(test_permissions)
 {
     char list[8192];
-    (void)state;
     fill();
     ptxpack_cache        *c = open_shipped(NULL);
     ptxpack_prebuilt_info info;
@@ -690,9 +678,8 @@ static int read_as_stranger(void *unused)
     return 0;
 }
 
-static void test_folder_of_root(void **state)
+TEST(test_folder_of_root)
 {
-    (void)state;
     if (geteuid() != 0) {
         print_message("SKIP: prebuilt: only root can act as another user\n");
         skip();
@@ -702,9 +689,8 @@ static void test_folder_of_root(void **state)
 }
 
 /* A folder that is shipped is no cache: it would age, and lose its entries. */
-static void test_no_cache_of_its_own(void **state)
+TEST(test_no_cache_of_its_own)
 {
-    (void)state;
     fill();
     ptxpack_cache *c = open_with((ptxpack_cache_options){.dir = folder});
     assert_false(ptxpack_cache_enabled(c));
@@ -717,30 +703,4 @@ static void test_no_cache_of_its_own(void **state)
     ptxpack_cache_close(c);
 }
 
-#define FOLDER_CASE(name) cmocka_unit_test_setup_teardown(name, make_folder_name, drop_folder_name)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sha256),
-        cmocka_unit_test(test_manifest_round_trip),
-        cmocka_unit_test(test_manifest_is_strict),
-        cmocka_unit_test(test_manifest_lines),
-        FOLDER_CASE(test_fill_and_read),
-        FOLDER_CASE(test_what_may_be_filled),
-        FOLDER_CASE(test_killed_while_filling),
-        FOLDER_CASE(test_what_is_removed),
-        FOLDER_CASE(test_no_room),
-        FOLDER_CASE(test_two_at_once),
-        FOLDER_CASE(test_every_byte_of_an_entry),
-        FOLDER_CASE(test_entry_of_another_key),
-        FOLDER_CASE(test_every_byte_of_a_manifest),
-        FOLDER_CASE(test_lists_of_folders),
-        FOLDER_CASE(test_pins),
-        FOLDER_CASE(test_permissions),
-        FOLDER_CASE(test_folder_of_root),
-        FOLDER_CASE(test_no_cache_of_its_own),
-    };
-    unsetenv("PTXPACK_CACHE_READONLY_DIRS");
-    return cmocka_run_group_tests_name("prebuilt", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

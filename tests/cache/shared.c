@@ -3,6 +3,9 @@
 #include <sys/resource.h>
 #include "handle.h"
 
+#define BEFORE_EACH set_up
+#define AFTER_EACH  tear_down
+
 /* ---- locks -------------------------------------------------------------------------------------- */
 
 static double seconds_since(const struct timespec *start)
@@ -12,9 +15,8 @@ static double seconds_since(const struct timespec *start)
     return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
-static void test_lock_excludes_and_times_out(void **state)
+TEST(test_lock_excludes_and_times_out)
 {
-    (void)state;
     ptxpack_cache_key *a = key_of("a"), *b = key_of("b");
     ptxpack_cache     *other = open_with((ptxpack_cache_options){.size = 0});
     struct timespec    start;
@@ -67,9 +69,8 @@ static pid_t start_holder(const ptxpack_cache_key *key)
     return pid;
 }
 
-static void test_killed_holder_blocks_nobody(void **state)
+TEST(test_killed_holder_blocks_nobody)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     struct timespec    start;
     pid_t              holder = start_holder(key);
@@ -90,9 +91,8 @@ static void *put_soon(void *user)
     return put_text(cache, (ptxpack_cache_key *)user, "payload") ? user : NULL;
 }
 
-static void test_wait_ends_when_the_entry_appears(void **state)
+TEST(test_wait_ends_when_the_entry_appears)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     pid_t              holder = start_holder(key); /* never lets go */
     pthread_t          writer;
@@ -110,9 +110,8 @@ static void test_wait_ends_when_the_entry_appears(void **state)
     ptxpack_cache_key_free(key);
 }
 
-static void test_locks_may_not_work(void **state)
+TEST(test_locks_may_not_work)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     struct timespec    start;
     unlink(path_in(dir, ".lock"));
@@ -157,9 +156,8 @@ static void *hammer(void *user)
     return (void *)wrong;
 }
 
-static void test_threads_share_a_handle(void **state)
+TEST(test_threads_share_a_handle)
 {
-    (void)state;
     pthread_t threads[THREADS];
     for (intptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)i), 0);
@@ -184,9 +182,8 @@ static int use_after_fork(void *user)
     return 0;
 }
 
-static void test_fork(void **state)
+TEST(test_fork)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a"), *own = key_of("child");
     assert_true(put_text(cache, key, "payload"));
     assert_int_equal(in_child(-1, use_after_fork, key), 0);
@@ -219,17 +216,15 @@ static int put_over_limits(void *user)
     return 0;
 }
 
-static void test_process_limits(void **state)
+TEST(test_process_limits)
 {
-    (void)state;
     ptxpack_cache_key *key = key_of("a");
     assert_int_equal(in_child(-1, put_over_limits, key), 0);
     ptxpack_cache_key_free(key);
 }
 
-static void test_no_descriptor_leaks(void **state)
+TEST(test_no_descriptor_leaks)
 {
-    (void)state;
     size_t before = count_files("/proc/self/fd", "");
     for (int i = 0; i < 3; i++) {
         ptxpack_cache_state seen;
@@ -251,17 +246,4 @@ static void test_no_descriptor_leaks(void **state)
     assert_int_equal(count_files("/proc/self/fd", ""), before);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(test_lock_excludes_and_times_out),
-        CASE(test_killed_holder_blocks_nobody),
-        CASE(test_wait_ends_when_the_entry_appears),
-        CASE(test_locks_may_not_work),
-        CASE(test_threads_share_a_handle),
-        CASE(test_fork),
-        CASE(test_process_limits),
-        CASE(test_no_descriptor_leaks),
-    };
-    return cmocka_run_group_tests_name("cache sharing", tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

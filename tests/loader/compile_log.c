@@ -1,20 +1,18 @@
 /* compile_log.c - what is read out of the logs of PTX compilers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include "loader/compile/log.h"
+#include "tests/support/unit.h"
 
-static void test_log_resources(void **state)
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
+
+TEST(test_log_resources)
 {
     ptxpack_resources r, back;
     char             *text, longer[64];
     size_t            bytes;
-    (void)state;
     ptxpack_log_resources(
         "ptxas info    : (C7511) Potential Performance Loss: x\r\n"
         "ptxas info    : 0 bytes gmem, 12 bytes cmem[4]\n"
@@ -46,11 +44,10 @@ static void test_log_resources(void **state)
 }
 
 /* More remarks than fit: whole ones are kept, none twice. */
-static void test_log_overflow(void **state)
+TEST(test_log_overflow)
 {
     char              log[8192] = "", line[128];
     ptxpack_resources r;
-    (void)state;
     for (int i = 0; i < 60; i++) {
         snprintf(line, sizeof line, "ptxas info : (C75%02d) remark with some words to fill the space\n",
                  i % 30);
@@ -62,10 +59,9 @@ static void test_log_overflow(void **state)
     assert_null(strstr(strstr(r.remarks, "(C7500)") + 1, "(C7500)"));
 }
 
-static void test_log_errors(void **state)
+TEST(test_log_errors)
 {
     char line[128];
-    (void)state;
     ptxpack_log_errors("ptxas fatal   : Value 'sm_90a' is not defined for option 'gpu-name'\n", NULL, line,
                        sizeof line);
     assert_string_equal(line, "Value 'sm_90a' is not defined for option 'gpu-name'");
@@ -81,12 +77,4 @@ static void test_log_errors(void **state)
     assert_int_equal(ptxpack_log_isa("current version is 'x'"), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log_resources),
-        cmocka_unit_test(test_log_overflow),
-        cmocka_unit_test(test_log_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

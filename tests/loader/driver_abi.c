@@ -1,17 +1,16 @@
 /* driver_abi.c - our declarations of the Driver API against NVIDIA's own headers, where they are on the
  * machine: a difference fails the compilation.  Otherwise skipped. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #if __has_include(<cuda.h>) && __has_include(<cudaTypedefs.h>)
 #include <cuda.h>
 #include <cudaTypedefs.h>
 
 #include "loader/driver.h"
+#include "tests/support/unit.h"
+
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 /* The header hides the first version, whose prototype is the same. */
 #define PFN_cuDevicePrimaryCtxRelease_v7000 PFN_cuDevicePrimaryCtxRelease_v11000
@@ -84,20 +83,15 @@ static const struct {
 #undef VALUE
 };
 
-static void test_values(void **state)
+TEST(test_values)
 {
-    (void)state;
+    printf("compared with cuda.h of CUDA %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         if (values[i].ours != values[i].theirs)
             fail_msg("%s is %d, we say %d", values[i].name, values[i].theirs, values[i].ours);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values)};
-    printf("compared with cuda.h of CUDA %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)
 #else
 int main(void)
 {

@@ -1,16 +1,15 @@
 /* expand.c - the macro expander: what as does not have, errors, limits, the line map, memory, speed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "expand_fixture.h"
+#include "tests/support/unit.h"
+
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -87,9 +86,8 @@ static void check_warning(const char *text, const char *want)
 
 /* ---- PTX, not assembler ---------------------------------------------------------------------------- */
 
-static void test_plain_text(void **state)
+TEST(test_plain_text)
 {
-    (void)state;
     check("", "");
     check("\n\n  \n", "");
     check("a\n\n\nb", "a\nb\n");
@@ -106,17 +104,15 @@ static void test_plain_text(void **state)
                                                               "y\n");
 }
 
-static void test_labels(void **state)
+TEST(test_labels)
 {
-    (void)state;
     check(".macro M a\nx\\a;\n.endm\nL: M 1\n$L_2:  M 2\nA: B: M 3\nC: y;\nD:\n",
           "L:\nx1;\n$L_2:\nx2;\nA: B:\nx3;\nC: y;\nD:\n");
     check("L: .if 1\nx\n.endif\nM: .set a, 1\nN: .rept 2\ny\nO: .endr\n", "L:\nx\nM:\nN:\ny\ny\n");
 }
 
-static void test_comments(void **state)
+TEST(test_comments)
 {
-    (void)state;
     check("a // it's \"one\n// all\n/* b */ c /* d\n e */ f\n/**/g/***/\n", "a\n  c\n f\n g\n");
     check(".macro M a // it's\n x\\a; // \\a don't\n /* \\a\n ' */ y;\n.endm // end\nM 1 // M's\n", " x1;\n "
                                                                                                     "y;\n");
@@ -128,9 +124,8 @@ static void test_comments(void **state)
 
 /* ---- \[expr] and \{...} ---------------------------------------------------------------------------- */
 
-static void test_values(void **state)
+TEST(test_values)
 {
-    (void)state;
     check(".set N, 4\n%r\\[N] \\[N*2+1] \\[ -N ] \\[(N==4)] \\[[N]+1]\n", "%r4 9 -4 -1 5\n");
     check(".macro M j\n%s\\[4*\\j+1], %s\\[4*\\j+\\j]\\()x;\n.endm\nM 3\nM 1+1\n", "%s13, %s15x;\n%s6, "
                                                                                    "%s7x;\n");
@@ -144,9 +139,8 @@ static void test_values(void **state)
           "-9223372036854775808 -9223372036854775808 0 -9223372036854775808 9223372036854775807\n");
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
-    (void)state;
     check("{\\{i=0..3: %s\\i}};\n", "{%s0, %s1, %s2, %s3};\n");
     check(".set N, 3\n\\{i=0..N-1: %s\\[2*\\i+1]}\n", "%s1, %s3, %s5\n");
     check("\\{ i = 1 .. 2 :  a\\i\\()b }\n", "a1b, a2b\n");
@@ -169,9 +163,8 @@ static void test_lists(void **state)
 
 /* ---- symbols, reader, API -------------------------------------------------------------------------- */
 
-static void test_symbols(void **state)
+TEST(test_symbols)
 {
-    (void)state;
     ptxpack_expansion *e;
     int64_t            value;
     fixture            f = {
@@ -189,9 +182,8 @@ static void test_symbols(void **state)
     ptxpack_expansion_free(e);
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
-    (void)state;
     static const char *const bad[] = {"", "1a", "a.b", "a b", "$a", NULL};
     ptxpack_expansion       *e;
     fixture                  f = {.files = {{"t", "x\n"}}};
@@ -228,9 +220,8 @@ static void test_arguments(void **state)
     assert_string_equal(ptxpack_expansion_warnings(NULL), "");
 }
 
-static void test_include(void **state)
+TEST(test_include)
 {
-    (void)state;
     ptxpack_expansion *e;
     fixture            f = {.files = {
                                 {"k/a.ptx", ".include \"s/b.ptx\"\n.include \"s/b.ptx\"\nM 1\n"},
@@ -243,7 +234,7 @@ static void test_include(void **state)
 
 /* ---- errors ---------------------------------------------------------------------------------------- */
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
     static const struct {
         const char *text, *error;
@@ -289,14 +280,12 @@ static void test_errors(void **state)
         {".set 1, 2\n", "t:1: expected a symbol name, not \"1, 2\""},
         {".rept -1\n.endr\n", "t:1: a negative count: -1"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         check_error(cases[i].text, cases[i].error);
 }
 
-static void test_errors_in_files(void **state)
+TEST(test_errors_in_files)
 {
-    (void)state;
     fixture f = {.files = {{"k.ptx", "\n.include \"s.ptx\"\n"}, {"s.ptx", "x\n.if foo\n.endif\n"}}};
     check_error_of(&f, "k.ptx:2: unknown symbol foo in the expression \"foo\" (in s.ptx:2)");
     f.files[1].text = "\n/* x\n";
@@ -313,9 +302,8 @@ static void test_errors_in_files(void **state)
     ptxpack_expansion_free(e);
 }
 
-static void test_warnings(void **state)
+TEST(test_warnings)
 {
-    (void)state;
     check_warning("x\n.warning \"w \\[1+1]\"\n.warning\n", "t:2: w 2\nt:3: .warning\n");
     check_warning(".macro M a\nx \\b;\n.endm\nM 1\n", "t:4: nothing to put in place of \"\\b;\" (in macro M, "
                                                       "t:2)\n");
@@ -327,7 +315,7 @@ static void test_warnings(void **state)
 /* ---- limits: nothing hangs, nothing grows without bound -------------------------------------------- */
 
 /* All this would run for ever or fill memory; the message must begin with the place and hold `part`. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
     static const struct {
         const char *text, *place, *part;
@@ -350,7 +338,6 @@ static void test_limits(void **state)
         {".set i, 0\n.rept 100000000\n.set s\\[i], 1\n.set i, i+1\n.endr\n", "t:", ""},
         {"\\{a=0..9999:\\{b=0..9999:\\{c=0..9999:\\{d=0..9999:}}}}\n", "t:1: ", "steps"},
     };
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         ptxpack_expansion *e;
         fixture            f = {.files = {{"t", cases[i].text}}, .max_output = 4 << 20};
@@ -389,9 +376,8 @@ static void check_nest(size_t count, const char *open, const char *middle, const
     free(text);
 }
 
-static void test_nesting(void **state)
+TEST(test_nesting)
 {
-    (void)state;
     check_nest(100000, ".if 1\n", "x\n", ".endif\n", PTXPACK_OK);
     check_nest(100000, ".if 0\n", "x\n", ".endif\n", PTXPACK_OK);
     check_nest(900, ".rept 1\n", "x\n", ".endr\n", PTXPACK_OK);
@@ -410,9 +396,8 @@ static void test_nesting(void **state)
     free(minus);
 }
 
-static void test_long_lines(void **state)
+TEST(test_long_lines)
 {
-    (void)state;
     enum { SIZE = 1 << 20 };
     char *line = (char *)malloc(SIZE + 64);
     assert_non_null(line);
@@ -434,9 +419,8 @@ static void test_long_lines(void **state)
     free(line);
 }
 
-static void test_clock(void **state)
+TEST(test_clock)
 {
-    (void)state;
     ptxpack_expansion *e;
     struct timespec    from, to;
     fixture            f = {.files = {{"t", ".rept 1000000000\n.endr\n"}}, .max_ms = 1};
@@ -450,7 +434,7 @@ static void test_clock(void **state)
 
 /* ---- the line map ---------------------------------------------------------------------------------- */
 
-static void test_map(void **state)
+TEST(test_map)
 {
     static const char *const want[] = {
         "k/a.ptx:2",
@@ -465,7 +449,6 @@ static void test_map(void **state)
         "k/a.ptx:13 (in macro INNER, s/b.ptx:2)",
         "k/a.ptx:16",
     };
-    (void)state;
     ptxpack_expansion *e;
     char               where[256];
     fixture            f = {
@@ -511,9 +494,8 @@ static const char kernel[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
                              "ADD %r2, %r2, s\n }\n"
                              " call (%r3), twice, (%r2);\nL1: st.global.u32 [%rd1], %r3;\n ret;\n}\n";
 
-static void test_line_info(void **state)
+TEST(test_line_info)
 {
-    (void)state;
     ptxpack_expansion *e;
     char               where[128];
     fixture            f = {.files = {{"kernel/k.ptx", kernel}}, .line_info = true};
@@ -534,9 +516,8 @@ static void test_line_info(void **state)
 }
 
 /* ptxas must take the .loc and .file lines where we put them. */
-static void test_line_info_ptxas(void **state)
+TEST(test_line_info_ptxas)
 {
-    (void)state;
     char        folder[] = "/tmp/ptxpack-loc-XXXXXX", path[64], command[512];
     const char *ptxas = access("/usr/local/cuda/bin/ptxas", X_OK) == 0 ? "/usr/local/cuda/bin/ptxas" : "ptxas";
     ptxpack_expansion *e;
@@ -574,9 +555,8 @@ static const char busy_include[] = ".macro M a, b, p1, p2, p3, p4, z=1\n.if \\a 
                                    "\\@;\n.elseif \\a\n even \\a;\n.exitm\n.else\nzero\n.endif\n.endm\n";
 
 /* Every allocation in turn fails: the status says so, nothing leaks, nothing crashes. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     if (!CAN_FAIL_MEMORY) {
         printf("SKIP: allocations cannot be made to fail under a sanitizer\n");
         skip();
@@ -620,9 +600,8 @@ static void *expand_often(void *unused)
     return all;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     pthread_t threads[4];
     char     *first = (char *)expand_often(NULL);
     assert_non_null(first);
@@ -672,9 +651,8 @@ static double thread_ms(void)
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-static void test_speed(void **state)
+TEST(test_speed)
 {
-    (void)state;
     double best = 1e9;
     size_t bytes = 0, lines = 0;
     for (int run = 0; run < 20; run++) {
@@ -695,20 +673,4 @@ static void test_speed(void **state)
         assert_true(best < 10.0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_text), cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_comments),   cmocka_unit_test(test_values),
-        cmocka_unit_test(test_lists),      cmocka_unit_test(test_symbols),
-        cmocka_unit_test(test_arguments),  cmocka_unit_test(test_include),
-        cmocka_unit_test(test_errors),     cmocka_unit_test(test_errors_in_files),
-        cmocka_unit_test(test_warnings),   cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_nesting),    cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_clock),      cmocka_unit_test(test_map),
-        cmocka_unit_test(test_line_info),  cmocka_unit_test(test_line_info_ptxas),
-        cmocka_unit_test(test_memory),     cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_speed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -2,16 +2,15 @@
  *
  * A line that starts with > is plain text to us.  For as it is carried as .ascii "the line\n": as puts macro
  * arguments into strings too, so the bytes that it assembles are the text that it expanded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "expand_fixture.h"
+#include "tests/support/unit.h"
+
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 static char folder[] = "/tmp/ptxpack-as-XXXXXX";
 static bool have_as;
@@ -117,9 +116,8 @@ static char *read_case(const char *name)
     return text;
 }
 
-static void test_cases(void **state)
+TEST(test_cases)
 {
-    (void)state;
     int failures = 0;
     if (!have_as)
         skip();
@@ -146,7 +144,7 @@ static void test_cases(void **state)
 }
 
 /* What as refuses, we refuse. */
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     static const char *const bad[] = {
         ".macro f\n.endm\nf 1\n",
@@ -208,7 +206,6 @@ static void test_refusals(void **state)
         ".if 0o17\n.endif\n",
         ".macro f a\nf \\a\n.endm\nf 1\n",
     };
-    (void)state;
     int failures = 0;
     if (!have_as)
         skip();
@@ -285,11 +282,10 @@ static void random_expression(program *p, int depth)
 }
 
 /* The same expressions as .quad for as, and as symbols for us: each value must agree. */
-static void test_expressions(void **state)
+TEST(test_expressions)
 {
     enum { COUNT = 400 };
     static program theirs, ours;
-    (void)state;
     if (!have_as)
         skip();
     theirs.size = ours.size = 0;
@@ -400,12 +396,11 @@ static void random_program(program *p)
     }
 }
 
-static void test_random(void **state)
+TEST(test_random)
 {
     enum { COUNT = 400 };
     static program p;
     int            failures = 0, refusals = 0;
-    (void)state;
     if (!have_as)
         skip();
     if (!blanks_match) {
@@ -450,12 +445,6 @@ static int remove_folder(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_expressions),
-        cmocka_unit_test(test_random),
-    };
     const char *given = getenv("PTXPACK_TEST_SEED");
     seed = given != NULL ? strtoull(given, NULL, 0) : 20240607;
     printf("seed %llu\n", (unsigned long long)seed);
@@ -469,5 +458,5 @@ int main(int argc, char **argv)
         remove_folder(NULL);
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, remove_folder);
+    return unit_run(NULL, remove_folder);
 }

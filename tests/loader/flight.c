@@ -5,6 +5,9 @@
 #include <sys/wait.h>
 #include "loader/internal.h"
 
+#define BEFORE_EACH reset_compiler
+#define AFTER_EACH  NULL
+
 enum { THREADS = 32 };
 struct asker {
     pthread_t          thread;
@@ -39,12 +42,11 @@ static void ask_all(struct asker *askers)
     pthread_barrier_destroy(&start);
 }
 
-static void test_one_handle_one_compilation(void **state)
+TEST(test_one_handle_one_compilation)
 {
     struct asker    askers[THREADS] = {0};
     ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options};
-    (void)state;
     setenv("FAKE_CUDA", "", 1);
     setenv("FAKE_PTXJIT", "ms=50", 1);
     options.driver = fresh_copy("fake_driver.so");
@@ -63,10 +65,9 @@ static void test_one_handle_one_compilation(void **state)
     ptxpack_close(handle);
 }
 
-static void test_many_handles_one_compilation(void **state)
+TEST(test_many_handles_one_compilation)
 {
     struct asker askers[THREADS] = {0};
-    (void)state;
     for (int no_cache = 0; no_cache < 2; no_cache++) {
         setenv("FAKE_PTXJIT", "ms=300", 1);
         compiler = NULL;
@@ -81,11 +82,10 @@ static void test_many_handles_one_compilation(void **state)
     }
 }
 
-static void test_shared_failure(void **state)
+TEST(test_shared_failure)
 {
     struct asker askers[THREADS] = {0};
     char         cubin[128];
-    (void)state;
     setenv("FAKE_PTXJIT", "ms=300 line=7", 1);
     for (int i = 0; i < THREADS; i++)
         askers[i].handle = open_offline("sm_90", false);
@@ -102,7 +102,7 @@ static void test_shared_failure(void **state)
 }
 
 /* Who asks together with a handle that forbids compiling is not refused for its sake. */
-static void test_forbidden_for_one_only(void **state)
+TEST(test_forbidden_for_one_only)
 {
     struct asker      forbidding = {0}, other = {0};
     pthread_barrier_t start;
@@ -110,7 +110,6 @@ static void test_forbidden_for_one_only(void **state)
                                  .offline = true,
                                  .arch = "sm_90",
                                  .forbid_compile = true};
-    (void)state;
     other.handle = open_offline("sm_90", false);
     options.ptxjit = compiler;
     assert_int_equal(ptxpack_open(&options, &forbidding.handle), PTXPACK_OK);
@@ -146,12 +145,11 @@ static void *open_and_close(void *context)
 }
 
 /* A child finds no lock of the dynamic linker held by a thread that it does not have. */
-static void test_fork_while_opening(void **state)
+TEST(test_fork_while_opening)
 {
     enum { OPENERS = 4, CHILDREN = 200 };
     pthread_t threads[OPENERS];
     int       status = 0;
-    (void)state;
     ptxpack_close(open_offline("sm_80", true)); /* names the compiler for all */
     atomic_store(&enough, false);
     for (int i = 0; i < OPENERS; i++)
@@ -173,13 +171,12 @@ static void test_fork_while_opening(void **state)
 }
 
 /* A child that is forked in the middle of a compilation starts afresh, and does not wait for its parent. */
-static void test_fork_during_compilation(void **state)
+TEST(test_fork_during_compilation)
 {
     struct asker      a = {0};
     pthread_barrier_t start;
     char              cubin[128];
     int               status = -1;
-    (void)state;
     setenv("FAKE_PTXJIT", "ms=500", 1);
     a.handle = open_offline("sm_90", true);
     a.start = &start;
@@ -204,15 +201,4 @@ static void test_fork_during_compilation(void **state)
     ptxpack_close(a.handle);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_one_handle_one_compilation, reset_compiler),
-        cmocka_unit_test_setup(test_many_handles_one_compilation, reset_compiler),
-        cmocka_unit_test_setup(test_shared_failure, reset_compiler),
-        cmocka_unit_test_setup(test_forbidden_for_one_only, reset_compiler),
-        cmocka_unit_test_setup(test_fork_while_opening, reset_compiler),
-        cmocka_unit_test_setup(test_fork_during_compilation, reset_compiler),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder)

@@ -4,14 +4,16 @@
 #include <signal.h>
 #include "loader/internal.h"
 
+#define BEFORE_EACH reset_compiler
+#define AFTER_EACH  NULL
+
 /* ---- what belongs to a key ------------------------------------------------------------------------ */
 
-static void test_key(void **state)
+TEST(test_key)
 {
     static const ptxpack_symbol other[] = {{"WHICH", 0}};
     char                        cubin[128], edited[1024];
     ptxpack                    *handle = open_offline("sm_90", false);
-    (void)state;
     assert_false(compile(handle, which, cubin, sizeof cubin));
     assert_string_equal(cubin, "compiled 1 --gpu-name=sm_90");
     assert_true(compile(handle, which, cubin, sizeof cubin));
@@ -46,11 +48,10 @@ static void test_key(void **state)
     ptxpack_close(handle);
 }
 
-static void test_no_cache(void **state)
+TEST(test_no_cache)
 {
     char     cubin[128];
     ptxpack *handle = open_offline("sm_90", true);
-    (void)state;
     assert_false(compile(handle, which, cubin, sizeof cubin));
     assert_false(compile(handle, which, cubin, sizeof cubin));
     assert_int_equal(compilations(), 2);
@@ -59,12 +60,11 @@ static void test_no_cache(void **state)
 }
 
 /* An entry whose metadata is not ours is made anew, and replaced. */
-static void test_foreign_metadata(void **state)
+TEST(test_foreign_metadata)
 {
     char               cubin[128];
     ptxpack           *handle = open_offline("sm_90", false);
     ptxpack_cache_key *key = key_of_row(handle);
-    (void)state;
     assert_true(ptxpack_cache_put(ptxpack_cache_of(handle), key, "", "?", 1, "bad", 3));
     assert_false(compile(handle, which, cubin, sizeof cubin));
     assert_string_equal(cubin, "compiled 1 --gpu-name=sm_90");
@@ -74,13 +74,12 @@ static void test_foreign_metadata(void **state)
 }
 
 /* The embedded pack: the text is remembered, and expanded again as soon as its lines matter. */
-static void test_remembered_text(void **state)
+TEST(test_remembered_text)
 {
     const ptxpack_variant *v = ptxpack_variant_find("vector_add_sm80");
     ptxpack_instance       i = ptxpack_instance_get(v, 0);
     ptxpack_cache_stats    stats = {.size = sizeof stats};
     ptxpack_kernel_info    cold, warm;
-    (void)state;
     unsetenv("PTXPACK_PTX_DIR");
     ptxpack *handle = open_offline("sm_90", false);
     assert_int_equal(ptxpack_kernel_compile(handle, v, i.symbols, i.symbol_count, &cold, NULL, NULL),
@@ -119,9 +118,8 @@ static void expect_refusal(const char *words, ptxpack_status status, const char 
     ptxpack_close(handle);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     expect_refusal("line=7", PTXPACK_E_COMPILE,
                    "test_row for sm_90, nvPTXCompiler 13.0: kernel/test.ptx:10 "
                    "(in macro STEP, kernel/test.ptx:2): Unknown symbol '%zz'",
@@ -136,11 +134,10 @@ static void test_refusals(void **state)
     ptxpack_close(handle);
 }
 
-static void test_unusable_compilers(void **state)
+TEST(test_unusable_compilers)
 {
     ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90"};
-    (void)state;
     options.ptxjit = below("none.so"); /* named: no silent way round */
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_NO_JIT);
     assert_has(ptxpack_detail(NULL), "none.so");
@@ -153,9 +150,8 @@ static void test_unusable_compilers(void **state)
     assert_has(ptxpack_detail(NULL), "does not export nvPTXCompilerGetVersion");
 }
 
-static void test_offline_isa(void **state)
+TEST(test_offline_isa)
 {
-    (void)state;
     ptxpack *handle = open_offline("sm_86", false);
     assert_int_equal(ptxpack_device(handle)->caps.isa, 90); /* from the version of the API */
     ptxpack_close(handle);
@@ -169,7 +165,7 @@ static void test_offline_isa(void **state)
     ptxpack_close(handle);
 }
 
-static void test_exact_targets(void **state)
+TEST(test_exact_targets)
 {
     static const struct {
         const char    *arch;
@@ -182,7 +178,6 @@ static void test_exact_targets(void **state)
         {"sm_89", 90, PTXPACK_E_UNSUPPORTED},
     };
     ptxpack_variant exact = row;
-    (void)state;
     exact.flags = PTXPACK_VARIANT_ARCH_SPECIFIC;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ptxpack *handle = open_offline(cases[i].arch, false);
@@ -195,13 +190,12 @@ static void test_exact_targets(void **state)
 }
 
 /* With a driver, the lower of the two counts. */
-static void test_isa_of_both(void **state)
+TEST(test_isa_of_both)
 {
     static const struct {
         const char *cuda, *ptxjit;
         int         isa;
     } cases[] = {{"version=12040", "", 84}, {"version=13030", "", 90}, {"version=13000", "isa=74 old", 74}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ptxpack        *handle;
         ptxpack_options options = {.size = sizeof options};
@@ -216,14 +210,13 @@ static void test_isa_of_both(void **state)
 }
 
 /* On a device the row's own 'a' is added. */
-static void test_exact_target_of_device(void **state)
+TEST(test_exact_target_of_device)
 {
     ptxpack_variant exact = row;
     ptxpack        *handle;
     void           *cubin;
     size_t          bytes;
     ptxpack_options options = {.size = sizeof options};
-    (void)state;
     exact.flags = PTXPACK_VARIANT_ARCH_SPECIFIC;
     exact.arch = 90;
     setenv("FAKE_CUDA", "arch=90", 1);
@@ -282,11 +275,10 @@ static unsigned files_in(const char *path)
     return count;
 }
 
-static void test_ptxas(void **state)
+TEST(test_ptxas)
 {
     ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = "none"};
-    (void)state;
     write_text(below("ptxas"), script);
     assert_int_equal(chmod(below("ptxas"), 0700), 0);
     mkdir(below("temporary"), 0700);
@@ -312,13 +304,12 @@ static void test_ptxas(void **state)
 }
 
 /* Its version is asked for once, and again when the file is another. */
-static void test_ptxas_asked_once(void **state)
+TEST(test_ptxas_asked_once)
 {
     static const int releases[] = {4, 4, 5};
     char             text[256];
     ptxpack         *handle;
     ptxpack_options  options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = "none"};
-    (void)state;
     mkdir(below("asked"), 0700);
     setenv("PTXPACK_PTXAS", below("ptxas-counting"), 1);
     for (int i = 0; i < 3; i++) {
@@ -350,7 +341,7 @@ static void note_event(void *context, const char *kernel, const char *target, do
     snprintf(e->last, sizeof e->last, "%s %s", kernel, target);
 }
 
-static void test_forbidden_and_told(void **state)
+TEST(test_forbidden_and_told)
 {
     static const struct {
         bool           option;
@@ -365,7 +356,6 @@ static void test_forbidden_and_told(void **state)
     };
     struct events   events = {0};
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90"};
-    (void)state;
     options.ptxjit = compiler = fresh_copy("fake_ptxjit.so");
     options.on_compile = note_event;
     options.on_compile_context = &events;
@@ -397,12 +387,11 @@ static void test_forbidden_and_told(void **state)
 }
 
 /* The driver's own JIT counts as well: it would compile while it loads. */
-static void test_forbidden_and_told_by_the_driver(void **state)
+TEST(test_forbidden_and_told_by_the_driver)
 {
     ptxpack_variant whole = row;
     struct events   events = {0};
     ptxpack_options options = {.size = sizeof options, .ptxjit = "none"};
-    (void)state;
     whole.flags = PTXPACK_VARIANT_WHOLE_PROGRAM;
     setenv("FAKE_CUDA", "", 1);
     options.on_compile = note_event;
@@ -424,11 +413,10 @@ static void test_forbidden_and_told_by_the_driver(void **state)
 
 /* ---- library identity ----------------------------------------------------------------------------- */
 
-static void test_identity(void **state)
+TEST(test_identity)
 {
     char        first[96], second[96];
     const char *with = fresh_copy("fake_driver.so"), *without = fresh_copy("fake_ptxjit.so");
-    (void)state;
     assert_true(ptxpack_library_identity(dlopen(with, RTLD_NOW), first, sizeof first));
     assert_true(ptxpack_library_identity(dlopen(without, RTLD_NOW), second, sizeof second));
     assert_has(first, "build-id ");
@@ -436,24 +424,4 @@ static void test_identity(void **state)
     assert_string_equal(ptxpack_library_path(dlopen(with, RTLD_NOW)), with);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_key, reset_compiler),
-        cmocka_unit_test_setup(test_no_cache, reset_compiler),
-        cmocka_unit_test_setup(test_foreign_metadata, reset_compiler),
-        cmocka_unit_test_setup(test_remembered_text, reset_compiler),
-        cmocka_unit_test_setup(test_refusals, reset_compiler),
-        cmocka_unit_test_setup(test_unusable_compilers, reset_compiler),
-        cmocka_unit_test_setup(test_offline_isa, reset_compiler),
-        cmocka_unit_test_setup(test_isa_of_both, reset_compiler),
-        cmocka_unit_test_setup(test_exact_targets, reset_compiler),
-        cmocka_unit_test_setup(test_exact_target_of_device, reset_compiler),
-        cmocka_unit_test_setup(test_ptxas, reset_compiler),
-        cmocka_unit_test_setup(test_ptxas_asked_once, reset_compiler),
-        cmocka_unit_test_setup(test_forbidden_and_told, reset_compiler),
-        cmocka_unit_test_setup(test_forbidden_and_told_by_the_driver, reset_compiler),
-        cmocka_unit_test_setup(test_identity, reset_compiler),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder)

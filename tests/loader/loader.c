@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#define BEFORE_EACH reset
+#define AFTER_EACH  NULL
+
 /* A handle on a fresh fake driver that behaves as `words` say, compiling by the driver itself (cuLink). */
 static ptxpack_status open_fake(const char *words, const char **driver, ptxpack **handle)
 {
@@ -32,11 +35,10 @@ static void expect_open(const char *words, ptxpack_status status, const char *pa
 
 /* ---- opening -------------------------------------------------------------------------------------- */
 
-static void test_no_library(void **state)
+TEST(test_no_library)
 {
     ptxpack_options options = {.size = sizeof options};
     ptxpack        *handle;
-    (void)state;
     options.driver = below("no-such-library.so");
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_NO_DRIVER);
     assert_null(handle);
@@ -47,9 +49,8 @@ static void test_no_library(void **state)
     unsetenv("PTXPACK_DRIVER");
 }
 
-static void test_refusals_of_open(void **state)
+TEST(test_refusals_of_open)
 {
-    (void)state;
     expect_open("stub", PTXPACK_E_STUB_DRIVER, "stub");
     expect_open("init=34", PTXPACK_E_STUB_DRIVER, "(34)");
     expect_open("init=100", PTXPACK_E_NO_DEVICE, "(100)");
@@ -62,10 +63,9 @@ static void test_refusals_of_open(void **state)
     expect_open("unnamed=cuLaunchKernel", PTXPACK_E_DRIVER, "cuLaunchKernel");
 }
 
-static void test_old_ways_to_find_functions(void **state)
+TEST(test_old_ways_to_find_functions)
 {
     static const char *const builds[] = {"fake_driver_v1.so", "fake_driver_plain.so"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ptxpack_options options = {.size = sizeof options, .ptxjit = "none"};
         ptxpack        *handle;
@@ -81,12 +81,11 @@ static void test_old_ways_to_find_functions(void **state)
     }
 }
 
-static void test_one_table_per_library(void **state)
+TEST(test_one_table_per_library)
 {
     const struct ptxpack_driver *first, *again, *other;
     char                         line[256];
     const char                  *path = fresh_copy("fake_driver.so");
-    (void)state;
     assert_int_equal(ptxpack_driver_open(path, &first, line, sizeof line), PTXPACK_OK);
     assert_int_equal(ptxpack_driver_open(path, &again, line, sizeof line), PTXPACK_OK);
     assert_ptr_equal(first, again);
@@ -96,12 +95,11 @@ static void test_one_table_per_library(void **state)
     assert_string_equal(first->path, path);
 }
 
-static void test_device(void **state)
+TEST(test_device)
 {
     const char                *driver;
     ptxpack                   *handle = must_open("version=12040 arch=89 devices=2", &driver);
     const ptxpack_device_info *info = ptxpack_device(handle);
-    (void)state;
     assert_string_equal(info->name, "Fake GPU");
     assert_string_equal(info->target, "sm_89");
     assert_int_equal(info->caps.arch, 89);
@@ -118,11 +116,10 @@ static void test_device(void **state)
     assert_has(ptxpack_detail(NULL), "device 2");
 }
 
-static void test_options(void **state)
+TEST(test_options)
 {
     ptxpack_options options = {.size = sizeof options + 8};
     ptxpack        *handle;
-    (void)state;
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_ARG);
     assert_has(ptxpack_detail(NULL), "options.size");
     options.size = 0;
@@ -145,12 +142,11 @@ static ptxpack_status open_arch(const char *words, const char *arch, ptxpack **h
     return ptxpack_open(&options, handle);
 }
 
-static void test_forced_arch(void **state)
+TEST(test_forced_arch)
 {
     static const char *const malformed[] = {"80",      "sm_",     "sm_8x", "sm_080",
                                             "sm_90ab", "sm_9999", "SM_80", "sm_-80"};
     ptxpack                 *handle;
-    (void)state;
     assert_int_equal(open_arch("arch=90", "sm_86", &handle), PTXPACK_OK);
     assert_int_equal(ptxpack_device(handle)->caps.arch, 86);
     assert_int_equal(ptxpack_device(handle)->caps.shared_per_block, 99 << 10); /* chosen as for an sm_86 */
@@ -185,10 +181,9 @@ static void expect_load(const char *words, const ptxpack_variant *v, ptxpack_sta
     assert_int_equal(record_of(driver)->modules, 0);
 }
 
-static void test_refusals_of_load(void **state)
+TEST(test_refusals_of_load)
 {
     ptxpack_variant whole = row;
-    (void)state;
     whole.flags = PTXPACK_VARIANT_WHOLE_PROGRAM; /* so that the driver compiles, not cuLink */
     expect_load("version=10020 link=222", &row, PTXPACK_E_ISA,
                 "needs PTX ISA 7.0 (CUDA 11.0, driver branch 445)", "takes up to 6.5");
@@ -210,9 +205,8 @@ static void test_refusals_of_load(void **state)
                 "sm_90");
 }
 
-static void test_refusals_of_expansion(void **state)
+TEST(test_refusals_of_expansion)
 {
-    (void)state;
     write_pack("one line\n.error \"by intent\"\n");
     expect_load("", &row, PTXPACK_E_EXPAND, "kernel/test.ptx:2", "by intent");
     unlink(below("ptx/kernel/test.ptx"));
@@ -220,12 +214,11 @@ static void test_refusals_of_expansion(void **state)
 }
 
 /* A cubin that is refused is forgotten and built once more. */
-static void test_cubin_rebuilt(void **state)
+TEST(test_cubin_rebuilt)
 {
     const char     *driver;
     ptxpack_kernel *kernel;
     ptxpack        *handle = must_open("load=200 load-times=1", &driver);
-    (void)state;
     assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
     assert_int_equal(record_of(driver)->links, 2);
     assert_string_equal(record_of(driver)->image, "linked 2");
@@ -233,13 +226,12 @@ static void test_cubin_rebuilt(void **state)
     ptxpack_close(handle);
 }
 
-static void test_cached_cubin_replaced(void **state)
+TEST(test_cached_cubin_replaced)
 {
     ptxpack_options          options = {.size = sizeof options, .ptxjit = fresh_copy("fake_ptxjit.so")};
     static const char *const words[] = {"", "load=209 load-times=1", "", "load=200"};
     static const char *const images[] = {"compiled 1 --gpu-name=sm_90", "compiled 2 --gpu-name=sm_90",
                                          "compiled 2 --gpu-name=sm_90", "compiled 3 --gpu-name=sm_90"};
-    (void)state;
     for (int i = 0; i < 4; i++) {
         ptxpack        *handle;
         ptxpack_kernel *kernel;
@@ -283,10 +275,9 @@ static void check_loaded(const char *words, const ptxpack_variant *v, unsigned l
     assert_int_equal(record->retained, 0);
 }
 
-static void test_ways_to_load(void **state)
+TEST(test_ways_to_load)
 {
     ptxpack_variant whole = row;
-    (void)state;
     whole.flags = PTXPACK_VARIANT_WHOLE_PROGRAM;
     check_loaded("", &row, 1, 0, "linked 1");
     reset(state);
@@ -297,14 +288,13 @@ static void test_ways_to_load(void **state)
 
 /* Asked for in the same words, a kernel of the embedded pack is found without its text: the cache is not looked
  * at.  Other symbols are another kernel. */
-static void test_asked_again(void **state)
+TEST(test_asked_again)
 {
     const char            *driver;
     const ptxpack_variant *v = ptxpack_variant_find("vector_add_sm80");
     ptxpack_instance       f16 = ptxpack_instance_get(v, 0), bf16 = ptxpack_instance_get(v, 1);
     ptxpack_cache_stats    before = {.size = sizeof before}, after = before;
     ptxpack_kernel        *first, *again, *other;
-    (void)state;
     unsetenv("PTXPACK_PTX_DIR");
     ptxpack *handle = must_open("", &driver);
     assert_int_equal(ptxpack_kernel_load(handle, v, f16.symbols, f16.symbol_count, &first), PTXPACK_OK);
@@ -320,12 +310,11 @@ static void test_asked_again(void **state)
     setenv("PTXPACK_PTX_DIR", below("ptx"), 1);
 }
 
-static void test_offline_does_not_load(void **state)
+TEST(test_offline_does_not_load)
 {
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a", .ptxjit = "none"};
     ptxpack        *handle;
     ptxpack_kernel *kernel;
-    (void)state;
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     assert_null(ptxpack_driver_table(handle));
     assert_null(ptxpack_context(handle));
@@ -368,21 +357,19 @@ static void check_launch(const char *words, bool foreign)
     assert_int_equal(record->retained, 0);
 }
 
-static void test_contexts(void **state)
+TEST(test_contexts)
 {
-    (void)state;
     check_launch("", false);
     check_launch("current", true);
 }
 
-static void test_launch_refused(void **state)
+TEST(test_launch_refused)
 {
     const char     *driver;
     const uint32_t  grid[3] = {7, 1, 1};
     uint64_t        argument = 0;
     ptxpack_kernel *kernel;
     ptxpack        *handle = must_open("launch=701", &driver);
-    (void)state;
     assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
     assert_int_equal(ptxpack_kernel_launch(kernel, grid, &argument, NULL), PTXPACK_E_LAUNCH);
     assert_has(ptxpack_detail(handle), "test_row, grid 7 x 1 x 1: CUDA_ERROR_FAKE (701)");
@@ -414,14 +401,13 @@ static int use_after_fork(ptxpack *handle, const ptxpack_kernel *kernel, const c
     return record->retained == 1 && record->libraries == 1 ? 0 : 6;
 }
 
-static void test_fork(void **state)
+TEST(test_fork)
 {
     const char         *driver;
     int                 status = -1;
     ptxpack_kernel     *kernel;
     ptxpack            *handle = must_open("", &driver);
     struct fake_record *record = record_of(driver);
-    (void)state;
     assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -434,11 +420,10 @@ static void test_fork(void **state)
 }
 
 /* Opening, while the driver's cuInit or the compiler's constructor forks, does not wait for itself. */
-static void test_fork_inside_open(void **state)
+TEST(test_fork_inside_open)
 {
     ptxpack_options options = {.size = sizeof options};
     int             status = -1;
-    (void)state;
     setenv("FAKE_CUDA", "fork", 1);
     setenv("FAKE_PTXJIT", "fork", 1);
     options.driver = fresh_copy("fake_driver.so");
@@ -469,14 +454,13 @@ static void *other_thread(void *handle)
     return (void *)(uintptr_t)(ptxpack_detail((ptxpack *)handle)[0] != '\0');
 }
 
-static void test_detail(void **state)
+TEST(test_detail)
 {
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_80", .ptxjit = "none"};
     ptxpack        *handles[6];
     pthread_t       thread;
     void           *seen;
     char            line[16];
-    (void)state;
     for (int i = 0; i < 6; i++)
         assert_int_equal(ptxpack_open(&options, &handles[i]), PTXPACK_OK);
     assert_string_equal(ptxpack_detail(handles[0]), "");
@@ -498,28 +482,4 @@ static void test_detail(void **state)
         ptxpack_close(handles[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_no_library, reset),
-        cmocka_unit_test_setup(test_refusals_of_open, reset),
-        cmocka_unit_test_setup(test_old_ways_to_find_functions, reset),
-        cmocka_unit_test_setup(test_one_table_per_library, reset),
-        cmocka_unit_test_setup(test_device, reset),
-        cmocka_unit_test_setup(test_options, reset),
-        cmocka_unit_test_setup(test_forced_arch, reset),
-        cmocka_unit_test_setup(test_refusals_of_load, reset),
-        cmocka_unit_test_setup(test_refusals_of_expansion, reset),
-        cmocka_unit_test_setup(test_cubin_rebuilt, reset),
-        cmocka_unit_test_setup(test_cached_cubin_replaced, reset),
-        cmocka_unit_test_setup(test_ways_to_load, reset),
-        cmocka_unit_test_setup(test_asked_again, reset),
-        cmocka_unit_test_setup(test_offline_does_not_load, reset),
-        cmocka_unit_test_setup(test_contexts, reset),
-        cmocka_unit_test_setup(test_launch_refused, reset),
-        cmocka_unit_test_setup(test_fork, reset),
-        cmocka_unit_test_setup(test_fork_inside_open, reset),
-        cmocka_unit_test_setup(test_detail, reset),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder)

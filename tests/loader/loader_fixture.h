@@ -2,10 +2,6 @@
  * libraries (a library is initialised once per process and path), and a tiny pack. */
 #ifndef LOADER_FIXTURE_H
 #define LOADER_FIXTURE_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <dlfcn.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -13,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include "tests/fake/driver.h"
+#include "tests/support/unit.h"
 #include "host/ptxpack.h"
 
 static char folder[64]; /* of this run */

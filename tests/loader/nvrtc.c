@@ -8,6 +8,9 @@
 #include "loader/compile/nvrtc.h"
 #include "loader/build/program.h"
 
+#define BEFORE_EACH reset_nvrtc
+#define AFTER_EACH  NULL
+
 static const char *nvrtc, *driver; /* this case's copies */
 
 static int reset_nvrtc(void **state)
@@ -94,9 +97,8 @@ static void copy_to(const char *folder_name, const char *name)
     assert_int_equal(system(command), 0);
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
-    (void)state;
     expect_found(nvrtc);
     unsetenv("PTXPACK_NVRTC");
     copy_to("venv/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib", "libnvrtc.so.12");
@@ -112,10 +114,9 @@ static void test_places(void **state)
     expect_found(below("toolkit/lib64/libnvrtc.so.13"));
 }
 
-static void test_absent(void **state)
+TEST(test_absent)
 {
     ptxpack_source s = source_of("int x;\n");
-    (void)state;
     setenv("PTXPACK_NVRTC", "none", 1);
     expect_failure(&s, PTXPACK_E_NO_NVRTC, "PTXPACK_NVRTC=none gives none");
     setenv("PTXPACK_NVRTC", below("no-such.so"), 1);
@@ -133,10 +134,9 @@ static void test_absent(void **state)
 }
 
 /* What is in the cache needs no NVRTC to be loaded, but the same one to be there. */
-static void test_cached_without_loading(void **state)
+TEST(test_cached_without_loading)
 {
     ptxpack_source s = source_of("int x;\n");
-    (void)state;
     assert_false(build_for("sm_90a", &s));
     setenv("PTXPACK_NVRTC", nvrtc = fresh_copy("fake_nvrtc.so"), 1);
     assert_true(build_for("sm_90a", &s));
@@ -145,12 +145,11 @@ static void test_cached_without_loading(void **state)
 
 /* ---- what belongs to a key ------------------------------------------------------------------------ */
 
-static void test_key(void **state)
+TEST(test_key)
 {
     static const ptxpack_symbol symbols[] = {{"N", 1}, {"N", 2}};
     static const char *const options[] = {"--use_fast_math"}, *const expressions[] = {"scale<float>"};
     ptxpack_source s = source_of("#include \"a.h\"\nint x;\n");
-    (void)state;
     write_text(below("a.h"), "#include \"b.h\"\n");
     write_text(below("b.h"), "int b;\n");
     assert_false(build_for("sm_90a", &s));
@@ -195,12 +194,11 @@ static void expect_never_cached(const ptxpack_source *s)
 }
 
 /* A symbol may be called as another field of the key is. */
-static void test_key_names(void **state)
+TEST(test_key_names)
 {
     static const char *const options[] = {"-Dabc=12"};
     ptxpack_symbol           symbol = {"option", 0};
     ptxpack_source           s = source_of("int x;\n");
-    (void)state;
     memcpy(&symbol.value, options[0], sizeof symbol.value);
     s.options = options;
     s.option_count = 1;
@@ -212,7 +210,7 @@ static void test_key_names(void **state)
 }
 
 /* What cannot be known is not kept. */
-static void test_poisoned(void **state)
+TEST(test_poisoned)
 {
     static const char *const options[][2] = {{"--pre-include=x.h", NULL},
                                              {"-Xptxas", "-optf=words"},
@@ -224,7 +222,6 @@ static void test_poisoned(void **state)
         "?\?=include \"a.h\"\n",
     };
     ptxpack_source s;
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         s = source_of(texts[i]);
         expect_never_cached(&s);
@@ -244,7 +241,7 @@ static void test_poisoned(void **state)
 
 /* ---- headers -------------------------------------------------------------------------------------- */
 
-static void test_headers(void **state)
+TEST(test_headers)
 {
     static const char text[] = "// #include \"comment.h\"\n"
                                "/* \n#include \"a.h\"\n*/ #  include /* here */ \"a.h\" // so\n"
@@ -256,7 +253,6 @@ static void test_headers(void **state)
     ptxpack_source    s = source_of(text);
     const char       *dirs[] = {below("lib")};
     char              wanted[1024];
-    (void)state;
     s.include_dirs = dirs;
     s.include_count = 1;
     write_text(below("a.h"), "#include \"same.h\"\n");
@@ -288,11 +284,10 @@ static void test_headers(void **state)
 }
 
 /* Other spellings of a directive, and text that is none. */
-static void test_spellings(void **state)
+TEST(test_spellings)
 {
     static const char *const texts[] = {"%:include \"a.h\"\n", "\\\n#include \"a.h\"\n",
                                         "#\\\r\n include \"a.h\"\r\n", "#include \\\n <a.h>\n"};
-    (void)state;
     write_text(below("a.h"), "int a;\n");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         ptxpack_source s = source_of(texts[i]);
@@ -309,11 +304,10 @@ static void test_spellings(void **state)
 }
 
 /* NVRTC must not read by itself what we cannot: the key would not have it, and a pipe has no end. */
-static void test_unreadable_headers(void **state)
+TEST(test_unreadable_headers)
 {
     ptxpack_source s = source_of("#include \"pipe.h\"\n#include \"nul.h\"\n#include \"folder.h\"\n");
     const char    *dirs[] = {below("lib")};
-    (void)state;
     s.include_dirs = dirs;
     s.include_count = 1;
     assert_int_equal(mkfifo(below("pipe.h"), 0600), 0);
@@ -333,12 +327,11 @@ static void test_unreadable_headers(void **state)
 }
 
 /* A source that includes itself is a header, too. */
-static void test_itself(void **state)
+TEST(test_itself)
 {
     static const char text[] = "#ifndef AGAIN\n#define AGAIN\n#include \"k.cu\"\n#endif\n";
     ptxpack_source    s = source_of(NULL);
     char              wanted[512];
-    (void)state;
     write_text(s.path, text);
     assert_false(build_for("sm_90a", &s));
     snprintf(wanted, sizeof wanted, "%s:\n#ifndef AGAIN\n#define AGAIN\n#include \"%s\"\n#endif\n", s.path,
@@ -347,10 +340,9 @@ static void test_itself(void **state)
 }
 
 /* A folder among the options is searched like those of include_dirs. */
-static void test_option_folders(void **state)
+TEST(test_option_folders)
 {
     const char *spellings[][2] = {{"--include-path=%s", NULL}, {"-I%s", NULL}, {"-I", "%s"}};
-    (void)state;
     write_text(below("lib/only.h"), "int only;\n");
     for (size_t i = 0; i < 3; i++) {
         char           first[300], second[300];
@@ -388,12 +380,11 @@ static ptxpack *open_online(const char *cuda)
 }
 
 /* Nor is it shared: an #include that we do not see may have changed since the program that is loaded. */
-static void test_unknown_is_not_shared(void **state)
+TEST(test_unknown_is_not_shared)
 {
     ptxpack_source   s = source_of("#define H \"a.h\"\n#include H\n");
     ptxpack_program *first, *second;
     ptxpack         *handle = open_online("");
-    (void)state;
     assert_int_equal(ptxpack_program_load(handle, &s, &first), PTXPACK_OK);
     assert_int_equal(ptxpack_program_load(handle, &s, &second), PTXPACK_OK);
     assert_int_equal(seen()->compilations, 2);
@@ -402,14 +393,13 @@ static void test_unknown_is_not_shared(void **state)
     ptxpack_close(handle);
 }
 
-static void test_machine_code(void **state)
+TEST(test_machine_code)
 {
     static const char *const expressions[] = {"scale<float>"};
     ptxpack_source           s = source_of("int x;\n");
     ptxpack_program         *program;
     const ptxpack_function  *function;
     ptxpack                 *handle = open_online("");
-    (void)state;
     s.expressions = expressions;
     s.expression_count = 1;
     assert_int_equal(ptxpack_program_load(handle, &s, &program), PTXPACK_OK);
@@ -437,7 +427,7 @@ static void test_machine_code(void **state)
 }
 
 /* Where machine code of NVRTC is no use, its PTX goes the way of all PTX. */
-static void test_ptx_instead(void **state)
+TEST(test_ptx_instead)
 {
     static const struct {
         const char *cuda, *words, *library, *arch, *option, *target;
@@ -448,7 +438,6 @@ static void test_ptx_instead(void **state)
         {"", "archs=80", "fake_nvrtc.so", "sm_80", "--gpu-architecture=compute_80\n", "sm_90"},
         {"", "no-version", "fake_nvrtc.so", "", "--gpu-architecture=compute_90a\n", "sm_90a"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ptxpack_source   s = source_of("int x;\n");
         ptxpack_program *program;
@@ -476,11 +465,10 @@ static void test_ptx_instead(void **state)
 }
 
 /* The driver refuses machine code: PTX, and from then on at once. */
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const char *const images[] = {"compiled 1 --gpu-name=sm_90a", "compiled 1 --gpu-name=sm_90a"};
     ptxpack_source           s = source_of("int x;\n");
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ptxpack_program *program;
         ptxpack         *handle = open_online(i ? "" : "load=209 load-times=1");
@@ -501,11 +489,10 @@ static void test_refused(void **state)
 }
 
 /* It refuses the machine code of NVRTC's PTX that is in the cache: it is made anew, of the PTX. */
-static void test_refused_of_ptx(void **state)
+TEST(test_refused_of_ptx)
 {
     ptxpack_source   s = source_of("int x;\n");
     ptxpack_program *program;
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ptxpack *handle = open_online(i ? "version=12080 load=209 load-times=1" : "version=12080");
         assert_int_equal(ptxpack_program_load(handle, &s, &program), PTXPACK_OK);
@@ -518,12 +505,11 @@ static void test_refused_of_ptx(void **state)
     }
 }
 
-static void test_ptx_on_request(void **state)
+TEST(test_ptx_on_request)
 {
     ptxpack_source s = source_of("int x;\n");
     char          *text, here[512];
     size_t         bytes;
-    (void)state;
     assert_false(build_for("sm_90a", &s)); /* machine code of the same source is another thing */
     ptxpack *handle = open_offline("sm_90a", false);
     for (int i = 0; i < 2; i++) {
@@ -540,11 +526,10 @@ static void test_ptx_on_request(void **state)
 
 /* ---- refusals ------------------------------------------------------------------------------------- */
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
     ptxpack_source s = source_of("int x;\n");
     char          *log = NULL;
-    (void)state;
     setenv("FAKE_NVRTC", "error", 1);
     expect_failure(&s, PTXPACK_E_COMPILE,
                    "k.cu for sm_90a, NVRTC 13.0: lib/twice.h:12: error: identifier \"q\" is "
@@ -565,11 +550,10 @@ static void test_errors(void **state)
 }
 
 /* A line of NVRTC's PTX that its compiler refuses is named by the source. */
-static void test_error_of_the_assembler(void **state)
+TEST(test_error_of_the_assembler)
 {
     ptxpack_source   s = source_of("int x;\n");
     ptxpack_program *program;
-    (void)state;
     setenv("FAKE_PTXJIT", "line=9", 1);
     ptxpack *handle = open_online("version=12080");
     assert_int_equal(ptxpack_program_load(handle, &s, &program), PTXPACK_E_COMPILE);
@@ -584,12 +568,11 @@ static void test_error_of_the_assembler(void **state)
     ptxpack_close(handle);
 }
 
-static void test_options_that_cannot_be(void **state)
+TEST(test_options_that_cannot_be)
 {
     static const char *const words[] = {"-arch=sm_80", "--gpu-architecture=compute_80",
                                         "-dc",         "-rdc=true",
                                         "-dlto",       "--optix-ir"};
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         ptxpack_source s = source_of("int x;\n");
         s.options = &words[i];
@@ -603,10 +586,9 @@ static void test_options_that_cannot_be(void **state)
     expect_failure(&s, PTXPACK_E_ARG, "-rdc: it makes no whole program");
 }
 
-static void test_forbidden(void **state)
+TEST(test_forbidden)
 {
     ptxpack_source s = source_of("int x;\n");
-    (void)state;
     setenv("PTXPACK_FORBID_COMPILE", "1", 1);
     expect_failure(&s, PTXPACK_E_FORBIDDEN, "k.cu for sm_90a: there is no usable machine code in the cache");
     unsetenv("PTXPACK_FORBID_COMPILE");
@@ -635,11 +617,10 @@ static void *ask(void *context)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
     struct asker askers[THREADS] = {0};
     ptxpack     *handle = open_offline("sm_90a", true);
-    (void)state;
     setenv("FAKE_NVRTC", "ms=100", 1);
     for (int i = 0; i < THREADS; i++) {
         askers[i].handle = handle;
@@ -654,11 +635,10 @@ static void test_threads(void **state)
 }
 
 /* A child that is forked while NVRTC compiles can use it all the same. */
-static void test_fork(void **state)
+TEST(test_fork)
 {
     struct asker a = {0};
     int          status = -1;
-    (void)state;
     setenv("FAKE_NVRTC", "ms=400", 1);
     a.handle = open_offline("sm_90a", true);
     assert_int_equal(pthread_create(&a.thread, NULL, ask, &a), 0);
@@ -706,12 +686,11 @@ static ptxpack *open_real(void)
     return handle;
 }
 
-static void test_real(void **state)
+TEST(test_real)
 {
     static const char *const expressions[] = {"scale<float>", "scale<double>"};
     ptxpack                 *handle = open_real();
     ptxpack_source           s = source_of(kernels);
-    (void)state;
     s.expressions = expressions;
     s.expression_count = 2;
     for (int i = 0; i < 2; i++) {
@@ -736,7 +715,7 @@ static void test_real(void **state)
     ptxpack_close(handle);
 }
 
-static void test_real_errors(void **state)
+TEST(test_real_errors)
 {
     static const struct {
         const char *text, *header, *line;
@@ -752,7 +731,6 @@ static void test_real_errors(void **state)
         {"__device__ int x;\n", "\n", "k.cu has no entry: no __global__ function"},
     };
     ptxpack *handle = open_real();
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ptxpack_source s = source_of(cases[i].text);
         write_text(below("lib/asm.h"), cases[i].header);
@@ -763,7 +741,7 @@ static void test_real_errors(void **state)
 }
 
 /* ... and its PTX on the emulated driver. */
-static void test_real_run(void **state)
+TEST(test_real_run)
 {
     static const char *const expressions[] = {"scale<float>"};
     static const uint32_t    one[] = {1, 1, 1}, block[] = {32, 1, 1};
@@ -775,8 +753,7 @@ static void test_real_run(void **state)
     const ptxpack_function *twice, *scale;
     float                   values[32], by = 3;
     ptxpack_deviceptr       at;
-    (void)state;
-    ssize_t n = readlink("/proc/self/exe", program_path, 500);
+    ssize_t                 n = readlink("/proc/self/exe", program_path, 500);
     assert_true(n > 0);
     strcpy(strstr(program_path, "/tests/"), "/libptxpack-emu.so");
     ptxpack_options options = {.size = sizeof options, .driver = program_path, .ptxjit = program_path};
@@ -805,35 +782,4 @@ static void test_real_run(void **state)
     ptxpack_close(handle);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_places, reset_nvrtc),
-        cmocka_unit_test_setup(test_absent, reset_nvrtc),
-        cmocka_unit_test_setup(test_cached_without_loading, reset_nvrtc),
-        cmocka_unit_test_setup(test_key, reset_nvrtc),
-        cmocka_unit_test_setup(test_key_names, reset_nvrtc),
-        cmocka_unit_test_setup(test_poisoned, reset_nvrtc),
-        cmocka_unit_test_setup(test_unknown_is_not_shared, reset_nvrtc),
-        cmocka_unit_test_setup(test_headers, reset_nvrtc),
-        cmocka_unit_test_setup(test_spellings, reset_nvrtc),
-        cmocka_unit_test_setup(test_unreadable_headers, reset_nvrtc),
-        cmocka_unit_test_setup(test_itself, reset_nvrtc),
-        cmocka_unit_test_setup(test_option_folders, reset_nvrtc),
-        cmocka_unit_test_setup(test_machine_code, reset_nvrtc),
-        cmocka_unit_test_setup(test_ptx_instead, reset_nvrtc),
-        cmocka_unit_test_setup(test_refused, reset_nvrtc),
-        cmocka_unit_test_setup(test_refused_of_ptx, reset_nvrtc),
-        cmocka_unit_test_setup(test_ptx_on_request, reset_nvrtc),
-        cmocka_unit_test_setup(test_errors, reset_nvrtc),
-        cmocka_unit_test_setup(test_error_of_the_assembler, reset_nvrtc),
-        cmocka_unit_test_setup(test_options_that_cannot_be, reset_nvrtc),
-        cmocka_unit_test_setup(test_forbidden, reset_nvrtc),
-        cmocka_unit_test_setup(test_threads, reset_nvrtc),
-        cmocka_unit_test_setup(test_fork, reset_nvrtc),
-        cmocka_unit_test_setup(test_real, reset_nvrtc),
-        cmocka_unit_test_setup(test_real_errors, reset_nvrtc),
-        cmocka_unit_test_setup(test_real_run, reset_nvrtc),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder)

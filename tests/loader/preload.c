@@ -8,6 +8,9 @@
 #include "host/plan/preload_plan.h"
 #include "loader/inspect.h"
 
+#define BEFORE_EACH begin
+#define AFTER_EACH  NULL
+
 static const char *compiler; /* this case's copy of the fake nvPTXCompiler */
 static const char *driver;   /* and of the fake driver */
 
@@ -106,12 +109,11 @@ static bool plan_compiles(const ptxpack_options *options, const ptxpack_attentio
 /* ---- before the context --------------------------------------------------------------------------- */
 
 /* With the architecture named the driver is not even loaded. */
-static void test_without_driver(void **state)
+TEST(test_without_driver)
 {
-    struct told     told;
-    char            row_name[128];
-    ptxpack_options options = handle_options(false);
-    (void)state;
+    struct told         told;
+    char                row_name[128];
+    ptxpack_options     options = handle_options(false);
     struct fake_record *record = record_of(driver);
     ptxpack_preloading *p = start("sm_90a", &options, &told);
     assert_int_equal(ptxpack_preload_attention(p, &problem), PTXPACK_OK);
@@ -131,12 +133,11 @@ static void test_without_driver(void **state)
 }
 
 /* Without, the device is asked for what it is; no context is made, and none is looked at. */
-static void test_of_the_device(void **state)
+TEST(test_of_the_device)
 {
     static const struct {
         const char *device, *row;
     } cases[] = {{"arch=90", "attention_wgmma_sm90_d128"}, {"arch=80", "attention_mma_sm80_d128"}};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct told told;
         char        row_name[128];
@@ -163,11 +164,10 @@ static void test_of_the_device(void **state)
 }
 
 /* Without a cache the machine code is in memory, for as long as the preloading is. */
-static void test_in_memory(void **state)
+TEST(test_in_memory)
 {
-    char            row_name[128];
-    ptxpack_options options = handle_options(true);
-    (void)state;
+    char                row_name[128];
+    ptxpack_options     options = handle_options(true);
     ptxpack_preloading *p = start("sm_90", &options, NULL);
     assert_int_equal(ptxpack_preload_attention(p, &problem), PTXPACK_OK);
     assert_int_equal(ptxpack_preload_wait(p), PTXPACK_OK);
@@ -178,11 +178,10 @@ static void test_in_memory(void **state)
 }
 
 /* A plan that is made while its kernel is being compiled waits for that, and compiles nothing. */
-static void test_at_the_same_time(void **state)
+TEST(test_at_the_same_time)
 {
     char            row_name[128];
     ptxpack_options options = handle_options(true);
-    (void)state;
     setenv("FAKE_PTXJIT", "ms=300", 1);
     ptxpack_preloading *p = start("sm_90", &options, NULL);
     assert_int_equal(ptxpack_preload_attention(p, &problem), PTXPACK_OK);
@@ -192,14 +191,13 @@ static void test_at_the_same_time(void **state)
     ptxpack_preload_free(p);
 }
 
-static void test_gemm(void **state)
+TEST(test_gemm)
 {
     struct told             told;
     ptxpack                *handle;
     ptxpack_gemm_plan      *plan;
     ptxpack_options         options = handle_options(false);
     const ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = PTXPACK_F16, .m = 512, .n = 512, .k = 256};
-    (void)state;
     setenv("FAKE_CUDA", "arch=80", 1);
     ptxpack_preloading *p = start(NULL, &options, &told);
     assert_int_equal(ptxpack_preload_gemm(p, &desc), PTXPACK_OK);
@@ -224,11 +222,10 @@ static void            make_rows(void)
         rows[i] = row;
 }
 
-static void test_many(void **state)
+TEST(test_many)
 {
     struct told     told;
     ptxpack_options options = handle_options(false);
-    (void)state;
     make_rows();
     setenv("FAKE_PTXJIT", "ms=20", 1);
     ptxpack_preloading *p = start("sm_90", &options, &told);
@@ -253,14 +250,13 @@ static void test_many(void **state)
 }
 
 /* One that fails harms no other; the first failure is what waiting says. */
-static void test_failures(void **state)
+TEST(test_failures)
 {
     struct told            told;
     ptxpack_options        options = handle_options(false);
     ptxpack_attention_desc wrong = problem;
     ptxpack_variant        too_new = row;
-    (void)state;
-    ptxpack_preloading *p = start("sm_80", &options, &told);
+    ptxpack_preloading    *p = start("sm_80", &options, &told);
     wrong.head_dim = 7;
     assert_int_equal(ptxpack_preload_attention(p, &wrong), PTXPACK_OK);
     assert_int_equal(ptxpack_preload_wait(p), PTXPACK_E_ARG);
@@ -286,13 +282,12 @@ static void test_failures(void **state)
     ptxpack_preload_free(p);
 }
 
-static void test_what_cannot_begin(void **state)
+TEST(test_what_cannot_begin)
 {
     ptxpack_preloading     *p;
     struct told             told;
     ptxpack_options         options = handle_options(false);
     ptxpack_preload_options wrong = {.size = sizeof wrong, .arch = "sm_12"};
-    (void)state;
     assert_int_equal(ptxpack_preload(&wrong, &p), PTXPACK_E_ARG);
     assert_null(p);
     assert_has(ptxpack_detail(NULL), "sm_12");
@@ -320,7 +315,7 @@ static void test_what_cannot_begin(void **state)
 }
 
 /* From the callback: of twelve on one thread, one is made. */
-static void test_cancelled(void **state)
+TEST(test_cancelled)
 {
     struct told             told = {.calls = 0};
     ptxpack_options         options = handle_options(false);
@@ -330,7 +325,6 @@ static void test_cancelled(void **state)
                                         .open = &options,
                                         .on_progress = note,
                                         .context = &told};
-    (void)state;
     make_rows();
     setenv("FAKE_PTXJIT", "ms=100", 1);
     ptxpack_preloading *p;
@@ -357,11 +351,10 @@ static void test_cancelled(void **state)
 
 /* ---- forbidden, prebuilt, forked ------------------------------------------------------------------ */
 
-static void test_forbidden(void **state)
+TEST(test_forbidden)
 {
     struct told     told;
     ptxpack_options options = handle_options(false);
-    (void)state;
     options.forbid_compile = true;
     ptxpack_preloading *p = start("sm_90", &options, &told);
     assert_int_equal(ptxpack_preload_vector(p, PTXPACK_F16), PTXPACK_OK);
@@ -370,11 +363,10 @@ static void test_forbidden(void **state)
     assert_int_equal(compilations(), 0);
 }
 
-static void test_second_run(void **state)
+TEST(test_second_run)
 {
     struct told     told;
     ptxpack_options options = handle_options(false);
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ptxpack_preloading *p = start("sm_90", &options, &told);
         assert_int_equal(ptxpack_preload_attention(p, &problem), PTXPACK_OK);
@@ -386,7 +378,7 @@ static void test_second_run(void **state)
 }
 
 /* What an application ships needs no compiling: the folder is read, and nothing else happens. */
-static void test_prebuilt_folder(void **state)
+TEST(test_prebuilt_folder)
 {
     struct told                told;
     char                       line[PTXPACK_CACHE_LINE];
@@ -397,7 +389,6 @@ static void test_prebuilt_folder(void **state)
     const ptxpack_variant     *v = ptxpack_variant_find("vector_add_sm80");
     ptxpack_instance           i = ptxpack_instance_get(v, 0);
     ptxpack_options            options = handle_options(false);
-    (void)state;
     assert_int_equal(ptxpack_open_stand_in(&options, "sm_90", 0, &handle), PTXPACK_OK);
     ptxpack_cache_key *key = ptxpack_row_prebuilt_key(handle, v, i.symbols, i.symbol_count, "sm_90");
     ptxpack_filling   *f = ptxpack_filling_open(below("ship"), "1", NULL, line);
@@ -436,11 +427,10 @@ static int in_forked_child(ptxpack_preloading *p)
     return done == 0 ? 0 : 2;
 }
 
-static void test_fork(void **state)
+TEST(test_fork)
 {
     int             status;
     ptxpack_options options = handle_options(false);
-    (void)state;
     setenv("FAKE_PTXJIT", "ms=300", 1);
     ptxpack_preloading *p = start("sm_90", &options, NULL);
     assert_int_equal(ptxpack_preload_vector(p, PTXPACK_F16), PTXPACK_OK);
@@ -466,12 +456,11 @@ static void *ask_for_some(void *context)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
     struct told     told;
     pthread_t       threads[8];
     ptxpack_options options = handle_options(false);
-    (void)state;
     make_rows();
     ptxpack_preloading *p = start("sm_90", &options, &told);
     for (int i = 0; i < 8; i++)
@@ -487,23 +476,4 @@ static void test_threads(void **state)
     assert_int_equal(compilations(), 6);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_without_driver, begin),
-        cmocka_unit_test_setup(test_of_the_device, begin),
-        cmocka_unit_test_setup(test_in_memory, begin),
-        cmocka_unit_test_setup(test_at_the_same_time, begin),
-        cmocka_unit_test_setup(test_many, begin),
-        cmocka_unit_test_setup(test_failures, begin),
-        cmocka_unit_test_setup(test_what_cannot_begin, begin),
-        cmocka_unit_test_setup(test_cancelled, begin),
-        cmocka_unit_test_setup(test_forbidden, begin),
-        cmocka_unit_test_setup(test_second_run, begin),
-        cmocka_unit_test_setup(test_gemm, begin),
-        cmocka_unit_test_setup(test_prebuilt_folder, begin),
-        cmocka_unit_test_setup(test_fork, begin),
-        cmocka_unit_test_setup(test_threads, begin),
-    };
-    return cmocka_run_group_tests_name("preload", tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder)

@@ -5,6 +5,9 @@
 #include "loader/build/notes.h"
 #include "loader/build/program.h"
 
+#define BEFORE_EACH reset_program
+#define AFTER_EACH  NULL
+
 static char              emulator[600];
 static const char *const no_dirs[] = {NULL};
 
@@ -30,6 +33,7 @@ static void close_handle(ptxpack *handle)
 static int reset_program(void **state)
 {
     ssize_t n = readlink("/proc/self/exe", emulator, 500);
+    setenv("PTXPACK_EMU_SM", "90", 1);
     assert_true(n > 0);
     strcpy(strstr(emulator, "/tests/"), "/libptxpack-emu.so");
     mkdir(below("src"), 0700);
@@ -125,14 +129,13 @@ static uint32_t run(ptxpack *handle, ptxpack_program *program, const char *name)
 
 /* ---- running -------------------------------------------------------------------------------------- */
 
-static void test_entries(void **state)
+TEST(test_entries)
 {
     ptxpack                    *handle = open_emulated();
     ptxpack_source              s = source_of(program_text);
     ptxpack_program            *program = load(handle, &s);
     const ptxpack_program_info *info = ptxpack_program_describe(program);
     const ptxpack_function     *function;
-    (void)state;
     assert_int_equal(run(handle, program, "scale"), 5 * 7 + 31);
     assert_int_equal(run(handle, program, "count"), 31);
     assert_ptr_equal(function_of(program, "scale"), function_of(program, "scale"));
@@ -156,13 +159,12 @@ static void test_entries(void **state)
 }
 
 /* The only entry needs no name; text in memory needs no file, nor a NUL byte behind it. */
-static void test_text(void **state)
+TEST(test_text)
 {
     static const char text[] = ".version 7.0\n.target sm_80\n.visible .entry only()\n{\n ret;\n}\nnot PTX";
     ptxpack          *handle = open_emulated();
     ptxpack_source    s = {.size = sizeof s, .text = text, .bytes = sizeof text - 1 - strlen("not PTX")};
     ptxpack_program  *program = load(handle, &s);
-    (void)state;
     assert_string_equal(ptxpack_function_describe(function_of(program, NULL))->name, "only");
     ptxpack_program_free(program);
     s.path = below("src/nowhere.ptx"); /* its name, and where its includes are */
@@ -184,7 +186,7 @@ static const char shared_text[] =
     "        st.shared.u32 [fixed], %o;\n        st.shared.u32 [%a], 99;\n"
     "        ld.shared.u32 %v, [%a];\n        st.global.u32 [%p], %v;\n        ret;\n}\n";
 
-static void test_dynamic_shared(void **state)
+TEST(test_dynamic_shared)
 {
     static const uint32_t        one[] = {1, 1, 1}, zero[] = {1, 0, 1};
     ptxpack                     *handle = open_emulated();
@@ -195,7 +197,6 @@ static void test_dynamic_shared(void **state)
     uint32_t                     offset = 150000, value = 0;
     ptxpack_deviceptr            at;
     void                        *arguments[] = {&at, &offset};
-    (void)state;
     assert_int_equal(ptxpack_function_describe(f)->shared_bytes, 1024);
     assert_int_equal(cuda->cuMemAlloc(&at, sizeof value), 0);
     assert_int_equal(ptxpack_function_launch(f, one, one, 200000, arguments, NULL), PTXPACK_OK);
@@ -217,14 +218,13 @@ static void test_dynamic_shared(void **state)
 
 /* ---- where files are found ------------------------------------------------------------------------ */
 
-static void test_search(void **state)
+TEST(test_search)
 {
     static const char text[] = ".include \"atom/head.ptx\"\n.include \"who.ptx\"\n"
                                ".visible .entry who_\\[WHO]()\n{\n ret;\n}\n";
     ptxpack          *handle = open_emulated();
     const char       *dirs[] = {below("no-such-folder"), below("dir")};
     ptxpack_source    s = source_of(text);
-    (void)state;
     s.include_dirs = dirs;
     s.include_count = 2;
     for (int i = 0; i < 3; i++) { /* each hides the one before */
@@ -241,11 +241,10 @@ static void test_search(void **state)
 }
 
 /* Line information names files where they are, those of the pack below ptx/. */
-static void test_line_info(void **state)
+TEST(test_line_info)
 {
     ptxpack_source s = source_of(program_text);
     char          *text, wanted[300];
-    (void)state;
     setenv("PTXPACK_LINE_INFO", "1", 1);
     ptxpack *handle = open_emulated();
     assert_int_equal(ptxpack_program_ptx(handle, &s, &text, NULL), PTXPACK_OK);
@@ -279,9 +278,8 @@ static void expect_target(const char *arch, const char *named, ptxpack_status st
     close_handle(handle);
 }
 
-static void test_targets(void **state)
+TEST(test_targets)
 {
-    (void)state;
     expect_target("sm_90a", "sm_80", PTXPACK_OK, "sm_90a");
     expect_target("sm_90a", "sm_90a, texmode_independent", PTXPACK_OK, "sm_90a");
     expect_target("sm_90", "sm_90a", PTXPACK_E_UNSUPPORTED, "k.ptx needs exactly sm_90a, the target is sm_90");
@@ -297,10 +295,9 @@ static void test_targets(void **state)
 
 /* ---- refusals ------------------------------------------------------------------------------------- */
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
     ptxpack_source s = source_of(program_text);
-    (void)state;
     s.symbol_count = 0;
     expect_failure(&s, PTXPACK_E_EXPAND, "src/k.ptx:5: unknown symbol FACTOR");
     s.symbol_count = 1;
@@ -319,12 +316,11 @@ static void test_errors(void **state)
     expect_failure(&s, PTXPACK_E_ISA, "k.ptx needs PTX ISA 99.0");
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
     static const char *const word[] = {"--fast"}, *const empty[] = {""};
     static const ptxpack_symbol bad[] = {{"1st", 0}};
     ptxpack_source              good = source_of(program_text), s;
-    (void)state;
     s = good, s.size = 3;
     expect_failure(&s, PTXPACK_E_ARG, "source.size is 3");
     s = good, s.size = 4096;
@@ -353,11 +349,10 @@ static void test_arguments(void **state)
 }
 
 /* A caller of an earlier version knows a shorter struct. */
-static void test_shorter_source(void **state)
+TEST(test_shorter_source)
 {
     ptxpack       *handle = open_emulated();
     ptxpack_source s = source_of(".version 8.0\n.target sm_90\n.visible .entry k()\n{\n ret;\n}\n");
-    (void)state;
     s.size = offsetof(ptxpack_source, options);
     s.option_count = 77; /* behind its end */
     ptxpack_program_free(load(handle, &s));
@@ -365,7 +360,7 @@ static void test_shorter_source(void **state)
 }
 
 /* The whole log is there after a failure, too. */
-static void test_log(void **state)
+TEST(test_log)
 {
     ptxpack             *handle = open_emulated();
     ptxpack_source       s = source_of(".version 8.0\n.target sm_90\n.visible .entry k()\n{\n first;\n}\n");
@@ -373,7 +368,6 @@ static void test_log(void **state)
     char                *log = NULL;
     void                *cubin = handle;
     size_t               bytes = 1;
-    (void)state;
     assert_int_equal(ptxpack_program_compile(handle, &s, &info, &log, &cubin, &bytes), PTXPACK_E_COMPILE);
     assert_has(log, "line 5");
     assert_ptr_equal(info.log, log);
@@ -408,12 +402,11 @@ static bool cached(const ptxpack_source *s)
     return from_cache;
 }
 
-static void test_cache(void **state)
+TEST(test_cache)
 {
     static const ptxpack_symbol other[] = {{"FACTOR", 6}};
     ptxpack_source              s = source_of(program_text);
     char                        step[sizeof step_text + 64];
-    (void)state;
     assert_false(cached(&s));
     assert_true(cached(&s));
     s.symbols = other;
@@ -438,11 +431,10 @@ static ptxpack_cache_step remove_entry(const ptxpack_cache_info *info, void *use
     return PTXPACK_CACHE_REMOVE;
 }
 
-static void test_cache_removed(void **state)
+TEST(test_cache_removed)
 {
     ptxpack_source s = source_of(program_text);
     ptxpack       *handle = open_emulated();
-    (void)state;
     assert_false(cached(&s));
     assert_true(ptxpack_cache_each(ptxpack_cache_of(handle), false, remove_entry, NULL));
     close_handle(handle);
@@ -450,7 +442,7 @@ static void test_cache_removed(void **state)
 }
 
 /* What is kept beside the machine code is read as it was written, and nothing else is. */
-static void test_notes(void **state)
+TEST_WITH(test_notes, NULL, NULL)
 {
     static const char    log[] = "ptxas info    : Compiling entry function 'b' for 'sm_90'\n"
                                  "    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads\n"
@@ -458,7 +450,6 @@ static void test_notes(void **state)
     struct ptxpack_notes notes = {.nvrtc = 13000, .is_ptx = true}, again;
     char                *text, *damaged;
     size_t               bytes;
-    (void)state;
     assert_true(ptxpack_notes_add_entries(&notes,
                                           "// .entry no\n.entry\n a();\n\"\\\".entry no\" /* .entry no */\n"
                                           ".visible .entry b() {}\n.entry a() {}\n.entrys no",
@@ -531,7 +522,7 @@ static void *work(void *context)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
     struct worker   workers[THREADS];
     ptxpack        *handle;
@@ -540,7 +531,6 @@ static void test_threads(void **state)
                                .ptxjit = emulator,
                                .on_compile = count_compilation,
                                .on_compile_context = &compilations};
-    (void)state;
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
     for (int i = 0; i < THREADS; i++) {
         workers[i].handle = handle;
@@ -559,13 +549,12 @@ static void test_threads(void **state)
 /* ---- drivers without a compiler beside them ------------------------------------------------------- */
 
 /* The driver's own JIT gets the text of the whole program; its answers name the source's lines. */
-static void test_driver_compiles(void **state)
+TEST(test_driver_compiles)
 {
     ptxpack_source   s = source_of(program_text);
     ptxpack         *handle;
     ptxpack_program *program;
     ptxpack_options  options = {.size = sizeof options, .driver = emulator, .ptxjit = "none"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
         assert_int_equal(ptxpack_driver_table(handle)->cuCtxSetCurrent(ptxpack_context(handle)), 0);
@@ -587,25 +576,4 @@ static void test_driver_compiles(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_entries, reset_program),
-        cmocka_unit_test_setup(test_text, reset_program),
-        cmocka_unit_test_setup(test_dynamic_shared, reset_program),
-        cmocka_unit_test_setup(test_search, reset_program),
-        cmocka_unit_test_setup(test_line_info, reset_program),
-        cmocka_unit_test_setup(test_targets, reset_program),
-        cmocka_unit_test_setup(test_errors, reset_program),
-        cmocka_unit_test_setup(test_arguments, reset_program),
-        cmocka_unit_test_setup(test_shorter_source, reset_program),
-        cmocka_unit_test_setup(test_log, reset_program),
-        cmocka_unit_test_setup(test_cache, reset_program),
-        cmocka_unit_test_setup(test_cache_removed, reset_program),
-        cmocka_unit_test(test_notes),
-        cmocka_unit_test_setup(test_threads, reset_program),
-        cmocka_unit_test_setup(test_driver_compiles, reset_program),
-    };
-    setenv("PTXPACK_EMU_SM", "90", 1);
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+RUN_TESTS(make_folder, remove_folder)

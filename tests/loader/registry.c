@@ -1,18 +1,16 @@
 /* registry.c - the table of kernels, the choice among its rows, and the PTX ISA of each driver. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 #include "host/ptxpack.h"
+#include "tests/support/unit.h"
 
-static void test_rows(void **state)
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
+
+TEST(test_rows)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    (void)state;
     assert_true(count >= 2);
     for (size_t i = 0; i < count; i++) {
         const ptxpack_variant *v = &rows[i];
@@ -35,21 +33,20 @@ static void test_rows(void **state)
 }
 
 /* The PTX ISA that a row asks for is one that its lowest architecture exists in. */
-static void test_isa_knows_arch(void **state)
+TEST(test_isa_knows_arch)
 {
     static const struct {
         int arch, isa;
     } first[] = {{75, 63}, {80, 70}, {86, 71}, {89, 78}, {90, 78}, {100, 86}, {120, 87}};
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    (void)state;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < sizeof first / sizeof first[0]; k++)
             if (rows[i].arch == first[k].arch)
                 assert_true(rows[i].isa >= first[k].isa);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     ptxpack_variant     v = {.id = "v", .arch = 80, .isa = 70, .shared_bytes = 40000, .blocks_per_sm = 2};
     ptxpack_device_caps caps = {.arch = 80,
@@ -57,7 +54,6 @@ static void test_refusals(void **state)
                                 .shared_per_block = 40000,
                                 .shared_per_sm = 2 * (40000 + 1024)};
     char                why[256];
-    (void)state;
     assert_null(ptxpack_variant_refusal(&v, &caps, why, sizeof why));
     caps.arch = 75;
     assert_string_equal(ptxpack_variant_refusal(&v, &caps, why, sizeof why),
@@ -119,7 +115,7 @@ static void expect_choice(ptxpack_device_caps caps, ptxpack_variant_filter filte
         fail_msg("\"%s\" does not say \"%s\"", why, reason);
 }
 
-static void test_choice(void **state)
+TEST(test_choice)
 {
     const ptxpack_device_caps h200 = {90, 90, 227 << 10, 228 << 10, false},
                               t4 = {75, 65, 64 << 10, 64 << 10, false},
@@ -128,7 +124,6 @@ static void test_choice(void **state)
                               older_driver = {75, 61, 64 << 10, 64 << 10, false};
     bool no = false;
     char why[256];
-    (void)state;
     expect_choice(h200, NULL, NULL, "vector_add_sm80", "");
     expect_choice(h200, no_bf16, NULL, "vector_add_sm75", "");
     expect_choice(t4, NULL, NULL, "vector_add_sm75", "");
@@ -142,7 +137,7 @@ static void test_choice(void **state)
     assert_string_equal(why, "there is no kernel for no_such_op");
 }
 
-static void test_isa_table(void **state)
+TEST(test_isa_table)
 {
     static const struct {
         int cuda, isa;
@@ -153,7 +148,6 @@ static void test_isa_table(void **state)
         {12080, 87}, {12090, 88}, {13000, 90}, {13010, 91}, {13020, 92}, {13030, 93}, {14000, 93},
     };
     int branch = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_int_equal(ptxpack_isa_of_cuda(cases[i].cuda), cases[i].isa);
     assert_int_equal(ptxpack_cuda_of_isa(80, &branch), 12000);
@@ -163,9 +157,8 @@ static void test_isa_table(void **state)
     assert_int_equal(ptxpack_cuda_of_isa(79, &branch), 0);
 }
 
-static void test_status(void **state)
+TEST(test_status)
 {
-    (void)state;
     assert_string_equal(ptxpack_status_name(PTXPACK_E_ISA), "PTXPACK_E_ISA");
     assert_string_equal(ptxpack_status_string(PTXPACK_OK), "success");
     assert_string_equal(ptxpack_status_string((ptxpack_status)999), "unknown status");
@@ -174,11 +167,4 @@ static void test_status(void **state)
         assert_string_not_equal(ptxpack_status_name((ptxpack_status)i), "unknown status");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),   cmocka_unit_test(test_isa_knows_arch), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_choice), cmocka_unit_test(test_isa_table),      cmocka_unit_test(test_status),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)
