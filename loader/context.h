@@ -9,4 +9,7 @@ ptxpack_status ptxpack_check_process(const ptxpack *handle);
 /* Make the handle's context current in this thread if it is not; leave undoes that.   PTXPACK_E_DRIVER */
 ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed);
 void           ptxpack_leave(const ptxpack *handle, bool pushed);
+/* ptxpack_kernel_launch where the caller has checked the process and the handle's context is current. */
+ptxpack_status ptxpack_kernel_enqueue(const ptxpack_kernel *kernel, const uint32_t grid[3],
+                                      const void *arguments, struct CUstream_st *stream);
 #endif

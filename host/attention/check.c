@@ -3,20 +3,10 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 const char *const attention_tensor_names[TENSOR_COUNT] = {"q", "k", "v", "o"};
 
-ptxpack_status attention_refuse(char *line, ptxpack_status status, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, ATTENTION_LINE, format, arguments);
-    va_end(arguments);
-    return status;
-}
-#define refuse(line, ...) attention_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
+#define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
 /* Bytes that the kernels copy at once: rows are whole chunks and start on one. */
 enum { CHUNK = 16 };
@@ -189,7 +179,7 @@ static void resolve_mask(const ptxpack_attention_desc *d, attention_geometry *ou
 }
 
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,
-                                         char line[ATTENTION_LINE])
+                                         char line[PLAN_LINE])
 {
     ptxpack_status status = check_fields(desc, line);
     for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++)
@@ -198,7 +188,6 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
         return status;
     uint64_t rows = (uint64_t)desc->batch * (uint64_t)desc->heads_q;
     out->lse_bytes = rows * (uint64_t)desc->seqlen_q * sizeof(float); /* less than o, so no overflow */
-    out->workspace_bytes = 0;
     out->descale_bytes = desc->dtype == PTXPACK_E4M3
                              ? (uint64_t)desc->batch * (uint64_t)desc->heads_kv * sizeof(float)
                              : 0;
@@ -234,8 +223,8 @@ static bool overlap(const range *a, const range *b)
            b->address < a->address + a->bytes;
 }
 
-ptxpack_status ptxpack_attention_check_buffers(const attention_geometry        *geometry,
-                                               const ptxpack_attention_buffers *b, char line[ATTENTION_LINE])
+ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,
+                                               const ptxpack_attention_buffers *b, char line[PLAN_LINE])
 {
     enum { WRITTEN = 6, RANGES = 9 }; /* from WRITTEN on: outputs, and what is written besides */
     if (b == NULL)
@@ -243,7 +232,7 @@ ptxpack_status ptxpack_attention_check_buffers(const attention_geometry        *
     if (b->size != sizeof *b)
         return refuse(line, "buffers.size is %u; sizeof(ptxpack_attention_buffers) is %zu", (unsigned)b->size,
                       sizeof *b);
-    uint64_t    scales = geometry->descale_bytes, scratch = geometry->workspace_bytes; /* 0: not looked at */
+    uint64_t    scales = geometry->descale_bytes; /* 0: not looked at */
     const range ranges[RANGES] = {
         {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
         {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16, false},

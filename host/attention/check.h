@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "attention.h"
+#include "host/plan/plan.h"
 
 /* The tensors, in the order of every table about them. */
 enum { TENSOR_Q, TENSOR_K, TENSOR_V, TENSOR_O, TENSOR_COUNT };
@@ -25,14 +26,8 @@ typedef struct attention_geometry {
     int32_t          left_offset, right_offset;   /* row i attends to keys i + left <= j <= i + right;
                                                      clipped so that i + offset never overflows */
     uint64_t lse_bytes;
-    uint64_t workspace_bytes; /* the plan's; 0 of a descriptor */
-    uint64_t descale_bytes;   /* of each, with PTXPACK_E4M3; otherwise 0 */
+    uint64_t descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
 } attention_geometry;
-
-enum { ATTENTION_LINE = 256 };
-/* Writes the line of a refusal; returns `status`. */
-ptxpack_status attention_refuse(char *line, ptxpack_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* The element type of a tensor: fp8 gives a bf16 output. */
 static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *desc, int tensor)
@@ -40,12 +35,11 @@ static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *
     return tensor == TENSOR_O && desc->dtype == PTXPACK_E4M3 ? PTXPACK_BF16 : desc->dtype;
 }
 
-/* Check `desc`, device or not.  On PTXPACK_OK *out is complete, otherwise `line` names the field.
- *   PTXPACK_E_ARG */
+/* Checks a descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
+ * field. PTXPACK_E_ARG */
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,
-                                         char line[ATTENTION_LINE]);
-/* The same for the addresses of a launch. */
-ptxpack_status ptxpack_attention_check_buffers(const attention_geometry        *geometry,
-                                               const ptxpack_attention_buffers *buffers,
-                                               char                             line[ATTENTION_LINE]);
+                                         char line[PLAN_LINE]);
+/* The same for the addresses of a launch; workspace: bytes that the plan needs. */
+ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t workspace,
+                                               const ptxpack_attention_buffers *buffers, char line[PLAN_LINE]);
 #endif

@@ -162,3 +162,9 @@ double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *
     double clocks = work / (double)slots + uneven * shortest;
     return (LAUNCH_CLOCKS + larger(clocks, longest)) / (1e3 * arch->ghz);
 }
+
+double attention_row_cost(const plan_problem *p, const ptxpack_variant *row)
+{
+    return attention_cost(row, (const ptxpack_attention_desc *)p->desc, (const attention_geometry *)p->geometry,
+                          &p->caps, p->sm_count);
+}

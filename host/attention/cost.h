@@ -25,7 +25,10 @@ attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc, cons
 double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                       const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count);
 
-/* Whether a row that takes `us` is to be preferred to one before it in the table that takes `best_us`: the
- * table's order stands unless the model clearly says otherwise. */
-static inline bool attention_clearly_faster(double us, double best_us) { return us < 0.99 * best_us; }
+/* The same, as plan_method.cost. */
+double attention_row_cost(const plan_problem *problem, const ptxpack_variant *row);
+
+/* The table's order stands unless the model clearly says otherwise: unless a row takes less than this share of
+ * the time of an earlier one. */
+#define ATTENTION_CLEARLY_FASTER 0.99
 #endif

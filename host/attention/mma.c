@@ -1,118 +1,45 @@
-/* mma.c - the rows of ptx/attention/mma.ptx: symbols, arguments, builds. */
+/* mma.c - the method of the rows of ptx/attention/mma.ptx. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "kernel.h"
-#include "plan.h"
+#include "cost.h"
+#include "mma_layout.h"
 #include "mma_symbols.h"
+#include "op.h"
 
 /* ---- symbols ------------------------------------------------------------------------------------ */
-size_t ptxpack_attention_symbols(const attention_layout *layout, attention_build build,
-                                 ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
+/* A problem that is limited on the left alone takes the build with both limits: its right offset never binds.
+ */
+static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
-    const ptxpack_symbol fixed[] = {
-        {"ARG_BYTES", ATTENTION_ARGUMENT_BYTES},
-#define ATTENTION_SYMBOL(type, name, symbol) {symbol, offsetof(attention_arguments, name)},
-        ATTENTION_ARGUMENTS(ATTENTION_SYMBOL)
-#undef ATTENTION_SYMBOL
-            {"BF16", build.dtype == PTXPACK_BF16},
-        {"LIMITED_LEFT", build.limited_left},
-        {"LIMITED_RIGHT", build.limited_right},
-        {"SOFTCAP", build.softcap},
-        {"PADDED", build.padded},
-    };
-    enum { FIXED = sizeof fixed / sizeof fixed[0] };
-    _Static_assert(FIXED < (int)PTXPACK_INSTANCE_SYMBOLS, "instances have room for more");
-    memcpy(symbols, fixed, sizeof fixed);
-    size_t count = ptxpack_attention_layout_symbols(layout, symbols + FIXED, PTXPACK_INSTANCE_SYMBOLS - FIXED);
-    return count > 0 ? FIXED + count : 0;
-}
-
-attention_build ptxpack_attention_build(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
-                                        int64_t head_dim)
-{
-    return (attention_build){
-        .dtype = desc->dtype,
-        .limited_right = geometry->limited_right || geometry->limited_left,
-        .limited_left = geometry->limited_left,
-        .softcap = geometry->softcap > 0,
-        .padded = desc->head_dim < head_dim,
-    };
-}
-
-static size_t symbols_of(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
-                         const attention_geometry *geometry, ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
-{
-    attention_layout       *own;
-    const attention_layout *layout = ptxpack_attention_layout_of(row, &own);
-    size_t                  count = 0;
-    if (layout != NULL && layout->status == PTXPACK_OK) {
-        count = ptxpack_attention_symbols(layout, ptxpack_attention_build(desc, geometry, layout->head_dim),
-                                          symbols);
-        if (count == 0)
-            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
-    }
-    free(own);
-    return count;
-}
-
-/* ---- builds ------------------------------------------------------------------------------------- */
-/* What plans build of a row, for each element type; of the twelve that there can be, those that differ most:
- * the others with a softcap lie between these. */
-typedef struct attention_instance_row {
-    const char     *name;
-    attention_build build;
-} attention_instance_row;
-static const attention_instance_row attention_builds[] = {
-    {"full", {.limited_right = false}},
-    {"causal", {.limited_right = true}},
-    {"full padded", {.padded = true}},
-    {"causal padded", {.limited_right = true, .padded = true}},
-    {"window", {.limited_right = true, .limited_left = true}},
-    {"window padded", {.limited_right = true, .limited_left = true, .padded = true}},
-    {"causal softcap", {.limited_right = true, .softcap = true}},
-    {"window softcap padded", {.limited_right = true, .limited_left = true, .softcap = true, .padded = true}},
-};
-enum { ATTENTION_BUILDS = sizeof attention_builds / sizeof attention_builds[0] };
-
-static size_t instances(const ptxpack_variant *row)
-{
-    return row->flags & PTXPACK_VARIANT_NO_BF16 ? ATTENTION_BUILDS : 2 * ATTENTION_BUILDS;
-}
-
-static void instance(const ptxpack_variant *variant, size_t index, ptxpack_instance *out)
-{
-    const attention_instance_row *row = &attention_builds[index % ATTENTION_BUILDS];
-    attention_build               build = row->build;
-    build.dtype = index / ATTENTION_BUILDS != 0 ? PTXPACK_BF16 : PTXPACK_F16;
-    snprintf(out->name, sizeof out->name, "%s %s", ptxpack_dtype_name(build.dtype), row->name);
-    attention_layout       *own;
-    const attention_layout *layout = ptxpack_attention_layout_of(variant, &own);
-    if (layout != NULL && layout->status == PTXPACK_OK) /* a plan reports a bad row */
-        out->symbol_count = ptxpack_attention_symbols(layout, build, out->symbols);
-    free(own);
+    const attention_mma_layout   *l = (const attention_mma_layout *)layout;
+    const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
+    const attention_geometry     *g = (const attention_geometry *)problem->geometry;
+    symbol_add(list, "BF16", desc->dtype == PTXPACK_BF16);
+    symbol_add(list, "LIMITED_LEFT", g->limited_left);
+    symbol_add(list, "LIMITED_RIGHT", g->limited_right || g->limited_left);
+    symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
+    attention_mma_symbols(l, list);
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------- */
 /* The kernel's 32-bit registers hold byte strides of rows; tanh.approx came with PTX ISA 7.0, later than some
  * rows want. */
-static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_device_caps *caps,
-                           const ptxpack_attention_desc *desc, const attention_geometry *geometry,
-                           char line[ATTENTION_LINE])
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     enum { TANH_ISA = 70 };
-    attention_tiles tiles;
-    (void)handle;
+    const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
+    const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
+    const int                     isa = problem->caps.isa;
+    attention_tiles               tiles;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
-            snprintf(line, ATTENTION_LINE, "%s.row: stride %lld exceeds %d elements", attention_tensor_names[i],
+            snprintf(line, PLAN_LINE, "%s.row: stride %lld exceeds %d elements", attention_tensor_names[i],
                      (long long)geometry->tensor[i].row, INT32_MAX / 2);
             return line;
         }
-    if (geometry->softcap > 0 && row->isa < TANH_ISA && caps->isa < TANH_ISA) {
-        snprintf(line, ATTENTION_LINE, "softcap needs PTX ISA 7.0, and here it is %d.%d", caps->isa / 10,
-                 caps->isa % 10);
+    if (geometry->softcap > 0 && row->isa < TANH_ISA && isa < TANH_ISA) {
+        snprintf(line, PLAN_LINE, "softcap needs PTX ISA 7.0, and here it is %d.%d", isa / 10, isa % 10);
         return line;
     }
     return attention_count_tiles(desc, geometry, ptxpack_variant_parameter(row, "BLOCK_M", 0), &tiles, line) ==
@@ -121,11 +48,12 @@ static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, co
                : line;
 }
 
-static void fill_arguments(attention_arguments *a, const ptxpack_attention_desc *d, const attention_geometry *g)
+static void fill_arguments(attention_mma_arguments *a, const ptxpack_attention_desc *d,
+                           const attention_geometry *g)
 {
     enum { ELEMENT = sizeof(uint16_t) };
     const attention_tensor *t = g->tensor;
-    *a = (attention_arguments){
+    *a = (attention_mma_arguments){
         .q_batch = t[TENSOR_Q].batch * ELEMENT,
         .q_row = t[TENSOR_Q].row * ELEMENT,
         .q_head = t[TENSOR_Q].head * ELEMENT,
@@ -151,51 +79,62 @@ static void fill_arguments(attention_arguments *a, const ptxpack_attention_desc 
 }
 
 /* The grid is all tiles of all heads. */
-static ptxpack_status fill(const ptxpack *handle, const ptxpack_variant *row,
-                           const ptxpack_attention_desc *desc, ptxpack_attention_plan *plan)
+static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *head)
 {
-    attention_arguments    *a = &plan->arguments.mma;
-    attention_tiles         tiles;
-    char                    line[ATTENTION_LINE];
-    attention_layout       *own;
-    const attention_layout *layout = ptxpack_attention_layout_of(row, &own);
-    ptxpack_status          status = layout == NULL ? PTXPACK_E_MEMORY : layout->status;
+    ptxpack_attention_plan       *plan = (ptxpack_attention_plan *)head;
+    attention_mma_arguments      *a = &plan->arguments.mma;
+    const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
+    attention_tiles               tiles;
+    char                          line[PLAN_LINE];
+    int64_t                       block_m = ((const attention_mma_layout *)layout)->block_m;
+    ptxpack_status                status = attention_count_tiles(desc, &plan->geometry, block_m, &tiles, line);
+    (void)row;
     if (status != PTXPACK_OK)
-        snprintf(line, sizeof line, "%s", ptxpack_detail(NULL));
-    else
-        status = attention_count_tiles(desc, &plan->geometry, layout->block_m, &tiles, line);
-    free(own);
-    if (status != PTXPACK_OK)
-        return ptxpack_fail(handle, status, "%s", line);
+        return ptxpack_fail(problem->handle, status, "%s", line);
     fill_arguments(a, desc, &plan->geometry);
     a->tiles_q = tiles.tiles_q;
     a->heads_total = tiles.heads_total;
     a->section_heads = tiles.section_heads;
-    plan->grid[0] = (uint32_t)tiles.tiles_total;
-    plan->grid[1] = plan->grid[2] = 1;
+    head->grid[0] = (uint32_t)tiles.tiles_total;
     return PTXPACK_OK;
 }
 
-static ptxpack_status address(const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *buffers,
-                              attention_any_arguments *arguments)
+static ptxpack_status address(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
 {
-    attention_arguments *a = &arguments->mma;
-    *a = plan->arguments.mma;
-    a->q = buffers->q;
-    a->k = buffers->k;
-    a->v = buffers->v;
-    a->o = buffers->o;
-    a->lse = buffers->lse;
+    attention_mma_arguments         *a = (attention_mma_arguments *)arguments;
+    const ptxpack_attention_buffers *b = (const ptxpack_attention_buffers *)buffers;
+    (void)plan, (void)grid;
+    a->q = b->q;
+    a->k = b->k;
+    a->v = b->v;
+    a->o = b->o;
+    a->lse = b->lse;
     return PTXPACK_OK;
 }
 
-const attention_kernel attention_mma = {
-    .file = "attention/mma.ptx",
-    .ordered = true,
-    .refusal = refusal,
-    .symbols = symbols_of,
-    .fill = fill,
-    .address = address,
-    .instances = instances,
-    .instance = instance,
+static ptxpack_status derive(const ptxpack_variant *row, void *layout)
+{
+    return ptxpack_attention_mma_layout(row, (attention_mma_layout *)layout);
+}
+
+/* full, causal, the same padded; window, window padded; causal softcap, window softcap padded: the other builds
+ * with a softcap lie between these. */
+static const uint8_t        corners[] = {0, 4, 2, 6, 8, 10, 5, 11};
+static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
+const plan_method           attention_mma = {
+              .file = "attention/mma.ptx",
+              .ordered = true,
+              .fields = fields,
+              .field_count = sizeof fields / sizeof fields[0],
+              .argument_bytes = sizeof(attention_mma_arguments),
+              .layout_bytes = sizeof(attention_mma_layout),
+              .derive = derive,
+              .refusal = refusal,
+              .cost = attention_row_cost,
+              .symbols = symbols,
+              .fill = fill,
+              .address = address,
+              .corners = corners,
+              .corner_count = sizeof corners,
 };

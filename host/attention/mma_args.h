@@ -1,49 +1,40 @@
-/* mma_args.h - private: the contract between host/attention/mma.c and
- * ptx/attention/mma.ptx: the one .param struct of the kernel, and its offsets as symbols of the
- * expander. */
-#ifndef PTXPACK_ATTENTION_ARGS_H
-#define PTXPACK_ATTENTION_ARGS_H
-#include <stddef.h>
-#include <stdint.h>
+/* mma_args.h - private: the contract between host/attention/mma.c and ptx/attention/mma.ptx: the kernel's one
+ * .param struct. */
+#ifndef PTXPACK_ATTENTION_MMA_ARGS_H
+#define PTXPACK_ATTENTION_MMA_ARGS_H
+#include "host/plan/arguments.h"
 
-/* One row per member: C type, member, symbol of its byte offset.  Widest first: no padding inside. */
-#define ATTENTION_ARGUMENTS(X)                                                                       \
-    X(uint64_t, q, "ARG_Q") /* device addresses                                        */            \
-    X(uint64_t, k, "ARG_K")                                                                          \
-    X(uint64_t, v, "ARG_V")                                                                          \
-    X(uint64_t, o, "ARG_O")                                                                          \
-    X(uint64_t, lse, "ARG_LSE")        /* 0: not wanted                                           */ \
-    X(int64_t, q_batch, "ARG_Q_BATCH") /* strides in bytes; 0 where the extent is 1            */    \
-    X(int64_t, q_row, "ARG_Q_ROW")                                                                   \
-    X(int64_t, q_head, "ARG_Q_HEAD")                                                                 \
-    X(int64_t, k_batch, "ARG_K_BATCH")                                                               \
-    X(int64_t, k_row, "ARG_K_ROW")                                                                   \
-    X(int64_t, k_head, "ARG_K_HEAD")                                                                 \
-    X(int64_t, v_batch, "ARG_V_BATCH")                                                               \
-    X(int64_t, v_row, "ARG_V_ROW")                                                                   \
-    X(int64_t, v_head, "ARG_V_HEAD")                                                                 \
-    X(int64_t, o_batch, "ARG_O_BATCH")                                                               \
-    X(int64_t, o_row, "ARG_O_ROW")                                                                   \
-    X(int64_t, o_head, "ARG_O_HEAD")                                                                 \
-    X(int32_t, seqlen_q, "ARG_SEQLEN_Q")                                                             \
-    X(int32_t, seqlen_kv, "ARG_SEQLEN_KV")                                                           \
-    X(int32_t, heads_q, "ARG_HEADS_Q")                                                               \
-    X(int32_t, heads_per_kv, "ARG_HEADS_PER_KV")   /* heads_q / heads_kv                         */  \
-    X(int32_t, head_dim, "ARG_HEAD_DIM")           /* at most the kernel's HEAD_DIM              */  \
-    X(int32_t, right_offset, "ARG_RIGHT_OFFSET")   /* row i attends to keys j <= i + this    */      \
-    X(int32_t, tiles_q, "ARG_TILES_Q")             /* blocks of BLOCK_M query rows a head       */   \
-    X(int32_t, heads_total, "ARG_HEADS_TOTAL")     /* batch * heads_q                          */    \
-    X(int32_t, section_heads, "ARG_SECTION_HEADS") /* heads whose tiles are neighbours         */    \
-    X(float, scale_log2, "ARG_SCALE_LOG2")         /* scale, or softcap, times log2(e)       */      \
-    X(int32_t, left_offset, "ARG_LEFT_OFFSET")     /* with LIMITED_LEFT: and j >= i + this   */      \
-    X(float, softcap_in, "ARG_SOFTCAP_IN")         /* with SOFTCAP: scale / softcap          */
-
-typedef struct attention_arguments {
-#define ATTENTION_MEMBER(type, name, symbol) type name;
-    ATTENTION_ARGUMENTS(ATTENTION_MEMBER)
-#undef ATTENTION_MEMBER
-} attention_arguments;
-
-/* The bytes in use; sizeof may add padding at the end, which the kernel does not declare. */
-enum { ATTENTION_ARGUMENT_BYTES = offsetof(attention_arguments, softcap_in) + sizeof(float) };
+/* clang-format off */
+#define ATTENTION_MMA_ARGUMENTS(X, S)                                                                  \
+    X(S, uint64_t, q,             "ARG_Q")             /* device addresses */                          \
+    X(S, uint64_t, k,             "ARG_K")                                                             \
+    X(S, uint64_t, v,             "ARG_V")                                                             \
+    X(S, uint64_t, o,             "ARG_O")                                                             \
+    X(S, uint64_t, lse,           "ARG_LSE")           /* 0: not wanted */                             \
+    X(S, int64_t,  q_batch,       "ARG_Q_BATCH")       /* strides in bytes; 0 where the extent is 1 */ \
+    X(S, int64_t,  q_row,         "ARG_Q_ROW")                                                         \
+    X(S, int64_t,  q_head,        "ARG_Q_HEAD")                                                        \
+    X(S, int64_t,  k_batch,       "ARG_K_BATCH")                                                       \
+    X(S, int64_t,  k_row,         "ARG_K_ROW")                                                         \
+    X(S, int64_t,  k_head,        "ARG_K_HEAD")                                                        \
+    X(S, int64_t,  v_batch,       "ARG_V_BATCH")                                                       \
+    X(S, int64_t,  v_row,         "ARG_V_ROW")                                                         \
+    X(S, int64_t,  v_head,        "ARG_V_HEAD")                                                        \
+    X(S, int64_t,  o_batch,       "ARG_O_BATCH")                                                       \
+    X(S, int64_t,  o_row,         "ARG_O_ROW")                                                         \
+    X(S, int64_t,  o_head,        "ARG_O_HEAD")                                                        \
+    X(S, int32_t,  seqlen_q,      "ARG_SEQLEN_Q")                                                      \
+    X(S, int32_t,  seqlen_kv,     "ARG_SEQLEN_KV")                                                     \
+    X(S, int32_t,  heads_q,       "ARG_HEADS_Q")                                                       \
+    X(S, int32_t,  heads_per_kv,  "ARG_HEADS_PER_KV")  /* heads_q / heads_kv */                        \
+    X(S, int32_t,  head_dim,      "ARG_HEAD_DIM")      /* at most the kernel's HEAD_DIM */             \
+    X(S, int32_t,  right_offset,  "ARG_RIGHT_OFFSET")  /* row i attends to keys j <= i + this */       \
+    X(S, int32_t,  tiles_q,       "ARG_TILES_Q")       /* blocks of BLOCK_M query rows a head */       \
+    X(S, int32_t,  heads_total,   "ARG_HEADS_TOTAL")   /* batch * heads_q */                           \
+    X(S, int32_t,  section_heads, "ARG_SECTION_HEADS") /* heads whose tiles are neighbours */          \
+    X(S, float,    scale_log2,    "ARG_SCALE_LOG2")    /* scale, or softcap, times log2(e) */          \
+    X(S, int32_t,  left_offset,   "ARG_LEFT_OFFSET")   /* with LIMITED_LEFT: and j >= i + this */      \
+    X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */
+/* clang-format on */
+ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "host/scalars.h"
 
 enum { PANEL = 8, GROUP = 4, TASK_ROWS = 16, MAX_THREADS = 256 };
 
@@ -33,50 +34,6 @@ struct attention_reference {
 };
 
 /* ---- scalars ------------------------------------------------------------------------------------ */
-/* e^x for x <= 0 within 2 ulp; 0 below 2^-1021.  No libm: the library links libc alone. */
-static double exp_of(double x)
-{
-    if (!(x > -707))
-        return x < 0 ? 0 : x;                                     /* NaN stays */
-    double   n = (x * 0x1.71547652b82fep0 + 0x1.8p52) - 0x1.8p52; /* nearest integer of x / ln 2 */
-    double   r = (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33, sum = 1;
-    uint64_t bits = (uint64_t)((int64_t)n + 1023) << 52;
-    double   power;
-    for (int i = 13; i > 0; i--) /* |r| <= 0.35: the next term is below 2^-57 */
-        sum = 1 + sum * r * (1.0 / i);
-    memcpy(&power, &bits, sizeof power);
-    return sum * power;
-}
-
-/* tanh x, of a relative error of some 1e-15. */
-static double tanh_of(double x)
-{
-    double y = x < 0 ? 2 * x : -2 * x, less = 1; /* less: e^y - 1 */
-    if (y > -0.35) {
-        for (int i = 13; i > 1; i--)
-            less = 1 + less * y * (1.0 / i);
-        less *= y;
-    } else {
-        less = exp_of(y) - 1;
-    }
-    return (x < 0 ? less : -less) / (2 + less);
-}
-
-/* ln x for finite x >= 1, by 2 atanh((m-1)/(m+1)) of the mantissa m in [sqrt 1/2, sqrt 2). */
-static double log_of(double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    int64_t exponent = (int64_t)(bits - 0x3fe6a09e667f3bcdu) >> 52;
-    double  m, sum = 0;
-    bits -= (uint64_t)exponent << 52;
-    memcpy(&m, &bits, sizeof m);
-    double z = (m - 1) / (m + 1);
-    for (int i = 23; i > 0; i -= 2)
-        sum = sum * z * z + 1.0 / i;
-    return (double)exponent * 0x1.62e42fefa39efp-1 + 2 * z * sum;
-}
-
 /* Round to the precision of the element type; the range is double's, so that large scores stay finite. */
 static double round_to(ptxpack_dtype type, double value)
 {
@@ -121,7 +78,7 @@ ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, cons
                                         attention_reference **out)
 {
     attention_geometry geometry;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     *out = NULL;
     ptxpack_status status = ptxpack_attention_resolve(desc, &geometry, line);
     if (status != PTXPACK_OK)
@@ -209,7 +166,7 @@ static double softmax_row(double *p, key_range seen, key_range all, double *maxi
     for (size_t j = seen.first; j < seen.end; j++)
         most = p[j] > most ? p[j] : most;
     for (size_t j = all.first; j < all.end; j++)
-        sum += p[j] = j >= seen.first && j < seen.end ? exp_of(p[j] - most) : 0;
+        sum += p[j] = j >= seen.first && j < seen.end ? reference_exp(p[j] - most) : 0;
     *maximum = most;
     return sum;
 }
@@ -244,13 +201,17 @@ static key_range join(key_range a, key_range b)
 }
 
 /* A score under the cap. */
-static double capped(double s, double softcap) { return softcap > 0 ? softcap * tanh_of(s / softcap) : s; }
+static double capped(double s, double softcap)
+{
+    return softcap > 0 ? softcap * reference_tanh(s / softcap) : s;
+}
 
 /* The same, every step rounded to the element type. */
 static double capped_rounded(ptxpack_dtype type, double s, double softcap)
 {
     s = round_to(type, s);
-    return softcap > 0 ? round_to(type, softcap * round_to(type, tanh_of(round_to(type, s / softcap)))) : s;
+    return softcap > 0 ? round_to(type, softcap * round_to(type, reference_tanh(round_to(type, s / softcap))))
+                       : s;
 }
 
 static void exact_group(const attention_reference *r, const float *v, const group_keys *keys, size_t first,
@@ -270,7 +231,7 @@ static void exact_group(const attention_reference *r, const float *v, const grou
             results->o[(first + (size_t)i) * d + c] = keys->row[i].end ? w->o[(size_t)i * d + c] / sum[i] : 0;
         if (results->lse != NULL)
             results->lse[first + (size_t)i] = !keys->row[i].end ? -INFINITY
-                                              : sum[i] >= 1     ? most[i] + log_of(sum[i])
+                                              : sum[i] >= 1     ? most[i] + reference_log(sum[i])
                                                                 : (double)NAN; /* the scores are not finite */
     }
 }

@@ -1,117 +1,39 @@
-/* wgmma.c - the rows of ptx/attention/wgmma.ptx: symbols, tensor maps, launch. */
+/* wgmma.c - the method of the rows of ptx/attention/wgmma.ptx. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "kernel.h"
-#include "wgmma_symbols.h"
-#include "loader/context.h"
-#include "loader/driver.h"
+#include "cost.h"
 #include "host/plan/tensor_map.h"
+#include "op.h"
+#include "wgmma_symbols.h"
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
-/* What sets one build of a row apart from the others. */
-typedef struct wgmma_build {
-    ptxpack_dtype dtype;
-    bool          limited_left, limited_right, softcap;
-} wgmma_build;
-
-static size_t symbols_of(const ptxpack_variant *row, wgmma_build build,
-                         ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
+static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
-    const ptxpack_symbol fixed[] = {
-        {"ARG_BYTES", ATTENTION_WGMMA_ARGUMENT_BYTES},
-#define ATTENTION_SYMBOL(type, name, symbol) {symbol, offsetof(attention_wgmma_arguments, name)},
-        ATTENTION_WGMMA_ARGUMENTS(ATTENTION_SYMBOL)
-#undef ATTENTION_SYMBOL
-            {"BF16", build.dtype != PTXPACK_F16}, /* of O, and of 16-bit inputs */
-        {"LIMITED_LEFT", build.limited_left},
-        {"LIMITED_RIGHT", build.limited_right},
-        {"SOFTCAP", build.softcap},
-    };
-    enum { FIXED = sizeof fixed / sizeof fixed[0] };
-    _Static_assert(FIXED < (int)PTXPACK_INSTANCE_SYMBOLS, "instances have room for more");
-    attention_wgmma_layout       *own;
-    const attention_wgmma_layout *layout = ptxpack_attention_wgmma_layout_of(row, &own);
-    size_t                        count = 0;
-    memcpy(symbols, fixed, sizeof fixed);
-    if (layout != NULL && layout->status == PTXPACK_OK) {
-        count = ptxpack_attention_wgmma_layout_symbols(layout, symbols + FIXED,
-                                                       PTXPACK_INSTANCE_SYMBOLS - FIXED);
-        if (count == 0)
-            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
-    }
-    free(own);
-    return count > 0 ? FIXED + count : 0;
-}
-
-static size_t symbols(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
-                      const attention_geometry *geometry, ptxpack_symbol out[PTXPACK_INSTANCE_SYMBOLS])
-{
-    const wgmma_build build = {desc->dtype, geometry->limited_left, geometry->limited_right,
-                               geometry->softcap > 0};
-    return symbols_of(row, build, out);
-}
-
-/* What plans build of a row, for each element type; the others with a softcap lie between these. */
-static const struct {
-    const char *name;
-    wgmma_build build;
-} builds[] = {
-    {"full", {.limited_left = false}},
-    {"causal", {.limited_right = true}},
-    {"left", {.limited_left = true}},
-    {"window", {.limited_left = true, .limited_right = true}},
-    {"full softcap", {.softcap = true}},
-    {"window softcap", {.limited_left = true, .limited_right = true, .softcap = true}},
-};
-enum { BUILDS = sizeof builds / sizeof builds[0] };
-
-static bool is_fp8(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "FP8", 0) != 0; }
-
-static size_t instances(const ptxpack_variant *row) { return (is_fp8(row) ? 1 : 2) * BUILDS; }
-
-static void instance(const ptxpack_variant *row, size_t index, ptxpack_instance *out)
-{
-    wgmma_build build = builds[index % BUILDS].build;
-    build.dtype = is_fp8(row) ? PTXPACK_E4M3 : index / BUILDS != 0 ? PTXPACK_BF16 : PTXPACK_F16;
-    snprintf(out->name, sizeof out->name, "%s %s", ptxpack_dtype_name(build.dtype),
-             builds[index % BUILDS].name);
-    out->symbol_count = symbols_of(row, build, out->symbols);
+    const attention_geometry *g = (const attention_geometry *)problem->geometry;
+    ptxpack_dtype             dtype = ((const ptxpack_attention_desc *)problem->desc)->dtype;
+    symbol_add(list, "BF16", dtype != PTXPACK_F16); /* of O, and of 16-bit inputs */
+    symbol_add(list, "LIMITED_LEFT", g->limited_left);
+    symbol_add(list, "LIMITED_RIGHT", g->limited_right);
+    symbol_add(list, "SOFTCAP", g->softcap > 0);
+    attention_wgmma_symbols((const attention_wgmma_layout *)layout, list);
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
-static ptxpack_status encode_maps(const ptxpack *handle, const ptxpack_attention_desc *desc,
-                                  const attention_geometry *geometry, const attention_wgmma_layout *layout,
+static ptxpack_status encode_maps(const plan_problem *problem, const attention_wgmma_layout *layout,
                                   attention_wgmma_arguments *a)
 {
-    attention_tensor_map *const  maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
+    argument_tensor_map *const   maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
     const ptxpack_tma_box *const boxes[TENSOR_COUNT] = {&layout->q_box, &layout->kv_box, &layout->kv_box,
                                                         &layout->o_box};
-    for (int i = 0; i < TENSOR_COUNT; i++) {
+    ptxpack_status               status = PTXPACK_OK;
+    for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++) {
         ptxpack_tma_box box = *boxes[i];
-        ptxpack_status  status = ptxpack_attention_wgmma_map(desc, geometry, i, &box);
+        status = ptxpack_attention_wgmma_map((const ptxpack_attention_desc *)problem->desc,
+                                             (const attention_geometry *)problem->geometry, i, &box);
         if (status != PTXPACK_OK)
-            return ptxpack_fail(handle, status, "%s", ptxpack_detail(NULL));
-        status = ptxpack_tensor_map_encode(handle, attention_tensor_names[i], &box, maps[i]);
-        if (status != PTXPACK_OK)
-            return status;
+            return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
+        status = ptxpack_tensor_map_encode(problem->handle, attention_tensor_names[i], &box, maps[i]);
     }
-    return PTXPACK_OK;
-}
-
-/* The driver looks at the current context here, too. */
-static ptxpack_status encode_maps_in_context(const ptxpack *handle, const ptxpack_attention_desc *desc,
-                                             const attention_geometry     *geometry,
-                                             const attention_wgmma_layout *layout, attention_wgmma_arguments *a)
-{
-    bool           pushed = false;
-    ptxpack_status status = ptxpack_check_process(handle);
-    if (status == PTXPACK_OK)
-        status = ptxpack_enter(handle, &pushed);
-    if (status == PTXPACK_OK)
-        status = encode_maps(handle, desc, geometry, layout, a);
-    ptxpack_leave(handle, pushed);
     return status;
 }
 
@@ -122,15 +44,15 @@ static ptxpack_status encode_maps_in_context(const ptxpack *handle, const ptxpac
  * values, or more that have only 16 MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769
  * 814 809 793; s 4096 680 699 721 728 636; d 256, s 16384 722 807 815.) */
 static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attention_geometry *g, int64_t block_m,
-                                  attention_tiles *tiles, char line[ATTENTION_LINE])
+                                  attention_tiles *tiles, char line[PLAN_LINE])
 {
     enum { LEAST_BYTES = 16 << 20, MOST_BYTES = 64 << 20, LEAST_HEADS = 8, HEADS = 16, TILE_LIMIT = 1 << 30 };
     ptxpack_status status = attention_count_tiles(d, g, block_m, tiles, line);
     if (status != PTXPACK_OK)
         return status;
     if (tiles->tiles_total >= TILE_LIMIT) /* the kernel keeps two flags beside a tile's number */
-        return attention_refuse(line, PTXPACK_E_UNSUPPORTED, "%d tiles of %d rows exceed %d",
-                                (int)tiles->tiles_total, (int)block_m, TILE_LIMIT - 1);
+        return plan_refuse(line, PTXPACK_E_UNSUPPORTED, "%d tiles of %d rows exceed %d",
+                           (int)tiles->tiles_total, (int)block_m, TILE_LIMIT - 1);
     int64_t head_bytes = 2 * (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * d->head_dim;
     int64_t heads = MOST_BYTES / head_bytes < HEADS ? MOST_BYTES / head_bytes : HEADS;
     heads = heads > LEAST_HEADS ? heads : LEAST_HEADS;
@@ -141,24 +63,20 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     return PTXPACK_OK;
 }
 
-static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_device_caps *caps,
-                           const ptxpack_attention_desc *desc, const attention_geometry *geometry,
-                           char line[ATTENTION_LINE])
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
-    (void)caps;
-    const struct ptxpack_driver *driver = ptxpack_driver_table(handle); /* NULL offline */
-    attention_tiles              tiles;
-    ptxpack_tma_box              box = {.status = PTXPACK_OK};
-    if (driver != NULL &&
-        (driver->cuTensorMapEncodeTiled == NULL || driver->cuTensorMapReplaceAddress == NULL)) {
-        snprintf(line, ATTENTION_LINE,
-                 "needs cuTensorMapEncodeTiled and cuTensorMapReplaceAddress, which the "
-                 "driver lacks");
+    const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
+    const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
+    const char                   *missing = ptxpack_tensor_map_refusal(problem->handle);
+    attention_tiles               tiles;
+    ptxpack_tma_box               box = {.status = PTXPACK_OK};
+    if (missing != NULL) {
+        snprintf(line, PLAN_LINE, "%s", missing);
         return line;
     }
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (ptxpack_attention_wgmma_map(desc, geometry, i, &box) != PTXPACK_OK) {
-            snprintf(line, ATTENTION_LINE, "%s", ptxpack_detail(NULL));
+            snprintf(line, PLAN_LINE, "%s", ptxpack_detail(NULL));
             return line;
         }
     return count_tiles(desc, geometry, ptxpack_variant_parameter(row, "BLOCK_M", 0), &tiles, line) == PTXPACK_OK
@@ -185,86 +103,73 @@ static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_d
 }
 
 /* Blocks stay and take tile after tile from a counter in the workspace: as many as the GPU holds. */
-static uint32_t grid_of(const ptxpack *handle, const ptxpack_variant *row, int32_t tiles)
+static uint32_t grid_of(int sm_count, const ptxpack_variant *row, int32_t tiles)
 {
-    int64_t held = (int64_t)ptxpack_device(handle)->sm_count * row->blocks_per_sm;
+    int64_t held = (int64_t)sm_count * row->blocks_per_sm;
     return (uint32_t)(held > 0 && held < tiles ? held : tiles);
 }
 
-static ptxpack_status fill(const ptxpack *handle, const ptxpack_variant *row,
-                           const ptxpack_attention_desc *desc, ptxpack_attention_plan *plan)
+static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *head)
 {
     enum { COUNTERS = 16 };
-    char                          line[ATTENTION_LINE];
+    const attention_wgmma_layout *l = (const attention_wgmma_layout *)layout;
+    const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
+    ptxpack_attention_plan       *plan = (ptxpack_attention_plan *)head;
+    char                          line[PLAN_LINE];
     attention_tiles               tiles;
-    attention_wgmma_layout       *own;
-    const attention_wgmma_layout *layout = ptxpack_attention_wgmma_layout_of(row, &own);
-    ptxpack_status                status = layout == NULL ? PTXPACK_E_MEMORY : layout->status;
-    if (status != PTXPACK_OK) {
-        free(own);
-        return ptxpack_fail(handle, status, "%s", ptxpack_detail(NULL));
-    }
-    status = count_tiles(desc, &plan->geometry, layout->block_m, &tiles, line);
+    ptxpack_status                status = count_tiles(desc, &plan->geometry, l->block_m, &tiles, line);
     if (status != PTXPACK_OK)
-        ptxpack_fail(handle, status, "%s", line);
-    else if (ptxpack_driver_table(handle) != NULL) /* offline nothing is launched: loading will say so */
-        status = encode_maps_in_context(handle, desc, &plan->geometry, layout, &plan->arguments.wgmma);
-    free(own);
-    if (status != PTXPACK_OK)
-        return status;
+        return ptxpack_fail(problem->handle, status, "%s", line);
+    if (ptxpack_driver_table(problem->handle) != NULL) /* offline nothing is launched: loading will report it */
+        status = encode_maps(problem, l, &plan->arguments.wgmma);
     fill_numbers(&plan->arguments.wgmma, desc, &plan->geometry, &tiles);
-    plan->geometry.workspace_bytes = COUNTERS + sizeof(int32_t) * (uint64_t)tiles.tiles_total;
-    plan->grid[0] = grid_of(handle, row, tiles.tiles_total);
-    plan->grid[1] = plan->grid[2] = 1;
-    return PTXPACK_OK;
+    head->workspace = COUNTERS + sizeof(int32_t) * (uint64_t)tiles.tiles_total;
+    head->grid[0] = grid_of(problem->sm_count, row, tiles.tiles_total);
+    return status;
 }
 
 /* ---- the launch --------------------------------------------------------------------------------------- */
-static ptxpack_status replace_addresses(const ptxpack *handle, const ptxpack_attention_buffers *b,
-                                        attention_wgmma_arguments *a)
+static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
 {
-    const struct ptxpack_driver *driver = ptxpack_driver_table(handle);
-    attention_tensor_map *const  maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
-    const uint64_t               addresses[TENSOR_COUNT] = {b->q, b->k, b->v, b->o};
-    char                         text[256];
-    for (int i = 0; i < TENSOR_COUNT; i++) {
-        ptxpack_cu_result r = driver->cuTensorMapReplaceAddress((struct CUtensorMap_st *)(void *)maps[i],
-                                                                (void *)(uintptr_t)addresses[i]);
-        if (r != PTXPACK_CU_SUCCESS)
-            return ptxpack_fail(handle, PTXPACK_E_LAUNCH, "cuTensorMapReplaceAddress of %s: %s",
-                                attention_tensor_names[i], ptxpack_driver_error(driver, r, text, sizeof text));
-    }
-    return PTXPACK_OK;
-}
-
-static ptxpack_status address(const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
-                              attention_any_arguments *arguments)
-{
-    attention_wgmma_arguments *a = &arguments->wgmma;
-    bool                       pushed = false;
-    *a = plan->arguments.wgmma;
+    const ptxpack_attention_buffers *b = (const ptxpack_attention_buffers *)buffers;
+    attention_wgmma_arguments       *a = (attention_wgmma_arguments *)arguments;
+    argument_tensor_map *const       maps[TENSOR_COUNT] = {&a->map_q, &a->map_k, &a->map_v, &a->map_o};
+    const uint64_t                   addresses[TENSOR_COUNT] = {b->q, b->k, b->v, b->o};
+    ptxpack_status                   status = PTXPACK_OK;
+    (void)grid;
     a->lse = b->lse;
     a->workspace = b->workspace;
-    if (plan->geometry.descale_bytes != 0) {
+    if (((const ptxpack_attention_plan *)head)->geometry.descale_bytes != 0) {
         a->q_descale = b->q_descale;
         a->k_descale = b->k_descale;
         a->v_descale = b->v_descale;
     }
-    ptxpack_status status = ptxpack_check_process(plan->handle);
-    if (status == PTXPACK_OK)
-        status = ptxpack_enter(plan->handle, &pushed);
-    if (status == PTXPACK_OK)
-        status = replace_addresses(plan->handle, b, a);
-    ptxpack_leave(plan->handle, pushed);
+    for (int i = 0; i < TENSOR_COUNT && status == PTXPACK_OK; i++)
+        status = ptxpack_tensor_map_replace(head->handle, attention_tensor_names[i], addresses[i], maps[i]);
     return status;
 }
 
-const attention_kernel attention_wgmma = {
-    .file = "attention/wgmma.ptx",
-    .refusal = refusal,
-    .symbols = symbols,
-    .fill = fill,
-    .address = address,
-    .instances = instances,
-    .instance = instance,
+static ptxpack_status derive(const ptxpack_variant *row, void *layout)
+{
+    return ptxpack_attention_wgmma_layout(row, (attention_wgmma_layout *)layout);
+}
+
+/* full, causal, left, window; full softcap, window softcap: the others with a softcap lie between these. */
+static const uint8_t        corners[] = {0, 4, 12, 8, 1, 9};
+static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_WGMMA_ARGUMENTS, attention_wgmma_arguments);
+const plan_method           attention_wgmma = {
+              .file = "attention/wgmma.ptx",
+              .fields = fields,
+              .field_count = sizeof fields / sizeof fields[0],
+              .argument_bytes = sizeof(attention_wgmma_arguments),
+              .layout_bytes = sizeof(attention_wgmma_layout),
+              .derive = derive,
+              .refusal = refusal,
+              .cost = attention_row_cost,
+              .symbols = symbols,
+              .fill = fill,
+              .address = address,
+              .corners = corners,
+              .corner_count = sizeof corners,
 };

@@ -3,18 +3,10 @@
 
 #include <string.h>
 
+#include "host/plan/tiles.h"
 #include "loader/loader.h"
 
 enum { BITS = 8, SWIZZLE_SHIFT = 3, K = 32 /* keys of an instruction */ };
-
-/* Layouts and operands take kilobytes of stack: these functions do not share a frame. */
-#define OWN_FRAME __attribute__((noinline)) static
-
-static ptxpack_layout ints(int count, const int64_t *extents, const int64_t *strides)
-{
-    ptxpack_tuple shape = ptxpack_tuple_of(count, extents), stride = ptxpack_tuple_of(count, strides);
-    return ptxpack_make_layout(&shape, &stride);
-}
 
 /* rows x columns bytes in boxes that are as wide as a swizzle spans, one after another. */
 OWN_FRAME ptxpack_layout tile_of(int64_t rows, int64_t columns, int64_t box)
@@ -35,10 +27,10 @@ OWN_FRAME void describe_threads(attention_fp8_layout *l)
     /* row of the matrix; even or odd channels; lower or upper 16 slots; warp */
     const int64_t  row = l->vt_row, to_extents[4] = {8, 2, 2, 4}, to_strides[4] = {2 * row, row, 16, 16 * row};
     const int64_t  key_extents[5] = {2, 2, 4, 2, l->block_n / K}, key_strides[5] = {1, 8, 2, 16, K};
-    ptxpack_layout from = ints(2, from_extents, from_strides), to = ints(4, to_extents, to_strides);
+    ptxpack_layout from = tile_ints(2, from_extents, from_strides), to = tile_ints(4, to_extents, to_strides);
     l->from = ptxpack_layout_join(1, &from);
     l->to = ptxpack_layout_join(1, &to);
-    l->key_of = ints(5, key_extents, key_strides);
+    l->key_of = tile_ints(5, key_extents, key_strides);
 }
 
 static const char *contradiction(const attention_fp8_layout *l)
@@ -94,8 +86,7 @@ OWN_FRAME void add_descriptor(symbol_list *list, const attention_fp8_layout *l)
     for (int64_t i = 0; i < count; i++)
         if (ptxpack_at(&k, i) != i % inside * step + i / inside * box)
             symbol_refuse(list, "steps", &l->operand.steps, "they are not the same in each box");
-    symbol_add(list, "DESC_VT_LOW", (int64_t)(l->operand.word & 0xffffffff));
-    symbol_add(list, "DESC_VT_HIGH", (int64_t)(l->operand.word >> 32));
+    symbol_add_descriptor(list, "DESC_VT_LOW", "DESC_VT_HIGH", &l->operand);
     symbol_add(list, "DESC_VT_STEP", step);
     symbol_add(list, "DESC_VT_STEPS", inside);
     symbol_add(list, "DESC_VT_BOX", box);

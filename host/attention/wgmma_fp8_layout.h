@@ -3,8 +3,7 @@
  * ptx/attention/wgmma_transpose_v.ptx, whose banner says why. */
 #ifndef PTXPACK_ATTENTION_FP8_LAYOUT_H
 #define PTXPACK_ATTENTION_FP8_LAYOUT_H
-#include "host/plan/thread_symbols.h"
-#include "host/atom/wgmma.h"
+#include "host/plan/symbols.h"
 
 typedef struct attention_fp8_layout {
     ptxpack_status        status;

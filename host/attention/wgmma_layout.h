@@ -6,30 +6,33 @@
 #define PTXPACK_ATTENTION_WGMMA_LAYOUT_H
 #include "check.h"
 #include "wgmma_fp8_layout.h"
-#include "host/layout/banks.h"
-#include "loader/registry.h"
-#include "host/atom/tiled.h"
-#include "host/atom/tma.h"
-#include "host/atom/wgmma.h"
+#include "host/plan/tiles.h"
 
-/* The mbarriers, in the order in which they lie: so many of each, 8 bytes each. */
+/* The mbarriers, in the order in which they lie: name, and how many of it an attention_wgmma_layout has.  8
+ * bytes each. A new one is added here, and in ptx/kernels.def's count of their bytes, which derivation compares
+ * with this one. */
+/* clang-format off */
+#define ATTENTION_WGMMA_BARRIERS(X)                                                                \
+    X(Q_FULL,   l->q_stages)                                                                       \
+    X(Q_EMPTY,  l->q_stages)                                                                       \
+    X(K_FULL,   l->k_stages)                                                                       \
+    X(K_EMPTY,  l->k_stages)                                                                       \
+    X(V_FULL,   l->v_stages)                                                                       \
+    X(V_EMPTY,  l->v_stages)                                                                       \
+    X(RAW_FULL, l->raw_stages) /* fp8: V as TMA wrote it; what is called V is its transpose */     \
+    X(RAW_EMPTY, l->raw_stages)                                                                    \
+    X(MESSAGE_FULL,  WGMMA_MESSAGES)                                                               \
+    X(MESSAGE_EMPTY, WGMMA_MESSAGES)                                                               \
+    X(DONE, 1)
+/* clang-format on */
+#define ATTENTION_WGMMA_BARRIER_ID(name, count) WGMMA_##name,
 typedef enum attention_wgmma_barrier {
-    WGMMA_Q_FULL,
-    WGMMA_Q_EMPTY,
-    WGMMA_K_FULL,
-    WGMMA_K_EMPTY,
-    WGMMA_V_FULL,
-    WGMMA_V_EMPTY,
-    WGMMA_RAW_FULL, /* fp8: V as TMA wrote it; what is called V is the same turned round */
-    WGMMA_RAW_EMPTY,
-    WGMMA_MESSAGE_FULL,
-    WGMMA_MESSAGE_EMPTY,
-    WGMMA_DONE,
-    WGMMA_BARRIERS
+    ATTENTION_WGMMA_BARRIERS(ATTENTION_WGMMA_BARRIER_ID) WGMMA_BARRIERS
 } attention_wgmma_barrier;
+#undef ATTENTION_WGMMA_BARRIER_ID
 extern const char *const attention_wgmma_barrier_names[WGMMA_BARRIERS];
 
-enum { WGMMA_WARPGROUP = 128, WGMMA_ROWS = 64 /* of an instruction */, WGMMA_WARP_ROWS = 16 };
+enum { WGMMA_MESSAGES = 2 /* tiles that the producer is ahead of the consumers */ };
 
 /* The accesses of threads to shared memory. */
 typedef enum attention_wgmma_access_id {
@@ -77,9 +80,6 @@ typedef struct attention_wgmma_layout {
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */
 ptxpack_status ptxpack_attention_wgmma_layout(const ptxpack_variant *row, attention_wgmma_layout *l);
-/* The same, once in a process; as ptxpack_attention_layout_of. */
-const attention_wgmma_layout *ptxpack_attention_wgmma_layout_of(const ptxpack_variant   *row,
-                                                                attention_wgmma_layout **own);
 /* Conflicts that the hardware will see in one access, all warps and steps. */
 ptxpack_banks ptxpack_attention_wgmma_banks(const attention_wgmma_layout *l, attention_wgmma_access_id id);
 /* Into `box`, which is that of a tensor of the layout, type, extents and strides of the problem's tensor.

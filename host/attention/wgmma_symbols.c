@@ -1,22 +1,9 @@
 /* wgmma_symbols.c - the layouts of a wgmma attention row as numbers for the PTX. */
 #include "wgmma_symbols.h"
 
-#include "host/plan/thread_symbols.h"
-
-enum {
-    ELEMENT = 2, /* bytes, of accesses */
-    BOX_ROW = 128,
-    CHUNK = 16,  /* bytes, the unit of descriptors */
-    OFFSET = -1, /* as axis: of offsets */
-};
+enum { ELEMENT = 2 /* bytes, of accesses */ };
 
 /* ---- descriptors -------------------------------------------------------------------------------------- */
-static void add_word(symbol_list *list, const char *low, const char *high, const ptxpack_wgmma_operand *op)
-{
-    symbol_add(list, low, (int64_t)(op->word & 0xffffffff));
-    symbol_add(list, high, (int64_t)(op->word >> 32));
-}
-
 /* Steps along K of a K-major operand: `inside` of them in a box, `step` apart, then the next box. */
 typedef struct box_steps {
     int64_t step, inside, box;
@@ -44,10 +31,10 @@ static void add_descriptors(symbol_list *list, const attention_wgmma_layout *l)
         symbol_refuse(list, "steps", &l->q_operand.steps, "they are not those of K");
     if (keys.shape.items != 1 && !l->fp8)
         symbol_refuse(list, "keys", &l->v_operand.steps, "they have no common step");
-    add_word(list, "DESC_Q_LOW", "DESC_Q_HIGH", &l->q_operand);
-    add_word(list, "DESC_K_LOW", "DESC_K_HIGH", &l->k_operand);
+    symbol_add_descriptor(list, "DESC_Q_LOW", "DESC_Q_HIGH", &l->q_operand);
+    symbol_add_descriptor(list, "DESC_K_LOW", "DESC_K_HIGH", &l->k_operand);
     if (!l->fp8)
-        add_word(list, "DESC_V_LOW", "DESC_V_HIGH", &l->v_operand);
+        symbol_add_descriptor(list, "DESC_V_LOW", "DESC_V_HIGH", &l->v_operand);
     symbol_add(list, "DESC_STEP", q.step);
     symbol_add(list, "DESC_STEPS", q.inside);
     symbol_add(list, "DESC_Q_BOX", q.box);
@@ -58,54 +45,13 @@ static void add_descriptors(symbol_list *list, const attention_wgmma_layout *l)
 }
 
 /* ---- threads ------------------------------------------------------------------------------------------ */
-static void add_swizzle(symbol_list *list, const attention_wgmma_layout *l)
-{
-    ptxpack_layout bytes = ptxpack_recast_layout(&l->q, (int)(8 * l->element), 8);
-    int64_t        field = ((int64_t)1 << bytes.swizzle.bits) - 1;
-    if (bytes.shape.status != PTXPACK_OK || !bytes.composed || bytes.swizzle.shift < 0)
-        symbol_refuse(list, "SWIZZLE", &l->q, "it does not mix chunks with higher bits");
-    symbol_add(list, "SWIZZLE_SHIFT", bytes.swizzle.shift);
-    symbol_add(list, "SWIZZLE_MASK", field << bytes.swizzle.base);
-}
-
 /* One warpgroup's part of (thread, ...): the first 128 threads. */
 static ptxpack_layout one_warpgroup(const ptxpack_layout *l)
 {
-    ptxpack_tuple  first = ptxpack_int(WGMMA_WARPGROUP);
+    ptxpack_tuple  first = ptxpack_int(TILE_WARPGROUP);
     ptxpack_layout some = ptxpack_make_layout_left(&first), threads = ptxpack_mode(l, 0);
     threads = ptxpack_composition(&threads, &some);
     return ptxpack_layout_replace(l, 0, &threads);
-}
-
-static int64_t coordinate_step(symbol_list *list, const ptxpack_layout *l, int mode, int axis)
-{
-    ptxpack_layout steps = ptxpack_mode(l, mode);
-    if (steps.shape.items != 1 || steps.stride.kind[0] != (uint64_t)(axis + 1))
-        symbol_refuse(list, "a step", l, "it is not one number");
-    return steps.stride.value[0];
-}
-
-/* 16 columns on inside a box: an XOR, while no bit of these steps meets one of a row's address. */
-typedef struct column_steps {
-    int64_t step, inside;
-} column_steps;
-
-static column_steps columns_of(symbol_list *list, const ptxpack_layout *offsets, int64_t box)
-{
-    ptxpack_layout threads = ptxpack_mode(offsets, 0), columns = ptxpack_mode(offsets, 1);
-    column_steps   s = {.step = ELEMENT * ptxpack_at(&columns, 1)};
-    int64_t        of_thread = 0, of_step = 0;
-    s.inside = BOX_ROW / s.step;
-    for (int64_t i = 0; i < ptxpack_size(&threads); i++)
-        of_thread |= ELEMENT * ptxpack_at(&threads, i);
-    for (int64_t i = 0; i < ptxpack_size(&columns); i++) {
-        of_step |= i < s.inside ? i * s.step : 0;
-        if (ELEMENT * ptxpack_at(&columns, i) != i % s.inside * s.step + i / s.inside * box)
-            symbol_refuse(list, "columns", offsets, "they are not the same in each box");
-    }
-    if ((of_thread & of_step) != 0)
-        symbol_refuse(list, "columns", offsets, "a step would carry into the bits of the thread");
-    return s;
 }
 
 /* Q as operand A in registers: a warpgroup's rows, in the steps of its descriptors. */
@@ -114,38 +60,26 @@ static void add_q(symbol_list *list, const attention_wgmma_layout *l)
     static const function_names at = FUNCTION("Q_AT");
     const ptxpack_layout       *offsets = &l->access[WGMMA_ACCESS_Q].offsets;
     ptxpack_layout              threads = ptxpack_mode(offsets, 0), first = one_warpgroup(offsets);
-    column_steps                s = columns_of(list, offsets, l->q_box_bytes);
-    if (s.step != CHUNK * l->q_operand.step_k || s.inside != l->box_columns / l->q_operand.k)
+    symbol_columns              s = symbol_box_columns(list, offsets, l->q_box_bytes);
+    if (s.step != TILE_CHUNK * l->q_operand.step_k || s.inside != l->box_columns / l->q_operand.k)
         symbol_refuse(list, "columns", offsets, "they are not the steps of the descriptor");
-    if (l->warpgroups > 1 && ELEMENT * ptxpack_at(&threads, WGMMA_WARPGROUP) != CHUNK * l->q_operand.step_mn)
+    if (l->warpgroups > 1 &&
+        ELEMENT * ptxpack_at(&threads, TILE_WARPGROUP) != TILE_CHUNK * l->q_operand.step_mn)
         symbol_refuse(list, "rows", offsets, "they are not the steps of the descriptor");
-    symbol_add_function(list, &at, &first, OFFSET, ELEMENT);
+    symbol_add_function(list, &at, &first, SYMBOL_OFFSET, ELEMENT);
 }
 
 /* A warp's own boxes are the same for every warp, O_WARP bytes apart: O_AT leaves the warp out. */
 static void add_output(symbol_list *list, const attention_wgmma_layout *l)
 {
     static const function_names at = FUNCTION("O_AT");
-    const int64_t               lanes = 32, warps = 4 * l->warpgroups, four = 4, none = 0;
     const ptxpack_layout       *offsets = &l->access[WGMMA_ACCESS_O].offsets;
-    ptxpack_tuple               lane = ptxpack_int(lanes), warp = ptxpack_tuple_of(1, &four);
-    ptxpack_tuple               still = ptxpack_tuple_of(1, &none);
-    ptxpack_layout              threads = ptxpack_mode(offsets, 0), of_lane = ptxpack_make_layout_left(&lane);
-    column_steps                s = columns_of(list, offsets, 0);
-    for (int64_t i = 0; i < lanes * warps; i++)
-        if (ptxpack_at(&threads, i) !=
-            ptxpack_at(&threads, i % lanes) + i / lanes * ptxpack_at(&threads, lanes))
-            symbol_refuse(list, "warps", offsets, "they are not alike");
-    of_lane = ptxpack_composition(&threads, &of_lane);
-    ptxpack_layout of_warp = ptxpack_make_layout(&warp, &still);
-    ptxpack_layout both[2] = {of_lane, of_warp};
-    threads = ptxpack_layout_join(2, both);
-    threads = ptxpack_layout_flatten(&threads);
-    threads = ptxpack_layout_group(&threads, 0, -1);
-    symbol_add_function(list, &at, &threads, OFFSET, ELEMENT);
+    int64_t                     apart = l->o_buffers * l->o_box_bytes;
+    symbol_columns              s = symbol_box_columns(list, offsets, 0);
+    symbol_add_lanes(list, &at, offsets, apart, true);
     symbol_add(list, "O_STEP", s.step);
     symbol_add(list, "O_STEPS", s.inside);
-    symbol_add(list, "O_WARP", l->o_buffers * l->o_box_bytes);
+    symbol_add(list, "O_WARP", apart);
     symbol_add(list, "O_BUFFER_BYTES", l->o_box_bytes);
 }
 
@@ -155,19 +89,16 @@ static void add_accumulators(symbol_list *list, const attention_wgmma_layout *l)
     ptxpack_layout              first = one_warpgroup(&l->c_place);
     symbol_add_function(list, &row, &first, 0, 1);
     symbol_add_function(list, &column, &first, 1, 1);
-    symbol_add(list, "C_ROWS", coordinate_step(list, &l->c_place, 1, 0));
-    symbol_add(list, "C_COLUMNS", coordinate_step(list, &l->c_place, 2, 1));
+    symbol_add(list, "C_ROWS", symbol_step(list, &l->c_place, 1, 0));
+    symbol_add(list, "C_COLUMNS", symbol_step(list, &l->c_place, 2, 1));
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------- */
 static void add_places(symbol_list *list, const attention_wgmma_layout *l)
 {
-    static const char *const barriers[WGMMA_BARRIERS] = {"BAR_Q_FULL",       "BAR_Q_EMPTY",
-                                                         "BAR_K_FULL",       "BAR_K_EMPTY",
-                                                         "BAR_V_FULL",       "BAR_V_EMPTY",
-                                                         "BAR_RAW_FULL",     "BAR_RAW_EMPTY",
-                                                         "BAR_MESSAGE_FULL", "BAR_MESSAGE_EMPTY",
-                                                         "BAR_DONE"};
+#define BARRIER_SYMBOL(name, count) "BAR_" #name,
+    static const char *const barriers[WGMMA_BARRIERS] = {ATTENTION_WGMMA_BARRIERS(BARRIER_SYMBOL)};
+#undef BARRIER_SYMBOL
     symbol_add(list, "BOXES", l->boxes);
     symbol_add(list, "BOX_COLUMNS", l->box_columns);
     symbol_add(list, "SMEM_Q", l->smem_q);
@@ -193,16 +124,14 @@ static void add_turned(symbol_list *list, const attention_wgmma_layout *l)
     ptxpack_attention_fp8_symbols(&l->turned, list);
 }
 
-size_t ptxpack_attention_wgmma_layout_symbols(const attention_wgmma_layout *l, ptxpack_symbol *out, size_t cap)
+void attention_wgmma_symbols(const attention_wgmma_layout *l, symbol_list *list)
 {
-    symbol_list list = {.out = out, .cap = cap};
-    add_places(&list, l);
-    add_descriptors(&list, l);
-    add_swizzle(&list, l);
-    add_accumulators(&list, l);
-    add_q(&list, l);
-    add_output(&list, l);
+    add_places(list, l);
+    add_descriptors(list, l);
+    symbol_add_swizzle(list, &l->q, (int)(8 * l->element), "SWIZZLE_SHIFT", "SWIZZLE_MASK");
+    add_accumulators(list, l);
+    add_q(list, l);
+    add_output(list, l);
     if (l->fp8)
-        add_turned(&list, l);
-    return list.failed ? 0 : list.count;
+        add_turned(list, l);
 }

@@ -11,7 +11,7 @@
  *   DESC_Q_WARPGROUP               the next 64 rows of Q
  *   DESC_V_STEP                    the next 16 keys of V
  *   SWIZZLE_SHIFT, SWIZZLE_MASK    as of ptx/shared/layout.ptx
- *   functions (thread_symbols.h) of the thread's number in its warpgroup:
+ *   functions (host/plan/symbols.h) of the thread's number in its warpgroup:
  *   C_ROW, C_COLUMN                of its first accumulator; C_ROWS to the second row, C_COLUMNS to the next
  *                                  8 columns
  *   Q_AT                           the row of a Q tile whose address it gives to ldmatrix for the first step;
@@ -28,7 +28,6 @@
 #define PTXPACK_ATTENTION_WGMMA_SYMBOLS_H
 #include "wgmma_layout.h"
 
-/* Appends at most `cap` symbols; returns how many, 0 with a line in ptxpack_detail(NULL) when a layout cannot
- * be told that way. */
-size_t ptxpack_attention_wgmma_layout_symbols(const attention_wgmma_layout *l, ptxpack_symbol *out, size_t cap);
+/* The list fails when a layout cannot be told in this way. */
+void attention_wgmma_symbols(const attention_wgmma_layout *l, symbol_list *list);
 #endif

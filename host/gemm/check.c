@@ -1,24 +1,12 @@
 /* check.c - what is wrong with a GEMM's descriptor or addresses, and what the right ones mean. */
 #include "check.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 enum { UNIT = 8, ELEMENT = 2, ALIGNMENT = 16 };       /* elements that strides are multiples of; bytes */
 static const int64_t STRIDE_LIMIT = (int64_t)1 << 46; /* elements: sums of a few stay far below 2^63 */
 
 const char *const gemm_matrix_names[GEMM_MATRICES] = {"a", "b", "c", "d"};
 
-ptxpack_status gemm_refuse(char *line, ptxpack_status status, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, GEMM_LINE, format, arguments);
-    va_end(arguments);
-    return status;
-}
-#define REFUSE(...) gemm_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
+#define REFUSE(...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
 /* ---- the descriptor ----------------------------------------------------------------------------------- */
 static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
@@ -135,7 +123,7 @@ static ptxpack_status resolve_matrix(const ptxpack_gemm_desc *d, int32_t batch, 
     return PTXPACK_OK;
 }
 
-ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[GEMM_LINE])
+ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[PLAN_LINE])
 {
     ptxpack_status status = check_fields(desc, line);
     if (status != PTXPACK_OK)
@@ -182,21 +170,18 @@ static bool same_places(const gemm_geometry *g)
     return c->stride == d->stride && c->batch == d->batch;
 }
 
-ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *g, bool has_c, const ptxpack_gemm_buffers *b,
-                                          char line[GEMM_LINE])
+ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *g, const ptxpack_gemm_buffers *b,
+                                          char line[PLAN_LINE])
 {
-    enum { INPUTS = 4, D = 4, WORKSPACE = 5, RANGES = 6 };
+    enum { D = 4, RANGES = 5 };
     if (b == NULL)
         return REFUSE("buffers is NULL");
     if (b->size != sizeof *b)
         return REFUSE("buffers.size is %u; sizeof(ptxpack_gemm_buffers) is %zu", (unsigned)b->size, sizeof *b);
     const range ranges[RANGES] = {
-        {"a", b->a, g->matrix[GEMM_A].bytes},
-        {"b", b->b, g->matrix[GEMM_B].bytes},
-        {"c", b->c, has_c ? g->matrix[GEMM_C].bytes : 0},
-        {"bias", b->bias, g->bias_bytes},
+        {"a", b->a, g->matrix[GEMM_A].bytes}, {"b", b->b, g->matrix[GEMM_B].bytes},
+        {"c", b->c, g->matrix[GEMM_C].bytes}, {"bias", b->bias, g->bias_bytes},
         {"d", b->d, g->matrix[GEMM_D].bytes},
-        {"workspace", b->workspace, g->workspace_bytes},
     };
     for (int i = 0; i < RANGES; i++) {
         ptxpack_status status = check_range(&ranges[i], line);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "gemm.h"
+#include "host/plan/plan.h"
 
 /* The matrices, in the order of every table about them. */
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_D, GEMM_MATRICES };
@@ -22,18 +23,12 @@ typedef struct gemm_geometry {
     gemm_matrix matrix[GEMM_MATRICES]; /* C: zeros where there is none */
     int32_t     batch;                 /* 1 or more */
     uint64_t    bias_bytes;            /* 0: there is none */
-    uint64_t    workspace_bytes;       /* the plan's; 0 of a descriptor */
 } gemm_geometry;
 
-enum { GEMM_LINE = 256 };
-/* Writes the line of a refusal; returns `status`. */
-ptxpack_status gemm_refuse(char *line, ptxpack_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* Check `desc`, device or not.  On PTXPACK_OK *out is complete, otherwise `line` names the field.
- *   PTXPACK_E_ARG */
-ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[GEMM_LINE]);
+/* Checks a descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
+ * field. PTXPACK_E_ARG */
+ptxpack_status ptxpack_gemm_resolve(const ptxpack_gemm_desc *desc, gemm_geometry *out, char line[PLAN_LINE]);
 /* The same for the addresses of a launch. */
-ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *geometry, bool has_c,
-                                          const ptxpack_gemm_buffers *buffers, char line[GEMM_LINE]);
+ptxpack_status ptxpack_gemm_check_buffers(const gemm_geometry *geometry, const ptxpack_gemm_buffers *buffers,
+                                          char line[PLAN_LINE]);
 #endif

@@ -1,41 +1,16 @@
-/* mma.c - the rows of ptx/gemm/mma.ptx: which one, symbols, arguments. */
+/* mma.c - the method of the rows of ptx/gemm/mma.ptx. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "kernel.h"
 #include "mma_symbols.h"
+#include "op.h"
 
-/* ---- symbols ------------------------------------------------------------------------------------ */
-static size_t layout_symbols(const ptxpack_variant *row, gemm_build build, ptxpack_symbol *out, size_t cap)
+/* One text serves any n: it stores what is left of a row element by element. */
+static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
-    gemm_mma_layout       *own;
-    const gemm_mma_layout *layout = ptxpack_gemm_mma_layout_of(row, &own);
-    size_t                 count = 0;
-    if (layout != NULL && layout->status == PTXPACK_OK) {
-        count = ptxpack_gemm_mma_layout_symbols(layout, build.a_column, build.b_column, out, cap);
-        if (count == 0)
-            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
-    }
-    free(own);
-    return count;
-}
-
-static size_t symbols_of(const ptxpack_variant *row, gemm_build build,
-                         ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
-{
-    const ptxpack_symbol fixed[] = {{"ARG_BYTES", GEMM_MMA_ARGUMENT_BYTES},
-#define GEMM_MMA_SYMBOL(type, name, symbol) {symbol, offsetof(gemm_mma_arguments, name)},
-                                    GEMM_MMA_ARGUMENTS(GEMM_MMA_SYMBOL)
-#undef GEMM_MMA_SYMBOL
-    };
-    enum { FIXED = sizeof fixed / sizeof fixed[0], ALL_FIXED = FIXED + GEMM_BUILD_SYMBOLS };
-    _Static_assert(ALL_FIXED < (int)PTXPACK_INSTANCE_SYMBOLS, "instances have room for more");
-    memcpy(symbols, fixed, sizeof fixed);
-    build.ragged = false; /* one text for both: it stores what is left of a row element by element */
-    ptxpack_gemm_build_symbols(build, symbols + FIXED);
-    size_t count = layout_symbols(row, build, symbols + ALL_FIXED, PTXPACK_INSTANCE_SYMBOLS - ALL_FIXED);
-    return count > 0 ? ALL_FIXED + count : 0;
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    gemm_build_symbols(desc, false, list);
+    gemm_mma_symbols((const gemm_mma_layout *)layout, desc->order_a == PTXPACK_COLUMN_MAJOR,
+                     desc->order_b == PTXPACK_COLUMN_MAJOR, list);
 }
 
 /* ---- the choice --------------------------------------------------------------------------------- */
@@ -54,30 +29,31 @@ static double tiles_of(const ptxpack_variant *row, const ptxpack_gemm_desc *desc
 
 /* The kernel's 32-bit registers hold byte strides, numbers of rows, columns and k up to a block beyond the
  * last, and of tiles; tanh.approx came with PTX ISA 7.0, later than some rows want. */
-static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_gemm_desc *desc,
-                           const gemm_geometry *g, char line[GEMM_LINE])
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     enum { TANH_ISA = 70, EXTENT_LIMIT = INT32_MAX - 4096, STRIDE_LIMIT = INT32_MAX / 2 };
-    const int isa = gemm_caps(handle).isa;
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
+    const int                isa = problem->caps.isa;
     for (int i = 0; i < GEMM_MATRICES; i++)
         if ((i != GEMM_C || desc->has_c) && g->matrix[i].lines > 1 && g->matrix[i].stride > STRIDE_LIMIT) {
-            snprintf(line, GEMM_LINE, "stride_%s: %lld exceeds %d elements", gemm_matrix_names[i],
+            snprintf(line, PLAN_LINE, "stride_%s: %lld exceeds %d elements", gemm_matrix_names[i],
                      (long long)g->matrix[i].stride, (int)STRIDE_LIMIT);
             return line;
         }
     const int32_t extents[] = {desc->m, desc->n, desc->k};
     for (int i = 0; i < 3; i++)
         if (extents[i] > EXTENT_LIMIT) {
-            snprintf(line, GEMM_LINE, "%c is %d, more than %d", "mnk"[i], (int)extents[i], (int)EXTENT_LIMIT);
+            snprintf(line, PLAN_LINE, "%c is %d, more than %d", "mnk"[i], (int)extents[i], (int)EXTENT_LIMIT);
             return line;
         }
     if (tiles_of(row, desc, g) > INT32_MAX) {
-        snprintf(line, GEMM_LINE, "m %d, n %d, batch %d are %.0f tiles, more than %d", (int)desc->m,
+        snprintf(line, PLAN_LINE, "m %d, n %d, batch %d are %.0f tiles, more than %d", (int)desc->m,
                  (int)desc->n, (int)g->batch, tiles_of(row, desc, g), INT32_MAX);
         return line;
     }
     if (desc->activation == PTXPACK_ACTIVATION_GELU && row->isa < TANH_ISA && isa < TANH_ISA) {
-        snprintf(line, GEMM_LINE, "activation: GELU needs PTX ISA 7.0, and here it is %d.%d", isa / 10,
+        snprintf(line, PLAN_LINE, "activation: GELU needs PTX ISA 7.0, and here it is %d.%d", isa / 10,
                  isa % 10);
         return line;
     }
@@ -86,10 +62,11 @@ static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, co
 
 /* The work of the tiles that the busiest SM has, by how fast the row is where all SMs are busy for long:
  * SPEED, in percent of the fastest row's. */
-static double cost(const ptxpack_variant *row, const ptxpack_gemm_desc *desc, const gemm_geometry *g,
-                   int sm_count)
+static double cost(const plan_problem *problem, const ptxpack_variant *row)
 {
-    int64_t tiles = blocks_of((int64_t)tiles_of(row, desc, g), sm_count > 0 ? sm_count : 1);
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
+    int64_t tiles = blocks_of((int64_t)tiles_of(row, desc, g), problem->sm_count > 0 ? problem->sm_count : 1);
     return (double)tiles * (double)parameter(row, "BLOCK_M") * (double)parameter(row, "BLOCK_N") /
            (double)parameter(row, "SPEED");
 }
@@ -127,13 +104,15 @@ static void fill_lines(gemm_mma_arguments *a, const gemm_geometry *g)
     a->d_line = line_of(&x[GEMM_D]);
 }
 
-static ptxpack_status fill(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_gemm_desc *desc,
-                           ptxpack_gemm_plan *plan)
+static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *plan)
 {
-    const gemm_geometry *g = &plan->geometry;
-    int64_t              tiles_m = blocks_of(desc->m, parameter(row, "BLOCK_M"));
-    int64_t              tiles_n = blocks_of(desc->n, parameter(row, "BLOCK_N"));
-    gemm_mma_arguments  *a = &plan->arguments.mma;
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
+    int64_t                  tiles_m = blocks_of(desc->m, parameter(row, "BLOCK_M"));
+    int64_t                  tiles_n = blocks_of(desc->n, parameter(row, "BLOCK_N"));
+    gemm_mma_arguments      *a = &((ptxpack_gemm_plan *)plan)->arguments.mma;
+    (void)layout;
     *a = (gemm_mma_arguments){
         .m = desc->m,
         .n = desc->n,
@@ -141,35 +120,49 @@ static ptxpack_status fill(const ptxpack *handle, const ptxpack_variant *row, co
         .blocks = (int32_t)blocks_of(desc->k, parameter(row, "BLOCK_K")),
         .tiles_m = (int32_t)tiles_m,
         .matrix_tiles = (int32_t)(tiles_m * tiles_n),
-        .group_m = group_of(row, ptxpack_device(handle)->sm_count, tiles_m),
+        .group_m = group_of(row, problem->sm_count, tiles_m),
     };
     a->group_tiles = (int32_t)(a->group_m * tiles_n);
     fill_lines(a, g);
     plan->grid[0] = (uint32_t)(tiles_m * tiles_n * g->batch);
-    plan->grid[1] = plan->grid[2] = 1;
     return PTXPACK_OK;
 }
 
-static ptxpack_status address(const ptxpack_gemm_plan *plan, const ptxpack_gemm_buffers *buffers,
-                              gemm_any_arguments *arguments)
+static ptxpack_status address(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
 {
-    gemm_mma_arguments *a = &arguments->mma;
-    *a = plan->arguments.mma;
-    a->a = buffers->a;
-    a->b = buffers->b;
-    a->c = buffers->c;
-    a->d = buffers->d;
-    a->bias = buffers->bias;
-    a->alpha = buffers->alpha;
-    a->beta = buffers->beta;
+    const ptxpack_gemm_buffers *b = (const ptxpack_gemm_buffers *)buffers;
+    gemm_mma_arguments         *a = (gemm_mma_arguments *)arguments;
+    (void)plan, (void)grid;
+    a->a = b->a;
+    a->b = b->b;
+    a->c = b->c;
+    a->d = b->d;
+    a->bias = b->bias;
+    a->alpha = b->alpha;
+    a->beta = b->beta;
     return PTXPACK_OK;
 }
 
-const gemm_kernel gemm_mma = {
-    .file = "gemm/mma.ptx",
-    .refusal = refusal,
-    .cost = cost,
-    .symbols = symbols_of,
-    .fill = fill,
-    .address = address,
+static ptxpack_status derive(const ptxpack_variant *row, void *layout)
+{
+    return ptxpack_gemm_mma_layout(row, (gemm_mma_layout *)layout);
+}
+
+/* Each order of A and B, bare and with all that an epilogue can do; the others lie between these. */
+const uint8_t               gemm_corners[GEMM_CORNERS] = {0, 108, 1, 109, 2, 110, 3, 111};
+static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_MMA_ARGUMENTS, gemm_mma_arguments);
+const plan_method           gemm_mma = {
+              .file = "gemm/mma.ptx",
+              .fields = fields,
+              .field_count = sizeof fields / sizeof fields[0],
+              .argument_bytes = sizeof(gemm_mma_arguments),
+              .layout_bytes = sizeof(gemm_mma_layout),
+              .derive = derive,
+              .refusal = refusal,
+              .cost = cost,
+              .symbols = symbols,
+              .fill = fill,
+              .address = address,
+              .corners = gemm_corners,
+              .corner_count = GEMM_CORNERS,
 };

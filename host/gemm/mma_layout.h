@@ -7,10 +7,8 @@
  * lies where the stages were, each warp's part for itself. */
 #ifndef PTXPACK_GEMM_MMA_LAYOUT_H
 #define PTXPACK_GEMM_MMA_LAYOUT_H
-#include "host/layout/banks.h"
 #include "gemm.h"
-#include "loader/registry.h"
-#include "host/atom/tiled.h"
+#include "host/plan/tiles.h"
 
 enum { GEMM_MMA_A, GEMM_MMA_B, GEMM_MMA_OPERANDS };
 enum { GEMM_MMA_K_FIRST, GEMM_MMA_K_LAST, GEMM_MMA_ORDERS }; /* k lies side by side; k is far apart */
@@ -51,11 +49,6 @@ typedef struct gemm_mma_layout {
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */
 ptxpack_status ptxpack_gemm_mma_layout(const ptxpack_variant *row, gemm_mma_layout *l);
-/* The same, of a row of kernels.def derived once in a process.  Otherwise, and when it is not PTXPACK_OK, the
- * result is *own, too, which the caller frees (NULL is fine).  NULL: no memory, with a line. */
-const gemm_mma_layout *ptxpack_gemm_mma_layout_of(const ptxpack_variant *row, gemm_mma_layout **own);
-/* The MMA atom that the row's kernel issues for such inputs; with mma_k 8 twice for each 16 k. */
-const char *ptxpack_gemm_mma_instruction(const gemm_mma_layout *l, ptxpack_dtype dtype);
-/* Conflicts that the hardware will see in one access to a tile. */
+/* The conflicts that the hardware sees in one access to a tile. */
 ptxpack_banks ptxpack_gemm_mma_banks(const gemm_mma_tile *tile, const gemm_mma_access *access);
 #endif

@@ -1,70 +1,18 @@
 /* mma_symbols.c - layouts as numbers for the PTX: digits of the thread's number, steps, swizzles. */
 #include "mma_symbols.h"
 
-#include <stddef.h>
-
-#include "host/plan/thread_symbols.h"
-
-enum { ELEMENT = 2, ALIGNMENT = 128 /* of shared memory, and of stages */, OFFSET = -1 };
-
-/* What a swizzle does to byte offsets: it reads the bits `read` and is the same again after `period`. */
-typedef struct mixing {
-    int64_t read, period;
-} mixing;
-
-static mixing add_swizzle(symbol_list *list, const gemm_mma_tile *tile, const char *shift, const char *mask)
-{
-    ptxpack_layout bytes = ptxpack_recast_layout(&tile->swizzled, 8 * ELEMENT, 8);
-    if (bytes.shape.status != PTXPACK_OK || !bytes.composed || bytes.swizzle.shift < 0)
-        symbol_refuse(list, shift, &tile->swizzled, "it does not mix the chunks of a line with higher bits");
-    int64_t field = ((int64_t)1 << bytes.swizzle.bits) - 1;
-    int     low = bytes.swizzle.base + bytes.swizzle.shift;
-    symbol_add(list, shift, bytes.swizzle.shift);
-    symbol_add(list, mask, field << bytes.swizzle.base);
-    return (mixing){.read = field << low, .period = (field + 1) << low};
-}
+enum { ELEMENT = 2, ALIGNMENT = 128 /* of shared memory, and of stages */, OFFSET = SYMBOL_OFFSET };
 
 /* ---- steps ---------------------------------------------------------------------------------------- */
-/* The one stride in bytes of mode `mode` of offsets, 0 when it has one step only. */
-static int64_t step_of(symbol_list *list, const ptxpack_layout *offsets, int mode)
-{
-    ptxpack_layout steps = ptxpack_mode(offsets, mode);
-    if (steps.shape.items != 1)
-        symbol_refuse(list, "a step", offsets, "it is not one number");
-    return steps.shape.value[0] > 1 ? ELEMENT * steps.stride.value[0] : 0;
-}
-
-/* A step of whole periods of the swizzle can be added after it. */
-static void add_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode, mixing m)
-{
-    int64_t step = step_of(list, offsets, mode);
-    if (step % m.period != 0)
-        symbol_refuse(list, name, offsets, "the step would change the swizzle");
-    symbol_add(list, name, step);
-}
-
-/* The bits of all multiples of the step, none of which may meet a bit of what the thread adds. */
-static int64_t bits_of_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode)
-{
-    ptxpack_layout threads = ptxpack_mode(offsets, 0);
-    int64_t        step = step_of(list, offsets, mode), of_thread = 0, of_step = 0;
-    for (int64_t i = 0; i < ptxpack_size(&threads); i++)
-        of_thread |= ELEMENT * ptxpack_at(&threads, i);
-    for (int64_t i = 0; i < ptxpack_mode_size(offsets, mode); i++)
-        of_step |= i * step;
-    if ((of_thread & of_step) != 0)
-        symbol_refuse(list, name, offsets, "the step would carry into the bits of the thread");
-    return of_step;
-}
-
 /* A step is an XOR of the address while its bits are below what shared memory is aligned to and the swizzle
  * does not read them. */
-static void add_xor_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode, mixing m)
+static void add_xor_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode,
+                         symbol_swizzle m)
 {
-    int64_t bits = bits_of_step(list, name, offsets, mode);
+    int64_t bits = symbol_step_bits(list, name, offsets, mode);
     if (bits >= ALIGNMENT || (bits & m.read) != 0)
         symbol_refuse(list, name, offsets, "the step is no XOR of the address");
-    symbol_add(list, name, step_of(list, offsets, mode));
+    symbol_add(list, name, ELEMENT * symbol_step(list, offsets, mode, OFFSET));
 }
 
 /* ---- operands --------------------------------------------------------------------------------------- */
@@ -83,22 +31,22 @@ static void add_operand(symbol_list *list, const operand_names *names, const gem
 {
     enum { LANES = 1, K = 2 };
     const ptxpack_layout *load = &o->load.offsets, *fragment = &o->fragment.offsets;
-    mixing                m = add_swizzle(list, &o->tile, names->shift, names->mask);
-    int                   across = k_first ? LANES : K, along = k_first ? K : LANES;
-    ptxpack_layout        passes = ptxpack_mode(&o->load.place, across);
-    int64_t               loads = ptxpack_size(&passes);
+    symbol_swizzle m = symbol_add_swizzle(list, &o->tile.swizzled, 8 * ELEMENT, names->shift, names->mask);
+    int            across = k_first ? LANES : K, along = k_first ? K : LANES;
+    ptxpack_layout passes = ptxpack_mode(&o->load.place, across);
+    int64_t        loads = ptxpack_size(&passes);
     if (ptxpack_mode_size(load, along) != 1)
         symbol_refuse(list, names->loads, load, "the threads do not copy whole lines");
     symbol_add(list, names->k_first, k_first);
     symbol_add(list, names->loads, loads);
     symbol_add(list, names->lines, loads > 1 ? passes.stride.value[0] : 0);
-    add_step(list, names->step, load, across, m);
+    symbol_add_whole_step(list, names->step, load, across, m);
     symbol_add_function(list, &names->load_at, load, OFFSET, ELEMENT);
     symbol_add_function(list, &names->load_line, &o->load.place, across - 1, 1);
     symbol_add_function(list, &names->load_byte, &o->load.place, along - 1, ELEMENT);
     symbol_add_function(list, &names->at, fragment, OFFSET, ELEMENT);
     const char *const step_names[] = {NULL, names->step_lanes, names->step_k};
-    add_step(list, step_names[across], fragment, across, m);
+    symbol_add_whole_step(list, step_names[across], fragment, across, m);
     add_xor_step(list, step_names[along], fragment, along, m);
 }
 
@@ -109,34 +57,32 @@ static void add_output(symbol_list *list, const gemm_mma_layout *l)
     static const function_names names[] = {FUNCTION("D_STORE_AT"), FUNCTION("D_STORE_COLUMN"),
                                            FUNCTION("D_COPY_AT"), FUNCTION("D_COPY_ROW"),
                                            FUNCTION("D_COPY_COLUMN")};
-    mixing                      m = add_swizzle(list, &l->d, "D_SWIZZLE_SHIFT", "D_SWIZZLE_MASK");
+    symbol_swizzle              m = symbol_add_swizzle(list, &l->d.swizzled, 8 * ELEMENT, "D_SWIZZLE_SHIFT",
+                                                       "D_SWIZZLE_MASK");
     ptxpack_layout              rows = ptxpack_mode(&l->d_copy.place, ROWS);
     symbol_add_function(list, &names[0], &l->d_store.offsets, OFFSET, ELEMENT);
     symbol_add_function(list, &names[1], &l->d_store.place, 1, 1);
-    add_step(list, "D_ROW_STEP", &l->d_store.offsets, ROWS, m);
+    symbol_add_whole_step(list, "D_ROW_STEP", &l->d_store.offsets, ROWS, m);
     add_xor_step(list, "D_COLUMN_STEP", &l->d_store.offsets, COLUMNS, m);
     symbol_add_function(list, &names[2], &l->d_copy.offsets, OFFSET, ELEMENT);
     symbol_add_function(list, &names[3], &l->d_copy.place, 0, 1);
     symbol_add_function(list, &names[4], &l->d_copy.place, 1, 1);
     symbol_add(list, "D_COPIES", ptxpack_size(&rows));
     symbol_add(list, "D_COPY_ROWS", ptxpack_size(&rows) > 1 ? rows.stride.value[0] : 0);
-    bits_of_step(list, "D_COPY_STEP", &l->d_copy.offsets, ROWS);
-    symbol_add(list, "D_COPY_STEP", step_of(list, &l->d_copy.offsets, ROWS));
+    symbol_step_bits(list, "D_COPY_STEP", &l->d_copy.offsets, ROWS);
+    symbol_add(list, "D_COPY_STEP", ELEMENT * symbol_step(list, &l->d_copy.offsets, ROWS, OFFSET));
 }
 
-size_t ptxpack_gemm_mma_layout_symbols(const gemm_mma_layout *l, bool a_column, bool b_column,
-                                       ptxpack_symbol *out, size_t cap)
+void gemm_mma_symbols(const gemm_mma_layout *l, bool a_column, bool b_column, symbol_list *list)
 {
     static const operand_names names[GEMM_MMA_OPERANDS] = {OPERAND("A"), OPERAND("B")};
-    symbol_list                list = {.out = out, .cap = cap};
     const int                  order[GEMM_MMA_OPERANDS] = {a_column ? GEMM_MMA_K_LAST : GEMM_MMA_K_FIRST,
                                           b_column ? GEMM_MMA_K_FIRST : GEMM_MMA_K_LAST};
     for (int i = 0; i < GEMM_MMA_OPERANDS; i++)
-        add_operand(&list, &names[i], &l->operand[i][order[i]], order[i] == GEMM_MMA_K_FIRST);
-    add_output(&list, l);
+        add_operand(list, &names[i], &l->operand[i][order[i]], order[i] == GEMM_MMA_K_FIRST);
+    add_output(list, l);
     if (l->stage_bytes % ALIGNMENT != 0 || l->smem_b % ALIGNMENT != 0)
-        symbol_refuse(&list, "STAGE_BYTES", &l->d.plain, "stages are not aligned");
-    symbol_add(&list, "SMEM_B", l->smem_b);
-    symbol_add(&list, "STAGE_BYTES", l->stage_bytes);
-    return list.failed ? 0 : list.count;
+        symbol_refuse(list, "STAGE_BYTES", &l->d.plain, "stages are not aligned");
+    symbol_add(list, "SMEM_B", l->smem_b);
+    symbol_add(list, "STAGE_BYTES", l->stage_bytes);
 }

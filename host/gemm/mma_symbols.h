@@ -1,12 +1,13 @@
 /* mma_symbols.h - private: what the layouts of a row of ptx/gemm/mma.ptx mean for its text, as symbols. */
 #ifndef PTXPACK_GEMM_MMA_SYMBOLS_H
 #define PTXPACK_GEMM_MMA_SYMBOLS_H
+#include "host/plan/symbols.h"
 #include "mma_layout.h"
 
 /* Offsets in shared memory are bytes in a tile before its swizzle X_SWIZZLE_SHIFT, X_SWIZZLE_MASK; X is A, B
  * or D.  A line is what lies side by side: k where X_K_FIRST is 1, otherwise rows of A, columns of B.
  *
- * thread functions (thread_symbols.h)
+ * functions of the thread (host/plan/symbols.h)
  *   X_LOAD_AT, X_LOAD_LINE, X_LOAD_BYTE   its first 16 bytes of a tile to copy: where, line, byte of it
  *   X_AT                                  the 16 bytes whose address it gives to ldmatrix
  *   D_STORE_AT, D_STORE_COLUMN            its first two accumulators
@@ -19,8 +20,6 @@
  *   D_COPIES, D_COPY_ROWS, D_COPY_STEP    passes; rows and bytes from one to the next: the swizzle flips
  *   SMEM_B, STAGE_BYTES
  *
- * Appends at most `cap` symbols; returns how many, 0 with a line in ptxpack_detail(NULL) when a layout cannot
- * be told that way. */
-size_t ptxpack_gemm_mma_layout_symbols(const gemm_mma_layout *l, bool a_column, bool b_column,
-                                       ptxpack_symbol *out, size_t cap);
+ * The list fails when a layout cannot be told in this way. */
+void gemm_mma_symbols(const gemm_mma_layout *l, bool a_column, bool b_column, symbol_list *list);
 #endif

@@ -1,89 +1,39 @@
-/* wgmma.c - the rows of ptx/gemm/wgmma.ptx: symbols, tensor maps, launch, what a row costs. */
+/* wgmma.c - the method of the rows of ptx/gemm/wgmma.ptx. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "loader/context.h"
-#include "loader/driver.h"
-#include "kernel.h"
-#include "wgmma_symbols.h"
 #include "host/plan/tensor_map.h"
+#include "op.h"
+#include "wgmma_symbols.h"
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
-static size_t symbols(const ptxpack_variant *row, gemm_build build,
-                      ptxpack_symbol out[PTXPACK_INSTANCE_SYMBOLS])
+static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
-    const ptxpack_symbol fixed[] = {{"ARG_BYTES", GEMM_WGMMA_ARGUMENT_BYTES},
-#define GEMM_SYMBOL(type, name, symbol) {symbol, offsetof(gemm_wgmma_arguments, name)},
-                                    GEMM_WGMMA_ARGUMENTS(GEMM_SYMBOL)
-#undef GEMM_SYMBOL
-    };
-    enum {
-        FIXED = sizeof fixed / sizeof fixed[0],
-        ROOM = PTXPACK_INSTANCE_SYMBOLS - FIXED - GEMM_BUILD_SYMBOLS
-    };
-    gemm_wgmma_layout       *own;
-    const gemm_wgmma_layout *layout = ptxpack_gemm_wgmma_layout_of(row, &own);
-    size_t                   count = FIXED, derived = 0;
-    memcpy(out, fixed, sizeof fixed);
-    count += ptxpack_gemm_build_symbols(build, out + count);
-    if (layout != NULL && layout->status == PTXPACK_OK) {
-        derived = ptxpack_gemm_wgmma_layout_symbols(layout, build, out + count, ROOM);
-        if (derived == 0)
-            ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
-    }
-    free(own);
-    return derived > 0 ? count + derived : 0;
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    gemm_build_symbols(desc, desc->n % 8 != 0, list);
+    gemm_wgmma_symbols((const gemm_wgmma_layout *)layout, desc->order_a == PTXPACK_COLUMN_MAJOR,
+                       desc->order_b == PTXPACK_COLUMN_MAJOR, list);
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
-/* The maps of the matrices that there are, each with the box of its order. */
-typedef struct matrix_map {
-    const ptxpack_tma_box *box; /* NULL: there is no such matrix */
-    gemm_tensor_map       *map;
-} matrix_map;
-
-static void maps_of(const ptxpack_gemm_desc *d, const gemm_wgmma_layout *l, gemm_wgmma_arguments *a,
-                    matrix_map out[GEMM_MATRICES])
-{
-    out[GEMM_A] = (matrix_map){&l->a[d->order_a == PTXPACK_COLUMN_MAJOR].box, &a->map_a};
-    out[GEMM_B] = (matrix_map){&l->b[d->order_b == PTXPACK_COLUMN_MAJOR].box, &a->map_b};
-    out[GEMM_C] = (matrix_map){d->has_c ? &l->c_box : NULL, &a->map_c};
-    out[GEMM_D] = (matrix_map){&l->d_box, &a->map_d};
-}
-
-static ptxpack_status encode_maps(const ptxpack *handle, const ptxpack_gemm_desc *desc,
-                                  const gemm_geometry *geometry, const gemm_wgmma_layout *layout,
+/* Those of the matrices that there are, each with the box of its order. */
+static ptxpack_status encode_maps(const plan_problem *problem, const gemm_wgmma_layout *l,
                                   gemm_wgmma_arguments *a)
 {
-    matrix_map maps[GEMM_MATRICES];
-    maps_of(desc, layout, a, maps);
-    for (int i = 0; i < GEMM_MATRICES; i++) {
-        if (maps[i].box == NULL)
+    const ptxpack_gemm_desc     *d = (const ptxpack_gemm_desc *)problem->desc;
+    argument_tensor_map *const   maps[GEMM_MATRICES] = {&a->map_a, &a->map_b, &a->map_c, &a->map_d};
+    const ptxpack_tma_box *const boxes[GEMM_MATRICES] = {&l->a[d->order_a == PTXPACK_COLUMN_MAJOR].box,
+                                                         &l->b[d->order_b == PTXPACK_COLUMN_MAJOR].box,
+                                                         &l->c_box, &l->d_box};
+    ptxpack_status               status = PTXPACK_OK;
+    for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++) {
+        ptxpack_tma_box box = *boxes[i];
+        if (i == GEMM_C && !d->has_c)
             continue;
-        ptxpack_tma_box box = *maps[i].box;
-        ptxpack_status  status = ptxpack_gemm_wgmma_map(desc, geometry, i, &box);
+        status = ptxpack_gemm_wgmma_map(d, (const gemm_geometry *)problem->geometry, i, &box);
         if (status != PTXPACK_OK)
-            return ptxpack_fail(handle, status, "%s", ptxpack_detail(NULL));
-        status = ptxpack_tensor_map_encode(handle, gemm_matrix_names[i], &box, maps[i].map);
-        if (status != PTXPACK_OK)
-            return status;
+            return ptxpack_fail(problem->handle, status, "%s", ptxpack_detail(NULL));
+        status = ptxpack_tensor_map_encode(problem->handle, gemm_matrix_names[i], &box, maps[i]);
     }
-    return PTXPACK_OK;
-}
-
-/* The driver looks at the current context here, too. */
-static ptxpack_status encode_maps_in_context(const ptxpack *handle, const ptxpack_gemm_desc *desc,
-                                             const gemm_geometry *geometry, const gemm_wgmma_layout *layout,
-                                             gemm_wgmma_arguments *a)
-{
-    bool           pushed = false;
-    ptxpack_status status = ptxpack_check_process(handle);
-    if (status == PTXPACK_OK)
-        status = ptxpack_enter(handle, &pushed);
-    if (status == PTXPACK_OK)
-        status = encode_maps(handle, desc, geometry, layout, a);
-    ptxpack_leave(handle, pushed);
     return status;
 }
 
@@ -114,30 +64,29 @@ static tile_counts count_tiles(const ptxpack_variant *row, const ptxpack_gemm_de
     return t;
 }
 
-static const char *refusal(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_gemm_desc *desc,
-                           const gemm_geometry *geometry, char line[GEMM_LINE])
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     enum { MARGIN = 4096, TILE_LIMIT = INT32_MAX / 2 }; /* coordinates beyond the last are 32 bits, too */
-    const struct ptxpack_driver *driver = ptxpack_driver_table(handle); /* NULL offline */
-    ptxpack_tma_box              box = {.status = PTXPACK_OK};
-    if (driver != NULL &&
-        (driver->cuTensorMapEncodeTiled == NULL || driver->cuTensorMapReplaceAddress == NULL)) {
-        snprintf(line, GEMM_LINE,
-                 "needs cuTensorMapEncodeTiled and cuTensorMapReplaceAddress, which the driver lacks");
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    const gemm_geometry     *geometry = (const gemm_geometry *)problem->geometry;
+    const char              *missing = ptxpack_tensor_map_refusal(problem->handle);
+    ptxpack_tma_box          box = {.status = PTXPACK_OK};
+    if (missing != NULL) {
+        snprintf(line, PLAN_LINE, "%s", missing);
         return line;
     }
     for (int i = 0; i < GEMM_MATRICES; i++)
         if ((i != GEMM_C || desc->has_c) && ptxpack_gemm_wgmma_map(desc, geometry, i, &box) != PTXPACK_OK) {
-            snprintf(line, GEMM_LINE, "%s", ptxpack_detail(NULL));
+            snprintf(line, PLAN_LINE, "%s", ptxpack_detail(NULL));
             return line;
         }
     if (desc->m > INT32_MAX - MARGIN || desc->n > INT32_MAX - MARGIN || desc->k > INT32_MAX - MARGIN) {
-        snprintf(line, GEMM_LINE, "takes extents up to %d", INT32_MAX - MARGIN);
+        snprintf(line, PLAN_LINE, "takes extents up to %d", INT32_MAX - MARGIN);
         return line;
     }
     tile_counts t = count_tiles(row, desc, geometry);
     if (t.total > TILE_LIMIT / t.cluster) { /* the grid may have a cluster for each */
-        snprintf(line, GEMM_LINE, "takes up to %d tiles", (int)(TILE_LIMIT / t.cluster));
+        snprintf(line, PLAN_LINE, "takes up to %d tiles", (int)(TILE_LIMIT / t.cluster));
         return line;
     }
     return NULL;
@@ -165,7 +114,7 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
  * what does not overlap with the next tile's.  A block of k keeps the tensor cores busy for block_m block_n
  * block_k / 2048 clocks, of which SPEED percent were measured where all SMs are busy; L2 brings its bytes, of
  * which the cluster's blocks share some.  Blocks of one SM share both. */
-static double cost(const ptxpack_variant *row, const ptxpack_gemm_desc *d, const gemm_geometry *g, int sm_count)
+static double cost(const plan_problem *problem, const ptxpack_variant *row)
 {
     enum { FMAS = 2048, L2_BYTES = 64 /* a clock and SM */, FILL = 3500, STORE = 3000, EXCHANGE = 8500 };
     double      m = (double)ptxpack_variant_parameter(row, "BLOCK_M", 1);
@@ -173,7 +122,9 @@ static double cost(const ptxpack_variant *row, const ptxpack_gemm_desc *d, const
     double      cluster_m = (double)ptxpack_variant_parameter(row, "CLUSTER_M", 1);
     double      cluster_n = (double)ptxpack_variant_parameter(row, "CLUSTER_N", 1);
     double      speed = (double)ptxpack_variant_parameter(row, "SPEED", 100) / 100;
-    tile_counts t = count_tiles(row, d, g);
+    int         sm_count = problem->sm_count;
+    tile_counts t = count_tiles(row, (const ptxpack_gemm_desc *)problem->desc,
+                                (const gemm_geometry *)problem->geometry);
     int64_t     places = sms_of(sm_count) * row->blocks_per_sm / t.cluster;
     if (t.cluster > 2)
         places -= places / 10; /* what is left of a group of SMs holds no whole cluster */
@@ -221,73 +172,63 @@ static void fill_numbers(gemm_wgmma_arguments *a, const ptxpack_gemm_desc *d, co
     a->batches_c = g->matrix[GEMM_C].batch > 0;
 }
 
-static ptxpack_status fill(const ptxpack *handle, const ptxpack_variant *row, const ptxpack_gemm_desc *desc,
-                           ptxpack_gemm_plan *plan)
+static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *head)
 {
-    gemm_wgmma_layout       *own;
-    const gemm_wgmma_layout *layout = ptxpack_gemm_wgmma_layout_of(row, &own);
-    ptxpack_status           status = layout == NULL ? PTXPACK_E_MEMORY : layout->status;
-    if (status != PTXPACK_OK)
-        ptxpack_fail(handle, status, "%s", ptxpack_detail(NULL));
-    else if (ptxpack_driver_table(handle) != NULL) /* offline nothing is launched: loading will say so */
-        status = encode_maps_in_context(handle, desc, &plan->geometry, layout, &plan->arguments.wgmma);
-    free(own);
-    if (status != PTXPACK_OK)
-        return status;
-    tile_counts t = count_tiles(row, desc, &plan->geometry);
-    int64_t     clusters = clusters_of(row, &t, ptxpack_device(handle)->sm_count);
-    fill_numbers(&plan->arguments.wgmma, desc, &plan->geometry, &t, group_of(row, &t, clusters));
-    plan->grid[0] = (uint32_t)(clusters * t.cluster);
-    plan->grid[1] = plan->grid[2] = 1;
-    return PTXPACK_OK;
+    const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
+    const gemm_geometry     *g = (const gemm_geometry *)problem->geometry;
+    gemm_wgmma_arguments    *a = &((ptxpack_gemm_plan *)head)->arguments.wgmma;
+    tile_counts              t = count_tiles(row, desc, g);
+    int64_t                  clusters = clusters_of(row, &t, problem->sm_count);
+    fill_numbers(a, desc, g, &t, group_of(row, &t, clusters));
+    head->grid[0] = (uint32_t)(clusters * t.cluster);
+    /* Offline nothing is launched: loading will report it. */
+    return ptxpack_driver_table(problem->handle) == NULL
+               ? PTXPACK_OK
+               : encode_maps(problem, (const gemm_wgmma_layout *)layout, a);
 }
 
 /* ---- the launch --------------------------------------------------------------------------------------- */
 /* A matrix without elements is never read: any aligned address will do. */
-static ptxpack_status replace_addresses(const ptxpack_gemm_plan *plan, const ptxpack_gemm_buffers *b,
-                                        gemm_wgmma_arguments *a)
+static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
 {
-    const struct ptxpack_driver *driver = ptxpack_driver_table(plan->handle);
-    gemm_tensor_map *const       maps[GEMM_MATRICES] = {&a->map_a, &a->map_b, &a->map_c, &a->map_d};
-    const uint64_t               addresses[GEMM_MATRICES] = {b->a, b->b, b->c, b->d};
-    char                         text[256];
-    for (int i = 0; i < GEMM_MATRICES; i++) {
-        if (i == GEMM_C && !plan->has_c)
-            continue;
-        uint64_t          address = plan->geometry.matrix[i].bytes != 0 ? addresses[i] : b->d;
-        ptxpack_cu_result r = driver->cuTensorMapReplaceAddress((struct CUtensorMap_st *)(void *)maps[i],
-                                                                (void *)(uintptr_t)address);
-        if (r != PTXPACK_CU_SUCCESS)
-            return ptxpack_fail(plan->handle, PTXPACK_E_LAUNCH, "cuTensorMapReplaceAddress of %s: %s",
-                                gemm_matrix_names[i], ptxpack_driver_error(driver, r, text, sizeof text));
-    }
-    return PTXPACK_OK;
-}
-
-static ptxpack_status address(const ptxpack_gemm_plan *plan, const ptxpack_gemm_buffers *b,
-                              gemm_any_arguments *arguments)
-{
-    gemm_wgmma_arguments *a = &arguments->wgmma;
-    bool                  pushed = false;
-    *a = plan->arguments.wgmma;
+    const ptxpack_gemm_buffers *b = (const ptxpack_gemm_buffers *)buffers;
+    const gemm_geometry        *g = &((const ptxpack_gemm_plan *)head)->geometry;
+    gemm_wgmma_arguments       *a = (gemm_wgmma_arguments *)arguments;
+    argument_tensor_map *const  maps[GEMM_MATRICES] = {&a->map_a, &a->map_b, &a->map_c, &a->map_d};
+    const uint64_t              addresses[GEMM_MATRICES] = {b->a, b->b, b->c, b->d};
+    ptxpack_status              status = PTXPACK_OK;
+    (void)grid;
     a->bias = b->bias;
     a->d = b->d;
     a->alpha = b->alpha;
     a->beta = b->beta;
-    ptxpack_status status = ptxpack_check_process(plan->handle);
-    if (status == PTXPACK_OK)
-        status = ptxpack_enter(plan->handle, &pushed);
-    if (status == PTXPACK_OK)
-        status = replace_addresses(plan, b, a);
-    ptxpack_leave(plan->handle, pushed);
+    for (int i = 0; i < GEMM_MATRICES && status == PTXPACK_OK; i++) {
+        uint64_t address = g->matrix[i].bytes != 0 ? addresses[i] : b->d;
+        if (i != GEMM_C || g->matrix[GEMM_C].bytes != 0) /* there may be no C */
+            status = ptxpack_tensor_map_replace(head->handle, gemm_matrix_names[i], address, maps[i]);
+    }
     return status;
 }
 
-const gemm_kernel gemm_wgmma = {
-    .file = "gemm/wgmma.ptx",
-    .refusal = refusal,
-    .cost = cost,
-    .symbols = symbols,
-    .fill = fill,
-    .address = address,
+static ptxpack_status derive(const ptxpack_variant *row, void *layout)
+{
+    return ptxpack_gemm_wgmma_layout(row, (gemm_wgmma_layout *)layout);
+}
+
+static const argument_field fields[] = ARGUMENT_FIELDS(GEMM_WGMMA_ARGUMENTS, gemm_wgmma_arguments);
+const plan_method           gemm_wgmma = {
+              .file = "gemm/wgmma.ptx",
+              .fields = fields,
+              .field_count = sizeof fields / sizeof fields[0],
+              .argument_bytes = sizeof(gemm_wgmma_arguments),
+              .layout_bytes = sizeof(gemm_wgmma_layout),
+              .derive = derive,
+              .refusal = refusal,
+              .cost = cost,
+              .symbols = symbols,
+              .fill = fill,
+              .address = address,
+              .corners = gemm_corners,
+              .corner_count = GEMM_CORNERS,
 };

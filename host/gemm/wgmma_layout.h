@@ -4,12 +4,7 @@
 #ifndef PTXPACK_GEMM_WGMMA_LAYOUT_H
 #define PTXPACK_GEMM_WGMMA_LAYOUT_H
 #include "check.h"
-#include "loader/registry.h"
-#include "host/atom/tiled.h"
-#include "host/atom/tma.h"
-#include "host/atom/wgmma.h"
-
-enum { GEMM_WARPGROUP = 128, GEMM_WGMMA_ROWS = 64 /* of an instruction */, GEMM_WARP_ROWS = 16 };
+#include "host/plan/tiles.h"
 
 /* The mbarriers, in the order in which they lie: so many of each, 8 bytes each. */
 typedef enum gemm_wgmma_barrier { GEMM_FULL, GEMM_EMPTY, GEMM_BARRIERS } gemm_wgmma_barrier;
@@ -46,9 +41,6 @@ typedef struct gemm_wgmma_layout {
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */
 ptxpack_status ptxpack_gemm_wgmma_layout(const ptxpack_variant *row, gemm_wgmma_layout *l);
-/* The same, once in a process; as row_memo_get. */
-const gemm_wgmma_layout *ptxpack_gemm_wgmma_layout_of(const ptxpack_variant *row, gemm_wgmma_layout **own);
-
 /* Into `box`, one of the layout's, type, extents and strides of the problem's matrix.
  * PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), for what TMA cannot do. */
 ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry, int matrix,

@@ -1,10 +1,10 @@
 /* wgmma_symbols.h - private: the layouts of a wgmma GEMM row as numbers for the PTX. */
 #ifndef PTXPACK_GEMM_WGMMA_SYMBOLS_H
 #define PTXPACK_GEMM_WGMMA_SYMBOLS_H
-#include "plan.h"
+#include "host/plan/symbols.h"
 #include "wgmma_layout.h"
 
-/* Their number; 0, with a line in ptxpack_detail(NULL), when the layouts cannot be told.
+/* The list fails when a layout cannot be told in this way.
  *
  *   SMEM_A, _B, _D, _BIAS   where the stages, the warps' boxes and the bias of a tile begin
  *   BAR_FULL, BAR_EMPTY     the first of each kind of barrier
@@ -16,6 +16,5 @@
  *   D_AT, SWIZZLE_*, D_STEP, D_STEPS, D_WARP, D_BOX_BYTES, D_COLUMNS
  *                           where a thread's rows of D go
  *   C_COLUMN, C_COLUMNS     a thread's first column of an accumulator, and how far the next pair is away */
-size_t ptxpack_gemm_wgmma_layout_symbols(const gemm_wgmma_layout *layout, gemm_build build, ptxpack_symbol *out,
-                                         size_t cap);
+void gemm_wgmma_symbols(const gemm_wgmma_layout *l, bool a_column, bool b_column, symbol_list *list);
 #endif

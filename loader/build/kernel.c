@@ -343,25 +343,32 @@ void                      *ptxpack_kernel_function(const ptxpack_kernel *kernel)
 
 /* ---- launching ------------------------------------------------------------------------------------ */
 
-ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *k, const uint32_t grid[3], const void *arguments,
-                                     struct CUstream_st *stream)
+ptxpack_status ptxpack_kernel_enqueue(const ptxpack_kernel *k, const uint32_t grid[3], const void *arguments,
+                                      struct CUstream_st *stream)
 {
     const ptxpack         *h = k->handle;
     const ptxpack_variant *v = k->info.variant;
     void                  *parameters[] = {(void *)(uintptr_t)arguments};
-    bool                   pushed = false;
-    ptxpack_status         status = ptxpack_check_process(h);
-    if (status == PTXPACK_OK)
-        status = ptxpack_enter(h, &pushed);
-    if (status != PTXPACK_OK)
-        return status;
-    ptxpack_cu_result r = h->driver->cuLaunchKernel(k->function, grid[0], grid[1], grid[2],
-                                                    (unsigned int)v->threads, 1, 1,
-                                                    (unsigned int)v->shared_bytes, stream, parameters, NULL);
-    ptxpack_leave(h, pushed);
+    ptxpack_cu_result      r = h->driver->cuLaunchKernel(k->function, grid[0], grid[1], grid[2],
+                                                         (unsigned int)v->threads, 1, 1,
+                                                         (unsigned int)v->shared_bytes, stream, parameters, NULL);
     if (r == PTXPACK_CU_SUCCESS)
         return PTXPACK_OK;
     char text[512];
     return ptxpack_fail(h, PTXPACK_E_LAUNCH, "cuLaunchKernel of %s, grid %u x %u x %u: %s", v->id, grid[0],
                         grid[1], grid[2], ptxpack_driver_error(h->driver, r, text, sizeof text));
+}
+
+ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *k, const uint32_t grid[3], const void *arguments,
+                                     struct CUstream_st *stream)
+{
+    bool           pushed = false;
+    ptxpack_status status = ptxpack_check_process(k->handle);
+    if (status == PTXPACK_OK)
+        status = ptxpack_enter(k->handle, &pushed);
+    if (status != PTXPACK_OK)
+        return status;
+    status = ptxpack_kernel_enqueue(k, grid, arguments, stream);
+    ptxpack_leave(k->handle, pushed);
+    return status;
 }

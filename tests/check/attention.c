@@ -21,8 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/attention/plan.h"
-#include "host/attention/reference.h"
+#include "host/attention/inspect.h"
 #include "check.h"
 #include "tensor.h"
 #include "tools/problem/random.h"
@@ -563,9 +562,10 @@ static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    char                   why[ATTENTION_LINE];
+    char                   why[PLAN_LINE];
     int64_t                dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
-    if (ptxpack_attention_row_refusal(c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) != NULL)
+    if (plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) !=
+        NULL)
         return false;
     for (size_t i = 0; i < count; i++) {
         int64_t other = ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);

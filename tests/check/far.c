@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/attention/check.h"
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 #include "check.h"
 #include "tools/problem/random.h"
 #include "tools/problem/verify.h"
@@ -50,7 +49,7 @@ static uint64_t piece_address(const far_problem *p, int tensor, size_t n)
 static bool make_problem(const check *c, const far_layout *layout, far_problem *p)
 {
     attention_geometry geometry;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     random_state       random = random_start(c->seed);
     bool               ok = true;
     *p = (far_problem){.layout = layout, .pieces = (size_t)layout->batch * (size_t)layout->rows * HEADS};
@@ -169,10 +168,10 @@ static bool row_suits(const check *c, const ptxpack_variant *row)
                                           .heads_q = 1,
                                           .heads_kv = 1,
                                           .head_dim = DIM};
-    char                         why[ATTENTION_LINE];
+    char                         why[PLAN_LINE];
     return ptxpack_variant_parameter(row, "HEAD_DIM", 0) == DIM &&
-           ptxpack_attention_row_refusal(c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, &plain, row,
-                                         why) == NULL;
+           plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, &plain, row,
+                            why) == NULL;
 }
 
 /* Every row of kernels.def of this head dimension that the device can run. */

@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "host/gemm/check.h"
-#include "host/gemm/plan.h"
-#include "tools/problem/gemm_reference.h"
+#include "host/gemm/inspect.h"
 #include "tools/problem/random.h"
 
 enum { SIZE = 150 /* m, n and k */, LINE = 152, BATCH = 2, LINES = BATCH * SIZE, POISON = 0xff };
@@ -68,7 +66,7 @@ static bool refer(far_problem *p)
 static bool make_problem(const check *c, const struct far_layout *layout, far_problem *p)
 {
     gemm_geometry geometry;
-    char          line[GEMM_LINE];
+    char          line[PLAN_LINE];
     random_state  random = random_start(c->seed);
     bool          ok = true;
     *p = (far_problem){.layout = layout};
@@ -197,13 +195,13 @@ static void run_layout(check *c, const struct far_layout *layout)
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     far_problem            p;
-    char                   full[160], why[GEMM_WHY];
+    char                   full[160], why[PLAN_LINE];
     if (!make_problem(c, layout, &p)) {
         check_broken(c, layout->name, "no memory");
     } else if (place(c, &p)) {
         for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
             if (strcmp(rows[i].op, "gemm") != 0 ||
-                ptxpack_gemm_row_refusal(c->gpu.handle, &p.far, &rows[i], why) != NULL)
+                plan_row_refusal(&gemm_op, c->gpu.handle, NULL, &p.far, &rows[i], why) != NULL)
                 continue;
             snprintf(full, sizeof full, "%s %s", layout->name, rows[i].id);
             run_row(c, &p, &rows[i], full);

@@ -3,7 +3,7 @@
  * Cases    element types x orders of A and B x sizes, each with plain and with gapped lines and with every
  *          epilogue that is its turn; pathological data on some of them; each on every row that runs here.
  * Passes   when every element of the rows compared (all of them up to a limit, then a random sample) is one
- *          that rounding makes of something within the reference's error (tools/problem/gemm_reference.h), what
+ *          that rounding makes of something within the reference's error (host/gemm/reference.h), what
  * is not finite is so in the same way, all elements were written and nothing else, a second run gave the same
  * bits, and the workspace served it as the first left it. */
 #include <math.h>
@@ -12,9 +12,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "host/gemm/check.h"
-#include "host/gemm/plan.h"
-#include "tools/problem/gemm_reference.h"
+#include "host/gemm/inspect.h"
 #include "tools/problem/random.h"
 
 enum { POISON = 0xff, BIAS = GEMM_MATRICES, REGIONS = GEMM_MATRICES + 1 };
@@ -250,7 +248,7 @@ static void free_problem(problem *p)
 
 static bool make_problem(const check *c, const gemm_case *a, problem *p)
 {
-    char line[GEMM_LINE];
+    char line[PLAN_LINE];
     memset(p, 0, sizeof *p);
     p->desc = describe(a);
     p->in_place = epilogues[a->epilogue].in_place;
@@ -449,14 +447,14 @@ static void run_case(check *c, const gemm_case *a, regions *r)
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     problem                p;
-    char                   name[128], full[256], why[GEMM_WHY];
+    char                   name[128], full[256], why[PLAN_LINE];
     name_case(a, name);
     if (!make_problem(c, a, &p)) {
         check_broken(c, name, ptxpack_detail(NULL));
     } else {
         for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
             if (strcmp(rows[i].op, "gemm") != 0 ||
-                ptxpack_gemm_row_refusal(c->gpu.handle, &p.desc, &rows[i], why) != NULL)
+                plan_row_refusal(&gemm_op, c->gpu.handle, NULL, &p.desc, &rows[i], why) != NULL)
                 continue;
             snprintf(full, sizeof full, "%s %s", name, rows[i].id);
             run_row(c, &p, r, &rows[i], full);

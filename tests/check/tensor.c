@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 
 const char *const check_layout_names[CHECK_LAYOUTS] = {"compact", "gapped-bshd", "gapped-bhsd"};
 

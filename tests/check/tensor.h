@@ -3,7 +3,7 @@
 #ifndef PTXPACK_CHECK_TENSOR_H
 #define PTXPACK_CHECK_TENSOR_H
 #include "host/attention/attention.h"
-#include "host/attention/check.h"
+#include "host/attention/inspect.h"
 #include "check.h"
 
 typedef enum check_layout { COMPACT, GAPPED_BSHD, GAPPED_BHSD, CHECK_LAYOUTS } check_layout;

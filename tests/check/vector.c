@@ -6,8 +6,8 @@
 
 #include "check.h"
 #include "tools/problem/random.h"
-#include "host/vector/plan.h"
-#include "tools/problem/verify.h"
+#include "host/vector/inspect.h"
+#include "host/scalars.h"
 
 enum { LENGTHS = 22, ALIASES = 3 };
 static const uint64_t    lengths[LENGTHS] = {0,    1,    2,     7,     8,     9,     15,   16,
@@ -20,7 +20,7 @@ static double widen(ptxpack_dtype type, uint16_t bits) { return ptxpack_to_float
 /* z must be fma(a, x, fma(b, y, c)), each rounded; zeros of either sign are equal. */
 static bool right(ptxpack_dtype type, double a, double x, double b, double y, double c, uint16_t z)
 {
-    double want = widen(type, verify_round_once(type, a * x + widen(type, verify_round_once(type, b * y + c))));
+    double want = widen(type, reference_round(type, a * x + widen(type, reference_round(type, b * y + c))));
     return want == widen(type, z) || (isnan(want) && isnan(widen(type, z)));
 }
 

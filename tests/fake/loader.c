@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/attention/mma_args.h"
+#include "host/attention/inspect.h"
 #include "loader/context.h"
 #include "tools/device.h"
-#include "host/gemm/mma_args.h"
+#include "host/gemm/inspect.h"
 #include "host/ptxpack.h"
-#include "host/vector/args.h"
-#include "tools/problem/verify.h"
+#include "host/vector/inspect.h"
+#include "host/scalars.h"
 
 struct ptxpack {
     ptxpack_device_info   info;
@@ -142,7 +142,7 @@ static const float *values_of(ptxpack_dtype type)
 }
 
 /* The keys [*first, *end) that a row sees, as the build and the arguments say. */
-static void find_keys(const attention_arguments *a, const struct ptxpack_kernel *kernel, int32_t row,
+static void find_keys(const attention_mma_arguments *a, const struct ptxpack_kernel *kernel, int32_t row,
                       int32_t *first, int32_t *end)
 {
     int32_t left = row + a->left_offset - (broken("window") ? 1 : 0);
@@ -154,7 +154,7 @@ static void find_keys(const attention_arguments *a, const struct ptxpack_kernel 
 }
 
 /* One row, in f32, with P rounded to the element type. */
-static void attend(const attention_arguments *a, const struct ptxpack_kernel *kernel, int64_t batch,
+static void attend(const attention_mma_arguments *a, const struct ptxpack_kernel *kernel, int64_t batch,
                    int32_t head, int32_t row, float *scores)
 {
     ptxpack_dtype   type = kernel->bf16 ? PTXPACK_BF16 : PTXPACK_F16;
@@ -193,7 +193,7 @@ static void attend(const attention_arguments *a, const struct ptxpack_kernel *ke
 }
 
 /* false when the grid is not the one that the arguments say. */
-static bool run_attention(const attention_arguments *a, const struct ptxpack_kernel *kernel,
+static bool run_attention(const attention_mma_arguments *a, const struct ptxpack_kernel *kernel,
                           const uint32_t grid[3])
 {
     static int launches;
@@ -276,23 +276,29 @@ static void run_vector_add(const vector_arguments *a, const struct ptxpack_kerne
     float         c2 = ptxpack_to_float(type, (uint16_t)a->c2);
     for (uint64_t i = 0; i < a->n; i++) {
         double x = ptxpack_to_float(type, at(a->x, 0)[i]), y = ptxpack_to_float(type, at(a->y, 0)[i]);
-        double u = ptxpack_to_float(type, verify_round_once(type, (double)y2 * y + c2));
+        double u = ptxpack_to_float(type, reference_round(type, (double)y2 * y + c2));
         if (!broken("tail") || i + 1 < a->n || a->n % 8 == 0)
-            at(a->z, 0)[i] = verify_round_once(type, (double)x2 * x + u);
+            at(a->z, 0)[i] = reference_round(type, (double)x2 * x + u);
     }
 }
 
-ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *kernel, const uint32_t grid[3],
-                                     const void *arguments, struct CUstream_st *stream)
+ptxpack_status ptxpack_kernel_enqueue(const ptxpack_kernel *kernel, const uint32_t grid[3],
+                                      const void *arguments, struct CUstream_st *stream)
 {
     (void)stream;
     if (strcmp(kernel->info.variant->op, "vector_add") == 0)
         run_vector_add((const vector_arguments *)arguments, kernel);
     else if (strcmp(kernel->info.variant->op, "gemm") == 0
                  ? !run_gemm((const gemm_mma_arguments *)arguments, kernel, grid)
-                 : !run_attention((const attention_arguments *)arguments, kernel, grid))
+                 : !run_attention((const attention_mma_arguments *)arguments, kernel, grid))
         return ptxpack_fail(NULL, PTXPACK_E_LAUNCH, "the grid does not fit the arguments");
     return PTXPACK_OK;
+}
+
+ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *kernel, const uint32_t grid[3],
+                                     const void *arguments, struct CUstream_st *stream)
+{
+    return ptxpack_kernel_enqueue(kernel, grid, arguments, stream);
 }
 
 /* ---- the driver table and the handle ------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* plan.c - `ptxpack plan`: what it prints, its JSON against figures that are worked out here,
  * every architecture and width of head, bad options. */
-#include "host/attention/cost.h"
+#include "host/attention/inspect.h"
 #include "command_fixture.h"
 #include "loader/registry.h"
 
@@ -83,7 +83,7 @@ static const char *fastest_line(const char *id, int arch, const ptxpack_attentio
     const ptxpack_device_caps caps = {.arch = arch};
     const ptxpack_variant    *row = ptxpack_variant_find(id);
     attention_geometry        geometry;
-    char                      line[ATTENTION_LINE];
+    char                      line[PLAN_LINE];
     assert_non_null(row);
     assert_int_equal(ptxpack_attention_resolve(desc, &geometry, line), PTXPACK_OK);
     snprintf(text, sizeof text, "\n  %-37s %7.4g  the fastest by the model\n", id,

@@ -3,14 +3,12 @@
 #include <math.h>
 #include <unistd.h>
 #include "command_fixture.h"
-#include "host/attention/kernel.h"
-#include "host/attention/plan.h"
-#include "host/plan/builds.h"
+#include "host/attention/inspect.h"
 #include "tools/emulator.h"
-#include "host/gemm/kernel.h"
+#include "host/gemm/inspect.h"
 #include "loader/inspect.h"
 #include "host/ptxpack.h"
-#include "host/vector/plan.h"
+#include "host/vector/inspect.h"
 #include "tools/commands/warm.h"
 
 static char emulated[4096], fake[4096]; /* the compilers */
@@ -231,7 +229,7 @@ static void every_attention_plan_is_covered(void **state)
                                            .softcap = i / 42 % 2 != 0 ? 30 : 0};
             attention_geometry     geometry;
             const ptxpack_variant *row;
-            char                   line[ATTENTION_LINE];
+            char                   line[PLAN_LINE];
             ptxpack_symbol         symbols[PTXPACK_INSTANCE_SYMBOLS];
             desc.mask = mask < 3   ? (ptxpack_mask)mask
                         : mask % 2 ? PTXPACK_MASK_WINDOW_TOP_LEFT
@@ -240,11 +238,11 @@ static void every_attention_plan_is_covered(void **state)
                 desc.window_left = sides[(mask - 3) / 2][0];
                 desc.window_right = sides[(mask - 3) / 2][1];
             }
-            if (ptxpack_attention_choose(handle, caps, &desc, &row) != PTXPACK_OK)
+            if (plan_row_of(&attention_op, handle, caps, &desc, &row) != PTXPACK_OK)
                 continue;
             assert_int_equal(ptxpack_attention_resolve(&desc, &geometry, line), PTXPACK_OK);
             assert_true(ptxpack_may_be_chosen(row, caps));
-            expect_build(row, symbols, attention_kernel_of(row)->symbols(row, &desc, &geometry, symbols));
+            expect_build(row, symbols, plan_row_symbols(row, &desc, symbols));
             chosen++;
         }
         ptxpack_close(handle);
@@ -275,10 +273,10 @@ static void every_gemm_plan_is_covered(void **state)
                                             .activation = (ptxpack_activation)(i / 128)};
             const ptxpack_variant  *row;
             ptxpack_symbol          symbols[PTXPACK_INSTANCE_SYMBOLS];
-            if (ptxpack_gemm_choose(handle, &desc, &row) != PTXPACK_OK)
+            if (plan_row_of(&gemm_op, handle, NULL, &desc, &row) != PTXPACK_OK)
                 continue;
             assert_true(ptxpack_may_be_chosen(row, &ptxpack_device(handle)->caps));
-            expect_build(row, symbols, gemm_kernel_of(row)->symbols(row, ptxpack_gemm_build(&desc), symbols));
+            expect_build(row, symbols, plan_row_symbols(row, &desc, symbols));
             chosen++;
         }
         ptxpack_close(handle);

@@ -10,8 +10,7 @@
 #include "rounds.h"
 #include "tools/command.h"
 #include "tools/device.h"
-#include "host/gemm/check.h"
-#include "host/gemm/plan.h"
+#include "host/gemm/inspect.h"
 #include "host/ptxpack.h"
 #include "tools/problem/random.h"
 
@@ -38,10 +37,10 @@ static const char *order_name(ptxpack_order order) { return order == PTXPACK_ROW
 static bool add_case(bench *b, const bench_settings *s, const ptxpack_gemm_desc *desc,
                      const ptxpack_variant *row)
 {
-    char        why[GEMM_WHY];
+    char        why[PLAN_LINE];
     bench_case *c = &b->cases[b->count];
     bool        all = s->kernel != NULL && strcmp(s->kernel, "all") == 0;
-    if (all && ptxpack_gemm_row_refusal(b->gpu.handle, desc, row, why) != NULL)
+    if (all && plan_row_refusal(&gemm_op, b->gpu.handle, NULL, desc, row, why) != NULL)
         return true;
     if (b->count == CASES)
         return command_fail("bench", "more than %d cases", (int)CASES), false;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 #include "bench.h"
 #include "tools/command.h"
 #include "tools/device.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 #include "bench.h"
 #include "tools/command.h"
 #include "tools/device.h"
@@ -125,13 +125,13 @@ static bool time_plans(const bench_settings *s, const char *folder, double *roun
 static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
                           bool bare, double *us)
 {
-    attention_any_arguments    a;
+    attention_arguments        a;
     uint32_t                   grid[3];
     void                      *parameters[] = {&a};
     const ptxpack_kernel_info *info = ptxpack_kernel_describe(ptxpack_attention_kernel(plan));
     struct CUfunc_st *function = (struct CUfunc_st *)ptxpack_kernel_function(ptxpack_attention_kernel(plan));
     bool              ok = device_sync(gpu);
-    ptxpack_attention_fill(plan, b, &a, grid);
+    ok = ok && device_status(gpu, plan_arguments((const plan_head *)plan, b, &a, grid));
     double started = now_ms();
     for (int i = 0; i < LAUNCHES && ok; i++)
         ok = bare ? device_try(gpu,

@@ -2,10 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/attention/check.h"
+#include "host/attention/inspect.h"
 #include "tools/problem/attention_problem.h"
 #include "tools/problem/attention_run.h"
-#include "host/attention/reference.h"
 #include "tools/command.h"
 #include "tools/device.h"
 #include "tools/problem/npy.h"
@@ -20,7 +19,7 @@ static int run_on_cpu(attention_problem *p)
     enum { CHUNK = 4096 };
     attention_reference *reference = NULL;
     attention_geometry   geometry;
-    char                 line[ATTENTION_LINE];
+    char                 line[PLAN_LINE];
     size_t               dim = (size_t)d->head_dim;
     attention_row       *rows = (attention_row *)calloc(CHUNK, sizeof *rows);
     double              *values = (double *)calloc(CHUNK, (dim + 1) * sizeof *values), started = now_ms();

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 #include "tools/command.h"
 #include "tools/emulator.h"
 #include "loader/inspect.h"
@@ -161,7 +161,7 @@ static fate fate_of_attention(const ptxpack *handle, const ptxpack_variant *v)
 {
     const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
     fate                       f = {.verdict = "yes"};
-    char                       why[ATTENTION_LINE];
+    char                       why[PLAN_LINE];
     /* clang-format off */
     const ptxpack_attention_desc desc = {
         .size = sizeof desc, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024, .heads_q = 1, .heads_kv = 1,
@@ -169,8 +169,8 @@ static fate fate_of_attention(const ptxpack *handle, const ptxpack_variant *v)
         .head_dim = (int32_t)ptxpack_variant_parameter(v, "HEAD_DIM", 0),
     };
     /* clang-format on */
-    const ptxpack_variant *better = attention_kernel_of(v)->ordered ? better_row(v, caps) : NULL;
-    if (ptxpack_attention_row_refusal(handle, caps, &desc, v, why) != NULL) {
+    const ptxpack_variant *better = plan_method_of(v)->ordered ? better_row(v, caps) : NULL;
+    if (plan_row_refusal(&attention_op, handle, caps, &desc, v, why) != NULL) {
         f.verdict = "no";
         snprintf(f.text, sizeof f.text, "%s", why);
     } else if (better != NULL) {
@@ -178,8 +178,8 @@ static fate fate_of_attention(const ptxpack *handle, const ptxpack_variant *v)
         snprintf(f.text, sizeof f.text, "could run, %s comes first", better->id);
     } else {
         snprintf(f.text, sizeof f.text,
-                 attention_kernel_of(v)->ordered ? "the first of its kind that this device can run"
-                                                 : "can run; `ptxpack plan attention` says for which problems");
+                 plan_method_of(v)->ordered ? "the first of its kind that this device can run"
+                                            : "can run; `ptxpack plan attention` says for which problems");
     }
     return f;
 }

@@ -37,14 +37,12 @@ typedef struct plan_operation {
     int (*fill)(plan *p);     /* choose the row and fill the report */
 } plan_operation;
 extern const plan_operation plan_attention, plan_gemm;
-/* The part of the report that belongs to one method of attention; the row is chosen.  The line of a failure
- * is in ptxpack_detail(NULL). */
-typedef struct plan_method {
-    ptxpack_status (*open)(const ptxpack_variant *row, const void **layout, void **own);
+/* The part of the report that belongs to one method of attention; the row is chosen. */
+typedef struct plan_kernel {
     void (*tiles)(plan *p, const void *layout);
     void (*layouts)(plan *p, const void *layout); /* and descriptors, tensor maps, accesses, shared memory */
-} plan_method;
-extern const plan_method plan_attention_mma, plan_attention_wgmma;
+} plan_kernel;
+extern const plan_kernel plan_attention_mma, plan_attention_wgmma;
 int64_t                  plan_attention_tiles(const plan *p); /* query tiles of all heads */
 
 /* ---- what every operation reports ---------------------------------------------------------------------- */

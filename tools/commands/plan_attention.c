@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 #include "plan.h"
 
 static size_t options(plan_settings *s, option *rows)
@@ -20,50 +20,50 @@ static int describe(plan *p) { return attention_problem_describe(&p->settings->a
 
 /* ---- the choice ------------------------------------------------------------------------------------- */
 /* Whether a row belongs into the list: it could be taken, or this target just misses it. */
-static bool is_listed(const plan *p, const attention_candidate *c)
+static bool is_listed(const plan *p, const plan_candidate *c)
 {
     bool near = (c->row->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0 ? c->row->arch == p->caps.arch
                                                                      : c->row->arch <= p->caps.arch;
     return c->refused ? near : !c->behind;
 }
 
-static double fastest(const attention_survey *survey)
+static double fastest(const plan_survey *survey)
 {
     double best = INFINITY;
     for (size_t i = 0; i < survey->count; i++)
         if (!survey->candidate[i].refused && !survey->candidate[i].behind)
-            best = fmin(best, survey->candidate[i].us);
+            best = fmin(best, survey->candidate[i].cost);
     return best;
 }
 
 /* Why this row is taken, or why it cannot be. */
-static const char *verdict(const plan *p, const attention_survey *survey, const attention_candidate *c,
-                           char line[ATTENTION_LINE])
+static const char *verdict(const plan *p, const plan_survey *survey, const plan_candidate *c,
+                           char line[PLAN_LINE])
 {
     if (c->refused)
-        return ptxpack_attention_row_refusal(p->handle, &p->caps, &p->attention.desc, c->row, line);
+        return plan_row_refusal(&attention_op, p->handle, &p->caps, &p->attention.desc, c->row, line);
     return c->row == p->row && p->settings->variant != NULL ? "named by --variant"
            : c->row != survey->chosen                       ? ""
-           : c->us <= fastest(survey) * 1.0001              ? "the fastest by the model"
+           : c->cost <= fastest(survey) * 1.0001            ? "the fastest by the model"
                                                             : "about as fast as any, and first in the table";
 }
 
-static void report_candidates(plan *p, const attention_survey *survey)
+static void report_candidates(plan *p, const plan_survey *survey)
 {
-    char    line[ATTENTION_LINE];
+    char    line[PLAN_LINE];
     report *r = &p->out;
     r->late = true;
     report_line(r, "choice     estimated us, and why");
     report_open(r, "candidates", '[');
     for (size_t i = 0; i < survey->count; i++) {
-        const attention_candidate *c = &survey->candidate[i];
+        const plan_candidate *c = &survey->candidate[i];
         if (!is_listed(p, c))
             continue;
         const char *why = verdict(p, survey, c, line);
         report_open(r, NULL, '{');
         report_text(r, "id", "%s", c->row->id);
         if (!c->refused)
-            report_real(r, "estimated_us", c->us);
+            report_real(r, "estimated_us", c->cost);
         report_text(r, "why", "%s", why);
         report_line(r, c->refused     ? "  {id:-37s}      no  {why}"
                        : *why != '\0' ? "  {id:-37s} {estimated_us:7.4g}  {why}"
@@ -78,7 +78,7 @@ static void report_candidates(plan *p, const attention_survey *survey)
 static int check_row(const plan *p)
 {
     const ptxpack_attention_desc *d = &p->attention.desc;
-    char                          why[ATTENTION_LINE];
+    char                          why[PLAN_LINE];
     int64_t                       head_dim = ptxpack_variant_parameter(p->row, "HEAD_DIM", 0);
     if (head_dim < d->head_dim)
         return command_fail("plan", "--variant: %s is for head_dim up to %lld", p->row->id,
@@ -87,19 +87,19 @@ static int check_row(const plan *p)
     if (d->dtype == PTXPACK_BF16 && (p->row->flags & PTXPACK_VARIANT_NO_BF16) != 0)
         return command_fail("plan", "--variant: the instructions of %s have no bf16 form", p->row->id),
                COMMAND_USAGE;
-    if (ptxpack_attention_row_refusal(p->handle, &p->caps, d, p->row, why) != NULL)
+    if (plan_row_refusal(&attention_op, p->handle, &p->caps, d, p->row, why) != NULL)
         return command_fail("plan", "--variant: %s %s", p->row->id, why);
     return COMMAND_OK;
 }
 
-static int choose(plan *p, attention_survey *survey)
+static int choose(plan *p, plan_survey *survey)
 {
     const ptxpack_attention_desc *d = &p->attention.desc;
-    if (ptxpack_attention_survey(p->handle, &p->caps, d, survey) != PTXPACK_OK)
+    if (plan_survey_of(&attention_op, p->handle, &p->caps, d, survey) != PTXPACK_OK)
         return command_fail("plan", "%s", ptxpack_detail(p->handle)), COMMAND_USAGE;
     if (p->settings->variant != NULL)
         return (p->row = plan_named_row(p, "attention")) != NULL ? check_row(p) : COMMAND_USAGE;
-    if (ptxpack_attention_choose(p->handle, &p->caps, d, &p->row) != PTXPACK_OK)
+    if (plan_row_of(&attention_op, p->handle, &p->caps, d, &p->row) != PTXPACK_OK)
         return command_fail("plan", "%s", ptxpack_detail(p->handle));
     return COMMAND_OK;
 }
@@ -112,7 +112,7 @@ int64_t plan_attention_tiles(const plan *p)
     return (d->seqlen_q + block_m - 1) / block_m * d->batch * d->heads_q;
 }
 
-static void fill_report(plan *p, const attention_survey *survey, const plan_method *method, const void *layout)
+static void fill_report(plan *p, const plan_survey *survey, const plan_kernel *method, const void *layout)
 {
     const ptxpack_attention_desc *d = &p->attention.desc;
     ptxpack_symbol                symbols[PTXPACK_INSTANCE_SYMBOLS];
@@ -123,30 +123,28 @@ static void fill_report(plan *p, const attention_survey *survey, const plan_meth
     method->tiles(p, layout);
     report_candidates(p, survey);
     method->layouts(p, layout);
-    plan_report_costs(p,
-                      &(plan_costs){.flops = ptxpack_attention_flops(d),
-                                    .bytes = ptxpack_attention_bytes(d),
-                                    .dtype = d->dtype,
-                                    .symbols = symbols,
-                                    .symbol_count = attention_kernel_of(p->row)->symbols(p->row, d,
-                                                                                         &p->geometry, symbols),
-                                    .rates = true});
+    plan_report_costs(p, &(plan_costs){.flops = ptxpack_attention_flops(d),
+                                       .bytes = ptxpack_attention_bytes(d),
+                                       .dtype = d->dtype,
+                                       .symbols = symbols,
+                                       .symbol_count = plan_row_symbols(p->row, d, symbols),
+                                       .rates = true});
 }
 
 static int report_plan(plan *p)
 {
-    attention_survey survey;
-    char             line[ATTENTION_LINE];
-    const void      *layout;
-    void            *own = NULL;
-    int              status = choose(p, &survey);
+    plan_survey survey;
+    char        line[PLAN_LINE];
+    const void *layout;
+    void       *own = NULL;
+    int         status = choose(p, &survey);
     if (status != COMMAND_OK)
         return status;
     if (ptxpack_attention_resolve(&p->attention.desc, &p->geometry, line) != PTXPACK_OK)
         return command_fail("plan", "%s", line), COMMAND_USAGE;
-    const plan_method *method = attention_kernel_of(p->row) == &attention_wgmma ? &plan_attention_wgmma
-                                                                                : &plan_attention_mma;
-    if (method->open(p->row, &layout, &own) == PTXPACK_OK)
+    const plan_kernel *method = plan_method_of(p->row) == &attention_wgmma ? &plan_attention_wgmma
+                                                                           : &plan_attention_mma;
+    if (plan_layout(p->row, &layout, &own) == PTXPACK_OK)
         fill_report(p, &survey, method, layout);
     else
         status = command_fail("plan", "%s", ptxpack_detail(NULL));

@@ -1,20 +1,11 @@
 /* plan_attention_mma.c - what `ptxpack plan` reports of a row of attention/mma.ptx. */
-#include "host/attention/mma_layout.h"
+#include "host/attention/inspect.h"
 #include "plan.h"
-
-static ptxpack_status open_layout(const ptxpack_variant *row, const void **layout, void **own)
-{
-    attention_layout       *made;
-    const attention_layout *l = ptxpack_attention_layout_of(row, &made);
-    *layout = l;
-    *own = made;
-    return l != NULL ? l->status : PTXPACK_E_MEMORY;
-}
 
 static void report_tiles(plan *p, const void *layout)
 {
-    const attention_layout *l = (const attention_layout *)layout;
-    report                 *r = &p->out;
+    const attention_mma_layout *l = (const attention_mma_layout *)layout;
+    report                     *r = &p->out;
     report_int(r, "block_m", l->block_m);
     report_int(r, "block_n", l->block_n);
     report_int(r, "stages", l->stages);
@@ -27,20 +18,20 @@ static void report_tiles(plan *p, const void *layout)
                 "rows; {blocks} blocks, {blocks_per_sm} an SM");
 }
 
-static void report_accesses(plan *p, const attention_layout *l)
+static void report_accesses(plan *p, const attention_mma_layout *l)
 {
     report *r = &p->out;
     report_line(r, "\naccesses   (thread, step along rows, along columns) -> element before the swizzle");
     report_open(r, "accesses", '[');
-    for (int id = 0; id < ACCESS_COUNT; id++) {
-        const attention_access *a = &l->access[id];
-        ptxpack_banks           banks = ptxpack_attention_banks(l, (attention_access_id)id);
+    for (int id = 0; id < MMA_ACCESS_COUNT; id++) {
+        const attention_mma_access *a = &l->access[id];
+        ptxpack_banks               banks = ptxpack_attention_mma_banks(l, (attention_mma_access_id)id);
         plan_report_access(p, a->name, a->atom, a->bytes, &a->offsets, &banks);
     }
     report_close(r);
 }
 
-static void report_shared(plan *p, const attention_layout *l)
+static void report_shared(plan *p, const attention_mma_layout *l)
 {
     report *r = &p->out;
     report_open(r, "shared_memory", '{');
@@ -60,12 +51,12 @@ static void report_shared(plan *p, const attention_layout *l)
 
 static void report_layouts(plan *p, const void *layout)
 {
-    const attention_layout *l = (const attention_layout *)layout;
-    report                 *r = &p->out;
+    const attention_mma_layout *l = (const attention_mma_layout *)layout;
+    report                     *r = &p->out;
     report_open(r, "layouts", '{');
     plan_report_layout(p, "q", &l->q);
     plan_report_layout(p, "kv", &l->kv);
-    report_text(r, "atom", "%s", ptxpack_attention_instruction(l, p->attention.desc.dtype));
+    report_text(r, "atom", "%s", tile_mma_instruction(l->mma_k, p->attention.desc.dtype));
     plan_report_layout(p, "atoms", &l->mma.thr_layout_vmnk);
     plan_report_layout(p, "tile", &l->mma.permutation_mnk);
     report_close(r);
@@ -78,4 +69,4 @@ static void report_layouts(plan *p, const void *layout)
     report_shared(p, l);
 }
 
-const plan_method plan_attention_mma = {open_layout, report_tiles, report_layouts};
+const plan_kernel plan_attention_mma = {report_tiles, report_layouts};

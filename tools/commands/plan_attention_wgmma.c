@@ -1,15 +1,6 @@
 /* plan_attention_wgmma.c - what `ptxpack plan` reports of a row of attention/wgmma.ptx. */
-#include "host/attention/wgmma_layout.h"
+#include "host/attention/inspect.h"
 #include "plan.h"
-
-static ptxpack_status open_layout(const ptxpack_variant *row, const void **layout, void **own)
-{
-    attention_wgmma_layout       *made;
-    const attention_wgmma_layout *l = ptxpack_attention_wgmma_layout_of(row, &made);
-    *layout = l;
-    *own = made;
-    return l != NULL ? l->status : PTXPACK_E_MEMORY;
-}
 
 static void report_tiles(plan *p, const void *layout)
 {
@@ -176,7 +167,7 @@ static void report_pieces(plan *p, const attention_wgmma_layout *l)
     if (l->regs_consumer == 0)
         return;
     report_int(&p->out, ".set_registers",
-               WGMMA_WARPGROUP * (l->regs_producer + l->warpgroups * l->regs_consumer));
+               TILE_WARPGROUP * (l->regs_producer + l->warpgroups * l->regs_consumer));
     report_line(&p->out,
                 "\nsetmaxnreg {registers_producer} registers a thread of the producer, "
                 "{registers_consumer} of the {warpgroups consumer warpgroup}: {set_registers} of 65536");
@@ -193,4 +184,4 @@ static void report_layouts(plan *p, const void *layout)
     report_pieces(p, l);
 }
 
-const plan_method plan_attention_wgmma = {open_layout, report_tiles, report_layouts};
+const plan_kernel plan_attention_wgmma = {report_tiles, report_layouts};

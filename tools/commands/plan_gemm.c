@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/gemm/kernel.h"
-#include "host/gemm/mma_layout.h"
-#include "host/gemm/wgmma_layout.h"
+#include "host/gemm/inspect.h"
 #include "plan.h"
 
 static size_t options(plan_settings *s, option *rows)
@@ -32,15 +30,15 @@ static int describe(plan *p)
 /* ---- the choice --------------------------------------------------------------------------------------- */
 static int choose(plan *p)
 {
-    char line[GEMM_WHY];
+    char line[PLAN_LINE];
     if (p->settings->variant == NULL)
-        return ptxpack_gemm_choose(p->handle, &p->gemm.desc, &p->row) == PTXPACK_OK
+        return plan_row_of(&gemm_op, p->handle, NULL, &p->gemm.desc, &p->row) == PTXPACK_OK
                    ? COMMAND_OK
                    : command_fail("plan", "%s", ptxpack_detail(p->handle));
     p->row = plan_named_row(p, "gemm");
     if (p->row == NULL)
         return COMMAND_USAGE;
-    if (ptxpack_gemm_row_refusal(p->handle, &p->gemm.desc, p->row, line) != NULL)
+    if (plan_row_refusal(&gemm_op, p->handle, NULL, &p->gemm.desc, p->row, line) != NULL)
         return command_fail("plan", "--variant: %s %s", p->row->id, line);
     return COMMAND_OK;
 }
@@ -50,22 +48,21 @@ static void report_candidates(plan *p)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
-    const gemm_kernel     *method = gemm_kernel_of(p->row);
+    const plan_method     *method = plan_method_of(p->row);
     report                *r = &p->out;
     r->late = true;
     report_line(r, "choice     estimated cost, of rows of one kernel");
     report_open(r, "candidates", '[');
     for (size_t i = 0; i < count; i++) {
-        char line[GEMM_WHY];
-        if (gemm_kernel_of(&rows[i]) != method)
+        char line[PLAN_LINE];
+        if (plan_method_of(&rows[i]) != method)
             continue;
-        const char *why = ptxpack_gemm_row_refusal(p->handle, &p->gemm.desc, &rows[i], line);
+        const char *why = plan_row_refusal(&gemm_op, p->handle, NULL, &p->gemm.desc, &rows[i], line);
         report_open(r, NULL, '{');
         report_text(r, "id", "%s", rows[i].id);
         report_real(r, "cost",
                     why != NULL ? (double)NAN
-                                : method->cost(&rows[i], &p->gemm.desc, &p->gemm.geometry,
-                                               ptxpack_device(p->handle)->sm_count));
+                                : plan_row_cost(&gemm_op, p->handle, NULL, &p->gemm.desc, &rows[i]));
         report_text(r, "why", "%s", why != NULL ? why : "");
         report_line(r, why != NULL          ? "  {id:-37s}        no  {why}"
                        : &rows[i] == p->row ? "  {id:-37s} {cost:9.0f}  taken"
@@ -144,7 +141,7 @@ static void report_mma(plan *p, const gemm_mma_layout *l)
     plan_report_layout(p, "b",
                        &l->operand[!GEMM_MMA_A][k_last_b ? GEMM_MMA_K_LAST : GEMM_MMA_K_FIRST].tile.swizzled);
     plan_report_layout(p, "d", &l->d.swizzled);
-    report_text(r, "atom", "%s", ptxpack_gemm_mma_instruction(l, p->gemm.desc.dtype));
+    report_text(r, "atom", "%s", tile_mma_instruction(l->mma_k, p->gemm.desc.dtype));
     plan_report_layout(p, "atoms", &l->mma.thr_layout_vmnk);
     report_int(r, "stages", l->stages);
     report_int(r, "stage_bytes", l->stage_bytes);
@@ -200,21 +197,17 @@ static void report_tiles(plan *p)
 /* The layouts of the row; JSON leaves them out. */
 static int report_layouts(plan *p)
 {
-    const bool               wgmma = gemm_kernel_of(p->row) == &gemm_wgmma;
-    gemm_wgmma_layout       *own_wgmma = NULL;
-    gemm_mma_layout         *own_mma = NULL;
-    const gemm_wgmma_layout *l = wgmma ? ptxpack_gemm_wgmma_layout_of(p->row, &own_wgmma) : NULL;
-    const gemm_mma_layout   *m = wgmma ? NULL : ptxpack_gemm_mma_layout_of(p->row, &own_mma);
-    bool ok = (l != NULL && l->status == PTXPACK_OK) || (m != NULL && m->status == PTXPACK_OK);
+    const void *layout;
+    void       *own;
+    bool        ok = plan_layout(p->row, &layout, &own) == PTXPACK_OK;
     report_open(&p->out, ".layouts", '{');
     report_line(&p->out, "\nlayouts    (row of A or column of B, k) -> element of a stage; (row, column) of D");
-    if (ok && wgmma)
-        report_wgmma(p, l);
+    if (ok && plan_method_of(p->row) == &gemm_wgmma)
+        report_wgmma(p, (const gemm_wgmma_layout *)layout);
     else if (ok)
-        report_mma(p, m);
+        report_mma(p, (const gemm_mma_layout *)layout);
     report_close(&p->out);
-    free(own_wgmma);
-    free(own_mma);
+    free(own);
     return ok ? COMMAND_OK : command_fail("plan", "%s", ptxpack_detail(NULL));
 }
 
@@ -233,8 +226,7 @@ static int report_plan(plan *p)
                                        .bytes = gemm_problem_bytes(&p->gemm),
                                        .dtype = p->gemm.desc.dtype,
                                        .symbols = symbols,
-                                       .symbol_count = gemm_kernel_of(p->row)->symbols(
-                                           p->row, ptxpack_gemm_build(&p->gemm.desc), symbols)});
+                                       .symbol_count = plan_row_symbols(p->row, &p->gemm.desc, symbols)});
     return status;
 }
 

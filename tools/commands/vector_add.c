@@ -8,7 +8,7 @@
 #include "tools/device.h"
 #include "host/ptxpack.h"
 #include "tools/problem/random.h"
-#include "tools/problem/verify.h"
+#include "host/scalars.h"
 
 typedef struct settings {
     int64_t       n, seed, repeat;
@@ -35,8 +35,8 @@ static size_t count_wrong(const settings *s, const vectors *host, size_t *first)
     size_t wrong = 0;
     for (size_t i = (size_t)s->n; i-- > 0;) {
         double   x = ptxpack_to_float(s->dtype, host->x[i]), y = ptxpack_to_float(s->dtype, host->y[i]);
-        double   u = ptxpack_to_float(s->dtype, verify_round_once(s->dtype, b * y + c));
-        uint16_t z = verify_round_once(s->dtype, a * x + u);
+        double   u = ptxpack_to_float(s->dtype, reference_round(s->dtype, b * y + c));
+        uint16_t z = reference_round(s->dtype, a * x + u);
         if (z != host->z[i] && ptxpack_to_float(s->dtype, z) != ptxpack_to_float(s->dtype, host->z[i])) {
             wrong++;
             *first = i;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/plan/builds.h"
+#include "host/plan/inspect.h"
 #include "tools/command.h"
 #include "tools/device.h"
 #include "cache/inspect.h"

@@ -76,7 +76,7 @@ static void set_strides(attention_problem *p)
 static bool settle(const attention_settings *s, attention_problem *p)
 {
     attention_geometry geometry;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     set_strides(p);
     p->desc.size = sizeof p->desc;
     if (ptxpack_attention_resolve(&p->desc, &geometry, line) != PTXPACK_OK)

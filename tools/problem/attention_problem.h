@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "host/attention/check.h"
+#include "host/attention/inspect.h"
 #include "attention_mask.h"
 #include "host/ptxpack.h"
 

@@ -95,7 +95,7 @@ static int64_t rounded_up(int64_t x) { return (x + UNIT - 1) / UNIT * UNIT; }
 static bool settle(const gemm_settings *s, gemm_problem *p)
 {
     ptxpack_gemm_desc *d = &p->desc;
-    char               line[GEMM_LINE];
+    char               line[PLAN_LINE];
     d->size = sizeof *d;
     d->stride_a = rounded_up(d->order_a == PTXPACK_COLUMN_MAJOR ? d->m : d->k);
     d->stride_b = rounded_up(d->order_b == PTXPACK_COLUMN_MAJOR ? d->k : d->n);

@@ -5,8 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "host/gemm/check.h"
-#include "gemm_reference.h"
+#include "host/gemm/inspect.h"
 
 /* What was asked for; numbers are OPTION_NOT_GIVEN, beta is NaN, where nothing was said. */
 typedef struct gemm_settings {
@@ -60,7 +59,7 @@ const char *gemm_activation_name(ptxpack_activation activation); /* "none", "rel
 
 typedef struct gemm_verdict {
     size_t   rows, total; /* compared, and in all              */
-    size_t   wrong;       /* elements (gemm_reference.h)       */
+    size_t   wrong;       /* elements (host/gemm/reference.h)  */
     gemm_row first;       /* the first of them, and its column */
     int32_t  first_column;
     double   max_error;   /* of D, from the exact value        */

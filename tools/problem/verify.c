@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/attention/check.h"
+#include "host/attention/inspect.h"
 #include "random.h"
 
 static double round_trip(ptxpack_dtype type, double value)
@@ -26,20 +26,6 @@ double verify_atol(ptxpack_dtype type, const double *ref, size_t count)
 }
 
 /* By way of a float it would be rounded twice; making that float odd keeps what the second rounding needs. */
-uint16_t verify_round_once(ptxpack_dtype type, double value)
-{
-    float    nearest = (float)value;
-    uint32_t bits;
-    memcpy(&bits, &nearest, sizeof bits);
-    if ((double)nearest != value && !isinf(nearest)) {
-        if (fabs((double)nearest) > fabs(value))
-            bits--; /* truncate */
-        bits |= 1;
-    }
-    memcpy(&nearest, &bits, sizeof bits);
-    return ptxpack_from_float(type, nearest);
-}
-
 double verify_worse(double a, double b) { return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b); }
 
 /* lse = m + ln(sum).  Scores are f32 sums of up to 256 products and carry a relative error of some
@@ -116,7 +102,7 @@ ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *
                                 size_t most, uint64_t seed, verify_result *result)
 {
     attention_geometry   geometry;
-    char                 line[ATTENTION_LINE];
+    char                 line[PLAN_LINE];
     attention_reference *reference = NULL;
     *result = (verify_result){.rows = 0};
     ptxpack_status status = ptxpack_attention_resolve(desc, &geometry, line);

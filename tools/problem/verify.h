@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "host/attention/attention.h"
-#include "host/attention/reference.h"
+#include "host/attention/inspect.h"
 
 typedef struct verify_result {
     size_t rows, total;                           /* checked, and in all                               */
@@ -28,9 +28,7 @@ double verify_rtol(const ptxpack_attention_desc *desc);
 double verify_lse_bound(const ptxpack_attention_desc *desc, double exact);
 /* The larger of two errors; NaN, which fmax ignores, is the largest. */
 double verify_worse(double a, double b);
-/* A double, rounded to the element type in one step. */
-uint16_t verify_round_once(ptxpack_dtype type, double value);
-int      verify_threads(void); /* one per processor */
+int    verify_threads(void); /* one per processor */
 
 /* Check o (laid out by desc->o, always of 16 bits) and lse (NULL: not checked).  At most `most` rows, a
  * random sample from `seed`, are compared; 0: as many as take a few seconds.  A failure's line is

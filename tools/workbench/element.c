@@ -10,6 +10,7 @@
 
 #include "host/dtype.h"
 #include "tools/problem/random.h"
+#include "host/scalars.h"
 #include "tools/problem/verify.h"
 
 static const struct {
@@ -64,7 +65,7 @@ static void set_float(element_type type, void *array, size_t index, double value
     else if (type == ELEMENT_E4M3)
         ptxpack_set_element(PTXPACK_E4M3, array, index, (float)value);
     else
-        ((uint16_t *)array)[index] = verify_round_once(dtype_of(type), value);
+        ((uint16_t *)array)[index] = reference_round(dtype_of(type), value);
 }
 
 static double get_float(element_type type, const void *array, size_t index)

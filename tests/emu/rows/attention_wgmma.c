@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 #include "tools/problem/attention_problem.h"
 #include "tools/command.h"
 #include "tools/device.h"

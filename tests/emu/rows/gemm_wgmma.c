@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tools/device.h"
-#include "host/gemm/kernel.h"
+#include "host/gemm/inspect.h"
 #include "tools/problem/random.h"
 
 enum { PROBLEMS = 6, ELEMENT = 2, GUARD = 0x5a };
@@ -199,7 +199,7 @@ static bool test_row(device *dev, const ptxpack_variant *row, random_state *rand
 {
     for (int64_t i = 0; i < problems; i++) {
         problem p;
-        char    line[GEMM_LINE];
+        char    line[PLAN_LINE];
         memset(&p, 0, sizeof p);
         draw(random, &p, row);
         bool ok = ptxpack_gemm_resolve(&p.desc, &p.geometry, line) == PTXPACK_OK;
@@ -223,18 +223,19 @@ static bool run_long(device *dev, ptxpack_gemm_plan *plan, uint16_t d[SOME])
 {
     uint16_t             a[8] = {ptxpack_from_float(PTXPACK_F16, 2)}, b[SOME], c[SOME];
     ptxpack_gemm_buffers at = {.size = sizeof at, .alpha = 1, .beta = 1};
-    gemm_any_arguments   arguments;
+    gemm_arguments       arguments;
+    uint32_t             grid[3];
     for (int i = 0; i < SOME; i++) {
         b[i] = ptxpack_from_float(PTXPACK_F16, (float)i);
         c[i] = ptxpack_from_float(PTXPACK_F16, 1);
     }
-    plan->grid[0] = 1;
+    plan->head.grid[0] = 1;
     bool ok = device_alloc(dev, &at.a, sizeof a) && device_alloc(dev, &at.b, sizeof b) &&
               device_alloc(dev, &at.c, sizeof c) && device_alloc(dev, &at.d, sizeof c) &&
               device_upload(dev, at.a, a, sizeof a) && device_upload(dev, at.b, b, sizeof b) &&
               device_upload(dev, at.c, c, sizeof c) &&
-              device_status(dev, plan->methods->address(plan, &at, &arguments)) &&
-              device_status(dev, ptxpack_kernel_launch(plan->kernel, plan->grid, &arguments, dev->stream)) &&
+              device_status(dev, plan_arguments(&plan->head, &at, &arguments, grid)) &&
+              device_status(dev, ptxpack_kernel_launch(plan->head.kernel, grid, &arguments, dev->stream)) &&
               device_download(dev, d, at.d, sizeof c);
     const uint64_t addresses[] = {at.a, at.b, at.c, at.d};
     for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)

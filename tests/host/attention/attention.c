@@ -11,14 +11,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host/attention/mma_args.h"
-#include "host/attention/check.h"
-#include "host/attention/plan.h"
-#include "host/attention/reference.h"
+#include "host/attention/inspect.h"
 #include "host/ptxpack.h"
 #include "tools/problem/random.h"
-#include "host/vector/args.h"
-#include "host/vector/plan.h"
+#include "host/vector/inspect.h"
 #include "tools/problem/verify.h"
 
 enum { SEED = 20240607 };
@@ -345,7 +341,7 @@ static void good_strides_are_taken(void **state)
         {0, 32, 16},   {224, 0, 16},  {224, 32, 0},   {0, 0, 16},
     };
     attention_geometry g;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
         ptxpack_attention_desc d = good;
         d.k = taken[i];
@@ -375,7 +371,7 @@ static void masks_become_limits(void **state)
 {
     (void)state;
     attention_geometry g;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     for (int mask = 0; mask <= PTXPACK_MASK_WINDOW_BOTTOM_RIGHT; mask++)
         for (int sq = 1; sq < 7; sq++)
             for (int sk = 1; sk < 7; sk++)
@@ -409,7 +405,7 @@ static void huge_windows_are_clipped(void **state)
     ptxpack                *handle = open_mock(NULL);
     ptxpack_attention_plan *plan;
     attention_geometry      g;
-    char                    line[ATTENTION_LINE];
+    char                    line[PLAN_LINE];
     ptxpack_attention_desc  d = good;
     d.mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
     d.window_left = d.window_right = INT32_MAX;
@@ -476,7 +472,7 @@ static void symbols_state_the_struct(void **state)
         assert_int_equal(symbol(&a, "ARG_Q"), 0);
         assert_int_equal(symbol(&a, "ARG_LSE"), 32);
         assert_int_equal(symbol(&a, "ARG_O_HEAD"), 40 + 11 * 8);
-        assert_int_equal(symbol(&a, "ARG_SCALE_LOG2"), offsetof(attention_arguments, scale_log2));
+        assert_int_equal(symbol(&a, "ARG_SCALE_LOG2"), offsetof(attention_mma_arguments, scale_log2));
         assert_int_equal(symbol(&a, "ARG_BYTES"), symbol(&a, "ARG_SOFTCAP_IN") + 4);
         assert_int_equal(symbol(&a, "LIMITED_LEFT") + symbol(&a, "LIMITED_RIGHT") + symbol(&a, "SOFTCAP") +
                              symbol(&a, "PADDED"),
@@ -527,7 +523,7 @@ static double at(const ptxpack_attention_desc *d, const uint16_t *data, const at
 static double naive_row(const ptxpack_attention_desc *d, int b, int h, int i, double *o)
 {
     attention_geometry g;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     assert_int_equal(ptxpack_attention_resolve(d, &g, line), PTXPACK_OK);
     int         share = d->heads_q / d->heads_kv, seen = 0;
     long double sum = 0, out[256] = {0};
@@ -556,7 +552,7 @@ static void compare_reference(const ptxpack_attention_desc *d)
 {
     static double      o[MOST], lse[MOST];
     attention_geometry g;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     assert_int_equal(ptxpack_attention_resolve(d, &g, line), PTXPACK_OK);
     for (int i = 0; i < MOST; i++)
         o[i] = 12345;
@@ -711,9 +707,9 @@ static void bad_buffers_are_refused(void **state)
         {offsetof(ptxpack_attention_buffers, lse), 0x20004, "lse overlaps k"},
     };
     attention_geometry g;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
-    assert_int_equal(ptxpack_attention_check_buffers(&g, &fine, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_check_buffers(&g, 0, &fine, line), PTXPACK_OK);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ptxpack_attention_buffers b = fine;
         memcpy((char *)&b + bad[i].member, &bad[i].value, sizeof bad[i].value);
@@ -723,7 +719,7 @@ static void bad_buffers_are_refused(void **state)
     }
     ptxpack_attention_buffers b = fine;
     b.o = 0x20000 - 1984; /* side by side is fine */
-    assert_int_equal(ptxpack_attention_check_buffers(&g, &b, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_check_buffers(&g, 0, &b, line), PTXPACK_OK);
     b.size = 0;
     assert_int_equal(ptxpack_attention_launch(plan, &b, NULL), PTXPACK_E_ARG);
     assert_int_equal(ptxpack_attention_launch(plan, NULL, NULL), PTXPACK_E_ARG);

@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "host/attention/cost.h"
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 #include "loader/loader.h"
 
 static ptxpack_attention_desc problem(int32_t batch, int32_t seqlen_q, int32_t seqlen_kv, int32_t heads,
@@ -30,7 +29,7 @@ static ptxpack_attention_desc problem(int32_t batch, int32_t seqlen_q, int32_t s
 static attention_geometry resolve(const ptxpack_attention_desc *d)
 {
     attention_geometry g;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     if (ptxpack_attention_resolve(d, &g, line) != PTXPACK_OK)
         fail_msg("%s", line);
     return g;
@@ -296,9 +295,9 @@ static void the_model_gives_what_was_measured(void **state)
 static const ptxpack_variant *chosen(ptxpack *handle, const ptxpack_attention_desc *d)
 {
     ptxpack_device_caps caps = ptxpack_device(handle)->caps;
-    attention_survey    survey;
+    plan_survey         survey;
     caps.isa = 93;
-    assert_int_equal(ptxpack_attention_survey(handle, &caps, d, &survey), PTXPACK_OK);
+    assert_int_equal(plan_survey_of(&attention_op, handle, &caps, d, &survey), PTXPACK_OK);
     return survey.chosen;
 }
 
@@ -420,18 +419,19 @@ static void what_tma_cannot_do_falls_back(void **state)
     ptxpack               *handle = open_offline("sm_90a");
     ptxpack_device_caps    caps = ptxpack_device(handle)->caps;
     ptxpack_attention_desc d = problem(8, 2048, 2048, 16, 128);
-    attention_survey       survey;
-    char                   line[ATTENTION_LINE];
+    plan_survey            survey;
+    char                   line[PLAN_LINE];
     bool                   refused = false;
     caps.isa = 93;
     d.k = (ptxpack_strides){0, 16 * 128, 128};
-    assert_int_equal(ptxpack_attention_survey(handle, &caps, &d, &survey), PTXPACK_OK);
+    assert_int_equal(plan_survey_of(&attention_op, handle, &caps, &d, &survey), PTXPACK_OK);
     assert_non_null(survey.chosen);
     assert_string_equal(survey.chosen->file, MMA);
     for (size_t i = 0; i < survey.count; i++)
         if (strcmp(survey.candidate[i].row->file, WGMMA) == 0) {
             assert_true(survey.candidate[i].refused);
-            assert_string_equal(ptxpack_attention_row_refusal(handle, &caps, &d, survey.candidate[i].row, line),
+            assert_string_equal(plan_row_refusal(&attention_op, handle, &caps, &d, survey.candidate[i].row,
+                                                 line),
                                 "k.batch: TMA has no stride 0");
             refused = true;
         }

@@ -8,8 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host/attention/check.h"
-#include "host/attention/reference.h"
+#include "host/attention/inspect.h"
 #include "host/dtype.h"
 #include "tools/problem/random.h"
 #include "tools/problem/verify.h"
@@ -113,7 +112,7 @@ static const ptxpack_attention_desc good = {
 static void refuse(ptxpack_attention_desc d, const char *wanted)
 {
     attention_geometry g;
-    char               line[ATTENTION_LINE];
+    char               line[PLAN_LINE];
     assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_E_ARG);
     assert_string_equal(line, wanted);
 }
@@ -137,7 +136,7 @@ static void sizes_are_those_of_the_types(void **state)
     (void)state;
     ptxpack_attention_desc d = good;
     attention_geometry     g;
-    char                   line[ATTENTION_LINE];
+    char                   line[PLAN_LINE];
     d.o = (ptxpack_strides){5 * 6 * 40, 6 * 40, 40}; /* bf16: multiples of 8 */
     assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
     assert_int_equal(g.tensor[TENSOR_Q].bytes, 2 * 5 * 6 * 32);
@@ -177,16 +176,16 @@ static void descales_are_checked(void **state)
          "v_descale: address 0xfffffffffffffffc plus its 16 bytes wraps around"},
     };
     attention_geometry     g;
-    char                   line[ATTENTION_LINE];
+    char                   line[PLAN_LINE];
     ptxpack_attention_desc d = good;
     for (int type = PTXPACK_F16; type <= PTXPACK_E4M3; type++) {
         d.dtype = (ptxpack_dtype)type;
         assert_int_equal(ptxpack_attention_resolve(&d, &g, line), PTXPACK_OK);
-        assert_int_equal(ptxpack_attention_check_buffers(&g, &fine, line), PTXPACK_OK);
+        assert_int_equal(ptxpack_attention_check_buffers(&g, 0, &fine, line), PTXPACK_OK);
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
             ptxpack_attention_buffers b = fine;
             memcpy((char *)&b + bad[i].member, &bad[i].value, sizeof bad[i].value);
-            ptxpack_status status = ptxpack_attention_check_buffers(&g, &b, line);
+            ptxpack_status status = ptxpack_attention_check_buffers(&g, 0, &b, line);
             assert_int_equal(status, type == PTXPACK_E4M3 ? PTXPACK_E_ARG : PTXPACK_OK);
             if (type == PTXPACK_E4M3)
                 assert_string_equal(line, bad[i].line);
@@ -194,7 +193,7 @@ static void descales_are_checked(void **state)
     }
     ptxpack_attention_buffers none = fine;
     none.q_descale = none.k_descale = none.v_descale = 0;
-    assert_int_equal(ptxpack_attention_check_buffers(&g, &none, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_check_buffers(&g, 0, &none, line), PTXPACK_OK);
 }
 
 /* ---- the reference ------------------------------------------------------------------------------ */

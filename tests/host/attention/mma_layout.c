@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "host/attention/mma_layout.h"
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 #include "loader/loader.h"
 
 enum { ELEMENT = 2 };
@@ -19,7 +18,7 @@ enum { ELEMENT = 2 };
 /* ---- the rows ----------------------------------------------------------------------------------- */
 typedef struct row_case {
     const ptxpack_variant *row;
-    attention_layout       l;
+    attention_mma_layout   l;
     ptxpack_symbol         symbols[PTXPACK_INSTANCE_SYMBOLS];
     size_t                 symbol_count;
 } row_case;
@@ -34,10 +33,18 @@ static void for_every_row(void (*test)(const row_case *))
         if (strcmp(rows[i].file, "attention/mma.ptx") != 0)
             continue;
         c->row = &rows[i];
-        if (ptxpack_attention_layout(&rows[i], &c->l) != PTXPACK_OK)
+        const ptxpack_attention_desc desc = {.size = sizeof desc,
+                                             .dtype = PTXPACK_F16,
+                                             .batch = 1,
+                                             .seqlen_q = 64,
+                                             .seqlen_kv = 64,
+                                             .heads_q = 1,
+                                             .heads_kv = 1,
+                                             .head_dim = (int32_t)ptxpack_variant_parameter(c->row, "HEAD_DIM",
+                                                                                            0)};
+        if (ptxpack_attention_mma_layout(&rows[i], &c->l) != PTXPACK_OK)
             fail_msg("%s", ptxpack_detail(NULL));
-        attention_build build = {.dtype = PTXPACK_F16};
-        c->symbol_count = ptxpack_attention_symbols(&c->l, build, c->symbols);
+        c->symbol_count = plan_row_symbols(c->row, &desc, c->symbols);
         if (c->symbol_count == 0)
             fail_msg("%s: %s", rows[i].id, ptxpack_detail(NULL));
         test(c);
@@ -116,7 +123,7 @@ static void one_tile(const row_case *c, const ptxpack_layout *tile, int64_t rows
 
 static void tiles_fill_shared_memory(const row_case *c)
 {
-    const attention_layout *l = &c->l;
+    const attention_mma_layout *l = &c->l;
     one_tile(c, &l->q, l->block_m);
     one_tile(c, &l->kv, l->block_n);
     assert_int_equal(l->smem_q, 0);
@@ -173,7 +180,7 @@ static void test_copies(void **state)
  * then the next eight columns. */
 static void ldmatrix_addresses(const row_case *c)
 {
-    const attention_layout *l = &c->l;
+    const attention_mma_layout *l = &c->l;
     int64_t per = symbol(c, "CHUNKS") / 2, q_group = symbol(c, "Q_GROUP"), kv_group = symbol(c, "KV_GROUP");
     for (int64_t thread = 0; thread < c->row->threads; thread++) {
         int64_t lane = thread % 32, warp = thread / 32, matrix = lane / 8, r = lane % 8;
@@ -205,7 +212,7 @@ static void test_ldmatrix(void **state)
 /* ---- accumulators --------------------------------------------------------------------------------- */
 static void accumulators(const row_case *c)
 {
-    const attention_layout *l = &c->l;
+    const attention_mma_layout *l = &c->l;
     int64_t chunks = symbol(c, "CHUNKS"), group = symbol(c, "Q_GROUP"), warp_rows = symbol(c, "WARP_ROWS");
     assert_int_equal(warp_rows, 16 * l->m_tiles);
     for (int64_t thread = 0; thread < c->row->threads; thread++) {
@@ -254,8 +261,8 @@ static void test_accumulators(void **state)
 /* ---- banks ---------------------------------------------------------------------------------------- */
 static void no_access_conflicts(const row_case *c)
 {
-    for (int id = 0; id < ACCESS_COUNT; id++) {
-        ptxpack_banks banks = ptxpack_attention_banks(&c->l, (attention_access_id)id);
+    for (int id = 0; id < MMA_ACCESS_COUNT; id++) {
+        ptxpack_banks banks = ptxpack_attention_mma_banks(&c->l, (attention_mma_access_id)id);
         if (banks.status != PTXPACK_OK || banks.conflicts != 0 || banks.phases == 0)
             fail_msg("%s: %s: %lld conflicts in %lld phases; %s", c->row->id, c->l.access[id].name,
                      (long long)banks.conflicts, (long long)banks.phases, ptxpack_detail(NULL));
@@ -271,9 +278,9 @@ static void test_no_conflicts(void **state)
 /* Without the swizzle the count is what it was put there for. */
 static void conflicts_without(const row_case *c)
 {
-    attention_layout plain = c->l;
+    attention_mma_layout plain = c->l;
     memset(&plain.swizzle, 0, sizeof plain.swizzle);
-    ptxpack_banks banks = ptxpack_attention_banks(&plain, ACCESS_K);
+    ptxpack_banks banks = ptxpack_attention_mma_banks(&plain, MMA_ACCESS_K);
     assert_int_equal(banks.status, PTXPACK_OK);
     assert_true(banks.conflicts >= banks.phases); /* rows of 64 bytes: 4 of 8 meet, of 128 all 8 */
 }
@@ -287,8 +294,8 @@ static void test_conflicts_without_swizzle(void **state)
 /* ---- errors --------------------------------------------------------------------------------------- */
 static void expect_refusal(ptxpack_variant row, const char *why)
 {
-    static attention_layout l;
-    assert_int_equal(ptxpack_attention_layout(&row, &l), PTXPACK_E_UNSUPPORTED);
+    static attention_mma_layout l;
+    assert_int_equal(ptxpack_attention_mma_layout(&row, &l), PTXPACK_E_UNSUPPORTED);
     assert_int_equal(l.status, PTXPACK_E_UNSUPPORTED);
     assert_non_null(strstr(ptxpack_detail(NULL), row.id));
     if (strstr(ptxpack_detail(NULL), why) == NULL)

@@ -3,12 +3,13 @@
 #include "tests/loader/loader_fixture.h"
 #include <sys/wait.h>
 
-#include "host/attention/plan.h"
+#include "host/attention/inspect.h"
 
 /* Texts that compile to nothing: what counts is which one is taken. */
 static void write_kernels(void)
 {
     static const char text[] = ".version \\[ISA/10].\\[ISA%10]\n.target sm_\\[ARCH]\n// BLOCK_M \\[BLOCK_M]\n";
+    mkdir(below("ptx/attention"), 0700);
     write_text(below("ptx/attention/mma.ptx"), text);
     write_text(below("ptx/attention/wgmma.ptx"), text);
 }
@@ -137,7 +138,7 @@ static void the_arguments_are_those_of_the_problem(void **state)
     ptxpack                *handle = open_fake("", "none", NULL);
     ptxpack_attention_desc  d = big;
     ptxpack_attention_plan *plan;
-    attention_any_arguments a;
+    attention_arguments     a;
     uint32_t                grid[3];
     const ptxpack_variant  *wanted = wgmma_row(128);
     d.mask = PTXPACK_MASK_WINDOW_TOP_LEFT;
@@ -147,7 +148,7 @@ static void the_arguments_are_those_of_the_problem(void **state)
     d.scale = 0.5f;
     d.seqlen_q = 1000;
     assert_int_equal(ptxpack_attention_plan_row(handle, &d, wanted, &plan), PTXPACK_OK);
-    assert_int_equal(ptxpack_attention_fill(plan, &good, &a, grid), PTXPACK_OK);
+    assert_int_equal(plan_arguments(&plan->head, &good, &a, grid), PTXPACK_OK);
     assert_int_equal(a.wgmma.map_o.opaque[0], good.o);
     assert_int_equal(a.wgmma.map_k.opaque[0], good.k);
     assert_int_equal(a.wgmma.map_v.opaque[0], good.v);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "host/attention/wgmma_fp8_layout.h"
+#include "host/attention/inspect.h"
 #include "tests/support/emu_fixture.h"
 #include "loader/loader.h"
 #include "tools/problem/random.h"

@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "host/attention/kernel.h"
-#include "host/attention/wgmma_layout.h"
+#include "host/attention/inspect.h"
 #include "loader/loader.h"
 
 enum { O_ELEMENT = 2, O_COLUMNS = 64, BOX_ROW = 128, SHARED_LIMIT = 232448 };
@@ -228,7 +227,7 @@ static void maps_have_the_tensors_numbers(void **state)
                                    .head_dim = 72};
     attention_geometry     g;
     ptxpack_tma_box        box = {.status = PTXPACK_OK};
-    char                   line[ATTENTION_LINE];
+    char                   line[PLAN_LINE];
     assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
     assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_K, &box), PTXPACK_OK);
     const uint64_t dims[4] = {72, 77, 2, 3}, strides[3] = {2 * 72 * 2, 72 * 2, 77 * 2 * 72 * 2};
@@ -268,7 +267,7 @@ static void maps_of_fp8_count_bytes(void **state)
                                    .head_dim = 80};
     attention_geometry     g;
     ptxpack_tma_box        box = {.status = PTXPACK_OK};
-    char                   line[ATTENTION_LINE];
+    char                   line[PLAN_LINE];
     const uint64_t of_k[3] = {2 * 80, 80, 77 * 2 * 80}, of_o[3] = {4 * 80 * 2, 80 * 2, 100 * 4 * 80 * 2};
     assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
     assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_K, &box), PTXPACK_OK);

@@ -9,9 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/gemm/check.h"
-#include "host/gemm/kernel.h"
-#include "host/gemm/wgmma_layout.h"
+#include "host/gemm/inspect.h"
 #include "loader/loader.h"
 
 enum { ELEMENT = 2, BOX_ROW = 128, BOX = 64, SHARED_LIMIT = 232448 };
@@ -32,7 +30,7 @@ static ptxpack_gemm_desc a_problem(void)
 static void expect_refusal(const ptxpack_gemm_desc *desc, const char *words)
 {
     gemm_geometry geometry;
-    char          line[GEMM_LINE] = "";
+    char          line[PLAN_LINE] = "";
     assert_int_equal(ptxpack_gemm_resolve(desc, &geometry, line), PTXPACK_E_ARG);
     if (strstr(line, words) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", line, words);
@@ -85,7 +83,7 @@ static void defaults_are_filled_in(void **state)
     (void)state;
     ptxpack_gemm_desc d = a_problem();
     gemm_geometry     g;
-    char              line[GEMM_LINE];
+    char              line[PLAN_LINE];
     d.batch_b = -1;
     d.order_a = PTXPACK_COLUMN_MAJOR;
     d.batch_d = 24; /* row after row, each of all three matrices */
@@ -109,17 +107,18 @@ static void defaults_are_filled_in(void **state)
 static void a_grid_has_its_limit(void **state)
 {
     (void)state;
-    char                  line[GEMM_WHY];
+    char                  line[PLAN_LINE];
     ptxpack              *handle;
     const ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a"};
     ptxpack_gemm_desc     d = a_problem();
     d.m = 1;
     d.batch = (1 << 30) - 1;
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
-    if (ptxpack_gemm_row_refusal(handle, &d, ptxpack_variant_find("gemm_wgmma_sm90_64x128"), line) != NULL)
+    if (plan_row_refusal(&gemm_op, handle, NULL, &d, ptxpack_variant_find("gemm_wgmma_sm90_64x128"), line) !=
+        NULL)
         fail_msg("%s", line);
     assert_non_null(
-        ptxpack_gemm_row_refusal(handle, &d, ptxpack_variant_find("gemm_wgmma_sm90_64x256_k4"), line));
+        plan_row_refusal(&gemm_op, handle, NULL, &d, ptxpack_variant_find("gemm_wgmma_sm90_64x256_k4"), line));
     assert_string_equal(line, "takes up to 268435455 tiles");
     ptxpack_close(handle);
 }
@@ -130,11 +129,11 @@ static void addresses_are_checked(void **state)
     (void)state;
     ptxpack_gemm_desc          d = a_problem();
     gemm_geometry              g;
-    char                       line[GEMM_LINE];
+    char                       line[PLAN_LINE];
     const ptxpack_gemm_buffers fine =
         {.size = sizeof fine, .a = 0x10000, .b = 0x20000, .c = 0x40000, .d = 0x40000, .bias = 0x50000};
     assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
-    assert_int_equal(ptxpack_gemm_check_buffers(&g, true, &fine, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &fine, line), PTXPACK_OK);
     const struct {
         const char          *words;
         ptxpack_gemm_buffers b;
@@ -149,14 +148,15 @@ static void addresses_are_checked(void **state)
         {"d overlaps c", {sizeof fine, 1, 1, 0x10000, 0x20000, 0x30010, 0x30000, 0x50000, 0}},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        assert_int_equal(ptxpack_gemm_check_buffers(&g, true, &wrong[i].b, line), PTXPACK_E_ARG);
+        assert_int_equal(ptxpack_gemm_check_buffers(&g, &wrong[i].b, line), PTXPACK_E_ARG);
         if (strstr(line, wrong[i].words) == NULL)
             fail_msg("\"%s\" does not say \"%s\"", line, wrong[i].words);
     }
-    assert_int_equal(ptxpack_gemm_check_buffers(&g, true, NULL, line), PTXPACK_E_ARG);
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, NULL, line), PTXPACK_E_ARG);
     g.matrix[GEMM_C].stride = 32; /* in place only where it lies as D does */
-    assert_int_equal(ptxpack_gemm_check_buffers(&g, true, &fine, line), PTXPACK_E_ARG);
-    assert_int_equal(ptxpack_gemm_check_buffers(&g, false, &fine, line), PTXPACK_OK);
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &fine, line), PTXPACK_E_ARG);
+    g.matrix[GEMM_C].bytes = 0; /* there is none */
+    assert_int_equal(ptxpack_gemm_check_buffers(&g, &fine, line), PTXPACK_OK);
 }
 
 /* ---- the rows of gemm_wgmma --------------------------------------------------------------------------- */
@@ -171,7 +171,7 @@ static void for_every_row(void (*test)(const row_case *))
     const ptxpack_variant *rows = ptxpack_variants(&count);
     for (size_t i = 0; i < count; i++) {
         static row_case c;
-        if (gemm_kernel_of(&rows[i]) != &gemm_wgmma)
+        if (plan_method_of(&rows[i]) != &gemm_wgmma)
             continue;
         c.row = &rows[i];
         if (ptxpack_gemm_wgmma_layout(c.row, &c.l) != PTXPACK_OK)
@@ -259,8 +259,9 @@ static int64_t thread_function(const row_case *c, const ptxpack_symbol *all, siz
  * second is eight rows down, the third eight columns on. */
 static void check_staging(const row_case *c)
 {
-    static ptxpack_symbol all[PTXPACK_INSTANCE_SYMBOLS];
-    size_t                count = gemm_wgmma.symbols(c->row, (gemm_build){.dtype = PTXPACK_BF16}, all);
+    static ptxpack_symbol   all[PTXPACK_INSTANCE_SYMBOLS];
+    const ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = PTXPACK_BF16, .m = 64, .n = 64, .k = 64};
+    size_t                  count = plan_row_symbols(c->row, &desc, all);
     if (count == 0)
         fail_msg("%s", ptxpack_detail(NULL));
     for (int64_t lane = 0; lane < 32; lane++) {

@@ -10,8 +10,7 @@
 
 #include <cmocka.h>
 
-#include "host/gemm/kernel.h"
-#include "host/gemm/mma_layout.h"
+#include "host/gemm/inspect.h"
 #include "loader/loader.h"
 
 enum { ELEMENT = 2 };
@@ -20,7 +19,7 @@ enum { ELEMENT = 2 };
 typedef struct row_case {
     const ptxpack_variant *row;
     gemm_mma_layout        l;
-    gemm_build             build;
+    bool                   a_column, b_column;
     ptxpack_symbol         symbols[PTXPACK_INSTANCE_SYMBOLS];
     size_t                 symbol_count;
 } row_case;
@@ -38,8 +37,16 @@ static void for_every_row(void (*test)(const row_case *))
             continue;
         if (ptxpack_gemm_mma_layout(c->row, &c->l) != PTXPACK_OK)
             fail_msg("%s", ptxpack_detail(NULL));
-        c->build = (gemm_build){.dtype = PTXPACK_F16, .a_column = i % 4 / 2 != 0, .b_column = i % 2 != 0};
-        c->symbol_count = gemm_mma.symbols(c->row, c->build, c->symbols);
+        c->a_column = i % 4 / 2 != 0;
+        c->b_column = i % 2 != 0;
+        const ptxpack_gemm_desc desc = {.size = sizeof desc,
+                                        .dtype = PTXPACK_F16,
+                                        .m = 64,
+                                        .n = 64,
+                                        .k = 64,
+                                        .order_a = (ptxpack_order)c->a_column,
+                                        .order_b = (ptxpack_order)c->b_column};
+        c->symbol_count = plan_row_symbols(c->row, &desc, c->symbols);
         if (c->symbol_count == 0)
             fail_msg("%s", ptxpack_detail(NULL));
         test(c);
@@ -99,8 +106,7 @@ static void expect(const row_case *c, const char *x, const char *what, int64_t t
 {
     if (got != want)
         fail_msg("%s, a_column %d, b_column %d: %s of %s of thread %lld is %lld, not %lld", c->row->id,
-                 c->build.a_column, c->build.b_column, what, x, (long long)thread, (long long)got,
-                 (long long)want);
+                 c->a_column, c->b_column, what, x, (long long)thread, (long long)got, (long long)want);
 }
 
 /* ---- operands ------------------------------------------------------------------------------------- */
@@ -116,7 +122,7 @@ typedef struct operand {
 static operand operand_of(const row_case *c, int which, int64_t thread)
 {
     const gemm_mma_layout *l = &c->l;
-    bool                   is_a = which == GEMM_MMA_A, k_first = is_a ? !c->build.a_column : c->build.b_column;
+    bool                   is_a = which == GEMM_MMA_A, k_first = is_a ? !c->a_column : c->b_column;
     int64_t                warp = thread / 32;
     operand                x = {.name = is_a ? "A" : "B",
                                 .o = &l->operand[which][k_first ? GEMM_MMA_K_FIRST : GEMM_MMA_K_LAST],

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "host/gemm/kernel.h"
+#include "host/gemm/inspect.h"
 #include "loader/loader.h"
 
 static const ptxpack_gemm_desc good =
@@ -165,7 +165,8 @@ static void the_arguments_are_those_of_the_problem(void **state)
     (void)state;
     ptxpack               *handle = open_mock("sm_80");
     ptxpack_gemm_plan     *plan;
-    gemm_any_arguments     arguments;
+    gemm_arguments         arguments;
+    uint32_t               grid[3];
     ptxpack_gemm_desc      d = good;
     const ptxpack_variant *row = ptxpack_variant_find("gemm_mma_sm80_128x256x32");
     d.order_a = d.order_b = PTXPACK_COLUMN_MAJOR;
@@ -175,7 +176,7 @@ static void the_arguments_are_those_of_the_problem(void **state)
     assert_int_equal(ptxpack_gemm_plan_row(handle, &d, row, &plan), PTXPACK_OK);
     const ptxpack_gemm_buffers b =
         {.size = sizeof b, .alpha = 3, .beta = 4, .a = 16, .b = 32, .c = 48, .d = 64};
-    assert_int_equal(plan->methods->address(plan, &b, &arguments), PTXPACK_OK);
+    assert_int_equal(plan_arguments(&plan->head, &b, &arguments, grid), PTXPACK_OK);
     const gemm_mma_arguments *g = &arguments.mma;
     assert_int_equal(g->a, 16);
     assert_int_equal(g->b, 32);
@@ -197,8 +198,8 @@ static void the_arguments_are_those_of_the_problem(void **state)
     assert_int_equal(g->matrix_tiles, 8 * 3);
     assert_in_range(g->group_m, 1, 8);
     assert_int_equal(g->group_tiles, g->group_m * 3);
-    assert_int_equal(plan->grid[0], 3 * 8 * 3);
-    assert_int_equal(plan->grid[1], 1);
+    assert_int_equal(grid[0], 3 * 8 * 3);
+    assert_int_equal(grid[1], 1);
     ptxpack_gemm_plan_free(plan);
     ptxpack_close(handle);
 }

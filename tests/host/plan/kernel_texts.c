@@ -12,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cache/inspect.h"
-#include "host/attention/plan.h"
-#include "host/gemm/kernel.h"
-#include "host/plan/builds.h"
+#include "host/attention/inspect.h"
+#include "host/gemm/inspect.h"
 #include "host/ptxpack.h"
 #include "loader/inspect.h"
 
@@ -198,12 +197,12 @@ static bool write_choices(FILE *rows, FILE *choices, const char *arch)
     state = 20261123;
     for (int i = 0; i < ATTENTIONS; i++) {
         const ptxpack_attention_desc desc = draw_attention();
-        ptxpack_status               status = ptxpack_attention_choose(handle, &caps, &desc, &row);
+        ptxpack_status               status = plan_row_of(&attention_op, handle, &caps, &desc, &row);
         show_choice(&all, choices, "attention", arch, i, status, row);
     }
     for (int i = 0; i < GEMMS; i++) {
         const ptxpack_gemm_desc desc = draw_gemm();
-        ptxpack_status          status = ptxpack_gemm_choose(handle, &desc, &row);
+        ptxpack_status          status = plan_row_of(&gemm_op, handle, NULL, &desc, &row);
         show_choice(&all, choices, "gemm", arch, i, status, row);
     }
     ptxpack_close(handle);

@@ -1,7 +1,7 @@
-/* gemm_reference.c - rows of D on the CPU, in double precision, and how far f32 may be from them.
+/* reference.c - rows of D on the CPU, in double precision, and how far f32 may be from them.
  *
  * B is kept as floats (exact) in panels of eight columns; the inner loop is four rows of A times a panel. */
-#include "gemm_reference.h"
+#include "reference.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/gemm/check.h"
-#include "verify.h"
+#include "check.h"
+#include "host/scalars.h"
 
 enum { PANEL = 8, GROUP = 4, TASK_ROWS = 16, MAX_THREADS = 256 };
 
@@ -51,7 +51,7 @@ ptxpack_status gemm_reference_open(const ptxpack_gemm_desc *desc, const gemm_inp
                                    gemm_reference **out)
 {
     gemm_geometry geometry;
-    char          line[GEMM_LINE];
+    char          line[PLAN_LINE];
     *out = NULL;
     ptxpack_status status = ptxpack_gemm_resolve(desc, &geometry, line);
     if (status != PTXPACK_OK)
@@ -98,11 +98,11 @@ static estimate activate(ptxpack_activation activation, estimate x)
         x.value = v < 0 ? 0 : v;
         break; /* NaN stays */
     case PTXPACK_ACTIVATION_GELU:
-        x.value = v / 2 * (1 + tanh(0.79788456080286536 * (v + 0.044715 * v * v * v)));
+        x.value = v / 2 * (1 + reference_tanh(0.79788456080286536 * (v + 0.044715 * v * v * v)));
         x.error = 1.13 * x.error + fabs(v) * 0x1p-11;
         break;
     case PTXPACK_ACTIVATION_SILU: /* below -88 exp(-x) leaves f32 */
-        x.value = v / (1 + exp(-v));
+        x.value = v < 0 ? v * reference_exp(v) / (1 + reference_exp(v)) : v / (1 + reference_exp(-v));
         x.error = 1.1 * x.error + fabs(x.value) * (1 + fabs(v)) * 0x1p-20 + 0x1p-118;
         break;
     }
@@ -137,8 +137,8 @@ bool gemm_accepts(ptxpack_dtype type, uint16_t element, double value, double err
         return isnan(value) && isnan(got);
     if (isinf(value))
         return got == value;
-    return got >= ptxpack_to_float(type, verify_round_once(type, value - error)) &&
-           got <= ptxpack_to_float(type, verify_round_once(type, value + error));
+    return got >= ptxpack_to_float(type, reference_round(type, value - error)) &&
+           got <= ptxpack_to_float(type, reference_round(type, value + error));
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------- */

@@ -1,11 +1,11 @@
-/* gemm_reference.h - rows of D = activation(alpha A B + beta C + bias) on the CPU, in double precision, and
+/* reference.h - private: rows of D = activation(alpha A B + beta C + bias) on the CPU, in double precision, and
  * how far a kernel that sums in f32 may be from them before it rounds. */
 #ifndef PTXPACK_GEMM_REFERENCE_H
 #define PTXPACK_GEMM_REFERENCE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "host/gemm/gemm.h"
+#include "gemm.h"
 
 typedef struct gemm_reference gemm_reference;
 

@@ -1,0 +1,35 @@
+/* op.h - private: GEMM as an operation of the spine, and what its methods share.
+ *
+ * mma.c is the method of the rows of ptx/gemm/mma.ptx, wgmma.c that of ptx/gemm/wgmma.ptx. */
+#ifndef PTXPACK_GEMM_OP_H
+#define PTXPACK_GEMM_OP_H
+#include "check.h"
+#include "mma_args.h"
+#include "wgmma_args.h"
+
+typedef union gemm_arguments {
+    gemm_mma_arguments   mma;
+    gemm_wgmma_arguments wgmma;
+} gemm_arguments;
+
+struct ptxpack_gemm_plan {
+    plan_head      head;
+    gemm_geometry  geometry;
+    gemm_arguments arguments; /* all but what a launch brings */
+};
+
+extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
+extern const plan_method gemm_mma, gemm_wgmma;
+
+/* ptxpack_gemm_plan_create with the row given; NULL chooses. */
+PTXPACK_API ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc,
+                                                 const ptxpack_variant *row, ptxpack_gemm_plan **plan);
+
+/* What sets one build of a row apart from the others: BF16, A_COLUMN, B_COLUMN (1: column-major), HAS_C,
+ * HAS_BIAS, ACTIVATION (the number of ptxpack_activation; ptx/gemm/activation.ptx) and RAGGED. */
+void gemm_build_symbols(const ptxpack_gemm_desc *desc, bool ragged, symbol_list *list);
+
+/* plan_method.corners of both methods. */
+enum { GEMM_CORNERS = 8 };
+extern const uint8_t gemm_corners[GEMM_CORNERS];
+#endif

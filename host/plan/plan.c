@@ -1,0 +1,146 @@
+/* plan.c - from a descriptor to a plan, and from a plan to a launch. */
+#include "plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "loader/context.h"
+
+/* ---- symbols ------------------------------------------------------------------------------------ */
+static void add_arguments(symbol_list *list, const plan_method *method)
+{
+    const argument_field *last = &method->fields[method->field_count - 1];
+    symbol_add(list, "ARG_BYTES", (int64_t)(last->offset + last->bytes)); /* without the padding at the end */
+    for (size_t i = 0; i < method->field_count; i++)
+        symbol_add(list, method->fields[i].symbol, (int64_t)method->fields[i].offset);
+}
+
+size_t plan_symbols(const plan_problem *p, const ptxpack_variant *row,
+                    ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS])
+{
+    symbol_list        list = {.out = symbols, .cap = PTXPACK_INSTANCE_SYMBOLS};
+    const plan_method *method = plan_method_of(row);
+    const void        *layout;
+    void              *own;
+    if (plan_layout(row, &layout, &own) != PTXPACK_OK)
+        return 0;
+    add_arguments(&list, method);
+    method->symbols(p, layout, &list);
+    free(own);
+    if (list.failed)
+        ptxpack_fail(NULL, PTXPACK_E_UNSUPPORTED, "kernels.def, row %s: %s", row->id, ptxpack_detail(NULL));
+    return list.failed ? 0 : list.count;
+}
+
+/* ---- the plan ----------------------------------------------------------------------------------- */
+static ptxpack_status fill(const plan_problem *p, const ptxpack_variant *row, plan_head *plan)
+{
+    const void    *layout;
+    void          *own;
+    bool           pushed = false, device = ptxpack_driver_table(p->handle) != NULL;
+    ptxpack_status status = plan_layout(row, &layout, &own);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(p->handle, status, "%s", ptxpack_detail(NULL));
+    if (device)
+        status = ptxpack_check_process(p->handle);
+    if (device && status == PTXPACK_OK)
+        status = ptxpack_enter(p->handle, &pushed);
+    if (status == PTXPACK_OK)
+        status = plan->method->fill(p, row, layout, plan);
+    if (pushed)
+        ptxpack_leave(p->handle, pushed);
+    free(own);
+    return status;
+}
+
+static ptxpack_status load(const plan_problem *p, ptxpack *handle, const ptxpack_variant *row, plan_head *plan)
+{
+    ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS];
+    size_t         count = plan_symbols(p, row, symbols);
+    if (count == 0)
+        return ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "%s", ptxpack_detail(NULL));
+    return ptxpack_kernel_load(handle, row, symbols, count, &plan->kernel);
+}
+
+static ptxpack_status make(const plan_op *op, ptxpack *handle, const void *desc, const ptxpack_variant *row,
+                           plan_head *plan)
+{
+    char           line[PLAN_LINE];
+    plan_problem   problem;
+    ptxpack_status status = plan_resolve(op, handle, NULL, desc, (char *)plan + op->geometry_at, &problem,
+                                         line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(handle, status, "%s", line);
+    if (handle == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "handle is NULL");
+    if (row == NULL)
+        status = plan_choose(&problem, &row);
+    else if (plan_refusal(&problem, row, line) != NULL)
+        status = ptxpack_fail(handle, PTXPACK_E_UNSUPPORTED, "row %s %s", row->id, line);
+    if (status != PTXPACK_OK)
+        return status;
+    *plan = (plan_head){.handle = handle, .op = op, .method = plan_method_of(row), .grid = {1, 1, 1}};
+    status = fill(&problem, row, plan);
+    return status == PTXPACK_OK ? load(&problem, handle, row, plan) : status;
+}
+
+ptxpack_status plan_create(const plan_op *op, ptxpack *handle, const void *desc, const ptxpack_variant *row,
+                           plan_head **plan)
+{
+    enum { ALIGNMENT = 64 };
+    plan_head *made = (plan_head *)aligned_alloc(ALIGNMENT,
+                                                 (op->plan_bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1));
+    *plan = NULL;
+    if (made == NULL)
+        return ptxpack_fail(handle, PTXPACK_E_MEMORY, "no memory for a plan");
+    memset(made, 0, op->plan_bytes);
+    ptxpack_status status = make(op, handle, desc, row, made);
+    if (status == PTXPACK_OK)
+        *plan = made;
+    else
+        free(made);
+    return status;
+}
+
+/* ---- the launch --------------------------------------------------------------------------------- */
+static ptxpack_status fill_in(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
+{
+    memcpy(grid, plan->grid, sizeof plan->grid);
+    memcpy(arguments, (const char *)plan + plan->op->arguments_at, plan->method->argument_bytes);
+    return plan->method->address(plan, buffers, arguments, grid);
+}
+
+/* Fills in the arguments, and enqueues the kernel when there is a stream for it; enters the context once for
+ * both. */
+static ptxpack_status run(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3],
+                          bool enqueue, struct CUstream_st *stream)
+{
+    bool           pushed = false;
+    ptxpack_status status = ptxpack_check_process(plan->handle);
+    if (status == PTXPACK_OK)
+        status = ptxpack_enter(plan->handle, &pushed);
+    if (status != PTXPACK_OK)
+        return status;
+    status = fill_in(plan, buffers, arguments, grid);
+    if (status == PTXPACK_OK && enqueue)
+        status = ptxpack_kernel_enqueue(plan->kernel, grid, arguments, stream);
+    ptxpack_leave(plan->handle, pushed);
+    return status;
+}
+
+ptxpack_status plan_launch(const plan_head *plan, const void *buffers, struct CUstream_st *stream)
+{
+    _Alignas(64) unsigned char arguments[PLAN_ARGUMENT_BYTES];
+    uint32_t                   grid[3];
+    char                       line[PLAN_LINE];
+    if (plan == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "plan is NULL");
+    ptxpack_status status = plan->op->check(plan, buffers, line);
+    return status == PTXPACK_OK ? run(plan, buffers, arguments, grid, true, stream)
+                                : ptxpack_fail(plan->handle, status, "%s", line);
+}
+
+ptxpack_status plan_arguments(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
+{
+    return run(plan, buffers, arguments, grid, false, NULL);
+}

@@ -1,0 +1,162 @@
+/* plan.h - private: the spine that every operation shares.
+ *
+ *   a descriptor -> resolve -> survey of the rows of kernels.def -> symbols, build -> plan -> launch
+ *
+ * An operation (plan_op) says what its problems are; a method (plan_method) is one way to run it, which belongs
+ * to one file of kernels.def.  All that is not the operation's or the method's own is done here. */
+#ifndef PTXPACK_HOST_PLAN_H
+#define PTXPACK_HOST_PLAN_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "arguments.h"
+#include "host/dtype.h"
+#include "instance.h"
+#include "loader/loader.h"
+#include "symbols.h"
+
+enum { PLAN_LINE = 256 /* bytes of the line of a refusal */, PLAN_ARGUMENT_BYTES = 1024 };
+
+/* Writes the line of a refusal; returns `status`. */
+ptxpack_status plan_refuse(char *line, ptxpack_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Room for any operation's descriptor, or its geometry. */
+typedef union plan_room {
+    max_align_t   align;
+    unsigned char bytes[512];
+} plan_room;
+
+typedef struct plan_op     plan_op;
+typedef struct plan_method plan_method;
+
+/* A checked problem. */
+typedef struct plan_problem {
+    const plan_op      *op;
+    const ptxpack      *handle; /* NULL: without a device, where only builds are listed */
+    const void         *desc;
+    const void         *geometry; /* the descriptor with every default filled in */
+    ptxpack_device_caps caps;
+    int                 sm_count; /* 0: not known */
+} plan_problem;
+
+/* The first member of every plan. */
+typedef struct plan_head {
+    const ptxpack     *handle;
+    const plan_op     *op;
+    const plan_method *method;
+    ptxpack_kernel    *kernel;
+    uint64_t           workspace; /* bytes */
+    uint32_t           grid[3];
+} plan_head;
+
+struct plan_method {
+    const char *file; /* of its rows in kernels.def */
+    bool ordered; /* of its rows with one HEAD_DIM, the first that can be taken is the best for any problem */
+    const argument_field *fields; /* of the .param struct */
+    size_t                field_count, argument_bytes;
+
+    /* What is derived from a row alone, the same for all problems.  The line of a failure is in
+     * ptxpack_detail(NULL). */
+    size_t layout_bytes;
+    ptxpack_status (*derive)(const ptxpack_variant *row, void *layout);
+
+    /* Why a row that covers the problem and runs on the device cannot be taken: NULL, or `line`.  May be NULL.
+     */
+    const char *(*refusal)(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE]);
+    /* The time that the row would take, in a unit that all rows share which are compared.  NULL: the first row
+     * is taken. */
+    double (*cost)(const plan_problem *problem, const ptxpack_variant *row);
+    /* The symbols of the problem's build, besides those of the arguments. */
+    void (*symbols)(const plan_problem *problem, const void *layout, symbol_list *list);
+    /* Grid, workspace and arguments, but for what a launch brings.  With a driver, the handle's context is
+     * current. The line of a failure is the handle's. */
+    ptxpack_status (*fill)(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *plan);
+    /* What a launch brings, into a copy of the plan's arguments and grid.  The handle's context is current.  No
+     * lock, no allocation. */
+    ptxpack_status (*address)(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3]);
+
+    /* The builds that differ most, by their index (plan_op.build), in the order of instance.h. */
+    const uint8_t *corners;
+    size_t         corner_count;
+};
+
+struct plan_op {
+    const char               *name; /* op of its rows */
+    const plan_method *const *methods;
+    size_t                    method_count;
+    bool by_method; /* the first method that can take a problem does; otherwise the costs of all are compared */
+    double margin;  /* a row is preferred to an earlier one when it costs less than this share of the other */
+
+    size_t desc_bytes, plan_bytes;
+    size_t geometry_at, arguments_at; /* in the plan */
+
+    /* Checks a descriptor, with or without a device; `line` names the field that is wrong.  PTXPACK_E_ARG */
+    ptxpack_status (*resolve)(const void *desc, void *geometry, char line[PLAN_LINE]);
+    /* Whether a row is meant for such a problem. */
+    bool (*covers)(const ptxpack_variant *row, const void *desc);
+    /* What rows cover, in words: "dtype f16, head_dim 64". */
+    void (*describe)(const void *desc, char *text, size_t size);
+    /* Checks what a launch brings. */
+    ptxpack_status (*check)(const plan_head *plan, const void *buffers, char line[PLAN_LINE]);
+
+    /* Build `index` of so many for each element type: a descriptor that asks for it, and its name after that of
+     * the type, which for a corner may be another one.  Different indices may mean the same build. */
+    unsigned builds;
+    void (*build)(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
+                  char *name, size_t size);
+};
+
+/* ---- operations, methods, rows ------------------------------------------------------------------ */
+/* NULL: no plan uses such rows. */
+const plan_op     *plan_op_of(const ptxpack_variant *row);
+const plan_method *plan_method_of(const ptxpack_variant *row);
+/* Whether a row is for elements of this type. */
+bool plan_row_takes(const ptxpack_variant *row, ptxpack_dtype dtype);
+/* What the row's method derives from it, which is kept for the life of the process.  For a row that is not in
+ * the table the result is *own, too, which the caller frees; otherwise *own is NULL. PTXPACK_E_UNSUPPORTED (the
+ * row contradicts itself), _E_MEMORY, with a line in ptxpack_detail(NULL) */
+ptxpack_status plan_layout(const ptxpack_variant *row, const void **layout, void **own);
+
+/* ---- the choice --------------------------------------------------------------------------------- */
+/* What the choice depends on.  Offline and without a compiler the newest PTX ISA is assumed: a choice is no
+ * promise that this machine can compile it. */
+ptxpack_device_caps plan_device_caps(const ptxpack *handle);
+/* Checks a descriptor and makes a problem of it, which refers to desc and geometry.  handle and caps may be
+ * NULL; caps NULL means those of the handle.  The codes of op->resolve */
+ptxpack_status plan_resolve(const plan_op *op, const ptxpack *handle, const ptxpack_device_caps *caps,
+                            const void *desc, void *geometry, plan_problem *out, char line[PLAN_LINE]);
+/* Why the row cannot be taken for the problem: NULL, or `line`. */
+const char *plan_refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE]);
+
+/* The rows that cover a problem, in table order. */
+enum { PLAN_CANDIDATES = 64 };
+typedef struct plan_candidate {
+    const ptxpack_variant *row;
+    bool                   refused; /* plan_refusal says why */
+    bool                   behind;  /* another row of an ordered method comes first, whatever the problem */
+    double                 cost;    /* of the others */
+} plan_candidate;
+typedef struct plan_survey {
+    size_t                 count;
+    plan_candidate         candidate[PLAN_CANDIDATES];
+    const ptxpack_variant *chosen; /* NULL: there is none */
+} plan_survey;
+void plan_survey_rows(const plan_problem *problem, plan_survey *out);
+/* The row for the problem.  PTXPACK_E_UNSUPPORTED, with the handle's line */
+ptxpack_status plan_choose(const plan_problem *problem, const ptxpack_variant **row);
+
+/* ---- plans -------------------------------------------------------------------------------------- */
+/* The symbols that the problem's build adds to the row; 0 with a line in ptxpack_detail(NULL). */
+size_t plan_symbols(const plan_problem *problem, const ptxpack_variant *row,
+                    ptxpack_symbol symbols[PTXPACK_INSTANCE_SYMBOLS]);
+/* Makes a plan for the row, or for the one that is chosen when row is NULL.  *plan is malloc'ed, or NULL on
+ * failure, with the handle's line. */
+ptxpack_status plan_create(const plan_op *op, ptxpack *handle, const void *desc, const ptxpack_variant *row,
+                           plan_head **plan);
+/* Checks the buffers and enqueues the kernel.  plan may be NULL (PTXPACK_E_ARG). */
+ptxpack_status plan_launch(const plan_head *plan, const void *buffers, struct CUstream_st *stream);
+/* What a launch would hand to the kernel, without checks. */
+ptxpack_status plan_arguments(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3]);
+#endif

@@ -1,0 +1,78 @@
+/* symbols.h - private: layouts told to the PTX as symbols.
+ *
+ * A function NAME of the thread is told as digits of the thread's number: NAME_MODES of them,
+ * (thread >> NAME_SHIFTi & NAME_MASKi) * NAME_STRIDEi, to be added up; ptx/shared/layout.ptx does this.
+ * Offsets in shared memory are bytes of a tile before its swizzle. */
+#ifndef PTXPACK_SYMBOLS_H
+#define PTXPACK_SYMBOLS_H
+#include "host/atom/wgmma.h"
+#include "host/layout/layout.h"
+#include "loader/registry.h"
+
+/* Symbols that are being collected.  After a failure a line is in ptxpack_detail(NULL). */
+typedef struct symbol_list {
+    ptxpack_symbol *out;
+    size_t          count, cap;
+    bool            failed;
+} symbol_list;
+
+void symbol_add(symbol_list *list, const char *name, int64_t value);
+/* Fails because `what` of the layout cannot be told to the PTX. */
+void symbol_refuse(symbol_list *list, const char *what, const ptxpack_layout *l, const char *why);
+
+enum { THREAD_DIGITS = 4 };
+typedef struct function_names {
+    const char *modes, *digit[THREAD_DIGITS][3];
+} function_names;
+#define DIGIT_NAMES(name, i)                                 \
+    {                                                        \
+        name "_SHIFT" #i, name "_MASK" #i, name "_STRIDE" #i \
+    }
+#define FUNCTION(name)                                                                             \
+    {                                                                                              \
+        name "_MODES",                                                                             \
+        {                                                                                          \
+            DIGIT_NAMES(name, 0), DIGIT_NAMES(name, 1), DIGIT_NAMES(name, 2), DIGIT_NAMES(name, 3) \
+        }                                                                                          \
+    }
+
+/* Where l gives coordinates, a function or a step counts those along mode `axis`; SYMBOL_OFFSET where l gives
+ * offsets. */
+enum { SYMBOL_OFFSET = -1 };
+/* Mode 0 of l, thread -> offset, times `scale`. */
+void symbol_add_function(symbol_list *list, const function_names *names, const ptxpack_layout *l, int axis,
+                         int64_t scale);
+/* The one stride of mode `mode` of l; 0 when the mode has only one element. */
+int64_t symbol_step(symbol_list *list, const ptxpack_layout *l, int mode, int axis);
+
+/* What a swizzle does to byte offsets: it reads the bits `read`, mixes so many 16-byte chunks, and repeats
+ * after `period` bytes. */
+typedef struct symbol_swizzle {
+    int64_t read, chunks, period;
+} symbol_swizzle;
+/* The swizzle of a tile as the symbols `shift` and `mask`. */
+symbol_swizzle symbol_add_swizzle(symbol_list *list, const ptxpack_layout *tile, int bits, const char *shift,
+                                  const char *mask);
+/* A step of 16-bit elements in bytes.  It must be whole periods of the swizzle, so that the kernel may add it
+ * after the swizzle. */
+void symbol_add_whole_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode,
+                           symbol_swizzle swizzle);
+/* The bits of all multiples of that step, none of which may meet a bit of what the thread adds. */
+int64_t symbol_step_bits(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode);
+
+/* Columns of offsets (thread, 16 columns) in boxes: `inside` of them in a box, by XOR of multiples of `step`
+ * bytes, then the next box, `box` bytes on. */
+typedef struct symbol_columns {
+    int64_t step, inside;
+} symbol_columns;
+symbol_columns symbol_box_columns(symbol_list *list, const ptxpack_layout *offsets, int64_t box);
+/* A function of the lane, for (thread, ...) -> 16-bit element where each warp has boxes of its own, `apart`
+ * bytes from the last warp's.  With `warps_too` the thread's number may count several warps: their bits do not
+ * count. */
+void symbol_add_lanes(symbol_list *list, const function_names *names, const ptxpack_layout *offsets,
+                      int64_t apart, bool warps_too);
+
+/* The two words of an operand's descriptor. */
+void symbol_add_descriptor(symbol_list *list, const char *low, const char *high,
+                           const ptxpack_wgmma_operand *operand);
+#endif

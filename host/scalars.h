@@ -1,0 +1,12 @@
+/* scalars.h - private: the functions of one number that the references need.  The library links libc alone,
+ * without libm. */
+#ifndef PTXPACK_SCALARS_H
+#define PTXPACK_SCALARS_H
+#include "dtype.h"
+
+double reference_exp(double x);  /* e^x for x <= 0, within 2 ulp; 0 below 2^-1021 */
+double reference_tanh(double x); /* with a relative error of about 1e-15 */
+double reference_log(double x);  /* ln x for finite x >= 1 */
+/* A double, rounded to the element type in one step. */
+uint16_t reference_round(ptxpack_dtype type, double value);
+#endif
