@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "host/attention/inspect.h"
 #include "check.h"
@@ -616,13 +615,6 @@ static void run_case(check *c, const attention_case *a, check_images *images)
 }
 
 /* ---- all cases, on threads ---------------------------------------------------------------------- */
-typedef struct case_list {
-    check          *c;
-    attention_case *cases;
-    size_t          count;
-    atomic_size_t   next;
-} case_list;
-
 /* Whether a row that runs here takes fp8; a line when none does. */
 static bool fp8_is_taken(const check *c)
 {
@@ -638,9 +630,10 @@ static bool fp8_is_taken(const check *c)
     return false;
 }
 
-static void list_cases(check *c, case_list *list)
+static size_t list_cases(check *c, attention_case *cases)
 {
-    int types = fp8_is_taken(c) ? DTYPES : DTYPES - 1;
+    size_t count = 0;
+    int    types = fp8_is_taken(c) ? DTYPES : DTYPES - 1;
     for (int pair = 0; pair < PAIRS; pair++)
         for (int dim = 0; dim < HEAD_DIMS; dim++)
             for (int group = 0; group < HEADS; group++)
@@ -653,59 +646,38 @@ static void list_cases(check *c, case_list *list)
                         attention_case a = make_case(c, dtype, pair, dim, group, (data_kind)kind);
                         name_case(&a, name);
                         if (check_wanted(c, name))
-                            list->cases[list->count++] = a;
+                            cases[count++] = a;
                     }
+    return count;
 }
 
-static void *run_cases(void *context)
+static void name_at(const void *cases, size_t i, char name[128])
 {
-    case_list   *list = (case_list *)context;
-    check       *c = list->c;
-    check_images images = {.line = ""};
-    size_t       next;
-    bool         terminal = !c->quiet && isatty(STDERR_FILENO);
-    pthread_mutex_lock(&c->gpu_lock);
-    if (!device_attach(&c->gpu))
-        check_broken(c, "attention", c->gpu.line);
-    pthread_mutex_unlock(&c->gpu_lock);
-    while (!atomic_load(&c->broken) && (next = atomic_fetch_add(&list->next, 1)) < list->count) {
-        run_case(c, &list->cases[next], &images);
-        if (terminal) {
-            pthread_mutex_lock(&c->print_lock);
-            fprintf(stderr, "\r%zu of %zu cases ", next + 1, list->count);
-            pthread_mutex_unlock(&c->print_lock);
-        }
-    }
-    pthread_mutex_lock(&c->gpu_lock);
-    check_images_free(c, &images);
-    pthread_mutex_unlock(&c->gpu_lock);
-    return NULL;
+    name_case((const attention_case *)cases + i, name);
 }
+
+static void run_at(check *c, const void *cases, size_t i, void *images)
+{
+    run_case(c, (const attention_case *)cases + i, (check_images *)images);
+}
+
+static void free_images(check *c, void *images) { check_images_free(c, (check_images *)images); }
 
 void check_attention(check *c)
 {
-    case_list list = {.c = c};
-    pthread_t threads[256];
-    int       started = 0;
-    list.cases = (attention_case *)calloc((size_t)PAIRS * HEAD_DIMS * HEADS * KINDS * DTYPES,
-                                          sizeof *list.cases);
-    if (list.cases == NULL) {
+    attention_case *cases = (attention_case *)calloc((size_t)PAIRS * HEAD_DIMS * HEADS * KINDS * DTYPES,
+                                                     sizeof *cases);
+    if (cases == NULL) {
         check_broken(c, "attention", "no memory");
         return;
     }
-    list_cases(c, &list);
-    for (size_t i = 0; i < list.count && c->list; i++) {
-        char name[128];
-        name_case(&list.cases[i], name);
-        puts(name);
-    }
-    if (!c->list && !atomic_load(&c->broken)) {
-        while (started < c->threads - 1 && started < 256 &&
-               pthread_create(&threads[started], NULL, run_cases, &list) == 0)
-            started++;
-        run_cases(&list);
-        for (int i = 0; i < started; i++)
-            pthread_join(threads[i], NULL);
-    }
-    free(list.cases);
+    const check_cases all = {.op = "attention",
+                             .cases = cases,
+                             .count = list_cases(c, cases),
+                             .images = sizeof(check_images),
+                             .name = name_at,
+                             .run = run_at,
+                             .free = free_images};
+    check_run_cases(c, &all);
+    free(cases);
 }

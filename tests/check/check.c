@@ -2,9 +2,11 @@
 #include "check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { SHOWN_FAILURES = 50 };
+enum { SHOWN_FAILURES = 50, THREADS = 256 };
 
 bool check_wanted(const check *c, const char *name)
 {
@@ -40,4 +42,76 @@ bool check_reserve(check *c, check_buffer *buffer, size_t bytes)
         return false;
     buffer->bytes = bytes + bytes / 2;
     return true;
+}
+
+bool check_reserve_far(check *c, const char *name, size_t input_bytes, size_t output_bytes, uint64_t *inputs,
+                       uint64_t *output)
+{
+    size_t free_bytes, total, needed = input_bytes + output_bytes + ((size_t)1 << 30);
+    if (!device_try(&c->gpu, c->gpu.driver->cuMemGetInfo(&free_bytes, &total), "cuMemGetInfo")) {
+        check_broken(c, name, c->gpu.line);
+        return false;
+    }
+    if (free_bytes >= needed && device_alloc(&c->gpu, inputs, input_bytes) &&
+        device_alloc(&c->gpu, output, output_bytes))
+        return true;
+    if (!c->quiet)
+        printf("SKIP: %s: needs %.1f GiB of device memory, %.1f GiB are free\n", name,
+               (double)needed / (1 << 30), (double)free_bytes / (1 << 30));
+    return false;
+}
+
+/* ---- cases on threads --------------------------------------------------------------------------- */
+typedef struct case_queue {
+    check             *c;
+    const check_cases *cases;
+    atomic_size_t      next;
+} case_queue;
+
+static void *take_cases(void *context)
+{
+    case_queue        *queue = (case_queue *)context;
+    check             *c = queue->c;
+    const check_cases *cases = queue->cases;
+    void              *images = calloc(1, cases->images);
+    bool               terminal = !c->quiet && isatty(STDERR_FILENO);
+    size_t             next;
+    pthread_mutex_lock(&c->gpu_lock);
+    if (images == NULL || !device_attach(&c->gpu))
+        check_broken(c, cases->op, images == NULL ? "no memory" : c->gpu.line);
+    pthread_mutex_unlock(&c->gpu_lock);
+    while (!atomic_load(&c->broken) && (next = atomic_fetch_add(&queue->next, 1)) < cases->count) {
+        cases->run(c, cases->cases, next, images);
+        if (terminal) {
+            pthread_mutex_lock(&c->print_lock);
+            fprintf(stderr, "\r%zu of %zu cases ", next + 1, cases->count);
+            pthread_mutex_unlock(&c->print_lock);
+        }
+    }
+    pthread_mutex_lock(&c->gpu_lock);
+    if (images != NULL)
+        cases->free(c, images);
+    pthread_mutex_unlock(&c->gpu_lock);
+    free(images);
+    return NULL;
+}
+
+void check_run_cases(check *c, const check_cases *cases)
+{
+    case_queue queue = {.c = c, .cases = cases};
+    pthread_t  threads[THREADS];
+    int        started = 0;
+    for (size_t i = 0; i < cases->count && c->list; i++) {
+        char name[128];
+        cases->name(cases->cases, i, name);
+        puts(name);
+    }
+    if (c->list || atomic_load(&c->broken))
+        return;
+    while (started < c->threads - 1 && started < THREADS &&
+           pthread_create(&threads[started], NULL, take_cases, &queue) == 0)
+        started++;
+    take_cases(&queue);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
 }

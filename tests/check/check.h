@@ -38,6 +38,23 @@ typedef struct check_buffer {
 } check_buffer;
 bool check_reserve(check *c, check_buffer *buffer, size_t bytes); /* call with gpu_lock held */
 
+/* The cases of an operation, taken in turn by threads. */
+typedef struct check_cases {
+    const char *op;
+    const void *cases;
+    size_t      count;
+    size_t      images; /* bytes of what a thread keeps between its cases; at first 0 */
+    void (*name)(const void *cases, size_t i, char name[128]);
+    void (*run)(check *c, const void *cases, size_t i, void *images);
+    void (*free)(check *c, void *images); /* called with gpu_lock held */
+} check_cases;
+void check_run_cases(check *c, const check_cases *cases); /* or list their names */
+
+/* Device memory for tensors that are too large to hold on the host.  false, with a SKIP line, where it is short, or
+ * after a failure has been recorded. */
+bool check_reserve_far(check *c, const char *name, size_t input_bytes, size_t output_bytes, uint64_t *inputs,
+                       uint64_t *output);
+
 enum { CHECK_GUARD = 4096 }; /* bytes before and after each tensor */
 
 /* Run the cases of an operation. */

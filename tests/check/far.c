@@ -20,9 +20,9 @@ typedef struct far_layout {
 } far_layout;
 
 static const far_layout layouts[] = {
-    {"far-rows", 2, 4, {.batch = (INT64_C(1) << 32) + 8, .row = (1 << 30) - 8, .head = DIM}},
-    {"far-tiles", 1, 200, {.batch = 0, .row = 1 << 25, .head = DIM}},
-    {"far-heads", 1, 200, {.batch = 0, .row = DIM, .head = (INT64_C(1) << 32) + 8}},
+    {"attention far-rows", 2, 4, {.batch = (INT64_C(1) << 32) + 8, .row = (1 << 30) - 8, .head = DIM}},
+    {"attention far-tiles", 1, 200, {.batch = 0, .row = 1 << 25, .head = DIM}},
+    {"attention far-heads", 1, 200, {.batch = 0, .row = DIM, .head = (INT64_C(1) << 32) + 8}},
 };
 
 typedef struct far_problem {
@@ -91,19 +91,9 @@ static void free_problem(check *c, far_problem *p)
 /* Device memory; false where it is short, or after a failure has been recorded. */
 static bool place(check *c, far_problem *p)
 {
-    size_t inputs = p->bytes + (INPUTS - 1) * p->pieces * PIECE, free_bytes, total;
-    size_t needed = inputs + p->bytes + ((size_t)1 << 30);
-    if (!device_try(&c->gpu, c->gpu.driver->cuMemGetInfo(&free_bytes, &total), "cuMemGetInfo")) {
-        check_broken(c, p->layout->name, c->gpu.line);
+    size_t inputs = p->bytes + (INPUTS - 1) * p->pieces * PIECE;
+    if (!check_reserve_far(c, p->layout->name, inputs, p->bytes, &p->inputs, &p->output))
         return false;
-    }
-    if (free_bytes < needed || !device_alloc(&c->gpu, &p->inputs, inputs) ||
-        !device_alloc(&c->gpu, &p->output, p->bytes)) {
-        if (!c->quiet)
-            printf("SKIP: attention %s: needs %.1f GiB of device memory, %.1f GiB are free\n", p->layout->name,
-                   (double)needed / (1 << 30), (double)free_bytes / (1 << 30));
-        return false;
-    }
     bool ok = device_alloc(&c->gpu, &p->lse_device, p->pieces * sizeof *p->lse);
     for (int t = 0; t < INPUTS; t++)
         for (size_t n = 0; n < p->pieces && ok; n++)
@@ -183,7 +173,7 @@ static void run_layout(check *c, const far_layout *layout)
     bool                   ready = false;
     for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
         char name[128];
-        snprintf(name, sizeof name, "attention %s f16 d%d %s", layout->name, (int)DIM, rows[i].id);
+        snprintf(name, sizeof name, "%s f16 d%d %s", layout->name, (int)DIM, rows[i].id);
         if (!row_suits(c, &rows[i]) || !check_wanted(c, name))
             continue;
         if (c->list) {

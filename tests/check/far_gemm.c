@@ -116,19 +116,9 @@ static void free_problem(check *c, far_problem *p)
 /* Device memory; false where it is short, or after a failure has been recorded. */
 static bool place(check *c, far_problem *p)
 {
-    size_t inputs = p->bytes + (size_t)GEMM_D * LINE * sizeof(uint16_t), free_bytes, total;
-    size_t needed = inputs + p->bytes + ((size_t)1 << 30);
-    if (!device_try(&c->gpu, c->gpu.driver->cuMemGetInfo(&free_bytes, &total), "cuMemGetInfo")) {
-        check_broken(c, p->layout->name, c->gpu.line);
+    size_t inputs = p->bytes + (size_t)GEMM_D * LINE * sizeof(uint16_t);
+    if (!check_reserve_far(c, p->layout->name, inputs, p->bytes, &p->inputs, &p->output))
         return false;
-    }
-    if (free_bytes < needed || !device_alloc(&c->gpu, &p->inputs, inputs) ||
-        !device_alloc(&c->gpu, &p->output, p->bytes)) {
-        if (!c->quiet)
-            printf("SKIP: %s: needs %.1f GiB of device memory, %.1f GiB are free\n", p->layout->name,
-                   (double)needed / (1 << 30), (double)free_bytes / (1 << 30));
-        return false;
-    }
     bool ok = true;
     for (size_t n = 0; n < (size_t)GEMM_D * LINES && ok; n++)
         ok = device_upload(&c->gpu, line_address(p, (int)(n / LINES), n % LINES),

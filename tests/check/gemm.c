@@ -465,13 +465,6 @@ static void run_case(check *c, const gemm_case *a, regions *r)
 
 /* ---- all cases, on threads ---------------------------------------------------------------------- */
 enum { ALL = DTYPES * ORDERS * SIZES * EPILOGUES * LAYOUTS * KINDS };
-typedef struct case_list {
-    check        *c;
-    gemm_case    *cases;
-    size_t        count;
-    atomic_size_t next;
-} case_list;
-
 /* All there are, sizes first, so that the longest come first. */
 static gemm_case case_at(int index)
 {
@@ -488,57 +481,45 @@ static gemm_case case_at(int index)
     return a;
 }
 
-static void list_cases(check *c, case_list *list)
+static size_t list_cases(check *c, gemm_case *cases)
 {
+    size_t count = 0;
     for (int i = 0; i < ALL; i++) {
         gemm_case a = case_at(i);
         char      name[128];
         name_case(&a, name);
         if (in_matrix(c, &a) && check_wanted(c, name))
-            list->cases[list->count++] = a;
+            cases[count++] = a;
     }
+    return count;
 }
 
-static void *run_cases(void *context)
+static void name_at(const void *cases, size_t i, char name[128])
 {
-    case_list *list = (case_list *)context;
-    check     *c = list->c;
-    regions    r = {.workspace = {0, 0}};
-    size_t     next;
-    pthread_mutex_lock(&c->gpu_lock);
-    if (!device_attach(&c->gpu))
-        check_broken(c, "gemm", c->gpu.line);
-    pthread_mutex_unlock(&c->gpu_lock);
-    while (!atomic_load(&c->broken) && (next = atomic_fetch_add(&list->next, 1)) < list->count)
-        run_case(c, &list->cases[next], &r);
-    pthread_mutex_lock(&c->gpu_lock);
-    free_regions(c, &r);
-    pthread_mutex_unlock(&c->gpu_lock);
-    return NULL;
+    name_case((const gemm_case *)cases + i, name);
 }
+
+static void run_at(check *c, const void *cases, size_t i, void *r)
+{
+    run_case(c, (const gemm_case *)cases + i, (regions *)r);
+}
+
+static void free_images(check *c, void *images) { free_regions(c, (regions *)images); }
 
 void check_gemm(check *c)
 {
-    case_list list = {.c = c, .cases = (gemm_case *)calloc(ALL, sizeof *list.cases)};
-    pthread_t threads[256];
-    int       started = 0;
-    if (list.cases == NULL) {
+    gemm_case *cases = (gemm_case *)calloc(ALL, sizeof *cases);
+    if (cases == NULL) {
         check_broken(c, "gemm", "no memory");
         return;
     }
-    list_cases(c, &list);
-    for (size_t i = 0; i < list.count && c->list; i++) {
-        char name[128];
-        name_case(&list.cases[i], name);
-        puts(name);
-    }
-    if (!c->list && !atomic_load(&c->broken)) {
-        while (started < c->threads - 1 && started < 256 &&
-               pthread_create(&threads[started], NULL, run_cases, &list) == 0)
-            started++;
-        run_cases(&list);
-        for (int i = 0; i < started; i++)
-            pthread_join(threads[i], NULL);
-    }
-    free(list.cases);
+    const check_cases all = {.op = "gemm",
+                             .cases = cases,
+                             .count = list_cases(c, cases),
+                             .images = sizeof(regions),
+                             .name = name_at,
+                             .run = run_at,
+                             .free = free_images};
+    check_run_cases(c, &all);
+    free(cases);
 }
