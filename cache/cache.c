@@ -49,9 +49,7 @@ static uint64_t choose_max_bytes(uint64_t wanted, char line[PTXPACK_CACHE_LINE])
     const char *text = wanted ? NULL : ptxpack_cache_env("PTXPACK_CACHE_MAX_SIZE");
     if (text != NULL && !ptxpack_cache_parse_size(text, &bytes))
         snprintf(line, PTXPACK_CACHE_LINE,
-                 "PTXPACK_CACHE_MAX_SIZE=%.100s is no size such as 512M or 2G: "
-                 "the limit is 1G",
-                 text);
+                 "PTXPACK_CACHE_MAX_SIZE=%.100s is no size such as 512M or 2G: the limit is 1G", text);
     return bytes;
 }
 

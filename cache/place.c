@@ -106,8 +106,8 @@ char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE]
         char *home = passwd_home();
         if (home == NULL) {
             snprintf(line, PTXPACK_CACHE_LINE,
-                     "cache disabled: PTXPACK_CACHE_DIR, XDG_CACHE_HOME and HOME "
-                     "name no absolute directory, and user %ld has no home",
+                     "cache disabled: PTXPACK_CACHE_DIR, XDG_CACHE_HOME and HOME name no absolute directory, "
+                     "and user %ld has no home",
                      (long)geteuid());
             return NULL;
         }

@@ -46,9 +46,7 @@ static ptxpack_status check_options(const struct ptxpack_text *t)
         bool        last = i + 1 == t->source.option_count;
         if (is_one_of(word, targets))
             return ptxpack_fail(t->handle, PTXPACK_E_ARG,
-                                "source.options: %.100s: the target is the handle's "
-                                "(PTXPACK_ARCH)",
-                                word);
+                                "source.options: %.100s: the target is the handle's (PTXPACK_ARCH)", word);
         if (is_one_of(word, partial) ||
             (is_one_of(word, apart) && !last && strcmp(t->source.options[i + 1], "true") == 0))
             return ptxpack_fail(t->handle, PTXPACK_E_ARG, "source.options: %.100s: it makes no whole program",

@@ -154,8 +154,7 @@ static ptxpack_status refused(const ptxpack_function *f, const uint32_t grid[3],
 {
     return ptxpack_fail(
         f->program->handle, PTXPACK_E_LAUNCH,
-        "cuLaunchKernel of %s, grid %u x %u x %u, block %u x %u x %u, %zu bytes of dynamic shared "
-        "memory: %s",
+        "cuLaunchKernel of %s, grid %u x %u x %u, block %u x %u x %u, %zu bytes of dynamic shared memory: %s",
         f->info.name, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes, why);
 }
 

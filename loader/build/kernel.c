@@ -111,10 +111,10 @@ static ptxpack_status forbidden(const struct ptxpack_build *b)
                  ptxpack_library_version);
     else if (ptxpack_cache_prebuilt(h->cache, 1, &more))
         snprintf(others, sizeof others, " (and others)");
-    return ptxpack_fail(h, PTXPACK_E_FORBIDDEN,
-                        "%s for %s%s: there is no usable machine code in the "
-                        "prebuilt folder %.400s%s nor in the cache, %s",
-                        b->job.name, b->target, how, first.path, others, end);
+    return ptxpack_fail(
+        h, PTXPACK_E_FORBIDDEN,
+        "%s for %s%s: there is no usable machine code in the prebuilt folder %.400s%s nor in the cache, %s",
+        b->job.name, b->target, how, first.path, others, end);
 }
 
 /* A text that was expanded now is kept for later runs. */

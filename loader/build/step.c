@@ -50,8 +50,8 @@ static void keep(const struct ptxpack_step *step, const struct ptxpack_code *cod
 ptxpack_status ptxpack_step_forbidden(const struct ptxpack_step *step)
 {
     return ptxpack_fail(step->handle, PTXPACK_E_FORBIDDEN,
-                        "%s for %s: there is no usable machine code in the "
-                        "cache, and compiling is forbidden (PTXPACK_FORBID_COMPILE)",
+                        "%s for %s: there is no usable machine code in the cache, and compiling is forbidden "
+                        "(PTXPACK_FORBID_COMPILE)",
                         step->name, step->target);
 }
 

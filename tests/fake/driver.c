@@ -294,8 +294,8 @@ static ptxpack_cu_result judge(unsigned int result, unsigned int count, const un
     char text[256];
     if (result)
         snprintf(text, sizeof text,
-                 "ptxas application ptx input, line %u; error   : Unknown symbol '%%zz'\nptxas fatal   : "
-                 "Ptx assembly aborted due to errors\n",
+                 "ptxas application ptx input, line %u; error   : Unknown symbol '%%zz'\nptxas fatal   : Ptx "
+                 "assembly aborted due to errors\n",
                  number("log", 1));
     else
         snprintf(text, sizeof text, "ptxas info    : Used 42 registers, 128 bytes smem\n");

@@ -96,8 +96,8 @@ static ptxpack_nvptx_result refuse(struct nvPTXCompiler *c)
     const char *version = strstr(c->ptx, ".version ");
     if (version && sscanf(version, ".version %d.%d", &major, &minor) == 2 && 10 * major + minor > isa) {
         snprintf(c->error, sizeof c->error,
-                 "ptxas application ptx input, line 1; fatal   : Unsupported .version %d.%d; "
-                 "current version is '%d.%d'\n",
+                 "ptxas application ptx input, line 1; fatal   : Unsupported .version %d.%d; current version "
+                 "is '%d.%d'\n",
                  major, minor, isa / 10, isa % 10);
         return 7;
     }

@@ -95,13 +95,12 @@ TEST(test_plain_text)
     check("\xEF\xBB\xBF.version 7.0\n", ".version 7.0\n");
     check(".version 7.0\n.target sm_80\n.reg .b32 %r<4>;\n.section x\n.align 4\n.file 1 \"a\"\n",
           ".version 7.0\n.target sm_80\n.reg .b32 %r<4>;\n.section x\n.align 4\n.file 1 \"a\"\n");
-    check("a; b; # c\n@p bra L;\n@!p ret;\n{ a }\n[x]\n$l: x;\n%r = 1;\n", "a; b; # c\n@p bra L;\n@!p "
-                                                                           "ret;\n{ a }\n[x]\n$l: x;\n%r = "
-                                                                           "1;\n");
+    check("a; b; # c\n@p bra L;\n@!p ret;\n{ a }\n[x]\n$l: x;\n%r = 1;\n",
+          "a; b; # c\n@p bra L;\n@!p ret;\n{ a }\n[x]\n$l: x;\n%r = 1;\n");
     check(".macro M\nX\n.endm\n@p M\n{ M }\nM2\nM.x\n%M\n", "@p M\n{ M }\nM2\nM.x\n%M\n");
     check("mad.lo.u32 %r1, %r2,\n   %r3, %r4;\n", "mad.lo.u32 %r1, %r2,\n   %r3, %r4;\n");
-    check("cp.async.bulk.shared::cluster [a];\nfence::x y\n", "cp.async.bulk.shared::cluster [a];\nfence::x "
-                                                              "y\n");
+    check("cp.async.bulk.shared::cluster [a];\nfence::x y\n",
+          "cp.async.bulk.shared::cluster [a];\nfence::x y\n");
 }
 
 TEST(test_labels)
@@ -114,8 +113,8 @@ TEST(test_labels)
 TEST(test_comments)
 {
     check("a // it's \"one\n// all\n/* b */ c /* d\n e */ f\n/**/g/***/\n", "a\n  c\n f\n g\n");
-    check(".macro M a // it's\n x\\a; // \\a don't\n /* \\a\n ' */ y;\n.endm // end\nM 1 // M's\n", " x1;\n "
-                                                                                                    "y;\n");
+    check(".macro M a // it's\n x\\a; // \\a don't\n /* \\a\n ' */ y;\n.endm // end\nM 1 // M's\n",
+          " x1;\n y;\n");
     check(".pragma \"a // b /* c\";\n", ".pragma \"a // b /* c\";\n");
     check("a/b c/ /d\n", "a/b c/ /d\n");
     check(".set q, '/'\n.set r, '\"' // x\n\\[q] \\[r] // \"\n", "47 34\n");
@@ -127,8 +126,8 @@ TEST(test_comments)
 TEST(test_values)
 {
     check(".set N, 4\n%r\\[N] \\[N*2+1] \\[ -N ] \\[(N==4)] \\[[N]+1]\n", "%r4 9 -4 -1 5\n");
-    check(".macro M j\n%s\\[4*\\j+1], %s\\[4*\\j+\\j]\\()x;\n.endm\nM 3\nM 1+1\n", "%s13, %s15x;\n%s6, "
-                                                                                   "%s7x;\n");
+    check(".macro M j\n%s\\[4*\\j+1], %s\\[4*\\j+\\j]\\()x;\n.endm\nM 3\nM 1+1\n",
+          "%s13, %s15x;\n%s6, %s7x;\n");
     check(".set N, 2\n.macro M a, b\n\\a-\\b\n.endm\nM \\[N], \\[N + 1]\nM a\\[N]b \\[N]\n", "2-3\na2b-2\n");
     check(".set N, 2\n.irp i, \\[N], \\[2 * N]\nx\\i y\\[\\i*\\i]\n.endr\n", "x2 y4\nx4 y16\n");
     check(".set N, 3\n.set v\\[N], 7\n.set M\\[N], \\[N]\n\\[v3] \\[M3]\n", "7 3\n");
@@ -149,16 +148,15 @@ TEST(test_lists)
     check("\\{i=0..1: {%a\\i, %b\\i}}\n", "{%a0, %b0}, {%a1, %b1}\n");
     check("\\{i=0..1: \\{j=0..1: %\\[2*\\i+\\j]}}\n", "%0, %1, %2, %3\n");
     check("\\{i=-1..1: \\{j=0..\\i: \\i:\\j}}\n", "0:0, 1:0, 1:1\n");
-    check(".macro M i, n, x\n\\{i=0..\\n-1: \\x\\i\\()y\\i}, \\i;\n.endm\nM 7, 2, %r\n", "%r0y0, %r1y1, "
-                                                                                         "7;\n");
+    check(".macro M i, n, x\n\\{i=0..\\n-1: \\x\\i\\()y\\i}, \\i;\n.endm\nM 7, 2, %r\n", "%r0y0, %r1y1, 7;\n");
     check(".macro M j, r\n{\\{i=0..1: %\\r\\[2*\\j+\\i]}} \\j\n.endm\n.irp i, 5, 6\nM \\i, q\n.endr\n",
           "{%q10, %q11} 5\n{%q12, %q13} 6\n");
     check(".macro M a:vararg\n\\a\n.endm\nM \\{i=0..2: %\\i}\n", "%0,%1,%2\n");
     check(".irp r, \\{k=0..2: %\\k}\n<\\r>\n.endr\n", "<%0>\n<%1>\n<%2>\n");
     check(".macro M a, b\n\\b \\a\n.endm\nM \"\\{i=0..1: %\\i}\", x\n", "x %0, %1\n");
     check(".macro A v\n.macro B w\n\\{i=0..\\v: \\w\\i} \\@\n.endm\n.endm\nA 1\nB z\n", "z0, z1 0\n");
-    check("\\{i=9223372036854775806..9223372036854775807: \\i}\n", "9223372036854775806, "
-                                                                   "9223372036854775807\n");
+    check("\\{i=9223372036854775806..9223372036854775807: \\i}\n",
+          "9223372036854775806, 9223372036854775807\n");
 }
 
 /* ---- symbols, reader, API -------------------------------------------------------------------------- */
@@ -272,11 +270,11 @@ TEST(test_errors)
         {"x \\{0..3: y}\n", "t:1: expected \\{NAME=FIRST..LAST: item}"},
         {"x \\{i=3: y}\n", "t:1: expected \\{i=FIRST..LAST: item}"},
         {"x \\{i=0..n: y}\n", "t:1: unknown symbol n in the expression \"n\""},
-        {".macro A\n.error \"deep\"\n.endm\n.macro B\n\n A\n.endm\nB\n", "t:8: deep (in macro B, t:6) (in "
-                                                                         "macro A, t:2)"},
+        {".macro A\n.error \"deep\"\n.endm\n.macro B\n\n A\n.endm\nB\n",
+         "t:8: deep (in macro B, t:6) (in macro A, t:2)"},
         {".rept 2\n.error \"loop\"\n.endr\n", "t:2: loop"},
-        {".macro Long_Name a\n.endm\nLONG_NAME 1 2\n", "t:3: too many arguments for the macro Long_Name: it "
-                                                       "takes 1"},
+        {".macro Long_Name a\n.endm\nLONG_NAME 1 2\n",
+         "t:3: too many arguments for the macro Long_Name: it takes 1"},
         {".set 1, 2\n", "t:1: expected a symbol name, not \"1, 2\""},
         {".rept -1\n.endr\n", "t:1: a negative count: -1"},
     };
@@ -305,8 +303,8 @@ TEST(test_errors_in_files)
 TEST(test_warnings)
 {
     check_warning("x\n.warning \"w \\[1+1]\"\n.warning\n", "t:2: w 2\nt:3: .warning\n");
-    check_warning(".macro M a\nx \\b;\n.endm\nM 1\n", "t:4: nothing to put in place of \"\\b;\" (in macro M, "
-                                                      "t:2)\n");
+    check_warning(".macro M a\nx \\b;\n.endm\nM 1\n",
+                  "t:4: nothing to put in place of \"\\b;\" (in macro M, t:2)\n");
     check_warning(".pragma \"a\\b\";\n", "");
     check_warning(".set x, 1 << 64\n", "t:1: shift count 64 is not between 0 and 63\n");
     check_warning(".purgem q\n", "t:1: there is no macro \"q\" to purge\n");
@@ -332,8 +330,8 @@ TEST(test_limits)
         {"x \\{i=0..1000000000: %r\\i}\n", "t:1: ", "text grows beyond"},
         {".rept 100000000\n0123456789012345678901234567890123456789\n.endr\n", "t:2: ", "text grows beyond"},
         {".macro M\n.rept 1000\nM\n.endr\n.endm\nM\n", "t:6: ", "deep"},
-        {".set i, 0\n.rept 100000000\n.macro m\\[i]\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n.endm\n.set "
-         "i, i+1\n.endr\n",
+        {".set i, 0\n.rept 100000000\n.macro m\\[i]\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n.endm\n.set i, "
+         "i+1\n.endr\n",
          "t:", "take more than"},
         {".set i, 0\n.rept 100000000\n.set s\\[i], 1\n.set i, i+1\n.endr\n", "t:", ""},
         {"\\{a=0..9999:\\{b=0..9999:\\{c=0..9999:\\{d=0..9999:}}}}\n", "t:1: ", "steps"},
@@ -458,9 +456,9 @@ TEST(test_map)
                        {"s/b.ptx", ".macro INNER a\nin \\a;\n.endm\n.macro Outer a\n INNER \\a\n out\n.endm\nin b\n"},
         }};
     assert_int_equal(fixture_expand(&f, &e), PTXPACK_OK);
-    assert_string_equal(ptxpack_expansion_text(e, NULL), "first\nin b\nL:\nin 1;\n out\nloop\nloop\nirp "
-                                                         "1\nin 1;\nirp 2\n"
-                                                         "in 2;\n last\n");
+    assert_string_equal(ptxpack_expansion_text(e, NULL),
+                        "first\nin b\nL:\nin 1;\n out\nloop\nloop\nirp 1\nin 1;\nirp 2\n"
+                        "in 2;\n last\n");
     assert_string_equal(ptxpack_expansion_where(e, 1, where, sizeof where), want[0]);
     assert_string_equal(ptxpack_expansion_where(e, 2, where, sizeof where), want[1]);
     assert_string_equal(ptxpack_expansion_where(e, 3, where, sizeof where), "k/a.ptx:7");
@@ -481,18 +479,17 @@ TEST(test_map)
     ptxpack_expansion_free(e);
 }
 
-static const char kernel[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
-                             ".macro ADD d, a, b\n        add.s32 \\d, \\a, \\b;\n.endm\n"
-                             ".global .u32 table[4] = {1, 2,\n   3, 4};\n"
-                             ".func (.reg .b32 r) twice (.reg .b32 a);\n"
-                             ".func (.reg .b32 r) twice (.reg .b32 a)\n{\n ADD r, a, a\n ret;\n}\n"
-                             ".visible .entry k(\n .param .u64 p\n)\n.maxntid 32, 1, 1\n{\n .reg .b32 "
-                             "%r<8>;\n .reg .b64 %rd<4>;\n"
-                             " .reg .pred q;\n ld.param.u64 %rd1, [p];\n mov.u32 %r1, %tid.x;\nL0:\n ADD "
-                             "%r2, %r1, %r1\n ADD %r2, %r2, %r1\n"
-                             " setp.lt.u32 q, %r2,\n  1000;\n @q bra L0;\n { .reg .b32 s;\n mov.b32 s, 3;\n "
-                             "ADD %r2, %r2, s\n }\n"
-                             " call (%r3), twice, (%r2);\nL1: st.global.u32 [%rd1], %r3;\n ret;\n}\n";
+static const char kernel[] =
+    ".version 7.0\n.target sm_80\n.address_size 64\n"
+    ".macro ADD d, a, b\n        add.s32 \\d, \\a, \\b;\n.endm\n"
+    ".global .u32 table[4] = {1, 2,\n   3, 4};\n"
+    ".func (.reg .b32 r) twice (.reg .b32 a);\n"
+    ".func (.reg .b32 r) twice (.reg .b32 a)\n{\n ADD r, a, a\n ret;\n}\n"
+    ".visible .entry k(\n .param .u64 p\n)\n.maxntid 32, 1, 1\n{\n .reg .b32 %r<8>;\n .reg .b64 %rd<4>;\n"
+    " .reg .pred q;\n ld.param.u64 %rd1, [p];\n mov.u32 %r1, %tid.x;\nL0:\n ADD %r2, %r1, %r1\n ADD %r2, %r2, "
+    "%r1\n"
+    " setp.lt.u32 q, %r2,\n  1000;\n @q bra L0;\n { .reg .b32 s;\n mov.b32 s, 3;\n ADD %r2, %r2, s\n }\n"
+    " call (%r3), twice, (%r2);\nL1: st.global.u32 [%rd1], %r3;\n ret;\n}\n";
 
 TEST(test_line_info)
 {
@@ -502,16 +499,16 @@ TEST(test_line_info)
     assert_int_equal(fixture_expand(&f, &e), PTXPACK_OK);
     const char *text = ptxpack_expansion_text(e, NULL);
     assert_non_null(strstr(text, "{\n.loc 1 5 0\n        add.s32 r, a, a;\n.loc 1 13 0\n ret;\n}\n"));
-    assert_non_null(strstr(text, "L0:\n.loc 1 5 0\n        add.s32 %r2, %r1, %r1;\n        add.s32 %r2, %r2, "
-                                 "%r1;\n"
-                                 ".loc 1 28 0\n setp.lt.u32 q, %r2,\n  1000;\n"));
+    assert_non_null(strstr(text,
+                           "L0:\n.loc 1 5 0\n        add.s32 %r2, %r1, %r1;\n        add.s32 %r2, %r2, %r1;\n"
+                           ".loc 1 28 0\n setp.lt.u32 q, %r2,\n  1000;\n"));
     assert_non_null(strstr(text, "ret;\n}\n.file 1 \"ptx/kernel/k.ptx\"\n"));
     assert_null(strstr(text, ".loc 1 7 0"));
     size_t line = 1;
     for (const char *at = strstr(text, ".loc"); at > text; at--)
         line += at[-1] == '\n';
-    assert_string_equal(ptxpack_expansion_where(e, line, where, sizeof where), "kernel/k.ptx:12 (in macro "
-                                                                               "ADD, kernel/k.ptx:5)");
+    assert_string_equal(ptxpack_expansion_where(e, line, where, sizeof where),
+                        "kernel/k.ptx:12 (in macro ADD, kernel/k.ptx:5)");
     ptxpack_expansion_free(e);
 }
 
@@ -536,18 +533,18 @@ TEST(test_line_info_ptxas)
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, bytes, file), bytes);
     fclose(file);
-    snprintf(command, sizeof command,
-             "%s -lineinfo -arch=sm_80 -o %s/k.cubin %s && grep -q ptx/kernel %s/k.cubin; r=$?; rm -rf %s; "
-             "exit $r",
-             ptxas, folder, path, folder, folder);
+    snprintf(
+        command, sizeof command,
+        "%s -lineinfo -arch=sm_80 -o %s/k.cubin %s && grep -q ptx/kernel %s/k.cubin; r=$?; rm -rf %s; exit $r",
+        ptxas, folder, path, folder, folder);
     ptxpack_expansion_free(e);
     assert_int_equal(system(command), 0);
 }
 
 /* ---- memory, threads, speed ------------------------------------------------------------------------ */
 
-static const char busy[] = ".include \"inc\"\n.set k, 0\n.rept 3\n.irp r, a, \"b c\", %d\nM \\[k], \\r, "
-                           "z=\"q r\"\n.endr\n.set k, k + 1\n.endr\n"
+static const char busy[] = ".include \"inc\"\n.set k, 0\n.rept 3\n.irp r, a, \"b c\", %d\nM \\[k], \\r, z=\"q "
+                           "r\"\n.endr\n.set k, k + 1\n.endr\n"
                            ".irpc c, abc\n\\c {\\{i=0..3: %s\\[2*\\i]}}\n.endr\n.macro D n\n.macro \\n "
                            "v\n\\v\n.endm\n.endm\nD one\none 1\n.purgem one\n"
                            ".warning \"w\"\nx \\y;\nM 1, x, z=2\n.entry e {\n mov;\n}\n";
@@ -618,31 +615,26 @@ TEST(test_threads)
 }
 
 /* The main loop of an attention kernel, more or less: nested macros, loops, lists, conditions. */
-static const char realistic[] = ".macro QUAD op, x\n .irp d, 1, 2\n        shfl.sync.bfly.b32  %t, \\x, \\d, "
-                                "31, -1;\n"
-                                "        \\op\\().f32          \\x, \\x, %t;\n .endr\n.endm\n"
-                                ".macro SM_MAX j, r\n        max.f32             %m\\r, %m\\r, "
-                                "%s\\j\\r\\()0;\n"
-                                "        max.f32             %m\\r, %m\\r, %s\\j\\r\\()1;\n.endm\n"
-                                ".macro SM_CLOSE r\n        QUAD                max, %m\\r\n        sub.f32  "
-                                "           %c\\r, %c\\r, %m\\r;\n"
-                                "        ex2.approx.ftz.f32  %c\\r, %c\\r;\n        mul.f32             "
-                                "%l\\r, %l\\r, %c\\r;\n.endm\n"
-                                ".macro SM_EXP j, r\n .irp e, 0, 1\n        sub.f32             %s\\j\\r\\e, "
-                                "%s\\j\\r\\e, %m\\r;\n"
-                                "        ex2.approx.ftz.f32  %s\\j\\r\\e, %s\\j\\r\\e;\n        add.f32      "
-                                "       %l\\r, %l\\r, %s\\j\\r\\e;\n .endr\n.endm\n"
-                                ".macro MMA d, a, b\n        "
-                                "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {\\{i=0..3: "
-                                "%o\\[4*\\d+\\i]}}, "
-                                "{\\{i=0..3: %p\\[4*\\a+\\i]}}, {%b\\[2*\\b], %b\\[2*\\b+1]}, {\\{i=0..3: "
-                                "%o\\[4*\\d+\\i]}};\n.endm\n"
-                                ".macro STEP k\n .irp r, a, b\n  .set j, 0\n  .rept 16\n    SM_MAX \\[j], "
-                                "\\r\n   .set j, j + 1\n  .endr\n    SM_CLOSE \\r\n"
-                                "  .set j, 0\n  .rept 16\n    SM_EXP \\[j], \\r\n   .if j & 1\n    MMA "
-                                "\\[j], \\[j/2], \\k\n   .endif\n"
-                                "   .set j, j + 1\n  .endr\n .endr\n.endm\n"
-                                ".set k, 0\n.rept 35\n STEP \\[k]\n .set k, k + 1\n.endr\n";
+static const char realistic[] =
+    ".macro QUAD op, x\n .irp d, 1, 2\n        shfl.sync.bfly.b32  %t, \\x, \\d, 31, -1;\n"
+    "        \\op\\().f32          \\x, \\x, %t;\n .endr\n.endm\n"
+    ".macro SM_MAX j, r\n        max.f32             %m\\r, %m\\r, %s\\j\\r\\()0;\n"
+    "        max.f32             %m\\r, %m\\r, %s\\j\\r\\()1;\n.endm\n"
+    ".macro SM_CLOSE r\n        QUAD                max, %m\\r\n        sub.f32             %c\\r, %c\\r, "
+    "%m\\r;\n"
+    "        ex2.approx.ftz.f32  %c\\r, %c\\r;\n        mul.f32             %l\\r, %l\\r, %c\\r;\n.endm\n"
+    ".macro SM_EXP j, r\n .irp e, 0, 1\n        sub.f32             %s\\j\\r\\e, %s\\j\\r\\e, %m\\r;\n"
+    "        ex2.approx.ftz.f32  %s\\j\\r\\e, %s\\j\\r\\e;\n        add.f32             %l\\r, %l\\r, "
+    "%s\\j\\r\\e;\n .endr\n.endm\n"
+    ".macro MMA d, a, b\n        mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {\\{i=0..3: "
+    "%o\\[4*\\d+\\i]}}, {\\{i=0..3: %p\\[4*\\a+\\i]}}, {%b\\[2*\\b], %b\\[2*\\b+1]}, {\\{i=0..3: "
+    "%o\\[4*\\d+\\i]}};\n.endm\n"
+    ".macro STEP k\n .irp r, a, b\n  .set j, 0\n  .rept 16\n    SM_MAX \\[j], "
+    "\\r\n   .set j, j + 1\n  .endr\n    SM_CLOSE \\r\n"
+    "  .set j, 0\n  .rept 16\n    SM_EXP \\[j], \\r\n   .if j & 1\n    MMA "
+    "\\[j], \\[j/2], \\k\n   .endif\n"
+    "   .set j, j + 1\n  .endr\n .endr\n.endm\n"
+    ".set k, 0\n.rept 35\n STEP \\[k]\n .set k, k + 1\n.endr\n";
 
 static double thread_ms(void)
 {

@@ -58,8 +58,7 @@ static char *assemble(const char *name, const char *section, size_t *bytes)
 {
     char command[1024], path[256];
     snprintf(command, sizeof command,
-             "cd %s && rm -f o.o o.bin && as -o o.o %s 2>as.log && objcopy -O binary -j %s o.o o.bin "
-             "2>>as.log",
+             "cd %s && rm -f o.o o.bin && as -o o.o %s 2>as.log && objcopy -O binary -j %s o.o o.bin 2>>as.log",
              folder, name, section);
     if (system(command) != 0)
         return NULL;

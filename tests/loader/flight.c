@@ -45,14 +45,13 @@ static void ask_all(struct asker *askers)
 TEST(test_one_handle_one_compilation)
 {
     struct asker    askers[THREADS] = {0};
-    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options};
     setenv("FAKE_CUDA", "", 1);
     setenv("FAKE_PTXJIT", "ms=50", 1);
     options.driver = fresh_copy("fake_driver.so");
     options.ptxjit = compiler = fresh_copy("fake_ptxjit.so");
     options.no_cache = true;
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack *handle = open_with(&options);
     for (int i = 0; i < THREADS; i++)
         askers[i].handle = handle;
     ask_all(askers);

@@ -121,8 +121,8 @@ static void expect_refusal(const char *words, ptxpack_status status, const char 
 TEST(test_refusals)
 {
     expect_refusal("line=7", PTXPACK_E_COMPILE,
-                   "test_row for sm_90, nvPTXCompiler 13.0: kernel/test.ptx:10 "
-                   "(in macro STEP, kernel/test.ptx:2): Unknown symbol '%zz'",
+                   "test_row for sm_90, nvPTXCompiler 13.0: kernel/test.ptx:10 (in macro STEP, "
+                   "kernel/test.ptx:2): Unknown symbol '%zz'",
                    "(and 1 more)");
     expect_refusal("isa=65", PTXPACK_E_ISA, "test_row needs PTX ISA 7.0 (CUDA 11.0, driver branch 445)",
                    "nvPTXCompiler 13.0 takes up to 6.5");
@@ -197,13 +197,12 @@ TEST(test_isa_of_both)
         int         isa;
     } cases[] = {{"version=12040", "", 84}, {"version=13030", "", 90}, {"version=13000", "isa=74 old", 74}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ptxpack        *handle;
         ptxpack_options options = {.size = sizeof options};
         setenv("FAKE_CUDA", cases[i].cuda, 1);
         setenv("FAKE_PTXJIT", cases[i].ptxjit, 1);
         options.driver = fresh_copy("fake_driver.so");
         options.ptxjit = fresh_copy("fake_ptxjit.so");
-        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        ptxpack *handle = open_with(&options);
         assert_int_equal(ptxpack_device(handle)->caps.isa, cases[i].isa);
         ptxpack_close(handle);
     }
@@ -213,7 +212,6 @@ TEST(test_isa_of_both)
 TEST(test_exact_target_of_device)
 {
     ptxpack_variant exact = row;
-    ptxpack        *handle;
     void           *cubin;
     size_t          bytes;
     ptxpack_options options = {.size = sizeof options};
@@ -222,7 +220,7 @@ TEST(test_exact_target_of_device)
     setenv("FAKE_CUDA", "arch=90", 1);
     options.driver = fresh_copy("fake_driver.so");
     options.ptxjit = fresh_copy("fake_ptxjit.so");
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack *handle = open_with(&options);
     assert_int_equal(ptxpack_kernel_compile(handle, &exact, which, 1, NULL, &cubin, &bytes), PTXPACK_OK);
     assert_string_equal((char *)cubin, "compiled 1 --gpu-name=sm_90a");
     free(cubin);
@@ -236,8 +234,8 @@ static const char script[] =
     "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release 12.4, V12.4.131'; exit 0; }\n"
     "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
     "case $(stat -c %a \"$1\") in 600) ;; *) echo 'ptxas fatal   : not private'; exit 1;; esac\n"
-    "grep -q MARK_ISA \"$1\" && { echo \"ptxas $1, line 1; fatal   : Unsupported .version 9.5; current "
-    "version is '8.4'\"; exit 255; }\n"
+    "grep -q MARK_ISA \"$1\" && { echo \"ptxas $1, line 1; fatal   : Unsupported .version 9.5; current version "
+    "is '8.4'\"; exit 255; }\n"
     "grep -q MARK_BAD \"$1\" && { echo \"ptxas $1, line 7; error   : Unknown symbol '%zz'\"; exit 255; }\n"
     "grep -q MARK_KILL \"$1\" && kill -9 $$\n"
     "echo 'ptxas info    : Used 21 registers, 16 bytes smem'\n"
@@ -277,14 +275,13 @@ static unsigned files_in(const char *path)
 
 TEST(test_ptxas)
 {
-    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = "none"};
     write_text(below("ptxas"), script);
     assert_int_equal(chmod(below("ptxas"), 0700), 0);
     mkdir(below("temporary"), 0700);
     setenv("PTXPACK_PTXAS", below("ptxas"), 1);
     setenv("TMPDIR", below("temporary"), 1);
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack *handle = open_with(&options);
     assert_has(ptxpack_device(handle)->route, "ptxas of CUDA 12.4, because PTXPACK_PTXJIT is none");
     assert_int_equal(ptxpack_device(handle)->caps.isa, 84);
     expect_ptxas(handle, "good", PTXPACK_OK, "");
@@ -318,7 +315,7 @@ TEST(test_ptxas_asked_once)
         if (i != 1)
             write_text(below("ptxas-counting"), text);
         assert_int_equal(chmod(below("ptxas-counting"), 0700), 0);
-        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        handle = open_with(&options);
         assert_int_equal(ptxpack_device(handle)->caps.isa, 80 + releases[i]);
         assert_int_equal(files_in(below("asked")), i == 2 ? 2 : 1);
         ptxpack_close(handle);
@@ -361,14 +358,14 @@ TEST(test_forbidden_and_told)
     options.on_compile_context = &events;
     setenv("FAKE_PTXJIT", "ms=5", 1);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        ptxpack *handle;
         options.forbid_compile = steps[i].option;
         setenv("PTXPACK_FORBID_COMPILE", steps[i].variable, 1);
-        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        ptxpack *handle = open_with(&options);
         assert_int_equal(ptxpack_kernel_compile(handle, &row, which, 1, NULL, NULL, NULL), steps[i].status);
         if (steps[i].status != PTXPACK_OK)
-            assert_has(ptxpack_detail(handle), "test_row for sm_90: there is no usable machine code in the "
-                                               "cache, and compiling is forbidden");
+            assert_has(
+                ptxpack_detail(handle),
+                "test_row for sm_90: there is no usable machine code in the cache, and compiling is forbidden");
         assert_int_equal(events.count, steps[i].events);
         assert_int_equal(compilations(), steps[i].events);
         ptxpack_close(handle);
@@ -379,8 +376,7 @@ TEST(test_forbidden_and_told)
     unsetenv("PTXPACK_FORBID_COMPILE");
     options.forbid_compile = false;
     options.no_cache = true;
-    ptxpack *handle;
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack *handle = open_with(&options);
     assert_int_equal(ptxpack_kernel_compile(handle, &row, which, 1, NULL, NULL, NULL), PTXPACK_E_COMPILE);
     assert_int_equal(events.count, 1);
     ptxpack_close(handle);
@@ -397,11 +393,10 @@ TEST(test_forbidden_and_told_by_the_driver)
     options.on_compile = note_event;
     options.on_compile_context = &events;
     for (int allowed = 0; allowed < 2; allowed++) {
-        ptxpack        *handle;
         ptxpack_kernel *kernel;
         options.driver = fresh_copy("fake_driver.so");
         options.forbid_compile = !allowed;
-        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        ptxpack *handle = open_with(&options);
         for (int i = 0; i < 2; i++) /* the second time it is there */
             assert_int_equal(load_row(handle, &whole, &kernel), allowed ? PTXPACK_OK : PTXPACK_E_FORBIDDEN);
         assert_int_equal(record_of(options.driver)->loads, allowed);

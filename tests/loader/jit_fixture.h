@@ -20,14 +20,12 @@ static unsigned compilations(void)
 
 static ptxpack *open_offline(const char *arch, bool no_cache)
 {
-    ptxpack        *handle = NULL;
     ptxpack_options options = {.size = sizeof options, .offline = true, .no_cache = no_cache};
     options.arch = arch;
     if (compiler == NULL)
         compiler = fresh_copy("fake_ptxjit.so");
     options.ptxjit = compiler;
-    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
-        fail_msg("%s", ptxpack_detail(NULL));
+    ptxpack *handle = open_with(&options);
     return handle;
 }
 

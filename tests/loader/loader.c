@@ -128,7 +128,7 @@ TEST(test_options)
     options.driver = "/not/looked/at";
     setenv("FAKE_CUDA", "", 1);
     setenv("PTXPACK_DRIVER", fresh_copy("fake_driver.so"), 1);
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    handle = open_with(&options);
     unsetenv("PTXPACK_DRIVER");
     ptxpack_close(handle);
 }
@@ -233,11 +233,10 @@ TEST(test_cached_cubin_replaced)
     static const char *const images[] = {"compiled 1 --gpu-name=sm_90", "compiled 2 --gpu-name=sm_90",
                                          "compiled 2 --gpu-name=sm_90", "compiled 3 --gpu-name=sm_90"};
     for (int i = 0; i < 4; i++) {
-        ptxpack        *handle;
         ptxpack_kernel *kernel;
         setenv("FAKE_CUDA", words[i], 1);
         options.driver = fresh_copy("fake_driver.so");
-        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        ptxpack *handle = open_with(&options);
         assert_int_equal(load_row(handle, &row, &kernel), i < 3 ? PTXPACK_OK : PTXPACK_E_CUBIN);
         assert_string_equal(record_of(options.driver)->image, images[i]);
         if (i < 3)
@@ -313,9 +312,8 @@ TEST(test_asked_again)
 TEST(test_offline_does_not_load)
 {
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a", .ptxjit = "none"};
-    ptxpack        *handle;
     ptxpack_kernel *kernel;
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack        *handle = open_with(&options);
     assert_null(ptxpack_driver_table(handle));
     assert_null(ptxpack_context(handle));
     assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_E_ARG);

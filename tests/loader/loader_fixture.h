@@ -93,6 +93,14 @@ static inline struct fake_record *record_of(const char *driver)
     return (struct fake_record *)library_symbol(driver, "fake_record");
 }
 
+static inline ptxpack *open_with(const ptxpack_options *options)
+{
+    ptxpack *handle = NULL;
+    if (ptxpack_open(options, &handle) != PTXPACK_OK)
+        fail_msg("%s", ptxpack_detail(NULL));
+    return handle;
+}
+
 /* Symbols for `row`. */
 static const ptxpack_symbol which[] = {{"WHICH", 1}};
 

@@ -367,15 +367,13 @@ TEST(test_option_folders)
 
 static ptxpack *open_online(const char *cuda)
 {
-    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options};
     setenv("FAKE_CUDA", cuda, 1);
     if (compiler == NULL)
         compiler = fresh_copy("fake_ptxjit.so");
     options.driver = driver = fresh_copy("fake_driver.so");
     options.ptxjit = compiler;
-    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
-        fail_msg("%s", ptxpack_detail(NULL));
+    ptxpack *handle = open_with(&options);
     return handle;
 }
 
@@ -531,9 +529,9 @@ TEST(test_errors)
     ptxpack_source s = source_of("int x;\n");
     char          *log = NULL;
     setenv("FAKE_NVRTC", "error", 1);
-    expect_failure(&s, PTXPACK_E_COMPILE,
-                   "k.cu for sm_90a, NVRTC 13.0: lib/twice.h:12: error: identifier \"q\" is "
-                   "undefined (and 1 more)");
+    expect_failure(
+        &s, PTXPACK_E_COMPILE,
+        "k.cu for sm_90a, NVRTC 13.0: lib/twice.h:12: error: identifier \"q\" is undefined (and 1 more)");
     setenv("FAKE_NVRTC", "silent", 1);
     expect_failure(&s, PTXPACK_E_COMPILE, "NVRTC 13.0: NVRTC_ERROR_COMPILATION");
     setenv("FAKE_NVRTC", "ptxas", 1); /* named by the lines of the PTX */
@@ -563,8 +561,7 @@ TEST(test_error_of_the_assembler)
     handle = open_online("version=12080");
     assert_int_equal(ptxpack_program_load(handle, &s, &program), PTXPACK_E_ISA);
     assert_has(ptxpack_detail(handle),
-               "k.cu needs PTX ISA 7.0 (CUDA 11.0, driver branch 445), nvPTXCompiler 13.0 "
-               "takes up to 6.5");
+               "k.cu needs PTX ISA 7.0 (CUDA 11.0, driver branch 445), nvPTXCompiler 13.0 takes up to 6.5");
     ptxpack_close(handle);
 }
 
@@ -673,7 +670,6 @@ static ptxpack *open_real(void)
 {
     struct ptxpack_nvrtc_place place;
     char                       why[512];
-    ptxpack                   *handle;
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90a", .ptxjit = "none"};
     unsetenv("PTXPACK_NVRTC");
     if (!ptxpack_nvrtc_find(&place, why, sizeof why)) {
@@ -682,7 +678,7 @@ static ptxpack *open_real(void)
     }
     write_text(below("lib/asm.h"), "__device__ inline float doubled(float x)\n{\n"
                                    "    asm(\"add.f32 %0, %0, %0;\" : \"+f\"(x));\n    return x;\n}\n");
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack *handle = open_with(&options);
     return handle;
 }
 
@@ -747,7 +743,6 @@ TEST(test_real_run)
     static const uint32_t    one[] = {1, 1, 1}, block[] = {32, 1, 1};
     char                     program_path[600];
     ptxpack_close(open_real());
-    ptxpack                *handle;
     ptxpack_source          s = source_of(kernels);
     ptxpack_program        *program;
     const ptxpack_function *twice, *scale;
@@ -757,7 +752,7 @@ TEST(test_real_run)
     assert_true(n > 0);
     strcpy(strstr(program_path, "/tests/"), "/libptxpack-emu.so");
     ptxpack_options options = {.size = sizeof options, .driver = program_path, .ptxjit = program_path};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack        *handle = open_with(&options);
     s.expressions = expressions;
     s.expression_count = 1;
     if (ptxpack_program_load(handle, &s, &program) != PTXPACK_OK)

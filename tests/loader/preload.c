@@ -194,7 +194,6 @@ TEST(test_at_the_same_time)
 TEST(test_gemm)
 {
     struct told             told;
-    ptxpack                *handle;
     ptxpack_gemm_plan      *plan;
     ptxpack_options         options = handle_options(false);
     const ptxpack_gemm_desc desc = {.size = sizeof desc, .dtype = PTXPACK_F16, .m = 512, .n = 512, .k = 256};
@@ -204,7 +203,7 @@ TEST(test_gemm)
     assert_int_equal(ptxpack_preload_wait(p), PTXPACK_OK);
     ptxpack_preload_free(p);
     assert_int_equal(compilations(), 1);
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack *handle = open_with(&options);
     assert_int_equal(ptxpack_gemm_plan_create(handle, &desc, &plan), PTXPACK_OK);
     assert_has(told.names, ptxpack_kernel_describe(ptxpack_gemm_kernel(plan))->variant->id);
     assert_int_equal(compilations(), 1);

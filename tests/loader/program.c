@@ -14,10 +14,8 @@ static const char *const no_dirs[] = {NULL};
 /* A handle on the emulated driver as PTXPACK_EMU_SM=`sm` makes it. */
 static ptxpack *open_emulated(void)
 {
-    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options, .driver = emulator, .ptxjit = emulator};
-    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
-        fail_msg("%s", ptxpack_detail(NULL));
+    ptxpack        *handle = open_with(&options);
     assert_int_equal(ptxpack_driver_table(handle)->cuCtxSetCurrent(ptxpack_context(handle)), 0);
     return handle;
 }
@@ -263,10 +261,9 @@ TEST(test_line_info)
 static void expect_target(const char *arch, const char *named, ptxpack_status status, const char *answer)
 {
     char                 text[256];
-    ptxpack             *handle;
     ptxpack_program_info info;
     ptxpack_options      options = {.size = sizeof options, .offline = true, .arch = arch, .ptxjit = emulator};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack             *handle = open_with(&options);
     snprintf(text, sizeof text,
              "// .target sm_10\n.version 8.0\n.target %s\n.visible .entry k()\n{\n ret;\n}\n", named);
     ptxpack_source s = source_of(text);
@@ -339,10 +336,9 @@ TEST(test_arguments)
     expect_failure(&s, PTXPACK_E_ARG, "source.symbols[0]: \"1st\" is no name");
     s = good, s.language = (ptxpack_language)2;
     expect_failure(&s, PTXPACK_E_ARG, "source.language is 2");
-    ptxpack         *handle;
     ptxpack_program *program;
     ptxpack_options  options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = emulator};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack         *handle = open_with(&options);
     assert_int_equal(ptxpack_program_load(handle, &good, &program), PTXPACK_E_ARG);
     assert_has(ptxpack_detail(handle), "offline");
     close_handle(handle);
@@ -525,13 +521,12 @@ static void *work(void *context)
 TEST(test_threads)
 {
     struct worker   workers[THREADS];
-    ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options,
                                .driver = emulator,
                                .ptxjit = emulator,
                                .on_compile = count_compilation,
                                .on_compile_context = &compilations};
-    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    ptxpack        *handle = open_with(&options);
     for (int i = 0; i < THREADS; i++) {
         workers[i].handle = handle;
         workers[i].source = source_of(program_text);
@@ -556,7 +551,7 @@ TEST(test_driver_compiles)
     ptxpack_program *program;
     ptxpack_options  options = {.size = sizeof options, .driver = emulator, .ptxjit = "none"};
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+        handle = open_with(&options);
         assert_int_equal(ptxpack_driver_table(handle)->cuCtxSetCurrent(ptxpack_context(handle)), 0);
         if (i) {
             write_text(below("src/step.ptx"), ".macro STEP f\n        no.such %r0;\n.endm\n");
