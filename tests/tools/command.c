@@ -1,56 +1,17 @@
-/* command.c - the command: exit statuses, usage errors, JSON, and attention on .npy files.
- *
- * Runs build/ptxpack ($PTXPACK_BINARY names another), always without a GPU. */
+/* command.c - what transcripts cannot show: options and JSON in this process, JSON read strictly, and attention on
+ * .npy files against the reference. */
 #include <ctype.h>
-#include <limits.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "command_fixture.h"
 #include "host/attention/attention.h"
 #include "tools/command.h"
 #include "tools/problem/npy.h"
 #include "tools/problem/random.h"
-#include "tests/support/scratch.h"
 
-enum { SEED = 20240607, OUTPUT = 1 << 20 };
+enum { SEED = 20240607 };
 static const char NO_DRIVER[] = "/no/such/driver.so";
-static char       output[OUTPUT], errors[OUTPUT]; /* of the last run */
-
-static void read_output(const char *name, char *to)
-{
-    FILE *file = fopen(scratch_path(name), "rb");
-    assert_non_null(file);
-    to[fread(to, 1, OUTPUT - 1, file)] = '\0';
-    fclose(file);
-}
-
-/* Run "ptxpack ARGUMENTS" through the shell; its exit status. */
-static int run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int run(const char *format, ...)
-{
-    char        arguments[16384], line[40960];
-    const char *binary = getenv("PTXPACK_BINARY");
-    va_list     list;
-    va_start(list, format);
-    vsnprintf(arguments, sizeof arguments, format, list);
-    va_end(list);
-    snprintf(line, sizeof line, "%s %s >%s 2>%s", binary != NULL ? binary : "build/ptxpack", arguments,
-             scratch_path("out"), scratch_path("err"));
-    int status = system(line);
-    read_output("out", output);
-    read_output("err", errors);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
 
 /* ---- a strict reader of JSON -------------------------------------------------------------------- */
 static const char *skip_blanks(const char *p)
@@ -257,21 +218,22 @@ static void no_file_takes_the_place_of_a_stream(void **state)
 static void json_is_well_formed(void **state)
 {
     (void)state;
-    assert_int_equal(run("attention --cpu --batch 1 --seqlen-q 40 --heads-q 2 --head-dim 16 --verify --json"),
+    assert_int_equal(run_command("attention",
+                                 "--cpu --batch 1 --seqlen-q 40 --heads-q 2 --head-dim 16 --verify --json"),
                      0);
     assert_json(output);
     assert_non_null(strstr(output, "\"pass\": true"));
     assert_non_null(strstr(output, "\"no_gpu\": \"no CUDA driver"));
-    assert_int_equal(run("list --json"), 0);
+    assert_int_equal(run_command("list", "--json"), 0);
     assert_json(output);
     assert_non_null(strstr(output, "attention_mma"));
-    assert_int_equal(run("list --resources --json"), 1);
+    assert_int_equal(run_command("list", "--resources --json"), 1);
     assert_json(output);
-    assert_int_equal(run("expand vector_add_sm80 --map --json"), 0);
+    assert_int_equal(run_command("expand", "vector_add_sm80 --map --json"), 0);
     assert_json(output);
-    run("info --json");
+    run_command("info", "--json");
     assert_json(output);
-    assert_int_equal(run("cache stats --json"), 0);
+    assert_int_equal(run_command("cache", "stats --json"), 0);
     assert_json(output);
 }
 
@@ -403,12 +365,13 @@ static void files_give_the_reference(void **state)
                     write_tensor("q.npy", q, ROWS, HEADS, dtype, bhsd, stored);
                     write_tensor("k.npy", k, KEYS, KEY_HEADS, dtype, bhsd, stored);
                     write_tensor("v.npy", v, KEYS, KEY_HEADS, dtype, bhsd, stored);
-                    int status = run("attention --q %s --k %s --v %s -o %s --lse %s --cpu --verify --layout "
-                                     "%s --dtype %s %s",
-                                     scratch_path("q.npy"), scratch_path("k.npy"), scratch_path("v.npy"),
-                                     scratch_path("o.npy"), scratch_path("lse.npy"), bhsd ? "bhsd" : "bshd",
-                                     ptxpack_dtype_name(dtype), maskings[mask].options);
-                    if (status != 0)
+                    char line[32768];
+                    snprintf(line, sizeof line,
+                             "--q %s --k %s --v %s -o %s --lse %s --cpu --verify --layout %s --dtype %s %s",
+                             scratch_path("q.npy"), scratch_path("k.npy"), scratch_path("v.npy"),
+                             scratch_path("o.npy"), scratch_path("lse.npy"), bhsd ? "bhsd" : "bshd",
+                             ptxpack_dtype_name(dtype), maskings[mask].options);
+                    if (run_command("attention", line) != 0)
                         fail_msg("%s", errors);
                     assert_non_null(strstr(output, "no GPU: no CUDA driver"));
                     compare_with_reference(dtype, mask, q, k, v, bhsd);

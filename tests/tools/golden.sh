@@ -43,7 +43,7 @@ perform() {
         END {
             if (status != 0 && FILENAME !~ /err$/)
                 line[++lines] = "[" status "]"
-            if (lines == 1 && !many && length(command line[1]) <= 136) {
+            if (lines == 1 && !many && length(command line[1]) <= 150) {
                 print "  $ " command "  # " line[1]
                 exit
             }

@@ -60,12 +60,6 @@ static void must_warm(const char *compiler, const char *arguments)
     assert_string_equal(errors, "");
 }
 
-static void has(const char *text)
-{
-    if (strstr(output, text) == NULL)
-        fail_msg("\"%s\" is not in: %s", text, output);
-}
-
 /* ---- patterns ----------------------------------------------------------------------------------- */
 static void patterns(void **state)
 {
@@ -96,7 +90,7 @@ static void patterns(void **state)
             fail_msg("%s, %s", cases[i].pattern, cases[i].build);
 }
 
-/* ---- what is made ------------------------------------------------------------------------------- */
+/* ---- damage ------------------------------------------------------------------------------------- */
 static void damage(const char *path)
 {
     FILE *file = fopen(path, "r+b");
@@ -122,49 +116,6 @@ static const char *entry_with(const char *words)
     fclose(manifest);
     assert_true(*path != '\0');
     return path;
-}
-
-/* In the background of the shell, killed: the old manifest stands, and the next run comes to its end. */
-static void killed_and_again(void **state)
-{
-    char        line[16384];
-    const char *binary = getenv("PTXPACK_BINARY");
-    binary = binary != NULL ? binary : "build/ptxpack";
-    (void)state;
-    must_warm(fake, "--arch sm_80 --kernels vector_add");
-    setenv("FAKE_PTXJIT", "ms=100", 1);
-    snprintf(line, sizeof line,
-             "cp %s/manifest %s; timeout -s KILL 0.5 %s cache warm --arch sm_80 --dir %s "
-             "--kernels attention --jobs 2 --ptxjit %s >/dev/null 2>&1",
-             scratch_path("ship"), scratch_path("before"), binary, scratch_path("ship"), fake);
-    int status = system(line);
-    assert_int_equal(WEXITSTATUS(status), 137);
-    snprintf(line, sizeof line, "cmp %s %s/manifest", scratch_path("before"), scratch_path("ship"));
-    assert_int_equal(system(line), 0);
-    unsetenv("FAKE_PTXJIT");
-    must_warm(fake, "--arch sm_80 --kernels 'attention/d32*' --json");
-    assert_int_equal(run_command("cache", "verify --dir $(dirname $PTXPACK_CACHE_DIR)/ship"), 0);
-}
-
-static void two_at_once(void **state)
-{
-    char        line[16384];
-    const char *binary = getenv("PTXPACK_BINARY");
-    (void)state;
-    setenv("FAKE_PTXJIT", "ms=20", 1);
-    setenv("W", binary != NULL ? binary : "build/ptxpack", 1);
-    setenv("F", scratch_path("ship"), 1);
-    setenv("E", fake, 1);
-    snprintf(line, sizeof line,
-             "$W cache warm --dir $F --ptxjit $E --arch sm_80 --kernels 'attention/d64*' >%s 2>&1 & "
-             "$W cache warm --dir $F --ptxjit $E --arch sm_90 --kernels 'attention/d64*' >%s 2>&1; "
-             "first=$?; wait $! && exit $first",
-             scratch_path("one"), scratch_path("two"));
-    assert_int_equal(system(line), 0);
-    unsetenv("FAKE_PTXJIT");
-    must_warm(fake, "--arch sm_80,sm_90 --kernels 'attention/d64*' --json");
-    has("\"compiled\": 0,\n      \"from_cache\": 0,\n      \"kept\": 24"); /* of sm_80 */
-    assert_int_equal(run_command("cache", "verify --dir $F"), 0);
 }
 
 /* ---- all that plans ask for --------------------------------------------------------------------- */
@@ -574,8 +525,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns),
-        cmocka_unit_test_setup(killed_and_again, begin),
-        cmocka_unit_test_setup(two_at_once, begin),
         cmocka_unit_test_setup(no_compiler, begin),
         cmocka_unit_test_setup(a_damaged_entry, begin),
         cmocka_unit_test_setup(another_compiler, begin),

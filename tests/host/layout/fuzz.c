@@ -135,7 +135,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 }
 #else
 
-/* The expressions of the transcript, and those of their values that stand behind them. */
+/* The expressions of the transcript: what stands in quotes behind a command. */
 static char     transcript[1 << 16];
 static char    *cases[1000];
 static uint32_t case_count;
@@ -146,16 +146,17 @@ static int read_cases(void)
     if (file == NULL || fread(transcript, 1, sizeof transcript - 1, file) == 0)
         return -1;
     fclose(file);
-    for (char *line = strtok(transcript, "\n"); line != NULL && case_count < 998; line = strtok(NULL, "\n")) {
-        char *value = strstr(line, "  # ");
-        if (strncmp(line, "  $ ptxpack layout '", 20) != 0)
-            continue;
-        if (value != NULL)
-            cases[case_count++] = value + 4;
-        cases[case_count++] = line + 20;
-        line[20 + strcspn(line + 20, "'")] = '\0';
+    for (char *at = strstr(transcript, "  $ "); at != NULL && case_count < 1000; at = strchr(at + 1, '\'')) {
+        char *end;
+        at = strchr(at, '\'');
+        end = at != NULL ? strchr(at + 1, '\'') : NULL;
+        if (end == NULL)
+            break;
+        *end = '\0';
+        cases[case_count++] = at + 1;
+        at = end;
     }
-    return case_count > 500 ? 0 : -1;
+    return case_count > 250 ? 0 : -1;
 }
 
 /* clang-format off */
