@@ -1,9 +1,11 @@
-/* ptxas.c - every build of every row of kernels.def through `ptxas` and `ptxas -c`, for each
- * architecture that the row serves and this ptxas knows.  Fails on errors, on C75xx remarks, and on spills in
- * rows that claim none.  With words as arguments, only the rows whose id contains one of them.
+/* ptxas.c - every corner build of every row of kernels.def through ptxas, for each architecture that the row serves
+ * and this ptxas knows; and through `ptxas -c` for one of them, another one from build to build.  Fails on errors, on
+ * C75xx remarks, and on spills in rows that claim none.
  *
- * Logs of good compilations are kept by content in a cache beside this program, so that only what changed is
- * compiled again. */
+ *   loader-ptxas [--all] [WORD...]   --all: `ptxas -c` for every architecture; words: only the rows whose id contains one
+ *
+ * No two builds have the same text, so each text is compiled once for a target.  Logs of good compilations are kept by
+ * content in a cache beside this program, so that only what changed is compiled again. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,6 +38,10 @@ static ptxpack_cache       *logs;
 /* ---- the list of jobs ----------------------------------------------------------------------------- */
 static bool knows(const char *target)
 {
+    static char last[16]; /* rows of one architecture ask for the same one, build after build */
+    static bool last_known;
+    if (strcmp(target, last) == 0)
+        return last_known;
     static const char       tiny[] = ".version 6.3\n.target sm_30\n";
     char                    option[32];
     const char             *options[] = {option};
@@ -45,7 +51,8 @@ static bool knows(const char *target)
     bool           unknown = status != PTXPACK_OK && made.log != NULL &&
                    strstr(made.log, "is not defined for option") != NULL;
     ptxpack_compiled_free(&made);
-    return !unknown;
+    snprintf(last, sizeof last, "%s", target);
+    return last_known = !unknown;
 }
 
 static bool add_job(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
@@ -69,21 +76,33 @@ static bool add_job(const ptxpack_variant *v, const ptxpack_instance *instance, 
     return true;
 }
 
-/* One build for all its architectures: the row's own only, with its 'a', or all from there up. */
-static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
-                      const bool known[ARCHS])
+/* The architecture's name as the row's target; false when the row does not serve it or this ptxas does not know it. */
+static bool target_of(const ptxpack_variant *v, size_t a, const bool known[ARCHS], char target[16])
 {
-    char target[16];
-    bool exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0,
-         whole = (v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM) != 0;
-    for (size_t a = 0; a < ARCHS && ptxpack_arch_at(a); a++) {
-        int arch = ptxpack_arch_at(a);
-        if (exact ? arch != v->arch : arch < v->arch || !known[a])
-            continue;
-        snprintf(target, sizeof target, "sm_%d%s", arch, exact ? "a" : "");
-        if (exact && !knows(target))
-            printf("SKIP: %s: this ptxas does not know %s\n", v->id, target);
-        else if (!add_job(v, instance, e, target, false) || (!whole && !add_job(v, instance, e, target, true)))
+    int  arch = ptxpack_arch_at(a);
+    bool exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0;
+    snprintf(target, 16, "sm_%d%s", arch, exact ? "a" : "");
+    if (exact && arch == v->arch && !knows(target))
+        printf("SKIP: %s: this ptxas does not know %s\n", v->id, target);
+    else
+        return exact ? arch == v->arch : arch >= v->arch && known[a];
+    return false;
+}
+
+/* One build for all its architectures. */
+static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
+                      const bool known[ARCHS], bool all)
+{
+    static size_t turn; /* which architecture is compiled for with -c */
+    char          targets[ARCHS][16];
+    size_t        count = 0;
+    for (size_t a = 0; a < ARCHS && ptxpack_arch_at(a) != 0; a++)
+        count += target_of(v, a, known, targets[count]);
+    turn++;
+    for (size_t i = 0; i < count; i++) {
+        bool relocatable = (v->flags & PTXPACK_VARIANT_WHOLE_PROGRAM) == 0 && (all || turn % count == i);
+        if (!add_job(v, instance, e, targets[i], false) ||
+            (relocatable && !add_job(v, instance, e, targets[i], true)))
             return false;
     }
     return true;
@@ -98,7 +117,7 @@ static bool wanted(const ptxpack_variant *v, int argc, char **argv)
 }
 
 /* Expand each build once.  False when an expansion failed. */
-static bool make_jobs(ptxpack *handle, int argc, char **argv)
+static bool make_jobs(ptxpack *handle, int argc, char **argv, bool all)
 {
     size_t                 count;
     bool                   good = true, known[ARCHS];
@@ -126,7 +145,7 @@ static bool make_jobs(ptxpack *handle, int argc, char **argv)
             if (ptxpack_kernel_expand(handle, v, instance.symbols, instance.symbol_count, &e) != PTXPACK_OK) {
                 printf("FAIL  %s %s: %s\n", v->id, instance.name, ptxpack_detail(handle));
                 good = false;
-            } else if (!add_build(v, &instance, e, known)) {
+            } else if (!add_build(v, &instance, e, known, all)) {
                 return false;
             }
         }
@@ -258,8 +277,11 @@ int main(int argc, char **argv)
         printf("FAIL  %s\n", ptxpack_detail(NULL));
         return 1;
     }
+    bool all = argc > 1 && strcmp(argv[1], "--all") == 0;
+    argc -= all;
+    argv += all;
     logs = open_logs();
-    bool good = make_jobs(handle, argc, argv);
+    bool good = make_jobs(handle, argc, argv, all);
     do_all();
     size_t failures = report();
     printf("%s: %zu compilations (%zu of them new), %zu failed (%s)\n", good && !failures ? "PASS" : "FAIL",
