@@ -3,12 +3,8 @@
 #include <math.h>
 #include <unistd.h>
 #include "command_fixture.h"
-#include "host/attention/inspect.h"
 #include "tools/emulator.h"
-#include "host/gemm/inspect.h"
-#include "loader/inspect.h"
 #include "host/ptxpack.h"
-#include "host/vector/inspect.h"
 #include "tools/commands/warm.h"
 
 static char emulated[4096], fake[4096]; /* the compilers */
@@ -116,135 +112,6 @@ static const char *entry_with(const char *words)
     fclose(manifest);
     assert_true(*path != '\0');
     return path;
-}
-
-/* ---- all that plans ask for --------------------------------------------------------------------- */
-typedef struct wanted {
-    const ptxpack_symbol *symbols;
-    size_t                count;
-    bool                  found;
-} wanted;
-
-static bool compare(const ptxpack_instance *build, void *context)
-{
-    wanted *w = (wanted *)context;
-    bool    same = build->symbol_count == w->count;
-    for (size_t i = 0; i < w->count && same; i++)
-        same = build->symbols[i].value == w->symbols[i].value &&
-               strcmp(build->symbols[i].name, w->symbols[i].name) == 0;
-    w->found |= same;
-    return true;
-}
-
-static void expect_build(const ptxpack_variant *row, const ptxpack_symbol *symbols, size_t count)
-{
-    wanted w = {symbols, count, false};
-    assert_true(count > 0);
-    assert_true(ptxpack_builds(row, compare, &w));
-    if (!w.found)
-        fail_msg("%s: a plan's build is not among those that are made", row->id);
-}
-
-static ptxpack *open_offline(const char *arch)
-{
-    ptxpack        *handle;
-    ptxpack_options options = {.size = sizeof options, .offline = true, .arch = arch, .ptxjit = emulated};
-    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
-        fail_msg("%s", ptxpack_detail(NULL));
-    return handle;
-}
-
-static const char *const archs[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
-enum { ARCHS = sizeof archs / sizeof archs[0] };
-
-/* Any problem: the row that is chosen may be chosen, and its build is among those that are made. */
-static void every_attention_plan_is_covered(void **state)
-{
-    static const int32_t dims[] = {8, 16, 32, 48, 64, 72, 96, 128, 136, 160, 192, 200, 240, 256};
-    static const int32_t sides[][2] = {{-1, -1}, {-1, 0}, {0, -1}, {7, 0}, {0, 9}, {3, 3}, {5000, 5000}};
-    size_t               chosen = 0;
-    (void)state;
-    for (size_t a = 0; a < ARCHS; a++) {
-        ptxpack                   *handle = open_offline(archs[a]);
-        const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
-        for (unsigned i = 0; i < 14 * 3 * 2 * (3 + 2 * 7); i++) {
-            unsigned               mask = i / (14 * 3 * 2);
-            ptxpack_attention_desc desc = {.size = sizeof desc,
-                                           .batch = 1,
-                                           .seqlen_q = 300,
-                                           .seqlen_kv = 700,
-                                           .heads_q = 2,
-                                           .heads_kv = 1,
-                                           .head_dim = dims[i % 14],
-                                           .dtype = (ptxpack_dtype)(1 + i / 14 % 3),
-                                           .softcap = i / 42 % 2 != 0 ? 30 : 0};
-            attention_geometry     geometry;
-            const ptxpack_variant *row;
-            char                   line[PLAN_LINE];
-            ptxpack_symbol         symbols[PTXPACK_INSTANCE_SYMBOLS];
-            desc.mask = mask < 3   ? (ptxpack_mask)mask
-                        : mask % 2 ? PTXPACK_MASK_WINDOW_TOP_LEFT
-                                   : PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
-            if (mask >= 3) {
-                desc.window_left = sides[(mask - 3) / 2][0];
-                desc.window_right = sides[(mask - 3) / 2][1];
-            }
-            if (plan_row_of(&attention_op, handle, caps, &desc, &row) != PTXPACK_OK)
-                continue;
-            assert_int_equal(ptxpack_attention_resolve(&desc, &geometry, line), PTXPACK_OK);
-            assert_true(ptxpack_may_be_chosen(row, caps));
-            expect_build(row, symbols, plan_row_symbols(row, &desc, symbols));
-            chosen++;
-        }
-        ptxpack_close(handle);
-    }
-    assert_true(chosen > 4000);
-}
-
-static void every_gemm_plan_is_covered(void **state)
-{
-    static const int32_t sizes[][3] = {{64, 64, 64}, {4096, 4096, 512}, {8, 20000, 64}, {300, 200, 0}};
-    size_t               chosen = 0;
-    (void)state;
-    for (size_t a = 0; a < ARCHS; a++) {
-        ptxpack_options options = {.size = sizeof options, .ptxjit = emulated};
-        ptxpack        *handle;
-        assert_int_equal(ptxpack_open_stand_in(&options, archs[a], 0, &handle), PTXPACK_OK);
-        assert_true(ptxpack_device(handle)->sm_count > 0);
-        for (unsigned i = 0; i < 2 * 4 * 4 * 4 * 4; i++) {
-            const ptxpack_gemm_desc desc = {.size = sizeof desc,
-                                            .dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16,
-                                            .m = sizes[i / 2 % 4][0],
-                                            .n = sizes[i / 2 % 4][1],
-                                            .k = sizes[i / 2 % 4][2],
-                                            .order_a = (ptxpack_order)(i / 8 % 2),
-                                            .order_b = (ptxpack_order)(i / 16 % 2),
-                                            .has_c = i / 32 % 2 != 0,
-                                            .has_bias = i / 64 % 2 != 0,
-                                            .activation = (ptxpack_activation)(i / 128)};
-            const ptxpack_variant  *row;
-            ptxpack_symbol          symbols[PTXPACK_INSTANCE_SYMBOLS];
-            if (plan_row_of(&gemm_op, handle, NULL, &desc, &row) != PTXPACK_OK)
-                continue;
-            assert_true(ptxpack_may_be_chosen(row, &ptxpack_device(handle)->caps));
-            expect_build(row, symbols, plan_row_symbols(row, &desc, symbols));
-            chosen++;
-        }
-        ptxpack_close(handle);
-    }
-    assert_true(chosen > 2000);
-}
-
-static void every_instance_is_covered(void **state)
-{
-    size_t                 count;
-    const ptxpack_variant *rows = ptxpack_variants(&count);
-    (void)state;
-    for (size_t r = 0; r < count; r++)
-        for (size_t i = 0; i < ptxpack_instance_count(&rows[r]); i++) {
-            ptxpack_instance instance = ptxpack_instance_get(&rows[r], i);
-            expect_build(&rows[r], instance.symbols, instance.symbol_count);
-        }
 }
 
 /* ---- no compiler -------------------------------------------------------------------------------- */
@@ -530,9 +397,6 @@ int main(void)
         cmocka_unit_test_setup(another_compiler, begin),
         /* these load the emulated driver into this process: no device of another sort from here on */
         cmocka_unit_test_setup(a_wrong_folder, begin),
-        cmocka_unit_test(every_attention_plan_is_covered),
-        cmocka_unit_test(every_gemm_plan_is_covered),
-        cmocka_unit_test(every_instance_is_covered),
     };
     return cmocka_run_group_tests_name("warm", tests, prepare, scratch_close);
 }
