@@ -104,7 +104,7 @@ ptxpack_status ptxpack_copy_atom_find(const char *name, ptxpack_copy_atom *out)
             ptxpack_copy_atom_at(i, out);
             return PTXPACK_OK;
         }
-    /* What is made of such an atom hands its status on. */
+    /* Values made of such an atom have its status. */
     memset(out, 0, sizeof *out);
     out->thr_id = out->src = out->dst = out->ref = layout_failed(PTXPACK_E_ARG);
     return name != NULL ? say_unknown(name) : tuple_error("ptxpack_copy_atom_find: name is NULL").status;

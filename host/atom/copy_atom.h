@@ -2,7 +2,7 @@
  *
  * An atom is one instruction that the threads of `thr_id` run together.  Its layouts take (thread, bit) to
  * a bit: what a thread's source holds, what its destination holds, and the order in which a tiled copy
- * (tiled.h) deals them out, `ref`.  The numbers of the bits mean nothing but this: same number, same bit.
+ * (tiled.h) distributes them, `ref`.  The numbers of the bits have only one meaning: same number, same bit.
  *
  *   ptxpack_copy_atom atom;
  *   if (ptxpack_copy_atom_find("SM75_U32x4_LDSM_N", &atom) == PTXPACK_OK)

@@ -38,7 +38,7 @@ static bool take_type(const char **text, unsigned set, const char *(*name_of)(pt
     return false;
 }
 
-/* The $.. at *at against *text; both move behind what was read. */
+/* Match the $.. at *at with *text; both move past what was read. */
 static bool match_one(const struct family *f, const char **at, const char **text, struct member *x)
 {
     const char *(*name_of)(ptxpack_value_type) = ptxpack_value_name;
@@ -117,7 +117,7 @@ static ptxpack_status say_unknown(const char *wanted)
 }
 
 /* ---- by name ------------------------------------------------------------------------------------------ */
-/* What is made of such an atom hands its status on. */
+/* Values made of such an atom have its status. */
 static void mark_error(ptxpack_mma_atom *out)
 {
     memset(out, 0, sizeof *out);

@@ -20,16 +20,15 @@ static int to_upper(const char *name, char upper[NEAR_BYTES])
 static int least(int a, int b) { return a < b ? a : b; }
 
 /* Least number of letters to insert, delete or replace; `limit` where it is not below that.  Row i, column j
- * of the table tells it for the first i letters of a and j of b.  It is no less than |i - j|, and from there
- * to the end no less than what the rests differ in length: only columns near i can lead to less than the
- * limit. */
+ * of the table is that number for the first i letters of a and j of b.  It is at least |i - j|, and the rest adds at
+ * least the difference in the lengths of the rests: only columns near i can lead to less than the limit. */
 static int distance(const char *a, int rows, const char *b, int columns, int limit)
 {
     int row[NEAR_BYTES];
     if (rows - columns >= limit || columns - rows >= limit)
         return limit;
     for (; rows > 0 && columns > 0 && *a == *b; a++, b++, rows--)
-        columns--; /* what both begin with, and what both end with, costs nothing */
+        columns--; /* a common beginning and a common end cost nothing */
     while (rows > 0 && columns > 0 && a[rows - 1] == b[columns - 1])
         rows--, columns--;
     int longer = columns > rows ? columns - rows : 0, shorter = columns < rows ? rows - columns : 0;

@@ -1,7 +1,7 @@
 /* tiled.h - many atoms as one: tiled matrix multiplies and tiled copies, and what each thread gets.
  *
  * A tiled MMA repeats an atom over more threads (the atom layout) and over more elements (the permutation
- * tiler).  Given the layout of a matrix it says what thread t holds of it:
+ * tiler).  For the layout of a matrix it computes which elements thread t holds:
  *
  *   ptxpack_layout    atoms = ptxpack_layout_parse("(4,1,1)");
  *   ptxpack_layout    tile = ptxpack_layout_parse("<64,16,16>");
@@ -12,8 +12,8 @@
  * A tiled copy does the same for the source and the destination of a copy; one made from a tiled MMA hands
  * the elements to the threads that multiply them.  The same slice in the copy's own order is its `retile`.
  *
- * Values, errors, form of results as in layout.h; a tiled MMA or copy whose `status` is not PTXPACK_OK hands
- * it on.  Slices of a layout with a swizzle have what was cut off in the layout's own offset.
+ * Values, errors, form of results as in layout.h; values made of a tiled MMA or copy with an
+ * error have its status.  Slices of a layout with a swizzle have what was cut off in the layout's own offset.
  * Threads  no shared state. */
 #ifndef PTXPACK_TILED_H
 #define PTXPACK_TILED_H
@@ -46,11 +46,11 @@ PTXPACK_API int64_t           ptxpack_mma_threads(const ptxpack_tiled_mma *mma);
 /* What becomes of mode 0, 1 or 2 (M, N, K): a layout; `_` has become its extent n as n:1. */
 PTXPACK_API ptxpack_layout ptxpack_mma_permutation(const ptxpack_tiled_mma *mma, int mode);
 /* The layout of an operand, shape (X,Y,...), as ((ThrV,(ThrX,ThrY)),(FrgV,(RestX,RestY,...))).  X and Y are
- * multiples of the tile's extents; what is none says no (CuTe rounds up, and leaves the tensor). */
+ * multiples of the tile's extents; others are an error (CuTe rounds up, and leaves the tensor). */
 PTXPACK_API ptxpack_layout ptxpack_mma_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
                                               const ptxpack_layout *tensor);
 /* Where a thread stands: in the first mode of thrfrg, (v,(x,y)), and in thr_layout_vmnk, (v,m,n,k).  A thread
- * that takes no part says no. */
+ * that takes no part is an error. */
 PTXPACK_API ptxpack_tuple ptxpack_mma_thread(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
                                              int64_t thread);
 PTXPACK_API ptxpack_tuple ptxpack_mma_thread_vmnk(const ptxpack_tiled_mma *mma, int64_t thread);
@@ -60,7 +60,7 @@ PTXPACK_API ptxpack_slice ptxpack_mma_partition(const ptxpack_tiled_mma *mma, pt
 PTXPACK_API ptxpack_tuple ptxpack_mma_partition_shape(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
                                                       const ptxpack_tuple *shape);
 /* The layout of the registers that take a partition: of A and B in the partition's order, of C compact.
- * Of an operand in shared memory that of its descriptors, in units of 16 bytes.  Tensor memory says no. */
+ * Of an operand in shared memory that of its descriptors, in units of 16 bytes.  Tensor memory is an error. */
 PTXPACK_API ptxpack_layout ptxpack_mma_fragment(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
                                                 const ptxpack_layout *partition);
 /* (thread, value) -> element of the tile, first mode fastest; CuTe's get_layoutA_TV and so on.  Threads that
@@ -75,10 +75,10 @@ typedef struct ptxpack_tiled_copy {
     ptxpack_copy_atom atom;
     int64_t           value_bits;
     ptxpack_layout    src, dst, ref; /* the atom's (thread, value) -> value                                 */
-    ptxpack_layout    layout_tv;     /* (thread, value) -> element of the tile, as `ref` deals them         */
+    ptxpack_layout    layout_tv;     /* (thread, value) -> element of the tile, in the order of `ref`       */
     ptxpack_layout    tiler;         /* <M,N,...>: the elements that make up one tile                       */
     bool              out_of_order;  /* a permutation of its tiled MMA takes a thread's atoms in another order
-                                        than that of the tile: retile, which could not tell, says no        */
+                                        than that of the tile: retile is an error                           */
 } ptxpack_tiled_copy;
 
 /* From the threads and the values of each thread as they lie in the tile: (m,n) -> thread, (m,n) -> value.

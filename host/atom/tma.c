@@ -34,7 +34,7 @@ typedef struct box_work {
     const ptxpack_tma_desc *desc;
     int                     bits;
     ptxpack_layout          shared;   /* the tile without its swizzle                                  */
-    ptxpack_layout          identity; /* of the tensor: tells the basis path of each leaf              */
+    ptxpack_layout          identity; /* of the tensor: has the basis path of each leaf              */
     ptxpack_layout          tile;     /* tile index -> the tensor's modes                              */
     ptxpack_layout          inverse;  /* place in shared memory -> tile index                          */
     int                     parts;    /* of the box, each along one leaf; from 4 on they are one dimension */

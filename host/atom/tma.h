@@ -97,9 +97,9 @@ typedef struct ptxpack_tma_box {
                                    the box begins i * bytes / multicast bytes into it                  */
 } ptxpack_tma_box;
 
-/* Says no, with the culprit, to what the hardware cannot do.  The driver takes some of it: a swizzled box of
- * several rows that are shorter than the swizzle's span (32, 64, 128 bytes) is filled otherwise than `shared`
- * says, each row at the start of a span of its own instead of behind the one before (seen on an H200). */
+/* An error, with the reason, if the hardware cannot do it.  The driver accepts one such case: a swizzled box of several
+ * rows that are shorter than the swizzle's span (32, 64, 128 bytes).  It is filled differently from `shared`: each row
+ * begins at a span of its own instead of after the row before (seen on an H200). */
 PTXPACK_API ptxpack_tma_box ptxpack_tma_make(const ptxpack_tma_desc *desc);
 PTXPACK_API int             ptxpack_tma_type_bits(ptxpack_tma_type type); /* 0 of any other number */
 #ifdef __cplusplus

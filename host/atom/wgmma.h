@@ -65,7 +65,7 @@ typedef struct ptxpack_wgmma_operand {
 } ptxpack_wgmma_operand;
 
 /* Of a tile of elements of `bits` bits (1..32), `mn` rows an instruction: 64 for A, N for B, 0 for all rows
- * of the tile.  Says no, with the first condition that fails, to what no descriptor can describe.  wgmma
+ * of the tile.  An error, with the first condition that fails, if no descriptor can describe it.  wgmma
  * itself takes PTXPACK_WGMMA_MN for 16-bit types only. */
 PTXPACK_API ptxpack_wgmma_operand ptxpack_wgmma_descriptor(const ptxpack_layout *tile,
                                                            ptxpack_wgmma_major major, int bits, int64_t mn);

@@ -1,7 +1,7 @@
 /* algebra.c - coalesce, filter, complement, inverses, what two layouts have in common.
  *
- * A complement is checked where CuTe's derivation goes wrong without notice: gaps between strides that are no
- * whole multiples of what lies below them leave elements out. */
+ * A complement is checked where CuTe's derivation is silently wrong: if a stride is no whole multiple of the extent
+ * below it, the gap leaves elements out. */
 #include "arithmetic.h"
 #include "internal.h"
 
@@ -152,7 +152,7 @@ static void flat_sort(flat_layout *f)
     }
 }
 
-/* How often the cotarget holds `reached`, rounded up mode by mode. */
+/* How many times `reached` fits in the cotarget, rounded up mode by mode. */
 static bool rest_of(int count, const int64_t *cotarget, int64_t reached, int64_t *rest)
 {
     *rest = 1;
@@ -400,7 +400,7 @@ static int64_t run_of(const ptxpack_layout *l)
     return !l->composed ? INT64_MAX : (int64_t)(aligned != 0 && aligned < run ? aligned : run);
 }
 
-/* And the same offset in front of it: then offsets that are equal before it are so behind it. */
+/* The same swizzle and the same offset before it: offsets that are equal before the swizzle are equal after it. */
 static bool same_swizzle(const ptxpack_layout *a, const ptxpack_layout *b)
 {
     return a->composed && b->composed && a->offset == b->offset && a->swizzle.bits == b->swizzle.bits &&

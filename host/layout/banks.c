@@ -64,13 +64,13 @@ static ptxpack_status address_of(const walk *w, int64_t thread, int64_t instruct
 }
 
 /* ---- phases -------------------------------------------------------------------------------------------- */
-/* The next phase of a walk; `lane` stays inside of one warp. */
+/* Where the next phase begins; `lane` is inside one warp. */
 typedef struct phase_place {
     int64_t instruction, warp;
     int     lane;
 } phase_place;
 
-/* How many threads the phase at `at` has, and their addresses; 0: there are no more.  Steps on. */
+/* How many threads the phase at `at` has, and their addresses; 0: there are no more phases.  Moves to the next one. */
 static ptxpack_status next_phase(const walk *w, phase_place *at, int32_t address[WARP], int *count)
 {
     *count = 0;
@@ -146,7 +146,7 @@ ptxpack_banks ptxpack_bank_conflicts(const ptxpack_bank_access *access, int bits
 }
 
 /* ---- tiled copies -------------------------------------------------------------------------------------- */
-/* Of ldmatrix.x1 and .x2 the upper lanes' addresses are not looked at: in the atom their stride is 0. */
+/* ldmatrix.x1 and .x2 ignore the upper lanes' addresses: in the atom their stride is 0. */
 static int lanes_of(const ptxpack_layout *atom_side)
 {
     ptxpack_layout threads = ptxpack_mode(atom_side, 0);

@@ -2,8 +2,8 @@
  *
  * Shared memory has 32 banks of 4 bytes.  The threads of a warp access it in phases: 32 threads together
  * with up to 4 bytes each, 16 with 8 bytes, 8 with 16.  ldmatrix and stmatrix are 16-byte accesses by the
- * threads that give row addresses, 8 for each matrix.  Threads that meet in one 4-byte word share it.  A
- * phase takes a pass for each word that is wanted of the busiest bank; all passes but one are conflicts.
+ * threads that give row addresses, 8 for each matrix.  Threads that access the same 4-byte word share it.  A
+ * phase takes one pass for each different word of the busiest bank; all passes but one are conflicts.
  * Of 160 accesses of one warp (20 layouts; ld and st of 4, 8, 16 bytes, ldmatrix) an H200's counters show
  * exactly these passes for 156; the rest, 8- and 16-byte loads whose threads share words, take half.
  *
@@ -48,7 +48,7 @@ PTXPACK_API ptxpack_banks ptxpack_copy_conflicts(const ptxpack_tiled_copy *copy,
 /* The swizzle with the fewest bits, among these with the smallest shift, that leaves no conflict in any of
  * the accesses when it is put before them and before the tile: Sw o 0 o layout.  All of them are unswizzled
  * now, and the accesses stay in the tile.  {0,0,0} when there is no conflict anyway.
- * `base` is log2 of the elements in the widest access, or in 4 bytes if that is more: no access is torn.  The
+ * `base` is log2 of the elements in the widest access, or in 4 bytes if that is more: no access is split.  The
  * swizzle permutes the tile's bytes: it stays inside [0, cosize) and uses no address bit that the tile does
  * not reach.
  * PTXPACK_E_UNSUPPORTED when no such swizzle exists. */

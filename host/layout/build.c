@@ -1,4 +1,4 @@
-/* build.c - nested tuples as flat arrays: walking them, building them, saying no. */
+/* build.c - nested tuples as flat arrays: walking them, building them, errors. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,7 +79,7 @@ ptxpack_tuple tuple_profile(const ptxpack_tuple *t)
     return out;
 }
 
-/* ---- saying no -------------------------------------------------------------------------------------- */
+/* ---- errors ----------------------------------------------------------------------------------------- */
 ptxpack_tuple tuple_failed(ptxpack_status status) { return (ptxpack_tuple){.status = status}; }
 
 ptxpack_layout layout_failed(ptxpack_status status)

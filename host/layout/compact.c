@@ -4,8 +4,8 @@
 /* ---- compact strides ------------------------------------------------------------------------------ */
 typedef enum direction { FIRST_FASTEST, LAST_FASTEST } direction;
 
-/* Strides for the items of the shape in n, from `stride` on.  The product behind the last is not needed, so
- * it may overflow. */
+/* Strides for the items of the shape in n, from `stride` on.  The product after the last item is not needed, so it
+ * may overflow. */
 static bool compact_range(const char *who, tuple_node n, direction way, int64_t stride, uint64_t kind,
                           ptxpack_tuple *out)
 {

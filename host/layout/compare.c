@@ -1,4 +1,4 @@
-/* compare.c - nested tuples: what can be asked of two of them. */
+/* compare.c - nested tuples: comparing two of them. */
 #include "internal.h"
 
 static bool both_good(const ptxpack_tuple *a, const ptxpack_tuple *b)

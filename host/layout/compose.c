@@ -1,7 +1,7 @@
 /* compose.c - composition, and operations that follow a tiler.
  *
- * a(b(i)) is put together mode by mode of b.  That is right while the digits that b's modes contribute to one
- * mode of a never carry into a's next mode, which is checked here. */
+ * a(b(i)) is composed mode by mode of b.  That is correct if the digits that b's modes contribute to one mode of a
+ * never carry into a's next mode, which is checked here. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -165,7 +165,7 @@ bool tiling_error(const tiling *t, tuple_node n, const ptxpack_layout *tile, tup
     return false;
 }
 
-/* Where a tiler has `_`, l stays; or there is a pair already. */
+/* Where a tiler has `_`, l is copied; where it is a pair already, too. */
 static bool tile_none(const tiling *t, layout_builder *out, tuple_node n, tuple_node m)
 {
     tuple_node first = node_first(n);
@@ -215,7 +215,7 @@ static bool tile_node(const tiling *t, layout_builder *out, tuple_node n, tuple_
     return true;
 }
 
-/* What became of a tiling; where its result did not fit, a line that says of what. */
+/* The result of a tiling; if it did not fit, an error that names its operands. */
 static void tiled(const tiling *t, bool done, ptxpack_layout *out)
 {
     char why[160];
@@ -287,8 +287,8 @@ static bool compose_whole(const tiling *t, layout_builder *out, tuple_node n, co
     return compose_node(&c, b, m) || tiling_error(t, n, b, m, c.why);
 }
 
-/* The swizzle of b comes out in front of a's layout: two swizzles are one only where one is none, or where
- * both are the same, which undo each other. */
+/* The swizzle of b moves to the outside of a's layout.  Two swizzles are one only if one of them is the identity, or
+ * if both are equal and cancel. */
 static ptxpack_layout compose_twice_swizzled(const ptxpack_layout *a, const ptxpack_layout *b)
 {
     ptxpack_layout inner = layout_inner(a), out = compose_swizzled(&inner, b);

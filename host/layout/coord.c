@@ -13,7 +13,7 @@ static int last_leaf(tuple_node n)
 }
 
 /* Splits an index into coordinates of the leaves of n, first one fastest, the last one without a limit:
- * crd[i] for item i of n.t.  false: an extent that is no positive integer; the line says so. */
+ * crd[i] for item i of n.t.  false, with a message: an extent is no positive integer. */
 static bool split_index(const char *who, int64_t index, tuple_node n, int64_t *crd)
 {
     int last = last_leaf(n);

@@ -2,15 +2,15 @@
 #include "internal.h"
 
 /* ---- logical ---------------------------------------------------------------------------------------- */
-/* What no divide and no product can take. */
+/* Operands that no divide and no product accepts. */
 static bool operands_ok(const char *name, const ptxpack_layout *l, const ptxpack_layout *tiler,
-                        ptxpack_layout *no)
+                        ptxpack_layout *error)
 {
     ptxpack_status status = layout_wanted(name, l);
     if (status != PTXPACK_OK || tiler->shape.status != PTXPACK_OK)
-        *no = layout_failed(status != PTXPACK_OK ? status : tiler->shape.status);
+        *error = layout_failed(status != PTXPACK_OK ? status : tiler->shape.status);
     else if (tiler->composed)
-        *no = layout_error("%s: tiler %s is swizzled", name, layout_text(tiler).text);
+        *error = layout_error("%s: tiler %s is swizzled", name, layout_text(tiler).text);
     else
         return true;
     return false;
@@ -189,7 +189,7 @@ static bool product_by_rank(const tiling *t, ptxpack_layout *out, bool raked)
     if (!places_of(t, &c, x, t->tiler, y))
         return false;
     compose_begin(&c, &b);
-    /* CuTe keeps the parentheses of a (n) that comes behind a bare integer */
+    /* CuTe keeps the parentheses of (n) after a bare integer */
     if (node_is_leaf(raked ? y : x) && node_rank(x) == 1 && node_rank(y) == 1)
         i = x, k = y;
     layout_open(&b);

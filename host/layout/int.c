@@ -10,14 +10,15 @@ static int64_t value_of(tuple_node leaf) { return leaf.t->value[leaf.begin]; }
 
 static uint64_t kind_of(tuple_node leaf) { return leaf.t->kind[leaf.begin]; }
 
-/* What an operation that builds `out` needs when it walks down: the first no ends it. */
+/* What an operation that builds `out` needs on its way down: the first error ends it. */
 typedef struct walk {
     const char    *who;
     tuple_builder  b;
     ptxpack_status status;
 } walk;
 
-#define NO(w, ...) ((w)->status == PTXPACK_OK ? (void)((w)->status = tuple_error(__VA_ARGS__).status) : (void)0)
+#define FAIL(w, ...) \
+    ((w)->status == PTXPACK_OK ? (void)((w)->status = tuple_error(__VA_ARGS__).status) : (void)0)
 
 static ptxpack_tuple walked(const walk *w, const ptxpack_tuple *out)
 {
@@ -98,7 +99,7 @@ static bool equal_ranks(walk *w, tuple_node a, tuple_node b)
 {
     if (!node_is_leaf(a) && !node_is_leaf(b) && node_rank(a) == node_rank(b))
         return true;
-    NO(w, "%s: %s and %s differ in nesting", w->who, node_text(a).text, node_text(b).text);
+    FAIL(w, "%s: %s and %s differ in nesting", w->who, node_text(a).text, node_text(b).text);
     return false;
 }
 
@@ -153,9 +154,9 @@ static void scale_in(walk *w, tuple_node x, tuple_node y)
         return;
     }
     if (kind_of(x) == PTXPACK_UNDERSCORE || (kind != 0 && kind_of(x) != 0))
-        NO(w, "%s: %s and %s have no product", w->who, node_text(x).text, node_text(y).text);
+        FAIL(w, "%s: %s and %s have no product", w->who, node_text(x).text, node_text(y).text);
     else if (!mul_into(value_of(x), value, &value))
-        NO(w, "%s: %s times %s overflows 64 bits", w->who, node_text(x).text, node_text(y).text);
+        FAIL(w, "%s: %s times %s overflows 64 bits", w->who, node_text(x).text, node_text(y).text);
     build_leaf(&w->b, value, kind | kind_of(x));
 }
 
@@ -241,10 +242,10 @@ static bool divide(walk *w, division how, int64_t a, int64_t b, int64_t *quotien
 {
     *quotient = 0;
     if (b < 1 || a < 0)
-        NO(w, "%s: %lld by %lld needs a number from 0 on and a positive divisor", w->who, (long long)a,
-           (long long)b);
+        FAIL(w, "%s: %lld by %lld needs a number from 0 on and a positive divisor", w->who, (long long)a,
+             (long long)b);
     else if (how == EXACT && a % b != 0 && (a == 0 || b % a != 0))
-        NO(w, "%s: neither of %lld and %lld divides the other", w->who, (long long)a, (long long)b);
+        FAIL(w, "%s: neither of %lld and %lld divides the other", w->who, (long long)a, (long long)b);
     else
         *quotient = a / b + (a % b != 0);
     return w->status == PTXPACK_OK;
@@ -254,13 +255,13 @@ static void divide_leaf(walk *w, division how, tuple_node leaf, int64_t b)
 {
     int64_t quotient = 0;
     if (kind_of(leaf) == PTXPACK_UNDERSCORE)
-        NO(w, "%s: _ is not an integer", w->who);
+        FAIL(w, "%s: _ is not an integer", w->who);
     else
         divide(w, how, value_of(leaf), b, &quotient);
     build_leaf(&w->b, quotient, kind_of(leaf));
 }
 
-/* The leaves from left to right each take what they can of the divisor, and leave the rest in *b. */
+/* From left to right each leaf is divided by as much of the divisor as possible; the rest stays in *b. */
 static void divide_fold(walk *w, division how, tuple_node n, int64_t *b)
 {
     build_open(&w->b);
@@ -280,7 +281,7 @@ static void divide_in(walk *w, division how, tuple_node x, tuple_node y)
     if (!node_is_leaf(x) && !node_is_leaf(y)) {
         int missing = node_rank(x) - node_rank(y);
         if (missing < 0 || (how == EXACT && missing > 0)) {
-            NO(w, "%s: %s and %s differ in rank", w->who, node_text(x).text, node_text(y).text);
+            FAIL(w, "%s: %s and %s differ in rank", w->who, node_text(x).text, node_text(y).text);
             return;
         }
         build_open(&w->b);
@@ -300,7 +301,7 @@ static void divide_in(walk *w, division how, tuple_node x, tuple_node y)
     if (!product_of(w->who, y, &divisor, &kind))
         w->status = PTXPACK_E_ARG;
     else if (kind != 0)
-        NO(w, "%s: the divisor %s is not an integer", w->who, node_text(y).text);
+        FAIL(w, "%s: the divisor %s is not an integer", w->who, node_text(y).text);
     else if (node_is_leaf(x))
         divide_leaf(w, how, x, divisor);
     else
@@ -343,13 +344,13 @@ static void round_in(walk *w, tuple_node x, tuple_node y)
         return;
     }
     if (!node_is_leaf(x) || !node_is_leaf(y) || !is_number(kind_of(x)) || !is_number(kind_of(y))) {
-        NO(w, "%s: %s and %s are neither two integers nor tuples whose ranks fit", w->who, node_text(x).text,
-           node_text(y).text);
+        FAIL(w, "%s: %s and %s are neither two integers nor tuples whose ranks fit", w->who, node_text(x).text,
+             node_text(y).text);
         return;
     }
     int64_t rounded;
     if (divide(w, CEIL, value_of(x), value_of(y), &rounded) && !mul_into(rounded, value_of(y), &rounded))
-        NO(w, "%s: %s to a multiple of %s overflows 64 bits", w->who, node_text(x).text, node_text(y).text);
+        FAIL(w, "%s: %s to a multiple of %s overflows 64 bits", w->who, node_text(x).text, node_text(y).text);
     build_leaf(&w->b, rounded, 0);
 }
 
@@ -364,7 +365,7 @@ ptxpack_tuple ptxpack_round_up(const ptxpack_tuple *x, const ptxpack_tuple *y)
 }
 
 /* ---- over all leaves ------------------------------------------------------------------------------ */
-/* The greatest common divisor, not negative; only of twice INT64_MIN there is none. */
+/* The greatest common divisor, not negative; INT64_MIN and INT64_MIN have none in 64 bits. */
 static bool gcd_into(int64_t a, int64_t b, int64_t *out)
 {
     uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
@@ -430,7 +431,7 @@ static void inner_in(walk *w, tuple_sum *s, tuple_node x, tuple_node y)
         return;
     }
     if (kind_of(x) != 0 && kind_of(y) != 0)
-        NO(w, "%s: %s and %s have no product", w->who, node_text(x).text, node_text(y).text);
+        FAIL(w, "%s: %s and %s have no product", w->who, node_text(x).text, node_text(y).text);
     sum_add(s, value_of(x), value_of(y), kind_of(x) | kind_of(y));
 }
 

@@ -74,14 +74,14 @@ bool          node_product(tuple_node n, int64_t *product); /* false: overflow *
 ptxpack_tuple node_tuple(tuple_node n);                     /* n as a value of its own */
 
 /* ---- building ------------------------------------------------------------------------------------- */
-/* Items are appended from left to right; what exceeds the limits marks *t. */
+/* Items are appended from left to right; *t becomes an error if they exceed the limits. */
 typedef struct tuple_builder {
     ptxpack_tuple *t;
     int            depth, lowest; /* now; and since the last item */
     uint8_t        opened_at[PTXPACK_TUPLE_DEPTH + 1];
 } tuple_builder;
 
-void build_too_long(tuple_builder *b); /* mark *t and leave the line */
+void build_too_long(tuple_builder *b); /* *t becomes an error */
 void build_too_deep(tuple_builder *b);
 
 static inline tuple_builder build_begin(ptxpack_tuple *t)
@@ -203,15 +203,15 @@ static inline bool layout_is_plain(const ptxpack_layout *l)
     return l->tiler[0] == 0 && l->stride.kind[0] != PTXPACK_UNDERSCORE;
 }
 
-/* The status of an operand that must be a layout; of a tiler the line says so. */
+/* The status of an operand that must be a layout; a tiler is an error. */
 ptxpack_status layout_wanted(const char *name, const ptxpack_layout *l);
 ptxpack_status integers_wanted(const char *name, const ptxpack_layout *l); /* no basis strides, either */
 
-/* Layouts are large and mostly unused: these copy what is used, of a value with an error its status. */
+/* Layouts are large and mostly unused: these copy only what is used; of a value with an error its status. */
 void tuple_assign(ptxpack_tuple *to, const ptxpack_tuple *from);
 void layout_assign(ptxpack_layout *to, const ptxpack_layout *from);
-/* The checks of a layout that was put together: positive extents, a size and a cosize that fit.  Congruence
- * is the caller's business.  What is wrong becomes its status. */
+/* Check a layout that was built: positive extents, a size and a cosize that fit.  The caller ensures that shape and
+ * stride are congruent.  An error becomes its status. */
 void layout_settle(ptxpack_layout *l);
 /* A layout made of l's modes gets l's swizzle and offset, with which its offsets must fit. */
 void           layout_recompose(ptxpack_layout *out, const ptxpack_layout *l);
@@ -343,7 +343,7 @@ typedef struct composing {
     flat_layout          a;      /* equal outside its domain, too: its last mode has no end */
     const ptxpack_tuple *a_tree; /* nested as b's coprofile; NULL: not at all               */
     int64_t up[PTXPACK_TUPLE_ITEMS], down[PTXPACK_TUPLE_ITEMS]; /* how far b has moved in a's modes */
-    char    why[160];                                           /* the last that said false */
+    char    why[160];                                           /* of the last that returned false */
 } composing;
 void compose_begin(composing *c, layout_builder *out); /* c->a is there */
 bool compose_node(composing *c, const ptxpack_layout *b, tuple_node n);
@@ -355,14 +355,14 @@ struct tiling {
     const char           *name;
     const ptxpack_layout *l, *tiler;
     bool                  keeps; /* the modes of l that the tiler does not reach stay */
-    /* The result for one node of each; false: there is none, and a line says why. */
+    /* The result for one node of each; false, with a message: there is none. */
     bool (*whole)(const tiling *t, layout_builder *out, tuple_node n, const ptxpack_layout *tile, tuple_node m);
     layout_builder *rests; /* where the second modes of pairs are gathered; NULL: beside the first ones */
 };
-/* Settled and swizzled as l is; what is wrong becomes its status. */
+/* Checked by layout_settle, with the swizzle of l. */
 void tile_by(tiling *t, ptxpack_layout *out);
 void tile_by_gathered(tiling *t, ptxpack_layout *out); /* (first modes, second modes) of all pairs */
-/* The line for a `whole` that cannot be. */
+/* The error of a `whole` that is impossible. */
 bool tiling_error(const tiling *t, tuple_node n, const ptxpack_layout *tile, tuple_node m, const char *why);
 
 /* ---- swizzles ---------------------------------------------------------------------------------------- */
@@ -393,6 +393,6 @@ int64_t bits_of(const ptxpack_layout *l, int64_t *shared);
 ptxpack_layout swizzle_domain(const char *name, const ptxpack_layout *l, ptxpack_swizzle swizzle,
                               int64_t reach);
 ptxpack_layout compose_swizzled(const ptxpack_layout *l, const ptxpack_layout *b);
-/* The swizzle in front of block x (swizzle o 0 o tiler), in *out, which has the product without swizzles. */
+/* Puts the swizzle of block x (swizzle o 0 o tiler) on *out, which is the product without swizzles. */
 void product_swizzled(const ptxpack_layout *block, const ptxpack_layout *tiler, ptxpack_layout *out);
 #endif

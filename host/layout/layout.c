@@ -90,7 +90,7 @@ ptxpack_status integers_wanted(const char *name, const ptxpack_layout *l)
     return status;
 }
 
-/* Shape and stride say no together. */
+/* If shape or stride is an error, both become one. */
 static void agree(ptxpack_layout *l)
 {
     ptxpack_status bad = error_of(&l->shape, &l->stride);
@@ -100,11 +100,11 @@ static void agree(ptxpack_layout *l)
     l->shape.items = l->stride.items = 0;
 }
 
-/* What is wrong is said of the whole layout. */
+/* An error names the whole layout. */
 static void settle_error(ptxpack_layout *l, const char *what)
 {
-    ptxpack_layout no = layout_error("%s: %s", layout_text(l).text, what);
-    l->shape.status = l->stride.status = no.shape.status;
+    ptxpack_layout error = layout_error("%s: %s", layout_text(l).text, what);
+    l->shape.status = l->stride.status = error.shape.status;
     l->shape.items = l->stride.items = 0;
 }
 
@@ -147,7 +147,7 @@ ptxpack_layout layout_inner(const ptxpack_layout *l)
     return inner;
 }
 
-/* A swizzle and an offset in front of l's; what does not fit becomes the status. */
+/* l behind a swizzle and an offset; an overflow becomes its status. */
 static void swizzle_by(ptxpack_layout *l, ptxpack_swizzle swizzle, int64_t offset)
 {
     tuple_node all = tuple_root(&l->shape);
@@ -246,12 +246,13 @@ ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l)
     return ptxpack_tiled_product(&block, &rest);
 }
 
-static bool joinable(const ptxpack_layout *mode, bool tiler, ptxpack_layout *no)
+static bool joinable(const ptxpack_layout *mode, bool tiler, ptxpack_layout *error)
 {
     if (mode->shape.status != PTXPACK_OK)
-        *no = layout_failed(mode->shape.status);
+        *error = layout_failed(mode->shape.status);
     else if (mode->composed || (!tiler && !layout_is_plain(mode)))
-        *no = layout_error("%s cannot be a mode of a %s", layout_text(mode).text, tiler ? "tiler" : "layout");
+        *error = layout_error("%s cannot be a mode of a %s", layout_text(mode).text,
+                              tiler ? "tiler" : "layout");
     else
         return true;
     return false;

@@ -6,11 +6,11 @@
  *
  * Values   plain structs: copy them freely.  Nothing is allocated.  Up to 32 integers nested up to 8 deep.
  * Forms    results have the form that CuTe gives when every integer is a compile-time constant.  Where such
- *          a result would break the operation's own definition, the operation says no instead.
- * Errors   a call that says no returns a value whose `status` is not PTXPACK_OK and leaves one line, which
+ *          a result would break the operation's own definition, the operation is an error instead.
+ * Errors   a call that fails returns a value whose `status` is not PTXPACK_OK and leaves one line, which
  *          names the culprit, in ptxpack_detail(NULL) of this thread.  Operations on such a value return it
  *          on: a whole derivation needs one check, at its end.  All other members are then meaningless.
- * Range    64 bits.  What would overflow says no; of a layout, size and cosize are known to fit.
+ * Range    64 bits.  Overflow is an error; the size and cosize of a layout always fit.
  * Threads  no shared state.
  * Source   Cecka, CuTe Layout Representation and Algebra (arXiv 2603.02298), and the CuTe headers. */
 #ifndef PTXPACK_LAYOUT_H
@@ -104,7 +104,7 @@ PTXPACK_API ptxpack_tuple ptxpack_group(const ptxpack_tuple *t, int begin, int e
 PTXPACK_API ptxpack_tuple ptxpack_select(const ptxpack_tuple *t, int count, const int *modes);
 PTXPACK_API ptxpack_tuple ptxpack_append(const ptxpack_tuple *t, const ptxpack_tuple *x);
 PTXPACK_API ptxpack_tuple ptxpack_prepend(const ptxpack_tuple *t, const ptxpack_tuple *x);
-/* Append or prepend x until the rank is n; a greater rank says no. */
+/* Append or prepend x until the rank is n; a greater rank is an error. */
 PTXPACK_API ptxpack_tuple ptxpack_append_to(const ptxpack_tuple *t, int n, const ptxpack_tuple *x);
 PTXPACK_API ptxpack_tuple ptxpack_prepend_to(const ptxpack_tuple *t, int n, const ptxpack_tuple *x);
 PTXPACK_API ptxpack_tuple ptxpack_insert(const ptxpack_tuple *t, int before, const ptxpack_tuple *x);
@@ -144,7 +144,7 @@ PTXPACK_API ptxpack_tuple ptxpack_ceil_div(const ptxpack_tuple *a, const ptxpack
 PTXPACK_API ptxpack_tuple ptxpack_round_up(const ptxpack_tuple *a, const ptxpack_tuple *b);
 PTXPACK_API ptxpack_tuple ptxpack_shape_div(const ptxpack_tuple *a, const ptxpack_tuple *b);
 PTXPACK_API ptxpack_tuple ptxpack_filter_zeros_by(const ptxpack_tuple *guide, const ptxpack_tuple *t);
-/* Of values with an error all of these are false.  a <= b is !less(b, a). */
+/* All of these are false if a value is an error.  a <= b is !less(b, a). */
 PTXPACK_API bool ptxpack_tuple_equal(const ptxpack_tuple *a, const ptxpack_tuple *b);
 PTXPACK_API bool ptxpack_congruent(const ptxpack_tuple *a, const ptxpack_tuple *b);
 PTXPACK_API bool ptxpack_weakly_congruent(const ptxpack_tuple *a, const ptxpack_tuple *b);
@@ -169,8 +169,8 @@ PTXPACK_API ptxpack_tuple ptxpack_crd2crd(const ptxpack_tuple *coord, const ptxp
 /* Compact strides of a shape; an extent of 1 gets stride 0.  `start`: the first stride, NULL for 1. */
 PTXPACK_API ptxpack_tuple ptxpack_compact_col_major(const ptxpack_tuple *shape, const ptxpack_tuple *start);
 PTXPACK_API ptxpack_tuple ptxpack_compact_row_major(const ptxpack_tuple *shape, const ptxpack_tuple *start);
-/* The mode of the smallest number in `order` gets stride 1, and so on.  Equal numbers say no: they would
- * alias (CuTe lets them). */
+/* The mode of the smallest number in `order` gets stride 1, and so on.  Equal numbers are an error: they would
+ * alias (CuTe allows them). */
 PTXPACK_API ptxpack_tuple ptxpack_compact_order(const ptxpack_tuple *shape, const ptxpack_tuple *order);
 PTXPACK_API ptxpack_tuple ptxpack_make_basis_like(const ptxpack_tuple *shape);
 /* The next coordinate of `shape`, first mode fastest; after the last one the first extent is exceeded in
@@ -206,16 +206,16 @@ PTXPACK_API ptxpack_tuple  ptxpack_coprofile(const ptxpack_layout *l);
 PTXPACK_API ptxpack_layout ptxpack_mode(const ptxpack_layout *l, int mode); /* layout<mode>(l) */
 PTXPACK_API int64_t        ptxpack_mode_size(const ptxpack_layout *l, int mode);
 /* Offset of index or coordinate.  `ptxpack_at` is the fast path for 0 <= index < size of a layout without
- * basis strides; outside of that its value means nothing. */
+ * basis strides; outside of that range the value is meaningless. */
 PTXPACK_API int64_t       ptxpack_at(const ptxpack_layout *l, int64_t index);
 PTXPACK_API ptxpack_tuple ptxpack_layout_crd2idx(const ptxpack_layout *l, const ptxpack_tuple *coord);
 /* Inverse of a compact layout: the coordinate of an offset, nested as the shape, one integer a mode, or
- * one integer.  An offset that the layout does not reach says no. */
+ * one integer.  An offset that the layout does not reach is an error. */
 PTXPACK_API ptxpack_tuple ptxpack_get_hier_coord(const ptxpack_layout *l, int64_t offset);
 PTXPACK_API ptxpack_tuple ptxpack_get_flat_coord(const ptxpack_layout *l, int64_t offset);
 PTXPACK_API ptxpack_tuple ptxpack_get_1d_coord(const ptxpack_layout *l, int64_t offset);
-/* Of a swizzle with 0 <= B <= |S|, 0 <= M and B + M + |S| <= 62, as in every layout; of others the value
- * means nothing. */
+/* For a swizzle with 0 <= B <= |S|, 0 <= M and B + M + |S| <= 62, as in every layout; for others the value is
+ * meaningless. */
 PTXPACK_API int64_t ptxpack_swizzle_apply(ptxpack_swizzle s, int64_t x);
 
 /* ---- layouts: structure (of shape and stride alike) -------------------------------------------------- */
@@ -284,7 +284,7 @@ PTXPACK_API ptxpack_layout ptxpack_tile_to_shape(const ptxpack_layout *block, co
                                                  const ptxpack_tuple *order);
 
 /* The same bytes counted in elements n times as wide (upcast) or narrow (downcast); recast from elements of
- * `from` bits to elements of `to` bits.  What cannot be counted so, as half an element, says no. */
+ * `from` bits to elements of `to` bits.  An error if that would need a part of an element. */
 PTXPACK_API ptxpack_layout ptxpack_upcast(const ptxpack_layout *l, int64_t n);
 PTXPACK_API ptxpack_layout ptxpack_downcast(const ptxpack_layout *l, int64_t n);
 PTXPACK_API ptxpack_layout ptxpack_recast_layout(const ptxpack_layout *l, int64_t from, int64_t to);

@@ -82,7 +82,7 @@ static bool keep_into(layout_builder *b, tuple_node coord, const ptxpack_layout 
     return true;
 }
 
-/* Side by side, without the swizzle.  A part of a layout needs no checks; what is wrong becomes its
+/* Side by side, without the swizzle.  A part of a layout needs no checks; an error becomes its
  * status. */
 static void keep(const ptxpack_tuple *coord, const ptxpack_layout *l, bool whole, ptxpack_layout *out)
 {
@@ -104,7 +104,7 @@ static ptxpack_slice slice_failed(ptxpack_status status)
     return (ptxpack_slice){layout_failed(status), tuple_failed(status)};
 }
 
-/* What no slice can take. */
+/* Operands that no slice accepts. */
 static ptxpack_status sliceable(const char *name, const ptxpack_tuple *coord, const ptxpack_layout *l)
 {
     ptxpack_status status = layout_wanted(name, l);

@@ -18,7 +18,7 @@ void sum_add(tuple_sum *s, int64_t a, int64_t b, uint64_t kind)
     }
 }
 
-/* The mode, plus 1, that a path names at its step-th place; 0 behind its end. */
+/* 1 + the mode that a path names at its step-th place; 0 beyond its end. */
 static int path_step(uint64_t path, int step) { return step < 8 ? (int)(path >> 8 * step & 255) : 0; }
 
 /* The sum of the terms whose bit is set in `mask`: they agree in the first `step` places of their paths. */

@@ -1,4 +1,4 @@
-/* swizzle.c - swizzles as operands: behind a layout, and in a product. */
+/* swizzle.c - swizzles as operands: inside a layout, and in a product. */
 #include <string.h>
 
 #include "arithmetic.h"
@@ -41,7 +41,7 @@ static bool swizzle_of(int64_t y, int64_t z, ptxpack_swizzle *s)
     return (s->shift < 0 ? -s->shift : s->shift) >= s->bits;
 }
 
-/* ---- behind a layout ----------------------------------------------------------------------------------- */
+/* ---- inside a layout ----------------------------------------------------------------------------------- */
 /* l, coalesced, with a last mode that goes on as far as indices of all these bits do. */
 static ptxpack_layout extended(const ptxpack_layout *l, int64_t bits)
 {

@@ -181,7 +181,7 @@ ptxpack_tensor ptxpack_tensor_recast(const ptxpack_tensor *t, int bits)
 }
 
 /* ---- tiles ----------------------------------------------------------------------------------------- */
-/* t in tiles, cut at `coord` of mode `cut` of (Tile,Rest): the other mode stays. */
+/* t in tiles, sliced at `coord` of mode `cut` of (Tile,Rest); the other mode is kept. */
 static ptxpack_tensor partition(const ptxpack_tensor *t, const ptxpack_layout *tiler,
                                 const ptxpack_tuple *coord, int cut)
 {
@@ -255,7 +255,7 @@ ptxpack_tensor ptxpack_local_tile(const ptxpack_tensor *t, const ptxpack_layout 
     return partition(t, &tiles, &place, 1);
 }
 
-/* Where thread `index` stands in the layout; what is no value of the layout says no. */
+/* The coordinate of thread `index` in the layout; an error if no coordinate has that value. */
 static ptxpack_tuple thread_coord(const ptxpack_layout *threads, int64_t index)
 {
     if (threads->shape.status != PTXPACK_OK)

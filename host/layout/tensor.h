@@ -49,12 +49,12 @@ PTXPACK_API ptxpack_tensor ptxpack_outer_partition(const ptxpack_tensor *t, cons
 PTXPACK_API ptxpack_tensor ptxpack_local_tile(const ptxpack_tensor *t, const ptxpack_layout *tiler,
                                               const ptxpack_tuple *coord, const ptxpack_tuple *projection);
 /* A thread's elements, when `threads`, coordinate -> index, is repeated all over t.  An index that no thread
- * has says no. */
+ * has is an error. */
 PTXPACK_API ptxpack_tensor ptxpack_local_partition(const ptxpack_tensor *t, const ptxpack_layout *threads,
                                                    int64_t index, const ptxpack_tuple *projection);
 
 /* Where an element begins.  PTXPACK_E_ARG, with a line in ptxpack_detail(NULL): outside of 64 bits, not at
- * the start of a byte (ptxpack_tensor_bit_address then tells), or no tensor of memory.  The coordinate itself
+ * the start of a byte (use ptxpack_tensor_bit_address), or no tensor of memory.  The coordinate itself
  * may lie outside of the shape. */
 PTXPACK_API ptxpack_status ptxpack_tensor_address(const ptxpack_tensor *t, const ptxpack_tuple *coord,
                                                   uint64_t *address);

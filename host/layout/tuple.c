@@ -1,4 +1,4 @@
-/* tuple.c - nested tuples: making them, and what concerns only their structure. */
+/* tuple.c - nested tuples: making them, and operations on their structure alone. */
 #include "internal.h"
 
 /* ---- making --------------------------------------------------------------------------------------- */
@@ -305,14 +305,14 @@ static ptxpack_tuple pad(const char *who, int before, const ptxpack_tuple *t, in
     return out;
 }
 
-/* How many x bring t to rank n; -1, and the line, when none does. */
-static int missing(const char *who, const ptxpack_tuple *t, int n, ptxpack_tuple *no)
+/* How many x bring t to rank n; -1, with a message: impossible. */
+static int missing(const char *who, const ptxpack_tuple *t, int n, ptxpack_tuple *error)
 {
     int rank = ptxpack_rank(t);
     if (rank <= n && n <= PTXPACK_TUPLE_ITEMS)
         return n - rank;
-    *no = tuple_error("%s: %s to rank %d; its rank is %d and %d is the limit", who, tuple_text(t).text, n, rank,
-                      PTXPACK_TUPLE_ITEMS);
+    *error = tuple_error("%s: %s to rank %d; its rank is %d and %d is the limit", who, tuple_text(t).text, n,
+                         rank, PTXPACK_TUPLE_ITEMS);
     return -1;
 }
 
@@ -334,18 +334,18 @@ ptxpack_tuple ptxpack_append_to(const ptxpack_tuple *t, int n, const ptxpack_tup
 {
     if (error_of(t, x) != PTXPACK_OK)
         return tuple_failed(error_of(t, x));
-    ptxpack_tuple no;
-    int           count = missing("append", t, n, &no);
-    return count < 0 ? no : count == 0 ? *t : pad("append", 0, t, count, x);
+    ptxpack_tuple error;
+    int           count = missing("append", t, n, &error);
+    return count < 0 ? error : count == 0 ? *t : pad("append", 0, t, count, x);
 }
 
 ptxpack_tuple ptxpack_prepend_to(const ptxpack_tuple *t, int n, const ptxpack_tuple *x)
 {
     if (error_of(t, x) != PTXPACK_OK)
         return tuple_failed(error_of(t, x));
-    ptxpack_tuple no;
-    int           count = missing("prepend", t, n, &no);
-    return count < 0 ? no : count == 0 ? *t : pad("prepend", count, t, 0, x);
+    ptxpack_tuple error;
+    int           count = missing("prepend", t, n, &error);
+    return count < 0 ? error : count == 0 ? *t : pad("prepend", count, t, 0, x);
 }
 
 /* t with x (NULL: nothing) in place of its modes [begin, end). */
@@ -540,8 +540,8 @@ ptxpack_tuple ptxpack_zip(const ptxpack_tuple *t)
     return out;
 }
 
-/* One half of zip2_by: which = 0 the first ones, nested as the guide is; 1 the second ones, each level with
- * what the guide does not reach behind it. */
+/* One half of zip2_by: which = 0 the first ones, nested as the guide is; 1 the second ones, each level
+ * followed by what the guide does not reach. */
 static void gather(tuple_builder *b, tuple_node n, tuple_node guide, int which)
 {
     if (node_is_leaf(guide)) {
@@ -559,23 +559,23 @@ static void gather(tuple_builder *b, tuple_node n, tuple_node guide, int which)
     build_close(b);
 }
 
-/* Whether n has rank 2 at every terminal of the guide; the line says where not. */
-static bool guide_fits(tuple_node n, tuple_node guide, ptxpack_tuple *no)
+/* Whether n has rank 2 at every terminal of the guide; false with a message. */
+static bool guide_fits(tuple_node n, tuple_node guide, ptxpack_tuple *error)
 {
     if (node_is_leaf(guide)) {
         bool pair = !node_is_leaf(n) && node_rank(n) == 2;
         if (!pair)
-            *no = tuple_error("zip2_by: %s of %s is not of rank 2", node_text(n).text, tuple_text(n.t).text);
+            *error = tuple_error("zip2_by: %s of %s is not of rank 2", node_text(n).text, tuple_text(n.t).text);
         return pair;
     }
     if (node_is_leaf(n) || node_rank(n) < node_rank(guide)) {
-        *no = tuple_error("zip2_by: %s has fewer modes than its guide %s", node_text(n).text,
-                          node_text(guide).text);
+        *error = tuple_error("zip2_by: %s has fewer modes than its guide %s", node_text(n).text,
+                             node_text(guide).text);
         return false;
     }
     tuple_node m = node_first(n);
     for (tuple_node g = node_first(guide); g.begin < guide.end; g = node_next(guide, g)) {
-        if (!guide_fits(m, g, no))
+        if (!guide_fits(m, g, error))
             return false;
         m = node_next(n, m);
     }
