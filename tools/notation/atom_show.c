@@ -1,4 +1,4 @@
-/* atom_show.c - what "ptxpack atom" says about one atom, a tiled MMA, a descriptor. */
+/* atom_show.c - how "ptxpack atom" describes an atom, a tiled MMA and a descriptor. */
 #include "atom_show.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void show_layout(bool json, const char *title, const char *key, const ptx
     show(json, title, key, "%s", text);
 }
 
-/* From which architecture on there is an instruction. */
+/* The first architecture that has the instruction. */
 static void show_support(bool json, int arch, int isa, const char *and_later)
 {
     if (json) {
@@ -43,7 +43,7 @@ static void show_support(bool json, int arch, int isa, const char *and_later)
     printf("PTX ISA: %d.%d\n", isa / 10, isa % 10);
 }
 
-/* What is not in registers is in a memory: `place` says in which. */
+/* Operands that are not in registers are in a memory, which `place` names. */
 static void json_place(const char *key, const char *place, int registers, int bits, char major)
 {
     json_open(key, '{');
@@ -58,7 +58,7 @@ static void json_place(const char *key, const char *place, int registers, int bi
 }
 
 /* ---- MMA -------------------------------------------------------------------------------------------- */
-/* Of A, `other` is M, of B it is N. */
+/* `other` is M for A and N for B. */
 static const char *major_text(char major, char other)
 {
     switch (major) {
@@ -78,7 +78,7 @@ static void registers_text(int registers, int bits, char *text, size_t cap)
     snprintf(text, cap, "%d register%s of %d bits a thread", registers, registers == 1 ? "" : "s", bits);
 }
 
-/* Where an operand is: "4 registers of 32 bits a thread, K-major"; major 0: does not matter. */
+/* Where an operand is, such as "4 registers of 32 bits a thread, K-major"; major 0: there is no order. */
 static void show_place(bool json, const char *title, const char *key, int registers, bool shared, int bits,
                        char major, char other)
 {

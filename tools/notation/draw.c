@@ -1,4 +1,4 @@
-/* draw.c - pictures of layouts: which panels they have, where these lie, and the captions. */
+/* draw.c - pictures of layouts: their panels, the positions of these on the page, and the captions. */
 #include "draw.h"
 
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "loader/loader.h"
 
 /* ---- captions ------------------------------------------------------------------------------------ */
-/* CuTe shows a thread-value layout as its map to coordinates; `prefix` goes before those.  Where that map has
- * no layout the caption is the map to indices. */
+/* CuTe shows a thread-value layout as its map to coordinates, with `prefix` before them.  If that map is not a
+ * layout, the caption shows the map to indices. */
 static void tv_caption(draw_picture *picture, const char *name, const char *prefix, const ptxpack_layout *tv,
                        int64_t m, int64_t n)
 {
@@ -28,10 +28,10 @@ static void tv_caption(draw_picture *picture, const char *name, const char *pref
     ptxpack_layout_print(&shown, c->text + length, sizeof c->text - length);
 }
 
-/* A tensor of coordinates that starts at (0,0), in CuTe's words. */
+/* How CuTe writes a tensor of coordinates that starts at (0,0). */
 static const char tensor[] = "ArithTuple(0,0) o ";
 
-/* Write the picture unless something was wrong with it; let its panels go. */
+/* Write the picture unless there was an error; free its panels. */
 static ptxpack_status finish(FILE *f, draw_format format, draw_picture *picture, ptxpack_status status)
 {
     if (status == PTXPACK_OK && format == DRAW_LATEX)
@@ -147,7 +147,8 @@ ptxpack_status draw_mma(FILE *f, draw_format format, const ptxpack_layout *a_tv,
     if (status == PTXPACK_OK)
         status = add_operand(&picture, "LayoutB", b_tv, n, k, thr_id);
     if (status == PTXPACK_OK) {
-        picture.panel[0].bare = true; /* its numbers stand at A and B, one empty column and row away */
+        picture.panel[0].bare =
+            true; /* its rows and columns are numbered at A and B, one empty column and row away */
         picture.panel[1].col = -k - 1;
         picture.panel[2].row = -k - 1;
         picture.panel[2].transposed = true;

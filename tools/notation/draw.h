@@ -3,14 +3,14 @@
  * The grid and the LaTeX are CuTe's print_layout and print_latex byte for byte, without the `_` of its static
  * integers; the SVG follows its print_svg.  Row m counts downwards, column n to the right.
  *
- * Every call first looks at the whole picture and says no - PTXPACK_E_ARG, or what its argument's status is,
- * with a line in ptxpack_detail(NULL) - before it writes anything.  A write that fails shows in ferror(f). */
+ * Every call checks the whole picture before it writes anything.  On an error it returns PTXPACK_E_ARG, or the status
+ * of its argument, with a line in ptxpack_detail(NULL).  A failed write is seen in ferror(f). */
 #ifndef PTXPACK_DRAW_H
 #define PTXPACK_DRAW_H
 #include <stdio.h>
 #include "host/layout/layout.h"
 
-enum { DRAW_CELLS = 65536 }; /* the most that one matrix of a picture may have */
+enum { DRAW_CELLS = 65536 }; /* the largest matrix of a picture */
 
 typedef enum draw_format { DRAW_LATEX, DRAW_SVG } draw_format;
 
@@ -25,12 +25,12 @@ ptxpack_status draw_layout(FILE *f, draw_format format, const ptxpack_layout *l)
  * the first is shown.  A tile of rank 1 is one column. */
 ptxpack_status draw_tv(FILE *f, draw_format format, const ptxpack_layout *tv, const ptxpack_tuple *tile);
 
-/* A left of C, B above it; each (thread, value) -> index in MK, NK, MN.  With thr_id, the map from threads to
- * lanes, these are an atom's own layouts, and lanes are shown; NULL: a tiled MMA's, by thread already. */
+/* A is left of C, B above it; each layout maps (thread, value) to an index in MK, NK or MN.  With thr_id, the map from
+ * threads to lanes, these are the layouts of an atom, and lanes are shown.  Without, they are those of a tiled MMA. */
 ptxpack_status draw_mma(FILE *f, draw_format format, const ptxpack_layout *a_tv, const ptxpack_layout *b_tv,
                         const ptxpack_layout *c_tv, int m, int n, int k, const ptxpack_layout *thr_id);
 
-/* The source left, the destination right; both (thread, value) -> index in the tile. */
+/* The source is left, the destination right; both map (thread, value) to an index in the tile. */
 ptxpack_status draw_copy(FILE *f, draw_format format, const ptxpack_layout *src_tv,
                          const ptxpack_layout *dst_tv, const ptxpack_tuple *tile);
 #endif

@@ -2,8 +2,8 @@
 #include "draw_picture.h"
 #include "loader/loader.h"
 
-/* Width of a cell's content.  CuTe's is that of the cosize, also where an offset is wider: a negative one, or
- * one that a swizzle or a start moves beyond the layout. */
+/* The width of a cell.  As in CuTe it is that of the cosize, even if an offset is wider: a negative one, or one that a
+ * swizzle or a start moves beyond the layout. */
 static int content_width(const draw_panel *p)
 {
     char text[PTXPACK_LAYOUT_TEXT];

@@ -1,9 +1,9 @@
-/* draw_panel.c - what goes into which cell of a picture, checked before a writer begins. */
+/* draw_panel.c - the cells of a picture, which are checked before a writer begins. */
 #include <stdlib.h>
 #include "draw_picture.h"
 #include "loader/loader.h"
 
-/* A thread-value layout may give a cell to many pairs; all of them are looked at. */
+/* Many pairs of a thread-value layout may share a cell; all of them are checked. */
 enum { PAIRS = 1 << 24 };
 /* The basis path @1 as the kind of an integer; @0 is 1. */
 enum { MODE_1 = 2 };
@@ -37,7 +37,7 @@ static ptxpack_status no_memory(const draw_panel *p)
     return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for a picture of %d x %d cells", p->m, p->n);
 }
 
-/* An empty panel of m x n cells, `what` being the thing that has them. */
+/* An empty panel of m x n cells; `what` names it in errors. */
 static ptxpack_status panel_begin(const char *what, int64_t m, int64_t n, draw_panel *out)
 {
     if (m < 1 || n < 1)
@@ -87,7 +87,8 @@ int draw_cell_text(const draw_panel *p, const draw_cell *c, char *text)
 
 int draw_cell_colour(const draw_panel *p, const draw_cell *c)
 {
-    uint64_t sum = (uint64_t)c->thread; /* modulo 2^64, hence right modulo 8 of negative numbers too */
+    uint64_t sum = (uint64_t)
+                       c->thread; /* modulo 2^64, so that it is right modulo 8 for negative numbers, too */
     if (p->plain != NULL && draw_is_coordinate(p->plain)) {
         ptxpack_tuple at = coordinate_at(p->plain, c->m, c->n);
         for (int i = 0; i < at.items; i++)
@@ -105,8 +106,8 @@ static ptxpack_tuple image_of(const ptxpack_layout *tv, int64_t t, int64_t v)
     return ptxpack_int(ptxpack_at(tv, t + v * ptxpack_mode_size(tv, 0)));
 }
 
-/* Its cell in the tile: a plain integer counts down the columns, one with a basis path is along that mode.
- * False: there is none. */
+/* Its cell in the tile: a plain integer counts down the columns, an integer with a basis path counts along that mode.
+ * False if it is outside of the tile. */
 static bool cell_of(const ptxpack_tuple *image, const draw_panel *p, int64_t *m, int64_t *n)
 {
     if (image->status != PTXPACK_OK || ptxpack_depth(image) > 1 || image->items > 2)

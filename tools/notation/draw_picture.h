@@ -1,4 +1,4 @@
-/* draw_picture.h - private to draw*.c: a picture, checked and complete, as the writers take it. */
+/* draw_picture.h - private to draw*.c: a complete and checked picture for the writers. */
 #ifndef PTXPACK_DRAW_PICTURE_H
 #define PTXPACK_DRAW_PICTURE_H
 #include "draw.h"
@@ -38,7 +38,7 @@ typedef struct draw_picture {
 /* Whether l maps to coordinates: some stride is a basis path. */
 bool draw_is_coordinate(const ptxpack_layout *l);
 
-/* Say no to what is not a layout, or not one of threads and values; `name` is what the lines call it. */
+/* Refuse what is not a layout, or not a thread-value layout; `name` stands for it in the message. */
 ptxpack_status draw_check(const ptxpack_layout *l);
 ptxpack_status draw_check_tv(const char *name, const ptxpack_layout *tv);
 /* The offsets of a layout of rank 2, which must outlive the panel. */
@@ -47,11 +47,11 @@ ptxpack_status draw_plain_panel(const ptxpack_layout *l, draw_panel *out);
 ptxpack_status draw_tv_panel(const char *name, const ptxpack_layout *tv, int64_t m, int64_t n, draw_panel *out);
 void           draw_panel_free(draw_panel *p);
 
-/* Of a plain panel: the text of a cell, PTXPACK_LAYOUT_TEXT bytes; its length. */
+/* Write the text of a cell of a plain panel, at most PTXPACK_LAYOUT_TEXT bytes; returns its length. */
 int draw_cell_text(const draw_panel *p, const draw_cell *c, char *text);
 int draw_cell_colour(const draw_panel *p, const draw_cell *c); /* 0 .. DRAW_COLOURS - 1 */
 
-/* Page position of (m,n), which may lie outside of the panel: -1 is where the numbers stand. */
+/* The position of (m,n) on the page.  Row or column -1 holds the numbers. */
 static inline int draw_row(const draw_panel *p, int m, int n) { return p->row + (p->transposed ? n : m); }
 static inline int draw_col(const draw_panel *p, int m, int n) { return p->col + (p->transposed ? m : n); }
 

@@ -7,7 +7,7 @@ static const char *const grey[DRAW_COLOURS] = {"255,255,255", "230,230,230", "20
 static const char *const hue[DRAW_COLOURS] = {"175,175,255", "175,255,175", "255,255,175", "255,175,175",
                                               "210,210,255", "210,255,210", "255,255,210", "255,210,210"};
 enum {
-    DARK = 6, /* the first grey that wants white text   */
+    DARK = 6, /* the first grey that needs white text   */
     CELL = 20,
     TEXT_SIZE = 8,
     GLYPH = 5, /* at least the width of one of its digits */

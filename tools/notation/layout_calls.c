@@ -1,4 +1,4 @@
-/* layout_calls.c - the functions of expressions: which there are, what they take, what they do. */
+/* layout_calls.c - the functions of expressions: their names, arguments and effects. */
 #include "layout_calls.h"
 
 #include <inttypes.h>
@@ -37,7 +37,7 @@ expr_value value_of_layout(ptxpack_layout l)
 
 static expr_value value_of_int(int64_t n) { return value_of_tuple(ptxpack_int(n)); }
 
-/* Of a function whose result is 0 when it left a line. */
+/* The result of a function that returns 0 on an error. */
 static expr_value value_of_count(int64_t n)
 {
     return n > 0 ? value_of_int(n) : value_of_tuple(tuple_failed(PTXPACK_E_ARG));
@@ -55,7 +55,7 @@ static bool is_integer(const expr_value *v)
 
 static bool is_tiler(const expr_value *v) { return v->kind == EXPR_LAYOUT && ptxpack_is_tiler(&v->as.layout); }
 
-/* <4,(2,_)> says no more than (4,(2,_)). */
+/* <4,(2,_)> means the same as (4,(2,_)). */
 static bool is_tuple_tiler(const expr_value *v)
 {
     if (!is_tiler(v))
@@ -74,7 +74,7 @@ ptxpack_layout expr_layout(const expr_value *v)
         return v->as.layout;
     if (v->kind == EXPR_SLICE)
         return v->as.slice.layout;
-    return layout_error(is_tiler(v) ? "%s is a tiler, no layout" : "a %s is no layout",
+    return layout_error(is_tiler(v) ? "%s is a tiler, not a layout" : "a %s is not a layout",
                         is_tiler(v) ? layout_text(&v->as.layout).text : "swizzle or a list of values");
 }
 
@@ -124,14 +124,14 @@ expr_value value_apply(const expr_value *function, const expr_value *coord)
     if (function->kind == EXPR_SWIZZLE)
         return value_of_tuple(tuple_error("a swizzle is applied to an integer"));
     if (coord->kind != EXPR_TUPLE)
-        return value_of_tuple(tuple_error("what a layout is applied to is no coordinate"));
+        return value_of_tuple(tuple_error("a layout is applied to something that is not a coordinate"));
     if (function->kind == EXPR_LAYOUT && !is_tiler(function))
         return apply_layout(&function->as.layout, &coord->as.tuple);
     return value_of_tuple(tuple_error("only layouts and swizzles are applied to coordinates"));
 }
 
 /* ---- what the functions need besides the library --------------------------------------------------- */
-/* A tensor that only its layout matters of: far from both ends of the addresses. */
+/* A tensor of which only the layout matters; its address is far from both ends of the address space. */
 static ptxpack_tensor tensor_over(const ptxpack_layout *l)
 {
     for (int i = 0; i < l->stride.items; i++)
@@ -151,7 +151,7 @@ static expr_value value_of_values(const ptxpack_layout *l)
 
 static expr_value value_of_any(expr_value v) { return v; }
 
-/* A swizzle changes with the width of elements as that of a layout does. */
+/* A swizzle alone changes with the width of elements as the swizzle of a layout does. */
 static ptxpack_layout swizzled(ptxpack_swizzle swizzle)
 {
     ptxpack_tuple  one = ptxpack_int(1);
@@ -174,7 +174,7 @@ static ptxpack_layout compose_swizzle(const ptxpack_layout *l, ptxpack_swizzle s
     return swizzle.bits == 0 ? *l : ptxpack_composition(l, &index);
 }
 
-/* a(b(x)), where that is a swizzle again: bits that both move the same way move back. */
+/* a(b(x)), if that is a swizzle: bits that both move in the same way return to their place. */
 static expr_value compose_swizzles(ptxpack_swizzle a, ptxpack_swizzle b)
 {
     uint64_t moved = ((1ull << a.bits) - 1) << a.base ^ ((1ull << b.bits) - 1) << b.base;
@@ -336,7 +336,7 @@ static void convert_all(const char *takes, expr_call *c)
     }
 }
 
-/* The first argument becomes its mode that the numbers name. */
+/* Replace the first argument by the mode of it that the numbers name. */
 static void pick_mode(const expr_call *c)
 {
     expr_value *v = &c->args[0];

@@ -15,10 +15,10 @@ typedef struct expr_call {
 } expr_call;
 
 bool call_is_known(const char *name, size_t bytes);
-/* False when it says no: the line is in ptxpack_detail(NULL). */
+/* False on an error, whose message is in ptxpack_detail(NULL). */
 bool call_run(const expr_call *c, expr_value *result);
 
-/* What tools/notation/layout_expr.c has to do, too.  Their results can be errors: value_status. */
+/* Shared with layout_expr.c.  Their results may be errors (value_status). */
 ptxpack_status value_status(const expr_value *v);
 expr_value     value_of_tuple(ptxpack_tuple t);
 expr_value     value_of_layout(ptxpack_layout l);

@@ -48,7 +48,7 @@ static bool read_list(evaluator *e, char closing, int *count)
     return reader_take(&e->r, closing) || reader_expected(&e->r, what);
 }
 
-/* What a step of the library said, with the place. */
+/* The library's message about a step, with the column. */
 static bool settle(const evaluator *e, const char *start, const expr_value *v)
 {
     return value_status(v) == PTXPACK_OK || reader_error(&e->r, start, "%s", ptxpack_detail(NULL));
@@ -76,12 +76,12 @@ static bool is_text(const char *name, size_t bytes, const char *text)
     return strlen(text) == bytes && memcmp(name, text, bytes) == 0;
 }
 
-/* What C++ writes after a type to have a value of it. */
+/* The {} that makes a value of a type in C++. */
 static void skip_braces(evaluator *e)
 {
     const char *at = (reader_peek(&e->r), e->r.at);
     if (reader_take(&e->r, '{') && !reader_take(&e->r, '}'))
-        e->r.at = at; /* what follows says no to the brace */
+        e->r.at = at; /* the caller then reports the brace */
 }
 
 /* LayoutLeft, LayoutRight and their older names. */
@@ -227,7 +227,7 @@ static bool read_plain(evaluator *e, expr_value *out)
     if (!reader_take(&e->r, ':'))
         return true;
     if (out->kind != EXPR_TUPLE)
-        return reader_error(&e->r, start, "what is left of ':' is no tuple of integers");
+        return reader_error(&e->r, start, "what is left of ':' is not a tuple of integers");
     const char *right = (reader_peek(&e->r), e->r.at);
     if (e->used == VALUES)
         return reader_error(&e->r, right, "more than %d values at once", VALUES);
@@ -235,7 +235,7 @@ static bool read_plain(evaluator *e, expr_value *out)
     if (!read_primary(e, stride))
         return false;
     if (stride->kind != EXPR_TUPLE)
-        return reader_error(&e->r, right, "what is right of ':' is no tuple of integers");
+        return reader_error(&e->r, right, "what is right of ':' is not a tuple of integers");
     *out = value_of_layout(ptxpack_make_layout(&out->as.tuple, &stride->as.tuple));
     e->used--;
     return settle(e, start, out);
@@ -265,7 +265,7 @@ static bool read_swizzled(evaluator *e, expr_value *out)
     return settle(e, start, out);
 }
 
-/* function(c0,c1,...), of which the function was read. */
+/* Apply the value that was read to the arguments (c0,c1,...). */
 static bool read_application(evaluator *e, const char *start, expr_value *out)
 {
     int first = e->used, count;

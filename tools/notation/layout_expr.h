@@ -1,9 +1,9 @@
-/* layout_expr.h - expressions in CuTe's own calls, nested freely: text in, a value out.
+/* layout_expr.h - evaluates expressions of CuTe's functions.
  *
  *   composition((6,2):(8,2),(4,3):(3,1))     zipped_divide((9,(4,8)):(59,(13,1)),<3:3,(2,4):(1,8)>)
  *   size<0>(group<0,2>((2,4,6)))              Sw<3,4,3>(72)         (4,8):(8,1)(1,_)
  *
- * A tuple stands for a layout or a tiler where one of these is wanted: the compact layout, or <...>. */
+ * Where a layout or a tiler is expected, a tuple means its compact layout, or <...>. */
 #ifndef PTXPACK_LAYOUT_EXPR_H
 #define PTXPACK_LAYOUT_EXPR_H
 #include <stdbool.h>
@@ -32,11 +32,11 @@ typedef struct expr_value {
     } as;
 } expr_value;
 
-/* The value of the whole text, which may hold any bytes.  PTXPACK_E_ARG and one line in ptxpack_detail(NULL)
- * when it has none; PTXPACK_E_MEMORY. */
+/* Evaluate the whole text, which may hold any bytes.  On an error: PTXPACK_E_ARG and one line in ptxpack_detail(NULL),
+ * or PTXPACK_E_MEMORY. */
 ptxpack_status expr_evaluate(const char *text, size_t bytes, expr_value *value);
-/* As CuTe prints it; a slice as LAYOUT + OFFSET, values with commas in between.  No newline. */
+/* Print the value as CuTe does; a slice as LAYOUT + OFFSET, values separated by commas.  No newline. */
 void expr_print(FILE *f, const expr_value *value);
-/* The layout that the value is or stands for; an error when it is none. */
+/* The layout that the value is or stands for; an error if it is neither. */
 ptxpack_layout expr_layout(const expr_value *value);
 #endif

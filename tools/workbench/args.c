@@ -95,7 +95,7 @@ static bool parse_bytes(program_arg *arg, const char *text, char *line)
     for (size_t i = 0; i < arg->value_bytes; i++) {
         int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
         if (high < 0 || low < 0)
-            return refuse(line, arg, "\"%.2s\" is no byte in hexadecimal digits", text + 2 * i);
+            return refuse(line, arg, "\"%.2s\" is not a byte of two hexadecimal digits", text + 2 * i);
         arg->value[i] = (unsigned char)(16 * high + low);
     }
     return true;
@@ -108,7 +108,7 @@ static bool is_file(const char *text)
     return bytes > 4 && strcmp(text + bytes - 4, ".npy") == 0;
 }
 
-/* "a.npy:b.npy" in two; NULL when there is no second. */
+/* Split "a.npy:b.npy"; NULL when there is no second file. */
 static char *split_files(char *text)
 {
     char *colon = strstr(text, ".npy:");
@@ -153,7 +153,7 @@ static bool parse_count(program_arg *arg, const program_symbols *symbols, const 
     size_t bytes;
     for (const char *at = text; (bytes = first_factor(at)) > 0; at += bytes + 1) {
         if (rank == PROGRAM_MAX_RANK || !program_number(symbols, at, bytes, &extent, why) || extent < 1)
-            return true; /* it stays a row */
+            return true; /* the shape stays one row */
         arg->shape[rank++] = (int64_t)extent;
         if (at[bytes] == '\0') {
             arg->rank = rank;
@@ -164,7 +164,7 @@ static bool parse_count(program_arg *arg, const program_symbols *symbols, const 
     return true;
 }
 
-/* What follows the kind: [TYPE:] and a count or a file, and for what is shown a file. */
+/* Parse what follows the kind: [TYPE:], a count or a file, and for out and inout the file to write. */
 static bool parse_buffer(program_arg *arg, const program_symbols *symbols, char *rest, char *line)
 {
     char *colon = strchr(rest, ':');
@@ -184,12 +184,12 @@ static bool parse_buffer(program_arg *arg, const program_symbols *symbols, char 
         if (second == NULL)
             return refuse(line, arg, "%s%s:COUNT is wanted behind the colon", reads ? "a .npy file or " : "",
                           "TYPE");
-        return refuse(line, arg, "\"%s\" is no type: " ELEMENT_NAMES, size);
+        return refuse(line, arg, "\"%s\" is not a type: " ELEMENT_NAMES, size);
     }
     if (second != NULL && !program_arg_is_shown(arg))
-        return refuse(line, arg, "\"%s\" is too much", second);
+        return refuse(line, arg, "\"%s\" is one field too many", second);
     if (second != NULL && !is_file(second))
-        return refuse(line, arg, "\"%s\" is no .npy file", second);
+        return refuse(line, arg, "\"%s\" is not a .npy file", second);
     arg->to = second;
     return size == NULL || parse_count(arg, symbols, size, line);
 }

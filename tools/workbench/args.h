@@ -1,10 +1,9 @@
-/* args.h - the --arg of a run: what each parameter of an entry gets.
+/* args.h - the --arg options of a run: the argument for each parameter of an entry.
  *
  *   f32:1.5   u32:N/2   bytes:0102ff           a value; a struct by value
  *   in:x.npy  in:f16:128*64  zero:f32:N        a buffer, whose address is passed
  *   iota:s32:N  out:f16:N:y.npy  inout:x.npy:y.npy
- *   +f32:1.5  +in:x.npy                        the next member of the struct that the argument before belongs
- * to */
+ *   +f32:1.5  +in:x.npy                        the next member of the same struct as the argument before */
 #ifndef PTXPACK_PROGRAM_ARGS_H
 #define PTXPACK_PROGRAM_ARGS_H
 #include <stdbool.h>
@@ -14,26 +13,26 @@
 
 typedef enum program_arg_kind {
     PROGRAM_VALUE,
-    PROGRAM_BYTES, /* passed as they are */
+    PROGRAM_BYTES, /* passed unchanged */
     PROGRAM_IN,
     PROGRAM_ZERO,
     PROGRAM_IOTA,
     PROGRAM_OUT,
-    PROGRAM_INOUT /* a buffer */
+    PROGRAM_INOUT /* from PROGRAM_IN on: a buffer */
 } program_arg_kind;
 
 typedef struct program_arg {
     const char      *spec;   /* the caller's */
-    bool             member; /* of the same parameter as the argument before */
+    bool             member; /* it belongs to the same parameter as the argument before it */
     program_arg_kind kind;
-    element_type     type;  /* ELEMENT_COUNT: bytes, or as the file has */
+    element_type     type;  /* ELEMENT_COUNT: bytes, or the file's type */
     unsigned char   *value; /* of a value or bytes; malloc'ed */
     size_t           value_bytes;
     char            *text;      /* a copy of the spec, which the paths point into */
     const char      *from, *to; /* .npy files to read and to write; NULL: none */
-    int              rank;      /* of the buffer: the factors of its count; 0: as the file has */
+    int              rank;      /* number of extents of the buffer; 0: the file's */
     int64_t          shape[NPY_MAX_RANK];
-    size_t           count; /* elements; 0: as the file has */
+    size_t           count; /* elements; 0: the file's */
 } program_arg;
 
 enum { PROGRAM_MAX_ARG_BYTES = 32764, PROGRAM_MAX_RANK = 8 };
@@ -54,20 +53,20 @@ enum { PROGRAM_MAX_ARG_BYTES = 32764, PROGRAM_MAX_RANK = 8 };
     "    inout:TYPE:COUNT[:FILE.npy]        the same, with random numbers before\n"                          \
     "    inout:[TYPE:]FILE.npy[:FILE.npy]   the same, with the first file's elements before"
 
-/* What `spec` says; false after one line that names it.  Free it in either case. */
+/* Parse `spec`.  On an error the result is false and `line` names the spec.  Free `out` in either case. */
 bool program_arg_parse(const char *spec, const program_symbols *symbols, program_arg *out,
                        char line[PROGRAM_LINE]);
 void program_arg_free(program_arg *arg);
 bool program_arg_is_buffer(const program_arg *arg);
 bool program_arg_is_shown(const program_arg *arg); /* out and inout */
-/* Of `count` arguments how many, from the first on, make one parameter: it and its members.  *bytes: up to
- * the end of the last; *size: of the struct in C, with what its alignment adds. */
+/* How many of `count` arguments, from the first on, form one parameter: an argument and the members after it.
+ * *bytes is where the last one ends, *size the size of the struct in C, with the padding of its alignment. */
 size_t program_arg_members(const program_arg *args, size_t count, size_t *bytes, size_t *size);
-/* Where a member lies when what is before it takes `bytes`, and what a parameter gets of it. */
+/* The offset of a member after `bytes` bytes, and the bytes that it takes itself. */
 size_t program_arg_place(const program_arg *arg, size_t bytes);
 size_t program_arg_bytes(const program_arg *arg);
 
-/* The host's side of a buffer before the launch: read, random, ...; NULL data for out.  type, count and
- * shape of `arg` become those of the file.  Random numbers are of `seed`. */
+/* The contents of a buffer before the launch: read from its file, random numbers of `seed`, ...; NULL for out.  The
+ * type, count and shape of `arg` become those of the file. */
 bool program_arg_fill(program_arg *arg, uint64_t seed, void **data, char line[PROGRAM_LINE]);
 #endif

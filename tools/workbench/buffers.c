@@ -19,7 +19,7 @@ bool program_buffers_parse(program_buffers *b, const program_settings *s, const 
 }
 
 /* ---- up ------------------------------------------------------------------------------------------- */
-/* The data of argument i: read, generated, or still there from the last run.  *owned: the caller frees it. */
+/* The data of argument i: read, generated, or kept from the last run.  If *owned, the caller frees it. */
 static bool host_data(program_buffers *b, size_t i, uint64_t seed, void **data, bool *owned, char *line)
 {
     program_arg *arg = &b->args[i];
@@ -40,8 +40,8 @@ static bool host_data(program_buffers *b, size_t i, uint64_t seed, void **data, 
     return true;
 }
 
-/* What a kernel is to write is NaN at first, so that what it leaves out shows; the emulated driver knows
- * itself what was never written, and finds reads of it. */
+/* Outputs are filled with NaN before the launch, so that elements which the kernel does not write are seen.  Not on
+ * the emulated driver, which itself finds reads of memory that was never written. */
 static bool fill(device *gpu, uint64_t to, const void *data, size_t bytes)
 {
     if (data != NULL)
@@ -66,12 +66,12 @@ static bool upload_one(program_buffers *b, size_t i, uint64_t seed, device *gpu,
     return ok;
 }
 
-/* What the launch takes: the value of each parameter, of a struct with its members side by side. */
+/* Make the parameter values for the launch; the members of a struct lie side by side. */
 static bool gather(program_buffers *b, char *line)
 {
     size_t room = 0, members, bytes, size, parameter = 0;
     for (size_t i = 0; i < b->count; i++)
-        room += program_arg_bytes(&b->args[i]) + sizeof(uint64_t); /* and what aligns it */
+        room += program_arg_bytes(&b->args[i]) + sizeof(uint64_t); /* and its padding */
     b->values = (unsigned char *)calloc(1, room + 1);
     if (b->values == NULL) {
         snprintf(line, PROGRAM_LINE, "--arg: no memory for %zu bytes", room);
@@ -123,7 +123,7 @@ static void describe(const program_arg *arg, size_t index, const void *data, pro
         out->most = value > out->most ? value : out->most;
         out->mean += isnan(value) ? 0 : value;
     }
-    out->mean /= (double)(out->count - out->nans); /* NaN when there is nothing else */
+    out->mean /= (double)(out->count - out->nans); /* NaN if all elements are NaN */
     out->checksum = XXH3_64bits(data, arg->count * element_bytes(arg->type));
 }
 

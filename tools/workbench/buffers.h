@@ -1,4 +1,4 @@
-/* buffers.h - the arguments of a run on the device: memory, what it holds, what came out. */
+/* buffers.h - the arguments of a run on the device: memory, inputs, outputs. */
 #ifndef PTXPACK_PROGRAM_BUFFERS_H
 #define PTXPACK_PROGRAM_BUFFERS_H
 #include <stdbool.h>
@@ -6,7 +6,7 @@
 #include "args.h"
 #include "run.h"
 
-/* Zero it first.  What a run made for the host stays until the next run wants something else. */
+/* Zero it first.  Generated inputs are kept until the next run needs other ones. */
 typedef struct program_buffers {
     program_arg    args[PROGRAM_MAX_PARAMS];
     size_t         count;
@@ -21,14 +21,14 @@ typedef struct program_buffers {
     } kept[PROGRAM_MAX_PARAMS]; /* generated inputs */
 } program_buffers;
 
-/* Each returns false after one line; the device's own failures are in gpu->line, too. */
+/* Each returns false after writing one line; gpu->line holds failures of the device, too. */
 bool program_buffers_parse(program_buffers *b, const program_settings *s, const program_symbols *symbols,
                            char line[PROGRAM_LINE]);
 bool program_buffers_upload(program_buffers *b, const program_settings *s, device *gpu,
                             char line[PROGRAM_LINE]);
-/* Fetch what is shown, describe it in `result`, and write the files. */
+/* Copy the outputs to the host, describe them in `result`, and write their files. */
 bool program_buffers_fetch(program_buffers *b, device *gpu, program_result *result, char line[PROGRAM_LINE]);
-/* The arguments and the device's memory; not what is kept. */
+/* Free the arguments and the device's memory, not the kept inputs. */
 void program_buffers_release(program_buffers *b, device *gpu);
 void program_buffers_free(program_buffers *b);
 #endif

@@ -67,7 +67,7 @@ static int check_modes(const program_settings *s)
     return COMMAND_OK;
 }
 
-/* The numbers of the first run, so that what is mistyped is told at once. */
+/* Evaluate the numbers of the first run, so that typing errors are reported at once. */
 static int check_numbers(const program_settings *s, const program_job *job)
 {
     char     line[PROGRAM_LINE];
@@ -113,7 +113,7 @@ static int show_sass(program_worker *w, const program_settings *s, const program
                                 ? ": the emulated driver executes PTX (--arch sm_90 compiles)"
                                 : "");
     printf("\n");
-    command_flush(); /* before another program's */
+    command_flush(); /* before the output of another program */
     if (!sass_print(program_worker_cubin(w), result->entry_count == 1 ? result->entries[0].name : NULL, line))
         return command_fail(s->subcommand, "--sass: %s", line);
     return COMMAND_OK;
@@ -172,7 +172,7 @@ static int parse(int argc, char **argv, program_settings *s, program_job *job)
         {"device", OPTION_TEXT, &s->device, DEVICE_OPTION_HELP},
         {"emu", OPTION_FLAG, &s->emu, "the same as --device emu"},
         {"json", OPTION_FLAG, &s->json, "print JSON"},
-        /* the last row is NVRTC's only */
+        /* the last row is for nvrtc only */
         {cuda ? "option" : NULL, OPTION_LIST, &s->options,
          "WORD  an option of NVRTC, as --option=--use_fast_math"},
         {NULL, OPTION_FLAG, NULL, NULL},

@@ -1,4 +1,4 @@
-/* command.h - what "ptxpack ptx" and "ptxpack nvrtc" share: all but the language. */
+/* command.h - "ptxpack ptx" and "ptxpack nvrtc", which differ only in the language. */
 #ifndef PTXPACK_PROGRAM_COMMAND_H
 #define PTXPACK_PROGRAM_COMMAND_H
 #include "loader/build/program.h"

@@ -37,7 +37,7 @@ size_t      element_bytes(element_type type) { return types[type].bytes; }
 char        element_kind(element_type type) { return types[type].kind; }
 npy_type    element_npy(element_type type) { return types[type].npy; }
 
-/* The first row is of the same name as the file's type: e4m3 and bf16 come after theirs. */
+/* The first row with this type of file is the plain integer; e4m3 and bf16 come after it. */
 element_type element_of_npy(npy_type type)
 {
     for (int i = 0; i < ELEMENT_COUNT; i++)
@@ -46,7 +46,7 @@ element_type element_of_npy(npy_type type)
     return ELEMENT_COUNT;
 }
 
-/* 0: the type is none of those. */
+/* 0 for types that are not narrow floats. */
 static ptxpack_dtype dtype_of(element_type type)
 {
     return type == ELEMENT_F16    ? PTXPACK_F16
@@ -83,7 +83,7 @@ static bool parse_float(element_type type, const char *text, void *value, char *
     double number = strtod(text, &end), kept;
     bool   blank = *text == ' ' || *text == '\t' || *text == '\n';
     if (end == text || *end != '\0' || blank) {
-        snprintf(line, PROGRAM_LINE, "\"%.200s\" is no number", text);
+        snprintf(line, PROGRAM_LINE, "\"%.200s\" is not a number", text);
         return false;
     }
     set_float(type, value, 0, number);
@@ -115,7 +115,7 @@ bool element_parse(element_type type, const program_symbols *symbols, const char
     return true;
 }
 
-/* An integer's bits, extended to 64 by its sign if it has one. */
+/* The bits of an integer, sign-extended to 64 if the type is signed. */
 static uint64_t get_bits(element_type type, const void *array, size_t index)
 {
     size_t       bytes = element_bytes(type);
@@ -128,7 +128,7 @@ static uint64_t get_bits(element_type type, const void *array, size_t index)
 const char *element_text(element_type type, const void *array, size_t index, char *buf, size_t cap)
 {
     if (element_kind(type) == 'f' && isnan(get_float(type, array, index)))
-        snprintf(buf, cap, "nan"); /* printf shows its sign */
+        snprintf(buf, cap, "nan"); /* printf would show the sign of a NaN */
     else if (element_kind(type) == 'f')
         snprintf(buf, cap, type == ELEMENT_F64 ? "%.10g" : "%.6g", get_float(type, array, index));
     else if (element_kind(type) == 's')
@@ -154,7 +154,7 @@ static void set_bits(element_type type, void *array, size_t index, uint64_t bits
     memcpy((unsigned char *)array + index * bytes, &bits, bytes);
 }
 
-/* Box and Muller's: exact enough for 64 bits, where random_normal has the digits of 16. */
+/* The Box-Muller transform: precise enough for f64, while random_normal is made for 16-bit types. */
 static double wide_normal(random_state *random)
 {
     double radius = ((double)(random_bits(random) >> 11) + 1) * 0x1p-53; /* never 0 */
@@ -162,7 +162,7 @@ static double wide_normal(random_state *random)
     return sqrt(-2 * log(radius)) * cos(6.283185307179586 * turn);
 }
 
-/* Pieces of an array, each with random numbers of its own: the same whoever makes them. */
+/* Pieces of an array.  Each has its own random sequence, so that the threads may share them in any way. */
 enum { PIECE = 1 << 18, MAX_THREADS = 16 };
 
 typedef struct random_job {

@@ -6,7 +6,7 @@
 #include "tools/problem/npy.h"
 #include "symbols.h"
 
-/* name, bytes, kind, type in .npy files (bf16 and e4m3 lie in unsigned integers there) */
+/* name, bytes, kind, type in .npy files (which hold bf16 and e4m3 as unsigned integers) */
 #define ELEMENT_MAP(X)           \
     X(S8, "s8", 1, 's', S8)      \
     X(U8, "u8", 1, 'u', U8)      \
@@ -29,21 +29,21 @@ typedef enum element_type {
 } element_type;
 #define ELEMENT_NAMES "s8 u8 s16 u16 s32 u32 s64 u64 e4m3 f16 bf16 f32 f64"
 
-element_type element_find(const char *name, size_t bytes); /* ELEMENT_COUNT: no type has it */
+element_type element_find(const char *name, size_t bytes); /* ELEMENT_COUNT: there is no such type */
 const char  *element_name(element_type type);
 size_t       element_bytes(element_type type);
 char         element_kind(element_type type); /* 's'igned, 'u'nsigned or 'f'loat */
 npy_type     element_npy(element_type type);
 element_type element_of_npy(npy_type type);
 
-/* One value from text: an expression of integers, or a float; false after a line that says why not. */
+/* Parse one value: an expression of integers, or a float.  On an error the result is false and `line` is set. */
 bool element_parse(element_type type, const program_symbols *symbols, const char *text, void *value,
                    char line[PROGRAM_LINE]);
 /* Element `index` of an array, as text in buf; returns buf. */
 const char *element_text(element_type type, const void *array, size_t index, char *buf, size_t cap);
 double      element_value(element_type type, const void *array, size_t index);
-/* Normal numbers; of integer types whole numbers from 0 to 99.  By a thread for each processor; what comes out
- * does not depend on how many these are. */
+/* Normally distributed numbers; for integer types, integers from 0 to 99.  Uses one thread per processor; the result
+ * does not depend on their number. */
 void element_random(element_type type, uint64_t seed, void *array, size_t count);
 /* 0, 1, 2, ...: modulo the range of integers, rounded to floats. */
 void element_iota(element_type type, void *array, size_t count);

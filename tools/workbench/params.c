@@ -1,4 +1,4 @@
-/* params.c - the entries of PTX text: enough of a reader of tokens to find their parameters. */
+/* params.c - the entries of PTX text; reads just enough tokens to find their parameters. */
 #include "params.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '$' || c == '%' || c == '@';
 }
 
-/* Past blanks and comments. */
+/* Skip blanks and comments. */
 static const char *skip(const char *at)
 {
     for (;;) {
@@ -64,7 +64,7 @@ static bool copy(token t, char *to, size_t cap)
 }
 
 /* ---- entries -------------------------------------------------------------------------------------- */
-/* Past the next ".entry NAME"; false at the end. */
+/* Skip the next ".entry NAME"; false at the end of the text. */
 static bool next_entry(const char **text, token *name)
 {
     for (token t = next(text); t.bytes > 0; t = next(text))
@@ -96,7 +96,7 @@ bool program_entry_exists(const char *ptx, const char *name)
     return false;
 }
 
-/* Bytes of a ".u32"; 0: it is no type. */
+/* The size of a type such as ".u32"; 0 if it is not a type. */
 static size_t type_bytes(token t)
 {
     static const char *const opaque[] = {".texref", ".samplerref", ".surfref"};
@@ -161,7 +161,7 @@ bool program_entry_find(const char *ptx, const char *name, program_entry *out)
     return true;
 }
 
-/* Statements that begin with neither a directive nor a label. */
+/* Count the statements that begin with neither a directive nor a label. */
 long program_entry_instructions(const char *ptx, const char *name)
 {
     token found;
@@ -201,7 +201,7 @@ static const char *describe(const program_entry *entry, size_t i, char buf[PROGR
     return buf;
 }
 
-/* `arg`, the first of the members of parameter i, which take so many bytes; size: with what C adds. */
+/* Check `arg`, the first member of parameter i; the members take `bytes`, with C's padding `size` bytes. */
 static bool suits(const program_entry *entry, const program_arg *arg, size_t members, size_t bytes, size_t size,
                   size_t i, char *line)
 {

@@ -20,17 +20,17 @@ typedef struct program_entry {
     size_t        count;
 } program_entry;
 
-/* The entry `name` of the text; false when it has none, or not in a form that is understood. */
+/* Find the entry `name` in the text; false if it is missing or written in a form that is not understood. */
 bool program_entry_find(const char *ptx, const char *name, program_entry *out);
-/* The names of the entries, in order, and how many these are; *left_out: those that are beyond
- * PROGRAM_MAX_ENTRIES, or have too long a name. */
+/* The names of the entries, in order; returns their number.  *left_out counts the entries beyond
+ * PROGRAM_MAX_ENTRIES and those whose names are too long. */
 size_t program_entry_names(const char *ptx, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *left_out);
 bool   program_entry_exists(const char *ptx, const char *name);
-/* Instructions between the braces of an entry. */
+/* The number of instructions in an entry. */
 long program_entry_instructions(const char *ptx, const char *name);
 
-/* Whether `count` arguments suit the parameters, by number, size, and integers to no floats: false after
- * one line that names the parameter. */
+/* Whether `count` arguments fit the parameters in number, size, and kind (integer or float).  If not, `line` names
+ * the parameter. */
 bool program_entry_takes(const program_entry *entry, const program_arg *args, size_t count,
                          char line[PROGRAM_LINE]);
 #endif

@@ -5,13 +5,13 @@
 #include "run.h"
 #include "worker.h"
 
-/* The axes of all --sweep NAME=a,b,c; false after one line. */
+/* Parse the axes of all --sweep NAME=a,b,c; false after writing one line. */
 bool program_sweep_parse(program_settings *s, char line[PROGRAM_LINE]);
-/* The symbols of combination `index`: the last axis goes fastest. */
+/* Set the symbols of combination `index`; the last axis changes fastest. */
 bool program_sweep_job(const program_settings *s, size_t index, program_job *job, char line[PROGRAM_LINE]);
 /* Run them all and print the table.  The exit status: failed when none succeeded. */
 int program_sweep(program_worker *w, const program_settings *s);
 
-/* Until Ctrl-C; then COMMAND_OK.  A run that fails is told, and watching goes on. */
+/* Watch until Ctrl-C, then return COMMAND_OK.  A failed run is reported, and watching goes on. */
 int program_watch(program_worker *w, const program_settings *s);
 #endif

@@ -16,7 +16,7 @@ static void print_indented(const char *word, const char *lines)
     }
 }
 
-/* ", 12 bytes of WHAT", unless that is not known or nothing worth a word. */
+/* Print ", 12 bytes of WHAT", unless the number is unknown or 0. */
 static void print_bytes(int bytes, const char *what, bool zero)
 {
     if (bytes > 0 || (bytes == 0 && zero))
@@ -84,7 +84,7 @@ static void print_output(const program_output *o)
     printf("\n");
 }
 
-/* ", registers 32 -> 34 (+2)" of what both runs know; `any`: something stands before it. */
+/* Print ", registers 32 -> 34 (+2)" if both runs know the number; without the comma if *any is false. */
 static void print_difference(const char *word, long now, long before, bool *any)
 {
     if (now < 0 || before < 0 || now == before)
@@ -111,7 +111,7 @@ static bool same_outputs(const program_result *r, const program_result *before)
     return same;
 }
 
-/* Of each entry that both have at its place. */
+/* Compare the entries that both results have at the same place. */
 static void print_differences(const program_result *r, const program_result *before)
 {
     bool any = r->ran && before->ran;

@@ -3,10 +3,9 @@
 #define PTXPACK_PROGRAM_REPORT_H
 #include "run.h"
 
-/* The whole of a result that succeeded; as JSON, members of the open object.  With `before`, what has changed
- * since. */
+/* Print a successful result; with --json, as members of the open object.  With `before`, also what has changed. */
 void program_report(const program_settings *s, const program_result *result, const program_result *before);
-/* Only the device's lines, for a sweep. */
+/* Print only the lines about the device, for a sweep. */
 void program_report_device(const program_settings *s, const program_result *result);
 /* JSON members: symbols of a job; figures and times of one run. */
 void program_json_symbols(const program_symbols *symbols);

@@ -19,12 +19,12 @@ struct program_runner {
     program_launching       launching;
     void                   *context;
     device                  gpu;
-    ptxpack                *handle;        /* the device's, or offline (--arch); NULL: not opened yet */
-    bool                    as_expression; /* the entry is a C++ name, which NVRTC is to be asked for */
+    ptxpack                *handle;        /* the device's handle, or an offline one (--arch); NULL: not open */
+    bool                    as_expression; /* the entry is a C++ name, to be resolved by NVRTC */
     program_buffers         buffers;
 };
 
-/* What belongs to one run. */
+/* The state of one run. */
 typedef struct run {
     program_runner    *r;
     const program_job *job;
@@ -46,13 +46,13 @@ static bool fail(program_result *result, int status, const char *format, ...)
     return false;
 }
 
-/* false, with the handle's line, unless it is a success. */
+/* Unless the status is a success, fail with the detail of the handle. */
 static bool try_status(run *n, ptxpack_status status)
 {
     if (status == PTXPACK_OK)
         return true;
     const char *detail = ptxpack_detail(n->r->handle);
-    bool        alone = status == PTXPACK_E_ARG && *detail != '\0'; /* it says all */
+    bool        alone = status == PTXPACK_E_ARG && *detail != '\0'; /* the detail says everything */
     return fail(n->result, COMMAND_FAILED, "%s%s%s", alone ? "" : ptxpack_status_string(status),
                 alone || *detail == '\0' ? "" : ": ", detail);
 }
@@ -79,7 +79,7 @@ void program_runner_close(program_runner *r)
     free(r);
 }
 
-/* --arch compiles for it, device or none, and always anew: only a compiler tells what it did. */
+/* --arch compiles without a device, and without the cache: only the compiler reports registers and spills. */
 static bool open_handle(program_runner *r, program_result *result)
 {
     const program_settings *s = r->s;
@@ -122,7 +122,7 @@ static void keep_program(program_result *result, const ptxpack_program_info *inf
     result->program.ready_ms = ready_ms;
 }
 
-/* The lines of the compilers' log (NULL: none) that warn. */
+/* Keep the warnings of the compilers' log, which may be NULL. */
 static void keep_warnings(program_result *result, const char *log)
 {
     char  *out = result->program.warnings;
@@ -139,7 +139,7 @@ static void keep_warnings(program_result *result, const char *log)
     out[used] = '\0';
 }
 
-/* What is not among the program's warnings already. */
+/* Keep the remarks that are not among the program's warnings already. */
 static void keep_remarks(const program_result *result, const char *remarks, program_figures *f)
 {
     size_t used = 0;
@@ -153,7 +153,7 @@ static void keep_remarks(const program_result *result, const char *remarks, prog
     }
 }
 
-/* One more entry; its remarks but for those that are warnings already. */
+/* Add an entry to the result. */
 static void add_entry(program_result *result, const ptxpack_function_info *info)
 {
     program_figures         *f = &result->entries[result->entry_count++];
@@ -189,7 +189,7 @@ static void make_source(run *n)
     };
 }
 
-/* The PTX; NULL with the result's line when it cannot be had. */
+/* The PTX text; NULL on failure, which the result describes. */
 static const char *text_of(run *n)
 {
     size_t bytes;
@@ -212,7 +212,7 @@ static bool load(run *n)
     return true;
 }
 
-/* In CUDA C++ a plain name may be that of a function whose name in the machine code is another. */
+/* In CUDA C++ the entry may be given by its plain name, while its name in the machine code is mangled. */
 static bool find_function(run *n, const ptxpack_function **function)
 {
     const program_settings *s = n->r->s;
@@ -239,7 +239,7 @@ static bool find_function(run *n, const ptxpack_function **function)
 }
 
 /* ---- figures -------------------------------------------------------------------------------------- */
-/* The machine code, from the cache where it is in one; into the file for it, too. */
+/* Get the machine code, from the cache if it is there; count its instructions and write it to its file. */
 static void look_at_code(run *n)
 {
     void           *cubin = NULL;
@@ -273,13 +273,13 @@ static bool no_entry(run *n, const char *first, size_t count)
                 first, count > 1 ? ", ..." : "");
 }
 
-/* The names to report on: the one asked for, or all; all, too, where NVRTC gave it another name. */
+/* The names of the entries to describe: the one of --entry, or all.  Also all if NVRTC has mangled that name. */
 static bool all_names(run *n, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *count)
 {
     const program_settings *s = n->r->s;
     const char             *text = text_of(n);
     *count = text != NULL ? program_entry_names(text, names, &n->result->entries_left_out) : 0;
-    if (*count == 0) /* the library has found one */
+    if (*count == 0) /* the library has found an entry */
         return text != NULL && fail(n->result, COMMAND_FAILED,
                                     "%s: no name of an entry has less than %d letters", s->path, PROGRAM_NAME);
     if (s->entry != NULL && strlen(s->entry) < PROGRAM_NAME && program_entry_exists(text, s->entry)) {
@@ -291,7 +291,7 @@ static bool all_names(run *n, char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], siz
     return s->entry == NULL || s->language == PTXPACK_LANGUAGE_CUDA || no_entry(n, names[0], *count);
 }
 
-/* Loaded, not launched. */
+/* Describe the entries of a program that is loaded but not launched. */
 static bool describe_all(run *n)
 {
     char(*names)[PROGRAM_NAME] = (char(*)[PROGRAM_NAME])calloc(PROGRAM_MAX_ENTRIES, PROGRAM_NAME);
@@ -311,14 +311,14 @@ static bool compile_source(run *n, ptxpack_program_info *info, char **log,
                            char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *count)
 {
     free(*log);
-    free(n->text); /* of another source */
+    free(n->text); /* it belongs to another source */
     *log = n->text = NULL;
     make_source(n);
     return try_status(n, ptxpack_program_compile(n->r->handle, &n->source, info, log, NULL, NULL)) &&
            all_names(n, names, count);
 }
 
-/* A plain name as find_function has it. */
+/* Try the name as find_function does. */
 static bool compile_entry(run *n, ptxpack_program_info *info, char **log,
                           char names[PROGRAM_MAX_ENTRIES][PROGRAM_NAME], size_t *count)
 {
@@ -334,7 +334,7 @@ static bool compile_entry(run *n, ptxpack_program_info *info, char **log,
     return no_entry(n, names[0], *count);
 }
 
-/* Compiled for another device than there is: figures are the compiler's own. */
+/* Compile for a device that need not be there; the figures are the compiler's. */
 static bool compile_only(run *n)
 {
     ptxpack_program_info info;
@@ -364,7 +364,7 @@ static bool compile_only(run *n)
 }
 
 /* ---- the launch ----------------------------------------------------------------------------------- */
-/* What the driver knows of the parameters: sizes. */
+/* Ask the driver for the parameters; it knows only their sizes. */
 static bool ask_driver(run *n, const ptxpack_function *function, program_entry *entry)
 {
     ptxpack_cu_result (*info)(void *function, size_t index, size_t *offset, size_t *bytes);
@@ -384,7 +384,7 @@ static bool ask_driver(run *n, const ptxpack_function *function, program_entry *
     return true;
 }
 
-/* PTX names its parameters, and expanding it again takes a moment; NVRTC takes longer: the driver knows. */
+/* The PTX text names the parameters and is quick to expand again; NVRTC is slow, so the driver is asked instead. */
 static bool check_arguments(run *n, const ptxpack_function *function)
 {
     const program_buffers *b = &n->r->buffers;

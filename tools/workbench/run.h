@@ -1,8 +1,8 @@
-/* run.h - one run of a caller's program: what is wanted, what came of it, and how it is done.
+/* run.h - one run of a caller's program: its settings, its job and its result.
  *
- * Settings are the command line; a job is what differs from run to run.  Settings are made before the process
- * that runs jobs is (worker.h), so that pointers into them hold in both; a job and its result lie in
- * memory that both share, and hold no other pointers. */
+ * The settings are the command line; a job is what differs between runs.  The settings exist before the process
+ * that runs jobs (worker.h) is started, so that pointers into them are valid in both processes.  A job and its
+ * result are in memory that both processes share; they hold no other pointers. */
 #ifndef PTXPACK_PROGRAM_RUN_H
 #define PTXPACK_PROGRAM_RUN_H
 #include <stdbool.h>
@@ -29,8 +29,8 @@ typedef struct program_settings {
     int64_t          seed;
     double           timeout; /* seconds; 0: the default */
     bool             emu, json, watch, sass, no_run, graph, line_info;
-    /* made from these */
-    int64_t         launches; /* timed; 0: only the first is; OPTION_NOT_GIVEN: as the device has it */
+    /* computed from the options above */
+    int64_t         launches; /* to be timed; 0: only the first; OPTION_NOT_GIVEN: depends on the device */
     program_symbols symbols;  /* -D */
     program_names   names, axis_names;
     program_axis    axes[PROGRAM_MAX_AXES];
@@ -38,11 +38,11 @@ typedef struct program_settings {
 } program_settings;
 
 typedef struct program_job {
-    program_symbols symbols; /* -D, and of a sweep the values of this run */
+    program_symbols symbols; /* those of -D, and in a sweep the values of this run */
 } program_job;
 
 /* ---- what came of it ------------------------------------------------------------------------------ */
-typedef struct program_figures { /* of one entry; -1: not known */
+typedef struct program_figures { /* of one entry; -1: unknown */
     char name[PROGRAM_NAME];
     int  registers, shared_bytes, local_bytes, constant_bytes, spill_bytes;
     long instructions;
@@ -56,7 +56,7 @@ typedef struct program_output {
     int      rank;
     int64_t  shape[NPY_MAX_RANK], count;
     char     first[PROGRAM_SHOWN][32]; /* elements as text */
-    double   least, most, mean;        /* of those that are numbers */
+    double   least, most, mean;        /* of the elements that are not NaN */
     int64_t  nans;
     uint64_t checksum; /* XXH3-64 of the bytes */
 } program_output;
@@ -73,26 +73,26 @@ typedef struct program_result {
     struct {
         char   target[16], compiler[96], warnings[4096];
         bool   from_cache;
-        double front_ms, compile_ms, cache_ms, load_ms, ready_ms; /* ready: all of it, by the clock */
+        double front_ms, compile_ms, cache_ms, load_ms, ready_ms; /* ready_ms: the whole, by the clock */
         size_t cubin_bytes;
     } program;
     program_figures entries[PROGRAM_MAX_ENTRIES];  /* the one that ran; or all */
-    size_t          entry_count, entries_left_out; /* too many, or of too long a name */
-    bool            machine_code;                  /* instructions are the machine's, not PTX's */
+    size_t          entry_count, entries_left_out; /* beyond the limit, or with too long a name */
+    bool            machine_code;                  /* instructions are counted in machine code, not in PTX */
     bool            ran;
     uint32_t        grid[3], block[3];
     int64_t         smem, launches; /* launches timed; 0: the first and only one */
     double          ms, least_ms, most_ms;
     program_output  outputs[PROGRAM_OUTPUTS];
     size_t          output_count, outputs_left_out;
-    size_t          cubin_size; /* of what lies in the file for it */
+    size_t          cubin_size; /* bytes in the file of machine code */
 } program_result;
 
 /* ---- doing it: in the worker's process ------------------------------------------------------------ */
 typedef struct program_runner program_runner;
-/* Told around everything that may hang: that a launch is waited for (true), and that it has ended. */
+/* Called around everything that may hang: with true before waiting for a launch, with false after it. */
 typedef void (*program_launching)(void *context, bool waiting);
-/* cubin: a file for machine code, when --sass or --watch want to see it; -1: none. */
+/* cubin: a file for the machine code that --sass and --watch show; -1: none. */
 program_runner *program_runner_open(const program_settings *s, int cubin, program_launching launching,
                                     void *context);
 void            program_runner_close(program_runner *r);

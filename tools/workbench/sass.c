@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 /* ---- counting ------------------------------------------------------------------------------------- */
-/* From sm_70 on: bytes of an instruction, its low bits that are the opcode, and two of these. */
+/* From sm_70 on: the size of an instruction, the mask of its opcode, and two opcodes. */
 enum { INSTRUCTION = 16, OPCODE = 0xfff, NOP = 0x918, BRA = 0x947 };
 
-/* NULL when there is none, or its content is not in the file. */
+/* NULL if there is no such section, or its content is not in the file. */
 static const Elf64_Shdr *section_at(const unsigned char *elf, size_t bytes, size_t index)
 {
     Elf64_Ehdr header;
@@ -30,7 +30,7 @@ static const Elf64_Shdr *section_at(const unsigned char *elf, size_t bytes, size
 
 static int opcode(const unsigned char *code) { return (code[0] | code[1] << 8) & OPCODE; }
 
-/* Without NOPs at the end, and the branch to itself that stands before them. */
+/* Leave out the NOPs at the end, and the branch to itself before them. */
 static long count_code(const unsigned char *code, size_t bytes)
 {
     const unsigned char *end = code + bytes / INSTRUCTION * INSTRUCTION;
@@ -65,7 +65,7 @@ long sass_count(const void *cubin, size_t bytes, const char *entry)
 }
 
 /* ---- a disassembler ------------------------------------------------------------------------------- */
-/* The path of `program` in the PATH, in buf; NULL: it is not there. */
+/* Find `program` in the PATH; NULL if it is not there. */
 static const char *find_program(const char *program, char *buf, size_t cap)
 {
     const char *path = getenv("PATH");
@@ -102,8 +102,8 @@ static bool is_cuobjdump(const char *program)
     return strncmp(slash != NULL ? slash + 1 : program, "cuobjdump", 9) == 0;
 }
 
-/* The lines of the section .text.ENTRY (NULL: of all) out of nvdisasm's, which begins each section with a
- * line of dashes. */
+/* Print the lines of the section .text.ENTRY (NULL: of all sections) from the output of nvdisasm, which begins each
+ * section with a line of dashes. */
 static void print_section(FILE *from, const char *entry)
 {
     char  *text = NULL, wanted[1024];
@@ -119,7 +119,7 @@ static void print_section(FILE *from, const char *entry)
     free(text);
 }
 
-/* `program` with these words and its output in a pipe; -1 with *line set when it cannot be run. */
+/* Run `program` with these words and return a pipe with its output; -1 with *line set if it cannot be run. */
 static pid_t start_program(char *const words[], int *output, char line[SASS_LINE])
 {
     extern char              **environ;

@@ -95,7 +95,7 @@ bool program_sweep_job(const program_settings *s, size_t index, program_job *job
 }
 
 /* ---- the runs ------------------------------------------------------------------------------------- */
-/* What the table has of a run. */
+/* A row of the table. */
 typedef struct row {
     size_t          index; /* of the combination */
     program_symbols symbols;
@@ -130,7 +130,7 @@ static void print_head(const program_settings *s, bool ran, bool outputs)
     printf("registers  spills%s%s\n", ran ? "          ms  over best" : "", outputs ? "  checksum" : "");
 }
 
-/* One checksum of all outputs: equal ones are equal results. */
+/* One checksum of all outputs, to compare the results of runs. */
 static uint64_t checksum_of(const program_result *r)
 {
     uint64_t sum = 0;

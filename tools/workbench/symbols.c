@@ -32,7 +32,7 @@ bool program_integer(const char *text, int64_t *value)
 {
     char       *end;
     const char *digits = text + (*text == '-' || *text == '+');
-    if (!isdigit((unsigned char)*digits)) /* strtoll skips blanks */
+    if (!isdigit((unsigned char)*digits)) /* strtoll would skip blanks */
         return false;
     bool hexadecimal = digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X');
     errno = 0;
@@ -72,8 +72,8 @@ bool program_symbols_define(program_symbols *s, const option_list *defines, prog
         if (text[bytes] == '=' && !program_integer(text + bytes + 1, &value))
             return refuse(line, "-D %s: what follows = is not an integer", text);
         if (!program_is_name(text, bytes))
-            return refuse(line, "-D: \"%.*s\" is no name: a letter or _, then letters, digits, _", (int)bytes,
-                          text);
+            return refuse(line, "-D: \"%.*s\" is not a name: a letter or _, then letters, digits, _",
+                          (int)bytes, text);
         if (bytes >= sizeof names->text[i])
             return refuse(line, "-D: a name of %zu letters is too long", bytes);
         memcpy(names->text[i], text, bytes);
@@ -114,7 +114,7 @@ static bool literal(cursor *c, program_wide *value)
     for (; c->at < c->end && isalnum((unsigned char)*c->at); c->at++) {
         int digit = isdigit((unsigned char)*c->at) ? *c->at - '0' : tolower((unsigned char)*c->at) - 'a' + 10;
         if (digit >= base)
-            return refuse(c->line, "\"%.*s\" is no number", (int)(c->end - first), first);
+            return refuse(c->line, "\"%.*s\" is not a number", (int)(c->end - first), first);
         *value = *value * base + digit;
         if (*value >> 64)
             return refuse(c->line, "\"%.*s\" is beyond 64 bits", (int)(c->end - first), first);
@@ -165,7 +165,7 @@ static bool product(cursor *c, program_wide *value)
             return false;
         if (next != '*' && right == 0)
             return refuse(c->line, "it divides by zero");
-        bool minus = next == '/' && right == -1; /* the one quotient that may overflow, too */
+        bool minus = next == '/' && right == -1; /* the only quotient that may overflow */
         if ((next == '*' || minus) && __builtin_mul_overflow(*value, right, value))
             return refuse(c->line, "it is beyond 64 bits");
         if (next != '*' && !minus)

@@ -18,11 +18,11 @@ typedef struct program_symbols {
 
 /* A letter or _, then letters, digits, _. */
 bool program_is_name(const char *text, size_t bytes);
-/* An integer, decimal or 0x..., and nothing else. */
+/* The whole text must be one integer, decimal or 0x... */
 bool program_integer(const char *text, int64_t *value);
 
-/* Each returns false after writing one line to `line`. */
-/* Add a symbol; one that is there already gets the new value. */
+/* Each of the following returns false after writing one line to `line`. */
+/* Add a symbol, or give an existing one a new value. */
 bool program_symbols_set(program_symbols *s, const char *name, int64_t value, char line[PROGRAM_LINE]);
 /* "NAME=INTEGER" or "NAME" (1) of each -D; names are kept in `names`, which must outlive s. */
 typedef struct program_names {
@@ -34,8 +34,7 @@ bool program_symbols_define(program_symbols *s, const option_list *defines, prog
 __extension__ typedef __int128 program_wide;
 bool program_number(const program_symbols *s, const char *text, size_t bytes, program_wide *value,
                     char line[PROGRAM_LINE]);
-/* "8", "8,4", "(N+127)/128,1,4": three extents from 1 on.  `name` is the option's.  Both return false
- * after one line that begins with the option. */
+/* "8", "8,4", "(N+127)/128,1,4": three extents, each at least 1.  `name` is the option's; lines begin with it. */
 bool program_extents(const char *name, const char *text, const program_symbols *symbols, uint32_t out[3],
                      char line[PROGRAM_LINE]);
 bool program_smem(const char *text, const program_symbols *symbols, int64_t *bytes, char line[PROGRAM_LINE]);

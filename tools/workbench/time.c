@@ -10,7 +10,7 @@ static bool launch(const program_launch *l)
                                                          l->gpu->stream));
 }
 
-/* Wait for what was recorded last, and time it; whoever looks after this process knows that it waits. */
+/* Wait for the event that was recorded last and take its time; the watching process is told of the wait. */
 static bool elapsed(const program_launch *l, double *ms)
 {
     l->launching(l->context, true);
@@ -19,7 +19,7 @@ static bool elapsed(const program_launch *l, double *ms)
     return ok;
 }
 
-/* A launch may take its time, too: the emulated driver's ends with the kernel. */
+/* A launch itself may take long: the emulated driver returns when the kernel has ended. */
 bool program_time_first(const program_launch *l, double *ms)
 {
     l->launching(l->context, true);
@@ -29,7 +29,7 @@ bool program_time_first(const program_launch *l, double *ms)
 }
 
 /* ---- many ----------------------------------------------------------------------------------------- */
-/* So many launches are enqueued at a time, that the device need not wait for the host. */
+/* The number of launches that are enqueued at a time, so that the device need not wait for the host. */
 enum { AHEAD = 32 };
 typedef struct event_pairs {
     struct CUevent_st *from[AHEAD], *to[AHEAD];
@@ -54,7 +54,7 @@ static void free_events(device *gpu, event_pairs *e)
     }
 }
 
-/* One launch, or one of the graph. */
+/* Launch the kernel, or the graph. */
 static bool enqueue(const program_launch *l, struct CUgraphExec_st *graph)
 {
     device *gpu = l->gpu;
@@ -62,7 +62,7 @@ static bool enqueue(const program_launch *l, struct CUgraphExec_st *graph)
                          : device_try(gpu, gpu->driver->cuGraphLaunch(graph, gpu->stream), "cuGraphLaunch");
 }
 
-/* `count` of them, at most AHEAD. */
+/* Time `count` launches, at most AHEAD. */
 static bool time_some(const program_launch *l, struct CUgraphExec_st *graph, const event_pairs *e, int count,
                       double *ms)
 {
@@ -76,7 +76,7 @@ static bool time_some(const program_launch *l, struct CUgraphExec_st *graph, con
     }
     for (int i = 0; i < count && ok; i++) {
         float time = 0;
-        l->launching(l->context, true); /* from here on it is the turn of the next */
+        l->launching(l->context, true); /* the time limit starts again for the next */
         ok = device_try(gpu, gpu->driver->cuEventSynchronize(e->to[i]), "waiting for the GPU") &&
              device_try(gpu, gpu->driver->cuEventElapsedTime(&time, e->from[i], e->to[i]),
                         "cuEventElapsedTime");
@@ -110,7 +110,7 @@ static bool capture(const program_launch *l, struct CUgraphExec_st **exec)
     return ok;
 }
 
-/* Launches to warm up, then `launches` in pieces. */
+/* Warm up, then time `launches` in pieces. */
 static bool time_all(const program_launch *l, struct CUgraphExec_st *graph, int64_t launches, double *ms)
 {
     event_pairs e = {{NULL}, {NULL}};

@@ -11,14 +11,14 @@ typedef struct program_launch {
     uint32_t                grid[3], block[3];
     size_t                  smem;
     void *const            *arguments;
-    program_launching       launching; /* told before something is waited for, and after */
+    program_launching       launching; /* called before a wait, and after it */
     void                   *context;
 } program_launch;
 
 /* Each returns false with gpu->line set. */
 bool program_time_first(const program_launch *l, double *ms);
-/* `launches` more, one after the other, each between two events; in a graph: of so many graphs of
- * PROGRAM_GRAPH launches the time of a launch.  Sets ms, least_ms, most_ms and launches of the result. */
+/* Time `launches` more, one after the other, each between two events.  With `graph`, time that many graphs of
+ * PROGRAM_GRAPH launches and divide.  Sets ms, least_ms, most_ms and launches of the result. */
 enum { PROGRAM_GRAPH = 20 };
 bool program_time_many(const program_launch *l, int64_t launches, bool graph, program_result *result);
 #endif

@@ -19,7 +19,7 @@ enum { MAX_FILES = 1024 };
 typedef struct watched_file {
     char *path;
     bool  there;
-    /* of stat */
+    /* from stat() */
     uint64_t device, inode, bytes;
     int64_t  seconds, nanoseconds;
 } watched_file;
@@ -53,7 +53,7 @@ static void look(watched_file *file)
     file->nanoseconds = info.st_mtim.tv_nsec;
 }
 
-/* Whether one of them is not what it was, by its date, size or identity. */
+/* Whether one of the files has changed, judged by its date, size and identity. */
 static bool touched(const file_list *f)
 {
     for (size_t i = 0; i < f->count; i++) {
@@ -68,7 +68,7 @@ static bool touched(const file_list *f)
 }
 
 /* ---- finding -------------------------------------------------------------------------------------- */
-/* folder/name; a name from the root stays as it is. */
+/* Add folder/name, or an absolute name itself. */
 static void add(file_list *f, const char *folder, size_t folder_bytes, const char *name, size_t name_bytes)
 {
     char path[4096];
@@ -87,7 +87,7 @@ static void add(file_list *f, const char *folder, size_t folder_bytes, const cha
         f->count++;
 }
 
-/* The name in the quotes of an .include or #include at the start of a line; NULL: it is none. */
+/* The name in an .include or #include at the start of a line; NULL if the line is neither. */
 static const char *included(const char *line, size_t *bytes)
 {
     line += strspn(line, " \t");
@@ -105,7 +105,7 @@ static const char *included(const char *line, size_t *bytes)
     return line + 1;
 }
 
-/* What file i includes, behind the others. */
+/* Add what file i includes at the end of the list. */
 static void add_includes(file_list *f, size_t i, const char *text, const program_settings *s)
 {
     const char *pack = getenv("PTXPACK_PTX_DIR"), *root = strrchr(s->path, '/');
@@ -124,9 +124,9 @@ static void add_includes(file_list *f, size_t i, const char *text, const program
     }
 }
 
-/* Look for them: .include and #include with a name as it stands in the text, in the folder of the including
- * file (PTX: of the source, too), in -I, and in PTXPACK_PTX_DIR.  Places where a file might be put are
- * watched as well. */
+/* Find the source and all files that it includes.  A name in .include or #include is looked for in the folder of the
+ * including file (for PTX also of the source), in the folders of -I, and in PTXPACK_PTX_DIR.  Paths where a file
+ * might appear are watched as well. */
 static void find_files(file_list *f, const program_settings *s)
 {
     XXH3_state_t state;
@@ -135,7 +135,7 @@ static void find_files(file_list *f, const program_settings *s)
     add(f, NULL, 0, s->path, strlen(s->path));
     for (size_t i = 0; i < f->count; i++) {
         size_t bytes = 0;
-        look(&f->list[i]); /* before it is read: a change meanwhile is seen later */
+        look(&f->list[i]); /* before reading it, so that a change during the reading is noticed later */
         char *text = f->list[i].there ? ptxpack_read_file(f->list[i].path, MAX_BYTES, &bytes) : NULL;
         XXH3_64bits_update(&state, f->list[i].path, strlen(f->list[i].path) + 1);
         XXH3_64bits_update(&state, text != NULL ? "there" : "not", 4);
@@ -149,8 +149,8 @@ static void find_files(file_list *f, const program_settings *s)
 }
 
 /* ---- watching ------------------------------------------------------------------------------------- */
-/* Until the contents are others, and an editor that writes in steps, or replaces the file by another, is
- * done.  False when interrupted.  *seen: when the change was. */
+/* Wait until the contents have changed, and until an editor that writes in several steps or replaces the file has
+ * finished.  False when interrupted.  *seen becomes the time of the change. */
 static bool wait_for_change(file_list *files, const program_settings *s, double *seen)
 {
     uint64_t before = files->digest;
@@ -187,7 +187,7 @@ static void show(program_worker *w, const program_settings *s, const program_res
         command_fail(s->subcommand, "--sass: %s", line);
 }
 
-/* One run; `before` keeps the last result that was one. */
+/* Run once; `before` keeps the last successful result. */
 static void run_once(program_worker *w, const program_settings *s, program_result *before, bool *any,
                      double since)
 {

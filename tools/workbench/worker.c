@@ -1,6 +1,6 @@
 /* worker.c - the process that compiles and runs: starting it, feeding it, ending it.
  *
- * Job and result lie in shared memory; single bytes on a pair of sockets say whose turn it is. */
+ * The job and the result are in shared memory; single bytes on a pair of sockets start a job and report its end. */
 #include "worker.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ struct program_worker {
 };
 
 /* ---- Ctrl-C --------------------------------------------------------------------------------------- */
-/* Blocked but while something waits: so none comes between looking and waiting. */
+/* Interrupts are blocked except while something waits, so that none is lost between the check and the wait. */
 static volatile sig_atomic_t interrupted;
 static bool                  caught;
 
@@ -64,7 +64,7 @@ void program_catch_interrupts(void)
 
 bool program_interrupted(void) { return interrupted != 0; }
 
-/* poll, during which interrupts arrive.  ms < 0: for ever. */
+/* poll() with interrupts unblocked.  ms < 0: no time limit. */
 static int wait_for(struct pollfd *fds, nfds_t count, double ms)
 {
     struct timespec limit = {0, 0};
@@ -100,7 +100,7 @@ static void send_byte(int socket, char byte)
         ;
 }
 
-/* Only what changes, and now and then that it goes on: this stands between launches that are timed. */
+/* Send only changes, and now and then a sign of life: this runs between launches that are timed. */
 static void tell(void *context, bool waiting)
 {
     beat *b = (beat *)context;
@@ -150,7 +150,7 @@ static bool start(program_worker *w)
     pid_t self = getpid();
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
-    fflush(NULL); /* or it is written twice */
+    fflush(NULL); /* otherwise buffered output would be written twice */
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
@@ -168,7 +168,7 @@ static bool start(program_worker *w)
     return true;
 }
 
-/* Wait until it has ended by itself, at most so long, then by force; its wait status. */
+/* Wait for the process to end, at most `ms`, then kill it; returns its wait status. */
 static int finish(program_worker *w, double patience_ms)
 {
     int    status = 0;
@@ -200,7 +200,7 @@ static void fail(program_worker *w, const char *format, ...)
     result->ran = false;
 }
 
-/* The emulated driver takes its time. */
+/* The emulated driver is slow. */
 static double limit_ms(const program_worker *w)
 {
     return 1e3 * (w->s->timeout > 0 ? w->s->timeout : w->shared->result.device.emulated ? 60 : 10);
@@ -219,7 +219,7 @@ static void report_end(program_worker *w, bool waiting)
         fail(w, "the process that compiles and runs ended with status %d %s", WEXITSTATUS(status), what);
 }
 
-/* Until the worker is done; false when it is no more. */
+/* Wait until the worker has finished the job; false when the process has ended. */
 static bool await(program_worker *w)
 {
     struct pollfd fd = {.fd = w->socket, .events = POLLIN};

@@ -1,24 +1,24 @@
-/* worker.h - a process of its own for compiling and running: what a kernel breaks ends with it.
+/* worker.h - a separate process for compiling and running, so that a kernel can break only that process.
  *
- * A kernel that traps makes its context unusable, one that does not end can only be ended with its process,
- * and a compiler may crash: this process then goes on, and the next run gets a new one.  As long as nothing
- * of that happens, one process runs all jobs, so that the driver is initialised once.
- * Only the worker loads a driver: this process must not, before or after. */
+ * A kernel that traps makes its context unusable, a kernel that does not end can only be ended together with its
+ * process, and a compiler may crash.  The command survives all of these and starts a new worker for the next run.
+ * Otherwise one worker runs all jobs, so that the driver is initialised only once.
+ * Only the worker loads a driver; the process of the command must not, neither before nor after. */
 #ifndef PTXPACK_PROGRAM_WORKER_H
 #define PTXPACK_PROGRAM_WORKER_H
 #include "run.h"
 
 typedef struct program_worker program_worker;
 
-/* NULL after a line on stderr. */
+/* NULL on failure, after a line on stderr. */
 program_worker *program_worker_open(const program_settings *s);
 void            program_worker_close(program_worker *w);
-/* Run a job, in a new process if there is none.  The result stays until the next run. */
+/* Run a job, in a new process if there is none.  The result is valid until the next run. */
 const program_result *program_worker_run(program_worker *w, const program_job *job);
-/* The file with the machine code of the last result, cubin_size bytes. */
+/* The file descriptor of the machine code of the last result, cubin_size bytes. */
 int program_worker_cubin(const program_worker *w);
 
-/* From now on Ctrl-C is noted, and ends what waits below. */
+/* From now on Ctrl-C is noted, and interrupts program_sleep() and a running job. */
 void program_catch_interrupts(void);
 bool program_interrupted(void);
 /* Sleep; false when interrupted. */
