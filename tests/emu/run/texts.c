@@ -20,8 +20,9 @@
 #include <glob.h>
 #include <stdbool.h>
 #include "tests/support/emu_test.h"
+#include "tools/emu/async/tensor_map.h"
 
-enum { MOST_BUFFERS = 4, MOST_MACROS = 16, TEXT = 1 << 16 };
+enum { MOST_BUFFERS = 8, MOST_MACROS = 16, TEXT = 1 << 16 };
 
 struct options {
     int                sm, policies, seeds, host_threads;
@@ -58,8 +59,19 @@ static uint64_t digest_of(const struct buffer *buffers, int count)
     return hash >> 32 ^ (hash & 0xffffffffu);
 }
 
+/* The map of a tensor of 64 rows of 256 bytes, in boxes of 8 rows of 64 bytes. */
+static void write_map(uint64_t to, uint64_t tensor)
+{
+    unsigned char  map[EMU_TENSOR_MAP_BYTES];
+    const uint64_t dims[] = {256, 64}, strides[] = {256};
+    const uint32_t box[] = {64, 8}, steps[] = {1, 1};
+    if (emu_tensor_map_encode(map, 0, 2, tensor, dims, strides, box, steps, 0, 0, 0, 0) != 0)
+        abort();
+    emu_write(to, map, sizeof map);
+}
+
 /* "in" and a size: words that differ; "out": 0xee; "zero": zeros; "none": undefined; "same": the one before.
- * "zero62of64": the rest is undefined. */
+ * "zero62of64": the rest is undefined.  "map128": a map of the buffer before.  A number is a parameter's value. */
 static int make_buffers(const char *list, struct buffer buffers[MOST_BUFFERS])
 {
     int  count = 0;
@@ -73,10 +85,16 @@ static int make_buffers(const char *list, struct buffer buffers[MOST_BUFFERS])
             continue;
         }
         const size_t letters = strcspn(word, "0123456789");
-        const char  *of = strstr(word, "of");
+        if (letters == 0) {
+            *b = (struct buffer){strtoull(word, NULL, 10), 0, false};
+            continue;
+        }
+        const char *of = strstr(word, "of");
         b->bytes = strtoull(word + letters, NULL, 10);
         b->address = emu_buffer(of != NULL ? strtoull(of + 2, NULL, 10) : b->bytes);
-        b->is_compared = *word != 'n';
+        b->is_compared = *word != 'n' && *word != 'm';
+        if (*word == 'm')
+            write_map(b->address, buffers[count - 1].address);
         if (!b->is_compared)
             continue;
         unsigned char *bytes = (unsigned char *)(uintptr_t)b->address;

@@ -1,5 +1,4 @@
-/* mma.c - mma, wmma, ldmatrix, stmatrix and movmatrix as PTX on the emulated GPU. */
-
+/* mma.c - mma, wmma, ldmatrix, stmatrix and movmatrix as PTX on the emulated GPU; refusals are in mma.txt. */
 #include "tests/support/emu_test.h"
 #include "tests/support/emu_vectors.h"
 #include "tests/support/random_fixture.h"
@@ -316,81 +315,13 @@ static void wmma_multiplies(void **state)
             check_wmma(&wmmas[i], order & 1, order & 2, order & 4);
 }
 
-/* ---- what is refused, and what goes wrong -------------------------------------------------------------- */
-static void expect_refusal(int sm, const char *target, const char *isa, const char *instruction,
-                           const char *word)
-{
-    char text[2048];
-    snprintf(text, sizeof text,
-             ".version %s\n.target %s\n.address_size 64\n.visible .entry k() {\n.reg .b32 %%a<4>, "
-             "%%b<4>, %%d<4>; .reg .f32 %%f<8>; .reg .b64 %%p;\n%s\nret;\n}\n",
-             isa, target, instruction);
-    emu_machine(sm);
-    unsigned int result = emu_run(text, "k", 1, 32, 0, NULL, 0);
-    if (result == 0 || strstr(emu_log(), word) == NULL)
-        fail_msg("%s: result %u: %s", instruction, result, emu_log());
-}
-
-static void what_does_not_exist_is_refused(void **state)
-{
-    static const char k16[] =
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%a0,%a1,%a2,%a3}, "
-        "{%b0,%b1}, {%f0,%f1,%f2,%f3};";
-    (void)state;
-    expect_refusal(75, "sm_75", "7.0", k16, "sm_80");
-    expect_refusal(90, "sm_90", "8.0",
-                   "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
-                   "{%a0,%a1,%a2,%a3}, {%b0,%b1}, {%f0,%f1,%f2,%f3};",
-                   "row.col");
-    expect_refusal(90, "sm_90", "8.0",
-                   "mma.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
-                   "{%a0,%a1,%a2,%a3}, {%b0,%b1}, {%f0,%f1,%f2,%f3};",
-                   "shape");
-    expect_refusal(90, "sm_90", "8.0",
-                   "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
-                   "{%a0,%a1}, {%b0,%b1}, {%f0,%f1,%f2,%f3};",
-                   "registers");
-    expect_refusal(90, "sm_90", "8.0",
-                   "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, "
-                   "{%a0,%a1}, {%b0,%b1}, {%f0,%f1,%f2,%f3}, %a2, 0;",
-                   "sparse");
-    expect_refusal(90, "sm_90", "7.8", "ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%a0,%a1,%a2}, [%p];", "x3");
-    expect_refusal(90, "sm_90", "7.8", "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%a0,%a1}, [%p];",
-                   "m16n16");
-    expect_refusal(80, "sm_80", "7.8", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%p], {%a0};", "sm_90");
-    expect_refusal(80, "sm_80", "7.8", "wmma.load.a.sync.aligned.row.m16n16k4.f16 {%a0}, [%p];", "shape");
-}
-
-static void misuse_is_a_fault(void **state)
-{
-    static const char part[] =
-        HEAD("7.8",
-             "sm_80") ".visible .entry k() {\n.shared .align 16 .b8 s[512];\n.reg .b32 %a<4>, %t, %q; .reg "
-                      ".pred %p;\n"
-                      "mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 16; mov.u32 %q, s; mad.lo.u32 %q, %t, 16, %q;\n"
-                      "@%p ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0,%a1,%a2,%a3}, [%q];\nret;\n}\n";
-    static const char odd[] =
-        HEAD("7.8", "sm_80") ".visible .entry k() {\n.shared .align 16 .b8 s[520];\n.reg .b32 %a<4>, %t, %q;\n"
-                             "mov.u32 %t, %tid.x; mov.u32 %q, s; mad.lo.u32 %q, %t, 16, %q;\n"
-                             "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0,%a1,%a2,%a3}, [%q+8];\nret;\n}\n";
-    (void)state;
-    emu_machine(80);
-    assert_int_not_equal(emu_run(part, "k", 1, 32, 0, NULL, 0), 0);
-    assert_non_null(strstr(emu_log(), "aligned"));
-    emu_log_clear();
-    assert_int_equal(emu_run(odd, "k", 1, 32, 0, NULL, 0), 716);
-    emu_log_clear();
-    assert_int_not_equal(emu_run(part, "k", 1, 16, 0, NULL, 0), 0); /* half a warp */
-    assert_non_null(strstr(emu_log(), "32 threads"));
-    emu_log_clear();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mma_is_executed),          cmocka_unit_test(quad_pairs_in_all_layouts),
-        cmocka_unit_test(matrices_are_loaded_and_stored), cmocka_unit_test(wmma_multiplies),
-        cmocka_unit_test(what_does_not_exist_is_refused), cmocka_unit_test(misuse_is_a_fault),
+        cmocka_unit_test(every_mma_is_executed),
+        cmocka_unit_test(quad_pairs_in_all_layouts),
+        cmocka_unit_test(matrices_are_loaded_and_stored),
+        cmocka_unit_test(wmma_multiplies),
     };
     return cmocka_run_group_tests(tests, print_seed, NULL);
 }
