@@ -9,9 +9,9 @@ extern "C" {
 #endif
 typedef enum ptxpack_dtype { PTXPACK_F16 = 1, PTXPACK_BF16 = 2, PTXPACK_E4M3 = 3 } ptxpack_dtype;
 
-/* Round to nearest even; NaN stays NaN, what is too large becomes infinity.  PTXPACK_E4M3 (1 sign, 4 exponent
- * and 3 fraction bits, in the low byte) has no infinity: what is too large becomes the largest, 448, and 0x7f
- * is NaN. */
+/* Round to nearest even; NaN stays NaN, and a number that is too large becomes infinity.  PTXPACK_E4M3 (1
+ * sign, 4 exponent and 3 fraction bits, in the low byte) has no infinity: a number that is too large becomes
+ * the largest one, 448, and 0x7f is NaN. */
 PTXPACK_API uint16_t      ptxpack_from_float(ptxpack_dtype type, float value);
 PTXPACK_API float         ptxpack_to_float(ptxpack_dtype type, uint16_t bits); /* exact */
 PTXPACK_API const char   *ptxpack_dtype_name(ptxpack_dtype type);              /* "f16", "bf16", "e4m3"; "?" */

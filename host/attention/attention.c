@@ -7,12 +7,12 @@
 #include "cost.h"
 #include "op.h"
 
-/* Tiles run in the order of their number.  The heads of a section are worked on together, longest tiles
- * first, and the keys and values of a section stay in the L2 cache: 16 MB suits caches from 24 MB on. */
+/* Tiles run in the order of their number.  The heads of a section run together, the longest tiles first, so
+ * that its keys and values stay in the L2 cache: 16 MB fit into caches of 24 MB or more. */
 enum { SECTION_BYTES = 16 << 20 };
 
 /* ---- tiles -------------------------------------------------------------------------------------- */
-/* Row and key numbers, up to a block beyond the last, are 32-bit registers. */
+/* The kernels hold the numbers of rows and keys, up to a block beyond the last one, in 32-bit registers. */
 static ptxpack_status check_lengths(const ptxpack_attention_desc *d, const attention_geometry *g, char *line)
 {
     enum { ROW_LIMIT = INT32_MAX - 4096 };
@@ -174,8 +174,8 @@ static double ramp(double rows, double keys, double offset)
     return (end - first) * (first + end - 1 + 2 * offset) / 2 + (rows - end) * keys;
 }
 
-/* The keys that rows [0, seqlen_q) may attend to, summed: those up to the right limit less those before the
- * left one, which is never beyond it. */
+/* The keys that rows [0, seqlen_q) may attend to, summed: those up to the right limit minus those before the
+ * left limit, which never lies beyond the right one. */
 static double kept_pairs(const ptxpack_attention_desc *d, const attention_geometry *g)
 {
     double rows = d->seqlen_q, keys = d->seqlen_kv;

@@ -8,7 +8,7 @@ const char *const attention_tensor_names[TENSOR_COUNT] = {"q", "k", "v", "o"};
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
-/* Bytes that the kernels copy at once: rows are whole chunks and start on one. */
+/* The bytes that the kernels copy at once: rows consist of whole chunks and start at one. */
 enum { CHUNK = 16 };
 
 /* ---- sizes and enumerations --------------------------------------------------------------------- */
@@ -109,8 +109,8 @@ static ptxpack_status check_strides(const char *tensor, bool written, int step, 
     return PTXPACK_OK;
 }
 
-/* Walk the dimensions from the closest stride to the farthest: each must step over all that is inside
- * it.  *span becomes the elements from the first to the end of the last. */
+/* Walks the dimensions from the smallest stride to the largest: each must step over everything inside it.
+ * *span becomes the elements from the first to the end of the last. */
 static ptxpack_status check_nesting(const char *tensor, const dimension dims[3], int64_t head_dim,
                                     int64_t *span, char *line)
 {
@@ -163,9 +163,9 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
     return status;
 }
 
-/* Row i attends to keys [i + left, i + right].  A limit that binds in no row is none; one that hides every
- * key of every row is moved next to them, so that i + offset lies between -seqlen_q and seqlen_q + seqlen_kv.
- */
+/* Row i attends to keys [i + left, i + right].  A limit that hides no key in any row is dropped; one that
+ * hides all keys of all rows is moved next to them, so that i + offset lies between -seqlen_q and seqlen_q +
+ * seqlen_kv. / */
 static void resolve_mask(const ptxpack_attention_desc *d, attention_geometry *out)
 {
     bool    window = d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT;

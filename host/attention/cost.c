@@ -2,12 +2,12 @@
 #include "cost.h"
 
 /* ---- what was measured -------------------------------------------------------------------------------- */
-/* Rows of one kind: operations a clock that an SM does in long loops over keys, all its blocks
- * together, and clocks of a tile beyond them (to start, to wait for the first keys, to write O); both
- * again where a limit on the right, and none on the left, makes tiles of different lengths, which
- * share fewer keys in the L2 cache. wgmma: from the TFLOP/s at 512 to 16384 keys on an H200, 132 SMs
- * at 1.755 GHz, 2026-11-22; mma.sync: of the same GPU, without a mask.  Rows that were not measured
- * have round numbers, which keep them behind those that come first in the table while these run. */
+/* For each kind of row: the operations per clock that all blocks of an SM do together in long loops over
+ * keys, and the clocks of a tile besides (to start, to wait for the first keys, to write O).  Both again for
+ * a limit on the right without one on the left: there tiles have different lengths and share fewer keys in
+ * the L2 cache. wgmma: from the TFLOP/s at 512 to 16384 keys on an H200, 132 SMs at 1.755 GHz, 2026-11-22;
+ * mma.sync: on the same GPU, without a mask.  Rows that were not measured have round numbers, which keep
+ * them behind the rows that come first in the table, where those run. */
 typedef struct row_class {
     int arch, fp8, head_dim, block_m, block_n; /* of the row; 0: any, of fp8 no */
     int rate, overhead, limited_rate, limited_overhead;
@@ -30,7 +30,7 @@ static const row_class classes[] = {
 };
 enum { CLASSES = sizeof classes / sizeof classes[0] };
 
-/* What the rates become, and a part of the architecture. */
+/* The factor of the rates on each architecture, and the clock and SMs of a well-known part of it. */
 static const struct arch_row {
     int    arch;
     double ghz, scale;
@@ -41,7 +41,7 @@ static const struct arch_row {
 };
 enum { ARCHS = sizeof archs / sizeof archs[0] };
 
-enum { LAUNCH_CLOCKS = 12000 }; /* with the first keys' way from memory */
+enum { LAUNCH_CLOCKS = 12000 }; /* with the time in which the first keys come from memory */
 /* A tile's block at the left end of a window is masked, too: clocks for each of its keys.  (H200, d 128, s
  * 16384, window of 1024: 239 us with 128 x 128, 226 with 192 x 64.) */
 enum { LEFT_MASK_CLOCKS = 12 };
@@ -77,7 +77,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? lo
 static int64_t floor_sum(int64_t n, int64_t m, int64_t a, int64_t b)
 {
     int64_t sum = 0;
-    while (n > 0) { /* what is left is counted again with the axes exchanged */
+    while (n > 0) { /* the remainder is summed with the axes exchanged */
         sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
         int64_t step = a % m, most = step * n + b % m;
         n = most / m;
@@ -88,8 +88,8 @@ static int64_t floor_sum(int64_t n, int64_t m, int64_t a, int64_t b)
     return sum;
 }
 
-/* Blocks of m keys before `first + step i`, a block that is begun counted where round_up is m - 1, summed
- * over i in [0, n): none of those below 0, all of those from `keys` on. */
+/* The sum over i in [0, n) of the blocks of m keys before key `first + step i`, which is clipped to [0,
+ * keys].  A block that is begun counts as a whole one where round_up is m - 1. */
 static int64_t sum_of_blocks(int64_t n, int64_t m, int64_t step, int64_t first, int64_t keys, int64_t round_up)
 {
     int64_t from = clamp((step - 1 - first) / step, 0, n);         /* before it the key is below 0     */
@@ -129,10 +129,10 @@ attention_blocks attention_count_blocks(const ptxpack_attention_desc *d, const a
 }
 
 /* ---- the estimate ------------------------------------------------------------------------------------- */
-/* Not fmax: the library asks for no libm. */
+/* Not fmax: the library does not need libm. */
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* Blocks of a row that share an SM: no more than there are tiles for. */
+/* The blocks of a row that share an SM, while there are tiles for them. */
 static int64_t resident_blocks(const ptxpack_variant *row, int64_t tiles, int64_t sms)
 {
     return clamp((tiles + sms - 1) / sms, 1, row->blocks_per_sm);

@@ -1,13 +1,13 @@
-/* cost.h - private: how long a row of kernels.def would take for a problem, by a small model; the
- * choice among the rows that cover it.
+/* cost.h - private: a small model of the time that a row of kernels.def would take for a problem: it decides
+ * among the rows that cover the problem.
  *
  *   time  = launch + max(longest tile, work / slots + unevenness)
  *   tile  = blocks visited * 4 BLOCK_M BLOCK_N HEAD_DIM / rate + prologue and epilogue
  *   slots = blocks that run at a time; those on one SM share its rate
  *
- * Tiles are dealt out longest first, so that what is uneven at the end is one of the shortest: where all
- * tiles are alike this is a whole number of waves.  Rate and overhead of each kind of row are measured on an
- * H200 and scaled for other architectures: there only the order of the rows is meant. */
+ * The longest tiles start first, so that the unevenness at the end is one of the shortest tiles; where all
+ * tiles are equal, the model counts whole waves.  Rate and overhead of each kind of row are measured on an
+ * H200 and scaled for other architectures: there only the order of the rows means something. */
 #ifndef PTXPACK_ATTENTION_COST_H
 #define PTXPACK_ATTENTION_COST_H
 #include "check.h"

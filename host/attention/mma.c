@@ -23,8 +23,8 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------- */
-/* The kernel's 32-bit registers hold byte strides of rows; tanh.approx came with PTX ISA 7.0, later than some
- * rows want. */
+/* The kernel holds the byte strides of rows in 32-bit registers.  tanh.approx needs PTX ISA 7.0, and some
+ * rows need less. */
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     enum { TANH_ISA = 70 };

@@ -38,7 +38,7 @@ OWN_FRAME ptxpack_layout plain_tile(int64_t rows, int64_t head_dim)
     return ptxpack_coalesce(&tiled, &whole);
 }
 
-/* Threads that copy one row: a full line of 128 bytes where a row has one. */
+/* The threads that copy one row: a whole line of 128 bytes where a row is that long. */
 static int64_t row_lanes(const attention_mma_layout *l)
 {
     int64_t width = block_columns(l->head_dim);
@@ -67,7 +67,7 @@ OWN_FRAME ptxpack_tiled_mma tile_warps(const attention_mma_layout *l)
     return tile_mma(l->warps, 1, &m, &n);
 }
 
-/* Neighbouring threads along a row; of the O tile each warp only its own rows. */
+/* Neighbouring threads copy neighbours along a row; of the O tile each warp copies only its own rows. */
 OWN_FRAME ptxpack_tiled_copy copy_rows(const attention_mma_layout *l, const char *name, bool by_warp)
 {
     ptxpack_copy_atom atom;
@@ -102,7 +102,7 @@ static void describe(attention_mma_layout *l, attention_mma_access_id id, const 
         (attention_mma_access){.name = name, .atom = atom, .of_q = of_q, .bytes = bytes, .offsets = offsets};
 }
 
-/* A tile after the places in it: from (thread, ...) to the element. */
+/* Compose the tile with the places in it: (thread, ...) -> element. */
 OWN_FRAME void describe_loads(attention_mma_layout *l)
 {
     const char        *atom = l->cp_async ? "SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>" : "UniversalCopy<uint128_t>";
@@ -125,7 +125,7 @@ OWN_FRAME void describe_output(attention_mma_layout *l)
              ptxpack_composition(&l->plain_q, &l->o_load_place));
 }
 
-/* ldmatrix of an operand: tv deals tiles of `tiler` out to the threads as the MMA wants them. */
+/* ldmatrix of an operand: tv gives the tiles of `tiler` to the threads as the MMA needs them. */
 OWN_FRAME void describe_operand(attention_mma_layout *l, attention_mma_access_id id, const char *name,
                                 const char *atom_name, const ptxpack_layout *tv, const ptxpack_layout *tiler,
                                 const ptxpack_layout *tensor)
@@ -205,7 +205,7 @@ static ptxpack_status derivation_status(const attention_mma_layout *l)
 
 static const char *contradiction(const attention_mma_layout *l, const ptxpack_variant *row)
 {
-    return l->head_dim < 8 || l->head_dim % 32 != 0 ? "HEAD_DIM is no multiple of 32"
+    return l->head_dim < 8 || l->head_dim % 32 != 0 ? "HEAD_DIM is not a multiple of 32"
            : l->block_n < 8 || l->stages < 1        ? "BLOCK_N or STAGES is missing"
            : l->warps < 1 || l->m_tiles < 1 || l->block_m != 16 * l->warps * l->m_tiles
                ? "BLOCK_M is not 16 * WARPS * M_TILES"

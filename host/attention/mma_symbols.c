@@ -10,9 +10,8 @@ enum { ELEMENT = 2 };
  * places give coordinates. */
 enum { ROWS = 1, COLUMNS = 2, OFFSET = SYMBOL_OFFSET };
 
-/* Steps along columns are `unit` bytes each while they stay among the chunks that the swizzle mixes, which
- * is an XOR for the kernel; then they go to the next group of chunks, `group` bytes on: 0 when there is
- * one group. */
+/* Steps along columns are `unit` bytes each inside a group of the chunks that the swizzle mixes, which the
+ * kernel does by XOR; the next group is `group` bytes on, or 0 when there is only one. */
 typedef struct column_steps {
     int64_t unit, group;
 } column_steps;
@@ -66,7 +65,7 @@ static void add_functions(symbol_list *list, const attention_mma_layout *l)
     }
 }
 
-/* One kernel text for both kinds of tiles: what it is told once must hold for each. */
+/* The kernel has one text for both kinds of tiles: a number that it is told once must hold for both. */
 static void add_columns(symbol_list *list, const attention_mma_layout *l, symbol_swizzle m)
 {
     const attention_mma_access *a = l->access;
@@ -102,7 +101,7 @@ static void add_rows(symbol_list *list, const attention_mma_layout *l, symbol_sw
     symbol_add_whole_step(list, "V_STEP", &a[MMA_ACCESS_V].offsets, ROWS, m);
     symbol_add_whole_step(list, "O_STORE_STEP", &a[MMA_ACCESS_O_STORE].offsets, ROWS, m);
     symbol_add(list, "C_ROWS", symbol_step(list, &l->c_place, ROWS, 0));
-    /* a step inside of a period flips what the swizzle makes of it */
+    /* a step inside a period: the kernel flips these bits of the swizzled address */
     symbol_step_bits(list, "O_LOAD_STEP", &a[MMA_ACCESS_O_LOAD].offsets, ROWS);
     symbol_add(list, "O_LOAD_STEP", ELEMENT * symbol_step(list, &a[MMA_ACCESS_O_LOAD].offsets, ROWS, OFFSET));
     symbol_add(list, "O_LOAD_ROWS", symbol_step(list, &l->o_load_place, ROWS, 0));

@@ -153,7 +153,7 @@ typedef struct key_range {
     size_t first, end;
 } key_range;
 
-/* The keys that each row of a group may attend to, and the least range that holds them all. */
+/* The keys that each row of a group may attend to, and the smallest range that holds all of them. */
 typedef struct group_keys {
     key_range row[GROUP], all;
 } group_keys;
@@ -280,7 +280,7 @@ static void compute_group(const attention_reference *r, const attention_row *row
     size_t                        at = kv * r->head_size;
     double scale = r->geometry.scale * descale_of(r->descales.q, kv) * descale_of(r->descales.k, kv);
     w->v_scale = descale_of(r->descales.v, kv);
-    for (int i = 0; i < GROUP; i++) { /* the rows that a short group lacks repeat its last one */
+    for (int i = 0; i < GROUP; i++) { /* a short group repeats its last row */
         const attention_row *row = &rows[first + (size_t)(i < count ? i : count - 1)];
         size_t               q = row_start(&r->geometry.tensor[TENSOR_Q], row->batch, row->row, row->head);
         for (size_t c = 0; c < d; c++)
@@ -302,7 +302,7 @@ typedef struct row_job {
     const attention_row         *rows;
     size_t                       count;
     const attention_row_results *results;
-    atomic_size_t                next; /* first row that nobody has taken */
+    atomic_size_t                next; /* the first row that no thread has taken */
     atomic_bool                  no_memory;
 } row_job;
 

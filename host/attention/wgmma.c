@@ -38,11 +38,12 @@ static ptxpack_status encode_maps(const plan_problem *problem, const attention_w
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------------- */
-/* Tiles as for every kernel, but for the order.  Without a limit on the right the tiles of one head after
- * another: blocks that run at the same time then read the same keys.  With one, and none on the left, tiles
- * differ in length: the longest of several heads first, 16 heads, or fewer, but 8, that have 64 MB of keys and
- * values, or more that have only 16 MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769
- * 814 809 793; s 4096 680 699 721 728 636; d 256, s 16384 722 807 815.) */
+/* The tiles are those of every kernel, in another order.  Without a limit on the right, one head comes after
+ * another, so that blocks which run at the same time read the same keys.  With a limit on the right and none
+ * on the left, tiles differ in length, and the longest tiles of several heads come first: of 16 heads; of
+ * fewer, but at least 8, where 16 have more than 64 MB of keys and values; of more where these are below 16
+ * MB.  (H200, causal, TFLOP/s of 1, 4, 8, 16, 64 heads: d 128, s 16384 769 814 809 793; s 4096 680 699 721
+ * 728 636; d 256, s 16384 722 807 815.) */
 static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attention_geometry *g, int64_t block_m,
                                   attention_tiles *tiles, char line[PLAN_LINE])
 {
@@ -50,7 +51,7 @@ static ptxpack_status count_tiles(const ptxpack_attention_desc *d, const attenti
     ptxpack_status status = attention_count_tiles(d, g, block_m, tiles, line);
     if (status != PTXPACK_OK)
         return status;
-    if (tiles->tiles_total >= TILE_LIMIT) /* the kernel keeps two flags beside a tile's number */
+    if (tiles->tiles_total >= TILE_LIMIT) /* the kernel keeps two flags in the word of a tile's number */
         return plan_refuse(line, PTXPACK_E_UNSUPPORTED, "%d tiles of %d rows exceed %d",
                            (int)tiles->tiles_total, (int)block_m, TILE_LIMIT - 1);
     int64_t head_bytes = 2 * (int64_t)ptxpack_dtype_bytes(d->dtype) * d->seqlen_kv * d->head_dim;
@@ -102,7 +103,8 @@ static void fill_numbers(attention_wgmma_arguments *a, const ptxpack_attention_d
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
 }
 
-/* Blocks stay and take tile after tile from a counter in the workspace: as many as the GPU holds. */
+/* As many blocks as the GPU holds: each of them takes one tile after another from a counter in the
+ * workspace. */
 static uint32_t grid_of(int sm_count, const ptxpack_variant *row, int32_t tiles)
 {
     int64_t held = (int64_t)sm_count * row->blocks_per_sm;

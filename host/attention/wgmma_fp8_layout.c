@@ -1,4 +1,4 @@
-/* wgmma_fp8_layout.c - V and its transpose in shared memory, and who moves what. */
+/* wgmma_fp8_layout.c - V and its transpose in shared memory, and which thread moves what. */
 #include "wgmma_fp8_layout.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ OWN_FRAME ptxpack_layout tile_of(int64_t rows, int64_t columns, int64_t box)
     return ptxpack_tile_to_shape(&atom, &shape, NULL);
 }
 
-/* A warp takes 16 channels; ldmatrix reads 32 keys of them, a row a lane. */
+/* A warp takes 16 channels; ldmatrix reads 32 keys of them, one row for each lane. */
 OWN_FRAME void describe_threads(attention_fp8_layout *l)
 {
     const int64_t from_extents[2] = {32, 4}, from_strides[2] = {l->v_row, 16};
@@ -36,8 +36,8 @@ OWN_FRAME void describe_threads(attention_fp8_layout *l)
 static const char *contradiction(const attention_fp8_layout *l)
 {
     int64_t d = l->head_dim, n = l->block_n;
-    return d < 16 || d % 16 != 0 || d > 256                  ? "HEAD_DIM is no multiple of 16 up to 256"
-           : n < K || n % K != 0 || n > 256                  ? "BLOCK_N is no multiple of 32 up to 256"
+    return d < 16 || d % 16 != 0 || d > 256                  ? "HEAD_DIM is not a multiple of 16 up to 256"
+           : n < K || n % K != 0 || n > 256                  ? "BLOCK_N is not a multiple of 32 up to 256"
            : l->v_row != 128 && !(l->v_row == 64 && d == 64) ? "V_ROW is not 128, or 64 of HEAD_DIM 64"
                                                              : NULL;
 }

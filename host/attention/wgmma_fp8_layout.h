@@ -1,6 +1,6 @@
-/* wgmma_fp8_layout.h - private: the fp8 V tile as TMA writes it, the same turned round for wgmma, and
- * which thread of a warpgroup touches what on the way: the source of the symbols of
- * ptx/attention/wgmma_transpose_v.ptx, whose banner says why. */
+/* wgmma_fp8_layout.h - private: the fp8 V tile as TMA writes it, its transpose for wgmma, and which thread
+ * of a warpgroup moves what: the source of the symbols of ptx/attention/wgmma_transpose_v.ptx, whose banner
+ * says why. */
 #ifndef PTXPACK_ATTENTION_FP8_LAYOUT_H
 #define PTXPACK_ATTENTION_FP8_LAYOUT_H
 #include "host/plan/symbols.h"
@@ -14,9 +14,9 @@ typedef struct attention_fp8_layout {
     ptxpack_wgmma_operand operand;       /* B of P V: Vt */
     ptxpack_layout        from;          /* (thread): the row whose address it gives to ldmatrix -> byte of V,
                                             before the swizzle */
-    ptxpack_layout to; /* the same of stmatrix and Vt, before rows 2n and 2n + 1 with n & 4 change
+    ptxpack_layout        to; /* the same of stmatrix and Vt, before rows 2n and 2n + 1 with n & 4 change
                           places, and the swizzle */
-    int64_t v_bytes, v_box_bytes, vt_bytes, vt_box_bytes; /* tiles begin on 1024 */
+    int64_t               v_bytes, v_box_bytes, vt_bytes, vt_box_bytes; /* tiles begin on 1024 */
 } attention_fp8_layout;
 
 /* HEAD_DIM a multiple of 16 up to 256, BLOCK_N of 32 up to 256; v_row 64 (HEAD_DIM 64 only) or 128.

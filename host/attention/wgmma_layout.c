@@ -11,7 +11,7 @@
 enum {
     O_BITS = 16, /* of an element of O, and of what ldmatrix and stmatrix move */
     O_ELEMENT = O_BITS / 8,
-    MESSAGE_BYTES = 48, /* two of 16, and what is said of the block as a whole */
+    MESSAGE_BYTES = 48, /* two of 16 bytes, and 16 about the whole block */
     DESCALE_BYTES = 16, /* fp8: two pairs of floats */
 };
 
@@ -62,7 +62,7 @@ static const char *contradiction_of_fp8(const attention_wgmma_layout *l)
            : l->raw_stages < 1      ? "FP8 without RAW_STAGES"
            : l->k_stages < 2        ? "FP8 wants K_STAGES 2 or more"
            : l->v_stages < 2        ? "FP8 wants V_STAGES 2 or more"
-           : l->producer_warps != 4 ? "FP8 wants PRODUCER_WARPS 4, which turn V round"
+           : l->producer_warps != 4 ? "FP8 wants PRODUCER_WARPS 4, which transpose V"
                                     : NULL;
 }
 
@@ -70,10 +70,10 @@ static const char *contradiction(const attention_wgmma_layout *l, const ptxpack_
 {
     const char *of_fp8 = contradiction_of_fp8(l);
     return of_fp8 != NULL                              ? of_fp8
-           : l->head_dim < 16 || l->head_dim % 16 != 0 ? "HEAD_DIM is no multiple of 16"
+           : l->head_dim < 16 || l->head_dim % 16 != 0 ? "HEAD_DIM is not a multiple of 16"
            : l->head_dim > 256                         ? "HEAD_DIM is over 256"
            : l->block_n < 16 || l->block_n > 256 || l->block_n % 16 != 0
-               ? "BLOCK_N is no multiple of 16 up to 256"
+               ? "BLOCK_N is not a multiple of 16 up to 256"
            : l->warpgroups < 1 || l->warpgroups > 3           ? "WARPGROUPS is not 1, 2 or 3"
            : l->block_m != TILE_WGMMA_ROWS * l->warpgroups    ? "BLOCK_M is not 64 * WARPGROUPS"
            : l->k_stages < 1 || l->v_stages < 1               ? "K_STAGES or V_STAGES is missing"
@@ -87,9 +87,9 @@ static const char *contradiction(const attention_wgmma_layout *l, const ptxpack_
 }
 
 /* ---- tiles and descriptors ---------------------------------------------------------------------------- */
-/* V is the tile that K is, read with its columns as N and its keys as K.  Where the last box is not full an
- * instruction reads fewer columns than the tile has, by the same descriptor.  With fp8 it is a tile of its
- * own. */
+/* V has the same tile as K, read with its columns as N and its keys as K.  Where the last box is not full,
+ * an instruction reads fewer columns than the tile has, with the same descriptor.  With fp8 the transpose of
+ * V is a tile of its own. */
 OWN_FRAME void describe_tiles(attention_wgmma_layout *l)
 {
     const int bits = (int)(8 * l->element);
@@ -98,9 +98,9 @@ OWN_FRAME void describe_tiles(attention_wgmma_layout *l)
     l->q_operand = ptxpack_wgmma_descriptor(&l->q, PTXPACK_WGMMA_K, bits, TILE_WGMMA_ROWS);
     l->k_operand = ptxpack_wgmma_descriptor(&l->kv, PTXPACK_WGMMA_K, bits, 0);
     if (l->fp8) {
-        l->status = ptxpack_attention_fp8_layout(l->head_dim, l->block_n, TILE_BOX_ROW, &l->turned);
-        l->v = l->turned.vt;
-        l->v_operand = l->turned.operand;
+        l->status = ptxpack_attention_fp8_layout(l->head_dim, l->block_n, TILE_BOX_ROW, &l->transposed);
+        l->v = l->transposed.vt;
+        l->v_operand = l->transposed.operand;
     } else {
         l->v = tile_transposed(&l->kv);
         l->v_operand = ptxpack_wgmma_descriptor(&l->v, PTXPACK_WGMMA_MN, bits, 0);
@@ -131,7 +131,7 @@ static void place_tiles(attention_wgmma_layout *l)
     l->o_box_bytes = TILE_WARP_ROWS * TILE_BOX_ROW;
     l->q_stage_bytes = ptxpack_cosize(&l->q) * l->element;
     l->kv_stage_bytes = ptxpack_cosize(&l->kv) * l->element;
-    l->v_stage_bytes = l->fp8 ? l->turned.vt_bytes : l->kv_stage_bytes;
+    l->v_stage_bytes = l->fp8 ? l->transposed.vt_bytes : l->kv_stage_bytes;
     l->smem_q = 0;
     l->smem_k = l->smem_q + l->q_stages * l->q_stage_bytes;
     l->smem_raw = l->smem_k + l->k_stages * l->kv_stage_bytes;
@@ -161,7 +161,7 @@ OWN_FRAME void describe_boxes(attention_wgmma_layout *l)
         l->status = tile_check_box("o", &l->o_box, RANK, TILE_WARP_ROWS, l->o_columns, 1, 0);
 }
 
-/* A stride of an extent of 1 means nothing, but must be one that TMA takes. */
+/* The stride of an extent of 1 means nothing, but TMA must accept it. */
 ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
                                            const attention_geometry *geometry, int tensor, ptxpack_tma_box *box)
 {

@@ -1,16 +1,15 @@
-/* wgmma_layout.h - private: the tiles of a row of ptx/attention/wgmma.ptx in shared memory:
- * what TMA writes there, what wgmma reads through descriptors, and which thread holds which accumulator;
- * derived from the row with the layout algebra.  The source of the symbols that the kernel is told
- * (wgmma_symbols.h), of its tensor maps, and of what `ptxpack plan` prints. */
+/* wgmma_layout.h - private: the tiles of a row of ptx/attention/wgmma.ptx in shared memory: what TMA writes
+ * there, what wgmma reads through descriptors, and which thread holds which accumulator.  They are derived
+ * from the row with the layout algebra; the symbols of the kernel (wgmma_symbols.h), its tensor maps and the
+ * output of `ptxpack plan` come from them. */
 #ifndef PTXPACK_ATTENTION_WGMMA_LAYOUT_H
 #define PTXPACK_ATTENTION_WGMMA_LAYOUT_H
 #include "check.h"
 #include "wgmma_fp8_layout.h"
 #include "host/plan/tiles.h"
 
-/* The mbarriers, in the order in which they lie: name, and how many of it an attention_wgmma_layout has.  8
- * bytes each. A new one is added here, and in ptx/kernels.def's count of their bytes, which derivation compares
- * with this one. */
+/* The mbarriers, 8 bytes each, in the order in which they lie: the name, and how many of them a layout `l`
+ * has.  ptx/kernels.def counts their bytes for itself, and a row where its count differs is refused. */
 /* clang-format off */
 #define ATTENTION_WGMMA_BARRIERS(X)                                                                \
     X(Q_FULL,   l->q_stages)                                                                       \
@@ -53,7 +52,7 @@ typedef struct attention_wgmma_layout {
     bool                   fp8;
     int64_t                element; /* bytes, of q, k and v; of o 2 */
     int64_t                head_dim, block_m, block_n, warpgroups, k_stages, v_stages, q_stages;
-    int64_t                raw_stages;           /* fp8: of V before it is turned round; else 0 */
+    int64_t                raw_stages;           /* fp8: of V before it is transposed; otherwise 0 */
     int64_t                p_buffers, o_buffers; /* o_buffers: boxes that a warp has for its rows of O */
     bool                   q_registers;
     int64_t                producer_warps, regs_producer, regs_consumer; /* registers a thread; 0: never set */
@@ -61,8 +60,8 @@ typedef struct attention_wgmma_layout {
     int64_t                o_boxes, o_columns; /* the same of O */
     ptxpack_tiled_mma      qk, pv;             /* of all warpgroups */
     ptxpack_layout         q, kv;              /* (row, column) -> element of a tile, swizzled */
-    ptxpack_layout         v;                  /* as PV reads it: kv as (column, key), with fp8 turned.vt */
-    attention_fp8_layout   turned;             /* fp8 only */
+    ptxpack_layout         v;                  /* as PV reads it: kv as (column, key); with fp8 transposed.vt */
+    attention_fp8_layout   transposed;         /* fp8 only */
     ptxpack_layout         o;                  /* (row, column of one box) -> element of all boxes of O */
     ptxpack_wgmma_operand  q_operand, k_operand, v_operand;
     ptxpack_tma_box        q_box, kv_box, o_box; /* of tensors {head_dim, sequence, head, batch} */
@@ -80,10 +79,10 @@ typedef struct attention_wgmma_layout {
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */
 ptxpack_status ptxpack_attention_wgmma_layout(const ptxpack_variant *row, attention_wgmma_layout *l);
-/* Conflicts that the hardware will see in one access, all warps and steps. */
+/* The conflicts that the hardware sees in one access, all warps and steps. */
 ptxpack_banks ptxpack_attention_wgmma_banks(const attention_wgmma_layout *l, attention_wgmma_access_id id);
-/* Into `box`, which is that of a tensor of the layout, type, extents and strides of the problem's tensor.
- * PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), for what TMA cannot do. */
+/* Puts the type, extents and strides of the problem's tensor into `box`, a copy of the box of that tensor.
+ * PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), for strides that TMA does not take. */
 ptxpack_status ptxpack_attention_wgmma_map(const ptxpack_attention_desc *desc,
                                            const attention_geometry *geometry, int tensor,
                                            ptxpack_tma_box *box);

@@ -40,7 +40,7 @@ static void add_descriptors(symbol_list *list, const attention_wgmma_layout *l)
     symbol_add(list, "DESC_Q_BOX", q.box);
     symbol_add(list, "DESC_K_BOX", k.box);
     symbol_add(list, "DESC_Q_WARPGROUP", l->q_operand.step_mn);
-    if (!l->fp8) /* there DESC_VT_* say it */
+    if (!l->fp8) /* fp8 has DESC_VT_* instead */
         symbol_add(list, "DESC_V_STEP", l->v_operand.step_k);
 }
 
@@ -115,13 +115,13 @@ static void add_places(symbol_list *list, const attention_wgmma_layout *l)
         symbol_add(list, barriers[i], l->barrier[i]);
 }
 
-/* V before and after it is turned round. */
-static void add_turned(symbol_list *list, const attention_wgmma_layout *l)
+/* V before and after it is transposed. */
+static void add_transposed(symbol_list *list, const attention_wgmma_layout *l)
 {
     symbol_add(list, "SMEM_RAW", l->smem_raw);
     symbol_add(list, "SMEM_DESCALES", l->smem_descales);
     symbol_add(list, "V_STAGE_BYTES", l->v_stage_bytes);
-    ptxpack_attention_fp8_symbols(&l->turned, list);
+    ptxpack_attention_fp8_symbols(&l->transposed, list);
 }
 
 void attention_wgmma_symbols(const attention_wgmma_layout *l, symbol_list *list)
@@ -133,5 +133,5 @@ void attention_wgmma_symbols(const attention_wgmma_layout *l, symbol_list *list)
     add_q(list, l);
     add_output(list, l);
     if (l->fp8)
-        add_turned(list, l);
+        add_transposed(list, l);
 }

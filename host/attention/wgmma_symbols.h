@@ -1,5 +1,5 @@
-/* wgmma_symbols.h - private: what the layouts of a wgmma attention row mean for its PTX text, as
- * symbols.  Bytes unless said; offsets in shared memory are before the swizzle where a function has _AT.
+/* wgmma_symbols.h - private: the layouts of a wgmma attention row as symbols of its PTX text.  All are bytes
+ * unless said otherwise; offsets of functions named _AT are before the swizzle.
  *
  *   BOXES, BOX_COLUMNS             of a tile, elements of a box
  *   SMEM_Q, SMEM_K, SMEM_V, SMEM_O, SMEM_BARRIERS, BAR_*, SMEM_MESSAGE
@@ -20,8 +20,8 @@
  *                                  16 columns
  *   O_STEP, O_STEPS                16 columns on inside a box: XOR by O_STEP; steps in a box
  *   O_WARP                         from a warp's boxes of O to the next warp's
- * With fp8 a step is k32, DESC_V_* is not there, and V is what has been turned round:
- *   SMEM_RAW, BAR_RAW_*            V as it comes, KV_STAGE_BYTES a stage; V_STAGE_BYTES of V turned round
+ * With fp8 a step is k32, there is no DESC_V_*, and V means the transpose:
+ *   SMEM_RAW, BAR_RAW_*            V as TMA writes it, KV_STAGE_BYTES a stage; the transpose has V_STAGE_BYTES
  *   SMEM_DESCALES                  8 bytes for each message
  *   and those of wgmma_fp8_layout.h */
 #ifndef PTXPACK_ATTENTION_WGMMA_SYMBOLS_H

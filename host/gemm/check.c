@@ -1,4 +1,4 @@
-/* check.c - what is wrong with a GEMM's descriptor or addresses, and what the right ones mean. */
+/* check.c - every check of a GEMM's descriptor and of the addresses of a launch. */
 #include "check.h"
 
 enum { UNIT = 8, ELEMENT = 2, ALIGNMENT = 16 };       /* elements that strides are multiples of; bytes */
@@ -29,7 +29,7 @@ static ptxpack_status check_fields(const ptxpack_gemm_desc *d, char *line)
     return PTXPACK_OK;
 }
 
-/* A matrix as lines, its strides as given. */
+/* A matrix as lines, with the strides of the descriptor. */
 static gemm_matrix lines_of(const ptxpack_gemm_desc *d, int matrix)
 {
     const bool a_column = d->order_a == PTXPACK_COLUMN_MAJOR, b_column = d->order_b == PTXPACK_COLUMN_MAJOR;
@@ -44,7 +44,7 @@ static gemm_matrix lines_of(const ptxpack_gemm_desc *d, int matrix)
 
 static int64_t rounded_up(int64_t x) { return (x + UNIT - 1) / UNIT * UNIT; }
 
-/* Of one line the stride means nothing. */
+/* The stride of a single line means nothing. */
 static ptxpack_status resolve_stride(const char *name, gemm_matrix *x, char *line)
 {
     if (x->lines <= 1) {
@@ -54,16 +54,16 @@ static ptxpack_status resolve_stride(const char *name, gemm_matrix *x, char *lin
     bool packed = x->stride == 0;
     x->stride = packed ? x->length : x->stride;
     if (x->stride % UNIT != 0)
-        return REFUSE("stride_%s: %s%lld is no multiple of %d", name, packed ? "packed, " : "",
+        return REFUSE("stride_%s: %s%lld is not a multiple of %d", name, packed ? "packed, " : "",
                       (long long)x->stride, UNIT);
     if (x->stride < x->length || x->stride >= STRIDE_LIMIT)
         return REFUSE("stride_%s: %lld is %s", name, (long long)x->stride,
                       x->stride < x->length ? "less than the elements between" : "2^46 or more");
-    x->stride = x->stride > 0 ? x->stride : UNIT; /* k 0: nothing is there */
+    x->stride = x->stride > 0 ? x->stride : UNIT; /* with k 0 there are no elements */
     return PTXPACK_OK;
 }
 
-/* Before it is counted in 64 bits. */
+/* Checked in floating point, before it is computed in 64 bits. */
 static ptxpack_status check_span(const char *name, double elements, char *line)
 {
     return elements < 0x1p62 ? PTXPACK_OK : REFUSE("%s: its strides span 2^63 bytes or more", name);
@@ -79,7 +79,7 @@ static ptxpack_status resolve_batch(const char *name, int32_t batch, gemm_matrix
     }
     x->batch = packed ? span : x->batch;
     if (x->batch % UNIT != 0)
-        return REFUSE("batch_%s: %s%lld is no multiple of %d", name, packed ? "packed, " : "",
+        return REFUSE("batch_%s: %s%lld is not a multiple of %d", name, packed ? "packed, " : "",
                       (long long)x->batch, UNIT);
     if (x->batch < 0 || x->batch >= STRIDE_LIMIT)
         return REFUSE("batch_%s: %lld is %s", name, (long long)x->batch,
@@ -87,7 +87,7 @@ static ptxpack_status resolve_batch(const char *name, int32_t batch, gemm_matrix
     return PTXPACK_OK;
 }
 
-/* What is written must not overlap itself: matrices lie apart, or their lines alternate. */
+/* The matrices of D must not overlap: they lie apart, or their lines alternate. */
 static ptxpack_status check_output(int32_t batch, const gemm_matrix *d, char *line)
 {
     if (batch == 1)

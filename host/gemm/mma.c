@@ -27,8 +27,8 @@ static double tiles_of(const ptxpack_variant *row, const ptxpack_gemm_desc *desc
            (double)blocks_of(desc->n, parameter(row, "BLOCK_N"));
 }
 
-/* The kernel's 32-bit registers hold byte strides, numbers of rows, columns and k up to a block beyond the
- * last, and of tiles; tanh.approx came with PTX ISA 7.0, later than some rows want. */
+/* The kernel holds byte strides, the numbers of tiles, and those of rows, columns and k up to a block beyond
+ * the last one in 32-bit registers.  tanh.approx needs PTX ISA 7.0, and some rows need less. */
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
     enum { TANH_ISA = 70, EXTENT_LIMIT = INT32_MAX - 4096, STRIDE_LIMIT = INT32_MAX / 2 };
@@ -60,8 +60,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     return NULL;
 }
 
-/* The work of the tiles that the busiest SM has, by how fast the row is where all SMs are busy for long:
- * SPEED, in percent of the fastest row's. */
+/* The work of the tiles of the busiest SM, divided by the speed of the row where all SMs are busy for a long
+ * time: SPEED, in percent of the fastest row. */
 static double cost(const plan_problem *problem, const ptxpack_variant *row)
 {
     const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
@@ -72,8 +72,8 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------- */
-/* So many rows of tiles that the tiles which run at a time are about a square of D: they share the most of A
- * and of B. */
+/* As many rows of tiles as make the tiles that run at the same time about a square of D: there they share
+ * the most of A and B. */
 static int32_t group_of(const ptxpack_variant *row, int sm_count, int64_t tiles_m)
 {
     double  at_once = (double)row->blocks_per_sm * (sm_count > 0 ? sm_count : 1);
@@ -84,7 +84,7 @@ static int32_t group_of(const ptxpack_variant *row, int sm_count, int64_t tiles_
     return group;
 }
 
-/* Of one line the stride means nothing. */
+/* The stride of a single line means nothing. */
 static int32_t line_of(const gemm_matrix *x)
 {
     return x->lines > 1 ? (int32_t)(x->stride * (int64_t)sizeof(uint16_t)) : 0;

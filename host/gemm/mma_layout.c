@@ -13,7 +13,7 @@ static ptxpack_layout matrix(int64_t rows, int64_t columns, int64_t row_stride, 
     return tile_ints(2, (const int64_t[]){rows, columns}, (const int64_t[]){row_stride, column_stride});
 }
 
-/* What the threads of a tiled copy touch of a tile: where it lies, and which elements these are. */
+/* The elements of a tile that the threads of a tiled copy touch, and where they lie. */
 OWN_FRAME gemm_mma_access access_of(const ptxpack_tiled_copy *copy, const char *atom,
                                     const ptxpack_layout *plain, int64_t mode_0, int64_t mode_1)
 {
@@ -27,7 +27,8 @@ OWN_FRAME gemm_mma_access access_of(const ptxpack_tiled_copy *copy, const char *
 }
 
 /* ---- the MMA -------------------------------------------------------------------------------------- */
-/* Along one mode: tiles of `atom` elements; each warp owns neighbours, all warps together `block`. */
+/* One mode in tiles of `atom` elements: each warp owns neighbouring tiles, and all warps together `block`
+ * elements. */
 static ptxpack_layout neighbours(int64_t atom, int64_t warps, int64_t block)
 {
     int64_t own = block / warps;
@@ -59,7 +60,7 @@ OWN_FRAME gemm_mma_access load_of(const gemm_mma_layout *l, const ptxpack_layout
     return access_of(&copy, name, plain, extent, l->block_k);
 }
 
-/* As the MMA wants its operand, k16 by k16: ldmatrix of whole warps' parts. */
+/* ldmatrix of the parts of whole warps, as the MMA needs its operand, k16 by k16. */
 OWN_FRAME gemm_mma_access fragment_of(const gemm_mma_layout *l, const ptxpack_layout *plain, int operand,
                                       int64_t extent, bool k_first)
 {
@@ -115,7 +116,8 @@ OWN_FRAME void place_d(gemm_mma_layout *l)
     l->d.plain = tile_pair(&by_row, &by_column);
 }
 
-/* The lanes of a warp side by side along the rows of its own part; warps in the order of the MMA's. */
+/* The lanes of a warp lie side by side along the rows of its own part; the warps are in the order of the
+ * MMA. */
 OWN_FRAME void describe_d_copy(gemm_mma_layout *l)
 {
     static const char atom_name[] = "UniversalCopy<uint128_t>";
@@ -149,17 +151,17 @@ OWN_FRAME void describe_d_store(gemm_mma_layout *l)
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------ */
-/* A warp's part of an operand is read in pairs of 8 and 16, its part of D a line of 128 bytes at most at a
- * time; all threads together copy whole lines. */
+/* A warp reads its part of an operand in pairs of 8 and 16 and copies its part of D in lines of at most 128
+ * bytes; all threads together copy whole lines. */
 static const char *contradiction(const gemm_mma_layout *l, const ptxpack_variant *row)
 {
     if (l->warps_m < 1 || l->warps_n < 1 || l->block_m < 1 || l->block_n < 1 || l->block_k < 1)
         return "BLOCK_M, BLOCK_N, BLOCK_K, WARPS_M or WARPS_N is missing";
     return l->block_m % (16 * l->warps_m) != 0 || l->block_n % (16 * l->warps_n) != 0
-               ? "a warp's part is no multiple of 16 x 16"
+               ? "a warp's part is not a multiple of 16 x 16"
            : l->block_n / l->warps_n > 64 || 64 % (l->block_n / l->warps_n) != 0
                ? "a warp's part is not 16, 32 or 64 columns"
-           : l->block_k % (2 * K_STEP) != 0 ? "BLOCK_K is no multiple of 32"
+           : l->block_k % (2 * K_STEP) != 0 ? "BLOCK_K is not a multiple of 32"
            : threads_of(l) * CHUNK % l->block_k != 0 || threads_of(l) * CHUNK % l->block_m != 0 ||
                    threads_of(l) * CHUNK % l->block_n != 0
                ? "the threads do not copy whole lines"

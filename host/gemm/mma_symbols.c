@@ -4,7 +4,7 @@
 enum { ELEMENT = 2, ALIGNMENT = 128 /* of shared memory, and of stages */, OFFSET = SYMBOL_OFFSET };
 
 /* ---- steps ---------------------------------------------------------------------------------------- */
-/* A step is an XOR of the address while its bits are below what shared memory is aligned to and the swizzle
+/* A step is an XOR of the address when its bits are below the alignment of shared memory and the swizzle
  * does not read them. */
 static void add_xor_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode,
                          symbol_swizzle m)

@@ -27,7 +27,7 @@ struct gemm_reference {
 };
 
 /* ---- elements ------------------------------------------------------------------------------------- */
-/* Where element (row, column) of a matrix lies whose lines are columns, or rows. */
+/* The place of element (row, column) of a matrix whose lines are columns, or rows. */
 static size_t place_of(const gemm_matrix *x, bool columns, int64_t batch, int64_t row, int64_t column)
 {
     return (size_t)(batch * x->batch + (columns ? column * x->stride + row : row * x->stride + column));
@@ -166,7 +166,7 @@ typedef struct row_job {
     const gemm_row       *rows;
     size_t                count;
     double               *value, *error;
-    atomic_size_t         next; /* first row that nobody has taken */
+    atomic_size_t         next; /* the first row that no thread has taken */
     atomic_bool           no_memory;
 } row_job;
 
@@ -177,7 +177,7 @@ static void compute_group(const row_job *job, size_t first, int count, double *a
     const gemm_row       *rows = &job->rows[first];
     size_t                k = (size_t)r->desc.k, n = (size_t)r->desc.n;
     size_t                matrix = r->geometry.matrix[GEMM_B].batch == 0 ? 0 : (size_t)rows[0].batch;
-    for (int i = 0; i < GROUP; i++) /* the rows that a short group lacks repeat its last one */
+    for (int i = 0; i < GROUP; i++) /* a short group repeats its last row */
         for (size_t j = 0; j < k; j++) {
             const gemm_row *row = &rows[i < count ? i : count - 1];
             a[(size_t)i * k + j] = ptxpack_element(r->desc.dtype, r->inputs.a,

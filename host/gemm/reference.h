@@ -30,13 +30,13 @@ void           gemm_reference_close(gemm_reference *reference); /* NULL is fine 
  *
  * error   tensor cores add 4 to 16 products at a time to a sum and cut off what f32 cannot hold: at most
  *         k/4 + 2 times 2^-23 of the sum of |a b|.  The epilogue rounds a few times, 2^-22 of all its terms.
- *         An activation stretches that by its greatest slope; GELU adds what tanh.approx errs, 2^-11 of it.
+ *         An activation multiplies that by its greatest slope; GELU adds the error of tanh.approx, 2^-11 of it.
  *
  *   PTXPACK_E_MEMORY */
 ptxpack_status gemm_reference_rows(const gemm_reference *reference, const gemm_row *rows, size_t count,
                                    int threads, double *value, double *error);
 
-/* Whether an element of D may be what came of that: rounded to the type from anything between value - error
- * and value + error.  NaN and infinities must be what they are. */
+/* Whether an element of D is right: any number between value - error and value + error, rounded to the
+ * type.  NaN and infinities must be the same. */
 bool gemm_accepts(ptxpack_dtype type, uint16_t element, double value, double error);
 #endif

@@ -15,7 +15,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
-/* Those of the matrices that there are, each with the box of its order. */
+/* Encodes the maps of the matrices that the problem has, each with the box of its order. */
 static ptxpack_status encode_maps(const plan_problem *problem, const gemm_wgmma_layout *l,
                                   gemm_wgmma_arguments *a)
 {
@@ -66,7 +66,7 @@ static tile_counts count_tiles(const ptxpack_variant *row, const ptxpack_gemm_de
 
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
-    enum { MARGIN = 4096, TILE_LIMIT = INT32_MAX / 2 }; /* coordinates beyond the last are 32 bits, too */
+    enum { MARGIN = 4096, TILE_LIMIT = INT32_MAX / 2 }; /* coordinates beyond the last one are 32 bits, too */
     const ptxpack_gemm_desc *desc = (const ptxpack_gemm_desc *)problem->desc;
     const gemm_geometry     *geometry = (const gemm_geometry *)problem->geometry;
     const char              *missing = ptxpack_tensor_map_refusal(problem->handle);
@@ -92,10 +92,10 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     return NULL;
 }
 
-/* Offline, where only a choice is made: those of an H200. */
+/* Offline a row is only chosen, as for an H200. */
 static int64_t sms_of(int sm_count) { return sm_count > 0 ? sm_count : 132; }
 
-/* As many as the GPU holds. */
+/* As many clusters as the GPU holds. */
 static int64_t clusters_at_once(const ptxpack_variant *row, const tile_counts *t, int sm_count)
 {
     int64_t held = sms_of(sm_count) * row->blocks_per_sm / t->cluster;
@@ -103,17 +103,17 @@ static int64_t clusters_at_once(const ptxpack_variant *row, const tile_counts *t
     return held < t->total ? held : t->total;
 }
 
-/* They stay and take tile after tile; but where they share k there is one for each tile. */
+/* Each cluster takes one tile after another; where its blocks share k, there is one cluster for each tile. */
 static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int sm_count)
 {
     return ptxpack_variant_parameter(row, "CLUSTER_K", 1) > 1 ? t->total : clusters_at_once(row, t, sm_count);
 }
 
 /* ---- the cost ----------------------------------------------------------------------------------------- */
-/* Clocks: each place for a cluster does as many tiles as the busiest one; a tile takes its blocks of k and
- * what does not overlap with the next tile's.  A block of k keeps the tensor cores busy for block_m block_n
- * block_k / 2048 clocks, of which SPEED percent were measured where all SMs are busy; L2 brings its bytes, of
- * which the cluster's blocks share some.  Blocks of one SM share both. */
+/* In clocks.  Every place for a cluster counts as many tiles as the busiest one; a tile takes the time of
+ * its blocks of k, and of what does not overlap with the next tile.  A block of k needs block_m block_n
+ * block_k / 2048 clocks of the tensor cores, which reach SPEED percent of that where all SMs are busy, and
+ * its bytes from L2, some of which the blocks of the cluster share.  The blocks of one SM share both. */
 static double cost(const plan_problem *problem, const ptxpack_variant *row)
 {
     enum { FMAS = 2048, L2_BYTES = 64 /* a clock and SM */, FILL = 3500, STORE = 3000, EXCHANGE = 8500 };
@@ -127,7 +127,7 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
                                 (const gemm_geometry *)problem->geometry);
     int64_t     places = sms_of(sm_count) * row->blocks_per_sm / t.cluster;
     if (t.cluster > 2)
-        places -= places / 10; /* what is left of a group of SMs holds no whole cluster */
+        places -= places / 10; /* the rest of a group of SMs does not hold a whole cluster */
     int64_t held = places < 1 ? 1 : places < t.total ? places : t.total;
     double  rounds = (double)divided_up(t.total, held);
     double  bytes = 2 * BLOCK_K * (m / cluster_n + n / cluster_m);
@@ -139,8 +139,9 @@ static double cost(const plan_problem *problem, const ptxpack_variant *row)
 }
 
 /* ---- the plan ----------------------------------------------------------------------------------------- */
-/* Tiles are numbered in groups of rows that together are about as high as what runs at the same time is wide,
- * so that it shares the most; each group from left to right, each column from top to bottom. */
+/* Tiles are numbered in groups of rows, each group from left to right and each column of it from top to
+ * bottom.  The tiles that run at the same time are then about as high as wide, so that they share the most
+ * of A and B. */
 static int64_t group_of(const ptxpack_variant *row, const tile_counts *t, int64_t clusters)
 {
     int64_t height = ptxpack_variant_parameter(row, "BLOCK_M", 1), group = 1;

@@ -45,7 +45,7 @@ static const char *contradiction(const gemm_wgmma_layout *l, const ptxpack_varia
            : l->block_m != TILE_WGMMA_ROWS * l->m_tiles * l->warpgroups
                ? "BLOCK_M is not 64 * M_TILES * WARPGROUPS"
            : l->block_n < BOX_COLUMNS || l->block_n > 256 || l->block_n % BOX_COLUMNS != 0
-               ? "BLOCK_N is no multiple of 64 up to 256"
+               ? "BLOCK_N is not a multiple of 64 up to 256"
            : l->stages < 2                                        ? "STAGES is not 2 or more"
            : !is_extent(l->cluster_m) || !is_extent(l->cluster_n) ? "CLUSTER_M or CLUSTER_N is not 1, 2 or 4"
            : l->block_m / BOX_COLUMNS % l->cluster_n != 0         ? "CLUSTER_N does not divide the boxes of A"
@@ -107,8 +107,8 @@ static void describe_operands(gemm_wgmma_layout *l)
 }
 
 /* ---- D ------------------------------------------------------------------------------------------------ */
-/* It leaves by boxes of 16 rows, of which each warp has D_BUFFERS one after another; ldmatrix reads C as
- * stmatrix writes D. */
+/* D is stored in boxes of 16 rows, of which each warp has D_BUFFERS, one after another; ldmatrix reads C in
+ * the way in which stmatrix writes D. */
 OWN_FRAME void describe_output(gemm_wgmma_layout *l)
 {
     ptxpack_layout d = tile_of_boxes(TILE_WARP_ROWS, l->d_columns, BITS);
@@ -183,7 +183,7 @@ ptxpack_status ptxpack_gemm_wgmma_layout(const ptxpack_variant *row, gemm_wgmma_
 }
 
 /* ---- tensor maps -------------------------------------------------------------------------------------- */
-/* Where k is 0 a map of one element stands for what is none: what the kernel asks for lies beyond it. */
+/* Where k is 0, a map of one element stands for the empty matrix: all that the kernel loads lies beyond it. */
 ptxpack_status ptxpack_gemm_wgmma_map(const ptxpack_gemm_desc *desc, const gemm_geometry *geometry, int matrix,
                                       ptxpack_tma_box *box)
 {

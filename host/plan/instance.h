@@ -1,5 +1,5 @@
-/* instance.h - every way in which a row of kernels.def is built: a row and the symbols that the host
- * adds to it (element type, mask, ...), so that listings, tests and cache filling can walk them all. */
+/* instance.h - builds of a row of kernels.def: the row and the symbols that the host adds to it (element
+ * type, mask, ...).  Of all builds these are the ones that differ most, for listings and tests. */
 #ifndef PTXPACK_INSTANCE_H
 #define PTXPACK_INSTANCE_H
 #include <stddef.h>

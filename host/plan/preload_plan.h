@@ -1,4 +1,4 @@
-/* preload_plan.h - what plans will need, made ready in the background (preload.h).  C11 and C++.
+/* preload_plan.h - the kernels of plans, compiled in the background (preload.h).  C11 and C++.
  *
  * The kernel is chosen as the plan would choose it on that device.  A plan that is made later with a handle
  * of the same options finds its machine code in memory or in the cache. */
@@ -11,8 +11,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* For ptxpack_attention_plan_create (_gemm_, _vector_) of that problem, which is copied.  A problem
- * that no kernel covers is told as the plan would tell it, by on_progress and ptxpack_preload_wait.
+/* For ptxpack_attention_plan_create (_gemm_, _vector_) of that problem, which is copied.  A problem that no
+ * kernel covers is reported with the line of the plan, by on_progress and ptxpack_preload_wait.
  *   codes of ptxpack_preload_row; PTXPACK_E_ARG also when desc->size is wrong */
 PTXPACK_API ptxpack_status ptxpack_preload_attention(ptxpack_preloading           *preloading,
                                                      const ptxpack_attention_desc *desc);

@@ -166,8 +166,8 @@ static bool setmaxnreg_takes(int64_t registers)
 
 const char *tile_registers_refusal(int64_t producer, int64_t consumer, int64_t warpgroups, int64_t blocks)
 {
-    return !setmaxnreg_takes(producer)   ? "REGS_PRODUCER is no multiple of 8 in 24..256"
-           : !setmaxnreg_takes(consumer) ? "REGS_CONSUMER is no multiple of 8 in 24..256"
+    return !setmaxnreg_takes(producer)   ? "REGS_PRODUCER is not a multiple of 8 in 24..256"
+           : !setmaxnreg_takes(consumer) ? "REGS_CONSUMER is not a multiple of 8 in 24..256"
            : blocks * TILE_WARPGROUP * (producer + warpgroups * consumer) > REGISTERS
                ? "REGS_PRODUCER and REGS_CONSUMER exceed an SM's registers"
                : NULL;

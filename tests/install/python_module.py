@@ -454,7 +454,7 @@ class Matrices(unittest.TestCase):
                 ("activation is 'tanh'", (a, b), {"activation": "tanh"}),
                 ("bias is .16,., and must be", (a, b), {"bias": self.random(16)}),
                 ("out: its strides are", (a, b), {"out": self.random(self.M, self.N, strides=(1, self.M))}),
-                ("stride_a: 12 is no multiple", (self.random(self.M, 12), self.random(12, self.N)), {}),
+                ("stride_a: 12 is not a multiple", (self.random(self.M, 12), self.random(12, self.N)), {}),
                 ("a, b are f16, bf16", (a, Interface("bf16", (self.K, self.N))), {})):
             with self.subTest(pattern), self.assertRaisesRegex(ptxpack.ArgumentError, pattern):
                 ptxpack.matmul(*arrays, **options)

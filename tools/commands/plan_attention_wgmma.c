@@ -50,7 +50,7 @@ static void report_mma(plan *p, const attention_wgmma_layout *l)
     plan_report_layout(p, "kv", &l->kv);
     if (l->fp8) {
         plan_report_layout(p, "v_turned", &l->v);
-        plan_report_layout(p, ".key_of", &l->turned.key_of);
+        plan_report_layout(p, ".key_of", &l->transposed.key_of);
     }
     plan_report_layout(p, "o", &l->o);
     report_atom(p, "atom", l->block_n, l->q_registers ? "RS" : "SS");

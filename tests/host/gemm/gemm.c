@@ -60,14 +60,14 @@ static void malformed_fields_are_named(void **state)
 static void strides_are_checked(void **state)
 {
     (void)state;
-    REFUSED("stride_a: 20 is no multiple of 8", d.stride_a = 20);
+    REFUSED("stride_a: 20 is not a multiple of 8", d.stride_a = 20);
     REFUSED("stride_a: 8 is less", d.stride_a = 8);
     REFUSED("stride_b: packed, 21", d.n = 21);
     REFUSED("stride_b: 8 is less", d.order_b = PTXPACK_COLUMN_MAJOR, d.stride_b = 8);
     REFUSED("stride_d: 16 is less", d.stride_d = 16);
     REFUSED("stride_c: -8 is less", d.stride_c = -8);
     REFUSED("stride_d: 70368744177664 is 2^46", d.stride_d = (int64_t)1 << 46);
-    REFUSED("batch_a: 4 is no multiple", d.batch_a = 4);
+    REFUSED("batch_a: 4 is not a multiple", d.batch_a = 4);
     REFUSED("batch_b: -8 is negative", d.batch_b = -8);
     REFUSED("a: its strides span", d.m = INT32_MAX, d.stride_a = (int64_t)1 << 45);
     REFUSED("d: its strides span", d.batch = INT32_MAX, d.batch_a = d.batch_b = d.batch_c = -1,

@@ -329,7 +329,7 @@ static void test_bad_rows(void **state)
     bad.threads = 96;
     expect_refusal(bad, "threads is not 32 * WARPS_M * WARPS_N");
     expect_refusal(with(row, "BLOCK_N", 0), "BLOCK_N");
-    expect_refusal(with(row, "BLOCK_M", 100), "no multiple of 16 x 16");
+    expect_refusal(with(row, "BLOCK_M", 100), "not a multiple of 16 x 16");
     expect_refusal(with(row, "WARPS_N", 2), "not 16, 32 or 64 columns");
     expect_refusal(with(row, "BLOCK_K", 48), "BLOCK_K");
     expect_refusal(with(row, "BLOCK_M", 96), "whole lines");

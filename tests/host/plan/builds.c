@@ -1,6 +1,6 @@
-/* builds.c - the one list of builds: whatever problem is planned on whatever architecture, the row that it takes is one
- * that ptxpack_may_be_chosen names, and the symbols that it asks for are in ptxpack_builds.  So are those of every
- * instance. */
+/* builds.c - the one list of builds: whatever problem is planned on whatever architecture, the row that it
+ * takes is one that ptxpack_may_be_chosen names, and the symbols that it asks for are in ptxpack_builds.  So
+ * are those of every instance. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -188,8 +188,8 @@ static void every_vector_plan_is_listed(void **state)
     }
 }
 
-/* The problems above reach every build of the rows that some device takes for them, so that the list has no more than
- * what plans ask for. */
+/* The problems above reach every build of the rows that some device takes for them, so that the list has no
+ * more than what plans ask for. */
 static void most_of_the_list_is_asked_for(void **state)
 {
     size_t                 count, all = 0, asked = 0;
