@@ -10,7 +10,7 @@
 #include "internal.h"
 #include "cache/prebuilt/prebuilt.h"
 
-enum { STAMP_S = 300 /* write a new last-use stamp no more often than that */ };
+enum { STAMP_S = 300 /* write a new last-use stamp at most this often */ };
 
 /* ---- detail lines ------------------------------------------------------------------------------- */
 
@@ -49,7 +49,7 @@ static uint64_t choose_max_bytes(uint64_t wanted, char line[PTXPACK_CACHE_LINE])
     const char *text = wanted ? NULL : ptxpack_cache_env("PTXPACK_CACHE_MAX_SIZE");
     if (text != NULL && !ptxpack_cache_parse_size(text, &bytes))
         snprintf(line, PTXPACK_CACHE_LINE,
-                 "PTXPACK_CACHE_MAX_SIZE=%.100s is no size such as 512M or 2G: the limit is 1G", text);
+                 "PTXPACK_CACHE_MAX_SIZE=%.100s is not a size such as 512M or 2G: the limit is 1G", text);
     return bytes;
 }
 
@@ -59,7 +59,8 @@ static void set_up_dir(ptxpack_cache *cache)
     if (cache->dir == NULL)
         return;
     int fd = ptxpack_cache_open_dir(cache->dir, !cache->readonly, false, line);
-    if (fd >= 0 && !cache->readonly && ptxpack_prebuilt_is(fd)) { /* it would age and lose its entries */
+    if (fd >= 0 && !cache->readonly &&
+        ptxpack_prebuilt_is(fd)) { /* as a cache it would age and lose its entries */
         snprintf(line, sizeof line,
                  "cache disabled: %.200s is a folder of prebuilt machine code: name it in "
                  "PTXPACK_CACHE_READONLY_DIRS",
@@ -68,7 +69,7 @@ static void set_up_dir(ptxpack_cache *cache)
         fd = -1;
         errno = EPERM;
     }
-    /* To a reader a directory that is not there is an empty one. */
+    /* For a reader a missing directory is an empty one. */
     cache->usable = fd >= 0 || (cache->readonly && errno == ENOENT);
     if (!cache->usable)
         memcpy(cache->line, line, sizeof line);
@@ -147,7 +148,7 @@ void ptxpack_cache_entry_free(ptxpack_cache_entry *entry)
     memset(entry, 0, sizeof *entry);
 }
 
-/* Note the use for the sake of eviction; that it fails (read-only media) does not matter. */
+/* Stamp the entry as used now, for eviction.  A failure (read-only media) does not matter. */
 static void stamp_use(int dirfd, const char *name, const struct stat *st)
 {
     int64_t age = (int64_t)time(NULL) - (int64_t)st->st_mtim.tv_sec;
@@ -200,7 +201,7 @@ bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpa
 
 /* ---- put, remove -------------------------------------------------------------------------------- */
 
-/* Why these parts cannot be stored at all; NULL when they can. */
+/* Why these parts cannot be stored; NULL when they can. */
 static const char *unfit(const ptxpack_cache *cache, const ptxpack_cache_key *key,
                          const ptxpack_entry_parts *parts)
 {
@@ -220,7 +221,7 @@ static bool store(ptxpack_cache *cache, const ptxpack_cache_key *key, const ptxp
     char name[PTXPACK_CACHE_NAME];
     int  error = ENOENT;
     ptxpack_cache_entry_name(key, name);
-    /* Somebody may clear or remove the directory while we write: once more in a new one. */
+    /* Somebody may clear or remove the directory while we write: then try once more in a new one. */
     for (int tries = 0; tries < 2 && (error == ENOENT || error == ESTALE); tries++) {
         int fd = ptxpack_cache_begin(cache, true);
         if (fd < 0)
@@ -284,7 +285,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Has the file changed between two looks at it?  A missing one has the status of all zeros. */
+/* Whether the file has changed between two stat calls.  A missing file has a status of all zeros. */
 static bool appeared(int dirfd, const char *name, const struct stat *before)
 {
     struct stat st;
@@ -293,7 +294,8 @@ static bool appeared(int dirfd, const char *name, const struct stat *before)
             st.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
 }
 
-/* Poll, for no lock call takes a timeout; the entry of the holder ends the wait before its unlock. */
+/* Poll, because no lock call takes a timeout.  When the holder's entry appears, the wait ends before its
+ * unlock. */
 static int wait_for_lock(int dirfd, const ptxpack_cache_key *key, uint32_t timeout_ms)
 {
     char        name[PTXPACK_CACHE_NAME];
@@ -324,7 +326,7 @@ int ptxpack_cache_lock(ptxpack_cache *cache, const ptxpack_cache_key *key, uint3
 {
     ptxpack_cache_forget(cache);
     if (cache == NULL || cache->readonly || ptxpack_cache_key_poisoned(key) != NULL)
-        return -1; /* nothing will be stored that others could wait for */
+        return -1; /* nothing will be stored, so there is nothing to wait for */
     int fd = ptxpack_cache_begin(cache, true);
     if (fd < 0)
         return -1;

@@ -59,16 +59,17 @@ typedef struct ptxpack_cache_options {
 PTXPACK_API ptxpack_cache *ptxpack_cache_open(const ptxpack_cache_options *options);
 PTXPACK_API void           ptxpack_cache_close(ptxpack_cache *cache); /* NULL is fine */
 
-/* False when every get will miss and every put be refused, of dir.  Prebuilt folders are asked all the same,
+/* False when, for dir, every get will miss and every put be refused.  Prebuilt folders are still used,
  * unless `disable` is set. */
 PTXPACK_API bool ptxpack_cache_enabled(const ptxpack_cache *cache);
-/* The directory, absolute, enabled or not; "" when none could be named.  Lives as long as the handle. */
+/* The absolute directory, whether enabled or not; "" when none could be determined.  Lives as long as the
+ * handle. */
 PTXPACK_API const char *ptxpack_cache_path(const ptxpack_cache *cache);
-/* Why the calling thread's last call on this cache did less than asked; failing that, what open had to
- * say; "" when all is well.  One line, valid until the thread's next call on any cache. */
+/* Why the calling thread's last call on this cache did less than it was asked to; otherwise what open
+ * reported; "" when there was no problem.  One line, valid until the thread's next call on any cache. */
 PTXPACK_API const char *ptxpack_cache_detail(const ptxpack_cache *cache);
 
-/* Is this flag variable of the environment on? */
+/* Whether this flag variable of the environment is on. */
 PTXPACK_API bool ptxpack_cache_env_flag(const char *name);
 /* "64K", "512M", "1G" (powers of 1024) to bytes; false and *bytes untouched for anything else, 0 too. */
 PTXPACK_API bool ptxpack_cache_parse_size(const char *text, uint64_t *bytes);
@@ -118,7 +119,7 @@ PTXPACK_API bool ptxpack_cache_put(ptxpack_cache *cache, const ptxpack_cache_key
                                    const void *metadata, size_t metadata_bytes, const void *payload,
                                    size_t payload_bytes);
 
-/* Forget what is under `key` in dir (its consumer refused the bytes).  True when there was something. */
+/* Remove the entry of `key` from dir (its user refused the bytes).  True when there was one. */
 PTXPACK_API bool ptxpack_cache_remove(ptxpack_cache *cache, const ptxpack_cache_key *key);
 
 /* Share the making of one entry between threads and processes; correct without.  Waits while another
@@ -134,14 +135,14 @@ PTXPACK_API void ptxpack_cache_unlock(ptxpack_cache *cache, int lock); /* -1 is 
 typedef enum ptxpack_prebuilt_result {
     PTXPACK_PREBUILT_NONE, /* no folder lists such an entry                                           */
     PTXPACK_PREBUILT_HIT,  /* *entry is it: its file has the size and the SHA-256 of the manifest     */
-    PTXPACK_PREBUILT_BAD   /* a manifest lists it, but the file is missing or another: the detail says */
+    PTXPACK_PREBUILT_BAD   /* a manifest lists it, but the file is missing or different: the detail says more */
 } ptxpack_prebuilt_result;
 
-/* A folder that was named must not be passed over in silence: why one of them cannot be used, one line that
- * names it; then none is.  NULL when all can be. */
+/* Why one of the folders cannot be used, as one line that names it; then no folder is used, because a
+ * folder that was named must not be skipped silently.  NULL when all can be used. */
 PTXPACK_API const char *ptxpack_cache_prebuilt_refusal(const ptxpack_cache *cache);
-/* Ask the folders in their order; a bad entry counts in stats.corrupt, and the next folder is asked.  *entry
- * is zeroed unless it is a hit. */
+/* Look in the folders in their order.  A bad entry counts in stats.corrupt, and the next folder is asked.
+ * *entry is zeroed unless it is a hit. */
 PTXPACK_API ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache           *cache,
                                                                const ptxpack_cache_key *key,
                                                                ptxpack_cache_entry     *entry);
@@ -171,9 +172,9 @@ typedef struct ptxpack_cache_stats {
     int64_t  oldest, newest; /* last use of the least and most recently used, Unix seconds; 0: none   */
     /* Since this handle was opened. */
     uint64_t hits, misses, stores;
-    uint64_t corrupt;       /* damaged, foreign or wrong-key files that get met; each a miss, too       */
+    uint64_t corrupt;       /* damaged, foreign or wrong-key files that were met; each is a miss, too */
     uint64_t evicted;       /* entries that the cleaner, trim or clear removed                          */
-    uint64_t refused;       /* puts that stored nothing, a read-only or disabled cache's not counted    */
+    uint64_t refused;       /* puts that stored nothing, except those of a read-only or disabled cache */
     uint64_t prebuilt_hits; /* not counted as hits                                                    */
 } ptxpack_cache_stats;
 PTXPACK_API void ptxpack_cache_get_stats(ptxpack_cache *cache, ptxpack_cache_stats *stats);
@@ -221,7 +222,7 @@ typedef struct ptxpack_cache_swept {
  * are left; sweep temporaries older than an hour.  swept may be NULL.  False when the cache is disabled
  * or read-only or its directory cannot be read. */
 PTXPACK_API bool ptxpack_cache_trim(ptxpack_cache *cache, uint64_t to_bytes, ptxpack_cache_swept *swept);
-/* Remove every entry and temporary, and nothing whose name is not of our own making. */
+/* Remove every entry and temporary, and nothing with a name that is not ours. */
 PTXPACK_API bool ptxpack_cache_clear(ptxpack_cache *cache, ptxpack_cache_swept *swept);
 
 #ifdef __cplusplus

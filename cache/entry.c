@@ -69,7 +69,7 @@ int ptxpack_cache_write_all(int fd, const void *bytes, size_t count)
     return 0;
 }
 
-/* Where the bytes of an entry go: 0 or an errno. */
+/* Writes bytes of an entry to its destination: 0 or an errno. */
 typedef int (*taker)(void *to, const void *bytes, size_t count);
 
 static int put_out(taker take, void *to, const ptxpack_entry_parts *p)
@@ -128,7 +128,7 @@ void ptxpack_entry_sha256(const ptxpack_entry_parts *parts, uint8_t digest[PTXPA
 
 /* ---- reading ------------------------------------------------------------------------------------ */
 
-/* An entry being read: the file, or the bytes that are left of it in memory; its header, and the checksum so
+/* An entry while it is read: the file, or its remaining bytes in memory; its header, and the checksum so
  * far. */
 typedef struct reader {
     int                  fd; /* -1: from memory */
@@ -213,7 +213,7 @@ static void read_header(reader *r, uint64_t file_bytes)
     const uint64_t label = get_le(header + 12, 4), metadata = get_le(header + 16, 8);
     const uint64_t key = get_le(header + 24, 8), payload = get_le(header + 32, 8);
     if (label > label_cap || metadata > metadata_cap || key > key_cap || payload > payload_cap) {
-        r->result = PTXPACK_ENTRY_CORRUPT; /* before a size_t of 32 bits could cut one short */
+        r->result = PTXPACK_ENTRY_CORRUPT; /* because a size_t of 32 bits would truncate it */
         return;
     }
     r->sizes.label_bytes = (size_t)label;
@@ -224,7 +224,8 @@ static void read_header(reader *r, uint64_t file_bytes)
         r->result = PTXPACK_ENTRY_CORRUPT;
 }
 
-/* Open and read as far as the header.  Another user's or anybody's writable file is not ours to believe. */
+/* Open the file and read its header.  A file of another user, or one that anybody may write, is not
+ * trusted. */
 static void start(reader *r, int dirfd, const char *name, struct stat *stamp)
 {
     struct stat dir;
@@ -234,7 +235,7 @@ static void start(reader *r, int dirfd, const char *name, struct stat *stamp)
     r->fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (r->fd < 0 || fstat(r->fd, stamp) != 0 || fstat(dirfd, &dir) != 0) {
         fail(r, errno);
-        if (r->error == ELOOP) /* a symbolic link is none of ours */
+        if (r->error == ELOOP) /* an entry is never a symbolic link */
             r->result = PTXPACK_ENTRY_CORRUPT;
         return;
     }
@@ -292,7 +293,7 @@ static void fetch_front(reader *r, ptxpack_cache_entry *out, uint64_t *key_bytes
     *key_bytes = r->sizes.key_bytes;
 }
 
-/* What comes after the header. */
+/* Read what follows the header. */
 static ptxpack_entry_result fetch_all(reader *r, const char *name, const struct ptxpack_cache_key *key,
                                       ptxpack_cache_entry *out, uint64_t *key_bytes)
 {

@@ -1,4 +1,4 @@
-/* evict.c - removing what is old, too much or left over, and when to look for it. */
+/* evict.c - removing entries that are old or too many, stale temporaries, and when to look for them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 
 enum {
     TEMPORARY_AGE_S = 3600, /* no writer takes an hour                                             */
-    SCAN_LIMIT = 2 * PTXPACK_CACHE_MAX_ENTRIES, /* look at no more entries than that in one go     */
-    AUTO_UNLINKS = 4096, /* a put may be asked to clean up no more than that                   */
-    RESCAN_S = 60        /* other processes store, too: look again after that                  */
+    SCAN_LIMIT = 2 * PTXPACK_CACHE_MAX_ENTRIES, /* look at no more entries than that in one sweep */
+    AUTO_UNLINKS = 4096,                        /* a put cleans up no more than that */
+    RESCAN_S = 60                               /* other processes store, too: look again after that time */
 };
 
 typedef struct seen_entry {
@@ -24,10 +24,10 @@ typedef struct scan {
     seen_entry *entries;
     size_t      count, capacity;
     uint64_t    bytes;
-    uint64_t    swept; /* temporaries removed on the way */
+    uint64_t    swept; /* temporaries that were removed */
 } scan;
 
-/* mtime is the last use: set by the writer and stamped by readers.  Access times are not kept where
+/* mtime is the last use: the writer sets it and readers update it.  Access times are not kept where
  * relatime or noatime is set. */
 static bool older_than(const struct stat *st, uint64_t seconds, int64_t now)
 {
@@ -52,7 +52,7 @@ static int add(scan *s, const char *name, const struct stat *st)
     return 0;
 }
 
-/* Collect the entries and sweep stale temporaries on the way. */
+/* Collect the entries and remove stale temporaries. */
 static int look(int dirfd, const ptxpack_sweep *how, scan *s)
 {
     DIR *dir = ptxpack_cache_list(dirfd);
@@ -92,8 +92,8 @@ bool ptxpack_cache_unlink_seen(int dirfd, const char *name, const struct stat *s
            unlinkat(dirfd, name, 0) == 0;
 }
 
-/* Remove from the least recently used on.  Another process may use, replace or remove entries
- * meanwhile: what changed stays, and what is gone counts as room made. */
+/* Remove entries, the least recently used first.  Another process may use, replace or remove entries at
+ * the same time: an entry that changed stays, and one that is gone counts as freed. */
 static void remove_oldest(int dirfd, const ptxpack_sweep *how, const scan *s, ptxpack_cache_swept *swept)
 {
     const int64_t  now = (int64_t)time(NULL);
@@ -104,7 +104,7 @@ static void remove_oldest(int dirfd, const ptxpack_sweep *how, const scan *s, pt
         const seen_entry *e = &s->entries[i];
         if (swept->left_bytes <= to_bytes && swept->left <= how->to_entries &&
             !older_than(&e->st, how->max_age_s, now))
-            break; /* they are in order of age: the rest is younger */
+            break; /* entries are sorted by age: the rest is younger */
         bool removed = ptxpack_cache_unlink_seen(dirfd, e->name, &e->st);
         if (!removed && faccessat(dirfd, e->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
             continue;
@@ -120,7 +120,7 @@ int ptxpack_cache_sweep(int dirfd, const ptxpack_sweep *how, ptxpack_cache_swept
     scan s;
     memset(&s, 0, sizeof s);
     memset(swept, 0, sizeof *swept);
-    /* One cleaner is enough; two would be correct. */
+    /* One cleaner at a time is enough, though two would be correct. */
     int lock = ptxpack_cache_try_lock(dirfd, PTXPACK_CACHE_CLEANER_BYTE);
     if (lock < 0 && errno == EAGAIN && how->automatic)
         return EAGAIN;

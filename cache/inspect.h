@@ -12,11 +12,11 @@ enum {
 
 typedef struct ptxpack_prebuilt ptxpack_prebuilt;
 
-/* Is there a manifest in that directory? */
+/* Whether there is a manifest in that directory. */
 bool ptxpack_prebuilt_is(int dirfd);
 
-/* Open `dir`.  `pin`: the 64 digits that its manifest must have, or NULL.  NULL, with one line that names
- * folder and reason. */
+/* Open `dir`.  `pin`: the 64 digits that its manifest's SHA-256 must have, or NULL.  On failure NULL, and
+ * one line that names the folder and the reason. */
 ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char line[PTXPACK_CACHE_LINE]);
 void              ptxpack_prebuilt_close(ptxpack_prebuilt *folder); /* NULL is fine */
 /* As ptxpack_cache_prebuilt; the strings live as long as the folder is open. */
@@ -26,21 +26,22 @@ void ptxpack_prebuilt_describe(const ptxpack_prebuilt *folder, ptxpack_prebuilt_
 
 typedef struct ptxpack_filling ptxpack_filling;
 
-/* Open `dir` to be filled, making it (mode 0755) where there is none: a folder that is empty, that has a
- * manifest, or that a filling which was stopped has left.  Waits while another process fills it, after a call
- * of `waits` (NULL: none).  NULL with one line. */
+/* Open `dir` to fill it, and make it (mode 0755) where there is none.  An existing folder must be empty,
+ * have a manifest, or be left by a filling that was stopped.  Waits while another process fills it, after
+ * a call of `waits` (NULL: none).  On failure NULL, and one line. */
 ptxpack_filling *ptxpack_filling_open(const char *dir, const char *library, void (*waits)(const char *dir),
                                       char line[PTXPACK_CACHE_LINE]);
-/* Is there a good entry of that key?  Any thread, as the two below. */
+/* Whether there is a good entry of that key.  Any thread may call it, and the two functions below. */
 bool ptxpack_filling_has(ptxpack_filling *filling, const ptxpack_cache_key *key);
-/* Write an entry; it is listed by the manifest that finish writes.  False with one line: nothing is there. */
+/* Write an entry, which the manifest that finish writes will list.  False, with one line: nothing was
+ * written. */
 bool ptxpack_filling_put(ptxpack_filling *filling, const ptxpack_cache_key *key, const char *label,
                          const void *metadata, size_t metadata_bytes, const void *payload, size_t payload_bytes,
                          char line[PTXPACK_CACHE_LINE]);
-/* Write the manifest: of what it listed and what was put, or with `only_current` of what was put or found
- * there by _has alone; the number of entries and bytes that it lists.  Entries that it does not list are
- * removed. False with one line: the old manifest, if any, is as it was. */
+/* Write the manifest.  It lists what it listed before and what was put; with `only_current` only what was
+ * put, or found by _has.  Entries that it does not list are removed.  *entries and *bytes are what it
+ * lists. False, with one line: the old manifest, if any, is unchanged. */
 bool ptxpack_filling_finish(ptxpack_filling *filling, bool only_current, size_t *entries, uint64_t *bytes,
                             char line[PTXPACK_CACHE_LINE]);
-void ptxpack_filling_close(ptxpack_filling *filling); /* without finish: nothing that was put is listed */
+void ptxpack_filling_close(ptxpack_filling *filling); /* without finish nothing that was put is listed */
 #endif

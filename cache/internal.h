@@ -16,8 +16,8 @@
 
 enum {
     PTXPACK_CACHE_HEX = 32,           /* digits of a digest                                  */
-    PTXPACK_CACHE_NAME = 64,          /* buffer for any file name of ours                    */
-    PTXPACK_CACHE_MAX_ENTRIES = 32768 /* a cap on inodes, beside the one on bytes           */
+    PTXPACK_CACHE_NAME = 64,          /* buffer for any file name in the cache */
+    PTXPACK_CACHE_MAX_ENTRIES = 32768 /* a limit on inodes, beside the one on bytes */
 };
 
 struct ptxpack_cache_key {
@@ -27,37 +27,38 @@ struct ptxpack_cache_key {
     char     reason[160];
 };
 
-/* Immutable after open but for the atomics, so no call ever waits for another thread of the process, and
- * a child forked at any moment finds nothing half changed. */
+/* Immutable after open, except for the atomics.  So no call waits for another thread of the process, and a
+ * child forked at any moment finds nothing half changed. */
 struct ptxpack_cache {
-    uint64_t id;  /* of this handle, never reused: ties a thread's detail line to it          */
+    uint64_t id;  /* never used twice: connects a thread's detail line to this handle */
     char    *dir; /* absolute; NULL when none could be named                                  */
     struct ptxpack_prebuilt **folders; /* prebuilt machine code, in the order in which they are asked  */
     size_t                    folder_count;
-    char            *refusal; /* why one of them cannot be used: then there are none; NULL                */
-    bool             usable;  /* dir could be opened and trusted                                          */
-    bool             readonly;
-    uint64_t         max_bytes, max_age_s;
+    char                     *refusal; /* why one of them cannot be used, and then none is; otherwise NULL */
+    bool                      usable;  /* dir could be opened and is trusted */
+    bool                      readonly;
+    uint64_t                  max_bytes, max_age_s;
     char             line[PTXPACK_CACHE_LINE]; /* what open had to say                                     */
     _Atomic uint64_t hits, misses, stores, corrupt, evicted, refused, prebuilt_hits;
-    /* For the decision when to look at the directory again: its bytes as last seen plus what was
-     * stored since, and when that was (monotonic seconds, 0: never). */
+    /* To decide when to measure the directory again: its bytes as last measured plus what was stored
+     * since, and the time of the measurement (monotonic seconds, 0: never). */
     _Atomic uint64_t estimate;
     _Atomic int64_t  scanned_at;
 };
 
 /* ---- cache.c ------------------------------------------------------------------------------------ */
-/* Start a call: forget the thread's line and open the directory, checked again; `create` makes it anew when
- * it has vanished.  -1, with a line unless it is only not there, when there is nothing to work on. */
+/* Start a call: forget the thread's line, open the directory and check it again; `create` makes it again
+ * when it has vanished.  -1 when there is no directory to work on, with a line unless it merely does not
+ * exist. */
 int ptxpack_cache_begin(const struct ptxpack_cache *cache, bool create);
-/* The line about the running call of this thread. */
+/* Set the line about this call of this thread. */
 void ptxpack_cache_say(const struct ptxpack_cache *cache, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 void ptxpack_cache_forget(const struct ptxpack_cache *cache); /* that line */
 
 /* ---- folders.c ---------------------------------------------------------------------------------- */
-/* Open the folders of `wanted` (NULL: the environment's); what goes wrong is the handle's refusal.  False:
+/* Open the folders of `wanted` (NULL: the environment's).  An error becomes the handle's refusal.  False:
  * memory is out. */
 bool ptxpack_cache_open_folders(struct ptxpack_cache *cache, const char *wanted);
 void ptxpack_cache_close_folders(struct ptxpack_cache *cache);
@@ -69,7 +70,7 @@ void ptxpack_cache_digest(const void *blob, size_t bytes, uint8_t digest[16]);
 void ptxpack_cache_hex_of(const uint8_t digest[16], char hex[PTXPACK_CACHE_HEX + 1]);
 
 /* ---- place.c ------------------------------------------------------------------------------------ */
-/* An environment variable, NULL when unset, empty, or the program runs with borrowed rights. */
+/* An environment variable; NULL when it is unset or empty, or the program runs setuid or setgid. */
 const char *ptxpack_cache_env(const char *name);
 /* The malloc'ed absolute directory that `wanted` (NULL: the environment) means; NULL with one line. */
 char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE]);
@@ -87,14 +88,14 @@ typedef enum ptxpack_entry_result {
 
 extern const uint32_t ptxpack_entry_version;
 
-/* What goes into an entry, and what `read` and `peek` found there. */
+/* The parts of an entry, to be written, or as `read` and `peek` found them. */
 typedef struct ptxpack_entry_parts {
     const char *label;
     const void *metadata, *key, *payload;
     size_t      label_bytes, metadata_bytes, key_bytes, payload_bytes;
 } ptxpack_entry_parts;
 
-/* File size of an entry, or 0 when a part is over its cap or the payload is empty. */
+/* The file size of an entry, or 0 when a part exceeds its limit or the payload is empty. */
 uint64_t ptxpack_entry_size(const ptxpack_entry_parts *parts);
 /* Write it to the empty file fd: 0 or an errno. */
 int ptxpack_entry_write(int fd, const ptxpack_entry_parts *parts);
@@ -109,7 +110,7 @@ ptxpack_entry_result ptxpack_entry_read(int dirfd, const char *name, const struc
 ptxpack_entry_result ptxpack_entry_decode(const void *bytes, size_t count, const char *name,
                                           const struct ptxpack_cache_key *key, ptxpack_cache_entry *out,
                                           uint64_t *key_bytes);
-/* Header, label and metadata only, nothing checked but the header; payload stays NULL. */
+/* Read header, label and metadata only, and check only the header; payload stays NULL. */
 ptxpack_entry_result ptxpack_entry_peek(int dirfd, const char *name, ptxpack_cache_entry *out,
                                         uint64_t *key_bytes, struct stat *stamp);
 
@@ -119,10 +120,10 @@ typedef enum ptxpack_cache_kind {
     PTXPACK_NAME_ENTRY,
     PTXPACK_NAME_TEMPORARY
 } ptxpack_cache_kind;
-/* Whose is a file of that name?  Anything but an exact name of ours is alien and never touched. */
+/* The kind of a file by its name.  Only exact names of ours are ours; an alien file is never touched. */
 ptxpack_cache_kind ptxpack_cache_kind_of(const char *name);
 void               ptxpack_cache_entry_name(const struct ptxpack_cache_key *key, char name[PTXPACK_CACHE_NAME]);
-/* Mark a directory that holds nothing but our files as a cache, for backup programs; best effort. */
+/* Mark a directory that holds only our files as a cache, for backup programs; failure is ignored. */
 void ptxpack_cache_tag(int dirfd);
 /* Write an entry under `name`, all or nothing: 0 or an errno. */
 int ptxpack_cache_publish(int dirfd, const char *name, const ptxpack_entry_parts *parts);
@@ -131,7 +132,7 @@ int ptxpack_cache_publish_text(int dirfd, const char *name, const char *text);
 /* Lock one byte of the directory's lock file without waiting: a descriptor to close, or -1 with errno
  * (EAGAIN: another holds it; anything else: locks do not work here). */
 int ptxpack_cache_try_lock(int dirfd, uint64_t byte);
-/* The byte of the cleaner; keys have the bytes below. */
+/* The byte that a cleaner locks; keys use the bytes below it. */
 #define PTXPACK_CACHE_CLEANER_BYTE (UINT64_C(1) << 62)
 
 /* ---- walk.c ------------------------------------------------------------------------------------- */
@@ -142,17 +143,18 @@ bool ptxpack_cache_next(DIR *dir, int dirfd, const char **name, ptxpack_cache_ki
 int ptxpack_cache_measure(int dirfd, ptxpack_cache_stats *stats);
 
 /* ---- evict.c ------------------------------------------------------------------------------------ */
-/* How much may stay, and be in one entry, when a cap is passed: some room, so that not every put cleans. */
+/* How many bytes may stay after a cleaning, and be in one entry: less than the limit, so that not every
+ * put has to clean. */
 static inline uint64_t ptxpack_cache_low_water(uint64_t max_bytes) { return max_bytes - max_bytes / 8; }
 typedef struct ptxpack_sweep {
-    uint64_t over_bytes, to_bytes; /* when there is more than over_bytes, go down to to_bytes          */
+    uint64_t over_bytes, to_bytes; /* when there are more than over_bytes, remove down to to_bytes */
     uint64_t to_entries, max_age_s;
-    bool     all_temporaries; /* not only those that are an hour old                                   */
-    bool     automatic;       /* part of a put: a bounded piece of work, and none while another cleans */
+    bool     all_temporaries; /* also those younger than an hour */
+    bool     automatic;       /* part of a put: bounded work, and skipped while another process cleans */
 } ptxpack_sweep;
-/* 0, or EAGAIN when another cleaner is at work, or an errno. */
+/* 0, EAGAIN when another cleaner is at work, or another errno. */
 int ptxpack_cache_sweep(int dirfd, const ptxpack_sweep *how, ptxpack_cache_swept *swept);
-/* Remove an entry that was last seen as `seen`; false when it has changed or gone meanwhile. */
+/* Remove an entry that was last seen as `seen`; false when it has changed or gone since. */
 bool ptxpack_cache_unlink_seen(int dirfd, const char *name, const struct stat *seen);
 /* After a put of `stored` bytes: clean when it is time to. */
 void ptxpack_cache_clean_after_put(struct ptxpack_cache *cache, int dirfd, uint64_t stored);

@@ -1,4 +1,4 @@
-/* place.c - where the cache lives, and whether that directory may be trusted. */
+/* place.c - where the cache directory is, and whether it may be trusted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
@@ -48,7 +48,7 @@ bool ptxpack_cache_parse_size(const char *text, uint64_t *bytes)
     return true;
 }
 
-/* a/b/c, malloc'ed; without doubled slashes where `a` ends in one. */
+/* Joins paths, malloc'ed, without a double slash where `a` ends in one. */
 static char *join(const char *a, const char *b, const char *c)
 {
     size_t end = strlen(a);
@@ -60,7 +60,7 @@ static char *join(const char *a, const char *b, const char *c)
     return path;
 }
 
-/* Absolute, so that a later chdir moves nothing, and without slashes at the end. */
+/* Make it absolute, so that a later chdir does not move it, and without slashes at the end. */
 static char *absolute(const char *dir)
 {
     char *here = *dir == '/' ? NULL : getcwd(NULL, 0);
@@ -131,7 +131,7 @@ static int make_path(const char *dir)
             *slash = '\0';
         struct stat st;
         if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-            int why = errno; /* of a directory that is there (an automount, say) it does not matter */
+            int why = errno; /* for a directory that exists (an automount, say) it does not matter */
             error = stat(path, &st) == 0 ? 0 : why;
         }
         if (slash != NULL)

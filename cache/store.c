@@ -47,8 +47,8 @@ void ptxpack_cache_entry_name(const struct ptxpack_cache_key *key, char name[PTX
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
-/* A new file of a name that no other writer has: pid and tid keep this machine's apart, the counter this
- * thread's, and O_EXCL those of other machines and of writers that died. */
+/* A new file under a name that no other writer uses: pid and tid distinguish the writers of this machine,
+ * the counter those of this thread, and O_EXCL those of other machines and of writers that died. */
 static int open_temporary(int dirfd, char name[PTXPACK_CACHE_NAME])
 {
     static _Atomic unsigned counter;
@@ -62,14 +62,14 @@ static int open_temporary(int dirfd, char name[PTXPACK_CACHE_NAME])
     return -1;
 }
 
-/* A write over the process's file size limit would raise SIGXFSZ and end the program. */
+/* A write beyond the process's file size limit would raise SIGXFSZ and end the program. */
 static bool over_file_limit(uint64_t bytes)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
 }
 
-/* fsync, where the file system knows it. */
+/* fsync, where the file system supports it. */
 static int sync_fd(int fd)
 {
     while (fsync(fd) != 0)
@@ -99,7 +99,8 @@ static int publish(int dirfd, const char *name, uint64_t bytes, writer write_con
     if (error)
         unlinkat(dirfd, temporary, 0);
     else
-        sync_fd(dirfd); /* best effort: without it a power cut may lose the name, not tear the file */
+        sync_fd(
+            dirfd); /* failure is ignored: without it a power cut may lose the name, but not damage the file */
     return error;
 }
 
@@ -111,8 +112,8 @@ static int write_entry(int fd, const void *parts)
 int ptxpack_cache_publish(int dirfd, const char *name, const ptxpack_entry_parts *parts)
 {
     int error = publish(dirfd, name, ptxpack_entry_size(parts), write_entry, parts);
-    /* Some file systems refuse to rename over what another writer has just put there: then the entry
-     * is there, and whoever wrote it wrote the same. */
+    /* Some file systems refuse to rename over a file that another writer has just put there.  Then the
+     * entry exists, and the other writer wrote the same. */
     return error == EEXIST ? 0 : error;
 }
 
@@ -137,7 +138,7 @@ void ptxpack_cache_tag(int dirfd)
     DIR *dir = ptxpack_cache_list(dirfd);
     if (dir == NULL)
         return;
-    /* A user may point the cache at a folder with other things in it, which want their backup. */
+    /* A user may point the cache at a folder with other files, which need their backup. */
     bool alone = true;
     for (struct dirent *d; alone && (d = readdir(dir)) != NULL;)
         alone = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || !strcmp(d->d_name, lock_name) ||
@@ -154,8 +155,8 @@ void ptxpack_cache_tag(int dirfd)
 
 /* ---- locks -------------------------------------------------------------------------------------- */
 
-/* One byte of one file per key: open-file-description locks exclude threads and processes alike, are
- * gone with their last descriptor, and leave no lock files behind to be swept. */
+/* Each key locks one byte of one file.  Open-file-description locks exclude threads and processes alike,
+ * disappear with their last descriptor, and leave no lock files to clean up. */
 int ptxpack_cache_try_lock(int dirfd, uint64_t byte)
 {
     int fd = openat(dirfd, lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);

@@ -1,4 +1,4 @@
-/* walk.c - going over the files of a cache directory: count them, show them. */
+/* walk.c - listing the files of a cache directory: to count them, to show them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +55,8 @@ int ptxpack_cache_measure(int dirfd, ptxpack_cache_stats *stats)
 
 typedef ptxpack_cache_step visitor(const ptxpack_cache_info *info, void *user);
 
-/* Read one entry, show it, and do what the visitor says.  `st` is what the directory said of it. */
+/* Read one entry, show it to the visitor, and do what the visitor answers.  `st` is the status from the
+ * directory. */
 static ptxpack_cache_step show(int dirfd, const char *name, bool check, const struct stat *st, visitor *visit,
                                void *user, bool may_remove)
 {

@@ -4,9 +4,10 @@
 #include <stdbool.h>
 #include "loader.h"
 
-/* PTXPACK_OK when this process opened the handle, otherwise PTXPACK_E_FORKED with its line. */
+/* PTXPACK_OK when this process opened the handle, otherwise PTXPACK_E_FORKED with a detail line. */
 ptxpack_status ptxpack_check_process(const ptxpack *handle);
-/* Make the handle's context current in this thread if it is not; leave undoes that.   PTXPACK_E_DRIVER */
+/* Make the handle's context current in this thread if it is not; ptxpack_leave restores the previous one.
+ * PTXPACK_E_DRIVER */
 ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed);
 void           ptxpack_leave(const ptxpack *handle, bool pushed);
 /* ptxpack_kernel_launch where the caller has checked the process and the handle's context is current. */

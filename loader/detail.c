@@ -29,7 +29,7 @@ const char *ptxpack_detail(const ptxpack *handle)
     return "";
 }
 
-/* Slot 0 for `id`; what it held before moves down, the oldest is forgotten. */
+/* Slot 0 for `id`.  The line that was there moves down, and the oldest is forgotten. */
 static char *newest_slot(uint64_t id)
 {
     int slot = 0;

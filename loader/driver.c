@@ -1,4 +1,4 @@
-/* driver.c - finding the driver library and its functions, and what its error numbers mean to us. */
+/* driver.c - finding the driver library and its functions, and the meaning of its error numbers. */
 #include "driver.h"
 #include <dlfcn.h>
 #include <stdarg.h>
@@ -45,7 +45,7 @@ int ptxpack_cuda_of_isa(int isa, int *branch)
 
 /* ---- error numbers -------------------------------------------------------------------------------- */
 
-/* Those that have a status or a hint of their own. */
+/* Error numbers with a status or a hint of their own. */
 static const struct {
     ptxpack_cu_result result;
     ptxpack_status    status;
@@ -132,7 +132,8 @@ struct finder {
     bool stub;
 };
 
-/* ISO C knows no conversion between data and function pointers; POSIX promises that they look alike. */
+/* ISO C has no conversion between data and function pointers; POSIX promises that they have the same
+ * representation. */
 static void copy_pointer(void *to, void *function) { memcpy(to, &function, sizeof function); }
 
 static void *find(struct finder *f, const struct row *row)

@@ -1,4 +1,4 @@
-/* files.c - reading a whole file, and what tells one build of a shared library from another. */
+/* files.c - reading a whole file, and identifying the exact build of a shared library. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -53,9 +53,10 @@ char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes)
 
 /* ---- the dynamic linker and forks ----------------------------------------------------------------- */
 
-/* A child of fork inherits the dynamic linker's locks as they are, and would wait for ever for one that a
- * thread of its parent held.  So no fork begins while one of our threads is in there - but for a fork of that
- * thread's own: cuInit runs nvidia-modprobe, and a library's constructor may do what it likes. */
+/* A child of fork inherits the dynamic linker's locks as they are, and would wait for ever for one that
+ * another thread of its parent held.  So no fork begins while one of our threads uses the linker.  The
+ * exception is a fork by that thread itself: cuInit runs nvidia-modprobe, and a library's constructor may
+ * fork. */
 static pthread_mutex_t    linker = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool holding; /* `linker`, by this thread */
 
@@ -90,7 +91,7 @@ void ptxpack_linker_leave(void)
 /* ---- the identity of a loaded library ------------------------------------------------------------- */
 
 struct build_id_search {
-    uintptr_t inside; /* an address in the module that is meant */
+    uintptr_t inside; /* an address in the module that is searched */
     char     *text;
     size_t    cap;
     bool      found;
@@ -148,7 +149,7 @@ static bool build_id(uintptr_t inside, char *buf, size_t cap)
     return search.found;
 }
 
-/* The build id in a file that is not loaded: its program headers lead to the notes. */
+/* The build id in a file that is not loaded: its program headers point to the notes. */
 static bool build_id_in_file(int fd, char *buf, size_t cap)
 {
     enum { MAX_HEADERS = 64, MAX_NOTES = 64 << 10 };

@@ -1,6 +1,6 @@
-/* inspect.h - private: what the command and the tests use of the loader beyond its public headers.  They include
- * this header alone: of those below it, files, logs, the pack's texts, and the tables of NVRTC and nvPTXCompiler,
- * which stand-ins for these libraries export, are theirs as well. */
+/* inspect.h - private: what the command and the tests use of the loader beyond its public headers.  Of the
+ * headers included here they may use the reading of files and logs, the pack's texts, and the function tables of
+ * NVRTC and nvPTXCompiler, which the fake libraries of the tests export. */
 #ifndef PTXPACK_INSPECT_H
 #define PTXPACK_INSPECT_H
 #include "cache/cache.h"

@@ -1,4 +1,4 @@
-/* internal.h - what the files of loader/ share and nobody else sees. */
+/* internal.h - the handle, and what the files of loader/ share. */
 #ifndef PTXPACK_LOADER_INTERNAL_H
 #define PTXPACK_LOADER_INTERNAL_H
 #include <pthread.h>
@@ -37,13 +37,13 @@ struct ptxpack {
 
 /* ---- detail.c ------------------------------------------------------------------------------------- */
 uint64_t ptxpack_new_id(void);
-/* "WHAT: CUDA_ERROR_X (n): text" as the line; the status that the answer stands for. */
+/* Set "WHAT: CUDA_ERROR_X (n): text" as the detail line; returns the status for that result. */
 ptxpack_status ptxpack_fail_driver(const ptxpack *handle, ptxpack_cu_result result, const char *what);
 
 /* ---- open.c --------------------------------------------------------------------------------------- */
-/* What the caller named, else the environment (not in setuid programs), else NULL. */
+/* The option, or else the environment variable (not in setuid programs), or else NULL. */
 const char *ptxpack_chosen(const char *option, const char *variable);
-/* Choose kernels as for `arch` (NULL: leave it); offline it is the target, too.   PTXPACK_E_ARG */
+/* Choose kernels as for `arch` (NULL: change nothing); offline it is also the target.   PTXPACK_E_ARG */
 ptxpack_status ptxpack_apply_arch(ptxpack *handle, const char *arch, bool offline);
 
 /* ---- stand_in.c ----------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ ptxpack_status ptxpack_apply_arch(ptxpack *handle, const char *arch, bool offlin
 ptxpack_status ptxpack_open_stand_in_for_device(const ptxpack_options *options, ptxpack **out);
 
 /* ---- build/kernel.c -------------------------------------------------------------------------------- */
-/* Unload and free every kernel of the handle; without touching the driver when not `unload`. */
+/* Unload and free every kernel of the handle.  Without `unload` the driver is not called. */
 void ptxpack_kernels_free(ptxpack *handle, bool unload);
 
 /* ---- target.c ------------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ void ptxpack_kernels_free(ptxpack *handle, bool unload);
 int ptxpack_parse_arch(const char *text);
 /* The architectures that are served, ascending: 75, 80, ...; 0 after the last. */
 int ptxpack_arch_at(size_t index);
-/* How many multiprocessors a GPU of that architecture may be thought to have; 0 for one that is not known. */
+/* The usual number of multiprocessors of a GPU of that architecture; 0 for an unknown one. */
 int ptxpack_arch_usual_sms(int arch);
 /* The shared-memory limits of an architecture; false for one that is not in the table. */
 bool ptxpack_arch_shared(int arch, ptxpack_device_caps *caps);

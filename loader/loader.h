@@ -52,7 +52,7 @@ typedef struct ptxpack_options {
     bool        line_info;      /* PTXPACK_LINE_INFO=1: .loc lines for profilers                          */
     bool        forbid_compile; /* PTXPACK_FORBID_COMPILE=1: never compile; what is neither in a prebuilt
                                    folder nor in the cache is refused                                 */
-    ptxpack_compile_event on_compile;         /* NULL: nobody is told                                         */
+    ptxpack_compile_event on_compile;         /* NULL: no callback */
     void                 *on_compile_context; /* for that call                                                */
     const char *readonly_dirs; /* PTXPACK_CACHE_READONLY_DIRS: folders of prebuilt machine code, joined by
                                   ':', each DIR or DIR#SHA256 of its manifest; "": none (cache.h)     */
@@ -78,7 +78,7 @@ typedef struct ptxpack_resources {
     char remarks[480]; /* C75xx remarks and warnings, one a line; "" when none                      */
 } ptxpack_resources;
 
-/* How a kernel came to be, for reports. */
+/* How a kernel was made, for reports. */
 typedef struct ptxpack_kernel_info {
     const ptxpack_variant *variant;
     ptxpack_resources      resources;
@@ -98,7 +98,7 @@ typedef struct ptxpack_kernel_info {
  *   PTXPACK_E_FORKED   this is a child of the process that initialised the driver
  *   PTXPACK_E_MEMORY */
 PTXPACK_API ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out);
-PTXPACK_API void ptxpack_close(ptxpack *handle); /* NULL is fine; kernels and plans of it are gone   */
+PTXPACK_API void ptxpack_close(ptxpack *handle); /* NULL is allowed; its kernels and plans become invalid */
 
 /* The last failure of this thread on this handle (NULL: of ptxpack_open); "" when there is none.
  * Valid until the thread's next call that fails. */
@@ -110,8 +110,8 @@ PTXPACK_API ptxpack_status ptxpack_fail(const ptxpack *handle, ptxpack_status st
 #endif
     ;
 
-/* What these return belongs to the handle (the table to the process) and is not to be freed; here the handle
- * must not be NULL, nor in any call below. */
+/* The results belong to the handle (the table to the process) and must not be freed.  From here on the
+ * handle must not be NULL. */
 PTXPACK_API const ptxpack_device_info   *ptxpack_device(const ptxpack *handle);
 PTXPACK_API const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle); /* NULL offline */
 PTXPACK_API struct ptxpack_cache        *ptxpack_cache_of(const ptxpack *handle);

@@ -37,7 +37,7 @@ void ptxpack_leave(const ptxpack *h, bool pushed)
 
 /* ---- the device ----------------------------------------------------------------------------------- */
 
-/* Like ptxpack_fail_driver, but the line goes where ptxpack_open's caller looks for it. */
+/* Like ptxpack_fail_driver, but the caller of ptxpack_open reads the line without a handle. */
 static ptxpack_status open_failed(const ptxpack *h, ptxpack_cu_result result, const char *what)
 {
     char text[512];
@@ -230,7 +230,7 @@ void ptxpack_close(ptxpack *h)
 {
     if (h == NULL)
         return;
-    bool ours = h->pid == getpid(); /* a forked child must leave the driver alone */
+    bool ours = h->pid == getpid(); /* a forked child must not call the driver */
     ptxpack_kernels_free(h, ours);
     if (ours && h->retained)
         h->driver->cuDevicePrimaryCtxRelease(h->device);

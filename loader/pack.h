@@ -11,7 +11,7 @@ struct ptxpack_pack_file {
 };
 extern const struct ptxpack_pack_file ptxpack_pack_files[];
 
-/* A reader for one expansion.  `dir` NULL: the embedded copy.  Zero it but for dir; free what it holds
+/* A reader for one expansion.  `dir` NULL: the embedded copy.  Set dir and zero the rest; free it
  * afterwards. */
 struct ptxpack_pack {
     const char               *dir;

@@ -96,7 +96,7 @@ const char *ptxpack_variant_refusal(const ptxpack_variant *v, const ptxpack_devi
     return NULL;
 }
 
-/* How far a row is from running: the fewer obstacles of the harder kind the nearer. */
+/* How far a row is from running on the device: fewer obstacles of the harder kind are nearer. */
 static int distance(const ptxpack_variant *v, const ptxpack_device_caps *caps)
 {
     int far = 0;

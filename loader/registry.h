@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* What a row promises or needs beyond the numbers; bits of ptxpack_variant.flags. */
+/* Properties of a row beyond the numbers: bits of ptxpack_variant.flags. */
 enum {
-    PTXPACK_VARIANT_NO_SPILLS = 1,     /* claims that ptxas spills nothing: tests hold it to that    */
+    PTXPACK_VARIANT_NO_SPILLS = 1,     /* ptxas spills nothing: tests check it */
     PTXPACK_VARIANT_WHOLE_PROGRAM = 2, /* must not be compiled as relocatable code (cuLink route)    */
     PTXPACK_VARIANT_ARCH_SPECIFIC = 4, /* runs on exactly `arch` (sm_90a), not on later ones         */
     PTXPACK_VARIANT_NO_BF16 = 8        /* the instructions it uses have no bf16 form                 */
@@ -30,7 +30,7 @@ typedef struct ptxpack_variant {
     int            isa;           /* lowest PTX ISA version * 10: 65, 70, 80                         */
     int            threads;       /* per block                                                       */
     int            shared_bytes;  /* dynamic shared memory per block                                 */
-    int            blocks_per_sm; /* that its speed relies on: a row is skipped where fewer fit      */
+    int            blocks_per_sm; /* its speed relies on that many: where fewer fit, the row is skipped */
     unsigned       flags;
     ptxpack_symbol parameters[PTXPACK_MAX_PARAMETERS]; /* the row's own symbols                      */
     int            parameter_count;

@@ -1,4 +1,4 @@
-/* stand_in.c - handles without a context that choose and compile as one on a device would. */
+/* stand_in.c - handles without a context that choose and compile as a handle on a device would. */
 #include <stdio.h>
 #include <string.h>
 #include "internal.h"
@@ -63,7 +63,7 @@ static ptxpack_status ask_driver(const struct ptxpack_driver *driver, int ordina
     return r == PTXPACK_CU_SUCCESS ? PTXPACK_OK : refused(driver, r, "asking for the device's attributes");
 }
 
-/* What the device says in place of what is usual for its architecture; then the environment's arch, as when a
+/* Take the device's attributes in place of the usual ones of its architecture, then PTXPACK_ARCH as when a
  * handle on the device is opened. */
 static ptxpack_status take_facts(ptxpack *h, const struct ptxpack_driver *driver,
                                  const struct device_facts *facts, const char *arch)

@@ -3,7 +3,8 @@
 #include <string.h>
 #include "internal.h"
 
-/* From NVIDIA's table of compute capabilities: the opt-in limit of a block and the whole, KiB. */
+/* From NVIDIA's table of compute capabilities: the opt-in limit of a block and the total of a
+ * multiprocessor, in KiB. */
 static const struct {
     int arch, per_block, per_sm;
 } shared_memory[] = {
@@ -27,8 +28,7 @@ int ptxpack_arch_at(size_t index)
     return index < sizeof shared_memory / sizeof shared_memory[0] ? shared_memory[index].arch : 0;
 }
 
-/* Of the GPU that one thinks of first: T4, A100, RTX 3090, Orin, RTX 4090, H100, B200, B300, Thor, RTX 5090,
- * GB10. */
+/* The best-known GPU of each: T4, A100, RTX 3090, Orin, RTX 4090, H100, B200, B300, Thor, RTX 5090, GB10. */
 int ptxpack_arch_usual_sms(int arch)
 {
     static const struct {

@@ -12,7 +12,7 @@
 struct ptxpack_filling {
     char            *dir;
     int              dirfd;    /* holds the lock */
-    ptxpack_manifest manifest; /* what was listed, and what was put since */
+    ptxpack_manifest manifest; /* what was listed before, and what was put since */
     pthread_mutex_t  lock;     /* guards the manifest */
 };
 
@@ -23,7 +23,7 @@ static void say(char line[PTXPACK_CACHE_LINE], const char *dir, const char *what
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-/* mkdir -p, readable by all: what is shipped is for others. */
+/* mkdir -p, readable by all users, because the folder is shipped to others. */
 static int make_folder(const char *dir)
 {
     char *path = strdup(dir);
@@ -42,7 +42,7 @@ static int make_folder(const char *dir)
     return error;
 }
 
-/* Of two processes that fill a folder the later would list files that the earlier has replaced. */
+/* Without this lock the later of two filling processes would list files that the earlier one has replaced. */
 static bool lock_folder(ptxpack_filling *f, void (*waits)(const char *dir), char line[PTXPACK_CACHE_LINE])
 {
     char what[128];
@@ -58,9 +58,9 @@ static bool lock_folder(ptxpack_filling *f, void (*waits)(const char *dir), char
     return false;
 }
 
-/* Temporaries in a folder of ours are a dead writer's: the lock is ours.  A folder without a manifest holds
- * nothing but entries that a filling has left: neither a cache in use, which would lose its entries to the
- * manifest, nor other things. */
+/* We hold the lock, so temporaries in the folder are from a writer that died.  A folder without a manifest
+ * must hold only entries that a stopped filling has left: it may be neither a cache in use, whose entries
+ * the manifest would take, nor a folder with other files. */
 static bool look_round(const ptxpack_filling *f, bool has_manifest, char line[PTXPACK_CACHE_LINE])
 {
     char alien[300] = "";
@@ -212,7 +212,7 @@ static void drop_others(ptxpack_manifest *m)
     m->count = kept;
 }
 
-/* Files of entries that the manifest does not list: a stopped filling's, or what was dropped. */
+/* Remove the files of entries that the manifest does not list: from a stopped filling, or dropped. */
 static void remove_unlisted(const ptxpack_filling *f)
 {
     DIR *dir = ptxpack_cache_list(f->dirfd);

@@ -1,4 +1,4 @@
-/* folders.c - the prebuilt folders of a handle: which they are, and asking one after another. */
+/* folders.c - the prebuilt folders of a handle: opening them, and looking in one after another. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static bool add_folder(ptxpack_cache *cache, ptxpack_prebuilt *folder)
     return true;
 }
 
-/* One of the list, which is cut up.  False: memory is out. */
+/* Open one folder of the list, which is cut into words.  False: memory is out. */
 static bool open_folder(ptxpack_cache *cache, char *text)
 {
     char  line[PTXPACK_CACHE_LINE];

@@ -16,7 +16,7 @@ void ptxpack_manifest_free(ptxpack_manifest *m)
     memset(m, 0, sizeof *m);
 }
 
-/* Where `name` is, or would be. */
+/* The index of `name`, or where it would be inserted. */
 static size_t place_of(const ptxpack_manifest *m, const char *name, bool *there)
 {
     size_t low = 0, high = m->count;
@@ -145,7 +145,7 @@ static const char *read_entry(const char *at, ptxpack_manifest_entry *e)
     return NULL;
 }
 
-/* The lines between the first and the last; the text is cut up on the way.  NULL, or what is wrong. */
+/* Read the lines between the first and the last; the text is cut into words.  NULL, or what is wrong. */
 static const char *read_lines(char *at, ptxpack_manifest *m, size_t *number)
 {
     static const char library[] = "library ";
@@ -172,7 +172,7 @@ static const char *read_lines(char *at, ptxpack_manifest *m, size_t *number)
     return *number == 2 ? "no version of the library" : NULL;
 }
 
-/* Of all but the last line, which has the sum; and of the whole, in one go. */
+/* The SHA-256 of all lines but the last, which holds that sum, and of the whole text, in one pass. */
 static const char *read_sum(const char *text, size_t body, uint8_t whole[PTXPACK_SHA256_BYTES])
 {
     uint8_t              want[PTXPACK_SHA256_BYTES], have[PTXPACK_SHA256_BYTES];
@@ -180,7 +180,7 @@ static const char *read_sum(const char *text, size_t body, uint8_t whole[PTXPACK
     const char          *last = text + body;
     if ((body && last[-1] != '\n') || strncmp(last, sum_word, sizeof sum_word - 1) != 0 ||
         !ptxpack_sha256_parse(last + sizeof sum_word - 1, want) || last[SUM_LINE - 1] != '\n')
-        return "the last line is no SHA-256 of the others: it is cut off";
+        return "the last line is not the SHA-256 of the others: it is cut off";
     ptxpack_sha256_begin(&state);
     ptxpack_sha256_add(&state, text, body);
     lines = state;
@@ -190,7 +190,7 @@ static const char *read_sum(const char *text, size_t body, uint8_t whole[PTXPACK
     return memcmp(want, have, sizeof want) == 0 ? NULL : "its lines do not have the SHA-256 of the last one";
 }
 
-/* The lines before the last, which has but one spelling. */
+/* Write the lines before the last.  There is exactly one spelling. */
 static bool says_the_same(const ptxpack_manifest *m, const char *text, size_t body)
 {
     size_t again_bytes = 0;

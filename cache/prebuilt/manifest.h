@@ -22,23 +22,24 @@ typedef struct ptxpack_manifest_entry {
     char     label[PTXPACK_MANIFEST_LABEL];
     uint8_t  sha256[PTXPACK_SHA256_BYTES]; /* of the file                           */
     uint64_t bytes;                        /* of the file                           */
-    bool     current;                      /* not in the text: a filling has asked for it or put it      */
+    bool     current;                      /* not in the text: a filling has asked for it or put it */
 } ptxpack_manifest_entry;
 
 typedef struct ptxpack_manifest {
     char                    library[32];
     ptxpack_manifest_entry *entries; /* sorted by name                              */
     size_t                  count, capacity;
-    uint8_t                 sha256[PTXPACK_SHA256_BYTES]; /* of the text that was read: what a pin names */
+    uint8_t sha256[PTXPACK_SHA256_BYTES]; /* of the text that was read: this is what a pin names */
 } ptxpack_manifest;
 
-/* Zero it first.  False: it is none, `line` says where ("line 3: ..."), and *out is empty. */
+/* Zero *out first.  False: the text is not a manifest, `line` says where ("line 3: ..."), and *out is
+ * empty. */
 bool ptxpack_manifest_read(const char *text, size_t bytes, ptxpack_manifest *out,
                            char line[PTXPACK_CACHE_LINE]);
-/* The text, malloc'ed; NULL when memory is out, or it is over the cap. */
+/* The text, malloc'ed; NULL when memory is out or the text is too long. */
 char *ptxpack_manifest_text(const ptxpack_manifest *manifest, size_t *bytes);
-/* Add an entry, in place of one of the same name.  What may not stand in a label becomes '?', and a long one
- * is cut.  False: memory is out. */
+/* Add an entry, in place of one with the same name.  Characters that may not be in a label become '?', and
+ * a long label is cut.  False: memory is out. */
 bool ptxpack_manifest_add(ptxpack_manifest *manifest, const ptxpack_manifest_entry *entry);
 const ptxpack_manifest_entry *ptxpack_manifest_find(const ptxpack_manifest *manifest, const char *name);
 void                          ptxpack_manifest_remove(ptxpack_manifest *manifest, const char *name);

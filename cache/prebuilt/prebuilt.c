@@ -36,7 +36,7 @@ static char *read_whole(int dirfd, const char *name, uint64_t cap, size_t *bytes
         if (n > 0)
             *bytes += (size_t)n;
         else if (n == 0)
-            break; /* it shrank: what is there is measured by the caller */
+            break; /* it shrank: the caller measures what is there */
         else if (errno != EINTR)
             error = errno;
     }
@@ -50,7 +50,7 @@ static char *read_whole(int dirfd, const char *name, uint64_t cap, size_t *bytes
     return text;
 }
 
-/* What is wrong with a file that is to be as large as the manifest says; NULL, and *data is it. */
+/* What is wrong with a file whose size the manifest gives; or NULL, and *data is its content. */
 static const char *read_listed(int dirfd, const ptxpack_manifest_entry *listed, char **data)
 {
     char        name[PTXPACK_CACHE_NAME];
@@ -73,7 +73,7 @@ static const char *read_listed(int dirfd, const ptxpack_manifest_entry *listed, 
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-/* May the manifest be believed for its owner's sake?  NULL, or why not. */
+/* Whether the manifest may be trusted because of its owner: NULL, or why not. */
 static const char *distrust(int dirfd, const struct stat *st)
 {
     struct stat dir;
@@ -86,7 +86,7 @@ static const char *distrust(int dirfd, const struct stat *st)
 
 int ptxpack_prebuilt_open_dir(const char *dir, bool anyones, char line[PTXPACK_CACHE_LINE])
 {
-    static const char disabled[] = "cache disabled: "; /* that is about a cache of one's own */
+    static const char disabled[] = "cache disabled: "; /* that variable is about the user's own cache */
     if (!anyones) {
         int fd = ptxpack_cache_open_dir(dir, false, true, line);
         if (fd < 0 && strncmp(line, disabled, sizeof disabled - 1) == 0)

@@ -22,12 +22,12 @@ struct ptxpack_prebuilt {
     ptxpack_manifest manifest;
 };
 
-/* A descriptor of a folder that may be trusted, or with `anyones` of any; -1 with one line. */
+/* A descriptor of a trusted folder, or with `anyones` of any folder; -1 with one line. */
 int ptxpack_prebuilt_open_dir(const char *dir, bool anyones, char line[PTXPACK_CACHE_LINE]);
 
-/* The entry that the manifest lists as `name` (32 digits), whole; its key must be `key`, or without one that
- * of the name.  NONE: the manifest lists no such entry.  BAD: the file is not there or not what the manifest
- * says: one line.  *entry is zeroed unless HIT. */
+/* Read the entry that the manifest lists as `name` (32 digits).  Its key must be `key`; without one, the
+ * key's digest must be the name.  NONE: the manifest lists no such entry.  BAD: the file is missing or is
+ * not what the manifest says, with one line.  *entry is zeroed unless HIT. */
 ptxpack_prebuilt_result ptxpack_prebuilt_read(const ptxpack_prebuilt *folder, const char *name,
                                               const ptxpack_cache_key *key, ptxpack_cache_entry *entry,
                                               char line[PTXPACK_CACHE_LINE]);

@@ -1,4 +1,4 @@
-/* sha256.c - SHA-256 by libmd, which is linked in statically under hidden names. */
+/* sha256.c - SHA-256 of libmd, which is linked statically under hidden names. */
 #include "sha256.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* cuda_source.c - what NVRTC is asked for: options, target, headers, and the key of all that. */
+/* cuda_source.c - the input of NVRTC: options, target, headers, and the key of all of them. */
 #include "cuda_source.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,8 +49,8 @@ static ptxpack_status check_options(const struct ptxpack_text *t)
                                 "source.options: %.100s: the target is the handle's (PTXPACK_ARCH)", word);
         if (is_one_of(word, partial) ||
             (is_one_of(word, apart) && !last && strcmp(t->source.options[i + 1], "true") == 0))
-            return ptxpack_fail(t->handle, PTXPACK_E_ARG, "source.options: %.100s: it makes no whole program",
-                                word);
+            return ptxpack_fail(t->handle, PTXPACK_E_ARG,
+                                "source.options: %.100s: it does not make a whole program", word);
     }
     return PTXPACK_OK;
 }
@@ -74,7 +74,7 @@ static const char *folder_of(const ptxpack_source *s, size_t i)
     return NULL;
 }
 
-/* Folders of the options are searched after the others, by us as by NVRTC (gather_words). */
+/* Folders of the options are searched after the others, here and by NVRTC (gather_words). */
 static bool extend_search(struct ptxpack_cuda *c)
 {
     ptxpack_source *s = &c->text->source;
@@ -94,8 +94,8 @@ static bool extend_search(struct ptxpack_cuda *c)
 
 /* ---- the target ----------------------------------------------------------------------------------- */
 
-/* A device's own instructions belong to its exact target, which there is from sm_90 on; PTXPACK_ARCH asks for
- * what later devices run, too. */
+/* From sm_90 on a device has an exact target with instructions of its own.  PTXPACK_ARCH asks for a target
+ * that later devices run, too. */
 static void choose_target(struct ptxpack_cuda *c)
 {
     const ptxpack *h = c->text->handle;
@@ -107,8 +107,8 @@ static void choose_target(struct ptxpack_cuda *c)
         snprintf(c->target, sizeof c->target, "%s", h->info.target);
 }
 
-/* Machine code must be for the device itself, by an NVRTC that is not of a later major version than the
- * driver.  Lines can be told from PTX only, as their folder must not matter. */
+/* Machine code must be for the device itself, and NVRTC must not be of a later major version than the
+ * driver. Line information needs PTX, because the folder of the source must not matter. */
 static bool makes_cubin(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n)
 {
     const ptxpack *h = c->text->handle;
@@ -117,10 +117,11 @@ static bool makes_cubin(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc
            (h->driver == NULL || n->version / 1000 <= h->info.driver_version / 1000);
 }
 
-/* "sm_90a" as it is, or "compute_90a"; the highest that an older NVRTC knows below a newer device. */
+/* The target stays "sm_90a", or becomes "compute_90a".  For a device that NVRTC does not know it becomes
+ * the highest architecture below it. */
 static void set_output(struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, bool *cubin)
 {
-    choose_target(c); /* it may be what an earlier attempt asked for */
+    choose_target(c); /* an earlier attempt may have changed it */
     int arch = ptxpack_parse_arch(c->target), best = 0;
     for (int i = 0; i < PTXPACK_NVRTC_ARCHS && n->archs[i]; i++)
         if (n->archs[i] <= arch && n->archs[i] > best)
@@ -167,8 +168,8 @@ static void free_words(struct words *w)
     free(w->word);
 }
 
-/* PTX always has its lines, so that errors and profilers can name the source; the compiler of the PTX
- * drops them from the machine code unless they are asked for. */
+/* PTX always carries line information, so that errors and profilers can name the source.  The compiler of
+ * the PTX drops it from the machine code unless it is asked for. */
 static void gather_words(const struct ptxpack_cuda *c, bool cubin, bool lines, int version, struct words *w)
 {
     const ptxpack_source *s = &c->text->source;
@@ -181,7 +182,7 @@ static void gather_words(const struct ptxpack_cuda *c, bool cubin, bool lines, i
         add_word(w, "--generate-line-info");
     if (cubin && version >= 12000)
         add_word(w, "--ptxas-options=--verbose");
-    /* for what only the preprocessor can name; folders of the options are among these, and so the last */
+    /* for includes whose names only the preprocessor knows; folders of the options come last among these */
     add_word(w, "--include-path=%.*s",
              slash != NULL ? (int)(slash - c->text->path) + (slash == c->text->path) : 1,
              slash != NULL ? c->text->path : ".");
@@ -193,7 +194,7 @@ static void gather_words(const struct ptxpack_cuda *c, bool cubin, bool lines, i
 
 /* ---- the key -------------------------------------------------------------------------------------- */
 
-/* What may go in without being in the key; NULL: nothing. */
+/* What may influence the result without being in the key; NULL: nothing. */
 static const char *unknown_text(const struct ptxpack_cuda *c)
 {
     static const char *const readers[] = {"--pre-include", "-include",  "--pch",    "-pch", "--create-pch",
@@ -226,7 +227,8 @@ static ptxpack_status make_key(struct ptxpack_cuda *c)
         ptxpack_cache_key_add_text(key, "file", c->includes.headers[i].name);
         ptxpack_cache_key_add(key, "text", c->includes.headers[i].text, c->includes.headers[i].bytes);
     }
-    ptxpack_cache_key_add_u64(key, "symbols", s->symbol_count); /* whose names may be those of other fields */
+    ptxpack_cache_key_add_u64(key, "symbols",
+                              s->symbol_count); /* their names may equal those of other fields */
     for (size_t i = 0; i < s->symbol_count; i++)
         ptxpack_cache_key_add_u64(key, s->symbols[i].name, (uint64_t)s->symbols[i].value);
     for (size_t i = 0; i < s->option_count; i++)
@@ -242,7 +244,7 @@ static ptxpack_status make_key(struct ptxpack_cuda *c)
     ptxpack_cache_key_add_text(key, *c->place.identity ? "NVRTC build" : "NVRTC path",
                                *c->place.identity ? c->place.identity : c->place.path);
     const char *unknown = unknown_text(c);
-    if (unknown != NULL) /* then two programs of one key may differ: none is another's */
+    if (unknown != NULL) /* two different programs may have this key, so none may be taken for another */
         ptxpack_cache_key_add_u64(key, "program", ptxpack_new_id());
     else if (!c->place.identity[0])
         unknown = "the build of NVRTC cannot be told";
@@ -290,8 +292,8 @@ static ptxpack_status call(const struct ptxpack_cuda *c, const struct ptxpack_nv
     return status;
 }
 
-/* What ptxas said, with the lines of the source: the text is compiled once more, with lines to be found
- * by. */
+/* What ptxas said, with the lines of the source.  To find them the text is compiled once more with line
+ * information. */
 static void explain_ptxas(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, const char *log,
                           char *said, size_t cap)
 {
@@ -324,7 +326,7 @@ static void explain(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n,
              missing ? " (neither beside the source nor in an include folder)" : "");
 }
 
-/* The notes of what was made. */
+/* Write the notes of the result. */
 static bool take_notes(const struct ptxpack_nvrtc_output *out, int version, bool cubin,
                        struct ptxpack_code *code)
 {
@@ -337,7 +339,8 @@ static bool take_notes(const struct ptxpack_nvrtc_output *out, int version, bool
     return good;
 }
 
-/* Machine code where that is wanted and comes with the PTX, which knows its entries; else PTX. */
+/* Make machine code where it is wanted and NVRTC also returns the PTX, which lists the entries; otherwise
+ * PTX. */
 static ptxpack_status run(struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, bool *cubin,
                           struct ptxpack_nvrtc_output *out, char *answer, size_t cap)
 {
@@ -362,7 +365,7 @@ static ptxpack_status compile(void *context, struct ptxpack_code *code, char *de
     const struct ptxpack_nvrtc *n = ptxpack_nvrtc_load(&c->place, detail, cap);
     if (n == NULL)
         return PTXPACK_E_NO_NVRTC;
-    if (!n->version) /* then how it was called is not known either */
+    if (!n->version) /* then the way it was called is not known either */
         ptxpack_cache_key_poison(c->step.key, "the version of NVRTC cannot be told");
     ptxpack_status status = run(c, n, &cubin, &out, answer, sizeof answer);
     if (status != PTXPACK_OK) {

@@ -26,7 +26,7 @@ static const struct ptxpack_entry *entry_named(const ptxpack_program *p, const c
     return NULL;
 }
 
-/* Name expressions stand for the entries that they gave. */
+/* The name expression that gave this entry, or the entry's own name. */
 static const char *spelling(const ptxpack_program *p, const char *entry)
 {
     for (size_t i = 0; i < p->expression_count && i < p->notes.name_count; i++)
@@ -49,7 +49,7 @@ static ptxpack_status no_entry(const ptxpack_program *p, const char *name)
                         p->notes.entry_count, list);
 }
 
-/* Dynamic shared memory is allowed as far as the device has it, so that no launch needs to ask for it. */
+/* Allow as much dynamic shared memory as the device has, so that no launch needs to ask for it. */
 static void allow_shared(const struct ptxpack_driver *d, int device, const ptxpack_function *f)
 {
     int limit = 0;

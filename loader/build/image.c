@@ -6,7 +6,7 @@
 #include <string.h>
 #include "loader/compile/log.h"
 
-enum { JIT_LOG = 256 << 10 }; /* bytes for each of the two logs of the driver's JIT */
+enum { JIT_LOG = 256 << 10 }; /* bytes of each of the two logs of the driver's JIT */
 
 /* The options that make the driver's JIT write its logs; none for machine code. */
 struct jit_logs {

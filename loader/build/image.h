@@ -1,4 +1,5 @@
-/* image.h - machine code (or PTX) in the driver: a library where the driver knows them, else a module. */
+/* image.h - machine code (or PTX) loaded by the driver: a library where the driver has them, otherwise a
+ * module. */
 #ifndef PTXPACK_IMAGE_H
 #define PTXPACK_IMAGE_H
 #include "loader/internal.h"
@@ -8,22 +9,22 @@ struct ptxpack_image {
     struct CUmod_st *module;
 };
 
-/* Load `cubin`, or when it is NULL the job's PTX, into the current context, and find `entry` in it, since a
- * driver may put off its work until then.  *log, unless NULL, is what the driver's JIT said, malloc'ed; NULL
- * where it did nothing, or failed.
+/* Load `cubin`, or the job's PTX when `cubin` is NULL, into the current context, and find `entry` in it,
+ * since a driver may delay its work until then.  *log, unless the pointer is NULL, becomes the log of the
+ * driver's JIT, malloc'ed, or NULL when the JIT did nothing or failed.
  *   PTXPACK_E_CUBIN, _E_COMPILE, _E_ISA, _E_NO_JIT, _E_DRIVER, _E_MEMORY */
 ptxpack_status ptxpack_image_load(const ptxpack *handle, const struct ptxpack_job *job, const void *cubin,
                                   const char *entry, struct ptxpack_image *out, struct CUfunc_st **function,
                                   char **log);
 void           ptxpack_image_unload(const struct ptxpack_driver *driver, struct ptxpack_image *image);
 
-/* An entry of it, in the current context. */
+/* Find an entry of the image; its context must be current. */
 ptxpack_cu_result ptxpack_image_function(const struct ptxpack_driver *driver, const struct ptxpack_image *image,
                                          const char *entry, struct CUfunc_st **function);
-/* The line for a driver's answer about an image. */
+/* Set the detail line for an error of the driver about an image; returns its status. */
 ptxpack_status ptxpack_image_refused(const ptxpack *handle, const struct ptxpack_job *job,
                                      ptxpack_cu_result result);
-/* What the compiler left open about resources (registers 0) is asked of the function. */
+/* Where the compiler reported no resources (registers 0), ask the driver about the function. */
 void ptxpack_image_resources(const struct ptxpack_driver *driver, struct CUfunc_st *function,
                              ptxpack_resources *resources);
 #endif

@@ -6,7 +6,7 @@
 
 /* ---- finding directives --------------------------------------------------------------------------- */
 
-/* A name in quotes or angle brackets: of #include, or only asked for by __has_include. */
+/* A name in quotes or angle brackets, of #include or of __has_include. */
 enum kind { NONE, INCLUDE, ASKED, OPEN };
 struct site {
     const char *begin, *end; /* with its quotes */
@@ -14,7 +14,7 @@ struct site {
 };
 struct scanner {
     const char *at, *end;
-    bool        line_start; /* nothing but blanks and comments so far */
+    bool        line_start; /* only blanks and comments so far */
     bool        defining;   /* in a #define */
 };
 
@@ -32,7 +32,7 @@ static const char *skip_line(const char *at, const char *end)
     return at < end ? at : end;
 }
 
-/* Past the comment at `at`; NULL when there is none. */
+/* The position after the comment at `at`; NULL when there is none. */
 static const char *skip_comment(const char *at, const char *end)
 {
     if (end - at < 2 || at[0] != '/' || (at[1] != '/' && at[1] != '*'))
@@ -50,7 +50,7 @@ static const char *skip_string(const char *at, const char *end, char quote)
     return at < end ? at + 1 : end;
 }
 
-/* R"x(...)x" from its quote on. */
+/* Skip R"x(...)x", from its quote on. */
 static const char *skip_raw(const char *at, const char *end)
 {
     char        close[20] = ")";
@@ -64,7 +64,7 @@ static const char *skip_raw(const char *at, const char *end)
     return found != NULL ? found + bytes + 2 : end;
 }
 
-/* Past a backslash that ends its line; `at` itself when there is none. */
+/* The position after a backslash at the end of a line; `at` itself when there is none. */
 static const char *skip_splice(const char *at, const char *end)
 {
     const char *next = at + 1;
@@ -88,7 +88,7 @@ static const char *skip_blanks(const char *at, const char *end)
             return at;
 }
 
-/* The name at `at`; OPEN when something else stands there. */
+/* Read the name at `at`; OPEN when it is something else. */
 static struct site name_at(const char *at, const char *end, enum kind kind)
 {
     struct site site = {at, at, OPEN};
@@ -111,7 +111,7 @@ static bool is_word(const char *at, const char *end, const char *word)
            ((size_t)(end - at) == bytes || !in_word(at[bytes]));
 }
 
-/* Bytes of the '#' at `at`, which may be written "%:"; 0: there is none. */
+/* The bytes of the '#' at `at`, which may be spelt "%:"; 0 when there is none. */
 static size_t is_hash(const char *at, const char *end)
 {
     return *at == '#' ? 1 : *at == '%' && end - at > 1 && at[1] == ':' ? 2 : 0;
@@ -144,7 +144,7 @@ static bool is_raw(const char *at, const char *end)
     return false;
 }
 
-/* Past a word that may be __has_include(NAME), or the R of a raw string. */
+/* Skip a word, which may be __has_include(NAME) or the R of a raw string. */
 static struct site word(struct scanner *s)
 {
     const char *from = s->at;
@@ -152,11 +152,12 @@ static struct site word(struct scanner *s)
     while (s->at < s->end && in_word(*s->at))
         s->at++;
     const char *next = skip_splice(s->at, s->end);
-    if (next != s->at && next < s->end && in_word(*next)) { /* a word on two lines may be any */
+    if (next != s->at && next < s->end &&
+        in_word(*next)) { /* a word that is split over two lines may be any word */
         site = (struct site){s->at, s->at, OPEN};
     } else if (is_word(from, s->at, "__has_include")) {
         const char *at = skip_blanks(s->at, s->end);
-        bool asks = at < s->end && *at == '(' && !s->defining; /* it does not in "#ifdef __has_include" */
+        bool asks = at < s->end && *at == '(' && !s->defining; /* in "#ifdef __has_include" it does not */
         site = name_at(at < s->end && *at == '(' ? skip_blanks(at + 1, s->end) : at, s->end, ASKED);
         s->at = site.kind == ASKED ? site.end : s->at;
         site.kind = site.kind == OPEN && !asks ? NONE : site.kind;
@@ -169,7 +170,7 @@ static struct site word(struct scanner *s)
     return site;
 }
 
-/* The next directive of interest; kind NONE at the end. */
+/* Find the next directive that matters; kind NONE at the end. */
 static struct site next_site(struct scanner *s)
 {
     struct site site = {NULL, NULL, NONE};
@@ -199,7 +200,7 @@ static struct site next_site(struct scanner *s)
 
 /* ---- finding files -------------------------------------------------------------------------------- */
 
-/* The index of the header called `name`; a new one takes `text` as it is.  SIZE_MAX when memory is out. */
+/* The index of the header called `name`.  A new header takes over `text`.  SIZE_MAX when memory is out. */
 static size_t add_header(struct ptxpack_includes *in, const char *name, const char *text, size_t bytes,
                          bool packed)
 {
@@ -221,7 +222,7 @@ static size_t add_header(struct ptxpack_includes *in, const char *name, const ch
     return in->count++;
 }
 
-/* The same of a file.  NVRTC takes a text up to its first NUL byte only. */
+/* The same for a file.  NVRTC reads a text up to its first NUL byte only. */
 static size_t add_file(struct ptxpack_includes *in, const struct ptxpack_file *f)
 {
     char *line = NULL;
@@ -236,7 +237,7 @@ static size_t add_file(struct ptxpack_includes *in, const struct ptxpack_file *f
 
 enum { MISSING = -1, NO_MEMORY = -2 };
 
-/* "ptxpack/inline/NAME", beside `from` or as it is. */
+/* The pack's "ptxpack/inline/NAME", searched beside `from` or under its full name. */
 static long find_packed(struct ptxpack_includes *in, struct ptxpack_text *t, const char *from, const char *name)
 {
     static const char prefix[] = "ptxpack/";
@@ -317,7 +318,7 @@ bool ptxpack_includes_gather(struct ptxpack_includes *in, struct ptxpack_text *t
     for (size_t i = 0; i < in->count; i++) /* it grows */
         if (!rewrite(in, t, i))
             return false;
-    return !t->no_memory; /* or NVRTC might find what the key does not have */
+    return !t->no_memory; /* otherwise NVRTC might find a file that the key does not contain */
 }
 
 void ptxpack_includes_free(struct ptxpack_includes *in)

@@ -1,4 +1,4 @@
-/* notes.c - a program's entries and names, as they are found, kept and read. */
+/* notes.c - a program's entries and names: found in PTX, written as text, and read. */
 #include "notes.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +109,7 @@ bool ptxpack_notes_write(const struct ptxpack_notes *n, char **text, size_t *byt
     return good;
 }
 
-/* The line at *at without its end, as a string of its own; *at moves on.  NULL when there is none. */
+/* The line at *at without its end, as a new string; *at moves to the next line.  NULL when there is none. */
 static char *take_line(const char **at, const char *end)
 {
     const char *stop = (const char *)memchr(*at, '\n', (size_t)(end - *at));
@@ -164,7 +164,7 @@ bool ptxpack_notes_read(const char *text, size_t bytes, struct ptxpack_notes *ou
     if (memchr(text, '\0', bytes) != NULL || (copy = strndup(text, bytes)) == NULL)
         return false;
     bool good = read_all(copy, copy + bytes, out);
-    /* What was read must be what writing makes: no other text, no other spelling. */
+    /* Writing what was read must give the same text: no other spelling is accepted. */
     good = good && ptxpack_notes_write(out, &again, &again_bytes) && again_bytes == bytes &&
            memcmp(again, text, bytes) == 0;
     free(copy);
@@ -188,7 +188,7 @@ bool ptxpack_notes_merge(struct ptxpack_notes *notes, const char *text, size_t b
     if (!ptxpack_notes_read(text, bytes, &read))
         return false;
     *notes = read;
-    if (!read.nvrtc) { /* the names are those that NVRTC's step told before */
+    if (!read.nvrtc) { /* NVRTC's step told the names before */
         notes->names = old.names;
         notes->name_count = old.name_count;
         notes->nvrtc = old.nvrtc;

@@ -1,5 +1,5 @@
-/* notes.h - what is kept beside a program's machine code or PTX: its entries with what the compiler said of
- * each, and the names that NVRTC gave to name expressions. */
+/* notes.h - what the cache keeps beside a program's machine code or PTX: its entries with their resources,
+ * and the names that NVRTC gave to name expressions. */
 #ifndef PTXPACK_NOTES_H
 #define PTXPACK_NOTES_H
 #include <stdbool.h>
@@ -15,23 +15,23 @@ struct ptxpack_notes {
     size_t                entry_count;
     char                **names; /* of the expressions, in their order */
     size_t                name_count;
-    int                   nvrtc;  /* 13000: that made it; 0: none did */
+    int                   nvrtc;  /* the version that made it, 13000; 0: NVRTC did not */
     bool                  is_ptx; /* not machine code */
 };
 /* Zeroes it. */
 void ptxpack_notes_free(struct ptxpack_notes *notes);
 
-/* Add the entries of a PTX text, with their figures out of a log of compiling it (NULL: none).  False when
- * memory is out. */
+/* Add the entries of a PTX text, with their resources from the log of compiling it (NULL: no log).  False
+ * when memory is out. */
 bool ptxpack_notes_add_entries(struct ptxpack_notes *notes, const char *ptx, const char *log);
 bool ptxpack_notes_add_name(struct ptxpack_notes *notes, const char *name);
 
-/* As text that the cache keeps (*text malloc'ed), and back.  Reading is strict: false for anything that
- * writing does not make; then *out is zero. */
+/* Write as text for the cache (*text malloc'ed), and read it.  Reading is strict: false for any text that
+ * writing does not produce; then *out is zero. */
 bool ptxpack_notes_write(const struct ptxpack_notes *notes, char **text, size_t *bytes);
 bool ptxpack_notes_read(const char *text, size_t bytes, struct ptxpack_notes *out);
-/* Read them into what is known of the build so far: entries replace entries, and NVRTC's names stay when the
- * text is not from a step of NVRTC.  False when the text is bad or memory is out. */
+/* Merge a text into the notes of a build: its entries replace the entries, and the names stay unless the
+ * text is from a step of NVRTC.  False when the text is bad or memory is out. */
 bool ptxpack_notes_merge(struct ptxpack_notes *notes, const char *text, size_t bytes);
 bool ptxpack_notes_good(const char *text, size_t bytes);
 #endif

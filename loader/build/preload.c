@@ -1,4 +1,4 @@
-/* preload.c - the queue of a preloading, its threads, and what they hold. */
+/* preload.c - the queue of a preloading, its threads, and the machine code that it holds. */
 #include "preload.h"
 #include <pthread.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ struct ptxpack_preloading {
     ptxpack_options              open;
     char                        *strings[7]; /* that `open` and `arch` point to */
     pthread_mutex_t              lock;       /* guards what follows */
-    pthread_cond_t               changed;    /* something was queued, or is done, or the end is near */
+    pthread_cond_t               changed;    /* an item was queued or finished, or the preloading ends */
     struct ptxpack_preload_item *items, **tail, *next;
     size_t                       total, done, running, queued; /* queued: not begun                */
     size_t                       idle; /* threads that wait                                     */
@@ -52,7 +52,7 @@ static ptxpack_status check_process(const ptxpack_preloading *p)
 
 /* ---- one kernel ----------------------------------------------------------------------------------- */
 
-/* The handle, opened by the first thread that comes. */
+/* The handle, which the first thread that needs it opens. */
 static ptxpack_status stand_in(ptxpack_preloading *p, ptxpack **out)
 {
     pthread_mutex_lock(&p->opening);
@@ -88,7 +88,7 @@ static void tell(ptxpack_preloading *p, const struct ptxpack_preload_item *item,
                                          .detail = detail,
                                          .from_cache = item->from_cache,
                                          .ms = ms};
-    pthread_mutex_lock(&p->telling); /* so that `done` goes up from call to call */
+    pthread_mutex_lock(&p->telling); /* so that `done` increases from call to call */
     pthread_mutex_lock(&p->lock);
     progress.done = ++p->done;
     progress.total = p->total;
@@ -142,8 +142,8 @@ static void *work(void *context)
     return NULL;
 }
 
-/* With the lock held, for one more item: another thread, unless enough are waiting or there are as many as
- * there may be.  The program's signals are for its own threads. */
+/* With the lock held, for one more item: start another thread, unless enough threads are idle or the limit
+ * is reached.  Signals of the program are left to its own threads. */
 static bool add_thread(ptxpack_preloading *p)
 {
     sigset_t all, old;
@@ -243,7 +243,7 @@ ptxpack_status ptxpack_preload_row(ptxpack_preloading *p, const ptxpack_variant 
 
 /* ---- beginning and end ---------------------------------------------------------------------------- */
 
-/* Strings are copied, for the threads look at them later.  False: memory is out. */
+/* Copy the strings, because the threads read them later.  False: memory is out. */
 static bool copy_options(ptxpack_preloading *p, const ptxpack_preload_options *options)
 {
     const char **const texts[] = {&p->open.driver,  &p->open.ptxjit,    &p->open.ptx_dir,      &p->open.arch,
@@ -328,7 +328,7 @@ ptxpack_status ptxpack_preload_wait(ptxpack_preloading *p)
 
 void ptxpack_preload_count(ptxpack_preloading *p, size_t *done, size_t *total)
 {
-    if (p->pid == getpid()) /* in a child the lock may be anyone's */
+    if (p->pid == getpid()) /* in a child process another thread may have held the lock for ever */
         pthread_mutex_lock(&p->lock);
     if (done != NULL)
         *done = p->done;

@@ -31,8 +31,8 @@ typedef struct ptxpack_preload_progress {
     bool           from_cache; /* nothing had to be compiled                                         */
     double         ms;         /* that it took                                                       */
 } ptxpack_preload_progress;
-/* Called in the threads of the preloading, one at a time; strings live as long as the call.  It may call
- * ptxpack_preload_cancel, but nothing else that has to do with this preloading. */
+/* Called in the threads of the preloading, one at a time; strings live until it returns.  It may call
+ * ptxpack_preload_cancel, but no other function on this preloading. */
 typedef void (*ptxpack_preload_event)(void *context, const ptxpack_preload_progress *progress);
 
 /* A zeroed struct is the default. */
@@ -49,27 +49,28 @@ typedef struct ptxpack_preload_options {
     void                  *context;     /* for that call                                              */
 } ptxpack_preload_options;
 
-/* Begin; returns at once, nothing is done yet.  options may be NULL.  On failure *out is NULL, and the line
- * is ptxpack_detail(NULL), as for all calls here.
+/* Create a preloading, which does nothing yet; returns at once.  options may be NULL.  On failure *out is
+ * NULL and the detail line is ptxpack_detail(NULL), as for all calls here.
  *   PTXPACK_E_ARG     a size, or an architecture that is malformed or unknown
  *   PTXPACK_E_MEMORY */
 PTXPACK_API ptxpack_status ptxpack_preload(const ptxpack_preload_options *options, ptxpack_preloading **out);
 
-/* Have that row made with these symbols, as ptxpack_kernel_load would.  The row must live as long as the
- * preloading; the symbols are copied.
+/* Make the machine code of this row with these symbols, as ptxpack_kernel_load would.  The row must live as
+ * long as the preloading; the symbols are copied.
  *   PTXPACK_E_ARG     it was cancelled
  *   PTXPACK_E_MEMORY, _E_FORKED */
 PTXPACK_API ptxpack_status ptxpack_preload_row(ptxpack_preloading *preloading, const ptxpack_variant *row,
                                                const ptxpack_symbol *symbols, size_t symbol_count);
 
-/* Wait until all that was asked for is made, has failed, or was cancelled.
- *   the status of the first kernel that failed; PTXPACK_E_FORKED */
+/* Wait until every kernel that was asked for is made, has failed, or was cancelled.  Returns the status of
+ * the first kernel that failed, or PTXPACK_E_FORKED. */
 PTXPACK_API ptxpack_status ptxpack_preload_wait(ptxpack_preloading *preloading);
-/* How many are done, of how many; either may be NULL. */
+/* How many kernels are done, and of how many; either pointer may be NULL. */
 PTXPACK_API void ptxpack_preload_count(ptxpack_preloading *preloading, size_t *done, size_t *total);
-/* Begin no other kernel; those that are being compiled come to their end.  Does not wait. */
+/* Begin no other kernel; kernels that are being compiled are finished.  Does not wait. */
 PTXPACK_API void ptxpack_preload_cancel(ptxpack_preloading *preloading);
-/* Cancel, wait, and let go of the memory.  Any time; from no callback.  NULL is fine. */
+/* Cancel, wait, and free the memory.  May be called at any time, but not from a callback.  NULL is
+ * allowed. */
 PTXPACK_API void ptxpack_preload_free(ptxpack_preloading *preloading);
 #ifdef __cplusplus
 }

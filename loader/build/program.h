@@ -48,7 +48,7 @@ typedef struct ptxpack_source {
     size_t             expression_count;
 } ptxpack_source;
 
-/* What a program is and what became of it; strings are the program's. */
+/* What a program is and how it was made; the strings belong to the program. */
 typedef struct ptxpack_program_info {
     char        target[16];   /* "sm_90a": exact where the source or the device wants it                */
     char        compiler[96]; /* "NVRTC 13.0" or the loader's route                                     */
@@ -84,12 +84,13 @@ PTXPACK_API ptxpack_status ptxpack_program_compile(ptxpack *handle, const ptxpac
 /* The PTX that the compiler would get: expanded, or NVRTC's.  *text is malloc'ed and ends with a NUL byte. */
 PTXPACK_API ptxpack_status ptxpack_program_ptx(ptxpack *handle, const ptxpack_source *source, char **text,
                                                size_t *bytes);
-/* Before its handle is closed, and when nothing of it runs any more.  NULL is fine. */
+/* Call it before the handle is closed, and when none of its kernels runs any more.  NULL is allowed. */
 PTXPACK_API void                        ptxpack_program_free(ptxpack_program *program);
 PTXPACK_API const ptxpack_program_info *ptxpack_program_describe(const ptxpack_program *program);
 
-/* `name`: an entry's, a name expression's, or NULL where the program has one entry only.  The function is
- * the program's.  PTXPACK_E_ARG where there is no such entry: the detail lists those that there are. */
+/* Find a function by the name of its entry, by a name expression, or, where the program has only one
+ * entry, by NULL.  It belongs to the program.  PTXPACK_E_ARG where there is no such entry: the detail
+ * lists the existing ones. */
 PTXPACK_API ptxpack_status               ptxpack_program_function(ptxpack_program *program, const char *name,
                                                                   const ptxpack_function **out);
 PTXPACK_API const ptxpack_function_info *ptxpack_function_describe(const ptxpack_function *function);

@@ -13,7 +13,7 @@ enum { MAX_SOURCE = 16 << 20 }; /* bytes of one file */
 static ptxpack_status check_words(const ptxpack *h, const char *field, const char *const *words, size_t count)
 {
     if (count && words == NULL)
-        return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s: NULL, and there should be %zu", field, count);
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s is NULL, but its count is %zu", field, count);
     for (size_t i = 0; i < count; i++)
         if (words[i] == NULL || !*words[i])
             return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s[%zu] is empty", field, i);
@@ -23,12 +23,12 @@ static ptxpack_status check_words(const ptxpack *h, const char *field, const cha
 static ptxpack_status check_symbols(const ptxpack *h, const ptxpack_source *s)
 {
     if (s->symbol_count && s->symbols == NULL)
-        return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols: NULL, and there should be %zu", s->symbol_count);
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols is NULL, but its count is %zu", s->symbol_count);
     for (size_t i = 0; i < s->symbol_count; i++) {
         const char       *name = s->symbols[i].name;
         static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
         if (name == NULL || !*name || strspn(name, letters) != strlen(name) || (*name >= '0' && *name <= '9'))
-            return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols[%zu]: \"%.60s\" is no name of a symbol", i,
+            return ptxpack_fail(h, PTXPACK_E_ARG, "source.symbols[%zu]: \"%.60s\" is not a symbol name", i,
                                 name != NULL ? name : "");
     }
     return PTXPACK_OK;
@@ -80,8 +80,8 @@ static struct ptxpack_file *add_file(struct ptxpack_text *t, const char *path, c
     return *end = f;
 }
 
-/* In place of an included file of C++ that is there and cannot be read: NVRTC would read it by itself, and
- * wait for what a pipe does not give.  NULL for a folder, and where memory is out. */
+/* The text in place of an included C++ file that exists and cannot be read: otherwise NVRTC would read it
+ * itself, and would wait for ever on a pipe.  NULL for a folder, and when memory is out. */
 static char *unreadable(const char *path, size_t *bytes)
 {
     struct stat st;
@@ -94,7 +94,7 @@ static char *unreadable(const char *path, size_t *bytes)
     return n < 0 ? NULL : text;
 }
 
-/* A file that was read under another path is still that one. */
+/* A file that was read under another path is the same file. */
 static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *path)
 {
     struct ptxpack_file *f = t->files;
@@ -110,7 +110,7 @@ static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *
             return f;
         }
     if (real != NULL)
-        errno = 0; /* realpath leaves what it met on its way */
+        errno = 0; /* realpath leaves the errno of its own attempts */
     char *text = real != NULL ? ptxpack_read_file(path, MAX_SOURCE, &bytes) : NULL;
     if (real != NULL && text == NULL && t->files != NULL && t->source.language == PTXPACK_LANGUAGE_CUDA)
         text = unreadable(path, &bytes);
@@ -124,7 +124,7 @@ static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *
     return f;
 }
 
-/* `name` in `folder` of so many bytes; 0: where we are. */
+/* The file `name` in `folder`, of so many bytes; 0 bytes: the current folder. */
 static const struct ptxpack_file *find_in(struct ptxpack_text *t, const char *folder, size_t bytes,
                                           const char *name)
 {

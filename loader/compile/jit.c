@@ -8,7 +8,7 @@
 #include "log.h"
 #include "loader/files.h"
 
-enum { LINK_LOG = 1 << 20 }; /* bytes for each of the driver's logs; what does not fit is cut off */
+enum { LINK_LOG = 1 << 20 }; /* bytes of each of the driver's logs; the rest is cut off */
 
 /* ---- the choice ----------------------------------------------------------------------------------- */
 
@@ -56,7 +56,7 @@ bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driv
         jit->route = PTXPACK_ROUTE_PTXCOMPILER;
         snprintf(jit->why, sizeof jit->why, "nvPTXCompiler %u.%u of %.180s%s", jit->ptxcompiler.major,
                  jit->ptxcompiler.minor, jit->ptxcompiler.path,
-                 jit->ptxcompiler.identity[0] ? "" : " (no caching: its build cannot be told)");
+                 jit->ptxcompiler.identity[0] ? "" : " (not cached: its exact build is unknown)");
         return true;
     }
     if (named && !skipped) {
@@ -111,7 +111,7 @@ bool ptxpack_jit_is_driver(const struct ptxpack_jit *jit)
     return same;
 }
 
-/* Of the compiler alone; 0 when it cannot be told or is the driver's. */
+/* The highest ISA of the compiler alone; 0 when it cannot be told, or when the compiler is the driver's. */
 static int compiler_isa(const struct ptxpack_jit *jit)
 {
     const struct ptxpack_ptxcompiler *c = &jit->ptxcompiler;
@@ -119,7 +119,7 @@ static int compiler_isa(const struct ptxpack_jit *jit)
         return ptxpack_isa_of_cuda(jit->ptxas.cuda);
     if (jit->route != PTXPACK_ROUTE_PTXCOMPILER)
         return 0;
-    if (c->major > 1) /* then it is the CUDA version */
+    if (c->major > 1) /* then the API's version is the CUDA version */
         return ptxpack_isa_of_cuda((int)(1000 * c->major + 10 * c->minor));
     return ptxpack_ptxcompiler_isa(c);
 }
@@ -190,7 +190,7 @@ ptxpack_status ptxpack_jit_explain(const struct ptxpack_job *job, ptxpack_status
     return status;
 }
 
-/* cuLink's logs; the driver wants numbers as if they were pointers. */
+/* An option value for cuLink: the driver takes numbers in place of pointers. */
 static void *number(uintptr_t value) { return (void *)value; }
 
 static ptxpack_cu_result link_image(const struct ptxpack_driver *d, const struct ptxpack_job *job, char *info,

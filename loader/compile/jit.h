@@ -32,16 +32,16 @@ struct ptxpack_jit {
     char                         why[256];            /* one line: the route, and why no better one */
 };
 
-/* Look for compilers and settle on the best route.  `ptxjit` NULL: $PTXPACK_PTXJIT, or the driver's own
- * library; "none": not this route.  A library that was named must not be passed over in silence: false when
- * it cannot be used (why says so). */
+/* Look for compilers and choose the best route.  `ptxjit` NULL: $PTXPACK_PTXJIT, or the driver's own
+ * library; "none": not this route.  False when a library that was named cannot be used (`why` says so),
+ * because it must not be skipped silently. */
 bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driver, const char *ptxjit);
-/* The route for one text: `jit->route`, unless that cannot build it. */
+/* The route for one text: `jit->route`, unless that route cannot compile it. */
 enum ptxpack_route ptxpack_jit_route(const struct ptxpack_jit *jit, bool whole_program);
-/* "nvPTXCompiler 13.0", "/usr/local/cuda/bin/ptxas", ...: what a route compiles with. */
+/* The name of what a route compiles with: "nvPTXCompiler 13.0", "/usr/local/cuda/bin/ptxas", ... */
 const char *ptxpack_jit_name(const struct ptxpack_jit *jit, enum ptxpack_route route, char *buf, size_t cap);
-/* Whether driver and PTX compiler are one library, as with an emulated driver: it runs no machine code but
- * its own. */
+/* Whether the driver and the PTX compiler are one library, as with an emulated driver, which runs only its
+ * own machine code. */
 bool ptxpack_jit_is_driver(const struct ptxpack_jit *jit);
 /* The highest PTX ISA * 10 that compiler and driver, where there is one, both take. */
 int ptxpack_jit_isa(const struct ptxpack_jit *jit);
@@ -67,17 +67,18 @@ struct ptxpack_jit_options {
 /* ptxas's options for a job; words points into the struct. */
 void ptxpack_jit_options(const struct ptxpack_job *job, struct ptxpack_jit_options *out);
 
-/* Add route and compiler to a key.  Returns NULL, or why the compiler's build cannot be told: then the key
- * is good within this process, and the caller must poison it before it reaches the disk. */
+/* Add the route and the compiler to a key.  Returns NULL, or why the compiler's exact version cannot be
+ * told: then the key is good within this process, and the caller must poison it before it reaches the
+ * disk. */
 const char *ptxpack_jit_identify(const struct ptxpack_jit *jit, enum ptxpack_route route,
                                  ptxpack_cache_key *key);
 
-/* Compile; PTXPACK_ROUTE_LINK wants its context current.  On failure `detail` is one line.
+/* Compile.  For PTXPACK_ROUTE_LINK the context must be current.  On failure `detail` is one line.
  *   PTXPACK_E_COMPILE, _E_ISA, _E_NO_JIT, _E_IO, _E_MEMORY, _E_DRIVER */
 ptxpack_status ptxpack_jit_compile(const struct ptxpack_jit *jit, enum ptxpack_route route,
                                    const struct ptxpack_job *job, struct ptxpack_compiled *compiled,
                                    char *detail, size_t cap);
-/* The line for a failed compilation, from what the compiler said.  Returns `status`. */
+/* Write the detail line for a failed compilation from the compiler's messages.  Returns `status`. */
 ptxpack_status ptxpack_jit_explain(const struct ptxpack_job *job, ptxpack_status status, const char *compiler,
                                    const char *log, int isa, char *detail, size_t cap);
 #endif

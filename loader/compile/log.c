@@ -34,8 +34,8 @@ static void set_if_said(int *value, int said)
         *value = said;
 }
 
-/* Whether a line is of the two that name the entry that follows ("... entry function 'NAME' for ...",
- * "Function properties for NAME"); *about: that it is ours. */
+/* Whether a line is one of the two kinds that name the entry of the lines after it ("... entry function
+ * 'NAME' for ...", "Function properties for NAME"); *about: that entry is ours. */
 static bool names_entry(const char *line, const char *entry, bool *about)
 {
     const char *at = strstr(line, "entry function '");
@@ -121,7 +121,8 @@ static const char *error_in(const char *line, size_t *number)
     return colon + strspn(colon, " ");
 }
 
-/* What follows "FILE(LINE): "; NULL when the line does not begin so.  *bytes is the length of FILE. */
+/* The text after "FILE(LINE): "; NULL when the line does not begin like that.  *bytes is the length of
+ * FILE. */
 static const char *after_place(const char *line, size_t *bytes, unsigned long *number)
 {
     for (const char *open = line; (open = strchr(open, '(')) != NULL; open++) {
@@ -134,7 +135,7 @@ static const char *after_place(const char *line, size_t *bytes, unsigned long *n
     return NULL;
 }
 
-/* "k.cu(12): error: what" -> "k.cu:12: error: what"; "nvrtc: error: what" as it is. */
+/* Turns "k.cu(12): error: what" into "k.cu:12: error: what"; "nvrtc: error: what" stays. */
 static bool cuda_error_in(const char *line, char *buf, size_t cap)
 {
     static const char *const kinds[] = {"error", "catastrophic error", "internal error"};
@@ -229,7 +230,7 @@ bool ptxpack_resources_read(const char *text, size_t bytes, ptxpack_resources *o
     if (remarks < 0 || (size_t)remarks >= sizeof out->remarks || (size_t)remarks > bytes)
         return false;
     memcpy(out->remarks, copy + bytes - remarks, (size_t)remarks + 1);
-    /* What was read must be what writing makes: no other text, no other spelling. */
+    /* Writing what was read must give the same text: no other spelling is accepted. */
     char  *again = NULL;
     size_t again_bytes = 0;
     bool   same = ptxpack_resources_write(out, &again, &again_bytes) && again_bytes == bytes &&

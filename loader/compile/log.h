@@ -1,4 +1,4 @@
-/* log.h - what ptxas and its relatives in the driver write: resources, remarks, errors. */
+/* log.h - the messages of ptxas and of the compilers in the driver: resources, remarks, errors. */
 #ifndef PTXPACK_COMPILE_LOG_H
 #define PTXPACK_COMPILE_LOG_H
 #include <stdbool.h>
@@ -9,19 +9,19 @@
 /* Where a line of PTX came from, written to buf; "" when it cannot be told. */
 typedef const char *(*ptxpack_line_origin)(const void *context, size_t line, char *buf, size_t cap);
 
-/* The figures of `entry` and the remarks out of an info log (--verbose). */
+/* Read the resources of `entry` and the remarks from an info log (--verbose). */
 void ptxpack_log_resources(const char *log, const char *entry, ptxpack_resources *out);
 
-/* The errors of a log as one line that names our source: "FILE:LINE: what", and how many more there are.
- * `expansion` may be NULL: then lines are those of the PTX. */
+/* The errors of a log as one line that names our source: "FILE:LINE: what", and the number of further
+ * errors. `expansion` may be NULL: then line numbers are those of the PTX. */
 void ptxpack_log_errors(const char *log, const ptxpack_expansion *expansion, char *buf, size_t cap);
-/* The same for lines of any origin; NULL: those of the PTX. */
+/* The same with any origin of lines; NULL: line numbers are those of the PTX. */
 void ptxpack_log_errors_of(const char *log, ptxpack_line_origin origin, const void *context, char *buf,
                            size_t cap);
-/* The first error of an NVRTC log as "FILE:LINE: error: what", and how many more there are; false when
- * there is none of the C++ front end. */
+/* The first error of an NVRTC log as "FILE:LINE: error: what", and the number of further errors; false
+ * when the C++ front end reported none. */
 bool ptxpack_log_cuda_errors(const char *log, char *buf, size_t cap);
-/* Whether a log has figures of `entry`. */
+/* Whether a log reports the resources of `entry`. */
 bool ptxpack_log_knows(const char *log, const char *entry);
 /* A ptxpack_line_origin; context is the ptxpack_expansion. */
 const char *ptxpack_log_expanded_from(const void *expansion, size_t line, char *buf, size_t cap);
@@ -29,8 +29,8 @@ const char *ptxpack_log_expanded_from(const void *expansion, size_t line, char *
 /* From "current version is '8.4'": 84; 0 when the log does not say. */
 int ptxpack_log_isa(const char *log);
 
-/* Resources as the text that is kept with a cache entry, and back; *text is malloc'ed.  Reading is strict:
- * false for anything that writing does not make. */
+/* Write resources as text for the cache (*text malloc'ed), and read it.  Reading is strict: false for any
+ * text that writing does not produce. */
 bool ptxpack_resources_write(const ptxpack_resources *r, char **text, size_t *bytes);
 bool ptxpack_resources_read(const char *text, size_t bytes, ptxpack_resources *out);
 #endif

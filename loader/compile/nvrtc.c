@@ -52,8 +52,8 @@ static void read_versions(struct ptxpack_nvrtc *n)
         memcpy(n->archs, archs, (size_t)count * sizeof *archs);
 }
 
-/* NVRTC asks the linker for its other half by name, which finds it in no folder of Python's.  Once it is
- * loaded, the name is known. */
+/* NVRTC asks the linker for its second library by name, which the linker does not find in Python's
+ * folders. After we have loaded it, the linker knows the name. */
 static void load_builtins(const char *path, int version)
 {
     char        builtins[4200];
@@ -108,7 +108,7 @@ const struct ptxpack_nvrtc *ptxpack_nvrtc_load(const struct ptxpack_nvrtc_place 
 /* ---- one at a time -------------------------------------------------------------------------------- */
 
 static pthread_mutex_t    compiling = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local bool holding; /* `compiling`, by this thread: NVRTC may fork for all we know */
+static _Thread_local bool holding; /* this thread holds `compiling`; NVRTC may fork */
 
 static void before_fork(void)
 {
@@ -151,7 +151,8 @@ void ptxpack_nvrtc_output_free(struct ptxpack_nvrtc_output *o)
     memset(o, 0, sizeof *o);
 }
 
-/* What the three pairs of functions give: a size, then so many bytes.  NULL: nothing, or memory is out. */
+/* The result of one of three pairs of functions: a size, then that many bytes.  NULL: nothing, or memory
+ * is out. */
 static char *read_bytes(struct _nvrtcProgram *program,
                         ptxpack_nvrtc_result (*size)(struct _nvrtcProgram *, size_t *),
                         ptxpack_nvrtc_result (*read)(struct _nvrtcProgram *, char *), size_t *bytes)
@@ -234,5 +235,5 @@ void ptxpack_nvrtc_describe(char *line, size_t cap)
         nvrtc = ptxpack_nvrtc_load(&place, line, cap);
     if (nvrtc != NULL)
         snprintf(line, cap, "NVRTC %d.%d of %.500s%s", nvrtc->version / 1000, nvrtc->version % 1000 / 10,
-                 place.path, place.identity[0] ? "" : " (no caching: its build cannot be told)");
+                 place.path, place.identity[0] ? "" : " (not cached: its exact build is unknown)");
 }

@@ -54,7 +54,7 @@ struct ptxpack_nvrtc_place {
     char identity[96]; /* of the library's build; "" when it cannot be told */
 };
 
-/* Where it is.  False: nowhere; `why` is one line that says where it was looked for. */
+/* Find the library.  False: there is none; `why` is one line that says where it was looked for. */
 bool ptxpack_nvrtc_find(struct ptxpack_nvrtc_place *place, char *why, size_t cap);
 /* Load it, once per process and path; never unloaded.  NULL: it cannot be used, `why` is one line. */
 const struct ptxpack_nvrtc *ptxpack_nvrtc_load(const struct ptxpack_nvrtc_place *place, char *why, size_t cap);
@@ -62,7 +62,7 @@ const struct ptxpack_nvrtc *ptxpack_nvrtc_load(const struct ptxpack_nvrtc_place 
 /* One line for people: "NVRTC 13.0 of /usr/lib/libnvrtc.so.13", or why none can be used. */
 void ptxpack_nvrtc_describe(char *line, size_t cap);
 
-/* One thing to compile.  Headers are files of the given names, which the text includes by exactly these. */
+/* One text to compile.  The text includes each header by exactly the name given here. */
 struct ptxpack_nvrtc_job {
     const char        *text, *name;
     const char *const *headers, *const *header_names;
@@ -72,7 +72,8 @@ struct ptxpack_nvrtc_job {
     const char *const *expressions;
     size_t             expression_count;
 };
-/* All malloc'ed, the caller's; also after a failure there may be a log, and the PTX that ptxas refused. */
+/* The pointers are malloc'ed and the caller's.  After a failure there may be a log, and PTX that ptxas
+ * refused. */
 struct ptxpack_nvrtc_output {
     char  *ptx, *log;
     size_t ptx_bytes;
@@ -83,9 +84,9 @@ struct ptxpack_nvrtc_output {
 };
 void ptxpack_nvrtc_output_free(struct ptxpack_nvrtc_output *output);
 
-/* Any thread; one at a time compiles, and no process forks meanwhile, since a child would inherit what NVRTC
- * has locked.
- *   PTXPACK_E_COMPILE  `line` says what NVRTC answered; the log says more
+/* Compile, in any thread, one at a time.  No other thread forks meanwhile, because the child would inherit
+ * NVRTC's locks.
+ *   PTXPACK_E_COMPILE  `line` is NVRTC's error; the log says more
  *   PTXPACK_E_MEMORY */
 ptxpack_status ptxpack_nvrtc_compile(const struct ptxpack_nvrtc *nvrtc, const struct ptxpack_nvrtc_job *job,
                                      struct ptxpack_nvrtc_output *output, char *line, size_t cap);

@@ -1,4 +1,4 @@
-/* nvrtc_find.c - looking for NVRTC, without loading it where that can be helped. */
+/* nvrtc_find.c - finding NVRTC, where possible without loading it. */
 #include "nvrtc.h"
 #include <dlfcn.h>
 #include <glob.h>
@@ -38,7 +38,7 @@ static bool take_in(struct ptxpack_nvrtc_place *place, const char *variable, con
     return n > 0 && (size_t)n < sizeof folder && take(place, folder, (size_t)n);
 }
 
-/* The folders that match; the last first, since "cuda-13.0" comes after "cuda-12.9". */
+/* The folders that match, in reverse order, so that "cuda-13.0" comes before "cuda-12.9". */
 static bool take_glob(struct ptxpack_nvrtc_place *place, const char *pattern)
 {
     glob_t found;
@@ -89,7 +89,8 @@ static bool take_wheels(struct ptxpack_nvrtc_place *place)
     return false;
 }
 
-/* With the linker's lock held: one that is loaded (`flag` RTLD_NOLOAD), or that only the linker finds (0). */
+/* With the linker's lock held: a library that is loaded already (`flag` RTLD_NOLOAD), or that only the
+ * linker finds (0). */
 static bool take_loaded(struct ptxpack_nvrtc_place *place, const char *name, int flag)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | flag);

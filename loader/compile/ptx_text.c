@@ -18,7 +18,7 @@ static const char *skip_string(const char *at)
     return *at ? at + 1 : at;
 }
 
-/* Past a comment or string that begins at `at`; `at` itself when none does. */
+/* The position after the comment or string at `at`; `at` itself when there is none. */
 static const char *skip_quoted(const char *at)
 {
     if (*at == '"')
@@ -31,7 +31,7 @@ static const char *skip_quoted(const char *at)
     return end != NULL ? end + 2 : at + strlen(at);
 }
 
-/* What follows the next `directive`, blanks skipped; NULL at the end. */
+/* The text after the next `directive` and blanks; NULL at the end. */
 static const char *after(const char *at, const char *directive)
 {
     size_t bytes = strlen(directive);
@@ -83,7 +83,8 @@ const char *ptxpack_ptx_entry(const char *at, size_t *bytes)
 
 /* ---- lines ---------------------------------------------------------------------------------------- */
 
-/* The operands of a directive that begins the line at `at`; NULL when another thing does. */
+/* The operands of the directive at the start of the line at `at`; NULL when the line has another one or
+ * none. */
 static const char *line_directive(const char *at, const char *directive)
 {
     size_t bytes = strlen(directive);
@@ -97,7 +98,7 @@ static const char *next_line(const char *at)
     return *at ? at + 1 : NULL;
 }
 
-/* The .loc that the line with this number is under; NULL without one, or before a function's first. */
+/* The .loc that applies to the line with this number; NULL without one, or before a function's first. */
 static const char *loc_of(const char *text, size_t line)
 {
     const char *loc = NULL;

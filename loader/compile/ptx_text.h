@@ -1,4 +1,4 @@
-/* ptx_text.h - what can be read off a PTX text without parsing it. */
+/* ptx_text.h - facts that can be read from a PTX text without parsing it. */
 #ifndef PTXPACK_PTX_TEXT_H
 #define PTXPACK_PTX_TEXT_H
 #include <stdbool.h>
@@ -10,9 +10,9 @@ int ptxpack_ptx_isa(const char *text);
 bool ptxpack_ptx_target(const char *text, char *buf, size_t cap);
 /* The first entry's name at or after `at`, *bytes long, not NUL-terminated; NULL when there is none. */
 const char *ptxpack_ptx_entry(const char *at, size_t *bytes);
-/* A ptxpack_line_origin by the .loc and .file directives of a PTX text, which is its context: "k.cu:12",
- * of what was inlined "k.cu:12 (in lib.h:3)". */
+/* A ptxpack_line_origin from the .loc and .file directives of a PTX text, which is the context: "k.cu:12",
+ * or for inlined code "k.cu:12 (in lib.h:3)". */
 const char *ptxpack_ptx_origin(const void *text, size_t line, char *buf, size_t cap);
-/* Its .file directives lose the folder that we are in. */
+/* Remove the current folder from the paths of its .file directives. */
 void ptxpack_ptx_strip_folder(char *text);
 #endif

@@ -20,7 +20,7 @@ enum { MAX_OUTPUT = 4 << 20, MAX_OPTIONS = 8, MAX_CUBIN = 256 << 20 }; /* bytes,
 
 /* ---- running a program ---------------------------------------------------------------------------- */
 
-/* What comes out of `fd` until it ends, at most MAX_OUTPUT bytes of it kept. */
+/* Read `fd` to its end and keep at most MAX_OUTPUT bytes. */
 static char *drain(int fd)
 {
     size_t have = 0, room = 4096;
@@ -48,9 +48,9 @@ static char *drain(int fd)
     return text;
 }
 
-/* Run argv[0]; *output is what it said on both streams.  -1 when it could not be run, otherwise its exit
- * status, 255 when a signal ended it.  A process that ignores SIGCHLD never learns the status: then 0, and
- * the caller judges by what the program made. */
+/* Run argv[0]; *output is what it wrote to both streams.  Returns -1 when it could not be run, otherwise
+ * its exit status, or 255 when a signal ended it.  A process that ignores SIGCHLD never learns the status:
+ * then 0, and the caller checks what the program wrote. */
 static int run(char *const *argv, char **output)
 {
     int                        ends[2], status = -1;
@@ -98,8 +98,8 @@ static bool read_version(struct ptxpack_ptxas *out)
     return good;
 }
 
-/* What this process knows already: asking costs each ptxpack_open some 10 ms.  Only ever longer, and each
- * entry immutable, so that it needs no lock, which a fork might find taken. */
+/* What this process knows already, because asking costs each ptxpack_open some 10 ms.  The list only grows
+ * and each entry is immutable, so it needs no lock, which a fork might find held. */
 struct answer {
     struct ptxpack_ptxas ptxas;
     struct stat          file;
@@ -181,7 +181,7 @@ static bool write_all(int fd, const char *text, size_t bytes)
     return true;
 }
 
-/* Make an empty private file from the pattern in `name`; with `text`, hold that. */
+/* Make a private file from the pattern in `name`, empty or with `text`. */
 static bool make_file(char *name, const char *text, size_t bytes)
 {
     int fd = mkostemp(name, O_CLOEXEC);

@@ -8,12 +8,13 @@
 
 struct ptxpack_ptxas {
     char path[4096];
-    char identity[256]; /* the words of `ptxas --version` that tell its build */
+    char identity[256]; /* the words of `ptxas --version` that identify its build */
     int  cuda;          /* 13000: the release it belongs to */
 };
 
-/* Look at $PTXPACK_PTXAS ("none": nowhere), or else along $PATH and in /usr/local/cuda/bin; each is asked
- * for its version once in this process, unless the file changes.  False: none works, `why` is one line. */
+/* Look at $PTXPACK_PTXAS ("none": nowhere), or else along $PATH and in /usr/local/cuda/bin.  Each program
+ * is asked for its version once in this process, unless the file changes.  False: none works, `why` is one
+ * line. */
 bool ptxpack_ptxas_open(struct ptxpack_ptxas *out, char *why, size_t cap);
 
 /* As ptxpack_ptxcompiler_compile.  Temporary files (0600, in $TMPDIR or /tmp) are gone afterwards.

@@ -59,7 +59,7 @@ bool ptxpack_ptxcompiler_open(const char *path, struct ptxpack_ptxcompiler *out,
     return opened;
 }
 
-/* Both logs are read alike: a size without the NUL byte, then the text. */
+/* Both logs are read in the same way: a size without the NUL byte, then the text. */
 static char *read_log(struct nvPTXCompiler *compiler,
                       ptxpack_nvptx_result (*size)(struct nvPTXCompiler *, size_t *),
                       ptxpack_nvptx_result (*read)(struct nvPTXCompiler *, char *))

@@ -36,7 +36,7 @@ struct ptxpack_ptxcompiler {
     const char  *path;
 };
 
-/* What a compiler made: machine code and log, malloc'ed, the caller's. */
+/* The result of a compiler: machine code and log, malloc'ed, the caller's. */
 struct ptxpack_compiled {
     void  *cubin; /* NULL when it failed */
     size_t cubin_bytes;
@@ -53,7 +53,7 @@ ptxpack_status ptxpack_ptxcompiler_compile(const struct ptxpack_ptxcompiler *com
                                            size_t bytes, const char *const *options, int count,
                                            struct ptxpack_compiled *compiled);
 
-/* The highest PTX ISA * 10 that it takes, found by asking for one that is too high; 0 when it cannot be
- * told. */
+/* The highest PTX ISA * 10 that it takes, found by compiling a text whose version is too high; 0 when it
+ * cannot be told. */
 int ptxpack_ptxcompiler_isa(const struct ptxpack_ptxcompiler *compiler);
 #endif

@@ -1,4 +1,5 @@
-/* call.c - macro calls: their arguments, and the text that they made, kept for the next such call. */
+/* call.c - macro calls: their arguments, and the texts that they produced, kept for the next call with the
+ * same operands. */
 #include <stdlib.h>
 #include "internal.h"
 
@@ -78,7 +79,7 @@ struct kept_call {
     char     operands[];
 };
 
-/* The call if it was kept, or NULL; then *at is where to keep it, NULL when there is no room. */
+/* The call if it was kept, or NULL; then *at is the place to keep it, or NULL when there is no room. */
 static const kept_call *find(expander *x, const macro *m, span s, uint32_t hash, kept_call ***at)
 {
     kept_call **first = &x->kept_calls[(hash ^ m->number) % (KEPT_CALLS - PROBES)];
@@ -102,7 +103,7 @@ static bool has_number(const pieces *p)
     return false;
 }
 
-/* Keep the call of m with the operands s, which made *body. */
+/* Keep the call of m with the operands s, which produced *body. */
 static bool keep(expander *x, const kept_call *call, span s, text *body, kept_call **at)
 {
     kept_call *k = (kept_call *)malloc(sizeof *k + s.size);
@@ -139,7 +140,7 @@ static bool enter(expander *x, const macro *m, frame **f)
     return true;
 }
 
-/* Put the arguments in: a call that was not kept. */
+/* Substitute the arguments of a call that was not kept. */
 static bool make(expander *x, macro *m, span operands, frame **f)
 {
     span s;

@@ -6,7 +6,7 @@ static bool nothing_more(expander *x, span operands)
     return !operands.size || expand_fail(x, "nothing may follow here: \"%.*s\"", QUOTE(operands));
 }
 
-/* ".ifc a, b": as compares what is left of the first comma with all that is right of it. */
+/* ".ifc a, b": as compares the text left of the first comma with all the text right of it. */
 static bool same_text(expander *x, span operands, bool *same)
 {
     span s;
@@ -26,7 +26,7 @@ static bool is_defined(expander *x, span operands, bool *defined)
     int64_t value;
     span    name = expand_word(operands);
     if (!name.size || name.size != operands.size)
-        return expand_fail(x, "\"%.*s\" is no symbol name", QUOTE(operands));
+        return expand_fail(x, "\"%.*s\" is not a symbol name", QUOTE(operands));
     *defined = expand_symbol_get(x->e, name, &value);
     return true;
 }
@@ -93,7 +93,7 @@ static bool other_branch(expander *x, condition *c, enum condition_kind kind, sp
         c->ignoring = true;
         return true;
     }
-    if (kind == IF_ELSEIF) { /* which was not pasted yet: it may not count */
+    if (kind == IF_ELSEIF) { /* it was not pasted yet, because it may not count */
         if (!expand_paste(x, operands, &x->pasted) || !holds(x, IF_EXPR, span_text(&x->pasted), &result))
             return false;
     }

@@ -1,4 +1,4 @@
-/* directive.c - the table of directives; .set, .include, .error and other small ones. */
+/* directive.c - the table of directives; .set, .include, .error and other small directives. */
 #include <endian.h>
 #include <stdlib.h>
 #include "internal.h"
@@ -139,7 +139,7 @@ static const directive directives[] = {
     {"warning", do_message, 0},
 };
 
-/* A name of at most LONGEST bytes as a number that sorts like it; upper case like lower case. */
+/* A name of at most LONGEST bytes as a number that sorts in the same order, upper case like lower case. */
 static uint64_t number_of(const char *name, size_t size)
 {
     uint64_t n = 0;

@@ -44,7 +44,7 @@ static void expand_frame_pop(expander *x)
         expand_text_free(&f->items);
 }
 
-/* The next line of a frame, without its newline; x->here is moved to it. */
+/* The next line of a frame, without its newline; x->here becomes its position. */
 static span next_line(expander *x, frame *f)
 {
     const char *from = f->source.data + f->pos;
@@ -62,7 +62,7 @@ static int directive_of(span s)
     return s.size && s.data[0] == '.' ? expand_directive_find(expand_word(s)) : -1;
 }
 
-/* Whether a line opens (+1) or closes (-1) a block; labels may come first. */
+/* Whether a line opens (+1) or closes (-1) a block, which may follow labels. */
 static int block_change(span line, bool loop)
 {
     size_t start = expand_skip_blank(line, 0);
@@ -105,7 +105,7 @@ bool expand_exit(expander *x)
 
 /* ---- lines ----------------------------------------------------------------------------------------- */
 
-/* A backslash that is left outside of strings is a parameter that nobody knows. */
+/* A backslash that remains outside of strings names an unknown parameter. */
 static bool warn_backslash(expander *x, span line)
 {
     const char *slash = (const char *)memchr(line.data, '\\', line.size);
@@ -129,7 +129,7 @@ static bool emit(expander *x, span line)
     return !x->options.line_info || expand_loc_after(x, line);
 }
 
-/* The = or == that makes "NAME = value" of a line; 0 when it is none. */
+/* The = or == of a line "NAME = value"; 0 when the line is not an assignment. */
 static size_t assignment(span rest, size_t *at)
 {
     *at = expand_skip_blank(rest, 0);
@@ -147,7 +147,7 @@ typedef struct statement {
     macro              *called;
 } statement;
 
-/* What a line is, after its labels. */
+/* The kind of a line, after its labels. */
 static statement classify(const expander *x, span s)
 {
     span      word = expand_word(s), rest = span_of(s.data + word.size, s.size - word.size);
@@ -181,7 +181,7 @@ static bool run(expander *x, const statement *st)
     }
 }
 
-/* In text that an .if leaves out, only the .if family counts.  The line was not pasted. */
+/* In text that an .if skips, only the .if family matters.  The line was not pasted. */
 static bool run_ignored(expander *x, span line)
 {
     span word = expand_word(line);
@@ -327,7 +327,7 @@ static void release(expander *x)
     expand_calls_free(x);
     expand_text_free(&x->pasted);
     expand_text_free(&x->scrubbed);
-    for (uint32_t i = 0; i < x->e->file_count; i++) /* the paths stay, for the line map */
+    for (uint32_t i = 0; i < x->e->file_count; i++) /* the paths are kept for the line map */
         expand_text_free(&x->e->files[i].stripped);
 }
 

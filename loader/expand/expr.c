@@ -1,7 +1,7 @@
-/* expr.c - as's integer expressions, 64-bit, its operators and its precedence: from text to steps. */
+/* expr.c - as's integer expressions: 64 bits, its operators and precedence, translated from text to steps. */
 #include "internal.h"
 
-/* as ranks the bitwise operators above + and -, and shifts with *. */
+/* as ranks the bitwise operators above + and -, and shifts equal to *. */
 static const uint8_t ranks[] = {
     [STEP_NONE] = 0, [STEP_MUL] = 6, [STEP_DIV] = 6,    [STEP_MOD] = 6,  [STEP_SHL] = 6,
     [STEP_SHR] = 6,  [STEP_OR] = 5,  [STEP_OR_NOT] = 5, [STEP_XOR] = 5,  [STEP_AND] = 5,
@@ -188,7 +188,7 @@ static bool operand(reader *r)
     return ok;
 }
 
-/* "!=", or "!!", which as has for ^. */
+/* "!=", or "!!", which is as's spelling of ^. */
 static enum step_kind exclamation(const reader *r, size_t *size)
 {
     size_t next = expand_skip_blank(r->s, r->at + 1);
@@ -281,7 +281,7 @@ static bool binary(reader *r, int rank)
 bool expand_read_expression(reader *r)
 {
     r->s = expand_trim(r->s);
-    return binary(r, 0) && (r->at == r->s.size || complain(r, "what is no part of it begins"));
+    return binary(r, 0) && (r->at == r->s.size || complain(r, "unexpected text"));
 }
 
 bool expand_expression(expander *x, span s, int64_t *value)

@@ -7,7 +7,7 @@ typedef struct stripper {
     char       *to;
 } stripper;
 
-/* Up to what may begin a string, a character or a comment. */
+/* Skip to the next byte that may begin a string, a character or a comment. */
 static void strip_nothing(stripper *s)
 {
     const char *from = s->from;
@@ -17,7 +17,7 @@ static void strip_nothing(stripper *s)
     s->to += s->from - from;
 }
 
-/* From a quote to the one that closes it, or to the end of the line. */
+/* Skip from a quote to the closing quote, or to the end of the line. */
 static void strip_string(stripper *s)
 {
     *s->to++ = *s->from++;
@@ -30,7 +30,7 @@ static void strip_string(stripper *s)
     }
 }
 
-/* From an apostrophe past the character that it quotes, which may be a quote or a slash. */
+/* Skip an apostrophe and the character that it quotes, which may be a quote or a slash. */
 static void strip_character(stripper *s)
 {
     int left = s->end - s->from > 1 && s->from[1] == '\\' ? 3 : 2;

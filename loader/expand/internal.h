@@ -23,7 +23,7 @@
 #include <string.h>
 #include "expand.h"
 
-typedef struct span { /* borrowed bytes, not NUL-terminated */
+typedef struct span { /* bytes owned elsewhere, not NUL-terminated */
     const char *data;
     size_t      size;
 } span;
@@ -70,7 +70,7 @@ typedef struct formals {
     uint32_t count, cap;
     names    index;
 } formals;
-typedef struct piece { /* of a body: text as it stands, then what takes the place of a \name */
+typedef struct piece { /* a part of a body: plain text, then what replaces a \name */
     const char *data;
     size_t      size;
     uint32_t    then; /* index of a formal, or an enum piece_end */
@@ -92,7 +92,7 @@ typedef struct macro {
 enum frame_kind { FRAME_FILE, FRAME_MACRO, FRAME_REPT, FRAME_IRP, FRAME_IRPC };
 typedef struct frame {
     enum frame_kind kind;
-    span            source; /* lines still being read; in `own`, in a file or in an outer frame  */
+    span            source; /* a source of lines: `own`, a file, or an outer frame */
     size_t          pos;
     place           first; /* of source                                                         */
     uint32_t        line;  /* of the line at pos                                                */
@@ -217,7 +217,8 @@ uint32_t expand_names_find(const names *n, span name);
 bool     expand_names_put(expander *x, names *n, span name, uint32_t index);
 void     expand_names_free(names *n);
 
-/* Record an error, and be false: macros, so that the compiler knows.  The first error is the one told. */
+/* Record an error and return false; these are macros so that the compiler knows.  Only the first error is
+ * reported. */
 #define expand_fail(x, ...)        (expand_record((x), (x)->here, __VA_ARGS__), false)
 #define expand_fail_at(x, at, ...) (expand_record((x), (at), __VA_ARGS__), false)
 void expand_record(expander *x, place at, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -227,7 +228,7 @@ static inline bool expand_no_memory(expander *x)
     return false;
 }
 bool expand_warn(expander *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Count work, bytes of text, and stop what has run too long. */
+/* Count work in bytes of text, and stop an expansion that takes too long. */
 enum { BYTES_PER_STEP = 64 };
 bool               expand_check_steps(expander *x);
 static inline bool expand_step(expander *x, size_t bytes)
@@ -235,17 +236,17 @@ static inline bool expand_step(expander *x, size_t bytes)
     x->steps += 1 + bytes / BYTES_PER_STEP;
     return x->steps < x->next_check || expand_check_steps(x);
 }
-/* Count bytes that stay held until expand_release. */
+/* Count bytes that stay allocated until expand_release. */
 bool expand_hold(expander *x, size_t bytes);
 void expand_release(expander *x, size_t bytes);
-/* The most characters of a text that a message quotes: printf("%.*s", QUOTE(s)). */
+/* How many characters of a text a message quotes at most: printf("%.*s", QUOTE(s)). */
 #define QUOTE(s) ((s).size > 60 ? 60 : (int)(s).size), ((s).size ? (s).data : "")
 
 /* ---- file.c --------------------------------------------------------------------------------- */
 bool expand_file(expander *x, span path, uint32_t site, uint32_t *file); /* read, strip, cache */
 
 /* ---- line.c --------------------------------------------------------------------------------- */
-/* What a character may be; bits. */
+/* Classes of characters; bits. */
 enum {
     IS_BLANK = 1,
     IS_LETTER = 2 /* or _ or $ */,
@@ -254,7 +255,7 @@ enum {
     IS_SIGN = 16,      /* with names and digits: what as (for x86) calls a symbol character */
     IS_QUOTE = 32,     /* " or ' */
     ENDS_KEYWORD = 64, /* ends NAME of NAME=value */
-    IN_ARGUMENT = 128  /* means something in an argument */
+    IN_ARGUMENT = 128  /* has a meaning in an argument */
 };
 extern const uint8_t expand_classes[256];
 static inline bool   is_any(char c, int classes) { return (expand_classes[(unsigned char)c] & classes) != 0; }
@@ -288,8 +289,8 @@ static inline span expand_word(span s)
     return span_of(s.data, n);
 }
 size_t expand_label(span s); /* bytes of the "label:" that s starts with, or 0 */
-/* as's scrubber: blanks that do not separate words go, 'c' becomes a number.  Into x->scrubbed.
- * `operands` is all that follows the first word: when they touch it, the first blank stays. */
+/* as's scrubber: removes blanks that do not separate words, and turns 'c' into a number.  The result is in
+ * x->scrubbed. `operands` is everything after the first word: when they touch it, the first blank stays. */
 bool   expand_scrub(expander *x, span operands, span *out);
 size_t expand_skip_comma(span s, size_t at);
 /* One argument of a macro call or .irp, from `at` on; returns where it ends. */
@@ -348,7 +349,7 @@ typedef struct reader { /* of a text whose steps are wanted */
     const char    *wrong;            /* what is, at `at`, or in the text as a whole */
     bool           whole;
 } reader;
-typedef bool (*expand_read)(reader *r); /* false: it ends with something wrong */
+typedef bool (*expand_read)(reader *r); /* false: it ends with an error */
 typedef struct target {                 /* where the results go */
     int64_t *value;
     text    *out;
@@ -363,7 +364,7 @@ void expand_programs_free(expander *x);
 enum { EXPAND_MAX_NESTING = 200 }; /* of parentheses and unary operators: they recurse */
 bool expand_expression(expander *x, span s, int64_t *value); /* all of s */
 bool expand_read_expression(reader *r);                      /* r->s */
-bool expand_tell(const reader *r);                           /* what was wrong, as an error */
+bool expand_tell(const reader *r);                           /* the error */
 bool expand_symbol_set(expander *x, span name, int64_t value);
 bool expand_symbol_get(const ptxpack_expansion *e, span name, int64_t *value);
 
@@ -388,16 +389,16 @@ bool expand_macro_call(expander *x, macro *m, span operands);
 void expand_calls_free(expander *x);
 
 /* ---- substitute.c --------------------------------------------------------------------------- */
-enum piece_end { /* of the body; of what cannot be substituted, an error once it comes to that */
+enum piece_end { /* of the body; or an error that is reported when this piece is used */
                  PIECE_FORMALS = INT32_MAX - 8,
                  PIECE_END,
                  PIECE_NUMBER,
                  PIECE_UNCLOSED,
                  PIECE_TOO_DEEP
 };
-/* Divide a body, which must stay where it is, at the "\name" of f and, if `numbered`, at "\@". */
+/* Divide a body, which must not move, at the "\name" of f and, if `numbered`, at "\@". */
 bool expand_divide(expander *x, span body, const formals *f, bool numbered, pieces *out);
-/* Add the body to out, with the values of f and `number` in their places. */
+/* Append the body to out, with the values of f and `number` in place. */
 bool expand_substitute(expander *x, const pieces *p, const formals *f, uint32_t number, text *out);
 void expand_pieces_drop(expander *x, pieces *p); /* they stay allocated for the next body */
 void expand_pieces_free(expander *x, pieces *p);
@@ -431,7 +432,7 @@ static inline bool expand_ignoring(const expander *x)
 {
     return x->condition_count && x->conditions[x->condition_count - 1].ignoring;
 }
-/* Nothing opened in frame `depth` may be open any more. */
+/* Check that no block opened in frame `depth` is still open. */
 bool expand_condition_closed(expander *x, uint32_t depth);
 void expand_condition_drop(expander *x, uint32_t depth);
 
@@ -447,9 +448,9 @@ bool expand_assign(expander *x, span name, span value, bool once);
 
 /* ---- expand.c -------------------------------------------------------------------------------------- */
 bool expand_frame_push(expander *x, enum frame_kind kind, frame **out);
-/* Count the frame's source, which it made, as text at work, instead of what it had before. */
+/* Count the frame's own source as text at work, in place of what was counted before. */
 bool expand_frame_hold(expander *x, frame *f);
-/* Take lines from the innermost frame up to the one that closes the block just opened. */
+/* Take lines from the innermost frame up to the line that closes the block just opened. */
 bool expand_take_block(expander *x, bool loop, span *body, place *first);
 bool expand_exit(expander *x); /* .exitm */
 

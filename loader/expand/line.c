@@ -140,7 +140,7 @@ bool expand_scrub(expander *x, span s, span *out)
     return true;
 }
 
-/* The inside of the string that starts at s[*at]: "" is a quote, \" stays as it is. */
+/* The content of the string that starts at s[*at]: "" is a quote, \" stays as it is. */
 static bool quoted_argument(expander *x, span s, size_t *at, text *out)
 {
     bool escaped = false;

@@ -65,7 +65,7 @@ bool expand_loc_after(expander *x, span line)
     return true;
 }
 
-/* What a string of PTX cannot hold becomes an underscore. */
+/* A character that a string of PTX cannot hold becomes an underscore. */
 static bool add_name(expander *x, const char *name)
 {
     for (const char *p = name; *p; p++)

@@ -42,7 +42,7 @@ bool expand_loop_open(expander *x, enum frame_kind kind, span operands)
 static bool next_item(expander *x, frame *f, bool *more)
 {
     span s = span_text(&f->items);
-    *more = f->item < s.size || !f->started; /* no items: once, with nothing */
+    *more = f->item < s.size || !f->started; /* without items the body is expanded once, with an empty value */
     f->variable.actual.size = 0;
     if (f->item >= s.size)
         return true;
@@ -52,7 +52,7 @@ static bool next_item(expander *x, frame *f, bool *more)
     return true;
 }
 
-/* The next value of an .irpc variable; quotes come and go, and blanks outside them do not count. */
+/* The next value of an .irpc variable; quotes are removed, and blanks outside of them do not count. */
 static bool next_character(expander *x, frame *f, bool *more)
 {
     span s = span_text(&f->items);

@@ -3,7 +3,7 @@
 #include "internal.h"
 
 enum {
-    FEW_FORMALS = 4, /* up to here comparing is quicker than hashing */
+    FEW_FORMALS = 4, /* up to this size comparing is quicker than hashing */
     MAX_NAME = 128   /* characters of a macro's name */
 };
 
@@ -60,7 +60,7 @@ static bool qualifier(expander *x, span s, size_t *at, formal *f)
     else if (span_is(word, "vararg"))
         f->kind = FORMAL_VARARG;
     else
-        return expand_fail(x, "\"%.*s\" is no qualifier of the parameter %.*s: req or vararg", QUOTE(word),
+        return expand_fail(x, "\"%.*s\" is not a qualifier of the parameter %.*s: req or vararg", QUOTE(word),
                            QUOTE(f->name));
     *at = expand_skip_blank(s, *at + word.size);
     return true;
@@ -99,8 +99,8 @@ static bool define_formals(expander *x, macro *m, span s, size_t at)
     return true;
 }
 
-/* Macro names are the same in upper and lower case: one bit makes them so, and no other two characters of
- * names the same.  Names too long for `low` are none. */
+/* Macro names ignore case.  One bit makes upper and lower case equal, and no other two characters of
+ * names. Names too long for `low` are not macros. */
 static span lowered(span name, char low[MAX_NAME])
 {
     if (name.size > MAX_NAME)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include "internal.h"
 
-enum { SHOWN_ENDS = 6 }; /* of a long chain of calls, so many from each end are written out */
+enum { SHOWN_ENDS = 6 }; /* of a long chain of calls, that many from each end are written */
 
 bool expand_map_line(expander *x, place at)
 {

@@ -57,7 +57,7 @@ static bool read_list(expander *x, span s, list *l)
            expand_expression(x, span_of(dots + 2, (size_t)(colon - dots - 2)), &l->last);
 }
 
-/* One item, after a comma unless it is the first to say anything. */
+/* Write one item, after a comma unless it is the first that is not empty. */
 static bool paste_item(expander *x, span item, bool *first, text *out, int nesting)
 {
     size_t before = out->size;
@@ -118,8 +118,8 @@ static bool complain(reader *r, const char *what)
     return false;
 }
 
-/* Lines are full of X, X+1, X+2: an expression that starts with all of the steps of one before it takes
- * its value instead.  Not that of a shift, which may warn each time. */
+/* Lines often contain X, X+1, X+2: an expression that starts with all the steps of an earlier one uses its
+ * value.  Shifts are excluded, since each may warn. */
 static bool share(reader *r, uint32_t start)
 {
     uint32_t    own = r->count - start, same = 0;

@@ -6,7 +6,7 @@
 #include "internal.h"
 
 enum {
-    MAX_STACK = 7 * (EXPAND_MAX_NESTING + 1), /* a nesting holds a value for each rank, and one more */
+    MAX_STACK = 7 * (EXPAND_MAX_NESTING + 1), /* a nesting level holds a value for each rank, and one more */
     KEPT_BYTES = 2 << 20,
     PROBES = 4
 };
@@ -24,7 +24,7 @@ struct program {
 /* The divisor is not 0. */
 static int64_t divide(enum step_kind op, int64_t a, int64_t b)
 {
-    if (b == -1) /* the one quotient that overflows wraps round */
+    if (b == -1) /* the only quotient that overflows wraps around */
         return op == STEP_DIV ? (int64_t)(0 - (uint64_t)a) : 0;
     return op == STEP_DIV ? a / b : a % b;
 }
@@ -108,7 +108,7 @@ static span expression_at(span s, const step *steps, size_t i)
     return expand_pasted(span_of(s.data + steps[i].at + steps[i].size, s.size - steps[i].at - steps[i].size));
 }
 
-/* The result takes the place of the left operand. */
+/* The result replaces the left operand. */
 static bool run_operator(expander *x, span s, const program *p, const step *at, int64_t *left, int64_t right)
 {
     if (!right && (at->op == STEP_DIV || at->op == STEP_MOD))
@@ -124,7 +124,7 @@ static bool run_text(expander *x, span s, const step *at, target to)
     return expand_text_add(x, to.out, s.data + at->at, at->size);
 }
 
-/* Text goes to to.out, the value that is left to *to.value. */
+/* Write text to to.out, and the remaining value to *to.value. */
 static bool run(expander *x, span s, const program *p, target to)
 {
     int64_t     stack[MAX_STACK], *top = stack /* the next free one */, again = 0;
@@ -171,7 +171,8 @@ static bool run(expander *x, span s, const program *p, target to)
 
 /* ---- keeping --------------------------------------------------------------------------------------- */
 
-/* The program of a text that was kept, or NULL; then *at is where to keep it, NULL when there is no room. */
+/* The program of a text that was kept, or NULL; then *at is the place to keep it, or NULL when there is no
+ * room. */
 static const program *find(expander *x, span s, expand_read read, uint32_t hash, program ***at)
 {
     program **first = &x->programs[hash % (PROGRAMS - PROBES)];
@@ -187,7 +188,7 @@ static const program *find(expander *x, span s, expand_read read, uint32_t hash,
     return NULL;
 }
 
-/* What r read, which may be the beginning of something wrong. */
+/* Run what r read, which may end at an error. */
 static program *make(const reader *r, expand_read read, uint32_t hash)
 {
     size_t   size = r->text.size, steps = r->count * sizeof(step);

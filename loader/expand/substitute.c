@@ -1,10 +1,11 @@
-/* substitute.c - arguments in place of parameters: a body is divided once, then put together often. */
+/* substitute.c - arguments in place of parameters: a body is divided once and then assembled for each
+ * call. */
 #include <stdlib.h>
 #include "internal.h"
 
 enum { MAX_SHADOWS = 16 }; /* lists inside lists */
 
-/* Names that an enclosing \{name=...} keeps for itself, and the brace depth that ends each. */
+/* Names that an enclosing \{name=...} defines, and the brace depth that ends each. */
 typedef struct shadows {
     span   names[MAX_SHADOWS];
     size_t depths[MAX_SHADOWS];
@@ -58,7 +59,7 @@ static bool cut(division *d, size_t stop, uint32_t then, size_t next)
     return true;
 }
 
-/* What cannot be substituted: nothing after it counts. */
+/* An error in the substitution: nothing after it counts. */
 static bool cut_short(division *d, enum piece_end why) { return cut(d, d->at, why, d->body.size); }
 
 static bool open_list(division *d, span variable)
@@ -99,7 +100,7 @@ static uint32_t formal_of(const division *d, span name)
     return (uint32_t)(f - d->f->items);
 }
 
-/* "&name" or "&name&", which as takes too; other ampersands stay. */
+/* "&name" or "&name&", which as accepts too; other ampersands stay. */
 static bool ampersand(division *d)
 {
     span     rest = span_of(d->body.data + d->at + 1, d->body.size - d->at - 1);
@@ -113,7 +114,7 @@ static bool ampersand(division *d)
     return true;
 }
 
-/* What follows a backslash. */
+/* Handle what follows a backslash. */
 static bool backslash(division *d)
 {
     span rest = span_of(d->body.data + d->at + 1, d->body.size - d->at - 1);

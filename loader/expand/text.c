@@ -7,7 +7,7 @@
 
 enum {
     MAX_STEPS = 10 * 1000 * 1000, /* lines and BYTES_PER_STEP of text: a second or two of work */
-    CHECK_STEPS = 4096,           /* between looks at the clock                                */
+    CHECK_STEPS = 4096,           /* between checks of the clock */
     MAX_WARNINGS = 100,
     MESSAGE_BYTES = 4096
 };
@@ -79,7 +79,7 @@ static uint64_t eight_bytes(const char *from)
     return bytes;
 }
 
-/* Sixteen bytes at a time, in two halves that do not wait for each other. */
+/* Sixteen bytes at a time, in two independent halves. */
 uint32_t expand_hash(span s)
 {
     const uint64_t factor = 0x9E3779B97F4A7C15u;
@@ -174,7 +174,7 @@ static bool add_message(expander *x, text *t, place at, const char *what, const 
 {
     char line[MESSAGE_BYTES];
     expand_map_format(x->e, at, what, line, sizeof line);
-    for (char *c = line; *c; c++) /* names and quoted text may hold anything; a message is one line */
+    for (char *c = line; *c; c++) /* names and quoted text may contain any byte; a message is one line */
         if ((unsigned char)*c < ' ')
             *c = ' ';
     size_t size = strlen(line), end_size = strlen(end);

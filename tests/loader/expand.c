@@ -261,7 +261,7 @@ TEST(test_errors)
         {"x \\[1\n", "t:1: \\[ is not closed by ]"},
         {"x \\[]\n", "t:1: a value is missing at the end of the expression \"\""},
         {"x \\[1/0]\n", "t:1: division by zero in the expression \"1/0\""},
-        {"x \\[1 2]\n", "t:1: what is no part of it begins at \"2\" in the expression \"1 2\""},
+        {"x \\[1 2]\n", "t:1: unexpected text at \"2\" in the expression \"1 2\""},
         {"x \\[(1]\n", "t:1: expected ) at the end of the expression \"(1\""},
         {"x \\[09]\n", "t:1: a malformed number at \"9\" in the expression \"09\""},
         {"x \\[18446744073709551616]\n", "t:1: a number of more than 64 bits at \"6\" in the expression "

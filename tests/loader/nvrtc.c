@@ -580,7 +580,7 @@ TEST(test_options_that_cannot_be)
     ptxpack_source           s = source_of("int x;\n");
     s.options = apart;
     s.option_count = 2;
-    expect_failure(&s, PTXPACK_E_ARG, "-rdc: it makes no whole program");
+    expect_failure(&s, PTXPACK_E_ARG, "-rdc: it does not make a whole program");
 }
 
 TEST(test_forbidden)

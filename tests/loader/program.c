@@ -331,9 +331,9 @@ TEST(test_arguments)
     s = good, s.include_dirs = empty, s.include_count = 1;
     expect_failure(&s, PTXPACK_E_ARG, "source.include_dirs[0] is empty");
     s = good, s.include_dirs = NULL, s.include_count = 1;
-    expect_failure(&s, PTXPACK_E_ARG, "source.include_dirs: NULL");
+    expect_failure(&s, PTXPACK_E_ARG, "source.include_dirs is NULL, but its count is 1");
     s = good, s.symbols = bad;
-    expect_failure(&s, PTXPACK_E_ARG, "source.symbols[0]: \"1st\" is no name");
+    expect_failure(&s, PTXPACK_E_ARG, "source.symbols[0]: \"1st\" is not a symbol name");
     s = good, s.language = (ptxpack_language)2;
     expect_failure(&s, PTXPACK_E_ARG, "source.language is 2");
     ptxpack_program *program;
