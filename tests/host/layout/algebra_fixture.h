@@ -12,33 +12,13 @@
 #include <cmocka.h>
 #include "host/layout/layout.h"
 #include "loader/loader.h"
+#include "tests/support/random_fixture.h"
 
 enum { ROUNDS = 4000, POINTS = 2048, TEXT = PTXPACK_LAYOUT_TEXT };
 typedef ptxpack_tuple  tuple;
 typedef ptxpack_layout layout;
 
-static uint64_t seed = 20261120;
-
-static inline uint64_t random_bits(void)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return seed * 0x2545f4914f6cdd1du;
-}
-
-static inline int draw(int below) { return (int)((random_bits() >> 33) % (uint64_t)below); }
-
-/* For a group's setup. */
-static inline int print_seed(void **state)
-{
-    const char *text = getenv("PTXPACK_TEST_SEED");
-    (void)state;
-    seed = text != NULL ? strtoull(text, NULL, 0) : seed;
-    seed |= seed == 0;
-    print_message("seed %llu\n", (unsigned long long)seed);
-    return 0;
-}
+static inline int draw(int n) { return below(n); }
 
 /* ---- values from texts, and back ---------------------------------------------------------------------- */
 static inline const tuple *keep_tuple(tuple t)
@@ -89,7 +69,7 @@ static inline const char *text_of(const layout *l)
     if (l->shape.status == PTXPACK_OK)
         ptxpack_layout_print(l, text, TEXT);
     else
-        snprintf(text, TEXT, "no: %s", ptxpack_detail(NULL));
+        snprintf(text, TEXT, "error: %s", ptxpack_detail(NULL));
     return text;
 }
 
@@ -99,7 +79,7 @@ static inline const char *tuple_text_of(const tuple *t)
     if (t->status == PTXPACK_OK)
         ptxpack_tuple_print(t, text, TEXT);
     else
-        snprintf(text, TEXT, "no: %s", ptxpack_detail(NULL));
+        snprintf(text, TEXT, "error: %s", ptxpack_detail(NULL));
     return text;
 }
 

@@ -18,23 +18,11 @@ static wide exact_at(const layout *l, int64_t i)
 
 static int64_t huge(void)
 {
-    static const int64_t some[] = {1,
-                                   2,
-                                   3,
-                                   4,
-                                   0,
-                                   -1,
-                                   1 << 20,
-                                   (int64_t)1 << 40,
-                                   (int64_t)3 << 40,
-                                   (int64_t)1 << 61,
-                                   (int64_t)1 << 62,
-                                   INT64_MAX,
-                                   INT64_MAX / 2,
-                                   INT64_MAX / 3,
-                                   INT64_MIN + 1,
-                                   INT64_MIN,
-                                   -((int64_t)1 << 62)};
+    /* clang-format off */
+    static const int64_t big = (int64_t)1 << 62;
+    const int64_t some[] = {1, 2, 3, 4, 0, -1, 1 << 20, (int64_t)1 << 40, (int64_t)3 << 40, big / 2, big, INT64_MAX,
+                            INT64_MAX / 2, INT64_MAX / 3, INT64_MIN + 1, INT64_MIN, -big};
+    /* clang-format on */
     return draw(6) == 0 ? (int64_t)random_bits() : some[draw(sizeof some / sizeof *some)];
 }
 
@@ -265,31 +253,18 @@ static void test_poisoned(void **state)
     memset(&no, 0xA5, sizeof no);
     no.shape.status = PTXPACK_E_ARG;
     const layout *n = &no, *g = &good;
-    const layout  all[] = {
-         ptxpack_domain_offset(T("0"), n).layout,
-         ptxpack_slice_and_offset(T("0"), n).layout,
-         ptxpack_layout_slice(T("_"), n),
-         ptxpack_layout_dice(T("_"), n),
-         ptxpack_max_common_layout(n, g),
-         ptxpack_max_common_layout(g, n),
-         ptxpack_composition(n, g),
-         ptxpack_composition(g, n),
-         ptxpack_logical_product(n, g),
-         ptxpack_raked_product(g, n),
-         ptxpack_zipped_divide(g, n),
-         ptxpack_layout_zip(g, n),
-         ptxpack_layout_append(g, n),
-         ptxpack_layout_flatten(n),
-         ptxpack_tile_unzip(n, g),
-         ptxpack_tile_unzip(g, n),
-         ptxpack_upcast(n, 2),
-         ptxpack_downcast(n, 2),
-         ptxpack_right_inverse(n),
-         ptxpack_nullspace(n),
-         ptxpack_make_layout_like(n),
-         ptxpack_make_fragment_like(n),
-         ptxpack_make_composed((ptxpack_swizzle){0, 0, 0}, 0, n),
+    /* clang-format off */
+    const layout all[] = {
+        ptxpack_domain_offset(T("0"), n).layout, ptxpack_slice_and_offset(T("0"), n).layout,
+        ptxpack_layout_slice(T("_"), n), ptxpack_layout_dice(T("_"), n), ptxpack_max_common_layout(n, g),
+        ptxpack_max_common_layout(g, n), ptxpack_composition(n, g), ptxpack_composition(g, n),
+        ptxpack_logical_product(n, g), ptxpack_raked_product(g, n), ptxpack_zipped_divide(g, n),
+        ptxpack_layout_zip(g, n), ptxpack_layout_append(g, n), ptxpack_layout_flatten(n),
+        ptxpack_tile_unzip(n, g), ptxpack_tile_unzip(g, n), ptxpack_upcast(n, 2), ptxpack_downcast(n, 2),
+        ptxpack_right_inverse(n), ptxpack_nullspace(n), ptxpack_make_layout_like(n),
+        ptxpack_make_fragment_like(n), ptxpack_make_composed((ptxpack_swizzle){0, 0, 0}, 0, n),
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (ok(&all[i]))
             fail_msg("operation %zu makes %s of nothing", i, text_of(&all[i]));

@@ -89,24 +89,6 @@ static void test_structure(void **state)
     }
 }
 
-static void test_composition(void **state)
-{
-    int done = 0;
-    (void)state;
-    for (int round = 0; round < ROUNDS; round++) {
-        const layout *l = random_swizzled(random_binary((strides)(round % SIGNED), 4, 256));
-        const layout *b = random_steps(size_of(&l->shape), 3);
-        layout        inner = behind(l), r = ptxpack_composition(l, b), want = ptxpack_composition(&inner, b);
-        assert_true(accepted(&r) == ok(&want));
-        if (!ok(&r))
-            continue;
-        done++;
-        assert_behind(&r, l, &want, "composition");
-        assert_true(ptxpack_compatible(&b->shape, &r.shape));
-    }
-    assert_in_range(done, ROUNDS / 2, ROUNDS);
-}
-
 /* A swizzle inside becomes another one outside, or there is none. */
 static void test_composition_inside(void **state)
 {
@@ -177,40 +159,49 @@ static void test_domain_offset(void **state)
     }
 }
 
-/* ---- divisions, products, inverses
- * ------------------------------------------------------------------------- */
-static void test_divide(void **state)
+/* ---- compositions, divisions, products, inverses ------------------------------------------------------- */
+/* op(l,b) is l's swizzle over op(what is behind it, b), for the same b. */
+static void test_outside(void **state)
 {
-    static ptxpack_layout (*const divide[])(const layout *,
-                                            const layout *) = {ptxpack_logical_divide,  ptxpack_zipped_divide,
-                                                               ptxpack_tiled_divide,    ptxpack_flat_divide,
-                                                               ptxpack_logical_product, ptxpack_blocked_product,
-                                                               ptxpack_raked_product};
+    /* clang-format off */
+    static const struct {
+        const char    *name;
+        ptxpack_layout (*call)(const layout *, const layout *);
+        bool           product; /* b is a tiler of its own, not steps through l */
+    } ops[] = {
+        {"composition", ptxpack_composition, false},       {"logical_divide", ptxpack_logical_divide, false},
+        {"zipped_divide", ptxpack_zipped_divide, false},   {"tiled_divide", ptxpack_tiled_divide, false},
+        {"flat_divide", ptxpack_flat_divide, false},       {"logical_product", ptxpack_logical_product, true},
+        {"blocked_product", ptxpack_blocked_product, true}, {"raked_product", ptxpack_raked_product, true},
+    };
+    /* clang-format on */
+    enum { OPS = sizeof ops / sizeof *ops };
     int done = 0;
     (void)state;
-    for (int round = 0; round < ROUNDS; round++) {
-        const layout *l = random_swizzled(random_binary(BIJECTIVE, 3, 64));
-        int           which = draw(7);
-        const layout *t = which < 4 ? random_steps(size_of(&l->shape), 2) : random_binary(BIJECTIVE, 2, 16);
-        layout        inner = behind(l), r = divide[which](l, t), want = divide[which](&inner, t);
+    for (int round = 0; round < 2 * ROUNDS; round++) {
+        int           op = round % 2 == 0 ? 0 : 1 + draw(OPS - 1);
+        const layout *l = random_swizzled(op == 0 ? random_binary((strides)(round / 2 % SIGNED), 4, 256)
+                                                  : random_binary(BIJECTIVE, 3, 64));
+        const layout *b = ops[op].product ? random_binary(BIJECTIVE, 2, 16)
+                                          : random_steps(size_of(&l->shape), op == 0 ? 3 : 2);
+        layout        inner = behind(l), r = ops[op].call(l, b), want = ops[op].call(&inner, b);
         assert_true(accepted(&r) == ok(&want));
         if (!ok(&r))
             continue;
         done++;
-        assert_behind(&r, l, &want, which < 4 ? "division" : "product");
+        assert_behind(&r, l, &want, ops[op].name);
+        assert_true(op != 0 || ptxpack_compatible(&b->shape, &r.shape));
     }
-    assert_in_range(done, ROUNDS / 2, ROUNDS);
+    assert_in_range(done, ROUNDS, 2 * ROUNDS);
 }
 
 static void test_tile_to_shape(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t       m = (int64_t)1 << draw(4), n = (int64_t)1 << draw(4);
-        int64_t       across = 1 + draw(3), down = 1 + draw(3);
-        tuple         shape = *pair(m * down, n * across), order = *pair(1, 0);
-        layout        inner = draw(2) ? must(ptxpack_make_layout_left(pair(m, n)))
-                                      : must(ptxpack_make_layout_right(pair(m, n)));
+        int64_t m = (int64_t)1 << draw(4), n = (int64_t)1 << draw(4);
+        tuple   shape = *pair(m * (1 + draw(3)), n * (1 + draw(3))), order = *pair(1, 0);
+        layout  inner = must((draw(2) ? ptxpack_make_layout_left : ptxpack_make_layout_right)(pair(m, n)));
         const layout *l = random_swizzled(&inner);
         const tuple  *way = draw(2) ? &order : NULL;
         layout r = ptxpack_tile_to_shape(l, &shape, way), want = ptxpack_tile_to_shape(&inner, &shape, way);
@@ -348,6 +339,19 @@ static void assert_units(const layout *wide, int64_t units, const layout *narrow
         fail_msg("%s: %s and %s take up other bytes", what, text_of(wide), text_of(narrow));
 }
 
+static int64_t floor_div(int64_t a, int64_t n) { return a / n - (a % n < 0); }
+
+/* The words of n elements that r reaches are those of l's elements. */
+static void assert_words(const layout *r, const layout *l, int64_t n)
+{
+    int64_t a = sorted_values(l, f), b = distinct(g, sorted_values(r, g));
+    for (int64_t i = 0; i < a; i++)
+        f[i] = floor_div(f[i], n);
+    a = distinct(f, a);
+    if (a != b || memcmp(f, g, (size_t)a * sizeof *f) != 0)
+        fail_msg("upcast<%lld>(%s) = %s", (long long)n, text_of(l), text_of(r));
+}
+
 static void test_upcast(void **state)
 {
     int done = 0, same = 0;
@@ -368,12 +372,7 @@ static void test_upcast(void **state)
             continue;
         }
         done++;
-        int64_t a = sorted_values(l, f), b = distinct(g, sorted_values(&r, g)); /* each within a wide one */
-        for (int64_t i = 0; i < a; i++)
-            f[i] /= n;
-        a = distinct(f, a);
-        if (a != b || memcmp(f, g, (size_t)a * sizeof *f) != 0)
-            fail_msg("upcast<%lld>(%s) = %s", (long long)n, text_of(l), text_of(&r));
+        assert_words(&r, l, n);
         layout once = must(ptxpack_filter(l, NULL)), wide = must(ptxpack_filter(&r, NULL));
         if (strides_divide(l) && size_of(&once.shape) == n * size_of(&wide.shape)) {
             same++;
@@ -383,8 +382,6 @@ static void test_upcast(void **state)
     assert_in_range(done, ROUNDS / 2, 2 * ROUNDS);
     assert_in_range(same, ROUNDS / 4, 2 * ROUNDS);
 }
-
-static int64_t floor_div(int64_t a, int64_t n) { return a / n - (a % n < 0); }
 
 /* Modes that step downwards, or into each other: the words are those of the elements, or there is no
  * answer. */
@@ -400,12 +397,7 @@ static void test_upcast_down(void **state)
             refused++;
             continue;
         }
-        int64_t a = sorted_values(l, f), b = distinct(g, sorted_values(&r, g));
-        for (int64_t i = 0; i < a; i++)
-            f[i] = floor_div(f[i], n);
-        a = distinct(f, a);
-        if (a != b || memcmp(f, g, (size_t)a * sizeof *f) != 0)
-            fail_msg("upcast<%lld>(%s) = %s", (long long)n, text_of(l), text_of(&r));
+        assert_words(&r, l, n);
         for (int k = 0; k < r.stride.items; k++)
             down += r.stride.value[k] < 0;
     }
@@ -526,16 +518,25 @@ static void test_cast_swizzled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_apply),          cmocka_unit_test(test_structure),
-        cmocka_unit_test(test_composition),    cmocka_unit_test(test_composition_inside),
-        cmocka_unit_test(test_slices),         cmocka_unit_test(test_domain_offset),
-        cmocka_unit_test(test_divide),         cmocka_unit_test(test_tile_to_shape),
-        cmocka_unit_test(test_product_inside), cmocka_unit_test(test_inverses),
-        cmocka_unit_test(test_max_common),     cmocka_unit_test(test_upcast),
-        cmocka_unit_test(test_upcast_down),    cmocka_unit_test(test_downcast),
-        cmocka_unit_test(test_max_alignment),  cmocka_unit_test(test_recast),
-        cmocka_unit_test(test_cast_swizzled),  cmocka_unit_test(test_product_blocks),
-        cmocka_unit_test(test_upcast_reads),   cmocka_unit_test(test_inverse_of_gaps),
+        cmocka_unit_test(test_apply),
+        cmocka_unit_test(test_structure),
+        cmocka_unit_test(test_composition_inside),
+        cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_domain_offset),
+        cmocka_unit_test(test_outside),
+        cmocka_unit_test(test_tile_to_shape),
+        cmocka_unit_test(test_product_inside),
+        cmocka_unit_test(test_inverses),
+        cmocka_unit_test(test_max_common),
+        cmocka_unit_test(test_upcast),
+        cmocka_unit_test(test_upcast_down),
+        cmocka_unit_test(test_downcast),
+        cmocka_unit_test(test_max_alignment),
+        cmocka_unit_test(test_recast),
+        cmocka_unit_test(test_cast_swizzled),
+        cmocka_unit_test(test_product_blocks),
+        cmocka_unit_test(test_upcast_reads),
+        cmocka_unit_test(test_inverse_of_gaps),
     };
     return cmocka_run_group_tests(tests, print_seed, NULL);
 }

@@ -11,20 +11,13 @@
 #include <cmocka.h>
 #include "host/layout/layout.h"
 #include "loader/loader.h"
+#include "tests/support/random_fixture.h"
 
 enum { ROUNDS = 3000, TEXT = 2048, BIG = 32 };
 typedef ptxpack_tuple tuple;
 #define MAX "9223372036854775807"
 
-static uint64_t seed = 0x9e3779b97f4a7c15u;
-
-static inline int draw(int below)
-{
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-    return (int)((seed >> 33) % (uint64_t)below);
-}
+static inline int draw(int n) { return below(n); }
 
 /* One of many slots, so that a value can be an argument. */
 static inline const tuple *keep(tuple t)
@@ -61,7 +54,7 @@ static inline const char *text_of(tuple t)
     static int  next;
     char       *text = slots[next++ % 64];
     if (t.status != PTXPACK_OK)
-        snprintf(text, TEXT, "no: %s", ptxpack_detail(NULL));
+        snprintf(text, TEXT, "error: %s", ptxpack_detail(NULL));
     else
         assert_true(ptxpack_tuple_print(&t, text, TEXT) < TEXT);
     return text;
@@ -69,14 +62,14 @@ static inline const char *text_of(tuple t)
 
 #define GIVES(call, text) assert_string_equal(text_of(call), text)
 
-/* The call says no, and its line contains `text`. */
-static inline void expect_no(tuple t, const char *text, int line)
+/* The call fails, and its message contains `text`. */
+static inline void expect_error(tuple t, const char *text, int line)
 {
     if (t.status != PTXPACK_E_ARG || strstr(ptxpack_detail(NULL), text) == NULL)
         fail_msg("line %d: status %d, detail \"%s\", expected \"%s\"", line, t.status, ptxpack_detail(NULL),
                  text);
 }
-#define SAYS_NO(call, text) expect_no(call, text, __LINE__)
+#define FAILS(call, text) expect_error(call, text, __LINE__)
 
 /* A random nested tuple of positive integers, at most `*left` leaves. */
 static inline void random_in(char *text, int depth, int *left, int largest)
@@ -188,13 +181,5 @@ static inline int64_t value(tuple t)
         fail_msg("%s", ptxpack_detail(NULL));
     assert_false(ptxpack_is_tuple(&t));
     return t.value[0];
-}
-
-/* For a group's setup: what it takes to run the same again. */
-static inline int print_seed(void **state)
-{
-    (void)state;
-    print_message("seed %llx\n", (unsigned long long)seed);
-    return 0;
 }
 #endif
