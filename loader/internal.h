@@ -43,6 +43,9 @@ ptxpack_status ptxpack_fail_driver(const ptxpack *handle, ptxpack_cu_result resu
 /* ---- open.c --------------------------------------------------------------------------------------- */
 /* The option, or else the environment variable (not in setuid programs), or else NULL. */
 const char *ptxpack_chosen(const char *option, const char *variable);
+/* Read the architecture, the multiprocessors and the shared memory of a device into *info. */
+ptxpack_cu_result ptxpack_read_attributes(const struct ptxpack_driver *driver, int device,
+                                          ptxpack_device_info *info);
 /* Choose kernels as for `arch` (NULL: change nothing); offline it is also the target.   PTXPACK_E_ARG */
 ptxpack_status ptxpack_apply_arch(ptxpack *handle, const char *arch, bool offline);
 

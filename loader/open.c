@@ -82,10 +82,10 @@ static ptxpack_status retain_context(ptxpack *h, int ordinal, int count)
     return PTXPACK_OK;
 }
 
-static ptxpack_status read_device(ptxpack *h)
+ptxpack_cu_result ptxpack_read_attributes(const struct ptxpack_driver *driver, int device,
+                                          ptxpack_device_info *info)
 {
-    ptxpack_device_info *info = &h->info;
-    int                  major = 0, minor = 0;
+    int major = 0, minor = 0;
     const struct {
         unsigned int attribute;
         int         *value;
@@ -96,18 +96,25 @@ static ptxpack_status read_device(ptxpack *h)
         {PTXPACK_CU_DEVICE_SHARED_PER_BLOCK_OPTIN, &info->caps.shared_per_block},
         {PTXPACK_CU_DEVICE_SHARED_PER_SM, &info->caps.shared_per_sm},
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        ptxpack_cu_result r = h->driver->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, h->device);
-        if (r != PTXPACK_CU_SUCCESS)
-            return open_failed(h, r, "cuDeviceGetAttribute");
-    }
-    ptxpack_cu_result r = h->driver->cuDeviceGetName(info->name, (int)sizeof info->name, h->device);
+    ptxpack_cu_result r = PTXPACK_CU_SUCCESS;
+    for (size_t i = 0; r == PTXPACK_CU_SUCCESS && i < sizeof wanted / sizeof wanted[0]; i++)
+        r = driver->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, device);
+    info->caps.arch = 10 * major + minor;
+    return r;
+}
+
+static ptxpack_status read_device(ptxpack *h)
+{
+    ptxpack_device_info *info = &h->info;
+    ptxpack_cu_result    r = ptxpack_read_attributes(h->driver, h->device, info);
+    if (r != PTXPACK_CU_SUCCESS)
+        return open_failed(h, r, "cuDeviceGetAttribute");
+    r = h->driver->cuDeviceGetName(info->name, (int)sizeof info->name, h->device);
     if (r == PTXPACK_CU_SUCCESS)
         r = h->driver->cuDeviceTotalMem(&info->memory_bytes, h->device);
     if (r != PTXPACK_CU_SUCCESS)
         return open_failed(h, r, "cuDeviceGetName, cuDeviceTotalMem");
     info->driver_version = h->driver->version;
-    info->caps.arch = 10 * major + minor;
     snprintf(info->target, sizeof info->target, "sm_%d", info->caps.arch);
     return PTXPACK_OK;
 }

@@ -26,10 +26,6 @@ ptxpack_status ptxpack_open_stand_in(const ptxpack_options *options, const char 
 
 /* ---- asking the driver ---------------------------------------------------------------------------- */
 
-struct device_facts {
-    int major, minor, sm_count, shared_per_block, shared_per_sm;
-};
-
 static ptxpack_status refused(const struct ptxpack_driver *driver, ptxpack_cu_result result, const char *what)
 {
     char text[512];
@@ -37,18 +33,8 @@ static ptxpack_status refused(const struct ptxpack_driver *driver, ptxpack_cu_re
                         ptxpack_driver_error(driver, result, text, sizeof text));
 }
 
-static ptxpack_status ask_driver(const struct ptxpack_driver *driver, int ordinal, struct device_facts *facts)
+static ptxpack_status ask_driver(const struct ptxpack_driver *driver, int ordinal, ptxpack_device_info *facts)
 {
-    const struct {
-        unsigned int attribute;
-        int         *value;
-    } wanted[] = {
-        {PTXPACK_CU_DEVICE_COMPUTE_MAJOR, &facts->major},
-        {PTXPACK_CU_DEVICE_COMPUTE_MINOR, &facts->minor},
-        {PTXPACK_CU_DEVICE_MULTIPROCESSOR_COUNT, &facts->sm_count},
-        {PTXPACK_CU_DEVICE_SHARED_PER_BLOCK_OPTIN, &facts->shared_per_block},
-        {PTXPACK_CU_DEVICE_SHARED_PER_SM, &facts->shared_per_sm},
-    };
     int               device = 0, count = 0;
     ptxpack_cu_result r = driver->cuDeviceGetCount(&count);
     if (r == PTXPACK_CU_SUCCESS && count == 0)
@@ -58,20 +44,20 @@ static ptxpack_status ask_driver(const struct ptxpack_driver *driver, int ordina
                             count);
     if (r == PTXPACK_CU_SUCCESS)
         r = driver->cuDeviceGet(&device, ordinal);
-    for (size_t i = 0; r == PTXPACK_CU_SUCCESS && i < sizeof wanted / sizeof wanted[0]; i++)
-        r = driver->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, device);
+    if (r == PTXPACK_CU_SUCCESS)
+        r = ptxpack_read_attributes(driver, device, facts);
     return r == PTXPACK_CU_SUCCESS ? PTXPACK_OK : refused(driver, r, "asking for the device's attributes");
 }
 
 /* Take the device's attributes in place of the usual ones of its architecture, then PTXPACK_ARCH as when a
  * handle on the device is opened. */
 static ptxpack_status take_facts(ptxpack *h, const struct ptxpack_driver *driver,
-                                 const struct device_facts *facts, const char *arch)
+                                 const ptxpack_device_info *facts, const char *arch)
 {
     ptxpack_device_caps *caps = &h->info.caps;
     int                  isa = ptxpack_isa_of_cuda(driver->version);
-    caps->shared_per_block = facts->shared_per_block;
-    caps->shared_per_sm = facts->shared_per_sm;
+    caps->shared_per_block = facts->caps.shared_per_block;
+    caps->shared_per_sm = facts->caps.shared_per_sm;
     caps->isa = caps->isa && caps->isa < isa ? caps->isa : isa;
     return ptxpack_apply_arch(h, ptxpack_chosen(arch, "PTXPACK_ARCH"), false);
 }
@@ -79,7 +65,7 @@ static ptxpack_status take_facts(ptxpack *h, const struct ptxpack_driver *driver
 ptxpack_status ptxpack_open_stand_in_for_device(const ptxpack_options *options, ptxpack **out)
 {
     const struct ptxpack_driver *driver;
-    struct device_facts          facts = {.major = 0};
+    ptxpack_device_info          facts = {.sm_count = 0};
     char                         line[PTXPACK_DETAIL_BYTES], arch[16];
     *out = NULL;
     ptxpack_status status = ptxpack_driver_open(options->driver, &driver, line, sizeof line);
@@ -88,7 +74,7 @@ ptxpack_status ptxpack_open_stand_in_for_device(const ptxpack_options *options, 
     status = ask_driver(driver, options->device, &facts);
     if (status != PTXPACK_OK)
         return status;
-    snprintf(arch, sizeof arch, "sm_%d", 10 * facts.major + facts.minor);
+    snprintf(arch, sizeof arch, "sm_%d", facts.caps.arch);
     status = ptxpack_open_stand_in(options, arch, facts.sm_count, out);
     if (status == PTXPACK_OK && (status = take_facts(*out, driver, &facts, options->arch)) != PTXPACK_OK) {
         ptxpack_close(*out);
