@@ -1,15 +1,11 @@
 /* emu_test.h - what the tests of the emulated GPU share: cmocka, and what a run must end with. */
 #ifndef EMU_TEST_H
 #define EMU_TEST_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include "emu_fixture.h"
+#include "unit.h"
 
 static const enum emu_async_policy emu_policies[] = {EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM};
 enum { EMU_POLICIES = 3 };

@@ -1,6 +1,8 @@
 /* async.c - cp.async on the emulated GPU: the order of copies without the judge, and random programs.  What
  * single programs copy and what is reported of them is in cp_async.txt. */
 #include "tests/support/emu_test.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 /* %rd0 in, %rd1 out, %r0 thread, %r1 shared address of its 16 bytes, %rd2 global address of its 16 bytes,
  * %rd3 its word of out. */
@@ -51,9 +53,8 @@ static void expect_clean(const char *text, uint32_t threads, enum emu_async_poli
 
 /* Without the judge, bytes that nobody waits for are missing when copies are late, and two copies of one group
  * that write the same bytes end in either order. */
-static void test_luck_runs_out(void **state)
+TEST(test_luck_runs_out)
 {
-    (void)state;
     static const char no_wait[] = BEGIN "mov.u32 %r9, 7; st.shared.u32 [%r1], %r9;\n" COPY COMMIT
                                         "ld.shared.u32 %r9, [%r1];\n" END;
     static const char                                             one_too_few[] = BEGIN
@@ -123,9 +124,8 @@ static char *random_program(char *text, size_t cap, uint32_t *seed, int *source,
     return text;
 }
 
-static void test_random_programs(void **state)
+TEST(test_random_programs)
 {
-    (void)state;
     static char text[32768];
     uint32_t    seed = 20240607;
     int         source[64], bytes[64], copies;
@@ -144,9 +144,4 @@ static void test_random_programs(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_luck_runs_out),
-                                       cmocka_unit_test(test_random_programs)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,14 +1,15 @@
 /* tma.c - copies of boxes of tensors and of runs of bytes, element by element.  Reductions are in tma_reduce.c, reports
  * in tma.txt. */
 #include "tma_fixture.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 static unsigned char wanted[8 * IMAGE];
 
 /* ---- the map -------------------------------------------------------------------------------------- */
 /* What cuTensorMapEncodeTiled of driver 580 says of each on an H200. */
-static void test_limits_of_maps(void **state)
+TEST(test_limits_of_maps)
 {
-    (void)state;
     static const struct {
         const char  *what;
         uint32_t     type, rank;
@@ -70,9 +71,8 @@ static void test_limits_of_maps(void **state)
     }
 }
 
-static void test_maps_that_are_none(void **state)
+TEST(test_maps_that_are_none)
 {
-    (void)state;
     unsigned char         map[EMU_TENSOR_MAP_BYTES];
     struct emu_tensor_map read;
     const char           *why;
@@ -94,9 +94,8 @@ static void test_maps_that_are_none(void **state)
 }
 
 /* The rows of tensor_map.c, without a kernel. */
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     printf("seed %u\n", seed);
     for (int n = 0; n < 4000; n++) {
         struct problem        p;
@@ -128,9 +127,8 @@ static void test_rows(void **state)
 /* By the kind of fill: what an H200 puts there, of any type. */
 static const unsigned char beyond[2][8] = {{0}, {0xf7, 0x7f, 0xf7, 0x7f, 0xf7, 0x7f, 0xf7, 0x7f}};
 
-static void test_loads(void **state)
+TEST(test_loads)
 {
-    (void)state;
     printf("seed %u\n", seed);
     begin();
     int done = 0;
@@ -157,9 +155,8 @@ static void test_loads(void **state)
     assert_true(done > 100);
 }
 
-static void test_stores(void **state)
+TEST(test_stores)
 {
-    (void)state;
     printf("seed %u\n", seed);
     begin();
     int done = 0;
@@ -189,9 +186,8 @@ static void test_stores(void **state)
 
 /* ---- blocks --------------------------------------------------------------------------------------- */
 /* Block 0 loads into those of a mask; the others of the cluster get nothing. */
-static void test_multicast(void **state)
+TEST(test_multicast)
 {
-    (void)state;
     begin();
     for (uint32_t mask = 1; mask < 16; mask += 2)
         for (int policy = 0; policy < 3; policy++) {
@@ -230,9 +226,8 @@ static void test_multicast(void **state)
 }
 
 /* Runs of bytes: in, out, and to the next block; whole and reduced. */
-static void test_bulk_copies(void **state)
+TEST(test_bulk_copies)
 {
-    (void)state;
     begin();
     for (int n = 0; n < 24; n++) {
         struct problem p = {.rank = 1, .shared = 1024 + 16 * dice(64), .box_bytes = 16 * (1 + dice(1000))};
@@ -284,9 +279,8 @@ static void test_bulk_copies(void **state)
 
 /* Only one warp waits for the load; the others look at a word that it sets: nothing is ever stuck.  With
  * plain loads, which nothing tells from work, the judge is off. */
-static void test_waiting_by_a_flag(void **state)
+TEST(test_waiting_by_a_flag)
 {
-    (void)state;
     static const char *const loads[2] = {"ld.acquire.cta.shared", "ld.shared"};
     begin();
     for (int n = 0; n < 6; n++) {
@@ -335,9 +329,8 @@ static void plain_problem(struct problem *p)
 }
 
 /* The other wrong programs are in tma.txt. */
-static void test_wrong_maps_are_found(void **state)
+TEST(test_wrong_maps_are_found)
 {
-    (void)state;
     struct problem p;
     begin();
     random_bytes(image, IMAGE);
@@ -352,16 +345,4 @@ static void test_wrong_maps_are_found(void **state)
     expect_report(kernel(&p, FENCE SYNC, LOAD, WAIT), &p, 1, 715, "changed after it was encoded");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits_of_maps),
-                                       cmocka_unit_test(test_maps_that_are_none),
-                                       cmocka_unit_test(test_rows),
-                                       cmocka_unit_test(test_loads),
-                                       cmocka_unit_test(test_stores),
-                                       cmocka_unit_test(test_multicast),
-                                       cmocka_unit_test(test_bulk_copies),
-                                       cmocka_unit_test(test_waiting_by_a_flag),
-                                       cmocka_unit_test(test_wrong_maps_are_found)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

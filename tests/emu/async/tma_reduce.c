@@ -1,5 +1,7 @@
 /* tma_reduce.c - reductions into tensors, and what becomes of floats on the way, against an H200. */
 #include "tma_fixture.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 static uint64_t reduced(uint64_t a, uint64_t b, int op, uint32_t type)
 {
@@ -39,9 +41,8 @@ static uint64_t reduced(uint64_t a, uint64_t b, int op, uint32_t type)
 
 static const char *const reductions[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor"};
 
-static void test_reductions(void **state)
+TEST(test_reductions)
 {
-    (void)state;
     static const struct {
         uint32_t type;
         int      ops[9];
@@ -103,9 +104,8 @@ static void test_reductions(void **state)
 }
 
 /* What an H200 made of these: `shared` reduced into `global`. */
-static void test_half_reductions(void **state)
+TEST(test_half_reductions)
 {
-    (void)state;
     static const uint16_t shared[14] = {0x7e00, 0x3c00, 0x7e00, 0x8000, 0x0000, 0x0001, 0x8001,
                                         0x7c00, 0x7c01, 0xfe00, 0x3c01, 0x0400, 0x7bff, 0x0001};
     static const uint16_t global[14] = {0x3c00, 0x7e00, 0x7e00, 0x0000, 0x8000, 0x0001, 0x0001,
@@ -149,9 +149,8 @@ static void test_half_reductions(void **state)
     }
 }
 
-static void test_tf32_loads(void **state)
+TEST(test_tf32_loads)
 {
-    (void)state;
     static const uint32_t tf32[WORDS] = {0x3f800000, 0x3f804000, 0x3f800000, 0x3f802000, 0xbf800000,
                                          0xbf804000, 0x00000000, 0x80800000, 0x00000000, 0x00400000,
                                          0x7f800000, 0xff800000, 0x7fffe000, 0x7fffe000, 0x7fffe000,
@@ -170,9 +169,8 @@ static void test_tf32_loads(void **state)
     }
 }
 
-static void test_float_sums(void **state)
+TEST(test_float_sums)
 {
-    (void)state;
     static const uint32_t kept[WORDS] = {0x3f801000, 0x3f803000, 0x3f800fff, 0x3f801001, 0xbf801000,
                                          0xbf803000, 0x00000011, 0x807fffef, 0x00001010, 0x00401010,
                                          0x7f800000, 0xff800000, 0x7fffffff, 0x7fffffff, 0x7fffffff,
@@ -204,9 +202,8 @@ static void test_float_sums(void **state)
 }
 
 /* Eight blocks, on all the threads that run them, add to the same tensor. */
-static void test_sums_of_blocks(void **state)
+TEST(test_sums_of_blocks)
 {
-    (void)state;
     struct problem p;
     begin();
     one_row(&p, 2);
@@ -238,11 +235,4 @@ static void test_sums_of_blocks(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reductions),
-                                       cmocka_unit_test(test_half_reductions),
-                                       cmocka_unit_test(test_tf32_loads), cmocka_unit_test(test_float_sums),
-                                       cmocka_unit_test(test_sums_of_blocks)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

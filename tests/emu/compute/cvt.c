@@ -4,6 +4,8 @@
 #include <math.h>
 #include "float_run.h"
 #include "tools/emu/compute/float_format.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 struct format {
     const char              *name;
@@ -81,9 +83,8 @@ static float widened(int format, uint32_t code)
         return emu_float_of(code << 13);
     }
 }
-static void every_code_widens(void **state)
+TEST(every_code_widens)
 {
-    (void)state;
     for (int k = 0; k < FORMATS; k++) {
         const struct format *f = &formats[k];
         const uint32_t       sign = 1u << (f->exponent_bits + f->fraction_bits);
@@ -120,9 +121,8 @@ static void check_narrow(const struct format *f, double value)
             assert_int_equal(ours, right);
         }
 }
-static void narrowing_finds_the_neighbour(void **state)
+TEST(narrowing_finds_the_neighbour)
 {
-    (void)state;
     uint64_t random = 0xa4093822299f31d0ull;
     print_message("seed %llx\n", (unsigned long long)random);
     for (int k = 0; k < FORMATS; k++) {
@@ -168,9 +168,8 @@ static void check_inline(float v)
                      : signbit(v) ? 0
                                   : reference(&formats[F16], (double)v, EMU_RN, true));
 }
-static void inline_conversions_agree(void **state)
+TEST(inline_conversions_agree)
 {
-    (void)state;
     uint64_t random = 0x082efa98ec4e6c89ull;
     for (size_t i = 0; i < 100000; i++)
         check_inline(emu_float_of((uint32_t)input_value('f', &random, i, 0, 0)));
@@ -183,9 +182,8 @@ static void inline_conversions_agree(void **state)
         check_inline(nextafterf(low, 1e9f));
     }
 }
-static void f64_to_f32_rounds_as_the_host(void **state)
+TEST(f64_to_f32_rounds_as_the_host)
 {
-    (void)state;
     static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     uint64_t         random = 0x452821e638d01377ull;
     for (size_t i = 0; i < 200000; i++) {
@@ -222,9 +220,8 @@ static void check_small(const char *narrow, const char *widen, const struct form
             assert_int_equal(results[i] >> 16 * k & 0xffff, emu_f32_to_f16(right));
         }
 }
-static void the_smallest_formats(void **state)
+TEST(the_smallest_formats)
 {
-    (void)state;
     run_machine(100);
     check_small("cvt.rn.satfinite.e2m3x2.f32 d2, a4, b4; cvt.u32.u16 d4, d2;", "cvt.rn.f16x2.e2m3x2 d4, a2;",
                 &formats[E2M3], 8);
@@ -244,12 +241,4 @@ static void the_smallest_formats(void **state)
         assert_int_equal(results[i] & 0xff, isnan(v) ? 0xff : right);
     }
 }
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_code_widens),
-                                       cmocka_unit_test(narrowing_finds_the_neighbour),
-                                       cmocka_unit_test(inline_conversions_agree),
-                                       cmocka_unit_test(f64_to_f32_rounds_as_the_host),
-                                       cmocka_unit_test(the_smallest_formats)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -5,6 +5,8 @@
 #include "float_run.h"
 #include "tools/emu/compute/float_lanes.h"
 #include "tools/emu/compute/float_round.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 enum { ROUNDS = 200000 };
 static const int host_modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
@@ -67,9 +69,8 @@ static void check_f64(const uint64_t u[3], int mode)
         assert_true(ours[k] == bits64(host[k]));
     }
 }
-static void rounding_modes_are_the_hosts(void **state)
+TEST(rounding_modes_are_the_hosts)
 {
-    (void)state;
     uint64_t random = 0x243f6a8885a308d3ull;
     print_message("seed %llx\n", (unsigned long long)random);
     for (size_t i = 0; i < ROUNDS; i++) {
@@ -124,9 +125,8 @@ static void check_function(const char *instruction, long double function(long do
     assert_true(worst < 0.501);
     assert_true((double)right >= least_right * INPUTS);
 }
-static void functions_are_close(void **state)
+TEST(functions_are_close)
 {
-    (void)state;
     run_machine(90);
     check_function("ex2.approx.ftz.f32 d4, a4;", exp2l, -125, 127, 0.999);
     check_function("ex2.approx.f32 d4, a4;", exp2l, -148, 127, 0.999);
@@ -176,9 +176,8 @@ static const struct {
                {"tanh.approx.f32 d4, a4;", 1, 1},
                {"tanh.approx.bf16 d2, a2; cvt.u32.u16 d4, d2;", 0xff80, 0xbf80},
                {"tanh.approx.f16 d2, a2; cvt.u32.u16 d4, d2;", 0x7c00, 0x3c00}};
-static void special_values(void **state)
+TEST(special_values)
 {
-    (void)state;
     run_machine(90);
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
         for (size_t k = 0; k < 256; k++)
@@ -191,9 +190,8 @@ static void special_values(void **state)
 }
 
 /* ---- what no H200 has: f32x2, three inputs -------------------------------------------------------- */
-static void pairs_are_two_of_one(void **state)
+TEST(pairs_are_two_of_one)
 {
-    (void)state;
     static const char *const modes[] = {"rn", "rz", "rm", "rp", "rn.ftz", "rp.ftz"};
     static uint32_t          one[2][INPUTS];
     char                     text[128];
@@ -218,9 +216,8 @@ static void pairs_are_two_of_one(void **state)
                 assert_true(run_results[i] == (one[0][i] | (uint64_t)one[1][i] << 32));
         }
 }
-static void three_inputs_are_two_steps(void **state)
+TEST(three_inputs_are_two_steps)
 {
-    (void)state;
     static const char *const modes[] = {"min", "max", "min.ftz", "max.NaN", "min.ftz.NaN"};
     static uint32_t          steps[INPUTS];
     char                     text[128];
@@ -237,9 +234,8 @@ static void three_inputs_are_two_steps(void **state)
 }
 
 /* Lanes that are not there keep what they had. */
-static void a_guard_spares_the_others(void **state)
+TEST(a_guard_spares_the_others)
 {
-    (void)state;
     static const char *const text[] = {"mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p add.f32 d4, a4, b4;",
                                        "mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p add.rm.f32 d4, a4, b4;",
                                        "mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p lg2.approx.f32 d4, a4;",
@@ -258,13 +254,4 @@ static void a_guard_spares_the_others(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding_modes_are_the_hosts),
-                                       cmocka_unit_test(functions_are_close),
-                                       cmocka_unit_test(special_values),
-                                       cmocka_unit_test(pairs_are_two_of_one),
-                                       cmocka_unit_test(three_inputs_are_two_steps),
-                                       cmocka_unit_test(a_guard_spares_the_others)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

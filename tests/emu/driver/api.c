@@ -1,6 +1,5 @@
-/* api.c - the emulated driver as its clients see it: functions by name, devices, contexts, memory,
- * launches, errors, processes and threads.  What a call answers in odd cases was recorded from an H200 (driver
- * 580). */
+/* api.c - the emulated driver as its clients see it: functions by name, devices, launches, errors, processes and
+ * threads.  What a call answers in odd cases was recorded from an H200 (driver 580). */
 #include "api_fixture.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,14 +13,15 @@ static const struct row {
 } rows[] = {
 #define API(name, suffix, version, parameters) {#name, #name #suffix, version},
 #include "tools/emu/driver/api.def"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 #undef API
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-static void test_names(void **state)
+TEST(test_names)
 {
     struct emu_api *cu = emu_api_load("");
-    (void)state;
     for (int i = 0; i < ROWS; i++) {
         void        *got = NULL, *older = NULL;
         unsigned int found = 99;
@@ -36,7 +36,7 @@ static void test_names(void **state)
     free(cu);
 }
 
-static void test_absent_names(void **state)
+TEST(test_absent_names)
 {
     static const char *const absent[] = {"cuMemHostRegister", "cuArrayCreate",  "cuMemCreate",
                                          "cuIpcGetMemHandle", "cuTexRefCreate", "cuMemPoolCreate",
@@ -45,7 +45,6 @@ static void test_absent_names(void **state)
     struct emu_api          *cu = emu_api_load("");
     void                    *got = cu;
     unsigned int             found = 99;
-    (void)state;
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
         assert_null(dlsym(cu->library, absent[i]));
     ok(cu->cuGetProcAddress_v2("cuTexRefCreate", &got, 12000, 0, &found));
@@ -61,7 +60,7 @@ static void test_absent_names(void **state)
     free(cu);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
     static const unsigned int codes[] = {
         0,
@@ -71,7 +70,6 @@ static void test_errors(void **state)
     };
     struct emu_api *cu = emu_api_load("");
     const char     *text = "";
-    (void)state;
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         ok(cu->cuGetErrorName(codes[i], &text));
         assert_memory_equal(text, i ? "CUDA_ERROR_" : "CUDA_SUCCESS", 11);
@@ -84,13 +82,12 @@ static void test_errors(void **state)
 }
 
 /* ---- the driver and its devices ------------------------------------------------------------------------ */
-static void test_before_init(void **state)
+TEST(test_before_init)
 {
     struct emu_api  *cu = emu_api_load("");
     struct CUctx_st *context;
     api_address      address;
     int              n = 0;
-    (void)state;
     answers(cu->cuDeviceGetCount(&n), 3);
     answers(cu->cuCtxGetCurrent(&context), 3);
     answers(cu->cuMemAlloc_v2(&address, 16), 3);
@@ -110,7 +107,7 @@ static int attribute(struct emu_api *cu, unsigned int number)
     return value;
 }
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
     static const struct {
         int sm, per_block, per_sm, threads, clusters;
@@ -120,7 +117,6 @@ static void test_devices(void **state)
     char   words[64], name[100];
     int    major = 0, minor = 0, value;
     size_t bytes = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; i++) {
         snprintf(words, sizeof words, "PTXPACK_EMU_SM=%d PTXPACK_EMU_SMS=7 PTXPACK_EMU_MEMORY=64M", gpus[i].sm);
         struct emu_api *cu = emu_api(words);
@@ -146,7 +142,7 @@ static void test_devices(void **state)
     }
 }
 
-static void test_settings(void **state)
+TEST(test_settings)
 {
     static const char *const wrong[] = {"PTXPACK_EMU_SM=91",
                                         "PTXPACK_EMU_SM=x",
@@ -167,7 +163,6 @@ static void test_settings(void **state)
                                         "PTXPACK_EMU_MEMORY=99999999999999999999",
                                         "PTXPACK_EMU_SHARED=1"};
     int                      n = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct emu_api *cu = emu_api_load(wrong[i]);
         if (strcmp(wrong[i], "PTXPACK_EMU_BUDGET=") == 0)
@@ -240,14 +235,13 @@ static uint64_t address_space(void)
 }
 
 /* Too little address space is told, with what asked for it, and breaks nothing. */
-static void test_no_room(void **state)
+TEST(test_no_room)
 {
     static const char large[] = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry large()\n{\n"
                                 ".local .b8 array[500000];\n.reg .b64 %a;\nmov.b64 %a, array;\n"
                                 "st.local.b64 [%a], 1;\nret;\n}\n";
     struct CUctx_st  *context = NULL;
     char              text[512];
-    (void)state;
     if (address_space() > 1ull << 40) {
         puts("SKIP: a sanitizer has taken the address space already");
         skip();
@@ -266,264 +260,6 @@ static void test_no_room(void **state)
     free(cu);
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------------ */
-static void test_contexts(void **state)
-{
-    struct emu_api  *cu = emu_api("");
-    struct CUctx_st *primary = NULL, *again = NULL, *first = NULL, *second = NULL, *current = NULL;
-    unsigned int     flags = 9;
-    int              active = 9, device = 9;
-    (void)state;
-    answers(cu->cuCtxSynchronize(), 201);
-    answers(cu->cuCtxPopCurrent_v2(&current), 201);
-    ok(cu->cuDevicePrimaryCtxRetain(&primary, 0));
-    ok(cu->cuDevicePrimaryCtxRetain(&again, 0));
-    assert_ptr_equal(primary, again);
-    answers(cu->cuCtxDestroy_v2(primary), 201);
-    ok(cu->cuCtxCreate_v2(&first, 0, 0));
-    ok(cu->cuCtxCreate_v4(&second, NULL, 4, 0));
-    ok(cu->cuCtxGetFlags(&flags));
-    assert_int_equal(flags, 4);
-    ok(cu->cuCtxGetCurrent(&current));
-    assert_ptr_equal(current, second);
-    ok(cu->cuCtxPushCurrent_v2(primary));
-    ok(cu->cuCtxGetDevice(&device));
-    assert_int_equal(device, 0);
-    ok(cu->cuCtxPopCurrent_v2(&current));
-    assert_ptr_equal(current, primary);
-    ok(cu->cuCtxDestroy_v2(second));
-    ok(cu->cuCtxGetCurrent(&current));
-    assert_ptr_equal(current, first);
-    answers(cu->cuCtxDestroy_v2(second), 201);
-    answers(cu->cuCtxSetCurrent(second), 201);
-    answers(cu->cuCtxPushCurrent_v2((struct CUctx_st *)&flags), 201);
-    ok(cu->cuCtxSetCurrent(primary));
-    ok(cu->cuDevicePrimaryCtxRelease_v2(0));
-    ok(cu->cuCtxSynchronize());
-    ok(cu->cuDevicePrimaryCtxRelease_v2(0));
-    answers(cu->cuCtxSynchronize(), 709);
-    ok(cu->cuDevicePrimaryCtxGetState(0, &flags, &active));
-    assert_int_equal(active, 0);
-    ok(cu->cuCtxSetCurrent(NULL));
-    answers(cu->cuCtxSynchronize(), 201);
-    free(cu);
-}
-
-static void test_context_owns(void **state)
-{
-    struct CUctx_st    *context = NULL;
-    struct CUstream_st *stream = NULL;
-    struct CUevent_st  *event = NULL;
-    struct CUmod_st    *module = NULL;
-    struct CUfunc_st   *function = NULL;
-    api_address         address = 0;
-    size_t              before = 0, after = 0, total = 0;
-    struct emu_api     *cu = emu_api_context("PTXPACK_EMU_MEMORY=64M", NULL);
-    (void)state;
-    ok(cu->cuMemGetInfo_v2(&before, &total));
-    for (int i = 0; i < 20; i++) { /* 20 times more than there is memory, if it were kept */
-        ok(cu->cuCtxCreate_v2(&context, 0, 0));
-        ok(cu->cuMemAlloc_v2(&address, 40 << 20));
-        ok(cu->cuStreamCreate(&stream, 0));
-        ok(cu->cuEventCreate(&event, 0));
-        ok(cu->cuModuleLoadData(&module, emu_ptx));
-        ok(cu->cuModuleGetFunction(&function, module, "empty"));
-        ok(cu->cuCtxDestroy_v2(context));
-    }
-    answers(cu->cuMemFree_v2(address), 1);
-    answers(cu->cuStreamDestroy_v2(stream), 400);
-    answers(cu->cuEventDestroy_v2(event), 400);
-    answers(cu->cuModuleUnload(module), 400);
-    answers(cu->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 400);
-    ok(cu->cuMemGetInfo_v2(&after, &total));
-    assert_int_equal(before, after);
-    free(cu);
-}
-
-static void test_limits(void **state)
-{
-    struct emu_api *cu = emu_api_context("", NULL);
-    size_t          value = 0;
-    unsigned int    config = 9;
-    int             least = 9, greatest = 9;
-    (void)state;
-    ok(cu->cuCtxSetLimit(0, 4096));
-    ok(cu->cuCtxGetLimit(&value, 0));
-    assert_int_equal(value, 4096);
-    answers(cu->cuCtxSetLimit(99, 1), 1);
-    answers(cu->cuCtxSetLimit(3, 1), 215);
-    ok(cu->cuCtxSetCacheConfig(2));
-    ok(cu->cuCtxGetCacheConfig(&config));
-    assert_int_equal(config, 2);
-    answers(cu->cuCtxSetCacheConfig(4), 1);
-    ok(cu->cuCtxGetStreamPriorityRange(&least, &greatest));
-    assert_int_equal(least, 0);
-    assert_int_equal(greatest, -5);
-    free(cu);
-}
-
-/* ---- memory -------------------------------------------------------------------------------------------- */
-static void test_memory(void **state)
-{
-    struct CUctx_st *context = NULL, *owner = NULL;
-    struct emu_api  *cu = emu_api_context("PTXPACK_EMU_MEMORY=64M", &context);
-    api_address      a = 0, b = 0, base = 0;
-    size_t           bytes = 0, pitch = 0;
-    unsigned int     type = 0;
-    void            *host = NULL;
-    char             plain[16];
-    (void)state;
-    answers(cu->cuMemAlloc_v2(&a, 0), 1);
-    answers(cu->cuMemAlloc_v2(NULL, 1), 1);
-    answers(cu->cuMemAlloc_v2(&a, (size_t)1 << 50), 2);
-    answers(cu->cuMemAlloc_v2(&a, 65 << 20), 2);
-    ok(cu->cuMemAlloc_v2(&a, 1000));
-    ok(cu->cuMemAlloc_v2(&b, 1));
-    assert_int_equal(a % 256, 0);
-    ok(cu->cuMemGetAddressRange_v2(&base, &bytes, a + 999));
-    assert_true(base == a && bytes == 1000);
-    answers(cu->cuMemGetAddressRange_v2(&base, &bytes, a + 1000), 500);
-    answers(cu->cuMemFree_v2(a + 16), 1);
-    answers(cu->cuMemFree_v2(12345), 1);
-    ok(cu->cuPointerGetAttribute(&owner, 1, a + 7));
-    assert_ptr_equal(owner, context);
-    ok(cu->cuPointerGetAttribute(&type, 2, a));
-    assert_int_equal(type, 2);
-    answers(cu->cuPointerGetAttribute(&type, 2, (uintptr_t)plain), 1);
-    ok(cu->cuMemFree_v2(a));
-    answers(cu->cuMemFree_v2(a), 1);
-    ok(cu->cuMemFree_v2(0));
-    ok(cu->cuMemAllocPitch_v2(&a, &pitch, 100, 10, 4));
-    assert_int_equal(pitch, 512);
-    answers(cu->cuMemAllocPitch_v2(&a, &pitch, 100, 10, 3), 1);
-    ok(cu->cuMemHostAlloc(&host, 100, 2));
-    ok(cu->cuMemHostGetDevicePointer_v2(&base, host, 0));
-    assert_true(base == (uintptr_t)host);
-    answers(cu->cuMemHostGetDevicePointer_v2(&base, plain, 0), 1);
-    ok(cu->cuPointerGetAttribute(&type, 2, (uintptr_t)host));
-    assert_int_equal(type, 1);
-    answers(cu->cuMemFree_v2((uintptr_t)host), 1);
-    answers(cu->cuMemFreeHost(plain), 1);
-    ok(cu->cuMemFreeHost(host));
-    ok(cu->cuMemAllocManaged(&a, 64, 1));
-    ((char *)(uintptr_t)a)[63] = 1;
-    ok(cu->cuMemFree_v2(a));
-    ok(cu->cuMemAllocAsync(&a, 64, NULL));
-    ok(cu->cuMemFreeAsync(a, NULL));
-    free(cu);
-}
-
-static void test_copies(void **state)
-{
-    struct emu_api *cu = emu_api_context("", NULL);
-    unsigned char   host[4096], back[4096];
-    api_address     a = 0, b = 0;
-    (void)state;
-    for (size_t i = 0; i < sizeof host; i++)
-        host[i] = (unsigned char)(i * 7 + i / 256);
-    ok(cu->cuMemAlloc_v2(&a, 4000));
-    ok(cu->cuMemAlloc_v2(&b, 4000));
-    ok(cu->cuMemcpyHtoD_v2(a, host, 4000));
-    ok(cu->cuMemcpyDtoD_v2(b, a, 4000));
-    ok(cu->cuMemcpyDtoH_v2(back, b, 4000));
-    assert_memory_equal(host, back, 4000);
-    answers(cu->cuMemcpyHtoD_v2(a, host, 4001), 1);
-    answers(cu->cuMemcpyHtoD_v2(a + 3999, host, 2), 1);
-    answers(cu->cuMemcpyHtoD_v2(a, NULL, 16), 1);
-    answers(cu->cuMemcpyHtoD_v2((uintptr_t)back, host, 16), 1);
-    answers(cu->cuMemcpyDtoH_v2(back, 12345, 16), 1);
-    answers(cu->cuMemcpyDtoH_v2(back, a, SIZE_MAX), 1);
-    answers(cu->cuMemcpyDtoD_v2(a, b + 4000, 16), 1);
-    answers(cu->cuMemcpy((uintptr_t)back, a + 4096, 16), 1); /* beyond it: not host memory either */
-    ok(cu->cuMemcpy((uintptr_t)back, a + 8, 16));
-    assert_memory_equal(host + 8, back, 16);
-    ok(cu->cuMemcpyHtoD_v2(a, host, 0));
-    ok(cu->cuMemsetD32_v2(a, 0x01020304, 5));
-    ok(cu->cuMemsetD16_v2(a + 20, 0x0506, 1));
-    ok(cu->cuMemsetD8_v2(a + 22, 7, 2));
-    ok(cu->cuMemcpyDtoH_v2(back, a, 26));
-    assert_memory_equal(back, "\4\3\2\1\4\3\2\1\4\3\2\1\4\3\2\1\4\3\2\1\6\5\7\7", 24);
-    assert_int_equal(back[24], host[24]);
-    answers(cu->cuMemsetD32_v2(a + 2, 0, 1), 1);
-    answers(cu->cuMemsetD32_v2(a, 0, 1001), 1);
-    answers(cu->cuMemsetD32_v2(a, 0, SIZE_MAX / 2), 1);
-    answers(cu->cuMemsetD8_v2((uintptr_t)back, 0, 16), 1);
-    ok(cu->cuMemsetD2D8_v2(a, 16, 9, 3, 250));
-    answers(cu->cuMemsetD2D8_v2(a, 16, 9, 3, 251), 1);
-    answers(cu->cuMemsetD2D8_v2(a, 2, 9, 3, 2), 1);
-    ok(cu->cuMemcpyDtoH_v2(back, a, 4000));
-    for (size_t i = 16; i < 4000; i++)
-        if (i % 16 < 3)
-            assert_int_equal(back[i], 9);
-        else if (i > 24)
-            assert_int_equal(back[i], host[i]);
-    free(cu);
-}
-
-/* 2D and 3D copies against loops of our own. */
-static void test_boxes(void **state)
-{
-    struct emu_api *cu = emu_api_context("", NULL);
-    unsigned char   host[2048], back[2048], want[2048];
-    api_address     a = 0;
-    (void)state;
-    for (size_t i = 0; i < sizeof host; i++)
-        host[i] = (unsigned char)(i * 11 + i / 128);
-    ok(cu->cuMemAlloc_v2(&a, 2048));
-    ok(cu->cuMemsetD8_v2(a, 0, 2048));
-    struct CUDA_MEMCPY2D_st flat = {.srcMemoryType = 1,
-                                    .srcHost = host,
-                                    .srcPitch = 100,
-                                    .srcXInBytes = 5,
-                                    .srcY = 2,
-                                    .dstMemoryType = 2,
-                                    .dstDevice = a,
-                                    .dstPitch = 64,
-                                    .dstXInBytes = 3,
-                                    .dstY = 1,
-                                    .WidthInBytes = 50,
-                                    .Height = 10};
-    ok(cu->cuMemcpy2D_v2(&flat));
-    struct CUDA_MEMCPY3D_st box = {.srcMemoryType = 4,
-                                   .srcDevice = a,
-                                   .srcPitch = 32,
-                                   .srcHeight = 8,
-                                   .srcZ = 1,
-                                   .srcXInBytes = 4,
-                                   .dstMemoryType = 1,
-                                   .dstHost = back,
-                                   .dstPitch = 20,
-                                   .dstHeight = 7,
-                                   .dstY = 1,
-                                   .WidthInBytes = 16,
-                                   .Height = 6,
-                                   .Depth = 4};
-    memset(want, 0, sizeof want);
-    for (size_t y = 0; y < 10; y++)
-        memcpy(want + (y + 1) * 64 + 3, host + (y + 2) * 100 + 5, 50);
-    ok(cu->cuMemcpyDtoH_v2(back, a, 2048));
-    assert_memory_equal(back, want, 2048);
-    memset(back, 0x55, sizeof back);
-    ok(cu->cuMemcpy3D_v2(&box));
-    for (size_t z = 0; z < 4; z++)
-        for (size_t y = 0; y < 6; y++)
-            assert_memory_equal(back + z * 140 + (y + 1) * 20, want + (z + 1) * 256 + y * 32 + 4, 16);
-    assert_int_equal(back[0], 0x55);
-    flat.dstPitch = 40;
-    answers(cu->cuMemcpy2D_v2(&flat), 1);
-    flat.dstPitch = 64;
-    flat.Height = 32;
-    answers(cu->cuMemcpy2D_v2(&flat), 1); /* the last row ends beyond the buffer */
-    flat.Height = SIZE_MAX / 4;
-    answers(cu->cuMemcpy2D_v2(&flat), 1);
-    flat.Height = 1;
-    flat.dstMemoryType = 9;
-    answers(cu->cuMemcpy2D_v2(&flat), 1);
-    box.srcZ = SIZE_MAX / 8;
-    answers(cu->cuMemcpy3D_v2(&box), 1);
-    free(cu);
-}
-
 /* ---- launches ------------------------------------------------------------------------------------------ */
 static unsigned int word_at(struct emu_api *cu, api_address address)
 {
@@ -532,7 +268,7 @@ static unsigned int word_at(struct emu_api *cu, api_address address)
     return word;
 }
 
-static void test_parameters(void **state)
+TEST(test_parameters)
 {
     struct emu_api   *cu = emu_api_context("", NULL);
     struct CUfunc_st *store = emu_function_named(cu, emu_ptx, "store");
@@ -543,7 +279,6 @@ static void test_parameters(void **state)
         unsigned int value, more;
     } block;
     size_t bytes = 12;
-    (void)state;
     ok(cu->cuMemAlloc_v2(&a, 4));
     void *parameters[] = {&a, &value}, *nothing[] = {NULL, NULL};
     ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
@@ -568,7 +303,7 @@ static void test_parameters(void **state)
 }
 
 /* A kernel that was compiled for clusters of two takes no others; recorded from an H200. */
-static void test_required_cluster(void **state)
+TEST(test_required_cluster)
 {
     static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
                                ".visible .entry pairs() .explicitcluster .reqnctapercluster 2, 1, 1\n"
@@ -578,7 +313,6 @@ static void test_required_cluster(void **state)
     } cases[] = {{2, 1, 0}, {4, 1, 912}, {1, 1, 912}, {2, 2, 912}};
     struct emu_api   *cu = emu_api_context("", NULL);
     struct CUfunc_st *pairs = emu_function_named(cu, text, "pairs");
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct CUlaunchAttribute_st cluster = {.id = 4};
         struct CUlaunchConfig_st    config = {.gridDimX = 8,
@@ -600,7 +334,7 @@ static void test_required_cluster(void **state)
     free(cu);
 }
 
-static void test_shapes(void **state)
+TEST(test_shapes)
 {
     struct emu_api             *cu = emu_api_context("PTXPACK_EMU_SMS=2", NULL);
     struct CUfunc_st           *empty = emu_function_named(cu, emu_ptx, "empty");
@@ -619,7 +353,6 @@ static void test_shapes(void **state)
                {10, 0}, {14, 0}, {15, 1}, {16, 0}, {17, 1}, {99, 1}};
     int    blocks = 0, size = 0, clusters = 0, grid = 0, block = 0;
     size_t shared = 0;
-    (void)state;
     answers(cu->cuLaunchKernel(empty, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 1);
     answers(cu->cuLaunchKernel(empty, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL), 1);
     answers(cu->cuLaunchKernel(empty, 1, 1, 1, 1025, 1, 1, 0, NULL, NULL, NULL), 1);
@@ -662,7 +395,7 @@ static void test_shapes(void **state)
 }
 
 /* A kernel that writes to nowhere breaks its context, and nothing else. */
-static void test_sticky(void **state)
+TEST(test_sticky)
 {
     struct CUctx_st    *context = NULL;
     struct emu_api     *cu = emu_api_context("PTXPACK_EMU_LOG=/dev/null", &context);
@@ -672,7 +405,6 @@ static void test_sticky(void **state)
     unsigned int        value = 5;
     int                 n = 0;
     void               *parameters[] = {&nowhere, &value};
-    (void)state;
     ok(cu->cuStreamCreate(&stream, 0));
     ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
     answers(cu->cuStreamSynchronize(stream), 700);
@@ -694,7 +426,7 @@ static void test_sticky(void **state)
 
 static void note_call(void *data) { ++*(int *)data; }
 
-static void test_events(void **state)
+TEST(test_events)
 {
     struct emu_api     *cu = emu_api_context("", NULL);
     struct CUfunc_st   *empty = emu_function_named(cu, emu_ptx, "empty");
@@ -702,7 +434,6 @@ static void test_events(void **state)
     struct CUevent_st  *from = NULL, *to = NULL, *untimed = NULL;
     float               milliseconds = -1;
     int                 calls = 0;
-    (void)state;
     answers(cu->cuStreamCreate(&stream, 9), 1);
     ok(cu->cuStreamCreateWithPriority(&stream, 1, -99));
     ok(cu->cuStreamGetPriority(stream, &calls));
@@ -735,14 +466,13 @@ static void test_events(void **state)
     free(cu);
 }
 
-static void test_tensor_map(void **state)
+TEST(test_tensor_map)
 {
     struct emu_api       *cu = emu_api_context("", NULL);
     struct CUtensorMap_st map;
     api_address           a = 0;
     const uint64_t        dims[] = {64, 32}, strides[] = {128};
     const uint32_t        box[] = {64, 8}, steps[] = {1, 1};
-    (void)state;
     ok(cu->cuMemAlloc_v2(&a, 4096));
     void *at = emu_number((size_t)a);
     ok(cu->cuTensorMapEncodeTiled(&map, 6, 2, at, dims, strides, box, steps, 0, 3, 0, 0));
@@ -756,13 +486,12 @@ static void test_tensor_map(void **state)
 }
 
 /* ---- processes and threads ----------------------------------------------------------------------------- */
-static void test_fork(void **state)
+TEST(test_fork)
 {
     struct emu_api *cu = emu_api_context("", NULL);
     api_address     a = 0;
     int             n = 0, status = 0;
-    (void)state;
-    pid_t child = fork();
+    pid_t           child = fork();
     if (child == 0)
         _exit(cu->cuInit(0) == 3 && cu->cuCtxSynchronize() == 3 && cu->cuMemAlloc_v2(&a, 16) == 3 &&
                       cu->cuDeviceGetCount(&n) == 3 && cu->cuDriverGetVersion(&n) == 0
@@ -813,13 +542,12 @@ static void *work(void *data)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
     struct CUctx_st *context = NULL;
     struct emu_api  *cu = emu_api_context("PTXPACK_EMU_THREADS=2", &context);
     struct worker    workers[WORKERS];
     pthread_t        threads[WORKERS];
-    (void)state;
     for (int i = 0; i < WORKERS; i++) {
         workers[i] = (struct worker){.cu = cu, .context = context, .number = i};
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
@@ -831,19 +559,4 @@ static void test_threads(void **state)
     free(cu);
 }
 
-int main(void)
-{
-    /* clang-format off */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),      cmocka_unit_test(test_absent_names), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_before_init), cmocka_unit_test(test_devices),     cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_contexts),   cmocka_unit_test(test_context_owns), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_memory),     cmocka_unit_test(test_copies),       cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_parameters), cmocka_unit_test(test_shapes),       cmocka_unit_test(test_sticky),
-        cmocka_unit_test(test_events),     cmocka_unit_test(test_tensor_map),   cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_threads),    cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_required_cluster),
-    };
-    /* clang-format on */
-    return cmocka_run_group_tests(tests, emu_folder_make, emu_folder_remove);
-}
+RUN_TESTS(emu_folder_make, emu_folder_remove)

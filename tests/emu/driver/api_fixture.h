@@ -8,17 +8,13 @@
  * $PTXPACK_EMU_LIBRARY names the library; otherwise it is libptxpack-emu.so above this program's folder. */
 #ifndef EMU_API_FIXTURE_H
 #define EMU_API_FIXTURE_H
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 #include "tools/emu/driver/layouts.h"
+#include "tests/support/unit.h"
 #include "loader/inspect.h"
 
 struct emu_api {

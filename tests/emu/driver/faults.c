@@ -3,6 +3,8 @@
 #include "tests/loader/loader_fixture.h"
 #include "api_fixture.h"
 #include "loader/inspect.h"
+#define BEFORE_EACH reset
+#define AFTER_EACH  NULL
 
 enum route { COMPILER, LINK, JIT }; /* nvPTXCompiler, cuLink, the driver's JIT */
 
@@ -33,11 +35,10 @@ static ptxpack *must_open(const char *environment, enum route route)
 }
 
 /* ---- without faults ------------------------------------------------------------------------------------ */
-static void test_routes(void **state)
+TEST(test_routes)
 {
     const uint32_t grid[3] = {2, 1, 1};
     uint64_t       argument = 0;
-    (void)state;
     for (int r = COMPILER; r <= JIT; r++)
         for (int turn = 0; turn < 2; turn++) {
             ptxpack        *handle = must_open("PTXPACK_EMU_SM=86", (enum route)r);
@@ -55,10 +56,9 @@ static void test_routes(void **state)
 }
 
 /* The name of the line in our own file, whoever compiles. */
-static void test_bad_text(void **state)
+TEST(test_bad_text)
 {
     char text[sizeof test_ptx + 16];
-    (void)state;
     snprintf(text, sizeof text, "%s", test_ptx);
     memcpy(strstr(text, "mov.u32"), "frobnic", 7);
     write_pack(text);
@@ -74,7 +74,7 @@ static void test_bad_text(void **state)
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
-static void test_opening(void **state)
+TEST(test_opening)
 {
     static const struct {
         const char    *environment;
@@ -87,7 +87,6 @@ static void test_opening(void **state)
         {"PTXPACK_EMU_FAULT=no-such-word", PTXPACK_E_DRIVER, "(802)"},
         {"PTXPACK_EMU_SM=42", PTXPACK_E_DRIVER, "(802)"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ptxpack       *handle = NULL;
         ptxpack_status status = open_emulated(cases[i].environment, LINK, &handle);
@@ -101,12 +100,11 @@ static void test_opening(void **state)
     assert_has(ptxpack_detail(NULL), "does not tell its version");
 }
 
-static void test_old_driver(void **state)
+TEST(test_old_driver)
 {
     ptxpack        *handle = must_open("PTXPACK_EMU_FAULT=old-driver", LINK);
     ptxpack_variant v = row;
     ptxpack_kernel *kernel = NULL;
-    (void)state;
     assert_int_equal(ptxpack_device(handle)->driver_version, 11040);
     assert_null(ptxpack_driver_table(handle)->cuLibraryLoadData); /* it came with CUDA 12 */
     assert_null(ptxpack_driver_table(handle)->cuLaunchKernelEx);
@@ -127,7 +125,7 @@ static void test_old_driver(void **state)
 }
 
 /* ---- compiling and loading ----------------------------------------------------------------------------- */
-static void test_loading(void **state)
+TEST(test_loading)
 {
     static const struct {
         const char    *environment;
@@ -147,7 +145,6 @@ static void test_loading(void **state)
         {"PTXPACK_EMU_FAULT=cubin-rejected", JIT, PTXPACK_OK, ""}, /* there is none */
         {"PTXPACK_EMU_SM=75", LINK, PTXPACK_E_UNSUPPORTED, "sm_75"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ptxpack        *handle = must_open(cases[i].environment, cases[i].route);
         ptxpack_variant v = on_route(cases[i].route);
@@ -163,11 +160,10 @@ static void test_loading(void **state)
 }
 
 /* A cached entry that the driver does not take any more is replaced. */
-static void test_cached(void **state)
+TEST(test_cached)
 {
     static const char *const environments[] = {"", "PTXPACK_EMU_FAULT=cubin-rejected=1", ""};
     static const bool        cached[] = {false, false, true};
-    (void)state;
     for (int i = 0; i < 3; i++) {
         ptxpack        *handle = must_open(environments[i], LINK);
         ptxpack_kernel *kernel = NULL;
@@ -178,13 +174,12 @@ static void test_cached(void **state)
 }
 
 /* ---- running ------------------------------------------------------------------------------------------- */
-static void test_memory(void **state)
+TEST(test_memory)
 {
     ptxpack                     *handle = must_open("PTXPACK_EMU_FAULT=no-memory=2", LINK);
     const struct ptxpack_driver *d = ptxpack_driver_table(handle);
     ptxpack_deviceptr            a = 0;
-    (void)state;
-    struct CUctx_st *context = NULL;
+    struct CUctx_st             *context = NULL;
     assert_int_equal(d->cuDevicePrimaryCtxRetain(&context, 0), 0);
     assert_int_equal(d->cuCtxSetCurrent(context), 0);
     assert_int_equal(d->cuMemAlloc(&a, 16), 0);
@@ -203,7 +198,7 @@ static ptxpack_kernel *loaded(ptxpack *handle)
     return kernel;
 }
 
-static void test_running(void **state)
+TEST(test_running)
 {
     static const struct {
         const char  *environment;
@@ -211,7 +206,6 @@ static void test_running(void **state)
     } cases[] = {{"PTXPACK_EMU_FAULT=launch-failure", 719}, {"PTXPACK_EMU_FAULT=device-lost", 999}};
     const uint32_t grid[3] = {1, 1, 1};
     uint64_t       argument = 0;
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ptxpack                     *handle = must_open(cases[i].environment, LINK);
         const struct ptxpack_driver *d = ptxpack_driver_table(handle);
@@ -242,12 +236,6 @@ static int end(void **state) { return remove_folder(state) || emu_folder_remove(
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_routes, reset),  cmocka_unit_test_setup(test_bad_text, reset),
-        cmocka_unit_test_setup(test_opening, reset), cmocka_unit_test_setup(test_old_driver, reset),
-        cmocka_unit_test_setup(test_loading, reset), cmocka_unit_test_setup(test_cached, reset),
-        cmocka_unit_test_setup(test_memory, reset),  cmocka_unit_test_setup(test_running, reset),
-    };
     (void)fresh_copy, (void)record_of; /* of the fake driver */
-    return cmocka_run_group_tests(tests, begin, end);
+    return unit_run(begin, end);
 }

@@ -1,6 +1,8 @@
 /* graph.c - captures and graphs of the emulated driver.  What is allowed while a stream is captured,
  * and what it does to the capture, was recorded from an H200 (driver 580). */
 #include "api_fixture.h"
+#define BEFORE_EACH set_up
+#define AFTER_EACH  tear_down
 #include <pthread.h>
 
 enum { ACTIVE = 1, INVALID = 2 };
@@ -135,9 +137,8 @@ static const struct {
     {"copy in the stream", do_copy_async, {0, 0, 0}, {ACTIVE, ACTIVE, ACTIVE}},
 };
 
-static void test_rules(void **state)
+TEST(test_rules)
 {
-    (void)state;
     for (unsigned int mode = GLOBAL; mode <= RELAXED; mode++)
         for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
             ok(cu->cuStreamBeginCapture_v2(blocking, mode));
@@ -154,11 +155,10 @@ static void test_rules(void **state)
     end_capture(free_stream, 0);
 }
 
-static void test_begin_and_end(void **state)
+TEST(test_begin_and_end)
 {
     struct CUgraph_st  *graph = NULL;
     struct CUstream_st *gone = NULL;
-    (void)state;
     end_capture(blocking, 401);
     answers(cu->cuStreamBeginCapture_v2(NULL, GLOBAL), 900);
     answers(cu->cuStreamBeginCapture_v2(blocking, 9), 1);
@@ -191,11 +191,10 @@ static void *end_elsewhere(void *context)
     return result;
 }
 
-static void test_other_thread(void **state)
+TEST(test_other_thread)
 {
     struct CUctx_st          *context = NULL;
     static const unsigned int want[3][2] = {{900, 908}, {0, 908}, {0, 0}};
-    (void)state;
     ok(cu->cuCtxGetCurrent(&context));
     for (unsigned int mode = GLOBAL; mode <= RELAXED; mode++) {
         pthread_t thread;
@@ -216,12 +215,11 @@ static unsigned int launch_in(struct CUstream_st *stream)
     return cu->cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
 }
 
-static void test_joining(void **state)
+TEST(test_joining)
 {
     struct CUgraph_st     *graph = NULL;
     struct CUgraphNode_st *from[8], *to[8];
     size_t                 count = 8;
-    (void)state;
     ok(cu->cuStreamBeginCapture_v2(blocking, GLOBAL));
     ok(launch_in(blocking));
     ok(cu->cuEventRecord(event, blocking));
@@ -280,14 +278,13 @@ static unsigned int first_word(void)
 
 static void count_call(void *data) { ++*(int *)data; }
 
-static void test_replay(void **state)
+TEST(test_replay)
 {
     struct CUgraph_st     *graph = NULL;
     struct CUgraphExec_st *exec = NULL;
     unsigned int           words[64], back[64];
     int                    calls = 0;
     void                  *parameters[] = {&buffer};
-    (void)state;
     for (unsigned int i = 0; i < 64; i++)
         words[i] = 10 * i;
     ok(cu->cuStreamBeginCapture_v2(blocking, GLOBAL));
@@ -327,7 +324,7 @@ static void test_replay(void **state)
     answers(cu->cuGraphLaunch(outer, NULL), 1);
 }
 
-static void test_built(void **state)
+TEST(test_built)
 {
     struct CUgraph_st     *graph = NULL, *clone = NULL, *parent = NULL;
     struct CUgraphExec_st *exec = NULL;
@@ -356,7 +353,6 @@ static void test_built(void **state)
                                                  .WidthInBytes = 4,
                                                  .Height = 1,
                                                  .Depth = 1};
-    (void)state;
     answers(cu->cuGraphCreate(&graph, 1), 1);
     ok(cu->cuGraphCreate(&graph, 0));
     ok(cu->cuGraphAddMemcpyNode(&copy, graph, NULL, 0, &c, NULL)); /* first in the text, last in time */
@@ -409,13 +405,12 @@ static void test_built(void **state)
 }
 
 /* A graph whose kernel's module is gone is refused when it is launched, not run. */
-static void test_stale(void **state)
+TEST(test_stale)
 {
     struct CUgraph_st     *graph = NULL;
     struct CUgraphExec_st *exec = NULL;
     struct CUmod_st       *module = NULL;
     struct CUfunc_st      *function = NULL;
-    (void)state;
     ok(cu->cuModuleLoadData(&module, emu_ptx));
     ok(cu->cuModuleGetFunction(&function, module, "empty"));
     ok(cu->cuStreamBeginCapture_v2(blocking, GLOBAL));
@@ -429,16 +424,4 @@ static void test_stale(void **state)
     ok(cu->cuCtxSynchronize());
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rules, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_begin_and_end, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_other_thread, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_joining, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_replay, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_built, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_stale, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, emu_folder_make, emu_folder_remove);
-}
+RUN_TESTS(emu_folder_make, emu_folder_remove)

@@ -1,6 +1,8 @@
 /* module.c - code on the emulated driver: images, modules, libraries, linking, and nvPTXCompiler.
  * What a call answers in odd cases was recorded from an H200 (driver 580). */
 #include "api_fixture.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 /* ---- modules ------------------------------------------------------------------------------------------- */
 static const char bad_line[] =
@@ -21,7 +23,7 @@ static unsigned int load_logged(struct emu_api *cu, const char *ptx, char *info,
     return result;
 }
 
-static void test_images(void **state)
+TEST(test_images)
 {
     struct emu_api  *cu = emu_api_context("", NULL);
     char             info[2048], error[2048], text[512];
@@ -41,7 +43,6 @@ static void test_images(void **state)
         {"9.0", "sm_120", 218, "sm_120"},
         {"9.0", "sm_80a", 218, "line 2"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
         snprintf(text, sizeof text,
                  ".version %s\n.target %s\n.address_size 64\n.visible .entry k()\n{\n    ret;\n}\n",
@@ -68,7 +69,7 @@ static void test_images(void **state)
     free(cu);
 }
 
-static void test_modules(void **state)
+TEST(test_modules)
 {
     struct emu_api   *cu = emu_api_context("", NULL);
     struct CUmod_st  *module = NULL, *of = NULL;
@@ -78,7 +79,6 @@ static void test_modules(void **state)
     unsigned int      count = 0, seven = 0;
     const char       *name = NULL;
     int               value = 0;
-    (void)state;
     ok(cu->cuModuleLoadData(&module, emu_ptx));
     ok(cu->cuModuleGetFunction(&function, module, "store"));
     ok(cu->cuModuleGetFunction(&again, module, "store"));
@@ -118,7 +118,7 @@ static void test_modules(void **state)
     free(cu);
 }
 
-static void test_libraries(void **state)
+TEST(test_libraries)
 {
     struct CUctx_st  *context = NULL;
     struct emu_api   *cu = emu_api_context("", &context);
@@ -128,7 +128,6 @@ static void test_libraries(void **state)
     struct CUmod_st  *module = NULL;
     unsigned int      count = 0;
     int               value = 0;
-    (void)state;
     ok(cu->cuLibraryLoadData(&library, bad_line, NULL, NULL, 0, NULL, NULL, 0)); /* as lazily as a real one */
     answers(cu->cuLibraryGetKernel(&kernel, library, "k"), 218);
     ok(cu->cuLibraryUnload(library));
@@ -164,7 +163,7 @@ static void test_libraries(void **state)
 }
 
 /* Link PTX, load what came of it; then with each of its bytes changed. */
-static void test_link(void **state)
+TEST(test_link)
 {
     struct emu_api *cu = emu_api_context("PTXPACK_EMU_LOG=/dev/null", NULL);
     char            info[2048] = "", error[2048] = "";
@@ -173,7 +172,6 @@ static void test_link(void **state)
     struct CUlinkState_st *link = NULL;
     struct CUmod_st       *module = NULL;
     size_t                 bytes = 0;
-    (void)state;
     ok(cu->cuLinkCreate_v2(4, options, values, &link));
     answers(cu->cuLinkAddData_v2(link, 1, (void *)(uintptr_t)bad_line, sizeof bad_line, "bad", 0, NULL, NULL),
             218);
@@ -240,7 +238,7 @@ static int compile(struct emu_api *cu, const char *ptx, const char *const *optio
     return result;
 }
 
-static void test_compiler(void **state)
+TEST(test_compiler)
 {
     struct emu_api *cu = emu_api_load("");
     static const struct {
@@ -262,7 +260,6 @@ static void test_compiler(void **state)
     unsigned int major = 0, minor = 9;
     char         error[1024], text[256];
     void        *program = NULL;
-    (void)state;
     ok(cu->GetVersion(&major, &minor));
     assert_true(major == 13 && minor == 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -291,11 +288,4 @@ static void test_compiler(void **state)
     free(sm_86);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_images), cmocka_unit_test(test_modules),  cmocka_unit_test(test_libraries),
-        cmocka_unit_test(test_link),   cmocka_unit_test(test_compiler),
-    };
-    return cmocka_run_group_tests(tests, emu_folder_make, emu_folder_remove);
-}
+RUN_TESTS(emu_folder_make, emu_folder_remove)

@@ -9,6 +9,8 @@
  * A kernel gets `data`, 64 KiB of zeros, and `blank`, 4 KiB that hold nothing. */
 #include <dirent.h>
 #include "tests/support/emu_test.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 enum { TEXT = 1 << 16, LINES = 512, EXPECTS = 4, EXPECT = 160, FILES_LEAST = 42 };
 enum { DATA = 65536, BLANK = 4096, SEEDS = 3 };
@@ -132,14 +134,13 @@ static void check(const struct broken *b, enum emu_async_policy policy, unsigned
 
 static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static void test_all(void **state)
+TEST(test_all)
 {
     static struct broken b;
     static char         *names[LINES];
     const char          *only = getenv("PTXPACK_TEST_BAD"); /* one of them, by name */
     unsigned int         count = 0, runs = 0;
     DIR                 *d = opendir(folder);
-    (void)state;
     if (d == NULL)
         fail_msg("%s cannot be read", folder);
     for (struct dirent *e; (e = readdir(d)) != NULL && count < LINES;)
@@ -160,8 +161,4 @@ static void test_all(void **state)
     assert_true(count >= FILES_LEAST);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

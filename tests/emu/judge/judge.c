@@ -1,11 +1,12 @@
 /* judge.c - the judge by itself: warps and blocks made by hand touch memory and synchronise, and the judge must
  * report exactly what nothing orders.  oracle.c tries random programs. */
 #include "machine.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 /* ---- threads and barriers ------------------------------------------------------------------------- */
-static void test_barrier(void **state)
+TEST(test_barrier)
 {
-    (void)state;
     begin();
     touch(warp(0), ST, EMU_ALL, 0, 4, 4);
     touch(warp(1), LD, EMU_ALL, 0, 4, 4);
@@ -29,9 +30,8 @@ static void test_barrier(void **state)
     expect(NULL);
 }
 
-static void test_widths(void **state)
+TEST(test_widths)
 {
-    (void)state;
     begin();
     touch(warp(0), ST, EMU_ALL, 0, 4, 2); /* neighbours' halves of one word */
     touch(warp(1), ST, EMU_ALL, 2, 4, 2);
@@ -56,9 +56,8 @@ static void test_widths(void **state)
     expect("written by thread (0,0,0)");
 }
 
-static void test_lanes(void **state)
+TEST(test_lanes)
 {
-    (void)state;
     begin();
     touch(warp(0), ST, EMU_ALL, 0, 4, 4);
     touch(warp(0), LD, 1, 4, 0, 4);
@@ -80,9 +79,8 @@ static void test_lanes(void **state)
 }
 
 /* Only lane 0 arrives: what the other lanes did is not ordered by it. */
-static void test_elected(void **state)
+TEST(test_elected)
 {
-    (void)state;
     for (int synced = 0; synced < 2; synced++) {
         struct judge_clock *clock = NULL;
         begin();
@@ -97,9 +95,8 @@ static void test_elected(void **state)
     }
 }
 
-static void test_readers(void **state)
+TEST(test_readers)
 {
-    (void)state;
     for (int synced = 1; synced <= WARPS; synced++) {
         struct judge_clock *clock = NULL;
         begin();
@@ -116,10 +113,9 @@ static void test_readers(void **state)
     }
 }
 
-static void test_clocks(void **state)
+TEST(test_clocks)
 {
     struct judge_clock *phase = NULL, *done = NULL;
-    (void)state;
     begin();
     touch(warp(0), ST, 1, 0, 0, 4);
     judge_release(warp(0), 1, &phase);
@@ -140,10 +136,9 @@ static void test_clocks(void **state)
 }
 
 /* ---- blocks and clusters -------------------------------------------------------------------------- */
-static void test_distributed(void **state)
+TEST(test_distributed)
 {
     struct emu_ref ref[EMU_LANES];
-    (void)state;
     begin();
     touch(warp(0), ST, 1, 0, 0, 4);
     for (int l = 0; l < EMU_LANES; l++)
@@ -154,9 +149,8 @@ static void test_distributed(void **state)
            "block (0,0,0)");
 }
 
-static void test_flag(void **state)
+TEST(test_flag)
 {
-    (void)state;
     for (int missing = 0; missing < 4; missing++) { /* nothing; a fence of either; a flag that holds */
         struct emu_warp *a = &m.warp[0][1][2], *b = &m.warp[1][0][1];
         begin();
@@ -178,9 +172,8 @@ static void test_flag(void **state)
 }
 
 /* The last block to count up sees what all the others did. */
-static void test_counter(void **state)
+TEST(test_counter)
 {
-    (void)state;
     for (int fences = 0; fences < 2; fences++) {
         begin();
         for (uint32_t c = 0; c < CLUSTERS; c++)
@@ -211,10 +204,9 @@ static void test_counter(void **state)
 }
 
 /* ---- asynchronous operations ---------------------------------------------------------------------- */
-static void test_cp_async(void **state)
+TEST(test_cp_async)
 {
     struct judge_async *a, *b;
-    (void)state;
     begin();
     a = issue(warp(0), CP_ASYNC, 5, 0, 16, EMU_WRITE);
     b = issue(warp(0), CP_ASYNC, 5, 16, 16, EMU_WRITE);
@@ -253,9 +245,8 @@ static void test_cp_async(void **state)
 }
 
 /* A pipeline of two stages; without the barrier at its end the copy overwrites what others still read. */
-static void test_pipeline(void **state)
+TEST(test_pipeline)
 {
-    (void)state;
     for (int safe = 0; safe < 2; safe++) {
         begin();
         for (int turn = 0; turn < 4; turn++) {
@@ -286,11 +277,10 @@ static void test_pipeline(void **state)
            "thread (32,0,0) at line 10");
 }
 
-static void test_mbarriers(void **state)
+TEST(test_mbarriers)
 {
     struct judge_clock *first = NULL, *second = NULL;
     struct judge_async *a, *b;
-    (void)state;
     begin();
     a = issue(warp(0), TMA_LOAD, 0, 0, 256, EMU_WRITE);
     b = issue(warp(0), TMA_LOAD, 0, 256, 256, EMU_WRITE);
@@ -323,9 +313,8 @@ static void test_mbarriers(void **state)
            "shared 0x0..0xff through the async proxy, read by thread (32,0,0) at line 10");
 }
 
-static void test_proxy_fence(void **state)
+TEST(test_proxy_fence)
 {
-    (void)state;
     for (int fence = 0; fence < 4; fence++) { /* none; by the writers; the reader, after; before */
         struct judge_async *a;
         begin();
@@ -365,10 +354,9 @@ static void test_proxy_fence(void **state)
     expect("race: line 15");
 }
 
-static void test_bulk_store(void **state)
+TEST(test_bulk_store)
 {
     struct emu_ref global = in_global(0x30000);
-    (void)state;
     for (int reads = 0; reads < 2; reads++) {
         struct judge_async *a;
         begin();
@@ -388,11 +376,10 @@ static void test_bulk_store(void **state)
     }
 }
 
-static void test_wgmma(void **state)
+TEST(test_wgmma)
 {
     struct judge_async *a[WARPS], *load;
     struct judge_clock *empty = NULL;
-    (void)state;
     for (int waited = 0; waited < 2; waited++) {
         empty = NULL;
         begin();
@@ -414,16 +401,4 @@ static void test_wgmma(void **state)
     }
 }
 
-int main(void)
-{
-    /* clang-format off */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_barrier), cmocka_unit_test(test_widths), cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_elected), cmocka_unit_test(test_readers), cmocka_unit_test(test_clocks),
-        cmocka_unit_test(test_distributed), cmocka_unit_test(test_flag), cmocka_unit_test(test_counter),
-        cmocka_unit_test(test_cp_async), cmocka_unit_test(test_pipeline), cmocka_unit_test(test_mbarriers),
-        cmocka_unit_test(test_proxy_fence), cmocka_unit_test(test_bulk_store), cmocka_unit_test(test_wgmma),
-    };
-    /* clang-format on */
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -1,5 +1,7 @@
 /* oracle.c - the judge against an oracle that knows the whole order of random programs, and on many host threads. */
 #include "machine.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 /* ---- against an oracle -----------------------------------------------------------------------------------
  * Threads are lanes 0 to 3 of 4 warps; the oracle knows for each of them the set of accesses that it has
@@ -137,11 +139,10 @@ static void random_program(struct oracle *o)
         wait_copies(o, t);
 }
 
-static void test_oracle(void **state)
+TEST(test_oracle)
 {
     static struct oracle o;
     unsigned int         clean = 0, found = 0, missed = 0;
-    (void)state;
     random_state = 20260311;
     printf("seed %llu\n", (unsigned long long)random_state);
     for (int i = 0; i < 6000; i++) {
@@ -191,12 +192,11 @@ static const char grid_text[] =
     "    setp.ne.u32 %p2, %r12, 0; @%p2 trap;\n"
     "    ret;\n}\n";
 
-static void test_grid_barrier(void **state)
+TEST(test_grid_barrier)
 {
     enum { BLOCKS = 8, BYTES = 256 + BLOCKS * 256 };
     static unsigned char zeros[BYTES];
-    (void)state;
-    unsigned int raced = 0;
+    unsigned int         raced = 0;
     for (unsigned int syncs = 1; syncs <= 2; syncs++)
         for (unsigned int sd = 1; sd <= 6; sd++) {
             emu_machine(80);
@@ -214,8 +214,4 @@ static void test_grid_barrier(void **state)
     assert_true(raced >= 2); /* not where a block sees the others when they are at the next barrier already */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_oracle), cmocka_unit_test(test_grid_barrier)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -2,6 +2,8 @@
  * blocks on several host threads.  Locks, flags and reports are in atomic.txt. */
 #include <math.h>
 #include "tests/support/emu_test.h"
+#define BEFORE_EACH begin
+#define AFTER_EACH  NULL
 
 #define HEAD ".version 8.8\n.target sm_90\n.address_size 64\n"
 #define ENTRY                                                                                     \
@@ -205,9 +207,8 @@ static void check_form(const struct form *f, bool global, bool red, unsigned int
     emu_test_settings.host_threads = 2;
 }
 
-static void every_operation(void **state)
+TEST(every_operation)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         for (unsigned int way = 0; way < 12; way++) {
             bool red = way >= 6;
@@ -248,7 +249,7 @@ static bool is_nearest(double (*value)(uint32_t), uint32_t code, double wanted)
     return mine < other || (mine == other && !(code & 1));
 }
 
-static void halves(void **state)
+TEST(halves)
 {
     static const struct {
         const char  *type, *reg;
@@ -259,7 +260,6 @@ static void halves(void **state)
                  {"f16x2", "%r", false, 2},
                  {"bf16x2", "%r", true, 2}};
     char body[1024];
-    (void)state;
     for (int round = 0; round < 80; round++) {
         size_t       t = (size_t)round % 4;
         unsigned int bytes = 2 * types[t].count;
@@ -288,11 +288,10 @@ static void halves(void **state)
     }
 }
 
-static void vectors(void **state)
+TEST(vectors)
 {
     float    x[4 * LANES], y[4 * LANES], old[4 * LANES], sum[4 * LANES];
     uint16_t h[8 * LANES], g[8 * LANES], low[8 * LANES];
-    (void)state;
     for (int i = 0; i < 4 * LANES; i++) {
         x[i] = (float)(int32_t)draw() / 1024;
         y[i] = (float)(int32_t)draw() / 2048;
@@ -326,10 +325,9 @@ static void vectors(void **state)
 }
 
 /* 128 bits: a chain of exchanges hands every lane what the lane before it left. */
-static void wide_ones(void **state)
+TEST(wide_ones)
 {
     uint64_t word[2] = {draw(), draw()}, mine[2 * LANES], old[2 * LANES], now[2];
-    (void)state;
     for (int i = 0; i < 2 * LANES; i++)
         mine[i] = draw();
     uint64_t a = buffer(word, 16), b = buffer(mine, sizeof mine), c = buffer(mine, sizeof mine);
@@ -356,14 +354,13 @@ static void wide_ones(void **state)
 }
 
 /* ---- threads ---------------------------------------------------------------------------------------- */
-static void blocks_count_together(void **state)
+TEST(blocks_count_together)
 {
     enum { BLOCKS = 64, THREADS = 128, ALL = BLOCKS * THREADS };
     static uint32_t tickets[ALL];
     static bool     seen[ALL];
     uint64_t        zero[4] = {0}, back[4];
     uint64_t        a = buffer(zero, sizeof zero), b = emu_buffer(sizeof tickets);
-    (void)state;
     run_well(
         "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r1, %r1, 128, %r0; mul.wide.u32 %d3, %r1, 4; add.u64 %d4, %d1, "
         "%d3;\n"
@@ -389,9 +386,6 @@ static void blocks_count_together(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup(name, begin)
-    const struct CMUnitTest tests[] = {CASE(every_operation), CASE(halves), CASE(vectors), CASE(wide_ones),
-                                       CASE(blocks_count_together)};
     print_message("seed %llu\n", (unsigned long long)seed);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run(NULL, NULL);
 }

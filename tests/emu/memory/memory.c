@@ -2,6 +2,8 @@
  * Single instructions and their reports are in access.txt. */
 #include <pthread.h>
 #include "tests/support/emu_test.h"
+#define BEFORE_EACH begin
+#define AFTER_EACH  NULL
 
 #define HEAD ".version 8.8\n.target sm_90\n.address_size 64\n"
 #define ENTRY                                                                                   \
@@ -61,12 +63,11 @@ static uint64_t filled(void *host, uint64_t bytes)
 }
 
 /* ---- the arena -------------------------------------------------------------------------------------- */
-static void arena_keeps_allocations_apart(void **state)
+TEST(arena_keeps_allocations_apart)
 {
     enum { COUNT = 200 };
     uint64_t              at[COUNT], bytes[COUNT], used = emu_arena_used();
     struct emu_allocation found;
-    (void)state;
     for (int i = 0; i < COUNT; i++) {
         bytes[i] = 1 + draw() % 100000;
         at[i] = emu_arena_alloc(bytes[i], EMU_MEMORY_DEVICE, NULL, &seed);
@@ -91,10 +92,9 @@ static void arena_keeps_allocations_apart(void **state)
     assert_int_equal(emu_arena_used(), used);
 }
 
-static void arena_gives_its_whole_memory_again_and_again(void **state)
+TEST(arena_gives_its_whole_memory_again_and_again)
 {
     uint64_t all = emu_test_settings.memory_bytes - emu_arena_used(), last = 0;
-    (void)state;
     for (int i = 0; i < 100; i++) {
         uint64_t at = emu_arena_alloc(all, EMU_MEMORY_DEVICE, NULL, NULL);
         assert_true(at && at != last);
@@ -109,9 +109,8 @@ static void arena_gives_its_whole_memory_again_and_again(void **state)
 }
 
 /* Many small ones: addresses and slots come back, and fresh bytes are zero and undefined. */
-static void arena_recycles(void **state)
+TEST(arena_recycles)
 {
-    (void)state;
     for (int i = 0; i < 200000; i++) {
         uint64_t at = emu_arena_alloc(4096, i & 1 ? EMU_MEMORY_PARAMETERS : EMU_MEMORY_DEVICE, NULL, NULL);
         assert_true(at != 0);
@@ -142,11 +141,10 @@ static void *hammer(void *argument)
     return NULL;
 }
 
-static void arena_serves_threads(void **state)
+TEST(arena_serves_threads)
 {
     pthread_t threads[4];
     uint64_t  used = emu_arena_used();
-    (void)state;
     for (uintptr_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, hammer, (void *)(i + 1)), 0);
     for (int i = 0; i < 4; i++) {
@@ -158,14 +156,13 @@ static void arena_serves_threads(void **state)
 }
 
 /* A kernel looks addresses up while other threads allocate. */
-static void arena_is_read_without_locks(void **state)
+TEST(arena_is_read_without_locks)
 {
     enum { N = 4096 };
     static uint32_t host[N], back[N];
     pthread_t       other;
     void           *failed;
     uint64_t        a = filled(host, sizeof host), b = emu_buffer(sizeof host);
-    (void)state;
     assert_int_equal(pthread_create(&other, NULL, hammer, (void *)(uintptr_t)7), 0);
     for (int i = 0; i < 20; i++) {
         static const char text[] = HEAD ENTRY
@@ -192,7 +189,7 @@ static uint64_t extend(const unsigned char *at, unsigned int size, bool is_signe
 }
 
 /* Every type into every register that is wide enough, in every space that can be written. */
-static void loads_extend(void **state)
+TEST(loads_extend)
 {
     static const struct {
         const char  *name;
@@ -209,7 +206,6 @@ static void loads_extend(void **state)
     unsigned char            host[256];
     uint64_t                 back[32];
     char                     body[1024];
-    (void)state;
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (size_t r = 0; r < 3; r++)
             for (size_t o = 0; o < 4; o++) {
@@ -237,7 +233,7 @@ static void loads_extend(void **state)
 }
 
 /* Vectors, all lanes and some, forwards and mirrored, through each space. */
-static void vectors_pass_through_every_space(void **state)
+TEST(vectors_pass_through_every_space)
 {
     static const struct {
         const char *values, *type;
@@ -250,7 +246,6 @@ static void vectors_pass_through_every_space(void **state)
     static const char *const spaces[] = {"shared", "local", "global"};
     unsigned char            host[512], back[512];
     char                     body[2048];
-    (void)state;
     for (size_t v = 0; v < sizeof vectors / sizeof vectors[0]; v++)
         for (unsigned int s = 0; s < 9; s++) {
             unsigned int bytes = v < 2 ? 8 : 16, lanes = s < 6 ? 32 : 13, block = lanes;
@@ -288,7 +283,7 @@ static void vectors_pass_through_every_space(void **state)
 
 /* ---- what is reported ------------------------------------------------------------------------------- */
 /* Random addresses round the edges of two allocations: a fault exactly when a lane leaves them. */
-static void bounds_are_exact(void **state)
+TEST(bounds_are_exact)
 {
     static const struct {
         const char *load;
@@ -301,7 +296,6 @@ static void bounds_are_exact(void **state)
     unsigned char host[2048] = {0};
     unsigned int  faults = 0;
     char          body[512];
-    (void)state;
     for (int round = 0; round < 400; round++) {
         emu_machine(90);
         uint64_t bytes[2] = {1 + draw() % 2048, 1 + draw() % 2048}, base[2], address[32];
@@ -337,11 +331,10 @@ static void bounds_are_exact(void **state)
     assert_in_range(faults, 20, 380);
 }
 
-static void freed_memory_is_named(void **state)
+TEST(freed_memory_is_named)
 {
     char     address[64];
     uint64_t freed = emu_arena_alloc(512, EMU_MEMORY_DEVICE, NULL, NULL);
-    (void)state;
     emu_arena_free(freed);
     run_badly("st.global.u32 [%d0+8], %r0;", freed, 700, "which was freed");
     snprintf(address, sizeof address, "global 0x%llx", (unsigned long long)freed + 8);
@@ -351,11 +344,10 @@ static void freed_memory_is_named(void **state)
 }
 
 /* What the host defines, copies and a kernel discards. */
-static void definedness_lasts_between_launches(void **state)
+TEST(definedness_lasts_between_launches)
 {
     unsigned char host[256];
     uint64_t      a = filled(host, sizeof host), b = emu_buffer(64);
-    (void)state;
     run_well("discard.global.L2 [%d0+128], 128; ld.global.u32 %r1, [%d0+124];", a, a, 1);
     run_badly("ld.global.u32 %r1, [%d0+128];", a, 719, "byte 0 of which was never written");
     run_badly("discard.global.L2 [%d0+64], 128;", a, 716, "not aligned to 128");
@@ -370,13 +362,12 @@ static void definedness_lasts_between_launches(void **state)
 }
 
 /* Random copies and writes against a model that knows which bytes are defined. */
-static void definedness_follows_copies(void **state)
+TEST(definedness_follows_copies)
 {
     enum { N = 512 };
     bool     known[2][N] = {{false}};
     uint64_t at[2] = {emu_arena_alloc(N, EMU_MEMORY_DEVICE, NULL, NULL),
                       emu_arena_alloc(N, EMU_MEMORY_DEVICE, NULL, NULL)};
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         uint32_t x = draw() % N, y = draw() % N, n = draw() % (N + 1 - (x > y ? x : y)), which = draw() & 1;
         bool     value = draw() & 1;
@@ -421,10 +412,9 @@ static unsigned int passes_of(const uint64_t *address, uint32_t mask, uint32_t b
     return passes;
 }
 
-static void wavefronts_are_counted(void **state)
+TEST(wavefronts_are_counted)
 {
     uint64_t address[32];
-    (void)state;
     for (int round = 0; round < 3000; round++) {
         uint32_t bytes = 1u << (draw() % 6), mask = round & 1 ? draw() : UINT32_MAX, span = 1u << (draw() % 11);
         for (int l = 0; l < 32; l++)
@@ -439,19 +429,6 @@ static void wavefronts_are_counted(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup(name, begin)
-    const struct CMUnitTest tests[] = {CASE(arena_keeps_allocations_apart),
-                                       CASE(arena_gives_its_whole_memory_again_and_again),
-                                       CASE(arena_recycles),
-                                       CASE(arena_serves_threads),
-                                       CASE(arena_is_read_without_locks),
-                                       CASE(loads_extend),
-                                       CASE(vectors_pass_through_every_space),
-                                       CASE(bounds_are_exact),
-                                       CASE(freed_memory_is_named),
-                                       CASE(definedness_lasts_between_launches),
-                                       CASE(definedness_follows_copies),
-                                       CASE(wavefronts_are_counted)};
     print_message("seed %u\n", seed);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run(NULL, NULL);
 }

@@ -13,18 +13,16 @@
  *   [source]       the second operand of an instruction; the result is that operand
  *   [instruction]  an instruction; the result is ptx_instruction_text of it */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <locale.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "tools/emu/ptx/ptx.h"
+#include "tests/support/unit.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -404,12 +402,11 @@ static void check_file(const char *path, FILE *to, char *bytes)
 
 static int is_text_file(const struct dirent *entry) { return strstr(entry->d_name, ".txt") != NULL; }
 
-static void test_cases(void **state)
+TEST(test_cases)
 {
     static const char folder[] = "tests/emu/ptx/cases";
     struct dirent   **names;
     const int         count = scandir(folder, &names, is_text_file, alphasort);
-    (void)state;
     assert_true(count > 0);
     for (int i = 0; i < count; i++) {
         static char bytes[1 << 17];
@@ -433,9 +430,8 @@ static void test_cases(void **state)
 
 /* ---- what a file of cases cannot say
  * ------------------------------------------------------------------------------- */
-static void test_types(void **state)
+TEST(test_types)
 {
-    (void)state;
     assert_int_equal(ptx_type_bits(PTX_b128), 128);
     assert_int_equal(ptx_type_bits(PTX_pred), 1);
     assert_int_equal(ptx_type_bits(PTX_NO_TYPE), 0);
@@ -447,9 +443,8 @@ static void test_types(void **state)
         assert_int_equal(ptx_type_find(ptx_type_name((enum ptx_type)i)), i);
 }
 
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     struct ptx_memory *memory = ptx_memory_new();
     unsigned char     *before = NULL;
     for (size_t bytes = 0; bytes < 300000; bytes = bytes * 2 + 1) {
@@ -471,13 +466,12 @@ static void test_memory(void **state)
 }
 
 /* Buffers that are too small are filled as far as they go. */
-static void test_small_buffers(void **state)
+TEST(test_small_buffers)
 {
     static const char text[] = HEADER
         ".entry k() {\n.loc 1 10 4\nadd.u32 1, 2, 3; }\n.file 1 \"kernel/a.ptx\"\n";
     char               small[8], error[256] = "";
     struct ptx_module *m = ptx_parse(text, sizeof text - 1, error, sizeof error);
-    (void)state;
     assert_string_equal(error, "");
     const struct ptx_instruction *in = function(m, "k")->code;
     assert_string_equal(ptx_instruction_text(in, small, sizeof small), "add.u32");
@@ -487,11 +481,10 @@ static void test_small_buffers(void **state)
 }
 
 /* 1.5 is read as 1.5 also in a locale with a decimal comma. */
-static void test_locale(void **state)
+TEST(test_locale)
 {
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
     const char              *found = NULL;
-    (void)state;
     for (size_t i = 0; i < COUNT(names) && found == NULL; i++)
         found = setlocale(LC_ALL, names[i]);
     if (found == NULL) {
@@ -505,10 +498,9 @@ static void test_locale(void **state)
     free(result);
 }
 
-static void test_text(void **state)
+TEST(test_text)
 {
-    char error[16];
-    (void)state;
+    char               error[16];
     struct ptx_module *m = ptx_parse(HEADER ".entry k() { ret; }\0", sizeof HEADER ".entry k() { ret; }\0",
                                      error, sizeof error);
     assert_non_null(m); /* the end of a C string may be counted */
@@ -538,7 +530,7 @@ static char *large_text(int lines, size_t *bytes)
 }
 
 /* Time that grows faster than the text shows here. */
-static void test_speed(void **state)
+TEST(test_speed)
 {
     enum { LINES = 100000 };
     char               error[256] = "";
@@ -547,7 +539,6 @@ static void test_speed(void **state)
     clock_t            start = clock();
     struct ptx_module *m = ptx_parse(text, bytes, error, sizeof error);
     double             seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-    (void)state;
     assert_string_equal(error, "");
     assert_int_equal(function(m, "k")->code_count, 2 * LINES);
     assert_int_equal(function(m, "k")->code[1].operands[0].symbol->target, 2 * (LINES - 1));
@@ -557,12 +548,11 @@ static void test_speed(void **state)
     free(text);
 }
 
-static void test_out_of_memory(void **state)
+TEST(test_out_of_memory)
 {
     size_t bytes;
     char  *text = large_text(5000, &bytes), error[64];
     long   failures = 0;
-    (void)state;
     if (!CAN_FAIL_MEMORY) {
         free(text);
         print_message("SKIP: allocations cannot be made to fail here\n");
@@ -584,10 +574,6 @@ static void test_out_of_memory(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_types),  cmocka_unit_test(test_memory),
-                                       cmocka_unit_test(test_cases),  cmocka_unit_test(test_small_buffers),
-                                       cmocka_unit_test(test_locale), cmocka_unit_test(test_text),
-                                       cmocka_unit_test(test_speed),  cmocka_unit_test(test_out_of_memory)};
     update = argc > 1 && strcmp(argv[1], "--update") == 0;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run(NULL, NULL);
 }

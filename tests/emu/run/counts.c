@@ -2,6 +2,8 @@
  * are together again. */
 #include "tools/emu/driver/emu_api.h"
 #include "tests/support/emu_test.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 static const char text[] =
     ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k() { .reg .pred %p1; .reg .b32 %r<12>;\n"
@@ -17,10 +19,9 @@ static void count_multiplications(void *context, const struct ptxpack_emu_row *r
     }
 }
 
-static void test_lanes_meet_again(void **state)
+TEST(test_lanes_meet_again)
 {
     uint64_t sums[2] = {0, 0};
-    (void)state;
     emu_machine(75);
     ptxpack_emu_profile_start();
     emu_must_end(emu_run(text, "k", 1, 32, 0, NULL, 0), 0, NULL, text);
@@ -30,8 +31,4 @@ static void test_lanes_meet_again(void **state)
     assert_int_equal(sums[1], 32);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lanes_meet_again)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

@@ -2,6 +2,8 @@
 #include "tests/support/emu_test.h"
 #include "tests/support/emu_vectors.h"
 #include "tests/support/random_fixture.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 enum { EXPERIMENTS = 3 }; /* of a case, of different kinds */
 
@@ -40,11 +42,10 @@ static void run_case(const struct vectors_case *c, int number)
     }
 }
 
-static void every_mma_is_executed(void **state)
+TEST(every_mma_is_executed)
 {
     struct vectors_case c;
     int                 count = 0;
-    (void)state;
     for (; vectors_case_at(count, &c); count++) {
         emu_machine(90);
         run_case(&c, count);
@@ -54,11 +55,10 @@ static void every_mma_is_executed(void **state)
 }
 
 /* m8n8k4 of f16 in all four layouts: A B of small integers, exact in any order. */
-static void quad_pairs_in_all_layouts(void **state)
+TEST(quad_pairs_in_all_layouts)
 {
     static const char *const orders[] = {"row.row", "row.col", "col.row", "col.col"};
     char                     text[4096];
-    (void)state;
     for (int i = 0; i < 4; i++) {
         uint32_t words[4][32] = {{0}}, out[8][32];
         float    a[8][4], b[4][8];
@@ -184,9 +184,8 @@ static void check_matrices(int count, bool across, bool generic)
                              in[0][(across ? l / 4 : 2 * (l % 4) + i) ^ 3][across ? 2 * (l % 4) + i : l / 4]);
 }
 
-static void matrices_are_loaded_and_stored(void **state)
+TEST(matrices_are_loaded_and_stored)
 {
-    (void)state;
     for (int count = 1; count <= 4; count *= 2)
         for (int i = 0; i < 4; i++)
             check_matrices(count, i & 1, i & 2);
@@ -307,21 +306,11 @@ static void check_wmma(const struct wmma *x, bool a_row, bool b_row, bool c_row)
         fail_msg("%s %s, %d%d%d: D differs", x->shape, x->types, a_row, b_row, c_row);
 }
 
-static void wmma_multiplies(void **state)
+TEST(wmma_multiplies)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof wmmas / sizeof wmmas[0]; i++)
         for (int order = 0; order < 8; order++)
             check_wmma(&wmmas[i], order & 1, order & 2, order & 4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_mma_is_executed),
-        cmocka_unit_test(quad_pairs_in_all_layouts),
-        cmocka_unit_test(matrices_are_loaded_and_stored),
-        cmocka_unit_test(wmma_multiplies),
-    };
-    return cmocka_run_group_tests(tests, print_seed, NULL);
-}
+RUN_TESTS(print_seed, NULL)

@@ -1,16 +1,14 @@
 /* tensor.c - sums of products against a model in doubles, fragments against the table of atoms. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <math.h>
-#include <cmocka.h>
 
 #include "host/atom/atom.h"
+#include "tests/support/unit.h"
 #include "tests/support/random_fixture.h"
 #include "tools/emu/tensor/tensor.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 /* ---- numbers, by way of ldexp -------------------------------------------------------------------------- */
 struct kind {
@@ -154,7 +152,7 @@ static void compare(const struct tensor_product *p, int mood)
     }
 }
 
-static void sums_are_as_the_rule_says(void **state)
+TEST(sums_are_as_the_rule_says)
 {
     static const struct {
         enum tensor_type a, b;
@@ -165,7 +163,6 @@ static void sums_are_as_the_rule_says(void **state)
     static const struct tensor_rule rules[] = {{TENSOR_FUSED, 16, 25, 23}, {TENSOR_FUSED, 8, 24, 23},
                                                {TENSOR_FUSED, 4, 24, 23},  {TENSOR_FUSED, 32, 13, 13},
                                                {TENSOR_FUSED, 16, 13, 13}, {TENSOR_FUSED, 32, 25, 23}};
-    (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++)
             for (int round = 0; round < 24; round++) {
@@ -186,9 +183,8 @@ static void sums_are_as_the_rule_says(void **state)
 }
 
 /* What is certain without any model. */
-static void plain_cases_hold(void **state)
+TEST(plain_cases_hold)
 {
-    (void)state;
     struct tensor_product p = {.m = 8, .n = 8, .k = 8, .a = TENSOR_f16, .b = TENSOR_f16, .c = TENSOR_f32};
     uint32_t              a[64], b[64], c[64];
     p.rule = tensor_rule_of(90, TENSOR_MMA, p.a, 16, 8);
@@ -218,10 +214,9 @@ static void plain_cases_hold(void **state)
         assert_int_equal(c[i], 0);
 }
 
-static void conversions_are_exact(void **state)
+TEST(conversions_are_exact)
 {
     int e;
-    (void)state;
     for (uint32_t i = 0; i < 256; i++) {
         double x = value_of(TENSOR_e4m3, i, &e), y = value_of(TENSOR_e5m2, i, &e);
         assert_true(isnan(x) ? (tensor_f16_of_e4m3(i) & 0x7c00) == 0x7c00
@@ -247,11 +242,10 @@ static int64_t integer_of(enum tensor_type type, uint32_t bits)
     return type == TENSOR_s8 ? (int8_t)bits : type == TENSOR_s4 ? (int64_t)(bits ^ 8) - 8 : (int64_t)bits;
 }
 
-static void integers_are_exact(void **state)
+TEST(integers_are_exact)
 {
     static const enum tensor_type types[] = {TENSOR_s8, TENSOR_u8, TENSOR_s4, TENSOR_u4};
     static uint32_t               a[16 * 64], b[64 * 16], c[256], d[256];
-    (void)state;
     for (int round = 0; round < 64; round++) {
         struct tensor_product p = {.m = 16,
                                    .n = 16,
@@ -278,10 +272,9 @@ static void integers_are_exact(void **state)
     }
 }
 
-static void bits_are_counted(void **state)
+TEST(bits_are_counted)
 {
     uint32_t a[16 * 8], b[8 * 8], c[128] = {0};
-    (void)state;
     for (int i = 0; i < 128; i++)
         a[i] = (uint32_t)random_bits();
     for (int i = 0; i < 64; i++)
@@ -375,11 +368,10 @@ static void compare_layout(const char *name, const ptxpack_layout *layout, int f
     assert_memory_equal(file, before, sizeof file);
 }
 
-static void fragments_are_as_in_the_table(void **state)
+TEST(fragments_are_as_in_the_table)
 {
     int              compared = 0;
     ptxpack_mma_atom x;
-    (void)state;
     for (size_t i = 0; ptxpack_mma_atom_at(i, &x); i++) {
         if (strncmp(x.ptx, "mma.sync", 8) != 0 || x.arch > 90 || ptxpack_size(&x.thr_id) != 32 ||
             x.instructions != 1)
@@ -401,11 +393,10 @@ static void fragments_are_as_in_the_table(void **state)
     assert_true(compared > 60);
 }
 
-static void fragments_of_warpgroups_are_as_in_the_table(void **state)
+TEST(fragments_of_warpgroups_are_as_in_the_table)
 {
     int              compared = 0;
     ptxpack_mma_atom x;
-    (void)state;
     for (size_t i = 0; ptxpack_mma_atom_at(i, &x); i++) {
         if (strncmp(x.ptx, "wgmma", 5) != 0 || x.n > 64)
             continue;
@@ -424,11 +415,10 @@ static void fragments_of_warpgroups_are_as_in_the_table(void **state)
     assert_true(compared > 100);
 }
 
-static void fragments_of_quad_pairs_are_as_in_the_table(void **state)
+TEST(fragments_of_quad_pairs_are_as_in_the_table)
 {
     ptxpack_mma_atom x;
     int              compared = 0;
-    (void)state;
     for (size_t i = 0; ptxpack_mma_atom_at(i, &x); i++) {
         if (strncmp(x.name, "SM70_", 5) != 0)
             continue;
@@ -464,17 +454,4 @@ static void fragments_of_quad_pairs_are_as_in_the_table(void **state)
     assert_int_equal(compared, 8);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_cases_hold),
-        cmocka_unit_test(conversions_are_exact),
-        cmocka_unit_test(sums_are_as_the_rule_says),
-        cmocka_unit_test(integers_are_exact),
-        cmocka_unit_test(bits_are_counted),
-        cmocka_unit_test(fragments_are_as_in_the_table),
-        cmocka_unit_test(fragments_of_warpgroups_are_as_in_the_table),
-        cmocka_unit_test(fragments_of_quad_pairs_are_as_in_the_table),
-    };
-    return cmocka_run_group_tests(tests, print_seed, NULL);
-}
+RUN_TESTS(print_seed, NULL)

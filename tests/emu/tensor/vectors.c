@@ -1,14 +1,12 @@
 /* vectors.c - what an H200 made of the matrices of emu_vectors.h, bit for bit: no GPU is needed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "tests/support/emu_vectors.h"
+#include "tests/support/unit.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 enum { SHOWN = 20 };
 static int shown;
@@ -59,14 +57,13 @@ static int compare_case(FILE *file, const struct vectors_case *c, int number)
     return missed;
 }
 
-static void results_are_those_of_the_gpu(void **state)
+TEST(results_are_those_of_the_gpu)
 {
     char                header[sizeof VECTORS_HEADER] = "", name[128];
     struct vectors_case c;
     int                 missed = 0, cases = 0;
     size_t              results = 0;
     FILE               *file = fopen(file_name(), "rb");
-    (void)state;
     if (file == NULL)
         fail_msg("%s cannot be read", file_name());
     read_bytes(file, header, sizeof header - 1);
@@ -86,12 +83,11 @@ static void results_are_those_of_the_gpu(void **state)
 }
 
 /* The comparison can fail: one fraction bit less. */
-static void other_rules_are_told_apart(void **state)
+TEST(other_rules_are_told_apart)
 {
     static struct vectors_input in, other;
     struct vectors_case         c;
     int                         told = 0, floats = 0;
-    (void)state;
     for (int i = 0; vectors_case_at(i, &c); i++) {
         if (c.p.c != TENSOR_f32 || c.p.rule.method != TENSOR_FUSED) /* f16 hides it */
             continue;
@@ -112,11 +108,4 @@ static void other_rules_are_told_apart(void **state)
     assert_true(told == floats && floats > 10);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_are_those_of_the_gpu),
-        cmocka_unit_test(other_rules_are_told_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+RUN_TESTS(NULL, NULL)

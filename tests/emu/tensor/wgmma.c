@@ -1,6 +1,8 @@
 /* wgmma.c - wgmma on the emulated GPU reads every layout of shared memory.  Small kernels are in wgmma.txt. */
 #include "tests/support/emu_test.h"
 #include "tests/support/probe.h"
+#define BEFORE_EACH NULL
+#define AFTER_EACH  NULL
 
 enum { SEED = 20261120 };
 
@@ -146,7 +148,7 @@ static void prove(const char *name, enum emu_async_policy policy)
     }
 }
 
-static void every_layout_is_read(void **state)
+TEST(every_layout_is_read)
 {
     static const char *const names[] =
         {"SM90_64x8x16_F32F16F16_SS",      "SM90_64x64x16_F32BF16BF16_SS",
@@ -155,14 +157,12 @@ static void every_layout_is_read(void **state)
          "SM90_64x32x8_F32TF32TF32_RS_TN", "SM90_64x32x32_S32S8U8_SS_TN",
          "SM90_64x16x32_S32U8U8_RS_TN",    "SM90_64x40x32_F32E4M3E5M2_SS_TN",
          "SM90_64x8x32_F16E5M2E5M2_RS_TN", "SM90_64x96x32_S32S8S8_SS_TN_SATURATE"};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         prove(names[i], (enum emu_async_policy)(i % 3));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_layout_is_read)};
     printf("seed %d\n", SEED);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_run(NULL, NULL);
 }
