@@ -366,53 +366,54 @@ static void test_what_ran_on_hopper(void **state)
 /* ---- saying no ----------------------------------------------------------------------------------------- */
 static void test_refusals(void **state)
 {
+    enum { F16 = PTXPACK_TMA_FLOAT16, U8 = PTXPACK_TMA_UINT8 };
     (void)state;
     static const struct {
-        const char      *global, *shared, *tile;
-        ptxpack_tma_type type;
-        int64_t          multicast;
-        uint64_t         address;
-        const char      *line;
+        const char *global, *shared, *tile;
+        int         type;
+        int64_t     multicast;
+        uint64_t    address;
+        const char *line;
     } rows[] = {
-        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 8, "address 0x8"},
-        {"(64,64):(68,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "mode 1@0 of (64,64):(68,1)"},
-        {"(64,64):(68,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0,
-         "multiple of 16 bytes; its bytes are 136"},
-        {"(64,64):(-64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "negative, -64"},
-        {"(64,64):(1099511627776,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "2^40 bytes"},
-        {"(64,64):(64,2)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "its stride is 2"},
-        {"(64,64):(1,64)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "mode 1@1"},
-        {"(64,8589934592):(8589934592,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_UINT8, 1, 0, "over 2^32"},
-        {"(64,512):(512,1)", "(8,512):(512,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "256 of it, not 512"},
-        {"(64,64):(64,1)", "(8,4):(4,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0,
-         "multiple of 16 bytes of it; it has 8"},
-        {"(64,64):(64,1)", "Sw<3,3,3> o 0 o (8,32):(32,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "spans 128"},
-        {"(64,64):(64,1)", "Sw<2,3,3> o 0 o (8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "spans 64"},
-        {"(64,64):(64,1)", "Sw<3,4,3> o 0 o (8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0,
-         "Sw<3,4,3> over 16-bit"},
-        {"(64,64):(64,1)", "Sw<3,3,4> o 0 o (8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "Sw<3,3,4> over"},
-        {"(64,64):(64,1)", "(8,64):(64,1)", "<16,64>", PTXPACK_TMA_FLOAT16, 1, 0, "has 1024 elements"},
-        {"(64,64):(64,1)", "(64,64):(64,2)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "not neighbours"},
-        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 3, 0, "3 blocks"},
-        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 16, 0, "16 blocks share a box of 1024"},
-        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 17, 0, "multicast to 17"},
-        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, -1, 0, "multicast to -1"},
-        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, (ptxpack_tma_type)13, 1, 0, "type 13"},
-        {"(64,64):(64,1)", "(8,32):(40,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "80 bytes apart"},
-        {"(8,4,4,4,4,4):(1,8,32,128,512,4096)", "(8,2,2,2,2,2)", NULL, PTXPACK_TMA_FLOAT16, 1, 0,
+        /* clang-format off */
+        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, F16, 1, 8, "address 0x8"},
+        {"(64,64):(68,1)", "(8,64):(64,1)", NULL, F16, 1, 0, "mode 1@0 of (64,64):(68,1)"},
+        {"(64,64):(68,1)", "(8,64):(64,1)", NULL, F16, 1, 0, "multiple of 16 bytes; its bytes are 136"},
+        {"(64,64):(-64,1)", "(8,64):(64,1)", NULL, F16, 1, 0, "negative, -64"},
+        {"(64,64):(1099511627776,1)", "(8,64):(64,1)", NULL, F16, 1, 0, "2^40 bytes"},
+        {"(64,64):(64,2)", "(8,64):(64,1)", NULL, F16, 1, 0, "its stride is 2"},
+        {"(64,64):(1,64)", "(8,64):(64,1)", NULL, F16, 1, 0, "mode 1@1"},
+        {"(64,8589934592):(8589934592,1)", "(8,64):(64,1)", NULL, U8, 1, 0, "over 2^32"},
+        {"(64,512):(512,1)", "(8,512):(512,1)", NULL, F16, 1, 0, "256 of it, not 512"},
+        {"(64,64):(64,1)", "(8,4):(4,1)", NULL, F16, 1, 0, "multiple of 16 bytes of it; it has 8"},
+        {"(64,64):(64,1)", "Sw<3,3,3> o 0 o (8,32):(32,1)", NULL, F16, 1, 0, "spans 128"},
+        {"(64,64):(64,1)", "Sw<2,3,3> o 0 o (8,64):(64,1)", NULL, F16, 1, 0, "spans 64"},
+        {"(64,64):(64,1)", "Sw<3,4,3> o 0 o (8,64):(64,1)", NULL, F16, 1, 0, "Sw<3,4,3> over 16-bit"},
+        {"(64,64):(64,1)", "Sw<3,3,4> o 0 o (8,64):(64,1)", NULL, F16, 1, 0, "Sw<3,3,4> over"},
+        {"(64,64):(64,1)", "(8,64):(64,1)", "<16,64>", F16, 1, 0, "has 1024 elements"},
+        {"(64,64):(64,1)", "(64,64):(64,2)", NULL, F16, 1, 0, "not neighbours"},
+        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, F16, 3, 0, "3 blocks"},
+        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, F16, 16, 0, "16 blocks share a box of 1024"},
+        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, F16, 17, 0, "multicast to 17"},
+        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, F16, -1, 0, "multicast to -1"},
+        {"(64,64):(64,1)", "(8,64):(64,1)", NULL, 13, 1, 0, "type 13"},
+        {"(64,64):(64,1)", "(8,32):(40,1)", NULL, F16, 1, 0, "80 bytes apart"},
+        {"(8,4,4,4,4,4):(1,8,32,128,512,4096)", "(8,2,2,2,2,2)", NULL, F16, 1, 0,
          "mode 1@5 of (8,4,4,4,4,4):(1,8,32,128,512,4096): more than 5 modes"},
-        {"Sw<3,3,3> o 0 o (64,64):(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "no global"},
-        {"(64,64):(1@0,1@1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "no global"},
-        {"(64,64):(64,1)", "Sw<3,3,3> o 64 o (8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, "no shared"},
-        {"(1048576,64):(64,1)", "(1048576,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0,
-         "larger than shared memory"},
-        {"(64,64)(64,1)", "(8,64):(64,1)", NULL, PTXPACK_TMA_FLOAT16, 1, 0, ""},
+        {"Sw<3,3,3> o 0 o (64,64):(64,1)", "(8,64):(64,1)", NULL, F16, 1, 0, "no global"},
+        {"(64,64):(1@0,1@1)", "(8,64):(64,1)", NULL, F16, 1, 0, "no global"},
+        {"(64,64):(64,1)", "Sw<3,3,3> o 64 o (8,64):(64,1)", NULL, F16, 1, 0, "no shared"},
+        {"(1048576,64):(64,1)", "(1048576,64):(64,1)", NULL, F16, 1, 0, "larger than shared memory"},
+        {"(64,64)(64,1)", "(8,64):(64,1)", NULL, F16, 1, 0, ""},
+        /* clang-format on */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         ptxpack_layout   global = ptxpack_layout_parse(rows[i].global);
         ptxpack_layout   shared = ptxpack_layout_parse(rows[i].shared);
         ptxpack_layout   tile = rows[i].tile != NULL ? ptxpack_layout_parse(rows[i].tile) : shared;
-        ptxpack_tma_desc desc = {.size = sizeof desc, .type = rows[i].type, .global = &global};
+        ptxpack_tma_desc desc = {.size = sizeof desc,
+                                 .type = (ptxpack_tma_type)rows[i].type,
+                                 .global = &global};
         desc.shared = &shared;
         desc.tile = rows[i].tile != NULL ? &tile : NULL;
         desc.multicast = rows[i].multicast;

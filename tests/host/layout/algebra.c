@@ -31,8 +31,7 @@ static void test_values(void **state)
     }
 }
 
-/* ---- coalesce, filter -----------------------------------------------------------------------------------
- * */
+/* ---- coalesce, filter ------------------------------------------------------------------------------- */
 static void check_fewest(const layout *r, const layout *l, const char *what)
 {
     int64_t n = values_of(r, f);
@@ -109,8 +108,7 @@ static void test_filter(void **state)
     }
 }
 
-/* ---- composition ----------------------------------------------------------------------------------------
- * */
+/* ---- composition ------------------------------------------------------------------------------------ */
 /* What the construction of A o (s:d) in the literature asks for, and its values; false: it cannot be done. */
 static bool by_the_book(const layout *a, int64_t s, int64_t d, int64_t *out)
 {
@@ -299,8 +297,7 @@ static void test_complement(void **state)
     assert_false(check_complement(L("(4,2):(2,1)"), T("(5,4)")));
 }
 
-/* ---- inverses
- * --------------------------------------------------------------------------------------------- */
+/* ---- inverses --------------------------------------------------------------------------------------- */
 /* How far the modes run on from 1, each beginning where the ones before it end. */
 static int64_t run_length(const layout *l)
 {

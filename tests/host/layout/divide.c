@@ -51,8 +51,7 @@ static void test_divide(void **state)
     assert_string_equal(text_of(&rounded), "(4,3):(1,4)");
 }
 
-/* ---- division mode by mode
- * -------------------------------------------------------------------------------- */
+/* ---- division mode by mode -------------------------------------------------------------------------- */
 typedef struct pairs { /* rank modes, each divided or multiplied by a tile, in its own place */
     int     rank, tiled;
     layout  a[3], t[3], whole, tiler;
@@ -161,8 +160,7 @@ static void test_divide_by_mode(void **state)
     assert_in_range(done, ROUNDS / 3, ROUNDS);
 }
 
-/* ---- products -------------------------------------------------------------------------------------------
- * */
+/* ---- products --------------------------------------------------------------------------------------- */
 /* r, of which the first part counts through `block` and the rest through `tiler`: blocks shifted in tiler's
  * order,
  * none on another. */
@@ -244,8 +242,7 @@ static void test_product_by_mode(void **state)
     assert_in_range(done, ROUNDS / 3, ROUNDS);
 }
 
-/* ---- blocked, raked
- * ----------------------------------------------------------------------------------------- */
+/* ---- blocked, raked --------------------------------------------------------------------------------- */
 /* Modes of l; 1:0 where there are fewer than rank. */
 static void padded(const layout *l, int rank, int64_t *sizes)
 {
@@ -296,8 +293,7 @@ static void test_blocked_raked(void **state)
     assert_in_range(done, ROUNDS / 2, ROUNDS);
 }
 
-/* ---- tile_to_shape --------------------------------------------------------------------------------------
- * */
+/* ---- tile_to_shape ---------------------------------------------------------------------------------- */
 static void test_tile_to_shape(void **state)
 {
     (void)state;

@@ -1,8 +1,7 @@
 /* modes.c - layouts put together and taken apart, made, sliced, and counted as coordinates. */
 #include "algebra_fixture.h"
 
-/* ---- the modes of a layout ------------------------------------------------------------------------------
- * */
+/* ---- the modes of a layout -------------------------------------------------------------------------- */
 static int64_t extents[PTXPACK_TUPLE_ITEMS];
 
 /* The modes of l, and the extent of each. */
@@ -133,8 +132,7 @@ static void test_zip(void **state)
     }
 }
 
-/* ---- slices
- * ----------------------------------------------------------------------------------------------- */
+/* ---- slices ----------------------------------------------------------------------------------------- */
 /* A coordinate for the nodes of a shape: an integer, `_`, or those of its modes.  `fixed` and `open` take
  * what the
  * leaves of it add up to: the offset of the integers, and how the `_`s step. */
@@ -342,8 +340,7 @@ static void test_fragment_like(void **state)
     assert_in_range(done, ROUNDS / 2, ROUNDS);
 }
 
-/* ---- identity layouts
- * ------------------------------------------------------------------------------------- */
+/* ---- identity layouts ------------------------------------------------------------------------------- */
 /* The integers of a coordinate, in the order of the leaves of `shape`; integers count through what they
  * stand for. */
 static void leaves_in(const tuple *coord, const tuple *shape, int64_t *out, int *count)

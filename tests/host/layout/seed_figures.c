@@ -67,8 +67,7 @@ static void assert_fills(const ptxpack_layout *l)
     }
 }
 
-/* ---- layouts as pictures (articles 000, 001, 003) -------------------------------------------------------
- * */
+/* ---- layouts as pictures (articles 000, 001, 003) --------------------------------------------------- */
 static void test_layout_figures(void **state)
 {
     ptxpack_layout l = layout("(3,4):(1,3)");
@@ -114,8 +113,7 @@ static void test_shapes(void **state)
     }
 }
 
-/* ---- composition, complement, inverse (articles 000, 003) -----------------------------------------------
- * */
+/* ---- composition, complement, inverse (articles 000, 003) ------------------------------------------- */
 static void test_composition(void **state)
 {
     ptxpack_layout a = layout("(4,4):(4,1)"), b = layout("(2,2):(1,5)");
@@ -172,8 +170,7 @@ static void test_inverse(void **state)
         assert_int_equal(ptxpack_at(&shaped, i), ptxpack_at(&r, i));
 }
 
-/* ---- division, product (article 003) --------------------------------------------------------------------
- * */
+/* ---- division, product (article 003) ---------------------------------------------------------------- */
 static void test_divide(void **state)
 {
     ptxpack_layout l = layout("(8,12,5):(12,1,96)"), tiler = layout("<4,6>"), no;
@@ -215,8 +212,7 @@ static void test_product_order(void **state)
     assert_layout(of(ptxpack_blocked_product, "(4,3):(4,1)", "(2,2)"), "((4,2),(3,2)):((4,16),(1,32))");
 }
 
-/* ---- atoms (articles 000, 002, 004)
- * ---------------------------------------------------------------------- */
+/* ---- atoms (articles 000, 002, 004) ----------------------------------------------------------------- */
 static void test_volta_atom(void **state)
 {
     ptxpack_mma_atom nt = mma_atom("SM70_8x8x4_F32F16F16F32_NT"), tn = mma_atom("SM70_8x8x4_F16F16F16F16_TN");
@@ -292,8 +288,7 @@ static void test_ampere_atom(void **state)
     }
 }
 
-/* ---- tiled MMAs and copies (articles 000, 001, 004)
- * ------------------------------------------------------ */
+/* ---- tiled MMAs and copies (articles 000, 001, 004) ------------------------------------------------- */
 static void test_tiled_mma(void **state)
 {
     static const int  rows[] = {0, 1, 2, 3, 16, 17, 18, 19};
@@ -348,8 +343,7 @@ static void test_tiled_copy(void **state)
     }
 }
 
-/* ---- tensors (articles 001, 002, 004)
- * -------------------------------------------------------------------- */
+/* ---- tensors (articles 001, 002, 004) --------------------------------------------------------------- */
 static uint64_t address(const ptxpack_tensor *t, const char *coord)
 {
     ptxpack_tuple c = tuple(coord);

@@ -108,8 +108,7 @@ static void test_composition_inside(void **state)
     assert_in_range(done, ROUNDS / 20, 2 * ROUNDS);
 }
 
-/* ---- slices
- * ------------------------------------------------------------------------------------------------ */
+/* ---- slices ----------------------------------------------------------------------------------------- */
 static void test_slices(void **state)
 {
     (void)state;
@@ -316,8 +315,7 @@ static void test_max_common(void **state)
     assert_in_range(more, ROUNDS / 4, ROUNDS);
 }
 
-/* ---- wider and narrower elements
- * ------------------------------------------------------------------------- */
+/* ---- wider and narrower elements -------------------------------------------------------------------- */
 /* The smaller units that elements of `units` each take up. */
 static int64_t units_of(const layout *l, int64_t units, int64_t *out)
 {

@@ -338,8 +338,7 @@ static void test_handed_on(void **state)
                 !ptxpack_has_underscore(b));
 }
 
-/* ---- speed ------------------------------------------------------------------------------------------------
- */
+/* ---- speed ------------------------------------------------------------------------------------------ */
 static volatile int sink; /* results go here, so that the calls are made */
 
 static double nanoseconds(void)
