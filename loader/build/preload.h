@@ -45,7 +45,7 @@ typedef struct ptxpack_preload_options {
     const ptxpack_options *open;        /* as the handle's that comes later, copied; NULL: the defaults.
                                           `offline` is not looked at; on_compile is called from the
                                           threads of the preloading                                     */
-    ptxpack_preload_event  on_progress; /* NULL: nobody is told                                       */
+    ptxpack_preload_event  on_progress; /* NULL: no callback                                           */
     void                  *context;     /* for that call                                              */
 } ptxpack_preload_options;
 

@@ -1,4 +1,4 @@
-/* damage.c - the cache: whatever is in an entry file, only what was put comes back. */
+/* damage.c - the cache: whatever is in an entry file, only what was put is returned. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "handle.h"

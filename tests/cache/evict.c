@@ -1,4 +1,4 @@
-/* evict.c - the cache: what is removed, when, and what never. */
+/* evict.c - the cache: which entries are removed, when, and which never. */
 #include <pthread.h>
 #include "handle.h"
 

@@ -323,7 +323,7 @@ TEST(test_what_may_be_filled)
     assert_non_null(strstr(line, "README"));
     assert_int_equal(unlink(path_in(folder, "README")), 0);
     fill();
-    write_whole(path_in(folder, "README"), "x", 1); /* in a folder that is one already it may lie */
+    write_whole(path_in(folder, "README"), "x", 1); /* a prebuilt folder may hold it */
     fill();
     write_whole(manifest_path(), "x", 1);
     assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));
@@ -369,7 +369,8 @@ TEST(test_killed_while_filling)
     finish(f, 3);
 }
 
-/* What a stopped filling left goes with the next manifest; what this one did not ask for when told so. */
+/* Files of a stopped filling are removed with the next manifest, and with `only_current` also the entries
+ * that this filling did not ask for. */
 TEST(test_what_is_removed)
 {
     char     line[PTXPACK_CACHE_LINE];
@@ -591,7 +592,7 @@ TEST(test_lists_of_folders)
     assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_HIT);
     ptxpack_cache_close(c);
     snprintf(list, sizeof list, "%s:%s/nowhere", first, folder);
-    expect_refused(list, "/nowhere: No such file or directory"); /* one that is wrong is enough */
+    expect_refused(list, "/nowhere: No such file or directory"); /* one wrong folder is enough */
     setenv("PTXPACK_CACHE_READONLY_DIRS", folder, 1);
     c = open_with((ptxpack_cache_options){.size = 0});
     assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
@@ -688,7 +689,7 @@ TEST(test_folder_of_root)
     assert_int_equal(in_child(4242424, read_as_stranger, NULL), 0);
 }
 
-/* A folder that is shipped is no cache: it would age, and lose its entries. */
+/* A prebuilt folder may not be used as a cache: it would age and lose its entries. */
 TEST(test_no_cache_of_its_own)
 {
     fill();

@@ -144,7 +144,7 @@ NVRTC(int, CompileProgram, (struct _nvrtcProgram * p, int count, const char *con
     return 0;
 }
 
-/* A size, which but for machine code counts a NUL byte, then the bytes. */
+/* A size, which counts a NUL byte except for machine code, then the bytes. */
 static int give(const char *text, size_t nul, size_t *bytes, char *to)
 {
     size_t size = strlen(text) + nul;

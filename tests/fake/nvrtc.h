@@ -2,7 +2,7 @@
 #ifndef FAKE_NVRTC_H
 #define FAKE_NVRTC_H
 
-/* Of the last compilation, but for the count. */
+/* About the last compilation, except for the count. */
 struct fake_nvrtc {
     unsigned int compilations;
     char         options[2048]; /* each with a newline */

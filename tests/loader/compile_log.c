@@ -1,4 +1,4 @@
-/* compile_log.c - what is read out of the logs of PTX compilers. */
+/* compile_log.c - reading the logs of PTX compilers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ TEST(test_log_resources)
     assert_int_equal(r.registers, 0);
 }
 
-/* More remarks than fit: whole ones are kept, none twice. */
+/* More remarks than there is room for: whole ones are kept, and none twice. */
 TEST(test_log_overflow)
 {
     char              log[8192] = "", line[128];

@@ -1,4 +1,4 @@
-/* flight.c - one compilation for all threads and handles that ask, also where processes fork. */
+/* flight.c - all threads and handles that ask share one compilation, also where processes fork. */
 #include "jit_fixture.h"
 #include <pthread.h>
 #include <signal.h>
@@ -169,7 +169,7 @@ TEST(test_fork_while_opening)
     assert_int_equal(status, 0);
 }
 
-/* A child that is forked in the middle of a compilation starts afresh, and does not wait for its parent. */
+/* A child that is forked in the middle of a compilation compiles again, and does not wait for its parent. */
 TEST(test_fork_during_compilation)
 {
     struct asker      a = {0};

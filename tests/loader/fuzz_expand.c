@@ -249,7 +249,7 @@ static size_t make(char *text)
         memcpy(text + size, piece, bytes);
         size += bytes;
     }
-    for (uint32_t n = draw(8) ? 0 : draw(4); n > 0 && size; n--) /* now and then, a byte gone wrong */
+    for (uint32_t n = draw(8) ? 0 : draw(4); n > 0 && size; n--) /* sometimes a damaged byte */
         text[draw((uint32_t)size)] = (char)draw(256);
     return size;
 }

@@ -59,7 +59,7 @@ TEST(test_no_cache)
     ptxpack_close(handle);
 }
 
-/* An entry whose metadata is not ours is made anew, and replaced. */
+/* An entry whose metadata is not ours is compiled again and replaced. */
 TEST(test_foreign_metadata)
 {
     char               cubin[128];
@@ -138,7 +138,7 @@ TEST(test_unusable_compilers)
 {
     ptxpack        *handle;
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90"};
-    options.ptxjit = below("none.so"); /* named: no silent way round */
+    options.ptxjit = below("none.so"); /* it was named: no other route is taken silently */
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_NO_JIT);
     assert_has(ptxpack_detail(NULL), "none.so");
     setenv("FAKE_PTXJIT", "no-version", 1);
@@ -372,7 +372,7 @@ TEST(test_forbidden_and_told)
     }
     assert_string_equal(events.last, "test_row sm_90");
     assert_true(events.ms >= 5);
-    setenv("FAKE_PTXJIT", "line=1", 1); /* a failure is no compilation */
+    setenv("FAKE_PTXJIT", "line=1", 1); /* a failure is not reported as a compilation */
     unsetenv("PTXPACK_FORBID_COMPILE");
     options.forbid_compile = false;
     options.no_cache = true;

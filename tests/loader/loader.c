@@ -213,7 +213,7 @@ TEST(test_refusals_of_expansion)
     expect_load("", &row, PTXPACK_E_EXPAND, "kernel/test.ptx", "");
 }
 
-/* A cubin that is refused is forgotten and built once more. */
+/* Machine code that the driver refuses is removed and compiled once more. */
 TEST(test_cubin_rebuilt)
 {
     const char     *driver;
@@ -285,8 +285,8 @@ TEST(test_ways_to_load)
     check_loaded("no-libraries no-link", &row, 0, 1, ".version 7.0");
 }
 
-/* Asked for in the same words, a kernel of the embedded pack is found without its text: the cache is not looked
- * at.  Other symbols are another kernel. */
+/* When a kernel of the embedded pack is asked for again with the same symbols, it is found without its
+ * text, and the cache is not read.  Other symbols are another kernel. */
 TEST(test_asked_again)
 {
     const char            *driver;

@@ -63,7 +63,7 @@ static void write_pack(const char *text)
     write_text(below("ptx/kernel/test.ptx"), text);
 }
 
-/* A copy of a fake library beside this program, under a name of its own. */
+/* A copy, under a new name, of a fake library beside this program. */
 static inline const char *fresh_copy(const char *name)
 {
     static unsigned count;

@@ -54,7 +54,7 @@ static bool build(ptxpack *handle, const ptxpack_source *source, char *cubin, si
     return info.from_cache;
 }
 
-/* The same in one go: an offline handle of its own, as another process would have. */
+/* The same on a new offline handle, as another process would have. */
 static bool build_for(const char *arch, const ptxpack_source *source)
 {
     ptxpack *handle = open_offline(arch, false);
@@ -133,7 +133,7 @@ TEST(test_absent)
     expect_failure(&s, PTXPACK_E_NO_NVRTC, "pipe.so gives none");
 }
 
-/* What is in the cache needs no NVRTC to be loaded, but the same one to be there. */
+/* For a program in the cache NVRTC is not loaded, but the same NVRTC must exist. */
 TEST(test_cached_without_loading)
 {
     ptxpack_source s = source_of("int x;\n");
@@ -283,7 +283,7 @@ TEST(test_headers)
     assert_string_equal(seen()->headers, wanted);
 }
 
-/* Other spellings of a directive, and text that is none. */
+/* Other spellings of a directive, and text that is not a directive. */
 TEST(test_spellings)
 {
     static const char *const texts[] = {"%:include \"a.h\"\n", "\\\n#include \"a.h\"\n",
@@ -377,7 +377,8 @@ static ptxpack *open_online(const char *cuda)
     return handle;
 }
 
-/* Nor is it shared: an #include that we do not see may have changed since the program that is loaded. */
+/* Such a program is not shared either: an #include that we do not see may have changed since it was
+ * loaded. */
 TEST(test_unknown_is_not_shared)
 {
     ptxpack_source   s = source_of("#define H \"a.h\"\n#include H\n");
@@ -424,7 +425,7 @@ TEST(test_machine_code)
     assert_int_equal(record_of(driver)->libraries, 0);
 }
 
-/* Where machine code of NVRTC is no use, its PTX goes the way of all PTX. */
+/* Where NVRTC's machine code cannot be used, its PTX is compiled like all PTX. */
 TEST(test_ptx_instead)
 {
     static const struct {
@@ -478,7 +479,7 @@ TEST(test_refused)
         ptxpack_program_free(program);
         ptxpack_close(handle);
     }
-    ptxpack_program *program; /* and a driver that takes nothing at all is told so */
+    ptxpack_program *program; /* a driver that refuses everything is an error */
     ptxpack         *handle = open_online("load=209");
     assert_int_equal(ptxpack_program_load(handle, &s, &program), PTXPACK_E_CUBIN);
     assert_null(program);
@@ -486,7 +487,7 @@ TEST(test_refused)
     ptxpack_close(handle);
 }
 
-/* It refuses the machine code of NVRTC's PTX that is in the cache: it is made anew, of the PTX. */
+/* The driver refuses the cached machine code of NVRTC's PTX: it is compiled again from the PTX. */
 TEST(test_refused_of_ptx)
 {
     ptxpack_source   s = source_of("int x;\n");
@@ -631,7 +632,7 @@ TEST(test_threads)
     ptxpack_close(handle);
 }
 
-/* A child that is forked while NVRTC compiles can use it all the same. */
+/* A child that is forked while NVRTC compiles can use NVRTC. */
 TEST(test_fork)
 {
     struct asker a = {0};

@@ -132,7 +132,7 @@ TEST(test_without_driver)
     assert_int_equal(record->inits, 1);
 }
 
-/* Without, the device is asked for what it is; no context is made, and none is looked at. */
+/* Without `arch` the device is asked for its attributes; no context is made or read. */
 TEST(test_of_the_device)
 {
     static const struct {
@@ -177,7 +177,7 @@ TEST(test_in_memory)
     assert_int_equal(access(below("cache"), F_OK), -1);
 }
 
-/* A plan that is made while its kernel is being compiled waits for that, and compiles nothing. */
+/* A plan that is made while its kernel is being compiled waits for that compilation and starts none. */
 TEST(test_at_the_same_time)
 {
     char            row_name[128];
@@ -376,7 +376,7 @@ TEST(test_second_run)
     assert_int_equal(compilations(), 1);
 }
 
-/* What an application ships needs no compiling: the folder is read, and nothing else happens. */
+/* Machine code that is shipped needs no compiler: the folder is read, and nothing else happens. */
 TEST(test_prebuilt_folder)
 {
     struct told                told;

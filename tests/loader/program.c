@@ -382,7 +382,7 @@ TEST(test_log)
 
 /* ---- the cache ------------------------------------------------------------------------------------ */
 
-/* Load with a handle of its own; whether it came from the cache. */
+/* Load on a new handle; returns whether the program came from the cache. */
 static bool cached(const ptxpack_source *s)
 {
     ptxpack                    *handle = open_emulated();
@@ -437,7 +437,7 @@ TEST(test_cache_removed)
     assert_false(cached(&s));
 }
 
-/* What is kept beside the machine code is read as it was written, and nothing else is. */
+/* The notes beside the machine code are read exactly as they were written; any other text is refused. */
 TEST_WITH(test_notes, NULL, NULL)
 {
     static const char    log[] = "ptxas info    : Compiling entry function 'b' for 'sm_90'\n"
