@@ -35,7 +35,7 @@ PUBLIC_HEADERS := cache/cache.h \
     $(addprefix host/,ptxpack.h dtype.h layout/layout.h layout/tensor.h layout/banks.h) \
     $(addprefix host/atom/,atom.h copy_atom.h tiled.h wgmma.h tma.h) \
     $(addprefix host/,plan/instance.h plan/preload_plan.h attention/attention.h gemm/gemm.h vector/vector.h) \
-    tools/emu/driver/emu_api.h
+    tools/emu/emu_api.h
 
 objects   = $(patsubst %.c,$(B)/%.o,$(1))
 LIB_OBJ   := $(call objects,$(LIB_SRC)) $(B)/pack_files.o $(B)/pack_identity.o

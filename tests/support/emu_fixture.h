@@ -10,9 +10,10 @@
 #ifndef EMU_FIXTURE_H
 #define EMU_FIXTURE_H
 #include <stdint.h>
-#include "tools/emu/code/grid.h"
+#include "tools/emu/run/grid.h"
+#include "tools/emu/machine/arena.h"
 #include "tools/emu/memory/memory.h"
-#include "tools/emu/run/settings.h"
+#include "tools/emu/machine/settings.h"
 
 /* The settings that emu_run uses: a test may change them between runs. */
 extern struct emu_settings emu_test_settings;

@@ -7,7 +7,7 @@
 #include "bench.h"
 #include "tools/command.h"
 #include "tools/device.h"
-#include "tools/emu/driver/emu_api.h"
+#include "tools/emu/emu_api.h"
 
 enum { THREADS = 128, LOOPS = 2000, TEXT = 16384 };
 

@@ -10,7 +10,7 @@
 #include "tools/command.h"
 #include "tools/device.h"
 #include "loader/driver.h"
-#include "tools/emu/driver/emu_api.h"
+#include "tools/emu/emu_api.h"
 #include "profile_table.h"
 
 typedef struct emulator_calls {

@@ -3,7 +3,7 @@
 #define PTXPACK_PROFILE_TABLE_H
 #include <stdbool.h>
 #include <stddef.h>
-#include "tools/emu/driver/emu_api.h"
+#include "tools/emu/emu_api.h"
 
 typedef struct profile_table {
     struct profile_row *rows; /* as they came, with their own copies of the texts */

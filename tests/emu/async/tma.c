@@ -80,7 +80,7 @@ TEST(test_maps_that_are_none)
     uint32_t              box[2] = {16, 2}, steps[2] = {1, 1};
     memset(map, 0, sizeof map);
     assert_false(emu_tensor_map_read(map, &read, &why));
-    assert_string_equal(why, "no tensor map is there");
+    assert_string_equal(why, "there is no tensor map");
     assert_int_equal(emu_tensor_map_encode(map, 0, 2, 0x1000, dims, strides, box, steps, 0, 0, 0, 0), 0);
     for (size_t i = 0; i < sizeof map; i++) {
         map[i] ^= 0x10;

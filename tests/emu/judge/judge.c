@@ -11,7 +11,7 @@ TEST(test_barrier)
     touch(warp(0), ST, EMU_ALL, 0, 4, 4);
     touch(warp(1), LD, EMU_ALL, 0, 4, 4);
     expect("race: line 10 of the PTX: ld.shared.u32: thread (32,0,0) of block (0,0,0) reads shared 0x0..0x3, "
-           "written by thread (0,0,0) at line 11 of the PTX, nothing orders them");
+           "written by thread (0,0,0) at line 11 of the PTX, and nothing orders them");
     begin();
     touch(warp(0), LD, EMU_ALL, 0, 4, 4);
     touch(warp(1), ST, EMU_ALL, 4, 4, 4);

@@ -75,7 +75,7 @@ static void check_heap(struct program *p)
     beyond = 8;
     assert_int_equal(try_launch(p, "heap", SHAPE(1), SHAPE(1), 0, ARGS(&dout, &beyond)), 719);
     char *log = read_text(p->log);
-    assert_non_null(strstr(log, "which malloc did not give"));
+    assert_non_null(strstr(log, "which malloc did not return"));
     free(log);
     unlink(p->log);
 }

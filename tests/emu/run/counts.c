@@ -1,6 +1,6 @@
 /* counts.c - what the emulated GPU counts: an instruction behind if/else is executed once for all lanes, which
  * are together again. */
-#include "tools/emu/driver/emu_api.h"
+#include "tools/emu/emu_api.h"
 #include "tests/support/emu_test.h"
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tools/emu/code/grid.h"
-#include "tools/emu/memory/memory.h"
-#include "tools/emu/run/settings.h"
+#include "tools/emu/run/grid.h"
+#include "tools/emu/machine/arena.h"
+#include "tools/emu/machine/settings.h"
 
 enum { MOST_FILES = 256, MAX_TEXT = 1 << 16, MOST_WORDS = 1 << 15, BUFFER = 1 << 16, BUDGET = 20000 };
 

@@ -6,7 +6,7 @@
 #include "state.h"
 #include "mbarrier.h"
 
-/* ---- memory: an operation has a cell of one of a few sizes, which is used again ------------------- */
+/* ---- memory: an operation has a reusable cell of one of a few sizes ------------------------------- */
 struct async_op *async_new(struct emu_warp *w, const struct emu_op *op, int lane, size_t bytes,
                            void (*complete)(struct async_op *))
 {
@@ -30,7 +30,7 @@ struct async_op *async_new(struct emu_warp *w, const struct emu_op *op, int lane
     a->warp = w;
     a->op = op;
     a->lane = lane;
-    a->lanes = lane < 0 ? EMU_ALL : 1u << lane; /* a warp's cp.async says otherwise */
+    a->lanes = lane < 0 ? EMU_ALL : 1u << lane; /* a warp's cp.async changes it */
     return a;
 }
 
@@ -65,7 +65,7 @@ static void drop_judge(struct async_op *a)
         }
 }
 
-/* Once it is done, does anything remain to be told to anyone? */
+/* Does the operation, once done, still have to be reported to the judge or an observer? */
 static bool is_watched(const struct async_op *a)
 {
     return a->judge != NULL || a->observed != NULL || (a->kind == ASYNC_CP && a->warp->judge != NULL);
@@ -96,7 +96,7 @@ void async_complete_queued(struct async_op *a)
     emu_changed(cluster);
 }
 
-/* Takes out what is done and of which nothing is left to tell, and forgets commits that no wait asks for. */
+/* Remove operations that are done and fully reported, and forget commits that no wait can ask for. */
 void async_sweep(struct emu_warp *w, struct async_queue *q)
 {
     struct async_op **link = &q->head;
@@ -129,7 +129,7 @@ static bool has_room(struct emu_warp *w, struct async_queue *q, const struct asy
     if (q->count < ASYNC_MOST)
         return true;
     emu_fault(w, a->op, a->lane, 719,
-              "%d asynchronous operations of one warp are in flight: nothing waits for them", ASYNC_MOST);
+              "%d asynchronous operations of one warp are in flight, and nothing waits for them", ASYNC_MOST);
     return false;
 }
 
@@ -204,7 +204,8 @@ static void fly(struct emu_warp *w, struct async_op *a)
         return;
     }
     if (s->flying_count >= ASYNC_MOST || !async_grow(&s->flying, &s->flying_room, s->flying_count)) {
-        emu_fault(w, a->op, a->lane, 2, "no room for more than %u operations in flight", s->flying_count);
+        emu_fault(w, a->op, a->lane, 2, "there is no room for more than %u operations in flight",
+                  s->flying_count);
         drop_judge(a);
         release_op(s, a);
         return;
@@ -241,14 +242,14 @@ void async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind)
 {
     struct async_queue *q = async_queue_of(w, kind);
     if (q->head == NULL)
-        return; /* a group of nothing, older than all that will come: no wait can tell */
+        return; /* an empty group, older than all later ones, which no wait can observe */
     if (q->commit_count == q->commit_room) {
         uint32_t  room = q->commit_room ? 2 * q->commit_room : 16;
         uint32_t *bigger = room > 2 * ASYNC_MOST ? NULL
                                                  : (uint32_t *)realloc(q->commits, room * sizeof *q->commits);
         if (bigger == NULL) {
             emu_fault(w, q->head->op, __builtin_ctz(mask), 719,
-                      "%u groups of copies are in flight: nothing waits for them", q->commit_count);
+                      "%u groups of copies are in flight, and nothing waits for them", q->commit_count);
             return;
         }
         q->commits = bigger;
@@ -260,7 +261,7 @@ void async_commit(struct emu_warp *w, uint32_t mask, enum async_kind kind)
 }
 
 /* ---- between the warps' turns --------------------------------------------------------------------- */
-/* One operation of the queue's oldest group that has something to do. */
+/* One unfinished operation of the queue's oldest group. */
 static void complete_some_of(struct emu_cluster *cluster, struct async_queue *q)
 {
     struct async_op *first = q->head, *pick;
@@ -284,7 +285,8 @@ static void complete_random(struct emu_cluster *cluster)
         complete_some_of(cluster, s->busy[pick - s->flying_count]);
 }
 
-/* What is latest must come now: the newest first, since the oldest is what programs expect. */
+/* With the policy `latest`, operations complete now, the newest first, since programs expect the oldest first.
+ */
 static void complete_latest(struct emu_cluster *cluster)
 {
     struct async_cluster *s = cluster->async;
@@ -303,7 +305,7 @@ void async_spun(struct emu_cluster *cluster) { cluster->async->spins++; }
 
 bool async_step(struct emu_cluster *cluster, bool stuck)
 {
-    enum { MOST_SPINS = 256, MOST_ROUNDS = 1024 }; /* a program may wait by other ways than an mbarrier */
+    enum { MOST_SPINS = 256, MOST_ROUNDS = 1024 }; /* a program may wait by other means than an mbarrier */
     struct async_cluster *s = cluster->async;
     if (s->flying_count + s->busy_count == 0)
         return false;
@@ -337,7 +339,7 @@ bool async_cluster_begin(struct emu_cluster *cluster)
     bool               good = s->warps != NULL && s->busy != NULL;
     struct async_warp *next = s->warps;
     for (uint32_t c = 0; c < cluster->cta_count; c++) {
-        cluster->ctas[c].async = NULL; /* made by its first mbarrier */
+        cluster->ctas[c].async = NULL; /* its first mbarrier allocates it */
         for (uint32_t i = 0; good && i < cluster->ctas[c].warp_count; i++, next++) {
             cluster->ctas[c].warps[i].async = next;
             for (int k = 0; k < ASYNC_KINDS; k++)
@@ -386,7 +388,7 @@ void async_cta_end(struct emu_cta *cta)
         }
         if (!signal->harmless)
             judge_find(a->warp, a->op, a->lane, JUDGE_ASYNC,
-                       "issued it, and block %u of the cluster ended while it was in flight: nobody waited "
+                       "issued it, and block %u of the cluster ended while it was in flight: no thread waited "
                        "for the mbarrier at shared 0x%x",
                        cta->rank, signal->address);
         complete_flying(s, i);
@@ -403,7 +405,7 @@ void async_cluster_end(struct emu_cluster *cluster)
         return;
     bool runs = s->warps != NULL && s->busy != NULL && !cluster->grid->stop;
     for (uint32_t c = 0; runs && c < cluster->cta_count; c++)
-        async_cta_end(&cluster->ctas[c]); /* nothing is left of blocks that have ended before */
+        async_cta_end(&cluster->ctas[c]); /* blocks that ended earlier have nothing left */
     while (s->flying_count > 0) {
         struct async_op *a = s->flying[--s->flying_count];
         drop_judge(a);

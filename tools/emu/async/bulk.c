@@ -15,14 +15,14 @@ bool bulk_decode_spaces(struct decoder *d, struct bulk_target *target)
     else if (to == EMU_SHARED && to_cluster && from == EMU_SHARED && !from_cluster)
         target->way = BULK_ACROSS;
     else
-        return decode_refuse(d, "nothing is copied between these state spaces");
+        return decode_refuse(d, "there are no bulk copies between these state spaces");
     return true;
 }
 
 bool bulk_decode_completion(struct decoder *d, const struct bulk_target *target)
 {
     const char *word = target->way == BULK_STORE ? "bulk_group" : "mbarrier::complete_tx::bytes";
-    return decode_take(d, word) || decode_refuse(d, ".%s is wanted here, not .%s", word, decode_peek(d));
+    return decode_take(d, word) || decode_refuse(d, ".%s is expected here, not .%s", word, decode_peek(d));
 }
 
 bool bulk_decode_options(struct decoder *d, const struct bulk_target *target, struct bulk_options *out)
@@ -159,7 +159,7 @@ static bool find_ranges(struct bulk_issue *i, const struct bulk_op *o)
     uint64_t to = cp_address_of(i->w, i->op, &o->to, i->lane),
              from = cp_address_of(i->w, i->op, &o->from, i->lane);
     if (i->bytes % 16 != 0) {
-        emu_fault(i->w, i->op, i->lane, 716, "%u bytes are no multiple of 16", i->bytes);
+        emu_fault(i->w, i->op, i->lane, 716, "%u bytes are not a multiple of 16", i->bytes);
         return false;
     }
     if (i->bytes == 0)
@@ -229,7 +229,7 @@ bool decode_bulk_reduce(struct decoder *d, struct emu_op *op)
         !bulk_decode_options(d, &o->target, &options))
         return false;
     if (o->target.way == BULK_LOAD)
-        return decode_refuse(d, "nothing is reduced from global to shared memory");
+        return decode_refuse(d, "there are no reductions from global to shared memory");
     int         reduction = decode_one_of(d, bulk_reduction_words);
     bool        keeps_subnormals = decode_take(d, "noftz");
     const char *word = decode_peek(d);
@@ -246,7 +246,7 @@ bool decode_bulk_reduce(struct decoder *d, struct emu_op *op)
     return decode_operands_of_copy(d, op, o, &options);
 }
 
-/* A prefetch changes nothing that can be seen. */
+/* A prefetch has no observable effect. */
 static void exec_prefetch(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct bulk_op *o = (const struct bulk_op *)op->data;
@@ -265,7 +265,7 @@ bool decode_bulk_prefetch(struct decoder *d, struct emu_op *op)
 {
     struct bulk_op *o = (struct bulk_op *)decode_alloc(d, 1, sizeof *o);
     if (o == NULL || !decode_take(d, "L2") || decode_space(d, NULL) != EMU_GLOBAL)
-        return decode_refuse(d, "cp.async.bulk.prefetch is .L2.global");
+        return decode_refuse(d, "cp.async.bulk.prefetch must be .L2.global");
     bool hint = cp_take_cache_hint(d);
     if (!decode_end(d) || !decode_operands(d, 2 + hint, 2 + hint) ||
         !cp_decode_address(d, 0, EMU_GLOBAL, &o->from))

@@ -33,27 +33,28 @@ enum bulk_type {
 extern const char *const bulk_reduction_words[], *const bulk_type_words[]; /* end in NULL */
 unsigned int bulk_type_bytes(enum bulk_type type);
 bool         bulk_can_reduce(enum bulk_reduction reduction, enum bulk_type type, bool global);
-/* Each element of `to` becomes itself combined with that of `from`: each at once, not all together. */
+/* Combine each element of `from` into that of `to`.  Each element is updated atomically, but not all together.
+ */
 void bulk_reduce(unsigned char *to, const unsigned char *from, uint64_t bytes, enum bulk_reduction reduction,
                  enum bulk_type type);
 
-/* The same for what a copy has found; what is undefined is reported. */
+/* The same for the memory of a copy; undefined bytes are reported. */
 struct async_op;
 void bulk_reduce_ref(const struct async_op *a, const struct emu_ref *to, const struct emu_ref *from,
                      uint64_t bytes, enum bulk_reduction reduction, enum bulk_type type);
 
-/* ---- where from, where to, and who is told -------------------------------------------------------- */
+/* ---- source, destination and completion ----------------------------------------------------------- */
 enum bulk_way { BULK_LOAD, BULK_STORE, BULK_ACROSS }; /* global to shared, back, shared to another block's */
 struct bulk_target {
     enum bulk_way     way;
-    bool              remote;   /* shared::cluster: other blocks' memory may be meant */
+    bool              remote;   /* shared::cluster: the memory may be another block's */
     struct cp_address mbarrier; /* of a load, and across                             */
     int               blocks;   /* source that holds the mask of blocks; -1: no multicast */
 };
 bool bulk_decode_spaces(struct decoder *d, struct bulk_target *target);
 bool bulk_decode_completion(struct decoder *d, const struct bulk_target *target);
-/* .multicast::cluster and .L2::cache_hint; then, when all other operands have been read, the mbarrier and
- * what belongs to these from operand `next` on. */
+/* .multicast::cluster and .L2::cache_hint.  bulk_decode_last then reads, after all other operands, the mbarrier
+ * and the operands of these two from operand `next` on. */
 struct bulk_options {
     bool multicast, hint;
 };
@@ -61,10 +62,10 @@ bool bulk_decode_options(struct decoder *d, const struct bulk_target *target, st
 bool bulk_decode_last(struct decoder *d, struct bulk_target *target, const struct bulk_options *options,
                       unsigned int next);
 
-/* Finds the mbarrier, and calls `issue` for each block that the operation writes to. False: a fault. */
+/* Find the mbarrier, and call `issue` for each block that the operation writes to.  False: a fault. */
 bool bulk_each_block(struct emu_warp *w, const struct emu_op *op, const struct bulk_target *target, int lane,
                      struct emu_cta *own, void *context,
                      bool (*issue)(void *context, struct emu_cta *cta, struct mbarrier_place mbarrier));
-/* The last act of an operation that signals an mbarrier. */
+/* Signal the mbarrier at the end of an operation. */
 void bulk_signal(struct async_signal *signal);
 #endif

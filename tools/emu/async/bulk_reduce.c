@@ -1,4 +1,4 @@
-/* bulk_reduce.c - reductions that bulk copies and remote operations do in memory. */
+/* bulk_reduce.c - the reductions of bulk copies and remote operations. */
 #include "bulk.h"
 #include "tools/emu/compute/float_format.h"
 
@@ -63,7 +63,7 @@ static uint64_t combine_integers(uint64_t old, uint64_t value, enum bulk_reducti
 
 static bool is_nan_16(uint32_t v, uint32_t infinity) { return (v & 0x7fff) > infinity; }
 
-/* f16 and bf16 have the same order of codes. */
+/* The codes of f16 and of bf16 have the same order. */
 static uint32_t pick_16(uint32_t a, uint32_t b, bool smaller, uint32_t infinity)
 {
     if (is_nan_16(a, infinity) || is_nan_16(b, infinity))
@@ -101,7 +101,7 @@ static uint64_t combine(uint64_t old, uint64_t value, enum bulk_reduction reduct
     case BULK_F16:
         return reduction == BULK_ADD ? emu_f32_to_f16(emu_f16_to_f32(a) + emu_f16_to_f32(b))
                                      : pick_16(a, b, reduction == BULK_MIN, 0x7c00);
-    case BULK_BF16: /* the sum of two bf16 in double is exact enough to be rounded once */
+    case BULK_BF16: /* in double, the sum of two bf16 is precise enough for a single rounding */
         return reduction == BULK_ADD ? emu_narrow((double)emu_bf16_to_f32(a) + (double)emu_bf16_to_f32(b),
                                                   &emu_format_bf16, EMU_RN, false)
                                      : pick_16(a, b, reduction == BULK_MIN, 0x7f80);
@@ -116,7 +116,7 @@ static uint64_t combine(uint64_t old, uint64_t value, enum bulk_reduction reduct
     }
 }
 
-/* ---- in memory: other clusters' threads may be at it too ------------------------------------------ */
+/* ---- in memory, which threads of other clusters may change at the same time ----------------------- */
 #define REDUCE_IN_PLACE(name, word)                                                                         \
     static void name(unsigned char *to, uint64_t value, enum bulk_reduction reduction, enum bulk_type type) \
     {                                                                                                       \

@@ -24,14 +24,14 @@ struct tensor_copy {
 enum { TF32 = 11 }; /* CUtensorMapDataType */
 
 /* ---- moving --------------------------------------------------------------------------------------- */
-/* Row r of the box.  A store writes whole pieces of 16 bytes: what follows the tensor's last element in its
- * piece is written, too, as on an H200. */
+/* Row r of the box.  A store writes whole pieces of 16 bytes, also beyond the tensor's last element, as on an
+ * H200. */
 static void row_at(const struct tensor_copy *c, uint32_t r, struct emu_tensor_row *row)
 {
     const struct tensor_op *o = (const struct tensor_op *)c->signal.op.op->data;
     emu_tensor_row_at(&c->map, c->coordinate, r, row);
     if (o->target.way == BULK_STORE && !o->reduces)
-        row->inside = (row->inside + 15) / 16 * 16; /* it begins at a piece, and the box ends with one */
+        row->inside = (row->inside + 15) / 16 * 16; /* it begins at a piece, and the box ends at one */
 }
 
 static struct emu_ref part_of(const struct emu_ref *whole, uint64_t address)
@@ -52,7 +52,7 @@ static void fill(const struct tensor_copy *c, const struct emu_ref *to, uint32_t
     emu_define(to, bytes);
 }
 
-/* What a load makes of tf32 in memory: rounded, NaN canonical. */
+/* A load rounds tf32 and makes its NaN canonical. */
 static void round_tf32(unsigned char *at, uint32_t bytes)
 {
     for (uint32_t i = 0, word; i < bytes; i += 4) {
@@ -78,8 +78,8 @@ static void move(const struct tensor_copy *c, const struct emu_ref *shared, cons
     }
 }
 
-/* Bytes from .. to - 1 of the box: with swizzling, each 16 have a place of their own.  `global` 0: beyond
- * the tensor. */
+/* Move the bytes from .. to - 1 of the box; with swizzling, each 16 bytes have their own place.  `global` 0:
+ * they are beyond the tensor. */
 static void move_run(const struct tensor_copy *c, uint32_t from, uint32_t to, uint64_t global)
 {
     uint32_t base = (uint32_t)c->shared.address;
@@ -127,16 +127,16 @@ static bool read_map(struct emu_warp *w, const struct emu_op *op, int lane, stru
                           &ref))
         return false;
     if (ref.space != EMU_GLOBAL)
-        why = "a tensor map is in parameters, constant or global memory";
+        why = "a tensor map must be in parameters, constant or global memory";
     else if (emu_tensor_map_read(ref.at, map, &why))
-        why = map->rank != o->rank ? "the tensor map has another number of dimensions" : NULL;
+        why = map->rank != o->rank ? "the tensor map has a different number of dimensions" : NULL;
     if (why == NULL)
         return true;
     emu_fault(w, op, lane, 715, "tensor map at 0x%llx: %s", (unsigned long long)address, why);
     return false;
 }
 
-/* The range of global memory that the box touches: its rows lie within. */
+/* The range of global memory that holds all rows of the box. */
 static bool find_global(const struct tensor_copy *c, struct emu_ref *out)
 {
     const struct async_op *a = &c->signal.op;
@@ -207,7 +207,7 @@ static bool type_of_reduction(struct tensor_copy *c)
     return false;
 }
 
-/* What is the same for all blocks that it goes to. */
+/* The part that is the same for all destination blocks. */
 struct tensor_issue {
     struct emu_warp      *w;
     const struct emu_op  *op;
@@ -247,7 +247,7 @@ static bool issue_load(void *context, struct emu_cta *cta, struct mbarrier_place
         return false;
     c->signal.cta = mbarrier.cta;
     c->signal.address = mbarrier.address;
-    c->signal.bytes = c->map.rows * c->map.row_bytes; /* all of the box, beyond the tensor or not */
+    c->signal.bytes = c->map.rows * c->map.row_bytes; /* the whole box, also the part beyond the tensor */
     async_issue(i->w, &c->signal.op, ASYNC_MBARRIER);
     return true;
 }
@@ -306,7 +306,7 @@ static bool decode_rank(struct decoder *d, struct tensor_op *o)
     static const char *const ranks[] = {"1d", "2d", "3d", "4d", "5d", NULL};
     int                      rank = decode_one_of(d, ranks);
     if (rank < 0)
-        return decode_refuse(d, "a rank of 1d to 5d is wanted, not .%s", decode_peek(d));
+        return decode_refuse(d, "a rank of 1d to 5d is expected, not .%s", decode_peek(d));
     o->rank = (uint32_t)rank + 1;
     return true;
 }
@@ -317,7 +317,7 @@ static bool decode_tile(struct decoder *d)
     const char *next = decode_peek(d);
     if (strncmp(next, "im2col", 6) == 0 || strncmp(next, "tile::", 6) == 0 ||
         strncmp(next, "cta_group", 9) == 0)
-        return decode_refuse(d, ".%s is not executed: only .tile", next);
+        return decode_refuse(d, ".%s is not supported, only .tile", next);
     return true;
 }
 
@@ -329,10 +329,10 @@ static bool decode_map(struct decoder *d, unsigned int number, struct tensor_op 
     if (operand == NULL || !cp_decode_address(d, number, EMU_GENERIC, &o->map))
         return false;
     if (operand->count != 2 || operand->items[1].kind != PTX_OP_LIST)
-        return decode_refuse(d, "[tensor map, {coordinates}] is wanted");
+        return decode_refuse(d, "[tensor map, {coordinates}] is expected");
     const struct ptx_operand *items = decode_items(&operand->items[1], &count);
     if (count != o->rank)
-        return decode_refuse(d, "%u coordinates in %u dimensions", count, o->rank);
+        return decode_refuse(d, "%u coordinates are given for %u dimensions", count, o->rank);
     for (unsigned int i = 0; i < count; i++) {
         o->coordinate[i] = d->op->source_count;
         decode_source_of(d, &items[i], PTX_s32);
@@ -345,7 +345,7 @@ static bool decode_tensor_operands(struct decoder *d, struct emu_op *op, struct 
     struct bulk_options options;
     bool                load = o->target.way == BULK_LOAD;
     if (o->target.way == BULK_ACROSS || (o->reduces && load))
-        return decode_refuse(d, "a tensor is in global memory");
+        return decode_refuse(d, "a tensor must be in global memory");
     if (!decode_tile(d) || !bulk_decode_completion(d, &o->target) ||
         !bulk_decode_options(d, &o->target, &options) || !decode_tile(d) || !decode_end(d) ||
         !decode_map(d, load, o) || !cp_decode_address(d, !load, EMU_SHARED, &o->shared))
@@ -375,7 +375,7 @@ bool decode_tensor_reduce(struct decoder *d, struct emu_op *op)
     return decode_tensor_operands(d, op, o);
 }
 
-/* A prefetch changes nothing that can be seen, but its map must be one. */
+/* A prefetch has no observable effect, but it needs a valid map. */
 static void exec_prefetch(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct emu_tensor_map map;
@@ -390,7 +390,7 @@ bool decode_tensor_prefetch(struct decoder *d, struct emu_op *op)
     if (o == NULL || !decode_rank(d, o))
         return false;
     if (!decode_take(d, "L2") || decode_space(d, NULL) != EMU_GLOBAL)
-        return decode_refuse(d, "cp.async.bulk.prefetch.tensor is .L2.global");
+        return decode_refuse(d, "cp.async.bulk.prefetch.tensor must be .L2.global");
     if (!decode_tile(d))
         return false;
     bool hint = cp_take_cache_hint(d);

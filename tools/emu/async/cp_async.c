@@ -1,13 +1,13 @@
-/* cp_async.c - cp.async: copies of 4, 8 or 16 bytes a lane into shared memory; arrivals that wait. */
+/* cp_async.c - cp.async: copies of 4, 8 or 16 bytes per lane into shared memory; arrivals after them. */
 #include "state.h"
 #include "cp.h"
 
 /* ---- copies: the lanes of a warp's instruction are one operation ---------------------------------- */
 struct cp_async_op {
     struct cp_address to, from;
-    uint32_t          bytes;  /* a lane: 4, 8, 16                                          */
-    int               take;   /* source that says how many of them are read; -1: all       */
-    int               ignore; /* source that says that none are; -1                        */
+    uint32_t          bytes;  /* of a lane: 4, 8, 16                                       */
+    int               take;   /* source with the number of bytes to read; -1: all bytes     */
+    int               ignore; /* source with the predicate that no byte is read; -1: none   */
     bool              ignore_negated;
 };
 
@@ -15,7 +15,7 @@ struct cp_copy {
     struct async_lanes each;
     uint32_t           lanes, bytes;
     uint32_t           to[EMU_LANES];
-    uint8_t            take[EMU_LANES]; /* bytes that are read; zeros behind them */
+    uint8_t            take[EMU_LANES]; /* bytes that are read; zeros follow them */
     struct emu_ref     from[EMU_LANES];
 };
 
@@ -52,7 +52,7 @@ static void complete_copy(struct async_op *a)
     }
 }
 
-/* How many bytes each lane reads: into c->take. */
+/* Set c->take: how many bytes each lane reads. */
 static void find_sizes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, struct cp_copy *c)
 {
     const struct cp_async_op *o = (const struct cp_async_op *)op->data;
@@ -146,8 +146,8 @@ static bool decode_sizes(struct decoder *d, struct cp_async_op *o, bool only_16)
     if (!decode_integer(d, 2, &bytes))
         return false;
     if (bytes != 16 && (only_16 || (bytes != 4 && bytes != 8)))
-        return decode_refuse(d, "a copy of %lld bytes: %s", (long long)bytes,
-                             only_16 ? ".cg has 16" : "4, 8 or 16");
+        return decode_refuse(d, "a copy cannot have %lld bytes: it must have %s", (long long)bytes,
+                             only_16 ? "16 with .cg" : "4, 8 or 16");
     o->bytes = (uint32_t)bytes;
     return true;
 }
@@ -162,7 +162,7 @@ bool decode_cp_async(struct decoder *d, struct emu_op *op)
     if (o == NULL || level < 0)
         return decode_refuse(d, "cp.async.%s is unknown", decode_peek(d));
     if (decode_space(d, &cluster) != EMU_SHARED || cluster || decode_space(d, NULL) != EMU_GLOBAL)
-        return decode_refuse(d, "it copies from .global to .shared::cta");
+        return decode_refuse(d, "a copy must be from .global to .shared::cta");
     bool hint = cp_take_cache_hint(d);
     decode_one_of(d, prefetch);
     if (!decode_end(d) || !decode_operands(d, 3 + hint, 4 + hint) || !decode_sizes(d, o, level == 1) ||
@@ -189,7 +189,7 @@ bool decode_cp_async(struct decoder *d, struct emu_op *op)
 struct cp_arrival {
     struct async_signal signal;
     uint32_t            lanes;
-    uint64_t            serial; /* of the first copy that is none of its */
+    uint64_t            serial; /* of the first copy after it */
 };
 
 static void complete_arrival(struct async_op *a)
@@ -245,9 +245,9 @@ bool decode_cp_arrive(struct decoder *d, struct emu_op *op)
     op->u8[0] = decode_take(d, "noinc");
     enum emu_space space = decode_space(d, &cluster);
     if (cluster || (space != EMU_SHARED && space != EMU_GENERIC))
-        return decode_refuse(d, "its mbarrier is in .shared::cta");
+        return decode_refuse(d, "the mbarrier must be in .shared::cta");
     if (!decode_take(d, "b64"))
-        return decode_refuse(d, "its type is .b64");
+        return decode_refuse(d, "the type must be .b64");
     if (!decode_end(d) || !decode_operands(d, 1, 1) || !cp_decode_address(d, 0, space, address))
         return false;
     op->data = address;

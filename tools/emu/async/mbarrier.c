@@ -1,8 +1,8 @@
-/* mbarrier.c - the state of mbarriers: arrivals, bytes, phases, and what is done with them wrongly.
+/* mbarrier.c - the state of mbarriers: arrivals, bytes and phases, and findings about their misuse.
  *
- * An mbarrier's state is in a table of its block; the 8 bytes in shared memory hold a word made from it, so
- * that it is seen when something else writes there.  Phases count from 0; the parity of a wait names the
- * phase under way or the one before it. */
+ * A table of the block has the state of its mbarriers.  The 8 bytes in shared memory hold a word made from the
+ * state, so that other writes to them are noticed.  Phases count from 0; the parity of a wait names the current
+ * phase or the previous one. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "mbarrier_state.h"
 
 struct async_cta {
-    struct mbarrier **slot;       /* each stays where it is: the judge knows clocks by their place */
+    struct mbarrier **slot;       /* each keeps its address, by which the judge knows the clocks */
     uint32_t          room, used; /* room is a power of two, less than three quarters are used */
     uint32_t          alive;
-    uint64_t         *live;  /* a bit for each 8 bytes of shared memory                    */
+    uint64_t         *live;  /* one bit for each 8 bytes of shared memory                  */
     uint32_t          words; /* of shared memory, 8 bytes each                             */
 };
 
@@ -43,7 +43,7 @@ static bool grow_table(struct async_cta *s)
     return true;
 }
 
-/* The entry for this address, made if need be; NULL: out of memory. */
+/* The entry for this address, which is made if there is none; NULL: out of memory. */
 static struct mbarrier *entry_for(struct async_cta *s, uint32_t address)
 {
     struct mbarrier **slot = slot_for(s, address);
@@ -77,13 +77,13 @@ static struct async_cta *table_of(struct emu_cta *cta)
     return cta->async = s;
 }
 
-/* NULL: none was ever there. */
+/* NULL: there never was one. */
 static struct mbarrier *known(struct mbarrier_place at)
 {
     return at.cta->async != NULL ? *slot_for(at.cta->async, at.address) : NULL;
 }
 
-/* NULL: none is alive there. */
+/* NULL: there is no live one. */
 struct mbarrier *mbarrier_alive(struct mbarrier_place at)
 {
     struct mbarrier *m = known(at);
@@ -123,7 +123,7 @@ void mbarrier_cta_end(struct emu_cta *cta)
     cta->async = NULL;
 }
 
-/* ---- what is wrong -------------------------------------------------------------------------------- */
+/* ---- findings ------------------------------------------------------------------------------------- */
 void mbarrier_misuse(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,
                      const char *format, ...)
 {
@@ -144,13 +144,13 @@ struct mbarrier *mbarrier_living(struct emu_warp *w, const struct emu_op *op, in
     if (m == NULL) {
         mbarrier_misuse(w, op, lane, at, "%s",
                         known(at) != NULL ? "it was invalidated (mbarrier.inval)"
-                                          : "none was initialised there (mbarrier.init)");
+                                          : "no mbarrier was initialised there (mbarrier.init)");
         return NULL;
     }
     uint64_t word;
     memcpy(&word, at.cta->shared + at.address, sizeof word);
     if (word != m->word) {
-        mbarrier_misuse(w, op, lane, at, "something else was stored over it: 0x%llx", (unsigned long long)word);
+        mbarrier_misuse(w, op, lane, at, "another store has overwritten it: 0x%llx", (unsigned long long)word);
         memcpy(at.cta->shared + at.address, &m->word, sizeof m->word);
     }
     return m;
@@ -161,7 +161,7 @@ void mbarrier_overwritten(struct emu_warp *w, const struct emu_op *op, int lane,
 {
     if (async_is_mbarrier(cta, address, bytes))
         judge_find(w, op, lane, JUDGE_MBARRIER,
-                   "an mbarrier lives within the %u bytes at shared 0x%x that it writes", bytes, address);
+                   "a live mbarrier is within the %u bytes at shared 0x%x that it writes", bytes, address);
 }
 
 /* ---- state ---------------------------------------------------------------------------------------- */
@@ -228,7 +228,7 @@ void mbarrier_init(struct emu_warp *w, const struct emu_op *op, int lane, struct
         return;
     }
     if (m->live)
-        mbarrier_misuse(w, op, lane, at, "it is initialised already, and was not invalidated");
+        mbarrier_misuse(w, op, lane, at, "it is already initialised and was not invalidated");
     if (count == 0 || count > MBARRIER_MOST) {
         mbarrier_misuse(w, op, lane, at, "its count %u is not in 1 .. 2^20 - 1", count);
         count = count ? MBARRIER_MOST : 1;

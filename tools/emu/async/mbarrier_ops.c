@@ -75,7 +75,7 @@ static void exec_inval(struct emu_warp *w, const struct emu_op *op, uint32_t mas
         mbarrier_inval(w, op, __builtin_ctz(m), at[__builtin_ctz(m)]);
 }
 
-/* One lane's arrival; what it answers. */
+/* One lane's arrival; returns the state. */
 static uint64_t arrive_one(struct emu_warp *w, const struct emu_op *op, int lane, struct mbarrier_place at,
                            uint32_t operand)
 {
@@ -90,11 +90,12 @@ static uint64_t arrive_one(struct emu_warp *w, const struct emu_op *op, int lane
     if (o->expect_tx)
         mbarrier_add_bytes(w, op, lane, at, m, operand);
     if (o->no_complete && count >= m->pending)
-        mbarrier_misuse(w, op, lane, at, ".noComplete, but %u arrivals complete the phase, which waits for %u",
-                        count, m->pending);
+        mbarrier_misuse(w, op, lane, at,
+                        ".noComplete is given, but %u arrivals complete the phase, which waits for %u", count,
+                        m->pending);
     mbarrier_take_arrivals(w, op, lane, at, m, count);
     if (o->drop && count > m->expected)
-        mbarrier_misuse(w, op, lane, at, "%u arrivals drop out of %u", count, m->expected);
+        mbarrier_misuse(w, op, lane, at, "%u arrivals drop, but only %u are expected", count, m->expected);
     if (o->drop)
         m->expected -= count < m->expected ? count : m->expected;
     mbarrier_settle(at, m);
@@ -156,18 +157,17 @@ static bool has_ended(struct emu_warp *w, const struct emu_op *op, int lane, str
     if (o->wait == WAIT_PARITY) {
         uint32_t parity = emu_r32(w, op->source[1])[lane];
         if (parity > 1)
-            mbarrier_misuse(w, op, lane, at, "a parity of %u: it is 0 or 1", parity);
+            mbarrier_misuse(w, op, lane, at, "the parity is %u, but must be 0 or 1", parity);
         return (m->phase & 1) != (parity & 1);
     }
     uint64_t token = emu_r64(w, op->source[1])[lane];
     uint32_t behind = (uint32_t)m->phase - (uint32_t)(token >> 20);
     if (token >> 52 != mbarrier_owner_bits(at))
-        mbarrier_misuse(w, op, lane, at, "0x%llx is no state of this mbarrier", (unsigned long long)token);
+        mbarrier_misuse(w, op, lane, at, "0x%llx is not a state of this mbarrier", (unsigned long long)token);
     else if (behind > 1)
-        mbarrier_misuse(
-            w, op, lane, at,
-            "phase %u is waited for, which is neither the one under way, %llu, nor the one before it",
-            (uint32_t)(token >> 20), (unsigned long long)m->phase);
+        mbarrier_misuse(w, op, lane, at,
+                        "it waits for phase %u, which is neither the current one, %llu, nor the previous one",
+                        (uint32_t)(token >> 20), (unsigned long long)m->phase);
     return behind != 0;
 }
 
@@ -187,7 +187,7 @@ static void acquire(struct emu_warp *w, uint32_t done, const struct mbarrier_pla
     }
 }
 
-/* A try_wait may give up whenever it likes. */
+/* A try_wait may give up at any time. */
 static bool gives_up(struct emu_warp *w)
 {
     return w->now->expired ||
@@ -240,7 +240,7 @@ const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32
                                "pending, %d bytes to come",
                           flying, at.address, (unsigned long long)m->phase, m->pending, m->expected, m->tx);
     if (n > 0 && (size_t)n < cap && o->wait == WAIT_PARITY)
-        n += snprintf(buf + n, cap - (size_t)n, "; parity %u is waited for", emu_r32(w, op->source[1])[lane]);
+        n += snprintf(buf + n, cap - (size_t)n, "; it waits for parity %u", emu_r32(w, op->source[1])[lane]);
     if (n > 0 && (size_t)n < cap)
         snprintf(buf + n, cap - (size_t)n, ")");
     return buf;
@@ -249,7 +249,7 @@ const char *mbarrier_explain(struct emu_warp *w, const struct emu_op *op, uint32
 /* ---- decoding ------------------------------------------------------------------------------------- */
 static const char *const scopes[] = {"cta", "cluster", NULL};
 
-/* `strong` or .relaxed, each with a scope; or neither. */
+/* `strong` or .relaxed, each with a scope, or neither. */
 static bool decode_order(struct decoder *d, const char *strong, bool *relaxed)
 {
     const char *words[] = {strong, "relaxed", NULL};
@@ -261,24 +261,24 @@ static bool decode_order(struct decoder *d, const char *strong, bool *relaxed)
     return decode_one_of(d, scopes) >= 0 || decode_refuse(d, ".%s needs .cta or .cluster", words[word]);
 }
 
-/* {.release|.acquire|.relaxed .scope}{.shared..}.b64 of an instruction whose own word is `strong`; NULL:
- * it has none; "relaxed": only that. */
+/* {.release|.acquire|.relaxed .scope}{.shared..}.b64.  `strong` is the instruction's word besides .relaxed;
+ * NULL: neither is allowed; "relaxed": only .relaxed is. */
 static bool decode_tail(struct decoder *d, struct mbarrier_op *o, const char *strong, bool remote)
 {
     bool cluster = false, counts = strong != NULL && strcmp(strong, "relaxed") == 0, relaxed = strong == NULL;
     if (!decode_order(d, strong, &relaxed))
         return false;
     o->space = decode_space(d, &cluster);
-    if (counts && !decode_order(d, strong, &relaxed)) /* of bytes: the space may stand in front */
+    if (counts && !decode_order(d, strong, &relaxed)) /* with bytes, the space may come first */
         return false;
     o->synchronises = !relaxed && !counts;
     if (o->space != EMU_SHARED && o->space != EMU_GENERIC)
-        return decode_refuse(d, "an mbarrier is in shared memory");
+        return decode_refuse(d, "an mbarrier must be in shared memory");
     if (cluster && !remote)
-        return decode_refuse(d, "this is not done to another block's mbarrier (.shared::cluster)");
+        return decode_refuse(d, "this instruction cannot use another block's mbarrier (.shared::cluster)");
     o->remote = cluster;
     if (!decode_take(d, "b64"))
-        return decode_refuse(d, "its type is .b64, not .%s", decode_peek(d));
+        return decode_refuse(d, "the type must be .b64, not .%s", decode_peek(d));
     decode_need_sm(d, cluster ? 90 : 80);
     return decode_end(d);
 }
@@ -318,9 +318,9 @@ static bool decode_arrive(struct decoder *d, struct emu_op *op, struct mbarrier_
     if (!decode_operands(d, least, 3))
         return false;
     if (o->remote && decode_operand(d, 0)->kind != PTX_OP_SINK)
-        return decode_refuse(d, "an arrival in another block answers nothing: its destination is _");
+        return decode_refuse(d, "an arrival in another block returns nothing: its destination must be _");
     if (o->no_complete && o->remote)
-        return decode_refuse(d, ".noComplete is not for .shared::cluster");
+        return decode_refuse(d, ".shared::cluster cannot have .noComplete");
     o->has_count = decode_operand_count(d) == 3;
     if (o->expect_tx || (o->has_count && !o->no_complete))
         decode_need_sm(d, 90);
@@ -357,7 +357,7 @@ static bool decode_wait(struct decoder *d, struct emu_op *op, struct mbarrier_op
         return false;
     decode_source(d, 2, o->wait == WAIT_PARITY ? PTX_u32 : PTX_b64);
     if (decode_operand_count(d) == 4)
-        decode_source(d, 3, PTX_u32); /* how long it may wait: that is open anyway */
+        decode_source(d, 3, PTX_u32); /* a time limit, which is ignored: a wait may end at any time */
     op->exec = exec_wait;
     return true;
 }
@@ -365,7 +365,7 @@ static bool decode_wait(struct decoder *d, struct emu_op *op, struct mbarrier_op
 static bool decode_pending_count(struct decoder *d, struct emu_op *op)
 {
     if (!decode_take(d, "b64"))
-        return decode_refuse(d, "its type is .b64");
+        return decode_refuse(d, "the type must be .b64");
     if (!decode_end(d) || !decode_operands(d, 2, 2))
         return false;
     decode_need_sm(d, 80);

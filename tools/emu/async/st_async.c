@@ -1,4 +1,4 @@
-/* st_async.c - st.async and red.async: values go to another block's shared memory, and tell its mbarrier. */
+/* st_async.c - st.async and red.async: values go to another block's shared memory and signal its mbarrier. */
 #include "bulk.h"
 
 struct remote_op {
@@ -88,9 +88,9 @@ static bool decode_to(struct decoder *d, struct remote_op *o)
     decode_need_isa(d, 81);
     o->to.space = decode_space(d, &cluster);
     if (o->to.space != EMU_GENERIC && (o->to.space != EMU_SHARED || !cluster))
-        return decode_refuse(d, "it writes to .shared::cluster");
+        return decode_refuse(d, "the destination must be .shared::cluster");
     if (!decode_take(d, "mbarrier::complete_tx::bytes"))
-        return decode_refuse(d, ".mbarrier::complete_tx::bytes is wanted here, not .%s", decode_peek(d));
+        return decode_refuse(d, ".mbarrier::complete_tx::bytes is expected here, not .%s", decode_peek(d));
     return true;
 }
 
@@ -119,7 +119,7 @@ bool decode_st_async(struct decoder *d, struct emu_op *op)
 {
     struct remote_op *o = (struct remote_op *)decode_alloc(d, 1, sizeof *o);
     if (!decode_take(d, "async"))
-        return decode_refuse(d, "st.%s is not executed", decode_peek(d));
+        return decode_refuse(d, "st.%s is not supported", decode_peek(d));
     decode_take(d, "weak");
     if (o == NULL || !decode_to(d, o))
         return false;
@@ -127,7 +127,7 @@ bool decode_st_async(struct decoder *d, struct emu_op *op)
     enum ptx_type type = decode_type(d);
     unsigned int  bits = ptx_type_bits(type);
     if (d->failed || (bits != 32 && bits != 64) || bits * o->count > 128)
-        return decode_refuse(d, "one, two or four values of 32 bits, or one or two of 64");
+        return decode_refuse(d, "there must be one, two or four values of 32 bits, or one or two of 64");
     return decode_remote_operands(d, op, o, type);
 }
 
@@ -136,7 +136,7 @@ bool decode_red_async(struct decoder *d, struct emu_op *op)
     struct remote_op *o = (struct remote_op *)decode_alloc(d, 1, sizeof *o);
     decode_take(d, "async");
     if (!decode_take(d, "relaxed") || !decode_take(d, "cluster"))
-        return decode_refuse(d, "red.async is .relaxed.cluster");
+        return decode_refuse(d, "red.async must be .relaxed.cluster");
     if (o == NULL || !decode_to(d, o))
         return false;
     int         reduction = decode_one_of(d, bulk_reduction_words);

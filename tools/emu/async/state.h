@@ -1,23 +1,23 @@
-/* state.h - what async.c and its families keep: queues, pools, kinds of operations. */
+/* state.h - what async.c and its families share: queues, pools, kinds of operations. */
 #ifndef EMU_ASYNC_STATE_H
 #define EMU_ASYNC_STATE_H
 #include "async.h"
 
 enum {
     ASYNC_GRAIN = 64,    /* bytes: sizes of operations are rounded up to this                      */
-    ASYNC_POOLS = 20,    /* free lists by size; what is larger goes back to malloc                  */
+    ASYNC_POOLS = 20,    /* free lists by size; larger operations use malloc                        */
     ASYNC_MOST = 1 << 16 /* operations, or commits, that a warp may have in flight                  */
 };
 
-/* An operation of several lanes, each judged by itself: a warp's cp.async.  All of kind ASYNC_CP begin so;
- * op.judge is not used. */
+/* An operation of several lanes that are judged separately: a warp's cp.async.  All operations of kind ASYNC_CP
+ * begin with it; op.judge is not used. */
 struct async_lanes {
     struct async_op     op;
     uint64_t            serial;           /* in the order of issue, of the warp            */
     struct judge_async *judge[EMU_LANES]; /* NULL: not judged, or ended already */
 };
 
-/* An operation that tells an mbarrier when it is complete.  All of kind ASYNC_MBARRIER begin so. */
+/* An operation that signals an mbarrier at its end.  All operations of kind ASYNC_MBARRIER begin with it. */
 struct async_signal {
     struct async_op op;
     struct emu_cta *cta;      /* whose mbarrier              */
@@ -26,9 +26,8 @@ struct async_signal {
     bool            harmless; /* may be in flight when a block ends */
 };
 
-/* What a warp has in flight of one kind, oldest first.  Commits are kept as masks of lanes: a lane's
- * groups end at the commits that have its bit; op.group is the number of commits that came before the
- * operation. */
+/* The operations of one kind that a warp has in flight, oldest first.  Commits are masks of lanes: a lane's
+ * groups end at the commits that have its bit; op.group is the number of commits before the operation. */
 struct async_queue {
     struct async_op *head, **tail;
     uint32_t         count, undone;
@@ -48,15 +47,15 @@ struct async_cluster {
     struct async_cell   *pool[ASYNC_POOLS];
     struct async_op    **flying; /* towards mbarriers, oldest first           */
     uint32_t             flying_count, flying_room;
-    struct async_queue **busy; /* that have operations to do: one place for each queue there is */
+    struct async_queue **busy; /* queues with unfinished operations; there is room for every queue */
     uint32_t             busy_count;
     struct async_op    **batch; /* scratch of a wait                        */
     uint32_t             batch_room;
-    uint32_t             spins, rounds; /* tests of mbarriers in vain, and steps, since something completed */
+    uint32_t             spins, rounds; /* failed tests of mbarriers, and steps, since something completed */
     bool                 looking;       /* an mbarrier instruction reads its word itself */
 };
 
-/* What stands before each operation. */
+/* The header of each operation. */
 struct async_cell {
     _Alignas(16) struct async_cell *next;
     uint32_t pool;       /* ASYNC_POOLS: it was too large for the pools                 */
@@ -75,16 +74,16 @@ static inline struct async_queue *async_queue_of(const struct emu_warp *w, enum 
 
 /* Do the work of an operation that is in a queue. */
 void async_complete_queued(struct async_op *a);
-/* Take out what is done and of which nothing is left to tell; forget commits that no wait asks for. */
+/* Remove operations that are done and fully reported; forget commits that no wait can ask for. */
 void async_sweep(struct emu_warp *w, struct async_queue *q);
 /* Room for one more; false: out of memory. */
 bool async_grow(struct async_op ***list, uint32_t *room, uint32_t count);
-/* Give back an operation that was never issued. */
+/* Free an operation that was never issued. */
 void async_discard(struct async_op *a);
-/* The warp's copies by these lanes that were issued before number `serial` complete now, and whoever
- * acquires *clock observes them: cp.async.mbarrier.arrive. */
+/* For cp.async.mbarrier.arrive: complete the warp's copies of these lanes that were issued before number
+ * `serial`; a thread that acquires *clock observes them. */
 void async_cp_settle(struct emu_warp *w, uint32_t lanes, uint64_t serial, struct judge_clock **clock);
-/* A test of an mbarrier was in vain: even what completes last must do so some day. */
+/* A test of an mbarrier has failed: even the policy `latest` must complete operations at some time. */
 void async_spun(struct emu_cluster *cluster);
 /* How many operations, and bytes, are in flight towards an mbarrier. */
 uint32_t async_flying_to(const struct emu_cta *cta, uint32_t address, uint64_t *bytes);

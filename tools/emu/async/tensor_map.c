@@ -11,7 +11,7 @@ enum {
     DIM_BITS = 32,
     ALIGN = 16,
     FIRST_FLOAT = 6,
-    BYTES_LIMIT = 228 << 10 /* of a box: what a multiprocessor has */
+    BYTES_LIMIT = 228 << 10 /* of a box: the shared memory of a multiprocessor */
 };
 static const uint64_t MARK = 0x31504d54554d4547ull;
 
@@ -126,7 +126,7 @@ bool emu_tensor_map_read(const void *map128, struct emu_tensor_map *out, const c
 {
     struct image image;
     memcpy(&image, map128, sizeof image);
-    *why = image.mark != MARK ? "no tensor map is there" : "the tensor map was changed after it was encoded";
+    *why = image.mark != MARK ? "there is no tensor map" : "the tensor map was changed after it was encoded";
     if (image.mark != MARK || image.check != checksum(&image))
         return false;
     memset(out, 0, sizeof *out);

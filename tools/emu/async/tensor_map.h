@@ -1,9 +1,9 @@
-/* tensor_map.h - the 128 bytes that describe a tensor to cp.async.bulk.tensor, and where a box has its rows.
+/* tensor_map.h - the 128 bytes that describe a tensor to cp.async.bulk.tensor, and the rows of a box.
  *
- * The bytes are this emulator's own: they hold a mark and a checksum, so that anything else is recognised.
- * Pure functions; numbers are those of CUtensorMapDataType and its kin.
+ * The format of the bytes is this emulator's own.  It has a mark and a checksum, so that other bytes are
+ * recognised.  Pure functions; numbers are those of CUtensorMapDataType and the other enumerations of cuda.h.
  *
- * As an H200 does it: rows that are shorter than the swizzle's span begin a span apart; element_strides[0] is
+ * As on an H200: rows that are shorter than the swizzle's span begin one span apart; element_strides[0] is
  * ignored; a box has ceil(box / element stride) elements of a dimension; the first coordinate must begin at a
  * multiple of 16 bytes; loads round tf32 to nearest even, and convert nothing else. */
 #ifndef EMU_TENSOR_MAP_H
@@ -25,16 +25,16 @@ struct emu_tensor_map {
     uint32_t pitch;                   /* bytes from row to row in shared memory                */
 };
 
-/* cuTensorMapEncodeTiled: a CUresult, 0; 1 (invalid value) by the limits that a driver has for an H200;
- * 801 for interleaved layouts.  dims[rank], strides[rank - 1] in bytes of the dimensions from 1 on,
- * box[rank], element_strides[rank]. */
+/* cuTensorMapEncodeTiled.  Returns a CUresult: 0; 1 (invalid value) by the driver's limits for an H200; 801 for
+ * interleaved layouts.  dims[rank]; strides[rank - 1] in bytes, of the dimensions from 1 on; box[rank];
+ * element_strides[rank]. */
 unsigned int emu_tensor_map_encode(void *map128, uint32_t data_type, uint32_t rank, uint64_t address,
                                    const uint64_t *dims, const uint64_t *strides, const uint32_t *box,
                                    const uint32_t *element_strides, uint32_t interleave, uint32_t swizzle,
                                    uint32_t l2, uint32_t oob_fill);
-/* cuTensorMapReplaceAddress: another address in the map: 0 or 1. */
+/* cuTensorMapReplaceAddress.  Returns 0 or 1. */
 unsigned int emu_tensor_map_replace_address(void *map128, uint64_t address);
-/* False: these are not the bytes of a map; *why says what is wrong. */
+/* False: these bytes are not a map; *why has the reason. */
 bool emu_tensor_map_read(const void *map128, struct emu_tensor_map *out, const char **why);
 
 /* A row of the box whose first element has these coordinates. */
@@ -45,9 +45,9 @@ struct emu_tensor_row {
 };
 void emu_tensor_row_at(const struct emu_tensor_map *map, const int32_t coordinate[EMU_TENSOR_RANK],
                        uint32_t row, struct emu_tensor_row *out);
-/* Where the byte at this shared address is after swizzling: 16-byte units change places within 128 bytes. */
+/* The shared address of a byte after swizzling, which permutes 16-byte units within 128 bytes. */
 uint32_t emu_tensor_swizzle(uint32_t address, uint32_t swizzle);
-/* What fills the places beyond the tensor: of any floating-point type the same 16 bits over and over. */
+/* The bits that fill places beyond the tensor: for all floating-point types the same 16 bits repeated. */
 uint64_t    emu_tensor_fill(const struct emu_tensor_map *map);
 const char *emu_tensor_type_name(uint32_t type);
 #endif

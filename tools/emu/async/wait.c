@@ -1,9 +1,9 @@
-/* wait.c - what a wait covers, completes and observes. */
+/* wait.c - waits: what they cover, complete and observe. */
 #include "async.h"
 #include "state.h"
 
 /* ---- waiting -----------------------------------------------------------------------------------------
- * before[l]: operations of lane l are waited for if fewer commits than this came before them. */
+ * before[l]: the wait covers operations of lane l with fewer than this many commits before them. */
 struct wait_bounds {
     uint32_t mask;
     bool     same;
@@ -24,7 +24,7 @@ static void find_bounds(const struct async_queue *q, uint32_t mask, uint32_t new
         else if (here != 0)
             break;
     }
-    if (i == 0 || whole > newest) { /* every commit was by all of these lanes, or by none */
+    if (i == 0 || whole > newest) { /* each commit was by all of these lanes or by none of them */
         out->before[0] = whole > newest ? q->first + i + 1 : 0;
         return;
     }
@@ -52,7 +52,7 @@ static uint32_t covered(const struct wait_bounds *b, const struct async_op *a)
     return out;
 }
 
-/* Operations of one group, in the order that is least to be expected. */
+/* Complete the operations of one group in the least expected order. */
 static void complete_group(struct emu_cluster *cluster, struct async_op **list, uint32_t count)
 {
     enum emu_async_policy policy = cluster->grid->settings->async_policy;
@@ -136,7 +136,7 @@ void async_wait(struct emu_warp *w, uint32_t mask, enum async_kind kind, uint32_
     async_sweep(w, q);
 }
 
-/* The warps of a warpgroup: 4 that lie together. */
+/* The warps of a warpgroup: 4 adjacent ones. */
 static struct emu_warp *next_sibling(const struct emu_warp *w, uint32_t *at)
 {
     uint32_t first = w->index & ~3u, end = first + 4 < w->cta->warp_count ? first + 4 : w->cta->warp_count;

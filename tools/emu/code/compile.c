@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "container.h"
-#include "tools/emu/driver/faults.h"
+#include "tools/emu/machine/faults.h"
 
 /* ---- versions and targets ------------------------------------------------------------------------------ */
 int compile_isa(int cuda_version)
@@ -24,7 +24,7 @@ int compile_isa(int cuda_version)
     return isa;
 }
 
-/* The length of "sm_90a" at the start of the text, 0 when there is no such name. */
+/* The length of a name such as "sm_90a" at the start of the text; 0: there is none. */
 static size_t parse_target(const char *at, const char *end, int *sm, char *suffix)
 {
     const char *p = at + 3;
@@ -48,12 +48,12 @@ bool compile_parse_target(const char *name, int *sm, char *suffix)
 
 /* ---- the head of a text -------------------------------------------------------------------------------- */
 struct head {
-    int  version, version_line; /* 83 for .version 8.3; 0: it does not say */
+    int  version, version_line; /* 83 for .version 8.3; 0: not given */
     int  target, target_line;
     char suffix;
 };
 
-/* Past spaces and comments, counting lines. */
+/* Skip spaces and comments, and count lines. */
 static const char *skip_blank(const char *at, const char *end, int *line)
 {
     while (at < end) {
@@ -116,7 +116,7 @@ static void read_head(const char *text, size_t bytes, struct head *head)
         head->target = 0;
 }
 
-/* The first PTX ISA * 10 that knows a target; what is older than the table is known to all. */
+/* The first PTX ISA * 10 that has a target; all of them have targets older than the table. */
 static int isa_of_target(int sm, char suffix)
 {
     static const struct {
@@ -132,7 +132,7 @@ static int isa_of_target(int sm, char suffix)
     return sm < 70 ? 0 : 999;
 }
 
-/* Can code of this target be made for that GPU?  `full`: it is the device, with what is special to it. */
+/* Can code of this target be compiled for that GPU?  `full`: it is the device, with its special features. */
 static bool target_fits(const struct head *head, int sm, char suffix, bool full)
 {
     if (head->suffix == 'a')
@@ -197,7 +197,7 @@ static char *info_log(const struct emu_module *m, const char *target)
 }
 
 /* ---- compiling ----------------------------------------------------------------------------------------- */
-/* What can be told without looking at the code; 0: all is well. */
+/* Errors that do not depend on the code; 0: none. */
 static unsigned int check_head(const struct head *head, const struct emu_settings *s, int sm, char suffix,
                                bool full, struct compile_logs *logs)
 {
@@ -273,7 +273,7 @@ void *compile_container(const struct emu_settings *settings, const char *target,
 }
 
 /* ---- images -------------------------------------------------------------------------------------------- */
-/* Machine code runs on its own generation, from its own member on; with a suffix only where it says. */
+/* Machine code runs on GPUs of its generation that are not older; with a suffix only on exactly that GPU. */
 static bool binary_fits(const char *target, int sm)
 {
     int  made = 0;
@@ -318,7 +318,7 @@ api_result compile_image_open(const void *image, size_t bytes, const struct api_
                               struct compile_image *out)
 {
     char                line[] = "error   : neither PTX nor machine code for this device "
-                                 "(fat binaries and a GPU's own code are none)";
+                                 "(it does not accept fat binaries or a GPU's own code)";
     struct compile_logs logs = {NULL, line};
     api_result          result = open_image(image, bytes, out);
     if (result == API_INVALID_IMAGE || result == API_NO_BINARY_FOR_GPU)
@@ -357,7 +357,7 @@ static void write_log(char *to, size_t cap, void **size, const char *log)
         snprintf(to, cap, "%s", log != NULL ? log : "");
     if (size != NULL)
         *size = (void *)(uintptr_t)(to != NULL && cap ? strlen(to)
-                                                      : 0); /* the driver passes numbers as pointers */
+                                                      : 0); /* the Driver API passes numbers as pointers */
 }
 
 void api_jit_write(const struct api_jit *jit, const struct compile_logs *logs)

@@ -1,4 +1,4 @@
-/* compile.h - what stands for the PTX compiler of the driver: decoding, with ptxas's logs. */
+/* compile.h - the PTX compiler of the emulated driver: it decodes, and writes logs like ptxas. */
 #ifndef EMU_API_COMPILE_H
 #define EMU_API_COMPILE_H
 #include "tools/emu/driver/api.h"
@@ -8,27 +8,27 @@ struct compile_logs {
 }; /* malloc'ed; NULL: empty */
 void compile_logs_free(struct compile_logs *logs);
 
-/* "sm_90a" -> 90, 'a' (0: no suffix). False: it is no such name. */
+/* "sm_90a" -> 90, 'a' (0: no suffix).  False: not such a name. */
 bool compile_parse_target(const char *name, int *sm, char *suffix);
-/* The highest PTX ISA * 10 that a driver of this CUDA version takes. */
+/* The highest PTX ISA * 10 that a driver of this CUDA version accepts. */
 int compile_isa(int cuda_version);
 
-/* Decode NUL-free text for the GPU of `settings`.  `target`: what it is compiled for, "sm_90a"; NULL: the
- * device itself, in full.  NULL: *result is 218, 222 or 2, and logs->error says why. The logs are the
- * caller's. */
+/* Decode a text without NULs for the GPU of `settings`.  `target`: the target to compile for, "sm_90a"; NULL:
+ * the device itself with all features.  Returns NULL on an error: *result is 218, 222 or 2, and logs->error has
+ * the reason.  The caller owns the logs. */
 struct emu_module *compile_ptx(const struct emu_settings *settings, const char *target, const char *text,
                                size_t bytes, bool allocate, void *context, unsigned int *result,
                                struct compile_logs *logs);
-/* The container of a text that has been compiled; `target` NULL: for this device, and as the text says. */
+/* The container of a compiled text.  `target` NULL: this device, with the suffix of the text. */
 void *compile_container(const struct emu_settings *settings, const char *target, const char *text, size_t bytes,
                         size_t *size);
 
-/* PTX within an image that the driver is given: text, or a container. `bytes` 0: unknown. */
+/* The PTX of an image, which is text or a container.  `bytes` 0: unknown. */
 struct compile_image {
     const char *text;
     size_t      bytes;
 };
-/* `jit` gets a line when it is neither. */
+/* If it is neither, `jit` gets a line. */
 api_result compile_image_open(const void *image, size_t bytes, const struct api_jit *jit,
                               struct compile_image *out);
 
@@ -36,7 +36,7 @@ api_result compile_image_open(const void *image, size_t bytes, const struct api_
 struct api_jit { /* points into the caller's options, which outlive it */
     char  *info, *error;
     size_t info_cap, error_cap;
-    void **info_size, **error_size; /* where the length of what was written goes; NULL: nowhere */
+    void **info_size, **error_size; /* where to store the length of the written log; may be NULL */
 };
 api_result api_jit_read(unsigned int count, const unsigned int *options, void **values, struct api_jit *out);
 void       api_jit_write(const struct api_jit *jit, const struct compile_logs *logs);

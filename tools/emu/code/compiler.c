@@ -1,11 +1,11 @@
 /* compiler.c - nvPTXCompiler on the emulated driver: its "machine code" is a container.
  *
- * Needs neither cuInit nor a context, as the driver's own PTX compiler library. */
+ * It needs neither cuInit nor a context, like the real PTX compiler library. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "compile.h"
-#include "tools/emu/driver/faults.h"
-#include "tools/emu/run/settings_gpu.h"
+#include "tools/emu/machine/faults.h"
+#include "tools/emu/machine/settings.h"
 
 enum { /* nvPTXCompileResult */
        COMPILED,
@@ -65,7 +65,7 @@ NVPTX(Create)(struct nvPTXCompiler **out, size_t bytes, const char *ptx)
         return INVALID_INPUT;
     struct nvPTXCompiler *c = (struct nvPTXCompiler *)calloc(1, sizeof *c);
     if (c != NULL)
-        c->text = strndup(ptx, bytes); /* a NUL byte within the bytes ends it */
+        c->text = strndup(ptx, bytes); /* a NUL byte ends the text */
     if (c == NULL || c->text == NULL) {
         free(c);
         return OUT_OF_MEMORY;
@@ -92,7 +92,7 @@ NVPTX(Destroy)(struct nvPTXCompiler **compiler)
 }
 
 /* ---- options ------------------------------------------------------------------------------------------- */
-/* ptxas's options that change nothing here; "=": a value follows, in the word or as the next one. */
+/* Options of ptxas without effect here; "=": a value follows, in the same word or in the next one. */
 /* clang-format off */
 static const char *const accepted[] = {
     "--verbose", "-v", "--generate-line-info", "-lineinfo", "--device-debug", "-g", "--compile-only", "-c",
@@ -109,7 +109,7 @@ static const char *const accepted[] = {
 };
 /* clang-format on */
 
-/* What follows `name` in the word: its value, "" when there is none yet; NULL: another option. */
+/* The value that follows `name` in the word, or "" if there is none; NULL: another option. */
 static const char *value_after(const char *word, const char *name, size_t bytes)
 {
     if (strncmp(word, name, bytes) != 0 || (word[bytes] != '\0' && word[bytes] != '='))
@@ -117,7 +117,7 @@ static const char *value_after(const char *word, const char *name, size_t bytes)
     return word[bytes] ? word + bytes + 1 : word + bytes;
 }
 
-/* Whether the word is one that is accepted; *skip: its value is the next word. */
+/* Is the option accepted?  *skip: its value is the next word. */
 static bool is_accepted(const char *word, bool *skip)
 {
     for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++) {
@@ -145,7 +145,7 @@ static int fatal(struct nvPTXCompiler *c, const char *what, const char *word)
     return COMPILATION_FAILURE;
 }
 
-/* *target: the GPU that is asked for, sm_75 when none is. */
+/* *target: the requested GPU; sm_75 by default. */
 static int read_options(struct nvPTXCompiler *c, int count, const char *const *options, const char **target)
 {
     *target = "sm_75";
@@ -206,7 +206,7 @@ NVPTX(Compile)(struct nvPTXCompiler *c, int count, const char *const *options)
     return result == COMPILED ? compile(c, &settings, target) : result;
 }
 
-/* ---- what came of it ----------------------------------------------------------------------------------- */
+/* ---- results ------------------------------------------------------------------------------------------- */
 NVPTX(GetCompiledProgramSize)(struct nvPTXCompiler *c, size_t *bytes)
 {
     WANT(c);
@@ -235,7 +235,7 @@ static int log_size(const char *log, size_t *bytes)
     return COMPILED;
 }
 
-/* The size that is told has no room for a NUL byte, so none is written. */
+/* The reported size has no room for a NUL byte, so none is written. */
 static int copy_log(const char *log, char *to)
 {
     if (to == NULL)

@@ -13,7 +13,7 @@ struct info {
     uint64_t checksum;
 };
 
-/* FNV-1a, 64 bits, finished by a mix so that short changes reach all bits. */
+/* FNV-1a, 64 bits, with a final mix so that small changes reach all bits. */
 static uint64_t checksum_of(const unsigned char *bytes, size_t count, uint64_t h)
 {
     for (size_t i = 0; i < count; i++)
@@ -31,7 +31,7 @@ static uint64_t header_check(const Elf64_Ehdr *header)
 
 static size_t round_up(size_t n) { return (n + 7) & ~(size_t)7; }
 
-/* Where everything lies is a function of the text's length alone. */
+/* All offsets depend only on the length of the text. */
 struct plan {
     size_t sections, names, info, ptx, size;
 };
@@ -104,7 +104,7 @@ void *container_make(const char *ptx, size_t bytes, const char *target, size_t *
     return image;
 }
 
-/* The checksum of the whole as it was when its own place held zeros. */
+/* The checksum of the file with zeros in place of the checksum. */
 static bool whole(const unsigned char *image, const struct plan *p, const struct info *info)
 {
     static const unsigned char zeros[8] = {0};
@@ -117,7 +117,7 @@ static bool whole(const unsigned char *image, const struct plan *p, const struct
     return checksum_of(image + after, p->size - after, h) == info->checksum;
 }
 
-/* A real cubin has zeros where a container keeps its header's checksum (after one byte of ABI version). */
+/* A real cubin has zeros where a container has the checksum of its header (after one byte of ABI version). */
 static bool is_foreign(const Elf64_Ehdr *h)
 {
     static const unsigned char zeros[EI_NIDENT] = {0};
@@ -125,7 +125,7 @@ static bool is_foreign(const Elf64_Ehdr *h)
            memcmp(h->e_ident + IDENT_CHECK + 1, zeros, EI_NIDENT - IDENT_CHECK - 1) == 0;
 }
 
-/* The header is what container_make wrote; so its size can be believed. */
+/* Is the header one that container_make wrote, so that its sizes can be trusted? */
 static bool good_header(const Elf64_Ehdr *h, size_t bytes)
 {
     uint64_t check = header_check(h);
@@ -140,7 +140,7 @@ enum container_state container_open(const void *image, size_t bytes, struct cont
     Elf64_Shdr           ptx;
     struct info          info;
     memset(out, 0, sizeof *out);
-    /* A text may be shorter than what is looked for. */
+    /* A text may be shorter than the bytes that are compared. */
     if ((bytes && bytes < SELFMAG) || strncmp((const char *)at, ELFMAG, SELFMAG) != 0)
         return CONTAINER_NONE;
     if (bytes && bytes < sizeof header)

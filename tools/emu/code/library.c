@@ -1,4 +1,4 @@
-/* library.c - libraries: an image that is loaded once, and becomes a module in each context using it. */
+/* library.c - libraries: an image that is loaded once and becomes a module in each context that uses it. */
 #include <stdlib.h>
 #include "compile.h"
 
@@ -9,8 +9,8 @@ struct api_kernel {
 };
 struct api_library {
     struct api_handle   handle;
-    char               *text;   /* PTX; NULL: the image was neither that nor a container */
-    api_result          broken; /* what its first use answers: its code cannot be used */
+    char               *text;   /* PTX; NULL: the image was neither PTX nor a container */
+    api_result          broken; /* the error of its first use, if its code cannot be used */
     struct api_kernel **kernels;
     unsigned int        kernel_count;
 };
@@ -45,7 +45,7 @@ static api_result add_kernels(struct api_library *l, const struct emu_module *m)
     return API_OK;
 }
 
-/* Decode it once, without memory for its variables, to know whether it is good and what is in it. */
+/* Decode it once, without memory for its variables, to find out whether it is valid and what it contains. */
 static api_result fill(struct api_library *l, const void *code, const struct api_jit *jit)
 {
     struct compile_image image;
@@ -64,7 +64,7 @@ static api_result fill(struct api_library *l, const void *code, const struct api
     return result;
 }
 
-/* As a real driver, unless it loads eagerly: bad code is an error of its first use. */
+/* As with lazy loading in a real driver, bad code is an error of its first use. */
 static api_result load(struct CUlib_st **out, const void *code, unsigned int jit_count,
                        const unsigned int *jit_options, void **jit_values, unsigned int count,
                        const unsigned int *options)
@@ -119,7 +119,7 @@ api_result cuLibraryLoadData(struct CUlib_st **library, const void *code, unsign
                              void **jit_values, unsigned int jit_count, unsigned int *options, void **values,
                              unsigned int count)
 {
-    (void)values; /* none of the options has one that matters here */
+    (void)values; /* no option matters here */
     API_CALL(API_INIT, load(library, code, jit_count, jit_options, jit_values, count, options));
 }
 api_result cuLibraryLoadFromFile(struct CUlib_st **library, const char *path, unsigned int *jit_options,

@@ -7,7 +7,7 @@ enum { INPUT_CUBIN = 0, INPUT_PTX = 1, INPUT_KINDS = 6 }; /* CUjitInputType */
 struct api_link {
     struct api_handle handle;
     struct api_jit    jit;
-    void             *cubin; /* of what was added; NULL: nothing yet */
+    void             *cubin; /* of the added input; NULL: nothing yet */
     size_t            bytes;
 };
 
@@ -27,7 +27,7 @@ static api_result create(struct api_context *context, unsigned int count, const 
     return API_OK;
 }
 
-/* Each text must be complete in itself: a second one is not supported. */
+/* A text must be complete; a second one is not supported. */
 static api_result add(struct CUlinkState_st *state, unsigned int type, const void *data, size_t bytes)
 {
     struct api_link     *l = (struct api_link *)api_handle_get(API_KIND_LINK, state);
@@ -85,7 +85,7 @@ api_result cuLinkCreate_v2(unsigned int count, unsigned int *options, void **val
 api_result cuLinkAddData_v2(struct CUlinkState_st *state, unsigned int type, void *data, size_t bytes,
                             const char *name, unsigned int count, unsigned int *options, void **values)
 {
-    (void)name, (void)options, (void)values; /* logs are those of cuLinkCreate, as it documents */
+    (void)name, (void)options, (void)values; /* the logs are those of cuLinkCreate, as documented */
     API_CALL(API_CONTEXT, count && !options ? API_INVALID_VALUE : add(state, type, data, bytes));
 }
 api_result cuLinkAddFile_v2(struct CUlinkState_st *state, unsigned int type, const char *path,

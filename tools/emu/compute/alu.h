@@ -5,9 +5,9 @@
 #include "tools/emu/judge/judge.h"
 
 /* ---- loops ------------------------------------------------------------------------------------------------
- * exec_<name>: d = expr of a, b, c in every lane.  D, A, B, C are the elements of the rows (uint32_t, or
- * uint64_t for 64 bits), TA, TB, TC what the operands are taken as.  expr must leave the upper bits of 16-bit
- * results zero. */
+ * exec_<name>: d = expr of a, b, c in every lane.  D, A, B, C are the types of the rows' elements (uint32_t, or
+ * uint64_t for 64 bits); TA, TB, TC are the types in which expr sees the operands.  expr must leave the upper
+ * bits of 16-bit results zero. */
 #define ALU_1X(name, D, A, TA, expr)                                                    \
     static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask) \
     {                                                                                   \
@@ -37,8 +37,8 @@
 #define ALU_2(name, R, T, expr) ALU_2X(name, R, R, T, R, T, expr)
 #define ALU_3(name, R, T, expr) ALU_3X(name, R, R, T, R, T, R, T, expr)
 
-/* One bit a lane, as a table: `bits |= condition ? alu_bit[l] : 0` becomes vectors on every CPU, a shift by l
- * does not. */
+/* One bit for each lane.  Compilers vectorise `bits |= condition ? alu_bit[l] : 0` for every CPU, but not a
+ * shift by l. */
 static const uint32_t alu_bit[EMU_LANES] = {1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,
                                             1u << 6,  1u << 7,  1u << 8,  1u << 9,  1u << 10, 1u << 11,
                                             1u << 12, 1u << 13, 1u << 14, 1u << 15, 1u << 16, 1u << 17,
@@ -47,11 +47,11 @@ static const uint32_t alu_bit[EMU_LANES] = {1u << 0,  1u << 1,  1u << 2,  1u << 
                                             1u << 30, 1u << 31};
 
 /* ---- decoding ------------------------------------------------------------------------------------------ */
-/* Functions by type; types without one are refused. */
+/* Functions by type; a type without a function is refused. */
 typedef emu_exec *const alu_table[PTX_TYPE_COUNT];
 
-/* The rest of an op whose modifiers are all read: the result, then `sources` operands of one type.
- * exec NULL: the type does not exist here, which is refused. */
+/* Decode the rest of an op whose modifiers are all read: the result, then `sources` operands of one type.
+ * exec NULL: the instruction does not exist for the type, and is refused. */
 static inline bool alu_finish(struct decoder *d, struct emu_op *op, emu_exec *exec, enum ptx_type result,
                               enum ptx_type source, unsigned int sources)
 {
@@ -79,7 +79,7 @@ static inline void alu_define(const struct emu_warp *w, emu_reg reg, uint32_t ma
         *defined = (*defined & ~mask) | (lanes & mask);
     }
 }
-/* This source is read by the lanes of mask; `what` names it in the finding. */
+/* The lanes of mask read this source; `what` names it in the finding. */
 static inline void alu_read(struct emu_warp *w, const struct emu_op *op, uint32_t mask, emu_reg reg,
                             const char *what)
 {
@@ -89,7 +89,7 @@ static inline void alu_read(struct emu_warp *w, const struct emu_op *op, uint32_
     alu_define(w, reg, missing, missing); /* once is enough */
     judge_find(w, op, __builtin_ctz(missing), JUDGE_UNINITIALISED, "reads %s, which nothing has written", what);
 }
-/* What an op with EMU_OP_CHECKS touches must not belong to a wgmma in flight. */
+/* The registers that an op with EMU_OP_CHECKS touches must not belong to a wgmma in flight. */
 static inline void alu_check_busy(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     if (w->busy == NULL)
@@ -107,7 +107,7 @@ static inline void alu_check_busy(struct emu_warp *w, const struct emu_op *op, u
     }
 }
 
-/* alu_carry.c: add.cc, addc, ...: `reads` and `writes` CC.CF; what follows ".cc" is still to be read. */
+/* alu_carry.c: add.cc, addc, ...: `reads` and `writes` CC.CF; the modifiers after ".cc" are not read yet. */
 enum alu_carry_kind { ALU_CARRY_ADD, ALU_CARRY_SUB, ALU_CARRY_MAD_LO, ALU_CARRY_MAD_HI };
 bool alu_decode_carry(struct decoder *d, struct emu_op *op, enum alu_carry_kind kind, bool reads, bool writes);
 #endif

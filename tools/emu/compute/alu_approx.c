@@ -1,10 +1,10 @@
 /* alu_approx.c - div rcp sqrt rsqrt and the functions sin cos lg2 ex2 tanh.
  *
- * div, rcp and sqrt with a rounding mode are exact.  The approximate ones, whose bits the ISA leaves open,
- * are the value computed in double and rounded once: nearer to the truth than the hardware is.
- * Measured on an H200, and so here:
- *   - ex2 of f16 and bf16 is 2^x truncated, but for the least arguments below zero, which make 1;
- *   - rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 read and make only the upper 32 bits;
+ * div, rcp and sqrt with a rounding mode are exact.  The ISA leaves the bits of the approximate ones open; here
+ * they are computed in double and rounded once, which is more accurate than the hardware.  As measured on an
+ * H200:
+ *   - ex2 of f16 and bf16 is 2^x truncated, except that arguments just below zero give 1;
+ *   - rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 read and write only the upper 32 bits;
  *   - div.approx by a divisor of 2^126 or more is +-0, as the ISA says. */
 #include <math.h>
 #include "alu_float.h"
@@ -19,8 +19,8 @@ EMU_INLINE uint32_t output(float value, unsigned int flags)
 #define OPERAND(a) emu_float_of(input(a, flags))
 
 /* ---- 2^x ------------------------------------------------------------------------------------------------
- * x = k + f, |f| <= 1/2; the series of 2^f in double is off by less than 2^-36 of it, so that but one result
- * in some thousands differs from the correctly rounded one, by one unit. */
+ * x = k + f, |f| <= 1/2; the relative error of the series of 2^f in double is below 2^-36, so that only one
+ * result in some thousands differs from the correctly rounded one, by one unit. */
 EMU_INLINE double power_of_two(double x) /* |x| <= 200 */
 {
     static const double c1 = 0x1.62e42fefa39efp-1, c2 = 0x1.ebfbdff82c58fp-3, c3 = 0x1.c6b08d704a0c0p-5,
@@ -53,7 +53,7 @@ static uint32_t ex2_half(double x, const struct emu_format *format, double least
 }
 
 /* ---- f32 -------------------------------------------------------------------------------------------- */
-/* The quotient 24 places up says which round up to 2^-126 from below. */
+/* The quotient times 2^24 shows which results round up to 2^-126 from below. */
 EMU_INLINE uint32_t divide(uint32_t a, uint32_t b, unsigned int flags)
 {
     const float    x = OPERAND(a), y = OPERAND(b);
@@ -69,7 +69,7 @@ EMU_FLOAT_2(exec_div, DIV)
 EMU_FLOAT_1(exec_rcp, RCP)
 EMU_FLOAT_1(exec_sqrt, SQRT)
 EMU_FLOAT_1(exec_rsqrt, RSQRT)
-/* A divisor in [2^126, 2^128) makes 0, or NaN of an infinity. */
+/* A divisor in [2^126, 2^128) gives 0, or NaN if the dividend is infinite. */
 EMU_INLINE uint32_t div_approx(uint32_t a, uint32_t b, unsigned int flags)
 {
     const uint32_t x = input(a, flags), y = input(b, flags), magnitude = y & 0x7fffffff;
@@ -80,7 +80,7 @@ EMU_INLINE uint32_t div_approx(uint32_t a, uint32_t b, unsigned int flags)
 #define DIV_APPROX(a, b) div_approx(a, b, flags)
 EMU_FLOAT_2(exec_div_approx, DIV_APPROX)
 
-/* Functions of libm, a lane at a time. */
+/* Functions of libm, one lane at a time. */
 #define LIBM_F32(name, function)                                                              \
     static void name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)              \
     {                                                                                         \

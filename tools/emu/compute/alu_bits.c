@@ -25,7 +25,7 @@ static void exec_not_pred(struct emu_warp *w, const struct emu_op *op, uint32_t 
     emu_set_pred(w, op->result[0], mask, ~(emu_pred(w, op->source[0]) ^ op->u32[0]));
 }
 
-/* The sources of an operation on predicates may be negated: op->u32[] is then all ones. */
+/* The sources of an operation on predicates may be negated; op->u32[] of such a source is all ones. */
 static bool decode_predicates(struct decoder *d, struct emu_op *op, emu_exec *exec, unsigned int sources)
 {
     if (!decode_end(d) || !decode_operands(d, sources + 1, sources + 1))
@@ -87,8 +87,8 @@ bool decode_cnot(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- lop3 ---------------------------------------------------------------------------------------------- */
-/* Any function of three bits is a sum modulo 2 of products of them: bit k of the coefficients belongs to the
- * product of those of a (bit 2 of k), b (bit 1) and c (bit 0) that k names. */
+/* Any function of three bits is a sum modulo 2 of products of these bits: bit k of the coefficients belongs to
+ * the product of a (if bit 2 of k is set), b (bit 1) and c (bit 0). */
 static uint8_t lop3_coefficients(uint8_t table)
 {
     table ^= (uint8_t)((table & 0x55u) << 1);
@@ -129,7 +129,7 @@ static bool decode_lop3_table(struct decoder *d, struct emu_op *op)
     if (!decode_integer(d, 4, &table))
         return false;
     if (table < 0 || table > 255)
-        return decode_refuse(d, "the table is 0 to 255, not %lld", (long long)table);
+        return decode_refuse(d, "the table must be 0 to 255, not %lld", (long long)table);
     op->u8[0] = lop3_coefficients((uint8_t)table);
     op->exec = exec_lop3;
     op->class_ = EMU_CLASS_integer;
@@ -143,7 +143,7 @@ bool decode_lop3(struct decoder *d, struct emu_op *op)
     const struct ptx_operand *results;
     bool                      negated = false;
     if (!decode_take(d, "b32"))
-        return decode_refuse(d, "the type is .b32");
+        return decode_refuse(d, "the type must be .b32");
     if (!decode_end(d))
         return false;
     if (combine < 0) {
@@ -156,7 +156,7 @@ bool decode_lop3(struct decoder *d, struct emu_op *op)
         return false;
     results = decode_operand(d, 0);
     if (results->kind != PTX_OP_PAIR)
-        return decode_refuse(d, "the results are d|p");
+        return decode_refuse(d, "the results must be d|p");
     decode_result_of(d, &results->items[0], PTX_b32);
     decode_result_pred(d, &results->items[1]);
     if (!decode_lop3_table(d, op))
@@ -169,8 +169,8 @@ bool decode_lop3(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- shl, shr ------------------------------------------------------------------------------------------ */
-/* Amounts beyond the width shift everything out.  By the same constant in all lanes, the common case, a shift
- * is one vector instruction; otherwise it is not on every CPU. */
+/* Amounts beyond the width shift everything out.  A shift by the same constant in all lanes, the common case,
+ * is one vector instruction; other shifts are not on every CPU. */
 #define SHIFT(name, R, T, bits, beyond, by)                                                    \
     static inline R name(T a, uint32_t n) { return n >= (bits) ? (R)(beyond) : (R)(by); }      \
     ALU_2X(name, R, R, T, uint32_t, uint32_t, name(a, b))                                      \
@@ -230,14 +230,14 @@ bool decode_shr(struct decoder *d, struct emu_op *op)
     return decode_shift(d, op, table, same);
 }
 
-/* ---- shf: 64 bits b:a, shifted by c, and one half of them ---------------------------------------------- */
+/* ---- shf: one half of the 64 bits b:a, shifted by c ---------------------------------------------------- */
 #define BOTH ((uint64_t)b << 32 | a)
 ALU_3(shf_l_clamp, uint32_t, uint32_t, BOTH << (c < 32 ? c : 32) >> 32)
 ALU_3(shf_l_wrap, uint32_t, uint32_t, BOTH << (c & 31) >> 32)
 ALU_3(shf_r_clamp, uint32_t, uint32_t, BOTH >> (c < 32 ? c : 32))
 ALU_3(shf_r_wrap, uint32_t, uint32_t, BOTH >> (c & 31))
 
-/* The next modifier is .clamp or .wrap: 0 or 1; -1 and refused otherwise. */
+/* Take .clamp (0) or .wrap (1).  -1: it is neither, and the instruction is refused. */
 static int take_mode(struct decoder *d)
 {
     static const char *const words[] = {"clamp", "wrap", NULL};
@@ -258,7 +258,7 @@ bool decode_shf(struct decoder *d, struct emu_op *op)
     if (mode < 0)
         return false;
     if (!decode_take(d, "b32"))
-        return decode_refuse(d, "the type is .b32");
+        return decode_refuse(d, "the type must be .b32");
     return alu_finish(d, op, table[way][mode], PTX_b32, PTX_b32, 3);
 }
 
@@ -288,8 +288,8 @@ ALU_1X(clz_64, uint32_t, uint64_t, uint64_t, clz_64(a))
 ALU_1(brev_32, uint32_t, uint32_t, brev_32(a))
 ALU_1(brev_64, uint64_t, uint64_t, (uint64_t)brev_32((uint32_t)a) << 32 | brev_32((uint32_t)(a >> 32)))
 
-/* The place of the highest bit that differs from the sign (unsigned: that is set); .shiftamt: how far it is
- * from the top instead.  None: all ones. */
+/* The position of the highest bit that differs from the sign (unsigned: that is set); with .shiftamt its
+ * distance from the top.  All ones: there is no such bit. */
 static inline uint32_t find(uint32_t zeros, uint32_t bits, bool shift)
 {
     return zeros == bits ? EMU_ALL : shift ? zeros : bits - 1 - zeros;
@@ -299,7 +299,7 @@ ALU_1(bfind_s32, uint32_t, uint32_t, find(clz_32(a ^ (0u - (a >> 31))), 32, op->
 ALU_1X(bfind_u64, uint32_t, uint64_t, uint64_t, find(clz_64(a), 64, op->u8[0]))
 ALU_1X(bfind_s64, uint32_t, uint64_t, uint64_t, find(clz_64(a ^ (0u - (a >> 63))), 64, op->u8[0]))
 
-/* The offset-th set bit from base upwards (negative: downwards; 0: base itself); all ones: there is none. */
+/* The offset-th set bit upwards from base (negative: downwards; 0: base itself).  All ones: there is none. */
 static inline uint32_t fns(uint32_t bits, uint32_t base, int32_t offset)
 {
     const int step = offset > 0 ? 1 : -1;
@@ -315,7 +315,7 @@ static inline uint32_t fns(uint32_t bits, uint32_t base, int32_t offset)
 }
 ALU_3(fns, uint32_t, uint32_t, fns(a, b, (int32_t)c))
 
-/* A count of one operand into 32 bits. */
+/* An instruction that counts bits of one operand; the result has 32 bits. */
 static bool decode_count(struct decoder *d, struct emu_op *op, alu_table table)
 {
     const enum ptx_type type = decode_type(d);
@@ -358,8 +358,8 @@ bool decode_brev(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- fields: bfe, bfi, bmsk, szext --------------------------------------------------------------------- */
-/* Positions and lengths may reach beyond the top.  PTX restricts them to 0 to 255: of more, 32-bit operations
- * take the low 8 bits and 64-bit ones all, as on sm_90. */
+/* Positions and lengths may reach beyond the top.  PTX restricts them to 0 to 255.  Of larger values, 32-bit
+ * operations take the low 8 bits and 64-bit ones take all bits, as on sm_90. */
 static inline uint64_t ones_64(uint32_t n) { return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1; }
 static inline uint32_t ones_32(uint32_t n) { return n >= 32 ? ~0u : (1u << n) - 1; }
 
@@ -416,7 +416,7 @@ bool decode_bfi(struct decoder *d, struct emu_op *op)
 {
     const enum ptx_type type = decode_type(d);
     if (type != PTX_b32 && type != PTX_b64)
-        return decode_refuse(d, "the type is .b32 or .b64");
+        return decode_refuse(d, "the type must be .b32 or .b64");
     if (!decode_end(d) || !decode_operands(d, 5, 5))
         return false;
     decode_result(d, 0, type);
@@ -450,7 +450,7 @@ bool decode_bmsk(struct decoder *d, struct emu_op *op)
     if (mode < 0)
         return false;
     if (!decode_take(d, "b32"))
-        return decode_refuse(d, "the type is .b32");
+        return decode_refuse(d, "the type must be .b32");
     return alu_finish(d, op, mode == 0 ? exec_bmsk_clamp : exec_bmsk_wrap, PTX_b32, PTX_b32, 2);
 }
 
@@ -467,7 +467,7 @@ bool decode_szext(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- prmt ---------------------------------------------------------------------------------------------- */
-/* The selectors that the named modes stand for, by the low 2 bits of c. */
+/* The selectors of the named modes, indexed by the low 2 bits of c. */
 static const uint32_t prmt_modes[][4] = {
     {0x3210, 0x4321, 0x5432, 0x6543}, /* f4e  */
     {0x5670, 0x6701, 0x7012, 0x0123}, /* b4e  */
@@ -482,7 +482,7 @@ static inline uint32_t selector(const struct emu_op *op, uint32_t c)
     return op->u8[0] == 0 ? c : prmt_modes[op->u8[0] - 1][c & 3];
 }
 
-/* Byte 0 to 7 of b:a that the low 4 bits of s name; with bit 3 its sign in all bits. */
+/* The low 3 bits of s choose a byte of b:a; with bit 3 the result is its sign in all bits. */
 static inline uint32_t pick(uint64_t both, uint32_t s)
 {
     const uint32_t byte = (uint32_t)(both >> 8 * (s & 7)) & 0xff;
@@ -494,7 +494,7 @@ static inline uint32_t permute(uint64_t both, uint32_t s)
 }
 ALU_3(prmt, uint32_t, uint32_t, permute(BOTH, selector(op, c)))
 
-/* The same selector in all lanes, and no signs: four shifted rows. */
+/* The same selector without signs in all lanes: four shifted rows. */
 static void exec_prmt_same(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     uint32_t       *d = emu_r32(w, op->result[0]);
@@ -519,7 +519,7 @@ bool decode_prmt(struct decoder *d, struct emu_op *op)
     static const char *const words[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16", NULL};
     emu_reg                  select;
     if (!decode_take(d, "b32"))
-        return decode_refuse(d, "the type is .b32");
+        return decode_refuse(d, "the type must be .b32");
     op->u8[0] = (uint8_t)(decode_one_of(d, words) + 1);
     if (!decode_end(d) || !decode_operands(d, 4, 4))
         return false;

@@ -1,14 +1,14 @@
-/* alu_carry.c - additions and subtractions of many words: add.cc, addc, sub.cc, subc, mad.cc, madc.
+/* alu_carry.c - additions and subtractions of several words: add.cc, addc, sub.cc, subc, mad.cc, madc.
  *
- * CC.CF is one predicate row of the function.  a - b is a + ~b + 1, on the hardware too: after sub.cc the
- * flag is set where nothing was borrowed, and subc borrows where it is not set.  Programs see that when they
- * read it by addc, as the 128-bit division of CUDA C++ does. */
+ * CC.CF is one predicate row of the function.  a - b is a + ~b + 1, as on the hardware: after sub.cc the flag
+ * is set if nothing was borrowed, and subc borrows if it is not set.  Programs see this when they read the flag
+ * with addc, as the 128-bit division of CUDA C++ does. */
 #include "alu.h"
 
 __extension__ typedef __int128          emu_s128;
 __extension__ typedef unsigned __int128 emu_u128;
 
-/* What is carried in where the op does not read the flag: nothing for sums, the 1 for differences. */
+/* The carry into an op that does not read the flag: 0 for sums, 1 for differences. */
 static uint32_t carry_in(const struct emu_warp *w, const struct emu_op *op, uint32_t otherwise)
 {
     return op->u8[0] ? emu_pred(w, op->source[op->source_count - 1]) : otherwise;
@@ -20,7 +20,7 @@ static void carry_out(const struct emu_warp *w, const struct emu_op *op, uint32_
         emu_set_pred(w, op->result[1], mask, bits);
 }
 
-/* x (made from a and b) + y + what is carried in; c is there for mad only.  At most one step carries. */
+/* x (made from a and b) + y + the carry; only mad has c.  At most one of the two additions carries. */
 #define SUM(name, R, otherwise, x_, y_)                                                                     \
     static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                     \
     {                                                                                                       \

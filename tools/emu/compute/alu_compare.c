@@ -1,7 +1,7 @@
 /* alu_compare.c - comparisons: set and setp of all types. */
 #include "alu.h"
 
-/* CmpOps.  Those with u behind are true for NaNs too; lo, ls, hi, hs are names for unsigned numbers. */
+/* CmpOps.  Those that end in u are also true for NaNs; lo, ls, hi, hs are the names for unsigned numbers. */
 enum relation { EQ, NE, LT, LE, GT, GE, EQU, NEU, LTU, LEU, GTU, GEU, NUM, NAN_, RELATIONS };
 enum { INTEGER_RELATIONS = GE + 1 };
 static const char *const relation_words[] = {"eq",  "ne",  "lt",  "le",  "gt", "ge", "equ", "neu", "ltu", "leu",
@@ -9,7 +9,7 @@ static const char *const relation_words[] = {"eq",  "ne",  "lt",  "le",  "gt", "
 enum combination { PLAIN, AND, OR, XOR };
 
 /* ---- all lanes at once ------------------------------------------------------------------------------------
- * Lanes that take no part are compared along, which costs nothing: a bit a lane comes out. */
+ * Inactive lanes are compared too, which costs nothing.  The result has one bit for each lane. */
 typedef uint32_t compare_rows(const void *a, const void *b);
 
 static inline uint32_t load_u32(uint32_t v) { return v; }
@@ -107,13 +107,13 @@ static const uint8_t outcomes[RELATIONS] = {
 /* emu_op.u8 of a comparison. */
 enum { U8_RELATION, U8_COMBINATION, U8_BF16, U8_FTZ, U8_PAIRS };
 
-/* A number, less its sign; below `least` it is flushed. */
+/* A number without its sign; a number below `least` is flushed to zero. */
 static inline int32_t half_size(uint32_t v, int32_t least)
 {
     const int32_t size = (int32_t)(v & 0x7fff);
     return size < least ? 0 : size;
 }
-/* The number in sign and size, as an integer that has the same order. */
+/* A number in sign and magnitude, as an integer with the same order. */
 static inline int32_t half_order(int32_t size, uint32_t v) { return (v & 0x8000) != 0 ? -size : size; }
 
 /* 16-bit floats at bit `at` of the registers. */
@@ -145,7 +145,7 @@ static uint32_t compare(const struct emu_warp *w, const struct emu_op *op)
     return c->rows[op->u8[U8_RELATION]](emu_row(w, op->source[0]), emu_row(w, op->source[1]));
 }
 
-/* t .and/.or/.xor c, where there is a c; u32[0] negates it. */
+/* t .and/.or/.xor c, if there is a c; u32[0] negates it. */
 static uint32_t combine(const struct emu_warp *w, const struct emu_op *op, uint32_t t)
 {
     if (op->u8[U8_COMBINATION] == PLAIN)
@@ -159,7 +159,7 @@ static void exec_setp(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     emu_set_pred(w, op->result[0], mask, combine(w, op, compare(w, op)));
 }
 
-/* p|q: q is of the opposite, or of the upper halves. */
+/* p|q: q is the opposite of p, or the result for the upper halves. */
 static void exec_setp_two(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t t = compare(w, op), other = op->u8[U8_PAIRS] ? compare_halves(w, op, 16) : ~t;
@@ -168,7 +168,7 @@ static void exec_setp_two(struct emu_warp *w, const struct emu_op *op, uint32_t 
     emu_set_pred(w, op->result[1], mask, q);
 }
 
-/* u32[1] and u32[2]: what is true, of the whole or the lower half, and of the upper half. */
+/* u32[1] is the value of true for the whole or the lower half, u32[2] for the upper half. */
 static void exec_set(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     uint32_t      *d = emu_r32(w, op->result[0]);
@@ -185,7 +185,7 @@ static bool decode_relation(struct decoder *d, struct emu_op *op, bool *is_unsig
     static const char *const words[] = {"and", "or", "xor", NULL};
     int                      relation = decode_one_of(d, relation_words);
     if (relation < 0)
-        return decode_refuse(d, "'.%s' is no comparison", decode_peek(d));
+        return decode_refuse(d, "'.%s' is not a comparison", decode_peek(d));
     *is_unsigned = relation >= RELATIONS;
     if (*is_unsigned)
         relation = (int)LT + relation - (int)RELATIONS;
@@ -205,7 +205,7 @@ static bool decode_compared_type(struct decoder *d, struct emu_op *op, enum ptx_
     if (bf16 && (!decode_need_sm(d, 90) || !decode_need_isa(d, 78)))
         return false;
     if (op->u8[U8_FTZ] && type != PTX_f32 && !f16)
-        return decode_refuse(d, ".ftz is for .f32, .f16 and .f16x2");
+        return decode_refuse(d, "only .f32, .f16 and .f16x2 have .ftz");
     op->u8[U8_BF16] = bf16;
     op->u8[U8_PAIRS] = type == PTX_f16x2 || type == PTX_bf16x2;
     if (!f16 && !bf16 && comparisons[type].rows[relation] == NULL)
@@ -244,20 +244,20 @@ bool decode_setp(struct decoder *d, struct emu_op *op)
     results = decode_operand(d, 0);
     if (results->kind != PTX_OP_PAIR) {
         if (op->u8[U8_PAIRS])
-            return decode_refuse(d, "the results are p|q");
+            return decode_refuse(d, "the results must be p|q");
         decode_result_pred(d, results);
         op->exec = exec_setp;
         return decode_compared(d, op, type);
     }
     if (type == PTX_f16 || type == PTX_bf16)
-        return decode_refuse(d, "there is one result");
+        return decode_refuse(d, "there must be one result");
     decode_result_pred(d, &results->items[0]);
     decode_result_pred(d, &results->items[1]);
     op->exec = exec_setp_two;
     return decode_compared(d, op, type);
 }
 
-/* What `true` is in a result of this type; 0: no such result of comparing `type`. */
+/* The value of true in a result of this type; 0: comparing `type` has no such result. */
 static uint32_t true_value(enum ptx_type result, enum ptx_type type)
 {
     const bool pairs = type == PTX_f16x2 || type == PTX_bf16x2, half = type == PTX_f16 || type == PTX_bf16;
@@ -298,7 +298,7 @@ bool decode_set(struct decoder *d, struct emu_op *op)
     op->u32[1] = true_value(result, type);
     op->u32[2] = op->u32[1] << 16;
     if (op->u32[1] == 0)
-        return decode_refuse(d, "there is no .%s from comparing .%s", ptx_type_name(result),
+        return decode_refuse(d, "there is no result of type .%s for a comparison of .%s", ptx_type_name(result),
                              ptx_type_name(type));
     decode_result(d, 0, result);
     op->exec = exec_set;

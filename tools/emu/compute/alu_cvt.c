@@ -38,8 +38,8 @@ static unsigned int precision(enum ptx_type type)
 }
 static bool is_type(enum ptx_type type) { return cvt_is_integer(type) || precision(type); }
 
-/* Which rounding a pair of types takes: an integral one to integers (and between floats of one type), a float
- * one where bits may get lost, none otherwise. */
+/* The rounding that a pair of types allows: an integral one to integers (and between floats of one type), a
+ * floating-point one if bits may get lost, otherwise none. */
 static bool check_rounding(struct decoder *d, enum ptx_type to, enum ptx_type from, int rounding)
 {
     const bool integral = rounding >= FIRST_INTEGRAL;
@@ -48,7 +48,7 @@ static bool check_rounding(struct decoder *d, enum ptx_type to, enum ptx_type fr
     if (cvt_is_integer(to))
         return integral || decode_refuse(d, "an integer needs .rni, .rzi, .rmi or .rpi");
     if (rounding == EMU_RNA)
-        return decode_refuse(d, ".rna is for .tf32 only");
+        return decode_refuse(d, "only .tf32 has .rna");
     if (cvt_is_integer(from))
         return (rounding != NO_ROUNDING && !integral) || decode_refuse(d, "needs .rn, .rz, .rm or .rp");
     if (to == from)
@@ -71,9 +71,9 @@ static bool contains(enum ptx_type to, enum ptx_type from)
 static bool check_flags(struct decoder *d, enum ptx_type to, enum ptx_type from, unsigned int flags)
 {
     if (flags & EMU_FTZ && to != PTX_f32 && from != PTX_f32)
-        return decode_refuse(d, ".ftz is for .f32 only");
+        return decode_refuse(d, "only .f32 has .ftz");
     if (flags & EMU_SAT && contains(to, from))
-        return decode_refuse(d, ".sat where every value fits");
+        return decode_refuse(d, ".sat is given although every value fits");
     if ((to == PTX_bf16 && ptx_type_bits(from) == 8) || (from == PTX_bf16 && ptx_type_bits(to) == 8))
         return decode_refuse(d, "no such conversion from .%s to .%s", ptx_type_name(from), ptx_type_name(to));
     if (flags & (EMU_RELU | CVT_SATFINITE))
@@ -102,7 +102,7 @@ static bool decode_plain(struct decoder *d, struct emu_op *op, int rounding, uns
     else
         decode_source(d, 1, from);
     if (to_bits > 64 || from_bits > 64)
-        return decode_refuse(d, "a register of 128 bits");
+        return decode_refuse(d, "the register cannot have 128 bits");
     const bool integral = rounding >= FIRST_INTEGRAL;
     const int  mode = integral ? rounding - FIRST_INTEGRAL : rounding;
     op->u8[CVT_ROUNDING] = (uint8_t)(rounding == NO_ROUNDING ? EMU_RN : mode);

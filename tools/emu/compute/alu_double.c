@@ -3,7 +3,7 @@
 #include "float_lanes.h"
 #include "float_round.h"
 
-/* Which NaN wins is as measured on an H200: that of b, then c, then a; of a quotient that of a. */
+/* The NaN of the result, as measured on an H200: that of b, then c, then a; for a quotient that of a first. */
 #define VALUE(x)            emu_double_of(x)
 #define ADD(a, b)           emu_nan_f64(emu_bits_of_double(VALUE(a) + VALUE(b)), b, a, 0)
 #define SUB(a, b)           emu_nan_f64(emu_bits_of_double(VALUE(a) - VALUE(b)), b, a, 0)
@@ -82,7 +82,7 @@ static uint64_t directed_f64(const struct emu_op *op, uint64_t a, uint64_t b, ui
         return emu_nan_f64(emu_round_sqrt_f64(a, rounding), a, 0, 0);
     }
 }
-/* Sources that the operation does not have read as the first. */
+/* An operation with fewer sources reads its first one in their place. */
 static emu_reg source(const struct emu_op *op, unsigned int number)
 {
     return op->source[number < op->source_count ? number : 0];

@@ -1,7 +1,7 @@
 /* alu_float.c - floating-point arithmetic: modifiers, decoders of add sub mul fma mad, and f32 to nearest.
  *
- * f32 runs as vectors.  A fused multiply-add is the host's where it has one; elsewhere it is computed in
- * double, rounded to odd, and then to float: the same bits. */
+ * f32 runs as vectors.  A fused multiply-add uses the host's instruction if there is one; otherwise it is
+ * computed in double, rounded to odd, and then to float, which gives the same bits. */
 #include "alu_float.h"
 #include "float_lanes.h"
 
@@ -16,7 +16,7 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair)
 
 /* ---- f32 -------------------------------------------------------------------------------------------- */
 EMU_INLINE uint32_t input(uint32_t u, unsigned int flags) { return emu_if(flags & EMU_FTZ, emu_ftz_f32(u), u); }
-/* `tiny`: rounded to 24 bits of whatever exponent, the value is less than 2^-126. */
+/* `tiny`: the value, rounded to 24 bits with any exponent, is less than 2^-126. */
 EMU_INLINE uint32_t output(float value, bool tiny, unsigned int flags)
 {
     const uint32_t u = emu_bits_of(value), flushed = emu_if(tiny, u & 0x80000000, emu_ftz_f32(u));
@@ -33,7 +33,7 @@ EMU_INLINE uint32_t sub(uint32_t a, uint32_t b, unsigned int flags)
 {
     return output(OPERAND(a) - OPERAND(b), false, flags);
 }
-/* 24 places up there are no subnormals: the product there says what is tiny. */
+/* Times 2^24 there are no subnormals, so this product shows which results are tiny. */
 EMU_INLINE uint32_t mul(uint32_t a, uint32_t b, unsigned int flags)
 {
     const float x = OPERAND(a), y = OPERAND(b);
@@ -58,7 +58,7 @@ EMU_INLINE uint32_t fused_host(uint32_t a, uint32_t b, uint32_t c, unsigned int 
 
 #define FN_2(a, b)         OPERATION(a, b, MODE)
 #define FN_3_HOST(a, b, c) fused_host(a, b, c, MODE)
-#ifdef __FP_FAST_FMAF /* any host of this architecture has FMA */
+#ifdef __FP_FAST_FMAF /* every host of this architecture has FMA */
 #define FN_3_PLAIN FN_3_HOST
 #else
 #define FN_3_PLAIN(a, b, c) fused(a, b, c, MODE)
@@ -102,7 +102,7 @@ EMU_LANES_3(EMU_WIDE, exec_fma_ftz_wide, uint32_t, emu_r32, FN_3_HOST)
 EMU_LANES_3(, exec_fma_ftz_x2, uint64_t, emu_r64, FN_3X2)
 #undef MODE
 
-/* .sat, with or without .ftz: rarer, so the flags are looked at as it runs */
+/* .sat, with or without .ftz, is rarer, so the flags are tested at run time */
 #define MODE      flags
 #define OPERATION add
 EMU_FLOAT_2(exec_add_any, FN_2)

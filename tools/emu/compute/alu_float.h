@@ -1,4 +1,4 @@
-/* alu_float.h - floating-point arithmetic: what the decoders of opcodes that integers share hand on.
+/* alu_float.h - floating-point decoders of the opcodes that also exist for integers.
  *
  *   if (decode_is_float(d))
  *       return decode_float_add(d, op);    // no modifier has been taken yet */

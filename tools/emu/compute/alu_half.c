@@ -1,8 +1,8 @@
 /* alu_half.c - f16, f16x2, bf16, bf16x2 arithmetic to nearest even: add sub mul fma.
  *
- * f16 is computed in f32: sums and products of 11 bits, rounded to 24 and then to 11, are as if rounded once;
- * fused sums are rounded to odd first.  bf16 products may leave the range of f32: they take the way through
- * double.  Subnormals are numbers like all others; .ftz flushes those of f16. */
+ * f16 is computed in f32: sums and products of 11 bits, rounded to 24 and then to 11 bits, equal those rounded
+ * once; fused sums are rounded to odd first.  bf16 products may leave the range of f32, so they are computed in
+ * double.  Subnormals are ordinary numbers; .ftz flushes those of f16. */
 #include "float_lanes.h"
 
 EMU_INLINE uint32_t ftz(uint32_t h, unsigned int flags)
@@ -11,10 +11,11 @@ EMU_INLINE uint32_t ftz(uint32_t h, unsigned int flags)
 }
 EMU_INLINE uint32_t finish_f16(float value, unsigned int flags)
 {
-    const uint32_t rounded = emu_f32_to_f16(value); /* tiny: below 2^-14 in 11 bits of whatever exponent */
+    const uint32_t rounded = emu_f32_to_f16(
+        value); /* tiny: below 2^-14 when rounded to 11 bits with any exponent */
     const bool     tiny = ((flags & EMU_FTZ) != 0) & (__builtin_fabsf(value) < 0x1.ffep-15f);
     const uint32_t h = emu_if(tiny, rounded & 0x8000, rounded);
-    const uint32_t positive = emu_if(h > 0x7c00, 0, h); /* NaN, and all that is negative */
+    const uint32_t positive = emu_if(h > 0x7c00, 0, h); /* NaN, and everything negative */
     const uint32_t ranged = emu_if(positive > 0x3c00, 0x3c00, positive);
     const uint32_t relu = emu_if(((flags & EMU_RELU) != 0) & (h >> 15), 0, h); /* NaN has no sign */
     return emu_if(flags & EMU_SAT, ranged, relu);

@@ -1,4 +1,4 @@
-/* alu_int.c - integer arithmetic; opcodes that also exist for floats are handed on by their type. */
+/* alu_int.c - integer arithmetic; for floating-point types, the decoders call those of alu_float.h. */
 #include "alu.h"
 #include "alu_float.h"
 
@@ -21,7 +21,7 @@ ALU_2(sub_32, uint32_t, uint32_t, a - b)
 ALU_2(sub_64, uint64_t, uint64_t, a - b)
 ALU_2(sub_sat, uint32_t, int32_t, saturate_s32((int64_t)a - b))
 
-/* 16-bit types in pairs came with sm_90. */
+/* Pairs of 16-bit types need sm_90. */
 static bool take_pair(struct decoder *d, const char *word)
 {
     return decode_take(d, word) && decode_need_sm(d, 90) && decode_need_isa(d, 80);
@@ -37,7 +37,7 @@ static bool decode_sum(struct decoder *d, struct emu_op *op, alu_table table, em
     sat = decode_take(d, "sat");
     type = decode_type(d);
     if (sat && type != PTX_s32)
-        return decode_refuse(d, ".sat is for .s32 only");
+        return decode_refuse(d, "only .s32 has .sat");
     return alu_finish(d, op, sat ? saturated : table[type], type, type, 2);
 }
 
@@ -62,7 +62,7 @@ bool decode_sub(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- mul, mad ------------------------------------------------------------------------------------------ */
-/* Both from one expression: K cuts the result to its width, D and S are the rows of result and factors. */
+/* One expression for both: K truncates the result to its width, D and S are the rows of result and factors. */
 #define PRODUCT(name, D, K, S, T, product)          \
     ALU_2X(mul_##name, D, S, T, S, T, (K)(product)) \
     ALU_3X(mad_##name, D, S, T, S, T, D, D, (K)((D)(product) + c))
@@ -82,7 +82,7 @@ PRODUCT(wide_u16, uint32_t, uint32_t, uint32_t, uint32_t, a *b)
 PRODUCT(wide_s16, uint32_t, uint32_t, uint32_t, int16_t, (int32_t)a *b)
 PRODUCT(wide_u32, uint64_t, uint64_t, uint32_t, uint32_t, (uint64_t)a *b)
 PRODUCT(wide_s32, uint64_t, uint64_t, uint32_t, int32_t, (int64_t)a *b)
-/* Factors of 24 bits, whose product has 48: its low 32 bits, or its high ones. */
+/* The low or the high 32 bits of the 48-bit product of two 24-bit factors. */
 PRODUCT(lo24_u32, uint32_t, uint32_t, uint32_t, uint32_t, (a & 0xffffffu) * (b & 0xffffffu))
 PRODUCT(lo24_s32, uint32_t, uint32_t, uint32_t, int32_t, (int64_t)low24(a) * low24(b))
 PRODUCT(hi24_u32, uint32_t, uint32_t, uint32_t, uint32_t, (uint64_t)(a & 0xffffffu) * (b & 0xffffffu) >> 16)
@@ -127,7 +127,7 @@ bool decode_mul(struct decoder *d, struct emu_op *op)
     return alu_finish(d, op, table[mode][type], product_type(mode, type), type, 2);
 }
 
-/* a and b of one type, c and the result of another. */
+/* a and b have one type; c and the result have another. */
 static bool finish_mad(struct decoder *d, struct emu_op *op, emu_exec *exec, enum ptx_type type,
                        enum ptx_type result)
 {
@@ -160,7 +160,7 @@ bool decode_mad(struct decoder *d, struct emu_op *op)
     sat = decode_take(d, "sat");
     type = decode_type(d);
     if (sat && (mode != PRODUCT_HI || type != PTX_s32))
-        return decode_refuse(d, ".sat is for .hi.s32 only");
+        return decode_refuse(d, "only .hi.s32 has .sat");
     return finish_mad(d, op, sat ? exec_mad_hi_sat : table[mode][type], type, product_type(mode, type));
 }
 
@@ -188,12 +188,12 @@ bool decode_mad24(struct decoder *d, struct emu_op *op)
     sat = decode_take(d, "sat");
     type = decode_type(d);
     if (sat && (!hi || type != PTX_s32))
-        return decode_refuse(d, ".sat is for .hi.s32 only");
+        return decode_refuse(d, "only .hi.s32 has .sat");
     return alu_finish(d, op, sat ? exec_mad_hi24_sat : hi ? high[type] : low[type], type, type, 3);
 }
 
 /* ---- div, rem ------------------------------------------------------------------------------------------ */
-/* Division by zero is unspecified: it gives all ones here.  The least number by -1 wraps around. */
+/* Division by zero is unspecified; here it gives all ones.  The smallest number divided by -1 wraps around. */
 #define DIVISION(suffix, R, T, K, least)                                                                 \
     static inline R quotient_##suffix(T a, T b)                                                          \
     {                                                                                                    \
@@ -305,7 +305,7 @@ struct extreme {
     emu_exec *u16x2, *s16x2, *relu, *relu_x2;
 };
 
-/* .relu may stand before the type or behind it. */
+/* .relu may come before or after the type. */
 static bool decode_extreme(struct decoder *d, struct emu_op *op, const struct extreme *e)
 {
     bool                clip = decode_take(d, "relu");
@@ -315,7 +315,7 @@ static bool decode_extreme(struct decoder *d, struct emu_op *op, const struct ex
     if (clip && (!decode_need_sm(d, 90) || !decode_need_isa(d, 80)))
         return false;
     if (clip && !s16x2 && type != PTX_s32)
-        return decode_refuse(d, ".relu is for .s32 and .s16x2 only");
+        return decode_refuse(d, "only .s32 and .s16x2 have .relu");
     if (s16x2)
         return alu_finish(d, op, clip ? e->relu_x2 : e->s16x2, type, type, 2);
     return alu_finish(d, op, u16x2 ? e->u16x2 : clip ? e->relu : e->plain[type], type, type, 2);
@@ -338,7 +338,7 @@ bool decode_max(struct decoder *d, struct emu_op *op)
 /* ---- dp4a, dp2a ---------------------------------------------------------------------------------------- */
 #define BYTE(T, v, i) ((int32_t)(T)((v) >> 8 * (i)))
 #define HALF(T, v, i) ((int32_t)(T)((v) >> 16 * (i)))
-/* The products fit in 32 bits with sign, the sums wrap around. */
+/* The products fit in 32 signed bits; the sums wrap around. */
 #define DOT(types, A4, A2, B)                                                              \
     ALU_3(dp4a_##types, uint32_t, uint32_t,                                                \
           c + (uint32_t)(BYTE(A4, a, 0) * BYTE(B, b, 0) + BYTE(A4, a, 1) * BYTE(B, b, 1) + \
@@ -357,7 +357,7 @@ static bool decode_dot(struct decoder *d, struct emu_op *op, emu_exec *const tab
 {
     const enum ptx_type a = decode_type(d), b = decode_type(d);
     if ((a != PTX_u32 && a != PTX_s32) || (b != PTX_u32 && b != PTX_s32))
-        return decode_refuse(d, "the types are .u32 or .s32");
+        return decode_refuse(d, "the types must be .u32 or .s32");
     return alu_finish(d, op, table[2 * (a == PTX_s32) + (b == PTX_s32)], PTX_b32, PTX_b32, 3);
 }
 

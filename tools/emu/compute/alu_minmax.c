@@ -1,7 +1,7 @@
 /* alu_minmax.c - min max abs neg testp copysign of floating-point types.
  *
- * f16 and bf16 are handled at the top of 32 bits, where all three formats differ only in what infinity is; as
- * numbers in sign and magnitude they are then compared as integers, so that -0 is less than +0. */
+ * f16 and bf16 are moved to the top of 32 bits, where all three formats differ only in the value of infinity.
+ * Values are compared as integers in sign and magnitude, so that -0 is less than +0. */
 #include "alu_float.h"
 #include "float_lanes.h"
 
@@ -16,7 +16,7 @@ EMU_INLINE uint32_t flushed(uint32_t u, uint32_t infinity, unsigned int flags)
 }
 EMU_INLINE int32_t key(uint32_t u) { return (int32_t)(u & SIGN ? ~u ^ SIGN : u); }
 
-/* Of one NaN the other operand is the result; .NaN: NaN is. */
+/* If one operand is NaN, the result is the other operand, or with .NaN it is NaN. */
 EMU_INLINE uint32_t choose(uint32_t a, uint32_t b, uint32_t infinity, unsigned int flags, bool larger)
 {
     const uint32_t kept = flags & EMU_ABS ? MAGNITUDE : 0xffffffffu;
@@ -68,7 +68,7 @@ EMU_FLOAT_2(exec_max_bf16, MAX_BF16)
 EMU_FLOAT_2(exec_min_bf16x2, MIN_BF16X2)
 EMU_FLOAT_2(exec_max_bf16x2, MAX_BF16X2)
 
-/* ---- f64: two NaNs make the second, quiet ----------------------------------------------------------- */
+/* ---- f64: the result of two NaNs is the second one, made quiet ---------------------------------------- */
 #define SIGN_64 (1ull << 63)
 EMU_INLINE bool     is_nan_64(uint64_t u) { return (u & ~SIGN_64) > 0x7ff0000000000000ull; }
 EMU_INLINE uint64_t quiet_64(uint64_t u) { return is_nan_64(u) ? u | 1ull << 51 : u; }
@@ -87,7 +87,7 @@ static bool choose_three(struct decoder *d, struct emu_op *op, bool larger, cons
 {
     static const struct emu_exec_pair table[2] = {EMU_PAIR(exec_min_3), EMU_PAIR(exec_max_3)};
     if (mode->type != EMU_F32 || mode->flags & EMU_XORSIGN)
-        return decode_refuse(d, "three inputs are for .f32 without .xorsign only");
+        return decode_refuse(d, "only .f32 without .xorsign can have three inputs");
     decode_need_sm(d, 100);
     op->exec = emu_float_exec(table[larger]);
     return emu_float_operands(d, op, mode, 3);
@@ -121,7 +121,7 @@ static bool minmax(struct decoder *d, struct emu_op *op, bool larger)
     if (decode_operand_count(d) == 4)
         return choose_three(d, op, larger, &mode);
     if (mode.flags & EMU_XORSIGN ? !(mode.flags & EMU_ABS) : mode.flags & EMU_ABS)
-        return decode_refuse(d, ".xorsign and .abs go together");
+        return decode_refuse(d, ".xorsign and .abs need each other");
     if (mode.flags & EMU_XORSIGN)
         decode_need_sm(d, 86);
     if (mode.flags & EMU_NAN || mode.type > EMU_F64)
@@ -137,7 +137,7 @@ static bool minmax(struct decoder *d, struct emu_op *op, bool larger)
 bool decode_float_min(struct decoder *d, struct emu_op *op) { return minmax(d, op, false); }
 bool decode_float_max(struct decoder *d, struct emu_op *op) { return minmax(d, op, true); }
 
-/* ---- abs neg: NaN becomes canonical, but of f64 only quiet ------------------------------------------ */
+/* ---- abs neg: NaN becomes canonical, but an f64 NaN only quiet -------------------------------------- */
 EMU_INLINE uint32_t with_sign(uint32_t u, uint32_t infinity, unsigned int flags, bool negate)
 {
     const uint32_t value = flushed(negate ? u ^ SIGN : u & MAGNITUDE, infinity, flags);
@@ -223,7 +223,7 @@ bool decode_copysign(struct decoder *d, struct emu_op *op)
 /* ---- testp ------------------------------------------------------------------------------------------ */
 enum property { FINITE, INFINITE, NUMBER, NOT_A_NUMBER, NORMAL, SUBNORMAL };
 
-/* On magnitudes; a zero counts as normal. */
+/* The argument is a magnitude; a zero counts as normal. */
 static bool has_property(enum property p, uint64_t magnitude, uint64_t infinity, uint64_t least_normal)
 {
     switch (p) {
@@ -269,7 +269,7 @@ bool decode_testp(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "unexpected .%s", decode_peek(d));
     const enum ptx_type type = decode_type(d);
     if (type != PTX_f32 && type != PTX_f64)
-        return decode_refuse(d, "only for .f32 and .f64");
+        return decode_refuse(d, "the type must be .f32 or .f64");
     if (!decode_end(d) || !decode_operands(d, 2, 2))
         return false;
     decode_result_pred(d, decode_operand(d, 0));

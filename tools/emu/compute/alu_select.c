@@ -39,7 +39,7 @@ static bool decode_copy(struct decoder *d, struct emu_op *op, enum ptx_type type
 }
 
 /* ---- mov of {...} into one register -----------------------------------------------------------------------
- * The first part is the lowest.  The whole is defined in the lanes in which all parts are. */
+ * The first part is the lowest.  The result is defined in the lanes in which all parts are defined. */
 static void define_packed(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     uint32_t lanes = EMU_ALL;
@@ -179,16 +179,16 @@ bool decode_mov(struct decoder *d, struct emu_op *op)
     if (to->kind == PTX_OP_LIST && from->kind == PTX_OP_LIST)
         return decode_refuse(d, "one side must be a register");
     if (type != PTX_b16 && type != PTX_b32 && type != PTX_b64 && type != PTX_b128)
-        return decode_refuse(d, "a list needs .b16, .b32, .b64 or .b128");
+        return decode_refuse(d, "the type of a list must be .b16, .b32, .b64 or .b128");
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (shapes[i].bits == ptx_type_bits(type) &&
             shapes[i].parts == (from->kind == PTX_OP_LIST ? from->count : to->count))
             return decode_shape(d, op, &shapes[i], type, from->kind == PTX_OP_LIST);
-    return decode_refuse(d, "a list of so many does not make one register");
+    return decode_refuse(d, "the list has the wrong number of elements for one register");
 }
 
 /* ---- selp: d = p ? a : b ----------------------------------------------------------------------------------
- * Only the chosen one is read: if it is undefined, so is the result. */
+ * Only the chosen source is read; if it is undefined, the result is undefined. */
 static uint32_t choose(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t p = emu_pred(w, op->source[2]) ^ op->u32[0];
@@ -239,7 +239,7 @@ bool decode_selp(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- slct: d = c >= 0 ? a : b -------------------------------------------------------------------------- */
-/* Of a float: NaN is not >= 0, -0 is; .ftz takes subnormals for zeros. */
+/* As a float, NaN is not >= 0 and -0 is; .ftz treats subnormals as zeros. */
 static inline bool float_not_negative(uint32_t c, bool flush)
 {
     const uint32_t size = c & 0x7fffffffu;
@@ -261,7 +261,7 @@ bool decode_slct(struct decoder *d, struct emu_op *op)
     if (by_integer[type] == NULL)
         return decode_refuse(d, "there is no such type for this operation");
     if (sign != PTX_f32 && (sign != PTX_s32 || flush))
-        return decode_refuse(d, "c is .s32 or .f32, and .ftz is for .f32");
+        return decode_refuse(d, "c must be .s32 or .f32, and only .f32 has .ftz");
     if (!decode_end(d) || !decode_operands(d, 4, 4))
         return false;
     decode_result(d, 0, type);

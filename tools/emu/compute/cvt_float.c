@@ -1,9 +1,10 @@
 /* cvt_float.c - cvt between floats, and between floats and integers: all sources become doubles first.
  *
- * A double holds every source exactly, but for 64-bit integers, which are rounded to odd (and go to f64 by a
- * way of their own).  As an H200 has it, .ftz does nothing where the result is f16, and NaN becomes: an
- * integer of up to 32 bits 0, but from f64, and of 64 bits, the top bit alone; f16 bf16 f32 canonical, but
- * cut from f64; f64, and f32 from bf16, the same NaN. */
+ * A double holds every source exactly, except 64-bit integers, which are rounded to odd (their conversion to
+ * f64 has a function of its own).  As on an H200, .ftz has no effect if the result is f16, and a NaN becomes
+ *   - 0 as an integer of up to 32 bits, but only the top bit if it comes from f64 or the integer has 64 bits;
+ *   - the canonical NaN as f16, bf16, f32, but a truncated one if it comes from f64;
+ *   - the same NaN as f64, and from bf16 to f32. */
 #include "cvt.h"
 #include "float_round.h"
 
@@ -15,7 +16,7 @@ static const struct emu_format *format_of(enum ptx_type type)
 /* ---- loading ---------------------------------------------------------------------------------------- */
 static double from_u64(uint64_t magnitude, bool negative)
 {
-    if (magnitude >> 53) /* 11 bits less, what falls out stays as a one */
+    if (magnitude >> 53) /* remove 11 bits; if one of them was set, the last bit becomes one */
         magnitude = (magnitude >> 11 | ((magnitude & 0x7ff) != 0)) << 11;
     return negative ? -(double)magnitude : (double)magnitude;
 }
@@ -70,7 +71,7 @@ static void load(const struct emu_warp *w, const struct emu_op *op, double v[EMU
 }
 
 /* ---- to integers ------------------------------------------------------------------------------------ */
-/* Rounded to an integral value, with the sign it had. */
+/* Round to an integral value and keep the sign. */
 EMU_INLINE double integral(double value, enum emu_rounding rounding)
 {
     const uint64_t bits = emu_bits_of_double(value), sign = bits & 1ull << 63;
@@ -139,7 +140,9 @@ static uint32_t cut_nan(uint64_t bits, const struct emu_format *f)
 static uint32_t saturated(uint32_t code, const struct emu_format *f)
 {
     const uint32_t one = (uint32_t)f->bias << f->fraction_bits;
-    return code > f->largest + 1 ? 0 : code > one ? one : code; /* negative codes are the largest */
+    return code > f->largest + 1 ? 0
+           : code > one          ? one
+                                 : code; /* as unsigned numbers, negative codes are the largest */
 }
 static uint32_t to_format(const struct emu_op *op, double v, const struct emu_format *f)
 {
@@ -160,7 +163,7 @@ static uint64_t to_f64(const struct emu_op *op, double v)
         return bits >> 63 ? 0 : v > 1 ? 0x3ff0000000000000ull : bits;
     return bits;
 }
-/* 64 bits into 53: the sum of two halves that are exact. */
+/* 64 bits into 53: the sum of two halves, each of which is exact. */
 static uint64_t long_to_f64(const struct emu_op *op, uint64_t value)
 {
     const bool     negative = op->u8[CVT_FROM] == PTX_s64 && value >> 63;
@@ -192,7 +195,7 @@ void cvt_exec_to_float(struct emu_warp *w, const struct emu_op *op, uint32_t mas
         EMU_FOR_LANES(mask, l, d32[l] = to_format(op, v[l], format_of(to)));
 }
 
-/* ---- the common ones, as vectors -------------------------------------------------------------------- */
+/* ---- the common conversions, as vectors ------------------------------------------------------------- */
 #define TO_F16(a)   emu_f32_to_f16(emu_float_of(a))
 #define TO_BF16(a)  emu_f32_to_bf16(emu_float_of(a))
 #define FROM_F16(a) emu_canonical_f32(emu_f16_to_f32_bits(a))

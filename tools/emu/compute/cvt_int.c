@@ -33,7 +33,7 @@ static uint64_t extended(uint64_t value, unsigned int bits, bool is_signed)
     return is_signed ? (uint64_t)((int64_t)(value << up) >> up) : value << up >> up;
 }
 
-/* Brought into the range of `to`. */
+/* Clamp to the range of `to`. */
 static uint64_t clamped(uint64_t value, bool from_signed, enum ptx_type to)
 {
     const unsigned int bits = ptx_type_bits(to);
@@ -93,7 +93,7 @@ emu_exec *cvt_integers(const struct emu_op *op)
     return exec_integers;
 }
 
-/* ---- cvt.pack.sat: a and b side by side, below what is left of c ------------------------------------ */
+/* ---- cvt.pack.sat: a and b side by side, and the low bits of c above them --------------------------- */
 static void exec_pack(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t    *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);
@@ -131,7 +131,7 @@ bool cvt_decode_pack(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "unexpected .%s", decode_peek(d));
     const bool third = decode_take(d, "b32");
     if (third == (op->u32[0] == 16))
-        return decode_refuse(d, ".b32 and the operand c are for .u8 .s8 and narrower, which need them");
+        return decode_refuse(d, ".u8, .s8 and narrower types, and only they, need .b32 and the operand c");
     const unsigned int operands = third ? 4 : 3;
     if (!decode_end(d) || !decode_operands(d, operands, operands))
         return false;

@@ -1,12 +1,12 @@
 /* cvt_narrow.c - cvt to and from tf32, pairs of f16, bf16, fp8, fp6, fp4 and ue8m0, .relu and .satfinite.
  *
- * Of two f32 the first operand becomes the upper half. */
+ * The first operand of two f32 becomes the upper half. */
 #include "cvt.h"
 
 enum narrow { F16, BF16, TF32, E4M3, E5M2, E2M3, E3M2, E2M1, UE8M0, F32 };
 enum { FLAG_RELU = EMU_RELU, FLAG_SATFINITE = CVT_SATFINITE };
 
-/* What there is.  `bits` of one value; a pair's register is `operand`. */
+/* The types: `bits` of one value; `operand` is the register of a pair. */
 struct narrow_type {
     const char *word;
     enum narrow one;
@@ -116,7 +116,7 @@ static void exec_pairs(struct emu_warp *w, const struct emu_op *op, uint32_t mas
                   d[l] = narrow(high, to->one, rounding, flags) << to->bits |
                          narrow(low, to->one, rounding, flags));
 }
-/* tf32 is read from f32's register; these are in every attention kernel */
+/* tf32 is in a register of f32; every attention kernel has these conversions */
 #define F16X2(a, b)  (emu_f32_to_f16(emu_float_of(a)) << 16 | emu_f32_to_f16(emu_float_of(b)))
 #define BF16X2(a, b) (emu_f32_to_bf16(emu_float_of(a)) << 16 | emu_f32_to_bf16(emu_float_of(b)))
 #define TF32_RNA(a)  emu_f32_to_tf32_rna(emu_float_of(a))

@@ -19,7 +19,7 @@ static uint32_t overflow_code(const struct emu_format *f, bool negative, enum em
     return satfinite || !f->has_infinity || inward ? f->largest : f->largest + 1;
 }
 
-/* Whether a magnitude that lies `rest` above a multiple of `unit` goes up to the next one. */
+/* Does a magnitude that is `rest` above a multiple of `unit` round up to the next multiple? */
 static bool rounds_up(uint64_t rest, uint64_t unit, bool odd, bool negative, enum emu_rounding rounding)
 {
     switch (rounding) {
@@ -113,7 +113,8 @@ uint32_t emu_f32_to_bf16_mode(float value, enum emu_rounding rounding, bool satf
 uint32_t emu_f32_to_tf32_mode(float value, enum emu_rounding rounding, bool satfinite, bool relu)
 {
     const uint32_t masked = emu_f32_to_tf32_rna(value);
-    if (rounding == EMU_RNA && (emu_bits_of(value) & 0x7f800000) == 0x7f800000) /* so the hardware, NaN too */
+    if (rounding == EMU_RNA &&
+        (emu_bits_of(value) & 0x7f800000) == 0x7f800000) /* as the hardware does, also for NaN */
         return satfinite ? masked - 0x2000 : masked;
     return narrow_f32(value, &emu_format_tf32, rounding, satfinite, relu) << 13;
 }

@@ -4,11 +4,11 @@
  *   ue8m0 (a power of two)
  *
  * Pure functions: no state, no rounding mode of the host (which must be nearest even, as it is by default).
- * What is inline is free of branches and calls, so that a loop over it becomes vectors.
+ * Inline functions have no branches and no calls, so that the compiler vectorises loops over them.
  *
- * NaN  narrowing makes the canonical NaN (f16, bf16: 0x7fff; e4m3, e5m2: 0x7f; f32: 0x7fffffff; tf32:
- *      0x7fffe000); widening keeps sign and payload.  Formats without infinity saturate, and so does all with
- *      `satfinite`. */
+ * NaN  narrowing gives the canonical NaN (f16, bf16: 0x7fff; e4m3, e5m2: 0x7f; f32: 0x7fffffff; tf32:
+ *      0x7fffe000); widening keeps sign and payload.  Formats without infinity saturate, and so do all formats
+ *      with `satfinite`. */
 #ifndef EMU_FLOAT_FORMAT_H
 #define EMU_FLOAT_FORMAT_H
 #include <stdbool.h>
@@ -56,8 +56,8 @@ EMU_INLINE uint64_t emu_bits_of_double(double f)
     return u;
 }
 
-/* condition ? yes : no, where both are computed always: compilers branch around floating-point operations,
- * which they think may trap, and such a loop does not become vectors. */
+/* condition ? yes : no, with both always computed.  Compilers branch around floating-point operations, because
+ * these might trap, and do not vectorise a loop with such a branch. */
 EMU_INLINE uint32_t emu_if(bool condition, uint32_t yes, uint32_t no)
 {
     const uint32_t mask = 0u - (uint32_t)condition;
@@ -81,9 +81,9 @@ struct emu_format {
 extern const struct emu_format emu_format_f32, emu_format_tf32, emu_format_f16, emu_format_bf16,
     emu_format_e4m3, emu_format_e5m2, emu_format_e2m3, emu_format_e3m2, emu_format_e2m1;
 
-/* The value rounded once to the format; beyond its range: as IEEE says for the rounding mode, or the largest
- * finite value with `satfinite` or where the format has no infinity.  NaN: the canonical one; the largest
- * value where there is none. */
+/* The value rounded once to the format.  Beyond the range the result is as IEEE says for the rounding mode, or
+ * the largest finite value with `satfinite` or if the format has no infinity.  NaN gives the canonical NaN, or
+ * the largest value if the format has none. */
 uint32_t emu_narrow(double value, const struct emu_format *format, enum emu_rounding rounding, bool satfinite);
 /* The value of a code; exact. */
 double emu_widen(uint32_t code, const struct emu_format *format);
@@ -92,8 +92,8 @@ double emu_widen(uint32_t code, const struct emu_format *format);
 uint32_t emu_f32_to_ue8m0(float value, enum emu_rounding rounding);
 
 /* ---- widening --------------------------------------------------------------------------------------- */
-/* The bits of an f32 with the magnitude of a code of `fraction` fraction bits and this bias: no NaN, no
- * infinity.  Subnormals become normal by a subtraction that is exact. */
+/* The bits of an f32 with the magnitude of a code of `fraction` fraction bits and this bias, which is neither
+ * NaN nor infinite.  An exact subtraction makes subnormals normal. */
 EMU_INLINE uint32_t emu_widen_magnitude(uint32_t magnitude, int fraction, int bias)
 {
     const uint32_t m = magnitude << (23 - fraction), one = (uint32_t)(128 - bias) << 23;
@@ -137,7 +137,7 @@ EMU_INLINE float emu_e2m3_to_f32(uint32_t b) { return emu_float_of(emu_e2m3_to_f
 EMU_INLINE float emu_e3m2_to_f32(uint32_t b) { return emu_float_of(emu_e3m2_to_f32_bits(b)); }
 EMU_INLINE float emu_e2m1_to_f32(uint32_t b) { return emu_float_of(emu_e2m1_to_f32_bits(b)); }
 EMU_INLINE float emu_ue8m0_to_f32(uint32_t b) { return emu_float_of(emu_ue8m0_to_f32_bits(b)); }
-/* What a tensor core reads of a tf32 operand: the low 13 bits are not there. */
+/* What a tensor core reads of a tf32 operand: it ignores the low 13 bits. */
 EMU_INLINE uint32_t emu_tf32_operand(uint32_t bits) { return bits & 0xffffe000; }
 
 /* ---- narrowing from f32 ----------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ EMU_INLINE uint32_t emu_f32_to_bf16_rz(float value)
     const uint32_t u = emu_bits_of(value);
     return (u & 0x7fffffff) > 0x7f800000 ? EMU_NAN_BF16 : u >> 16;
 }
-/* cvt.rna.tf32 only masks what has no finite value: the payload of a NaN may get lost. */
+/* cvt.rna.tf32 only masks infinities and NaNs: the payload of a NaN may get lost. */
 EMU_INLINE uint32_t emu_f32_to_tf32_rna(float value)
 {
     const uint32_t u = emu_bits_of(value), finite = (u + 0x1000) & 0xffffe000;
@@ -191,13 +191,13 @@ EMU_INLINE uint32_t emu_relu_f32_bits(uint32_t u)
 {
     return (u & 0x7fffffff) > 0x7f800000 || !(u >> 31) ? u : 0;
 }
-/* Any rounding mode and what is said above: slower. */
+/* Any rounding mode, with all of the rules above; slower. */
 uint32_t emu_f32_to_f16_mode(float value, enum emu_rounding rounding, bool satfinite, bool relu);
 uint32_t emu_f32_to_bf16_mode(float value, enum emu_rounding rounding, bool satfinite, bool relu);
 uint32_t emu_f32_to_tf32_mode(float value, enum emu_rounding rounding, bool satfinite, bool relu);
 uint32_t emu_f64_to_f32(double value, enum emu_rounding rounding); /* bits */
 
-/* Nearest even, satfinite always, as PTX has them. */
+/* Nearest even and always satfinite, as in PTX. */
 uint32_t emu_f32_to_e4m3(float value);
 uint32_t emu_f32_to_e5m2(float value);
 uint32_t emu_f32_to_e2m3(float value);

@@ -1,7 +1,7 @@
 /* float_lanes.h - how floating-point ops run over 32 lanes, and the arithmetic of an element that they share.
  *
- * An op is a function of bits, an element at a time, free of branches.  EMU_LANES_1/2/3 make an exec function
- * of it; EMU_FLOAT_1/2/3 make two, the second for hosts with AVX2 and FMA: the results are the same. */
+ * An op is a function of the bits of one element, without branches.  EMU_LANES_1/2/3 make an exec function of
+ * it; EMU_FLOAT_1/2/3 make two, the second for hosts with AVX2 and FMA.  The results are the same. */
 #ifndef EMU_FLOAT_LANES_H
 #define EMU_FLOAT_LANES_H
 #include "alu_float.h"
@@ -19,7 +19,7 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair);
 #define EMU_WIDE
 #endif
 
-/* d[l] = VALUE for the lanes of the mask.  VALUE is computed for all lanes: it stays a vector loop. */
+/* d[l] = VALUE for the lanes of the mask.  VALUE is computed for all lanes, so that this is a vector loop. */
 #define EMU_EACH(type, d, mask, VALUE)                                     \
     do {                                                                   \
         if ((mask) == EMU_ALL) {                                           \
@@ -74,8 +74,8 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair);
 
 /* ---- one element of f32 ----------------------------------------------------------------------------- */
 EMU_INLINE bool emu_is_nan_f32(uint32_t u) { return (int32_t)(u & 0x7fffffff) > 0x7f800000; }
-/* .ftz: subnormals become zeros of their sign.  A result counts as subnormal if it is one when rounded to 24
- * bits of whatever exponent, as the hardware has it, also where it would round up to 2^-126. */
+/* .ftz: subnormals become zeros of their sign.  As on the hardware, a result counts as subnormal if it is below
+ * 2^-126 when rounded to 24 bits with any exponent, even if as an f32 it would round up to 2^-126. */
 EMU_INLINE uint32_t emu_ftz_f32(uint32_t u) { return emu_if(u & 0x7f800000, u, u & 0x80000000); }
 EMU_INLINE uint32_t emu_canonical_f32(uint32_t u) { return emu_if(emu_is_nan_f32(u), EMU_NAN_F32, u); }
 /* .sat: to [+0, 1]; NaN becomes +0.  As unsigned numbers negative values are the largest. */
@@ -85,8 +85,8 @@ EMU_INLINE uint32_t emu_sat_f32(uint32_t u)
     return emu_if(least > 0x3f800000, 0x3f800000, least);
 }
 
-/* p + c rounded to odd: a second rounding, to fewer bits, is then as good as the only one. */
-/* This one is for a lane at a time: without 64-bit comparisons, vectors would be slower. */
+/* p + c rounded to odd: a second rounding, to fewer bits, then gives the same result as a single rounding. */
+/* For one lane at a time: on CPUs without 64-bit comparisons vectors would be slower. */
 EMU_INLINE double emu_sum_to_odd(double p, double c)
 {
     const double   s = p + c, back = s - p, error = (p - (s - back)) + (c - back);
@@ -103,7 +103,7 @@ EMU_INLINE float emu_sum_to_odd_f32(float p, float c)
     const uint32_t step = 2 * outward - 1;
     return emu_float_of(bits + (step & (0 - (inexact & ~bits & 1))));
 }
-/* A double rounded to odd as a float; for values that no longer matter beyond its largest. */
+/* A double rounded to odd as a float, for uses in which values beyond the largest float do not matter. */
 EMU_INLINE float emu_to_odd_f32(double value)
 {
     const float    f = (float)value;
@@ -122,11 +122,11 @@ enum { /* emu_float_mode.flags and op->u8[1] */
        EMU_NAN = 8,
        EMU_XORSIGN = 16,
        EMU_ABS = 32,
-       /* what only the decoders see */
+       /* only the decoders use these */
        EMU_APPROX = 64,
        EMU_FULL = 128,
-       EMU_ROUNDS = 256,    /* a rounding mode was written; allowed: it must be, but for .approx, .full */
-       EMU_NEAREST = 512,   /* allowed: .rn                        */
+       EMU_ROUNDS = 256,  /* a rounding mode is given; in `allowed`: is required, except with .approx, .full */
+       EMU_NEAREST = 512, /* allowed: .rn                        */
        EMU_DIRECTED = 1024, /* allowed: .rn .rz .rm .rp            */
        EMU_HAS = 2048       /* allowed: there is such an instruction */
 };
@@ -137,8 +137,8 @@ struct emu_float_mode {
     enum emu_rounding   rounding; /* EMU_RN unless written */
     unsigned int        flags;
 };
-/* All modifiers, to the end: [.rnd|.approx|.full] .ftz .sat .relu .NaN .xorsign .abs .type.  `allowed`
- * says by type which of them there are.  False: refused. */
+/* Read all modifiers: [.rnd|.approx|.full] .ftz .sat .relu .NaN .xorsign .abs .type.  `allowed` says for each
+ * type which of them exist.  False: refused. */
 bool emu_float_modifiers(struct decoder *d, const unsigned int allowed[EMU_FLOAT_TYPES],
                          struct emu_float_mode *mode);
 /* The operands d, a, b, ... of the mode's type; sets op->u8[0] (rounding), u8[1] (flags) and the class. */
@@ -153,7 +153,7 @@ emu_exec *emu_arithmetic_half(enum emu_arithmetic operation, const struct emu_fl
 /* Directed modes of f32, f64, f32x2: op->u8[2] is the operation. */
 emu_exec emu_exec_directed_f32, emu_exec_directed_f64, emu_exec_directed_f32x2;
 enum { EMU_OPERATION_DIV = EMU_ARITHMETIC, EMU_OPERATION_RCP, EMU_OPERATION_SQRT };
-/* NaN of f64 is not canonical: the first of these operands that is one, made quiet. */
+/* The NaN of an f64 result is not canonical: it is the first of these operands that is NaN, made quiet. */
 EMU_INLINE uint64_t emu_nan_f64(uint64_t result, uint64_t first, uint64_t second, uint64_t third)
 {
     const uint64_t quiet = 1ull << 51, magnitude = 0x7fffffffffffffffull, infinity = 0x7ff0000000000000ull;

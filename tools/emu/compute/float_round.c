@@ -2,8 +2,8 @@
  *
  * f32 is computed in double, where products are exact and sums are rounded to odd, then rounded once more;
  * a quotient or root that rounds to a number of 25 bits or fewer in double is that number exactly.
- * f64 is computed with 128-bit integers: a value is  significand * 2^exponent  with the top bit at TOP; bits
- * that fall out at the bottom stay behind as a one in the last bit. */
+ * f64 is computed with 128-bit integers: a value is  significand * 2^exponent  with the top bit at TOP; if bits
+ * that are shifted out at the bottom were not zero, the last bit becomes one. */
 #include "float_round.h"
 #include <math.h>
 #include "float_lanes.h"
@@ -21,7 +21,7 @@ static bool is_nan(uint64_t u) { return (u & 0x7fffffffffffffffull) > 0x7ff00000
 static bool is_infinite(uint64_t u) { return (u & 0x7fffffffffffffffull) == 0x7ff0000000000000ull; }
 static bool is_zero(uint64_t u) { return !(u & 0x7fffffffffffffffull); }
 
-/* The sign of an exact zero that two numbers of opposite sign sum to. */
+/* The sign of the exact zero that is the sum of two numbers of opposite sign. */
 static uint64_t cancelled(enum emu_rounding rounding) { return rounding == EMU_RM ? 1ull << 63 : 0; }
 
 static struct parts normalised(struct parts p)
@@ -36,7 +36,7 @@ static struct parts normalised(struct parts p)
     p.exponent -= up;
     return p;
 }
-/* Of a finite number that is not zero. */
+/* The argument is finite and not zero. */
 static struct parts unpack(uint64_t u)
 {
     const uint64_t     field = u >> 52 & 0x7ff, fraction = u & 0xfffffffffffffull;
@@ -60,7 +60,7 @@ static uint64_t pack(struct parts p, enum emu_rounding rounding)
         return sign | (rounding == EMU_RN || outward ? 0x7ff0000000000000ull : 0x7fefffffffffffffull);
     const uint64_t code = ((uint64_t)(unit + 1074) << 52) + kept;
     if (code >= 0x7ff0000000000000ull)
-        return sign | 0x7ff0000000000000ull; /* rounding carried, so the mode is one that goes outward */
+        return sign | 0x7ff0000000000000ull; /* rounding carried, so the mode rounds away from zero here */
     return sign | code;
 }
 
@@ -179,7 +179,7 @@ static double f32(uint32_t bits) { return (double)emu_float_of(bits); }
 uint32_t emu_round_f32(double value, enum emu_rounding rounding, bool ftz)
 {
     const uint32_t code = emu_narrow(value, &emu_format_f32, rounding, false);
-    if (!ftz) /* 24 places up there are no subnormals, so that all 24 bits are kept */
+    if (!ftz) /* times 2^24 there are no subnormals, so that all 24 bits are kept */
         return code;
     const uint32_t raised = emu_narrow(value * 0x1p24, &emu_format_f32, rounding, false);
     return (raised & 0x7fffffff) < 0x0c800000 ? code & 0x80000000 : code; /* 2^-102 */

@@ -1,7 +1,7 @@
 /* float_round.h - arithmetic in every rounding mode, exact to the bit, on bits.
  *
- * NaN results are canonical.  `ftz`: a result that is subnormal, rounded to 24 bits of whatever exponent,
- * becomes a zero of its sign; operands are the caller's. */
+ * NaN results are canonical.  `ftz`: a result that is subnormal when rounded to 24 bits with any exponent
+ * becomes a zero of its sign; the caller flushes the operands. */
 #ifndef EMU_FLOAT_ROUND_H
 #define EMU_FLOAT_ROUND_H
 #include "float_format.h"

@@ -1,12 +1,12 @@
-/* warp_ops.c - lanes that talk to each other: shfl, vote, match, redux, activemask, elect.
+/* warp_ops.c - instructions that exchange values between lanes: shfl, vote, match, redux, activemask, elect.
  *
- * The *.sync forms name their members in a register.  All members that have not exited come together at the
- * op (emu_gather) before any of them executes it; each lane must be one of its own members, and the members
- * must agree on the mask.  One mask for the warp is the common case; otherwise lanes are taken in groups. */
+ * The *.sync forms name their members in a register.  All members that have not exited meet at the op
+ * (emu_gather) before any of them executes it.  Each lane must be in its own mask, and the members must agree
+ * on the mask.  Usually the warp has one mask; otherwise groups of lanes execute one after the other. */
 #include "alu.h"
 
 /* ---- members ------------------------------------------------------------------------------------------- */
-/* What the member masks of the executing lanes say together. */
+/* The union of the member masks of the executing lanes. */
 struct membership {
     uint32_t all, outside;
     bool     uniform;
@@ -30,7 +30,7 @@ static struct membership look(const struct emu_warp *w, uint32_t mask, emu_reg r
     return m;
 }
 
-/* Each lane's members must have the lane's mask too. */
+/* All members of a lane's mask must have the same mask. */
 static bool agree(struct emu_warp *w, const struct emu_op *op, uint32_t mask, const uint32_t *members)
 {
     for (uint32_t left = mask; left != 0; left &= left - 1) {
@@ -39,7 +39,7 @@ static bool agree(struct emu_warp *w, const struct emu_op *op, uint32_t mask, co
             const int o = __builtin_ctz(others);
             if (members[o] == members[l])
                 continue;
-            emu_fault(w, op, l, 719, "the member mask is 0x%08x here and 0x%08x in lane %d, a member",
+            emu_fault(w, op, l, 719, "the member mask is 0x%08x here and 0x%08x in lane %d, which is a member",
                       members[l], members[o], o);
             return false;
         }
@@ -47,7 +47,7 @@ static bool agree(struct emu_warp *w, const struct emu_op *op, uint32_t mask, co
     return true;
 }
 
-/* Are all members here, and do the masks make sense?  False: the op ends here (it waits, or has failed).
+/* Are all members here, and are the masks valid?  False: the op ends here (it waits, or has failed).
  * *uniform: one mask holds for all lanes of `mask`. */
 static bool gather(struct emu_warp *w, const struct emu_op *op, uint32_t mask, emu_reg reg, bool *uniform)
 {
@@ -71,12 +71,12 @@ static bool gather(struct emu_warp *w, const struct emu_op *op, uint32_t mask, e
     return m.uniform || agree(w, op, mask, members);
 }
 
-/* The next group of lanes of *left that share a member mask, taken out of it. */
+/* Take the next group of lanes with the same member mask out of *left. */
 static uint32_t next_group(const uint32_t *members, bool uniform, uint32_t *left)
 {
     uint32_t group = *left;
     if (!uniform)
-        group &= members[__builtin_ctz(group)]; /* they have the same: see gather */
+        group &= members[__builtin_ctz(group)]; /* they have the same mask: see gather */
     *left &= ~group;
     return group;
 }
@@ -85,7 +85,7 @@ static uint32_t next_group(const uint32_t *members, bool uniform, uint32_t *left
 enum shuffle { UP, DOWN, BFLY, IDX };
 static const char *const shuffle_words[] = {"up", "down", "bfly", "idx", NULL};
 
-/* Where lane l reads, and whether that lies within its segment (if not it reads itself). */
+/* The lane that lane l reads, and whether that is in its segment (if not, it reads itself). */
 static inline uint32_t source_lane(enum shuffle mode, uint32_t l, uint32_t b, uint32_t c, bool *inside)
 {
     const uint32_t segment = c >> 8 & 31, n = b & 31;
@@ -98,7 +98,7 @@ static inline uint32_t source_lane(enum shuffle mode, uint32_t l, uint32_t b, ui
     return *inside ? j & 31 : l;
 }
 
-/* Which lane each reads: kept in op->data when b and c are constants. */
+/* The lane that each lane reads: op->data has it if b and c are constants. */
 struct plan {
     uint8_t  from[EMU_LANES];
     uint32_t inside;
@@ -114,8 +114,8 @@ static void make_plan(struct plan *plan, enum shuffle mode, const uint32_t *b, c
     }
 }
 
-/* Values from lanes that are no members are undefined.  As on sm_90, what is read from lanes that do not
- * execute the op is 0. */
+/* Values from lanes that are not members are undefined.  As on sm_90, a value that is read from a lane that
+ * does not execute the op is 0. */
 static void move(struct emu_warp *w, const struct emu_op *op, uint32_t mask, bool uniform,
                  const struct plan *plan)
 {
@@ -159,7 +159,7 @@ static void exec_shfl(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     }
 }
 
-/* An operand that is a number, as a row. */
+/* The row of a constant operand. */
 static bool constant_row(struct decoder *d, unsigned int number, uint32_t row[EMU_LANES])
 {
     const struct ptx_operand *o = decode_operand(d, number);
@@ -197,8 +197,8 @@ static bool decode_results(struct decoder *d)
     return !d->failed;
 }
 
-/* The forms without .sync went with sm_70 and PTX ISA 6.4: older modules may still have them.  Who executes
- * them takes part. */
+/* The forms without .sync ended with sm_70 and PTX ISA 6.4, but older modules may have them.  All lanes that
+ * execute them take part. */
 static bool take_sync(struct decoder *d, struct emu_op *op)
 {
     op->u8[1] = decode_take(d, "sync");
@@ -225,7 +225,7 @@ bool decode_shfl(struct decoder *d, struct emu_op *op)
     if (mode < 0)
         return decode_refuse(d, "one of .up, .down, .bfly, .idx is needed");
     if (!decode_take(d, "b32"))
-        return decode_refuse(d, "the type is .b32");
+        return decode_refuse(d, "the type must be .b32");
     count = op->u8[1] ? 5 : 4;
     if (!decode_end(d) || !decode_operands(d, count, count) || !decode_results(d))
         return false;
@@ -273,7 +273,7 @@ bool decode_vote(struct decoder *d, struct emu_op *op)
     if (mode < 0)
         return decode_refuse(d, "one of .all, .any, .uni, .ballot is needed");
     if (!decode_take(d, mode == BALLOT ? "b32" : "pred"))
-        return decode_refuse(d, "the type is .%s", mode == BALLOT ? "b32" : "pred");
+        return decode_refuse(d, "the type must be .%s", mode == BALLOT ? "b32" : "pred");
     if (!decode_end(d) || !decode_operands(d, op->u8[1] ? 3 : 2, op->u8[1] ? 3 : 2))
         return false;
     decode_result(d, 0, mode == BALLOT ? PTX_b32 : PTX_pred);
@@ -335,11 +335,11 @@ bool decode_match(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, ".sync is needed");
     type = decode_type(d);
     if (type != PTX_b32 && type != PTX_b64)
-        return decode_refuse(d, "the type is .b32 or .b64");
+        return decode_refuse(d, "the type must be .b32 or .b64");
     if (!decode_end(d) || !decode_operands(d, 3, 3) || !decode_results(d))
         return false;
     if (mode == 0 && op->result_count > 1)
-        return decode_refuse(d, ".any has one result");
+        return decode_refuse(d, ".any must have one result");
     decode_source(d, 1, type);
     decode_source(d, 2, PTX_b32);
     op->u8[0] = mode == 1;
@@ -370,10 +370,10 @@ enum { HOW_ABS, HOW_NAN, HOW_MAX }; /* of floats */
 enum { NAN_F32 = 0x7fffffff };
 static bool is_nan(uint32_t v) { return (v & 0x7fffffffu) > 0x7f800000u; }
 
-/* The order of floats, -0 below +0. */
+/* An integer with the order of floats, in which -0 is below +0. */
 static int32_t float_order(uint32_t v) { return (int32_t)((v >> 31) != 0 ? v ^ 0x7fffffffu : v); }
 
-/* NaNs lose against numbers, or with .NaN win. */
+/* A number wins against a NaN; with .NaN the NaN wins. */
 static uint32_t reduce_f32(uint32_t a, uint32_t b, const uint8_t *how)
 {
     if (is_nan(a) || is_nan(b))
@@ -429,7 +429,7 @@ bool decode_redux(struct decoder *d, struct emu_op *op)
     if (what < 0 || (table == of_f32 && type != PTX_f32) || table[what].step == NULL)
         return decode_refuse(d, "there is no such reduction of this type");
     if (type != PTX_f32 && (op->u8[HOW_ABS] || op->u8[HOW_NAN]))
-        return decode_refuse(d, ".abs and .NaN are for .f32");
+        return decode_refuse(d, "only .f32 has .abs and .NaN");
     if (!decode_need_sm(d, 80) || (type == PTX_f32 && !decode_need_suffix(d, 100)))
         return false;
     if (!decode_end(d) || !decode_operands(d, 3, 3))
@@ -454,7 +454,7 @@ static void exec_activemask(struct emu_warp *w, const struct emu_op *op, uint32_
 bool decode_activemask(struct decoder *d, struct emu_op *op)
 {
     if (!decode_take(d, "b32"))
-        return decode_refuse(d, "the type is .b32");
+        return decode_refuse(d, "the type must be .b32");
     if (!decode_end(d) || !decode_operands(d, 1, 1))
         return false;
     decode_result(d, 0, PTX_b32);
@@ -491,7 +491,7 @@ bool decode_elect(struct decoder *d, struct emu_op *op)
         return false;
     results = decode_operand(d, 0);
     if (results->kind != PTX_OP_PAIR || !decode_results(d))
-        return decode_refuse(d, "the results are d|p");
+        return decode_refuse(d, "the results must be d|p");
     decode_source(d, 1, PTX_b32);
     op->exec = exec_elect;
     op->class_ = EMU_CLASS_shuffle;

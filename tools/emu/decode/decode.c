@@ -60,7 +60,7 @@ enum ptx_type decode_type(struct decoder *d)
 {
     enum ptx_type type = ptx_type_find(decode_peek(d));
     if (type == PTX_NO_TYPE)
-        decode_refuse(d, *decode_peek(d) ? "'.%s' is no type" : "a type is missing%s", decode_peek(d));
+        decode_refuse(d, *decode_peek(d) ? "'.%s' is not a type" : "a type is missing%s", decode_peek(d));
     else
         d->modifier++;
     return type;
@@ -69,7 +69,7 @@ enum ptx_type decode_type(struct decoder *d)
 bool decode_end(struct decoder *d)
 {
     if (d->modifier < d->in->modifier_count)
-        return decode_refuse(d, "'.%s' is not executed here", decode_peek(d));
+        return decode_refuse(d, "'.%s' is not supported", decode_peek(d));
     return !d->failed;
 }
 
@@ -156,12 +156,21 @@ static bool push(struct decoder *d, const struct emu_op *op)
     return true;
 }
 
-static emu_decode *find_family(const char *opcode)
+/* A row for "opcode.modifier" precedes the row for the opcode alone. */
+static emu_decode *find_family(const struct ptx_instruction *in)
 {
-    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
-        if (strcmp(families[i].opcode, opcode) == 0)
+    emu_decode *found = NULL;
+    size_t      length = strlen(in->opcode);
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        const char *rest = families[i].opcode + length;
+        if (strncmp(families[i].opcode, in->opcode, length) != 0)
+            continue;
+        if (*rest == '.' && in->modifier_count && strcmp(rest + 1, in->modifiers[0]) == 0)
             return families[i].decode;
-    return NULL;
+        if (*rest == '\0')
+            found = families[i].decode;
+    }
+    return found;
 }
 
 static bool decode_guard(struct decoder *d, struct emu_op *op)
@@ -170,7 +179,7 @@ static bool decode_guard(struct decoder *d, struct emu_op *op)
     if (!d->in->guarded)
         return true;
     if (d->in->guard >= d->function->text->register_count || d->state->bits_of[d->in->guard] != 1)
-        return decode_refuse(d, "the guard is no predicate");
+        return decode_refuse(d, "the guard is not a predicate");
     op->guard = d->state->row_of[d->in->guard];
     op->guard_negated = d->in->guard_negated;
     return true;
@@ -180,7 +189,7 @@ static bool decode_instruction(struct decoder *d, const struct ptx_instruction *
 {
     struct decode_state *s = d->state;
     struct emu_op        op;
-    emu_decode          *decode = find_family(in->opcode);
+    emu_decode          *decode = find_family(in);
     memset(&op, 0, sizeof op);
     d->in = in;
     d->op = &op;
@@ -191,7 +200,7 @@ static bool decode_instruction(struct decoder *d, const struct ptx_instruction *
     op.result = s->results;
     op.source = s->sources;
     if (decode == NULL)
-        return decode_refuse(d, "this instruction is not executed here");
+        return decode_refuse(d, "this instruction is not supported");
     if (!decode_guard(d, &op))
         return false;
     if ((!decode(d, &op) || d->failed) || op.exec == NULL)
@@ -207,7 +216,7 @@ static bool decode_instruction(struct decoder *d, const struct ptx_instruction *
     return !d->failed && push(d, &op);
 }
 
-/* Branches name instructions; ops that were put before them moved everything. */
+/* Branches name instructions; the ops that were inserted before instructions have moved them all. */
 static void resolve_targets(struct decode_state *s)
 {
     for (uint32_t i = 0; i < s->op_count; i++) {
@@ -222,7 +231,7 @@ static void resolve_targets(struct decode_state *s)
     }
 }
 
-/* Whoever runs past the last instruction leaves as by ret. */
+/* A thread that runs past the last instruction returns. */
 static bool push_end(struct decoder *d)
 {
     static const struct ptx_instruction end = {.opcode = "ret"};

@@ -1,8 +1,8 @@
-/* operand.c - operands as rows of registers: the frame's, constants, special registers, addresses. */
+/* operand.c - operands become rows: registers of the frame, constants, special registers, addresses. */
 #include <time.h>
 #include "decode.h"
 #include "state.h"
-#include "tools/emu/run/special.h"
+#include "tools/emu/machine/special.h"
 
 static const struct {
     const char      *name;
@@ -84,7 +84,7 @@ const struct ptx_operand *decode_items(const struct ptx_operand *operand, unsign
 static emu_reg frame_register(struct decoder *d, const struct ptx_operand *o, unsigned int *bits)
 {
     if (o->kind != PTX_OP_REGISTER || o->index >= d->function->text->register_count) {
-        decode_refuse(d, "a register is wanted");
+        decode_refuse(d, "a register is expected");
         return EMU_NO_REG;
     }
     *bits = d->state->bits_of[o->index];
@@ -108,7 +108,7 @@ static bool fits(struct decoder *d, const struct ptx_operand *o, unsigned int bi
     if (bits == wanted || (wider && bits > wanted && wanted > 1))
         return true;
     return decode_refuse(d, "'%s' has %u bits, .%s %s %u", o->symbol->name, bits, ptx_type_name(type),
-                         wider ? "wants at least" : "wants", wanted);
+                         wider ? "needs at least" : "needs", wanted);
 }
 
 static emu_reg result_of(struct decoder *d, const struct ptx_operand *o, enum ptx_type type, bool wider,
@@ -188,7 +188,7 @@ static void exec_address(struct emu_warp *w, const struct emu_op *op, uint32_t m
         EMU_FOR_LANES(mask, l, narrow[l] = (uint32_t)(base[l] + (uint64_t)op->offset));
 }
 
-/* Nanoseconds are the time of day, cycles the ops that the cluster has executed. */
+/* Nanoseconds are the host's clock; cycles are the ops that the cluster has executed. */
 static void exec_clock(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     uint64_t value = w->cluster->executed + w->executed;
@@ -321,14 +321,14 @@ static emu_reg immediate(struct decoder *d, const struct ptx_operand *o, enum pt
     if (o->kind != PTX_OP_INTEGER) {
         value = float_bits(o, type);
         if (bits < 32)
-            decode_refuse(d, "a float literal for .%s", ptx_type_name(type));
+            decode_refuse(d, "a float literal is given for .%s", ptx_type_name(type));
     }
     if (type == PTX_pred)
         value = value ? EMU_ALL : 0;
     else if (bits < 64)
         value &= (1ull << bits) - 1;
     if (bits == 128) {
-        decode_refuse(d, "a literal for .b128");
+        decode_refuse(d, "a literal is given for .b128");
         return EMU_NO_REG;
     }
     return decode_constant(d, value, bits == 64 ? 64 : 32);
@@ -342,7 +342,7 @@ static emu_reg source_of(struct decoder *d, const struct ptx_operand *o, enum pt
     if (o == NULL || d->failed)
         return reg;
     if (o->negated && type != PTX_pred) {
-        decode_refuse(d, "a negated operand");
+        decode_refuse(d, "the operand cannot be negated");
         return reg;
     }
     switch (o->kind) {
@@ -354,7 +354,7 @@ static emu_reg source_of(struct decoder *d, const struct ptx_operand *o, enum pt
     case PTX_OP_SPECIAL:
         reg = special_register(d, o->name, bits);
         if (!d->failed && *bits < ptx_type_bits(type))
-            decode_refuse(d, "%%%s has %u bits, .%s wants %u", o->name, *bits, ptx_type_name(type),
+            decode_refuse(d, "%%%s has %u bits, .%s needs %u", o->name, *bits, ptx_type_name(type),
                           ptx_type_bits(type));
         if (*bits > ptx_type_bits(type) && !wider)
             reg = low_part(d, reg, *bits, ptx_type_bits(type));
@@ -366,12 +366,12 @@ static emu_reg source_of(struct decoder *d, const struct ptx_operand *o, enum pt
         break;
     case PTX_OP_SYMBOL:
         if (ptx_type_bits(type) < 32)
-            decode_refuse(d, "an address has 32 or 64 bits");
+            decode_refuse(d, "an address must have 32 or 64 bits");
         else
             reg = symbol_register(d, o, ptx_type_bits(type));
         break;
     default:
-        decode_refuse(d, "a register or a constant is wanted");
+        decode_refuse(d, "a register or a constant is expected");
     }
     if (!d->failed)
         decode_add_source(d, reg);
@@ -411,7 +411,7 @@ bool decode_integer(struct decoder *d, unsigned int number, int64_t *value)
     if (o == NULL)
         return false;
     if (o->kind != PTX_OP_INTEGER)
-        return decode_refuse(d, "operand %u is no integer constant", number + 1);
+        return decode_refuse(d, "operand %u is not an integer constant", number + 1);
     *value = (int64_t)o->integer;
     return true;
 }
@@ -451,7 +451,7 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_
     if (o == NULL || d->failed)
         return reg;
     if (o->kind != PTX_OP_ADDRESS || o->count < 1) {
-        decode_refuse(d, "an address in brackets is wanted");
+        decode_refuse(d, "an address in brackets is expected");
         return reg;
     }
     const struct ptx_operand *base = &o->items[0];
@@ -460,7 +460,7 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_
     case PTX_OP_REGISTER:
         reg = frame_register(d, base, bits);
         if (!d->failed && *bits != 64 && (*bits != 32 || space == EMU_GLOBAL || space == EMU_GENERIC))
-            decode_refuse(d, "'%s' has %u bits, an address 64%s", base->symbol->name, *bits,
+            decode_refuse(d, "'%s' has %u bits, an address has 64%s", base->symbol->name, *bits,
                           space == EMU_GLOBAL || space == EMU_GENERIC ? "" : " or 32");
         break;
     case PTX_OP_INTEGER:
@@ -472,7 +472,7 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_
         reg = symbol_address(d, base, space);
         break;
     default:
-        decode_refuse(d, "a register or a variable is wanted as address");
+        decode_refuse(d, "the address must begin with a register or a variable");
     }
     if (!d->failed)
         decode_add_source(d, reg);

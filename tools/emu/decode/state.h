@@ -3,15 +3,15 @@
 #define EMU_DECODE_STATE_H
 #include "decode.h"
 
-/* Where a symbol ended up. */
+/* The place that a symbol got. */
 struct placed {
     const struct ptx_symbol *symbol;
-    enum emu_space           space;   /* const is global, .param of .func local, that of an entry param */
+    enum emu_space           space;   /* .const is global; .param is local in a .func, param in an entry */
     uint64_t                 address; /* in that space                       */
-    bool                     dynamic; /* extern shared: after the static ones */
+    bool                     dynamic; /* extern shared: behind the static variables */
 };
 
-struct constants { /* rows of EMU_BANK_CONSTANT as they are collected */
+struct constants { /* the rows of EMU_BANK_CONSTANT while they are collected */
     uint64_t *values;
     uint32_t *rows;
     uint8_t  *bits;
@@ -35,11 +35,11 @@ struct decode_state {
     uint32_t      *op_of; /* by instruction: the first of its ops */
     /* of the instruction */
     emu_reg       results[DECODE_REGISTERS], sources[DECODE_REGISTERS];
-    struct emu_op extra[DECODE_EXTRA_OPS]; /* that run before it */
+    struct emu_op extra[DECODE_EXTRA_OPS]; /* ops that run before it */
     uint32_t      extra_count;
 };
 
-/* Of brx: instructions, translated into ops when the function is complete. */
+/* The targets of brx: instructions, which become ops when the function is complete. */
 struct branch_table {
     uint32_t  count;
     uint32_t *targets;

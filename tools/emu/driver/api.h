@@ -1,21 +1,21 @@
-/* api.h - what the parts of the emulated driver share: entering and leaving a call, and the objects behind
- * the handles.
+/* api.h - what the files of the driver share: entering and leaving a call, and the objects behind the handles.
  *
  *   api_result cuMemFree_v2(api_address address)
  *   {
  *       API_CALL(API_CONTEXT | API_UNSAFE, memory_free(call.context, address));
  *   }
  *
- * A call takes the driver's one lock, looks for its context, and answers that context's sticky error, so that
- * the functions behind are plain sequential code.  Work is done when it is enqueued, on the caller's thread.
+ * A call takes the driver's only lock, finds its context, and returns the sticky error of that context if it
+ * has one, so that the called functions are plain sequential code.  Work is done when it is enqueued, on the
+ * caller's thread.
  *
- * Handles   every object that is handed out is in one table; a handle is looked up there before it is
- * touched, so that what is stale or foreign is answered with an error. */
+ * Handles   one table has all live objects.  A handle is looked up there before it is used, so that a stale or
+ *           foreign handle gives an error. */
 #ifndef EMU_API_H
 #define EMU_API_H
 #include <stdbool.h>
 #include "layouts.h"
-#include "tools/emu/code/grid.h"
+#include "tools/emu/run/grid.h"
 
 enum { /* CUresult, without CUDA_ERROR_ */
        API_OK,
@@ -27,9 +27,9 @@ enum { /* CUresult, without CUDA_ERROR_ */
 /* ---- calls --------------------------------------------------------------------------------------------- */
 enum {
     API_INIT = 0,      /* cuInit must have been called                                        */
-    API_CONTEXT = 1,   /* a context must be current, and healthy                              */
-    API_ANY_STATE = 2, /* ... or broken: for queries and for destroying                       */
-    API_UNSAFE = 4     /* may synchronize: forbidden to a thread that captures, see capture.c */
+    API_CONTEXT = 1,   /* a context must be current, without a sticky error                   */
+    API_ANY_STATE = 2, /* ... or with one: for queries and for destroying                     */
+    API_UNSAFE = 4     /* may synchronize: not allowed while capturing, see capture.c         */
 };
 struct api_context;
 struct api_call {
@@ -76,24 +76,25 @@ enum api_kind {
 };
 struct api_handle { /* every object begins with one */
     enum api_kind       kind;
-    uint64_t            id;                   /* never given twice */
+    uint64_t            id;                   /* never used twice */
     struct api_context *context;              /* NULL: none */
-    struct api_handle  *owner;                /* goes when this one goes; NULL: none */
-    void (*release)(struct api_handle *self); /* what hangs on it; NULL: nothing */
-    struct api_handle *next;                  /* handle.c's own */
+    struct api_handle  *owner;                /* this object is deleted with it; NULL: none */
+    void (*release)(struct api_handle *self); /* frees what the object owns; may be NULL */
+    struct api_handle *next;                  /* for handle.c only */
 };
 /* A zeroed object of `bytes` that begins with a handle; NULL: out of memory. */
 void *api_handle_new(enum api_kind kind, size_t bytes, struct api_context *context, struct api_handle *owner,
                      void (*release)(struct api_handle *));
-/* The live object of this kind; NULL: there is none at this address. */
+/* The live object of this kind at this address; NULL: there is none. */
 void *api_handle_get(enum api_kind kind, const void *handle);
-/* The object that still is the one that had this id; NULL: it is gone. */
+/* The object if it still has this id; NULL: it was deleted. */
 void *api_handle_same(enum api_kind kind, const void *handle, uint64_t id);
-/* The object and all that it owns. */
+/* Delete the object and all that it owns. */
 void api_handle_delete(struct api_handle *handle);
-/* All objects of a context, but not the context. */
+/* Delete all objects of a context, but not the context itself. */
 void api_handle_delete_context(const struct api_context *context);
-/* Go through all objects of one kind: next(NULL) is the first. Nothing may be added or deleted meanwhile. */
+/* Iterate over the objects of one kind; next(NULL) is the first.  No object may be added or deleted meanwhile.
+ */
 struct api_handle *api_handle_next(enum api_kind kind, const struct api_handle *after);
 
 /* ---- devices and contexts ------------------------------------------------------------------------------ */
@@ -112,13 +113,13 @@ struct api_context {
     struct api_device *device;
     bool               primary;
     unsigned int       references, flags, cache_config;
-    api_result         sticky; /* the error that everything answers from now on */
+    api_result         sticky; /* the sticky error that all calls return from now on */
     size_t             limits[API_LIMITS];
-    uint64_t           used;                /* bytes of device memory, without what its modules hold */
+    uint64_t           used;                /* bytes of device memory, without that of its modules */
     struct api_stream *legacy, *per_thread; /* the default streams */
 };
 
-/* A thread's own. */
+/* The state of a thread. */
 enum { API_CONTEXT_STACK = 64 };
 struct api_thread {
     struct {
@@ -127,7 +128,7 @@ struct api_thread {
     } stack[API_CONTEXT_STACK];
     int          depth;
     unsigned int capture_mode; /* CUstreamCaptureMode: how strict API_UNSAFE is */
-    bool         in_callback;  /* of a stream: calls are not permitted           */
+    bool         in_callback;  /* within a callback of a stream, where calls are not permitted */
 };
 struct api_thread *api_thread(void);
 /* The current context: API_INVALID_CONTEXT without one, API_CONTEXT_IS_DESTROYED after its end. */
@@ -136,13 +137,13 @@ api_result api_context_new(struct api_device *device, unsigned int flags, struct
 void       api_context_delete(struct api_context *context);
 
 /* ---- memory -------------------------------------------------------------------------------------------- */
-/* Is [address, address + bytes) device memory, host memory that the driver does not know, or neither (it
- * begins within, or lies among, the device's addresses)? */
+/* Is [address, address + bytes) device memory, host memory that the driver does not know, or neither (an
+ * invalid range among the device's addresses)? */
 enum api_memory { API_MEMORY_DEVICE, API_MEMORY_HOST, API_MEMORY_BAD };
 enum api_memory api_memory_of(uint64_t address, uint64_t bytes);
 api_result      api_memory_alloc(struct api_context *context, int kind, uint64_t bytes, uint64_t *address);
 api_result      api_memory_free(struct api_context *context, uint64_t address);
-/* All that the context has allocated. */
+/* Everything that the context has allocated. */
 void api_memory_free_all(struct api_context *context);
 
 /* ---- work ---------------------------------------------------------------------------------------------- */
@@ -194,15 +195,15 @@ struct api_work {
         } event;
     } as;
 };
-/* Check it as far as it can be before it runs. */
+/* Check it as far as possible before it runs. */
 api_result api_work_check(const struct api_work *work);
-/* Do it now; what fails on the device becomes the context's sticky error and is not answered here. */
+/* Do it now.  A failure on the device becomes the context's sticky error and is not returned here. */
 api_result api_work_run(const struct api_work *work);
 api_result api_work_clone(struct api_work *to, const struct api_work *from);
 void       api_work_clear(struct api_work *work);
-/* A copy of what cuMemcpy3D is told. */
+/* A copy as described to cuMemcpy3D. */
 api_result api_copy_work(const struct CUDA_MEMCPY3D_st *copy, struct api_work *work);
-/* Hand the work to a stream: done now, or recorded when the stream is captured.  Taken over and cleared. */
+/* Give the work to a stream: it is done now, or recorded if the stream is captured.  Clears *work. */
 api_result api_submit(struct api_stream *stream, struct api_work *work);
 
 /* ---- streams, events, captures ------------------------------------------------------------------------- */
@@ -216,17 +217,17 @@ struct api_stream {
     int                 priority;
     bool                legacy;
     struct api_capture *capture; /* NULL: work is done, not recorded */
-    struct api_nodes    tips;    /* what the next node will depend on */
+    struct api_nodes    tips;    /* the nodes on which the next one will depend */
 };
 struct api_event {
     struct api_handle handle;
     unsigned int      flags;
     bool              recorded;
     uint64_t          nanoseconds; /* when */
-    uint64_t          capture_id;  /* of the capture that recorded it last; 0: none */
+    uint64_t          capture_id;  /* id of the capture that recorded it last; 0: none */
     struct api_nodes  tips;
 };
-/* A stream handle of the call's context: 0, 1 (legacy), 2 (per thread), or one that was created. */
+/* A stream of the call's context: 0, 1 (legacy), 2 (per thread), or a created one. */
 api_result api_stream_get(struct api_context *context, struct CUstream_st *handle, struct api_stream **stream);
 void       api_event_stamp(struct api_event *event);
 
@@ -239,25 +240,25 @@ struct api_capture {
     bool                invalid;
     struct api_capture *next;
 };
-/* What the current thread may not call now: 900, and the capture that forbids it is invalid. */
+/* A call that the current thread may not make during a capture: 900, which invalidates the capture. */
 api_result api_capture_forbids(void);
-/* A synchronizing call on this stream (NULL: on all of the context): 900 or 906 when it is captured. */
+/* A synchronizing call on this stream (NULL: on all of the context): 900 or 906 if it is captured. */
 api_result api_capture_forbids_wait(struct api_context *context, struct api_stream *stream);
-/* Work in the legacy stream while another stream that waits for it is captured: 906. */
+/* Work in the legacy stream while a stream that synchronises with it is captured: 906. */
 api_result api_capture_forbids_legacy(struct api_context *context);
-/* A synchronizing call on an event that was recorded in a capture: 907, or 1 when that has ended. */
+/* A synchronizing call on an event that was recorded in a capture: 907, or 1 if the capture has ended. */
 api_result api_capture_forbids_event(const struct api_event *event);
 api_result api_capture_add(struct api_stream *stream, struct api_work *work);
 api_result api_capture_record(struct api_stream *stream, struct api_event *event);
 api_result api_capture_wait(struct api_stream *stream, struct api_event *event);
-/* The stream is destroyed: its capture is of no use any more. */
+/* The stream is destroyed, which invalidates its capture. */
 void api_capture_forget(struct api_stream *stream);
 
 /* ---- graphs -------------------------------------------------------------------------------------------- */
 struct api_node {
     struct api_handle handle; /* owner: the graph */
     struct api_work   work;
-    struct api_nodes  after; /* runs after these */
+    struct api_nodes  after; /* the nodes before it */
     size_t            index; /* in the graph */
 };
 struct api_graph {
@@ -267,10 +268,10 @@ struct api_graph {
     bool              captured; /* a capture still records into it */
 };
 api_result api_graph_new(struct api_context *context, struct api_graph **graph);
-/* Takes the work over, and clears it in any case. */
+/* Takes over the work, and always clears it. */
 api_result api_graph_add(struct api_graph *graph, const struct api_nodes *after, struct api_work *work,
                          struct api_node **node);
-/* The works in an order that respects the edges, cloned; 1 when there is none. `nodes` may be NULL. */
+/* Clones of the works in an order that respects the edges; 1: there is no such order.  `nodes` may be NULL. */
 api_result api_graph_order(const struct api_graph *graph, struct api_work **works, struct api_node ***nodes);
 /* The work of a kernel node. */
 api_result api_node_kernel(struct api_context *context, const struct CUDA_KERNEL_NODE_PARAMS_v2_st *parameters,
@@ -285,17 +286,17 @@ struct api_function {
     struct emu_function *code;
     struct api_module   *module;
     unsigned int         cache_config;
-    unsigned int         cluster[3]; /* set by attributes; zeros: not */
+    unsigned int         cluster[3]; /* set by attributes; zeros: not set */
 };
 struct api_module {
     struct api_handle     handle;
     struct emu_module    *code;
-    struct api_function **functions; /* in order of code->functions, made when asked for */
+    struct api_function **functions; /* in the order of code->functions, made on demand */
 };
 struct api_jit;
-/* What the environment says of libraries: errors of their code are answered by their first use. */
+/* The environment loads libraries lazily: the first use returns errors of their code. */
 bool api_loads_lazily(void);
-/* malloc'ed, with a NUL byte behind it. */
+/* malloc'ed, with a NUL byte after it. */
 api_result api_file_read(const char *path, char **text, size_t *bytes);
 api_result api_module_new(struct api_context *context, const void *image, const struct api_jit *jit,
                           struct api_handle *owner, struct api_module **module);
@@ -313,13 +314,13 @@ api_result api_kernel_function(struct api_context *context, struct CUkern_st *ha
 api_result api_function_attribute(const struct api_function *f, unsigned int attribute, int *value);
 api_result api_function_set_attribute(struct api_function *f, unsigned int attribute, int value);
 api_result api_function_parameter(const struct emu_function *code, size_t index, size_t *offset, size_t *bytes);
-/* A kernel's work from what a launch says. */
+/* The work of a kernel, from the arguments of a launch. */
 struct api_shape {
     unsigned int grid[3], block[3], cluster[3], shared;
     bool         cooperative;
 };
 api_result api_kernel_work(struct api_context *context, struct CUfunc_st *handle, const struct api_shape *shape,
                            void **parameters, void **extra, struct api_work *work);
-/* The shape of a cuLaunchKernelEx; unknown attributes: 1. */
+/* The shape of a cuLaunchKernelEx; 1: it has unknown attributes. */
 api_result api_launch_shape(const struct CUlaunchConfig_st *config, struct api_shape *shape);
 #endif

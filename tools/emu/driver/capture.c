@@ -1,8 +1,8 @@
-/* capture.c - recording what streams are told into a graph, instead of doing it.
+/* capture.c - recording the work of streams into a graph instead of doing it.
  *
- * A capture begins in one stream; others join it by waiting for an event that was recorded within it, and
- * must be joined to the first one again before it ends.  Each stream of a capture knows its tips: the nodes
- * that its next node comes after. */
+ * A capture begins in one stream.  Other streams join it by waiting for an event that was recorded in it, and
+ * must be joined to the first stream before it ends.  Each stream of a capture has its tips: the nodes that its
+ * next node depends on. */
 #include <stdlib.h>
 #include "api.h"
 
@@ -13,7 +13,7 @@ enum { NON_BLOCKING = 1 };
 static struct api_capture *captures;
 static uint64_t            last_id;
 
-/* ---- what is forbidden meanwhile ----------------------------------------------------------------------- */
+/* ---- calls that are not allowed during a capture ------------------------------------------------------- */
 api_result api_capture_forbids(void)
 {
     const struct api_thread *t = api_thread();
@@ -31,7 +31,7 @@ api_result api_capture_forbids(void)
     return result;
 }
 
-/* A capture in a stream that the legacy stream would wait for; NULL: none. */
+/* A capture in a stream for which the legacy stream would wait; NULL: none. */
 static struct api_capture *blocking_capture(const struct api_context *context)
 {
     for (struct api_handle *h = captures != NULL ? api_handle_next(API_KIND_STREAM, NULL) : NULL; h != NULL;
@@ -168,7 +168,7 @@ static api_result begin(struct api_context *context, struct CUstream_st *handle,
     return API_OK;
 }
 
-/* Every stream leaves the capture; its graph is the caller's. */
+/* All streams leave the capture; the caller gets its graph. */
 static void finish(struct api_capture *capture)
 {
     struct api_capture **at = &captures;
@@ -187,7 +187,8 @@ static void finish(struct api_capture *capture)
     free(capture);
 }
 
-/* Mark `node` and all that it comes after. Edges of a captured graph lead back, so no stack is needed. */
+/* Mark `node` and all nodes before it.  Edges of a captured graph lead to earlier nodes, so no stack is needed.
+ */
 static bool *ancestors(const struct api_graph *graph, const struct api_nodes *tips)
 {
     bool *reached = (bool *)calloc(graph->nodes.count + 1, sizeof *reached);
@@ -251,7 +252,7 @@ void api_capture_forget(struct api_stream *stream)
     }
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------------------- */
 static api_result ask(struct api_context *context, struct CUstream_st *handle, unsigned int *status,
                       uint64_t *id, struct CUgraph_st **graph, struct CUgraphNode_st *const **tips,
                       size_t *count)

@@ -81,7 +81,7 @@ static api_result push(struct api_context *context)
     return API_OK;
 }
 
-/* What is on top, live or not; NULL when the stack is empty. */
+/* The top of the stack, live or not; NULL: the stack is empty. */
 static struct api_context *top(void)
 {
     const struct api_thread *t = api_thread();
@@ -204,7 +204,7 @@ static api_result release(int ordinal)
     return API_OK;
 }
 
-/* Whoever holds the context keeps a handle that is answered 709, as after the last release. */
+/* Callers that still have the handle get 709, as after the last release. */
 static api_result reset(int ordinal)
 {
     struct api_device *device = api_device(ordinal);
@@ -256,7 +256,7 @@ api_result cuDevicePrimaryCtxSetFlags_v2(int device, unsigned int flags)
     API_CALL(API_INIT, primary_flags(device, flags));
 }
 
-/* ---- what a context says ------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------------------- */
 static api_result context_device(const struct api_context *context, int *device)
 {
     API_WANT(device, API_INVALID_VALUE);

@@ -1,11 +1,11 @@
-/* copy.c - copies and fills: the calls.  What they do is in work.c. */
+/* copy.c - the calls for copies and fills; work.c does the work. */
 #include "api.h"
 
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2, TYPE_UNIFIED = 4 }; /* CUmemorytype */
 
 static uint64_t address_of(const void *host) { return (uint64_t)(uintptr_t)host; }
 
-/* Which side must be device memory: whatever its address is, the other may be anything. */
+/* Which side must be device memory; the other side may be any memory. */
 enum { TO_DEVICE = 1, FROM_DEVICE = 2 };
 
 static api_result submit_copy(struct api_context *context, const struct api_work *copy, unsigned int sides,
@@ -31,7 +31,7 @@ static api_result line(struct api_context *context, uint64_t to, uint64_t from, 
     return submit_copy(context, &work, sides, stream);
 }
 
-/* In the legacy stream, after all that was enqueued. */
+/* In the legacy stream, after everything that was enqueued. */
 static api_result line_now(struct api_context *context, uint64_t to, uint64_t from, size_t bytes,
                            unsigned int sides)
 {

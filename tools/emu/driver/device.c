@@ -1,8 +1,8 @@
-/* device.c - devices: what they are called, and their attributes.
+/* device.c - devices: their names and attributes.
  *
- * Which GPU it is comes from settings.h; by default an sm_90 of 4 multiprocessors with 4 GiB.  Attributes are
- * those of a GPU of that architecture as its tables of compute capabilities tell; what the emulated driver
- * does not offer (textures, memory pools, peers, virtual memory management) says 0. */
+ * The settings choose the GPU, by default an sm_90 with 4 multiprocessors and 4 GiB.  Attributes are those of a
+ * GPU of that architecture, from the tables of compute capabilities.  They are 0 for what the emulated driver
+ * does not support (textures, memory pools, peers, virtual memory management). */
 #include <stdio.h>
 #include "api.h"
 
@@ -18,7 +18,7 @@ struct api_device *api_device(int ordinal)
 }
 
 /* ---- attributes ---------------------------------------------------------------------------------------- */
-/* What differs from GPU to GPU. */
+/* The attributes that depend on the GPU. */
 static const struct model {
     int sm, clock, memory_clock, bus_width, l2, single_to_double, copy_engines;
 } models[] = {
@@ -31,12 +31,12 @@ static const struct model {
 static const struct model *model_of(int sm)
 {
     size_t i = 0;
-    while (models[i].sm != sm) /* settings.c takes no others */
+    while (models[i].sm != sm) /* settings.c refuses all others */
         i++;
     return &models[i];
 }
 
-/* Attributes that are the same on all: number and value. */
+/* Attributes that are the same on all GPUs: number and value. */
 static const struct {
     unsigned int attribute;
     int          value;
@@ -185,7 +185,7 @@ api_result cuDeviceComputeCapability(int *major, int *minor, int device)
     API_CALL(API_INIT, capability_of(major, minor, device));
 }
 
-/* ---- which devices there are --------------------------------------------------------------------------- */
+/* ---- the devices --------------------------------------------------------------------------------------- */
 static api_result count_of(int *count)
 {
     API_WANT(count, API_INVALID_VALUE);

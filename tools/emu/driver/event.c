@@ -1,4 +1,4 @@
-/* event.c - events: points in time between what streams did. */
+/* event.c - events: points in time in the work of streams. */
 #include <stdlib.h>
 #include <time.h>
 #include "api.h"
@@ -37,7 +37,7 @@ static api_result destroy(struct CUevent_st *handle)
 {
     struct api_event *e = event_of(handle);
     API_WANT(e, API_INVALID_HANDLE);
-    api_result sticky = e->handle.context->sticky; /* it is told even now */
+    api_result sticky = e->handle.context->sticky; /* reported even for this call */
     api_handle_delete(&e->handle);
     return sticky;
 }

@@ -1,5 +1,5 @@
 /* function.c - functions: attributes, names, parameters, occupancy. */
-#include "tools/emu/code/compile.h"
+#include "api.h"
 
 enum { /* CUfunction_attribute */
        MAX_THREADS,
@@ -29,7 +29,7 @@ api_result api_function_get(struct api_context *context, struct CUfunc_st *handl
 }
 
 /* ---- attributes ---------------------------------------------------------------------------------------- */
-/* What a block may have on top of its static shared memory. */
+/* The shared memory that a block may have in addition to the static one. */
 static int dynamic_limit(const struct emu_function *code)
 {
     return code->max_dynamic_shared >= 0 ? code->max_dynamic_shared
@@ -120,7 +120,7 @@ api_result api_function_set_attribute(struct api_function *f, unsigned int attri
     case CLUSTER_HEIGHT:
     case CLUSTER_DEPTH:
         API_WANT(value >= 0, API_INVALID_VALUE);
-        API_WANT(!code->text->required_cluster[0], API_NOT_PERMITTED); /* the PTX says it */
+        API_WANT(!code->text->required_cluster[0], API_NOT_PERMITTED); /* the PTX defines it */
         f->cluster[attribute - CLUSTER_WIDTH] = (unsigned int)value;
         return API_OK;
     case CLUSTER_POLICY:

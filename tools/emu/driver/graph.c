@@ -1,4 +1,4 @@
-/* graph.c - graphs: nodes of work, and what comes after what. */
+/* graph.c - graphs: nodes of work, and the edges between them. */
 #include <stdlib.h>
 #include "api.h"
 
@@ -89,7 +89,7 @@ static struct api_graph *graph_of(struct CUgraph_st *handle)
     return (struct api_graph *)api_handle_get(API_KIND_GRAPH, handle);
 }
 
-/* A node of this graph; NULL: it is none. */
+/* A node of this graph; NULL: it is not one. */
 static struct api_node *node_of(const struct api_graph *graph, struct CUgraphNode_st *handle)
 {
     struct api_node *node = (struct api_node *)api_handle_get(API_KIND_NODE, handle);
@@ -108,7 +108,7 @@ static api_result nodes_of(const struct api_graph *graph, struct CUgraphNode_st 
     return API_OK;
 }
 
-/* Takes the work over. */
+/* Takes over the work. */
 static api_result add(struct CUgraphNode_st **out, struct CUgraph_st *handle,
                       struct CUgraphNode_st *const *dependencies, size_t count, struct api_work *work)
 {
@@ -274,7 +274,7 @@ api_result cuGraphAddMemcpyNode(struct CUgraphNode_st **node, struct CUgraph_st 
                                 struct CUgraphNode_st *const *dependencies, size_t count,
                                 const struct CUDA_MEMCPY3D_st *copy, struct CUctx_st *context)
 {
-    (void)context; /* one arena serves all contexts */
+    (void)context; /* all contexts share one arena */
     API_CALL(API_CONTEXT, add_copy(call.context, node, graph, dependencies, count, copy));
 }
 api_result cuGraphAddMemsetNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
@@ -302,7 +302,7 @@ api_result cuGraphAddChildGraphNode(struct CUgraphNode_st **node, struct CUgraph
     API_CALL(API_CONTEXT, add_child(call.context, node, graph, dependencies, count, child));
 }
 
-/* ---- edges and asking ---------------------------------------------------------------------------------- */
+/* ---- edges and queries --------------------------------------------------------------------------------- */
 static api_result depend(struct CUgraph_st *handle, struct CUgraphNode_st *const *from,
                          struct CUgraphNode_st *const *to, size_t count)
 {
@@ -325,7 +325,7 @@ static api_result type_of(struct CUgraphNode_st *handle, unsigned int *type)
     return API_OK;
 }
 
-/* As many as there is room for; the rest of the room is filled with NULL. Without a list: how many. */
+/* As many as there is room for, then NULLs.  Without a list: only their number. */
 static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **out, size_t *count, bool roots)
 {
     const struct api_graph *graph = graph_of(handle);
@@ -369,7 +369,7 @@ api_result cuGraphAddDependencies_v2(struct CUgraph_st *graph, struct CUgraphNod
                                      struct CUgraphNode_st *const *to, const struct CUgraphEdgeData_st *edges,
                                      size_t count)
 {
-    (void)edges; /* programmatic edges order no less here: nodes run one after the other */
+    (void)edges; /* programmatic edges are like others here: nodes run one after the other */
     API_CALL(API_INIT, depend(graph, from, to, count));
 }
 api_result cuGraphNodeGetType(struct CUgraphNode_st *node, unsigned int *type)

@@ -1,4 +1,4 @@
-/* graph_exec.c - executable graphs: the nodes' work in an order that respects the edges. */
+/* graph_exec.c - executable graphs: the work of the nodes in an order that respects the edges. */
 #include <stdlib.h>
 #include "api.h"
 
@@ -9,11 +9,11 @@ struct source {
 struct api_exec {
     struct api_handle handle;
     struct api_work   work;  /* API_WORK_GRAPH: all of it */
-    struct source    *nodes; /* whose work each item is */
+    struct source    *nodes; /* the node of each item */
 };
 
 /* ---- the order ----------------------------------------------------------------------------------------- */
-/* All that it comes after is placed. */
+/* Do all nodes before it have a place? */
 static bool ready(const struct api_node *node, const bool *placed)
 {
     for (size_t i = 0; i < node->after.count; i++)
@@ -22,7 +22,7 @@ static bool ready(const struct api_node *node, const bool *placed)
     return true;
 }
 
-/* Nodes in the order in which they were made, as far as the edges allow. False: a circle. */
+/* Nodes in the order of their creation, as far as the edges allow.  False: there is a cycle. */
 static bool sort(const struct api_graph *graph, struct api_node **order, bool *placed)
 {
     size_t done = 0, before;
@@ -133,7 +133,7 @@ static api_result instantiate_with(struct api_context *context, struct CUgraphEx
     return result;
 }
 
-/* ---- using --------------------------------------------------------------------------------------------- */
+/* ---- use ----------------------------------------------------------------------------------------------- */
 static struct api_exec *exec_of(struct CUgraphExec_st *handle)
 {
     return (struct api_exec *)api_handle_get(API_KIND_EXEC, handle);

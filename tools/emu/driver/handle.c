@@ -63,7 +63,7 @@ static void unlink_one(struct api_handle *handle)
     *at = handle->next;
 }
 
-/* Take out every object for which `goes` says so, then release them: a release may look at no other one. */
+/* Remove all objects for which `goes` is true, then release them.  A release must not use any other object. */
 static void sweep(bool (*goes)(const struct api_handle *, const void *), const void *what)
 {
     struct api_handle *gone = NULL;
@@ -87,7 +87,7 @@ static void sweep(bool (*goes)(const struct api_handle *, const void *), const v
     }
 }
 
-/* Owners are at most two deep: a library's module's function. */
+/* Owners are at most two levels deep: a function of a module of a library. */
 static bool is_owned(const struct api_handle *h, const void *what)
 {
     return h == what || h->owner == what || (h->owner != NULL && h->owner->owner == what);

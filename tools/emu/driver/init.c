@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "api.h"
-#include "faults.h"
-#include "tools/emu/memory/memory.h"
+#include "tools/emu/machine/faults.h"
+#include "tools/emu/machine/arena.h"
 
 static pthread_mutex_t            lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_long                initialised_by; /* process id; 0: nobody yet */
+static atomic_long                initialised_by; /* process id; 0: none yet */
 static const struct emu_settings *settings;
 
 const struct emu_settings *api_settings(void) { return settings; }
@@ -33,7 +33,7 @@ static api_result check(struct api_call *call, unsigned int need)
 
 api_result api_enter(struct api_call *call, unsigned int need)
 {
-    /* Before the lock: a child of fork may have inherited it taken, a stream's callback holds it. */
+    /* Before the lock: a child of fork may have inherited it locked, and a callback of a stream holds it. */
     if (atomic_load(&initialised_by) != (long)getpid())
         return API_NOT_INITIALIZED;
     if (api_thread()->in_callback)
@@ -90,8 +90,8 @@ api_result cuDriverGetVersion(int *version)
     return API_OK;
 }
 
-/* Undocumented tables of functions.  NVRTC asks an initialised driver for these two, and reads their size
- * without looking whether it got them: it gets tables without functions.  All others are unknown. */
+/* Undocumented tables of functions.  NVRTC asks an initialised driver for these two and reads their size
+ * without checking the result, so these are tables without functions.  All others are unknown. */
 api_result cuGetExportTable(const void **table, const struct CUuuid_st *id)
 {
     static const size_t        empty[1] = {sizeof empty[0]}; /* a table begins with its size */
@@ -155,7 +155,7 @@ static const struct row {
 enum { ROWS = sizeof rows / sizeof rows[0] };
 enum { FOUND, NOT_FOUND, VERSION_NOT_SUFFICIENT }; /* CUdriverProcAddressQueryResult */
 
-/* The newest of this name that a client of `version` knows, and this driver has. */
+/* The newest function of this name that a client of `version` knows and this driver has. */
 static unsigned int find(const char *name, int version, int driver, void **function)
 {
     const struct row *best = NULL;
@@ -180,7 +180,7 @@ static api_result get_proc_address(const char *name, void **function, int versio
 {
     API_WANT(name && function && flags <= 2, API_INVALID_VALUE);
     const struct emu_settings *s = emu_settings();
-    int ours = s != NULL ? s->driver_version : version; /* settings that are nonsense are told by cuInit */
+    int ours = s != NULL ? s->driver_version : version; /* cuInit reports invalid settings */
     *function = NULL;
     API_WANT(!s || !faults_now(s->faults, FAULT_STUB), API_STUB_LIBRARY);
     API_WANT(version <= ours, API_INVALID_VALUE);

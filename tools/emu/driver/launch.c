@@ -3,7 +3,7 @@
 #include "api.h"
 
 /* ---- parameters ---------------------------------------------------------------------------------------- */
-/* One pointer to each parameter. */
+/* Parameters as one pointer each. */
 static api_result gather(const struct emu_function *code, void **parameters, unsigned char *block)
 {
     API_WANT(parameters || code->parameter_count == 0, API_INVALID_VALUE);
@@ -38,7 +38,7 @@ static api_result unpack(const struct emu_function *code, void **extra, unsigned
     return API_OK;
 }
 
-/* A kernel that was compiled for clusters of a shape takes no other. */
+/* A kernel that was compiled for one shape of clusters accepts no other. */
 static bool cluster_fits(const struct ptx_function *text, const struct api_shape *shape)
 {
     for (int i = 0; i < 3; i++) {
@@ -109,7 +109,7 @@ enum { /* CUlaunchAttributeID */
        NVLINK_SCHEDULING = 16
 };
 
-/* Kernels run one after the other, each to its end: what only allows overlap, or hints, changes nothing. */
+/* Kernels run one after the other, so attributes that allow overlap, and hints, have no effect. */
 static api_result shape_attribute(const struct CUlaunchAttribute_st *a, struct api_shape *shape)
 {
     switch (a->id) {

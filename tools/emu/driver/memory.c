@@ -1,10 +1,10 @@
-/* memory.c - allocating memory, and asking what an address is. */
+/* memory.c - allocating memory, and queries about addresses. */
 #include <stdlib.h>
 #include "api.h"
-#include "faults.h"
-#include "tools/emu/memory/arena.h"
+#include "tools/emu/machine/faults.h"
+#include "tools/emu/machine/arena.h"
 
-/* ---- what an address is -------------------------------------------------------------------------------- */
+/* ---- kinds of addresses -------------------------------------------------------------------------------- */
 enum api_memory api_memory_of(uint64_t address, uint64_t bytes)
 {
     if (address == 0 || bytes > UINT64_MAX - address)
@@ -32,7 +32,7 @@ api_result api_memory_alloc(struct api_context *context, int kind, uint64_t byte
         device->used += bytes;
     }
     if (kind != EMU_MEMORY_DEVICE)
-        emu_arena_define(*address, bytes, true); /* the host writes there unseen */
+        emu_arena_define(*address, bytes, true); /* writes of the host are not seen */
     return API_OK;
 }
 
@@ -51,7 +51,7 @@ static api_result free_kind(uint64_t address, bool device)
 
 api_result api_memory_free(struct api_context *context, uint64_t address)
 {
-    (void)context; /* any context of the process may free */
+    (void)context; /* any context of the process may free it */
     return address ? free_kind(address, true) : API_OK;
 }
 
@@ -161,12 +161,12 @@ api_result cuMemHostAlloc(void **address, size_t bytes, unsigned int flags)
 }
 api_result cuMemFreeHost(void *address) { API_CALL(API_CONTEXT | API_UNSAFE, free_host(address)); }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------------------- */
 static api_result info(const struct api_context *context, size_t *free_bytes, size_t *total)
 {
     API_WANT(free_bytes && total, API_INVALID_VALUE);
     *total = (size_t)api_settings()->memory_bytes;
-    uint64_t all = emu_arena_used(), used = context->device->used; /* `all`: modules and pinned memory, too */
+    uint64_t all = emu_arena_used(), used = context->device->used; /* `all`: also modules and pinned memory */
     used = api_settings()->device_count == 1 && all > used ? all : used;
     *free_bytes = used < *total ? *total - (size_t)used : 0;
     return API_OK;
@@ -246,7 +246,7 @@ enum { /* CUpointer_attribute */
 };
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 }; /* CUmemorytype */
 
-/* Each attribute has a type of its own; the bytes are the caller's, perhaps misaligned. */
+/* Each attribute has its own type; the caller's memory may be misaligned. */
 static void put_u32(void *to, uint32_t value) { memcpy(to, &value, sizeof value); }
 static void put_u64(void *to, uint64_t value) { memcpy(to, &value, sizeof value); }
 static void put_bool(void *to, bool value) { *(unsigned char *)to = value; }
@@ -310,7 +310,7 @@ static api_result pointer_attribute(void *value, unsigned int number, api_addres
     }
 }
 
-/* What cuPointerGetAttributes says of memory that the driver does not know. */
+/* The result of cuPointerGetAttributes for memory that the driver does not know. */
 static api_result foreign_attribute(void *value, unsigned int number, api_address address)
 {
     switch (number) {
@@ -333,7 +333,7 @@ static api_result foreign_attribute(void *value, unsigned int number, api_addres
         return API_OK;
     case ASK_START:
     case ASK_SIZE:
-        return API_OK; /* left as they are */
+        return API_OK; /* left unchanged */
     case ASK_CONTEXT:
     case ASK_DEVICE_POINTER:
     case ASK_BUFFER:

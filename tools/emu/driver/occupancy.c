@@ -1,4 +1,4 @@
-/* occupancy.c - how many blocks, and clusters, fit. */
+/* occupancy.c - how many blocks and clusters fit. */
 #include "api.h"
 
 static api_result blocks_of(struct api_context *context, int *blocks, struct CUfunc_st *handle, int threads,
@@ -11,7 +11,7 @@ static api_result blocks_of(struct api_context *context, int *blocks, struct CUf
     return API_OK;
 }
 
-/* The block size with the most threads on a multiprocessor; of equals the largest. */
+/* The block size with the most threads on a multiprocessor; among equals the largest. */
 static api_result best_block(struct api_context *context, int *grid, int *block, struct CUfunc_st *handle,
                              api_block_to_shared *shared_of, size_t shared, int limit, unsigned int flags)
 {
@@ -35,7 +35,7 @@ static api_result best_block(struct api_context *context, int *grid, int *block,
     return API_OK;
 }
 
-/* Dynamic shared memory that a block may have so that `blocks` fit. */
+/* The dynamic shared memory that a block may have if `blocks` must fit. */
 static api_result shared_for(struct api_context *context, size_t *bytes, struct CUfunc_st *handle, int blocks,
                              int threads)
 {
@@ -78,7 +78,7 @@ api_result cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, struct CUfunc_
 }
 
 /* ---- clusters ------------------------------------------------------------------------------------------ */
-/* Multiprocessors of the part of a GPU that holds a cluster. */
+/* The multiprocessors of the part of a GPU that holds a cluster. */
 enum { PORTABLE = 8, MOST = 16 };
 
 static api_result resident(struct api_context *context, struct CUfunc_st *handle,
@@ -120,7 +120,7 @@ static api_result active_clusters(struct api_context *context, int *clusters, st
         size *= shape.cluster[i] ? shape.cluster[i] : 1;
     API_WANT(size <= (f->code->nonportable_cluster ? MOST : PORTABLE), API_INVALID_CLUSTER_SIZE);
     uint64_t fit = (uint64_t)each * (uint64_t)api_settings()->sm_count / size;
-    *clusters = (int)(each && fit == 0 ? 1 : fit); /* a cluster is run on however few multiprocessors */
+    *clusters = (int)(each && fit == 0 ? 1 : fit); /* a cluster runs even if there are few multiprocessors */
     return API_OK;
 }
 

@@ -12,7 +12,7 @@ api_result api_stream_get(struct api_context *context, struct CUstream_st *handl
     return (*stream)->handle.context == context ? API_OK : API_INVALID_CONTEXT;
 }
 
-/* Any context's: queries and destruction do not ask whose it is. */
+/* A stream of any context, for queries and destruction. */
 static api_result any_stream(struct api_context *context, struct CUstream_st *handle,
                              struct api_stream **stream)
 {
@@ -39,7 +39,7 @@ static api_result destroy(struct CUstream_st *handle)
 {
     struct api_stream *s = (struct api_stream *)api_handle_get(API_KIND_STREAM, handle);
     API_WANT(s && s != s->handle.context->legacy && s != s->handle.context->per_thread, API_INVALID_HANDLE);
-    api_result sticky = s->handle.context->sticky; /* it is told even now */
+    api_result sticky = s->handle.context->sticky; /* reported even for this call */
     api_capture_forget(s);
     api_handle_delete(&s->handle);
     return sticky;
@@ -61,7 +61,7 @@ static api_result wait_event(struct api_context *context, struct CUstream_st *ha
     API_TRY(any_stream(context, handle, &s));
     struct api_event *e = (struct api_event *)api_handle_get(API_KIND_EVENT, event_handle);
     API_WANT(e, API_INVALID_HANDLE);
-    if (s->capture != NULL && flags == 1) { /* external: a node of its own */
+    if (s->capture != NULL && flags == 1) { /* external: recorded as a node */
         struct api_work work = {.kind = API_WORK_WAIT_EVENT, .context = context};
         return api_submit(s, &work);
     }
@@ -83,7 +83,7 @@ static api_result call_host(struct api_context *context, struct CUstream_st *han
     return api_submit(s, &work);
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------------------------------------- */
 static api_result ask(struct api_context *context, struct CUstream_st *handle, unsigned int *flags,
                       int *priority, struct CUctx_st **owner, unsigned long long *id)
 {

@@ -1,7 +1,7 @@
 /* types.h - the prototypes of the emulated driver: the Driver API's own names, in minimal types.
  *
- * Enumerations are unsigned int, CUdevice is int, handles are pointers to cuda.h's own structures; this
- * header may stand beside cuda.h, after it. */
+ * Enumerations are unsigned int, CUdevice is int, handles are pointers to the structures of cuda.h.  This
+ * header may be included after cuda.h. */
 #ifndef EMU_API_TYPES_H
 #define EMU_API_TYPES_H
 #include <stddef.h>

@@ -1,9 +1,9 @@
-/* work.c - what streams and graphs are made of: kernels, copies, fills, host functions; doing them. */
+/* work.c - the work of streams and graphs: kernels, copies, fills, host functions. */
 #include <stdlib.h>
 #include "api.h"
-#include "faults.h"
-#include "tools/emu/memory/memory.h"
-#include "tools/emu/run/report.h"
+#include "tools/emu/machine/faults.h"
+#include "tools/emu/machine/arena.h"
+#include "tools/emu/judge/report.h"
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 void api_works_free(struct api_work *works, size_t count)
@@ -51,7 +51,7 @@ api_result api_work_clone(struct api_work *to, const struct api_work *from)
     *to = *from;
     api_result result = API_OK;
     if (from->kind == API_WORK_KERNEL) {
-        /* A function that is gone has no parameters that could be copied. */
+        /* A function that was deleted has no parameters to copy. */
         bool live = api_handle_same(API_KIND_FUNCTION, from->as.kernel.function, from->as.kernel.function_id);
         to->as.kernel.launch.parameters = NULL;
         result = live ? clone_kernel(to, from) : API_INVALID_HANDLE;
@@ -64,7 +64,7 @@ api_result api_work_clone(struct api_work *to, const struct api_work *from)
 }
 
 /* ---- checks -------------------------------------------------------------------------------------------- */
-/* The bytes from the first of one side to its last. */
+/* The bytes from the first to the last of one side. */
 static bool extent(const struct api_side *side, size_t width, size_t height, size_t depth, uint64_t *bytes)
 {
     uint64_t planes = 0, rows = 0;
@@ -118,8 +118,8 @@ api_result api_work_check(const struct api_work *w)
     return API_OK;
 }
 
-/* ---- doing --------------------------------------------------------------------------------------------- */
-/* What a kernel answers: its context is broken from then on, until it is destroyed. */
+/* ---- execution ----------------------------------------------------------------------------------------- */
+/* The result of a kernel: an error stays in its context until the context is destroyed. */
 static api_result run_kernel(const struct api_work *w)
 {
     struct api_context *context = w->context;
@@ -131,7 +131,7 @@ static api_result run_kernel(const struct api_work *w)
         context->sticky = API_LAUNCH_FAILED;
     } else {
         api_result result = emu_launch_run(api_settings(), &w->as.kernel.launch);
-        if (result == API_OUT_OF_MEMORY) { /* the context is as before */
+        if (result == API_OUT_OF_MEMORY) { /* the context is unchanged */
             const struct emu_launch *l = &w->as.kernel.launch;
             report_line(api_settings(), "%s: no host memory for blocks of %u x %u x %u threads", l->entry->name,
                         l->block[0], l->block[1], l->block[2]);
@@ -197,7 +197,7 @@ static api_result run_host(const struct api_work *w)
     return API_OK;
 }
 
-/* Later items are not done once one has broken the context. */
+/* Later items are skipped after one has broken the context. */
 static api_result run_graph(const struct api_work *w)
 {
     for (size_t i = 0; i < w->as.graph.count && w->context->sticky == API_OK; i++) {
@@ -223,7 +223,7 @@ api_result api_work_run(const struct api_work *w)
         return run_graph(w);
     case API_WORK_EMPTY:
     case API_WORK_WAIT_EVENT:
-        break; /* all that came before is done */
+        break; /* all earlier work is done */
     case API_WORK_RECORD_EVENT:
         event = (struct api_event *)api_handle_same(API_KIND_EVENT, w->as.event.event, w->as.event.id);
         API_WANT(event, API_INVALID_HANDLE);

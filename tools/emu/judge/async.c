@@ -1,9 +1,10 @@
-/* async.c - asynchronous operations: in flight until somebody has observed their completion.
+/* async.c - asynchronous operations: in flight until a thread has observed their completion.
  *
- * Those of groups (cp.async, bulk_group, wgmma) complete in order for who waits: they are numbered per lane,
- * and a wait raises what the lane has observed of its own.  Those that complete on an mbarrier do so in any
- * order: their records hold a number in judge_cluster.operations, which at completion gets a component of
- * that mbarrier ("the n-th that completed on it"); who acquires the mbarrier's clock has observed it. */
+ * Operations in groups (cp.async, bulk_group, wgmma) complete in order for the thread that waits: they are
+ * numbered per lane, and a wait raises the number that the lane has observed.  Operations on an mbarrier
+ * complete in any order: their records hold a number in judge_cluster.operations, which at completion gets a
+ * component of that mbarrier ("the n-th that completed on it"); a thread that acquires the mbarrier's clock has
+ * observed it. */
 #include <stdlib.h>
 #include "internal.h"
 
@@ -158,7 +159,7 @@ void judge_async_end_reads(struct judge_async *a, struct emu_warp *w, uint32_t l
         observed(a, w->judge, lanes, kind_of(a, a->reads));
 }
 
-/* It gets a component of its own: the next of `row` and lane. */
+/* Give it its own component: the next of `row` and lane. */
 static void operation_done(struct judge_async *a, uint32_t row, uint32_t lane, uint32_t epoch)
 {
     struct judge_operation *operation = &a->w->cluster->operations[a->number];
@@ -181,7 +182,7 @@ void judge_async_end(struct judge_async *a, struct emu_warp *w, uint32_t lanes)
     async_give(a);
 }
 
-/* The number of the mbarrier whose clock stands there; `barrier_count` when there is no memory for it. */
+/* The number of the mbarrier with this clock; `barrier_count` if there is no memory for it. */
 static uint32_t barrier_number(struct judge_cluster *c, struct judge_clock **clock)
 {
     uint32_t i;
@@ -242,7 +243,7 @@ void judge_async_end_at(struct judge_async *a, struct emu_cluster *cluster, stru
 
 void judge_async_drop(struct judge_async *a, struct emu_cluster *cluster)
 {
-    (void)cluster; /* its records stay: what touches the same bytes later was not waited for */
+    (void)cluster; /* its records stay, so that later accesses to the same bytes are found */
     if (a != NULL)
         async_give(a);
 }

@@ -1,8 +1,8 @@
-/* cell.c - what 16 bytes of memory were last touched by, and the check against it.
+/* cell.c - the last accesses to 16 bytes of memory, and the check of a new access against them.
  *
- * A cell splits into cells of 4 bytes and these into bytes when something touches less, so that neighbours'
- * stores into one word are told apart; a write of all of a cell joins it again.  A cell knows its last write
- * and the reads since then: of one warp, or of several in `readers`. */
+ * A smaller access splits a cell into cells of 4 bytes, and these into bytes, so that stores to different parts
+ * of one word are told apart.  A write of the whole cell joins it again.  A cell has its last write and the
+ * reads since then: of one warp, or of several in `readers`. */
 #include <stdlib.h>
 #include "internal.h"
 
@@ -71,7 +71,7 @@ bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const s
     return !(before->mask & ~seen);
 }
 
-/* The access of `other` must be before the view's: says so if it is not. */
+/* The access of `other` must be ordered before the view's.  Report it if it is not. */
 static void check_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes)
 {
     enum judge_part fence;
@@ -141,7 +141,7 @@ void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, cons
     cell->read.epoch = 0;
 }
 
-/* Put `mine` where `reads` is, if nothing is lost by that but older reads of the same warp by other lanes. */
+/* Replace `reads` by `mine` if that loses only older reads of the same warp by other lanes. */
 static bool reads_take(const struct judge_view *view, struct judge_reads *reads, const struct judge_reads *mine)
 {
     const bool same_row = reads->epoch && reads->row == mine->row && reads->cluster == mine->cluster;
@@ -152,7 +152,7 @@ static bool reads_take(const struct judge_view *view, struct judge_reads *reads,
         return true;
     }
     if (reads->epoch && !(same_row && mine->row != ROW_TABLE)) {
-        /* what the async proxy's accesses still need a fence for must not hide behind what needs none */
+        /* a read that the async proxy needs a fence for must not be hidden by one that needs none */
         if ((mine->flags & ~reads->flags & BY_ASYNC_PROXY) || !reads_before(view, reads))
             return false;
     }
@@ -160,7 +160,7 @@ static bool reads_take(const struct judge_view *view, struct judge_reads *reads,
     return true;
 }
 
-/* Two readers of a global cell are kept, of different clusters where there are such. */
+/* Keep two readers of a global cell, if possible of different clusters. */
 static void readers_add_global(const struct judge_view *view, struct judge_readers *readers,
                                const struct judge_reads *mine)
 {

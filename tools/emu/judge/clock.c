@@ -1,4 +1,4 @@
-/* clock.c - releasing into and acquiring from what threads synchronise through. */
+/* clock.c - releases into clocks, and acquires from them. */
 #include <stdlib.h>
 #include "internal.h"
 
@@ -48,7 +48,7 @@ void judge_add_own(struct judge_warp *w, uint32_t mask, enum judge_part p, uint3
     }
 }
 
-/* The lanes of mask that hold the same vector as its first one. */
+/* The lanes of mask that have the same vector as its first lane. */
 static uint32_t same_vector(struct judge_vector *const v[EMU_LANES], uint32_t mask)
 {
     const struct judge_vector *first = v[__builtin_ctz(mask)];
@@ -91,7 +91,7 @@ void judge_lanes_join(struct judge_warp *w, uint32_t mask, enum judge_part p, st
     }
 }
 
-/* *to joined with all that these lanes have observed. */
+/* Join into *to everything that these lanes have observed. */
 static void lanes_gather(struct judge_warp *w, uint32_t mask, enum judge_part p, struct judge_vector **to,
                          const struct judge_vector *origin)
 {
@@ -105,7 +105,7 @@ static void lanes_gather(struct judge_warp *w, uint32_t mask, enum judge_part p,
     judge_add_own(w, mask, p, w->own[p], to);
 }
 
-/* What these lanes do from now on is after what they release now. */
+/* Later accesses of these lanes are after what they release now. */
 static void lanes_step(struct judge_warp *w, uint32_t mask)
 {
     for (; mask; mask &= mask - 1)
@@ -118,7 +118,7 @@ void judge_release(struct emu_warp *warp, uint32_t mask, struct judge_clock **cl
     struct judge_warp *w = warp->judge;
     if (w == NULL || !mask || (*clock == NULL && (*clock = judge_clock_new(w->cluster)) == NULL))
         return;
-    judge_strong_acquire(w, mask); /* others may have the fence, after the barrier */
+    judge_strong_acquire(w, mask); /* other threads may execute the fence, after the barrier */
     lanes_step(w, mask);
     for (int p = 0; p < PARTS; p++) {
         struct judge_clock *c = *clock;
@@ -166,7 +166,7 @@ void judge_warp_sync(struct emu_warp *warp, uint32_t mask)
 {
     struct judge_warp *w = warp->judge;
     if (w == NULL || !(mask & (mask - 1)))
-        return; /* nobody, or a lane alone */
+        return; /* no lane, or a single one */
     lanes_step(w, mask);
     for (int p = 0; p < PARTS; p++) {
         struct judge_vector *v = NULL;

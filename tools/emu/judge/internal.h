@@ -1,27 +1,27 @@
-/* internal.h - the judge's own: vector clocks, shadow cells, what a warp has observed.
+/* internal.h - internals of the judge: vector clocks, shadow cells, what a warp has observed.
  *
- * Components  a clock counts for every thread of the cluster, and for every sequence of asynchronous
+ * Components  a clock has a counter for every thread of the cluster, and for every sequence of asynchronous
  *             operations that become visible in order.  32 components make a row; row numbers are
  *                 kind * warps + warp     (enum judge_row_kind; the lanes of that warp of the cluster)
- *                 ROW_KINDS * warps + n   (mbarriers 32 n to 32 n + 31: what completed on them)
- * Vectors     rows by number, counted references, copied when written to while shared; NULL is all zero.
- *             Between lanes and warps that synchronise they are usually the very same object.
- * Own part    what a lane knows of itself is not in its vector but in judge_warp.own: it often changes.
- * Packets     rows of any cluster of the grid: what goes through strong accesses and fences. */
+ *                 ROW_KINDS * warps + n   (mbarriers 32 n to 32 n + 31: operations that completed on them)
+ * Vectors     rows by number, with a reference count, copied on write while shared; NULL is all zero.
+ *             Lanes and warps that synchronise usually share one object.
+ * Own part    a lane's knowledge of itself changes often, so it is in judge_warp.own and not in its vector.
+ * Packets     rows of any cluster of the grid, for strong accesses and fences. */
 #ifndef EMU_JUDGE_INTERNAL_H
 #define EMU_JUDGE_INTERNAL_H
 #include <pthread.h>
 #include "judge.h"
 
-/* What was observed; what of it the async proxy's accesses to global and to shared memory may rely on. */
+/* What was observed; the part on which accesses of the async proxy to global, and to shared memory may rely. */
 enum judge_part { PART_SEEN, PART_GLOBAL, PART_SHARED, PARTS };
 
 enum judge_row_kind {
     ROW_THREAD,     /* accesses of the threads                                           */
     ROW_CP,         /* cp.async                                                          */
-    ROW_BULK_READS, /* bulk copies in groups: what they read                              */
-    ROW_BULK,       /* likewise: what they write                                          */
-    ROW_LOADS,      /* what copies that complete on an mbarrier read from global memory   */
+    ROW_BULK_READS, /* bulk copies in groups: their reads                                 */
+    ROW_BULK,       /* bulk copies in groups: their writes                                */
+    ROW_LOADS,      /* reads of global memory by copies that complete on an mbarrier      */
     ROW_WGMMA,      /* of a warpgroup: component 0 of its first warp                      */
     ROW_KINDS
 };
@@ -43,9 +43,9 @@ struct judge_vector {
     struct judge_row    *row[];
 };
 
-struct judge_clock { /* what threads synchronise through */
+struct judge_clock { /* an object through which threads synchronise */
     struct judge_vector *part[PARTS];
-    struct judge_vector *origin[PARTS];   /* it began as this one: known to be before `part` */
+    struct judge_vector *origin[PARTS];   /* the clock that it began as, which is known to be before `part` */
     struct judge_clock  *previous, *next; /* of the cluster's list */
 };
 
@@ -72,16 +72,16 @@ struct judge_cell {
     struct judge_record   write;
     struct judge_reads    read; /* unused when there are readers */
     struct judge_readers *readers;
-    struct judge_cell    *split; /* CELL_FAN cells of a quarter of the bytes; then nothing else is used */
+    struct judge_cell    *split; /* CELL_FAN cells of a quarter of the bytes; then no other field is used */
 };
-/* As long as all accesses are of whole lines, by `lanes` lanes (a power of two) from `lane` or the lowest of
- * the mask on, each of an equal part of the bytes in their order, a line needs no cells. */
+/* A line needs no cells as long as every access covers all of it: by `lanes` lanes (a power of two) from
+ * `lane`, or from the lowest of the mask, on, which access equal parts of it in order. */
 struct judge_line {
     struct judge_record write;
     struct judge_reads  read[LINE_READS];
     uint8_t             write_lanes;
-    uint8_t             breaks; /* how often it had to be broken into cells */
-    struct judge_cell  *cells;  /* LINE_CELLS; then nothing else is used */
+    uint8_t             breaks; /* how often it was split into cells */
+    struct judge_cell  *cells;  /* LINE_CELLS; then no other field is used */
 };
 
 struct judge_page { /* of global memory */
@@ -92,12 +92,12 @@ struct judge_page { /* of global memory */
 };
 
 /* ---- strong accesses ------------------------------------------------------------------------------ */
-struct judge_location {           /* a word that a strong write has released through */
+struct judge_location {           /* a word through which a strong write has released */
     const void            *owner; /* the block, for shared memory */
     uint64_t               address;
-    uint32_t               stores;  /* of plain ones: what was released before does not count any more */
+    uint32_t               stores;  /* plain stores, which end the effect of earlier releases */
     uint64_t               changes; /* stores and releases */
-    uint64_t               alone;   /* all changes after this one are by host thread `thread` */
+    uint64_t               alone;   /* all later changes are by host thread `thread` */
     const void            *thread;
     struct judge_packet   *part[PARTS];
     struct judge_location *next;
@@ -113,13 +113,13 @@ enum { PAGE_BYTES = 4096, PAGE_BUCKETS = 1 << 14, PAGE_SHARDS = 64, PAGE_CACHE =
 
 struct judge_grid {
     struct emu_grid       *grid;
-    const struct emu_op  **ops; /* by number, filled as they come */
+    const struct emu_op  **ops; /* by number, in the order of their first use */
     uint32_t               op_count;
-    bool                   off;  /* out of memory, or out of patience: nothing is judged any more */
-    uint64_t               rows; /* of packets that were looked at or copied so far */
+    bool                   off;  /* out of memory, or too slow: races are not judged any more */
+    uint64_t               rows; /* of packets that were read or copied so far */
     pthread_mutex_t        lock[PAGE_SHARDS];
     struct judge_page     *bucket[PAGE_BUCKETS];
-    uint64_t               bytes;     /* of pages and what hangs on them */
+    uint64_t               bytes;     /* of pages and all that belongs to them */
     struct judge_locations locations; /* of global memory */
 };
 
@@ -143,7 +143,7 @@ struct judge_cluster {
     struct judge_clock     *clocks;
     struct judge_operation *operations; /* number 0 is not used */
     uint32_t                operation_count, operation_room;
-    struct judge_clock   ***barriers; /* mbarriers by number: where their clock's pointer stands */
+    struct judge_clock   ***barriers; /* mbarriers by number: the address of their clock's pointer */
     uint32_t               *barrier_epoch;
     uint32_t                barrier_count, barrier_room;
     struct judge_async     *spare;            /* operations that have ended */
@@ -152,7 +152,7 @@ struct judge_cluster {
 };
 
 enum { PENDING = 4 };
-struct judge_pending { /* a strong read of a word, and what had been released there before */
+struct judge_pending { /* a strong read of a word, and what had been released through the word before */
     const void          *owner;
     uint64_t             address, changes;
     uint32_t             stores;
@@ -183,12 +183,12 @@ struct judge_warp {
 };
 
 /* ---- judge.c -------------------------------------------------------------------------------------- */
-/* Zeroed.  NULL: out of memory, the judge is switched off and has said so. */
+/* Zeroed.  NULL: out of memory; the judge is switched off and has reported it. */
 void *judge_alloc(struct judge_grid *grid, size_t count, size_t size);
 bool  judge_is_off(const struct judge_grid *grid);
-/* Rows of packets were looked at or copied: too many of them switch the judge off. */
+/* Count rows of packets that were read or copied; too many switch the judge off. */
 void judge_count_rows(struct judge_grid *grid, uint64_t rows);
-/* Its number stands in records from now on. */
+/* From now on, records use its number. */
 void                 judge_note_op(struct judge_grid *grid, const struct emu_op *op);
 const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t number);
 
@@ -196,15 +196,15 @@ const struct emu_op *judge_noted_op(const struct judge_grid *grid, uint32_t numb
 struct judge_vector *judge_vector_keep(struct judge_vector *v, uint32_t times);
 void                 judge_vector_drop(struct judge_vector *v, uint32_t times);
 void judge_vector_join(struct judge_grid *grid, struct judge_vector **to, struct judge_vector *from);
-/* Raise components of a row to what `at` says. */
+/* Raise the components of a row to those of `at`. */
 void judge_vector_lanes(struct judge_grid *grid, struct judge_vector **to, uint32_t row, uint32_t mask,
                         const uint32_t at[EMU_LANES]);
 void judge_vector_point(struct judge_grid *grid, struct judge_vector **to, uint32_t row, uint32_t lane,
                         uint32_t epoch);
 void judge_vector_import(struct judge_cluster *c, struct judge_vector **to, const struct judge_packet *packet);
 void judge_vector_export(struct judge_cluster *c, const struct judge_vector *v, struct judge_packet **to);
-/* Packets of words are shared by clusters: references may be dropped by anybody, taken only under the lock
- * of the word, and a packet is written to under that lock when there is one reference. */
+/* Clusters share the packets of words.  Any thread may drop a reference.  Taking one needs the lock of the
+ * word, and so does writing to a packet, which must have only one reference. */
 struct judge_packet           *judge_packet_keep(struct judge_packet *packet);
 void                           judge_packet_drop(struct judge_packet *packet);
 const struct judge_packet_row *judge_packet_find(const struct judge_packet *packet, uint32_t cluster,
@@ -213,7 +213,7 @@ const struct judge_packet_row *judge_packet_find(const struct judge_packet *pack
 /* ---- clock.c -------------------------------------------------------------------------------- */
 struct judge_clock *judge_clock_new(struct judge_cluster *c);
 void                judge_clock_free(struct judge_cluster *c, struct judge_clock *clock);
-/* These lanes have observed `from`, which is known to be after `origin` (may be NULL). */
+/* These lanes have observed `from`, which is known to be after `origin` (which may be NULL). */
 void judge_lanes_join(struct judge_warp *w, uint32_t mask, enum judge_part p, struct judge_vector *from,
                       const struct judge_vector *origin);
 /* Raise *to by what these lanes know of themselves. */
@@ -221,7 +221,7 @@ void judge_add_own(struct judge_warp *w, uint32_t mask, enum judge_part p, uint3
                    struct judge_vector **to);
 
 /* ---- cell.c --------------------------------------------------------------------------------- */
-/* Who touches memory now, and how that is recorded. */
+/* The current access, and its record. */
 struct judge_view {
     struct judge_warp    *warp;
     const struct emu_op  *op;
@@ -235,32 +235,32 @@ struct judge_view {
 /* Has the view's lane observed these lanes' component `epoch` of a row? */
 bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cluster, uint32_t row,
                    uint32_t lane, uint32_t epoch);
-/* The same for all lanes of mask, in one step: false may also mean that it is only known in its own part. */
+/* The same for all lanes of mask, in one step.  False may also mean that only its own part has it. */
 bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const struct judge_reads *before);
 void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint32_t offset, uint32_t bytes);
 void judge_cells_free(struct judge_cell *cells, uint32_t count);
-/* Put more reads into a cell that holds some. */
+/* Add a read to a cell that has some. */
 void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, const struct judge_reads *reads);
 
 /* ---- line.c --------------------------------------------------------------------------------- */
-/* `lanes` lanes from view->me.lane on touch all of the line, each its part.  False: cells must do it. */
+/* `lanes` lanes from view->me.lane on access all of the line, each its part.  False: use its cells. */
 bool judge_line_touch(const struct judge_view *view, struct judge_line *line, uint32_t lanes);
-/* The line has cells from now on; false: out of memory. */
+/* Split the line into cells; false: out of memory. */
 bool judge_line_break(struct judge_grid *grid, struct judge_line *line);
-/* It was just written as a whole, and may do without cells again. */
+/* It was just written as a whole and may not need cells any more. */
 void judge_line_join(const struct judge_view *view, struct judge_line *line, uint32_t lanes);
 void judge_lines_free(struct judge_line *lines, uint32_t count);
 
 /* ---- shadow.c ------------------------------------------------------------------------------- */
-/* One lane touches any memory.  A page of global memory stays locked until judge_touch_done. */
+/* One lane accesses any memory.  A page of global memory stays locked until judge_touch_done. */
 void judge_touch(struct judge_view *view, const struct emu_ref *ref, uint64_t bytes);
-/* Many lanes do, `bytes` each. */
+/* Many lanes access `bytes` each. */
 void judge_touch_lanes(struct judge_view *view, uint32_t mask, const struct emu_ref ref[EMU_LANES],
                        uint32_t bytes);
 void judge_touch_done(struct judge_view *view);
 void judge_pages_free(struct judge_grid *grid);
 
-/* ---- message.c: one line about two accesses ------------------------------------------------- */
+/* ---- message.c: the report about two accesses ----------------------------------------------- */
 enum judge_missing { MISSING_ORDER, MISSING_PROXY_FENCE };
 void judge_report_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes,
                        enum judge_missing missing);
@@ -271,7 +271,7 @@ void judge_async_free_spare(struct judge_cluster *c);
 /* ---- strong.c ------------------------------------------------------------------------------- */
 void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES],
                          uint32_t bytes, unsigned int access);
-/* What these lanes have seen by strong reads is acquired now. */
+/* These lanes acquire now what they have seen in strong reads. */
 void judge_strong_acquire(struct judge_warp *w, uint32_t mask);
 void judge_strong_free(struct judge_warp *w);
 void judge_locations_init(struct judge_locations *table);

@@ -1,33 +1,33 @@
-/* judge.c - races: the shadow of memory and the vector clocks, from the begin of a grid to its end.
+/* judge.c - races: the shadow of memory and the vector clocks, from the beginning of a grid to its end.
  *
- * An access is recorded with the thread and the epoch of its warp; a later one by another thread must have
- * observed that epoch, through whatever released and acquired it (clock.c, strong.c).
- * Asynchronous operations are recorded under components of their own, which nobody has observed until their
- * completion is (async.c).  A program that orders all of its accesses is never reported.
+ * An access is recorded with its thread and the epoch of its warp.  A later access by another thread must have
+ * observed that epoch, through any release and acquire (clock.c, strong.c).
+ * Asynchronous operations are recorded under their own components, which no thread has observed until it
+ * observes their completion (async.c).  A program that orders all of its accesses is never reported.
  *
- * What is not seen:
- *   - all of a pair but the last: memory knows its last write, and the newest reads of each warp; what was
- *     there before is forgotten if it was ordered, and older reads by other lanes of the same warp always;
- *   - reads of global memory: two of the clusters that read something are kept, and one warp of each;
- *     reads of shared memory by more than 64 warps of a cluster: the newest ones;
+ * The judge misses:
+ *   - older accesses: memory has its last write and the newest reads of each warp.  Earlier ordered accesses
+ * are forgotten, and so are all older reads by other lanes of the same warp;
+ *   - some reads: of global memory it keeps one warp each of two clusters that read; of shared memory it keeps
+ *     the newest reads if more than 64 warps of a cluster read;
  *   - global memory beyond what 1 GiB of shadow covers in one launch: from 60 MB (scattered words) to 2 GB
  *     (whole lines of 128 bytes);
- *   - local memory, parameters, constants; launches that overlap: each one is after all others;
- *   - a fence that is missing between a strong read and a barrier;
- *   - scopes: a fence or an atomic of .cta scope counts like one of .gpu scope;
- *   - a fence acquires what was released through the words that were read before it, and when the grid runs
- *     on several host threads what others released there since (which came first cannot be known); more
- *     than 4 words between two fences: at once;
- *   - anything, once blocks have synchronised through memory for seconds of the judge's own time (a barrier
- *     of 132 blocks: some 100 times), or when it runs out of memory: it says so;
- *   - what bulk copies read from global memory counts as read when a later copy of the thread is complete;
- *   - cp.async that has completed on some mbarrier (of two cp.async.mbarrier.arrive the later one covers what
- *     the earlier one did), and is read without a wait for any; before it has, it is seen;
- *   - that wgmma of the four warps of a warpgroup complete one after the other: they do together. */
+ *   - local memory, parameters, constants; launches that overlap: each one counts as after all others;
+ *   - a missing fence between a strong read and a barrier;
+ *   - scopes: a fence or an atomic of .cta scope counts as one of .gpu scope;
+ *   - some missing orders with fences: a fence acquires what was released through the words that were read
+ * before it, and if the grid runs on several host threads also what others have released there since (their
+ * order cannot be known); from the fifth word between two fences on, a read acquires at once;
+ *   - everything after blocks have synchronised through memory for seconds of the judge's own time (a barrier
+ * of 132 blocks: some 100 times), or after it has run out of memory; it reports this;
+ *   - reads of bulk copies from global memory when a later copy of the thread is complete: they count as
+ * complete;
+ *   - a cp.async that has completed on some mbarrier, if its bytes are read without a wait for any mbarrier (of
+ * two cp.async.mbarrier.arrive the later one covers the copies of the earlier one);
+ *   - the order of the wgmma of the four warps of a warpgroup: they complete together. */
 #include <stdlib.h>
 #include "internal.h"
-#include "tools/emu/async/mbarrier.h"
-#include "tools/emu/run/report.h"
+#include "report.h"
 
 static const uint64_t ROWS_MOST = 40 * 1000 * 1000; /* a few seconds */
 
@@ -199,7 +199,7 @@ void judge_cluster_end(struct emu_cluster *cluster)
 }
 
 /* ---- mbarriers ------------------------------------------------------------------------------------ */
-/* Plain accesses to one that is alive; those of mbarrier instructions are told apart by async_is_mbarrier. */
+/* Find plain accesses to live mbarriers; for mbarrier instructions, async_is_mbarrier is false. */
 static void find_mbarriers(struct emu_warp *w, const struct emu_op *op, uint32_t mask,
                            const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access)
 {
@@ -207,12 +207,12 @@ static void find_mbarriers(struct emu_warp *w, const struct emu_op *op, uint32_t
     for (; mask; mask &= mask - 1) {
         const int l = __builtin_ctz(mask);
         if (ref[l].space == EMU_SHARED && async_is_mbarrier(ref[l].cta, (uint32_t)ref[l].address, bytes))
-            judge_find(w, op, l, JUDGE_MBARRIER, "%s shared 0x%x..0x%x, where an mbarrier is alive", what,
+            judge_find(w, op, l, JUDGE_MBARRIER, "%s shared 0x%x..0x%x, where a live mbarrier is", what,
                        (unsigned int)ref[l].address, (unsigned int)(ref[l].address + bytes - 1));
     }
 }
 
-/* Is there one at all between the first and the last byte? */
+/* Is there any mbarrier between the first and the last byte? */
 static bool near_mbarrier(uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t bytes)
 {
     const struct emu_cta *cta = ref[__builtin_ctz(mask)].cta;
@@ -229,7 +229,7 @@ static bool near_mbarrier(uint32_t mask, const struct emu_ref ref[EMU_LANES], ui
     return async_is_mbarrier(cta, (uint32_t)low, (uint32_t)(high - low) + bytes);
 }
 
-/* mbarrier.inval ends an object of atomic operations; it does not race with the tests of other lanes. */
+/* mbarrier.inval does not race with the tests of other lanes, since these are atomic operations. */
 static bool invalidates(const struct emu_op *op)
 {
     const struct ptx_instruction *in = op->text;

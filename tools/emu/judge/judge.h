@@ -1,17 +1,17 @@
-/* judge.h - what a GPU never says: races, undefined values, misuse of asynchronous operations.
+/* judge.h - errors that a GPU never reports: races, undefined values, misuse of asynchronous operations.
  *
- * Happens-before is kept by vector clocks of threads.  What threads synchronise through (a barrier, a
- * phase of an mbarrier, a word of memory) has a clock object: releasing joins the releasing lanes' clocks
- * into it, acquiring joins it into the acquiring lanes'.  Every clock has two parts: what was observed,
- * and what was observed and then covered by fence.proxy.async; only the latter is ordered before accesses
- * by the async proxy.
+ * Vector clocks of threads represent happens-before.  An object through which threads synchronise (a barrier, a
+ * phase of an mbarrier, a word of memory) has a clock: a release joins the clocks of the releasing lanes into
+ * it, and an acquire joins it into the clocks of the acquiring lanes.  Every clock has two parts: what was
+ * observed, and what was observed and then covered by fence.proxy.async.  Only the latter is ordered before
+ * accesses by the async proxy.
  *
- * All calls do nothing when the grid is not judged (w->judge NULL), objects are then NULL. Each finding is
- * printed once per op and kind, with places, threads and address. */
+ * If the grid is not judged (w->judge is NULL), all calls do nothing and the objects are NULL.  Each finding is
+ * printed once for each op and kind, with places, threads and address. */
 #ifndef EMU_JUDGE_H
 #define EMU_JUDGE_H
-#include "tools/emu/run/emu.h"
-#include "tools/emu/memory/memory.h"
+#include "tools/emu/machine/emu.h"
+#include "tools/emu/machine/space.h"
 
 struct judge_clock;
 struct judge_async;
@@ -25,7 +25,7 @@ enum judge_kind {
     JUDGE_DEADLOCK,
     JUDGE_CONFLICT
 };
-/* A finding: counted in the grid, one line printed; ignored when its kind is switched off. */
+/* A finding: count it in the grid and print one line, unless its kind is switched off. */
 void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind, const char *format,
                 ...) __attribute__((format(printf, 5, 6)));
 
@@ -40,31 +40,35 @@ void judge_access(struct emu_warp *w, const struct emu_op *op, uint32_t mask,
                   const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access);
 
 /* ---- synchronisation ------------------------------------------------------------------------------ */
-/* *clock is made when it is NULL. */
+/* *clock is allocated if it is NULL. */
 void judge_release(struct emu_warp *w, uint32_t mask, struct judge_clock **clock);
 void judge_acquire(struct emu_warp *w, uint32_t mask, const struct judge_clock *clock);
-void judge_clock_clear(struct emu_cluster *cluster, struct judge_clock **clock); /* forget; sets NULL */
-/* Move what is in *from into *to (joined), and forget *from: the next phase of an mbarrier. */
+void judge_clock_clear(struct emu_cluster *cluster, struct judge_clock **clock); /* frees it and sets NULL */
+/* Join *from into *to and forget *from: the next phase of an mbarrier. */
 void judge_clock_move(struct emu_cluster *cluster, struct judge_clock **to, struct judge_clock **from);
-/* bar.warp.sync: the lanes of mask see each other's accesses. */
+/* bar.warp.sync: the lanes of mask have observed each other's accesses. */
 void judge_warp_sync(struct emu_warp *w, uint32_t mask);
-/* fence, membar: orders accesses before it with strong accesses after it, and the reverse. */
+/* fence, membar: order earlier accesses before later strong accesses, and the reverse. */
 void judge_fence(struct emu_warp *w, uint32_t mask);
-/* fence.proxy.async: what these lanes have observed so far is visible to the async proxy.  `spaces`: which
- * memory it covers (1 global, 2 shared). */
+/* fence.proxy.async: what these lanes have observed so far becomes visible to the async proxy.  `spaces`: the
+ * memory that it covers (1 global, 2 shared). */
 void judge_proxy_fence(struct emu_warp *w, uint32_t mask, unsigned int spaces);
 
 /* ---- asynchronous operations ------------------------------------------------------------------------------
- * begin at issue; tell all memory it will read and write, which is checked against what came before and is in
- * flight from then on (a touch by anybody is a finding); end when its completion is observed. */
+ * Call begin at the issue, and touch for all memory that the operation will read and write: it is checked
+ * against earlier accesses and is then in flight, so that an access by any thread is a finding.  Call end when
+ * the completion is observed. */
 struct judge_async *judge_async_begin(struct emu_warp *w, const struct emu_op *op, int lane, bool async_proxy);
 void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_t bytes, unsigned int access);
-/* The reads are over (cp.async.bulk.wait_group.read), the writes are not. */
+/* The reads are complete (cp.async.bulk.wait_group.read), the writes are not. */
 void judge_async_end_reads(struct judge_async *a, struct emu_warp *w, uint32_t lanes);
-/* Observed by these lanes by a wait: from now on it is as if they had done it at this moment.  Frees a. */
+/* These lanes have observed it by a wait: it counts as if they had done the work now.  Frees a. */
 void judge_async_end(struct judge_async *a, struct emu_warp *w, uint32_t lanes);
-/* It is complete, and will be observed by whoever acquires *clock.  Frees a. */
+/* It is complete, and a thread that acquires *clock observes it.  Frees a. */
 void judge_async_end_at(struct judge_async *a, struct emu_cluster *cluster, struct judge_clock **clock);
-/* The block ended with it in flight: dropped. */
+/* The block ended while it was in flight.  Frees a. */
 void judge_async_drop(struct judge_async *a, struct emu_cluster *cluster);
+/* What the judge asks of the room async: do these bytes belong to a live mbarrier?  False while an mbarrier
+ * instruction itself looks at them. */
+bool async_is_mbarrier(const struct emu_cta *cta, uint32_t address, uint32_t bytes);
 #endif

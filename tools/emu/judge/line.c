@@ -1,4 +1,4 @@
-/* line.c - lines of 128 bytes that warps, copies and wgmma touch as a whole: one record for it all. */
+/* line.c - lines of 128 bytes that warps, copies and wgmma access as a whole: one record for the line. */
 #include <stdlib.h>
 #include "internal.h"
 
@@ -15,7 +15,7 @@ static struct judge_reads as_reads(const struct judge_record *record, uint32_t l
                                 record->row,   record->flags};
 }
 
-/* The same threads touched the same bytes, or it is the same operation. */
+/* The same threads accessed the same bytes, or it is the same operation. */
 static bool same_owner(const struct judge_view *view, const struct judge_reads *before,
                        const struct judge_reads *me)
 {
@@ -37,7 +37,7 @@ static bool is_before(const struct judge_view *view, const struct judge_reads *b
     return judge_all_ordered(view, view->ref->space == EMU_SHARED ? PART_SHARED : PART_GLOBAL, before);
 }
 
-/* May `mine` stand for what is there too? */
+/* Can `mine` replace the record that is there? */
 static bool replaces(const struct judge_view *view, const struct judge_reads *there,
                      const struct judge_reads *mine)
 {
@@ -62,7 +62,7 @@ static bool line_read(const struct judge_view *view, struct judge_line *line, co
         }
     if (view->ref->space != EMU_GLOBAL)
         return false;
-    line->read[line->read[0].cluster == mine->cluster ? 0 : 1] = *mine; /* two clusters are enough */
+    line->read[line->read[0].cluster == mine->cluster ? 0 : 1] = *mine; /* two clusters are kept */
     return true;
 }
 
@@ -109,7 +109,7 @@ static void cell_fill(struct judge_grid *grid, struct judge_cell *cell, const st
         }
 }
 
-/* Do lanes that touched it hold less than a cell? */
+/* Is the part of each lane smaller than a cell? */
 static bool needs_words(const struct judge_line *line)
 {
     bool words = line->write.epoch && line->write_lanes > LINE_CELLS;

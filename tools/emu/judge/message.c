@@ -1,8 +1,8 @@
-/* message.c - two accesses that nothing orders, in words. */
+/* message.c - the report about two accesses that nothing orders. */
 #include <inttypes.h>
 #include <stdio.h>
 #include "internal.h"
-#include "tools/emu/run/report.h"
+#include "report.h"
 
 enum { OTHER_TEXT = 384 };
 
@@ -18,7 +18,7 @@ static void block_index(const struct emu_grid *grid, uint32_t id, uint32_t rank,
     }
 }
 
-/* The warp of the cluster that stands behind a record. */
+/* The warp of the cluster to which a record belongs. */
 static uint32_t warp_of(const struct judge_view *view, const struct judge_record *record, uint32_t *lane)
 {
     const struct judge_cluster *c = view->warp->cluster;
@@ -29,7 +29,7 @@ static uint32_t warp_of(const struct judge_view *view, const struct judge_record
     return c->operations[record->epoch].row;
 }
 
-/* "thread (35,0,0)", and of which block if it is another one */
+/* "thread (35,0,0)", with its block if that is another one */
 static const char *thread_text(const struct judge_view *view, const struct judge_record *record, char *buf,
                                size_t cap)
 {
@@ -47,7 +47,7 @@ static const char *thread_text(const struct judge_view *view, const struct judge
     return buf;
 }
 
-/* Has nobody observed that it is complete?  Those of mbarriers are not waited for by who issued them. */
+/* Is its completion unobserved?  The issuer of an operation on an mbarrier need not wait for it. */
 static bool in_flight(const struct judge_view *view, const struct judge_record *record)
 {
     const struct judge_cluster *c = view->warp->cluster;
@@ -109,7 +109,7 @@ void judge_report_pair(const struct judge_view *view, const struct judge_record 
                    "%s through the async proxy, %s by %s%s at %s: fence.proxy.async is missing in between",
                    mine, other_writes ? "written" : "read", thread ? "" : "the ", thread ? who : name, place);
     else if (thread)
-        judge_find(w->w, view->op, view->lane, JUDGE_RACE, "%s, %s by %s at %s, nothing orders them", mine,
+        judge_find(w->w, view->op, view->lane, JUDGE_RACE, "%s, %s by %s at %s, and nothing orders them", mine,
                    other_writes ? "written" : "read", who, place);
     else if (in_flight(view, other))
         judge_find(w->w, view->op, view->lane, JUDGE_ASYNC,
@@ -117,6 +117,6 @@ void judge_report_pair(const struct judge_view *view, const struct judge_record 
                    other_writes ? "writes" : "reads");
     else
         judge_find(w->w, view->op, view->lane, JUDGE_RACE,
-                   "%s, %s by the %s at %s (of %s), nothing orders them", mine,
+                   "%s, %s by the %s at %s (of %s), and nothing orders them", mine,
                    other_writes ? "written" : "read", name, place, who);
 }

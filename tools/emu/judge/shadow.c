@@ -1,9 +1,9 @@
-/* shadow.c - from addresses to lines and cells: of blocks' shared memory, of pages of global memory. */
+/* shadow.c - the lines and cells of an address: in shared memory of blocks, in pages of global memory. */
 #include <stdlib.h>
 #include "internal.h"
 
 enum { PAGE_LINES = PAGE_BYTES / LINE_BYTES };
-static const uint64_t PAGES_MOST = 1ull << 30; /* bytes; what lies in further pages is not judged */
+static const uint64_t PAGES_MOST = 1ull << 30; /* bytes; accesses to further pages are not judged */
 
 /* ---- pages of global memory ----------------------------------------------------------------------- */
 static struct judge_page *page_new(struct judge_grid *grid, uint64_t number)
@@ -52,7 +52,7 @@ void judge_pages_free(struct judge_grid *grid)
         }
 }
 
-/* The page of a line, which is locked from now on instead of another one; NULL: no room. */
+/* Lock the page of a line, and unlock the previous one; NULL: there is no room. */
 static struct judge_page *page_hold(struct judge_view *view, uint64_t address)
 {
     const uint64_t number = address / PAGE_BYTES;
@@ -84,7 +84,7 @@ static struct judge_line *line_of(struct judge_view *view, const struct emu_ref 
     return &ref->cta->judge->lines[number];
 }
 
-/* Part of a line, by one lane. */
+/* One lane accesses part of a line. */
 static void line_part(struct judge_view *view, struct judge_line *line, uint32_t offset, uint32_t bytes)
 {
     const uint32_t end = offset + bytes;
@@ -124,7 +124,7 @@ static void set_lane(struct judge_view *view, uint32_t lane)
     view->me.lane = (uint8_t)lane;
 }
 
-/* Do `lanes` lanes from this one on cover a line in their order? */
+/* Do `lanes` lanes from this one on cover a line in order? */
 static bool covers_line(uint32_t mask, const struct emu_ref ref[EMU_LANES], uint32_t first, uint32_t lanes,
                         uint32_t bytes)
 {
@@ -147,7 +147,7 @@ static bool same_vectors(const struct judge_warp *w, uint32_t first, uint32_t la
     return same;
 }
 
-/* True: these lanes are done. */
+/* True: these lanes are finished. */
 static bool touch_line(struct judge_view *view, const struct emu_ref *ref, uint32_t first, uint32_t lanes)
 {
     struct judge_line *line = line_of(view, &ref[first], ref[first].address);
@@ -160,7 +160,7 @@ void judge_touch_lanes(struct judge_view *view, uint32_t mask, const struct emu_
                        uint32_t bytes)
 {
     const uint32_t lanes = bytes == 4 || bytes == 8 || bytes == 16 ? LINE_BYTES / bytes : 1;
-    uint32_t       next = 0; /* lanes below are done */
+    uint32_t       next = 0; /* lanes below this one are finished */
     while (next < EMU_LANES && (mask >> next) != 0) {
         const uint32_t first = next + (uint32_t)__builtin_ctz(mask >> next);
         const bool     line = lanes > 1 && first % lanes == 0 && covers_line(mask, ref, first, lanes, bytes);

@@ -1,8 +1,8 @@
 /* strong.c - words of memory that threads synchronise through: fence, strong write; strong read, fence.
  *
- * A strong write or atomic releases what its thread had observed at its last fence into the word; a strong
- * read or atomic keeps what the word holds, and the thread's next fence acquires it.  The words of global
- * memory are shared by all clusters of the grid, so what they hold is in packets. */
+ * A strong write or atomic releases into the word what its thread had observed at its last fence.  A strong
+ * read or atomic remembers what the word holds, and the thread's next fence acquires it.  All clusters of the
+ * grid share the words of global memory, so these hold packets. */
 #include <stdlib.h>
 #include "internal.h"
 
@@ -25,7 +25,7 @@ void judge_locations_free(struct judge_locations *table)
         pthread_mutex_destroy(&table->lock[i]);
 }
 
-/* Something that is another one in every host thread. */
+/* An address that is different in every host thread. */
 static const void *this_thread(void)
 {
     static _Thread_local char mine;
@@ -38,7 +38,7 @@ static uint32_t location_hash(const void *owner, uint64_t address)
     return (uint32_t)((key * 0x9e3779b97f4a7c15ull) >> 40);
 }
 
-/* With its lock held, in either case.  NULL: nothing was ever released through it (and `make` is false). */
+/* Returns with its lock held, also for NULL: nothing was ever released through it, and `make` is false. */
 static struct judge_location *location_lock(struct judge_cluster *c, struct judge_locations *table,
                                             const void *owner, uint64_t address, bool make,
                                             pthread_mutex_t **lock)
@@ -87,7 +87,7 @@ static struct judge_locations *table_of(struct judge_cluster *c, const void *own
     return owner != NULL ? &c->locations : &c->grid->locations;
 }
 
-/* What had been released before the judge was told of the read, which is before the read itself. */
+/* What was released before the read was reported to the judge, which precedes the read itself. */
 static void import_old(struct judge_warp *w, int lane, struct judge_pending *pending)
 {
     for (int p = 0; p < PARTS; p++)
@@ -95,7 +95,7 @@ static void import_old(struct judge_warp *w, int lane, struct judge_pending *pen
     pending_drop(pending);
 }
 
-/* What was released since, if it was by another host thread: perhaps it is what was read. */
+/* What another host thread has released since: the read may have returned it. */
 static void import_new(struct judge_warp *w, int lane, const struct judge_pending *pending)
 {
     pthread_mutex_t             *lock;
@@ -126,7 +126,7 @@ void judge_strong_acquire(struct judge_warp *w, uint32_t mask)
             acquire_pending(w, __builtin_ctz(mask));
 }
 
-/* Where to keep the read of a word; what is there already is left to be replaced. */
+/* The entry for the read of a word; the caller replaces an old one. */
 static struct judge_pending *pending_for(struct judge_warp *w, int lane, const void *owner, uint64_t address)
 {
     struct judge_strong *s = strong_of(w);
@@ -148,8 +148,8 @@ static struct judge_pending *pending_for(struct judge_warp *w, int lane, const v
     return &s->pending[lane][i];
 }
 
-/* With the location's lock held (NULL: nothing was released there).  What a word holds only grows, until
- * somebody stores into it. */
+/* Call it with the location's lock held (NULL: nothing was released there).  What a word holds only grows until
+ * a plain store. */
 static void lane_saw(struct judge_warp *w, int lane, struct judge_pending *pending,
                      const struct judge_location *location)
 {
@@ -178,7 +178,7 @@ static void lane_export(struct judge_warp *w, int lane, struct judge_location *l
     }
 }
 
-/* Who reads the new value has not read what was released with the old one. */
+/* A thread that reads the new value has not read what was released with the old one. */
 static void location_store(struct judge_location *location)
 {
     location->stores++;

@@ -40,7 +40,7 @@ void judge_vector_drop(struct judge_vector *v, uint32_t times)
     free(v);
 }
 
-/* *to becomes a vector that nobody else sees, of `count` rows at least. */
+/* Make *to an unshared vector of at least `count` rows. */
 static struct judge_vector *vector_unique(struct judge_grid *grid, struct judge_vector **to, uint32_t count)
 {
     struct judge_vector *v = *to, *mine;
@@ -94,7 +94,7 @@ static void row_raise(uint32_t *to, const uint32_t *from)
 }
 
 /* ---- packets -------------------------------------------------------------------------------------- */
-/* Where (cluster, row) is or would be. */
+/* The position where (cluster, row) is or would be. */
 static uint32_t packet_position(const struct judge_packet *packet, uint32_t cluster, uint32_t row)
 {
     uint32_t low = 0, high = packet->count;
@@ -121,7 +121,7 @@ const struct judge_packet_row *judge_packet_find(const struct judge_packet *pack
     return &packet->rows[i];
 }
 
-/* *to becomes a packet that nobody else sees, with room for `more` rows. */
+/* Make *to an unshared packet with room for `more` rows. */
 static struct judge_packet *packet_unique(struct judge_grid *grid, struct judge_packet **to, uint32_t more)
 {
     struct judge_packet *old = *to, *mine;
@@ -143,7 +143,7 @@ static struct judge_packet *packet_unique(struct judge_grid *grid, struct judge_
     return *to = mine;
 }
 
-/* There is room for it. */
+/* The caller has made room for it. */
 static void packet_add(struct judge_packet *packet, uint32_t cluster, uint32_t row, const uint32_t *at)
 {
     const uint32_t           i = packet_position(packet, cluster, row);

@@ -5,23 +5,23 @@
 
 enum { FAULT_ADDRESS = 700, FAULT_MISALIGNED = 716 };
 
-/* A memory in which a byte is found by an offset: device memory, the shared memory of one block, or the local
- * memories of a warp, one lane's behind the other's. */
+/* A memory that is addressed by offsets: device memory, the shared memory of one block, or the local memories
+ * of a warp, one lane after the other. */
 struct memory_part {
-    enum emu_space  space;           /* EMU_GLOBAL, EMU_SHARED, EMU_LOCAL                                     */
-    uint64_t        window;          /* what the lane's address is above the offset within the space          */
-    uint64_t        lane_bytes;      /* local: of one lane                                                    */
+    enum emu_space  space;      /* EMU_GLOBAL, EMU_SHARED, EMU_LOCAL                                     */
+    uint64_t        window;     /* the lane's address minus the offset within the space                   */
+    uint64_t        lane_bytes; /* local: of one lane                                                    */
     unsigned char  *bytes, *defined; /* of offset 0: a host address (device: NULL), and the bits         */
     uint64_t        first_bit;       /* offset of the byte that bit 0 stands for: device memory begins there  */
     struct emu_cta *cta;
 };
 
-/* The part in which lanes with this address lie; false: there is none (bounds are not looked at). */
+/* The part to which this address belongs; false: there is none.  Bounds are not checked. */
 bool memory_part_of(struct emu_warp *w, enum emu_space space, uint64_t address, struct memory_part *out);
-/* Is [offset, offset + bytes) a lane's own to access in this way?  `space` is the op's. */
+/* May a lane access [offset, offset + bytes) in this way?  `space` is the op's. */
 bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space, uint64_t offset,
                    uint64_t bytes, unsigned int access);
-/* Report that it is not. */
+/* Report that it may not. */
 void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
                     uint64_t address, uint64_t bytes, unsigned int access);
 void memory_misaligned(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
@@ -36,7 +36,7 @@ struct memory_lanes {
     uint64_t       step;
     unsigned char *at[EMU_LANES]; /* not regular: of the lanes of mask */
 };
-/* for each lane of mask, `p` being where its bytes are; elementwise, as EMU_FOR_LANES */
+/* For each lane of mask, in any order; `p` points to its bytes. */
 #define MEMORY_FOR_LANES(m, mask, l, p, ...)                                          \
     do {                                                                              \
         if ((m)->regular) {                                                           \
@@ -48,19 +48,19 @@ struct memory_lanes {
             EMU_FOR_LANES(mask, l, unsigned char *const p = (m)->at[l]; __VA_ARGS__); \
         }                                                                             \
     } while (0)
-/* emu_memory, for those who need the bytes only; mask is not 0. */
+/* emu_memory for callers that need only the bytes; mask is not 0. */
 bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, enum emu_space space,
                   const uint64_t address[EMU_LANES], uint32_t bytes, uint32_t align, unsigned int access,
                   struct memory_lanes *out);
 
-/* What the judge is told of a strong access to device memory and what the access does must be one step for
- * all host threads: otherwise one could acquire what was released after it looked.  True: end it. */
+/* A strong access to device memory and its report to the judge must be one step for all host threads. Otherwise
+ * a thread could acquire what was released after its read.  True: memory_strong_end must be called. */
 bool memory_strong_begin(const struct emu_warp *w, enum emu_space space, unsigned int access);
 void memory_strong_end(bool begun);
 
-/* The bytes hold nothing from now on (discard). */
+/* The bytes are undefined from now on (discard). */
 void memory_undefine(const struct emu_ref *ref, uint64_t bytes);
 
-/* The fewest wavefronts that so many lanes of this width can need. */
+/* The fewest wavefronts that this many lanes of this width can need. */
 unsigned int memory_least_wavefronts(uint32_t mask, uint32_t bytes);
 #endif

@@ -1,10 +1,10 @@
-/* access_words.c - the modifiers of ld, st, atom and red: each once, in any order, as ptxas takes them. */
+/* access_words.c - the modifiers of ld, st, atom and red: each once, in any order, as ptxas accepts them. */
 #include "load_store.h"
 
 static const char *const scopes[] = {"cta", "cluster", "gpu", "sys", NULL};
 static const char *const orders[] = {"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", NULL};
 static const char *const vectors[] = {"v2", "v4", "v8", NULL};
-/* These change nothing that can be seen. */
+/* These have no observable effect. */
 /* clang-format off */
 static const char *const caches[] = {
     "ca", "cg", "cs", "lu", "cv", "wb", "wt", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
@@ -20,11 +20,11 @@ bool decode_scope(struct decoder *d)
 }
 /* clang-format on */
 
-/* What may stand only once: `taken` says that it was read just now. */
+/* A modifier that may occur only once; `taken`: it was just read. */
 static bool once(struct decoder *d, bool *seen, bool taken)
 {
     if (taken && *seen)
-        decode_refuse(d, "a modifier too many of the same sort");
+        decode_refuse(d, "two modifiers of the same kind");
     *seen |= taken;
     return taken;
 }
@@ -92,6 +92,6 @@ bool decode_access_words(struct decoder *d, const char *const *operations, struc
     if (words->order >= ORDER_RELAXED)
         decode_need_sm(d, 70);
     if (words->mmio && words->order != ORDER_RELAXED)
-        decode_refuse(d, ".mmio wants .relaxed.sys");
+        decode_refuse(d, ".mmio needs .relaxed.sys");
     return !d->failed;
 }

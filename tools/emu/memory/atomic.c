@@ -1,10 +1,9 @@
 /* atomic.c - atom, red: read-modify-writes, lane after lane.
  *
- * An element of 1 to 8 bytes of device memory is exchanged by the host's compare-and-swap, since other host
- * threads may be at it; one of 16 bytes is changed under a lock that all such operations take.  Shared memory
- * belongs to the one host thread that runs the cluster. */
+ * The host's compare-and-swap changes an element of 1 to 8 bytes in device memory, since other host threads may
+ * access it too.  A lock protects elements of 16 bytes.  Shared memory belongs to the one host thread that runs
+ * the cluster. */
 #include <pthread.h>
-#include "tools/emu/async/cp.h"
 #include "tools/emu/compute/float_format.h"
 #include "tools/emu/judge/judge.h"
 #include "load_store.h"
@@ -22,7 +21,7 @@ static const char *const operation_words[] = {"add", "min", "max",  "inc", "dec"
 enum { ACCESS = EMU_READ | EMU_WRITE | EMU_ATOMIC | EMU_STRONG };
 
 struct atomic_op {
-    update *shared, *global; /* they differ in subnormals                       */
+    update *shared, *global; /* they treat subnormals differently              */
     uint8_t size, count;     /* bytes of an element, elements                   */
     uint8_t fences;
     bool    has_result, has_third, yields;
@@ -30,7 +29,7 @@ struct atomic_op {
 
 static pthread_mutex_t wide_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- what is done to one element -------------------------------------------------------------------- */
+/* ---- the update of one element ---------------------------------------------------------------------- */
 static struct wide one(uint64_t value) { return (struct wide){value, 0}; }
 
 #define UPDATE(name, ...)                                                  \
@@ -77,7 +76,7 @@ UPDATE(add_f32, sum_f32((uint32_t)x, (uint32_t)y))
 UPDATE(add_f32_ftz, flush((uint32_t)sum_f32(flush((uint32_t)x), flush((uint32_t)y))))
 UPDATE(add_f64, emu_bits_of_double(emu_double_of(x) + emu_double_of(y)))
 
-/* Halves: the sum of two is exact enough in f32 for one rounding to remain. */
+/* Halves: in f32, the sum of two is precise enough for a single rounding. */
 static uint32_t add_half(uint32_t x, uint32_t y)
 {
     return emu_f32_to_f16(emu_f16_to_f32(x) + emu_f16_to_f32(y));
@@ -200,13 +199,13 @@ static void update_lane(struct emu_warp *w, const struct emu_op *op, int lane, c
     }
 }
 
-/* A generic address may turn out to be local: atomics are not for a thread's own memory. */
+/* A generic address may be local, where atomics do not exist. */
 static bool in_reach(struct emu_warp *w, const struct emu_op *op, uint32_t mask, const struct emu_ref *ref)
 {
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
         if (ref[l].space == EMU_LOCAL) {
-            emu_fault(w, op, l, FAULT_ADDRESS, "an atomic operation on local memory");
+            emu_fault(w, op, l, FAULT_ADDRESS, "an atomic operation cannot use local memory");
             return false;
         }
     }
@@ -312,7 +311,8 @@ static uint8_t fences_of(struct decoder *d, enum access_order order, bool red)
 {
     if (order == ORDER_WEAK || order == ORDER_VOLATILE ||
         (red && order >= ORDER_ACQUIRE && order != ORDER_RELEASE))
-        decode_refuse(d, red ? "red has only .relaxed and .release" : "an atomic is not .weak or .volatile");
+        decode_refuse(d,
+                      red ? "red can only be .relaxed or .release" : "an atomic cannot be .weak or .volatile");
     return (order == ORDER_RELEASE || order == ORDER_ACQ_REL ? FENCE_BEFORE : 0) |
            (order == ORDER_ACQUIRE || order == ORDER_ACQ_REL ? FENCE_AFTER : 0);
 }
@@ -324,13 +324,13 @@ static bool check_vector(struct decoder *d, const struct atomic_op *a, enum oper
     unsigned int bytes = (unsigned int)a->count * a->size;
     if (a->count == 1) {
         if (is_half(type) && operation != OP_ADD)
-            return decode_refuse(d, "only .add is there for one .%s", ptx_type_name(type));
+            return decode_refuse(d, "a single .%s has only .add", ptx_type_name(type));
         return true;
     }
     if (!(type == PTX_f32 && operation == OP_ADD) && !is_half(type))
         return decode_refuse(d, "there are no vectors of .%s", ptx_type_name(type));
     if (bytes > 16 || (space != EMU_GLOBAL && space != EMU_GENERIC))
-        return decode_refuse(d, "vectors are 4 to 16 bytes of global memory");
+        return decode_refuse(d, "vectors must be 4 to 16 bytes of global memory");
     return decode_need_sm(d, 90) && decode_need_isa(d, 81);
 }
 
@@ -341,7 +341,7 @@ static bool check_type(struct decoder *d, enum operation operation, enum ptx_typ
     if (red && operation >= OP_EXCH)
         return decode_refuse(d, "red has no .%s", operation_words[operation]);
     if (is_half(type) != noftz)
-        return decode_refuse(d, noftz ? ".noftz is for halves" : ".noftz is missing");
+        return decode_refuse(d, noftz ? "only halves have .noftz" : ".noftz is missing");
     if (type == PTX_b128 && !(decode_need_sm(d, 90) && decode_need_isa(d, 83)))
         return false;
     if ((type == PTX_bf16 || type == PTX_bf16x2) && !decode_need_sm(d, 90))
@@ -357,7 +357,7 @@ static void decode_vector(struct decoder *d, unsigned int number, enum ptx_type 
     const struct ptx_operand *o = decode_operand(d, number);
     const struct ptx_operand *items = o != NULL ? decode_items(o, &count) : NULL;
     if (items == NULL || (o->kind == PTX_OP_SINK && result && wanted > 1)) {
-        decode_refuse(d, "a list of %u registers is wanted", wanted);
+        decode_refuse(d, "a list of %u registers is expected", wanted);
         return;
     }
     if (count != wanted) {
@@ -390,11 +390,11 @@ static bool decode_atom_operands(struct decoder *d, struct emu_op *op, const str
 static bool check_atom(struct decoder *d, const struct access_words *words)
 {
     if (words->space != EMU_GLOBAL && words->space != EMU_GENERIC && words->space != EMU_SHARED)
-        return decode_refuse(d, "atomics are for .global and .shared");
+        return decode_refuse(d, "atomics must use .global or .shared memory");
     if (words->operation < 0)
         return decode_refuse(d, "the operation is missing");
     if (words->read_only || words->mmio)
-        return decode_refuse(d, "an atomic has no .nc and no .mmio");
+        return decode_refuse(d, "an atomic cannot be .nc or .mmio");
     return true;
 }
 
@@ -402,14 +402,12 @@ bool decode_atom(struct decoder *d, struct emu_op *op)
 {
     struct access_words words;
     bool                red = strcmp(d->in->opcode, "red") == 0;
-    if (red && strcmp(decode_peek(d), "async") == 0)
-        return decode_red_async(d, op);
-    struct atomic_op *a = (struct atomic_op *)decode_alloc(d, 1, sizeof *a);
+    struct atomic_op   *a = (struct atomic_op *)decode_alloc(d, 1, sizeof *a);
     if (a == NULL || !decode_access_words(d, operation_words, &words) || !check_atom(d, &words))
         return false;
     const struct row *row = find_row((enum operation)words.operation, words.type);
     if (row == NULL)
-        return decode_refuse(d, ".%s has no type .%s", operation_words[words.operation],
+        return decode_refuse(d, ".%s does not exist for .%s", operation_words[words.operation],
                              ptx_type_name(words.type));
     *a = (struct atomic_op){.shared = row->shared,
                             .global = row->global,

@@ -1,4 +1,4 @@
-/* banks.c - what an access of shared memory costs: 32 banks of 4 bytes, 128 bytes at a time. */
+/* banks.c - the cost of an access to shared memory: 32 banks of 4 bytes, 128 bytes at a time. */
 #include "access.h"
 
 enum { BANKS = 32, LINE = 128 };
@@ -14,7 +14,7 @@ static uint32_t lanes_from(uint32_t first, uint32_t count)
     return (count == EMU_LANES ? EMU_ALL : (1u << count) - 1) << first;
 }
 
-/* Different words of the busiest bank; the same word serves all who want it. */
+/* The number of different words in the busiest bank; one word serves all lanes that access it. */
 static unsigned int phase_passes(const uint64_t *address, uint32_t mask, uint32_t bytes)
 {
     uint64_t     seen[BANKS][EMU_LANES];

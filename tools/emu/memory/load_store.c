@@ -1,6 +1,5 @@
 /* load_store.c - ld, ldu, st: between registers and memory of any space. */
 #include "load_store.h"
-#include "tools/emu/async/cp.h"
 #include "tools/emu/judge/judge.h"
 #include "access.h"
 
@@ -14,7 +13,10 @@ enum { /* u8 of an op */
        U8_FENCES,
        U8_YIELDS
 };
-enum { U32_ACCESS, U32_REGISTERS }; /* _REGISTERS: REG_SHIFT bits an element: log2 of the register's bytes */
+enum {
+    U32_ACCESS,
+    U32_REGISTERS
+}; /* _REGISTERS: for each element REG_SHIFT bits, log2 of the register's bytes */
 
 static unsigned int register_log2(const struct emu_op *op, unsigned int element)
 {
@@ -28,7 +30,7 @@ void memory_fence(struct emu_warp *w, uint32_t mask)
 }
 
 /* ---- elements between memory and a row -------------------------------------------------------------- */
-/* Strong accesses of one element are whole, and are not torn or invented by the compiler. */
+/* A strong access to one element is a single access, which the compiler neither splits nor repeats. */
 static uint64_t read_strong(const unsigned char *at, unsigned int size)
 {
     switch (size) {
@@ -197,7 +199,7 @@ static void exec_st(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     memory_strong_end(begun);
 }
 
-/* The whole warp's 4 bytes lie one behind the other, as they most often do. */
+/* The common case: the 4 bytes of all lanes are contiguous. */
 static void exec_ld_32(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct memory_lanes m;
@@ -233,10 +235,11 @@ static unsigned int strength(struct decoder *d, const struct access_words *words
 {
     bool scope_wanted = words->order >= ORDER_RELAXED;
     if (words->order > ORDER_RELAXED && words->order != own_order)
-        decode_refuse(d, "it has only .relaxed and .%s", own_order == ORDER_ACQUIRE ? "acquire" : "release");
+        decode_refuse(d, "the order must be .relaxed or .%s",
+                      own_order == ORDER_ACQUIRE ? "acquire" : "release");
     if (scope_wanted != words->scoped)
         decode_refuse(d, scope_wanted ? "a scope is missing: .cta, .cluster, .gpu or .sys"
-                                      : "a scope without an order");
+                                      : "a scope is given without an order");
     return words->order > ORDER_WEAK ? EMU_STRONG : 0;
 }
 
@@ -285,7 +288,7 @@ static bool decode_elements(struct decoder *d, struct emu_op *op, const struct a
         return false;
     if (bytes * count > 16) {
         if (bytes * count > 32 || bytes < 4 || (words->space != EMU_GLOBAL && words->space != EMU_GENERIC))
-            return decode_refuse(d, "a vector of %u bytes", bytes * count);
+            return decode_refuse(d, "a vector cannot have %u bytes", bytes * count);
         if (!decode_need_sm(d, 100))
             return false;
     }
@@ -313,7 +316,7 @@ static void decode_values(struct decoder *d, struct emu_op *op, unsigned int num
         else
             decode_source_wide(d, &items[i], type, &bits);
         if (bits == 128 && type != PTX_b128)
-            decode_refuse(d, "a register of 128 bits for .%s", ptx_type_name(type));
+            decode_refuse(d, "a register of 128 bits is given for .%s", ptx_type_name(type));
         if (!d->failed)
             op->u32[U32_REGISTERS] |= (uint32_t)__builtin_ctz(bits / 8) << (REG_SHIFT * i);
     }
@@ -333,9 +336,9 @@ static bool check_load(struct decoder *d, const struct access_words *words)
 {
     bool global = words->space == EMU_GLOBAL;
     if (words->read_only && !global)
-        return decode_refuse(d, ".nc is for .global");
+        return decode_refuse(d, "only .global has .nc");
     if (strcmp(d->in->opcode, "ldu") == 0 && !global && words->space != EMU_GENERIC)
-        return decode_refuse(d, "ldu is for .global");
+        return decode_refuse(d, "ldu must use .global");
     return true;
 }
 
@@ -350,7 +353,7 @@ bool decode_ld(struct decoder *d, struct emu_op *op)
     unsigned int strong = strength(d, &words, ORDER_ACQUIRE);
     op->u32[U32_ACCESS] = EMU_READ | strong;
     if (words.space == EMU_CONST || (words.space == EMU_PARAM && op->u8[U8_SPACE] == EMU_GLOBAL))
-        op->u32[U32_ACCESS] |= EMU_NO_JUDGE; /* nobody writes there */
+        op->u32[U32_ACCESS] |= EMU_NO_JUDGE; /* nothing writes there */
     op->u8[U8_FENCES] = words.order == ORDER_ACQUIRE ? FENCE_AFTER : 0;
     op->u8[U8_YIELDS] = strong != 0;
     op->class_ = (uint8_t)class_of(words.space, true);
@@ -361,8 +364,6 @@ bool decode_ld(struct decoder *d, struct emu_op *op)
 bool decode_st(struct decoder *d, struct emu_op *op)
 {
     struct access_words words;
-    if (strcmp(decode_peek(d), "async") == 0 || strcmp(decode_peek(d), "bulk") == 0)
-        return decode_st_async(d, op);
     if (!decode_access_words(d, NULL, &words) || !decode_elements(d, op, &words))
         return false;
     if (words.space == EMU_CONST || words.read_only)

@@ -1,4 +1,4 @@
-/* load_store.h - what instructions that access memory have in common: spaces, order, cache operators. */
+/* load_store.h - what the instructions that access memory share: spaces, order, cache operators. */
 #ifndef EMU_LOAD_STORE_H
 #define EMU_LOAD_STORE_H
 #include "tools/emu/decode/decode.h"
@@ -14,7 +14,7 @@ enum access_order {
 };
 enum { FENCE_BEFORE = 1, FENCE_AFTER = 2 };
 
-/* The modifiers of an access.  Cache operators, priorities and prefetch sizes are taken and forgotten. */
+/* The modifiers of an access.  Cache operators, priorities and prefetch sizes are ignored. */
 struct access_words {
     enum access_order order;
     enum emu_space    space;
@@ -23,13 +23,13 @@ struct access_words {
     int               operation; /* index into `operations`, -1: none  */
     bool              scoped, policy, read_only, noftz, mmio;
 };
-/* All modifiers that are left.  `operations`: of atomics; NULL. */
+/* Read all remaining modifiers.  `operations`: the words of atomics, or NULL. */
 bool decode_access_words(struct decoder *d, const char *const *operations, struct access_words *words);
-/* .cta .cluster .gpu .sys, taken; false: there is none. */
+/* Take .cta, .cluster, .gpu or .sys.  False: there is none. */
 bool decode_scope(struct decoder *d);
 /* The 64-bit policy of .L2::cache_hint, the last operand. */
 void decode_policy(struct decoder *d, unsigned int number, bool policy);
-/* The address of an operand: appended as a source; u8[0] is the space that is accessed, u8[1] the bits. */
+/* Append the address of an operand as a source; u8[0] is the space that is accessed, u8[1] the address bits. */
 bool decode_place_of(struct decoder *d, struct emu_op *op, unsigned int number, enum emu_space space);
 /* What the host's processor and the judge must do at a fence. */
 void memory_fence(struct emu_warp *w, uint32_t mask);

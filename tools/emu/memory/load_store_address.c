@@ -1,6 +1,6 @@
-/* load_store_address.c - addresses between state spaces and blocks, and hints on caches: cvta, isspacep,
- * mapa, getctarank, prefetch, applypriority, discard, createpolicy.  alloca and its kin are refused. */
-#include "arena.h"
+/* load_store_address.c - conversions of addresses, and cache hints: cvta, isspacep, mapa, getctarank, prefetch,
+ * applypriority, discard, createpolicy.  alloca, stacksave and stackrestore are refused. */
+#include "tools/emu/machine/arena.h"
 #include "tools/emu/decode/state.h"
 #include "load_store.h"
 #include "access.h"
@@ -29,7 +29,7 @@ static void exec_cvta_to(struct emu_warp *w, const struct emu_op *op, uint32_t m
     EMU_FOR_LANES(mask, l, to[l] = from[l] - window);
 }
 
-/* Parameters of device functions lie in local memory, and have no generic address. */
+/* Parameters of device functions are in local memory and have no generic address. */
 static bool is_local_parameter(struct decoder *d, const struct ptx_operand *o)
 {
     const struct placed *p = o != NULL && o->kind == PTX_OP_SYMBOL ? decode_find_placed(d->state, o->symbol)
@@ -44,7 +44,7 @@ bool decode_cvta(struct decoder *d, struct emu_op *op)
     if (space == EMU_GENERIC)
         return decode_refuse(d, "a state space is missing");
     if (decode_type(d) != PTX_u64)
-        return decode_refuse(d, "generic addresses have 64 bits: .u64");
+        return decode_refuse(d, "generic addresses have 64 bits, so the type must be .u64");
     if (!decode_end(d) || !decode_operands(d, 2, 2))
         return false;
     if (space == EMU_PARAM && is_local_parameter(d, decode_operand(d, 1)))
@@ -112,7 +112,7 @@ static uint64_t lane_address(struct emu_warp *w, const struct emu_op *op, int la
     return op->u8[U8_WIDE] ? emu_r64(w, op->source[0])[lane] : emu_r32(w, op->source[0])[lane];
 }
 
-/* The address is one of shared memory of some block: otherwise it is reported. */
+/* The address must be in the shared memory of a block; otherwise it is reported. */
 static bool is_shared(struct emu_warp *w, const struct emu_op *op, int lane, uint64_t address)
 {
     char               text[256];
@@ -121,7 +121,7 @@ static bool is_shared(struct emu_warp *w, const struct emu_op *op, int lane, uin
     if (memory_part_of(w, space, address, &p) && p.space == EMU_SHARED)
         return true;
     emu_address_text(w, lane, space, address, text, sizeof text);
-    emu_fault(w, op, lane, RESULT_FAULT, "not an address of shared memory: %s", text);
+    emu_fault(w, op, lane, RESULT_FAULT, "the address is not in shared memory: %s", text);
     return false;
 }
 
@@ -134,7 +134,8 @@ static void exec_mapa(struct emu_warp *w, const struct emu_op *op, uint32_t mask
         if (!is_shared(w, op, l, address))
             return;
         if (rank[l] >= w->cluster->cta_count) {
-            emu_fault(w, op, l, RESULT_FAULT, "block %u of a cluster of %u", rank[l], w->cluster->cta_count);
+            emu_fault(w, op, l, RESULT_FAULT, "there is no block %u in a cluster of %u", rank[l],
+                      w->cluster->cta_count);
             return;
         }
         address = window | (uint64_t)(rank[l] + 1) << EMU_RANK_SHIFT | (address & OFFSET_MASK);
@@ -168,7 +169,7 @@ static enum ptx_type decode_cluster_address(struct decoder *d, struct emu_op *op
     if (space != EMU_SHARED && space != EMU_GENERIC)
         decode_refuse(d, "the space must be .shared::cluster");
     if (type != PTX_u64 && (type != PTX_u32 || space == EMU_GENERIC))
-        decode_refuse(d, ".%s is no type of such an address", ptx_type_name(type));
+        decode_refuse(d, ".%s is not a type of such an address", ptx_type_name(type));
     op->u8[U8_SPACE] = (uint8_t)space;
     op->u8[U8_WIDE] = type == PTX_u64;
     op->class_ = EMU_CLASS_integer;
@@ -198,7 +199,7 @@ bool decode_getctarank(struct decoder *d, struct emu_op *op)
     return !d->failed;
 }
 
-/* ---- hints on caches -------------------------------------------------------------------------------- */
+/* ---- cache hints ------------------------------------------------------------------------------------ */
 /* There are no caches.  A prefetch may name any address, as on an H200. */
 static void exec_prefetch(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
@@ -207,7 +208,7 @@ static void exec_prefetch(struct emu_warp *w, const struct emu_op *op, uint32_t 
     (void)mask;
 }
 
-/* The others: all that is left is that the address must be good. */
+/* The others only need a valid address. */
 static void exec_touch(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     uint64_t       address[EMU_LANES];
@@ -284,7 +285,7 @@ static int take_priority(struct decoder *d)
     return decode_one_of(d, words);
 }
 
-/* The operands behind the result: an optional fraction; an address and two sizes; an access property. */
+/* The operands after the result: an optional fraction; an address and two sizes; or an access property. */
 static bool policy_operands(struct decoder *d, struct emu_op *op, bool range, bool convert)
 {
     if (range) {
@@ -301,7 +302,7 @@ static bool policy_operands(struct decoder *d, struct emu_op *op, bool range, bo
     return !d->failed;
 }
 
-/* What a policy is, is nobody's business but the cache's: a value that names the priority. */
+/* Only a cache could interpret a policy; here it is a value that names the priority. */
 bool decode_createpolicy(struct decoder *d, struct emu_op *op)
 {
     bool range = decode_take(d, "range"), convert = !range && decode_take(d, "cvt");
@@ -328,7 +329,7 @@ bool decode_createpolicy(struct decoder *d, struct emu_op *op)
 /* ---- the stack -------------------------------------------------------------------------------------- */
 static bool refuse_stack(struct decoder *d)
 {
-    return decode_refuse(d, "memory on the stack whose size is known only at run time is not executed");
+    return decode_refuse(d, "memory on the stack whose size is known only at run time is not supported");
 }
 
 bool decode_alloca(struct decoder *d, struct emu_op *op)

@@ -1,9 +1,9 @@
-/* memory.c - the one way in which lanes touch memory: where the bytes are, and whether that is allowed. */
+/* memory.c - accesses of lanes to memory: finding the bytes and checking the access. */
 #include <pthread.h>
-#include "arena.h"
+#include "tools/emu/machine/arena.h"
 #include "tools/emu/judge/judge.h"
 #include "access.h"
-#include "bits.h"
+#include "tools/emu/machine/bits.h"
 
 enum { WINDOW_SHIFT = 56, WINDOW_GLOBAL = 0, WINDOW_SHARED = 1, WINDOW_LOCAL = 2 };
 
@@ -97,7 +97,7 @@ struct extremes {
     enum pattern pattern;
 };
 
-/* All lanes: one behind the other, or all at one place? */
+/* Are the bytes of all lanes contiguous, or all at one place? */
 static enum pattern pattern_of(const uint64_t *a, uint32_t bytes)
 {
     const uint64_t first = a[0], step = bytes;
@@ -144,12 +144,13 @@ static uint64_t bit_of(const struct memory_part *p, int lane, uint64_t address)
     return address - p->window - p->first_bit + (uint64_t)lane * p->lane_bytes;
 }
 
-/* No lane's bytes leave what it may touch?  Otherwise it is reported. */
+/* Are all lanes' bytes within the memory that they may access?  Otherwise report it. */
 static bool check_bounds(const struct request *q, const struct memory_part *p, uint32_t mask,
                          const struct extremes *e)
 {
     uint64_t low = e->low - p->window, span = e->high - e->low + q->bytes;
-    if (span >= q->bytes && memory_inside(q->w, p, q->space, low, span, q->access)) /* it has not wrapped */
+    if (span >= q->bytes &&
+        memory_inside(q->w, p, q->space, low, span, q->access)) /* the range has not wrapped */
         return true;
     for (uint32_t m = mask; m; m &= m - 1) { /* perhaps in several allocations */
         int l = __builtin_ctz(m);
@@ -173,7 +174,7 @@ static bool check_alignment(const struct request *q, uint32_t mask)
     return true;
 }
 
-/* All bytes from the lowest to the highest, a quick look at more than is asked for. */
+/* A quick test of all bytes from the lowest to the highest, which may be more than the lanes access. */
 static bool range_defined(const struct memory_part *p, const struct extremes *e, uint32_t bytes)
 {
     enum { NEAR_ENOUGH = 2048 };
@@ -181,7 +182,7 @@ static bool range_defined(const struct memory_part *p, const struct extremes *e,
     return p->space != EMU_LOCAL && span <= NEAR_ENOUGH && bits_all(p->defined, bit_of(p, 0, e->low), span);
 }
 
-/* Reported once for the op. */
+/* Report once for the op. */
 static void check_defined(const struct request *q, const struct memory_part *p, uint32_t mask,
                           const struct extremes *e)
 {
@@ -214,7 +215,7 @@ static void set_defined(const struct request *q, const struct memory_part *p, ui
     }
 }
 
-/* For the counters, where there are any, and the judge of bank conflicts, where it was asked for. */
+/* For the counters, if there are any, and for findings about bank conflicts, if they are enabled. */
 static void count_part(const struct request *q, const struct memory_part *p, uint32_t mask, bool dense)
 {
     struct emu_count none = {0}, *c = q->w->counts != NULL ? &q->w->counts[q->op->number] : &none;
@@ -227,8 +228,8 @@ static void count_part(const struct request *q, const struct memory_part *p, uin
     c->transactions += needed;
     c->conflicts += needed - least;
     if (needed > least)
-        judge_find(q->w, q->op, -1, JUDGE_CONFLICT, "needs %u wavefronts of shared memory where %u would do",
-                   needed, least);
+        judge_find(q->w, q->op, -1, JUDGE_CONFLICT,
+                   "needs %u wavefronts of shared memory where %u would suffice", needed, least);
 }
 
 static void fill_refs(const struct request *q, const struct memory_part *p, uint32_t mask)
@@ -277,7 +278,7 @@ static bool do_part(const struct request *q, const struct memory_part *p, uint32
     return true;
 }
 
-/* Lanes in several windows, or in several blocks' shared memory: part by part. */
+/* Lanes that use several windows, or the shared memory of several blocks, are handled part by part. */
 static bool do_mixed(const struct request *q, uint32_t mask)
 {
     while (mask) {
@@ -302,7 +303,7 @@ static bool do_mixed(const struct request *q, uint32_t mask)
     return true;
 }
 
-/* Do all addresses between these two lie in one part? */
+/* Are all addresses between these two in one part? */
 static bool one_part(enum emu_space space, uint64_t low, uint64_t high)
 {
     bool shared = space == EMU_SHARED || (space == EMU_GENERIC && low >> WINDOW_SHIFT == WINDOW_SHARED);

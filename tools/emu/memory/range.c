@@ -1,8 +1,8 @@
-/* range.c - ranges of any length on behalf of one lane, and the definedness of what was found. */
-#include "arena.h"
+/* range.c - ranges of any length on behalf of one lane, and which of their bytes are defined. */
+#include "tools/emu/machine/arena.h"
 #include "tools/emu/judge/judge.h"
 #include "access.h"
-#include "bits.h"
+#include "tools/emu/machine/bits.h"
 
 /* ---- definedness ------------------------------------------------------------------------------------ */
 struct bits {
@@ -11,7 +11,7 @@ struct bits {
     bool           common;
 };
 
-/* Local memory: whose warp it is follows from where the bytes are. */
+/* Local memory: the address of the bytes tells which warp owns it. */
 static struct bits local_bits(const struct emu_ref *ref)
 {
     for (uint32_t i = 0; i < ref->cta->warp_count; i++) {

@@ -1,7 +1,7 @@
-/* text.c - what is said of an address, and of an access that may not be. */
+/* text.c - messages about addresses and about accesses that are not allowed. */
 #include <inttypes.h>
 #include <stdio.h>
-#include "arena.h"
+#include "tools/emu/machine/arena.h"
 #include "tools/emu/judge/judge.h"
 #include "access.h"
 
@@ -89,7 +89,7 @@ void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum 
                     uint64_t address, uint64_t bytes, unsigned int access)
 {
     char                  text[2 * TEXT];
-    const char           *why = "outside of what is allocated: ";
+    const char           *why = "outside of all allocations: ";
     struct emu_allocation a;
     struct memory_part    p;
     bool                  global = memory_part_of(w, space, address, &p) && p.space == EMU_GLOBAL;
@@ -114,6 +114,7 @@ void memory_undefined(struct emu_warp *w, const struct emu_op *op, int lane, enu
     char text[2 * TEXT];
     emu_address_text(w, lane, space, address, text, sizeof text);
     judge_find(w, op, lane, JUDGE_UNINITIALISED,
-               "reads %" PRIu64 " bytes, byte %" PRIu64 " of which was never written, or copied from such: %s",
+               "reads %" PRIu64 " bytes, byte %" PRIu64
+               " of which was never written, or was copied from such a byte: %s",
                bytes, hole, text);
 }

@@ -1,7 +1,7 @@
 /* constant.c - constant expressions: 64-bit integers, signed or not, and doubles. */
 #include "parse.h"
 
-/* What binds tighter has the higher rank; 0: no binary operator. */
+/* An operator that binds tighter has a higher rank; 0: not a binary operator. */
 static int rank_of(const struct ptx_parser *p)
 {
     if (p->lex.kind != PTX_TOKEN_MARK)
@@ -124,12 +124,12 @@ static struct ptx_constant primary(struct ptx_parser *p)
 static struct ptx_constant apply_unary(struct ptx_parser *p, int mark, struct ptx_constant value)
 {
     if (value.kind == PTX_TOKEN_F32)
-        ptx_fail_last(p, "0f... takes part in no expression");
+        ptx_fail_last(p, "0f... cannot be part of an expression");
     if (value.kind == PTX_TOKEN_F64) {
         if (mark == '-')
             value.bits ^= (uint64_t)1 << 63;
         else if (mark != '+')
-            ptx_fail_last(p, "'%c' wants an integer", mark);
+            ptx_fail_last(p, "'%c' needs an integer", mark);
         return value;
     }
     switch (mark) {
@@ -188,7 +188,7 @@ static struct ptx_constant apply_double(struct ptx_parser *p, int mark, double a
     case PTX_MARK2('!', '='):
         return integer(a != b, false);
     default:
-        ptx_fail_last(p, "this operator wants integers");
+        ptx_fail_last(p, "this operator needs integers");
     }
 }
 
@@ -263,9 +263,9 @@ static struct ptx_constant apply_integer(struct ptx_parser *p, int mark, struct 
 static struct ptx_constant apply(struct ptx_parser *p, int mark, struct ptx_constant a, struct ptx_constant b)
 {
     if (a.kind == PTX_TOKEN_F32 || b.kind == PTX_TOKEN_F32)
-        ptx_fail_last(p, "0f... takes part in no expression");
+        ptx_fail_last(p, "0f... cannot be part of an expression");
     if (a.kind != b.kind)
-        ptx_fail_last(p, "an integer and a float in one operation");
+        ptx_fail_last(p, "one operation mixes an integer and a float");
     if (a.kind == PTX_TOKEN_F64)
         return apply_double(p, mark, to_double(&a), to_double(&b));
     return apply_integer(p, mark, a, b);

@@ -1,9 +1,9 @@
-/* debug.c - .file and .loc, which say where instructions come from; sections of debug information. */
+/* debug.c - .file and .loc, which say where instructions come from, and sections of debug information. */
 #include "parse.h"
 
 enum { MAX_FILE = 65535, MAX_INLINED = 1 << 24 };
 
-/* From four numbers to one. */
+/* A table from four numbers to one. */
 struct row {
     uint64_t key[4];
     uint32_t value;
@@ -21,7 +21,7 @@ struct ptx_debug {
     struct table    callers;   /* file, line, caller, function: index into inlined + 1 */
     struct ptx_list function;  /* struct reference: of inlined */
     struct ptx_list strings;   /* char: what .debug_str holds */
-    struct table    labels;    /* a name's address: where in strings it stands, + 1 */
+    struct table    labels;    /* a name's address: its offset in strings, + 1 */
 };
 struct reference {
     const struct ptx_name *label;
@@ -48,7 +48,7 @@ static struct row *slot(const struct table *t, const uint64_t key[4])
             return &t->rows[at];
 }
 
-/* The row of this key, made with the value 0 when it is new. */
+/* The row of this key.  A new row has the value 0. */
 static struct row *find(struct ptx_parser *p, struct table *t, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
     uint64_t key[4] = {a, b, c, d};
@@ -79,7 +79,7 @@ void ptx_debug_file(struct ptx_parser *p)
     char *name = (char *)ptx_keep(p, p->lex.bytes, 1);
     memcpy(name, p->lex.text + 1, p->lex.bytes - 2); /* without the quotes, with a 0 */
     ptx_next(p);
-    if (ptx_take_mark(p, ',')) { /* when it was changed, and its size */
+    if (ptx_take_mark(p, ',')) { /* the time of its last change, and its size */
         ptx_want_integer(p, UINT64_MAX, "a time");
         ptx_want_mark(p, ',');
         ptx_want_integer(p, UINT64_MAX, "a size");
@@ -112,7 +112,7 @@ static struct reference function_name(struct ptx_parser *p)
     return r;
 }
 
-/* The index + 1 of the place that this was inlined at. */
+/* The index + 1 of the place where this was inlined. */
 static uint32_t caller(struct ptx_parser *p, struct reference function, struct coordinates at)
 {
     struct ptx_debug *debug = p->debug;

@@ -6,8 +6,8 @@ struct ptx_alias {
     uint32_t             line;
 };
 
-/* ---- what stands between the parameters and the body --------------------------------------------------- */
-/* a, b, c: what is not said is 1 */
+/* ---- directives between the parameters and the body ---------------------------------------------------- */
+/* a, b, c: a missing number is 1 */
 static void extents(struct ptx_parser *p, unsigned int sizes[PTX_DIMENSIONS])
 {
     int i = 0;
@@ -72,7 +72,7 @@ static void skip_attribute(struct ptx_parser *p)
 }
 
 /* ---- parameters ---------------------------------------------------------------------------------------- */
-/* The results, if there are any, stand in front of the name. */
+/* The results, if there are any, come before the name. */
 static struct ptx_list results_before(struct ptx_parser *p, bool bind)
 {
     struct ptx_list results = {NULL, 0, 0};
@@ -101,7 +101,7 @@ static bool same(struct ptx_symbol *const *a, struct ptx_symbol *const *b, unsig
 static void check_entry(struct ptx_parser *p, const struct ptx_function *f)
 {
     if (f->result_count)
-        ptx_fail_at(p, f->place.line, "'%s': a kernel has no results", f->name);
+        ptx_fail_at(p, f->place.line, "'%s': a kernel cannot have results", f->name);
     for (unsigned int i = 0; i < f->parameter_count; i++)
         if (f->parameters[i]->space != PTX_PARAM || f->parameters[i]->bytes == 0)
             ptx_fail_at(p, f->parameters[i]->place.line,
@@ -153,8 +153,8 @@ static struct ptx_function *declare(struct ptx_parser *p, struct ptx_name *name,
     return s->function;
 }
 
-/* The function of this name.  It belongs to the module, although the scope of its parameters is already open;
- * one of those may bear the same name, and hides the function's. */
+/* The function of this name.  It belongs to the module, although the scope of its parameters is already open.
+ * A parameter may have the same name and then hides the function. */
 static struct ptx_function *declared(struct ptx_parser *p, struct ptx_name *name, uint32_t line)
 {
     struct ptx_scope   *inside = p->scope;
@@ -175,12 +175,12 @@ static void check_again(struct ptx_parser *p, const struct ptx_function *old, co
 {
     uint32_t line = now->place.line;
     if (old->is_entry != now->is_entry)
-        ptx_fail_at(p, line, "'%s' is %s on line %u", now->name, old->is_entry ? "a kernel" : "no kernel",
+        ptx_fail_at(p, line, "'%s' is %s on line %u", now->name, old->is_entry ? "a kernel" : "not a kernel",
                     old->place.line);
     if (old->parameter_count != now->parameter_count || old->result_count != now->result_count ||
         !same(old->parameters, now->parameters, now->parameter_count) ||
         !same(old->results, now->results, now->result_count))
-        ptx_fail_at(p, line, "'%s' has other parameters than on line %u", now->name, old->place.line);
+        ptx_fail_at(p, line, "the parameters of '%s' differ from those on line %u", now->name, old->place.line);
     if (old->has_body && now->has_body)
         ptx_fail_at(p, line, "'%s' is already defined on line %u", now->name, old->place.line);
 }
@@ -201,7 +201,7 @@ static void take_body(struct ptx_parser *p, struct ptx_function *f)
     p->file = p->file_line = p->caller = 0;
 }
 
-/* What `now` says that the declarations before it did not; its body replaces theirs. */
+/* Add to the earlier declarations what only `now` says; its body replaces theirs. */
 static void update(struct ptx_function *f, const struct ptx_function *now)
 {
     struct ptx_function old = *f;
@@ -259,7 +259,7 @@ static struct ptx_function *want_function(struct ptx_parser *p)
     if (s == NULL)
         ptx_fail_at(p, line, "unknown name '%s'", name->text);
     if (s->kind != PTX_FUNCTION)
-        ptx_fail_at(p, line, "'%s' is no function", name->text);
+        ptx_fail_at(p, line, "'%s' is not a function", name->text);
     return s->function;
 }
 
@@ -281,7 +281,7 @@ void ptx_resolve_aliases(struct ptx_parser *p)
         struct ptx_function       *alias = list[i].alias;
         const struct ptx_function *of = list[i].of;
         if (alias->has_body || !of->has_body || alias->is_entry || of->is_entry)
-            ptx_fail_at(p, list[i].line, ".alias wants a declared function and a defined one");
+            ptx_fail_at(p, list[i].line, ".alias needs a declared function and a defined one");
         struct ptx_function now = *of;
         now.name = alias->name;
         now.is_visible = alias->is_visible;

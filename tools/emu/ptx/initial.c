@@ -1,12 +1,12 @@
 /* initial.c - initial values of variables: numbers, nested braces, addresses of symbols. */
 #include "parse.h"
 
-static const uint64_t max_initialised = (uint64_t)64 << 20; /* bytes of a variable: they are all kept */
+static const uint64_t max_initialised = (uint64_t)64 << 20; /* bytes of a variable, all of which are kept */
 
 struct initial {
     struct ptx_symbol *symbol;
-    const uint64_t    *sizes;  /* of the dimensions; the first may be 0: as many as there are */
-    unsigned int       levels; /* dimensions, and one more when the elements are vectors */
+    const uint64_t    *sizes;  /* of each dimension; the first may be 0: as many as there are values */
+    unsigned int       levels; /* dimensions, plus one if the elements are vectors */
     uint64_t           strides[PTX_MAX_DIMENSIONS + 1];
     uint64_t           limits[PTX_MAX_DIMENSIONS + 1];
     uint64_t           bytes; /* room in data */
@@ -14,7 +14,7 @@ struct initial {
     struct ptx_list    relocations;
 };
 
-/* Room for the bytes up to `end`: of an unsized array, it grows. */
+/* Make room for the bytes up to `end`: the data of an unsized array grows. */
 static void reach(struct ptx_parser *p, struct initial *in, uint64_t end)
 {
     if (end <= in->bytes)
@@ -54,7 +54,7 @@ static void address(struct ptx_parser *p, struct initial *in, struct ptx_relocat
         ptx_fail_last(p, "unknown name '%s'", name->text);
     bool variable = symbol->kind == PTX_VARIABLE && (symbol->space == PTX_GLOBAL || symbol->space == PTX_CONST);
     if (!variable && symbol->kind != PTX_FUNCTION)
-        ptx_fail_last(p, "the address of '%s' is no constant", name->text);
+        ptx_fail_last(p, "the address of '%s' is not a constant", name->text);
     if (r->generic)
         ptx_want_mark(p, ')');
     r->symbol = symbol;
@@ -93,12 +93,12 @@ static void number(struct ptx_parser *p, struct initial *in, uint64_t offset)
     struct ptx_constant value = ptx_constant_expression(p);
     bool                real = type == PTX_f32 || type == PTX_f64;
     if (type == PTX_f16 || type == PTX_f16x2)
-        ptx_fail_last(p, "'%s': .%s has no initial values", in->symbol->name, ptx_type_name(type));
+        ptx_fail_last(p, "'%s': .%s cannot have initial values", in->symbol->name, ptx_type_name(type));
     if (real && value.kind == PTX_TOKEN_INTEGER)
-        ptx_fail_last(p, "'%s': an integer where .%s is wanted", in->symbol->name, ptx_type_name(type));
+        ptx_fail_last(p, "'%s': an integer is given for .%s", in->symbol->name, ptx_type_name(type));
     if (!real && value.kind != PTX_TOKEN_INTEGER && !(type == PTX_b32 && value.kind == PTX_TOKEN_F32) &&
         !(type == PTX_b64 && value.kind == PTX_TOKEN_F64))
-        ptx_fail_last(p, "'%s': a float where .%s is wanted", in->symbol->name, ptx_type_name(type));
+        ptx_fail_last(p, "'%s': a float is given for .%s", in->symbol->name, ptx_type_name(type));
     if (type == PTX_f32 && value.kind == PTX_TOKEN_F64) {
         double   wide;
         float    narrow;
@@ -165,7 +165,7 @@ static uint64_t level(struct ptx_parser *p, struct initial *in, unsigned int dep
     return count;
 }
 
-/* { addr_mode_0 = clamp_to_edge, ... } of a sampler: no texture is ever sampled here. */
+/* { addr_mode_0 = clamp_to_edge, ... } of a sampler is ignored: textures are not supported. */
 static void skip_opaque(struct ptx_parser *p)
 {
     ptx_want_mark(p, '{');
@@ -211,7 +211,7 @@ void ptx_initial(struct ptx_parser *p, struct ptx_symbol *s, uint64_t sizes[], u
         s->count = s->bytes / (ptx_type_bits(s->type) / 8) / s->vector;
     }
     if (s->bytes == 0)
-        return; /* an array of nothing: the caller refuses it */
+        return; /* an array without elements: the caller refuses it */
     s->init = (unsigned char *)ptx_keep(p, s->bytes, 1);
     memcpy(s->init, in.data, s->bytes);
     s->relocations = (struct ptx_relocation *)ptx_take(p, &in.relocations, 0, sizeof *s->relocations,

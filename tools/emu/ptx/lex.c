@@ -54,7 +54,7 @@ struct ptx_name *ptx_intern(struct ptx_parser *p, const char *text, size_t bytes
     return name;
 }
 
-/* ---- what stands between tokens ------------------------------------------------------------------------ */
+/* ---- between tokens ------------------------------------------------------------------------------------ */
 static void skip_comment(struct ptx_parser *p)
 {
     struct ptx_lexer *l = &p->lex;
@@ -82,7 +82,7 @@ static bool starts(const struct ptx_lexer *l, const char *word)
     return (size_t)(l->end - l->at) >= bytes && memcmp(l->at, word, bytes) == 0;
 }
 
-/* Blanks, comments, and the lines of the old way to embed debug information. */
+/* Skip blanks, comments, and lines that carry debug information in the old way. */
 static void skip_blanks(struct ptx_parser *p)
 {
     struct ptx_lexer *l = &p->lex;

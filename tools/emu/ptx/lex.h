@@ -8,13 +8,13 @@
 struct ptx_parser;
 struct ptx_binding;
 
-/* A word that occurs in the text, once for all its occurrences; what is bound to it is symbol.c's. */
+/* A word of the text: one object for all its occurrences.  symbol.c owns what is bound to it. */
 struct ptx_name {
     const char         *text; /* in the module's memory */
     uint32_t            hash, bytes;
     struct ptx_name    *next;   /* in its bucket */
     bool                split;  /* the next two are known */
-    struct ptx_name    *prefix; /* of a name that ends in a number: the name without it; otherwise NULL */
+    struct ptx_name    *prefix; /* the name without the number at its end; NULL: it has no number */
     uint64_t            number;
     struct ptx_binding *symbol;   /* innermost symbol of this name */
     struct ptx_binding *family;   /* innermost family `name<n>` */
@@ -35,21 +35,21 @@ enum ptx_token_kind {
 #define PTX_MARK2(a, b) ((a) << 8 | (b)) /* << >> <= >= == != && || */
 
 struct ptx_lexer {
-    const char *at, *end;  /* what is not read yet */
+    const char *at, *end;  /* the text that is not read yet */
     uint32_t    line;      /* of `at` */
     uint32_t    last_line; /* where the token before this one ended */
     /* the token */
     enum ptx_token_kind kind;
     int                 mark;
     bool                is_unsigned;
-    bool                touches; /* nothing stands between the token before and this one */
+    bool                touches; /* no blank or comment lies between the previous token and this one */
     uint32_t            token_line, bytes;
     const char         *text; /* as written */
     struct ptx_name    *name;
     uint64_t            value;
 };
 
-/* The word's name, made when it is new. */
+/* The name of the word; a new word gets a new name. */
 struct ptx_name *ptx_intern(struct ptx_parser *p, const char *text, size_t bytes);
 /* Reads the next token into p->lex. */
 void ptx_next(struct ptx_parser *p);

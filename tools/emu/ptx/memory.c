@@ -1,9 +1,9 @@
-/* memory.c - memory that lives as long as a module: handed out from blocks, given back all at once. */
+/* memory.c - memory that lives as long as a module: allocated from blocks, and freed all at once. */
 #include <stdlib.h>
 #include "ptx.h"
 
 enum { FIRST_BLOCK = 16 * 1024, LARGEST_BLOCK = 512 * 1024, ALIGN = 16 };
-/* No text that is worth running needs as much: what does is refused as if memory were out. */
+/* No sensible text needs as much.  A text that does is refused as if memory had run out. */
 static const size_t most = (size_t)2 << 30;
 
 struct block {
@@ -14,7 +14,7 @@ struct ptx_memory {
     struct block *blocks;
     char         *at; /* the rest of the block in use */
     size_t        left, total;
-    size_t        block; /* bytes of the last; each is twice the one before: small texts cost little */
+    size_t block; /* bytes of the last block; each is twice the previous one, so that small texts cost little */
 };
 
 struct ptx_memory *ptx_memory_new(void) { return (struct ptx_memory *)calloc(1, sizeof(struct ptx_memory)); }
@@ -43,7 +43,7 @@ void *ptx_alloc(struct ptx_memory *memory, size_t count, size_t size)
         size_t block = !memory->block                  ? FIRST_BLOCK
                        : memory->block < LARGEST_BLOCK ? 2 * memory->block
                                                        : LARGEST_BLOCK;
-        if (bytes > block / 4) /* one of its own, and the rest of the old one stays in use */
+        if (bytes > block / 4) /* a block of its own; the rest of the old block stays in use */
             return add_block(memory, bytes);
         char *at = add_block(memory, block);
         if (at == NULL)

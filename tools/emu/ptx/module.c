@@ -10,7 +10,7 @@ static void keep_error(struct ptx_parser *p, uint32_t line, const char *format, 
 {
     char text[512];
     vsnprintf(text, sizeof text, format, list);
-    for (char *at = text; *at; at++) /* one line, whatever the text held */
+    for (char *at = text; *at; at++) /* keep it one line, whatever the text contains */
         if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
             *at = '?';
     if (p->error_cap)
@@ -181,7 +181,7 @@ static void declaration(struct ptx_parser *p)
         ptx_next(p);
         ptx_declaration(p, space, l, line);
     } else if (space != PTX_NO_SPACE) {
-        ptx_fail(p, "'.%s' belongs into a function", p->lex.name->text);
+        ptx_fail(p, "'.%s' belongs in a function", p->lex.name->text);
     } else {
         ptx_unexpected(p, "a variable or a function");
     }
@@ -228,7 +228,7 @@ static bool run(struct ptx_parser *p)
 struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t cap)
 {
     struct ptx_parser p = {.error = error, .error_cap = cap};
-    while (bytes && text[bytes - 1] == 0) /* a string's own 0 is no part of it */
+    while (bytes && text[bytes - 1] == 0) /* the NUL at the end of a string is not part of the text */
         bytes--;
     p.lex.at = text;
     p.lex.end = text + bytes;

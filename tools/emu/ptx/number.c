@@ -12,7 +12,7 @@ static int digit_of(char c)
         return c - 'a' + 10;
     if (c >= 'A' && c <= 'Z')
         return c - 'A' + 10;
-    return c == '_' || c == '$' ? 99 : -1; /* within words, but no digit of any base */
+    return c == '_' || c == '$' ? 99 : -1; /* may occur within words, but is not a digit in any base */
 }
 
 static void bad(struct ptx_parser *p, const char *start, const char *why)
@@ -79,7 +79,7 @@ static void take_bits(struct ptx_parser *p, const char *start, unsigned int coun
     l->kind = count == 8 ? PTX_TOKEN_F32 : PTX_TOKEN_F64;
 }
 
-/* Where a decimal float ends; NULL when this is none. */
+/* The end of a decimal float; NULL: this is not one. */
 static const char *decimal_end(const char *at, const char *end)
 {
     bool point = false;
@@ -103,7 +103,7 @@ static const char *decimal_end(const char *at, const char *end)
     return point ? at : NULL;
 }
 
-/* By the C locale, whatever the program's. */
+/* Use the C locale, whatever the program uses. */
 static double to_double(struct ptx_parser *p, const char *start, size_t bytes)
 {
     char   text[512];

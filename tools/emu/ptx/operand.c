@@ -1,4 +1,4 @@
-/* operand.c - what stands behind an opcode, its names resolved. */
+/* operand.c - the operands of an instruction, with their names resolved. */
 #include <stdio.h>
 #include "parse.h"
 
@@ -17,7 +17,7 @@ static struct ptx_operand *top(struct ptx_parser *p)
     return (struct ptx_operand *)p->operands.items + p->operands.count - 1;
 }
 
-/* Those pushed since `from` become the items of one. */
+/* The operands pushed since `from` become the items of one operand. */
 static void gather(struct ptx_parser *p, size_t from, enum ptx_operand_kind kind, uint64_t integer)
 {
     unsigned int        count;
@@ -47,7 +47,7 @@ static char component_of(const char *name)
     return at != NULL ? to[at - from] : 0;
 }
 
-/* ".x" behind a register; a directive on the next line is none. */
+/* ".x" after a register, but not a directive on the next line. */
 static bool at_component(const struct ptx_parser *p)
 {
     return p->lex.kind == PTX_TOKEN_DOT && (p->lex.touches || p->lex.token_line == p->lex.last_line);
@@ -85,7 +85,7 @@ static void registered(struct ptx_parser *p, const struct ptx_symbol *symbol, ui
     ptx_next(p);
 }
 
-/* array[2] is array + 2 elements: its address for mov and cvta, and what lies there for all others. */
+/* array[2] is array + 2 elements: the address for mov and cvta, the memory there for all others. */
 static void subscript(struct ptx_parser *p, const char *opcode)
 {
     struct ptx_operand      *o = top(p);
@@ -102,7 +102,7 @@ static void subscript(struct ptx_parser *p, const char *opcode)
         gather(p, p->operands.count - 1, PTX_OP_ADDRESS, offset);
 }
 
-/* A name, alone: what it means, without what may follow.  A name that is not known yet may become a label. */
+/* What a name alone means, without anything that may follow it.  An unknown name may become a label later. */
 static void named(struct ptx_parser *p)
 {
     uint32_t         line = p->lex.token_line;
@@ -160,7 +160,7 @@ static bool negated(struct ptx_parser *p)
     }
     named(p);
     if (top(p)->kind != PTX_OP_REGISTER)
-        ptx_fail_last(p, "only registers are negated");
+        ptx_fail_last(p, "only registers can be negated");
     top(p)->negated = true;
     return true;
 }
@@ -208,12 +208,12 @@ static void items(struct ptx_parser *p, const char *opcode, int end, enum ptx_op
             check_items(p, from);
         } while (ptx_take_mark(p, ','));
     if (kind == PTX_OP_LIST && p->operands.count == from)
-        ptx_fail(p, "a list of nothing");
+        ptx_fail(p, "the list is empty");
     ptx_want_mark(p, end);
     gather(p, from, kind, 0);
 }
 
-/* Within the parentheses of a call, others are those of an expression. */
+/* Parentheses within the parentheses of a call belong to an expression. */
 void ptx_operand(struct ptx_parser *p, const char *opcode)
 {
     ptx_enter(p);

@@ -1,7 +1,8 @@
 /* parse.h - what the parts of the parser share.
  *
- * The parser reads the text once.  An error leaves it by ptx_fail, from any depth: all that it made lies in
- * one of its two memories.  Lists grow in scratch memory; what is final is copied into the module's. */
+ * The parser reads the text once.  ptx_fail leaves it from any depth, since everything that it allocates lies
+ * in one of its two memories.  Lists grow in scratch memory; final lists are copied into the module's memory.
+ */
 #ifndef EMU_PTX_PARSE_H
 #define EMU_PTX_PARSE_H
 #include <setjmp.h>
@@ -20,17 +21,17 @@ struct ptx_binding {
     struct ptx_name    *name;
     struct ptx_scope   *scope;
     bool                family;
-    struct ptx_binding *outer;          /* of the same name, further out */
-    struct ptx_binding *numbered_outer; /* likewise for names that differ only in their number */
+    struct ptx_binding *outer;          /* of the same name, in an outer scope */
+    struct ptx_binding *numbered_outer; /* the same for names that differ only in their number */
     struct ptx_binding *next;           /* of the same scope */
 };
 struct ptx_scope {
     struct ptx_scope   *parent;
     unsigned int        depth; /* 0: the module, 1: a function's parameters and body, ... */
     struct ptx_binding *bindings;
-    size_t              pending; /* uses of labels that wait since this scope was opened: from here on */
+    size_t              pending; /* index of the first use of a label that waits since this scope was opened */
 };
-/* The use of a label that was not known yet, or that an inner scope may still declare anew. */
+/* The use of a label that was unknown at that point, or that an inner scope may still redeclare. */
 struct ptx_pending {
     const struct ptx_symbol **slot;
     struct ptx_name          *name;
@@ -44,29 +45,29 @@ struct ptx_parser {
     jmp_buf            out;
     char              *error;
     size_t             error_cap;
-    unsigned int       depth; /* of what calls itself: expressions, lists */
+    unsigned int       depth; /* of recursion: expressions, lists */
 
     struct ptx_name **buckets;
     size_t            bucket_count, name_count;
     struct ptx_scope *scope;
     struct ptx_list   pending; /* struct ptx_pending */
-    bool              awaits;  /* an operand of the instruction in work is a label, or not known yet */
+    bool              awaits;  /* an operand of the current instruction is a label, or unknown so far */
 
-    struct ptx_function *function;                /* whose body is being read; NULL outside */
+    struct ptx_function *function;                /* the function whose body is being read; NULL: none */
     uint32_t             file, file_line, caller; /* of the last .loc */
-    /* pointers to symbols: of the function in work, and of the module */
+    /* pointers to symbols: of the current function, and of the module */
     struct ptx_list   registers, variables, labels, module_variables;
     struct ptx_list   functions; /* struct ptx_function * */
     struct ptx_list   aliases;   /* struct ptx_alias, function.c's */
     struct ptx_list   code;      /* struct ptx_instruction */
     struct ptx_list   operands;  /* struct ptx_operand: a stack */
-    struct ptx_list   modifiers; /* const char *: of the instruction in work */
+    struct ptx_list   modifiers; /* const char *: of the current instruction */
     unsigned int      register_count;
     struct ptx_debug *debug; /* debug.c's */
 };
 
 /* ---- errors, memory, lists (module.c) -------------------------------------------------------------- */
-/* The error's line is that of the token, that of the token before it, or any. */
+/* The line of the error is that of the token, of the token before it, or any line. */
 void ptx_fail(struct ptx_parser *p, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 void ptx_fail_last(struct ptx_parser *p, const char *format, ...)
     __attribute__((noreturn, format(printf, 2, 3)));
@@ -74,9 +75,9 @@ void ptx_fail_at(struct ptx_parser *p, uint32_t line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
 void *ptx_keep(struct ptx_parser *p, size_t count, size_t size);    /* the module's memory */
 void *ptx_scratch(struct ptx_parser *p, size_t count, size_t size); /* until the end of the parse */
-/* A zeroed item at the end. */
+/* Append a zeroed item. */
 void *ptx_add(struct ptx_parser *p, struct ptx_list *list, size_t size);
-/* The items from `from` on leave the list: a copy in the module's memory, NULL when there are none. */
+/* Move the items from `from` on out of the list into the module's memory; NULL: there are none. */
 void *ptx_take(struct ptx_parser *p, struct ptx_list *list, size_t from, size_t size, unsigned int *count);
 
 /* ---- tokens (token.c) ------------------------------------------------------------------------------ */
@@ -93,21 +94,22 @@ static inline bool ptx_at_word(const struct ptx_parser *p, const char *word)
 {
     return p->lex.kind == PTX_TOKEN_WORD && strcmp(p->lex.name->text, word) == 0;
 }
-/* If the token is this one: it is taken. */
+/* Take the token if it is this one. */
 bool ptx_take_mark(struct ptx_parser *p, int mark);
 bool ptx_take_dot(struct ptx_parser *p, const char *word);
-/* It must be: "'}' expected instead of 'ret'", said of the line that lacks it. */
+/* The token must be this one.  Otherwise the error is "'}' expected instead of 'ret'", for the line that lacks
+ * it. */
 void ptx_want_mark(struct ptx_parser *p, int mark);
-/* A name is next; it is taken.  `what` says what it is to name. */
+/* Take a name.  `what` says, for the error, what it names. */
 struct ptx_name *ptx_want_name(struct ptx_parser *p, const char *what);
-/* A plain non-negative integer, at most `most`, is next; it is taken. */
+/* Take a plain non-negative integer, at most `most`. */
 uint64_t ptx_want_integer(struct ptx_parser *p, uint64_t most, const char *what);
-/* "'x', which stands in the text" for error lines; returns buf. */
+/* The token as it is written, in quotes, for error lines; returns buf. */
 const char *ptx_token_text(const struct ptx_parser *p, char *buf, size_t cap);
 void        ptx_unexpected(struct ptx_parser *p, const char *expected) __attribute__((noreturn));
-/* .pragma "..." : nothing that this machine obeys.  Behind the dot word. */
+/* Skip the rest of .pragma "...": no pragma has an effect here. */
 void               ptx_skip_pragma(struct ptx_parser *p);
-void               ptx_enter(struct ptx_parser *p); /* one deeper: too deep is an error */
+void               ptx_enter(struct ptx_parser *p); /* enter one more level; too many levels are an error */
 static inline void ptx_leave(struct ptx_parser *p) { p->depth--; }
 struct ptx_place   ptx_here(const struct ptx_parser *p, uint32_t line);
 
@@ -117,23 +119,23 @@ struct ptx_constant {
     bool                is_unsigned;
     uint64_t            bits;
 };
-bool                ptx_at_constant(const struct ptx_parser *p); /* may a constant expression begin here? */
+bool                ptx_at_constant(const struct ptx_parser *p); /* can a constant expression begin here? */
 struct ptx_constant ptx_constant_expression(struct ptx_parser *p);
-/* What follows a '+' after a name. */
+/* The offset after a name and '+'. */
 int64_t ptx_constant_offset(struct ptx_parser *p);
 
 /* ---- scopes (symbol.c) ----------------------------------------------------------------------------- */
 void ptx_scope_open(struct ptx_parser *p);
 void ptx_scope_close(struct ptx_parser *p);
-/* Binds the name in the innermost scope; a second binding there is an error. */
+/* Bind the name in the innermost scope; a second binding there is an error. */
 void ptx_bind(struct ptx_parser *p, struct ptx_name *name, struct ptx_symbol *symbol, uint32_t line);
 /* `name<count>` */
 void ptx_bind_family(struct ptx_parser *p, struct ptx_name *name, struct ptx_symbol *symbol, uint32_t line);
-/* The innermost symbol that the name means, NULL if none; *member: which of a family, otherwise 0. */
+/* The innermost symbol of this name; NULL: none.  *member: which one of a family, otherwise 0. */
 struct ptx_symbol *ptx_resolve(struct ptx_parser *p, struct ptx_name *name, uint64_t *member);
 /* Bound in the innermost scope itself. */
 struct ptx_symbol *ptx_resolve_here(struct ptx_parser *p, const struct ptx_name *name);
-/* *slot is to become the label of this name: found when its scopes close. */
+/* Set *slot to the label of this name, which is looked up when the scopes close. */
 void ptx_await_label(struct ptx_parser *p, const struct ptx_symbol **slot, struct ptx_name *name,
                      uint32_t line);
 
@@ -143,32 +145,32 @@ struct ptx_linkage {
 };
 /* PTX_NO_SPACE if the word names none. */
 enum ptx_space ptx_space_find(const char *name);
-/* A declaration, the token behind the space, up to and with the ';'. */
+/* A declaration, from the token after the state space up to and including the ';'. */
 void ptx_declaration(struct ptx_parser *p, enum ptx_space space, struct ptx_linkage linkage, uint32_t line);
-/* ( .param .b32 a, ... ): symbols are added to the list; bind: into the scope, and '_' is no name. */
+/* ( .param .b32 a, ... ): add the symbols to the list.  bind: also into the scope, where '_' is not a name. */
 void ptx_parameters(struct ptx_parser *p, struct ptx_list *list, bool bind);
-/* What follows the '=': fills in s->init and relocations, and the size of an unsized array. */
+/* What follows the '='.  Fills in s->init, the relocations, and the size of an unsized array. */
 enum { PTX_MAX_DIMENSIONS = 8 };
 void ptx_initial(struct ptx_parser *p, struct ptx_symbol *s, uint64_t dimensions[], unsigned int levels);
 
 /* ---- functions, statements, operands, debug ------------------------------------------------------------ */
-void ptx_function(struct ptx_parser *p, struct ptx_linkage linkage, bool is_entry); /* behind .func, .entry */
+void ptx_function(struct ptx_parser *p, struct ptx_linkage linkage, bool is_entry); /* after .func, .entry */
 void ptx_alias(struct ptx_parser *p);
 void ptx_resolve_aliases(struct ptx_parser *p);
-/* Behind the '{' of a function, up to and with its '}'. */
+/* From after the '{' of a function up to and including its '}'. */
 void ptx_body(struct ptx_parser *p);
-/* .callprototype, behind the word. */
+/* After the word .callprototype. */
 void ptx_prototype(struct ptx_parser *p, struct ptx_name *name, uint32_t line);
 
 /* Pushes one operand on p->operands; of a call, '(' begins a group. */
 void ptx_operand(struct ptx_parser *p, const char *opcode);
-/* The operands of an instruction lie where they stay: those names that are not known yet are awaited. */
+/* The operands have their final place: register those whose names are unknown so far. */
 void ptx_await_operands(struct ptx_parser *p, struct ptx_operand *operands, unsigned int count, uint32_t line);
 /* "tid.x" for %tid.x: the special register of this name, NULL if there is none.  Without '%'. */
 bool ptx_is_special(const char *name, bool *vector);
 
-void ptx_debug_file(struct ptx_parser *p);    /* behind .file */
-void ptx_debug_loc(struct ptx_parser *p);     /* behind .loc */
-void ptx_debug_section(struct ptx_parser *p); /* behind .section */
+void ptx_debug_file(struct ptx_parser *p);    /* after .file */
+void ptx_debug_loc(struct ptx_parser *p);     /* after .loc */
+void ptx_debug_section(struct ptx_parser *p); /* after .section */
 void ptx_debug_finish(struct ptx_parser *p);
 #endif

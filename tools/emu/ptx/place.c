@@ -1,4 +1,4 @@
-/* place.c - places and instructions as text, for people. */
+/* place.c - places and instructions as readable text. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,14 +1,13 @@
-/* ptx.h - PTX as the text says it: the variables, functions and instructions of a module, names resolved.
+/* ptx.h - the syntax tree of PTX: variables, functions and instructions of a module, with names resolved.
  *
  * The parser knows the language (PTX ISA 9.0), not the instructions: opcodes, modifiers and operands are
- * kept as written; decode.c gives them a meaning or refuses them.
+ * kept as written; the room decode gives them a meaning or refuses them.
  *
  *   char error[256];
  *   struct ptx_module *m = ptx_parse(text, bytes, error, sizeof error);   // NULL: error is "line 12: ..."
  *   ptx_free(m);
  *
- * Ownership  everything hangs on the module and dies with it; strings are NUL-terminated and the module's
- * own.
+ * Ownership  the module owns everything, including strings, which are NUL-terminated.
  * Threads    a parsed module is never written to. */
 #ifndef EMU_PTX_H
 #define EMU_PTX_H
@@ -17,11 +16,13 @@
 #include <stdint.h>
 
 /* name, bits.  Types that are only modifiers of instructions (f16x2, tf32, e4m3x2, ...) stay text. */
-#define PTX_TYPE_MAP(X)                                                                                       \
-    X(pred, 1)                                                                                                \
-    X(b8, 8) X(b16, 16) X(b32, 32) X(b64, 64) X(b128, 128) X(u8, 8) X(u16, 16) X(u32, 32) X(u64, 64) X(s8, 8) \
-        X(s16, 16) X(s32, 32) X(s64, 64) X(f16, 16) X(f16x2, 32) X(bf16, 16) X(bf16x2, 32) X(f32, 32)         \
-            X(f64, 64) X(texref, 64) X(samplerref, 64) X(surfref, 64)
+/* clang-format off */
+#define PTX_TYPE_MAP(X)                                                                    \
+    X(pred, 1) X(b8, 8) X(b16, 16) X(b32, 32) X(b64, 64) X(b128, 128)                      \
+    X(u8, 8) X(u16, 16) X(u32, 32) X(u64, 64) X(s8, 8) X(s16, 16) X(s32, 32) X(s64, 64)    \
+    X(f16, 16) X(f16x2, 32) X(bf16, 16) X(bf16x2, 32) X(f32, 32) X(f64, 64)                \
+    X(texref, 64) X(samplerref, 64) X(surfref, 64)
+/* clang-format on */
 enum ptx_type {
     PTX_NO_TYPE,
 #define PTX_TYPE_ENUM(name, bits) PTX_##name,
@@ -35,7 +36,7 @@ enum ptx_type ptx_type_find(const char *name); /* without the dot; PTX_NO_TYPE: 
 
 enum ptx_space { PTX_NO_SPACE, PTX_REG, PTX_PARAM, PTX_LOCAL, PTX_SHARED, PTX_GLOBAL, PTX_CONST, PTX_TEX };
 
-/* Where something stands: the line of the PTX text, and what the last .loc said (0: nothing). */
+/* A place: the line of the PTX text, and what the last .loc said (0: nothing). */
 struct ptx_place {
     uint32_t line;      /* of the text, from 1                                       */
     uint32_t file;      /* of .file: index into ptx_module.files; 0: none            */
@@ -108,7 +109,7 @@ struct ptx_operand {
 
 struct ptx_instruction {
     const char         *opcode;    /* "mma", "ld", "cp", "wgmma", "barrier", ...: up to the first dot */
-    const char        **modifiers; /* the rest, split at dots: "async" "shared::cta" "f16" ...   */
+    const char        **modifiers; /* the rest, split at dots: "async", "shared::cta", "f16"    */
     unsigned int        modifier_count;
     bool                guarded, guard_negated;
     unsigned int        guard;    /* number of the predicate register                           */
@@ -131,7 +132,7 @@ struct ptx_function {
     unsigned int            code_count;
     struct ptx_symbol     **labels; /* in order of .target */
     unsigned int            label_count;
-    unsigned int            max_threads[PTX_DIMENSIONS], required_threads[PTX_DIMENSIONS]; /* 0: not said */
+    unsigned int            max_threads[PTX_DIMENSIONS], required_threads[PTX_DIMENSIONS]; /* 0: not given */
     unsigned int            min_ctas, max_registers;
     unsigned int            required_cluster[PTX_DIMENSIONS], max_cluster_rank; /* .reqnctapercluster */
     bool                    explicit_cluster;
@@ -151,12 +152,11 @@ struct ptx_module {
     unsigned int          variable_count;
     struct ptx_function **functions; /* declared or defined, each once */
     unsigned int          function_count;
-    struct ptx_memory    *memory; /* what all of this is allocated from */
+    struct ptx_memory    *memory; /* all of this is allocated from it */
 };
 
 /* NULL: error holds one line, "line 12: unknown name '%r9'" or "out of memory".  `text` need not outlive
- * the call.  Nesting, counts and sizes are limited (see ptx_parse.c), so that hostile text ends in an
- * error. */
+ * the call.  Nesting, counts and sizes are limited, so that hostile text ends in an error. */
 struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t cap);
 void               ptx_free(struct ptx_module *module);
 
@@ -169,6 +169,6 @@ void               ptx_memory_free(struct ptx_memory *memory);
  * inlined places), otherwise "line 12 of the PTX"; returns buf. */
 const char *ptx_place_text(const struct ptx_module *module, const struct ptx_place *place, char *buf,
                            size_t cap);
-/* The instruction as it was written, less its guard: "ld.shared.v4.u32 ..." ; returns buf. */
+/* The instruction as it was written, without its guard: "ld.shared.v4.u32 ..."; returns buf. */
 const char *ptx_instruction_text(const struct ptx_instruction *in, char *buf, size_t cap);
 #endif

@@ -51,14 +51,14 @@ static void guarded(struct ptx_parser *p)
     if (symbol == NULL)
         ptx_fail_at(p, p->lex.last_line, "unknown name '%s'", name->text);
     if (symbol->kind != PTX_REGISTER || symbol->type != PTX_pred)
-        ptx_fail_at(p, p->lex.last_line, "'%s' is no predicate", name->text);
+        ptx_fail_at(p, p->lex.last_line, "'%s' is not a predicate", name->text);
     guard.number = symbol->first + (unsigned int)member;
     uint32_t         line = p->lex.token_line;
     struct ptx_name *opcode = ptx_want_name(p, "an instruction");
     instruction(p, &guard, opcode, line);
 }
 
-/* ---- labels, and what else begins with a name ---------------------------------------------------------- */
+/* ---- labels, and other statements that begin with a name ----------------------------------------------- */
 static struct ptx_symbol *declare(struct ptx_parser *p, struct ptx_name *name, enum ptx_symbol_kind kind,
                                   uint32_t line)
 {
@@ -101,7 +101,7 @@ static void targets(struct ptx_parser *p, struct ptx_name *name, bool of_calls, 
         else if (s->targets[i] == NULL)
             ptx_fail_at(p, at, "unknown name '%s'", target->text);
         else if (!of_calls || s->targets[i]->kind != PTX_FUNCTION)
-            ptx_fail_at(p, at, "'%s' is no %s", target->text, of_calls ? "function" : "label");
+            ptx_fail_at(p, at, "'%s' is not a %s", target->text, of_calls ? "function" : "label");
     }
 }
 

@@ -1,6 +1,6 @@
-/* symbol.c - scopes: which symbol a name means where it stands.
+/* symbol.c - scopes: which symbol a name means at each place.
  *
- * Each name carries its bindings, innermost first, so that to look one up is to look at the name. */
+ * Each name has a list of its bindings, innermost first, so that a look-up only reads the name. */
 #include "parse.h"
 
 enum { MAX_SCOPES = 64, MAX_FAMILY_DIGITS = 9 };
@@ -113,7 +113,7 @@ void ptx_await_label(struct ptx_parser *p, const struct ptx_symbol **slot, struc
     use->line = line;
 }
 
-/* The uses that wait in this scope: for its labels; the others wait in the scope around it. */
+/* Resolve the uses that wait for labels of this scope; the others now wait in the scope around it. */
 static void settle(struct ptx_parser *p)
 {
     struct ptx_pending *uses = (struct ptx_pending *)p->pending.items;

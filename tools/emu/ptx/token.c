@@ -1,4 +1,4 @@
-/* token.c - what every part of the parser asks of the token at hand. */
+/* token.c - questions about the current token, for every part of the parser. */
 #include <stdio.h>
 #include "parse.h"
 

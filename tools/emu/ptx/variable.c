@@ -4,14 +4,14 @@
 
 enum {
     MAX_ALIGN = 1 << 20,
-    MAX_MEMBERS = 4096,      /* of a family of variables: each is a symbol */
+    MAX_MEMBERS = 4096,      /* of a family of variables, each of which is a symbol */
     MAX_REGISTERS = 1 << 20, /* of a function */
     MAX_PARAMETERS = 4096,
     MAX_VECTOR_BITS = 128,
 };
 static const uint64_t max_bytes = (uint64_t)1 << 40; /* of a variable */
 
-/* What stands before the names of a declaration. */
+/* The part of a declaration before the names. */
 struct declaration {
     enum ptx_space     space;
     struct ptx_linkage linkage;
@@ -42,7 +42,8 @@ static unsigned int want_align(struct ptx_parser *p)
     return (unsigned int)align;
 }
 
-/* .attribute(.managed) and (.unified(1, 2)): where memory lies and how it is named, which is all one here. */
+/* .attribute(.managed) and (.unified(1, 2)): the place and the name of the memory, which change nothing here.
+ */
 static void skip_attributes(struct ptx_parser *p)
 {
     ptx_want_mark(p, '(');
@@ -60,7 +61,7 @@ static void skip_attributes(struct ptx_parser *p)
     ptx_want_mark(p, ')');
 }
 
-/* .ptr .global .align 16: promises about what a parameter points to, of which nothing depends. */
+/* .ptr .global .align 16: promises about what a parameter points to.  They are ignored. */
 static void skip_pointee(struct ptx_parser *p)
 {
     if (p->lex.kind == PTX_TOKEN_DOT) {
@@ -147,11 +148,11 @@ static void number_registers(struct ptx_parser *p, struct ptx_symbol *s)
     *(struct ptx_symbol **)ptx_add(p, &p->registers, sizeof s) = s;
 }
 
-/* [2][3], [] ...: the count and the size, both 0 while the first dimension is open. */
+/* [2][3], [] ...: the count and the size.  Both are 0 if the first dimension is open. */
 static unsigned int dimensions(struct ptx_parser *p, struct ptx_symbol *s, uint64_t sizes[PTX_MAX_DIMENSIONS])
 {
     unsigned int levels = 0;
-    uint64_t     known = 1; /* the product of those that are not open */
+    uint64_t     known = 1; /* the product of the dimensions that are not open */
     for (; ptx_take_mark(p, '['); levels++) {
         if (levels == PTX_MAX_DIMENSIONS)
             ptx_fail_last(p, "'%s' has more than %d dimensions", s->name, PTX_MAX_DIMENSIONS);
@@ -159,7 +160,7 @@ static unsigned int dimensions(struct ptx_parser *p, struct ptx_symbol *s, uint6
         if (levels > 0 || !ptx_at_mark(p, ']')) {
             sizes[levels] = ptx_want_integer(p, max_bytes, "the size of an array");
             if (sizes[levels] == 0)
-                ptx_fail_last(p, "'%s' is an array of nothing", s->name);
+                ptx_fail_last(p, "'%s' is an array without elements", s->name);
         }
         ptx_want_mark(p, ']');
         s->is_array = true;
@@ -172,7 +173,7 @@ static unsigned int dimensions(struct ptx_parser *p, struct ptx_symbol *s, uint6
     return levels;
 }
 
-/* A name that stands for an earlier .extern declaration: that symbol becomes what is declared now. */
+/* A name that was declared .extern earlier: that symbol becomes what is declared now. */
 static bool merge(struct ptx_parser *p, const struct ptx_name *name, const struct ptx_symbol *s)
 {
     struct ptx_symbol *old = ptx_resolve_here(p, name);
@@ -180,7 +181,7 @@ static bool merge(struct ptx_parser *p, const struct ptx_name *name, const struc
         return false;
     if (old->space != s->space || old->type != s->type || old->vector != s->vector ||
         old->is_array != s->is_array || (old->bytes && s->bytes && old->bytes != s->bytes))
-        ptx_fail_at(p, s->place.line, "'%s' is declared otherwise on line %u", s->name, old->place.line);
+        ptx_fail_at(p, s->place.line, "'%s' is declared differently on line %u", s->name, old->place.line);
     if (!old->is_extern || !(s->is_extern || s->is_visible || s->is_weak || s->is_common)) {
         if (s->is_extern) /* the definition came first */
             return true;

@@ -66,7 +66,7 @@ void emu_barriers_recheck(struct emu_cta *cta)
             release(cta, i);
 }
 
-/* The operand is the same for all lanes, or there is no telling what happens. */
+/* The operand must be the same for all lanes; otherwise the behaviour is undefined. */
 static bool uniform(struct emu_warp *w, const struct emu_op *op, uint32_t mask, emu_reg reg, uint32_t *value)
 {
     const uint32_t *row = emu_r32(w, reg);
@@ -78,7 +78,7 @@ static bool uniform(struct emu_warp *w, const struct emu_op *op, uint32_t mask, 
     return !different;
 }
 
-/* No count means all of the block: the same as their number, which then counts. */
+/* No count means all threads of the block, which equals an explicit count of that number. */
 static bool same_count(const struct emu_warp *w, uint32_t *mine, uint32_t others)
 {
     uint32_t all = w->cta->warp_count * EMU_LANES;
@@ -93,17 +93,18 @@ static bool join(struct emu_warp *w, const struct emu_op *op, struct emu_barrier
 {
     uint32_t lanes = (uint32_t)__builtin_popcount(mask), arrivals = op->u8[2] ? EMU_LANES : lanes;
     if (op->u8[1] && (expected == 0 || expected % EMU_LANES)) {
-        emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads: no multiple of 32", expected);
+        emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads, which is not a multiple of 32",
+                  expected);
         return false;
     }
     if (b->open && b->expected != expected && !same_count(w, &expected, b->expected)) {
-        emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads, which others use for %u", expected,
-                  b->expected);
+        emu_fault(w, op, __builtin_ctz(mask), 719, "a barrier of %u threads, which other threads use for %u",
+                  expected, b->expected);
         return false;
     }
     if (expected && b->arrived + arrivals > expected) {
-        emu_fault(w, op, __builtin_ctz(mask), 719, "thread %u at a barrier of %u", b->arrived + arrivals,
-                  expected);
+        emu_fault(w, op, __builtin_ctz(mask), 719, "thread %u arrives at a barrier of %u",
+                  b->arrived + arrivals, expected);
         return false;
     }
     if (!b->open)
@@ -131,7 +132,8 @@ static void exec_bar(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
         (op->u8[1] && !uniform(w, op, mask, op->source[1], &expected)))
         return;
     if (number >= EMU_BARRIERS) {
-        emu_fault(w, op, __builtin_ctz(mask), 719, "barrier %u: there are %d", number, EMU_BARRIERS);
+        emu_fault(w, op, __builtin_ctz(mask), 719, "barrier %u does not exist: there are %d", number,
+                  EMU_BARRIERS);
         return;
     }
     struct emu_barrier *b = &w->cta->barriers[number];
@@ -151,13 +153,13 @@ static bool decode_reduction(struct decoder *d, struct emu_op *op)
     static const char *const words[] = {"popc", "and", "or", NULL};
     int                      which = decode_one_of(d, words);
     if (which < 0)
-        return decode_refuse(d, ".popc, .and or .or is wanted");
+        return decode_refuse(d, ".popc, .and or .or is expected");
     op->u8[0] = (uint8_t)(RED_POPC + which);
     if (decode_take(d, "aligned"))
         op->u8[2] = 1;
     enum ptx_type type = decode_type(d);
     if (type != (which == 0 ? PTX_u32 : PTX_pred))
-        return decode_refuse(d, which == 0 ? ".u32 is wanted" : ".pred is wanted");
+        return decode_refuse(d, which == 0 ? ".u32 is expected" : ".pred is expected");
     decode_result(d, 0, type);
     return !d->failed;
 }
@@ -167,7 +169,7 @@ static bool decode_block_barrier(struct decoder *d, struct emu_op *op)
     static const char *const words[] = {"sync", "arrive", "red", NULL};
     int                      which = decode_one_of(d, words);
     if (which < 0)
-        return decode_refuse(d, ".sync, .arrive or .red is wanted");
+        return decode_refuse(d, ".sync, .arrive or .red is expected");
     op->u8[0] = which == 1 ? ARRIVE : SYNC;
     if (decode_take(d, "aligned"))
         op->u8[2] = 1;
@@ -192,7 +194,7 @@ static bool decode_block_barrier(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- of a warp ------------------------------------------------------------------------------------ */
-/* Those who wait with this mask go on, when all of it that are left wait with it. */
+/* Lanes that wait with this mask continue when all live lanes of the mask wait with it. */
 static void complete_warp_sync(struct emu_warp *w, uint32_t members)
 {
     uint32_t here = 0;
@@ -220,7 +222,7 @@ void emu_warp_sync_recheck(struct emu_warp *w)
             complete_warp_sync(w, w->fragments[i].waits_for);
 }
 
-/* Lanes may have masks of their own: parts of the warp that each sync by themselves. */
+/* Lanes may have different masks: parts of the warp that synchronise separately. */
 static void exec_warp_sync(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const uint32_t *row = emu_r32(w, op->source[0]);
@@ -244,7 +246,7 @@ static void exec_warp_sync(struct emu_warp *w, const struct emu_op *op, uint32_t
 static bool decode_warp_barrier(struct decoder *d, struct emu_op *op)
 {
     if (!decode_take(d, "sync"))
-        return decode_refuse(d, ".sync is wanted");
+        return decode_refuse(d, ".sync is expected");
     decode_source(d, 0, PTX_b32);
     op->exec = exec_warp_sync;
     return decode_end(d) && decode_operands(d, 1, 1);
@@ -305,7 +307,7 @@ static bool decode_cluster_barrier(struct decoder *d, struct emu_op *op)
 {
     bool arrives = decode_take(d, "arrive");
     if (!arrives && !decode_take(d, "wait"))
-        return decode_refuse(d, ".arrive or .wait is wanted");
+        return decode_refuse(d, ".arrive or .wait is expected");
     if (arrives && decode_take(d, "relaxed"))
         op->u8[0] = 1;
     else
@@ -319,7 +321,7 @@ static bool decode_cluster_barrier(struct decoder *d, struct emu_op *op)
 bool decode_bar(struct decoder *d, struct emu_op *op)
 {
     op->class_ = EMU_CLASS_sync;
-    op->u8[2] = strcmp(d->in->opcode, "bar") == 0; /* the old name means .aligned */
+    op->u8[2] = strcmp(d->in->opcode, "bar") == 0; /* the older name implies .aligned */
     if (decode_take(d, "cluster"))
         return decode_cluster_barrier(d, op);
     if (decode_take(d, "warp"))

@@ -1,18 +1,18 @@
-/* cluster.c - blocks of a cluster: their memory, the turns of their warps, and deadlocks. */
+/* cluster.c - the blocks of a cluster: their memory, the scheduling of their warps, and deadlocks. */
 #include "cluster.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "tools/emu/async/async.h"
 #include "tools/emu/judge/judge.h"
 #include "profile.h"
-#include "special.h"
+#include "tools/emu/machine/special.h"
 #include "warp.h"
 
 enum {
-    TURN = 256,        /* ops that a warp runs before the next one, at most                         */
-    PATIENCE = 20000,  /* waits that were given up in a row, and nothing changed: a deadlock */
-    POLLING = 2000000, /* rounds of it after which a cluster counts as one that only polls          */
-    WORKING = 128,     /* ops of a round that are more than a look at a flag                        */
+    TURN = 256,        /* ops that a warp runs at most before the next warp                         */
+    PATIENCE = 20000,  /* successive waits that gave up without any change: a deadlock */
+    POLLING = 2000000, /* rounds of polling after which a cluster counts as one that only polls     */
+    WORKING = 128,     /* a round with more ops is more than polling                                */
     MOST_DEPTH = 1024,
     MOST_LOCAL = 512 << 10 /* bytes of local memory of a thread, all frames                             */
 };
@@ -148,7 +148,8 @@ static void begin_warp(struct emu_warp *w, struct emu_count *counts)
     w->busy = NULL;
     w->favoured = 0;
     w->turns = 0;
-    memset(w->defined_rows, 0, (size_t)g->entry->rows * sizeof *w->defined_rows); /* others: when called */
+    memset(w->defined_rows, 0,
+           (size_t)g->entry->rows * sizeof *w->defined_rows); /* other functions: when they are called */
     memset(w->cluster_generation, 0, sizeof w->cluster_generation);
     for (uint32_t l = 0; l < EMU_LANES; l++)
         memset(w->local_defined + (size_t)l * (w->local_bytes / 8), 0, (g->entry->local_bytes + 7) / 8);
@@ -233,7 +234,7 @@ static void report_wait(struct emu_warp *w, struct emu_fragment *f)
                  f->waits_for & w->live & ~f->mask);
     else
         async_explain(w, op, f->mask, what, sizeof what);
-    judge_find(w, op, __builtin_ctz(f->mask), JUDGE_DEADLOCK, "waits for ever%s%s", *what ? ": " : "", what);
+    judge_find(w, op, __builtin_ctz(f->mask), JUDGE_DEADLOCK, "waits forever%s%s", *what ? ": " : "", what);
 }
 
 void emu_cluster_deadlock(struct emu_cluster *c)
@@ -251,10 +252,10 @@ void emu_cluster_deadlock(struct emu_cluster *c)
         }
     if (last != NULL)
         emu_fault(last, &at->function->code[at->pc], __builtin_ctz(at->mask), 702,
-                  "a deadlock: no thread of the %s can go on", c->cta_count > 1 ? "cluster" : "block");
+                  "a deadlock: no thread of the %s can continue", c->cta_count > 1 ? "cluster" : "block");
 }
 
-/* Waits that may give up do so, once. */
+/* Let waits that may give up do so once. */
 static bool expire(struct emu_cluster *c)
 {
     bool any = false;
@@ -279,8 +280,8 @@ static bool finished(const struct emu_cluster *c)
     return true;
 }
 
-/* One turn for each warp that can run; the first one is another each time.  *spun: all that ran only
- * tested something again; *polled: something that other clusters may change. */
+/* Run each warp that can run once, beginning with a different warp each time.  *spun: all of them only polled;
+ * *polled: they polled something that other clusters may change. */
 static uint64_t round_of_warps(struct emu_cluster *c, bool *spun, bool *polled)
 {
     uint64_t executed = 0;
@@ -306,13 +307,14 @@ static uint64_t round_of_warps(struct emu_cluster *c, bool *spun, bool *polled)
 
 bool emu_cluster_polls(const struct emu_cluster *c) { return c->polls > POLLING; }
 
-/* Nothing was done in a round (`ran`: but for tests in vain): something must complete, give up, or be
- * waited for elsewhere.  A deadlock is rather told when all stand at what they wait for. */
+/* A round made no progress (`ran`: warps ran, but only polled): an operation must complete, a wait must give
+ * up, or another cluster must run.  A deadlock is reported only when all fragments are at the op that they wait
+ * at. */
 static enum emu_turn idle(struct emu_cluster *c, bool ran, bool polled)
 {
     if (async_step(c, true))
         return EMU_TURN_MORE;
-    if (polled) { /* perhaps another cluster changes what it looks at */
+    if (polled) { /* another cluster may change what it polls */
         c->expiries = 0;
         c->polls++;
         return EMU_TURN_SPINS;

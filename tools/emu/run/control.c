@@ -1,9 +1,9 @@
-/* control.c - branches, calls, the ends of threads, and hints that change nothing here. */
+/* control.c - branches, calls, the ends of threads, and hints without effect. */
 #include "tools/emu/decode/decode.h"
 #include "tools/emu/decode/state.h"
 #include "intrinsics.h"
 #include "tools/emu/judge/judge.h"
-#include "special.h"
+#include "tools/emu/machine/special.h"
 #include "warp.h"
 
 /* ---- bra, brx ------------------------------------------------------------------------------------- */
@@ -22,7 +22,7 @@ static bool find_label(struct decoder *d, const struct ptx_operand *o, uint32_t 
     if (o == NULL)
         return false;
     if (o->kind != PTX_OP_SYMBOL || o->symbol->kind != PTX_LABEL)
-        return decode_refuse(d, "a label is wanted");
+        return decode_refuse(d, "a label is expected");
     *target = o->symbol->target;
     return true;
 }
@@ -45,7 +45,7 @@ static void exec_brx(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
         int      lane = __builtin_ctz(left);
         uint32_t same = 0, chosen = index[lane];
         if (chosen >= table->count) {
-            emu_fault(w, op, lane, 715, "index %u of a table of %u labels", chosen, table->count);
+            emu_fault(w, op, lane, 715, "index %u is outside of a table of %u labels", chosen, table->count);
             return;
         }
         EMU_FOR_LANES(left, l, same |= (uint32_t)(index[l] == chosen) << l);
@@ -66,7 +66,7 @@ bool decode_brx(struct decoder *d, struct emu_op *op)
     decode_source(d, 0, PTX_u32);
     const struct ptx_operand *list = decode_operand(d, 1);
     if (d->failed || list->kind != PTX_OP_SYMBOL || list->symbol->kind != PTX_TARGETS)
-        return decode_refuse(d, "the label of a .branchtargets is wanted");
+        return decode_refuse(d, "the label of a .branchtargets is expected");
     table->count = list->symbol->target_count;
     table->targets = (uint32_t *)decode_alloc(d, table->count, sizeof *table->targets);
     for (uint32_t i = 0; i < table->count && !d->failed; i++)
@@ -162,8 +162,8 @@ static void write_piece(struct emu_warp *w, int lane, const struct piece *p, uin
     }
 }
 
-/* Copy one argument or result for one lane from one frame to another: registers and scalars in .param
- * memory may stand for each other. */
+/* Copy one argument or result for one lane from one frame to another: a register may correspond to a scalar in
+ * .param memory. */
 static void pass(struct emu_warp *w, int lane, const struct piece *to, uint32_t to_frame, uint32_t to_local,
                  const struct piece *from, uint32_t from_frame, uint32_t from_local)
 {
@@ -199,7 +199,7 @@ static void enter_frame(struct emu_warp *w, struct emu_fragment *f)
             base[l] = f->local;
 }
 
-/* Lanes go back to where each was called from. */
+/* Each lane returns to its caller. */
 static void exec_ret(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct emu_fragment *f = w->now;
@@ -316,16 +316,16 @@ static void exec_call(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     uint32_t        same = 0;
     EMU_FOR_LANES(mask, l, same |= (uint32_t)(address[l] - EMU_FUNCTION_WINDOW == chosen) << l);
     if (chosen >= m->function_count || m->functions[chosen].text->is_entry) {
-        emu_fault(w, op, __builtin_ctz(mask), 715, "a call to 0x%llx, which is no function",
+        emu_fault(w, op, __builtin_ctz(mask), 715, "a call to 0x%llx, which is not a function",
                   (unsigned long long)(chosen + EMU_FUNCTION_WINDOW));
         return;
     }
-    if (same != mask) /* the others execute this op again, as a fragment of their own */
+    if (same != mask) /* the other lanes become a fragment that executes this op again */
         emu_split(w, mask & ~same, pc);
     enter(w, op, &m->functions[chosen], same, pc);
 }
 
-/* An argument or result in the place of `formal` (NULL: not known), whose type literals take. */
+/* An argument or result for `formal` (NULL: unknown), which gives literals their type. */
 static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const struct ptx_symbol *formal,
                          struct piece *p, bool result)
 {
@@ -336,7 +336,7 @@ static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const s
     if (o->kind == PTX_OP_SYMBOL) {
         const struct placed *at = decode_find_placed(d->state, o->symbol);
         if (at == NULL || at->space != EMU_LOCAL)
-            return decode_refuse(d, "'%s' is no .param variable of this function", o->symbol->name);
+            return decode_refuse(d, "'%s' is not a .param variable of this function", o->symbol->name);
         p->offset = (uint32_t)at->address;
         p->bytes = (uint32_t)o->symbol->bytes;
     } else {
@@ -346,10 +346,10 @@ static bool decode_piece(struct decoder *d, const struct ptx_operand *o, const s
         p->bytes = ptx_type_bits(type) / 8;
         p->reg = result ? decode_result_of(d, o, type) : decode_source_of(d, o, type);
         if (p->bytes > 8 || ptx_type_bits(type) == 1)
-            return decode_refuse(d, "an argument or result of .%s", ptx_type_name(type));
+            return decode_refuse(d, "an argument or result cannot be .%s", ptx_type_name(type));
     }
     if (formal != NULL && wanted != p->bytes)
-        return decode_refuse(d, "%u bytes for '%s', which has %llu", p->bytes, formal->name,
+        return decode_refuse(d, "%u bytes are given for '%s', which has %llu", p->bytes, formal->name,
                              (unsigned long long)wanted);
     return !d->failed;
 }
@@ -368,7 +368,7 @@ static bool decode_pieces(struct decoder *d, const struct ptx_operand *group, co
     return !d->failed;
 }
 
-/* What is called, as far as the text says: the function, or the prototype of a call by address. */
+/* The callee, as far as the text tells: the function, or the prototype of a call by address. */
 static const struct ptx_function *signature(const struct decoder *d, unsigned int callee)
 {
     for (unsigned int i = callee; i < d->in->operand_count; i++) {
@@ -384,7 +384,7 @@ static bool decode_callee(struct decoder *d, const struct ptx_operand *o, struct
     if (o->kind == PTX_OP_REGISTER)
         return decode_source_of(d, o, PTX_u64) != EMU_NO_REG;
     if (o->kind != PTX_OP_SYMBOL || o->symbol->kind != PTX_FUNCTION)
-        return decode_refuse(d, "a function is wanted");
+        return decode_refuse(d, "a function is expected");
     for (uint32_t i = 0; i < d->module->function_count; i++)
         if (d->module->functions[i].text == o->symbol->function)
             call->callee = &d->module->functions[i];
@@ -405,7 +405,7 @@ bool decode_call(struct decoder *d, struct emu_op *op)
     const struct ptx_operand *first = decode_operand(d, 0);
     at = first->kind == PTX_OP_GROUP;
     if (at >= count || !decode_callee(d, decode_operand(d, at), call)) /* source[0] of an indirect call */
-        return decode_refuse(d, "a function is wanted");
+        return decode_refuse(d, "a function is expected");
     const struct ptx_function *callee = signature(d, at);
     if (at && !decode_pieces(d, first, callee, &call->results, &call->result_count, true))
         return false;
@@ -419,14 +419,14 @@ bool decode_call(struct decoder *d, struct emu_op *op)
                              callee->result_count);
     op->data = call;
     op->exec = exec_call;
-    op->flags |= EMU_OP_CHECKS; /* results are made by ret */
+    op->flags |= EMU_OP_CHECKS; /* ret writes the results */
     op->class_ = EMU_CLASS_control;
     if (call->intrinsic != NULL)
         return emu_intrinsic_decode(d, op, call);
     return !d->failed;
 }
 
-/* ---- trap, and what changes nothing here ---------------------------------------------------------- */
+/* ---- trap, and instructions without effect -------------------------------------------------------- */
 static void exec_trap(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     emu_fault(w, op, __builtin_ctz(mask), 719, "the kernel stops itself");
@@ -455,7 +455,7 @@ bool decode_nanosleep(struct decoder *d, struct emu_op *op)
     return decode_end(d) && decode_operands(d, 1, 1);
 }
 
-/* Nothing to do: what it would change cannot be observed here. */
+/* Nothing to do: the effect cannot be observed here. */
 static void exec_nothing(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     (void)w;
@@ -472,26 +472,26 @@ bool decode_pmevent(struct decoder *d, struct emu_op *op)
     return decode_end(d) && decode_operands(d, 1, 1) && decode_integer(d, 0, &value);
 }
 
-/* Launches of a stream run one after the other, so dependents and prerequisites are always ready. */
+/* Launches run one after the other, so dependents and prerequisites are always ready. */
 bool decode_griddepcontrol(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"launch_dependents", "wait", NULL};
     op->exec = exec_nothing;
     op->class_ = EMU_CLASS_sync;
     if (decode_one_of(d, words) < 0)
-        return decode_refuse(d, "launch_dependents or wait is wanted");
+        return decode_refuse(d, "launch_dependents or wait is expected");
     return decode_need_sm(d, 90) && decode_end(d) && decode_operands(d, 0, 0);
 }
 
-/* What a thread starts with where setmaxnreg is to have an effect: its share of the SM's registers. */
+/* The registers of a thread at its start if setmaxnreg is used: its share of the SM's registers. */
 static uint32_t launch_registers(const struct emu_cta *cta)
 {
     uint32_t share = 65536 / (cta->warp_count * EMU_LANES) / 8 * 8;
     return share < 255 ? share : 256;
 }
 
-/* Once every warp has said what it wants, together they must want no more than the block was given: otherwise
- * one that wants more would wait for ever. */
+/* When every warp has executed setmaxnreg, all of them together must not need more registers than the block
+ * has; otherwise a warp that needs more would wait forever. */
 static void exec_setmaxnreg(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct emu_cta *cta = w->cta;
@@ -504,7 +504,7 @@ static void exec_setmaxnreg(struct emu_warp *w, const struct emu_op *op, uint32_
     if (cta->warps_moved == cta->warp_count && wanted > given * cta->warp_count)
         judge_find(w, op, 0, JUDGE_DEADLOCK,
                    "the warps of the block want %u registers for each of their lanes, it has %u (%u a thread): "
-                   "one of them waits for ever",
+                   "one of them waits forever",
                    wanted, given * cta->warp_count, given);
 }
 
@@ -516,11 +516,11 @@ bool decode_setmaxnreg(struct decoder *d, struct emu_op *op)
     op->flags = EMU_OP_ALIGNED;
     op->class_ = EMU_CLASS_sync;
     if (decode_one_of(d, words) < 0 || !decode_take(d, "sync") || !decode_take(d, "aligned"))
-        return decode_refuse(d, ".inc or .dec, .sync and .aligned are wanted");
+        return decode_refuse(d, ".inc or .dec, .sync and .aligned are expected");
     if (decode_type(d) != PTX_u32 || !decode_need_sm(d, 90) || !decode_end(d) || !decode_operands(d, 1, 1) ||
         !decode_integer(d, 0, &count))
         return decode_refuse(d, ".u32 is wanted");
     op->u32[0] = (uint32_t)count;
     return (count >= 24 && count <= 256 && count % 8 == 0) ||
-           decode_refuse(d, "%lld is no multiple of 8 between 24 and 256", (long long)count);
+           decode_refuse(d, "%lld is not a multiple of 8 between 24 and 256", (long long)count);
 }

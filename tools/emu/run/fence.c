@@ -1,4 +1,4 @@
-/* fence.c - membar, fence: order of memory accesses, and between the generic and the async proxy. */
+/* fence.c - membar, fence: the order of memory accesses, also between the generic and the async proxy. */
 #include "tools/emu/memory/load_store.h"
 #include "tools/emu/judge/judge.h"
 #include "tools/emu/memory/access.h"
@@ -39,8 +39,8 @@ static bool need_scope(struct decoder *d)
     return decode_scope(d) || decode_refuse(d, "a scope is missing: .cta, .cluster, .gpu or .sys");
 }
 
-/* .acquire.sync_restrict::shared::cluster.cluster, .release.sync_restrict::shared::cta.cluster: what they
- * restrict the fence to is not told apart: it orders more than it must. */
+/* .acquire.sync_restrict::shared::cluster.cluster, .release.sync_restrict::shared::cta.cluster: the restriction
+ * is ignored, so that the fence orders more than it must. */
 static bool decode_restriction(struct decoder *d)
 {
     bool acquires = decode_take(d, "acquire");
@@ -85,7 +85,7 @@ static bool decode_async_proxy(struct decoder *d, struct emu_op *op)
 
 static bool decode_proxy(struct decoder *d, struct emu_op *op)
 {
-    if (decode_take(d, "alias")) /* memory has one address here: any fence will do */
+    if (decode_take(d, "alias")) /* memory has one address here, so any fence suffices */
         return decode_need_sm(d, 70) && decode_plain(d, op);
     if (decode_take(d, "async"))
         return decode_async_proxy(d, op);
@@ -132,7 +132,7 @@ bool decode_fence(struct decoder *d, struct emu_op *op)
         return decode_membar(d, op);
     if (decode_take(d, "mbarrier_init")) {
         if (!decode_take(d, "release") || !decode_take(d, "cluster"))
-            return decode_refuse(d, ".mbarrier_init wants .release.cluster");
+            return decode_refuse(d, ".mbarrier_init needs .release.cluster");
         return decode_need_sm(d, 90) && decode_plain(d, op);
     }
     return decode_thread_fence(d, op);

@@ -1,23 +1,23 @@
-/* grid.c - a launch: its shape is checked, its clusters are run by host threads. */
-#include "tools/emu/code/grid.h"
+/* grid.c - a launch: the check of its shape, and the host threads that run its clusters. */
+#include "grid.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "cluster.h"
 #include "tools/emu/judge/judge.h"
-#include "tools/emu/memory/memory.h"
+#include "tools/emu/machine/arena.h"
 #include "profile.h"
 
-enum { QUANTUM = 200000 }; /* ops before a cluster is put aside for others, if there are any */
+enum { QUANTUM = 200000 }; /* ops before a cluster is suspended for others, if there are any */
 
 struct grid_work {
     pthread_mutex_t     lock;
     uint64_t            next, total;    /* clusters that have not begun */
     uint32_t            resident, most; /* that have begun and not ended; how many the GPU holds at once */
-    struct emu_cluster *first, *last;   /* put aside */
-    uint32_t            polling;        /* of the resident ones: those that only poll */
-    uint64_t            ended;          /* clusters that have: what they left is news to those that poll */
+    struct emu_cluster *first, *last;   /* suspended */
+    uint32_t            polling;        /* resident ones that only poll */
+    uint64_t            ended;          /* ended clusters, whose effects those that poll may see */
     uint64_t            executed;       /* ops of all clusters, about */
     bool                out_of_memory;
 };
@@ -52,7 +52,7 @@ int emu_function_occupancy(const struct emu_settings *s, const struct emu_functi
     return (int)(by_shared < blocks ? by_shared : blocks);
 }
 
-/* A launch may not ask for other clusters than the kernel requires. */
+/* A launch must not request other clusters than the kernel requires. */
 static bool cluster_agrees(const struct emu_launch *l)
 {
     const struct ptx_function *text = l->entry->text;
@@ -98,11 +98,11 @@ unsigned int emu_launch_check(const struct emu_settings *s, const struct emu_lau
     }
     if (threads > (uint64_t)emu_function_max_threads(l->entry))
         return threads > 1024 ? 1 : 701;
-    if (blocks / size > UINT32_MAX) /* more than anybody lives to see: clusters are counted in 32 bits */
+    if (blocks / size > UINT32_MAX) /* clusters are counted in 32 bits; so many would never end anyway */
         return 701;
     if (size > (l->entry->nonportable_cluster ? 16u : 8u) || (size > 1 && s->sm < 90))
         return 912;
-    if (l->entry->max_dynamic_shared > 0) /* raised, or lowered, by the attribute */
+    if (l->entry->max_dynamic_shared > 0) /* the attribute has raised or lowered it */
         limit = (uint32_t)l->entry->max_dynamic_shared + l->entry->shared_static;
     if ((uint64_t)l->dynamic_shared + l->entry->shared_static > limit)
         return 1;
@@ -124,7 +124,7 @@ static void out_of_memory(struct emu_grid *g)
     g->stop = true;
 }
 
-/* The next cluster to run: one that was put aside, or one that begins.  NULL: nothing for this thread. */
+/* The next cluster to run: a suspended one or a new one.  NULL: there is nothing for this thread. */
 static struct emu_cluster *take(struct emu_grid *g, struct emu_cluster **spare, struct emu_count *counts)
 {
     struct grid_work   *work = g->work;
@@ -154,7 +154,7 @@ static struct emu_cluster *take(struct emu_grid *g, struct emu_cluster **spare, 
     return c;
 }
 
-/* True when others wait for a turn. */
+/* True if others wait for a turn. */
 static bool put_aside(struct emu_grid *g, struct emu_cluster *c, bool always)
 {
     struct grid_work *work = g->work;
@@ -189,12 +189,12 @@ static void spend(struct emu_grid *g, struct emu_cluster *c, uint64_t executed)
               (unsigned long long)g->settings->budget);
 }
 
-/* True when this cluster only polls, and so do all others that have begun, and none can begin. */
+/* True if this cluster and all others that have begun only poll, and no other can begin. */
 static bool all_poll(struct emu_grid *g, struct emu_cluster *c)
 {
     struct grid_work *work = g->work;
     pthread_mutex_lock(&work->lock);
-    if (c->ended_seen != work->ended) /* it must look once more */
+    if (c->ended_seen != work->ended) /* it must poll once more */
         c->polls = 0;
     c->ended_seen = work->ended;
     bool polls = emu_cluster_polls(c);
@@ -303,7 +303,7 @@ static bool place_parameters(struct emu_grid *g, const struct emu_launch *l)
     return true;
 }
 
-/* What CUDA's cooperative groups expect at %envreg1:2: their own size, and a word for the barrier. */
+/* The workspace that CUDA's cooperative groups expect at %envreg1:2: its size, and a word for the barrier. */
 static bool place_workspace(struct emu_grid *g)
 {
     const uint32_t words[2] = {sizeof words, 0};

@@ -1,15 +1,18 @@
 /* intrinsics.c - functions that kernels declare and the driver defines: vprintf, __assertfail, malloc, free.
  *
- * vprintf prints to the host's standard output at once, a call in one piece; it answers how many arguments.
- * malloc takes from the device's memory; what a kernel does not free stays until the process ends. */
+ * vprintf prints to the host's standard output immediately, each call in one piece, and returns the number of
+ * arguments.  malloc allocates device memory; memory that a kernel does not free stays until the process ends.
+ */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "intrinsics.h"
+#include "tools/emu/machine/arena.h"
+#include "tools/emu/memory/memory.h"
 
 enum { MOST_ARGUMENTS = 5, MOST_TEXT = 4096, MOST_WIDTH = 4096, MOST_SPECIFIER = 64 };
 
-/* One lane's call. False: it failed, which has been said. */
+/* The call of one lane.  False: it failed, and the error was reported. */
 typedef bool intrinsic_run(struct emu_warp *w, const struct emu_op *op, int lane, const uint64_t *arguments,
                            uint64_t *result);
 
@@ -33,7 +36,7 @@ static bool load(struct emu_warp *w, const struct emu_op *op, int lane, uint64_t
     return true;
 }
 
-/* A string of the kernel's, cut at MOST_TEXT; `cap` must exceed that. */
+/* A string of the kernel, truncated to MOST_TEXT; `cap` must be larger. */
 static bool load_text(struct emu_warp *w, const struct emu_op *op, int lane, uint64_t address, char *text)
 {
     uint64_t byte = 1;
@@ -57,7 +60,7 @@ struct printer {
     FILE                *out;
 };
 
-/* Arguments lie one after the other, each aligned to its own size. */
+/* Arguments follow each other, each aligned to its own size. */
 static bool take(struct printer *p, uint32_t bytes, uint64_t *value)
 {
     p->next = (p->next + bytes - 1) / bytes * bytes;
@@ -68,7 +71,7 @@ static bool take(struct printer *p, uint32_t bytes, uint64_t *value)
     return true;
 }
 
-/* What stands between '%' and the letter: flags, width, precision; without the length. */
+/* The text between '%' and the letter: flags, width, precision; without the length. */
 struct specifier {
     char   text[MOST_SPECIFIER];
     size_t used;
@@ -197,7 +200,7 @@ static bool print_one(struct printer *p, const char **at)
         return print_text(p, &s);
     if (s.valid && letter && strchr("cpeEfFgGaA", letter) != NULL)
         return print_other(p, &s, letter);
-    fwrite(from, 1, (size_t)(*at - from), p->out); /* not a conversion: as it stands */
+    fwrite(from, 1, (size_t)(*at - from), p->out); /* not a conversion: print it unchanged */
     return true;
 }
 
@@ -229,7 +232,7 @@ static bool run_vprintf(struct emu_warp *w, const struct emu_op *op, int lane, c
     else
         done = load_text(w, op, lane, arguments[0], format) && print(&p, format);
     if (p.out != NULL && fclose(p.out) == 0 && done)
-        fwrite(text, 1, bytes, stdout); /* in one piece among those of other threads */
+        fwrite(text, 1, bytes, stdout); /* in one piece, not mixed with the output of other threads */
     free(text);
     free(format);
     *result = p.count;
@@ -282,7 +285,8 @@ static bool run_free(struct emu_warp *w, const struct emu_op *op, int lane, cons
     if (emu_arena_find(arguments[0], &found) && found.address == arguments[0] && found.name == heap &&
         emu_arena_free(arguments[0]))
         return true;
-    emu_fault(w, op, lane, 719, "free of 0x%llx, which malloc did not give", (unsigned long long)arguments[0]);
+    emu_fault(w, op, lane, 719, "free of 0x%llx, which malloc did not return",
+              (unsigned long long)arguments[0]);
     return false;
 }
 
@@ -302,7 +306,7 @@ const struct intrinsic *emu_intrinsic(const char *name)
     return NULL;
 }
 
-/* Bytes of local memory that a call passes, of one lane. */
+/* The bytes of local memory that a call passes, of one lane. */
 static size_t place_of(const struct emu_warp *w, int lane, const struct piece *p)
 {
     return (size_t)lane * w->local_bytes + w->now->local + p->offset;
@@ -341,7 +345,7 @@ bool emu_intrinsic_decode(struct decoder *d, struct emu_op *op, const struct cal
     if (fits && call->result_count)
         fits = call->results[0].reg == EMU_NO_REG && call->results[0].bytes == wanted->result_bytes;
     if (!fits)
-        return decode_refuse(d, "%s takes %u arguments in .param variables, of other sizes", wanted->name,
+        return decode_refuse(d, "%s takes %u arguments in .param variables of other sizes", wanted->name,
                              wanted->argument_count);
     op->exec = exec_intrinsic;
     return true;

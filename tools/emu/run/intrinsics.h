@@ -1,4 +1,4 @@
-/* intrinsics.h - calls: what a call passes, and the functions that the driver itself defines. */
+/* intrinsics.h - the arguments of calls, and the functions that the driver defines. */
 #ifndef EMU_INTRINSICS_H
 #define EMU_INTRINSICS_H
 #include "tools/emu/decode/decode.h"
@@ -19,6 +19,6 @@ struct call {
 
 /* The driver's own function of this name: vprintf, __assertfail, malloc, free. NULL: there is none. */
 const struct intrinsic *emu_intrinsic(const char *name);
-/* Makes op the call of call->intrinsic, whose arguments and results are known; false: they do not fit it. */
+/* Make op the call of call->intrinsic, whose arguments and results are known.  False: they do not match it. */
 bool emu_intrinsic_decode(struct decoder *d, struct emu_op *op, const struct call *call);
 #endif

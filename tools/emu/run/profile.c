@@ -1,12 +1,12 @@
-/* profile.c - counters of all launches since they were asked for. */
+/* profile.c - counters of all launches since the profile was started. */
 #include "profile.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include "tools/emu/driver/emu_api.h"
-#include "tools/emu/code/grid.h"
+#include "tools/emu/emu_api.h"
+#include "grid.h"
 
-/* What an op is; `own` when the kernel's module has it. */
+/* A description of an op; `own`: it belongs to the kernel's module. */
 struct row {
     char          *file, *text;
     uint32_t       line, ptx_line;
@@ -18,8 +18,8 @@ struct row {
 struct kernel {
     struct kernel           *next;
     char                    *name;
-    const struct emu_module *module; /* only compared: it may be gone */
-    uint64_t                 age;    /* of the module: addresses are given out again */
+    const struct emu_module *module; /* for comparison only: it may have been freed */
+    uint64_t                 age;    /* of the module, because addresses are reused */
     uint32_t                 op_count, role_count;
     struct row              *ops;
     struct emu_count        *counts; /* [role][op] */

@@ -1,7 +1,7 @@
-/* profile.h - what was executed, per op and warp of the block: for `ptxpack profile`. */
+/* profile.h - counters per op and warp of the block, for `ptxpack profile`. */
 #ifndef EMU_PROFILE_H
 #define EMU_PROFILE_H
-#include "emu.h"
+#include "tools/emu/machine/emu.h"
 
 /* Counters of one host thread: [warp of the block][op of the module]; NULL when nothing is counted. */
 struct emu_count *emu_profile_begin(const struct emu_grid *grid);

@@ -1,8 +1,9 @@
 /* warp.c - the interpreter: fragments of a warp, their order, and the loop over ops.
  *
- * Among the fragments that can run, the deepest call and then the lowest pc goes first; so lanes that left
- * a branch wait for those still in it and meet them behind it.  A fragment that has run for long while
- * others could is put back, so that lanes may wait for each other (independent thread scheduling). */
+ * Among the fragments that can run, the one with the deepest call and then the lowest pc runs first, so that
+ * lanes that left a branch wait for those still in it and meet them after it.  A fragment that has run for long
+ * while others could run is suspended, so that lanes may wait for each other (independent thread scheduling).
+ */
 #include "warp.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ struct emu_fragment *emu_split(struct emu_warp *w, uint32_t mask, uint32_t pc)
         w->next = pc;
         return now;
     }
-    made = &w->fragments[w->fragment_count++]; /* lanes are never in two: there is room for 32 */
+    made = &w->fragments[w->fragment_count++]; /* a lane is in one fragment only, so there is room for 32 */
     *made = *now;
     made->mask = mask;
     made->pc = pc;
@@ -50,7 +51,7 @@ void emu_wait_change(struct emu_warp *w)
 bool emu_gather(struct emu_warp *w, const struct emu_op *op, uint32_t members)
 {
     (void)op;
-    members &= w->live; /* lanes that are gone are not waited for */
+    members &= w->live; /* no fragment waits for lanes that have exited */
     if ((members & ~w->active) == 0)
         return true;
     emu_block(w, w->executing, w->now->pc, EMU_WAITS_LANES)->waits_for = members;
@@ -73,7 +74,7 @@ void emu_exit_lanes(struct emu_warp *w, uint32_t mask)
     for (uint32_t i = w->fragment_count; i-- > 0;)
         if (!w->fragments[i].mask)
             remove_fragment(w, &w->fragments[i]);
-    for (uint32_t i = 0; i < w->fragment_count; i++) /* who waits for lanes looks again */
+    for (uint32_t i = 0; i < w->fragment_count; i++) /* fragments that wait for lanes check again */
         if (w->fragments[i].state == EMU_WAITS_LANES)
             w->fragments[i].state = EMU_RUNS;
     if (!w->live && --w->cta->warps_left == 0)
@@ -103,7 +104,7 @@ static bool same_place(const struct emu_fragment *a, const struct emu_fragment *
            a->depth == b->depth;
 }
 
-/* Fragments that are at the same place become one. */
+/* Merge fragments at the same place. */
 static void merge(struct emu_warp *w)
 {
     for (uint32_t i = 0; i < w->fragment_count; i++)
@@ -125,7 +126,7 @@ static bool before(const struct emu_fragment *a, const struct emu_fragment *b)
     return a->depth != b->depth ? a->depth > b->depth : a->pc < b->pc;
 }
 
-/* The fragment that goes before all others, or with `fair` the one that has not run for longest. */
+/* The fragment that runs first, or with `fair` the one that has not run for the longest time. */
 static struct emu_fragment *first_of(struct emu_warp *w, bool fair)
 {
     struct emu_fragment *best = NULL;
@@ -145,7 +146,7 @@ static struct emu_fragment *favourite(struct emu_warp *w)
     return NULL;
 }
 
-/* After a long streak the fragment that has waited for longest has one of its own. */
+/* After a long streak, the fragment that has waited longest gets a streak. */
 static struct emu_fragment *choose(struct emu_warp *w)
 {
     struct emu_fragment *f;
@@ -191,7 +192,7 @@ static const char *register_name(const struct emu_warp *w, emu_reg reg, char *bu
 {
     const struct ptx_function *text = w->now->function->text;
     uint32_t                   row = 0;
-    for (unsigned int i = 0; i < text->register_symbols; i++) { /* rows were given out in this order */
+    for (unsigned int i = 0; i < text->register_symbols; i++) { /* rows were assigned in this order */
         const struct ptx_symbol *r = text->registers[i];
         unsigned int             bits = ptx_type_bits(r->type);
         uint32_t                 each = (bits == 128 ? 4u : bits == 64 ? 2u : 1u) * r->vector;
@@ -265,7 +266,7 @@ static inline void define_results(struct emu_warp *w, const struct emu_op *op, u
         w->defined[op->result[i]] |= mask;
 }
 
-/* mov: what is undefined stays so. */
+/* mov: undefined values stay undefined. */
 static void copy_defined(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     uint32_t  source = EMU_BANK(op->source[0]) == EMU_BANK_FRAME ? w->defined[op->source[0]] : EMU_ALL;
@@ -291,7 +292,7 @@ static inline void count(struct emu_warp *w, const struct emu_op *op, uint32_t m
     }
 }
 
-/* An .aligned op needs all lanes that have not exited: those that are elsewhere are waited for. */
+/* An .aligned op needs all lanes that have not exited; it waits for those that are elsewhere. */
 static bool assembled(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     if (!emu_gather(w, op, w->live))
@@ -320,7 +321,7 @@ static inline void execute(struct emu_warp *w, const struct emu_op *op, uint32_t
         define_results(w, op, mask);
 }
 
-/* Returns how many ops of the quantum are left. */
+/* Returns the rest of the quantum. */
 static uint32_t run_fragment(struct emu_warp *w, struct emu_fragment *f, uint32_t quantum)
 {
     const struct emu_op *code = f->function->code;
@@ -351,12 +352,12 @@ static uint32_t run_fragment(struct emu_warp *w, struct emu_fragment *f, uint32_
             f->expired = false;
         if (w->event != EMU_NO_EVENT)
             break;
-        if (!alone && w->next <= pc) { /* a loop: whoever is behind goes first */
+        if (!alone && w->next <= pc) { /* a loop: fragments that are behind run first */
             pc = w->next;
             break;
         }
         pc = w->next;
-    } while (quantum && pc < stop); /* a jump may lead past the place where another fragment waits */
+    } while (quantum && pc < stop); /* a jump may pass the place where another fragment waits */
     if (w->event == EMU_NO_EVENT)
         f->pc = pc;
     else if (w->event == EMU_EVENT_YIELD)

@@ -1,7 +1,8 @@
 /* float.c - the fused sums of products of tensor cores, exactly as the hardware rounds them.
  *
- * Eight columns of D at a time: elements are decoded once into magnitude, exponent and sign, sums are exact
- * in integers.  Infinities and NaNs are decoded as nothing and put right afterwards, which is rare. */
+ * Eight columns of D are computed at a time: elements are decoded once into magnitude, exponent and sign, and
+ * sums are exact integers.  Infinities and NaNs, which are rare, are decoded as zero and corrected afterwards.
+ */
 #include <math.h>
 
 #include "tensor.h"
@@ -10,12 +11,12 @@
 
 enum {
     WIDE = 8,
-    NOTHING = -(1 << 20), /* the exponent of what is zero: below every other */
+    NOTHING = -(1 << 20), /* the exponent of a zero: below every other */
     F32_FRACTION = 23
 };
 
 struct format {
-    int  exponent_bits, fraction_bits, bias, dropped; /* low bits that do not count */
+    int  exponent_bits, fraction_bits, bias, dropped; /* low bits that are ignored */
     bool infinite; /* the largest exponent is infinity and NaN; otherwise only all ones are a NaN */
 };
 static const struct format formats[TENSOR_TYPES] = {
@@ -29,8 +30,8 @@ struct numbers {
     int32_t *magnitude, *exponent, *sign;
 };
 
-/* Decode WIDE elements, magnitudes shifted to the left; true: infinities or NaNs are among them.  In
- * arrays of its own and without branches, so that it becomes vectors. */
+/* Decode WIDE elements, with magnitudes shifted to the left; true: infinities or NaNs are among them.  It uses
+ * local arrays and no branches, so that the compiler vectorises it. */
 INLINE bool decode(const struct format *f, const uint32_t *raw, struct numbers out, int at, int shift)
 {
     const int m = f->fraction_bits, top = (1 << f->exponent_bits) - 1, drop = f->dropped, bias = f->bias;
@@ -72,7 +73,7 @@ static uint32_t sign_of(const struct format *f, uint32_t raw)
     return raw >> f->dropped >> (f->fraction_bits + f->exponent_bits) & 1;
 }
 
-/* c + sum of a[i] b[i stride] when something in it is infinite or NaN: false when nothing is. */
+/* c + sum of a[i] b[i stride] if a term is infinite or NaN; false: none is. */
 static bool special_sum(const struct tensor_product *p, int terms, const uint32_t *a, const uint32_t *b,
                         size_t stride, uint32_t *c)
 {
@@ -98,7 +99,7 @@ static bool special_sum(const struct tensor_product *p, int terms, const uint32_
 }
 
 /* ---- rounding ------------------------------------------------------------------------------------------ */
-/* Sums, scaled: exact in a double. */
+/* Scaled sums, which are exact in a double. */
 INLINE void scale(const int32_t top[WIDE], int fraction, double sum[WIDE])
 {
     union {
@@ -111,7 +112,7 @@ INLINE void scale(const int32_t top[WIDE], int fraction, double sum[WIDE])
         sum[n] *= power.x[n];
 }
 
-/* Toward zero to f32: below its normal numbers by counting in its smallest. */
+/* Round toward zero to f32: subnormals are multiples of the smallest number. */
 INLINE void round_f32(const double x[WIDE], int kept, uint32_t out[WIDE])
 {
     union {
@@ -167,8 +168,8 @@ INLINE void find_top(int terms, const int32_t *a_exponent, const int32_t *b_expo
         }
 }
 
-/* Products cut and added; `a` has been shifted so that a product has `fraction` fraction bits.  32 bits hold
- * the sum of 16 of them. */
+/* Truncate the products and add them; `a` has been shifted so that a product has `fraction` fraction bits.  32
+ * bits hold the sum of 16 products. */
 enum { SUMMED = 16 };
 INLINE void add_products(int terms, struct numbers a, struct numbers b, const int32_t top[WIDE],
                          double total[WIDE])
@@ -203,8 +204,7 @@ INLINE struct numbers from(struct numbers x, int at)
     return (struct numbers){x.magnitude + at, x.exponent + at, x.sign + at};
 }
 
-/* Rows of WIDE columns on their way: each phase goes through all rows, whose work does not depend on each
- * other. */
+/* Rows of WIDE columns in progress: each phase processes all rows, which do not depend on each other. */
 struct rows {
     int32_t  magnitude[TENSOR_MOST_M * WIDE], exponent[TENSOR_MOST_M * WIDE], sign[TENSOR_MOST_M * WIDE];
     int32_t  top[TENSOR_MOST_M * WIDE];
@@ -242,8 +242,8 @@ INLINE void fused_step(const struct tensor_product *p, int terms, struct numbers
     }
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------- */
-/* Put right what infinities and NaNs make of a row. */
+/* ---- whole matrices ------------------------------------------------------------------------------------ */
+/* Correct a row that infinities or NaNs affect. */
 static void mend(const struct tensor_product *p, int terms, const uint32_t *a, const uint32_t *b,
                  uint32_t *before, uint32_t *d)
 {
@@ -290,7 +290,7 @@ static void multiply_plainly(const struct tensor_product *p, const uint32_t *a, 
 }
 
 #if defined(__x86_64__)
-/* The same text: shifts by as many bits as each column says are one instruction here. */
+/* The same text for AVX2, where shifts by a different amount in each column are one instruction. */
 __attribute__((target("avx2"))) static void multiply_avx2(const struct tensor_product *p, const uint32_t *a,
                                                           const uint32_t *b, uint32_t *c)
 {
@@ -309,7 +309,7 @@ static void multiply_fused(const struct tensor_product *p, const uint32_t *a, co
     multiply_plainly(p, a, b, c);
 }
 
-/* ---- what is done by other instructions ---------------------------------------------------------------- */
+/* ---- products that the hardware makes of other instructions -------------------------------------------- */
 static float float_of(uint32_t bits)
 {
     float x;
@@ -329,14 +329,14 @@ static uint32_t f16_of(enum tensor_type type, uint32_t bits)
     return type == TENSOR_e4m3 ? tensor_f16_of_e4m3(bits) : tensor_f16_of_e5m2(bits);
 }
 
-/* k 0 1 4 5 8 9 .., then 2 3 6 7 10 11 .. */
+/* k = 0 1 4 5 8 9 .., then 2 3 6 7 10 11 .. */
 static int even_pairs_first(int i, int k)
 {
     int half = k / 2, j = i % half;
     return 4 * (j / 2) + j % 2 + (i < half ? 0 : 2);
 }
 
-/* From zero; C is added by an ordinary addition. */
+/* The sum starts at zero; an ordinary addition adds C. */
 static void multiply_by_f16(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c)
 {
     uint32_t ha[TENSOR_MOST_M * TENSOR_MOST_K], hb[TENSOR_MOST_K * WIDE], sum[TENSOR_MOST_M * WIDE];

@@ -1,12 +1,12 @@
-/* fragment.c - between the registers of a warp and matrices: who holds which element. */
+/* fragment.c - the fragments of a warp: which lane and register holds which element of a matrix. */
 #include "tensor.h"
 
 enum { GROUPS = 8, QUAD = 4 }; /* lane = 4 group + quad */
 
-/* Elements of A or B in a register: of what is wider than 32 bits, one in two. */
+/* Elements of A or B in a register; an element wider than 32 bits takes two registers. */
 static int in_register(const struct tensor_fragment *f) { return f->bits >= 32 ? 1 : (int)(32 / f->bits); }
 
-/* Rows of a block: registers go round it before they go along. */
+/* Rows of a block: registers fill a block before they move along. */
 static int block_rows(int rows) { return rows < 16 ? rows : 16; }
 
 int tensor_registers_a(const struct tensor_fragment *f)
@@ -24,7 +24,7 @@ int tensor_registers_c(const struct tensor_fragment *f)
     return f->rows / GROUPS * (f->columns / GROUPS) * (f->bits == 16 ? 1 : 2);
 }
 
-/* Row and column of what register r of lane 0 has first. */
+/* Row and column of the first element in register r of lane 0. */
 struct place {
     int row, column;
 };
@@ -51,7 +51,7 @@ static struct place place_c(const struct tensor_fragment *f, int r)
 
 static uint32_t element_mask(unsigned int bits) { return bits >= 32 ? EMU_ALL : (1u << bits) - 1; }
 
-/* ---- A: neighbours along the row, B: along the column -------------------------------------------------- */
+/* ---- A: a register holds neighbours of a row; B: of a column ------------------------------------------- */
 void tensor_gather_a(const struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
                      uint32_t *out)
 {

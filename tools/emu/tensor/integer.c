@@ -75,7 +75,7 @@ void tensor_multiply(const struct tensor_product *p, const uint32_t *a, const ui
 
 static bool is_nan(uint64_t bits) { return (bits & 0x7fffffffffffffffull) > 0x7ff0000000000000ull; }
 
-/* a b + c.  A NaN goes on with its payload, made quiet: that of b before that of c before that of a. */
+/* a b + c.  A NaN keeps its payload and becomes quiet; b takes precedence over c, and c over a. */
 static uint64_t multiply_add(uint64_t a, uint64_t b, uint64_t c)
 {
     const uint64_t quiet = 0x0008000000000000ull, none = 0xfff8000000000000ull;

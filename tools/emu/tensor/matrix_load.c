@@ -1,7 +1,7 @@
 /* matrix_load.c - ldmatrix, stmatrix, movmatrix: 8 x 8 matrices between shared memory and fragments.
  *
- * Lane l gives the address of row l & 7 of matrix l >> 3; register j of lane l holds the elements 2 (l & 3)
- * and the next of row l / 4 of matrix j; with .trans, of column l / 4. */
+ * Lane l gives the address of row l & 7 of matrix l >> 3.  Register j of lane l holds the elements 2 (l & 3)
+ * and 2 (l & 3) + 1 of row l / 4 of matrix j; with .trans, of column l / 4. */
 #include "mma.h"
 
 enum { ROW_BYTES = 16, ROWS = 8, MOST = 4 };
@@ -9,7 +9,7 @@ enum { ROW_BYTES = 16, ROWS = 8, MOST = 4 };
 static const char *const counts[] = {"x1", "x2", "x4", NULL};
 
 /* ---- execution ----------------------------------------------------------------------------------------- */
-/* The rows of all matrices: only the lanes that have one of them give an address. */
+/* The rows of all matrices: only the lanes that have a row give an address. */
 static bool find_rows(struct emu_warp *w, const struct emu_op *op, unsigned int matrices, unsigned int access,
                       struct emu_ref ref[EMU_LANES])
 {
@@ -96,7 +96,7 @@ static bool read_modifiers(struct decoder *d, struct emu_op *op)
     if (!decode_take(d, "sync") || !decode_take(d, "aligned"))
         return decode_refuse(d, ".sync.aligned is missing");
     if (!decode_take(d, "m8n8"))
-        return decode_refuse(d, "matrices of .%s are not executed", decode_peek(d));
+        return decode_refuse(d, "matrices of .%s are not supported", decode_peek(d));
     int index = decode_one_of(d, counts);
     if (index < 0)
         return decode_refuse(d, "'%s' where .x1, .x2 or .x4 is expected", decode_peek(d));
@@ -107,7 +107,7 @@ static bool read_modifiers(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "rows must be in .shared::cta");
     op->u8[1] = (uint8_t)space;
     if (!decode_take(d, "b16"))
-        return decode_refuse(d, "elements of .%s are not executed", decode_peek(d));
+        return decode_refuse(d, "elements of .%s are not supported", decode_peek(d));
     return decode_end(d);
 }
 

@@ -9,7 +9,7 @@ bool mma_take_shape(struct decoder *d, struct mma_shape *out)
     const char *text = decode_peek(d);
     int         end = 0;
     if (sscanf(text, "m%3dn%3dk%3d%n", &out->m, &out->n, &out->k, &end) != 3 || text[end] != '\0')
-        return decode_refuse(d, "'%s' is no shape of matrices", text);
+        return decode_refuse(d, "'%s' is not a shape of matrices", text);
     return decode_take(d, text);
 }
 
@@ -18,7 +18,7 @@ enum tensor_type mma_take_type(struct decoder *d)
     const char      *text = decode_peek(d);
     enum tensor_type type = tensor_type_find(text);
     if (type == TENSOR_TYPES)
-        decode_refuse(d, "'%s' is no type of matrix elements that is executed", text);
+        decode_refuse(d, "'%s' is not a supported type of matrix elements", text);
     else
         decode_take(d, text);
     return type;
@@ -76,8 +76,8 @@ bool mma_whole_warp(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     if (mask == EMU_ALL)
         return true;
-    emu_fault(w, op, -1, 715, "all 32 threads of the warp must execute this together, only those of 0x%08x do",
-              mask);
+    emu_fault(w, op, -1, 715,
+              "all 32 threads of the warp must execute this together, but only those of 0x%08x do", mask);
     return false;
 }
 
@@ -168,7 +168,7 @@ static const struct row *find_row(const struct tensor_product *p)
     return NULL;
 }
 
-struct text { /* what the modifiers say */
+struct text { /* the meaning of the modifiers */
     struct mma_shape shape;
     enum tensor_type d, a, b, c;
     bool             a_row, b_row, saturates, popc;
@@ -178,20 +178,20 @@ struct text { /* what the modifiers say */
 static bool read_modifiers(struct decoder *d, struct text *t)
 {
     if (decode_take(d, "sp") || decode_take(d, "sp::ordered_metadata"))
-        return decode_refuse(d, "sparse matrices are not executed");
+        return decode_refuse(d, "sparse matrices are not supported");
     if (!decode_take(d, "sync") || !decode_take(d, "aligned"))
-        return decode_refuse(d, "mma without .sync.aligned");
+        return decode_refuse(d, ".sync.aligned is missing");
     if (!mma_take_shape(d, &t->shape) || !mma_take_major(d, &t->a_row) || !mma_take_major(d, &t->b_row))
         return false;
     if (strncmp(decode_peek(d), "kind::", 6) == 0)
-        return decode_refuse(d, ".%s is not executed", decode_peek(d));
+        return decode_refuse(d, ".%s is not supported", decode_peek(d));
     t->saturates = decode_take(d, "satfinite");
     if ((t->d = mma_take_type(d)) == TENSOR_TYPES || (t->a = mma_take_type(d)) == TENSOR_TYPES ||
         (t->b = mma_take_type(d)) == TENSOR_TYPES || (t->c = mma_take_type(d)) == TENSOR_TYPES)
         return false;
     t->bits = decode_take(d, "and") ? TENSOR_AND : TENSOR_XOR;
     if (t->a == TENSOR_b1 && t->bits == TENSOR_XOR && !decode_take(d, "xor"))
-        return decode_refuse(d, "b1 without .xor or .and");
+        return decode_refuse(d, "b1 needs .xor or .and");
     t->popc = decode_take(d, "popc");
     return decode_end(d);
 }
@@ -216,7 +216,7 @@ static bool make_plan(struct decoder *d, const struct text *t, struct plan *plan
     if ((t->saturates && t->d != TENSOR_s32) || (t->saturates && t->a == TENSOR_b1))
         return decode_refuse(d, ".satfinite does not exist for these types");
     if (t->popc != (t->a == TENSOR_b1) || (t->bits == TENSOR_AND && !t->popc))
-        return decode_refuse(d, ".popc goes with b1, and b1 with .popc");
+        return decode_refuse(d, ".popc and b1 need each other");
     if (!decode_need_sm(d, t->bits == TENSOR_AND ? 80 : row->sm) ||
         !decode_need_isa(d, t->bits == TENSOR_AND ? 71 : row->isa))
         return false;
@@ -244,7 +244,7 @@ static void count_registers(const struct text *t, struct plan *plan)
     plan->c_count = tensor_registers_c(&plan->c);
 }
 
-/* What a register of these elements is declared as. */
+/* The type of a register that holds these elements. */
 static enum ptx_type register_type(enum tensor_type type)
 {
     return type == TENSOR_f64 ? PTX_f64 : type == TENSOR_f32 ? PTX_f32 : PTX_b32;

@@ -1,19 +1,20 @@
-/* mma.h - what mma, wmma and wgmma share: reading their modifiers, and what they ask of a warp. */
+/* mma.h - what mma, wmma and wgmma share: reading their modifiers, and their requirements on a warp. */
 #ifndef EMU_MMA_H
 #define EMU_MMA_H
 #include "tools/emu/decode/decode.h"
+#include "tools/emu/memory/memory.h"
 #include "tensor.h"
 
 struct mma_shape {
     int m, n, k;
 };
-/* The next modifier is m16n8k16 or the like: taken.  Otherwise refused. */
+/* Take the next modifier, which must be a shape such as m16n8k16.  Otherwise refused. */
 bool mma_take_shape(struct decoder *d, struct mma_shape *out);
-/* The next modifier is a type of matrix elements: taken.  TENSOR_TYPES and refused otherwise. */
+/* Take the next modifier, which must be a type of matrix elements.  Otherwise refused: TENSOR_TYPES. */
 enum tensor_type mma_take_type(struct decoder *d);
 /* "row" or "col". */
 bool mma_take_major(struct decoder *d, bool *row);
-/* Whether a set of types ("s8|u8") has this one. */
+/* Does a set of types ("s8|u8") contain this one? */
 bool mma_set_has(const char *set, enum tensor_type type);
 /* The registers of operand `number`, exactly `count` of `type`, appended to the op. */
 bool mma_sources(struct decoder *d, unsigned int number, int count, enum ptx_type type);

@@ -1,4 +1,4 @@
-/* number.c - types of matrix elements, conversions between them, and how each GPU adds them up. */
+/* number.c - types of matrix elements, their conversions, and the rules by which each GPU adds products. */
 #include <math.h>
 
 #include "tensor.h"
@@ -30,7 +30,7 @@ enum tensor_type tensor_type_find(const char *name)
     return (enum tensor_type)i;
 }
 
-/* ---- f16 and what is narrower -------------------------------------------------------------------------- */
+/* ---- f16 and narrower types ---------------------------------------------------------------------------- */
 uint32_t tensor_f16_of_e5m2(uint32_t bits) { return bits << 8; }
 
 uint32_t tensor_f16_of_e4m3(uint32_t bits)
@@ -43,7 +43,7 @@ uint32_t tensor_f16_of_e4m3(uint32_t bits)
         return sign;
     if (bits >> 3 & 15)
         return sign | e << 10 | fraction << 7;
-    for (e++, significand = fraction; significand < 8; significand <<= 1) /* f16 has these as normal numbers */
+    for (e++, significand = fraction; significand < 8; significand <<= 1) /* these are normal numbers in f16 */
         e--;
     return sign | e << 10 | (significand & 7) << 7;
 }
@@ -70,7 +70,7 @@ uint32_t tensor_f16_of_double(double x)
     bits &= ~(uint64_t)0 >> 1;
     if (x != x)
         return 0x7fff;
-    if (bits < smallest) /* a count of the smallest; what rounds up to 0x400 is the smallest normal number */
+    if (bits < smallest) /* multiples of the smallest number; 0x400 is the smallest normal number */
         return sign | (uint32_t)(fabs(x) * 0x1p24 + 0x1p52 - 0x1p52);
     bits += ((uint64_t)1 << (lost - 1)) - 1 + (bits >> lost & 1);
     return sign | (bits >= largest ? 0x7c00 : (uint32_t)((bits - smallest) >> lost) + 0x400);

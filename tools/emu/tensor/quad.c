@@ -1,4 +1,4 @@
-/* quad.c - fragments of m8n8k4 of f16: eight lanes, two quads, hold a product of their own. */
+/* quad.c - fragments of m8n8k4 of f16: each eight lanes (two quads) hold one product. */
 #include "tensor.h"
 
 enum { SIZE = 8, DEPTH = 4, HALF_WARP = 16 };
@@ -11,7 +11,7 @@ static uint32_t half_of(const struct emu_warp *w, const emu_reg *reg, int lane, 
     return emu_r32(w, reg[i / 2])[lane] >> (16 * (i % 2)) & 0xffff;
 }
 
-/* Along k a lane has a row (column of B) of four; otherwise four rows of one k. */
+/* Along k a lane has a row (of B: a column) of four; otherwise it has four rows of one k. */
 void tensor_gather_quad_a(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k, uint32_t *out)
 {
     for (int t = 0; t < SIZE; t++)

@@ -1,27 +1,28 @@
 /* tensor.h - what tensor cores compute: D = A B + C of small matrices, to the bit.
  *
- * PTX leaves open in which order products are added and how they are rounded; the hardware does it like this
- * (tensor_rule says with which numbers):
- *   1. the products of `terms` elements along k, and C, are lined up at the largest exponent among them,
- *      which counts as no less than TENSOR_FLOOR; products are not normalised first;
- *   2. each is cut, toward zero, to a multiple of 2^(exponent - fraction), and all are added exactly;
- *   3. the sum is rounded once: f32 toward zero, f16 to nearest even.  A zero is +0, a NaN has all bits set
- *      but the sign.
- * Further elements along k are added to that result in the same way.
+ * PTX does not define the order in which products are added, nor their rounding.  The hardware does this
+ * (tensor_rule has the numbers):
+ *   1. it aligns the products of `terms` elements along k, and C, to the largest exponent among them, or to
+ *      TENSOR_FLOOR if that is larger; it does not normalise products first;
+ *   2. it truncates each toward zero to a multiple of 2^(exponent - fraction), and adds all of them exactly;
+ *   3. it rounds the sum once: f32 toward zero, f16 to nearest even.  A zero is +0; a NaN has all bits set
+ *      except the sign.
+ * It adds further elements along k to that result in the same way.
  *
- * Matrices are plain arrays of 32-bit words, one element a word: bits as the type has them, the rest zero
- * (b1: 32 elements a word, the first one lowest).  f64 has functions of its own.
+ * Matrices are plain arrays of 32-bit words with one element each: the bits of the type, the rest zero (b1: 32
+ * elements in a word, the first in the lowest bit).  f64 has functions of its own.
  *
- * Threads  no state: everything may be called from any thread. */
+ * Threads  there is no state: any thread may call everything. */
 #ifndef EMU_TENSOR_H
 #define EMU_TENSOR_H
-#include "tools/emu/run/emu.h"
+#include "tools/emu/machine/emu.h"
 
 /* name, bits of an element in a register, bits of a word of a matrix */
-#define TENSOR_TYPE_MAP(X)                                                                                   \
-    X(f16, 16, 16)                                                                                           \
-    X(bf16, 16, 16) X(tf32, 32, 32) X(e4m3, 8, 8) X(e5m2, 8, 8) X(f32, 32, 32) X(f64, 64, 64) X(s32, 32, 32) \
-        X(s8, 8, 8) X(u8, 8, 8) X(s4, 4, 4) X(u4, 4, 4) X(b1, 1, 32)
+/* clang-format off */
+#define TENSOR_TYPE_MAP(X)                                                                     \
+    X(f16, 16, 16) X(bf16, 16, 16) X(tf32, 32, 32) X(e4m3, 8, 8) X(e5m2, 8, 8) X(f32, 32, 32)  \
+    X(f64, 64, 64) X(s32, 32, 32) X(s8, 8, 8) X(u8, 8, 8) X(s4, 4, 4) X(u4, 4, 4) X(b1, 1, 32)
+/* clang-format on */
 enum tensor_type {
 #define TENSOR_TYPE_ENUM(name, bits, word) TENSOR_##name,
     TENSOR_TYPE_MAP(TENSOR_TYPE_ENUM)
@@ -49,10 +50,10 @@ struct tensor_rule {
     int                kept; /* fraction bits that an f32 result has */
 };
 enum tensor_unit { TENSOR_MMA, TENSOR_WMMA, TENSOR_WGMMA };
-/* How the GPU `sm` does it; exact for 80 to 90, as far as is known for others (README.md says which). */
+/* The rule of the GPU `sm`: exact for 80 to 90, otherwise as far as it is known (see README.md). */
 struct tensor_rule tensor_rule_of(int sm, enum tensor_unit unit, enum tensor_type a, int m, int k);
 
-enum tensor_bits { TENSOR_XOR, TENSOR_AND }; /* b1: what stands for the product */
+enum tensor_bits { TENSOR_XOR, TENSOR_AND }; /* b1: the operation in place of the product */
 
 struct tensor_product {
     int                m, n, k; /* m: 8, 16 or 32; n: a multiple of 8; k: elements, of b1 a multiple of 32 */
@@ -75,14 +76,14 @@ double   tensor_double_of_f16(uint32_t bits);
 uint32_t tensor_f16_of_double(double x);
 
 /* ---- fragments ----------------------------------------------------------------------------------------
- * Who holds what.  With lane = 4 g + q and e elements of A or B in a register:
- *   A  registers take turns over blocks of 8 rows, of 16 at most, then over 4 e columns along k, then over
- *      blocks of 16 rows; lane has row g, columns e q ..
- *   B  registers take turns over 4 e rows along k, then over blocks of 8 columns; lane has column g, rows
- *      e q ..
- *   C  32 bits: two registers (columns 2 q, 2 q + 1) for each 8 rows (row g), of 16 at most, then over blocks
- *      of 8 columns, then over blocks of 16 rows; f16: both columns in one register; f64: as 32 bits.
- * So has mma.sync from m16n8k8 on, so have A and D of wgmma for 16 rows of a warp, and so has wmma here. */
+ * Which lane and register holds which element.  With lane = 4 g + q and e elements of A or B in a register:
+ *   A  successive registers cover blocks of 8 rows (16 rows at most), then 4 e columns along k, then blocks of
+ *      16 rows; the lane has row g and the columns from e q on.
+ *   B  successive registers cover 4 e rows along k, then blocks of 8 columns; the lane has column g and the
+ * rows from e q on. C  32 bits: two registers (columns 2 q, 2 q + 1) for each block of 8 rows (row g; 16 rows
+ * at most), then blocks of 8 columns, then blocks of 16 rows; f16: both columns in one register; f64: as 32
+ * bits. mma.sync from m16n8k8 on, A and D of wgmma (16 rows of a warp), and wmma in this emulator use this
+ * layout. */
 struct tensor_fragment {
     int          rows, columns;
     unsigned int bits;
@@ -108,8 +109,8 @@ void tensor_gather_a64(const struct emu_warp *w, const emu_reg *reg, int rows, i
 void tensor_gather_b64(const struct emu_warp *w, const emu_reg *reg, int rows, int columns, uint64_t *out);
 void tensor_gather_c64(const struct emu_warp *w, const emu_reg *reg, int rows, int columns, uint64_t *out);
 void tensor_scatter_c64(struct emu_warp *w, const emu_reg *reg, int rows, int columns, const uint64_t *in);
-/* m8n8k4 of f16: lanes 4 pair .. 4 pair + 3 and 16 more of each hold a product of their own.  [8][4],
- * [4][8] and [8][8]; `along_k`: .row of A, .col of B. */
+/* m8n8k4 of f16: lanes 4 pair .. 4 pair + 3 and the lanes 16 higher hold one product.  [8][4], [4][8] and
+ * [8][8]; `along_k`: .row of A, .col of B. */
 enum { TENSOR_QUAD_PAIRS = 4 };
 void tensor_gather_quad_a(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k, uint32_t *out);
 void tensor_gather_quad_b(const struct emu_warp *w, const emu_reg *reg, int pair, bool along_k, uint32_t *out);

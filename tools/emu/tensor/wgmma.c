@@ -1,8 +1,9 @@
-/* wgmma.c - a warpgroup multiplies matrices that lie in shared memory, while its threads go on.
+/* wgmma.c - a warpgroup multiplies matrices in shared memory while its threads continue.
  *
- * Each of the four warps has an operation in flight of its own, for 16 rows of D; those of a warp complete in
- * order, with what shared memory and the registers of A hold then.  Until a wait has covered it, it owns its
- * registers: emu_warp.busy has all lanes of an accumulator, all but the last of a register of A. */
+ * Each of the four warps has its own operation in flight, for 16 rows of D.  Those of a warp complete in order,
+ * and use what shared memory and the registers of A hold at that time.  An operation owns its registers until a
+ * wait covers it: emu_warp.busy has all lanes for an accumulator, and all lanes but the last for a register of
+ * A. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,7 +22,7 @@ struct plan {
     struct tensor_fragment a, c;
     int                    a_count, c_count; /* registers; a_count 0: in shared memory */
     int                    predicate;        /* op->source[predicate]: scale-d; before it A, B, after it D */
-    bool                   predicate_negated, negated; /* A or B is, not both */
+    bool                   predicate_negated, negated; /* either A or B is, never both */
     bool                   a_mn, b_mn;
     bool                   fenced; /* there is a wgmma.fence in the module */
 };
@@ -34,7 +35,7 @@ struct flight {
     const unsigned char *shared;
 };
 
-/* ---- what is read -------------------------------------------------------------------------------------- */
+/* ---- reading the operands ------------------------------------------------------------------------------ */
 static const unsigned char *chunk_at(const struct flight *f, const struct wgmma_matrix *x, int line, int chunk)
 {
     return f->shared + wgmma_chunk(x, (uint32_t)line, (uint32_t)chunk);
@@ -104,7 +105,7 @@ static void complete(struct async_op *async)
     w->bank[EMU_BANK_FRAME] = frame;
 }
 
-/* ---- what it owns -------------------------------------------------------------------------------------- */
+/* ---- owned registers ----------------------------------------------------------------------------------- */
 static void own(struct emu_warp *w, const struct flight *f, bool owns)
 {
     const struct emu_op *op = f->async.op;
@@ -117,7 +118,7 @@ static void own(struct emu_warp *w, const struct flight *f, bool owns)
         busy[op->result[i]] = owns ? OWNED_SUM : 0;
 }
 
-/* What later ones own, too, stays theirs. */
+/* Registers that later operations own too stay owned. */
 static void observed(struct async_op *async)
 {
     struct emu_warp *w = async->warp;
@@ -127,7 +128,7 @@ static void observed(struct async_op *async)
             own(w, (const struct flight *)a, true);
 }
 
-/* Registers that something in flight owns may be added to, in order, and read as A again. */
+/* An operation may add to an accumulator of an earlier one in flight, and may read a register of A again. */
 static bool check_owned(struct emu_warp *w, const struct emu_op *op, const struct plan *plan)
 {
     for (int i = 0; i < plan->a_count; i++)
@@ -159,7 +160,7 @@ static void check_defined(struct emu_warp *w, const struct emu_op *op, const emu
     }
 }
 
-/* ---- what the judge is told ---------------------------------------------------------------------------- */
+/* ---- telling the judge --------------------------------------------------------------------------------- */
 struct runs {
     uint32_t count, low, high, at[RUNS];
 };
@@ -171,10 +172,11 @@ static void add_chunk(struct runs *r, uint32_t address)
     r->at[r->count++] = address;
 }
 
-/* `count` lines of M or N of A from `first` on; of B a quarter: the four warps tell about it together. */
+/* `count` lines of M or N from `first` on: of A, or a quarter of B, which the four warps report together. */
 static void add_a(struct runs *r, const struct wgmma_matrix *x, uint32_t first)
 {
-    for (uint32_t i = 0; i < WARP_ROWS; i++) /* MN-major elements are 16 bits: 16 lines along k, too */
+    for (uint32_t i = 0; i < WARP_ROWS;
+         i++) /* MN-major elements have 16 bits, so there are 16 lines along k too */
         for (uint32_t c = 0; c < 2; c++)
             add_chunk(r, x->mn_major ? wgmma_chunk(x, i, first / 8 + c) : wgmma_chunk(x, first + i, c));
 }
@@ -193,7 +195,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* All of it must be shared memory of the block. */
+/* All of it must be in the shared memory of the block. */
 static bool find_span(struct emu_warp *w, const struct emu_op *op, const struct runs *r, struct emu_ref *span)
 {
     return emu_memory_range(w, op, 0, EMU_SHARED, r->low, r->high - r->low + WGMMA_CHUNK, WGMMA_CHUNK,
@@ -241,7 +243,7 @@ static bool check_warps(struct emu_warp *w, const struct emu_op *op, uint32_t ma
         return false;
     if (w->index / GROUP * GROUP + GROUP <= w->cta->warp_count)
         return true;
-    emu_fault(w, op, -1, 715, "warp %u is in no whole warpgroup: the block has %u warps", w->index,
+    emu_fault(w, op, -1, 715, "warp %u is not in a whole warpgroup: the block has %u warps", w->index,
               w->cta->warp_count);
     return false;
 }
@@ -308,7 +310,7 @@ static void exec_mma_async(struct emu_warp *w, const struct emu_op *op, uint32_t
     async_issue(w, &f->async, ASYNC_WGMMA);
 }
 
-/* Registers are always as the last instruction left them: the order that it asks for is kept anyway. */
+/* Nothing to do: registers are always as the last instruction left them. */
 static void exec_fence(struct emu_warp *w, const struct emu_op *op, uint32_t mask) { check_warps(w, op, mask); }
 
 static void exec_commit(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -360,7 +362,7 @@ static bool read_modifiers(struct decoder *d, struct plan *plan)
         return false;
     p->bits = TENSOR_AND;
     if (p->a == TENSOR_b1 && (!decode_take(d, "and") || !decode_take(d, "popc")))
-        return decode_refuse(d, "b1 without .and.popc");
+        return decode_refuse(d, "b1 needs .and.popc");
     const struct row *row = find_row(p);
     if (row == NULL || shape.m != 4 * WARP_ROWS)
         return decode_refuse(d, "no wgmma of this shape has these types");
@@ -384,7 +386,7 @@ static bool has_fence(const struct ptx_module *module)
     return false;
 }
 
-/* scale-d, then for floats the signs of A and B, for 16 bits which of those in shared memory are MN-major. */
+/* scale-d; for floats the signs of A and B; for 16 bits which operands in shared memory are MN-major. */
 static bool read_scales(struct decoder *d, struct plan *plan)
 {
     const bool   half = plan->p.a == TENSOR_f16 || plan->p.a == TENSOR_bf16, floats = plan->p.c != TENSOR_s32;
@@ -430,7 +432,7 @@ static bool decode_mma_async(struct decoder *d, struct emu_op *op)
 {
     struct plan *plan = (struct plan *)decode_alloc(d, 1, sizeof *plan);
     if (decode_take(d, "sp"))
-        return decode_refuse(d, "sparse matrices are not executed");
+        return decode_refuse(d, "sparse matrices are not supported");
     if (plan == NULL || !decode_take(d, "sync") || !decode_take(d, "aligned"))
         return decode_refuse(d, ".sync.aligned is missing");
     if (!read_modifiers(d, plan) || !read_operands(d, op, plan))
@@ -461,7 +463,7 @@ bool decode_wgmma(struct decoder *d, struct emu_op *op)
     if (op->exec != exec_wait)
         return decode_operands(d, 0, 0);
     if (!decode_operands(d, 1, 1) || !decode_integer(d, 0, &groups) || groups < 0 || groups > INT32_MAX)
-        return decode_refuse(d, "a count of groups is wanted");
+        return decode_refuse(d, "a number of groups is expected");
     op->u32[0] = (uint32_t)groups;
     return true;
 }

@@ -1,4 +1,4 @@
-/* wgmma_descriptor.c - where the elements of a matrix are that a descriptor names.
+/* wgmma_descriptor.c - the addresses of the elements of a matrix that a descriptor names.
  *
  *      63  62 | 51     49 | 45          32 | 29          16 | 13           0
  *      swizzle|base offset|  stride        |  leading       |    address        in units of 16 bytes
@@ -9,7 +9,8 @@
  *   MN-major  line k, chunk c:         none      k % 8 * 16 + k / 8 * leading + c * stride
  *                                      swizzled  k % 8 * S  + k / 8 * stride + c % w * 16 + c / w * leading
  *                                                 w = S / 16
- * The swizzle then XORs bits 4 to 6 of the address, as many as S has, with those three places higher. */
+ * The swizzle then XORs bits 4 to 6 of the address (fewer for a smaller S) with the bits three places higher.
+ */
 #include "wgmma_descriptor.h"
 
 struct wgmma_matrix wgmma_descriptor(uint64_t word, bool mn_major)

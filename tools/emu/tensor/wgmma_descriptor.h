@@ -1,7 +1,7 @@
-/* wgmma_descriptor.h - what wgmma.c and wgmma_descriptor.c share: matrices that lie in shared memory. */
+/* wgmma_descriptor.h - what wgmma.c and wgmma_descriptor.c share: matrices in shared memory. */
 #ifndef EMU_WGMMA_DESCRIPTOR_H
 #define EMU_WGMMA_DESCRIPTOR_H
-#include "tools/emu/run/emu.h"
+#include "tools/emu/machine/emu.h"
 
 enum {
     WGMMA_CHUNK = 16,       /* bytes that always stay together                        */

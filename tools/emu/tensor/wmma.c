@@ -1,7 +1,7 @@
 /* wmma.c - wmma.load, wmma.store, wmma.mma: matrices between memory and fragments, and their product.
  *
- * PTX leaves open who holds what in these fragments; here it is as in those of mma (tensor.h).  Fragments of
- * f16 are larger than their matrices: the first registers hold it, the others hold it again. */
+ * PTX does not define the layout of these fragments; here they have the layout of mma (tensor.h).  Fragments of
+ * f16 are larger than their matrices: the first registers hold the matrix, the others hold it again. */
 #include "mma.h"
 
 /* Types of matrices of one shape: registers of A, B, C. */
@@ -35,7 +35,7 @@ struct matrix { /* of a load or store */
     struct tensor_fragment f;          /* b1: of words of 32 bits                                     */
     int                    registers;  /* f16: of both copies                                          */
     bool                   wide;       /* f64                                                          */
-    bool                   along_rows; /* neighbours in memory are those of a row                      */
+    bool                   along_rows; /* neighbours in memory are neighbours in a row                */
     unsigned int           bits;       /* of an element in memory                                      */
     enum emu_space         space;
     bool                   storing, has_stride;
@@ -50,7 +50,7 @@ static int distinct(const struct matrix *x)
                                      : tensor_registers_c(&x->f);
 }
 
-/* The bytes of line `i` of the matrix as it lies in memory. */
+/* The bytes of line `i` of the matrix in memory. */
 static uint32_t line_bytes(const struct matrix *x)
 {
     return (uint32_t)(x->along_rows ? x->f.columns : x->f.rows) * x->f.bits / 8;
@@ -58,7 +58,7 @@ static uint32_t line_bytes(const struct matrix *x)
 
 static int lines(const struct matrix *x) { return x->along_rows ? x->f.rows : x->f.columns; }
 
-/* Lines of memory, 32 at most, one a lane: touched in pieces of 16 bytes at most. */
+/* Access lines of memory, 32 at most, one for each lane, in pieces of 16 bytes at most. */
 static bool find_lines(struct emu_warp *w, const struct emu_op *op, const struct matrix *x,
                        unsigned char *bytes, unsigned int access)
 {
@@ -248,7 +248,7 @@ static bool is_sum(enum tensor_type type)
     return type == TENSOR_f16 || type == TENSOR_f32 || type == TENSOR_s32 || type == TENSOR_f64;
 }
 
-/* Shapes whose A has the right type to give such a sum. */
+/* Shapes whose type of A can give such a sum. */
 static bool has_sum(const struct mma_shape *s, enum tensor_type type)
 {
     static const enum tensor_type factors[] = {TENSOR_f16, TENSOR_bf16, TENSOR_tf32, TENSOR_s8,
@@ -298,7 +298,7 @@ static bool read_matrix_modifiers(struct decoder *d, struct matrix *x)
     bool                     cluster = false;
     int                      operand = x->storing ? OPERAND_C : decode_one_of(d, names);
     if (operand < 0 || (x->storing && !decode_take(d, "d")))
-        return decode_refuse(d, "'%s' names no matrix", decode_peek(d));
+        return decode_refuse(d, "'%s' does not name a matrix", decode_peek(d));
     x->operand = (enum operand)operand;
     if (!decode_take(d, "sync") || !decode_take(d, "aligned"))
         return decode_refuse(d, ".sync.aligned is missing");
@@ -364,7 +364,7 @@ static bool read_mma_modifiers(struct decoder *d, struct tensor_product *p, enum
         types[count++] = mma_take_type(d);
     p->saturates = decode_take(d, "satfinite");
     if (types[0] == TENSOR_f64 && count == 4)
-        decode_take(d, "rn"); /* what it is without */
+        decode_take(d, "rn"); /* the default */
     if (count != 2 && count != 4)
         return decode_refuse(d, "types of the matrices are missing");
     p->c = types[0];
@@ -388,14 +388,14 @@ static bool make_plan(struct decoder *d, struct plan *plan, enum tensor_type c)
     if (row == NULL || !mma_set_has(row->types, p->b) || !mma_set_has(sums, p->c) || !mma_set_has(sums, c))
         return decode_refuse(d, "no wmma of this shape has these types");
     if (p->saturates && (!integer || bits))
-        return decode_refuse(d, ".satfinite of these types is not executed");
+        return decode_refuse(d, ".satfinite of these types is not supported");
     const int k = bits ? p->k / 32 : p->k;
     p->rule = tensor_rule_of(d->sm, TENSOR_WMMA, p->a, p->m, p->k);
     plan->a = (struct tensor_fragment){p->m, k, bits ? 32 : tensor_type_bits(p->a)};
     plan->b = (struct tensor_fragment){k, p->n, plan->a.bits};
     plan->c = (struct tensor_fragment){p->m, p->n, tensor_type_bits(c)};
     plan->d = (struct tensor_fragment){p->m, p->n, tensor_type_bits(p->c)};
-    if (c == TENSOR_f32) /* also where D is f16: it is rounded once more */
+    if (c == TENSOR_f32) /* also if D is f16, which is then rounded once more */
         p->c = TENSOR_f32;
     plan->a_count = row->a;
     plan->b_count = row->b;

@@ -1,6 +1,6 @@
-/* cp.c - which instruction a cp is, and those that only close groups or wait for them. */
-#include "tools/emu/async/async.h"
-#include "tools/emu/async/cp.h"
+/* cp.c - the decoder of cp, and the instructions that close groups of copies or wait for them. */
+#include "async.h"
+#include "cp.h"
 
 /* ---- groups: u8[0] kind, u8[1] only reads, u32[0] groups that may be in flight -------------------- */
 static void exec_commit(struct emu_warp *w, const struct emu_op *op, uint32_t mask)

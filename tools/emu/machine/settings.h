@@ -1,17 +1,17 @@
-/* settings.h - what the environment says of the emulated GPU.
+/* settings.h - the settings of the emulated GPU, from the environment.
  *
  *   PTXPACK_EMU_SM=90            75 80 86 89 90 100 120: which GPU it is
- *   PTXPACK_EMU_SMS=8            multiprocessors that it says it has
+ *   PTXPACK_EMU_SMS=4            multiprocessors that it reports
  *   PTXPACK_EMU_MEMORY=4G        device memory (K M G)
  *   PTXPACK_EMU_SHARED=N         bytes of shared memory that a block may have, opt-in (default: the GPU's)
- *   PTXPACK_EMU_DRIVER=13000     what cuDriverGetVersion says
- *   PTXPACK_EMU_DEVICES=1        how many
+ *   PTXPACK_EMU_DRIVER=13000     version that cuDriverGetVersion reports
+ *   PTXPACK_EMU_DEVICES=1        number of devices
  *   PTXPACK_EMU_THREADS=N        host threads (default: one per processor)
- *   PTXPACK_EMU_SEED=1           of schedules and completions
+ *   PTXPACK_EMU_SEED=1           seed of schedules and completions
  *   PTXPACK_EMU_ASYNC=random     earliest, latest, random: when asynchronous operations complete
- *   PTXPACK_EMU_JUDGE=all        all, none, report, or words joined by commas, each may be negated by a
- *                                minus: uninitialised, race, proxy, async, mbarrier, and conflict, which
- *                                all does not have.  `report`: findings do not make the launch fail
+ *   PTXPACK_EMU_JUDGE=all        all, none, report, or words separated by commas, of which a minus removes one:
+ *                                uninitialised, race, proxy, async, mbarrier, and conflict, which is not part
+ *                                of all.  `report`: findings do not make the launch fail
  *   PTXPACK_EMU_BUDGET=N         warp-instructions a launch may execute
  *   PTXPACK_EMU_FAULT=WORD[,..]  see faults.h
  *   PTXPACK_EMU_LOG=FILE         where reports go (default: standard error)
@@ -30,8 +30,8 @@ enum { /* judge */
        EMU_JUDGE_PROXY = 4,
        EMU_JUDGE_ASYNC = 8, /* registers and memory of operations in flight */
        EMU_JUDGE_MBARRIER = 16,
-       EMU_JUDGE_ALL = 31,     /* of what is wrong                    */
-       EMU_JUDGE_CONFLICT = 64 /* bank conflicts are only slow        */
+       EMU_JUDGE_ALL = 31,     /* everything that is wrong           */
+       EMU_JUDGE_CONFLICT = 64 /* bank conflicts, which are only slow */
 };
 
 struct emu_settings {
@@ -55,8 +55,11 @@ struct emu_settings {
     const char           *faults;   /* NULL: none                             */
 };
 
-/* The settings of this process, read once; NULL when the environment holds nonsense (a line was printed). */
+/* The settings of this process, read once; NULL: the environment is invalid (a line was printed). */
 const struct emu_settings *emu_settings(void);
-/* Read them from the environment: for tests.  False: `line` says what is wrong. */
+/* Read them from the environment, for tests.  False: `line` has the error. */
 bool emu_settings_read(struct emu_settings *out, char *line, size_t cap);
+/* Change `settings` to those of another GPU: its number, shared memory, threads and blocks.  False: the GPU is
+ * unknown. */
+bool emu_settings_gpu(struct emu_settings *settings, int sm);
 #endif

@@ -1,4 +1,4 @@
-/* arena.c - the device memory: one range of addresses, the allocations in it, and which bytes are defined. */
+/* arena.c - device memory: one range of addresses, the allocations in it, and which bytes are defined. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -8,9 +8,9 @@
 
 enum {
     BLOCK = 1 << ARENA_BLOCK_SHIFT,
-    SLOTS = 1 << 22,      /* allocations at one time, and remembered freed ones */
-    REMEMBERED = 1 << 14, /* freed allocations that messages still know         */
-    ALIGNMENT = 256       /* what an allocation takes of the memory is rounded up to this */
+    SLOTS = 1 << 22,      /* live allocations, and freed ones that are remembered */
+    REMEMBERED = 1 << 14, /* freed allocations that messages can still name     */
+    ALIGNMENT = 256       /* the bytes of an allocation are rounded up to this */
 };
 static const uint64_t SPARE_ADDRESSES = 16ull << 30; /* beyond twice the memory: gaps, quarantine */
 
@@ -23,7 +23,7 @@ struct extent {
 static struct {
     pthread_mutex_t lock;
     uint64_t        limit, used, allocations;
-    uint32_t        unused, untouched; /* slots: a list, and those never used */
+    uint32_t        unused, untouched; /* unused slots: a list, and those that were never used */
     struct extent  *extents;           /* by address; neighbours are joined   */
     size_t          extent_count, extent_room;
     uint64_t        cursor; /* the block where the next search begins */
@@ -46,7 +46,7 @@ static void fill_table(uint64_t first, uint64_t count, uint32_t slot)
         __atomic_store_n(&emu_arena.table[i], slot, __ATOMIC_RELEASE);
 }
 
-/* A freed allocation is no longer known, and its slot can be used again. */
+/* Forget a freed allocation, so that its slot can be used again. */
 static void forget_slot(uint32_t n)
 {
     struct arena_slot *s = &emu_arena.slots[n];
@@ -77,7 +77,7 @@ static uint32_t take_slot(void)
 }
 
 /* ---- free blocks ------------------------------------------------------------------------------------ */
-static size_t extent_after(uint64_t block) /* the first that does not end before `block` */
+static size_t extent_after(uint64_t block) /* the first extent that does not end before `block` */
 {
     size_t low = 0, high = own.extent_count;
     while (low < high) {
@@ -135,13 +135,13 @@ static void carve(size_t i, uint64_t first, uint64_t count)
     }
 }
 
-/* The cursor goes round: what was freed last is given out last. */
+/* The cursor moves through all addresses, so that memory freed last is reused last. */
 static bool take_blocks(uint64_t count, uint64_t *first)
 {
     size_t start = extent_after(own.cursor), n = own.extent_count;
     if (!room_for_extents())
         return false;
-    for (size_t k = 0; n && k <= n; k++) { /* the first one twice: what lies before the cursor comes last */
+    for (size_t k = 0; n && k <= n; k++) { /* the first extent twice: its part before the cursor comes last */
         size_t   i = (start + k) % n;
         uint64_t from = own.extents[i].first, end = from + own.extents[i].count;
         if (k == 0 && from < own.cursor && own.cursor < end)
@@ -171,11 +171,11 @@ static void give_blocks(uint64_t first, uint64_t count)
         own.extents[i].count += count;
     } else if (room_for_extents()) {
         insert_extent(i, first, count);
-    } /* else: out of host memory; these addresses are never used again */
+    } /* otherwise the host has no memory, and these addresses are never used again */
 }
 
 /* ---- memory behind the addresses -------------------------------------------------------------------- */
-/* Give whole pages of [at, at + bytes) back, zero the rest: it reads as zero afterwards. */
+/* Make [at, at + bytes) zero: return whole pages to the host, and clear the rest. */
 static void drop_pages(unsigned char *at, uint64_t bytes)
 {
     uint64_t  page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -205,7 +205,7 @@ static bool map_arena(uint64_t bytes)
     struct arena *a = &emu_arena;
     uint64_t      slots = (uint64_t)SLOTS * sizeof *a->slots,
              table = (bytes >> ARENA_BLOCK_SHIFT) * sizeof *a->table;
-    /* a block more: the range begins at a multiple of a block */
+    /* one block more, so that the range can begin at a multiple of a block */
     unsigned char *base = (unsigned char *)reserve(bytes + BLOCK);
     unsigned char *defined = base != NULL ? (unsigned char *)reserve(bytes / 8) : NULL;
     a->table = defined != NULL ? (uint32_t *)reserve(table) : NULL;
@@ -233,7 +233,7 @@ static bool open_locked(uint64_t bytes)
         return false;
     uint64_t range = blocks_of(2 * bytes + SPARE_ADDRESSES) << ARENA_BLOCK_SHIFT;
     uint64_t least = (blocks_of(bytes) + 4) << ARENA_BLOCK_SHIFT;
-    while (range > least && !map_arena(range)) /* a limit on addresses: do with fewer */
+    while (range > least && !map_arena(range)) /* addresses are limited: use fewer */
         range = (range >> 1) & ~(uint64_t)(BLOCK - 1);
     if (!emu_arena.bytes && !map_arena(least))
         return false;
@@ -303,7 +303,7 @@ static void free_locked(uint32_t n)
     drop_pages((unsigned char *)(uintptr_t)s->begin, blocks_of(bytes) << ARENA_BLOCK_SHIFT);
     drop_pages(emu_arena.defined + offset / 8, (blocks_of(bytes) << ARENA_BLOCK_SHIFT) / 8);
     own.used -= charge(bytes);
-    s->what.name = NULL; /* its owner may take it away */
+    s->what.name = NULL; /* its owner may free it meanwhile */
     remember_slot(n);
     give_blocks(block_at(s->begin), blocks_of(bytes) + 1);
 }

@@ -1,11 +1,11 @@
 /* registers.c - how many registers a thread would need: an estimate, since nothing is allocated here.
  *
- * A register is taken to be live from its first to its last mention in the text, and through each loop that
- * it
- * enters alive.  The widest place counts; ptxas, which moves instructions, does better or worse than that. */
+ * A register is assumed to be live from its first to its last mention in the text, and through each loop that
+ * it enters alive.  The largest sum of live registers is the estimate.  ptxas moves instructions, so it may
+ * need more or fewer. */
 #include <stdlib.h>
-#include "tools/emu/decode/state.h"
-#include "grid.h"
+#include "state.h"
+#include "module.h"
 
 struct span {
     uint32_t first, last;

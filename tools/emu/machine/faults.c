@@ -18,7 +18,7 @@ static bool always(int fault)
            fault == FAULT_JIT_DISABLED;
 }
 
-/* The fault at the start of `at`, up to the next comma; FAULT_COUNT: none, or its number is none. */
+/* The fault at the start of `at`, up to the next comma; FAULT_COUNT: unknown, or its number is malformed. */
 static enum fault one_fault(const char *at, size_t bytes, long *value)
 {
     const char *equals = (const char *)memchr(at, '=', bytes);
@@ -42,7 +42,7 @@ bool faults_check(const char *list, char *line, size_t cap)
     for (const char *at = list; at != NULL && *at;) {
         size_t bytes = strcspn(at, ",");
         if (one_fault(at, bytes, &value) == FAULT_COUNT) {
-            snprintf(line, cap, "PTXPACK_EMU_FAULT has '%.*s', which is no fault",
+            snprintf(line, cap, "PTXPACK_EMU_FAULT has '%.*s', which is not a fault",
                      (int)(bytes < 60 ? bytes : 60), at);
             return false;
         }

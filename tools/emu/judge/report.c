@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "tools/emu/judge/judge.h"
+#include "judge.h"
 #include "report.h"
 
-/* What has been printed of running launches. */
+/* The findings of running launches that have been printed. */
 struct said {
     const struct emu_grid *grid;
     const struct emu_op   *op;
@@ -73,7 +73,7 @@ static void write_all(int fd, const char *text, size_t bytes)
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
-            return; /* nobody is there to be told */
+            return; /* nothing can read it any more */
         text += n;
         bytes -= (size_t)n;
     }
@@ -102,7 +102,7 @@ void report_line(const struct emu_settings *settings, const char *format, ...)
         close(fd);
 }
 
-/* `joint` stands between the thread and what is said of it. */
+/* `joint` is the text between the thread and the message. */
 static void say(struct emu_warp *w, const struct emu_op *op, int lane, const char *kind, const char *joint,
                 const char *format, va_list args)
 {
@@ -156,7 +156,7 @@ static struct said **bucket_of(const struct emu_grid *grid, const struct emu_op 
     return &said.bucket[(hash ^ hash >> 11) % SAID_BUCKETS];
 }
 
-/* True the first time.  Out of memory: it is said again. */
+/* True the first time.  If memory is out, also later. */
 static bool say_now(const struct emu_grid *grid, const struct emu_op *op, enum judge_kind kind)
 {
     struct said **bucket = bucket_of(grid, op), *s;
@@ -171,7 +171,7 @@ static bool say_now(const struct emu_grid *grid, const struct emu_op *op, enum j
     return true;
 }
 
-/* Of one launch; the last line has the total. */
+/* For one launch; the last line has the total. */
 enum { MOST_LINES = 24 };
 
 void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind, const char *format,

@@ -65,7 +65,7 @@ static void fill_machine(struct emu_warp *w, const struct emu_grid *g)
     set32(w, EMU_SPECIAL_RESERVED_END, reserved);
     set32(w, EMU_SPECIAL_RESERVED_CAP, reserved);
     set32(w, EMU_SPECIAL_RESERVED_0, 0);
-    set32(w, EMU_SPECIAL_RESERVED_1, reserved / 2); /* its two halves: nobody says where the second begins */
+    set32(w, EMU_SPECIAL_RESERVED_1, reserved / 2); /* its two halves; the boundary is not documented */
     set64(w, EMU_SPECIAL_GRAPH_EXEC, 0);
     set32(w, EMU_SPECIAL_ENVREG1, (uint32_t)(g->workspace >> 32));
     set32(w, EMU_SPECIAL_ENVREG2, (uint32_t)g->workspace);

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "tools/emu/driver/faults.h"
-#include "settings_gpu.h"
+#include "faults.h"
+#include "settings.h"
 
-/* What each GPU has: shared memory in KiB, threads and blocks of a multiprocessor.  Those that are not a
- * device of ours can still be compiled for. */
+/* The properties of each GPU: shared memory in KiB, threads and blocks of a multiprocessor.  Some GPUs cannot
+ * be emulated, but code can be compiled for them. */
 static const struct gpu {
     int      sm;
     bool     device;
@@ -56,8 +56,8 @@ static const char *variable(const char *word)
     return value != NULL && *value ? value : NULL;
 }
 
-/* A number from least to most, with K, M or G behind it when `units`; *out stays when the variable is not
- * set. */
+/* A number from least to most; with `units` K, M or G may follow it.  *out keeps its value if the variable is
+ * not set. */
 static bool read_number(const char *word, uint64_t least, uint64_t most, bool units, uint64_t *out, char *line,
                         size_t cap)
 {
@@ -128,7 +128,7 @@ static bool read_async(struct emu_settings *out, char *line, size_t cap)
     return false;
 }
 
-/* One word of PTXPACK_EMU_JUDGE; `negated` takes it away. */
+/* One word of PTXPACK_EMU_JUDGE; `negated` removes it. */
 static bool judge_word(struct emu_settings *out, const char *word, size_t bytes, bool negated)
 {
     static const struct {
@@ -152,7 +152,7 @@ static bool judge_word(struct emu_settings *out, const char *word, size_t bytes,
     return bytes == 4 && strncmp(word, "none", bytes) == 0 && !negated;
 }
 
-/* A list that begins with a word that adds starts from nothing; "report" and "-race" start from all. */
+/* A list whose first word adds a kind starts empty; "report" and "-race" start from all. */
 static bool read_judge(struct emu_settings *out, char *line, size_t cap)
 {
     const char *value = variable("JUDGE");
@@ -185,7 +185,7 @@ static bool read_faults(struct emu_settings *out, char *line, size_t cap)
     return true;
 }
 
-/* Reports that go nowhere would look like a clean run. */
+/* If reports could not be written, a run with findings would look clean. */
 static bool read_log(struct emu_settings *out, char *line, size_t cap)
 {
     out->log_path = variable("LOG");

@@ -1,7 +1,7 @@
-/* bits.h - which bytes are defined: one bit a byte.
+/* bits.h - which bytes are defined: one bit for each byte.
  *
- * Device memory's bits are set by several host threads at once (`common`): a byte of bits that is not all
- * one's own is changed atomically.  Shared and local memory belong to one host thread. */
+ * Several host threads set the bits of device memory at once (`common`), so that a byte which holds bits of
+ * other accesses is changed atomically.  Shared and local memory belong to one host thread. */
 #ifndef EMU_MEMORY_BITS_H
 #define EMU_MEMORY_BITS_H
 #include <stdbool.h>
@@ -51,7 +51,7 @@ static inline bool bits_all_long(const unsigned char *map, uint64_t first, uint6
     return !tail || bits_has(map, last, (1u << tail) - 1);
 }
 
-/* All of [first, first + count)?  Most often that is within one byte of bits. */
+/* Are all of [first, first + count) set?  Usually they are within one byte of bits. */
 static inline __attribute__((always_inline)) bool bits_all(const unsigned char *map, uint64_t first,
                                                            uint64_t count)
 {
@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) void bits_set(unsigned char *map, u
         bits_set_long(map, first, count, value, common);
 }
 
-/* Copies may overlap by no byte; `common`: of the destination. */
+/* Source and destination must not overlap; `common` is about the destination. */
 static inline void bits_copy(unsigned char *to, uint64_t first, const unsigned char *from, uint64_t source,
                              uint64_t count, bool common)
 {
