@@ -16,20 +16,12 @@ enum bulk_reduction {
     BULK_XOR,
     BULK_REDUCTIONS
 };
+/* clang-format off */
 enum bulk_type {
-    BULK_U32,
-    BULK_S32,
-    BULK_U64,
-    BULK_S64,
-    BULK_B32,
-    BULK_B64,
-    BULK_F16,
-    BULK_BF16,
-    BULK_F32,
-    BULK_F64,
-    BULK_F32_FTZ,
-    BULK_TYPES
+    BULK_U32, BULK_S32, BULK_U64, BULK_S64, BULK_B32, BULK_B64, BULK_F16, BULK_BF16, BULK_F32, BULK_F64,
+    BULK_F32_FTZ, BULK_TYPES
 };
+/* clang-format on */
 extern const char *const bulk_reduction_words[], *const bulk_type_words[]; /* end in NULL */
 unsigned int bulk_type_bytes(enum bulk_type type);
 bool         bulk_can_reduce(enum bulk_reduction reduction, enum bulk_type type, bool global);

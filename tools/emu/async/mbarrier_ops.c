@@ -366,13 +366,8 @@ static bool decode_pending_count(struct decoder *d, struct emu_op *op)
 {
     if (!decode_take(d, "b64"))
         return decode_refuse(d, "the type must be .b64");
-    if (!decode_end(d) || !decode_operands(d, 2, 2))
-        return false;
-    decode_need_sm(d, 80);
-    decode_result(d, 0, PTX_u32);
-    decode_source(d, 1, PTX_b64);
     op->exec = exec_pending_count;
-    return true;
+    return decode_need_sm(d, 80) && DECODE_TYPED(d, PTX_u32, PTX_b64);
 }
 
 bool decode_mbarrier(struct decoder *d, struct emu_op *op)
@@ -385,23 +380,15 @@ bool decode_mbarrier(struct decoder *d, struct emu_op *op)
     op->class_ = EMU_CLASS_sync;
     if (o == NULL)
         return false;
+    /* clang-format off */
     switch (word) {
-    case 0:
-        return decode_init(d, op, o);
-    case 1:
-        return decode_inval(d, op, o);
-    case 2:
-    case 3:
-        return decode_arrive(d, op, o, word == 3);
-    case 4:
-    case 5:
-        return decode_bytes(d, op, o, word == 5);
-    case 6:
-    case 7:
-        return decode_wait(d, op, o, word == 7);
-    case 8:
-        return decode_pending_count(d, op);
-    default:
-        return decode_refuse(d, "mbarrier.%s is unknown", decode_peek(d));
+    case 0: return decode_init(d, op, o);
+    case 1: return decode_inval(d, op, o);
+    case 2: case 3: return decode_arrive(d, op, o, word == 3);
+    case 4: case 5: return decode_bytes(d, op, o, word == 5);
+    case 6: case 7: return decode_wait(d, op, o, word == 7);
+    case 8: return decode_pending_count(d, op);
+    default: return decode_refuse(d, "mbarrier.%s is unknown", decode_peek(d));
     }
+    /* clang-format on */
 }

@@ -89,30 +89,9 @@ static api_result load(struct CUlib_st **out, const void *code, unsigned int jit
     return result;
 }
 
-static api_result load_file(struct CUlib_st **out, const char *path, unsigned int jit_count,
-                            const unsigned int *jit_options, void **jit_values, unsigned int count,
-                            const unsigned int *options)
-{
-    char  *text = NULL;
-    size_t bytes = 0;
-    API_TRY(api_file_read(path, &text, &bytes));
-    api_result result = bytes ? load(out, text, jit_count, jit_options, jit_values, count, options)
-                              : API_INVALID_IMAGE;
-    free(text);
-    return result;
-}
-
 static struct api_library *library_of(struct CUlib_st *handle)
 {
     return (struct api_library *)api_handle_get(API_KIND_LIBRARY, handle);
-}
-
-static api_result unload(struct CUlib_st *handle)
-{
-    struct api_library *l = library_of(handle);
-    API_WANT(l, API_INVALID_HANDLE);
-    api_handle_delete(&l->handle);
-    return API_OK;
 }
 
 api_result cuLibraryLoadData(struct CUlib_st **library, const void *code, unsigned int *jit_options,
@@ -122,14 +101,30 @@ api_result cuLibraryLoadData(struct CUlib_st **library, const void *code, unsign
     (void)values; /* no option matters here */
     API_CALL(API_INIT, load(library, code, jit_count, jit_options, jit_values, count, options));
 }
+
 api_result cuLibraryLoadFromFile(struct CUlib_st **library, const char *path, unsigned int *jit_options,
                                  void **jit_values, unsigned int jit_count, unsigned int *options,
                                  void **values, unsigned int count)
 {
     (void)values;
-    API_CALL(API_INIT, load_file(library, path, jit_count, jit_options, jit_values, count, options));
+    API_ENTER(API_INIT);
+    char  *text = NULL;
+    size_t bytes = 0;
+    API_TRY(api_file_read(path, &text, &bytes));
+    api_result result = bytes ? load(library, text, jit_count, jit_options, jit_values, count, options)
+                              : API_INVALID_IMAGE;
+    free(text);
+    return result;
 }
-api_result cuLibraryUnload(struct CUlib_st *library) { API_CALL(API_INIT | API_UNSAFE, unload(library)); }
+
+api_result cuLibraryUnload(struct CUlib_st *library)
+{
+    API_ENTER(API_INIT | API_UNSAFE);
+    struct api_library *l = library_of(library);
+    API_WANT(l, API_INVALID_HANDLE);
+    api_handle_delete(&l->handle);
+    return API_OK;
+}
 
 /* ---- its module in a context --------------------------------------------------------------------------- */
 static api_result module_in(struct api_library *l, struct api_context *context, struct api_module **out)
@@ -145,74 +140,32 @@ static api_result module_in(struct api_library *l, struct api_context *context, 
     return api_module_new(context, l->text, &quiet, &l->handle, out);
 }
 
-static api_result get_module(struct api_context *context, struct CUmod_st **out, struct CUlib_st *handle)
+api_result cuLibraryGetModule(struct CUmod_st **module, struct CUlib_st *library)
 {
-    struct api_library *l = library_of(handle);
+    API_ENTER(API_CONTEXT);
+    struct api_library *l = library_of(library);
     struct api_module  *m = NULL;
-    API_WANT(out, API_INVALID_VALUE);
+    API_WANT(module, API_INVALID_VALUE);
     API_WANT(l, API_INVALID_HANDLE);
-    API_TRY(module_in(l, context, &m));
-    *out = (struct CUmod_st *)m;
+    API_TRY(module_in(l, call.context, &m));
+    *module = (struct CUmod_st *)m;
     return API_OK;
 }
 
-static api_result get_global(struct api_context *context, api_address *address, size_t *bytes,
-                             struct CUlib_st *handle, const char *name)
-{
-    struct api_library *l = library_of(handle);
-    struct api_module  *m = NULL;
-    API_WANT(l, API_INVALID_HANDLE);
-    API_TRY(module_in(l, context, &m));
-    return api_module_global(m, name, address, bytes);
-}
-
-api_result cuLibraryGetModule(struct CUmod_st **module, struct CUlib_st *library)
-{
-    API_CALL(API_CONTEXT, get_module(call.context, module, library));
-}
 api_result cuLibraryGetGlobal(api_address *address, size_t *bytes, struct CUlib_st *library, const char *name)
 {
-    API_CALL(API_CONTEXT, get_global(call.context, address, bytes, library, name));
+    API_ENTER(API_CONTEXT);
+    struct api_library *l = library_of(library);
+    struct api_module  *m = NULL;
+    API_WANT(l, API_INVALID_HANDLE);
+    API_TRY(module_in(l, call.context, &m));
+    return api_module_global(m, name, address, bytes);
 }
 
 /* ---- kernels ------------------------------------------------------------------------------------------- */
 static struct api_kernel *kernel_of(struct CUkern_st *handle)
 {
     return (struct api_kernel *)api_handle_get(API_KIND_KERNEL, handle);
-}
-
-static api_result get_kernel(struct CUkern_st **out, struct CUlib_st *handle, const char *name)
-{
-    const struct api_library *l = library_of(handle);
-    API_WANT(out && name, API_INVALID_VALUE);
-    API_WANT(l, API_INVALID_HANDLE);
-    API_TRY(l->broken);
-    for (unsigned int i = 0; i < l->kernel_count; i++)
-        if (strcmp(l->kernels[i]->name, name) == 0) {
-            *out = (struct CUkern_st *)l->kernels[i];
-            return API_OK;
-        }
-    return API_NOT_FOUND;
-}
-
-static api_result count_kernels(unsigned int *count, struct CUlib_st *handle)
-{
-    const struct api_library *l = library_of(handle);
-    API_WANT(count, API_INVALID_VALUE);
-    API_WANT(l, API_INVALID_HANDLE);
-    API_TRY(l->broken);
-    *count = l->kernel_count;
-    return API_OK;
-}
-
-static api_result list_kernels(struct CUkern_st **out, unsigned int count, struct CUlib_st *handle)
-{
-    const struct api_library *l = library_of(handle);
-    API_WANT(out || count == 0, API_INVALID_VALUE);
-    API_WANT(l, API_INVALID_HANDLE);
-    for (unsigned int i = 0; i < count && i < l->kernel_count; i++)
-        out[i] = (struct CUkern_st *)l->kernels[i];
-    return API_OK;
 }
 
 api_result api_kernel_function(struct api_context *context, struct CUkern_st *handle, struct api_function **out)
@@ -223,15 +176,6 @@ api_result api_kernel_function(struct api_context *context, struct CUkern_st *ha
     API_TRY(module_in(k->library, context, &m));
     struct emu_function *code = emu_module_entry(m->code, k->name);
     return code != NULL ? api_module_function(m, code, out) : API_NOT_FOUND;
-}
-
-static api_result get_function(struct api_context *context, struct CUfunc_st **out, struct CUkern_st *handle)
-{
-    struct api_function *f = NULL;
-    API_WANT(out, API_INVALID_VALUE);
-    API_TRY(api_kernel_function(context, handle, &f));
-    *out = (struct CUfunc_st *)f;
-    return API_OK;
 }
 
 /* Attributes are per device: those of its primary context, or of the current one when that is its device. */
@@ -247,22 +191,82 @@ static api_result function_on(struct CUkern_st *kernel, int ordinal, struct api_
     return api_kernel_function(context, kernel, out);
 }
 
-static api_result get_attribute(int *value, unsigned int attribute, struct CUkern_st *kernel, int device)
+api_result cuLibraryGetKernel(struct CUkern_st **kernel, struct CUlib_st *library, const char *name)
 {
+    API_ENTER(API_INIT);
+    const struct api_library *l = library_of(library);
+    API_WANT(kernel && name, API_INVALID_VALUE);
+    API_WANT(l, API_INVALID_HANDLE);
+    API_TRY(l->broken);
+    for (unsigned int i = 0; i < l->kernel_count; i++)
+        if (strcmp(l->kernels[i]->name, name) == 0) {
+            *kernel = (struct CUkern_st *)l->kernels[i];
+            return API_OK;
+        }
+    return API_NOT_FOUND;
+}
+
+api_result cuLibraryGetKernelCount(unsigned int *count, struct CUlib_st *library)
+{
+    API_ENTER(API_INIT);
+    const struct api_library *l = library_of(library);
+    API_WANT(count, API_INVALID_VALUE);
+    API_WANT(l, API_INVALID_HANDLE);
+    API_TRY(l->broken);
+    *count = l->kernel_count;
+    return API_OK;
+}
+
+api_result cuLibraryEnumerateKernels(struct CUkern_st **kernels, unsigned int count, struct CUlib_st *library)
+{
+    API_ENTER(API_INIT);
+    const struct api_library *l = library_of(library);
+    API_WANT(kernels || count == 0, API_INVALID_VALUE);
+    API_WANT(l, API_INVALID_HANDLE);
+    for (unsigned int i = 0; i < count && i < l->kernel_count; i++)
+        kernels[i] = (struct CUkern_st *)l->kernels[i];
+    return API_OK;
+}
+
+api_result cuKernelGetFunction(struct CUfunc_st **function, struct CUkern_st *kernel)
+{
+    API_ENTER(API_CONTEXT);
+    struct api_function *f = NULL;
+    API_WANT(function, API_INVALID_VALUE);
+    API_TRY(api_kernel_function(call.context, kernel, &f));
+    *function = (struct CUfunc_st *)f;
+    return API_OK;
+}
+
+api_result cuKernelGetLibrary(struct CUlib_st **library, struct CUkern_st *kernel)
+{
+    API_ENTER(API_INIT);
+    const struct api_kernel *k = kernel_of(kernel);
+    API_WANT(library, API_INVALID_VALUE);
+    API_WANT(k, API_INVALID_HANDLE);
+    *library = (struct CUlib_st *)k->library;
+    return API_OK;
+}
+
+api_result cuKernelGetAttribute(int *value, unsigned int attribute, struct CUkern_st *kernel, int device)
+{
+    API_ENTER(API_INIT);
     struct api_function *f = NULL;
     API_TRY(function_on(kernel, device, &f));
     return api_function_attribute(f, attribute, value);
 }
 
-static api_result set_attribute(unsigned int attribute, int value, struct CUkern_st *kernel, int device)
+api_result cuKernelSetAttribute(unsigned int attribute, int value, struct CUkern_st *kernel, int device)
 {
+    API_ENTER(API_INIT);
     struct api_function *f = NULL;
     API_TRY(function_on(kernel, device, &f));
     return api_function_set_attribute(f, attribute, value);
 }
 
-static api_result set_cache(struct CUkern_st *kernel, unsigned int config, int device)
+api_result cuKernelSetCacheConfig(struct CUkern_st *kernel, unsigned int config, int device)
 {
+    API_ENTER(API_INIT);
     struct api_function *f = NULL;
     API_WANT(config <= 3, API_INVALID_VALUE);
     API_TRY(function_on(kernel, device, &f));
@@ -270,69 +274,20 @@ static api_result set_cache(struct CUkern_st *kernel, unsigned int config, int d
     return API_OK;
 }
 
-static api_result name_of(const char **name, struct CUkern_st *handle)
+api_result cuKernelGetName(const char **name, struct CUkern_st *kernel)
 {
-    const struct api_kernel *k = kernel_of(handle);
+    API_ENTER(API_INIT);
+    const struct api_kernel *k = kernel_of(kernel);
     API_WANT(name, API_INVALID_VALUE);
     API_WANT(k, API_INVALID_HANDLE);
     *name = k->name;
     return API_OK;
 }
 
-static api_result owner_of(struct CUlib_st **library, struct CUkern_st *handle)
-{
-    const struct api_kernel *k = kernel_of(handle);
-    API_WANT(library, API_INVALID_VALUE);
-    API_WANT(k, API_INVALID_HANDLE);
-    *library = (struct CUlib_st *)k->library;
-    return API_OK;
-}
-
-static api_result parameter(struct api_context *context, struct CUkern_st *handle, size_t index, size_t *offset,
-                            size_t *bytes)
-{
-    struct api_function *f = NULL;
-    API_TRY(api_kernel_function(context, handle, &f));
-    return api_function_parameter(f->code, index, offset, bytes);
-}
-
-api_result cuLibraryGetKernel(struct CUkern_st **kernel, struct CUlib_st *library, const char *name)
-{
-    API_CALL(API_INIT, get_kernel(kernel, library, name));
-}
-api_result cuLibraryGetKernelCount(unsigned int *count, struct CUlib_st *library)
-{
-    API_CALL(API_INIT, count_kernels(count, library));
-}
-api_result cuLibraryEnumerateKernels(struct CUkern_st **kernels, unsigned int count, struct CUlib_st *library)
-{
-    API_CALL(API_INIT, list_kernels(kernels, count, library));
-}
-api_result cuKernelGetFunction(struct CUfunc_st **function, struct CUkern_st *kernel)
-{
-    API_CALL(API_CONTEXT, get_function(call.context, function, kernel));
-}
-api_result cuKernelGetLibrary(struct CUlib_st **library, struct CUkern_st *kernel)
-{
-    API_CALL(API_INIT, owner_of(library, kernel));
-}
-api_result cuKernelGetAttribute(int *value, unsigned int attribute, struct CUkern_st *kernel, int device)
-{
-    API_CALL(API_INIT, get_attribute(value, attribute, kernel, device));
-}
-api_result cuKernelSetAttribute(unsigned int attribute, int value, struct CUkern_st *kernel, int device)
-{
-    API_CALL(API_INIT, set_attribute(attribute, value, kernel, device));
-}
-api_result cuKernelSetCacheConfig(struct CUkern_st *kernel, unsigned int config, int device)
-{
-    API_CALL(API_INIT, set_cache(kernel, config, device));
-}
-api_result cuKernelGetName(const char **name, struct CUkern_st *kernel)
-{
-    API_CALL(API_INIT, name_of(name, kernel));
-}
 api_result cuKernelGetParamInfo(struct CUkern_st *kernel, size_t index, size_t *offset, size_t *bytes)
 {
-    API_CALL(API_CONTEXT, parameter(call.context, kernel, index, offset, bytes));
+    API_ENTER(API_CONTEXT);
+    struct api_function *f = NULL;
+    API_TRY(api_kernel_function(call.context, kernel, &f));
+    return api_function_parameter(f->code, index, offset, bytes);
 }

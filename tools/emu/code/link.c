@@ -13,20 +13,6 @@ struct api_link {
 
 static void release_link(struct api_handle *h) { free(((struct api_link *)h)->cubin); }
 
-static api_result create(struct api_context *context, unsigned int count, const unsigned int *options,
-                         void **values, struct CUlinkState_st **out)
-{
-    struct api_jit jit;
-    API_WANT(out, API_INVALID_VALUE);
-    API_TRY(api_jit_read(count, options, values, &jit));
-    struct api_link *l = (struct api_link *)api_handle_new(API_KIND_LINK, sizeof *l, context, NULL,
-                                                           release_link);
-    API_WANT(l, API_OUT_OF_MEMORY);
-    l->jit = jit;
-    *out = (struct CUlinkState_st *)l;
-    return API_OK;
-}
-
 /* A text must be complete; a second one is not supported. */
 static api_result add(struct CUlinkState_st *state, unsigned int type, const void *data, size_t bytes)
 {
@@ -58,30 +44,21 @@ static api_result add_file(struct CUlinkState_st *state, unsigned int type, cons
     return result;
 }
 
-static api_result complete(struct CUlinkState_st *state, void **cubin, size_t *bytes)
-{
-    const struct api_link *l = (const struct api_link *)api_handle_get(API_KIND_LINK, state);
-    API_WANT(l, API_INVALID_HANDLE);
-    API_WANT(cubin && l->cubin, API_INVALID_VALUE);
-    *cubin = l->cubin;
-    if (bytes != NULL)
-        *bytes = l->bytes;
-    return API_OK;
-}
-
-static api_result destroy(struct CUlinkState_st *state)
-{
-    struct api_link *l = (struct api_link *)api_handle_get(API_KIND_LINK, state);
-    API_WANT(l, API_INVALID_HANDLE);
-    api_handle_delete(&l->handle);
-    return API_OK;
-}
-
 api_result cuLinkCreate_v2(unsigned int count, unsigned int *options, void **values,
                            struct CUlinkState_st **state)
 {
-    API_CALL(API_CONTEXT, create(call.context, count, options, values, state));
+    API_ENTER(API_CONTEXT);
+    struct api_jit jit;
+    API_WANT(state, API_INVALID_VALUE);
+    API_TRY(api_jit_read(count, options, values, &jit));
+    struct api_link *l = (struct api_link *)api_handle_new(API_KIND_LINK, sizeof *l, call.context, NULL,
+                                                           release_link);
+    API_WANT(l, API_OUT_OF_MEMORY);
+    l->jit = jit;
+    *state = (struct CUlinkState_st *)l;
+    return API_OK;
 }
+
 api_result cuLinkAddData_v2(struct CUlinkState_st *state, unsigned int type, void *data, size_t bytes,
                             const char *name, unsigned int count, unsigned int *options, void **values)
 {
@@ -94,11 +71,24 @@ api_result cuLinkAddFile_v2(struct CUlinkState_st *state, unsigned int type, con
     (void)options, (void)values;
     API_CALL(API_CONTEXT, count && !options ? API_INVALID_VALUE : add_file(state, type, path));
 }
+
 api_result cuLinkComplete(struct CUlinkState_st *state, void **cubin, size_t *bytes)
 {
-    API_CALL(API_CONTEXT, complete(state, cubin, bytes));
+    API_ENTER(API_CONTEXT);
+    const struct api_link *l = (const struct api_link *)api_handle_get(API_KIND_LINK, state);
+    API_WANT(l, API_INVALID_HANDLE);
+    API_WANT(cubin && l->cubin, API_INVALID_VALUE);
+    *cubin = l->cubin;
+    if (bytes != NULL)
+        *bytes = l->bytes;
+    return API_OK;
 }
+
 api_result cuLinkDestroy(struct CUlinkState_st *state)
 {
-    API_CALL(API_CONTEXT | API_ANY_STATE, destroy(state));
+    API_ENTER(API_CONTEXT | API_ANY_STATE);
+    struct api_link *l = (struct api_link *)api_handle_get(API_KIND_LINK, state);
+    API_WANT(l, API_INVALID_HANDLE);
+    api_handle_delete(&l->handle);
+    return API_OK;
 }

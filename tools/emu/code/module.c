@@ -74,35 +74,22 @@ api_result api_file_read(const char *path, char **text, size_t *bytes)
     return result;
 }
 
-static api_result load_file(struct api_context *context, struct CUmod_st **out, const char *path)
-{
-    char  *text = NULL;
-    size_t bytes = 0;
-    API_TRY(api_file_read(path, &text, &bytes));
-    api_result result = bytes ? load_data(context, out, text, 0, NULL, NULL) : API_INVALID_IMAGE;
-    free(text);
-    return result;
-}
-
 static struct api_module *module_of(struct CUmod_st *handle)
 {
     return (struct api_module *)api_handle_get(API_KIND_MODULE, handle);
 }
 
-static api_result unload(struct CUmod_st *handle)
-{
-    struct api_module *m = module_of(handle);
-    API_WANT(m, API_INVALID_HANDLE);
-    API_WANT(!m->handle.owner, API_NOT_PERMITTED); /* the library owns it and frees it */
-    api_result sticky = m->handle.context->sticky; /* reported even for this call */
-    api_handle_delete(&m->handle);
-    return sticky;
-}
-
 api_result cuModuleLoad(struct CUmod_st **module, const char *path)
 {
-    API_CALL(API_CONTEXT, load_file(call.context, module, path));
+    API_ENTER(API_CONTEXT);
+    char  *text = NULL;
+    size_t bytes = 0;
+    API_TRY(api_file_read(path, &text, &bytes));
+    api_result result = bytes ? load_data(call.context, module, text, 0, NULL, NULL) : API_INVALID_IMAGE;
+    free(text);
+    return result;
 }
+
 api_result cuModuleLoadData(struct CUmod_st **module, const void *image)
 {
     API_CALL(API_CONTEXT, load_data(call.context, module, image, 0, NULL, NULL));
@@ -116,9 +103,16 @@ api_result cuModuleLoadFatBinary(struct CUmod_st **module, const void *image)
 {
     API_CALL(API_CONTEXT, load_data(call.context, module, image, 0, NULL, NULL));
 }
+
 api_result cuModuleUnload(struct CUmod_st *module)
 {
-    API_CALL(API_CONTEXT | API_ANY_STATE | API_UNSAFE, unload(module));
+    API_ENTER(API_CONTEXT | API_ANY_STATE | API_UNSAFE);
+    struct api_module *m = module_of(module);
+    API_WANT(m, API_INVALID_HANDLE);
+    API_WANT(!m->handle.owner, API_NOT_PERMITTED); /* the library owns it and frees it */
+    api_result sticky = m->handle.context->sticky; /* reported even for this call */
+    api_handle_delete(&m->handle);
+    return sticky;
 }
 
 /* ---- contents of modules ------------------------------------------------------------------------------- */
@@ -136,45 +130,6 @@ api_result api_module_function(struct api_module *m, struct emu_function *code, 
         *slot = f;
     }
     *out = *slot;
-    return API_OK;
-}
-
-static api_result get_function(struct CUfunc_st **out, struct CUmod_st *handle, const char *name)
-{
-    struct api_module   *m = module_of(handle);
-    struct api_function *function = NULL;
-    API_WANT(out && name, API_INVALID_VALUE);
-    API_WANT(m, API_INVALID_HANDLE);
-    struct emu_function *code = emu_module_entry(m->code, name);
-    API_WANT(code, API_NOT_FOUND);
-    API_TRY(api_module_function(m, code, &function));
-    *out = (struct CUfunc_st *)function;
-    return API_OK;
-}
-
-static api_result count_functions(unsigned int *count, struct CUmod_st *handle)
-{
-    const struct api_module *m = module_of(handle);
-    API_WANT(count, API_INVALID_VALUE);
-    API_WANT(m, API_INVALID_HANDLE);
-    *count = 0;
-    for (uint32_t i = 0; i < m->code->function_count; i++)
-        *count += is_kernel(&m->code->functions[i]);
-    return API_OK;
-}
-
-static api_result list_functions(struct CUfunc_st **out, unsigned int count, struct CUmod_st *handle)
-{
-    struct api_module   *m = module_of(handle);
-    struct api_function *function = NULL;
-    unsigned int         found = 0;
-    API_WANT(out || count == 0, API_INVALID_VALUE);
-    API_WANT(m, API_INVALID_HANDLE);
-    for (uint32_t i = 0; i < m->code->function_count && found < count; i++)
-        if (is_kernel(&m->code->functions[i])) {
-            API_TRY(api_module_function(m, &m->code->functions[i], &function));
-            out[found++] = (struct CUfunc_st *)function;
-        }
     return API_OK;
 }
 
@@ -197,28 +152,58 @@ bool api_loads_lazily(void)
     return mode == NULL || strcmp(mode, "EAGER") != 0;
 }
 
-static api_result loading_mode(unsigned int *mode)
+api_result cuModuleGetFunction(struct CUfunc_st **out, struct CUmod_st *handle, const char *name)
 {
+    API_ENTER(API_CONTEXT);
+    struct api_module   *m = module_of(handle);
+    struct api_function *function = NULL;
+    API_WANT(out && name, API_INVALID_VALUE);
+    API_WANT(m, API_INVALID_HANDLE);
+    struct emu_function *code = emu_module_entry(m->code, name);
+    API_WANT(code, API_NOT_FOUND);
+    API_TRY(api_module_function(m, code, &function));
+    *out = (struct CUfunc_st *)function;
+    return API_OK;
+}
+
+api_result cuModuleGetFunctionCount(unsigned int *count, struct CUmod_st *module)
+{
+    API_ENTER(API_CONTEXT);
+    const struct api_module *m = module_of(module);
+    API_WANT(count, API_INVALID_VALUE);
+    API_WANT(m, API_INVALID_HANDLE);
+    *count = 0;
+    for (uint32_t i = 0; i < m->code->function_count; i++)
+        *count += is_kernel(&m->code->functions[i]);
+    return API_OK;
+}
+
+api_result cuModuleEnumerateFunctions(struct CUfunc_st **functions, unsigned int count, struct CUmod_st *module)
+{
+    API_ENTER(API_CONTEXT);
+    struct api_module   *m = module_of(module);
+    struct api_function *function = NULL;
+    unsigned int         found = 0;
+    API_WANT(functions || count == 0, API_INVALID_VALUE);
+    API_WANT(m, API_INVALID_HANDLE);
+    for (uint32_t i = 0; i < m->code->function_count && found < count; i++)
+        if (is_kernel(&m->code->functions[i])) {
+            API_TRY(api_module_function(m, &m->code->functions[i], &function));
+            functions[found++] = (struct CUfunc_st *)function;
+        }
+    return API_OK;
+}
+
+api_result cuModuleGetGlobal_v2(api_address *address, size_t *bytes, struct CUmod_st *module, const char *name)
+{
+    API_CALL(API_CONTEXT, api_module_global(module_of(module), name, address, bytes));
+}
+
+api_result cuModuleGetLoadingMode(unsigned int *mode)
+{
+    API_ENTER(API_INIT);
     enum { EAGER = 1, LAZY = 2 };
     API_WANT(mode, API_INVALID_VALUE);
     *mode = api_loads_lazily() ? LAZY : EAGER;
     return API_OK;
 }
-
-api_result cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st *module, const char *name)
-{
-    API_CALL(API_CONTEXT, get_function(function, module, name));
-}
-api_result cuModuleGetFunctionCount(unsigned int *count, struct CUmod_st *module)
-{
-    API_CALL(API_CONTEXT, count_functions(count, module));
-}
-api_result cuModuleEnumerateFunctions(struct CUfunc_st **functions, unsigned int count, struct CUmod_st *module)
-{
-    API_CALL(API_CONTEXT, list_functions(functions, count, module));
-}
-api_result cuModuleGetGlobal_v2(api_address *address, size_t *bytes, struct CUmod_st *module, const char *name)
-{
-    API_CALL(API_CONTEXT, api_module_global(module_of(module), name, address, bytes));
-}
-api_result cuModuleGetLoadingMode(unsigned int *mode) { API_CALL(API_INIT, loading_mode(mode)); }

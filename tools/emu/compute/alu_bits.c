@@ -196,15 +196,11 @@ SHIFT(shr_s64, uint64_t, int64_t, 64, a >> 63, a >> n)
 static bool decode_shift(struct decoder *d, struct emu_op *op, alu_table table, alu_table same)
 {
     const enum ptx_type type = decode_type(d);
-    emu_reg             amount;
     if (table[type] == NULL)
         return decode_refuse(d, "there is no such type for this operation");
-    if (!decode_end(d) || !decode_operands(d, 3, 3))
+    if (!DECODE_TYPED(d, type, type, PTX_b32))
         return false;
-    decode_result(d, 0, type);
-    decode_source(d, 1, type);
-    amount = decode_source(d, 2, PTX_b32);
-    op->exec = EMU_BANK(amount) == EMU_BANK_CONSTANT ? same[type] : table[type];
+    op->exec = EMU_BANK(op->source[1]) == EMU_BANK_CONSTANT ? same[type] : table[type];
     op->class_ = EMU_CLASS_integer;
     return !d->failed;
 }
@@ -401,15 +397,9 @@ bool decode_bfe(struct decoder *d, struct emu_op *op)
     const enum ptx_type type = decode_type(d);
     if (table[type] == NULL)
         return decode_refuse(d, "there is no such type for this operation");
-    if (!decode_end(d) || !decode_operands(d, 4, 4))
-        return false;
-    decode_result(d, 0, type);
-    decode_source(d, 1, type);
-    decode_source(d, 2, PTX_b32);
-    decode_source(d, 3, PTX_b32);
     op->exec = table[type];
     op->class_ = EMU_CLASS_integer;
-    return !d->failed;
+    return DECODE_TYPED(d, type, type, PTX_b32, PTX_b32);
 }
 
 bool decode_bfi(struct decoder *d, struct emu_op *op)
@@ -417,16 +407,9 @@ bool decode_bfi(struct decoder *d, struct emu_op *op)
     const enum ptx_type type = decode_type(d);
     if (type != PTX_b32 && type != PTX_b64)
         return decode_refuse(d, "the type must be .b32 or .b64");
-    if (!decode_end(d) || !decode_operands(d, 5, 5))
-        return false;
-    decode_result(d, 0, type);
-    decode_source(d, 1, type);
-    decode_source(d, 2, type);
-    decode_source(d, 3, PTX_b32);
-    decode_source(d, 4, PTX_b32);
     op->exec = type == PTX_b32 ? exec_bfi_32 : exec_bfi_64;
     op->class_ = EMU_CLASS_integer;
-    return !d->failed;
+    return DECODE_TYPED(d, type, type, type, PTX_b32, PTX_b32);
 }
 
 /* `count` ones from bit `at` on. */
@@ -517,17 +500,12 @@ static void exec_prmt_same(struct emu_warp *w, const struct emu_op *op, uint32_t
 bool decode_prmt(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16", NULL};
-    emu_reg                  select;
     if (!decode_take(d, "b32"))
         return decode_refuse(d, "the type must be .b32");
     op->u8[0] = (uint8_t)(decode_one_of(d, words) + 1);
-    if (!decode_end(d) || !decode_operands(d, 4, 4))
+    if (!DECODE_TYPED(d, PTX_b32, PTX_b32, PTX_b32, PTX_b32))
         return false;
-    decode_result(d, 0, PTX_b32);
-    decode_source(d, 1, PTX_b32);
-    decode_source(d, 2, PTX_b32);
-    select = decode_source(d, 3, PTX_b32);
-    op->exec = EMU_BANK(select) == EMU_BANK_CONSTANT ? exec_prmt_same : exec_prmt;
+    op->exec = EMU_BANK(op->source[2]) == EMU_BANK_CONSTANT ? exec_prmt_same : exec_prmt;
     op->class_ = EMU_CLASS_integer;
     return !d->failed;
 }

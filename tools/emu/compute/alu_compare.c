@@ -261,26 +261,18 @@ bool decode_setp(struct decoder *d, struct emu_op *op)
 static uint32_t true_value(enum ptx_type result, enum ptx_type type)
 {
     const bool pairs = type == PTX_f16x2 || type == PTX_bf16x2, half = type == PTX_f16 || type == PTX_bf16;
+    /* clang-format off */
     switch (result) {
-    case PTX_u32:
-    case PTX_s32:
-        return pairs ? 0xffffu : 0xffffffffu;
-    case PTX_u16:
-    case PTX_s16:
-        return half ? 0xffffu : 0;
-    case PTX_f32:
-        return pairs || half ? 0 : 0x3f800000u;
-    case PTX_f16:
-        return pairs || type == PTX_bf16 ? 0 : 0x3c00u;
-    case PTX_bf16:
-        return pairs || type == PTX_f16 ? 0 : 0x3f80u;
-    case PTX_f16x2:
-        return type == PTX_f16x2 ? 0x3c00u : 0;
-    case PTX_bf16x2:
-        return type == PTX_bf16x2 ? 0x3f80u : 0;
-    default:
-        return 0;
+    case PTX_u32: case PTX_s32: return pairs ? 0xffffu : 0xffffffffu;
+    case PTX_u16: case PTX_s16: return half ? 0xffffu : 0;
+    case PTX_f32: return pairs || half ? 0 : 0x3f800000u;
+    case PTX_f16: return pairs || type == PTX_bf16 ? 0 : 0x3c00u;
+    case PTX_bf16: return pairs || type == PTX_f16 ? 0 : 0x3f80u;
+    case PTX_f16x2: return type == PTX_f16x2 ? 0x3c00u : 0;
+    case PTX_bf16x2: return type == PTX_bf16x2 ? 0x3f80u : 0;
+    default: return 0;
     }
+    /* clang-format on */
 }
 
 bool decode_set(struct decoder *d, struct emu_op *op)

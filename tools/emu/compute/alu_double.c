@@ -36,29 +36,17 @@ static uint32_t directed_f32(const struct emu_op *op, uint32_t a, uint32_t b, ui
         b = emu_ftz_f32(b);
         c = emu_ftz_f32(c);
     }
+    /* clang-format off */
     switch (op->u8[2]) {
-    case EMU_ADD:
-        r = emu_round_add_f32(a, b, rounding, ftz);
-        break;
-    case EMU_SUB:
-        r = emu_round_add_f32(a, b ^ 0x80000000, rounding, ftz);
-        break;
-    case EMU_MUL:
-        r = emu_round_mul_f32(a, b, rounding, ftz);
-        break;
-    case EMU_FMA:
-        r = emu_round_fma_f32(a, b, c, rounding, ftz);
-        break;
-    case EMU_OPERATION_DIV:
-        r = emu_round_div_f32(a, b, rounding, ftz);
-        break;
-    case EMU_OPERATION_RCP:
-        r = emu_round_div_f32(0x3f800000, a, rounding, ftz);
-        break;
-    default:
-        r = emu_round_sqrt_f32(a, rounding, ftz);
-        break;
+    case EMU_ADD: r = emu_round_add_f32(a, b, rounding, ftz); break;
+    case EMU_SUB: r = emu_round_add_f32(a, b ^ 0x80000000, rounding, ftz); break;
+    case EMU_MUL: r = emu_round_mul_f32(a, b, rounding, ftz); break;
+    case EMU_FMA: r = emu_round_fma_f32(a, b, c, rounding, ftz); break;
+    case EMU_OPERATION_DIV: r = emu_round_div_f32(a, b, rounding, ftz); break;
+    case EMU_OPERATION_RCP: r = emu_round_div_f32(0x3f800000, a, rounding, ftz); break;
+    default: r = emu_round_sqrt_f32(a, rounding, ftz); break;
     }
+    /* clang-format on */
     return flags & EMU_SAT ? emu_sat_f32(r) : r;
 }
 #define ONE 0x3ff0000000000000ull

@@ -56,65 +56,41 @@ EMU_INLINE uint32_t fused_host(uint32_t a, uint32_t b, uint32_t c, unsigned int 
 #define LOW(x)                     ((uint32_t)(x))
 #define HIGH(x)                    ((uint32_t)((x) >> 32))
 
-#define FN_2(a, b)         OPERATION(a, b, MODE)
-#define FN_3_HOST(a, b, c) fused_host(a, b, c, MODE)
+#define FMA_HOST(a, b, c) fused_host(a, b, c, MODE)
 #ifdef __FP_FAST_FMAF /* every host of this architecture has FMA */
-#define FN_3_PLAIN FN_3_HOST
+#define FMA_PLAIN FMA_HOST
 #else
-#define FN_3_PLAIN(a, b, c) fused(a, b, c, MODE)
+#define FMA_PLAIN(a, b, c) fused(a, b, c, MODE)
 #endif
-#define FN_2X2(a, b)    TWICE(OPERATION(LOW(a), LOW(b), MODE), OPERATION(HIGH(a), HIGH(b), MODE))
-#define FN_3X2(a, b, c) TWICE(fused(LOW(a), LOW(b), LOW(c), MODE), fused(HIGH(a), HIGH(b), HIGH(c), MODE))
+#define ADD(a, b)       add(a, b, MODE)
+#define SUB(a, b)       sub(a, b, MODE)
+#define MUL(a, b)       mul(a, b, MODE)
+#define ADD_X2(a, b)    TWICE(add(LOW(a), LOW(b), MODE), add(HIGH(a), HIGH(b), MODE))
+#define SUB_X2(a, b)    TWICE(sub(LOW(a), LOW(b), MODE), sub(HIGH(a), HIGH(b), MODE))
+#define MUL_X2(a, b)    TWICE(mul(LOW(a), LOW(b), MODE), mul(HIGH(a), HIGH(b), MODE))
+#define FMA_X2(a, b, c) TWICE(fused(LOW(a), LOW(b), LOW(c), MODE), fused(HIGH(a), HIGH(b), HIGH(c), MODE))
+#define ARITHMETIC(suffix)                                        \
+    EMU_FLOAT_2(exec_add##suffix, ADD)                            \
+    EMU_FLOAT_2(exec_sub##suffix, SUB)                            \
+    EMU_FLOAT_2(exec_mul##suffix, MUL)                            \
+    EMU_LANES_3(, exec_fma##suffix, uint32_t, emu_r32, FMA_PLAIN) \
+    EMU_LANES_3(EMU_WIDE, exec_fma##suffix##_wide, uint32_t, emu_r32, FMA_HOST)
+#define ARITHMETIC_X2(suffix)                                  \
+    EMU_LANES_2(, exec_add##suffix, uint64_t, emu_r64, ADD_X2) \
+    EMU_LANES_2(, exec_sub##suffix, uint64_t, emu_r64, SUB_X2) \
+    EMU_LANES_2(, exec_mul##suffix, uint64_t, emu_r64, MUL_X2) \
+    EMU_LANES_3(, exec_fma##suffix, uint64_t, emu_r64, FMA_X2)
 
-#define MODE      0
-#define OPERATION add
-EMU_FLOAT_2(exec_add, FN_2)
-EMU_LANES_2(, exec_add_x2, uint64_t, emu_r64, FN_2X2)
-#undef OPERATION
-#define OPERATION sub
-EMU_FLOAT_2(exec_sub, FN_2)
-EMU_LANES_2(, exec_sub_x2, uint64_t, emu_r64, FN_2X2)
-#undef OPERATION
-#define OPERATION mul
-EMU_FLOAT_2(exec_mul, FN_2)
-EMU_LANES_2(, exec_mul_x2, uint64_t, emu_r64, FN_2X2)
-#undef OPERATION
-EMU_LANES_3(, exec_fma, uint32_t, emu_r32, FN_3_PLAIN)
-EMU_LANES_3(EMU_WIDE, exec_fma_wide, uint32_t, emu_r32, FN_3_HOST)
-EMU_LANES_3(, exec_fma_x2, uint64_t, emu_r64, FN_3X2)
+#define MODE 0
+ARITHMETIC()
+ARITHMETIC_X2(_x2)
 #undef MODE
-
-#define MODE      EMU_FTZ
-#define OPERATION add
-EMU_FLOAT_2(exec_add_ftz, FN_2)
-EMU_LANES_2(, exec_add_ftz_x2, uint64_t, emu_r64, FN_2X2)
-#undef OPERATION
-#define OPERATION sub
-EMU_FLOAT_2(exec_sub_ftz, FN_2)
-EMU_LANES_2(, exec_sub_ftz_x2, uint64_t, emu_r64, FN_2X2)
-#undef OPERATION
-#define OPERATION mul
-EMU_FLOAT_2(exec_mul_ftz, FN_2)
-EMU_LANES_2(, exec_mul_ftz_x2, uint64_t, emu_r64, FN_2X2)
-#undef OPERATION
-EMU_LANES_3(, exec_fma_ftz, uint32_t, emu_r32, FN_3_PLAIN)
-EMU_LANES_3(EMU_WIDE, exec_fma_ftz_wide, uint32_t, emu_r32, FN_3_HOST)
-EMU_LANES_3(, exec_fma_ftz_x2, uint64_t, emu_r64, FN_3X2)
+#define MODE EMU_FTZ
+ARITHMETIC(_ftz)
+ARITHMETIC_X2(_ftz_x2)
 #undef MODE
-
-/* .sat, with or without .ftz, is rarer, so the flags are tested at run time */
-#define MODE      flags
-#define OPERATION add
-EMU_FLOAT_2(exec_add_any, FN_2)
-#undef OPERATION
-#define OPERATION sub
-EMU_FLOAT_2(exec_sub_any, FN_2)
-#undef OPERATION
-#define OPERATION mul
-EMU_FLOAT_2(exec_mul_any, FN_2)
-#undef OPERATION
-EMU_LANES_3(, exec_fma_any, uint32_t, emu_r32, FN_3_PLAIN)
-EMU_LANES_3(EMU_WIDE, exec_fma_any_wide, uint32_t, emu_r32, FN_3_HOST)
+#define MODE flags /* .sat, with or without .ftz, is rarer, so the flags are tested at run time */
+ARITHMETIC(_any)
 #undef MODE
 
 static emu_exec *exec_f32(enum emu_arithmetic operation, unsigned int flags)

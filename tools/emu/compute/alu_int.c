@@ -133,15 +133,9 @@ static bool finish_mad(struct decoder *d, struct emu_op *op, emu_exec *exec, enu
 {
     if (exec == NULL)
         return decode_refuse(d, "there is no such type for this operation");
-    if (!decode_end(d) || !decode_operands(d, 4, 4))
-        return false;
-    decode_result(d, 0, result);
-    decode_source(d, 1, type);
-    decode_source(d, 2, type);
-    decode_source(d, 3, result);
     op->exec = exec;
     op->class_ = EMU_CLASS_integer;
-    return !d->failed;
+    return DECODE_TYPED(d, result, type, type, result);
 }
 
 bool decode_mad(struct decoder *d, struct emu_op *op)

@@ -99,20 +99,8 @@ static bool minmax(struct decoder *d, struct emu_op *op, bool larger)
     static const unsigned int modes[EMU_FLOAT_TYPES] =
         {[EMU_F32] = ALL | EMU_FTZ,   [EMU_F64] = EMU_HAS, [EMU_F16] = ALL | EMU_FTZ,
          [EMU_F16X2] = ALL | EMU_FTZ, [EMU_BF16] = ALL,    [EMU_BF16X2] = ALL};
-    static const struct emu_exec_pair table[2][EMU_FLOAT_TYPES] = {{EMU_PAIR(exec_min_f32),
-                                                                    EMU_PAIR(exec_min_f64),
-                                                                    EMU_PAIR(exec_min_f16),
-                                                                    EMU_PAIR(exec_min_f16x2),
-                                                                    EMU_PAIR(exec_min_bf16),
-                                                                    EMU_PAIR(exec_min_bf16x2),
-                                                                    {NULL, NULL}},
-                                                                   {EMU_PAIR(exec_max_f32),
-                                                                    EMU_PAIR(exec_max_f64),
-                                                                    EMU_PAIR(exec_max_f16),
-                                                                    EMU_PAIR(exec_max_f16x2),
-                                                                    EMU_PAIR(exec_max_bf16),
-                                                                    EMU_PAIR(exec_max_bf16x2),
-                                                                    {NULL, NULL}}};
+    static const struct emu_exec_pair table[2][EMU_FLOAT_TYPES] = {EMU_FLOAT_ROW(exec_min),
+                                                                   EMU_FLOAT_ROW(exec_max)};
     static const struct emu_exec_pair ftz[2] = {EMU_PAIR(exec_min_ftz), EMU_PAIR(exec_max_ftz)};
     static const struct emu_exec_pair any[2] = {EMU_PAIR(exec_min_any), EMU_PAIR(exec_max_any)};
     struct emu_float_mode             mode;
@@ -178,20 +166,8 @@ static bool sign_change(struct decoder *d, struct emu_op *op, bool negate)
     static const unsigned int modes[EMU_FLOAT_TYPES] =
         {[EMU_F32] = EMU_HAS | EMU_FTZ,   [EMU_F64] = EMU_HAS,  [EMU_F16] = EMU_HAS | EMU_FTZ,
          [EMU_F16X2] = EMU_HAS | EMU_FTZ, [EMU_BF16] = EMU_HAS, [EMU_BF16X2] = EMU_HAS};
-    static const struct emu_exec_pair table[2][EMU_FLOAT_TYPES] = {{EMU_PAIR(exec_abs_f32),
-                                                                    EMU_PAIR(exec_abs_f64),
-                                                                    EMU_PAIR(exec_abs_f16),
-                                                                    EMU_PAIR(exec_abs_f16x2),
-                                                                    EMU_PAIR(exec_abs_bf16),
-                                                                    EMU_PAIR(exec_abs_bf16x2),
-                                                                    {NULL, NULL}},
-                                                                   {EMU_PAIR(exec_neg_f32),
-                                                                    EMU_PAIR(exec_neg_f64),
-                                                                    EMU_PAIR(exec_neg_f16),
-                                                                    EMU_PAIR(exec_neg_f16x2),
-                                                                    EMU_PAIR(exec_neg_bf16),
-                                                                    EMU_PAIR(exec_neg_bf16x2),
-                                                                    {NULL, NULL}}};
+    static const struct emu_exec_pair table[2][EMU_FLOAT_TYPES] = {EMU_FLOAT_ROW(exec_abs),
+                                                                   EMU_FLOAT_ROW(exec_neg)};
     struct emu_float_mode             mode;
     if (!emu_float_modifiers(d, modes, &mode) || !emu_float_operands(d, op, &mode, 1))
         return false;

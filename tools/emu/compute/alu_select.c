@@ -262,14 +262,8 @@ bool decode_slct(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "there is no such type for this operation");
     if (sign != PTX_f32 && (sign != PTX_s32 || flush))
         return decode_refuse(d, "c must be .s32 or .f32, and only .f32 has .ftz");
-    if (!decode_end(d) || !decode_operands(d, 4, 4))
-        return false;
-    decode_result(d, 0, type);
-    decode_source(d, 1, type);
-    decode_source(d, 2, type);
-    decode_source(d, 3, sign);
     op->u8[0] = flush;
     op->exec = sign == PTX_s32 ? by_integer[type] : by_float[type];
     op->class_ = EMU_CLASS_move;
-    return !d->failed;
+    return DECODE_TYPED(d, type, type, type, sign);
 }

@@ -58,28 +58,20 @@ static uint32_t narrow(float value, enum narrow type, enum emu_rounding rounding
     const uint32_t bits = emu_bits_of(value);
     const float    in = emu_float_of(flags & EMU_RELU ? emu_relu_f32_bits(bits) : bits);
     const bool     satfinite = flags & CVT_SATFINITE;
+    /* clang-format off */
     switch (type) {
-    case F16:
-        return emu_f32_to_f16_mode(in, rounding, satfinite, false);
-    case BF16:
-        return emu_f32_to_bf16_mode(in, rounding, satfinite, false);
-    case TF32:
-        return emu_f32_to_tf32_mode(in, rounding, satfinite, false);
-    case E4M3:
-        return emu_f32_to_e4m3(in);
-    case E5M2:
-        return emu_f32_to_e5m2(in);
-    case E2M3:
-        return emu_f32_to_e2m3(in);
-    case E3M2:
-        return emu_f32_to_e3m2(in);
-    case E2M1:
-        return emu_f32_to_e2m1(in);
-    case UE8M0:
-        return emu_f32_to_ue8m0(in, rounding);
-    default:
-        return emu_bits_of(in);
+    case F16: return emu_f32_to_f16_mode(in, rounding, satfinite, false);
+    case BF16: return emu_f32_to_bf16_mode(in, rounding, satfinite, false);
+    case TF32: return emu_f32_to_tf32_mode(in, rounding, satfinite, false);
+    case E4M3: return emu_f32_to_e4m3(in);
+    case E5M2: return emu_f32_to_e5m2(in);
+    case E2M3: return emu_f32_to_e2m3(in);
+    case E3M2: return emu_f32_to_e3m2(in);
+    case E2M1: return emu_f32_to_e2m1(in);
+    case UE8M0: return emu_f32_to_ue8m0(in, rounding);
+    default: return emu_bits_of(in);
     }
+    /* clang-format on */
 }
 
 /* ---- execution: op->data is the type of the result, u32[0] the index of the source's ---------------- */

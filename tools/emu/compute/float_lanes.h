@@ -61,6 +61,12 @@ emu_exec *emu_float_exec(struct emu_exec_pair pair);
     {                     \
         name, name##_wide \
     }
+/* The pairs of a function for all of enum emu_float_type but f32x2. */
+#define EMU_FLOAT_ROW(name)                                                                       \
+    {                                                                                             \
+        EMU_PAIR(name##_f32), EMU_PAIR(name##_f64), EMU_PAIR(name##_f16), EMU_PAIR(name##_f16x2), \
+            EMU_PAIR(name##_bf16), EMU_PAIR(name##_bf16x2)                                        \
+    }
 #define EMU_FLOAT_1(name, FN) \
     EMU_LANES_1(, name, uint32_t, emu_r32, FN) EMU_LANES_1(EMU_WIDE, name##_wide, uint32_t, emu_r32, FN)
 #define EMU_FLOAT_2(name, FN) \

@@ -432,16 +432,11 @@ bool decode_redux(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "only .f32 has .abs and .NaN");
     if (!decode_need_sm(d, 80) || (type == PTX_f32 && !decode_need_suffix(d, 100)))
         return false;
-    if (!decode_end(d) || !decode_operands(d, 3, 3))
-        return false;
-    decode_result(d, 0, type);
-    decode_source(d, 1, type);
-    decode_source(d, 2, PTX_b32);
     op->u32[0] = type == PTX_f32;
     op->data = &table[what];
     op->exec = exec_redux;
     op->class_ = EMU_CLASS_shuffle;
-    return !d->failed;
+    return DECODE_TYPED(d, type, type, PTX_b32);
 }
 
 /* ---- activemask, elect --------------------------------------------------------------------------------- */
@@ -455,12 +450,9 @@ bool decode_activemask(struct decoder *d, struct emu_op *op)
 {
     if (!decode_take(d, "b32"))
         return decode_refuse(d, "the type must be .b32");
-    if (!decode_end(d) || !decode_operands(d, 1, 1))
-        return false;
-    decode_result(d, 0, PTX_b32);
     op->exec = exec_activemask;
     op->class_ = EMU_CLASS_shuffle;
-    return !d->failed;
+    return DECODE_TYPED(d, PTX_b32);
 }
 
 /* The lowest member is elected, as on the hardware. */

@@ -64,6 +64,12 @@ unsigned int decode_operand_count(const struct decoder *d);
 const struct ptx_operand *decode_operand(struct decoder *d, unsigned int number);
 bool                      decode_operands(struct decoder *d, unsigned int least, unsigned int most);
 
+/* When all modifiers have been read: a result of the first type and sources of the others, which must be all of the
+ * operands. */
+bool decode_typed(struct decoder *d, unsigned int count, const enum ptx_type *types);
+#define DECODE_TYPED(d, ...)                                                              \
+    decode_typed(d, sizeof((const enum ptx_type[]){__VA_ARGS__}) / sizeof(enum ptx_type), \
+                 (const enum ptx_type[]){__VA_ARGS__})
 /* A destination register of exactly this type's width; decode_result_wide accepts wider registers.  '_'
  * becomes a row that nobody reads. */
 emu_reg decode_result(struct decoder *d, unsigned int number, enum ptx_type type);

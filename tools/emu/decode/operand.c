@@ -389,6 +389,16 @@ emu_reg decode_source(struct decoder *d, unsigned int number, enum ptx_type type
     return decode_source_of(d, decode_operand(d, number), type);
 }
 
+bool decode_typed(struct decoder *d, unsigned int count, const enum ptx_type *types)
+{
+    if (!decode_end(d) || !decode_operands(d, count, count))
+        return false;
+    decode_result(d, 0, types[0]);
+    for (unsigned int i = 1; i < count; i++)
+        decode_source(d, i, types[i]);
+    return !d->failed;
+}
+
 emu_reg decode_source_wide(struct decoder *d, const struct ptx_operand *o, enum ptx_type type,
                            unsigned int *bits)
 {

@@ -1,8 +1,11 @@
 /* api.h - what the files of the driver share: entering and leaving a call, and the objects behind the handles.
  *
- *   api_result cuMemFree_v2(api_address address)
+ *   api_result cuCtxGetDevice(int *device)
  *   {
- *       API_CALL(API_CONTEXT | API_UNSAFE, memory_free(call.context, address));
+ *       API_ENTER(API_CONTEXT | API_ANY_STATE);
+ *       API_WANT(device, API_INVALID_VALUE);
+ *       *device = call.context->device->ordinal;
+ *       return API_OK;
  *   }
  *
  * A call takes the driver's only lock, finds its context, and returns the sticky error of that context if it
@@ -34,17 +37,17 @@ enum {
 struct api_context;
 struct api_call {
     struct api_context *context;
+    bool                entered;
 };
 api_result api_enter(struct api_call *call, unsigned int need);
-void       api_leave(void);
-#define API_CALL(need, expression)                    \
-    struct api_call call;                             \
-    api_result      answer_ = api_enter(&call, need); \
-    if (answer_ != API_OK)                            \
-        return answer_;                               \
-    answer_ = (expression);                           \
-    api_leave();                                      \
-    return answer_
+void       api_leave(struct api_call *call);
+/* Enter the driver until the end of the function, which may return anywhere. */
+#define API_ENTER(need)                                                       \
+    __attribute__((cleanup(api_leave))) struct api_call call = {NULL, false}; \
+    API_TRY(api_enter(&call, need))
+#define API_CALL(need, expression) \
+    API_ENTER(need);               \
+    return (expression)
 #define API_TRY(expression)             \
     do {                                \
         api_result try_ = (expression); \

@@ -143,31 +143,6 @@ api_result api_capture_wait(struct api_stream *stream, struct api_event *event)
 }
 
 /* ---- begin and end ------------------------------------------------------------------------------------- */
-static api_result begin(struct api_context *context, struct CUstream_st *handle, unsigned int mode)
-{
-    struct api_stream *s = NULL;
-    API_WANT(mode < MODES, API_INVALID_VALUE);
-    API_TRY(api_stream_get(context, handle, &s));
-    API_WANT(!s->legacy, API_STREAM_CAPTURE_UNSUPPORTED);
-    API_WANT(!s->capture, API_ILLEGAL_STATE);
-    struct api_capture *c = (struct api_capture *)calloc(1, sizeof *c);
-    API_WANT(c, API_OUT_OF_MEMORY);
-    if (api_graph_new(context, &c->graph) != API_OK) {
-        free(c);
-        return API_OUT_OF_MEMORY;
-    }
-    c->graph->captured = true;
-    c->id = ++last_id;
-    c->origin = s;
-    c->mode = mode;
-    c->thread = api_thread();
-    c->next = captures;
-    captures = c;
-    s->capture = c;
-    s->tips.count = 0;
-    return API_OK;
-}
-
 /* All streams leave the capture; the caller gets its graph. */
 static void finish(struct api_capture *capture)
 {
@@ -217,29 +192,6 @@ static api_result check_joined(const struct api_capture *capture)
     return joined ? API_OK : API_STREAM_CAPTURE_UNJOINED;
 }
 
-static api_result end(struct api_context *context, struct CUstream_st *handle, struct CUgraph_st **out)
-{
-    struct api_stream *s = NULL;
-    API_WANT(out, API_INVALID_VALUE);
-    *out = NULL;
-    API_TRY(api_stream_get(context, handle, &s));
-    struct api_capture *c = s->capture;
-    API_WANT(c, API_ILLEGAL_STATE);
-    API_WANT(c->mode == MODE_RELAXED || c->thread == api_thread(), API_STREAM_CAPTURE_WRONG_THREAD);
-    if (c->origin != s) {
-        c->invalid = true;
-        return API_STREAM_CAPTURE_UNMATCHED;
-    }
-    api_result        result = c->invalid ? API_STREAM_CAPTURE_INVALIDATED : check_joined(c);
-    struct api_graph *graph = c->graph;
-    finish(c);
-    if (result == API_OK)
-        *out = (struct CUgraph_st *)graph;
-    else
-        api_handle_delete(&graph->handle);
-    return result;
-}
-
 void api_capture_forget(struct api_stream *stream)
 {
     struct api_capture *c = stream->capture;
@@ -275,24 +227,56 @@ static api_result ask(struct api_context *context, struct CUstream_st *handle, u
     return API_OK;
 }
 
-static api_result exchange_mode(unsigned int *mode)
+api_result cuStreamBeginCapture_v2(struct CUstream_st *stream, unsigned int mode)
 {
-    struct api_thread *t = api_thread();
-    API_WANT(mode && *mode < MODES, API_INVALID_VALUE);
-    unsigned int before = t->capture_mode;
-    t->capture_mode = *mode;
-    *mode = before;
+    API_ENTER(API_CONTEXT);
+    struct api_stream *s = NULL;
+    API_WANT(mode < MODES, API_INVALID_VALUE);
+    API_TRY(api_stream_get(call.context, stream, &s));
+    API_WANT(!s->legacy, API_STREAM_CAPTURE_UNSUPPORTED);
+    API_WANT(!s->capture, API_ILLEGAL_STATE);
+    struct api_capture *c = (struct api_capture *)calloc(1, sizeof *c);
+    API_WANT(c, API_OUT_OF_MEMORY);
+    if (api_graph_new(call.context, &c->graph) != API_OK) {
+        free(c);
+        return API_OUT_OF_MEMORY;
+    }
+    c->graph->captured = true;
+    c->id = ++last_id;
+    c->origin = s;
+    c->mode = mode;
+    c->thread = api_thread();
+    c->next = captures;
+    captures = c;
+    s->capture = c;
+    s->tips.count = 0;
     return API_OK;
 }
 
-api_result cuStreamBeginCapture_v2(struct CUstream_st *stream, unsigned int mode)
+api_result cuStreamEndCapture(struct CUstream_st *handle, struct CUgraph_st **out)
 {
-    API_CALL(API_CONTEXT, begin(call.context, stream, mode));
+    API_ENTER(API_CONTEXT);
+    struct api_stream *s = NULL;
+    API_WANT(out, API_INVALID_VALUE);
+    *out = NULL;
+    API_TRY(api_stream_get(call.context, handle, &s));
+    struct api_capture *c = s->capture;
+    API_WANT(c, API_ILLEGAL_STATE);
+    API_WANT(c->mode == MODE_RELAXED || c->thread == api_thread(), API_STREAM_CAPTURE_WRONG_THREAD);
+    if (c->origin != s) {
+        c->invalid = true;
+        return API_STREAM_CAPTURE_UNMATCHED;
+    }
+    api_result        result = c->invalid ? API_STREAM_CAPTURE_INVALIDATED : check_joined(c);
+    struct api_graph *graph = c->graph;
+    finish(c);
+    if (result == API_OK)
+        *out = (struct CUgraph_st *)graph;
+    else
+        api_handle_delete(&graph->handle);
+    return result;
 }
-api_result cuStreamEndCapture(struct CUstream_st *stream, struct CUgraph_st **graph)
-{
-    API_CALL(API_CONTEXT, end(call.context, stream, graph));
-}
+
 api_result cuStreamIsCapturing(struct CUstream_st *stream, unsigned int *status)
 {
     API_CALL(API_CONTEXT, ask(call.context, stream, status, NULL, NULL, NULL, NULL));
@@ -315,4 +299,14 @@ api_result cuStreamGetCaptureInfo_v3(struct CUstream_st *stream, unsigned int *s
         *edges = NULL; /* all edges are plain */
     API_CALL(API_CONTEXT, ask(call.context, stream, status, id, graph, tips, count));
 }
-api_result cuThreadExchangeStreamCaptureMode(unsigned int *mode) { API_CALL(API_INIT, exchange_mode(mode)); }
+
+api_result cuThreadExchangeStreamCaptureMode(unsigned int *mode)
+{
+    API_ENTER(API_INIT);
+    struct api_thread *t = api_thread();
+    API_WANT(mode && *mode < MODES, API_INVALID_VALUE);
+    unsigned int before = t->capture_mode;
+    t->capture_mode = *mode;
+    *mode = before;
+    return API_OK;
+}

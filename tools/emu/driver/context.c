@@ -88,18 +88,22 @@ static struct api_context *top(void)
     return t->depth > 0 ? t->stack[t->depth - 1].context : NULL;
 }
 
-static api_result pop(struct CUctx_st **out)
+api_result cuCtxPushCurrent_v2(struct CUctx_st *context) { API_CALL(API_INIT, push(live(context))); }
+
+api_result cuCtxPopCurrent_v2(struct CUctx_st **context)
 {
+    API_ENTER(API_INIT);
     struct api_thread *t = api_thread();
     API_WANT(t->depth > 0, API_INVALID_CONTEXT);
-    if (out != NULL)
-        *out = (struct CUctx_st *)top();
+    if (context != NULL)
+        *context = (struct CUctx_st *)top();
     t->depth--;
     return API_OK;
 }
 
-static api_result set(struct CUctx_st *handle)
+api_result cuCtxSetCurrent(struct CUctx_st *handle)
 {
+    API_ENTER(API_INIT);
     struct api_thread *t = api_thread();
     if (handle == NULL) {
         if (t->depth > 0)
@@ -114,17 +118,13 @@ static api_result set(struct CUctx_st *handle)
     return API_OK;
 }
 
-static api_result get(struct CUctx_st **out)
+api_result cuCtxGetCurrent(struct CUctx_st **context)
 {
-    API_WANT(out, API_INVALID_VALUE);
-    *out = (struct CUctx_st *)top();
+    API_ENTER(API_INIT);
+    API_WANT(context, API_INVALID_VALUE);
+    *context = (struct CUctx_st *)top();
     return API_OK;
 }
-
-api_result cuCtxPushCurrent_v2(struct CUctx_st *context) { API_CALL(API_INIT, push(live(context))); }
-api_result cuCtxPopCurrent_v2(struct CUctx_st **context) { API_CALL(API_INIT, pop(context)); }
-api_result cuCtxSetCurrent(struct CUctx_st *context) { API_CALL(API_INIT, set(context)); }
-api_result cuCtxGetCurrent(struct CUctx_st **context) { API_CALL(API_INIT, get(context)); }
 
 /* ---- created contexts ---------------------------------------------------------------------------------- */
 enum { FLAGS = 0xff };
@@ -181,20 +181,6 @@ static api_result destroy(struct CUctx_st *handle)
 api_result cuCtxDestroy_v2(struct CUctx_st *context) { API_CALL(API_INIT, destroy(context)); }
 
 /* ---- primary contexts ---------------------------------------------------------------------------------- */
-static api_result retain(struct CUctx_st **out, int ordinal)
-{
-    struct api_device *device = api_device(ordinal);
-    API_WANT(out, API_INVALID_VALUE);
-    API_WANT(device, API_INVALID_DEVICE);
-    if (device->primary == NULL) {
-        API_TRY(api_context_new(device, device->primary_flags, &device->primary));
-        device->primary->primary = true;
-    }
-    device->primary->references++;
-    *out = (struct CUctx_st *)device->primary;
-    return API_OK;
-}
-
 static api_result release(int ordinal)
 {
     struct api_device *device = api_device(ordinal);
@@ -214,16 +200,6 @@ static api_result reset(int ordinal)
     return API_OK;
 }
 
-static api_result primary_state(int ordinal, unsigned int *flags, int *active)
-{
-    const struct api_device *device = api_device(ordinal);
-    API_WANT(flags && active, API_INVALID_VALUE);
-    API_WANT(device, API_INVALID_DEVICE);
-    *flags = device->primary_flags;
-    *active = device->primary != NULL;
-    return API_OK;
-}
-
 static api_result primary_flags(int ordinal, unsigned int flags)
 {
     struct api_device *device = api_device(ordinal);
@@ -235,18 +211,37 @@ static api_result primary_flags(int ordinal, unsigned int flags)
     return API_OK;
 }
 
-api_result cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
+api_result cuDevicePrimaryCtxRetain(struct CUctx_st **out, int ordinal)
 {
-    API_CALL(API_INIT, retain(context, device));
+    API_ENTER(API_INIT);
+    struct api_device *device = api_device(ordinal);
+    API_WANT(out, API_INVALID_VALUE);
+    API_WANT(device, API_INVALID_DEVICE);
+    if (device->primary == NULL) {
+        API_TRY(api_context_new(device, device->primary_flags, &device->primary));
+        device->primary->primary = true;
+    }
+    device->primary->references++;
+    *out = (struct CUctx_st *)device->primary;
+    return API_OK;
 }
+
 api_result cuDevicePrimaryCtxRelease(int device) { API_CALL(API_INIT, release(device)); }
 api_result cuDevicePrimaryCtxRelease_v2(int device) { API_CALL(API_INIT, release(device)); }
 api_result cuDevicePrimaryCtxReset(int device) { API_CALL(API_INIT, reset(device)); }
 api_result cuDevicePrimaryCtxReset_v2(int device) { API_CALL(API_INIT, reset(device)); }
-api_result cuDevicePrimaryCtxGetState(int device, unsigned int *flags, int *active)
+
+api_result cuDevicePrimaryCtxGetState(int ordinal, unsigned int *flags, int *active)
 {
-    API_CALL(API_INIT, primary_state(device, flags, active));
+    API_ENTER(API_INIT);
+    const struct api_device *device = api_device(ordinal);
+    API_WANT(flags && active, API_INVALID_VALUE);
+    API_WANT(device, API_INVALID_DEVICE);
+    *flags = device->primary_flags;
+    *active = device->primary != NULL;
+    return API_OK;
 }
+
 api_result cuDevicePrimaryCtxSetFlags(int device, unsigned int flags)
 {
     API_CALL(API_INIT, primary_flags(device, flags));
@@ -273,29 +268,6 @@ static api_result context_or_current(struct CUctx_st *handle, struct api_context
     return *context != NULL ? API_OK : API_INVALID_CONTEXT;
 }
 
-static api_result device_of(struct CUctx_st *handle, int *device)
-{
-    struct api_context *context = NULL;
-    API_TRY(context_or_current(handle, &context));
-    return context_device(context, device);
-}
-
-static api_result flags_of(const struct api_context *context, unsigned int *flags)
-{
-    API_WANT(flags, API_INVALID_VALUE);
-    *flags = context->flags;
-    return API_OK;
-}
-
-static api_result id_of(struct CUctx_st *handle, unsigned long long *id)
-{
-    struct api_context *context = NULL;
-    API_WANT(id, API_INVALID_VALUE);
-    API_TRY(context_or_current(handle, &context));
-    *id = context->handle.id;
-    return API_OK;
-}
-
 static api_result synchronize(struct CUctx_st *handle)
 {
     struct api_context *context = NULL;
@@ -304,40 +276,79 @@ static api_result synchronize(struct CUctx_st *handle)
     return api_capture_forbids_wait(context, NULL);
 }
 
-static api_result set_limit(struct api_context *context, unsigned int limit, size_t value)
+api_result cuCtxGetDevice(int *device)
 {
+    API_CALL(API_CONTEXT | API_ANY_STATE, context_device(call.context, device));
+}
+
+api_result cuCtxGetDevice_v2(int *device, struct CUctx_st *handle)
+{
+    API_ENTER(API_INIT);
+    struct api_context *context = NULL;
+    API_TRY(context_or_current(handle, &context));
+    return context_device(context, device);
+}
+
+api_result cuCtxGetFlags(unsigned int *flags)
+{
+    API_ENTER(API_CONTEXT | API_ANY_STATE);
+    API_WANT(flags, API_INVALID_VALUE);
+    *flags = call.context->flags;
+    return API_OK;
+}
+
+api_result cuCtxGetId(struct CUctx_st *handle, unsigned long long *id)
+{
+    API_ENTER(API_INIT);
+    struct api_context *context = NULL;
+    API_WANT(id, API_INVALID_VALUE);
+    API_TRY(context_or_current(handle, &context));
+    *id = context->handle.id;
+    return API_OK;
+}
+
+api_result cuCtxSynchronize(void) { API_CALL(API_CONTEXT, synchronize(NULL)); }
+api_result cuCtxSynchronize_v2(struct CUctx_st *context) { API_CALL(API_INIT, synchronize(context)); }
+
+api_result cuCtxSetLimit(unsigned int limit, size_t value)
+{
+    API_ENTER(API_CONTEXT);
     enum { SYNC_DEPTH = 3, LAUNCH_COUNT = 4, L2_GRANULARITY = 5, PERSISTING_L2 = 6 };
     API_WANT(limit < API_LIMITS, API_INVALID_VALUE);
     API_WANT(limit <= L2_GRANULARITY && (limit != SYNC_DEPTH || api_settings()->sm < 90),
              API_UNSUPPORTED_LIMIT);
     API_WANT(limit != L2_GRANULARITY || value <= 128, API_INVALID_VALUE);
-    context->limits[limit] = value;
+    call.context->limits[limit] = value;
     return API_OK;
 }
 
-static api_result get_limit(const struct api_context *context, size_t *value, unsigned int limit)
+api_result cuCtxGetLimit(size_t *value, unsigned int limit)
 {
+    API_ENTER(API_CONTEXT);
     API_WANT(value && limit < API_LIMITS, API_INVALID_VALUE);
-    *value = context->limits[limit];
+    *value = call.context->limits[limit];
     return API_OK;
 }
 
-static api_result get_cache(const struct api_context *context, unsigned int *config)
+api_result cuCtxGetCacheConfig(unsigned int *config)
 {
+    API_ENTER(API_CONTEXT);
     API_WANT(config, API_INVALID_VALUE);
-    *config = context->cache_config;
+    *config = call.context->cache_config;
     return API_OK;
 }
 
-static api_result set_cache(struct api_context *context, unsigned int config)
+api_result cuCtxSetCacheConfig(unsigned int config)
 {
+    API_ENTER(API_CONTEXT);
     API_WANT(config <= 3, API_INVALID_VALUE);
-    context->cache_config = config;
+    call.context->cache_config = config;
     return API_OK;
 }
 
-static api_result version_of(struct CUctx_st *handle, unsigned int *version)
+api_result cuCtxGetApiVersion(struct CUctx_st *handle, unsigned int *version)
 {
+    API_ENTER(API_INIT);
     struct api_context *context = NULL;
     API_WANT(version, API_INVALID_VALUE);
     API_TRY(context_or_current(handle, &context));
@@ -345,48 +356,12 @@ static api_result version_of(struct CUctx_st *handle, unsigned int *version)
     return API_OK;
 }
 
-static api_result priorities(int *least, int *greatest)
+api_result cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
+    API_ENTER(API_CONTEXT);
     if (least != NULL)
         *least = 0;
     if (greatest != NULL)
         *greatest = -5;
     return API_OK;
-}
-
-api_result cuCtxGetDevice(int *device)
-{
-    API_CALL(API_CONTEXT | API_ANY_STATE, context_device(call.context, device));
-}
-api_result cuCtxGetDevice_v2(int *device, struct CUctx_st *context)
-{
-    API_CALL(API_INIT, device_of(context, device));
-}
-api_result cuCtxGetFlags(unsigned int *flags)
-{
-    API_CALL(API_CONTEXT | API_ANY_STATE, flags_of(call.context, flags));
-}
-api_result cuCtxGetId(struct CUctx_st *context, unsigned long long *id)
-{
-    API_CALL(API_INIT, id_of(context, id));
-}
-api_result cuCtxSynchronize(void) { API_CALL(API_CONTEXT, synchronize(NULL)); }
-api_result cuCtxSynchronize_v2(struct CUctx_st *context) { API_CALL(API_INIT, synchronize(context)); }
-api_result cuCtxSetLimit(unsigned int limit, size_t value)
-{
-    API_CALL(API_CONTEXT, set_limit(call.context, limit, value));
-}
-api_result cuCtxGetLimit(size_t *value, unsigned int limit)
-{
-    API_CALL(API_CONTEXT, get_limit(call.context, value, limit));
-}
-api_result cuCtxGetCacheConfig(unsigned int *config) { API_CALL(API_CONTEXT, get_cache(call.context, config)); }
-api_result cuCtxSetCacheConfig(unsigned int config) { API_CALL(API_CONTEXT, set_cache(call.context, config)); }
-api_result cuCtxGetApiVersion(struct CUctx_st *context, unsigned int *version)
-{
-    API_CALL(API_INIT, version_of(context, version));
-}
-api_result cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-    API_CALL(API_CONTEXT, priorities(least, greatest));
 }

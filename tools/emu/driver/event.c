@@ -21,27 +21,6 @@ void api_event_stamp(struct api_event *event)
     event->nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static api_result create(struct api_context *context, struct CUevent_st **out, unsigned int flags)
-{
-    API_WANT(out && flags <= EVENT_FLAGS, API_INVALID_VALUE);
-    API_WANT(!(flags & INTERPROCESS), flags & DISABLE_TIMING ? API_NOT_SUPPORTED : API_INVALID_VALUE);
-    struct api_event *e = (struct api_event *)api_handle_new(API_KIND_EVENT, sizeof *e, context, NULL,
-                                                             release_event);
-    API_WANT(e, API_OUT_OF_MEMORY);
-    e->flags = flags;
-    *out = (struct CUevent_st *)e;
-    return API_OK;
-}
-
-static api_result destroy(struct CUevent_st *handle)
-{
-    struct api_event *e = event_of(handle);
-    API_WANT(e, API_INVALID_HANDLE);
-    api_result sticky = e->handle.context->sticky; /* reported even for this call */
-    api_handle_delete(&e->handle);
-    return sticky;
-}
-
 static api_result record(struct api_context *context, struct CUevent_st *handle, struct CUstream_st *stream,
                          unsigned int flags)
 {
@@ -88,9 +67,27 @@ static api_result elapsed(float *milliseconds, struct CUevent_st *from, struct C
 
 api_result cuEventCreate(struct CUevent_st **event, unsigned int flags)
 {
-    API_CALL(API_CONTEXT, create(call.context, event, flags));
+    API_ENTER(API_CONTEXT);
+    API_WANT(event && flags <= EVENT_FLAGS, API_INVALID_VALUE);
+    API_WANT(!(flags & INTERPROCESS), flags & DISABLE_TIMING ? API_NOT_SUPPORTED : API_INVALID_VALUE);
+    struct api_event *e = (struct api_event *)api_handle_new(API_KIND_EVENT, sizeof *e, call.context, NULL,
+                                                             release_event);
+    API_WANT(e, API_OUT_OF_MEMORY);
+    e->flags = flags;
+    *event = (struct CUevent_st *)e;
+    return API_OK;
 }
-api_result cuEventDestroy_v2(struct CUevent_st *event) { API_CALL(API_INIT, destroy(event)); }
+
+api_result cuEventDestroy_v2(struct CUevent_st *event)
+{
+    API_ENTER(API_INIT);
+    struct api_event *e = event_of(event);
+    API_WANT(e, API_INVALID_HANDLE);
+    api_result sticky = e->handle.context->sticky; /* reported even for this call */
+    api_handle_delete(&e->handle);
+    return sticky;
+}
+
 api_result cuEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
 {
     API_CALL(API_CONTEXT, record(call.context, event, stream, 0));

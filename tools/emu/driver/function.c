@@ -1,24 +1,13 @@
 /* function.c - functions: attributes, names, parameters, occupancy. */
 #include "api.h"
 
+/* clang-format off */
 enum { /* CUfunction_attribute */
-       MAX_THREADS,
-       STATIC_SHARED,
-       CONST_SIZE,
-       LOCAL_SIZE,
-       REGISTERS,
-       PTX_VERSION,
-       BINARY_VERSION,
-       CACHE_CA,
-       DYNAMIC_SHARED,
-       CARVEOUT,
-       CLUSTER_MUST_BE_SET,
-       CLUSTER_WIDTH,
-       CLUSTER_HEIGHT,
-       CLUSTER_DEPTH,
-       NON_PORTABLE,
-       CLUSTER_POLICY
+    MAX_THREADS, STATIC_SHARED, CONST_SIZE, LOCAL_SIZE, REGISTERS, PTX_VERSION, BINARY_VERSION, CACHE_CA,
+    DYNAMIC_SHARED, CARVEOUT, CLUSTER_MUST_BE_SET, CLUSTER_WIDTH, CLUSTER_HEIGHT, CLUSTER_DEPTH,
+    NON_PORTABLE, CLUSTER_POLICY
 };
+/* clang-format on */
 
 api_result api_function_get(struct api_context *context, struct CUfunc_st *handle, struct api_function **out)
 {
@@ -48,56 +37,27 @@ api_result api_function_attribute(const struct api_function *f, unsigned int att
 {
     const struct emu_function *code = f->code;
     const struct ptx_function *text = code->text;
-    API_WANT(value, API_INVALID_VALUE);
-    switch (attribute) {
-    case MAX_THREADS:
-        *value = emu_function_max_threads(code);
-        return API_OK;
-    case STATIC_SHARED:
-        *value = (int)code->shared_static;
-        return API_OK;
-    case CONST_SIZE:
-        *value = constant_bytes(code->module);
-        return API_OK;
-    case LOCAL_SIZE:
-        *value = (int)code->local_bytes;
-        return API_OK;
-    case REGISTERS:
-        *value = emu_function_registers(code);
-        return API_OK;
-    case PTX_VERSION:
-        *value = code->module->text->target;
-        return API_OK;
-    case BINARY_VERSION:
-        *value = api_settings()->sm;
-        return API_OK;
-    case CACHE_CA:
-        *value = 0;
-        return API_OK;
-    case DYNAMIC_SHARED:
-        *value = dynamic_limit(code);
-        return API_OK;
-    case CARVEOUT:
-        *value = code->carveout;
-        return API_OK;
-    case CLUSTER_MUST_BE_SET:
-        *value = text->explicit_cluster && !text->required_cluster[0];
-        return API_OK;
-    case CLUSTER_WIDTH:
-    case CLUSTER_HEIGHT:
-    case CLUSTER_DEPTH:
-        *value = (int)(text->required_cluster[0] ? text->required_cluster
-                                                 : f->cluster)[attribute - CLUSTER_WIDTH];
-        return API_OK;
-    case NON_PORTABLE:
-        *value = code->nonportable_cluster;
-        return API_OK;
-    case CLUSTER_POLICY:
-        *value = 0;
-        return API_OK;
-    default:
-        return API_INVALID_VALUE;
-    }
+    const uint32_t            *cluster = text->required_cluster[0] ? text->required_cluster : f->cluster;
+    const int                  values[] = {
+                         [MAX_THREADS] = emu_function_max_threads(code),
+                         [STATIC_SHARED] = (int)code->shared_static,
+                         [CONST_SIZE] = constant_bytes(code->module),
+                         [LOCAL_SIZE] = (int)code->local_bytes,
+                         [REGISTERS] = emu_function_registers(code),
+                         [PTX_VERSION] = code->module->text->target,
+                         [BINARY_VERSION] = api_settings()->sm,
+                         [DYNAMIC_SHARED] = dynamic_limit(code),
+                         [CARVEOUT] = code->carveout,
+                         [CLUSTER_MUST_BE_SET] = text->explicit_cluster && !text->required_cluster[0],
+                         [CLUSTER_WIDTH] = (int)cluster[0],
+                         [CLUSTER_HEIGHT] = (int)cluster[1],
+                         [CLUSTER_DEPTH] = (int)cluster[2],
+                         [NON_PORTABLE] = code->nonportable_cluster,
+                         [CLUSTER_POLICY] = 0,
+    };
+    API_WANT(value && attribute < sizeof values / sizeof values[0], API_INVALID_VALUE);
+    *value = values[attribute];
+    return API_OK;
 }
 
 api_result api_function_set_attribute(struct api_function *f, unsigned int attribute, int value)
@@ -139,31 +99,6 @@ api_result api_function_parameter(const struct emu_function *code, size_t index,
     return API_OK;
 }
 
-static api_result get_attribute(struct api_context *context, int *value, unsigned int attribute,
-                                struct CUfunc_st *handle)
-{
-    struct api_function *f = NULL;
-    API_TRY(api_function_get(context, handle, &f));
-    return api_function_attribute(f, attribute, value);
-}
-
-static api_result set_attribute(struct api_context *context, struct CUfunc_st *handle, unsigned int attribute,
-                                int value)
-{
-    struct api_function *f = NULL;
-    API_TRY(api_function_get(context, handle, &f));
-    return api_function_set_attribute(f, attribute, value);
-}
-
-static api_result set_cache(struct api_context *context, struct CUfunc_st *handle, unsigned int config)
-{
-    struct api_function *f = NULL;
-    API_WANT(config <= 3, API_INVALID_VALUE);
-    API_TRY(api_function_get(context, handle, &f));
-    f->cache_config = config;
-    return API_OK;
-}
-
 static api_result describe(struct api_context *context, struct CUfunc_st *handle, struct CUmod_st **module,
                            const char **name)
 {
@@ -175,14 +110,6 @@ static api_result describe(struct api_context *context, struct CUfunc_st *handle
     if (name != NULL)
         *name = f->code->name;
     return API_OK;
-}
-
-static api_result parameter(struct api_context *context, struct CUfunc_st *handle, size_t index, size_t *offset,
-                            size_t *bytes)
-{
-    struct api_function *f = NULL;
-    API_TRY(api_function_get(context, handle, &f));
-    return api_function_parameter(f->code, index, offset, bytes);
 }
 
 static api_result loaded(struct api_context *context, struct CUfunc_st *handle, unsigned int *state)
@@ -197,16 +124,30 @@ static api_result loaded(struct api_context *context, struct CUfunc_st *handle, 
 
 api_result cuFuncGetAttribute(int *value, unsigned int attribute, struct CUfunc_st *function)
 {
-    API_CALL(API_CONTEXT, get_attribute(call.context, value, attribute, function));
+    API_ENTER(API_CONTEXT);
+    struct api_function *f = NULL;
+    API_TRY(api_function_get(call.context, function, &f));
+    return api_function_attribute(f, attribute, value);
 }
+
 api_result cuFuncSetAttribute(struct CUfunc_st *function, unsigned int attribute, int value)
 {
-    API_CALL(API_CONTEXT, set_attribute(call.context, function, attribute, value));
+    API_ENTER(API_CONTEXT);
+    struct api_function *f = NULL;
+    API_TRY(api_function_get(call.context, function, &f));
+    return api_function_set_attribute(f, attribute, value);
 }
+
 api_result cuFuncSetCacheConfig(struct CUfunc_st *function, unsigned int config)
 {
-    API_CALL(API_CONTEXT, set_cache(call.context, function, config));
+    API_ENTER(API_CONTEXT);
+    struct api_function *f = NULL;
+    API_WANT(config <= 3, API_INVALID_VALUE);
+    API_TRY(api_function_get(call.context, function, &f));
+    f->cache_config = config;
+    return API_OK;
 }
+
 api_result cuFuncGetModule(struct CUmod_st **module, struct CUfunc_st *function)
 {
     API_CALL(API_CONTEXT, describe(call.context, function, module, NULL));
@@ -215,10 +156,15 @@ api_result cuFuncGetName(const char **name, struct CUfunc_st *function)
 {
     API_CALL(API_CONTEXT, describe(call.context, function, NULL, name));
 }
+
 api_result cuFuncGetParamInfo(struct CUfunc_st *function, size_t index, size_t *offset, size_t *bytes)
 {
-    API_CALL(API_CONTEXT, parameter(call.context, function, index, offset, bytes));
+    API_ENTER(API_CONTEXT);
+    struct api_function *f = NULL;
+    API_TRY(api_function_get(call.context, function, &f));
+    return api_function_parameter(f->code, index, offset, bytes);
 }
+
 api_result cuFuncIsLoaded(unsigned int *state, struct CUfunc_st *function)
 {
     API_CALL(API_CONTEXT, state ? loaded(call.context, function, state) : API_INVALID_VALUE);

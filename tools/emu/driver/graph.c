@@ -129,23 +129,6 @@ static api_result add(struct CUgraphNode_st **out, struct CUgraph_st *handle,
     return result;
 }
 
-static api_result create(struct api_context *context, struct CUgraph_st **out, unsigned int flags)
-{
-    struct api_graph *graph = NULL;
-    API_WANT(out && flags == 0, API_INVALID_VALUE);
-    API_TRY(api_graph_new(context, &graph));
-    *out = (struct CUgraph_st *)graph;
-    return API_OK;
-}
-
-static api_result destroy(struct CUgraph_st *handle)
-{
-    struct api_graph *graph = graph_of(handle);
-    API_WANT(graph && !graph->captured, API_INVALID_VALUE);
-    api_handle_delete(&graph->handle);
-    return API_OK;
-}
-
 static api_result clone_nodes(struct api_graph *to, const struct api_graph *from)
 {
     const struct api_nodes none = {NULL, 0};
@@ -163,9 +146,29 @@ static api_result clone_nodes(struct api_graph *to, const struct api_graph *from
     return API_OK;
 }
 
-static api_result clone(struct CUgraph_st **out, struct CUgraph_st *handle)
+api_result cuGraphCreate(struct CUgraph_st **out, unsigned int flags)
 {
-    const struct api_graph *from = graph_of(handle);
+    API_ENTER(API_CONTEXT);
+    struct api_graph *graph = NULL;
+    API_WANT(out && flags == 0, API_INVALID_VALUE);
+    API_TRY(api_graph_new(call.context, &graph));
+    *out = (struct CUgraph_st *)graph;
+    return API_OK;
+}
+
+api_result cuGraphDestroy(struct CUgraph_st *handle)
+{
+    API_ENTER(API_INIT);
+    struct api_graph *graph = graph_of(handle);
+    API_WANT(graph && !graph->captured, API_INVALID_VALUE);
+    api_handle_delete(&graph->handle);
+    return API_OK;
+}
+
+api_result cuGraphClone(struct CUgraph_st **out, struct CUgraph_st *graph)
+{
+    API_ENTER(API_INIT);
+    const struct api_graph *from = graph_of(graph);
     struct api_graph       *to = NULL;
     API_WANT(out && from, API_INVALID_VALUE);
     API_TRY(api_graph_new(from->handle.context, &to));
@@ -175,16 +178,6 @@ static api_result clone(struct CUgraph_st **out, struct CUgraph_st *handle)
     else
         *out = (struct CUgraph_st *)to;
     return result;
-}
-
-api_result cuGraphCreate(struct CUgraph_st **graph, unsigned int flags)
-{
-    API_CALL(API_CONTEXT, create(call.context, graph, flags));
-}
-api_result cuGraphDestroy(struct CUgraph_st *graph) { API_CALL(API_INIT, destroy(graph)); }
-api_result cuGraphClone(struct CUgraph_st **out, struct CUgraph_st *graph)
-{
-    API_CALL(API_INIT, clone(out, graph));
 }
 
 /* ---- nodes of each kind -------------------------------------------------------------------------------- */
@@ -207,56 +200,6 @@ static struct CUDA_KERNEL_NODE_PARAMS_v2_st widen(const struct CUDA_KERNEL_NODE_
     return wide;
 }
 
-static api_result add_copy(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                           struct CUgraphNode_st *const *dependencies, size_t count,
-                           const struct CUDA_MEMCPY3D_st *copy)
-{
-    struct api_work work;
-    API_TRY(api_copy_work(copy, &work));
-    work.context = context;
-    return add(node, graph, dependencies, count, &work);
-}
-
-static api_result add_fill(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                           struct CUgraphNode_st *const *dependencies, size_t count,
-                           const struct CUDA_MEMSET_NODE_PARAMS_st *p)
-{
-    API_WANT(p, API_INVALID_VALUE);
-    struct api_work work = {.kind = API_WORK_FILL,
-                            .context = context,
-                            .as.fill = {p->dst, p->pitch, p->width, p->height, p->value, p->elementSize}};
-    return add(node, graph, dependencies, count, &work);
-}
-
-static api_result add_host(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                           struct CUgraphNode_st *const *dependencies, size_t count,
-                           const struct CUDA_HOST_NODE_PARAMS_st *p)
-{
-    API_WANT(p, API_INVALID_VALUE);
-    struct api_work work = {.kind = API_WORK_HOST,
-                            .context = context,
-                            .as.host = {.function = p->fn, .data = p->userData}};
-    return add(node, graph, dependencies, count, &work);
-}
-
-static api_result add_empty(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                            struct CUgraphNode_st *const *dependencies, size_t count)
-{
-    struct api_work work = {.kind = API_WORK_EMPTY, .context = context};
-    return add(node, graph, dependencies, count, &work);
-}
-
-static api_result add_child(struct api_context *context, struct CUgraphNode_st **node, struct CUgraph_st *graph,
-                            struct CUgraphNode_st *const *dependencies, size_t count, struct CUgraph_st *child)
-{
-    const struct api_graph *inner = graph_of(child);
-    struct api_work         work = {.kind = API_WORK_GRAPH, .context = context};
-    API_WANT(inner, API_INVALID_VALUE);
-    API_TRY(api_graph_order(inner, &work.as.graph.items, NULL));
-    work.as.graph.count = inner->nodes.count;
-    return add(node, graph, dependencies, count, &work);
-}
-
 api_result cuGraphAddKernelNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
                                 struct CUgraphNode_st *const *dependencies, size_t count,
                                 const struct CUDA_KERNEL_NODE_PARAMS_st *p)
@@ -270,36 +213,63 @@ api_result cuGraphAddKernelNode_v2(struct CUgraphNode_st **node, struct CUgraph_
 {
     API_CALL(API_CONTEXT, add_kernel(call.context, node, graph, dependencies, count, p));
 }
+
 api_result cuGraphAddMemcpyNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
                                 struct CUgraphNode_st *const *dependencies, size_t count,
                                 const struct CUDA_MEMCPY3D_st *copy, struct CUctx_st *context)
 {
     (void)context; /* all contexts share one arena */
-    API_CALL(API_CONTEXT, add_copy(call.context, node, graph, dependencies, count, copy));
+    API_ENTER(API_CONTEXT);
+    struct api_work work;
+    API_TRY(api_copy_work(copy, &work));
+    work.context = call.context;
+    return add(node, graph, dependencies, count, &work);
 }
+
 api_result cuGraphAddMemsetNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
                                 struct CUgraphNode_st *const *dependencies, size_t count,
                                 const struct CUDA_MEMSET_NODE_PARAMS_st *p, struct CUctx_st *context)
 {
     (void)context;
-    API_CALL(API_CONTEXT, add_fill(call.context, node, graph, dependencies, count, p));
+    API_ENTER(API_CONTEXT);
+    API_WANT(p, API_INVALID_VALUE);
+    struct api_work work = {.kind = API_WORK_FILL,
+                            .context = call.context,
+                            .as.fill = {p->dst, p->pitch, p->width, p->height, p->value, p->elementSize}};
+    return add(node, graph, dependencies, count, &work);
 }
+
 api_result cuGraphAddHostNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
                               struct CUgraphNode_st *const *dependencies, size_t count,
                               const struct CUDA_HOST_NODE_PARAMS_st *p)
 {
-    API_CALL(API_CONTEXT, add_host(call.context, node, graph, dependencies, count, p));
+    API_ENTER(API_CONTEXT);
+    API_WANT(p, API_INVALID_VALUE);
+    struct api_work work = {.kind = API_WORK_HOST,
+                            .context = call.context,
+                            .as.host = {.function = p->fn, .data = p->userData}};
+    return add(node, graph, dependencies, count, &work);
 }
+
 api_result cuGraphAddEmptyNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
                                struct CUgraphNode_st *const *dependencies, size_t count)
 {
-    API_CALL(API_CONTEXT, add_empty(call.context, node, graph, dependencies, count));
+    API_ENTER(API_CONTEXT);
+    struct api_work work = {.kind = API_WORK_EMPTY, .context = call.context};
+    return add(node, graph, dependencies, count, &work);
 }
+
 api_result cuGraphAddChildGraphNode(struct CUgraphNode_st **node, struct CUgraph_st *graph,
                                     struct CUgraphNode_st *const *dependencies, size_t count,
                                     struct CUgraph_st *child)
 {
-    API_CALL(API_CONTEXT, add_child(call.context, node, graph, dependencies, count, child));
+    API_ENTER(API_CONTEXT);
+    const struct api_graph *inner = graph_of(child);
+    struct api_work         work = {.kind = API_WORK_GRAPH, .context = call.context};
+    API_WANT(inner, API_INVALID_VALUE);
+    API_TRY(api_graph_order(inner, &work.as.graph.items, NULL));
+    work.as.graph.count = inner->nodes.count;
+    return add(node, graph, dependencies, count, &work);
 }
 
 /* ---- edges and queries --------------------------------------------------------------------------------- */
@@ -314,14 +284,6 @@ static api_result depend(struct CUgraph_st *handle, struct CUgraphNode_st *const
                  API_INVALID_VALUE);
     for (size_t i = 0; i < count; i++)
         API_WANT(api_nodes_add(&node_of(graph, to[i])->after, node_of(graph, from[i])), API_OUT_OF_MEMORY);
-    return API_OK;
-}
-
-static api_result type_of(struct CUgraphNode_st *handle, unsigned int *type)
-{
-    const struct api_node *node = (const struct api_node *)api_handle_get(API_KIND_NODE, handle);
-    API_WANT(node && type, API_INVALID_VALUE);
-    *type = node->work.kind;
     return API_OK;
 }
 
@@ -344,22 +306,6 @@ static api_result list_nodes(struct CUgraph_st *handle, struct CUgraphNode_st **
     return API_OK;
 }
 
-static api_result list_edges(struct CUgraph_st *handle, struct CUgraphNode_st **from,
-                             struct CUgraphNode_st **to, size_t *count)
-{
-    const struct api_graph *graph = graph_of(handle);
-    size_t                  found = 0;
-    API_WANT(graph && count && !from == !to, API_INVALID_VALUE);
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        for (size_t k = 0; k < graph->nodes.items[i]->after.count; k++, found++)
-            if (from != NULL && found < *count) {
-                from[found] = (struct CUgraphNode_st *)graph->nodes.items[i]->after.items[k];
-                to[found] = (struct CUgraphNode_st *)graph->nodes.items[i];
-            }
-    *count = from != NULL && *count < found ? *count : found;
-    return API_OK;
-}
-
 api_result cuGraphAddDependencies(struct CUgraph_st *graph, struct CUgraphNode_st *const *from,
                                   struct CUgraphNode_st *const *to, size_t count)
 {
@@ -372,10 +318,16 @@ api_result cuGraphAddDependencies_v2(struct CUgraph_st *graph, struct CUgraphNod
     (void)edges; /* programmatic edges are like others here: nodes run one after the other */
     API_CALL(API_INIT, depend(graph, from, to, count));
 }
-api_result cuGraphNodeGetType(struct CUgraphNode_st *node, unsigned int *type)
+
+api_result cuGraphNodeGetType(struct CUgraphNode_st *handle, unsigned int *type)
 {
-    API_CALL(API_INIT, type_of(node, type));
+    API_ENTER(API_INIT);
+    const struct api_node *node = (const struct api_node *)api_handle_get(API_KIND_NODE, handle);
+    API_WANT(node && type, API_INVALID_VALUE);
+    *type = node->work.kind;
+    return API_OK;
 }
+
 api_result cuGraphGetNodes(struct CUgraph_st *graph, struct CUgraphNode_st **nodes, size_t *count)
 {
     API_CALL(API_INIT, list_nodes(graph, nodes, count, false));
@@ -384,8 +336,20 @@ api_result cuGraphGetRootNodes(struct CUgraph_st *graph, struct CUgraphNode_st *
 {
     API_CALL(API_INIT, list_nodes(graph, nodes, count, true));
 }
-api_result cuGraphGetEdges(struct CUgraph_st *graph, struct CUgraphNode_st **from, struct CUgraphNode_st **to,
+
+api_result cuGraphGetEdges(struct CUgraph_st *handle, struct CUgraphNode_st **from, struct CUgraphNode_st **to,
                            size_t *count)
 {
-    API_CALL(API_INIT, list_edges(graph, from, to, count));
+    API_ENTER(API_INIT);
+    const struct api_graph *graph = graph_of(handle);
+    size_t                  found = 0;
+    API_WANT(graph && count && !from == !to, API_INVALID_VALUE);
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        for (size_t k = 0; k < graph->nodes.items[i]->after.count; k++, found++)
+            if (from != NULL && found < *count) {
+                from[found] = (struct CUgraphNode_st *)graph->nodes.items[i]->after.items[k];
+                to[found] = (struct CUgraphNode_st *)graph->nodes.items[i];
+            }
+    *count = from != NULL && *count < found ? *count : found;
+    return API_OK;
 }

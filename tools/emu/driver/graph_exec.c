@@ -123,52 +123,10 @@ static api_result instantiate_log(struct api_context *context, struct CUgraphExe
     return instantiate(context, out, graph, 0);
 }
 
-static api_result instantiate_with(struct api_context *context, struct CUgraphExec_st **out,
-                                   struct CUgraph_st *graph, struct CUDA_GRAPH_INSTANTIATE_PARAMS_st *p)
-{
-    API_WANT(p, API_INVALID_VALUE);
-    api_result result = instantiate(context, out, graph, p->flags);
-    p->hErrNode_out = NULL;
-    p->result_out = result == API_OK ? 0 : 1; /* CUgraphInstantiateResult: an error */
-    return result;
-}
-
 /* ---- use ----------------------------------------------------------------------------------------------- */
 static struct api_exec *exec_of(struct CUgraphExec_st *handle)
 {
     return (struct api_exec *)api_handle_get(API_KIND_EXEC, handle);
-}
-
-static api_result launch(struct api_context *context, struct CUgraphExec_st *handle, struct CUstream_st *stream)
-{
-    const struct api_exec *exec = exec_of(handle);
-    struct api_stream     *s = NULL;
-    API_WANT(exec, API_INVALID_VALUE);
-    API_TRY(api_stream_get(context, stream, &s));
-    if (s->capture == NULL) {
-        if (s->legacy)
-            API_TRY(api_capture_forbids_legacy(context));
-        return api_work_run(&exec->work);
-    }
-    struct api_work work;
-    API_TRY(api_work_clone(&work, &exec->work));
-    return api_submit(s, &work);
-}
-
-static api_result upload(struct api_context *context, struct CUgraphExec_st *handle, struct CUstream_st *stream)
-{
-    struct api_stream *s = NULL;
-    API_WANT(exec_of(handle), API_INVALID_VALUE);
-    API_TRY(api_stream_get(context, stream, &s));
-    return s->capture != NULL ? API_STREAM_CAPTURE_UNSUPPORTED : API_OK;
-}
-
-static api_result destroy(struct CUgraphExec_st *handle)
-{
-    struct api_exec *exec = exec_of(handle);
-    API_WANT(exec, API_INVALID_VALUE);
-    api_handle_delete(&exec->handle);
-    return API_OK;
 }
 
 api_result api_node_kernel(struct api_context *context, const struct CUDA_KERNEL_NODE_PARAMS_v2_st *p,
@@ -204,16 +162,6 @@ static api_result set_kernel(struct api_context *context, struct CUgraphExec_st 
     return API_OK;
 }
 
-static api_result set_kernel_first(struct api_context *context, struct CUgraphExec_st *exec,
-                                   const struct CUgraphNode_st             *node,
-                                   const struct CUDA_KERNEL_NODE_PARAMS_st *p)
-{
-    struct CUDA_KERNEL_NODE_PARAMS_v2_st wide = {0};
-    API_WANT(p, API_INVALID_VALUE);
-    memcpy(&wide, p, sizeof *p);
-    return set_kernel(context, exec, node, &wide);
-}
-
 api_result cuGraphInstantiate(struct CUgraphExec_st **exec, struct CUgraph_st *graph,
                               struct CUgraphNode_st **culprit, char *log, size_t bytes)
 {
@@ -229,25 +177,63 @@ api_result cuGraphInstantiateWithFlags(struct CUgraphExec_st **exec, struct CUgr
 {
     API_CALL(API_CONTEXT, instantiate(call.context, exec, graph, flags));
 }
+
 api_result cuGraphInstantiateWithParams(struct CUgraphExec_st **exec, struct CUgraph_st *graph,
                                         struct CUDA_GRAPH_INSTANTIATE_PARAMS_st *parameters)
 {
-    API_CALL(API_CONTEXT, instantiate_with(call.context, exec, graph, parameters));
+    API_ENTER(API_CONTEXT);
+    API_WANT(parameters, API_INVALID_VALUE);
+    api_result result = instantiate(call.context, exec, graph, parameters->flags);
+    parameters->hErrNode_out = NULL;
+    parameters->result_out = result == API_OK ? 0 : 1; /* CUgraphInstantiateResult: an error */
+    return result;
 }
-api_result cuGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+
+api_result cuGraphLaunch(struct CUgraphExec_st *handle, struct CUstream_st *stream)
 {
-    API_CALL(API_CONTEXT, launch(call.context, exec, stream));
+    API_ENTER(API_CONTEXT);
+    const struct api_exec *exec = exec_of(handle);
+    struct api_stream     *s = NULL;
+    API_WANT(exec, API_INVALID_VALUE);
+    API_TRY(api_stream_get(call.context, stream, &s));
+    if (s->capture == NULL) {
+        if (s->legacy)
+            API_TRY(api_capture_forbids_legacy(call.context));
+        return api_work_run(&exec->work);
+    }
+    struct api_work work;
+    API_TRY(api_work_clone(&work, &exec->work));
+    return api_submit(s, &work);
 }
+
 api_result cuGraphUpload(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 {
-    API_CALL(API_CONTEXT, upload(call.context, exec, stream));
+    API_ENTER(API_CONTEXT);
+    struct api_stream *s = NULL;
+    API_WANT(exec_of(exec), API_INVALID_VALUE);
+    API_TRY(api_stream_get(call.context, stream, &s));
+    return s->capture != NULL ? API_STREAM_CAPTURE_UNSUPPORTED : API_OK;
 }
-api_result cuGraphExecDestroy(struct CUgraphExec_st *exec) { API_CALL(API_INIT, destroy(exec)); }
+
+api_result cuGraphExecDestroy(struct CUgraphExec_st *handle)
+{
+    API_ENTER(API_INIT);
+    struct api_exec *exec = exec_of(handle);
+    API_WANT(exec, API_INVALID_VALUE);
+    api_handle_delete(&exec->handle);
+    return API_OK;
+}
+
 api_result cuGraphExecKernelNodeSetParams(struct CUgraphExec_st *exec, struct CUgraphNode_st *node,
                                           const struct CUDA_KERNEL_NODE_PARAMS_st *parameters)
 {
-    API_CALL(API_CONTEXT, set_kernel_first(call.context, exec, node, parameters));
+    API_ENTER(API_CONTEXT);
+    struct CUDA_KERNEL_NODE_PARAMS_v2_st wide = {0};
+    API_WANT(parameters, API_INVALID_VALUE);
+    memcpy(&wide, parameters, sizeof *parameters);
+    return set_kernel(call.context, exec, node, &wide);
 }
+
 api_result cuGraphExecKernelNodeSetParams_v2(struct CUgraphExec_st *exec, struct CUgraphNode_st *node,
                                              const struct CUDA_KERNEL_NODE_PARAMS_v2_st *parameters)
 {

@@ -22,7 +22,6 @@ struct api_thread *api_thread(void)
 /* ---- calls --------------------------------------------------------------------------------------------- */
 static api_result check(struct api_call *call, unsigned int need)
 {
-    call->context = NULL;
     if (need & API_CONTEXT) {
         API_TRY(api_current(&call->context));
         if (!(need & API_ANY_STATE))
@@ -39,13 +38,15 @@ api_result api_enter(struct api_call *call, unsigned int need)
     if (api_thread()->in_callback)
         return API_NOT_PERMITTED;
     pthread_mutex_lock(&lock);
-    api_result result = check(call, need);
-    if (result != API_OK)
-        pthread_mutex_unlock(&lock);
-    return result;
+    call->entered = true;
+    return check(call, need);
 }
 
-void api_leave(void) { pthread_mutex_unlock(&lock); }
+void api_leave(struct api_call *call)
+{
+    if (call->entered)
+        pthread_mutex_unlock(&lock);
+}
 
 /* ---- initialisation ------------------------------------------------------------------------------------ */
 /* With the lock held. */

@@ -90,32 +90,20 @@ static api_result launch(struct api_context *context, struct CUfunc_st *function
     return result == API_OK ? api_submit(stream, &work) : result;
 }
 
+/* clang-format off */
 enum { /* CUlaunchAttributeID */
-       IGNORE,
-       ACCESS_POLICY,
-       COOPERATIVE,
-       SYNCHRONIZATION_POLICY,
-       CLUSTER_DIMENSION,
-       CLUSTER_POLICY,
-       STREAM_SERIALIZATION,
-       PROGRAMMATIC_EVENT,
-       PRIORITY,
-       SYNC_DOMAIN_MAP,
-       SYNC_DOMAIN,
-       PREFERRED_CLUSTER,
-       COMPLETION_EVENT,
-       UPDATABLE_NODE,
-       CARVEOUT,
-       NVLINK_SCHEDULING = 16
+    IGNORE, ACCESS_POLICY, COOPERATIVE, SYNCHRONIZATION_POLICY, CLUSTER_DIMENSION, CLUSTER_POLICY,
+    STREAM_SERIALIZATION, PROGRAMMATIC_EVENT, PRIORITY, SYNC_DOMAIN_MAP, SYNC_DOMAIN, PREFERRED_CLUSTER,
+    COMPLETION_EVENT, UPDATABLE_NODE, CARVEOUT, NVLINK_SCHEDULING = 16
 };
+/* clang-format on */
 
 /* Kernels run one after the other, so attributes that allow overlap, and hints, have no effect. */
 static api_result shape_attribute(const struct CUlaunchAttribute_st *a, struct api_shape *shape)
 {
+    /* clang-format off */
     switch (a->id) {
-    case COOPERATIVE:
-        shape->cooperative = a->value.cooperative != 0;
-        return API_OK;
+    case COOPERATIVE: shape->cooperative = a->value.cooperative != 0; return API_OK;
     case CLUSTER_DIMENSION:
         API_WANT(a->value.clusterDim.x && a->value.clusterDim.y && a->value.clusterDim.z,
                  API_INVALID_CLUSTER_SIZE);
@@ -125,24 +113,13 @@ static api_result shape_attribute(const struct CUlaunchAttribute_st *a, struct a
         return API_OK;
     case SYNCHRONIZATION_POLICY:
         return a->value.cooperative >= 1 && a->value.cooperative <= 4 ? API_OK : API_INVALID_VALUE;
-    case IGNORE:
-    case ACCESS_POLICY:
-    case CLUSTER_POLICY:
-    case STREAM_SERIALIZATION:
-    case PRIORITY:
-    case SYNC_DOMAIN_MAP:
-    case SYNC_DOMAIN:
-    case PREFERRED_CLUSTER:
-    case CARVEOUT:
-    case NVLINK_SCHEDULING:
+    case IGNORE: case ACCESS_POLICY: case CLUSTER_POLICY: case STREAM_SERIALIZATION: case PRIORITY:
+    case SYNC_DOMAIN_MAP: case SYNC_DOMAIN: case PREFERRED_CLUSTER: case CARVEOUT: case NVLINK_SCHEDULING:
         return API_OK;
-    case PROGRAMMATIC_EVENT:
-    case COMPLETION_EVENT:
-    case UPDATABLE_NODE:
-        return API_NOT_SUPPORTED;
-    default:
-        return API_INVALID_VALUE;
+    case PROGRAMMATIC_EVENT: case COMPLETION_EVENT: case UPDATABLE_NODE: return API_NOT_SUPPORTED;
+    default: return API_INVALID_VALUE;
     }
+    /* clang-format on */
 }
 
 api_result api_launch_shape(const struct CUlaunchConfig_st *config, struct api_shape *shape)
@@ -154,14 +131,6 @@ api_result api_launch_shape(const struct CUlaunchConfig_st *config, struct api_s
     for (unsigned int i = 0; i < config->numAttrs; i++)
         API_TRY(shape_attribute(&config->attrs[i], shape));
     return API_OK;
-}
-
-static api_result launch_config(struct api_context *context, const struct CUlaunchConfig_st *config,
-                                struct CUfunc_st *function, void **parameters, void **extra)
-{
-    struct api_shape shape;
-    API_TRY(api_launch_shape(config, &shape));
-    return launch(context, function, &shape, config->hStream, parameters, extra);
 }
 
 api_result cuLaunchKernel(struct CUfunc_st *function, unsigned int grid_x, unsigned int grid_y,
@@ -190,5 +159,8 @@ api_result cuLaunchCooperativeKernel(struct CUfunc_st *function, unsigned int gr
 api_result cuLaunchKernelEx(const struct CUlaunchConfig_st *config, struct CUfunc_st *function,
                             void **parameters, void **extra)
 {
-    API_CALL(API_CONTEXT, launch_config(call.context, config, function, parameters, extra));
+    API_ENTER(API_CONTEXT);
+    struct api_shape shape;
+    API_TRY(api_launch_shape(config, &shape));
+    return launch(call.context, function, &shape, config->hStream, parameters, extra);
 }

@@ -71,26 +71,6 @@ static api_result alloc(struct api_context *context, int kind, api_address *addr
     return API_OK;
 }
 
-static api_result alloc_pitch(struct api_context *context, api_address *address, size_t *pitch, size_t width,
-                              size_t height, unsigned int element)
-{
-    enum { ROW = 512 };
-    API_WANT(pitch && width && height && width <= SIZE_MAX - ROW, API_INVALID_VALUE);
-    API_WANT(element == 4 || element == 8 || element == 16, API_INVALID_VALUE);
-    size_t row = (width + ROW - 1) / ROW * ROW;
-    API_WANT(height <= SIZE_MAX / row, API_OUT_OF_MEMORY);
-    API_TRY(alloc(context, EMU_MEMORY_DEVICE, address, row * height));
-    *pitch = row;
-    return API_OK;
-}
-
-static api_result alloc_managed(struct api_context *context, api_address *address, size_t bytes,
-                                unsigned int flags)
-{
-    API_WANT(flags == 1 || flags == 2, API_INVALID_VALUE); /* attach to all, or to the host */
-    return alloc(context, EMU_MEMORY_MANAGED, address, bytes);
-}
-
 static api_result alloc_host(struct api_context *context, void **address, size_t bytes, unsigned int flags)
 {
     enum { FLAGS = 7 };
@@ -104,53 +84,55 @@ static api_result alloc_host(struct api_context *context, void **address, size_t
     return API_OK;
 }
 
-static api_result free_host(void *address)
-{
-    return address != NULL ? free_kind((uint64_t)(uintptr_t)address, false) : API_OK;
-}
-
-static api_result alloc_async(struct api_context *context, api_address *address, size_t bytes,
-                              struct CUstream_st *handle)
-{
-    struct api_stream *stream = NULL;
-    API_TRY(api_stream_get(context, handle, &stream));
-    API_WANT(!stream->capture, API_STREAM_CAPTURE_UNSUPPORTED);
-    return alloc(context, EMU_MEMORY_DEVICE, address, bytes);
-}
-
-static api_result free_async(struct api_context *context, api_address address, struct CUstream_st *handle)
-{
-    struct api_stream *stream = NULL;
-    API_TRY(api_stream_get(context, handle, &stream));
-    API_WANT(!stream->capture, API_STREAM_CAPTURE_UNSUPPORTED);
-    return api_memory_free(context, address);
-}
-
 api_result cuMemAlloc_v2(api_address *address, size_t bytes)
 {
     API_CALL(API_CONTEXT | API_UNSAFE, alloc(call.context, EMU_MEMORY_DEVICE, address, bytes));
 }
+
 api_result cuMemAllocPitch_v2(api_address *address, size_t *pitch, size_t width, size_t height,
                               unsigned int element)
 {
-    API_CALL(API_CONTEXT | API_UNSAFE, alloc_pitch(call.context, address, pitch, width, height, element));
+    API_ENTER(API_CONTEXT | API_UNSAFE);
+    enum { ROW = 512 };
+    API_WANT(pitch && width && height && width <= SIZE_MAX - ROW, API_INVALID_VALUE);
+    API_WANT(element == 4 || element == 8 || element == 16, API_INVALID_VALUE);
+    size_t row = (width + ROW - 1) / ROW * ROW;
+    API_WANT(height <= SIZE_MAX / row, API_OUT_OF_MEMORY);
+    API_TRY(alloc(call.context, EMU_MEMORY_DEVICE, address, row * height));
+    *pitch = row;
+    return API_OK;
 }
+
 api_result cuMemAllocManaged(api_address *address, size_t bytes, unsigned int flags)
 {
-    API_CALL(API_CONTEXT | API_UNSAFE, alloc_managed(call.context, address, bytes, flags));
+    API_ENTER(API_CONTEXT | API_UNSAFE);
+    API_WANT(flags == 1 || flags == 2, API_INVALID_VALUE); /* attach to all, or to the host */
+    return alloc(call.context, EMU_MEMORY_MANAGED, address, bytes);
 }
-api_result cuMemAllocAsync(api_address *address, size_t bytes, struct CUstream_st *stream)
+
+api_result cuMemAllocAsync(api_address *address, size_t bytes, struct CUstream_st *handle)
 {
-    API_CALL(API_CONTEXT, alloc_async(call.context, address, bytes, stream));
+    API_ENTER(API_CONTEXT);
+    struct api_stream *stream = NULL;
+    API_TRY(api_stream_get(call.context, handle, &stream));
+    API_WANT(!stream->capture, API_STREAM_CAPTURE_UNSUPPORTED);
+    return alloc(call.context, EMU_MEMORY_DEVICE, address, bytes);
 }
+
 api_result cuMemFree_v2(api_address address)
 {
     API_CALL(API_CONTEXT | API_UNSAFE, api_memory_free(call.context, address));
 }
-api_result cuMemFreeAsync(api_address address, struct CUstream_st *stream)
+
+api_result cuMemFreeAsync(api_address address, struct CUstream_st *handle)
 {
-    API_CALL(API_CONTEXT, free_async(call.context, address, stream));
+    API_ENTER(API_CONTEXT);
+    struct api_stream *stream = NULL;
+    API_TRY(api_stream_get(call.context, handle, &stream));
+    API_WANT(!stream->capture, API_STREAM_CAPTURE_UNSUPPORTED);
+    return api_memory_free(call.context, address);
 }
+
 api_result cuMemAllocHost_v2(void **address, size_t bytes)
 {
     API_CALL(API_CONTEXT | API_UNSAFE, alloc_host(call.context, address, bytes, 0));
@@ -159,21 +141,34 @@ api_result cuMemHostAlloc(void **address, size_t bytes, unsigned int flags)
 {
     API_CALL(API_CONTEXT | API_UNSAFE, alloc_host(call.context, address, bytes, flags));
 }
-api_result cuMemFreeHost(void *address) { API_CALL(API_CONTEXT | API_UNSAFE, free_host(address)); }
+
+api_result cuMemFreeHost(void *address)
+{
+    API_ENTER(API_CONTEXT | API_UNSAFE);
+    return address != NULL ? free_kind((uint64_t)(uintptr_t)address, false) : API_OK;
+}
 
 /* ---- queries ------------------------------------------------------------------------------------------- */
-static api_result info(const struct api_context *context, size_t *free_bytes, size_t *total)
+static bool find_host(const void *host, struct emu_allocation *found)
 {
+    return host != NULL && emu_arena_find((uint64_t)(uintptr_t)host, found) && found->kind == EMU_MEMORY_HOST;
+}
+
+api_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+    API_ENTER(API_CONTEXT);
     API_WANT(free_bytes && total, API_INVALID_VALUE);
     *total = (size_t)api_settings()->memory_bytes;
-    uint64_t all = emu_arena_used(), used = context->device->used; /* `all`: also modules and pinned memory */
+    uint64_t all = emu_arena_used(),
+             used = call.context->device->used; /* `all`: also modules and pinned memory */
     used = api_settings()->device_count == 1 && all > used ? all : used;
     *free_bytes = used < *total ? *total - (size_t)used : 0;
     return API_OK;
 }
 
-static api_result range_of(api_address *base, size_t *bytes, api_address address)
+api_result cuMemGetAddressRange_v2(api_address *base, size_t *bytes, api_address address)
 {
+    API_ENTER(API_CONTEXT);
     struct emu_allocation found;
     API_WANT(emu_arena_find(address, &found), API_NOT_FOUND);
     if (base != NULL)
@@ -183,13 +178,9 @@ static api_result range_of(api_address *base, size_t *bytes, api_address address
     return API_OK;
 }
 
-static bool find_host(const void *host, struct emu_allocation *found)
+api_result cuMemHostGetDevicePointer_v2(api_address *device, void *host, unsigned int flags)
 {
-    return host != NULL && emu_arena_find((uint64_t)(uintptr_t)host, found) && found->kind == EMU_MEMORY_HOST;
-}
-
-static api_result device_pointer(api_address *device, const void *host, unsigned int flags)
-{
+    API_ENTER(API_CONTEXT);
     struct emu_allocation found;
     API_WANT(device && flags == 0, API_INVALID_VALUE);
     *device = 0;
@@ -198,8 +189,9 @@ static api_result device_pointer(api_address *device, const void *host, unsigned
     return API_OK;
 }
 
-static api_result host_flags(unsigned int *flags, const void *host)
+api_result cuMemHostGetFlags(unsigned int *flags, void *host)
 {
+    API_ENTER(API_CONTEXT);
     enum { DEVICE_MAP = 2 };
     struct emu_allocation found;
     API_WANT(flags && find_host(host, &found), API_INVALID_VALUE);
@@ -207,174 +199,94 @@ static api_result host_flags(unsigned int *flags, const void *host)
     return API_OK;
 }
 
-api_result cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
-{
-    API_CALL(API_CONTEXT, info(call.context, free_bytes, total));
-}
-api_result cuMemGetAddressRange_v2(api_address *base, size_t *bytes, api_address address)
-{
-    API_CALL(API_CONTEXT, range_of(base, bytes, address));
-}
-api_result cuMemHostGetDevicePointer_v2(api_address *device, void *host, unsigned int flags)
-{
-    API_CALL(API_CONTEXT, device_pointer(device, host, flags));
-}
-api_result cuMemHostGetFlags(unsigned int *flags, void *host)
-{
-    API_CALL(API_CONTEXT, host_flags(flags, host));
-}
-
 /* ---- attributes of a pointer --------------------------------------------------------------------------- */
+/* clang-format off */
 enum { /* CUpointer_attribute */
-       ASK_CONTEXT = 1,
-       ASK_TYPE,
-       ASK_DEVICE_POINTER,
-       ASK_HOST_POINTER,
-       ASK_P2P,
-       ASK_SYNC,
-       ASK_BUFFER,
-       ASK_MANAGED,
-       ASK_ORDINAL,
-       ASK_LEGACY_IPC,
-       ASK_START,
-       ASK_SIZE,
-       ASK_MAPPED,
-       ASK_HANDLES,
-       ASK_RDMA,
-       ASK_ACCESS,
-       ASK_POOL
+    ASK_CONTEXT = 1, ASK_TYPE, ASK_DEVICE_POINTER, ASK_HOST_POINTER, ASK_P2P, ASK_SYNC, ASK_BUFFER,
+    ASK_MANAGED, ASK_ORDINAL, ASK_LEGACY_IPC, ASK_START, ASK_SIZE, ASK_MAPPED, ASK_HANDLES, ASK_RDMA,
+    ASK_ACCESS, ASK_POOL
 };
+/* clang-format on */
 enum { TYPE_HOST = 1, TYPE_DEVICE = 2 }; /* CUmemorytype */
 
-/* Each attribute has its own type; the caller's memory may be misaligned. */
-static void put_u32(void *to, uint32_t value) { memcpy(to, &value, sizeof value); }
-static void put_u64(void *to, uint64_t value) { memcpy(to, &value, sizeof value); }
-static void put_bool(void *to, bool value) { *(unsigned char *)to = value; }
+/* The values of attributes by number, with their size; bytes 0: there is no such attribute. */
+struct answer {
+    uint64_t value;
+    size_t   bytes;
+};
+enum { INT = 4, POINTER = 8, BOOL = 1 };
+
+/* The caller's memory may be misaligned; the host is little-endian. */
+static api_result give(void *to, const struct answer answers[ASK_POOL + 1], unsigned int number)
+{
+    API_WANT(number <= ASK_POOL && answers[number].bytes, API_INVALID_VALUE);
+    memcpy(to, &answers[number].value, answers[number].bytes);
+    return API_OK;
+}
 
 static api_result pointer_attribute(void *value, unsigned int number, api_address address,
                                     const struct emu_allocation *a)
 {
+    enum { READ_AND_WRITE = 3 };
     const struct api_context *context = (const struct api_context *)a->context;
     bool                      host = a->kind == EMU_MEMORY_HOST, managed = a->kind == EMU_MEMORY_MANAGED;
-    switch (number) {
-    case ASK_CONTEXT:
-        put_u64(value, (uint64_t)(uintptr_t)context);
-        return API_OK;
-    case ASK_TYPE:
-        put_u32(value, host ? TYPE_HOST : TYPE_DEVICE);
-        return API_OK;
-    case ASK_DEVICE_POINTER:
-        put_u64(value, address);
-        return API_OK;
-    case ASK_HOST_POINTER:
-        put_u64(value, host || managed ? address : 0);
-        return host || managed ? API_OK : API_INVALID_VALUE;
-    case ASK_SYNC:
-        put_u32(value, 1);
-        return API_OK;
-    case ASK_BUFFER:
-        put_u64(value, a->id);
-        return API_OK;
-    case ASK_MANAGED:
-        put_bool(value, managed);
-        return API_OK;
-    case ASK_ORDINAL:
-        put_u32(value, context != NULL ? (uint32_t)context->device->ordinal : 0);
-        return API_OK;
-    case ASK_LEGACY_IPC:
-        put_bool(value, false);
-        return API_OK;
-    case ASK_START:
-        put_u64(value, a->address);
-        return API_OK;
-    case ASK_SIZE:
-        put_u64(value, a->bytes);
-        return API_OK;
-    case ASK_MAPPED:
-        put_bool(value, true);
-        return API_OK;
-    case ASK_HANDLES:
-        put_u64(value, 0);
-        return API_OK;
-    case ASK_RDMA:
-        put_bool(value, false);
-        return API_OK;
-    case ASK_ACCESS:
-        put_u32(value, 3);
-        return API_OK; /* read and write */
-    case ASK_POOL:
-        put_u64(value, 0);
-        return API_OK;
-    default:
-        return API_INVALID_VALUE;
-    }
+    const struct answer       answers[ASK_POOL + 1] = {
+              [ASK_CONTEXT] = {(uintptr_t)context, POINTER},
+              [ASK_TYPE] = {host ? TYPE_HOST : TYPE_DEVICE, INT},
+              [ASK_DEVICE_POINTER] = {address, POINTER},
+              [ASK_HOST_POINTER] = {host || managed ? address : 0, POINTER},
+              [ASK_SYNC] = {1, INT},
+              [ASK_BUFFER] = {a->id, POINTER},
+              [ASK_MANAGED] = {managed, BOOL},
+              [ASK_ORDINAL] = {context != NULL ? (uint32_t)context->device->ordinal : 0, INT},
+              [ASK_LEGACY_IPC] = {false, BOOL},
+              [ASK_START] = {a->address, POINTER},
+              [ASK_SIZE] = {a->bytes, POINTER},
+              [ASK_MAPPED] = {true, BOOL},
+              [ASK_HANDLES] = {0, POINTER},
+              [ASK_RDMA] = {false, BOOL},
+              [ASK_ACCESS] = {READ_AND_WRITE, INT},
+              [ASK_POOL] = {0, POINTER},
+    };
+    api_result result = give(value, answers, number);
+    return number == ASK_HOST_POINTER && !host && !managed ? API_INVALID_VALUE : result;
 }
 
 /* The result of cuPointerGetAttributes for memory that the driver does not know. */
 static api_result foreign_attribute(void *value, unsigned int number, api_address address)
 {
-    switch (number) {
-    case ASK_TYPE:
-    case ASK_SYNC:
-    case ASK_ACCESS:
-        put_u32(value, 0);
-        return API_OK;
-    case ASK_ORDINAL:
-        put_u32(value, (uint32_t)-2);
-        return API_OK;
-    case ASK_MANAGED:
-    case ASK_LEGACY_IPC:
-    case ASK_MAPPED:
-    case ASK_RDMA:
-        put_bool(value, false);
-        return API_OK;
-    case ASK_HOST_POINTER:
-        put_u64(value, address);
-        return API_OK;
-    case ASK_START:
-    case ASK_SIZE:
-        return API_OK; /* left unchanged */
-    case ASK_CONTEXT:
-    case ASK_DEVICE_POINTER:
-    case ASK_BUFFER:
-    case ASK_HANDLES:
-    case ASK_POOL:
-        put_u64(value, 0);
-        return API_OK;
-    default:
-        return API_INVALID_VALUE;
-    }
-}
-
-static api_result one_attribute(void *value, unsigned int number, api_address address)
-{
-    struct emu_allocation found;
-    API_WANT(value && emu_arena_find(address, &found), API_INVALID_VALUE);
-    return pointer_attribute(value, number, address, &found);
-}
-
-static api_result all_attributes(unsigned int count, const unsigned int *numbers, void **values,
-                                 api_address address)
-{
-    struct emu_allocation found;
-    API_WANT(count && numbers && values, API_INVALID_VALUE);
-    bool known = emu_arena_find(address, &found);
-    for (unsigned int i = 0; i < count; i++) {
-        API_WANT(values[i], API_INVALID_VALUE);
-        api_result r = known ? pointer_attribute(values[i], numbers[i], address, &found)
-                             : foreign_attribute(values[i], numbers[i], address);
-        if (r != API_OK && numbers[i] != ASK_HOST_POINTER)
-            return r;
-    }
-    return API_OK;
+    const struct answer answers[ASK_POOL + 1] = {
+        [ASK_CONTEXT] = {0, POINTER}, [ASK_TYPE] = {0, INT},        [ASK_DEVICE_POINTER] = {0, POINTER},
+        [ASK_SYNC] = {0, INT},        [ASK_BUFFER] = {0, POINTER},  [ASK_HOST_POINTER] = {address, POINTER},
+        [ASK_MANAGED] = {0, BOOL},    [ASK_LEGACY_IPC] = {0, BOOL}, [ASK_ORDINAL] = {(uint32_t)-2, INT},
+        [ASK_MAPPED] = {0, BOOL},     [ASK_HANDLES] = {0, POINTER}, [ASK_RDMA] = {0, BOOL},
+        [ASK_ACCESS] = {0, INT},      [ASK_POOL] = {0, POINTER},
+    };
+    bool unchanged = number == ASK_START || number == ASK_SIZE;
+    return unchanged ? API_OK : give(value, answers, number);
 }
 
 api_result cuPointerGetAttribute(void *value, unsigned int attribute, api_address address)
 {
-    API_CALL(API_INIT, one_attribute(value, attribute, address));
+    API_ENTER(API_INIT);
+    struct emu_allocation found;
+    API_WANT(value && emu_arena_find(address, &found), API_INVALID_VALUE);
+    return pointer_attribute(value, attribute, address, &found);
 }
+
 api_result cuPointerGetAttributes(unsigned int count, unsigned int *attributes, void **values,
                                   api_address address)
 {
-    API_CALL(API_INIT, all_attributes(count, attributes, values, address));
+    API_ENTER(API_INIT);
+    struct emu_allocation found;
+    API_WANT(count && attributes && values, API_INVALID_VALUE);
+    bool known = emu_arena_find(address, &found);
+    for (unsigned int i = 0; i < count; i++) {
+        API_WANT(values[i], API_INVALID_VALUE);
+        api_result r = known ? pointer_attribute(values[i], attributes[i], address, &found)
+                             : foreign_attribute(values[i], attributes[i], address);
+        if (r != API_OK && attributes[i] != ASK_HOST_POINTER)
+            return r;
+    }
+    return API_OK;
 }

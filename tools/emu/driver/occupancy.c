@@ -35,21 +35,6 @@ static api_result best_block(struct api_context *context, int *grid, int *block,
     return API_OK;
 }
 
-/* The dynamic shared memory that a block may have if `blocks` must fit. */
-static api_result shared_for(struct api_context *context, size_t *bytes, struct CUfunc_st *handle, int blocks,
-                             int threads)
-{
-    const struct emu_settings *s = api_settings();
-    struct api_function       *f = NULL;
-    API_WANT(bytes && blocks > 0 && threads > 0, API_INVALID_VALUE);
-    API_TRY(api_function_get(context, handle, &f));
-    API_WANT(emu_function_occupancy(s, f->code, threads, 0) >= blocks, API_INVALID_VALUE);
-    uint64_t each = s->shared_per_sm / (unsigned int)blocks, most = s->shared_opt_in + s->shared_reserved;
-    each = each < most ? each : most;
-    *bytes = each > f->code->shared_bytes ? (size_t)(each - f->code->shared_bytes) / 128 * 128 : 0;
-    return API_OK;
-}
-
 api_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct CUfunc_st *function, int threads,
                                                        size_t shared)
 {
@@ -71,10 +56,21 @@ api_result cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, stru
 {
     API_CALL(API_CONTEXT, best_block(call.context, grid, block, function, shared_of, shared, limit, flags));
 }
+
+/* The dynamic shared memory that a block may have if `blocks` must fit. */
 api_result cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, struct CUfunc_st *function, int blocks,
                                                    int threads)
 {
-    API_CALL(API_CONTEXT, shared_for(call.context, bytes, function, blocks, threads));
+    API_ENTER(API_CONTEXT);
+    const struct emu_settings *s = api_settings();
+    struct api_function       *f = NULL;
+    API_WANT(bytes && blocks > 0 && threads > 0, API_INVALID_VALUE);
+    API_TRY(api_function_get(call.context, function, &f));
+    API_WANT(emu_function_occupancy(s, f->code, threads, 0) >= blocks, API_INVALID_VALUE);
+    uint64_t each = s->shared_per_sm / (unsigned int)blocks, most = s->shared_opt_in + s->shared_reserved;
+    each = each < most ? each : most;
+    *bytes = each > f->code->shared_bytes ? (size_t)(each - f->code->shared_bytes) / 128 * 128 : 0;
+    return API_OK;
 }
 
 /* ---- clusters ------------------------------------------------------------------------------------------ */
@@ -95,42 +91,33 @@ static api_result resident(struct api_context *context, struct CUfunc_st *handle
     return API_OK;
 }
 
-static api_result largest_cluster(struct api_context *context, int *size, struct CUfunc_st *handle,
-                                  const struct CUlaunchConfig_st *config)
+api_result cuOccupancyMaxPotentialClusterSize(int *size, struct CUfunc_st *function,
+                                              const struct CUlaunchConfig_st *config)
 {
+    API_ENTER(API_CONTEXT);
     struct api_function *f = NULL;
     struct api_shape     shape;
     int                  each = 0;
     API_WANT(size, API_INVALID_VALUE);
-    API_TRY(resident(context, handle, config, &f, &shape, &each));
+    API_TRY(resident(call.context, function, config, &f, &shape, &each));
     *size = each == 0 ? 0 : f->code->nonportable_cluster ? MOST : PORTABLE;
     return API_OK;
 }
 
-static api_result active_clusters(struct api_context *context, int *clusters, struct CUfunc_st *handle,
-                                  const struct CUlaunchConfig_st *config)
+api_result cuOccupancyMaxActiveClusters(int *clusters, struct CUfunc_st *function,
+                                        const struct CUlaunchConfig_st *config)
 {
+    API_ENTER(API_CONTEXT);
     struct api_function *f = NULL;
     struct api_shape     shape;
     int                  each = 0;
     uint64_t             size = 1;
     API_WANT(clusters, API_INVALID_VALUE);
-    API_TRY(resident(context, handle, config, &f, &shape, &each));
+    API_TRY(resident(call.context, function, config, &f, &shape, &each));
     for (int i = 0; i < 3; i++)
         size *= shape.cluster[i] ? shape.cluster[i] : 1;
     API_WANT(size <= (f->code->nonportable_cluster ? MOST : PORTABLE), API_INVALID_CLUSTER_SIZE);
     uint64_t fit = (uint64_t)each * (uint64_t)api_settings()->sm_count / size;
     *clusters = (int)(each && fit == 0 ? 1 : fit); /* a cluster runs even if there are few multiprocessors */
     return API_OK;
-}
-
-api_result cuOccupancyMaxPotentialClusterSize(int *size, struct CUfunc_st *function,
-                                              const struct CUlaunchConfig_st *config)
-{
-    API_CALL(API_CONTEXT, largest_cluster(call.context, size, function, config));
-}
-api_result cuOccupancyMaxActiveClusters(int *clusters, struct CUfunc_st *function,
-                                        const struct CUlaunchConfig_st *config)
-{
-    API_CALL(API_CONTEXT, active_clusters(call.context, clusters, function, config));
 }

@@ -35,37 +35,12 @@ static api_result create(struct api_context *context, struct CUstream_st **out, 
     return API_OK;
 }
 
-static api_result destroy(struct CUstream_st *handle)
-{
-    struct api_stream *s = (struct api_stream *)api_handle_get(API_KIND_STREAM, handle);
-    API_WANT(s && s != s->handle.context->legacy && s != s->handle.context->per_thread, API_INVALID_HANDLE);
-    api_result sticky = s->handle.context->sticky; /* reported even for this call */
-    api_capture_forget(s);
-    api_handle_delete(&s->handle);
-    return sticky;
-}
-
 static api_result wait_idle(struct api_context *context, struct CUstream_st *handle)
 {
     struct api_stream *s = NULL;
     API_TRY(any_stream(context, handle, &s));
     API_TRY(api_capture_forbids_wait(s->handle.context, s));
     return api_capture_forbids();
-}
-
-static api_result wait_event(struct api_context *context, struct CUstream_st *handle,
-                             struct CUevent_st *event_handle, unsigned int flags)
-{
-    struct api_stream *s = NULL;
-    API_WANT(flags <= 1, API_INVALID_VALUE);
-    API_TRY(any_stream(context, handle, &s));
-    struct api_event *e = (struct api_event *)api_handle_get(API_KIND_EVENT, event_handle);
-    API_WANT(e, API_INVALID_HANDLE);
-    if (s->capture != NULL && flags == 1) { /* external: recorded as a node */
-        struct api_work work = {.kind = API_WORK_WAIT_EVENT, .context = context};
-        return api_submit(s, &work);
-    }
-    return s->capture != NULL || e->capture_id ? api_capture_wait(s, e) : API_OK;
 }
 
 static api_result call_host(struct api_context *context, struct CUstream_st *handle,
@@ -109,16 +84,39 @@ api_result cuStreamCreateWithPriority(struct CUstream_st **stream, unsigned int 
 {
     API_CALL(API_CONTEXT, create(call.context, stream, flags, priority));
 }
-api_result cuStreamDestroy_v2(struct CUstream_st *stream) { API_CALL(API_INIT, destroy(stream)); }
+
+api_result cuStreamDestroy_v2(struct CUstream_st *stream)
+{
+    API_ENTER(API_INIT);
+    struct api_stream *s = (struct api_stream *)api_handle_get(API_KIND_STREAM, stream);
+    API_WANT(s && s != s->handle.context->legacy && s != s->handle.context->per_thread, API_INVALID_HANDLE);
+    api_result sticky = s->handle.context->sticky; /* reported even for this call */
+    api_capture_forget(s);
+    api_handle_delete(&s->handle);
+    return sticky;
+}
+
 api_result cuStreamQuery(struct CUstream_st *stream) { API_CALL(API_CONTEXT, wait_idle(call.context, stream)); }
 api_result cuStreamSynchronize(struct CUstream_st *stream)
 {
     API_CALL(API_CONTEXT, wait_idle(call.context, stream));
 }
+
 api_result cuStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *event, unsigned int flags)
 {
-    API_CALL(API_CONTEXT, wait_event(call.context, stream, event, flags));
+    API_ENTER(API_CONTEXT);
+    struct api_stream *s = NULL;
+    API_WANT(flags <= 1, API_INVALID_VALUE);
+    API_TRY(any_stream(call.context, stream, &s));
+    struct api_event *e = (struct api_event *)api_handle_get(API_KIND_EVENT, event);
+    API_WANT(e, API_INVALID_HANDLE);
+    if (s->capture != NULL && flags == 1) { /* external: recorded as a node */
+        struct api_work work = {.kind = API_WORK_WAIT_EVENT, .context = call.context};
+        return api_submit(s, &work);
+    }
+    return s->capture != NULL || e->capture_id ? api_capture_wait(s, e) : API_OK;
 }
+
 api_result cuStreamAddCallback(struct CUstream_st *stream, api_stream_callback *callback, void *data,
                                unsigned int flags)
 {

@@ -24,13 +24,9 @@ api_result cuTensorMapEncodeIm2col(struct CUtensorMap_st *map, unsigned int type
     API_CALL(API_INIT, API_NOT_SUPPORTED);
 }
 
-static api_result replace(struct CUtensorMap_st *map, const void *address)
-{
-    API_WANT(map && address && (uintptr_t)address % 16 == 0, API_INVALID_VALUE);
-    return emu_tensor_map_replace_address(map, (uint64_t)(uintptr_t)address);
-}
-
 api_result cuTensorMapReplaceAddress(struct CUtensorMap_st *map, void *address)
 {
-    API_CALL(API_INIT, replace(map, address));
+    API_ENTER(API_INIT);
+    API_WANT(map && address && (uintptr_t)address % 16 == 0, API_INVALID_VALUE);
+    return emu_tensor_map_replace_address(map, (uint64_t)(uintptr_t)address);
 }

@@ -179,24 +179,15 @@ static enum ptx_type decode_cluster_address(struct decoder *d, struct emu_op *op
 bool decode_mapa(struct decoder *d, struct emu_op *op)
 {
     enum ptx_type type = decode_cluster_address(d, op);
-    if (d->failed || !decode_operands(d, 3, 3))
-        return false;
-    decode_result(d, 0, type);
-    decode_source(d, 1, type);
-    decode_source(d, 2, PTX_u32);
     op->exec = exec_mapa;
-    return !d->failed;
+    return !d->failed && DECODE_TYPED(d, type, type, PTX_u32);
 }
 
 bool decode_getctarank(struct decoder *d, struct emu_op *op)
 {
     enum ptx_type type = decode_cluster_address(d, op);
-    if (d->failed || !decode_operands(d, 2, 2))
-        return false;
-    decode_result(d, 0, PTX_u32);
-    decode_source(d, 1, type);
     op->exec = exec_getctarank;
-    return !d->failed;
+    return !d->failed && DECODE_TYPED(d, PTX_u32, type);
 }
 
 /* ---- cache hints ------------------------------------------------------------------------------------ */

@@ -6,38 +6,21 @@ static int rank_of(const struct ptx_parser *p)
 {
     if (p->lex.kind != PTX_TOKEN_MARK)
         return 0;
+    /* clang-format off */
     switch (p->lex.mark) {
-    case PTX_MARK2('|', '|'):
-        return 1;
-    case PTX_MARK2('&', '&'):
-        return 2;
-    case '|':
-        return 3;
-    case '^':
-        return 4;
-    case '&':
-        return 5;
-    case PTX_MARK2('=', '='):
-    case PTX_MARK2('!', '='):
-        return 6;
-    case '<':
-    case '>':
-    case PTX_MARK2('<', '='):
-    case PTX_MARK2('>', '='):
-        return 7;
-    case PTX_MARK2('<', '<'):
-    case PTX_MARK2('>', '>'):
-        return 8;
-    case '+':
-    case '-':
-        return 9;
-    case '*':
-    case '/':
-    case '%':
-        return 10;
-    default:
-        return 0;
+    case PTX_MARK2('|', '|'): return 1;
+    case PTX_MARK2('&', '&'): return 2;
+    case '|': return 3;
+    case '^': return 4;
+    case '&': return 5;
+    case PTX_MARK2('=', '='): case PTX_MARK2('!', '='): return 6;
+    case '<': case '>': case PTX_MARK2('<', '='): case PTX_MARK2('>', '='): return 7;
+    case PTX_MARK2('<', '<'): case PTX_MARK2('>', '>'): return 8;
+    case '+': case '-': return 9;
+    case '*': case '/': case '%': return 10;
+    default: return 0;
     }
+    /* clang-format on */
 }
 enum { RANK_SUM = 9, RANK_MOST = 10 };
 
@@ -166,30 +149,21 @@ static struct ptx_constant unary(struct ptx_parser *p)
 
 static struct ptx_constant apply_double(struct ptx_parser *p, int mark, double a, double b)
 {
+    /* clang-format off */
     switch (mark) {
-    case '+':
-        return from_double(a + b);
-    case '-':
-        return from_double(a - b);
-    case '*':
-        return from_double(a * b);
-    case '/':
-        return from_double(a / b);
-    case '<':
-        return integer(a < b, false);
-    case '>':
-        return integer(a > b, false);
-    case PTX_MARK2('<', '='):
-        return integer(a <= b, false);
-    case PTX_MARK2('>', '='):
-        return integer(a >= b, false);
-    case PTX_MARK2('=', '='):
-        return integer(a == b, false);
-    case PTX_MARK2('!', '='):
-        return integer(a != b, false);
-    default:
-        ptx_fail_last(p, "this operator needs integers");
+    case '+': return from_double(a + b);
+    case '-': return from_double(a - b);
+    case '*': return from_double(a * b);
+    case '/': return from_double(a / b);
+    case '<': return integer(a < b, false);
+    case '>': return integer(a > b, false);
+    case PTX_MARK2('<', '='): return integer(a <= b, false);
+    case PTX_MARK2('>', '='): return integer(a >= b, false);
+    case PTX_MARK2('=', '='): return integer(a == b, false);
+    case PTX_MARK2('!', '='): return integer(a != b, false);
+    default: ptx_fail_last(p, "this operator needs integers");
     }
+    /* clang-format on */
 }
 
 static bool less(uint64_t a, uint64_t b, bool is_unsigned)
@@ -223,41 +197,26 @@ static struct ptx_constant apply_integer(struct ptx_parser *p, int mark, struct 
                                          struct ptx_constant b)
 {
     bool is_unsigned = a.is_unsigned || b.is_unsigned;
+    /* clang-format off */
     switch (mark) {
-    case '+':
-        return integer(a.bits + b.bits, is_unsigned);
-    case '-':
-        return integer(a.bits - b.bits, is_unsigned);
-    case '*':
-        return integer(a.bits * b.bits, is_unsigned);
-    case '/':
-    case '%':
-        return integer(divide(p, mark, a.bits, b.bits, is_unsigned), is_unsigned);
-    case '&':
-        return integer(a.bits & b.bits, is_unsigned);
-    case '|':
-        return integer(a.bits | b.bits, is_unsigned);
-    case '^':
-        return integer(a.bits ^ b.bits, is_unsigned);
-    case '<':
-        return integer(less(a.bits, b.bits, is_unsigned), false);
-    case '>':
-        return integer(less(b.bits, a.bits, is_unsigned), false);
-    case PTX_MARK2('<', '='):
-        return integer(!less(b.bits, a.bits, is_unsigned), false);
-    case PTX_MARK2('>', '='):
-        return integer(!less(a.bits, b.bits, is_unsigned), false);
-    case PTX_MARK2('=', '='):
-        return integer(a.bits == b.bits, false);
-    case PTX_MARK2('!', '='):
-        return integer(a.bits != b.bits, false);
-    case PTX_MARK2('&', '&'):
-        return integer(a.bits && b.bits, false);
-    case PTX_MARK2('|', '|'):
-        return integer(a.bits || b.bits, false);
-    default:
-        return shift(mark, a, b.bits);
+    case '+': return integer(a.bits + b.bits, is_unsigned);
+    case '-': return integer(a.bits - b.bits, is_unsigned);
+    case '*': return integer(a.bits * b.bits, is_unsigned);
+    case '/': case '%': return integer(divide(p, mark, a.bits, b.bits, is_unsigned), is_unsigned);
+    case '&': return integer(a.bits & b.bits, is_unsigned);
+    case '|': return integer(a.bits | b.bits, is_unsigned);
+    case '^': return integer(a.bits ^ b.bits, is_unsigned);
+    case '<': return integer(less(a.bits, b.bits, is_unsigned), false);
+    case '>': return integer(less(b.bits, a.bits, is_unsigned), false);
+    case PTX_MARK2('<', '='): return integer(!less(b.bits, a.bits, is_unsigned), false);
+    case PTX_MARK2('>', '='): return integer(!less(a.bits, b.bits, is_unsigned), false);
+    case PTX_MARK2('=', '='): return integer(a.bits == b.bits, false);
+    case PTX_MARK2('!', '='): return integer(a.bits != b.bits, false);
+    case PTX_MARK2('&', '&'): return integer(a.bits && b.bits, false);
+    case PTX_MARK2('|', '|'): return integer(a.bits || b.bits, false);
+    default: return shift(mark, a, b.bits);
     }
+    /* clang-format on */
 }
 
 static struct ptx_constant apply(struct ptx_parser *p, int mark, struct ptx_constant a, struct ptx_constant b)

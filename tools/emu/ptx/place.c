@@ -105,47 +105,33 @@ static void address(struct text *t, const struct ptx_operand *o)
 
 static void operand(struct text *t, const struct ptx_operand *o)
 {
+    /* clang-format off */
     switch (o->kind) {
-    case PTX_OP_REGISTER:
-        name(t, o);
-        break;
+    case PTX_OP_REGISTER: name(t, o); break;
     case PTX_OP_INTEGER:
         if (o->unsigned_literal)
             add(t, "%lluU", (unsigned long long)o->integer);
         else
             add(t, "%lld", (long long)o->integer);
         break;
-    case PTX_OP_F32:
-        add(t, "0f%08X", (unsigned int)o->integer);
-        break;
-    case PTX_OP_F64:
-        add(t, "0d%016llX", (unsigned long long)o->integer);
-        break;
+    case PTX_OP_F32: add(t, "0f%08X", (unsigned int)o->integer); break;
+    case PTX_OP_F64: add(t, "0d%016llX", (unsigned long long)o->integer); break;
     case PTX_OP_SYMBOL:
         add(t, "%s", o->symbol->name);
         offset(t, o->integer);
         break;
-    case PTX_OP_SPECIAL:
-        add(t, "%%%s", o->name);
-        break;
-    case PTX_OP_ADDRESS:
-        address(t, o);
-        break;
-    case PTX_OP_LIST:
-        items(t, "{", o, 0, "}");
-        break;
-    case PTX_OP_GROUP:
-        items(t, "(", o, 0, ")");
-        break;
+    case PTX_OP_SPECIAL: add(t, "%%%s", o->name); break;
+    case PTX_OP_ADDRESS: address(t, o); break;
+    case PTX_OP_LIST: items(t, "{", o, 0, "}"); break;
+    case PTX_OP_GROUP: items(t, "(", o, 0, ")"); break;
     case PTX_OP_PAIR:
         operand(t, &o->items[0]);
         add(t, "|");
         operand(t, &o->items[1]);
         break;
-    case PTX_OP_SINK:
-        add(t, "_");
-        break;
+    case PTX_OP_SINK: add(t, "_"); break;
     }
+    /* clang-format on */
 }
 
 const char *ptx_instruction_text(const struct ptx_instruction *in, char *buf, size_t cap)
