@@ -185,7 +185,7 @@ TEST(test_stores)
 }
 
 /* ---- blocks --------------------------------------------------------------------------------------- */
-/* Block 0 loads into those of a mask; the others of the cluster get nothing. */
+/* Block 0 loads into the blocks of a mask; the other blocks of the cluster get nothing. */
 TEST(test_multicast)
 {
     begin();
@@ -225,7 +225,7 @@ TEST(test_multicast)
         }
 }
 
-/* Runs of bytes: in, out, and to the next block; whole and reduced. */
+/* Runs of bytes are copied to shared memory, to global memory and to the next block. */
 TEST(test_bulk_copies)
 {
     begin();

@@ -111,11 +111,9 @@ static inline void encode(const struct problem *p, uint64_t address, void *map)
 }
 
 /* ---- kernels -------------------------------------------------------------------------------------- */
-/* Thread t of 128 fills words t, t + 128, ... of shared memory, from 1 KiB on, from `image`; thread 0 does
- * something, and
- * all is written back to `image`.  %rd0 image, %rd1 tensor, %rd2 map, %r9 address, %r11.. coordinates, %r20
- * bytes to
- * come, %r8 the mbarrier. */
+/* Thread t of 128 fills the words t, t + 128, ... of shared memory, from 1 KiB on, from `image`; thread 0 runs the
+ * operation, and then all is written back to `image`.  %rd0: image; %rd1: tensor; %rd2: map; %r9: address;
+ * %r11...: coordinates; %r20: the bytes to come; %r8: the mbarrier. */
 #define KERNEL_BEGIN                                                                                   \
     ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 sm[];\n"          \
     ".visible .entry k(.param .u64 image, .param .u64 tensor, .param .u64 map, .param .u32 address,\n" \

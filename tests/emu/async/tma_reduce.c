@@ -103,7 +103,7 @@ TEST(test_reductions)
         }
 }
 
-/* What an H200 made of these: `shared` reduced into `global`. */
+/* What an H200 computes when `shared` is reduced into `global`. */
 TEST(test_half_reductions)
 {
     static const uint16_t shared[14] = {0x7e00, 0x3c00, 0x7e00, 0x8000, 0x0000, 0x0001, 0x8001,
@@ -201,7 +201,7 @@ TEST(test_float_sums)
     }
 }
 
-/* Eight blocks, on all the threads that run them, add to the same tensor. */
+/* Eight blocks, which run on several host threads, add to the same tensor. */
 TEST(test_sums_of_blocks)
 {
     struct problem p;

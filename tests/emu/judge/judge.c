@@ -78,7 +78,7 @@ TEST(test_lanes)
     expect("reads shared 0x40..0x43, written by thread (16,0,0)");
 }
 
-/* Only lane 0 arrives: what the other lanes did is not ordered by it. */
+/* Only lane 0 arrives, which does not order what the other lanes did. */
 TEST(test_elected)
 {
     for (int synced = 0; synced < 2; synced++) {
@@ -171,7 +171,7 @@ TEST(test_flag)
     }
 }
 
-/* The last block to count up sees what all the others did. */
+/* The last block that increments the counter sees what all the others did. */
 TEST(test_counter)
 {
     for (int fences = 0; fences < 2; fences++) {

@@ -108,7 +108,7 @@ TEST(arena_gives_its_whole_memory_again_and_again)
     assert_int_equal(emu_arena_alloc(0, EMU_MEMORY_DEVICE, NULL, NULL), 0);
 }
 
-/* Many small ones: addresses and slots come back, and fresh bytes are zero and undefined. */
+/* Many small allocations: addresses and slots are used again, and new bytes are zero. */
 TEST(arena_recycles)
 {
     for (int i = 0; i < 200000; i++) {
@@ -155,7 +155,7 @@ TEST(arena_serves_threads)
     assert_int_equal(emu_arena_used(), used);
 }
 
-/* A kernel looks addresses up while other threads allocate. */
+/* A kernel looks up addresses while other threads allocate. */
 TEST(arena_is_read_without_locks)
 {
     enum { N = 4096 };
