@@ -111,6 +111,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
 static const plan_method *const methods[] = {&attention_mma, &attention_wgmma};
 _Static_assert(sizeof(attention_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(attention_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
+_Static_assert(sizeof(ptxpack_attention_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");
 const plan_op attention_op = {
     .name = "attention",
     .methods = methods,

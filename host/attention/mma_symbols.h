@@ -12,6 +12,6 @@
  * C_COLUMN                       the row and column of its first accumulator O_STORE_AT, O_LOAD_AT, _ROW,
  * _COLUMN  its first accumulator, and its first 16 bytes of O on the way out
  *
- * The list fails when a layout cannot be told in this way. */
+ * The list fails when a layout cannot be expressed in this way. */
 void attention_mma_symbols(const attention_mma_layout *l, symbol_list *list);
 #endif

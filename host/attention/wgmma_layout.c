@@ -50,19 +50,19 @@ static const char *contradiction_of_registers(const attention_wgmma_layout *l)
     if (l->regs_producer == 0 && l->regs_consumer == 0)
         return NULL;
     return l->producer_warps != 4
-               ? "setmaxnreg wants PRODUCER_WARPS 4, a warpgroup"
+               ? "setmaxnreg needs PRODUCER_WARPS 4, a warpgroup"
                : tile_registers_refusal(l->regs_producer, l->regs_consumer, l->warpgroups, 1);
 }
 
 static const char *contradiction_of_fp8(const attention_wgmma_layout *l)
 {
     return !l->fp8                  ? NULL
-           : l->head_dim % 32 != 0  ? "FP8 wants a HEAD_DIM that is a multiple of 32"
-           : l->block_n % 32 != 0   ? "FP8 wants a BLOCK_N that is a multiple of 32"
+           : l->head_dim % 32 != 0  ? "FP8 needs a HEAD_DIM that is a multiple of 32"
+           : l->block_n % 32 != 0   ? "FP8 needs a BLOCK_N that is a multiple of 32"
            : l->raw_stages < 1      ? "FP8 without RAW_STAGES"
-           : l->k_stages < 2        ? "FP8 wants K_STAGES 2 or more"
-           : l->v_stages < 2        ? "FP8 wants V_STAGES 2 or more"
-           : l->producer_warps != 4 ? "FP8 wants PRODUCER_WARPS 4, which transpose V"
+           : l->k_stages < 2        ? "FP8 needs K_STAGES 2 or more"
+           : l->v_stages < 2        ? "FP8 needs V_STAGES 2 or more"
+           : l->producer_warps != 4 ? "FP8 needs PRODUCER_WARPS 4, which transpose V"
                                     : NULL;
 }
 

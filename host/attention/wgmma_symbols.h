@@ -28,6 +28,6 @@
 #define PTXPACK_ATTENTION_WGMMA_SYMBOLS_H
 #include "wgmma_layout.h"
 
-/* The list fails when a layout cannot be told in this way. */
+/* The list fails when a layout cannot be expressed in this way. */
 void attention_wgmma_symbols(const attention_wgmma_layout *l, symbol_list *list);
 #endif

@@ -72,6 +72,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
 static const plan_method *const methods[] = {&gemm_wgmma, &gemm_mma};
 _Static_assert(sizeof(gemm_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(gemm_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
+_Static_assert(sizeof(ptxpack_gemm_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");
 const plan_op gemm_op = {
     .name = "gemm",
     .methods = methods,

@@ -20,6 +20,6 @@
  *   D_COPIES, D_COPY_ROWS, D_COPY_STEP    passes; rows and bytes from one to the next: the swizzle flips
  *   SMEM_B, STAGE_BYTES
  *
- * The list fails when a layout cannot be told in this way. */
+ * The list fails when a layout cannot be expressed in this way. */
 void gemm_mma_symbols(const gemm_mma_layout *l, bool a_column, bool b_column, symbol_list *list);
 #endif

@@ -4,7 +4,7 @@
 #include "host/plan/symbols.h"
 #include "wgmma_layout.h"
 
-/* The list fails when a layout cannot be told in this way.
+/* The list fails when a layout cannot be expressed in this way.
  *
  *   SMEM_A, _B, _D, _BIAS   where the stages, the warps' boxes and the bias of a tile begin
  *   BAR_FULL, BAR_EMPTY     the first of each kind of barrier

@@ -116,8 +116,7 @@ const plan_method *plan_method_of(const ptxpack_variant *row);
 bool plan_row_takes(const ptxpack_variant *row, ptxpack_dtype dtype);
 /* What the row's method derives from it, which is kept for the life of the process.  For a row that is not in
  * the table the result is *own, too, which the caller frees; otherwise *own is NULL.
- *   PTXPACK_E_UNSUPPORTED (the
- * row contradicts itself), _E_MEMORY, with a line in ptxpack_detail(NULL) */
+ *   PTXPACK_E_UNSUPPORTED (the row contradicts itself), _E_MEMORY, with a line in ptxpack_detail(NULL) */
 ptxpack_status plan_layout(const ptxpack_variant *row, const void **layout, void **own);
 
 /* ---- the choice --------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* symbols.h - private: layouts told to the PTX as symbols.
+/* symbols.h - private: layouts as symbols of the PTX.
  *
- * A function NAME of the thread is told as digits of the thread's number: NAME_MODES of them,
+ * A function NAME of the thread is given as digits of the thread's number: NAME_MODES of them,
  * (thread >> NAME_SHIFTi & NAME_MASKi) * NAME_STRIDEi, to be added up; ptx/shared/layout.ptx does this.
  * Offsets in shared memory are bytes of a tile before its swizzle. */
 #ifndef PTXPACK_SYMBOLS_H
@@ -17,7 +17,7 @@ typedef struct symbol_list {
 } symbol_list;
 
 void symbol_add(symbol_list *list, const char *name, int64_t value);
-/* Fails because `what` of the layout cannot be told to the PTX. */
+/* Fails because `what` of the layout cannot be expressed as symbols. */
 void symbol_refuse(symbol_list *list, const char *what, const ptxpack_layout *l, const char *why);
 
 enum { THREAD_DIGITS = 4 };

@@ -96,8 +96,10 @@ static void a_launch_has_maps_and_workspace(void **state)
     for (unsigned n = 1; n <= 2; n++) {
         ptxpack_attention_buffers b = good;
         b.q += 1024 * n;
+        unsigned calls = record->context_calls;
         if (ptxpack_attention_launch(plan, &b, NULL) != PTXPACK_OK)
             fail_msg("%s", ptxpack_detail(handle));
+        assert_int_equal(record->context_calls - calls, 3); /* get, push, pop: the context is entered once */
         assert_int_equal(record->maps_replaced, 4 * n);
         assert_int_equal(record->argument, b.q); /* the fake map of q begins with its address */
     }
