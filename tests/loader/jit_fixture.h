@@ -13,7 +13,7 @@ static int reset_compiler(void **state)
     return reset(state);
 }
 
-static unsigned compilations(void)
+static inline unsigned compilations(void)
 {
     return atomic_load((atomic_uint *)library_symbol(compiler, "fake_compilations"));
 }
