@@ -153,7 +153,7 @@ $(TESTS) $(call binary,$(RECORD)): $(TEST_LIBS)
 	$(SAY) TEST $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka -o $@
 # Above the loader: a mock stands in for it and the GPU.
-$(addprefix $(B)/tests/,host-attention-attention host-gemm-plan tools-checker): $(B)/tests/fake/loader.o
+$(addprefix $(B)/tests/,host-attention-attention host-attention-refusals host-gemm-plan tools-checker): $(B)/tests/fake/loader.o
 # cuda.h, where there is one, is somebody else's code: no warnings from it.
 $(B)/tests/%.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 # The inline headers as the preprocessor leaves them for sm_90a.

@@ -1,0 +1,81 @@
+/* fixture.h - a good descriptor, every kind of mask, and a handle on the mock loader (tests/fake/loader.c). */
+#ifndef PTXPACK_TEST_ATTENTION_FIXTURE_H
+#define PTXPACK_TEST_ATTENTION_FIXTURE_H
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "host/attention/inspect.h"
+#include "host/ptxpack.h"
+#include "tools/problem/random.h"
+#include "host/vector/inspect.h"
+#include "tools/problem/verify.h"
+
+enum { SEED = 20240607 };
+
+static const ptxpack_attention_desc good = {
+    .size = sizeof(ptxpack_attention_desc),
+    .dtype = PTXPACK_F16,
+    .batch = 2,
+    .seqlen_q = 5,
+    .seqlen_kv = 7,
+    .heads_q = 6,
+    .heads_kv = 2,
+    .head_dim = 16,
+};
+
+static inline ptxpack *open_mock(const char *arch)
+{
+    ptxpack        *handle;
+    ptxpack_options options = {.size = sizeof options, .arch = arch};
+    assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_OK);
+    return handle;
+}
+
+/* Every kind of mask, and of softcap, for what computes with them. */
+typedef struct masking {
+    ptxpack_mask mask;
+    int32_t      left, right;
+    float        softcap;
+} masking;
+static const masking maskings[] = {
+    {PTXPACK_MASK_NONE, 0, 0, 0},
+    {PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0},
+    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, 3, 1, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, -1, 5, 0},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, 0, 0, 0},
+    {PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 9, -1, 0},
+    {PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 11, 2, 0},
+    {PTXPACK_MASK_NONE, 0, 0, 2},
+    {PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 15},
+    {PTXPACK_MASK_WINDOW_TOP_LEFT, 12, 0, 0.5f},
+};
+enum { MASKINGS = sizeof maskings / sizeof maskings[0] };
+
+static inline void set_masking(ptxpack_attention_desc *d, const masking *m)
+{
+    d->mask = m->mask;
+    d->window_left = m->left;
+    d->window_right = m->right;
+    d->softcap = m->softcap;
+}
+
+/* Below 0: key j lies before what query row i may see, above 0: after; by the words of attention.h. */
+static inline int outside(const ptxpack_attention_desc *d, int i, int j)
+{
+    bool window = d->mask == PTXPACK_MASK_WINDOW_TOP_LEFT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+    if (d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
+        i += d->seqlen_kv - d->seqlen_q;
+    if (window && d->window_left >= 0 && j < i - d->window_left)
+        return -1;
+    return d->mask != PTXPACK_MASK_NONE && d->window_right >= 0 && j > i + d->window_right;
+}
+#endif
