@@ -158,7 +158,7 @@ $(addprefix $(B)/tests/,host-attention-attention host-attention-refusals host-ge
 $(B)/tests/%.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 # The inline headers as the preprocessor leaves them for sm_90a.
 $(B)/tests/inline-text: $(B)/tests/inline.i
-$(B)/tests/inline.i: headers
+$(B)/tests/inline.i: $(INLINE_HEADERS:%=$(B)/include/ptxpack/%)
 	@mkdir -p $(@D)
 	$(Q)printf '#include <ptxpack/%s>\n' $(INLINE_HEADERS) | $(CC) -E -P -x c -I$(B)/include -D__device__= \
 	  -D__forceinline__=inline -D__CUDA_ARCH__=900 -D__CUDA_ARCH_FEAT_SM90_ALL - -o $@
