@@ -32,9 +32,9 @@ PACK_FILES     := $(PTX_FILES) $(INLINE_HEADERS)
 # Installed flat; everything else is private.
 PUBLIC_HEADERS := cache/cache.h \
     $(addprefix loader/,status.h driver.h registry.h loader.h expand/expand.h build/program.h build/preload.h) \
-    $(addprefix host/,ptxpack.h dtype.h layout/layout.h layout/tensor.h layout/banks.h) \
-    $(addprefix host/atom/,atom.h copy_atom.h tiled.h wgmma.h tma.h) \
-    $(addprefix host/,plan/instance.h plan/preload_plan.h attention/attention.h gemm/gemm.h vector/vector.h) \
+    $(addprefix host/,ptxpack.h dtype.h preload_plan.h layout/layout.h layout/tensor.h) \
+    $(addprefix host/atom/,atom.h copy_atom.h tiled.h banks.h wgmma.h tma.h) \
+    $(addprefix host/,plan/instance.h attention/attention.h gemm/gemm.h vector/vector.h) \
     tools/emu/emu_api.h
 
 objects   = $(patsubst %.c,$(B)/%.o,$(1))
@@ -56,7 +56,7 @@ endif
 COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 SHARED  = $(CC) -shared -Wl,-soname,$(1) -Wl,-z,defs $(LDFLAGS)
 
-.PHONY: all lib demo test test-programs check install uninstall clean help deps test-deps emulated-libcuda
+.PHONY: all lib demo test test-programs check format install uninstall clean help deps test-deps emulated-libcuda
 .DELETE_ON_ERROR:
 
 all: lib $(B)/ptxpack $(B)/libptxpack-emu.so  ## build the library and the command (the default)
@@ -181,6 +181,8 @@ test: test-deps  ## everything that can be tested on this machine
 	@tests/run.sh $(B) $(patsubst tests/%.c,%,$(TEST_SRC)) $(patsubst tests/%,%,$(TEST_SH))
 check: all $(B)/ptxpack-check  ## only the device checker: every kernel against the reference, in full
 	$(B)/ptxpack-check
+format:  ## format every C file as .clang-format says
+	@sh tests/house/format.sh --apply
 
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(EMU_OBJ) $(TOOLS_OBJ) $(CHECK_OBJ) $(call objects,$(TEST_SRC) $(RECORD) tests/fake/loader.c))
 -include $(FAKES:%=%.d)

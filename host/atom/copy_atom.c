@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "near.h"
+#include "inspect.h"
 #include "copy_atom.h"
 #include "host/layout/notation.h"
 

@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 #include "internal.h"
-#include "near.h"
+#include "inspect.h"
 #include "host/layout/notation.h"
 #include "loader/loader.h"
 

@@ -1,5 +1,5 @@
 /* near.c - which names are nearest to one that is unknown. */
-#include "near.h"
+#include "inspect.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

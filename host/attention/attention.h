@@ -39,18 +39,18 @@ typedef struct ptxpack_strides {
 } ptxpack_strides;
 
 typedef struct ptxpack_attention_desc {
-    uint32_t      size;                 /* = sizeof(ptxpack_attention_desc)                   */
-    ptxpack_dtype dtype;                /* of q, k and v; of o too, but with PTXPACK_E4M3 o is
+    uint32_t        size;                       /* = sizeof(ptxpack_attention_desc)                   */
+    ptxpack_dtype   dtype;                      /* of q, k and v; of o too, but with PTXPACK_E4M3 o is
                                            PTXPACK_BF16                                       */
-    int32_t batch, seqlen_q, seqlen_kv; /* each >= 1                                          */
-    int32_t heads_q, heads_kv;          /* heads_q % heads_kv == 0; heads_q / heads_kv query
+    int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1                                          */
+    int32_t         heads_q, heads_kv;          /* heads_q % heads_kv == 0; heads_q / heads_kv query
                                            heads share a key head                             */
-    int32_t      head_dim;              /* multiple of 16 bytes of q, at most 256             */
-    float        scale;                 /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim)          */
-    ptxpack_mask mask;
-    int32_t      window_left, window_right; /* of the window masks; < 0: no limit on that side.
+    int32_t         head_dim;                   /* multiple of 16 bytes of q, at most 256             */
+    float           scale;                      /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim)          */
+    ptxpack_mask    mask;
+    int32_t         window_left, window_right; /* of the window masks; < 0: no limit on that side.
                                                0 with any other mask                              */
-    float softcap;                          /* scores s become softcap tanh(s / softcap), after
+    float           softcap;                   /* scores s become softcap tanh(s / softcap), after
                                                scale and before the mask; >= 0; 0 = off           */
     ptxpack_strides q, k, v, o;
 } ptxpack_attention_desc;

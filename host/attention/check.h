@@ -25,8 +25,8 @@ typedef struct attention_geometry {
     bool             limited_left, limited_right; /* false: the offset means nothing */
     int32_t          left_offset, right_offset;   /* row i attends to keys i + left <= j <= i + right;
                                                      clipped so that i + offset never overflows */
-    uint64_t lse_bytes;
-    uint64_t descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
+    uint64_t         lse_bytes;
+    uint64_t         descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
 } attention_geometry;
 
 /* The element type of a tensor: fp8 gives a bf16 output. */

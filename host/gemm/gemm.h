@@ -31,10 +31,10 @@ typedef struct ptxpack_gemm_desc {
     ptxpack_order order_a, order_b; /* row-major A has its k elements side by side; D and C are row-major */
     int64_t       stride_a, stride_b, stride_c, stride_d; /* elements from a row (column) to the next;
                                      0: packed; multiples of 8; of one row (column) not looked at   */
-    int64_t batch_a, batch_b, batch_c, batch_d;           /* elements from a matrix to the next; 0: packed;
+    int64_t       batch_a, batch_b, batch_c, batch_d;     /* elements from a matrix to the next; 0: packed;
                                          -1: the same matrix for all (not D); multiples of 8            */
-    bool               has_c;    /* a C is added (beta may be any)                                 */
-    bool               has_bias; /* n values, one a column, same for all rows and matrices         */
+    bool          has_c;    /* a C is added (beta may be any)                                 */
+    bool          has_bias; /* n values, one a column, same for all rows and matrices         */
     ptxpack_activation activation;
 } ptxpack_gemm_desc;
 

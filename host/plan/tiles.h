@@ -6,7 +6,7 @@
 #include "host/atom/tma.h"
 #include "host/atom/wgmma.h"
 #include "host/dtype.h"
-#include "host/layout/banks.h"
+#include "host/atom/banks.h"
 #include "loader/registry.h"
 
 /* Atoms, tiled copies and layouts take kilobytes of stack: these functions do not share a frame. */

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include "loader_fixture.h"
 #include "cache/inspect.h"
-#include "host/plan/preload_plan.h"
+#include "host/preload_plan.h"
 #include "loader/inspect.h"
 
 #define BEFORE_EACH begin

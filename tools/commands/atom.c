@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "host/atom/near.h"
+#include "host/atom/inspect.h"
 #include "tools/notation/atom_show.h"
 #include "tools/command.h"
 #include "tools/notation/draw.h"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "host/atom/atom.h"
-#include "host/atom/near.h"
+#include "host/atom/inspect.h"
 #include "loader/loader.h"
 
 /* What a full comparison with CuTe 4.7 left: change it only after another one.  Ours differ from CuTe in

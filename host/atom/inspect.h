@@ -1,6 +1,6 @@
-/* near.h - which known names are nearest to one that is unknown; for atom.c and for the command. */
-#ifndef PTXPACK_ATOM_NEAR_H
-#define PTXPACK_ATOM_NEAR_H
+/* inspect.h - which known names are nearest to one that is unknown; for atom.c and for the command. */
+#ifndef PTXPACK_ATOM_INSPECT_H
+#define PTXPACK_ATOM_INSPECT_H
 
 enum { NEAR_NAMES = 3, NEAR_BYTES = 160 };
 

@@ -11,8 +11,8 @@
  * Threads  no shared state. */
 #ifndef PTXPACK_BANKS_H
 #define PTXPACK_BANKS_H
-#include "layout.h"
-#include "host/atom/tiled.h"
+#include "host/layout/layout.h"
+#include "tiled.h"
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "host/layout/banks.h"
+#include "host/atom/banks.h"
 #include "loader/loader.h"
 
 static ptxpack_layout parsed(const char *text)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "loader/build/preload_work.h"
-#include "plan.h"
+#include "host/plan/plan.h"
 
 extern const plan_op attention_op, gemm_op, vector_op;
 

@@ -1,8 +1,8 @@
 /* banks.c - bank conflicts: counting them phase by phase, and trying swizzles until there are none. */
 #include "banks.h"
 
-#include "arithmetic.h"
-#include "internal.h"
+#include "host/layout/arithmetic.h"
+#include "host/layout/internal.h"
 #include "loader/loader.h"
 
 enum { WARP = 32, BANK_BYTES = 4, LINE_BYTES = 128, LINE_BITS = 7, TOO_FAR = 1 << 30 };
