@@ -5,33 +5,38 @@ CC        ?= gcc
 OBJCOPY   ?= objcopy
 PREFIX    ?= /usr/local
 B         := build
-VERSION   := 0.1.0
+VERSION   := $(shell sed -n 's/^.define PTXPACK_VERSION  *"\(.*\)"/\1/p' loader/version.h)
 SOVERSION := 0
 
 # Another compiler may warn of more: an error only where it is asked for, as .ci/run does.
 WERROR ?=
 WARN   := -Wall -Wextra -Wpedantic -Wc++-compat -Wshadow -Wstrict-prototypes $(WERROR)
+# Checks that cost nothing that can be measured; who gives CFLAGS or LDFLAGS, gives these, too, or does without.
+FORTIFIED := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+HARDENED  := -fstack-protector-strong $(FORTIFIED)
 # The user's CFLAGS, CPPFLAGS and LDLIBS are added to, also those of the command line.
 override CPPFLAGS += -D_GNU_SOURCE -I.
-CFLAGS ?= -O2 -g
+CFLAGS  ?= -O2 -g $(HARDENED)
+LDFLAGS ?= -Wl,-z,relro,-z,now
 override CFLAGS += -std=c11 -fPIC -fvisibility=hidden -fno-math-errno -ffp-contract=off $(WARN)
 override LDLIBS += -ldl -lpthread -lm
 
-# ---- what there is: every file of a room belongs to it ------------------------------------------------
+# ---- sources: every file of a room belongs to it ------------------------------------------------
 sources   = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 LIB_SRC   := $(call sources,cache cache/* loader loader/* host host/*)
 TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands notation workbench problem bench))
-EMU_SRC   := $(call sources,tools/emu/*)
+RUNTIME_SRC := $(call sources,tools/emu/runtime)
+EMU_SRC   := $(filter-out $(RUNTIME_SRC),$(call sources,tools/emu/*))
 CHECK_SRC := $(call sources,tests/check tests/support)
-# One program each, but for fakes of libraries, and the one that records data on a GPU.
+# Each file is a program, except the fakes of libraries and the file that records data on a GPU.
 TEST_SRC  := $(filter-out tests/check/% tests/support/% tests/fake/% tests/data/%,$(call sources,tests/* tests/*/*))
 TEST_SH   := $(sort $(wildcard $(addsuffix /*.sh,tests/* tests/*/*)))
 PTX_FILES      := $(patsubst ptx/%,%,$(sort $(wildcard ptx/*/*.ptx)))
 INLINE_HEADERS := $(patsubst ptx/%,%,$(sort $(wildcard ptx/inline/*.h)))
 PACK_FILES     := $(PTX_FILES) $(INLINE_HEADERS)
-# Installed flat; everything else is private.
+# These headers are installed flat; everything else is private.
 PUBLIC_HEADERS := cache/cache.h \
-    $(addprefix loader/,status.h driver.h registry.h loader.h expand/expand.h build/program.h build/preload.h) \
+    $(addprefix loader/,version.h status.h driver.h registry.h loader.h expand/expand.h build/program.h build/preload.h) \
     $(addprefix host/,ptxpack.h dtype.h preload_plan.h layout/layout.h layout/tensor.h) \
     $(addprefix host/atom/,atom.h copy_atom.h tiled.h banks.h wgmma.h tma.h) \
     $(addprefix host/,plan/instance.h attention/attention.h gemm/gemm.h vector/vector.h) \
@@ -41,6 +46,7 @@ objects   = $(patsubst %.c,$(B)/%.o,$(1))
 LIB_OBJ   := $(call objects,$(LIB_SRC)) $(B)/pack_files.o $(B)/pack_identity.o
 TOOLS_OBJ := $(call objects,$(TOOLS_SRC))
 EMU_OBJ   := $(call objects,$(EMU_SRC))
+RUNTIME_OBJ := $(call objects,$(RUNTIME_SRC))
 CHECK_OBJ := $(call objects,$(CHECK_SRC))
 # tests/host/layout/coord.c becomes build/tests/host-layout-coord, beside the fake libraries.
 binary     = $(B)/tests/$(subst /,-,$(patsubst tests/%.c,%,$(1)))
@@ -56,18 +62,21 @@ endif
 COMPILE = $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 SHARED  = $(CC) -shared -Wl,-soname,$(1) -Wl,-z,defs $(LDFLAGS)
 
-.PHONY: all lib demo test test-programs check format install uninstall clean help deps test-deps emulated-libcuda
+.PHONY: all lib docs demo test test-programs check format install uninstall clean help deps test-deps emulated-libcuda
 .DELETE_ON_ERROR:
 
-all: lib $(B)/ptxpack $(B)/libptxpack-emu.so  ## build the library and the command (the default)
+all: lib $(B)/ptxpack $(B)/libptxpack-emu.so docs  ## build the library and the command (the default)
 lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a headers
 
+# The algebra is calls of a few nanoseconds on arrays of fixed size: there the checks of the stack take 2 %.  Not where
+# text is read.
+$(call objects,$(filter-out %/text.c,$(call sources,host/layout host/atom))): HARDENED := $(FORTIFIED)
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(SAY) CC $<
 	$(Q)$(COMPILE) -c $< -o $@
 
-# libmd's SHA-256 becomes part of this object, under local names: nothing else has to know of libmd.
+# libmd's SHA-256 becomes part of this object, under local names: nothing else needs libmd.
 $(B)/cache/prebuilt/sha256.o: cache/prebuilt/sha256.c Makefile
 	@mkdir -p $(@D)
 	$(SAY) CC $<
@@ -90,14 +99,14 @@ endef
 $(foreach header,$(PUBLIC_HEADERS),$(eval $(call public_header,$(header))))
 
 # The pack: one object that carries every .ptx file and inline header under its path below ptx/, without
-# comments, which nobody sees there; every line stays where it is, for messages.
+# comments, which nobody sees there; every line keeps its number, for messages.
 $(B)/pack/%: ptx/%
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|//.*||' -e 's|[[:space:]]*$$||' $< > $@
 $(B)/pack_files.c: tools/install/embed.sh Makefile $(PACK_FILES:%=$(B)/pack/%)
 	$(SAY) GEN $@
 	$(Q)sh $< $(B)/pack $(PACK_FILES) > $@
-# What the text of a kernel depends on beside its row and symbols: prebuilt machine code is of one such digest.
+# The text of a kernel depends on this digest beside its row and symbols: prebuilt machine code belongs to one digest.
 EXPANDER := $(sort $(wildcard loader/expand/*.[ch]))
 $(B)/pack_identity.c: Makefile $(PTX_FILES:%=$(B)/pack/%) $(EXPANDER)
 	$(SAY) GEN $@
@@ -112,24 +121,29 @@ $(B)/pack_files.o $(B)/pack_identity.o: $(B)/%.o: $(B)/%.c
 $(B)/libptxpack.so: $(LIB_OBJ)
 	$(SAY) LINK $@
 	$(Q)$(call SHARED,libptxpack.so.$(SOVERSION)) $^ $(LDLIBS) -o $@
-# The one that is installed: its hidden names are local, so that they meet no name of the program's own.
+# This library is installed: its hidden names are local, so that they do not collide with names of the program.
 $(B)/public/libptxpack.a: $(LIB_OBJ)
 	@mkdir -p $(@D)
 	$(SAY) AR $@
 	$(Q)rm -f $@ && $(LD) -r $^ -o $(@D)/ptxpack.o && \
 	  $(OBJCOPY) --localize-hidden --strip-debug $(@D)/ptxpack.o && \
 	  ar rcs $@ $(@D)/ptxpack.o
-# Hidden names but for the driver's own: a program may load it beside the real one.
+# All names except the driver's own are hidden: a program may load it beside the real driver.
 $(B)/libptxpack-emu.so: $(EMU_OBJ)
 	$(SAY) LINK $@
-	$(Q)$(call SHARED,libptxpack-emu.so) $^ -lpthread -lm -o $@
-# The same under the name that programs linked with -lcuda ask for.
+	$(Q)$(call SHARED,libptxpack-emu.so) $^ $(LDLIBS) -o $@
+# The same library under the name that programs linked with -lcuda load.
 $(B)/emulated/libcuda.so.1: $(EMU_OBJ)
 	@mkdir -p $(@D)
 	$(SAY) LINK $@
-	$(Q)$(call SHARED,libcuda.so.1) $^ -lpthread -lm -o $@
+	$(Q)$(call SHARED,libcuda.so.1) $^ $(LDLIBS) -o $@
 	$(Q)ln -sf libcuda.so.1 $(@D)/libcuda.so
-emulated-libcuda: $(B)/emulated/libcuda.so.1  ## the emulated driver as libcuda.so.1, in build/emulated/
+# A small CUDA runtime that calls the library beside it.
+$(B)/emulated/libcudart.so.13: $(RUNTIME_OBJ) tools/emu/runtime/exports.map $(B)/emulated/libcuda.so.1
+	$(SAY) LINK $@
+	$(Q)$(call SHARED,libcudart.so.13) -Wl,--version-script=tools/emu/runtime/exports.map -Wl,-rpath,'$$ORIGIN' $(RUNTIME_OBJ) \
+	  $(B)/emulated/libcuda.so.1 -lpthread -o $@
+emulated-libcuda: $(B)/emulated/libcuda.so.1 $(B)/emulated/libcudart.so.13  ## build the emulated libcuda.so.1 and libcudart.so.13, in build/emulated/
 $(B)/libptxpack.a: $(LIB_OBJ)
 $(B)/libptxpack-emu.a: $(EMU_OBJ)
 $(B)/libtools.a: $(filter-out $(B)/tools/main.o,$(TOOLS_OBJ))
@@ -143,18 +157,24 @@ $(B)/ptxpack $(B)/ptxpack-check:
 	$(SAY) LINK $@
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
+# Manual pages and completions, from the tables of the command and from the texts of the house.
+docs: $(B)/share/ptxpack.1
+$(B)/share/ptxpack.1: tools/install/docs.sh tools/install/manual.sh $(B)/ptxpack loader/README.md tools/emu/README.md ptx/README.md
+	@mkdir -p $(@D)
+	$(Q)sh $< $(B)/ptxpack $(@D) $(VERSION)
+
 # ---- tests --------------------------------------------------------------------------------------------
 # A test program is one source file with the library, the helpers of the command and of the checker, and the
-# emulated driver to be called from within; of these the linker takes what is used.
+# emulated driver as a part of the program; the linker takes what is used.
 TEST_LIBS := $(addprefix $(B)/,libcheck.a libtools.a libptxpack.a libptxpack-emu.a)
 RECORD    := tests/data/record_emu_vectors.c
 $(foreach test,$(TEST_SRC) $(RECORD),$(eval $(call binary,$(test)): $(test:%.c=$(B)/%.o)))
 $(TESTS) $(call binary,$(RECORD)): $(TEST_LIBS)
 	$(SAY) TEST $@
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(TEST_LIBS) $(LDLIBS) -lcmocka -o $@
-# Above the loader: a mock stands in for it and the GPU.
+# These tests are above the loader: a mock replaces it and the GPU.
 $(addprefix $(B)/tests/,host-attention-attention host-attention-refusals host-gemm-plan tools-checker): $(B)/tests/fake/loader.o
-# cuda.h, where there is one, is somebody else's code: no warnings from it.
+# cuda.h, if it is installed, is not our code: its warnings are not shown.
 $(B)/tests/%.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
 # The inline headers as the preprocessor leaves them for sm_90a.
 $(B)/tests/inline-text: $(B)/tests/inline.i
@@ -175,20 +195,20 @@ $(FAKES):
 	$(SAY) FAKE $@
 	$(Q)$(COMPILE) -MF $@.d -shared $(LDFLAGS) $(filter %.c,$^) -ldl -o $@
 
-test-programs: all $(TESTS) $(FAKES) $(B)/ptxpack-check
-test: test-deps  ## everything that can be tested on this machine
+test-programs: all emulated-libcuda $(TESTS) $(FAKES) $(B)/ptxpack-check
+test: test-deps  ## run all tests that this machine can run
 	@$(MAKE) --no-print-directory test-programs
 	@tests/run.sh $(B) $(patsubst tests/%.c,%,$(TEST_SRC)) $(patsubst tests/%,%,$(TEST_SH))
-check: all $(B)/ptxpack-check  ## only the device checker: every kernel against the reference, in full
+check: all $(B)/ptxpack-check  ## run only the device checker: every kernel against the reference, in full
 	$(B)/ptxpack-check
 format:  ## format every C file as .clang-format says
 	@sh tests/house/format.sh --apply
 
--include $(patsubst %.o,%.d,$(LIB_OBJ) $(EMU_OBJ) $(TOOLS_OBJ) $(CHECK_OBJ) $(call objects,$(TEST_SRC) $(RECORD) tests/fake/loader.c))
+-include $(patsubst %.o,%.d,$(LIB_OBJ) $(EMU_OBJ) $(RUNTIME_OBJ) $(TOOLS_OBJ) $(CHECK_OBJ) $(call objects,$(TEST_SRC) $(RECORD) tests/fake/loader.c))
 -include $(FAKES:%=%.d)
 
 # ---- what is needed from the distribution -------------------------------------------------------------
-# $(call need,header,package): says what it is about to install, then does it, with sudo if not root.
+# $(call need,header,package): prints what it will install, then installs it, with sudo if not root.
 need = echo '\#include <$(1)>' | $(CC) -E -x c - >/dev/null 2>&1 || { \
 	echo "ptxpack: $(2) is missing; installing it with apt-get"; \
 	sudo=; [ "$$(id -u)" = 0 ] || sudo=sudo; \
@@ -202,26 +222,27 @@ deps:
 test-deps: deps
 	@$(call need,cmocka.h,libcmocka-dev)
 
-demo: deps  ## attention on random input, verified, cold and warm from the cache
+demo: deps  ## run attention on random input, verified, cold and warm from the cache
 	@$(MAKE) --no-print-directory all
 	@tools/demo.sh $(B)/ptxpack
 
 # ---- the rest -----------------------------------------------------------------------------------------
-# Where things go, all below DESTDIR; STRIP=no keeps the symbols for distributions that take them out themselves.
+# The folders of the installation, all below DESTDIR; STRIP=no keeps the symbols for distributions that strip them.
 BINDIR     ?= $(PREFIX)/bin
 LIBDIR     ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
-PYTHONDIR  ?= $(PREFIX)/share/ptxpack/python
+DATADIR    ?= $(PREFIX)/share
+PYTHONDIR  ?= $(DATADIR)/ptxpack/python
 STRIP      ?= strip
 INSTALL    := DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" BINDIR="$(BINDIR)" LIBDIR="$(LIBDIR)" INCLUDEDIR="$(INCLUDEDIR)" \
-              PYTHONDIR="$(PYTHONDIR)" VERSION=$(VERSION) SOVERSION=$(SOVERSION) STRIP="$(STRIP)" tools/install/install.sh $(B)
-install: all  ## into PREFIX (/usr/local), below DESTDIR
+              DATADIR="$(DATADIR)" PYTHONDIR="$(PYTHONDIR)" VERSION=$(VERSION) SOVERSION=$(SOVERSION) STRIP="$(STRIP)" tools/install/install.sh $(B)
+install: all  ## install into PREFIX (/usr/local), below DESTDIR
 	@$(INSTALL) install
-uninstall: headers  ## what install put there, with the same PREFIX, DESTDIR and folders
+uninstall: headers  ## remove what install put there, with the same PREFIX, DESTDIR and folders
 	@$(INSTALL) uninstall
 
 clean:  ## remove build/
 	rm -rf $(B)
 
-help:  ## this list
+help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/  make \1\t\2/p' Makefile | expand -t 24

@@ -10,7 +10,7 @@
 #include "internal.h"
 #include "cache/prebuilt/prebuilt.h"
 
-enum { STAMP_S = 300 /* write a new last-use stamp at most this often */ };
+enum { STAMP_S = 300 /* the time of the last use is written at most this often */ };
 
 /* ---- detail lines ------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ void ptxpack_cache_say(const ptxpack_cache *cache, const char *format, ...)
 const char *ptxpack_cache_detail(const ptxpack_cache *cache)
 {
     if (cache == NULL)
-        return "cache disabled: there is none";
+        return "cache disabled: there is no cache";
     return thread_line.cache == cache->id && *thread_line.text ? thread_line.text : cache->line;
 }
 
@@ -60,7 +60,7 @@ static void set_up_dir(ptxpack_cache *cache)
         return;
     int fd = ptxpack_cache_open_dir(cache->dir, !cache->readonly, false, line);
     if (fd >= 0 && !cache->readonly &&
-        ptxpack_prebuilt_is(fd)) { /* as a cache it would age and lose its entries */
+        ptxpack_prebuilt_is(fd)) { /* as a cache it would lose its entries with time */
         snprintf(line, sizeof line,
                  "cache disabled: %.200s is a folder of prebuilt machine code: name it in "
                  "PTXPACK_CACHE_READONLY_DIRS",
@@ -184,6 +184,8 @@ static bool look_up(ptxpack_cache *cache, int dirfd, const ptxpack_cache_key *ke
 
 bool ptxpack_cache_get(ptxpack_cache *cache, const ptxpack_cache_key *key, ptxpack_cache_entry *entry)
 {
+    if (entry == NULL)
+        return false;
     memset(entry, 0, sizeof *entry);
     ptxpack_cache_forget(cache);
     if (cache == NULL)
@@ -221,7 +223,7 @@ static bool store(ptxpack_cache *cache, const ptxpack_cache_key *key, const ptxp
     char name[PTXPACK_CACHE_NAME];
     int  error = ENOENT;
     ptxpack_cache_entry_name(key, name);
-    /* Somebody may clear or remove the directory while we write: then try once more in a new one. */
+    /* If another process clears or removes the directory while we write, try once more in a new one. */
     for (int tries = 0; tries < 2 && (error == ENOENT || error == ESTALE); tries++) {
         int fd = ptxpack_cache_begin(cache, true);
         if (fd < 0)
@@ -294,8 +296,8 @@ static bool appeared(int dirfd, const char *name, const struct stat *before)
             st.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
 }
 
-/* Poll, because no lock call takes a timeout.  When the holder's entry appears, the wait ends before its
- * unlock. */
+/* Poll, because no call that locks takes a timeout.  When the holder's entry appears, the wait ends, even
+ * before the holder unlocks. */
 static int wait_for_lock(int dirfd, const ptxpack_cache_key *key, uint32_t timeout_ms)
 {
     char        name[PTXPACK_CACHE_NAME];
@@ -342,10 +344,12 @@ void ptxpack_cache_unlock(ptxpack_cache *cache, int lock)
         close(lock);
 }
 
-/* ---- looking after it --------------------------------------------------------------------------- */
+/* ---- maintenance -------------------------------------------------------------------------------- */
 
 void ptxpack_cache_get_stats(ptxpack_cache *cache, ptxpack_cache_stats *stats)
 {
+    if (stats == NULL)
+        return;
     ptxpack_cache_stats s;
     memset(&s, 0, sizeof s);
     int fd = ptxpack_cache_begin(cache, false);

@@ -1,6 +1,6 @@
 /* entry.c - the format of an entry file, and the only code that reads or writes one.
  *
- *   offset  bytes  what                     All numbers little-endian.
+ *   offset  bytes  what                     All numbers are little-endian.
  *        0      8  magic "\x89ptxpk\r\n"
  *        8      4  format version
  *       12      4  bytes of the label        at most 1 KiB
@@ -10,9 +10,10 @@
  *       40         label, metadata, key, payload, one after another
  *      end     16  XXH3-128, canonical, of everything before it
  *
- * The file is exactly as long as its header says; every size is checked against its cap and the file's
- * length before anything is allocated.  The file is named by the XXH3-128 of the key, and holds the whole
- * key to be compared.  Entries are read, never mapped: a mapped file that shrinks kills its reader. */
+ * The file is exactly as long as its header says.  Every size is checked against its limit and the file's
+ * length before anything is allocated.  The name of the file is the XXH3-128 of the key, and the file holds the
+ * whole key, which is compared.  Entries are read, never mapped: if a mapped file shrinks, its reader is
+ * killed. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include <errno.h>
@@ -128,10 +129,10 @@ void ptxpack_entry_sha256(const ptxpack_entry_parts *parts, uint8_t digest[PTXPA
 
 /* ---- reading ------------------------------------------------------------------------------------ */
 
-/* An entry while it is read: the file, or its remaining bytes in memory; its header, and the checksum so
+/* An entry that is being read: the file, or its remaining bytes in memory; its header; and the checksum so
  * far. */
 typedef struct reader {
-    int                  fd; /* -1: from memory */
+    int                  fd; /* -1: the bytes are in memory */
     const uint8_t       *memory;
     size_t               left;
     ptxpack_entry_parts  sizes; /* the counts only */
@@ -169,7 +170,7 @@ static void fill(reader *r, void *bytes, size_t count)
         if (n < 0) {
             fail(r, errno);
         } else if (n == 0) {
-            r->result = PTXPACK_ENTRY_CORRUPT; /* it shrank under us */
+            r->result = PTXPACK_ENTRY_CORRUPT; /* the file has become shorter */
         } else {
             at += n;
             left -= (size_t)n;

@@ -1,4 +1,4 @@
-/* evict.c - removing entries that are old or too many, stale temporaries, and when to look for them. */
+/* evict.c - removing entries that are too old or too many, and stale temporary files, and when to do so. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,9 +9,9 @@
 #include "internal.h"
 
 enum {
-    TEMPORARY_AGE_S = 3600, /* no writer takes an hour                                             */
-    SCAN_LIMIT = 2 * PTXPACK_CACHE_MAX_ENTRIES, /* look at no more entries than that in one sweep */
-    AUTO_UNLINKS = 4096,                        /* a put cleans up no more than that */
+    TEMPORARY_AGE_S = 3600,                     /* no writer takes an hour */
+    SCAN_LIMIT = 2 * PTXPACK_CACHE_MAX_ENTRIES, /* one sweep looks at no more entries than that */
+    AUTO_UNLINKS = 4096,                        /* a put removes no more entries than that */
     RESCAN_S = 60                               /* other processes store, too: look again after that time */
 };
 
@@ -27,8 +27,8 @@ typedef struct scan {
     uint64_t    swept; /* temporaries that were removed */
 } scan;
 
-/* mtime is the last use: the writer sets it and readers update it.  Access times are not kept where
- * relatime or noatime is set. */
+/* The mtime is the time of the last use: the writer sets it and readers update it.  Access times cannot be
+ * used, because file systems with relatime or noatime do not keep them. */
 static bool older_than(const struct stat *st, uint64_t seconds, int64_t now)
 {
     int64_t used = (int64_t)st->st_mtim.tv_sec;

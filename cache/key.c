@@ -132,6 +132,8 @@ void ptxpack_cache_hex_of(const uint8_t digest[16], char hex[PTXPACK_CACHE_HEX +
 
 void ptxpack_cache_key_hex(const ptxpack_cache_key *key, char hex[33])
 {
+    if (hex == NULL)
+        return;
     uint8_t digest[16];
     hex[0] = '\0';
     if (ptxpack_cache_key_poisoned(key) != NULL)

@@ -18,7 +18,7 @@ const char *ptxpack_cache_env(const char *name)
 bool ptxpack_cache_env_flag(const char *name)
 {
     static const char *const off[] = {"0", "no", "off", "false"};
-    const char              *value = ptxpack_cache_env(name);
+    const char              *value = name != NULL ? ptxpack_cache_env(name) : NULL;
     for (size_t i = 0; value != NULL && i < sizeof off / sizeof *off; i++)
         if (!strcmp(value, off[i]))
             return false;
@@ -48,7 +48,7 @@ bool ptxpack_cache_parse_size(const char *text, uint64_t *bytes)
     return true;
 }
 
-/* Joins paths, malloc'ed, without a double slash where `a` ends in one. */
+/* Join paths, malloc'ed, without a double slash if `a` ends in one. */
 static char *join(const char *a, const char *b, const char *c)
 {
     size_t end = strlen(a);
@@ -115,12 +115,12 @@ char *ptxpack_cache_choose_dir(const char *wanted, char line[PTXPACK_CACHE_LINE]
         free(home);
     }
     if (path == NULL)
-        snprintf(line, PTXPACK_CACHE_LINE, "cache disabled: the path of its directory could not be made: %s",
-                 strerror(errno));
+        snprintf(line, PTXPACK_CACHE_LINE,
+                 "cache disabled: the path of its directory could not be determined: %s", strerror(errno));
     return path;
 }
 
-/* mkdir -p with mode 0700: 0 or an errno.  Another process may be making the same. */
+/* Like mkdir -p with mode 0700: 0 or an errno.  Another process may be making the same directory. */
 static int make_path(const char *dir)
 {
     char *path = strdup(dir);
@@ -131,7 +131,7 @@ static int make_path(const char *dir)
             *slash = '\0';
         struct stat st;
         if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-            int why = errno; /* for a directory that exists (an automount, say) it does not matter */
+            int why = errno; /* it does not matter if the directory exists, as an automount may */
             error = stat(path, &st) == 0 ? 0 : why;
         }
         if (slash != NULL)

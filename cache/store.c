@@ -69,7 +69,7 @@ static bool over_file_limit(uint64_t bytes)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur;
 }
 
-/* fsync, where the file system supports it. */
+/* Call fsync; a file system that does not support it is no error. */
 static int sync_fd(int fd)
 {
     while (fsync(fd) != 0)
@@ -99,8 +99,7 @@ static int publish(int dirfd, const char *name, uint64_t bytes, writer write_con
     if (error)
         unlinkat(dirfd, temporary, 0);
     else
-        sync_fd(
-            dirfd); /* failure is ignored: without it a power cut may lose the name, but not damage the file */
+        sync_fd(dirfd); /* failure is ignored: a power cut may then lose the name, but not damage the file */
     return error;
 }
 
@@ -138,7 +137,7 @@ void ptxpack_cache_tag(int dirfd)
     DIR *dir = ptxpack_cache_list(dirfd);
     if (dir == NULL)
         return;
-    /* A user may point the cache at a folder with other files, which need their backup. */
+    /* A user may choose a folder that also holds other files, which need their backup. */
     bool alone = true;
     for (struct dirent *d; alone && (d = readdir(dir)) != NULL;)
         alone = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..") || !strcmp(d->d_name, lock_name) ||

@@ -55,8 +55,7 @@ int ptxpack_cache_measure(int dirfd, ptxpack_cache_stats *stats)
 
 typedef ptxpack_cache_step visitor(const ptxpack_cache_info *info, void *user);
 
-/* Read one entry, show it to the visitor, and do what the visitor answers.  `st` is the status from the
- * directory. */
+/* Read one entry, call the visitor, and do what the visitor returns.  `st` is the status from the directory. */
 static ptxpack_cache_step show(int dirfd, const char *name, bool check, const struct stat *st, visitor *visit,
                                void *user, bool may_remove)
 {
@@ -98,6 +97,8 @@ static ptxpack_cache_step show(int dirfd, const char *name, bool check, const st
 
 bool ptxpack_cache_each(ptxpack_cache *cache, bool check, visitor *visit, void *user)
 {
+    if (visit == NULL)
+        return false;
     int  dirfd = ptxpack_cache_begin(cache, false);
     DIR *dir = dirfd >= 0 ? ptxpack_cache_list(dirfd) : NULL;
     if (dir != NULL) {

@@ -102,6 +102,8 @@ float ptxpack_to_float(ptxpack_dtype type, uint16_t bits)
 
 ptxpack_dtype ptxpack_dtype_of(const char *name)
 {
+    if (name == NULL)
+        return (ptxpack_dtype)0;
     for (int type = PTXPACK_F16; type <= PTXPACK_E4M3; type++)
         if (strcmp(name, ptxpack_dtype_name((ptxpack_dtype)type)) == 0)
             return (ptxpack_dtype)type;
@@ -122,12 +124,16 @@ size_t ptxpack_dtype_bytes(ptxpack_dtype type)
 
 float ptxpack_element(ptxpack_dtype type, const void *array, size_t index)
 {
+    if (array == NULL)
+        return 0;
     return ptxpack_to_float(type, ptxpack_dtype_bytes(type) == 1 ? ((const uint8_t *)array)[index]
                                                                  : ((const uint16_t *)array)[index]);
 }
 
 void ptxpack_set_element(ptxpack_dtype type, void *array, size_t index, float value)
 {
+    if (array == NULL)
+        return;
     uint16_t bits = ptxpack_from_float(type, value);
     if (ptxpack_dtype_bytes(type) == 1)
         ((uint8_t *)array)[index] = (uint8_t)bits;

@@ -11,9 +11,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* For ptxpack_attention_plan_create (_gemm_, _vector_) of that problem, which is copied.  A problem that no
- * kernel covers is reported with the line of the plan, by on_progress and ptxpack_preload_wait.
- *   codes of ptxpack_preload_row; PTXPACK_E_ARG also when desc->size is wrong */
+/* Make the machine code that ptxpack_attention_plan_create (ptxpack_gemm_plan_create,
+ * ptxpack_vector_plan_create) will need for this problem.  The descriptor is copied.  If no kernel covers the
+ * problem, on_progress and ptxpack_preload_wait report the same line as the plan would.  The codes are those of
+ * ptxpack_preload_row, and:
+ *   PTXPACK_E_ARG     desc->size is wrong */
 PTXPACK_API ptxpack_status ptxpack_preload_attention(ptxpack_preloading           *preloading,
                                                      const ptxpack_attention_desc *desc);
 PTXPACK_API ptxpack_status ptxpack_preload_gemm(ptxpack_preloading *preloading, const ptxpack_gemm_desc *desc);

@@ -1,6 +1,7 @@
 /* ptxpack.h - everything an application needs, in one include. */
 #ifndef PTXPACK_H
 #define PTXPACK_H
+#include "loader/version.h"
 #include "loader/status.h"
 #include "cache/cache.h"
 #include "loader/expand/expand.h"

@@ -1,5 +1,5 @@
-/* scalars.h - private: the functions of one number that the references need.  The library links libc alone,
- * without libm. */
+/* scalars.h - private: the mathematical functions that the references need, because the library links only libc
+ * and not libm. */
 #ifndef PTXPACK_SCALARS_H
 #define PTXPACK_SCALARS_H
 #include "dtype.h"

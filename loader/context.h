@@ -4,13 +4,14 @@
 #include <stdbool.h>
 #include "loader.h"
 
-/* PTXPACK_OK when this process opened the handle, otherwise PTXPACK_E_FORKED with a detail line. */
+/* PTXPACK_OK if this process opened the handle, otherwise PTXPACK_E_FORKED with a detail line. */
 ptxpack_status ptxpack_check_process(const ptxpack *handle);
-/* Make the handle's context current in this thread if it is not; ptxpack_leave restores the previous one.
- * PTXPACK_E_DRIVER */
+/* Make the handle's context current in this thread, unless it is current already.  ptxpack_leave restores the
+ * previous one.
+ *   PTXPACK_E_DRIVER */
 ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed);
 void           ptxpack_leave(const ptxpack *handle, bool pushed);
-/* ptxpack_kernel_launch where the caller has checked the process and the handle's context is current. */
+/* ptxpack_kernel_launch for a caller that has checked the process and made the handle's context current. */
 ptxpack_status ptxpack_kernel_enqueue(const ptxpack_kernel *kernel, const uint32_t grid[3],
                                       const void *arguments, struct CUstream_st *stream);
 #endif

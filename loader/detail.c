@@ -40,19 +40,36 @@ static char *newest_slot(uint64_t id)
     return details[0].line;
 }
 
+/* One line that a terminal takes as text: newlines and tabs become blanks, other control characters (of ASCII,
+ * and U+0080 to U+009F in UTF-8), which names of files and kernels may have, \x1b. */
+static void make_line(const char *text, char line[PTXPACK_DETAIL_BYTES])
+{
+    size_t room = PTXPACK_DETAIL_BYTES - sizeof "\\x00", used = 0;
+    for (const unsigned char *p = (const unsigned char *)text; *p != '\0' && used < room; p++) {
+        bool second = p > (const unsigned char *)text && p[-1] == 0xc2 && *p >= 0x80 && *p < 0xa0;
+        bool first = *p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
+        if (*p == '\n' || *p == '\t')
+            line[used++] = ' ';
+        else if (*p < 0x20 || *p == 0x7f || first || second)
+            used += (size_t)snprintf(line + used, sizeof "\\x00", "\\x%02x", *p);
+        else
+            line[used++] = (char)*p;
+    }
+    line[used] = '\0';
+}
+
 ptxpack_status ptxpack_fail(const ptxpack *handle, ptxpack_status status, const char *format, ...)
 {
-    char    line[PTXPACK_DETAIL_BYTES]; /* the arguments may point into the slots */
+    char    text[PTXPACK_DETAIL_BYTES], line[PTXPACK_DETAIL_BYTES]; /* the arguments may point into the slots */
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    vsnprintf(text, sizeof text, format != NULL ? format : "ptxpack_fail: format is NULL", arguments);
     va_end(arguments);
-    size_t bytes = strlen(line);
-    while (bytes && line[bytes - 1] == '\n')
-        line[--bytes] = '\0';
-    for (char *at = line; (at = strchr(at, '\n')); at++)
-        *at = ' ';
-    memcpy(newest_slot(handle != NULL ? handle->id : 0), line, bytes + 1);
+    size_t bytes = strlen(text);
+    while (bytes && text[bytes - 1] == '\n')
+        text[--bytes] = '\0';
+    make_line(text, line);
+    memcpy(newest_slot(handle != NULL ? handle->id : 0), line, strlen(line) + 1);
     return status;
 }
 
@@ -68,6 +85,7 @@ ptxpack_status ptxpack_check_process(const ptxpack *handle)
     pid_t now = getpid();
     if (handle->pid == now)
         return PTXPACK_OK;
-    return ptxpack_fail(handle, PTXPACK_E_FORKED, "the handle was opened in process %ld, this is its child %ld",
-                        (long)handle->pid, (long)now);
+    return ptxpack_fail(handle, PTXPACK_E_FORKED,
+                        "the handle was opened in process %ld, and this is its child %ld", (long)handle->pid,
+                        (long)now);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "emulator.h"
 #include "files.h"
 
 /* ---- the PTX ISA of each driver ------------------------------------------------------------------- */
@@ -61,9 +62,11 @@ static const struct {
     {PTXPACK_CU_NO_BINARY_FOR_GPU, PTXPACK_E_CUBIN, NULL},
     {PTXPACK_CU_INVALID_PTX, PTXPACK_E_COMPILE, NULL},
     {PTXPACK_CU_JIT_COMPILER_NOT_FOUND, PTXPACK_E_NO_JIT,
-     "libnvidia-ptxjitcompiler.so.1 of this driver is missing; containers often lack it"},
+     "libnvidia-ptxjitcompiler.so.1 of this driver is missing; containers often lack it, Debian's "
+     "libnvidia-ptxjitcompiler1 brings it"},
     {PTXPACK_CU_UNSUPPORTED_PTX_VERSION, PTXPACK_E_ISA, NULL},
     {PTXPACK_CU_JIT_COMPILATION_DISABLED, PTXPACK_E_NO_JIT, "CUDA_DISABLE_PTX_JIT is set"},
+    {PTXPACK_CU_CONTEXT_IS_DESTROYED, PTXPACK_E_DRIVER, "the context that is current was destroyed"},
     {PTXPACK_CU_SYSTEM_DRIVER_MISMATCH, PTXPACK_E_DRIVER,
      "kernel module and libcuda are of different versions"},
     {PTXPACK_CU_COMPAT_NOT_SUPPORTED, PTXPACK_E_DRIVER,
@@ -86,6 +89,12 @@ ptxpack_status ptxpack_driver_status(ptxpack_cu_result result)
 const char *ptxpack_driver_error(const struct ptxpack_driver *driver, ptxpack_cu_result result, char *buf,
                                  size_t cap)
 {
+    if (buf == NULL || cap == 0)
+        return "";
+    if (driver == NULL) {
+        snprintf(buf, cap, "error %u of no driver", result);
+        return buf;
+    }
     const char *name = NULL, *text = NULL, *hint = NULL;
     if (driver->cuGetErrorName(result, &name) != PTXPACK_CU_SUCCESS || name == NULL)
         name = "unknown error";
@@ -217,13 +226,13 @@ static struct loaded *find_loaded(const char *path)
     return one;
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static ptxpack_status open_locked(const char *path, const struct ptxpack_driver **out, char *detail, size_t cap)
 {
     struct loaded *one = find_loaded(path);
     if (one != NULL && one->pid != getpid())
         return say(detail, cap, PTXPACK_E_FORKED,
-                   "the driver was initialised by process %ld, this is its child %ld", (long)one->pid,
+                   "the driver was initialised by process %ld, and this is its child %ld", (long)one->pid,
                    (long)getpid());
     if (one != NULL) {
         *out = &one->table;
@@ -252,16 +261,42 @@ static ptxpack_status open_locked(const char *path, const struct ptxpack_driver 
     return PTXPACK_OK;
 }
 
+/* Where there is no GPU: what can be done without one. */
+static void add_advice(ptxpack_status status, char *detail, size_t cap)
+{
+    size_t used = cap ? strlen(detail) : 0;
+    if (status == PTXPACK_E_NO_DRIVER || status == PTXPACK_E_STUB_DRIVER || status == PTXPACK_E_NO_DEVICE)
+        snprintf(detail + used, cap - used, PTXPACK_EMULATOR_ADVICE);
+}
+
 ptxpack_status ptxpack_driver_open(const char *path, const struct ptxpack_driver **out, char *detail,
                                    size_t cap)
 {
+    if (detail == NULL)
+        cap = 0;
+    if (out == NULL)
+        return say(detail, cap, PTXPACK_E_ARG, "ptxpack_driver_open: out is NULL");
+    char           emulator[PTXPACK_EMULATOR_PATH];
+    ptxpack_status status = PTXPACK_OK;
+    bool           named = path != NULL && *path;
     *out = NULL;
     if (cap)
         *detail = '\0';
-    if (path == NULL || !*path)
+    if (!named) {
         path = secure_getenv("PTXPACK_DRIVER");
+        status = ptxpack_emulator_asked(&path, emulator, detail, cap);
+    }
+    if (status != PTXPACK_OK)
+        return status;
     ptxpack_linker_enter();
-    ptxpack_status status = open_locked(path != NULL ? path : "", out, detail, cap);
+    status = open_locked(path != NULL ? path : "", out, detail, cap);
     ptxpack_linker_leave();
+    if (!named && path != emulator)
+        add_advice(status, detail, cap);
     return status;
+}
+
+const char *ptxpack_driver_path(const struct ptxpack_driver *driver)
+{
+    return driver != NULL ? driver->path : "";
 }

@@ -1,16 +1,17 @@
-/* driver.h - the CUDA Driver API as a table of functions, found at run time; the one seam to the GPU.
+/* driver.h - the CUDA Driver API as a table of functions, which are found at run time.  All calls of the driver
+ * go through this table.
  *
- * Our own minimal declarations (facts of the ABI; tests/loader/driver_abi.c compares them with the real
- * cuda.h): enumerations are unsigned int, CUdevice is int, a device address is unsigned long long, and the
- * opaque handles are pointers to cuda.h's own structures, so both headers may be included together: cuda.h
- * first, because it renames functions by macros.
+ * The declarations here are our own and hold only what the library needs of the ABI; tests/loader/driver_abi.c
+ * compares them with the real cuda.h.  Enumerations are unsigned int, CUdevice is int, and a device address is
+ * unsigned long long.  The opaque handles are pointers to the structures of cuda.h, so that a file may include
+ * both headers.  It must include cuda.h first, because cuda.h renames functions by macros.
  *
  *   const struct ptxpack_driver *d = ptxpack_driver_table(handle);
  *   struct CUstream_st *stream;
  *   if (d->cuStreamCreate(&stream, PTXPACK_CU_STREAM_NON_BLOCKING) != PTXPACK_CU_SUCCESS) ...
  *
  * Streams   NULL is the legacy default stream.
- * Threads   a table never changes once it was handed out, and stays valid for the life of the process. */
+ * Threads   A table never changes after it was handed out, and it stays valid as long as the process lives. */
 #ifndef PTXPACK_DRIVER_H
 #define PTXPACK_DRIVER_H
 #include <stddef.h>
@@ -33,10 +34,10 @@ struct CUlinkState_st;
 struct CUlaunchConfig_st; /* for callers that have cuda.h */
 struct CUtensorMap_st;    /* 128 bytes, aligned to 64 */
 
-typedef unsigned int       ptxpack_cu_result; /* CUresult    */
+typedef unsigned int       ptxpack_cu_result; /* CUresult */
 typedef unsigned long long ptxpack_deviceptr; /* CUdeviceptr */
 
-enum { /* CUresult: those that the library tells apart */
+enum { /* CUresult: the values that the library distinguishes */
        PTXPACK_CU_SUCCESS = 0,
        PTXPACK_CU_INVALID_VALUE = 1,
        PTXPACK_CU_OUT_OF_MEMORY = 2,
@@ -50,6 +51,7 @@ enum { /* CUresult: those that the library tells apart */
        PTXPACK_CU_JIT_COMPILER_NOT_FOUND = 221,
        PTXPACK_CU_UNSUPPORTED_PTX_VERSION = 222,
        PTXPACK_CU_JIT_COMPILATION_DISABLED = 223,
+       PTXPACK_CU_CONTEXT_IS_DESTROYED = 709,
        PTXPACK_CU_SYSTEM_DRIVER_MISMATCH = 803,
        PTXPACK_CU_COMPAT_NOT_SUPPORTED = 804,
        PTXPACK_CU_STREAM_CAPTURE_UNSUPPORTED = 900
@@ -97,9 +99,9 @@ enum { /* flags of streams, events and pinned memory; CUstreamCaptureMode, CUstr
        PTXPACK_CU_CAPTURE_STATUS_NONE = 0
 };
 
-/* Every function, one row: name, the CUDA version whose prototype this is (as cuGetProcAddress wants it),
- * suffix of the exported symbol (for drivers before 11.3), REQUIRED or OPTIONAL, parameters. An optional
- * function that the driver lacks is NULL in the table. */
+/* One row for each function: its name, the CUDA version whose prototype this is (as cuGetProcAddress wants it),
+ * the suffix of the exported symbol (for drivers before 11.3), REQUIRED or OPTIONAL, and the parameters.  An
+ * optional function that the driver lacks is NULL in the table. */
 #define PTXPACK_DRIVER_MAP(X)                                                                                  \
     X(cuInit, 2000, "", REQUIRED, (unsigned int flags))                                                        \
     X(cuDriverGetVersion, 2020, "", REQUIRED, (int *version))                                                  \
@@ -204,32 +206,37 @@ struct ptxpack_driver {
 #define PTXPACK_DRIVER_FIELD(name, version, suffix, need, parameters) ptxpack_cu_result(*name) parameters;
     PTXPACK_DRIVER_MAP(PTXPACK_DRIVER_FIELD)
 #undef PTXPACK_DRIVER_FIELD
-    int         version; /* as cuDriverGetVersion: 13000 for CUDA 13.0            */
-    const char *path;    /* the library that was loaded, as the loader found it   */
+    int         version; /* as cuDriverGetVersion returns it: 13000 for CUDA 13.0 */
+    const char *path;    /* of the library that was loaded, as the dynamic linker found it */
 };
 
-/* The table of the driver library `path` (NULL: $PTXPACK_DRIVER, then libcuda.so.1, then libcuda.so),
- * with cuInit done.  Loaded once per process and path, never unloaded.  On failure *out is NULL and
- * `detail` holds one line.
- *   PTXPACK_E_NO_DRIVER    no such library, or it cannot be loaded
+/* Load the driver library `path`, call cuInit, and return its table.  `path` NULL means the emulated driver if
+ * PTXPACK_DEVICE is emu, or else $PTXPACK_DRIVER, then libcuda.so.1, then libcuda.so.  A library is loaded once
+ * per process and path, and never unloaded.  On failure *out is NULL and `detail` holds one line.
+ *   PTXPACK_E_ARG          PTXPACK_DEVICE is neither gpu nor emu
+ *   PTXPACK_E_NO_DRIVER    there is no such library, or it cannot be loaded
  *   PTXPACK_E_STUB_DRIVER  it is the toolkit's link-time stub (error 34)
  *   PTXPACK_E_NO_DEVICE    cuInit found no device (error 100)
- *   PTXPACK_E_FORKED       it was initialised by a parent of this process
- *   PTXPACK_E_DRIVER       a required function is missing, or cuInit failed otherwise
+ *   PTXPACK_E_FORKED       a parent of this process has initialised it
+ *   PTXPACK_E_DRIVER       a required function is missing, or cuInit failed for another reason
  *   PTXPACK_E_MEMORY */
 PTXPACK_API ptxpack_status ptxpack_driver_open(const char *path, const struct ptxpack_driver **out,
                                                char *detail, size_t cap);
-/* "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed", in buf; returns buf. */
+/* The path of the library that was loaded, as the dynamic linker found it: for programs that call it by other
+ * means. */
+PTXPACK_API const char *ptxpack_driver_path(const struct ptxpack_driver *driver);
+/* Write "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed" to buf, at most `cap` bytes; returns
+ * buf. */
 PTXPACK_API const char *ptxpack_driver_error(const struct ptxpack_driver *driver, ptxpack_cu_result result,
                                              char *buf, size_t cap);
-/* The status that a driver's answer stands for; PTXPACK_E_DRIVER for all that have none of their own. */
+/* The status for a result of the driver; PTXPACK_E_DRIVER for all results that have no status of their own. */
 PTXPACK_API ptxpack_status ptxpack_driver_status(ptxpack_cu_result result);
 
-/* The highest PTX ISA version * 10 that a driver of this CUDA version takes (12040 -> 84); 0 for one
- * older than the table.  A newer one gets the table's last. */
+/* The highest PTX ISA version * 10 that a driver of this CUDA version takes (12040 -> 84).  The result is 0 for
+ * a version older than the table, and the last value of the table for a newer one. */
 PTXPACK_API int ptxpack_isa_of_cuda(int cuda_version);
-/* The first CUDA version and driver branch that take PTX ISA `isa`: 84 -> 12040, 550; 0 when unknown.
- * branch may be NULL. */
+/* The first CUDA version that takes PTX ISA `isa`, and its driver branch: 84 -> 12040 and 550.  The result is 0
+ * for an unknown `isa`.  `branch` may be NULL. */
 PTXPACK_API int ptxpack_cuda_of_isa(int isa, int *branch);
 #ifdef __cplusplus
 }

@@ -45,11 +45,20 @@ char *ptxpack_read_file(const char *path, size_t limit, size_t *bytes)
     int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return NULL;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uintmax_t)st.st_size <= limit)
-        text = read_all(fd, (size_t)st.st_size, bytes);
+    if (fstat(fd, &st) == 0) {
+        errno = S_ISDIR(st.st_mode)             ? EISDIR
+                : !S_ISREG(st.st_mode)          ? ESPIPE
+                : (uintmax_t)st.st_size > limit ? EFBIG
+                                                : 0;
+        text = errno == 0 ? read_all(fd, (size_t)st.st_size, bytes) : NULL;
+    }
+    int error = errno;
     close(fd);
+    errno = error;
     return text;
 }
+
+const char *ptxpack_file_error(int error) { return error == ESPIPE ? "Not a regular file" : strerror(error); }
 
 /* ---- the dynamic linker and forks ----------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* open.c - a handle: driver, device, context, cache, compile route. */
+/* open.c - opening a handle: its driver, device, context, cache and compile route. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "internal.h"
+#include "loader/missing.h"
 
 const char *ptxpack_chosen(const char *option, const char *variable)
 {
@@ -45,21 +46,51 @@ static ptxpack_status open_failed(const ptxpack *h, ptxpack_cu_result result, co
                         ptxpack_driver_error(h->driver, result, text, sizeof text));
 }
 
-static ptxpack_status count_devices(const ptxpack *h, int *count)
+static ptxpack_status count_devices(const ptxpack *h, bool named, int *count)
 {
     ptxpack_cu_result r = h->driver->cuDeviceGetCount(count);
     if (r != PTXPACK_CU_SUCCESS)
         return open_failed(h, r, "cuDeviceGetCount");
-    return *count > 0 ? PTXPACK_OK : ptxpack_fail(NULL, PTXPACK_E_NO_DEVICE, "the driver sees no device");
+    return *count > 0 ? PTXPACK_OK
+                      : ptxpack_fail(NULL, PTXPACK_E_NO_DEVICE, "the driver sees no device%s",
+                                     named ? "" : PTXPACK_EMULATOR_ADVICE);
 }
 
-/* The current context with its device, if there is one. */
+/* The current context of this thread, or NULL, and its device.  cuCtxGetDevice answers also for a context that was
+ * destroyed (driver 580); cuMemGetInfo does not. */
+static ptxpack_cu_result current_context(const struct ptxpack_driver *d, struct CUctx_st **current, int *device)
+{
+    *current = NULL;
+    if (d->cuCtxGetCurrent(current) != PTXPACK_CU_SUCCESS || *current == NULL)
+        return PTXPACK_CU_SUCCESS;
+    size_t free_bytes, total;
+    if (d->cuMemGetInfo(&free_bytes, &total) == PTXPACK_CU_CONTEXT_IS_DESTROYED)
+        return PTXPACK_CU_CONTEXT_IS_DESTROYED;
+    return d->cuCtxGetDevice(device);
+}
+
+/* Whether the handle's context is current by its address, and was destroyed. */
+static bool is_dead(const ptxpack *h)
+{
+    int               device;
+    struct CUctx_st  *current;
+    ptxpack_cu_result r = current_context(h->driver, &current, &device);
+    return current == h->context && r == PTXPACK_CU_CONTEXT_IS_DESTROYED;
+}
+
+/* The current context with its device; h->context stays NULL where there is none.  A thread keeps a context
+ * that was destroyed as its current one, as after the last release of a primary context: that counts as
+ * none. */
 static ptxpack_status adopt_context(ptxpack *h, int count)
 {
     int               device = -1;
-    ptxpack_cu_result r = h->driver->cuCtxGetDevice(&h->device);
+    struct CUctx_st  *current = NULL;
+    ptxpack_cu_result r = current_context(h->driver, &current, &h->device);
+    if (current == NULL || r == PTXPACK_CU_CONTEXT_IS_DESTROYED)
+        return PTXPACK_OK;
     if (r != PTXPACK_CU_SUCCESS)
         return open_failed(h, r, "cuCtxGetDevice");
+    h->context = current;
     for (int i = 0; i < count; i++)
         if (h->driver->cuDeviceGet(&device, i) == PTXPACK_CU_SUCCESS && device == h->device)
             h->info.ordinal = i;
@@ -79,6 +110,9 @@ static ptxpack_status retain_context(ptxpack *h, int ordinal, int count)
         return open_failed(h, r, "cuDevicePrimaryCtxRetain");
     h->retained = true;
     h->info.ordinal = ordinal;
+    if (is_dead(
+            h)) /* an earlier context of this thread had the same address: what is current is still that one */
+        h->driver->cuCtxSetCurrent(h->context);
     return PTXPACK_OK;
 }
 
@@ -126,11 +160,11 @@ static ptxpack_status open_device(ptxpack *h, const ptxpack_options *options)
     ptxpack_status status = ptxpack_driver_open(options->driver, &h->driver, line, sizeof line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(NULL, status, "%s", line);
-    if ((status = count_devices(h, &count)) != PTXPACK_OK)
+    if ((status = count_devices(h, options->driver != NULL, &count)) != PTXPACK_OK)
         return status;
-    if (h->driver->cuCtxGetCurrent(&h->context) != PTXPACK_CU_SUCCESS)
-        h->context = NULL;
-    status = h->context != NULL ? adopt_context(h, count) : retain_context(h, options->device, count);
+    status = adopt_context(h, count);
+    if (status == PTXPACK_OK && h->context == NULL)
+        status = retain_context(h, options->device, count);
     return status == PTXPACK_OK ? read_device(h) : status;
 }
 
@@ -176,6 +210,25 @@ static bool is_folder(const char *path)
     return S_ISDIR(st.st_mode);
 }
 
+ptxpack_status ptxpack_take_emulator(ptxpack_options *options, char path[PTXPACK_EMULATOR_PATH])
+{
+    char           line[PTXPACK_DETAIL_BYTES];
+    const char    *driver = options->driver;
+    bool           named = driver != NULL && *driver;
+    ptxpack_status status = named || options->offline
+                                ? PTXPACK_OK
+                                : ptxpack_emulator_asked(&driver, path, line, sizeof line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
+    if (driver == options->driver)
+        return PTXPACK_OK;
+    options->driver = driver;
+    options->line_info = true;
+    if (options->ptxjit == NULL || !*options->ptxjit)
+        options->ptxjit = driver;
+    return PTXPACK_OK;
+}
+
 static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
 {
     const char           *dir = ptxpack_chosen(options->ptx_dir, "PTXPACK_PTX_DIR");
@@ -212,11 +265,14 @@ static ptxpack_status open_parts(ptxpack *h, const ptxpack_options *options)
 
 ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out)
 {
+    if (out == NULL)
+        return PTXPACK_MISSING(NULL, "out");
     ptxpack_options all = {.size = sizeof all};
+    char            emulator[PTXPACK_EMULATOR_PATH];
     *out = NULL;
     if (options != NULL && (options->size < sizeof options->size || options->size > sizeof all))
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.size is %u, this library knows %zu", options->size,
-                            sizeof all);
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.size is %u, but this library knows %zu",
+                            options->size, sizeof all);
     if (options != NULL)
         memcpy(&all, options, options->size);
     ptxpack *h = (ptxpack *)calloc(1, sizeof *h);
@@ -225,12 +281,23 @@ ptxpack_status ptxpack_open(const ptxpack_options *options, ptxpack **out)
     h->id = ptxpack_new_id();
     h->pid = getpid();
     pthread_mutex_init(&h->lock, NULL);
-    ptxpack_status status = open_parts(h, &all);
+    ptxpack_status status = ptxpack_take_emulator(&all, emulator);
+    if (status == PTXPACK_OK)
+        status = open_parts(h, &all);
     if (status == PTXPACK_OK)
         *out = h;
     else
         ptxpack_close(h);
     return status;
+}
+
+/* Release the primary context.  If nobody else holds it, it is destroyed; then it must not stay current in this
+ * thread, whose next calls would fail with error 709. */
+static void release_context(const ptxpack *h)
+{
+    h->driver->cuDevicePrimaryCtxRelease(h->device);
+    if (is_dead(h))
+        h->driver->cuCtxSetCurrent(NULL);
 }
 
 void ptxpack_close(ptxpack *h)
@@ -240,14 +307,42 @@ void ptxpack_close(ptxpack *h)
     bool ours = h->pid == getpid(); /* a forked child must not call the driver */
     ptxpack_kernels_free(h, ours);
     if (ours && h->retained)
-        h->driver->cuDevicePrimaryCtxRelease(h->device);
+        release_context(h);
     ptxpack_cache_close(h->cache);
     pthread_mutex_destroy(&h->lock);
     free(h->ptx_dir);
     free(h);
 }
 
-const ptxpack_device_info   *ptxpack_device(const ptxpack *handle) { return &handle->info; }
-const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle) { return handle->driver; }
-struct ptxpack_cache        *ptxpack_cache_of(const ptxpack *handle) { return handle->cache; }
-struct CUctx_st             *ptxpack_context(const ptxpack *handle) { return handle->context; }
+const ptxpack_device_info *ptxpack_device(const ptxpack *handle)
+{
+    if (handle == NULL) {
+        PTXPACK_MISSING(NULL, "handle");
+        return NULL;
+    }
+    return &handle->info;
+}
+const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle)
+{
+    if (handle == NULL) {
+        PTXPACK_MISSING(NULL, "handle");
+        return NULL;
+    }
+    return handle->driver;
+}
+struct ptxpack_cache *ptxpack_cache_of(const ptxpack *handle)
+{
+    if (handle == NULL) {
+        PTXPACK_MISSING(NULL, "handle");
+        return NULL;
+    }
+    return handle->cache;
+}
+struct CUctx_st *ptxpack_context(const ptxpack *handle)
+{
+    if (handle == NULL) {
+        PTXPACK_MISSING(NULL, "handle");
+        return NULL;
+    }
+    return handle->context;
+}

@@ -1,5 +1,6 @@
 /* pack.c - reading .ptx files from the embedded table or from a folder. */
 #include "pack.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +49,9 @@ static struct ptxpack_pack_text *read_text(const char *dir, const char *path)
         return NULL;
     size_t bytes = 0;
     char  *text = ptxpack_read_file(full, MAX_FILE, &bytes);
+    int    error = errno;
     free(full);
+    errno = error;
     if (text == NULL)
         return NULL;
     t = (struct ptxpack_pack_text *)calloc(1, sizeof *t);

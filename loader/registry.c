@@ -29,12 +29,15 @@ enum { RESERVED_SHARED = 1024 }; /* bytes of each block's shared memory that sm_
 
 const ptxpack_variant *ptxpack_variants(size_t *count)
 {
-    *count = sizeof variants / sizeof variants[0];
+    if (count != NULL)
+        *count = sizeof variants / sizeof variants[0];
     return variants;
 }
 
 const ptxpack_variant *ptxpack_variant_find(const char *id)
 {
+    if (id == NULL)
+        return NULL;
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
         if (strcmp(variants[i].id, id) == 0)
             return &variants[i];
@@ -43,6 +46,8 @@ const ptxpack_variant *ptxpack_variant_find(const char *id)
 
 int64_t ptxpack_variant_parameter(const ptxpack_variant *v, const char *name, int64_t otherwise)
 {
+    if (v == NULL || name == NULL)
+        return otherwise;
     for (int i = 0; i < v->parameter_count; i++)
         if (strcmp(v->parameters[i].name, name) == 0)
             return v->parameters[i].value;
@@ -68,6 +73,13 @@ static const char *refuse_isa(const ptxpack_variant *v, const ptxpack_device_cap
 const char *ptxpack_variant_refusal(const ptxpack_variant *v, const ptxpack_device_caps *caps, char *buf,
                                     size_t cap)
 {
+    char none[16];
+    if (buf == NULL || cap == 0)
+        return ptxpack_variant_refusal(v, caps, none, sizeof none) == NULL ? NULL : "no room for the reason";
+    if (v == NULL || caps == NULL) {
+        snprintf(buf, cap, "%s is NULL", v == NULL ? "v" : "caps");
+        return buf;
+    }
     bool exact = (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0;
     if (exact ? caps->arch != v->arch : caps->arch < v->arch) {
         snprintf(buf, cap, "needs %ssm_%d%s, the device is sm_%d", exact ? "exactly " : "", v->arch,
@@ -111,6 +123,15 @@ const ptxpack_variant *ptxpack_variant_choose(const char *op, const ptxpack_devi
                                               ptxpack_variant_filter filter, const void *context, char *buf,
                                               size_t cap)
 {
+    char none[16];
+    if (buf == NULL) {
+        buf = none;
+        cap = sizeof none;
+    }
+    if (op == NULL || caps == NULL) {
+        snprintf(buf, cap, "%s is NULL", op == NULL ? "op" : "caps");
+        return NULL;
+    }
     const ptxpack_variant *nearest = NULL;
     bool                   any = false;
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {

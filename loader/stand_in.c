@@ -66,17 +66,21 @@ ptxpack_status ptxpack_open_stand_in_for_device(const ptxpack_options *options, 
 {
     const struct ptxpack_driver *driver;
     ptxpack_device_info          facts = {.sm_count = 0};
-    char                         line[PTXPACK_DETAIL_BYTES], arch[16];
+    char                         line[PTXPACK_DETAIL_BYTES], arch[16], emulator[PTXPACK_EMULATOR_PATH];
+    ptxpack_options              all = *options;
     *out = NULL;
-    ptxpack_status status = ptxpack_driver_open(options->driver, &driver, line, sizeof line);
+    ptxpack_status status = ptxpack_take_emulator(&all, emulator);
+    if (status != PTXPACK_OK)
+        return status;
+    status = ptxpack_driver_open(all.driver, &driver, line, sizeof line);
     if (status != PTXPACK_OK)
         return ptxpack_fail(NULL, status, "%s", line);
-    status = ask_driver(driver, options->device, &facts);
+    status = ask_driver(driver, all.device, &facts);
     if (status != PTXPACK_OK)
         return status;
     snprintf(arch, sizeof arch, "sm_%d", facts.caps.arch);
-    status = ptxpack_open_stand_in(options, arch, facts.sm_count, out);
-    if (status == PTXPACK_OK && (status = take_facts(*out, driver, &facts, options->arch)) != PTXPACK_OK) {
+    status = ptxpack_open_stand_in(&all, arch, facts.sm_count, out);
+    if (status == PTXPACK_OK && (status = take_facts(*out, driver, &facts, all.arch)) != PTXPACK_OK) {
         ptxpack_close(*out);
         *out = NULL;
     }

@@ -1,4 +1,5 @@
-/* status.h - every outcome a call can have, and the sentence for it.  C11 and C++; no CUDA header. */
+/* status.h - every outcome that a call can have, and the sentence for it.  C11 and C++; it needs no CUDA
+ * header. */
 #ifndef PTXPACK_STATUS_H
 #define PTXPACK_STATUS_H
 
@@ -8,7 +9,7 @@
 #define PTXPACK_API
 #endif
 
-/* One row per status: name, value, sentence.  Values never change once released; new ones go last. */
+/* One row for each status: name, value, sentence.  Released values never change, and new rows go last. */
 #define PTXPACK_STATUS_MAP(X)                                                                \
     X(OK, 0, "success")                                                                      \
     X(E_ARG, 1, "an argument is out of its stated range")                                    \
@@ -40,8 +41,8 @@ typedef enum ptxpack_status {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* The sentence, and the name ("PTXPACK_E_ARG"), of a status; "unknown status" for any other value.
- * Static storage. */
+/* The sentence of a status, and its name ("PTXPACK_E_ARG"); "unknown status" for any other value.  The strings
+ * are static. */
 PTXPACK_API const char *ptxpack_status_string(ptxpack_status status);
 PTXPACK_API const char *ptxpack_status_name(ptxpack_status status);
 #ifdef __cplusplus

@@ -4,8 +4,8 @@
 #include "internal.h"
 
 /* From NVIDIA's table of compute capabilities: the shared memory that a block may opt in to and that of a
- * multiprocessor, in KiB.  The multiprocessors are those of the best-known GPU: T4, A100, RTX 3090, Orin, RTX 4090,
- * H100, B200, B300, Thor, RTX 5090, GB10. */
+ * multiprocessor, in KiB.  The multiprocessors are those of the best-known GPU: T4, A100, RTX 3090, Orin, RTX
+ * 4090, H100, B200, B300, Thor, RTX 5090, GB10. */
 static const struct arch {
     int arch, per_block, per_sm, sms;
 } archs[] = {

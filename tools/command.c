@@ -1,6 +1,7 @@
 /* command.c - option parsing and JSON output for every subcommand. */
 #include "command.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -9,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "progress.h"
 
 /* ---- the streams -------------------------------------------------------------------------------- */
 void command_begin(void)
@@ -40,7 +43,28 @@ int command_end(int status)
                         flush_error != 0 ? strerror(flush_error) : "");
 }
 
-/* What a file name or an argument holds must neither break the line nor reach the terminal as a command. */
+/* The bytes of a control character at `p`: one of ASCII, or of U+0080 to U+009F in UTF-8; 0: it is none. */
+static int control_bytes(const unsigned char *p)
+{
+    return *p < 0x20 || *p == 0x7f ? 1 : *p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0 ? 2 : 0;
+}
+
+/* What a file name or an argument holds must neither break the line nor reach the terminal as a command: control
+ * characters are written as \n, \t or \x1b. */
+static void write_escaped(const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p != '\0';) {
+        int control = control_bytes(p);
+        if (control == 0)
+            fputc(*p++, stderr);
+        else if (*p == '\n' || *p == '\t')
+            fputs(*p++ == '\n' ? "\\n" : "\\t", stderr);
+        else
+            for (; control > 0; control--)
+                fprintf(stderr, "\\x%02x", *p++);
+    }
+}
+
 int command_fail(const char *subcommand, const char *format, ...)
 {
     va_list arguments;
@@ -48,12 +72,11 @@ int command_fail(const char *subcommand, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    for (char *p = line; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?';
     command_flush();
-    fprintf(stderr, "ptxpack%s%s: %s\n", subcommand != NULL ? " " : "", subcommand != NULL ? subcommand : "",
-            line);
+    progress_clear();
+    fprintf(stderr, "ptxpack%s%s: ", subcommand != NULL ? " " : "", subcommand != NULL ? subcommand : "");
+    write_escaped(line);
+    fputc('\n', stderr);
     return COMMAND_FAILED;
 }
 
@@ -93,6 +116,8 @@ static bool store_value(const option *row, const char *text)
 {
     char *end;
     errno = 0;
+    if ((row->kind == OPTION_INT || row->kind == OPTION_REAL) && isspace((unsigned char)*text))
+        return false; /* strtoll and strtod would skip blanks */
     switch (row->kind) {
     case OPTION_INT: {
         long long number = strtoll(text, &end, 10);
@@ -129,6 +154,14 @@ static const char *wanted_kind(const option *row)
                                       : "one of the 256 that may be given";
 }
 
+/* Whether a word that stands where a value should is an option itself. */
+static bool is_option(const option *rows, const char *word)
+{
+    const char *value;
+    return word[0] == '-' && word[1] != '\0' &&
+           (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 || find_row(rows, word, &value) != NULL);
+}
+
 /* Apply the option argv[*at], and step *at over a value of its own; false after a line on stderr. */
 static bool apply_option(int argc, char **argv, int *at, const option *rows)
 {
@@ -156,6 +189,11 @@ static bool apply_option(int argc, char **argv, int *at, const option *rows)
         command_fail(argv[0], "option %s needs a value", word);
         return false;
     }
+    if (value == argv[*at] && is_option(rows, value)) {
+        command_fail(argv[0], "option %s needs a value, and %s is an option (%s=%s is taken as it stands)",
+                     word, value, word, value);
+        return false;
+    }
     if ((row->kind == OPTION_TEXT || row->kind == OPTION_LIST) && *value == '\0') {
         command_fail(argv[0], "option %s%s: the value is empty", is_letter(row) ? "-" : "--", row->name);
         return false;
@@ -168,8 +206,14 @@ static bool apply_option(int argc, char **argv, int *at, const option *rows)
     return true;
 }
 
+static command_visit *describing;
+
+void command_describe(command_visit *visit) { describing = visit; }
+
 int command_options(int argc, char **argv, const char *synopsis, const option *rows, int *words)
 {
+    if (describing != NULL)
+        return describing(synopsis, rows), COMMAND_OK;
     int  count = 0;
     bool options_over = false;
     for (int at = 1; at < argc; at++) {

@@ -37,7 +37,7 @@ COMMAND_MAP(COMMAND_DECLARE)
 /* One row per option of a subcommand.  Flags take no value; every other kind takes one, as
  * "--name value" or "--name=value".  A name of one letter is also taken as "-o value".  OPTION_MAYBE is a
  * text that may be left out: "--causal" alone sets "", a following word that starts with no '-' is
- * its value; of OPTION_INLINE only what follows a = is.  OPTION_LIST may be given many times, one of a letter
+ * its value; of OPTION_INLINE only what follows a = is.  A following word that is itself an option is no value.  OPTION_LIST may be given many times, one of a letter
  * also as "-Ovalue".  Any other text must not be empty. */
 typedef enum option_kind {
     OPTION_FLAG,
@@ -66,6 +66,10 @@ typedef struct option {
  * (COMMAND_OK after help; COMMAND_USAGE after one line on stderr that names the culprit). */
 int command_options(int argc, char **argv, const char *synopsis, const option *rows, int *words);
 
+/* From now on (NULL: no longer) command_options shows its synopsis and its rows to `visit`, and returns COMMAND_OK. */
+typedef void command_visit(const char *synopsis, const option *rows);
+void         command_describe(command_visit *visit);
+
 /* First and last in main.  Begin: no file that is opened later may land on a closed standard stream and take
  * in what is printed; and a file size limit is an error of the write.  End: COMMAND_FAILED after a line on
  * stderr when what was printed could not be written, otherwise `status`. */
@@ -74,8 +78,8 @@ int  command_end(int status);
 /* What was printed so far goes out; false when that failed, now or before. */
 bool command_flush(void);
 
-/* One line "ptxpack SUBCOMMAND: message" on stderr (SUBCOMMAND NULL: "ptxpack: message"); returns
- * COMMAND_FAILED. */
+/* One line "ptxpack SUBCOMMAND: message" on stderr (SUBCOMMAND NULL: "ptxpack: message"), control characters
+ * escaped; returns COMMAND_FAILED. */
 int command_fail(const char *subcommand, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- JSON on stdout: commas, escapes and nesting are kept right by the writer ------------------------ */

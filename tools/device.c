@@ -1,13 +1,14 @@
 /* device.c - GPU memory, copies, timing, and reports of kernels, for commands and checks. */
 #include "device.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "command.h"
-#include "emulator.h"
+#include "loader/inspect.h"
 
 bool device_try(device *d, ptxpack_cu_result result, const char *what)
 {
@@ -28,21 +29,6 @@ bool device_status(device *d, ptxpack_status status)
     return false;
 }
 
-/* The handle keeps the primary context alive; driver calls of our own need it to be current. */
-static bool make_current(device *d)
-{
-    int ordinal = ptxpack_device(d->handle)->ordinal;
-    if (!device_try(d, d->driver->cuCtxGetCurrent(&d->context), "cuCtxGetCurrent"))
-        return false;
-    if (d->context != NULL)
-        return true;
-    if (!device_try(d, d->driver->cuDeviceGet(&d->device, ordinal), "cuDeviceGet") ||
-        !device_try(d, d->driver->cuDevicePrimaryCtxRetain(&d->context, d->device), "cuDevicePrimaryCtxRetain"))
-        return false;
-    d->held = true;
-    return device_attach(d);
-}
-
 bool device_attach(device *d)
 {
     return device_try(d, d->driver->cuCtxSetCurrent(d->context), "cuCtxSetCurrent");
@@ -53,6 +39,16 @@ bool device_absent(ptxpack_status opened)
     return opened == PTXPACK_E_NO_DRIVER || opened == PTXPACK_E_STUB_DRIVER || opened == PTXPACK_E_NO_DEVICE;
 }
 
+void *device_library_function(const device *d, const char *name)
+{
+    void *library = dlopen(ptxpack_driver_path(d->driver), RTLD_NOW | RTLD_NOLOAD);
+    if (library == NULL)
+        return NULL;
+    void *function = dlsym(library, name);
+    dlclose(library); /* the driver table keeps it */
+    return function;
+}
+
 ptxpack_status device_open(device *d, const ptxpack_options *options)
 {
     memset(d, 0, sizeof *d);
@@ -60,15 +56,19 @@ ptxpack_status device_open(device *d, const ptxpack_options *options)
     if (!device_status(d, status))
         return status;
     d->driver = ptxpack_driver_table(d->handle);
+    d->context = ptxpack_context(d->handle);
     if (d->driver == NULL) {
         snprintf(d->line, sizeof d->line, "the handle is offline");
-    } else if (make_current(d) &&
-               device_try(d, d->driver->cuStreamCreate(&d->stream, PTXPACK_CU_STREAM_NON_BLOCKING),
-                          "cuStreamCreate") &&
-               device_try(d, d->driver->cuEventCreate(&d->from, 0), "cuEventCreate") &&
-               device_try(d, d->driver->cuEventCreate(&d->to, 0), "cuEventCreate")) {
-        return PTXPACK_OK;
+        device_close(d);
+        return PTXPACK_E_DRIVER;
     }
+    d->emulated = device_library_function(d, "ptxpack_emu_executed") != NULL;
+    if (device_attach(d) && /* driver calls of our own need the handle's context to be current */
+        device_try(d, d->driver->cuStreamCreate(&d->stream, PTXPACK_CU_STREAM_NON_BLOCKING),
+                   "cuStreamCreate") &&
+        device_try(d, d->driver->cuEventCreate(&d->from, 0), "cuEventCreate") &&
+        device_try(d, d->driver->cuEventCreate(&d->to, 0), "cuEventCreate"))
+        return PTXPACK_OK;
     device_close(d);
     return PTXPACK_E_DRIVER;
 }
@@ -79,7 +79,7 @@ static ptxpack_status open_emulator(device *d, const ptxpack_options *options)
     char            path[4096], why[sizeof d->why];
     ptxpack_options emulated = {.size = sizeof emulated};
     snprintf(why, sizeof why, "%s", d->line);
-    if (emulator_path(path, sizeof path) == NULL) {
+    if (ptxpack_emulator_path(path, sizeof path) == NULL) {
         snprintf(d->line, sizeof d->line,
                  "%.380s%sno emulated driver: libptxpack-emu.so is not beside this program", why,
                  *why ? "; " : "");
@@ -90,28 +90,38 @@ static ptxpack_status open_emulator(device *d, const ptxpack_options *options)
     emulated.driver = emulated.ptxjit = path;
     emulated.line_info = true;
     ptxpack_status status = device_open(d, &emulated);
-    d->emulated = status == PTXPACK_OK;
     snprintf(d->why, sizeof d->why, "%s", why);
     return status;
 }
 
+/* What the option, or else the environment, asks for; NULL: whatever there is. */
+static const char *chosen_device(const char *choice)
+{
+    const char *asked = choice != NULL ? choice : getenv("PTXPACK_DEVICE");
+    return asked != NULL && *asked != '\0' ? asked : NULL;
+}
+
 bool device_choice(const char *choice)
 {
-    return choice == NULL || strcmp(choice, "gpu") == 0 || strcmp(choice, "emu") == 0;
+    const char *asked = chosen_device(choice);
+    return asked == NULL || strcmp(asked, "gpu") == 0 || strcmp(asked, "emu") == 0;
 }
 
 ptxpack_status device_open_as(device *d, const char *choice, const ptxpack_options *options)
 {
-    const char *driver = getenv("PTXPACK_DRIVER");
+    const char *driver = getenv("PTXPACK_DRIVER"), *asked = chosen_device(choice);
     memset(d, 0, sizeof *d);
-    if (choice != NULL && strcmp(choice, "emu") == 0)
-        return open_emulator(d, options);
     if (!device_choice(choice)) {
-        snprintf(d->line, sizeof d->line, "--device: '%s' is neither gpu nor emu", choice);
+        snprintf(d->line, sizeof d->line, "%s: '%.80s' is neither gpu nor emu",
+                 choice != NULL ? "--device" : "PTXPACK_DEVICE", asked);
         return PTXPACK_E_ARG;
     }
+    if (asked != NULL && strcmp(asked, "emu") == 0)
+        return open_emulator(d, options);
+    if (choice != NULL)
+        unsetenv("PTXPACK_DEVICE"); /* which the library would obey */
     ptxpack_status status = device_open(d, options);
-    bool           named = choice != NULL || (driver != NULL && *driver != '\0');
+    bool           named = asked != NULL || (driver != NULL && *driver != '\0');
     return device_absent(status) && !named ? open_emulator(d, options) : status;
 }
 
@@ -128,11 +138,6 @@ void device_close(device *d)
     d->stream = NULL;
     ptxpack_close(d->handle);
     d->handle = NULL;
-    if (d->held) {
-        d->driver->cuCtxSetCurrent(NULL);
-        d->driver->cuDevicePrimaryCtxRelease(d->device);
-    }
-    d->held = false;
 }
 
 bool device_alloc(device *d, uint64_t *address, size_t bytes)

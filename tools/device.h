@@ -12,27 +12,28 @@ typedef struct device {
     const struct ptxpack_driver *driver;
     struct CUstream_st          *stream; /* of its own, not blocked by the default stream */
     struct CUevent_st           *from, *to;
-    struct CUctx_st             *context; /* current in the thread that opened the device */
-    int                          device;  /* CUdevice whose primary context is held, if it is */
-    bool                         held;
+    struct CUctx_st             *context;  /* the handle's; current in the thread that opened the device */
     bool                         emulated; /* it is the emulated driver's */
     char                         why[512]; /* emulated: why there is no GPU; "" when it was asked for */
     char                         line[512];
 } device;
 
 /* The option of every subcommand that runs kernels. */
-#define DEVICE_OPTION_HELP "gpu|emu  (default: the GPU; the emulated driver when there is none)"
+#define DEVICE_OPTION_HELP \
+    "gpu|emu  (default: PTXPACK_DEVICE; else the GPU; the emulated driver when there is none)"
 
 /* Open a handle (options may be NULL), make its context current, create stream and events. */
 ptxpack_status device_open(device *d, const ptxpack_options *options);
-/* The same by choice: "gpu", "emu", or NULL: the GPU, and the emulated driver when there is none, unless the
- * environment names a driver.  Any other choice is PTXPACK_E_ARG. */
-bool           device_choice(const char *choice); /* it is one of these */
+/* The same by choice: "gpu", "emu", or NULL: what PTXPACK_DEVICE names, else the GPU, and the emulated driver when there
+ * is none, unless PTXPACK_DRIVER names one.  Any other choice is PTXPACK_E_ARG. */
+bool           device_choice(const char *choice); /* it is one of these, or else PTXPACK_DEVICE is */
 ptxpack_status device_open_as(device *d, const char *choice, const ptxpack_options *options);
 void           device_close(device *d);
 /* Whether what device_open returned says that there is no GPU, rather than that something is wrong. */
 bool device_absent(ptxpack_status opened);
-bool device_attach(device *d); /* make its context current in another thread */
+/* A function of the driver's library beyond the table, as those of emu_api.h; NULL where it has none. */
+void *device_library_function(const device *d, const char *name);
+bool  device_attach(device *d); /* make its context current in another thread */
 
 /* false, with the line set from the driver's answer or from the handle, unless it is a success. */
 bool device_try(device *d, ptxpack_cu_result result, const char *what);

@@ -42,7 +42,7 @@ static int make_folder(const char *dir)
     return error;
 }
 
-/* Without this lock the later of two filling processes would list files that the earlier one has replaced. */
+/* Without this lock the second of two processes would list files that the first one has replaced. */
 static bool lock_folder(ptxpack_filling *f, void (*waits)(const char *dir), char line[PTXPACK_CACHE_LINE])
 {
     char what[128];
@@ -58,9 +58,9 @@ static bool lock_folder(ptxpack_filling *f, void (*waits)(const char *dir), char
     return false;
 }
 
-/* We hold the lock, so temporaries in the folder are from a writer that died.  A folder without a manifest
- * must hold only entries that a stopped filling has left: it may be neither a cache in use, whose entries
- * the manifest would take, nor a folder with other files. */
+/* We hold the lock, so temporary files in the folder are from a writer that died.  A folder without a manifest
+ * may hold only entries that a stopped filling has left.  It must not be a cache in use, because the manifest
+ * would list the entries of that cache, and it must not hold other files. */
 static bool look_round(const ptxpack_filling *f, bool has_manifest, char line[PTXPACK_CACHE_LINE])
 {
     char alien[300] = "";
@@ -73,7 +73,8 @@ static bool look_round(const ptxpack_filling *f, bool has_manifest, char line[PT
         if (ptxpack_cache_kind_of(d->d_name) == PTXPACK_NAME_ALIEN && strcmp(d->d_name, ".") != 0 &&
             strcmp(d->d_name, "..") != 0)
             snprintf(alien, sizeof alien,
-                     "it holds other things, as %.100s: name a folder for machine code alone", d->d_name);
+                     "it holds other files, such as %.100s: name a folder that holds only machine code",
+                     d->d_name);
     bool ours = has_manifest || !*alien;
     rewinddir(dir);
     for (struct dirent *d; ours && (d = readdir(dir)) != NULL;)
@@ -111,7 +112,7 @@ ptxpack_filling *ptxpack_filling_open(const char *dir, const char *library, void
                                       char line[PTXPACK_CACHE_LINE])
 {
     ptxpack_filling *f = (ptxpack_filling *)calloc(1, sizeof *f);
-    say(line, dir, "memory is out");
+    say(line, dir, "out of memory");
     if (f == NULL)
         return NULL;
     f->dirfd = -1;
@@ -212,7 +213,8 @@ static void drop_others(ptxpack_manifest *m)
     m->count = kept;
 }
 
-/* Remove the files of entries that the manifest does not list: from a stopped filling, or dropped. */
+/* Remove the files of entries that the manifest does not list: a stopped filling left them, or they were
+ * dropped. */
 static void remove_unlisted(const ptxpack_filling *f)
 {
     DIR *dir = ptxpack_cache_list(f->dirfd);

@@ -4,14 +4,23 @@
 #include <string.h>
 #include "prebuilt.h"
 
-/* Where the pin of "DIR#<64 digits>" begins; NULL when there is none. */
+/* Where the pin of "DIR#<64 digits>" begins, with its #; NULL when there is none.  What follows the last # is
+ * meant as a pin, unless it has a slash: a mistake in a pin must not turn it off. */
 static char *pin_of(char *text)
 {
+    char *hash = strrchr(text, '#');
+    return hash != NULL && strchr(hash, '/') == NULL ? hash : NULL;
+}
+
+/* NULL, or what is wrong with "DIR#PIN". */
+static const char *pin_error(const char *text, const char *hash)
+{
     uint8_t digest[PTXPACK_SHA256_BYTES];
-    char   *hash = strrchr(text, '#');
-    bool    is_pin = hash != NULL && strlen(hash + 1) == PTXPACK_SHA256_HEX &&
-                  ptxpack_sha256_parse(hash + 1, digest);
-    return is_pin ? hash : NULL;
+    if (strlen(hash + 1) != PTXPACK_SHA256_HEX || !ptxpack_sha256_parse(hash + 1, digest))
+        return "what follows the # is not a SHA-256 of 64 digits, in lower case (a folder with a # in its name "
+               "is "
+               "written with a slash at its end)";
+    return hash == text ? "there is no folder before the pin" : NULL;
 }
 
 static bool add_folder(ptxpack_cache *cache, ptxpack_prebuilt *folder)
@@ -27,14 +36,20 @@ static bool add_folder(ptxpack_cache *cache, ptxpack_prebuilt *folder)
     return true;
 }
 
-/* Open one folder of the list, which is cut into words.  False: memory is out. */
+/* Open one folder of the list, which is cut into words.  False: memory ran out. */
 static bool open_folder(ptxpack_cache *cache, char *text)
 {
-    char  line[PTXPACK_CACHE_LINE];
-    char *pin = pin_of(text);
-    if (pin != NULL)
-        *pin++ = '\0';
-    ptxpack_prebuilt *folder = ptxpack_prebuilt_open(text, pin, line);
+    char              line[PTXPACK_CACHE_LINE];
+    char             *pin = pin_of(text);
+    const char       *wrong = pin != NULL ? pin_error(text, pin) : NULL;
+    ptxpack_prebuilt *folder = NULL;
+    if (wrong != NULL) {
+        snprintf(line, sizeof line, "%.300s: %s", text, wrong);
+    } else {
+        if (pin != NULL)
+            *pin++ = '\0';
+        folder = ptxpack_prebuilt_open(text, pin, line);
+    }
     if (folder != NULL)
         return add_folder(cache, folder);
     if (asprintf(&cache->refusal, "prebuilt folder %s", line) < 0)
@@ -78,6 +93,8 @@ const char *ptxpack_cache_prebuilt_refusal(const ptxpack_cache *cache)
 ptxpack_prebuilt_result ptxpack_cache_get_prebuilt(ptxpack_cache *cache, const ptxpack_cache_key *key,
                                                    ptxpack_cache_entry *entry)
 {
+    if (entry == NULL)
+        return PTXPACK_PREBUILT_NONE;
     char                    name[PTXPACK_CACHE_HEX + 1], line[PTXPACK_CACHE_LINE];
     ptxpack_prebuilt_result result = PTXPACK_PREBUILT_NONE;
     memset(entry, 0, sizeof *entry);
@@ -116,6 +133,8 @@ void ptxpack_prebuilt_describe(const ptxpack_prebuilt *folder, ptxpack_prebuilt_
 
 bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index, ptxpack_prebuilt_info *info)
 {
+    if (info == NULL)
+        return false;
     memset(info, 0, sizeof *info);
     if (cache == NULL || index >= cache->folder_count)
         return false;
@@ -125,6 +144,8 @@ bool ptxpack_cache_prebuilt(const ptxpack_cache *cache, size_t index, ptxpack_pr
 
 uint64_t ptxpack_cache_prebuilt_verify(const ptxpack_cache *cache, size_t index, char *line, size_t cap)
 {
+    if (line == NULL)
+        cap = 0;
     uint64_t good = 0;
     if (cap)
         *line = '\0';

@@ -119,33 +119,34 @@ char *ptxpack_manifest_text(const ptxpack_manifest *m, size_t *bytes)
 
 /* ---- reading ------------------------------------------------------------------------------------ */
 
-/* "entry SHA BYTES NAME.entry LABEL", without the end of the line; NULL, or what is wrong. */
+/* Read "entry SHA BYTES NAME.entry LABEL" without the end of the line.  Returns NULL, or what is wrong. */
 static const char *read_entry(const char *at, ptxpack_manifest_entry *e)
 {
     static const char word[] = "entry ", suffix[] = ".entry ";
     int               used = 0;
     memset(e, 0, sizeof *e);
     if (strncmp(at, word, sizeof word - 1) != 0)
-        return "neither an entry nor the sum of the lines";
+        return "this is neither an entry nor the sum of the lines";
     at += sizeof word - 1;
     if (!ptxpack_sha256_parse(at, e->sha256) || at[PTXPACK_SHA256_HEX] != ' ')
-        return "no SHA-256";
+        return "there is no SHA-256";
     at += PTXPACK_SHA256_HEX + 1;
     if (sscanf(at, "%20" SCNu64 "%n", &e->bytes, &used) != 1 || at[used] != ' ' || e->bytes == 0)
-        return "no size";
+        return "there is no size";
     at += used + 1;
     if (strspn(at, "0123456789abcdef") != PTXPACK_CACHE_HEX ||
         strncmp(at + PTXPACK_CACHE_HEX, suffix, sizeof suffix - 1) != 0)
-        return "no name of an entry";
+        return "there is no name of an entry";
     memcpy(e->name, at, PTXPACK_CACHE_HEX);
     at += PTXPACK_CACHE_HEX + sizeof suffix - 1;
     if (strlen(at) >= sizeof e->label)
-        return "a label that is too long";
+        return "the label is too long";
     memcpy(e->label, at, strlen(at));
     return NULL;
 }
 
-/* Read the lines between the first and the last; the text is cut into words.  NULL, or what is wrong. */
+/* Read the lines between the first and the last, and cut the text at line ends.  Returns NULL, or what is
+ * wrong. */
 static const char *read_lines(char *at, ptxpack_manifest *m, size_t *number)
 {
     static const char library[] = "library ";
@@ -158,21 +159,21 @@ static const char *read_lines(char *at, ptxpack_manifest *m, size_t *number)
         const char            *wrong = NULL;
         if (*number == 2 && (strncmp(at, library, sizeof library - 1) != 0 ||
                              strlen(at + sizeof library - 1) >= sizeof m->library))
-            return "no version of the library";
+            return "there is no version of the library";
         if (*number == 2)
             memcpy(m->library, at + sizeof library - 1, strlen(at + sizeof library - 1));
         else if ((wrong = read_entry(at, &e)) != NULL)
             return wrong;
         else if (m->count && strcmp(m->entries[m->count - 1].name, e.name) >= 0)
-            return "not in the order of the names";
+            return "the lines are not in the order of the names";
         else if (!ptxpack_manifest_add(m, &e))
-            return "memory is out";
+            return "out of memory";
         at = end + 1;
     }
-    return *number == 2 ? "no version of the library" : NULL;
+    return *number == 2 ? "there is no version of the library" : NULL;
 }
 
-/* The SHA-256 of all lines but the last, which holds that sum, and of the whole text, in one pass. */
+/* Compute in one pass the SHA-256 of all lines but the last, which holds that sum, and of the whole text. */
 static const char *read_sum(const char *text, size_t body, uint8_t whole[PTXPACK_SHA256_BYTES])
 {
     uint8_t              want[PTXPACK_SHA256_BYTES], have[PTXPACK_SHA256_BYTES];
@@ -190,7 +191,7 @@ static const char *read_sum(const char *text, size_t body, uint8_t whole[PTXPACK
     return memcmp(want, have, sizeof want) == 0 ? NULL : "its lines do not have the SHA-256 of the last one";
 }
 
-/* Write the lines before the last.  There is exactly one spelling. */
+/* Whether writing the manifest gives the same lines: no other spelling is accepted. */
 static bool says_the_same(const ptxpack_manifest *m, const char *text, size_t body)
 {
     size_t again_bytes = 0;
@@ -207,15 +208,15 @@ bool ptxpack_manifest_read(const char *text, size_t bytes, ptxpack_manifest *out
     char       *copy = NULL;
     memset(out, 0, sizeof *out);
     if (bytes > PTXPACK_MANIFEST_CAP)
-        wrong = "more than 16 MiB";
+        wrong = "the manifest is larger than 16 MiB";
     else if (bytes < sizeof first_line - 1 || memcmp(text, first_line, sizeof first_line - 1) != 0)
         wrong = "it does not begin with \"ptxpack-manifest 1\"";
     else if (bytes < SUM_LINE + sizeof first_line - 1)
         wrong = "it is cut off";
     else if (memchr(text, '\0', bytes) != NULL)
-        wrong = "a zero byte is in it";
+        wrong = "it contains a NUL byte";
     else if ((copy = strndup(text, body)) == NULL)
-        wrong = "memory is out";
+        wrong = "out of memory";
     else if ((wrong = read_lines(copy + sizeof first_line - 1, out, &number)) == NULL &&
              ((wrong = read_sum(text, body, out->sha256)) == NULL) && !says_the_same(out, text, body))
         wrong = "it is not spelled as this library spells it";

@@ -14,8 +14,8 @@ bool ptxpack_prebuilt_is(int dirfd) { return faccessat(dirfd, manifest_name, F_O
 
 /* ---- files -------------------------------------------------------------------------------------- */
 
-/* A regular file of at most `cap` bytes, whole, malloc'ed with a NUL behind it; NULL with errno (EFBIG:
- * larger, EINVAL: not regular).  *st is its status as it was opened. */
+/* Read a regular file of at most `cap` bytes completely.  The result is malloc'ed and followed by a NUL byte;
+ * NULL with errno (EFBIG: it is larger, EINVAL: it is not regular).  *st is its status when it was opened. */
 static char *read_whole(int dirfd, const char *name, uint64_t cap, size_t *bytes, struct stat *st)
 {
     int   fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
@@ -36,7 +36,7 @@ static char *read_whole(int dirfd, const char *name, uint64_t cap, size_t *bytes
         if (n > 0)
             *bytes += (size_t)n;
         else if (n == 0)
-            break; /* it shrank: the caller measures what is there */
+            break; /* the file has become shorter: the caller checks what is there */
         else if (errno != EINTR)
             error = errno;
     }
@@ -50,7 +50,7 @@ static char *read_whole(int dirfd, const char *name, uint64_t cap, size_t *bytes
     return text;
 }
 
-/* What is wrong with a file whose size the manifest gives; or NULL, and *data is its content. */
+/* Check a file whose size the manifest lists.  Returns what is wrong, or NULL with the content in *data. */
 static const char *read_listed(int dirfd, const ptxpack_manifest_entry *listed, char **data)
 {
     char        name[PTXPACK_CACHE_NAME];
@@ -120,7 +120,7 @@ static bool open_manifest(ptxpack_prebuilt *folder, int dirfd, const char *pin, 
 ptxpack_prebuilt *ptxpack_prebuilt_open(const char *dir, const char *pin, char line[PTXPACK_CACHE_LINE])
 {
     ptxpack_prebuilt *folder = (ptxpack_prebuilt *)calloc(1, sizeof *folder);
-    snprintf(line, PTXPACK_CACHE_LINE, "%.300s: memory is out", dir);
+    snprintf(line, PTXPACK_CACHE_LINE, "%.300s: out of memory", dir);
     char *path = ptxpack_cache_choose_dir(dir, line);
     int   fd = folder != NULL && path != NULL ? ptxpack_prebuilt_open_dir(path, pin != NULL, line) : -1;
     bool  good = false;
@@ -164,7 +164,8 @@ ptxpack_prebuilt_result ptxpack_prebuilt_read(const ptxpack_prebuilt *folder, co
     wrong = fd >= 0 ? read_listed(fd, listed, &data) : strerror(errno);
     if (wrong == NULL &&
         ptxpack_entry_decode(data, (size_t)listed->bytes, name, key, entry, &key_bytes) != PTXPACK_ENTRY_GOOD)
-        wrong = errno == ENOMEM ? "memory is out" : "it is of another version, or not the entry of this key";
+        wrong = errno == ENOMEM ? "out of memory"
+                                : "it is of another version, or it is not the entry of this key";
     if (wrong != NULL)
         snprintf(line, PTXPACK_CACHE_LINE, "%.250s/%s.entry: %.150s", folder->dir, name, wrong);
     if (fd >= 0)

@@ -1,4 +1,4 @@
-/* sha256.h - SHA-256 (FIPS 180-4), as libmd has it, and its digits.  Not installed. */
+/* sha256.h - SHA-256 (FIPS 180-4) by libmd, and its digits.  Not installed. */
 #ifndef PTXPACK_SHA256_H
 #define PTXPACK_SHA256_H
 #include <stdbool.h>
@@ -16,6 +16,6 @@ void             ptxpack_sha256_end(ptxpack_sha256_state *state, uint8_t digest[
 
 void ptxpack_sha256(const void *bytes, size_t count, uint8_t digest[PTXPACK_SHA256_BYTES]);
 void ptxpack_sha256_hex(const uint8_t digest[PTXPACK_SHA256_BYTES], char hex[PTXPACK_SHA256_HEX + 1]);
-/* Exactly 64 digits, lower case, with anything after them; false otherwise. */
+/* Read exactly 64 digits in lower case; any text may follow them.  False if they are not there. */
 bool ptxpack_sha256_parse(const char *hex, uint8_t digest[PTXPACK_SHA256_BYTES]);
 #endif

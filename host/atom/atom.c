@@ -275,6 +275,8 @@ size_t ptxpack_mma_atom_count(void)
 
 bool ptxpack_mma_atom_at(size_t index, ptxpack_mma_atom *out)
 {
+    if (out == NULL)
+        return false;
     for (size_t i = 0; i < FAMILIES; i++) {
         size_t members = atom_members(&families[i]);
         if (index < members) {

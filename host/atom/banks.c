@@ -3,6 +3,7 @@
 
 #include "host/layout/arithmetic.h"
 #include "host/layout/internal.h"
+#include "tiled_internal.h"
 #include "loader/loader.h"
 
 enum { WARP = 32, BANK_BYTES = 4, LINE_BYTES = 128, LINE_BITS = 7, TOO_FAR = 1 << 30 };
@@ -20,6 +21,8 @@ static int phase_threads(int bytes) { return LINE_BYTES / (bytes < BANK_BYTES ? 
 
 static ptxpack_status check_access(const ptxpack_bank_access *access, int bits)
 {
+    if (access == NULL || access->offsets == NULL)
+        return operand_missing("ptxpack_bank_conflicts", access == NULL ? "access" : "access->offsets");
     const ptxpack_layout *l = access->offsets;
     if (l->shape.status != PTXPACK_OK)
         return l->shape.status;
@@ -70,7 +73,8 @@ typedef struct phase_place {
     int     lane;
 } phase_place;
 
-/* How many threads the phase at `at` has, and their addresses; 0: there are no more phases.  Moves to the next one. */
+/* How many threads the phase at `at` has, and their addresses; 0: there are no more phases.  Moves to the next
+ * one. */
 static ptxpack_status next_phase(const walk *w, phase_place *at, int32_t address[WARP], int *count)
 {
     *count = 0;
@@ -203,6 +207,8 @@ static ptxpack_status walk_copy(const ptxpack_tiled_copy *copy, ptxpack_side sid
 ptxpack_banks ptxpack_copy_conflicts(const ptxpack_tiled_copy *copy, ptxpack_side side,
                                      const ptxpack_layout *shared)
 {
+    GIVEN_TILED_COPY(copy);
+    GIVEN_LAYOUT(shared);
     ptxpack_layout all = ptxpack_copy_tidfrg(copy, side, shared); /* (Thr,(FrgV,FrgX),(RestM,RestN,..)) */
     walk           w;
     ptxpack_banks  out;
@@ -215,8 +221,8 @@ ptxpack_banks ptxpack_copy_conflicts(const ptxpack_tiled_copy *copy, ptxpack_sid
 typedef struct phase_list {
     int     phases, addresses;
     int32_t address[PTXPACK_BANK_ADDRESSES];
-    uint8_t count[PTXPACK_BANK_ADDRESSES]; /* of each phase                                           */
-    uint8_t shift[PTXPACK_BANK_ADDRESSES]; /* of each phase: log2 of the bytes of its access          */
+    uint8_t count[PTXPACK_BANK_ADDRESSES]; /* of each phase */
+    uint8_t shift[PTXPACK_BANK_ADDRESSES]; /* of each phase: log2 of the bytes of its access */
 } phase_list;
 
 static ptxpack_status list_access(const walk *w, int64_t cosize, phase_list *list)
@@ -286,6 +292,9 @@ static ptxpack_status search(const ptxpack_layout *tile, int element_bits, const
 ptxpack_status ptxpack_find_swizzle(const ptxpack_layout *tile, int bits, int count,
                                     const ptxpack_bank_access *accesses, ptxpack_swizzle *out)
 {
+    GIVEN_LAYOUT(tile);
+    if (accesses == NULL || out == NULL)
+        return operand_missing(__func__, out == NULL ? "out" : "accesses");
     phase_list list;
     int        widest = bits > 8 * BANK_BYTES ? bits / 8 : BANK_BYTES;
     list.phases = list.addresses = 0;

@@ -4,10 +4,10 @@
 
 enum { NEAR_NAMES = 3, NEAR_BYTES = 160 };
 
-/* The nearest so far, the nearest first; names are cut to NEAR_BYTES. */
+/* The nearest so far, the nearest first, and before all others those that begin with what is wanted; names are cut to NEAR_BYTES. */
 struct near_names {
     char wanted[NEAR_BYTES]; /* in upper case */
-    int  length;             /* of that       */
+    int  length;             /* of that */
     int  distance[NEAR_NAMES];
     char name[NEAR_NAMES][NEAR_BYTES];
 };

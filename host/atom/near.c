@@ -1,6 +1,7 @@
 /* near.c - which names are nearest to one that is unknown. */
 #include "inspect.h"
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,9 @@ static int to_upper(const char *name, char upper[NEAR_BYTES])
 static int least(int a, int b) { return a < b ? a : b; }
 
 /* Least number of letters to insert, delete or replace; `limit` where it is not below that.  Row i, column j
- * of the table is that number for the first i letters of a and j of b.  It is at least |i - j|, and the rest adds at
- * least the difference in the lengths of the rests: only columns near i can lead to less than the limit. */
+ * of the table is that number for the first i letters of a and j of b.  It is at least |i - j|, and the rest
+ * adds at least the difference in the lengths of the rests: only columns near i can lead to less than the
+ * limit. */
 static int distance(const char *a, int rows, const char *b, int columns, int limit)
 {
     int row[NEAR_BYTES];
@@ -67,7 +69,10 @@ void near_offer(struct near_names *near, const char *name)
 {
     char upper[NEAR_BYTES];
     int  rank = NEAR_NAMES, length = to_upper(name, upper);
-    int  steps = distance(near->wanted, near->length, upper, length, near->distance[NEAR_NAMES - 1]);
+    /* "SM80_16x8x16": what a name begins with is nearer to it than any misspelling */
+    bool begins = near->length > 0 && strncmp(upper, near->wanted, (size_t)near->length) == 0;
+    int  steps = begins ? 0
+                        : distance(near->wanted, near->length, upper, length, near->distance[NEAR_NAMES - 1]);
     while (rank > 0 && steps < near->distance[rank - 1])
         rank--;
     if (rank == NEAR_NAMES)

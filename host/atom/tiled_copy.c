@@ -64,6 +64,9 @@ static ptxpack_status check_tile(const ptxpack_tiled_copy *copy)
 ptxpack_tiled_copy ptxpack_make_tiled_copy_tv(const ptxpack_copy_atom *atom, int64_t value_bits,
                                               const ptxpack_layout *layout_tv, const ptxpack_layout *tiler)
 {
+    GIVEN_COPY_ATOM(atom);
+    GIVEN_LAYOUT(layout_tv);
+    GIVEN_LAYOUT(tiler);
     if (layout_tv->shape.status != PTXPACK_OK)
         return copy_failed(layout_tv->shape.status);
     if (tiler->shape.status != PTXPACK_OK)
@@ -79,6 +82,8 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_tv(const ptxpack_copy_atom *atom, int
 ptxpack_tiled_copy ptxpack_make_tiled_copy(const ptxpack_copy_atom *atom, int64_t value_bits,
                                            const ptxpack_layout *threads, const ptxpack_layout *values)
 {
+    GIVEN_COPY_ATOM(atom);
+    GIVEN_LAYOUT(threads);
     const ptxpack_tuple  unit = ptxpack_int(1);
     const ptxpack_layout one = ptxpack_make_layout_left(&unit), *val = values != NULL ? values : &one;
     ptxpack_layout       mn = ptxpack_raked_product(threads, val); /* (M,N) -> thread + threads * value */
@@ -99,6 +104,8 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy(const ptxpack_copy_atom *atom, int64_
 ptxpack_tiled_copy ptxpack_make_tiled_copy_mma(const ptxpack_copy_atom *atom, int64_t value_bits,
                                                const ptxpack_tiled_mma *mma, ptxpack_operand operand)
 {
+    GIVEN_COPY_ATOM(atom);
+    GIVEN_TILED_MMA(mma);
     ptxpack_layout thrfrg = mma_tile_thrfrg(mma, operand), tv = mma_tile_tv(mma, operand, &thrfrg);
     if (tv.shape.status != PTXPACK_OK)
         return copy_failed(tv.shape.status);
@@ -113,6 +120,8 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_mma(const ptxpack_copy_atom *atom, in
 ptxpack_tiled_copy ptxpack_make_tiled_copy_like(const ptxpack_copy_atom *atom, int64_t value_bits,
                                                 const ptxpack_tiled_copy *copy, ptxpack_side side)
 {
+    GIVEN_COPY_ATOM(atom);
+    GIVEN_TILED_COPY(copy);
     ptxpack_layout     tv = ptxpack_copy_layout_tv(copy, side);
     ptxpack_tiled_copy like = ptxpack_make_tiled_copy_tv(atom, value_bits, &tv, &copy->tiler);
     like.out_of_order = copy->out_of_order;
@@ -151,6 +160,8 @@ static ptxpack_tiled_copy copy_of_touched(const ptxpack_copy_atom *atom, int64_t
 ptxpack_tiled_copy ptxpack_make_tiled_copy_c_atom(const ptxpack_copy_atom *atom, int64_t value_bits,
                                                   const ptxpack_tiled_mma *mma)
 {
+    GIVEN_COPY_ATOM(atom);
+    GIVEN_TILED_MMA(mma);
     ptxpack_tiled_copy one = copy_of_atom(atom, value_bits);
     ptxpack_layout     thrfrg = mma_tile_thrfrg(mma, PTXPACK_C), tv = mma_tile_tv(mma, PTXPACK_C, &thrfrg);
     if (one.status != PTXPACK_OK || tv.shape.status != PTXPACK_OK)
@@ -172,6 +183,9 @@ ptxpack_tiled_copy ptxpack_make_tiled_copy_c_atom(const ptxpack_copy_atom *atom,
 ptxpack_tiled_copy ptxpack_make_cotiled_copy(const ptxpack_copy_atom *atom, int64_t value_bits,
                                              const ptxpack_layout *atom_tv, const ptxpack_layout *data)
 {
+    GIVEN_COPY_ATOM(atom);
+    GIVEN_LAYOUT(atom_tv);
+    GIVEN_LAYOUT(data);
     /* A further mode of stride 0 catches what lies beyond the data. */
     ptxpack_tuple        unit = ptxpack_int(1);
     const ptxpack_layout end = ptxpack_make_layout_left(&unit);
@@ -198,6 +212,7 @@ ptxpack_tiled_copy ptxpack_make_cotiled_copy(const ptxpack_copy_atom *atom, int6
 
 int64_t ptxpack_copy_threads(const ptxpack_tiled_copy *copy)
 {
+    GIVEN_TILED_COPY(copy);
     return copy->status == PTXPACK_OK ? ptxpack_mode_size(&copy->layout_tv, 0) : 0;
 }
 
@@ -239,6 +254,8 @@ static ptxpack_layout tile_to_thrfrg(const ptxpack_tiled_copy *copy, ptxpack_sid
 ptxpack_layout ptxpack_copy_tidfrg(const ptxpack_tiled_copy *copy, ptxpack_side side,
                                    const ptxpack_layout *tensor)
 {
+    GIVEN_TILED_COPY(copy);
+    GIVEN_LAYOUT(tensor);
     ptxpack_status status = side_ok(copy, side);
     if (status != PTXPACK_OK || tensor->shape.status != PTXPACK_OK)
         return status != PTXPACK_OK ? layout_failed(status) : *tensor;
@@ -253,6 +270,8 @@ ptxpack_layout ptxpack_copy_tidfrg(const ptxpack_tiled_copy *copy, ptxpack_side 
 ptxpack_slice ptxpack_copy_partition(const ptxpack_tiled_copy *copy, ptxpack_side side, int64_t thread,
                                      const ptxpack_layout *tensor)
 {
+    GIVEN_TILED_COPY(copy);
+    GIVEN_LAYOUT(tensor);
     ptxpack_layout tidfrg = ptxpack_copy_tidfrg(copy, side, tensor);
     if (tidfrg.shape.status != PTXPACK_OK)
         return (ptxpack_slice){tidfrg, tuple_failed(tidfrg.shape.status)};
@@ -268,6 +287,8 @@ ptxpack_slice ptxpack_copy_partition(const ptxpack_tiled_copy *copy, ptxpack_sid
 
 ptxpack_layout ptxpack_copy_retile(const ptxpack_tiled_copy *copy, const ptxpack_layout *fragment)
 {
+    GIVEN_TILED_COPY(copy);
+    GIVEN_LAYOUT(fragment);
     if (copy->status != PTXPACK_OK || fragment->shape.status != PTXPACK_OK)
         return copy->status != PTXPACK_OK ? layout_failed(copy->status) : *fragment;
     if (copy->out_of_order)
@@ -304,6 +325,7 @@ ptxpack_layout ptxpack_copy_retile(const ptxpack_tiled_copy *copy, const ptxpack
 
 ptxpack_layout ptxpack_copy_layout_tv(const ptxpack_tiled_copy *copy, ptxpack_side side)
 {
+    GIVEN_TILED_COPY(copy);
     ptxpack_status status = side_ok(copy, side);
     if (status != PTXPACK_OK)
         return layout_failed(status);

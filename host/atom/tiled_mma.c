@@ -126,6 +126,8 @@ static bool is_simple(const ptxpack_layout *tile)
 ptxpack_tiled_mma ptxpack_make_tiled_mma(const ptxpack_mma_atom *atom, const ptxpack_layout *atom_layout,
                                          const ptxpack_layout *permutation)
 {
+    if (atom == NULL)
+        return *tiled_mma_missing(__func__, "atom");
     ptxpack_tiled_mma mma = {.atom = *atom,
                              .thr_layout_vmnk = threads_of(atom, atom_layout),
                              .permutation_mnk = pad_permutation(permutation)};
@@ -161,11 +163,13 @@ ptxpack_tiled_mma ptxpack_make_tiled_mma(const ptxpack_mma_atom *atom, const ptx
 
 int64_t ptxpack_mma_threads(const ptxpack_tiled_mma *mma)
 {
+    GIVEN_TILED_MMA(mma);
     return mma->status == PTXPACK_OK ? ptxpack_size(&mma->thr_layout_vmnk) : 0;
 }
 
 ptxpack_layout ptxpack_mma_permutation(const ptxpack_tiled_mma *mma, int mode)
 {
+    GIVEN_TILED_MMA(mma);
     if (mma->status != PTXPACK_OK)
         return layout_failed(mma->status);
     if (mode < 0 || mode > 2)
@@ -200,6 +204,8 @@ static ptxpack_layout permuted(const ptxpack_tiled_mma *mma, int x, int y, const
 ptxpack_layout ptxpack_mma_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
                                   const ptxpack_layout *tensor)
 {
+    GIVEN_TILED_MMA(mma);
+    GIVEN_LAYOUT(tensor);
     ptxpack_status status = operand_ok(mma, operand);
     if (status != PTXPACK_OK || tensor->shape.status != PTXPACK_OK)
         return status != PTXPACK_OK ? layout_failed(status) : *tensor;
@@ -228,6 +234,7 @@ ptxpack_layout ptxpack_mma_thrfrg(const ptxpack_tiled_mma *mma, ptxpack_operand 
 
 ptxpack_tuple ptxpack_mma_thread_vmnk(const ptxpack_tiled_mma *mma, int64_t thread)
 {
+    GIVEN_TILED_MMA(mma);
     if (mma->status != PTXPACK_OK)
         return tuple_failed(mma->status);
     const ptxpack_layout *vmnk = &mma->thr_layout_vmnk;
@@ -246,6 +253,7 @@ ptxpack_tuple ptxpack_mma_thread_vmnk(const ptxpack_tiled_mma *mma, int64_t thre
 
 ptxpack_tuple ptxpack_mma_thread(const ptxpack_tiled_mma *mma, ptxpack_operand operand, int64_t thread)
 {
+    GIVEN_TILED_MMA(mma);
     ptxpack_status status = operand_ok(mma, operand);
     if (status != PTXPACK_OK)
         return tuple_failed(status);
@@ -269,6 +277,8 @@ static ptxpack_tuple values_of(const ptxpack_tuple *thread, int rank)
 ptxpack_slice ptxpack_mma_partition(const ptxpack_tiled_mma *mma, ptxpack_operand operand, int64_t thread,
                                     const ptxpack_layout *tensor)
 {
+    GIVEN_TILED_MMA(mma);
+    GIVEN_LAYOUT(tensor);
     ptxpack_layout thrfrg = ptxpack_mma_thrfrg(mma, operand, tensor);
     if (thrfrg.shape.status != PTXPACK_OK)
         return (ptxpack_slice){thrfrg, tuple_failed(thrfrg.shape.status)};
@@ -280,6 +290,8 @@ ptxpack_slice ptxpack_mma_partition(const ptxpack_tiled_mma *mma, ptxpack_operan
 ptxpack_tuple ptxpack_mma_partition_shape(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
                                           const ptxpack_tuple *shape)
 {
+    GIVEN_TILED_MMA(mma);
+    GIVEN_TUPLE(shape);
     ptxpack_layout dummy = ptxpack_make_layout_left(shape);
     dummy = ptxpack_mma_thrfrg(mma, operand, &dummy);
     if (dummy.shape.status != PTXPACK_OK)
@@ -291,6 +303,8 @@ ptxpack_tuple ptxpack_mma_partition_shape(const ptxpack_tiled_mma *mma, ptxpack_
 ptxpack_layout ptxpack_mma_fragment(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
                                     const ptxpack_layout *partition)
 {
+    GIVEN_TILED_MMA(mma);
+    GIVEN_LAYOUT(partition);
     ptxpack_status status = operand_ok(mma, operand);
     if (status != PTXPACK_OK || partition->shape.status != PTXPACK_OK)
         return status != PTXPACK_OK ? layout_failed(status) : *partition;
@@ -313,7 +327,7 @@ ptxpack_layout ptxpack_mma_fragment(const ptxpack_tiled_mma *mma, ptxpack_operan
 }
 
 /* ---- (thread, value) layouts --------------------------------------------------------------------------- */
-/* Thread -> (v,(m,n,k)), counted first mode fastest: the threads' layout, turned round. */
+/* Thread -> (v,(m,n,k)), counted first mode fastest: the inverse of the threads' layout. */
 static ptxpack_layout thread_to_vmnk(const ptxpack_tiled_mma *mma)
 {
     const ptxpack_layout rest = ptxpack_complement(&mma->thr_layout_vmnk, NULL);
@@ -367,6 +381,7 @@ ptxpack_layout mma_tile_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand
 
 ptxpack_layout ptxpack_mma_layout_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand)
 {
+    GIVEN_TILED_MMA(mma);
     ptxpack_layout thrfrg = mma_tile_thrfrg(mma, operand);
     return mma_tile_tv(mma, operand, &thrfrg);
 }

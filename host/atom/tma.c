@@ -33,14 +33,14 @@ int ptxpack_tma_type_bits(ptxpack_tma_type type)
 typedef struct box_work {
     const ptxpack_tma_desc *desc;
     int                     bits;
-    ptxpack_layout          shared;   /* the tile without its swizzle                                  */
-    ptxpack_layout          identity; /* of the tensor: has the basis path of each leaf              */
-    ptxpack_layout          tile;     /* tile index -> the tensor's modes                              */
-    ptxpack_layout          inverse;  /* place in shared memory -> tile index                          */
+    ptxpack_layout          shared;   /* the tile without its swizzle */
+    ptxpack_layout          identity; /* of the tensor: has the basis path of each leaf */
+    ptxpack_layout          tile;     /* tile index -> the tensor's modes */
+    ptxpack_layout          inverse;  /* place in shared memory -> tile index */
     int                     parts;    /* of the box, each along one leaf; from 4 on they are one dimension */
     int                     leaf[PTXPACK_TUPLE_ITEMS];
     int64_t                 extent[PTXPACK_TUPLE_ITEMS];
-    int64_t                 elements; /* of the box                                                    */
+    int64_t                 elements; /* of the box */
 } box_work;
 
 /* The first part of dimension d, and the first one beyond it. */
@@ -390,6 +390,8 @@ static ptxpack_status set_steps(const box_work *w, ptxpack_tma_box *box)
 
 ptxpack_tma_box ptxpack_tma_make(const ptxpack_tma_desc *desc)
 {
+    if (desc == NULL)
+        return (ptxpack_tma_box){.status = operand_missing(__func__, "desc")};
     ptxpack_tma_box box = {.type = desc->type,
                            .address = desc->address,
                            .element_strides = {1, 1, 1, 1, 1},

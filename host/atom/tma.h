@@ -1,16 +1,17 @@
 /* tma.h - boxes of the tensor memory accelerator: from layouts to every argument of cuTensorMapEncodeTiled.
  *
- * Given the layout of a tensor in global memory, which tile of it a block takes, and the layout of that tile
- * in shared memory, it finds the largest box that one instruction can move, and the order of the tensor's
- * modes in it: as they follow one another in shared memory.  A tile is one box or several.  The derivation is
- * that of CuTe's make_tma_copy for a tensor whose extents and strides are known at run time only: no two
- * modes of the tensor become one, so that each keeps its own end, beyond which the fill is read.  Only where
- * there are more than five do the last ones share a dimension, which steps by the gcd of their strides.
+ * The input is the layout of a tensor in global memory, the tile of it that a block takes, and the layout of
+ * that tile in shared memory.  The result is the largest box that one instruction can move, and the order of
+ * the tensor's modes in it, which is their order in shared memory.  A tile is one box or several.  The
+ * derivation is that of CuTe's make_tma_copy for a tensor whose extents and strides are known only at run time:
+ * modes of the tensor are not merged, so that each keeps its own end, beyond which TMA reads the fill.  Only if
+ * there are more than five modes, the last ones share a dimension, which steps by the gcd of their strides.
  *
- * No CUDA header is needed: the enumerations below have the driver's numbers.
+ * The enumerations below have the driver's numbers, so no CUDA header is needed.
  *
- * Errors   a box whose `status` is not PTXPACK_OK; ptxpack_detail(NULL) of the thread has one line.
- * Threads  no shared state. */
+ * Errors   After an error the `status` of the box is not PTXPACK_OK, and ptxpack_detail(NULL) of the thread has
+ *          one line.
+ * Threads  There is no shared state. */
 #ifndef PTXPACK_TMA_H
 #define PTXPACK_TMA_H
 #include "host/layout/layout.h"
@@ -55,17 +56,17 @@ typedef enum ptxpack_tma_l2 {
     PTXPACK_TMA_L2_128B = 2,
     PTXPACK_TMA_L2_256B = 3
 } ptxpack_tma_l2;
-/* What is read beyond the tensor; NaN only of a floating-point type. */
+/* The value that is read beyond the tensor; NaN only with a floating-point type. */
 typedef enum ptxpack_tma_fill { PTXPACK_TMA_FILL_ZERO = 0, PTXPACK_TMA_FILL_NAN = 1 } ptxpack_tma_fill;
 
 typedef struct ptxpack_tma_desc {
-    size_t                size; /* sizeof(ptxpack_tma_desc)                                       */
+    size_t                size; /* = sizeof(ptxpack_tma_desc) */
     ptxpack_tma_type      type;
-    const ptxpack_layout *global;    /* the whole tensor, strides in elements                          */
-    const ptxpack_layout *shared;    /* the tile in shared memory, in elements, swizzled or not        */
-    const ptxpack_layout *tile;      /* a tiler of the tensor's modes; NULL: the extents of `shared`   */
-    int64_t               multicast; /* blocks that share one box, each fetching a part; 0 is 1        */
-    uint64_t              address;   /* of the tensor: a multiple of 16                                */
+    const ptxpack_layout *global;    /* the whole tensor, strides in elements */
+    const ptxpack_layout *shared;    /* the tile in shared memory, in elements, swizzled or not */
+    const ptxpack_layout *tile;      /* a tiler of the tensor's modes; NULL: the extents of `shared` */
+    int64_t               multicast; /* blocks that share one box, each fetching a part; 0 is 1 */
+    uint64_t              address;   /* of the tensor: a multiple of 16 */
     ptxpack_tma_l2        l2;
     ptxpack_tma_fill      fill;
 } ptxpack_tma_desc;
@@ -77,31 +78,33 @@ typedef struct ptxpack_tma_box {
     uint32_t               rank;
     uint64_t               address;
     uint64_t               global_dim[PTXPACK_TMA_RANK];
-    uint64_t               global_strides[PTXPACK_TMA_RANK - 1]; /* bytes, of dimensions 1, 2, ..      */
-    uint32_t               box_dim[PTXPACK_TMA_RANK];            /* with multicast: one block's part   */
-    uint32_t               element_strides[PTXPACK_TMA_RANK];    /* all 1                              */
+    uint64_t               global_strides[PTXPACK_TMA_RANK - 1]; /* bytes, of dimensions 1, 2, .. */
+    uint32_t               box_dim[PTXPACK_TMA_RANK];            /* with multicast: one block's part */
+    uint32_t               element_strides[PTXPACK_TMA_RANK];    /* all 1 */
     ptxpack_tma_interleave interleave;
     ptxpack_tma_swizzle    swizzle;
     ptxpack_tma_l2         l2;
     ptxpack_tma_fill       fill;
 
-    /* How to use it. */
-    int64_t        boxes;       /* that make up the tile                                               */
-    int64_t        bytes;       /* of one box, all blocks' parts together: what a barrier waits for    */
-    int64_t        align;       /* the tile's shared address must be a multiple of this many bytes     */
+    /* How to use the box. */
+    int64_t        boxes;       /* the number of boxes of the tile */
+    int64_t        bytes;       /* of one box, with the parts of all blocks: a barrier waits for these */
+    int64_t        align;       /* the tile's shared address must be a multiple of this many bytes */
     ptxpack_layout basis;       /* a box before multicast: extents, and the tensor's modes they lie in */
-    ptxpack_layout coordinates; /* coordinate in the tensor -> the instruction's coordinates (1@dim)   */
-    ptxpack_layout steps;       /* box i of the tile -> what to add to the instruction's coordinates   */
-    ptxpack_layout offsets;     /* box i of the tile -> where in the tile it begins, in elements       */
-    ptxpack_layout parts;       /* block i of a multicast -> what to add to the coordinates; its part of
-                                   the box begins i * bytes / multicast bytes into it                  */
+    ptxpack_layout coordinates; /* coordinate in the tensor -> the instruction's coordinates (1@dim) */
+    ptxpack_layout steps;       /* box i of the tile -> what to add to the instruction's coordinates */
+    ptxpack_layout offsets;     /* box i of the tile -> where in the tile it begins, in elements */
+    /* Block i of a multicast -> what to add to the coordinates; its part of the box begins i * bytes /
+     * multicast bytes into it. */
+    ptxpack_layout parts;
 } ptxpack_tma_box;
 
-/* An error, with the reason, if the hardware cannot do it.  The driver accepts one such case: a swizzled box of several
- * rows that are shorter than the swizzle's span (32, 64, 128 bytes).  It is filled differently from `shared`: each row
- * begins at a span of its own instead of after the row before (seen on an H200). */
+/* Derive the box.  It is an error, with the reason, if the hardware cannot do what is asked for.  The driver
+ * accepts one such case: a swizzled box of several rows that are shorter than the swizzle's span (32, 64 or 128
+ * bytes).  TMA fills it differently from `shared`: each row begins at a span of its own, not after the row
+ * before (seen on an H200). */
 PTXPACK_API ptxpack_tma_box ptxpack_tma_make(const ptxpack_tma_desc *desc);
-PTXPACK_API int             ptxpack_tma_type_bits(ptxpack_tma_type type); /* 0 of any other number */
+PTXPACK_API int             ptxpack_tma_type_bits(ptxpack_tma_type type); /* 0 for any other number */
 #ifdef __cplusplus
 }
 #endif

@@ -32,6 +32,8 @@ static ptxpack_status check_field(const char *name, int64_t bytes)
 
 ptxpack_status ptxpack_wgmma_encode(const ptxpack_wgmma_fields *fields, uint64_t *word)
 {
+    if (fields == NULL || word == NULL)
+        return operand_missing(__func__, fields == NULL ? "fields" : "word");
     ptxpack_status status = check_field("address", fields->address);
     if (status == PTXPACK_OK)
         status = check_field("leading offset", fields->leading);
@@ -50,6 +52,8 @@ ptxpack_status ptxpack_wgmma_encode(const ptxpack_wgmma_fields *fields, uint64_t
 
 ptxpack_status ptxpack_wgmma_decode(uint64_t word, ptxpack_wgmma_fields *fields)
 {
+    if (fields == NULL)
+        return operand_missing(__func__, "fields");
     const uint64_t unit_field = 0x3fff, used = unit_field | unit_field << 16 | unit_field << 32 |
                                                (uint64_t)7 << 49 | (uint64_t)3 << 62;
     if (word & ~used)
@@ -93,8 +97,8 @@ typedef struct flat_mode {
 /* What is known of a tile while its descriptor is made; lengths in elements. */
 typedef struct operand_tile {
     const ptxpack_layout *layout;
-    int64_t               unit; /* of 16 bytes                                                       */
-    int64_t               run;  /* of one row of the swizzle's pattern: 1, 2, 4 or 8 units           */
+    int64_t               unit; /* of 16 bytes */
+    int64_t               run;  /* of one row of the swizzle's pattern: 1, 2, 4 or 8 units */
     flat_mode             mn, k;
 } operand_tile;
 
@@ -269,6 +273,8 @@ static ptxpack_layout steps_of(operand_tile *tile)
 ptxpack_wgmma_operand ptxpack_wgmma_descriptor(const ptxpack_layout *layout, ptxpack_wgmma_major major,
                                                int bits, int64_t mn)
 {
+    if (layout == NULL)
+        layout = layout_missing(__func__, "tile");
     ptxpack_wgmma_operand op = {.major = major, .mn = mn};
     op.status = layout->shape.status;
     if (op.status == PTXPACK_OK && mn == 0)

@@ -7,10 +7,12 @@
  *      63  62 | 51     49 | 45          32 | 29          16 | 13           0
  *      swizzle|base offset|  stride (SBO)  |  leading (LBO) |    address        in units of 16 bytes
  *
- * and the next instruction's one is the same plus a few units in the low half: ptxpack_wgmma_operand.steps.
+ * and the descriptor of the next instruction is the same plus a few units in the low half:
+ * ptxpack_wgmma_operand.steps.
  *
- * Errors   a value whose `status` is not PTXPACK_OK; ptxpack_detail(NULL) of the thread has one line.
- * Threads  no shared state. */
+ * Errors   After an error the `status` of a value is not PTXPACK_OK, and ptxpack_detail(NULL) of the thread has
+ *          one line.
+ * Threads  There is no shared state. */
 #ifndef PTXPACK_WGMMA_H
 #define PTXPACK_WGMMA_H
 #include "host/layout/layout.h"
@@ -26,22 +28,24 @@ typedef enum ptxpack_wgmma_swizzle {
     PTXPACK_WGMMA_32B = 3
 } ptxpack_wgmma_swizzle;
 
-/* Along which mode neighbours in memory lie; the numbers are those of wgmma's tnspA and tnspB. */
+/* The mode along which elements are contiguous.  The numbers are those of wgmma's tnspA and tnspB. */
 typedef enum ptxpack_wgmma_major { PTXPACK_WGMMA_K = 0, PTXPACK_WGMMA_MN = 1 } ptxpack_wgmma_major;
 
 PTXPACK_API const char *ptxpack_wgmma_swizzle_name(ptxpack_wgmma_swizzle swizzle); /* "none", "128B"; "?" */
 
 /* ---- the 64 bits --------------------------------------------------------------------------------------- */
 typedef struct ptxpack_wgmma_fields {
-    uint32_t address;         /* bytes; a multiple of 16 below 2^18, as the next two                   */
-    uint32_t leading, stride; /* LBO, SBO                                                              */
+    uint32_t address;         /* bytes; a multiple of 16 below 2^18, as the next two */
+    uint32_t leading, stride; /* LBO, SBO */
     uint32_t base_offset;     /* 0..7; 0 where a tile starts at a multiple of ptxpack_wgmma_operand.align */
     ptxpack_wgmma_swizzle swizzle;
 } ptxpack_wgmma_fields;
 
-/* PTXPACK_E_ARG when a field does not fit. */
+/* Encode a descriptor.
+ *   PTXPACK_E_ARG   a field does not fit */
 PTXPACK_API ptxpack_status ptxpack_wgmma_encode(const ptxpack_wgmma_fields *fields, uint64_t *word);
-/* PTXPACK_E_ARG when a bit between the fields is set. */
+/* Decode a descriptor.
+ *   PTXPACK_E_ARG   a bit between the fields is set */
 PTXPACK_API ptxpack_status ptxpack_wgmma_decode(uint64_t word, ptxpack_wgmma_fields *fields);
 
 /* ---- canonical shared memory --------------------------------------------------------------------------- */
@@ -55,18 +59,18 @@ PTXPACK_API ptxpack_layout ptxpack_wgmma_atom(ptxpack_wgmma_major major, ptxpack
 typedef struct ptxpack_wgmma_operand {
     ptxpack_status       status;
     ptxpack_wgmma_major  major;
-    ptxpack_wgmma_fields fields; /* of the first instruction, of a tile at shared address 0             */
-    uint64_t             word;   /* these, encoded: a kernel adds (tile's address >> 4) to the low half */
-    int64_t              mn, k;  /* elements that one instruction reads                                 */
-    int64_t              align;  /* the tile's address must be a multiple of this many bytes            */
+    ptxpack_wgmma_fields fields; /* of the first instruction, of a tile at shared address 0 */
+    uint64_t             word;   /* the fields, encoded: a kernel adds (tile's address >> 4) to the low half */
+    int64_t              mn, k;  /* elements that one instruction reads */
+    int64_t              align;  /* the tile's address must be a multiple of this many bytes */
     /* (instructions along M or N, instructions along K) -> what to add to the low half. */
     ptxpack_layout steps;
-    int64_t        step_mn, step_k; /* steps((1,0)) and steps((0,1)); 0 where there is only one    */
+    int64_t        step_mn, step_k; /* steps((1,0)) and steps((0,1)); 0 where there is only one */
 } ptxpack_wgmma_operand;
 
-/* Of a tile of elements of `bits` bits (1..32), `mn` rows an instruction: 64 for A, N for B, 0 for all rows
- * of the tile.  An error, with the first condition that fails, if no descriptor can describe it.  wgmma
- * itself takes PTXPACK_WGMMA_MN for 16-bit types only. */
+/* The descriptors of a tile whose elements have `bits` bits (1..32).  An instruction reads `mn` rows of it: 64
+ * for A, N for B, and 0 means all rows of the tile.  If no descriptor can describe the tile, the result is an
+ * error with the first condition that fails.  wgmma itself takes PTXPACK_WGMMA_MN only for 16-bit types. */
 PTXPACK_API ptxpack_wgmma_operand ptxpack_wgmma_descriptor(const ptxpack_layout *tile,
                                                            ptxpack_wgmma_major major, int bits, int64_t mn);
 #ifdef __cplusplus

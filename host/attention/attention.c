@@ -108,7 +108,7 @@ static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned inde
     /* clang-format on */
 }
 
-static const plan_method *const methods[] = {&attention_mma, &attention_wgmma};
+static const plan_method *const methods[] = {&attention_mma, &attention_wgmma, &attention_decode};
 _Static_assert(sizeof(attention_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
 _Static_assert(sizeof(attention_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
 _Static_assert(sizeof(ptxpack_attention_desc) <= sizeof(plan_room), "plan_room has room for the descriptor");
@@ -169,7 +169,7 @@ ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
 /* The sum of min(max(row + offset, 0), keys) over rows [0, rows). */
 static double ramp(double rows, double keys, double offset)
 {
-    double first = offset > 0 ? 0 : -offset < rows ? -offset : rows; /* rows before it add nothing   */
+    double first = offset > 0 ? 0 : -offset < rows ? -offset : rows; /* rows before it add nothing */
     double full = keys - offset < rows ? keys - offset : rows;       /* rows from it on add all keys */
     double end = full > first ? full : first;
     return (end - first) * (first + end - 1 + 2 * offset) / 2 + (rows - end) * keys;

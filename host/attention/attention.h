@@ -1,17 +1,21 @@
 /* attention.h - plan and launch an attention forward: O = softmax(scale Q K^T + mask) V.
  *
- * Shapes   slowest to fastest, unless strides say otherwise: q, o [batch][seqlen_q][heads_q][head_dim],
- *          k, v [batch][seqlen_kv][heads_kv][head_dim], lse [batch][heads_q][seqlen_q] (f32, natural log).
- *          Strides count ELEMENTS; the last dimension is contiguous.
- * fp8      PTXPACK_E4M3: q, k and v of one byte, which stand for code * descale; o is bf16.
- * Sums     f32, whatever the element type.  A row with nothing to attend to gives o = 0, lse = -inf.
- * Memory   device buffers stay the caller's; the library allocates none and keeps none.
- * Errors   every call that can fail returns a ptxpack_status; on error nothing was enqueued and no device
- *          memory written, and ptxpack_detail(handle) is one line that names the field or the driver call.
- * Threads  a plan is immutable: share it freely.  A launch takes no lock, allocates nothing and can be
+ * Shapes   They are written from the slowest to the fastest dimension, and hold unless strides say otherwise:
+ *            q, o  [batch][seqlen_q][heads_q][head_dim]
+ *            k, v  [batch][seqlen_kv][heads_kv][head_dim]
+ *            lse   [batch][heads_q][seqlen_q], f32, natural logarithm
+ *          Strides count ELEMENTS.  The last dimension is contiguous.
+ * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
+ * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf.
+ * Memory   Device buffers belong to the caller.  The library allocates none and keeps none.
+ * Errors   Calls that can fail return a ptxpack_status.  After an error nothing was enqueued and no device
+ *          memory was written, and ptxpack_detail(handle) is one line that names the field or the driver call.
+ * Threads  A plan is immutable, so threads may share it.  A launch takes no lock, allocates nothing, and can be
  *          captured in a CUDA graph.
- * Method   FlashAttention-2 (Dao, arXiv 2307.08691): ptx/attention/mma.ptx; on Hopper with wgmma, TMA
- *          and a softmax that seldom looks for maxima: ptx/attention/wgmma.ptx. */
+ * Method   The method is FlashAttention-2 (Dao, arXiv 2307.08691) in ptx/attention/mma.ptx.  On Hopper
+ *          ptx/attention/wgmma.ptx uses wgmma, TMA, and a softmax that rarely computes maxima.  Where at most 16
+ *          query rows share a key head (decoding), ptx/attention/decode.ptx divides the keys among all blocks
+ *          and merges the parts by their log-sum-exps, in a fixed order. */
 #ifndef PTXPACK_ATTENTION_H
 #define PTXPACK_ATTENTION_H
 #include <stddef.h>
@@ -22,69 +26,70 @@
 extern "C" {
 #endif
 
-/* Query row i may attend to key j when                                                               */
+/* The mask says when query row i attends to key j. */
 typedef enum ptxpack_mask {
-    PTXPACK_MASK_NONE = 0,                /* always                                                   */
-    PTXPACK_MASK_CAUSAL_TOP_LEFT = 1,     /* j <= i: the first query sees the first key               */
-    PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT = 2, /* j <= i + seqlen_kv - seqlen_q: the last sees the last    */
-    PTXPACK_MASK_WINDOW_TOP_LEFT = 3,     /* i - window_left <= j <= i + window_right                 */
-    PTXPACK_MASK_WINDOW_BOTTOM_RIGHT = 4  /* the same with i + seqlen_kv - seqlen_q in place of i     */
+    PTXPACK_MASK_NONE = 0,                /* always */
+    PTXPACK_MASK_CAUSAL_TOP_LEFT = 1,     /* j <= i: the first row attends to the first key */
+    PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT = 2, /* j <= i + seqlen_kv - seqlen_q: the last row, to the last key */
+    PTXPACK_MASK_WINDOW_TOP_LEFT = 3,     /* i - window_left <= j <= i + window_right */
+    PTXPACK_MASK_WINDOW_BOTTOM_RIGHT = 4  /* the same with i + seqlen_kv - seqlen_q in place of i */
 } ptxpack_mask;
 
-/* Distance in elements between neighbours: multiples of 16 bytes, ignored where the extent is 1.  All three
- * 0: compact, in the order of "Shapes".  A 0 on its own repeats an input (not o) along that dimension.
- * Any order and any gaps, but each stride steps over all that the smaller ones span. */
+/* Distances in elements from one batch, row or head to the next.  They are multiples of 16 bytes, and are
+ * ignored where the extent is 1.  If all three are 0, the tensor is compact, in the order of "Shapes".  A
+ * single 0 repeats an input (not o) along that dimension.  The dimensions may have any order and any gaps, but
+ * each stride must step over all elements that the smaller strides span. */
 typedef struct ptxpack_strides {
     int64_t batch, row, head;
 } ptxpack_strides;
 
 typedef struct ptxpack_attention_desc {
-    uint32_t        size;                       /* = sizeof(ptxpack_attention_desc)                   */
-    ptxpack_dtype   dtype;                      /* of q, k and v; of o too, but with PTXPACK_E4M3 o is
-                                           PTXPACK_BF16                                       */
-    int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1                                          */
-    int32_t         heads_q, heads_kv;          /* heads_q % heads_kv == 0; heads_q / heads_kv query
-                                           heads share a key head                             */
-    int32_t         head_dim;                   /* multiple of 16 bytes of q, at most 256             */
-    float           scale;                      /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim)          */
+    uint32_t        size;                       /* = sizeof(ptxpack_attention_desc) */
+    ptxpack_dtype   dtype;                      /* of q, k, v and o; with PTXPACK_E4M3 o is PTXPACK_BF16 */
+    int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1 */
+    int32_t         heads_q, heads_kv; /* heads_q / heads_kv query heads share a key head, without remainder */
+    int32_t         head_dim;          /* a multiple of 16 bytes of q, at most 256 */
+    float           scale;             /* multiplies q.k; > 0; 0 = 1/sqrt(head_dim) */
     ptxpack_mask    mask;
-    int32_t         window_left, window_right; /* of the window masks; < 0: no limit on that side.
-                                               0 with any other mask                              */
-    float           softcap;                   /* scores s become softcap tanh(s / softcap), after
-                                               scale and before the mask; >= 0; 0 = off           */
+    int32_t         window_left, window_right; /* of window masks, < 0: no limit on that side; otherwise 0 */
+    float           softcap; /* s becomes softcap tanh(s / softcap) after scale, before the mask; 0 = off */
     ptxpack_strides q, k, v, o;
 } ptxpack_attention_desc;
 
-/* Device addresses.  q, k, v, o on 16 bytes, lse and the descales on 4. */
+/* Device addresses.  Those of q, k, v and o are multiples of 16 bytes, those of lse and the descales of 4. */
 typedef struct ptxpack_attention_buffers {
-    uint32_t size;      /* = sizeof(ptxpack_attention_buffers)                                        */
-    uint64_t q, k, v;   /* read                                                                       */
-    uint64_t o;         /* written                                                                    */
-    uint64_t lse;       /* written; 0 = not wanted                                                    */
-    uint64_t workspace; /* ptxpack_attention_workspace() bytes; when that is 0, not looked at         */
-    uint64_t q_descale, k_descale, v_descale; /* read: with PTXPACK_E4M3 f32 [batch][heads_kv], what a
-                           stored 1 means (of q: in all query heads that share the key head), 0 or
-                           more, and scale q_descale k_descale finite; address 0 = all are 1;
-                           with other types not looked at                                          */
+    uint32_t size;      /* = sizeof(ptxpack_attention_buffers) */
+    uint64_t q, k, v;   /* read */
+    uint64_t o;         /* written */
+    uint64_t lse;       /* written; 0: it is not wanted */
+    uint64_t workspace; /* ptxpack_attention_workspace bytes; ignored if that is 0 */
+    /* Read with PTXPACK_E4M3, ignored with other types: f32 [batch][heads_kv], the value of a stored 1.  Those
+     * of q hold for all query heads that share the key head.  They are 0 or more, and scale q_descale k_descale
+     * is finite.  Address 0 means that all are 1. */
+    uint64_t q_descale, k_descale, v_descale;
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
 
-/* Check `desc`, choose the kernel for the handle's device, compile or fetch it, load it: all that is
- * slow.  *plan is the caller's: free it before the handle.
+/* Check `desc`, choose the kernel for the handle's device, compile it or find its machine code, and load it.
+ * All that is slow happens here.  *plan belongs to the caller, who frees it before closing the handle.  On
+ * failure *plan is NULL.
  *   PTXPACK_E_ARG          a field is out of the range stated above
- *   PTXPACK_E_UNSUPPORTED  valid, but no kernel of this device covers it; nothing falls back silently
- *   and what ptxpack_kernel_load returns; *plan is NULL */
+ *   PTXPACK_E_UNSUPPORTED  the problem is valid, but no kernel for this device covers it; nothing falls back
+ *                          silently
+ *   The other codes are those of ptxpack_kernel_load. */
 PTXPACK_API ptxpack_status ptxpack_attention_plan_create(ptxpack *handle, const ptxpack_attention_desc *desc,
                                                          ptxpack_attention_plan **plan);
-PTXPACK_API void           ptxpack_attention_plan_free(ptxpack_attention_plan *plan); /* NULL is fine */
-/* Bytes of device memory that a launch wants as scratch, on 16 bytes and zero before its first use: every
- * launch that completes leaves it fit for the next.  Launches that may run at the same time need one each.
- * And the kernel, which stays the handle's.  Of no plan (NULL): 0, and NULL. */
-PTXPACK_API size_t                ptxpack_attention_workspace(const ptxpack_attention_plan *plan);
+PTXPACK_API void           ptxpack_attention_plan_free(ptxpack_attention_plan *plan); /* NULL is allowed */
+/* The bytes of device memory that a launch needs as workspace; 0 if `plan` is NULL.  The workspace is aligned
+ * to 16 bytes and is zero before the first launch of this plan with it.  Every launch that completes leaves it
+ * ready for the plan's next one; another plan needs a workspace of its own, or zeros again.  Launches that may
+ * run at the same time need a workspace each. */
+PTXPACK_API size_t ptxpack_attention_workspace(const ptxpack_attention_plan *plan);
+/* The kernel, which belongs to the handle; NULL if `plan` is NULL. */
 PTXPACK_API const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *plan);
 
-/* Enqueue on `stream` (NULL: the default stream of the plan's context).
+/* Enqueue the kernel on `stream` (NULL: the default stream of the plan's context).
  *   PTXPACK_E_ARG     a pointer is null or misaligned, or the address range of o, lse or the workspace, from
  *                     its first to its last element, overlaps that of another buffer
  *   PTXPACK_E_DRIVER  the plan's context cannot be made current
@@ -93,26 +98,27 @@ PTXPACK_API ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan
                                                     const ptxpack_attention_buffers *buffers,
                                                     struct CUstream_st              *stream);
 
-/* The descales in HOST memory, f32 [batch][heads_kv]; NULL: all are 1. */
+/* The descales in HOST memory, f32 [batch][heads_kv]; NULL means that all are 1. */
 typedef struct ptxpack_descales {
     const float *q, *k, *v;
 } ptxpack_descales;
 
-/* The same on the CPU, in double precision from the inputs in HOST memory, for checking.
- * `descales`: with PTXPACK_E4M3; NULL: all are 1; with other types not looked at.
- * o (laid out by desc->o) and lse ([batch][heads_q][seqlen_q]) are doubles; either may be NULL.
- * One thread; takes 8 bytes of memory per element of k.
- *   PTXPACK_E_ARG     as for the plan, or q, k or v is NULL: nothing was written
- *   PTXPACK_E_MEMORY  some rows may have been written; the line is ptxpack_detail(NULL) */
+/* Compute the same on the CPU in double precision, to check results.  The inputs are in HOST memory.
+ * `descales` matters only with PTXPACK_E4M3; NULL means that all are 1.  o (with the strides desc->o) and lse
+ * ([batch][heads_q][seqlen_q]) are doubles, and either may be NULL.  The call runs on one thread and needs 8
+ * bytes of memory for each element of k.  After an error the line is ptxpack_detail(NULL).
+ *   PTXPACK_E_ARG     as for the plan, or q, k or v is NULL; nothing was written
+ *   PTXPACK_E_MEMORY  some rows may have been written */
 PTXPACK_API ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const void *q,
                                                        const void *k, const void *v,
                                                        const ptxpack_descales *descales, double *o,
                                                        double *lse);
 
-/* Floating-point operations that `desc` needs: 4 head_dim for each pair of query and key that the mask
- * keeps (FlashAttention's convention, which halves causal, is the same up to the diagonal); and the
- * fewest bytes to move: each input read once, each output written once. */
+/* The floating-point operations that `desc` needs: 4 head_dim for each pair of query and key that the mask
+ * keeps.  FlashAttention's convention, which takes half of all pairs for causal masks, differs only by the
+ * diagonal. */
 PTXPACK_API double ptxpack_attention_flops(const ptxpack_attention_desc *desc);
+/* The least number of bytes to move: each input is read once, and each output is written once. */
 PTXPACK_API double ptxpack_attention_bytes(const ptxpack_attention_desc *desc);
 #ifdef __cplusplus
 }

@@ -109,8 +109,8 @@ static ptxpack_status check_strides(const char *tensor, bool written, int step, 
     return PTXPACK_OK;
 }
 
-/* Walks the dimensions from the smallest stride to the largest: each must step over everything inside it.
- * *span becomes the elements from the first to the end of the last. */
+/* Walk through the dimensions from the smallest stride to the largest: each must step over everything inside
+ * it.  *span becomes the number of elements from the first to the end of the last. */
 static ptxpack_status check_nesting(const char *tensor, const dimension dims[3], int64_t head_dim,
                                     int64_t *span, char *line)
 {
@@ -165,7 +165,7 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
 
 /* Row i attends to keys [i + left, i + right].  A limit that hides no key in any row is dropped; one that
  * hides all keys of all rows is moved next to them, so that i + offset lies between -seqlen_q and seqlen_q +
- * seqlen_kv. / */
+ * seqlen_kv. */
 static void resolve_mask(const ptxpack_attention_desc *d, attention_geometry *out)
 {
     bool    window = d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT;

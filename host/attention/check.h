@@ -23,10 +23,10 @@ typedef struct attention_geometry {
     float            scale;
     float            softcap;                     /* 0: none */
     bool             limited_left, limited_right; /* false: the offset means nothing */
-    int32_t          left_offset, right_offset;   /* row i attends to keys i + left <= j <= i + right;
-                                                     clipped so that i + offset never overflows */
-    uint64_t         lse_bytes;
-    uint64_t         descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
+    /* Row i attends to keys i + left <= j <= i + right; clipped so that i + offset never overflows. */
+    int32_t  left_offset, right_offset;
+    uint64_t lse_bytes;
+    uint64_t descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
 } attention_geometry;
 
 /* The element type of a tensor: fp8 gives a bf16 output. */

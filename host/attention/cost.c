@@ -2,12 +2,12 @@
 #include "cost.h"
 
 /* ---- what was measured -------------------------------------------------------------------------------- */
-/* For each kind of row: the operations per clock that all blocks of an SM do together in long loops over
- * keys, and the clocks of a tile besides (to start, to wait for the first keys, to write O).  Both again for
- * a limit on the right without one on the left: there tiles have different lengths and share fewer keys in
- * the L2 cache. wgmma: from the TFLOP/s at 512 to 16384 keys on an H200, 132 SMs at 1.755 GHz, 2026-11-22;
- * mma.sync: on the same GPU, without a mask.  Rows that were not measured have round numbers, which keep
- * them behind the rows that come first in the table, where those run. */
+/* For each kind of row: the operations per clock that all blocks of an SM together perform in long loops over
+ * keys, and the further clocks of a tile (to start, to wait for the first keys, to write O).  Both numbers are
+ * given again for a limit on the right without one on the left, because tiles then have different lengths and
+ * share fewer keys in the L2 cache.  The rows of wgmma come from the TFLOP/s at 512 to 16384 keys on an H200,
+ * 132 SMs at 1.755 GHz, 2026-11-22; those of mma.sync come from the same GPU, without a mask.  Rows that were
+ * not measured have round numbers, which keep them behind the earlier rows of the table, if those run. */
 typedef struct row_class {
     int arch, fp8, head_dim, block_m, block_n; /* of the row; 0: any, of fp8 no */
     int rate, overhead, limited_rate, limited_overhead;
@@ -30,14 +30,16 @@ static const row_class classes[] = {
 };
 enum { CLASSES = sizeof classes / sizeof classes[0] };
 
-/* The factor of the rates on each architecture, and the clock and SMs of a well-known part of it. */
+/* The factor of the rates on each architecture; of a well-known part of it the clock, the SMs, and the bytes that
+ * memory gives to one of them in a clock. */
 static const struct arch_row {
     int    arch;
     double ghz, scale;
     int    sms;
+    double bytes;
 } archs[] = {
-    {75, 1.59, 0.35, 40}, {80, 1.41, 0.75, 108}, {86, 1.74, 0.4, 84}, {87, 1.30, 0.4, 16},
-    {89, 2.49, 0.4, 142}, {90, 1.755, 1, 132},   {100, 1.85, 1, 148}, {120, 2.41, 0.4, 170},
+    {75, 1.59, 0.35, 40, 5}, {80, 1.41, 0.75, 108, 12}, {86, 1.74, 0.4, 84, 6},  {87, 1.30, 0.4, 16, 9},
+    {89, 2.49, 0.4, 142, 3}, {90, 1.755, 1, 132, 19.6}, {100, 1.85, 1, 148, 27}, {120, 2.41, 0.4, 170, 4},
 };
 enum { ARCHS = sizeof archs / sizeof archs[0] };
 
@@ -70,6 +72,13 @@ static const struct arch_row *arch_of(int arch)
     return found;
 }
 
+attention_machine attention_machine_of(const ptxpack_device_caps *caps, int sm_count)
+{
+    const struct arch_row *arch = arch_of(caps->arch);
+    return (
+        attention_machine){.sms = sm_count > 0 ? sm_count : arch->sms, .ghz = arch->ghz, .bytes = arch->bytes};
+}
+
 /* ---- blocks that are visited -------------------------------------------------------------------------- */
 static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
 
@@ -92,7 +101,7 @@ static int64_t floor_sum(int64_t n, int64_t m, int64_t a, int64_t b)
  * keys].  A block that is begun counts as a whole one where round_up is m - 1. */
 static int64_t sum_of_blocks(int64_t n, int64_t m, int64_t step, int64_t first, int64_t keys, int64_t round_up)
 {
-    int64_t from = clamp((step - 1 - first) / step, 0, n);         /* before it the key is below 0     */
+    int64_t from = clamp((step - 1 - first) / step, 0, n);         /* before it the key is below 0 */
     int64_t to = clamp((keys - first + step - 1) / step, from, n); /* from it on it is beyond the last */
     return floor_sum(to - from, m, step, first + step * from + round_up) + (n - to) * ((keys + m - 1) / m);
 }
@@ -160,7 +169,13 @@ double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *
     double shortest = (double)blocks.shortest * block + overhead;
     double longest = (double)blocks.longest * block + overhead;
     double clocks = work / (double)slots + uneven * shortest;
-    return (LAUNCH_CLOCKS + larger(clocks, longest)) / (1e3 * arch->ghz);
+    double keys = 2.0 * (double)ptxpack_dtype_bytes(desc->dtype) * desc->batch * desc->heads_kv *
+                  desc->seqlen_kv;
+    /* a limit where few rows share the keys: 263 us where decode.ptx takes 244 (H200, 16 x 32 heads, 4096 keys) */
+    double memory = 1.08 * keys * desc->head_dim / ((double)sms * arch->bytes);
+    memory *= (double)blocks.total /
+              ((double)blocks.tiles * (double)((desc->seqlen_kv + n - 1) / n)); /* seen */
+    return (LAUNCH_CLOCKS + larger(larger(clocks, longest), memory)) / (1e3 * arch->ghz);
 }
 
 double attention_row_cost(const plan_problem *p, const ptxpack_variant *row)

@@ -1,13 +1,15 @@
 /* cost.h - private: a small model of the time that a row of kernels.def would take for a problem: it decides
  * among the rows that cover the problem.
  *
- *   time  = launch + max(longest tile, work / slots + unevenness)
+ *   time  = launch + max(longest tile, work / slots + unevenness, keys / memory's speed)
  *   tile  = blocks visited * 4 BLOCK_M BLOCK_N HEAD_DIM / rate + prologue and epilogue
  *   slots = blocks that run at a time; those on one SM share its rate
  *
  * The longest tiles start first, so that the unevenness at the end is one of the shortest tiles; where all
  * tiles are equal, the model counts whole waves.  Rate and overhead of each kind of row are measured on an
- * H200 and scaled for other architectures: there only the order of the rows means something. */
+ * H200 and scaled for other architectures: there only the order of the rows means something.
+ *
+ * Rows of decode.ptx, which are bound by memory, have a model of their own (decode.c). */
 #ifndef PTXPACK_ATTENTION_COST_H
 #define PTXPACK_ATTENTION_COST_H
 #include "check.h"
@@ -20,15 +22,22 @@ typedef struct attention_blocks {
 attention_blocks attention_count_blocks(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
                                         int64_t block_m, int64_t block_n);
 
-/* Microseconds, of a problem with no more tiles than attention_count_tiles lets through.  sm_count 0: that
- * of a well-known part of the architecture. */
+/* The time in microseconds, for a problem with no more tiles than attention_count_tiles accepts.  sm_count 0
+ * means that of a well-known GPU of the architecture. */
 double attention_cost(const ptxpack_variant *row, const ptxpack_attention_desc *desc,
                       const attention_geometry *geometry, const ptxpack_device_caps *caps, int sm_count);
+
+/* What the model knows of a device; where sm_count is 0, of a well-known part of the architecture. */
+typedef struct attention_machine {
+    int64_t sms;
+    double  ghz, bytes; /* bytes that memory gives to an SM in a clock */
+} attention_machine;
+attention_machine attention_machine_of(const ptxpack_device_caps *caps, int sm_count);
 
 /* The same, as plan_method.cost. */
 double attention_row_cost(const plan_problem *problem, const ptxpack_variant *row);
 
-/* The table's order stands unless the model clearly says otherwise: unless a row takes less than this share of
- * the time of an earlier one. */
+/* A later row of the table is chosen only if the model gives it less than this share of the time of an earlier
+ * one. */
 #define ATTENTION_CLEARLY_FASTER 0.99
 #endif

@@ -7,8 +7,8 @@
 #include "op.h"
 
 /* ---- symbols ------------------------------------------------------------------------------------ */
-/* A problem that is limited on the left alone takes the build with both limits: its right offset never binds.
- */
+/* A problem that is limited on the left alone takes the build with both limits: its right offset never
+ * binds. */
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     const attention_mma_layout   *l = (const attention_mma_layout *)layout;

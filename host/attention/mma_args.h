@@ -1,5 +1,5 @@
-/* mma_args.h - private: the contract between host/attention/mma.c and ptx/attention/mma.ptx: the kernel's one
- * .param struct. */
+/* mma_args.h - private: the contracts between the host and the mma.sync kernels: the one .param struct of
+ * ptx/attention/mma.ptx (mma.c), and that of ptx/attention/decode.ptx (decode.c). */
 #ifndef PTXPACK_ATTENTION_MMA_ARGS_H
 #define PTXPACK_ATTENTION_MMA_ARGS_H
 #include "host/plan/arguments.h"
@@ -37,4 +37,47 @@
     X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */
 /* clang-format on */
 ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
+
+/* clang-format off */
+#define ATTENTION_DECODE_ARGUMENTS(X, S)                                                               \
+    X(S, uint64_t, q,             "ARG_Q")             /* device addresses */                          \
+    X(S, uint64_t, k,             "ARG_K")                                                             \
+    X(S, uint64_t, v,             "ARG_V")                                                             \
+    X(S, uint64_t, o,             "ARG_O")                                                             \
+    X(S, uint64_t, lse,           "ARG_LSE")           /* 0: not wanted */                             \
+    X(S, uint64_t, workspace,     "ARG_WORKSPACE")     /* a counter for each range */                  \
+    X(S, uint64_t, parts,         "ARG_PARTS")         /* in the workspace: two slots for each range */ \
+    X(S, int64_t,  q_batch,       "ARG_Q_BATCH")       /* strides in bytes; 0 where the extent is 1 */ \
+    X(S, int64_t,  q_row,         "ARG_Q_ROW")                                                         \
+    X(S, int64_t,  q_head,        "ARG_Q_HEAD")                                                        \
+    X(S, int64_t,  k_batch,       "ARG_K_BATCH")                                                       \
+    X(S, int64_t,  k_head,        "ARG_K_HEAD")                                                        \
+    X(S, int64_t,  v_batch,       "ARG_V_BATCH")                                                       \
+    X(S, int64_t,  v_head,        "ARG_V_HEAD")                                                        \
+    X(S, int64_t,  o_batch,       "ARG_O_BATCH")                                                       \
+    X(S, int64_t,  o_row,         "ARG_O_ROW")                                                         \
+    X(S, int64_t,  o_head,        "ARG_O_HEAD")                                                        \
+    X(S, int32_t,  k_row,         "ARG_K_ROW")                                                         \
+    X(S, int32_t,  v_row,         "ARG_V_ROW")                                                         \
+    X(S, int32_t,  seqlen_q,      "ARG_SEQLEN_Q")                                                      \
+    X(S, int32_t,  heads_kv,      "ARG_HEADS_KV")                                                      \
+    X(S, int32_t,  head_dim,      "ARG_HEAD_DIM")      /* at most the kernel's HEAD_DIM */             \
+    X(S, int32_t,  rows,          "ARG_ROWS")          /* of a tile: group * seqlen_q */               \
+    X(S, int32_t,  group,         "ARG_GROUP")         /* heads_q / heads_kv */                        \
+    X(S, int32_t,  group_inverse, "ARG_GROUP_INVERSE") /* 2^16 / group, rounded up */                  \
+    X(S, int32_t,  first_key,     "ARG_FIRST_KEY")     /* that any row sees */                         \
+    X(S, int32_t,  keys_end,      "ARG_KEYS_END")      /* no row sees this key or a later one */       \
+    X(S, int32_t,  full_from,     "ARG_FULL_FROM")     /* with LIMITED: all rows see the keys from */  \
+    X(S, int32_t,  full_to,       "ARG_FULL_TO")       /* .. here to here */                           \
+    X(S, int32_t,  left_offset,   "ARG_LEFT_OFFSET")   /* with LIMITED: query i sees j >= i + this */  \
+    X(S, int32_t,  right_offset,  "ARG_RIGHT_OFFSET")  /* .. and j <= i + this */                      \
+    X(S, int32_t,  tile_blocks,   "ARG_TILE_BLOCKS")   /* key blocks of a tile */                      \
+    X(S, int32_t,  blocks,        "ARG_BLOCKS")        /* of all tiles */                              \
+    X(S, int32_t,  range,         "ARG_RANGE")         /* of a block of the grid */                    \
+    X(S, int32_t,  order,         "ARG_ORDER")         /* whole tiles in a range, or 1 */              \
+    X(S, int32_t,  tiles_apart,   "ARG_TILES_APART")   /* with order > 1: from one to the next */      \
+    X(S, float,    scale_log2,    "ARG_SCALE_LOG2")    /* scale, or softcap, times log2(e) */          \
+    X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */
+/* clang-format on */
+ARGUMENT_STRUCT(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 #endif

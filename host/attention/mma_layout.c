@@ -226,12 +226,9 @@ static void take_parameters(attention_mma_layout *l, const ptxpack_variant *row)
     l->cp_async = ptxpack_variant_parameter(row, "CP_ASYNC", 0) != 0;
 }
 
-ptxpack_status ptxpack_attention_mma_layout(const ptxpack_variant *row, attention_mma_layout *l)
+/* All that follows from the parameters. */
+static ptxpack_status derive(const ptxpack_variant *row, attention_mma_layout *l)
 {
-    take_parameters(l, row);
-    const char *wrong = contradiction(l, row);
-    if (wrong != NULL)
-        return l->status = tile_refuse_row(row, "%s", wrong);
     place_tiles(l);
     l->mma = tile_warps(l);
     describe_loads(l);
@@ -244,9 +241,49 @@ ptxpack_status ptxpack_attention_mma_layout(const ptxpack_variant *row, attentio
     if (l->status == PTXPACK_OK)
         find_swizzle(l);
     if (l->status != PTXPACK_OK)
-        return l->status = tile_refuse_row(row, "%s", ptxpack_detail(NULL));
-    if (row->shared_bytes != l->shared_bytes)
+        l->status = tile_refuse_row(row, "%s", ptxpack_detail(NULL));
+    return l->status;
+}
+
+ptxpack_status ptxpack_attention_mma_layout(const ptxpack_variant *row, attention_mma_layout *l)
+{
+    take_parameters(l, row);
+    const char *wrong = contradiction(l, row);
+    if (wrong != NULL)
+        return l->status = tile_refuse_row(row, "%s", wrong);
+    if (derive(row, l) == PTXPACK_OK && row->shared_bytes != l->shared_bytes)
         l->status = tile_refuse_row(row, "shared_bytes is %d, its tiles take %lld", row->shared_bytes,
                                     (long long)l->shared_bytes);
+    return l->status;
+}
+
+/* ---- a warp that works alone ------------------------------------------------------------------------ */
+ptxpack_status ptxpack_attention_decode_layout(const ptxpack_variant *row, attention_mma_layout *l)
+{
+    enum { F32 = 4, STATE = 4 * F32 /* bytes of a row's sums */, FLAG = 16 };
+    take_parameters(l, row);
+    int64_t     warps = l->warps, rows = ptxpack_variant_parameter(row, "ROWS", 0);
+    const char *wrong = warps < 1 || l->m_tiles != 1 || l->block_m != 16 ? "WARPS, M_TILES or BLOCK_M is wrong"
+                        : rows != 8 && rows != 16                        ? "ROWS is neither 8 nor 16"
+                        : l->head_dim < 32 || (l->head_dim & (l->head_dim - 1)) != 0
+                            ? "HEAD_DIM is not a power of two from 32 on"
+                        : l->block_n < 16 || l->stages < 2 ? "BLOCK_N or STAGES is missing"
+                        : row->threads != 32 * warps       ? "threads is not 32 * WARPS"
+                                                           : NULL;
+    if (wrong != NULL)
+        return l->status = tile_refuse_row(row, "%s", wrong);
+    l->warps = 1;
+    if (derive(row, l) != PTXPACK_OK)
+        return l->status;
+    int64_t output = rows * l->head_dim * F32 - l->smem_k; /* what O needs beyond Q */
+    if (output > 0) {
+        l->smem_k += output;
+        l->smem_v += output;
+        l->shared_bytes += output;
+    }
+    int64_t bytes = warps * (l->shared_bytes + rows * STATE) + FLAG;
+    if (row->shared_bytes != bytes)
+        l->status = tile_refuse_row(row, "shared_bytes is %d, its warps' parts take %lld", row->shared_bytes,
+                                    (long long)bytes);
     return l->status;
 }

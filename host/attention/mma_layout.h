@@ -8,22 +8,22 @@
 /* Every access to shared memory, in the order of a tile's life. */
 typedef enum attention_mma_access_id {
     MMA_ACCESS_LOAD_Q,  /* global -> Q tile, 16 bytes a thread */
-    MMA_ACCESS_LOAD_KV, /* global -> K or V tile               */
-    MMA_ACCESS_Q,       /* ldmatrix.x4 of Q: operand A         */
-    MMA_ACCESS_K,       /* ldmatrix.x4 of K: operand B         */
-    MMA_ACCESS_V,       /* ldmatrix.x4.trans of V: operand B   */
-    MMA_ACCESS_O_STORE, /* accumulators -> Q tile              */
-    MMA_ACCESS_O_LOAD,  /* Q tile -> global                    */
+    MMA_ACCESS_LOAD_KV, /* global -> K or V tile */
+    MMA_ACCESS_Q,       /* ldmatrix.x4 of Q: operand A */
+    MMA_ACCESS_K,       /* ldmatrix.x4 of K: operand B */
+    MMA_ACCESS_V,       /* ldmatrix.x4.trans of V: operand B */
+    MMA_ACCESS_O_STORE, /* accumulators -> Q tile */
+    MMA_ACCESS_O_LOAD,  /* Q tile -> global */
     MMA_ACCESS_COUNT
 } attention_mma_access_id;
 
 typedef struct attention_mma_access {
-    const char    *name;
-    const char    *atom;    /* the copy atom's name; of plain stores the instruction */
-    int            bytes;   /* of a thread, each time */
-    bool           of_q;    /* in the Q tile */
-    ptxpack_layout offsets; /* (thread, step along rows, step along columns) -> element of its tile, before
-                               the swizzle */
+    const char *name;
+    const char *atom;  /* the copy atom's name; of plain stores the instruction */
+    int         bytes; /* of a thread, each time */
+    bool        of_q;  /* in the Q tile */
+    /* (thread, step along rows, step along columns) -> element of its tile, before the swizzle. */
+    ptxpack_layout offsets;
 } attention_mma_access;
 
 typedef struct attention_mma_layout {
@@ -43,6 +43,9 @@ typedef struct attention_mma_layout {
 /* PTXPACK_E_UNSUPPORTED, with a line in ptxpack_detail(NULL), when the row contradicts itself.  That is
  * l->status, too. */
 ptxpack_status ptxpack_attention_mma_layout(const ptxpack_variant *row, attention_mma_layout *l);
+/* The same for a row of ptx/attention/decode.ptx, where each warp works alone: of one of its warps, which owns
+ * one tile of 16 rows.  At offset 0 lie Q and later the warp's O in f32; shared_bytes are those of a warp. */
+ptxpack_status ptxpack_attention_decode_layout(const ptxpack_variant *row, attention_mma_layout *l);
 /* The conflicts that the hardware sees in one access. */
 ptxpack_banks ptxpack_attention_mma_banks(const attention_mma_layout *l, attention_mma_access_id id);
 #endif

@@ -90,11 +90,23 @@ static void add_columns(symbol_list *list, const attention_mma_layout *l, symbol
     symbol_add(list, "C_COLUMNS", symbol_step(list, &l->c_place, COLUMNS, 1));
 }
 
+/* A step of the copies: whole periods of the swizzle, or the kernel flips the bits of the swizzled address. */
+static void add_load_step(symbol_list *list, const char *name, const ptxpack_layout *offsets, symbol_swizzle m)
+{
+    int64_t step = ELEMENT * symbol_step(list, offsets, ROWS, OFFSET);
+    if (step % m.period == 0) {
+        symbol_add_whole_step(list, name, offsets, ROWS, m);
+        return;
+    }
+    symbol_step_bits(list, name, offsets, ROWS);
+    symbol_add(list, name, step);
+}
+
 static void add_rows(symbol_list *list, const attention_mma_layout *l, symbol_swizzle m)
 {
     const attention_mma_access *a = l->access;
-    symbol_add_whole_step(list, "LOAD_Q_STEP", &a[MMA_ACCESS_LOAD_Q].offsets, ROWS, m);
-    symbol_add_whole_step(list, "LOAD_KV_STEP", &a[MMA_ACCESS_LOAD_KV].offsets, ROWS, m);
+    add_load_step(list, "LOAD_Q_STEP", &a[MMA_ACCESS_LOAD_Q].offsets, m);
+    add_load_step(list, "LOAD_KV_STEP", &a[MMA_ACCESS_LOAD_KV].offsets, m);
     symbol_add(list, "LOAD_ROWS", l->block_n / ptxpack_mode_size(&l->load_place, ROWS));
     symbol_add_whole_step(list, "Q_STEP", &a[MMA_ACCESS_Q].offsets, ROWS, m);
     symbol_add_whole_step(list, "K_STEP", &a[MMA_ACCESS_K].offsets, ROWS, m);

@@ -1,6 +1,7 @@
 /* op.h - private: attention as an operation of the spine, and what its methods share.
  *
- * mma.c is the method of the rows of ptx/attention/mma.ptx, wgmma.c that of ptx/attention/wgmma.ptx. */
+ * Each method belongs to the rows of one file: mma.c to ptx/attention/mma.ptx, wgmma.c to wgmma.ptx, and decode.c
+ * to decode.ptx, for few query rows. */
 #ifndef PTXPACK_ATTENTION_OP_H
 #define PTXPACK_ATTENTION_OP_H
 #include "check.h"
@@ -8,8 +9,9 @@
 #include "wgmma_args.h"
 
 typedef union attention_arguments {
-    attention_mma_arguments   mma;
-    attention_wgmma_arguments wgmma;
+    attention_mma_arguments    mma;
+    attention_wgmma_arguments  wgmma;
+    attention_decode_arguments decode;
 } attention_arguments;
 
 struct ptxpack_attention_plan {
@@ -19,7 +21,7 @@ struct ptxpack_attention_plan {
 };
 
 extern const plan_op     attention_op; /* its descriptor is a ptxpack_attention_desc */
-extern const plan_method attention_mma, attention_wgmma;
+extern const plan_method attention_mma, attention_wgmma, attention_decode;
 
 /* ptxpack_attention_plan_create with the row given; NULL chooses. */
 ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
@@ -32,6 +34,19 @@ typedef struct attention_tiles {
     int32_t tiles_total;   /* their product */
     int32_t section_heads; /* heads whose tiles are neighbours */
 } attention_tiles;
+
+/* The key blocks of a problem, as the rows of decode.ptx share them: a list of all tiles' blocks, tile by tile, cut
+ * into ranges, one for each block of the grid. */
+typedef struct attention_ranges {
+    int64_t rows, group;        /* of a tile; query heads that share a key head */
+    int64_t first_key, end;     /* the keys that any row sees */
+    int64_t tiles, tile_blocks; /* key blocks of a tile, at least one */
+    int64_t range, grid;        /* key blocks of a range; ranges */
+    int64_t order, apart;       /* whole tiles in a range, so far apart; or 1 */
+} attention_ranges;
+attention_ranges attention_decode_ranges(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                         const ptxpack_variant *row, const ptxpack_device_caps *caps,
+                                         int sm_count);
 
 /* Counts them for blocks of `block_m` rows.  PTXPACK_E_UNSUPPORTED, with `line`, when 32 bits do not hold their
  * number, or the numbers of rows and keys up to a block beyond the last one. */

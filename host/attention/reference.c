@@ -26,10 +26,10 @@ struct attention_reference {
     attention_geometry     geometry;
     const void            *q;
     ptxpack_descales       descales;
-    float                 *k; /* [batch][heads_kv][padded_keys / 8][head_dim][8]    */
-    float                 *v; /* [batch][heads_kv][head_dim / 8][padded_keys][8]    */
+    float                 *k; /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
+    float                 *v; /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
     size_t                 padded_keys;
-    size_t                 head_size; /* floats of k or v per batch and head                */
+    size_t                 head_size; /* floats of k or v per batch and head */
     int                    group;     /* rows that may share a pass: 1 when V is not finite */
 };
 
@@ -127,9 +127,9 @@ void attention_reference_close(attention_reference *r)
 /* ---- one group of rows -------------------------------------------------------------------------- */
 /* A thread's scratch; every array has GROUP rows. */
 typedef struct scratch {
-    double *q;       /* [GROUP][head_dim]    */
+    double *q;       /* [GROUP][head_dim] */
     double *s, *p;   /* [GROUP][padded_keys] */
-    double *o;       /* [GROUP][head_dim]    */
+    double *o;       /* [GROUP][head_dim] */
     double  v_scale; /* of the group's key head */
 } scratch;
 

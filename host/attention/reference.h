@@ -15,19 +15,21 @@ typedef struct attention_row {
 
 /* What to compute for `count` rows; any of them NULL. */
 typedef struct attention_row_results {
-    double *o;       /* [count][head_dim]: exact but for double's rounding                            */
-    double *rounded; /* [count][head_dim]: the same with S, P and O rounded to the element type; with
-                        PTXPACK_E4M3 S and O to bf16, P to e4m3 where the largest of its row is 256   */
-    double *lse;     /* [count]: natural log; -inf where a row has nothing to attend to               */
+    double *o; /* [count][head_dim]: exact but for double's rounding */
+    /* [count][head_dim]: the same with S, P and O rounded to the element type; with PTXPACK_E4M3 S and O
+     * to bf16, P to e4m3 where the largest of its row is 256. */
+    double *rounded;
+    double *lse; /* [count]: natural log; -inf where a row has nothing to attend to */
 } attention_row_results;
 
-/* Keep K and V as floats, in the order that the rows want (8 bytes per element of K); q and the descales
- * (as of ptxpack_attention_reference) are read later and must outlive *out.  A failure's line is
- * ptxpack_detail(NULL).   PTXPACK_E_ARG, _E_MEMORY */
+/* Keep K and V as floats in the order in which the rows need them (8 bytes for each element of K).  q and the
+ * descales (as in ptxpack_attention_reference) are read later and must outlive *out.  After a failure the line
+ * is ptxpack_detail(NULL).
+ *   PTXPACK_E_ARG, _E_MEMORY */
 ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
                                         const void *v, const ptxpack_descales *descales,
                                         attention_reference **out);
-void           attention_reference_close(attention_reference *reference); /* NULL is fine */
+void           attention_reference_close(attention_reference *reference); /* NULL is allowed */
 /* Compute rows on `threads` threads (at least one; fewer when no more can be had).  PTXPACK_E_MEMORY */
 ptxpack_status attention_reference_rows(const attention_reference *reference, const attention_row *rows,
                                         size_t count, int threads, const attention_row_results *results);

@@ -126,7 +126,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     if (ptxpack_driver_table(problem->handle) != NULL) /* offline nothing is launched: loading will report it */
         status = encode_maps(problem, l, &plan->arguments.wgmma);
     fill_numbers(&plan->arguments.wgmma, desc, &plan->geometry, &tiles);
-    head->workspace = COUNTERS + sizeof(int32_t) * (uint64_t)tiles.tiles_total;
+    head->workspace = head->counters = COUNTERS + sizeof(int32_t) * (uint64_t)tiles.tiles_total;
     head->grid[0] = grid_of(problem->sm_count, row, tiles.tiles_total);
     return status;
 }

@@ -12,11 +12,11 @@ typedef struct attention_fp8_layout {
     ptxpack_layout        v, vt;         /* (key, channel) and (channel, slot) -> byte of the tile, swizzled */
     ptxpack_layout        key_of;        /* slot -> key */
     ptxpack_wgmma_operand operand;       /* B of P V: Vt */
-    ptxpack_layout        from;          /* (thread): the row whose address it gives to ldmatrix -> byte of V,
-                                            before the swizzle */
-    ptxpack_layout        to; /* the same of stmatrix and Vt, before rows 2n and 2n + 1 with n & 4 change
-                          places, and the swizzle */
-    int64_t               v_bytes, v_box_bytes, vt_bytes, vt_box_bytes; /* tiles begin on 1024 */
+    /* (thread): the row whose address it gives to ldmatrix -> byte of V, before the swizzle. */
+    ptxpack_layout from;
+    /* The same of stmatrix and Vt, before rows 2n and 2n + 1 with n & 4 change places, and the swizzle. */
+    ptxpack_layout to;
+    int64_t        v_bytes, v_box_bytes, vt_bytes, vt_box_bytes; /* tiles begin on 1024 */
 } attention_fp8_layout;
 
 /* HEAD_DIM a multiple of 16 up to 256, BLOCK_N of 32 up to 256; v_row 64 (HEAD_DIM 64 only) or 128.

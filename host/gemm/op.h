@@ -22,8 +22,8 @@ extern const plan_op     gemm_op; /* its descriptor is a ptxpack_gemm_desc */
 extern const plan_method gemm_mma, gemm_wgmma;
 
 /* ptxpack_gemm_plan_create with the row given; NULL chooses. */
-PTXPACK_API ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc,
-                                                 const ptxpack_variant *row, ptxpack_gemm_plan **plan);
+ptxpack_status ptxpack_gemm_plan_row(ptxpack *handle, const ptxpack_gemm_desc *desc, const ptxpack_variant *row,
+                                     ptxpack_gemm_plan **plan);
 
 /* What sets one build of a row apart from the others: BF16, A_COLUMN, B_COLUMN (1: column-major), HAS_C,
  * HAS_BIAS, ACTIVATION (the number of ptxpack_activation; ptx/gemm/activation.ptx) and RAGGED. */

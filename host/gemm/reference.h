@@ -9,7 +9,7 @@
 
 typedef struct gemm_reference gemm_reference;
 
-/* Host memory, laid out as the descriptor says; c and bias are looked at where it has them. */
+/* Host memory with the strides of the descriptor; c and bias are read only if the descriptor has them. */
 typedef struct gemm_inputs {
     const void *a, *b, *c, *bias;
     float       alpha, beta;
@@ -20,11 +20,12 @@ typedef struct gemm_row {
     int32_t batch, row;
 } gemm_row;
 
-/* Keeps B as floats, in the order that the rows want; the inputs are read later and must outlive *out.  A
- * failure's line is ptxpack_detail(NULL).   PTXPACK_E_ARG, _E_MEMORY */
+/* Keep B as floats in the order in which the rows need them.  The inputs are read later and must outlive *out.
+ * After a failure the line is ptxpack_detail(NULL).
+ *   PTXPACK_E_ARG, _E_MEMORY */
 ptxpack_status gemm_reference_open(const ptxpack_gemm_desc *desc, const gemm_inputs *inputs,
                                    gemm_reference **out);
-void           gemm_reference_close(gemm_reference *reference); /* NULL is fine */
+void           gemm_reference_close(gemm_reference *reference); /* NULL is allowed */
 
 /* `value` and `error`, both [count][n], on `threads` threads (at least one; fewer when no more can be had).
  *

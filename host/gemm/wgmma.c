@@ -110,10 +110,11 @@ static int64_t clusters_of(const ptxpack_variant *row, const tile_counts *t, int
 }
 
 /* ---- the cost ----------------------------------------------------------------------------------------- */
-/* In clocks.  Every place for a cluster counts as many tiles as the busiest one; a tile takes the time of
- * its blocks of k, and of what does not overlap with the next tile.  A block of k needs block_m block_n
- * block_k / 2048 clocks of the tensor cores, which reach SPEED percent of that where all SMs are busy, and
- * its bytes from L2, some of which the blocks of the cluster share.  The blocks of one SM share both. */
+/* The cost in clocks.  Every place for a cluster counts as many tiles as the busiest one.  The time of a tile
+ * is that of its blocks of k plus the work that does not overlap with the next tile.  A block of k needs
+ * block_m block_n block_k / 2048 clocks of the tensor cores, which reach SPEED percent of that speed if all SMs
+ * are busy.  It also needs its bytes from L2, some of which the blocks of the cluster share.  The blocks of one
+ * SM share both. */
 static double cost(const plan_problem *problem, const ptxpack_variant *row)
 {
     enum { FMAS = 2048, L2_BYTES = 64 /* a clock and SM */, FILL = 3500, STORE = 3000, EXCHANGE = 8500 };

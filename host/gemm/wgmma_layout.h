@@ -29,9 +29,10 @@ typedef struct gemm_wgmma_layout {
     int64_t            d_boxes, d_columns; /* of a tile: so many boxes of so many columns, side by side */
     ptxpack_layout     d;                  /* (row, column of one box) -> element of all warps' boxes */
     ptxpack_layout     d_offsets;          /* stmatrix: (thread, 16 columns) -> the same, before the swizzle */
-    ptxpack_tma_box    c_box, d_box; /* of matrices {along a row, from row to row, batch}: 64 columns, of C of
-                                        the block's rows, of D of a warp's */
-    ptxpack_layout     c_place;      /* (thread, row half, 8 columns) -> (row, column) of an accumulator */
+    /* Of matrices {along a row, from row to row, batch}: 64 columns, of C of the block's rows, of D of a
+     * warp's. */
+    ptxpack_tma_box c_box, d_box;
+    ptxpack_layout  c_place; /* (thread, row half, 8 columns) -> (row, column) of an accumulator */
     /* Bytes. */
     int64_t a_stage_bytes, b_stage_bytes, d_box_bytes;
     int64_t smem_a, smem_b, smem_d, smem_bias, smem_barriers, shared_bytes;

@@ -1,7 +1,7 @@
 /* algebra.c - coalesce, filter, complement, inverses, what two layouts have in common.
  *
- * A complement is checked where CuTe's derivation is silently wrong: if a stride is no whole multiple of the extent
- * below it, the gap leaves elements out. */
+ * A complement is checked where CuTe's derivation is silently wrong: if a stride is no whole multiple of the
+ * extent below it, the gap leaves elements out. */
 #include "arithmetic.h"
 #include "internal.h"
 
@@ -109,6 +109,7 @@ static ptxpack_layout at_terminals(const char *name, const ptxpack_layout *l, co
 
 ptxpack_layout ptxpack_coalesce(const ptxpack_layout *l, const ptxpack_tuple *profile)
 {
+    GIVEN_LAYOUT(l);
     return at_terminals("coalesce", l, profile, COALESCE);
 }
 
@@ -119,11 +120,13 @@ ptxpack_layout coalesce_beyond(const ptxpack_layout *l, const ptxpack_tuple *pro
 
 ptxpack_layout ptxpack_filter(const ptxpack_layout *l, const ptxpack_tuple *profile)
 {
+    GIVEN_LAYOUT(l);
     return at_terminals("filter", l, profile, FILTER);
 }
 
 ptxpack_layout ptxpack_filter_zeros(const ptxpack_layout *l, const ptxpack_tuple *profile)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = layout_wanted("filter_zeros", l);
     if (status != PTXPACK_OK)
         return layout_failed(status);
@@ -223,6 +226,7 @@ bool complement_flat(const ptxpack_layout *l, tuple_node n, int count, const int
 
 ptxpack_layout ptxpack_complement(const ptxpack_layout *l, const ptxpack_tuple *cotarget)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = integers_wanted("complement", l);
     int64_t        extents[PTXPACK_TUPLE_ITEMS] = {1};
     int            count = 1;
@@ -346,6 +350,7 @@ static bool swizzle_stays(ptxpack_swizzle swizzle, int64_t size)
 
 ptxpack_layout ptxpack_right_inverse(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_layout out = invert("right_inverse", l, right_inverse_of);
     if (out.shape.status == PTXPACK_OK && l->composed && !swizzle_stays(l->swizzle, ptxpack_size(&out)))
         return layout_error(
@@ -356,11 +361,13 @@ ptxpack_layout ptxpack_right_inverse(const ptxpack_layout *l)
 
 ptxpack_layout ptxpack_left_inverse(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     return invert("left_inverse", l, left_inverse_of);
 }
 
 ptxpack_layout ptxpack_nullspace(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = integers_wanted("nullspace", l);
     if (status != PTXPACK_OK)
         return layout_failed(status);
@@ -400,7 +407,8 @@ static int64_t run_of(const ptxpack_layout *l)
     return !l->composed ? INT64_MAX : (int64_t)(aligned != 0 && aligned < run ? aligned : run);
 }
 
-/* The same swizzle and the same offset before it: offsets that are equal before the swizzle are equal after it. */
+/* The same swizzle and the same offset before it: offsets that are equal before the swizzle are equal after
+ * it. */
 static bool same_swizzle(const ptxpack_layout *a, const ptxpack_layout *b)
 {
     return a->composed && b->composed && a->offset == b->offset && a->swizzle.bits == b->swizzle.bits &&
@@ -409,6 +417,8 @@ static bool same_swizzle(const ptxpack_layout *a, const ptxpack_layout *b)
 
 ptxpack_layout ptxpack_max_common_layout(const ptxpack_layout *a, const ptxpack_layout *b)
 {
+    GIVEN_LAYOUT(a);
+    GIVEN_LAYOUT(b);
     const flat_layout none = {.modes = 0};
     ptxpack_layout    inverse, run;
     ptxpack_layout    all = common(a, b, &inverse);
@@ -430,6 +440,8 @@ ptxpack_layout ptxpack_max_common_layout(const ptxpack_layout *a, const ptxpack_
 
 int64_t ptxpack_max_common_vector(const ptxpack_layout *a, const ptxpack_layout *b)
 {
+    GIVEN_LAYOUT(a);
+    GIVEN_LAYOUT(b);
     ptxpack_layout inverse, all = common(a, b, &inverse);
     if (all.shape.status != PTXPACK_OK)
         return 0;
@@ -440,6 +452,7 @@ int64_t ptxpack_max_common_vector(const ptxpack_layout *a, const ptxpack_layout 
 
 ptxpack_layout ptxpack_domain_distribute(const ptxpack_tuple *shape, int64_t n)
 {
+    GIVEN_TUPLE(shape);
     ptxpack_tuple flat = ptxpack_flatten_to_tuple(shape), stride = ptxpack_compact_col_major(&flat, NULL);
     if (stride.status != PTXPACK_OK)
         return layout_failed(stride.status);

@@ -6,10 +6,10 @@
 
 static inline bool is_power_of_2(int64_t x) { return x > 0 && (x & (x - 1)) == 0; }
 
-/* Of a power of 2. */
+/* The logarithm of a power of 2. */
 static inline int log2_of(int64_t power) { return __builtin_ctzll((unsigned long long)power); }
 
-/* Of numbers that are not negative; gcd(a, 0) is a. */
+/* The greatest common divisor of numbers that are not negative; gcd(a, 0) is a. */
 static inline int64_t gcd_of(int64_t a, int64_t b)
 {
     while (b != 0) {

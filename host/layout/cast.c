@@ -49,6 +49,7 @@ static bool holds_all(const ptxpack_layout *l, const ptxpack_layout *wide, int64
 
 ptxpack_layout ptxpack_upcast(const ptxpack_layout *l, int64_t n)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = layout_wanted("upcast", l);
     ptxpack_layout out;
     if (status != PTXPACK_OK)
@@ -97,6 +98,7 @@ static int unit_mode(const ptxpack_layout *l)
 
 ptxpack_layout ptxpack_downcast(const ptxpack_layout *l, int64_t n)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = layout_wanted("downcast", l);
     ptxpack_layout out;
     if (status != PTXPACK_OK)
@@ -126,6 +128,7 @@ ptxpack_layout ptxpack_downcast(const ptxpack_layout *l, int64_t n)
 
 ptxpack_layout ptxpack_recast_layout(const ptxpack_layout *l, int64_t from, int64_t to)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = layout_wanted("recast_layout", l);
     if (status != PTXPACK_OK)
         return layout_failed(status);
@@ -150,6 +153,7 @@ ptxpack_layout ptxpack_recast_layout(const ptxpack_layout *l, int64_t from, int6
  * together are all multiples of: in vectors of so many elements l can be read as it stands. */
 int64_t ptxpack_max_alignment(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     if (integers_wanted("max_alignment", l) != PTXPACK_OK)
         return 0;
     ptxpack_layout inner = layout_inner(l), flat = ptxpack_coalesce(&inner, NULL);

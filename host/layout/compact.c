@@ -4,8 +4,8 @@
 /* ---- compact strides ------------------------------------------------------------------------------ */
 typedef enum direction { FIRST_FASTEST, LAST_FASTEST } direction;
 
-/* Strides for the items of the shape in n, from `stride` on.  The product after the last item is not needed, so it
- * may overflow. */
+/* Strides for the items of the shape in n, from `stride` on.  The product after the last item is not needed, so
+ * it may overflow. */
 static bool compact_range(const char *who, tuple_node n, direction way, int64_t stride, uint64_t kind,
                           ptxpack_tuple *out)
 {
@@ -63,11 +63,13 @@ static ptxpack_tuple compact(const char *who, const ptxpack_tuple *shape, const 
 
 ptxpack_tuple ptxpack_compact_col_major(const ptxpack_tuple *shape, const ptxpack_tuple *start)
 {
+    GIVEN_TUPLE(shape);
     return compact("compact_col_major", shape, start, FIRST_FASTEST);
 }
 
 ptxpack_tuple ptxpack_compact_row_major(const ptxpack_tuple *shape, const ptxpack_tuple *start)
 {
+    GIVEN_TUPLE(shape);
     return compact("compact_row_major", shape, start, LAST_FASTEST);
 }
 
@@ -125,6 +127,8 @@ static bool order_start(const ordered *o, int i, const ptxpack_tuple *shape, con
 
 ptxpack_tuple ptxpack_compact_order(const ptxpack_tuple *shape, const ptxpack_tuple *order)
 {
+    GIVEN_TUPLE(shape);
+    GIVEN_TUPLE(order);
     if (error_of(shape, order) != PTXPACK_OK)
         return tuple_failed(error_of(shape, order));
     ordered o;
@@ -155,6 +159,7 @@ static void basis_in(tuple_node n, uint64_t path, int steps, ptxpack_tuple *out)
 
 ptxpack_tuple ptxpack_make_basis_like(const ptxpack_tuple *shape)
 {
+    GIVEN_TUPLE(shape);
     if (shape->status != PTXPACK_OK)
         return tuple_failed(shape->status);
     ptxpack_tuple out = tuple_profile(shape);

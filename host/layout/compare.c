@@ -36,12 +36,16 @@ static bool node_equal(tuple_node a, tuple_node b)
 
 bool ptxpack_tuple_equal(const ptxpack_tuple *a, const ptxpack_tuple *b)
 {
+    GIVEN_TUPLE(a);
+    GIVEN_TUPLE(b);
     return both_good(a, b) && node_equal(tuple_root(a), tuple_root(b));
 }
 
 /* ---- nesting -------------------------------------------------------------------------------------- */
 bool ptxpack_congruent(const ptxpack_tuple *a, const ptxpack_tuple *b)
 {
+    GIVEN_TUPLE(a);
+    GIVEN_TUPLE(b);
     return both_good(a, b) && node_congruent(tuple_root(a), tuple_root(b));
 }
 
@@ -74,11 +78,15 @@ static bool part_of_size(tuple_node a, tuple_node b)
 
 bool ptxpack_weakly_congruent(const ptxpack_tuple *a, const ptxpack_tuple *b)
 {
+    GIVEN_TUPLE(a);
+    GIVEN_TUPLE(b);
     return both_good(a, b) && refines(tuple_root(a), tuple_root(b), any_part);
 }
 
 bool ptxpack_compatible(const ptxpack_tuple *a, const ptxpack_tuple *b)
 {
+    GIVEN_TUPLE(a);
+    GIVEN_TUPLE(b);
     return both_good(a, b) && refines(tuple_root(a), tuple_root(b), part_of_size);
 }
 
@@ -117,6 +125,8 @@ static bool divides_in(tuple_node shape, tuple_node tiler)
 
 bool ptxpack_evenly_divides(const ptxpack_tuple *shape, const ptxpack_tuple *tiler)
 {
+    GIVEN_TUPLE(shape);
+    GIVEN_TUPLE(tiler);
     return both_good(shape, tiler) && divides_in(tuple_root(shape), tuple_root(tiler));
 }
 
@@ -151,11 +161,15 @@ static bool less_in(tuple_node a, tuple_node b, bool last_first)
 
 bool ptxpack_lex_less(const ptxpack_tuple *a, const ptxpack_tuple *b)
 {
+    GIVEN_TUPLE(a);
+    GIVEN_TUPLE(b);
     return both_good(a, b) && less_in(tuple_root(a), tuple_root(b), false);
 }
 
 bool ptxpack_colex_less(const ptxpack_tuple *a, const ptxpack_tuple *b)
 {
+    GIVEN_TUPLE(a);
+    GIVEN_TUPLE(b);
     return both_good(a, b) && less_in(tuple_root(a), tuple_root(b), true);
 }
 
@@ -172,5 +186,7 @@ static bool elem_less_in(tuple_node a, tuple_node b)
 
 bool ptxpack_elem_less(const ptxpack_tuple *a, const ptxpack_tuple *b)
 {
+    GIVEN_TUPLE(a);
+    GIVEN_TUPLE(b);
     return both_good(a, b) && elem_less_in(tuple_root(a), tuple_root(b));
 }

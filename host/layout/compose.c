@@ -1,7 +1,7 @@
 /* compose.c - composition, and operations that follow a tiler.
  *
- * a(b(i)) is composed mode by mode of b.  That is correct if the digits that b's modes contribute to one mode of a
- * never carry into a's next mode, which is checked here. */
+ * a(b(i)) is composed mode by mode of b.  That is correct if the digits that b's modes contribute to one mode
+ * of a never carry into a's next mode, which is checked here. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -287,8 +287,8 @@ static bool compose_whole(const tiling *t, layout_builder *out, tuple_node n, co
     return compose_node(&c, b, m) || tiling_error(t, n, b, m, c.why);
 }
 
-/* The swizzle of b moves to the outside of a's layout.  Two swizzles are one only if one of them is the identity, or
- * if both are equal and cancel. */
+/* The swizzle of b moves to the outside of a's layout.  Two swizzles are one only if one of them is the
+ * identity, or if both are equal and cancel. */
 static ptxpack_layout compose_twice_swizzled(const ptxpack_layout *a, const ptxpack_layout *b)
 {
     ptxpack_layout inner = layout_inner(a), out = compose_swizzled(&inner, b);
@@ -308,6 +308,8 @@ static ptxpack_layout compose_twice_swizzled(const ptxpack_layout *a, const ptxp
 
 ptxpack_layout ptxpack_composition(const ptxpack_layout *a, const ptxpack_layout *b)
 {
+    GIVEN_LAYOUT(a);
+    GIVEN_LAYOUT(b);
     ptxpack_status status = layout_wanted("composition", a);
     if (status != PTXPACK_OK || b->shape.status != PTXPACK_OK)
         return layout_failed(status != PTXPACK_OK ? status : b->shape.status);
@@ -323,6 +325,8 @@ ptxpack_layout ptxpack_composition(const ptxpack_layout *a, const ptxpack_layout
 
 ptxpack_layout ptxpack_with_shape(const ptxpack_layout *l, const ptxpack_tuple *shape)
 {
+    GIVEN_LAYOUT(l);
+    GIVEN_TUPLE(shape);
     ptxpack_layout compact = ptxpack_make_layout_left(shape);
     return ptxpack_composition(l, &compact);
 }

@@ -85,6 +85,9 @@ static ptxpack_tuple basis_index(const int64_t *crd, const ptxpack_tuple *stride
 ptxpack_tuple ptxpack_crd2idx(const ptxpack_tuple *coord, const ptxpack_tuple *shape,
                               const ptxpack_tuple *stride)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_TUPLE(shape);
+    GIVEN_TUPLE(stride);
     if (error_of_three(coord, shape, stride) != PTXPACK_OK)
         return tuple_failed(error_of_three(coord, shape, stride));
     if (!node_congruent(tuple_root(shape), tuple_root(stride)))
@@ -106,6 +109,8 @@ ptxpack_tuple ptxpack_crd2idx(const ptxpack_tuple *coord, const ptxpack_tuple *s
 
 ptxpack_tuple ptxpack_crd2idx_compact(const ptxpack_tuple *coord, const ptxpack_tuple *shape)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_TUPLE(shape);
     if (error_of(coord, shape) != PTXPACK_OK)
         return tuple_failed(error_of(coord, shape));
     if (!ptxpack_is_tuple(coord))
@@ -181,6 +186,9 @@ static bool idx2crd_strided(tuple_builder *b, tuple_node index, tuple_node shape
 ptxpack_tuple ptxpack_idx2crd(const ptxpack_tuple *index, const ptxpack_tuple *shape,
                               const ptxpack_tuple *stride)
 {
+    GIVEN_TUPLE(index);
+    GIVEN_TUPLE(shape);
+    GIVEN_TUPLE(stride);
     if (error_of_three(index, shape, stride) != PTXPACK_OK)
         return tuple_failed(error_of_three(index, shape, stride));
     ptxpack_tuple out;
@@ -192,6 +200,8 @@ ptxpack_tuple ptxpack_idx2crd(const ptxpack_tuple *index, const ptxpack_tuple *s
 
 ptxpack_tuple ptxpack_idx2crd_compact(const ptxpack_tuple *index, const ptxpack_tuple *shape)
 {
+    GIVEN_TUPLE(index);
+    GIVEN_TUPLE(shape);
     if (error_of(index, shape) != PTXPACK_OK)
         return tuple_failed(error_of(index, shape));
     ptxpack_tuple out = tuple_profile(shape);
@@ -234,6 +244,9 @@ static bool crd2crd_in(tuple_builder *b, tuple_node c, tuple_node from, tuple_no
 
 ptxpack_tuple ptxpack_crd2crd(const ptxpack_tuple *coord, const ptxpack_tuple *from, const ptxpack_tuple *to)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_TUPLE(from);
+    GIVEN_TUPLE(to);
     if (error_of_three(coord, from, to) != PTXPACK_OK)
         return tuple_failed(error_of_three(coord, from, to));
     ptxpack_tuple out;
@@ -245,6 +258,8 @@ ptxpack_tuple ptxpack_crd2crd(const ptxpack_tuple *coord, const ptxpack_tuple *f
 
 ptxpack_tuple ptxpack_increment(const ptxpack_tuple *coord, const ptxpack_tuple *shape)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_TUPLE(shape);
     if (error_of(coord, shape) != PTXPACK_OK)
         return tuple_failed(error_of(coord, shape));
     if (!node_congruent(tuple_root(coord), tuple_root(shape)))
@@ -265,8 +280,8 @@ ptxpack_tuple ptxpack_increment(const ptxpack_tuple *coord, const ptxpack_tuple 
 }
 
 /* ---- slice and dice ------------------------------------------------------------------------------- */
-/* Keeps, side by side, the parts of t at those leaves of the coordinate that are `_` (whole) or that are not.
- */
+/* Keeps, side by side, the parts of t at those leaves of the coordinate that are `_` (whole) or that are
+ * not. */
 static bool keep_in(const char *who, tuple_builder *b, tuple_node coord, tuple_node t, bool whole)
 {
     if (node_is_leaf(coord)) {
@@ -304,10 +319,14 @@ static ptxpack_tuple keep(const char *who, const ptxpack_tuple *coord, const ptx
 
 ptxpack_tuple ptxpack_tuple_slice(const ptxpack_tuple *coord, const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_TUPLE(t);
     return keep("slice", coord, t, true);
 }
 
 ptxpack_tuple ptxpack_tuple_dice(const ptxpack_tuple *coord, const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_TUPLE(t);
     return keep("dice", coord, t, false);
 }

@@ -51,6 +51,8 @@ static void divide_into(ptxpack_layout *out, const ptxpack_layout *l, const ptxp
 
 ptxpack_layout ptxpack_logical_divide(const ptxpack_layout *l, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(l);
+    GIVEN_LAYOUT(tiler);
     ptxpack_layout out;
     divide_into(&out, l, tiler, tile_by);
     return out;
@@ -99,6 +101,8 @@ static void product_into(ptxpack_layout *out, const ptxpack_layout *block, const
 
 ptxpack_layout ptxpack_logical_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(block);
+    GIVEN_LAYOUT(tiler);
     ptxpack_layout out;
     product_into(&out, block, tiler, tile_by);
     return out;
@@ -130,6 +134,8 @@ static ptxpack_layout opened(const ptxpack_layout *l, bool open_first, bool open
 
 ptxpack_layout ptxpack_zipped_divide(const ptxpack_layout *l, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(l);
+    GIVEN_LAYOUT(tiler);
     ptxpack_layout out;
     divide_into(&out, l, tiler, tile_by_gathered);
     return out;
@@ -137,18 +143,24 @@ ptxpack_layout ptxpack_zipped_divide(const ptxpack_layout *l, const ptxpack_layo
 
 ptxpack_layout ptxpack_tiled_divide(const ptxpack_layout *l, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(l);
+    GIVEN_LAYOUT(tiler);
     ptxpack_layout parts = ptxpack_zipped_divide(l, tiler);
     return opened(&parts, false, true);
 }
 
 ptxpack_layout ptxpack_flat_divide(const ptxpack_layout *l, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(l);
+    GIVEN_LAYOUT(tiler);
     ptxpack_layout parts = ptxpack_zipped_divide(l, tiler);
     return opened(&parts, true, true);
 }
 
 ptxpack_layout ptxpack_zipped_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(block);
+    GIVEN_LAYOUT(tiler);
     ptxpack_layout out;
     product_into(&out, block, tiler, tile_by_gathered);
     return out;
@@ -156,12 +168,16 @@ ptxpack_layout ptxpack_zipped_product(const ptxpack_layout *block, const ptxpack
 
 ptxpack_layout ptxpack_tiled_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(block);
+    GIVEN_LAYOUT(tiler);
     ptxpack_layout parts = ptxpack_zipped_product(block, tiler);
     return opened(&parts, false, true);
 }
 
 ptxpack_layout ptxpack_flat_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(block);
+    GIVEN_LAYOUT(tiler);
     ptxpack_layout parts = ptxpack_zipped_product(block, tiler);
     return opened(&parts, true, true);
 }
@@ -232,11 +248,15 @@ static ptxpack_layout by_rank(const char *name, const ptxpack_layout *block, con
 
 ptxpack_layout ptxpack_blocked_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(block);
+    GIVEN_LAYOUT(tiler);
     return by_rank("blocked_product", block, tiler, false);
 }
 
 ptxpack_layout ptxpack_raked_product(const ptxpack_layout *block, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(block);
+    GIVEN_LAYOUT(tiler);
     return by_rank("raked_product", block, tiler, true);
 }
 
@@ -272,6 +292,8 @@ static bool repeats_of(const ptxpack_layout *block, const ptxpack_tuple *shape, 
 ptxpack_layout ptxpack_tile_to_shape(const ptxpack_layout *block, const ptxpack_tuple *shape,
                                      const ptxpack_tuple *order)
 {
+    GIVEN_LAYOUT(block);
+    GIVEN_TUPLE(shape);
     ptxpack_tuple times;
     if (error_of(&block->shape, shape) != PTXPACK_OK)
         return layout_failed(error_of(&block->shape, shape));
@@ -284,5 +306,7 @@ ptxpack_layout ptxpack_tile_to_shape(const ptxpack_layout *block, const ptxpack_
 
 ptxpack_tuple ptxpack_ceil_div_layout(const ptxpack_tuple *shape, const ptxpack_layout *tiler)
 {
+    GIVEN_TUPLE(shape);
+    GIVEN_LAYOUT(tiler);
     return ptxpack_complement(tiler, shape).shape;
 }

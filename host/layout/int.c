@@ -63,6 +63,7 @@ static bool product_of(const char *who, tuple_node n, int64_t *value, uint64_t *
 
 ptxpack_tuple ptxpack_product(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     int64_t  value;
@@ -77,6 +78,7 @@ ptxpack_tuple ptxpack_product(const ptxpack_tuple *t)
 
 ptxpack_tuple ptxpack_product_each(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     ptxpack_tuple out;
@@ -125,6 +127,8 @@ static void product_at(walk *w, tuple_node n, tuple_node guide)
 
 ptxpack_tuple ptxpack_product_like(const ptxpack_tuple *t, const ptxpack_tuple *guide)
 {
+    GIVEN_TUPLE(t);
+    GIVEN_TUPLE(guide);
     if (error_of(t, guide) != PTXPACK_OK)
         return tuple_failed(error_of(t, guide));
     ptxpack_tuple out;
@@ -162,6 +166,8 @@ static void scale_in(walk *w, tuple_node x, tuple_node y)
 
 ptxpack_tuple ptxpack_elem_scale(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
+    GIVEN_TUPLE(x);
+    GIVEN_TUPLE(y);
     if (error_of(x, y) != PTXPACK_OK)
         return tuple_failed(error_of(x, y));
     ptxpack_tuple out;
@@ -196,6 +202,8 @@ static void ones_in(walk *w, tuple_node guide, tuple_node n)
 
 ptxpack_tuple ptxpack_filter_zeros_by(const ptxpack_tuple *guide, const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(guide);
+    GIVEN_TUPLE(t);
     if (error_of(guide, t) != PTXPACK_OK)
         return tuple_failed(error_of(guide, t));
     ptxpack_tuple out;
@@ -206,6 +214,7 @@ ptxpack_tuple ptxpack_filter_zeros_by(const ptxpack_tuple *guide, const ptxpack_
 
 ptxpack_tuple ptxpack_abs(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     ptxpack_tuple out = *t;
@@ -221,6 +230,7 @@ ptxpack_tuple ptxpack_abs(const ptxpack_tuple *t)
 
 ptxpack_tuple ptxpack_signum(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     ptxpack_tuple out = *t;
@@ -320,11 +330,15 @@ static ptxpack_tuple divided(const char *who, division how, const ptxpack_tuple 
 
 ptxpack_tuple ptxpack_ceil_div(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
+    GIVEN_TUPLE(x);
+    GIVEN_TUPLE(y);
     return divided("ceil_div", CEIL, x, y);
 }
 
 ptxpack_tuple ptxpack_shape_div(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
+    GIVEN_TUPLE(x);
+    GIVEN_TUPLE(y);
     return divided("shape_div", EXACT, x, y);
 }
 
@@ -356,6 +370,8 @@ static void round_in(walk *w, tuple_node x, tuple_node y)
 
 ptxpack_tuple ptxpack_round_up(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
+    GIVEN_TUPLE(x);
+    GIVEN_TUPLE(y);
     if (error_of(x, y) != PTXPACK_OK)
         return tuple_failed(error_of(x, y));
     ptxpack_tuple out;
@@ -401,15 +417,28 @@ static ptxpack_tuple over_leaves(const char *who, const ptxpack_tuple *t,
     return ptxpack_int(all);
 }
 
-ptxpack_tuple ptxpack_max(const ptxpack_tuple *t) { return over_leaves("max", t, max_into); }
+ptxpack_tuple ptxpack_max(const ptxpack_tuple *t)
+{
+    GIVEN_TUPLE(t);
+    return over_leaves("max", t, max_into);
+}
 
-ptxpack_tuple ptxpack_min(const ptxpack_tuple *t) { return over_leaves("min", t, min_into); }
+ptxpack_tuple ptxpack_min(const ptxpack_tuple *t)
+{
+    GIVEN_TUPLE(t);
+    return over_leaves("min", t, min_into);
+}
 
-ptxpack_tuple ptxpack_gcd(const ptxpack_tuple *t) { return over_leaves("gcd", t, gcd_into); }
+ptxpack_tuple ptxpack_gcd(const ptxpack_tuple *t)
+{
+    GIVEN_TUPLE(t);
+    return over_leaves("gcd", t, gcd_into);
+}
 
 /* ---- sums ----------------------------------------------------------------------------------------- */
 ptxpack_tuple ptxpack_sum(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     tuple_sum s = {.who = "sum"};
@@ -437,6 +466,8 @@ static void inner_in(walk *w, tuple_sum *s, tuple_node x, tuple_node y)
 
 ptxpack_tuple ptxpack_inner_product(const ptxpack_tuple *x, const ptxpack_tuple *y)
 {
+    GIVEN_TUPLE(x);
+    GIVEN_TUPLE(y);
     if (error_of(x, y) != PTXPACK_OK)
         return tuple_failed(error_of(x, y));
     walk      w = {.who = "inner_product"};

@@ -67,8 +67,8 @@ static inline tuple_node node_next(tuple_node n, tuple_node mode)
     return node_inside(n, mode.end);
 }
 
-int           node_rank(tuple_node n);           /* 1 of a leaf                                          */
-tuple_node    node_mode(tuple_node n, int mode); /* begin == end when there is none                      */
+int           node_rank(tuple_node n);           /* 1 of a leaf */
+tuple_node    node_mode(tuple_node n, int mode); /* begin == end when there is none */
 bool          node_congruent(tuple_node a, tuple_node b);
 bool          node_product(tuple_node n, int64_t *product); /* false: overflow */
 ptxpack_tuple node_tuple(tuple_node n);                     /* n as a value of its own */
@@ -170,7 +170,7 @@ static inline void build_modes(tuple_builder *b, tuple_node n)
         build_node(b, m);
 }
 
-ptxpack_tuple tuple_profile(const ptxpack_tuple *t); /* nested as t is, integers yet to be given  */
+ptxpack_tuple tuple_profile(const ptxpack_tuple *t); /* nested as t is, integers yet to be given */
 
 /* ---- errors ----------------------------------------------------------------------------------------- */
 /* Puts the operation and its operand before the message of what did not fit while *t was built. */
@@ -210,8 +210,8 @@ ptxpack_status integers_wanted(const char *name, const ptxpack_layout *l); /* no
 /* Layouts are large and mostly unused: these copy only what is used; of a value with an error its status. */
 void tuple_assign(ptxpack_tuple *to, const ptxpack_tuple *from);
 void layout_assign(ptxpack_layout *to, const ptxpack_layout *from);
-/* Check a layout that was built: positive extents, a size and a cosize that fit.  The caller ensures that shape and
- * stride are congruent.  An error becomes its status. */
+/* Check a layout that was built: positive extents, a size and a cosize that fit.  The caller ensures that shape
+ * and stride are congruent.  An error becomes its status. */
 void layout_settle(ptxpack_layout *l);
 /* A layout made of l's modes gets l's swizzle and offset, with which its offsets must fit. */
 void           layout_recompose(ptxpack_layout *out, const ptxpack_layout *l);
@@ -341,7 +341,7 @@ ptxpack_layout coalesce_beyond(const ptxpack_layout *l, const ptxpack_tuple *pro
 typedef struct composing {
     layout_builder      *out;
     flat_layout          a;      /* equal outside its domain, too: its last mode has no end */
-    const ptxpack_tuple *a_tree; /* nested as b's coprofile; NULL: not at all               */
+    const ptxpack_tuple *a_tree; /* nested as b's coprofile; NULL: not at all */
     int64_t up[PTXPACK_TUPLE_ITEMS], down[PTXPACK_TUPLE_ITEMS]; /* how far b has moved in a's modes */
     char    why[160];                                           /* of the last that returned false */
 } composing;

@@ -182,6 +182,8 @@ void layout_node(const ptxpack_layout *l, tuple_node n, ptxpack_layout *out)
 /* ---- making --------------------------------------------------------------------------------------- */
 ptxpack_layout ptxpack_make_layout(const ptxpack_tuple *shape, const ptxpack_tuple *stride)
 {
+    GIVEN_TUPLE(shape);
+    GIVEN_TUPLE(stride);
     if (error_of(shape, stride) != PTXPACK_OK)
         return layout_failed(error_of(shape, stride));
     if (!node_congruent(tuple_root(shape), tuple_root(stride)))
@@ -197,30 +199,36 @@ ptxpack_layout ptxpack_make_layout(const ptxpack_tuple *shape, const ptxpack_tup
 
 ptxpack_layout ptxpack_make_layout_left(const ptxpack_tuple *shape)
 {
+    GIVEN_TUPLE(shape);
     ptxpack_tuple stride = ptxpack_compact_col_major(shape, NULL);
     return ptxpack_make_layout(shape, &stride);
 }
 
 ptxpack_layout ptxpack_make_layout_right(const ptxpack_tuple *shape)
 {
+    GIVEN_TUPLE(shape);
     ptxpack_tuple stride = ptxpack_compact_row_major(shape, NULL);
     return ptxpack_make_layout(shape, &stride);
 }
 
 ptxpack_layout ptxpack_make_ordered_layout(const ptxpack_tuple *shape, const ptxpack_tuple *order)
 {
+    GIVEN_TUPLE(shape);
+    GIVEN_TUPLE(order);
     ptxpack_tuple stride = ptxpack_compact_order(shape, order);
     return ptxpack_make_layout(shape, &stride);
 }
 
 ptxpack_layout ptxpack_make_identity_layout(const ptxpack_tuple *shape)
 {
+    GIVEN_TUPLE(shape);
     ptxpack_tuple stride = ptxpack_make_basis_like(shape);
     return ptxpack_make_layout(shape, &stride);
 }
 
 ptxpack_layout ptxpack_make_layout_like(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = layout_wanted("make_layout_like", l);
     if (status != PTXPACK_OK)
         return layout_failed(status);
@@ -231,6 +239,7 @@ ptxpack_layout ptxpack_make_layout_like(const ptxpack_layout *l)
 
 ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = layout_wanted("make_fragment_like", l);
     int            rank = ptxpack_rank(&l->shape);
     if (status != PTXPACK_OK)
@@ -264,6 +273,8 @@ ptxpack_layout ptxpack_layout_join(int count, const ptxpack_layout *modes)
     layout_builder b = layout_begin(&out);
     if (count < 0 || count > PTXPACK_TUPLE_ITEMS)
         return layout_error("layout_join: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+    if (modes == NULL && count > 0)
+        return layout_failed(operand_missing(__func__, "modes"));
     layout_open(&b);
     for (int i = 0; i < count; i++) {
         if (!joinable(&modes[i], false, &out))
@@ -300,6 +311,8 @@ ptxpack_layout ptxpack_make_tiler(int count, const ptxpack_layout *modes)
     ptxpack_layout        out;
     if (count < 1 || count > PTXPACK_TUPLE_ITEMS)
         return layout_error("a tiler of %d modes; 1 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+    if (modes == NULL)
+        return layout_failed(operand_missing(__func__, "modes"));
     for (int i = 0; i < count; i++)
         each[i] = &modes[i];
     tiler_join(count, each, &out);
@@ -308,6 +321,7 @@ ptxpack_layout ptxpack_make_tiler(int count, const ptxpack_layout *modes)
 
 ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return layout_failed(t->status);
     ptxpack_layout out;
@@ -327,6 +341,7 @@ ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t)
 
 ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset, const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = layout_wanted("make_composed", l);
     if (status != PTXPACK_OK)
         return layout_failed(status);
@@ -346,11 +361,14 @@ ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset, co
 /* ---- reading -------------------------------------------------------------------------------------- */
 bool ptxpack_is_tiler(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     return l->shape.status == PTXPACK_OK && l->shape.items > 0 && l->tiler[0] > 0;
 }
 
 bool ptxpack_layout_equal(const ptxpack_layout *a, const ptxpack_layout *b)
 {
+    GIVEN_LAYOUT(a);
+    GIVEN_LAYOUT(b);
     if (!ptxpack_tuple_equal(&a->shape, &b->shape) || !ptxpack_tuple_equal(&a->stride, &b->stride) ||
         memcmp(a->tiler, b->tiler, a->shape.items) != 0 || a->composed != b->composed)
         return false;
@@ -360,12 +378,14 @@ bool ptxpack_layout_equal(const ptxpack_layout *a, const ptxpack_layout *b)
 
 int64_t ptxpack_size(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     int64_t size = 0;
     return l->shape.status == PTXPACK_OK && node_product(tuple_root(&l->shape), &size) ? size : 0;
 }
 
 int64_t ptxpack_cosize(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     int64_t    cosize;
     tuple_node all = tuple_root(&l->shape);
     bool has = l->shape.status == PTXPACK_OK && !layout_has_basis(l, all) && layout_cosize(l, all, &cosize);
@@ -375,6 +395,7 @@ int64_t ptxpack_cosize(const ptxpack_layout *l)
 /* 1 + the greatest coordinate, strides taken as positive. */
 ptxpack_tuple ptxpack_coshape(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = layout_wanted("coshape", l);
     if (status != PTXPACK_OK)
         return tuple_failed(status);
@@ -394,6 +415,7 @@ ptxpack_tuple ptxpack_coshape(const ptxpack_layout *l)
 
 ptxpack_tuple ptxpack_coprofile(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_tuple shape = ptxpack_coshape(l);
     for (int i = 0; i < shape.items && shape.status == PTXPACK_OK; i++)
         shape.value[i] = 0;
@@ -402,6 +424,7 @@ ptxpack_tuple ptxpack_coprofile(const ptxpack_layout *l)
 
 ptxpack_layout ptxpack_mode(const ptxpack_layout *l, int mode)
 {
+    GIVEN_LAYOUT(l);
     if (l->shape.status != PTXPACK_OK)
         return *l;
     tuple_node root = tuple_root(&l->shape), n = node_mode(root, mode);
@@ -414,6 +437,7 @@ ptxpack_layout ptxpack_mode(const ptxpack_layout *l, int mode)
 
 int64_t ptxpack_mode_size(const ptxpack_layout *l, int mode)
 {
+    GIVEN_LAYOUT(l);
     int64_t size = 0;
     if (l->shape.status != PTXPACK_OK)
         return 0;
@@ -431,6 +455,7 @@ int64_t ptxpack_swizzle_apply(ptxpack_swizzle s, int64_t x)
 
 int64_t ptxpack_at(const ptxpack_layout *l, int64_t index)
 {
+    GIVEN_LAYOUT(l);
     int64_t offset = l->offset;
     for (int i = 0; i < l->shape.items && index != 0; i++) {
         int64_t extent = l->shape.value[i];
@@ -444,6 +469,8 @@ int64_t ptxpack_at(const ptxpack_layout *l, int64_t index)
 
 ptxpack_tuple ptxpack_layout_crd2idx(const ptxpack_layout *l, const ptxpack_tuple *coord)
 {
+    GIVEN_LAYOUT(l);
+    GIVEN_TUPLE(coord);
     if (l->shape.status != PTXPACK_OK)
         return tuple_failed(l->shape.status);
     ptxpack_tuple offset = ptxpack_crd2idx(coord, &l->shape, &l->stride);
@@ -469,6 +496,7 @@ static bool is_offset_of(const ptxpack_layout *l, const ptxpack_tuple *coord, in
 
 ptxpack_tuple ptxpack_get_hier_coord(const ptxpack_layout *l, int64_t offset)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_status status = layout_wanted("get_hier_coord", l);
     if (status != PTXPACK_OK)
         return tuple_failed(status);
@@ -482,6 +510,7 @@ ptxpack_tuple ptxpack_get_hier_coord(const ptxpack_layout *l, int64_t offset)
 
 ptxpack_tuple ptxpack_get_flat_coord(const ptxpack_layout *l, int64_t offset)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_tuple coord = ptxpack_get_hier_coord(l, offset);
     if (coord.status != PTXPACK_OK)
         return coord;
@@ -505,6 +534,7 @@ ptxpack_tuple ptxpack_get_flat_coord(const ptxpack_layout *l, int64_t offset)
 
 ptxpack_tuple ptxpack_get_1d_coord(const ptxpack_layout *l, int64_t offset)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_tuple coord = ptxpack_get_hier_coord(l, offset);
     return ptxpack_crd2idx_compact(&coord, &l->shape);
 }

@@ -1,17 +1,19 @@
 /* layout.h - CuTe's layout algebra at run time: nested integer tuples, layouts, swizzles, tilers.
  *
- * A layout is a function from coordinates to offsets, written shape:stride.  (4,(2,3)):(1,(12,4)) takes
- * the coordinate (c0,(c1,c2)) to c0 + 12 c1 + 4 c2; one integer in place of a tuple counts through it, first
- * mode fastest.  host/README.md teaches the operations; their names are CuTe's with ptxpack_ in front.
+ * A layout is a function from coordinates to offsets, written shape:stride.  (4,(2,3)):(1,(12,4)) maps the
+ * coordinate (c0,(c1,c2)) to c0 + 12 c1 + 4 c2.  An integer in place of a tuple counts through the tuple, first
+ * mode fastest.  host/README.md explains the operations; their names are CuTe's with the prefix ptxpack_.
  *
- * Values   plain structs: copy them freely.  Nothing is allocated.  Up to 32 integers nested up to 8 deep.
- * Forms    results have the form that CuTe gives when every integer is a compile-time constant.  Where such
- *          a result would break the operation's own definition, the operation is an error instead.
- * Errors   a call that fails returns a value whose `status` is not PTXPACK_OK and leaves one line, which
- *          names the culprit, in ptxpack_detail(NULL) of this thread.  Operations on such a value return it
- *          on: a whole derivation needs one check, at its end.  All other members are then meaningless.
- * Range    64 bits.  Overflow is an error; the size and cosize of a layout always fit.
- * Threads  no shared state.
+ * Values   Values are plain structs and can be copied.  Nothing is allocated.  A tuple has up to 32 integers,
+ *          nested up to 8 deep.
+ * Forms    A result has the form that CuTe gives when every integer is a compile-time constant.  If such a
+ *          result would break the operation's own definition, the operation is an error instead.
+ * Errors   A call that fails returns a value whose `status` is not PTXPACK_OK, and leaves one line, which names
+ *          the culprit, in ptxpack_detail(NULL) of this thread.  The other members of that value are
+ *          meaningless.  Operations pass such a value on, so a whole derivation needs only one check, at its
+ *          end.
+ * Range    Integers have 64 bits, and overflow is an error.  The size and the cosize of a layout always fit.
+ * Threads  There is no shared state.
  * Source   Cecka, CuTe Layout Representation and Algebra (arXiv 2603.02298), and the CuTe headers. */
 #ifndef PTXPACK_LAYOUT_H
 #define PTXPACK_LAYOUT_H
@@ -26,21 +28,21 @@ extern "C" {
 enum { PTXPACK_TUPLE_ITEMS = 32, PTXPACK_TUPLE_DEPTH = 8, PTXPACK_LAYOUT_TEXT = 4096 };
 
 /* ---- values -------------------------------------------------------------------------------------- */
-/* What an item of a tuple is: an integer when `kind` is 0, otherwise one of these or a basis path. */
-#define PTXPACK_UNDERSCORE UINT64_MAX       /* `_`: the whole mode, in coordinates and tilers          */
-#define PTXPACK_EMPTY      (UINT64_MAX - 1) /* (): a tuple without modes                               */
-/* A basis path says which mode an integer steps along: 3@0@1 is 3 steps in mode 0 of mode 1.  One byte for
- * each @, the last (the outermost mode) in the lowest byte, each holding the mode's number plus 1. */
+/* The kind of an item of a tuple: 0 is an integer; otherwise it is one of these, or a basis path. */
+#define PTXPACK_UNDERSCORE UINT64_MAX       /* `_`: the whole mode, in coordinates and tilers */
+#define PTXPACK_EMPTY      (UINT64_MAX - 1) /* (): a tuple without modes */
+/* A basis path says along which mode an integer steps: 3@0@1 is 3 steps in mode 0 of mode 1.  It has one byte
+ * for each @, which holds the mode's number plus 1; the last one (the outermost mode) is in the lowest byte. */
 
-/* A nested tuple, kept flat: items from left to right, and the parentheses round them.
+/* A nested tuple in a flat form: its items from left to right, and the parentheses around them.
  *   7              one item, depth 0: an integer is a tuple of rank 1
  *   (4,(2,3))      items 4 2 3, depth 1 2 2, shared 1 2 0
  *   (())           one item of kind PTXPACK_EMPTY, depth 1 */
 typedef struct ptxpack_tuple {
     ptxpack_status status;
     uint8_t        items;
-    uint8_t        depth[PTXPACK_TUPLE_ITEMS];  /* parentheses round item i                            */
-    uint8_t        shared[PTXPACK_TUPLE_ITEMS]; /* those round both item i and item i+1; last: 0       */
+    uint8_t        depth[PTXPACK_TUPLE_ITEMS];  /* the parentheses around item i */
+    uint8_t        shared[PTXPACK_TUPLE_ITEMS]; /* those around both item i and item i+1; 0 for the last */
     int64_t        value[PTXPACK_TUPLE_ITEMS];
     uint64_t       kind[PTXPACK_TUPLE_ITEMS];
 } ptxpack_tuple;
@@ -53,18 +55,19 @@ typedef struct ptxpack_swizzle {
 /* shape:stride; or composed, Sw o offset o shape:stride, the function swizzle(offset + inner(c)); or a tiler,
  * <...>, whose modes are tilers, layouts, `_`, or integers n that mean n:1.  Its status is shape.status. */
 typedef struct ptxpack_layout {
-    ptxpack_tuple   shape, stride; /* congruent; a stride's kind may be a basis path                    */
+    ptxpack_tuple   shape, stride; /* congruent; a stride's kind may be a basis path */
     bool            composed;
-    ptxpack_swizzle swizzle; /* of a composed layout                                              */
-    int64_t         offset;  /* of a composed layout                                              */
-    uint8_t         tiler[PTXPACK_TUPLE_ITEMS]; /* how many of item i's parentheses, from outside, are <>;
-                                                   an integer mode of a tiler has stride kind UNDERSCORE */
+    ptxpack_swizzle swizzle; /* of a composed layout */
+    int64_t         offset;  /* of a composed layout */
+    /* How many parentheses around item i, counted from outside, are <>.  The stride of an integer mode of a
+     * tiler has the kind PTXPACK_UNDERSCORE. */
+    uint8_t tiler[PTXPACK_TUPLE_ITEMS];
 } ptxpack_layout;
 
 /* A layout and the place where it starts. */
 typedef struct ptxpack_slice {
     ptxpack_layout layout;
-    ptxpack_tuple  offset; /* an integer; a tuple of integers where strides are basis paths             */
+    ptxpack_tuple  offset; /* an integer; a tuple of integers where strides are basis paths */
 } ptxpack_slice;
 
 /* ---- text ----------------------------------------------------------------------------------------- */
@@ -73,8 +76,9 @@ typedef struct ptxpack_slice {
  * value. */
 PTXPACK_API ptxpack_tuple  ptxpack_tuple_parse(const char *text);
 PTXPACK_API ptxpack_layout ptxpack_layout_parse(const char *text);
-/* As snprintf: returns the length of the whole text, writes at most cap - 1 bytes of it and a 0.
- * PTXPACK_LAYOUT_TEXT bytes always do. */
+/* Like snprintf: writes at most cap - 1 bytes of the text and a NUL byte, and returns the length of the whole
+ * text.
+ * PTXPACK_LAYOUT_TEXT bytes are always enough. */
 PTXPACK_API size_t ptxpack_tuple_print(const ptxpack_tuple *t, char *text, size_t cap);
 PTXPACK_API size_t ptxpack_layout_print(const ptxpack_layout *l, char *text, size_t cap);
 
@@ -83,22 +87,23 @@ PTXPACK_API ptxpack_tuple ptxpack_int(int64_t value);
 PTXPACK_API ptxpack_tuple ptxpack_underscore(void);
 /* A basis value: `value` steps in mode modes[0], in mode modes[1] of that, and so on; count 0: an integer. */
 PTXPACK_API ptxpack_tuple ptxpack_basis(int64_t value, int count, const int *modes);
-PTXPACK_API ptxpack_tuple ptxpack_tuple_of(int count, const int64_t *values); /* (v0,v1,...), flat        */
-PTXPACK_API ptxpack_tuple ptxpack_tuple_join(int count, const ptxpack_tuple *modes); /* (m0,m1,...)       */
+PTXPACK_API ptxpack_tuple ptxpack_tuple_of(int count, const int64_t *values);        /* (v0,v1,...), flat */
+PTXPACK_API ptxpack_tuple ptxpack_tuple_join(int count, const ptxpack_tuple *modes); /* (m0,m1,...) */
 
-PTXPACK_API bool          ptxpack_is_tuple(const ptxpack_tuple *t); /* false: an integer or `_`  */
-PTXPACK_API int           ptxpack_rank(const ptxpack_tuple *t);     /* modes; 1 of an integer    */
-PTXPACK_API int           ptxpack_depth(const ptxpack_tuple *t);    /* 0 of an integer           */
+PTXPACK_API bool          ptxpack_is_tuple(const ptxpack_tuple *t); /* false: an integer or `_` */
+PTXPACK_API int           ptxpack_rank(const ptxpack_tuple *t);     /* modes; 1 of an integer */
+PTXPACK_API int           ptxpack_depth(const ptxpack_tuple *t);    /* 0 of an integer */
 PTXPACK_API bool          ptxpack_has_underscore(const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_get(const ptxpack_tuple *t, int mode);
 /* The mode of t that a basis value steps along. */
 PTXPACK_API ptxpack_tuple ptxpack_basis_get(const ptxpack_tuple *basis, const ptxpack_tuple *t);
-PTXPACK_API ptxpack_tuple ptxpack_flatten(const ptxpack_tuple *t);          /* an integer stays one      */
-PTXPACK_API ptxpack_tuple ptxpack_flatten_to_tuple(const ptxpack_tuple *t); /* an integer becomes (n)    */
+PTXPACK_API ptxpack_tuple ptxpack_flatten(const ptxpack_tuple *t);          /* an integer stays one */
+PTXPACK_API ptxpack_tuple ptxpack_flatten_to_tuple(const ptxpack_tuple *t); /* an integer becomes (n) */
 PTXPACK_API ptxpack_tuple ptxpack_unflatten(const ptxpack_tuple *flat, const ptxpack_tuple *profile);
-PTXPACK_API ptxpack_tuple ptxpack_wrap(const ptxpack_tuple *t);   /* n -> (n); a tuple stays   */
-PTXPACK_API ptxpack_tuple ptxpack_unwrap(const ptxpack_tuple *t); /* ((n)) -> n; (a,b) stays   */
-/* Modes [begin, end); end -1: to the last.  take keeps them, group makes them one mode. */
+PTXPACK_API ptxpack_tuple ptxpack_wrap(const ptxpack_tuple *t);   /* n -> (n); a tuple stays */
+PTXPACK_API ptxpack_tuple ptxpack_unwrap(const ptxpack_tuple *t); /* ((n)) -> n; (a,b) stays */
+/* For the modes [begin, end), where end -1 means up to the last: take keeps only these, group makes them one
+ * mode. */
 PTXPACK_API ptxpack_tuple ptxpack_take(const ptxpack_tuple *t, int begin, int end);
 PTXPACK_API ptxpack_tuple ptxpack_group(const ptxpack_tuple *t, int begin, int end);
 PTXPACK_API ptxpack_tuple ptxpack_select(const ptxpack_tuple *t, int count, const int *modes);
@@ -110,16 +115,16 @@ PTXPACK_API ptxpack_tuple ptxpack_prepend_to(const ptxpack_tuple *t, int n, cons
 PTXPACK_API ptxpack_tuple ptxpack_insert(const ptxpack_tuple *t, int before, const ptxpack_tuple *x);
 PTXPACK_API ptxpack_tuple ptxpack_remove(const ptxpack_tuple *t, int mode);
 PTXPACK_API ptxpack_tuple ptxpack_replace(const ptxpack_tuple *t, int mode, const ptxpack_tuple *x);
-PTXPACK_API ptxpack_tuple ptxpack_front(const ptxpack_tuple *t); /* the first leaf's integer             */
+PTXPACK_API ptxpack_tuple ptxpack_front(const ptxpack_tuple *t); /* the first leaf's integer */
 PTXPACK_API ptxpack_tuple ptxpack_back(const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_reverse(const ptxpack_tuple *t);
-PTXPACK_API ptxpack_tuple ptxpack_repeat(const ptxpack_tuple *x, int n); /* n = 1: x itself, not (x)     */
+PTXPACK_API ptxpack_tuple ptxpack_repeat(const ptxpack_tuple *x, int n); /* n = 1: x itself, not (x) */
 PTXPACK_API ptxpack_tuple ptxpack_repeat_like(const ptxpack_tuple *profile, const ptxpack_tuple *x);
 PTXPACK_API ptxpack_tuple ptxpack_zip(const ptxpack_tuple *t); /* ((a,b),(c,d)) -> ((a,c),(b,d)) */
-/* At the terminals of `guide` t has rank 2: gather all the first ones, then all the second ones. */
+/* At the terminals of `guide` t has rank 2: gather all the first modes, then all the second modes. */
 PTXPACK_API ptxpack_tuple ptxpack_zip2_by(const ptxpack_tuple *t, const ptxpack_tuple *guide);
-/* f of every mode, or of every leaf, in its place; fold: f(..f(f(start, m0), m1)..).  A value with an error
- * that f returns is the result. */
+/* transform puts f(mode) in the place of every mode, transform_leaf does so with every leaf, and fold gives
+ * f(..f(f(start, m0), m1)..).  If f returns a value with an error, that value is the result. */
 typedef ptxpack_tuple (*ptxpack_map)(void *user, const ptxpack_tuple *mode);
 typedef ptxpack_tuple (*ptxpack_folder)(void *user, const ptxpack_tuple *so_far, const ptxpack_tuple *mode);
 PTXPACK_API ptxpack_tuple ptxpack_transform(const ptxpack_tuple *t, ptxpack_map f, void *user);
@@ -128,21 +133,21 @@ PTXPACK_API ptxpack_tuple ptxpack_fold(const ptxpack_tuple *t, const ptxpack_tup
                                        void *user);
 
 /* ---- tuples: arithmetic --------------------------------------------------------------------------- */
-PTXPACK_API ptxpack_tuple ptxpack_product(const ptxpack_tuple *t); /* of all leaves; of (): 1            */
+PTXPACK_API ptxpack_tuple ptxpack_product(const ptxpack_tuple *t); /* of all leaves; of (): 1 */
 PTXPACK_API ptxpack_tuple ptxpack_product_each(const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_product_like(const ptxpack_tuple *t, const ptxpack_tuple *guide);
 PTXPACK_API ptxpack_tuple ptxpack_sum(const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_max(const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_min(const ptxpack_tuple *t);
 PTXPACK_API ptxpack_tuple ptxpack_gcd(const ptxpack_tuple *t);
-PTXPACK_API ptxpack_tuple ptxpack_abs(const ptxpack_tuple *t);    /* of every leaf                       */
-PTXPACK_API ptxpack_tuple ptxpack_signum(const ptxpack_tuple *t); /* of every leaf: -1, 0 or 1           */
-PTXPACK_API ptxpack_tuple ptxpack_as_arithmetic_tuple(const ptxpack_tuple *t); /* 3@1 -> (0,3)           */
-PTXPACK_API ptxpack_tuple ptxpack_inner_product(const ptxpack_tuple *a, const ptxpack_tuple *b);
-PTXPACK_API ptxpack_tuple ptxpack_elem_scale(const ptxpack_tuple *a, const ptxpack_tuple *b);
-PTXPACK_API ptxpack_tuple ptxpack_ceil_div(const ptxpack_tuple *a, const ptxpack_tuple *b);
-PTXPACK_API ptxpack_tuple ptxpack_round_up(const ptxpack_tuple *a, const ptxpack_tuple *b);
-PTXPACK_API ptxpack_tuple ptxpack_shape_div(const ptxpack_tuple *a, const ptxpack_tuple *b);
+PTXPACK_API ptxpack_tuple ptxpack_abs(const ptxpack_tuple *t);                 /* of every leaf */
+PTXPACK_API ptxpack_tuple ptxpack_signum(const ptxpack_tuple *t);              /* of every leaf: -1, 0 or 1 */
+PTXPACK_API ptxpack_tuple ptxpack_as_arithmetic_tuple(const ptxpack_tuple *t); /* 3@1 -> (0,3) */
+PTXPACK_API ptxpack_tuple ptxpack_inner_product(const ptxpack_tuple *x, const ptxpack_tuple *y);
+PTXPACK_API ptxpack_tuple ptxpack_elem_scale(const ptxpack_tuple *x, const ptxpack_tuple *y);
+PTXPACK_API ptxpack_tuple ptxpack_ceil_div(const ptxpack_tuple *x, const ptxpack_tuple *y);
+PTXPACK_API ptxpack_tuple ptxpack_round_up(const ptxpack_tuple *x, const ptxpack_tuple *y);
+PTXPACK_API ptxpack_tuple ptxpack_shape_div(const ptxpack_tuple *x, const ptxpack_tuple *y);
 PTXPACK_API ptxpack_tuple ptxpack_filter_zeros_by(const ptxpack_tuple *guide, const ptxpack_tuple *t);
 /* All of these are false if a value is an error.  a <= b is !less(b, a). */
 PTXPACK_API bool ptxpack_tuple_equal(const ptxpack_tuple *a, const ptxpack_tuple *b);
@@ -150,31 +155,31 @@ PTXPACK_API bool ptxpack_congruent(const ptxpack_tuple *a, const ptxpack_tuple *
 PTXPACK_API bool ptxpack_weakly_congruent(const ptxpack_tuple *a, const ptxpack_tuple *b);
 PTXPACK_API bool ptxpack_compatible(const ptxpack_tuple *a, const ptxpack_tuple *b);
 PTXPACK_API bool ptxpack_evenly_divides(const ptxpack_tuple *shape, const ptxpack_tuple *tiler);
-PTXPACK_API bool ptxpack_lex_less(const ptxpack_tuple *a, const ptxpack_tuple *b);   /* last mode fastest  */
+PTXPACK_API bool ptxpack_lex_less(const ptxpack_tuple *a, const ptxpack_tuple *b);   /* last mode fastest */
 PTXPACK_API bool ptxpack_colex_less(const ptxpack_tuple *a, const ptxpack_tuple *b); /* first mode fastest */
-PTXPACK_API bool ptxpack_elem_less(const ptxpack_tuple *a, const ptxpack_tuple *b);  /* in every mode      */
+PTXPACK_API bool ptxpack_elem_less(const ptxpack_tuple *a, const ptxpack_tuple *b);  /* in every mode */
 
 /* ---- coordinates ---------------------------------------------------------------------------------- */
-/* Offset of a coordinate.  An integer counts through the shape, its last mode without a limit.  With basis
+/* The offset of a coordinate.  An integer counts through the shape, whose last mode has no limit.  With basis
  * strides the result is a tuple. */
 PTXPACK_API ptxpack_tuple ptxpack_crd2idx(const ptxpack_tuple *coord, const ptxpack_tuple *shape,
                                           const ptxpack_tuple *stride);
 PTXPACK_API ptxpack_tuple ptxpack_crd2idx_compact(const ptxpack_tuple *coord, const ptxpack_tuple *shape);
-/* Coordinate of an index: of a compact stride, or of the compact order, first mode fastest. */
+/* The coordinate of an index: for a compact stride, or for the compact order, first mode fastest. */
 PTXPACK_API ptxpack_tuple ptxpack_idx2crd(const ptxpack_tuple *index, const ptxpack_tuple *shape,
                                           const ptxpack_tuple *stride);
 PTXPACK_API ptxpack_tuple ptxpack_idx2crd_compact(const ptxpack_tuple *index, const ptxpack_tuple *shape);
 PTXPACK_API ptxpack_tuple ptxpack_crd2crd(const ptxpack_tuple *coord, const ptxpack_tuple *from,
                                           const ptxpack_tuple *to);
-/* Compact strides of a shape; an extent of 1 gets stride 0.  `start`: the first stride, NULL for 1. */
+/* The compact strides of a shape.  An extent of 1 gets stride 0.  `start` is the first stride, NULL means 1. */
 PTXPACK_API ptxpack_tuple ptxpack_compact_col_major(const ptxpack_tuple *shape, const ptxpack_tuple *start);
 PTXPACK_API ptxpack_tuple ptxpack_compact_row_major(const ptxpack_tuple *shape, const ptxpack_tuple *start);
-/* The mode of the smallest number in `order` gets stride 1, and so on.  Equal numbers are an error: they would
- * alias (CuTe allows them). */
+/* The mode with the smallest number in `order` gets stride 1, and so on.  Equal numbers are an error, because
+ * those modes would alias (CuTe allows them). */
 PTXPACK_API ptxpack_tuple ptxpack_compact_order(const ptxpack_tuple *shape, const ptxpack_tuple *order);
 PTXPACK_API ptxpack_tuple ptxpack_make_basis_like(const ptxpack_tuple *shape);
-/* The next coordinate of `shape`, first mode fastest; after the last one the first extent is exceeded in
- * the last mode, as in CuTe. */
+/* The next coordinate of `shape`, first mode fastest.  After the last coordinate the last mode exceeds its
+ * extent, as in CuTe. */
 PTXPACK_API ptxpack_tuple ptxpack_increment(const ptxpack_tuple *coord, const ptxpack_tuple *shape);
 /* slice keeps the parts of t that meet `_` in coord, dice those that meet integers. */
 PTXPACK_API ptxpack_tuple ptxpack_tuple_slice(const ptxpack_tuple *coord, const ptxpack_tuple *t);
@@ -182,35 +187,35 @@ PTXPACK_API ptxpack_tuple ptxpack_tuple_dice(const ptxpack_tuple *coord, const p
 
 /* ---- layouts: making, reading ----------------------------------------------------------------------- */
 PTXPACK_API ptxpack_layout ptxpack_make_layout(const ptxpack_tuple *shape, const ptxpack_tuple *stride);
-PTXPACK_API ptxpack_layout ptxpack_make_layout_left(const ptxpack_tuple *shape);  /* first mode fastest    */
-PTXPACK_API ptxpack_layout ptxpack_make_layout_right(const ptxpack_tuple *shape); /* last mode fastest     */
+PTXPACK_API ptxpack_layout ptxpack_make_layout_left(const ptxpack_tuple *shape);  /* first mode fastest */
+PTXPACK_API ptxpack_layout ptxpack_make_layout_right(const ptxpack_tuple *shape); /* last mode fastest */
 PTXPACK_API ptxpack_layout ptxpack_make_ordered_layout(const ptxpack_tuple *shape, const ptxpack_tuple *order);
 PTXPACK_API ptxpack_layout ptxpack_make_identity_layout(const ptxpack_tuple *shape);
 PTXPACK_API ptxpack_layout ptxpack_make_layout_like(const ptxpack_layout *l);
 PTXPACK_API ptxpack_layout ptxpack_make_fragment_like(const ptxpack_layout *l);
-PTXPACK_API ptxpack_layout ptxpack_layout_join(int count, const ptxpack_layout *modes); /* (l0,l1,...)     */
-PTXPACK_API ptxpack_layout ptxpack_make_tiler(int count, const ptxpack_layout *modes);  /* <l0,l1,...>     */
-PTXPACK_API ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t); /* <...> from integers and `_`        */
+PTXPACK_API ptxpack_layout ptxpack_layout_join(int count, const ptxpack_layout *modes); /* (l0,l1,...) */
+PTXPACK_API ptxpack_layout ptxpack_make_tiler(int count, const ptxpack_layout *modes);  /* <l0,l1,...> */
+PTXPACK_API ptxpack_layout ptxpack_tiler_of(const ptxpack_tuple *t); /* <...> from integers and `_` */
 /* swizzle(offset + l(c)), strides integers.  A swizzle of no bits with offset 0 gives l itself. */
 PTXPACK_API ptxpack_layout ptxpack_make_composed(ptxpack_swizzle swizzle, int64_t offset,
                                                  const ptxpack_layout *l);
 
-PTXPACK_API bool           ptxpack_is_tiler(const ptxpack_layout *l); /* <...>, not a bare n or `_` */
-PTXPACK_API bool           ptxpack_layout_equal(const ptxpack_layout *a, const ptxpack_layout *b);
-PTXPACK_API int64_t        ptxpack_size(const ptxpack_layout *l); /* of the domain; 0 of an error             */
-PTXPACK_API int64_t        ptxpack_cosize(const ptxpack_layout *l); /* 1 + the greatest offset, strides taken as
-                                                                positive, no swizzle; 0 of an error, and
-                                                                where strides are basis paths            */
+PTXPACK_API bool    ptxpack_is_tiler(const ptxpack_layout *l); /* <...>, not a bare n or `_` */
+PTXPACK_API bool    ptxpack_layout_equal(const ptxpack_layout *a, const ptxpack_layout *b);
+PTXPACK_API int64_t ptxpack_size(const ptxpack_layout *l); /* of the domain; 0 of an error */
+/* 1 + the greatest offset, with the absolute values of the strides and without the swizzle.  0 of an error, and
+ * if strides are basis paths. */
+PTXPACK_API int64_t        ptxpack_cosize(const ptxpack_layout *l);
 PTXPACK_API ptxpack_tuple  ptxpack_coshape(const ptxpack_layout *l);
 PTXPACK_API ptxpack_tuple  ptxpack_coprofile(const ptxpack_layout *l);
 PTXPACK_API ptxpack_layout ptxpack_mode(const ptxpack_layout *l, int mode); /* layout<mode>(l) */
 PTXPACK_API int64_t        ptxpack_mode_size(const ptxpack_layout *l, int mode);
-/* Offset of index or coordinate.  `ptxpack_at` is the fast path for 0 <= index < size of a layout without
- * basis strides; outside of that range the value is meaningless. */
+/* The offset of an index, or of a coordinate.  `ptxpack_at` is the fast path for layouts without basis strides
+ * and 0 <= index < size; outside of that range its value is meaningless. */
 PTXPACK_API int64_t       ptxpack_at(const ptxpack_layout *l, int64_t index);
 PTXPACK_API ptxpack_tuple ptxpack_layout_crd2idx(const ptxpack_layout *l, const ptxpack_tuple *coord);
-/* Inverse of a compact layout: the coordinate of an offset, nested as the shape, one integer a mode, or
- * one integer.  An offset that the layout does not reach is an error. */
+/* The inverse of a compact layout: the coordinate of an offset, either nested as the shape, or with one integer
+ * for each mode, or as one integer.  An offset that the layout does not reach is an error. */
 PTXPACK_API ptxpack_tuple ptxpack_get_hier_coord(const ptxpack_layout *l, int64_t offset);
 PTXPACK_API ptxpack_tuple ptxpack_get_flat_coord(const ptxpack_layout *l, int64_t offset);
 PTXPACK_API ptxpack_tuple ptxpack_get_1d_coord(const ptxpack_layout *l, int64_t offset);
@@ -224,7 +229,7 @@ PTXPACK_API ptxpack_layout ptxpack_layout_unflatten(const ptxpack_layout *l, con
 PTXPACK_API ptxpack_layout ptxpack_layout_take(const ptxpack_layout *l, int begin, int end);
 PTXPACK_API ptxpack_layout ptxpack_layout_group(const ptxpack_layout *l, int begin, int end);
 PTXPACK_API ptxpack_layout ptxpack_layout_select(const ptxpack_layout *l, int count, const int *modes);
-/* With x, which is 1:0 where x is NULL. */
+/* Append or prepend x; NULL means 1:0. */
 PTXPACK_API ptxpack_layout ptxpack_layout_append(const ptxpack_layout *l, const ptxpack_layout *x);
 PTXPACK_API ptxpack_layout ptxpack_layout_prepend(const ptxpack_layout *l, const ptxpack_layout *x);
 PTXPACK_API ptxpack_layout ptxpack_layout_append_to(const ptxpack_layout *l, int n, const ptxpack_layout *x);
@@ -243,35 +248,35 @@ PTXPACK_API ptxpack_slice  ptxpack_domain_offset(const ptxpack_tuple *coord, con
 PTXPACK_API ptxpack_layout ptxpack_coalesce(const ptxpack_layout *l, const ptxpack_tuple *profile);
 PTXPACK_API ptxpack_layout ptxpack_filter_zeros(const ptxpack_layout *l, const ptxpack_tuple *profile);
 PTXPACK_API ptxpack_layout ptxpack_filter(const ptxpack_layout *l, const ptxpack_tuple *profile);
-/* R(i) = a(b(i)), R's shape compatible with b's; a tiler b acts mode by mode and drops the modes of a that it
- * does not reach. */
+/* R(i) = a(b(i)), where the shape of R is compatible with that of b.  A tiler b acts mode by mode, and drops
+ * the modes of a that it does not reach. */
 PTXPACK_API ptxpack_layout ptxpack_composition(const ptxpack_layout *a, const ptxpack_layout *b);
 PTXPACK_API ptxpack_layout ptxpack_with_shape(const ptxpack_layout *l, const ptxpack_tuple *shape);
-/* What l leaves out of [0, cotarget): disjoint, ordered, size * size(filter(l)) >= cotarget.
- * cotarget NULL: cosize(filter(l)). */
+/* The offsets of [0, cotarget) that l leaves out: disjoint, ordered, with size * size(filter(l)) >= cotarget.
+ * cotarget NULL means cosize(filter(l)). */
 PTXPACK_API ptxpack_layout ptxpack_complement(const ptxpack_layout *l, const ptxpack_tuple *cotarget);
 PTXPACK_API ptxpack_layout ptxpack_right_inverse(const ptxpack_layout *l); /* l(R(i)) = i for i < size(R) */
 PTXPACK_API ptxpack_layout ptxpack_left_inverse(const ptxpack_layout *l);  /* l(R(l(i))) = l(i) */
 PTXPACK_API ptxpack_layout ptxpack_nullspace(const ptxpack_layout *l);     /* l(R(i)) = 0 */
-/* The longest run that a and b both have side by side: a(R(i)) - a(0) = b(R(i)) - b(0) = i; and how long
- * it is. */
+/* The longest run that is contiguous in both a and b: a(R(i)) - a(0) = b(R(i)) - b(0) = i. */
 PTXPACK_API ptxpack_layout ptxpack_max_common_layout(const ptxpack_layout *a, const ptxpack_layout *b);
-/* 0: error */
+/* The length of that run; 0 is an error. */
 PTXPACK_API int64_t        ptxpack_max_common_vector(const ptxpack_layout *a, const ptxpack_layout *b);
 PTXPACK_API ptxpack_layout ptxpack_domain_distribute(const ptxpack_tuple *shape, int64_t n);
-/* In vectors of so many elements l can be read as it stands: they divide its runs and all that lies between
- * them.  0: error. */
+/* The largest vector, in elements, in which l can be accessed: its length divides the runs of l and all
+ * distances between them.  0 is an error. */
 PTXPACK_API int64_t ptxpack_max_alignment(const ptxpack_layout *l);
 /* The shape of complement(tiler, shape): how many tiles. */
 PTXPACK_API ptxpack_tuple ptxpack_ceil_div_layout(const ptxpack_tuple *shape, const ptxpack_layout *tiler);
 
-/* l in tiles of `tiler`:  logical ((Tile,Rest),..);  zipped ((Tile..),(Rest..));  tiled ((Tile..),Rest..);
- * flat (Tile..,Rest..).  A layout divides l as a whole, a tiler mode by mode. */
+/* Divide l into tiles of `tiler`.  The forms of the result are logical ((Tile,Rest),..), zipped
+ * ((Tile..),(Rest..)), tiled ((Tile..),Rest..) and flat (Tile..,Rest..).  A layout divides l as a whole, a
+ * tiler divides it mode by mode. */
 PTXPACK_API ptxpack_layout ptxpack_logical_divide(const ptxpack_layout *l, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_zipped_divide(const ptxpack_layout *l, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_tiled_divide(const ptxpack_layout *l, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_flat_divide(const ptxpack_layout *l, const ptxpack_layout *tiler);
-/* block repeated as `tiler` says, in the same four forms; blocked ((Block,Tile),..), raked
+/* Repeat `block` as `tiler` says, in the same four forms, or blocked ((Block,Tile),..), or raked
  * ((Tile,Block),..). */
 PTXPACK_API ptxpack_layout ptxpack_logical_product(const ptxpack_layout *block, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_zipped_product(const ptxpack_layout *block, const ptxpack_layout *tiler);
@@ -279,12 +284,13 @@ PTXPACK_API ptxpack_layout ptxpack_tiled_product(const ptxpack_layout *block, co
 PTXPACK_API ptxpack_layout ptxpack_flat_product(const ptxpack_layout *block, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_blocked_product(const ptxpack_layout *block, const ptxpack_layout *tiler);
 PTXPACK_API ptxpack_layout ptxpack_raked_product(const ptxpack_layout *block, const ptxpack_layout *tiler);
-/* block repeated to fill `shape`; order NULL: along mode 0 first. */
+/* Repeat `block` to fill `shape`; order NULL means along mode 0 first. */
 PTXPACK_API ptxpack_layout ptxpack_tile_to_shape(const ptxpack_layout *block, const ptxpack_tuple *shape,
                                                  const ptxpack_tuple *order);
 
-/* The same bytes counted in elements n times as wide (upcast) or narrow (downcast); recast from elements of
- * `from` bits to elements of `to` bits.  An error if that would need a part of an element. */
+/* The layout of the same memory in elements that are n times as wide (upcast) or n times as narrow (downcast).
+ * recast goes from elements of `from` bits to elements of `to` bits.  It is an error if that would split an
+ * element. */
 PTXPACK_API ptxpack_layout ptxpack_upcast(const ptxpack_layout *l, int64_t n);
 PTXPACK_API ptxpack_layout ptxpack_downcast(const ptxpack_layout *l, int64_t n);
 PTXPACK_API ptxpack_layout ptxpack_recast_layout(const ptxpack_layout *l, int64_t from, int64_t to);

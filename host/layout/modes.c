@@ -7,7 +7,7 @@ struct change {
     const char *name;
     ptxpack_tuple (*of)(const ptxpack_tuple *t, const change *c, const ptxpack_tuple *x);
     int                   first, last; /* of the operation: modes, or a rank in `first` */
-    const int            *modes;       /* `last` of them                                */
+    const int            *modes;       /* `last` of them */
     const ptxpack_tuple  *profile;
     const ptxpack_layout *x; /* becomes part of the result; NULL: there is none */
 };
@@ -104,16 +104,20 @@ static ptxpack_tuple replace_of(const ptxpack_tuple *t, const change *c, const p
 /* ---- of one layout ---------------------------------------------------------------------------------- */
 ptxpack_layout ptxpack_layout_flatten(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     return changed(l, &(change){.name = "flatten", .of = flatten_of});
 }
 
 ptxpack_layout ptxpack_layout_unflatten(const ptxpack_layout *l, const ptxpack_tuple *profile)
 {
+    GIVEN_LAYOUT(l);
+    GIVEN_TUPLE(profile);
     return changed(l, &(change){.name = "unflatten", .of = unflatten_of, .profile = profile});
 }
 
 ptxpack_layout ptxpack_layout_take(const ptxpack_layout *l, int begin, int end)
 {
+    GIVEN_LAYOUT(l);
     if (begin == end && l->shape.status == PTXPACK_OK)
         return layout_error("take<%d,%d> of %s leaves nothing", begin, end, layout_text(l).text);
     return changed(l, &(change){.name = "take", .of = take_of, .first = begin, .last = end});
@@ -121,16 +125,19 @@ ptxpack_layout ptxpack_layout_take(const ptxpack_layout *l, int begin, int end)
 
 ptxpack_layout ptxpack_layout_group(const ptxpack_layout *l, int begin, int end)
 {
+    GIVEN_LAYOUT(l);
     return changed(l, &(change){.name = "group", .of = group_of, .first = begin, .last = end});
 }
 
 ptxpack_layout ptxpack_layout_select(const ptxpack_layout *l, int count, const int *modes)
 {
+    GIVEN_LAYOUT(l);
     return changed(l, &(change){.name = "select", .of = select_of, .last = count, .modes = modes});
 }
 
 ptxpack_layout ptxpack_layout_reverse(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     return changed(l, &(change){.name = "reverse", .of = reverse_of});
 }
 
@@ -149,31 +156,38 @@ static ptxpack_layout changed_with(const ptxpack_layout *l, change c)
 
 ptxpack_layout ptxpack_layout_append(const ptxpack_layout *l, const ptxpack_layout *x)
 {
+    GIVEN_LAYOUT(l);
     return changed_with(l, (change){.name = "append", .of = append_of, .x = x});
 }
 
 ptxpack_layout ptxpack_layout_prepend(const ptxpack_layout *l, const ptxpack_layout *x)
 {
+    GIVEN_LAYOUT(l);
     return changed_with(l, (change){.name = "prepend", .of = prepend_of, .x = x});
 }
 
 ptxpack_layout ptxpack_layout_append_to(const ptxpack_layout *l, int n, const ptxpack_layout *x)
 {
+    GIVEN_LAYOUT(l);
     return changed_with(l, (change){.name = "append", .of = append_to_of, .first = n, .x = x});
 }
 
 ptxpack_layout ptxpack_layout_prepend_to(const ptxpack_layout *l, int n, const ptxpack_layout *x)
 {
+    GIVEN_LAYOUT(l);
     return changed_with(l, (change){.name = "prepend", .of = prepend_to_of, .first = n, .x = x});
 }
 
 ptxpack_layout ptxpack_layout_replace(const ptxpack_layout *l, int mode, const ptxpack_layout *x)
 {
+    GIVEN_LAYOUT(l);
     return changed_with(l, (change){.name = "replace", .of = replace_of, .first = mode, .x = x});
 }
 
 ptxpack_layout ptxpack_layout_zip(const ptxpack_layout *a, const ptxpack_layout *b)
 {
+    GIVEN_LAYOUT(a);
+    GIVEN_LAYOUT(b);
     ptxpack_status of_a = part_wanted("zip", a), status = of_a != PTXPACK_OK ? of_a : part_wanted("zip", b);
     if (status != PTXPACK_OK)
         return layout_failed(status);
@@ -213,6 +227,8 @@ static bool unzip_into(layout_builder *b, int part, const ptxpack_layout *l, tup
 
 ptxpack_layout ptxpack_tile_unzip(const ptxpack_layout *l, const ptxpack_layout *tiler)
 {
+    GIVEN_LAYOUT(l);
+    GIVEN_LAYOUT(tiler);
     ptxpack_status status = layout_wanted("tile_unzip", l);
     ptxpack_layout out;
     if (status != PTXPACK_OK || tiler->shape.status != PTXPACK_OK)

@@ -113,6 +113,8 @@ static ptxpack_status sliceable(const char *name, const ptxpack_tuple *coord, co
 
 ptxpack_slice ptxpack_slice_and_offset(const ptxpack_tuple *coord, const ptxpack_layout *l)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_LAYOUT(l);
     ptxpack_status status = sliceable("slice", coord, l);
     ptxpack_slice  out;
     if (status == PTXPACK_OK) {
@@ -137,6 +139,8 @@ ptxpack_slice ptxpack_slice_and_offset(const ptxpack_tuple *coord, const ptxpack
 
 ptxpack_layout ptxpack_layout_slice(const ptxpack_tuple *coord, const ptxpack_layout *l)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_LAYOUT(l);
     ptxpack_layout out;
     ptxpack_status status = sliceable("slice", coord, l);
     if (status != PTXPACK_OK)
@@ -149,6 +153,8 @@ ptxpack_layout ptxpack_layout_slice(const ptxpack_tuple *coord, const ptxpack_la
 
 ptxpack_layout ptxpack_layout_dice(const ptxpack_tuple *coord, const ptxpack_layout *l)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_LAYOUT(l);
     ptxpack_layout out;
     ptxpack_status status = sliceable("dice", coord, l);
     if (status != PTXPACK_OK)
@@ -160,6 +166,8 @@ ptxpack_layout ptxpack_layout_dice(const ptxpack_tuple *coord, const ptxpack_lay
 
 ptxpack_slice ptxpack_domain_offset(const ptxpack_tuple *coord, const ptxpack_layout *l)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_LAYOUT(l);
     ptxpack_status status = sliceable("domain_offset", coord, l);
     ptxpack_slice  out;
     int64_t        start;

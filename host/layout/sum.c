@@ -96,6 +96,7 @@ static bool expand_in(tuple_builder *b, tuple_node n)
 
 ptxpack_tuple ptxpack_as_arithmetic_tuple(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     ptxpack_tuple out;

@@ -121,11 +121,13 @@ static ptxpack_tensor tensor_at(uint64_t address, int bit, int bits, const ptxpa
 
 ptxpack_tensor ptxpack_make_tensor(uint64_t address, int bits, const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     return tensor_at(address, 0, bits, l);
 }
 
 ptxpack_tensor ptxpack_make_coord_tensor(const ptxpack_layout *l)
 {
+    GIVEN_LAYOUT(l);
     ptxpack_tensor t = {.layout = *l, .origin = ptxpack_coprofile(l)};
     if (l->shape.status != PTXPACK_OK)
         return tensor_failed(l->shape.status);
@@ -136,6 +138,7 @@ ptxpack_tensor ptxpack_make_coord_tensor(const ptxpack_layout *l)
 
 ptxpack_tensor ptxpack_make_identity_tensor(const ptxpack_tuple *shape)
 {
+    GIVEN_TUPLE(shape);
     ptxpack_layout l = ptxpack_make_identity_layout(shape);
     return ptxpack_make_coord_tensor(&l);
 }
@@ -143,6 +146,8 @@ ptxpack_tensor ptxpack_make_identity_tensor(const ptxpack_tuple *shape)
 /* ---- views ----------------------------------------------------------------------------------------- */
 ptxpack_tensor ptxpack_tensor_view(const ptxpack_tensor *t, const ptxpack_layout *l)
 {
+    GIVEN_TENSOR(t);
+    GIVEN_LAYOUT(l);
     ptxpack_tensor out = *t;
     if (status_of(t) != PTXPACK_OK)
         return *t;
@@ -156,6 +161,8 @@ ptxpack_tensor ptxpack_tensor_view(const ptxpack_tensor *t, const ptxpack_layout
 
 ptxpack_tensor ptxpack_tensor_slice(const ptxpack_tuple *coord, const ptxpack_tensor *t)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_TENSOR(t);
     if (status_of(t) != PTXPACK_OK)
         return *t;
     ptxpack_slice to = ptxpack_slice_and_offset(coord, &t->layout);
@@ -164,6 +171,8 @@ ptxpack_tensor ptxpack_tensor_slice(const ptxpack_tuple *coord, const ptxpack_te
 
 ptxpack_tensor ptxpack_tensor_domain_offset(const ptxpack_tuple *coord, const ptxpack_tensor *t)
 {
+    GIVEN_TUPLE(coord);
+    GIVEN_TENSOR(t);
     if (status_of(t) != PTXPACK_OK)
         return *t;
     ptxpack_slice to = ptxpack_domain_offset(coord, &t->layout);
@@ -172,6 +181,7 @@ ptxpack_tensor ptxpack_tensor_domain_offset(const ptxpack_tuple *coord, const pt
 
 ptxpack_tensor ptxpack_tensor_recast(const ptxpack_tensor *t, int bits)
 {
+    GIVEN_TENSOR(t);
     if (status_of(t) != PTXPACK_OK)
         return *t;
     if (t->bits == 0)
@@ -204,12 +214,18 @@ static ptxpack_tensor partition(const ptxpack_tensor *t, const ptxpack_layout *t
 ptxpack_tensor ptxpack_inner_partition(const ptxpack_tensor *t, const ptxpack_layout *tiler,
                                        const ptxpack_tuple *coord)
 {
+    GIVEN_TENSOR(t);
+    GIVEN_LAYOUT(tiler);
+    GIVEN_TUPLE(coord);
     return partition(t, tiler, coord, 1);
 }
 
 ptxpack_tensor ptxpack_outer_partition(const ptxpack_tensor *t, const ptxpack_layout *tiler,
                                        const ptxpack_tuple *coord)
 {
+    GIVEN_TENSOR(t);
+    GIVEN_LAYOUT(tiler);
+    GIVEN_TUPLE(coord);
     return partition(t, tiler, coord, 0);
 }
 
@@ -242,12 +258,15 @@ static ptxpack_layout project_tiler(const ptxpack_tuple *projection, const ptxpa
 ptxpack_tensor ptxpack_local_tile(const ptxpack_tensor *t, const ptxpack_layout *tiler,
                                   const ptxpack_tuple *coord, const ptxpack_tuple *projection)
 {
+    GIVEN_TENSOR(t);
+    GIVEN_LAYOUT(tiler);
+    GIVEN_TUPLE(coord);
     if (projection == NULL)
         return partition(t, tiler, coord, 1);
     if (status_of(t) != PTXPACK_OK || projection->status != PTXPACK_OK)
         return status_of(t) != PTXPACK_OK ? *t : tensor_failed(projection->status);
-    if (tiler->shape.status != PTXPACK_OK)
-        return tensor_failed(tiler->shape.status);
+    if (tiler->shape.status != PTXPACK_OK || coord->status != PTXPACK_OK)
+        return tensor_failed(error_of(&tiler->shape, coord));
     ptxpack_layout tiles = project_tiler(projection, tiler);
     if (tiles.shape.status != PTXPACK_OK)
         return tensor_failed(tiles.shape.status);
@@ -269,6 +288,8 @@ static ptxpack_tuple thread_coord(const ptxpack_layout *threads, int64_t index)
 ptxpack_tensor ptxpack_local_partition(const ptxpack_tensor *t, const ptxpack_layout *threads, int64_t index,
                                        const ptxpack_tuple *projection)
 {
+    GIVEN_TENSOR(t);
+    GIVEN_LAYOUT(threads);
     if (status_of(t) != PTXPACK_OK)
         return *t;
     ptxpack_tuple coord = thread_coord(threads, index), used = threads->shape;
@@ -287,6 +308,10 @@ ptxpack_tensor ptxpack_local_partition(const ptxpack_tensor *t, const ptxpack_la
 ptxpack_status ptxpack_tensor_bit_address(const ptxpack_tensor *t, const ptxpack_tuple *coord,
                                           uint64_t *address, int *bit)
 {
+    GIVEN_TENSOR(t);
+    GIVEN_TUPLE(coord);
+    if (address == NULL || bit == NULL)
+        return operand_missing(__func__, address == NULL ? "address" : "bit");
     if (status_of(t) != PTXPACK_OK)
         return status_of(t);
     if (t->bits == 0)
@@ -304,6 +329,10 @@ ptxpack_status ptxpack_tensor_bit_address(const ptxpack_tensor *t, const ptxpack
 
 ptxpack_status ptxpack_tensor_address(const ptxpack_tensor *t, const ptxpack_tuple *coord, uint64_t *address)
 {
+    GIVEN_TENSOR(t);
+    GIVEN_TUPLE(coord);
+    if (address == NULL)
+        return operand_missing(__func__, "address");
     int            bit = 0;
     ptxpack_status status = ptxpack_tensor_bit_address(t, coord, address, &bit);
     if (status == PTXPACK_OK && bit != 0)
@@ -314,6 +343,8 @@ ptxpack_status ptxpack_tensor_address(const ptxpack_tensor *t, const ptxpack_tup
 
 ptxpack_tuple ptxpack_tensor_coord(const ptxpack_tensor *t, const ptxpack_tuple *coord)
 {
+    GIVEN_TENSOR(t);
+    GIVEN_TUPLE(coord);
     if (status_of(t) != PTXPACK_OK)
         return tuple_failed(status_of(t));
     if (t->bits != 0)

@@ -299,7 +299,7 @@ ptxpack_layout ptxpack_layout_parse(const char *text)
 {
     ptxpack_layout l = {.composed = false};
     if (text == NULL)
-        return layout_error("the text of a layout is NULL");
+        return layout_failed(operand_missing(__func__, "text"));
     text_reader r = reader_begin(text, strlen(text));
     if (reader_starts_swizzle(&r))
         return read_composed(&r);
@@ -312,7 +312,7 @@ ptxpack_tuple ptxpack_tuple_parse(const char *text)
 {
     ptxpack_tuple t = {.status = PTXPACK_OK};
     if (text == NULL)
-        return tuple_error("the text of a tuple is NULL");
+        return tuple_failed(operand_missing(__func__, "text"));
     text_reader r = reader_begin(text, strlen(text));
     return reader_tuple(&r, &t) && reader_expect_end(&r) ? t : tuple_failed(PTXPACK_E_ARG);
 }
@@ -397,7 +397,8 @@ static size_t finish(text_writer *w)
 
 size_t ptxpack_tuple_print(const ptxpack_tuple *t, char *text, size_t cap)
 {
-    text_writer w = {text, cap, 0};
+    GIVEN_TUPLE(t);
+    text_writer w = {text, text != NULL ? cap : 0, 0};
     if (t->status == PTXPACK_OK)
         put_node(&w, tuple_root(t));
     else
@@ -407,7 +408,8 @@ size_t ptxpack_tuple_print(const ptxpack_tuple *t, char *text, size_t cap)
 
 size_t ptxpack_layout_print(const ptxpack_layout *l, char *text, size_t cap)
 {
-    text_writer w = {text, cap, 0};
+    GIVEN_LAYOUT(l);
+    text_writer w = {text, text != NULL ? cap : 0, 0};
     if (l->shape.status != PTXPACK_OK) {
         put(&w, "error");
         return finish(&w);

@@ -18,6 +18,8 @@ ptxpack_tuple ptxpack_basis(int64_t value, int count, const int *modes)
 {
     if (count < 0 || count > PTXPACK_TUPLE_DEPTH)
         return tuple_error("basis: a path of %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_DEPTH);
+    if (modes == NULL && count > 0)
+        return tuple_failed(operand_missing(__func__, "modes"));
     uint64_t path = 0;
     for (int i = 0; i < count; i++) {
         if (modes[i] < 0 || modes[i] >= PTXPACK_TUPLE_ITEMS)
@@ -31,6 +33,8 @@ ptxpack_tuple ptxpack_tuple_of(int count, const int64_t *values)
 {
     if (count < 0 || count > PTXPACK_TUPLE_ITEMS)
         return tuple_error("tuple_of: %d integers; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+    if (values == NULL && count > 0)
+        return tuple_failed(operand_missing(__func__, "values"));
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
@@ -44,6 +48,8 @@ ptxpack_tuple ptxpack_tuple_join(int count, const ptxpack_tuple *modes)
 {
     if (count < 0 || count > PTXPACK_TUPLE_ITEMS)
         return tuple_error("tuple_join: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+    if (modes == NULL && count > 0)
+        return tuple_failed(operand_missing(__func__, "modes"));
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
@@ -61,13 +67,19 @@ ptxpack_tuple ptxpack_tuple_join(int count, const ptxpack_tuple *modes)
 /* ---- reading -------------------------------------------------------------------------------------- */
 bool ptxpack_is_tuple(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     return t->status == PTXPACK_OK && !node_is_leaf(tuple_root(t));
 }
 
-int ptxpack_rank(const ptxpack_tuple *t) { return t->status == PTXPACK_OK ? node_rank(tuple_root(t)) : 0; }
+int ptxpack_rank(const ptxpack_tuple *t)
+{
+    GIVEN_TUPLE(t);
+    return t->status == PTXPACK_OK ? node_rank(tuple_root(t)) : 0;
+}
 
 int ptxpack_depth(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     int depth = 0;
     for (int i = 0; t->status == PTXPACK_OK && i < t->items; i++) {
         int here = t->depth[i] + (t->kind[i] == PTXPACK_EMPTY);
@@ -78,6 +90,7 @@ int ptxpack_depth(const ptxpack_tuple *t)
 
 bool ptxpack_has_underscore(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     for (int i = 0; t->status == PTXPACK_OK && i < t->items; i++)
         if (t->kind[i] == PTXPACK_UNDERSCORE)
             return true;
@@ -91,6 +104,7 @@ static ptxpack_tuple no_such_mode(const char *who, int mode, const ptxpack_tuple
 
 ptxpack_tuple ptxpack_get(const ptxpack_tuple *t, int mode)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     tuple_node n = tuple_root(t), m = node_mode(n, mode);
@@ -99,6 +113,8 @@ ptxpack_tuple ptxpack_get(const ptxpack_tuple *t, int mode)
 
 ptxpack_tuple ptxpack_basis_get(const ptxpack_tuple *basis, const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(basis);
+    GIVEN_TUPLE(t);
     if (error_of(basis, t) != PTXPACK_OK)
         return tuple_failed(error_of(basis, t));
     if (ptxpack_is_tuple(basis) || basis->kind[0] == PTXPACK_UNDERSCORE)
@@ -123,17 +139,20 @@ static ptxpack_tuple leaf_at(const char *who, const ptxpack_tuple *t, int which)
 
 ptxpack_tuple ptxpack_front(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     return t->status == PTXPACK_OK ? leaf_at("front", t, 0) : tuple_failed(t->status);
 }
 
 ptxpack_tuple ptxpack_back(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     return t->status == PTXPACK_OK ? leaf_at("back", t, t->items - 1) : tuple_failed(t->status);
 }
 
 /* ---- nesting -------------------------------------------------------------------------------------- */
 ptxpack_tuple ptxpack_flatten_to_tuple(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     ptxpack_tuple out;
@@ -148,6 +167,7 @@ ptxpack_tuple ptxpack_flatten_to_tuple(const ptxpack_tuple *t)
 
 ptxpack_tuple ptxpack_flatten(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status == PTXPACK_OK && !ptxpack_is_tuple(t))
         return node_tuple(tuple_root(t));
     return ptxpack_flatten_to_tuple(t);
@@ -177,6 +197,8 @@ static int leaf_count(const ptxpack_tuple *t)
 
 ptxpack_tuple ptxpack_unflatten(const ptxpack_tuple *flat, const ptxpack_tuple *profile)
 {
+    GIVEN_TUPLE(flat);
+    GIVEN_TUPLE(profile);
     if (error_of(flat, profile) != PTXPACK_OK)
         return tuple_failed(error_of(flat, profile));
     tuple_node n = tuple_root(flat);
@@ -193,6 +215,7 @@ ptxpack_tuple ptxpack_unflatten(const ptxpack_tuple *flat, const ptxpack_tuple *
 
 ptxpack_tuple ptxpack_wrap(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK || ptxpack_is_tuple(t))
         return *t;
     return ptxpack_tuple_join(1, t);
@@ -200,6 +223,7 @@ ptxpack_tuple ptxpack_wrap(const ptxpack_tuple *t)
 
 ptxpack_tuple ptxpack_unwrap(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     tuple_node n = tuple_root(t);
@@ -234,6 +258,7 @@ static void build_range(tuple_builder *b, const ptxpack_tuple *t, int begin, int
 
 ptxpack_tuple ptxpack_take(const ptxpack_tuple *t, int begin, int end)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     int last = end;
@@ -249,6 +274,7 @@ ptxpack_tuple ptxpack_take(const ptxpack_tuple *t, int begin, int end)
 
 ptxpack_tuple ptxpack_group(const ptxpack_tuple *t, int begin, int end)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     int last = end;
@@ -271,10 +297,13 @@ ptxpack_tuple ptxpack_group(const ptxpack_tuple *t, int begin, int end)
 
 ptxpack_tuple ptxpack_select(const ptxpack_tuple *t, int count, const int *modes)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     if (count < 0 || count > PTXPACK_TUPLE_ITEMS)
         return tuple_error("select: %d modes; 0 to %d are possible", count, PTXPACK_TUPLE_ITEMS);
+    if (modes == NULL && count > 0)
+        return tuple_failed(operand_missing(__func__, "modes"));
     ptxpack_tuple out;
     tuple_builder b = build_begin(&out);
     build_open(&b);
@@ -318,6 +347,8 @@ static int missing(const char *who, const ptxpack_tuple *t, int n, ptxpack_tuple
 
 ptxpack_tuple ptxpack_append(const ptxpack_tuple *t, const ptxpack_tuple *x)
 {
+    GIVEN_TUPLE(t);
+    GIVEN_TUPLE(x);
     if (error_of(t, x) != PTXPACK_OK)
         return tuple_failed(error_of(t, x));
     return pad("append", 0, t, 1, x);
@@ -325,6 +356,8 @@ ptxpack_tuple ptxpack_append(const ptxpack_tuple *t, const ptxpack_tuple *x)
 
 ptxpack_tuple ptxpack_prepend(const ptxpack_tuple *t, const ptxpack_tuple *x)
 {
+    GIVEN_TUPLE(t);
+    GIVEN_TUPLE(x);
     if (error_of(t, x) != PTXPACK_OK)
         return tuple_failed(error_of(t, x));
     return pad("prepend", 1, t, 0, x);
@@ -332,6 +365,8 @@ ptxpack_tuple ptxpack_prepend(const ptxpack_tuple *t, const ptxpack_tuple *x)
 
 ptxpack_tuple ptxpack_append_to(const ptxpack_tuple *t, int n, const ptxpack_tuple *x)
 {
+    GIVEN_TUPLE(t);
+    GIVEN_TUPLE(x);
     if (error_of(t, x) != PTXPACK_OK)
         return tuple_failed(error_of(t, x));
     ptxpack_tuple error;
@@ -341,6 +376,8 @@ ptxpack_tuple ptxpack_append_to(const ptxpack_tuple *t, int n, const ptxpack_tup
 
 ptxpack_tuple ptxpack_prepend_to(const ptxpack_tuple *t, int n, const ptxpack_tuple *x)
 {
+    GIVEN_TUPLE(t);
+    GIVEN_TUPLE(x);
     if (error_of(t, x) != PTXPACK_OK)
         return tuple_failed(error_of(t, x));
     ptxpack_tuple error;
@@ -365,6 +402,8 @@ static ptxpack_tuple splice(const char *who, const ptxpack_tuple *t, int begin, 
 
 ptxpack_tuple ptxpack_insert(const ptxpack_tuple *t, int before, const ptxpack_tuple *x)
 {
+    GIVEN_TUPLE(t);
+    GIVEN_TUPLE(x);
     if (error_of(t, x) != PTXPACK_OK)
         return tuple_failed(error_of(t, x));
     if (!ptxpack_is_tuple(t))
@@ -376,6 +415,7 @@ ptxpack_tuple ptxpack_insert(const ptxpack_tuple *t, int before, const ptxpack_t
 
 ptxpack_tuple ptxpack_remove(const ptxpack_tuple *t, int mode)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     if (!ptxpack_is_tuple(t))
@@ -387,6 +427,8 @@ ptxpack_tuple ptxpack_remove(const ptxpack_tuple *t, int mode)
 
 ptxpack_tuple ptxpack_replace(const ptxpack_tuple *t, int mode, const ptxpack_tuple *x)
 {
+    GIVEN_TUPLE(t);
+    GIVEN_TUPLE(x);
     if (error_of(t, x) != PTXPACK_OK)
         return tuple_failed(error_of(t, x));
     if (mode < 0 || mode >= ptxpack_rank(t))
@@ -396,6 +438,7 @@ ptxpack_tuple ptxpack_replace(const ptxpack_tuple *t, int mode, const ptxpack_tu
 
 ptxpack_tuple ptxpack_reverse(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK || !ptxpack_is_tuple(t))
         return *t;
     ptxpack_tuple out;
@@ -410,6 +453,7 @@ ptxpack_tuple ptxpack_reverse(const ptxpack_tuple *t)
 /* ---- repeating ------------------------------------------------------------------------------------ */
 ptxpack_tuple ptxpack_repeat(const ptxpack_tuple *x, int n)
 {
+    GIVEN_TUPLE(x);
     if (x->status != PTXPACK_OK || n == 1)
         return *x;
     if (n < 0 || n > PTXPACK_TUPLE_ITEMS)
@@ -439,6 +483,8 @@ static void repeat_in(tuple_builder *b, tuple_node profile, tuple_node x)
 
 ptxpack_tuple ptxpack_repeat_like(const ptxpack_tuple *profile, const ptxpack_tuple *x)
 {
+    GIVEN_TUPLE(profile);
+    GIVEN_TUPLE(x);
     if (error_of(profile, x) != PTXPACK_OK)
         return tuple_failed(error_of(profile, x));
     ptxpack_tuple out;
@@ -463,6 +509,9 @@ static void build_mapped(tuple_builder *b, tuple_node n, ptxpack_map f, void *us
 
 ptxpack_tuple ptxpack_transform(const ptxpack_tuple *t, ptxpack_map f, void *user)
 {
+    GIVEN_TUPLE(t);
+    if (f == NULL)
+        return tuple_failed(operand_missing(__func__, "f"));
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     if (!ptxpack_is_tuple(t))
@@ -491,6 +540,9 @@ static void transform_in(tuple_builder *b, tuple_node n, ptxpack_map f, void *us
 
 ptxpack_tuple ptxpack_transform_leaf(const ptxpack_tuple *t, ptxpack_map f, void *user)
 {
+    GIVEN_TUPLE(t);
+    if (f == NULL)
+        return tuple_failed(operand_missing(__func__, "f"));
     if (t->status != PTXPACK_OK)
         return tuple_failed(t->status);
     ptxpack_tuple out;
@@ -501,6 +553,10 @@ ptxpack_tuple ptxpack_transform_leaf(const ptxpack_tuple *t, ptxpack_map f, void
 
 ptxpack_tuple ptxpack_fold(const ptxpack_tuple *t, const ptxpack_tuple *start, ptxpack_folder f, void *user)
 {
+    GIVEN_TUPLE(t);
+    GIVEN_TUPLE(start);
+    if (f == NULL)
+        return tuple_failed(operand_missing(__func__, "f"));
     if (error_of(t, start) != PTXPACK_OK)
         return tuple_failed(error_of(t, start));
     ptxpack_tuple so_far = *start;
@@ -515,6 +571,7 @@ ptxpack_tuple ptxpack_fold(const ptxpack_tuple *t, const ptxpack_tuple *start, p
 /* ---- zipping -------------------------------------------------------------------------------------- */
 ptxpack_tuple ptxpack_zip(const ptxpack_tuple *t)
 {
+    GIVEN_TUPLE(t);
     if (t->status != PTXPACK_OK || !ptxpack_is_tuple(t))
         return *t;
     tuple_node n = tuple_root(t), first = node_first(n);
@@ -584,6 +641,8 @@ static bool guide_fits(tuple_node n, tuple_node guide, ptxpack_tuple *error)
 
 ptxpack_tuple ptxpack_zip2_by(const ptxpack_tuple *t, const ptxpack_tuple *guide)
 {
+    GIVEN_TUPLE(t);
+    GIVEN_TUPLE(guide);
     if (error_of(t, guide) != PTXPACK_OK)
         return tuple_failed(error_of(t, guide));
     ptxpack_tuple out;

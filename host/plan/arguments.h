@@ -1,8 +1,8 @@
 /* arguments.h - private: the .param struct of a kernel, described once.
  *
  * LIST(X, S) has one X(S, type, member, "SYMBOL") for each member, the widest first, so that there is no
- * padding inside.  From it come the struct S and the symbols that tell the PTX the byte offset of each member.
- */
+ * padding inside.  From it come the struct S and the symbols that tell the PTX the byte offset of each
+ * member. */
 #ifndef PTXPACK_ARGUMENTS_H
 #define PTXPACK_ARGUMENTS_H
 #include <stddef.h>

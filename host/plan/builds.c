@@ -108,6 +108,8 @@ bool ptxpack_may_be_chosen(const ptxpack_variant *row, const ptxpack_device_caps
 /* ---- the corners -------------------------------------------------------------------------------- */
 size_t ptxpack_instance_count(const ptxpack_variant *row)
 {
+    if (row == NULL)
+        return 0;
     const plan_method *method = plan_method_of(row);
     size_t             count = 0;
     for (size_t t = 0; t < TYPES && method != NULL; t++)
@@ -117,6 +119,8 @@ size_t ptxpack_instance_count(const ptxpack_variant *row)
 
 ptxpack_instance ptxpack_instance_get(const ptxpack_variant *row, size_t index)
 {
+    if (row == NULL)
+        return (ptxpack_instance){.symbol_count = 0};
     const plan_method *method = plan_method_of(row);
     ptxpack_instance   instance = {.symbol_count = 0};
     for (size_t t = 0; t < TYPES && method != NULL; t++) {

@@ -1,5 +1,5 @@
-/* builds.h - private: the one list of builds.  Every build that a plan can ask for is in it; instance.h has
- * those of them that differ most. */
+/* builds.h - private: the only list of builds.  It holds every build that a plan can ask for; instance.h has
+ * the builds that differ most. */
 #ifndef PTXPACK_BUILDS_H
 #define PTXPACK_BUILDS_H
 #include <stdbool.h>

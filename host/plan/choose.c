@@ -62,8 +62,8 @@ static bool is_better(const plan_op *op, const plan_candidate *c, const plan_can
     return rank != best_rank ? rank < best_rank : c->cost < op->margin * best->cost;
 }
 
-/* Of an ordered method only the first row that can be taken counts, and behind it those of a smaller HEAD_DIM.
- */
+/* Of an ordered method only the first row that can be taken counts, and after it the rows with a smaller
+ * HEAD_DIM. */
 void plan_survey_rows(const plan_problem *p, plan_survey *out)
 {
     char                   line[PLAN_LINE];

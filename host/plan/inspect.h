@@ -1,5 +1,5 @@
-/* inspect.h - private: what tests and tools may see of the spine.  host/attention/inspect.h,
- * host/gemm/inspect.h and host/vector/inspect.h show the operations. */
+/* inspect.h - private: what tests and tools may use of the spine.  host/attention/inspect.h,
+ * host/gemm/inspect.h and host/vector/inspect.h do the same for the operations. */
 #ifndef PTXPACK_PLAN_INSPECT_H
 #define PTXPACK_PLAN_INSPECT_H
 #include "builds.h"

@@ -3,7 +3,7 @@
  *   a descriptor -> resolve -> survey of the rows of kernels.def -> symbols, build -> plan -> launch
  *
  * An operation (plan_op) says what its problems are; a method (plan_method) is one way to run it, which belongs
- * to one file of kernels.def.  All that is not the operation's or the method's own is done here. */
+ * to one file of kernels.def.  Everything that does not depend on the operation or the method is done here. */
 #ifndef PTXPACK_HOST_PLAN_H
 #define PTXPACK_HOST_PLAN_H
 #include <stdbool.h>
@@ -47,16 +47,18 @@ typedef struct plan_head {
     const plan_method *method;
     ptxpack_kernel    *kernel;
     uint64_t           workspace; /* bytes */
+    uint64_t           counters;  /* so many of them, the first ones, are zero between launches */
     uint32_t           grid[3];
 } plan_head;
 
 struct plan_method {
     const char *file; /* of its rows in kernels.def */
-    bool ordered; /* of its rows with one HEAD_DIM, the first that can be taken is the best for any problem */
+    bool
+        ordered; /* among its rows with one HEAD_DIM, the first that can be taken is the best for any problem */
     const argument_field *fields; /* of the .param struct */
     size_t                field_count, argument_bytes;
 
-    /* What is derived from a row alone, the same for all problems.  The line of a failure is in
+    /* Derive what depends only on the row and is the same for all problems.  The line of a failure is in
      * ptxpack_detail(NULL). */
     size_t layout_bytes;
     ptxpack_status (*derive)(const ptxpack_variant *row, void *layout);
@@ -64,17 +66,17 @@ struct plan_method {
     /* Why a row that covers the problem and runs on the device cannot be taken: NULL, or `line`.  May be NULL.
      */
     const char *(*refusal)(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE]);
-    /* The time that the row would take, in a unit that all rows share which are compared.  NULL: the first row
-     * is taken. */
+    /* The time that the row would take, in a unit that is common to all rows that are compared.  NULL: the
+     * first row is taken. */
     double (*cost)(const plan_problem *problem, const ptxpack_variant *row);
     /* The symbols of the problem's build, besides those of the arguments. */
     void (*symbols)(const plan_problem *problem, const void *layout, symbol_list *list);
-    /* Grid, workspace and arguments, but for what a launch brings.  With a driver, the handle's context is
-     * current. The line of a failure is the handle's. */
+    /* Set grid, workspace and arguments, except what comes with a launch.  If there is a driver, the handle's
+     * context is current.  The line of a failure is the handle's. */
     ptxpack_status (*fill)(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *plan);
-    /* What a launch brings, into a copy of the plan's arguments and grid.  The handle's context is current.  No
-     * lock, no allocation. */
+    /* Write what comes with a launch into a copy of the plan's arguments and grid.  The handle's context is
+     * current.  This must not lock or allocate. */
     ptxpack_status (*address)(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3]);
 
     /* The builds that differ most, by their index (plan_op.build), in the order of instance.h. */
@@ -86,8 +88,8 @@ struct plan_op {
     const char               *name; /* op of its rows */
     const plan_method *const *methods;
     size_t                    method_count;
-    bool by_method; /* the first method that can take a problem does; otherwise the costs of all are compared */
-    double margin;  /* a row is preferred to an earlier one when it costs less than this share of the other */
+    bool   by_method; /* the first method that can take a problem takes it; otherwise all costs are compared */
+    double margin;    /* a row is preferred to an earlier one if it costs less than this share of the other */
 
     size_t desc_bytes, plan_bytes;
     size_t geometry_at, arguments_at; /* in the plan */
@@ -98,7 +100,7 @@ struct plan_op {
     bool (*covers)(const ptxpack_variant *row, const void *desc);
     /* What rows cover, in words: "dtype f16, head_dim 64". */
     void (*describe)(const void *desc, char *text, size_t size);
-    /* Checks what a launch brings. */
+    /* Check what comes with a launch. */
     ptxpack_status (*check)(const plan_head *plan, const void *buffers, char line[PLAN_LINE]);
 
     /* Build `index` of so many for each element type: a descriptor that asks for it, and its name after that of
@@ -114,14 +116,16 @@ const plan_op     *plan_op_of(const ptxpack_variant *row);
 const plan_method *plan_method_of(const ptxpack_variant *row);
 /* Whether a row is for elements of this type. */
 bool plan_row_takes(const ptxpack_variant *row, ptxpack_dtype dtype);
-/* What the row's method derives from it, which is kept for the life of the process.  For a row that is not in
- * the table the result is *own, too, which the caller frees; otherwise *own is NULL.
- *   PTXPACK_E_UNSUPPORTED (the row contradicts itself), _E_MEMORY, with a line in ptxpack_detail(NULL) */
+/* The layouts that the row's method derives from it; they are kept as long as the process lives.  For a row
+ * that is not in the table *own is the same pointer, and the caller frees it; otherwise *own is NULL.  After a
+ * failure a line is in ptxpack_detail(NULL).
+ *   PTXPACK_E_UNSUPPORTED   the row contradicts itself
+ *   PTXPACK_E_MEMORY */
 ptxpack_status plan_layout(const ptxpack_variant *row, const void **layout, void **own);
 
 /* ---- the choice --------------------------------------------------------------------------------- */
-/* What the choice depends on.  Offline and without a compiler the newest PTX ISA is assumed: a choice is no
- * promise that this machine can compile it. */
+/* The properties of the device that the choice depends on.  Offline and without a compiler the newest PTX ISA
+ * is assumed, so a choice does not mean that this machine can compile the row. */
 ptxpack_device_caps plan_device_caps(const ptxpack *handle);
 /* Checks a descriptor and makes a problem of it, which refers to desc and geometry.  handle and caps may be
  * NULL; caps NULL means those of the handle.  The codes of op->resolve */

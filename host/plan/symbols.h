@@ -1,7 +1,7 @@
 /* symbols.h - private: layouts as symbols of the PTX.
  *
- * A function NAME of the thread is given as digits of the thread's number: NAME_MODES of them,
- * (thread >> NAME_SHIFTi & NAME_MASKi) * NAME_STRIDEi, to be added up; ptx/shared/layout.ptx does this.
+ * A function NAME of the thread is a sum over NAME_MODES digits of the thread's number:
+ * (thread >> NAME_SHIFTi & NAME_MASKi) * NAME_STRIDEi.  ptx/shared/layout.ptx computes it.
  * Offsets in shared memory are bytes of a tile before its swizzle. */
 #ifndef PTXPACK_SYMBOLS_H
 #define PTXPACK_SYMBOLS_H
@@ -36,16 +36,16 @@ typedef struct function_names {
         }                                                                                          \
     }
 
-/* Where l gives coordinates, a function or a step counts those along mode `axis`; SYMBOL_OFFSET where l gives
- * offsets. */
+/* If l gives coordinates, a function or a step counts those along mode `axis`; if l gives offsets, `axis` is
+ * SYMBOL_OFFSET. */
 enum { SYMBOL_OFFSET = -1 };
 /* Mode 0 of l, thread -> offset, times `scale`. */
 void symbol_add_function(symbol_list *list, const function_names *names, const ptxpack_layout *l, int axis,
                          int64_t scale);
-/* The one stride of mode `mode` of l; 0 when the mode has only one element. */
+/* The only stride of mode `mode` of l; 0 if the mode has only one element. */
 int64_t symbol_step(symbol_list *list, const ptxpack_layout *l, int mode, int axis);
 
-/* What a swizzle does to byte offsets: it reads the bits `read`, mixes so many 16-byte chunks, and repeats
+/* What a swizzle does to byte offsets: it reads the bits `read`, mixes `chunks` chunks of 16 bytes, and repeats
  * after `period` bytes. */
 typedef struct symbol_swizzle {
     int64_t read, chunks, period;
@@ -60,15 +60,15 @@ void symbol_add_whole_step(symbol_list *list, const char *name, const ptxpack_la
 /* The bits of all multiples of that step, none of which may meet a bit of what the thread adds. */
 int64_t symbol_step_bits(symbol_list *list, const char *name, const ptxpack_layout *offsets, int mode);
 
-/* Columns of offsets (thread, 16 columns) in boxes: `inside` of them in a box, by XOR of multiples of `step`
- * bytes, then the next box, `box` bytes on. */
+/* The columns of offsets (thread, 16 columns) in boxes.  A box has `inside` of them, which the kernel reaches
+ * by XOR of multiples of `step` bytes; the next box begins `box` bytes further on. */
 typedef struct symbol_columns {
     int64_t step, inside;
 } symbol_columns;
 symbol_columns symbol_box_columns(symbol_list *list, const ptxpack_layout *offsets, int64_t box);
-/* A function of the lane, for (thread, ...) -> 16-bit element where each warp has boxes of its own, `apart`
- * bytes from the last warp's.  With `warps_too` the thread's number may count several warps: their bits do not
- * count. */
+/* A function of the lane, for (thread, ...) -> 16-bit element if each warp has boxes of its own, `apart` bytes
+ * after those of the warp before.  With `warps_too` the thread's number may count several warps, whose bits are
+ * ignored. */
 void symbol_add_lanes(symbol_list *list, const function_names *names, const ptxpack_layout *offsets,
                       int64_t apart, bool warps_too);
 

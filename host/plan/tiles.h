@@ -1,5 +1,5 @@
-/* tiles.h - private: what the kernels' layouts have in common: tiles in shared memory as TMA and wgmma want
- * them, their boxes, and which thread touches which of their elements. */
+/* tiles.h - private: what the kernels' layouts have in common: tiles in shared memory as TMA and wgmma need
+ * them, their boxes, and which thread accesses which of their elements. */
 #ifndef PTXPACK_TILES_H
 #define PTXPACK_TILES_H
 #include "host/atom/tiled.h"
@@ -37,8 +37,8 @@ ptxpack_layout tile_arrange(const ptxpack_layout *l, int count, const char *cons
 /* The warps' m16n8k16, with these permutations of M and N.  The fragments of two k8 instructions side by side,
  * and those of bf16, have the same layout. */
 ptxpack_tiled_mma tile_mma(int64_t warps_m, int64_t warps_n, const ptxpack_layout *m, const ptxpack_layout *n);
-/* The name of the atom that the kernel issues for such inputs; with mma_k 8 it is issued twice for each 16 k.
- */
+/* The name of the atom that the kernel issues for such inputs; with mma_k 8 it is issued twice for each 16
+ * k. */
 const char *tile_mma_instruction(int64_t mma_k, ptxpack_dtype dtype);
 /* The swizzle that removes all bank conflicts from some accesses of threads to a tile of 16-bit elements.  All
  * warps and steps of an access are alike, so the search looks at the first of each. */

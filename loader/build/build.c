@@ -5,7 +5,7 @@
 #include <string.h>
 #include "loader/compile/log.h"
 
-enum { SCHEMA = 1 }; /* of the key and of the notes: raise it when either changes its meaning */
+enum { SCHEMA = 1 }; /* the version of the key and of the notes: raise it when the meaning of either changes */
 
 /* ---- the step from PTX to machine code ------------------------------------------------------------ */
 
@@ -64,7 +64,7 @@ static ptxpack_status make_key(struct ptxpack_build *b)
     ptxpack_jit_options(&b->job, &options);
     ptxpack_cache_key_add_u64(key, "schema", SCHEMA);
     ptxpack_cache_key_add(key, "ptx", b->job.text, b->job.bytes);
-    if (b->job.entry != NULL) /* the notes are about it */
+    if (b->job.entry != NULL) /* the notes are its resources */
         ptxpack_cache_key_add_text(key, "entry", b->job.entry);
     ptxpack_cache_key_add_text(key, "target", b->target);
     for (int i = 0; i < options.count; i++)
@@ -107,7 +107,7 @@ static ptxpack_status forbidden(const struct ptxpack_build *b)
     return b->kind->forbidden != NULL ? b->kind->forbidden(b) : ptxpack_step_forbidden(&b->step);
 }
 
-/* What the driver loads is the PTX: only its entries are to be found. */
+/* The driver will load the PTX itself: here only its entries are found. */
 static ptxpack_status leave_to_driver(struct ptxpack_build *b)
 {
     if (b->handle->forbid_compile)
@@ -139,7 +139,7 @@ ptxpack_status ptxpack_build_code(struct ptxpack_build *b, bool driver)
                         b->notes.nvrtc ? ": no __global__ function; a template wants a name expression" : "");
 }
 
-/* The driver refused b->code: never take it again.  True: there is other code to be had. */
+/* The driver has refused b->code: never use it again.  True: other code can be found or made. */
 static bool refuse(struct ptxpack_build *b)
 {
     const struct ptxpack_code *code = b->code;

@@ -1,4 +1,4 @@
-/* code.c - the process-wide table of what compilers made, by digest. */
+/* code.c - the table of this process with the results of compilers, by digest. */
 #include "code.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static struct ptxpack_shared *table;                            /* MAKING or REA
 static pthread_mutex_t        lock = PTHREAD_MUTEX_INITIALIZER; /* guards the table and its contents */
 static pthread_cond_t         finished = PTHREAD_COND_INITIALIZER;
 
-/* A child process has none of the threads that are making something: it starts with an empty table. */
+/* A child process does not have the threads that are making code: it starts with an empty table. */
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork_parent(void) { pthread_mutex_unlock(&lock); }
 static void after_fork_child(void)
@@ -41,7 +41,7 @@ static void leave_table(struct ptxpack_shared *s)
         }
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static void drop(struct ptxpack_shared *s)
 {
     if (--s->references)
@@ -76,7 +76,7 @@ static struct ptxpack_shared *add(const char *digest)
     return s;
 }
 
-/* With the lock held, which is released while `make` works. */
+/* The caller holds the lock, which is released while `make` works. */
 static void run(struct ptxpack_shared *s, ptxpack_code_maker make, void *context)
 {
     pthread_mutex_unlock(&lock);

@@ -9,7 +9,7 @@
 #include "loader/compile/ptx_text.h"
 #include "notes.h"
 
-enum { SCHEMA = 1 }; /* of the key, the notes, and of how NVRTC is called */
+enum { SCHEMA = 1 }; /* the version of the key, of the notes, and of the way NVRTC is called */
 
 /* ---- the caller's options ------------------------------------------------------------------------- */
 
@@ -55,7 +55,7 @@ static ptxpack_status check_options(const struct ptxpack_text *t)
     return PTXPACK_OK;
 }
 
-/* The folder that option `i` adds to the search, NULL when it adds none. */
+/* The folder that option `i` adds to the search; NULL if it adds none. */
 static const char *folder_of(const ptxpack_source *s, size_t i)
 {
     static const char *const names[] = {"--include-path", "-I"};
@@ -182,7 +182,7 @@ static void gather_words(const struct ptxpack_cuda *c, bool cubin, bool lines, i
         add_word(w, "--generate-line-info");
     if (cubin && version >= 12000)
         add_word(w, "--ptxas-options=--verbose");
-    /* for includes whose names only the preprocessor knows; folders of the options come last among these */
+    /* these are for includes whose names only the preprocessor knows; the folders of the options come last */
     add_word(w, "--include-path=%.*s",
              slash != NULL ? (int)(slash - c->text->path) + (slash == c->text->path) : 1,
              slash != NULL ? c->text->path : ".");
@@ -194,7 +194,7 @@ static void gather_words(const struct ptxpack_cuda *c, bool cubin, bool lines, i
 
 /* ---- the key -------------------------------------------------------------------------------------- */
 
-/* What may influence the result without being in the key; NULL: nothing. */
+/* Names what may influence the result but is not in the key; NULL: nothing. */
 static const char *unknown_text(const struct ptxpack_cuda *c)
 {
     static const char *const readers[] = {"--pre-include", "-include",  "--pch",    "-pch", "--create-pch",
@@ -247,7 +247,7 @@ static ptxpack_status make_key(struct ptxpack_cuda *c)
     if (unknown != NULL) /* two different programs may have this key, so none may be taken for another */
         ptxpack_cache_key_add_u64(key, "program", ptxpack_new_id());
     else if (!c->place.identity[0])
-        unknown = "the build of NVRTC cannot be told";
+        unknown = "the build of NVRTC is unknown";
     return ptxpack_step_seal(&c->step, unknown);
 }
 
@@ -292,8 +292,8 @@ static ptxpack_status call(const struct ptxpack_cuda *c, const struct ptxpack_nv
     return status;
 }
 
-/* What ptxas said, with the lines of the source.  To find them the text is compiled once more with line
- * information. */
+/* The messages of ptxas with the lines of the source.  To find those lines, the text is compiled once more with
+ * line information. */
 static void explain_ptxas(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, const char *log,
                           char *said, size_t cap)
 {
@@ -307,7 +307,7 @@ static void explain_ptxas(const struct ptxpack_cuda *c, const struct ptxpack_nvr
     ptxpack_nvrtc_output_free(&again);
 }
 
-/* The line for a failure. */
+/* Write the detail line for a failure. */
 static void explain(const struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, bool cubin, const char *answer,
                     const char *log, char *detail, size_t cap)
 {
@@ -339,8 +339,8 @@ static bool take_notes(const struct ptxpack_nvrtc_output *out, int version, bool
     return good;
 }
 
-/* Make machine code where it is wanted and NVRTC also returns the PTX, which lists the entries; otherwise
- * PTX. */
+/* Make machine code if the caller wants it and NVRTC also returns the PTX, which lists the entries; otherwise
+ * make PTX. */
 static ptxpack_status run(struct ptxpack_cuda *c, const struct ptxpack_nvrtc *n, bool *cubin,
                           struct ptxpack_nvrtc_output *out, char *answer, size_t cap)
 {
@@ -365,8 +365,8 @@ static ptxpack_status compile(void *context, struct ptxpack_code *code, char *de
     const struct ptxpack_nvrtc *n = ptxpack_nvrtc_load(&c->place, detail, cap);
     if (n == NULL)
         return PTXPACK_E_NO_NVRTC;
-    if (!n->version) /* then the way it was called is not known either */
-        ptxpack_cache_key_poison(c->step.key, "the version of NVRTC cannot be told");
+    if (!n->version) /* then it is also unknown how it was called */
+        ptxpack_cache_key_poison(c->step.key, "the version of NVRTC is unknown");
     ptxpack_status status = run(c, n, &cubin, &out, answer, sizeof answer);
     if (status != PTXPACK_OK) {
         explain(c, n, cubin, answer, out.log, detail, cap);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "code.h"
 #include "function.h"
+#include "loader/missing.h"
 
 struct ptxpack_function {
     const ptxpack_program *program;
@@ -49,7 +50,7 @@ static ptxpack_status no_entry(const ptxpack_program *p, const char *name)
                         p->notes.entry_count, list);
 }
 
-/* Allow as much dynamic shared memory as the device has, so that no launch needs to ask for it. */
+/* Allow as much dynamic shared memory as the device has, so that no launch has to raise the limit. */
 static void allow_shared(const struct ptxpack_driver *d, int device, const ptxpack_function *f)
 {
     int limit = 0;
@@ -80,7 +81,7 @@ static ptxpack_cu_result read_attributes(const struct ptxpack_driver *d, ptxpack
     return PTXPACK_CU_SUCCESS;
 }
 
-/* With the program's lock held and its context current. */
+/* The caller holds the program's lock and has made its context current. */
 static ptxpack_status find_new(ptxpack_program *p, const struct ptxpack_entry *e, ptxpack_function **out)
 {
     const struct ptxpack_driver *d = p->handle->driver;
@@ -109,6 +110,10 @@ static ptxpack_status find_new(ptxpack_program *p, const struct ptxpack_entry *e
 
 ptxpack_status ptxpack_program_function(ptxpack_program *p, const char *name, const ptxpack_function **out)
 {
+    if (p == NULL)
+        return PTXPACK_MISSING(NULL, "program");
+    if (out == NULL)
+        return PTXPACK_MISSING(p->handle, "out");
     bool pushed = false;
     *out = NULL;
     ptxpack_status status = ptxpack_check_process(p->handle);
@@ -143,9 +148,20 @@ void ptxpack_functions_free(ptxpack_program *p)
 
 const ptxpack_function_info *ptxpack_function_describe(const ptxpack_function *function)
 {
+    if (function == NULL) {
+        PTXPACK_MISSING(NULL, "function");
+        return NULL;
+    }
     return &function->info;
 }
-void *ptxpack_function_handle(const ptxpack_function *function) { return function->function; }
+void *ptxpack_function_handle(const ptxpack_function *function)
+{
+    if (function == NULL) {
+        PTXPACK_MISSING(NULL, "function");
+        return NULL;
+    }
+    return function->function;
+}
 
 /* ---- launching ------------------------------------------------------------------------------------ */
 
@@ -162,6 +178,12 @@ ptxpack_status ptxpack_function_launch(const ptxpack_function *f, const uint32_t
                                        const uint32_t block[3], size_t shared_bytes, void *const *arguments,
                                        struct CUstream_st *stream)
 {
+    if (f == NULL)
+        return PTXPACK_MISSING(NULL, "function");
+    if (grid == NULL)
+        return PTXPACK_MISSING(f->program->handle, "grid");
+    if (block == NULL)
+        return PTXPACK_MISSING(f->program->handle, "block");
     const ptxpack *h = f->program->handle;
     char           text[512];
     bool           pushed = false;

@@ -5,13 +5,13 @@
 #include "loader/internal.h"
 
 struct ptxpack_image {
-    struct CUlib_st *library; /* one of these two */
+    struct CUlib_st *library; /* exactly one of the two is set */
     struct CUmod_st *module;
 };
 
-/* Load `cubin`, or the job's PTX when `cubin` is NULL, into the current context, and find `entry` in it,
- * since a driver may delay its work until then.  *log, unless the pointer is NULL, becomes the log of the
- * driver's JIT, malloc'ed, or NULL when the JIT did nothing or failed.
+/* Load `cubin`, or the job's PTX if `cubin` is NULL, into the current context, and find `entry` in it, because
+ * a driver may delay its work until then.  Unless `log` is NULL, *log becomes the malloc'ed log of the driver's
+ * JIT, or NULL if the JIT did nothing or failed.
  *   PTXPACK_E_CUBIN, _E_COMPILE, _E_ISA, _E_NO_JIT, _E_DRIVER, _E_MEMORY */
 ptxpack_status ptxpack_image_load(const ptxpack *handle, const struct ptxpack_job *job, const void *cubin,
                                   const char *entry, struct ptxpack_image *out, struct CUfunc_st **function,
@@ -21,10 +21,10 @@ void           ptxpack_image_unload(const struct ptxpack_driver *driver, struct 
 /* Find an entry of the image; its context must be current. */
 ptxpack_cu_result ptxpack_image_function(const struct ptxpack_driver *driver, const struct ptxpack_image *image,
                                          const char *entry, struct CUfunc_st **function);
-/* Set the detail line for an error of the driver about an image; returns its status. */
+/* Set the detail line for an error of the driver about an image, and return its status. */
 ptxpack_status ptxpack_image_refused(const ptxpack *handle, const struct ptxpack_job *job,
                                      ptxpack_cu_result result);
-/* Where the compiler reported no resources (registers 0), ask the driver about the function. */
+/* If the compiler reported no resources (registers 0), ask the driver about the function. */
 void ptxpack_image_resources(const struct ptxpack_driver *driver, struct CUfunc_st *function,
                              ptxpack_resources *resources);
 #endif

@@ -117,7 +117,7 @@ static size_t is_hash(const char *at, const char *end)
     return *at == '#' ? 1 : *at == '%' && end - at > 1 && at[1] == ':' ? 2 : 0;
 }
 
-/* After a '#' that starts a line. */
+/* Read the directive after a '#' that starts a line. */
 static struct site directive(struct scanner *s)
 {
     const char *at = skip_blanks(s->at + is_hash(s->at, s->end), s->end);
@@ -157,7 +157,7 @@ static struct site word(struct scanner *s)
         site = (struct site){s->at, s->at, OPEN};
     } else if (is_word(from, s->at, "__has_include")) {
         const char *at = skip_blanks(s->at, s->end);
-        bool asks = at < s->end && *at == '(' && !s->defining; /* in "#ifdef __has_include" it does not */
+        bool asks = at < s->end && *at == '(' && !s->defining; /* "#ifdef __has_include" asks for no file */
         site = name_at(at < s->end && *at == '(' ? skip_blanks(at + 1, s->end) : at, s->end, ASKED);
         s->at = site.kind == ASKED ? site.end : s->at;
         site.kind = site.kind == OPEN && !asks ? NONE : site.kind;
@@ -200,7 +200,7 @@ static struct site next_site(struct scanner *s)
 
 /* ---- finding files -------------------------------------------------------------------------------- */
 
-/* The index of the header called `name`.  A new header takes over `text`.  SIZE_MAX when memory is out. */
+/* The index of the header called `name`.  A new header takes over `text`.  SIZE_MAX: memory ran out. */
 static size_t add_header(struct ptxpack_includes *in, const char *name, const char *text, size_t bytes,
                          bool packed)
 {
@@ -237,7 +237,7 @@ static size_t add_file(struct ptxpack_includes *in, const struct ptxpack_file *f
 
 enum { MISSING = -1, NO_MEMORY = -2 };
 
-/* The pack's "ptxpack/inline/NAME", searched beside `from` or under its full name. */
+/* Find the pack's "ptxpack/inline/NAME", in the folder of `from` or by its full name. */
 static long find_packed(struct ptxpack_includes *in, struct ptxpack_text *t, const char *from, const char *name)
 {
     static const char prefix[] = "ptxpack/";
@@ -315,7 +315,7 @@ bool ptxpack_includes_gather(struct ptxpack_includes *in, struct ptxpack_text *t
     memset(in, 0, sizeof *in);
     if (add_header(in, t->path, t->files->text, t->files->bytes, false) == SIZE_MAX)
         return false;
-    for (size_t i = 0; i < in->count; i++) /* it grows */
+    for (size_t i = 0; i < in->count; i++) /* the count grows in the loop */
         if (!rewrite(in, t, i))
             return false;
     return !t->no_memory; /* otherwise NVRTC might find a file that the key does not contain */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "build.h"
 #include "loader/compile/log.h"
+#include "loader/missing.h"
 #include "row.h"
 
 struct ptxpack_kernel {
@@ -25,17 +26,17 @@ struct request {
     size_t                 symbol_count;
     char                  *recalled;      /* the text that an earlier run expanded */
     char                   asked[33];     /* as in ptxpack_kernel */
-    ptxpack_kernel        *kernel;        /* once it is loaded */
-    bool                   folders_asked; /* the prebuilt folders */
+    ptxpack_kernel        *kernel;        /* set when it is loaded */
+    bool                   folders_asked; /* the prebuilt folders were searched */
     ptxpack_status         folders_status;
-    char                   folders_line[PTXPACK_DETAIL_BYTES]; /* why their code is not taken; or "" */
+    char                   folders_line[PTXPACK_DETAIL_BYTES]; /* why their code is not used, or "" */
 };
 
 static struct request *request_of(const struct ptxpack_build *b) { return (struct request *)b->context; }
 
 /* ---- the text, or machine code of a prebuilt folder ----------------------------------------------- */
 
-/* What needs the origin of lines needs the expansion itself. */
+/* To find the origin of lines, the expansion itself is needed. */
 static ptxpack_status expand(struct ptxpack_build *b)
 {
     const struct request *q = request_of(b);
@@ -48,7 +49,7 @@ static ptxpack_status expand(struct ptxpack_build *b)
     return status;
 }
 
-/* The driver's own JIT needs the expansion anyway, since its log may name lines: nothing is saved there. */
+/* The log of the driver's own JIT may name lines, so that route always needs the expansion. */
 static ptxpack_status find_text(struct ptxpack_build *b)
 {
     struct request *q = request_of(b);
@@ -84,7 +85,7 @@ static bool refuse(struct ptxpack_build *b)
 {
     struct request *q = request_of(b);
     q->folders_status = PTXPACK_E_CUBIN;
-    snprintf(q->folders_line, sizeof q->folders_line, "of a prebuilt folder: %.900s",
+    snprintf(q->folders_line, sizeof q->folders_line, "its code in a prebuilt folder was refused: %.900s",
              ptxpack_detail(b->handle));
     ptxpack_code_reject(b->front);
     ptxpack_code_release(b->front);
@@ -92,7 +93,7 @@ static bool refuse(struct ptxpack_build *b)
     return true;
 }
 
-/* There is no machine code, or what there is could not be used. */
+/* There is no machine code, or it could not be used. */
 static ptxpack_status forbidden(const struct ptxpack_build *b)
 {
     static const char     end[] = "and compiling is forbidden (PTXPACK_FORBID_COMPILE)";
@@ -143,7 +144,7 @@ static bool is_loaded(struct ptxpack_build *b)
     return loaded;
 }
 
-/* One that was asked for with the same row and symbols, so that its text need not be found again. */
+/* Find a kernel that was loaded for the same row and symbols, so that its text need not be found again. */
 static ptxpack_kernel *find_asked(ptxpack *h, const ptxpack_variant *v, const char asked[33])
 {
     pthread_mutex_lock(&h->lock);
@@ -170,7 +171,7 @@ static void describe(const struct ptxpack_build *b, ptxpack_kernel_info *info)
     info->cubin_bytes = code->size;
 }
 
-/* The driver's answer to the image, its function and the row's dynamic shared memory. */
+/* Load the image, find its function, and allow the row's dynamic shared memory. */
 static ptxpack_status load_image(struct ptxpack_build *b, ptxpack_kernel *k)
 {
     ptxpack       *h = k->handle;
@@ -194,7 +195,7 @@ static ptxpack_status load_image(struct ptxpack_build *b, ptxpack_kernel *k)
     return status;
 }
 
-/* With the handle's lock held. */
+/* The caller holds the handle's lock. */
 static ptxpack_status load_new(struct ptxpack_build *b, ptxpack_kernel **out)
 {
     ptxpack        *h = b->handle;
@@ -261,7 +262,7 @@ static void end(struct ptxpack_build *b)
     free(request_of(b)->recalled);
 }
 
-/* The machine code of a row, in b->code.  End the build, also after a failure. */
+/* Make the machine code of a row, b->code.  End the build, also after a failure. */
 static ptxpack_status compile_row(struct ptxpack_build *b, struct request *q, ptxpack *h,
                                   const ptxpack_variant *v, const ptxpack_symbol *symbols, size_t count,
                                   ptxpack_kernel_info *info)
@@ -291,6 +292,12 @@ ptxpack_status ptxpack_kernel_make(ptxpack *h, const ptxpack_variant *v, const p
 ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                       size_t count, ptxpack_kernel_info *info, void **cubin, size_t *bytes)
 {
+    if (h == NULL)
+        return PTXPACK_MISSING(NULL, "handle");
+    if (v == NULL)
+        return PTXPACK_MISSING(h, "variant");
+    if (symbols == NULL && count > 0)
+        return PTXPACK_MISSING(h, "symbols");
     struct ptxpack_build b;
     struct request       q;
     ptxpack_status       status = compile_row(&b, &q, h, v, symbols, count, info);
@@ -302,10 +309,18 @@ ptxpack_status ptxpack_kernel_compile(ptxpack *h, const ptxpack_variant *v, cons
 ptxpack_status ptxpack_kernel_load(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                    size_t count, ptxpack_kernel **out)
 {
+    if (h == NULL)
+        return PTXPACK_MISSING(NULL, "handle");
+    if (out == NULL)
+        return PTXPACK_MISSING(h, "out");
+    *out = NULL;
+    if (v == NULL)
+        return PTXPACK_MISSING(h, "variant");
+    if (symbols == NULL && count > 0)
+        return PTXPACK_MISSING(h, "symbols");
     struct ptxpack_build b;
     struct request       q;
     char                 asked[33];
-    *out = NULL;
     if (h->driver == NULL)
         return ptxpack_fail(h, PTXPACK_E_ARG, "an offline handle can compile kernels, not load them");
     ptxpack_status status = ptxpack_check_process(h);
@@ -338,8 +353,22 @@ void ptxpack_kernels_free(ptxpack *h, bool unload)
     ptxpack_leave(h, pushed);
 }
 
-const ptxpack_kernel_info *ptxpack_kernel_describe(const ptxpack_kernel *kernel) { return &kernel->info; }
-void                      *ptxpack_kernel_function(const ptxpack_kernel *kernel) { return kernel->function; }
+const ptxpack_kernel_info *ptxpack_kernel_describe(const ptxpack_kernel *kernel)
+{
+    if (kernel == NULL) {
+        PTXPACK_MISSING(NULL, "kernel");
+        return NULL;
+    }
+    return &kernel->info;
+}
+void *ptxpack_kernel_function(const ptxpack_kernel *kernel)
+{
+    if (kernel == NULL) {
+        PTXPACK_MISSING(NULL, "kernel");
+        return NULL;
+    }
+    return kernel->function;
+}
 
 /* ---- launching ------------------------------------------------------------------------------------ */
 
@@ -362,6 +391,12 @@ ptxpack_status ptxpack_kernel_enqueue(const ptxpack_kernel *k, const uint32_t gr
 ptxpack_status ptxpack_kernel_launch(const ptxpack_kernel *k, const uint32_t grid[3], const void *arguments,
                                      struct CUstream_st *stream)
 {
+    if (k == NULL)
+        return PTXPACK_MISSING(NULL, "kernel");
+    if (grid == NULL)
+        return PTXPACK_MISSING(k->handle, "grid");
+    if (arguments == NULL)
+        return PTXPACK_MISSING(k->handle, "arguments");
     bool           pushed = false;
     ptxpack_status status = ptxpack_check_process(k->handle);
     if (status == PTXPACK_OK)

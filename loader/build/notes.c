@@ -69,8 +69,8 @@ bool ptxpack_notes_add_name(struct ptxpack_notes *n, const char *name)
 
 /* ---- as text -------------------------------------------------------------------------------------- */
 
-/* ptxpack program 1 / nvrtc N / output cubin|ptx / names N, a line each / entries N: each a line "BYTES NAME"
- * and so many bytes of resources */
+/* The lines of the text: ptxpack program 1; nvrtc N; output cubin or ptx; names N; entries N; then each name on
+ * a line; then for each entry a line "BYTES NAME" and that many bytes of resources. */
 #define HEAD     "ptxpack program 1\nnvrtc %d\noutput %7[a-z]\nnames %zu\nentries %zu\n"
 #define HEAD_OUT "ptxpack program 1\nnvrtc %d\noutput %s\nnames %zu\nentries %zu\n"
 
@@ -188,7 +188,7 @@ bool ptxpack_notes_merge(struct ptxpack_notes *notes, const char *text, size_t b
     if (!ptxpack_notes_read(text, bytes, &read))
         return false;
     *notes = read;
-    if (!read.nvrtc) { /* NVRTC's step told the names before */
+    if (!read.nvrtc) { /* the names are from NVRTC's step, which came before */
         notes->names = old.names;
         notes->name_count = old.name_count;
         notes->nvrtc = old.nvrtc;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "preload_work.h"
 #include "row.h"
+#include "loader/missing.h"
 #include "step.h"
 
 enum { MOST_THREADS = 64, USUAL_THREADS = 8 };
@@ -29,8 +30,8 @@ struct ptxpack_preloading {
     pthread_mutex_t              lock;       /* guards what follows */
     pthread_cond_t               changed;    /* an item was queued or finished, or the preloading ends */
     struct ptxpack_preload_item *items, **tail, *next;
-    size_t                       total, done, running, queued; /* queued: not begun                */
-    size_t                       idle; /* threads that wait                                     */
+    size_t                       total, done, running, queued; /* queued: not begun */
+    size_t                       idle;                         /* threads that wait */
     bool                         cancelled, closing;
     pthread_t                    threads[MOST_THREADS];
     size_t                       thread_count;
@@ -46,8 +47,9 @@ struct ptxpack_preloading {
 
 static ptxpack_status check_process(const ptxpack_preloading *p)
 {
-    return p->pid == getpid() ? PTXPACK_OK
-                              : ptxpack_fail(NULL, PTXPACK_E_FORKED, "the preloading is of another process");
+    return p->pid == getpid()
+               ? PTXPACK_OK
+               : ptxpack_fail(NULL, PTXPACK_E_FORKED, "the preloading belongs to another process");
 }
 
 /* ---- one kernel ----------------------------------------------------------------------------------- */
@@ -142,8 +144,8 @@ static void *work(void *context)
     return NULL;
 }
 
-/* With the lock held, for one more item: start another thread, unless enough threads are idle or the limit
- * is reached.  Signals of the program are left to its own threads. */
+/* Start another thread for one more item, unless enough threads are idle or the limit is reached.  The caller
+ * holds the lock.  The new thread blocks all signals, which are for the program's own threads. */
 static bool add_thread(ptxpack_preloading *p)
 {
     sigset_t all, old;
@@ -166,6 +168,8 @@ static void free_item(struct ptxpack_preload_item *item)
 ptxpack_status ptxpack_preload_add(ptxpack_preloading *p, const char *name, ptxpack_preload_resolve resolve,
                                    const void *what, size_t bytes)
 {
+    if (p == NULL)
+        return PTXPACK_MISSING(NULL, "preloading");
     ptxpack_status status = check_process(p);
     if (status != PTXPACK_OK)
         return status;
@@ -223,6 +227,12 @@ static ptxpack_status resolve_row(ptxpack *h, const void *what, struct ptxpack_p
 ptxpack_status ptxpack_preload_row(ptxpack_preloading *p, const ptxpack_variant *row,
                                    const ptxpack_symbol *symbols, size_t count)
 {
+    if (p == NULL)
+        return PTXPACK_MISSING(NULL, "preloading");
+    if (row == NULL)
+        return PTXPACK_MISSING(NULL, "row");
+    if (symbols == NULL && count > 0)
+        return PTXPACK_MISSING(NULL, "symbols");
     size_t bytes = sizeof(struct row_copy) + count * sizeof *symbols;
     for (size_t i = 0; i < count; i++)
         bytes += strlen(symbols[i].name) + 1;
@@ -243,7 +253,7 @@ ptxpack_status ptxpack_preload_row(ptxpack_preloading *p, const ptxpack_variant 
 
 /* ---- beginning and end ---------------------------------------------------------------------------- */
 
-/* Copy the strings, because the threads read them later.  False: memory is out. */
+/* Copy the strings, because the threads read them later.  False: memory ran out. */
 static bool copy_options(ptxpack_preloading *p, const ptxpack_preload_options *options)
 {
     const char **const texts[] = {&p->open.driver,  &p->open.ptxjit,    &p->open.ptx_dir,      &p->open.arch,
@@ -273,10 +283,10 @@ static ptxpack_status check_options(const ptxpack_preload_options *o)
 {
     ptxpack_device_caps caps;
     if (o->size != sizeof *o)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.size is %u, this library knows %zu", o->size,
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.size is %u, but this library knows %zu", o->size,
                             sizeof *o);
     if (o->open != NULL && (o->open->size < sizeof o->open->size || o->open->size > sizeof *o->open))
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.open->size is %u, this library knows %zu",
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.open->size is %u, but this library knows %zu",
                             o->open->size, sizeof *o->open);
     if (o->sm_count < 0)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "options.sm_count is %d", (int)o->sm_count);
@@ -288,6 +298,8 @@ static ptxpack_status check_options(const ptxpack_preload_options *o)
 
 ptxpack_status ptxpack_preload(const ptxpack_preload_options *options, ptxpack_preloading **out)
 {
+    if (out == NULL)
+        return PTXPACK_MISSING(NULL, "out");
     const ptxpack_preload_options defaults = {.size = sizeof defaults};
     options = options != NULL ? options : &defaults;
     *out = NULL;
@@ -313,6 +325,8 @@ ptxpack_status ptxpack_preload(const ptxpack_preload_options *options, ptxpack_p
 
 ptxpack_status ptxpack_preload_wait(ptxpack_preloading *p)
 {
+    if (p == NULL)
+        return PTXPACK_MISSING(NULL, "preloading");
     ptxpack_status status = check_process(p);
     if (status != PTXPACK_OK)
         return status;
@@ -328,7 +342,13 @@ ptxpack_status ptxpack_preload_wait(ptxpack_preloading *p)
 
 void ptxpack_preload_count(ptxpack_preloading *p, size_t *done, size_t *total)
 {
-    if (p->pid == getpid()) /* in a child process another thread may have held the lock for ever */
+    if (done != NULL)
+        *done = 0;
+    if (total != NULL)
+        *total = 0;
+    if (p == NULL)
+        return;
+    if (p->pid == getpid()) /* in a child process the lock may be held by a thread that does not exist there */
         pthread_mutex_lock(&p->lock);
     if (done != NULL)
         *done = p->done;
@@ -340,7 +360,7 @@ void ptxpack_preload_count(ptxpack_preloading *p, size_t *done, size_t *total)
 
 void ptxpack_preload_cancel(ptxpack_preloading *p)
 {
-    if (p->pid != getpid())
+    if (p == NULL || p->pid != getpid())
         return;
     pthread_mutex_lock(&p->lock);
     p->cancelled = true;

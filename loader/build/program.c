@@ -5,12 +5,14 @@
 #include "build.h"
 #include "cuda_source.h"
 #include "function.h"
+#include "loader/missing.h"
 #include "loader/compile/log.h"
+#include "loader/inspect.h"
 #include "loader/compile/ptx_text.h"
 
 /* The context of a program's build. */
 struct request {
-    struct ptxpack_text text;      /* what the caller gave, and its files */
+    struct ptxpack_text text;      /* the caller's source and its files */
     struct ptxpack_cuda cuda;      /* CUDA C++ */
     bool                wants_ptx; /* not machine code */
     ptxpack_program    *program;   /* that is being loaded */
@@ -28,33 +30,22 @@ static bool is_cuda(const struct ptxpack_build *b)
 
 static ptxpack_status expand(struct ptxpack_build *b)
 {
-    struct ptxpack_text   *t = text_of(b);
-    const ptxpack_source  *s = &t->source;
-    const ptxpack         *h = b->handle;
-    ptxpack_expand_options options = {.size = sizeof options,
-                                      .read = ptxpack_text_read,
-                                      .locate = ptxpack_text_locate,
-                                      .context = t,
-                                      .line_info = h->line_info};
-    ptxpack_symbol        *all = (ptxpack_symbol *)calloc(s->symbol_count + 2, sizeof *all);
+    struct ptxpack_text  *t = text_of(b);
+    const ptxpack_source *s = &t->source;
+    const ptxpack        *h = b->handle;
+    ptxpack_symbol       *all = (ptxpack_symbol *)calloc(s->symbol_count + 2, sizeof *all);
     if (all == NULL)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", t->path);
     all[0] = (ptxpack_symbol){"ARCH", h->info.caps.arch};
     all[1] = (ptxpack_symbol){"ISA", h->info.caps.isa};
     if (s->symbol_count)
         memcpy(all + 2, s->symbols, s->symbol_count * sizeof *all);
-    options.symbols = all;
-    options.symbol_count = s->symbol_count + 2;
-    ptxpack_status status = ptxpack_expand(t->path, &options, &b->expansion);
+    ptxpack_status status = ptxpack_text_expand(t, all, s->symbol_count + 2, &b->expansion);
     free(all);
-    if (status == PTXPACK_OK)
-        return status;
-    return ptxpack_fail(h, status, "%s",
-                        b->expansion != NULL ? ptxpack_expansion_error(b->expansion)
-                                             : ptxpack_status_string(status));
+    return status;
 }
 
-/* NVRTC's result is machine code, or PTX that is the text of the job. */
+/* Take NVRTC's result: machine code, or PTX that becomes the text of the job. */
 static ptxpack_status run_nvrtc(struct ptxpack_build *b)
 {
     struct request *q = request_of(b);
@@ -137,8 +128,8 @@ static ptxpack_status find(struct ptxpack_build *b)
     return choose_target(b);
 }
 
-/* The driver refused NVRTC's machine code.  When it has just been made, it will always be refused: then PTX
- * takes its place, also in the cache. */
+/* The driver has refused NVRTC's machine code.  If the code has just been made, the driver would always refuse
+ * it: then PTX takes its place, also in the cache. */
 static bool refuse(struct ptxpack_build *b)
 {
     struct ptxpack_cuda *cuda = &request_of(b)->cuda;
@@ -156,7 +147,7 @@ static bool refuse(struct ptxpack_build *b)
 /* Add what the driver's own JIT said about the PTX. */
 static void take_jit_log(struct ptxpack_build *b, const char *log)
 {
-    ptxpack_build_add_log(b, log); /* without memory there is no log */
+    ptxpack_build_add_log(b, log); /* if memory runs out, there is no log */
     for (size_t i = 0; i < b->notes.entry_count; i++)
         if (ptxpack_log_knows(log, b->notes.entries[i].name))
             ptxpack_log_resources(log, b->notes.entries[i].name, &b->notes.entries[i].resources);
@@ -183,14 +174,14 @@ static ptxpack_status load(struct ptxpack_build *b)
     return status;
 }
 
-/* Everything that the build knows.  The log is not copied. */
+/* Describe the program with everything that the build knows.  The log is not copied. */
 static void describe(const struct ptxpack_build *b, ptxpack_program_info *info)
 {
     const struct ptxpack_code *code = b->code;
     char                       route[128] = "", nvrtc[32] = "";
     memset(info, 0, sizeof *info);
     snprintf(info->target, sizeof info->target, "%.15s", b->target);
-    if (b->notes.nvrtc) /* 1 where NVRTC does not tell its version */
+    if (b->notes.nvrtc) /* it is 1 if NVRTC does not report its version */
         snprintf(nvrtc, sizeof nvrtc, b->notes.nvrtc < 1000 ? "NVRTC" : "NVRTC %d.%d", b->notes.nvrtc / 1000,
                  b->notes.nvrtc % 1000 / 10);
     if (code != b->front || code == NULL)
@@ -207,7 +198,7 @@ static void describe(const struct ptxpack_build *b, ptxpack_program_info *info)
     info->cubin_bytes = code->size;
 }
 
-/* What the program keeps of its build, after the image is loaded. */
+/* Move to the program what it keeps of its build, after the image is loaded. */
 static ptxpack_status take_build(struct ptxpack_program *p, struct ptxpack_build *b)
 {
     const ptxpack_source *s = &text_of(b)->source;
@@ -256,6 +247,10 @@ static void end(struct ptxpack_build *b)
 ptxpack_status ptxpack_program_compile(ptxpack *h, const ptxpack_source *source, ptxpack_program_info *info,
                                        char **log_text, void **cubin, size_t *bytes)
 {
+    if (h == NULL)
+        return PTXPACK_MISSING(NULL, "handle");
+    if (source == NULL)
+        return PTXPACK_MISSING(h, "source");
     struct ptxpack_build b;
     struct request       q;
     ptxpack_status       status = begin(&b, h, &q, source);
@@ -280,12 +275,18 @@ ptxpack_status ptxpack_program_compile(ptxpack *h, const ptxpack_source *source,
 
 ptxpack_status ptxpack_program_ptx(ptxpack *h, const ptxpack_source *source, char **text, size_t *bytes)
 {
-    struct ptxpack_build b;
-    struct request       q;
+    if (h == NULL)
+        return PTXPACK_MISSING(NULL, "handle");
+    if (text == NULL)
+        return PTXPACK_MISSING(h, "text");
     *text = NULL;
     if (bytes != NULL)
         *bytes = 0;
-    ptxpack_status status = begin(&b, h, &q, source);
+    if (source == NULL)
+        return PTXPACK_MISSING(h, "source");
+    struct ptxpack_build b;
+    struct request       q;
+    ptxpack_status       status = begin(&b, h, &q, source);
     q.wants_ptx = true;
     if (status == PTXPACK_OK)
         status = find_front(&b);
@@ -300,11 +301,56 @@ ptxpack_status ptxpack_program_ptx(ptxpack *h, const ptxpack_source *source, cha
     return status;
 }
 
-ptxpack_status ptxpack_program_load(ptxpack *h, const ptxpack_source *source, ptxpack_program **out)
+/* ---- explanations --------------------------------------------------------------------------------- */
+
+char *ptxpack_program_errors(ptxpack *h, const ptxpack_source *source, size_t *count)
 {
     struct ptxpack_build b;
     struct request       q;
+    char                *list = NULL;
+    *count = 0;
+    ptxpack_status status = begin(&b, h, &q, source);
+    if (status == PTXPACK_OK)
+        status = ptxpack_build_code(&b, false);
+    if (status == PTXPACK_E_COMPILE && b.log != NULL && is_cuda(&b) && b.job.origin == NULL)
+        list = ptxpack_log_cuda_list(b.log, count);
+    else if (status == PTXPACK_E_COMPILE && b.log != NULL)
+        list = ptxpack_log_error_list(b.log, b.job.origin, b.job.origin_of, count);
+    end(&b);
+    return list;
+}
+
+ptxpack_status ptxpack_program_unused(ptxpack *h, const ptxpack_source *source, bool *unused)
+{
+    struct ptxpack_build     b;
+    struct request           q;
+    ptxpack_status           status = begin(&b, h, &q, source);
+    struct ptxpack_includes *in = &q.cuda.includes;
+    memset(unused, false, source->symbol_count * sizeof *unused);
+    q.text.used = unused;
+    if (status == PTXPACK_OK && !is_cuda(&b))
+        status = expand(&b); /* reads the files */
+    else if (status == PTXPACK_OK && !ptxpack_includes_gather(in, &q.text))
+        status = ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for %s", b.job.name);
+    for (size_t i = 0; status == PTXPACK_OK && i < in->count; i++)
+        ptxpack_text_note(&q.text, in->headers[i].text);
+    for (size_t i = 0; i < source->symbol_count; i++)
+        unused[i] = status == PTXPACK_OK && !unused[i] && !in->open; /* what only NVRTC reads cannot be known */
+    end(&b);
+    return status;
+}
+
+ptxpack_status ptxpack_program_load(ptxpack *h, const ptxpack_source *source, ptxpack_program **out)
+{
+    if (h == NULL)
+        return PTXPACK_MISSING(NULL, "handle");
+    if (out == NULL)
+        return PTXPACK_MISSING(h, "out");
     *out = NULL;
+    if (source == NULL)
+        return PTXPACK_MISSING(h, "source");
+    struct ptxpack_build b;
+    struct request       q;
     if (h->driver == NULL)
         return ptxpack_fail(h, PTXPACK_E_ARG, "an offline handle can compile programs, not load them");
     ptxpack_program *p = (ptxpack_program *)calloc(1, sizeof *p);
@@ -349,4 +395,11 @@ void ptxpack_program_free(ptxpack_program *p)
     free(p);
 }
 
-const ptxpack_program_info *ptxpack_program_describe(const ptxpack_program *program) { return &program->info; }
+const ptxpack_program_info *ptxpack_program_describe(const ptxpack_program *program)
+{
+    if (program == NULL) {
+        PTXPACK_MISSING(NULL, "program");
+        return NULL;
+    }
+    return &program->info;
+}

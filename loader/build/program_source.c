@@ -1,10 +1,13 @@
 /* program_source.c - checking and reading a program's source, and finding the files that it includes. */
 #include "program_source.h"
+#include "loader/inspect.h"
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "loader/inspect.h"
 
 enum { MAX_SOURCE = 16 << 20 }; /* bytes of one file */
 
@@ -40,9 +43,9 @@ static ptxpack_status check(const ptxpack *h, const ptxpack_source *s)
     if (s->language != PTXPACK_LANGUAGE_PTX && s->language != PTXPACK_LANGUAGE_CUDA)
         return ptxpack_fail(h, PTXPACK_E_ARG, "source.language is %d", (int)s->language);
     if (s->text == NULL && (s->path == NULL || !*s->path))
-        return ptxpack_fail(h, PTXPACK_E_ARG, "source: neither path nor text");
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source: neither path nor text is given");
     if (s->language == PTXPACK_LANGUAGE_PTX && (s->option_count || s->expression_count))
-        return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s: they are for CUDA C++, the source is PTX",
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.%s: only CUDA C++ takes them, and the source is PTX",
                             s->option_count ? "options" : "expressions");
     if ((status = check_symbols(h, s)) != PTXPACK_OK ||
         (status = check_words(h, "include_dirs", s->include_dirs, s->include_count)) != PTXPACK_OK ||
@@ -61,7 +64,7 @@ static void free_file(struct ptxpack_file *f)
     free(f);
 }
 
-/* Takes over `real` and `text`; NULL when memory is out. */
+/* Add a file, which takes over `real` and `text`.  NULL: memory ran out. */
 static struct ptxpack_file *add_file(struct ptxpack_text *t, const char *path, char *real, char *text,
                                      size_t bytes)
 {
@@ -80,18 +83,26 @@ static struct ptxpack_file *add_file(struct ptxpack_text *t, const char *path, c
     return *end = f;
 }
 
-/* The text in place of an included C++ file that exists and cannot be read: otherwise NVRTC would read it
- * itself, and would wait for ever on a pipe.  NULL for a folder, and when memory is out. */
+/* The text in place of an included C++ file that exists but cannot be read.  Otherwise NVRTC would read the
+ * file itself, and would wait for ever if it is a pipe.  NULL: it is a folder, or memory ran out. */
 static char *unreadable(const char *path, size_t *bytes)
 {
     struct stat st;
     char       *text = NULL;
-    const char *why = errno ? strerror(errno) : "not a file, or too large";
+    const char *why = ptxpack_file_error(errno);
     int         n = stat(path, &st) == 0 && !S_ISDIR(st.st_mode)
                         ? asprintf(&text, "#error %s cannot be read: %s\n", path, why)
                         : -1;
     *bytes = n < 0 ? 0 : (size_t)n;
     return n < 0 ? NULL : text;
+}
+
+/* Why a file cannot be read that is there: the first reason is kept. */
+static void note_failure(struct ptxpack_text *t, int error)
+{
+    t->no_memory |= error == ENOMEM;
+    if (t->error == 0 && error != ENOENT && error != ENOTDIR)
+        t->error = error;
 }
 
 /* A file that was read under another path is the same file. */
@@ -104,17 +115,18 @@ static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *
     if (f != NULL)
         return f;
     char *real = realpath(path, NULL);
+    if (real == NULL)
+        note_failure(t, errno);
     for (f = t->files; real != NULL && f != NULL; f = f->next)
         if (f->real != NULL && strcmp(f->real, real) == 0) {
             free(real);
             return f;
         }
-    if (real != NULL)
-        errno = 0; /* realpath leaves the errno of its own attempts */
     char *text = real != NULL ? ptxpack_read_file(path, MAX_SOURCE, &bytes) : NULL;
+    if (real != NULL && text == NULL)
+        note_failure(t, errno);
     if (real != NULL && text == NULL && t->files != NULL && t->source.language == PTXPACK_LANGUAGE_CUDA)
         text = unreadable(path, &bytes);
-    t->no_memory |= (text == NULL) && errno == ENOMEM;
     if (text == NULL) {
         free(real);
         return NULL;
@@ -124,7 +136,7 @@ static const struct ptxpack_file *open_file(struct ptxpack_text *t, const char *
     return f;
 }
 
-/* The file `name` in `folder`, of so many bytes; 0 bytes: the current folder. */
+/* The file `name` in the folder that the first `bytes` bytes of `folder` name; 0 bytes: the current folder. */
 static const struct ptxpack_file *find_in(struct ptxpack_text *t, const char *folder, size_t bytes,
                                           const char *name)
 {
@@ -140,6 +152,13 @@ static const struct ptxpack_file *find_in(struct ptxpack_text *t, const char *fo
     return f;
 }
 
+/* A file of PTX that cannot be read is an error, also where there is another one of that name further on.  A
+ * folder may have the name of a file. */
+static bool is_in_the_way(const struct ptxpack_text *t)
+{
+    return t->source.language == PTXPACK_LANGUAGE_PTX && t->error != 0 && t->error != EISDIR;
+}
+
 const struct ptxpack_file *ptxpack_text_find(struct ptxpack_text *t, const char *from, const char *name)
 {
     const struct ptxpack_file *f = NULL;
@@ -148,7 +167,7 @@ const struct ptxpack_file *ptxpack_text_find(struct ptxpack_text *t, const char 
         return open_file(t, name);
     if (from != NULL)
         f = find_in(t, from, slash != NULL ? (size_t)(slash - from) + (slash == from) : 0, name);
-    for (size_t i = 0; i < t->source.include_count && f == NULL; i++)
+    for (size_t i = 0; i < t->source.include_count && f == NULL && !is_in_the_way(t); i++)
         f = find_in(t, t->source.include_dirs[i], strlen(t->source.include_dirs[i]), name);
     return f;
 }
@@ -158,14 +177,59 @@ static const struct ptxpack_file *find_included(struct ptxpack_text *t, const ch
     return strcmp(path, t->path) == 0 ? t->files : ptxpack_text_find(t, t->path, path);
 }
 
+/* ---- what a text uses ------------------------------------------------------------------------------ */
+
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Behind the comment that starts here; NULL when none does. */
+static const char *after_comment(const char *at)
+{
+    if (at[0] != '/' || (at[1] != '/' && at[1] != '*'))
+        return NULL;
+    const char *end = at[1] == '/' ? strchr(at, '\n') : strstr(at + 2, "*/");
+    return end == NULL ? at + strlen(at) : end + (at[1] == '/' ? 1 : 2);
+}
+
+bool ptxpack_text_uses(const char *text, const char *word)
+{
+    size_t bytes = strlen(word);
+    for (const char *at = text, *next; *at != '\0'; at = next) {
+        next = after_comment(at);
+        if (next != NULL)
+            continue;
+        for (next = at; in_word(*next);)
+            next++;
+        if (next == at)
+            next++;
+        else if ((size_t)(next - at) == bytes && memcmp(at, word, bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+void ptxpack_text_note(struct ptxpack_text *t, const char *text)
+{
+    for (size_t i = 0; i < t->source.symbol_count; i++)
+        t->used[i] = t->used[i] || ptxpack_text_uses(text, t->source.symbols[i].name);
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------ */
+
 const char *ptxpack_text_read(void *context, const char *path, size_t *bytes)
 {
-    struct ptxpack_text       *t = (struct ptxpack_text *)context;
+    struct ptxpack_text *t = (struct ptxpack_text *)context;
+    t->error = 0;
     const struct ptxpack_file *f = find_included(t, path);
-    if (f == NULL)
-        return ptxpack_pack_read(&t->pack, path, bytes);
-    *bytes = f->bytes;
-    return f->text;
+    const char                *text = f != NULL ? f->text : NULL;
+    if (f != NULL)
+        *bytes = f->bytes;
+    else if (!is_in_the_way(t))
+        text = ptxpack_pack_read(&t->pack, path, bytes);
+    if (t->used != NULL && text != NULL)
+        ptxpack_text_note(t, text);
+    if (t->error != 0)
+        errno = t->error;
+    return text;
 }
 
 const char *ptxpack_text_locate(void *context, const char *path, char *buf, size_t cap)
@@ -178,6 +242,34 @@ const char *ptxpack_text_locate(void *context, const char *path, char *buf, size
     return buf;
 }
 
+ptxpack_status ptxpack_text_expand(struct ptxpack_text *t, const ptxpack_symbol *symbols, size_t count,
+                                   ptxpack_expansion **out)
+{
+    ptxpack_expand_options options = {.size = sizeof options,
+                                      .symbols = symbols,
+                                      .symbol_count = count,
+                                      .read = ptxpack_text_read,
+                                      .locate = ptxpack_text_locate,
+                                      .context = t,
+                                      .line_info = t->handle->line_info};
+    ptxpack_status         status = ptxpack_expand(t->path, &options, out);
+    if (status == PTXPACK_OK)
+        return status;
+    return ptxpack_fail(t->handle, status, "%s",
+                        *out != NULL ? ptxpack_expansion_error(*out) : ptxpack_status_string(status));
+}
+
+ptxpack_status ptxpack_source_expand(ptxpack *handle, const ptxpack_source *source, ptxpack_expansion **out)
+{
+    struct ptxpack_text t;
+    *out = NULL;
+    ptxpack_status status = ptxpack_text_begin(&t, handle, source);
+    if (status == PTXPACK_OK)
+        status = ptxpack_text_expand(&t, t.source.symbols, t.source.symbol_count, out);
+    ptxpack_text_end(&t);
+    return status;
+}
+
 /* ---- begin and end -------------------------------------------------------------------------------- */
 
 static ptxpack_status read_source(struct ptxpack_text *t)
@@ -187,8 +279,9 @@ static ptxpack_status read_source(struct ptxpack_text *t)
     if (s->text == NULL) {
         if (open_file(t, s->path) != NULL)
             return PTXPACK_OK;
+        int error = t->error != 0 ? t->error : errno; /* ENOENT and ENOTDIR are not kept */
         return ptxpack_fail(t->handle, t->no_memory ? PTXPACK_E_MEMORY : PTXPACK_E_IO, "%s: %s", s->path,
-                            errno ? strerror(errno) : "not a file, or too large");
+                            ptxpack_file_error(error));
     }
     if (bytes > MAX_SOURCE)
         return ptxpack_fail(t->handle, PTXPACK_E_ARG, "source.text: more than %d MiB", MAX_SOURCE >> 20);
@@ -206,7 +299,7 @@ ptxpack_status ptxpack_text_begin(struct ptxpack_text *t, ptxpack *h, const ptxp
     t->handle = h;
     t->pack.dir = h->ptx_dir;
     if (source->size < sizeof source->size || source->size > sizeof *source)
-        return ptxpack_fail(h, PTXPACK_E_ARG, "source.size is %u, this library knows %zu", source->size,
+        return ptxpack_fail(h, PTXPACK_E_ARG, "source.size is %u, but this library knows %zu", source->size,
                             sizeof *source);
     memcpy(&t->source, source, source->size);
     ptxpack_status status = check(h, &t->source);

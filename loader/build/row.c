@@ -1,22 +1,23 @@
 /* row.c - the target and the text of a row with its symbols, and its machine code in prebuilt folders.
  *
- * Expanding takes some milliseconds, looking up machine code a fraction of one.  So the cache keeps the text as
- * well.  Its key is everything that the text depends on: the row, the symbols, and the build id of this
- * library, which contains both the expander and the embedded pack.  Texts from a folder (PTXPACK_PTX_DIR) are
- * always expanded. */
+ * To expand a text takes some milliseconds; to look up machine code takes a fraction of one.  So the cache
+ * keeps the text as well.  Its key is everything that the text depends on: the row, the symbols, and the build
+ * id of this library, which contains both the expander and the embedded pack.  Texts from a folder
+ * (PTXPACK_PTX_DIR) are always expanded. */
 #include "row.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "loader/compile/log.h"
+#include "loader/missing.h"
 #include "loader/pack.h"
 #include "step.h"
 
-enum { TEXT_SCHEMA = 1 };     /* of the key of kept texts */
-enum { PREBUILT_SCHEMA = 1 }; /* of the key and the notes of entries in prebuilt folders */
+enum { TEXT_SCHEMA = 1 };     /* the version of the key of kept texts */
+enum { PREBUILT_SCHEMA = 1 }; /* the version of the key and of the notes in prebuilt folders */
 
-/* The device's own architecture, or offline the one that was named.  Rows that run on one architecture only
- * need its 'a'. */
+/* The target is the device's own architecture, or offline the one that was named.  Rows that run on only one
+ * architecture need the 'a' after it. */
 ptxpack_status ptxpack_kernel_target(const ptxpack *h, const ptxpack_variant *v, char exact_target[16])
 {
     const char *target = h->info.target;
@@ -57,10 +58,18 @@ static ptxpack_symbol *gather_symbols(const ptxpack_variant *v, const ptxpack_sy
 ptxpack_status ptxpack_kernel_expand(ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                      size_t count, ptxpack_expansion **out)
 {
+    if (h == NULL)
+        return PTXPACK_MISSING(NULL, "handle");
+    if (out == NULL)
+        return PTXPACK_MISSING(h, "out");
+    *out = NULL;
+    if (v == NULL)
+        return PTXPACK_MISSING(h, "variant");
+    if (symbols == NULL && count > 0)
+        return PTXPACK_MISSING(h, "symbols");
     struct ptxpack_pack    pack = {h->ptx_dir, NULL};
     ptxpack_expand_options options = {.size = sizeof options, .read = ptxpack_pack_read, .context = &pack};
-    *out = NULL;
-    ptxpack_symbol *all = gather_symbols(v, symbols, count, &options.symbol_count);
+    ptxpack_symbol        *all = gather_symbols(v, symbols, count, &options.symbol_count);
     if (all == NULL)
         return ptxpack_fail(h, PTXPACK_E_MEMORY, "out of memory for the symbols of %s", v->id);
     options.symbols = all;
@@ -76,15 +85,15 @@ ptxpack_status ptxpack_kernel_expand(ptxpack *h, const ptxpack_variant *v, const
     return status;
 }
 
-/* Everything that the text is made from, except the pack and the expander.  Poisons the key when memory is out.
- */
+/* Add everything that the text depends on, except the pack and the expander.  If memory runs out, the key is
+ * poisoned. */
 static void add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptxpack_variant *v,
                        const ptxpack_symbol *symbols, size_t count)
 {
     size_t          total = 0;
     ptxpack_symbol *all = gather_symbols(v, symbols, count, &total);
     if (all == NULL)
-        ptxpack_cache_key_poison(key, "memory is out");
+        ptxpack_cache_key_poison(key, "out of memory");
     ptxpack_cache_key_add_text(key, "file", v->file);
     ptxpack_cache_key_add_u64(key, "line info", h->line_info);
     for (size_t i = 0; i < total && all != NULL; i++)
@@ -94,7 +103,7 @@ static void add_fields(ptxpack_cache_key *key, const ptxpack *h, const ptxpack_v
 
 /* ---- texts of earlier runs ------------------------------------------------------------------------ */
 
-/* NULL when this text is not to be kept. */
+/* NULL: this text is not kept. */
 static ptxpack_cache_key *text_key(const ptxpack *h, const ptxpack_variant *v, const ptxpack_symbol *symbols,
                                    size_t count)
 {
@@ -172,7 +181,7 @@ struct lookup {
     ptxpack_cache_key *key;
 };
 
-/* A ptxpack_code_maker: PTXPACK_E_PREBUILT without a line when no folder has it. */
+/* A ptxpack_code_maker.  It returns PTXPACK_E_PREBUILT without a line if no folder has the entry. */
 static ptxpack_status fetch(void *context, struct ptxpack_code *code, char *detail, size_t cap)
 {
     const struct lookup    *look = (const struct lookup *)context;
@@ -230,6 +239,41 @@ ptxpack_status ptxpack_row_prebuilt(ptxpack *h, const ptxpack_variant *v, const 
     if (status == PTXPACK_OK || status == PTXPACK_E_PREBUILT)
         return PTXPACK_OK;
     return ptxpack_fail(h, status, "%s", line);
+}
+
+/* ---- the compiler ---------------------------------------------------------------------------------- */
+
+/* Compile an empty kernel of the row's PTX version for the target. */
+static ptxpack_status try_target(ptxpack *h, const ptxpack_variant *v, const char *target)
+{
+    char                    text[160], line[PTXPACK_DETAIL_BYTES];
+    struct ptxpack_compiled made;
+    struct ptxpack_job      job = {.name = "an empty kernel", .isa = v->isa, .text = text, .target = target};
+    snprintf(text, sizeof text,
+             ".version %d.%d\n.target sm_%d%s\n.address_size 64\n.visible .entry known() { ret; }\n",
+             v->isa / 10, v->isa % 10, v->arch, v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC ? "a" : "");
+    job.bytes = strlen(text);
+    ptxpack_status status = ptxpack_jit_compile(&h->jit, h->jit.route, &job, &made, line, sizeof line);
+    ptxpack_compiled_free(&made);
+    return status == PTXPACK_OK
+               ? status
+               : ptxpack_fail(h, status,
+                              "this compiler does not know %s (PyPI's nvidia-cuda-nvcc brings a newer one): %s",
+                              target, line);
+}
+
+ptxpack_status ptxpack_know_target(ptxpack *h, const ptxpack_variant *v, struct ptxpack_known_targets *known)
+{
+    char           target[16];
+    ptxpack_status status = ptxpack_kernel_target(h, v, target);
+    if (status != PTXPACK_OK ||
+        (h->jit.route != PTXPACK_ROUTE_PTXCOMPILER && h->jit.route != PTXPACK_ROUTE_PTXAS))
+        return status;
+    size_t which = target[strlen(target) - 1] == 'a';
+    if (known->asked[which])
+        return PTXPACK_OK;
+    known->asked[which] = true;
+    return try_target(h, v, target);
 }
 
 void ptxpack_compiler_name(const ptxpack *h, char *buf, size_t cap)

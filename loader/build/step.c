@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LOCK_TIMEOUT_MS = 10000 }; /* to wait for another process's compilation, which takes some seconds */
+enum { LOCK_TIMEOUT_MS = 10000 }; /* the wait for another process's compilation, which takes some seconds */
 
 double ptxpack_now_ms(void)
 {
@@ -21,7 +21,7 @@ ptxpack_status ptxpack_step_seal(struct ptxpack_step *step, const char *unknown)
         ptxpack_cache_key_poison(step->key, unknown);
     if (step->digest[0])
         return PTXPACK_OK;
-    return ptxpack_fail(step->handle, PTXPACK_E_MEMORY, "no key for %s: %s", step->name,
+    return ptxpack_fail(step->handle, PTXPACK_E_MEMORY, "no key could be made for %s: %s", step->name,
                         ptxpack_cache_key_poisoned(step->key));
 }
 
@@ -98,7 +98,7 @@ ptxpack_status ptxpack_step_obtain(struct ptxpack_step *step, const struct ptxpa
 {
     char           line[PTXPACK_DETAIL_BYTES];
     ptxpack_status status;
-    do { /* once more when the thread that we waited for uses a handle that forbids compiling */
+    do { /* try again if the thread that we waited for has a handle that forbids compiling */
         step->ran = false;
         status = ptxpack_code_obtain(step->digest, find_or_compile, step, code, line, sizeof line);
     } while (status == PTXPACK_E_FORBIDDEN && !step->handle->forbid_compile);

@@ -1,14 +1,15 @@
-/* jit.c - choosing the compile route and taking it. */
+/* jit.c - choosing the compile route, and compiling by it. */
 #include "jit.h"
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "find.h"
 #include "log.h"
 #include "loader/files.h"
 
-enum { LINK_LOG = 1 << 20 }; /* bytes of each of the driver's logs; the rest is cut off */
+enum { LINK_LOG = 1 << 20 }; /* bytes of each of the driver's logs, which may be cut off */
 
 /* ---- the choice ----------------------------------------------------------------------------------- */
 
@@ -54,8 +55,9 @@ bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driv
     snprintf(first, sizeof first, "PTXPACK_PTXJIT is none");
     if (!skipped && ptxpack_ptxcompiler_open(named ? ptxjit : NULL, &jit->ptxcompiler, first, sizeof first)) {
         jit->route = PTXPACK_ROUTE_PTXCOMPILER;
-        snprintf(jit->why, sizeof jit->why, "nvPTXCompiler %u.%u of %.180s%s", jit->ptxcompiler.major,
-                 jit->ptxcompiler.minor, jit->ptxcompiler.path,
+        char name[64];
+        snprintf(jit->why, sizeof jit->why, "%.40s of %.160s%s",
+                 ptxpack_jit_name(jit, PTXPACK_ROUTE_PTXCOMPILER, name, sizeof name), jit->ptxcompiler.path,
                  jit->ptxcompiler.identity[0] ? "" : " (not cached: its exact build is unknown)");
         return true;
     }
@@ -73,7 +75,7 @@ bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driv
     if (driver != NULL)
         choose_driver(jit, both);
     else
-        snprintf(jit->why, sizeof jit->why, "none: %.240s", both);
+        snprintf(jit->why, sizeof jit->why, "none: %.145s; " PTXPACK_COMPILER_ADVICE, both);
     return true;
 }
 
@@ -84,7 +86,9 @@ enum ptxpack_route ptxpack_jit_route(const struct ptxpack_jit *jit, bool whole_p
 
 const char *ptxpack_jit_name(const struct ptxpack_jit *jit, enum ptxpack_route route, char *buf, size_t cap)
 {
-    if (route == PTXPACK_ROUTE_PTXCOMPILER)
+    if (route == PTXPACK_ROUTE_PTXCOMPILER && jit->ptxcompiler.emulated)
+        snprintf(buf, cap, "the emulated driver's assembler");
+    else if (route == PTXPACK_ROUTE_PTXCOMPILER)
         snprintf(buf, cap, "nvPTXCompiler %u.%u", jit->ptxcompiler.major, jit->ptxcompiler.minor);
     else if (route == PTXPACK_ROUTE_PTXAS)
         snprintf(buf, cap, "%.100s", jit->ptxas.path);
@@ -111,7 +115,7 @@ bool ptxpack_jit_is_driver(const struct ptxpack_jit *jit)
     return same;
 }
 
-/* The highest ISA of the compiler alone; 0 when it cannot be told, or when the compiler is the driver's. */
+/* The highest ISA that the compiler takes; 0 if it is unknown, or if the driver itself compiles. */
 static int compiler_isa(const struct ptxpack_jit *jit)
 {
     const struct ptxpack_ptxcompiler *c = &jit->ptxcompiler;
@@ -154,7 +158,7 @@ const char *ptxpack_jit_identify(const struct ptxpack_jit *jit, enum ptxpack_rou
         return NULL;
     }
     ptxpack_cache_key_add_text(key, "compiler path", where);
-    return "the build of the compiler cannot be told";
+    return "the build of the compiler is unknown";
 }
 
 /* ---- compiling ------------------------------------------------------------------------------------ */

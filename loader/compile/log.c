@@ -17,7 +17,7 @@ static const char *next_line(const char *at, char line[LINE])
     return at[bytes] ? at + bytes + 1 : at + bytes;
 }
 
-/* The number in front of `unit`, as in "24 bytes stack frame"; -1 when the line has no such thing. */
+/* The number in front of `unit`, as in "24 bytes stack frame"; -1 if the line has none. */
 static int number_before(const char *line, const char *unit)
 {
     const char *at = strstr(line, unit);
@@ -35,7 +35,7 @@ static void set_if_said(int *value, int said)
 }
 
 /* Whether a line is one of the two kinds that name the entry of the lines after it ("... entry function
- * 'NAME' for ...", "Function properties for NAME"); *about: that entry is ours. */
+ * 'NAME' for ...", "Function properties for NAME").  *about becomes true if that entry is ours. */
 static bool names_entry(const char *line, const char *entry, bool *about)
 {
     const char *at = strstr(line, "entry function '");
@@ -50,7 +50,7 @@ static bool names_entry(const char *line, const char *entry, bool *about)
     return true;
 }
 
-/* "ptxas info    : (C7510) Potential..." or "ptxas ... warning : ...", as "(C7510) Potential..." */
+/* Turn "ptxas info    : (C7510) Potential..." or "ptxas ... warning : ..." into "(C7510) Potential..." */
 static const char *remark_in(const char *line)
 {
     const char *code = strstr(line, "(C");
@@ -103,101 +103,6 @@ int ptxpack_log_isa(const char *log)
     if (at == NULL || sscanf(at + sizeof says - 1, "%2d.%1d", &major, &minor) != 2 || major < 1 || minor < 0)
         return 0;
     return 10 * major + minor;
-}
-
-/* ---- errors --------------------------------------------------------------------------------------- */
-
-/* "ptxas application ptx input, line 8; error   : Unknown symbol" -> line 8, "Unknown symbol". */
-static const char *error_in(const char *line, size_t *number)
-{
-    const char *kind = strstr(line, "error "), *where = strstr(line, ", line ");
-    if (kind == NULL)
-        kind = strstr(line, "fatal ");
-    const char *colon = kind != NULL ? strchr(kind, ':') : NULL;
-    if (colon == NULL)
-        return NULL;
-    *number = where != NULL && where < kind ? (size_t)strtoul(where + strlen(", line "), NULL, 10) : 0;
-    colon++;
-    return colon + strspn(colon, " ");
-}
-
-/* The text after "FILE(LINE): "; NULL when the line does not begin like that.  *bytes is the length of
- * FILE. */
-static const char *after_place(const char *line, size_t *bytes, unsigned long *number)
-{
-    for (const char *open = line; (open = strchr(open, '(')) != NULL; open++) {
-        char *after = NULL;
-        *number = strtoul(open + 1, &after, 10);
-        *bytes = (size_t)(open - line);
-        if (*number && strncmp(after, "): ", 3) == 0)
-            return after + 3;
-    }
-    return NULL;
-}
-
-/* Turns "k.cu(12): error: what" into "k.cu:12: error: what"; "nvrtc: error: what" stays. */
-static bool cuda_error_in(const char *line, char *buf, size_t cap)
-{
-    static const char *const kinds[] = {"error", "catastrophic error", "internal error"};
-    unsigned long            number = 0;
-    size_t                   bytes = 0;
-    const char              *what = after_place(line, &bytes, &number);
-    if (strncmp(line, "nvrtc: error", strlen("nvrtc: error")) == 0)
-        return snprintf(buf, cap, "%s", line) > 0;
-    for (size_t i = 0; what != NULL && i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strncmp(what, kinds[i], strlen(kinds[i])) == 0)
-            return snprintf(buf, cap, "%.*s:%lu: %s", (int)bytes, line, number, what) > 0;
-    return false;
-}
-
-bool ptxpack_log_cuda_errors(const char *log, char *buf, size_t cap)
-{
-    char line[LINE], other[LINE];
-    int  count = 0;
-    for (const char *at = log; (at = next_line(at, line));)
-        count += cuda_error_in(line, count ? other : buf, count ? sizeof other : cap);
-    size_t have = count ? strlen(buf) : 0;
-    if (count > 1)
-        snprintf(buf + have, cap - have, " (and %d more)", count - 1);
-    return count > 0;
-}
-
-const char *ptxpack_log_expanded_from(const void *expansion, size_t line, char *buf, size_t cap)
-{
-    return ptxpack_expansion_where((const ptxpack_expansion *)expansion, line, buf, cap);
-}
-
-void ptxpack_log_errors(const char *log, const ptxpack_expansion *expansion, char *buf, size_t cap)
-{
-    ptxpack_log_errors_of(log, expansion != NULL ? ptxpack_log_expanded_from : NULL, expansion, buf, cap);
-}
-
-void ptxpack_log_errors_of(const char *log, ptxpack_line_origin origin, const void *context, char *buf,
-                           size_t cap)
-{
-    char   line[LINE], where[512];
-    size_t number = 0;
-    int    count = 0;
-    snprintf(buf, cap, "no message");
-    for (const char *at = log; (at = next_line(at, line));) {
-        const char *what = error_in(line, &number);
-        if (what == NULL || strstr(what, "aborted due to errors") != NULL)
-            continue;
-        if (count++)
-            continue;
-        const char *file = number && origin != NULL ? origin(context, number, where, sizeof where) : "";
-        if (*file)
-            snprintf(buf, cap, "%s: %s", file, what);
-        else if (number)
-            snprintf(buf, cap, "line %zu of the PTX: %s", number, what);
-        else
-            snprintf(buf, cap, "%s", what);
-    }
-    size_t have = strlen(buf);
-    if (count > 1)
-        snprintf(buf + have, cap - have, " (and %d more)", count - 1);
-    else if (count == 0 && *log && next_line(log, line) != NULL)
-        snprintf(buf, cap, "%s", line);
 }
 
 /* ---- resources as text ---------------------------------------------------------------------------- */

@@ -52,8 +52,8 @@ static void read_versions(struct ptxpack_nvrtc *n)
         memcpy(n->archs, archs, (size_t)count * sizeof *archs);
 }
 
-/* NVRTC asks the linker for its second library by name, which the linker does not find in Python's
- * folders. After we have loaded it, the linker knows the name. */
+/* NVRTC asks the linker for its second library by name, but the linker does not search Python's folders.  After
+ * we have loaded the library, the linker knows the name. */
 static void load_builtins(const char *path, int version)
 {
     char        builtins[4200];
@@ -65,7 +65,7 @@ static void load_builtins(const char *path, int version)
         dlopen(builtins, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* With the lock held. */
+/* The caller holds the lock. */
 static const struct ptxpack_nvrtc *load_locked(const char *path, char *why, size_t cap)
 {
     struct loaded *one = all_loaded;
@@ -151,8 +151,8 @@ void ptxpack_nvrtc_output_free(struct ptxpack_nvrtc_output *o)
     memset(o, 0, sizeof *o);
 }
 
-/* The result of one of three pairs of functions: a size, then that many bytes.  NULL: nothing, or memory
- * is out. */
+/* Call one of three pairs of functions: the first gives a size, the second that many bytes.  NULL: there is
+ * nothing, or memory ran out. */
 static char *read_bytes(struct _nvrtcProgram *program,
                         ptxpack_nvrtc_result (*size)(struct _nvrtcProgram *, size_t *),
                         ptxpack_nvrtc_result (*read)(struct _nvrtcProgram *, char *), size_t *bytes)

@@ -1,12 +1,12 @@
 /* nvrtc_find.c - finding NVRTC, where possible without loading it. */
 #include "nvrtc.h"
 #include <dlfcn.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "find.h"
 #include "loader/files.h"
 
 static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
@@ -14,9 +14,6 @@ enum { NAMES = sizeof names / sizeof names[0] };
 
 /* Folders below those of Python's packages. */
 static const char *const wheels[] = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
-static const char *const packages[] = {"/usr/local/lib/python3*/dist-packages",
-                                       "/usr/local/lib/python3*/site-packages",
-                                       "/usr/lib/python3*/dist-packages", "/usr/lib/python3*/site-packages"};
 
 static bool take(struct ptxpack_nvrtc_place *place, const char *folder, size_t bytes)
 {
@@ -38,17 +35,10 @@ static bool take_in(struct ptxpack_nvrtc_place *place, const char *variable, con
     return n > 0 && (size_t)n < sizeof folder && take(place, folder, (size_t)n);
 }
 
-/* The folders that match, in reverse order, so that "cuda-13.0" comes before "cuda-12.9". */
-static bool take_glob(struct ptxpack_nvrtc_place *place, const char *pattern)
+/* A ptxpack_find_take of folders. */
+static bool take_folder(const char *folder, void *place)
 {
-    glob_t found;
-    bool   taken = false;
-    if (glob(pattern, 0, NULL, &found) != 0)
-        return false;
-    for (size_t i = found.gl_pathc; i-- > 0 && !taken;)
-        taken = take(place, found.gl_pathv[i], strlen(found.gl_pathv[i]));
-    globfree(&found);
-    return taken;
+    return take((struct ptxpack_nvrtc_place *)place, folder, strlen(folder));
 }
 
 static bool take_linker_path(struct ptxpack_nvrtc_place *place)
@@ -63,34 +53,18 @@ static bool take_linker_path(struct ptxpack_nvrtc_place *place)
     return false;
 }
 
-/* In the packages of one Python: `pattern` matches its site-packages. */
-static bool take_wheel(struct ptxpack_nvrtc_place *place, const char *root, const char *pattern)
-{
-    char all[4096];
-    for (size_t i = 0; i < sizeof wheels / sizeof wheels[0]; i++) {
-        int n = snprintf(all, sizeof all, "%s%s/%s", root, pattern, wheels[i]);
-        if (n > 0 && (size_t)n < sizeof all && take_glob(place, all))
-            return true;
-    }
-    return false;
-}
-
 static bool take_wheels(struct ptxpack_nvrtc_place *place)
 {
-    const char *environment = secure_getenv("VIRTUAL_ENV"), *home = secure_getenv("HOME");
-    if (environment != NULL && *environment == '/' &&
-        take_wheel(place, environment, "/lib/python3*/site-packages"))
-        return true;
-    if (home != NULL && *home == '/' && take_wheel(place, home, "/.local/lib/python3*/site-packages"))
-        return true;
-    for (size_t i = 0; i < sizeof packages / sizeof packages[0]; i++)
-        if (take_wheel(place, "", packages[i]))
-            return true;
-    return false;
+    bool taken = false;
+    for (size_t i = 0; i < sizeof wheels / sizeof wheels[0] && !taken; i++)
+        taken = ptxpack_find_in_environment(wheels[i], take_folder, place);
+    for (size_t i = 0; i < sizeof wheels / sizeof wheels[0] && !taken; i++)
+        taken = ptxpack_find_in_packages(wheels[i], take_folder, place);
+    return taken;
 }
 
-/* With the linker's lock held: a library that is loaded already (`flag` RTLD_NOLOAD), or that only the
- * linker finds (0). */
+/* Find a library that is loaded already (`flag` RTLD_NOLOAD), or that only the dynamic linker finds (`flag` 0).
+ * The caller holds the linker's lock. */
 static bool take_loaded(struct ptxpack_nvrtc_place *place, const char *name, int flag)
 {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | flag);
@@ -119,7 +93,7 @@ static bool take_usual(struct ptxpack_nvrtc_place *place)
     for (size_t i = 0; i < sizeof system / sizeof system[0]; i++)
         if (take(place, system[i], strlen(system[i])))
             return true;
-    return take_glob(place, "/usr/local/cuda-*/lib64");
+    return ptxpack_find_glob("/usr/local/cuda-*/lib64", take_folder, place);
 }
 
 static bool take_named(struct ptxpack_nvrtc_place *place, const char *named)
@@ -142,14 +116,15 @@ bool ptxpack_nvrtc_find(struct ptxpack_nvrtc_place *place, char *why, size_t cap
     bool found;
     if (named != NULL && *named) {
         found = strcmp(named, "none") != 0 && take_named(place, named);
-        snprintf(why, cap, "PTXPACK_NVRTC=%.200s gives none", named);
+        snprintf(why, cap, "PTXPACK_NVRTC=%.200s names no usable library", named);
     } else {
         found = take_any_loaded(place, RTLD_NOLOAD) || take_in(place, "CUDA_HOME", "lib64") ||
                 take_in(place, "CUDA_PATH", "lib64") || take_linker_path(place) || take_usual(place) ||
                 take_wheels(place) || take_any_loaded(place, 0);
         snprintf(why, cap,
-                 "no libnvrtc.so.13, .12 or .so where the linker looks, in CUDA_HOME, CUDA_PATH, "
-                 "/usr/local/cuda*/lib64, or Python's nvidia packages; PTXPACK_NVRTC may name one");
+                 "there is no libnvrtc.so.13, .12 or .so where the linker looks, in CUDA_HOME, CUDA_PATH, "
+                 "/usr/local/cuda*/lib64, or Python's nvidia packages; PyPI's nvidia-cuda-nvrtc has it, "
+                 "PTXPACK_NVRTC may name one");
     }
     if (found && !ptxpack_file_identity(place->path, place->identity, sizeof place->identity))
         place->identity[0] = '\0';

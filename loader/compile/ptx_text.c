@@ -98,7 +98,7 @@ static const char *next_line(const char *at)
     return *at ? at + 1 : NULL;
 }
 
-/* The .loc that applies to the line with this number; NULL without one, or before a function's first. */
+/* The .loc that applies to the line with this number; NULL if there is none before it in its function. */
 static const char *loc_of(const char *text, size_t line)
 {
     const char *loc = NULL;

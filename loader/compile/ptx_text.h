@@ -4,15 +4,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* PTX ISA * 10 of its .version; 0 without one. */
+/* The PTX ISA * 10 of the text's .version; 0 if it has none. */
 int ptxpack_ptx_isa(const char *text);
-/* The first word of its .target ("sm_90a"); false without one that fits. */
+/* The first word of the text's .target ("sm_90a"); false if there is none, or if it does not fit into buf. */
 bool ptxpack_ptx_target(const char *text, char *buf, size_t cap);
-/* The first entry's name at or after `at`, *bytes long, not NUL-terminated; NULL when there is none. */
+/* The name of the first entry at or after `at`, *bytes long, not NUL-terminated; NULL if there is none. */
 const char *ptxpack_ptx_entry(const char *at, size_t *bytes);
-/* A ptxpack_line_origin from the .loc and .file directives of a PTX text, which is the context: "k.cu:12",
- * or for inlined code "k.cu:12 (in lib.h:3)". */
+/* A ptxpack_line_origin that reads the .loc and .file directives of a PTX text, which is the context:
+ * "k.cu:12", or for inlined code "k.cu:12 (in lib.h:3)". */
 const char *ptxpack_ptx_origin(const void *text, size_t line, char *buf, size_t cap);
-/* Remove the current folder from the paths of its .file directives. */
+/* Remove the current folder from the paths of the text's .file directives. */
 void ptxpack_ptx_strip_folder(char *text);
 #endif

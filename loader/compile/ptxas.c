@@ -1,4 +1,8 @@
-/* ptxas.c - running a toolkit's ptxas: no shell, private temporary files, its output through a pipe. */
+/* ptxas.c - running a toolkit's ptxas: no shell, no file on disk, its output through a pipe.
+ *
+ * The text and the machine code are files in memory, which ptxas opens as /proc/self/fd/N: nothing is left
+ * behind when a signal ends the process, no temporary folder can be missing or full, and nobody else sees the
+ * text. */
 #include "ptxas.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -8,9 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "find.h"
 #include "log.h"
 #include "loader/files.h"
 
@@ -48,10 +54,10 @@ static char *drain(int fd)
     return text;
 }
 
-/* Run argv[0]; *output is what it wrote to both streams.  Returns -1 when it could not be run, otherwise
- * its exit status, or 255 when a signal ended it.  A process that ignores SIGCHLD never learns the status:
- * then 0, and the caller checks what the program wrote. */
-static int run(char *const *argv, char **output)
+/* Run argv[0], which inherits the files in `kept`; *output is what it wrote to both streams.  Returns -1 with
+ * errno if it could not be run, 255 if a signal ended it, otherwise its exit status.  A process that ignores
+ * SIGCHLD never learns the status: then the result is 0, and the caller checks what the program wrote. */
+static int run(char *const *argv, const int *kept, int count, char **output)
 {
     int                        ends[2], status = -1;
     pid_t                      child;
@@ -63,6 +69,8 @@ static int run(char *const *argv, char **output)
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+    for (int i = 0; i < count; i++)
+        posix_spawn_file_actions_adddup2(&actions, kept[i], kept[i]); /* not closed on exec */
     int error = posix_spawn(&child, argv[0], &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
@@ -74,6 +82,7 @@ static int run(char *const *argv, char **output)
         status = got < 0 ? 0 : WIFEXITED(status) ? WEXITSTATUS(status) : 255;
     }
     close(ends[0]);
+    errno = error;
     return status;
 }
 
@@ -86,7 +95,7 @@ static bool read_version(struct ptxpack_ptxas *out)
     char        word[] = "--version", *output = NULL;
     char       *argv[] = {out->path, word, NULL};
     int         major = 0, minor = 0;
-    bool        good = run(argv, &output) == 0 && output != NULL;
+    bool        good = run(argv, NULL, 0, &output) == 0 && output != NULL;
     const char *release = good ? strstr(output, "release ") : NULL;
     good = release != NULL && sscanf(release, "release %3d.%2d", &major, &minor) == 2 && major > 0 &&
            minor >= 0;
@@ -98,8 +107,8 @@ static bool read_version(struct ptxpack_ptxas *out)
     return good;
 }
 
-/* What this process knows already, because asking costs each ptxpack_open some 10 ms.  The list only grows
- * and each entry is immutable, so it needs no lock, which a fork might find held. */
+/* The programs that this process knows already, because to ask one takes some 10 ms in each ptxpack_open.  The
+ * list only grows, and each entry is immutable.  So the list needs no lock, which a fork might leave locked. */
 struct answer {
     struct ptxpack_ptxas ptxas;
     struct stat          file;
@@ -113,7 +122,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* As read_version, but the program is run once for each state of its file. */
+/* Like read_version, but the program is run only once for each state of its file. */
 static bool know_version(struct ptxpack_ptxas *out)
 {
     struct stat file;
@@ -136,33 +145,24 @@ static bool know_version(struct ptxpack_ptxas *out)
     return true;
 }
 
-static bool try_path(struct ptxpack_ptxas *out, const char *folder, size_t bytes, const char *name)
+/* A ptxpack_find_take: it takes the first ptxas that reports its version. */
+static bool take_ptxas(const char *path, void *context)
 {
-    int n = snprintf(out->path, sizeof out->path, "%.*s%s%s", (int)bytes, folder, bytes ? "/" : "", name);
+    struct ptxpack_ptxas *out = (struct ptxpack_ptxas *)context;
+    int                   n = snprintf(out->path, sizeof out->path, "%s", path);
     return n > 0 && (size_t)n < sizeof out->path && access(out->path, X_OK) == 0 && know_version(out);
 }
 
 bool ptxpack_ptxas_open(struct ptxpack_ptxas *out, char *why, size_t cap)
 {
-    static const char usual[] = "/usr/local/cuda/bin";
+    const char *named = secure_getenv("PTXPACK_PTXAS");
     memset(out, 0, sizeof *out);
-    const char *named = secure_getenv("PTXPACK_PTXAS"), *path = secure_getenv("PATH");
     if (named != NULL && *named) {
-        if (strcmp(named, "none") != 0 && try_path(out, "", 0, named))
-            return true;
-        snprintf(why, cap, "PTXPACK_PTXAS=%s gives none", named);
-        return false;
+        snprintf(why, cap, "PTXPACK_PTXAS=%s names no usable ptxas", named);
+        return strcmp(named, "none") != 0 && take_ptxas(named, out);
     }
-    for (const char *at = path; at != NULL && *at;) {
-        size_t bytes = strcspn(at, ":");
-        if (*at == '/' && bytes < sizeof out->path && try_path(out, at, bytes, "ptxas"))
-            return true;
-        at += bytes + (at[bytes] == ':');
-    }
-    if (try_path(out, usual, sizeof usual - 1, "ptxas"))
-        return true;
-    snprintf(why, cap, "no ptxas in PATH or %s", usual);
-    return false;
+    snprintf(why, cap, "there is no ptxas in PATH, /usr/local/cuda or Python's packages");
+    return ptxpack_find_tool("ptxas", take_ptxas, out);
 }
 
 /* ---- compiling ------------------------------------------------------------------------------------ */
@@ -181,20 +181,39 @@ static bool write_all(int fd, const char *text, size_t bytes)
     return true;
 }
 
-/* Make a private file from the pattern in `name`, empty or with `text`. */
-static bool make_file(char *name, const char *text, size_t bytes)
+/* A file in memory with `text`, and its path for a child that inherits it; -1 with errno. */
+static int make_file(const char *text, size_t bytes, char path[32])
 {
-    int fd = mkostemp(name, O_CLOEXEC);
-    if (fd < 0) {
-        name[0] = '\0';
-        return false;
+    int fd = memfd_create("ptxpack", MFD_CLOEXEC);
+    if (fd >= 0 &&
+        fd <= STDERR_FILENO) { /* one of the standard streams is closed, and the child gets its own */
+        int low = fd;
+        fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        close(low);
     }
-    bool good = write_all(fd, text, bytes);
-    return close(fd) == 0 && good;
+    if (fd >= 0 && !write_all(fd, text, bytes)) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        fd = -1;
+    }
+    snprintf(path, 32, "/proc/self/fd/%d", fd);
+    return fd;
 }
 
-static ptxpack_status run_ptxas(const struct ptxpack_ptxas *ptxas, char *input, char *output,
-                                const char *const *options, int count, struct ptxpack_compiled *compiled)
+/* A failure before ptxas could say anything: the log says why. */
+static ptxpack_status failed(struct ptxpack_compiled *compiled, ptxpack_status status, const char *what)
+{
+    const char *why = strerror(errno);
+    free(compiled->log);
+    if (asprintf(&compiled->log, "%s: %s\n", what, why) < 0)
+        compiled->log = NULL; /* asprintf leaves it undefined */
+    return compiled->log != NULL ? status : PTXPACK_E_MEMORY;
+}
+
+static ptxpack_status run_ptxas(const struct ptxpack_ptxas *ptxas, const int files[2], char *input,
+                                char *output, const char *const *options, int count,
+                                struct ptxpack_compiled *compiled)
 {
     char *argv[MAX_OPTIONS + 5], flag[] = "-o";
     int   n = 0;
@@ -207,9 +226,9 @@ static ptxpack_status run_ptxas(const struct ptxpack_ptxas *ptxas, char *input, 
     argv[n++] = output;
     argv[n++] = input;
     argv[n] = NULL;
-    int status = run(argv, &compiled->log);
+    int status = run(argv, files, 2, &compiled->log);
     if (status < 0)
-        return PTXPACK_E_NO_JIT;
+        return failed(compiled, PTXPACK_E_NO_JIT, "it cannot be run");
     if (compiled->log == NULL)
         return PTXPACK_E_MEMORY;
     if (status == 0)
@@ -222,20 +241,19 @@ static ptxpack_status run_ptxas(const struct ptxpack_ptxas *ptxas, char *input, 
 ptxpack_status ptxpack_ptxas_compile(const struct ptxpack_ptxas *ptxas, const char *ptx, size_t bytes,
                                      const char *const *options, int count, struct ptxpack_compiled *compiled)
 {
-    char           input[512] = "", output[512] = "";
-    ptxpack_status status = PTXPACK_E_IO;
-    const char    *folder = secure_getenv("TMPDIR");
+    char           input[32], output[32];
+    ptxpack_status status;
     memset(compiled, 0, sizeof *compiled);
-    if (folder == NULL || *folder != '/' || strlen(folder) > sizeof input - 32)
-        folder = "/tmp";
-    snprintf(input, sizeof input, "%s/ptxpack-XXXXXX", folder);
-    snprintf(output, sizeof output, "%s/ptxpack-XXXXXX", folder);
-    if (make_file(input, ptx, bytes) && make_file(output, "", 0))
-        status = run_ptxas(ptxas, input, output, options, count, compiled);
-    if (*input)
-        unlink(input);
-    if (*output)
-        unlink(output);
+    int files[2] = {make_file(ptx, bytes, input), -1};
+    if (files[0] >= 0)
+        files[1] = make_file("", 0, output);
+    if (files[1] >= 0)
+        status = run_ptxas(ptxas, files, input, output, options, count, compiled);
+    else
+        status = failed(compiled, PTXPACK_E_IO, "a file in memory cannot be made for it");
+    for (int i = 0; i < 2; i++)
+        if (files[i] >= 0)
+            close(files[i]);
     if (status != PTXPACK_OK) {
         free(compiled->cubin);
         compiled->cubin = NULL;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "find.h"
 #include "log.h"
 #include "loader/files.h"
 
@@ -24,16 +25,29 @@ static const struct {
 #undef SYMBOL
 };
 
+/* Debian's package installs it there; the linker's folders have a link to it only if the driver is installed,
+ * too. */
+static const char debian[] = "/usr/lib/*/nvidia/current/libnvidia-ptxjitcompiler.so.1";
+
+/* A ptxpack_find_take. */
+static bool load(const char *path, void *library)
+{
+    *(void **)library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return *(void **)library != NULL;
+}
+
 static bool open_library(const char *path, struct ptxpack_ptxcompiler *out, char *why, size_t cap)
 {
+    void *library;
     memset(out, 0, sizeof *out);
-    void *library = dlopen(path != NULL ? path : "libnvidia-ptxjitcompiler.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
+    if (!load(path != NULL ? path : "libnvidia-ptxjitcompiler.so.1", &library)) {
         const char *error = dlerror();
         snprintf(why, cap, "%s", error != NULL ? error : "dlopen failed");
-        return false;
+        if (path != NULL || !ptxpack_find_glob(debian, load, &library))
+            return false;
     }
     out->path = ptxpack_library_path(library);
+    out->emulated = dlsym(library, "ptxpack_emu_executed") != NULL;
     for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
         void *function = dlsym(library, symbols[i].name);
         if (function == NULL) {

@@ -72,14 +72,14 @@ static bool read_arguments(expander *x, macro *m, span s)
 enum { KEPT_BYTES = 1 << 20, PROBES = 4 };
 
 struct kept_call {
-    uint32_t macro, hash; /* its number; of the operands */
-    text     body;        /* what the call made of it */
-    uint64_t steps;       /* that it took */
+    uint32_t macro, hash; /* the number of the macro, the hash of the operands */
+    text     body;        /* the body with the arguments substituted */
+    uint64_t steps;       /* the work that it took */
     size_t   size;
     char     operands[];
 };
 
-/* The call if it was kept, or NULL; then *at is the place to keep it, or NULL when there is no room. */
+/* The call if it was kept, otherwise NULL; then *at is the place to keep it, or NULL if there is no room. */
 static const kept_call *find(expander *x, const macro *m, span s, uint32_t hash, kept_call ***at)
 {
     kept_call **first = &x->kept_calls[(hash ^ m->number) % (KEPT_CALLS - PROBES)];

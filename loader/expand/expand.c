@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "internal.h"
+#include "loader/missing.h"
 
 enum { DEFAULT_DEPTH = 200, DEFAULT_MS = 10000, KEPT_BYTES = 1 << 16 };
 static const size_t default_output = (size_t)64 << 20;
@@ -12,7 +13,7 @@ static const size_t default_output = (size_t)64 << 20;
 bool expand_frame_push(expander *x, enum frame_kind kind, frame **out)
 {
     if (x->depth == x->options.max_depth)
-        return expand_fail(x, "macros, loops and includes nested more than %u deep", x->options.max_depth);
+        return expand_fail(x, "macros, loops and includes are nested more than %u deep", x->options.max_depth);
     if (!expand_grow(x, (void **)&x->frames, x->depth, &x->frame_cap, sizeof *x->frames))
         return false;
     frame *f = &x->frames[x->depth++];
@@ -97,7 +98,7 @@ bool expand_take_block(expander *x, bool loop, span *body, place *first)
 bool expand_exit(expander *x)
 {
     if (x->frames[x->depth - 1].kind == FRAME_FILE)
-        return expand_fail(x, ".exitm outside macros and loops");
+        return expand_fail(x, ".exitm stands outside macros and loops");
     expand_condition_drop(x, x->depth);
     expand_frame_pop(x);
     return true;
@@ -112,7 +113,7 @@ static bool warn_backslash(expander *x, span line)
     if (slash == NULL || memchr(line.data, '"', (size_t)(slash - line.data)) != NULL)
         return true;
     span rest = span_of(slash, (size_t)(line.data + line.size - slash));
-    return expand_warn(x, "nothing to put in place of \"%.*s\"", QUOTE(rest));
+    return expand_warn(x, "there is nothing to put in place of \"%.*s\"", QUOTE(rest));
 }
 
 static bool emit(expander *x, span line)
@@ -333,6 +334,8 @@ static void release(expander *x)
 
 ptxpack_status ptxpack_expand(const char *path, const ptxpack_expand_options *options, ptxpack_expansion **out)
 {
+    if (out == NULL)
+        return PTXPACK_MISSING(NULL, "out");
     expander x = {.e = (ptxpack_expansion *)calloc(1, sizeof *x.e)};
     *out = NULL;
     if (x.e == NULL)
@@ -393,5 +396,6 @@ const char *ptxpack_expansion_warnings(const ptxpack_expansion *e)
 
 bool ptxpack_expansion_symbol(const ptxpack_expansion *e, const char *name, int64_t *value)
 {
-    return e != NULL && name != NULL && expand_symbol_get(e, span_of(name, strlen(name)), value);
+    return e != NULL && name != NULL && value != NULL &&
+           expand_symbol_get(e, span_of(name, strlen(name)), value);
 }

@@ -1,7 +1,7 @@
 /* expr.c - as's integer expressions: 64 bits, its operators and precedence, translated from text to steps. */
 #include "internal.h"
 
-/* as ranks the bitwise operators above + and -, and shifts equal to *. */
+/* In `as` the bitwise operators bind tighter than + and -, and shifts bind like *. */
 static const uint8_t ranks[] = {
     [STEP_NONE] = 0, [STEP_MUL] = 6, [STEP_DIV] = 6,    [STEP_MOD] = 6,  [STEP_SHL] = 6,
     [STEP_SHR] = 6,  [STEP_OR] = 5,  [STEP_OR_NOT] = 5, [STEP_XOR] = 5,  [STEP_AND] = 5,

@@ -1,6 +1,8 @@
 /* file.c - files as they are read: without their comments. */
+#include <errno.h>
 #include <stdlib.h>
 #include "internal.h"
+#include "loader/files.h"
 
 typedef struct stripper {
     const char *from, *end;
@@ -98,15 +100,18 @@ static bool read_file(expander *x, uint32_t file, uint32_t site)
 {
     source_file *f = &x->e->files[file];
     size_t       bytes = 0;
-    const char  *data = x->options.read(x->options.context, f->path, &bytes);
-    if (data == NULL)
+    errno = 0;
+    const char *data = x->options.read(x->options.context, f->path, &bytes);
+    if (data == NULL && (errno == 0 || errno == ENOENT))
         return expand_fail(x, "there is no file \"%s\"", f->path);
+    if (data == NULL)
+        return expand_fail(x, "the file \"%s\" cannot be read: %s", f->path, ptxpack_file_error(errno));
     place       at = {file, 1, site};
     span        in = span_of(data, bytes);
     const char *nul = (const char *)memchr(data, 0, bytes);
     if (nul != NULL) {
         at.line = line_of(in, nul);
-        return expand_fail_at(x, at, "a NUL byte");
+        return expand_fail_at(x, at, "there is a NUL byte here");
     }
     return strip(x, in, at, &f->stripped);
 }

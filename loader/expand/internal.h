@@ -1,20 +1,21 @@
-/* internal.h - the state of one expansion, shared by the expand_*.c files and nobody else.
+/* internal.h - the state of one expansion, which only the files of expand/ share.
  *
- *   expand.c           public calls, frames, the line driver
+ *   expand.c    public calls, frames, the line driver
  *   text.c      growing text, hashed names, errors and limits
  *   file.c      files without comments
  *   line.c      words, operands and arguments of a line
  *   expr.c      integer expressions
- *   program.c   what expressions and pastes have become, run and kept
+ *   program.c   expressions and pastes as programs of steps, which are run and kept
  *   paste.c     \[expr] and \{i=a..b: item}
  *   macro.c     .macro
  *   call.c      macro calls
- *   substitute.c  arguments in place of parameters
+ *   substitute.c arguments in place of parameters
  *   loop.c      .rept .irp .irpc
  *   cond.c      .if and its family
  *   directive.c the table of directives, and the small ones
  *   map.c       where an output line came from
  *   loc.c       .file and .loc
+ *   unknown.c   misspelt macros
  *
  * Functions that return bool return false after an error was recorded (expand_fail, expand_no_memory);
  * the caller returns false at once. */
@@ -45,7 +46,7 @@ typedef struct names {
     uint32_t   cap, count;
 } names;
 
-/* ---- where things are ------------------------------------------------------------------------------ */
+/* ---- positions ------------------------------------------------------------------------------------- */
 typedef struct place { /* a line as written, and the call through which it was reached */
     uint32_t file, line;
     uint32_t site; /* index into sites; 0 = not through a call */
@@ -85,7 +86,7 @@ typedef struct macro {
     text     body;
     pieces   parts;      /* of body; none before the first call */
     uint32_t file, line; /* of the first line of the body */
-    uint32_t number;     /* no other definition has it */
+    uint32_t number;     /* unique to this definition */
 } macro;
 
 /* ---- frames: what is being read, innermost last ---------------------------------------------------- */
@@ -94,19 +95,19 @@ typedef struct frame {
     enum frame_kind kind;
     span            source; /* a source of lines: `own`, a file, or an outer frame */
     size_t          pos;
-    place           first; /* of source                                                         */
-    uint32_t        line;  /* of the line at pos                                                */
+    place           first; /* of source */
+    uint32_t        line;  /* of the line at pos */
     text            own;   /* substituted text of a macro, .irp or .irpc; kept for the next use */
     /* loops */
-    span     body;     /* as written, in the outer frame                                    */
-    size_t   held;     /* bytes of source that count as text at work                        */
-    uint64_t left;     /* .rept: iterations to come                                         */
-    formal   variable; /* .irp, .irpc                                                       */
-    pieces   parts;    /* of their body                                                     */
-    text     items;    /* their operands                                                    */
-    size_t   item;     /* read so far                                                       */
+    span     body;     /* as written, in the outer frame */
+    size_t   held;     /* bytes of source that count towards max_output */
+    uint64_t left;     /* .rept: iterations to come */
+    formal   variable; /* .irp, .irpc */
+    pieces   parts;    /* of their body */
+    text     items;    /* their operands */
+    size_t   item;     /* the bytes of items that were read so far */
     bool     quoted, started;
-    uint32_t number; /* \@                                                                */
+    uint32_t number; /* the value of \@ */
 } frame;
 
 typedef struct condition {
@@ -126,8 +127,8 @@ typedef struct line_info { /* what loc.c knows of the output so far */
     uint32_t  depth; /* of braces */
     bool      in_function;
     bool      header;   /* an .entry or .func was seen, its body not yet */
-    bool      boundary; /* a statement may start here                    */
-    place     last;     /* of the last .loc                              */
+    bool      boundary; /* a statement may start here */
+    place     last;     /* of the last .loc */
 } line_info;
 
 struct ptxpack_expansion {
@@ -139,7 +140,7 @@ struct ptxpack_expansion {
     source_file *files;
     uint32_t     file_count, file_cap;
     names        macro_names; /* as macro.c folds them */
-    char       **macro_texts; /* as first written, by index */
+    char       **macro_texts; /* the names as they were first written, by index */
     uint32_t     macro_text_cap;
     call_site   *sites;
     uint32_t     site_count, site_cap;
@@ -160,21 +161,21 @@ typedef struct expander {
     names                  file_names;
     macro                **macros; /* by index in e->macro_names; NULL: not defined (any more) */
     uint32_t               macro_cap;
-    bool                   dots;    /* in the name of a macro */
-    uint32_t               calls;   /* \@ of the next call */
-    uint32_t               defined; /* macros so far */
+    bool                   dots;    /* the name of some macro contains a dot */
+    uint32_t               calls;   /* the value of \@ in the next call */
+    uint32_t               defined; /* the number of macros so far */
     frame                 *frames;
     uint32_t               depth, frame_cap;
     condition             *conditions;
     uint32_t               condition_count, condition_cap;
-    place                  here;               /* the line being worked on */
-    text                   pasted, scrubbed;   /* scratch, one use at a time each */
+    place                  here;               /* the line that is being expanded */
+    text                   pasted, scrubbed;   /* scratch memory: each has one user at a time */
     program               *programs[PROGRAMS]; /* by hash of their text */
-    step                  *steps_read;         /* scratch: of the text that is being read */
+    step                  *steps_read;         /* scratch memory: the steps of the text that is being read */
     uint32_t               step_cap;
     kept_call             *kept_calls[KEPT_CALLS];
-    size_t                 kept; /* bytes of both */
-    size_t                 held; /* bytes of macros and running text */
+    size_t                 kept; /* bytes of kept programs and calls */
+    size_t                 held; /* bytes of macros and of the text of frames */
     uint64_t               steps, next_check, deadline_ms;
     uint32_t               warning_count;
     line_info              info;
@@ -217,8 +218,8 @@ uint32_t expand_names_find(const names *n, span name);
 bool     expand_names_put(expander *x, names *n, span name, uint32_t index);
 void     expand_names_free(names *n);
 
-/* Record an error and return false; these are macros so that the compiler knows.  Only the first error is
- * reported. */
+/* Record an error and return false.  These are macros, so that the compiler sees the false.  Only the first
+ * error is reported. */
 #define expand_fail(x, ...)        (expand_record((x), (x)->here, __VA_ARGS__), false)
 #define expand_fail_at(x, at, ...) (expand_record((x), (at), __VA_ARGS__), false)
 void expand_record(expander *x, place at, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -243,7 +244,8 @@ void expand_release(expander *x, size_t bytes);
 #define QUOTE(s) ((s).size > 60 ? 60 : (int)(s).size), ((s).size ? (s).data : "")
 
 /* ---- file.c --------------------------------------------------------------------------------- */
-bool expand_file(expander *x, span path, uint32_t site, uint32_t *file); /* read, strip, cache */
+/* Read a file and remove its comments, or find it if it was read before. */
+bool expand_file(expander *x, span path, uint32_t site, uint32_t *file);
 
 /* ---- line.c --------------------------------------------------------------------------------- */
 /* Classes of characters; bits. */
@@ -252,10 +254,10 @@ enum {
     IS_LETTER = 2 /* or _ or $ */,
     IS_DOT = 4,
     IS_DIGIT = 8,
-    IS_SIGN = 16,      /* with names and digits: what as (for x86) calls a symbol character */
+    IS_SIGN = 16,      /* names, digits and these are what `as` (for x86) calls symbol characters */
     IS_QUOTE = 32,     /* " or ' */
     ENDS_KEYWORD = 64, /* ends NAME of NAME=value */
-    IN_ARGUMENT = 128  /* has a meaning in an argument */
+    IN_ARGUMENT = 128  /* has a special meaning in an argument */
 };
 extern const uint8_t expand_classes[256];
 static inline bool   is_any(char c, int classes) { return (expand_classes[(unsigned char)c] & classes) != 0; }
@@ -295,7 +297,7 @@ bool   expand_scrub(expander *x, span operands, span *out);
 size_t expand_skip_comma(span s, size_t at);
 /* One argument of a macro call or .irp, from `at` on; returns where it ends. */
 bool expand_argument(expander *x, span s, size_t *at, text *out);
-span expand_quoted(span s); /* the inside of "..." if s is that and nothing else, else data NULL */
+span expand_quoted(span s); /* the inside of "..." if s is exactly that, otherwise data is NULL */
 
 /* ---- program.c ------------------------------------------------------------------------------ */
 enum step_kind {
@@ -336,7 +338,7 @@ struct step {
     int64_t        value;     /* of STEP_VALUE; the index of a symbol */
     size_t         at, size;  /* bytes of the text that a STEP_TEXT or STEP_LIST is about */
 };
-typedef struct reader { /* of a text whose steps are wanted */
+typedef struct reader { /* translates a text into steps */
     expander      *x;
     span           text;
     span           s; /* the expression in it, and where the reader is in that */
@@ -345,8 +347,8 @@ typedef struct reader { /* of a text whose steps are wanted */
     enum step_kind next; /* the operator at `at`, after an operand */
     size_t         next_size;
     uint32_t       count;            /* of steps, in x->steps_read */
-    uint32_t       base, base_count; /* steps whose value others may take */
-    const char    *wrong;            /* what is, at `at`, or in the text as a whole */
+    uint32_t       base, base_count; /* steps whose value later steps may use again */
+    const char    *wrong;            /* the error, at `at` or in the text as a whole */
     bool           whole;
 } reader;
 typedef bool (*expand_read)(reader *r); /* false: it ends with an error */
@@ -364,7 +366,7 @@ void expand_programs_free(expander *x);
 enum { EXPAND_MAX_NESTING = 200 }; /* of parentheses and unary operators: they recurse */
 bool expand_expression(expander *x, span s, int64_t *value); /* all of s */
 bool expand_read_expression(reader *r);                      /* r->s */
-bool expand_tell(const reader *r);                           /* the error */
+bool expand_tell(const reader *r);                           /* report the error */
 bool expand_symbol_set(expander *x, span name, int64_t value);
 bool expand_symbol_get(const ptxpack_expansion *e, span name, int64_t *value);
 
@@ -389,7 +391,7 @@ bool expand_macro_call(expander *x, macro *m, span operands);
 void expand_calls_free(expander *x);
 
 /* ---- substitute.c --------------------------------------------------------------------------- */
-enum piece_end { /* of the body; or an error that is reported when this piece is used */
+enum piece_end { /* the end of the body, or an error that is reported when this piece is used */
                  PIECE_FORMALS = INT32_MAX - 8,
                  PIECE_END,
                  PIECE_NUMBER,
@@ -400,7 +402,7 @@ enum piece_end { /* of the body; or an error that is reported when this piece is
 bool expand_divide(expander *x, span body, const formals *f, bool numbered, pieces *out);
 /* Append the body to out, with the values of f and `number` in place. */
 bool expand_substitute(expander *x, const pieces *p, const formals *f, uint32_t number, text *out);
-void expand_pieces_drop(expander *x, pieces *p); /* they stay allocated for the next body */
+void expand_pieces_drop(expander *x, pieces *p); /* the memory stays allocated for the next body */
 void expand_pieces_free(expander *x, pieces *p);
 
 /* ---- loop.c --------------------------------------------------------------------------------- */
@@ -439,7 +441,7 @@ void expand_condition_drop(expander *x, uint32_t depth);
 /* ---- directive.c ---------------------------------------------------------------------------- */
 int  expand_directive_find(span word); /* ".if" -> its index; -1: none of ours */
 bool expand_directive_is_condition(int index);
-/* .elseif: whether its operand counts depends on what came before it. */
+/* True for .elseif, because the conditions before it decide whether its operand is evaluated. */
 bool expand_directive_pastes_itself(int index);
 /* +1: it opens a block of that kind; -1: it closes one; 0: neither. */
 int  expand_directive_block(int index, bool loop);
@@ -448,7 +450,7 @@ bool expand_assign(expander *x, span name, span value, bool once);
 
 /* ---- expand.c -------------------------------------------------------------------------------------- */
 bool expand_frame_push(expander *x, enum frame_kind kind, frame **out);
-/* Count the frame's own source as text at work, in place of what was counted before. */
+/* Count the frame's own source towards max_output, in place of what was counted before. */
 bool expand_frame_hold(expander *x, frame *f);
 /* Take lines from the innermost frame up to the line that closes the block just opened. */
 bool expand_take_block(expander *x, bool loop, span *body, place *first);

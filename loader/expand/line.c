@@ -103,7 +103,7 @@ static bool scrub_string(expander *x, span s, size_t *at)
     return ok;
 }
 
-/* Everything up to the next blank or quote, or one character. */
+/* Read everything up to the next blank or quote, or one character. */
 static bool scrub_plain(expander *x, span s, size_t *at)
 {
     size_t from = (*at)++;
@@ -160,7 +160,7 @@ static bool quoted_argument(expander *x, span s, size_t *at, text *out)
     return expand_fail(x, "a \" is not closed");
 }
 
-/* Up to a comma, or a blank outside brackets. */
+/* Read up to a comma, or to a blank outside brackets. */
 static bool plain_argument(expander *x, span s, size_t *at, text *out)
 {
     char   open[MAX_BRACKETS];
@@ -177,7 +177,7 @@ static bool plain_argument(expander *x, span s, size_t *at, text *out)
             i = close != NULL ? (size_t)(close - s.data) : s.size - 1;
         } else if (c == '(' || c == '[') {
             if (depth == MAX_BRACKETS)
-                return expand_fail(x, "brackets nested more than %d deep", MAX_BRACKETS);
+                return expand_fail(x, "brackets are nested more than %d deep", MAX_BRACKETS);
             open[depth++] = c;
         } else if (depth && ((c == ')' && open[depth - 1] == '(') || (c == ']' && open[depth - 1] == '['))) {
             depth--;

@@ -3,7 +3,7 @@
 #include "internal.h"
 
 enum {
-    FEW_FORMALS = 4, /* up to this size comparing is quicker than hashing */
+    FEW_FORMALS = 4, /* up to this size it is faster to compare than to hash */
     MAX_NAME = 128   /* characters of a macro's name */
 };
 
@@ -176,7 +176,7 @@ void expand_macro_free(expander *x, macro *m)
 macro *expand_macro_find(const expander *x, span name)
 {
     char buffer[MAX_NAME];
-    if (!x->dots && memchr(name.data, '.', name.size) != NULL) /* as most instructions have */
+    if (!x->dots && memchr(name.data, '.', name.size) != NULL) /* most instructions have a dot */
         return NULL;
     span     low = lowered(name, buffer);
     uint32_t index = low.size ? expand_names_find(&x->e->macro_names, low) : NAME_NONE;

@@ -95,6 +95,8 @@ size_t expand_map_format(const ptxpack_expansion *e, place at, const char *what,
 
 const char *ptxpack_expansion_where(const ptxpack_expansion *e, size_t line, char *buf, size_t cap)
 {
+    if (buf == NULL)
+        return "";
     if (cap)
         buf[0] = 0;
     if (e == NULL || !line || line > e->out_lines || !e->run_count)

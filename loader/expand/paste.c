@@ -100,7 +100,7 @@ bool expand_list(expander *x, span s, text *out, int nesting)
 {
     list l;
     if (nesting == MAX_LISTS)
-        return expand_fail(x, "\\{ nested more than %d deep", MAX_LISTS);
+        return expand_fail(x, "\\{ is nested more than %d deep", MAX_LISTS);
     return read_list(x, s, &l) && paste_items(x, &l, out, nesting + 1);
 }
 
@@ -166,7 +166,7 @@ static bool read_paste(reader *r, size_t at, size_t *next)
 static bool read_line(reader *r)
 {
     span   s = r->text;
-    size_t start = 0, at = 0; /* of plain text, of what was not looked at */
+    size_t start = 0, at = 0; /* where plain text starts, and where the unread text starts */
     while (at < s.size) {
         const char *slash = (const char *)memchr(s.data + at, '\\', s.size - at);
         if (slash == NULL)

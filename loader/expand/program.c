@@ -1,7 +1,7 @@
-/* program.c - expressions and lines with pastes as steps for a stack: run, and kept for the next time.
+/* program.c - expressions and lines with pastes as steps of a stack machine, which are run and kept for reuse.
  *
- * Loops and macros bring the same text again and again, so it is read once.  Steps are in the order of the
- * text, and those before an error are run before the error is told. */
+ * Loops and macros bring the same text again and again, so it is translated once.  Steps are in the order of
+ * the text, and the steps before an error are run before the error is reported. */
 #include <stdlib.h>
 #include "internal.h"
 
@@ -94,7 +94,7 @@ static bool apply(expander *x, enum step_kind op, int64_t a, int64_t b, int64_t 
         *value = a || b;
         return true;
     default:
-        return false; /* there is no other */
+        return false; /* there is no other operator */
     }
 }
 
@@ -171,8 +171,8 @@ static bool run(expander *x, span s, const program *p, target to)
 
 /* ---- keeping --------------------------------------------------------------------------------------- */
 
-/* The program of a text that was kept, or NULL; then *at is the place to keep it, or NULL when there is no
- * room. */
+/* The program of a text if it was kept, otherwise NULL; then *at is the place to keep it, or NULL if there is
+ * no room. */
 static const program *find(expander *x, span s, expand_read read, uint32_t hash, program ***at)
 {
     program **first = &x->programs[hash % (PROGRAMS - PROBES)];
@@ -188,7 +188,7 @@ static const program *find(expander *x, span s, expand_read read, uint32_t hash,
     return NULL;
 }
 
-/* Run what r read, which may end at an error. */
+/* Run the steps that r has read, which may end at an error. */
 static program *make(const reader *r, expand_read read, uint32_t hash)
 {
     size_t   size = r->text.size, steps = r->count * sizeof(step);

@@ -33,7 +33,7 @@ static bool is_shadowed(const shadows *s, span name)
     return false;
 }
 
-/* Pass text in which only braces and the end of the line matter to the shadows. */
+/* Skip text in which only braces and the end of the line matter to the shadows. */
 static void follow_braces(shadows *s, span plain)
 {
     for (size_t i = 0; i < plain.size && s->count; i++) {
@@ -59,7 +59,7 @@ static bool cut(division *d, size_t stop, uint32_t then, size_t next)
     return true;
 }
 
-/* An error in the substitution: nothing after it counts. */
+/* Record an error in the substitution: the text after it is ignored. */
 static bool cut_short(division *d, enum piece_end why) { return cut(d, d->at, why, d->body.size); }
 
 static bool open_list(division *d, span variable)
@@ -76,7 +76,7 @@ static bool open_list(division *d, span variable)
     return true;
 }
 
-/* "\(literal)": taken as it is, without the parentheses; inside a list that is left to the list. */
+/* "\(literal)" is copied without the parentheses.  Inside a list it stays as it is, for the list. */
 static bool literal(division *d)
 {
     if (d->shadow.count) {
@@ -180,7 +180,7 @@ static bool add_end(expander *x, uint32_t then, uint32_t number, text *out)
     case PIECE_UNCLOSED:
         return expand_fail(x, "\\( is not closed by )");
     case PIECE_TOO_DEEP:
-        return expand_fail(x, "\\{ nested more than %d deep", MAX_SHADOWS);
+        return expand_fail(x, "\\{ is nested more than %d deep", MAX_SHADOWS);
     default:
         return true;
     }

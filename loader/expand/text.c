@@ -90,7 +90,7 @@ uint32_t expand_hash(span s)
         a = ((a << 7 | a >> 57) ^ eight_bytes(at)) * factor;
         b = ((b << 7 | b >> 57) ^ eight_bytes(at + 8)) * factor;
     }
-    if (left >= 8) { /* which may overlap */
+    if (left >= 8) { /* the two halves may overlap */
         a ^= eight_bytes(at);
         b ^= eight_bytes(at + left - 8);
     } else {

@@ -42,7 +42,7 @@ TEST(test_key_fields_do_not_run_together)
     assert_string_equal(again, hex[0]);
 }
 
-/* The key format, written out by hand: a change must change ptxpack_entry_version, too. */
+/* The key format is written here by hand: who changes it must also change ptxpack_entry_version. */
 TEST(test_key_bytes)
 {
     static const char  blob[] = "\x14\0\0\0ptxpack-cache-format\x08\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
@@ -152,6 +152,21 @@ TEST(test_round_trip)
     free(payload);
 }
 
+TEST(test_stats_tell_the_first_and_the_last_use)
+{
+    static const int ages[] = {3000, 5000, 1000, 4000};
+    const int64_t    now = (int64_t)time(NULL);
+    for (int i = 0; i < 4; i++) {
+        ptxpack_cache_key *key = numbered(i);
+        assert_true(put_text(cache, key, "payload"));
+        set_age(entry_path(cache, key), ages[i]);
+        ptxpack_cache_key_free(key);
+    }
+    const ptxpack_cache_stats s = stats_of(cache);
+    assert_in_range(s.oldest, now - 5000, now - 5000 + 100);
+    assert_in_range(s.newest, now - 1000, now - 1000 + 100);
+}
+
 TEST(test_replace_and_remove)
 {
     ptxpack_cache_key *key = key_of("a"), *other = key_of("b");
@@ -217,7 +232,7 @@ TEST(test_files_modes_and_tag)
     assert_true(bytes > 43 && !memcmp(tag, "Signature: 8a477f597d28d172789f06886806bc55", 43));
     free(tag);
 
-    /* A folder with other people's files in it gets no tag: it wants its backup. */
+    /* A folder that holds other files gets no tag, which would exclude it from backups. */
     char *home = strdup(path_in(scratch, "home"));
     assert_int_equal(mkdir(home, 0700), 0);
     write_whole(path_in(home, "thesis.txt"), "x", 1);
@@ -350,7 +365,7 @@ TEST(test_each)
         if (i == 3) {
             size_t   bytes;
             uint8_t *file = read_whole(entry_path(cache, key), &bytes);
-            file[bytes - 20] ^= 1; /* in the payload: only the checksum tells */
+            file[bytes - 20] ^= 1; /* in the payload: only the checksum shows it */
             write_whole(entry_path(cache, key), file, bytes);
             free(file);
         }

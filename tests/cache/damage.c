@@ -1,4 +1,4 @@
-/* damage.c - the cache: whatever is in an entry file, only what was put is returned. */
+/* damage.c - the cache: whatever an entry file contains, only the stored bytes are returned. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "handle.h"
@@ -6,9 +6,9 @@
 #define BEFORE_EACH set_up
 #define AFTER_EACH  tear_down
 
-/* ---- integrity: whatever is in the file, only what was put comes back --------------------------- */
+/* ---- integrity: whatever the file contains, only the stored bytes are returned ------------------ */
 
-/* The file is bad: a counted miss; and the next put makes it good. */
+/* Checks that a bad file is counted as a miss, and that the next put repairs it. */
 static void check_bad_then_replaced(ptxpack_cache_key *key)
 {
     ptxpack_cache_entry entry;
@@ -65,14 +65,14 @@ TEST(test_every_truncation_and_extensions)
     memcpy(file + bytes, file, bytes);
     write_whole(entry_path(cache, key), file, 2 * bytes);
     check_bad_then_replaced(key);
-    memset(file, 0, bytes); /* what a crash without fsync leaves on some file systems */
+    memset(file, 0, bytes); /* some file systems leave this after a crash without fsync */
     write_whole(entry_path(cache, key), file, bytes);
     check_bad_then_replaced(key);
     free(file);
     ptxpack_cache_key_free(key);
 }
 
-/* Put a right checksum at the end of a doctored file. */
+/* Puts a right checksum at the end of a changed file. */
 static void reseal(uint8_t *file, size_t bytes)
 {
     XXH128_canonical_t sum;
@@ -104,7 +104,7 @@ TEST(test_foreign_version_and_lying_sizes)
     write_whole(entry_path(cache, key), file, bytes);
     check_bad_then_replaced(key);
 
-    for (size_t at = 12; at < 40; at += at == 12 ? 4 : 8) { /* each size: huge, wrapping, one off */
+    for (size_t at = 12; at < 40; at += at == 12 ? 4 : 8) { /* each size: huge, overflowing, wrong by one */
         const size_t          width = at == 12 ? 4 : 8;
         static const uint64_t lies[] = {UINT64_MAX, UINT64_MAX - 100, UINT64_C(1) << 63, UINT64_C(1) << 30,
                                         UINT64_C(1) << 32};
@@ -171,10 +171,14 @@ TEST(test_things_that_are_no_entry_files)
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0);
     check_bad_then_replaced(key);
-    assert_int_equal(chmod(path, 0666), 0);
-    check_bad_then_replaced(key);
+    static const mode_t others_may_write[] = {0666, 0660, 0602};
+    for (size_t i = 0; i < sizeof others_may_write / sizeof *others_may_write; i++) {
+        assert_int_equal(chmod(path, others_may_write[i]), 0);
+        check_bad_then_replaced(key);
+    }
     unlink(path);
-    assert_int_equal(mkdir(path, 0700), 0); /* cannot be replaced: a refusal, no temporary, no crash */
+    /* it cannot be replaced: this is refused without a temporary file or a crash */
+    assert_int_equal(mkdir(path, 0700), 0);
     ptxpack_cache_entry entry;
     assert_false(ptxpack_cache_get(cache, key, &entry));
     assert_false(put_text(cache, key, "payload"));

@@ -30,10 +30,10 @@ static void put_numbered(ptxpack_cache *into, int i, size_t bytes, int64_t age)
 TEST(test_trim_goes_by_last_use)
 {
     for (int i = 0; i < 10; i++)
-        put_numbered(cache, i, 1000, 4000 - 100 * i); /* 0 was used longest ago ... */
+        put_numbered(cache, i, 1000, 4000 - 100 * i); /* entry 0 was used longest ago ... */
     ptxpack_cache_key  *key = numbered(0);
     ptxpack_cache_entry entry;
-    assert_true(ptxpack_cache_get(cache, key, &entry)); /* ... but is used now */
+    assert_true(ptxpack_cache_get(cache, key, &entry)); /* ... but it is used now */
     ptxpack_cache_entry_free(&entry);
     ptxpack_cache_key_free(key);
     uint64_t            each = stats_of(cache).bytes / 10;
@@ -73,10 +73,14 @@ TEST(test_stamps_are_throttled)
 TEST(test_puts_keep_below_the_cap)
 {
     ptxpack_cache *small = open_with((ptxpack_cache_options){.max_bytes = 64 << 10});
+    uint64_t       evicted = 0;
     for (int i = 0; i < 60; i++) {
         put_numbered(small, i, 4000, 100 - i);
         ptxpack_cache_stats s = stats_of(small);
         assert_true(s.bytes <= 64 << 10);
+        if (s.evicted > evicted) /* down to seven eighths, so that the next put need not clean again */
+            assert_in_range(s.bytes, 50 << 10, 56 << 10);
+        evicted = s.evicted;
         assert_true(numbered_is_there(i));
         if (i > 14)
             assert_true(s.entries >= 12);
@@ -97,7 +101,7 @@ TEST(test_age_limit)
 {
     put_numbered(cache, 1, 100, 5000);
     put_numbered(cache, 2, 100, 3000);
-    put_numbered(cache, 3, 100, -5000); /* a clock was wrong */
+    put_numbered(cache, 3, 100, -5000); /* as after a wrong clock */
     ptxpack_cache *limited = open_with((ptxpack_cache_options){.max_age_s = 4000});
     put_numbered(limited, 4, 100, 0);
     assert_true(!numbered_is_there(1) && numbered_is_there(2));
@@ -106,7 +110,8 @@ TEST(test_age_limit)
     ptxpack_cache_close(limited);
     ptxpack_cache_swept swept;
     limited = open_with((ptxpack_cache_options){.max_age_s = 1, .dir = path_in(scratch, "future")});
-    put_numbered(limited, 1, 100, -5000); /* alone, so that nothing younger ends the sweep before it */
+    /* it is the only one: a younger entry would end the sweep before it */
+    put_numbered(limited, 1, 100, -5000);
     assert_true(ptxpack_cache_trim(limited, UINT64_MAX, &swept));
     assert_int_equal(swept.removed, 0);
     ptxpack_cache_close(limited);
@@ -203,21 +208,21 @@ TEST(test_cleaner_looks_again_before_removing)
     struct stat        seen;
     ptxpack_cache_entry_name(key, name);
     assert_int_equal(fstatat(dirfd, name, &seen, 0), 0);
-    set_age(entry_path(cache, key), 10); /* used meanwhile */
+    set_age(entry_path(cache, key), 10); /* it was used meanwhile */
     assert_false(ptxpack_cache_unlink_seen(dirfd, name, &seen));
     assert_int_equal(fstatat(dirfd, name, &seen, 0), 0);
     const struct timespec moment[2] = {seen.st_mtim, {seen.st_mtim.tv_sec, seen.st_mtim.tv_nsec ^ 1}};
     assert_int_equal(utimensat(dirfd, name, moment, 0), 0); /* used a moment later */
     assert_false(ptxpack_cache_unlink_seen(dirfd, name, &seen));
     assert_int_equal(fstatat(dirfd, name, &seen, 0), 0);
-    assert_true(put_text(cache, key, "new")); /* replaced meanwhile */
+    assert_true(put_text(cache, key, "new")); /* it was replaced meanwhile */
     assert_false(ptxpack_cache_unlink_seen(dirfd, name, &seen));
     assert_true(has_text(cache, key, "new"));
     assert_int_equal(fstatat(dirfd, name, &seen, 0), 0);
     assert_true(ptxpack_cache_unlink_seen(dirfd, name, &seen));
-    assert_false(ptxpack_cache_unlink_seen(dirfd, name, &seen)); /* gone meanwhile */
+    assert_false(ptxpack_cache_unlink_seen(dirfd, name, &seen)); /* it was removed meanwhile */
 
-    /* While another cleans, a put does not; trim does, lock or no lock. */
+    /* While another process cleans, a put does not clean; trim does, with the lock or without. */
     put_numbered(cache, 2, 100, 8000000);
     int lock = ptxpack_cache_try_lock(dirfd, PTXPACK_CACHE_CLEANER_BYTE);
     assert_true(lock >= 0);

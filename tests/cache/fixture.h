@@ -1,4 +1,4 @@
-/* fixture.h - what the cache's tests share: scratch folders, keys, raw access to entry files. */
+/* fixture.h - what the cache's tests share: scratch folders, keys, direct access to entry files. */
 #ifndef PTXPACK_TEST_CACHE_FIXTURE_H
 #define PTXPACK_TEST_CACHE_FIXTURE_H
 #include <dirent.h>
@@ -17,7 +17,7 @@
 #include "cache/internal.h"
 #include "tests/support/unit.h"
 
-/* A new folder, 0711 so that children under another user can reach into it. */
+/* Makes a new folder, with mode 0711 so that children under another user can access it. */
 static inline char *scratch_make(void)
 {
     const char *base = getenv("TMPDIR");
@@ -40,7 +40,7 @@ static inline void scratch_remove(char *path)
     free(path);
 }
 
-/* base/name in one of a few static buffers. */
+/* Writes base/name into one of a few static buffers. */
 static inline const char *path_in(const char *base, const char *name)
 {
     static char buffers[8][4096];
@@ -85,7 +85,7 @@ static inline void write_whole(const char *path, const void *data, size_t bytes)
     assert_int_equal(fclose(f), 0);
 }
 
-/* Pretend that a file was last used so long ago. */
+/* Sets the time when a file was last used to so long ago. */
 static inline void set_age(const char *path, int64_t seconds)
 {
     struct timespec times[2] = {{time(NULL) - seconds, 0}, {time(NULL) - seconds, 0}};
@@ -110,7 +110,7 @@ static inline size_t count_files(const char *dir, const char *prefix)
     return count;
 }
 
-/* Exit status of a child that runs `body` as `uid` (-1: as we are); signals count as 128 + n. */
+/* Runs `body` in a child as `uid` (-1: the present user); returns its exit status, for signals 128 + n. */
 static inline int in_child(long uid, int (*body)(void *), void *user)
 {
     fflush(NULL);
@@ -127,7 +127,7 @@ static inline int in_child(long uid, int (*body)(void *), void *user)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* In such a child: leave with the line's number when a condition does not hold. */
+/* In such a child: exits with the line's number when a condition does not hold. */
 #define CHILD_CHECK(condition)                                                     \
     do {                                                                           \
         if (!(condition)) {                                                        \

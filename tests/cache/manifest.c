@@ -100,7 +100,7 @@ TEST_WITH(test_manifest_round_trip, NULL, NULL)
     free(text);
 }
 
-/* No byte can be changed, left out or added, even where the last line is made to fit. */
+/* No byte can be changed, omitted or added, even if the last line is changed to fit. */
 TEST_WITH(test_manifest_is_strict, NULL, NULL)
 {
     size_t bytes;

@@ -59,7 +59,7 @@ static void check_path(const char *dir, const char *want)
     ptxpack_cache_close(cache);
 }
 
-/* One line, with this in it, and nothing works. */
+/* Checks that the cache is disabled, with one line that contains `part`. */
 static void check_disabled(const char *dir, const char *part)
 {
     ptxpack_cache_key *key = key_of("a");
@@ -112,7 +112,7 @@ TEST(test_old_callers_options)
         uint32_t size;
         char     rubbish[sizeof(ptxpack_cache_options)];
     } old = {sizeof old.size, ""};
-    memset(old.rubbish, 0xff, sizeof old.rubbish); /* beyond `size`: must not be looked at */
+    memset(old.rubbish, 0xff, sizeof old.rubbish); /* beyond `size`: it must not be read */
     ptxpack_cache_options options;
     memcpy(&options, &old, sizeof options);
     setenv("PTXPACK_CACHE_DIR", path_in(scratch, "own"), 1);
@@ -287,7 +287,7 @@ TEST(test_flags)
     ptxpack_cache_key_free(key);
 }
 
-/* Run as another effective user with PTXPACK_CACHE_DIR=$1: it must not be used. */
+/* Runs as another effective user with PTXPACK_CACHE_DIR=$1, which must not be used. */
 static int privileged_main(const char *dir)
 {
     if (geteuid() == getuid())
@@ -295,7 +295,7 @@ static int privileged_main(const char *dir)
     ptxpack_cache *cache = ptxpack_cache_open(NULL);
     CHILD_CHECK(getenv("PTXPACK_CACHE_DIR") && !strcmp(getenv("PTXPACK_CACHE_DIR"), dir));
     CHILD_CHECK(strcmp(ptxpack_cache_path(cache), dir) != 0);
-    CHILD_CHECK(!ptxpack_cache_enabled(cache)); /* this user has no other home */
+    CHILD_CHECK(!ptxpack_cache_enabled(cache)); /* this user has no other cache folder */
     ptxpack_cache_close(cache);
     return 0;
 }
@@ -411,7 +411,7 @@ TEST(test_paths_that_cannot_be)
     assert_int_equal(mkdir(path_in(scratch, "real"), 0700), 0);
     assert_int_equal(symlink("real", path_in(scratch, "link")), 0);
     char *link_path = strdup(path_in(scratch, "link"));
-    check_path(link_path, link_path); /* a linked directory is judged by where it leads */
+    check_path(link_path, link_path); /* for a link to a directory the directory is checked */
     free(link_path);
 }
 
@@ -453,7 +453,7 @@ TEST(test_unwritable_directory)
 {
     char *dir = strdup(path_in(scratch, "own"));
     assert_int_equal(mkdir(dir, 0700), 0);
-    if (geteuid() == 0) /* permission bits do not bind root */
+    if (geteuid() == 0) /* permission bits do not limit root */
         assert_int_equal(chown(dir, STRANGER, STRANGER), 0);
     assert_int_equal(in_child(geteuid() == 0 ? STRANGER : -1, use_unwritable, dir), 0);
     free(dir);
@@ -493,6 +493,6 @@ TEST(test_read_only_file_system)
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "--privileged"))
-        _exit(privileged_main(argv[2])); /* a leak checker cannot look into a setuid program */
+        _exit(privileged_main(argv[2])); /* a leak checker cannot inspect a setuid program */
     return unit_run(NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* prebuilt.c - folders of prebuilt machine code: filling, reading, and every way in which a folder can be wrong. */
+/* prebuilt.c - folders of prebuilt machine code: filling them, reading them, and every kind of bad folder. */
 #include <sys/resource.h>
 #include "handle.h"
 #include "cache/prebuilt/prebuilt.h"
@@ -53,7 +53,7 @@ static void finish(ptxpack_filling *f, size_t wanted)
     ptxpack_filling_close(f);
 }
 
-/* A folder with these entries, "one" and "two". */
+/* Fills a folder with the entries "one" and "two". */
 static void fill(void)
 {
     ptxpack_filling *f = open_filling();
@@ -118,7 +118,7 @@ TEST(test_fill_and_read)
     assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
     assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_NONE);
     ptxpack_cache_key *key = key_of("one");
-    assert_false(has_text(c, key, "one")); /* the cache proper has nothing of it */
+    assert_false(has_text(c, key, "one")); /* the cache itself does not have it */
     f = open_filling();
     assert_true(ptxpack_filling_has(f, key));
     ptxpack_cache_key_free(key);
@@ -151,8 +151,8 @@ TEST(test_what_may_be_filled)
     ptxpack_cache_key_free(key);
     write_whole(path_in(dir, ".tmp-1-2-3"), "x", 1);
     assert_null(ptxpack_filling_open(dir, "1.0", NULL, line)); /* a cache in use */
-    assert_non_null(strstr(line, "it holds other things, as "));
-    assert_int_equal(access(path_in(dir, ".tmp-1-2-3"), F_OK), 0); /* which somebody may be writing */
+    assert_non_null(strstr(line, "it holds other files, such as "));
+    assert_int_equal(access(path_in(dir, ".tmp-1-2-3"), F_OK), 0); /* another process may be writing it */
     assert_int_equal(mkdir(folder, 0755), 0);
     write_whole(path_in(folder, "README"), "x", 1);
     assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));
@@ -164,7 +164,7 @@ TEST(test_what_may_be_filled)
     write_whole(manifest_path(), "x", 1);
     assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));
     assert_non_null(strstr(line, "/manifest: line 1: "));
-    assert_int_equal(chmod(folder, 0775), 0); /* no reader would believe it */
+    assert_int_equal(chmod(folder, 0775), 0); /* no reader would trust it */
     assert_null(ptxpack_filling_open(folder, "1.0", NULL, line));
     assert_non_null(strstr(line, "is writable by group or others"));
     assert_int_equal(strncmp(line, folder, strlen(folder)), 0);
@@ -197,9 +197,9 @@ TEST(test_killed_while_filling)
     ptxpack_cache *c = open_shipped(NULL);
     assert_int_equal(ask(c, "two"), PTXPACK_PREBUILT_HIT);
     assert_true(exists(file_of("three")));
-    assert_int_equal(ask(c, "three"), PTXPACK_PREBUILT_NONE); /* not listed: not there */
+    assert_int_equal(ask(c, "three"), PTXPACK_PREBUILT_NONE); /* it is not listed, so it is not there */
     ptxpack_cache_close(c);
-    ptxpack_filling *f = open_filling(); /* the lock went with the process */
+    ptxpack_filling *f = open_filling(); /* the lock ended with the process */
     assert_false(exists(path_in(folder, ".tmp-1-2-3")));
     put_one(f, "three");
     finish(f, 3);
@@ -237,7 +237,8 @@ TEST(test_what_is_removed)
     ptxpack_cache_close(c);
 }
 
-/* No file may grow over some bytes: neither an entry nor the manifest gets through, and nothing is torn. */
+/* Files are limited to some bytes: neither an entry nor the manifest can be written, and nothing is
+ * half-written. */
 static int fill_with_a_limit(void *limit)
 {
     struct rlimit      small = {*(const rlim_t *)limit, RLIM_INFINITY};
@@ -314,9 +315,9 @@ TEST(test_two_at_once)
     ptxpack_cache_close(c);
 }
 
-/* ---- folders that are wrong --------------------------------------------------------------------- */
+/* ---- invalid folders ---------------------------------------------------------------------------- */
 
-/* Each byte of an entry, one at a time. */
+/* Changes each byte of an entry, one at a time. */
 TEST(test_every_byte_of_an_entry)
 {
     size_t bytes;
@@ -390,7 +391,7 @@ TEST(test_entry_of_another_key)
     ptxpack_cache_close(c);
 }
 
-/* Each byte of a manifest: the folder is refused. */
+/* Changes each byte of a manifest: the folder is refused. */
 TEST(test_every_byte_of_a_manifest)
 {
     size_t bytes;
@@ -433,7 +434,7 @@ TEST(test_lists_of_folders)
     c = open_with((ptxpack_cache_options){.size = 0});
     assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
     ptxpack_cache_close(c);
-    c = open_shipped(""); /* none, whatever the environment says */
+    c = open_shipped(""); /* no folder, whatever the environment says */
     assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_NONE);
     ptxpack_cache_close(c);
     c = open_with((ptxpack_cache_options){.disable = true});
@@ -443,14 +444,38 @@ TEST(test_lists_of_folders)
     free(first);
 }
 
+/* A mistake in a pin is reported: it neither turns the pin off nor becomes a part of the name. */
+static void expect_malformed_pins(const char *sha256)
+{
+    static const char malformed[] = "what follows the # is not a SHA-256 of 64 digits";
+    char              list[8192], upper[PTXPACK_SHA256_HEX + 1];
+    snprintf(list, sizeof list, "%s#%.63s", folder, sha256);
+    expect_refused(list, malformed);
+    snprintf(list, sizeof list, "%s#%s0", folder, sha256);
+    expect_refused(list, malformed);
+    snprintf(list, sizeof list, "%s#", folder);
+    expect_refused(list, malformed);
+    for (size_t i = 0; i <= PTXPACK_SHA256_HEX; i++)
+        upper[i] = (char)(sha256[i] >= 'a' ? sha256[i] - 'a' + 'A' : sha256[i]);
+    snprintf(list, sizeof list, "%s#%s", folder, upper);
+    expect_refused(list, malformed);
+    snprintf(list, sizeof list, "#%s", sha256);
+    expect_refused(list, "there is no folder before the pin");
+    snprintf(list, sizeof list, "%s/with#", folder);
+    expect_refused(list, malformed);
+    snprintf(list, sizeof list, "%s/with#hash/", folder); /* this is not a pin, but part of the name */
+    expect_refused(list, "No such file or directory");
+}
+
 TEST(test_pins)
 {
-    char list[8192], wrong[PTXPACK_SHA256_HEX + 1];
+    char list[8192], right[PTXPACK_SHA256_HEX + 1], wrong[PTXPACK_SHA256_HEX + 1];
     fill();
     ptxpack_cache        *c = open_shipped(NULL);
     ptxpack_prebuilt_info info;
     assert_true(ptxpack_cache_prebuilt(c, 0, &info) && !info.pinned);
     snprintf(list, sizeof list, "%s#%s", folder, info.sha256);
+    snprintf(right, sizeof right, "%s", info.sha256);
     snprintf(wrong, sizeof wrong, "%s", info.sha256);
     ptxpack_cache_close(c);
     c = open_shipped(list);
@@ -460,11 +485,10 @@ TEST(test_pins)
     wrong[5] = wrong[5] == 'a' ? 'b' : 'a';
     snprintf(list, sizeof list, "%s#%s", folder, wrong);
     expect_refused(list, "its SHA-256 is not the one that was pinned");
-    snprintf(list, sizeof list, "%s#%.63s", folder, wrong);
-    expect_refused(list, "No such file or directory"); /* no pin: part of the name */
+    expect_malformed_pins(right);
 }
 
-/* Who may write to the folder could put anything into it. */
+/* Users who may write to the folder could put anything into it. */
 TEST(test_permissions)
 {
     char list[8192];
@@ -476,7 +500,7 @@ TEST(test_permissions)
     ptxpack_cache_close(c);
     assert_int_equal(chmod(folder, 0777), 0);
     expect_refused(NULL, "is writable by group or others");
-    c = open_shipped(list); /* a pin says what it must hold */
+    c = open_shipped(list); /* a pin says what the folder must hold */
     assert_int_equal(ask(c, "one"), PTXPACK_PREBUILT_HIT);
     ptxpack_cache_close(c);
     assert_int_equal(chmod(folder, 0755), 0);
@@ -503,7 +527,7 @@ TEST(test_permissions)
     assert_int_equal(chmod(folder, 0755), 0);
 }
 
-/* What root installed serves everybody. */
+/* Every user can read what root installed. */
 static int read_as_stranger(void *unused)
 {
     (void)unused;
@@ -535,7 +559,7 @@ TEST(test_no_cache_of_its_own)
     assert_false(ptxpack_cache_clear(c, NULL));
     ptxpack_cache_close(c);
     assert_int_equal(count_files(folder, ""), 3);
-    c = open_with((ptxpack_cache_options){.dir = folder, .readonly = true}); /* to be listed */
+    c = open_with((ptxpack_cache_options){.dir = folder, .readonly = true}); /* it can be listed */
     assert_int_equal(stats_of(c).entries, 2);
     ptxpack_cache_close(c);
 }

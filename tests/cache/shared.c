@@ -28,13 +28,13 @@ TEST(test_lock_excludes_and_times_out)
     assert_int_equal(ptxpack_cache_lock(cache, a, 100), -1);
     assert_true(seconds_since(&start) > 0.09 && seconds_since(&start) < 5);
     assert_int_equal(ptxpack_cache_lock(other, a, 0), -1);
-    assert_true(put_text(other, a, "made without the lock")); /* correct with no lock at all */
+    assert_true(put_text(other, a, "made without the lock")); /* this is correct without any lock */
     ptxpack_cache_unlock(cache, lock);
     lock = ptxpack_cache_lock(other, a, 0);
     assert_true(lock >= 0);
     ptxpack_cache_unlock(other, lock);
     ptxpack_cache_unlock(other, second);
-    for (int i = 0; i < 300; i++) { /* locks leave nothing behind */
+    for (int i = 0; i < 300; i++) { /* locks leave no files */
         ptxpack_cache_key *key = numbered(i);
         lock = ptxpack_cache_lock(cache, key, 0);
         assert_true(lock >= 0);
@@ -47,7 +47,7 @@ TEST(test_lock_excludes_and_times_out)
     ptxpack_cache_key_free(b);
 }
 
-/* A child that takes the lock of `key`, says so through a pipe, and waits to be killed. */
+/* Starts a child that takes the lock of `key`, reports it through a pipe, and waits to be killed. */
 static pid_t start_holder(const ptxpack_cache_key *key)
 {
     int ends[2];
@@ -94,7 +94,7 @@ static void *put_soon(void *user)
 TEST(test_wait_ends_when_the_entry_appears)
 {
     ptxpack_cache_key *key = key_of("a");
-    pid_t              holder = start_holder(key); /* never lets go */
+    pid_t              holder = start_holder(key); /* it never releases the lock */
     pthread_t          writer;
     struct timespec    start;
     void              *stored;
@@ -197,7 +197,7 @@ static int put_over_limits(void *user)
     ptxpack_cache_key *key = (ptxpack_cache_key *)user;
     struct rlimit      limit = {4096, 4096};
     static char        payload[8192];
-    CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0); /* SIGXFSZ stays deadly */
+    CHILD_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0); /* SIGXFSZ still ends the process */
     CHILD_CHECK(!ptxpack_cache_put(cache, key, "l", NULL, 0, payload, sizeof payload));
     CHILD_CHECK(strstr(ptxpack_cache_detail(cache), "not cached: "));
     CHILD_CHECK(put_text(cache, key, "small"));

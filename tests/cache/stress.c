@@ -1,7 +1,7 @@
-/* stress.c - the cache under violence: writers killed, herds on a cold cache, damage while it is read,
- * a full file system.  A wrong payload or a crash fails; misses never do.
+/* stress.c - the cache under stress: writers are killed, many processes use an empty cache, files are damaged
+ * while they are read, the file system is full.  A wrong payload or a crash is a failure; a miss never is.
  *
- *   stress_cache [seed]     PTXPACK_TEST_SEED does the same; the seed is printed */
+ *   stress_cache [seed]     PTXPACK_TEST_SEED also sets the seed, which is printed */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -23,7 +23,7 @@
 
 enum { KILLS = 200, HERD = 64, SHARED_KEYS = 8, KEYS = 12, MAX_PAYLOAD = 300000 };
 
-/* What all processes of the test see. */
+/* What all processes of the test share. */
 typedef struct board {
     _Atomic int compiles, hits, wrong, puts, corrupt;
 } board;
@@ -79,7 +79,7 @@ static ptxpack_cache_key *key_number(int number)
 }
 
 /* Length and bytes follow from the number and the generation, which is in front of both the payload and
- * the metadata: halves of two writes cannot pass for one. */
+ * the metadata: halves of two writes cannot look like one. */
 static size_t payload_of(int number, uint64_t generation, uint8_t *out)
 {
     uint64_t     state = mix((uint64_t)number << 32 | generation);
@@ -102,7 +102,7 @@ static bool put_number(ptxpack_cache *cache, int number, uint64_t generation)
     return stored;
 }
 
-/* 1 a hit with the right bytes, 0 a miss, -1 anything else. */
+/* Returns 1 for a hit with the right bytes, 0 for a miss, -1 for anything else. */
 static int get_number(ptxpack_cache *cache, int number)
 {
     static uint8_t      want[MAX_PAYLOAD + 16];
@@ -207,7 +207,7 @@ static void kill_writers(void)
     ptxpack_cache_close(cache);
 }
 
-/* ---- 2. a herd on a cold cache ------------------------------------------------------------------ */
+/* ---- 2. many processes on an empty cache -------------------------------------------------------- */
 
 static void use_one(ptxpack_cache *cache, int number)
 {
@@ -217,7 +217,7 @@ static void use_one(ptxpack_cache *cache, int number)
         int                lock = ptxpack_cache_lock(cache, key, 10000);
         got = get_number(cache, number);
         if (!got) {
-            nap_us(20000); /* as a compiler would */
+            nap_us(20000); /* as long as a compiler would take */
             atomic_fetch_add(&shared->compiles, 1);
             atomic_fetch_add(&shared->puts, put_number(cache, number, 0));
             got = 1;
@@ -243,7 +243,7 @@ static void herd_member(int member)
     ptxpack_cache_close(cache);
 }
 
-/* Run `body` in `count` processes at once; the number that did not exit with 0. */
+/* Runs `body` in `count` processes at once; returns how many did not exit with 0. */
 static int in_processes(int count, void (*body)(int))
 {
     int bad = 0, status;
@@ -292,7 +292,7 @@ static void herd(bool locks)
     ptxpack_cache_close(cache);
 }
 
-/* ---- 3. everything at once: damage, removal, eviction, death ------------------------------------ */
+/* ---- 3. everything at once: damage, removal, eviction, killed processes ------------------------- */
 
 static ptxpack_cache_step damage(const ptxpack_cache_info *info, void *user)
 {
@@ -369,7 +369,7 @@ static void chaos(void)
     check(bad == HERD / 16, "%d processes died, not the %d that were meant to", bad, HERD / 16);
     check(shared->wrong == 0, "a wrong payload");
     check(shared->hits > 0 && shared->puts > 0 && shared->corrupt > 0, "nothing happened");
-    for (int i = 0; i < KEYS; i++) { /* whatever is there now can be used and mended */
+    for (int i = 0; i < KEYS; i++) { /* whatever is there now can be used and repaired */
         int got = get_number(cache, i);
         check(got >= 0, "a wrong payload after the chaos");
         check(got > 0 || put_number(cache, i, 7), "cannot be mended: %s", ptxpack_cache_detail(cache));

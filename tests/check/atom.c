@@ -1,6 +1,6 @@
-/* atom.c - the tables of atoms against the hardware: every mma.sync, every copy of a warp, wgmma with
- * its descriptors, each executed on experiments (probe.h) and compared with what the table says.  One line
- * each. */
+/* atom.c - checks the tables of atoms against the hardware: every mma.sync, every copy of a warp, and wgmma
+ * with its descriptors is executed on experiments (probe.h) and compared with what the table says.  Each atom
+ * prints one line. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ typedef struct runner {
 } runner;
 
 /* ---- executors ------------------------------------------------------------------------------------- */
-/* Copy an array to the device; 0 after a failure. */
+/* Copies an array to the device; returns 0 after a failure. */
 static uint64_t give(runner *r, int slot, const void *from, size_t bytes)
 {
     device *gpu = &r->c->gpu;
@@ -33,7 +33,7 @@ static uint64_t give(runner *r, int slot, const void *from, size_t bytes)
     return ok ? r->input[slot].address : 0;
 }
 
-/* Room for the answer, poisoned. */
+/* Allocates the answer and fills it with poison. */
 static uint64_t make_room(runner *r, size_t bytes)
 {
     device *gpu = &r->c->gpu;
@@ -112,7 +112,7 @@ static void skip(runner *r, const char *why)
     }
 }
 
-/* Whether a case is to be run on this device. */
+/* Whether a case runs on this device. */
 static bool begin(runner *r, const char *name, const probe_kernel *kernel)
 {
     char why[256];
@@ -186,7 +186,7 @@ static void run_copy(runner *r, const ptxpack_copy_atom *atom)
 }
 
 /* ---- which cases ----------------------------------------------------------------------------------- */
-/* All widths take too long: these, and those that a filter names. */
+/* All widths take too long: only these are run, and those that a filter names. */
 static bool width_wanted(const check *c, int n)
 {
     char text[16];
@@ -215,9 +215,10 @@ static void run_mma_atom(runner *r, const ptxpack_mma_atom *atom)
         run_majors(r, atom);
     } else if (check_wanted(r->c, name)) {
         snprintf(name, sizeof name, "needs exactly sm_%da, for which there is no probe", atom->arch);
-        skip(r, wgmma                    ? "wgmma of a width that is left out unless a filter names it (64x24x)"
-                : atom->instructions > 1 ? "several instructions, with the layouts of one that has its own line"
-                                         : name);
+        skip(r, wgmma ? "wgmma of this width is only run when a filter names it (64x24x)"
+                : atom->instructions > 1
+                    ? "this is several instructions, with the layouts of one that has its own line"
+                    : name);
     }
 }
 
@@ -228,7 +229,7 @@ static void run_copy_atom(runner *r, const ptxpack_copy_atom *atom)
     if (probe_copy_known(atom))
         run_copy(r, atom);
     else if (check_wanted(r->c, name))
-        skip(r, "ordinary loads and stores, TMA and bulk copies");
+        skip(r, "these are ordinary loads and stores, TMA and bulk copies");
 }
 
 void check_atom(check *c)

@@ -1,19 +1,19 @@
 /* attention.c - attention forward against the double-precision reference.
  *
  * Cases    element types (fp8 with random descales) x head dims (exact and padded) x {MHA, MQA, GQA} x
- *          FlashAttention's 20 pairs of
- *          sequence lengths, and pathological data on some of them; each with every mask, in three layouts,
- *          on every row that covers it and that the device can run.
- * Passes   when, against the exact result of the rows compared (all of them up to a limit, then a random
- *          sample in every head):
- *            all rows      max error <= 2 (with a softcap 3) times that of the same maths in the element type
- *                          + FlashAttention's allowance for one sum in that type (verify.h)
- *            16-row tiles  max error <= 3 (4.5) times that of the tile in the element type + one rounding: long
- *                          rows average many values and must be as much closer.  4 (6) times with fp8, whose
- *                          weights err by up to 2^-4, and otherwise with another reference than the maximum.
- * Two roundings where 16-bit weights have such a reference: where one key dominates, the standard softmax's
- * weight is 1, exact and every LSE is within verify_lse_bound, rows without keys are 0 and -inf, nothing but
- * the output was written, a second run gave the same bits, and the workspace is zero as it was before. */
+ *          FlashAttention's 20 pairs of sequence lengths, and pathological data for some of them.  Each case
+ *          runs with every mask, in three layouts, and on every row that covers it and that the device can run.
+ * Passes   The exact result is computed for some rows: for all of them up to a limit, else for a random sample
+ *          in every head.  Against it,
+ *            all rows      max error <= 2 (3 with a softcap) times the error of the same maths in the element
+ *                          type + FlashAttention's allowance for one sum in that type (verify.h)
+ *            16-row tiles  max error <= 3 (4.5) times the error of the tile in the element type + one rounding:
+ *                          long rows average many values and must be closer.  The factor is 4 (6) for fp8,
+ *                          whose weights err by up to 2^-4, and differently if the reference of the softmax is
+ *                          not the maximum.  16-bit weights with such a reference may err by two roundings:
+ *                          where one key dominates, the weight of the standard softmax is 1, which is exact.
+ *          Also, every LSE is within verify_lse_bound, rows without keys are 0 and -inf, only the output was
+ *          written, a second run gave the same bits, and the workspace's counters are zero as they were before. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -43,13 +43,14 @@ typedef enum data_kind {
 static const char *const kind_names[KINDS] = {"normal",  "equal",  "huge",     "tiny",        "rising",
                                               "falling", "scaled", "repeated", "overflowing", "climbing"};
 
-/* The last of them only where a row takes it, and only head dims that are multiples of 16. */
+/* The last type is tested only if a row takes it, and only with head dims that are multiples of 16. */
 static const ptxpack_dtype dtypes[] = {PTXPACK_F16, PTXPACK_BF16, PTXPACK_E4M3};
-/* Large ones first: they take longest. */
+/* Large pairs come first: they take longest. */
 static const int pairs[][2] = {
     {4224, 4224}, {4096, 4096}, {1024, 1024}, {1023, 1024}, {1024, 1023}, {640, 128}, {512, 256},
     {256, 512},   {384, 256},   {256, 256},   {799, 3},     {128, 217},   {108, 256}, {113, 211},
-    {113, 203},   {128, 192},   {113, 128},   {64, 128},    {239, 1},     {1, 1},
+    {113, 203},   {128, 192},   {113, 128},   {64, 128},    {239, 1},     {1, 1},     {1, 1328},
+    {4, 700},     {8, 5000},    {7, 300},     {7, 90}, /* the last: few query rows */
 };
 static const int head_dims[] = {256, 192, 128, 112, 96, 80, 72, 64, 40, 32, 8};
 static const int heads[][2] = {{6, 6}, {6, 2}, {6, 1}};
@@ -61,14 +62,14 @@ enum {
     TILE_ROWS = 16
 };
 
-/* Who sees whom, and under which cap.  The plain ones go with every case; the others, windows smaller and
- * larger than any tile and softcaps, with some (mask_in_matrix). */
+/* Which keys a query sees, and with which softcap.  Every case runs with the plain masks; some cases also run
+ * with the others, windows smaller and larger than any tile and softcaps (mask_in_matrix). */
 typedef struct masking {
     const char  *name;
     ptxpack_mask mask;
     int32_t      left, right;
     float        softcap;
-    bool         brief; /* for every row of the table also on the emulated driver */
+    bool         brief; /* runs on the emulated driver, too, for every row of the table */
 } masking;
 static const masking masks[] = {
     {"full", PTXPACK_MASK_NONE, 0, 0, 0, true},
@@ -87,13 +88,13 @@ static const masking masks[] = {
 enum { MASKS = sizeof masks / sizeof masks[0], PLAIN_MASKS = 3 };
 
 typedef struct attention_case {
-    ptxpack_attention_desc desc; /* compact, no mask */
+    ptxpack_attention_desc desc; /* compact, without a mask */
     data_kind              kind;
     uint64_t               seed;
 } attention_case;
 
-/* The emulated driver's part: every row of the table at a size with partial tiles and several turns of the
- * pipeline; a longer one, and every kind of data, for one or two head dims. */
+/* The part for the emulated driver: every row of the table at a size with partial tiles and several turns of
+ * the pipeline; a longer size and every kind of data for one or two head dims. */
 static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kind kind)
 {
     int  rows = pairs[pair][0], keys = pairs[pair][1];
@@ -106,10 +107,14 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
         return (d == 64 || d == 128) && !c->quick;
     if (rows == 239)
         return d == 40 || d == 64;
+    if (rows == 7)
+        return d == 64 || (keys == 300 && (d == 256 || d == 128));
+    if (rows == 1 || rows == 4)
+        return keys > 1 && (d == 256 || d == 128 || d == 112 || d == 64);
     return partial && (d == 256 || d == 192 || d == 128 || d == 96 || d == 64 || d == 40 || d == 32);
 }
 
-/* Whether the case belongs to the run at all. */
+/* Whether the case belongs to the run. */
 static bool in_matrix(const check *c, int pair, int dim, int group, data_kind kind)
 {
     int  d = head_dims[dim], rows = pairs[pair][0], keys = pairs[pair][1];
@@ -126,20 +131,27 @@ static bool in_matrix(const check *c, int pair, int dim, int group, data_kind ki
            (some_pair || rows == 1 || rows == 239 || keys == 128);
 }
 
-/* Whether the case goes with that mask: the special ones with normal data of grouped heads, and of sequence
- * lengths that differ. */
+/* Whether the case runs with that mask: the special masks run with normal data of grouped heads, and with
+ * sequence lengths that differ. */
 static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
 {
     const ptxpack_attention_desc *d = &a->desc;
     bool                          partial = d->seqlen_q == 113 && d->seqlen_kv == 203;
-    bool many = d->seqlen_q == 256 || d->seqlen_q == 640 || d->seqlen_q == 799 || d->seqlen_q == 1023;
+    bool                          few = d->seqlen_q == 4,
+         many = d->seqlen_q == 256 || d->seqlen_q == 640 || d->seqlen_q == 799 || d->seqlen_q == 1023;
     if (mask < PLAIN_MASKS)
         return true;
     if (a->kind != NORMAL || !(c->brief || d->heads_kv == 2))
         return false;
-    if (c->brief) /* windows that span several blocks, where there are several */
-        return partial ? masks[mask].brief || d->head_dim == 64 : d->seqlen_q == 256 && masks[mask].left > 100;
-    return partial || d->seqlen_q == 239 || (many && d->seqlen_q != d->seqlen_kv);
+    if (c->brief) /* several blocks: use windows that span more than one */
+        return partial || few ? masks[mask].brief || d->head_dim == 64
+                              : d->seqlen_q == 256 && masks[mask].left > 100;
+    return partial || few || d->seqlen_q == 239 || (many && d->seqlen_q != d->seqlen_kv);
+}
+
+static int key_heads_in_brief(int dim, int pair)
+{ /* the emulated GPU has four multiprocessors: a block takes 3 of 2 * 6 heads, or 5/4 of a head */
+    return pairs[pair][0] != 7 ? 1 + (head_dims[dim] == 64) : pairs[pair][1] == 90 ? 6 : 5;
 }
 
 static attention_case make_case(const check *c, int dtype, int pair, int dim, int group, data_kind kind)
@@ -151,11 +163,11 @@ static attention_case make_case(const check *c, int dtype, int pair, int dim, in
             {
                 .size = sizeof made.desc,
                 .dtype = dtypes[dtype],
-                .batch = size > 2000000 || c->brief ? 1 : 2,
+                .batch = size > 2000000 || (c->brief && pairs[pair][1] != 90) ? 1 : 2,
                 .seqlen_q = pairs[pair][0],
                 .seqlen_kv = pairs[pair][1],
-                .heads_q = !c->brief ? heads[group][0] : head_dims[dim] == 64 ? 4 : 2,
-                .heads_kv = !c->brief ? heads[group][1] : head_dims[dim] == 64 ? 2 : 1,
+                .heads_q = !c->brief ? heads[group][0] : 2 * key_heads_in_brief(dim, pair),
+                .heads_kv = !c->brief ? heads[group][1] : key_heads_in_brief(dim, pair),
                 .head_dim = head_dims[dim],
                 .scale = kind == SCALED ? 0.7f : 0,
             },
@@ -175,21 +187,21 @@ static void name_case(const attention_case *a, char name[128])
 }
 
 /* ---- one case's data and reference -------------------------------------------------------------- */
-/* What the reference says of the compared rows, for one mask. */
+/* The results of the reference for the compared rows, for one mask. */
 typedef struct expected {
     double *ref, *rounded, *lse; /* [row_count][head_dim], exact and rounded; [row_count] */
 } expected;
 
-/* Compact tensors, and what is expected of `rows`. */
+/* Compact tensors, and the expected results of `rows`. */
 typedef struct problem {
     attention_case   a;
     size_t           elements[TENSOR_COUNT];
     void            *tensor[TENSOR_COUNT]; /* q, k, v; o is not used */
-    float           *scales;               /* of fp8: [q, k, v][batch][heads_kv] */
+    float           *scales;               /* for fp8: [q, k, v][batch][heads_kv] */
     ptxpack_descales descales;
-    attention_row   *rows; /* compared; in order of batch, head, row */
+    attention_row   *rows; /* compared rows, in order of batch, head, row */
     size_t           row_count;
-    expected         by_mask[MASKS], want; /* of those in the matrix; want: of the mask in a.desc */
+    expected         by_mask[MASKS], want; /* for masks in the matrix; want: for the mask in a.desc */
 } problem;
 
 static void fill_value(const problem *p, int tensor, float value)
@@ -204,12 +216,13 @@ static void multiply_by(const problem *p, int tensor, float factor)
     for (size_t i = 0; i < p->elements[tensor]; i++) {
         float value = ptxpack_element(type, p->tensor[tensor], i) * factor;
         if (type != PTXPACK_BF16)
-            value = fmaxf(-60000, fminf(60000, value)); /* finite */
+            value = fmaxf(-60000, fminf(60000, value)); /* keep it finite */
         ptxpack_set_element(type, p->tensor[tensor], i, value);
     }
 }
 
-/* Keys whose scores climb from 0 to `most` along the sequence, or fall: the running maximum keeps moving. */
+/* Makes keys whose scores rise from 0 to `most` along the sequence, or fall: the running maximum changes
+ * often. */
 static void fill_slope(const problem *p, bool rising, double most)
 {
     const ptxpack_attention_desc *d = &p->a.desc;
@@ -222,12 +235,12 @@ static void fill_slope(const problem *p, bool rising, double most)
     }
 }
 
-/* Key heads of all batches: a descale each. */
+/* The number of key heads of all batches: each has a descale. */
 static size_t heads_of(const problem *p) { return (size_t)p->a.desc.batch * (size_t)p->a.desc.heads_kv; }
 
-/* Of fp8 64 would do, too, but for the 16-row tiles and the LSE: wgmma cuts a sum off 13 bits below its largest
- * product, which moves scores of some 100 nats by up to a tenth, and with them the weights of keys that are
- * level. */
+/* For fp8 a factor of 64 is too large for the 16-row tiles and the LSE: wgmma cuts off a sum 13 bits below its
+ * largest product.  This moves scores of some 100 nats by up to a tenth, and the weights of keys with nearly
+ * equal scores with them. */
 static float huge_factor(ptxpack_dtype type, int tensor)
 {
     return type == PTXPACK_E4M3 ? (tensor == TENSOR_V ? 64 : 4) : tensor == TENSOR_V ? 8192 : 64;
@@ -241,11 +254,12 @@ static void fill_data(problem *p)
         random_normal(&random, type, p->tensor[t], p->elements[t]);
         if (p->a.kind == EQUAL)
             fill_value(p, t, 1);
-        if (p->a.kind == HUGE_VALUES) /* scores of some 10^4, nearly one-hot; outputs near the largest f16 */
+        /* scores of some 10^4, so P is nearly one-hot; outputs are near the largest f16 */
+        if (p->a.kind == HUGE_VALUES)
             multiply_by(p, t, huge_factor(type, t));
         if (p->a.kind == TINY)
             multiply_by(p, t, type == PTXPACK_E4M3 ? 0x1p-7f : type == PTXPACK_F16 ? 0x1p-18f : 0x1p-60f);
-        if (p->a.kind == REPEATED && t != TENSOR_Q) { /* every batch as the first: stride 0 */
+        if (p->a.kind == REPEATED && t != TENSOR_Q) { /* every batch repeats the first: stride 0 */
             size_t part = p->elements[t] * ptxpack_dtype_bytes(type) / (size_t)p->a.desc.batch;
             for (int b = 1; b < p->a.desc.batch; b++)
                 memcpy((char *)p->tensor[t] + (size_t)b * part, p->tensor[t], part);
@@ -253,16 +267,16 @@ static void fill_data(problem *p)
     }
     if (p->a.kind == RISING || p->a.kind == FALLING)
         fill_slope(p, p->a.kind == RISING, 60);
-    if (p->a.kind == CLIMBING) /* by 2^55 each 64 keys: p leave their range again and again */
+    if (p->a.kind == CLIMBING) /* by 2^55 each 64 keys: p overflow again and again */
         fill_slope(p, false, 0.6 * p->a.desc.seqlen_kv);
-    if (p->a.kind == OVERFLOWING) { /* p up to 2^64, where it is not held down, and then O leaves f32 */
+    if (p->a.kind == OVERFLOWING) { /* p is up to 2^64 unless it is limited, and then O overflows f32 */
         fill_slope(p, false, 100);
         multiply_by(p, TENSOR_V, 1e30f);
     }
     random_scales(&random, p->scales, 3 * heads_of(p));
 }
 
-/* How many rows of each head to compare: all, or as many as take about two seconds a mask. */
+/* How many rows of each head are compared: all, or as many as take about two seconds for each mask. */
 static size_t rows_per_head(const ptxpack_attention_desc *d)
 {
     double all = d->seqlen_q, heads_in_all = (double)d->batch * d->heads_q;
@@ -270,7 +284,7 @@ static size_t rows_per_head(const ptxpack_attention_desc *d)
     return (size_t)(affordable >= all ? all : affordable < 96 ? fmin(96, all) : affordable);
 }
 
-/* The first and last row of every head, and one at random from each of equal parts between. */
+/* Picks the first and last row of every head, and a random one from each of equal parts between them. */
 static void pick_rows(problem *p)
 {
     const ptxpack_attention_desc *d = &p->a.desc;
@@ -341,7 +355,7 @@ static void set_mask(problem *p, int mask)
     p->want = p->by_mask[mask];
 }
 
-/* For every mask, on this thread alone: cases run side by side. */
+/* Computes the reference for every mask on this thread alone, because cases run on several threads. */
 static bool refer(const check *c, problem *p)
 {
     bool ok = true;
@@ -360,10 +374,10 @@ static bool refer(const check *c, problem *p)
 }
 
 /* ---- judging an output -------------------------------------------------------------------------- */
-/* Room for the failure's line, and for the map under it. */
+/* The room for the line of a failure and the map under it. */
 enum { WHAT = 8192 };
 
-/* The largest errors of some compared rows. */
+/* The largest errors of some of the compared rows. */
 typedef struct errors {
     double out, rounded, ref; /* of the output, of the rounded maths; and the largest |exact| */
 } errors;
@@ -392,7 +406,8 @@ static errors measure(const problem *p, const check_output *out, size_t first, s
     return e;
 }
 
-/* What a 16-row tile may err: see the top.  The last terms: roundings, subnormal or not, and f32. */
+/* The allowed error of a 16-row tile, as the top of the file says.  The last terms allow for roundings, also of
+ * subnormal numbers, and for f32. */
 static double tile_bound(const problem *p, const check_output *out, const errors *e)
 {
     ptxpack_dtype type = o_type(p);
@@ -402,8 +417,8 @@ static double tile_bound(const problem *p, const check_output *out, const errors
     return factor * verify_rtol(&p->a.desc) * e->rounded + e->ref * (roundings * unit + 0x1p-16) + smallest;
 }
 
-/* A picture of the head that holds compared row `bad`: a line for 16 rows, a column for 8 channels.  X is
- * wrong, . is right; rows that were not compared do not count. */
+/* Draws a picture of the head that holds compared row `bad`: a line for 16 rows, a column for 8 channels.  X is
+ * wrong, . is right; rows that were not compared are ignored. */
 static void draw_map(const problem *p, const check_output *out, size_t bad, char *text, size_t cap)
 {
     size_t per_head = rows_per_head(&p->a.desc), first = bad / per_head * per_head, at = 0;
@@ -427,7 +442,7 @@ static void draw_map(const problem *p, const check_output *out, size_t bad, char
     }
 }
 
-/* The worst element of some compared rows, as a line. */
+/* Writes a line about the worst element of some compared rows. */
 static void describe_worst(const problem *p, const check_output *out, size_t first, size_t count,
                            const char *rule, double bound, char *what)
 {
@@ -452,7 +467,7 @@ static void describe_worst(const problem *p, const check_output *out, size_t fir
     draw_map(p, out, worst, what + length, WHAT - (size_t)length);
 }
 
-/* Compare with the reference: FlashAttention's rule, the tiles, the LSE. */
+/* Compares with the reference: FlashAttention's rule, the tiles, the LSE. */
 static bool judge_values(const problem *p, const check_output *out, char *what)
 {
     const ptxpack_attention_desc *d = &p->a.desc;
@@ -487,7 +502,7 @@ static bool judge_values(const problem *p, const check_output *out, char *what)
     return true;
 }
 
-/* Whether the row has nothing to attend to. */
+/* Whether the row sees no key. */
 static bool is_blind(const ptxpack_attention_desc *d, int64_t row)
 {
     if (d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
@@ -497,7 +512,7 @@ static bool is_blind(const ptxpack_attention_desc *d, int64_t row)
                                              row - d->window_left >= d->seqlen_kv));
 }
 
-/* What holds for every row, compared or not: written, finite; 0 and -inf without keys. */
+/* Checks what holds for every row, compared or not: it is written and finite, or 0 and -inf without keys. */
 static bool judge_row(const ptxpack_attention_desc *d, const uint16_t *o, float lse, int32_t row, char *what)
 {
     bool blind = is_blind(d, row);
@@ -531,7 +546,7 @@ static bool judge_rows(const problem *p, const check_output *out, char *what)
 }
 
 /* ---- running a case ----------------------------------------------------------------------------- */
-/* The problem's mask, the images' layout, and one row of kernels.def. */
+/* Runs the problem's mask in the images' layout on one row of kernels.def. */
 static void run_one(check *c, const problem *p, check_images *images, const ptxpack_variant *row,
                     const char *name)
 {
@@ -544,7 +559,7 @@ static void run_one(check *c, const problem *p, check_images *images, const ptxp
     } else if (!out.repeats) {
         check_record(c, name, "a second run gave other bits");
     } else if (!out.clean) {
-        check_record(c, name, "the workspace is not zero after the launches");
+        check_record(c, name, "the workspace's counters are not zero after the launches");
     } else if (!judge_rows(p, &out, what) || !judge_values(p, &out, what) ||
                !check_output_guards(&out, what, WHAT)) {
         check_record(c, name, what);
@@ -556,15 +571,17 @@ static void run_one(check *c, const problem *p, check_images *images, const ptxp
 
 static bool is_fp8(const ptxpack_variant *row) { return ptxpack_variant_parameter(row, "FP8", 0) != 0; }
 
-/* Whether `row` is one to try: it can be taken, and of its kernel it has the smallest HEAD_DIM that will do. */
+/* Whether `row` is tried: it can be taken, and it has the smallest HEAD_DIM of its kernel that suffices. */
 static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_attention_desc *d)
 {
     size_t                 count;
     const ptxpack_variant *rows = ptxpack_variants(&count);
     char                   why[PLAN_LINE];
     int64_t                dim = ptxpack_variant_parameter(row, "HEAD_DIM", 0);
-    if (plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) !=
-        NULL)
+    /* on the emulated driver problems of few query rows are for decode.ptx alone */
+    if ((c->brief && d->seqlen_q <= 7 && d->seqlen_kv > 1 && plan_method_of(row) != &attention_decode) ||
+        plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) !=
+            NULL)
         return false;
     for (size_t i = 0; i < count; i++) {
         int64_t other = ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
@@ -575,7 +592,7 @@ static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_
     return true;
 }
 
-/* Every mask and row, in one layout. */
+/* Runs every mask and row in one layout. */
 static void run_layout(check *c, problem *p, check_images *images, check_layout layout, const char *name)
 {
     size_t                 count;
@@ -590,7 +607,7 @@ static void run_layout(check *c, problem *p, check_images *images, check_layout 
             continue;
         set_mask(p, mask);
         for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
-            if (!row_suits(c, &rows[i], &images->desc))
+            if (!check_row_wanted(c, &rows[i]) || !row_suits(c, &rows[i], &images->desc))
                 continue;
             snprintf(full, sizeof full, "%s %s %s %s", name, masks[mask].name, check_layout_names[layout],
                      rows[i].id);
@@ -615,7 +632,7 @@ static void run_case(check *c, const attention_case *a, check_images *images)
 }
 
 /* ---- all cases, on threads ---------------------------------------------------------------------- */
-/* Whether a row that runs here takes fp8; a line when none does. */
+/* Whether a row that runs here takes fp8; prints a line when none does. */
 static bool fp8_is_taken(const check *c)
 {
     size_t                 count;

@@ -13,6 +13,11 @@ bool check_wanted(const check *c, const char *name)
     return c->filter == NULL || strstr(name, c->filter) != NULL;
 }
 
+bool check_row_wanted(const check *c, const ptxpack_variant *row)
+{
+    return c->row == NULL || strstr(row->id, c->row) != NULL;
+}
+
 void check_record(check *c, const char *name, const char *what)
 {
     if (what == NULL) {
@@ -20,15 +25,17 @@ void check_record(check *c, const char *name, const char *what)
         return;
     }
     int before = atomic_fetch_add(&c->failed, 1);
+    if (c->first)
+        atomic_store(&c->broken, true);
     if (!c->quiet && before < SHOWN_FAILURES)
         printf("FAIL %s: %s (seed %llu)\n", name, what, (unsigned long long)c->seed);
     if (!c->quiet && before == SHOWN_FAILURES)
-        puts("FAIL: more, which are only counted");
+        puts("FAIL: further failures are only counted");
 }
 
 void check_broken(check *c, const char *name, const char *line)
 {
-    if (!atomic_exchange(&c->broken, true)) /* the others would only repeat it */
+    if (!atomic_exchange(&c->broken, true)) /* other threads would only repeat the line */
         check_record(c, name, line);
 }
 

@@ -13,22 +13,25 @@
 
 typedef struct check {
     device          gpu;
-    pthread_mutex_t gpu_lock; /* one case at a time on the GPU; the references run beside */
+    pthread_mutex_t gpu_lock; /* one case at a time on the GPU; references run at the same time */
     pthread_mutex_t print_lock;
     atomic_int      passed, failed;
     atomic_bool     broken; /* the GPU no longer answers: stop */
     /* options */
     bool        quick, list, quiet;
-    bool        brief;  /* on the emulated driver: sizes that it takes seconds for */
+    bool        brief;  /* on the emulated driver: only sizes that take it seconds */
+    bool        first;  /* stop at the first failure */
     const char *filter; /* substring of a case's name; NULL: all */
+    const char *row;    /* substring of the id of a row of kernels.def; NULL: all */
     int         threads;
     uint64_t    seed;
 } check;
 
 bool check_wanted(const check *c, const char *name);
-/* Count a case; `what` is NULL when it passed, otherwise printed with the name. */
+bool check_row_wanted(const check *c, const ptxpack_variant *row);
+/* Counts a case; `what` is NULL when it passed, otherwise it is printed with the name. */
 void check_record(check *c, const char *name, const char *what);
-/* A failure of the GPU or of the library: recorded, and the rest is given up. */
+/* Records a failure of the GPU or of the library; the other cases are not run. */
 void check_broken(check *c, const char *name, const char *line);
 
 /* Device memory that grows and is reused. */
@@ -38,34 +41,34 @@ typedef struct check_buffer {
 } check_buffer;
 bool check_reserve(check *c, check_buffer *buffer, size_t bytes); /* call with gpu_lock held */
 
-/* The cases of an operation, taken in turn by threads. */
+/* The cases of an operation; threads take one after another. */
 typedef struct check_cases {
     const char *op;
     const void *cases;
     size_t      count;
-    size_t      images; /* bytes of what a thread keeps between its cases; at first 0 */
+    size_t      images; /* bytes of what a thread keeps between its cases; they are 0 at first */
     void (*name)(const void *cases, size_t i, char name[128]);
     void (*run)(check *c, const void *cases, size_t i, void *images);
     void (*free)(check *c, void *images); /* called with gpu_lock held */
 } check_cases;
-void check_run_cases(check *c, const check_cases *cases); /* or list their names */
+void check_run_cases(check *c, const check_cases *cases); /* or lists their names */
 
-/* Device memory for tensors that are too large to hold on the host.  false, with a SKIP line, where it is short, or
- * after a failure has been recorded. */
+/* Reserves device memory for tensors that are too large for the host.  Returns false with a SKIP line when
+ * there is too little memory, or after a failure has been recorded. */
 bool check_reserve_far(check *c, const char *name, size_t input_bytes, size_t output_bytes, uint64_t *inputs,
                        uint64_t *output);
 
 enum { CHECK_GUARD = 4096 }; /* bytes before and after each tensor */
 
-/* Run the cases of an operation. */
+/* Each runs the cases of an operation. */
 void check_atom(check *c); /* the tables of atoms against the hardware */
 void check_attention(check *c);
 void check_gemm(check *c);
-void check_far(check *c);      /* attention at strides beyond 32 bits; not when quick */
-void check_far_gemm(check *c); /* the same of gemm */
+void check_far(check *c);      /* attention at strides beyond 32 bits; not with --quick */
+void check_far_gemm(check *c); /* the same for gemm */
 void check_vector(check *c);
-/* Break kernels on purpose, and see that the cases notice; returns an exit status. */
+/* Breaks kernels on purpose and checks that the cases notice; returns an exit status. */
 int check_self_test(check *c, const char *ptx_dir);
-/* How many of those breaks do not fit the .ptx files of today; `line` names the last. */
+/* Returns how many of those breaks do not fit the present .ptx files; `line` names the last. */
 int check_self_test_texts(const char *ptx_dir, char *line, size_t cap);
 #endif

@@ -1,7 +1,8 @@
 /* far.c - attention on tensors whose byte offsets need more than 32 bits, up to the largest row stride.
  *
  * They are too large to hold on the host: pieces of head_dim elements are copied one by one.  q, k and v lie
- * interleaved in one region, o in another.  Skipped, with a line, where the device has too little memory. */
+ * interleaved in one region, o in another.  The test is skipped, with a line, when the device has too little
+ * memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static uint64_t piece_address(const far_problem *p, int tensor, size_t n)
                                        head * (uint64_t)l->strides.head);
 }
 
-/* The descriptors, random input and room for the output; false when host memory is short. */
+/* Makes the descriptors, random input and room for the output; returns false when host memory runs out. */
 static bool make_problem(const check *c, const far_layout *layout, far_problem *p)
 {
     attention_geometry geometry;
@@ -88,7 +89,7 @@ static void free_problem(check *c, far_problem *p)
     device_free(&c->gpu, p->workspace);
 }
 
-/* Device memory; false where it is short, or after a failure has been recorded. */
+/* Takes device memory; returns false when there is too little, or after a failure has been recorded. */
 static bool place(check *c, far_problem *p)
 {
     size_t inputs = p->bytes + (INPUTS - 1) * p->pieces * PIECE;
@@ -103,7 +104,7 @@ static bool place(check *c, far_problem *p)
     return ok;
 }
 
-/* One launch into poisoned pieces, brought back. */
+/* Launches once into poisoned pieces and copies them back. */
 static bool launch(check *c, far_problem *p, const ptxpack_attention_plan *plan)
 {
     const ptxpack_attention_buffers buffers = {
@@ -148,15 +149,15 @@ static void run_row(check *c, far_problem *p, const ptxpack_variant *row, const 
     ptxpack_attention_plan_free(plan);
 }
 
-static bool row_suits(const check *c, const ptxpack_variant *row)
+static bool row_suits(const check *c, const far_layout *layout, const ptxpack_variant *row)
 {
     const ptxpack_attention_desc plain = {.size = sizeof plain,
                                           .dtype = PTXPACK_F16,
                                           .batch = 1,
-                                          .seqlen_q = 1,
-                                          .seqlen_kv = 1,
-                                          .heads_q = 1,
-                                          .heads_kv = 1,
+                                          .seqlen_q = layout->rows,
+                                          .seqlen_kv = layout->rows,
+                                          .heads_q = HEADS,
+                                          .heads_kv = HEADS,
                                           .head_dim = DIM};
     char                         why[PLAN_LINE];
     return ptxpack_variant_parameter(row, "HEAD_DIM", 0) == DIM &&
@@ -164,7 +165,7 @@ static bool row_suits(const check *c, const ptxpack_variant *row)
                             why) == NULL;
 }
 
-/* Every row of kernels.def of this head dimension that the device can run. */
+/* Runs every row of kernels.def of this head dimension that the device can run. */
 static void run_layout(check *c, const far_layout *layout)
 {
     far_problem            p = {.layout = NULL};
@@ -174,7 +175,7 @@ static void run_layout(check *c, const far_layout *layout)
     for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
         char name[128];
         snprintf(name, sizeof name, "%s f16 d%d %s", layout->name, (int)DIM, rows[i].id);
-        if (!row_suits(c, &rows[i]) || !check_wanted(c, name))
+        if (!row_suits(c, layout, &rows[i]) || !check_wanted(c, name))
             continue;
         if (c->list) {
             puts(name);

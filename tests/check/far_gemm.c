@@ -2,7 +2,7 @@
  * of a batch.
  *
  * They are too large to hold on the host: lines are copied one by one.  A, B and C lie interleaved in one
- * region, D in another.  Skipped, with a line, where the device has too little memory. */
+ * region, D in another.  The test is skipped, with a line, when the device has too little memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ enum { SIZE = 150 /* m, n and k */, LINE = 152, BATCH = 2, LINES = BATCH * SIZE,
 
 static const struct far_layout {
     const char   *name;
-    int64_t       stride, batch; /* elements from a line, from a matrix to the next */
+    int64_t       stride, batch; /* elements from one line, or one matrix, to the next */
     ptxpack_order order;         /* of A and B */
 } layouts[] = {
     {"gemm far-lines rr", 1 << 24, GEMM_D *LINE, PTXPACK_ROW_MAJOR},
@@ -41,7 +41,7 @@ static const gemm_inputs *inputs_of(const far_problem *p)
     return &inputs;
 }
 
-/* Line n of all matrices of the batch. */
+/* The address of line n, counted through all matrices of the batch. */
 static uint64_t line_address(const far_problem *p, int matrix, size_t n)
 {
     uint64_t start = matrix == GEMM_D ? p->output : p->inputs + sizeof(uint16_t) * (uint64_t)matrix * LINE;
@@ -62,7 +62,8 @@ static bool refer(far_problem *p)
     return status == PTXPACK_OK;
 }
 
-/* The descriptors, random input, what is expected, and room for D; false when host memory is short. */
+/* Makes the descriptors, random input, expected results and room for D; returns false when host memory runs
+ * out. */
 static bool make_problem(const check *c, const struct far_layout *layout, far_problem *p)
 {
     gemm_geometry geometry;
@@ -113,7 +114,7 @@ static void free_problem(check *c, far_problem *p)
     device_free(&c->gpu, p->workspace);
 }
 
-/* Device memory; false where it is short, or after a failure has been recorded. */
+/* Takes device memory; returns false when there is too little, or after a failure has been recorded. */
 static bool place(check *c, far_problem *p)
 {
     size_t inputs = p->bytes + (size_t)GEMM_D * LINE * sizeof(uint16_t);
@@ -128,7 +129,7 @@ static bool place(check *c, far_problem *p)
     return ok;
 }
 
-/* One launch into poisoned lines, brought back. */
+/* Launches once into poisoned lines and copies them back. */
 static bool launch(check *c, far_problem *p, const ptxpack_gemm_plan *plan)
 {
     const ptxpack_gemm_buffers buffers = {.size = sizeof buffers,

@@ -1,11 +1,11 @@
 /* gemm.c - D = activation(alpha A B + beta C + bias) against the double-precision reference.
  *
- * Cases    element types x orders of A and B x sizes, each with plain and with gapped lines and with every
- *          epilogue that is its turn; pathological data on some of them; each on every row that runs here.
- * Passes   when every element of the rows compared (all of them up to a limit, then a random sample) is one
- *          that rounding makes of something within the reference's error (host/gemm/reference.h), what
- * is not finite is so in the same way, all elements were written and nothing else, a second run gave the same
- * bits, and the workspace served it as the first left it. */
+ * Cases    element types x orders of A and B x sizes, each with compact and with gapped lines and with some of
+ *          the epilogues in turn; pathological data for some of them; each case on every row that runs here.
+ * Passes   Some rows are compared: all of them up to a limit, else a random sample.  Every element of them is
+ *          the rounding of a number within the reference's error (host/gemm/reference.h), and infinities and
+ *          NaNs are where the reference has them.  All elements of D were written and nothing else, a second run
+ *          gave the same bits, and a second launch could use the workspace as the first one left it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const char *const kind_names[KINDS] = {"normal", "equal", "huge", "tiny",
 static const ptxpack_dtype dtypes[] = {PTXPACK_BF16, PTXPACK_F16};
 static const char *const   order_names[] = {"rr", "rc", "cr", "cc"}; /* of A and of B: row, column */
 
-/* Large ones first: they take longest.  `brief`: on the emulated driver too. */
+/* Large sizes come first: they take longest.  `brief`: also on the emulated driver. */
 static const struct size {
     int32_t m, n, k, batch;
     bool    brief;
@@ -35,7 +35,7 @@ static const struct size {
     {1000, 17, 72, 2, false},     {129, 65, 33, 1, true},      {128, 256, 64, 1, false},
     {64, 64, 32, 5, false},       {1, 300, 300, 1, false},     {300, 1, 300, 1, false},
     {8, 8, 8, 1, false},          {3, 5, 7, 2, true},          {1, 1, 1, 1, true},
-    {100, 40, 0, 2, true},
+    {100, 40, 0, 2, true},        {260, 264, 40, 3, true},
 };
 
 static const struct epilogue {
@@ -56,7 +56,7 @@ enum {
     EPILOGUES = sizeof epilogues / sizeof epilogues[0],
     DTYPES = sizeof dtypes / sizeof dtypes[0],
     ORDERS = 4,
-    LAYOUTS = 3 /* lines as close as they may be; with gaps; with gaps, and one A or B for all of the batch */
+    LAYOUTS = 3 /* compact lines; lines with gaps; lines with gaps, and one A or B for the whole batch */
 };
 static const char *const layout_names[LAYOUTS] = {"close", "gapped", "shared"};
 
@@ -75,8 +75,8 @@ static uint64_t case_number(const gemm_case *a)
     return n * KINDS + (uint64_t)a->kind;
 }
 
-/* The emulated driver's part: each order at a size with partial tiles, each type, epilogue, layout and kind
- * with one of them; the smallest sizes. */
+/* The part for the emulated driver: each order at a size with partial tiles; each type, epilogue, layout and
+ * kind with one of them; the smallest sizes. */
 static bool in_brief_matrix(const check *c, const gemm_case *a)
 {
     bool partial = sizes[a->size].m == 150;
@@ -85,8 +85,12 @@ static bool in_brief_matrix(const check *c, const gemm_case *a)
     if (a->kind != NORMAL)
         return partial && a->epilogue == 0 && a->layout == 1 && a->order == (int)a->kind % ORDERS &&
                a->dtype == 0 && !c->quick;
-    if (!partial)
-        return a->epilogue == a->order && a->layout == 1 && a->dtype == (a->order & 1);
+    if (sizes[a->size].m == 260) /* several tiles a block, whose rows TMA can store */
+        return a->epilogue == 1 && a->order == 1 && a->layout == 1 && a->dtype == 1;
+    if (!partial) /* RELU and SILU of f16, too, for GPUs that have no bf16 */
+        return a->layout == 1 && ((a->epilogue == a->order && a->dtype == (a->order & 1)) ||
+                                  (sizes[a->size].m == 3 && a->dtype == 1 &&
+                                   (a->epilogue == 2 || a->epilogue == 4) && a->epilogue % ORDERS == a->order));
     if (a->layout == 0)
         return a->epilogue == 0 && (a->dtype == 0 || a->order == 1);
     return a->epilogue > 0 && a->order == a->epilogue % ORDERS && a->dtype == a->epilogue % DTYPES &&
@@ -139,8 +143,10 @@ static ptxpack_gemm_desc describe(const gemm_case *a)
     d.batch_b = b_lines * d.stride_b + (a->layout != 0 ? 8 : 0);
     d.batch_d = s->m * d.stride_d + (a->layout != 0 ? 32 : 0);
     d.batch_c = e->in_place ? d.batch_d : s->m * d.stride_c;
-    if (a->layout == LAYOUTS - 1)
+    if (a->layout == LAYOUTS - 1) { /* one A or B, and one C, for the whole batch */
         *(a->order % 2 != 0 ? &d.batch_a : &d.batch_b) = -1;
+        d.batch_c = e->in_place ? d.batch_c : -1;
+    }
     return d;
 }
 
@@ -153,15 +159,15 @@ static void name_case(const gemm_case *a, char name[128])
 }
 
 /* ---- one case's data and reference -------------------------------------------------------------- */
-/* Whole regions of host memory: guards, and matrices among NaNs. */
+/* Whole regions of host memory: guards, and matrices with NaNs around them. */
 typedef struct problem {
     ptxpack_gemm_desc desc;
     gemm_geometry     geometry;
     gemm_inputs       inputs;
     bool              in_place;
-    uint8_t          *host[REGIONS], *again; /* D's twice */
+    uint8_t          *host[REGIONS], *again; /* D has two */
     size_t            bytes[REGIONS];        /* with the guards; 0: there is no such matrix */
-    gemm_row         *rows;                  /* compared */
+    gemm_row         *rows;                  /* compared rows */
     size_t            row_count;
     double           *value, *error; /* [row_count][n] */
 } problem;
@@ -185,7 +191,7 @@ static void fill_line(const gemm_case *a, random_state *random, ptxpack_dtype ty
             break;
         case HUGE_VALUES:
             value *= type == PTXPACK_F16 ? 400 : 0x1p58f;
-            break; /* f16: D overflows */
+            break; /* D overflows f16 */
         case TINY:
             value *= type == PTXPACK_F16 ? 0x1p-12f : 0x1p-66f;
             break; /* D is subnormal */
@@ -222,7 +228,7 @@ static void fill_data(const check *c, const gemm_case *a, problem *p)
                               .beta = epilogues[a->epilogue].beta};
 }
 
-/* All rows, or as many as take about two seconds: one at random of each of equal parts. */
+/* Picks all rows, or as many as take about two seconds: a random one from each of equal parts. */
 static void pick_rows(const check *c, const gemm_case *a, problem *p)
 {
     size_t       total = (size_t)p->geometry.batch * (size_t)p->desc.m;
@@ -285,7 +291,7 @@ typedef struct regions {
     check_buffer of[REGIONS], workspace;
 } regions;
 
-/* Into guards and NaNs, or C where it lies in D's place; back to `out`. */
+/* Launches into guards and NaNs, or onto C when it lies in D's place, and copies D to `out`. */
 static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, const regions *r, uint8_t *out)
 {
     const ptxpack_gemm_buffers b = {.size = sizeof b,
@@ -306,7 +312,7 @@ static bool launch(check *c, const problem *p, const ptxpack_gemm_plan *plan, co
            device_download(&c->gpu, out, r->of[GEMM_D].address, p->bytes[GEMM_D]);
 }
 
-/* On the emulated driver the elements alone: it finds who reads what was never written. */
+/* On the emulated driver only the elements are uploaded: it reports reads of what was never written. */
 static bool upload(check *c, const problem *p, int i, uint64_t address)
 {
     const gemm_matrix *x = &p->geometry.matrix[i];
@@ -357,8 +363,8 @@ static bool accepted(const problem *p, size_t row, int32_t column)
     return gemm_accepts(p->desc.dtype, d[column], p->value[at], p->error[at]);
 }
 
-/* A picture of the matrix that holds a wrong element: X where anything compared is wrong, . where it is
- * right. */
+/* Draws a picture of the matrix that holds a wrong element: X where any compared element is wrong, . where they
+ * are right. */
 static void draw_map(const problem *p, int32_t batch, char *text, size_t cap)
 {
     char    cell[MAP_ROWS][MAP_COLUMNS];
@@ -395,7 +401,7 @@ static bool judge_values(const problem *p, char *what)
     return true;
 }
 
-/* Every element is written, and nothing else: all of it becomes what it was. */
+/* Checks that every element is written, and nothing else; it sets the elements back to poison. */
 static bool judge_places(problem *p, char *what)
 {
     for (int32_t b = 0; b < p->geometry.batch; b++)
@@ -428,7 +434,7 @@ static void run_row(check *c, problem *p, regions *r, const ptxpack_variant *row
         free(what);
         return;
     }
-    pthread_mutex_lock(&c->gpu_lock); /* a plan may have taken the compiler: that was outside the lock */
+    pthread_mutex_lock(&c->gpu_lock); /* making the plan may compile, which is outside the lock */
     bool ok = run_on_device(c, p, plan, r);
     snprintf(line, sizeof line, "%s", c->gpu.line);
     pthread_mutex_unlock(&c->gpu_lock);
@@ -453,7 +459,7 @@ static void run_case(check *c, const gemm_case *a, regions *r)
         check_broken(c, name, ptxpack_detail(NULL));
     } else {
         for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
-            if (strcmp(rows[i].op, "gemm") != 0 ||
+            if (strcmp(rows[i].op, "gemm") != 0 || !check_row_wanted(c, &rows[i]) ||
                 plan_row_refusal(&gemm_op, c->gpu.handle, NULL, &p.desc, &rows[i], why) != NULL)
                 continue;
             snprintf(full, sizeof full, "%s %s", name, rows[i].id);
@@ -465,7 +471,7 @@ static void run_case(check *c, const gemm_case *a, regions *r)
 
 /* ---- all cases, on threads ---------------------------------------------------------------------- */
 enum { ALL = DTYPES * ORDERS * SIZES * EPILOGUES * LAYOUTS * KINDS };
-/* All there are, sizes first, so that the longest come first. */
+/* Enumerates all cases by size, so that the longest come first. */
 static gemm_case case_at(int index)
 {
     gemm_case a = {.dtype = index % DTYPES};

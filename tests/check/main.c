@@ -38,12 +38,15 @@ int main(int argc, char **argv)
     const option rows[] = {
         {"quick", OPTION_FLAG, &c.quick, "a few cases of each kind"},
         {"filter", OPTION_TEXT, &c.filter, "TEXT  only cases whose name contains it"},
+        {"row", OPTION_TEXT, &c.row,
+         "TEXT  of attention and gemm only rows of kernels.def whose id contains it"},
+        {"first", OPTION_FLAG, &c.first, "stop at the first failure"},
         {"list", OPTION_FLAG, &c.list, "print the names and run nothing"},
         {"threads", OPTION_INT, &threads, "N  for the references (default: one per processor)"},
         {"seed", OPTION_INT, &seed, "N  of all random input"},
         {"self-test", OPTION_FLAG, &self_test, "break kernels on purpose: every break must be noticed"},
         {"ptx-dir", OPTION_TEXT, &ptx_dir, "DIR  where --self-test finds the .ptx files (default ptx)"},
-        {"full", OPTION_FLAG, &full, "all cases on the emulated driver, too: hours"},
+        {"full", OPTION_FLAG, &full, "all cases also on the emulated driver: it takes hours"},
         {"device", OPTION_TEXT, &choice, DEVICE_OPTION_HELP},
         {NULL, OPTION_FLAG, NULL, NULL},
     };

@@ -1,5 +1,5 @@
-/* self_test.c - the tester tested: kernels are broken on purpose, one line at a time, and the cases
- * must notice every break, and none without one. */
+/* self_test.c - tests the tester: kernels are broken on purpose, one line at a time.  The cases must notice
+ * every break, and must find nothing without one. */
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
@@ -13,8 +13,8 @@
 #include "check.h"
 #include "tools/command.h"
 
-/* One break: in `file`, the text `from` becomes `to`, wherever it stands.  Any run of blanks in `from`
- * matches any other.  None may reach outside the tensors: a fault would end the run. */
+/* One break: in `file`, the text `from` becomes `to`, wherever it stands.  Any run of blanks in `from` matches
+ * any other.  No break may reach outside the tensors: a fault would end the run. */
 typedef struct breakage {
     const char *what, *file, *from, *to;
     const char *filter; /* the cases that must notice */
@@ -33,8 +33,9 @@ static const breakage breakages[] = {
      "f16 d64"},
     {"O is not rescaled", "attention/mma_softmax.ptx", "2*(sm_r%2) + \\e], %factor;",
      "2*(sm_r%2) + \\e], 0f3F800000;", "f16 d64"},
-    {"the sum stays a lane's own", "attention/mma_softmax.ptx", "SM_QUAD add, %sum\\[sm_r]", "", "f16 d64"},
-    {"a column stays out of the sum", "attention/mma_softmax.ptx", ".irp e, 0, 1, 2, 3 add.f32 %sum",
+    {"the sum is not exchanged between lanes", "attention/mma_softmax.ptx", "SM_QUAD add, %sum\\[sm_r]", "",
+     "f16 d64"},
+    {"a column is left out of the sum", "attention/mma_softmax.ptx", ".irp e, 0, 1, 2, 3 add.f32 %sum",
      ".irp e, 0, 1, 2\n        add.f32 %sum", "f16 d64"},
     {"the LSE is in base 2", "attention/mma_epilogue.ptx", "mul.f32 %ep_lse, %ep_lse, 0f3F317218;", "",
      "f16 d64"},
@@ -46,16 +47,24 @@ static const breakage breakages[] = {
      "mov.u64 %kv_head_wide, 0;", "f16 d64"},
     {"padding is not cut off", "attention/mma_tile_load.ptx", "setp.gt.s32 %load_here, %load_left",
      "setp.ge.s32 %load_here, %load_left", "f16 d40"},
-    {"nothing in gemm", "gemm/mma.ptx", NULL, NULL, "gemm bf16 rc 150x"},
+    {"the sums of a part keep their own reference", "attention/decode_merge.ptx",
+     "fma.rn.f32 %total_d, \\d, %mk, %total_d;", "add.f32 %total_d, %total_d, \\d;", "f16 d64 4/2 4x700"},
+    {"the last part is left out", "attention/decode_merge.ptx", "setp.le.u32 %m_here, %x, %last_range;",
+     "setp.lt.u32 %m_here, %x, %last_range;", "f16 d64 4/2 4x700"},
+    {"rows of a tile are those of the first head", "attention/decode_tiles.ptx",
+     "sub.u32 \\member, \\member, %row_group;", "mov.u32 \\member, 0;", "f16 d64 4/2 4x700"},
+    {"zeros after the last key count", "attention/decode.ptx", "setp.le.s32 %whole, %x, %y;",
+     "setp.le.s32 %whole, %x, %keys_end;", "f16 d64 4/2 4x700"},
+    {"nothing is broken in gemm", "gemm/mma.ptx", NULL, NULL, "gemm bf16 rc 150x"},
     {"the last k is left out", "gemm/mma_operand_load.ptx", "shl.b32 %load_size, \\left, 1;",
      "shl.b32 %load_size, \\left, 1;\n sub.s32 %load_size, %load_size, 2;", "gemm bf16 rc 150x"},
     {"A stays at its first block of k", "gemm/mma.ptx", "OPERAND_NEXT A", "", "gemm bf16 cr 150x"},
     {"all matrices of a batch use the first A and B", "gemm/mma_operand_load.ptx",
      "mad.lo.s64 %\\X\\()_pointer, %batch_wide, %load_wide, %\\X\\()_pointer;", "", "gemm bf16 rr 150x"},
-    {"fragments of the step before", "gemm/mma.ptx", "((\\step+1)%K_STEPS), ((\\step+1)%2)",
+    {"the fragments are those of the step before", "gemm/mma.ptx", "((\\step+1)%K_STEPS), ((\\step+1)%2)",
      "(\\step%K_STEPS), ((\\step+1)%2)", "gemm bf16 cc 150x"},
     {"beta is 1", "gemm/mma_epilogue.ptx", "%ep_c\\e, %ep_beta,", "%ep_c\\e, 0f3F800000,", "gemm f16 rc 150x"},
-    {"bias of the column before", "gemm/mma_epilogue.ptx", "[%ep_pointer+\\[2*(8*ep_j+\\e)]];",
+    {"the bias is that of the column before", "gemm/mma_epilogue.ptx", "[%ep_pointer+\\[2*(8*ep_j+\\e)]];",
      "[%ep_pointer+\\[2*(8*ep_j+\\e)-2]];", "gemm bf16 "},
     {"the last row of D is left out", "gemm/mma_epilogue.ptx",
      "setp.gt.and.s32 %ep_here, %ep_rows, \\[ep_p*D_COPY_ROWS],",
@@ -65,7 +74,7 @@ static const breakage breakages[] = {
     {"z leaves its place in the last piece", "vector/add.ptx", "add.u64 %z, %z, 2;", "", "vector_add"},
     {"x is multiplied by b", "vector/add.ptx", "FMA2 %xs\\i, %a", "FMA2 %xs\\i, %b", "vector_add"},
 };
-/* Of rows that only a Hopper GPU runs. */
+/* Breaks of rows that only a Hopper GPU runs. */
 static const breakage wgmma_breakages[] = {
     {"a row of bits has one key too many", "attention/mask.ptx", "sub.s32 \\d, \\columns, \\[\\first];",
      "sub.s32 \\d, \\columns, \\[(\\first)-1];", "f16 d64"},
@@ -73,8 +82,8 @@ static const breakage wgmma_breakages[] = {
      "shl.b32 %seen_before, %seen_before, 1;\n or.b32 %seen_before, %seen_before, 1;\n"
      " not.b32 %seen_before, %seen_before;",
      "f16 d64"},
-    {"a block stays out of l", "attention/wgmma_softmax.ptx", "add.f32 %sum\\r, %sum\\r, %ss_even\\r;", "",
-     "f16 d64"},
+    {"a block is left out of the row sum", "attention/wgmma_softmax.ptx",
+     "add.f32 %sum\\r, %sum\\r, %ss_even\\r;", "", "f16 d64"},
 };
 
 enum {
@@ -89,7 +98,7 @@ static const breakage *breakage_at(int i)
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-/* The length of `pattern` at `text`; 0 when it does not stand there. */
+/* The length of `pattern` at `text`, or 0 when `text` does not begin with it. */
 static size_t match(const char *text, const char *pattern)
 {
     const char *at = text;
@@ -108,7 +117,7 @@ static size_t match(const char *text, const char *pattern)
     return (size_t)(at - text);
 }
 
-/* Write `text` with the break in it; returns how often it was made, or -1. */
+/* Writes `text` with the break in it; returns how often it was made, or -1. */
 static int write_broken(FILE *out, const char *text, const breakage *b)
 {
     int made = 0;
@@ -142,7 +151,8 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* Copy one file, broken when it is the one; adds to *made.  false when it cannot be copied. */
+/* Copies one file, with the break if it belongs to the file; adds to *made.  Returns false when it cannot be
+ * copied. */
 static bool copy_file(const char *from_dir, const char *to_dir, const char *name, const breakage *b, int *made)
 {
     char from[PATH_MAX], to[PATH_MAX];
@@ -162,7 +172,7 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
     return count >= 0;
 }
 
-/* Copy every .ptx file of the folders that kernels include from. */
+/* Copies every .ptx file of the folders that kernels include from. */
 static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
 {
     static const char *const folders[] = {"atom", "shared", "attention", "gemm", "vector"};
@@ -195,7 +205,7 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
     return remove(path);
 }
 
-/* Run the cases on the pack in `folder`; what came of it, as counts. */
+/* Runs the cases on the pack in `folder`; `run` holds the counts. */
 static void run_broken(const check *c, const breakage *b, const char *folder, check *run)
 {
     const ptxpack_options options = {.size = sizeof options, .ptx_dir = folder, .no_cache = true};
@@ -213,7 +223,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     device_close(&run->gpu);
 }
 
-/* Whether the cases did what they must. */
+/* Whether the cases noticed the break, or found nothing if there is none. */
 static bool try_breakage(const check *c, const breakage *b, const char *ptx_dir, const char *base)
 {
     char folder[PATH_MAX];

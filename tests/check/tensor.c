@@ -9,10 +9,10 @@
 
 const char *const check_layout_names[CHECK_LAYOUTS] = {"compact", "gapped-bshd", "gapped-bhsd"};
 
-/* Every byte that is no input, and every byte of the output before it is written: a NaN in all types. */
+/* Every byte that is not input, and every byte of the output before it is written; it is a NaN in all types. */
 enum { POISON = 0xff };
 
-/* Gaps of one, two and three `steps` of 16 bytes. */
+/* Makes strides with gaps of one, two and three `steps` of 16 bytes. */
 static ptxpack_strides strides_of(check_layout layout, int64_t rows, int64_t heads, int64_t dim, int64_t step)
 {
     if (layout == GAPPED_BSHD) {
@@ -31,7 +31,7 @@ static size_t element_bytes(const check_images *images, int tensor)
     return ptxpack_dtype_bytes(attention_tensor_type(&images->desc, tensor));
 }
 
-/* A host region of at least `bytes`; what it held is lost. */
+/* Allocates a host region of at least `bytes`; its contents are lost. */
 static bool reserve(void **memory, size_t *capacity, size_t bytes)
 {
     if (*capacity >= bytes)
@@ -103,7 +103,7 @@ static bool poison_outputs(check *c, check_images *images)
                       "cuMemsetD8Async");
 }
 
-/* One launch into poisoned outputs, brought back to `o` and `lse`. */
+/* Launches once into poisoned outputs and copies them to `o` and `lse`. */
 static bool launch(check *c, check_images *images, const ptxpack_attention_plan *plan, void *o, void *lse)
 {
     uint64_t scale = images->descale_device.address, step = images->geometry.descale_bytes;
@@ -148,17 +148,25 @@ static bool upload(check *c, check_images *images)
     return images->uploaded;
 }
 
-/* Zeros, as before the first use of any: the second launch finds what the first one left. */
-static bool clear_workspace(check *c, check_images *images, size_t bytes)
+static bool fill_workspace(check *c, const check_images *images, uint64_t from, uint64_t to,
+                           unsigned char value)
 {
-    return bytes == 0 ||
-           (check_reserve(c, &images->workspace, bytes) &&
-            device_try(&c->gpu,
-                       c->gpu.driver->cuMemsetD8Async(images->workspace.address, 0, bytes, c->gpu.stream),
-                       "cuMemsetD8Async"));
+    return to == from || device_try(&c->gpu,
+                                    c->gpu.driver->cuMemsetD8Async(images->workspace.address + from, value,
+                                                                   to - from, c->gpu.stream),
+                                    "cuMemsetD8Async");
 }
 
-/* Whether nothing is left in it, which is what the next launch wants; false also when it cannot be read. */
+/* Writes zeros to the counters, as before the first use, and NaN to the rest, which no launch may read before it
+ * has written it; the second launch finds what the first one left. */
+static bool clear_workspace(check *c, check_images *images, const plan_head *plan)
+{
+    return plan->workspace == 0 || (check_reserve(c, &images->workspace, plan->workspace) &&
+                                    fill_workspace(c, images, 0, plan->counters, 0) &&
+                                    fill_workspace(c, images, plan->counters, plan->workspace, 0xff));
+}
+
+/* Whether these bytes of the workspace are zero, as the next launch needs it; false also when it cannot be read. */
 static bool workspace_is_zero(check *c, const check_images *images, size_t bytes)
 {
     uint8_t *left = (uint8_t *)calloc(bytes + 1, 1);
@@ -177,7 +185,7 @@ bool check_images_run(check *c, check_images *images, const ptxpack_attention_de
     ptxpack_attention_plan *plan = NULL;
     void                   *again = malloc(images->bytes[TENSOR_O]), *lse_again = malloc(images->lse_bytes);
     *out = (check_output){.images = images, .speculative = strstr(row->file, "wgmma") != NULL};
-    images->desc.mask = masked->mask; /* which changes nothing in the geometry that is used here */
+    images->desc.mask = masked->mask; /* it does not change the geometry that is used here */
     images->desc.window_left = masked->window_left;
     images->desc.window_right = masked->window_right;
     images->desc.softcap = masked->softcap;
@@ -187,12 +195,12 @@ bool check_images_run(check *c, check_images *images, const ptxpack_attention_de
         snprintf(images->line, sizeof images->line, "%s", ptxpack_detail(c->gpu.handle));
         ok = false;
     }
-    if (ok) { /* a plan may have taken the compiler: that was outside the lock */
+    if (ok) { /* making the plan may compile, which is outside the lock */
         pthread_mutex_lock(&c->gpu_lock);
-        ok = upload(c, images) && clear_workspace(c, images, ptxpack_attention_workspace(plan)) &&
+        ok = upload(c, images) && clear_workspace(c, images, &plan->head) &&
              launch(c, images, plan, images->host[TENSOR_O], images->lse) &&
              launch(c, images, plan, again, lse_again);
-        out->clean = ok && workspace_is_zero(c, images, ptxpack_attention_workspace(plan));
+        out->clean = ok && workspace_is_zero(c, images, plan->head.counters);
         snprintf(images->line, sizeof images->line, "%s", c->gpu.line);
         pthread_mutex_unlock(&c->gpu_lock);
     }
@@ -229,7 +237,7 @@ const float *check_output_lse(const check_output *out, int64_t batch, int64_t he
     return out->images->lse + CHECK_GUARD / sizeof(float) + (batch * d->heads_q + head) * d->seqlen_q;
 }
 
-/* The first byte that is no longer poison; `bytes` when all are. */
+/* The first byte that is no longer poison; `bytes` when all are poison. */
 static size_t first_written(const void *memory, size_t bytes)
 {
     const unsigned char *p = (const unsigned char *)memory;

@@ -24,7 +24,7 @@ static bool right(ptxpack_dtype type, double a, double x, double b, double y, do
     return want == widen(type, z) || (isnan(want) && isnan(widen(type, z)));
 }
 
-/* Random numbers with every kind of special value among them. */
+/* Makes random numbers with every kind of special value among them. */
 static void fill(random_state *random, ptxpack_dtype type, uint16_t *out, size_t n)
 {
     static const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, 65504.0f, 6.1e-5f, 6e-8f, -6e-8f};
@@ -37,11 +37,11 @@ typedef struct vector_run {
     const ptxpack_vector_plan *plan;
     ptxpack_dtype              dtype;
     uint64_t                   n;
-    int                        alias; /* z is: 0 apart, 1 x, 2 y */
+    int                        alias; /* where z lies: 0 apart, 1 in x, 2 in y */
     float                      a, b, c;
 } vector_run;
 
-/* Each vector lies between guards; out becomes the whole region of z. */
+/* Launches with each vector between guards; out receives the whole region of z. */
 static bool launch(check *c, const vector_run *r, check_buffer buffers[3], const uint16_t *x, const uint16_t *y,
                    uint16_t *out)
 {
@@ -63,7 +63,7 @@ static bool launch(check *c, const vector_run *r, check_buffer buffers[3], const
            device_download(&c->gpu, out, buffers[z].address, region);
 }
 
-/* NULL, or what is wrong, in `what`. */
+/* Returns NULL, or what is wrong, in `what`. */
 static const char *judge(const vector_run *r, const uint16_t *x, const uint16_t *y, const uint16_t *out,
                          char what[160])
 {
@@ -114,7 +114,7 @@ static void run_case(check *c, const vector_run *r, const char *name, random_sta
     free(second);
 }
 
-/* All lengths and aliases of one row and type. */
+/* Runs all lengths and aliases of one row and type. */
 static void run_row(check *c, const ptxpack_variant *row, ptxpack_dtype dtype)
 {
     ptxpack_vector_plan *plan = NULL;

@@ -2,20 +2,22 @@
  * environment variable FAKE_CUDA (words separated by spaces) chooses how it fails:
  *
  *   stub           cuGetProcAddress answers 34, as the toolkit's stub does
- *   init=N         cuInit answers N                      devices=N     how many there are (1)
+ *   init=N         cuInit answers N                      devices=N     the number of devices (1)
  *   version=N      cuDriverGetVersion (13000)            arch=N        compute capability * 10 (90)
- *   missing=NAME   the driver has no such function       unnamed=NAME  it is there, but symbolStatus says no
+ *   missing=NAME   the driver has no such function       unnamed=NAME  it is there, but symbolStatus denies it
  *   no-libraries   no cuLibrary*, as before CUDA 12      no-link       no cuLink*
  *   load=N         loading an image answers N            load-times=N  ... the first N times only
  *   link=N         cuLinkAddData answers N               launch=N      cuLaunchKernel answers N
- *   encode=N       cuTensorMapEncodeTiled answers N      replace=N     cuTensorMapReplaceAddress does
+ *   encode=N       cuTensorMapEncodeTiled answers N      replace=N     cuTensorMapReplaceAddress answers N
  *   current        a context is current at the start     log=L         error logs name line L
+ *   destroyed      the same, and it was destroyed: calls that need one answer 709
  *   fork           cuInit runs a child, as a real one runs nvidia-modprobe
  *
- * As with a real driver, what belongs to a context is refused (201) while none is current.
+ * As in a real driver, calls that need a context are refused (201) while none is current.
  *
  * Compiled with FAKE_NO_V2 it knows only the first cuGetProcAddress, with FAKE_NO_PROC none: then functions
  * are found by their exported names.  fake_record tells the test what was called. */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,16 +62,26 @@ static struct CUctx_st **top(void)
 {
     if (depth < 0) {
         depth = 0;
-        stack[0] = setting("current") ? (struct CUctx_st *)&foreign : NULL;
+        stack[0] = setting("current") || setting("destroyed") ? (struct CUctx_st *)&foreign : NULL;
     }
     return &stack[depth];
 }
 
+/* What a call that needs a context answers.  The primary one lives from its first retain to its last release. */
 enum { INVALID_CONTEXT = 201 };
-#define WANT_CONTEXT()              \
-    do {                            \
-        if (!*top())                \
-            return INVALID_CONTEXT; \
+static ptxpack_cu_result state_of_context(void)
+{
+    const struct CUctx_st *current = *top();
+    bool                   dead = current == (struct CUctx_st *)&primary ? fake_record.retained == 0
+                                                                         : setting("destroyed") != NULL;
+    if (current == NULL)
+        return INVALID_CONTEXT;
+    return dead ? PTXPACK_CU_CONTEXT_IS_DESTROYED : PTXPACK_CU_SUCCESS;
+}
+#define WANT_CONTEXT()                                \
+    do {                                              \
+        if (state_of_context() != PTXPACK_CU_SUCCESS) \
+            return state_of_context();                \
     } while (0)
 
 /* In the build without cuGetProcAddress every function is exported under its own name and suffix. */
@@ -146,11 +158,14 @@ DEFINE(cuCtxPopCurrent, struct CUctx_st **context)
 {
     return fake_record.context_calls++, *context = stack[depth--], 0u;
 }
+/* The real one answers also for a context that was destroyed (driver 580). */
 DEFINE(cuCtxGetDevice, int *device)
 {
-    return fake_record.context_calls++, *device = 0, *top() ? 0u : INVALID_CONTEXT;
+    fake_record.context_calls++;
+    *device = 0;
+    return *top() == NULL ? (ptxpack_cu_result)INVALID_CONTEXT : PTXPACK_CU_SUCCESS;
 }
-DEFINE(cuCtxSynchronize, void) { return fake_record.context_calls++, *top() ? 0 : INVALID_CONTEXT; }
+DEFINE(cuCtxSynchronize, void) { return fake_record.context_calls++, state_of_context(); }
 DEFINE(cuMemGetInfo, size_t *free_bytes, size_t *total)
 {
     WANT_CONTEXT();
@@ -272,7 +287,7 @@ NOTHING(cuEventDestroy, struct CUevent_st *event)
 
 /* ---- images --------------------------------------------------------------------------------------- */
 
-/* Write to the error log, or to the info log, if the caller wants one. */
+/* Writes to the error log, or to the info log, if the caller wants one. */
 static void write_log(unsigned int count, const unsigned int *options, void **values, unsigned int which,
                       const char *text)
 {
@@ -411,15 +426,14 @@ DEFINE(cuOccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, struct CUfunc_s
     return *blocks = 1, 0u;
 }
 
-/* ---- tensor maps: the address, then the other numbers as they come --------------------------------- */
+/* ---- tensor maps: the address, then the other numbers in the order of the arguments --------------- */
 
 DEFINE(cuTensorMapEncodeTiled, struct CUtensorMap_st *map, unsigned int type, uint32_t rank, void *address,
        const uint64_t *dims, const uint64_t *strides, const uint32_t *box, const uint32_t *element_strides,
        unsigned int interleave, unsigned int swizzle, unsigned int l2, unsigned int fill_with)
 {
     uint64_t words[16] = {(uintptr_t)address, type, rank, swizzle, l2, fill_with, interleave};
-    if (*top() == NULL)
-        return INVALID_CONTEXT;
+    WANT_CONTEXT();
     if (rank != 4 || element_strides[0] != 1)
         return PTXPACK_CU_INVALID_VALUE;
     for (uint32_t d = 0; d < rank; d++)
@@ -432,8 +446,7 @@ DEFINE(cuTensorMapEncodeTiled, struct CUtensorMap_st *map, unsigned int type, ui
 DEFINE(cuTensorMapReplaceAddress, struct CUtensorMap_st *map, void *address)
 {
     uint64_t word = (uintptr_t)address;
-    if (*top() == NULL)
-        return INVALID_CONTEXT;
+    WANT_CONTEXT();
     fake_record.maps_replaced++;
     return memcpy(map, &word, sizeof word), number("replace", 0);
 }
@@ -480,7 +493,7 @@ ptxpack_cu_result        cuGetProcAddress_v2(const char *symbol, void **function
 {
     ptxpack_cu_result result = look_up(symbol, function, version);
     *found = result || names("unnamed", symbol);
-    return result == 500 ? 0 : result; /* as newer drivers do: success, and the status tells */
+    return result == 500 ? 0 : result; /* as newer drivers: the call succeeds, and the status has the answer */
 }
 #endif
 #endif

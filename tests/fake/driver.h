@@ -7,9 +7,9 @@
 struct fake_record {
     unsigned int inits, retained, loads, links, launches;
     unsigned int retains,
-        context_calls; /* ever: primary contexts; all calls of cuCtx* and cuDevicePrimaryCtx* */
+        context_calls; /* since the start: primary contexts; all calls of cuCtx* and cuDevicePrimaryCtx* */
     unsigned int     maps_encoded, maps_replaced;
-    unsigned int     libraries, modules; /* that are loaded now */
+    unsigned int     libraries, modules; /* loaded now */
     int              shared_opt_in;
     struct CUctx_st *context_at_load, *context_at_launch;
     unsigned int     grid[3], threads, shared;

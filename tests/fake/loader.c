@@ -1,8 +1,8 @@
-/* loader.c - stands in for the loader and a GPU in tests of what lies above them: "device" memory is
- * host memory, a launch computes on the CPU what the kernel would, from the same arguments and symbols.
+/* loader.c - stands in for the loader and a GPU in tests of the rooms above them: "device" memory is host
+ * memory, and a launch computes on the CPU what the kernel would compute, from the same arguments and symbols.
  *
- * options->arch "sm_80" makes it such a device (with an H200's shared memory).
- * MOCK_BREAK in the environment makes the "kernels" wrong in one way, to see that tests notice. */
+ * options->arch "sm_80" makes it such a device (with the shared memory of an H200).
+ * MOCK_BREAK in the environment makes the "kernels" wrong in one way, to check that tests notice. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct ptxpack_kernel {
 };
 
 static _Thread_local char     detail[512];
-static struct ptxpack_kernel *kernels; /* all ever loaded; freed with the handle */
+static struct ptxpack_kernel *kernels; /* all that were loaded; they are freed with the handle */
 
 /* ---- the loader's calls ------------------------------------------------------------------------- */
 ptxpack_status ptxpack_fail(const ptxpack *handle, ptxpack_status status, const char *format, ...)
@@ -54,6 +54,13 @@ const ptxpack_device_info *ptxpack_device(const ptxpack *handle) { return &handl
 
 const struct ptxpack_driver *ptxpack_driver_table(const ptxpack *handle) { return &handle->driver; }
 
+struct CUctx_st *ptxpack_context(const ptxpack *handle)
+{
+    struct CUctx_st *current = NULL;
+    handle->driver.cuCtxGetCurrent(&current);
+    return current;
+}
+
 ptxpack_status ptxpack_check_process(const ptxpack *handle)
 {
     (void)handle;
@@ -66,6 +73,7 @@ ptxpack_status ptxpack_enter(const ptxpack *handle, bool *pushed)
     return PTXPACK_OK;
 }
 void        ptxpack_leave(const ptxpack *handle, bool pushed) { (void)handle, (void)pushed; }
+const char *ptxpack_driver_path(const struct ptxpack_driver *driver) { return driver->path; }
 const char *ptxpack_driver_error(const struct ptxpack_driver *driver, ptxpack_cu_result result, char *buf,
                                  size_t cap)
 {
@@ -130,7 +138,7 @@ static uint16_t *at(uint64_t address, int64_t bytes)
     return (uint16_t *)(uintptr_t)(address + (broken("far") ? (uint32_t)bytes : (uint64_t)bytes));
 }
 
-/* Every element's value, for speed: the elements of a type are few. */
+/* The value of every element of a type, for speed: a type has few elements. */
 static const float *values_of(ptxpack_dtype type)
 {
     static float tables[2][65536];
@@ -153,7 +161,7 @@ static void find_keys(const attention_mma_arguments *a, const struct ptxpack_ker
         *first = *end = 0;
 }
 
-/* One row, in f32, with P rounded to the element type. */
+/* Computes one row, in f32, with P rounded to the element type. */
 static void attend(const attention_mma_arguments *a, const struct ptxpack_kernel *kernel, int64_t batch,
                    int32_t head, int32_t row, float *scores)
 {
@@ -175,7 +183,8 @@ static void attend(const attention_mma_arguments *a, const struct ptxpack_kernel
         scores[j] = dot * a->scale_log2;
         most = fmaxf(most, scores[j]);
     }
-    most -= broken("overflow") ? 90 : 0; /* p up to 2^90: right as long as O holds it */
+    /* p is up to 2^90: the result is right as long as O does not overflow */
+    most -= broken("overflow") ? 90 : 0;
     for (int32_t j = first; j < end; j++) {
         const uint16_t *v = at(a->v, batch * a->v_batch + j * a->v_row + kv_head * a->v_head);
         float           p = exp2f(scores[j] - most);
@@ -192,7 +201,7 @@ static void attend(const attention_mma_arguments *a, const struct ptxpack_kernel
             end == 0 ? -INFINITY : (most + log2f(sum)) * (broken("lse") ? 1 : 0.693147181f);
 }
 
-/* false when the grid is not the one that the arguments say. */
+/* Returns false when the grid does not match the arguments. */
 static bool run_attention(const attention_mma_arguments *a, const struct ptxpack_kernel *kernel,
                           const uint32_t grid[3])
 {
@@ -219,7 +228,7 @@ static float activated(int64_t activation, float x)
                              : x;
 }
 
-/* One element of D, in f32; far: offsets are cut to 32 bits. */
+/* Computes one element of D, in f32; far: offsets are cut to 32 bits. */
 static float multiply(const gemm_mma_arguments *g, const struct ptxpack_kernel *kernel, int64_t batch,
                       int64_t row, int64_t column, bool far)
 {
@@ -243,7 +252,7 @@ static float multiply(const gemm_mma_arguments *g, const struct ptxpack_kernel *
     return activated(broken("gemm activation") ? 0 : kernel->activation, sum);
 }
 
-/* false when the grid is not the one that the arguments say. */
+/* Returns false when the grid does not match the arguments. */
 static bool run_gemm(const gemm_mma_arguments *g, const struct ptxpack_kernel *kernel, const uint32_t grid[3])
 {
     static int    launches;
@@ -443,7 +452,7 @@ void ptxpack_close(ptxpack *handle)
     free(handle);
 }
 
-int ptxpack_cuda_of_isa(int isa, int *branch) /* for the registry's refusals */
+int ptxpack_cuda_of_isa(int isa, int *branch) /* the registry's refusals need it */
 {
     (void)isa;
     if (branch != NULL)

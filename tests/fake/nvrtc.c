@@ -2,10 +2,10 @@
  * for each name expression, its "machine code" is a line with a counter in it.  The environment variable
  * FAKE_NVRTC (words separated by spaces) changes that:
  *
- *   version=N  nvrtcVersion (13000)          no-version  it fails
- *   archs=N    the only one it knows (90)    ms=N        a compilation takes N milliseconds
+ *   version=N  nvrtcVersion (13000)          no-version  nvrtcVersion fails
+ *   archs=N    the only arch it knows (90)   ms=N        a compilation takes N milliseconds
  *   error      it fails, with a log          ptxas       making machine code fails, with ptxas's log
- *   silent     it fails without a word
+ *   silent     it fails without a log
  *
  * Compiled with FAKE_NO_CUBIN it makes no machine code, as before CUDA 11.1; with FAKE_NO_NAMES it lacks a
  * required function. */
@@ -144,7 +144,7 @@ NVRTC(int, CompileProgram, (struct _nvrtcProgram * p, int count, const char *con
     return 0;
 }
 
-/* A size, which counts a NUL byte except for machine code, then the bytes. */
+/* Gives a size, which counts a NUL byte except for machine code, then the bytes. */
 static int give(const char *text, size_t nul, size_t *bytes, char *to)
 {
     size_t size = strlen(text) + nul;

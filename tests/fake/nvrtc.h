@@ -5,7 +5,7 @@
 /* About the last compilation, except for the count. */
 struct fake_nvrtc {
     unsigned int compilations;
-    char         options[2048]; /* each with a newline */
+    char         options[2048]; /* each ends with a newline */
     char         text[4096];    /* the source */
     char         headers[4096]; /* "NAME:\nTEXT" of each */
 };

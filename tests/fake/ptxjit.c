@@ -3,11 +3,11 @@
  * that:
  *
  *   ms=N        a compilation takes N milliseconds        isa=N    the highest PTX ISA * 10 (90)
- *   line=N      the compilation fails, at line N          silent   it fails without a word
+ *   line=N      the compilation fails, at line N          silent   it fails without a log
  *   no-version  GetVersion fails                 old      it answers 1.0, as before CUDA 11.2
  *   fork        loading the library runs a child
  *
- * FAKE_PTXJIT_FORWARD=path hands everything to a real library, so that only the counting is ours. */
+ * FAKE_PTXJIT_FORWARD=path passes every call to a real library, so that this one only counts. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -48,8 +48,8 @@ static void *real(const char *name)
     return library ? dlsym(library, name) : NULL;
 }
 
-/* Each function forwards if there is something to forward to.  A text that is refused for its version (the
- * way to ask for the highest) does not count as a compilation. */
+/* Each function calls the real library if there is one.  A text that is refused for its version (the way to ask
+ * for the highest) does not count as a compilation. */
 #define DEFINE(name, parameters, arguments)                                               \
     static ptxpack_nvptx_result own_##name parameters;                                    \
     EXPORT ptxpack_nvptx_result nvPTXCompiler##name parameters;                           \

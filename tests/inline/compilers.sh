@@ -1,6 +1,6 @@
 #!/bin/sh
-# compilers.sh - the headers of ptx/inline with the compilers of CUDA C++ that are here: clang without
-# any file of CUDA; nvcc, <stdint.h> and <cuda_fp16.h>, for host and device.  NVRTC: test_inline_others.
+# compilers.sh - compiles the headers of ptx/inline with the compilers of CUDA C++ that are installed: clang without
+# any file of CUDA; nvcc with <stdint.h> and <cuda_fp16.h>, for host and device.  others.c does it with NVRTC.
 cd "$(dirname "$0")/../.." || exit 1
 headers=$(cd ptx && ls inline/*.h)
 nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 tried=0 failed=0
 ln -s "$PWD/ptx" "$work/ptxpack"
 
-# a kernel of each family that every target has, in a translation unit with all headers, each twice
+# Write a kernel that uses each family that the target has, in a translation unit with all headers, each twice.
 write() {
     for include in "$@" $headers $headers; do
         case $include in
@@ -69,7 +69,7 @@ if command -v clang >/dev/null; then
         done
     done
 else
-    echo "SKIP: inline_compilers: no clang"
+    echo "SKIP: inline/compilers: clang is not installed"
 fi
 if [ -x "$nvcc" ]; then
     write '<stdint.h>' '<cuda_fp16.h>' >"$work/before.cu"
@@ -82,7 +82,7 @@ if [ -x "$nvcc" ]; then
         done
     done
 else
-    echo "SKIP: inline_compilers: no nvcc"
+    echo "SKIP: inline/compilers: nvcc is not installed"
 fi
 echo "$tried compilations, $failed failures"
 [ $failed -eq 0 ] || exit 1

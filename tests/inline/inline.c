@@ -1,7 +1,7 @@
-/* inline.c - each atom of ptx/inline against its twin, a macro of ptx/atom: CUDA C++ through NVRTC and
+/* inline.c - compares each atom of ptx/inline with its twin, a macro of ptx/atom: CUDA C++ through NVRTC and
  * macro PTX get the same operands on the emulated driver, and must leave the same results, bit by bit.
  *
- * Skipped without NVRTC; test_inline_text compares the same pairs as text. */
+ * The test is skipped without NVRTC; text.c compares the same pairs as text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 enum { SEED = 20261122, LAST_ARCH = 90 };
 
-/* Begin with these headers and what all kernels share. */
+/* Begins a source with these headers and what all kernels share. */
 static void text_open(inline_text *t, const char *const *headers)
 {
     inline_begin(t);
@@ -25,7 +25,7 @@ static void text_open(inline_text *t, const char *const *headers)
     inline_append(t, "tests/inline/kernels.cu");
 }
 
-/* An atom's name as part of another one: < and > become _. */
+/* An atom's name as part of another name: < and > become _. */
 static const char *plain(const char *name)
 {
     static char out[128];
@@ -42,10 +42,10 @@ typedef struct twins {
     ptxpack_kernel         *macro;
     const ptxpack_function *function;
     uint32_t                threads;
-    size_t                  shared_bytes; /* of the function; the macro's row has its own */
+    size_t                  shared_bytes; /* of the function; the row of the macro has its own number */
 } twins;
 
-/* Run both on the same arguments; `answer` is the function's, which is the macro's. */
+/* Runs both on the same arguments and compares the answers; `answer` is the function's. */
 static void run_twins(const twins *t, size_t x, size_t y, void *arguments, uint32_t *answer, size_t bytes)
 {
     const uint32_t grid[3] = {(uint32_t)x, (uint32_t)y, 1};
@@ -81,7 +81,7 @@ static bool is_mma(const ptxpack_mma_atom *atom, probe_mma *mma)
     return atom->arch <= LAST_ARCH && !is_wgmma(atom) && probe_mma_of(atom, mma, line);
 }
 
-/* Small numbers of a type of at most 32 bits, in so many words. */
+/* Fills `count` words with small numbers of a type of at most 32 bits. */
 static void fill(random_state *random, ptxpack_value_type type, uint32_t *words, size_t count)
 {
     size_t bits = (size_t)ptxpack_value_bits(type);
@@ -90,7 +90,7 @@ static void fill(random_state *random, ptxpack_value_type type, uint32_t *words,
         words[i * bits / 32] |= (uint32_t)probe_encode(type, probe_random(random, type)) << i * bits % 32;
 }
 
-/* Words of a plane [word][lane]; f64: low words, then high ones, of each register. */
+/* Fills the words of a plane [word][lane]; f64: the low words of each register, then its high words. */
 static void fill_plane(random_state *random, ptxpack_value_type type, uint32_t *words, int count)
 {
     if (type != PTXPACK_VALUE_F64) {
@@ -119,7 +119,7 @@ static void write_mma(FILE *out, const ptxpack_mma_atom *atom, const probe_mma *
             mma->operand[PROBE_A].words / words, mma->operand[PROBE_B].words / words);
 }
 
-/* The last plane has any bits at all. */
+/* The last plane has arbitrary bits. */
 static uint64_t give_planes(random_state *random, const probe_mma *mma, int operand)
 {
     const probe_operand *o = &mma->operand[operand];
@@ -178,7 +178,7 @@ static void mma_atoms_do_what_the_macros_do(void **state)
     assert_int_equal(count, 2 + 8 + 3 + 63 + 8 + 3);
 }
 
-/* ---- complex numbers: no macro, but the table's layouts and plain arithmetic ------------------------ */
+/* ---- complex numbers have no macro: the table's layouts and plain arithmetic ----------------------- */
 enum { MOST = 16 * 16 };
 typedef struct complex_matrix {
     double real[MOST], imag[MOST]; /* [row + rows column] */
@@ -191,7 +191,7 @@ static bool is_complex(const ptxpack_mma_atom *atom)
 
 static int parts_of(ptxpack_value_type type) { return type == PTXPACK_VALUE_GC64 ? 3 : 2; }
 
-/* Words [word][lane] of 64-bit numbers: the low word of number i of a lane is word 2 i. */
+/* Writes 64-bit numbers to words [word][lane]: the low word of number i of a lane is word 2 i. */
 static void put_double(uint32_t *words, int lane, int i, double x)
 {
     uint64_t bits;
@@ -207,7 +207,7 @@ static double get_double(const uint32_t *words, int lane, int i)
     return x;
 }
 
-/* A random matrix, in registers by its layout; Gauss's sums have a third part. */
+/* Writes a random matrix to registers by its layout; Gauss's sums have a third part. */
 static size_t put_complex(random_state *random, const ptxpack_layout *layout, int parts, complex_matrix *m,
                           uint32_t *words)
 {
@@ -309,7 +309,7 @@ static bool execute_copies(void *context, const probe_copy_batch *b)
     return true;
 }
 
-/* COPY(name, the call). */
+/* Writes COPY(name, the call). */
 static void write_copy(FILE *out, const ptxpack_copy_atom *atom)
 {
     int  name = (int)strcspn(atom->name, "<"), bytes = (int)ptxpack_mode_size(&atom->dst, 1) / 8;
@@ -367,10 +367,10 @@ static void copies_do_what_the_macros_do(void **state)
 }
 
 /* ---- wgmma ----------------------------------------------------------------------------------------- */
-enum { A_BYTES = 2048, LEADING = 128, STRIDE = 256 }; /* as tests/inline/kernels.cu has them */
+enum { A_BYTES = 2048, LEADING = 128, STRIDE = 256 }; /* the same as in tests/inline/kernels.cu */
 
-/* Whether it is of width n and has these major orders; orders other than K and K at three widths only, to
- * save time: test_inline_text has them all. */
+/* Whether the atom is of width n and has these major orders; orders other than K and K are run at three widths
+ * only, to save time: text.c compares them all. */
 static bool is_case(const ptxpack_mma_atom *atom, int majors, int n)
 {
     bool few = n == 8 || n == 64 || n == 256;
@@ -412,7 +412,7 @@ static uint64_t give_random(random_state *random, int slot, ptxpack_value_type t
     return inline_give(slot, at, words * sizeof *at);
 }
 
-/* The probe with one step, and tiles of one instruction. */
+/* Changes the probe to one step, and to tiles of one instruction. */
 static void shorten(probe_kernel *k, size_t a_bytes, size_t b_bytes)
 {
     for (size_t i = 0; i < k->symbol_count; i++) {
@@ -452,7 +452,7 @@ static void one_wgmma(const ptxpack_mma_atom *atom, int majors, ptxpack_program 
     run_twins(&t, 1, 1, &arguments, d, words * sizeof *d);
 }
 
-/* All atoms of one width: one program. */
+/* Runs all atoms of one width as one program. */
 static int wgmma_of_width(int n, random_state *random)
 {
     static const char *const headers[] = {"wgmma", NULL};
@@ -485,8 +485,8 @@ static void wgmma_atoms_do_what_the_macros_do(void **state)
     assert_int_equal(count, 32 * 12 * 2 + 18 * 8 * 2 + 3 * 3 * (3 + 1));
 }
 
-/* ---- machine code: what a GPU would get ------------------------------------------------------------ */
-/* The kernels of all atoms of which this is the lowest architecture: of wgmma those of width 64. */
+/* ---- machine code as a GPU would run it ------------------------------------------------------------ */
+/* Writes the kernels of all atoms whose lowest architecture this is; for wgmma only those of width 64. */
 static void write_atoms(FILE *out, int arch)
 {
     ptxpack_mma_atom  atom;
@@ -521,7 +521,7 @@ static void compile_for(const char *target, inline_text *t)
     if (ptxpack_program_compile(offline, &source, &info, &log, NULL, NULL) != PTXPACK_OK)
         fail_msg("%s: %s", target, ptxpack_detail(offline));
     assert_true(info.cubin_bytes > 0);
-    if (strstr(log, "(C75") != NULL) /* wgmma that waits after each one */
+    if (strstr(log, "(C75") != NULL) /* the compiler makes wgmma wait after each instruction */
         fail_msg("%s: %s", target, log);
     free(log);
     free(t->at);

@@ -1,12 +1,12 @@
-// kernels.cu - what the kernels of test_inline.c share: operands from and to memory as those of
-// ptx/kernel/probe_*.ptx have them, so that one host side drives both.  The test appends a line for each
-// atom: MMA(..), COPY(..), WGMMA_SS(..), WGMMA_RS(..).
+// kernels.cu - what the kernels of inline.c share: they read and write operands in memory as ptx/probe/*.ptx do,
+// so that the same host code runs both.  The test appends a line for each atom: MMA(..), COPY(..), WGMMA_SS(..),
+// WGMMA_RS(..).
 #include <ptxpack/inline/types.h>
 #pragma nv_diag_suppress 177, 550 // not every kernel uses all that COPY declares
 
 using namespace ptxpack;
 
-// A value of whole words, words[word][lane].
+// Reads or writes a value of whole words, words[word][lane].
 template <class T> PTXPACK_DEVICE T get(const u32 *words, int index)
 {
     union {
@@ -28,7 +28,7 @@ template <class T> PTXPACK_DEVICE void put(u32 *words, int index, T value)
         words[(index * ((int)sizeof(T) / 4) + i) * 32 + threadIdx.x] = x.word[i];
 }
 
-// ---- mma: a plane of operands each block of y
+// ---- mma: each block of y has a plane of operands
 struct mma_arguments {
     u64 a, b, c, patch, d;
 };
@@ -50,7 +50,7 @@ template <class T, int n> PTXPACK_DEVICE void get_plane(T (&x)[n], u64 from)
             put((u32 *)p.d + blockIdx.y * C * (sizeof(T) / 4) * 32, i, d[i]);                   \
     }
 
-// ---- copies: an experiment each block
+// ---- copies: each block runs an experiment
 struct copy_arguments {
     u64 image, source, where, words, after;
 };

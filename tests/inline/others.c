@@ -1,5 +1,5 @@
-/* others.c - what in ptx/inline has no twin for test_inline to run: shuffles and votes, numbers,
- * barriers, bulk copies, TMA, clusters, on the emulated driver, against plain C; each header by itself. */
+/* others.c - tests functions of ptx/inline that have no twin for inline.c to run: shuffles and votes, numbers,
+ * barriers, bulk copies, TMA, clusters, on the emulated driver, against plain C; and each header by itself. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static int free_program(void **state)
     return 0;
 }
 
-/* out[..] = kernel(out, in[..]) with so many threads. */
+/* Runs out[..] = kernel(out, in[..]) with so many threads. */
 static void run(const char *kernel, uint32_t blocks, uint32_t threads, const uint32_t *in, size_t in_words,
                 uint32_t *out, size_t out_words)
 {
@@ -87,7 +87,7 @@ static uint32_t lanes_wanted(int row, uint32_t l, const uint32_t *x)
     case 0:
         return x[5];
     case 1:
-        return x[(l & ~7u) + 1]; /* lane 9 of groups of 8 */
+        return x[(l & ~7u) + 1]; /* lane 9 of groups of 8 is lane 1 */
     case 2:
         return x[l < 3 ? l : l - 3];
     case 3:
@@ -145,7 +145,7 @@ static void lanes_exchange_values(void **state)
     for (int row = 0; row < ROWS; row++)
         for (uint32_t l = 0; l < LANES; l++) {
             uint32_t got = out[row * LANES + (int)l], wanted = lanes_wanted(row, l, in);
-            if (row == 23) /* one lane was elected, the same for all to see */
+            if (row == 23) /* one lane was elected, and all lanes see the same one */
                 assert_true(got != 0 && (got & (got - 1)) == 0 && got == out[row * LANES]);
             else if (got != wanted)
                 fail_msg("row %d of lanes(): lane %u has %08x, not %08x", row, l, got, wanted);
@@ -249,7 +249,7 @@ static void blocks_of_a_cluster_exchange(void **state)
 }
 
 /* ---- tensors --------------------------------------------------------------------------------------- */
-/* As tests/inline/others.cu has it. */
+/* The same as in tests/inline/others.cu. */
 enum { RANKS = 5, BOX_WORDS = 64, UINT32 = 2 };
 struct tensors {
     _Alignas(64) uint64_t from[16];
@@ -283,7 +283,7 @@ static void encode(uint64_t *map, int rank, uint64_t address)
     inline_must(device_try(&inline_gpu, result, "cuTensorMapEncodeTiled"));
 }
 
-/* The tensor's element behind word `word` of the box; -1: it lies beyond the tensor. */
+/* The tensor's element in word `word` of the box; -1: it lies beyond the tensor. */
 static long element_of(int rank, size_t word)
 {
     long at = 0, stride = 1;
@@ -298,7 +298,7 @@ static long element_of(int rank, size_t word)
     return at;
 }
 
-/* The three tensors, one behind the other. */
+/* Writes the three tensors, one after the other. */
 static size_t put_tensors(struct tensors *t, int rank, uint32_t *words, uint64_t *tensors)
 {
     size_t count = elements(rank), box = 1;
@@ -358,8 +358,8 @@ static void boxes_go_where_they_should(void **state)
         boxes_of_rank(rank);
 }
 
-/* ---- wgmma: what test_inline leaves out ------------------------------------------------------------ */
-/* Row r of A is r % 5 - 2 throughout, column n of B is n + 1: D[r][n] = 16 (r % 5 - 2) (n + 1). */
+/* ---- wgmma: what inline.c does not test ------------------------------------------------------------ */
+/* All of row r of A is r % 5 - 2, column n of B is n + 1: D[r][n] = 16 (r % 5 - 2) (n + 1). */
 static void wgmma_replaces_and_subtracts(void **state)
 {
     enum { A_HALVES = 1024, HALVES = A_HALVES + 128 };

@@ -1,5 +1,5 @@
-// others.cu - the functions of ptx/inline that are no atoms of a table, and TMA; test_inline_others.c
-// knows what must come out, and how many threads and blocks each kernel has.
+// others.cu - the functions of ptx/inline that are not atoms of a table, and TMA; others.c knows the right results,
+// and how many threads and blocks each kernel has.
 #include <ptxpack/inline/cluster.h>
 #include <ptxpack/inline/cp_async.h>
 #include <ptxpack/inline/fast_math.h>
@@ -98,7 +98,7 @@ extern "C" __global__ void numbers(float *f, u32 *w)
     w[28] = f16x2_of_e5m2x2(pack_e5m2x2(-1.5f, 57344.0f));
 }
 
-// ---- barriers: four warps; warp 0 waits for what each of the others brought in its own way
+// ---- barriers: four warps; warp 0 waits for the data that each other warp brings in its own way
 extern "C" __global__ void barriers(u32 *out, const u32 *in)
 {
     __shared__ alignas(16) u32 data[128];
@@ -208,7 +208,7 @@ PTXPACK_DEVICE void open_barrier(u32 barrier)
             tma_store_wait<0>();                                                                    \
         }                                                                                           \
     }                                                                                               \
-    /* two blocks of a cluster; the first one's load brings it to both */                           \
+    /* two blocks of a cluster; the load of the first one fills both */                           \
     extern "C" __global__ void __cluster_dims__(2, 1, 1)                                            \
         boxes_of_two_##n(const __grid_constant__ tensors t, u32 *seen)                              \
     {                                                                                               \
@@ -237,7 +237,7 @@ BOXES(3)
 BOXES(4)
 BOXES(5)
 
-// ---- wgmma by four warps: out[0..3][thread] = A B over what was there before; out[4..7] = that, less A B
+// ---- wgmma by four warps: out[0..3][thread] = A B, which replaces the old sums; out[4..7] = these sums minus A B
 extern "C" __global__ void __launch_bounds__(128) signs(float *out, const u32 *in)
 {
     __shared__ alignas(1024) u32 tiles[640]; // A, then B: core matrices 128 and 256 bytes apart
@@ -269,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(128) signs(float *out, const u32 *i
     }
 }
 
-// ---- two blocks of a cluster: out[block][..] = what the other one sent
+// ---- two blocks of a cluster: out[block][..] = what the other block sent
 extern "C" __global__ void __cluster_dims__(2, 1, 1) neighbours(u32 *out)
 {
     __shared__ alignas(128) u32 mine[32], theirs[32], word[2];

@@ -1,8 +1,8 @@
-/* text.c - each function of ptx/inline has the very instruction of its twin, a macro of ptx/atom,
- * with the operands in the same places: d[2] of the one where the other has %d2.
+/* text.c - checks that each function of ptx/inline has the same instruction as its twin, a macro of ptx/atom,
+ * with the operands in the same places: d[2] of the function where the macro has %d2.
  *
- * Both are compared as text, so that this runs anywhere: the headers after the preprocessor (inline.i, which
- * the Makefile makes) and the macros after the expander. */
+ * Both are compared as text, so that the test runs anywhere: the headers after the preprocessor (inline.i,
+ * which the Makefile makes) and the macros after the expander. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void copies_are_the_macros(void **state)
         probe_kernel k;
         char         bytes[16];
         if (!probe_copy_known(&atom) || strncmp(atom.ptx, "shfl.", 5) == 0)
-            continue; /* of shuffles the instruction is a small part: test_inline runs them */
+            continue; /* the instruction is a small part of a shuffle: others.c runs shuffles */
         probe_copy_kernel(&atom, &k);
         probe_line(atom.name, atom.ptx, &k, macro);
         snprintf(header, sizeof header, "%s", function_of(atom.name)->text);
@@ -153,8 +153,8 @@ static void wgmma_atoms_are_the_macros(void **state)
     assert_int_equal(count, 32 * (3 * (4 + 2) + 9 * 2) + 18 * 8 * 2);
 }
 
-/* ---- atoms that are told by the table alone -------------------------------------------------------- */
-/* "{x0,x1}" */
+/* ---- atoms whose text follows from the table alone ------------------------------------------------- */
+/* A list of registers, such as "{x0,x1}". */
 static const char *list(char x, int count)
 {
     static char text[2][32];
@@ -195,7 +195,7 @@ static void bulk_copies_are_those_of_the_table(void **state)
             continue;
         const inline_function *f = function_of(atom.name);
         if (dims != NULL && dims[8] == '<') {
-            assert_string_equal(f->text, ""); /* it calls the one of so many dimensions */
+            assert_string_equal(f->text, ""); /* it calls the function of the right number of dimensions */
             continue;
         }
         operands_of(&atom, dims != NULL ? dims[8] - '0' : 0, operands, sizeof operands);
@@ -206,11 +206,12 @@ static void bulk_copies_are_those_of_the_table(void **state)
     assert_int_equal(count, 4 * 5 + 3 * 3 + 2);
 }
 
-/* ---- what is no atom ------------------------------------------------------------------------------- */
+/* ---- functions that are not atoms ------------------------------------------------------------------ */
 typedef struct twin {
     const char *function, *file, *call;
-    const char *op;     /* the line that counts; NULL: all there is, which must be all of the function, too */
-    const char *rename; /* a word of the macro that the function has as another one: "from to" */
+    /* the line that is compared; NULL: the whole text, which must also be all of the function */
+    const char *op;
+    const char *rename; /* "from to": a word of the macro, and what the function has in its place */
 } twin;
 
 static const twin twins[] = {
@@ -291,7 +292,7 @@ static void other_functions_are_the_macros(void **state)
     }
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------- */
+/* ---- all functions --------------------------------------------------------------------------------- */
 static bool in_a_table(const char *name)
 {
     ptxpack_mma_atom  mma;
@@ -321,7 +322,7 @@ static void functions_use_their_operands_and_atoms_are_in_a_table(void **state)
     assert_true(atoms > 1056 + 87 + 5);
 }
 
-/* What the table has up to sm_90, the headers have. */
+/* The headers have every atom of the table up to sm_90. */
 static void all_atoms_are_there(void **state)
 {
     ptxpack_mma_atom  mma;
@@ -332,11 +333,11 @@ static void all_atoms_are_there(void **state)
             function_of(mma.name);
     for (size_t i = 0; ptxpack_copy_atom_at(i, &copy); i++)
         if (copy.arch <= LAST_ARCH && strncmp(copy.name, "Universal", 9) != 0 &&
-            strcmp(copy.name, "SM90_BULK_COPY_AUTO") != 0) /* no instruction of its own */
+            strcmp(copy.name, "SM90_BULK_COPY_AUTO") != 0) /* it has no instruction of its own */
             function_of(copy.name);
 }
 
-/* A reader that takes everything for equal would prove nothing. */
+/* A reader that takes all operands as equal would prove nothing. */
 static void the_reader_tells_operands_apart(void **state)
 {
     const inline_function *f = function_of("SM80_16x8x8_F32TF32TF32F32_TN");

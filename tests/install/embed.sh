@@ -1,17 +1,17 @@
 #!/bin/sh
 # embed.sh - the examples of embedding, tools/examples/embed_*: each builds against an installation as its own
-# build file says, from a copy elsewhere, and runs on the emulated driver as GPUs of two kinds, without a driver
-# (one clear line), and where there is a GPU on that.
+# build file says, from a copy elsewhere.  Each runs on the emulated driver as GPUs of two kinds, without a driver
+# (it prints one clear line), and on a GPU if there is one.
 cd "$(dirname "$0")/../.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL PREFIX DESTDIR BINDIR LIBDIR INCLUDEDIR PYTHONDIR STRIP
-unset PTXPACK_LIBRARY PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_DRIVER PTXPACK_PTXJIT PYTHONPATH
+unset PTXPACK_LIBRARY PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_DRIVER PTXPACK_PTXJIT PTXPACK_DEVICE PTXPACK_EMU PYTHONPATH
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0 ran=0
 make install DESTDIR="$work" PREFIX=/usr >"$work/log" 2>&1 ||
     { cat "$work/log"; echo "FAIL: make install"; exit 1; }
 cp -r tools/examples/embed_c tools/examples/embed_cpp tools/examples/embed_python "$work/" || exit 1
-prefix=$work/usr emulator=$work/usr/lib/libptxpack-emu.so
+prefix=$work/usr
 export LD_LIBRARY_PATH="$prefix/lib" PTXPACK_CACHE_DIR="$work/cache" PYTHONDONTWRITEBYTECODE=1
 cd "$work" || exit 1
 
@@ -24,13 +24,13 @@ skip() {
     echo "SKIP: embed: $1"
 }
 
-# run NAME PATTERN COMMAND...: its output is one line with PATTERN
+# run NAME PATTERN COMMAND...: fails unless the command prints one line with PATTERN
 run() {
     name=$1 pattern=$2
     shift 2
     ran=$((ran + 1))
     for sm in 75 90; do
-        PTXPACK_EMU_SM=$sm PTXPACK_DRIVER=$emulator PTXPACK_PTXJIT=$emulator "$@" >out 2>&1 ||
+        PTXPACK_EMU_SM=$sm PTXPACK_DEVICE=emu "$@" >out 2>&1 ||
             fail "$name as sm_$sm: exit status $?"
         grep -q "$pattern" out && [ "$(wc -l <out)" -eq 1 ] || fail "$name as sm_$sm: $(cat out)"
     done
@@ -57,7 +57,7 @@ else
 fi || { cat log; fail "embed_c does not build"; }
 run "embed_c" '^attention_[a-z0-9_]* on .*: largest error' embed_c/attention
 
-# ---- C++: CMake, whose test runs, too ----------------------------------------------------------------------
+# ---- C++: CMake, and its test ----------------------------------------------------------------------
 cxx=$(command -v g++ || command -v clang++)
 if [ -z "$cxx" ]; then
     skip "no g++ and no clang++: the example in C++ was not built"
@@ -81,7 +81,7 @@ fi
 if python3 -c 'import ctypes' 2>/dev/null; then
     export PYTHONPATH="$prefix/share/ptxpack/python"
     run "embed_python" '^bytes on .*: largest error' python3 embed_python/attention.py bytes
-    python3 embed_python/attention.py numpy >out 2>&1 && fail "embed_python takes any word"
+    python3 embed_python/attention.py numpy >out 2>&1 && fail "embed_python accepts a wrong word"
     grep -q '^numpy is not one of' out || fail "embed_python: $(cat out)"
 else
     skip "no python3 with ctypes: the example in Python did not run"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# headers.sh - every public header compiles alone and twice, as C11, C++11 and C++17, with no feature macro; it draws
-# in no CUDA header, defines no macro outside PTXPACK_, and ptxpack.h stands beside the real cuda.h.
+# headers.sh - every public header compiles alone and twice, as C11, C++11 and C++17, with no feature macro.  It
+# includes no CUDA header, defines no macro outside PTXPACK_, and ptxpack.h compiles together with the real cuda.h.
 cd "$(dirname "$0")/../.." || exit 1
 headers=$(ls build/include/ptxpack/*.h)
 cuda=${CUDA_HOME:-/usr/local/cuda}/include
@@ -14,7 +14,7 @@ fail() {
     failed=$((failed + 1))
 }
 
-# compile LANGUAGE FILE [FLAG...]: as C11, or as C++11 and C++17 with each compiler there is
+# compile LANGUAGE FILE [FLAG...]: compiles it as C11, or as C++11 and C++17 with each installed compiler
 compile() {
     as=$1 file=$2
     shift 2
@@ -37,10 +37,10 @@ languages=c
 if [ -n "$compilers" ]; then
     languages="c c++"
 else
-    echo "SKIP: headers: no g++ and no clang++: nothing was compiled as C++"
+    echo "SKIP: headers: neither g++ nor clang++ is installed: nothing was compiled as C++"
 fi
 
-# write NAME INCLUDE...: a source of these includes and hardly anything else
+# write NAME INCLUDE...: writes a source of these includes and almost nothing else
 write() {
     file=$work/$1
     shift
@@ -56,7 +56,7 @@ for header in $headers; do
         compile "$language" "$work/alone.c" || fail "$header alone as $language"
     done
     "$cc" -std=c11 -Ibuild/include/ptxpack -M "$work/alone.c" | tr ' ' '\n' | grep -iE '(^|/)(cu|nv)[a-z_]*\.h$' &&
-        fail "$header draws in a CUDA header"
+        fail "$header includes a CUDA header"
     sed -n 's/^ *# *define  *\([A-Za-z0-9_]*\).*/\1/p' "$header" | grep -v '^PTXPACK_' &&
         fail "$header defines a macro without our prefix"
 done
@@ -66,7 +66,7 @@ if [ -r "$cuda/cuda.h" ]; then
     # "before" and "after" say where cuda.h is
     write before.c '<cuda.h>' '"ptxpack.h"'
     write after.c '"ptxpack.h"' '<cuda.h>'
-    for place in before after; do # a CUDA stream must pass as it is
+    for place in before after; do # a CUDA stream must be accepted without a cast
         echo "ptxpack_status headers_launch(const ptxpack_attention_plan *plan, CUstream stream);
 ptxpack_status headers_launch(const ptxpack_attention_plan *plan, CUstream stream)
 {
@@ -79,7 +79,7 @@ ptxpack_status headers_launch(const ptxpack_attention_plan *plan, CUstream strea
         done
     done
 else
-    echo "SKIP: headers: no $cuda/cuda.h to stand beside"
+    echo "SKIP: headers: there is no $cuda/cuda.h to compile with"
 fi
 echo "$count headers, $failed failures"
 [ $failed -eq 0 ]

@@ -1,11 +1,10 @@
 #!/bin/sh
-# install.sh - `make install` into a temporary folder: what must be there is there, the libraries need libc
-# alone and show only their own names; moved to another place, what was installed serves programs in C and C++,
-# shared and static, by flags, by pkg-config and by CMake, and Python; and `make uninstall` takes away every file
-# of ours and no other.
+# install.sh - `make install` into a temporary folder: all files are there, and the libraries need libc alone and
+# export only their own names.  After the folder is moved, programs in C and C++ use it, shared and static, by flags,
+# by pkg-config and by CMake, and so does Python.  `make uninstall` removes every file of ours and no other.
 cd "$(dirname "$0")/../.." || exit 1
 unset MAKEFLAGS MFLAGS MAKELEVEL PREFIX DESTDIR BINDIR LIBDIR INCLUDEDIR PYTHONDIR STRIP
-unset PTXPACK_LIBRARY PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_EMU PYTHONPATH
+unset PTXPACK_LIBRARY PTXPACK_PTX_DIR PTXPACK_ARCH PTXPACK_DEVICE PTXPACK_EMU PYTHONPATH
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cc=${CC:-cc} failed=0
@@ -21,7 +20,7 @@ skip() {
     echo "SKIP: install: $1"
 }
 
-# try WHAT COMMAND...: its output only where it fails
+# try WHAT COMMAND...: shows its output only when it fails
 try() {
     what=$1
     shift
@@ -39,15 +38,18 @@ touch "$work/stamp"
 (umask 077 && exec make install DESTDIR="$root" PREFIX=/usr) >"$work/log" 2>&1 ||
     { cat "$work/log"; echo "FAIL: make install"; exit 1; }
 find build -maxdepth 1 -type f -newer "$work/stamp" | grep . && fail "install built something"
-version=$(sed -n 's/^VERSION *:= *//p' Makefile)
+version=$(sed -n 's/^.define PTXPACK_VERSION  *"\(.*\)"/\1/p' loader/version.h)
 
 for file in bin/ptxpack lib/libptxpack.a "lib/libptxpack.so.$version" lib/libptxpack-emu.so \
     lib/pkgconfig/ptxpack.pc lib/cmake/ptxpack/ptxpack-config.cmake lib/cmake/ptxpack/ptxpack-config-version.cmake \
-    share/ptxpack/python/ptxpack/__init__.py; do
+    share/ptxpack/python/ptxpack/__init__.py share/ptxpack/python/ptxpack/py.typed \
+    share/man/man1/ptxpack.1 share/man/man7/ptxpack-environment.7 share/man/man7/ptxpack-ptx.7 \
+    share/bash-completion/completions/ptxpack share/zsh/site-functions/_ptxpack \
+    share/fish/vendor_completions.d/ptxpack.fish share/doc/ptxpack/LICENSE share/doc/ptxpack/CHANGELOG.md; do
     [ -f "$root/usr/$file" ] || fail "$file is not installed"
 done
-[ "$(readlink "$lib/libptxpack.so")" = libptxpack.so.0 ] || fail "libptxpack.so is no link to libptxpack.so.0"
-[ "$(readlink "$lib/libptxpack.so.0")" = "libptxpack.so.$version" ] || fail "libptxpack.so.0 is no such link"
+[ "$(readlink "$lib/libptxpack.so")" = libptxpack.so.0 ] || fail "libptxpack.so is not a link to libptxpack.so.0"
+[ "$(readlink "$lib/libptxpack.so.0")" = "libptxpack.so.$version" ] || fail "libptxpack.so.0 is not a link to libptxpack.so.$version"
 for header in build/include/ptxpack/*.h; do
     cmp "$header" "$include/ptxpack/$(basename "$header")" || fail "$header is not installed"
 done
@@ -66,19 +68,48 @@ sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$work/dynamic" |
     fail "libptxpack.so needs more than libc"
 grep -E 'TEXTREL|RPATH|RUNPATH' "$work/dynamic" && fail "libptxpack.so has text relocations or a search path"
 readelf -dW "$lib/libptxpack-emu.so" | grep -q 'SONAME.*\[libptxpack-emu\.so\]' ||
-    fail "the soname of libptxpack-emu.so is another name" # ldconfig would make a link of that name
+    fail "libptxpack-emu.so has a wrong soname" # ldconfig would make a link of that name
 nm -D --defined-only "$lib/libptxpack-emu.so" | awk '{print $3}' |
     grep -Ev '^(cu[A-Z]|nvPTXCompiler|ptxpack_emu_)' &&
-    fail "libptxpack-emu.so shows other names than a driver's"
-readelf -lW "$lib/libptxpack.so.0" | grep 'GNU_STACK.*RWE' && fail "libptxpack.so wants an executable stack"
+    fail "libptxpack-emu.so exports other names than a driver's"
+readelf -lW "$lib/libptxpack.so.0" | grep 'GNU_STACK.*RWE' && fail "libptxpack.so needs an executable stack"
 bytes=$(wc -c <"$lib/libptxpack.so.0")
 echo "libptxpack.so: $bytes bytes"
-[ "$bytes" -le 1048576 ] || fail "libptxpack.so has more than 1 MiB"
+[ "$bytes" -le 1200000 ] || fail "libptxpack.so has more than 1.2 MB"
 nm -D --defined-only "$lib/libptxpack.so.0" | awk '{print $3}' >"$work/names"
-[ "$(wc -l <"$work/names")" -ge 20 ] || fail "libptxpack.so shows hardly any names"
-grep -v '^ptxpack_' "$work/names" && fail "libptxpack.so shows names without our prefix"
+[ "$(wc -l <"$work/names")" -ge 20 ] || fail "libptxpack.so exports almost no names"
+grep -v '^ptxpack_' "$work/names" && fail "libptxpack.so exports names without our prefix"
 nm -g --defined-only "$lib/libptxpack.a" | awk 'NF == 3 {print $3}' | grep -v '^ptxpack_' &&
     fail "libptxpack.a has global names without our prefix"
+
+# ---- manual pages and completions ----------------------------------------------------------------------------
+man=$root/usr/share/man
+grep -q "^\.TH PTXPACK 1 .*ptxpack $version" "$man/man1/ptxpack.1" || fail "ptxpack.1 does not name the version"
+for word in $(build/ptxpack --help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
+    grep -q "^\.SS $word" "$man/man1/ptxpack.1" || fail "ptxpack.1 lacks $word"
+    grep -q " $word" "$root/usr/share/bash-completion/completions/ptxpack" || fail "bash does not know $word"
+    grep -q "'$word:" "$root/usr/share/zsh/site-functions/_ptxpack" || fail "zsh does not know $word"
+    grep -q " -a $word " "$root/usr/share/fish/vendor_completions.d/ptxpack.fish" || fail "fish does not know $word"
+done
+for word in PTXPACK_DEVICE PTXPACK_CACHE_DIR PTXPACK_EMU_SM nvidia; do
+    grep -q "$word" "$man/man7/ptxpack-environment.7" || fail "ptxpack-environment.7 lacks $word"
+done
+for word in '\.irp' '\.macro' '\\e\['; do
+    grep -q "$word" "$man/man7/ptxpack-ptx.7" || fail "ptxpack-ptx.7 lacks $word"
+done
+if command -v groff >/dev/null; then
+    for page in "$man"/man?/*; do
+        groff -Kutf8 -man -Tutf8 -ww -z "$page" 2>&1 | grep . && fail "$page is not good"
+    done
+fi
+if command -v bash >/dev/null; then
+    bash -c '. "$0" && COMP_WORDS=(ptxpack vector-add --device "") COMP_CWORD=3 && _ptxpack && echo "${COMPREPLY[*]}"' \
+        "$root/usr/share/bash-completion/completions/ptxpack" | grep -qx 'gpu emu' || fail "bash does not complete --device"
+fi
+for shell in zsh fish; do
+    command -v $shell >/dev/null || continue
+    find "$root/usr/share/$shell" -type f -exec $shell -n {} \; 2>&1 | grep . && fail "the completion for $shell"
+done
 
 # ---- moved, and used from elsewhere ------------------------------------------------------------------------
 mkdir -p "$work/opt"
@@ -88,15 +119,15 @@ lib=$prefix/lib include=$prefix/include emulator=$prefix/lib/libptxpack-emu.so
 (cd / && "$prefix/bin/ptxpack" vector-add --n 1000 --device emu --verify >"$work/log" 2>&1) ||
     { cat "$work/log"; fail "the installed command does not find the emulated driver"; }
 (cd / && "$prefix/bin/ptxpack" list >"$work/out") && grep -q attention_mma "$work/out" ||
-    fail "the installed command"
+    fail "the installed command failed"
 
 for header in build/include/ptxpack/*.h; do
     printf '#include <ptxpack/%s>\ntypedef int not_empty;\n' "$(basename "$header")" >"$work/alone.c"
     "$cc" -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$include" "$work/alone.c" ||
-        fail "ptxpack/$(basename "$header") alone as C"
+        fail "ptxpack/$(basename "$header") does not compile alone as C"
     [ -z "$cxx" ] ||
         "$cxx" -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$include" -x c++ "$work/alone.c" ||
-        fail "ptxpack/$(basename "$header") alone as C++"
+        fail "ptxpack/$(basename "$header") does not compile alone as C++"
 done
 
 cat >"$work/program.c" <<'PROGRAM'
@@ -129,12 +160,12 @@ int main(void)
     printf("%s: %s\n", ptxpack_status_name(status), ptxpack_detail(handle));
     ptxpack_vector_plan_free(plan);
     ptxpack_close(handle);
-    return reference_works() ? 0 : 4;
+    return strcmp(ptxpack_version(), PTXPACK_VERSION) == 0 && reference_works() ? 0 : 4;
 }
 PROGRAM
 cp "$work/program.c" "$work/program.cc"
 
-# run NAME COMMAND...: with a driver that is not there, with the emulated one, and with what the machine has
+# run NAME COMMAND...: runs it with a driver that does not exist, with the emulated driver, and with the machine's own
 run() {
     name=$1
     shift
@@ -142,9 +173,14 @@ run() {
     grep -q '^PTXPACK_E_NO_DRIVER: .*/no/such/driver\.so' "$work/out" || fail "$name: $(cat "$work/out")"
     PTXPACK_DRIVER=$emulator PTXPACK_PTXJIT=$emulator "$@" >"$work/out" 2>&1 || fail "$name: exit status $?"
     [ "$(cat "$work/out")" = "PTXPACK_OK: " ] || fail "$name, emulated: $(cat "$work/out")"
+    case $name in # a static program finds the emulated driver where the linker does
+    *static*) LD_LIBRARY_PATH=$lib PTXPACK_DEVICE=emu "$@" >"$work/out" 2>&1 || fail "$name: exit status $?" ;;
+    *) PTXPACK_DEVICE=emu "$@" >"$work/out" 2>&1 || fail "$name: exit status $?" ;;
+    esac
+    [ "$(cat "$work/out")" = "PTXPACK_OK: " ] || fail "$name, PTXPACK_DEVICE=emu: $(cat "$work/out")"
     "$@" >"$work/out" 2>&1 || fail "$name: exit status $?"
     grep -Eq '^PTXPACK_(OK: |E_[A-Z_]*: .+)' "$work/out" || fail "$name: $(cat "$work/out")"
-    [ "$(wc -l <"$work/out")" -eq 1 ] || fail "$name printed more: $(cat "$work/out")"
+    [ "$(wc -l <"$work/out")" -eq 1 ] || fail "$name printed more than one line: $(cat "$work/out")"
 }
 
 # build NAME COMPILER FLAG...
@@ -155,7 +191,7 @@ build() {
         { fail "$program does not build"; return 1; }
 }
 
-# use HOW CFLAGS LIBS STATIC_LIBS: build in both languages and both ways, and run
+# use HOW CFLAGS LIBS STATIC_LIBS: builds in both languages and both ways, and runs
 use() {
     for language in c cc; do
         case $language in
@@ -165,10 +201,10 @@ use() {
         build "shared_$language" $compiler $2 "$work/program.$language" $3 &&
             run "$1, shared, .$language" env LD_LIBRARY_PATH="$lib" "$work/shared_$language"
         readelf -dW "$work/shared_$language" | grep -q 'NEEDED.*\[libptxpack\.so\.0\]' ||
-            fail "$1: not linked shared"
+            fail "$1: the program is not linked to the shared library"
         build "static_$language" $compiler $2 "$work/program.$language" $4 &&
             run "$1, static, .$language" "$work/static_$language"
-        readelf -dW "$work/static_$language" | grep 'NEEDED.*libptxpack' && fail "$1: not linked statically"
+        readelf -dW "$work/static_$language" | grep 'NEEDED.*libptxpack' && fail "$1: the program is not linked statically"
     done
 }
 
@@ -177,7 +213,7 @@ use "by flags" "-I$include" "-L$lib -lptxpack" "$lib/libptxpack.a -ldl -lpthread
 
 if command -v pkg-config >/dev/null; then
     export PKG_CONFIG_PATH="$lib/pkgconfig"
-    [ "$(pkg-config --modversion ptxpack)" = "$version" ] || fail "pkg-config says another version"
+    [ "$(pkg-config --modversion ptxpack)" = "$version" ] || fail "pkg-config reports another version"
     [ -f "$(pkg-config --variable=emulator ptxpack)" ] || fail "pkg-config does not know the emulated driver"
     use "by pkg-config" "$(pkg-config --cflags ptxpack)" "$(pkg-config --libs ptxpack)" \
         "$(pkg-config --static --libs ptxpack | sed 's/-lptxpack/-l:libptxpack.a/')"
@@ -214,7 +250,7 @@ else
 fi
 
 if python3 -c 'import ctypes' 2>/dev/null; then
-    (cd / && PTXPACK_DRIVER=$emulator PTXPACK_PTXJIT=$emulator python3 -c "
+    (cd / && PTXPACK_DEVICE=emu python3 -c "
 import sys
 sys.path.insert(0, '$prefix/share/ptxpack/python')
 import ptxpack
@@ -224,29 +260,29 @@ else
     skip "no python3 with ctypes: the Python module was not used"
 fi
 
-# ---- and away again ----------------------------------------------------------------------------------------
+# ---- uninstall ----------------------------------------------------------------------------------------
 mv "$prefix" "$root/usr"
 touch "$root/usr/include/ptxpack/somebody_elses.h"
 try "make uninstall" make uninstall DESTDIR="$root" PREFIX=/usr
 [ "$(find "$root" ! -type d)" = "$root/usr/include/ptxpack/somebody_elses.h" ] ||
-    fail "uninstall leaves files, or takes others: $(find "$root" ! -type d)"
+    fail "uninstall leaves files, or removes others: $(find "$root" ! -type d)"
 rm -r "$root"
 
 # ---- other folders, and unstripped -------------------------------------------------------------------------
-# folders TARGET: install or uninstall them
+# folders TARGET: installs or uninstalls with other folders
 folders() {
     try "make $1 into other folders" make "$1" DESTDIR="$root" PREFIX=/usr STRIP=no BINDIR=/usr/libexec \
-        LIBDIR=/usr/lib/some-gnu INCLUDEDIR=/inc PYTHONDIR=/usr/lib/python3/dist-packages
+        LIBDIR=/usr/lib/some-gnu INCLUDEDIR=/inc PYTHONDIR=/usr/lib/python3/dist-packages DATADIR=/data
 }
-root=$work/root # a .pc file's variables are no words where a path holds blanks
+root=$work/root # pkg-config cannot split a .pc file's variables at blanks
 folders install
 lib=$root/usr/lib/some-gnu
-for file in inc/ptxpack/ptxpack.h usr/libexec/ptxpack usr/lib/some-gnu/libptxpack.so; do
+for file in inc/ptxpack/ptxpack.h usr/libexec/ptxpack usr/lib/some-gnu/libptxpack.so data/man/man1/ptxpack.1; do
     [ -f "$root/$file" ] || fail "$file is not installed"
 done
-readelf -SW "$lib/libptxpack.so.0" | grep -q '\.symtab' || fail "STRIP=no strips"
+readelf -SW "$lib/libptxpack.so.0" | grep -q '\.symtab' || fail "STRIP=no strips the library"
 for folder in usr/bin usr/include usr/share usr/lib/pkgconfig; do
-    [ ! -e "$root/$folder" ] || fail "$folder is there, although another was named"
+    [ ! -e "$root/$folder" ] || fail "$folder exists, although another folder was named"
 done
 grep -q '^LIBRARY = "../../../some-gnu/libptxpack.so.0"$' "$root/usr/lib/python3/dist-packages/ptxpack/library.py" ||
     fail "the Python module does not know where its library is"
@@ -256,7 +292,7 @@ if command -v pkg-config >/dev/null; then
     [ -f "$(pkg-config --variable=libdir ptxpack)/libptxpack.so" ] || fail "ptxpack.pc: libdir"
 fi
 LD_LIBRARY_PATH="$lib" "$root/usr/libexec/ptxpack" vector-add --n 1000 --device emu --verify \
-    >"$work/log" 2>&1 || { cat "$work/log"; fail "the linker does not help the command"; }
+    >"$work/log" 2>&1 || { cat "$work/log"; fail "the command does not run with LD_LIBRARY_PATH"; }
 folders uninstall
 find "$root" ! -type d | grep . && fail "uninstall leaves files in other folders"
 echo "$failed failures"

@@ -34,7 +34,7 @@ TEST(test_log_resources)
     assert_true(ptxpack_resources_write(&r, &text, &bytes));
     assert_true(ptxpack_resources_read(text, bytes, &back));
     assert_memory_equal(&r, &back, sizeof r);
-    for (size_t i = 0; i < bytes; i++) /* nothing shorter will do */
+    for (size_t i = 0; i < bytes; i++) /* nothing shorter is enough */
         assert_false(ptxpack_resources_read(text, i, &back));
     snprintf(longer, sizeof longer, "%.50sx", text);
     assert_false(ptxpack_resources_read(longer, strlen(longer), &back));
@@ -43,7 +43,7 @@ TEST(test_log_resources)
     assert_int_equal(r.registers, 0);
 }
 
-/* More remarks than there is room for: whole ones are kept, and none twice. */
+/* There are more remarks than room: whole ones are kept, and none twice. */
 TEST(test_log_overflow)
 {
     char              log[8192] = "", line[128];
@@ -75,6 +75,38 @@ TEST(test_log_errors)
     assert_string_equal(line, "no message");
     assert_int_equal(ptxpack_log_isa("Unsupported .version 9.5; current version is '8.4'"), 84);
     assert_int_equal(ptxpack_log_isa("current version is 'x'"), 0);
+}
+
+/* Unknown symbols are the cause of other errors: they come first, and nothing comes twice. */
+TEST(test_log_error_list)
+{
+    static const char log[] = "ptxas x.ptx, line 8; error   : Arguments mismatch for instruction 'mov'\n"
+                              "ptxas x.ptx, line 9; error   : Not a name of any known instruction: 'mvo'\n"
+                              "ptxas x.ptx, line 8; error   : Unknown symbol '%a'\n"
+                              "ptxas x.ptx, line 8; error   : Unknown symbol '%a'\n"
+                              "ptxas fatal   : Ptx assembly aborted due to errors\n";
+    static const char nvrtc[] =
+        "k.cu(3): error: expected a \";\"\n\nk.cu(2): error: identifier \"x\" is undefined\n"
+        "k.cu(9): warning: nothing\n2 errors detected in the compilation\n";
+    char   line[128];
+    size_t count;
+    char  *list = ptxpack_log_error_list(log, NULL, NULL, &count);
+    assert_int_equal(count, 3);
+    assert_string_equal(list, "line 9 of the PTX: Not a name of any known instruction: 'mvo'\n"
+                              "line 8 of the PTX: Unknown symbol '%a'\n"
+                              "line 8 of the PTX: Arguments mismatch for instruction 'mov'\n");
+    free(list);
+    ptxpack_log_errors(log, NULL, line, sizeof line);
+    assert_string_equal(line, "line 9 of the PTX: Not a name of any known instruction: 'mvo' (and 2 more)");
+    list = ptxpack_log_cuda_list(nvrtc, &count);
+    assert_int_equal(count, 2);
+    assert_string_equal(list,
+                        "k.cu:2: error: identifier \"x\" is undefined\nk.cu:3: error: expected a \";\"\n");
+    free(list);
+    list = ptxpack_log_error_list("", NULL, NULL, &count);
+    assert_int_equal(count, 0);
+    assert_string_equal(list, "");
+    free(list);
 }
 
 RUN_TESTS(NULL, NULL)

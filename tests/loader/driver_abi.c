@@ -1,5 +1,5 @@
-/* driver_abi.c - our declarations of the Driver API against NVIDIA's own headers, where they are on the
- * machine: a difference fails the compilation.  Otherwise skipped. */
+/* driver_abi.c - compares our declarations of the Driver API with NVIDIA's own headers, if they are installed:
+ * a difference fails the compilation.  Otherwise the test is skipped. */
 #include <stdio.h>
 
 #if __has_include(<cuda.h>) && __has_include(<cudaTypedefs.h>)
@@ -15,7 +15,7 @@
 /* The header hides the first version, whose prototype is the same. */
 #define PFN_cuDevicePrimaryCtxRelease_v7000 PFN_cuDevicePrimaryCtxRelease_v11000
 
-/* Every prototype, at the version that cuGetProcAddress is asked for. */
+/* Compares every prototype at the version that cuGetProcAddress is asked for. */
 #define SAME_PROTOTYPE(name, version, suffix, need, parameters)                                            \
     _Static_assert(__builtin_types_compatible_p(ptxpack_cu_result(*) parameters, PFN_##name##_v##version), \
                    #name " differs from cuda.h");

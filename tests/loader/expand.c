@@ -1,4 +1,5 @@
-/* expand.c - the macro expander: what as does not have, errors, limits, the line map, memory, speed. */
+/* expand.c - the macro expander: features that as does not have, errors, limits, the line map, memory,
+ * speed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -28,7 +29,7 @@
 
 #if !SANITIZED && defined(__GLIBC__)
 #define CAN_FAIL_MEMORY 1
-/* glibc's own, under our names: the allocation that `fail_at` counts down to fails. */
+/* glibc's own functions under our names: the allocation to which `fail_at` counts down fails. */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
@@ -253,7 +254,7 @@ TEST(test_errors)
         {".if 0\n.else\n.else\n.endif\n", "t:3: .else after .else, in the .if of line 1"},
         {".set N, 2\n.error \"N is \\[N]\"\n", "t:2: N is 2"},
         {".error\n", "t:1: .error"},
-        {".exitm\n", "t:1: .exitm outside macros and loops"},
+        {".exitm\n", "t:1: .exitm stands outside macros and loops"},
         {"a\n\n/* b\n", "t:3: the comment that begins here is not closed"},
         {".include \"no\"\n", "t:1: there is no file \"no\""},
         {".include no\n", "t:1: expected .include \"FILE\""},
@@ -291,7 +292,7 @@ TEST(test_errors_in_files)
     f.files[1].text = "\n.if 1\n";
     check_error_of(&f, "k.ptx:2: the .if that begins here has no .endif (in s.ptx:2)");
     f = (fixture){.files = {{"nul", "a\nb\0c\n"}}, .bytes = 6};
-    check_error_of(&f, "nul:2: a NUL byte");
+    check_error_of(&f, "nul:2: there is a NUL byte here");
     f = (fixture){.files = {{"other", ""}}};
     ptxpack_expand_options o = {.size = sizeof o, .read = fixture_read, .context = &f};
     ptxpack_expansion     *e;
@@ -304,7 +305,7 @@ TEST(test_warnings)
 {
     check_warning("x\n.warning \"w \\[1+1]\"\n.warning\n", "t:2: w 2\nt:3: .warning\n");
     check_warning(".macro M a\nx \\b;\n.endm\nM 1\n",
-                  "t:4: nothing to put in place of \"\\b;\" (in macro M, t:2)\n");
+                  "t:4: there is nothing to put in place of \"\\b;\" (in macro M, t:2)\n");
     check_warning(".pragma \"a\\b\";\n", "");
     check_warning(".set x, 1 << 64\n", "t:1: shift count 64 is not between 0 and 63\n");
     check_warning(".purgem q\n", "t:1: there is no macro \"q\" to purge\n");
@@ -312,7 +313,8 @@ TEST(test_warnings)
 
 /* ---- limits: nothing hangs, nothing grows without bound -------------------------------------------- */
 
-/* All this would run for ever or fill memory; the message must begin with the place and hold `part`. */
+/* All these texts would run for ever or fill memory; the message must begin with the place and contain
+ * `part`. */
 TEST(test_limits)
 {
     static const struct {
@@ -348,7 +350,7 @@ TEST(test_limits)
     }
 }
 
-/* `count` times `open`, then `middle`, then `count` times `close`. */
+/* Makes a text of `count` times `open`, then `middle`, then `count` times `close`. */
 static char *nest(size_t count, const char *open, const char *middle, const char *close)
 {
     char *text = (char *)malloc(count * (strlen(open) + strlen(close)) + strlen(middle) + 1), *at = text;
@@ -512,7 +514,7 @@ TEST(test_line_info)
     ptxpack_expansion_free(e);
 }
 
-/* ptxas must take the .loc and .file lines where we put them. */
+/* ptxas must accept the .loc and .file lines where we put them. */
 TEST(test_line_info_ptxas)
 {
     char        folder[] = "/tmp/ptxpack-loc-XXXXXX", path[64], command[512];
@@ -551,7 +553,7 @@ static const char busy[] = ".include \"inc\"\n.set k, 0\n.rept 3\n.irp r, a, \"b
 static const char busy_include[] = ".macro M a, b, p1, p2, p3, p4, z=1\n.if \\a & 1\nodd \\b \\z "
                                    "\\@;\n.elseif \\a\n even \\a;\n.exitm\n.else\nzero\n.endif\n.endm\n";
 
-/* Every allocation in turn fails: the status says so, nothing leaks, nothing crashes. */
+/* Each allocation fails in turn: the status reports it, nothing leaks, nothing crashes. */
 TEST(test_memory)
 {
     if (!CAN_FAIL_MEMORY) {
@@ -614,7 +616,7 @@ TEST(test_threads)
     free(first);
 }
 
-/* The main loop of an attention kernel, more or less: nested macros, loops, lists, conditions. */
+/* A text like the main loop of an attention kernel: nested macros, loops, lists, conditions. */
 static const char realistic[] =
     ".macro QUAD op, x\n .irp d, 1, 2\n        shfl.sync.bfly.b32  %t, \\x, \\d, 31, -1;\n"
     "        \\op\\().f32          \\x, \\x, %t;\n .endr\n.endm\n"

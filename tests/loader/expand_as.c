@@ -1,7 +1,7 @@
-/* expand_as.c - what our macro language shares with GNU as expands as the real `as` expands it.
+/* expand_as.c - the features that our macro language shares with GNU as expand as the real `as` expands them.
  *
- * A line that starts with > is plain text to us.  For as it is carried as .ascii "the line\n": as puts macro
- * arguments into strings too, so the bytes that it assembles are the text that it expanded. */
+ * A line that starts with > is plain text to us.  For as it is written as .ascii "the line\n": as replaces macro
+ * arguments in strings, too, so the bytes that it assembles are the text that it expanded. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 static char folder[] = "/tmp/ptxpack-as-XXXXXX";
 static bool have_as;
-static bool blanks_match; /* this as treats blanks in operands as the one that we follow */
+static bool blanks_match; /* this as treats blanks in operands like the version that we follow */
 
 /* ---- the real as ----------------------------------------------------------------------------------- */
 
@@ -34,7 +34,7 @@ static char *read_whole(const char *path, size_t *bytes)
     return data;
 }
 
-/* Write `text` for as to folder/name. */
+/* Writes `text` for as to folder/name. */
 static void carry(const char *name, const char *text)
 {
     char path[256];
@@ -53,7 +53,7 @@ static void carry(const char *name, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-/* The bytes that as makes of folder/name, or NULL when it refuses. */
+/* Returns the bytes that as makes of folder/name, or NULL when it refuses. */
 static char *assemble(const char *name, const char *section, size_t *bytes)
 {
     char command[1024], path[256];
@@ -66,7 +66,8 @@ static char *assemble(const char *name, const char *section, size_t *bytes)
     return read_whole(path, bytes);
 }
 
-/* false, with both texts on stdout, unless as and we agree on files[0]; files after it are included. */
+/* Returns false, with both texts on stdout, if as and our expander differ on files[0]; it includes the other
+ * files. */
 static bool agree(fixture *f, bool *refused)
 {
     ptxpack_expansion *e;
@@ -95,7 +96,7 @@ static bool agree(fixture *f, bool *refused)
 
 static const struct {
     const char *name;
-    bool        blanks; /* depends on how blanks in operands are treated */
+    bool        blanks; /* the result depends on how blanks in operands are treated */
 } cases[] = {
     {"arguments", true}, {"conditions", true}, {"exit", false},       {"include_main", false},
     {"loops", true},     {"nested", false},    {"parameters", false}, {"substitution", false},
@@ -330,7 +331,7 @@ TEST(test_expressions)
     assert_int_equal(failures, 0);
 }
 
-/* Operands made of pieces that matter to scanning; strings, if any, only where an argument starts. */
+/* Makes operands of pieces that are difficult to scan; strings are only at the start of an argument. */
 static void random_operands(program *p, const char *const *pieces, uint32_t count, bool strings)
 {
     bool start = true;
@@ -345,7 +346,7 @@ static void random_operands(program *p, const char *const *pieces, uint32_t coun
     }
 }
 
-/* One thing is left out: as drops a blank after \@ and \() in a macro's body, even one that separates. */
+/* One thing is not tested: as drops a blank after \@ and \() in a macro's body, even one that separates. */
 static void random_program(program *p)
 {
     static const char *const plain[] = {"a", "b2", "%r1", "$c", "7",   ", ", ",", ", ", " ",  " ",  "  ", "+",
@@ -423,7 +424,7 @@ TEST(test_random)
 
 /* ---- set-up ---------------------------------------------------------------------------------------- */
 
-/* as has changed its mind about blanks more than once, and it differs between processors. */
+/* Versions of as treat blanks differently, and so do its processors. */
 static void look_for_as(void)
 {
     size_t bytes = 0;

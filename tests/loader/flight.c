@@ -1,4 +1,4 @@
-/* flight.c - all threads and handles that ask share one compilation, also where processes fork. */
+/* flight.c - all threads and handles that need a kernel share one compilation, also when processes fork. */
 #include "jit_fixture.h"
 #include <pthread.h>
 #include <signal.h>
@@ -100,7 +100,7 @@ TEST(test_shared_failure)
         ptxpack_close(askers[i].handle);
 }
 
-/* Who asks together with a handle that forbids compiling is not refused for its sake. */
+/* A handle that waits together with one that forbids compiling is not refused because of it. */
 TEST(test_forbidden_for_one_only)
 {
     struct asker      forbidding = {0}, other = {0};
@@ -113,7 +113,7 @@ TEST(test_forbidden_for_one_only)
     options.ptxjit = compiler;
     assert_int_equal(ptxpack_open(&options, &forbidding.handle), PTXPACK_OK);
     ptxpack_cache_key *key = key_of_row(other.handle);
-    int lock = ptxpack_cache_lock(ptxpack_cache_of(other.handle), key, 0); /* the first waits for it */
+    int lock = ptxpack_cache_lock(ptxpack_cache_of(other.handle), key, 0); /* the first thread waits for it */
     assert_int_not_equal(lock, -1);
     forbidding.start = other.start = &start;
     assert_int_equal(pthread_barrier_init(&start, NULL, 1), 0);
@@ -143,13 +143,13 @@ static void *open_and_close(void *context)
     return NULL;
 }
 
-/* A child finds no lock of the dynamic linker held by a thread that it does not have. */
+/* After a fork no lock of the dynamic linker is held by a thread that the child does not have. */
 TEST(test_fork_while_opening)
 {
     enum { OPENERS = 4, CHILDREN = 200 };
     pthread_t threads[OPENERS];
     int       status = 0;
-    ptxpack_close(open_offline("sm_80", true)); /* names the compiler for all */
+    ptxpack_close(open_offline("sm_80", true)); /* it chooses the compiler for all */
     atomic_store(&enough, false);
     for (int i = 0; i < OPENERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, NULL), 0);
@@ -186,7 +186,7 @@ TEST(test_fork_during_compilation)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(10); /* instead of hanging */
+        alarm(10); /* the test ends instead of waiting for ever */
         setenv("FAKE_PTXJIT", "", 1);
         compile(open_offline("sm_90", true), which, cubin, sizeof cubin);
         _exit(strstr(cubin, "compiled") != NULL ? 0 : 1);

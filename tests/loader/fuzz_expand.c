@@ -1,14 +1,14 @@
-/* fuzz_expand.c - the macro expander on hostile text: no crash, no hang, no broken promise.
+/* fuzz_expand.c - the macro expander on hostile text: no crash, no hang, no broken guarantee.
  *
  * With libFuzzer (clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I.):
- * tests/loader/fuzz_expand.c and all C files of loader/expand make the fuzzer.
- * Without it this is a program that runs the files it is given or, given none, programs made from pieces of the language
+ * tests/loader/fuzz_expand.c and all C files of loader/expand make the fuzzer.  Without it this is a program
+ * that runs the files that it is given.  If none is given, it runs programs made from pieces of the language
  * (tests/support/fuzz.h). */
 #include <string.h>
 #include "tests/support/fuzz.h"
 #include "loader/expand/expand.h"
 
-/* A promise of expand.h is broken. */
+/* Fails when a guarantee of expand.h is broken. */
 #define DEMAND(condition)                                                            \
     do {                                                                             \
         if (!(condition)) {                                                          \
@@ -38,7 +38,7 @@ static void split(char *text, size_t size, input *in)
         char *end = i < 2 ? (char *)memmem(text, size, "\n----\n", 6) : NULL;
         in->text[i] = text;
         in->bytes[i] = end != NULL ? (size_t)(end + 1 - text) : size;
-        if (end == NULL) { /* the files that are left are empty */
+        if (end == NULL) { /* the remaining files are empty */
             for (int k = i + 1; k < 3; k++)
                 in->text[k] = text + size;
             return;
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_success(e);
         else
             check_failure(e);
-        if (line_info == 0 && status == PTXPACK_OK) { /* what came out is a function of what went in */
+        if (line_info == 0 && status == PTXPACK_OK) { /* the same input gives the same output */
             ptxpack_expansion *second = expand(&in, false, &again);
             DEMAND(again == status &&
                    strcmp(ptxpack_expansion_text(e, NULL), ptxpack_expansion_text(second, NULL)) == 0);

@@ -78,7 +78,7 @@ static void check_build(const char *library, const char *target, const ptxpack_v
     ptxpack_close(second);
 }
 
-/* What this generation cannot build is refused in words that say so. */
+/* Checks that what this generation cannot build is refused with a clear message. */
 static void check_refusal(const char *library, const char *target, const ptxpack_variant *v, ptxpack *handle,
                           bool target_known)
 {
@@ -92,7 +92,7 @@ static void check_refusal(const char *library, const char *target, const ptxpack
     free(b.cubin);
 }
 
-/* The first PTX ISA that has the target, which is also the first compiler that knows it. */
+/* The first PTX ISA that has the target; the first compiler that knows the target has it, too. */
 static int isa_of_target(const char *target)
 {
     static const struct {
@@ -118,7 +118,7 @@ static void check_target(const char *library, const char *target, unsigned *buil
         bool                       known = caps->isa >= isa_of_target(target);
         if (i > 0 && strcmp(v->op, rows[i - 1].op) == 0 && v->isa == rows[i - 1].isa &&
             v->arch == rows[i - 1].arch)
-            continue; /* one row of a kind is enough: compilers are judged here, not kernels */
+            continue; /* one row of a kind is enough: this test is about compilers, not kernels */
         if (v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC ? caps->arch != v->arch : caps->arch < v->arch)
             continue;
         if (known && ptxpack_variant_refusal(v, caps, why, sizeof why) == NULL) {
@@ -150,8 +150,8 @@ static void *ask(void *context)
     return NULL;
 }
 
-/* Through the fake compiler, which hands everything to the real one and counts; half the threads share a
- * handle. */
+/* Compiles through the fake compiler, which passes everything to the real one and counts; half the threads
+ * share a handle. */
 static void check_flight(const char *library, const char *counting)
 {
     asker             askers[THREADS];
@@ -227,7 +227,7 @@ static void check_parallel(const char *library)
     pthread_barrier_destroy(&start);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------ */
+/* ---- all tests ------------------------------------------------------------------------------------ */
 static void check_library(const char *library, const char *counting)
 {
     unsigned before = failures, built = 0, refused = 0;
@@ -278,7 +278,8 @@ int main(int argc, char **argv)
     }
     if (mkdtemp(folder) == NULL)
         return 1;
-    setenv("PTXPACK_CACHE_DIR", folder, 1); /* one for all: generations must not take each other's entries */
+    /* one cache for all: a generation must not use the entries of another */
+    setenv("PTXPACK_CACHE_DIR", folder, 1);
     unsetenv("PTXPACK_CACHE_DISABLE");
     find_counting(counting, sizeof counting);
     for (int i = 1; i < argc; i++)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # generations.sh - fetch the PTX compilers of five driver generations, without installing anything: Debian's
-# packages of libnvidia-ptxjitcompiler.so.1, from the mirror that this machine's apt uses, through a list and a
-# state folder of our own.  They land in build/generations/BRANCH/; check_generations uses what is there.
-# Each one that cannot be had is skipped loudly; status 77 when there is none at all.
+# packages of libnvidia-ptxjitcompiler.so.1, from the mirror that this machine's apt uses, with our own list and
+# state folder.  They are stored in build/generations/BRANCH/, where generations.c looks for them.
+# Each one that cannot be fetched is reported as skipped; the exit status is 77 when there is none at all.
 branches="450 460 470 535 550"
 releases="bullseye bookworm trixie"
 
@@ -21,7 +21,7 @@ mirrors() {
     cat /etc/apt/sources.list.d/*.sources 2>/dev/null | sed -n 's/^URIs: *//p' | tr ' ' '\n'
 }
 
-# apt with nothing of the machine's own lists, state or cache.
+# Run apt without the machine's own lists, state and cache.
 private() {
     command=$1
     shift
@@ -41,7 +41,7 @@ write_list() {
     done >"$apt/sources.list"
 }
 
-# "package=version" of a branch, if any release has it.
+# Print "package=version" of a branch, if any release has it.
 find_package() {
     private apt-cache madison libnvidia-ptxjitcompiler1 libnvidia-tesla-ptxjitcompiler1 \
         "libnvidia-tesla-$1-ptxjitcompiler1" 2>/dev/null |
@@ -86,4 +86,4 @@ for branch in $branches; do
     have "$branch" && found="$found $branch"
 done
 [ -n "$found" ] || exit 77
-echo "driver compilers at hand:$found"
+echo "driver compilers found:$found"

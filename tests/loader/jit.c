@@ -2,6 +2,7 @@
 #include "jit_fixture.h"
 #include <dirent.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include "loader/internal.h"
 
 #define BEFORE_EACH reset_compiler
@@ -18,13 +19,13 @@ TEST(test_key)
     assert_string_equal(cubin, "compiled 1 --gpu-name=sm_90");
     assert_true(compile(handle, which, cubin, sizeof cubin));
     assert_string_equal(cubin, "compiled 1 --gpu-name=sm_90");
-    assert_false(compile(handle, other, cubin, sizeof cubin)); /* other text */
+    assert_false(compile(handle, other, cubin, sizeof cubin)); /* another text */
     ptxpack_close(handle);
-    handle = open_offline("sm_90a", false); /* other target */
+    handle = open_offline("sm_90a", false); /* another target */
     assert_false(compile(handle, which, cubin, sizeof cubin));
     assert_string_equal(cubin, "compiled 3 --gpu-name=sm_90a");
     ptxpack_close(handle);
-    setenv("PTXPACK_LINE_INFO", "1", 1); /* other options (and text) */
+    setenv("PTXPACK_LINE_INFO", "1", 1); /* other options (and another text) */
     handle = open_offline("sm_90", false);
     assert_false(compile(handle, which, cubin, sizeof cubin));
     ptxpack_close(handle);
@@ -35,7 +36,7 @@ TEST(test_key)
     assert_int_equal(compilations(), 0);
     unsetenv("PTXPACK_LINE_INFO");
     snprintf(edited, sizeof edited, "%sedited\n", test_ptx);
-    write_pack(edited); /* seen at once */
+    write_pack(edited); /* the change is seen at once */
     assert_false(compile(handle, which, cubin, sizeof cubin));
     ptxpack_close(handle);
     FILE *file = fopen(compiler = fresh_copy("fake_ptxjit.so"), "a"); /* another build of the compiler */
@@ -73,7 +74,7 @@ TEST(test_foreign_metadata)
     ptxpack_close(handle);
 }
 
-/* The embedded pack: the text is remembered, and expanded again as soon as its lines matter. */
+/* The embedded pack: the text is remembered, and expanded again as soon as its lines are needed. */
 TEST(test_remembered_text)
 {
     const ptxpack_variant *v = ptxpack_variant_find("vector_add_sm80");
@@ -145,7 +146,7 @@ TEST(test_unusable_compilers)
     options.ptxjit = fresh_copy("fake_ptxjit.so");
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_NO_JIT);
     assert_has(ptxpack_detail(NULL), "version");
-    options.ptxjit = fresh_copy("fake_driver.so"); /* a library, but not that one */
+    options.ptxjit = fresh_copy("fake_driver.so"); /* a library, but not a compiler */
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_NO_JIT);
     assert_has(ptxpack_detail(NULL), "does not export nvPTXCompilerGetVersion");
 }
@@ -155,7 +156,7 @@ TEST(test_offline_isa)
     ptxpack *handle = open_offline("sm_86", false);
     assert_int_equal(ptxpack_device(handle)->caps.isa, 90); /* from the version of the API */
     ptxpack_close(handle);
-    setenv("FAKE_PTXJIT", "isa=74 old", 1); /* by asking */
+    setenv("FAKE_PTXJIT", "isa=74 old", 1); /* by asking the compiler */
     handle = open_offline("sm_86", false);
     assert_int_equal(ptxpack_device(handle)->caps.isa, 74);
     assert_int_equal(ptxpack_device(handle)->caps.arch, 86);
@@ -189,7 +190,7 @@ TEST(test_exact_targets)
     }
 }
 
-/* With a driver, the lower of the two counts. */
+/* With a driver, the lower of the two versions is used. */
 TEST(test_isa_of_both)
 {
     static const struct {
@@ -233,7 +234,6 @@ static const char script[] =
     "#!/bin/sh\n"
     "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release 12.4, V12.4.131'; exit 0; }\n"
     "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
-    "case $(stat -c %a \"$1\") in 600) ;; *) echo 'ptxas fatal   : not private'; exit 1;; esac\n"
     "grep -q MARK_ISA \"$1\" && { echo \"ptxas $1, line 1; fatal   : Unsupported .version 9.5; current version "
     "is '8.4'\"; exit 255; }\n"
     "grep -q MARK_BAD \"$1\" && { echo \"ptxas $1, line 7; error   : Unknown symbol '%zz'\"; exit 255; }\n"
@@ -247,7 +247,7 @@ static void expect_ptxas(ptxpack *handle, const char *mark, ptxpack_status statu
     ptxpack_kernel_info info;
     void               *cubin = NULL;
     size_t              bytes = 0;
-    snprintf(text, sizeof text, "%s%s\n", test_ptx, mark);
+    snprintf(text, sizeof text, "%s.pragma \"%s\";\n", test_ptx, mark);
     write_pack(text);
     ptxpack_status got = ptxpack_kernel_compile(handle, &row, which, 1, &info, &cubin, &bytes);
     if (got != status)
@@ -260,6 +260,32 @@ static void expect_ptxas(ptxpack *handle, const char *mark, ptxpack_status statu
     } else {
         assert_has(ptxpack_detail(handle), part);
     }
+}
+
+/* The text and the machine code are files in memory.  If the table of open files has no room for them, nothing
+ * is compiled, and the line says so. */
+static void expect_no_files(ptxpack *handle)
+{
+    struct rlimit limit, less;
+    int           next = dup(0); /* the lowest that is free */
+    assert_true(next >= 0 && close(next) == 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    less = limit;
+    less.rlim_cur = (rlim_t)next + 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
+    expect_ptxas(handle, "crowded", PTXPACK_E_IO,
+                 "a file in memory cannot be made for it: Too many open files");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* ptxas gets its files also when a standard stream is closed, so that a file would get its number. */
+static void expect_without_stdin(ptxpack *handle)
+{
+    int kept = dup(0);
+    assert_true(kept >= 0 && close(0) == 0);
+    expect_ptxas(handle, "without stdin", PTXPACK_OK, "");
+    assert_int_equal(dup2(kept, 0), 0);
+    close(kept);
 }
 
 static unsigned files_in(const char *path)
@@ -276,6 +302,7 @@ static unsigned files_in(const char *path)
 TEST(test_ptxas)
 {
     ptxpack_options options = {.size = sizeof options, .offline = true, .arch = "sm_90", .ptxjit = "none"};
+    options.no_cache = true;
     write_text(below("ptxas"), script);
     assert_int_equal(chmod(below("ptxas"), 0700), 0);
     mkdir(below("temporary"), 0700);
@@ -289,18 +316,22 @@ TEST(test_ptxas)
     expect_ptxas(handle, "MARK_BAD", PTXPACK_E_COMPILE,
                  "kernel/test.ptx:10 (in macro STEP, kernel/test.ptx:2)");
     expect_ptxas(handle, "MARK_KILL", PTXPACK_E_COMPILE, "test_row");
-    signal(SIGCHLD, SIG_IGN); /* then nobody learns how ptxas ended */
+    signal(SIGCHLD, SIG_IGN); /* then the exit status of ptxas is lost */
     expect_ptxas(handle, "good, unwatched", PTXPACK_OK, "");
     expect_ptxas(handle, "MARK_BAD unwatched", PTXPACK_E_COMPILE, "kernel/test.ptx:10");
     signal(SIGCHLD, SIG_DFL);
+    expect_without_stdin(handle);
     assert_int_equal(files_in(below("temporary")), 0);
-    setenv("TMPDIR", below("no-such-folder"), 1);
-    expect_ptxas(handle, "unwritable", PTXPACK_E_IO, "test_row");
+    setenv("TMPDIR", below("no-such-folder"), 1); /* it is not needed */
+    expect_ptxas(handle, "no temporary folder", PTXPACK_OK, "");
     unsetenv("TMPDIR");
+    expect_no_files(handle);
+    assert_int_equal(unlink(below("ptxas")), 0);
+    expect_ptxas(handle, "gone", PTXPACK_E_NO_JIT, "it cannot be run: No such file or directory");
     ptxpack_close(handle);
 }
 
-/* Its version is asked for once, and again when the file is another. */
+/* The version of ptxas is read once, and again when the file has changed. */
 TEST(test_ptxas_asked_once)
 {
     static const int releases[] = {4, 4, 5};
@@ -322,7 +353,7 @@ TEST(test_ptxas_asked_once)
     }
 }
 
-/* ---- forbidding compilations, and being told of them ---------------------------------------------- */
+/* ---- forbidding compilations, and reporting them -------------------------------------------------- */
 
 struct events {
     unsigned count;
@@ -382,7 +413,7 @@ TEST(test_forbidden_and_told)
     ptxpack_close(handle);
 }
 
-/* The driver's own JIT counts as well: it would compile while it loads. */
+/* The driver's own JIT is forbidden, too: it would compile while it loads. */
 TEST(test_forbidden_and_told_by_the_driver)
 {
     ptxpack_variant whole = row;

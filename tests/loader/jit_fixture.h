@@ -18,7 +18,7 @@ static inline unsigned compilations(void)
     return atomic_load((atomic_uint *)library_symbol(compiler, "fake_compilations"));
 }
 
-static ptxpack *open_offline(const char *arch, bool no_cache)
+static inline ptxpack *open_offline(const char *arch, bool no_cache)
 {
     ptxpack_options options = {.size = sizeof options, .offline = true, .no_cache = no_cache};
     options.arch = arch;
@@ -29,7 +29,7 @@ static ptxpack *open_offline(const char *arch, bool no_cache)
     return handle;
 }
 
-/* Compile `row` and tell whether it came from the cache. */
+/* Compiles `row`; returns whether it came from the cache. */
 static inline bool compile(ptxpack *handle, const ptxpack_symbol *symbols, char *cubin, size_t cap)
 {
     ptxpack_kernel_info info;

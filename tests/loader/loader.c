@@ -6,7 +6,7 @@
 #define BEFORE_EACH reset
 #define AFTER_EACH  NULL
 
-/* A handle on a fresh fake driver that behaves as `words` say, compiling by the driver itself (cuLink). */
+/* Opens a handle on a fresh fake driver that behaves as `words` say; the driver itself compiles (cuLink). */
 static ptxpack_status open_fake(const char *words, const char **driver, ptxpack **handle)
 {
     ptxpack_options options = {.size = sizeof options, .ptxjit = "none"};
@@ -124,7 +124,7 @@ TEST(test_options)
     assert_has(ptxpack_detail(NULL), "options.size");
     options.size = 0;
     assert_int_equal(ptxpack_open(&options, &handle), PTXPACK_E_ARG);
-    options.size = offsetof(ptxpack_options, driver); /* of a caller older than the other fields */
+    options.size = offsetof(ptxpack_options, driver); /* a caller that is older than the other fields */
     options.driver = "/not/looked/at";
     setenv("FAKE_CUDA", "", 1);
     setenv("PTXPACK_DRIVER", fresh_copy("fake_driver.so"), 1);
@@ -361,6 +361,54 @@ TEST(test_contexts)
     check_launch("current", true);
 }
 
+/* Opens, makes the context current, launches and closes, as a program that uses the library now and then. */
+static void check_session(const ptxpack_options *options)
+{
+    const uint32_t               grid[3] = {1, 1, 1};
+    uint64_t                     argument = 0;
+    ptxpack_kernel              *kernel;
+    ptxpack                     *handle = open_with(options);
+    struct CUctx_st             *current = NULL;
+    const struct ptxpack_driver *d = ptxpack_driver_table(handle);
+    assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
+    assert_int_equal(ptxpack_kernel_launch(kernel, grid, &argument, NULL), PTXPACK_OK);
+    assert_int_equal(d->cuCtxSetCurrent(ptxpack_context(handle)), 0);
+    assert_int_equal(d->cuCtxSynchronize(), 0);
+    ptxpack_close(handle);
+    assert_int_equal(d->cuCtxGetCurrent(&current), 0);
+    assert_null(current);
+}
+
+TEST(test_twice_in_a_thread)
+{
+    ptxpack_options options = {.size = sizeof options, .ptxjit = "none"};
+    setenv("FAKE_CUDA", "", 1);
+    options.driver = fresh_copy("fake_driver.so");
+    check_session(&options);
+    check_session(&options);
+    assert_int_equal(record_of(options.driver)->retained, 0);
+}
+
+TEST(test_destroyed_context)
+{
+    const char                  *driver;
+    const uint32_t               grid[3] = {1, 1, 1};
+    uint64_t                     argument = 0;
+    struct CUctx_st             *current = NULL;
+    ptxpack_kernel              *kernel;
+    ptxpack                     *handle = must_open("destroyed", &driver);
+    const struct ptxpack_driver *d = ptxpack_driver_table(handle);
+    assert_int_equal(record_of(driver)->retained, 1); /* it uses the primary context instead */
+    assert_int_equal(load_row(handle, &row, &kernel), PTXPACK_OK);
+    assert_int_equal(ptxpack_kernel_launch(kernel, grid, &argument, NULL), PTXPACK_OK);
+    assert_ptr_equal(record_of(driver)->context_at_launch, ptxpack_context(handle));
+    d->cuCtxGetCurrent(&current);
+    assert_ptr_not_equal(current, ptxpack_context(handle)); /* the caller's context stays current */
+    assert_non_null(current);
+    ptxpack_close(handle);
+    assert_int_equal(record_of(driver)->retained, 0);
+}
+
 TEST(test_launch_refused)
 {
     const char     *driver;
@@ -376,7 +424,7 @@ TEST(test_launch_refused)
 
 /* ---- forks ---------------------------------------------------------------------------------------- */
 
-/* In the child: the exit status tells which check failed. */
+/* Runs in the child: the exit status shows which check failed. */
 static int use_after_fork(ptxpack *handle, const ptxpack_kernel *kernel, const char *driver,
                           struct fake_record *record)
 {
@@ -395,7 +443,7 @@ static int use_after_fork(ptxpack *handle, const ptxpack_kernel *kernel, const c
         return 4;
     if (ptxpack_open(&options, &second) != PTXPACK_E_FORKED)
         return 5;
-    ptxpack_close(handle); /* frees, and leaves the driver alone */
+    ptxpack_close(handle); /* it frees memory, and does not call the driver */
     return record->retained == 1 && record->libraries == 1 ? 0 : 6;
 }
 
@@ -430,8 +478,8 @@ TEST(test_fork_inside_open)
     assert_true(child >= 0);
     if (child == 0) {
         ptxpack *handle;
-        alarm(10);                    /* instead of hanging */
-        for (int i = 0; i < 2; i++) { /* the second time under the handlers of the first */
+        alarm(10);                    /* the test ends instead of waiting for ever */
+        for (int i = 0; i < 2; i++) { /* the second time with the handlers of the first */
             if (ptxpack_open(&options, &handle) != PTXPACK_OK)
                 _exit(1);
             ptxpack_close(handle);
@@ -468,8 +516,13 @@ TEST(test_detail)
         snprintf(line, sizeof line, "line %d and", i); /* one line */
         assert_has(ptxpack_detail(handles[i]), line);
     }
-    ptxpack_fail(handles[0], PTXPACK_E_ARG, "%s!", ptxpack_detail(handles[0])); /* its own argument */
+    /* the argument is the detail itself */
+    ptxpack_fail(handles[0], PTXPACK_E_ARG, "%s!", ptxpack_detail(handles[0]));
     assert_string_equal(ptxpack_detail(handles[0]), "line 0 and more!");
+    ptxpack_fail(handles[0], PTXPACK_E_ARG,
+                 "a\tb\x1b[2J\x7f \xc2\x9b \xc3\xa9"); /* a terminal gets no commands */
+    assert_string_equal(ptxpack_detail(handles[0]), "a b\\x1b[2J\\x7f \\xc2\\x9b \xc3\xa9");
+    ptxpack_fail(handles[0], PTXPACK_E_ARG, "line 0 and more!");
     ptxpack_fail(handles[5], PTXPACK_E_ARG, "newest");
     assert_string_equal(ptxpack_detail(handles[1]), ""); /* the oldest was forgotten */
     assert_string_equal(ptxpack_detail(handles[0]), "line 0 and more!");

@@ -13,7 +13,7 @@
 #include "tests/support/unit.h"
 #include "host/ptxpack.h"
 
-static char folder[64]; /* of this run */
+static char folder[64]; /* the folder of this run */
 
 /* A path below the folder; valid until the 64th call after it. */
 static const char *below(const char *name)
@@ -63,7 +63,7 @@ static void write_pack(const char *text)
     write_text(below("ptx/kernel/test.ptx"), text);
 }
 
-/* A copy, under a new name, of a fake library beside this program. */
+/* Copies a fake library beside this program under a new name. */
 static inline const char *fresh_copy(const char *name)
 {
     static unsigned count;

@@ -1,5 +1,5 @@
-/* nvrtc.c - CUDA C++ programs: how NVRTC is found and asked, what belongs to a key, and the headers that a source includes;
- * through a fake NVRTC. */
+/* nvrtc.c - CUDA C++ programs: how NVRTC is found and called, what belongs to a key, and the headers that a
+ * source includes; through a fake NVRTC. */
 #include "nvrtc_fixture.h"
 
 /* ---- finding it ----------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ TEST(test_places)
     copy_to("toolkit/lib64", "libnvrtc.so.12");
     copy_to("toolkit/lib64", "libnvrtc.so.13");
     setenv("VIRTUAL_ENV", below("venv"), 1);
-    if (access("/usr/local/cuda/lib64/libnvrtc.so", R_OK) != 0) /* which comes first */
+    if (access("/usr/local/cuda/lib64/libnvrtc.so", R_OK) != 0) /* this place comes first */
         expect_found(below("venv/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"));
     setenv("LD_LIBRARY_PATH", below("linker"), 1);
     expect_found(below("linker/libnvrtc.so.12"));
@@ -42,9 +42,9 @@ TEST(test_absent)
 {
     ptxpack_source s = source_of("int x;\n");
     setenv("PTXPACK_NVRTC", "none", 1);
-    expect_failure(&s, PTXPACK_E_NO_NVRTC, "PTXPACK_NVRTC=none gives none");
+    expect_failure(&s, PTXPACK_E_NO_NVRTC, "PTXPACK_NVRTC=none names no usable library");
     setenv("PTXPACK_NVRTC", below("no-such.so"), 1);
-    expect_failure(&s, PTXPACK_E_NO_NVRTC, "no-such.so gives none");
+    expect_failure(&s, PTXPACK_E_NO_NVRTC, "no-such.so names no usable library");
     setenv("PTXPACK_NVRTC", fresh_copy("fake_ptxjit.so"), 1);
     expect_failure(&s, PTXPACK_E_NO_NVRTC, "does not export nvrtcGetErrorString");
     setenv("PTXPACK_NVRTC", fresh_copy("fake_nvrtc_broken.so"), 1);
@@ -52,9 +52,9 @@ TEST(test_absent)
     write_text(below("text.so"), "no library");
     setenv("PTXPACK_NVRTC", below("text.so"), 1);
     expect_failure(&s, PTXPACK_E_NO_NVRTC, "text.so");
-    assert_int_equal(mkfifo(below("pipe.so"), 0600), 0); /* which the linker would wait for */
+    assert_int_equal(mkfifo(below("pipe.so"), 0600), 0); /* the linker would wait for it */
     setenv("PTXPACK_NVRTC", below("pipe.so"), 1);
-    expect_failure(&s, PTXPACK_E_NO_NVRTC, "pipe.so gives none");
+    expect_failure(&s, PTXPACK_E_NO_NVRTC, "pipe.so names no usable library");
 }
 
 /* For a program in the cache NVRTC is not loaded, but the same NVRTC must exist. */
@@ -117,7 +117,7 @@ static void expect_never_cached(const ptxpack_source *s)
     assert_int_equal(seen()->compilations, before + 2);
 }
 
-/* A symbol may be called as another field of the key is. */
+/* A symbol may have the name of another field of the key. */
 TEST(test_key_names)
 {
     static const char *const options[] = {"-Dabc=12"};
@@ -133,7 +133,7 @@ TEST(test_key_names)
     assert_false(build_for("sm_90a", &s));
 }
 
-/* What cannot be known is not kept. */
+/* A program whose inputs are unknown is not kept. */
 TEST(test_poisoned)
 {
     static const char *const options[][2] = {{"--pre-include=x.h", NULL},
@@ -150,7 +150,7 @@ TEST(test_poisoned)
         s = source_of(texts[i]);
         expect_never_cached(&s);
     }
-    assert_has(seen()->options, "--include-path="); /* so that NVRTC may find it */
+    assert_has(seen()->options, "--include-path="); /* so that NVRTC can find it */
     s = source_of("int x;\n");
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         s.options = options[i];
@@ -159,7 +159,7 @@ TEST(test_poisoned)
     }
     s.option_count = 0;
     setenv("FAKE_NVRTC", "no-version", 1);
-    setenv("PTXPACK_NVRTC", nvrtc = fresh_copy("fake_nvrtc.so"), 1); /* a library tells its version once */
+    setenv("PTXPACK_NVRTC", nvrtc = fresh_copy("fake_nvrtc.so"), 1); /* the version of a library is read once */
     expect_never_cached(&s);
 }
 
@@ -207,7 +207,7 @@ TEST(test_headers)
     assert_string_equal(seen()->headers, wanted);
 }
 
-/* Other spellings of a directive, and text that is not a directive. */
+/* Tests other spellings of a directive, and text that is not a directive. */
 TEST(test_spellings)
 {
     static const char *const texts[] = {"%:include \"a.h\"\n", "\\\n#include \"a.h\"\n",
@@ -227,7 +227,7 @@ TEST(test_spellings)
     assert_true(build_for("sm_90a", &s));
 }
 
-/* NVRTC must not read by itself what we cannot: the key would not have it, and a pipe has no end. */
+/* NVRTC must not read files that we cannot read: the key would not contain them, and a pipe has no end. */
 TEST(test_unreadable_headers)
 {
     ptxpack_source s = source_of("#include \"pipe.h\"\n#include \"nul.h\"\n#include \"folder.h\"\n");
@@ -242,12 +242,12 @@ TEST(test_unreadable_headers)
     assert_int_equal(fwrite("int\0x;", 1, 6, file), 6);
     fclose(file);
     assert_false(build_for("sm_90a", &s));
-    assert_has(seen()->headers, "pipe.h cannot be read: not a file, or too large\n");
+    assert_has(seen()->headers, "pipe.h cannot be read: Not a regular file\n");
     assert_has(seen()->headers, "#error there is a NUL byte in ");
     assert_has(seen()->headers, "lib/folder.h:\nint after;\n");
     s.text = NULL;
     s.path = below("pipe.h");
-    expect_failure(&s, PTXPACK_E_IO, "pipe.h: not a file, or too large");
+    expect_failure(&s, PTXPACK_E_IO, "pipe.h: Not a regular file");
 }
 
 /* A source that includes itself is a header, too. */

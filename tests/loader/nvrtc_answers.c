@@ -1,8 +1,8 @@
-/* nvrtc_answers.c - CUDA C++ programs: what becomes of NVRTC's answers, refusals, threads and processes; through a fake
- * NVRTC, and in the end with the real one, where there is one. */
+/* nvrtc_answers.c - CUDA C++ programs: how NVRTC's answers are used, refusals, threads and processes; with a
+ * fake NVRTC, and at the end with the real one, if it is installed. */
 #include "nvrtc_fixture.h"
 
-/* ---- what is asked for, and what becomes of the answer -------------------------------------------- */
+/* ---- what is asked for, and how the answer is used ------------------------------------------------ */
 
 static ptxpack *open_online(const char *cuda)
 {
@@ -55,7 +55,7 @@ TEST(test_machine_code)
     assert_int_equal(r->spill_store_bytes, 4);
     assert_int_equal(ptxpack_program_function(program, "scale<float>", &function), PTXPACK_OK);
     assert_string_equal(ptxpack_function_describe(function)->name, "_Zlowered0");
-    assert_int_equal(ptxpack_function_describe(function)->resources.spill_store_bytes, -1); /* it did not say */
+    assert_int_equal(ptxpack_function_describe(function)->resources.spill_store_bytes, -1); /* unknown */
     assert_int_equal(ptxpack_program_function(program, "scale<int>", &function), PTXPACK_E_ARG);
     assert_has(ptxpack_detail(handle), "k.cu has no entry \"scale<int>\"; it has test, scale<float>");
     assert_null(function);
@@ -64,7 +64,7 @@ TEST(test_machine_code)
     assert_int_equal(record_of(driver)->libraries, 0);
 }
 
-/* Where NVRTC's machine code cannot be used, its PTX is compiled like all PTX. */
+/* If NVRTC's machine code cannot be used, its PTX is compiled like all PTX. */
 TEST(test_ptx_instead)
 {
     static const struct {
@@ -94,7 +94,7 @@ TEST(test_ptx_instead)
         const ptxpack_program_info *info = ptxpack_program_describe(program);
         assert_string_equal(info->target, cases[i].target);
         assert_has(info->compiler, ", nvPTXCompiler 13.0");
-        assert_has(info->log, "Used 33 registers"); /* of both compilers */
+        assert_has(info->log, "Used 33 registers"); /* the log has both compilers */
         assert_has(info->log, "Used 44 registers");
         ptxpack_program_free(program);
         ptxpack_close(handle);
@@ -102,7 +102,7 @@ TEST(test_ptx_instead)
     unsetenv("PTXPACK_ARCH");
 }
 
-/* The driver refuses machine code: PTX, and from then on at once. */
+/* If the driver refuses machine code, PTX is used, and from then on it is used at once. */
 TEST(test_refused)
 {
     static const char *const images[] = {"compiled 1 --gpu-name=sm_90a", "compiled 1 --gpu-name=sm_90a"};
@@ -148,13 +148,13 @@ TEST(test_ptx_on_request)
     ptxpack_source s = source_of("int x;\n");
     char          *text, here[512];
     size_t         bytes;
-    assert_false(build_for("sm_90a", &s)); /* machine code of the same source is another thing */
+    assert_false(build_for("sm_90a", &s)); /* machine code of the same source has another key */
     ptxpack *handle = open_offline("sm_90a", false);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(ptxpack_program_ptx(handle, &s, &text, &bytes), PTXPACK_OK);
         assert_int_equal(strlen(text), bytes);
         assert_has(text, ".target sm_90a\n");
-        assert_has(text, "\t.file\t1 \"k.cu\"\n"); /* not the folder that we are in */
+        assert_has(text, "\t.file\t1 \"k.cu\"\n"); /* not the current folder */
         assert_null(strstr(text, getcwd(here, sizeof here)));
         free(text);
     }
@@ -174,12 +174,12 @@ TEST(test_errors)
         "k.cu for sm_90a, NVRTC 13.0: lib/twice.h:12: error: identifier \"q\" is undefined (and 1 more)");
     setenv("FAKE_NVRTC", "silent", 1);
     expect_failure(&s, PTXPACK_E_COMPILE, "NVRTC 13.0: NVRTC_ERROR_COMPILATION");
-    setenv("FAKE_NVRTC", "ptxas", 1); /* named by the lines of the PTX */
+    setenv("FAKE_NVRTC", "ptxas", 1); /* it names the lines of the PTX */
     expect_failure(&s, PTXPACK_E_COMPILE, "k.cu for sm_90a, NVRTC 13.0: k.cu:5: Unknown symbol '%zz'");
     setenv("FAKE_NVRTC", "error", 1);
     ptxpack *handle = open_offline("sm_90a", false);
     assert_int_equal(ptxpack_program_compile(handle, &s, NULL, &log, NULL, NULL), PTXPACK_E_COMPILE);
-    assert_has(log, "k.cu(7): error: another one\n"); /* whole */
+    assert_has(log, "k.cu(7): error: another one\n"); /* the whole line */
     assert_has(log, "2 errors detected");
     free(log);
     ptxpack_close(handle);
@@ -187,7 +187,7 @@ TEST(test_errors)
     assert_false(build_for("sm_90a", &s));
 }
 
-/* A line of NVRTC's PTX that its compiler refuses is named by the source. */
+/* When a compiler refuses a line of NVRTC's PTX, the error names the line of the source. */
 TEST(test_error_of_the_assembler)
 {
     ptxpack_source   s = source_of("int x;\n");
@@ -284,7 +284,7 @@ TEST(test_fork)
     assert_true(child >= 0);
     if (child == 0) {
         struct asker own = {.status = PTXPACK_E_MEMORY};
-        alarm(10); /* instead of hanging */
+        alarm(10); /* the test ends instead of waiting for ever */
         ask(&a);
         bool refused = a.status == PTXPACK_E_FORKED;
         own.handle = open_offline("sm_90a", true);
@@ -305,7 +305,7 @@ static const char kernels[] =
     "template <class T> __global__ void scale(T *p, T by) { p[threadIdx.x] *= by; }\n"
     "extern \"C\" __global__ void twice(float *p) { p[threadIdx.x] = doubled(p[threadIdx.x]); }\n";
 
-/* An offline handle without a fake compiler; skips where there is no NVRTC. */
+/* Opens an offline handle without a fake compiler; skips the test if there is no NVRTC. */
 static ptxpack *open_real(void)
 {
     struct ptxpack_nvrtc_place place;
@@ -376,7 +376,7 @@ TEST(test_real_errors)
     ptxpack_close(handle);
 }
 
-/* ... and its PTX on the emulated driver. */
+/* The PTX of the real NVRTC runs on the emulated driver. */
 TEST(test_real_run)
 {
     static const char *const expressions[] = {"scale<float>"};

@@ -40,7 +40,7 @@ static inline ptxpack_source source_of(const char *text)
     return s;
 }
 
-/* Compile on an offline handle; whether it came from the cache. */
+/* Compiles on an offline handle; returns whether it came from the cache. */
 static inline bool build(ptxpack *handle, const ptxpack_source *source, char *cubin, size_t cap)
 {
     ptxpack_program_info info;
@@ -55,7 +55,7 @@ static inline bool build(ptxpack *handle, const ptxpack_source *source, char *cu
     return info.from_cache;
 }
 
-/* The same on a new offline handle, as another process would have. */
+/* Does the same on a new offline handle, as another process would. */
 static inline bool build_for(const char *arch, const ptxpack_source *source)
 {
     ptxpack *handle = open_offline(arch, false);

@@ -1,4 +1,4 @@
-/* preload.c - compiling in the background: no context, what plans find afterwards, progress, failures,
+/* preload.c - compiling in the background: no context is made; what plans find afterwards, progress, failures,
  * cancelling, forks. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #define AFTER_EACH  NULL
 
 static const char *compiler; /* this case's copy of the fake nvPTXCompiler */
-static const char *driver;   /* and of the fake driver */
+static const char *driver;   /* and the copy of the fake driver */
 
 static int begin(void **state)
 {
@@ -35,7 +35,7 @@ static ptxpack_options handle_options(bool no_cache)
                              .no_cache = no_cache};
 }
 
-/* What on_progress was told. */
+/* What on_progress received. */
 struct told {
     size_t              calls, failures, last_done, cached;
     char                names[512];
@@ -91,7 +91,7 @@ static const ptxpack_attention_desc problem = {.size = sizeof problem,
                                                .head_dim = 128,
                                                .mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT};
 
-/* A plan of it; whether its machine code had to be compiled. */
+/* Makes a plan of the problem; returns whether its machine code had to be compiled. */
 static bool plan_compiles(const ptxpack_options *options, const ptxpack_attention_desc *desc, char *row_name)
 {
     ptxpack                *handle;
@@ -248,7 +248,7 @@ TEST(test_many)
     ptxpack_preload_free(p);
 }
 
-/* One that fails harms no other; the first failure is what waiting says. */
+/* A kernel that fails does not affect others; waiting returns the first failure. */
 TEST(test_failures)
 {
     struct told            told;
@@ -293,7 +293,7 @@ TEST(test_what_cannot_begin)
     wrong.arch = NULL;
     wrong.size = 3;
     assert_int_equal(ptxpack_preload(&wrong, &p), PTXPACK_E_ARG);
-    options.ptxjit = "/no/such/library.so"; /* found out in the background, and told of each kernel */
+    options.ptxjit = "/no/such/library.so"; /* detected in the background, and reported for each kernel */
     p = start("sm_90", &options, &told);
     for (int i = 0; i < 3; i++)
         assert_int_equal(ptxpack_preload_vector(p, PTXPACK_F16), PTXPACK_OK);
@@ -309,11 +309,11 @@ TEST(test_what_cannot_begin)
     ptxpack_preload_free(p);
     ptxpack_preload_free(NULL);
     assert_int_equal(ptxpack_preload(NULL, &p), PTXPACK_OK);
-    assert_int_equal(ptxpack_preload_wait(p), PTXPACK_OK); /* for nothing */
+    assert_int_equal(ptxpack_preload_wait(p), PTXPACK_OK); /* there is nothing to wait for */
     ptxpack_preload_free(p);
 }
 
-/* From the callback: of twelve on one thread, one is made. */
+/* The callback cancels: of twelve kernels on one thread, one is made. */
 TEST(test_cancelled)
 {
     struct told             told = {.calls = 0};
@@ -340,7 +340,7 @@ TEST(test_cancelled)
     assert_has(ptxpack_detail(NULL), "cancelled");
     ptxpack_preload_free(p);
     assert_int_equal(compilations(), 1);
-    p = start("sm_90", &options, NULL); /* freed while it works: comes to an end all the same */
+    p = start("sm_90", &options, NULL); /* it ends also when it is freed while it works */
     for (int64_t i = 0; i < 12; i++)
         assert_int_equal(ptxpack_preload_row(p, &rows[i], &(ptxpack_symbol){"WHICH", 50 + i}, 1), PTXPACK_OK);
     usleep(20000);
@@ -422,7 +422,7 @@ static int in_forked_child(ptxpack_preloading *p)
         return 1;
     ptxpack_preload_cancel(p);
     ptxpack_preload_count(p, &done, NULL);
-    ptxpack_preload_free(p); /* neither waits for threads that are not there */
+    ptxpack_preload_free(p); /* neither call waits for threads that do not exist in the child */
     return done == 0 ? 0 : 2;
 }
 
@@ -440,7 +440,7 @@ TEST(test_fork)
         _exit(in_forked_child(p));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    assert_int_equal(ptxpack_preload_wait(p), PTXPACK_OK); /* the parent goes on */
+    assert_int_equal(ptxpack_preload_wait(p), PTXPACK_OK); /* the parent continues */
     ptxpack_preload_free(p);
 }
 

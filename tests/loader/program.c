@@ -1,5 +1,5 @@
-/* program.c - a caller's own PTX, on the emulated driver: files and symbols, entries, errors by their
- * lines, the cache, launches. */
+/* program.c - a caller's own PTX on the emulated driver: files and symbols, entries, errors with their lines,
+ * the cache, launches. */
 #include "loader_fixture.h"
 #include <pthread.h>
 #include "loader/build/notes.h"
@@ -20,7 +20,7 @@ static ptxpack *open_emulated(void)
     return handle;
 }
 
-/* The primary context goes with the handle: nobody must be left with it as the current one. */
+/* The primary context ends with the handle: no thread may keep it as the current one. */
 static void close_handle(ptxpack *handle)
 {
     if (ptxpack_driver_table(handle) != NULL)
@@ -105,7 +105,7 @@ static void expect_failure(const ptxpack_source *s, ptxpack_status status, const
     close_handle(handle);
 }
 
-/* Run `name` on 32 words that start as 7; element 31 afterwards. */
+/* Runs `name` on 32 words that start as 7; returns element 31 afterwards. */
 static uint32_t run(ptxpack *handle, ptxpack_program *program, const char *name)
 {
     static const uint32_t        grid[] = {1, 1, 1}, block[] = {32, 1, 1};
@@ -149,7 +149,7 @@ TEST(test_entries)
     assert_int_equal(ptxpack_program_function(program, NULL, &function), PTXPACK_E_ARG);
     assert_has(ptxpack_detail(handle), "k.ptx has 2 entries: name one of scale, count");
     assert_string_equal(info->target, "sm_90");
-    assert_string_equal(info->compiler, "nvPTXCompiler 13.0");
+    assert_string_equal(info->compiler, "the emulated driver's assembler");
     assert_has(info->log, "count");
     assert_true(info->cubin_bytes > 0 && !info->from_cache && info->compile_ms > 0);
     ptxpack_program_free(program);
@@ -165,7 +165,7 @@ TEST(test_text)
     ptxpack_program  *program = load(handle, &s);
     assert_string_equal(ptxpack_function_describe(function_of(program, NULL))->name, "only");
     ptxpack_program_free(program);
-    s.path = below("src/nowhere.ptx"); /* its name, and where its includes are */
+    s.path = below("src/nowhere.ptx"); /* its name, and the folder of its includes */
     s.text = ".include \"step.ptx\"\n.error \"here\"\n";
     s.bytes = 0;
     write_text(below("src/step.ptx"), step_text);
@@ -282,7 +282,7 @@ TEST(test_targets)
     expect_target("sm_90", "sm_90a", PTXPACK_E_UNSUPPORTED, "k.ptx needs exactly sm_90a, the target is sm_90");
     expect_target("sm_100", "sm_90a", PTXPACK_E_UNSUPPORTED, "needs exactly sm_90a, the target is sm_100");
     expect_target("sm_80", "sm_90", PTXPACK_E_UNSUPPORTED, "k.ptx needs sm_90, the target is sm_80");
-    ptxpack         *handle = open_emulated(); /* a device has its exact target, too */
+    ptxpack         *handle = open_emulated(); /* a device also has its exact target */
     ptxpack_source   s = source_of(".version 8.0\n.target sm_90a\n.visible .entry k()\n{\n ret;\n}\n");
     ptxpack_program *program = load(handle, &s);
     assert_string_equal(ptxpack_program_describe(program)->target, "sm_90a");
@@ -325,9 +325,9 @@ TEST(test_arguments)
     s = good, s.path = NULL;
     expect_failure(&s, PTXPACK_E_ARG, "source: neither path nor text");
     s = good, s.options = word, s.option_count = 1;
-    expect_failure(&s, PTXPACK_E_ARG, "source.options: they are for CUDA C++");
+    expect_failure(&s, PTXPACK_E_ARG, "source.options: only CUDA C++ takes them");
     s = good, s.expressions = word, s.expression_count = 1;
-    expect_failure(&s, PTXPACK_E_ARG, "source.expressions: they are for CUDA C++");
+    expect_failure(&s, PTXPACK_E_ARG, "source.expressions: only CUDA C++ takes them");
     s = good, s.include_dirs = empty, s.include_count = 1;
     expect_failure(&s, PTXPACK_E_ARG, "source.include_dirs[0] is empty");
     s = good, s.include_dirs = NULL, s.include_count = 1;
@@ -344,7 +344,7 @@ TEST(test_arguments)
     close_handle(handle);
 }
 
-/* A caller of an earlier version knows a shorter struct. */
+/* A caller of an earlier version has a shorter struct. */
 TEST(test_shorter_source)
 {
     ptxpack       *handle = open_emulated();
@@ -382,7 +382,7 @@ TEST(test_log)
 
 /* ---- the cache ------------------------------------------------------------------------------------ */
 
-/* Load on a new handle; returns whether the program came from the cache. */
+/* Loads on a new handle; returns whether the program came from the cache. */
 static bool cached(const ptxpack_source *s)
 {
     ptxpack                    *handle = open_emulated();
@@ -391,7 +391,7 @@ static bool cached(const ptxpack_source *s)
     bool                        from_cache = info->from_cache;
     assert_int_equal(*info->log == '\0', from_cache);
     assert_true(!from_cache || info->compile_ms == 0);
-    assert_int_equal(run(handle, program, "count"), 31); /* entries and all are there again */
+    assert_int_equal(run(handle, program, "count"), 31); /* entries and all notes are there again */
     assert_int_equal(ptxpack_function_describe(function_of(program, "count"))->resources.spill_load_bytes, 0);
     ptxpack_program_free(program);
     close_handle(handle);

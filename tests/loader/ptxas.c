@@ -1,11 +1,11 @@
-/* ptxas.c - every corner build of every row of kernels.def through ptxas, for each architecture that the row serves
- * and this ptxas knows; and through `ptxas -c` for one of them, another one from build to build.  Fails on errors, on
- * C75xx remarks, and on spills in rows that claim none.
+/* ptxas.c - compiles every corner build of every row of kernels.def with ptxas, for each architecture that the
+ * row serves and this ptxas knows; and with `ptxas -c` for one of them, which changes from build to build.  The
+ * test fails on errors, on C75xx remarks, and on spills in rows that claim none.
  *
  *   loader-ptxas [--all] [WORD...]   --all: `ptxas -c` for every architecture; words: only the rows whose id contains one
  *
- * No two builds have the same text, so each text is compiled once for a target.  Logs of good compilations are kept by
- * content in a cache beside this program, so that only what changed is compiled again. */
+ * No two builds have the same text, so each text is compiled once for a target.  Logs of good compilations are
+ * kept by content in a cache beside this program, so that only what changed is compiled again. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "loader/compile/ptxas.h"
 #include "host/ptxpack.h"
 
-enum { WORKERS = 8, ARCHS = 32 /* that the library may serve */ };
+enum { WORKERS = 8, ARCHS = 32 /* as many as the library may serve */ };
 
 typedef struct job {
     const ptxpack_variant *variant;
@@ -38,7 +38,7 @@ static ptxpack_cache       *logs;
 /* ---- the list of jobs ----------------------------------------------------------------------------- */
 static bool knows(const char *target)
 {
-    static char last[16]; /* rows of one architecture ask for the same one, build after build */
+    static char last[16]; /* neighbouring builds ask for the same architecture */
     static bool last_known;
     if (strcmp(target, last) == 0)
         return last_known;
@@ -76,7 +76,8 @@ static bool add_job(const ptxpack_variant *v, const ptxpack_instance *instance, 
     return true;
 }
 
-/* The architecture's name as the row's target; false when the row does not serve it or this ptxas does not know it. */
+/* The architecture's name as the row's target; false when the row does not serve it or this ptxas does not know
+ * it. */
 static bool target_of(const ptxpack_variant *v, size_t a, const bool known[ARCHS], char target[16])
 {
     int  arch = ptxpack_arch_at(a);
@@ -89,11 +90,11 @@ static bool target_of(const ptxpack_variant *v, size_t a, const bool known[ARCHS
     return false;
 }
 
-/* One build for all its architectures. */
+/* Adds one build for all its architectures. */
 static bool add_build(const ptxpack_variant *v, const ptxpack_instance *instance, ptxpack_expansion *e,
                       const bool known[ARCHS], bool all)
 {
-    static size_t turn; /* which architecture is compiled for with -c */
+    static size_t turn; /* the architecture for -c */
     char          targets[ARCHS][16];
     size_t        count = 0;
     for (size_t a = 0; a < ARCHS && ptxpack_arch_at(a) != 0; a++)
@@ -116,7 +117,7 @@ static bool wanted(const ptxpack_variant *v, int argc, char **argv)
     return argc <= 1;
 }
 
-/* Expand each build once.  False when an expansion failed. */
+/* Expands each build once.  Returns false when an expansion failed. */
 static bool make_jobs(ptxpack *handle, int argc, char **argv, bool all)
 {
     size_t                 count;
@@ -153,7 +154,7 @@ static bool make_jobs(ptxpack *handle, int argc, char **argv, bool all)
     return good;
 }
 
-/* ---- doing them ----------------------------------------------------------------------------------- */
+/* ---- compiling ------------------------------------------------------------------------------------ */
 static bool fail(job *j, const char *what)
 {
     snprintf(j->line, sizeof j->line, "%s %s for %s%s: %s", j->variant->id, j->instance.name, j->target,
@@ -210,7 +211,7 @@ static void do_job(job *j)
     for (int i = 0; i < count; i++)
         ptxpack_cache_key_add_text(key, "option", options[i]);
     if (ptxpack_cache_get(logs, key, &entry)) {
-        judge(j, (const char *)entry.payload); /* today's claims */
+        judge(j, (const char *)entry.payload); /* the present claims of the row */
         ptxpack_cache_entry_free(&entry);
     } else {
         compile_job(j, key, options, count);

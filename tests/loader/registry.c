@@ -32,7 +32,7 @@ TEST(test_rows)
     assert_null(ptxpack_variant_find("no such row"));
 }
 
-/* The PTX ISA that a row asks for is one that its lowest architecture exists in. */
+/* The PTX ISA that a row needs has the row's lowest architecture. */
 TEST(test_isa_knows_arch)
 {
     static const struct {
@@ -67,12 +67,12 @@ TEST(test_refusals)
     assert_string_equal(ptxpack_variant_refusal(&v, &caps, why, sizeof why),
                         "needs 40000 bytes of shared memory per block, the device allows 39999");
     caps.shared_per_block = 40000;
-    caps.shared_per_sm--; /* the kilobyte that each block loses counts */
+    caps.shared_per_sm--; /* the kilobyte that is reserved for each block counts */
     assert_string_equal(
         ptxpack_variant_refusal(&v, &caps, why, sizeof why),
         "needs 2 blocks per multiprocessor (82048 bytes of shared memory), the device has 82047");
     caps.shared_per_sm = 80000;
-    caps.arch = v.arch = 75; /* sm_75 keeps none */
+    caps.arch = v.arch = 75; /* sm_75 reserves none */
     assert_null(ptxpack_variant_refusal(&v, &caps, why, sizeof why));
     v.shared_bytes = 0;
     v.blocks_per_sm = 32;
@@ -127,7 +127,7 @@ TEST(test_choice)
     expect_choice(h200, NULL, NULL, "vector_add_sm80", "");
     expect_choice(h200, no_bf16, NULL, "vector_add_sm75", "");
     expect_choice(t4, NULL, NULL, "vector_add_sm75", "");
-    expect_choice(old_driver, NULL, NULL, "vector_add_sm75", ""); /* a lower ISA runs on it */
+    expect_choice(old_driver, NULL, NULL, "vector_add_sm75", ""); /* a row with a lower ISA runs on it */
     expect_choice(p100, NULL, NULL, "none",
                   "vector_add_sm75 needs sm_75, the device is sm_60"); /* the nearest row */
     expect_choice(older_driver, NULL, NULL, "none",

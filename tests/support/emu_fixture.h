@@ -23,10 +23,11 @@ void     emu_machine(int sm);
 uint64_t emu_buffer(uint64_t bytes); /* undefined bytes; freed by emu_machine */
 void     emu_write(uint64_t to, const void *from, uint64_t bytes);
 void     emu_read(void *to, uint64_t from, uint64_t bytes);
-/* One-dimensional; words are cut to the parameters' sizes.  Returns the CUresult of loading or running. */
+/* Launches in one dimension; words are cut to the parameters' sizes.  Returns the CUresult of loading or
+ * running. */
 unsigned int emu_run(const char *ptx, const char *entry, uint32_t grid, uint32_t block, uint32_t dynamic_shared,
                      const uint64_t *words, unsigned int count);
-/* Any shape; parameters as bytes of the whole block of parameters. */
+/* Launches any shape; the parameters are the bytes of the whole parameter block. */
 unsigned int emu_run_shape(const char *ptx, const struct emu_launch *shape, const char *entry);
 /* What was reported (and why a module was refused) since emu_log_clear; valid until the next call. */
 const char *emu_log(void);

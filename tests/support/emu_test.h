@@ -1,4 +1,4 @@
-/* emu_test.h - what the tests of the emulated GPU share: cmocka, and what a run must end with. */
+/* emu_test.h - what the tests of the emulated GPU share: cmocka, and the check of a run's end. */
 #ifndef EMU_TEST_H
 #define EMU_TEST_H
 #include <stdio.h>
@@ -10,8 +10,8 @@
 static const enum emu_async_policy emu_policies[] = {EMU_ASYNC_EARLIEST, EMU_ASYNC_LATEST, EMU_ASYNC_RANDOM};
 enum { EMU_POLICIES = 3 };
 
-/* A run, of which `what` is printed, must end with this result and this part of the log; NULL: with an empty
- * log. */
+/* A run must end with this result and this part of the log, or with an empty log if `part` is NULL.  `what` is
+ * printed with a failure. */
 static inline void emu_must_end(unsigned int result, unsigned int wanted, const char *part, const char *what)
 {
     const char *log = emu_log();

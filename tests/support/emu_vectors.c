@@ -35,7 +35,7 @@ static const struct {
     {wmma_rows, sizeof wmma_rows / sizeof wmma_rows[0], TENSOR_WMMA},
 };
 
-/* Word `index` of a set; TENSOR_TYPES past the last one. */
+/* The type of word `index` of a set; TENSOR_TYPES after the last one. */
 static enum tensor_type type_at(const char *set, int index)
 {
     char word[16];
@@ -47,7 +47,8 @@ static enum tensor_type type_at(const char *set, int index)
     return tensor_type_find(word);
 }
 
-enum { SETS = 2, VARIANTS = SETS * SETS * SETS * 2 }; /* of a row: types, then with .satfinite or as AND */
+/* variants of a row: its types, then with .satfinite or as AND */
+enum { SETS = 2, VARIANTS = SETS * SETS * SETS * 2 };
 
 static void name_case(struct vectors_case *c)
 {
@@ -128,7 +129,7 @@ static struct format format_of(enum tensor_type type)
     }
 }
 
-/* A number with this exponent field, which is brought into range. */
+/* Makes a number with this exponent field, which is brought into range. */
 static uint64_t number(uint64_t *state, struct format f, int e)
 {
     int      top = (1 << f.exponent_bits) - (f.infinite ? 2 : 1);
@@ -180,7 +181,7 @@ static uint64_t draw_integer(uint64_t *state, enum tensor_type type, enum vector
     return below(state, 3) ? x : below(state, 2) ? ones : ones ^ (ones >> 1);
 }
 
-/* C where it matters: near a product, up to what is lost beside it. */
+/* Draws C where it matters: near a product, down to bits that are lost beside it. */
 static uint64_t draw_near(uint64_t *state, const struct vectors_case *c, const struct vectors_input *in, int m,
                           int n)
 {
@@ -199,7 +200,7 @@ static void put(uint32_t *words, bool wide, int i, uint64_t x)
         words[2 * i + 1] = (uint32_t)(x >> 32);
 }
 
-/* b[k + 1] = -b[k] or nearly so, and the same a: sums in which little is left. */
+/* Sets b[k + 1] to -b[k] or nearly so, with the same a: little is left of the sums. */
 static void cancel(uint64_t *state, const struct tensor_product *p, struct vectors_input *in)
 {
     const struct format f = format_of(p->b);
@@ -239,7 +240,7 @@ void vectors_make(const struct vectors_case *c, int case_number, enum vectors_ki
 }
 
 /* ---- the model ----------------------------------------------------------------------------------------- */
-enum { MOST_ROWS = 16 }; /* of wgmma: a warp's */
+enum { MOST_ROWS = 16 }; /* for wgmma: those of a warp */
 
 static void multiply_f64(const struct tensor_product *p, struct vectors_input *in)
 {

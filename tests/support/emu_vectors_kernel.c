@@ -1,11 +1,11 @@
-/* emu_vectors_kernel.c - a case of emu_vectors.h as PTX: its kernel, and what lies in memory. */
+/* emu_vectors_kernel.c - a case of emu_vectors.h as PTX: its kernel, and its data in memory. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "emu_vectors.h"
 
-/* ---- fragments, by way of the registers of a warp ------------------------------------------------------ */
+/* ---- fragments in the registers of a warp -------------------------------------------------------------- */
 static const emu_reg registers[64] = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
 
 struct counts {
@@ -24,7 +24,7 @@ static struct counts count_registers(const struct tensor_product *p)
                            p->c == TENSOR_f64 ? 256 : 128};
 }
 
-/* Rows of the register file one after the other, `count` registers of `bytes`. */
+/* Takes rows of the register file one after the other, `count` registers of `bytes`. */
 static unsigned char *take(unsigned char *to, const unsigned char *rows, int count, int bytes)
 {
     for (int i = 0; i < count; i++, to += bytes)
@@ -34,7 +34,7 @@ static unsigned char *take(unsigned char *to, const unsigned char *rows, int cou
 
 static uint32_t at64(const uint32_t *words, int i, int high) { return words[2 * i + high]; }
 
-/* A, B as f64 fragments, by the formula of m8n8k4 and its multiples. */
+/* Writes A and B as f64 fragments, by the formula of m8n8k4 and its multiples. */
 static void put_f64(uint32_t *rows, int r, int lane, const uint32_t *words, int i)
 {
     rows[(r * 64) + 2 * lane] = at64(words, i, 0);
@@ -67,7 +67,7 @@ static void gather_f64(const struct tensor_product *p, struct counts n, const un
                     rows[r * 64 + 2 * l + high];
 }
 
-/* m8n8k4 of f16, .row.col: every pair of quads gets the same. */
+/* Writes m8n8k4 of f16, .row.col: every pair of quads gets the same. */
 static void scatter_quads(const struct tensor_product *p, const struct vectors_input *in, unsigned char *to)
 {
     uint32_t        rows[4][32];
@@ -171,7 +171,7 @@ static void gather_wgmma(const struct vectors_case *c, const unsigned char *from
     }
 }
 
-/* wmma: matrices as they are, A and B and C one after the other. */
+/* wmma: whole matrices, A and B and C one after the other. */
 enum { B_AT = 4096, C_AT = 8192 };
 
 static void put_matrix(unsigned char *to, const uint32_t *words, int count, enum tensor_type type)

@@ -1,8 +1,8 @@
-/* fuzz.h - what the fuzz programs share: random numbers from a seed, files to run again, how many texts are
- * tried. A program defines LLVMFuzzerTestOneInput; with -DLIBFUZZER libFuzzer brings its own main instead of
+/* fuzz.h - what the fuzz programs share: random numbers from a seed, files to run again, the number of texts to
+ * try. A program defines LLVMFuzzerTestOneInput; with -DLIBFUZZER libFuzzer brings its own main instead of
  * this file's part.
  *
- *   NAME FILE...                   run these inputs as they are
+ *   NAME FILE...                   run these inputs unchanged
  *   PTXPACK_TEST_SEED=N            another seed; it is printed
  *   PTXPACK_FUZZ_RUNS=N            another number of texts */
 #ifndef PTXPACK_TEST_FUZZ_H
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t fuzz_state; /* never 0 */
 
-/* Below `below`, which is not 0. */
+/* A random number below `below`, which is not 0. */
 static inline uint32_t draw(uint32_t below)
 {
     fuzz_state ^= fuzz_state << 13;
@@ -35,8 +35,8 @@ static inline int fuzz_replay(const char *path)
     return LLVMFuzzerTestOneInput(data, size);
 }
 
-/* Runs the files that are named and ends the program; without any: the number of texts to make, `usual` or what
- * the environment says, after the seed has been set and printed. */
+/* Runs the files that are named and ends the program.  Without any, sets the seed and prints it, and returns
+ * the number of texts to make: `usual`, or what the environment says. */
 static inline long fuzz_begin(int argc, char **argv, const char *name, long usual)
 {
     const char *seed = getenv("PTXPACK_TEST_SEED"), *runs = getenv("PTXPACK_FUZZ_RUNS");

@@ -48,7 +48,7 @@ void inline_rename(char *text, const char *from, const char *to)
     }
 }
 
-/* Behind a string literal or a character: `at` is its quote. */
+/* Skips a string literal or a character; `at` is its quote. */
 static const char *skip_quoted(const char *at)
 {
     char quote = *at++;
@@ -58,7 +58,7 @@ static const char *skip_quoted(const char *at)
 }
 
 /* ---- one asm statement ----------------------------------------------------------------------------- */
-/* Neighbouring literals as one text; what is behind them. */
+/* Reads adjacent literals as one text; returns what is behind them. */
 static const char *read_literals(const char *at, char *text, size_t cap)
 {
     size_t n = 0;
@@ -77,7 +77,7 @@ static const char *read_literals(const char *at, char *text, size_t cap)
     return at;
 }
 
-/* An expression as a name: d[3] is d3, (u32)p is p, (int)sizeof(T) is sizeofT. */
+/* Shortens an expression to a name: d[3] is d3, (u32)p is p, (int)sizeof(T) is sizeofT. */
 static void shorten(const char *from, size_t length, char *to, size_t cap)
 {
     size_t n = 0;
@@ -90,7 +90,7 @@ static void shorten(const char *from, size_t length, char *to, size_t cap)
     to[n] = '\0';
 }
 
-/* "c"(expression), ... up to `end`, which may be a colon: what is behind them. */
+/* Reads operands, "c"(expression), ..., and returns what is behind them. */
 static const char *read_operands(const char *at, statement *s)
 {
     char constraint[64];
@@ -108,7 +108,7 @@ static const char *read_operands(const char *at, statement *s)
     }
 }
 
-/* From the parenthesis on.  NULL: it is no statement that this reader knows. */
+/* Reads a statement from its parenthesis on.  Returns NULL if this reader does not know the statement. */
 static const char *read_statement(const char *at, statement *s)
 {
     s->operands = 0;
@@ -120,7 +120,7 @@ static const char *read_statement(const char *at, statement *s)
     return end != NULL && s->operands < MOST_OPERANDS ? end + 1 : NULL;
 }
 
-/* %3 -> the expression of operand 3, %% -> %; false: there is no such operand. */
+/* Replaces %3 by the expression of operand 3, and %% by %; returns false if there is no such operand. */
 static bool render(statement *s, char *out, size_t cap)
 {
     size_t n = strlen(out);
@@ -143,7 +143,8 @@ static bool render(statement *s, char *out, size_t cap)
 }
 
 /* ---- functions ------------------------------------------------------------------------------------- */
-/* The body that begins at `at` (its brace) of the function `name`; what is behind it, NULL after an error. */
+/* Reads the body of the function `name`, whose brace is at `at`; returns what is behind it, or NULL after an
+ * error. */
 static const char *read_body(inline_source *s, const char *at, inline_function *f)
 {
     static statement now;
@@ -172,7 +173,7 @@ static const char *read_body(inline_source *s, const char *at, inline_function *
     return at;
 }
 
-/* The name before a parameter list that ends at `close`; NULL where there is none. */
+/* The name before a parameter list that ends at `close`; NULL if there is none. */
 static char *name_before(const char *start, const char *close)
 {
     const char *at = close;
@@ -196,7 +197,7 @@ static void add_function(inline_source *s, inline_function f)
 /* A brace behind a parenthesis opens a function; any other one opens a namespace, an enum or a struct. */
 static void read_all(inline_source *s, const char *start)
 {
-    const char *last = NULL; /* the last character that is no blank */
+    const char *last = NULL; /* the last character that is not a blank */
     for (const char *at = start; at != NULL && *at != '\0';) {
         if (*at == '"') {
             at = skip_quoted(at);

@@ -1,13 +1,14 @@
-/* probe.h - experiments that prove the layouts of atoms: what to put into registers and memory, and what must
- * come out.  Who executes the instruction, a GPU or a model of one, is handed in.
+/* probe.h - experiments that prove the layouts of atoms: what is put into registers and memory, and what must
+ * come out.  The caller passes a function that executes the instruction, on a GPU or on a model of one.
  *
- * Multiplications  in A one element is 1 and all others 0, in B every element is a number of its own: where D
- *                  is not 0, it says which element of B met that of A.  That is the whole trilinear form, so
- *                  A, B and C are proved up to renamings of m, n and k that no product can tell apart.  Then
- *                  the same with A and B exchanged, C alone, and random matrices against plain arithmetic.
- * Copies           every byte is a number of its own.
- * wgmma            random matrices only, through every canonical layout and its descriptors.
- * Registers        are 32-bit words [word][lane]; f64 takes two, the low word first. */
+ * Multiplications  One element of A is 1 and all others are 0; every element of B is a different number.  Where
+ *                  D is not 0, it shows which element of B was multiplied by that of A.  This is the whole
+ *                  trilinear form, so A, B and C are proved up to renamings of m, n and k that no product can
+ *                  tell apart.  Then the same is done with A and B exchanged, with C alone, and with random
+ *                  matrices against plain arithmetic.
+ * Copies           Every byte is a different number.
+ * wgmma            Only random matrices are used, through every canonical layout and its descriptors.
+ * Registers        They are 32-bit words [word][lane]; f64 takes two, the low word first. */
 #ifndef PTXPACK_PROBE_H
 #define PTXPACK_PROBE_H
 #include <stdbool.h>
@@ -22,15 +23,15 @@
 enum { PROBE_LINE = 256, PROBE_LANES = 32, PROBE_WARP_GROUP = 128 };
 
 /* ---- numbers as an instruction takes them ---------------------------------------------------------- */
-/* The bits of an integer that `type` holds exactly; and the number behind bits (NaN for infinities too). */
+/* The bits of an integer that `type` holds exactly; and the number that bits mean (NaN also for infinities). */
 uint64_t probe_encode(ptxpack_value_type type, int64_t value);
 double   probe_decode(ptxpack_value_type type, uint64_t bits);
-/* So many bits of a code fit into one element, and into a sum of one product. */
+/* How many bits of a code fit into one element, and into a sum of one product. */
 int  probe_code_bits(ptxpack_value_type type);
 bool probe_is_integer(ptxpack_value_type type);
-/* A small random number that `type` holds, so small that sums of 256 products are exact in any C. */
+/* A random number that `type` holds, so small that sums of 256 products are exact in any C. */
 int64_t probe_random(random_state *random, ptxpack_value_type type);
-/* Element `value` of a lane in words[word][lane] of `lanes` lanes. */
+/* Writes or reads element `value` of a lane in words[word][lane] of `lanes` lanes. */
 void     probe_put(uint32_t *words, int lanes, int lane, ptxpack_value_type type, int value, uint64_t bits);
 uint64_t probe_get(const uint32_t *words, int lanes, int lane, ptxpack_value_type type, int value);
 
@@ -55,8 +56,8 @@ typedef struct probe_mma {
     bool          saturate;
 } probe_mma;
 
-/* Every plane with every experiment.  A word of the operands is replaced, A's words first, then B's, then
- * C's; a `word` beyond all changes nothing. */
+/* Every plane runs with every experiment.  A patch replaces a word of the operands; A's words are counted
+ * first, then B's, then C's.  A `word` beyond all of them changes nothing. */
 typedef struct probe_patch {
     uint32_t lane, word, value, unused;
 } probe_patch;
@@ -67,22 +68,22 @@ typedef struct probe_batch {
     probe_patch *patch;                   /* [experiment] */
     uint32_t    *d;                       /* [plane][experiment][word][lane] */
 } probe_batch;
-/* Fill batch->d.  false: nothing more can be done. */
+/* Fills batch->d.  Returns false after a failure that ends the test. */
 typedef bool (*probe_executor)(void *context, const probe_batch *batch);
 
 typedef enum probe_verdict { PROBE_PROVEN, PROBE_DIFFERS, PROBE_BROKEN } probe_verdict;
 
-/* What an mma.sync, dp4a or dp2a atom says; false with a line when it is no such instruction. */
+/* Reads an mma.sync, dp4a or dp2a atom; returns false with a line when it is another instruction. */
 bool probe_mma_of(const ptxpack_mma_atom *atom, probe_mma *out, char *line);
-/* `line` says where instruction and table differ; PROBE_BROKEN: the executor failed, or memory. */
+/* `line` says where instruction and table differ; PROBE_BROKEN: the executor failed, or memory ran out. */
 probe_verdict probe_mma_prove(const probe_mma *mma, probe_executor execute, void *context, uint64_t seed,
                               char *line);
 
 /* ---- copies by one warp ---------------------------------------------------------------------------- */
 enum { PROBE_COPY_WORDS = 4, PROBE_COPY_BYTES = 4 * PROBE_COPY_WORDS, PROBE_IMAGE = 4096 };
 
-/* Where bytes come from and where they must go, by the table: bytes of a lane are in its registers or, one
- * after the other, where its address points. */
+/* Where bytes come from and where they must go, by the table: the bytes of a lane are in its registers or lie
+ * one after the other where its address points. */
 typedef struct probe_copy {
     bool from_registers, to_registers, fills; /* `fills`: it can write zeros instead */
     int  bytes;                               /* at most so many of a lane are written */
@@ -100,9 +101,9 @@ typedef struct probe_copy_batch {
 enum { PROBE_AFTER = PROBE_IMAGE + 4 * PROBE_COPY_WORDS * PROBE_LANES };
 typedef bool (*probe_copy_executor)(void *context, const probe_copy_batch *batch);
 
-/* ldmatrix, stmatrix, movmatrix, cp.async, or a shuffle. */
+/* Whether the atom is ldmatrix, stmatrix, movmatrix, cp.async or a shuffle. */
 bool probe_copy_known(const ptxpack_copy_atom *atom);
-/* What such an atom says; false with a line where that is not about bytes of a warp. */
+/* Reads such an atom; returns false with a line if its layouts are not those of bytes of a warp. */
 bool          probe_copy_of(const ptxpack_copy_atom *atom, probe_copy *out, char *line);
 probe_verdict probe_copy_prove(const probe_copy *copy, probe_copy_executor execute, void *context,
                                uint64_t seed, char *line);
@@ -123,14 +124,14 @@ typedef struct probe_wgmma_batch {
 } probe_wgmma_batch;
 typedef bool (*probe_wgmma_executor)(void *context, const probe_wgmma_batch *batch);
 
-/* Random matrices, PROBE_STEPS instructions long, through every pair of swizzles that the two directions
- * take; of tiles that are two instructions high and, up to N = 128, wide, one or the other part. */
+/* Multiplies random matrices, PROBE_STEPS instructions long, through every pair of swizzles that the two
+ * directions allow; the tiles are two instructions high and, up to N = 128, wide, and either part is used. */
 probe_verdict probe_wgmma_prove(const ptxpack_mma_atom *atom, ptxpack_wgmma_major a_major,
                                 ptxpack_wgmma_major b_major, probe_wgmma_executor execute, void *context,
                                 uint64_t seed, char *line);
 
 /* ---- the kernels' side ----------------------------------------------------------------------------- */
-/* Arguments of ptx/kernel/probe_*.ptx, device addresses: member, symbol of its byte offset. */
+/* Arguments of ptx/probe, device addresses: member, symbol of its byte offset. */
 #define PROBE_MMA_ARGUMENTS(X) X(a, "ARG_A") X(b, "ARG_B") X(c, "ARG_C") X(patch, "ARG_PATCH") X(d, "ARG_D")
 #define PROBE_COPY_ARGUMENTS(X) \
     X(image, "ARG_IMAGE")       \
@@ -151,14 +152,14 @@ typedef struct probe_wgmma_arguments {
 } probe_wgmma_arguments;
 #undef PROBE_MEMBER
 
-/* A kernel to be loaded: a row of its own making (of static storage), and the symbols. */
+/* A kernel to load: a row made for it (in static storage), and the symbols. */
 enum { PROBE_SYMBOLS = 64 };
 typedef struct probe_kernel {
     const ptxpack_variant *variant;
     ptxpack_symbol         symbols[PROBE_SYMBOLS];
     size_t                 symbol_count;
 } probe_kernel;
-/* Of atoms that probe_mma_of takes, that probe_copy_known knows, and of those of wgmma. */
+/* Kernels of atoms that probe_mma_of reads, of those that probe_copy_known knows, and of those of wgmma. */
 void probe_mma_kernel(const ptxpack_mma_atom *atom, probe_kernel *out);
 void probe_copy_kernel(const ptxpack_copy_atom *atom, probe_kernel *out);
 void probe_wgmma_kernel(const ptxpack_mma_atom *atom, ptxpack_wgmma_major a_major, ptxpack_wgmma_major b_major,

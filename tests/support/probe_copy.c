@@ -1,6 +1,6 @@
 /* probe_copy.c - which byte of which lane a copy must put where, if the table of atoms is right.
  *
- * A byte of the source is known by a number, told in two experiments: its low byte, then its high one. */
+ * A number identifies each byte of the source; two experiments show its low byte, then its high byte. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +13,13 @@ enum {
 };
 
 /* ---- what the table says --------------------------------------------------------------------------- */
-/* The numbers of a layout's bytes. */
+/* The numbers of the bytes of a layout. */
 typedef struct numbering {
     int     threads, bytes;
     int64_t of[PROBE_LANES][PROBE_COPY_BYTES];
 } numbering;
 
-/* false where the bits of a byte are not eight neighbours in order. */
+/* Returns false when the bits of a byte are not eight neighbours in order. */
 static bool read_numbers(const ptxpack_layout *l, int threads, numbering *out)
 {
     int64_t bits = l->shape.status == PTXPACK_OK ? ptxpack_mode_size(l, 1) : 0;
@@ -58,15 +58,15 @@ static bool read_group(const ptxpack_layout *thr_id, const numbering *src, const
             if (from < 0 || to_lane < 0 || to_lane >= PROBE_LANES)
                 return false;
             if (find(dst, dst->of[t][u]) != PROBE_COPY_BYTES * t + u)
-                continue; /* the same bits once more: the first thread's address is the one that counts */
+                continue; /* another copy of the bits: the address of the first thread is used */
             int64_t from_lane = ptxpack_at(thr_id, from / PROBE_COPY_BYTES) + shift;
             out->source[to_lane][u] = (uint16_t)(1 + PROBE_COPY_BYTES * from_lane + from % PROBE_COPY_BYTES);
         }
     return true;
 }
 
-/* To CuTe, and so to the table, movmatrix leaves registers where they are; it does what storing an 8 x 8
- * matrix row by row and loading it transposed does. */
+/* For CuTe, and so for the table, movmatrix leaves registers where they are; the instruction does the same as
+ * storing an 8 x 8 matrix row by row and loading it transposed. */
 static ptxpack_layout real_destination(const ptxpack_copy_atom *atom)
 {
     ptxpack_copy_atom transposed;
@@ -123,10 +123,10 @@ static bool batch_make(probe_copy_batch *b, size_t experiments)
     return false;
 }
 
-/* A code in the experiment that tells its low or its high byte. */
+/* The byte of a code, low or high, that an experiment shows. */
 static uint8_t told(int code, size_t experiment) { return (uint8_t)(experiment % 2 == LOW ? code : code >> 8); }
 
-/* Lanes get places in random order: 16 bytes each, none shared. */
+/* Gives places to lanes in random order: 16 bytes each, not shared. */
 static void put_places(const probe_copy_batch *b, random_state *random)
 {
     uint32_t place[2][SLOTS];
@@ -151,14 +151,14 @@ static uint32_t where(const probe_copy_batch *b, size_t experiment, int lane, bo
     return b->where[(experiment * PROBE_LANES + (size_t)lane) * 2 + global];
 }
 
-/* Byte of a lane's registers, in words[word][lane]. */
+/* A byte of a lane's registers, in words[word][lane]. */
 static uint8_t *register_byte(uint8_t *words, int lane, int byte)
 {
     return words + 4 * (byte / 4 * PROBE_LANES + lane) + byte % 4;
 }
 
-/* What lay at a place of shared memory, of global memory or of the registers before, where nothing is known.
- */
+/* What lies at a place of shared memory, global memory or registers before the copy, if nothing known is
+ * there. */
 static int filler(int place) { return UNTOUCHED + place; }
 
 static void put_codes(const probe_copy *copy, const probe_copy_batch *b, size_t e, bool global)
@@ -181,7 +181,7 @@ static void put_codes(const probe_copy *copy, const probe_copy_batch *b, size_t 
         ((uint32_t *)(void *)words)[lane] = e >= ZERO_LOW ? 0 : (uint32_t)copy->bytes;
 }
 
-/* The code at a place after the copy, put together from both experiments. */
+/* The code at a place after the copy, from both experiments. */
 static int seen(const probe_copy_batch *b, size_t low, size_t offset)
 {
     return b->after[low * PROBE_AFTER + offset] | b->after[(low + 1) * PROBE_AFTER + offset] << 8;

@@ -1,16 +1,16 @@
-/* probe_kernel.c - an atom as a kernel of ptx/kernel/probe_*.ptx: everything that the text needs, as symbols.
+/* probe_kernel.c - makes an atom a kernel of ptx/probe: everything that the text needs, as symbols.
  *
- * Probes are no rows of kernels.def: they are made here, one for each atom, and only for this. */
+ * Probes are not rows of kernels.def: they are made here, one for each atom. */
 #include <stdio.h>
 #include <string.h>
 
 #include "probe.h"
 
-enum { ROWS = 256, FIRST_ARCH = 75, FIRST_ISA = 63 /* of sm_75, which runs what older ones do */ };
+enum { ROWS = 256, FIRST_ARCH = 75, FIRST_ISA = 63 /* of sm_75, which runs what older architectures run */ };
 
 typedef enum kind { KIND_MMA, KIND_COPY, KIND_WGMMA } kind;
 
-/* The row of a kind with these needs; rows outlive the kernels that are loaded from them. */
+/* Finds or makes the row of a kind with these needs; rows outlive the kernels that are loaded from them. */
 static const ptxpack_variant *find_row(kind of, int arch, int isa, bool specific, int shared)
 {
     static ptxpack_variant       rows[ROWS];
@@ -50,7 +50,7 @@ static void add_names(probe_kernel *k)
 #define PROBE_NAME(name, bits, cute, ptx) "T_" ptx,
     static const char *const names[] = {PTXPACK_VALUE_TYPE_MAP(PROBE_NAME)};
 #undef PROBE_NAME
-    for (int type = 0; type < PTXPACK_VALUE_C64; type++) /* complex numbers have the name of their parts */
+    for (int type = 0; type < PTXPACK_VALUE_C64; type++) /* complex numbers have the names of their parts */
         add(k, names[type], type);
     add(k, "T_row", NAME_ROW);
     add(k, "T_col", NAME_COL);

@@ -1,4 +1,4 @@
-/* probe_mma.c - what an mma must answer if the table of atoms is right, and where it does not. */
+/* probe_mma.c - what an mma must compute if the table of atoms is right, and where it differs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,8 @@ static bool read_operand(probe_operand *o, ptxpack_value_type type, const ptxpac
     return true;
 }
 
-/* Lanes of the first group from the table; the others are those shifted by what the first leaves out. */
+/* Reads the lanes of the first group from the table; the other groups have these lanes, shifted by the lanes
+ * that the first omits. */
 static bool read_lanes(probe_mma *mma, const ptxpack_layout *thr_id)
 {
     const ptxpack_tuple  lanes = ptxpack_int(PROBE_LANES);
@@ -100,7 +101,7 @@ static void batch_free(probe_batch *b)
     free(b->d);
 }
 
-/* All zeros, and no patch changes anything. */
+/* Makes a batch of zeros whose patches change nothing. */
 static bool batch_make(probe_batch *b, const probe_mma *mma, size_t planes, size_t experiments)
 {
     *b = (probe_batch){.planes = planes, .experiments = experiments};
@@ -131,7 +132,7 @@ static double answer(const probe_mma *mma, const uint32_t *d, int lane, int valu
 static int code_planes(const probe_operand *o)
 {
     int bits = 0, width = probe_code_bits(o->type);
-    while (o->rows * o->columns >> bits != 0) /* the largest code is rows columns */
+    while (o->rows * o->columns >> bits != 0) /* the largest code is rows * columns */
         bits++;
     return (bits + width - 1) / width;
 }
@@ -151,8 +152,8 @@ static void put_codes(const probe_batch *b, const probe_mma *mma, int operand)
 
 enum { NO_CODE = -1 };
 
-/* The code that element `value` of D shows, 0 for none, NO_CODE for what is none.  Where bits are xored, a 1
- * in A or B changes D by 1 where it meets a 0 and by -1 where it meets a 1. */
+/* The code that element `value` of D shows, 0 for none, NO_CODE for a number that is not a code.  Where bits
+ * are xored, a 1 in A or B changes D by 1 where it meets a 0 and by -1 where it meets a 1. */
 static int read_code(const probe_batch *b, const probe_mma *mma, int width, size_t experiment, int lane,
                      int value)
 {
@@ -174,7 +175,7 @@ static int read_code(const probe_batch *b, const probe_mma *mma, int width, size
 }
 
 /* ---- one-hot: A or B ------------------------------------------------------------------------------- */
-/* An element of A or B: experiment 1 + (lane values + value). */
+/* An element of A or B; its experiment is 1 + (lane * values + value). */
 typedef struct hot {
     int operand, lane, value, row, k;
 } hot;
@@ -206,7 +207,7 @@ static void put_patch(const probe_batch *b, const probe_mma *mma, int operand, s
                                          .value = words[word]};
 }
 
-/* The code that D must show: of the element of the other operand at the same k. */
+/* The code that D must show: that of the other operand's element at the same k. */
 static int expected_code(const probe_mma *mma, const hot *h, int lane, int value)
 {
     const probe_operand *c = &mma->operand[PROBE_C];
@@ -225,8 +226,8 @@ static void name_code(const probe_mma *mma, int other, int code, char *text, siz
                  (code - 1) / mma->operand[other].rows);
 }
 
-/* "A thread 5 value 3 is (1,8): it met B(2,8), not B(1,8), in D thread 0 value 1, which is (1,1)"; which
- * element is which, the table says. */
+/* Writes "A thread 5 value 3 is (1,8): it met B(2,8), not B(1,8), in D thread 0 value 1, which is (1,1)"; the
+ * table says which element is which. */
 static void describe(const probe_mma *mma, const hot *h, int lane, int value, int seen, char *line)
 {
     const probe_operand *c = &mma->operand[PROBE_C];
@@ -289,7 +290,7 @@ static probe_verdict prove_hot(const probe_mma *mma, int operand, probe_executor
     return verdict;
 }
 
-/* ---- C: what goes in comes out where D is ---------------------------------------------------------- */
+/* ---- C: what C holds comes out at the same place of D ---------------------------------------------- */
 static probe_verdict judge_through(const probe_batch *b, const probe_mma *mma, char *line)
 {
     const probe_operand *c = &mma->operand[PROBE_C];
@@ -320,7 +321,7 @@ static probe_verdict prove_through(const probe_mma *mma, probe_executor execute,
 }
 
 /* ---- random matrices ------------------------------------------------------------------------------- */
-enum { TRIALS = 4, EXTREMES = 2 }; /* plain ones; at the upper and the lower end of s32 */
+enum { TRIALS = 4, EXTREMES = 2 }; /* plain matrices; at the upper and the lower end of s32 */
 
 /* Matrices of one group and plane; D is computed in them. */
 typedef struct matrices {
@@ -332,7 +333,7 @@ static int64_t *of_operand(matrices *x, int operand)
     return operand == PROBE_A ? x->a : operand == PROBE_B ? x->b : x->c;
 }
 
-/* Near an end of s32 all products have one sign: whether sums pass it does not depend on their order. */
+/* Near an end of s32 all products have one sign: whether sums exceed it does not depend on their order. */
 static int64_t draw(random_state *random, const probe_mma *mma, int operand, size_t plane)
 {
     int64_t x = probe_random(random, mma->operand[operand].type);

@@ -10,7 +10,7 @@ enum { SWIZZLES = 4, TRIALS = SWIZZLES * SWIZZLES + 1 /* the last: integers at t
 
 /* An operand in memory, in one of the canonical layouts. */
 typedef struct tile {
-    int                   rows, columns; /* of it all; an instruction takes `part` rows */
+    int                   rows, columns; /* of the whole tile; an instruction takes `part` rows */
     int                   part;
     size_t                bytes;
     ptxpack_wgmma_operand operand;
@@ -21,10 +21,11 @@ typedef struct problem {
     const ptxpack_mma_atom *atom;
     ptxpack_wgmma_major     major[2];
     ptxpack_value_type      type[2];
-    tile                    tiles[2][SWIZZLES]; /* of A and B; those without `at` are no layouts of theirs */
-    int32_t                *a, *b;              /* [row][k]: what this trial multiplies */
-    int64_t                *c;                  /* [m][n] */
-    random_state            random;
+    /* of A and B; those without `at` are not layouts of the operand */
+    tile         tiles[2][SWIZZLES];
+    int32_t     *a, *b; /* [row][k]: what this trial multiplies */
+    int64_t     *c;     /* [m][n] */
+    random_state random;
 } problem;
 
 static int rows_of(const ptxpack_mma_atom *atom, int operand)
@@ -41,7 +42,7 @@ size_t probe_wgmma_bytes(const ptxpack_mma_atom *atom, int operand)
 }
 
 /* ---- the tiles ------------------------------------------------------------------------------------- */
-/* Whether a tile of whole parts can be made of this canonical layout: across K it is 16 << k bytes wide. */
+/* Whether whole parts of this canonical layout fill a tile: across K it is 16 << k bytes wide. */
 static bool fits(const ptxpack_layout *canonical, int rows, int columns, int part)
 {
     int64_t mn = ptxpack_mode_size(canonical, 0), k = ptxpack_mode_size(canonical, 1);
@@ -56,7 +57,7 @@ static bool refused(tile *t, char *line)
     return false;
 }
 
-/* true also where there is no such layout: then `at` stays NULL. */
+/* Makes a tile.  Returns true also when there is no such layout: then `at` stays NULL. */
 static bool make_tile(problem *p, int operand, ptxpack_wgmma_swizzle swizzle, tile *t, char *line)
 {
     const ptxpack_mma_atom *atom = p->atom;
@@ -102,19 +103,19 @@ static bool make_tiles(problem *p, char *line)
 
 /* ---- a trial --------------------------------------------------------------------------------------- */
 typedef struct trial {
-    const tile *of[2];   /* the tiles; of A: NULL where it is in registers */
+    const tile *of[2];   /* the tiles; NULL for an A in registers */
     int         part[2]; /* which rows of them */
     bool        extreme;
 } trial;
 
-/* Each swizzle of A with each of B, and either part of the tiles with each of them. */
+/* Numbers the trials: each swizzle of A with each of B, and with either part of the tiles. */
 static trial trial_at(const problem *p, size_t index)
 {
     int   s[2] = {(int)index / SWIZZLES % SWIZZLES, (int)index % SWIZZLES};
     trial t = {.extreme = index == TRIALS - 1};
     for (int operand = PROBE_A; operand <= PROBE_B; operand++) {
         const tile *x = &p->tiles[operand][s[operand]];
-        if (x->at == NULL) /* no swizzle in its place */
+        if (x->at == NULL) /* use no swizzle in its place */
             x = &p->tiles[operand][PTXPACK_WGMMA_NONE];
         t.of[operand] = x->at != NULL ? x : NULL;
         t.part[operand] = (s[0] + s[1]) / (operand == PROBE_A ? 1 : 2) % 2;
@@ -139,7 +140,7 @@ static void set_bits(uint8_t *image, size_t element, int bits, uint64_t value)
         image[element * (size_t)(bits / 8) + (size_t)i] = (uint8_t)(value >> 8 * i);
 }
 
-/* The whole tile is random; the part that counts is kept in `matrix` [row][k]. */
+/* Fills the whole tile with random numbers; keeps the part that is multiplied in `matrix` [row][k]. */
 static void put_tile(problem *p, const tile *t, int operand, const trial *x, uint8_t *image, int32_t *matrix)
 {
     ptxpack_value_type type = p->type[operand];
@@ -153,7 +154,7 @@ static void put_tile(problem *p, const tile *t, int operand, const trial *x, uin
         }
 }
 
-/* A of each step in registers, by the table. */
+/* Writes A of each step to registers, by the table. */
 static void put_registers(problem *p, const trial *x, uint32_t *words)
 {
     const ptxpack_mma_atom *atom = p->atom;
@@ -195,14 +196,14 @@ static void put_c(problem *p, const trial *x, uint32_t *words)
         }
 }
 
-/* c += a b, row by row. */
+/* Computes c += a b, row by row. */
 static void multiply(const problem *p)
 {
     int n = p->atom->n, columns = p->atom->k * PROBE_STEPS;
     for (int m = 0; m < p->atom->m; m++)
         for (int i = 0; i < n; i++) {
             const int32_t *a = p->a + m * columns, *b = p->b + i * columns;
-            int32_t        sum = 0; /* of at most 256 products of bytes */
+            int32_t        sum = 0; /* a sum of at most 256 products of bytes */
             for (int k = 0; k < columns; k++)
                 sum += a[k] * b[k];
             p->c[m * n + i] += sum;
@@ -241,7 +242,7 @@ static probe_verdict judge(const problem *p, const trial *x, const uint32_t *d, 
     return PROBE_PROVEN;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------- */
+/* ---- all trials ------------------------------------------------------------------------------------ */
 static size_t c_words(const probe_wgmma_batch *b) { return (size_t)b->c_words * PROBE_WARP_GROUP; }
 
 static bool batch_make(probe_wgmma_batch *b, const ptxpack_mma_atom *atom)
@@ -271,8 +272,7 @@ static void batch_free(probe_wgmma_batch *b)
     free(b->descriptors);
 }
 
-/* Fill in a trial; the problem then holds its right answer.  Twice in a row from the same seed gives the
- * same. */
+/* Fills in a trial; the problem then holds its right answer.  Two calls with the same seed give the same. */
 static void put_trial(problem *p, const probe_wgmma_batch *b, size_t i, uint64_t seed, trial *x)
 {
     *x = trial_at(p, i);

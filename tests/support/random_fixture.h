@@ -1,4 +1,4 @@
-/* random_fixture.h - for tests with random input: numbers from a seed that is printed, or given. */
+/* random_fixture.h - for tests with random input: numbers from a seed, which is printed and can be given. */
 #ifndef PTXPACK_TEST_RANDOM_FIXTURE_H
 #define PTXPACK_TEST_RANDOM_FIXTURE_H
 #include <stdint.h>
@@ -17,7 +17,7 @@ static inline uint64_t random_bits(void)
 
 static inline int below(int n) { return (int)((random_bits() >> 33) % (uint64_t)n); }
 
-/* For a group's setup. */
+/* Prints the seed; it is the setup of a group. */
 static inline int print_seed(void **state)
 {
     const char *text = getenv("PTXPACK_TEST_SEED");

@@ -1,5 +1,5 @@
-/* command.c - what transcripts cannot show: options and JSON in this process, JSON read strictly, and attention on
- * .npy files against the reference. */
+/* command.c - what transcripts cannot show: options and JSON in this process, a strict check of JSON, and
+ * attention on .npy files against the reference. */
 #include <ctype.h>
 #include <math.h>
 #include <unistd.h>
@@ -195,7 +195,7 @@ static void strings_become_json(void **state)
 }
 
 /* ---- streams and JSON ---------------------------------------------------------------------------- */
-/* With the standard streams closed, what is opened next must not take their numbers. */
+/* When the standard streams are closed, files that are opened next must not get their numbers. */
 static void no_file_takes_the_place_of_a_stream(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void json_is_well_formed(void **state)
 /* ---- attention on files ------------------------------------------------------------------------- */
 enum { BATCH = 2, ROWS = 9, KEYS = 13, HEADS = 4, KEY_HEADS = 2, DIM = 32 };
 
-/* [batch][rows][heads][dim] to [batch][heads][rows][dim]. */
+/* Copies [batch][rows][heads][dim] to [batch][heads][rows][dim]. */
 static void swap_axes(const void *data, char *to, int rows, int heads, size_t element)
 {
     const char *from = (const char *)data;
@@ -251,7 +251,7 @@ static void swap_axes(const void *data, char *to, int rows, int heads, size_t el
                        DIM * element);
 }
 
-/* Write a tensor as name.npy in one of the types. */
+/* Writes a tensor as name.npy in one of the types. */
 static void write_tensor(const char *name, const void *data, int rows, int heads, ptxpack_dtype dtype,
                          bool bhsd, npy_type type)
 {
@@ -273,7 +273,7 @@ static void write_tensor(const char *name, const void *data, int rows, int heads
         fail_msg("%s", line);
 }
 
-/* The output of the command for these files, as doubles [batch][rows][heads][dim]. */
+/* Runs the command for these files; returns its output as doubles [batch][rows][heads][dim]. */
 static void read_results(ptxpack_dtype dtype, bool bhsd, double *o, double *lse)
 {
     char      line[NPY_LINE];
@@ -300,7 +300,7 @@ static void read_results(ptxpack_dtype dtype, bool bhsd, double *o, double *lse)
     npy_free(&l);
 }
 
-/* Options, and the descriptor's fields that they stand for. */
+/* Options, and the fields of the descriptor that they set. */
 static const struct {
     const char  *options;
     ptxpack_mask mask;
@@ -378,7 +378,7 @@ static void files_give_the_reference(void **state)
                 }
 }
 
-/* Neither the machine's GPU nor its user's cache takes part. */
+/* The tests use neither the machine's GPU nor the user's cache. */
 static int open_without_gpu(void **state)
 {
     int status = scratch_open(state);

@@ -1,4 +1,4 @@
-/* command_fixture.h - for the tests of subcommands: run one through the shell, and see what it printed.
+/* command_fixture.h - for the tests of subcommands: runs one through the shell, and reads what it printed.
  *
  * Runs build/ptxpack ($PTXPACK_BINARY names another). */
 #ifndef PTXPACK_TEST_COMMAND_FIXTURE_H
@@ -17,7 +17,7 @@
 enum { OUTPUT = 1 << 23 };
 static char output[OUTPUT], errors[OUTPUT]; /* of the last run */
 
-/* A file of the scratch folder, as text; its bytes. */
+/* Reads a file of the scratch folder as text; returns its size. */
 static inline size_t read_output(const char *name, char *to)
 {
     FILE *file = fopen(scratch_path(name), "rb");
@@ -28,7 +28,7 @@ static inline size_t read_output(const char *name, char *to)
     return bytes;
 }
 
-/* Run "ptxpack SUBCOMMAND ARGUMENTS", which may direct the streams elsewhere; its exit status. */
+/* Runs "ptxpack SUBCOMMAND ARGUMENTS", which may redirect the streams; returns its exit status. */
 static inline int run_command(const char *subcommand, const char *arguments)
 {
     char        line[32768];
@@ -51,7 +51,7 @@ static inline size_t lines_of(const char *text)
     return lines;
 }
 
-/* Nothing but one line on stderr, which has `reason` in it, and this exit status. */
+/* Checks that there is only one line, on stderr, which contains `reason`, and this exit status. */
 static inline void refuses(const char *subcommand, const char *arguments, int wanted, const char *reason)
 {
     int status = run_command(subcommand, arguments);

@@ -45,7 +45,7 @@ static ptxpack_status draw(FILE *f, draw_format format, const picture *p)
                     p->arg[4] != NULL ? &l[4] : NULL);
 }
 
-/* What is drawn; to be freed. */
+/* Returns the drawing; the caller frees it. */
 static char *drawn(draw_format format, const picture *p, ptxpack_status *status)
 {
     char  *text = NULL;
@@ -105,14 +105,14 @@ static void copies_are_cutes(void **state)
     }
 }
 
-/* ---- random layouts against a count by hand ------------------------------------------------------- */
+/* ---- random layouts, counted by hand -------------------------------------------------------------- */
 static uint64_t next_random(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return *state >> 33;
 }
 
-/* Read the grid of ((a,b),(c,d)):((e,f),(g,h)) back and compare each number. */
+/* Reads the grid of ((a,b),(c,d)):((e,f),(g,h)) back and compares each number. */
 static void read_grid(char *grid, const int s[4], const int d[4])
 {
     char *save = NULL, *line = strtok_r(grid, "\n", &save);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# examples.sh - every example of the documents runs, and gives what they say to the letter, but for blanks at
-# the ends of lines.
+# examples.sh - every example of the documents runs, and prints exactly what they show, except for blanks at the ends
+# of lines.
 #
 # In an indented block a line "$ COMMAND" is run by the shell, with build/ in the PATH; the lines up to the
 # next command or the end of the block are its output, errors included.  A line "ptxpack layout ... # RESULT" has
@@ -57,7 +57,7 @@ split() {
         kind != "c" { kind = "" }' "$1"
 }
 
-# perform EXAMPLE: run it, its output and errors in EXAMPLE.got
+# perform EXAMPLE: runs it, and writes its output and errors to EXAMPLE.got
 perform() {
     case $1 in
     *.c)
@@ -85,12 +85,12 @@ judge() {
         ;;
     esac
     [ $status -le 1 ] || fail "$at: exit status $status" # 1: a refusal, which the document shows
-    [ -s "$want" ] || fail "$at: the document does not say what it prints"
-    cmp -s "$want" "$2.got" || fail "$at: not as the document has it (-):
+    [ -s "$want" ] || fail "$at: the document does not show its output"
+    cmp -s "$want" "$2.got" || fail "$at: the output differs from the document (-):
 $(diff -u "$want" "$2.got" | tail -n +4)"
 }
 
-# examine DOCUMENT LEAST: so many examples at least must be found in it
+# examine DOCUMENT LEAST: at least so many examples must be found in it
 examine() {
     before=$ran folder=$work/$(dirname "$1")
     split "$1" "$folder" || fail "$1 cannot be read"

@@ -35,13 +35,15 @@ perform() {
             gsub(/[0-9][0-9.]* ms/, "T ms")
             gsub(/\(pack [0-9a-f]+/, "(pack ID")
             gsub(/#[0-9a-f]+$/, "#ID")
+            gsub(/build-id [0-9a-f]+/, "build-id ID")
             gsub(/0x7[0-9a-f]+/, "0xID")
             gsub(/[0-9a-f]+\.entry/, "ID.entry")
             sub(/ +$/, "")
+            errors += FILENAME ~ /err$/
             line[++lines] = (FILENAME ~ /err$/ ? "[" status "] " : "") ($0 == "" ? "." : $0)
         }
         END {
-            if (status != 0 && FILENAME !~ /err$/)
+            if (status != 0 && !errors)
                 line[++lines] = "[" status "]"
             if (lines == 1 && !many && length(command line[1]) <= 150) {
                 print "  $ " command "  # " line[1]

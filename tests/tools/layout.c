@@ -14,7 +14,8 @@ static int run_lines(const void *bytes, size_t count)
     return run_command("layout", arguments);
 }
 
-/* Megabytes of one character: a short error, blanks none, and the next line is evaluated. */
+/* A line of megabytes of one character gives a short error (blanks give none), and the next line is
+ * evaluated. */
 static void lines_may_be_long(void **state)
 {
     enum { LONG = 3 << 20 };
@@ -31,7 +32,7 @@ static void lines_may_be_long(void **state)
     }
 }
 
-/* Random bytes: a result or an error for each line, never a signal. */
+/* Random bytes give a result or an error for each line, never a signal. */
 static void junk_is_an_error(void **state)
 {
     (void)state;

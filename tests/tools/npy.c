@@ -1,18 +1,21 @@
-/* npy.c - .npy files: what is written is what the format says, what is read is checked. */
+/* npy.c - .npy files: files are written as the format says, and checked when they are read. */
+#include <dirent.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "tools/problem/npy.h"
 #include "tests/support/scratch.h"
 
-/* Write `bytes` of `data` to the scratch file x.npy; its path. */
+/* Writes `bytes` of `data` to the scratch file x.npy; returns its path. */
 static const char *spill(const void *data, size_t bytes)
 {
     const char *path = scratch_path("x.npy");
@@ -23,7 +26,7 @@ static const char *spill(const void *data, size_t bytes)
     return path;
 }
 
-/* A file of format `major`.0 with this header text (a newline is added) and `data` bytes of zeros. */
+/* Makes a file of format `major`.0 with this header text (a newline is added) and `data` bytes of zeros. */
 static size_t make_file(char *out, int major, const char *header, size_t data)
 {
     size_t length = strlen(header) + 1, at = major == 1 ? 10 : 12;
@@ -89,7 +92,7 @@ static const struct {
     int         major;
     const char *header;
     size_t      data;
-    const char *line; /* NULL: it is fine */
+    const char *line; /* NULL: it is valid */
 } headers[] = {
     {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }", 12, NULL},
     {2, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }   ", 12, NULL},
@@ -119,17 +122,19 @@ static const struct {
     {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3)", 12, "malformed"},
     {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3", 12, "tuple"},
     {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (99999999999999999999,), }", 0, "too large"},
-    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 0, "overflows"},
-    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,), }", 0, "overflows"},
+    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }", 0,
+     "the product of the extents is too large"},
+    {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,), }", 0,
+     "the product of the extents is too large"},
     {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1152921504606846976,), }", 0, "bytes of data"},
     {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }", 11,
-     "takes 12 bytes of data, the file has 11"},
+     "needs 12 bytes of data, but the file has 11"},
     {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }", 13, "the file has 13"},
     {1, "{'descr': '<f2', 'fortran_order': False, }", 12, "lacks"},
     {1, "{'descr': '<f2', 'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }", 12, "repeats"},
     {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), 'x': 1}", 12, "unknown key"},
     {1, "{'descr': '<f2' 'fortran_order': False, 'shape': (2, 3), }", 12, "malformed"},
-    {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), } x", 12, "follows"},
+    {1, "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), } x", 12, "text after the dictionary"},
     {1, "['descr']", 12, "dictionary"},
     {1, "", 12, "dictionary"},
     {1, "{'descr': '<f\\x32', 'fortran_order': False, 'shape': (2, 3), }", 12, "structured"},
@@ -226,6 +231,116 @@ static void writing_is_all_or_nothing(void **state)
     }
 }
 
+/* ---- replacing files ------------------------------------------------------------------------------ */
+static bool write_one(const char *path, char line[NPY_LINE])
+{
+    uint16_t  data[2] = {1, 2};
+    npy_array a = {.type = NPY_U16, .rank = 1, .shape = {2}, .count = 2, .data = data};
+    return npy_write(path, &a, line);
+}
+
+static struct stat status_of(const char *path)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return info;
+}
+
+static void mode_and_owner_are_kept(void **state)
+{
+    (void)state;
+    char        line[NPY_LINE];
+    const char *path = scratch_path("kept.npy");
+    mode_t      before = umask(027);
+    assert_true(write_one(path, line));
+    assert_int_equal(status_of(path).st_mode & 07777, 0640); /* a new file, as the umask says */
+    umask(before);
+    assert_int_equal(chmod(path, 0604), 0);
+    if (geteuid() == 0)
+        assert_int_equal(chown(path, 1234, 5678), 0);
+    struct stat old = status_of(path);
+    assert_true(write_one(path, line));
+    struct stat now = status_of(path);
+    assert_int_not_equal(now.st_ino, old.st_ino); /* it is another file */
+    assert_int_equal(now.st_mode, old.st_mode);
+    assert_int_equal(now.st_uid, old.st_uid);
+    assert_int_equal(now.st_gid, old.st_gid);
+}
+
+static void bad_targets_are_refused(void **state)
+{
+    (void)state;
+    char line[NPY_LINE];
+    assert_int_equal(symlink("nowhere.npy", scratch_path("dangling.npy")), 0);
+    assert_false(write_one(scratch_path("dangling.npy"), line));
+    assert_non_null(strstr(line, "it is a link to a file that is not there"));
+    assert_int_equal(symlink("loop.npy", scratch_path("loop.npy")), 0);
+    assert_false(write_one(scratch_path("loop.npy"), line));
+    assert_non_null(strstr(line, "symbolic links"));
+    assert_false(write_one(scratch_folder, line));
+    assert_non_null(strstr(line, "not a regular file"));
+    if (geteuid() != 0) { /* root may write everything */
+        assert_true(write_one(scratch_path("protected.npy"), line));
+        assert_int_equal(chmod(scratch_path("protected.npy"), 0444), 0);
+        assert_false(write_one(scratch_path("protected.npy"), line));
+        assert_non_null(strstr(line, "Permission denied"));
+    }
+}
+
+static size_t files_in(const char *folder)
+{
+    size_t         count = 0;
+    struct dirent *e;
+    DIR           *dir = opendir(folder);
+    assert_non_null(dir);
+    while ((e = readdir(dir)) != NULL)
+        count += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(dir);
+    return count;
+}
+
+/* Starts a child that writes the same large file again and again. */
+static pid_t start_writer(const char *path)
+{
+    static float data[1 << 18];
+    npy_array    a = {.type = NPY_F32, .rank = 1, .shape = {1 << 18}, .count = 1 << 18, .data = data};
+    char         line[NPY_LINE];
+    pid_t        child = fork();
+    assert_true(child >= 0);
+    while (child == 0)
+        if (!npy_write(path, &a, line))
+            _exit(1);
+    return child;
+}
+
+/* Several processes write the same file and are killed: the file is whole, and no other file is left. */
+static void signals_leave_nothing(void **state)
+{
+    (void)state;
+    enum { WRITERS = 3, ROUNDS = 8 };
+    char      line[NPY_LINE];
+    pid_t     writers[WRITERS];
+    npy_array a;
+    char      folder[8192], path[8300];
+    snprintf(folder, sizeof folder, "%s", scratch_path("signals"));
+    snprintf(path, sizeof path, "%s/x.npy", folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < WRITERS; i++)
+            writers[i] = start_writer(path);
+        usleep(20000 + 1000 * (unsigned)round);
+        for (int i = 0; i < WRITERS; i++) {
+            int status = 0;
+            assert_int_equal(kill(writers[i], SIGTERM), 0);
+            assert_int_equal(waitpid(writers[i], &status, 0), writers[i]);
+            assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+        }
+    }
+    assert_int_equal(files_in(folder), 1);
+    assert_true(npy_read(path, &a, line));
+    npy_free(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +350,9 @@ int main(void)
         cmocka_unit_test(damage_is_survived),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(writing_is_all_or_nothing),
+        cmocka_unit_test(mode_and_owner_are_kept),
+        cmocka_unit_test(bad_targets_are_refused),
+        cmocka_unit_test(signals_leave_nothing),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }

@@ -1,5 +1,5 @@
-/* plan.c - `ptxpack plan`: what it prints, its JSON against figures that are worked out here,
- * every architecture and width of head, bad options. */
+/* plan.c - `ptxpack plan`: what it prints, its JSON compared with figures that are worked out here, every
+ * architecture and width of head, bad options. */
 #include "host/attention/inspect.h"
 #include "command_fixture.h"
 #include "loader/registry.h"
@@ -7,7 +7,7 @@
 static int run(const char *arguments) { return run_command("plan", arguments); }
 
 /* ---- members of the JSON ------------------------------------------------------------------------------ */
-/* What follows the first "key": in `text`. */
+/* Returns the text after the first "key": in `text`. */
 static const char *member(const char *text, const char *key)
 {
     char pattern[64];
@@ -36,7 +36,7 @@ static int64_t integer_in(const char *text, const char *key)
 
 static int64_t integer(const char *key) { return integer_in(output, key); }
 
-/* A text without escapes, in one of a few static buffers. */
+/* Returns a text without escapes, in one of a few static buffers. */
 static const char *words(const char *key)
 {
     static char texts[4][256];
@@ -63,7 +63,7 @@ static void assert_near(const char *key, double wanted, double relative)
         fail_msg("%s is %.10g, not %.10g", key, value, wanted);
 }
 
-/* Take the lines from "choice" to the next empty one out of the output. */
+/* Removes the lines from "choice" to the next empty one from the output. */
 static const char *cut_choice(void)
 {
     static char choice[4096];
@@ -76,7 +76,7 @@ static const char *cut_choice(void)
     return choice;
 }
 
-/* The line of that list for the row that the model takes; tests/host/attention/cost.c judges the model. */
+/* The line of that list for the row that the model takes; tests/host/attention/cost.c tests the model. */
 static const char *fastest_line(const char *id, int arch, const ptxpack_attention_desc *desc)
 {
     static char               text[256];
@@ -152,7 +152,7 @@ static void a_plan_for_sm_90(void **state)
         "registers  at most 255 a thread for 2 blocks an SM; not compiled: --no-compile\n"
         "FLOPs      6.872e+10\n"
         "bytes      6.737e+07, each input read once and each output written once: 1020 FLOPs a byte\n"
-        "roofline   no device; of one H200: 989.4 TFLOP/s, 4800 GB/s, ridge at 206.1 FLOPs a byte\n"
+        "roofline   no device; assuming one H200: 989.4 TFLOP/s, 4800 GB/s, ridge at 206.1 FLOPs a byte\n"
         "           arithmetic 0.06945 ms, memory 0.01404 ms: bound by arithmetic\n");
 }
 
@@ -211,7 +211,7 @@ static void a_plan_for_sm_75(void **state)
         "registers  at most 255 a thread for 2 blocks an SM; not compiled: --no-compile\n"
         "FLOPs      4.137e+07\n"
         "bytes      1.651e+06, each input read once and each output written once: 25.05 FLOPs a byte\n"
-        "roofline   no device; of one T4: 65.13 TFLOP/s, 320 GB/s, ridge at 203.5 FLOPs a byte\n"
+        "roofline   no device; assuming one T4: 65.13 TFLOP/s, 320 GB/s, ridge at 203.5 FLOPs a byte\n"
         "           arithmetic 0.0006352 ms, memory 0.00516 ms: bound by memory\n");
 }
 
@@ -243,7 +243,7 @@ static void has(const char *format, ...)
         fail_msg("no \"%s\" in %s", text, output);
 }
 
-/* Pieces follow one another, up to what the row asks for. */
+/* Checks that pieces follow one another, up to the size that the row needs. */
 static void shared_memory_adds_up(const ptxpack_variant *row)
 {
     long long   from, bytes, next = 0;
@@ -252,7 +252,7 @@ static void shared_memory_adds_up(const ptxpack_variant *row)
     assert_non_null(at);
     for (at = strchr(at, '\n') + 1; sscanf(at, "%lld %lld %n", &from, &bytes, &used) == 2;
          at = strchr(at, '\n') + 1) {
-        assert_in_range(from, next, next + 15); /* messages lie on 16 bytes */
+        assert_in_range(from, next, next + 15); /* messages are aligned to 16 bytes */
         next = from + bytes;
     }
     assert_int_equal(strtoll(at, NULL, 10), row->shared_bytes);
@@ -306,7 +306,7 @@ static void a_plan_of_wgmma(void **state)
     shared_memory_adds_up(row);
 }
 
-/* What must hold of any of its rows. */
+/* Checks what must hold for all rows of wgmma. */
 static void wgmma_is_planned_for_every_head(void **state)
 {
     static const int head_dims[] = {40, 64, 72, 96, 128, 136, 192, 256};
@@ -340,7 +340,7 @@ static void wgmma_is_planned_for_every_head(void **state)
     }
 }
 
-/* What TMA cannot do has its reason in the list. */
+/* The list gives the reason when TMA cannot be used. */
 static void the_list_says_why_not(void **state)
 {
     (void)state;
@@ -365,7 +365,7 @@ static void json_has_the_members(void **state)
     static const char *const texts[][2] = {
         {"dtype", "bf16"}, {"mask", "causal top-left"}, {"target", "sm_80, no device"},
         {"variant", "attention_mma_sm80_d96_128x64"}, {"atom", "SM80_16x8x16_F32BF16BF16F32_TN"},
-        {"atoms", "(32,4,1,1):(1,32,0,0)"}, {"machine", "no device; of one A100 80 GB"},
+        {"atoms", "(32,4,1,1):(1,32,0,0)"}, {"machine", "no device; assuming one A100 80 GB"},
     };
     /* clang-format on */
     static const struct {
@@ -386,7 +386,7 @@ static void json_has_the_members(void **state)
     assert_string_equal(words("atom"), "SM80_16x8x16_F32F16F16F32_TN");
 }
 
-/* Of a row whose text or numbers this test does not know: what must hold of any. */
+/* Checks what must hold for every row. */
 static void judge(int arch, int head_dim)
 {
     const ptxpack_variant *row = ptxpack_variant_find(words("variant"));
@@ -476,7 +476,8 @@ static void machines_have_the_rates_of_data_sheets(void **state)
     }
 }
 
-/* Pairs that the mask keeps, one by one; 4 FLOPs a pair and dimension; each tensor once, and the sums. */
+/* Counts the pairs that the mask keeps, one by one, with 4 FLOPs for each pair and dimension; each tensor is
+ * moved once, and so are the sums. */
 static void figures_are_worked_out_again(void **state)
 {
     static const struct {
@@ -504,7 +505,7 @@ static void figures_are_worked_out_again(void **state)
                  batch, sq, skv, problems[p].hq, problems[p].hkv, d, problems[p].mask);
         assert_int_equal(run(arguments), 0);
         assert_near("flops", flops, 1e-9);
-        snprintf(of_bytes, sizeof of_bytes, "\n  \"bytes\": %.10g,", bytes); /* others lie deeper */
+        snprintf(of_bytes, sizeof of_bytes, "\n  \"bytes\": %.10g,", bytes); /* others are nested deeper */
         assert_non_null(strstr(output, of_bytes));
         assert_near("tflops", 250, 1e-9);
         assert_near("gbps", 2000, 1e-9);
@@ -513,7 +514,7 @@ static void figures_are_worked_out_again(void **state)
     }
 }
 
-/* The slower of both is what binds; numbers of any size are readable. */
+/* The slower of both is the bound; numbers of any size are readable. */
 static void the_text_has_the_same_figures(void **state)
 {
     (void)state;
@@ -560,8 +561,9 @@ static void bad_options_are_one_line(void **state)
         {"attention attention", "plan: expected \"attention\" or \"gemm\" (try --help)", 2},
         {"attention --nonsense", "plan: unknown option --nonsense", 2},
         {"attention --arch sm_7", "plan: arch: ", 2},
-        {"attention --arch sm_80 --variant x", "--variant: \"x\" is no attention kernel", 2},
-        {"attention --arch sm_80 --variant vector_add_sm80", "\"vector_add_sm80\" is no attention kernel", 2},
+        {"attention --arch sm_80 --variant x", "--variant: \"x\" is not a kernel of attention", 2},
+        {"attention --arch sm_80 --variant vector_add_sm80", "\"vector_add_sm80\" is not a kernel of attention",
+         2},
         {"attention --arch sm_80 --variant attention_mma_sm80_d64_128x64",
          "--variant: attention_mma_sm80_d64_128x64 is for head_dim up to 64", 2},
         {"attention --arch sm_80 --variant attention_mma_sm75_d128_64x64 --dtype bf16",
@@ -579,7 +581,7 @@ static void bad_options_are_one_line(void **state)
         {"attention --head-dim 12", "plan: head_dim", 2},
         {"attention --batch 0", "plan: --batch: 0 is not between 1 and ", 2},
         {"attention --causal left", "plan: --causal: \"left\" is neither", 2},
-        {"attention --dtype f32", "plan: --dtype: \"f32\" is none of f16, bf16 and e4m3", 2},
+        {"attention --dtype f32", "plan: --dtype: \"f32\" is not f16, bf16 or e4m3", 2},
         {"attention --heads-q 3 --heads-kv 2", "plan: heads", 2},
     };
     (void)state;
@@ -587,7 +589,7 @@ static void bad_options_are_one_line(void **state)
         refuses("plan", cases[i].arguments, cases[i].status, cases[i].reason);
 }
 
-/* Where it may run, an old row is planned, too. */
+/* A row for older GPUs is planned, too, if it can run. */
 static void a_row_can_be_named(void **state)
 {
     (void)state;
@@ -615,10 +617,13 @@ static void a_plan_of_gemm(void **state)
     assert_non_null(strstr(output, "  taken\n"));
     assert_int_equal(run("gemm --arch sm_80 --no-compile"), 0);
     assert_non_null(strstr(output, "SM80_16x8x16_F32BF16BF16F32_TN"));
+    has("           arithmetic 0.4407 ms, memory 0.04937 ms: bound by arithmetic\n");
+    assert_int_equal(run("gemm --arch sm_80 --no-compile -k 8 --tflops 100 --gbps 1000"), 0);
+    has("           arithmetic 0.002684 ms, memory 0.03369 ms: bound by memory\n");
     refuses("plan", "gemm --arch sm_90a -m 0", 2, "plan: --m: 0 is not between 1 and");
     refuses("plan", "gemm --arch sm_90a --order-a x", 2, "plan: --order-a: \"x\" is neither row nor column");
     refuses("plan", "gemm --arch sm_90a --dtype e4m3", 2, "plan: --dtype: \"e4m3\" is neither f16 nor bf16");
-    refuses("plan", "gemm --arch sm_90a --variant x", 2, "plan: --variant: \"x\" is no gemm kernel");
+    refuses("plan", "gemm --arch sm_90a --variant x", 2, "plan: --variant: \"x\" is not a kernel of gemm");
     refuses("plan", "gemm --arch sm_75 --variant gemm_wgmma_sm90_128x128", 1, "gemm_wgmma_sm90_128x128 needs");
 }
 

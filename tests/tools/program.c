@@ -17,7 +17,7 @@ enum { SEED = 20261122 };
 #define HEAD ".version 7.0\n.target sm_80\n.address_size 64\n"
 
 /* ---- helpers -------------------------------------------------------------------------------------- */
-/* To a new file that takes the place of the old one, as editors do it. */
+/* Writes a new file that replaces the old one, as editors do. */
 static void write_text(const char *name, const char *text)
 {
     char  path[8192];
@@ -30,7 +30,7 @@ static void write_text(const char *name, const char *text)
     assert_int_equal(rename(scratch_path("editor.tmp"), path), 0);
 }
 
-/* The text of one of tests/golden/files; to be freed. */
+/* Returns the text of one of tests/golden/files; the caller frees it. */
 static char *kernel_text(const char *name)
 {
     char  path[256], *text = (char *)calloc(1, 4096);
@@ -50,9 +50,9 @@ static void restore(const char *as, const char *name)
     free(text);
 }
 
-static char binary[PATH_MAX]; /* of the command */
+static char binary[PATH_MAX]; /* the path of the command */
 
-/* In the scratch folder, so that file names are short in what is said. */
+/* Runs in the scratch folder, so that file names in messages are short. */
 static int run_in_folder(const char *subcommand, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static int run_in_folder(const char *subcommand, const char *format, ...)
 {
@@ -96,41 +96,42 @@ static void what_does_not_end_is_ended(void **state)
 }
 
 /* ---- sweeps --------------------------------------------------------------------------------------- */
-static void a_sweep_is_sorted_by_time(void **state)
+static void a_sweep_is_sorted_by_what_is_executed(void **state)
 {
     (void)state;
     /* more threads than a block may have cannot run; the fewer blocks, the fewer instructions are executed */
     int status = run_in_folder("ptx",
-                               "scale.ptx --emu --sweep BLOCK=2048,32,64,128 --sweep STAGES=2,3 --time=3 "
+                               "scale.ptx --emu --sweep BLOCK=2048,32,64,128 --sweep STAGES=2,3 --smem STAGES "
                                "--grid '(N+BLOCK-1)/BLOCK' --block BLOCK -DN=4000 --arg out:f32:N "
                                "--arg iota:f32:N --arg f32:2 --arg u32:N");
-    expect(status, "     BLOCK      STAGES  registers  spills          ms  over best  checksum\n");
-    double      before = 0;
+    expect(status,
+           "     BLOCK      STAGES  registers  spills  instructions  wavefronts  over best  checksum\n");
+    long        before = 0, executed, wavefronts;
     int         rows = 0, failed = 0;
     char        checksum[16] = "";
     const char *line = strstr(output, "STAGES");
     for (line = strchr(line, '\n') + 1; *line != '\0'; line = strchr(line, '\n') + 1) {
         long   block, stages;
         char   registers[16], spills[16], sum[16];
-        double ms, over;
+        double over;
         if (sscanf(line, "%ld %ld failed: %15s", &block, &stages, registers) == 3) {
             assert_int_equal(block, 2048);
             failed++;
             continue;
         }
         assert_int_equal(failed, 0); /* those come last */
-        assert_int_equal(sscanf(line, "%ld %ld %15s %15s %lf %lf %15s", &block, &stages, registers, spills, &ms,
-                                &over, sum),
-                         7);
-        assert_true(ms >= before && over >= 1);
+        assert_int_equal(sscanf(line, "%ld %ld %15s %15s %ld %ld %lf %15s", &block, &stages, registers, spills,
+                                &executed, &wavefronts, &over, sum),
+                         8);
+        assert_true(executed >= before && over >= 1);
         assert_true(*checksum == '\0' || strcmp(checksum, sum) == 0);
         snprintf(checksum, sizeof checksum, "%s", sum);
-        before = ms;
+        before = executed;
         rows++;
     }
     assert_int_equal(rows, 6);
     assert_int_equal(failed, 2);
-    /* a kernel that is ended by force leaves the others alone */
+    /* a kernel that is ended by force does not affect the others */
     write_text("some.ptx", HEAD
                ".visible .entry spin ()\n{\n.if SPIN\nAGAIN:\n        bra AGAIN;\n.endif\n        ret;\n}\n");
     status = run_in_folder("ptx", "some.ptx --emu --sweep SPIN=1,0,2 --grid 1 --block 32 --timeout 0.5");
@@ -139,7 +140,7 @@ static void a_sweep_is_sorted_by_time(void **state)
 }
 
 /* ---- watching ------------------------------------------------------------------------------------- */
-/* Wait until the file has `text`, at most 20 s. */
+/* Waits until the file has `text`, at most 20 s. */
 static void await_output(const char *name, const char *text, const char *what)
 {
     for (int i = 0; i < 2000; i++) {
@@ -184,7 +185,7 @@ static void watching_shows_what_changed(void **state)
     await_output("out", "2 4 6 8 10 12 14 16", "an included file");
     await_output("out", "outputs differ", "an included file");
     await_output("out", "instructions 16 -> 17 (+1)", "an included file");
-    assert_non_null(strstr(output, "changed   time "));
+    assert_non_null(strstr(output, "changed   executed instructions "));
     /* an error is shown, and watching goes on */
     snprintf(changed, sizeof changed, "%s.error \"not yet\"\n", scale_text);
     write_text("scale.ptx", changed);
@@ -200,7 +201,7 @@ static void watching_shows_what_changed(void **state)
     free(scale_text);
 }
 
-/* Ctrl-C ends it while a kernel runs that does not. */
+/* Ctrl-C ends the command while an endless kernel runs. */
 static void watching_survives_what_does_not_end(void **state)
 {
     int status;
@@ -261,7 +262,7 @@ static void instructions_are_counted(void **state)
     assert_int_equal(sass_count(&elf, sizeof elf, "k"), 3);
     assert_int_equal(sass_count(&elf, sizeof elf, "other"), 0);
     assert_int_equal(sass_count("this is no machine code", 23, "k"), 0);
-    for (int i = 0; i < 100000; i++) { /* of its size, to the byte, so that a checker of memory sees more */
+    for (int i = 0; i < 100000; i++) { /* of exactly its size, so that a memory checker finds reads beyond it */
         size_t         bytes = random_below(&random, sizeof elf + 1);
         unsigned char *part = (unsigned char *)malloc(bytes + 1);
         assert_non_null(part);
@@ -315,7 +316,7 @@ static void a_disassembler_shows_the_code(void **state)
     unsetenv("PTXPACK_NVDISASM");
     setenv("PATH", scratch_folder, 1);
     assert_false(print_to_file(code, "k", line));
-    assert_non_null(strstr(line, "neither is in the PATH"));
+    assert_non_null(strstr(line, "neither is in PATH, "));
     /* of the PATH, cuobjdump where there is no nvdisasm; it chooses the function itself */
     write_text("cuobjdump", "#!/bin/sh\necho \"$1 $3 $4\"\n");
     assert_int_equal(chmod(scratch_path("cuobjdump"), 0700), 0);
@@ -326,7 +327,7 @@ static void a_disassembler_shows_the_code(void **state)
 }
 
 #define RUN_CU "scale.cu --emu --grid 2 --block BLOCK -DBLOCK=32 "
-/* More entries than are shown, and a name that is too long to be. */
+/* There are more entries than are shown, and a name that is too long to show. */
 static void many_entries(void)
 {
     char text[8192];
@@ -437,7 +438,7 @@ static void fuzzed_arguments(void **state)
         }
         program_arg_free(&arg);
     }
-    assert_true(good > 20000 && bad > 20000); /* it is neither all one nor all the other */
+    assert_true(good > 20000 && bad > 20000); /* both kinds are frequent */
 }
 
 static int start(void **state)
@@ -455,7 +456,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_does_not_end_is_ended),
-        cmocka_unit_test(a_sweep_is_sorted_by_time),
+        cmocka_unit_test(a_sweep_is_sorted_by_what_is_executed),
         cmocka_unit_test(watching_shows_what_changed),
         cmocka_unit_test(watching_survives_what_does_not_end),
         cmocka_unit_test(instructions_are_counted),

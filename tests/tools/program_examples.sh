@@ -1,7 +1,7 @@
 #!/bin/sh
-# program_examples.sh - tools/examples: each builds against the headers as they are installed, with a main.c of
-# less than 60 lines; every kernel in PTX, and in CUDA C++ where there is NVRTC, is right on the emulated driver
-# at ragged sizes, and its launches are judged clean; kernels that are broken on purpose are found out.
+# program_examples.sh - tools/examples: each builds against the headers as they are installed, with a main.c of less
+# than 60 lines; every kernel in PTX, and in CUDA C++ if there is NVRTC, is right on the emulated driver at ragged
+# sizes, and the judge finds nothing in its launches; kernels that are broken on purpose are detected.
 # Usage: program_examples.sh [BUILD]
 cd "$(dirname "$0")/../.." || exit 1
 build=${1:-build}
@@ -85,7 +85,7 @@ done
 unset PTXPACK_EMU_JUDGE PTXPACK_EMU_ASYNC
 
 # ---- the commands of the banners run, and both languages compute the same bits -------------------------
-# banner FILE: runs its command; $sums = the checksums of what came out
+# banner FILE: runs its command; $sums are the checksums of the results
 banner() {
     sed -n '/^\/\/   ptxpack /,/[^\\]$/p' "$1" | sed 's/^\/\/ *//' >"$work/banner"
     grep -q "^ptxpack [a-z]* $1 " "$work/banner" || fail "$1: the banner has no command, or one for another file"
@@ -97,7 +97,7 @@ banner() {
 }
 for file in "$examples"/*/*.ptx; do
     banner "$file"
-    [ -n "$sums" ] || fail "$file: the command of the banner gives no checksum"
+    [ -n "$sums" ] || fail "$file: the command of the banner prints no checksum"
     [ -z "$skipped" ] || continue
     of_ptx=$sums
     banner "${file%.ptx}.cu"
@@ -105,7 +105,7 @@ for file in "$examples"/*/*.ptx; do
 done
 
 # ---- what is wrong is found -------------------------------------------------------------------------
-# wrong PROGRAM KERNEL PATTERN SCRIPT ARGUMENT...: KERNEL edited by a sed script; what is said matches PATTERN
+# wrong PROGRAM KERNEL PATTERN SCRIPT ARGUMENT...: KERNEL is edited by a sed script; the message matches PATTERN
 wrong() {
     program=$1 kernel=$2 pattern=$3 script=$4
     shift 4
@@ -139,7 +139,7 @@ wrong flash_attention_2 flash.ptx 'async\|race\|uninitialised' \
     '/^COPIED/,/^ *bar.sync/s/COPY_WAIT          0/COPY_WAIT 1/' 1 65 130
 wrong flash_attention_2 flash.cu WRONG 's/l \*= factor;//' 1 65 130
 
-# ---- what is not understood is said so --------------------------------------------------------------
+# ---- unknown arguments are reported --------------------------------------------------------------
 # refused STATUS PATTERN PROGRAM ARGUMENT...
 refused() {
     want=$1 pattern=$2 program=$3

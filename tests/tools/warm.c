@@ -3,7 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 #include "command_fixture.h"
-#include "tools/emulator.h"
+#include "loader/inspect.h"
 #include "host/ptxpack.h"
 #include "tools/commands/warm.h"
 
@@ -24,14 +24,14 @@ static int prepare(void **state)
         unsetenv(name);
     }
     setenv("PTXPACK_PTXAS", "none", 1);
-    if (n <= 0 || emulator_path(emulated, sizeof emulated) == NULL)
+    if (n <= 0 || ptxpack_emulator_path(emulated, sizeof emulated) == NULL)
         return -1;
     fake[n] = '\0';
     strcpy(strrchr(fake, '/') + 1, "fake_ptxjit.so");
     return scratch_open(state);
 }
 
-/* Each case has caches and folders of its own. */
+/* Each case has its own caches and folders. */
 static int begin(void **state)
 {
     scratch_close(state);
@@ -41,7 +41,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* ptxpack cache warm --dir SCRATCH/ship ARGUMENTS with that compiler; its exit status. */
+/* Runs ptxpack cache warm --dir SCRATCH/ship ARGUMENTS with that compiler; returns its exit status. */
 static int warm_with(const char *compiler, const char *arguments)
 {
     char line[16384];
@@ -98,7 +98,7 @@ static void damage(const char *path)
     fclose(file);
 }
 
-/* The file of the entry whose label has these words. */
+/* Finds the file of the entry whose label has these words. */
 static const char *entry_with(const char *words)
 {
     static char path[8192];
@@ -115,7 +115,7 @@ static const char *entry_with(const char *words)
 }
 
 /* ---- no compiler -------------------------------------------------------------------------------- */
-static int  compiled; /* how often the loader told of a compilation */
+static int  compiled; /* how often the loader reported a compilation */
 static void note_compilation(void *context, const char *kernel, const char *target, double ms)
 {
     (void)context, (void)kernel, (void)target, (void)ms;
@@ -125,7 +125,7 @@ static void note_compilation(void *context, const char *kernel, const char *targ
 static ptxpack    *live; /* the handle of this process */
 static const char *last_line(void) { return live != NULL ? ptxpack_detail(live) : ""; }
 
-/* On the emulated driver; without a compiler unless `ptxjit` names one. */
+/* Opens a handle on the emulated driver, without a compiler unless `ptxjit` names one. */
 static ptxpack *open_shipped(const char *ptxjit, bool forbid)
 {
     ptxpack        *handle;
@@ -144,7 +144,7 @@ static ptxpack *open_shipped(const char *ptxjit, bool forbid)
     return live = handle;
 }
 
-/* In children, which end with the condition that did not hold. */
+/* Checks in a child, which ends with the condition that did not hold. */
 #define MUST(condition)                                                                      \
     do {                                                                                     \
         if (!(condition)) {                                                                  \
@@ -206,7 +206,7 @@ static const ptxpack_attention_desc problem = {.size = sizeof problem,
                                                .heads_kv = 1,
                                                .head_dim = DIM};
 
-/* Plans and launches of every sort; what is not in the folder is refused in so many words. */
+/* Makes plans and launches of every kind; what is not in the folder is refused with a clear message. */
 static int live_without_compiler(void)
 {
     ptxpack                *handle = open_shipped(NULL, true);
@@ -236,7 +236,7 @@ static int live_without_compiler(void)
     return 0;
 }
 
-/* Run it in a process of its own, on an emulated device of that architecture; the driver is initialised but
+/* Runs `body` in a separate process, on an emulated device of that architecture; the driver is initialised only
  * once. */
 static int on_device(const char *sm, int (*body)(void))
 {
@@ -259,7 +259,7 @@ static void no_compiler(void **state)
     must_warm(emulated, "--arch sm_80,sm_90a --kernels 'vector_add,attention/d64*,attention/d128*'");
     assert_int_equal(on_device("80", live_without_compiler), 0);
     assert_int_equal(on_device("90", live_without_compiler), 0);
-    assert_int_not_equal(on_device("86", live_without_compiler), 0); /* not for that one */
+    assert_int_not_equal(on_device("86", live_without_compiler), 0); /* the folder is not for that device */
 }
 
 static const char *damaged; /* an entry's file */
@@ -291,7 +291,7 @@ static int compile_over_damage(void)
     return 0;
 }
 
-/* What the first left in the cache of its own is taken, also without a compiler. */
+/* The entry that the first process left in its own cache is used, also without a compiler. */
 static int take_own_instead(void)
 {
     ptxpack_vector_plan *plan;
@@ -319,17 +319,17 @@ static int refuse_machine_code(void)
     ptxpack_vector_plan *plan;
     ptxpack             *handle = open_shipped(NULL, true);
     MUST(ptxpack_vector_plan_create(handle, PTXPACK_F16, &plan) == PTXPACK_E_CUBIN);
-    MUST(strstr(ptxpack_detail(handle), "of a prebuilt folder: ") != NULL);
+    MUST(strstr(ptxpack_detail(handle), "its code in a prebuilt folder was refused: ") != NULL);
     MUST(strstr(ptxpack_detail(handle), "compiling is forbidden") != NULL);
     ptxpack_close(handle);
-    handle = open_shipped(emulated, false); /* where there is a compiler, that is no harm */
+    handle = open_shipped(emulated, false); /* with a compiler this does no harm */
     MUST(ptxpack_vector_plan_create(handle, PTXPACK_F16, &plan) == PTXPACK_OK && compiled == 1);
     ptxpack_vector_plan_free(plan);
     ptxpack_close(handle);
     return 0;
 }
 
-/* The folder is found whatever compiles here: the fake one's code is taken, which no driver loads. */
+/* The folder is found with every compiler here: the fake compiler's code is found, which no driver loads. */
 static int find_whatever_compiles(void)
 {
     ptxpack            *handle;
@@ -367,7 +367,7 @@ static void another_compiler(void **state)
     assert_int_equal(on_device("80", refuse_machine_code), 0);
 }
 
-/* A folder that was named and is wrong: no handle. */
+/* If a named folder is wrong, there is no handle. */
 static void a_wrong_folder(void **state)
 {
     ptxpack        *handle;
@@ -395,7 +395,7 @@ int main(void)
         cmocka_unit_test_setup(no_compiler, begin),
         cmocka_unit_test_setup(a_damaged_entry, begin),
         cmocka_unit_test_setup(another_compiler, begin),
-        /* these load the emulated driver into this process: no device of another sort from here on */
+        /* these load the emulated driver into this process: from here on there is no device of another kind */
         cmocka_unit_test_setup(a_wrong_folder, begin),
     };
     return cmocka_run_group_tests_name("warm", tests, prepare, scratch_close);

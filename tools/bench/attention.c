@@ -1,7 +1,7 @@
 /* attention.c - attention forward as the FlashAttention papers measure it.
  *
- * Cases    16k tokens in all, hidden size 2048: batch = 16384 / seqlen, heads = 2048 / head_dim.
- * FLOPs    4 batch heads seqlen^2 head_dim, halved when causal; of a window, 4 head_dim a pair that it keeps.
+ * Cases    16k tokens in all, hidden size 2048: batch = 16384 / seqlen, heads = 2048 / head_dim.  FLOPs    4
+ * batch heads seqlen^2 head_dim, halved when causal; for a window, 4 head_dim for each pair that it keeps.
  * Timing   rounds.h: a CUDA graph of 10 launches over two inputs in turn, 50 ms of rest. */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,7 @@
 #include "tools/problem/random.h"
 
 enum { TOKENS = 16384, HIDDEN = 2048, LAUNCHES = 10, INPUTS = 2, TENSORS = 4, REST_US = 50000 };
-static const size_t tensor_bytes = (size_t)TOKENS * HIDDEN *
-                                   sizeof(uint16_t); /* fp8 leaves half of it unused */
+static const size_t tensor_bytes = (size_t)TOKENS * HIDDEN * sizeof(uint16_t); /* fp8 uses only half of it */
 
 typedef struct bench_case {
     ptxpack_attention_desc  desc;
@@ -71,7 +70,7 @@ static bool make_cases(bench *b, const bench_settings *s)
     return true;
 }
 
-/* Random numbers for a part of a tensor, repeated over all of it: timing asks for no more. */
+/* Fills a part of each tensor with random numbers and repeats it over the rest: timing needs no more. */
 static bool make_tensors(bench *b, const bench_settings *s)
 {
     enum { PART = 1 << 22 };
@@ -92,7 +91,7 @@ static bool make_tensors(bench *b, const bench_settings *s)
     return ok;
 }
 
-/* Ten launches, one after the other. */
+/* Enqueues ten launches, one after the other. */
 static bool enqueue(void *context, size_t index)
 {
     bench            *b = (bench *)context;
@@ -194,7 +193,7 @@ int bench_attention(const bench_settings *s)
     int   status = COMMAND_OK;
     if (!make_cases(&b, s))
         status = COMMAND_USAGE;
-    else if (device_open(&b.gpu, NULL) != PTXPACK_OK || !set_up(&b, s) || !run_rounds(&b, s))
+    else if (!bench_open(&b.gpu, NULL) || !set_up(&b, s) || !run_rounds(&b, s))
         status = command_fail("bench", "%s", b.gpu.line);
     else
         print_table(&b, s);

@@ -292,8 +292,18 @@ def windows(pack, options):
     return rows
 
 
-def main():
+def add_options(parser):
+    """The options that decode.py has, too."""
     here = os.path.dirname(os.path.abspath(__file__))
+    parser.add_argument("--no-fa2", action="store_true", help="leave FlashAttention-2 out")
+    parser.add_argument("--arch", help="force a lower kernel variant, e.g. sm_80")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rest", type=float, default=0.05, help="seconds before each timing (default 0.05)")
+    parser.add_argument("--library", default=os.path.join(here, "..", "..", "build", "libptxpack.so"))
+    parser.add_argument("--json", help="write the figures to this file, too")
+
+
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--head-dim", type=numbers, default=[64, 128, 256])
     parser.add_argument("--seqlen", type=numbers, default=list(SEQLENS))
@@ -301,12 +311,7 @@ def main():
     parser.add_argument("--data", type=lambda text: text.split(","), default=["randn"])
     parser.add_argument("--causal", choices=("no", "yes", "both"), default="both")
     parser.add_argument("--window", type=int, help="instead: causal beside causal with so many keys before each row")
-    parser.add_argument("--no-fa2", action="store_true", help="leave FlashAttention-2 out")
-    parser.add_argument("--arch", help="force a lower kernel variant, e.g. sm_80")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--rest", type=float, default=0.05, help="seconds before each timing (default 0.05)")
-    parser.add_argument("--library", default=os.path.join(here, "..", "..", "build", "libptxpack.so"))
-    parser.add_argument("--json", help="write the figures to this file, too")
+    add_options(parser)
     options = parser.parse_args()
     torch.zeros(1, device="cuda")  # PyTorch's context is current from here on: ptxpack uses it
     pack = Ptxpack(options.library, options.arch)

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "host/attention/attention.h"
+#include "tools/device.h"
 
 enum { BENCH_LIST = 32 };
 typedef struct bench_list {
@@ -12,15 +13,20 @@ typedef struct bench_list {
 } bench_list;
 
 typedef struct bench_settings {
-    bench_list             head_dims, lengths;
-    bench_list             sizes;        /* of gemm; none: its own */
-    const char            *kernel;       /* of gemm: a row's id, "all"; NULL: the chosen one */
-    bool                   full, causal; /* which masks */
-    ptxpack_attention_desc masked;       /* a window in their place, and a softcap; all else 0 */
+    bench_list  head_dims, lengths;
+    bench_list  sizes;        /* for gemm; none: its default sizes */
+    const char *kernel;       /* for gemm: a row's id, or "all"; NULL: the chosen row */
+    bool        full, causal; /* which masks */
+    /* a window that replaces them, and a softcap; all other fields are 0 */
+    ptxpack_attention_desc masked;
     ptxpack_dtype          dtype;
     int64_t                rounds, seed;
     bool                   json;
 } bench_settings;
+
+/* Opens the GPU for a benchmark.  False with the device's line set: there is none, or PTXPACK_DEVICE or PTXPACK_DRIVER names
+ * the emulated driver, whose times say nothing of a GPU. */
+bool bench_open(device *gpu, const ptxpack_options *options);
 
 /* Each prints its table and returns an exit status; all but bench_layout open the device, bench_emu the
  * emulated one. */

@@ -1,5 +1,5 @@
-/* emu.c - how fast the emulated driver executes, on one core: instructions a second by kind, and
- * matrix instructions a millisecond.  The judge is as PTXPACK_EMU_JUDGE says (default: on). */
+/* emu.c - measures how fast the emulated driver executes on one core: instructions a second by kind, and
+ * matrix instructions a millisecond.  PTXPACK_EMU_JUDGE turns the judge on (default) or off. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { THREADS = 128, LOOPS = 2000, TEXT = 16384 };
 typedef struct mix {
     const char *name;
     int         sm;
-    const char *once; /* one turn of the loop has it eight times */
+    const char *once; /* one iteration of the loop contains it eight times */
     int         instructions;
 } mix;
 
@@ -68,7 +68,7 @@ static void write_kernel(const mix *m, char text[TEXT])
              "add.u32 %%r1, %%r1, 1; setp.lt.u32 %%p2, %%r1, %d; @%%p2 bra LOOP;\nret; }\n", LOOPS);
 }
 
-/* Median time of a launch of one block, and the thread-instructions that it executed. */
+/* Measures the median time of a launch of one block, and counts the thread-instructions that it executed. */
 static bool time_mix(device *d, const bench_settings *s, const mix *m, uint64_t (*executed)(void), double *ms,
                      double *instructions)
 {
@@ -125,7 +125,7 @@ static int run(device *d, const bench_settings *s)
     bool ok = true;
     if (library != NULL) {
         *(void **)&executed = dlsym(library, "ptxpack_emu_executed");
-        dlclose(library); /* the driver table keeps it */
+        dlclose(library); /* the driver table keeps the library open */
     }
     if (executed == NULL)
         return command_fail("bench", "%s does not count instructions", d->driver->path);
@@ -153,7 +153,7 @@ static int run(device *d, const bench_settings *s)
 int bench_emu(const bench_settings *s)
 {
     device gpu;
-    setenv("PTXPACK_EMU_THREADS", "1", 1); /* a core is what is measured */
+    setenv("PTXPACK_EMU_THREADS", "1", 1); /* one core is measured */
     if (device_open_as(&gpu, "emu", NULL) != PTXPACK_OK)
         return command_fail("bench", "%s", gpu.line);
     int status = run(&gpu, s);

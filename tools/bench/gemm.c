@@ -1,8 +1,7 @@
 /* gemm.c - D = A B of square matrices, in each order of A and B, on the chosen row or on every one.
  *
  * FLOPs    2 m n k
- * Timing   rounds.h: a graph of 10 launches over two sets of matrices in turn, 50 ms of rest.  On the
- *          emulated driver one launch, once. */
+ * Timing   rounds.h: a graph of 10 launches over two sets of matrices in turn, 50 ms of rest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,13 +26,14 @@ typedef struct bench {
     bench_rounds timing;
     bench_case   cases[CASES];
     size_t       count;
-    uint64_t     matrix[INPUTS][OPERANDS]; /* as large as the largest */
+    uint64_t     matrix[INPUTS][OPERANDS]; /* of the size of the largest problem */
 } bench;
 
 /* ---- set-up ------------------------------------------------------------------------------------- */
 static const char *order_name(ptxpack_order order) { return order == PTXPACK_ROW_MAJOR ? "row" : "column"; }
 
-/* A plan on this row; NULL: on the chosen one.  A row of "all" that cannot take it is left out. */
+/* Adds a plan on this row; NULL: on the chosen one.  With "all", a row that does not cover the problem is
+ * omitted. */
 static bool add_case(bench *b, const bench_settings *s, const ptxpack_gemm_desc *desc,
                      const ptxpack_variant *row)
 {
@@ -50,7 +50,7 @@ static bool add_case(bench *b, const bench_settings *s, const ptxpack_gemm_desc 
            device_alloc_zeros(&b->gpu, &c->workspace, ptxpack_gemm_workspace(c->plan));
 }
 
-/* The rows that were asked for, for one problem. */
+/* Adds the rows that were asked for, for one problem. */
 static bool add_rows(bench *b, const bench_settings *s, const ptxpack_gemm_desc *desc)
 {
     size_t                 count;
@@ -67,15 +67,9 @@ static bool add_rows(bench *b, const bench_settings *s, const ptxpack_gemm_desc 
 
 static bool make_cases(bench *b, const bench_settings *s)
 {
-    static const int32_t emulated[] = {128, 256};
-    bench_list           sizes = s->sizes;
-    if (sizes.count == 0 && b->gpu.emulated) {
-        sizes.count = sizeof emulated / sizeof emulated[0];
-        memcpy(sizes.value, emulated, sizeof emulated);
-    } else if (sizes.count == 0) {
-        for (int32_t size = 1024; size <= 8192; size *= 2)
-            sizes.value[sizes.count++] = size;
-    }
+    bench_list sizes = s->sizes;
+    for (int32_t size = 1024; s->sizes.count == 0 && size <= 8192; size *= 2)
+        sizes.value[sizes.count++] = size;
     for (int i = 0; i < sizes.count; i++)
         for (int orders = 0; orders < 4; orders++) {
             const int32_t           size = sizes.value[i];
@@ -92,7 +86,7 @@ static bool make_cases(bench *b, const bench_settings *s)
     return true;
 }
 
-/* Random numbers for a part of a matrix, repeated over all of it: timing asks for no more. */
+/* Fills a part of each matrix with random numbers and repeats it over the rest: timing needs no more. */
 static bool make_matrices(bench *b, const bench_settings *s)
 {
     enum { PART = 1 << 20 };
@@ -182,7 +176,7 @@ static void print_table(bench *b, const bench_settings *s)
     }
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------- */
+/* ---- the benchmark -------------------------------------------------------------------------------------- */
 static bool known_kernel(const char *name)
 {
     const ptxpack_variant *row = ptxpack_variant_find(name);
@@ -195,10 +189,10 @@ static bool run(bench *b, const bench_settings *s)
         return false;
     b->timing = (bench_rounds){.gpu = &b->gpu,
                                .count = b->count,
-                               .rounds = b->gpu.emulated ? 1 : s->rounds,
+                               .rounds = s->rounds,
                                .seed = (uint64_t)s->seed,
-                               .launches = b->gpu.emulated ? 1 : LAUNCHES,
-                               .rest_us = b->gpu.emulated ? 0 : REST_US,
+                               .launches = LAUNCHES,
+                               .rest_us = REST_US,
                                .enqueue = enqueue,
                                .context = b};
     return bench_rounds_run(&b->timing);
@@ -228,7 +222,7 @@ int bench_gemm(const bench_settings *s)
     } else if (s->kernel != NULL && !known_kernel(s->kernel)) {
         command_fail("bench", "--kernel: \"%s\" is no gemm kernel", s->kernel);
         status = COMMAND_USAGE;
-    } else if (device_open_as(&b->gpu, NULL, NULL) != PTXPACK_OK || !run(b, s)) {
+    } else if (!bench_open(&b->gpu, NULL) || !run(b, s)) {
         status = command_fail("bench", "%s", b->gpu.line);
     } else {
         print_table(b, s);

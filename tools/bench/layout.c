@@ -1,5 +1,5 @@
-/* layout.c - CPU time of each operation on layouts of four modes, and of all layouts and symbols of an
- * attention kernel.  Needs no device. */
+/* layout.c - measures the CPU time of each operation on layouts of four modes, and of all layouts and symbols
+ * of an attention kernel.  It needs no device. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -103,7 +103,7 @@ static const struct {
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
-/* CPU time of this thread. */
+/* Returns the CPU time of this thread. */
 static double now_ns(void)
 {
     struct timespec t;
@@ -124,7 +124,7 @@ static bool time_operation(const operands *o, int i, double *rounds, size_t coun
     return true;
 }
 
-/* Of a copy of the row, which is none of the table's: all is derived anew each time. */
+/* Uses a copy of the row, which is not in the table: everything is derived anew each time. */
 static bool time_kernel(const ptxpack_variant *row, ptxpack_dtype dtype, double *rounds, size_t count,
                         double *ns)
 {

@@ -1,11 +1,36 @@
-/* rounds.c - cases as CUDA graphs, timed in shuffled rounds. */
+/* rounds.c - times cases as CUDA graphs in shuffled rounds. */
 #include "rounds.h"
+#include "bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "loader/inspect.h"
+#include "tools/progress.h"
 #include "tools/problem/random.h"
+
+bool bench_open(device *gpu, const ptxpack_options *options)
+{
+    char           why[sizeof gpu->line];
+    ptxpack_status status = device_open_as(gpu, NULL, options);
+    if (status == PTXPACK_OK && !gpu->emulated)
+        return true;
+    if (status != PTXPACK_OK && !device_absent(status))
+        return false;
+    snprintf(why, sizeof why, "%s", status != PTXPACK_OK ? gpu->line : gpu->why);
+    char *advice = strstr(why, PTXPACK_EMULATOR_ADVICE); /* which is none here */
+    if (advice != NULL)
+        *advice = '\0';
+    device_close(gpu);
+    snprintf(gpu->line, sizeof gpu->line,
+             "a benchmark needs a GPU%s%.300s (without one: `ptxpack profile` counts what is executed, "
+             "`ptxpack bench "
+             "layout` and `emu` time the host)",
+             *why ? ": " : "", why);
+    return false;
+}
 
 static bool no_memory(bench_rounds *b)
 {
@@ -59,13 +84,13 @@ static void shuffle(size_t *order, size_t count, random_state *random)
 static bool run_rounds(bench_rounds *b, size_t *order)
 {
     random_state random = random_start(b->seed);
-    bool         ok = true, terminal = isatty(STDERR_FILENO);
+    bool         ok = true;
     for (size_t i = 0; i < b->count; i++)
         order[i] = i;
+    progress_begin("bench", "rounds");
     for (int64_t round = -1; round < b->rounds && ok; round++) {
         shuffle(order, b->count, &random);
-        if (terminal)
-            fprintf(stderr, "\rround %lld of %lld ", (long long)(round + 1), (long long)b->rounds);
+        progress_step((size_t)(round + 1), (size_t)b->rounds, "rounds");
         for (size_t i = 0; i < b->count && ok; i++) {
             double ms = 0;
             ok = run_case(b, order[i], &ms);
@@ -73,8 +98,7 @@ static bool run_rounds(bench_rounds *b, size_t *order)
                 b->ms[order[i] * (size_t)b->rounds + (size_t)round] = ms;
         }
     }
-    if (terminal)
-        fputs("\r\033[K", stderr);
+    progress_end();
     return ok;
 }
 

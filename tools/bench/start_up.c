@@ -1,4 +1,4 @@
-/* start_up.c - what a program waits for before its first attention: the layouts, macro expansion, the
+/* start_up.c - measures what a program waits for before its first attention: the layouts, macro expansion, the
  * compiler, a warm load from the cache; and the host time of a launch over that of a bare cuLaunchKernel. */
 #include <errno.h>
 #include <ftw.h>
@@ -15,7 +15,7 @@
 
 enum { LAUNCHES = 200 }; /* fewer than the driver queues */
 
-/* Every figure, the median of the rounds. */
+/* The figures; each is the median of the rounds. */
 typedef struct figures {
     double layout_us;               /* deriving the layouts and symbols of the kernel  */
     double again_us;                /* another plan of a kernel that is loaded         */
@@ -40,8 +40,8 @@ static ptxpack_attention_desc main_problem(const bench_settings *s)
     };
 }
 
-/* Layouts and symbols, then expansion, on a handle that is open.  Of a copy of the row, which is none of the
- * table's: its layouts are derived anew. */
+/* Measures layouts and symbols, then expansion, on an open handle.  It uses a copy of the row, which is not in
+ * the table: its layouts are derived anew. */
 static bool time_expansion(device *gpu, const ptxpack_variant *row, ptxpack_dtype dtype, double *us, double *ms)
 {
     enum { CAUSAL = 1 };
@@ -68,13 +68,13 @@ static bool time_plan(device *gpu, const ptxpack_attention_desc *desc, ptxpack_a
     return ok;
 }
 
-/* A plan on a fresh handle, and another one; *info is copied out. */
+/* Makes a plan on a fresh handle, and another one; copies *info. */
 static bool fresh_plan(device *gpu, const bench_settings *s, const ptxpack_options *options, double *ms,
                        double *again_ms, ptxpack_kernel_info *info)
 {
     ptxpack_attention_plan      *plan = NULL, *again = NULL;
     const ptxpack_attention_desc desc = main_problem(s);
-    if (device_open(gpu, options) != PTXPACK_OK)
+    if (!bench_open(gpu, options))
         return false;
     bool ok = time_plan(gpu, &desc, &plan, ms) && time_plan(gpu, &desc, &again, again_ms);
     ptxpack_attention_plan_free(again);
@@ -84,7 +84,7 @@ static bool fresh_plan(device *gpu, const bench_settings *s, const ptxpack_optio
     return ok;
 }
 
-/* Expansion, cold and warm, from an empty cache folder of our own. */
+/* Measures expansion, cold and warm start, from an empty cache folder of our own. */
 static bool time_plans(const bench_settings *s, const char *folder, double *rounds, figures *f, char line[512])
 {
     size_t  count = (size_t)s->rounds;
@@ -121,7 +121,7 @@ static bool time_plans(const bench_settings *s, const char *folder, double *roun
     return ok;
 }
 
-/* Host time of LAUNCHES launches, per launch in microseconds. */
+/* Measures the host time of LAUNCHES launches, in microseconds for each launch. */
 static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
                           bool bare, double *us)
 {
@@ -153,7 +153,7 @@ static bool time_both(const bench_settings *s, double *rounds, figures *f, char 
     ptxpack_attention_buffers    b = {.size = sizeof b};
     uint64_t                    *addresses[] = {&b.q, &b.k, &b.v, &b.o};
     device                       gpu;
-    bool                         ok = device_open(&gpu, NULL) == PTXPACK_OK &&
+    bool                         ok = bench_open(&gpu, NULL) &&
               device_status(&gpu, ptxpack_attention_plan_create(gpu.handle, &desc, &plan));
     for (int i = 0; i < 4; i++)
         ok = ok && device_alloc(&gpu, addresses[i], bytes) &&
@@ -221,8 +221,11 @@ int bench_start_up(const bench_settings *s)
     figures     f;
     int         length = snprintf(folder, sizeof folder, "%s/ptxpack-bench-XXXXXX",
                           base != NULL && *base ? base : "/tmp");
+    if (length >= (int)sizeof folder)
+        errno = ENAMETOOLONG;
     if (length >= (int)sizeof folder || mkdtemp(folder) == NULL)
-        return command_fail("bench", "no temporary folder: %s", strerror(errno));
+        return command_fail("bench", "a folder for caches cannot be made in %s (TMPDIR): %s",
+                            base != NULL && *base ? base : "/tmp", strerror(errno));
     double *rounds = (double *)calloc((size_t)s->rounds, 6 * sizeof *rounds);
     bool    ok = rounds != NULL;
     if (!ok)

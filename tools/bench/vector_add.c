@@ -1,4 +1,4 @@
-/* vector_add.c - bandwidth of z = a x + b y + c over the sizes of the vectors. */
+/* vector_add.c - measures the bandwidth of z = a x + b y + c for many sizes of the vectors. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 
 enum { LAUNCHES = 10, REST_US = 50000, SMALLEST = 20, LARGEST = 28 }; /* sizes as powers of two */
 
-/* The median time of one launch. */
+/* Measures the median time of one launch. */
 static bool time_size(device *gpu, const ptxpack_vector_plan *plan, const uint64_t at[3], uint64_t n,
                       const bench_settings *s, double *ms)
 {
@@ -58,14 +58,15 @@ int bench_vector_add(const bench_settings *s)
     ptxpack_vector_plan *plan = NULL;
     uint64_t             at[3] = {0, 0, 0}; /* x, y, z */
     size_t               bytes = sizeof(uint16_t) << LARGEST;
-    bool                 ok = device_open(&gpu, NULL) == PTXPACK_OK;
+    bool                 ok = bench_open(&gpu, NULL);
     ok = ok && device_status(&gpu, ptxpack_vector_plan_create(gpu.handle, s->dtype, &plan));
     for (int i = 0; i < 3; i++)
         ok = ok && device_alloc(&gpu, &at[i], bytes) &&
              device_try(&gpu, gpu.driver->cuMemsetD16Async(at[i], 0x3c00, bytes / 2, gpu.stream),
                         "cuMemsetD16Async");
-    if (s->json)
+    if (s->json && ok)
         json_open(NULL, '{');
+    bool begun = ok;
     if (ok) {
         report_device(&gpu, s->json);
         if (s->json)
@@ -78,7 +79,7 @@ int bench_vector_add(const bench_settings *s)
         if (s->json)
             json_close();
     }
-    if (s->json)
+    if (s->json && begun)
         json_close();
     for (int i = 0; i < 3; i++)
         device_free(&gpu, at[i]);

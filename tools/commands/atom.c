@@ -14,9 +14,9 @@ static const char synopsis[] =
     "ptxpack atom [NAME|PATTERN] [--latex|--svg|--json]\n"
     "       ptxpack atom --tiled NAME [--atoms LAYOUT] [--tile TILER] [--latex|--svg|--json]\n"
     "       ptxpack atom --desc [--type T] [--major k|mn] [--swizzle S] [--tile SHAPE] [--rows N] [--json]\n"
-    "  lists every atom, or those that match a PATTERN such as \"SM80_16x8x16_*\", or shows one,\n"
-    "  SM80_16x8x16_F32F16F16F32_TN; --tiled shows many of one as a tiled MMA; --desc shows by which\n"
-    "  descriptor wgmma reads a tile in shared memory";
+    "  lists every atom, or those that match a PATTERN such as \"SM80_16x8x16_*\", or shows one\n"
+    "  such as SM80_16x8x16_F32F16F16F32_TN; --tiled repeats one atom in a tiled MMA; --desc shows the\n"
+    "  descriptor by which wgmma reads a tile in shared memory";
 
 typedef struct settings {
     bool        latex, svg, json, desc;
@@ -71,7 +71,7 @@ static void list_copy(const ptxpack_copy_atom *x, bool json)
     json_close();
 }
 
-/* Those whose names match; 0 of them is an error. */
+/* Lists the atoms whose names match; it is an error if there are none. */
 static int list(const char *pattern, bool json)
 {
     ptxpack_mma_atom  mma;
@@ -88,7 +88,7 @@ static int list(const char *pattern, bool json)
     if (json)
         json_close();
     if (count == 0)
-        return command_fail("atom", "no atom's name matches \"%s\"", pattern), COMMAND_USAGE;
+        return command_fail("atom", "no atom has a name that matches \"%s\"", pattern), COMMAND_USAGE;
     return COMMAND_OK;
 }
 
@@ -107,7 +107,7 @@ static int drawn(ptxpack_status status)
     return status == PTXPACK_OK ? COMMAND_OK : command_fail("atom", "%s", ptxpack_detail(NULL));
 }
 
-/* Of all atoms, matrix multiplies and copies, those whose names are near. */
+/* Names the nearest among all atoms, matrix multiplies and copies. */
 static int unknown(const char *name)
 {
     ptxpack_mma_atom  mma;
@@ -123,7 +123,8 @@ static int unknown(const char *name)
     return COMMAND_USAGE;
 }
 
-/* A copy of `bits`-bit values, source and destination: cell (t,v) is value v of thread t of the reference. */
+/* Draws the source and the destination of a copy of `bits`-bit values: cell (t,v) is value v of thread t of the
+ * reference. */
 static ptxpack_status draw_copy_atom(const ptxpack_copy_atom *atom, int64_t bits, draw_format format)
 {
     ptxpack_layout     values = ptxpack_upcast(&atom->ref, bits);
@@ -144,7 +145,7 @@ static int show_one(const settings *s, const char *name)
     bool              copies = is_copy(name), draws = s->latex || s->svg;
     draw_format       format = s->svg ? DRAW_SVG : DRAW_LATEX;
     if (!copies && s->bits != OPTION_NOT_GIVEN)
-        return command_fail("atom", "--bits goes with a copy, and %s is none", name), COMMAND_USAGE;
+        return command_fail("atom", "--bits goes with a copy, but %s is not a copy", name), COMMAND_USAGE;
     if ((copies ? ptxpack_copy_atom_find(name, &copy) : ptxpack_mma_atom_find(name, &mma)) != PTXPACK_OK)
         return unknown(name);
     if (draws && copies)
@@ -177,7 +178,7 @@ static ptxpack_status draw_tiled(const ptxpack_tiled_mma *mma, draw_format forma
                     (int)size.value[2], NULL);
 }
 
-/* What the library said is about this option's value; without a value, about a default. */
+/* The library's message is about this option's value, or about its default if there is no value. */
 static int refused_option(const char *name, const char *text)
 {
     if (text == NULL)
@@ -185,7 +186,7 @@ static int refused_option(const char *name, const char *text)
     return command_fail("atom", "%s %s: %s", name, text, ptxpack_detail(NULL)), COMMAND_USAGE;
 }
 
-/* The layout of M, N and K at most that an option holds. */
+/* Reads the layout that an option holds; its modes are M, N and K, or the first of them. */
 static int take_layout(const char *name, const char *text, ptxpack_layout *out)
 {
     *out = ptxpack_layout_parse(text);
@@ -194,10 +195,11 @@ static int take_layout(const char *name, const char *text, ptxpack_layout *out)
     int rank = ptxpack_rank(&out->shape);
     if (rank <= 3)
         return COMMAND_OK;
-    return command_fail("atom", "%s %s: %d modes; there are M, N and K", name, text, rank), COMMAND_USAGE;
+    return command_fail("atom", "%s %s has %d modes; there are only M, N and K", name, text, rank),
+           COMMAND_USAGE;
 }
 
-/* Of what the options say; each is blamed for what goes wrong with it. */
+/* Makes the tiled MMA that the options describe; an error names the option that causes it. */
 static int make_tiled(const settings *s, ptxpack_tiled_mma *mma)
 {
     ptxpack_mma_atom atom;
@@ -230,7 +232,7 @@ static int show_tiled(const settings *s)
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------ */
-/* Of the types that wgmma reads. */
+/* Finds a type among those that wgmma reads. */
 static bool take_type(const char *text, ptxpack_value_type *type)
 {
     static const ptxpack_value_type types[] = {
@@ -262,7 +264,7 @@ static bool take_swizzle(const char *text, ptxpack_wgmma_swizzle *swizzle)
     return false;
 }
 
-/* The smallest that one instruction with 64 rows can read. */
+/* The smallest tile that one instruction with 64 rows can read. */
 static ptxpack_tuple tile_shape(const ptxpack_layout *swizzled, ptxpack_value_type type)
 {
     int64_t rows = ptxpack_mode_size(swizzled, 0), k = ptxpack_mode_size(swizzled, 1);
@@ -270,13 +272,13 @@ static ptxpack_tuple tile_shape(const ptxpack_layout *swizzled, ptxpack_value_ty
     return ptxpack_tuple_of(2, (const int64_t[]){rows > 64 ? rows : 64, k > least ? k : least});
 }
 
-/* --type, --major and --swizzle. */
+/* Reads --type, --major and --swizzle. */
 static int take_words(const settings *s, ptxpack_value_type *type, ptxpack_wgmma_major *major,
                       ptxpack_wgmma_swizzle *swizzle)
 {
     *major = strcmp(s->major, "mn") == 0 ? PTXPACK_WGMMA_MN : PTXPACK_WGMMA_K;
     if (!take_type(s->type, type))
-        return command_fail("atom", "--type: wgmma reads no \"%s\"", s->type), COMMAND_USAGE;
+        return command_fail("atom", "--type: wgmma cannot read \"%s\"", s->type), COMMAND_USAGE;
     if (*major == PTXPACK_WGMMA_K && strcmp(s->major, "k") != 0)
         return command_fail("atom", "--major is k or mn, not \"%s\"", s->major), COMMAND_USAGE;
     if (*major == PTXPACK_WGMMA_MN && ptxpack_value_bits(*type) != 16)
@@ -312,7 +314,8 @@ static int show_descriptor(const settings *s)
 /* ---- the command ------------------------------------------------------------------------------------ */
 static bool is_pattern(const char *name) { return strpbrk(name, "*?[") != NULL; }
 
-/* What is wrong with the combination; NULL: nothing.  Of `words` words the first is `name`. */
+/* What is wrong with the combination of options, or NULL if nothing is.  There are `words` words, the first of
+ * them is `name`. */
 static const char *conflict(const settings *s, int words, const char *name)
 {
     bool draws = s->latex || s->svg;

@@ -6,13 +6,14 @@
 #include "tools/problem/attention_problem.h"
 #include "tools/problem/attention_run.h"
 #include "tools/command.h"
+#include "tools/progress.h"
 #include "tools/device.h"
 #include "tools/problem/npy.h"
 #include "host/ptxpack.h"
 #include "tools/problem/verify.h"
 
 /* ---- running it --------------------------------------------------------------------------------- */
-/* The reference, rounded to the element type, on all processors. */
+/* Computes the reference on all processors and rounds it to the element type. */
 static int run_on_cpu(attention_problem *p)
 {
     const ptxpack_attention_desc *d = &p->desc;
@@ -95,10 +96,12 @@ static void report_time(const attention_problem *p, const attention_settings *s,
 
 static int run_verify(const attention_problem *p, const attention_settings *s)
 {
-    verify_result  r;
+    verify_result r;
+    progress_begin("attention", "verifying on the CPU");
     ptxpack_status status = verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
                                              p->tensor[TENSOR_V], &p->descales,
                                              (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed, &r);
+    progress_end();
     if (status != PTXPACK_OK)
         return command_fail("attention", "--verify: %s", ptxpack_detail(NULL));
     if (s->json) {
@@ -149,7 +152,7 @@ static int write_outputs(const attention_problem *p, const attention_settings *s
     return COMMAND_OK;
 }
 
-/* Run, report, write, verify; the JSON object is open. */
+/* Runs the problem, reports, writes and verifies the result; the JSON object is open. */
 static int run_problem(attention_problem *p, const attention_settings *s)
 {
     device         gpu = {.handle = NULL};
@@ -168,7 +171,11 @@ static int run_problem(attention_problem *p, const attention_settings *s)
         else
             printf("no GPU: %s; computing on the CPU\n", why);
     }
-    int status = on_cpu ? run_on_cpu(p) : attention_run(&gpu, p, s);
+    progress_begin("attention", "computing on the CPU");
+    int status = on_cpu ? run_on_cpu(p) : COMMAND_OK;
+    progress_end();
+    if (!on_cpu)
+        status = attention_run(&gpu, p, s);
     if (status == COMMAND_OK)
         report_time(p, s, on_cpu);
     if (status == COMMAND_OK)

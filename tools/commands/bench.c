@@ -1,4 +1,5 @@
-/* bench.c - ptxpack bench: which benchmark, and the options that they share. */
+/* bench.c - ptxpack bench: chooses the benchmark, and reads the options that all of them share. */
+#include <ctype.h>
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,19 +8,20 @@
 #include "tools/bench/bench.h"
 #include "tools/command.h"
 
-/* "64,128" to numbers; false after a line on stderr. */
+/* Reads "64,128" as numbers; returns false after a line on stderr. */
 static bool parse_list(const char *name, const char *text, bench_list *list)
 {
     list->count = 0;
     while (*text != '\0') {
         char     *end;
         long long value = strtoll(text, &end, 10);
-        if (end == text || (*end != '\0' && *end != ',') || value < 1 || value > INT32_MAX) {
-            command_fail("bench", "--%s: \"%s\" is no list of whole numbers", name, text);
+        if (end == text || isspace((unsigned char)*text) || (*end != '\0' && *end != ',') || value < 1 ||
+            value > INT32_MAX) {
+            command_fail("bench", "--%s: \"%s\" is not a list of whole numbers", name, text);
             return false;
         }
         if (list->count == BENCH_LIST) {
-            command_fail("bench", "--%s: more than %d numbers", name, (int)BENCH_LIST);
+            command_fail("bench", "--%s: there are more than %d numbers", name, (int)BENCH_LIST);
             return false;
         }
         list->value[list->count++] = (int32_t)value;
@@ -30,7 +32,7 @@ static bool parse_list(const char *name, const char *text, bench_list *list)
     return list->count > 0;
 }
 
-/* Which masks to time: a window, or causal and not. */
+/* Reads which masks to time: a window, or causal, not causal, or both. */
 static bool parse_mask(bench_settings *s, const attention_mask_words *mask, double softcap)
 {
     const char *causal = mask->causal != NULL ? mask->causal : "both";
@@ -44,7 +46,7 @@ static bool parse_mask(bench_settings *s, const attention_mask_words *mask, doub
     s->full = strcmp(causal, "yes") != 0;
     s->causal = strcmp(causal, "no") != 0;
     if (strcmp(causal, "both") != 0 && s->full == s->causal) {
-        command_fail("bench", "--causal: \"%s\" is none of yes, no, both", causal);
+        command_fail("bench", "--causal: \"%s\" is not yes, no or both", causal);
         return false;
     }
     return true;
@@ -56,7 +58,7 @@ static bool parse_settings(bench_settings *s, const char *dims, const char *leng
         return false;
     s->dtype = ptxpack_dtype_of(dtype);
     if (s->dtype == 0) {
-        command_fail("bench", "--dtype: \"%s\" is none of f16, bf16 and e4m3", dtype);
+        command_fail("bench", "--dtype: \"%s\" is not f16, bf16 or e4m3", dtype);
         return false;
     }
     if (s->rounds < 1 || s->rounds > 1000) {
@@ -87,7 +89,7 @@ int cmd_bench(int argc, char **argv)
                 {"window", OPTION_TEXT, &mask.window, WINDOW_OPTION_HELP " (attention; not causal)"},
                 {"align", OPTION_TEXT, &mask.align, ALIGN_OPTION_HELP},
                 {"softcap", OPTION_REAL, &softcap, SOFTCAP_OPTION_HELP " (attention)"},
-                {"size", OPTION_TEXT, &sizes, "N,...  m = n = k (gemm; default 1024 to 8192, emulated 128, 256)"},
+                {"size", OPTION_TEXT, &sizes, "N,...  m = n = k (gemm; default 1024 to 8192)"},
                 {"kernel", OPTION_TEXT, &s.kernel, "ID|all  (gemm; default: the chosen one)"},
                 {"dtype", OPTION_TEXT, &dtype, "f16|bf16|e4m3  (default bf16; e4m3: attention)"},
                 {"rounds", OPTION_INT, &s.rounds, "N  the median of so many is shown (default 9)"},
@@ -102,7 +104,7 @@ int cmd_bench(int argc, char **argv)
     if (status >= 0)
         return status;
     if (words != 1) {
-        command_fail("bench", "say which: attention, gemm, vector-add, start-up, layout or emu");
+        command_fail("bench", "name a benchmark: attention, gemm, vector-add, start-up, layout or emu");
         return COMMAND_USAGE;
     }
     if ((sizes != NULL && !parse_list("size", sizes, &s.sizes)) || !parse_settings(&s, dims, lengths, dtype) ||
@@ -111,6 +113,6 @@ int cmd_bench(int argc, char **argv)
     for (size_t i = 0; i < sizeof benchmarks / sizeof benchmarks[0]; i++)
         if (strcmp(argv[1], benchmarks[i].word) == 0)
             return benchmarks[i].run(&s);
-    command_fail("bench", "\"%s\" is none of attention, gemm, vector-add, start-up, layout and emu", argv[1]);
+    command_fail("bench", "\"%s\" is not attention, gemm, vector-add, start-up, layout or emu", argv[1]);
     return COMMAND_USAGE;
 }

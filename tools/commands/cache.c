@@ -1,5 +1,5 @@
-/* cache.c - `ptxpack cache`: look at, check, trim or clear the kernel cache; fill a folder that is
- * shipped. */
+/* cache.c - `ptxpack cache`: shows, checks, trims or clears the kernel cache, and fills a folder of machine
+ * code that an application ships. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ typedef struct settings {
     warm_settings warm; /* the options of that action alone */
 } settings;
 
-/* "12.3 MiB"; in one of a few static buffers. */
+/* Writes bytes as "12.3 MiB", into one of a few static buffers. */
 static const char *human(uint64_t bytes)
 {
     static char              buffers[4][32];
@@ -34,7 +34,7 @@ static const char *human(uint64_t bytes)
     return text;
 }
 
-/* "3 days"; how long ago `when` was. */
+/* How long ago `when` was, such as "3 days". */
 static const char *ago(int64_t when)
 {
     static char text[32];
@@ -52,7 +52,7 @@ static const char *ago(int64_t when)
     return text;
 }
 
-/* A label as it may go to a terminal. */
+/* Prints a label; bytes that could control a terminal are replaced. */
 static void print_label(const char *label)
 {
     for (; *label; label++)
@@ -211,7 +211,7 @@ static void print_row(const row *r)
     putchar('\n');
 }
 
-/* How many entries of prebuilt folders are bad. */
+/* Returns how many entries of prebuilt folders are bad. */
 static uint64_t show_rows(const ptxpack_cache *cache, const table *t, const settings *s, bool check)
 {
     size_t   bad = 0;
@@ -257,7 +257,7 @@ static int show_entries(ptxpack_cache *cache, const settings *s, bool check)
     memset(&t, 0, sizeof t);
     t.remove_bad = s->remove_bad;
     bool listed = ptxpack_cache_each(cache, check, add_row, &t);
-    if (!listed && *ptxpack_cache_detail(cache)) /* without a line it is only not there: empty */
+    if (!listed && *ptxpack_cache_detail(cache)) /* no line: the folder is not there, so it is empty */
         status = no_directory(cache);
     else if (t.no_memory)
         status = command_fail("cache", "out of memory");
@@ -302,7 +302,7 @@ static int trim(ptxpack_cache *cache, const settings *s)
     if (s->to != NULL && strcmp(s->to, "0") == 0)
         to_bytes = 0;
     else if (s->to != NULL && !ptxpack_cache_parse_size(s->to, &to_bytes)) {
-        command_fail("cache", "--to %s is no size such as 512M or 2G", s->to);
+        command_fail("cache", "--to %s is not a size such as 512M or 2G", s->to);
         return COMMAND_USAGE;
     }
     return ptxpack_cache_trim(cache, to_bytes, &swept) ? show_swept(&swept, s) : no_directory(cache);
@@ -316,7 +316,7 @@ static int clear(ptxpack_cache *cache, const settings *s)
 
 /* ---- folders of prebuilt machine code ----------------------------------------------------------- */
 
-/* Whether --dir is one: it has a manifest. */
+/* Whether --dir is a folder of prebuilt machine code: it has a manifest then. */
 static bool is_prebuilt(const char *dir)
 {
     int  fd = dir != NULL ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -367,7 +367,7 @@ static int run(const char *action, const settings *s)
     memset(&options, 0, sizeof options);
     options.size = sizeof options;
     options.dir = s->dir;
-    options.readonly = !changes; /* looking makes no directory */
+    options.readonly = !changes; /* an action that only reads makes no directory */
     if (s->older_days != OPTION_NOT_GIVEN)
         options.max_age_s = (uint64_t)s->older_days * 86400;
     ptxpack_cache *cache = ptxpack_cache_open(&options);
@@ -396,22 +396,22 @@ static bool fits_warm(const settings *s)
     if (s->dir == NULL)
         command_fail("cache", "warm: --dir names the folder to fill");
     else if (strchr(s->dir, ':') != NULL)
-        command_fail("cache", "--dir %s: PTXPACK_CACHE_READONLY_DIRS could not name it for its ':'", s->dir);
+        command_fail("cache", "--dir %s: PTXPACK_CACHE_READONLY_DIRS cannot name a folder with ':'", s->dir);
     else if (w->archs == NULL)
         command_fail("cache", "warm: --arch names the GPUs, as in sm_80,sm_90a");
     else if (w->jobs != OPTION_NOT_GIVEN && (w->jobs < 1 || w->jobs > 64))
-        command_fail("cache", "--jobs %" PRId64 " is no number of threads from 1 to 64", w->jobs);
+        command_fail("cache", "--jobs %" PRId64 " is not a number of threads from 1 to 64", w->jobs);
     else
         return true;
     return false;
 }
 
-/* Do the options go with the action?  One line on stderr when not. */
+/* Whether the options go with the action; if not, a line is on stderr. */
 static bool fits(const char *action, const settings *s)
 {
     const bool older = s->older_days != OPTION_NOT_GIVEN;
     if (older && (s->older_days < 1 || s->older_days > 36500))
-        command_fail("cache", "--older %" PRId64 " is no number of days from 1 to 36500", s->older_days);
+        command_fail("cache", "--older %" PRId64 " is not a number of days from 1 to 36500", s->older_days);
     else if ((s->to != NULL || older) && strcmp(action, "trim") != 0)
         command_fail("cache", "--to and --older belong to trim");
     else if (s->remove_bad && strcmp(action, "verify") != 0)
@@ -436,13 +436,13 @@ int cmd_cache(int argc, char **argv)
     const option rows[] = {
         {"dir", OPTION_TEXT, &s.dir, "DIR  the cache directory (default: PTXPACK_CACHE_DIR)"},
         {"to", OPTION_TEXT, &s.to, "SIZE  trim: down to SIZE, least recently used first"},
-        {"older", OPTION_INT, &s.older_days, "DAYS  trim: what was not used for DAYS days (default 90)"},
+        {"older", OPTION_INT, &s.older_days, "DAYS  trim: remove what was not used for DAYS days (default 90)"},
         {"remove", OPTION_FLAG, &s.remove_bad, "verify: remove bad entries"},
         {"arch", OPTION_TEXT, &s.warm.archs, "LIST  warm: for these GPUs, as sm_80,sm_90a"},
         {"kernels", OPTION_TEXT, &s.warm.kernels,
          "LIST  warm: OP[/ROW[/BUILD]] with * and ?, as attention/d128*,vector_add (default: all)"},
         {"all-rows", OPTION_FLAG, &s.warm.all_rows, "warm: also rows that such a GPU never takes"},
-        {"prune", OPTION_FLAG, &s.warm.prune, "warm: and nothing else: remove what this run does not make"},
+        {"prune", OPTION_FLAG, &s.warm.prune, "warm: remove entries that this run does not make"},
         {"jobs", OPTION_INT, &s.warm.jobs, "N  warm: threads (default: one for each processor)"},
         {"ptxjit", OPTION_TEXT, &s.warm.ptxjit, "FILE  warm: in place of libnvidia-ptxjitcompiler.so.1"},
         {"json", OPTION_FLAG, &s.json, "JSON on standard output"},
@@ -457,11 +457,11 @@ int cmd_cache(int argc, char **argv)
     while (known < sizeof actions / sizeof *actions && strcmp(actions[known], action) != 0)
         known++;
     if (words > 1) {
-        command_fail("cache", "one action at a time: not '%s', too", argv[2]);
+        command_fail("cache", "'%s': give only one action", argv[2]);
         return COMMAND_USAGE;
     }
     if (known == sizeof actions / sizeof *actions) {
-        command_fail("cache", "'%s' is none of stats, list, verify, trim, clear, path, warm", action);
+        command_fail("cache", "'%s' is not stats, list, verify, trim, clear, path or warm", action);
         return COMMAND_USAGE;
     }
     if (!fits(action, &s))

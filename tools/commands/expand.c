@@ -1,7 +1,9 @@
 /* expand.c - "ptxpack expand": a .ptx file, or a variant of kernels.def, with its macros expanded. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/command.h"
 #include "host/plan/instance.h"
@@ -11,7 +13,8 @@
 
 static const char synopsis[] =
     "ptxpack expand FILE|VARIANT [-D SYMBOL=INTEGER]... [options]\n"
-    "  FILE is sought on disk, what it includes beside it and in -I, and both in the pack\n"
+    "  FILE is looked for on disk, then in the pack; what it includes as by `ptxpack ptx`, beside it and in "
+    "-I\n"
     "  ARCH and ISA of a FILE, which `ptxpack ptx` has from the device, are given by -D as well";
 
 typedef struct settings {
@@ -22,77 +25,6 @@ typedef struct settings {
     program_names   names;
     program_symbols symbols;
 } settings;
-
-/* ---- reading --------------------------------------------------------------------------------------- */
-
-/* A file on disk and its neighbours, what the include folders hold, then the pack. */
-typedef struct source {
-    const char         *path;
-    size_t              folder; /* of path: so many of its first bytes */
-    const option_list  *includes;
-    struct ptxpack_pack disk; /* dir is set for each look-up */
-    struct ptxpack_pack includes_disk[OPTION_LIST_MAX];
-    struct ptxpack_pack pack;
-} source;
-
-static const char *read_disk(source *s, const char *path, size_t *bytes)
-{
-    char folder[4096];
-    bool root = strcmp(path, s->path) == 0;
-    if (s->folder >= sizeof folder)
-        return NULL;
-    snprintf(folder, sizeof folder, "%.*s", s->folder ? (int)s->folder : 1, s->folder ? s->path : ".");
-    s->disk.dir = folder;
-    const char *text = ptxpack_pack_read(&s->disk, root ? path + s->folder : path, bytes);
-    s->disk.dir = NULL;
-    return text;
-}
-
-static const char *read_source(void *context, const char *path, size_t *bytes)
-{
-    source     *s = (source *)context;
-    const char *text = read_disk(s, path, bytes);
-    for (size_t i = 0; i < s->includes->count && text == NULL; i++)
-        text = ptxpack_pack_read(&s->includes_disk[i], path, bytes);
-    return text != NULL ? text : ptxpack_pack_read(&s->pack, path, bytes);
-}
-
-/* For .file: the folder that a file was found in, and its name there. */
-static const char *locate_source(void *context, const char *path, char *buf, size_t cap)
-{
-    source *s = (source *)context;
-    size_t  bytes, found = OPTION_LIST_MAX;
-    if (strcmp(path, s->path) == 0)
-        return path;
-    bool beside = read_disk(s, path, &bytes) != NULL;
-    for (size_t i = 0; i < s->includes->count && !beside && found == OPTION_LIST_MAX; i++)
-        if (ptxpack_pack_read(&s->includes_disk[i], path, &bytes) != NULL)
-            found = i;
-    const char *folder = beside ? s->path : found < OPTION_LIST_MAX ? s->includes->words[found] : "ptx";
-    snprintf(buf, cap, "%.*s%s%s", beside ? (int)s->folder : (int)strlen(folder), folder, beside ? "" : "/",
-             path);
-    return buf;
-}
-
-static void source_open(source *s, const char *path, const option_list *includes)
-{
-    const char *slash = strrchr(path, '/');
-    memset(s, 0, sizeof *s);
-    s->path = path;
-    s->includes = includes;
-    for (size_t i = 0; i < includes->count; i++)
-        s->includes_disk[i].dir = includes->words[i];
-    s->folder = slash != NULL ? (size_t)(slash + 1 - path) : 0;
-    s->pack.dir = secure_getenv("PTXPACK_PTX_DIR");
-}
-
-static void source_close(source *s)
-{
-    ptxpack_pack_free(&s->disk);
-    for (size_t i = 0; i < s->includes->count; i++)
-        ptxpack_pack_free(&s->includes_disk[i]);
-    ptxpack_pack_free(&s->pack);
-}
 
 /* ---- printing -------------------------------------------------------------------------------------- */
 
@@ -140,7 +72,17 @@ static void print(const settings *s, const char *file, const ptxpack_expansion *
 
 /* ---- the two kinds of input ------------------------------------------------------------------------ */
 
-/* As the loader expands it: the symbols of the row, then those of the build, then -D. */
+/* Whether a file of the embedded pack has the word; of another pack nothing is said. */
+static bool pack_uses(const char *word)
+{
+    const char *folder = getenv("PTXPACK_PTX_DIR");
+    bool        used = folder != NULL && *folder != '\0';
+    for (const struct ptxpack_pack_file *f = ptxpack_pack_files; f->path != NULL && !used; f++)
+        used = ptxpack_text_uses(f->begin, word);
+    return used;
+}
+
+/* Expands as the loader does: the symbols of the row, then those of the build, then -D. */
 static int expand_variant(const settings *s, const ptxpack_variant *v)
 {
     ptxpack               *handle;
@@ -153,12 +95,17 @@ static int expand_variant(const settings *s, const ptxpack_variant *v)
                                       .arch = arch,
                                       .line_info = s->line_info};
     options.no_cache = true;
+    options.readonly_dirs = "";
     for (size_t i = 0; i < build.symbol_count + s->symbols.count; i++) {
         const ptxpack_symbol *from = i < build.symbol_count ? &build.symbols[i]
                                                             : &s->symbols.list[i - build.symbol_count];
         if (!program_symbols_set(&all.symbols, from->name, from->value, line))
             return command_fail("expand", "%s", line), COMMAND_USAGE;
     }
+    for (size_t i = 0; i < s->symbols.count; i++)
+        if (!pack_uses(s->symbols.list[i].name))
+            return command_fail("expand", "-D %s: no file of the pack uses it", s->symbols.list[i].name),
+                   COMMAND_USAGE;
     snprintf(arch, sizeof arch, "sm_%d%s", v->arch, v->flags & PTXPACK_VARIANT_ARCH_SPECIFIC ? "a" : "");
     if (ptxpack_open(&options, &handle) != PTXPACK_OK)
         return command_fail("expand", "%s", ptxpack_detail(NULL));
@@ -172,25 +119,50 @@ static int expand_variant(const settings *s, const ptxpack_variant *v)
     return status == PTXPACK_OK ? COMMAND_OK : COMMAND_FAILED;
 }
 
+/* FILE itself may be one of the pack, too.  Its text is the reader's. */
+static void take_from_pack(const settings *s, struct ptxpack_pack *pack, ptxpack_source *source)
+{
+    size_t bytes;
+    pack->dir = secure_getenv("PTXPACK_PTX_DIR");
+    if (access(s->word, F_OK) == 0 || errno != ENOENT)
+        return;
+    source->text = ptxpack_pack_read(pack, s->word, &bytes);
+    source->bytes = source->text != NULL ? bytes : 0;
+}
+
+/* As `ptxpack ptx` reads and expands it, but for ARCH and ISA. */
 static int expand_file(const settings *s)
 {
-    source                 from;
-    ptxpack_expansion     *e = NULL;
-    ptxpack_expand_options options = {.size = sizeof options,
-                                      .read = read_source,
-                                      .context = &from,
-                                      .locate = locate_source};
-    options.symbols = s->symbols.list;
-    options.symbol_count = s->symbols.count;
+    ptxpack            *handle;
+    ptxpack_expansion  *e = NULL;
+    struct ptxpack_pack pack = {.dir = NULL};
+    ptxpack_options     options = {.size = sizeof options, .offline = true, .arch = "sm_80", .ptxjit = "none"};
+    ptxpack_source      source = {.size = sizeof source, .language = PTXPACK_LANGUAGE_PTX, .path = s->word};
+    options.no_cache = true;
+    options.readonly_dirs = "";
     options.line_info = s->line_info;
-    source_open(&from, s->word, &s->includes);
-    ptxpack_status status = ptxpack_expand(s->word, &options, &e);
+    source.symbols = s->symbols.list;
+    source.symbol_count = s->symbols.count;
+    source.include_dirs = s->includes.words;
+    source.include_count = s->includes.count;
+    if (ptxpack_open(&options, &handle) != PTXPACK_OK)
+        return command_fail("expand", "%s", ptxpack_detail(NULL));
+    take_from_pack(s, &pack, &source);
+    ptxpack_status status = ptxpack_source_expand(handle, &source, &e);
+    bool           unused[PROGRAM_SYMBOLS];
+    if (status == PTXPACK_OK)
+        status = ptxpack_program_unused(handle, &source, unused);
+    for (size_t i = 0; status == PTXPACK_OK && i < s->symbols.count; i++)
+        if (unused[i])
+            status = ptxpack_fail(handle, PTXPACK_E_ARG, "-D %s: %s does not use it", s->symbols.list[i].name,
+                                  s->word);
     if (status == PTXPACK_OK)
         print(s, s->word, e);
     else
-        command_fail("expand", "%s", e != NULL ? ptxpack_expansion_error(e) : ptxpack_status_string(status));
+        command_fail("expand", "%s", ptxpack_detail(handle));
     ptxpack_expansion_free(e);
-    source_close(&from);
+    ptxpack_close(handle);
+    ptxpack_pack_free(&pack);
     return status == PTXPACK_OK ? COMMAND_OK : status == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
 }
 
@@ -199,15 +171,17 @@ static int expand(settings *s)
     const ptxpack_variant *v = ptxpack_variant_find(s->word);
     size_t                 count = v != NULL ? ptxpack_instance_count(v) : 0;
     if (v == NULL && s->instance != OPTION_NOT_GIVEN)
-        return command_fail("expand", "--instance goes with a variant, and %s is none", s->word), COMMAND_USAGE;
+        return command_fail("expand", "--instance goes with a variant, but %s is not a variant", s->word),
+               COMMAND_USAGE;
     if (v == NULL)
         return expand_file(s);
     if (s->includes.count > 0)
-        return command_fail("expand", "-I goes with a file, and %s is a variant", s->word), COMMAND_USAGE;
+        return command_fail("expand", "-I goes with a file, but %s is a variant", s->word), COMMAND_USAGE;
     if (s->instance == OPTION_NOT_GIVEN)
         s->instance = 0;
     if ((uint64_t)s->instance >= count)
-        return command_fail("expand", "--instance: %s has %zu builds, from 0 on", v->id, count), COMMAND_USAGE;
+        return command_fail("expand", "--instance: %s has %zu builds, counted from 0", v->id, count),
+               COMMAND_USAGE;
     return expand_variant(s, v);
 }
 
@@ -218,11 +192,11 @@ int cmd_expand(int argc, char **argv)
     char         line[PROGRAM_LINE];
     const option rows[] = {
         {"D", OPTION_LIST, &s.defines, "SYMBOL=INTEGER  define a symbol as .set does (without =INTEGER: as 1)"},
-        {"I", OPTION_LIST, &s.includes, "DIR  look there, too, for what a FILE includes"},
+        {"I", OPTION_LIST, &s.includes, "DIR  also look there for what a FILE includes"},
         {"instance", OPTION_INT, &s.instance,
-         "N  which build of the variant, as `list --resources` has them in order (0)"},
+         "N  which build of the variant, counted as `list --resources` shows them (0)"},
         {"line-info", OPTION_FLAG, &s.line_info, "with .file and .loc, for profilers"},
-        {"map", OPTION_FLAG, &s.map, "say of each line where it came from"},
+        {"map", OPTION_FLAG, &s.map, "show where each line came from"},
         {"json", OPTION_FLAG, &s.json, "print JSON"},
         {NULL, OPTION_FLAG, NULL, NULL},
     };

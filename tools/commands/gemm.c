@@ -4,13 +4,14 @@
 #include <unistd.h>
 
 #include "tools/command.h"
+#include "tools/progress.h"
 #include "tools/device.h"
 #include "tools/problem/gemm_problem.h"
 #include "host/ptxpack.h"
 #include "tools/problem/verify.h"
 
 /* ---- on the device -------------------------------------------------------------------------------- */
-/* Launch until warm, then `repeat` times between two events. */
+/* Launches until the GPU is warm, then `repeat` times between two events. */
 static bool time_launches(device *gpu, const ptxpack_gemm_plan *plan, const ptxpack_gemm_buffers *b,
                           gemm_problem *p)
 {
@@ -26,7 +27,8 @@ static bool time_launches(device *gpu, const ptxpack_gemm_plan *plan, const ptxp
     return true;
 }
 
-/* The emulated driver takes about two seconds a GFLOP and core: somebody who sits before it is told. */
+/* The emulated driver needs about two seconds for each GFLOP on a core: a user who waits at the terminal is
+ * told. */
 static void announce(const device *gpu, const gemm_problem *p)
 {
     double gflop = gemm_problem_flops(p) * 1e-9, seconds = 2 * gflop / verify_threads();
@@ -54,12 +56,15 @@ static int run(device *gpu, gemm_problem *p, const gemm_settings *s)
     announce(gpu, p);
     p->emulated = gpu->emulated;
     p->repeat = device_launches(gpu, s->repeat);
+    progress_begin("gemm", "compiling");
     bool   ok = device_status(gpu, ptxpack_gemm_plan_create(gpu->handle, &p->desc, &plan));
     double ready_ms = now_ms() - started;
+    progress_step(0, 0, "running%s", gpu->emulated ? " on the emulated driver" : "");
     ok = ok && upload(gpu, p, address, &b.bias) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_gemm_workspace(plan)) &&
          time_launches(gpu, plan, &b, p) &&
          device_download(gpu, p->matrix[GEMM_D], b.d, p->geometry.matrix[GEMM_D].bytes);
+    progress_end();
     if (ok) {
         report_device(gpu, s->json);
         report_kernel(ptxpack_kernel_describe(ptxpack_gemm_kernel(plan)), ready_ms, s->json);
@@ -125,7 +130,10 @@ static void report_time(const gemm_problem *p, const gemm_settings *s)
 static int verify(const gemm_problem *p, const gemm_settings *s)
 {
     gemm_verdict v;
-    if (gemm_problem_verify(p, 0, &v) != PTXPACK_OK)
+    progress_begin("gemm", "verifying on the CPU");
+    ptxpack_status status = gemm_problem_verify(p, 0, &v);
+    progress_end();
+    if (status != PTXPACK_OK)
         return command_fail("gemm", "--verify: %s", ptxpack_detail(NULL));
     if (s->json) {
         json_open("verify", '{');
@@ -148,7 +156,7 @@ static int verify(const gemm_problem *p, const gemm_settings *s)
                         (int)v.first.batch, (int)v.first.row, (int)v.first_column);
 }
 
-/* Run, report, write, verify; the JSON object is open. */
+/* Runs the problem, reports, writes and verifies the result; the JSON object is open. */
 static int run_problem(gemm_problem *p, const gemm_settings *s)
 {
     device gpu = {.handle = NULL};

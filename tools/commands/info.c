@@ -1,12 +1,11 @@
-/* info.c - "ptxpack info": driver, devices, compile route, cache, and for every kernel variant whether
- * it would run here, and why. */
+/* info.c - "ptxpack info": shows the driver, devices, compilers and the cache, and for every kernel variant
+ * whether it would run here, and why. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host/attention/inspect.h"
 #include "tools/command.h"
-#include "tools/emulator.h"
 #include "loader/inspect.h"
 #include "prebuilt_report.h"
 #include "host/ptxpack.h"
@@ -16,6 +15,20 @@ typedef struct settings {
     int64_t     device;
     bool        json;
 } settings;
+
+/* ---- the library ---------------------------------------------------------------------------------- */
+static void show_version(bool json)
+{
+    char        identity[96] = "";
+    const char *build = ptxpack_own_identity(identity, sizeof identity) ? identity : "build-id unknown";
+    if (json) {
+        json_text("version", ptxpack_version());
+        json_text("library", ptxpack_version_full());
+        json_text("build", build);
+    } else {
+        printf("ptxpack   %s, %s\n", ptxpack_version_full(), build);
+    }
+}
 
 /* ---- the driver and its devices ------------------------------------------------------------------- */
 static void show_driver(const struct ptxpack_driver *driver, bool json)
@@ -82,11 +95,11 @@ static void show_devices(const ptxpack *handle, bool json)
         json_close();
 }
 
-/* Commands that run kernels take the emulated driver then, if it is there. */
+/* Reports that there is no device; commands that run kernels then use the emulated driver, if it is there. */
 static void show_absence(const char *why, bool json)
 {
     char        path[4096];
-    const char *emulator = emulator_path(path, sizeof path);
+    const char *emulator = ptxpack_emulator_path(path, sizeof path);
     if (json) {
         json_text("no_device", why);
         json_text("emulator", emulator != NULL ? emulator : "");
@@ -127,7 +140,7 @@ static void show_loader(const ptxpack *handle, bool json)
     printf("compiler  %s%s\n", info->route,
            ptxpack_cache_env_flag("PTXPACK_FORBID_COMPILE") ? "; forbidden: PTXPACK_FORBID_COMPILE" : "");
     show_nvrtc(false);
-    const char *line = ptxpack_cache_detail(cache); /* "cache disabled: ..." says it all */
+    const char *line = ptxpack_cache_detail(cache); /* "cache disabled: ..." needs nothing more */
     if (ptxpack_cache_enabled(cache))
         printf("cache     %s%s%s\n", ptxpack_cache_path(cache), *line ? "; " : "", line);
     else
@@ -142,7 +155,7 @@ typedef struct fate {
     char        text[320];
 } fate;
 
-/* The row before `v` that would be taken in its place: same op, same head size, and it runs. */
+/* The row before `v` that would be taken in its place: it has the same op and head size, and it runs. */
 static const ptxpack_variant *better_row(const ptxpack_variant *v, const ptxpack_device_caps *caps)
 {
     char                   why[256];
@@ -156,7 +169,7 @@ static const ptxpack_variant *better_row(const ptxpack_variant *v, const ptxpack
     return NULL;
 }
 
-/* Rows of attention are chosen for each problem: here a plain one stands for them. */
+/* Rows of attention are chosen for each problem; here a plain problem stands for all. */
 static fate fate_of_attention(const ptxpack *handle, const ptxpack_variant *v)
 {
     const ptxpack_device_caps *caps = &ptxpack_device(handle)->caps;
@@ -242,14 +255,14 @@ static void show_kernels(const ptxpack *handle, bool json)
 }
 
 /* ---- the command ---------------------------------------------------------------------------------- */
-/* A target, a device or a compiler that cannot be had as it was named. */
+/* The exit status for a target, device or compiler that was named but is not there. */
 static int refused(ptxpack_status status)
 {
     command_fail("info", "%s", ptxpack_detail(NULL));
     return status == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
 }
 
-/* Without a device, what can be said for an architecture by name; sm_80 stands in when none was named. */
+/* Without a device: shows what is known for an architecture by name; sm_80 stands in when none was named. */
 static int run_offline(const settings *s, const char *why)
 {
     ptxpack        *handle;
@@ -261,6 +274,7 @@ static int run_offline(const settings *s, const char *why)
     ptxpack_status status = ptxpack_open(&options, &handle);
     if (status != PTXPACK_OK)
         return refused(status);
+    show_version(s->json);
     show_absence(why, s->json);
     show_loader(handle, s->json);
     if (named)
@@ -285,6 +299,7 @@ static int run(const settings *s)
         snprintf(why, sizeof why, "%s: %s", ptxpack_status_string(status), ptxpack_detail(NULL));
         return run_offline(s, why);
     }
+    show_version(s->json);
     show_devices(handle, s->json);
     show_loader(handle, s->json);
     show_kernels(handle, s->json);

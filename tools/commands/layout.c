@@ -1,4 +1,4 @@
-/* layout.c - `ptxpack layout`: evaluate expressions of CuTe's layout algebra, and draw layouts. */
+/* layout.c - `ptxpack layout`: evaluates expressions of CuTe's layout algebra, and draws layouts. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@ static const char synopsis[] =
     "       ptxpack layout - [--json]\n"
     "  EXPR is a layout, (4,8):(8,1) or Sw<3,4,3> o 0 o (8,64):(64,1), a tuple, or one of CuTe's calls,\n"
     "  nested freely: composition((6,2):(8,2),(4,3):(3,1)), size<0>(L), values(L), (4,8):(8,1)(1,_)\n"
-    "  where a tiler is wanted (4,2) acts mode by mode, as <4,2> does; local_tile and the partitions print\n"
+    "  as a tiler, (4,2) acts mode by mode, as <4,2> does; local_tile and the partitions print\n"
     "  the layout without its offset (slice_and_offset prints it)\n"
-    "  -  one expression a line on stdin, one result line each, `error: reason` for a bad one; empty lines\n"
-    "     and lines that begin with # are passed on";
+    "  -  reads one expression a line on stdin, prints one result line each, `error: reason` for a bad one;\n"
+    "     empty lines and lines that begin with # are copied\n";
 
 typedef struct settings {
     bool          grid, latex, svg, json;
@@ -57,7 +57,7 @@ static void json_layout(const ptxpack_layout *l)
         json_int("cosize", ptxpack_cosize(l));
 }
 
-/* An object with the expression and its value, or the error. */
+/* Prints an object with the expression and its value, or the error. */
 static void json_result(const char *text, ptxpack_status status, const expr_value *value)
 {
     json_open(NULL, '{');
@@ -101,7 +101,7 @@ static int evaluate_word(const settings *s, const char *text)
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------ */
-/* One line on stdout; what it quotes of the input must not break it. */
+/* Prints one line on stdout; characters quoted from the input must not break the line. */
 static void print_error(const char *reason)
 {
     fputs("error: ", stdout);
@@ -125,14 +125,14 @@ static bool evaluate_line(const settings *s, const char *text, size_t bytes)
     return status == PTXPACK_OK;
 }
 
-/* Whatever its bytes are. */
+/* Copies a line to stdout, whatever its bytes are. */
 static void pass_on(const char *line, size_t bytes)
 {
     fwrite(line, 1, bytes, stdout);
     putchar('\n');
 }
 
-/* Each result is flushed before more input is waited for: another program may be at the other end. */
+/* Each result is flushed before the next input is awaited: another program may wait for it. */
 static int evaluate_lines(const settings *s)
 {
     char   *line = NULL;
@@ -160,7 +160,7 @@ static int evaluate_lines(const settings *s)
     return status;
 }
 
-/* COMMAND_OK, or COMMAND_USAGE after a line on stderr. */
+/* Returns COMMAND_OK, or COMMAND_USAGE after a line on stderr. */
 static int check_settings(settings *s, bool lines)
 {
     const char *wrong = NULL;

@@ -1,10 +1,11 @@
 /* list.c - "ptxpack list": the rows of kernels.def; with --resources, what each of their builds uses. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/command.h"
+#include "tools/progress.h"
 #include "host/ptxpack.h"
+#include "loader/inspect.h"
 
 typedef struct settings {
     const char *arch, *op, *ptxjit;
@@ -27,7 +28,7 @@ static bool wanted(const settings *s, const ptxpack_variant *v)
     return s->op == NULL || strcmp(s->op, v->op) == 0;
 }
 
-/* Is the operation one of the table's?  One line on stderr when not. */
+/* Whether the operation is in the table; if not, a line is on stderr. */
 static bool op_is_known(const settings *s)
 {
     size_t                 count;
@@ -36,7 +37,7 @@ static bool op_is_known(const settings *s)
     for (size_t i = 0; i < count && !known; i++)
         known = wanted(s, &rows[i]);
     if (!known)
-        command_fail("list", "--op: no kernel is for \"%s\"", s->op);
+        command_fail("list", "--op: there is no kernel for \"%s\"", s->op);
     return known;
 }
 
@@ -137,15 +138,14 @@ static int failed_build(const settings *s, const ptxpack *handle, const ptxpack_
 
 static int compile_builds(const settings *s, ptxpack *handle, const ptxpack_variant *v)
 {
-    int  result = COMMAND_OK;
-    bool progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO);
+    int result = COMMAND_OK;
     for (size_t i = 0; i < ptxpack_instance_count(v); i++) {
         ptxpack_instance    instance = ptxpack_instance_get(v, i);
         ptxpack_kernel_info info;
-        if (progress)
-            fprintf(stderr, "\r\033[Kcompiling %s %s", v->id, instance.name);
+        progress_step(0, 0, "compiling %s %s", v->id, instance.name);
         ptxpack_status status = ptxpack_kernel_compile(handle, v, instance.symbols, instance.symbol_count,
                                                        &info, NULL, NULL);
+        progress_clear();
         if (status != PTXPACK_OK)
             result = failed_build(s, handle, v, instance.name);
         else if (s->json)
@@ -153,12 +153,10 @@ static int compile_builds(const settings *s, ptxpack *handle, const ptxpack_vari
         else
             print_build(v, instance.name, &info);
     }
-    if (progress)
-        fputs("\r\033[K", stderr);
     return result;
 }
 
-/* A row that this device or target cannot run is listed with the reason, and is no failure. */
+/* A row that this device or target cannot run is listed with the reason; that is not a failure. */
 static int resources_of(const settings *s, ptxpack *handle, const ptxpack_variant *v)
 {
     char        why[256];
@@ -182,6 +180,21 @@ static int resources_of(const settings *s, ptxpack *handle, const ptxpack_varian
     return result;
 }
 
+/* One line on stderr before anything is compiled, where the compiler is older than the target. */
+static bool targets_are_known(const settings *s, ptxpack *handle)
+{
+    char                         why[256];
+    size_t                       count;
+    const ptxpack_variant       *rows = ptxpack_variants(&count);
+    struct ptxpack_known_targets known = {{false, false}};
+    for (size_t i = 0; i < count; i++)
+        if (wanted(s, &rows[i]) &&
+            ptxpack_variant_refusal(&rows[i], &ptxpack_device(handle)->caps, why, sizeof why) == NULL &&
+            ptxpack_know_target(handle, &rows[i], &known) != PTXPACK_OK)
+            return command_fail("list", "%s", ptxpack_detail(handle)), false;
+    return true;
+}
+
 static int list_resources(const settings *s)
 {
     ptxpack               *handle;
@@ -202,14 +215,20 @@ static int list_resources(const settings *s)
         ptxpack_close(handle);
         return COMMAND_FAILED;
     }
+    if (!targets_are_known(s, handle)) {
+        ptxpack_close(handle);
+        return COMMAND_FAILED;
+    }
     if (!s->json) {
         printf("target %s, %s\n", ptxpack_device(handle)->target, ptxpack_device(handle)->route);
         printf("%-37s %-18s %9s %7s %6s %7s %7s %8s  %s\n", "variant", "build", "registers", "static", "stack",
                "stores", "loads", "bytes", "from");
     }
+    progress_begin("list", "compiling");
     for (size_t i = 0; i < count; i++)
         if (wanted(s, &rows[i]) && resources_of(s, handle, &rows[i]) != COMMAND_OK)
             result = COMMAND_FAILED;
+    progress_end();
     ptxpack_close(handle);
     return result;
 }

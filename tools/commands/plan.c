@@ -1,5 +1,5 @@
-/* plan.c - ptxpack plan: what a kernel would do for a problem, and why: tiles, layouts, shared memory, bank
- * conflicts, registers, and the least time that arithmetic and memory take. */
+/* plan.c - ptxpack plan: shows what a kernel would do for a problem, and why: tiles, layouts, shared memory,
+ * bank conflicts, registers, and the least time that arithmetic and memory take. */
 #include "plan.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 
 /* ---- the machine ------------------------------------------------------------------------------------ */
 /* Floating-point operations per clock and SM of an architecture, for dense products of 16-bit elements with f32
- * sums (8-bit elements: twice as many), and a well-known GPU of it that stands in where there is no device
- * (figures of NVIDIA's data sheets). */
+ * sums (8-bit elements: twice as many), and a well-known GPU of that architecture, which stands in where there
+ * is no device.  The figures are from NVIDIA's data sheets. */
 typedef struct machine_row {
     int         arch, flops_per_clock, sms;
     double      ghz, gbps;
@@ -42,7 +42,8 @@ static int attribute(const ptxpack *handle, unsigned which)
     return value;
 }
 
-/* The device, or a GPU of its architecture, as {machine}; its rates, unless options give them. */
+/* Reports the device, or a GPU of its architecture, as {machine}; the rates are the machine's unless options
+ * give them. */
 static void report_machine(plan *p, ptxpack_dtype type, double *tflops, double *gbps)
 {
     enum { CLOCK_KHZ = 13, MEMORY_KHZ = 36, MEMORY_BITS = 37 }; /* CU_DEVICE_ATTRIBUTE_... */
@@ -57,7 +58,7 @@ static void report_machine(plan *p, ptxpack_dtype type, double *tflops, double *
     } else {
         *tflops = 1e-3 * row->ghz * per_clock * row->sms;
         *gbps = row->gbps;
-        report_text(&p->out, "machine", "no device; of one %s", row->part);
+        report_text(&p->out, "machine", "no device; assuming one %s", row->part);
     }
     if (!isnan(p->settings->tflops))
         *tflops = p->settings->tflops;
@@ -66,8 +67,8 @@ static void report_machine(plan *p, ptxpack_dtype type, double *tflops, double *
 }
 
 /* ---- costs ------------------------------------------------------------------------------------------ */
-/* Registers of a thread when as many blocks as the row counts on share an SM: each of the four parts of an SM
- * has 16384 registers, which its warps share in units of eight a thread. */
+/* The registers that a thread may have so that as many blocks as the row counts on share an SM: each of the
+ * four parts of an SM has 16384 registers, which its warps share in units of eight a thread. */
 static int register_budget(const ptxpack_variant *row)
 {
     int warps = row->threads / 32 * row->blocks_per_sm;
@@ -232,19 +233,19 @@ const ptxpack_variant *plan_named_row(const plan *p, const char *op)
     const ptxpack_variant *row = ptxpack_variant_find(id);
     if (row != NULL && strcmp(row->op, op) == 0)
         return row;
-    command_fail("plan", "--variant: \"%s\" is no %s kernel; `ptxpack list` has them all", id, op);
+    command_fail("plan", "--variant: \"%s\" is not a kernel of %s; `ptxpack list` shows all kernels", id, op);
     return NULL;
 }
 
-/* The operation's options, then those of every plan. */
+/* Lists the operation's options, then those of every plan. */
 static void list_options(const plan_operation *operation, plan_settings *s, option rows[OPTIONS])
 {
     const option common[] = {
         {"arch", OPTION_TEXT, &s->arch, "sm_NN  plan for this target (Hopper: sm_90a); needs no GPU"},
-        {"variant", OPTION_TEXT, &s->variant, "ID  this kernel, not the one that would be chosen"},
-        {"no-compile", OPTION_FLAG, &s->no_compile, "do not ask the compiler for registers"},
-        {"tflops", OPTION_REAL, &s->tflops, "X  of the roofline, in place of the device's"},
-        {"gbps", OPTION_REAL, &s->gbps, "X  of the roofline, in place of the device's"},
+        {"variant", OPTION_TEXT, &s->variant, "ID  this kernel instead of the one that would be chosen"},
+        {"no-compile", OPTION_FLAG, &s->no_compile, "do not compile to count registers"},
+        {"tflops", OPTION_REAL, &s->tflops, "X  for the roofline, in place of the device's"},
+        {"gbps", OPTION_REAL, &s->gbps, "X  for the roofline, in place of the device's"},
         {"json", OPTION_FLAG, &s->json, "print JSON"},
         {NULL, OPTION_FLAG, NULL, NULL},
     };

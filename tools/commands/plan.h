@@ -1,4 +1,4 @@
-/* plan.h - what the parts of `ptxpack plan` share: a plan in the making, and the report of it. */
+/* plan.h - what the parts of `ptxpack plan` share: a plan that is being made, and its report. */
 #ifndef PTXPACK_PLAN_H
 #define PTXPACK_PLAN_H
 #include "host/ptxpack.h"
@@ -10,7 +10,7 @@
 typedef struct plan_settings {
     attention_settings attention;
     gemm_settings      gemm;
-    bool               c, bias; /* of the GEMM */
+    bool               c, bias; /* the GEMM has them */
     const char        *arch, *variant;
     double             tflops, gbps; /* NaN: the machine's */
     bool               no_compile, json;
@@ -20,7 +20,7 @@ typedef struct plan {
     const plan_settings   *settings;
     ptxpack               *handle;
     ptxpack_device_caps    caps;
-    attention_problem      attention; /* of these two the operation's own */
+    attention_problem      attention; /* only the operation's own of these two is used */
     gemm_problem           gemm;
     attention_geometry     geometry;
     const ptxpack_variant *row;
@@ -32,21 +32,21 @@ typedef struct plan_operation {
     const char *word;
     /* The options that describe its problem; returns how many. */
     size_t (*options)(plan_settings *s, option *rows);
-    /* Each returns an exit status, after a line on stderr unless it is COMMAND_OK. */
-    int (*describe)(plan *p); /* the settings as a descriptor */
+    /* Each returns an exit status; a line is on stderr unless it is COMMAND_OK. */
+    int (*describe)(plan *p); /* make a descriptor of the settings */
     int (*fill)(plan *p);     /* choose the row and fill the report */
 } plan_operation;
 extern const plan_operation plan_attention, plan_gemm;
-/* The part of the report that belongs to one method of attention; the row is chosen. */
+/* The part of the report that belongs to one method of attention, after the row is chosen. */
 typedef struct plan_kernel {
     void (*tiles)(plan *p, const void *layout);
-    void (*layouts)(plan *p, const void *layout); /* and descriptors, tensor maps, accesses, shared memory */
+    void (*layouts)(plan *p, const void *layout); /* also descriptors, tensor maps, accesses, shared memory */
 } plan_kernel;
-extern const plan_kernel plan_attention_mma, plan_attention_wgmma;
+extern const plan_kernel plan_attention_mma, plan_attention_wgmma, plan_attention_decode;
 int64_t                  plan_attention_tiles(const plan *p); /* query tiles of all heads */
 
 /* ---- what every operation reports ---------------------------------------------------------------------- */
-/* The row that --variant names, if it is one of the operation; else NULL after a line on stderr. */
+/* The row that --variant names, if it belongs to the operation; else NULL after a line on stderr. */
 const ptxpack_variant *plan_named_row(const plan *p, const char *op);
 void                   plan_report_target(plan *p); /* target and variant */
 
@@ -57,22 +57,22 @@ typedef struct plan_costs {
     size_t                symbol_count; /* 0: the reason is in ptxpack_detail(NULL) */
     bool                  rates;        /* JSON has the budget of registers and the rates of the machine */
 } plan_costs;
-/* Registers as the compiler counts them, and the roofline. */
+/* Reports the registers as the compiler counts them, and the roofline. */
 void plan_report_costs(plan *p, const plan_costs *costs);
 
 void plan_report_layout(plan *p, const char *name, const ptxpack_layout *layout);
 void plan_report_operand(plan *p, const char *name, const ptxpack_wgmma_operand *operand);
-/* The extents, strides and box of a tensor map as arrays. */
+/* Reports the extents, strides and box of a tensor map as arrays. */
 void plan_report_map(plan *p, const ptxpack_tma_box *box, int rank);
 
-/* How threads access shared memory, and the bank conflicts of that. */
+/* Reports how threads access shared memory, and the bank conflicts of these accesses. */
 void plan_report_access(plan *p, const char *name, const char *atom, int64_t bytes,
                         const ptxpack_layout *offsets, const ptxpack_banks *banks);
 
-/* Shared memory: the heading, a line for each piece, and the sum; text alone. */
+/* Reports shared memory: the heading, a line for each piece, and the sum; only in the text form. */
 void plan_report_pieces(plan *p);
 void plan_report_piece(plan *p, int64_t from, int64_t bytes, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* `count` pieces of `bytes` each, named "WHAT, stage N". */
+/* Adds `count` pieces of `bytes` each, named "WHAT, stage N". */
 void plan_report_stages(plan *p, int64_t from, int64_t bytes, int64_t count, const char *what);
 #endif

@@ -19,7 +19,7 @@ static size_t options(plan_settings *s, option *rows)
 static int describe(plan *p) { return attention_problem_describe(&p->settings->attention, &p->attention); }
 
 /* ---- the choice ------------------------------------------------------------------------------------- */
-/* Whether a row belongs into the list: it could be taken, or this target just misses it. */
+/* Whether a row is listed: it could be taken, or it is refused although its architecture fits. */
 static bool is_listed(const plan *p, const plan_candidate *c)
 {
     bool near = (c->row->flags & PTXPACK_VARIANT_ARCH_SPECIFIC) != 0 ? c->row->arch == p->caps.arch
@@ -142,8 +142,10 @@ static int report_plan(plan *p)
         return status;
     if (ptxpack_attention_resolve(&p->attention.desc, &p->geometry, line) != PTXPACK_OK)
         return command_fail("plan", "%s", line), COMMAND_USAGE;
-    const plan_kernel *method = plan_method_of(p->row) == &attention_wgmma ? &plan_attention_wgmma
-                                                                           : &plan_attention_mma;
+    const plan_method *taken = plan_method_of(p->row);
+    const plan_kernel *method = taken == &attention_wgmma    ? &plan_attention_wgmma
+                                : taken == &attention_decode ? &plan_attention_decode
+                                                             : &plan_attention_mma;
     if (plan_layout(p->row, &layout, &own) == PTXPACK_OK)
         fill_report(p, &survey, method, layout);
     else

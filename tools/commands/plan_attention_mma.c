@@ -1,4 +1,4 @@
-/* plan_attention_mma.c - what `ptxpack plan` reports of a row of attention/mma.ptx. */
+/* plan_attention_mma.c - what `ptxpack plan` reports about a row of attention/mma.ptx or attention/decode.ptx. */
 #include "host/attention/inspect.h"
 #include "plan.h"
 
@@ -70,3 +70,32 @@ static void report_layouts(plan *p, const void *layout)
 }
 
 const plan_kernel plan_attention_mma = {report_tiles, report_layouts};
+
+/* ---- attention/decode.ptx: the layouts of one of its warps ------------------------------------------- */
+static void report_ranges(plan *p, const void *layout)
+{
+    const attention_mma_layout *l = (const attention_mma_layout *)layout;
+    attention_ranges            s = attention_decode_ranges(&p->attention.desc, &p->geometry, p->row, &p->caps,
+                                                            ptxpack_device(p->handle)->sm_count);
+    report                     *r = &p->out;
+    report_int(r, "rows", s.rows);
+    report_int(r, "block_n", l->block_n);
+    report_int(r, "stages", l->stages);
+    report_int(r, "warps", p->row->threads / 32);
+    report_int(r, "tiles", s.tiles);
+    report_int(r, "tile_blocks", s.tile_blocks);
+    report_int(r, "blocks", s.grid);
+    report_int(r, "blocks_per_sm", p->row->blocks_per_sm);
+    report_int(r, "range", s.range);
+    report_int(r, "parts", s.range % s.tile_blocks == 0 ? 1 : (s.tile_blocks + s.range - 1) / s.range);
+    report_line(
+        r,
+        "tiles      {tiles} of {rows} query rows, each {tile_blocks} blocks of {block_n} keys; {warps} warps, "
+        "{stages stage} each");
+    report_line(
+        r,
+        "ranges     {range} key blocks for each of {blocks} blocks, {blocks_per_sm} an SM; a tile is made of "
+        "{parts part}");
+}
+
+const plan_kernel plan_attention_decode = {report_ranges, report_layouts};

@@ -1,4 +1,4 @@
-/* plan_attention_wgmma.c - what `ptxpack plan` reports of a row of attention/wgmma.ptx. */
+/* plan_attention_wgmma.c - what `ptxpack plan` reports about a row of attention/wgmma.ptx. */
 #include "host/attention/inspect.h"
 #include "plan.h"
 
@@ -23,7 +23,7 @@ static void report_tiles(plan *p, const void *layout)
     report_int(r, "blocks_per_sm", p->row->blocks_per_sm);
     report_int(r, "registers_producer", l->regs_producer);
     report_int(r, "registers_consumer", l->regs_consumer);
-    report_text(r, ".q_way", l->q_registers ? " on its way to registers" : "");
+    report_text(r, ".q_way", l->q_registers ? " before it is in registers" : "");
     report_line(r,
                 "tiles      {block_m} queries x {block_n} keys; {q_stages stage} of Q{q_way}, {k_stages} of K, "
                 "{v_stages} of V, {p_buffers buffer} of P");
@@ -63,7 +63,7 @@ static void report_mma(plan *p, const attention_wgmma_layout *l)
     report_line(r, "  Q        {q}");
     report_line(r, "  K, V     {kv}");
     if (l->fp8)
-        report_line(r, "  V turned {v_turned}: (column, slot), slot -> key {key_of}");
+        report_line(r, "  V transposed {v_turned}: (column, slot), slot -> key {key_of}");
     report_line(r, "  O        {o}, one box of each warp");
     report_line(r, l->q_registers ? "  QK       {atom}, atoms {atoms}: Q from registers, K from shared memory"
                                   : "  QK       {atom}, atoms {atoms}: Q and K from shared memory");
@@ -77,11 +77,11 @@ static void report_descriptors(plan *p, const attention_wgmma_layout *l)
     report_open(&p->out, "descriptors", '[');
     plan_report_operand(p, "Q", &l->q_operand);
     plan_report_operand(p, "K", &l->k_operand);
-    plan_report_operand(p, "V", &l->v_operand); /* fp8: of the transposed V */
+    plan_report_operand(p, "V", &l->v_operand); /* fp8: this is the transposed V */
     report_close(&p->out);
 }
 
-/* The tensor maps as the plan makes them.  TMA can do every one: otherwise the row would be refused. */
+/* Reports the tensor maps as the plan makes them.  TMA supports each: the row would be refused otherwise. */
 static void report_maps(plan *p, const attention_wgmma_layout *l)
 {
     report *r = &p->out;
@@ -153,7 +153,7 @@ static void report_pieces(plan *p, const attention_wgmma_layout *l)
     plan_report_pieces(p);
     plan_report_stages(p, l->smem_q, l->q_stage_bytes, l->q_stages, "Q");
     plan_report_stages(p, l->smem_k, l->kv_stage_bytes, l->k_stages, "K");
-    plan_report_stages(p, l->smem_raw, l->kv_stage_bytes, l->raw_stages, "V as it comes");
+    plan_report_stages(p, l->smem_raw, l->kv_stage_bytes, l->raw_stages, "V as it is loaded");
     plan_report_stages(p, l->smem_v, l->v_stage_bytes, l->v_stages, l->fp8 ? "V turned round" : "V");
     plan_report_piece(p, l->smem_o, l->smem_barriers - l->smem_o, "O, %lld box%s of %lld bytes a warp",
                       (long long)l->o_buffers, l->o_buffers == 1 ? "" : "es", (long long)l->o_box_bytes);
@@ -162,7 +162,7 @@ static void report_pieces(plan *p, const attention_wgmma_layout *l)
             plan_report_piece(p, l->barrier[i], 8 * l->barrier_count[i], "mbarrier%s %s",
                               l->barrier_count[i] == 1 ? "" : "s", attention_wgmma_barrier_names[i]);
     plan_report_piece(p, l->smem_message, l->shared_bytes - l->smem_message,
-                      "messages: the next tiles; the list of tiles to do again");
+                      "messages: the next tiles; the list of tiles to compute again");
     report_line(&p->out, "          {bytes:7d}  a block");
     if (l->regs_consumer == 0)
         return;

@@ -43,7 +43,7 @@ static int choose(plan *p)
     return COMMAND_OK;
 }
 
-/* The rows of the method that was chosen: the cost of each in the method's own unit, or why it is refused. */
+/* Reports the rows of the chosen method: the cost of each in the method's own unit, or why it is refused. */
 static void report_candidates(plan *p)
 {
     size_t                 count;
@@ -118,7 +118,7 @@ static void report_wgmma(plan *p, const gemm_wgmma_layout *l)
     plan_report_pieces(p);
     plan_report_piece(p, l->smem_a, l->smem_b - l->smem_a, "stages of A");
     plan_report_piece(p, l->smem_b, l->smem_d - l->smem_b, "stages of B");
-    plan_report_piece(p, l->smem_d, l->smem_bias - l->smem_d, "D on its way out");
+    plan_report_piece(p, l->smem_d, l->smem_bias - l->smem_d, "D before it is stored");
     plan_report_piece(p, l->smem_bias, l->smem_barriers - l->smem_bias,
                       "the bias of a tile, for each warpgroup");
     plan_report_piece(p, l->smem_barriers, l->shared_bytes - l->smem_barriers, "mbarriers FULL, EMPTY");
@@ -155,7 +155,7 @@ static void report_mma(plan *p, const gemm_mma_layout *l)
                 "a block");
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------- */
+/* ---- the whole report --------------------------------------------------------------------------------- */
 static void report_problem(plan *p)
 {
     const ptxpack_gemm_desc *d = &p->gemm.desc;
@@ -181,7 +181,7 @@ static void report_tiles(plan *p)
     int64_t                  block_n = ptxpack_variant_parameter(p->row, "BLOCK_N", 1);
     report_int(r, "tiles",
                (d->m + block_m - 1) / block_m * ((d->n + block_n - 1) / block_n) * p->gemm.geometry.batch);
-    report_int(r, ".CLUSTER_M", 1); /* of a row without clusters */
+    report_int(r, ".CLUSTER_M", 1); /* a row without clusters has 1 */
     report_int(r, ".CLUSTER_N", 1);
     report_int(r, ".CLUSTER_K", 1);
     for (int i = 0; i < p->row->parameter_count; i++)
@@ -194,7 +194,7 @@ static void report_tiles(plan *p)
                    "(down, across, parts of k)");
 }
 
-/* The layouts of the row; JSON leaves them out. */
+/* Reports the layouts of the row; JSON omits them. */
 static int report_layouts(plan *p)
 {
     const void *layout;

@@ -1,4 +1,4 @@
-/* prebuilt_report.c - what commands say of the prebuilt folders of a cache. */
+/* prebuilt_report.c - what commands report about the prebuilt folders of a cache. */
 #include "prebuilt_report.h"
 
 #include <inttypes.h>
@@ -8,7 +8,8 @@
 #include "tools/command.h"
 #include "loader/inspect.h"
 
-/* Another's entries are not found: their keys name its kernels. */
+/* Whether this library wrote the folder.  Entries of another version are not found: their keys name its
+ * kernels. */
 static bool of_this_library(const ptxpack_prebuilt_info *folder)
 {
     return strcmp(folder->library, ptxpack_library_version) == 0;

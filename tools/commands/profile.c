@@ -1,6 +1,5 @@
-/* profile.c - `ptxpack profile`: what a kernel executes, per source line and per warp of a block, as the
+/* profile.c - `ptxpack profile`: shows what a kernel executes, per source line and per warp of a block, as the
  * emulated driver counts it. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,38 +8,13 @@
 #include "tools/problem/attention_run.h"
 #include "tools/command.h"
 #include "tools/device.h"
-#include "loader/driver.h"
-#include "tools/emu/emu_api.h"
-#include "profile_table.h"
-
-typedef struct emulator_calls {
-    void (*start)(void);
-    void (*stop)(void);
-    void (*read)(ptxpack_emu_visit *visit, void *context);
-} emulator_calls;
-
-/* The calls of the library that the device's driver came from. */
-static bool find_calls(device *d, emulator_calls *calls)
-{
-    void *library = dlopen(d->driver->path, RTLD_NOW | RTLD_NOLOAD);
-    if (library != NULL) {
-        *(void **)&calls->start = dlsym(library, "ptxpack_emu_profile_start");
-        *(void **)&calls->stop = dlsym(library, "ptxpack_emu_profile_stop");
-        *(void **)&calls->read = dlsym(library, "ptxpack_emu_profile_read");
-        dlclose(library); /* the driver table keeps it */
-    }
-    if (library != NULL && calls->start != NULL && calls->stop != NULL && calls->read != NULL)
-        return true;
-    snprintf(d->line, sizeof d->line, "%.300s is no emulated driver: it counts nothing", d->driver->path);
-    return false;
-}
+#include "tools/profile_table.h"
 
 static int run(device *d, attention_problem *p, const attention_settings *s, int64_t lines)
 {
-    emulator_calls calls;
-    profile_table  table;
-    memset(&calls, 0, sizeof calls);
-    if (!find_calls(d, &calls))
+    profile_calls calls;
+    profile_table table;
+    if (!profile_calls_find(d, &calls))
         return command_fail("profile", "%s", d->line);
     calls.start();
     int status = attention_run(d, p, s);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/command.h"
+#include "tools/progress.h"
 #include "tools/device.h"
 #include "host/ptxpack.h"
 #include "tools/problem/random.h"
@@ -28,7 +29,7 @@ static double exact(ptxpack_dtype type, double value)
     return ptxpack_to_float(type, ptxpack_from_float(type, (float)value));
 }
 
-/* The elements that differ from fma(a, x, fma(b, y, c)) rounded twice; *first is the first of them. */
+/* Counts the elements that differ from fma(a, x, fma(b, y, c)) rounded twice; *first is the first of them. */
 static size_t count_wrong(const settings *s, const vectors *host, size_t *first)
 {
     double a = exact(s->dtype, s->a), b = exact(s->dtype, s->b), c = exact(s->dtype, s->c);
@@ -125,7 +126,9 @@ static int run_random(device *gpu, const settings *s)
     } else {
         random_normal(&random, s->dtype, host.x, n);
         random_normal(&random, s->dtype, host.y, n);
+        progress_begin("vector-add", "compiling and running");
         status = run(gpu, s, &host);
+        progress_end();
         if (status == COMMAND_OK && s->verify)
             status = verify(s, &host);
     }

@@ -1,4 +1,4 @@
-/* warm.c - compiling kernels for GPUs that need not be there, into a folder that applications ship. */
+/* warm.c - compiles kernels for GPUs that need not be there, into a folder that applications ship. */
 #include "warm.h"
 
 #include <fnmatch.h>
@@ -13,6 +13,7 @@
 #include "host/plan/inspect.h"
 #include "tools/command.h"
 #include "tools/device.h"
+#include "tools/progress.h"
 #include "cache/inspect.h"
 #include "loader/inspect.h"
 
@@ -46,7 +47,7 @@ typedef struct target {
     char           arch[16]; /* as it was named */
     ptxpack       *handle;   /* stands in for such a device */
     size_t         rows, builds;
-    _Atomic size_t compiled, cached, kept;
+    _Atomic size_t compiled, cached, kept, failed;
 } target;
 
 typedef struct job {
@@ -60,14 +61,14 @@ typedef struct work {
     ptxpack_filling     *filling;
     target               targets[WARM_ARCHS];
     size_t               target_count;
-    char                *patterns; /* cut up; each is one after another's NUL, an empty one at the end */
-    bool                 used[64]; /* which of them named something */
+    char                *patterns; /* split: strings one after another, with an empty one at the end */
+    bool                 used[64]; /* which of them matched a kernel */
     job                 *jobs;
     size_t               job_count, job_capacity;
-    bool                 no_memory, progress;
+    bool                 no_memory;
     _Atomic size_t       next, done, failed;
     _Atomic bool         stop; /* the folder cannot be written */
-    pthread_mutex_t      lock; /* of stderr */
+    pthread_mutex_t      lock; /* for stderr */
 } work;
 
 static bool add_job(work *w, const job *one)
@@ -84,7 +85,7 @@ static bool add_job(work *w, const job *one)
     return true;
 }
 
-/* Is it asked for?  Notes which patterns are of use. */
+/* Whether it was asked for; also notes which patterns matched. */
 static bool is_wanted(work *w, const ptxpack_variant *row, const char *build)
 {
     bool   wanted = w->settings->kernels == NULL;
@@ -114,24 +115,28 @@ static bool visit_build(const ptxpack_instance *build, void *context)
     return !v->w->no_memory;
 }
 
-/* A compiler that is too old would leave a gap where a newer driver looks for the row. */
-static bool compiler_takes(const target *t, const ptxpack_variant *row)
+/* Whether the compiler is new enough; otherwise a newer driver would look for the row and not find it.  A refusal is
+ * reported before anything is compiled. */
+static bool compiler_takes(const target *t, const ptxpack_variant *row, struct ptxpack_known_targets *known)
 {
     int isa = ptxpack_device(t->handle)->caps.isa;
     if (row->isa > isa)
-        command_fail("cache", "%s for %s needs PTX ISA %d.%d, the compiler takes up to %d.%d: %s", row->id,
-                     t->arch, row->isa / 10, row->isa % 10, isa / 10, isa % 10,
+        command_fail("cache", "%s for %s needs PTX ISA %d.%d, but the compiler supports at most %d.%d: %s",
+                     row->id, t->arch, row->isa / 10, row->isa % 10, isa / 10, isa % 10,
                      ptxpack_device(t->handle)->route);
+    else if (ptxpack_know_target(t->handle, row, known) != PTXPACK_OK)
+        return command_fail("cache", "%s", ptxpack_detail(t->handle)), false;
     return row->isa <= isa;
 }
 
-/* The rows of one target, and their builds. */
+/* Lists the rows of one target, and their builds. */
 static bool list_jobs(work *w, target *t)
 {
-    char                   why[256];
-    size_t                 count;
-    const ptxpack_variant *rows = ptxpack_variants(&count);
-    ptxpack_device_caps    caps = ptxpack_device(t->handle)->caps;
+    char                         why[256];
+    size_t                       count;
+    const ptxpack_variant       *rows = ptxpack_variants(&count);
+    ptxpack_device_caps          caps = ptxpack_device(t->handle)->caps;
+    struct ptxpack_known_targets known = {{false, false}};
     caps.isa = INT_MAX; /* whatever driver there will be */
     for (size_t i = 0; i < count; i++) {
         row_visit v = {w, t, &rows[i], 0};
@@ -141,11 +146,11 @@ static bool list_jobs(work *w, target *t)
         if (!ptxpack_builds(&rows[i], visit_build, &v))
             return command_fail("cache", "%s", w->no_memory ? "out of memory" : ptxpack_detail(NULL)), false;
         t->rows += v.found > 0;
-        if (v.found > 0 && !compiler_takes(t, &rows[i]))
+        if (v.found > 0 && !compiler_takes(t, &rows[i], &known))
             return false;
     }
     if (t->builds == 0)
-        return command_fail("cache", "%s: no kernel of --kernels %s is for it", t->arch,
+        return command_fail("cache", "%s: --kernels %s names no kernel for it", t->arch,
                             w->settings->kernels != NULL ? w->settings->kernels : "*"),
                false;
     return true;
@@ -187,7 +192,7 @@ static int check_environment(void)
     return COMMAND_OK;
 }
 
-/* A copy of "a,b,c" as strings one after another, with an empty one at the end; NULL: memory is out. */
+/* Copies "a,b,c" as strings one after another, with an empty one at the end; NULL if memory runs out. */
 static char *split(const char *list)
 {
     char *copy = (char *)calloc(strlen(list) + 2, 1);
@@ -238,15 +243,14 @@ static int find_jobs(work *w)
     return COMMAND_OK;
 }
 
-/* ---- doing it ----------------------------------------------------------------------------------- */
+/* ---- the work ----------------------------------------------------------------------------------- */
 static void complain(work *w, const job *one, const char *line)
 {
     enum { MOST_LINES = 8 };
+    atomic_fetch_add(&one->gpu->failed, 1);
     if (atomic_fetch_add(&w->failed, 1) >= MOST_LINES)
         return;
     pthread_mutex_lock(&w->lock);
-    if (w->progress)
-        fputs("\r\033[K", stderr);
     command_fail("cache", "%s %s for %s: %s", one->row->id, one->build.name, one->gpu->arch, line);
     pthread_mutex_unlock(&w->lock);
 }
@@ -254,17 +258,10 @@ static void complain(work *w, const job *one, const char *line)
 static void show_progress(work *w, const job *one)
 {
     size_t done = atomic_fetch_add(&w->done, 1) + 1;
-    if (!w->progress)
-        return;
-    pthread_mutex_lock(&w->lock);
-    fprintf(stderr, "\r\033[K%zu of %zu  %s %s for %s", done, w->job_count, one->row->id, one->build.name,
-            one->gpu->arch);
-    if (done == w->job_count)
-        fputs("\r\033[K", stderr);
-    pthread_mutex_unlock(&w->lock);
+    progress_step(done, w->job_count, "%s %s for %s", one->row->id, one->build.name, one->gpu->arch);
 }
 
-/* Machine code in hand: into the folder. */
+/* Puts machine code that was made or found into the folder. */
 static bool put(work *w, const job *one, const ptxpack_cache_key *key, const char *exact,
                 const struct ptxpack_code *code)
 {
@@ -275,7 +272,7 @@ static bool put(work *w, const job *one, const ptxpack_cache_key *key, const cha
     if (ptxpack_filling_put(w->filling, key, label, code->notes, code->notes_bytes, code->bytes, code->size,
                             line))
         return true;
-    if (!atomic_exchange(&w->stop, true)) /* the next would fail in the same way */
+    if (!atomic_exchange(&w->stop, true)) /* the next entry would fail in the same way */
         complain(w, one, line);
     return false;
 }
@@ -321,56 +318,64 @@ static void run_threads(work *w)
     while (count + 1 < wanted && (size_t)count + 1 < w->job_count &&
            pthread_create(&threads[count], NULL, do_jobs, w) == 0)
         count++;
+    progress_begin("cache", "compiling");
     do_jobs(w); /* this thread is one of them */
     for (int64_t i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
-    if (w->progress)
-        fputs("\r\033[K", stderr);
+    progress_end();
 }
 
 /* ---- the report --------------------------------------------------------------------------------- */
+static void report_target(const target *t, bool json)
+{
+    if (!json) {
+        printf("%-8s %zu rows, %zu builds: %zu compiled, %zu from the cache, %zu were there", t->arch, t->rows,
+               t->builds, t->compiled, t->cached, t->kept);
+        printf(t->failed > 0 ? ", %zu failed\n" : "\n", t->failed);
+        return;
+    }
+    json_open(NULL, '{');
+    json_text("arch", t->arch);
+    json_int("rows", (int64_t)t->rows);
+    json_int("builds", (int64_t)t->builds);
+    json_int("compiled", (int64_t)t->compiled);
+    json_int("from_cache", (int64_t)t->cached);
+    json_int("kept", (int64_t)t->kept);
+    json_int("failed", (int64_t)t->failed);
+    json_close();
+}
+
+/* `folder` NULL: a build failed, and what the folder lists is as it was; what was made is in the cache. */
 static void report(const work *w, const ptxpack_prebuilt_info *folder, uint64_t bytes, double ms)
 {
     const bool json = w->settings->json;
     if (json) {
         json_open(NULL, '{');
-        json_text("dir", folder->path);
+        json_text("dir", folder != NULL ? folder->path : w->settings->dir);
         json_text("library", ptxpack_library_version);
         json_text("compiler", ptxpack_device(w->targets[0].handle)->route);
         json_open("targets", '[');
     }
-    for (size_t i = 0; i < w->target_count; i++) {
-        const target *t = &w->targets[i];
-        if (json) {
-            json_open(NULL, '{');
-            json_text("arch", t->arch);
-            json_int("rows", (int64_t)t->rows);
-            json_int("builds", (int64_t)t->builds);
-            json_int("compiled", (int64_t)t->compiled);
-            json_int("from_cache", (int64_t)t->cached);
-            json_int("kept", (int64_t)t->kept);
-            json_close();
-        } else {
-            printf("%-8s %zu rows, %zu builds: %zu compiled, %zu from the cache, %zu were there\n", t->arch,
-                   t->rows, t->builds, t->compiled, t->cached, t->kept);
-        }
-    }
-    if (json) {
+    for (size_t i = 0; i < w->target_count; i++)
+        report_target(&w->targets[i], json);
+    if (json)
         json_close();
+    if (json && folder != NULL) {
         json_int("entries", (int64_t)folder->entries);
         json_int("bytes", (int64_t)bytes);
         json_text("manifest_sha256", folder->sha256);
         json_real("ms", ms);
-        json_close();
-    } else {
+    } else if (folder != NULL) {
         printf("%s: %zu entries, %.1f MiB, in %.1f s; its manifest's SHA-256 is\n%s\n", folder->path,
                (size_t)folder->entries, (double)bytes / (1 << 20), ms / 1e3, folder->sha256);
     }
+    if (json)
+        json_close();
 }
 
 static void say_waiting(const char *dir)
 {
-    fprintf(stderr, "ptxpack cache: another process fills %s: waiting for it\n", dir);
+    fprintf(stderr, "ptxpack cache: another process fills %s; waiting for it\n", dir);
 }
 
 static int fill(work *w)
@@ -385,11 +390,16 @@ static int fill(work *w)
     run_threads(w);
     size_t failed = atomic_load(&w->failed);
     if (failed > 0)
-        return command_fail("cache", "%zu of %zu builds failed: what %s lists is as it was", failed,
-                            w->job_count, w->settings->dir);
+        report(w, NULL, 0, 0);
+    if (failed > 0)
+        return command_fail("cache", "%zu of %zu builds failed: the list of %s is not changed%s", failed,
+                            w->job_count, w->settings->dir,
+                            ptxpack_cache_enabled(ptxpack_cache_of(w->targets[0].handle))
+                                ? "; what was compiled is in the cache"
+                                : "");
     if (!ptxpack_filling_finish(w->filling, w->settings->prune, &entries, &bytes, line))
         return command_fail("cache", "%s", line);
-    ptxpack_prebuilt *folder = ptxpack_prebuilt_open(w->settings->dir, NULL, line); /* as a reader does */
+    ptxpack_prebuilt *folder = ptxpack_prebuilt_open(w->settings->dir, NULL, line); /* as a reader opens it */
     if (folder == NULL)
         return command_fail("cache", "%s", line);
     ptxpack_prebuilt_info info;
@@ -405,7 +415,6 @@ int warm(const warm_settings *settings)
     if (w == NULL)
         return command_fail("cache", "out of memory");
     w->settings = settings;
-    w->progress = isatty(STDERR_FILENO);
     pthread_mutex_init(&w->lock, NULL);
     int status = check_environment();
     if (status == COMMAND_OK)

@@ -11,12 +11,12 @@ typedef struct warm_settings {
     const char *ptxjit;   /* NULL: the driver's own compiler                                         */
     int64_t     jobs;     /* threads; OPTION_NOT_GIVEN: one for each processor                       */
     bool        all_rows; /* also rows that a device never takes because a better one comes first    */
-    bool        prune;    /* what this run does not make or find goes: entries of older kernels      */
+    bool        prune;    /* remove the entries of older kernels, which this run does not make or find */
     bool        json;
 } warm_settings;
 
-/* An exit status, after its report, or lines on stderr: what went wrong, the first of several such, and how
- * many. */
+/* Returns an exit status after its report, or after lines on stderr: what went wrong, of several failures the
+ * first, and how many there were. */
 int warm(const warm_settings *settings);
 
 /* A pattern is OP[/ROW[/BUILD]], each a glob: "attention", "attention/d128*", "vector_add/<anything>/bf16*".

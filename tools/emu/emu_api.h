@@ -1,5 +1,4 @@
-/* emu_api.h - what libptxpack-emu.so exports beyond the Driver API: its reports, for programs that know
- * it.
+/* emu_api.h - what libptxpack-emu.so exports beyond the Driver API: its reports, for programs that use them.
  *
  *   void (*start)(void) = dlsym(library, "ptxpack_emu_profile_start");
  *   ... launches ...

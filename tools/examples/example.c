@@ -144,8 +144,8 @@ double example_dot(const uint16_t *a, const uint16_t *b, uint32_t count, double 
     return sum;
 }
 
-/* One row of softmax(scale q K^T) V: the query sees `keys` rows of K and V.  o[i], and in bound[i] what
- * rounding the weights and o to half precision may change. */
+/* Computes one row of softmax(scale q K^T) V: the query sees `keys` rows of K and V.  bound[i] is how much o[i]
+ * may change if the weights and o are rounded to half precision. */
 static void attention_row(const uint16_t *q, const uint16_t *k, const uint16_t *v, uint32_t keys,
                           uint32_t dim, double scale, double *o, double *bound)
 {

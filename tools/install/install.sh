@@ -1,10 +1,10 @@
 #!/bin/sh
 # install.sh BUILD install|uninstall - what `make install` puts below DESTDIR, and `make uninstall` takes away.
-# From the environment, which the Makefile sets: DESTDIR, PREFIX, BINDIR, LIBDIR, INCLUDEDIR, PYTHONDIR, VERSION,
+# From the environment, which the Makefile sets: DESTDIR, PREFIX, BINDIR, LIBDIR, INCLUDEDIR, DATADIR, PYTHONDIR, VERSION,
 # SOVERSION, and STRIP: a program that removes symbols, or "no".
 set -e
 build=$1
-bin=$DESTDIR$BINDIR lib=$DESTDIR$LIBDIR include=$DESTDIR$INCLUDEDIR/ptxpack
+bin=$DESTDIR$BINDIR lib=$DESTDIR$LIBDIR include=$DESTDIR$INCLUDEDIR/ptxpack data=$DESTDIR$DATADIR
 unset CDPATH
 
 # The relative path from one installed folder to another, escaped for the replacement of a sed command.
@@ -34,6 +34,20 @@ stripped() {
     fi
 }
 
+# What goes below DATADIR: manual pages, completions, licence and changes.
+shared_files="man/man1/ptxpack.1 man/man7/ptxpack-environment.7 man/man7/ptxpack-ptx.7
+    bash-completion/completions/ptxpack zsh/site-functions/_ptxpack fish/vendor_completions.d/ptxpack.fish
+    doc/ptxpack/LICENSE doc/ptxpack/CHANGELOG.md"
+
+# source_of FILE: where one of them comes from
+source_of() {
+    case $1 in
+    doc/*) echo "${1##*/}" ;;
+    bash-completion/*) echo "$build/share/ptxpack.bash" ;;
+    *) echo "$build/share/${1##*/}" ;;
+    esac
+}
+
 install_all() {
     install -d "$bin" "$lib" "$include/inline"
     install -m 644 "$build"/include/ptxpack/*.h "$include/"
@@ -47,8 +61,12 @@ install_all() {
     fill tools/install/ptxpack.pc.in "$LIBDIR/pkgconfig" ptxpack.pc
     fill tools/install/ptxpack-config.cmake.in "$LIBDIR/cmake/ptxpack" ptxpack-config.cmake
     fill tools/install/ptxpack-config-version.cmake.in "$LIBDIR/cmake/ptxpack" ptxpack-config-version.cmake
-    for file in tools/python/ptxpack/*.py; do
+    for file in tools/python/ptxpack/*.py tools/python/ptxpack/py.typed; do
         fill "$file" "$PYTHONDIR/ptxpack" "$(basename "$file")"
+    done
+    for file in $shared_files; do
+        install -d "$data/${file%/*}"
+        install -m 644 "$(source_of "$file")" "$data/$file"
     done
     # So that programs find the library.
     [ -n "$DESTDIR" ] || [ "$(id -u)" != 0 ] || ldconfig || true
@@ -77,9 +95,13 @@ uninstall_all() {
         remove "$python/__pycache__" $(cd "$python/__pycache__" 2>/dev/null && ls -- "${module%.py}".*.pyc 2>/dev/null)
     done
     remove_all "$python/__pycache__"
-    remove_all "$python" $modules
+    remove_all "$python" $modules py.typed
     remove_all "$DESTDIR$PYTHONDIR"
-    remove_all "$DESTDIR$PREFIX/share/ptxpack"
+    remove_all "$data/ptxpack"
+    for file in $shared_files; do
+        remove "$data/${file%/*}" "${file##*/}"
+    done
+    remove_all "$data/doc/ptxpack"
     remove "$lib" libptxpack.a libptxpack-emu.so pkgconfig/ptxpack.pc libptxpack.so "libptxpack.so.$SOVERSION" \
         "libptxpack.so.$VERSION"
     remove "$bin" ptxpack

@@ -147,6 +147,9 @@ ptxpack_status draw_mma(FILE *f, draw_format format, const ptxpack_layout *a_tv,
     if (status == PTXPACK_OK)
         status = add_operand(&picture, "LayoutB", b_tv, n, k, thr_id);
     if (status == PTXPACK_OK) {
+        picture.panel[0].label = "C";
+        picture.panel[1].label = "A";
+        picture.panel[2].label = "B";
         picture.panel[0].bare =
             true; /* its rows and columns are numbered at A and B, one empty column and row away */
         picture.panel[1].col = -k - 1;
@@ -169,6 +172,8 @@ ptxpack_status draw_copy(FILE *f, draw_format format, const ptxpack_layout *src_
     if (status == PTXPACK_OK) {
         tv_caption(&picture, "Layout S TV", tensor, src_tv, m, n);
         tv_caption(&picture, "Layout D TV", tensor, dst_tv, m, n);
+        picture.panel[0].label = "source";
+        picture.panel[1].label = "destination";
         picture.panel[1].col = picture.panel[0].n + 3;
         picture.panel[1].right = true;
     }

@@ -21,7 +21,7 @@ ptxpack_status draw_grid(FILE *f, const ptxpack_layout *l);
 ptxpack_status draw_layout(FILE *f, draw_format format, const ptxpack_layout *l);
 
 /* A layout (thread, value) -> index in an M x N tile, column major, or -> coordinate (m,n) where its strides
- * are basis paths.  Cells hold "T3" over "V1", coloured by thread % 8; of several threads that share a cell
+ * are basis paths.  Cells hold "T3" over "V1", coloured by thread % 8, in an SVG of more than 32 threads by warp; of several threads that share a cell
  * the first is shown.  A tile of rank 1 is one column. */
 ptxpack_status draw_tv(FILE *f, draw_format format, const ptxpack_layout *tv, const ptxpack_tuple *tile);
 

@@ -14,13 +14,14 @@ typedef struct draw_cell {
 typedef struct draw_panel {
     const ptxpack_layout *plain; /* its offsets or coordinates fill the cells; NULL: threads and values */
 
-    int        m, n;       /* extents                                     */
-    int        count;      /* of cells that hold something                */
-    draw_cell *cells;      /* in the order of writing; owned              */
-    int        row, col;   /* where cell (0,0) lies                       */
-    bool       transposed; /* m runs to the right                         */
-    bool       bare;       /* without the numbers of its rows and columns */
-    bool       right;      /* the numbers of the rows stand right of it   */
+    int         m, n;       /* extents                                     */
+    int         count;      /* of cells that hold something                */
+    draw_cell  *cells;      /* in the order of writing; owned              */
+    int         row, col;   /* where cell (0,0) lies                       */
+    bool        transposed; /* m runs to the right                         */
+    bool        bare;       /* without the numbers of its rows and columns */
+    bool        right;      /* the numbers of the rows stand right of it   */
+    const char *label;      /* "A", "source"; NULL: none.  Of SVG only: above the panel, below a bare one */
 } draw_panel;
 
 typedef struct draw_caption {

@@ -1,14 +1,15 @@
 /* attention_mask.c - an attention mask from options, and in words. */
 #include "attention_mask.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One line on stderr; false. */
+/* Prints one line on stderr; the result is false. */
 #define REFUSE(...) (command_fail(subcommand, __VA_ARGS__), false)
 
-/* "top-left" or "bottom-right" to one of two masks. */
+/* Reads "top-left" or "bottom-right" as one of two masks. */
 static bool parse_corner(const char *subcommand, const char *name, const char *word, ptxpack_mask top_left,
                          ptxpack_mask bottom_right, ptxpack_attention_desc *d)
 {
@@ -19,7 +20,7 @@ static bool parse_corner(const char *subcommand, const char *name, const char *w
     return true;
 }
 
-/* A side of a window at *text, which moves behind it: a whole number, or "none" or -1 for no limit. */
+/* Reads a side of a window at *text, then points behind it: a whole number, or "none" or -1 for no limit. */
 static bool parse_side(const char **text, int32_t *side)
 {
     char *end;
@@ -28,6 +29,8 @@ static bool parse_side(const char **text, int32_t *side)
         *text += 4;
         return true;
     }
+    if (isspace((unsigned char)**text)) /* strtoll would skip it */
+        return false;
     long long value = strtoll(*text, &end, 10);
     if (end == *text || value < -1 || value > INT32_MAX)
         return false;
@@ -44,7 +47,7 @@ bool attention_mask_parse(const char *subcommand, const attention_mask_words *wo
     if (words->window == NULL && words->align != NULL)
         return REFUSE("--align goes with --window");
     if (words->window != NULL && words->causal != NULL)
-        return REFUSE("--window and --causal: give one; a causal window is --window LEFT,0");
+        return REFUSE("give only one of --window and --causal; a causal window is --window LEFT,0");
     if (words->causal != NULL)
         return parse_corner(subcommand, "causal", *words->causal != '\0' ? words->causal : "bottom-right",
                             PTXPACK_MASK_CAUSAL_TOP_LEFT, PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, d);
@@ -65,7 +68,7 @@ static void print_side(char text[16], int32_t side)
         snprintf(text, 16, "%d", (int)side);
 }
 
-/* Without the softcap. */
+/* The mask in words, without the softcap. */
 static attention_mask_text mask_alone(const ptxpack_attention_desc *d)
 {
     attention_mask_text name = {"full"};

@@ -1,4 +1,4 @@
-/* attention_mask.h - the options --causal, --window and --align as a descriptor's mask; and it in words. */
+/* attention_mask.h - the options --causal, --window and --align as a descriptor's mask, and in words. */
 #ifndef PTXPACK_ATTENTION_MASK_H
 #define PTXPACK_ATTENTION_MASK_H
 #include <stdbool.h>
@@ -6,8 +6,8 @@
 #include "tools/command.h"
 #include "tools/report.h"
 
-#define WINDOW_OPTION_HELP  "LEFT,RIGHT  keys that a query sees on either side of its own; none: no limit"
-#define ALIGN_OPTION_HELP   "top-left|bottom-right  of --window: query 0 on key 0, or last on last (default)"
+#define WINDOW_OPTION_HELP  "LEFT,RIGHT  keys that a query sees left and right of its own; none: no limit"
+#define ALIGN_OPTION_HELP   "top-left|bottom-right  --window puts query 0 on key 0, or last on last (default)"
 #define SOFTCAP_OPTION_HELP "X  scores s become X tanh(s / X)"
 
 typedef struct attention_mask_words {
@@ -15,15 +15,15 @@ typedef struct attention_mask_words {
     const char *window, *align;
 } attention_mask_words;
 
-/* Set the mask and the window; false after a line on stderr that names the option. */
+/* Sets the mask and the window; returns false after a line on stderr that names the option. */
 bool attention_mask_parse(const char *subcommand, const attention_mask_words *words,
                           ptxpack_attention_desc *desc);
 
-/* "full", "causal top-left, softcap 15", "window 1023,0 bottom-right", "window none,0 top-left". */
+/* Such as "full", "causal top-left, softcap 15", "window 1023,0 bottom-right", "window none,0 top-left". */
 typedef struct attention_mask_text {
     char text[96];
 } attention_mask_text;
 attention_mask_text attention_mask_name(const ptxpack_attention_desc *desc);
-/* The mask and its window and softcap as values of a report; the words above are its {mask_name}. */
+/* Reports the mask, its window and softcap as values; {mask_name} is the words above. */
 void attention_mask_report(report *r, const ptxpack_attention_desc *desc);
 #endif

@@ -1,4 +1,4 @@
-/* attention_problem.c - an attention problem from options, with random input or with that of .npy files. */
+/* attention_problem.c - makes an attention problem from options, with random input or input of .npy files. */
 #include "attention_problem.h"
 
 #include <float.h>
@@ -10,7 +10,7 @@
 #include "npy.h"
 #include "random.h"
 
-/* One line on stderr; false. */
+/* Prints one line on stderr; the result is false. */
 #define REFUSE(...) (command_fail(s->subcommand, __VA_ARGS__), false)
 
 attention_settings attention_settings_of(const char *subcommand)
@@ -24,6 +24,7 @@ attention_settings attention_settings_of(const char *subcommand)
                                 .head_dim = OPTION_NOT_GIVEN,
                                 .seed = OPTION_NOT_GIVEN,
                                 .repeat = OPTION_NOT_GIVEN,
+                                .scale = NAN, /* not given */
                                 .layout = "bshd",
                                 .dtype = "f16"};
 }
@@ -38,25 +39,25 @@ static bool parse_words(const attention_settings *s, attention_problem *p)
         return REFUSE("--layout: \"%s\" is neither bshd nor bhsd", s->layout);
     d->dtype = ptxpack_dtype_of(s->dtype);
     if (d->dtype == 0)
-        return REFUSE("--dtype: \"%s\" is none of f16, bf16 and e4m3", s->dtype);
+        return REFUSE("--dtype: \"%s\" is not f16, bf16 or e4m3", s->dtype);
     if (s->cpu != NULL && *s->cpu != '\0' && strcmp(s->cpu, "always") != 0)
         return REFUSE("--cpu: \"%s\" is not always", s->cpu);
     if (s->repeat != OPTION_NOT_GIVEN && (s->repeat < 1 || s->repeat > 1000000))
         return REFUSE("--repeat: %lld is not between 1 and 1000000", (long long)s->repeat);
     if (s->seed < 0 && s->seed != OPTION_NOT_GIVEN)
         return REFUSE("--seed: %lld is negative", (long long)s->seed);
-    if (s->scale != 0 && (s->scale < FLT_MIN || s->scale > FLT_MAX)) /* 0: the default */
-        return REFUSE("--scale: %g is no positive normal float", s->scale);
+    if (s->scale < FLT_MIN || s->scale > FLT_MAX)
+        return REFUSE("--scale: %g is not a positive normal float", s->scale);
     if (s->o != NULL && s->lse != NULL && strcmp(s->o, s->lse) == 0)
         return REFUSE("-o and --lse: both name %s", s->o);
     if (s->softcap != 0 && !(s->softcap >= FLT_MIN && s->softcap <= FLT_MAX)) /* 0: off */
         return REFUSE("--softcap: %g is neither 0 (off) nor a positive normal float", s->softcap);
-    d->scale = (float)s->scale;
+    d->scale = isnan(s->scale) ? 0 : (float)s->scale; /* 0: 1/sqrt(head_dim) */
     d->softcap = (float)s->softcap;
     return true;
 }
 
-/* Strides of [batch][head][row][head_dim]; compact ones stay 0. */
+/* Sets strides of [batch][head][row][head_dim]; strides of compact tensors stay 0. */
 static void set_strides(attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
@@ -72,7 +73,7 @@ static void set_strides(attention_problem *p)
     }
 }
 
-/* Check the descriptor and count elements. */
+/* Checks the descriptor and counts elements. */
 static bool settle(const attention_settings *s, attention_problem *p)
 {
     attention_geometry geometry;
@@ -101,7 +102,7 @@ static int64_t given_or(int64_t value, int64_t otherwise)
     return value == OPTION_NOT_GIVEN ? otherwise : value;
 }
 
-/* The sizes that were given, and defaults for the others. */
+/* Takes the sizes that were given, and defaults for the others. */
 static bool take_sizes(const attention_settings *s, attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
@@ -114,7 +115,7 @@ static bool take_sizes(const attention_settings *s, attention_problem *p)
            to_extent(s, "head-dim", given_or(s->head_dim, 128), &d->head_dim) && settle(s, p);
 }
 
-/* fp8 comes with descales. */
+/* Makes descales for fp8 inputs. */
 static bool make_descales(const attention_settings *s, attention_problem *p, random_state *random)
 {
     for (int i = TENSOR_Q; i < TENSOR_O && p->descale_count > 0; i++) {
@@ -143,14 +144,15 @@ static int make_random(const attention_settings *s, attention_problem *p)
     return make_descales(s, p, &random) ? COMMAND_OK : COMMAND_FAILED;
 }
 
-/* A finite number that the type cannot come near to. */
+/* Whether a number is finite but rounds to infinity in the type. */
 static bool beyond_range(ptxpack_dtype type, float value)
 {
     return type == PTXPACK_E4M3 ? fabsf(value) >= 464 /* half a step above the largest */
                                 : !isfinite(ptxpack_to_float(type, ptxpack_from_float(type, value)));
 }
 
-/* float32 to the element type, in place: each result lies before the next input.  What is finite stays so. */
+/* Converts float32 to the element type, in place: each result lies before the next input.  Finite elements must
+ * stay finite. */
 static bool convert_tensor(const attention_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
 {
     const float *from = (const float *)array->data;
@@ -165,29 +167,31 @@ static bool convert_tensor(const attention_settings *s, const char *path, ptxpac
     return true;
 }
 
-/* Read one tensor: four dimensions, converted to the element type. */
+/* Reads one tensor of four dimensions and converts it to the element type. */
 static bool load_tensor(const attention_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
 {
     char line[NPY_LINE];
     if (!npy_read(path, array, line))
         return REFUSE("%s", line);
     if (array->rank != 4)
-        return REFUSE("%s: %d dimensions; it must have 4", path, array->rank);
+        return REFUSE("%s has %d dimension%s; it must have 4", path, array->rank, array->rank == 1 ? "" : "s");
     for (int i = 0; i < 4; i++)
         if (array->shape[i] < 1 || array->shape[i] > INT32_MAX)
-            return REFUSE("%s: extent %lld of dimension %d", path, (long long)array->shape[i], i);
+            return REFUSE("%s: %lld is not a valid extent of dimension %d", path, (long long)array->shape[i],
+                          i);
     if (array->type > NPY_U8)
-        return REFUSE("%s: %s is none of float16, float32, uint16 and uint8", path, npy_type_name(array->type));
+        return REFUSE("%s: its type %s is not float16, float32, uint16 or uint8", path,
+                      npy_type_name(array->type));
     if (array->type == NPY_U16 && dtype != PTXPACK_BF16)
-        return REFUSE("%s: uint16 is read as bfloat16; say so with --dtype bf16", path);
+        return REFUSE("%s: uint16 is read as bfloat16; give --dtype bf16", path);
     if (array->type == NPY_U8 && dtype != PTXPACK_E4M3)
-        return REFUSE("%s: uint8 is read as e4m3; say so with --dtype e4m3", path);
+        return REFUSE("%s: uint8 is read as e4m3; give --dtype e4m3", path);
     if (array->type == NPY_F16 && dtype != PTXPACK_F16)
-        return REFUSE("%s: float16, but --dtype is %s", path, ptxpack_dtype_name(dtype));
+        return REFUSE("%s: its type is float16, but --dtype is %s", path, ptxpack_dtype_name(dtype));
     return array->type != NPY_F32 || convert_tensor(s, path, dtype, array);
 }
 
-/* Nothing can be compared where a NaN or an infinity went in. */
+/* Whether the input is finite: with a NaN or an infinity the result cannot be compared. */
 static bool can_verify(const attention_settings *s, const char *path, ptxpack_dtype dtype,
                        const npy_array *array)
 {
@@ -227,7 +231,7 @@ static int load_inputs(const attention_settings *s, attention_problem *p)
     for (int i = 0; i < 3 && ok; i++) {
         ok = load_tensor(s, paths[i], p->desc.dtype, &arrays[i]) &&
              (!s->verify || can_verify(s, paths[i], p->desc.dtype, &arrays[i]));
-        p->tensor[i] = arrays[i].data; /* freed with the problem */
+        p->tensor[i] = arrays[i].data; /* the problem frees it */
     }
     ok = ok && match_shapes(s, p, arrays) && settle(s, p);
     return ok ? COMMAND_OK : COMMAND_FAILED;
@@ -264,8 +268,8 @@ int attention_problem_make(const attention_settings *s, attention_problem *p)
     if (!parse_words(s, p))
         return COMMAND_USAGE;
     if (named != 0 && (named != 3 || sized)) {
-        command_fail(s->subcommand, named != 3 ? "--q, --k and --v go together"
-                                               : "sizes come from the files: give either files or sizes");
+        command_fail(s->subcommand, named != 3 ? "give --q, --k and --v together"
+                                               : "give either files or sizes: sizes are read from the files");
         return COMMAND_USAGE;
     }
     p->seed = s->seed != OPTION_NOT_GIVEN ? (uint64_t)s->seed : random_seed();

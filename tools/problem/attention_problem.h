@@ -1,5 +1,5 @@
-/* attention_problem.h - what `ptxpack attention` is to compute: from its options, with random input or with
- * that of .npy files. */
+/* attention_problem.h - the problem that `ptxpack attention` computes: made from its options, with random input
+ * or the input of .npy files. */
 #ifndef PTXPACK_ATTENTION_PROBLEM_H
 #define PTXPACK_ATTENTION_PROBLEM_H
 #include <stdbool.h>
@@ -9,9 +9,9 @@
 #include "attention_mask.h"
 #include "host/ptxpack.h"
 
-/* What was asked for; sizes and seed are OPTION_NOT_GIVEN where nothing was said. */
+/* What the options ask for; sizes and seed are OPTION_NOT_GIVEN when they were not given. */
 typedef struct attention_settings {
-    const char          *subcommand;          /* that lines on stderr name */
+    const char          *subcommand;          /* named in lines on stderr */
     const char          *q, *k, *v, *o, *lse; /* file names                */
     int64_t              batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
     attention_mask_words mask;
@@ -38,13 +38,13 @@ typedef struct attention_settings {
 /* The settings before options are read. */
 attention_settings attention_settings_of(const char *subcommand);
 
-/* The problem, its tensors in host memory, and what came of it. */
+/* The problem, its tensors in host memory, and its results. */
 typedef struct attention_problem {
     ptxpack_attention_desc desc;
     bool                   bhsd;
     void                  *tensor[TENSOR_COUNT];
     float                 *descale[TENSOR_O]; /* of q, k and v; NULL: all are 1 */
-    ptxpack_descales       descales;          /* the same */
+    ptxpack_descales       descales;          /* the same descales */
     size_t                 descale_count;     /* of each, with PTXPACK_E4M3 */
     float                 *lse;               /* [batch][heads_q][seqlen_q] */
     size_t                 elements[TENSOR_COUNT], lse_count;
@@ -54,14 +54,14 @@ typedef struct attention_problem {
     bool                   emulated; /* by the emulated driver */
 } attention_problem;
 
-/* Bytes of a tensor. */
+/* Returns the size of a tensor in bytes. */
 size_t attention_problem_bytes(const attention_problem *p, int tensor);
-/* Check the settings, make or read the inputs, and make room for the outputs.  Returns an exit status, after
- * a line on stderr unless it is COMMAND_OK; free the problem in any case. */
+/* Checks the settings, makes or reads the inputs, and allocates the outputs.  Returns an exit status; a line is
+ * on stderr unless it is COMMAND_OK.  Free the problem in any case. */
 int attention_problem_make(const attention_settings *s, attention_problem *p);
-/* The type, the extents and the mask of a problem as values of a report. */
+/* Reports the type, the extents and the mask of a problem as values. */
 void attention_problem_report(report *r, const ptxpack_attention_desc *desc);
-/* The descriptor alone, of sizes. */
+/* Makes only the descriptor, from sizes. */
 int  attention_problem_describe(const attention_settings *s, attention_problem *p);
 void attention_problem_free(attention_problem *p);
 #endif

@@ -1,11 +1,12 @@
-/* attention_run.c - an attention problem on the device: plan, copies, timed launches. */
+/* attention_run.c - runs an attention problem on the device: plan, copies, timed launches. */
 #include "attention_run.h"
 #include <stdio.h>
 #include <unistd.h>
 #include "tools/command.h"
+#include "tools/progress.h"
 #include "verify.h"
 
-/* Launch until warm, then `repeat` times between two events. */
+/* Launches until the GPU is warm, then `repeat` times between two events. */
 static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const ptxpack_attention_buffers *b,
                           int64_t repeat, double *ms)
 {
@@ -23,7 +24,8 @@ static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const
     return true;
 }
 
-/* The emulated driver takes about two seconds a GFLOP and core: somebody who sits before it is told. */
+/* The emulated driver needs about two seconds for each GFLOP on a core: a user who waits at the terminal is
+ * told. */
 static void announce(const device *gpu, const attention_problem *p)
 {
     double gflop = ptxpack_attention_flops(&p->desc) * 1e-9, seconds = 2 * gflop / verify_threads();
@@ -42,8 +44,10 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
     announce(gpu, p);
     p->emulated = gpu->emulated;
     p->repeat = device_launches(gpu, s->repeat);
+    progress_begin(s->subcommand, "compiling");
     bool   ok = device_status(gpu, ptxpack_attention_plan_create(gpu->handle, &p->desc, &plan));
     double ready_ms = now_ms() - started;
+    progress_step(0, 0, "running%s", gpu->emulated ? " on the emulated driver" : "");
     for (int i = 0; i < TENSOR_COUNT && ok; i++)
         ok = device_alloc(gpu, addresses[i], attention_problem_bytes(p, i)) &&
              (i == TENSOR_O || device_upload(gpu, *addresses[i], p->tensor[i], attention_problem_bytes(p, i)));
@@ -55,6 +59,7 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
          time_launches(gpu, plan, &b, p->repeat, &p->ms) &&
          device_download(gpu, p->tensor[TENSOR_O], b.o, attention_problem_bytes(p, TENSOR_O)) &&
          device_download(gpu, p->lse, b.lse, p->lse_count * sizeof(float));
+    progress_end();
     if (ok) {
         report_device(gpu, s->json);
         report_kernel(ptxpack_kernel_describe(ptxpack_attention_kernel(plan)), ready_ms, s->json);

@@ -1,4 +1,4 @@
-/* gemm_problem.c - a GEMM from options, with random input or with that of .npy files, and its verdict. */
+/* gemm_problem.c - makes a GEMM from options, with random input or the input of .npy files, and verifies it. */
 #include "gemm_problem.h"
 
 #include <float.h>
@@ -11,10 +11,10 @@
 #include "random.h"
 #include "verify.h"
 
-/* One line on stderr; false. */
+/* Prints one line on stderr; the result is false. */
 #define REFUSE(...) (command_fail(s->subcommand, __VA_ARGS__), false)
 
-enum { UNIT = 8 /* elements that strides are multiples of */ };
+enum { UNIT = 8 /* strides are multiples of so many elements */ };
 
 /* ---- words ---------------------------------------------------------------------------------------- */
 static const char *const activations[] = {"none", "relu", "gelu", "silu"};
@@ -39,7 +39,7 @@ static bool parse_activation(const gemm_settings *s, const char *word, ptxpack_a
     for (size_t i = 0; i < ACTIVATIONS; i++)
         if (strcmp(word, activations[i]) == 0)
             return *activation = (ptxpack_activation)i, true;
-    return REFUSE("--activation: \"%s\" is none of none, relu, gelu and silu", word);
+    return REFUSE("--activation: \"%s\" is not none, relu, gelu or silu", word);
 }
 
 static bool in_float(const gemm_settings *s, const char *name, double value)
@@ -91,7 +91,7 @@ static bool parse_words(const gemm_settings *s, gemm_problem *p)
 /* ---- sizes ---------------------------------------------------------------------------------------- */
 static int64_t rounded_up(int64_t x) { return (x + UNIT - 1) / UNIT * UNIT; }
 
-/* Lines one after another, each filled up to a multiple of 8 elements. */
+/* Lines lie one after another, each padded to a multiple of 8 elements. */
 static bool settle(const gemm_settings *s, gemm_problem *p)
 {
     ptxpack_gemm_desc *d = &p->desc;
@@ -152,18 +152,18 @@ static void fill_random(gemm_problem *p, int matrix, random_state *random)
 }
 
 /* ---- files ---------------------------------------------------------------------------------------- */
-/* Elements of a file as the type has them: float32 is converted, and what is finite must stay so. */
+/* Converts the elements of a file to the type: float32 is rounded, and finite elements must stay finite. */
 static bool convert(const gemm_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
 {
     const float *from = (const float *)array->data;
     if (array->type == NPY_U16 && dtype != PTXPACK_BF16)
-        return REFUSE("%s: uint16 is read as bfloat16; say so with --dtype bf16", path);
+        return REFUSE("%s: uint16 is read as bfloat16; give --dtype bf16", path);
     if (array->type == NPY_F16 && dtype != PTXPACK_F16)
-        return REFUSE("%s: float16, but --dtype is %s", path, ptxpack_dtype_name(dtype));
+        return REFUSE("%s: its type is float16, but --dtype is %s", path, ptxpack_dtype_name(dtype));
     if (array->type == NPY_U16 || array->type == NPY_F16)
         return true;
     if (array->type != NPY_F32)
-        return REFUSE("%s: %s is none of float16, float32 and uint16", path, npy_type_name(array->type));
+        return REFUSE("%s: its type %s is not float16, float32 or uint16", path, npy_type_name(array->type));
     for (size_t i = 0; i < array->count; i++) { /* in place: each result lies before the next input */
         float value;
         memcpy(&value, &from[i], sizeof value);
@@ -184,17 +184,19 @@ static bool fits_verify(const gemm_settings *s, const char *path, ptxpack_dtype 
     return true;
 }
 
-/* A matrix as the file has it: [lines, length], or [batch, lines, length]. */
+/* Reads a matrix as the file has it: [lines, length], or [batch, lines, length]. */
 static bool read_matrix(const gemm_settings *s, const char *path, ptxpack_dtype dtype, npy_array *array)
 {
     char line[NPY_LINE];
     if (!npy_read(path, array, line))
         return REFUSE("%s", line);
     if (array->rank != 2 && array->rank != 3)
-        return REFUSE("%s: %d dimensions; it must have 2, or 3 with a batch", path, array->rank);
+        return REFUSE("%s has %d dimension%s; it must have 2, or 3 with a batch", path, array->rank,
+                      array->rank == 1 ? "" : "s");
     for (int i = 0; i < array->rank; i++)
         if (array->shape[i] < 1 || array->shape[i] > INT32_MAX)
-            return REFUSE("%s: extent %lld of dimension %d", path, (long long)array->shape[i], i);
+            return REFUSE("%s: %lld is not a valid extent of dimension %d", path, (long long)array->shape[i],
+                          i);
     return convert(s, path, dtype, array) && fits_verify(s, path, dtype, array);
 }
 
@@ -203,7 +205,7 @@ static int32_t extent(const npy_array *array, int from_last)
     return from_last < array->rank ? (int32_t)array->shape[array->rank - 1 - from_last] : 1;
 }
 
-/* Sizes from A and B; with column-major order a file holds the transpose. */
+/* Takes the sizes from A and B; with column-major order a file holds the transpose. */
 static bool match_shapes(const gemm_settings *s, gemm_problem *p, const npy_array *a, const npy_array *b)
 {
     ptxpack_gemm_desc *d = &p->desc;
@@ -226,8 +228,9 @@ static bool take_lines(const gemm_settings *s, gemm_problem *p, int matrix, cons
     const gemm_matrix *x = &p->geometry.matrix[matrix];
     const uint16_t    *from = (const uint16_t *)array->data;
     if (extent(array, 0) != x->length || extent(array, 1) != x->lines || extent(array, 2) != p->geometry.batch)
-        return REFUSE("%s: its shape is not that of %s, %d x %lld x %lld", path, gemm_matrix_names[matrix],
-                      (int)p->geometry.batch, (long long)x->lines, (long long)x->length);
+        return REFUSE("%s: its shape differs from that of %s, %d x %lld x %lld", path,
+                      gemm_matrix_names[matrix], (int)p->geometry.batch, (long long)x->lines,
+                      (long long)x->length);
     for (int32_t batch = 0; batch < p->geometry.batch; batch++)
         for (int64_t line = 0; line < x->lines; line++, from += x->length)
             memcpy(line_of(p, matrix, batch, line), from, (size_t)x->length * sizeof *from);
@@ -241,7 +244,7 @@ static bool read_bias(const gemm_settings *s, gemm_problem *p)
     bool      ok = npy_read(s->bias, &array, line) || REFUSE("%s", line);
     ok = ok &&
          ((array.rank == 1 && array.shape[0] == p->desc.n) ||
-          REFUSE("%s: it must have 1 dimension, of %d", s->bias, (int)p->desc.n)) &&
+          REFUSE("%s: it must have 1 dimension of extent %d", s->bias, (int)p->desc.n)) &&
          convert(s, s->bias, p->desc.dtype, &array) && fits_verify(s, s->bias, p->desc.dtype, &array);
     if (ok)
         memcpy(p->bias, array.data, array.count * sizeof *p->bias);
@@ -310,7 +313,7 @@ double gemm_problem_bytes(const gemm_problem *p)
     return bytes;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------ */
+/* ---- the whole problem ---------------------------------------------------------------------------- */
 static bool fill_rest(const gemm_settings *s, gemm_problem *p, bool files)
 {
     random_state random = random_start(p->seed);
@@ -338,8 +341,8 @@ int gemm_problem_make(const gemm_settings *s, gemm_problem *p)
     if (!parse_words(s, p))
         return COMMAND_USAGE;
     if ((s->a != NULL) != (s->b != NULL) || (files && sized)) {
-        command_fail(s->subcommand, files ? "sizes come from the files: give either files or sizes"
-                                          : "--a and --b go together");
+        command_fail(s->subcommand, files ? "give either files or sizes: sizes are read from the files"
+                                          : "give --a and --b together");
         return COMMAND_USAGE;
     }
     if (files)
@@ -357,7 +360,8 @@ void gemm_problem_free(gemm_problem *p)
 }
 
 /* ---- the verdict ---------------------------------------------------------------------------------- */
-/* Rows that take about five seconds: some 1.5e9 multiplications a second and thread, 2 an element of B. */
+/* The number of rows that take about five seconds: a thread makes some 1.5e9 multiplications a second, 2 for
+ * each element of B. */
 static size_t affordable_rows(const ptxpack_gemm_desc *d)
 {
     double cost = 2.0 * ((double)d->k + 16) * d->n;
@@ -365,7 +369,7 @@ static size_t affordable_rows(const ptxpack_gemm_desc *d)
     return rows < 64 ? 64 : rows > 1e9 ? 1000000000 : (size_t)rows;
 }
 
-/* One row from each of equal parts of all rows. */
+/* Picks one row from each of `count` equal parts of all rows. */
 static void pick_rows(const gemm_problem *p, gemm_row *rows, size_t count, size_t total)
 {
     random_state random = random_start(~p->seed);

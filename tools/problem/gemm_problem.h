@@ -1,5 +1,5 @@
-/* gemm_problem.h - what `ptxpack gemm` is to compute: from its options, with random input or with that of
- * .npy files; and whether what came of it is right. */
+/* gemm_problem.h - the problem that `ptxpack gemm` computes: made from its options, with random input or the
+ * input of .npy files; and whether the result is right. */
 #ifndef PTXPACK_GEMM_PROBLEM_H
 #define PTXPACK_GEMM_PROBLEM_H
 #include <stdbool.h>
@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include "host/gemm/inspect.h"
 
-/* What was asked for; numbers are OPTION_NOT_GIVEN, beta is NaN, where nothing was said. */
+/* What the options ask for; numbers that were not given are OPTION_NOT_GIVEN, beta is NaN. */
 typedef struct gemm_settings {
-    const char *subcommand;           /* that lines on stderr name */
+    const char *subcommand;           /* named in lines on stderr */
     const char *a, *b, *c, *bias, *d; /* file names; c and bias "": random; NULL: none */
     int64_t     m, n, k, batch, seed, repeat;
     const char *order_a, *order_b, *dtype, *activation, *device;
@@ -30,7 +30,7 @@ typedef struct gemm_settings {
 /* The settings before options are read. */
 gemm_settings gemm_settings_of(const char *subcommand);
 
-/* The problem, its matrices in host memory laid out as desc says, and what came of it. */
+/* The problem, its matrices in host memory laid out as desc says, and its results. */
 typedef struct gemm_problem {
     ptxpack_gemm_desc desc;
     gemm_geometry     geometry;
@@ -42,16 +42,17 @@ typedef struct gemm_problem {
     bool              emulated;
 } gemm_problem;
 
-/* Check the settings, make or read the inputs, and make room for D.  Returns an exit status, after a line on
- * stderr unless it is COMMAND_OK; free the problem in any case. */
+/* Checks the settings, makes or reads the inputs, and allocates D.  Returns an exit status; a line is on stderr
+ * unless it is COMMAND_OK.  Free the problem in any case. */
 int gemm_problem_make(const gemm_settings *s, gemm_problem *p);
-/* The descriptor and the geometry alone, of sizes. */
-int  gemm_problem_describe(const gemm_settings *s, gemm_problem *p);
-int  gemm_problem_write(const gemm_settings *s, const gemm_problem *p); /* D, to the file of the settings */
+/* Makes only the descriptor and the geometry, from sizes. */
+int gemm_problem_describe(const gemm_settings *s, gemm_problem *p);
+/* Writes D to the file of the settings. */
+int  gemm_problem_write(const gemm_settings *s, const gemm_problem *p);
 void gemm_problem_free(gemm_problem *p);
 
 double gemm_problem_flops(const gemm_problem *p);
-/* Each matrix read or written once; one that the whole batch shares counts once. */
+/* The bytes of all matrices, each read or written once; one that the whole batch shares counts once. */
 double gemm_problem_bytes(const gemm_problem *p);
 
 const char *gemm_order_name(ptxpack_order order);                /* "row", "column" */
@@ -60,13 +61,13 @@ const char *gemm_activation_name(ptxpack_activation activation); /* "none", "rel
 typedef struct gemm_verdict {
     size_t   rows, total; /* compared, and in all              */
     size_t   wrong;       /* elements (host/gemm/reference.h)  */
-    gemm_row first;       /* the first of them, and its column */
+    gemm_row first;       /* the first wrong element: its row, and its column */
     int32_t  first_column;
     double   max_error;   /* of D, from the exact value        */
     double   max_allowed; /* before the rounding to the type   */
 } gemm_verdict;
 
-/* At most `most` rows, a random sample from the seed; 0: as many as take a few seconds.  A failure's line is
- * ptxpack_detail(NULL). */
+/* Verifies at most `most` rows, a random sample from the seed; 0: as many as take a few seconds.  The line of a
+ * failure is ptxpack_detail(NULL). */
 ptxpack_status gemm_problem_verify(const gemm_problem *p, size_t most, gemm_verdict *verdict);
 #endif

@@ -1,15 +1,15 @@
-/* npy.c - reading and writing NumPy's .npy files. */
+/* npy.c - reads and writes NumPy's .npy files. */
 #include "npy.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "replace.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are written as they lie in memory");
 
@@ -48,7 +48,7 @@ static bool refuse(char *line, const char *path, const char *format, ...)
 }
 
 /* ---- the header: {'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), } ---------------------- */
-/* A position in the header; errors leave the reason in `why`. */
+/* A position in the header; a function that fails leaves the reason in `why`. */
 typedef struct cursor {
     const char *at, *end;
     const char *why;
@@ -69,7 +69,7 @@ static bool take(cursor *c, char wanted)
     return true;
 }
 
-/* A quoted string without escapes; *text is not terminated. */
+/* Reads a quoted string without escapes; *text is not terminated. */
 static bool take_string(cursor *c, const char **text, size_t *length)
 {
     char quote = '\'';
@@ -102,7 +102,7 @@ static bool read_descr(cursor *c, npy_array *out)
     const char *text;
     size_t      length;
     if (!take_string(c, &text, &length)) {
-        c->why = "descr is no plain string: structured arrays are not supported";
+        c->why = "descr is not a plain string: structured arrays are not supported";
         return false;
     }
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
@@ -110,8 +110,9 @@ static bool read_descr(cursor *c, npy_array *out)
             out->type = (npy_type)i;
             return true;
         }
-    c->why = length > 0 && text[0] == '>' ? "big-endian elements are not supported"
-                                          : "descr is no float of 16 to 64 bits and no integer of 8 to 64";
+    c->why = length > 0 && text[0] == '>'
+                 ? "big-endian elements are not supported"
+                 : "descr is neither a float of 16 to 64 bits nor an integer of 8 to 64";
     return false;
 }
 
@@ -136,17 +137,17 @@ static bool read_extent(cursor *c, int64_t *extent)
             return false;
         }
     if (c->at == first || (*first == '0' && c->at - first > 1)) {
-        c->why = "shape is no tuple of whole numbers";
+        c->why = "shape is not a tuple of whole numbers";
         return false;
     }
     return true;
 }
 
-/* A tuple: (), (3,), (2, 3) or (2, 3,); but (3) is a number. */
+/* Reads a tuple: (), (3,), (2, 3) or (2, 3,); but (3) is a number. */
 static bool read_shape(cursor *c, npy_array *out)
 {
     bool comma = true;
-    c->why = "shape is no tuple of whole numbers";
+    c->why = "shape is not a tuple of whole numbers";
     out->rank = 0;
     if (!take(c, '('))
         return false;
@@ -164,14 +165,14 @@ static bool read_shape(cursor *c, npy_array *out)
     return comma || out->rank > 1;
 }
 
-/* The whole dictionary: each of the three keys once, in any order. */
+/* Reads the whole dictionary: each of the three keys once, in any order. */
 static bool read_dictionary(cursor *c, npy_array *out)
 {
     enum { DESCR = 1, ORDER = 2, SHAPE = 4, ALL = 7 };
     int  seen = 0;
     bool comma = true;
     if (!take(c, '{')) {
-        c->why = "the header is no dictionary";
+        c->why = "the header is not a dictionary";
         return false;
     }
     while (!take(c, '}')) {
@@ -195,11 +196,11 @@ static bool read_dictionary(cursor *c, npy_array *out)
     }
     skip_spaces(c);
     c->why = seen != ALL ? "the header lacks descr, fortran_order or shape"
-                         : "something follows the dictionary";
+                         : "there is text after the dictionary";
     return seen == ALL && c->at == c->end;
 }
 
-/* Elements of the shape; false when they or their bytes overflow. */
+/* Counts the elements of the shape; returns false when they or their bytes overflow. */
 static bool count_elements(npy_array *array)
 {
     size_t bytes = types[array->type].bytes;
@@ -246,7 +247,7 @@ static bool read_header(FILE *file, const char *path, npy_array *out, char *line
     else if (!read_dictionary(&c, out))
         refuse(line, path, "%s", c.why);
     else if (!count_elements(out))
-        refuse(line, path, "the shape overflows");
+        refuse(line, path, "the product of the extents is too large");
     else
         ok = true;
     free(header);
@@ -262,13 +263,14 @@ static bool read_data(FILE *file, const char *path, npy_array *out, char *line)
         return refuse(line, path, "%s", strerror(errno));
     uint64_t there = info.st_size > at ? (uint64_t)(info.st_size - at) : 0;
     if (there != bytes)
-        return refuse(line, path, "the shape takes %zu bytes of data, the file has %llu", bytes,
+        return refuse(line, path, "the shape needs %zu bytes of data, but the file has %llu", bytes,
                       (unsigned long long)there);
     out->data = malloc(bytes > 0 ? bytes : 1);
     if (out->data == NULL)
         return refuse(line, path, "no memory for %zu bytes", bytes);
     if (fread(out->data, 1, bytes, file) != bytes)
-        return refuse(line, path, "reading failed: %s", ferror(file) ? strerror(errno) : "the file shrank");
+        return refuse(line, path, "reading failed: %s",
+                      ferror(file) ? strerror(errno) : "the file became shorter while it was read");
     return true;
 }
 
@@ -289,7 +291,7 @@ bool npy_read(const char *path, npy_array *out, char line[NPY_LINE])
 }
 
 /* ---- writing ------------------------------------------------------------------------------------ */
-/* The bytes before the data, padded with spaces to a multiple of 64 as the format asks. */
+/* Makes the bytes before the data, padded with spaces to a multiple of 64 as the format demands. */
 static size_t make_header(const npy_array *array, char *out, size_t cap)
 {
     enum { FIXED = 10 };
@@ -329,29 +331,14 @@ static bool write_file(int file, const char *bytes, size_t count)
 
 bool npy_write(const char *path, const npy_array *array, char line[NPY_LINE])
 {
-    char        header[2048], target[PATH_MAX], temporary[PATH_MAX + 32];
+    char        header[2048];
     size_t      bytes = make_header(array, header, sizeof header);
-    struct stat info;
-    int         error = 0;
-    if (strlen(path) >= sizeof target)
-        return refuse(line, path, "%s", strerror(ENAMETOOLONG));
-    if (realpath(path, target) == NULL) /* a link is written through; what is not there yet is made */
-        memcpy(target, path, strlen(path) + 1);
-    if (stat(target, &info) == 0 && !S_ISREG(info.st_mode))
-        return refuse(line, path, "not a regular file");
-    snprintf(temporary, sizeof temporary, "%s.%ld.tmp", target, (long)getpid());
-    int file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0)
-        return refuse(line, path, "%s", strerror(errno));
-    if (!write_file(file, header, bytes) ||
-        !write_file(file, (const char *)array->data, array->count * types[array->type].bytes))
-        error = errno;
-    if (close(file) != 0 && error == 0)
-        error = errno;
-    if (error == 0 && rename(temporary, target) != 0)
-        error = errno;
-    if (error == 0)
-        return true;
-    unlink(temporary);
-    return refuse(line, path, "%s", strerror(error));
+    replacement file;
+    const char *why = replace_begin(&file, path);
+    if (why != NULL)
+        return refuse(line, path, "%s", why);
+    bool good = write_file(file.fd, header, bytes) &&
+                write_file(file.fd, (const char *)array->data, array->count * types[array->type].bytes);
+    why = replace_end(&file, good ? 0 : errno);
+    return why == NULL || refuse(line, path, "%s", why);
 }

@@ -3,7 +3,7 @@
  *
  * Reading is strict: a header that is not exactly what the format says, a size that does not match the
  * file, another type or Fortran order is refused with one line that names the file and the reason.
- * Writing goes to a temporary file beside the target, then a rename: a reader sees all or nothing. */
+ * Writing replaces the target as a whole: a reader sees all or nothing. */
 #ifndef PTXPACK_NPY_H
 #define PTXPACK_NPY_H
 #include <stdbool.h>

@@ -31,7 +31,7 @@ void random_normal(random_state *random, ptxpack_dtype type, void *out, size_t c
 {
     for (size_t i = 0; i < count; i += 2) {
         float x, y, square;
-        do { /* a point in the unit circle */
+        do { /* find a point in the unit circle */
             uint64_t bits = random_bits(random);
             x = (float)(int32_t)(uint32_t)bits * 0x1p-31f;
             y = (float)(int32_t)(uint32_t)(bits >> 32) * 0x1p-31f;

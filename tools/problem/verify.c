@@ -25,17 +25,15 @@ double verify_atol(ptxpack_dtype type, const double *ref, size_t count)
     return 2 * most;
 }
 
-/* By way of a float it would be rounded twice; making that float odd keeps what the second rounding needs. */
 double verify_worse(double a, double b) { return isnan(a) || isnan(b) ? (double)NAN : fmax(a, b); }
 
-/* lse = m + ln(sum).  Scores are f32 sums of up to 256 products and carry a relative error of some
- * 2^-20 of their size; ex2.approx and lg2.approx add 2^-21 or so.  1e-3 + |lse| 2^-16 leaves room for
- * cancellation in q.k, and is far below what a lost key or a wrong scale would do to short rows.
- * Hopper's wgmma of fp8 keeps 13 fraction bits of a sum and cuts the rest off, every 32 products: scores of
- * normal numbers err by up to 2.4e-3 times both descales with the default scale, large ones in proportion, and
- * with a larger scale in proportion to that.
- * tanh.approx of a softcap has a relative error of 2^-10.987, of scores that are at most the cap and, where
- * they count, not far from the LSE. */
+/* lse = m + ln(sum).  Scores are f32 sums of up to 256 products and carry a relative error of some 2^-20 of
+ * their size; ex2.approx and lg2.approx add 2^-21 or so.  1e-3 + |lse| 2^-16 leaves room for cancellation in
+ * q.k, and is far below what a lost key or a wrong scale would do to short rows. Hopper's wgmma of fp8 keeps 13
+ * fraction bits of a sum and cuts the rest off, every 32 products: scores of normal numbers err by up to 2.4e-3
+ * times both descales with the default scale, large scores in proportion, and with a larger scale in proportion
+ * to that. tanh.approx of a softcap has a relative error of 2^-10.987, of scores that are at most the cap and,
+ * where they count, not far from the LSE. */
 double verify_lse_bound(const ptxpack_attention_desc *desc, double exact)
 {
     double capped = fmin(desc->softcap, fabs(exact) + 32) * 5e-4;
@@ -52,8 +50,8 @@ int verify_threads(void)
     return count < 1 ? 1 : count > 256 ? 256 : (int)count;
 }
 
-/* Rows that take about five seconds: some 1.5e9 multiplications a second and thread, 4 per key and channel
- * (two products, exact and rounded). */
+/* The number of rows that take about five seconds: a thread makes some 1.5e9 multiplications a second, 4 for
+ * each key and channel (two products, exact and rounded). */
 static size_t affordable_rows(const ptxpack_attention_desc *desc)
 {
     double cost = 4.0 * desc->seqlen_kv * (desc->head_dim + 16); /* 16: exponentials, rounding */
@@ -61,7 +59,7 @@ static size_t affordable_rows(const ptxpack_attention_desc *desc)
     return rows < 64 ? 64 : rows > 1e9 ? 1000000000 : (size_t)rows;
 }
 
-/* All rows, or `count` of them at random (one from each of `count` equal parts, so in order). */
+/* Picks all rows, or `count` of them at random (one from each of `count` equal parts, so in order). */
 static void pick_rows(const ptxpack_attention_desc *desc, attention_row *rows, size_t count, size_t total,
                       uint64_t seed)
 {
@@ -90,7 +88,7 @@ static void compare_row(const ptxpack_attention_desc *desc, const uint16_t *o, c
         return;
     double error = fabs(*lse - exact_lse), bound = verify_lse_bound(desc, isinf(exact_lse) ? 0 : exact_lse);
     if (isnan(result->lse_error))
-        return;                                                      /* no good row may take its place */
+        return;                                                      /* no good row may replace a bad one */
     if (!(error * result->lse_bound <= result->lse_error * bound)) { /* the row nearest to its bound */
         result->lse_error = error;
         result->lse_bound = bound;

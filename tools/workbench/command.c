@@ -28,6 +28,10 @@ static int check_device(program_settings *s)
     if (s->arch != NULL && (s->emu || s->device != NULL))
         return REFUSE(
             "--arch compiles for a device that need not be there: it goes without --device and --emu");
+    if (s->profile && s->device != NULL && strcmp(s->device, "emu") != 0)
+        return REFUSE("--profile counts on the emulated driver: it goes without --device %s", s->device);
+    s->emu = s->emu || s->profile;
+    s->line_info = s->line_info || s->profile;
     s->no_run = s->no_run || s->arch != NULL;
     return COMMAND_OK;
 }
@@ -53,6 +57,10 @@ static int check_modes(const program_settings *s)
         return REFUSE("--watch and --sweep do not go together");
     if (s->sass && (s->json || s->sweeps.count > 0))
         return REFUSE("--sass prints text: it goes with neither --json nor --sweep");
+    if (s->profile && (s->no_run || s->watch || s->sweeps.count > 0))
+        return REFUSE("--profile is of one run: it goes with neither --watch, --sweep, --no-run nor --arch");
+    if (s->lines < 0 || s->lines > 1000000)
+        return REFUSE("--lines: %lld is not between 0 and 1000000", (long long)s->lines);
     if (s->no_run && s->args.count > 0)
         return REFUSE("--arg: nothing is run%s", s->arch != NULL ? ", for --arch only compiles" : "");
     if (!s->no_run && s->grid == NULL)
@@ -123,12 +131,15 @@ static int run_once(program_worker *w, const program_settings *s, const program_
 {
     const program_result *result = program_worker_run(w, job);
     if (result->status != COMMAND_OK)
-        return command_fail(s->subcommand, "%s", result->line), result->status;
+        return program_report_failure(w, s, result);
     if (s->json)
         json_open(NULL, '{');
     program_report(s, result, NULL);
+    int status = s->profile ? program_report_profile(w, s) : COMMAND_OK;
     if (s->json)
         json_close();
+    if (status != COMMAND_OK)
+        return status;
     return s->sass ? show_sass(w, s, result) : COMMAND_OK;
 }
 
@@ -160,9 +171,14 @@ static int parse(int argc, char **argv, program_settings *s, program_job *job)
         {"I", OPTION_LIST, &s->includes, "DIR  look there, too, for what is included"},
         {"time", OPTION_INLINE, &s->time, "[=N]  time N launches (20; emulated 1) by events: the median"},
         {"graph", OPTION_FLAG, &s->graph, "time graphs of 20 launches: without the gaps between launches"},
-        {"sweep", OPTION_LIST, &s->sweeps, "SYMBOL=A,B,...  time each value; several: each combination"},
+        {"sweep", OPTION_LIST, &s->sweeps,
+         "SYMBOL=A,B,...  run each value, the fastest first (emulated: what executes least); several: each "
+         "combination"},
         {"watch", OPTION_FLAG, &s->watch,
          "run again when the file or what it includes changes; end with Ctrl-C"},
+        {"profile", OPTION_FLAG, &s->profile,
+         "what each line executes, and bank conflicts, as the emulated driver counts them"},
+        {"lines", OPTION_INT, &s->lines, "N  of --profile: the N lines executed most (default 30; 0: all)"},
         {"sass", OPTION_FLAG, &s->sass, "show machine code, by nvdisasm or cuobjdump (or PTXPACK_NVDISASM)"},
         {"no-run", OPTION_FLAG, &s->no_run, "only compile and load: registers, spills, instructions"},
         {"arch", OPTION_TEXT, &s->arch, "sm_90a  only compile, for that device; needs none"},
@@ -199,6 +215,7 @@ int program_command(int argc, char **argv, ptxpack_language language)
         s->subcommand = argv[0];
         s->language = language;
         s->seed = 1;
+        s->lines = 30;
         status = parse(argc, argv, s, job);
         if (status < 0)
             status = run(s, job);

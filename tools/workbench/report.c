@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "time.h"
+#include "tools/profile_table.h"
 
 /* ---- text ----------------------------------------------------------------------------------------- */
 static void print_indented(const char *word, const char *lines)
@@ -50,11 +52,15 @@ static void print_program(const program_settings *s, const program_result *r)
     print_indented("warnings", r->program.warnings);
 }
 
+/* What was executed, or the time: on the emulated driver times say nothing. */
 static void print_time(const program_settings *s, const program_result *r)
 {
     const char *where = r->device.emulated ? " emulated" : "";
     printf("launch    grid %u x %u x %u, block %u x %u x %u, %lld bytes of dynamic shared memory\n", r->grid[0],
            r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2], (long long)r->smem);
+    if (r->counted)
+        printf("executed  %lld instructions of warps, %lld wavefronts of shared memory\n",
+               (long long)r->instructions, (long long)r->wavefronts);
     if (r->launches == 0)
         printf("time      %.4f ms%s, the first and only launch\n", r->ms, where);
     else if (s->graph)
@@ -116,8 +122,14 @@ static void print_differences(const program_result *r, const program_result *bef
 {
     bool any = r->ran && before->ran;
     printf("changed   ");
-    if (any)
+    bool counted = r->counted && before->counted;
+    if (any && !counted)
         printf("time %.4f -> %.4f ms (%+.1f %%)", before->ms, r->ms, 100 * (r->ms - before->ms) / before->ms);
+    any = any && !counted;
+    if (counted) {
+        print_difference("executed instructions", r->instructions, before->instructions, &any);
+        print_difference("wavefronts", r->wavefronts, before->wavefronts, &any);
+    }
     for (size_t i = 0; i < r->entry_count && i < before->entry_count; i++)
         if (strcmp(r->entries[i].name, before->entries[i].name) == 0)
             print_entry_differences(&r->entries[i], &before->entries[i],
@@ -260,6 +272,10 @@ void program_json_run(const program_result *r)
     json_extents("grid", r->grid);
     json_extents("block", r->block);
     json_int("smem", r->smem);
+    if (r->counted) {
+        json_int("executed_instructions", r->instructions);
+        json_int("wavefronts", r->wavefronts);
+    }
     json_real("ms", r->ms);
     json_real("least_ms", r->least_ms);
     json_real("most_ms", r->most_ms);
@@ -281,4 +297,68 @@ void program_report(const program_settings *s, const program_result *r, const pr
     if (r->ran)
         json_int("seed", s->seed);
     program_json_run(r);
+}
+
+int program_report_profile(program_worker *w, const program_settings *s)
+{
+    profile_table table;
+    profile_table_begin(&table);
+    int status = COMMAND_OK;
+    if (!profile_table_load(&table, program_worker_profile(w)))
+        status = command_fail(s->subcommand, "the profile cannot be read");
+    else if (s->json)
+        profile_table_json(&table);
+    else
+        profile_table_print(&table, (size_t)s->lines);
+    profile_table_free(&table);
+    return status;
+}
+
+/* ---- failures ------------------------------------------------------------------------------------------ */
+/* The errors of the compiler, one a line; NULL: there are none, or memory is out. */
+static char *read_errors(program_worker *w, const program_result *r)
+{
+    char   *text = r->errors_size > 0 ? (char *)calloc(r->errors_size + 1, 1) : NULL;
+    ssize_t got = text != NULL ? pread(program_worker_cubin(w), text, r->errors_size, 0) : 0;
+    if (text != NULL && got != (ssize_t)r->errors_size)
+        text[0] = '\0';
+    return text;
+}
+
+static void json_failure(const program_settings *s, const program_result *r, const char *errors)
+{
+    char *copy = strdup(errors), *rest = copy, *line;
+    json_open(NULL, '{');
+    json_text("file", s->path);
+    json_text("error", r->line);
+    json_open("errors", '[');
+    while (copy != NULL && (line = strsep(&rest, "\n")) != NULL)
+        if (*line != '\0')
+            json_text(NULL, line);
+    json_close();
+    json_close();
+    free(copy);
+}
+
+int program_report_failure(program_worker *w, const program_settings *s, const program_result *r)
+{
+    enum { SHOWN = 5 };
+    char       *errors = read_errors(w, r);
+    const char *at = errors != NULL ? errors : "", *more = strstr(r->line, " (and ");
+    size_t      left = r->error_count, first = strcspn(at, "\n");
+    if (s->json)
+        json_failure(s, r, at);
+    /* The line names the first of them. */
+    command_fail(s->subcommand, "%.*s", left > 1 && more != NULL ? (int)(more - r->line) : (int)strlen(r->line),
+                 r->line);
+    for (int i = 1; i < SHOWN && left > 1; i++, left--) {
+        at += first + 1;
+        first = strcspn(at, "\n");
+        command_fail(s->subcommand, "%.*s", (int)first, at);
+    }
+    if (left > 1)
+        command_fail(s->subcommand, "and %zu more error%s%s", left - 1, left > 2 ? "s" : "",
+                     s->json ? "" : "; --json lists all");
+    free(errors);
+    return r->status;
 }

@@ -1,7 +1,6 @@
 /* run.c - one run of a caller's program: open the device, compile, load, launch. */
 #include "run.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +8,20 @@
 
 #include "loader/inspect.h"
 #include "tools/device.h"
+#include "tools/profile_table.h"
 #include "buffers.h"
 #include "time.h"
 #include "sass.h"
 
 struct program_runner {
     const program_settings *s;
-    int                     cubin;
+    int                     cubin, profile;
     program_launching       launching;
     void                   *context;
     device                  gpu;
     ptxpack                *handle;        /* the device's handle, or an offline one (--arch); NULL: not open */
     bool                    as_expression; /* the entry is a C++ name, to be resolved by NVRTC */
+    bool                    names_checked; /* -D and --sweep */
     program_buffers         buffers;
 };
 
@@ -58,12 +59,16 @@ static bool try_status(run *n, ptxpack_status status)
 }
 
 /* ---- the device, or none -------------------------------------------------------------------------- */
-program_runner *program_runner_open(const program_settings *s, int cubin, program_launching launching,
-                                    void *context)
+program_runner *program_runner_open(const program_settings *s, int cubin, int profile,
+                                    program_launching launching, void *context)
 {
     program_runner *r = (program_runner *)calloc(1, sizeof *r);
     if (r != NULL)
-        *r = (program_runner){.s = s, .cubin = cubin, .launching = launching, .context = context};
+        *r = (program_runner){.s = s,
+                              .cubin = cubin,
+                              .profile = profile,
+                              .launching = launching,
+                              .context = context};
     return r;
 }
 
@@ -189,6 +194,64 @@ static void make_source(run *n)
     };
 }
 
+/* Leave the errors of a compilation for the command to list. */
+static void keep_errors(run *n)
+{
+    size_t count = 0;
+    char  *list = ptxpack_program_errors(n->r->handle, &n->source, &count);
+    size_t bytes = list != NULL ? strlen(list) : 0;
+    if (count > 0 && ftruncate(n->r->cubin, 0) == 0 && pwrite(n->r->cubin, list, bytes, 0) == (ssize_t)bytes) {
+        n->result->errors_size = bytes;
+        n->result->error_count = count;
+    }
+    free(list);
+}
+
+/* As try_status, of a compilation. */
+static bool try_compiling(run *n, ptxpack_status status)
+{
+    if (status == PTXPACK_E_COMPILE)
+        keep_errors(n); /* before the detail line is read, which it makes anew */
+    return try_status(n, status);
+}
+
+static bool stands_in_options(const program_settings *s, const char *name)
+{
+    const char *const texts[] = {s->grid, s->block, s->smem};
+    bool              found = false;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        found |= texts[i] != NULL && ptxpack_text_uses(texts[i], name);
+    for (size_t i = 0; i < s->args.count; i++)
+        found |= ptxpack_text_uses(s->args.words[i], name);
+    return found;
+}
+
+/* A misspelt -D or --sweep would change nothing. */
+static bool check_names(run *n)
+{
+    const program_settings *s = n->r->s;
+    bool                    unused[PROGRAM_SYMBOLS];
+    make_source(n);
+    if (n->r->names_checked || ptxpack_program_unused(n->r->handle, &n->source, unused) != PTXPACK_OK)
+        return true; /* loading it says why */
+    for (size_t i = 0; i < n->source.symbol_count; i++) {
+        const char *name = n->source.symbols[i].name;
+        bool        swept = false;
+        if (!unused[i] || stands_in_options(s, name))
+            continue;
+        for (size_t k = 0; k < s->axis_count; k++)
+            swept |= strcmp(s->axes[k].name, name) == 0;
+        n->result->misnamed = true;
+        return fail(n->result, COMMAND_USAGE,
+                    "%s %s: %s does not use it, nor do --grid, --block, --smem and --arg%s",
+                    swept ? "--sweep" : "-D", name, s->path,
+                    s->language == PTXPACK_LANGUAGE_CUDA && !swept ? " (--option=-DNAME defines any macro)"
+                                                                   : "");
+    }
+    n->r->names_checked = true;
+    return true;
+}
+
 /* The PTX text; NULL on failure, which the result describes. */
 static const char *text_of(run *n)
 {
@@ -204,7 +267,7 @@ static bool load(run *n)
     ptxpack_program_free(n->program);
     n->program = NULL;
     make_source(n);
-    if (!try_status(n, ptxpack_program_load(n->r->handle, &n->source, &n->program)))
+    if (!try_compiling(n, ptxpack_program_load(n->r->handle, &n->source, &n->program)))
         return false;
     const ptxpack_program_info *info = ptxpack_program_describe(n->program);
     keep_program(n->result, info, now_ms() - started);
@@ -314,7 +377,7 @@ static bool compile_source(run *n, ptxpack_program_info *info, char **log,
     free(n->text); /* it belongs to another source */
     *log = n->text = NULL;
     make_source(n);
-    return try_status(n, ptxpack_program_compile(n->r->handle, &n->source, info, log, NULL, NULL)) &&
+    return try_compiling(n, ptxpack_program_compile(n->r->handle, &n->source, info, log, NULL, NULL)) &&
            all_names(n, names, count);
 }
 
@@ -368,11 +431,7 @@ static bool compile_only(run *n)
 static bool ask_driver(run *n, const ptxpack_function *function, program_entry *entry)
 {
     ptxpack_cu_result (*info)(void *function, size_t index, size_t *offset, size_t *bytes);
-    void *library = dlopen(n->r->gpu.driver->path, RTLD_NOW | RTLD_NOLOAD);
-    if (library == NULL)
-        return false;
-    *(void **)&info = dlsym(library, "cuFuncGetParamInfo");
-    dlclose(library); /* the driver table keeps it */
+    *(void **)&info = device_library_function(&n->r->gpu, "cuFuncGetParamInfo");
     if (info == NULL)
         return false;
     memset(entry, 0, sizeof *entry);
@@ -430,6 +489,40 @@ static bool launch_failed(run *n)
     return fail(n->result, COMMAND_FAILED, "%.200s failed: %s", n->result->entries[0].name, n->r->gpu.line);
 }
 
+/* A ptxpack_emu_visit: what a launch executed, summed up. */
+static void count_row(void *context, const struct ptxpack_emu_row *row)
+{
+    program_result *result = (program_result *)context;
+    result->instructions += (int64_t)row->warps;
+    result->wavefronts += (int64_t)row->transactions;
+}
+
+/* The first launch; on the emulated driver, whose times say nothing, it is counted. */
+static bool launch_first(run *n, const program_launch *l)
+{
+    program_runner *r = n->r;
+    profile_calls   calls;
+    bool            counts = r->gpu.emulated && profile_calls_find(&r->gpu, &calls);
+    if (counts)
+        calls.start();
+    bool ok = program_time_first(l, &n->result->ms);
+    if (!counts)
+        return ok;
+    calls.stop();
+    calls.read(count_row, n->result);
+    n->result->counted = true;
+    if (ok && r->s->profile) {
+        profile_table table;
+        profile_table_begin(&table);
+        calls.read(profile_table_add, &table);
+        ok = profile_table_save(&table, r->profile);
+        if (!ok)
+            snprintf(r->gpu.line, sizeof r->gpu.line, "no memory for the profile");
+        profile_table_free(&table);
+    }
+    return ok;
+}
+
 static bool launch(run *n, const ptxpack_function *function)
 {
     program_runner *r = n->r;
@@ -444,7 +537,7 @@ static bool launch(run *n, const ptxpack_function *function)
         return false;
     if (!program_buffers_upload(&r->buffers, r->s, &r->gpu, line))
         return fail(result, COMMAND_FAILED, "%s", line);
-    if (!program_time_first(&l, &result->ms))
+    if (!launch_first(n, &l))
         return launch_failed(n);
     result->least_ms = result->most_ms = result->ms;
     if (!program_buffers_fetch(&r->buffers, &r->gpu, result, line))
@@ -465,6 +558,8 @@ static bool run_all(run *n)
     if (!open_handle(n->r, n->result))
         return false;
     describe_device(n->r, n->result);
+    if (!check_names(n))
+        return false;
     if (s->arch != NULL)
         return compile_only(n);
     if (!load(n))

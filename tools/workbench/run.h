@@ -28,7 +28,8 @@ typedef struct program_settings {
     option_list      defines, includes, args, sweeps, options;
     int64_t          seed;
     double           timeout; /* seconds; 0: the default */
-    bool             emu, json, watch, sass, no_run, graph, line_info;
+    bool             emu, json, watch, sass, no_run, graph, line_info, profile;
+    int64_t          lines; /* of --profile */
     /* computed from the options above */
     int64_t         launches; /* to be timed; 0: only the first; OPTION_NOT_GIVEN: depends on the device */
     program_symbols symbols;  /* -D */
@@ -64,6 +65,7 @@ typedef struct program_output {
 typedef struct program_result {
     int  status;                 /* COMMAND_OK, _FAILED or _USAGE */
     bool lost;                   /* the context is unusable: the process must end */
+    bool misnamed;               /* -D or --sweep has a name that nothing uses: other values change nothing */
     char line[2 * PROGRAM_LINE]; /* why it failed */
     struct {
         char name[96], target[16], why[512];
@@ -83,18 +85,22 @@ typedef struct program_result {
     uint32_t        grid[3], block[3];
     int64_t         smem, launches; /* launches timed; 0: the first and only one */
     double          ms, least_ms, most_ms;
+    bool            counted; /* on the emulated driver; of the first launch: */
+    int64_t         instructions, wavefronts;
     program_output  outputs[PROGRAM_OUTPUTS];
     size_t          output_count, outputs_left_out;
-    size_t          cubin_size; /* bytes in the file of machine code */
+    size_t          cubin_size; /* bytes in the file of machine code; after a failed compilation 0, and */
+    size_t          errors_size, error_count; /* the compiler's errors are in that file, one a line */
 } program_result;
 
 /* ---- doing it: in the worker's process ------------------------------------------------------------ */
 typedef struct program_runner program_runner;
 /* Called around everything that may hang: with true before waiting for a launch, with false after it. */
 typedef void (*program_launching)(void *context, bool waiting);
-/* cubin: a file for the machine code that --sass and --watch show; -1: none. */
-program_runner *program_runner_open(const program_settings *s, int cubin, program_launching launching,
-                                    void *context);
+/* cubin: a file for the machine code that --sass and --watch show, or for the errors of a compilation.  profile: a file for
+ * the rows of --profile (profile_table.h). */
+program_runner *program_runner_open(const program_settings *s, int cubin, int profile,
+                                    program_launching launching, void *context);
 void            program_runner_close(program_runner *r);
 void            program_run(program_runner *r, const program_job *job, program_result *result);
 #endif

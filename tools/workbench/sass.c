@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loader/inspect.h"
+
 /* ---- counting ------------------------------------------------------------------------------------- */
 /* From sm_70 on: the size of an instruction, the mask of its opcode, and two opcodes. */
 enum { INSTRUCTION = 16, OPCODE = 0xfff, NOP = 0x918, BRA = 0x947 };
@@ -64,35 +66,30 @@ long sass_count(const void *cubin, size_t bytes, const char *entry)
     return 0;
 }
 
+enum { SASS_PATH = 4096 };
+
 /* ---- a disassembler ------------------------------------------------------------------------------- */
-/* Find `program` in the PATH; NULL if it is not there. */
-static const char *find_program(const char *program, char *buf, size_t cap)
+/* A ptxpack_find_take: buf of SASS_PATH bytes. */
+static bool take_program(const char *path, void *buf)
 {
-    const char *path = getenv("PATH");
-    for (const char *at = path != NULL ? path : ""; *at != '\0';) {
-        size_t bytes = strcspn(at, ":");
-        if (bytes > 0 && snprintf(buf, cap, "%.*s/%s", (int)bytes, at, program) < (int)cap &&
-            access(buf, X_OK) == 0)
-            return buf;
-        at += bytes + (at[bytes] == ':');
-    }
-    return NULL;
+    return access(path, X_OK) == 0 && snprintf((char *)buf, SASS_PATH, "%s", path) < SASS_PATH;
 }
 
-static const char *choose_program(char *buf, size_t cap, char line[SASS_LINE])
+static const char *choose_program(char buf[SASS_PATH], char line[SASS_LINE])
 {
     const char *named = getenv("PTXPACK_NVDISASM");
     if (named != NULL && *named != '\0') {
-        if (access(named, X_OK) == 0 && snprintf(buf, cap, "%s", named) < (int)cap)
+        if (take_program(named, buf))
             return buf;
         snprintf(line, SASS_LINE, "PTXPACK_NVDISASM: %.300s: %s", named, strerror(errno));
         return NULL;
     }
-    if (find_program("nvdisasm", buf, cap) != NULL || find_program("cuobjdump", buf, cap) != NULL)
+    if (ptxpack_find_tool("nvdisasm", take_program, buf) || ptxpack_find_tool("cuobjdump", take_program, buf))
         return buf;
     snprintf(line, SASS_LINE,
-             "machine code is shown by nvdisasm or cuobjdump of a CUDA toolkit: neither is in the PATH, "
-             "and PTXPACK_NVDISASM names none");
+             "machine code is shown by nvdisasm or cuobjdump: neither is in PATH, /usr/local/cuda or Python's "
+             "packages; "
+             "PyPI's nvidia-cuda-nvdisasm has the former, PTXPACK_NVDISASM may name one");
     return NULL;
 }
 
@@ -145,9 +142,9 @@ static pid_t start_program(char *const words[], int *output, char line[SASS_LINE
 
 bool sass_print(int fd, const char *entry, char line[SASS_LINE])
 {
-    char program[4096], file[64], name[1024];
+    char program[SASS_PATH], file[64], name[1024];
     char code[] = "-c", lines[] = "-g", sass[] = "-sass", function[] = "-fun";
-    if (choose_program(program, sizeof program, line) == NULL)
+    if (choose_program(program, line) == NULL)
         return false;
     snprintf(file, sizeof file, "/proc/%ld/fd/%d", (long)getpid(), fd);
     snprintf(name, sizeof name, "%s", entry != NULL ? entry : "");

@@ -4,9 +4,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "report.h"
+#include "tools/progress.h"
 
 /* ---- the axes --------------------------------------------------------------------------------------- */
 static bool refuse(char *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -36,11 +36,9 @@ static bool parse_values(program_axis *axis, const char *text, const char *value
     }
 }
 
+/* A value that -D gives as well gives way to these. */
 static bool is_known(const program_settings *s, const char *name)
 {
-    for (size_t i = 0; i < s->symbols.count; i++)
-        if (strcmp(s->symbols.list[i].name, name) == 0)
-            return true;
     for (size_t i = 0; i < s->axis_count; i++)
         if (strcmp(s->axes[i].name, name) == 0)
             return true;
@@ -102,32 +100,31 @@ typedef struct row {
     program_result  result;
 } row;
 
-static int by_time(const void *a, const void *b)
+/* Instructions of warps and wavefronts of shared memory: what the emulated driver can say of the speed on a GPU. */
+static int64_t work_of(const program_result *r) { return r->instructions + r->wavefronts; }
+
+/* The best first: by time, or on the emulated driver by work; then the failures. */
+static int by_rank(const void *a, const void *b)
 {
     const row *x = *(const row *const *)a, *y = *(const row *const *)b;
     bool       failed = x->result.status != COMMAND_OK, other = y->result.status != COMMAND_OK;
     if (failed != other)
         return failed - other;
-    if (!failed && x->result.ms != y->result.ms)
+    if (!failed && x->result.counted && work_of(&x->result) != work_of(&y->result))
+        return work_of(&x->result) < work_of(&y->result) ? -1 : 1;
+    if (!failed && !x->result.counted && x->result.ms != y->result.ms)
         return x->result.ms < y->result.ms ? -1 : 1;
     return x->index < y->index ? -1 : 1;
 }
 
-static void progress(const program_settings *s, size_t done, size_t count)
+static void print_head(const program_settings *s, const program_result *best)
 {
-    if (!isatty(STDERR_FILENO) || s->json)
-        return;
-    if (done < count)
-        fprintf(stderr, "\r%zu of %zu", done + 1, count);
-    else
-        fprintf(stderr, "\r%24s\r", "");
-}
-
-static void print_head(const program_settings *s, bool ran, bool outputs)
-{
+    const char *columns = !best->ran      ? ""
+                          : best->counted ? "  instructions  wavefronts  over best"
+                                          : "          ms  over best";
     for (size_t i = 0; i < s->axis_count; i++)
         printf("%10s  ", s->axes[i].name);
-    printf("registers  spills%s%s\n", ran ? "          ms  over best" : "", outputs ? "  checksum" : "");
+    printf("registers  spills%s%s\n", columns, best->output_count > 0 ? "  checksum" : "");
 }
 
 /* One checksum of all outputs, to compare the results of runs. */
@@ -147,7 +144,7 @@ static void print_known(int width, int value)
         printf("%*s", width, "?");
 }
 
-static void print_row(const program_settings *s, const row *at, double best_ms)
+static void print_row(const program_settings *s, const row *at, const program_result *best)
 {
     const program_result  *r = &at->result;
     const program_figures *f = &r->entries[0];
@@ -163,8 +160,11 @@ static void print_row(const program_settings *s, const row *at, double best_ms)
     }
     print_known(9, f->registers);
     print_known(8, f->spill_bytes);
-    if (r->ran)
-        printf("  %10.4f  %9.3f", r->ms, r->ms / best_ms);
+    if (r->ran && r->counted)
+        printf("  %12lld  %10lld  %9.3f", (long long)r->instructions, (long long)r->wavefronts,
+               (double)work_of(r) / (double)work_of(best));
+    else if (r->ran)
+        printf("  %10.4f  %9.3f", r->ms, r->ms / best->ms);
     if (r->output_count > 0)
         printf("  %08x", (unsigned int)(checksum_of(r) >> 32));
     printf("\n");
@@ -175,9 +175,9 @@ static void print_table(const program_settings *s, row *const *rows, size_t coun
     const program_result *best = &rows[0]->result;
     if (best->status == COMMAND_OK)
         program_report_device(s, best);
-    print_head(s, best->ran, best->output_count > 0);
+    print_head(s, best);
     for (size_t i = 0; i < count; i++)
-        print_row(s, rows[i], best->ms);
+        print_row(s, rows[i], best);
 }
 
 static void json_table(const program_settings *s, row *const *rows, size_t count)
@@ -200,39 +200,40 @@ static void json_table(const program_settings *s, row *const *rows, size_t count
     json_close();
 }
 
-static bool run_all(program_worker *w, const program_settings *s, row **rows, size_t count)
+/* An exit status, after a line unless all of them ran. */
+static int run_all(program_worker *w, const program_settings *s, row **rows, size_t count)
 {
     char        line[PROGRAM_LINE];
     program_job job;
     for (size_t i = 0; i < count; i++) {
         rows[i] = (row *)malloc(sizeof **rows);
         if (rows[i] == NULL || !program_sweep_job(s, i, &job, line))
-            return false;
-        progress(s, i, count);
+            return command_fail(s->subcommand, "out of memory");
+        progress_step(i + 1, count, "combinations");
         rows[i]->index = i;
         rows[i]->symbols = job.symbols;
         rows[i]->result = *program_worker_run(w, &job);
+        if (rows[i]->result.misnamed)
+            return program_report_failure(w, s, &rows[i]->result);
     }
-    progress(s, count, count);
-    return true;
+    return COMMAND_OK;
 }
 
 int program_sweep(program_worker *w, const program_settings *s)
 {
     size_t count = program_sweep_count(s);
     row  **rows = (row **)calloc(count, sizeof *rows);
-    int    status;
-    if (rows == NULL || !run_all(w, s, rows, count)) {
-        status = command_fail(s->subcommand, "out of memory");
-    } else {
-        qsort(rows, count, sizeof *rows, by_time);
+    progress_begin(s->subcommand, "combinations");
+    int status = rows != NULL ? run_all(w, s, rows, count) : command_fail(s->subcommand, "out of memory");
+    progress_end();
+    if (status == COMMAND_OK) {
+        qsort(rows, count, sizeof *rows, by_rank);
         if (s->json)
             json_table(s, rows, count);
         else
             print_table(s, rows, count);
-        status = rows[0]->result.status == COMMAND_OK
-                     ? COMMAND_OK
-                     : command_fail(s->subcommand, "no combination of --sweep succeeded");
+        if (rows[0]->result.status != COMMAND_OK)
+            status = command_fail(s->subcommand, "no combination of --sweep succeeded");
     }
     for (size_t i = 0; i < count && rows != NULL; i++)
         free(rows[i]);

@@ -200,7 +200,7 @@ static void run_once(program_worker *w, const program_settings *s, program_resul
         *before = *result;
         *any = true;
     } else {
-        command_fail(s->subcommand, "%s", result->line);
+        program_report_failure(w, s, result);
     }
     if (!s->json)
         printf("watching  %s\n\n", s->path);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tools/device.h"
+#include "tools/progress.h"
 
 enum { /* to the worker; from it */
        RUN = 'r',
@@ -33,7 +34,7 @@ struct shared {
 struct program_worker {
     const program_settings *s;
     struct shared          *shared;
-    int                     cubin;
+    int                     cubin, profile;
     pid_t                   process; /* 0: there is none */
     int                     socket;
 };
@@ -114,7 +115,7 @@ static void tell(void *context, bool waiting)
 static void serve(const program_worker *w, int socket)
 {
     beat            b = {socket, false, 0};
-    program_runner *r = program_runner_open(w->s, w->cubin, tell, &b);
+    program_runner *r = program_runner_open(w->s, w->cubin, w->profile, tell, &b);
     char            byte;
     ssize_t         got;
     while (r != NULL && ((got = read(socket, &byte, 1)) > 0 || (got < 0 && errno == EINTR))) {
@@ -264,21 +265,24 @@ const program_result *program_worker_run(program_worker *w, const program_job *j
         fail(w, "a process to run the kernel in cannot be made: %s", strerror(errno));
         return &w->shared->result;
     }
+    progress_begin(w->s->subcommand, "compiling and running"); /* not before the worker is made */
     send_byte(w->socket, RUN);
     if (await(w) && w->shared->result.lost)
         finish(w, CLOSE_MS);
+    progress_end();
     return &w->shared->result;
 }
 
 int program_worker_cubin(const program_worker *w) { return w->cubin; }
+int program_worker_profile(const program_worker *w) { return w->profile; }
 
 program_worker *program_worker_open(const program_settings *s)
 {
     program_worker *w = (program_worker *)calloc(1, sizeof *w);
     void *memory = mmap(NULL, sizeof *w->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    int   cubin = memfd_create("machine code", MFD_CLOEXEC);
-    if (w != NULL && memory != MAP_FAILED && cubin >= 0) {
-        *w = (program_worker){.s = s, .shared = (struct shared *)memory, .cubin = cubin};
+    int   cubin = memfd_create("machine code", MFD_CLOEXEC), profile = memfd_create("profile", MFD_CLOEXEC);
+    if (w != NULL && memory != MAP_FAILED && cubin >= 0 && profile >= 0) {
+        *w = (program_worker){.s = s, .shared = (struct shared *)memory, .cubin = cubin, .profile = profile};
         return w;
     }
     command_fail(s->subcommand, "no memory: %s", strerror(errno));
@@ -286,6 +290,8 @@ program_worker *program_worker_open(const program_settings *s)
         munmap(memory, sizeof *w->shared);
     if (cubin >= 0)
         close(cubin);
+    if (profile >= 0)
+        close(profile);
     free(w);
     return NULL;
 }
@@ -296,6 +302,7 @@ void program_worker_close(program_worker *w)
         return;
     finish(w, CLOSE_MS);
     close(w->cubin);
+    close(w->profile);
     munmap(w->shared, sizeof *w->shared);
     free(w);
 }

@@ -15,8 +15,9 @@ program_worker *program_worker_open(const program_settings *s);
 void            program_worker_close(program_worker *w);
 /* Run a job, in a new process if there is none.  The result is valid until the next run. */
 const program_result *program_worker_run(program_worker *w, const program_job *job);
-/* The file descriptor of the machine code of the last result, cubin_size bytes. */
+/* The file descriptor of the machine code of the last result, cubin_size bytes, or of its errors; and of its profile. */
 int program_worker_cubin(const program_worker *w);
+int program_worker_profile(const program_worker *w);
 
 /* From now on Ctrl-C is noted, and interrupts program_sleep() and a running job. */
 void program_catch_interrupts(void);

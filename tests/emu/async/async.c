@@ -1,11 +1,11 @@
-/* async.c - cp.async on the emulated GPU: the order of copies without the judge, and random programs.  What
- * single programs copy and what is reported of them is in cp_async.txt. */
+/* async.c - cp.async on the emulated GPU: the order of copies without the judge, and random programs.
+ * cp_async.txt tests what single programs copy and what is reported about them. */
 #include "tests/support/emu_test.h"
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
 
-/* %rd0 in, %rd1 out, %r0 thread, %r1 shared address of its 16 bytes, %rd2 global address of its 16 bytes,
- * %rd3 its word of out. */
+/* %rd0: in, %rd1: out, %r0: thread, %r1: shared address of its 16 bytes, %rd2: global address of its 16 bytes,
+ * %rd3: its word of out. */
 #define BEGIN                                                                   \
     ".version 8.0\n.target sm_80\n.address_size 64\n"                           \
     ".visible .entry k(.param .u64 in, .param .u64 out) {\n"                    \
@@ -51,8 +51,8 @@ static void expect_clean(const char *text, uint32_t threads, enum emu_async_poli
     emu_must_end(run(text, threads, policy), 0, NULL, text);
 }
 
-/* Without the judge, bytes that nobody waits for are missing when copies are late, and two copies of one group
- * that write the same bytes end in either order. */
+/* Without the judge, bytes that no thread waits for are missing when copies are late, and two copies of one
+ * group that write the same bytes end in either order. */
 TEST(test_luck_runs_out)
 {
     static const char no_wait[] = BEGIN "mov.u32 %r9, 7; st.shared.u32 [%r1], %r9;\n" COPY COMMIT
@@ -82,8 +82,8 @@ TEST(test_luck_runs_out)
     assert_true(seen[0] > 0 && seen[1] > 0);
 }
 
-/* Copies of random sizes to places of their own, groups and waits: the bytes that a wait covers have arrived.
- */
+/* Makes copies of random sizes to separate places, groups and waits: the bytes that a wait covers have
+ * arrived. */
 static char *random_program(char *text, size_t cap, uint32_t *seed, int *source, int *bytes, int *copies)
 {
     size_t n = (size_t)snprintf(text, cap, "%s", BEGIN);

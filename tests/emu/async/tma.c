@@ -1,5 +1,5 @@
-/* tma.c - copies of boxes of tensors and of runs of bytes, element by element.  Reductions are in tma_reduce.c, reports
- * in tma.txt. */
+/* tma.c - copies of boxes of tensors and of runs of bytes, element by element.  tma_reduce.c tests reductions,
+ * and tma.txt reports. */
 #include "tma_fixture.h"
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
@@ -7,7 +7,7 @@
 static unsigned char wanted[8 * IMAGE];
 
 /* ---- the map -------------------------------------------------------------------------------------- */
-/* What cuTensorMapEncodeTiled of driver 580 says of each on an H200. */
+/* The answers of cuTensorMapEncodeTiled of driver 580 for each map on an H200. */
 TEST(test_limits_of_maps)
 {
     static const struct {
@@ -51,7 +51,8 @@ TEST(test_limits_of_maps)
         {"228 KiB", 0, 3, 0, 1024, 1024, {256, 228, 4}, {1, 1}, 0, 0, 0, 0, 0},
         {"229 KiB", 0, 3, 0, 1024, 1024, {256, 229, 4}, {1, 1}, 0, 0, 0, 0, 1},
         {"512 KiB, an eighth of it", 0, 3, 0, 1024, 1024, {256, 256, 8}, {1, 8}, 0, 0, 0, 0, 0},
-        {"interleaved", 0, 3, 0, 1024, 1024, {64, 8, 1}, {1, 1}, 1, 0, 0, 0, 801}, /* the hardware can */
+        /* the hardware can do this */
+        {"interleaved", 0, 3, 0, 1024, 1024, {64, 8, 1}, {1, 1}, 1, 0, 0, 0, 801},
         {"interleave 3", 0, 3, 0, 1024, 1024, {64, 8, 1}, {1, 1}, 3, 0, 0, 0, 1},
         {"rank 0", 0, 0, 0, 1024, 1024, {64, 8, 1}, {1, 1}, 0, 0, 0, 0, 1},
         {"rank 6", 0, 6, 0, 1024, 1024, {64, 8, 1}, {1, 1}, 0, 0, 0, 0, 1},
@@ -93,7 +94,7 @@ TEST(test_maps_that_are_none)
     assert_int_equal(read.address, 0x2000);
 }
 
-/* The rows of tensor_map.c, without a kernel. */
+/* The rows of tensor_map.c are tested without a kernel. */
 TEST(test_rows)
 {
     printf("seed %u\n", seed);
@@ -124,7 +125,7 @@ TEST(test_rows)
 }
 
 /* ---- copies --------------------------------------------------------------------------------------- */
-/* By the kind of fill: what an H200 puts there, of any type. */
+/* What an H200 fills in, by the kind of fill; it is the same for all types. */
 static const unsigned char beyond[2][8] = {{0}, {0xf7, 0x7f, 0xf7, 0x7f, 0xf7, 0x7f, 0xf7, 0x7f}};
 
 TEST(test_loads)
@@ -171,7 +172,7 @@ TEST(test_stores)
         encode(&p, tensor_address, map_bytes);
         uint32_t i[5] = {0};
         do {
-            uint64_t piece = 16 / p.bytes; /* written as a whole, beyond the last element, too */
+            uint64_t piece = 16 / p.bytes; /* written as a whole, also beyond the last element */
             int64_t  offset = offset_within(&p, i, (p.dim[0] + piece - 1) / piece * piece);
             if (offset >= 0)
                 memcpy(tensor_wanted + offset, image + place_of(&p, i) - 1024, p.bytes);
@@ -277,8 +278,8 @@ TEST(test_bulk_copies)
     }
 }
 
-/* Only one warp waits for the load; the others look at a word that it sets: nothing is ever stuck.  With
- * plain loads, which nothing tells from work, the judge is off. */
+/* Only one warp waits for the load; the others poll a word that it sets: no warp ever waits for ever.  The
+ * judge is off, because it cannot know that these plain loads poll. */
 TEST(test_waiting_by_a_flag)
 {
     static const char *const loads[2] = {"ld.acquire.cta.shared", "ld.shared"};
@@ -302,7 +303,7 @@ TEST(test_waiting_by_a_flag)
     }
 }
 
-/* ---- what is done wrongly ------------------------------------------------------------------------- */
+/* ---- misuse --------------------------------------------------------------------------------------- */
 static void expect_report(const char *text, const struct problem *p, uint32_t blocks, unsigned int result,
                           const char *part)
 {
@@ -335,7 +336,7 @@ TEST(test_wrong_maps_are_found)
     begin();
     random_bytes(image, IMAGE);
     random_bytes(tensor, 65536);
-    plain_problem(&p); /* a map of more memory than there is */
+    plain_problem(&p); /* the map covers more memory than there is */
     p.dim[1] = 1 << 20;
     p.at[1] = TENSOR_ROOM / 256 - 4;
     encode(&p, tensor_address, map_bytes);

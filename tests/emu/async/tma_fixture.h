@@ -12,7 +12,7 @@ static inline uint32_t dice(uint32_t below)
     return (uint32_t)((uint64_t)(seed >> 8) * below >> 24);
 }
 
-/* ---- a tensor, a box, and where each element of it must be ---------------------------------------- */
+/* ---- a tensor, a box, and the right place of each element ----------------------------------------- */
 struct problem {
     uint32_t type, rank, bytes, swizzle, fill;
     uint64_t dim[5], stride[5]; /* stride[0] is the element */
@@ -20,7 +20,7 @@ struct problem {
     int32_t  at[5];
     uint32_t shared;          /* where the box is; the image of shared memory begins at 1024 */
     uint64_t extent;          /* bytes of the tensor */
-    uint32_t box_bytes, room; /* that arrive, and that they are spread over */
+    uint32_t box_bytes, room; /* that arrive, and the bytes that they occupy */
 };
 
 static const uint32_t    type_bytes[13] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
@@ -52,7 +52,7 @@ static inline void make_problem(struct problem *p, uint32_t rank, uint32_t swizz
             p->count[d]++;
         rows *= p->count[d];
     }
-    p->step[0] = 1 + dice(2); /* which nobody looks at */
+    p->step[0] = 1 + dice(2); /* which is ignored */
     p->count[0] = p->box[0];
     p->at[0] = ((int32_t)dice(8) - 3) * (int32_t)unit;
     for (uint32_t d = 1; d < rank; d++)
@@ -72,10 +72,10 @@ static inline uint32_t place_of(const struct problem *p, const uint32_t i[5])
         row = row * p->count[d] + i[d];
     uint32_t              address = p->shared + row * pitch + i[0] * p->bytes;
     static const uint32_t masks[] = {0, 0x10, 0x30, 0x70};
-    return address ^ (address / 8 & masks[p->swizzle]); /* bits 7.. on bits 4.. */
+    return address ^ (address / 8 & masks[p->swizzle]); /* bits 7.. change bits 4.. */
 }
 
-/* Of an element whose first coordinate is below `length`; -1 elsewhere. */
+/* The offset of an element whose first coordinate is below `length`; -1 elsewhere. */
 static inline int64_t offset_within(const struct problem *p, const uint32_t i[5], uint64_t length)
 {
     int64_t offset = 0;
@@ -111,9 +111,9 @@ static inline void encode(const struct problem *p, uint64_t address, void *map)
 }
 
 /* ---- kernels -------------------------------------------------------------------------------------- */
-/* Thread t of 128 fills the words t, t + 128, ... of shared memory, from 1 KiB on, from `image`; thread 0 runs the
- * operation, and then all is written back to `image`.  %rd0: image; %rd1: tensor; %rd2: map; %r9: address;
- * %r11...: coordinates; %r20: the bytes to come; %r8: the mbarrier. */
+/* Thread t of 128 fills the words t, t + 128, ... of shared memory, from 1 KiB on, from `image`; thread 0 runs
+ * the operation, and then all words are written back to `image`.  %rd0: image; %rd1: tensor; %rd2: map; %r9:
+ * address; %r11...: coordinates; %r20: the expected bytes; %r8: the mbarrier. */
 #define KERNEL_BEGIN                                                                                   \
     ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 sm[];\n"          \
     ".visible .entry k(.param .u64 image, .param .u64 tensor, .param .u64 map, .param .u32 address,\n" \
@@ -144,7 +144,7 @@ static inline void encode(const struct problem *p, uint64_t address, void *map)
 enum { IMAGE = 65536, SHARED = 1024 + IMAGE, TENSOR_ROOM = 1 << 21 };
 
 static unsigned char image[8 * IMAGE], tensor[TENSOR_ROOM], tensor_wanted[TENSOR_ROOM];
-static bool          single_blocks; /* no cluster: each by itself */
+static bool          single_blocks; /* no cluster: each block runs by itself */
 static uint64_t      image_address, tensor_address, map_address;
 static unsigned char map_bytes[EMU_TENSOR_MAP_BYTES];
 
@@ -232,7 +232,7 @@ static inline const char *kernel(const struct problem *p, const char *before, co
 #define STORE \
     "@!%p1 bra W; cp.async.bulk.tensor.#d.global.shared::cta.bulk_group [%rd2, {$}], [%r9];\n" STORE_END
 
-/* What an H200 makes of these words when they are loaded as tf32, and when they are added to 0x10 and 0. */
+/* The results of an H200 when these words are loaded as tf32, and when they are added to 0x10 and 0. */
 static const uint32_t words[] = {0x3f801000, 0x3f803000, 0x3f800fff, 0x3f801001, 0xbf801000, 0xbf803000,
                                  0x00000001, 0x807fffff, 0x00001000, 0x00401000, 0x7f800000, 0xff800000,
                                  0x7f800001, 0x7fffffff, 0xff801000, 0x7f7fffff, 0x7f7ff000, 0x3f802000,

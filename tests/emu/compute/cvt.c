@@ -25,7 +25,7 @@ static const struct format formats[] = {{"f16", &emu_format_f16, 5, 10, 15, 0x7b
 enum { FORMATS = sizeof formats / sizeof formats[0], F16 = 0, BF16, TF32, E4M3, E5M2, E2M3, E3M2, E2M1 };
 
 /* ---- the references ------------------------------------------------------------------------------- */
-/* The value of a code that is finite (largest + 1: what would follow). */
+/* The value of a finite code (largest + 1: the value that would follow). */
 static double value_of(const struct format *f, uint32_t code)
 {
     const uint32_t exponent = code >> f->fraction_bits, fraction = code & ((1u << f->fraction_bits) - 1);
@@ -128,7 +128,8 @@ TEST(narrowing_finds_the_neighbour)
     for (int k = 0; k < FORMATS; k++) {
         const struct format *f = &formats[k];
         const uint32_t       step = f->largest > 4096 ? 37 : 1;
-        for (uint32_t code = 0; code <= f->largest; code += step) { /* at codes, between, beside both */
+        /* at codes, between codes, and beside both */
+        for (uint32_t code = 0; code <= f->largest; code += step) {
             const double low = value_of(f, code), middle = (low + value_of(f, code + 1)) / 2;
             const double tries[] = {low,    nextafter(low, 1e300),    nextafter(low, -1e300),
                                     middle, nextafter(middle, 1e300), nextafter(middle, 0)};
@@ -173,7 +174,7 @@ TEST(inline_conversions_agree)
     uint64_t random = 0x082efa98ec4e6c89ull;
     for (size_t i = 0; i < 100000; i++)
         check_inline(emu_float_of((uint32_t)input_value('f', &random, i, 0, 0)));
-    for (uint32_t code = 0; code <= 0x7c00; code++) { /* each f16, each midpoint, and beside them */
+    for (uint32_t code = 0; code <= 0x7c00; code++) { /* each f16, each midpoint, and their neighbours */
         const float low = emu_f16_to_f32(code);
         const float middle = code < 0x7bff ? (low + emu_f16_to_f32(code + 1)) / 2 : 65520.0f;
         check_inline(nextafterf(middle, 0));
@@ -198,7 +199,7 @@ TEST(f64_to_f32_rounds_as_the_host)
 }
 
 /* ---- the instruction ------------------------------------------------------------------------------ */
-/* fp6, fp4 and ue8m0, which an H200 does not have. */
+/* Checks fp6, fp4 and ue8m0, which an H200 does not have. */
 static void check_small(const char *narrow, const char *widen, const struct format *f, int shift)
 {
     const uint32_t field = (1u << (f->exponent_bits + f->fraction_bits + 1)) - 1;

@@ -1,5 +1,5 @@
-/* float.c - the emulated GPU's floating-point arithmetic against the host's: in all rounding modes bit for
- * bit, and the approximate functions against libm.  recorded.c compares it with an H200. */
+/* float.c - compares the emulated GPU's floating-point arithmetic with the host's: bit for bit in all rounding
+ * modes, and the approximate functions with libm.  recorded.c compares it with an H200. */
 #include <fenv.h>
 #include <math.h>
 #include "float_run.h"
@@ -50,7 +50,7 @@ static void check_f32(const uint32_t u[3], int mode)
         assert_int_equal(ours[k], bits32(host[k]));
     }
     const double to_odd = emu_sum_to_odd((double)v[0] * (double)v[1], (double)v[2]);
-    if (mode == EMU_RN) /* the way of hosts without FMA */
+    if (mode == EMU_RN) /* computes as hosts without FMA do */
         assert_int_equal(bits32((float)to_odd), bits32(host[2]));
 }
 static void check_f64(const uint64_t u[3], int mode)
@@ -92,7 +92,7 @@ TEST(rounding_modes_are_the_hosts)
 static long double reciprocal(long double x) { return 1 / x; }
 static long double reciprocal_root(long double x) { return 1 / sqrtl(x); }
 
-/* In units of the last place of the exact value as an f32. */
+/* The error in units of the last place of the exact value as an f32. */
 static double error_in_units(float got, long double exact)
 {
     int exponent;
@@ -189,7 +189,7 @@ TEST(special_values)
     }
 }
 
-/* ---- what no H200 has: f32x2, three inputs -------------------------------------------------------- */
+/* ---- what an H200 does not have: f32x2, three inputs ---------------------------------------------- */
 TEST(pairs_are_two_of_one)
 {
     static const char *const modes[] = {"rn", "rz", "rm", "rp", "rn.ftz", "rp.ftz"};
@@ -233,7 +233,7 @@ TEST(three_inputs_are_two_steps)
     }
 }
 
-/* Lanes that are not there keep what they had. */
+/* Lanes that a guard excludes keep their values. */
 TEST(a_guard_spares_the_others)
 {
     static const char *const text[] = {"mov.b32 d4, 7; setp.gt.u32 p, a4, 100; @p add.f32 d4, a4, b4;",

@@ -1,8 +1,8 @@
-/* float_inputs.h - the operands that floating-point instructions are tried with: the same on a GPU, where
- * the results of tests/data/emu_float.txt were recorded, and on the emulated one.
+/* float_inputs.h - the operands that floating-point instructions are tested with: the same on a GPU, where the
+ * results of tests/data/emu_float.txt were recorded, and on the emulated one.
  *
  *   f  f32     d  f64     h  f16x2     b  bf16x2     x  all 65536 codes of 16 bits     i  integers
- *   t  f32 whose product is near 2^-126, where .ftz decides       -  0 */
+ *   t  f32 whose product is near 2^-126, where .ftz matters       -  0 */
 #ifndef EMU_FLOAT_INPUTS_H
 #define EMU_FLOAT_INPUTS_H
 #include <stddef.h>
@@ -18,7 +18,7 @@ static inline uint64_t input_random(uint64_t *state)
     *state ^= *state << 17;
     return *state * 0x2545f4914f6cdd1dull;
 }
-/* The edges of all operands with each other. */
+/* Combines the edge values of all operands. */
 static inline size_t input_edge(size_t index, int operand, size_t edges)
 {
     return (operand == 0 ? index : operand == 1 ? index / edges : index * 7 / 3) % edges;
@@ -47,7 +47,7 @@ static inline uint64_t input_f32(uint64_t *state, size_t index, int operand, uin
     case 2:
         return (low & 0x807fffff) | (115 + high % 24) << 23;
     case 3:
-        return (low & 0x807f0000) | (124 + high % 6) << 23; /* few bits: ties */
+        return (low & 0x807f0000) | (124 + high % 6) << 23; /* few bits make ties */
     case 4:
         return (low & 0x80000007) | (60 + high % 8) << 23; /* products that underflow */
     case 5:
@@ -102,7 +102,7 @@ static inline uint64_t input_f64(uint64_t *state, size_t index, int operand, uin
     }
     /* clang-format on */
 }
-/* exponent: bits of it */
+/* exponent: the number of its bits */
 static inline uint64_t input_half(uint64_t *state, size_t index, int operand, unsigned int exponent)
 {
     static const uint16_t f16[] = {0,      0x8000, 1,      0x8001, 0x3ff,  0x400,  0x8400, 0x3c00, 0xbc00,
@@ -151,7 +151,7 @@ static inline uint64_t input_value(char kind, uint64_t *state, size_t index, int
     }
 }
 static inline size_t input_count(const char *kinds) { return kinds[0] == 'x' ? INPUTS_ALL : INPUTS; }
-/* kinds: one letter an operand */
+/* kinds: one letter for each operand */
 static inline void input_fill(const char *kinds, uint64_t *values[INPUT_OPERANDS])
 {
     uint64_t state = 0x9e3779b97f4a7c15ull;
@@ -174,7 +174,8 @@ static inline uint64_t input_hash(const void *bytes, size_t count)
 {
     return input_hash_on(0xcbf29ce484222325ull, bytes, count);
 }
-/* The kernel of one instruction on registers a2 a4 a8 (16, 32, 64 bits), likewise b and c, to d. */
+/* The kernel of one instruction; its operands are registers a2 a4 a8 (16, 32, 64 bits), likewise b and c, and
+ * the result is d. */
 #define INPUT_KERNEL                                                                                    \
     ".version 8.6\n.target %s\n.address_size 64\n"                                                      \
     ".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 pd) {\n"             \

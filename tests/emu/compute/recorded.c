@@ -1,24 +1,24 @@
-/* recorded.c - PTX instructions of the emulated GPU against recorded digests of their results.
+/* recorded.c - compares PTX instructions of the emulated GPU with recorded digests of their results.
  *
  *   recorded [FILE...]                 compare (the default: every file of `files` below)
  *   recorded --update FILE...          write the present digests into the files; digests of a GPU stay
  *   recorded --show TEXT [FILE...]     print operands and results of the instructions that contain TEXT
  *
- * A FILE has sections.  Each line that does not begin with a blank is a template of instructions; the lines
- * that begin with a blank hold a digest for each of them, "-" where the instruction must be refused.
- *
+ * A FILE has sections.  Each line that does not begin with a blank is a template of instructions; the lines A
+ * FILE has sections.  Each line that does not begin with a blank is a template of instructions; the lines that
+ * begin with a blank hold a digest for each of them, or "-" if the instruction must be refused.
  *   # comment
  *   let INT u16:s/u32:r/u64:d          a name for a list of alternatives
  *   [carry target=sm_75]               a section: see section_option
  *   <add/sub>.<INT> %o$2, %a$2, %b$2;  one instruction for each combination of the groups' alternatives;
  *                                      $2 is the second field (behind the colon) of the second group's
  *                                      alternative, @2 its first
- *   <0..255>                           these numbers
- *   <~a/b/c>                           no combinations: one alternative, chosen by the instruction's number
+ *   <0..255>                           the numbers of this range
+ *   <~a/b/c>                           is not combined: the instruction's number chooses one alternative
  *
  * Integer sections: %as %ar %ad are the low 16, 32, 64 bits of the operand a, and %ap its bit 0; likewise b,
- * c, d.  The result goes to %os, %or, %od, or to %op (and %oq): the first of these names that the text has
- * says which.  Temporaries: %wb %xb %yb %zb (8 bits), %xs %ys, %xr %yr, %xd %yd, %xp %yp, %xq %yq (128
+ * c, d.  The result goes to %os, %or, %od, or to %op (and %oq): the first of these names in the text
+ * decides.  Temporaries: %wb %xb %yb %zb (8 bits), %xs %ys, %xr %yr, %xd %yd, %xp %yp, %xq %yq (128
  * bits).  All instructions of a section run in one kernel, first in all lanes, then twice under a guard that
  * leaves some lanes out: these keep what the result held before.  The digest covers all three runs.
  * Float sections: an instruction follows its operands' kinds (see float_inputs.h) and the bytes of a result. */
@@ -40,11 +40,11 @@ enum {
     MOST_SECTIONS = 32,
     MOST_ALTERNATIVES = 256
 };
-#define BEFORE 0xa5b6c7d8e9fa0b1cull /* what results hold before */
+#define BEFORE 0xa5b6c7d8e9fa0b1cull /* what results hold before the instruction */
 
 static const char *const files[] = {"tests/data/emu_int.txt", "tests/data/emu_select.txt",
                                     "tests/data/emu_warp.txt", "tests/data/emu_float.txt"};
-static const char       *show; /* of --show */
+static const char       *show; /* the TEXT of --show */
 static bool              update;
 static char              file_bytes[1 << 18];
 
@@ -76,7 +76,7 @@ struct section {
     int  sm;
     bool refused;          /* every instruction must be refused */
     bool is_float, is_gpu; /* operands of float_inputs.h; digests that a GPU computed */
-    bool reads_left_out;   /* lanes that are left out are read, which the emulator otherwise reports */
+    bool reads_left_out;   /* excluded lanes are read, which the emulator would otherwise report */
     void (*adjust)(void);  /* changes operands */
 };
 struct instruction {
@@ -142,7 +142,7 @@ static void fill_operands(void)
     }
 }
 
-/* In some warps all d are equal, in some there are two values. */
+/* Makes all d equal in some warps, and two values in others. */
 static void equal_in_warps(void)
 {
     for (int i = 0; i < ELEMENTS; i++) {
@@ -175,7 +175,7 @@ struct group {
     bool  is_turn;
 };
 struct pattern {
-    const char  *literal[MOST_GROUPS + 1]; /* before each group, and behind the last */
+    const char  *literal[MOST_GROUPS + 1]; /* the text before each group, and after the last */
     struct group groups[MOST_GROUPS];
     int          group_count;
 };
@@ -279,7 +279,7 @@ static void add_cases(const char *line, const struct section *section)
         if (case_count++ == MOST_CASES)
             die("more than %d instructions", MOST_CASES);
         *c = (struct instruction){.text = instance(&t, i), .template_line = line, .section = section};
-        if (section->is_float) { /* "ff4 add.f32 ...": kinds of operands, bytes of a result */
+        if (section->is_float) { /* "ff4 add.f32 ...": the kinds of the operands, and the bytes of a result */
             const size_t length = strcspn(c->text, " ");
             snprintf(c->kinds, sizeof c->kinds, "%.*s", (int)length - 1, c->text);
             c->bytes = c->text[length - 1] - '0';
@@ -303,7 +303,7 @@ static void append(const char *format, ...)
         die("a kernel of more than %d bytes", KERNEL_BYTES);
 }
 
-/* 's' 'r' 'd' 'p': the class of the result. */
+/* The class of the result: 's', 'r', 'd' or 'p'. */
 static char result_class(const char *text)
 {
     const char *o = strstr(text, "%o");
@@ -316,13 +316,13 @@ static void append_case(const char *text, size_t offset)
     append(
         "mov.b64 %%od, 0x%llx; mov.b32 %%or, 0x%x; mov.b16 %%os, 0x%x; mov.pred %%op, 0; mov.pred %%oq, 0;\n",
         BEFORE, (unsigned int)BEFORE, (unsigned int)(BEFORE & 0xffff));
-    while (*text != '\0') { /* each statement under the guard */
+    while (*text != '\0') { /* put each statement under the guard */
         const size_t length = strcspn(text, ";");
         append("@%%g %.*s;\n", (int)length, text);
         text += length + (text[length] == ';');
         text += strspn(text, " ");
     }
-    if (class_ == 's') /* the bits above 16 would be seen */
+    if (class_ == 's') /* the bits above 16 would show */
         append("mov.b32 %%zr, {%%os, 0}; st.global.b32 [%%out+%zu], %%zr;\n", offset);
     else if (class_ == 'r')
         append("st.global.b32 [%%out+%zu], %%or;\n", offset);
@@ -447,7 +447,7 @@ static void run_refusal(struct instruction *c)
              result == 218 && strstr(emu_log(), "line ") != NULL ? "-" : "accepted");
 }
 
-/* All cases from `first` to `last` are of one section. */
+/* Runs the cases from `first` to `last`, which are of one section. */
 static void run_section(unsigned int first, unsigned int last)
 {
     struct instruction *list[MOST_SECTION_CASES];
@@ -495,10 +495,10 @@ static void section_option(struct section *s, const char *word)
     else if (strcmp(word, "few-nans") == 0)
         s->adjust = few_nans;
     else
-        die("'%s' is no option of a section", word);
+        die("'%s' is not an option of a section", word);
 }
 
-/* "[name option option]" */
+/* Reads a line "[name option option]". */
 static unsigned int read_section(const char *line, struct section *sections, unsigned int number)
 {
     char *copy = keep(line), *word = strtok(copy, "[] ");
@@ -530,7 +530,7 @@ static void read_digests(const char *line, unsigned int *next)
     }
 }
 
-/* Read the file into lines and cases. */
+/* Reads the file into lines and cases. */
 static unsigned int read_file(const char *path, const char *lines[MOST_LINES])
 {
     static struct section sections[MOST_SECTIONS];

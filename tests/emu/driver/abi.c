@@ -1,5 +1,5 @@
-/* abi.c - the emulated driver's declarations against NVIDIA's own headers, where they are on the
- * machine: a difference fails the compilation.  Otherwise skipped. */
+/* abi.c - compares the emulated driver's declarations with NVIDIA's own headers, if they are installed: a
+ * difference fails the compilation.  Otherwise the test is skipped. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #define PFN_cuDevicePrimaryCtxRelease_v7000  PFN_cuDevicePrimaryCtxRelease_v11000
 #define PFN_cuDevicePrimaryCtxReset_v7000    PFN_cuDevicePrimaryCtxReset_v11000
 #define PFN_cuDevicePrimaryCtxSetFlags_v7000 PFN_cuDevicePrimaryCtxSetFlags_v11000
-/* What these two headers leave out. */
+/* Types that these two headers do not declare. */
 typedef CUresult (*PFN_cuProfilerStart_v4000)(void);
 typedef CUresult (*PFN_cuProfilerStop_v4000)(void);
 typedef CUresult (*PFN_cuGraphInstantiate_v10000)(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t);
@@ -34,7 +34,7 @@ typedef size_t             api_block_to_shared(int block);
 #include "tools/emu/driver/api.def"
 #undef API
 
-/* Our layouts under other tags beside the header's. */
+/* Our layouts get other tags, beside the header's. */
 #define EMU_API_TYPES_H
 #define CUuuid_st                        ours_CUuuid_st
 #define CUdevprop_st                     ours_CUdevprop_st
@@ -106,7 +106,7 @@ SIZE(CUDA_GRAPH_INSTANTIATE_PARAMS_st, CUDA_GRAPH_INSTANTIATE_PARAMS);
 FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS_st, CUDA_GRAPH_INSTANTIATE_PARAMS, hErrNode_out);
 FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS_st, CUDA_GRAPH_INSTANTIATE_PARAMS, result_out);
 
-/* Every error of our table is the header's. */
+/* Every error of our table has the header's value. */
 #define ERROR(name, value, text) _Static_assert((int)CUDA_ERROR_##name == (value), #name " differs");
 #include "tools/emu/driver/errors.def"
 #undef ERROR

@@ -1,5 +1,5 @@
-/* api.c - the emulated driver as its clients see it: functions by name, devices, launches, errors, processes and
- * threads.  What a call answers in odd cases was recorded from an H200 (driver 580). */
+/* api.c - the emulated driver as its clients see it: functions by name, devices, launches, errors, processes
+ * and threads.  The answers in unusual cases were recorded from an H200 (driver 580). */
 #include "api_fixture.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -150,6 +150,7 @@ TEST(test_settings)
                                         "PTXPACK_EMU_MEMORY=4X",
                                         "PTXPACK_EMU_MEMORY=-1",
                                         "PTXPACK_EMU_ASYNC=never",
+                                        "PTXPACK_EMU_ERRORS=none",
                                         "PTXPACK_EMU_JUDGE=races",
                                         "PTXPACK_EMU_FAULT=no-such",
                                         "PTXPACK_EMU_SEED=1.5",
@@ -166,7 +167,7 @@ TEST(test_settings)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct emu_api *cu = emu_api_load(wrong[i]);
         if (strcmp(wrong[i], "PTXPACK_EMU_BUDGET=") == 0)
-            ok(cu->cuInit(0)); /* an empty value is none */
+            ok(cu->cuInit(0)); /* an empty value counts as no value */
         else
             answers(cu->cuInit(0), 802);
         free(cu);
@@ -188,7 +189,7 @@ TEST(test_settings)
     free(cu);
 }
 
-/* What standard error got meanwhile. */
+/* Records what is written to standard error meanwhile. */
 static int errors_begin(void)
 {
     char path[128];
@@ -207,7 +208,7 @@ static void errors_end(int saved, char *text, size_t cap)
     close(saved);
 }
 
-/* cuInit, or the launch of a kernel, within so much address space; what is said comes into `text`. */
+/* Calls cuInit or launches a kernel within so much address space; the messages are in `text`. */
 static api_result within(struct emu_api *cu, struct CUfunc_st *function, uint64_t room, char *text, size_t cap)
 {
     struct rlimit before, small;
@@ -234,7 +235,7 @@ static uint64_t address_space(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Too little address space is told, with what asked for it, and breaks nothing. */
+/* A lack of address space is reported with its cause, and breaks nothing. */
 TEST(test_no_room)
 {
     static const char large[] = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry large()\n{\n"
@@ -249,7 +250,7 @@ TEST(test_no_room)
     struct emu_api *cu = emu_api_load("PTXPACK_EMU_MEMORY=64G");
     answers(within(cu, NULL, 16ull << 30, text, sizeof text), 2);
     assert_non_null(strstr(text, "68719476736 bytes of device memory (PTXPACK_EMU_MEMORY)"));
-    ok(cu->cuInit(0)); /* it may be asked again */
+    ok(cu->cuInit(0)); /* it may be called again */
     ok(cu->cuCtxCreate_v2(&context, 0, 0));
     struct CUfunc_st *function = emu_function_named(cu, large, "large");
     answers(within(cu, function, address_space() + (64 << 20), text, sizeof text), 2);
@@ -289,7 +290,7 @@ TEST(test_parameters)
          *wrong[] = {emu_number(3), &block, NULL};
     ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
     assert_int_equal(word_at(cu, a), 6);
-    bytes = 16; /* more than there are parameters */
+    bytes = 16; /* more than the parameters have */
     answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra), 701);
     answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, wrong), 1);
     answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, extra), 1);
@@ -302,7 +303,7 @@ TEST(test_parameters)
     free(cu);
 }
 
-/* A kernel that was compiled for clusters of two takes no others; recorded from an H200. */
+/* A kernel that was compiled for clusters of two refuses other clusters, as recorded from an H200. */
 TEST(test_required_cluster)
 {
     static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -394,7 +395,7 @@ TEST(test_shapes)
     free(cu);
 }
 
-/* A kernel that writes to nowhere breaks its context, and nothing else. */
+/* A kernel that writes to an invalid address breaks its context, and nothing else. */
 TEST(test_sticky)
 {
     struct CUctx_st    *context = NULL;
@@ -420,6 +421,29 @@ TEST(test_sticky)
     parameters[0] = &a;
     store = emu_function_named(cu, emu_ptx, "store");
     ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+    assert_int_equal(word_at(cu, a), 5);
+    free(cu);
+}
+
+/* On request an error or a finding is that of its launch alone. */
+TEST(test_errors_of_launches)
+{
+    struct emu_api   *cu = emu_api_context("PTXPACK_EMU_LOG=/dev/null PTXPACK_EMU_ERRORS=launch", NULL);
+    struct CUfunc_st *store = emu_function_named(cu, emu_ptx, "store");
+    struct CUfunc_st *race = emu_function_named(cu,
+                                                ".version 7.0\n.target sm_80\n.address_size 64\n"
+                                                ".visible .entry race() { .reg .b32 %r<2>; .shared .b32 s; "
+                                                "mov.u32 %r1, %tid.x; st.shared.u32 [s], %r1; ret; }",
+                                                "race");
+    api_address       nowhere = 0x100, a = 0;
+    unsigned int      value = 5;
+    void             *wrong[] = {&nowhere, &value}, *right[] = {&a, &value};
+    ok(cu->cuMemAlloc_v2(&a, 16));
+    answers(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, wrong, NULL), 700);
+    ok(cu->cuCtxSynchronize());
+    answers(cu->cuLaunchKernel(race, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL), 719);
+    ok(cu->cuCtxSynchronize());
+    ok(cu->cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, NULL, right, NULL));
     assert_int_equal(word_at(cu, a), 5);
     free(cu);
 }

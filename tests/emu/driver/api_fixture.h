@@ -1,5 +1,5 @@
-/* api_fixture.h - what the tests of the emulated driver share: it is loaded as a program would load
- * libcuda, as a fresh copy for each machine that a test wants (a library is initialised once per process and
+/* api_fixture.h - what the tests of the emulated driver share: they load it as a program would load
+ * libcuda, as a fresh copy for each machine that a test needs (a library is initialised once per process and
  * path).
  *
  *   struct emu_api *cu = emu_api("PTXPACK_EMU_SM=80 PTXPACK_EMU_MEMORY=64M");    // with cuInit done
@@ -45,7 +45,7 @@ static inline int emu_folder_remove(void **state)
     return system(command);
 }
 
-/* A copy of the library under a name of its own; valid until the next call. */
+/* Copies the library under a new name; the name is valid until the next call. */
 static inline const char *emu_fresh_library(void)
 {
     static char         copy[128];
@@ -66,11 +66,11 @@ static inline const char *emu_fresh_library(void)
     return copy;
 }
 
-/* The environment has exactly these PTXPACK_EMU_ variables, separated by spaces. */
+/* Sets the environment to exactly these PTXPACK_EMU_ variables, separated by spaces. */
 static inline void emu_environment(const char *words)
 {
     static const char *const names[] = {"SM",   "SMS",   "MEMORY", "SHARED", "DRIVER", "DEVICES", "THREADS",
-                                        "SEED", "ASYNC", "JUDGE",  "BUDGET", "FAULT",  "LOG"};
+                                        "SEED", "ASYNC", "JUDGE",  "BUDGET", "FAULT",  "LOG",     "ERRORS"};
     char                     name[64], copy[512], *save = NULL;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(name, sizeof name, "PTXPACK_EMU_%s", names[i]);
@@ -93,7 +93,7 @@ static inline void emu_symbol(const struct emu_api *cu, const char *name, void *
     memcpy(function, &symbol, sizeof symbol);
 }
 
-/* Loaded, not initialised. The caller's to free; the library stays. */
+/* Loads the library and does not initialise it.  The caller frees the result; the library stays loaded. */
 static inline struct emu_api *emu_api_load(const char *environment)
 {
     struct emu_api *cu = (struct emu_api *)calloc(1, sizeof *cu);
@@ -119,7 +119,7 @@ static inline struct emu_api *emu_api(const char *environment)
     return cu;
 }
 
-/* With a context that is current. */
+/* Loads and initialises the library, and makes a context current. */
 static inline struct emu_api *emu_api_context(const char *environment, struct CUctx_st **context)
 {
     struct emu_api  *cu = emu_api(environment);
@@ -130,8 +130,8 @@ static inline struct emu_api *emu_api_context(const char *environment, struct CU
     return cu;
 }
 
-/* A module of the tests: entry `store` writes its second parameter to its first, `empty` does nothing, `add`
- * adds 1 to the words of a buffer, one a thread. */
+/* A module for the tests: entry `store` writes its second parameter to its first, `empty` does nothing, `add`
+ * adds 1 to the words of a buffer, one for each thread. */
 static const char emu_ptx[] = ".version 7.8\n"
                               ".target sm_75\n"
                               ".address_size 64\n"
@@ -178,7 +178,7 @@ static inline struct CUfunc_st *emu_function_named(struct emu_api *cu, const cha
 
 static inline void *emu_number(size_t n) { return (void *)(uintptr_t)n; }
 
-/* ok(call): it must answer 0. */
+/* ok(call): the call must answer 0. */
 #define ok(call)              assert_int_equal(call, 0)
 #define answers(call, result) assert_int_equal(call, result)
 #endif

@@ -1,5 +1,5 @@
-/* contexts.c - the emulated driver as its clients see it: contexts, memory and copies.  What a call answers in odd
- * cases was recorded from an H200 (driver 580). */
+/* contexts.c - the emulated driver as its clients see it: contexts, memory and copies.  The answers in unusual
+ * cases were recorded from an H200 (driver 580). */
 #include "api_fixture.h"
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
@@ -57,7 +57,7 @@ TEST(test_context_owns)
     size_t              before = 0, after = 0, total = 0;
     struct emu_api     *cu = emu_api_context("PTXPACK_EMU_MEMORY=64M", NULL);
     ok(cu->cuMemGetInfo_v2(&before, &total));
-    for (int i = 0; i < 20; i++) { /* 20 times more than there is memory, if it were kept */
+    for (int i = 0; i < 20; i++) { /* 20 times the memory, if it were not freed */
         ok(cu->cuCtxCreate_v2(&context, 0, 0));
         ok(cu->cuMemAlloc_v2(&address, 40 << 20));
         ok(cu->cuStreamCreate(&stream, 0));
@@ -167,7 +167,7 @@ TEST(test_copies)
     answers(cu->cuMemcpyDtoH_v2(back, 12345, 16), 1);
     answers(cu->cuMemcpyDtoH_v2(back, a, SIZE_MAX), 1);
     answers(cu->cuMemcpyDtoD_v2(a, b + 4000, 16), 1);
-    answers(cu->cuMemcpy((uintptr_t)back, a + 4096, 16), 1); /* beyond it: not host memory either */
+    answers(cu->cuMemcpy((uintptr_t)back, a + 4096, 16), 1); /* beyond it: this is not host memory either */
     ok(cu->cuMemcpy((uintptr_t)back, a + 8, 16));
     assert_memory_equal(host + 8, back, 16);
     ok(cu->cuMemcpyHtoD_v2(a, host, 0));
@@ -193,7 +193,7 @@ TEST(test_copies)
     free(cu);
 }
 
-/* 2D and 3D copies against loops of our own. */
+/* 2D and 3D copies are compared with plain loops. */
 TEST(test_boxes)
 {
     struct emu_api *cu = emu_api_context("", NULL);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# ctypes_client.sh - a program in another language, pointed at the emulated driver by the library path alone.
+# ctypes_client.sh - a program in another language finds the emulated driver only by the library path.
 # Usage: ctypes_client.sh [BUILD]; $PTXPACK_EMU_LIBRARY names another library.
 build=${1:-build}
 here=$(dirname "$0")

@@ -1,5 +1,5 @@
-/* faults.c - the loader on the emulated driver: that it works on each of its compile routes, and
- * every error path that PTXPACK_EMU_FAULT can take it through. */
+/* faults.c - the loader on the emulated driver: it works on each of its compile routes, and every error path
+ * that PTXPACK_EMU_FAULT can cause is taken. */
 #include "tests/loader/loader_fixture.h"
 #include "api_fixture.h"
 #include "loader/inspect.h"
@@ -49,13 +49,13 @@ TEST(test_routes)
             const ptxpack_kernel_info *info = ptxpack_kernel_describe(kernel);
             assert_int_equal(info->from_cache, turn == 1 && r != JIT);
             assert_true(info->resources.registers > 0);
-            for (int i = 0; i < 2; i++) /* what a launch did is told by the next */
+            for (int i = 0; i < 2; i++) /* the error of a launch is reported by the next call */
                 assert_int_equal(ptxpack_kernel_launch(kernel, grid, &argument, NULL), PTXPACK_OK);
             ptxpack_close(handle);
         }
 }
 
-/* The name of the line in our own file, whoever compiles. */
+/* An error names the line in our own file, with every compiler. */
 TEST(test_bad_text)
 {
     char text[sizeof test_ptx + 16];
@@ -108,7 +108,7 @@ TEST(test_old_driver)
     assert_int_equal(ptxpack_device(handle)->driver_version, 11040);
     assert_null(ptxpack_driver_table(handle)->cuLibraryLoadData); /* it came with CUDA 12 */
     assert_null(ptxpack_driver_table(handle)->cuLaunchKernelEx);
-    assert_int_equal(load_row(handle, &v, &kernel), PTXPACK_OK); /* by modules */
+    assert_int_equal(load_row(handle, &v, &kernel), PTXPACK_OK); /* it loads modules instead */
     v.isa = 80;
     v.id = "newer";
     assert_int_equal(load_row(handle, &v, &kernel), PTXPACK_E_ISA);
@@ -140,9 +140,10 @@ TEST(test_loading)
         {"PTXPACK_EMU_FAULT=cubin-rejected", COMPILER, PTXPACK_E_CUBIN, "(209)"},
         {"PTXPACK_EMU_FAULT=cubin-rejected", LINK, PTXPACK_E_CUBIN, "test_row for sm_90"},
         {"PTXPACK_EMU_FAULT=cubin-invalid", COMPILER, PTXPACK_E_CUBIN, "(200)"},
-        {"PTXPACK_EMU_FAULT=cubin-rejected=1", COMPILER, PTXPACK_OK, ""}, /* forgotten, and built once more */
+        /* the entry is forgotten, and built once more */
+        {"PTXPACK_EMU_FAULT=cubin-rejected=1", COMPILER, PTXPACK_OK, ""},
         {"PTXPACK_EMU_FAULT=cubin-invalid=1", LINK, PTXPACK_OK, ""},
-        {"PTXPACK_EMU_FAULT=cubin-rejected", JIT, PTXPACK_OK, ""}, /* there is none */
+        {"PTXPACK_EMU_FAULT=cubin-rejected", JIT, PTXPACK_OK, ""}, /* there is no cubin */
         {"PTXPACK_EMU_SM=75", LINK, PTXPACK_E_UNSUPPORTED, "sm_75"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -159,7 +160,7 @@ TEST(test_loading)
     }
 }
 
-/* A cached entry that the driver does not take any more is replaced. */
+/* A cached entry that the driver no longer accepts is replaced. */
 TEST(test_cached)
 {
     static const char *const environments[] = {"", "PTXPACK_EMU_FAULT=cubin-rejected=1", ""};
@@ -236,6 +237,6 @@ static int end(void **state) { return remove_folder(state) || emu_folder_remove(
 
 int main(void)
 {
-    (void)fresh_copy, (void)record_of; /* of the fake driver */
+    (void)fresh_copy, (void)record_of; /* the fake driver has them */
     return unit_run(begin, end);
 }

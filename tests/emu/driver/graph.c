@@ -46,7 +46,7 @@ static unsigned int capture_status(struct CUstream_st *stream)
     return status;
 }
 
-/* End it: a graph comes only from a capture that is still good. */
+/* Ends a capture: only a valid capture gives a graph. */
 static void end_capture(struct CUstream_st *stream, unsigned int result)
 {
     struct CUgraph_st *graph = (struct CUgraph_st *)&graph;
@@ -56,7 +56,7 @@ static void end_capture(struct CUstream_st *stream, unsigned int result)
         ok(cu->cuGraphDestroy(graph));
 }
 
-/* ---- what may be called meanwhile ---------------------------------------------------------------------- */
+/* ---- what may be called during a capture --------------------------------------------------------------- */
 static void nothing(void *data) { (void)data; }
 static void nothing_at_all(struct CUstream_st *stream, api_result result, void *data)
 {
@@ -69,7 +69,7 @@ static unsigned int do_free(void)
 {
     api_address  a = 0;
     unsigned int relaxed = RELAXED;
-    ok(cu->cuThreadExchangeStreamCaptureMode(&relaxed)); /* this thread may, for a while */
+    ok(cu->cuThreadExchangeStreamCaptureMode(&relaxed)); /* this thread may call it for a while */
     ok(cu->cuMemAlloc_v2(&a, 16));
     ok(cu->cuThreadExchangeStreamCaptureMode(&relaxed));
     return cu->cuMemFree_v2(a);
@@ -172,12 +172,12 @@ TEST(test_begin_and_end)
     ok(cu->cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, blocking, NULL, NULL));
     ok(cu->cuStreamGetCaptureInfo_v2(blocking, &status, &id, &graph, &tips, &count));
     assert_true(status == ACTIVE && id != 0 && graph && count == 1 && tips[0]);
-    answers(cu->cuGraphDestroy(graph), 1); /* it is being made */
+    answers(cu->cuGraphDestroy(graph), 1); /* the graph is being captured */
     end_capture(blocking, 0);
     ok(cu->cuStreamCreate(&gone, 0));
     ok(cu->cuStreamBeginCapture_v2(gone, GLOBAL));
     ok(cu->cuStreamDestroy_v2(gone));
-    ok(do_alloc()); /* nothing is captured any more */
+    ok(do_alloc()); /* the capture is over */
 }
 
 static void *end_elsewhere(void *context)
@@ -209,7 +209,7 @@ TEST(test_other_thread)
     }
 }
 
-/* ---- streams that join --------------------------------------------------------------------------------- */
+/* ---- streams that join a capture ----------------------------------------------------------------------- */
 static unsigned int launch_in(struct CUstream_st *stream)
 {
     return cu->cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
@@ -268,7 +268,7 @@ TEST(test_joining)
     end_capture(blocking, 901);
 }
 
-/* ---- graphs that run ----------------------------------------------------------------------------------- */
+/* ---- running graphs ------------------------------------------------------------------------------------ */
 static unsigned int first_word(void)
 {
     unsigned int word = 99;
@@ -296,7 +296,7 @@ TEST(test_replay)
     ok(cu->cuMemcpyDtoHAsync_v2(back, buffer, 256, blocking));
     ok(cu->cuStreamEndCapture(blocking, &graph));
     assert_int_equal(calls, 0);
-    assert_int_equal(first_word(), 0); /* nothing was done yet */
+    assert_int_equal(first_word(), 0); /* nothing has run yet */
     ok(cu->cuGraphInstantiateWithFlags(&exec, graph, 0));
     ok(cu->cuGraphDestroy(graph));
     for (unsigned int turn = 1; turn <= 3; turn++) {
@@ -309,7 +309,7 @@ TEST(test_replay)
         assert_int_equal(back[31], 312);
         assert_int_equal(back[32], 1001);
     }
-    /* Within another capture. */
+    /* A launch within another capture. */
     struct CUgraphExec_st *outer = NULL;
     ok(cu->cuStreamBeginCapture_v2(free_stream, GLOBAL));
     ok(cu->cuGraphLaunch(exec, free_stream));
@@ -355,7 +355,7 @@ TEST(test_built)
                                                  .Depth = 1};
     answers(cu->cuGraphCreate(&graph, 1), 1);
     ok(cu->cuGraphCreate(&graph, 0));
-    ok(cu->cuGraphAddMemcpyNode(&copy, graph, NULL, 0, &c, NULL)); /* first in the text, last in time */
+    ok(cu->cuGraphAddMemcpyNode(&copy, graph, NULL, 0, &c, NULL)); /* added first, runs last */
     ok(cu->cuGraphAddMemsetNode(&fill, graph, NULL, 0, &f, NULL));
     ok(cu->cuGraphAddKernelNode_v2(&kernel, graph, &fill, 1, &k));
     ok(cu->cuGraphAddDependencies(graph, &kernel, &copy, 1));
@@ -388,7 +388,7 @@ TEST(test_built)
     assert_int_equal(second, 41);
     ok(cu->cuGraphExecDestroy(exec));
     ok(cu->cuGraphClone(&clone, graph));
-    ok(cu->cuGraphAddDependencies(graph, &copy, &fill, 1)); /* a circle */
+    ok(cu->cuGraphAddDependencies(graph, &copy, &fill, 1)); /* it would make a cycle */
     answers(cu->cuGraphInstantiateWithFlags(&exec, graph, 0), 1);
     ok(cu->cuGraphDestroy(graph));
     answers(cu->cuGraphNodeGetType(fill, &type), 1);
@@ -404,7 +404,7 @@ TEST(test_built)
     answers(cu->cuGraphInstantiateWithFlags(&exec, parent, 1024), 1);
 }
 
-/* A graph whose kernel's module is gone is refused when it is launched, not run. */
+/* A graph whose kernel's module was unloaded is refused when it is launched, and does not run. */
 TEST(test_stale)
 {
     struct CUgraph_st     *graph = NULL;

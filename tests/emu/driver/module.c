@@ -1,5 +1,6 @@
 /* module.c - code on the emulated driver: images, modules, libraries, linking, and nvPTXCompiler.
- * What a call answers in odd cases was recorded from an H200 (driver 580). */
+ * The answers in unusual cases were recorded from an H200 (driver 580). */
+#include <sys/resource.h>
 #include "api_fixture.h"
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
@@ -53,7 +54,7 @@ TEST(test_images)
     }
     answers(load_logged(cu, bad_line, info, error, sizeof info), 218);
     assert_non_null(strstr(error, "ptxas application ptx input, line 6; error   : "));
-    answers(load_logged(cu, bad_line, info, error, 30), 218); /* cut off, not overrun */
+    answers(load_logged(cu, bad_line, info, error, 30), 218); /* cut to the buffer's size */
     assert_int_equal(strlen(error), 29);
     answers(load_logged(cu, "", info, error, sizeof info), 200);
     answers(load_logged(cu, "garbage text\n", info, error, sizeof info), 200);
@@ -128,7 +129,8 @@ TEST(test_libraries)
     struct CUmod_st  *module = NULL;
     unsigned int      count = 0;
     int               value = 0;
-    ok(cu->cuLibraryLoadData(&library, bad_line, NULL, NULL, 0, NULL, NULL, 0)); /* as lazily as a real one */
+    /* a real driver is lazy, too */
+    ok(cu->cuLibraryLoadData(&library, bad_line, NULL, NULL, 0, NULL, NULL, 0));
     answers(cu->cuLibraryGetKernel(&kernel, library, "k"), 218);
     ok(cu->cuLibraryUnload(library));
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -152,7 +154,7 @@ TEST(test_libraries)
     answers(cu->cuModuleUnload(module), 800);
     ok(cu->cuKernelGetAttribute(&value, 0, kernel, 0));
     assert_int_equal(value, 1024);
-    ok(cu->cuCtxCreate_v2(&context, 0, 0)); /* another context, another function */
+    ok(cu->cuCtxCreate_v2(&context, 0, 0)); /* another context has another function */
     ok(cu->cuKernelGetFunction(&other, kernel));
     assert_ptr_not_equal(function, other);
     answers(cu->cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), 400);
@@ -162,7 +164,7 @@ TEST(test_libraries)
     free(cu);
 }
 
-/* Link PTX, load what came of it; then with each of its bytes changed. */
+/* Links PTX and loads the result; then loads it with each of its bytes changed. */
 TEST(test_link)
 {
     struct emu_api *cu = emu_api_context("PTXPACK_EMU_LOG=/dev/null", NULL);
@@ -274,7 +276,7 @@ TEST(test_compiler)
     answers(compile(cu, ".version 99.9\n.target sm_50\n", NULL, 0, error, sizeof error, &program), 7);
     assert_non_null(strstr(error, "current version is '9.0'"));
     answers(cu->Compile((struct nvPTXCompiler *)text, 0, NULL), 1);
-    /* What was compiled for one GPU is loaded by it alone. */
+    /* Only the GPU that code was compiled for loads it. */
     const char *option = "--gpu-name=sm_80";
     ok(compile(cu, emu_ptx, &option, 1, error, sizeof error, &program));
     struct CUmod_st *module = NULL;
@@ -286,6 +288,67 @@ TEST(test_compiler)
     free(cu);
     free(sm_90);
     free(sm_86);
+}
+
+/* ---- memory of the host -------------------------------------------------------------------------------- */
+/* A kernel of so many instructions, each with a register of its own. */
+static char *long_text(int count)
+{
+    char  *text = NULL;
+    size_t bytes = 0;
+    FILE  *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    fprintf(out,
+            ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n    .reg .b32 %%r<%d>;\n",
+            count);
+    for (int i = 0; i < count; i++)
+        fprintf(out, "    mov.u32 %%r%d, %d;\n", i, i);
+    fprintf(out, "    ret;\n}\n");
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static size_t address_space(void)
+{
+    unsigned long pages = 0;
+    FILE         *statm = fopen("/proc/self/statm", "r");
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%lu", &pages), 1);
+    fclose(statm);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Whatever allocation fails while a module is loaded, the driver says that memory is out, and not that the text is
+ * wrong. */
+TEST(test_host_memory)
+{
+    struct emu_api  *cu = emu_api_context("", NULL);
+    char            *text = long_text(20000);
+    struct CUmod_st *module = NULL;
+    const char      *name = NULL, *sentence = NULL;
+    int              out = 0, loaded = 0;
+    for (size_t room = 1 << 18; loaded == 0 && room < (size_t)1 << 30; room += room / 4) {
+        struct rlimit limit, less;
+        assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+        less = limit;
+        less.rlim_cur = address_space() + room;
+        assert_int_equal(setrlimit(RLIMIT_AS, &less), 0);
+        unsigned int result = cu->cuModuleLoadData(&module, text);
+        assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+        if (result != 0 && result != 2)
+            fail_msg("with %zu bytes of memory: error %u", room, result);
+        out += result == 2;
+        loaded += result == 0;
+    }
+    assert_true(out >= 3);
+    assert_int_equal(loaded, 1);
+    ok(cu->cuGetErrorName(2, &name));
+    ok(cu->cuGetErrorString(2, &sentence));
+    assert_string_equal(name, "CUDA_ERROR_OUT_OF_MEMORY");
+    assert_string_equal(sentence, "out of memory");
+    ok(cu->cuModuleUnload(module));
+    free(text);
+    free(cu);
 }
 
 RUN_TESTS(emu_folder_make, emu_folder_remove)

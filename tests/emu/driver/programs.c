@@ -1,7 +1,7 @@
-/* programs.c - well-known CUDA C++ programs (emu_programs/), compiled by NVRTC for several GPUs, and
- * by nvcc, run on the emulated driver: results are those of plain C, and the judge finds nothing.
+/* programs.c - well-known CUDA C++ programs (tests/emu/programs), compiled by NVRTC for several GPUs, and by
+ * nvcc, run on the emulated driver: their results are those of plain C, and the judge finds nothing.
  *
- * PTXPACK_PROGRAMS=reduce,scan runs only these.  Without a CUDA toolkit only a few calls in PTX are run. */
+ * PTXPACK_PROGRAMS=reduce,scan runs only these.  Without a CUDA toolkit only a few programs in PTX are run. */
 #include "tests/emu/programs/check_basic.h"
 #include "tests/emu/programs/check_control.h"
 #include "tests/emu/programs/check_library.h"
@@ -12,9 +12,9 @@
 static char     sources[512]; /* folder of the programs */
 static char     log_file[128];
 static uint64_t seed;
-static uint64_t (*executed)(void); /* of the running machine */
+static uint64_t (*executed)(void); /* that of the running machine */
 
-/* A machine per GPU, made when it is first wanted. */
+/* The machine of a GPU, made when it is first needed. */
 static struct emu_api *machine(int sm)
 {
     static struct {
@@ -36,7 +36,7 @@ static struct emu_api *machine(int sm)
     return made[i].cu;
 }
 
-/* The text of the refusal; NULL: it is loaded. */
+/* Loads a module; returns the text of a refusal, or NULL. */
 static const char *try_load(struct program *p, const char *ptx)
 {
     static char  log[4096];
@@ -71,9 +71,9 @@ struct source {
     const char *name;
     void (*check)(struct program *p);
     int  least_sm;
-    char suffix;       /* 'a': for that GPU only */
-    bool device_debug; /* also with -G */
-    bool loud;         /* its check judges the log itself */
+    char suffix;       /* 'a': for exactly that GPU */
+    bool device_debug; /* also compiled with -G */
+    bool loud;         /* its check reads the log itself */
 };
 static const struct source programs[] = {{"saxpy", check_saxpy, 75, 0, true, false},
                                          {"reduce", check_reduce, 75, 0, true, false},

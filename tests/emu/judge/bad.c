@@ -1,18 +1,18 @@
-/* bad.c - tests/bad: kernels that are broken in one way each must be caught, with the right kind and
- * line, and their repaired twins must be judged clean, whenever asynchronous operations complete.
+/* bad.c - tests/bad: kernels that are broken in one way each must be found, with the right kind and line, and
+ * their repaired versions must have no finding, whenever asynchronous operations complete.
  *
- *   // expect: race: nothing orders them    kind and a part of the message; one of several such lines
+ *   // expect: race: nothing orders them    kind and a part of the message; several such lines are alternatives
  *   // run: block 64 grid 2 cluster 2 sm 80 shape; the default is one block of 32 threads, sm by .target
- *   ...  // here                            on which line (of several, any) it is found
- *   ...  // fixed: bar.sync 0;              what stands on this line in the twin
+ *   ...  // here                            the line of the finding (any of several)
+ *   ...  // fixed: bar.sync 0;              this line in the repaired version
  *
- * A kernel gets `data`, 64 KiB of zeros, and `blank`, 4 KiB that hold nothing. */
+ * A kernel gets `data`, 64 KiB of zeros, and `blank`, 4 KiB of undefined bytes. */
 #include <dirent.h>
 #include "tests/support/emu_test.h"
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
 
-enum { TEXT = 1 << 16, LINES = 512, EXPECTS = 4, EXPECT = 160, FILES_LEAST = 42 };
+enum { TEXT = 1 << 16, LINES = 512, EXPECTS = 4, EXPECT = 160, FILES_LEAST = 50 };
 enum { DATA = 65536, BLANK = 4096, SEEDS = 3 };
 static const char folder[] = "tests/bad";
 
@@ -95,7 +95,7 @@ static unsigned int run(const struct broken *b, const char *text, enum emu_async
     return emu_run_shape(text, &launch, "broken");
 }
 
-/* Does a line of the log say what is expected, at one of the lines where it may be? */
+/* Whether a line of the log reports what is expected, at one of the allowed lines. */
 static bool said(const struct broken *b, const char *expect)
 {
     const char *middle = strstr(expect, ": "), *fragment = middle != NULL ? middle + 2 : "";
@@ -138,7 +138,7 @@ TEST(test_all)
 {
     static struct broken b;
     static char         *names[LINES];
-    const char          *only = getenv("PTXPACK_TEST_BAD"); /* one of them, by name */
+    const char          *only = getenv("PTXPACK_TEST_BAD"); /* the name of one kernel to run */
     unsigned int         count = 0, runs = 0;
     DIR                 *d = opendir(folder);
     if (d == NULL)

@@ -1,5 +1,5 @@
-/* judge.c - the judge by itself: warps and blocks made by hand touch memory and synchronise, and the judge must
- * report exactly what nothing orders.  oracle.c tries random programs. */
+/* judge.c - the judge by itself: warps and blocks made by hand access memory and synchronise, and the judge
+ * must report exactly the accesses that nothing orders.  oracle.c tests random programs. */
 #include "machine.h"
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
@@ -33,7 +33,7 @@ TEST(test_barrier)
 TEST(test_widths)
 {
     begin();
-    touch(warp(0), ST, EMU_ALL, 0, 4, 2); /* neighbours' halves of one word */
+    touch(warp(0), ST, EMU_ALL, 0, 4, 2); /* neighbours write halves of one word */
     touch(warp(1), ST, EMU_ALL, 2, 4, 2);
     touch(warp(2), ST, EMU_ALL, 1024, 2, 1);
     touch(warp(3), ST, EMU_ALL, 1025, 2, 1);
@@ -151,7 +151,8 @@ TEST(test_distributed)
 
 TEST(test_flag)
 {
-    for (int missing = 0; missing < 4; missing++) { /* nothing; a fence of either; a flag that holds */
+    /* nothing is missing; one of the fences; the wait for the flag */
+    for (int missing = 0; missing < 4; missing++) {
         struct emu_warp *a = &m.warp[0][1][2], *b = &m.warp[1][0][1];
         begin();
         touch_global(a, ST, 3, 0x10000, EMU_WRITE);
@@ -260,7 +261,7 @@ TEST(test_pipeline)
                 touch(warp(w), LD, 3, (uint64_t)(turn % 2) * 64, 16, 16);
             if (safe)
                 barrier(2);
-            else if (turn < 2) /* the barrier of the other turn stands in between */
+            else if (turn < 2) /* the barrier of the other turn is in between */
                 assert_int_equal(m.grid.findings, 0);
         }
         expect(NULL);
@@ -306,7 +307,7 @@ TEST(test_mbarriers)
     judge_clock_clear(&m.cluster[0], &first);
     judge_release(warp(1), 1, &first);
     judge_acquire(warp(0), 1, first);
-    a = issue(warp(0), TMA_LOAD, 0, 0, 256, EMU_WRITE); /* ordered, but a generic read came before */
+    a = issue(warp(0), TMA_LOAD, 0, 0, 256, EMU_WRITE); /* ordered, but a generic read was before */
     judge_async_drop(a, &m.cluster[0]);
     expect("proxy: line 14 of the PTX: cp.async.bulk.mbarrier::complete_tx::bytes: thread (0,0,0) of block "
            "(0,0,0) writes "
@@ -315,7 +316,7 @@ TEST(test_mbarriers)
 
 TEST(test_proxy_fence)
 {
-    for (int fence = 0; fence < 4; fence++) { /* none; by the writers; the reader, after; before */
+    for (int fence = 0; fence < 4; fence++) { /* none; by the writers; by the reader after, before */
         struct judge_async *a;
         begin();
         for (int w = 0; w < 2; w++)
@@ -339,7 +340,7 @@ TEST(test_proxy_fence)
     judge_async_drop(issue(warp(0), TMA_STORE, 0, 0, 4, EMU_READ), &m.cluster[0]);
     expect("proxy:");
     begin();
-    judge_async_end(issue(warp(0), CP_ASYNC, 0, 0, 16, EMU_WRITE), warp(0), 1); /* generic, too */
+    judge_async_end(issue(warp(0), CP_ASYNC, 0, 0, 16, EMU_WRITE), warp(0), 1); /* cp.async is generic, too */
     judge_async_drop(issue(warp(0), TMA_STORE, 0, 0, 16, EMU_READ), &m.cluster[0]);
     expect("proxy:");
     begin();
@@ -387,7 +388,7 @@ TEST(test_wgmma)
             a[w] = issue(warp(w), WGMMA, 0, 0, 512, EMU_READ);
         for (int w = 0; w < WARPS && waited; w++)
             judge_async_end(a[w], warp(w), EMU_ALL);
-        judge_release(warp(2), 1u << 9, &empty); /* one thread speaks for the warpgroup */
+        judge_release(warp(2), 1u << 9, &empty); /* one thread arrives for the warpgroup */
         judge_acquire(&m.warp[0][1][0], 1, empty);
         load = judge_async_begin(&m.warp[0][1][0], &op[TMA_LOAD], 0, true);
         struct emu_ref ref = in_shared(&m.cta[0][0], 256);

@@ -1,4 +1,5 @@
-/* machine.h - warps and blocks made by hand for the tests of the judge: what they do, and what the judge says of it. */
+/* machine.h - warps and blocks made by hand for the tests of the judge: what they do, and what the judge
+ * reports. */
 #ifndef EMU_JUDGE_MACHINE_H
 #define EMU_JUDGE_MACHINE_H
 #include <unistd.h>
@@ -84,7 +85,7 @@ static inline void begin(void)
     }
 }
 
-/* How many findings there were. */
+/* Returns how many findings there were. */
 static inline unsigned int end(void)
 {
     for (int c = 0; c < CLUSTERS; c++)
@@ -123,7 +124,7 @@ static inline struct emu_ref in_global(uint64_t address)
     return (struct emu_ref){NULL, EMU_GLOBAL, NULL, address};
 }
 
-/* Lanes of mask touch `bytes` each, `stride` apart, in their own block's memory. */
+/* The lanes of mask access `bytes` each, `stride` apart, in their own block's memory. */
 static inline void touch(struct emu_warp *w, enum op_name name, uint32_t mask, uint64_t address,
                          uint32_t stride, uint32_t bytes)
 {

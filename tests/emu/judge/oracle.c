@@ -1,4 +1,5 @@
-/* oracle.c - the judge against an oracle that knows the whole order of random programs, and on many host threads. */
+/* oracle.c - compares the judge with an oracle that knows the whole order of random programs, and runs it on
+ * many host threads. */
 #include "machine.h"
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
@@ -37,7 +38,7 @@ static bool races(const struct oracle *o, int thread, int word, bool writes)
     return false;
 }
 
-/* A load, a store, or the issue of a copy. */
+/* Makes a load, a store, or the issue of a copy. */
 static void random_access(struct oracle *o, int thread)
 {
     const int        word = (int)any(WORDS), lane = thread % 4;
@@ -45,7 +46,7 @@ static void random_access(struct oracle *o, int thread)
     struct emu_warp *w = warp(thread / 4);
     if (races(o, thread, word, writes)) {
         if (any(64))
-            return; /* most programs are to be clean for long */
+            return; /* most programs shall have no race for long */
         o->racy = true;
     }
     if (copies) {
@@ -81,7 +82,7 @@ static void random_flag(struct oracle *o, int thread)
         o->flag[flag] = (access == 0 ? 0 : o->flag[flag]) | o->fenced[thread];
 }
 
-/* Lanes of one warp synchronise in one of the ways there are. */
+/* Lanes of one warp synchronise in a random way. */
 static void random_sync(struct oracle *o, struct judge_clock **clocks, int thread, uint32_t lanes)
 {
     struct emu_warp *w = warp(thread / 4);
@@ -109,7 +110,7 @@ static void random_sync(struct oracle *o, struct judge_clock **clocks, int threa
         }
 }
 
-/* One program, up to its first race. */
+/* Runs one program, up to its first race. */
 static void random_program(struct oracle *o)
 {
     struct judge_clock *clocks[CLOCKS] = {NULL};
@@ -211,7 +212,7 @@ TEST(test_grid_barrier)
             raced += syncs == 1 && result == 719 && strstr(emu_log(), "race: ") != NULL;
         }
     printf("one barrier where two are needed: found in %u runs of 6\n", raced);
-    assert_true(raced >= 2); /* not where a block sees the others when they are at the next barrier already */
+    assert_true(raced >= 2); /* no race where the other blocks are already at the next barrier */
 }
 
 RUN_TESTS(NULL, NULL)

@@ -1,5 +1,5 @@
-/* atomic.c - atom and red on the emulated GPU: every operation and type against a reference, colliding lanes,
- * blocks on several host threads.  Locks, flags and reports are in atomic.txt. */
+/* atomic.c - atom and red on the emulated GPU: compares every operation and type with a reference, also for
+ * lanes that collide and blocks on several host threads.  atomic.txt tests locks, flags and reports. */
 #include <math.h>
 #include "tests/support/emu_test.h"
 #define BEFORE_EACH begin
@@ -51,7 +51,7 @@ static uint64_t buffer(const void *host, uint64_t bytes)
     return at;
 }
 
-/* ---- the reference: on values, apart from the emulator ---------------------------------------------- */
+/* ---- the reference: it works on values, without the emulator ---------------------------------------- */
 enum kind { UNSIGNED, SIGNED, BITS, F32, F64 };
 
 static uint64_t reference(const char *name, enum kind kind, unsigned int bytes, bool global, uint64_t x,
@@ -137,7 +137,8 @@ static const struct form forms[] = {{"add", "u32", UNSIGNED, 4}, {"add", "s32", 
                                     {"exch", "b64", BITS, 8},    {"cas", "b16", BITS, 2},
                                     {"cas", "b32", BITS, 4},     {"cas", "b64", BITS, 8}};
 
-/* a: the words, b: the operands (c behind b), c: where the old values go.  `at`: the address in memory. */
+/* Writes the body of a kernel.  a: the words, b: the operands (c after b), c: the old values.  `at`: the
+ * address in memory. */
 static void write_body(char *body, size_t cap, const struct form *f, bool global, bool red,
                        unsigned int shared_by)
 {
@@ -187,7 +188,7 @@ static void check_form(const struct form *f, bool global, bool red, unsigned int
         memcpy(operands + l * f->bytes, &y[l], f->bytes);
         memcpy(operands + (LANES + l) * f->bytes, &z[l], f->bytes);
     }
-    for (unsigned int l = 0; l < LANES; l++) { /* lane after lane */
+    for (unsigned int l = 0; l < LANES; l++) { /* one lane after the other */
         uint64_t *word = &model[l >> shared_by];
         olds[l] = *word;
         *word = reference(f->operation, f->kind, f->bytes, global, *word, y[l], z[l]);
@@ -234,14 +235,15 @@ static double of_bhalf(uint32_t h)
     return f;
 }
 
-/* The nearest of all 65536 codes; ties to the even one. */
+/* Whether the code is the nearest of all 65536 codes, or the even one of two. */
 static bool is_nearest(double (*value)(uint32_t), uint32_t code, double wanted)
 {
     double got = value(code), low = value(code - 1), high = value(code + 1);
     if (isnan(wanted))
         return code == 0x7fff;
     if (isinf(got))
-        return isinf(wanted) || fabs(wanted) > fabs(value(code - 1)); /* beyond the largest: rounded up */
+        /* beyond the largest: rounded to infinity */
+        return isinf(wanted) || fabs(wanted) > fabs(value(code - 1));
     if (got == wanted)
         return true;
     double mine = fabs(got - wanted),
@@ -324,7 +326,7 @@ TEST(vectors)
         assert_true(of_half(low[i]) == fmin(of_half(h[i]), of_half(g[i])));
 }
 
-/* 128 bits: a chain of exchanges hands every lane what the lane before it left. */
+/* 128 bits: in a chain of exchanges every lane gets the value of the lane before it. */
 TEST(wide_ones)
 {
     uint64_t word[2] = {draw(), draw()}, mine[2 * LANES], old[2 * LANES], now[2];
@@ -340,7 +342,7 @@ TEST(wide_ones)
     assert_memory_equal(old, word, 16);
     assert_memory_equal(old + 2, mine, sizeof mine - 16);
     assert_memory_equal(now, mine + 2 * LANES - 2, 16);
-    /* every lane compares with lane 5's value: all but the first find what has been put there */
+    /* every lane compares with lane 5's value: all lanes but the first find the new value */
     emu_write(a, mine + 10, 16);
     run_well(
         "mul.wide.u32 %d3, %r0, 16; add.u64 %d6, %d1, %d3; add.u64 %d7, %d2, %d3; ld.global.b128 %q1, "

@@ -1,4 +1,4 @@
-/* check_basic.h - sums, scans, sorts and other programs on numbers, against plain C. */
+/* check_basic.h - compares sums, scans, sorts and other programs on numbers with plain C. */
 #ifndef EMU_PROGRAMS_CHECK_BASIC_H
 #define EMU_PROGRAMS_CHECK_BASIC_H
 #include "run.h"
@@ -30,7 +30,7 @@ static void check_saxpy(struct program *p)
         launch(p, vectors ? "saxpy4" : "saxpy", SHAPE(vectors ? 3 : (N + 255) / 256), SHAPE(256), 0,
                ARGS(&n, &a, &dx, &dy));
         get(p, out, dy, N * 4);
-        for (int i = 0; i < N; i++) /* fused, or rounded twice where it is not optimised */
+        for (int i = 0; i < N; i++) /* fused, or rounded twice if it is not optimised */
             if (out[i] != a * x[i] + y[i])
                 near_double(p, "y", (size_t)i, (double)out[i], (double)fmaf(a, x[i], y[i]), 0, 0);
     }
@@ -72,7 +72,7 @@ static void check_reduce(struct program *p)
     uint64_t dfloats = put(p, floats, N * 4), dsum = zeros(p, 4);
     launch(p, "reduce_shuffle", SHAPE(5), SHAPE(192), 0, ARGS(&dfloats, &dsum, &n));
     get(p, &got, dsum, 4);
-    near_double(p, "the sum by shuffles", 0, (double)got, (double)wanted, 0, 0); /* integers: exact */
+    near_double(p, "the sum by shuffles", 0, (double)got, (double)wanted, 0, 0); /* integers are exact */
     check_reduce_once(p, N);
     free(in);
     free(floats);

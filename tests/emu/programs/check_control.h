@@ -1,4 +1,4 @@
-/* check_control.h - control flow, and what the driver itself defines for kernels. */
+/* check_control.h - control flow, and functions that the driver itself defines for kernels. */
 #ifndef EMU_PROGRAMS_CHECK_CONTROL_H
 #define EMU_PROGRAMS_CHECK_CONTROL_H
 #include "check_basic.h"

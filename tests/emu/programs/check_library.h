@@ -94,7 +94,7 @@ static void check_pipeline(struct program *p)
     enum { ROUNDS = 9, BLOCKS = 4 };
     int rounds = ROUNDS, *in = random_ints(ROUNDS * 64, -1000, 1000), out[64], answers[BLOCKS];
     uint64_t total = 0;
-    if (p->sm >= 80) { /* arrivals of any count come with it */
+    if (p->sm >= 80) { /* arrivals of any count need sm_80 */
         uint64_t din = put(p, in, ROUNDS * 64 * 4), dout = buffer(p, sizeof out);
         launch(p, "barrier_produce", SHAPE(1), SHAPE(128), 0, ARGS(&din, &dout, &rounds));
         get(p, out, dout, sizeof out);
@@ -380,7 +380,7 @@ static void check_integers(struct program *p)
     enum { N = 320, ROWS = 30 };
     int n = N;
     uint64_t a[N], b[N], out[N * ROWS];
-    for (int i = 0; i < N; i++) { /* of all sizes, and near the ends */
+    for (int i = 0; i < N; i++) { /* numbers of all sizes, and near the ends */
         a[i] = i % 5 ? random_word() >> random_below(64) : ~(uint64_t)random_below(4);
         b[i] = i % 7 ? random_word() >> random_below(64) : (1ull << random_below(64)) + random_below(2);
         b[i] |= b[i] == 0;

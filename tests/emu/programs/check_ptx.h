@@ -80,7 +80,7 @@ static void check_heap(struct program *p)
     unlink(p->log);
 }
 
-/* A format that is no format, and hostile widths, print as they stand. */
+/* An invalid format and hostile widths are printed unchanged. */
 static const char formats_ptx[] =
     PTX_HEAD
     ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"

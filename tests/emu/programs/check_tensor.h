@@ -18,7 +18,7 @@ static void store_element(void *bytes, size_t i, enum element type, float x)
     memcpy((char *)bytes + i * element_bytes[type], from[type], element_bytes[type]);
 }
 
-/* A is m x k, B is k x n; as they lie in memory: `a_rows`, `b_rows` say row-major. */
+/* A is m x k, B is k x n; as they lie in memory; `a_rows`, `b_rows`: row-major. */
 struct factors { int m, n, k; float *a, *b; uint64_t da, db; };
 
 static struct factors make_factors(struct program *p, int m, int n, int k, enum element type,
@@ -58,7 +58,7 @@ static void free_factors(struct factors *f)
     free(f->b);
 }
 
-/* C of f32, row-major: exact. */
+/* Checks that C, of f32 and row-major, is exact. */
 static void check_product(struct program *p, const char *kernel, struct factors *f, struct shape grid,
                           struct shape block, double scale)
 {

@@ -102,7 +102,7 @@ static void check_mandelbrot(struct program *p)
             a = next;
             close += fabs(a * a + b * b - 4) < 1e-9;
         }
-        assert_true(close || out[i] == n); /* the constants may be rounded in another way */
+        assert_true(close || out[i] == n); /* the constants may be rounded differently */
     }
 }
 
@@ -182,7 +182,7 @@ static void check_various(struct program *p)
 }
 
 /* ---- functions of the driver ------------------------------------------------------------------------- */
-/* Standard output is a file until the end, which gives what was printed. */
+/* Redirects standard output to a file; the end returns what was printed. */
 static int printing_begin(int *kept)
 {
     char path[128];
@@ -240,7 +240,7 @@ static void check_device_calls(struct program *p)
     uint64_t dvalues = put(p, values, sizeof values);
     launch(p, "check", SHAPE(1), SHAPE(N), 0, ARGS(&dvalues, &most));
     struct stat s;
-    assert_true(stat(p->log, &s) != 0 || s.st_size == 0); /* clean so far */
+    assert_true(stat(p->log, &s) != 0 || s.st_size == 0); /* no finding so far */
     most = 40;
     assert_int_equal(try_launch(p, "check", SHAPE(1), SHAPE(N), 0, ARGS(&dvalues, &most)), 710);
     char *log = read_text(p->log);

@@ -1,4 +1,5 @@
-/* compile.h - PTX of a CUDA C++ file: by NVRTC, which is looked for where it usually is, or by nvcc. */
+/* compile.h - makes PTX of a CUDA C++ file with NVRTC, which is looked for in the usual places, or with
+ * nvcc. */
 #ifndef EMU_PROGRAMS_COMPILE_H
 #define EMU_PROGRAMS_COMPILE_H
 #include <sys/stat.h>
@@ -17,7 +18,7 @@ static struct {
     int (*Version)(int *, int *);
 } nvrtc;
 
-static char toolkit[256]; /* folder of the toolkit; empty: none */
+static char toolkit[256]; /* folder of the toolkit; empty if there is none */
 static bool has_nvrtc, has_nvcc;
 
 static inline void find_toolkit(void)
@@ -59,7 +60,7 @@ static inline bool nvrtc_symbol(void *library, const char *name, void *function)
     return symbol != NULL;
 }
 
-/* False: `reason` says why. */
+/* Returns false when `reason` says why. */
 static inline bool find_compilers(const char **reason)
 {
     find_toolkit();
@@ -92,7 +93,7 @@ static inline char *read_text(const char *path)
     return text;
 }
 
-/* The caller frees it. `extra`: more options, NULL-terminated. */
+/* Returns PTX, which the caller frees.  `extra`: more options, NULL-terminated. */
 static inline char *compile_nvrtc(const char *path, const char *architecture, const char *const *extra)
 {
     char options[4][320];

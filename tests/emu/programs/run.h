@@ -12,7 +12,7 @@ struct program {
     struct CUmod_st *module;
     int  sm;
     char name[128];                /* for messages: "reduce.cu, compute_90" */
-    const char *log;               /* the emulator's; must stay empty */
+    const char *log;               /* the emulator's log, which must stay empty */
     uint64_t buffers[MOST_BUFFERS];
     unsigned int buffer_count;
     double loaded, ran;            /* seconds */
@@ -152,7 +152,7 @@ static inline void near_floats(const struct program *p, const char *what, const 
         near_double(p, what, i, (double)got[i], (double)wanted[i], relative, absolute);
 }
 
-/* f16 and bf16 of a float, to nearest even, for finite numbers of moderate size; and back. */
+/* Converts floats to f16 and bf16, to nearest even, for finite numbers of moderate size; and back. */
 static inline uint16_t bf16_of(float x)
 {
     uint32_t u;

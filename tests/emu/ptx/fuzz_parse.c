@@ -1,14 +1,14 @@
-/* fuzz_parse.c - the PTX parser on hostile text: no crash, no hang, no tree that points nowhere.
+/* fuzz_parse.c - the PTX parser on hostile text: no crash, no hang, no invalid pointer in the tree.
  *
  * With libFuzzer (clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I.):
  * tests/emu/ptx/fuzz_parse.c and all C files of tools/emu/ptx make the fuzzer.
- * Without it this is a program that runs the files it is given or, given none, texts made from pieces of the language
- * (tests/support/fuzz.h). */
+ * Without it this is a program that runs the files that it is given.  If none is given, it runs texts made from
+ * pieces of the language (tests/support/fuzz.h). */
 #include <string.h>
 #include "tests/support/fuzz.h"
 #include "tools/emu/ptx/ptx.h"
 
-/* A promise of ptx.h is broken. */
+/* Fails when a guarantee of ptx.h is broken. */
 #define DEMAND(condition)                                                            \
     do {                                                                             \
         if (!(condition)) {                                                          \
@@ -17,7 +17,7 @@
         }                                                                            \
     } while (0)
 
-/* ---- promises of the tree ------------------------------------------------------------------------------ */
+/* ---- what the tree guarantees -------------------------------------------------------------------------- */
 static void check_place(const struct ptx_module *m, const struct ptx_place *place)
 {
     char text[512];
@@ -38,7 +38,7 @@ static void check_variable(const struct ptx_module *m, const struct ptx_symbol *
         DEMAND(s->relocation_count == 0);
     unsigned int sum = 0;
     for (uint64_t i = 0; s->init != NULL && i < s->bytes && i < 4096; i++)
-        sum += s->init[i]; /* all of them are there */
+        sum += s->init[i]; /* all of them can be read */
     DEMAND(sum < UINT32_MAX);
     for (unsigned int i = 0; i < s->relocation_count; i++) {
         const struct ptx_relocation *r = &s->relocations[i];
@@ -118,13 +118,13 @@ static void check_function(const struct ptx_module *m, const struct ptx_function
     }
 }
 
-/* A text that the parser takes: what follows the parser is tried here. */
+/* The parser accepted a text: what follows the parser is tested here. */
 static void check_module(const struct ptx_module *m)
 {
     DEMAND(m->version > 0 && m->target > 0 && m->address_size == 64);
     for (unsigned int i = 0; i < m->inlined_count; i++) {
         check_place(m, &m->inlined[i].place);
-        DEMAND(m->inlined[i].place.caller <= i); /* chains end */
+        DEMAND(m->inlined[i].place.caller <= i); /* chains must end */
     }
     for (unsigned int i = 0; i < m->variable_count; i++)
         check_variable(m, m->variables[i]);
@@ -135,7 +135,7 @@ static void check_module(const struct ptx_module *m)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char  error[128] = "unchanged";
-    char *copy = (char *)malloc(size ? size : 1); /* no 0 behind it: to read too far is seen */
+    char *copy = (char *)malloc(size ? size : 1); /* no 0 behind it: reading too far is detected */
     if (copy == NULL)
         return 0;
     if (size)
@@ -147,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         DEMAND(strlen(error) < sizeof error && strchr(error, '\n') == NULL);
         DEMAND(strncmp(error, "line ", 5) == 0 || strcmp(error, "out of memory") == 0);
-        DEMAND(ptx_parse("", 0, NULL, 0) == NULL); /* the error may go nowhere */
+        DEMAND(ptx_parse("", 0, NULL, 0) == NULL); /* the error text may have no buffer */
     }
     ptx_free(m);
     return 0;
@@ -155,7 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef LIBFUZZER
 
-/* The texts begin as this one, which has something of everything; then lines of it, and pieces, are mixed. */
+/* The texts begin like this one, which has something of everything; then its lines and pieces are mixed. */
 static const char *const lines[] = {
     ".file 1 \"a.cu\"\n",
     ".file 2 \"b.cu\", 5, 6\n",
@@ -226,7 +226,7 @@ static size_t append(char *text, size_t size, const char *piece)
     return size + bytes;
 }
 
-/* `piece` in place of `gone` bytes at `at`. */
+/* Puts `piece` in place of `gone` bytes at `at`. */
 static size_t splice(char *text, size_t size, size_t at, size_t gone, const char *piece)
 {
     size_t bytes = strlen(piece);
@@ -241,7 +241,7 @@ static size_t splice(char *text, size_t size, size_t at, size_t gone, const char
 static size_t make(char *text)
 {
     size_t size = append(text, 0, draw(20) ? header : "");
-    for (uint32_t i = 0; i < LINES; i++) { /* all in order, save a few */
+    for (uint32_t i = 0; i < LINES; i++) { /* all in order, except a few */
         uint32_t what = draw(100);
         if (what > 3)
             size = append(text, size, lines[i]);
@@ -250,7 +250,7 @@ static size_t make(char *text)
     }
     for (uint32_t n = draw(5); n > 0 && size; n--) {
         size_t at = draw((uint32_t)size);
-        if (draw(2)) /* at the border of a word */
+        if (draw(2)) /* move to the border of a word */
             while (at > 0 && text[at - 1] > ' ')
                 at--;
         switch (draw(4)) {
@@ -269,7 +269,7 @@ static size_t make(char *text)
             break;
         }
     }
-    return draw(30) || !size ? size : draw((uint32_t)size); /* now and then it breaks off */
+    return draw(30) || !size ? size : draw((uint32_t)size); /* now and then the text is cut */
 }
 
 int main(int argc, char **argv)
@@ -284,6 +284,6 @@ int main(int argc, char **argv)
         LLVMFuzzerTestOneInput((const uint8_t *)text, size);
     }
     printf("fuzz_parse: %ld of them accepted\n", taken);
-    return count >= 1000 && taken < count / 50; /* no use if hardly any text gets through */
+    return count >= 1000 && taken < count / 50; /* the test is useless if almost no text is accepted */
 }
 #endif

@@ -1,14 +1,14 @@
 /* parse.c - the PTX parser: the tree of each construct, and the line and words of each error.
  *
- *   parse              compare what the parser makes of the texts in tests/emu/ptx/cases with what is recorded
- *   parse --update     record what it makes of them now
+ *   parse              compare the parser's results for the texts in tests/emu/ptx/cases with the recorded ones
+ *   parse --update     record the present results
  *
- * A file of cases has sections.  A case is one line, `text => result` (see unescape), or lines of text that
- * lines of the result follow, each of which begins with `> `.  The result is the error or the
- * tree, see dump_module.  The section says what the text is:
+ * A file of cases has sections.  A case is one line, `text => result` (see unescape), or lines of text followed
+ * by lines of the result, each of which begins with `> `.  The result is the error or the tree, see
+ * dump_module.  The section says what the text is:
  *
  *   [text]         the whole PTX
- *   [module]       what follows the header; it begins on line 4
+ *   [module]       the text after the header; it begins on line 4
  *   [kernel]       the body of a kernel, on line 5
  *   [source]       the second operand of an instruction; the result is that operand
  *   [instruction]  an instruction; the result is ptx_instruction_text of it */
@@ -47,7 +47,7 @@ static long fail_at = -1;
 #endif
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define HEADER       ".version 9.0\n.target sm_90a\n.address_size 64\n" /* what follows is on line 4 */
+#define HEADER       ".version 9.0\n.target sm_90a\n.address_size 64\n" /* the text after it is on line 4 */
 
 /* ---- the tree as text ---------------------------------------------------------------------------------- */
 static FILE *out;
@@ -78,7 +78,7 @@ static void dump_relocation(const struct ptx_relocation *r)
     dump_number(">>", r->shift, 0);
 }
 
-/* What a symbol is, but for an operand's reference to it, for which its name and kind suffice. */
+/* Writes what a symbol is; an operand's reference to it has only its name and kind. */
 static void dump_symbol(const struct ptx_symbol *s)
 {
     static const char *const spaces[] = {"",        ".reg",    ".param", ".local",
@@ -227,7 +227,7 @@ static void dump_function(const struct ptx_module *m, const struct ptx_function 
         dump_instruction(m, &f->code[i]);
 }
 
-/* One line for each symbol, function and instruction; of attributes those that are not the usual ones.
+/* Writes one line for each symbol, function and instruction, with the attributes that are not the usual ones.
  * Operands: registers with their number, references with the kind of what they name. */
 static void dump_module(const struct ptx_module *m, bool header)
 {
@@ -251,7 +251,7 @@ static bool     update;
 static char     section[32];
 static unsigned case_count, wrong_count;
 
-/* The whole PTX, which the caller frees. */
+/* Returns the whole PTX, which the caller frees. */
 static char *whole_text(const char *text)
 {
     static const char declarations[] =
@@ -284,7 +284,7 @@ static const struct ptx_function *function(const struct ptx_module *m, const cha
     return NULL;
 }
 
-/* What the parser makes of the text: the error, or what the section asks for. */
+/* Returns the parser's result for the text: the error, or what the section asks for. */
 static char *result_of(const char *text)
 {
     char               error[256] = "", line[1024], *result;
@@ -315,7 +315,7 @@ static void print_result(FILE *to, const char *result)
     }
 }
 
-/* `written`: the text as it stands in the file.  `to`: the new file, or NULL. */
+/* Checks one case.  `written`: the text as it is in the file.  `to`: the new file, or NULL. */
 static void check_case(const char *path, FILE *to, const char *written, const char *text, const char *want)
 {
     char      *got = result_of(text);
@@ -334,8 +334,8 @@ static void check_case(const char *path, FILE *to, const char *written, const ch
     free(got);
 }
 
-/* A case in one line: \n \r \t are what they are in C, and \*5{text} is the text five times.  The caller frees.
- */
+/* Reads a case in one line: \n \r \t are as in C, and \*5{text} is the text five times.  The caller frees
+ * it. */
 static char *unescape(const char *from)
 {
     char  *result;
@@ -428,8 +428,7 @@ TEST(test_cases)
     assert_true(case_count > 280);
 }
 
-/* ---- what a file of cases cannot say
- * ------------------------------------------------------------------------------- */
+/* ---- what a file of cases cannot say ------------------------------------------------------------------- */
 TEST(test_types)
 {
     assert_int_equal(ptx_type_bits(PTX_b128), 128);
@@ -465,7 +464,7 @@ TEST(test_memory)
     ptx_free(NULL);
 }
 
-/* Buffers that are too small are filled as far as they go. */
+/* Buffers that are too small are filled to their end. */
 TEST(test_small_buffers)
 {
     static const char text[] = HEADER
@@ -503,18 +502,18 @@ TEST(test_text)
     char               error[16];
     struct ptx_module *m = ptx_parse(HEADER ".entry k() { ret; }\0", sizeof HEADER ".entry k() { ret; }\0",
                                      error, sizeof error);
-    assert_non_null(m); /* the end of a C string may be counted */
+    assert_non_null(m); /* the size may include the end of a C string */
     ptx_free(m);
     assert_null(
         ptx_parse(HEADER "\0.entry k() { ret; }", sizeof HEADER ".entry k() { ret; }", error, sizeof error));
-    assert_string_equal(error, "line 4: a chara"); /* cut, and terminated */
+    assert_string_equal(error, "line 4: a chara"); /* cut to the buffer, and terminated */
     assert_null(ptx_parse(HEADER "x", sizeof HEADER, NULL, 0));
-    m = ptx_parse(HEADER "garbage", sizeof HEADER - 1, error, sizeof error); /* only so many bytes are read */
+    m = ptx_parse(HEADER "garbage", sizeof HEADER - 1, error, sizeof error); /* only that many bytes are read */
     assert_non_null(m);
     ptx_free(m);
 }
 
-/* Many instructions with as many names. */
+/* Makes many instructions with as many names. */
 static char *large_text(int lines, size_t *bytes)
 {
     enum { LINE = 80 };
@@ -529,7 +528,7 @@ static char *large_text(int lines, size_t *bytes)
     return text;
 }
 
-/* Time that grows faster than the text shows here. */
+/* This test fails if the time grows faster than the text. */
 TEST(test_speed)
 {
     enum { LINES = 100000 };

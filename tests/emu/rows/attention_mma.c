@@ -1,12 +1,13 @@
-/* attention_mma.c - every mma.sync attention kernel on the emulated GPU against the same kernel on an
+/* attention_mma.c - compares every mma.sync attention kernel on the emulated GPU with the same kernel on an
  * H200.
  *
- *   test_emu_attention                compare with tests/data/attention_h200.bin
- *   test_emu_attention record FILE    write that file, on a GPU of sm_90
+ *   attention_mma                compare with tests/data/attention_h200.bin
+ *   attention_mma record FILE    write that file, on a GPU of sm_90
  *
- * The matrix instructions are exact; ex2.approx, lg2.approx and rcp.approx are not (the hardware's bits
- * are its own), so that a probability may round to its neighbour: nearly all elements are equal bit by
- * bit, and the others are off by less than the element type resolves at the largest element of the row.
+ * The matrix instructions are exact.  ex2.approx, lg2.approx and rcp.approx are not, because only the hardware
+ * has its exact bits; so a probability may be rounded to its neighbour.  Nearly all elements are equal bit by
+ * bit, and the errors of the others are smaller than the resolution of the element type at the largest element
+ * of the row.
  *
  * file   for each problem in the order below: o, uint16 [rows][head_dim]; lse, float [rows]; little endian */
 #include <math.h>
@@ -19,7 +20,7 @@
 #include "tools/device.h"
 
 enum { ROWS = 17, KEYS = 333 };
-/* Between them, all rows of ptx/attention/mma.ptx; not sm_90, which has rows of its own. */
+/* Together they run all rows of ptx/attention/mma.ptx; sm_90 has rows of its own. */
 static const char *const archs[] = {"sm_80", "sm_86", "sm_75"};
 static const char *const types[] = {"f16", "bf16"};
 static const int         dims[] = {32, 40, 64, 96, 128, 192, 256};
@@ -36,6 +37,7 @@ static int run_problem(const char *choice, const char *arch, const char *type, i
                             .heads_kv = OPTION_NOT_GIVEN,
                             .head_dim = dim,
                             .seed = 11,
+                            .scale = NAN, /* 1/sqrt(head_dim) */
                             .layout = "bshd",
                             .dtype = type,
                             .repeat = 1,
@@ -97,7 +99,7 @@ static int run_all(FILE *file, bool records)
                 if (run_problem(records ? "gpu" : "emu", archs[a], types[t], dims[i], &p) != COMMAND_OK)
                     return 1;
                 if (!(records ? record(&p, file) : compare(&p, file)))
-                    return fprintf(stderr, "test_emu_attention: the file is too short, or full\n"), 1;
+                    return fprintf(stderr, "attention_mma: the file is too short, or the disk is full\n"), 1;
                 attention_problem_free(&p);
             }
     return 0;
@@ -110,7 +112,7 @@ int main(int argc, char **argv)
     FILE             *file = fopen(records ? argv[2] : data, records ? "wb" : "rb");
     setenv("PTXPACK_EMU_SM", "90", 1);
     if (file == NULL)
-        return fprintf(stderr, "test_emu_attention: %s cannot be opened\n", records ? argv[2] : data), 1;
+        return fprintf(stderr, "attention_mma: %s cannot be opened\n", records ? argv[2] : data), 1;
     int status = run_all(file, records);
     if (fclose(file) != 0 || status != 0 || records)
         return status;

@@ -1,8 +1,9 @@
-/* attention_wgmma.c - every row of ptx/attention/wgmma.ptx on the emulated GPU: problems of random
- * lengths, heads and masks, each run twice on three SMs, so that a block has several tiles of which some see
- * no key at all.  The emulated driver finds who waits for ever, and races; the values are verified.
+/* attention_wgmma.c - every row of ptx/attention/wgmma.ptx on the emulated GPU: problems of random lengths,
+ * heads and masks run twice on three SMs, so that a block has several tiles, and some tiles see no key at all.
+ * The emulated driver finds waits that never end, and races; the values are verified.
  *
- *   test_emu_wgmma_rows [SEED [PROBLEMS a row]] */
+ *   attention_wgmma [SEED [PROBLEMS a row]] */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,7 @@ static int draw(random_state *random, const ptxpack_variant *row, attention_prob
                             .seqlen_kv = pick(random, 1, 500),
                             .head_dim = head_dim - 16 * pick(random, 0, 1),
                             .seed = pick(random, 0, INT32_MAX),
+                            .scale = NAN, /* 1/sqrt(head_dim) */
                             .layout = "bshd",
                             .repeat = 1,
                             .dtype = fp8                       ? "e4m3"
@@ -80,7 +82,7 @@ static void release(device *d, const ptxpack_attention_buffers *b)
         device_free(d, all[i]);
 }
 
-/* Twice: a launch must leave its workspace fit for the next. */
+/* Runs twice: a launch must leave its workspace ready for the next. */
 static bool run(device *d, attention_problem *p, const ptxpack_variant *row)
 {
     ptxpack_attention_plan   *plan = NULL;
@@ -116,7 +118,7 @@ static bool test_row(device *d, const ptxpack_variant *row, random_state *random
     for (int64_t i = 0; i < problems; i++) {
         attention_problem p = {.ms = 0};
         bool              ok = draw(random, row, &p) == COMMAND_OK;
-        if (ok && p.descale[TENSOR_K] != NULL && i == 0) /* a head of zeros, as its amax would have it */
+        if (ok && p.descale[TENSOR_K] != NULL && i == 0) /* a head of zeros has this descale */
             p.descale[TENSOR_K][0] = 0;
         ok = ok && run(d, &p, row) && right(d, &p);
         if (!ok)
@@ -143,7 +145,7 @@ int main(int argc, char **argv)
     setenv("PTXPACK_EMU_SM", "90", 1);
     setenv("PTXPACK_EMU_SMS", "3", 1);
     if (device_open_as(&d, "emu", NULL) != PTXPACK_OK)
-        return fprintf(stderr, "test_emu_wgmma_rows: %s\n", d.line), 1;
+        return fprintf(stderr, "attention_wgmma: %s\n", d.line), 1;
     for (size_t i = 0; i < count; i++)
         if (strcmp(rows[i].file, "attention/wgmma.ptx") == 0) {
             tested++;

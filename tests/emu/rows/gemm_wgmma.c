@@ -1,10 +1,10 @@
-/* gemm_wgmma.c - every row of ptx/gemm/wgmma.ptx on the emulated GPU: problems of random
- * extents, orders, strides, batches and epilogues, each run twice on six SMs, so that a cluster has several
- * tiles, some of which lie beyond the matrix.  The emulated driver finds who waits for ever, and races; every
- * element is verified, and what lies between the elements of D must stay as it was.
- * And one block of ptx/gemm/mma.ptx on lines of more than 2^30 elements.
+/* gemm_wgmma.c - every row of ptx/gemm/wgmma.ptx on the emulated GPU: problems of random extents, orders,
+ * strides, batches and epilogues run twice on six SMs, so that a cluster has several tiles, some of which lie
+ * beyond the matrix.  The emulated driver finds waits that never end, and races; every element is verified, and
+ * the bytes between the elements of D must not change.  Also, one block of ptx/gemm/mma.ptx runs on lines of
+ * more than 2^30 elements.
  *
- *   test_emu_gemm_rows [SEED [PROBLEMS a row [ROW]]] */
+ *   gemm_wgmma [SEED [PROBLEMS a row [ROW]]] */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static int32_t pick(random_state *random, int32_t least, int32_t most)
 }
 
 /* ---- problems ----------------------------------------------------------------------------------------- */
-/* Strides with room behind each line, so that any extent will do; now and then the same matrix for all. */
+/* Draws strides with room after each line, so that any extent is valid; now and then all batches share a
+ * matrix. */
 static void draw(random_state *random, problem *p, const ptxpack_variant *row)
 {
     int32_t            m = (int32_t)ptxpack_variant_parameter(row, "BLOCK_M", 0);
@@ -96,7 +97,7 @@ static void release(device *dev, problem *p)
     free(p->bias);
 }
 
-/* Twice: a launch must leave its workspace fit for the next. */
+/* Runs twice: a launch must leave its workspace ready for the next. */
 static bool run(device *dev, problem *p, const ptxpack_variant *row)
 {
     ptxpack_gemm_plan *plan = NULL;
@@ -109,7 +110,7 @@ static bool run(device *dev, problem *p, const ptxpack_variant *row)
     return ok;
 }
 
-/* ---- what is right ------------------------------------------------------------------------------------ */
+/* ---- the right result --------------------------------------------------------------------------------- */
 static double element(const problem *p, int matrix, bool column_major, int32_t batch, int64_t row,
                       int64_t column)
 {
@@ -128,7 +129,7 @@ static double activated(ptxpack_activation activation, double x)
                                                    : x;
 }
 
-/* Half a unit of the type, sums in f32, and what tanh.approx leaves. */
+/* Allows half a unit of the type, the error of f32 sums, and that of tanh.approx. */
 static bool right(const problem *p, int32_t batch, int32_t row, int32_t column, double *got, double *want,
                   double *bound)
 {
@@ -169,7 +170,8 @@ static bool all_right(device *dev, const problem *p)
             size_t line = (size_t)(b * x->batch + i * x->stride);
             for (; at < line; at++)
                 if (p->matrix[GEMM_D][at] != GUARD * 0x101)
-                    return snprintf(dev->line, sizeof dev->line, "d: element %zu is none, but written", at),
+                    return snprintf(dev->line, sizeof dev->line,
+                                    "d: place %zu is not an element, but was written", at),
                            false;
             at = line + (size_t)p->desc.n;
             for (int32_t j = 0; j < p->desc.n; j++)
@@ -182,7 +184,7 @@ static bool all_right(device *dev, const problem *p)
     return true;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------- */
+/* ---- all rows ----------------------------------------------------------------------------------------- */
 static void describe(const ptxpack_gemm_desc *d, const char *row, const char *why)
 {
     fprintf(stderr,
@@ -216,9 +218,9 @@ static bool test_row(device *dev, const ptxpack_variant *row, random_state *rand
 }
 
 /* ---- long lines --------------------------------------------------------------------------------------- */
-enum { LONG = (1 << 30) + 64, SOME = 64 /* columns of the first block: it alone is launched */ };
+enum { LONG = (1 << 30) + 64, SOME = 64 /* columns of the first block: only it is launched */ };
 
-/* D = 2 B + C, one row: twice the length of a line is beyond 32 bits. */
+/* Computes D = 2 B + C, one row: the length of a line in bytes needs more than 32 bits. */
 static bool run_long(device *dev, ptxpack_gemm_plan *plan, uint16_t d[SOME])
 {
     uint16_t             a[8] = {ptxpack_from_float(PTXPACK_F16, 2)}, b[SOME], c[SOME];
@@ -274,7 +276,7 @@ int main(int argc, char **argv)
     setenv("PTXPACK_EMU_SM", "90", 1);
     setenv("PTXPACK_EMU_SMS", "6", 0);
     if (device_open_as(&dev, "emu", NULL) != PTXPACK_OK)
-        return fprintf(stderr, "test_emu_gemm_rows: %s\n", dev.line), 1;
+        return fprintf(stderr, "gemm_wgmma: %s\n", dev.line), 1;
     for (size_t i = 0; i < count; i++)
         if (strcmp(rows[i].file, "gemm/wgmma.ptx") == 0 && (argc <= 3 || strcmp(argv[3], rows[i].id) == 0)) {
             tested++;

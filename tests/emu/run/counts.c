@@ -1,5 +1,5 @@
-/* counts.c - what the emulated GPU counts: an instruction behind if/else is executed once for all lanes, which
- * are together again. */
+/* counts.c - what the emulated GPU counts: an instruction after if/else is executed once for all lanes, because
+ * they have met again. */
 #include "tools/emu/emu_api.h"
 #include "tests/support/emu_test.h"
 #define BEFORE_EACH NULL

@@ -1,11 +1,9 @@
-/* fuzz.c - hostile kernels on the emulated GPU: whatever is loaded and run, it ends, in a status and a
- * line.
+/* fuzz.c - hostile kernels on the emulated GPU: every load and every run ends, with a status and a line.
  *
- *   fuzz_emu [FILE...]     run these as they are; without any, texts made from tests/bad/ by exchanging
- *   lines,
- *                          words and numbers, as many as PTXPACK_FUZZ_RUNS says, from PTXPACK_TEST_SEED
+ *   fuzz [FILE...]     run these files unchanged; without files, run texts made from tests/bad/ by exchanging lines,
+ *                      words and numbers, as many as PTXPACK_FUZZ_RUNS says, from PTXPACK_TEST_SEED
  *
- * Meant for the sanitizers: by itself it can only fail by a crash or by never ending. */
+ * The program is meant for the sanitizers: without them it fails only if it crashes or never ends. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +151,7 @@ static void exchange_word(char *text)
         replace(text, at, end - at, word, strlen(word));
 }
 
-/* A line goes away, comes twice, or changes places with the next one. */
+/* Removes a line, doubles it, or exchanges it with the next one. */
 static void shuffle_line(char *text)
 {
     size_t at = draw((uint32_t)strlen(text)), end, next;
@@ -214,5 +212,5 @@ int main(int argc, char **argv)
         run_text(text, strlen(text));
     }
     printf("fuzz_emu: %ld loaded, %ld launched, %ld judged clean\n", loaded, ran, clean);
-    return loaded < count / 50 || clean == 0; /* no use if hardly anything runs */
+    return loaded < count / 50 || clean == 0; /* the test is useless if almost nothing runs */
 }

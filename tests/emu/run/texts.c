@@ -1,18 +1,18 @@
-/* texts.c - small kernels on the emulated GPU, written as text: what they compute, and what is reported of
- * them.
+/* texts.c - runs small kernels, written as text, on the emulated GPU: checks what they compute, and what is
+ * reported.
  *
  *   texts [FILE...]           run all cases of the files (the default: tests/emu/<room>/<name>.txt)
  *   texts --update FILE...    record the present digests of the buffers
  *
  * A FILE has sections, which begin with a line [title option...]; the options are those of read_option.
  *
- *   [+ option...]     a section that keeps the lines, names and options of the one before it
+ *   [+ option...]     a section that keeps the lines, names and options of the section before
  *   < text            lines in front of every case of the section
  *   > text            lines behind every case
- *   NAME = text       $NAME stands for this text
- *   @ option...       options of the next case alone
- *   body => 0 0f3a12  a case: the CUresult and, for 0, a digest of all buffers, where nothing may be reported
- *   body => 719 race  otherwise what the report or the refusal must contain; " & " separates several parts
+ *   NAME = text       $NAME means this text
+ *   @ option...       options of the next case only
+ *   body => 0 0f3a12  a case: the CUresult and, for 0, a digest of all buffers; nothing may be reported
+ *   body => 719 race  for others, what the report or the refusal must contain; " & " separates several parts
  *
  * The body may have several lines before the one with the arrow.  With `policies` a case runs with asynchronous
  * operations as early and as late as they may be, and in random order; with `seeds=N` for each of N seeds. */
@@ -27,7 +27,7 @@ enum { MOST_BUFFERS = 8, MOST_MACROS = 16, TEXT = 1 << 16 };
 struct options {
     int                sm, policies, seeds, host_threads;
     char               version[8], target[8]; /* of the PTX */
-    uint32_t           grid[2], block, cluster[2], shared;
+    uint32_t           grid[2], block[3], cluster[2], shared;
     unsigned long long budget;
     int                policy; /* the only one; -1: every one, or random order */
     bool               conflicts, unjudged;
@@ -70,8 +70,8 @@ static void write_map(uint64_t to, uint64_t tensor)
     emu_write(to, map, sizeof map);
 }
 
-/* "in" and a size: words that differ; "out": 0xee; "zero": zeros; "none": undefined; "same": the one before.
- * "zero62of64": the rest is undefined.  "map128": a map of the buffer before.  A number is a parameter's value. */
+/* "in" and a size: words that differ; "out": 0xee; "zero": zeros; "none": undefined; "same": the buffer before.
+ * "zero62of64": the rest is undefined.  "map128": a map of the buffer before.  A number: a parameter's value. */
 static int make_buffers(const char *list, struct buffer buffers[MOST_BUFFERS])
 {
     int  count = 0;
@@ -111,7 +111,7 @@ static unsigned int run_once(enum emu_async_policy policy, unsigned int seed, ui
     struct buffer     buffers[MOST_BUFFERS];
     uint64_t          words[MOST_BUFFERS] = {0};
     struct emu_launch launch = {.grid = {here.grid[0], here.grid[1], 1},
-                                .block = {here.block, 1, 1},
+                                .block = {here.block[0], here.block[1], here.block[2]},
                                 .cluster = {here.cluster[0], here.cluster[1], 1},
                                 .dynamic_shared = here.shared,
                                 .parameters = words};
@@ -131,7 +131,7 @@ static unsigned int run_once(enum emu_async_policy policy, unsigned int seed, ui
     return result;
 }
 
-/* What the case must end with, of "0 0f3a12" or "719 race & thread (3,0,0)". */
+/* Whether the case ended as "0 0f3a12" or "719 race & thread (3,0,0)" says. */
 static bool ended_well(unsigned int result, uint64_t digest, const char *wanted)
 {
     char       *rest, copy[512];
@@ -207,7 +207,7 @@ static bool read_option(struct options *o, const char *word)
     const long  number = value != NULL ? strtol(value + 1, NULL, 10) : 0;
 #define IS(name) (letters == (int)sizeof name - 1 && strncmp(word, name, sizeof name - 1) == 0)
     if (IS("sm"))
-        o->sm = (int)number; /* of the GPU; otherwise that of the target */
+        o->sm = (int)number; /* the GPU's; without it the target's */
     else if (IS("target"))
         snprintf(o->target, sizeof o->target, "%s", value + 1);
     else if (IS("version"))
@@ -216,9 +216,10 @@ static bool read_option(struct options *o, const char *word)
         sscanf(value, "=%ux%u", &o->grid[0], &o->grid[1]);
     else if (IS("cluster"))
         sscanf(value, "=%ux%u", &o->cluster[0], &o->cluster[1]);
-    else if (IS("block"))
-        o->block = (uint32_t)number;
-    else if (IS("shared"))
+    else if (IS("block")) { /* "64", or "5x3x4" */
+        o->block[1] = o->block[2] = 1;
+        sscanf(value, "=%ux%ux%u", &o->block[0], &o->block[1], &o->block[2]);
+    } else if (IS("shared"))
         o->shared = (uint32_t)number; /* dynamic, in bytes */
     else if (IS("seeds"))
         o->seeds = (int)number;
@@ -229,7 +230,7 @@ static bool read_option(struct options *o, const char *word)
     else if (IS("policies"))
         o->policies = 1;
     else if (IS("policy"))
-        o->policy = (int)number; /* of emu_policies */
+        o->policy = (int)number; /* an index of emu_policies */
     else if (IS("unjudged"))
         o->unjudged = true;
     else if (IS("conflicts"))
@@ -246,7 +247,7 @@ static void read_options(struct options *o, const char *line)
     snprintf(copy, sizeof copy, "%s", line);
     for (char *word = strtok(copy, "[] "); word != NULL; word = strtok(NULL, "[] "))
         if (!read_option(o, word)) {
-            fprintf(stderr, "'%s' is no option: %s\n", word, line);
+            fprintf(stderr, "'%s' is not an option: %s\n", word, line);
             exit(1);
         }
 }
@@ -259,7 +260,7 @@ static void begin_section(const char *line)
                                .host_threads = 2,
                                .policy = -1,
                                .grid = {1, 1},
-                               .block = 32,
+                               .block = {32, 1, 1},
                                .budget = 1ull << 33};
     read_options(&section, line + strcspn(line, " ]"));
     here = section;
@@ -284,7 +285,7 @@ static void append_line(char *to, const char *line, int length)
     snprintf(to + n, TEXT - n, "%.*s\n", length, line);
 }
 
-/* True where the line is a part of the file's frame, which an update copies. */
+/* Whether the line belongs to the file's frame, which an update copies. */
 static bool read_frame(const char *line)
 {
     if (strncmp(line, "[+ ", 3) == 0) {

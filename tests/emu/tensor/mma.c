@@ -5,7 +5,7 @@
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
 
-enum { EXPERIMENTS = 3 }; /* of a case, of different kinds */
+enum { EXPERIMENTS = 3 }; /* experiments of a case, of different kinds */
 
 #define HEAD(isa, sm) ".version " isa "\n.target " sm "\n.address_size 64\n"
 
@@ -15,7 +15,7 @@ static void expect_run(unsigned int result)
         fail_msg("result %u: %s", result, emu_log());
 }
 
-/* ---- every mma and wgmma: the model's arithmetic, the table's fragments, this path between ------------- */
+/* ---- every mma and wgmma: the path between the table's fragments and the model's arithmetic ------------ */
 static void run_case(const struct vectors_case *c, int number)
 {
     static struct vectors_input in[EXPERIMENTS];
@@ -54,7 +54,7 @@ TEST(every_mma_is_executed)
     assert_true(count > 100);
 }
 
-/* m8n8k4 of f16 in all four layouts: A B of small integers, exact in any order. */
+/* m8n8k4 of f16 in all four layouts: A B of small integers is exact in any order. */
 TEST(quad_pairs_in_all_layouts)
 {
     static const char *const orders[] = {"row.row", "row.col", "col.row", "col.col"};
@@ -116,7 +116,7 @@ TEST(quad_pairs_in_all_layouts)
 }
 
 /* ---- ldmatrix, stmatrix, movmatrix --------------------------------------------------------------------- */
-/* Four matrices in shared memory, loaded, and stored again elsewhere. */
+/* Loads four matrices from shared memory and stores them elsewhere. */
 static const char matrix_text[] = HEAD(
     "7.8",
     "sm_90") ".visible .entry k(.param .u64 in, .param .u64 out) {\n.shared .align 16 .b8 s[1024];\n.reg "
@@ -170,13 +170,13 @@ static void check_matrices(int count, bool across, bool generic)
     emu_read(out, to, sizeof out);
     for (int j = 0; j < count; j++)
         for (int l = 0; l < 32; l++)
-            for (int i = 0; i < 2; i++) { /* lane l had named row l ^ 3 */
+            for (int i = 0; i < 2; i++) { /* lane l gave the address of row l ^ 3 */
                 int row = across ? 2 * (l % 4) + i : l / 4, column = across ? l / 4 : 2 * (l % 4) + i;
                 assert_int_equal(out[j][l][i], in[j][row ^ 3][column]);
             }
     emu_read(stored, to + 512, (uint64_t)count * 128);
     for (int j = 0; j < count; j++)
-        assert_memory_equal(stored[j], in[j], sizeof in[j]); /* to where they came from */
+        assert_memory_equal(stored[j], in[j], sizeof in[j]); /* back to their places */
     emu_read(moved, to + 1024, sizeof moved);
     for (int l = 0; l < 32; l++)
         for (int i = 0; i < 2; i++)
@@ -242,7 +242,7 @@ static void add_list(char *text, size_t cap, const char *name, int count)
     snprintf(text + at, cap - at, "}");
 }
 
-/* Matrices of small integers in padded memory, in every order of A and B. */
+/* Multiplies matrices of small integers in padded memory, in every order of A and B. */
 static void check_wmma(const struct wmma *x, bool a_row, bool b_row, bool c_row)
 {
     char   text[4096], a[256] = "", b[256] = "", c[256] = "", d[256] = "";

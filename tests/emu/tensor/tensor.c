@@ -1,4 +1,4 @@
-/* tensor.c - sums of products against a model in doubles, fragments against the table of atoms. */
+/* tensor.c - compares sums of products with a model in doubles, and fragments with the table of atoms. */
 #include <stdio.h>
 #include <string.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #define BEFORE_EACH NULL
 #define AFTER_EACH  NULL
 
-/* ---- numbers, by way of ldexp -------------------------------------------------------------------------- */
+/* ---- numbers, computed with ldexp ---------------------------------------------------------------------- */
 struct kind {
     enum tensor_type type;
     int              exponent_bits, fraction_bits;
@@ -29,7 +29,8 @@ static const struct kind *kind_of(enum tensor_type type)
     return &kinds[i];
 }
 
-/* The value, and the exponent at which the hardware has it: that of its field, also of subnormal numbers. */
+/* The value, and the exponent that the hardware uses: that of the exponent field, also for subnormal
+ * numbers. */
 static double value_of(enum tensor_type type, uint32_t bits, int *exponent)
 {
     const struct kind *k = kind_of(type);
@@ -50,7 +51,7 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-/* Toward zero with so many fraction bits. */
+/* Rounds toward zero with so many fraction bits. */
 static uint32_t round_f32(double x, int kept)
 {
     int e;
@@ -64,7 +65,7 @@ static uint32_t round_f32(double x, int kept)
     return cut == 0 ? 0 : bits_of((float)cut);
 }
 
-/* The nearest of all, an even one in the middle. */
+/* Rounds to the nearest number, or to the even one of two. */
 static uint32_t round_f16(double x)
 {
     uint32_t low = 0, high = 0x7c00;
@@ -83,7 +84,7 @@ static uint32_t round_f16(double x)
     return bits == 0 ? 0 : bits | (x < 0 ? 0x8000u : 0);
 }
 
-/* One step: at the largest exponent everything is cut to a multiple, and added. */
+/* Computes one step: all terms are cut to a multiple at the largest exponent, and added. */
 static uint32_t step(const struct tensor_product *p, int terms, const uint32_t *a, const uint32_t *b,
                      uint32_t c)
 {
@@ -112,7 +113,7 @@ static uint32_t step(const struct tensor_product *p, int terms, const uint32_t *
 }
 
 /* ---- random matrices ----------------------------------------------------------------------------------- */
-/* Numbers of every size, of about one, the smallest, the largest, zeros and what is no number. */
+/* Draws numbers of every size, near one, the smallest, the largest, zeros, infinities and NaNs. */
 static uint32_t draw(enum tensor_type type, int mood)
 {
     const struct kind *k = kind_of(type);
@@ -182,7 +183,7 @@ TEST(sums_are_as_the_rule_says)
             }
 }
 
-/* What is certain without any model. */
+/* Results that are known without a model. */
 TEST(plain_cases_hold)
 {
     struct tensor_product p = {.m = 8, .n = 8, .k = 8, .a = TENSOR_f16, .b = TENSOR_f16, .c = TENSOR_f32};
@@ -197,7 +198,7 @@ TEST(plain_cases_hold)
     for (int i = 0; i < 64; i++)
         assert_int_equal(c[i], 0x41880000); /* 17 */
     a[0] = 0x7c00;                          /* infinity, in row 0 */
-    b[1] = 0;                               /* which meets 0 in column 1 */
+    b[1] = 0;                               /* it meets 0 in column 1 */
     c[2] = 0xff800000;                      /* and -infinity in column 2 */
     tensor_multiply(&p, a, b, c);
     assert_int_equal(c[0], 0x7f800000);
@@ -314,7 +315,7 @@ static void open_file(bool wide)
     memset(file, 0, sizeof file);
 }
 
-/* Value v of a thread in its registers. */
+/* Writes value v of a thread to its registers. */
 static void put(int lane, int v, unsigned int bits, uint32_t x)
 {
     unsigned int at = (unsigned int)v * bits;
@@ -330,8 +331,8 @@ typedef void gather64(const struct emu_warp *w, const emu_reg *reg, int rows, in
 typedef void scatter(struct emu_warp *w, const emu_reg *reg, const struct tensor_fragment *f,
                      const uint32_t *in);
 
-/* Codes that the table says where to find: element (row, column) of the layout counts `rows` first.
- * `across`: the table has the matrix turned (B as N x K). */
+/* Compares the codes with the layout of the table: element (row, column) of the layout counts `rows` first.
+ * `across`: the table has the matrix transposed (B as N x K). */
 static void compare_layout(const char *name, const ptxpack_layout *layout, int first_thread, int rows,
                            int columns, unsigned int bits, bool across, gather *of32, scatter *back,
                            gather64 *of64)
@@ -379,7 +380,7 @@ TEST(fragments_are_as_in_the_table)
         bool         b1 = x.a == PTXPACK_VALUE_U1, f64 = x.a == PTXPACK_VALUE_F64;
         unsigned int a_bits = (unsigned int)ptxpack_value_bits(x.a),
                      c_bits = (unsigned int)ptxpack_value_bits(x.c);
-        if (!b1) { /* whose words the same formulas serve, at a 32nd of K */
+        if (!b1) { /* words of b1 use the same formulas with K / 32 */
             compare_layout(x.name, &x.a_layout, 0, x.m, x.k, a_bits, false, tensor_gather_a, tensor_scatter_a,
                            f64 ? tensor_gather_a64 : NULL);
             compare_layout(x.name, &x.b_layout, 0, x.n, x.k, a_bits, true, tensor_gather_b, tensor_scatter_b,

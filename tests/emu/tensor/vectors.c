@@ -1,4 +1,5 @@
-/* vectors.c - what an H200 made of the matrices of emu_vectors.h, bit for bit: no GPU is needed. */
+/* vectors.c - compares with the results of an H200 for the matrices of emu_vectors.h, bit for bit, without a
+ * GPU. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static void explain(const struct vectors_case *c, enum vectors_kind kind, const 
                    gpu[i], model[i]);
 }
 
-/* All experiments of a case: how many differ. */
+/* Compares all experiments of a case; returns how many differ. */
 static int compare_case(FILE *file, const struct vectors_case *c, int number)
 {
     static struct vectors_input in;
@@ -82,14 +83,14 @@ TEST(results_are_those_of_the_gpu)
     assert_int_equal(missed, 0);
 }
 
-/* The comparison can fail: one fraction bit less. */
+/* The comparison finds a rule with one fraction bit less. */
 TEST(other_rules_are_told_apart)
 {
     static struct vectors_input in, other;
     struct vectors_case         c;
     int                         told = 0, floats = 0;
     for (int i = 0; vectors_case_at(i, &c); i++) {
-        if (c.p.c != TENSOR_f32 || c.p.rule.method != TENSOR_FUSED) /* f16 hides it */
+        if (c.p.c != TENSOR_f32 || c.p.rule.method != TENSOR_FUSED) /* f16 hides the difference */
             continue;
         bool differs = false;
         for (int e = 0; e < VECTORS_EACH; e++) {

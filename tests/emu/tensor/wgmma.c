@@ -27,7 +27,7 @@ static void say_list(const char *name, int first, int count)
 }
 
 /* ---- every layout -------------------------------------------------------------------------------------- */
-/* The chain of ptx/probe/wgmma.ptx, written out: D = C, then D += A B in steps. */
+/* Writes the chain of ptx/probe/wgmma.ptx: D = C, then D += A B in steps. */
 static void write_chain(const ptxpack_mma_atom *atom, const probe_wgmma_batch *b, bool a_mn, bool b_mn)
 {
     const bool half = atom->a == PTXPACK_VALUE_F16 || atom->a == PTXPACK_VALUE_BF16,
@@ -44,7 +44,7 @@ static void write_chain(const ptxpack_mma_atom *atom, const probe_wgmma_batch *b
         b->c_words);
     for (int i = 0; i < 6; i++)
         say("ld.param.u64 %%p%d, [p%d];\n", i, i);
-    for (int i = 0; i < 2; i++) /* 16 bytes a thread at a time */
+    for (int i = 0; i < 2; i++) /* each thread copies 16 bytes at a time */
         if ((i ? b->b_bytes : b->a_bytes) != 0)
             say("mul.wide.u32 %%x, %%trial, %zu; add.u64 %%p%d, %%p%d, %%x; mul.lo.u32 %%slot, %%t, "
                 "16;\nL%d: "

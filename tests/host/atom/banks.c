@@ -30,7 +30,7 @@ static ptxpack_banks counted(const ptxpack_layout *offsets, int bits, int bytes)
     return banks;
 }
 
-/* ---- what everybody knows ------------------------------------------------------------------------------ */
+/* ---- known facts --------------------------------------------------------------------------------------- */
 static void test_known_facts(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void test_known_facts(void **state)
 /* ---- the slow model ------------------------------------------------------------------------------------ */
 enum { WORDS = 1 << 14 };
 
-/* Each byte that each thread touches, one after the other. */
+/* Counts each byte that each thread accesses, one after the other. */
 static int slow_phase(const ptxpack_layout *l, int bits, int bytes, int64_t begin, int64_t end,
                       int64_t instruction)
 {
@@ -132,7 +132,8 @@ static void check_slowly(const ptxpack_layout *l, int bits, int bytes)
 
 static int pick(int n) { return rand() % n; }
 
-/* Threads in up to three modes, perhaps a second mode of instructions, perhaps a swizzle; aligned. */
+/* Makes aligned accesses: threads in up to three modes, sometimes a second mode of instructions, sometimes a
+ * swizzle. */
 static ptxpack_layout random_access(int bits, int bytes)
 {
     int64_t       align = bytes * 8 > bits ? bytes * 8 / bits : 1, shape[4], stride[4];
@@ -179,7 +180,8 @@ static ptxpack_layout swizzled(ptxpack_swizzle s, const ptxpack_layout *l)
     return ptxpack_make_composed(s, 0, l);
 }
 
-/* The first of all swizzles, in the stated order, with which ptxpack_bank_conflicts counts none. */
+/* Finds the first of all swizzles, in the stated order, with which ptxpack_bank_conflicts counts no
+ * conflict. */
 static bool slow_search(const ptxpack_layout *tile, int bits, int count, const ptxpack_bank_access *accesses,
                         ptxpack_swizzle *out)
 {
@@ -246,7 +248,7 @@ static void test_search_against_all_swizzles(void **state)
     assert_true(found > 100 && none > 20);
 }
 
-/* Tiles of f16 rows, written by 16-byte copies and read by ldmatrix, plain and transposed. */
+/* Tests tiles of f16 rows, written by 16-byte copies and read by ldmatrix, plain and transposed. */
 static void test_rows_of_f16(void **state)
 {
     (void)state;
@@ -278,8 +280,9 @@ static void test_rows_of_f16(void **state)
     }
 }
 
-/* 96 f16 columns: rows of 192 bytes, or three blocks of 32 columns one after another.  Both have a swizzle
- * for all copies and all ldmatrix of the tile; in the blocks it is the same for all columns of a row. */
+/* Tests 96 f16 columns: rows of 192 bytes, or three blocks of 32 columns one after another.  Both have a
+ * swizzle for all copies and all ldmatrix of the tile; in the blocks it is the same for all columns of a
+ * row. */
 static void test_96_columns(void **state)
 {
     (void)state;
@@ -295,7 +298,7 @@ static void test_96_columns(void **state)
         const ptxpack_bank_access accesses[] = {{&write, 16}, {&read, 16}};
         const ptxpack_swizzle     want = {2, 3, 3};
         ptxpack_swizzle           is;
-        assert_int_equal(counted(&read, 16, 16).conflicts, 3 * 96); /* without one */
+        assert_int_equal(counted(&read, 16, 16).conflicts, 3 * 96); /* without a swizzle */
         assert_int_equal(ptxpack_find_swizzle(&tile, 16, 2, accesses, &is), PTXPACK_OK);
         assert_memory_equal(&is, &want, sizeof is);
     }
@@ -307,7 +310,7 @@ static void test_96_columns(void **state)
                              r * 32 + c / 32 * 2048 + 8 * (c / 8 % 4 ^ (r >> 1 & 3)));
 }
 
-/* The swizzle permutes the tile: every offset once, none outside. */
+/* The swizzle permutes the tile: every offset is used once, and none outside. */
 static void test_swizzles_stay_in_the_tile(void **state)
 {
     (void)state;
@@ -378,7 +381,7 @@ static void test_tiled_copies(void **state)
     }
 }
 
-/* ldmatrix for the operands of an mma: each piece of the tile once, in phases of one matrix. */
+/* ldmatrix loads the operands of an mma: each piece of the tile once, in phases of one matrix. */
 static void test_copies_for_an_mma(void **state)
 {
     (void)state;
@@ -417,7 +420,7 @@ static void test_copies_for_an_mma(void **state)
     }
 }
 
-/* ---- saying no ----------------------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------------------ */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -491,7 +494,7 @@ static void test_refusals(void **state)
     }
 }
 
-/* ---- how fast ------------------------------------------------------------------------------------------ */
+/* ---- speed --------------------------------------------------------------------------------------------- */
 static void test_speed(void **state)
 {
     (void)state;
@@ -507,7 +510,7 @@ static void test_speed(void **state)
     clock_gettime(CLOCK_MONOTONIC, &to);
     double us = ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) / 1e3 / ROUNDS;
     printf("ptxpack_find_swizzle, 4 accesses by 32 threads: %.2f us\n", us);
-    assert_true(us < 500); /* it is some 5; a test machine may be slow, but not that slow */
+    assert_true(us < 500); /* it takes about 5; a test machine may be slow, but not that slow */
 }
 
 int main(void)

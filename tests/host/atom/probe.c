@@ -1,5 +1,5 @@
-/* probe.c - the probes of atoms tested without a GPU: models of the instructions, right ones and wrong
- * ones, stand in for it.  The model of copies and of descriptors is the PTX manual's, not our tables'. */
+/* probe.c - tests the probes of atoms without a GPU: models of the instructions, right and wrong ones, replace
+ * it.  The model of copies and of descriptors is the PTX manual's, not our tables'. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,10 +55,10 @@ static void numbers_keep_their_value(void **state)
 }
 
 /* ---- mma ------------------------------------------------------------------------------------------- */
-/* An instruction with these layouts, and how often it was asked. */
+/* An instruction with these layouts, and how often it was executed. */
 typedef struct mma_model {
     probe_mma mma;
-    bool      wraps; /* never saturates */
+    bool      wraps; /* it never saturates */
     int       calls;
 } mma_model;
 
@@ -153,7 +153,7 @@ static void right_mma_is_proven(void **state)
     }
 }
 
-/* The instruction is as the table says but for two elements of one operand, which change places. */
+/* The instruction is as the table says, except that two elements of one operand are exchanged. */
 static void every_wrong_place_is_noticed(void **state)
 {
     static mma_model model;
@@ -202,7 +202,7 @@ static void other_wrong_mma_is_noticed(void **state)
         model.mma.group_of[other] = 0;
     }
     assert_int_equal(probe_mma_prove(&table, execute_model, &model, SEED, line), PROBE_DIFFERS);
-    get_mma("SM80_16x8x8_F32F16F16F32_TN", &table); /* all of K in another order: no product can tell */
+    get_mma("SM80_16x8x8_F32F16F16F32_TN", &table); /* all of K in another order: no product shows it */
     model = (mma_model){.mma = table};
     for (int i = PROBE_A; i <= PROBE_B; i++)
         for (int t = 0; t < table.threads; t++)
@@ -213,7 +213,7 @@ static void other_wrong_mma_is_noticed(void **state)
     assert_int_equal(probe_mma_prove(&table, execute_model, &model, SEED, line), PROBE_PROVEN);
 }
 
-/* Complex numbers take several instructions of f64: what proves those proves them. */
+/* Complex numbers use several instructions of f64: the probes of these prove them, too. */
 static void complex_atoms_have_the_layouts_of_their_parts(void **state)
 {
     ptxpack_mma_atom atom, part;
@@ -232,7 +232,7 @@ static void complex_atoms_have_the_layouts_of_their_parts(void **state)
 }
 
 /* ---- copies ---------------------------------------------------------------------------------------- */
-/* As the PTX manual says; `wrong` leaves the last register or byte out. */
+/* A copy as in the PTX manual; `wrong` omits the last register or byte. */
 typedef struct copy_model {
     const ptxpack_copy_atom *atom;
     bool                     wrong;
@@ -352,7 +352,7 @@ static void copies_are_proven_and_wrong_ones_noticed(void **state)
     assert_int_equal(known, 2 + 1 + 6 + 6 + 8); /* shuffles, movmatrix, ldmatrix, stmatrix, cp.async */
 }
 
-/* ---- wgmma: what the PTX manual says of descriptors ------------------------------------------------ */
+/* ---- wgmma: descriptors as in the PTX manual ------------------------------------------------------- */
 typedef struct wgmma_model {
     const ptxpack_mma_atom *atom;
     ptxpack_wgmma_major     major[2];
@@ -423,7 +423,7 @@ static void multiply_trial(const wgmma_model *m, const probe_wgmma_batch *b, siz
     const uint32_t *c = b->c + i * (size_t)b->c_words * PROBE_WARP_GROUP;
     uint32_t       *d = b->d + i * (size_t)b->c_words * PROBE_WARP_GROUP;
     for (int row = 0; row < atom->m; row++)
-        for (int n = 0; n < atom->n; n++) { /* the manual's picture of D */
+        for (int n = 0; n < atom->n; n++) { /* as in the manual's picture of D */
             int thread = row / 16 * 32 + row % 8 * 4 + n % 8 / 2, value = n / 8 * 4 + row % 16 / 8 * 2 + n % 2;
             double sum = probe_decode(atom->c, probe_get(c, PROBE_WARP_GROUP, thread, atom->c, value));
             for (int k = 0; k < atom->k * PROBE_STEPS; k++)

@@ -1,5 +1,5 @@
-/* probe_text.c - the probe of every atom as PTX: it contains the very instruction of the table, and the
- * compiler at hand takes it, for the atom's lowest architecture and for an H200. */
+/* probe_text.c - the probe of every atom as PTX: it contains exactly the instruction of the table, and the
+ * installed compiler accepts it, for the atom's lowest architecture and for an H200. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 typedef struct run {
     ptxpack *handle; /* offline, for one target */
-    int      arch;   /* of it; with the suffix a */
+    int      arch;   /* of the target; with the suffix a */
     int      count, too_new;
     bool     compile, no_compiler;
 } run;
@@ -32,7 +32,7 @@ static void open_run(run *r, int arch, bool specific, bool compile)
         fail_msg("%s", ptxpack_detail(NULL));
 }
 
-/* The instruction must stand there, its operands after it. */
+/* The text must contain the instruction and its operands. */
 static void expect_text(run *r, const char *name, const char *ptx, const probe_kernel *k)
 {
     ptxpack_expansion *e = NULL;
@@ -73,7 +73,7 @@ static void one(run *r, const char *name, const char *ptx, const probe_kernel *k
 
 static bool is_wgmma(const ptxpack_mma_atom *atom) { return strncmp(atom->ptx, "wgmma.", 6) == 0; }
 
-/* Every probe that the run's target is the lowest architecture for, or all up to it. */
+/* Runs every probe whose lowest architecture is the run's target, or all up to it. */
 static void mma_probes(run *r, bool lowest)
 {
     ptxpack_mma_atom atom;
@@ -102,7 +102,7 @@ static void copy_probes(run *r, bool lowest)
     }
 }
 
-/* Of all widths, or of one. */
+/* Runs the probes of all widths, or of one. */
 static void wgmma_probes(run *r, int n)
 {
     ptxpack_mma_atom atom;
@@ -125,14 +125,14 @@ static void probes_have_the_instruction_of_the_table(void **state)
     (void)state;
     open_run(&r, 90, true, false);
     mma_probes(&r, false);
-    assert_true(r.count >= 2 + 8 + 3 + 63 + 8 + 3); /* sm_61 to sm_90, but for complex numbers */
+    assert_true(r.count >= 2 + 8 + 3 + 63 + 8 + 3); /* sm_61 to sm_90, without complex numbers */
     wgmma_probes(&r, 8);
     wgmma_probes(&r, 256);
     copy_probes(&r, false);
     ptxpack_close(r.handle);
 }
 
-/* Close; what could not be compiled is said. */
+/* Closes the handle, and reports what could not be compiled. */
 static void end_compiling(run *r)
 {
     ptxpack_close(r->handle);

@@ -1,4 +1,4 @@
-/* tiled.c - tiled MMAs: the figures of the articles, CuTe's own results, and what each of them must
+/* tiled.c - tiled MMAs: the figures of the articles, CuTe's own results, and a check of what each of them must
  * mean, by brute force. */
 #include "tiled_fixture.h"
 
@@ -120,7 +120,7 @@ static void test_attention_mma(void **state)
         assert_int_equal(ptxpack_at(&ctv, i), ptxpack_at(&atv, i));
 }
 
-/* Article 001: what one thread holds, and MMA_M = M / (m * atoms along M). */
+/* Article 001: the elements that one thread holds, and MMA_M = M / (m * atoms along M). */
 static void test_mma_counts(void **state)
 {
     ptxpack_tiled_mma mma = tiled_mma("SM80_16x8x16_F16F16F16F16_TN", "(2,4,4)", NULL);
@@ -166,7 +166,8 @@ static void test_mma_facts(void **state)
 }
 
 /* ---- every MMA atom, by brute force ------------------------------------------------------------------- */
-/* How often each element of an operand is held, in a tile of whole atoms, by the threads that take part. */
+/* Counts how often each element of an operand is held, in a tile of whole atoms, by the threads that take
+ * part. */
 static void count_elements(const ptxpack_tiled_mma *mma, ptxpack_operand operand, const ptxpack_layout *tensor,
                            uint16_t *held)
 {
@@ -208,7 +209,8 @@ static void test_every_mma(void **state)
     ptxpack_mma_atom atom;
     (void)state;
     for (size_t i = 0; ptxpack_mma_atom_at(i, &atom); i++) {
-        if (atom.a_tensor || atom.d_tensor || (atom.b_shared && i % 29 != 0)) /* too many of these for all */
+        /* there are too many of these to test all */
+        if (atom.a_tensor || atom.d_tensor || (atom.b_shared && i % 29 != 0))
             continue;
         check_mma(&atom, "(1,1,1)");
         if (!atom.b_shared)
@@ -216,8 +218,8 @@ static void test_every_mma(void **state)
     }
 }
 
-/* Threads that differ only in the mode that an operand lacks hold the same of it; and the (thread, value)
- * layouts say the same as the partitions. */
+/* Threads that differ only in the mode that an operand lacks hold the same elements; and the (thread, value)
+ * layouts agree with the partitions. */
 static void check_broadcast(const ptxpack_tiled_mma *mma, ptxpack_operand operand, const char *tensor)
 {
     static const int modes[3][2] = {{0, 2}, {1, 2}, {0, 1}}, missing[3] = {1, 0, 2};
@@ -261,7 +263,7 @@ static void test_broadcast(void **state)
     }
 }
 
-/* Coordinates in place of offsets, as for predicates. */
+/* Partitions of coordinates in place of offsets, as predicates need them. */
 static void test_identity(void **state)
 {
     ptxpack_tiled_mma mma = tiled_mma(AMPERE, "(4,1,1)", "<64,16,16>");
@@ -275,7 +277,7 @@ static void test_identity(void **state)
     assert_string_equal(text, "(17,2)");
 }
 
-/* ---- saying no --------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------------- */
 static void test_mma_no(void **state)
 {
     ptxpack_mma_atom atom = mma_atom(AMPERE), other;
@@ -321,7 +323,7 @@ static void test_mma_no(void **state)
     assert_int_equal(part_of.shape.status, PTXPACK_E_ARG);
 
     ptxpack_tiled_mma broken = ptxpack_make_tiled_mma(&atom, NULL, &plain);
-    assert_int_equal(ptxpack_mma_threads(&broken), 0); /* and hands its no on */
+    assert_int_equal(ptxpack_mma_threads(&broken), 0); /* and passes its refusal on */
     assert_int_equal(ptxpack_mma_thrfrg(&broken, PTXPACK_A, &a).shape.status, PTXPACK_E_ARG);
     assert_int_equal(ptxpack_mma_layout_tv(&broken, PTXPACK_A).shape.status, PTXPACK_E_ARG);
     assert_int_equal(ptxpack_mma_thread_vmnk(&broken, 0).status, PTXPACK_E_ARG);
@@ -340,7 +342,7 @@ static void test_mma_no(void **state)
         }
 }
 
-/* An atom that was not found says so to the end of what is made of it. */
+/* The error of an atom that was not found is kept by everything that is made from it. */
 static void test_no_mma_atom(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tiled_copy.c - copy atoms and tiled copies: the figures of the articles, CuTe's own results, and what
- * each of them must mean, by brute force. */
+/* tiled_copy.c - copy atoms and tiled copies: the figures of the articles, CuTe's own results, and a check of
+ * what each of them must mean, by brute force. */
 #include "tiled_fixture.h"
 
 /* ---- copy atoms -------------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static void test_copy_atom_versions(void **state)
     assert_int_equal(all, ptxpack_copy_atom_count());
 }
 
-/* An atom that was not found says so to the end of what is made of it. */
+/* The error of an atom that was not found is kept by everything that is made from it. */
 static void test_no_copy_atom(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void test_no_copy_atom(void **state)
         assert_int_equal(copies[i].status, PTXPACK_E_ARG);
         assert_int_equal(ptxpack_copy_threads(&copies[i]), 0);
         assert_int_equal(part.layout.shape.status, PTXPACK_E_ARG);
-        assert_no(part.layout.shape.status, "SM75_U32x4_LDSM"); /* still the first line */
+        assert_no(part.layout.shape.status, "SM75_U32x4_LDSM"); /* the first line is kept */
     }
     memset(&atom, 0x5a, sizeof atom);
     assert_int_equal(ptxpack_copy_atom_find(NULL, &atom), PTXPACK_E_ARG);
@@ -286,7 +286,7 @@ static void test_copy_facts(void **state)
     assert_layout(a.tiler, "<32:1,(2,4):(4,1)>");
 }
 
-/* What a copy made from a tiled MMA brings to a thread is what the MMA wants there, in the retiled order. */
+/* A copy made from a tiled MMA brings a thread the elements that the MMA needs there, in the retiled order. */
 static void test_copy_feeds_mma(void **state)
 {
     static const struct {
@@ -356,7 +356,7 @@ static void test_ldmatrix(void **state)
     }
 }
 
-/* A swizzled tensor: the same elements, each at its swizzled place. */
+/* A swizzled tensor has the same elements, each at its swizzled place. */
 static void test_swizzled(void **state)
 {
     ptxpack_tiled_mma  mma = tiled_mma(AMPERE, "(4,1,1)", "<64,16,16>");
@@ -385,8 +385,8 @@ static void test_swizzled(void **state)
     assert_int_equal(ptxpack_cosize(&fragment), ptxpack_size(&fragment));
 }
 
-/* Random threads and values: each element is read once and written once, and a retiled fragment has the
- * fragment's elements. */
+/* Random threads and values: each element is read once and written once, and a retiled fragment has the same
+ * elements as the fragment. */
 static void test_random_copies(void **state)
 {
     static const int extents[] = {1, 2, 4, 8, 16};
@@ -438,7 +438,7 @@ static void test_random_copies(void **state)
     }
 }
 
-/* ---- saying no --------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------------- */
 static void test_copy_no(void **state)
 {
     ptxpack_copy_atom ldsm = copy_atom("SM75_U32x4_LDSM_N"), trans = copy_atom("SM75_U16x8_LDSM_T");
@@ -475,7 +475,7 @@ static void test_copy_no(void **state)
     assert_no(ptxpack_copy_partition(&copy, PTXPACK_SRC, -1, &tensor).layout.shape.status, "thread -1");
     out = layout("(4611686018427387904,1,1)");
     assert_no(ptxpack_copy_retile(&copy, &out).shape.status, "too large");
-    out = layout("(3,1,1)"); /* no fragment of whole atoms */
+    out = layout("(3,1,1)"); /* it is not a fragment of whole atoms */
     assert_int_equal(ptxpack_copy_retile(&copy, &out).shape.status, PTXPACK_E_ARG);
     ptxpack_layout data = layout("(8,8)"), far = layout("(32,8):(8,64)");
     assert_no(ptxpack_make_cotiled_copy(&wide, 16, &far, &data).status, "are not offsets of (8,8)");
@@ -484,7 +484,7 @@ static void test_copy_no(void **state)
     ptxpack_tiled_mma f64 = tiled_mma("SM80_8x8x4_F64F64F64F64_TN", NULL, NULL);
     assert_no(ptxpack_make_tiled_copy_c_atom(&ldsm, 16, &f64).status, "which has 2 of C");
 
-    /* atoms at n = 0, 16, 8, 24: the copy would take them in another order than the fragment has them */
+    /* atoms at n = 0, 16, 8, 24: the copy would use another order than the fragment */
     ptxpack_tiled_mma  crossed = tiled_mma(AMPERE, NULL, "<_,(8,2,2):(1,16,8),_>");
     ptxpack_tiled_mma  shared = tiled_mma(AMPERE, "(1,2,1)", "<_,(8,2,2):(1,16,8),_>");
     ptxpack_copy_atom  word = copy_atom("UniversalCopy<uint32_t>");
@@ -498,7 +498,8 @@ static void test_copy_no(void **state)
     b = copy_of_mma("UniversalCopy<uint32_t>", 16, &crossed, PTXPACK_A);
     fragment = layout("((2,2,2),1,1)");
     assert_int_equal(ptxpack_copy_retile(&b, &fragment).shape.status, PTXPACK_OK);
-    b = copy_of_mma("UniversalCopy<uint32_t>", 16, &shared, PTXPACK_B); /* two threads: each one's in order */
+    /* two threads: the elements of each are in order */
+    b = copy_of_mma("UniversalCopy<uint32_t>", 16, &shared, PTXPACK_B);
     fragment = layout("((2,2),2,1)");
     assert_int_equal(ptxpack_copy_retile(&b, &fragment).shape.status, PTXPACK_OK);
 

@@ -41,7 +41,7 @@ static inline const char *text_of(const ptxpack_layout *l)
         assert_int_equal(slice_.offset.value[0], at);       \
     } while (0)
 
-/* The last call said no, and its line has `words` in it. */
+/* The last call was refused, and its line contains `words`. */
 #define assert_no(status, words)                                          \
     do {                                                                  \
         assert_int_equal(status, PTXPACK_E_ARG);                          \

@@ -1,4 +1,5 @@
-/* tma.c - TMA boxes: against what CuTe 4.7 hands to the driver, and against what the hardware does. */
+/* tma.c - compares TMA boxes with the arguments that CuTe 4.7 gives to the driver, and with what the hardware
+ * does. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,7 +148,7 @@ static void test_boxes_are_those_of_cute(void **state)
 }
 
 /* ---- what the hardware does ---------------------------------------------------------------------------- */
-/* What strides that are basis paths lead to: 64@1 is (0,64). */
+/* Adds the coordinate of strides that are basis paths: 64@1 is (0,64). */
 static void add_coordinate(const ptxpack_tuple *steps, int64_t at[PTXPACK_TMA_RANK])
 {
     ptxpack_tuple t = ptxpack_as_arithmetic_tuple(steps);
@@ -156,7 +157,8 @@ static void add_coordinate(const ptxpack_tuple *steps, int64_t at[PTXPACK_TMA_RA
         at[i] += t.value[i];
 }
 
-/* One instruction.  Memory holds its own offsets; -1: beyond the end.  `element`: where in shared memory. */
+/* Runs one instruction.  Memory holds its own offsets; -1: beyond the end.  `element`: the place in shared
+ * memory. */
 static void run_box(const ptxpack_tma_box *box, const int64_t from[PTXPACK_TMA_RANK], int64_t element,
                     int64_t *shared)
 {
@@ -179,7 +181,7 @@ static void run_box(const ptxpack_tma_box *box, const int64_t from[PTXPACK_TMA_R
     }
 }
 
-/* The coordinates that `l` gives for number i are added. */
+/* Adds the coordinates that `l` gives for number i. */
 static void add_number(const ptxpack_layout *l, int64_t i, int64_t at[PTXPACK_TMA_RANK])
 {
     ptxpack_tuple number = ptxpack_int(i), step = ptxpack_layout_crd2idx(l, &number);
@@ -188,7 +190,7 @@ static void add_number(const ptxpack_layout *l, int64_t i, int64_t at[PTXPACK_TM
         add_coordinate(&step, at);
 }
 
-/* All boxes of the tile at `origin`, each by all blocks of the multicast. */
+/* Runs all boxes of the tile at `origin`, each by all blocks of the multicast. */
 static void run_boxes(const ptxpack_tma_box *box, const ptxpack_tuple *origin, int64_t blocks, int64_t *shared)
 {
     ptxpack_tuple start = ptxpack_layout_crd2idx(&box->coordinates, origin);
@@ -273,7 +275,7 @@ static void test_other_tiles(void **state)
     assert_int_equal(box.swizzle, PTXPACK_TMA_SWIZZLE_128B);
 }
 
-/* Three modes in any order in global and in shared memory, with room between the rows of the tensor. */
+/* Tests three modes in any order in global and in shared memory, with room between the rows of the tensor. */
 static void test_random_tiles(void **state)
 {
     (void)state;
@@ -322,7 +324,7 @@ static void test_random_tiles(void **state)
     assert_true(done > 50 && refused > 50);
 }
 
-/* Each mode keeps its end: beyond column 60 comes the fill, although the next row begins at 64. */
+/* Each mode has its own end: the fill begins at column 60, although the next row begins at 64. */
 static void test_modes_keep_their_ends(void **state)
 {
     (void)state;
@@ -363,7 +365,7 @@ static void test_what_ran_on_hopper(void **state)
     check_tile(&g, "(256,0,2,1)");
 }
 
-/* ---- saying no ----------------------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------------------ */
 static void test_refusals(void **state)
 {
     enum { F16 = PTXPACK_TMA_FLOAT16, U8 = PTXPACK_TMA_UINT8 };
@@ -441,13 +443,13 @@ static void test_refusals(void **state)
     assert_int_equal(ptxpack_tma_make(&desc).status, PTXPACK_E_ARG);
 }
 
-/* The last that goes, and the first that does not: the limits are the driver's, which
- * driver_has_these_limits asks for; it is stricter with rows below a swizzle's span: see tma.h. */
+/* Tests the last valid value and the first invalid one: the limits are the driver's, and
+ * driver_has_these_limits checks them; the driver is stricter with rows below a swizzle's span: see tma.h. */
 static void test_limits(void **state)
 {
     (void)state;
     static const struct {
-        const char *global, *shared, *line; /* line NULL: it goes */
+        const char *global, *shared, *line; /* line NULL: it is valid */
     } rows[] = {
         /* of bytes */
         {"(64,4294967296):(4294967296,1)", "(8,64):(64,1)", NULL},
@@ -556,7 +558,7 @@ static void driver_takes_the_boxes(encode_function function)
         int             error = encode(function, &box);
         assert_int_equal(error, 0);
         box.global_strides[0] += 8;
-        assert_int_equal(encode(function, &box), INVALID_VALUE); /* it does look */
+        assert_int_equal(encode(function, &box), INVALID_VALUE); /* the driver does check */
     }
 }
 

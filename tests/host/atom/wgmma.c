@@ -1,4 +1,4 @@
-/* wgmma.c - descriptors: against figures printed by CuTe 4.7, and the hardware's address rule. */
+/* wgmma.c - compares descriptors with figures printed by CuTe 4.7, and with the hardware's address rule. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,8 @@
 
 enum { K = PTXPACK_WGMMA_K, MN = PTXPACK_WGMMA_MN };
 
-/* tile_to_shape(atom, shape, order); its first instruction's make_gmma_desc; the instructions' distances. */
+/* tile_to_shape(atom, shape, order); make_gmma_desc of its first instruction; the distances of the
+ * instructions. */
 static const struct golden {
     int         major;
     const char *swizzle;
@@ -168,7 +169,7 @@ static void test_atoms(void **state)
 }
 
 /* ---- what the hardware does ---------------------------------------------------------------------------- */
-/* The byte address of element (m,k) of the operand that `word` describes, as the PTX manual has it: canonical
+/* The byte address of element (m,k) of the operand that `word` describes, as in the PTX manual: canonical
  * layout from the word's fields, then the address's bits 7.. are XORed to its bits 4.. . */
 static int64_t hardware_address(uint64_t word, int major, int bits, int64_t m, int64_t k)
 {
@@ -210,7 +211,7 @@ static void test_hardware_finds_each_element(void **state)
     }
 }
 
-/* Tiles that no atom makes: rows further apart, blocks in another order, an offset. */
+/* Tests tiles that no atom makes: rows further apart, blocks in another order, an offset. */
 static void test_other_canonical_tiles(void **state)
 {
     (void)state;
@@ -298,7 +299,7 @@ static void test_words_both_ways(void **state)
         assert_int_equal(ptxpack_wgmma_encode(&bad[i], &word), PTXPACK_E_ARG);
 }
 
-/* ---- saying no ----------------------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------------------ */
 static void test_refusals(void **state)
 {
     (void)state;
@@ -354,7 +355,7 @@ static void test_refusals(void **state)
     }
 }
 
-/* A tile of 2^18 bytes is the largest that descriptors reach all over. */
+/* A tile of 2^18 bytes is the largest that descriptors can reach completely. */
 static void test_largest_tile(void **state)
 {
     (void)state;
@@ -380,7 +381,7 @@ static void test_largest_tile(void **state)
     }
 }
 
-/* Elements of 64 bits: TMA's; wgmma has none. */
+/* TMA has elements of 64 bits; wgmma has none. */
 static void test_64_bits(void **state)
 {
     (void)state;

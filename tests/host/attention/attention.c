@@ -1,4 +1,5 @@
-/* attention.c - conversions of element types, the reference, and launches, without a GPU (through tests/fake/loader.c). */
+/* attention.c - conversions of element types, the reference, and launches, without a GPU (through
+ * tests/fake/loader.c). */
 #include "fixture.h"
 
 /* ---- element types ------------------------------------------------------------------------------ */
@@ -35,7 +36,7 @@ static void widening_is_exact(void **state)
         }
 }
 
-/* Around every midpoint between neighbours: below, at (to even), above. */
+/* Tests every midpoint between neighbours: below it, at it (to even), above it. */
 static void narrowing_rounds_to_nearest_even(void **state)
 {
     (void)state;
@@ -45,7 +46,7 @@ static void narrowing_rounds_to_nearest_even(void **state)
         for (uint32_t low = 0; low < top; low++)
             for (uint32_t sign = 0; sign <= 0x8000; sign += 0x8000) {
                 double a = defined_value(type, (uint16_t)low), b = defined_value(type, (uint16_t)(low + 1));
-                float  middle = (float)((a + b) / 2); /* exact: one bit more */
+                float  middle = (float)((a + b) / 2); /* exact: it needs one bit more */
                 float  below = nextafterf(middle, 0), above = nextafterf(middle, INFINITY);
                 float  s = sign ? -1.0f : 1.0f;
                 if (middle > FLT_MAX)
@@ -72,7 +73,7 @@ static double at(const ptxpack_attention_desc *d, const uint16_t *data, const at
     return ptxpack_to_float(d->dtype, data[b * t->batch + i * t->row + h * t->head + c]);
 }
 
-/* One output row by the definition, in long double. */
+/* Computes one output row by the definition, in long double. */
 static double naive_row(const ptxpack_attention_desc *d, int b, int h, int i, double *o)
 {
     attention_geometry g;
@@ -154,7 +155,7 @@ static void the_reference_is_the_definition(void **state)
     }
 }
 
-/* A NaN that the mask hides does not show, one that it does not hide does. */
+/* A NaN that the mask hides has no effect, and a NaN that it does not hide has one. */
 static void masked_values_do_not_matter(void **state)
 {
     (void)state;
@@ -178,7 +179,7 @@ static void masked_values_do_not_matter(void **state)
         assert_int_equal(isnan(o[i]), i / 96 % 5 == 2 || i / 96 % 5 == 3);
 }
 
-/* Threads, and rows in any order, give the bits of one thread. */
+/* Several threads, and rows in any order, give the same bits as one thread. */
 static void threads_do_not_matter(void **state)
 {
     (void)state;
@@ -203,7 +204,7 @@ static void threads_do_not_matter(void **state)
     assert_memory_equal(rounded[0], rounded[1], sizeof rounded[0]);
     assert_memory_equal(lse[0], lse[1], sizeof lse[0]);
     double most = 0;
-    for (int i = 0; i < 60 * 16; i++) { /* rounded to the type, and near */
+    for (int i = 0; i < 60 * 16; i++) { /* the result is rounded to the type, and near */
         assert_true(ptxpack_to_float(d.dtype, ptxpack_from_float(d.dtype, (float)rounded[0][i])) ==
                     rounded[0][i]);
         most = fmax(most, fabs(rounded[0][i] - o[0][i]));
@@ -271,7 +272,7 @@ static void bad_buffers_are_refused(void **state)
             fail_msg("\"%s\" does not contain \"%s\"", ptxpack_detail(handle), bad[i].line);
     }
     ptxpack_attention_buffers b = fine;
-    b.o = 0x20000 - 1984; /* side by side is fine */
+    b.o = 0x20000 - 1984; /* adjacent buffers are allowed */
     assert_int_equal(ptxpack_attention_check_buffers(&g, 0, &b, line), PTXPACK_OK);
     b.size = 0;
     assert_int_equal(ptxpack_attention_launch(plan, &b, NULL), PTXPACK_E_ARG);
@@ -280,7 +281,7 @@ static void bad_buffers_are_refused(void **state)
     ptxpack_close(handle);
 }
 
-/* The mock computes from the arguments alone: a right result means that they are right. */
+/* The mock computes only from the arguments: a right result means that they are right. */
 static void arguments_reach_the_kernel(void **state)
 {
     (void)state;
@@ -328,7 +329,7 @@ static void arguments_reach_the_kernel(void **state)
     ptxpack_close(handle);
 }
 
-/* What is wrong in the first row must not be forgotten over the good ones after it. */
+/* An error in the first row must still be reported after good rows. */
 static void verification_sees_every_row(void **state)
 {
     (void)state;

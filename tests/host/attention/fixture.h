@@ -1,4 +1,4 @@
-/* fixture.h - a good descriptor, every kind of mask, and a handle on the mock loader (tests/fake/loader.c). */
+/* fixture.h - a valid descriptor, every kind of mask, and a handle on the mock loader (tests/fake/loader.c). */
 #ifndef PTXPACK_TEST_ATTENTION_FIXTURE_H
 #define PTXPACK_TEST_ATTENTION_FIXTURE_H
 #include <float.h>
@@ -39,7 +39,7 @@ static inline ptxpack *open_mock(const char *arch)
     return handle;
 }
 
-/* Every kind of mask, and of softcap, for what computes with them. */
+/* Every kind of mask and of softcap, for tests that compute with them. */
 typedef struct masking {
     ptxpack_mask mask;
     int32_t      left, right;
@@ -68,7 +68,8 @@ static inline void set_masking(ptxpack_attention_desc *d, const masking *m)
     d->softcap = m->softcap;
 }
 
-/* Below 0: key j lies before what query row i may see, above 0: after; by the words of attention.h. */
+/* Below 0: key j lies before the keys that query row i sees; above 0: after them.  It follows attention.h
+ * literally. */
 static inline int outside(const ptxpack_attention_desc *d, int i, int j)
 {
     bool window = d->mask == PTXPACK_MASK_WINDOW_TOP_LEFT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;

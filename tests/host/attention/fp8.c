@@ -1,4 +1,4 @@
-/* fp8.c - e4m3 on the host: conversions, what descriptors and addresses must be, the reference. */
+/* fp8.c - e4m3 on the host: conversions, valid descriptors and addresses, the reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 enum { SEED = 20261122 };
 
 /* ---- conversions -------------------------------------------------------------------------------- */
-/* The value of a code from the definition of the format; 0x7f, which is NaN, as the next in order. */
+/* The value of a code by the definition of the format; 0x7f, which is NaN, has the next value in order. */
 static double defined_value(int code)
 {
     int    exponent = code >> 3 & 15, fraction = code & 7;
@@ -40,7 +40,7 @@ static void every_code_is_exact(void **state)
     assert_true(ptxpack_to_float(PTXPACK_E4M3, 0x7e) == 448);
 }
 
-/* Around every midpoint between neighbours: below, at (to even), above. */
+/* Tests every midpoint between neighbours: below it, at it (to even), above it. */
 static void narrowing_rounds_to_nearest_even(void **state)
 {
     (void)state;
@@ -215,8 +215,8 @@ static double through(ptxpack_dtype type, double value)
     return ptxpack_to_float(type, ptxpack_from_float(type, (float)value));
 }
 
-/* One output row by the definition, of compact tensors; `rounded`: scores to bf16, weights to e4m3 where the
- * largest is 256. */
+/* Computes one output row of compact tensors by the definition; `rounded`: scores are rounded to bf16, weights
+ * to e4m3 where the largest is 256. */
 static double naive_row(int b, int h, int i, const ptxpack_descales *s, bool rounded, double *o)
 {
     int    kv = b * 2 + h / 3, d = good.head_dim;
@@ -262,7 +262,8 @@ static void the_reference_is_the_definition(void **state)
     }
 }
 
-/* The definition with such scores and weights, to bf16 in the end; and that is not exact. */
+/* The rounded reference is the definition with such scores and weights, rounded to bf16; it differs from the
+ * exact one. */
 static void rounded_is_what_fp8_can_do(void **state)
 {
     (void)state;
@@ -289,7 +290,7 @@ static void rounded_is_what_fp8_can_do(void **state)
     assert_true(most > 0.03 && most < 0.3);
 }
 
-/* A right bf16 output passes; one that forgot a descale does not. */
+/* A right bf16 output passes; an output without one of the descales does not. */
 static void verification_knows_the_descales(void **state)
 {
     (void)state;
@@ -313,7 +314,7 @@ static void verification_knows_the_descales(void **state)
 }
 
 /* ---- verification -------------------------------------------------------------------------------- */
-/* What wgmma cuts off a score grows with the scale. */
+/* The part of a score that wgmma cuts off grows with the scale. */
 static void a_large_scale_widens_the_bound(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
-/* mma_layout.c - the shared-memory layouts of every attention row: what the kernel computes from
- * its
- * symbols is the swizzled layout at the element that the instruction wants, and no access conflicts. */
+/* mma_layout.c - the shared-memory layouts of every attention row: the kernel computes from its symbols the
+ * swizzled layout at the element that the instruction needs, and no access conflicts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +69,7 @@ static int64_t digit(const row_case *c, const char *function, const char *part, 
     return symbol(c, name);
 }
 
-/* As shared/layout.ptx computes it, in 32 bits. */
+/* Computes a function as shared/layout.ptx does, in 32 bits. */
 static int64_t thread_function(const row_case *c, const char *function, int64_t thread)
 {
     char     modes[64];
@@ -87,7 +86,7 @@ static int64_t swizzled(const row_case *c, int64_t x)
     return x ^ (x >> symbol(c, "SWIZZLE_SHIFT") & symbol(c, "SWIZZLE_MASK"));
 }
 
-/* Byte of element (row, column) in the Q tile, or in a K or V tile, by the layout. */
+/* The byte of element (row, column) in the Q tile, or in a K or V tile, by the layout. */
 static int64_t byte_of(const row_case *c, bool of_q, int64_t row, int64_t column)
 {
     const int64_t at[2] = {row, column};
@@ -174,10 +173,9 @@ static void test_copies(void **state)
 }
 
 /* ---- ldmatrix ------------------------------------------------------------------------------------- */
-/* Lane l gives row l % 8 of matrix l / 8.  Of A the matrices are the row halves, then the column halves; of B
- * from K (rows n) the column halves, then the next eight keys; of B from V (rows k, transposed) the row
- * halves,
- * then the next eight columns. */
+/* Lane l gives row l % 8 of matrix l / 8.  For A the matrices are the row halves, then the column halves; for B
+ * from K (rows n) the column halves, then the next eight keys; for B from V (rows k, transposed) the row
+ * halves, then the next eight columns. */
 static void ldmatrix_addresses(const row_case *c)
 {
     const attention_mma_layout *l = &c->l;
@@ -275,14 +273,14 @@ static void test_no_conflicts(void **state)
     for_every_row(no_access_conflicts);
 }
 
-/* Without the swizzle the count is what it was put there for. */
+/* Counts the conflicts without the swizzle, which is there to remove them. */
 static void conflicts_without(const row_case *c)
 {
     attention_mma_layout plain = c->l;
     memset(&plain.swizzle, 0, sizeof plain.swizzle);
     ptxpack_banks banks = ptxpack_attention_mma_banks(&plain, MMA_ACCESS_K);
     assert_int_equal(banks.status, PTXPACK_OK);
-    assert_true(banks.conflicts >= banks.phases); /* rows of 64 bytes: 4 of 8 meet, of 128 all 8 */
+    assert_true(banks.conflicts >= banks.phases); /* rows of 64 bytes: 4 of 8 conflict; of 128 bytes: all 8 */
 }
 
 static void test_conflicts_without_swizzle(void **state)

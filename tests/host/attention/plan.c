@@ -1,11 +1,11 @@
-/* plan.c - plans and launches of wgmma rows on a fake driver: which row is taken, tensor maps,
- * workspace, grid, and what is refused. */
+/* plan.c - plans and launches of wgmma rows on a fake driver: the chosen row, tensor maps, workspace, grid, and
+ * refusals. */
 #include "tests/loader/loader_fixture.h"
 #include <sys/wait.h>
 
 #include "host/attention/inspect.h"
 
-/* Texts that compile to nothing: what counts is which one is taken. */
+/* Writes texts that compile to nothing: the tests check only which one is chosen. */
 static void write_kernels(void)
 {
     static const char text[] = ".version \\[ISA/10].\\[ISA%10]\n.target sm_\\[ARCH]\n// BLOCK_M \\[BLOCK_M]\n";
@@ -58,7 +58,7 @@ static const ptxpack_variant *row_of(const ptxpack_attention_plan *plan)
     return ptxpack_kernel_describe(ptxpack_attention_kernel(plan))->variant;
 }
 
-/* The row of 128 columns with tiles of so many rows. */
+/* The row of 128 columns with tiles of block_m rows. */
 static const ptxpack_variant *wgmma_row(int64_t block_m)
 {
     size_t                 count;
@@ -80,8 +80,7 @@ static void expect_file(ptxpack *handle, const ptxpack_attention_desc *desc, con
     ptxpack_attention_plan_free(plan);
 }
 
-/* ---- plan and launch ------------------------------------------------------------------------------------
- */
+/* ---- plan and launch --------------------------------------------------------------------------------- */
 static void a_launch_has_maps_and_workspace(void **state)
 {
     (void)state;
@@ -114,7 +113,7 @@ static void a_launch_has_maps_and_workspace(void **state)
     ptxpack_close(handle);
 }
 
-/* Fewer tiles than the GPU holds are as many blocks, of the rows with small tiles. */
+/* If there are fewer tiles than the GPU holds, there are as many blocks, of the rows with small tiles. */
 static void small_problems_have_small_grids(void **state)
 {
     (void)state;
@@ -188,8 +187,7 @@ static void the_arguments_are_those_of_the_problem(void **state)
     ptxpack_close(handle);
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------------
- */
+/* ---- refusals ---------------------------------------------------------------------------------------- */
 static void a_bad_workspace_is_refused(void **state)
 {
     (void)state;
@@ -219,7 +217,7 @@ static void a_bad_workspace_is_refused(void **state)
     ptxpack_close(handle);
 }
 
-/* mma.sync rows want none and do not look at it. */
+/* mma.sync rows need no workspace and do not check it. */
 static void other_rows_want_no_workspace(void **state)
 {
     (void)state;
@@ -252,7 +250,7 @@ static void the_drivers_refusals_are_told(void **state)
     ptxpack_close(handle);
 }
 
-/* The driver is not asked for anything there: not for addresses in tensor maps, either. */
+/* The driver is not called in a forked process, also not for addresses in tensor maps. */
 static int use_after_fork(ptxpack *handle, const ptxpack_attention_plan *plan, const struct fake_record *record)
 {
     const unsigned          encoded = record->maps_encoded;
@@ -282,8 +280,7 @@ static void a_forked_child_is_refused(void **state)
     ptxpack_close(handle);
 }
 
-/* ---- the choice -----------------------------------------------------------------------------------------
- */
+/* ---- the choice -------------------------------------------------------------------------------------- */
 static void a_driver_without_tensor_maps_has_the_other_kernel(void **state)
 {
     static const char *const missing[] = {"missing=cuTensorMapEncodeTiled",
@@ -334,9 +331,9 @@ static void what_tma_cannot_do_falls_back(void **state)
     ptxpack_close(handle);
 }
 
-/* ---- how it is compiled ---------------------------------------------------------------------------------
- */
-/* For sm_90a, as a whole program: where only cuLink is there, by the driver's own JIT. */
+/* ---- how it is compiled ------------------------------------------------------------------------------ */
+/* It is compiled for sm_90a as a whole program; when only cuLink is available, the driver's own JIT compiles
+ * it. */
 static void it_is_compiled_for_sm_90a_as_a_whole(void **state)
 {
     (void)state;

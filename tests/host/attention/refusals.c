@@ -195,7 +195,7 @@ static void unsupported_is_not_bad(void **state)
     ptxpack_close(h70);
 }
 
-/* What must pass: strides of extent 1 are ignored, gaps, broadcasts, any order of dimensions. */
+/* Valid strides: those of extent 1, which are ignored, gaps, broadcasts, any order of dimensions. */
 static void good_strides_are_taken(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void good_strides_are_taken(void **state)
     assert_true(g.limited_right && g.right_offset == 2);
 }
 
-/* What a mask means for a kernel: every row's keys, and no limit where none binds. */
+/* What a mask means for a kernel: every row sees the right keys, and a limit that has no effect is not set. */
 static void masks_become_limits(void **state)
 {
     (void)state;
@@ -261,7 +261,7 @@ static void masks_become_limits(void **state)
                     }
 }
 
-/* The largest of everything: nothing overflows, and what does not fit the kernel is refused. */
+/* The largest values: nothing overflows, and what does not fit the kernel is refused. */
 static void huge_windows_are_clipped(void **state)
 {
     (void)state;
@@ -346,6 +346,25 @@ static void symbols_state_the_struct(void **state)
     }
 }
 
+/* tanh.approx came with PTX ISA 7.0, and rows for sm_75 run on drivers that know less. */
+static void softcap_needs_a_newer_isa_than_its_row(void **state)
+{
+    (void)state;
+    ptxpack               *handle = open_mock("sm_75");
+    const ptxpack_variant *row = ptxpack_variant_find("attention_mma_sm75_d32_128x64");
+    ptxpack_device_caps    caps = ptxpack_device(handle)->caps;
+    ptxpack_attention_desc d = good;
+    char                   line[PLAN_LINE];
+    caps.isa = 65;
+    assert_null(plan_row_refusal(&attention_op, handle, &caps, &d, row, line));
+    d.softcap = 15;
+    assert_string_equal(plan_row_refusal(&attention_op, handle, &caps, &d, row, line),
+                        "softcap needs PTX ISA 7.0, and here it is 6.5");
+    caps.isa = 70;
+    assert_null(plan_row_refusal(&attention_op, handle, &caps, &d, row, line));
+    ptxpack_close(handle);
+}
+
 /* The smallest HEAD_DIM that covers head_dim, on each kind of device. */
 static void the_tightest_row_is_chosen(void **state)
 {
@@ -361,6 +380,7 @@ static void the_tightest_row_is_chosen(void **state)
             for (int n = 5; n >= 0; n--)
                 want = dims[n] >= dim ? dims[n] : want;
             d.head_dim = dim;
+            d.seqlen_q = 100; /* more rows than decode.ptx takes */
             assert_int_equal(ptxpack_attention_plan_create(handle, &d, &plan), PTXPACK_OK);
             const ptxpack_variant *row = ptxpack_kernel_describe(ptxpack_attention_kernel(plan))->variant;
             assert_int_equal(ptxpack_variant_parameter(row, "HEAD_DIM", 0), want);
@@ -379,7 +399,7 @@ int main(void)
         cmocka_unit_test(unsupported_is_not_bad),      cmocka_unit_test(good_strides_are_taken),
         cmocka_unit_test(masks_become_limits),         cmocka_unit_test(huge_windows_are_clipped),
         cmocka_unit_test(every_row_is_consistent),     cmocka_unit_test(symbols_state_the_struct),
-        cmocka_unit_test(the_tightest_row_is_chosen),
+        cmocka_unit_test(the_tightest_row_is_chosen),  cmocka_unit_test(softcap_needs_a_newer_isa_than_its_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* transpose_v.c - ptx/attention/wgmma_transpose_v.ptx on the emulated GPU: what it writes, that wgmma
- * multiplies it with P as the registers hold it, and that nobody races, waits in vain or meets a bank conflict.
- */
+/* transpose_v.c - ptx/attention/wgmma_transpose_v.ptx on the emulated GPU: checks what it writes, that wgmma
+ * multiplies the result with P as the registers hold it, and that there is no race, no endless wait and no bank
+ * conflict. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,11 +17,11 @@
 
 enum { SEED = 20261122, THREADS = 128, ROUNDS = 2, MOST_KEYS = 256, MOST_CHANNELS = 256, SYMBOLS = 64 };
 
-/* The order of the keys in a row of Vt, as the banner of the step has it. */
+/* The order of the keys in a row of Vt, as in the banner of the step. */
 static const int order[32] = {0,  1,  8,  9,  2,  3,  10, 11, 4,  5,  12, 13, 6,  7,  14, 15,
                               16, 17, 24, 25, 18, 19, 26, 27, 20, 21, 28, 29, 22, 23, 30, 31};
 
-/* Shapes: one warp's chunks and more, every width of Vt's boxes, channels that fill no box. */
+/* Shapes: the chunks of one warp and more, every width of Vt's boxes, channels that do not fill a box. */
 static const struct shape {
     int head_dim, block_n, v_row;
 } shapes[] = {
@@ -91,7 +91,7 @@ static char *text_of(const attention_fp8_layout *l, const char *from, const char
     return text;
 }
 
-/* ---- what goes in and must come out ------------------------------------------------------------- */
+/* ---- inputs and right results ------------------------------------------------------------------- */
 static int8_t v_values[ROUNDS][MOST_KEYS][MOST_CHANNELS], p_values[ROUNDS][64][MOST_KEYS];
 static int    wanted[64][MOST_CHANNELS];
 
@@ -100,7 +100,7 @@ static int chunk_of(int at, int span, int x) /* byte x of row `at` of a box `spa
     return x ^ (span == 128 ? at & 7 : span == 64 ? at >> 1 & 3 : at >> 2 & 1) << 4;
 }
 
-static int place(int at, int x, int rows, int span) /* of a tile of such boxes */
+static int place(int at, int x, int rows, int span) /* the place in a tile of such boxes */
 {
     return x / span * rows * span + at * span + chunk_of(at, span, x % span);
 }
@@ -114,7 +114,8 @@ static int accumulator(int m, int n)
 
 static uint8_t code_of(int value) { return (uint8_t)ptxpack_from_float(PTXPACK_E4M3, (float)value); }
 
-/* Small integers: every sum is exact in any order.  The padding of a box that no channel fills is NaN. */
+/* Fills with small integers: every sum is exact in any order.  The padding of a box that no channel fills is
+ * NaN. */
 static void fill(const attention_fp8_layout *l, uint8_t *v, float *s)
 {
     random_state random = random_start(SEED);
@@ -165,7 +166,7 @@ static void check_product(const attention_fp8_layout *l, const float *d)
     }
 }
 
-/* ---- running it --------------------------------------------------------------------------------- */
+/* ---- running the step --------------------------------------------------------------------------- */
 typedef struct result {
     unsigned int code;
     uint8_t     *vt;
@@ -218,7 +219,7 @@ static void values_are_turned_and_multiplied(void **state)
     }
 }
 
-/* The judge would have said so: without the fence, without the barrier after it, with plain selectors. */
+/* The tests notice errors: without the fence, without the barrier after it, with plain selectors. */
 static void what_is_left_out_is_seen(void **state)
 {
     (void)state;
@@ -266,7 +267,7 @@ static void layouts_are_those_of_the_step(void **state)
     assert_non_null(strstr(ptxpack_detail(NULL), "V_ROW is not 128"));
 }
 
-/* The real compiler takes it, where there is one. */
+/* The real compiler accepts the text, if one is installed. */
 static void it_compiles(void **state)
 {
     (void)state;
@@ -281,7 +282,8 @@ static void it_compiles(void **state)
             skip();
         if (status != PTXPACK_OK)
             fail_msg("%s", ptxpack_detail(handle));
-        assert_null(strstr(info.resources.remarks, "(C75")); /* wgmma waits after each one */
+        /* the compiler makes wgmma wait after each instruction */
+        assert_null(strstr(info.resources.remarks, "(C75"));
         assert_int_equal(info.resources.spill_store_bytes, 0);
     }
 }

@@ -1,5 +1,5 @@
-/* wgmma_layout.c - the rows of ptx/attention/wgmma.ptx: what the kernel computes from
- * its symbols against the hardware's rules, worked out here without the layout algebra. */
+/* wgmma_layout.c - the rows of ptx/attention/wgmma.ptx: compares what the kernel computes from its symbols with
+ * the hardware's rules, which are worked out here without the layout algebra. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void expect_symbol(const row_case *c, const char *name, int64_t want)
     expect(c, name, symbol(c, name), want);
 }
 
-/* As shared/layout.ptx computes it, in 32 bits. */
+/* Computes a function as shared/layout.ptx does, in 32 bits. */
 static int64_t thread_function(const row_case *c, const char *function, int64_t thread)
 {
     char     name[64];
@@ -92,12 +92,12 @@ static int64_t thread_function(const row_case *c, const char *function, int64_t 
     return sum;
 }
 
-/* The 128-byte swizzle of absolute addresses: bits 4-6 flipped by bits 7-9. */
+/* The 128-byte swizzle of absolute addresses: bits 4-6 are XORed with bits 7-9. */
 static int64_t swizzled(int64_t x) { return x ^ (x >> 3 & 0x70); }
 
 /* ---- descriptors --------------------------------------------------------------------------------------- */
-/* V turned round is K-major, in boxes as wide as divides BLOCK_N; the swizzle of that width has patterns of
- * eight rows. */
+/* The transposed V is K-major, in boxes of the largest width that divides BLOCK_N; the swizzle of that width
+ * has patterns of eight rows. */
 static int64_t turned_row(const row_case *c) { return c->n % 128 == 0 ? 128 : c->n % 64 == 0 ? 64 : 32; }
 
 static void descriptor_of_turned(const row_case *c)
@@ -113,7 +113,7 @@ static void descriptor_of_turned(const row_case *c)
 /* Boxes of 128 bytes of columns are rows * 128 bytes apart; eight rows of 128 bytes are a pattern of 1024. */
 static void descriptors(const row_case *c)
 {
-    expect_symbol(c, "DESC_Q_LOW", 1 << 16); /* the leading offset means nothing here: 16 bytes */
+    expect_symbol(c, "DESC_Q_LOW", 1 << 16); /* the leading offset has no meaning here: 16 bytes */
     expect_symbol(c, "DESC_K_LOW", 1 << 16);
     expect_symbol(c, "DESC_Q_HIGH", 1024 / 16 | 1 << 30);
     expect_symbol(c, "DESC_K_HIGH", 1024 / 16 | 1 << 30);
@@ -137,7 +137,7 @@ static void test_descriptors(void **state)
     for_every_row(descriptors);
 }
 
-/* What an operand's descriptor reads is where TMA put it: element (row, column) of a tile lies at box
+/* An operand's descriptor reads the place where TMA writes: element (row, column) of a tile lies at box
  * column / 64, row * 128 + column % 64 * 2, swizzled; with one byte an element 128 columns. */
 static void tile_is_boxes(const row_case *c, const ptxpack_layout *tile, int64_t rows)
 {
@@ -234,7 +234,7 @@ static void maps_have_the_tensors_numbers(void **state)
     assert_memory_equal(box.global_dim, dims, sizeof dims);
     assert_memory_equal(box.global_strides, strides, sizeof strides);
     assert_int_equal(box.type, PTXPACK_TMA_BFLOAT16);
-    desc.batch = desc.heads_kv = desc.heads_q = 1; /* strides that mean nothing are legal ones */
+    desc.batch = desc.heads_kv = desc.heads_q = 1; /* strides without meaning are set to valid ones */
     assert_int_equal(ptxpack_attention_resolve(&desc, &g, line), PTXPACK_OK);
     assert_int_equal(ptxpack_attention_wgmma_map(&desc, &g, TENSOR_Q, &box), PTXPACK_OK);
     assert_int_equal(box.global_dim[1], 100);
@@ -344,8 +344,8 @@ static void accumulators(const row_case *c)
 }
 
 /* stmatrix.x4: lane l gives the address of row l % 8 of matrix l / 8; the matrices are the registers in their
- * order: rows 0-7 and 8-15 of the first 8 columns, then of the next 8.  A warp's 16 rows lie in boxes of its
- * own. */
+ * order: rows 0-7 and 8-15 of the first 8 columns, then of the next 8.  The 16 rows of a warp lie in its own
+ * boxes. */
 static void output(const row_case *c)
 {
     for (int64_t thread = 0; thread < 2 * c->m; thread++) {
@@ -366,8 +366,8 @@ static void output(const row_case *c)
     expect_symbol(c, "SWIZZLE_MASK", 0x70);
 }
 
-/* ldmatrix.x4 of operand A, likewise, in the Q tile: rows 0-7 and 8-15 of the first 16 bytes, then of the
- * next 16. */
+/* ldmatrix.x4 of operand A reads the Q tile in the same way: rows 0-7 and 8-15 of the first 16 bytes, then of
+ * the next 16. */
 static void fragments_of_q(const row_case *c)
 {
     for (int64_t thread = 0; thread < 2 * c->m; thread++) {
@@ -456,7 +456,7 @@ static ptxpack_variant with_parameter(ptxpack_variant row, const char *name, int
     return row;
 }
 
-/* 128 x 128 of 128 columns: 2 stages of everything, 2 boxes of O a warp, 17 barriers. */
+/* 128 x 128 of 128 columns: 2 stages of everything, 2 boxes of O for each warp, 17 barriers. */
 /* clang-format off */
 static const ptxpack_variant sample = {
     .id = "sample",

@@ -1,5 +1,5 @@
-/* gemm.c - GEMM on the host: what descriptors and addresses must be, and the rows of
- * ptx/gemm/wgmma.ptx against the hardware's rules, worked out here without the layout algebra. */
+/* gemm.c - GEMM on the host: valid descriptors and addresses; and the rows of ptx/gemm/wgmma.ptx, compared with
+ * the hardware's rules, which are worked out here without the layout algebra. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +86,7 @@ static void defaults_are_filled_in(void **state)
     char              line[PLAN_LINE];
     d.batch_b = -1;
     d.order_a = PTXPACK_COLUMN_MAJOR;
-    d.batch_d = 24; /* row after row, each of all three matrices */
+    d.batch_d = 24; /* the rows of all three matrices lie next to each other */
     d.stride_d = 72;
     assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
     assert_int_equal(g.batch, 3);
@@ -153,9 +153,9 @@ static void addresses_are_checked(void **state)
             fail_msg("\"%s\" does not say \"%s\"", line, wrong[i].words);
     }
     assert_int_equal(ptxpack_gemm_check_buffers(&g, NULL, line), PTXPACK_E_ARG);
-    g.matrix[GEMM_C].stride = 32; /* in place only where it lies as D does */
+    g.matrix[GEMM_C].stride = 32; /* in place only if it lies as D does */
     assert_int_equal(ptxpack_gemm_check_buffers(&g, &fine, line), PTXPACK_E_ARG);
-    g.matrix[GEMM_C].bytes = 0; /* there is none */
+    g.matrix[GEMM_C].bytes = 0; /* there is no C */
     assert_int_equal(ptxpack_gemm_check_buffers(&g, &fine, line), PTXPACK_OK);
 }
 
@@ -188,7 +188,8 @@ static void expect(const row_case *c, const char *what, int64_t got, int64_t wan
         fail_msg("%s: %s is %lld, not %lld", c->row->id, what, (long long)got, (long long)want);
 }
 
-/* Where TMA puts the element, by the rule of the 128-byte swizzle: chunks of 16 bytes XOR the row. */
+/* Where TMA puts the element, by the rule of the 128-byte swizzle: the index of the 16-byte chunk is XORed with
+ * the row. */
 static int64_t place(int64_t mn, int64_t k, bool k_lines)
 {
     int64_t box = k_lines ? mn / BOX : 0, line = k_lines ? k : mn, along = k_lines ? mn % BOX : k;
@@ -237,7 +238,7 @@ static int64_t symbol(const row_case *c, const ptxpack_symbol *all, size_t count
     return 0;
 }
 
-/* As shared/layout.ptx computes it. */
+/* Computes a function as shared/layout.ptx does. */
 static int64_t thread_function(const row_case *c, const ptxpack_symbol *all, size_t count, const char *function,
                                int64_t thread)
 {
@@ -255,8 +256,8 @@ static int64_t thread_function(const row_case *c, const ptxpack_symbol *all, siz
     return sum;
 }
 
-/* Lane l of stmatrix.x4 gives row l % 8 of matrix l / 8; of four neighbouring pairs of accumulators the
- * second is eight rows down, the third eight columns on. */
+/* Lane l of stmatrix.x4 gives row l % 8 of matrix l / 8.  Of four neighbouring pairs of accumulators the second
+ * is eight rows down, and the third eight columns to the right. */
 static void check_staging(const row_case *c)
 {
     static ptxpack_symbol   all[PTXPACK_INSTANCE_SYMBOLS];

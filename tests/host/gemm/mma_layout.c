@@ -1,6 +1,6 @@
-/* mma_layout.c - the shared-memory layouts of every row of ptx/gemm/mma.ptx: what the kernel computes from
- * its symbols is the swizzled layout at the element that the instruction wants, every tile is copied once,
- * and no access conflicts. */
+/* mma_layout.c - the shared-memory layouts of every row of ptx/gemm/mma.ptx: the kernel computes from its
+ * symbols the swizzled layout at the element that the instruction needs, every tile is copied once, and no
+ * access conflicts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ typedef struct row_case {
     size_t                 symbol_count;
 } row_case;
 
-/* Every row in all four orders. */
+/* Tests every row in all four orders. */
 static void for_every_row(void (*test)(const row_case *))
 {
     size_t                 count, tested = 0;
@@ -56,7 +56,7 @@ static void for_every_row(void (*test)(const row_case *))
     free(c);
 }
 
-/* Symbol <x><name>; x "" or "A", "B", "D". */
+/* Symbol <x><name>; x is "", "A", "B" or "D". */
 static int64_t symbol(const row_case *c, const char *x, const char *name)
 {
     char full[64];
@@ -68,7 +68,7 @@ static int64_t symbol(const row_case *c, const char *x, const char *name)
     return 0;
 }
 
-/* As shared/layout.ptx computes <x><name>(thread), in 32 bits. */
+/* Computes <x><name>(thread) as shared/layout.ptx does, in 32 bits. */
 static int64_t thread_function(const row_case *c, const char *x, const char *name, int64_t thread)
 {
     char     part[64];
@@ -161,7 +161,7 @@ static void tiles(const row_case *c)
     assert_true(ELEMENT * l->block_m * l->block_n <= l->shared_bytes);
 }
 
-/* All threads and passes bring each element to its place, each once. */
+/* All threads and passes together copy each element to its place once. */
 static void copies(const row_case *c)
 {
     for (int which = 0; which < GEMM_MMA_OPERANDS; which++) {
@@ -183,9 +183,8 @@ static void copies(const row_case *c)
     }
 }
 
-/* Lane l gives a row of 16 bytes of matrix l / 8.  Of A the matrices are the halves along m, then along k; of
- * B along k, then along n.  Where k lies side by side the row is one of m or n, otherwise (transposed) one of
- * k. */
+/* Lane l gives a row of 16 bytes of matrix l / 8.  For A the matrices are the halves along m, then along k; for
+ * B along k, then along n.  If k is contiguous, the row is one of m or n, otherwise (transposed) one of k. */
 static void fragments(const row_case *c)
 {
     for (int which = 0; which < GEMM_MMA_OPERANDS; which++)
@@ -224,7 +223,7 @@ static void sums(const row_case *c)
     }
 }
 
-/* Each warp only its own part: nothing but the warp waits in between. */
+/* Each warp writes and reads only its own part: only the warp waits in between. */
 static void output(const row_case *c)
 {
     const gemm_mma_layout *l = &c->l;
@@ -285,7 +284,7 @@ static void no_conflicts(const row_case *c)
         const gemm_mma_operand *o = operand_of(c, which, 0).o;
         expect_no_conflicts(c, &o->tile, &o->load);
         expect_no_conflicts(c, &o->tile, &o->fragment);
-        gemm_mma_tile plain = o->tile; /* the swizzle is what it takes */
+        gemm_mma_tile plain = o->tile; /* without the swizzle */
         memset(&plain.swizzle, 0, sizeof plain.swizzle);
         assert_true(ptxpack_gemm_mma_banks(&plain, &o->fragment).conflicts > 0);
     }

@@ -1,4 +1,4 @@
-/* plan.c - GEMM plans on the rows of ptx/gemm/mma.ptx, through tests/fake/loader.c: which row, which
+/* plan.c - GEMM plans on the rows of ptx/gemm/mma.ptx, through tests/fake/loader.c: the chosen row, its
  * arguments, and what is refused with which line. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,13 +65,14 @@ static void bad_fields_are_named(void **state)
     REFUSED(PTXPACK_E_ARG, "batch_b", d.batch_b = -2);
     REFUSED(PTXPACK_E_ARG, "batch_d", d.batch_d = 8);
     REFUSED(PTXPACK_E_ARG, "batch_d", d.batch_d = -1);
+    REFUSED(PTXPACK_E_ARG, "batch_d: 519992 makes matrices overlap", d.batch_d = 999 * 520 + 512);
     assert_int_equal(ptxpack_gemm_plan_create(handle, NULL, &(ptxpack_gemm_plan *){NULL}), PTXPACK_E_ARG);
     assert_int_equal(ptxpack_gemm_plan_create(handle, &good, NULL), PTXPACK_E_ARG);
     assert_int_equal(ptxpack_gemm_plan_create(NULL, &good, &(ptxpack_gemm_plan *){NULL}), PTXPACK_E_ARG);
     ptxpack_close(handle);
 }
 
-/* What is right, but beyond 32-bit registers of the kernel, or of this device. */
+/* Problems that are valid, but too large for 32-bit registers of the kernel, or for this device. */
 static void what_no_row_covers_is_told(void **state)
 {
     (void)state;
@@ -84,6 +85,27 @@ static void what_no_row_covers_is_told(void **state)
     ptxpack_close(handle);
     handle = open_mock("sm_75");
     REFUSED(PTXPACK_E_UNSUPPORTED, "no gemm kernel for dtype bf16", d.k = 8);
+    ptxpack_close(handle);
+}
+
+/* tanh.approx came with PTX ISA 7.0, and rows for sm_75 run on drivers that know less. */
+static void gelu_needs_a_newer_isa_than_its_row(void **state)
+{
+    (void)state;
+    ptxpack               *handle = open_mock("sm_75");
+    const ptxpack_variant *row = ptxpack_variant_find("gemm_mma_sm75_128x128x32");
+    ptxpack_device_caps    caps = ptxpack_device(handle)->caps;
+    ptxpack_gemm_desc      d = good;
+    char                   line[PLAN_LINE];
+    d.dtype = PTXPACK_F16;
+    d.activation = PTXPACK_ACTIVATION_SILU;
+    caps.isa = 65;
+    assert_null(plan_row_refusal(&gemm_op, handle, &caps, &d, row, line));
+    d.activation = PTXPACK_ACTIVATION_GELU;
+    assert_string_equal(plan_row_refusal(&gemm_op, handle, &caps, &d, row, line),
+                        "activation: GELU needs PTX ISA 7.0, and here it is 6.5");
+    caps.isa = 70;
+    assert_null(plan_row_refusal(&gemm_op, handle, &caps, &d, row, line));
     ptxpack_close(handle);
 }
 
@@ -128,6 +150,34 @@ static void bad_addresses_are_named(void **state)
     ptxpack_close(handle);
 }
 
+/* D may take the place of C where each of its elements lies where the same element of C does. */
+static void c_may_be_in_place_of_d(void **state)
+{
+    static const struct {
+        int64_t stride, batch;
+        bool    fits;
+    } cases[] = {{520, 520000, true},
+                 {0, 0, true},
+                 {528, 520000, false},
+                 {520, 520008, false},
+                 {520, -1, false}};
+    (void)state;
+    const ptxpack_gemm_buffers b =
+        {.size = sizeof b, .alpha = 1, .beta = 1, .a = 1 << 28, .b = 2 << 28, .c = 3 << 28, .d = 3 << 28};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ptxpack_gemm_desc d = good;
+        gemm_geometry     g;
+        char              line[PLAN_LINE];
+        d.has_c = true;
+        d.stride_c = cases[i].stride;
+        d.batch_c = cases[i].batch;
+        assert_int_equal(ptxpack_gemm_resolve(&d, &g, line), PTXPACK_OK);
+        assert_int_equal(ptxpack_gemm_check_buffers(&g, &b, line), cases[i].fits ? PTXPACK_OK : PTXPACK_E_ARG);
+        if (!cases[i].fits)
+            expect_line(line, "d overlaps c");
+    }
+}
+
 /* ---- the choice --------------------------------------------------------------------------------- */
 static const char *chosen(ptxpack *handle, ptxpack_gemm_desc d)
 {
@@ -139,7 +189,7 @@ static const char *chosen(ptxpack *handle, ptxpack_gemm_desc d)
     return id;
 }
 
-/* Tiles that fill the device at all, before those that are fast where they do. */
+/* Tiles that fill the device are chosen before tiles that are faster on a full device. */
 static void small_problems_take_small_tiles(void **state)
 {
     (void)state;
@@ -204,7 +254,7 @@ static void the_arguments_are_those_of_the_problem(void **state)
     ptxpack_close(handle);
 }
 
-/* The rows of tiles that are worked on together: with those beside them about a square. */
+/* The rows of tiles that are computed together form about a square with their columns. */
 static void groups_are_about_square(void **state)
 {
     (void)state;
@@ -225,7 +275,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_fields_are_named),
         cmocka_unit_test(what_no_row_covers_is_told),
+        cmocka_unit_test(gelu_needs_a_newer_isa_than_its_row),
         cmocka_unit_test(bad_addresses_are_named),
+        cmocka_unit_test(c_may_be_in_place_of_d),
         cmocka_unit_test(small_problems_take_small_tiles),
         cmocka_unit_test(the_arguments_are_those_of_the_problem),
         cmocka_unit_test(groups_are_about_square),

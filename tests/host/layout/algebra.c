@@ -1,10 +1,9 @@
-/* algebra.c - coalesce, filter, composition, complement, inverses: each against its
- * definition. */
+/* algebra.c - coalesce, filter, composition, complement, inverses: each is compared with its definition. */
 #include "algebra_fixture.h"
 
 static int64_t f[POINTS], g[POINTS], image[POINTS];
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- evaluating ------------------------------------------------------------------------------------- */
 /* The library's own ways to evaluate a layout agree with the sum over its leaves. */
 static void test_values(void **state)
 {
@@ -40,7 +39,7 @@ static void check_fewest(const layout *r, const layout *l, const char *what)
         fail_msg("%s of %s is %s; %d modes do", what, text_of(l), text_of(r), least);
 }
 
-/* r is l coalesced at the terminals of profile, and `filtered` besides. */
+/* r is l coalesced at the terminals of profile, and also filtered if `filtered`. */
 static void check_terminals(const layout *r, const layout *l, const tuple *profile, bool filtered)
 {
     if (!ptxpack_is_tuple(profile)) {
@@ -95,7 +94,7 @@ static void test_filter(void **state)
         assert_true(ptxpack_congruent(&z.shape, &l->shape) && ptxpack_tuple_equal(&z.stride, &l->stride));
         for (int k = 0; k < l->shape.items; k++)
             assert_int_equal(z.shape.value[k], l->stride.value[k] == 0 ? 1 : l->shape.value[k]);
-        /* the same offsets, and no mode that only repeats them */
+        /* g has the same offsets, and no mode that only repeats them */
         int64_t n = distinct(f, sorted_values(l, f)), m = distinct(g, sorted_values(&r, g));
         assert_int_equal(n, m);
         assert_memory_equal(f, g, (size_t)n * sizeof *f);
@@ -109,7 +108,7 @@ static void test_filter(void **state)
 }
 
 /* ---- composition ------------------------------------------------------------------------------------ */
-/* What the construction of A o (s:d) in the literature asks for, and its values; false: it cannot be done. */
+/* Makes the values of A o (s:d) by the construction in the literature; returns false if its conditions fail. */
 static bool by_the_book(const layout *a, int64_t s, int64_t d, int64_t *out)
 {
     flat    c = {.count = 0}, r = {.count = 0};
@@ -150,7 +149,7 @@ static bool by_the_book(const layout *a, int64_t s, int64_t d, int64_t *out)
     return true;
 }
 
-/* Could the layout a o b have been put together mode by mode? */
+/* Whether the layout a o b can be made mode by mode. */
 static bool can_compose(const layout *a, const layout *b)
 {
     int64_t n = size_of(&b->shape), before = 1;
@@ -200,7 +199,7 @@ static void test_composition(void **state)
     assert_true(check_composition(L("(4,3):(3,1)"), L("(6,2):(2,1)")));
 }
 
-/* A tiler acts mode by mode; what it does not reach is left out. */
+/* A tiler acts mode by mode; elements that it does not reach are omitted. */
 static void test_composition_by_mode(void **state)
 {
     int done = 0;
@@ -298,7 +297,7 @@ static void test_complement(void **state)
 }
 
 /* ---- inverses --------------------------------------------------------------------------------------- */
-/* How far the modes run on from 1, each beginning where the ones before it end. */
+/* How many offsets from 1 on the modes reach, if each mode begins where those before it end. */
 static int64_t run_length(const layout *l)
 {
     int64_t run = 1;
@@ -367,7 +366,7 @@ static void test_nullspace(void **state)
     }
 }
 
-/* The longest run that two bijections share: a(x) = b(x) = i for the x's that reach it. */
+/* The longest run that two bijections share: a(x) = b(x) = i for all x in the run. */
 static int64_t common_run(const layout *a, const layout *b)
 {
     int64_t n = values_of(a, f), run = 0;
@@ -392,7 +391,7 @@ static void test_max_common(void **state)
             b = nested(&other, 1);
         }
         layout c = ptxpack_max_common_layout(a, b);
-        if (!accepted(&c)) { /* b's order steps unevenly through a */
+        if (!accepted(&c)) { /* the order of b has uneven steps in a */
             assert_int_equal(ptxpack_max_common_vector(a, b), 0);
             continue;
         }
@@ -408,7 +407,8 @@ static void test_max_common(void **state)
     assert_in_range(more, ROUNDS / 4, ROUNDS);
 }
 
-/* n threads over the leaves of a shape: as many along each as divide it, one next to the other. */
+/* Distributes n threads over the leaves of a shape: along each leaf as many as divide it, next to each
+ * other. */
 static int64_t common_divisor(int64_t a, int64_t b) { return b == 0 ? a : common_divisor(b, a % b); }
 
 static void test_domain_distribute(void **state)

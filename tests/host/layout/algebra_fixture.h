@@ -1,5 +1,5 @@
-/* algebra_fixture.h - for the tests of the layout algebra: random layouts, and what they are as functions,
- * worked out leaf by leaf with no help from the library. */
+/* algebra_fixture.h - for the tests of the layout algebra: random layouts, and their functions,
+ * computed leaf by leaf without the library. */
 #ifndef PTXPACK_TEST_ALGEBRA_FIXTURE_H
 #define PTXPACK_TEST_ALGEBRA_FIXTURE_H
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static inline const tuple *keep_tuple(tuple t)
     return slot;
 }
 
-/* One of many slots, so that a value can be an argument. */
+/* Copies a value to one of many slots, so that it can be an argument. */
 static inline const layout *keep(layout l)
 {
     static layout slots[32];
@@ -85,7 +85,7 @@ static inline const char *tuple_text_of(const tuple *t)
 
 static inline bool ok(const layout *l) { return l->shape.status == PTXPACK_OK; }
 
-/* A layout that must have come out, or a refusal with a line. */
+/* Whether a layout was made; otherwise there must be a refusal with a line. */
 static inline bool accepted(const layout *l)
 {
     if (!ok(l) && (l->shape.status != PTXPACK_E_ARG || ptxpack_detail(NULL)[0] == '\0'))
@@ -120,14 +120,14 @@ static inline const tuple *pair(int64_t a, int64_t b)
 /* ---- layouts as functions --------------------------------------------------------------------------- */
 static inline int64_t swizzled(ptxpack_swizzle s, int64_t x)
 {
-    for (int k = 0; k < s.bits; k++) { /* bit by bit: from the upper field into the lower, or back */
+    for (int k = 0; k < s.bits; k++) { /* bit by bit: from the upper field to the lower, or back */
         int from = s.base + k + (s.shift > 0 ? s.shift : 0), to = from - s.shift;
         x ^= (x >> from & 1) << to;
     }
     return x;
 }
 
-/* The offset before the swizzle.  The last leaf counts on without a limit. */
+/* The offset before the swizzle.  The last leaf has no limit. */
 static inline int64_t linear_at(const layout *l, int64_t i)
 {
     int64_t sum = 0;
@@ -155,7 +155,7 @@ static inline int64_t size_of(const tuple *shape)
     return size;
 }
 
-/* All values of l; how many. */
+/* Writes all values of l; returns how many there are. */
 static inline int64_t values_of(const layout *l, int64_t *out)
 {
     int64_t size = size_of(&l->shape);
@@ -179,7 +179,7 @@ static inline int64_t sorted_values(const layout *l, int64_t *out)
     return n;
 }
 
-/* Of sorted values: how many different ones there are, moved to the front. */
+/* Moves the different values of a sorted array to the front; returns how many there are. */
 static inline int64_t distinct(int64_t *v, int64_t n)
 {
     int64_t count = 0;
@@ -196,7 +196,7 @@ static inline bool injective(const layout *l)
     return distinct(v, n) == n;
 }
 
-/* Takes every offset of [0, size) once. */
+/* Whether the layout takes every offset of [0, size) once. */
 static inline bool bijective(const layout *l)
 {
     static int64_t v[POINTS];
@@ -223,7 +223,7 @@ static inline void assert_identical(const layout *got, const layout *want, const
         fail_msg("%s: %s, not %s", what, text_of(got), text_of(want));
 }
 
-/* Each stride above 0 is a multiple of what the smaller ones reach. */
+/* Whether each stride above 0 is a multiple of what the smaller ones reach. */
 static inline bool strides_divide(const layout *l)
 {
     int64_t reach = 1;
@@ -243,7 +243,7 @@ static inline bool strides_divide(const layout *l)
     }
 }
 
-/* The fewest modes of any layout that is f on [0, n), n > 0; IMPOSSIBLE where none is. */
+/* The fewest modes of any layout that is f on [0, n), n > 0; IMPOSSIBLE if there is no such layout. */
 enum { IMPOSSIBLE = 100 };
 static inline int fewest_from(const int64_t *f, int64_t n, int64_t p, int8_t *memo)
 {
@@ -279,7 +279,7 @@ typedef enum strides {
     GAPS,      /* the same with gaps that are multiples                 */
     ZEROS,     /* and some strides of 0                                 */
     SIGNED,    /* and some below 0                                      */
-    ANY,       /* whatever                                              */
+    ANY,       /* any strides                                             */
     STRIDES
 } strides;
 
@@ -332,7 +332,7 @@ static inline void random_strides(flat *f, strides how)
     }
 }
 
-/* Leaves [begin, end) in parentheses at most `depth` deep. */
+/* Writes leaves [begin, end) in parentheses at most `depth` deep. */
 static inline void nest(const flat *f, int begin, int end, int depth, char *shape, char *stride)
 {
     if (end - begin == 1 && (depth <= 0 || draw(5) != 0)) {
@@ -368,7 +368,7 @@ static inline const layout *random_layout(strides how, int leaves, int64_t size)
     return nested(&f, draw(8) == 0 ? PTXPACK_TUPLE_DEPTH : 1 + draw(3));
 }
 
-/* One with room to be a mode of another. */
+/* A layout that is small enough to be a mode of another. */
 static inline const layout *random_mode(strides how, int leaves, int64_t size)
 {
     flat f;
@@ -385,7 +385,7 @@ static inline int64_t random_divisor(int64_t n)
     return draw(3) == 0 ? n / d : d;
 }
 
-/* One whose modes step evenly through [0, n): a good second argument of a composition. */
+/* A layout whose modes step evenly through [0, n): a good second argument of a composition. */
 static inline const layout *random_steps(int64_t n, int leaves)
 {
     flat    f = {.count = 1 + draw(leaves)};

@@ -57,7 +57,7 @@ static void test_basis(void **state)
 }
 
 /* ---- coordinates, by brute force ---------------------------------------------------------------------- */
-/* c with some of its nested modes counted by one integer. */
+/* Replaces some nested modes of c by one integer that counts through them. */
 static tuple collapse(const tuple *c, const tuple *shape)
 {
     if (!ptxpack_is_tuple(c))
@@ -81,7 +81,7 @@ static tuple small_shape(void)
     }
 }
 
-/* Everything that must hold of one index of a shape. */
+/* Checks everything that must hold for one index of a shape. */
 static void check_index(int64_t i, const tuple *shape, const tuple *stride, const tuple *basis)
 {
     const tuple *index = keep(ptxpack_int(i));
@@ -124,12 +124,12 @@ static void test_coordinates_random(void **state)
             assert_true(ptxpack_colex_less(&crd, &next) && !ptxpack_colex_less(&next, &crd));
             crd = next;
         }
-        /* Behind the end the last mode goes on. */
+        /* Beyond the end the last mode continues. */
         GIVES(crd, text_of(ptxpack_idx2crd_compact(keep(ptxpack_int(size)), shape)));
     }
 }
 
-/* Strides that fill [0, size) without gaps, in the order that they claim. */
+/* Checks that strides fill [0, size) without gaps, in the stated order. */
 static void check_filling(const tuple *shape, const tuple *stride)
 {
     static bool seen[512];

@@ -1,12 +1,11 @@
-/* divide.c - divisions and products: tiles of a layout, and layouts of tiles, element by
- * element. */
+/* divide.c - divisions and products: tiles of a layout, and layouts of tiles, element by element. */
 #include "algebra_fixture.h"
 
 static int64_t f[POINTS], g[POINTS];
 
 /* ---- division by a layout ----------------------------------------------------------------------------- */
-/* r is a in tiles t: (tile, rest), the tile a o t, and each element as often as in a; more where t does not
- * divide a. */
+/* r is a in tiles t: (tile, rest), the tile a o t, and each element as often as in a, or more often if t does
+ * not divide a. */
 static void check_divided(const layout *r, const layout *a, const layout *t)
 {
     int64_t size = size_of(&a->shape), tile = size_of(&t->shape);
@@ -20,7 +19,7 @@ static void check_divided(const layout *r, const layout *a, const layout *t)
     if (value_at(&out, 0) != 0 || tile * size_of(&out.shape) < size || !injective(t))
         assert_true(value_at(&out, 0) == 0 && !injective(t));
     if (tile * size_of(&out.shape) != size || !injective(t) || ptxpack_cosize(t) > size || !strides_divide(t))
-        return; /* parts lie outside of a, and as many in no tile */
+        return; /* some parts lie outside a, and equally many are in no tile */
     assert_int_equal(sorted_values(r, f), sorted_values(a, g));
     if (memcmp(f, g, sizeof *f * (size_t)size) != 0)
         fail_msg("%s in tiles of %s: %s has other elements", text_of(a), text_of(t), text_of(r));
@@ -52,7 +51,7 @@ static void test_divide(void **state)
 }
 
 /* ---- division mode by mode -------------------------------------------------------------------------- */
-typedef struct pairs { /* rank modes, each divided or multiplied by a tile, in its own place */
+typedef struct pairs { /* rank modes, each divided or multiplied by its own tile */
     int     rank, tiled;
     layout  a[3], t[3], whole, tiler;
     int64_t first[3], second[3]; /* sizes of each mode's two parts */
@@ -113,7 +112,7 @@ static void check_gathered(const layout *r, const layout *logical, pairs *p, con
     }
 }
 
-/* Their nesting: (firsts),(seconds); (firsts),second..; first..,second.. */
+/* Checks their nesting: (firsts),(seconds); (firsts),second..; first..,second.. */
 static void check_forms(const layout *zipped, const layout *tiled, const layout *flattened, int rank, int tiles)
 {
     layout rests = must(ptxpack_mode(zipped, 1)), firsts = must(ptxpack_mode(zipped, 0));
@@ -161,9 +160,8 @@ static void test_divide_by_mode(void **state)
 }
 
 /* ---- products --------------------------------------------------------------------------------------- */
-/* r, of which the first part counts through `block` and the rest through `tiler`: blocks shifted in tiler's
- * order,
- * none on another. */
+/* The first part of r counts through `block` and the rest through `tiler`: the blocks are shifted in the order
+ * of the tiler, and do not overlap. */
 static void check_product(const layout *r, const layout *block, const layout *tiler)
 {
     int64_t n = size_of(&block->shape), m = size_of(&tiler->shape);
@@ -243,14 +241,14 @@ static void test_product_by_mode(void **state)
 }
 
 /* ---- blocked, raked --------------------------------------------------------------------------------- */
-/* Modes of l; 1:0 where there are fewer than rank. */
+/* The modes of l, filled up with 1:0 to rank modes. */
 static void padded(const layout *l, int rank, int64_t *sizes)
 {
     for (int k = 0; k < rank; k++)
         sizes[k] = k < ptxpack_rank(&l->shape) ? ptxpack_mode_size(l, k) : 1;
 }
 
-/* r with each mode's two parts brought into the order (block, tile), as a table. */
+/* r with the two parts of each mode in the order (block, tile), as a table. */
 static layout as_product(const layout *r, const layout *a, const layout *t, bool raked)
 {
     int     rank = ptxpack_rank(&r->shape);

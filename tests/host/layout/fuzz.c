@@ -1,9 +1,10 @@
-/* fuzz.c - expressions of layouts on hostile text: no crash, no hang, no broken promise.
+/* fuzz.c - expressions of layouts on hostile text: no crash, no hang, no broken guarantee.
  *
  * With libFuzzer (clang -DLIBFUZZER -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -I.):
- * tests/host/layout/fuzz.c, tools/notation/layout_calls.c and layout_expr.c, and build/libptxpack.a make the fuzzer.
- * Without it this is a program that runs the files it is given or, given none, expressions that are cut out of,
- * or grown from, those of tests/golden/layout_values.txt (tests/support/fuzz.h). */
+ * tests/host/layout/fuzz.c, tools/notation/layout_calls.c and layout_expr.c, and build/libptxpack.a make the
+ * fuzzer.  Without it this is a program that runs the files that it is given.  If none is given, it runs
+ * expressions that are cut out of, or grown from, those of tests/golden/layout_values.txt
+ * (tests/support/fuzz.h). */
 #include <string.h>
 #include <time.h>
 
@@ -11,7 +12,7 @@
 #include "tools/notation/layout_expr.h"
 #include "loader/loader.h"
 
-/* A promise is broken: say which, and on what. */
+/* A guarantee is broken: the line says which one, and for which input. */
 static char input[8192];
 #define DEMAND(condition)                                                                          \
     do {                                                                                           \
@@ -21,8 +22,8 @@ static char input[8192];
         }                                                                                          \
     } while (0)
 
-/* ---- what every value has to be ------------------------------------------------------------------------ */
-/* Nested as the flat form says, within the limits. */
+/* ---- what every value guarantees ----------------------------------------------------------------------- */
+/* Checks that a tuple is nested as its flat form says, within the limits. */
 static void check_tuple(const ptxpack_tuple *t)
 {
     char text[PTXPACK_LAYOUT_TEXT], again[PTXPACK_LAYOUT_TEXT];
@@ -46,7 +47,7 @@ static bool counts_elements(const ptxpack_layout *l)
     return true;
 }
 
-/* The offsets of the first indices are those of crd2idx, and lie within the cosize. */
+/* Checks that the offsets of the first indices are those of crd2idx, and lie within the cosize. */
 static void check_offsets(const ptxpack_layout *l)
 {
     int64_t size = ptxpack_size(l), cosize = ptxpack_cosize(l), least = INT64_MAX, most = INT64_MIN;
@@ -103,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     expr_value value;
     double     start = seconds();
-    char      *text = (char *)malloc(size + 1); /* its end is where a sanitizer sees it */
+    char      *text = (char *)malloc(size + 1); /* a sanitizer sees reads beyond its end */
     if (text == NULL)
         return 0;
     if (size > 0)
@@ -135,7 +136,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 }
 #else
 
-/* The expressions of the transcript: what stands in quotes behind a command. */
+/* The expressions of the transcript: the text in quotes after a command. */
 static char     transcript[1 << 16];
 static char    *cases[1000];
 static uint32_t case_count;
@@ -179,7 +180,7 @@ typedef struct text {
     size_t size;
 } text;
 
-/* Bytes [at, at + cut) become `with`. */
+/* Replaces bytes [at, at + cut) by `with`. */
 static void replace(text *t, size_t at, size_t cut, const char *with, size_t bytes)
 {
     if (t->size - cut + bytes > MAX_TEXT)
@@ -189,7 +190,7 @@ static void replace(text *t, size_t at, size_t cut, const char *with, size_t byt
     t->size += bytes - cut;
 }
 
-/* Where the value ends that begins at `at`: a word, or brackets with what they hold. */
+/* The end of the value that begins at `at`: a word, or brackets with their contents. */
 static size_t value_end(const text *t, size_t at)
 {
     int level = 0;
@@ -202,7 +203,7 @@ static size_t value_end(const text *t, size_t at)
     return at;
 }
 
-/* Another case, or a piece, in the place of a value; now and then the byte or the bracket alone. */
+/* Replaces a value by another case or by a piece of one; now and then only a byte or a bracket. */
 static void mutate(text *t)
 {
     size_t      at = t->size > 0 ? draw((uint32_t)t->size) : 0;
@@ -217,7 +218,7 @@ static void mutate(text *t)
     case 1:
         replace(t, at, end - at, "", 0);
         break;
-    case 2: { /* a function round it */
+    case 2: { /* a function around it */
         char whole[MAX_TEXT + 200];
         int  bytes = snprintf(whole, sizeof whole, "%s%.*s)", piece, (int)(end - at), t->bytes + at);
         replace(t, at, end - at, whole, (size_t)bytes);
@@ -252,10 +253,10 @@ static void append_integer(text *t, int least, uint32_t count)
     append(t, digits);
 }
 
-/* Powers of two, mostly, so that things divide. */
+/* Appends mostly powers of two, so that extents divide. */
 static void append_extent(text *t) { append_integer(t, draw(4) == 0 ? 1 + (int)draw(12) : 1 << draw(6), 1); }
 
-/* An extent, a coordinate or a stride. */
+/* Appends an extent, a coordinate or a stride. */
 static void append_leaf(text *t, char what)
 {
     uint32_t kind = draw(24);
@@ -271,7 +272,7 @@ static void append_leaf(text *t, char what)
         append_extent(t);
 }
 
-/* A tuple nested like `profile`, each 4 of which is a leaf. */
+/* Appends a tuple nested like `profile`, in which each 4 is a leaf. */
 static void append_like(text *t, const char *profile, char what)
 {
     for (; *profile != '\0'; profile++) {

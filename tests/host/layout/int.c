@@ -42,7 +42,7 @@ static void test_arithmetic_facts(void **state)
 }
 
 /* ---- arithmetic, against text ------------------------------------------------------------------------ */
-/* ceil_div's definition, on text; *rest is what is left of an integer divisor. */
+/* The definition of ceil_div, on text; *rest is what remains of an integer divisor. */
 static void divide_text(const char *a, int64_t *rest, char *out)
 {
     if (is_leaf(a)) {
@@ -112,7 +112,7 @@ static void test_arithmetic_random(void **state)
     }
 }
 
-/* shape_div says no exactly where a pair on its way divides neither way. */
+/* shape_div refuses exactly when it meets a pair in which neither number divides the other. */
 static void test_shape_div_pairs(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_shape_div_pairs(void **state)
 }
 
 /* ---- comparisons ---------------------------------------------------------------------------------- */
-/* What mixed questions answer: a leaf and a tuple, `_` and basis values. */
+/* Comparisons of mixed kinds: a leaf and a tuple, `_` and basis values. */
 static void test_questions(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void test_no_division(void **state)
     FAILS(ptxpack_round_up(T("(1,2)"), T("2")), "round_up: (1,2) and 2 are neither");
     FAILS(ptxpack_round_up(T("3@0"), T("2")), "round_up: 3@0 and 2");
     FAILS(ptxpack_round_up(T(MAX), T("2")), "round_up: " MAX " to a multiple of 2 overflows 64 bits");
-    GIVES(ptxpack_ceil_div(T(MAX), T("2")), "4611686018427387904"); /* no overflow on the way */
+    GIVES(ptxpack_ceil_div(T(MAX), T("2")), "4611686018427387904"); /* there is no overflow in between */
 }
 
 int main(void)

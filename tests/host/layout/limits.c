@@ -1,4 +1,4 @@
-/* limits.c - layouts of 32 items, nested 8 deep, and offsets at the end of 64 bits: right or
+/* limits.c - layouts of 32 items, nested 8 deep, and offsets at the end of 64 bits: results are right, or
  * refused. */
 #include "algebra_fixture.h"
 
@@ -26,7 +26,7 @@ static int64_t huge(void)
     return draw(6) == 0 ? (int64_t)random_bits() : some[draw(sizeof some / sizeof *some)];
 }
 
-/* Any numbers at all: most of these are no layouts. */
+/* Makes a layout of any numbers: most of these are not valid. */
 static bool random_huge(layout *out)
 {
     flat    f = {.count = 1 + draw(4)};
@@ -42,7 +42,7 @@ static bool random_huge(layout *out)
     *out = ptxpack_layout_parse(strcat(strcat(text, ":"), stride));
     if (!accepted(out))
         return false;
-    wide size = 1, end = 1; /* what was accepted fits */
+    wide size = 1, end = 1; /* an accepted layout fits */
     for (int k = 0; k < f.count; k++) {
         assert_true(f.shape[k] > 0);
         size *= f.shape[k];
@@ -53,7 +53,7 @@ static bool random_huge(layout *out)
     return true;
 }
 
-/* Some indices of a layout, its last one among them. */
+/* Some indices of a layout, including its last one. */
 static int64_t some_index(const layout *l, int n)
 {
     int64_t size = ptxpack_size(l);
@@ -107,7 +107,7 @@ static void check_inverses(const layout *l)
     check_fits(&r, "left_inverse");
     for (int n = 0; ok(&r) && n < 4; n++) {
         wide x = exact_at(l, some_index(l, n)), back = exact_at(&r, (int64_t)x);
-        if (back <= INT64_MAX && exact_at(l, (int64_t)back) != x) /* the last mode goes on */
+        if (back <= INT64_MAX && exact_at(l, (int64_t)back) != x) /* the last mode continues */
             fail_msg("left_inverse(%s) = %s", text_of(l), text_of(&r));
     }
 }
@@ -176,7 +176,7 @@ static void test_overflow(void **state)
     assert_in_range(made, ROUNDS, 8 * ROUNDS);
 }
 
-/* 32 extents of 2, in any order, flat or nested as deep as may be. */
+/* Tests 32 extents of 2, in any order, flat or nested as deep as allowed. */
 static void test_many_items(void **state)
 {
     (void)state;
@@ -219,12 +219,12 @@ static void test_deep(void **state)
     r = ptxpack_layout_group(L("((((((((2)))))))):((((((((5))))))))"), 0, 1);
     assert_false(accepted(&r));
     r = ptxpack_logical_divide(deep, L("1:0"));
-    assert_true(accepted(&r)); /* made of new tuples */
+    assert_true(accepted(&r)); /* it is made of new tuples */
     r = ptxpack_logical_product(deep, L("2:1"));
     assert_false(accepted(&r));
 }
 
-/* A value with an error goes through everything, and its line stays. */
+/* Every operation passes an error on, and its line stays. */
 static void test_errors_pass(void **state)
 {
     layout no = ptxpack_layout_parse("(4,"), good = *L("(4,2)"), r;
@@ -245,7 +245,7 @@ static void test_errors_pass(void **state)
     assert_true(ptxpack_size(&r) == 0 && ptxpack_cosize(&r) == 0 && ptxpack_max_common_vector(&r, &good) == 0);
 }
 
-/* What a failed value holds beside its status means nothing. */
+/* In a failed value only the status has a meaning. */
 static void test_poisoned(void **state)
 {
     layout no, good = *L("(4,2)");
@@ -273,7 +273,7 @@ static void test_poisoned(void **state)
     assert_true(ptxpack_get_flat_coord(n, 0).status != PTXPACK_OK);
 }
 
-/* `_`, an integer and <...> are no layouts, and say with which operation that came up. */
+/* `_`, an integer and <...> are not layouts; the error names the operation. */
 static void test_tiles_are_no_layouts(void **state)
 {
     layout        eight = ptxpack_tiler_of(T("8"));
@@ -321,7 +321,7 @@ static void test_tiles_are_no_layouts(void **state)
     }
 }
 
-/* What does not fit says in which operation, and of what. */
+/* An error of size names the operation and the operand. */
 static void test_lines_name_the_culprit(void **state)
 {
     int64_t values[PTXPACK_TUPLE_ITEMS];
@@ -365,7 +365,7 @@ static void test_composed_range(void **state)
     l = ptxpack_layout_parse("Sw<1,0,1> o 9223372036854775801 o 8:1");
     assert_false(accepted(&l));
     l = must(ptxpack_make_composed(s, INT64_MAX - 7, L("8:1")));
-    l = ptxpack_composition(&l, L("9:1")); /* reaches beyond */
+    l = ptxpack_composition(&l, L("9:1")); /* it reaches beyond the end */
     assert_false(accepted(&l));
 }
 

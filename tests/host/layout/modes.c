@@ -1,4 +1,4 @@
-/* modes.c - layouts put together and taken apart, made, sliced, and counted as coordinates. */
+/* modes.c - layouts are joined and split, made, sliced, and counted as coordinates. */
 #include "algebra_fixture.h"
 
 /* ---- the modes of a layout -------------------------------------------------------------------------- */
@@ -16,7 +16,7 @@ static int modes_of(const layout *l, layout *modes)
     return rank;
 }
 
-/* r is the layout (modes[0],modes[1],...) as a function, at some hundred points. */
+/* Checks at some hundred points that r is the layout (modes[0],modes[1],...) as a function. */
 static void check_modes(const layout *r, int count, const layout *modes, const char *what)
 {
     int64_t size = 1;
@@ -71,7 +71,7 @@ static void check_joined(const layout *l, int rank, layout *modes)
     check_modes(&r, 2, two(x, l), "prepend_to");
     for (int k = 0; k < rank; k++)
         back[k] = modes[rank - 1 - k];
-    if (ptxpack_is_tuple(&l->shape)) { /* an integer's mode is itself */
+    if (ptxpack_is_tuple(&l->shape)) { /* the mode of an integer is the integer */
         r = ptxpack_layout_reverse(l);
         check_modes(&r, rank, back, "reverse");
         layout old = modes[at];
@@ -106,7 +106,7 @@ static void test_modes(void **state)
     }
 }
 
-/* zip pairs the modes; tile_unzip takes pairs apart again. */
+/* zip pairs the modes; tile_unzip separates them again. */
 static void test_zip(void **state)
 {
     (void)state;
@@ -133,9 +133,8 @@ static void test_zip(void **state)
 }
 
 /* ---- slices ----------------------------------------------------------------------------------------- */
-/* A coordinate for the nodes of a shape: an integer, `_`, or those of its modes.  `fixed` and `open` take
- * what the
- * leaves of it add up to: the offset of the integers, and how the `_`s step. */
+/* A coordinate for the nodes of a shape: an integer, `_`, or those of its modes.  `fixed` and `open` add up its
+ * leaves: the offset of the integers, and the steps of the `_`s. */
 typedef struct cut {
     flat    open, fixed;
     int64_t offset;
@@ -201,7 +200,7 @@ static void test_slices(void **state)
     }
 }
 
-/* Counting from another coordinate: r(x) = l(coord + x). */
+/* r counts from another coordinate: r(x) = l(coord + x). */
 static void test_domain_offset(void **state)
 {
     (void)state;
@@ -218,7 +217,7 @@ static void test_domain_offset(void **state)
 }
 
 /* ---- making layouts ------------------------------------------------------------------------------------ */
-/* The strides of the leaves, in the order that rank says, are compact. */
+/* Checks that the strides of the leaves are compact in the order of `order`. */
 static void check_compact(const layout *l, const int *order, int count)
 {
     int64_t running = 1;
@@ -261,18 +260,18 @@ static void test_ordered(void **state)
             place[k] = place[at];
             place[at] = k;
         }
-        for (int k = 0; k < f.count; k++) /* the stride is only a carrier of the order */
+        for (int k = 0; k < f.count; k++) /* the stride only gives the order */
             f.stride[place[k]] = 3 * k - 4;
         const layout *l = nested(&f, 1 + draw(3));
         layout        r = must(ptxpack_make_ordered_layout(&l->shape, &l->stride));
         check_compact(&r, place, f.count);
         assert_true(ptxpack_tuple_equal(&r.shape, &l->shape));
     }
-    layout tied = ptxpack_make_ordered_layout(T("(2,3)"), T("(1,1)")); /* would alias */
+    layout tied = ptxpack_make_ordered_layout(T("(2,3)"), T("(1,1)")); /* it would alias */
     assert_false(accepted(&tied));
 }
 
-/* The modes in the order of their strides, those of stride 0 left at 0. */
+/* Orders the modes by their strides; those of stride 0 stay at 0. */
 static bool like_order(const layout *l, int from, int *order, int *count)
 {
     *count = 0;
@@ -314,7 +313,8 @@ static void test_like(void **state)
     assert_in_range(done, ROUNDS / 2, ROUNDS);
 }
 
-/* A copy in registers: what differs in l differs in it, without gaps; the first mode comes first. */
+/* A copy in registers: different elements of l are different in it, without gaps; the first mode comes
+ * first. */
 static void test_fragment_like(void **state)
 {
     int done = 0;
@@ -325,7 +325,7 @@ static void test_fragment_like(void **state)
         if (!accepted(&r))
             continue;
         done++;
-        if (r.shape.items != l->shape.items || /* CuTe has the last of two modes in parentheses */
+        if (r.shape.items != l->shape.items || /* CuTe puts the last of two modes in parentheses */
             memcmp(r.shape.value, l->shape.value, sizeof *r.shape.value * (size_t)r.shape.items) != 0)
             fail_msg("make_fragment_like(%s) = %s", text_of(l), text_of(&r));
         layout once = must(ptxpack_filter_zeros(&r, NULL));
@@ -334,15 +334,15 @@ static void test_fragment_like(void **state)
             continue;
         layout first = must(ptxpack_mode(&once, 0));
         assert_true(bijective(&first));
-        for (int k = 0; k < first.shape.items; k++) /* what is the same in it stays so; not in the others */
+        for (int k = 0; k < first.shape.items; k++) /* equal elements stay equal in it, but not in the others */
             assert_true(l->stride.value[k] != 0 || r.stride.value[k] == 0);
     }
     assert_in_range(done, ROUNDS / 2, ROUNDS);
 }
 
 /* ---- identity layouts ------------------------------------------------------------------------------- */
-/* The integers of a coordinate, in the order of the leaves of `shape`; integers count through what they
- * stand for. */
+/* The integers of a coordinate, in the order of the leaves of `shape`; an integer counts through all leaves
+ * that it stands for. */
 static void leaves_in(const tuple *coord, const tuple *shape, int64_t *out, int *count)
 {
     if (!ptxpack_is_tuple(shape)) {
@@ -385,7 +385,7 @@ static void test_identity(void **state)
         }
         if (!ptxpack_is_tuple(shape) || shape->items == 1)
             continue;
-        /* through a composition: the coordinate of where b is */
+        /* a composition gives the coordinate of b's offset */
         const layout *b = random_steps(size, 3);
         layout        r = ptxpack_composition(&id, b);
         for (int64_t i = 0; accepted(&r) && i < size_of(&b->shape); i++) {
@@ -394,13 +394,13 @@ static void test_identity(void **state)
             tuple at = ptxpack_layout_crd2idx(&r, keep_tuple(ptxpack_int(i)));
             assert_coord(&at, shape, value_at(b, i), "composition with an identity");
         }
-        /* and as the second argument: l itself */
+        /* as the second argument it gives l itself */
         r = must(ptxpack_composition(l, &id));
         assert_same(&r, l, "composition of an identity");
     }
 }
 
-/* Slices of an identity start at the coordinate that they name; tiles of it say where they lie. */
+/* Slices of an identity start at the coordinate that they name; tiles of it give their own place. */
 static void test_identity_slices(void **state)
 {
     (void)state;
@@ -430,8 +430,9 @@ static void test_identity_slices(void **state)
     }
 }
 
-/* ---- back from an offset --------------------------------------------------------------------------- */
-/* An offset of a compact layout has one coordinate, in three forms; what it does not reach has none. */
+/* ---- from an offset to a coordinate ----------------------------------------------------------------- */
+/* An offset of a compact layout has one coordinate, in three forms; an offset that it does not reach has
+ * none. */
 static void test_coord_of_offset(void **state)
 {
     int done = 0;
@@ -447,7 +448,7 @@ static void test_coord_of_offset(void **state)
             tuple   one = ptxpack_get_1d_coord(l, x), want = ptxpack_int(i);
             if (x >= 0 && x < (int64_t)(sizeof reached / sizeof *reached))
                 reached[x] = true;
-            if (hier.status != PTXPACK_OK) /* gaps that no remainder tells */
+            if (hier.status != PTXPACK_OK) /* gaps that no remainder shows */
                 continue;
             n++;
             assert_true(ptxpack_tuple_equal(&one, &want) || !injective(l));

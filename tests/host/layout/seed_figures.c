@@ -1,14 +1,14 @@
-/* seed_figures.c - what five articles on CuTe state of layouts: their figures, tables and examples.
+/* seed_figures.c - what five articles on CuTe state about layouts: their figures, tables and examples.
  *
- * tests/host/atom/tiled.c and tests/host/atom/tiled_copy.c go deeper into the articles' tiled MMAs and copies.
- */
+ * tests/host/atom/tiled.c and tests/host/atom/tiled_copy.c test the articles' tiled MMAs and copies in
+ * detail. */
 #include "tools/notation/draw.h"
 #include "host/layout/tensor.h"
 #include "tests/host/atom/tiled_fixture.h"
 
 #define EACH(array) (sizeof(array) / sizeof *(array))
 
-/* The values of l are those of an article's table, written mode 0 first. */
+/* Checks the values of l against an article's table, with mode 0 first. */
 static void assert_values(const char *what, const ptxpack_layout *l, size_t count, const int64_t *want)
 {
     if (ptxpack_size(l) != (int64_t)count)
@@ -40,7 +40,7 @@ static int64_t offset_of(const ptxpack_layout *l, const char *coord)
     return at_c.value[0];
 }
 
-/* ptxpack_composition and so on, of texts. */
+/* Calls ptxpack_composition and other functions with texts. */
 typedef ptxpack_layout (*binary)(const ptxpack_layout *, const ptxpack_layout *);
 static ptxpack_layout of(binary call, const char *a, const char *b)
 {
@@ -55,7 +55,7 @@ static ptxpack_layout complement(const char *l, int64_t cotarget)
     return ptxpack_complement(&x, &n);
 }
 
-/* A layout takes every offset below its size once. */
+/* Checks that a layout takes every offset below its size once. */
 static void assert_fills(const ptxpack_layout *l)
 {
     bool taken[512] = {false};
@@ -118,7 +118,7 @@ static void test_composition(void **state)
 {
     ptxpack_layout a = layout("(4,4):(4,1)"), b = layout("(2,2):(1,5)");
     (void)state;
-    assert_int_equal(offset_of(&b, "(1,1)"), 6); /* as a walk from store to store, not as a layout */
+    assert_int_equal(offset_of(&b, "(1,1)"), 6); /* as a path through the article's stores, not as a layout */
     assert_int_equal(offset_of(&a, "(2,1)"), 9);
     assert_int_equal(ptxpack_at(&a, 6), 9);
     assert_layout(of(ptxpack_composition, "(4,4):(4,1)", "(4,2,2):(2,1,8)"), "((2,2),2,2):((8,1),4,2)");
@@ -179,7 +179,7 @@ static void test_divide(void **state)
     assert_layout(ptxpack_zipped_divide(&l, &tiler), "((4,6),(2,2,5)):((12,1),(48,6,96))");
     assert_layout(of(ptxpack_logical_divide, "(9,(4,8)):(59,(13,1))", "<3:3,(2,4):(1,8)>"),
                   "((3,3),((2,4),(2,2))):((177,59),((13,2),(26,1)))");
-    no = of(ptxpack_logical_divide, "(5,4):(1,30)", "4:1"); /* "won't work": (4,5) is no way through it */
+    no = of(ptxpack_logical_divide, "(5,4):(1,30)", "4:1"); /* "won't work": (4,5) does not step through it */
     assert_no(no.shape.status, "(5,4):(1,30)");
     no = of(ptxpack_composition, "(5,4):(1,30)", "(4,5):(1,4)");
     assert_no(no.shape.status, "(5,4):(1,30)");
@@ -282,8 +282,8 @@ static void test_ampere_atom(void **state)
     src = ptxpack_recast_layout(&four.src, 1, 16);
     dst = ptxpack_recast_layout(&four.dst, 1, 16);
     for (int64_t t = 0; t < 32; t++) {
-        assert_int_equal(ptxpack_at(&src, t), t * 8); /* addr8 to addr15 are those of threads 8 to 15, ... */
-        for (int64_t r = 0; r < 4; r++)               /* register r holds of matrix r */
+        assert_int_equal(ptxpack_at(&src, t), t * 8); /* addr8 to addr15 belong to threads 8 to 15, ... */
+        for (int64_t r = 0; r < 4; r++)               /* register r holds elements of matrix r */
             assert_int_equal(ptxpack_at(&dst, t + 64 * r), 64 * r + 2 * t);
     }
 }
@@ -409,7 +409,7 @@ static void test_tiles_of_a_tensor(void **state)
     }
 }
 
-/* A block's queries: [m_block, _] of blocks of 64 rows, whole heads.  And their place by hand. */
+/* A block's queries: [m_block, _] of blocks of 64 rows, whole heads; and their place computed by hand. */
 static void test_blocks_of_queries(void **state)
 {
     ptxpack_layout q = layout("(256,128,6):(128,1,32768)"), tile = layout("<64,128>");

@@ -1,5 +1,4 @@
-/* swizzle.c - layouts behind a swizzle, and layouts of wider or narrower elements, value by
- * value. */
+/* swizzle.c - layouts behind a swizzle, and layouts of wider or narrower elements, value by value. */
 #include "algebra_fixture.h"
 
 static int64_t f[POINTS], g[POINTS];
@@ -11,7 +10,7 @@ static ptxpack_swizzle random_swizzle(void)
     return s;
 }
 
-/* Extents that are powers of two. */
+/* A random layout whose extents are powers of two. */
 static const layout *random_binary(strides how, int leaves, int64_t size)
 {
     flat l = {.count = 1 + draw(leaves)};
@@ -35,7 +34,7 @@ static const layout *random_swizzled(const layout *inner)
 /* The layout behind the swizzle. */
 static layout behind(const layout *l) { return must(ptxpack_make_layout(&l->shape, &l->stride)); }
 
-/* r is l's swizzle and offset over `inner`. */
+/* Checks that r is l's swizzle and offset over `inner`. */
 static void assert_behind(const layout *r, const layout *l, const layout *inner, const char *what)
 {
     if (!ok(r) || size_of(&r->shape) != size_of(&inner->shape))
@@ -63,7 +62,7 @@ static void test_apply(void **state)
     }
 }
 
-/* What acts on the layout behind the swizzle leaves the swizzle as it is. */
+/* Operations on the layout behind the swizzle do not change the swizzle. */
 static void test_structure(void **state)
 {
     (void)state;
@@ -159,14 +158,14 @@ static void test_domain_offset(void **state)
 }
 
 /* ---- compositions, divisions, products, inverses ------------------------------------------------------- */
-/* op(l,b) is l's swizzle over op(what is behind it, b), for the same b. */
+/* op(l,b) is l's swizzle over op(the layout behind it, b), for the same b. */
 static void test_outside(void **state)
 {
     /* clang-format off */
     static const struct {
         const char    *name;
         ptxpack_layout (*call)(const layout *, const layout *);
-        bool           product; /* b is a tiler of its own, not steps through l */
+        bool           product; /* b is a separate tiler, not steps through l */
     } ops[] = {
         {"composition", ptxpack_composition, false},       {"logical_divide", ptxpack_logical_divide, false},
         {"zipped_divide", ptxpack_zipped_divide, false},   {"tiled_divide", ptxpack_tiled_divide, false},
@@ -300,7 +299,7 @@ static void test_max_common(void **state)
             if (value_at(a, value_at(&c, i)) - value_at(a, 0) != i || value_at(b, value_at(&c, i)) != i)
                 fail_msg("max_common_layout(%s,%s) = %s", text_of(a), text_of(b), text_of(&c));
         more += v > 1;
-        if (b == inner) /* runs of v stay runs, wherever they are */
+        if (b == inner) /* runs of v stay runs at any place */
             for (int64_t i = 0; v > 0 && i < size_of(&a->shape) && a->offset == 0; i++) {
                 layout  back = must(ptxpack_right_inverse(&same));
                 int64_t x = value_at(a, value_at(&back, i)), start = value_at(a, value_at(&back, i - i % v));
@@ -339,7 +338,7 @@ static void assert_units(const layout *wide, int64_t units, const layout *narrow
 
 static int64_t floor_div(int64_t a, int64_t n) { return a / n - (a % n < 0); }
 
-/* The words of n elements that r reaches are those of l's elements. */
+/* Checks that the words that n elements of r reach are those of l's elements. */
 static void assert_words(const layout *r, const layout *l, int64_t n)
 {
     int64_t a = sorted_values(l, f), b = distinct(g, sorted_values(r, g));
@@ -381,8 +380,8 @@ static void test_upcast(void **state)
     assert_in_range(same, ROUNDS / 4, 2 * ROUNDS);
 }
 
-/* Modes that step downwards, or into each other: the words are those of the elements, or there is no
- * answer. */
+/* Modes that step downwards, or into each other: the words are those of the elements, or the operation is
+ * refused. */
 static void test_upcast_down(void **state)
 {
     int down = 0, refused = 0;
@@ -425,7 +424,7 @@ static void test_downcast(void **state)
     assert_in_range(done, ROUNDS / 2, ROUNDS);
 }
 
-/* Elements of max_alignment units are as good: nothing lost, nothing added; twice as wide, it would be. */
+/* Elements of max_alignment units reach the same bytes; elements twice as wide would not. */
 static void test_max_alignment(void **state)
 {
     int more = 0;
@@ -451,7 +450,7 @@ static void test_max_alignment(void **state)
     assert_int_equal(ptxpack_max_alignment(L("(8,8):(1@0,1@1)")), 0);
 }
 
-/* What moves whole elements cannot be left out. */
+/* Modes that move whole elements cannot be omitted. */
 static void test_upcast_reads(void **state)
 {
     (void)state;
@@ -486,7 +485,7 @@ static void test_recast(void **state)
     assert_in_range(done, ROUNDS / 4, ROUNDS);
 }
 
-/* The element of l that a wide one begins with, and the wide one, have the same place. */
+/* A wide element has the same place as the element of l at its beginning. */
 static void test_cast_swizzled(void **state)
 {
     int done = 0;

@@ -1,4 +1,4 @@
-/* tensor.c - tensors: slices, tiles and partitions against what an index by index walk says. */
+/* tensor.c - tensors: slices, tiles and partitions are compared index by index. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,7 +112,7 @@ static void a_tile_is_where_it_should_be(void **state)
     }
 }
 
-/* The threads' parts are disjoint and make up the whole. */
+/* The parts of the threads are disjoint and together they are the whole. */
 static void partitions_cover_the_tensor(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void small_elements_count_bits(void **state)
     assert_int_equal(s.bit, 4);
     s = ptxpack_tensor_recast(&s, 8);
     assert_bad(&s, "bit 4, is not aligned");
-    t = tensor("(8,16):(-1,8)", 6); /* downwards, and no power of two */
+    t = tensor("(8,16):(-1,8)", 6); /* downwards, and not a power of two */
     coord = pair(1, 0);
     assert_int_equal(ptxpack_tensor_bit_address(&t, &coord, &at, &bit), PTXPACK_OK);
     assert_int_equal(at, BASE - 1);
@@ -256,7 +256,7 @@ static void coordinates_follow_the_tiles(void **state)
     assert_int_equal(ptxpack_tensor_coord(&memory, &coord).status, PTXPACK_E_ARG);
 }
 
-/* ---- no ------------------------------------------------------------------------------------------------ */
+/* ---- refusals ------------------------------------------------------------------------------------------ */
 static void bad_tensors_say_no(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static void bad_tensors_say_no(void **state)
     t = ptxpack_make_tensor(0, 8, &l);
     coord = pair(-1, 0);
     assert_int_equal(ptxpack_tensor_address(&t, &coord, &at), PTXPACK_E_ARG);
-    /* What is bad stays bad, with its reason. */
+    /* A refused tensor stays refused, with its reason. */
     t = ptxpack_make_tensor(BASE, 0, &l);
     view = ptxpack_local_tile(&t, &tiler, &far, NULL);
     view = ptxpack_tensor_recast(&view, 16);
@@ -368,7 +368,7 @@ static void threads_are_those_there_are(void **state)
     }
 }
 
-/* A projection that keeps nested modes, or none. */
+/* Tests projections that keep nested modes, or none. */
 static void projections_of_nested_tilers(void **state)
 {
     (void)state;

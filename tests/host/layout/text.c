@@ -1,4 +1,4 @@
-/* text.c - CuTe's notation: what is printed is read back, and every error names its column. */
+/* text.c - CuTe's notation: what is printed can be read back, and every error names its column. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void assert_layout(const char *text, const char *wanted)
     assert_string_equal(printed, wanted);
 }
 
-/* ---- what is read ------------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------------------ */
 static void tuples_are_read(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void layouts_are_read(void **state)
     assert_true(same_layout(&tiler, &made));
 }
 
-/* ---- what is printed is read back ------------------------------------------------------------------- */
+/* ---- printing and reading back ------------------------------------------------------------------------ */
 static int64_t any_integer(void)
 {
     int64_t n = (int64_t)(random_bits() >> below(64));
@@ -130,7 +130,7 @@ static ptxpack_tuple random_tuple(int depth, int *room)
             return ptxpack_int(any_integer());
         }
     }
-    *room -= count; /* each mode is one item at least */
+    *room -= count; /* each mode has at least one item */
     for (int i = 0; i < count; i++) {
         ++*room;
         modes[i] = random_tuple(depth + 1, room);
@@ -138,7 +138,7 @@ static ptxpack_tuple random_tuple(int depth, int *room)
     return ptxpack_tuple_join(count, modes);
 }
 
-/* Blanks, and underscores before integers, in random places. */
+/* Inserts blanks, and underscores before integers, in random places. */
 static void spread(const char *text, char *out)
 {
     for (; *text != '\0'; text++) {
@@ -282,7 +282,7 @@ static const char *const bad_layouts[][2] = {
     {"<1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,(1,1)>", "column 64: more than 32 items"},
 };
 
-/* What the library itself refuses: the line must hold these. */
+/* Values that the library itself refuses: the line must contain these words. */
 /* clang-format off */
 static const char *const impossible[][2] = {
     {"(0,8):(1,4)", "extent 0 is not positive"}, {"(4,-8):(1,4)", "extent -8 is not positive"},
@@ -317,7 +317,7 @@ static void errors_name_the_column(void **state)
     assert_int_equal(ptxpack_layout_parse(NULL).shape.status, PTXPACK_E_ARG);
 }
 
-/* A text of any length is an error in time, and without a deep stack. */
+/* A text of any length ends in an error, quickly and without a deep stack. */
 static void long_texts_end(void **state)
 {
     (void)state;

@@ -174,7 +174,7 @@ static void test_structure_random(void **state)
     }
 }
 
-/* zip and zip2_by put every item where the definition says. */
+/* zip and zip2_by put every item at the place that the definition says. */
 static void test_zip_random(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_limits(void **state)
     FAILS(ptxpack_as_arithmetic_tuple(&far), "more than 32 items");
 }
 
-/* Whatever is wrong with an argument is handed on, and the first line stays. */
+/* An argument's error is passed on, and the first line stays. */
 static void test_handed_on(void **state)
 {
     (void)state;
@@ -348,7 +348,7 @@ static double nanoseconds(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Best of several runs; printed, and far above what is expected only where something went wrong. */
+/* Prints the best time of several runs; it is far above the expected time only if something is wrong. */
 #define TIMED(call)                                       \
     do {                                                  \
         double best = 1e9;                                \

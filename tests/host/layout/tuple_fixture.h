@@ -19,7 +19,7 @@ typedef ptxpack_tuple tuple;
 
 static inline int draw(int n) { return below(n); }
 
-/* One of many slots, so that a value can be an argument. */
+/* Copies a value to one of many slots, so that it can be an argument. */
 static inline const tuple *keep(tuple t)
 {
     static tuple slots[64];
@@ -99,8 +99,8 @@ static inline const char *random_text(int depth, int leaves, int largest)
     return text;
 }
 
-/* The modes of a text in parentheses; of an integer, itself.  What the library does on flat arrays is checked
- * against what can be done with text. */
+/* The modes of a text in parentheses, or the integer itself.  The tests do with text what the library does with
+ * flat arrays. */
 typedef struct modes {
     int  count;
     char text[BIG][256];
@@ -132,7 +132,7 @@ static inline modes split(const char *text)
 
 static inline bool is_leaf(const char *text) { return text[0] != '('; }
 
-/* (modes [begin, end)), without the parentheses when they are not wanted. */
+/* Joins modes [begin, end) as text, in parentheses if `wrapped`. */
 static inline const char *join(const modes *m, int begin, int end, bool wrapped)
 {
     static char slots[32][TEXT];
@@ -151,7 +151,7 @@ static inline const char *join(const modes *m, int begin, int end, bool wrapped)
     return text;
 }
 
-/* The integers of a text, from left to right. */
+/* Reads the integers of a text, from left to right. */
 static inline int numbers(const char *text, int64_t *out)
 {
     int count = 0;

@@ -1,6 +1,6 @@
-/* builds.c - the one list of builds: whatever problem is planned on whatever architecture, the row that it
- * takes is one that ptxpack_may_be_chosen names, and the symbols that it asks for are in ptxpack_builds.  So
- * are those of every instance. */
+/* builds.c - the one list of builds: for every planned problem on every architecture, the chosen row is one
+ * that ptxpack_may_be_chosen names, and its symbols are in ptxpack_builds.  The same holds for the symbols of
+ * every instance. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ typedef struct row_builds {
     uint64_t digest[MOST_BUILDS];
     bool     asked[MOST_BUILDS];
 } row_builds;
-static row_builds list[ROWS]; /* by the row's place in the table */
+static row_builds list[ROWS]; /* indexed by the row's place in the table */
 
 static uint64_t digest_of(const ptxpack_symbol *symbols, size_t count)
 {
@@ -41,7 +41,7 @@ static bool keep_build(const ptxpack_instance *build, void *context)
     row_builds *b = (row_builds *)context;
     uint64_t    digest = digest_of(build->symbols, build->symbol_count);
     for (size_t i = 0; i < b->count; i++)
-        assert_true(b->digest[i] != digest); /* each of them once */
+        assert_true(b->digest[i] != digest); /* each digest is there once */
     assert_true(b->count < MOST_BUILDS);
     b->digest[b->count++] = digest;
     return true;
@@ -88,7 +88,8 @@ static ptxpack *open_arch(const char *arch)
     return handle;
 }
 
-/* By the calls that plan_create makes before it loads a kernel.  1 when a row takes the problem. */
+/* Plans with the calls that plan_create makes before it loads a kernel.  Returns 1 when a row covers the
+ * problem. */
 static size_t plan_listed(const plan_op *op, const ptxpack *handle, const void *desc)
 {
     const ptxpack_device_caps caps = plan_device_caps(handle);
@@ -188,8 +189,8 @@ static void every_vector_plan_is_listed(void **state)
     }
 }
 
-/* The problems above reach every build of the rows that some device takes for them, so that the list has no
- * more than what plans ask for. */
+/* The problems above reach every build of the rows that some device chooses for them, so the list has no build
+ * that plans do not need. */
 static void most_of_the_list_is_asked_for(void **state)
 {
     size_t                 count, all = 0, asked = 0;

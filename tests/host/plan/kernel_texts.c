@@ -1,12 +1,11 @@
-/* kernel_texts.c - what the GPU is given must not change by accident: the PTX text of every build of every row
- * of kernels.def, and the row that is chosen for 2,400 problems on seven architectures, against
+/* kernel_texts.c - what the GPU gets must not change by accident: the PTX text of every build of every row of
+ * kernels.def, and the row that is chosen for 2,400 problems on seven architectures, are compared with
  * tests/golden/kernel_texts.
  *
  *   host-plan-kernel_texts            compare; the rows and architectures that differ are named
- *   host-plan-kernel_texts --update   write the file, after a change that is meant to alter kernels or choices
- *   host-plan-kernel_texts --builds   print the digest of each build, --choices each choice, to compare two
- * states
- *
+ *   host-plan-kernel_texts --update   write the file, after a deliberate change of kernels or choices
+ *   host-plan-kernel_texts --builds   print the digest of each build, to compare two states
+ *   host-plan-kernel_texts --choices  print each choice, to compare two states
  * Texts are compared without comments, blank lines and the width of blanks.  A digest is SHA-256. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +19,9 @@
 static const char        golden[] = "tests/golden/kernel_texts";
 static const char *const archs[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
 
-/* ---- texts ------------------------------------------------------------------------------------------------
- */
-/* One line of PTX without its comment, each run of blanks as one; '\n' unless nothing is left.  Where it ends.
- */
+/* ---- texts ------------------------------------------------------------------------------------------- */
+/* Copies one line of PTX without its comment, each run of blanks as one blank, with '\n' unless nothing is
+ * left.  Returns where it ends. */
 static char *plain_line(const char *line, size_t bytes, char *to)
 {
     char *begin = to;
@@ -59,7 +57,7 @@ static void digest_of(const char *text, size_t bytes, char hex[PTXPACK_SHA256_HE
 typedef struct row_texts {
     ptxpack               *handle;
     const ptxpack_variant *row;
-    FILE                  *builds; /* where each build is shown, or NULL */
+    FILE                  *builds; /* each build is printed here, or NULL */
     ptxpack_sha256_state   all;
     int                    count;
 } row_texts;
@@ -82,7 +80,7 @@ static bool show_build(const ptxpack_instance *build, void *context)
     return true;
 }
 
-/* A line for each row: digest of all its builds in order, id, how many. */
+/* Writes a line for each row: the digest of all its builds in order, its id, and how many there are. */
 static bool write_texts(FILE *rows, FILE *builds)
 {
     ptxpack_options options = {.size = sizeof options, .offline = true, .no_cache = true, .arch = "sm_90a"};
@@ -97,7 +95,7 @@ static bool write_texts(FILE *rows, FILE *builds)
         char    hex[PTXPACK_SHA256_HEX + 1];
         t.row = row;
         t.count = 0;
-        if (strncmp(row->op, "probe", 5) == 0) /* tests alone use it */
+        if (strncmp(row->op, "probe", 5) == 0) /* only tests use it */
             continue;
         ptxpack_sha256_begin(&t.all);
         good = ptxpack_builds(row, show_build, &t);
@@ -110,8 +108,7 @@ static bool write_texts(FILE *rows, FILE *builds)
     return good;
 }
 
-/* ---- choices ----------------------------------------------------------------------------------------------
- */
+/* ---- choices ----------------------------------------------------------------------------------------- */
 static uint64_t state;
 
 static uint32_t draw(uint32_t below)
@@ -179,7 +176,7 @@ static void show_choice(ptxpack_sha256_state *all, FILE *choices, const char *op
         fputs(line, choices);
 }
 
-/* A line for the architecture: digest of all choices, and how many problems. */
+/* Writes a line for the architecture: the digest of all choices, and the number of problems. */
 static bool write_choices(FILE *rows, FILE *choices, const char *arch)
 {
     enum { ATTENTIONS = 1500, GEMMS = 900, NEWEST_ISA = 90 };
@@ -213,8 +210,7 @@ static bool write_choices(FILE *rows, FILE *choices, const char *arch)
     return true;
 }
 
-/* ---- comparing --------------------------------------------------------------------------------------------
- */
+/* ---- comparing --------------------------------------------------------------------------------------- */
 static bool write_all(FILE *rows, FILE *builds, FILE *choices)
 {
     bool good = choices != NULL && rows == NULL ? true : write_texts(rows, builds);

@@ -285,8 +285,8 @@ static void complete_random(struct emu_cluster *cluster)
         complete_some_of(cluster, s->busy[pick - s->flying_count]);
 }
 
-/* With the policy `latest`, operations complete now, the newest first, since programs expect the oldest first.
- */
+/* With the policy `latest`, operations complete now, the newest first, since programs expect the oldest
+ * first. */
 static void complete_latest(struct emu_cluster *cluster)
 {
     struct async_cluster *s = cluster->async;

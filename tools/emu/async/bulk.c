@@ -22,7 +22,7 @@ bool bulk_decode_spaces(struct decoder *d, struct bulk_target *target)
 bool bulk_decode_completion(struct decoder *d, const struct bulk_target *target)
 {
     const char *word = target->way == BULK_STORE ? "bulk_group" : "mbarrier::complete_tx::bytes";
-    return decode_take(d, word) || decode_refuse(d, ".%s is expected here, not .%s", word, decode_peek(d));
+    return decode_take(d, word) || decode_refuse(d, ".%s is missing", word);
 }
 
 bool bulk_decode_options(struct decoder *d, const struct bulk_target *target, struct bulk_options *out)
@@ -103,7 +103,7 @@ static void complete_copy(struct async_op *a)
     struct bulk_copy     *c = (struct bulk_copy *)a;
     const struct bulk_op *o = (const struct bulk_op *)a->op->data;
     if (c->bytes != 0 && o->reduces)
-        bulk_reduce_ref(a, &c->to, &c->from, c->bytes, o->reduction, o->type);
+        bulk_reduce_ref(a, &c->to, &c->from, c->bytes, o->reduction, o->type, false);
     else if (c->bytes != 0)
         emu_copy(&c->to, &c->from, c->bytes);
     if (o->target.way != BULK_STORE)
@@ -164,8 +164,8 @@ static bool find_ranges(struct bulk_issue *i, const struct bulk_op *o)
     }
     if (i->bytes == 0)
         return true;
-    if (!emu_memory_range(i->w, i->op, i->lane, o->from.space, from, i->bytes, 16, EMU_READ | EMU_NO_JUDGE,
-                          &i->from) ||
+    if (!emu_memory_range(i->w, i->op, i->lane, o->from.space, from, i->bytes, 16,
+                          EMU_READ | EMU_NO_JUDGE | EMU_GRANULE, &i->from) ||
         !emu_memory_range(i->w, i->op, i->lane, o->to.space, to, i->bytes, 16, EMU_WRITE | EMU_NO_JUDGE,
                           &i->to))
         return false;
@@ -230,19 +230,18 @@ bool decode_bulk_reduce(struct decoder *d, struct emu_op *op)
         return false;
     if (o->target.way == BULK_LOAD)
         return decode_refuse(d, "there are no reductions from global to shared memory");
-    int         reduction = decode_one_of(d, bulk_reduction_words);
-    bool        keeps_subnormals = decode_take(d, "noftz");
-    const char *word = decode_peek(d);
-    int         type = decode_one_of(d, bulk_type_words);
+    int  reduction = decode_one_of(d, bulk_reduction_words);
+    bool keeps_subnormals = decode_take(d, "noftz");
+    int  type = decode_one_of(d, bulk_type_words);
     if (reduction < 0 || type < 0)
-        return decode_refuse(d, "a reduction of .%s is unknown", decode_peek(d));
+        return decode_refuse(d, "the %s is missing", reduction < 0 ? "reduction" : "type");
     o->reduces = true;
     o->reduction = (enum bulk_reduction)reduction;
     o->type = (enum bulk_type)type;
     bool half_sum = reduction == BULK_ADD && (type == BULK_F16 || type == BULK_BF16);
     if (!bulk_can_reduce(o->reduction, o->type, o->target.way == BULK_STORE) || half_sum != keeps_subnormals)
         return decode_refuse(d, "there is no .%s%s.%s", bulk_reduction_words[reduction],
-                             keeps_subnormals ? ".noftz" : "", word);
+                             keeps_subnormals ? ".noftz" : "", bulk_type_words[type]);
     return decode_operands_of_copy(d, op, o, &options);
 }
 

@@ -25,15 +25,16 @@ enum bulk_type {
 extern const char *const bulk_reduction_words[], *const bulk_type_words[]; /* end in NULL */
 unsigned int bulk_type_bytes(enum bulk_type type);
 bool         bulk_can_reduce(enum bulk_reduction reduction, enum bulk_type type, bool global);
-/* Combine each element of `from` into that of `to`.  Each element is updated atomically, but not all together.
- */
+/* Combine each element of `from` into that of `to`.  Each element is updated atomically, but not all
+ * together. */
 void bulk_reduce(unsigned char *to, const unsigned char *from, uint64_t bytes, enum bulk_reduction reduction,
                  enum bulk_type type);
 
-/* The same for the memory of a copy; undefined bytes are reported. */
+/* The same for the memory of a copy; undefined bytes are reported.  `beyond`: the bytes lie beyond the last
+ * element of a tensor, and may be undefined. */
 struct async_op;
 void bulk_reduce_ref(const struct async_op *a, const struct emu_ref *to, const struct emu_ref *from,
-                     uint64_t bytes, enum bulk_reduction reduction, enum bulk_type type);
+                     uint64_t bytes, enum bulk_reduction reduction, enum bulk_type type, bool beyond);
 
 /* ---- source, destination and completion ----------------------------------------------------------- */
 enum bulk_way { BULK_LOAD, BULK_STORE, BULK_ACROSS }; /* global to shared, back, shared to another block's */

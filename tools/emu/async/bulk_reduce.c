@@ -1,6 +1,7 @@
 /* bulk_reduce.c - the reductions of bulk copies and remote operations. */
 #include "bulk.h"
 #include "tools/emu/compute/float_format.h"
+#include "tools/emu/memory/access.h"
 
 const char *const bulk_reduction_words[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor", NULL};
 const char *const bulk_type_words[] = {"u32", "s32",  "u64", "s64", "b32", "b64",
@@ -151,12 +152,14 @@ void bulk_reduce(unsigned char *to, const unsigned char *from, uint64_t bytes, e
 }
 
 void bulk_reduce_ref(const struct async_op *a, const struct emu_ref *to, const struct emu_ref *from,
-                     uint64_t bytes, enum bulk_reduction reduction, enum bulk_type type)
+                     uint64_t bytes, enum bulk_reduction reduction, enum bulk_type type, bool beyond)
 {
-    bool defined = emu_defined(to, bytes);
-    if (!defined || !emu_defined(from, bytes))
+    bool defined = emu_defined(to, bytes), all = defined && emu_defined(from, bytes);
+    if (!all && !beyond)
         judge_find(a->warp, a->op, a->lane, JUDGE_UNINITIALISED, "reduces undefined bytes");
     bulk_reduce(to->at, from->at, bytes, reduction, type);
-    if (!defined)
+    if (!all && beyond)
+        memory_undefine(to, bytes);
+    else if (!defined)
         emu_define(to, bytes);
 }

@@ -24,14 +24,16 @@ struct tensor_copy {
 enum { TF32 = 11 }; /* CUtensorMapDataType */
 
 /* ---- moving --------------------------------------------------------------------------------------- */
-/* Row r of the box.  A store writes whole pieces of 16 bytes, also beyond the tensor's last element, as on an
- * H200. */
-static void row_at(const struct tensor_copy *c, uint32_t r, struct emu_tensor_row *row)
+/* Row r of the box.  A store writes whole pieces of 16 bytes, and a reduction combines them, also beyond the
+ * tensor's last element, as on an H200.  Returns how many bytes of it are beyond. */
+static uint32_t row_at(const struct tensor_copy *c, uint32_t r, struct emu_tensor_row *row)
 {
     const struct tensor_op *o = (const struct tensor_op *)c->signal.op.op->data;
     emu_tensor_row_at(&c->map, c->coordinate, r, row);
-    if (o->target.way == BULK_STORE && !o->reduces)
-        row->inside = (row->inside + 15) / 16 * 16; /* it begins at a piece, and the box ends at one */
+    const uint32_t inside = row->inside;
+    if (o->target.way == BULK_STORE)
+        row->inside = (inside + 15) / 16 * 16; /* it begins at a piece, and the box ends at one */
+    return row->inside - inside;
 }
 
 static struct emu_ref part_of(const struct emu_ref *whole, uint64_t address)
@@ -63,7 +65,7 @@ static void round_tf32(unsigned char *at, uint32_t bytes)
 }
 
 static void move(const struct tensor_copy *c, const struct emu_ref *shared, const struct emu_ref *global,
-                 uint32_t bytes)
+                 uint32_t bytes, bool beyond)
 {
     const struct async_op  *a = &c->signal.op;
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
@@ -74,13 +76,13 @@ static void move(const struct tensor_copy *c, const struct emu_ref *shared, cons
     } else if (!o->reduces) {
         emu_copy(global, shared, bytes);
     } else {
-        bulk_reduce_ref(a, global, shared, bytes, o->reduction, c->type);
+        bulk_reduce_ref(a, global, shared, bytes, o->reduction, c->type, beyond);
     }
 }
 
 /* Move the bytes from .. to - 1 of the box; with swizzling, each 16 bytes have their own place.  `global` 0:
- * they are beyond the tensor. */
-static void move_run(const struct tensor_copy *c, uint32_t from, uint32_t to, uint64_t global)
+ * they are beyond the tensor, and not read.  `beyond`: there, too, but they are written. */
+static void move_run(const struct tensor_copy *c, uint32_t from, uint32_t to, uint64_t global, bool beyond)
 {
     uint32_t base = (uint32_t)c->shared.address;
     for (uint32_t at = from, bytes; at < to; at += bytes) {
@@ -92,7 +94,7 @@ static void move_run(const struct tensor_copy *c, uint32_t from, uint32_t to, ui
             continue;
         }
         struct emu_ref there = part_of(&c->global, global + (at - from));
-        move(c, &shared, &there, bytes);
+        move(c, &shared, &there, bytes, beyond);
     }
 }
 
@@ -102,15 +104,17 @@ static void complete_tensor(struct async_op *a)
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
     for (uint32_t r = 0; r < c->map.rows; r++) {
         struct emu_tensor_row row;
-        row_at(c, r, &row);
-        uint32_t inside = row.shared + row.before, after = inside + row.inside;
+        uint32_t              beyond = row_at(c, r, &row);
+        uint32_t inside = row.shared + row.before, after = inside + row.inside, own = after - beyond;
         uint32_t end = row.shared + c->map.row_bytes;
         if (o->target.way == BULK_LOAD) {
-            move_run(c, row.shared, inside, 0);
-            move_run(c, after, end, 0);
+            move_run(c, row.shared, inside, 0, false);
+            move_run(c, after, end, 0, false);
         }
         if (row.inside != 0)
-            move_run(c, inside, after, row.global);
+            move_run(c, inside, own, row.global, false);
+        if (beyond != 0)
+            move_run(c, own, after, row.global + (own - inside), true);
     }
     if (o->target.way != BULK_STORE)
         bulk_signal(&c->signal);
@@ -153,7 +157,8 @@ static bool find_global(const struct tensor_copy *c, struct emu_ref *out)
         return true;
     const struct tensor_op *o = (const struct tensor_op *)a->op->data;
     return emu_memory_range(a->warp, a->op, a->lane, EMU_GLOBAL, first, end - first, 1,
-                            (o->target.way == BULK_LOAD ? EMU_READ : EMU_WRITE) | EMU_NO_JUDGE, out);
+                            (o->target.way == BULK_LOAD ? EMU_READ : EMU_WRITE) | EMU_NO_JUDGE | EMU_GRANULE,
+                            out);
 }
 
 static void judge_tensor(struct tensor_copy *c)
@@ -306,7 +311,7 @@ static bool decode_rank(struct decoder *d, struct tensor_op *o)
     static const char *const ranks[] = {"1d", "2d", "3d", "4d", "5d", NULL};
     int                      rank = decode_one_of(d, ranks);
     if (rank < 0)
-        return decode_refuse(d, "a rank of 1d to 5d is expected, not .%s", decode_peek(d));
+        return decode_refuse(d, "the rank is missing: .1d to .5d");
     o->rank = (uint32_t)rank + 1;
     return true;
 }
@@ -314,10 +319,10 @@ static bool decode_rank(struct decoder *d, struct tensor_op *o)
 static bool decode_tile(struct decoder *d)
 {
     decode_take(d, "tile");
-    const char *next = decode_peek(d);
-    if (strncmp(next, "im2col", 6) == 0 || strncmp(next, "tile::", 6) == 0 ||
-        strncmp(next, "cta_group", 9) == 0)
-        return decode_refuse(d, ".%s is not supported, only .tile", next);
+    static const char *const others[] = {"im2col", "tile::", "cta_group"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (decode_begins(d, others[i]) != NULL)
+            return decode_refuse(d, ".%s is not supported, only .tile", decode_begins(d, others[i]));
     return true;
 }
 
@@ -369,7 +374,7 @@ bool decode_tensor_reduce(struct decoder *d, struct emu_op *op)
         return false;
     int reduction = decode_one_of(d, bulk_reduction_words);
     if (reduction < 0)
-        return decode_refuse(d, "a reduction .%s is unknown", decode_peek(d));
+        return decode_refuse(d, "the reduction is missing");
     o->reduces = true;
     o->reduction = (enum bulk_reduction)reduction;
     return decode_tensor_operands(d, op, o);

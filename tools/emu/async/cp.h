@@ -14,8 +14,8 @@ bool cp_decode_address(struct decoder *d, unsigned int number, enum emu_space sp
 void cp_addresses(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a,
                   uint64_t out[EMU_LANES]);
 uint64_t cp_address_of(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, int lane);
-/* Find the mbarrier at this lane's address; `remote`: it may be in another block.  False: a fault was reported.
- */
+/* Find the mbarrier at this lane's address; `remote`: it may be in another block.  False: a fault was
+ * reported. */
 bool cp_find_mbarrier(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, int lane,
                       bool remote, struct mbarrier_place *out);
 /* Take .L2::cache_hint, whose operand is the last.  False: it is absent. */

@@ -160,7 +160,7 @@ bool decode_cp_async(struct decoder *d, struct emu_op *op)
     bool                cluster = false;
     int                 level = decode_one_of(d, levels);
     if (o == NULL || level < 0)
-        return decode_refuse(d, "cp.async.%s is unknown", decode_peek(d));
+        return decode_refuse(d, ".ca or .cg is missing");
     if (decode_space(d, &cluster) != EMU_SHARED || cluster || decode_space(d, NULL) != EMU_GLOBAL)
         return decode_refuse(d, "a copy must be from .global to .shared::cta");
     bool hint = cp_take_cache_hint(d);
@@ -241,7 +241,7 @@ bool decode_cp_arrive(struct decoder *d, struct emu_op *op)
     struct cp_address *address = (struct cp_address *)decode_alloc(d, 1, sizeof *address);
     bool               cluster = false;
     if (address == NULL || !decode_take(d, "arrive"))
-        return decode_refuse(d, "cp.async.mbarrier.%s is unknown", decode_peek(d));
+        return decode_refuse(d, ".arrive is missing");
     op->u8[0] = decode_take(d, "noinc");
     enum emu_space space = decode_space(d, &cluster);
     if (cluster || (space != EMU_SHARED && space != EMU_GENERIC))

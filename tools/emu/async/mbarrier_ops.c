@@ -258,7 +258,10 @@ static bool decode_order(struct decoder *d, const char *strong, bool *relaxed)
         return true;
     *relaxed = word == 1;
     decode_need_isa(d, 80);
-    return decode_one_of(d, scopes) >= 0 || decode_refuse(d, ".%s needs .cta or .cluster", words[word]);
+    const int scope = decode_one_of(d, scopes);
+    if (scope == 1)
+        decode_need_sm(d, 90);
+    return scope >= 0 || decode_refuse(d, ".%s needs .cta or .cluster", words[word]);
 }
 
 /* {.release|.acquire|.relaxed .scope}{.shared..}.b64.  `strong` is the instruction's word besides .relaxed;
@@ -278,7 +281,7 @@ static bool decode_tail(struct decoder *d, struct mbarrier_op *o, const char *st
         return decode_refuse(d, "this instruction cannot use another block's mbarrier (.shared::cluster)");
     o->remote = cluster;
     if (!decode_take(d, "b64"))
-        return decode_refuse(d, "the type must be .b64, not .%s", decode_peek(d));
+        return decode_refuse(d, "the type must be .b64");
     decode_need_sm(d, cluster ? 90 : 80);
     return decode_end(d);
 }

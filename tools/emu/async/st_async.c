@@ -90,7 +90,7 @@ static bool decode_to(struct decoder *d, struct remote_op *o)
     if (o->to.space != EMU_GENERIC && (o->to.space != EMU_SHARED || !cluster))
         return decode_refuse(d, "the destination must be .shared::cluster");
     if (!decode_take(d, "mbarrier::complete_tx::bytes"))
-        return decode_refuse(d, ".mbarrier::complete_tx::bytes is expected here, not .%s", decode_peek(d));
+        return decode_refuse(d, ".mbarrier::complete_tx::bytes is missing");
     return true;
 }
 
@@ -139,17 +139,16 @@ bool decode_red_async(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "red.async must be .relaxed.cluster");
     if (o == NULL || !decode_to(d, o))
         return false;
-    int         reduction = decode_one_of(d, bulk_reduction_words);
-    const char *word = decode_peek(d);
-    int         type = decode_one_of(d, bulk_type_words);
+    int reduction = decode_one_of(d, bulk_reduction_words);
+    int type = decode_one_of(d, bulk_type_words);
     if (reduction < 0 || type < 0)
-        return decode_refuse(d, "a reduction of .%s is unknown", decode_peek(d));
+        return decode_refuse(d, "the %s is missing", reduction < 0 ? "reduction" : "type");
     o->reduces = true;
     o->reduction = (enum bulk_reduction)reduction;
     o->type = (enum bulk_type)type;
     o->count = 1;
     bool sum_s64 = reduction == BULK_ADD && type == BULK_S64;
     if (!sum_s64 && !bulk_can_reduce(o->reduction, o->type, false))
-        return decode_refuse(d, "there is no .%s.%s", bulk_reduction_words[reduction], word);
-    return decode_remote_operands(d, op, o, ptx_type_find(word));
+        return decode_refuse(d, "there is no .%s.%s", bulk_reduction_words[reduction], bulk_type_words[type]);
+    return decode_remote_operands(d, op, o, ptx_type_find(bulk_type_words[type]));
 }

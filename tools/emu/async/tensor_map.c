@@ -122,12 +122,89 @@ unsigned int emu_tensor_map_replace_address(void *map128, uint64_t address)
     return 0;
 }
 
+/* The numbers of element types in tensormap.replace, as those of CUtensorMapDataType. */
+static const uint8_t replaced_types[TYPE_COUNT] = {0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12};
+
+/* NULL: the field has this value now. */
+static const char *replace_field(struct image *image, enum emu_tensor_field field, uint32_t i, uint64_t value)
+{
+    switch (field) {
+    case EMU_TENSOR_GLOBAL_ADDRESS:
+        image->address = value;
+        return NULL;
+    case EMU_TENSOR_LAST_DIM:
+        image->rank = (uint8_t)(value + 1);
+        return value < EMU_TENSOR_RANK ? NULL
+                                       : "the rank must be 0 to 4, which is one less than the dimensions";
+    case EMU_TENSOR_BOX_DIM:
+        image->box[i] = (uint8_t)(value - 1);
+        return value > 0 && value <= BOX_LIMIT ? NULL : "a box has 1 to 256 elements along a dimension";
+    case EMU_TENSOR_GLOBAL_DIM:
+        image->last[i] = (uint32_t)(value - 1);
+        return NULL;
+    case EMU_TENSOR_GLOBAL_STRIDE:
+        if (i < EMU_TENSOR_RANK - 1)
+            image->stride[i] = value;
+        return i < EMU_TENSOR_RANK - 1 ? NULL : "there are strides of the dimensions 1 to 4 only";
+    case EMU_TENSOR_ELEMENT_STRIDE:
+        image->step[i] = (uint8_t)value;
+        return value > 0 && value <= STEP_LIMIT ? NULL : "an element stride is 1 to 8";
+    case EMU_TENSOR_ELEMTYPE:
+        image->type = value < TYPE_COUNT ? replaced_types[value] : 0;
+        return value < TYPE_COUNT ? NULL : "elements below 8 bits are not supported";
+    case EMU_TENSOR_INTERLEAVE:
+        return value == 0 ? NULL : "interleaved layouts are not supported";
+    case EMU_TENSOR_SWIZZLE:
+        image->swizzle = (uint8_t)value;
+        return value <= 3 ? NULL : "this swizzle is not supported";
+    case EMU_TENSOR_FILL:
+        image->fill = (uint8_t)value;
+        return NULL;
+    default:
+        return value == 0 ? NULL : "swizzles of other units than 16 bytes are not supported";
+    }
+}
+
+bool emu_tensor_map_replace(void *map128, enum emu_tensor_field field, uint32_t ordinal, uint64_t value,
+                            const char **why)
+{
+    struct image image;
+    memcpy(&image, map128, sizeof image);
+    *why = image.mark != MARK ? "there is no tensor map" : "the tensor map was changed after it was encoded";
+    if (image.mark != MARK || image.check != checksum(&image))
+        return false;
+    *why = replace_field(&image, field, ordinal, value);
+    if (*why != NULL)
+        return false;
+    image.check = checksum(&image);
+    memcpy(map128, &image, sizeof image);
+    return true;
+}
+
+/* The limits that emu_tensor_map_encode checks may be broken by replaced fields. */
+static bool is_consistent(const struct image *image)
+{
+    uint64_t dims[EMU_TENSOR_RANK];
+    uint32_t box[EMU_TENSOR_RANK], steps[EMU_TENSOR_RANK];
+    for (uint32_t i = 0; i < image->rank; i++) {
+        dims[i] = image->last[i] + 1ull;
+        box[i] = image->box[i] + 1u;
+        steps[i] = image->step[i];
+    }
+    return tensor_fits(image->rank, image->address, dims, image->stride) &&
+           box_fits(image->rank, types[image->type].bytes, box, steps, image->swizzle) &&
+           !(image->fill == 1 && image->type < FIRST_FLOAT);
+}
+
 bool emu_tensor_map_read(const void *map128, struct emu_tensor_map *out, const char **why)
 {
     struct image image;
     memcpy(&image, map128, sizeof image);
     *why = image.mark != MARK ? "there is no tensor map" : "the tensor map was changed after it was encoded";
     if (image.mark != MARK || image.check != checksum(&image))
+        return false;
+    *why = "its fields, some of them replaced, do not go together";
+    if (!is_consistent(&image))
         return false;
     memset(out, 0, sizeof *out);
     out->type = image.type;

@@ -34,6 +34,24 @@ unsigned int emu_tensor_map_encode(void *map128, uint32_t data_type, uint32_t ra
                                    uint32_t l2, uint32_t oob_fill);
 /* cuTensorMapReplaceAddress.  Returns 0 or 1. */
 unsigned int emu_tensor_map_replace_address(void *map128, uint64_t address);
+/* tensormap.replace: the fields by their numbers there. */
+enum emu_tensor_field {
+    EMU_TENSOR_GLOBAL_ADDRESS,
+    EMU_TENSOR_LAST_DIM, /* .rank: the rank less 1 */
+    EMU_TENSOR_BOX_DIM,
+    EMU_TENSOR_GLOBAL_DIM,
+    EMU_TENSOR_GLOBAL_STRIDE, /* bytes; ordinal 0 is that of dimension 1 */
+    EMU_TENSOR_ELEMENT_STRIDE,
+    EMU_TENSOR_ELEMTYPE,
+    EMU_TENSOR_INTERLEAVE,
+    EMU_TENSOR_SWIZZLE,
+    EMU_TENSOR_FILL,
+    EMU_TENSOR_ATOMICITY
+};
+/* False: the bytes are no map, or the value is not supported; *why has the reason.  What does not go together with
+ * other fields is found when the map is used. */
+bool emu_tensor_map_replace(void *map128, enum emu_tensor_field field, uint32_t ordinal, uint64_t value,
+                            const char **why);
 /* False: these bytes are not a map; *why has the reason. */
 bool emu_tensor_map_read(const void *map128, struct emu_tensor_map *out, const char **why);
 

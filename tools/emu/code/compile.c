@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "container.h"
+#include "fatbin.h"
+#include "tools/emu/judge/report.h"
 #include "tools/emu/machine/faults.h"
 
 /* ---- versions and targets ------------------------------------------------------------------------------ */
@@ -15,7 +17,7 @@ int compile_isa(int cuda_version)
         {63, 10000}, {64, 10010}, {65, 10020}, {70, 11000}, {71, 11010}, {72, 11020}, {73, 11030},
         {74, 11040}, {75, 11050}, {76, 11060}, {77, 11070}, {78, 11080}, {80, 12000}, {81, 12010},
         {82, 12020}, {83, 12030}, {84, 12040}, {85, 12050}, {86, 12070}, {87, 12080}, {88, 12090},
-        {90, 13000}, {91, 13010}, {92, 13020}, {93, 13030},
+        {90, 13000}, {91, 13010}, {92, 13020}, {93, 13030}, {94, 13040},
     };
     int isa = 63;
     for (size_t i = 0; i < sizeof releases / sizeof releases[0]; i++)
@@ -283,6 +285,10 @@ static bool binary_fits(const char *target, int sm)
     return suffix == 'a' ? made == sm : made / 10 == sm / 10 && made <= sm;
 }
 
+static const char remedy[] =
+    "give it PTX: nvcc -gencode arch=compute_75,code=compute_75, nvrtcGetPTX instead of nvrtcGetCUBIN, "
+    "numba-cuda without nvJitLink, CuPy with CUPY_COMPILE_WITH_PTX=1";
+
 static api_result open_text(const void *image, size_t bytes, struct compile_image *out)
 {
     const char *faults = api_settings()->faults;
@@ -290,22 +296,59 @@ static api_result open_text(const void *image, size_t bytes, struct compile_imag
     out->text = (const char *)image;
     out->bytes = bytes ? strnlen(out->text, bytes) : strlen(out->text);
     read_head(out->text, out->bytes, &head);
-    API_WANT(head.version, API_INVALID_IMAGE); /* a fat binary, or nonsense */
+    API_WANT(head.version, API_INVALID_IMAGE); /* nonsense */
     API_WANT(!faults_now(faults, FAULT_NO_JIT), API_JIT_COMPILER_NOT_FOUND);
     API_WANT(!faults_now(faults, FAULT_JIT_DISABLED), API_JIT_COMPILATION_DISABLED);
     return API_OK;
 }
 
-static api_result open_image(const void *image, size_t bytes, struct compile_image *out)
+static api_result open_fatbin(const struct fatbin *fatbin, enum fatbin_state state, char *said, size_t cap,
+                              struct compile_image *out)
+{
+    switch (state) {
+    case FATBIN_NO_PTX:
+        snprintf(said, cap, "the fat binary holds %s, but no PTX that sm_%d could run; %s",
+                 fatbin->holds[0] ? fatbin->holds : "nothing", api_settings()->sm, remedy);
+        return API_NO_BINARY_FOR_GPU;
+    case FATBIN_PACKED:
+        snprintf(said, cap,
+                 "the PTX of the fat binary is compressed by zstd, and libzstd.so.1 is not installed; "
+                 "install it, or build with nvcc --no-compress");
+        return API_INVALID_IMAGE;
+    case FATBIN_DAMAGED:
+        snprintf(said, cap, "the fat binary is damaged");
+        return API_INVALID_IMAGE;
+    case FATBIN_NO_MEMORY:
+        return API_OUT_OF_MEMORY;
+    default:
+        break;
+    }
+    api_result result = open_text(fatbin->ptx, fatbin->bytes, out);
+    if (result != API_OK)
+        free(fatbin->ptx);
+    else
+        out->unpacked = fatbin->ptx;
+    return result;
+}
+
+static api_result open_image(const void *image, size_t bytes, char *said, size_t cap, struct compile_image *out)
 {
     const struct emu_settings *s = api_settings();
     struct container           container;
+    struct fatbin              fatbin;
     API_WANT(image, API_INVALID_VALUE);
+    enum fatbin_state fat = fatbin_open(image, bytes, s->sm, &fatbin);
+    if (fat != FATBIN_NONE)
+        return open_fatbin(&fatbin, fat, said, cap, out);
     enum container_state state = container_open(image, bytes, &container);
     if (state == CONTAINER_NONE)
         return open_text(image, bytes, out);
     API_WANT(state != CONTAINER_DAMAGED, API_INVALID_IMAGE);
-    API_WANT(state != CONTAINER_FOREIGN, API_NO_BINARY_FOR_GPU);
+    if (state == CONTAINER_FOREIGN) {
+        snprintf(said, cap, "the image is a GPU's machine code (a cubin), which cannot be executed here; %s",
+                 remedy);
+        return API_NO_BINARY_FOR_GPU;
+    }
     API_WANT(!faults_now(s->faults, FAULT_CUBIN_REJECTED), API_NO_BINARY_FOR_GPU);
     API_WANT(!faults_now(s->faults, FAULT_CUBIN_INVALID), API_INVALID_IMAGE);
     API_WANT(binary_fits(container.target, s->sm), API_NO_BINARY_FOR_GPU);
@@ -317,13 +360,24 @@ static api_result open_image(const void *image, size_t bytes, struct compile_ima
 api_result compile_image_open(const void *image, size_t bytes, const struct api_jit *jit,
                               struct compile_image *out)
 {
-    char                line[] = "error   : neither PTX nor machine code for this device "
-                                 "(it does not accept fat binaries or a GPU's own code)";
+    char said[640] = "the image is neither PTX, nor a fat binary, nor machine code for this device";
+    char line[sizeof said + 32];
+    memset(out, 0, sizeof *out);
+    api_result result = open_image(image, bytes, said, sizeof said, out);
+    if (result != API_INVALID_IMAGE && result != API_NO_BINARY_FOR_GPU)
+        return result;
     struct compile_logs logs = {NULL, line};
-    api_result          result = open_image(image, bytes, out);
-    if (result == API_INVALID_IMAGE || result == API_NO_BINARY_FOR_GPU)
-        api_jit_write(jit, &logs);
+    snprintf(line, sizeof line, "error   : %s", said);
+    api_jit_write(jit, &logs);
+    if (jit->error == NULL)
+        report_line(api_settings(), "%s", said);
     return result;
+}
+
+void compile_image_close(struct compile_image *image)
+{
+    free(image->unpacked);
+    image->unpacked = NULL;
 }
 
 /* ---- CUjit_option -------------------------------------------------------------------------------------- */

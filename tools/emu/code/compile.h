@@ -23,14 +23,16 @@ struct emu_module *compile_ptx(const struct emu_settings *settings, const char *
 void *compile_container(const struct emu_settings *settings, const char *target, const char *text, size_t bytes,
                         size_t *size);
 
-/* The PTX of an image, which is text or a container.  `bytes` 0: unknown. */
+/* The PTX of an image, which is text, a container, or a fat binary.  `bytes` 0: unknown. */
 struct compile_image {
     const char *text;
     size_t      bytes;
+    char       *unpacked; /* malloc'ed: the text, if it comes from a fat binary */
 };
-/* If it is neither, `jit` gets a line. */
+/* If it is none of these, a line goes to `jit`, or, if the caller wants no error log, to where reports go. */
 api_result compile_image_open(const void *image, size_t bytes, const struct api_jit *jit,
                               struct compile_image *out);
+void       compile_image_close(struct compile_image *image);
 
 /* ---- CUjit_option -------------------------------------------------------------------------------------- */
 struct api_jit { /* points into the caller's options, which outlive it */

@@ -1,9 +1,9 @@
 /* container.h - the emulated driver's "machine code": an ELF file of the GPU's machine type that holds PTX.
  *
  *   offset 0   ELF64 header, e_machine 190; bytes 8..15 of its identification hold a checksum of the rest of
- * the header, so that its sizes can be trusted before anything after it is read offset 64  4 section headers:
- * none, .shstrtab, .ptxpack.emu.info, .ptxpack.emu.ptx then       the contents of the sections, padded with
- * zeros to multiples of 8
+ *              the header, so that its sizes can be trusted before anything after it is read
+ *   offset 64  4 section headers: none, .shstrtab, .ptxpack.emu.info, .ptxpack.emu.ptx
+ *   then       the contents of the sections, padded with zeros to multiples of 8
  *
  * .info holds "sm_90a" and a checksum of the whole file (with zeros in place of the checksum), so that any
  * changed byte is detected. */

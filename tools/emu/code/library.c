@@ -9,7 +9,7 @@ struct api_kernel {
 };
 struct api_library {
     struct api_handle   handle;
-    char               *text;   /* PTX; NULL: the image was neither PTX nor a container */
+    char               *text;   /* PTX; NULL: the image holds none */
     api_result          broken; /* the error of its first use, if its code cannot be used */
     struct api_kernel **kernels;
     unsigned int        kernel_count;
@@ -53,8 +53,9 @@ static api_result fill(struct api_library *l, const void *code, const struct api
     unsigned int         result = API_OK;
     API_TRY(compile_image_open(code, 0, jit, &image));
     l->text = strndup(image.text, image.bytes);
+    compile_image_close(&image);
     API_WANT(l->text, API_OUT_OF_MEMORY);
-    struct emu_module *m = compile_ptx(api_settings(), NULL, image.text, image.bytes, false, NULL, &result,
+    struct emu_module *m = compile_ptx(api_settings(), NULL, l->text, strlen(l->text), false, NULL, &result,
                                        &logs);
     api_jit_write(jit, &logs);
     compile_logs_free(&logs);

@@ -1,8 +1,8 @@
-/* link.c - linking: one text of PTX, or one container, becomes a container. */
+/* link.c - linking: one text of PTX, one container, or one fat binary becomes a container. */
 #include <stdlib.h>
 #include "compile.h"
 
-enum { INPUT_CUBIN = 0, INPUT_PTX = 1, INPUT_KINDS = 6 }; /* CUjitInputType */
+enum { INPUT_FATBIN = 2, /* after cubin and PTX */ INPUT_KINDS = 6 }; /* CUjitInputType */
 
 struct api_link {
     struct api_handle handle;
@@ -13,25 +13,32 @@ struct api_link {
 
 static void release_link(struct api_handle *h) { free(((struct api_link *)h)->cubin); }
 
+static api_result compile(struct api_link *l, const struct compile_image *image)
+{
+    struct compile_logs logs;
+    unsigned int        result = API_OK;
+    struct emu_module  *m = compile_ptx(api_settings(), NULL, image->text, image->bytes, false, NULL, &result,
+                                        &logs);
+    api_jit_write(&l->jit, &logs);
+    compile_logs_free(&logs);
+    API_WANT(m, result);
+    emu_module_unload(m);
+    l->cubin = compile_container(api_settings(), NULL, image->text, image->bytes, &l->bytes);
+    return l->cubin != NULL ? API_OK : API_OUT_OF_MEMORY;
+}
+
 /* A text must be complete; a second one is not supported. */
 static api_result add(struct CUlinkState_st *state, unsigned int type, const void *data, size_t bytes)
 {
     struct api_link     *l = (struct api_link *)api_handle_get(API_KIND_LINK, state);
     struct compile_image image;
-    struct compile_logs  logs;
-    unsigned int         result = API_OK;
     API_WANT(l, API_INVALID_HANDLE);
     API_WANT(data && bytes && type < INPUT_KINDS, API_INVALID_VALUE);
-    API_WANT((type == INPUT_PTX || type == INPUT_CUBIN) && !l->cubin, API_NOT_SUPPORTED);
+    API_WANT(type <= INPUT_FATBIN && !l->cubin, API_NOT_SUPPORTED);
     API_TRY(compile_image_open(data, bytes, &l->jit, &image));
-    struct emu_module *m = compile_ptx(api_settings(), NULL, image.text, image.bytes, false, NULL, &result,
-                                       &logs);
-    api_jit_write(&l->jit, &logs);
-    compile_logs_free(&logs);
-    API_WANT(m, result);
-    emu_module_unload(m);
-    l->cubin = compile_container(api_settings(), NULL, image.text, image.bytes, &l->bytes);
-    return l->cubin != NULL ? API_OK : API_OUT_OF_MEMORY;
+    api_result result = compile(l, &image);
+    compile_image_close(&image);
+    return result;
 }
 
 static api_result add_file(struct CUlinkState_st *state, unsigned int type, const char *path)

@@ -32,12 +32,12 @@ api_result api_module_new(struct api_context *context, const void *image, const 
     API_TRY(compile_image_open(image, 0, jit, &ptx));
     struct api_module *m = (struct api_module *)api_handle_new(API_KIND_MODULE, sizeof *m, context, owner,
                                                                release_module);
-    API_WANT(m, API_OUT_OF_MEMORY);
-    api_result result = load(context, &ptx, jit, m);
-    if (result != API_OK)
-        api_handle_delete(&m->handle);
-    else
+    api_result         result = m != NULL ? load(context, &ptx, jit, m) : API_OUT_OF_MEMORY;
+    compile_image_close(&ptx);
+    if (result == API_OK)
         *out = m;
+    else if (m != NULL)
+        api_handle_delete(&m->handle);
     return result;
 }
 

@@ -67,28 +67,7 @@ static inline bool alu_finish(struct decoder *d, struct emu_op *op, emu_exec *ex
     return !d->failed;
 }
 
-/* ---- definedness, for ops with EMU_OP_CHECKS ----------------------------------------------------------- */
-static inline uint32_t alu_defined(const struct emu_warp *w, emu_reg reg)
-{
-    return EMU_BANK(reg) == EMU_BANK_FRAME ? w->defined[EMU_ROW_OF(reg)] : EMU_ALL;
-}
-static inline void alu_define(const struct emu_warp *w, emu_reg reg, uint32_t mask, uint32_t lanes)
-{
-    if (EMU_BANK(reg) == EMU_BANK_FRAME) {
-        uint32_t *defined = &w->defined[EMU_ROW_OF(reg)];
-        *defined = (*defined & ~mask) | (lanes & mask);
-    }
-}
-/* The lanes of mask read this source; `what` names it in the finding. */
-static inline void alu_read(struct emu_warp *w, const struct emu_op *op, uint32_t mask, emu_reg reg,
-                            const char *what)
-{
-    const uint32_t missing = mask & ~alu_defined(w, reg);
-    if (missing == 0)
-        return;
-    alu_define(w, reg, missing, missing); /* once is enough */
-    judge_find(w, op, __builtin_ctz(missing), JUDGE_UNINITIALISED, "reads %s, which nothing has written", what);
-}
+/* ---- ops with EMU_OP_CHECKS ---------------------------------------------------------------------------- */
 /* The registers that an op with EMU_OP_CHECKS touches must not belong to a wgmma in flight. */
 static inline void alu_check_busy(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {

@@ -198,7 +198,7 @@ static bool decode_shift(struct decoder *d, struct emu_op *op, alu_table table, 
     const enum ptx_type type = decode_type(d);
     if (table[type] == NULL)
         return decode_refuse(d, "there is no such type for this operation");
-    if (!DECODE_TYPED(d, type, type, PTX_b32))
+    if (!DECODE_TYPED(d, type, type, PTX_u32))
         return false;
     op->exec = EMU_BANK(op->source[1]) == EMU_BANK_CONSTANT ? same[type] : table[type];
     op->class_ = EMU_CLASS_integer;
@@ -255,7 +255,9 @@ bool decode_shf(struct decoder *d, struct emu_op *op)
         return false;
     if (!decode_take(d, "b32"))
         return decode_refuse(d, "the type must be .b32");
-    return alu_finish(d, op, table[way][mode], PTX_b32, PTX_b32, 3);
+    op->exec = table[way][mode];
+    op->class_ = EMU_CLASS_integer;
+    return DECODE_TYPED(d, PTX_b32, PTX_b32, PTX_b32, PTX_u32);
 }
 
 /* ---- counts: popc, clz, bfind, fns, brev --------------------------------------------------------------- */
@@ -315,7 +317,7 @@ ALU_3(fns, uint32_t, uint32_t, fns(a, b, (int32_t)c))
 static bool decode_count(struct decoder *d, struct emu_op *op, alu_table table)
 {
     const enum ptx_type type = decode_type(d);
-    return alu_finish(d, op, table[type], PTX_b32, type, 1);
+    return alu_finish(d, op, table[type], PTX_u32, type, 1);
 }
 
 bool decode_popc(struct decoder *d, struct emu_op *op)
@@ -399,7 +401,7 @@ bool decode_bfe(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "there is no such type for this operation");
     op->exec = table[type];
     op->class_ = EMU_CLASS_integer;
-    return DECODE_TYPED(d, type, type, PTX_b32, PTX_b32);
+    return DECODE_TYPED(d, type, type, PTX_u32, PTX_u32);
 }
 
 bool decode_bfi(struct decoder *d, struct emu_op *op)
@@ -409,7 +411,7 @@ bool decode_bfi(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "the type must be .b32 or .b64");
     op->exec = type == PTX_b32 ? exec_bfi_32 : exec_bfi_64;
     op->class_ = EMU_CLASS_integer;
-    return DECODE_TYPED(d, type, type, type, PTX_b32, PTX_b32);
+    return DECODE_TYPED(d, type, type, type, PTX_u32, PTX_u32);
 }
 
 /* `count` ones from bit `at` on. */
@@ -434,7 +436,7 @@ bool decode_bmsk(struct decoder *d, struct emu_op *op)
         return false;
     if (!decode_take(d, "b32"))
         return decode_refuse(d, "the type must be .b32");
-    return alu_finish(d, op, mode == 0 ? exec_bmsk_clamp : exec_bmsk_wrap, PTX_b32, PTX_b32, 2);
+    return alu_finish(d, op, mode == 0 ? exec_bmsk_clamp : exec_bmsk_wrap, PTX_u32, PTX_u32, 2);
 }
 
 bool decode_szext(struct decoder *d, struct emu_op *op)

@@ -185,7 +185,7 @@ static bool decode_relation(struct decoder *d, struct emu_op *op, bool *is_unsig
     static const char *const words[] = {"and", "or", "xor", NULL};
     int                      relation = decode_one_of(d, relation_words);
     if (relation < 0)
-        return decode_refuse(d, "'.%s' is not a comparison", decode_peek(d));
+        return decode_refuse(d, "a comparison is missing: .eq, .ne, .lt, ...");
     *is_unsigned = relation >= RELATIONS;
     if (*is_unsigned)
         relation = (int)LT + relation - (int)RELATIONS;
@@ -243,8 +243,6 @@ bool decode_setp(struct decoder *d, struct emu_op *op)
         return false;
     results = decode_operand(d, 0);
     if (results->kind != PTX_OP_PAIR) {
-        if (op->u8[U8_PAIRS])
-            return decode_refuse(d, "the results must be p|q");
         decode_result_pred(d, results);
         op->exec = exec_setp;
         return decode_compared(d, op, type);
@@ -267,7 +265,7 @@ static uint32_t true_value(enum ptx_type result, enum ptx_type type)
     case PTX_u16: case PTX_s16: return half ? 0xffffu : 0;
     case PTX_f32: return pairs || half ? 0 : 0x3f800000u;
     case PTX_f16: return pairs || type == PTX_bf16 ? 0 : 0x3c00u;
-    case PTX_bf16: return pairs || type == PTX_f16 ? 0 : 0x3f80u;
+    case PTX_bf16: return pairs ? 0 : 0x3f80u;
     case PTX_f16x2: return type == PTX_f16x2 ? 0x3c00u : 0;
     case PTX_bf16x2: return type == PTX_bf16x2 ? 0x3f80u : 0;
     default: return 0;
@@ -287,6 +285,8 @@ bool decode_set(struct decoder *d, struct emu_op *op)
     count = op->u8[U8_COMBINATION] != PLAIN ? 4 : 3;
     if (!decode_compared_type(d, op, type, is_unsigned) || !decode_end(d) || !decode_operands(d, count, count))
         return false;
+    if (op->u8[U8_FTZ] && result == PTX_bf16)
+        return decode_refuse(d, "a result of .bf16 has no .ftz");
     op->u32[1] = true_value(result, type);
     op->u32[2] = op->u32[1] << 16;
     if (op->u32[1] == 0)

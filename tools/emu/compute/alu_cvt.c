@@ -51,11 +51,17 @@ static bool check_rounding(struct decoder *d, enum ptx_type to, enum ptx_type fr
         return decode_refuse(d, "only .tf32 has .rna");
     if (cvt_is_integer(from))
         return (rounding != NO_ROUNDING && !integral) || decode_refuse(d, "needs .rn, .rz, .rm or .rp");
+    if (to == PTX_bf16 && from == PTX_bf16 && !decode_need_sm(d, 90))
+        return false;
     if (to == from)
         return integral || rounding == NO_ROUNDING || decode_refuse(d, "only .rni .rzi .rmi .rpi round here");
-    const bool loses = precision(to) < precision(from) || (to == PTX_f16 && from == PTX_bf16);
-    if (integral || (loses && rounding == NO_ROUNDING))
+    const bool loses = precision(to) < precision(from), halves = precision(to) < 24 && precision(from) < 24;
+    if (integral || (loses && !halves && rounding == NO_ROUNDING))
         return decode_refuse(d, "needs .rn, .rz, .rm or .rp");
+    if (halves && (to == PTX_bf16 || from == PTX_bf16) && !decode_need_sm(d, 90))
+        return false;
+    if (!loses && !halves && rounding != NO_ROUNDING && from != PTX_bf16)
+        return decode_refuse(d, "a wider type needs no rounding");
     return true;
 }
 
@@ -76,6 +82,8 @@ static bool check_flags(struct decoder *d, enum ptx_type to, enum ptx_type from,
         return decode_refuse(d, ".sat is given although every value fits");
     if ((to == PTX_bf16 && ptx_type_bits(from) == 8) || (from == PTX_bf16 && ptx_type_bits(to) == 8))
         return decode_refuse(d, "no such conversion from .%s to .%s", ptx_type_name(from), ptx_type_name(to));
+    if ((to == PTX_bf16 || from == PTX_bf16) && (!decode_need_sm(d, 80) || flags & EMU_SAT))
+        return decode_refuse(d, ".bf16 has no .sat");
     if (flags & (EMU_RELU | CVT_SATFINITE))
         return decode_refuse(d, ".relu and .satfinite do not exist for these types");
     return true;

@@ -116,12 +116,11 @@ static const char *const type_words[] = {"f32", "f64", "f16", "f16x2", "bf16", "
 
 bool decode_is_float(const struct decoder *d)
 {
-    if (!d->in->modifier_count)
-        return false;
-    const char *last = d->in->modifiers[d->in->modifier_count - 1];
-    for (int i = 0; type_words[i]; i++)
-        if (!strcmp(last, type_words[i]))
-            return true;
+    const char *word;
+    for (unsigned int at = 0; (word = decode_unread(d, &at)) != NULL;)
+        for (int i = 0; type_words[i]; i++)
+            if (!strcmp(word, type_words[i]))
+                return true;
     return false;
 }
 
@@ -149,7 +148,7 @@ bool emu_float_modifiers(struct decoder *d, const unsigned int allowed[EMU_FLOAT
     take_modifiers(d, mode);
     const int type = decode_one_of(d, type_words);
     if (type < 0)
-        return decode_refuse(d, "unexpected .%s", decode_peek(d));
+        return decode_refuse(d, "a type is missing");
     mode->type = (enum emu_float_type)type;
     mode->operand = operands[type];
     const unsigned int has = allowed[type], modes = EMU_NEAREST | EMU_DIRECTED;

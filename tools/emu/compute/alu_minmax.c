@@ -242,7 +242,7 @@ bool decode_testp(struct decoder *d, struct emu_op *op)
                                         "normal", "subnormal", NULL};
     const int                property = decode_one_of(d, words);
     if (property < 0)
-        return decode_refuse(d, "unexpected .%s", decode_peek(d));
+        return decode_refuse(d, "the property is missing: .finite, .infinite, .number, ...");
     const enum ptx_type type = decode_type(d);
     if (type != PTX_f32 && type != PTX_f64)
         return decode_refuse(d, "the type must be .f32 or .f64");

@@ -1,4 +1,5 @@
 /* alu_select.c - moves between registers, packing and unpacking, and selections by a predicate or a sign. */
+#include <stdio.h>
 #include "alu.h"
 
 /* ---- mov of one register ------------------------------------------------------------------------------- */
@@ -34,28 +35,16 @@ static bool decode_copy(struct decoder *d, struct emu_op *op, enum ptx_type type
         decode_source(d, 1, type);
     op->u32[0] = negated ? EMU_ALL : 0;
     op->exec = table[type];
-    op->flags |= EMU_OP_COPIES;
     return !d->failed;
 }
 
-/* ---- mov of {...} into one register -----------------------------------------------------------------------
- * The first part is the lowest.  The result is defined in the lanes in which all parts are defined. */
-static void define_packed(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
-{
-    uint32_t lanes = EMU_ALL;
-    for (uint32_t i = 0; i < op->source_count; i++)
-        lanes &= alu_defined(w, op->source[i]);
-    alu_define(w, op->result[0], mask, lanes);
-    alu_check_busy(w, op, mask);
-}
-
+/* ---- mov of {...} into one register: the first part is the lowest ----------------------------------------- */
 #define PACK_2(name, R, at)                                                             \
     static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask) \
     {                                                                                   \
         R              *d = (R *)emu_row(w, op->result[0]);                             \
         const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);  \
         EMU_FOR_LANES(mask, l, d[l] = a[l] | (R)b[l] << at);                            \
-        define_packed(w, op, mask);                                                     \
     }
 #define PACK_4(name, R, at)                                                                          \
     static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)              \
@@ -64,7 +53,6 @@ static void define_packed(struct emu_warp *w, const struct emu_op *op, uint32_t 
         const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);               \
         const uint32_t *c = emu_r32(w, op->source[2]), *e = emu_r32(w, op->source[3]);               \
         EMU_FOR_LANES(mask, l, d[l] = a[l] | (R)b[l] << at | (R)c[l] << 2 * at | (R)e[l] << 3 * at); \
-        define_packed(w, op, mask);                                                                  \
     }
 PACK_2(pack_2x8, uint32_t, 8)
 PACK_2(pack_2x16, uint32_t, 16)
@@ -77,7 +65,6 @@ static void exec_pack_2x64(struct emu_warp *w, const struct emu_op *op, uint32_t
     uint64_t       *d = emu_r64(w, op->result[0]);
     const uint64_t *a = emu_r64(w, op->source[0]), *b = emu_r64(w, op->source[1]);
     EMU_FOR_LANES(mask, l, d[l] = a[l]; d[EMU_LANES + l] = b[l]);
-    define_packed(w, op, mask);
 }
 
 static void exec_pack_4x32(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -86,18 +73,9 @@ static void exec_pack_4x32(struct emu_warp *w, const struct emu_op *op, uint32_t
     const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]);
     const uint32_t *c = emu_r32(w, op->source[2]), *e = emu_r32(w, op->source[3]);
     EMU_FOR_LANES(mask, l, d[l] = a[l] | (uint64_t)b[l] << 32; d[EMU_LANES + l] = c[l] | (uint64_t)e[l] << 32);
-    define_packed(w, op, mask);
 }
 
 /* ---- mov of one register into {...} -------------------------------------------------------------------- */
-static void define_unpacked(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
-{
-    const uint32_t lanes = alu_defined(w, op->source[0]);
-    for (uint32_t i = 0; i < op->result_count; i++)
-        alu_define(w, op->result[i], mask, lanes);
-    alu_check_busy(w, op, mask);
-}
-
 #define UNPACK(name, R, bits)                                                               \
     static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)     \
     {                                                                                       \
@@ -107,7 +85,6 @@ static void define_unpacked(struct emu_warp *w, const struct emu_op *op, uint32_
             const uint32_t at = (bits)*i;                                                   \
             EMU_FOR_LANES(mask, l, d[l] = (uint32_t)(a[l] >> at & (((R)1 << (bits)) - 1))); \
         }                                                                                   \
-        define_unpacked(w, op, mask);                                                       \
     }
 UNPACK(unpack_8, uint32_t, 8)
 UNPACK(unpack_16_32, uint32_t, 16)
@@ -119,7 +96,6 @@ static void exec_unpack_64(struct emu_warp *w, const struct emu_op *op, uint32_t
     const uint64_t *a = emu_r64(w, op->source[0]);
     uint64_t       *low = emu_r64(w, op->result[0]), *high = emu_r64(w, op->result[1]);
     EMU_FOR_LANES(mask, l, low[l] = a[l]; high[l] = a[EMU_LANES + l]);
-    define_unpacked(w, op, mask);
 }
 
 static void exec_unpack_32_128(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -131,7 +107,6 @@ static void exec_unpack_32_128(struct emu_warp *w, const struct emu_op *op, uint
         const uint32_t  at = 32 * (i & 1);
         EMU_FOR_LANES(mask, l, d[l] = (uint32_t)(half[l] >> at));
     }
-    define_unpacked(w, op, mask);
 }
 
 static const struct shape {
@@ -161,12 +136,73 @@ static bool decode_shape(struct decoder *d, struct emu_op *op, const struct shap
         else
             decode_result_of(d, &items[i], s->part);
     op->exec = packs ? s->pack : s->unpack;
-    op->flags |= EMU_OP_CHECKS;
+    return !d->failed;
+}
+
+/* ---- mov.v2, mov.v4 ------------------------------------------------------------------------------------- */
+enum { MOST_ELEMENTS = 4 };
+
+/* u8[0]: an element has 64 bits.  All sources are read before a result is written. */
+static void exec_mov_vector(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    uint64_t value[MOST_ELEMENTS][EMU_LANES];
+    for (uint32_t i = 0; i < op->source_count; i++)
+        memcpy(value[i], emu_row(w, op->source[i]), op->u8[0] ? 2 * EMU_ROW : EMU_ROW);
+    for (uint32_t i = 0; i < op->result_count; i++) {
+        uint32_t        narrow[EMU_LANES];
+        const uint64_t *wide = value[i];
+        memcpy(narrow, wide, sizeof narrow);
+        if (op->u8[0])
+            EMU_FOR_LANES(mask, l, emu_r64(w, op->result[i])[l] = wide[l]);
+        else
+            EMU_FOR_LANES(mask, l, emu_r32(w, op->result[i])[l] = narrow[l]);
+    }
+}
+
+/* %tid and the like without a component: all four of them. */
+static void add_special(struct decoder *d, const struct ptx_operand *o, unsigned int element,
+                        enum ptx_type type)
+{
+    char               name[64];
+    struct ptx_operand one = *o;
+    snprintf(name, sizeof name, "%s.%c", o->name, "xyzw"[element]);
+    one.name = name;
+    decode_source_of(d, &one, type);
+}
+
+static bool decode_vector(struct decoder *d, struct emu_op *op, unsigned int elements)
+{
+    const enum ptx_type       type = decode_type(d);
+    const struct ptx_operand *to, *from;
+    if (!decode_end(d) || !decode_operands(d, 2, 2))
+        return false;
+    to = decode_operand(d, 0);
+    from = decode_operand(d, 1);
+    const bool special = from->kind == PTX_OP_SPECIAL && elements == MOST_ELEMENTS;
+    if (to->kind != PTX_OP_LIST || to->count != elements ||
+        (!special && (from->kind != PTX_OP_LIST || from->count != elements)))
+        return decode_refuse(d, "two vectors of %u elements are expected", elements);
+    if (type == PTX_pred || ptx_type_bits(type) < 16 || ptx_type_bits(type) * elements > 128)
+        return decode_refuse(d, "there are no such vectors of .%s", ptx_type_name(type));
+    for (unsigned int i = 0; i < elements; i++) {
+        decode_result_of(d, &to->items[i], type);
+        if (special)
+            add_special(d, from, i, type);
+        else
+            decode_source_of(d, &from->items[i], type);
+    }
+    op->u8[0] = ptx_type_bits(type) == 64;
+    op->class_ = EMU_CLASS_move;
+    op->exec = exec_mov_vector;
     return !d->failed;
 }
 
 bool decode_mov(struct decoder *d, struct emu_op *op)
 {
+    static const char *const vectors[] = {"v2", "v4", NULL};
+    const int                vector = decode_one_of(d, vectors);
+    if (vector >= 0)
+        return decode_vector(d, op, 2u << vector);
     const enum ptx_type       type = decode_type(d);
     const struct ptx_operand *to, *from;
     if (!decode_end(d) || !decode_operands(d, 2, 2))
@@ -187,24 +223,13 @@ bool decode_mov(struct decoder *d, struct emu_op *op)
     return decode_refuse(d, "the list has the wrong number of elements for one register");
 }
 
-/* ---- selp: d = p ? a : b ----------------------------------------------------------------------------------
- * Only the chosen source is read; if it is undefined, the result is undefined. */
-static uint32_t choose(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
-{
-    const uint32_t p = emu_pred(w, op->source[2]) ^ op->u32[0];
-    const uint32_t a = alu_defined(w, op->source[0]), b = alu_defined(w, op->source[1]);
-    alu_read(w, op, mask, op->source[2], "its predicate");
-    alu_define(w, op->result[0], mask, (p & a) | (~p & b));
-    alu_check_busy(w, op, mask);
-    return p;
-}
-
+/* ---- selp: d = p ? a : b ---------------------------------------------------------------------------------- */
 #define SELECT(name, R)                                                                                     \
     static void exec_##name(struct emu_warp *w, const struct emu_op *op, uint32_t mask)                     \
     {                                                                                                       \
         R             *d = (R *)emu_row(w, op->result[0]);                                                  \
         const R       *a = (const R *)emu_row(w, op->source[0]), *b = (const R *)emu_row(w, op->source[1]); \
-        const uint32_t p = choose(w, op, mask);                                                             \
+        const uint32_t p = emu_pred(w, op->source[2]) ^ op->u32[0];                                         \
         EMU_FOR_LANES(mask, l, const R x = a[l]; const R y = b[l]; d[l] = (p & alu_bit[l]) != 0 ? x : y);   \
     }
 SELECT(selp_32, uint32_t)
@@ -234,7 +259,6 @@ bool decode_selp(struct decoder *d, struct emu_op *op)
     op->u32[0] = negated ? EMU_ALL : 0;
     op->exec = table[type];
     op->class_ = EMU_CLASS_move;
-    op->flags |= EMU_OP_CHECKS;
     return !d->failed;
 }
 

@@ -128,14 +128,14 @@ bool cvt_decode_pack(struct decoder *d, struct emu_op *op)
             op->u32[1] = types[i].is_signed;
         }
     if (!op->u32[0] || !decode_take(d, "s32"))
-        return decode_refuse(d, "unexpected .%s", decode_peek(d));
+        return decode_refuse(d, "the types must be those of the result, .s32 and, below 16 bits, .b32");
     const bool third = decode_take(d, "b32");
     if (third == (op->u32[0] == 16))
         return decode_refuse(d, ".u8, .s8 and narrower types, and only they, need .b32 and the operand c");
     const unsigned int operands = third ? 4 : 3;
     if (!decode_end(d) || !decode_operands(d, operands, operands))
         return false;
-    decode_result(d, 0, PTX_b32);
+    decode_result(d, 0, PTX_u32);
     decode_source(d, 1, PTX_s32);
     decode_source(d, 2, PTX_s32);
     if (third)

@@ -14,7 +14,7 @@ struct narrow_type {
     uint8_t     bits, operand;
 };
 static const struct narrow_type types[] =
-    {{"f16x2", F16, true, 16, PTX_b32},    {"bf16x2", BF16, true, 16, PTX_b32},
+    {{"f16x2", F16, true, 16, PTX_f16x2},  {"bf16x2", BF16, true, 16, PTX_bf16x2},
      {"f16", F16, false, 16, PTX_f16},     {"bf16", BF16, false, 16, PTX_bf16},
      {"tf32", TF32, false, 32, PTX_b32},   {"e4m3x2", E4M3, true, 8, PTX_b16},
      {"e5m2x2", E5M2, true, 8, PTX_b16},   {"e2m3x2", E2M3, true, 8, PTX_b16},
@@ -23,10 +23,14 @@ static const struct narrow_type types[] =
 
 static const struct narrow_type *take_type(struct decoder *d)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (decode_take(d, types[i].word))
-            return &types[i];
-    decode_refuse(d, "unexpected .%s", decode_peek(d));
+    const char *word;
+    for (unsigned int at = 0; (word = decode_unread(d, &at)) != NULL;)
+        for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+            if (strcmp(word, types[i].word) == 0) {
+                decode_take(d, word);
+                return &types[i];
+            }
+    decode_refuse(d, "a type is missing");
     return NULL;
 }
 
@@ -144,7 +148,8 @@ static const struct narrow_form forms[] =
      {F16, false, F32, RN | RZ, FLAG_RELU | FLAG_SATFINITE, 0, 80},
      {BF16, false, F32, RN | RZ, FLAG_RELU | FLAG_SATFINITE, 0, 80},
      {TF32, false, F32, RNA, FLAG_SATFINITE, 0, 80},
-     {TF32, false, F32, RN | RZ, FLAG_RELU | FLAG_SATFINITE, 0, 90},
+     {TF32, false, F32, RN | RZ, FLAG_RELU, 0, 90},
+     {TF32, false, F32, RN | RZ, FLAG_RELU | FLAG_SATFINITE, FLAG_SATFINITE, 100},
      {E4M3, true, F32, RN, FLAG_RELU | FLAG_SATFINITE, FLAG_SATFINITE, 89},
      {E5M2, true, F32, RN, FLAG_RELU | FLAG_SATFINITE, FLAG_SATFINITE, 89},
      {E4M3, true, F16, RN, FLAG_RELU | FLAG_SATFINITE, FLAG_SATFINITE, 89},

@@ -4,6 +4,7 @@
  * (emu_gather) before any of them executes it.  Each lane must be in its own mask, and the members must agree
  * on the mask.  Usually the warp has one mask; otherwise groups of lanes execute one after the other. */
 #include "alu.h"
+#include "tools/emu/machine/undefined.h"
 
 /* ---- members ------------------------------------------------------------------------------------------- */
 /* The union of the member masks of the executing lanes. */
@@ -114,39 +115,57 @@ static void make_plan(struct plan *plan, enum shuffle mode, const uint32_t *b, c
     }
 }
 
+/* The undefined bits move, too.  `known`: lanes that read a member. */
+static void move_undefined(struct emu_warp *w, const struct emu_op *op, uint32_t mask, uint32_t known,
+                           const struct plan *plan)
+{
+    static const struct emu_bits all = {UINT64_MAX, UINT64_MAX};
+    const emu_reg                from = op->source[0], to = op->result[0];
+    const struct emu_origin      origin = emu_origin_of(w, from);
+    struct emu_bits              bits[EMU_LANES];
+    for (uint32_t m = mask; m; m &= m - 1) {
+        const int l = __builtin_ctz(m);
+        bits[l] = (known & alu_bit[l]) != 0 ? emu_undefined_get(w, from, plan->from[l]) : all;
+    }
+    for (uint32_t m = mask; m; m &= m - 1)
+        emu_undefined_put(w, to, __builtin_ctz(m), bits[__builtin_ctz(m)]);
+    emu_origin_set(w, to, &origin);
+}
+
 /* Values from lanes that are not members are undefined.  As on sm_90, a value that is read from a lane that
  * does not execute the op is 0. */
 static void move(struct emu_warp *w, const struct emu_op *op, uint32_t mask, bool uniform,
                  const struct plan *plan)
 {
-    uint32_t       *d = emu_r32(w, op->result[0]), value[EMU_LANES];
+    uint32_t       *d = emu_r32(w, op->result[0]), value[EMU_LANES], known = EMU_ALL;
     const uint32_t *a = emu_r32(w, op->source[0]), *members = emu_r32(w, op->source[3]);
-    const uint32_t  defined = alu_defined(w, op->source[0]);
-    uint32_t        good = EMU_ALL;
     for (int l = 0; l < EMU_LANES; l++)
         value[l] = a[plan->from[l]];
-    if (!uniform || mask != EMU_ALL || defined != EMU_ALL)
+    if (!uniform || mask != EMU_ALL)
         for (int l = 0; l < EMU_LANES; l++) {
             const uint32_t from = plan->from[l];
             if ((mask & alu_bit[from]) == 0)
                 value[l] = 0;
-            if ((mask & members[l] & defined & alu_bit[from]) == 0)
-                good &= ~alu_bit[l];
+            if ((mask & members[l] & alu_bit[from]) == 0)
+                known &= ~alu_bit[l];
         }
     EMU_FOR_LANES(mask, l, d[l] = value[l]);
-    alu_define(w, op->result[0], mask, good);
+    if (emu_undefined_lanes(w, op->source[0], mask) || (mask & ~known))
+        move_undefined(w, op, mask, known, plan);
+    else
+        w->defined[op->result[0]] |= mask;
 }
 
 static void exec_shfl(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    static const char *const names[] = {"", "its lane operand", "its clamp operand", "its member mask"};
-    const struct plan       *plan = (const struct plan *)op->data;
-    struct plan              made;
-    bool                     uniform = true;
+    const struct plan *plan = (const struct plan *)op->data;
+    struct plan        made;
+    bool               uniform = true;
     if (op->u8[1] && !gather(w, op, mask, op->source[3], &uniform))
         return;
     for (uint32_t i = 1; i < 4; i++)
-        alu_read(w, op, mask, op->source[i], names[i]);
+        if (emu_undefined_lanes(w, op->source[i], mask))
+            emu_undefined_use(w, op, op->source[i], emu_undefined_lanes(w, op->source[i], mask), "reads");
     alu_check_busy(w, op, mask);
     if (plan == NULL) {
         make_plan(&made, (enum shuffle)op->u8[0], emu_r32(w, op->source[1]), emu_r32(w, op->source[2]));
@@ -155,7 +174,7 @@ static void exec_shfl(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     move(w, op, mask, uniform, plan);
     if (op->result_count > 1) {
         emu_set_pred(w, op->result[1], mask, plan->inside);
-        alu_define(w, op->result[1], mask, EMU_ALL);
+        w->defined[op->result[1]] |= mask;
     }
 }
 
@@ -178,7 +197,7 @@ static bool plan_constants(struct decoder *d, struct emu_op *op)
         return true;
     plan = (struct plan *)decode_alloc(d, 1, sizeof *plan);
     if (plan == NULL)
-        return decode_refuse(d, "out of memory");
+        return decode_no_memory(d);
     make_plan(plan, (enum shuffle)op->u8[0], b, c);
     op->data = plan;
     return true;
@@ -341,7 +360,7 @@ bool decode_match(struct decoder *d, struct emu_op *op)
     if (mode == 0 && op->result_count > 1)
         return decode_refuse(d, ".any must have one result");
     decode_source(d, 1, type);
-    decode_source(d, 2, PTX_b32);
+    decode_source(d, 2, PTX_u32);
     op->u8[0] = mode == 1;
     op->u8[2] = type == PTX_b64;
     op->exec = exec_match;
@@ -436,7 +455,7 @@ bool decode_redux(struct decoder *d, struct emu_op *op)
     op->data = &table[what];
     op->exec = exec_redux;
     op->class_ = EMU_CLASS_shuffle;
-    return DECODE_TYPED(d, type, type, PTX_b32);
+    return DECODE_TYPED(d, type, type, PTX_u32);
 }
 
 /* ---- activemask, elect --------------------------------------------------------------------------------- */
@@ -484,7 +503,7 @@ bool decode_elect(struct decoder *d, struct emu_op *op)
     results = decode_operand(d, 0);
     if (results->kind != PTX_OP_PAIR || !decode_results(d))
         return decode_refuse(d, "the results must be d|p");
-    decode_source(d, 1, PTX_b32);
+    decode_source(d, 1, PTX_u32);
     op->exec = exec_elect;
     op->class_ = EMU_CLASS_shuffle;
     return !d->failed;

@@ -1,4 +1,4 @@
-/* decode.c - a function's instructions become ops: modifiers, families, branches. */
+/* decode.c - a function's instructions become ops: families, guards, branches. */
 #include "decode.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,85 +34,11 @@ bool decode_refuse(struct decoder *d, const char *format, ...)
     return false;
 }
 
-/* ---- modifiers ------------------------------------------------------------------------------------ */
-const char *decode_peek(const struct decoder *d)
+bool decode_no_memory(struct decoder *d)
 {
-    return d->modifier < d->in->modifier_count ? d->in->modifiers[d->modifier] : "";
-}
-
-bool decode_take(struct decoder *d, const char *word)
-{
-    if (strcmp(decode_peek(d), word) != 0)
-        return false;
-    d->modifier++;
-    return true;
-}
-
-int decode_one_of(struct decoder *d, const char *const *words)
-{
-    for (int i = 0; words[i]; i++)
-        if (decode_take(d, words[i]))
-            return i;
-    return -1;
-}
-
-enum ptx_type decode_type(struct decoder *d)
-{
-    enum ptx_type type = ptx_type_find(decode_peek(d));
-    if (type == PTX_NO_TYPE)
-        decode_refuse(d, *decode_peek(d) ? "'.%s' is not a type" : "a type is missing%s", decode_peek(d));
-    else
-        d->modifier++;
-    return type;
-}
-
-bool decode_end(struct decoder *d)
-{
-    if (d->modifier < d->in->modifier_count)
-        return decode_refuse(d, "'.%s' is not supported", decode_peek(d));
-    return !d->failed;
-}
-
-bool decode_need_sm(struct decoder *d, int sm)
-{
-    return d->sm >= sm || decode_refuse(d, "needs sm_%d, the device is sm_%d", sm, d->sm);
-}
-
-bool decode_need_isa(struct decoder *d, int isa)
-{
-    int version = d->module->text->version;
-    return version >= isa || decode_refuse(d, "needs PTX ISA %d.%d, the text says .version %d.%d", isa / 10,
-                                           isa % 10, version / 10, version % 10);
-}
-
-bool decode_need_suffix(struct decoder *d, int sm)
-{
-    const struct ptx_module *text = d->module->text;
-    return (text->target_suffix && text->target == sm) ||
-           decode_refuse(d, "needs .target sm_%da, the text says sm_%d", sm, text->target);
-}
-
-static const struct {
-    const char    *word;
-    enum emu_space space;
-    bool           cluster;
-} spaces[] = {
-    {"shared", EMU_SHARED, false}, {"shared::cta", EMU_SHARED, false}, {"shared::cluster", EMU_SHARED, true},
-    {"global", EMU_GLOBAL, false}, {"local", EMU_LOCAL, false},        {"const", EMU_CONST, false},
-    {"param", EMU_PARAM, false},   {"param::entry", EMU_PARAM, false}, {"param::func", EMU_PARAM, false},
-};
-
-enum emu_space decode_space(struct decoder *d, bool *cluster)
-{
-    if (cluster != NULL)
-        *cluster = false;
-    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
-        if (decode_take(d, spaces[i].word)) {
-            if (cluster != NULL)
-                *cluster = spaces[i].cluster;
-            return spaces[i].space;
-        }
-    return EMU_GENERIC;
+    if (!d->failed)
+        d->no_memory = true;
+    return decode_refuse(d, "out of memory");
 }
 
 /* ---- memory --------------------------------------------------------------------------------------- */
@@ -122,7 +48,7 @@ void *decode_alloc(struct decoder *d, size_t count, size_t size)
     void                *memory = ptx_alloc(d->module->memory, count ? count : 1, size);
     if (memory != NULL)
         return memory;
-    decode_refuse(d, "out of memory");
+    decode_no_memory(d);
     return size * count <= sizeof nothing ? nothing : NULL;
 }
 
@@ -135,7 +61,7 @@ static emu_reg *keep(struct decoder *d, const emu_reg *list, uint32_t count)
     if (kept != NULL)
         memcpy(kept, list, count * sizeof *kept);
     else
-        decode_refuse(d, "out of memory");
+        decode_no_memory(d);
     return kept;
 }
 
@@ -146,7 +72,7 @@ static bool push(struct decoder *d, const struct emu_op *op)
         uint32_t       cap = s->op_cap ? 2 * s->op_cap : 256;
         struct emu_op *grown = (struct emu_op *)realloc(s->ops, cap * sizeof *grown);
         if (grown == NULL)
-            return decode_refuse(d, "out of memory");
+            return decode_no_memory(d);
         s->ops = grown;
         s->op_cap = cap;
     }
@@ -193,7 +119,7 @@ static bool decode_instruction(struct decoder *d, const struct ptx_instruction *
     memset(&op, 0, sizeof op);
     d->in = in;
     d->op = &op;
-    d->modifier = 0;
+    d->taken = 0;
     s->extra_count = 0;
     op.text = in;
     op.class_ = EMU_CLASS_other;
@@ -201,10 +127,11 @@ static bool decode_instruction(struct decoder *d, const struct ptx_instruction *
     op.source = s->sources;
     if (decode == NULL)
         return decode_refuse(d, "this instruction is not supported");
-    if (!decode_guard(d, &op))
+    if (!decode_guard(d, &op) || !decode_name(d))
         return false;
     if ((!decode(d, &op) || d->failed) || op.exec == NULL)
         return decode_refuse(d, "it cannot be decoded");
+    decode_undefined(&op);
     for (uint32_t i = 0; i < s->extra_count; i++) {
         s->extra[i].guard = op.guard;
         s->extra[i].guard_negated = op.guard_negated;
@@ -245,7 +172,7 @@ bool decode_function(struct decoder *d)
     s->op_count = 0;
     s->op_of = (uint32_t *)calloc(text->code_count + 1u, sizeof *s->op_of);
     if (s->op_of == NULL)
-        return decode_refuse(d, "out of memory");
+        return decode_no_memory(d);
     for (uint32_t i = 0; i < text->code_count && !d->failed; i++) {
         s->op_of[i] = s->op_count;
         decode_instruction(d, &text->code[i]);
@@ -257,7 +184,7 @@ bool decode_function(struct decoder *d)
         if (d->function->code != NULL)
             memcpy(d->function->code, s->ops, s->op_count * sizeof *s->ops);
         else
-            decode_refuse(d, "out of memory");
+            decode_no_memory(d);
         d->function->code_count = s->op_count;
     }
     free(s->op_of);

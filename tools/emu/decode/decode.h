@@ -1,11 +1,11 @@
 /* decode.h - from the syntax tree to ops: what each family of instructions needs in order to decode.
  *
- * Each opcode has one decode function, listed in families.def.  It reads the modifiers in order, takes the
+ * Each opcode has one decode function, listed in families.def.  It takes the modifiers, wherever they are, and the
  * operands as registers, fills in the op, and refuses everything that it does not execute:
  *
  *   bool decode_popc(struct decoder *d, struct emu_op *op)
  *   {
- *       enum ptx_type type = decode_type(d);                   // the next modifier: .b32 or .b64
+ *       enum ptx_type type = decode_type(d);                   // the first type: .b32 or .b64
  *       if (!decode_end(d))                                    // no modifier may be left
  *           return false;
  *       decode_result(d, 0, PTX_u32);
@@ -27,9 +27,10 @@ struct decoder {
     struct emu_function          *function;
     const struct ptx_instruction *in;
     struct emu_op                *op;
-    unsigned int                  modifier; /* number of the next one to read */
-    int                           sm;       /* of the device */
+    uint64_t                      taken; /* a bit for each modifier that has been read */
+    int                           sm;    /* of the device */
     bool                          failed;
+    bool                          no_memory; /* that is why */
     char                         *error;
     size_t                        error_cap;
     struct decode_state          *state; /* decode.c's own: rows, symbols, constants */
@@ -38,23 +39,34 @@ typedef bool emu_decode(struct decoder *d, struct emu_op *op);
 
 /* Refuse the instruction.  Always returns false. */
 bool decode_refuse(struct decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The host's memory is out, which is not the instruction's fault.  Always returns false. */
+bool decode_no_memory(struct decoder *d);
 
 /* ---- modifiers ------------------------------------------------------------------------------------ */
-/* Take the next modifier if it is `word`.  False: it is not. */
+/* The words of the instruction's name (names.def) must come first; all others may be in any order, as ptxas takes
+ * them.  So each of these functions looks for the first one, in the order of the text, that has not been taken. */
+bool decode_name(struct decoder *d);
+/* Take this word.  False: it is not there. */
 bool decode_take(struct decoder *d, const char *word);
-/* Look at the next modifier without taking it; "" at the end. */
+/* Look at the first one without taking it; "" if all have been taken. */
 const char *decode_peek(const struct decoder *d);
-/* Take the next modifier if it is in a NULL-terminated list of words: its index.  -1: it is not in the list. */
+/* Look at the first one that begins so; NULL: there is none. */
+const char *decode_begins(const struct decoder *d, const char *prefix);
+/* Look at each in turn: *at begins as 0.  NULL: there is no other. */
+const char *decode_unread(const struct decoder *d, unsigned int *at);
+/* Take the first one that is in a NULL-terminated list of words: its index in the list.  -1: none is. */
 int decode_one_of(struct decoder *d, const char *const *words);
-/* Take the next modifier, which must be a type.  Otherwise refuse the instruction and return PTX_NO_TYPE. */
+/* Take the first type.  Without one refuse the instruction and return PTX_NO_TYPE. */
 enum ptx_type decode_type(struct decoder *d);
 /* All modifiers must have been read. */
 bool decode_end(struct decoder *d);
-/* The instruction needs at least this GPU (90) / this PTX ISA version (80 for .version 8.0). */
+/* The instruction needs at least this .target (90) / this PTX ISA version (80 for .version 8.0). */
 bool decode_need_sm(struct decoder *d, int sm);
 bool decode_need_isa(struct decoder *d, int isa);
 /* The text's .target must be of the architecture-specific kind (sm_90a, ...). */
 bool decode_need_suffix(struct decoder *d, int sm);
+/* The same of this architecture or any later one. */
+bool decode_need_suffix_from(struct decoder *d, int sm);
 
 /* ---- operands --------------------------------------------------------------------------------------
  * Operand numbers count from 0 in the text.  Registers are appended to op->result or op->source; each call
@@ -109,10 +121,13 @@ void decode_add_source(struct decoder *d, emu_reg reg);
 /* The items of a list, or the single operand itself. */
 const struct ptx_operand *decode_items(const struct ptx_operand *operand, unsigned int *count);
 
+/* All registers of a list must have the same width. */
+bool decode_same_widths(struct decoder *d, const struct ptx_operand *list);
+
 /* Zeroed memory that lives as long as the module. */
 void *decode_alloc(struct decoder *d, size_t count, size_t size);
 
-/* Take the next modifier if it is a state space ("shared", "shared::cta", "shared::cluster", "global",
+/* Take the first state space ("shared", "shared::cta", "shared::cluster", "global",
  * "local", "const", "param", "param::entry", "param::func"); otherwise EMU_GENERIC.  *cluster (may be NULL):
  * the text says shared::cluster. */
 enum emu_space decode_space(struct decoder *d, bool *cluster);

@@ -173,7 +173,7 @@ static bool find_calls(struct loader *l)
     uint32_t n = l->module->function_count;
     l->reaches = (bool *)calloc(((size_t)n + 1) * n + 1, sizeof *l->reaches);
     if (l->reaches == NULL)
-        return decode_refuse(&l->d, "out of memory");
+        return decode_no_memory(&l->d);
     mark_by_address(l);
     for (uint32_t f = 0; f < n; f++)
         mark_function(l, f);
@@ -199,7 +199,7 @@ static bool place_shared(struct loader *l, const struct ptx_symbol *v)
     bool               dynamic = v->is_extern || v->bytes == 0;
     bool              *used = (bool *)calloc(n + 1u, sizeof *used);
     if (used == NULL)
-        return decode_refuse(&l->d, "out of memory");
+        return decode_no_memory(&l->d);
     for (uint32_t f = 0; f < n; f++)
         if (names(m->functions[f].text, v))
             for (uint32_t e = 0; e < n; e++)
@@ -287,7 +287,7 @@ static bool place_registers(struct loader *l, const struct ptx_function *text)
     s->rows = 0;
     s->carry = EMU_NO_REG;
     if (s->row_of == NULL || s->bits_of == NULL)
-        return decode_refuse(&l->d, "out of memory");
+        return decode_no_memory(&l->d);
     for (unsigned int i = 0; i < text->register_symbols; i++) {
         const struct ptx_symbol *r = text->registers[i];
         unsigned int             bits = ptx_type_bits(r->type), each = bits == 128 ? 4 : bits == 64 ? 2 : 1;
@@ -317,6 +317,25 @@ static bool place_locals(struct loader *l, struct emu_function *f, uint64_t at)
     return true;
 }
 
+/* The widths of registers, by row; temporaries count as 32 bits, because they are never undefined in part. */
+static bool note_widths(struct loader *l, struct emu_function *f)
+{
+    const struct decode_state *s = l->d.state;
+    uint8_t                   *bits = (uint8_t *)ptx_alloc(l->module->memory, f->rows + 1u, sizeof *bits);
+    if (bits == NULL)
+        return decode_refuse(&l->d, "out of memory");
+    memset(bits, 32, f->rows + 1u);
+    for (unsigned int i = 0; i < f->text->register_symbols; i++) {
+        const struct ptx_symbol *r = f->text->registers[i];
+        const unsigned int       wide = ptx_type_bits(r->type), each = wide == 128 ? 4 : wide == 64 ? 2 : 1;
+        for (uint64_t k = 0; k < r->count && r->first + k < f->text->register_count; k++)
+            for (uint32_t e = 0; e < r->vector; e++)
+                bits[s->row_of[r->first + k] + e * each] = (uint8_t)wide;
+    }
+    f->row_bits = bits;
+    return true;
+}
+
 static bool decode_one(struct loader *l, struct emu_function *f)
 {
     uint64_t at = 0;
@@ -342,7 +361,7 @@ static bool decode_one(struct loader *l, struct emu_function *f)
         return refuse(l, &f->text->place, "too many registers in", f->name);
     f->rows = l->d.state->rows;
     emu_estimate_registers(f, l->d.state);
-    return true;
+    return note_widths(l, f);
 }
 
 static bool make_functions(struct loader *l)
@@ -431,7 +450,7 @@ static bool build(struct loader *l)
         return false;
     m->constants = decode_build_constants(l->d.state);
     m->constant_rows = l->d.state->constants.row_count;
-    return m->constants != NULL || decode_refuse(&l->d, "out of memory");
+    return m->constants != NULL || decode_no_memory(&l->d);
 }
 
 static struct emu_module *new_module(const char *text, size_t bytes, unsigned int *result, char *log,
@@ -447,6 +466,8 @@ static struct emu_module *new_module(const char *text, size_t bytes, unsigned in
     *result = 218;
     m->text = ptx_parse(text, bytes, log, cap);
     if (m->text == NULL) {
+        if (cap > 0 && strcmp(log, ptx_no_memory_text) == 0)
+            *result = 2;
         emu_module_unload(m);
         return NULL;
     }
@@ -468,12 +489,12 @@ struct emu_module *emu_module_load(const struct emu_settings *settings, const ch
     l.d.error_cap = cap;
     l.d.state = (struct decode_state *)calloc(1, sizeof *l.d.state);
     if (l.d.state == NULL)
-        snprintf(log, cap, "out of memory");
+        decode_no_memory(&l.d);
     else if (!check_target(&l))
         *result = 209;
     else if (build(&l))
         *result = 0;
-    else if (l.no_memory)
+    if (l.no_memory || l.d.no_memory)
         *result = 2;
     free(l.reaches);
     if (l.d.state != NULL)

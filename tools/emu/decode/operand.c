@@ -90,25 +90,7 @@ static emu_reg frame_register(struct decoder *d, const struct ptx_operand *o, un
     *bits = d->state->bits_of[o->index];
     static const char names[] = "xyzw";
     uint32_t          element = o->component ? (uint32_t)(strchr(names, o->component) - names) : 0;
-    if (o->symbol->vector > 1 && !o->component) {
-        decode_refuse(d, "'%s' is a vector register", o->symbol->name);
-        return EMU_NO_REG;
-    }
-    if (element >= o->symbol->vector) {
-        decode_refuse(d, "'%s' has no element .%c", o->symbol->name, o->component);
-        return EMU_NO_REG;
-    }
     return d->state->row_of[o->index] + element * (*bits == 128 ? 4 : *bits == 64 ? 2 : 1);
-}
-
-static bool fits(struct decoder *d, const struct ptx_operand *o, unsigned int bits, enum ptx_type type,
-                 bool wider)
-{
-    unsigned int wanted = ptx_type_bits(type);
-    if (bits == wanted || (wider && bits > wanted && wanted > 1))
-        return true;
-    return decode_refuse(d, "'%s' has %u bits, .%s %s %u", o->symbol->name, bits, ptx_type_name(type),
-                         wider ? "needs at least" : "needs", wanted);
 }
 
 static emu_reg result_of(struct decoder *d, const struct ptx_operand *o, enum ptx_type type, bool wider,
@@ -118,11 +100,15 @@ static emu_reg result_of(struct decoder *d, const struct ptx_operand *o, enum pt
     *bits = ptx_type_bits(type);
     if (o == NULL || d->failed)
         return EMU_NO_REG;
+    if (o->kind == PTX_OP_PAIR && o->items[1].kind == PTX_OP_SINK) /* d|_ is d */
+        o = &o->items[0];
     if (o->kind == PTX_OP_SINK) {
+        if (!decode_may_discard(d, o))
+            return EMU_NO_REG;
         reg = decode_temporary(d, *bits);
     } else {
         reg = frame_register(d, o, bits);
-        if (d->failed || !fits(d, o, *bits, type, wider))
+        if (d->failed || !decode_fits(d, o, type, wider))
             return EMU_NO_REG;
         if (o->negated) {
             decode_refuse(d, "a result cannot be negated");
@@ -182,10 +168,22 @@ static void exec_address(struct emu_warp *w, const struct emu_op *op, uint32_t m
     const uint64_t *base = emu_r64(w, op->source[0]);
     uint32_t       *narrow = emu_r32(w, op->result[0]);
     uint64_t       *wide = emu_r64(w, op->result[0]);
+    const uint32_t  kept = op->u32[0] == 16 ? 0xffff : EMU_ALL;
     if (op->u32[0] == 64)
         EMU_FOR_LANES(mask, l, wide[l] = base[l] + (uint64_t)op->offset);
     else
-        EMU_FOR_LANES(mask, l, narrow[l] = (uint32_t)(base[l] + (uint64_t)op->offset));
+        EMU_FOR_LANES(mask, l, narrow[l] = (uint32_t)(base[l] + (uint64_t)op->offset) & kept);
+}
+
+static void exec_param_address(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    const uint64_t *wide = emu_r64(w, op->source[0]);
+    const uint32_t *narrow = emu_r32(w, op->source[0]);
+    uint64_t       *to = emu_r64(w, op->result[0]), base = w->grid->parameter_address;
+    if (op->u32[0] == 64)
+        EMU_FOR_LANES(mask, l, to[l] = base + wide[l]);
+    else
+        EMU_FOR_LANES(mask, l, to[l] = base + narrow[l]);
 }
 
 /* Nanoseconds are the host's clock; cycles are the ops that the cluster has executed. */
@@ -249,8 +247,25 @@ static emu_reg low_part(struct decoder *d, emu_reg from, unsigned int bits, unsi
     return reg;
 }
 
+/* The fourth component of %tid, %clusterid and the like. */
+static bool is_fourth(const char *name)
+{
+    const size_t length = strlen(name);
+    return length > 2 && strcmp(name + length - 2, ".w") == 0;
+}
+
+/* The driver's own values and the performance counters, which nothing sets here. */
+static bool is_unset(const char *name)
+{
+    return strncmp(name, "envreg", 6) == 0 || strncmp(name, "pm", 2) == 0;
+}
+
 static emu_reg special_register(struct decoder *d, const char *name, unsigned int *bits)
 {
+    if (is_fourth(name)) {
+        *bits = 32;
+        return decode_constant(d, 0, 32);
+    }
     for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
         if (*name && strcmp(specials[i].name, name) == 0) {
             *bits = specials[i].bits;
@@ -261,6 +276,10 @@ static emu_reg special_register(struct decoder *d, const char *name, unsigned in
             *bits = clocks[i].bits;
             return clock_register(d, clocks[i].clock, clocks[i].bits);
         }
+    if (is_unset(name)) {
+        *bits = strstr(name, "_64") != NULL ? 64 : 32;
+        return decode_constant(d, 0, *bits);
+    }
     decode_refuse(d, "special register %%%s is not provided", name);
     return EMU_NO_REG;
 }
@@ -286,9 +305,9 @@ static emu_reg symbol_register(struct decoder *d, const struct ptx_operand *o, u
         decode_refuse(d, "'%s' has no address here", symbol->name);
         return EMU_NO_REG;
     }
-    if (p->space == EMU_LOCAL || p->space == EMU_PARAM || p->dynamic)
+    if (p->space == EMU_LOCAL || p->dynamic)
         return base_plus(d, base_of(p), (int64_t)(p->address + o->integer), bits);
-    return decode_constant(d, p->address + o->integer, bits);
+    return decode_constant(d, (p->address + o->integer) & (bits < 32 ? 0xffff : UINT64_MAX), bits);
 }
 
 /* ---- sources -------------------------------------------------------------------------------------- */
@@ -318,11 +337,10 @@ static emu_reg immediate(struct decoder *d, const struct ptx_operand *o, enum pt
 {
     unsigned int bits = ptx_type_bits(type);
     uint64_t     value = o->integer;
-    if (o->kind != PTX_OP_INTEGER) {
+    if (!decode_literal_fits(d, o, type))
+        return EMU_NO_REG;
+    if (o->kind != PTX_OP_INTEGER)
         value = float_bits(o, type);
-        if (bits < 32)
-            decode_refuse(d, "a float literal is given for .%s", ptx_type_name(type));
-    }
     if (type == PTX_pred)
         value = value ? EMU_ALL : 0;
     else if (bits < 64)
@@ -348,14 +366,13 @@ static emu_reg source_of(struct decoder *d, const struct ptx_operand *o, enum pt
     switch (o->kind) {
     case PTX_OP_REGISTER:
         reg = frame_register(d, o, bits);
-        if (d->failed || !fits(d, o, *bits, type, wider))
+        if (d->failed || !decode_fits(d, o, type, wider))
             return EMU_NO_REG;
         break;
     case PTX_OP_SPECIAL:
         reg = special_register(d, o->name, bits);
-        if (!d->failed && *bits < ptx_type_bits(type))
-            decode_refuse(d, "%%%s has %u bits, .%s needs %u", o->name, *bits, ptx_type_name(type),
-                          ptx_type_bits(type));
+        if (d->failed || !decode_special_fits(d, o, *bits, type))
+            return EMU_NO_REG;
         if (*bits > ptx_type_bits(type) && !wider)
             reg = low_part(d, reg, *bits, ptx_type_bits(type));
         break;
@@ -365,9 +382,7 @@ static emu_reg source_of(struct decoder *d, const struct ptx_operand *o, enum pt
         reg = immediate(d, o, type);
         break;
     case PTX_OP_SYMBOL:
-        if (ptx_type_bits(type) < 32)
-            decode_refuse(d, "an address must have 32 or 64 bits");
-        else
+        if (decode_symbol_fits(d, o, type))
             reg = symbol_register(d, o, ptx_type_bits(type));
         break;
     default:
@@ -427,13 +442,21 @@ bool decode_integer(struct decoder *d, unsigned int number, int64_t *value)
 }
 
 /* ---- addresses ------------------------------------------------------------------------------------ */
-static bool space_agrees(const struct placed *p, enum emu_space space)
+/* A variable can be named where its own space is, global and shared ones also in generic addresses. */
+static bool space_agrees(const struct ptx_symbol *symbol, enum emu_space space)
 {
-    bool global = space == EMU_GLOBAL || space == EMU_CONST || space == EMU_GENERIC;
-    return p->space == EMU_GLOBAL  ? global
-           : p->space == EMU_PARAM ? space == EMU_PARAM || space == EMU_GENERIC || space == EMU_CONST
-           : p->space == EMU_LOCAL ? space == EMU_LOCAL || space == EMU_PARAM
-                                   : space == p->space;
+    switch (symbol->space) {
+    case PTX_GLOBAL:
+        return space == EMU_GLOBAL || space == EMU_GENERIC;
+    case PTX_SHARED:
+        return space == EMU_SHARED || space == EMU_GENERIC;
+    case PTX_CONST:
+        return space == EMU_CONST;
+    case PTX_LOCAL:
+        return space == EMU_LOCAL || space == EMU_GENERIC;
+    default:
+        return space == EMU_PARAM;
+    }
 }
 
 static emu_reg symbol_address(struct decoder *d, const struct ptx_operand *base, enum emu_space space)
@@ -443,15 +466,58 @@ static emu_reg symbol_address(struct decoder *d, const struct ptx_operand *base,
         decode_refuse(d, "'%s' has no address here", base->symbol->name);
         return EMU_NO_REG;
     }
-    if (!space_agrees(p, space)) {
+    if (!space_agrees(base->symbol, space)) {
         decode_refuse(d, "'%s' lies in another state space", base->symbol->name);
         return EMU_NO_REG;
     }
+    if (space == EMU_GENERIC)
+        d->op->offset += (int64_t)(p->space == EMU_SHARED  ? EMU_SHARED_WINDOW
+                                   : p->space == EMU_LOCAL ? EMU_LOCAL_WINDOW
+                                                           : 0);
     if (p->space == EMU_LOCAL || p->space == EMU_PARAM || p->dynamic) {
         d->op->offset += (int64_t)p->address;
         return emu_special_reg(base_of(p));
     }
     return decode_constant(d, p->address, 64);
+}
+
+/* A kernel's parameter space begins at 0, so that its addresses fit 32 bits, as on a GPU; the generic address of
+ * a parameter is in device memory. */
+static emu_reg from_param_base(struct decoder *d, emu_reg reg, unsigned int bits)
+{
+    emu_reg        sum = decode_temporary(d, 64);
+    struct emu_op *op = extra_op(d, exec_param_address, sum, reg);
+    if (op == NULL)
+        return EMU_NO_REG;
+    op->u32[0] = bits;
+    return sum;
+}
+
+static void exec_widen(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    const uint32_t *from = emu_r32(w, op->source[0]);
+    uint64_t       *to = emu_r64(w, op->result[0]);
+    EMU_FOR_LANES(mask, l, to[l] = from[l]);
+}
+
+/* Any integer or bits of at most 64; narrow ones are extended with zeros. */
+static emu_reg address_register(struct decoder *d, const struct ptx_operand *o, enum emu_space space,
+                                unsigned int *bits)
+{
+    emu_reg reg = frame_register(d, o, bits);
+    if (d->failed || !decode_is_address(d, o))
+        return EMU_NO_REG;
+    if (*bits == 64)
+        return reg;
+    *bits = 32;
+    if (space != EMU_GLOBAL && space != EMU_GENERIC)
+        return reg;
+    if (!decode_may_widen(d, ptx_type_bits(o->symbol->type)))
+        return EMU_NO_REG;
+    emu_reg wide = decode_temporary(d, 64);
+    extra_op(d, exec_widen, wide, reg);
+    *bits = 64;
+    return wide;
 }
 
 emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_space space, unsigned int *bits)
@@ -468,12 +534,11 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_
     d->op->offset = (int64_t)o->integer;
     switch (base->kind) {
     case PTX_OP_REGISTER:
-        reg = frame_register(d, base, bits);
-        if (!d->failed && *bits != 64 && (*bits != 32 || space == EMU_GLOBAL || space == EMU_GENERIC))
-            decode_refuse(d, "'%s' has %u bits, an address has 64%s", base->symbol->name, *bits,
-                          space == EMU_GLOBAL || space == EMU_GENERIC ? "" : " or 32");
+        reg = address_register(d, base, space, bits);
         break;
     case PTX_OP_INTEGER:
+        if (space != EMU_LOCAL)
+            decode_refuse(d, "only .local has addresses that are numbers");
         d->op->offset += (int64_t)base->integer;
         reg = decode_constant(d, 0, 64);
         break;
@@ -483,6 +548,10 @@ emu_reg decode_address(struct decoder *d, const struct ptx_operand *o, enum emu_
         break;
     default:
         decode_refuse(d, "the address must begin with a register or a variable");
+    }
+    if (!d->failed && space == EMU_PARAM && base->kind != PTX_OP_SYMBOL && d->function->text->is_entry) {
+        reg = from_param_base(d, reg, *bits);
+        *bits = 64;
     }
     if (!d->failed)
         decode_add_source(d, reg);

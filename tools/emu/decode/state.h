@@ -55,6 +55,20 @@ void           decode_free_state(struct decode_state *state);
 /* Decode the body of d->function, whose locals and parameters are placed. */
 bool decode_function(struct decoder *d);
 
+/* class.c: may the instruction take this register, or this literal, for the type? */
+bool decode_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type, bool wider);
+bool decode_literal_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type);
+
+/* The same for '_', special registers, names of variables and functions, and registers in brackets. */
+bool decode_may_discard(struct decoder *d, const struct ptx_operand *o);
+bool decode_special_fits(struct decoder *d, const struct ptx_operand *o, unsigned int bits, enum ptx_type type);
+bool decode_symbol_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type);
+bool decode_is_address(struct decoder *d, const struct ptx_operand *o);
+bool decode_may_widen(struct decoder *d, unsigned int bits);
+
+/* undefined.c: sets op->undefined and op->tried, unless the family has. */
+void decode_undefined(struct emu_op *op);
+
 /* registers.c: sets function->registers. */
 void emu_estimate_registers(struct emu_function *function, const struct decode_state *state);
 

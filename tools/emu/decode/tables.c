@@ -88,7 +88,7 @@ emu_reg decode_constant(struct decoder *d, uint64_t value, unsigned int bits)
         value &= 0xffffffffu;
     if (c->count == c->cap) {
         if (!grow_constants(c)) {
-            decode_refuse(d, "out of memory");
+            decode_no_memory(d);
             return EMU_NO_REG;
         }
         for (uint32_t k = 0; k < c->count; k++)

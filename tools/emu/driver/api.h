@@ -96,8 +96,8 @@ void *api_handle_same(enum api_kind kind, const void *handle, uint64_t id);
 void api_handle_delete(struct api_handle *handle);
 /* Delete all objects of a context, but not the context itself. */
 void api_handle_delete_context(const struct api_context *context);
-/* Iterate over the objects of one kind; next(NULL) is the first.  No object may be added or deleted meanwhile.
- */
+/* Iterate over the objects of one kind; next(NULL) is the first.  No object may be added or deleted
+ * meanwhile. */
 struct api_handle *api_handle_next(enum api_kind kind, const struct api_handle *after);
 
 /* ---- devices and contexts ------------------------------------------------------------------------------ */
@@ -200,7 +200,8 @@ struct api_work {
 };
 /* Check it as far as possible before it runs. */
 api_result api_work_check(const struct api_work *work);
-/* Do it now.  A failure on the device becomes the context's sticky error and is not returned here. */
+/* Do it now.  A failure on the device becomes the context's sticky error and is not returned here, unless
+ * PTXPACK_EMU_ERRORS says that it is the launch's. */
 api_result api_work_run(const struct api_work *work);
 api_result api_work_clone(struct api_work *to, const struct api_work *from);
 void       api_work_clear(struct api_work *work);

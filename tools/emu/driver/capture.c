@@ -162,8 +162,8 @@ static void finish(struct api_capture *capture)
     free(capture);
 }
 
-/* Mark `node` and all nodes before it.  Edges of a captured graph lead to earlier nodes, so no stack is needed.
- */
+/* Mark `node` and all nodes before it.  Edges of a captured graph lead to earlier nodes, so no stack is
+ * needed. */
 static bool *ancestors(const struct api_graph *graph, const struct api_nodes *tips)
 {
     bool *reached = (bool *)calloc(graph->nodes.count + 1, sizeof *reached);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "api.h"
+#include "tools/emu/judge/report.h"
 #include "tools/emu/machine/faults.h"
 #include "tools/emu/machine/arena.h"
 
@@ -91,7 +92,22 @@ api_result cuDriverGetVersion(int *version)
     return API_OK;
 }
 
-/* Undocumented tables of functions.  NVRTC asks an initialised driver for these two and reads their size
+/* NVIDIA's CUDA runtime (12.9 and 13.0 were traced) asks for seven tables.  Through one of them the driver must prove
+ * that it is NVIDIA's own: three answers to a version and a time, without which every call of the runtime returns
+ * cudaErrorSoftwareValidityNotEstablished.  The emulated driver does not pretend to be that driver, so the runtime ends
+ * at the first table that it cannot do without, and a line says why. */
+static void refuse_runtime(void)
+{
+    static atomic_flag         said = ATOMIC_FLAG_INIT;
+    const struct emu_settings *s = emu_settings();
+    if (s != NULL && !atomic_flag_test_and_set(&said))
+        report_line(
+            s, "this program contains NVIDIA's CUDA runtime (cudart), which runs only on NVIDIA's own driver; "
+               "programs built by nvcc -cudart shared run with the emulated libcudart.so.13 (make "
+               "emulated-libcuda)");
+}
+
+/* Undocumented tables of functions.  NVRTC asks an initialised driver for the first two and reads their size
  * without checking the result, so these are tables without functions.  All others are unknown. */
 api_result cuGetExportTable(const void **table, const struct CUuuid_st *id)
 {
@@ -100,11 +116,15 @@ api_result cuGetExportTable(const void **table, const struct CUuuid_st *id)
         {0xda, 0x91, 0x51, 0xd3, 0x3a, 0xe6, 0xcc, 0x41, 0xa5, 0xc0, 0x4f, 0x26, 0xd5, 0x33, 0xe3, 0x28},
         {0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7, 0xdd, 0x8b, 0xca},
     };
+    static const unsigned char runtime[sizeof id->bytes] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                                            0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
     API_WANT(table && id, API_INVALID_VALUE);
     *table = NULL;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (memcmp(known[i], id->bytes, sizeof known[i]) == 0)
             *table = empty;
+    if (memcmp(runtime, id->bytes, sizeof runtime) == 0)
+        refuse_runtime();
     return *table != NULL ? API_OK : API_NOT_FOUND;
 }
 

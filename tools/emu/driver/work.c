@@ -119,7 +119,8 @@ api_result api_work_check(const struct api_work *w)
 }
 
 /* ---- execution ----------------------------------------------------------------------------------------- */
-/* The result of a kernel: an error stays in its context until the context is destroyed. */
+/* The result of a kernel: an error stays in its context until the context is destroyed, or is that of the launch
+ * alone if PTXPACK_EMU_ERRORS says so. */
 static api_result run_kernel(const struct api_work *w)
 {
     struct api_context *context = w->context;
@@ -137,6 +138,8 @@ static api_result run_kernel(const struct api_work *w)
                         l->block[0], l->block[1], l->block[2]);
             return result;
         }
+        if (api_settings()->errors_of_launches)
+            return result;
         context->sticky = result;
     }
     return API_OK;

@@ -114,7 +114,7 @@ void judge_async_touch(struct judge_async *a, const struct emu_ref *ref, uint64_
     view.me.op = a->op->number;
     view.me.cluster = a->w->cluster->id;
     view.me.flags = (uint8_t)((a->proxy ? BY_ASYNC_PROXY : 0) |
-                              (access & (EMU_STRONG | EMU_ATOMIC) ? BY_STRONG : 0));
+                              (access & (EMU_STRONG | EMU_ATOMIC) ? BY_STRONG | BY_WIDE : 0));
     if (a->number && ref->space == EMU_SHARED) {
         view.me.row = ROW_TABLE;
         view.me.epoch = a->number;

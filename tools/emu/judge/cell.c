@@ -71,14 +71,29 @@ bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const s
     return !(before->mask & ~seen);
 }
 
+/* Are these strong accesses, whose scopes both include the other thread?  Then they need no order. */
+static bool both_strong(const struct judge_view *view, const struct judge_record *other)
+{
+    const struct judge_cluster *c = view->warp->cluster;
+    const uint8_t               both = other->flags & view->me.flags;
+    if (!(both & BY_STRONG) || both & BY_WIDE)
+        return (both & BY_STRONG) != 0;
+    if (other->cluster != c->id)
+        return false;
+    const uint32_t warps = c->cluster->ctas[0].warp_count;
+    const uint32_t issuer = other->row == ROW_TABLE ? c->operations[other->epoch].row : other->row % c->warps;
+    return issuer / warps == view->warp->number / warps;
+}
+
 /* The access of `other` must be ordered before the view's.  Report it if it is not. */
 static void check_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes)
 {
     enum judge_part fence;
-    if (other->flags & view->me.flags & BY_STRONG)
+    if (both_strong(view, other))
         return;
     if (!judge_ordered(view, PART_SEEN, other->cluster, other->row, other->lane, other->epoch)) {
-        judge_report_pair(view, other, other_writes, MISSING_ORDER);
+        judge_report_pair(view, other, other_writes,
+                          other->flags & view->me.flags & BY_STRONG ? MISSING_SCOPE : MISSING_ORDER);
         return;
     }
     if (!(view->me.flags & BY_ASYNC_PROXY) || (other->flags & BY_ASYNC_PROXY))
@@ -226,20 +241,57 @@ static void check_and_forget_reads(const struct judge_view *view, struct judge_c
         }
 }
 
-static void leaf_touch(const struct judge_view *view, struct judge_cell *cell)
+/* Lanes of one store that write equal bytes to one place: the hardware does one of the writes, no matter which.
+ * `last` is of this execution of the op if its lane takes part and stores to these bytes, since lanes are checked
+ * in order. */
+static bool stores_the_same(const struct judge_view *view, const struct judge_record *last, uint64_t address,
+                            uint32_t bytes)
 {
-    const struct judge_record *last = &cell->write, *me = &view->me;
-    if (last->epoch) {
-        const bool same = last->row == me->row && last->lane == me->lane && last->cluster == me->cluster;
-        if (!same || (me->row >= view->warp->cluster->warps && last->epoch != me->epoch))
-            check_pair(view, last, true);
-    }
+    const struct judge_record *me = &view->me;
+    const struct emu_ref      *mine = view->ref, *other = view->all + last->lane;
+    unsigned char              a, b;
+    if (view->all == NULL || !(view->mask >> last->lane & 1) || last->row != me->row || last->op != me->op ||
+        last->epoch != me->epoch || last->cluster != me->cluster || other->space != mine->space ||
+        other->cta != mine->cta)
+        return false;
+    for (uint64_t at = address; at < address + bytes; at++)
+        if (at - other->address >= view->bytes ||
+            !memory_stored_byte(view->warp->w, view->op, view->lane, (uint32_t)(at - mine->address), &a) ||
+            !memory_stored_byte(view->warp->w, view->op, last->lane, (uint32_t)(at - other->address), &b) ||
+            a != b)
+            return false;
+    return true;
+}
+
+/* The check against the last write.  Returns what it adds to the flags of the new record. */
+static uint8_t check_write(const struct judge_view *view, const struct judge_record *last, uint64_t address,
+                           uint32_t bytes)
+{
+    const struct judge_record *me = &view->me;
+    const bool                 writes = (view->access & EMU_WRITE) != 0;
+    const bool                 warp = last->row == me->row && last->cluster == me->cluster;
+    if (view->access & EMU_NC)
+        judge_report_pair(view, last, true, MISSING_CONSTANCY);
+    if (warp && last->lane == me->lane && (me->row < view->warp->cluster->warps || last->epoch == me->epoch))
+        return 0;
+    if (warp && !writes && last->flags & BY_SEVERAL)
+        return 0;
+    if (writes && stores_the_same(view, last, address, bytes))
+        return BY_SEVERAL;
+    check_pair(view, last, true);
+    return 0;
+}
+
+static void leaf_touch(const struct judge_view *view, struct judge_cell *cell, uint64_t address, uint32_t bytes)
+{
+    const uint8_t flags = cell->write.epoch ? check_write(view, &cell->write, address, bytes) : 0;
     if (!(view->access & EMU_WRITE)) {
         note_read(view, cell);
         return;
     }
     check_and_forget_reads(view, cell);
-    cell->write = *me;
+    cell->write = view->me;
+    cell->write.flags |= flags;
 }
 
 static struct judge_readers *readers_copy(struct judge_grid *grid, const struct judge_readers *from)
@@ -278,13 +330,14 @@ void judge_cells_free(struct judge_cell *cells, uint32_t count)
     }
 }
 
-static void touch(const struct judge_view *view, struct judge_cell *cell, uint32_t size, uint32_t offset,
-                  uint32_t bytes)
+/* `address` of the cell, `size` its bytes. */
+static void touch(const struct judge_view *view, struct judge_cell *cell, uint64_t address, uint32_t size,
+                  uint32_t offset, uint32_t bytes)
 {
     const uint32_t quarter = size / CELL_FAN, end = offset + bytes;
     if (cell->split == NULL) {
         if (bytes == size) {
-            leaf_touch(view, cell);
+            leaf_touch(view, cell, address, size);
             return;
         }
         if (!cell_split(view->warp->cluster->grid, cell))
@@ -293,9 +346,9 @@ static void touch(const struct judge_view *view, struct judge_cell *cell, uint32
     for (uint32_t at = offset; at < end;) {
         const uint32_t i = at / quarter, stop = (i + 1) * quarter < end ? (i + 1) * quarter : end;
         if (quarter == 1)
-            leaf_touch(view, &cell->split[i]);
+            leaf_touch(view, &cell->split[i], address + i, 1);
         else
-            touch(view, &cell->split[i], quarter, at - i * quarter, stop - at);
+            touch(view, &cell->split[i], address + i * quarter, quarter, at - i * quarter, stop - at);
         at = stop;
     }
     if (bytes == size && (view->access & EMU_WRITE)) {
@@ -307,7 +360,8 @@ static void touch(const struct judge_view *view, struct judge_cell *cell, uint32
     }
 }
 
-void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint32_t offset, uint32_t bytes)
+void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint64_t address, uint32_t bytes)
 {
-    touch(view, cell, CELL_BYTES, offset, bytes);
+    const uint32_t offset = (uint32_t)(address % CELL_BYTES);
+    touch(view, cell, address - offset, CELL_BYTES, offset, bytes);
 }

@@ -52,7 +52,12 @@ struct judge_clock { /* an object through which threads synchronise */
 /* ---- shadow memory ------------------------------------------------------------------------------------- */
 enum { LINE_BYTES = 128, CELL_BYTES = 16, CELL_FAN = 4, LINE_CELLS = LINE_BYTES / CELL_BYTES };
 enum { LINE_READS = 2 };
-enum { BY_ASYNC_PROXY = 1, BY_STRONG = 2 };
+enum {
+    BY_ASYNC_PROXY = 1,
+    BY_STRONG = 2,
+    BY_WIDE = 8,   /* strong, and its scope is wider than the block */
+    BY_SEVERAL = 4 /* a write: several lanes of one store wrote the same; each may read it */
+};
 
 struct judge_record { /* an access; epoch 0: none */
     uint32_t epoch, op, cluster;
@@ -129,9 +134,11 @@ struct judge_operation {             /* completes on an mbarrier */
     uint8_t  lane, point_lane;
 };
 
+struct judge_remote;
 struct judge_cta {
-    struct judge_line *lines;
-    uint32_t           count;
+    struct judge_line    *lines;
+    uint32_t              count;
+    struct judge_remote **remote; /* [warp of the cluster]: accesses by other blocks; NULL: none */
 };
 
 struct judge_cluster {
@@ -228,6 +235,8 @@ struct judge_view {
     int                   lane;
     unsigned int          access;
     struct judge_record   me;
+    uint32_t              mask;
+    const struct emu_ref *all; /* of the lanes of mask; NULL: an asynchronous operation */
     const struct emu_ref *ref; /* of what follows */
     uint64_t              bytes;
     struct judge_page    *page; /* locked; NULL: none */
@@ -237,7 +246,7 @@ bool judge_ordered(const struct judge_view *view, enum judge_part p, uint32_t cl
                    uint32_t lane, uint32_t epoch);
 /* The same for all lanes of mask, in one step.  False may also mean that only its own part has it. */
 bool judge_all_ordered(const struct judge_view *view, enum judge_part p, const struct judge_reads *before);
-void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint32_t offset, uint32_t bytes);
+void judge_cell_touch(const struct judge_view *view, struct judge_cell *cell, uint64_t address, uint32_t bytes);
 void judge_cells_free(struct judge_cell *cells, uint32_t count);
 /* Add a read to a cell that has some. */
 void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, const struct judge_reads *reads);
@@ -261,12 +270,18 @@ void judge_touch_done(struct judge_view *view);
 void judge_pages_free(struct judge_grid *grid);
 
 /* ---- message.c: the report about two accesses ----------------------------------------------- */
-enum judge_missing { MISSING_ORDER, MISSING_PROXY_FENCE };
+enum judge_missing { MISSING_ORDER, MISSING_PROXY_FENCE, MISSING_CONSTANCY, MISSING_SCOPE };
 void judge_report_pair(const struct judge_view *view, const struct judge_record *other, bool other_writes,
                        enum judge_missing missing);
 
 /* ---- async.c -------------------------------------------------------------------------------- */
 void judge_async_free_spare(struct judge_cluster *c);
+
+/* ---- exit.c --------------------------------------------------------------------------------- */
+/* Note accesses to the shared memory of other blocks. */
+void judge_remote_access(struct judge_warp *w, const struct emu_op *op, uint32_t mask,
+                         const struct emu_ref ref[EMU_LANES]);
+void judge_remote_free(struct judge_cta *block, uint32_t warps);
 
 /* ---- strong.c ------------------------------------------------------------------------------- */
 void judge_strong_access(struct judge_warp *w, uint32_t mask, const struct emu_ref ref[EMU_LANES],

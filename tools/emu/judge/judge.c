@@ -6,24 +6,29 @@
  * observes their completion (async.c).  A program that orders all of its accesses is never reported.
  *
  * The judge misses:
- *   - older accesses: memory has its last write and the newest reads of each warp.  Earlier ordered accesses
- * are forgotten, and so are all older reads by other lanes of the same warp;
- *   - some reads: of global memory it keeps one warp each of two clusters that read; of shared memory it keeps
- *     the newest reads if more than 64 warps of a cluster read;
- *   - global memory beyond what 1 GiB of shadow covers in one launch: from 60 MB (scattered words) to 2 GB
- *     (whole lines of 128 bytes);
+ *   - older accesses: memory has its last write and the newest reads of each warp.  Earlier ordered
+ *     accesses are forgotten, and so are all older reads by other lanes of the same warp;
+ *   - some reads: of global memory it keeps one warp each of two clusters that read; of shared memory it
+ *     keeps the newest reads if more than 64 warps of a cluster read;
+ *   - global memory beyond what 1 GiB of shadow covers in one launch: from 60 MB (scattered words) to 2
+ *     GB (whole lines of 128 bytes);
  *   - local memory, parameters, constants; launches that overlap: each one counts as after all others;
  *   - a missing fence between a strong read and a barrier;
- *   - scopes: a fence or an atomic of .cta scope counts as one of .gpu scope;
- *   - some missing orders with fences: a fence acquires what was released through the words that were read
- * before it, and if the grid runs on several host threads also what others have released there since (their
- * order cannot be known); from the fifth word between two fences on, a read acquires at once;
- *   - everything after blocks have synchronised through memory for seconds of the judge's own time (a barrier
- * of 132 blocks: some 100 times), or after it has run out of memory; it reports this;
+ *   - reads of a word by lanes of the warp of which several have stored equal bytes there with one
+ *     store;
+ *   - writes of what was read through .nc earlier in the launch;
+ *   - scopes of fences: one of .cta scope counts as one of .gpu scope (strong accesses in the scope .cta by threads
+ *     of different blocks are found); .cluster counts as .gpu;
+ *   - some missing orders with fences: a fence acquires what was released through the words that were
+ *     read before it, and if the grid runs on several host threads also what others have released there
+ *     since (their order cannot be known); from the fifth word between two fences on, a read acquires at
+ *     once;
+ *   - everything after blocks have synchronised through memory for seconds of the judge's own time (a
+ *     barrier of 132 blocks: some 100 times), or after it has run out of memory; it reports this;
  *   - reads of bulk copies from global memory when a later copy of the thread is complete: they count as
- * complete;
- *   - a cp.async that has completed on some mbarrier, if its bytes are read without a wait for any mbarrier (of
- * two cp.async.mbarrier.arrive the later one covers the copies of the earlier one);
+ *     complete;
+ *   - a cp.async that has completed on some mbarrier, if its bytes are read without a wait for any
+ *     mbarrier (of two cp.async.mbarrier.arrive the later one covers the copies of the earlier one);
  *   - the order of the wgmma of the four warps of a warpgroup: they complete together. */
 #include <stdlib.h>
 #include "internal.h"
@@ -56,7 +61,8 @@ void *judge_alloc(struct judge_grid *grid, size_t count, size_t size)
 
 void judge_note_op(struct judge_grid *grid, const struct emu_op *op)
 {
-    if (op->number < grid->op_count)
+    /* usually it is there already: a store would take the cache line from the other host threads */
+    if (op->number < grid->op_count && __atomic_load_n(&grid->ops[op->number], __ATOMIC_RELAXED) != op)
         __atomic_store_n(&grid->ops[op->number], op, __ATOMIC_RELAXED);
 }
 
@@ -184,6 +190,7 @@ void judge_cluster_end(struct emu_cluster *cluster)
         if (c->cta[i].lines != NULL) {
             judge_lines_free(c->cta[i].lines, c->cta[i].count);
             free(c->cta[i].lines);
+            judge_remote_free(&c->cta[i], c->warps);
         }
     while (c->clocks != NULL)
         judge_clock_free(c, c->clocks);
@@ -237,6 +244,11 @@ static bool invalidates(const struct emu_op *op)
            strcmp(in->modifiers[0], "inval") == 0;
 }
 
+static uint8_t strong_flags(unsigned int access, bool strong)
+{
+    return !strong ? 0 : access & EMU_OWN_BLOCK ? BY_STRONG : BY_STRONG | BY_WIDE;
+}
+
 /* ---- generic accesses ----------------------------------------------------------------------------- */
 void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
                   const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access)
@@ -254,10 +266,14 @@ void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
     view = (struct judge_view){.warp = w,
                                .op = op,
                                .access = access,
+                               .mask = mask,
+                               .all = ref,
                                .me = {w->epoch, op->number, w->cluster->id, (uint16_t)w->number, 0,
-                                      strong ? BY_STRONG : 0}};
+                                      strong_flags(access, strong)}};
     judge_touch_lanes(&view, mask, ref, bytes);
     judge_touch_done(&view);
+    if (warp->cluster->cta_count > 1)
+        judge_remote_access(w, op, mask, ref);
     if (strong)
         judge_strong_access(w, mask, ref, bytes, access);
 }

@@ -23,7 +23,8 @@ enum judge_kind {
     JUDGE_ASYNC,
     JUDGE_MBARRIER,
     JUDGE_DEADLOCK,
-    JUDGE_CONFLICT
+    JUDGE_CONFLICT,
+    JUDGE_OVERREAD /* a note: it does not fail the launch */
 };
 /* A finding: count it in the grid and print one line, unless its kind is switched off. */
 void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind, const char *format,
@@ -38,6 +39,9 @@ void judge_cluster_end(struct emu_cluster *cluster);
 /* ---- generic accesses: called by emu_memory and emu_memory_range ---------------------------------- */
 void judge_access(struct emu_warp *w, const struct emu_op *op, uint32_t mask,
                   const struct emu_ref ref[EMU_LANES], uint32_t bytes, unsigned int access);
+
+/* These lanes exit; `last`: with them their block. */
+void judge_exit(struct emu_warp *w, uint32_t mask, bool last);
 
 /* ---- synchronisation ------------------------------------------------------------------------------ */
 /* *clock is allocated if it is NULL. */
@@ -71,4 +75,7 @@ void judge_async_drop(struct judge_async *a, struct emu_cluster *cluster);
 /* What the judge asks of the room async: do these bytes belong to a live mbarrier?  False while an mbarrier
  * instruction itself looks at them. */
 bool async_is_mbarrier(const struct emu_cta *cta, uint32_t address, uint32_t bytes);
+/* What it asks of the room memory: which byte does a lane's store write there?  False: the op is no store. */
+bool memory_stored_byte(const struct emu_warp *w, const struct emu_op *op, int lane, uint32_t offset,
+                        unsigned char *byte);
 #endif

@@ -70,7 +70,7 @@ bool judge_line_touch(const struct judge_view *view, struct judge_line *line, ui
 {
     const struct judge_reads mine = as_reads(&view->me, lanes);
     struct judge_reads       write;
-    if (line->cells != NULL || (view->me.flags & BY_STRONG))
+    if (line->cells != NULL || (view->me.flags & BY_STRONG) || (view->access & EMU_NC && line->write.epoch))
         return false;
     write = as_reads(&line->write, line->write_lanes);
     if (!is_before(view, &write, &mine))

@@ -108,6 +108,14 @@ void judge_report_pair(const struct judge_view *view, const struct judge_record 
         judge_find(w->w, view->op, view->lane, JUDGE_PROXY,
                    "%s through the async proxy, %s by %s%s at %s: fence.proxy.async is missing in between",
                    mine, other_writes ? "written" : "read", thread ? "" : "the ", thread ? who : name, place);
+    else if (missing == MISSING_SCOPE)
+        judge_find(w->w, view->op, view->lane, JUDGE_RACE,
+                   "%s, %s by %s at %s: the scope .cta does not include the other block", mine,
+                   other_writes ? "written" : "read", who, place);
+    else if (missing == MISSING_CONSTANCY)
+        judge_find(w->w, view->op, view->lane, JUDGE_RACE,
+                   "%s through .nc, written by %s%s at %s: nothing may write there during the launch", mine,
+                   thread ? "" : "the ", thread ? who : name, place);
     else if (thread)
         judge_find(w->w, view->op, view->lane, JUDGE_RACE, "%s, %s by %s at %s, and nothing orders them", mine,
                    other_writes ? "written" : "read", who, place);

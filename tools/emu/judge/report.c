@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "judge.h"
 #include "report.h"
+#include "tools/emu/machine/line.h"
 
 /* The findings of running launches that have been printed. */
 struct said {
@@ -81,17 +82,14 @@ static void write_all(int fd, const char *text, size_t bytes)
 
 void report_line(const struct emu_settings *settings, const char *format, ...)
 {
-    char    line[REPORT_LINE + 1];
-    size_t  n = (size_t)snprintf(line, REPORT_LINE, "ptxpack-emu: ");
+    char    text[REPORT_LINE], line[REPORT_LINE + 1];
+    size_t  n = (size_t)snprintf(text, sizeof text, "ptxpack-emu: ");
     int     fd = STDERR_FILENO;
     va_list args;
     va_start(args, format);
-    vsnprintf(line + n, REPORT_LINE - n, format, args);
+    vsnprintf(text + n, sizeof text - n, format, args);
     va_end(args);
-    n = strlen(line);
-    for (size_t i = 0; i < n; i++)
-        if (line[i] == '\n')
-            line[i] = ' ';
+    n = emu_line_of(text, line, REPORT_LINE);
     line[n++] = '\n';
     if (settings->log_path != NULL)
         fd = open(settings->log_path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
@@ -177,12 +175,12 @@ enum { MOST_LINES = 24 };
 void judge_find(struct emu_warp *w, const struct emu_op *op, int lane, enum judge_kind kind, const char *format,
                 ...)
 {
-    static const char *const names[] = {"uninitialised", "race",     "proxy",   "async",
-                                        "mbarrier",      "deadlock", "conflict"};
+    static const char *const names[] = {"uninitialised", "race",     "proxy",    "async",
+                                        "mbarrier",      "deadlock", "conflict", "overread"};
     va_list                  args;
     if (kind != JUDGE_DEADLOCK && !(w->grid->settings->judge & 1u << kind))
         return;
-    __atomic_fetch_add(&w->grid->findings, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(kind == JUDGE_OVERREAD ? &w->grid->notes : &w->grid->findings, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&said.lock);
     if (say_now(w->grid, op, kind) && w->grid->said++ < MOST_LINES) {
         va_start(args, format);
@@ -206,9 +204,11 @@ void report_grid_end(const struct emu_grid *grid)
             *at = s->next;
             free(s);
         }
-    if (grid->findings)
-        report_line(grid->settings, "%s: %u finding%s at %u place%s",
-                    grid->entry != NULL ? grid->entry->name : "a kernel", grid->findings,
-                    grid->findings == 1 ? "" : "s", places, places == 1 ? "" : "s");
+    if (grid->findings + grid->notes) {
+        const unsigned int count = grid->findings ? grid->findings : grid->notes;
+        report_line(grid->settings, "%s: %u %s%s at %u place%s",
+                    grid->entry != NULL ? grid->entry->name : "a kernel", count,
+                    grid->findings ? "finding" : "note", count == 1 ? "" : "s", places, places == 1 ? "" : "s");
+    }
     pthread_mutex_unlock(&said.lock);
 }

@@ -85,16 +85,15 @@ static struct judge_line *line_of(struct judge_view *view, const struct emu_ref 
 }
 
 /* One lane accesses part of a line. */
-static void line_part(struct judge_view *view, struct judge_line *line, uint32_t offset, uint32_t bytes)
+static void line_part(struct judge_view *view, struct judge_line *line, uint64_t address, uint64_t end)
 {
-    const uint32_t end = offset + bytes;
     if (!judge_line_break(view->warp->cluster->grid, line))
         return;
-    while (offset < end) {
-        const uint32_t cell = offset / CELL_BYTES, next = (cell + 1) * CELL_BYTES;
-        const uint32_t stop = next < end ? next : end;
-        judge_cell_touch(view, &line->cells[cell], offset % CELL_BYTES, stop - offset);
-        offset = stop;
+    while (address < end) {
+        const uint64_t next = (address / CELL_BYTES + 1) * CELL_BYTES, stop = next < end ? next : end;
+        judge_cell_touch(view, &line->cells[address % LINE_BYTES / CELL_BYTES], address,
+                         (uint32_t)(stop - address));
+        address = stop;
     }
 }
 
@@ -109,7 +108,7 @@ void judge_touch(struct judge_view *view, const struct emu_ref *ref, uint64_t by
         struct judge_line *line = line_of(view, ref, address);
         const bool         whole = stop - address == LINE_BYTES;
         if (line != NULL && !(whole && judge_line_touch(view, line, 1))) {
-            line_part(view, line, (uint32_t)(address % LINE_BYTES), (uint32_t)(stop - address));
+            line_part(view, line, address, stop);
             if (whole && (view->access & EMU_WRITE))
                 judge_line_join(view, line, 1);
         }

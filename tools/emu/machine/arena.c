@@ -303,7 +303,7 @@ static void free_locked(uint32_t n)
     drop_pages((unsigned char *)(uintptr_t)s->begin, blocks_of(bytes) << ARENA_BLOCK_SHIFT);
     drop_pages(emu_arena.defined + offset / 8, (blocks_of(bytes) << ARENA_BLOCK_SHIFT) / 8);
     own.used -= charge(bytes);
-    s->what.name = NULL; /* its owner may free it meanwhile */
+    s->what.name = NULL; /* the owner may free the name meanwhile */
     remember_slot(n);
     give_blocks(block_at(s->begin), blocks_of(bytes) + 1);
 }

@@ -11,8 +11,8 @@
  *       EMU_FOR_LANES(mask, l) d[l] = a[l] + b[l];
  *   }
  *
- * The caller of an exec function (run/warp.c) has applied the guard (mask is never 0) and checked that the
- * source registers are defined for these lanes; afterwards it marks the results as defined.
+ * The caller of an exec function (run/warp.c) has applied the guard (mask is never 0); afterwards it marks the
+ * results as defined, or as undefined if a source is and the op's rule says so (enum emu_undefined).
  *
  * Threads  one host thread at a time runs a cluster; clusters share the memory and the grid. */
 #ifndef EMU_EMU_H
@@ -42,6 +42,7 @@ struct emu_cluster;
 struct emu_grid;
 struct emu_module;
 struct emu_allocation;
+struct emu_origin;
 
 /* ---- registers ------------------------------------------------------------------------------------------
  * A register is a row number within a bank (the top two bits).
@@ -61,9 +62,22 @@ typedef void emu_exec(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 
 enum {                     /* emu_op.flags */
        EMU_OP_ALIGNED = 1, /* .aligned: all lanes that have not exited must be here together          */
-       EMU_OP_COPIES = 2,  /* mov, selp: an undefined source makes the result undefined, without a finding */
-       EMU_OP_CHECKS = 4,  /* the exec function itself checks its sources and marks its results     */
+       EMU_OP_DEFINES = 2, /* the exec function itself marks its results as defined                 */
+       EMU_OP_CHECKS = 4,  /* it also checks its sources                                            */
        EMU_OP_CONTROL = 8  /* runs even if the guard leaves no lane (mask may be 0)                    */
+};
+
+/* What an op does when bits of its sources are undefined: run/undefined.c. */
+enum emu_undefined {
+    EMU_UNDEFINED_BY_OPCODE, /* until decode/undefined.c has looked it up                           */
+    EMU_UNDEFINED_REPORTS,   /* it uses them: a finding                                                */
+    EMU_UNDEFINED_SPREADS,   /* all bits of its results are undefined                                  */
+    EMU_UNDEFINED_UPWARDS,   /* those from the lowest undefined bit up are: add, mul.lo, ...           */
+    EMU_UNDEFINED_BITS,      /* each result bit depends on few bits of the first `tried` sources       */
+    EMU_UNDEFINED_PARTS,     /* packed values, of which each is undefined or not                       */
+    EMU_UNDEFINED_PACKS,     /* cvt of two sources into halves; the second one becomes the lower half  */
+    EMU_UNDEFINED_WARP,      /* its results are undefined in all lanes                                 */
+    EMU_UNDEFINED_OWN        /* it looks at w->missing, but uses its first `tried` sources            */
 };
 
 /* Classes for the counters. */
@@ -85,6 +99,7 @@ struct emu_op {
     emu_reg     guard; /* EMU_NO_REG: none */
     bool        guard_negated;
     uint8_t     flags, class_;
+    uint8_t     undefined, tried; /* enum emu_undefined; how many sources that is about */
     uint16_t    result_count, source_count;
     emu_reg    *result, *source; /* all registers that are written, read, in the order of the exec function */
     int64_t     offset;          /* of an address: the family adds it, usually to source[0] */
@@ -109,6 +124,7 @@ struct emu_function {
     struct emu_op             *code; /* ends in an op that never falls through */
     uint32_t                   code_count;
     uint32_t                   rows;        /* of its frame */
+    const uint8_t             *row_bits;    /* by row: the width of the register that begins there */
     uint32_t                   frame;       /* the first of its rows among those of a warp: emu_frame_of */
     uint32_t                   registers;   /* an estimate of what a thread needs: registers.c */
     uint32_t                   local_bytes; /* of its frame of local memory, for one lane */
@@ -183,6 +199,8 @@ struct emu_warp {
     unsigned char *bank[EMU_BANKS];
     uint32_t      *defined; /* of the running frame: a lane mask for each row (the first row of a register) */
     uint32_t      *busy;    /* likewise: lanes whose register a wgmma in flight owns; NULL: none yet   */
+    uint32_t       missing; /* EMU_UNDEFINED_OWN: lanes in which some source is not defined            */
+    uint32_t       holes;   /* lanes whose bytes the last EMU_PARTIAL read found undefined in part     */
     uint32_t       active;  /* lanes of the running fragment */
     uint32_t       next;    /* pc after the running op; branches set it */
     uint32_t       live;    /* lanes that exist and have not exited */
@@ -194,6 +212,8 @@ struct emu_warp {
     uint32_t             return_depth; /* allocated */
     unsigned char       *rows;         /* all frames, bank[0] points into it */
     uint32_t            *defined_rows, *busy_rows;
+    unsigned char       *mirror;  /* of all rows: undefined.h                        */
+    struct emu_origin   *origins; /* [row]; NULL: none yet                           */
     uint32_t             row_count;
     unsigned char       *local;         /* [lane][local_bytes] */
     unsigned char       *local_defined; /* a bit a byte, [lane][local_bytes / 8] */
@@ -271,13 +291,14 @@ struct emu_grid {
     uint64_t workspace; /* cooperative launches: device memory for the barrier of the grid; 0 */
     uint64_t id;        /* %gridid, and the age of global accesses */
     const struct emu_settings *settings;
-    struct judge_grid         *judge;  /* NULL: not judged */
-    atomic_bool                stop;   /* something failed: all host threads end */
-    unsigned int               result; /* CUresult of the first failure */
-    unsigned int findings, said; /* findings of the judge; printed lines, which the lock of report.c protects */
-    struct grid_work *work;      /* grid.c */
-    uint32_t          role_count; /* warps of a block: rows of the counters */
-    bool              explicit_cluster;
+    struct judge_grid         *judge;           /* NULL: not judged */
+    atomic_bool                stop;            /* something failed: all host threads end */
+    unsigned int               result;          /* CUresult of the first failure */
+    unsigned int               findings, notes; /* of the judge; notes do not fail the launch */
+    unsigned int               said;            /* printed lines, which the lock of report.c protects */
+    struct grid_work          *work;            /* grid.c */
+    uint32_t                   role_count;      /* warps of a block: rows of the counters */
+    bool                       explicit_cluster;
 };
 
 /* ---- for exec functions --------------------------------------------------------------------------- */
@@ -287,6 +308,11 @@ static inline void *emu_row(const struct emu_warp *w, emu_reg r)
 }
 static inline uint32_t *emu_r32(const struct emu_warp *w, emu_reg r) { return (uint32_t *)emu_row(w, r); }
 static inline uint64_t *emu_r64(const struct emu_warp *w, emu_reg r) { return (uint64_t *)emu_row(w, r); }
+static inline void      emu_define_results(const struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    for (uint32_t i = 0; i < op->result_count; i++)
+        w->defined[op->result[i]] |= mask;
+}
 /* A predicate: bits of all lanes. */
 static inline uint32_t emu_pred(const struct emu_warp *w, emu_reg r) { return *emu_r32(w, r); }
 static inline void     emu_set_pred(const struct emu_warp *w, emu_reg r, uint32_t mask, uint32_t bits)

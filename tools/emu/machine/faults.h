@@ -4,15 +4,17 @@
  *
  *   no-device           cuInit returns 100
  *   stub                cuInit and cuGetProcAddress return 34, as the stub library of the toolkit does
- *   old-driver[=V]      the driver has version V (11040): later functions are absent, loading newer PTX returns
- * 222 no-jit              loading PTX returns 221, and there is no nvPTXCompiler jit-disabled        loading
- * PTX returns 223 no-memory[=N]       allocating device memory returns 2: always, or only the Nth time
+ *   old-driver[=V]      the driver has version V (11040): later functions are absent, loading newer PTX
+ *                       returns 222
+ *   no-jit              loading PTX returns 221, and there is no nvPTXCompiler
+ *   jit-disabled        loading PTX returns 223
+ *   no-memory[=N]       allocating device memory returns 2: always, or only the Nth time
  *   cubin-rejected[=N]  loading machine code returns 209
  *   cubin-invalid[=N]   loading machine code returns 200
  *   launch-refused[=N]  launching returns 701
  *   launch-failure[=N]  the launch fails on the device: 719 from the next call on
- *   device-lost[=N]     the launch loses the device: 999 from the next call on, and creating a context returns
- * 46 */
+ *   device-lost[=N]     the launch loses the device: 999 from the next call on, and creating a context
+ *                       returns 46 */
 #ifndef EMU_FAULTS_H
 #define EMU_FAULTS_H
 #include <stdbool.h>

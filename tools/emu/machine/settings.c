@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "faults.h"
-#include "settings.h"
+#include "line.h"
 
 /* The properties of each GPU: shared memory in KiB, threads and blocks of a multiprocessor.  Some GPUs cannot
  * be emulated, but code can be compiled for them. */
@@ -128,6 +128,16 @@ static bool read_async(struct emu_settings *out, char *line, size_t cap)
     return false;
 }
 
+static bool read_errors(struct emu_settings *out, char *line, size_t cap)
+{
+    const char *value = variable("ERRORS");
+    out->errors_of_launches = value != NULL && strcmp(value, "launch") == 0;
+    if (value == NULL || out->errors_of_launches || strcmp(value, "sticky") == 0)
+        return true;
+    snprintf(line, cap, "PTXPACK_EMU_ERRORS is '%.60s', not sticky or launch", value);
+    return false;
+}
+
 /* One word of PTXPACK_EMU_JUDGE; `negated` removes it. */
 static bool judge_word(struct emu_settings *out, const char *word, size_t bytes, bool negated)
 {
@@ -138,7 +148,7 @@ static bool judge_word(struct emu_settings *out, const char *word, size_t bytes,
         {"all", EMU_JUDGE_ALL},           {"uninitialised", EMU_JUDGE_UNINITIALISED},
         {"race", EMU_JUDGE_RACE},         {"proxy", EMU_JUDGE_PROXY},
         {"async", EMU_JUDGE_ASYNC},       {"mbarrier", EMU_JUDGE_MBARRIER},
-        {"conflict", EMU_JUDGE_CONFLICT},
+        {"conflict", EMU_JUDGE_CONFLICT}, {"overread", EMU_JUDGE_OVERREAD},
     };
     if (bytes == 6 && strncmp(word, "report", bytes) == 0) {
         out->judge_reports_only = !negated;
@@ -220,7 +230,8 @@ bool emu_settings_read(struct emu_settings *out, char *line, size_t cap)
            read_int("THREADS", 1, 256, &out->host_threads, line, cap) &&
            read_number("SEED", 0, UINT64_MAX, false, &out->seed, line, cap) &&
            read_number("BUDGET", 1, UINT64_MAX, true, &out->budget, line, cap) && read_async(out, line, cap) &&
-           read_judge(out, line, cap) && read_faults(out, line, cap) && read_log(out, line, cap);
+           read_errors(out, line, cap) && read_judge(out, line, cap) && read_faults(out, line, cap) &&
+           read_log(out, line, cap);
 }
 
 static struct emu_settings settings;
@@ -228,9 +239,9 @@ static bool                settings_good;
 
 static void read_once(void)
 {
-    char line[256];
-    settings_good = emu_settings_read(&settings, line, sizeof line);
-    if (!settings_good)
+    char text[256], line[1024];
+    settings_good = emu_settings_read(&settings, text, sizeof text);
+    if (!settings_good && emu_line_of(text, line, sizeof line) > 0)
         fprintf(stderr, "ptxpack-emu: %s\n", line);
 }
 

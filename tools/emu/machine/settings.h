@@ -10,8 +10,10 @@
  *   PTXPACK_EMU_SEED=1           seed of schedules and completions
  *   PTXPACK_EMU_ASYNC=random     earliest, latest, random: when asynchronous operations complete
  *   PTXPACK_EMU_JUDGE=all        all, none, report, or words separated by commas, of which a minus removes one:
- *                                uninitialised, race, proxy, async, mbarrier, and conflict, which is not part
- *                                of all.  `report`: findings do not make the launch fail
+ *                                uninitialised, race, proxy, async, mbarrier, and conflict and overread, which
+ *                                are not part of all.  `report`: findings do not make the launch fail
+ *   PTXPACK_EMU_ERRORS=sticky    sticky: an error of a kernel, or a finding, breaks its context, as on a GPU; launch:
+ *                                the launch returns it, and the context lives on
  *   PTXPACK_EMU_BUDGET=N         warp-instructions a launch may execute
  *   PTXPACK_EMU_FAULT=WORD[,..]  see faults.h
  *   PTXPACK_EMU_LOG=FILE         where reports go (default: standard error)
@@ -30,8 +32,9 @@ enum { /* judge */
        EMU_JUDGE_PROXY = 4,
        EMU_JUDGE_ASYNC = 8, /* registers and memory of operations in flight */
        EMU_JUDGE_MBARRIER = 16,
-       EMU_JUDGE_ALL = 31,     /* everything that is wrong           */
-       EMU_JUDGE_CONFLICT = 64 /* bank conflicts, which are only slow */
+       EMU_JUDGE_ALL = 31,      /* everything that is wrong           */
+       EMU_JUDGE_CONFLICT = 64, /* bank conflicts, which are only slow */
+       EMU_JUDGE_OVERREAD = 128 /* notes about loads that end beyond an allocation, within 16 bytes */
 };
 
 struct emu_settings {
@@ -50,6 +53,7 @@ struct emu_settings {
     enum emu_async_policy async_policy;
     unsigned int          judge; /* EMU_JUDGE_*                            */
     bool                  judge_reports_only;
+    bool                  errors_of_launches; /* they do not break the context            */
     uint64_t              budget;
     const char           *log_path; /* NULL: standard error                   */
     const char           *faults;   /* NULL: none                             */

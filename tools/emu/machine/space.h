@@ -15,10 +15,13 @@ enum { EMU_RANK_SHIFT = 24 };
 enum { /* kinds of access */
        EMU_READ = 1,
        EMU_WRITE = 2,
-       EMU_ATOMIC = 4,   /* with both: a read-modify-write                                        */
-       EMU_STRONG = 8,   /* volatile, relaxed, acquire, release, mmio: no race with other strong ones */
-       EMU_PARTIAL = 16, /* undefined bytes may be read; the caller copies them as undefined        */
-       EMU_NO_JUDGE = 32 /* the caller tells the judge itself (asynchronous operations)            */
+       EMU_ATOMIC = 4,     /* with both: a read-modify-write                                        */
+       EMU_STRONG = 8,     /* volatile, relaxed, acquire, release, mmio: no race with other strong ones */
+       EMU_PARTIAL = 16,   /* undefined bytes may be read: w->holes has the lanes that do            */
+       EMU_NO_JUDGE = 32,  /* the caller tells the judge itself (asynchronous operations)           */
+       EMU_NC = 64,        /* ld.global.nc: nothing may write there during the launch               */
+       EMU_GRANULE = 128,  /* may end beyond an allocation, within the 16 bytes of its last one     */
+       EMU_OWN_BLOCK = 256 /* strong in the scope .cta                                           */
 };
 
 /* The place of a lane's bytes. */

@@ -21,6 +21,13 @@ bool memory_part_of(struct emu_warp *w, enum emu_space space, uint64_t address, 
 /* May a lane access [offset, offset + bytes) in this way?  `space` is the op's. */
 bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum emu_space space, uint64_t offset,
                    uint64_t bytes, unsigned int access);
+/* Is it within the aligned 16 bytes that hold the last byte of an allocation, or before them?  Compilers widen
+ * loads in this way, and no GPU reports it. */
+bool memory_in_granule(const struct emu_warp *w, const struct memory_part *p, enum emu_space space,
+                       uint64_t offset, uint64_t bytes, unsigned int access);
+/* Note that a load ends there. */
+void memory_overread(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
+                     uint64_t address, uint64_t bytes);
 /* Report that it may not. */
 void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
                     uint64_t address, uint64_t bytes, unsigned int access);
@@ -30,11 +37,18 @@ void memory_misaligned(struct emu_warp *w, const struct emu_op *op, int lane, en
 void memory_undefined(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
                       uint64_t address, uint64_t bytes, uint64_t hole);
 
+/* Are undefined values judged? */
+static inline bool memory_judges_undefined(const struct emu_warp *w)
+{
+    return (w->grid->settings->judge & EMU_JUDGE_UNINITIALISED) != 0;
+}
+
 struct memory_lanes {
     bool           regular; /* all 32 lanes: lane l's bytes are at first + l * step; 0: shared */
     unsigned char *first;
     uint64_t       step;
-    unsigned char *at[EMU_LANES]; /* not regular: of the lanes of mask */
+    unsigned char *at[EMU_LANES];  /* not regular: of the lanes of mask */
+    struct emu_ref ref[EMU_LANES]; /* if something is judged            */
 };
 /* For each lane of mask, in any order; `p` points to its bytes. */
 #define MEMORY_FOR_LANES(m, mask, l, p, ...)                                          \

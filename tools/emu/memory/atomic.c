@@ -24,7 +24,7 @@ struct atomic_op {
     update *shared, *global; /* they treat subnormals differently              */
     uint8_t size, count;     /* bytes of an element, elements                   */
     uint8_t fences;
-    bool    has_result, has_third, yields;
+    bool    has_result, has_third, yields, own_block;
 };
 
 static pthread_mutex_t wide_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -219,7 +219,8 @@ static bool update_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t m
     struct emu_ref          ref[EMU_LANES];
     uint32_t                bytes = (uint32_t)a->size * a->count;
     emu_addresses(w, op, 0, op->u8[1], address);
-    if (!emu_memory(w, op, mask, (enum emu_space)op->u8[0], address, bytes, bytes, ACCESS, ref) ||
+    if (!emu_memory(w, op, mask, (enum emu_space)op->u8[0], address, bytes, bytes,
+                    ACCESS | (a->own_block ? EMU_OWN_BLOCK : 0), ref) ||
         !in_reach(w, op, mask, ref))
         return false;
     for (uint32_t m = mask; m; m &= m - 1) {
@@ -360,7 +361,7 @@ static void decode_vector(struct decoder *d, unsigned int number, enum ptx_type 
         decode_refuse(d, "a list of %u registers is expected", wanted);
         return;
     }
-    if (count != wanted) {
+    if (count != wanted || (count == 1 && o->kind == PTX_OP_LIST)) {
         decode_refuse(d, "%u registers for %u elements", count, wanted);
         return;
     }
@@ -414,6 +415,7 @@ bool decode_atom(struct decoder *d, struct emu_op *op)
                             .count = (uint8_t)words.count,
                             .size = (uint8_t)(ptx_type_bits(words.type) / 8),
                             .has_result = !red,
+                            .own_block = words.own_block,
                             .fences = fences_of(d, words.order, red),
                             .has_third = row->operation == OP_CAS,
                             .yields = row->operation >= OP_EXCH};

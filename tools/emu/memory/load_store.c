@@ -1,6 +1,7 @@
 /* load_store.c - ld, ldu, st: between registers and memory of any space. */
 #include "load_store.h"
 #include "tools/emu/judge/judge.h"
+#include "tools/emu/machine/undefined.h"
 #include "access.h"
 
 enum { REG_SHIFT = 4 };
@@ -159,10 +160,77 @@ static void store_element(struct emu_warp *w, const struct emu_op *op, uint32_t 
         MEMORY_FOR_LANES(m, mask, l, p, uint64_t v = log2 >= 3 ? wide[l] : narrow[l]; memcpy(p + to, &v, size));
 }
 
-/* ---- the instructions ------------------------------------------------------------------------------- */
-static bool find_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, struct memory_lanes *m)
+/* ---- undefined bytes ---------------------------------------------------------------------------------- */
+/* Of an element with these undefined bytes, the undefined bits in its register. */
+static struct emu_bits bits_of_bytes(uint32_t bytes, unsigned int size, bool is_signed)
 {
-    uint64_t address[EMU_LANES];
+    struct emu_bits bits = {0, 0};
+    for (unsigned int i = 0; i < 8; i++) {
+        bits.low |= bytes >> i & 1 ? 0xffull << 8 * i : 0;
+        bits.high |= bytes >> (8 + i) & 1 ? 0xffull << 8 * i : 0;
+    }
+    if (is_signed && size < 8 && bytes >> (size - 1) & 1) /* so are the copies of the sign */
+        bits.low |= UINT64_MAX << 8 * size;
+    return bits;
+}
+
+/* Results that come from undefined bytes are undefined. */
+static void load_holes(struct emu_warp *w, const struct emu_op *op, const struct memory_lanes *m,
+                       const uint64_t address[EMU_LANES])
+{
+    const unsigned int      size = op->u8[U8_SIZE], count = op->u8[U8_COUNT];
+    const int               first = __builtin_ctz(w->holes);
+    const struct emu_origin origin = {w->now->function, 0, op, op->u8[U8_SPACE], address[first], first};
+    for (uint32_t left = w->holes; left; left &= left - 1) {
+        const int      l = __builtin_ctz(left);
+        const uint32_t bytes = emu_undefined_bytes(&m->ref[l], size * count);
+        for (unsigned int i = 0; i < count; i++)
+            emu_undefined_put(w, op->result[i], l,
+                              bits_of_bytes(bytes >> size * i & (uint32_t)emu_ones(size), size,
+                                            op->u8[U8_SIGNED]));
+    }
+    for (unsigned int i = 0; i < count; i++)
+        emu_origin_set(w, op->result[i], &origin);
+}
+
+/* The bytes of an element that lane l stores and that are undefined: elsewhere than in global memory they are
+ * undefined from now on.  True: some are in global memory, which is a use. */
+static bool store_holes(const struct emu_ref *ref, unsigned int from, unsigned int size, struct emu_bits bits)
+{
+    bool seen = false;
+    for (unsigned int k = 0; k < size; k++) {
+        struct emu_ref byte = *ref;
+        if (!((k < 8 ? bits.low >> 8 * k : bits.high >> 8 * (k - 8)) & 0xff))
+            continue;
+        byte.at += from + k;
+        byte.address += from + k;
+        seen |= byte.space == EMU_GLOBAL;
+        if (byte.space != EMU_GLOBAL)
+            memory_undefine(&byte, 1);
+    }
+    return seen;
+}
+
+static void store_missing(struct emu_warp *w, const struct emu_op *op, const struct memory_lanes *m)
+{
+    const unsigned int size = op->u8[U8_SIZE];
+    for (unsigned int i = 0; i < op->u8[U8_COUNT]; i++) {
+        const emu_reg reg = op->source[1 + i];
+        uint32_t      seen = 0;
+        for (uint32_t left = emu_undefined_lanes(w, reg, w->missing); left; left &= left - 1) {
+            const int l = __builtin_ctz(left);
+            if (store_holes(&m->ref[l], i * size, size, emu_undefined_get(w, reg, l)))
+                seen |= 1u << l;
+        }
+        if (seen)
+            emu_undefined_use(w, op, reg, seen, "stores");
+    }
+}
+
+/* ---- the instructions ------------------------------------------------------------------------------- */
+static bool find_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, struct memory_lanes *m,
+                       uint64_t address[EMU_LANES])
+{
     uint32_t bytes = (uint32_t)op->u8[U8_COUNT] * op->u8[U8_SIZE];
     emu_addresses(w, op, 0, op->u8[U8_ADDRESS_BITS], address);
     return memory_lanes(w, op, mask, (enum emu_space)op->u8[U8_SPACE], address, bytes, bytes,
@@ -172,15 +240,19 @@ static bool find_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 static void exec_ld(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct memory_lanes m;
+    uint64_t            address[EMU_LANES];
     if (op->u8[U8_FENCES] & FENCE_BEFORE)
         memory_fence(w, mask);
     bool begun = memory_strong_begin(w, (enum emu_space)op->u8[U8_SPACE], op->u32[U32_ACCESS]);
-    bool found = find_lanes(w, op, mask, &m);
+    bool found = find_lanes(w, op, mask, &m, address);
     for (unsigned int i = 0; found && i < op->u8[U8_COUNT]; i++)
         load_element(w, op, mask, i, &m);
     memory_strong_end(begun);
     if (!found)
         return;
+    emu_define_results(w, op, mask);
+    if (w->holes)
+        load_holes(w, op, &m, address);
     if (op->u8[U8_FENCES] & FENCE_AFTER)
         memory_fence(w, mask);
     if (op->u8[U8_YIELDS])
@@ -190,36 +262,59 @@ static void exec_ld(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 static void exec_st(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct memory_lanes m;
+    uint64_t            address[EMU_LANES];
     if (op->u8[U8_FENCES] & FENCE_BEFORE)
         memory_fence(w, mask);
     bool begun = memory_strong_begin(w, (enum emu_space)op->u8[U8_SPACE], op->u32[U32_ACCESS]);
-    bool found = find_lanes(w, op, mask, &m);
+    bool found = find_lanes(w, op, mask, &m, address);
     for (unsigned int i = 0; found && i < op->u8[U8_COUNT]; i++)
         store_element(w, op, mask, i, &m);
     memory_strong_end(begun);
+    if (found && w->missing && memory_judges_undefined(w))
+        store_missing(w, op, &m);
 }
 
 /* The common case: the 4 bytes of all lanes are contiguous. */
 static void exec_ld_32(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct memory_lanes m;
-    if (!find_lanes(w, op, mask, &m))
+    uint64_t            address[EMU_LANES];
+    if (!find_lanes(w, op, mask, &m, address))
         return;
     if (m.regular && m.step == 4)
         memcpy(emu_r32(w, op->result[0]), m.first, EMU_ROW);
     else
         load_element(w, op, mask, 0, &m);
+    emu_define_results(w, op, mask);
+    if (w->holes)
+        load_holes(w, op, &m, address);
 }
 
 static void exec_st_32(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct memory_lanes m;
-    if (!find_lanes(w, op, mask, &m))
+    uint64_t            address[EMU_LANES];
+    if (!find_lanes(w, op, mask, &m, address))
         return;
     if (m.regular && m.step == 4)
         memcpy(m.first, emu_r32(w, op->source[1]), EMU_ROW);
     else
         store_element(w, op, mask, 0, &m);
+    if (w->missing && memory_judges_undefined(w))
+        store_missing(w, op, &m);
+}
+
+bool memory_stored_byte(const struct emu_warp *w, const struct emu_op *op, int lane, uint32_t offset,
+                        unsigned char *byte)
+{
+    if (op->exec != exec_st && op->exec != exec_st_32)
+        return false;
+    const unsigned int size = op->u8[U8_SIZE], element = offset / size, log2 = register_log2(op, element);
+    const unsigned int within = offset % size;
+    const emu_reg      reg = op->source[1 + element];
+    uint64_t value = log2 < 3 ? emu_r32(w, reg)[lane] : emu_r64(w, reg)[lane + within / 8 * EMU_LANES];
+    *byte = (unsigned char)(value >> 8 * (within % 8));
+    return true;
 }
 
 /* ---- decoding --------------------------------------------------------------------------------------- */
@@ -240,7 +335,7 @@ static unsigned int strength(struct decoder *d, const struct access_words *words
     if (scope_wanted != words->scoped)
         decode_refuse(d, scope_wanted ? "a scope is missing: .cta, .cluster, .gpu or .sys"
                                       : "a scope is given without an order");
-    return words->order > ORDER_WEAK ? EMU_STRONG : 0;
+    return words->order > ORDER_WEAK ? EMU_STRONG | (words->own_block ? EMU_OWN_BLOCK : 0) : 0;
 }
 
 static enum emu_class class_of(enum emu_space space, bool load)
@@ -310,6 +405,8 @@ static void decode_values(struct decoder *d, struct emu_op *op, unsigned int num
         decode_refuse(d, "%u registers for %u elements", count, op->u8[U8_COUNT]);
         return;
     }
+    if (!decode_same_widths(d, value))
+        return;
     for (unsigned int i = 0; i < count && !d->failed; i++) {
         if (load)
             decode_result_wide(d, &items[i], type, &bits);
@@ -335,6 +432,8 @@ static void choose_exec(struct emu_op *op, bool load)
 static bool check_load(struct decoder *d, const struct access_words *words)
 {
     bool global = words->space == EMU_GLOBAL;
+    if (words->read_only && words->order != ORDER_NONE)
+        return decode_refuse(d, ".nc cannot be combined with an order");
     if (words->read_only && !global)
         return decode_refuse(d, "only .global has .nc");
     if (strcmp(d->in->opcode, "ldu") == 0 && !global && words->space != EMU_GENERIC)
@@ -351,7 +450,8 @@ bool decode_ld(struct decoder *d, struct emu_op *op)
     decode_values(d, op, 0, words.type, true);
     decode_policy(d, 2, words.policy);
     unsigned int strong = strength(d, &words, ORDER_ACQUIRE);
-    op->u32[U32_ACCESS] = EMU_READ | strong;
+    op->flags |= EMU_OP_DEFINES;
+    op->u32[U32_ACCESS] = EMU_READ | EMU_PARTIAL | strong | (words.read_only ? EMU_NC : 0);
     if (words.space == EMU_CONST || (words.space == EMU_PARAM && op->u8[U8_SPACE] == EMU_GLOBAL))
         op->u32[U32_ACCESS] |= EMU_NO_JUDGE; /* nothing writes there */
     op->u8[U8_FENCES] = words.order == ORDER_ACQUIRE ? FENCE_AFTER : 0;
@@ -375,6 +475,8 @@ bool decode_st(struct decoder *d, struct emu_op *op)
     decode_values(d, op, 1, words.type, false);
     decode_policy(d, 2, words.policy);
     op->u32[U32_ACCESS] = EMU_WRITE | strength(d, &words, ORDER_RELEASE);
+    op->undefined = EMU_UNDEFINED_OWN;
+    op->tried = 1; /* the address */
     op->u8[U8_FENCES] = words.order == ORDER_RELEASE ? FENCE_BEFORE : 0;
     op->class_ = (uint8_t)class_of(words.space, false);
     choose_exec(op, false);

@@ -21,6 +21,7 @@ struct access_words {
     enum ptx_type     type;
     unsigned int      count;     /* elements of a vector, 1            */
     int               operation; /* index into `operations`, -1: none  */
+    bool              own_block; /* .cta: it synchronises with threads of its block only */
     bool              scoped, policy, read_only, noftz, mmio;
 };
 /* Read all remaining modifiers.  `operations`: the words of atomics, or NULL. */

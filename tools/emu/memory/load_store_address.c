@@ -9,22 +9,26 @@ enum { LINE = 128, RESULT_FAULT = 700 };
 enum { U8_SPACE, U8_ADDRESS_BITS, U8_CLUSTER, U8_WIDE };
 static const uint64_t OFFSET_MASK = (1u << EMU_RANK_SHIFT) - 1, WINDOW_MASK = 0xffull << 56;
 
-static uint64_t window_of(enum emu_space space)
+/* What generic addresses add to those of the space. */
+static uint64_t window_of(const struct emu_warp *w, enum emu_space space)
 {
-    return space == EMU_SHARED ? EMU_SHARED_WINDOW : space == EMU_LOCAL ? EMU_LOCAL_WINDOW : 0;
+    return space == EMU_SHARED  ? EMU_SHARED_WINDOW
+           : space == EMU_LOCAL ? EMU_LOCAL_WINDOW
+           : space == EMU_PARAM ? w->grid->parameter_address
+                                : 0;
 }
 
 /* ---- cvta ------------------------------------------------------------------------------------------- */
 static void exec_cvta(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t       *to = emu_r64(w, op->result[0]), window = window_of((enum emu_space)op->u8[U8_SPACE]);
+    uint64_t       *to = emu_r64(w, op->result[0]), window = window_of(w, (enum emu_space)op->u8[U8_SPACE]);
     const uint64_t *from = emu_r64(w, op->source[0]);
     EMU_FOR_LANES(mask, l, to[l] = from[l] + window);
 }
 
 static void exec_cvta_to(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    uint64_t       *to = emu_r64(w, op->result[0]), window = window_of((enum emu_space)op->u8[U8_SPACE]);
+    uint64_t       *to = emu_r64(w, op->result[0]), window = window_of(w, (enum emu_space)op->u8[U8_SPACE]);
     const uint64_t *from = emu_r64(w, op->source[0]);
     EMU_FOR_LANES(mask, l, to[l] = from[l] - window);
 }
@@ -37,6 +41,16 @@ static bool is_local_parameter(struct decoder *d, const struct ptx_operand *o)
     return p != NULL && p->space == EMU_LOCAL;
 }
 
+static bool lies_there(const struct ptx_symbol *symbol, enum emu_space space)
+{
+    const enum ptx_space at = symbol->space;
+    return at == PTX_GLOBAL   ? space == EMU_GLOBAL
+           : at == PTX_CONST  ? space == EMU_CONST
+           : at == PTX_SHARED ? space == EMU_SHARED
+           : at == PTX_LOCAL  ? space == EMU_LOCAL
+                              : space == EMU_PARAM;
+}
+
 bool decode_cvta(struct decoder *d, struct emu_op *op)
 {
     bool           to = decode_take(d, "to");
@@ -47,6 +61,9 @@ bool decode_cvta(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "generic addresses have 64 bits, so the type must be .u64");
     if (!decode_end(d) || !decode_operands(d, 2, 2))
         return false;
+    const struct ptx_operand *from = decode_operand(d, 1);
+    if (from->kind == PTX_OP_SYMBOL && !lies_there(from->symbol, space))
+        return decode_refuse(d, "'%s' lies in another state space", from->symbol->name);
     if (space == EMU_PARAM && is_local_parameter(d, decode_operand(d, 1)))
         return decode_refuse(d, "a device function's parameter has no generic address");
     decode_result(d, 0, PTX_u64);
@@ -77,13 +94,17 @@ static bool lies_in(const struct emu_warp *w, enum emu_space space, bool cluster
     }
 }
 
+static uint64_t lane_address(struct emu_warp *w, const struct emu_op *op, int lane)
+{
+    return op->u8[U8_WIDE] ? emu_r64(w, op->source[0])[lane] : emu_r32(w, op->source[0])[lane];
+}
+
 static void exec_isspacep(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    const uint64_t *address = emu_r64(w, op->source[0]);
-    uint32_t        found = 0;
+    uint32_t found = 0;
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
-        if (lies_in(w, (enum emu_space)op->u8[U8_SPACE], op->u8[U8_CLUSTER], address[l]))
+        if (lies_in(w, (enum emu_space)op->u8[U8_SPACE], op->u8[U8_CLUSTER], lane_address(w, op, l)))
             found |= 1u << l;
     }
     emu_set_pred(w, op->result[0], mask, found);
@@ -98,7 +119,9 @@ bool decode_isspacep(struct decoder *d, struct emu_op *op)
     if (!decode_end(d) || !decode_operands(d, 2, 2))
         return false;
     decode_result_pred(d, decode_operand(d, 0));
-    decode_source(d, 1, PTX_u64);
+    const struct ptx_operand *address = decode_operand(d, 1);
+    op->u8[U8_WIDE] = address->kind != PTX_OP_REGISTER || ptx_type_bits(address->symbol->type) != 32;
+    decode_source(d, 1, op->u8[U8_WIDE] ? PTX_u64 : PTX_u32);
     op->u8[U8_SPACE] = (uint8_t)space;
     op->u8[U8_CLUSTER] = cluster;
     op->exec = exec_isspacep;
@@ -107,11 +130,6 @@ bool decode_isspacep(struct decoder *d, struct emu_op *op)
 }
 
 /* ---- mapa, getctarank ------------------------------------------------------------------------------- */
-static uint64_t lane_address(struct emu_warp *w, const struct emu_op *op, int lane)
-{
-    return op->u8[U8_WIDE] ? emu_r64(w, op->source[0])[lane] : emu_r32(w, op->source[0])[lane];
-}
-
 /* The address must be in the shared memory of a block; otherwise it is reported. */
 static bool is_shared(struct emu_warp *w, const struct emu_op *op, int lane, uint64_t address)
 {
@@ -168,7 +186,7 @@ static enum ptx_type decode_cluster_address(struct decoder *d, struct emu_op *op
         return PTX_NO_TYPE;
     if (space != EMU_SHARED && space != EMU_GENERIC)
         decode_refuse(d, "the space must be .shared::cluster");
-    if (type != PTX_u64 && (type != PTX_u32 || space == EMU_GENERIC))
+    if (type != PTX_u64 && type != PTX_u32)
         decode_refuse(d, ".%s is not a type of such an address", ptx_type_name(type));
     op->u8[U8_SPACE] = (uint8_t)space;
     op->u8[U8_WIDE] = type == PTX_u64;
@@ -230,8 +248,9 @@ bool decode_prefetch(struct decoder *d, struct emu_op *op)
     bool                     map = !priority && decode_take(d, "tensormap");
     if (map ? !decode_need_sm(d, 90) : decode_one_of(d, levels) < 0)
         return decode_refuse(d, "a cache level is missing");
-    if (space == EMU_SHARED)
-        return decode_refuse(d, "shared memory has no cache");
+    if (map ? space != EMU_GENERIC && space != EMU_CONST && space != EMU_PARAM
+            : space != EMU_GENERIC && space != EMU_GLOBAL && space != EMU_LOCAL)
+        return decode_refuse(d, "there is no such prefetch in this state space");
     if (!decode_end(d) || !decode_operands(d, priority ? 2 : 1, priority ? 2 : 1) ||
         !decode_place_of(d, op, 0, space))
         return false;
@@ -304,8 +323,11 @@ bool decode_createpolicy(struct decoder *d, struct emu_op *op)
     int primary = convert ? (decode_take(d, "L2") ? 0 : -1) : take_priority(d);
     if (primary < 0)
         return decode_refuse(d, "a priority of .L2 is missing");
-    if (!convert)
-        take_priority(d);
+    if (!convert) {
+        const int second = take_priority(d);
+        if (second >= 0 && second != 1 && second != 2)
+            return decode_refuse(d, "the second priority must be .L2::evict_first or .L2::evict_unchanged");
+    }
     if (!decode_take(d, "b64"))
         return decode_refuse(d, "the type must be .b64");
     if (!decode_need_sm(d, 80) || !decode_end(d))

@@ -6,6 +6,9 @@
 #include "tools/emu/machine/bits.h"
 
 enum { WINDOW_SHIFT = 56, WINDOW_GLOBAL = 0, WINDOW_SHARED = 1, WINDOW_LOCAL = 2 };
+enum {
+    GRANULE = 16
+}; /* bytes that hardware fetches at least: it does not see where an allocation ends in them */
 
 /* One call of emu_memory. */
 struct request {
@@ -90,6 +93,24 @@ bool memory_inside(const struct emu_warp *w, const struct memory_part *p, enum e
     return offset <= room && bytes <= room - offset;
 }
 
+bool memory_in_granule(const struct emu_warp *w, const struct memory_part *p, enum emu_space space,
+                       uint64_t offset, uint64_t bytes, unsigned int access)
+{
+    const uint64_t low = GRANULE - 1;
+    uint64_t       room;
+    if (p->space == EMU_SHARED) {
+        room = (p->cta->shared_bytes + low) & ~low;
+        return (p->cta == w->cta || p->cta->warps_left) && offset <= room && bytes <= room - offset;
+    }
+    const struct arena_slot *s = p->space == EMU_GLOBAL ? arena_slot_of(offset) : NULL;
+    if (s == NULL && p->space == EMU_GLOBAL) /* all of its bytes are beyond the end */
+        s = arena_slot_of(offset & ~low);
+    if (s == NULL || !may_access(s, space, access))
+        return false;
+    room = (s->what.address + s->what.bytes + low) & ~low;
+    return bytes <= room - offset;
+}
+
 /* ---- the lanes of one part -------------------------------------------------------------------------- */
 enum pattern { ANYHOW, DENSE, UNIFORM };
 struct extremes {
@@ -153,11 +174,15 @@ static bool check_bounds(const struct request *q, const struct memory_part *p, u
         memory_inside(q->w, p, q->space, low, span, q->access)) /* the range has not wrapped */
         return true;
     for (uint32_t m = mask; m; m &= m - 1) { /* perhaps in several allocations */
-        int l = __builtin_ctz(m);
-        if (!memory_inside(q->w, p, q->space, q->address[l] - p->window, q->bytes, q->access)) {
+        int      l = __builtin_ctz(m);
+        uint64_t offset = q->address[l] - p->window;
+        if (memory_inside(q->w, p, q->space, offset, q->bytes, q->access))
+            continue;
+        if (q->access & EMU_WRITE || !memory_in_granule(q->w, p, q->space, offset, q->bytes, q->access)) {
             memory_outside(q->w, q->op, l, q->space, q->address[l], q->bytes, q->access);
             return false;
         }
+        memory_overread(q->w, q->op, l, q->space, q->address[l], q->bytes);
     }
     return true;
 }
@@ -182,20 +207,33 @@ static bool range_defined(const struct memory_part *p, const struct extremes *e,
     return p->space != EMU_LOCAL && span <= NEAR_ENOUGH && bits_all(p->defined, bit_of(p, 0, e->low), span);
 }
 
-/* Report once for the op. */
+/* The lanes of which some byte is undefined. */
+static uint32_t undefined_lanes(const struct request *q, const struct memory_part *p, uint32_t mask,
+                                const struct extremes *e)
+{
+    uint32_t lanes = 0;
+    if (range_defined(p, e, q->bytes))
+        return 0;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        if (!bits_all(p->defined, bit_of(p, l, q->address[l]), q->bytes))
+            lanes |= 1u << l;
+    }
+    return lanes;
+}
+
+/* Report once for the op, or tell the caller. */
 static void check_defined(const struct request *q, const struct memory_part *p, uint32_t mask,
                           const struct extremes *e)
 {
-    if (range_defined(p, e, q->bytes))
-        return;
-    for (uint32_t m = mask; m; m &= m - 1) {
-        int      l = __builtin_ctz(m);
-        uint64_t bit = bit_of(p, l, q->address[l]);
-        if (bits_all(p->defined, bit, q->bytes))
-            continue;
+    const uint32_t lanes = undefined_lanes(q, p, mask, e);
+    if (q->access & EMU_PARTIAL) {
+        q->w->holes |= lanes;
+    } else if (lanes) {
+        const int      l = __builtin_ctz(lanes);
+        const uint64_t bit = bit_of(p, l, q->address[l]);
         memory_undefined(q->w, q->op, l, q->space, q->address[l], q->bytes,
                          bits_first_hole(p->defined, bit, q->bytes) - bit);
-        return;
     }
 }
 
@@ -264,7 +302,7 @@ static bool do_part(const struct request *q, const struct memory_part *p, uint32
     if (!check_bounds(q, p, mask, e))
         return false;
     if (!(q->access & EMU_NO_JUDGE)) {
-        if (q->access & EMU_READ && q->w->judge != NULL && !(q->access & EMU_PARTIAL))
+        if (q->access & EMU_READ && memory_judges_undefined(q->w))
             check_defined(q, p, mask, e);
         if (q->access & EMU_WRITE)
             set_defined(q, p, mask, e);
@@ -315,6 +353,8 @@ static bool do_request(const struct request *q, uint32_t mask)
 {
     struct extremes    e = look_at(mask, q->address, q->bytes);
     struct memory_part p;
+    if (q->access & EMU_PARTIAL)
+        q->w->holes = 0;
     if (one_part(q->space, e.low, e.high) && memory_part_of(q->w, q->space, e.low, &p)) {
         if (!do_part(q, &p, mask, &e))
             return false;
@@ -354,8 +394,7 @@ bool memory_lanes(struct emu_warp *w, const struct emu_op *op, uint32_t mask, en
                   const uint64_t address[EMU_LANES], uint32_t bytes, uint32_t align, unsigned int access,
                   struct memory_lanes *out)
 {
-    struct emu_ref ref[EMU_LANES];
-    bool           judged = w->judge != NULL && !(access & EMU_NO_JUDGE);
-    struct request q = {w, op, space, address, bytes, align, access, judged ? ref : NULL, out};
+    bool           judged = (w->judge != NULL || memory_judges_undefined(w)) && !(access & EMU_NO_JUDGE);
+    struct request q = {w, op, space, address, bytes, align, access, judged ? out->ref : NULL, out};
     return do_request(&q, mask);
 }

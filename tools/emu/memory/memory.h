@@ -17,8 +17,9 @@ bool emu_memory_range(struct emu_warp *w, const struct emu_op *op, int lane, enu
                       struct emu_ref *out);
 
 /* Definedness of a range that emu_memory or emu_memory_range has found. */
-bool emu_defined(const struct emu_ref *ref, uint64_t bytes);
-void emu_define(const struct emu_ref *ref, uint64_t bytes);
+bool     emu_defined(const struct emu_ref *ref, uint64_t bytes);
+uint32_t emu_undefined_bytes(const struct emu_ref *ref, uint32_t bytes); /* a bit for each of up to 32 */
+void     emu_define(const struct emu_ref *ref, uint64_t bytes);
 /* Copy the bytes and their definedness. */
 void emu_copy(const struct emu_ref *to, const struct emu_ref *from, uint64_t bytes);
 

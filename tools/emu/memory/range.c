@@ -38,6 +38,15 @@ bool emu_defined(const struct emu_ref *ref, uint64_t bytes)
     return bytes == 0 || b.map == NULL || bits_all(b.map, b.first, bytes);
 }
 
+uint32_t emu_undefined_bytes(const struct emu_ref *ref, uint32_t bytes)
+{
+    struct bits b = bits_of(ref);
+    uint32_t    undefined = 0;
+    for (uint32_t i = 0; b.map != NULL && i < bytes; i++)
+        undefined |= (uint32_t)!bits_all(b.map, b.first + i, 1) << i;
+    return undefined;
+}
+
 void emu_define(const struct emu_ref *ref, uint64_t bytes)
 {
     struct bits b = bits_of(ref);
@@ -89,7 +98,9 @@ bool emu_memory_range(struct emu_warp *w, const struct emu_op *op, int lane, enu
         return false;
     }
     bool found = memory_part_of(w, space, address, &p);
-    if (!found || (bytes && !memory_inside(w, &p, space, address - p.window, bytes, access))) {
+    if (!found ||
+        (bytes && !memory_inside(w, &p, space, address - p.window, bytes, access) &&
+         !(access & EMU_GRANULE && memory_in_granule(w, &p, space, address - p.window, bytes, access)))) {
         memory_outside(w, op, lane, space, address, bytes, access);
         return false;
     }
@@ -101,7 +112,8 @@ bool emu_memory_range(struct emu_warp *w, const struct emu_op *op, int lane, enu
     if (access & EMU_NO_JUDGE || bytes == 0)
         return true;
     within -= p.first_bit;
-    if (access & EMU_READ && w->judge != NULL && !(access & EMU_PARTIAL) && !bits_all(p.defined, within, bytes))
+    if (access & EMU_READ && memory_judges_undefined(w) && !(access & EMU_PARTIAL) &&
+        !bits_all(p.defined, within, bytes))
         memory_undefined(w, op, lane, space, address, bytes,
                          bits_first_hole(p.defined, within, bytes) - within);
     if (access & EMU_WRITE)

@@ -99,6 +99,15 @@ void memory_outside(struct emu_warp *w, const struct emu_op *op, int lane, enum 
     emu_fault(w, op, lane, FAULT_ADDRESS, "%s %" PRIu64 " bytes %s%s", verb(access), bytes, why, text);
 }
 
+void memory_overread(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
+                     uint64_t address, uint64_t bytes)
+{
+    char text[2 * TEXT];
+    emu_address_text(w, lane, space, address, text, sizeof text);
+    judge_find(w, op, lane, JUDGE_OVERREAD,
+               "reads %" PRIu64 " bytes, not all of them within the allocation: %s", bytes, text);
+}
+
 void memory_misaligned(struct emu_warp *w, const struct emu_op *op, int lane, enum emu_space space,
                        uint64_t address, uint64_t bytes, uint64_t align)
 {

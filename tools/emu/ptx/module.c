@@ -44,15 +44,21 @@ void ptx_fail_at(struct ptx_parser *p, uint32_t line, const char *format, ...)
     longjmp(p->out, 1);
 }
 
+const char ptx_no_memory_text[] = "out of memory";
+
+void ptx_no_memory(struct ptx_parser *p)
+{
+    if (p->error_cap)
+        snprintf(p->error, p->error_cap, "%s", ptx_no_memory_text);
+    longjmp(p->out, 1);
+}
+
 /* ---- memory and lists ---------------------------------------------------------------------------------- */
 static void *allocate(struct ptx_parser *p, struct ptx_memory *memory, size_t count, size_t size)
 {
     void *result = ptx_alloc(memory, count, size);
-    if (result == NULL) {
-        if (p->error_cap)
-            snprintf(p->error, p->error_cap, "out of memory");
-        longjmp(p->out, 1);
-    }
+    if (result == NULL)
+        ptx_no_memory(p);
     return result;
 }
 
@@ -117,7 +123,7 @@ static void target(struct ptx_parser *p)
         char         suffix = 0, end;
         const char  *word = p->lex.kind == PTX_TOKEN_WORD ? p->lex.name->text : "";
         int          parts = sscanf(word, "sm_%3u%c%c", &number, &suffix, &end);
-        if (parts == 1 || (parts == 2 && (suffix == 'a' || suffix == 'f'))) {
+        if ((parts == 1 || (parts == 2 && (suffix == 'a' || suffix == 'f'))) && word[3] > '0' && number >= 10) {
             if (p->module->target)
                 ptx_fail(p, "a second target");
             p->module->target = (int)number;
@@ -242,7 +248,7 @@ struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t
     } else if (p.memory != NULL && p.scratch != NULL) {
         done = run(&p);
     } else if (cap) {
-        snprintf(error, cap, "out of memory");
+        snprintf(error, cap, "%s", ptx_no_memory_text);
     }
     ptx_memory_free(p.scratch);
     if (done)

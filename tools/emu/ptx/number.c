@@ -114,7 +114,7 @@ static double to_double(struct ptx_parser *p, const char *start, size_t bytes)
     text[bytes] = 0;
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (c == (locale_t)0)
-        ptx_fail(p, "out of memory");
+        ptx_no_memory(p);
     value = strtod_l(text, NULL, c);
     freelocale(c);
     return value;

@@ -71,11 +71,31 @@ static void special(struct ptx_parser *p, const struct ptx_name *name, uint32_t 
     push(p, PTX_OP_SPECIAL)->name = text;
 }
 
+/* A vector register without a component is the list of its components. */
+static void whole_vector(struct ptx_parser *p, const struct ptx_symbol *symbol, unsigned int index)
+{
+    size_t from = p->operands.count;
+    for (unsigned int i = 0; i < symbol->vector; i++) {
+        struct ptx_operand *o = push(p, PTX_OP_REGISTER);
+        o->symbol = symbol;
+        o->index = index;
+        o->component = "xyzw"[i];
+    }
+    gather(p, from, PTX_OP_LIST, 0);
+    top(p)->symbol = symbol;
+    top(p)->index = index;
+}
+
 static void registered(struct ptx_parser *p, const struct ptx_symbol *symbol, uint64_t member)
 {
+    unsigned int index = symbol->first + (unsigned int)member;
+    if (symbol->vector > 1 && !at_component(p)) {
+        whole_vector(p, symbol, index);
+        return;
+    }
     struct ptx_operand *o = push(p, PTX_OP_REGISTER);
     o->symbol = symbol;
-    o->index = symbol->first + (unsigned int)member;
+    o->index = index;
     if (!at_component(p))
         return;
     o->component = component_of(p->lex.name->text);

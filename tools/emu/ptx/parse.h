@@ -1,8 +1,8 @@
 /* parse.h - what the parts of the parser share.
  *
  * The parser reads the text once.  ptx_fail leaves it from any depth, since everything that it allocates lies
- * in one of its two memories.  Lists grow in scratch memory; final lists are copied into the module's memory.
- */
+ * in one of its two memories.  Lists grow in scratch memory; final lists are copied into the module's
+ * memory. */
 #ifndef EMU_PTX_PARSE_H
 #define EMU_PTX_PARSE_H
 #include <setjmp.h>
@@ -73,6 +73,7 @@ void ptx_fail_last(struct ptx_parser *p, const char *format, ...)
     __attribute__((noreturn, format(printf, 2, 3)));
 void ptx_fail_at(struct ptx_parser *p, uint32_t line, const char *format, ...)
     __attribute__((noreturn, format(printf, 3, 4)));
+void  ptx_no_memory(struct ptx_parser *p) __attribute__((noreturn));
 void *ptx_keep(struct ptx_parser *p, size_t count, size_t size);    /* the module's memory */
 void *ptx_scratch(struct ptx_parser *p, size_t count, size_t size); /* until the end of the parse */
 /* Append a zeroed item. */

@@ -122,7 +122,12 @@ static void operand(struct text *t, const struct ptx_operand *o)
         break;
     case PTX_OP_SPECIAL: add(t, "%%%s", o->name); break;
     case PTX_OP_ADDRESS: address(t, o); break;
-    case PTX_OP_LIST: items(t, "{", o, 0, "}"); break;
+    case PTX_OP_LIST:
+        if (o->symbol != NULL)
+            name(t, o);
+        else
+            items(t, "{", o, 0, "}");
+        break;
     case PTX_OP_GROUP: items(t, "(", o, 0, ")"); break;
     case PTX_OP_PAIR:
         operand(t, &o->items[0]);

@@ -89,7 +89,7 @@ enum ptx_operand_kind {
     PTX_OP_SPECIAL, /* %tid.x: name without %, e.g. "tid.x"                       */
     PTX_OP_ADDRESS, /* [base + integer]: items[0] is register, symbol or integer 0; */
                     /* [map, {c...}] and longer: the rest follows in items        */
-    PTX_OP_LIST,    /* { ... }                                                    */
+    PTX_OP_LIST,    /* { ... }; symbol: a vector register, whose components are the items */
     PTX_OP_PAIR,    /* a|b: items[0], items[1]                                    */
     PTX_OP_GROUP,   /* ( ... ) of a call                                          */
     PTX_OP_SINK     /* _                                                          */
@@ -155,10 +155,11 @@ struct ptx_module {
     struct ptx_memory    *memory; /* all of this is allocated from it */
 };
 
-/* NULL: error holds one line, "line 12: unknown name '%r9'" or "out of memory".  `text` need not outlive
+/* NULL: error holds one line, "line 12: unknown name '%r9'" or ptx_no_memory_text.  `text` need not outlive
  * the call.  Nesting, counts and sizes are limited, so that hostile text ends in an error. */
 struct ptx_module *ptx_parse(const char *text, size_t bytes, char *error, size_t cap);
 void               ptx_free(struct ptx_module *module);
+extern const char  ptx_no_memory_text[]; /* "out of memory" */
 
 /* Memory that lives as long as the module: zeroed; NULL when it is out. */
 void              *ptx_alloc(struct ptx_memory *memory, size_t count, size_t size);

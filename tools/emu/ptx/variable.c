@@ -42,8 +42,8 @@ static unsigned int want_align(struct ptx_parser *p)
     return (unsigned int)align;
 }
 
-/* .attribute(.managed) and (.unified(1, 2)): the place and the name of the memory, which change nothing here.
- */
+/* .attribute(.managed) and (.unified(1, 2)): the place and the name of the memory, which change nothing
+ * here. */
 static void skip_attributes(struct ptx_parser *p)
 {
     ptx_want_mark(p, '(');

@@ -164,6 +164,15 @@ static bool decode_reduction(struct decoder *d, struct emu_op *op)
     return !d->failed;
 }
 
+/* A register, or a multiple of `step` up to `most`. */
+static bool constant_fits(struct decoder *d, unsigned int number, uint64_t most, uint64_t step)
+{
+    const struct ptx_operand *o = decode_operand(d, number);
+    return o == NULL || o->kind != PTX_OP_INTEGER || (o->integer <= most && o->integer % step == 0) ||
+           decode_refuse(d, "operand %u must be a multiple of %llu from 0 to %llu", number + 1,
+                         (unsigned long long)step, (unsigned long long)most);
+}
+
 static bool decode_block_barrier(struct decoder *d, struct emu_op *op)
 {
     static const char *const words[] = {"sync", "arrive", "red", NULL};
@@ -179,6 +188,9 @@ static bool decode_block_barrier(struct decoder *d, struct emu_op *op)
     if (!decode_end(d) || !decode_operands(d, which == 0 ? 1 : which == 1 ? 2 : 3, most))
         return false;
     op->u8[1] = count - first - (which == 2) == 2;
+    if (!constant_fits(d, first, EMU_BARRIERS - 1, 1) ||
+        (op->u8[1] && !constant_fits(d, first + 1, UINT32_MAX, EMU_LANES)))
+        return false;
     decode_source(d, first, PTX_u32);
     if (op->u8[1])
         decode_source(d, first + 1, PTX_u32);
@@ -247,7 +259,7 @@ static bool decode_warp_barrier(struct decoder *d, struct emu_op *op)
 {
     if (!decode_take(d, "sync"))
         return decode_refuse(d, ".sync is expected");
-    decode_source(d, 0, PTX_b32);
+    decode_source(d, 0, PTX_u32);
     op->exec = exec_warp_sync;
     return decode_end(d) && decode_operands(d, 1, 1);
 }

@@ -6,6 +6,7 @@
 #include "tools/emu/judge/judge.h"
 #include "profile.h"
 #include "tools/emu/machine/special.h"
+#include "tools/emu/machine/undefined.h"
 #include "warp.h"
 
 enum {
@@ -64,6 +65,7 @@ static void free_warp(struct emu_warp *w)
     free(w->rows);
     free(w->defined_rows);
     free(w->busy_rows);
+    emu_undefined_free(w);
     free(w->bank[EMU_BANK_SPECIAL]);
     free(w->returns);
     free(w->local);
@@ -155,6 +157,8 @@ static void begin_warp(struct emu_warp *w, struct emu_count *counts)
         memset(w->local_defined + (size_t)l * (w->local_bytes / 8), 0, (g->entry->local_bytes + 7) / 8);
     free(w->busy_rows);
     w->busy_rows = NULL;
+    emu_undefined_free(w);
+    w->missing = w->holes = 0;
     w->counts = counts != NULL ? counts + (size_t)w->index * g->module->op_count : NULL;
     emu_special_fill(w);
 }

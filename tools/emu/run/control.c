@@ -1,5 +1,6 @@
 /* control.c - branches, calls, the ends of threads, and hints without effect. */
 #include "tools/emu/decode/decode.h"
+#include "tools/emu/machine/undefined.h"
 #include "tools/emu/decode/state.h"
 #include "intrinsics.h"
 #include "tools/emu/judge/judge.h"
@@ -156,6 +157,8 @@ static void write_piece(struct emu_warp *w, int lane, const struct piece *p, uin
         memcpy(frame_row(w, frame, p->reg) + width * (uint32_t)lane, &value, width);
         if (bits != NULL)
             *bits = (*bits & ~(1u << lane)) | (uint32_t)defined << lane;
+        if (bits != NULL && !defined)
+            emu_mirror_ones(w, frame + EMU_ROW_OF(p->reg), 8 * p->bytes, 1u << lane);
     } else {
         memcpy(w->local + base + local + p->offset, &value, p->bytes);
         set_bits(w->local_defined + base / 8, local + p->offset, p->bytes, defined);
@@ -242,6 +245,11 @@ static void clear_frame(struct emu_warp *w, const struct emu_fragment *f)
 {
     for (uint32_t r = 0; r < f->function->rows; r++)
         w->defined_rows[f->frame + r] &= ~f->mask;
+    for (uint32_t r = 0, rows; w->mirror != NULL && r < f->function->rows; r += rows) {
+        const uint8_t bits = f->function->row_bits[r];
+        rows = bits == 128 ? 4 : bits == 64 ? 2 : 1;
+        emu_mirror_ones(w, f->frame + r, bits, f->mask);
+    }
     for (int l = 0; l < EMU_LANES; l++)
         if (f->mask >> l & 1)
             memset(w->local_defined + ((size_t)l * w->local_bytes + f->local) / 8, 0,
@@ -465,11 +473,13 @@ static void exec_nothing(struct emu_warp *w, const struct emu_op *op, uint32_t m
 
 bool decode_pmevent(struct decoder *d, struct emu_op *op)
 {
-    int64_t value;
-    decode_take(d, "mask");
+    int64_t    value;
+    const bool mask = decode_take(d, "mask");
     op->exec = exec_nothing;
     op->class_ = EMU_CLASS_control;
-    return decode_end(d) && decode_operands(d, 1, 1) && decode_integer(d, 0, &value);
+    return decode_end(d) && decode_operands(d, 1, 1) && decode_integer(d, 0, &value) &&
+           ((value >= 0 && value <= (mask ? 0xffff : 15)) ||
+            decode_refuse(d, "there is no event %lld", (long long)value));
 }
 
 /* Launches run one after the other, so dependents and prerequisites are always ready. */
@@ -517,8 +527,8 @@ bool decode_setmaxnreg(struct decoder *d, struct emu_op *op)
     op->class_ = EMU_CLASS_sync;
     if (decode_one_of(d, words) < 0 || !decode_take(d, "sync") || !decode_take(d, "aligned"))
         return decode_refuse(d, ".inc or .dec, .sync and .aligned are expected");
-    if (decode_type(d) != PTX_u32 || !decode_need_sm(d, 90) || !decode_end(d) || !decode_operands(d, 1, 1) ||
-        !decode_integer(d, 0, &count))
+    if (decode_type(d) != PTX_u32 || !decode_need_suffix_from(d, 90) || !decode_end(d) ||
+        !decode_operands(d, 1, 1) || !decode_integer(d, 0, &count))
         return decode_refuse(d, ".u32 is wanted");
     op->u32[0] = (uint32_t)count;
     return (count >= 24 && count <= 256 && count % 8 == 0) ||

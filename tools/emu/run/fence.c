@@ -54,7 +54,7 @@ static bool decode_restriction(struct decoder *d)
 }
 
 /* fence.proxy.tensormap::generic.{acquire,release}.scope */
-static bool decode_tensormap(struct decoder *d, struct emu_op *op)
+static bool decode_map_proxy(struct decoder *d, struct emu_op *op)
 {
     int64_t bytes;
     if (!decode_need_sm(d, 90) || !decode_need_isa(d, 83))
@@ -90,7 +90,7 @@ static bool decode_proxy(struct decoder *d, struct emu_op *op)
     if (decode_take(d, "async"))
         return decode_async_proxy(d, op);
     if (decode_take(d, "tensormap::generic"))
-        return decode_tensormap(d, op);
+        return decode_map_proxy(d, op);
     if (decode_take(d, "async::generic")) {
         if (!decode_restriction(d) || !decode_end(d) || !decode_operands(d, 0, 0))
             return false;
@@ -98,20 +98,18 @@ static bool decode_proxy(struct decoder *d, struct emu_op *op)
         op->exec = exec_proxy_fence;
         return true;
     }
-    return decode_refuse(d, "proxy '%s' is not known", decode_peek(d));
+    return decode_refuse(d, "the proxy is missing: .alias, .async, .tensormap::generic or .async::generic");
 }
 
 static bool decode_thread_fence(struct decoder *d, struct emu_op *op)
 {
     static const char *const semantics[] = {"sc", "acq_rel", "acquire", "release", NULL};
-    unsigned int             begin = d->modifier;
+    const uint64_t           begin = d->taken;
     int                      which = decode_one_of(d, semantics);
-    if (which >= 2 && strncmp(decode_peek(d), "sync_restrict", 13) == 0) {
-        d->modifier = begin;
+    if (which >= 2 && decode_begins(d, "sync_restrict") != NULL) {
+        d->taken = begin;
         return decode_restriction(d) && decode_plain(d, op);
     }
-    if (which >= 2 && !(decode_need_sm(d, 70) && decode_need_isa(d, 86)))
-        return false;
     return decode_need_sm(d, 70) && need_scope(d) && decode_plain(d, op);
 }
 
@@ -126,9 +124,11 @@ static bool decode_membar(struct decoder *d, struct emu_op *op)
 bool decode_fence(struct decoder *d, struct emu_op *op)
 {
     op->class_ = EMU_CLASS_sync;
+    const bool membar = strcmp(d->in->opcode, "membar") == 0;
     if (decode_take(d, "proxy"))
-        return decode_proxy(d, op);
-    if (strcmp(d->in->opcode, "membar") == 0)
+        return membar && strcmp(decode_peek(d), "alias") != 0 ? decode_refuse(d, "membar.proxy must be .alias")
+                                                              : decode_proxy(d, op);
+    if (membar)
         return decode_membar(d, op);
     if (decode_take(d, "mbarrier_init")) {
         if (!decode_take(d, "release") || !decode_take(d, "cluster"))

@@ -181,7 +181,7 @@ static void spend(struct emu_grid *g, struct emu_cluster *c, uint64_t executed)
     for (uint32_t i = 0; i < c->ctas[0].warp_count; i++)
         if (c->ctas[0].warps[i].live)
             w = &c->ctas[0].warps[i];
-    if (!over || w == NULL) /* a cluster that is at its end: the next one tells */
+    if (!over || w == NULL) /* the cluster is at its end: the next one decides */
         return;
     w->now = &w->fragments[0];
     emu_fault(w, &w->now->function->code[w->now->pc], __builtin_ctz(w->now->mask), 702,

@@ -1,8 +1,8 @@
 /* intrinsics.c - functions that kernels declare and the driver defines: vprintf, __assertfail, malloc, free.
  *
  * vprintf prints to the host's standard output immediately, each call in one piece, and returns the number of
- * arguments.  malloc allocates device memory; memory that a kernel does not free stays until the process ends.
- */
+ * arguments.  malloc allocates device memory; memory that a kernel does not free stays until the process
+ * ends. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

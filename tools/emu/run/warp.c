@@ -2,13 +2,14 @@
  *
  * Among the fragments that can run, the one with the deepest call and then the lowest pc runs first, so that
  * lanes that left a branch wait for those still in it and meet them after it.  A fragment that has run for long
- * while others could run is suspended, so that lanes may wait for each other (independent thread scheduling).
- */
+ * while others could run is suspended, so that lanes may wait for each other (independent thread
+ * scheduling). */
 #include "warp.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include "tools/emu/async/async.h"
 #include "tools/emu/judge/judge.h"
+#include "tools/emu/machine/undefined.h"
+#include "undefined.h"
 
 enum { LONGEST_STREAK = 4096 };
 
@@ -66,6 +67,7 @@ static void remove_fragment(struct emu_warp *w, struct emu_fragment *f)
 
 void emu_exit_lanes(struct emu_warp *w, uint32_t mask)
 {
+    judge_exit(w, mask, (w->live & ~mask) == 0 && w->cta->warps_left == 1);
     emu_cluster_barrier_leave(w, mask);
     w->live &= ~mask;
     w->now->mask &= ~mask;
@@ -187,48 +189,7 @@ void emu_load_fragment(struct emu_warp *w, struct emu_fragment *f)
     w->busy = w->busy_rows != NULL ? w->busy_rows + f->frame : NULL;
 }
 
-/* ---- undefined and busy registers ----------------------------------------------------------------- */
-static const char *register_name(const struct emu_warp *w, emu_reg reg, char *buf, size_t cap)
-{
-    const struct ptx_function *text = w->now->function->text;
-    uint32_t                   row = 0;
-    for (unsigned int i = 0; i < text->register_symbols; i++) { /* rows were assigned in this order */
-        const struct ptx_symbol *r = text->registers[i];
-        unsigned int             bits = ptx_type_bits(r->type);
-        uint32_t                 each = (bits == 128 ? 4u : bits == 64 ? 2u : 1u) * r->vector;
-        if (EMU_ROW_OF(reg) < row + each * r->count) {
-            if (r->count > 1 || r->is_array)
-                snprintf(buf, cap, "%s%u", r->name, (EMU_ROW_OF(reg) - row) / each);
-            else
-                snprintf(buf, cap, "%s", r->name);
-            return buf;
-        }
-        row += (uint32_t)(each * r->count);
-    }
-    snprintf(buf, cap, "a temporary");
-    return buf;
-}
-
-static void report_undefined(struct emu_warp *w, const struct emu_op *op, emu_reg reg, uint32_t lanes)
-{
-    char name[128];
-    w->defined[EMU_ROW_OF(reg)] |= lanes; /* once is enough */
-    judge_find(w, op, __builtin_ctz(lanes), JUDGE_UNINITIALISED, "reads register %s, which nothing has written",
-               register_name(w, reg, name, sizeof name));
-}
-
-static void check_sources(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
-{
-    for (uint32_t i = 0; i < op->source_count; i++) {
-        emu_reg reg = op->source[i];
-        if (EMU_BANK(reg) != EMU_BANK_FRAME)
-            continue;
-        uint32_t missing = mask & ~w->defined[reg];
-        if (missing)
-            report_undefined(w, op, reg, missing);
-    }
-}
-
+/* ---- busy registers ------------------------------------------------------------------------------------- */
 static void check_busy_list(struct emu_warp *w, const struct emu_op *op, const emu_reg *list, uint32_t count,
                             uint32_t mask, const char *what)
 {
@@ -238,7 +199,7 @@ static void check_busy_list(struct emu_warp *w, const struct emu_op *op, const e
             continue;
         judge_find(w, op, __builtin_ctz(w->busy[list[i]] & mask), JUDGE_ASYNC,
                    "%s register %s before wgmma.wait_group covers the wgmma that owns it", what,
-                   register_name(w, list[i], name, sizeof name));
+                   emu_register_name(w->now->function, list[i], name, sizeof name));
         return;
     }
 }
@@ -260,25 +221,21 @@ bool emu_busy_rows(struct emu_warp *w)
 }
 
 /* ---- the loop ------------------------------------------------------------------------------------- */
-static inline void define_results(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+/* The lanes in which a source is undefined. */
+static inline uint32_t missing_lanes(const struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    for (uint32_t i = 0; i < op->result_count; i++)
-        w->defined[op->result[i]] |= mask;
-}
-
-/* mov: undefined values stay undefined. */
-static void copy_defined(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
-{
-    uint32_t  source = EMU_BANK(op->source[0]) == EMU_BANK_FRAME ? w->defined[op->source[0]] : EMU_ALL;
-    uint32_t *result = &w->defined[op->result[0]];
-    *result = (*result & ~mask) | (source & mask);
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < op->source_count; i++)
+        if (EMU_BANK(op->source[i]) == EMU_BANK_FRAME)
+            missing |= ~w->defined[op->source[i]];
+    return missing & mask;
 }
 
 static inline uint32_t guard_mask(struct emu_warp *w, const struct emu_op *op)
 {
     uint32_t p = emu_pred(w, op->guard), missing = w->active & ~w->defined[op->guard];
     if (missing)
-        report_undefined(w, op, op->guard, missing);
+        emu_undefined_use(w, op, op->guard, missing, "reads");
     return w->active & (op->guard_negated ? ~p : p);
 }
 
@@ -309,16 +266,18 @@ static inline void execute(struct emu_warp *w, const struct emu_op *op, uint32_t
 {
     if (w->busy != NULL && !(op->flags & EMU_OP_CHECKS))
         check_busy(w, op, mask);
-    if (op->flags & (EMU_OP_CHECKS | EMU_OP_COPIES)) {
+    if (op->flags & EMU_OP_CHECKS) {
         op->exec(w, op, mask);
-        if (op->flags & EMU_OP_COPIES)
-            copy_defined(w, op, mask);
         return;
     }
-    check_sources(w, op, mask);
+    const uint32_t missing = missing_lanes(w, op, mask);
+    if (missing) {
+        emu_execute_undefined(w, op, mask, missing);
+        return;
+    }
     op->exec(w, op, mask);
-    if (w->event != EMU_EVENT_BLOCK)
-        define_results(w, op, mask);
+    if (w->event != EMU_EVENT_BLOCK && !(op->flags & EMU_OP_DEFINES))
+        emu_define_results(w, op, mask);
 }
 
 /* Returns the rest of the quantum. */

@@ -4,8 +4,8 @@
 #include "tools/emu/machine/emu.h"
 
 /* Split the lanes of `mask` from the running fragment into a new one at pc, which is returned; the running one
- * keeps the rest and continues at w->next.  If no lane would be left, the running fragment itself moves to pc.
- */
+ * keeps the rest and continues at w->next.  If no lane would be left, the running fragment itself moves to
+ * pc. */
 struct emu_fragment *emu_split(struct emu_warp *w, uint32_t mask, uint32_t pc);
 /* These lanes of the running fragment end. */
 void emu_exit_lanes(struct emu_warp *w, uint32_t mask);

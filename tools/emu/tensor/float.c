@@ -1,8 +1,8 @@
 /* float.c - the fused sums of products of tensor cores, exactly as the hardware rounds them.
  *
  * Eight columns of D are computed at a time: elements are decoded once into magnitude, exponent and sign, and
- * sums are exact integers.  Infinities and NaNs, which are rare, are decoded as zero and corrected afterwards.
- */
+ * sums are exact integers.  Infinities and NaNs, which are rare, are decoded as zero and corrected
+ * afterwards. */
 #include <math.h>
 
 #include "tensor.h"

@@ -3,6 +3,8 @@
  * Lane l gives the address of row l & 7 of matrix l >> 3.  Register j of lane l holds the elements 2 (l & 3)
  * and 2 (l & 3) + 1 of row l / 4 of matrix j; with .trans, of column l / 4. */
 #include "mma.h"
+#include "tools/emu/machine/undefined.h"
+#include "tools/emu/memory/access.h"
 
 enum { ROW_BYTES = 16, ROWS = 8, MOST = 4 };
 
@@ -37,12 +39,38 @@ static inline unsigned int byte_of(unsigned int l, unsigned int half, bool acros
     return across ? 2 * (l / 4) : 4 * (l % 4) + 2 * half;
 }
 
+/* The bits of a lane's register that come from undefined bytes of its rows. */
+static uint64_t undefined_pair(const uint32_t rows[EMU_LANES], unsigned int j, unsigned int l, bool across)
+{
+    uint64_t bits = 0;
+    for (unsigned int i = 0; i < 2; i++) {
+        const uint32_t bytes = rows[ROWS * j + row_of(l, i, across)] >> byte_of(l, i, across) & 3;
+        bits |= ((bytes & 1 ? 0xffull : 0) | (bytes & 2 ? 0xff00ull : 0)) << 16 * i;
+    }
+    return bits;
+}
+
+static void load_holes(struct emu_warp *w, const struct emu_op *op, const struct emu_ref ref[EMU_LANES])
+{
+    const int               first = __builtin_ctz(w->holes);
+    const struct emu_origin origin = {w->now->function, 0, op, EMU_SHARED, ref[first].address, first};
+    uint32_t                rows[EMU_LANES] = {0};
+    for (uint32_t m = w->holes; m; m &= m - 1)
+        rows[__builtin_ctz(m)] = emu_undefined_bytes(&ref[__builtin_ctz(m)], ROW_BYTES);
+    for (unsigned int j = 0; j < op->u8[0]; j++) {
+        for (unsigned int l = 0; l < EMU_LANES; l++)
+            emu_undefined_put(w, op->result[j], (int)l,
+                              (struct emu_bits){undefined_pair(rows, j, l, op->u8[2]), 0});
+        emu_origin_set(w, op->result[j], &origin);
+    }
+}
+
 static void exec_ldmatrix(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     struct emu_ref     ref[EMU_LANES];
     const unsigned int matrices = op->u8[0];
     const bool         across = op->u8[2];
-    if (!mma_whole_warp(w, op, mask) || !find_rows(w, op, matrices, EMU_READ, ref))
+    if (!mma_whole_warp(w, op, mask) || !find_rows(w, op, matrices, EMU_READ | EMU_PARTIAL, ref))
         return;
     for (unsigned int j = 0; j < matrices; j++) {
         const struct emu_ref *matrix = ref + ROWS * j;
@@ -52,6 +80,29 @@ static void exec_ldmatrix(struct emu_warp *w, const struct emu_op *op, uint32_t 
             for (unsigned int i = 0; i < 2; i++)
                 memcpy(&half[i], matrix[row_of(l, i, across)].at + byte_of(l, i, across), sizeof half[i]);
             out[l] = half[0] | (uint32_t)half[1] << 16;
+        }
+    }
+    emu_define_results(w, op, mask);
+    if (w->holes)
+        load_holes(w, op, ref);
+}
+
+/* Rows of which a register is undefined in part: so are these bytes of shared memory, then. */
+static void store_holes(struct emu_warp *w, const struct emu_op *op, const struct emu_ref ref[EMU_LANES])
+{
+    const bool across = op->u8[2];
+    for (unsigned int j = 0; j < op->u8[0]; j++) {
+        const emu_reg reg = op->source[op->u32[2] + j];
+        for (uint32_t m = emu_undefined_lanes(w, reg, w->missing); m; m &= m - 1) {
+            const unsigned int l = (unsigned int)__builtin_ctz(m);
+            const uint64_t     bits = emu_undefined_get(w, reg, (int)l).low;
+            for (unsigned int k = 0; k < 4; k++) {
+                struct emu_ref byte = ref[ROWS * j + row_of(l, k / 2, across)];
+                byte.at += byte_of(l, k / 2, across) + k % 2;
+                byte.address += byte_of(l, k / 2, across) + k % 2;
+                if (bits >> 8 * k & 0xff)
+                    memory_undefine(&byte, 1);
+            }
         }
     }
 }
@@ -72,6 +123,8 @@ static void exec_stmatrix(struct emu_warp *w, const struct emu_op *op, uint32_t 
                 memcpy(matrix[row_of(l, i, across)].at + byte_of(l, i, across), &half, sizeof half);
             }
     }
+    if (w->missing)
+        store_holes(w, op, ref);
 }
 
 static void exec_movmatrix(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -96,10 +149,10 @@ static bool read_modifiers(struct decoder *d, struct emu_op *op)
     if (!decode_take(d, "sync") || !decode_take(d, "aligned"))
         return decode_refuse(d, ".sync.aligned is missing");
     if (!decode_take(d, "m8n8"))
-        return decode_refuse(d, "matrices of .%s are not supported", decode_peek(d));
+        return decode_refuse(d, "only matrices of .m8n8 are supported");
     int index = decode_one_of(d, counts);
     if (index < 0)
-        return decode_refuse(d, "'%s' where .x1, .x2 or .x4 is expected", decode_peek(d));
+        return decode_refuse(d, "the number of matrices is missing: .x1, .x2 or .x4");
     op->u8[0] = (uint8_t)(1u << index);
     op->u8[2] = decode_take(d, "trans");
     enum emu_space space = decode_space(d, &cluster);
@@ -107,7 +160,7 @@ static bool read_modifiers(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "rows must be in .shared::cta");
     op->u8[1] = (uint8_t)space;
     if (!decode_take(d, "b16"))
-        return decode_refuse(d, "elements of .%s are not supported", decode_peek(d));
+        return decode_refuse(d, "only elements of .b16 are supported");
     return decode_end(d);
 }
 
@@ -128,7 +181,7 @@ bool decode_ldmatrix(struct decoder *d, struct emu_op *op)
         !decode_operands(d, 2, 2) || !mma_results(d, 0, op->u8[0], PTX_b32) || !read_address(d, op, 1))
         return false;
     op->exec = exec_ldmatrix;
-    op->flags |= EMU_OP_ALIGNED;
+    op->flags |= EMU_OP_ALIGNED | EMU_OP_DEFINES;
     op->class_ = EMU_CLASS_matrix_load;
     return true;
 }
@@ -142,6 +195,8 @@ bool decode_stmatrix(struct decoder *d, struct emu_op *op)
     if (!mma_sources(d, 1, op->u8[0], PTX_b32))
         return false;
     op->exec = exec_stmatrix;
+    op->undefined = EMU_UNDEFINED_OWN;
+    op->tried = (uint8_t)op->u32[2]; /* the address */
     op->flags |= EMU_OP_ALIGNED;
     op->class_ = EMU_CLASS_matrix_load;
     return true;

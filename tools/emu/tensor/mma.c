@@ -6,29 +6,39 @@
 /* ---- modifiers ----------------------------------------------------------------------------------------- */
 bool mma_take_shape(struct decoder *d, struct mma_shape *out)
 {
-    const char *text = decode_peek(d);
+    const char *text;
     int         end = 0;
-    if (sscanf(text, "m%3dn%3dk%3d%n", &out->m, &out->n, &out->k, &end) != 3 || text[end] != '\0')
-        return decode_refuse(d, "'%s' is not a shape of matrices", text);
-    return decode_take(d, text);
+    for (unsigned int at = 0; (text = decode_unread(d, &at)) != NULL;)
+        if (sscanf(text, "m%3dn%3dk%3d%n", &out->m, &out->n, &out->k, &end) == 3 && text[end] == '\0')
+            return decode_take(d, text);
+    return decode_refuse(d, "a shape of matrices is missing, such as .m16n8k16");
+}
+
+enum tensor_type mma_peek_type(const struct decoder *d)
+{
+    const char *text;
+    for (unsigned int at = 0; (text = decode_unread(d, &at)) != NULL;)
+        if (tensor_type_find(text) != TENSOR_TYPES)
+            return tensor_type_find(text);
+    return TENSOR_TYPES;
 }
 
 enum tensor_type mma_take_type(struct decoder *d)
 {
-    const char      *text = decode_peek(d);
-    enum tensor_type type = tensor_type_find(text);
+    enum tensor_type type = mma_peek_type(d);
     if (type == TENSOR_TYPES)
-        decode_refuse(d, "'%s' is not a supported type of matrix elements", text);
+        decode_refuse(d, "a type of matrix elements is missing");
     else
-        decode_take(d, text);
+        decode_take(d, tensor_type_name(type));
     return type;
 }
 
 bool mma_take_major(struct decoder *d, bool *row)
 {
-    *row = decode_take(d, "row");
-    return *row || decode_take(d, "col") ||
-           decode_refuse(d, "'%s' where .row or .col is expected", decode_peek(d));
+    static const char *const words[] = {"row", "col", NULL};
+    const int                major = decode_one_of(d, words);
+    *row = major == 0;
+    return major >= 0 || decode_refuse(d, ".row or .col is missing");
 }
 
 bool mma_set_has(const char *set, enum tensor_type type)
@@ -47,8 +57,12 @@ static const struct ptx_operand *items_of(struct decoder *d, unsigned int number
     unsigned int              found = 0;
     const struct ptx_operand *operand = decode_operand(d, number);
     const struct ptx_operand *items = operand != NULL ? decode_items(operand, &found) : NULL;
+    if (items != NULL && operand->kind != PTX_OP_LIST) {
+        decode_refuse(d, "operand %u must be a list in braces", number + 1);
+        return NULL;
+    }
     if (items != NULL && found != (unsigned int)count) {
-        decode_refuse(d, "operand %u has %u registers, not %d", number, found, count);
+        decode_refuse(d, "operand %u has %u registers, not %d", number + 1, found, count);
         return NULL;
     }
     return items;
@@ -83,10 +97,10 @@ bool mma_whole_warp(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 
 /* ---- execution ----------------------------------------------------------------------------------------- */
 struct plan {
-    struct tensor_product  p;
-    struct tensor_fragment a, b, c;
-    int                    a_count, b_count, c_count; /* registers, in this order in op->source */
-    bool                   a_row, b_col, c_is_f16;    /* m8n8k4 of f16 */
+    struct tensor_product p;
+    struct mma_fragments  f;
+    int                   c_count;                /* registers */
+    bool                  a_row, b_col, c_is_f16; /* m8n8k4 of f16 */
 };
 
 static void exec_mma(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -95,11 +109,15 @@ static void exec_mma(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     uint32_t           a[16 * TENSOR_MOST_K], b[TENSOR_MOST_K * 8], c[16 * 8];
     if (!mma_whole_warp(w, op, mask))
         return;
-    tensor_gather_a(w, op->source, &plan->a, a);
-    tensor_gather_b(w, op->source + plan->a_count, &plan->b, b);
-    tensor_gather_c(w, op->source + plan->a_count + plan->b_count, &plan->c, c);
+    tensor_gather_a(w, op->source, &plan->f.a, a);
+    tensor_gather_b(w, op->source + plan->f.a_count, &plan->f.b, b);
+    tensor_gather_c(w, op->source + plan->f.a_count + plan->f.b_count, &plan->f.c, c);
     tensor_multiply(&plan->p, a, b, c);
-    tensor_scatter_c(w, op->result, &plan->c, c);
+    tensor_scatter_c(w, op->result, &plan->f.c, c);
+    if (w->missing)
+        mma_undefined(w, op, &plan->f);
+    else
+        emu_define_results(w, op, mask);
     mma_count(w, op, (uint64_t)plan->p.m, (uint64_t)plan->p.n, (uint64_t)plan->p.k);
 }
 
@@ -111,8 +129,8 @@ static void exec_f64(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     if (!mma_whole_warp(w, op, mask))
         return;
     tensor_gather_a64(w, op->source, p->m, p->k, a);
-    tensor_gather_b64(w, op->source + plan->a_count, p->k, p->n, b);
-    tensor_gather_c64(w, op->source + plan->a_count + plan->b_count, p->m, p->n, c);
+    tensor_gather_b64(w, op->source + plan->f.a_count, p->k, p->n, b);
+    tensor_gather_c64(w, op->source + plan->f.a_count + plan->f.b_count, p->m, p->n, c);
     tensor_multiply_f64(p->m, p->n, p->k, a, b, c);
     tensor_scatter_c64(w, op->result, p->m, p->n, c);
     mma_count(w, op, (uint64_t)p->m, (uint64_t)p->n, (uint64_t)p->k);
@@ -130,7 +148,7 @@ static uint32_t f32_of_f16(uint32_t bits)
 static void exec_quad_pairs(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
     const struct plan *plan = (const struct plan *)op->data;
-    const emu_reg     *from_b = op->source + plan->a_count, *from_c = from_b + plan->b_count;
+    const emu_reg     *from_b = op->source + plan->f.a_count, *from_c = from_b + plan->f.b_count;
     uint32_t           a[8 * 4], b[4 * 8], c[TENSOR_QUAD_PAIRS][8 * 8];
     if (!mma_whole_warp(w, op, mask))
         return;
@@ -143,7 +161,7 @@ static void exec_quad_pairs(struct emu_warp *w, const struct emu_op *op, uint32_
         tensor_multiply(&plan->p, a, b, c[pair]);
     }
     for (int pair = 0; pair < TENSOR_QUAD_PAIRS; pair++)
-        tensor_scatter_quad_c(w, op->result, pair, plan->c.bits, c[pair]);
+        tensor_scatter_quad_c(w, op->result, pair, plan->f.c.bits, c[pair]);
     mma_count(w, op, TENSOR_QUAD_PAIRS * 8, 8, 4);
 }
 
@@ -183,8 +201,8 @@ static bool read_modifiers(struct decoder *d, struct text *t)
         return decode_refuse(d, ".sync.aligned is missing");
     if (!mma_take_shape(d, &t->shape) || !mma_take_major(d, &t->a_row) || !mma_take_major(d, &t->b_row))
         return false;
-    if (strncmp(decode_peek(d), "kind::", 6) == 0)
-        return decode_refuse(d, ".%s is not supported", decode_peek(d));
+    if (decode_begins(d, "kind::") != NULL)
+        return decode_refuse(d, ".%s is not supported", decode_begins(d, "kind::"));
     t->saturates = decode_take(d, "satfinite");
     if ((t->d = mma_take_type(d)) == TENSOR_TYPES || (t->a = mma_take_type(d)) == TENSOR_TYPES ||
         (t->b = mma_take_type(d)) == TENSOR_TYPES || (t->c = mma_take_type(d)) == TENSOR_TYPES)
@@ -231,17 +249,17 @@ static void count_registers(const struct text *t, struct plan *plan)
 {
     const struct tensor_product *p = &plan->p;
     const bool                   bits = p->a == TENSOR_b1;
-    plan->a = (struct tensor_fragment){p->m, bits ? p->k / 32 : p->k, bits ? 32 : tensor_type_bits(p->a)};
-    plan->b = (struct tensor_fragment){plan->a.columns, p->n, plan->a.bits};
-    plan->c = (struct tensor_fragment){p->m, p->n, tensor_type_bits(p->c)};
+    plan->f.a = (struct tensor_fragment){p->m, bits ? p->k / 32 : p->k, bits ? 32 : tensor_type_bits(p->a)};
+    plan->f.b = (struct tensor_fragment){plan->f.a.columns, p->n, plan->f.a.bits};
+    plan->f.c = (struct tensor_fragment){p->m, p->n, tensor_type_bits(p->c)};
     if (p->rule.method == TENSOR_BY_FMA) {
-        plan->a_count = plan->b_count = 2;
+        plan->f.a_count = plan->f.b_count = 2;
         plan->c_count = t->c == TENSOR_f16 ? 4 : 8;
         return;
     }
-    plan->a_count = tensor_registers_a(&plan->a);
-    plan->b_count = tensor_registers_b(&plan->b);
-    plan->c_count = tensor_registers_c(&plan->c);
+    plan->f.a_count = tensor_registers_a(&plan->f.a);
+    plan->f.b_count = tensor_registers_b(&plan->f.b);
+    plan->c_count = tensor_registers_c(&plan->f.c);
 }
 
 /* The type of a register that holds these elements. */
@@ -259,12 +277,13 @@ bool decode_mma(struct decoder *d, struct emu_op *op)
     count_registers(&t, plan);
     const int d_count = plan->p.rule.method == TENSOR_BY_FMA ? (t.d == TENSOR_f16 ? 4 : 8) : plan->c_count;
     if (!mma_results(d, 0, d_count, register_type(t.d)) ||
-        !mma_sources(d, 1, plan->a_count, register_type(t.a)) ||
-        !mma_sources(d, 2, plan->b_count, register_type(t.b)) ||
+        !mma_sources(d, 1, plan->f.a_count, register_type(t.a)) ||
+        !mma_sources(d, 2, plan->f.b_count, register_type(t.b)) ||
         !mma_sources(d, 3, plan->c_count, register_type(t.c)))
         return false;
     op->exec = plan->p.rule.method == TENSOR_BY_FMA ? exec_quad_pairs : t.d == TENSOR_f64 ? exec_f64 : exec_mma;
-    op->flags |= EMU_OP_ALIGNED;
+    op->undefined = op->exec == exec_mma ? EMU_UNDEFINED_OWN : EMU_UNDEFINED_WARP;
+    op->flags |= EMU_OP_ALIGNED | (op->exec == exec_mma ? EMU_OP_DEFINES : 0);
     op->class_ = EMU_CLASS_tensor;
     op->data = plan;
     return true;

@@ -12,6 +12,7 @@ struct mma_shape {
 bool mma_take_shape(struct decoder *d, struct mma_shape *out);
 /* Take the next modifier, which must be a type of matrix elements.  Otherwise refused: TENSOR_TYPES. */
 enum tensor_type mma_take_type(struct decoder *d);
+enum tensor_type mma_peek_type(const struct decoder *d); /* TENSOR_TYPES: there is none */
 /* "row" or "col". */
 bool mma_take_major(struct decoder *d, bool *row);
 /* Does a set of types ("s8|u8") contain this one? */
@@ -19,6 +20,13 @@ bool mma_set_has(const char *set, enum tensor_type type);
 /* The registers of operand `number`, exactly `count` of `type`, appended to the op. */
 bool mma_sources(struct decoder *d, unsigned int number, int count, enum ptx_type type);
 bool mma_results(struct decoder *d, unsigned int number, int count, enum ptx_type type);
+/* The matrices of a product; the op's sources are the registers of A, B and C, its results those of D. */
+struct mma_fragments {
+    struct tensor_fragment a, b, c;
+    int                    a_count, b_count;
+};
+/* Some sources are undefined: set which elements of D are. */
+void mma_undefined(struct emu_warp *w, const struct emu_op *op, const struct mma_fragments *f);
 /* A fault unless all 32 lanes are here. */
 bool mma_whole_warp(struct emu_warp *w, const struct emu_op *op, uint32_t mask);
 /* Multiply-adds, for the counters. */

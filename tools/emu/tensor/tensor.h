@@ -40,7 +40,7 @@ enum {
 };
 
 enum tensor_method {
-    TENSOR_FUSED,  /* as said above */
+    TENSOR_FUSED,  /* as described above */
     TENSOR_BY_F16, /* e4m3, e5m2 by f16 instructions: even pairs along k, then odd pairs, C last */
     TENSOR_BY_FMA  /* m8n8k4 of f16 by ordinary multiply-adds */
 };
@@ -79,11 +79,11 @@ uint32_t tensor_f16_of_double(double x);
  * Which lane and register holds which element.  With lane = 4 g + q and e elements of A or B in a register:
  *   A  successive registers cover blocks of 8 rows (16 rows at most), then 4 e columns along k, then blocks of
  *      16 rows; the lane has row g and the columns from e q on.
- *   B  successive registers cover 4 e rows along k, then blocks of 8 columns; the lane has column g and the
- * rows from e q on. C  32 bits: two registers (columns 2 q, 2 q + 1) for each block of 8 rows (row g; 16 rows
- * at most), then blocks of 8 columns, then blocks of 16 rows; f16: both columns in one register; f64: as 32
- * bits. mma.sync from m16n8k8 on, A and D of wgmma (16 rows of a warp), and wmma in this emulator use this
- * layout. */
+ *   B  successive registers cover 4 e rows along k, then blocks of 8 columns; the lane has column g and the rows
+ *      from e q on.
+ *   C  32 bits: two registers (columns 2 q, 2 q + 1) for each block of 8 rows (row g; 16 rows at most), then
+ *      blocks of 8 columns, then blocks of 16 rows; f16: both columns in one register; f64: as 32 bits.
+ * mma.sync from m16n8k8 on, A and D of wgmma (16 rows of a warp), and wmma in this emulator use this layout. */
 struct tensor_fragment {
     int          rows, columns;
     unsigned int bits;

@@ -9,8 +9,8 @@
  *   MN-major  line k, chunk c:         none      k % 8 * 16 + k / 8 * leading + c * stride
  *                                      swizzled  k % 8 * S  + k / 8 * stride + c % w * 16 + c / w * leading
  *                                                 w = S / 16
- * The swizzle then XORs bits 4 to 6 of the address (fewer for a smaller S) with the bits three places higher.
- */
+ * The swizzle then XORs bits 4 to 6 of the address (fewer for a smaller S) with the bits three places
+ * higher. */
 #include "wgmma_descriptor.h"
 
 struct wgmma_matrix wgmma_descriptor(uint64_t word, bool mn_major)

@@ -298,7 +298,7 @@ static bool read_matrix_modifiers(struct decoder *d, struct matrix *x)
     bool                     cluster = false;
     int                      operand = x->storing ? OPERAND_C : decode_one_of(d, names);
     if (operand < 0 || (x->storing && !decode_take(d, "d")))
-        return decode_refuse(d, "'%s' does not name a matrix", decode_peek(d));
+        return decode_refuse(d, "the matrix is missing: .a, .b, .c or .d");
     x->operand = (enum operand)operand;
     if (!decode_take(d, "sync") || !decode_take(d, "aligned"))
         return decode_refuse(d, ".sync.aligned is missing");
@@ -346,8 +346,8 @@ static bool read_mma_modifiers(struct decoder *d, struct tensor_product *p, enum
     struct mma_shape shape;
     bool             a_row, b_row;
     p->bits = TENSOR_XOR;
-    const bool bits = decode_take(d, "xor") || decode_take(d, "and");
-    if (bits && strcmp(d->in->modifiers[d->modifier - 1], "and") == 0)
+    const bool conjunction = decode_take(d, "and"), bits = conjunction || decode_take(d, "xor");
+    if (conjunction)
         p->bits = TENSOR_AND;
     if (bits && !decode_take(d, "popc"))
         return decode_refuse(d, ".popc is missing");
@@ -360,7 +360,7 @@ static bool read_mma_modifiers(struct decoder *d, struct tensor_product *p, enum
     p->k = shape.k;
     enum tensor_type types[4] = {TENSOR_TYPES};
     int              count = 0;
-    while (count < 4 && *decode_peek(d) != '\0' && tensor_type_find(decode_peek(d)) != TENSOR_TYPES)
+    while (count < 4 && mma_peek_type(d) != TENSOR_TYPES)
         types[count++] = mma_take_type(d);
     p->saturates = decode_take(d, "satfinite");
     if (types[0] == TENSOR_f64 && count == 4)

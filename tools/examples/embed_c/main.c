@@ -2,7 +2,7 @@
  *
  *   make PKG_CONFIG_PATH=PREFIX/lib/pkgconfig LDFLAGS=-Wl,-rpath,PREFIX/lib && ./attention
  *
- * Without a GPU: PTXPACK_DRIVER and PTXPACK_PTXJIT name PREFIX/lib/libptxpack-emu.so. */
+ * Without a GPU: PTXPACK_DEVICE=emu ./attention. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const ptxpack_attention_desc problem = {.size = sizeof problem, .dtype = 
                                                .heads_kv = HEADS_KV, .head_dim = DIM,
                                                .mask = PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT};
 
-/* What lives as long as the program does; all of it may be shared by threads. */
+/* What lives as long as the program does; threads may share all of it. */
 struct app {
     ptxpack                     *pack;
     const struct ptxpack_driver *cuda;   /* the driver's functions: no link with libcuda, no cuda.h */
@@ -45,7 +45,7 @@ static bool driver_done(const struct app *app, ptxpack_cu_result result, const c
     return result == PTXPACK_CU_SUCCESS;
 }
 
-/* Where your context is current it is used, otherwise the first device's own.  All that is slow is here. */
+/* Uses your context if one is current, otherwise the first device's own.  All slow calls are here. */
 static bool start(struct app *app)
 {
     if (!done(ptxpack_open(NULL, &app->pack), NULL))
@@ -65,7 +65,8 @@ static void stop(struct app *app)
     ptxpack_close(app->pack);
 }
 
-/* In one piece of device memory: q, k, v, o, and the workspace, which is to be zero before its first use. */
+/* Runs in one piece of device memory: q, k, v, o, and the workspace, which must be zero before its first
+ * use. */
 static bool run(const struct app *app, struct tensors *t, ptxpack_deviceptr memory)
 {
     const struct ptxpack_driver *cuda = app->cuda;
@@ -98,7 +99,7 @@ static bool allocate_and_run(const struct app *app, struct tensors *t)
     return driver_done(app, app->cuda->cuMemFree(memory), "cuMemFree") && ok;
 }
 
-/* Against the same on the CPU, in doubles. */
+/* Compares with the same computation on the CPU, in doubles. */
 static bool verify(const struct app *app, const struct tensors *t)
 {
     static double want[Q_COUNT];

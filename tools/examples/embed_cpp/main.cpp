@@ -1,9 +1,9 @@
-// main.cpp - a kernel in a C++ program: owners instead of frees, exceptions instead of codes, and a CUDA graph
+// main.cpp - a kernel in a C++ program: objects that free what they own, exceptions instead of codes, and a CUDA graph
 // that is captured once and replayed, here one that adds a vector to a sum.
 //
 //   cmake -S . -B build -DCMAKE_PREFIX_PATH=PREFIX && cmake --build build && build/accumulate
 //
-// Without a GPU: PTXPACK_DRIVER and PTXPACK_PTXJIT name PREFIX/lib/libptxpack-emu.so; ctest does so.
+// Without a GPU: PTXPACK_DEVICE=emu; ctest sets it.
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -32,7 +32,7 @@ struct Free {
 };
 template <class T> using Owned = std::unique_ptr<T, Free>;
 
-// A handle, its context made current, and a stream.  Where a context of the program's own is current it is used.
+// A handle, its context made current, and a stream.  If a context of the program's own is current, it is used.
 class Gpu {
 public:
     Gpu()
@@ -61,7 +61,7 @@ public:
     CUstream_st          *stream = nullptr;
 };
 
-// So many values in half precision, on the device.
+// A vector of values in half precision, on the device.
 class Vector {
 public:
     Vector(const Gpu &gpu, const std::vector<float> &values) : gpu(gpu), count(values.size())
@@ -91,7 +91,7 @@ public:
     ptxpack_deviceptr address = 0;
 };
 
-// What a function enqueues on the stream, to be replayed.
+// Captures what a function enqueues on the stream, and replays it.
 class Graph {
 public:
     template <class Enqueue> Graph(const Gpu &gpu, Enqueue enqueue) : gpu(gpu)

@@ -3,7 +3,7 @@
   PYTHONPATH=PREFIX/share/ptxpack/python python3 attention.py [torch | cupy | jax | bytes]
 
 Without an argument the first of them that is installed and sees a GPU; "bytes" needs none, and no GPU either
-where PTXPACK_DRIVER and PTXPACK_PTXJIT name PREFIX/lib/libptxpack-emu.so."""
+with PTXPACK_DEVICE=emu."""
 import importlib
 import math
 import random

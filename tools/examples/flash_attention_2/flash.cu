@@ -2,13 +2,13 @@
 //
 // tensors  q, o: [heads][seqlen_q][HEAD_DIM], k, v: [heads][seqlen_kv][HEAD_DIM], f16, packed; `heads`
 //          counts those of all batches
-// macros   HEAD_DIM 64 or 128 (128 unless said);  CAUSAL 1: row i sees keys 0..i only (0 unless said)
-// limits   scale > 0, any sequence lengths; pointers on 16 bytes
+// macros   HEAD_DIM 64 or 128 (default 128);  CAUSAL 1: row i sees keys 0..i only (default 0)
+// limits   scale > 0, any sequence lengths; pointers are multiples of 16 bytes
 // needs    sm_80
 // grid     x = ceil(seqlen_q / 64), y = heads;  128 threads: warp w has rows 16 w .. of the block's 64
 // shared   Q, K, V: tiles of 64 rows; chunk c (16 bytes) of row r lies at chunk c ^ (r % 8)
 //
-// The order of things, and why, is told in flash.ptx.
+// flash.ptx explains the order of the steps.
 //
 //   ptxpack nvrtc tools/examples/flash_attention_2/flash.cu -D CAUSAL=1 -D HEADS=2 -D LENGTH=150 \
 //       --grid '(LENGTH+63)/64,HEADS' --block 128 --arg out:f16:HEADS*LENGTH*128 \
@@ -37,10 +37,10 @@ constexpr u32 K_STEPS = HEAD_DIM / 16, P_STEPS = BLOCK / 16, S_TILES = BLOCK / 8
 
 __device__ float minus_infinity() { return __int_as_float(0xff800000); }
 
-// Where chunk `chunk` of row `row` lies in a tile.
+// The place of chunk `chunk` of row `row` in a tile.
 __device__ u32 swizzled(u32 row, u32 chunk) { return row * ROW_BYTES + 16 * (chunk ^ row % 8); }
 
-// This thread's 16 bytes of every PASS_ROWS rows; `left` rows are there from its first one on, then zeros.
+// Copies this thread's 16 bytes of every PASS_ROWS rows; `left` rows exist from its first one on, then zeros.
 __device__ void copy_tile(u32 to, const char *from, int left)
 {
 #pragma unroll
@@ -49,7 +49,7 @@ __device__ void copy_tile(u32 to, const char *from, int left)
                                               left > (int)row ? 16 : 0);
 }
 
-// Over the four lanes that share a row.
+// Reduces over the four lanes that share a row.
 __device__ float quad_max(float x)
 {
     x = fmaxf(x, shuffle_xor(x, 1));
@@ -61,7 +61,7 @@ __device__ float quad_sum(float x)
     return x + shuffle_xor(x, 2);
 }
 
-// S = Q K^T: S's fragments are 8 columns each, as O's.
+// Computes S = Q K^T: the fragments of S have 8 columns each, like those of O.
 __device__ void scores(float (&s)[S_TILES][4], const u32 (&q)[K_STEPS][4], u32 k_at)
 {
 #pragma unroll
@@ -78,7 +78,7 @@ __device__ void scores(float (&s)[S_TILES][4], const u32 (&q)[K_STEPS][4], u32 k
         }
 }
 
-// Row g + 8 h: scores become weights, and m, l and O what they are after this block.
+// For row g + 8 h: turns scores into weights, and updates m, l and O.
 __device__ void softmax_row(int h, float (&s)[S_TILES][4], float (&o)[O_TILES][4], float &m, float &l,
                             float scale)
 {
@@ -102,7 +102,7 @@ __device__ void softmax_row(int h, float (&s)[S_TILES][4], float (&o)[O_TILES][4
     }
 }
 
-// O += P V; two C fragments, rounded, are an A fragment.
+// Computes O += P V; two rounded C fragments are an A fragment.
 __device__ void output(float (&o)[O_TILES][4], const float (&s)[S_TILES][4], u32 v_at)
 {
 #pragma unroll
@@ -140,7 +140,7 @@ flash(u16 *o, const u16 *q, const u16 *k, const u16 *v, u32 seqlen_q, u32 seqlen
     const u32 tile = CAUSAL ? gridDim.x - 1 - blockIdx.x : blockIdx.x; // the longest rows first
     const u32 first = BLOCK * tile, all = (seqlen_kv - 1) / BLOCK, last = CAUSAL && tile < all ? tile : all;
 
-    // who copies what: CHUNKS threads a row
+    // which thread copies what: CHUNKS threads for each row
     const u32   copy_row = threadIdx.x / CHUNKS, copy_chunk = threadIdx.x % CHUNKS;
     const u32   copy_to = swizzled(copy_row, copy_chunk);
     const u64   kv_byte = (u64)(head * seqlen_kv + copy_row) * ROW_BYTES + 16 * copy_chunk;
@@ -153,7 +153,7 @@ flash(u16 *o, const u16 *q, const u16 *k, const u16 *v, u32 seqlen_q, u32 seqlen
     copy_tile(k_tile + copy_to, k_from, left);
     cp_async_commit();
 
-    // who computes what: lane 4g + t of a warp has rows g and g + 8, columns 2t, 2t + 1 of each fragment
+    // which lane computes what: lane 4g + t of a warp has rows g and g + 8, columns 2t, 2t + 1 of each fragment
     const u32 lane = threadIdx.x % 32, warp_row = threadIdx.x / 32 * 16;
     const u32 row = first + warp_row + lane / 4, column = 2 * (lane % 4);
     const u32 q_at = q_tile + swizzled(warp_row + lane % 16, lane / 16);
@@ -191,7 +191,7 @@ flash(u16 *o, const u16 *q, const u16 *k, const u16 *v, u32 seqlen_q, u32 seqlen
     }
 
 #pragma unroll
-    for (int h = 0; h < 2; h++) { // O / l to global memory: two neighbours a lane, 16 bytes a quad
+    for (int h = 0; h < 2; h++) { // O / l to global memory: each lane writes two neighbours, a quad 16 bytes
         const float share = rcp_approx_f32(quad_sum(l[h]));
         u16        *to = o + (u64)(head * seqlen_q + row + 8 * h) * HEAD_DIM + column;
         if (row + 8 * h < seqlen_q)

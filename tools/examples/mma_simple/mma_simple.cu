@@ -7,7 +7,7 @@
 // limits   A and B on 4 bytes, k even (a register is loaded whole: two neighbours in k)
 // needs    sm_80
 //
-// Which lane holds what: the picture is in mma_simple.ptx, the words in <ptxpack/inline/mma_sync.h>, and
+// mma_simple.ptx has a picture of which lane holds what, <ptxpack/inline/mma_sync.h> describes it, and
 // `ptxpack atom SM80_16x8x16_F32F16F16F32_TN` draws it.
 //
 //   ptxpack nvrtc tools/examples/mma_simple/mma_simple.cu --entry mma_grid -D ROWS=100 -D COLS=60 \
@@ -17,7 +17,7 @@
 #include <ptxpack/inline/mma_sync.h>
 using namespace ptxpack;
 
-// Two neighbours in k.
+// Loads two neighbours in k.
 __device__ u32 pair(const u16 *at) { return *reinterpret_cast<const u32 *>(at); }
 
 extern "C" __global__ void __launch_bounds__(32) mma_tile(float *c, const u16 *a, const u16 *b)
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(32) mma_tile(float *c, const u16 *a
     c[8 * 8 + 1] = cs[3];
 }
 
-// Elements `column` and the next of row `row`, or zeros where the matrix has no such ones.
+// Loads elements `column` and the next of row `row`, or zeros outside the matrix.
 __device__ u32 load(const u16 *matrix, u32 row, u32 rows, u32 column, u32 columns)
 {
     return row < rows && column < columns ? pair(matrix + (u64)row * columns + column) : 0;

@@ -1,11 +1,11 @@
 // prefill.cu - prefill.ptx in CUDA C++: O = softmax(scale Q K^T) V for prompts, head dimension 128.
 //
 // tensors  q, o: [batch x head][seqlen_q][128], k, v: [batch x head][seqlen_kv][128], f16, packed
-// limits   head dimension 128, f16, no mask, scale > 0; any sequence lengths; pointers on 16 bytes
+// limits   head dimension 128, f16, no mask, scale > 0; any sequence lengths; pointers are multiples of 16 bytes
 // needs    sm_80
 // grid     x = batch x heads, y = ceil(seqlen_q / 64);  256 threads, 58496 bytes of dynamic shared memory
 //
-// The pictures of who computes what, and the order of things, are in prefill.ptx.
+// prefill.ptx shows which warp computes what, and the order of the steps.
 //
 //   ptxpack nvrtc tools/examples/prefill_d128/prefill.cu -D HEADS=2 -D LENGTH=150 \
 //       --grid 'HEADS,(LENGTH+63)/64' --block 256 --smem 58496 --arg out:f16:HEADS*LENGTH*128 \
@@ -25,13 +25,13 @@ constexpr u32 STATS_ROW = BLOCK + 8; // 8 banks on, so that a quad reads four ro
 
 __device__ float minus_infinity() { return __int_as_float(0xff800000); }
 
-// Where chunk `chunk` of row `row` lies in a tile.
+// The place of chunk `chunk` of row `row` in a tile.
 __device__ u32 swizzled(u32 row, u32 chunk, u32 row_bytes)
 {
     return row * row_bytes + 16 * (chunk ^ row % 8);
 }
 
-// 16 rows at a time by 256 threads; `left` rows are there from this thread's first one on, then zeros.
+// Copies 16 rows at a time with 256 threads; `left` rows exist from its first one on, then zeros.
 __device__ void copy_tile(u32 to, const char *from, int left)
 {
 #pragma unroll
@@ -102,7 +102,7 @@ __device__ void output(float (&o)[2][4][4], u32 p_at, u32 v_at)
     }
 }
 
-// Scores to weights, two neighbours of each fragment a row; P to shared memory, m and l after this block.
+// Turns scores into weights, two neighbours of each fragment in a row; writes P to shared memory, and updates m and l.
 __device__ void weights(float (&s)[2][2][4], const float (&top)[4], float (&m)[4], float (&l)[4],
                         float (&factor)[4], float scale, u32 p_to)
 {
@@ -133,7 +133,7 @@ prefill(u16 *o, const u16 *q, const u16 *k, const u16 *v, u32 seqlen_q, u32 seql
     float    *stats = reinterpret_cast<float *>(shared + 3 * TILE_BYTES + BLOCK * P_ROW_BYTES);
     const u32 head = blockIdx.x, first = BLOCK * blockIdx.y, last = (seqlen_kv - 1) / BLOCK;
 
-    // who copies what: 16 threads a row
+    // which thread copies what: 16 threads for each row
     const u32   copy_row = threadIdx.x / 16, copy_chunk = threadIdx.x % 16;
     const u32   copy_to = swizzled(copy_row, copy_chunk, ROW_BYTES);
     const u64   kv_byte = (u64)(head * seqlen_kv + copy_row) * ROW_BYTES + 16 * copy_chunk;
@@ -146,7 +146,7 @@ prefill(u16 *o, const u16 *q, const u16 *k, const u16 *v, u32 seqlen_q, u32 seql
     copy_tile(k_tile + copy_to, k_from, left);
     cp_async_commit();
 
-    // who computes what: warp 4 wm + wn, lane 4g + t
+    // which warp computes what: warp 4 wm + wn, lane 4g + t
     const u32 lane = threadIdx.x % 32, wm = threadIdx.x / 128, wn = threadIdx.x / 32 % 4;
     const u32 row = 32 * wm + lane / 4, column = 2 * (lane % 4);
     const u32 q_at = q_tile + swizzled(32 * wm + lane % 16, lane / 16, ROW_BYTES);
@@ -166,7 +166,7 @@ prefill(u16 *o, const u16 *q, const u16 *k, const u16 *v, u32 seqlen_q, u32 seql
         cp_async_commit();
         scores(s, q_at, k_at);
 #pragma unroll
-        for (u32 i = 0; i < 16; i++) // only the last block has columns that are no keys
+        for (u32 i = 0; i < 16; i++) // only the last block has columns without a key
             if (n == last && n * BLOCK + 16 * wn + i / 4 % 2 * 8 + column + i % 2 >= seqlen_kv)
                 s[i / 8][i / 4 % 2][i % 4] = minus_infinity();
 #pragma unroll
@@ -194,7 +194,7 @@ prefill(u16 *o, const u16 *q, const u16 *k, const u16 *v, u32 seqlen_q, u32 seql
 
     across<sum>(l, stats_to, stats_from);
 #pragma unroll
-    for (int r = 0; r < 4; r++) { // O / l to global memory: two neighbours a lane, 16 bytes a quad
+    for (int r = 0; r < 4; r++) { // O / l to global memory: each lane writes two neighbours, a quad 16 bytes
         const float share = rcp_approx_f32(l[r]);
         u16        *to = o + (u64)(head * seqlen_q + first + row + 8 * r) * 128 + 32 * wn + column;
         if (first + row + 8 * r < seqlen_q)

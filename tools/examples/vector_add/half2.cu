@@ -17,7 +17,7 @@ using namespace ptxpack;
 extern "C" __global__ void __launch_bounds__(256)
 vector_add(u16 *z, const u16 *x, const u16 *y, u32 n, u16 a, u16 b, u16 c)
 {
-    const u32 as = a * 0x10001u, bs = b * 0x10001u, cs = c * 0x10001u; // each factor twice
+    const u32 as = a * 0x10001u, bs = b * 0x10001u, cs = c * 0x10001u; // each factor is there twice
     u32       i = 2048 * blockIdx.x + 2 * threadIdx.x;
     for (int step = 0; step < 4 && i < n; step++, i += 512) { // 256 pairs on
         const bool whole = i + 1 < n; // otherwise n is odd, and this is its last element

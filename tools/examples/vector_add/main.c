@@ -1,14 +1,15 @@
-/* main.c - z = a x + b y + c on half precision, by whichever kernel of this folder is named.
+/* main.c - z = a x + b y + c on half precision, by the kernel of this folder that is named.
  *
- *   vector_add packed_fma.ptx [N]        N elements, 1,000,003 unless said
+ *   vector_add packed_fma.ptx [N]        N elements, 1,000,003 by default
  *
- * The way of every program with kernels of its own: open the pack, load a program, take an entry, launch. */
+ * Every program with its own kernels does the same: it opens the pack, loads a program, takes an entry and
+ * launches it. */
 #include "../example.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { THREADS = 256, ELEMENTS = 8 * THREADS, RUNS = 10 }; /* of a block; launches that are timed */
+enum { THREADS = 256, ELEMENTS = 8 * THREADS, RUNS = 10 }; /* of a block; RUNS launches are timed */
 
 int main(int argc, char **argv)
 {
@@ -29,7 +30,7 @@ int main(int argc, char **argv)
     size_t    bytes = sizeof *x * n;
     uint64_t  at_x = example_upload(&e, x, bytes), at_y = example_upload(&e, y, bytes);
     uint64_t  at_z = example_upload(&e, NULL, bytes);
-    for (int i = 0; i < 3; i++) /* what the kernel gets, and what it stands for */
+    for (int i = 0; i < 3; i++) /* the bits that the kernel gets, and their value */
         factors[i] = ptxpack_to_float(PTXPACK_F16, halves[i] = ptxpack_from_float(PTXPACK_F16, factors[i]));
 
     void    *arguments[] = {&at_z, &at_x, &at_y, &n, &halves[0], &halves[1], &halves[2]};

@@ -1,4 +1,4 @@
-// packed_fma.cu - packed_fma.ptx in CUDA C++: memory 16 bytes at a time, two elements an FMA.
+// packed_fma.cu - packed_fma.ptx in CUDA C++: loads of 16 bytes, two elements for each FMA.
 //
 //   u = b y + c, z = a x + u, by packed FMAs, each rounded
 //
@@ -19,7 +19,7 @@ struct alignas(16) eight {
 extern "C" __global__ void __launch_bounds__(256)
 vector_add(u16 *z, const u16 *x, const u16 *y, u32 n, u16 a, u16 b, u16 c)
 {
-    const u32 as = a * 0x10001u, bs = b * 0x10001u, cs = c * 0x10001u; // each factor twice
+    const u32 as = a * 0x10001u, bs = b * 0x10001u, cs = c * 0x10001u; // each factor is there twice
     const u32 first = 8 * (256 * blockIdx.x + threadIdx.x);
     if (first >= n)
         return;

@@ -1,4 +1,4 @@
-// vectorised.cu - vectorised.ptx in CUDA C++: memory 16 bytes at a time, arithmetic one element at a time.
+// vectorised.cu - vectorised.ptx in CUDA C++: loads of 16 bytes, one element for each FMA.
 //
 //   u = b y + c, z = a x + u, by FMAs of one element, each rounded
 //
@@ -18,7 +18,7 @@ struct alignas(16) eight {
     u16 half[8];
 };
 
-// An instruction that no header has: operands of 16 bits are "h".
+// This instruction is in no header; operands of 16 bits are "h".
 __device__ u16 fma_rn_f16(u16 x, u16 y, u16 z)
 {
     u16 d;

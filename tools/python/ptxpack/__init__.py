@@ -12,35 +12,42 @@ Calls
               q_descale, k_descale, v_descale, stream)
     matmul(a, b, *, alpha, beta, c, bias, activation, dtype, out, stream)
     vector_add(x, y, a, b, c, *, dtype, out, stream)
-    from_host(data, shape, dtype, device=0)  a Tensor of bytes, for who has none of these libraries; its
-                                             to_host() gives them back
+    kernel(file, entry=None, *, text, include, options, symbols, NAME=...)
+                                             a kernel of your own in macro PTX or CUDA C++; call it with grid, block, arguments
+    torch.attention(q, k, v, ...)            after `import ptxpack.torch`: an operator that torch.compile traces
+    from_numpy(array, dtype=None, device=0)  a Tensor with a copy of a NumPy array; its numpy() copies it back
+    from_host(data, shape, dtype, device=0)  the same with bytes; its to_host() copies them back
+    empty(shape, dtype, device=0)            a Tensor to write to
     info(device=0)                           a dictionary about a device and the compiler in use
     Each one's help() states its arguments; host/attention/attention.h, gemm.h and vector.h state limits and errors.
 
-Arrays   Whatever has __dlpack__ (1.x or older) or __cuda_array_interface__ (2, 3) on a CUDA device;
-         PyTorch's tensors are read directly.  Nothing is copied.  f16, bf16 and e4m3, also as uint16 and
-         uint8 with dtype="bf16" and dtype="e4m3".  Any strides that the C API takes: the last dimension is
+Arrays   A call takes every array on a CUDA device that has __dlpack__ (1.x or older) or __cuda_array_interface__ (2, 3);
+         tensors of PyTorch are read directly.  Nothing is copied.  The types are f16, bf16 and e4m3, also stored as uint16
+         with dtype="bf16" and as uint8 with dtype="e4m3".  All strides of the C API are allowed: the last dimension is
          contiguous, the others are free.
-Results  Arrays of the first argument's library: PyTorch, CuPy, JAX; for other arrays a ptxpack.Tensor, which
-         has __dlpack__ and __cuda_array_interface__.  With out= that array.  There are no gradients.
-Streams  The work is enqueued, in order, on `stream`: an integer handle or a library's stream object; without
-         one, on PyTorch's or CuPy's current stream of the device, otherwise on CUDA's default stream, ordered
-         after the producer's work and before the consumer's as DLPack and __cuda_array_interface__ say.  With
-         a `stream` that is not PyTorch's or CuPy's current one, keep the inputs until the work is done.
-         CUDA graphs may be captured: a captured launch gets scratch memory of its own, which stays until the
-         process ends.
-Devices  The device of the first argument: its current context, else its primary one.  All arrays are on one.
-Errors   Error, with .status ("PTXPACK_E_DRIVER") and the library's line as its message; ArgumentError and
-         Unsupported are also a ValueError and a NotImplementedError.  What is no array of such a kind is a
-         TypeError.
-Threads  Every call may be made by any thread at any time.
-Library  $PTXPACK_LIBRARY, else libptxpack.so.0 in the folder of this module, else where it was built or installed
-         with it, else where the dynamic linker finds it.  Plans and machine code are kept: only first calls
-         are slow.
+Results  The results are arrays of the first argument's library if that is PyTorch, CuPy or JAX, otherwise a ptxpack.Tensor,
+         which has __dlpack__, __cuda_array_interface__ and numpy().  With out= the result is that array.  There are no
+         gradients.
+NumPy    Arrays in host memory are copied by from_numpy(), and back by numpy() or numpy.asarray().  bf16 and e4m3 are types of
+         the package ml_dtypes; without it numpy("f32") converts them, numpy("u16") and numpy("u8") return their bits.
+Streams  Work is enqueued in order on `stream`: an integer handle or a library's stream object.  The default is PyTorch's or
+         CuPy's current stream of the device, otherwise CUDA's default stream, ordered after the producer's work and before the
+         consumer's as DLPack and __cuda_array_interface__ say.  With a `stream` that is not PyTorch's or CuPy's current one,
+         keep the inputs until the work is done.  CUDA graphs may be captured: a captured launch gets scratch memory of its
+         own, and a captured kernel stays loaded, until the process ends.
+Devices  A call runs on the device of its first array, in the current context or else in the primary one.  All arrays are on
+         one device.  Without a GPU set PTXPACK_DEVICE=emu in the environment: then the emulated driver runs everything.
+Errors   Calls raise Error, with .status ("PTXPACK_E_DRIVER") and the library's line as its message.  ArgumentError is also a
+         ValueError, Unsupported also a NotImplementedError.  An argument that is not such an array raises a TypeError.
+Threads  Every thread may make every call at any time.
+Library  The library is $PTXPACK_LIBRARY, else libptxpack.so in the folder of this module, else where it was built or installed
+         with it, else where the dynamic linker finds it.  Plans and machine code are kept: only first calls are slow.
 """
 from .library import ArgumentError, Error, Unsupported
-from .operations import attention, from_host, info, matmul, vector_add
-from .tensor import Tensor
+from .operations import attention, info, matmul, vector_add
+from .program import Kernel, kernel
+from .tensor import Tensor, empty, from_host, from_numpy
 
-__all__ = ["ArgumentError", "Error", "Tensor", "Unsupported", "attention", "from_host", "info",
-           "matmul", "vector_add"]
+__version__ = "0.1.0"
+__all__ = ["ArgumentError", "Error", "Kernel", "Tensor", "Unsupported", "__version__", "attention", "empty",
+           "from_host", "from_numpy", "info", "kernel", "matmul", "vector_add"]

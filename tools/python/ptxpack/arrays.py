@@ -1,36 +1,41 @@
 """arrays.py - the arrays of other libraries on a CUDA device: DLPack and __cuda_array_interface__; events."""
+from __future__ import annotations
+
 import contextlib
 import ctypes
+from typing import Any, Sequence
 
 from .library import ArgumentError, Error, LEGACY_STREAM, _structure
-from .device import _device, _driver
+from .device import _Device, _device, _driver
 
 
 # ---- arrays of others --------------------------------------------------------------------------------------
 class _View:
-    """What an array is: `kind` is "f16", "u8", ...; strides count elements; `keep` holds its memory."""
+    """A description of an array: `kind` is "f16", "u8", ...; strides count elements; `keep` holds its memory."""
     __slots__ = ("name", "address", "shape", "strides", "kind", "device", "writable", "keep")
 
-    def __init__(self, name, address, shape, strides, kind, device, writable=True, keep=None):
+    def __init__(self, name: str, address: int, shape: tuple[int, ...], strides: tuple[int, ...], kind: str,
+                 device: int, writable: bool = True, keep: Any = None) -> None:
         self.name, self.address, self.shape, self.strides = name, address, shape, strides
         self.kind, self.device, self.writable, self.keep = kind, device, writable, keep
 
 
-def _compact(shape):
-    strides, step = [], 1
+def _compact(shape: Sequence[int]) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
     for extent in reversed(shape):
         strides.insert(0, step)
         step *= max(extent, 1)
     return tuple(strides)
 
 
-def _is_compact(view):
+def _is_compact(view: _View) -> bool:
     return all(stride == step for stride, step, extent in zip(view.strides, _compact(view.shape), view.shape)
                if extent != 1)
 
 
-def _dense(shape, strides):
-    """Whether the elements lie side by side, in any order of the dimensions."""
+def _dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements are contiguous, in any order of the dimensions."""
     step = 1
     for stride, extent in sorted((s, e) for s, e in zip(strides, shape) if e != 1):
         if stride != step:
@@ -39,7 +44,15 @@ def _dense(shape, strides):
     return True
 
 
-_ITEM_BYTES = {"f16": 2, "bf16": 2, "e4m3": 1, "u8": 1, "u16": 2, "f32": 4}
+# ---- element types: bytes, DLPack's type code, the type of __cuda_array_interface__, NumPy's or ml_dtypes' name
+_KINDS = {
+    "f16": (2, 2, "<f2", "float16"), "f32": (4, 2, "<f4", "float32"), "f64": (8, 2, "<f8", "float64"),
+    "bf16": (2, 4, "|V2", "bfloat16"), "e4m3": (1, 10, "|V1", "float8_e4m3fn"), "bool": (1, 6, "|b1", "bool"),
+    "u8": (1, 1, "|u1", "uint8"), "u16": (2, 1, "<u2", "uint16"), "u32": (4, 1, "<u4", "uint32"),
+    "u64": (8, 1, "<u8", "uint64"), "s8": (1, 0, "|i1", "int8"), "s16": (2, 0, "<i2", "int16"),
+    "s32": (4, 0, "<i4", "int32"), "s64": (8, 0, "<i8", "int64"),
+}
+_ITEM_BYTES = {kind: facts[0] for kind, facts in _KINDS.items()}
 
 
 # DLPack, as dlpack.h declares it
@@ -51,13 +64,13 @@ _DLManaged = _structure("_DLManaged", (_DLTensor, "tensor"), (ctypes.c_void_p, "
 _DLManagedVersioned = _structure("_DLManagedVersioned", (ctypes.c_uint32, "major minor"),
                                  (ctypes.c_void_p, "context deleter"), (ctypes.c_uint64, "flags"),
                                  (_DLTensor, "tensor"))
-_DL_CUDA, _DL_CUDA_MANAGED, _DL_READ_ONLY = 2, 13, 1
-_DL_KINDS = {(2, 16): "f16", (4, 16): "bf16", (10, 8): "e4m3", (2, 32): "f32", (1, 8): "u8", (1, 16): "u16"}
-_DL_CODES = {kind: code for code, kind in _DL_KINDS.items()}
+_DL_CPU, _DL_CUDA, _DL_CUDA_MANAGED, _DL_READ_ONLY = 1, 2, 13, 1
+_DL_CODES = {kind: (code, 8 * item) for kind, (item, code, _, _) in _KINDS.items()}
+_DL_KINDS = {code: kind for kind, code in _DL_CODES.items()}
 _CAPSULE, _CAPSULE_VERSIONED = b"dltensor", b"dltensor_versioned"
 
 
-def _python(name, result, *arguments):
+def _python(name: str, result: Any, *arguments: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
@@ -66,19 +79,20 @@ _capsule_is = _python("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctype
 _capsule_get = _python("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 
 
-def _capsule_of(name, array, stream):
-    """Its capsule, with the array's work done before what follows on `stream`."""
+def _capsule_of(name: str, array: Any, stream: int) -> Any:
+    """Returns the array's capsule; the array's work is done before what follows on `stream`."""
     place = int(array.__dlpack_device__()[0])
     if place not in (_DL_CUDA, _DL_CUDA_MANAGED):
-        raise TypeError("%s is not in the memory of a CUDA device (DLPack's device type %d)" % (name, place))
+        hint = "; ptxpack.from_numpy copies an array there" if place == _DL_CPU else ""
+        raise TypeError("%s is not in the memory of a CUDA device (DLPack's device type %d)%s" % (name, place, hint))
     try:
         return array.__dlpack__(stream=stream or LEGACY_STREAM, max_version=(1, 1))
     except TypeError:  # of a producer before DLPack 1.0
         return array.__dlpack__(stream=stream or LEGACY_STREAM)
 
 
-def _view_dlpack(name, array, stream):
-    """The capsule is looked into, not taken over: its end is the end of the loan."""
+def _view_dlpack(name: str, array: Any, stream: int) -> _View:
+    """Reads the capsule without taking it over: the loan ends with the capsule."""
     capsule, writable = _capsule_of(name, array, stream), True
     if _capsule_is(capsule, _CAPSULE_VERSIONED):
         managed = _DLManagedVersioned.from_address(_capsule_get(capsule, _CAPSULE_VERSIONED))
@@ -98,12 +112,12 @@ def _view_dlpack(name, array, stream):
     return _View(name, address, shape, strides, kind, tensor.device_id, writable, (array, capsule))
 
 
-_TYPESTRS = {"<f2": "f16", "<f4": "f32", "|u1": "u8", "<u1": "u8", "<u2": "u16", "|V2": "bf16", "<V2": "bf16",
-             "|V1": "e4m3", "<V1": "e4m3", "bfloat16": "bf16"}
+_TYPESTRS = {typestr: kind for kind, (_, _, typestr, _) in _KINDS.items()}
+_TYPESTRS.update({"<V2": "bf16", "bfloat16": "bf16", "<V1": "e4m3", "<u1": "u8", "<i1": "s8", "<b1": "bool"})
 
 
-def _view_interface(name, array, stream):
-    """By __cuda_array_interface__; what its stream has to do is done before what follows on `stream`."""
+def _view_interface(name: str, array: Any, stream: int) -> _View:
+    """Reads an array by __cuda_array_interface__; the work of its stream is done before what follows on `stream`."""
     interface, driver = array.__cuda_array_interface__, _driver()
     address, read_only = interface["data"]
     shape, kind = tuple(interface["shape"]), _TYPESTRS.get(interface["typestr"], interface["typestr"])
@@ -116,7 +130,7 @@ def _view_interface(name, array, stream):
     try:
         device = driver.get(ctypes.c_int, "cuPointerGetAttribute", 9, ctypes.c_uint64(address))  # its ordinal
     except Error as error:
-        raise ArgumentError("%s: 0x%x is no address of device memory (%s)" % (name, address, error)) from None
+        raise ArgumentError("%s: 0x%x is not an address of device memory (%s)" % (name, address, error)) from None
     producer = interface.get("stream") if interface.get("version", 2) >= 3 else None
     if producer is not None and producer != (stream or LEGACY_STREAM):
         event = _Event(_device(device), producer)
@@ -125,28 +139,28 @@ def _view_interface(name, array, stream):
 
 
 class _Event:
-    """All that was enqueued on a stream so far."""
+    """An event after everything that was enqueued on a stream so far."""
 
-    def __init__(self, device, stream):
+    def __init__(self, device: _Device, stream: int) -> None:
         self.device, self.event = device, ctypes.c_void_p()
         with device.entered() as call:
             call("cuEventCreate", ctypes.byref(self.event), 2)  # CU_EVENT_DISABLE_TIMING
             call("cuEventRecord", self.event, ctypes.c_void_p(stream))
 
-    def precede(self, stream):
+    def precede(self, stream: int) -> None:
         with self.device.entered() as call:
             call("cuStreamWaitEvent", ctypes.c_void_p(stream), self.event, 0)
 
-    def happened(self):
+    def happened(self) -> bool:
         with contextlib.suppress(Error), self.device.entered():
-            return self.device.driver.cuda.cuEventQuery(self.event) != 600  # CUDA_ERROR_NOT_READY
-        return True  # the context is gone, and all that ran in it
+            return bool(self.device.driver.cuda.cuEventQuery(self.event) != 600)  # CUDA_ERROR_NOT_READY
+        return True  # the context has ended, and everything that ran in it
 
-    def wait(self):
+    def wait(self) -> None:
         with contextlib.suppress(Error), self.device.entered() as call:
             call("cuEventSynchronize", self.event)
 
-    def __del__(self):
+    def __del__(self) -> None:
         if self.event:
             with contextlib.suppress(Error), self.device.entered() as call:
                 call("cuEventDestroy_v2", self.event)

@@ -1,9 +1,12 @@
 """device.py - the driver that the library uses, a handle for each context, and the plans that it keeps."""
+from __future__ import annotations
+
 import contextlib
 import ctypes
 import functools
 import os
 import threading
+from typing import Any, Callable, Iterator, Optional
 
 from .library import (ArgumentError, Error, LEGACY_STREAM, PER_THREAD_STREAM, _AttentionDesc, _GemmDesc, _Options, _Strides,
                       _library, _lock, _raise)
@@ -13,39 +16,36 @@ from .library import (ArgumentError, Error, LEGACY_STREAM, PER_THREAD_STREAM, _A
 class _Driver:
     """libcuda's functions by name; a call that fails is an Error."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         lib, table, detail = _library(), ctypes.c_void_p(), ctypes.create_string_buffer(1024)
         status = lib.ptxpack_driver_open(None, ctypes.byref(table), detail, len(detail))
         if status:
             _raise(lib, status, detail.value)
-        for path in (os.environ.get("PTXPACK_DRIVER") or "libcuda.so.1", "libcuda.so"):
-            with contextlib.suppress(OSError):
-                self.cuda = ctypes.CDLL(path)  # the same that the library has loaded and initialised
-                return
-        raise Error("PTXPACK_E_NO_DRIVER", "the driver library cannot be loaded by its name")
+        self.cuda: Any = ctypes.CDLL(os.fsdecode(lib.ptxpack_driver_path(table)))  # loaded and initialised already
+        self.emulated = hasattr(self.cuda, "ptxpack_emu_findings")
 
-    def call(self, function, *arguments):
+    def call(self, function: str, *arguments: Any) -> None:
         result = getattr(self.cuda, function)(*arguments)
         if result:
             name = ctypes.c_char_p()
             self.cuda.cuGetErrorName(result, ctypes.byref(name))
             raise Error("PTXPACK_E_DRIVER", "%s: %s (%d)" % (function, (name.value or b"?").decode(), result))
 
-    def get(self, kind, function, *arguments):
-        """What the function writes to its first argument."""
+    def get(self, kind: Any, function: str, *arguments: Any) -> Any:
+        """Returns what the function writes to its first argument."""
         value = kind()
         self.call(function, ctypes.byref(value), *arguments)
         return value.value
 
-    def get_last(self, kind, function, *arguments):
-        """What the function writes to its last argument."""
+    def get_last(self, kind: Any, function: str, *arguments: Any) -> Any:
+        """Returns what the function writes to its last argument."""
         value = kind()
         self.call(function, *arguments, ctypes.byref(value))
         return value.value
 
 
 @functools.lru_cache(maxsize=None)
-def _driver():
+def _driver() -> _Driver:
     return _Driver()
 
 
@@ -53,25 +53,25 @@ def _driver():
 class _Device:
     """A handle of the library, opened while its context is current."""
 
-    def __init__(self, ordinal):
+    def __init__(self, ordinal: int) -> None:
         self.lib, self.driver, self.handle = _library(), _driver(), ctypes.c_void_p()
         options = _Options(size=ctypes.sizeof(_Options), device=ordinal)
         status = self.lib.ptxpack_open(ctypes.byref(options), ctypes.byref(self.handle))
         if status:
             _raise(self.lib, status, self.lib.ptxpack_detail(None))
-        self.context = self.lib.ptxpack_context(self.handle)
+        self.context: int = self.lib.ptxpack_context(self.handle)
         self.ordinal = ordinal
         self.attention_plan = functools.lru_cache(maxsize=1024)(self._attention_plan)
         self.gemm_plan = functools.lru_cache(maxsize=1024)(self._gemm_plan)
         self.vector_plan = functools.lru_cache(maxsize=None)(self._vector_plan)
 
-    def check(self, status):
+    def check(self, status: int) -> None:
         if status:
             _raise(self.lib, status, self.lib.ptxpack_detail(self.handle))
 
     @contextlib.contextmanager
-    def entered(self):
-        """The context is current, and what this thread does is no part of a stream capture."""
+    def entered(self) -> Iterator[Callable[..., None]]:
+        """Makes the context current, and keeps this thread's calls out of a stream capture."""
         call, mode = self.driver.call, ctypes.c_int(2)  # CU_STREAM_CAPTURE_MODE_RELAXED
         call("cuCtxPushCurrent_v2", ctypes.c_void_p(self.context))
         try:
@@ -83,12 +83,13 @@ class _Device:
         finally:
             call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
-    def allocate(self, size):
+    def allocate(self, size: int) -> int:
         with self.entered():
-            return self.driver.get(ctypes.c_uint64, "cuMemAlloc_v2", ctypes.c_size_t(size))
+            address: int = self.driver.get(ctypes.c_uint64, "cuMemAlloc_v2", ctypes.c_size_t(size))
+        return address
 
-    def allocate_zeros(self, size):
-        """By a stream of its own: others may be captured."""
+    def allocate_zeros(self, size: int) -> int:
+        """Uses a separate stream: others may be captured."""
         address = self.allocate(size)
         with self.entered() as call:
             stream = ctypes.c_void_p()
@@ -98,76 +99,81 @@ class _Device:
             call("cuStreamDestroy_v2", stream)
         return address
 
-    def free(self, address):
+    def free(self, address: int) -> None:
         with contextlib.suppress(Error), self.entered() as call:  # an ending process has no driver
             call("cuMemFree_v2", ctypes.c_uint64(address))
 
-    def capturing(self, stream):
+    def capturing(self, stream: int) -> bool:
         state = ctypes.c_int()
         refused = self.driver.cuda.cuStreamIsCapturing(ctypes.c_void_p(stream), ctypes.byref(state))
         return not refused and state.value != 0
 
-    def _attention_plan(self, *problem):
-        dtype, sizes, scale, mask, left, right, softcap, strides = problem
-        desc = _AttentionDesc(ctypes.sizeof(_AttentionDesc), dtype, *sizes, scale, mask, left, right, softcap,
-                              *(_Strides(*three) for three in strides))
+    def _attention_plan(self, *problem: Any) -> _Plan:
+        desc = _attention_desc(*problem)
         plan = _Plan(self, "attention", ctypes.byref(desc))
         plan.workspace_bytes = self.lib.ptxpack_attention_workspace(plan.pointer)
         return plan
 
-    def _gemm_plan(self, *problem):
+    def _gemm_plan(self, *problem: Any) -> _Plan:
         desc = _GemmDesc(ctypes.sizeof(_GemmDesc), *problem)
         plan = _Plan(self, "gemm", ctypes.byref(desc))
         plan.workspace_bytes = self.lib.ptxpack_gemm_workspace(plan.pointer)
         return plan
 
-    def _vector_plan(self, dtype):
+    def _vector_plan(self, dtype: int) -> _Plan:
         return _Plan(self, "vector", dtype)
+
+
+def _attention_desc(dtype: int, sizes: tuple[int, ...], scale: float, mask: int, left: int, right: int,
+                    softcap: float, strides: tuple[tuple[int, ...], ...]) -> Any:
+    return _AttentionDesc(ctypes.sizeof(_AttentionDesc), dtype, *sizes, scale, mask, left, right, softcap,
+                          *(_Strides(*three) for three in strides))
 
 
 class _Plan:
     """A plan, and a workspace for each stream that it was launched on."""
     __slots__ = ("device", "workspace_bytes", "workspaces", "pointer", "free", "__weakref__")
 
-    def __init__(self, device, operation, description):
-        self.device, self.workspace_bytes, self.workspaces = device, 0, {}
+    def __init__(self, device: _Device, operation: str, description: Any) -> None:
+        self.device, self.workspace_bytes = device, 0
+        self.workspaces: dict[Any, int] = {}
         self.pointer, self.free = ctypes.c_void_p(), getattr(device.lib, "ptxpack_%s_plan_free" % operation)
         create = getattr(device.lib, "ptxpack_%s_plan_create" % operation)
         with device.entered():
             device.check(create(device.handle, description, ctypes.byref(self.pointer)))
 
-    def workspace(self, stream):
+    def workspace(self, stream: int) -> int:
         if not self.workspace_bytes:
             return 0
         if self.device.capturing(stream):  # a graph may run on any stream, at any time
             return self.device.allocate_zeros(self.workspace_bytes)
-        key = (stream, threading.get_ident()) if stream == PER_THREAD_STREAM else stream or LEGACY_STREAM
+        key: Any = (stream, threading.get_ident()) if stream == PER_THREAD_STREAM else stream or LEGACY_STREAM
         if key not in self.workspaces:
             with _lock:
                 if key not in self.workspaces:
                     self.workspaces[key] = self.device.allocate_zeros(self.workspace_bytes)
         return self.workspaces[key]
 
-    def __del__(self):
+    def __del__(self) -> None:
         if self.pointer:
             self.free(self.pointer)
         for address in self.workspaces.values():
             self.device.free(address)
 
 
-_devices = {}  # by context and its number: an address may come again
+_devices: dict[Any, _Device] = {}  # by context and its number: an address may be reused
 
 
-def _current(driver):
-    """The current context as a key; (None, 0) where there is none."""
+def _current(driver: _Driver) -> tuple[Optional[int], int]:
+    """Returns the current context as a key; (None, 0) if there is none."""
     context, number = driver.get(ctypes.c_void_p, "cuCtxGetCurrent"), 0
     if context and hasattr(driver.cuda, "cuCtxGetId"):  # since CUDA 12
         number = driver.get_last(ctypes.c_uint64, "cuCtxGetId", ctypes.c_void_p(context))
     return context, number
 
 
-def _device(ordinal):
-    """Of the current context when that is of the device `ordinal`, otherwise of the device's primary one."""
+def _device(ordinal: int) -> _Device:
+    """The handle of the current context if it belongs to device `ordinal`, otherwise of the device's primary one."""
     driver = _driver()
     key = _current(driver)
     found = _devices.get(key)
@@ -183,17 +189,18 @@ def _device(ordinal):
 
 
 @functools.lru_cache(maxsize=None)
-def _primary(ordinal):
-    """A device's primary context, retained for good."""
+def _primary(ordinal: int) -> int:
+    """Returns a device's primary context, which stays retained."""
     driver = _driver()
     try:
         number = driver.get(ctypes.c_int, "cuDeviceGet", ordinal)
     except Error:
         raise ArgumentError("there is no device %s" % ordinal) from None
-    return driver.get(ctypes.c_void_p, "cuDevicePrimaryCtxRetain", number)
+    context: int = driver.get(ctypes.c_void_p, "cuDevicePrimaryCtxRetain", number)
+    return context
 
 
-def _open(ordinal):
+def _open(ordinal: int) -> _Device:
     """The device of the current context."""
     key = _current(_driver())
     with _lock:

@@ -1,8 +1,12 @@
-"""library.py - libptxpack.so through ctypes: errors, structures and signatures of loader.h, attention.h, gemm.h, vector.h."""
+"""library.py - libptxpack.so through ctypes: errors, structures and signatures of loader.h, program.h, attention.h, gemm.h and
+vector.h."""
+from __future__ import annotations
+
 import ctypes
 import functools
 import os
 import threading
+from typing import Any, NoReturn, Optional
 
 LIBRARY = "../../../build/libptxpack.so"  # from this folder; `make install` writes its own here
 
@@ -14,7 +18,7 @@ LEGACY_STREAM, PER_THREAD_STREAM = 1, 2  # CUDA's handles; 0 is the first as wel
 class Error(RuntimeError):
     """A call of the library or of the driver failed; .status is the status by name."""
 
-    def __init__(self, status, detail):
+    def __init__(self, status: str, detail: str) -> None:
         super().__init__(detail)
         self.status = status
 
@@ -22,7 +26,7 @@ class Error(RuntimeError):
 class ArgumentError(Error, ValueError):
     """An argument is out of its range."""
 
-    def __init__(self, detail, status="PTXPACK_E_ARG"):
+    def __init__(self, detail: str, status: str = "PTXPACK_E_ARG") -> None:
         super().__init__(status, detail)
 
 
@@ -30,7 +34,7 @@ class Unsupported(Error, NotImplementedError):
     """The request is valid, but no kernel of this device covers it."""
 
 
-def _raise(lib, status, detail):
+def _raise(lib: Any, status: int, detail: bytes) -> NoReturn:
     name = lib.ptxpack_status_name(status).decode()
     text = detail.decode(errors="replace") or lib.ptxpack_status_string(status).decode()
     if name == "PTXPACK_E_ARG":
@@ -38,8 +42,8 @@ def _raise(lib, status, detail):
     raise (Unsupported if name == "PTXPACK_E_UNSUPPORTED" else Error)(name, text)
 
 
-# ---- the library: loader/loader.h, host/attention/attention.h, gemm.h, vector.h --------------------------------------
-def _structure(name, *fields):
+# ---- the library's structures and functions ----------------------------------------------------------------
+def _structure(name: str, *fields: tuple[Any, str]) -> Any:
     return type(name, (ctypes.Structure,), {"_fields_": [(field, kind) for kind, names in fields
                                                          for field in names.split()]})
 
@@ -67,19 +71,38 @@ _GemmDesc = _structure(
     (ctypes.c_bool, "has_c has_bias"), (ctypes.c_int, "activation"))
 _GemmBuffers = _structure("_GemmBuffers", (ctypes.c_uint32, "size"), (ctypes.c_float, "alpha beta"),
                           (ctypes.c_uint64, "a b c d bias workspace"))
+_Symbol = _structure("_Symbol", (ctypes.c_char_p, "name"), (ctypes.c_int64, "value"))
+_Words = ctypes.POINTER(ctypes.c_char_p)
+_Source = _structure(
+    "_Source", (ctypes.c_uint32, "size"), (ctypes.c_int, "language"), (ctypes.c_char_p, "path text"),
+    (ctypes.c_size_t, "bytes"), (ctypes.POINTER(_Symbol), "symbols"), (ctypes.c_size_t, "symbol_count"),
+    (_Words, "include_dirs"), (ctypes.c_size_t, "include_count"), (_Words, "options"),
+    (ctypes.c_size_t, "option_count"), (_Words, "expressions"), (ctypes.c_size_t, "expression_count"))
+_ProgramInfo = _structure(
+    "_ProgramInfo", (ctypes.c_char * 16, "target"), (ctypes.c_char * 96, "compiler"), (ctypes.c_bool, "from_cache"),
+    (ctypes.c_double, "front_ms compile_ms cache_ms load_ms"), (ctypes.c_size_t, "cubin_bytes"),
+    (ctypes.c_char_p, "log"))
+_Resources = _structure(
+    "_Resources", (ctypes.c_int, "registers shared_bytes stack_bytes spill_store_bytes spill_load_bytes"),
+    (ctypes.c_char * 480, "remarks"))
+_FunctionInfo = _structure(
+    "_FunctionInfo", (ctypes.c_char_p, "name"),
+    (ctypes.c_int, "registers shared_bytes local_bytes constant_bytes max_threads"), (_Resources, "resources"))
 
-_SIGNATURES = {
+_SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result, then the arguments
     "ptxpack_open": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_detail": (ctypes.c_char_p, ctypes.c_void_p),
     "ptxpack_device": (ctypes.POINTER(_DeviceInfo), ctypes.c_void_p),
     "ptxpack_context": (ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_driver_open": (ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t),
+    "ptxpack_driver_path": (ctypes.c_char_p, ctypes.c_void_p),
     "ptxpack_status_name": (ctypes.c_char_p, ctypes.c_int),
     "ptxpack_status_string": (ctypes.c_char_p, ctypes.c_int),
     "ptxpack_attention_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_attention_plan_free": (None, ctypes.c_void_p),
     "ptxpack_attention_workspace": (ctypes.c_size_t, ctypes.c_void_p),
     "ptxpack_attention_launch": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_attention_reference": (ctypes.c_int,) + (ctypes.c_void_p,) * 7,
     "ptxpack_gemm_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_gemm_plan_free": (None, ctypes.c_void_p),
     "ptxpack_gemm_workspace": (ctypes.c_size_t, ctypes.c_void_p),
@@ -88,15 +111,25 @@ _SIGNATURES = {
     "ptxpack_vector_plan_free": (None, ctypes.c_void_p),
     "ptxpack_vector_add": (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64,
                            ctypes.c_float, ctypes.c_float, ctypes.c_float, ctypes.c_uint64, ctypes.c_void_p),
+    "ptxpack_program_load": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_program_ptx": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_program_free": (None, ctypes.c_void_p),
+    "ptxpack_program_describe": (ctypes.POINTER(_ProgramInfo), ctypes.c_void_p),
+    "ptxpack_program_function": (ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
+    "ptxpack_function_describe": (ctypes.POINTER(_FunctionInfo), ctypes.c_void_p),
+    "ptxpack_function_launch": (ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32 * 3, ctypes.c_uint32 * 3,
+                                ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p),
 }
 _lock = threading.RLock()
 
 
-def _load_library():
+# ---- where it lies -----------------------------------------------------------------------------------------
+def _load_library() -> ctypes.CDLL:
     here = os.path.dirname(os.path.realpath(__file__))
     named = os.environ.get("PTXPACK_LIBRARY")
     names = ("libptxpack.so.0", "libptxpack.so", LIBRARY)
     places = [os.path.normpath(os.path.join(here, name)) for name in names] + ["libptxpack.so.0"]
+    failure: Optional[OSError] = None
     for place in [named] if named else places:
         if not named and "/" in place and not os.path.exists(place):
             continue
@@ -108,7 +141,7 @@ def _load_library():
 
 
 @functools.lru_cache(maxsize=None)
-def _library():
+def _library() -> Any:
     lib = _load_library()
     for name, (result, *arguments) in _SIGNATURES.items():
         function = getattr(lib, name)

@@ -1,22 +1,25 @@
-"""operations.py - the calls: attention, matmul, vector_add, from_host, info."""
+"""operations.py - the calls: attention, matmul, vector_add, info."""
+from __future__ import annotations
+
 import collections
 import ctypes
 import math
 import operator
+from typing import Any, Optional, Sequence
 
-from .library import ArgumentError, BF16, E4M3, F16, LEGACY_STREAM, _AttentionBuffers, _GemmBuffers, _lock
+from .library import ArgumentError, BF16, E4M3, F16, _AttentionBuffers, _GemmBuffers, _lock
 from .device import _device
-from .arrays import _Event, _ITEM_BYTES, _dense, _is_compact
+from .arrays import _Event, _View, _dense, _is_compact
 from .tensor import Tensor
-from .frameworks import _library_of, _stream_handle
+from .frameworks import _library_for, _stream_handle
 
 
 # ---- one call ----------------------------------------------------------------------------------------------
-_held = collections.deque()  # (event, what must live until it happened)
+_held: collections.deque[tuple[_Event, Any]] = collections.deque()  # (event, what must live until it happened)
 _HELD_MOST = 64
 
 
-def _hold(event, things):
+def _hold(event: _Event, things: Any) -> None:
     """Keep what a stream still reads; and let go of what it has read."""
     _held.append((event, things))
     with _lock:
@@ -28,15 +31,16 @@ def _hold(event, things):
 class _Call:
     """The arrays of one call, its device and stream; `first` decides who makes results."""
 
-    def __init__(self, name, first, stream):
-        self.library, self.like = _library_of(type(first)), first
+    def __init__(self, name: str, first: Any, stream: Any) -> None:
+        self.library, self.like = _library_for(first), first
         self.stream = self.library.stream(first) if stream is None else _stream_handle(stream)
-        self.views, self.must_hold = [], False
+        self.views: list[_View] = []
+        self.must_hold = False
         self.first = self.view(name, first)
         self.device = _device(self.first.device)
 
-    def view(self, name, array):
-        library = _library_of(type(array))
+    def view(self, name: str, array: Any) -> _View:
+        library = _library_for(array)
         view = library.view(name, array, self.stream)
         self.must_hold |= library is not self.library or not library.orders_frees
         if self.views and view.device != self.views[0].device:
@@ -45,11 +49,12 @@ class _Call:
         self.views.append(view)
         return view
 
-    def output(self, name, given, kind, shape=None):
+    def output(self, name: str, given: Any, kind: str,
+               shape: Optional[tuple[int, ...]] = None) -> tuple[Any, _View]:
         """An array to write to and its view: the caller's, or a new one; without a shape as the first one."""
         if given is None:
             made = self.library.empty(self.like, self.first, self.device, shape, kind, self.stream)
-            return made, _library_of(type(made)).view(name, made, self.stream)
+            return made, _library_for(made).view(name, made, self.stream)
         view = self.view(name, given)
         if not view.writable:
             raise ArgumentError("%s may not be written to" % name)
@@ -58,20 +63,28 @@ class _Call:
             raise ArgumentError("%s is %s %s, and must be %s %s" % (name, view.kind, view.shape, kind, shape))
         return given, view
 
-    def results(self, *made):
+    def finish(self) -> Optional[_Event]:
+        """After the launch: its end, where somebody has to wait for that."""
+        if not self.must_hold or self.device.capturing(self.stream):
+            return None
+        done = _Event(self.device, self.stream)
+        _hold(done, [view.keep for view in self.views])
+        return done
+
+    def results(self, *made: tuple[Any, bool]) -> tuple[Any, ...]:
         """Of (array, whether the caller gave it): after the launch."""
-        done = None
-        if self.must_hold and not self.device.capturing(self.stream):
-            done = _Event(self.device, self.stream)
-            _hold(done, [view.keep for view in self.views])
+        done = self.finish()
+        for array, given in made:
+            if done is not None and given and isinstance(array, Tensor):
+                array._used(self.stream, done)
         return tuple(array if given else self.library.result(array, done) for array, given in made)
 
 
 _TYPES = {"f16": F16, "bf16": BF16, "e4m3": E4M3}
-_RAW = {"u8": ("e4m3",), "u16": ("bf16", "f16")}  # what arrays of such integers may stand for
+_RAW: dict[str, tuple[str, ...]] = {"u8": ("e4m3",), "u16": ("bf16", "f16")}  # what arrays of such integers may stand for
 
 
-def _type_of(view, dtype):
+def _type_of(view: _View, dtype: Optional[str]) -> str:
     """ptxpack's type of an array; uint8 and uint16 are what the caller says."""
     if dtype is not None and dtype not in _TYPES:
         raise ArgumentError("dtype is %r, and may be %s" % (dtype, ", ".join(map(repr, _TYPES))))
@@ -84,7 +97,7 @@ def _type_of(view, dtype):
     return kind
 
 
-def _one_type(views, dtype):
+def _one_type(views: Sequence[_View], dtype: Optional[str]) -> str:
     """The type that all of them are of."""
     kinds = [_type_of(view, dtype) for view in views]
     if len(set(kinds)) > 1:
@@ -99,7 +112,7 @@ _WINDOW = {"top-left": 3, "bottom-right": 4}
 _LAYOUTS = {"bshd": (0, 1, 2, 3), "bhsd": (0, 2, 1, 3)}  # where batch, row, head and dim are
 
 
-def _mask_of(causal, window, align):
+def _mask_of(causal: bool, window: Any, align: str) -> tuple[int, int, int]:
     """ptxpack_mask, window_left and window_right."""
     if align not in _CAUSAL:
         raise ArgumentError("align is %r, and may be 'bottom-right' or 'top-left'" % (align,))
@@ -116,7 +129,7 @@ def _mask_of(causal, window, align):
     return _WINDOW[align], left, right
 
 
-def _strides_of(view, order):
+def _strides_of(view: _View, order: Sequence[int]) -> tuple[int, ...]:
     """Of batch, row and head, as ptxpack_strides wants them; a stride of an extent of 1 is any."""
     strides = [view.strides[at] for at in order]
     extents = [view.shape[at] for at in order]
@@ -129,7 +142,7 @@ def _strides_of(view, order):
     return three
 
 
-def _sizes_of(q, k, v, order):
+def _sizes_of(q: _View, k: _View, v: _View, order: Sequence[int]) -> tuple[int, ...]:
     """batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim of three shapes that fit each other."""
     for view in (q, k, v):
         if len(view.shape) != 4:
@@ -146,7 +159,7 @@ def _sizes_of(q, k, v, order):
     return sizes
 
 
-def _descale(call, name, array, sizes):
+def _descale(call: _Call, name: str, array: Any, sizes: Sequence[int]) -> int:
     """The address of f32 [batch][heads_kv]; 0 without one."""
     if array is None:
         return 0
@@ -156,9 +169,10 @@ def _descale(call, name, array, sizes):
     return view.address
 
 
-def attention(q, k, v, *, causal=False, window=None, softcap=0.0, scale=None, align="bottom-right",
-              layout="bshd", dtype=None, out=None, lse=None, return_lse=False, q_descale=None, k_descale=None,
-              v_descale=None, stream=None):
+def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = None, softcap: float = 0.0,
+              scale: Optional[float] = None, align: str = "bottom-right", layout: str = "bshd",
+              dtype: Optional[str] = None, out: Any = None, lse: Any = None, return_lse: bool = False,
+              q_descale: Any = None, k_descale: Any = None, v_descale: Any = None, stream: Any = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -186,16 +200,17 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, scale=None, al
     scales = [_descale(call, name, array, sizes) for name, array in (
         ("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale))]
     o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind)
-    want_lse, logs, logs_view = return_lse or lse is not None, None, None
+    want_lse, logs, logs_address = return_lse or lse is not None, None, 0
     if want_lse:
         logs, logs_view = call.output("lse", lse, "f32", (sizes[0], sizes[3], sizes[1]))
         if not _is_compact(logs_view):
             raise ArgumentError("lse must be contiguous")
+        logs_address = logs_view.address
     strides = tuple(_strides_of(view, order) for view in views + (o_view,))
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0),
                                       *_mask_of(causal, window, align), float(softcap), strides)
     addresses = [view.address for view in views + (o_view,)]
-    addresses += [logs_view.address if want_lse else 0, plan.workspace(call.stream)] + scales
+    addresses += [logs_address, plan.workspace(call.stream)] + scales
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses)
     launch = call.device.lib.ptxpack_attention_launch
     call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))
@@ -209,19 +224,20 @@ _ACTIVATIONS = {None: 0, "relu": 1, "gelu": 2, "silu": 3}  # ptxpack_activation
 _ROW_MAJOR, _COLUMN_MAJOR = 0, 1  # ptxpack_order
 
 
-def _product_of(a, b):
+def _product_of(a: _View, b: _View) -> tuple[int, int, int, int, tuple[int, ...]]:
     """m, n, k, batch, and the shape of the result."""
     if any(len(view.shape) not in (2, 3) for view in (a, b)):
         raise ArgumentError("a is %s and b is %s: they must have 2 or 3 dimensions" % (a.shape, b.shape))
     (m, k), n = a.shape[-2:], b.shape[-1]
     batches = [view.shape[0] for view in (a, b) if len(view.shape) == 3]
-    shape = tuple(batches and [max(batches)]) + (m, n)
+    shape = ((max(batches),) if batches else ()) + (m, n)
     if min(shape) < 1 or max(shape + (k,)) >= 2**31:
         raise ArgumentError("a is %s and b is %s: extents are 1 or more, below 2^31" % (a.shape, b.shape))
     return m, n, k, max(batches, default=1), shape
 
 
-def _matrix_of(view, batch, rows, columns, row_major=False):
+def _matrix_of(view: _View, batch: int, rows: int, columns: int,
+               row_major: bool = False) -> tuple[int, int, int]:
     """ptxpack_order, the stride and the batch stride of [rows, columns] or [batch, rows, columns]."""
     fit = (rows, columns), (batch, rows, columns)
     if view.shape not in fit:
@@ -239,8 +255,8 @@ def _matrix_of(view, batch, rows, columns, row_major=False):
         view.name, view.strides, "rows" if row_major else "rows or columns"))
 
 
-def matmul(a, b, *, alpha=1.0, beta=1.0, c=None, bias=None, activation=None, dtype=None, out=None,
-           stream=None):
+def matmul(a: Any, b: Any, *, alpha: float = 1.0, beta: float = 1.0, c: Any = None, bias: Any = None,
+           activation: Optional[str] = None, dtype: Optional[str] = None, out: Any = None, stream: Any = None) -> Any:
     """activation(alpha a b + beta c + bias), summed in f32.
 
     a, b        [m, k] and [k, n], or [batch, m, k] and [batch, k, n]; one of two dimensions, or with a batch
@@ -276,7 +292,8 @@ def matmul(a, b, *, alpha=1.0, beta=1.0, c=None, bias=None, activation=None, dty
 
 
 # ---- vector_add --------------------------------------------------------------------------------------------
-def vector_add(x, y, a=1.0, b=1.0, c=0.0, *, dtype=None, out=None, stream=None):
+def vector_add(x: Any, y: Any, a: float = 1.0, b: float = 1.0, c: float = 0.0, *, dtype: Optional[str] = None,
+               out: Any = None, stream: Any = None) -> Any:
     """a x + b y + c of f16 or bf16 arrays of one shape and the same strides, without gaps; out may be x or y.
 
     Two packed FMAs: u = b y + c, then a x + u, each rounded to the type."""
@@ -295,24 +312,8 @@ def vector_add(x, y, a=1.0, b=1.0, c=0.0, *, dtype=None, out=None, stream=None):
     return call.results((z, out is not None))[0]
 
 
-# ---- without any library -----------------------------------------------------------------------------------
-def from_host(data, shape, dtype="f16", device=0):
-    """A Tensor of bytes in host memory: whatever has the buffer protocol, without gaps."""
-    if dtype not in _ITEM_BYTES:
-        raise ArgumentError("dtype is %r, and may be %s" % (dtype, ", ".join(map(repr, _ITEM_BYTES))))
-    owner, view = _device(device), memoryview(data).cast("B")
-    tensor = Tensor(owner, shape, dtype)
-    if view.nbytes != tensor._size():
-        raise ArgumentError("data has %d bytes, and %s of %s have %d" % (view.nbytes, tensor.shape, dtype,
-                                                                         tensor._size()))
-    with owner.entered() as call:
-        call("cuMemcpyHtoD_v2", ctypes.c_uint64(tensor.address), view.tobytes(), ctypes.c_size_t(view.nbytes))
-        call("cuStreamSynchronize", ctypes.c_void_p(LEGACY_STREAM))  # other streams do not wait for its end
-    return tensor
-
-
 # ---- info --------------------------------------------------------------------------------------------------
-def info(device=0):
+def info(device: int = 0) -> dict[str, Any]:
     """About a device by its ordinal: name, target ("sm_90a"), driver_version (13000 for CUDA 13.0), sm_count,
     memory_bytes, route (how PTX is compiled, and why so) and library (the file that is in use)."""
     found = _device(device)

@@ -1,0 +1,241 @@
+/* decode.c - the method of the rows of ptx/attention/decode.ptx: few query rows, many keys.
+ *
+ * The query heads that share a key head, and their query rows, are the rows of one tile.  The key blocks of all
+ * tiles are one list, cut into ranges of equal length, one for each block of the grid. */
+#include <stdio.h>
+
+#include "cost.h"
+#include "mma_layout.h"
+#include "mma_symbols.h"
+#include "op.h"
+
+enum { ELEMENT = sizeof(uint16_t), STATE_FLOATS = 4 };
+
+/* ---- the list of key blocks ------------------------------------------------------------------------- */
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Ranges as short as `blocks` blocks of the grid allow; a little longer if they then end where tiles end, which
+ * leaves nothing to merge, or split every tile alike.  Where a range is several whole tiles these are far apart
+ * in the list, so that blocks which run at the same time read neighbouring heads. */
+static void cut(attention_ranges *s, int64_t blocks)
+{
+    int64_t total = s->tiles * s->tile_blocks;
+    int64_t shortest = divide_up(total, blocks);
+    int64_t even = s->tiles <= blocks ? divide_up(s->tile_blocks, blocks / s->tiles)
+                                      : divide_up(s->tiles, blocks) * s->tile_blocks;
+    s->range = 15 * even <= 16 * shortest ? even : shortest;
+    s->grid = divide_up(total, s->range);
+    s->order = s->apart = 1;
+    if (s->range % s->tile_blocks == 0 && s->tiles % (s->range / s->tile_blocks) == 0) {
+        s->order = s->range / s->tile_blocks;
+        s->apart = s->tiles / s->order;
+    }
+}
+
+/* The list, before it is cut: of a problem that was not checked yet the number of all blocks may be too large. */
+static attention_ranges count_blocks(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                     const ptxpack_variant *row)
+{
+    int64_t          block_n = ptxpack_variant_parameter(row, "BLOCK_N", 16);
+    attention_ranges s = {.group = d->heads_q / d->heads_kv, .tiles = (int64_t)d->batch * d->heads_kv};
+    s.rows = s.group * d->seqlen_q;
+    s.first_key = g->limited_left ? larger(g->left_offset, 0) : 0;
+    s.end = g->limited_right ? smaller(d->seqlen_kv, (int64_t)g->right_offset + d->seqlen_q) : d->seqlen_kv;
+    s.tile_blocks = larger(divide_up(s.end - s.first_key, block_n), 1);
+    return s;
+}
+
+static attention_ranges plan_ranges(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                    const ptxpack_variant *row, int64_t sms)
+{
+    attention_ranges s = count_blocks(d, g, row);
+    cut(&s, sms * row->blocks_per_sm);
+    return s;
+}
+
+attention_ranges attention_decode_ranges(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                         const ptxpack_variant *row, const ptxpack_device_caps *caps,
+                                         int sm_count)
+{
+    return plan_ranges(desc, geometry, row, attention_machine_of(caps, sm_count).sms);
+}
+
+static bool splits_tiles(const attention_ranges *s) { return s->range % s->tile_blocks != 0; }
+
+/* ---- cost ------------------------------------------------------------------------------------------- */
+/* Clocks, from the times of 14 problems on an H200 (2026-11-23): until the first keys arrive; besides, where two
+ * blocks share an SM; to merge the warps and write O, for each tile of a range; to merge a tile's parts, and for
+ * each part. */
+enum { START_CLOCKS = 8500, START_OF_TWO = 1500, TILE_CLOCKS = 700, MERGE_CLOCKS = 800, PART_CLOCKS = 200 };
+/* Two blocks on an SM hide each other's merges, where each tile is merged once. */
+static const double speed_of_two = 1.01;
+
+static double row_cost(const plan_problem *p, const ptxpack_variant *row)
+{
+    const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)p->desc;
+    attention_machine             m = attention_machine_of(&p->caps, p->sm_count);
+    attention_ranges              s = plan_ranges(d, (const attention_geometry *)p->geometry, row, m.sms);
+    /* with the row's HEAD_DIM, so that the smallest that fits is taken */
+    double block = 2.0 * ELEMENT * (double)ptxpack_variant_parameter(row, "BLOCK_N", 16) *
+                   (double)ptxpack_variant_parameter(row, "HEAD_DIM", 64);
+    double resident = (double)smaller(divide_up(s.grid, m.sms), row->blocks_per_sm);
+    double speed = resident > 1 && !splits_tiles(&s) ? speed_of_two : 1;
+    double clocks = START_CLOCKS + (resident > 1 ? START_OF_TWO : 0);
+    clocks += (double)s.range * resident * block / (m.bytes * speed);
+    clocks += TILE_CLOCKS * (double)divide_up(s.range, s.tile_blocks) / resident;
+    if (splits_tiles(&s))
+        clocks += MERGE_CLOCKS + PART_CLOCKS * (double)divide_up(s.tile_blocks, s.range);
+    return clocks / (1e3 * m.ghz);
+}
+
+/* ---- the plan --------------------------------------------------------------------------------------- */
+static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    const attention_mma_layout   *l = (const attention_mma_layout *)layout;
+    const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
+    const attention_geometry     *g = (const attention_geometry *)problem->geometry;
+    symbol_add(list, "BF16", desc->dtype == PTXPACK_BF16);
+    symbol_add(list, "LIMITED", (g->limited_left || g->limited_right) && desc->seqlen_q > 1);
+    symbol_add(list, "SOFTCAP", g->softcap > 0);
+    symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
+    symbol_add(list, "WARP_BYTES", l->shared_bytes);
+    attention_mma_symbols(l, list);
+}
+
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)problem->desc;
+    const attention_geometry     *g = (const attention_geometry *)problem->geometry;
+    int64_t                       rows = (int64_t)(d->heads_q / d->heads_kv) * d->seqlen_q,
+            most = ptxpack_variant_parameter(row, "ROWS", 0);
+    if (rows > most) {
+        snprintf(line, PLAN_LINE,
+                 "%lld query rows share a key head (seqlen_q %d times heads_q / heads_kv %d); it takes %d",
+                 (long long)rows, (int)d->seqlen_q, (int)(d->heads_q / d->heads_kv), (int)most);
+        return line;
+    }
+    for (int i = TENSOR_K; i <= TENSOR_V; i++)
+        if (g->tensor[i].row > INT32_MAX / ELEMENT) {
+            snprintf(line, PLAN_LINE, "%s.row: stride %lld exceeds %d elements", attention_tensor_names[i],
+                     (long long)g->tensor[i].row, INT32_MAX / ELEMENT);
+            return line;
+        }
+    enum { BLOCK_LIMIT = INT32_MAX / 2, KEY_LIMIT = INT32_MAX - 4096 };
+    attention_ranges s = count_blocks(d, g, row);
+    if (d->seqlen_kv > KEY_LIMIT) {
+        snprintf(line, PLAN_LINE, "seqlen_kv exceeds %d", (int)KEY_LIMIT);
+        return line;
+    }
+    if (s.tiles > BLOCK_LIMIT / s.tile_blocks) {
+        snprintf(line, PLAN_LINE, "seqlen_kv %d: the keys of %lld heads are more than %d blocks",
+                 (int)d->seqlen_kv, (long long)s.tiles, BLOCK_LIMIT);
+        return line;
+    }
+    return NULL;
+}
+
+static void fill_tensors(attention_decode_arguments *a, const attention_tensor *t)
+{
+    a->q_batch = t[TENSOR_Q].batch * ELEMENT;
+    a->q_row = t[TENSOR_Q].row * ELEMENT;
+    a->q_head = t[TENSOR_Q].head * ELEMENT;
+    a->k_batch = t[TENSOR_K].batch * ELEMENT;
+    a->k_row = (int32_t)(t[TENSOR_K].row * ELEMENT);
+    a->k_head = t[TENSOR_K].head * ELEMENT;
+    a->v_batch = t[TENSOR_V].batch * ELEMENT;
+    a->v_row = (int32_t)(t[TENSOR_V].row * ELEMENT);
+    a->v_head = t[TENSOR_V].head * ELEMENT;
+    a->o_batch = t[TENSOR_O].batch * ELEMENT;
+    a->o_row = t[TENSOR_O].row * ELEMENT;
+    a->o_head = t[TENSOR_O].head * ELEMENT;
+}
+
+static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_desc *d,
+                         const attention_geometry *g, const attention_ranges *s)
+{
+    const double log2_e = 1.4426950408889634;
+    int32_t      last = d->seqlen_q - 1;
+    a->seqlen_q = d->seqlen_q;
+    a->heads_kv = d->heads_kv;
+    a->head_dim = d->head_dim;
+    a->rows = (int32_t)s->rows;
+    a->group = (int32_t)s->group;
+    a->group_inverse = (int32_t)divide_up(1 << 16, s->group);
+    a->first_key = (int32_t)s->first_key;
+    a->keys_end = (int32_t)s->end;
+    a->left_offset = g->limited_left ? g->left_offset : -last; /* never binds */
+    a->right_offset = g->limited_right ? g->right_offset : d->seqlen_kv;
+    a->full_from = a->left_offset + last;
+    a->full_to = (int32_t)smaller(s->end, (int64_t)a->right_offset + 1);
+    a->tile_blocks = (int32_t)s->tile_blocks;
+    a->blocks = (int32_t)(s->tiles * s->tile_blocks);
+    a->range = (int32_t)s->range;
+    a->order = (int32_t)s->order;
+    a->tiles_apart = (int32_t)s->apart;
+    a->scale_log2 = (float)((g->softcap > 0 ? g->softcap : g->scale) * log2_e);
+    a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
+}
+
+/* Counters of the ranges, in whole 16 bytes. */
+static uint64_t counter_bytes(uint64_t grid) { return (sizeof(uint32_t) * grid + 15) / 16 * 16; }
+
+static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *head)
+{
+    const ptxpack_attention_desc *d = (const ptxpack_attention_desc *)problem->desc;
+    ptxpack_attention_plan       *plan = (ptxpack_attention_plan *)head;
+    attention_machine             m = attention_machine_of(&problem->caps, problem->sm_count);
+    attention_ranges              s = plan_ranges(d, &plan->geometry, row, m.sms);
+    (void)layout;
+    fill_tensors(&plan->arguments.decode, plan->geometry.tensor);
+    fill_numbers(&plan->arguments.decode, d, &plan->geometry, &s);
+    head->grid[0] = (uint32_t)s.grid;
+    if (splits_tiles(&s)) {
+        uint64_t rows = (uint64_t)ptxpack_variant_parameter(row, "ROWS", 0);
+        uint64_t columns = (uint64_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0) + STATE_FLOATS;
+        head->counters = counter_bytes(head->grid[0]);
+        head->workspace = head->counters + 2 * head->grid[0] * rows * columns * sizeof(float);
+    }
+    return PTXPACK_OK;
+}
+
+static ptxpack_status address(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
+{
+    attention_decode_arguments      *a = (attention_decode_arguments *)arguments;
+    const ptxpack_attention_buffers *b = (const ptxpack_attention_buffers *)buffers;
+    (void)grid;
+    a->q = b->q;
+    a->k = b->k;
+    a->v = b->v;
+    a->o = b->o;
+    a->lse = b->lse;
+    a->workspace = b->workspace;
+    a->parts = b->workspace + plan->counters;
+    return PTXPACK_OK;
+}
+
+static ptxpack_status derive(const ptxpack_variant *row, void *layout)
+{
+    return ptxpack_attention_decode_layout(row, (attention_mma_layout *)layout);
+}
+
+/* full, causal, the same padded; causal softcap, the same padded: the other builds lie between these. */
+static const uint8_t        corners[] = {0, 4, 2, 6, 5, 7};
+static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
+const plan_method           attention_decode = {
+              .file = "attention/decode.ptx",
+              .fields = fields,
+              .field_count = sizeof fields / sizeof fields[0],
+              .argument_bytes = sizeof(attention_decode_arguments),
+              .layout_bytes = sizeof(attention_mma_layout),
+              .derive = derive,
+              .refusal = refusal,
+              .cost = row_cost,
+              .symbols = symbols,
+              .fill = fill,
+              .address = address,
+              .corners = corners,
+              .corner_count = sizeof corners,
+};

@@ -1,0 +1,193 @@
+/* decode.c - how the rows of decode.ptx divide the keys of a problem, and when they are taken. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "host/attention/inspect.h"
+#include "loader/inspect.h"
+
+static const ptxpack_device_caps h200 = {.arch = 90, .isa = 90};
+
+static ptxpack_attention_desc problem(int32_t batch, int32_t rows, int32_t heads, int32_t heads_kv,
+                                      int32_t keys)
+{
+    return (ptxpack_attention_desc){.size = sizeof(ptxpack_attention_desc),
+                                    .dtype = PTXPACK_BF16,
+                                    .batch = batch,
+                                    .seqlen_q = rows,
+                                    .seqlen_kv = keys,
+                                    .heads_q = heads,
+                                    .heads_kv = heads_kv,
+                                    .head_dim = 128};
+}
+
+static const ptxpack_variant *row_named(const char *id)
+{
+    size_t                 count;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(rows[i].id, id) == 0)
+            return &rows[i];
+    fail_msg("there is no row %s", id);
+    return NULL;
+}
+
+static attention_ranges ranges_of(const ptxpack_attention_desc *d, const char *id, int sms)
+{
+    attention_geometry g;
+    char               line[PLAN_LINE];
+    assert_int_equal(ptxpack_attention_resolve(d, &g, line), PTXPACK_OK);
+    return attention_decode_ranges(d, &g, row_named(id), &h200, sms);
+}
+
+/* ---- ranges --------------------------------------------------------------------------------------- */
+/* Where the kernel finds tile `number` of the list (ptx/attention/decode_tiles.ptx). */
+static int64_t tile_at(const attention_ranges *s, int64_t number)
+{
+    return s->order == 1 ? number : number % s->order * s->apart + number / s->order;
+}
+
+/* Every block of every tile belongs to one range, no range is empty, and no tile comes twice. */
+static void check_ranges(const attention_ranges *s, int64_t most)
+{
+    int64_t        total = s->tiles * s->tile_blocks;
+    unsigned char *seen = (unsigned char *)calloc((size_t)s->tiles, 1);
+    assert_non_null(seen);
+    assert_true(s->grid >= 1 && s->grid <= most);
+    assert_true(s->range * s->grid >= total && s->range * (s->grid - 1) < total);
+    for (int64_t i = 0; i < s->tiles; i++) {
+        int64_t tile = tile_at(s, i);
+        assert_true(tile >= 0 && tile < s->tiles && !seen[tile]);
+        seen[tile] = 1;
+    }
+    free(seen);
+}
+
+static void ranges_cover_all_blocks_once(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"attention_decode_sm80_d128_8x8", "attention_decode_sm80_d128_8x4"};
+    uint64_t                 random = 20261123;
+    for (int i = 0; i < 4000; i++) {
+        int32_t draw[4];
+        for (int n = 0; n < 4; n++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            draw[n] = (int32_t)(random >> 40);
+        }
+        int                    sms = 1 + draw[0] % 200;
+        ptxpack_attention_desc d = problem(1 + draw[1] % 70, 1, 8, 1 << (draw[2] % 4), 1 + draw[3] % 5000);
+        attention_ranges       s = ranges_of(&d, ids[i % 2], sms);
+        check_ranges(&s, sms * row_named(ids[i % 2])->blocks_per_sm);
+        assert_int_equal(s.tile_blocks, (d.seqlen_kv + 15) / 16);
+    }
+}
+
+/* A little more work for a block is better than tiles that are split unevenly. */
+static void ranges_end_where_tiles_end(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = problem(16, 1, 32, 8, 1024);
+    attention_ranges       s = ranges_of(&d, "attention_decode_sm80_d128_8x8", 132);
+    assert_int_equal(s.range, 64); /* one of 128 tiles, where 62 blocks would do */
+    assert_int_equal(s.grid, 128);
+    d = problem(1, 1, 64, 8, 8192);
+    s = ranges_of(&d, "attention_decode_sm80_d128_8x8", 132);
+    assert_int_equal(s.range, 32); /* 16 for each of 8 tiles */
+    d = problem(32, 1, 64, 8, 8192);
+    s = ranges_of(&d, "attention_decode_sm80_d128_8x8", 132);
+    assert_int_equal(s.order, 2);   /* two whole tiles, */
+    assert_int_equal(s.apart, 128); /* of which the second comes after the first of all blocks */
+}
+
+/* Only keys that some row sees are in the list. */
+static void masks_shorten_the_list(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = problem(1, 2, 8, 8, 1000);
+    d.mask = PTXPACK_MASK_WINDOW_BOTTOM_RIGHT;
+    d.window_left = 100;
+    attention_ranges s = ranges_of(&d, "attention_decode_sm80_d128_8x8", 132);
+    assert_int_equal(s.first_key, 1000 - 2 - 100); /* the first row is key 998's */
+    assert_int_equal(s.end, 1000);
+    d.mask = PTXPACK_MASK_CAUSAL_TOP_LEFT;
+    d.window_left = 0;
+    s = ranges_of(&d, "attention_decode_sm80_d128_8x8", 132);
+    assert_int_equal(s.end, 2);
+    assert_int_equal(s.tile_blocks, 1);
+}
+
+/* ---- the choice ----------------------------------------------------------------------------------- */
+static const plan_method *method_for(const ptxpack *handle, const ptxpack_attention_desc *d)
+{
+    const ptxpack_variant *row;
+    assert_int_equal(plan_row_of(&attention_op, handle, NULL, d, &row), PTXPACK_OK);
+    return plan_method_of(row);
+}
+
+static void few_rows_are_taken(void **state)
+{
+    (void)state;
+    static const char *const archs[] = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120"};
+    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
+        ptxpack        *handle;
+        ptxpack_options options = {.size = sizeof options, .offline = true, .no_cache = true, .ptxjit = "none"};
+        assert_int_equal(ptxpack_open_stand_in(&options, archs[i], 0, &handle), PTXPACK_OK);
+        ptxpack_attention_desc one = problem(1, 1, 64, 8, 8192), sixteen = problem(4, 4, 32, 8, 4096),
+                               many = problem(1, 17, 8, 8, 4096), mha = problem(16, 1, 32, 32, 4096);
+        assert_ptr_equal(method_for(handle, &one), &attention_decode);
+        assert_ptr_equal(method_for(handle, &sixteen), &attention_decode);
+        assert_ptr_equal(method_for(handle, &mha), &attention_decode);
+        assert_ptr_not_equal(method_for(handle, &many), &attention_decode);
+        for (int32_t dim = 8; dim <= 256; dim += 8) { /* the smallest HEAD_DIM that suffices */
+            const ptxpack_variant *row;
+            one.head_dim = dim;
+            assert_int_equal(plan_row_of(&attention_op, handle, NULL, &one, &row), PTXPACK_OK);
+            assert_int_equal(ptxpack_variant_parameter(row, "HEAD_DIM", 0), dim <= 64    ? 64
+                                                                            : dim <= 128 ? 128
+                                                                                         : 256);
+        }
+        ptxpack_close(handle);
+    }
+}
+
+static void too_many_rows_are_refused(void **state)
+{
+    (void)state;
+    ptxpack_attention_desc d = problem(1, 5, 8, 2, 64);
+    attention_geometry     g;
+    plan_problem           p;
+    char                   line[PLAN_LINE];
+    assert_int_equal(plan_resolve(&attention_op, NULL, NULL, &d, &g, &p, line), PTXPACK_OK);
+    assert_string_equal(attention_decode.refusal(&p, row_named("attention_decode_sm80_d128_16x4"), line),
+                        "20 query rows share a key head (seqlen_q 5 times heads_q / heads_kv 4); it takes 16");
+    /* the keys of 2^38 heads, all the same ones */
+    d = problem(1 << 19, 1, 1 << 19, 1 << 19, INT32_MAX - 4096);
+    d.k = d.v = (ptxpack_strides){.row = 128};
+    assert_int_equal(plan_resolve(&attention_op, NULL, NULL, &d, &g, &p, line), PTXPACK_OK);
+    assert_string_equal(attention_decode.refusal(&p, row_named("attention_decode_sm80_d128_8x8"), line),
+                        "seqlen_kv 2147479551: the keys of 274877906944 heads are more than 1073741823 blocks");
+    d.seqlen_kv = INT32_MAX;
+    assert_string_equal(attention_decode.refusal(&p, row_named("attention_decode_sm80_d128_8x8"), line),
+                        "seqlen_kv exceeds 2147479551");
+    d = problem(1, 1, 8, 8, 64);
+    d.v = (ptxpack_strides){.row = (int64_t)1 << 31, .head = 128};
+    assert_int_equal(plan_resolve(&attention_op, NULL, NULL, &d, &g, &p, line), PTXPACK_OK);
+    assert_string_equal(attention_decode.refusal(&p, row_named("attention_decode_sm80_d128_8x8"), line),
+                        "v.row: stride 2147483648 exceeds 1073741823 elements");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_cover_all_blocks_once), cmocka_unit_test(ranges_end_where_tiles_end),
+        cmocka_unit_test(masks_shorten_the_list),       cmocka_unit_test(few_rows_are_taken),
+        cmocka_unit_test(too_many_rows_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,243 @@
+/* null_arguments.h - what null_arguments.sh builds its program from: an example of each type that a public function
+ * takes, and the judgement of a call.  The calls themselves are made from the headers. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ptxpack/ptxpack.h>
+
+/* ---- examples ------------------------------------------------------------------------------------- */
+/* Members have the names of their types, by which the script finds them. */
+static struct {
+    ptxpack_tuple                ptxpack_tuple;
+    ptxpack_layout               ptxpack_layout;
+    ptxpack_tensor               ptxpack_tensor;
+    ptxpack_mma_atom             ptxpack_mma_atom;
+    ptxpack_copy_atom            ptxpack_copy_atom;
+    ptxpack_tiled_mma            ptxpack_tiled_mma;
+    ptxpack_tiled_copy           ptxpack_tiled_copy;
+    ptxpack_variant              ptxpack_variant;
+    ptxpack_symbol               ptxpack_symbol;
+    ptxpack_options              ptxpack_options;
+    ptxpack_source               ptxpack_source;
+    ptxpack_device_caps          ptxpack_device_caps;
+    ptxpack_cache_options        ptxpack_cache_options;
+    ptxpack_expand_options       ptxpack_expand_options;
+    ptxpack_preload_options      ptxpack_preload_options;
+    ptxpack_bank_access          ptxpack_bank_access;
+    ptxpack_wgmma_fields         ptxpack_wgmma_fields;
+    ptxpack_tma_desc             ptxpack_tma_desc;
+    ptxpack_attention_desc       ptxpack_attention_desc;
+    ptxpack_attention_buffers    ptxpack_attention_buffers;
+    ptxpack_gemm_desc            ptxpack_gemm_desc;
+    ptxpack_gemm_buffers         ptxpack_gemm_buffers;
+    ptxpack_descales             ptxpack_descales;
+    ptxpack_swizzle              ptxpack_swizzle;
+    ptxpack_kernel_info          ptxpack_kernel_info;
+    ptxpack_program_info         ptxpack_program_info;
+    ptxpack_cache_entry          ptxpack_cache_entry;
+    ptxpack_cache_info           ptxpack_cache_info;
+    ptxpack_cache_stats          ptxpack_cache_stats;
+    ptxpack_cache_swept          ptxpack_cache_swept;
+    ptxpack_prebuilt_info        ptxpack_prebuilt_info;
+    ptxpack                     *ptxpack, *out_ptxpack;
+    const ptxpack_kernel        *ptxpack_kernel, *out_ptxpack_kernel;
+    ptxpack_program             *ptxpack_program, *out_ptxpack_program;
+    const ptxpack_function      *ptxpack_function, *out_ptxpack_function;
+    ptxpack_expansion           *ptxpack_expansion, *out_ptxpack_expansion;
+    ptxpack_preloading          *ptxpack_preloading, *out_ptxpack_preloading;
+    ptxpack_cache               *ptxpack_cache;
+    ptxpack_cache_key           *ptxpack_cache_key;
+    ptxpack_attention_plan      *ptxpack_attention_plan, *out_ptxpack_attention_plan;
+    ptxpack_gemm_plan           *ptxpack_gemm_plan, *out_ptxpack_gemm_plan;
+    ptxpack_vector_plan         *ptxpack_vector_plan, *out_ptxpack_vector_plan;
+    const struct ptxpack_driver *driver, *out_driver;
+    int                          an_int;
+    int64_t                      int64_t;
+    uint32_t                     uint32_t[3];
+    uint64_t                     uint64_t;
+    size_t                       size_t;
+    double                       doubles[4096];
+    void                        *pointers[4], *out_bytes;
+    char                         text[4096], *out_text;
+    unsigned char                bytes[1 << 20];
+    ptxpack_map                  map;
+    ptxpack_folder               fold;
+    ptxpack_variant_filter       filter;
+    ptxpack_cache_step (*visit)(const ptxpack_cache_info *info, void *user);
+} the;
+
+static ptxpack_tuple same(void *user, const ptxpack_tuple *mode) { return *mode; }
+static ptxpack_tuple first(void *user, const ptxpack_tuple *so_far, const ptxpack_tuple *mode)
+{
+    return *so_far;
+}
+static bool               any(const ptxpack_variant *row, const void *context) { return true; }
+static ptxpack_cache_step next(const ptxpack_cache_info *info, void *user) { return PTXPACK_CACHE_NEXT; }
+static const char        *read_nothing(void *context, const char *path, size_t *bytes) { return NULL; }
+
+static void must(ptxpack_status status, const char *what)
+{
+    if (status == PTXPACK_OK)
+        return;
+    printf("%s: %s\n", what, ptxpack_detail(the.ptxpack));
+    exit(1);
+}
+
+static void make_layouts(void)
+{
+    the.ptxpack_tuple = ptxpack_tuple_parse("(4,8)");
+    the.ptxpack_layout = ptxpack_layout_parse("(4,8):(1,4)");
+    the.ptxpack_tensor = ptxpack_make_tensor(0, 16, &the.ptxpack_layout);
+    must(ptxpack_mma_atom_find("SM80_16x8x16_F32F16F16F32_TN", &the.ptxpack_mma_atom), "an atom");
+    must(ptxpack_copy_atom_find("UniversalCopy<uint128_t>", &the.ptxpack_copy_atom), "an atom");
+    the.ptxpack_tiled_mma = ptxpack_make_tiled_mma(&the.ptxpack_mma_atom, NULL, NULL);
+    ptxpack_layout threads = ptxpack_layout_parse("32:1"), values = ptxpack_layout_parse("8:1");
+    the.ptxpack_tiled_copy = ptxpack_make_tiled_copy(&the.ptxpack_copy_atom, 16, &threads, &values);
+    must(the.ptxpack_tiled_mma.status, "a tiled MMA");
+    must(the.ptxpack_tiled_copy.status, "a tiled copy");
+    the.ptxpack_bank_access = (ptxpack_bank_access){&the.ptxpack_layout, 2};
+    the.map = same;
+    the.fold = first;
+    the.filter = any;
+    the.visit = next;
+}
+
+static void make_handles(void)
+{
+    static const char text[] = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n";
+    must(ptxpack_open(NULL, &the.ptxpack), "a handle");
+    the.driver = ptxpack_driver_table(the.ptxpack);
+    the.ptxpack_cache = ptxpack_cache_of(the.ptxpack);
+    the.ptxpack_cache_key = ptxpack_cache_key_create();
+    the.ptxpack_source = (ptxpack_source){.size = sizeof the.ptxpack_source, .text = text};
+    must(ptxpack_program_load(the.ptxpack, &the.ptxpack_source, &the.ptxpack_program), "a program");
+    must(ptxpack_program_function(the.ptxpack_program, NULL, &the.ptxpack_function), "a function");
+    the.ptxpack_preload_options = (ptxpack_preload_options){.size = sizeof the.ptxpack_preload_options,
+                                                            .arch = "sm_90a"};
+    must(ptxpack_preload(&the.ptxpack_preload_options, &the.ptxpack_preloading), "a preloading");
+    the.ptxpack_options = (ptxpack_options){.size = sizeof the.ptxpack_options};
+    the.ptxpack_cache_stats.size = sizeof the.ptxpack_cache_stats;
+    the.ptxpack_expand_options = (ptxpack_expand_options){.size = sizeof the.ptxpack_expand_options,
+                                                          .read = read_nothing};
+    ptxpack_expand("nothing", &the.ptxpack_expand_options, &the.ptxpack_expansion);
+}
+
+static void make_plans(void)
+{
+    the.ptxpack_attention_desc = (ptxpack_attention_desc){.size = sizeof the.ptxpack_attention_desc,
+                                                          .dtype = PTXPACK_F16,
+                                                          .batch = 1,
+                                                          .seqlen_q = 16,
+                                                          .seqlen_kv = 16,
+                                                          .heads_q = 1,
+                                                          .heads_kv = 1,
+                                                          .head_dim = 64};
+    the.ptxpack_attention_buffers.size = sizeof the.ptxpack_attention_buffers;
+    the.ptxpack_gemm_desc = (ptxpack_gemm_desc){.size = sizeof the.ptxpack_gemm_desc,
+                                                .dtype = PTXPACK_F16,
+                                                .m = 64,
+                                                .n = 64,
+                                                .k = 64,
+                                                .batch = 1};
+    the.ptxpack_gemm_buffers.size = sizeof the.ptxpack_gemm_buffers;
+    must(ptxpack_vector_plan_create(the.ptxpack, PTXPACK_F16, &the.ptxpack_vector_plan), "a vector plan");
+    must(ptxpack_attention_plan_create(the.ptxpack, &the.ptxpack_attention_desc, &the.ptxpack_attention_plan),
+         "an attention plan");
+    must(ptxpack_gemm_plan_create(the.ptxpack, &the.ptxpack_gemm_desc, &the.ptxpack_gemm_plan), "a gemm plan");
+    the.ptxpack_kernel = ptxpack_vector_kernel(the.ptxpack_vector_plan);
+    the.ptxpack_variant = *ptxpack_kernel_describe(the.ptxpack_kernel)->variant;
+    the.ptxpack_symbol = (ptxpack_symbol){"SYMBOL", 1};
+    the.ptxpack_device_caps = ptxpack_device(the.ptxpack)->caps;
+    the.uint32_t[0] = the.uint32_t[1] = the.uint32_t[2] = 1;
+}
+
+/* ---- judgement ------------------------------------------------------------------------------------ */
+static const char *function, *parameter; /* of the call that is being made */
+static int         calls, failures;
+static sigjmp_buf  back;
+
+static void crashed(int number) { siglongjmp(back, number); }
+
+static void complain(const char *what, const char *more)
+{
+    failures++;
+    printf("%s, %s NULL: %s%s\n", function, parameter, what, more);
+}
+
+static void begin(const char *name, const char *missing)
+{
+    function = name;
+    parameter = missing;
+    calls++;
+    strcpy(the.text, "-");
+    ptxpack_fail(NULL, PTXPACK_E_ARG, "no line");
+    ptxpack_fail(the.ptxpack, PTXPACK_E_ARG, "no line");
+}
+
+/* "CALL: PARAMETER is NULL"; a longer name may be spoken of otherwise. */
+static bool names_it(const char *line)
+{
+    char wanted[64];
+    snprintf(wanted, sizeof wanted, "%s is NULL", parameter);
+    const char *at = strstr(line, wanted);
+    return (at != NULL && (at == line || at[-1] == ' ')) ||
+           (strlen(parameter) > 1 && strstr(line, parameter) != NULL);
+}
+
+static void refused(ptxpack_status status)
+{
+    const char *error = ptxpack_expansion_error(the.out_ptxpack_expansion);
+    if (status != PTXPACK_E_ARG)
+        complain("not refused: ", ptxpack_status_name(status));
+    else if (!names_it(ptxpack_detail(NULL)) && !names_it(ptxpack_detail(the.ptxpack)) && !names_it(the.text) &&
+             !names_it(error))
+        complain("the line does not name it: ", ptxpack_detail(NULL));
+}
+
+static void nothing(bool empty)
+{
+    if (!empty)
+        complain("something was returned", "");
+}
+
+#define CALL(kind, name, missing, ...) \
+    begin(name, missing);              \
+    if (sigsetjmp(back, 1) == 0)       \
+        kind(__VA_ARGS__);             \
+    else                               \
+        complain("it crashes", "");
+#define VOID(...)                  __VA_ARGS__
+#define MAY(...)                   __VA_ARGS__
+#define ANY(...)                   (void)(__VA_ARGS__)
+#define STATUS(...)                refused(__VA_ARGS__)
+#define NUMBER(...)                nothing((__VA_ARGS__) == 0)
+#define POINTER(...)               pointer(__VA_ARGS__)
+#define ptxpack_tuple(...)         refused((__VA_ARGS__).status)
+#define ptxpack_layout(...)        refused((__VA_ARGS__).shape.status)
+#define ptxpack_slice(...)         refused((__VA_ARGS__).layout.shape.status)
+#define ptxpack_tensor(...)        refused((__VA_ARGS__).layout.shape.status)
+#define ptxpack_tiled_mma(...)     refused((__VA_ARGS__).status)
+#define ptxpack_tiled_copy(...)    refused((__VA_ARGS__).status)
+#define ptxpack_banks(...)         refused((__VA_ARGS__).status)
+#define ptxpack_wgmma_operand(...) refused((__VA_ARGS__).status)
+#define ptxpack_tma_box(...)       refused((__VA_ARGS__).status)
+#define ptxpack_instance(...)      nothing((__VA_ARGS__).symbol_count == 0)
+
+static void pointer(const void *result) { nothing(result == NULL || *(const char *)result == '\0'); }
+
+static void all_calls(void);
+
+int main(void)
+{
+    const int signals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE};
+    make_layouts();
+    make_handles();
+    make_plans();
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        signal(signals[i], crashed);
+    all_calls();
+    printf("%d calls, %d failures\n", calls, failures);
+    return failures > 0;
+}

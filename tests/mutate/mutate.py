@@ -1,0 +1,347 @@
+"""mutate.py - breaks the pack's kernels on purpose, one thing at a time: the checks on the emulated driver must notice.
+
+Each mutant is a copy of the .ptx files with one line dropped, or with one constant, comparison, operator, operand,
+predicate or index changed (mutants.py).  `ptxpack-check` runs it in steps: a step is a few cases of one kernel on one
+architecture.  The steps that noticed most in the least time come first.  At the end all cases of the kernel run on those
+that survived the small steps.
+A mutant is noticed when the text does not assemble, a case fails, the judge finds something, or the program does not
+end in time.  A survivor passes every case: it shows a case that is missing, or it is equal to the original; equal.txt
+says why, and such mutants are not run.
+
+Mutants of host files (C) are built in a copy of the sources; those that gcc refuses are not counted.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import mutants
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+WGMMA = [(90, 'attention_wgmma', case, '') for case in (
+    'attention f16 d64 4/2 113x203 equal', 'attention e4m3 d64 4/2 113x203 normal', 'attention bf16 d64 4/2 113x203 normal',
+    'attention f16 d128 2/1 113x203 normal', 'attention e4m3 d128 2/1 113x203 normal', 'attention f16 d64 4/2 113x203 climbing',
+    'attention e4m3 d64 4/2 113x203 climbing', 'attention f16 d40 2/1 239x1', 'attention bf16 d64 4/2 256x512',
+    'attention ')]
+MMA = [(sm, 'attention_mma', case, '') for sm, case in (
+    (80, 'attention f16 d64 4/2 113x203 equal'), (75, 'attention f16 d64 4/2 113x203 normal'),
+    (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d40 2/1 239x1'),
+    (80, 'attention f16 d64 4/2 113x203 climbing'), (80, 'attention f16 d128 2/1 113x203 normal'), (75, 'attention '),
+    (80, 'attention '))]
+DECODE = [(80, 'attention_decode', case, '') for case in (
+    'attention f16 d64 4/2 4x700', 'attention bf16 d64 4/2 1x1328', 'attention f16 d112 2/1 4x700', 'f16 d64 12/6 7x90',
+    'f16 d64 10/5 7x300', 'attention ')]
+GEMM_MMA = [(sm, 'gemm_mma', case, '') for sm, case in (
+    (75, 'x5x7'), (80, 'x40x0'), (75, 'gemm f16 rc 150x300x203 batch 2 plain'), (80, 'gemm bf16 rr 129'),
+    (80, 'gemm bf16 cr 129'), (80, 'gemm f16 cc 150x300x203 batch 2 c-bias-gelu'), (75, 'gemm '), (80, 'gemm '))]
+GEMM_WGMMA = [(90, 'gemm_wgmma', case, '') for case in (
+    'gemm bf16 rr 3x5x7', 'gemm f16 rc 129', 'x40x0', '260x264', 'gemm bf16 cr 129', 'gemm f16 cc 3x5x7',
+    'gemm bf16 rr 150x300x203 batch 2 c-in-place', 'gemm ')]
+# The steps of each kernel: architecture, rows, filter of cases, PTXPACK_EMU_ASYNC.
+STEPS = {
+    'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'latest')],
+    'attention/mma.ptx': MMA + [(80, 'attention_mma', 'f16 d64 4/2 113x203', 'latest')],
+    'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'latest')],
+    'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'latest')],
+    'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'latest')],
+    'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
+    'probe': [(90, '', 'atom SM90_64x8', ''), (80, '', 'atom ', ''), (90, '', 'atom ', '')],
+}
+# What the cases of a host file are, by a part of its name; the first that fits.
+HOST_STEPS = [('host/attention/wgmma', 'attention/wgmma.ptx'), ('host/attention/mma', 'attention/mma.ptx'),
+              ('host/attention/decode', 'attention/decode.ptx'), ('host/attention/attention_symbols', 'attention/mma.ptx'),
+              ('host/gemm/wgmma', 'gemm/wgmma.ptx'), ('host/gemm/', 'gemm/mma.ptx'), ('host/plan/', 'attention/wgmma.ptx')]
+SMALL_SECONDS, LARGE_SECONDS = 60, 900  # of processor time: a step takes a second, or a minute
+WAIT_SECONDS = 1800                     # a program that waits for ever uses no processor
+
+
+Mutant = collections.namedtuple('Mutant', 'file line kind old new')
+
+
+def plain(text):
+    return ' '.join(text.split())
+
+
+def read(path):
+    with open(path, encoding='utf-8') as file:
+        return file.read()
+
+
+class Equal:
+    """equal.txt: paragraphs of "file: old", lines "  -> new" where * stands for any text, and the reason."""
+
+    def __init__(self, path):
+        self.rules, self.unused = [], {}
+        key, patterns = None, []
+        for number, line in enumerate(read(path).splitlines(), 1):
+            if line.startswith('#') or not line.strip():
+                continue
+            if line.startswith('  -> '):
+                patterns.append(line[5:])
+            elif line.startswith('  '):
+                for pattern in patterns:
+                    expression = '.*'.join(re.escape(plain(part)) if part.strip() else '' for part in pattern.split('*'))
+                    self.rules.append((*key, re.compile(expression.replace('.*', ' ?.*')), line.strip()))
+                patterns = []
+            else:
+                file, _, old = line.partition(': ')
+                key = (file, plain(old))
+                if not os.path.exists(os.path.join(ROOT, 'ptx' if file.endswith('.ptx') else '', file)):
+                    sys.exit('equal.txt:%d: there is no file %s' % (number, file))
+                self.unused[key] = number
+
+    def stale(self):
+        """Rules whose line is no longer in its file."""
+        for (file, old), number in self.unused.items():
+            path = os.path.join(ROOT, 'ptx' if file.endswith('.ptx') else '', file)
+            if not any(plain(line.split('//')[0]) == old for line in read(path).splitlines()):
+                yield 'equal.txt:%d: %s has no line "%s"' % (number, file, old)
+
+    def reason(self, mutant):
+        new = plain(mutant.new) or 'dropped'
+        for file, old, pattern, why in self.rules:
+            if file == mutant.file and old == plain(mutant.old.split('//')[0]) and pattern.fullmatch(new):
+                return why
+        return None
+
+
+def kernels_of_files():
+    """Which kernels include a .ptx file, directly or not."""
+    texts = {}
+    for folder in sorted(os.listdir(os.path.join(ROOT, 'ptx'))):
+        path = os.path.join(ROOT, 'ptx', folder)
+        for name in sorted(os.listdir(path)) if os.path.isdir(path) else []:
+            if name.endswith('.ptx'):
+                texts[folder + '/' + name] = read(os.path.join(path, name))
+    uses = collections.defaultdict(list)
+    for kernel in [k for k in STEPS if k in texts] + [name for name in texts if name.startswith('probe/')]:
+        seen, todo = set(), [kernel]
+        while todo:
+            name = todo.pop()
+            if name in seen or name not in texts:
+                continue
+            seen.add(name)
+            todo += re.findall(r'^\s*\.include "([^"]*)"', texts[name], re.M)
+        for name in seen:
+            key = kernel if kernel in STEPS else 'probe'
+            if key not in uses[name]:
+                uses[name].append(key)
+    return uses
+
+
+def steps_of(name, uses):
+    """Interleaves the steps of all kernels that use the file: the small ones first."""
+    if name.endswith('.ptx'):
+        lists = [STEPS[kernel] for kernel in uses.get(name, [])]
+    else:
+        lists = [STEPS[next((kernel for part, kernel in HOST_STEPS if part in name), 'attention/mma.ptx')]]
+        if name.startswith('host/plan/'):
+            lists += [STEPS['gemm/wgmma.ptx'], STEPS['attention/mma.ptx']]
+    longest = max((len(each) for each in lists), default=0)
+    return [each[i - longest] for i in range(longest) for each in lists if i - longest >= -len(each)]
+
+
+def is_large(step):
+    return step[2].endswith(' ') or step[3] != ''
+
+
+class Runner:
+    def __init__(self, options):
+        self.o, self.lock = options, threading.Lock()
+        self.work = tempfile.mkdtemp(prefix='ptxpack-mutate-')
+        self.free, self.steps, self.passed = [], {}, set()
+        self.gained = collections.defaultdict(float)  # by file and step: noticed, and seconds
+        self.spent = collections.defaultdict(float)
+        for i in range(options.jobs):
+            folder = os.path.join(self.work, str(i))
+            if options.host:
+                shutil.copytree(ROOT, folder, symlinks=True, ignore=shutil.ignore_patterns('.git', 'logs', 'tests-*'))
+            else:
+                shutil.copytree(os.path.join(ROOT, 'ptx'), folder, ignore=shutil.ignore_patterns('*.h', '*.md'))
+            self.free.append(folder)
+
+    def check(self, folder, step):
+        """Returns whether all cases passed, what was printed, and the seconds."""
+        sm, row, cases, late = step
+        limit = LARGE_SECONDS if is_large(step) else SMALL_SECONDS
+        build = os.path.join(folder, 'build') if self.o.host else self.o.build
+        command = ['sh', '-c', 'ulimit -t %d; exec "$@"' % limit, 'sh', os.path.join(build, 'ptxpack-check'), '--device', 'emu',
+                   '--threads', '1', '--seed', '1', '--first', '--filter', cases] + (['--row', row] if row else [])
+        environment = {k: v for k, v in os.environ.items() if not k.startswith('PTXPACK_')}
+        environment.update(PTXPACK_DRIVER=os.path.join(self.o.build, 'libptxpack-emu.so'), PTXPACK_EMU_SM=str(sm),
+                           PTXPACK_CACHE_DISABLE='1', PTXPACK_PTX_DIR=os.path.join(ROOT, 'ptx') if self.o.host else folder)
+        if late:
+            environment['PTXPACK_EMU_ASYNC'] = late
+        started = time.monotonic()
+        try:
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=WAIT_SECONDS,
+                                  cwd=ROOT, errors='replace')
+            status, text = done.returncode, done.stdout
+        except subprocess.TimeoutExpired:
+            status, text = 1, 'FAIL: not done after %d s' % WAIT_SECONDS
+        return status == 0, text, time.monotonic() - started
+
+    def trust(self, step):
+        """A step that noticed something must pass without a mutant."""
+        with self.lock:
+            lock = self.steps.setdefault(step, threading.Lock())
+        with lock:
+            if step not in self.passed:
+                passed, text, _ = self.check(self.clean(), step)
+                if not passed:
+                    raise SystemExit('mutate: without a mutant, --filter "%s" on sm_%d fails:\n%s' % (step[2], step[0], text))
+                self.passed.add(step)
+
+    def clean(self):
+        folder = os.path.join(self.work, 'clean')
+        if self.o.host and not os.path.exists(folder):
+            os.mkdir(folder)
+            os.symlink(self.o.build, os.path.join(folder, 'build'))
+        return folder if self.o.host else os.path.join(ROOT, 'ptx')
+
+    def rebuild(self, folder):
+        done = subprocess.run(['make', '-s', 'build/ptxpack-check'], cwd=folder, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+        return done.returncode == 0
+
+    def one(self, mutant, steps):
+        """Returns None for a survivor, otherwise what noticed the mutant; 'invalid' for one that gcc refuses."""
+        with self.lock:
+            folder = self.free.pop()
+        path = os.path.join(folder, mutant.file)
+        text = read(path)
+        lines = text.split('\n')
+        lines[mutant.line - 1] = mutant.new
+        try:
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write('\n'.join(lines))
+            if self.o.host and not self.rebuild(folder):
+                return 'invalid'
+            with self.lock:
+                order = sorted(steps, key=lambda s: -(self.gained[mutant.file, s] + 0.5) / (self.spent[mutant.file, s] + 2))
+            for step in order:
+                passed, said, seconds = self.check(folder, step)
+                with self.lock:
+                    self.spent[mutant.file, step] += seconds
+                    self.gained[mutant.file, step] += not passed
+                if not passed:
+                    self.trust(step)
+                    first = next((line for line in said.splitlines() if 'FAIL' in line), said.strip()[-160:])
+                    return 'sm_%d %s' % (step[0], first[:300])
+            return None
+        finally:
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(text)
+            with self.lock:
+                self.free.append(folder)
+
+
+def choose(files, per_file, seed, host):
+    """Up to `per_file` mutants of each file: one of every line before a second one of any."""
+    chosen, total = [], {}
+    for name in files:
+        draw = random.Random('%d %s' % (seed, name))
+        ranked = []
+        lines = read(os.path.join(ROOT, '' if host else 'ptx', name)).split('\n')
+        for number, line in enumerate(lines, 1):
+            made = list(mutants.of_c(line) if host else mutants.of_ptx(line))
+            draw.shuffle(made)
+            ranked += [(turn, draw.random(), Mutant(name, number, kind, line, new)) for turn, (kind, new) in enumerate(made)]
+        total[name] = len(ranked)
+        ranked.sort(key=lambda each: each[:2])
+        chosen.append([each[2] for each in ranked[:per_file]])
+    # in turn from all files, so that a time limit leaves something of each
+    return [row[i] for i in range(max(map(len, chosen), default=0)) for row in chosen if i < len(row)], total
+
+
+def parse():
+    p = argparse.ArgumentParser(prog='mutate.py', description=__doc__.split('\n')[0])
+    p.add_argument('files', nargs='*', help='parts of names of files (default: all kernels)')
+    p.add_argument('--build', default='build', help='the folder with ptxpack-check')
+    p.add_argument('--host', action='store_true', help='mutants of C files; name them')
+    p.add_argument('--per-file', type=int, default=1 << 30, metavar='N', help='mutants of a file (default: all)')
+    p.add_argument('--seed', type=int, default=1)
+    p.add_argument('--seconds', type=float, default=1e9, metavar='N', help='start no mutant after so long')
+    p.add_argument('--jobs', type=int, default=2)
+    p.add_argument('--small', action='store_true', help='only the small steps, without all cases at the end')
+    p.add_argument('--need', type=float, default=98, metavar='P', help='percent that must be noticed')
+    p.add_argument('--list', action='store_true', help='print the mutants and run none')
+    p.add_argument('--log', metavar='FILE', help='append a line for each mutant')
+    return p.parse_args()
+
+
+def main():
+    o = parse()
+    o.build = os.path.abspath(o.build)
+    uses = kernels_of_files()
+    names = sorted(uses)
+    if o.host:
+        names = [os.path.relpath(os.path.join(at, name), ROOT) for at, _, found in os.walk(os.path.join(ROOT, 'host'))
+                 for name in sorted(found) if name.endswith(('.c', '.h'))]
+    names = [name for name in names if not o.files or any(part in name for part in o.files)]
+    if not names:
+        sys.exit('mutate: no file has a name with %s' % ' or '.join(o.files))
+    equal = Equal(os.path.join(ROOT, 'tests/mutate/equal.txt'))
+    stale = list(equal.stale())
+    chosen, total = choose(names, o.per_file, o.seed, o.host)
+    if o.list:
+        for m in chosen:
+            print('%s:%d: %s: %s -> %s' % (m.file, m.line, m.kind, plain(m.old), plain(m.new) or 'dropped'))
+        return 0
+    started, runner = time.monotonic(), Runner(o)
+    ran, noticed, explained = collections.Counter(), collections.Counter(), collections.Counter()
+    log = open(o.log, 'a', encoding='utf-8') if o.log else None
+
+    left = []
+
+    def run(m, large):
+        if equal.reason(m):
+            explained[m.file] += 1
+            return
+        if time.monotonic() - started > o.seconds and not large:
+            return
+        by = runner.one(m, [step for step in steps_of(m.file, uses) if is_large(step) == large])
+        with runner.lock:
+            if by == 'invalid':
+                return
+            if by is None and not large and not o.small:
+                left.append(m)
+                return
+            ran[m.file] += 1
+            noticed[m.file] += by is not None
+            change = '%s:%d: %s: %s -> %s' % (m.file, m.line, m.kind, plain(m.old.split('//')[0]), plain(m.new) or 'dropped')
+            if by is None:
+                print('SURVIVOR ' + change, flush=True)
+            if log:
+                print(('noticed ' if by else 'SURVIVOR ') + change + (' | ' + by if by else ''), file=log, flush=True)
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+            for result in [pool.submit(run, m, False) for m in chosen]:
+                result.result()
+            for result in [pool.submit(run, m, True) for m in left]:
+                result.result()
+    finally:
+        shutil.rmtree(runner.work, ignore_errors=True)
+    for name in names:
+        print('%-36s %4d of %4d mutants run, %4d noticed, %3d survived, %3d known to be equal' %
+              (name, ran[name], total[name], noticed[name], ran[name] - noticed[name], explained[name]))
+    for line in stale:
+        print('FAIL ' + line)
+    all_ran, all_noticed = sum(ran.values()), sum(noticed.values())
+    percent = 100 * all_noticed / all_ran if all_ran else 0
+    print('seed %d: %d of %d mutants noticed (%.1f %%), %d known to be equal, %.0f s' %
+          (o.seed, all_noticed, all_ran, percent, sum(explained.values()), time.monotonic() - started))
+    return 0 if percent >= o.need and not stale else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())

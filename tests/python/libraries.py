@@ -1,0 +1,160 @@
+"""libraries.py - the Python module with stand-ins for PyTorch, CuPy and JAX, which behave like these libraries, and
+with structures that are laid out as the C compiler does."""
+import ctypes
+import os
+import sys
+import types
+import unittest
+
+import ptxpack
+from arrays import (Array, Lender, Problem, driver, new_stream, pointer, values_of)
+
+
+class Libraries(unittest.TestCase):
+    """Stand-ins for PyTorch, CuPy and JAX, as far as the module uses them; frameworks.py tests the real ones."""
+
+    def tearDown(self):
+        for name in ("torch", "cupy", "jax"):
+            sys.modules.pop(name, None)
+        ptxpack.frameworks._library_of.cache_clear()
+        ptxpack.frameworks._adapter.cache_clear()
+
+    def put(self, name, **members):
+        module = types.ModuleType(name)
+        for member, value in members.items():
+            setattr(module, member, value)
+        sys.modules[name] = module
+        return module
+
+    def test_torch(self):
+        stream, used = new_stream(), []
+
+        class FakeTensor(Array):
+            __module__ = "torch"
+            is_cuda, requires_grad, dtype = True, False, "float16"
+
+            def __init__(self, *arguments, **options):
+                super().__init__(*arguments, **options)
+                self.dtype = {"f16": "float16", "f32": "float32"}[self.kind]
+            device = property(lambda self: types.SimpleNamespace(index=0), lambda self, _: None)
+            data_ptr = lambda self: self.address  # noqa: E731
+        FakeTensor.stride = lambda self: self.strides
+
+        def empty(shape, dtype, device):
+            return FakeTensor("f32" if dtype == "float32" else "f16", shape)
+
+        class Context:
+            def __init__(self, what):
+                used.append(what)
+            __enter__ = __exit__ = lambda *_: None
+        torch = self.put("torch", float16="float16", bfloat16="bfloat16", float32="float32", uint8="uint8",
+                         empty=empty, is_grad_enabled=lambda: True,
+                         empty_like=lambda x, dtype, requires_grad: empty(x.shape, dtype, None))
+        current = types.SimpleNamespace(cuda_stream=stream)
+        torch.cuda = types.SimpleNamespace(current_stream=lambda device: current, stream=Context,
+                                           ExternalStream=lambda s, device: s)
+        problem = Problem(form=FakeTensor)
+        o, lse = ptxpack.attention(*problem.arrays, return_lse=True)
+        self.assertTrue(isinstance(o, FakeTensor) and isinstance(lse, FakeTensor))
+        self.assertEqual(used, [None, None])
+        driver("cuStreamSynchronize", pointer(stream))
+        problem.expect(self, o.values(), lse.values())
+        ptxpack.attention(*problem.arrays, stream=0)
+        ptxpack.attention(*problem.arrays, stream=1)  # PyTorch calls this stream 0
+        self.assertEqual(used[2:], [0, 0])
+        problem.arrays[0].requires_grad = True
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "q requires a gradient"):
+            ptxpack.attention(*problem.arrays)
+        problem.arrays[0].is_cuda = False
+        torch.cuda.current_stream = None  # it would refuse a device that is not a CUDA device
+        with self.assertRaisesRegex(TypeError, "q is not in the memory of a CUDA device"):
+            ptxpack.attention(*problem.arrays)
+
+    def test_cupy(self):
+        stream, used = new_stream(), []
+
+        class FakeArray(Lender):
+            __module__ = "cupy"
+            dtype = property(lambda self: self.kind)
+
+            def __init__(self, *arguments, **options):
+                super().__init__(*arguments, **options)
+                self.ordinal = self.device
+
+        FakeArray.device = property(lambda self: Ordinal(0), lambda self, _: None)
+
+        class Ordinal(int):
+            id = 0
+
+        class Context:
+            def __init__(self, what):
+                used.append(what)
+            __enter__ = __exit__ = lambda *_: None
+        cupy = self.put("cupy", float32="f32", float16="f16", uint16="u16",
+                        empty=lambda shape, dtype: FakeArray(dtype, shape),
+                        empty_like=lambda x, dtype: FakeArray(dtype, x.shape))
+        cupy.cuda = types.SimpleNamespace(Device=Context, ExternalStream=Context,
+                                          get_current_stream=lambda: types.SimpleNamespace(ptr=stream))
+        problem = Problem(form=FakeArray)
+        o, lse = ptxpack.attention(*problem.arrays, return_lse=True)
+        self.assertTrue(isinstance(o, FakeArray) and isinstance(lse, FakeArray))
+        self.assertEqual(problem.arrays[0].asked_stream, stream)
+        driver("cuStreamSynchronize", pointer(stream))
+        problem.expect(self, o.values(), lse.values())
+        self.assertNotIn(1, used)
+        ptxpack.attention(*problem.arrays, stream=1)
+        self.assertIn(1, used)
+
+    def test_jax(self):
+        class FakeArray(Lender):
+            __module__ = "jaxlib"
+
+        class Tracer(FakeArray):
+            pass
+        self.put("jax", core=types.SimpleNamespace(Tracer=Tracer),
+                 dlpack=types.SimpleNamespace(from_dlpack=lambda tensor: ("jax", tensor)))
+        problem = Problem(form=FakeArray)
+        name, o = ptxpack.attention(*problem.arrays)
+        self.assertEqual(name, "jax")
+        problem.expect(self, values_of(o))
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "out may not be written"):
+            ptxpack.attention(*problem.arrays, out=FakeArray("f16", problem.shape_q))
+        with self.assertRaisesRegex(TypeError, "q is traced by JAX"):
+            ptxpack.attention(Tracer("f16", (1, 9, 2, 16)), *problem.arrays[1:])
+
+
+STRUCTURES = {"ptxpack_options": ptxpack.library._Options, "ptxpack_device_caps": ptxpack.library._Caps,
+              "ptxpack_device_info": ptxpack.library._DeviceInfo, "ptxpack_strides": ptxpack.library._Strides,
+              "ptxpack_attention_desc": ptxpack.library._AttentionDesc,
+              "ptxpack_attention_buffers": ptxpack.library._AttentionBuffers,
+              "ptxpack_gemm_desc": ptxpack.library._GemmDesc, "ptxpack_gemm_buffers": ptxpack.library._GemmBuffers,
+              "ptxpack_symbol": ptxpack.library._Symbol, "ptxpack_source": ptxpack.library._Source,
+              "ptxpack_program_info": ptxpack.library._ProgramInfo, "ptxpack_resources": ptxpack.library._Resources,
+              "ptxpack_function_info": ptxpack.library._FunctionInfo}
+
+
+def layouts():
+    """Yields (C expression, the module's value for it)."""
+    for name, structure in STRUCTURES.items():
+        if structure is not ptxpack.library._Options:  # it may end early, where its size says
+            yield "sizeof(%s)" % name, ctypes.sizeof(structure)
+        for field, _ in structure._fields_:
+            yield "offsetof(%s, %s)" % (name, field), getattr(structure, field).offset
+            yield "sizeof(((%s *)0)->%s)" % (name, field), getattr(structure, field).size
+
+
+def print_c():
+    print("#include <stddef.h>\n#include <stdio.h>\n#include <ptxpack.h>\nint main(void)\n{")
+    for expression, _ in layouts():
+        print('    printf("%%zu\\n", %s);' % expression)
+    print("}")
+
+
+class Structures(unittest.TestCase):
+    def test_layouts(self):
+        """The structures are laid out as the C compiler does."""
+        with open(os.environ["PTXPACK_LAYOUTS"], encoding="ascii") as file:
+            theirs = [int(line) for line in file]
+        mine = list(layouts())
+        self.assertEqual(len(mine), len(theirs))
+        self.assertEqual(mine, [(expression, number) for (expression, _), number in zip(mine, theirs)])

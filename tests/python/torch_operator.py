@@ -1,0 +1,155 @@
+"""torch_operator.py - ptxpack.torch on the CPU and the emulated driver; torch.sh runs it."""
+import os
+import subprocess
+import sys
+import unittest
+
+import torch
+
+import ptxpack.torch
+
+SHAPE_Q, SHAPE_KV = (2, 9, 4, 16), (2, 21, 2, 16)  # [batch, sequence, head, dim]
+BOUNDS = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float8_e4m3fn: 0.15}
+
+
+def inputs(dtype=torch.float16, layout="bshd", shape_q=SHAPE_Q, shape_kv=SHAPE_KV, seed=1):
+    torch.manual_seed(seed)
+    q, k, v = (torch.randn(shape).to(dtype) for shape in (shape_q, shape_kv, shape_kv))
+    return [x.transpose(1, 2) if layout == "bhsd" else x for x in (q, k, v)]
+
+
+def reference(q, k, v, causal=False, left=-1, right=-1, softcap=0.0, scale=None, layout="bshd", descale=1.0):
+    """o and lse in f64."""
+    if layout == "bshd":
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    q, k, v = (x.double() for x in (q, k, v))
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    scores = q @ k.transpose(2, 3) * (scale or q.shape[3]**-0.5)
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    late = k.shape[2] - q.shape[2]
+    i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])
+    visible = torch.ones_like(scores[0, 0], dtype=torch.bool)
+    if causal:
+        visible &= j <= i + late
+    if left >= 0:
+        visible &= j >= i + late - left
+    if right >= 0:
+        visible &= j <= i + late + right
+    scores = scores.masked_fill(~visible, -torch.inf)
+    o = torch.softmax(scores, -1) @ v * descale
+    return o if layout == "bhsd" else o.transpose(1, 2), torch.logsumexp(scores, -1)
+
+
+class Operator(unittest.TestCase):
+    def near(self, o, want, dtype):
+        self.assertEqual(o.shape, want.shape)
+        self.assertLess(float(((o.double() - want).abs() / (1 + want.abs())).max()), BOUNDS[dtype])
+
+    def test_values(self):
+        for dtype in (torch.float16, torch.bfloat16):
+            for layout in ("bshd", "bhsd"):
+                for options, limits in (({}, {}), ({"causal": True}, {"causal": True}),
+                                        ({"window": (3, 2), "softcap": 5.0, "scale": 0.5},
+                                         {"left": 3, "right": 2, "softcap": 5.0, "scale": 0.5}),
+                                        ({"window": 4}, {"left": 4, "right": 4}),
+                                        ({"window": (None, 0)}, {"right": 0})):
+                    with self.subTest((dtype, layout, options)):
+                        q, k, v = inputs(dtype, layout)
+                        o, lse = ptxpack.torch.attention(q, k, v, layout=layout, return_lse=True, **options)
+                        want, want_lse = reference(q, k, v, layout=layout, **limits)
+                        self.assertEqual((o.dtype, o.stride(), lse.dtype), (dtype, q.stride(), torch.float32))
+                        self.near(o, want, dtype)
+                        self.assertLess(float((lse - want_lse).abs().max()), 2e-3 * (1 + float(want_lse.abs().max())))
+                        alone = ptxpack.torch.attention(q, k, v, layout=layout, **options)
+                        self.assertTrue(torch.equal(alone, o))
+
+    def test_e4m3(self):
+        q, k, v = inputs(torch.float8_e4m3fn, shape_q=(1, 9, 2, 32), shape_kv=(1, 21, 2, 32))
+        o = ptxpack.torch.attention(q, k, v, v_descale=torch.full((1, 2), 2.0))
+        self.assertEqual(o.dtype, torch.bfloat16)
+        self.near(o, reference(q, k, v, descale=2.0)[0], torch.float8_e4m3fn)
+
+    def test_checks_of_pytorch(self):
+        for layout in ("bshd", "bhsd"):
+            arguments = (*inputs(layout=layout), True, -1, -1, 0.0, None, "bottom-right", layout, None, None, None)
+            found = torch.library.opcheck(torch.ops.ptxpack.attention.default, arguments, test_utils=(
+                "test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"))
+            self.assertEqual(set(found.values()), {"SUCCESS"})
+
+    def test_without_data(self):
+        for device, dtype in (("meta", torch.bfloat16), ("meta", torch.float8_e4m3fn)):
+            q, k, v = (torch.empty(shape, dtype=dtype, device=device) for shape in (SHAPE_Q, SHAPE_KV, SHAPE_KV))
+            o, lse = ptxpack.torch.attention(q, k, v, return_lse=True)
+            self.assertEqual((o.shape, o.dtype, o.device.type), (SHAPE_Q, torch.bfloat16, device))
+            self.assertEqual((lse.shape, lse.dtype), ((2, 4, 9), torch.float32))
+        q = torch.empty(SHAPE_Q, dtype=torch.float16, device="meta").transpose(1, 2)
+        o, lse = ptxpack.torch.attention(q, q, q, layout="bhsd", return_lse=True)
+        self.assertEqual((o.stride(), lse.shape), (q.stride(), (2, 4, 9)))
+
+    def compiled(self, backend, **options):
+        def layer(q, k, v, factor):
+            o, lse = ptxpack.torch.attention(q * factor, k, v, causal=True, window=(8, 0), return_lse=True)
+            return torch.relu(o) + 1, lse
+        made = torch.compile(layer, fullgraph=True, backend=backend, **options)
+        for rows in (9, 11):  # the second time with another length
+            q, k, v = inputs(shape_q=(2, rows, 4, 16))
+            for got, want in zip(made(q, k, v, 2.0), layer(q, k, v, 2.0)):
+                self.assertEqual((got.shape, got.stride(), got.dtype), (want.shape, want.stride(), want.dtype))
+                self.assertTrue(torch.equal(got, want))
+
+    def test_compile(self):
+        torch._dynamo.reset()
+        self.compiled("aot_eager")
+        torch._dynamo.reset()
+        self.compiled("aot_eager", dynamic=True)
+
+    def test_compile_with_inductor(self):
+        torch._dynamo.reset()
+        try:
+            torch.compile(lambda x: torch.relu(x) + 1, fullgraph=True)(torch.ones(3))
+        except Exception as why:  # no C++ compiler, or none that it can use
+            print("SKIP: python/torch: inductor compiles nothing here: %s" % str(why).splitlines()[0])
+            self.skipTest("no inductor")
+        self.compiled("inductor")
+
+    def test_export(self):
+        class Layer(torch.nn.Module):
+            def forward(self, q, k, v):
+                return ptxpack.torch.attention(q, k, v, causal=True)
+        q, k, v = inputs()
+        program = torch.export.export(Layer(), (q, k, v))
+        self.assertIn("ptxpack.attention", str(program.graph))
+        self.assertTrue(torch.equal(program.module()(q, k, v), ptxpack.torch.attention(q, k, v, causal=True)))
+
+    def test_refusals(self):
+        q, k, v = inputs()
+        q.requires_grad = True
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "^q requires a gradient, and there is none: use torch.no_grad"):
+            ptxpack.torch.attention(q, k, v)
+        with torch.no_grad():
+            self.assertFalse(ptxpack.torch.attention(q, k, v).requires_grad)
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "^k has 3 dimensions, and must have 4"):
+            ptxpack.torch.attention(v, k[0], v)
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "layout is 'sbhd'"):
+            ptxpack.torch.attention(v, k, v, layout="sbhd")
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "q is of type torch.float64, and must be f16, bf16 or e4m3"):
+            ptxpack.torch.attention(v.double(), k, v)
+        with self.assertRaisesRegex(ptxpack.ArgumentError, "batch and last dimension must agree"):
+            ptxpack.torch.attention(v, k[:1], v[:1])
+
+    def test_no_emulated_driver(self):
+        """Nothing is computed on the CPU in silence."""
+        program = ("import torch, ptxpack.torch\nq = torch.zeros(1, 8, 1, 16, dtype=torch.float16)\n"
+                   "try:\n    ptxpack.torch.attention(q, q, q)\nexcept (ptxpack.Error, TypeError) as error:\n"
+                   "    print(getattr(error, 'status', error))")
+        fake, ptxjit = os.environ["PTXPACK_FAKE_DRIVER"], os.environ["PTXPACK_FAKE_PTXJIT"]
+        for path, want in (("/no/such.so", "PTXPACK_E_NO_DRIVER"),
+                           (fake, "q is not in the memory of a CUDA device (it is on cpu), and the driver is not the emulated one")):
+            environment = {**os.environ, "PTXPACK_DRIVER": path, "PTXPACK_PTXJIT": ptxjit, "PTXPACK_DEVICE": "gpu"}
+            run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
+            self.assertEqual((run.stdout, run.returncode), (want + "\n", 0), run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

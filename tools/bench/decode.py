@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""decode.py - ptxpack's attention for one query row and many keys beside PyTorch's FlashAttention-2 and cuDNN.
+
+Needs a machine with PyTorch and a CUDA device, and build/libptxpack.so (make lib).
+
+  python3 tools/bench/decode.py [--rows 0,1,5] [--dtype bf16] [--head-dim 128] [--queries 1] [--no-fa2]
+
+Keys and values rotate between so many inputs that none of them is found in the L2 cache.  What a plain reduction of as
+many bytes takes (a sum by PyTorch) is the roof.  Otherwise the method is that of attention.py.
+"""
+import argparse
+import datetime
+import json
+import statistics
+import sys
+
+import torch
+import torch.nn.functional as functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import attention as prefill
+
+# batch, query heads, key heads, keys
+SHAPES = ((1, 64, 8, 1024), (1, 64, 8, 8192), (1, 32, 8, 8192), (1, 32, 8, 131072), (4, 32, 8, 4096), (8, 64, 8, 8192),
+          (16, 32, 8, 1024), (32, 32, 8, 2048), (32, 64, 8, 8192), (64, 32, 8, 4096), (128, 32, 8, 4096),
+          (16, 32, 32, 4096), (128, 32, 8, 512), (8, 16, 1, 8192))
+ROTATED = 300e6  # bytes of K and V of all inputs together
+
+
+def sdpa(backend):
+    def run(q, k, v, o, lse):
+        with sdpa_kernel(backend):
+            return functional.scaled_dot_product_attention(*(x.transpose(1, 2) for x in (q, k, v)),
+                                                           enable_gqa=True).transpose(1, 2)
+    return run
+
+
+def check(run, inputs, name):
+    """FlashAttention's bound on the first and the last head of the first and the last batch."""
+    out = run(*inputs)
+    q, k, v = inputs[:3]
+    group = q.shape[2] // k.shape[2]
+    for b, h in ((0, 0), (q.shape[0] - 1, q.shape[2] - 1)):
+        head = [q[b, :, h], k[b, :, h // group], v[b, :, h // group]]
+        exact, native = (prefill.attend(*head, False, kind) for kind in (torch.float32, q.dtype))
+        bound = 2 * (native - exact).abs().max() + 2 * (exact + 0.3 - 0.3 - exact).abs().max()
+        error = (out[b, :, h].float() - exact).abs().max()
+        if not error <= bound:
+            sys.exit(f"{name}: batch {b}, head {h}: error {error:.3e} exceeds {bound:.3e}")
+
+
+def row(pack, shape, options):
+    batch, heads, keys_heads, keys = shape
+    kind, dim = prefill.DTYPES[options.dtype][1], options.head_dim
+    size = 4 * batch * keys * keys_heads * dim
+    sets = []
+    for _ in range(max(2, min(prefill.LAUNCHES, int(ROTATED // size) + 1))):
+        q = torch.randn(batch, options.queries, heads, dim, device="cuda").to(kind)
+        k, v = (torch.randn(batch, keys, keys_heads, dim, device="cuda", dtype=kind) for _ in range(2))
+        sets.append((q, k, v, torch.empty_like(q), torch.empty(batch, heads, options.queries, device="cuda")))
+    runs = {"ptxpack": prefill.ours(pack, sets[0][0], sets[0][1], False), "cuDNN": sdpa(SDPBackend.CUDNN_ATTENTION)}
+    if not options.no_fa2:
+        runs["FA2"] = sdpa(SDPBackend.FLASH_ATTENTION)
+    for name, run in runs.items():
+        check(run, sets[0], f"{name} {shape}")
+    flat = torch.empty(size // 4, device="cuda")
+    runs["reduction"] = lambda *inputs: torch.sum(flat)
+    times = prefill.measure(runs, sets, options.rounds, options.rest)
+    return {"shape": shape, "bytes": size, **times}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=prefill.numbers, default=list(range(len(SHAPES))))
+    parser.add_argument("--head-dim", type=int, default=128)
+    parser.add_argument("--queries", type=int, default=1)
+    parser.add_argument("--dtype", choices=("f16", "bf16"), default="bf16")
+    prefill.add_options(parser)
+    options = parser.parse_args()
+    torch.zeros(1, device="cuda")  # PyTorch's context is current from here on: ptxpack uses it
+    pack = prefill.Ptxpack(options.library, options.arch)
+    print(f"{datetime.date.today()}, {torch.cuda.get_device_properties(0).name}, torch {torch.__version__}, cuDNN "
+          f"{torch.backends.cudnn.version()}, {options.dtype}, head_dim {options.head_dim}, {options.queries} query row(s); "
+          f"us (GB/s of K and V), median of {options.rounds}")
+    print("| batch, heads, key heads, keys | ptxpack | cuDNN | FA2 | reduction | best peer / ptxpack |\n|" + "---|" * 6)
+    rows, ratios = [], []
+    for i in options.rows:
+        r = row(pack, SHAPES[i], options)
+        rows.append(r)
+        ratios.append(min(r[name] for name in ("cuDNN", "FA2") if name in r) / r["ptxpack"])
+        cells = [f"{r[n] * 1e6:.1f} ({r['bytes'] / r[n] * 1e-9:.0f})" if n in r else ""
+                 for n in ("ptxpack", "cuDNN", "FA2", "reduction")]
+        print(f"| {', '.join(map(str, r['shape']))} | {' | '.join(cells)} | {ratios[-1]:.2f} |", flush=True)
+    print(f"best peer / ptxpack: geometric mean {statistics.geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(rows, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+/* class.c - which registers and constants an instruction takes for a type, as ptxas decides it.
+ *
+ * Registers of bits fit every type of their width, and types of bits take every register.  Integers do not mind the
+ * sign, and floating-point types take only their own registers or bits.  ptxas counts .f16x2 among the integers. */
+#include "decode.h"
+#include "state.h"
+
+enum { BITS = 1, INTEGER = 2, FLOAT = 4, PREDICATE = 8 };
+
+static unsigned int class_of(enum ptx_type type)
+{
+    switch (type) {
+    case PTX_pred:
+        return PREDICATE;
+    case PTX_f16:
+    case PTX_bf16:
+    case PTX_bf16x2:
+    case PTX_f32:
+    case PTX_f64:
+        return FLOAT;
+    case PTX_f16x2:
+        return FLOAT | INTEGER;
+    default:
+        return (type >= PTX_u8 && type <= PTX_s64) ? INTEGER : BITS;
+    }
+}
+
+static bool agree(enum ptx_type reg, enum ptx_type type)
+{
+    const unsigned int of_reg = class_of(reg), of_type = class_of(type);
+    if (of_reg & PREDICATE || of_type & PREDICATE)
+        return of_reg == of_type;
+    if (of_reg & BITS)
+        return true;
+    if (of_type & BITS)
+        return true;
+    if (of_type & FLOAT)
+        return reg == type;
+    return (of_reg & of_type) != 0;
+}
+
+bool decode_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type, bool wider)
+{
+    const enum ptx_type reg = o->symbol->type;
+    const unsigned int  bits = ptx_type_bits(reg), wanted = ptx_type_bits(type);
+    if (bits != wanted && !(wider && bits > wanted && wanted > 1))
+        return decode_refuse(d, "'%s' has %u bits, .%s %s %u", o->symbol->name, bits, ptx_type_name(type),
+                             wider ? "needs at least" : "needs", wanted);
+    if (!agree(reg, type))
+        return decode_refuse(d, "'%s' is a register of .%s, which .%s cannot use", o->symbol->name,
+                             ptx_type_name(reg), ptx_type_name(type));
+    return true;
+}
+
+/* The operand itself, not a part of a list. */
+static bool is_whole(const struct decoder *d, const struct ptx_operand *o)
+{
+    for (unsigned int i = 0; i < d->in->operand_count; i++)
+        if (o == &d->in->operands[i])
+            return true;
+    return false;
+}
+
+static bool is_opcode(const struct decoder *d, const char *const *opcodes)
+{
+    for (int i = 0; opcodes[i] != NULL; i++)
+        if (strcmp(d->in->opcode, opcodes[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Halves have no literals.  A type of bits takes floats only of its own precision, but in a list any float. */
+bool decode_literal_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type)
+{
+    const unsigned int of_type = class_of(type);
+    const bool         integer = o->kind == PTX_OP_INTEGER;
+    if (integer && !(of_type & FLOAT))
+        return true;
+    if (!integer && (type == PTX_f32 || type == PTX_f64 || (type == PTX_b32 && o->kind == PTX_OP_F32) ||
+                     (type == PTX_b64 && o->kind == PTX_OP_F64) ||
+                     (!is_whole(d, o) && of_type & BITS && ptx_type_bits(type) >= 32)))
+        return true;
+    return decode_refuse(d, "%s literal is given for .%s", integer ? "an integer" : "a float",
+                         ptx_type_name(type));
+}
+
+/* ---- operands that only some instructions take -------------------------------------------------------- */
+bool decode_may_discard(struct decoder *d, const struct ptx_operand *o)
+{
+    static const char *const opcodes[] = {"atom", "mbarrier", "setp", NULL};
+    const bool               waits = strcmp(d->in->opcode, "mbarrier") == 0 && d->in->modifier_count > 0 &&
+                       strncmp(d->in->modifiers[0], "arrive", 6) != 0;
+    return !is_whole(d, o) || (is_opcode(d, opcodes) && !waits) ||
+           decode_refuse(d, "this instruction cannot discard its result");
+}
+
+/* mov of the same width, but 16 bits of places in the grid are enough; cvt to and from any; elements of lists. */
+bool decode_special_fits(struct decoder *d, const struct ptx_operand *o, unsigned int bits, enum ptx_type type)
+{
+    static const char *const opcodes[] = {"mov", "cvt", NULL};
+    const unsigned int       wanted = ptx_type_bits(type);
+    const bool               place = strchr(o->name, '.') != NULL;
+    if (is_whole(d, o) && !is_opcode(d, opcodes))
+        return decode_refuse(d, "only mov and cvt can read %%%s", o->name);
+    if (is_whole(d, o) && class_of(type) & FLOAT)
+        return decode_refuse(d, ".%s cannot use %%%s", ptx_type_name(type), o->name);
+    if (bits == wanted || (is_whole(d, o) && wanted == 16 && place) ||
+        (wanted == 32 && strcmp(o->name, "gridid") == 0) ||
+        (bits > wanted && strcmp(d->in->opcode, "cvt") == 0))
+        return true;
+    return decode_refuse(d, "%%%s has %u bits, .%s needs %u", o->name, bits, ptx_type_name(type), wanted);
+}
+
+bool decode_symbol_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type)
+{
+    static const char *const opcodes[] = {"mov", "cvta", "mapa", "getctarank", "call", NULL};
+    const unsigned int       bits = ptx_type_bits(type);
+    if (!is_whole(d, o) || !is_opcode(d, opcodes))
+        return decode_refuse(d, "a register is expected instead of '%s'", o->symbol->name);
+    if (bits < 16 || bits > 64 || class_of(type) & FLOAT)
+        return decode_refuse(d, "an address cannot be .%s", ptx_type_name(type));
+    if (bits == 32 && o->symbol->space == PTX_GLOBAL)
+        return decode_refuse(d, "the address of '%s' has 64 bits", o->symbol->name);
+    if (o->symbol->kind == PTX_VARIABLE && o->symbol->space == PTX_PARAM && d->function->text->is_entry)
+        for (unsigned int i = 0; i < d->function->text->variable_count; i++)
+            if (d->function->text->variables[i] == o->symbol)
+                return decode_refuse(d, "'%s' is for calls: it has no address", o->symbol->name);
+    return true;
+}
+
+/* As a global or generic address, ptxas takes 32 bits only for the instructions that it widens them for, and fewer
+ * for most others. */
+bool decode_may_widen(struct decoder *d, unsigned int bits)
+{
+    static const char *const opcodes[] = {"ldmatrix", "stmatrix", "cp", "wmma", "tensormap", "fence", NULL};
+    bool                     widened = false;
+    for (unsigned int i = 0; i < d->in->modifier_count; i++)
+        widened = widened || strcmp(d->in->modifiers[i], "async") == 0 ||
+                  strcmp(d->in->modifiers[i], "tensormap") == 0;
+    if (bits == 32 ? widened || is_opcode(d, opcodes) : !widened || strcmp(d->in->opcode, "cp") == 0)
+        return true;
+    return decode_refuse(d, "a global or generic address has 64 bits, not %u", bits);
+}
+
+bool decode_is_address(struct decoder *d, const struct ptx_operand *o)
+{
+    const enum ptx_type reg = o->symbol->type;
+    return (class_of(reg) & (BITS | INTEGER) && reg != PTX_f16x2 && reg != PTX_b128) ||
+           decode_refuse(d, "'%s' is a register of .%s, which is not an address", o->symbol->name,
+                         ptx_type_name(reg));
+}
+
+bool decode_same_widths(struct decoder *d, const struct ptx_operand *list)
+{
+    unsigned int wanted = 0;
+    for (unsigned int i = 0; list->kind == PTX_OP_LIST && i < list->count; i++) {
+        const struct ptx_operand *o = &list->items[i];
+        const unsigned int        bits = o->kind == PTX_OP_REGISTER ? ptx_type_bits(o->symbol->type) : wanted;
+        if (wanted != 0 && bits != wanted)
+            return decode_refuse(d, "the registers of a list have %u and %u bits", wanted, bits);
+        wanted = bits;
+    }
+    return true;
+}
