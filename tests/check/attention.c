@@ -21,10 +21,8 @@
 #include <string.h>
 
 #include "host/attention/inspect.h"
-#include "check.h"
-#include "tensor.h"
+#include "attention_judge.h"
 #include "tools/problem/random.h"
-#include "tools/problem/verify.h"
 
 /* ---- the cases ---------------------------------------------------------------------------------- */
 typedef enum data_kind {
@@ -58,8 +56,7 @@ enum {
     PAIRS = sizeof pairs / sizeof pairs[0],
     HEAD_DIMS = sizeof head_dims / sizeof head_dims[0],
     HEADS = sizeof heads / sizeof heads[0],
-    DTYPES = sizeof dtypes / sizeof dtypes[0],
-    TILE_ROWS = 16
+    DTYPES = sizeof dtypes / sizeof dtypes[0]
 };
 
 /* Which keys a query sees, and with which softcap.  Every case runs with the plain masks; some cases also run
@@ -101,6 +98,8 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
     bool partial = rows == 113 && keys == 203;
     if (heads[group][1] != 2)
         return false;
+    if (rows == 1 && keys > 1 && kind == RISING) /* the maximum rises from part to part of a tile */
+        return d == 64;
     if (kind != NORMAL)
         return partial && (d == 64 || (d == 128 && kind >= OVERFLOWING)) && !c->quick;
     if (rows == 256 && keys == 512)
@@ -187,11 +186,6 @@ static void name_case(const attention_case *a, char name[128])
 }
 
 /* ---- one case's data and reference -------------------------------------------------------------- */
-/* The results of the reference for the compared rows, for one mask. */
-typedef struct expected {
-    double *ref, *rounded, *lse; /* [row_count][head_dim], exact and rounded; [row_count] */
-} expected;
-
 /* Compact tensors, and the expected results of `rows`. */
 typedef struct problem {
     attention_case   a;
@@ -201,7 +195,8 @@ typedef struct problem {
     ptxpack_descales descales;
     attention_row   *rows; /* compared rows, in order of batch, head, row */
     size_t           row_count;
-    expected         by_mask[MASKS], want; /* for masks in the matrix; want: for the mask in a.desc */
+    /* for masks in the matrix; want: for the mask in a.desc */
+    attention_expected by_mask[MASKS], want;
 } problem;
 
 static void fill_value(const problem *p, int tensor, float value)
@@ -331,7 +326,7 @@ static bool make_problem(const check *c, const attention_case *a, problem *p)
     p->descales = (ptxpack_descales){p->scales, p->scales + heads_of(p), p->scales + 2 * heads_of(p)};
     p->rows = (attention_row *)malloc(p->row_count * sizeof *p->rows);
     for (int mask = 0; mask < MASKS; mask++) {
-        expected *e = &p->by_mask[mask];
+        attention_expected *e = &p->by_mask[mask];
         if (!mask_in_matrix(c, a, mask))
             continue;
         e->ref = (double *)malloc(p->row_count * dim * sizeof(double));
@@ -373,185 +368,18 @@ static bool refer(const check *c, problem *p)
     return ok;
 }
 
-/* ---- judging an output -------------------------------------------------------------------------- */
-/* The room for the line of a failure and the map under it. */
-enum { WHAT = 8192 };
-
-/* The largest errors of some of the compared rows. */
-typedef struct errors {
-    double out, rounded, ref; /* of the output, of the rounded maths; and the largest |exact| */
-} errors;
-
-static ptxpack_dtype o_type(const problem *p) { return attention_tensor_type(&p->a.desc, TENSOR_O); }
-
-static double element_error(const problem *p, const check_output *out, size_t n, int c)
-{
-    const attention_row *r = &p->rows[n];
-    return fabs(ptxpack_to_float(o_type(p), check_output_row(out, r->batch, r->row, r->head)[c]) -
-                p->want.ref[n * (size_t)p->a.desc.head_dim + (size_t)c]);
-}
-
-static errors measure(const problem *p, const check_output *out, size_t first, size_t count)
-{
-    errors e = {0, 0, 0};
-    int    dim = p->a.desc.head_dim;
-    for (size_t n = first; n < first + count; n++)
-        for (int c = 0; c < dim; c++) {
-            double ref = p->want.ref[n * (size_t)dim + (size_t)c],
-                   rounded = p->want.rounded[n * (size_t)dim + (size_t)c];
-            e.out = verify_worse(e.out, element_error(p, out, n, c));
-            e.rounded = verify_worse(e.rounded, fabs(rounded - ref));
-            e.ref = verify_worse(e.ref, fabs(ref));
-        }
-    return e;
-}
-
-/* The allowed error of a 16-row tile, as the top of the file says.  The last terms allow for roundings, also of
- * subnormal numbers, and for f32. */
-static double tile_bound(const problem *p, const check_output *out, const errors *e)
-{
-    ptxpack_dtype type = o_type(p);
-    double        unit = type == PTXPACK_F16 ? 0x1p-11 : 0x1p-8, smallest = type == PTXPACK_F16 ? 0x1p-24 : 0;
-    double        factor = p->a.desc.dtype == PTXPACK_E4M3 ? 2 : 1.5;
-    int           roundings = out->speculative && p->a.desc.dtype != PTXPACK_E4M3 ? 2 : 1;
-    return factor * verify_rtol(&p->a.desc) * e->rounded + e->ref * (roundings * unit + 0x1p-16) + smallest;
-}
-
-/* Draws a picture of the head that holds compared row `bad`: a line for 16 rows, a column for 8 channels.  X is
- * wrong, . is right; rows that were not compared are ignored. */
-static void draw_map(const problem *p, const check_output *out, size_t bad, char *text, size_t cap)
-{
-    size_t per_head = rows_per_head(&p->a.desc), first = bad / per_head * per_head, at = 0;
-    size_t start = first + (bad - first) / TILE_ROWS / 16 * 16 * TILE_ROWS; /* 16 tiles around it */
-    at += (size_t)snprintf(text, cap, "\n  batch %d head %d, 16 rows a line, 8 channels a column:",
-                           (int)p->rows[bad].batch, (int)p->rows[bad].head);
-    for (size_t n = start; n < first + per_head && n < start + 16 * TILE_ROWS && at + 64 < cap;
-         n += TILE_ROWS) {
-        size_t count = first + per_head - n < TILE_ROWS ? first + per_head - n : TILE_ROWS;
-        errors e = measure(p, out, n, count);
-        double bound = tile_bound(p, out, &e);
-        at += (size_t)snprintf(text + at, cap - at, "\n  row %5d  ", (int)p->rows[n].row);
-        for (int c = 0; c < p->a.desc.head_dim && at + 2 < cap; c += 8) {
-            bool right = true;
-            for (size_t i = n; i < n + count; i++)
-                for (int k = c; k < c + 8; k++)
-                    right = right && element_error(p, out, i, k) <= bound;
-            text[at++] = right ? '.' : 'X';
-        }
-        text[at] = '\0';
-    }
-}
-
-/* Writes a line about the worst element of some compared rows. */
-static void describe_worst(const problem *p, const check_output *out, size_t first, size_t count,
-                           const char *rule, double bound, char *what)
-{
-    size_t worst = first;
-    int    channel = 0;
-    double most = -1;
-    for (size_t n = first; n < first + count; n++)
-        for (int c = 0; c < p->a.desc.head_dim; c++) {
-            double error = element_error(p, out, n, c);
-            if (!(error <= most)) {
-                most = error;
-                worst = n;
-                channel = c;
-            }
-        }
-    const attention_row *r = &p->rows[worst];
-    const uint16_t      *got = check_output_row(out, r->batch, r->row, r->head);
-    double               exact = p->want.ref[worst * (size_t)p->a.desc.head_dim + (size_t)channel];
-    int length = snprintf(what, WHAT, "%s: o[batch %d, row %d, head %d, %d] is %.8g, exact %.8g, allowed %.3g",
-                          rule, (int)r->batch, (int)r->row, (int)r->head, channel,
-                          (double)ptxpack_to_float(o_type(p), got[channel]), exact, bound);
-    draw_map(p, out, worst, what + length, WHAT - (size_t)length);
-}
-
-/* Compares with the reference: FlashAttention's rule, the tiles, the LSE. */
-static bool judge_values(const problem *p, const check_output *out, char *what)
-{
-    const ptxpack_attention_desc *d = &p->a.desc;
-    size_t                        per_head = rows_per_head(d);
-    errors                        all = measure(p, out, 0, p->row_count);
-    double                        bound = verify_rtol(d) * all.rounded +
-                   verify_atol(o_type(p), p->want.ref, p->row_count * (size_t)d->head_dim);
-    if (!(all.out <= bound)) {
-        describe_worst(p, out, 0, p->row_count, "all rows", bound, what);
-        return false;
-    }
-    for (size_t n = 0; n < p->row_count;) {
-        size_t in_head = per_head - n % per_head, count = in_head < TILE_ROWS ? in_head : TILE_ROWS;
-        errors e = measure(p, out, n, count);
-        bound = tile_bound(p, out, &e);
-        if (!(e.out <= bound)) {
-            describe_worst(p, out, n, count, "16 rows", bound, what);
-            return false;
-        }
-        n += count;
-    }
-    for (size_t n = 0; n < p->row_count; n++) {
-        const attention_row *r = &p->rows[n];
-        float                lse = check_output_lse(out, r->batch, r->head)[r->row];
-        if (!(fabs(lse - p->want.lse[n]) <= verify_lse_bound(d, p->want.lse[n])) &&
-            !(isinf(p->want.lse[n]) && lse == p->want.lse[n])) {
-            snprintf(what, WHAT, "lse[batch %d, head %d, row %d] is %.8g, exact %.8g", (int)r->batch,
-                     (int)r->head, (int)r->row, (double)lse, p->want.lse[n]);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Whether the row sees no key. */
-static bool is_blind(const ptxpack_attention_desc *d, int64_t row)
-{
-    if (d->mask == PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT || d->mask == PTXPACK_MASK_WINDOW_BOTTOM_RIGHT)
-        row += d->seqlen_kv - d->seqlen_q;
-    return d->mask != PTXPACK_MASK_NONE && ((d->window_right >= 0 && row + d->window_right < 0) ||
-                                            (d->mask >= PTXPACK_MASK_WINDOW_TOP_LEFT && d->window_left >= 0 &&
-                                             row - d->window_left >= d->seqlen_kv));
-}
-
-/* Checks what holds for every row, compared or not: it is written and finite, or 0 and -inf without keys. */
-static bool judge_row(const ptxpack_attention_desc *d, const uint16_t *o, float lse, int32_t row, char *what)
-{
-    bool blind = is_blind(d, row);
-    for (int c = 0; c < d->head_dim; c++) {
-        float value = ptxpack_to_float(attention_tensor_type(d, TENSOR_O), o[c]);
-        if (!isfinite(value) || (blind && value != 0)) {
-            snprintf(what, WHAT, "o[row %d, %d] is %g%s", (int)row, c, (double)value,
-                     blind            ? "; the row has no key and must be 0"
-                     : o[c] == 0xffff ? ": not written"
-                                      : "");
-            return false;
-        }
-    }
-    if (blind ? lse != -INFINITY : !isfinite(lse)) {
-        snprintf(what, WHAT, "lse[row %d] is %g%s", (int)row, (double)lse,
-                 blind ? "; without keys it is -inf" : "");
-        return false;
-    }
-    return true;
-}
-
-static bool judge_rows(const problem *p, const check_output *out, char *what)
-{
-    const ptxpack_attention_desc *d = &p->a.desc;
-    for (int32_t b = 0; b < d->batch; b++)
-        for (int32_t h = 0; h < d->heads_q; h++)
-            for (int32_t i = 0; i < d->seqlen_q; i++)
-                if (!judge_row(d, check_output_row(out, b, i, h), check_output_lse(out, b, h)[i], i, what))
-                    return false;
-    return true;
-}
-
 /* ---- running a case ----------------------------------------------------------------------------- */
 /* Runs the problem's mask in the images' layout on one row of kernels.def. */
 static void run_one(check *c, const problem *p, check_images *images, const ptxpack_variant *row,
                     const char *name)
 {
-    check_output out;
-    char        *what = (char *)malloc(WHAT);
+    check_output             out;
+    char                    *what = (char *)malloc(ATTENTION_WHAT);
+    const attention_compared compared = {.desc = p->a.desc,
+                                         .rows = p->rows,
+                                         .row_count = p->row_count,
+                                         .per_head = rows_per_head(&p->a.desc),
+                                         .want = p->want};
     if (what == NULL) {
         check_broken(c, name, "no memory");
     } else if (!check_images_run(c, images, &p->a.desc, row, &out)) {
@@ -560,8 +388,7 @@ static void run_one(check *c, const problem *p, check_images *images, const ptxp
         check_record(c, name, "a second run gave other bits");
     } else if (!out.clean) {
         check_record(c, name, "the workspace's counters are not zero after the launches");
-    } else if (!judge_rows(p, &out, what) || !judge_values(p, &out, what) ||
-               !check_output_guards(&out, what, WHAT)) {
+    } else if (!attention_judge(&compared, &out, what) || !check_output_guards(&out, what, ATTENTION_WHAT)) {
         check_record(c, name, what);
     } else {
         check_record(c, name, NULL);

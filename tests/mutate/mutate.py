@@ -39,19 +39,20 @@ MMA = [(sm, 'attention_mma', case, '') for sm, case in (
 DECODE = [(80, 'attention_decode', case, '') for case in (
     'attention f16 d64 4/2 4x700', 'attention bf16 d64 4/2 1x1328', 'attention f16 d112 2/1 4x700', 'f16 d64 12/6 7x90',
     'f16 d64 10/5 7x300', 'attention ')]
+DECODE.insert(0, (80, 'attention_decode', 'attention f16 d64 4/2 1x1328 rising', 'SMS=24'))  # more parts than are merged at once
 GEMM_MMA = [(sm, 'gemm_mma', case, '') for sm, case in (
     (75, 'x5x7'), (80, 'x40x0'), (75, 'gemm f16 rc 150x300x203 batch 2 plain'), (80, 'gemm bf16 rr 129'),
     (80, 'gemm bf16 cr 129'), (80, 'gemm f16 cc 150x300x203 batch 2 c-bias-gelu'), (75, 'gemm '), (80, 'gemm '))]
 GEMM_WGMMA = [(90, 'gemm_wgmma', case, '') for case in (
     'gemm bf16 rr 3x5x7', 'gemm f16 rc 129', 'x40x0', '260x264', 'gemm bf16 cr 129', 'gemm f16 cc 3x5x7',
     'gemm bf16 rr 150x300x203 batch 2 c-in-place', 'gemm ')]
-# The steps of each kernel: architecture, rows, filter of cases, PTXPACK_EMU_ASYNC.
+# The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.
 STEPS = {
-    'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'latest')],
-    'attention/mma.ptx': MMA + [(80, 'attention_mma', 'f16 d64 4/2 113x203', 'latest')],
-    'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'latest')],
-    'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'latest')],
-    'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'latest')],
+    'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
+    'attention/mma.ptx': MMA + [(80, 'attention_mma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
+    'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'ASYNC=latest')],
+    'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
+    'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')],
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
     'probe': [(90, '', 'atom SM90_64x8', ''), (80, '', 'atom ', ''), (90, '', 'atom ', '')],
 }
@@ -150,7 +151,7 @@ def steps_of(name, uses):
 
 
 def is_large(step):
-    return step[2].endswith(' ') or step[3] != ''
+    return step[2].endswith(' ') or step[3].startswith('ASYNC')
 
 
 class Runner:
@@ -170,7 +171,7 @@ class Runner:
 
     def check(self, folder, step):
         """Returns whether all cases passed, what was printed, and the seconds."""
-        sm, row, cases, late = step
+        sm, row, cases, setting = step
         limit = LARGE_SECONDS if is_large(step) else SMALL_SECONDS
         build = os.path.join(folder, 'build') if self.o.host else self.o.build
         command = ['sh', '-c', 'ulimit -t %d; exec "$@"' % limit, 'sh', os.path.join(build, 'ptxpack-check'), '--device', 'emu',
@@ -178,8 +179,9 @@ class Runner:
         environment = {k: v for k, v in os.environ.items() if not k.startswith('PTXPACK_')}
         environment.update(PTXPACK_DRIVER=os.path.join(self.o.build, 'libptxpack-emu.so'), PTXPACK_EMU_SM=str(sm),
                            PTXPACK_CACHE_DISABLE='1', PTXPACK_PTX_DIR=os.path.join(ROOT, 'ptx') if self.o.host else folder)
-        if late:
-            environment['PTXPACK_EMU_ASYNC'] = late
+        if setting:
+            name, value = setting.split('=')
+            environment['PTXPACK_EMU_' + name] = value
         started = time.monotonic()
         try:
             done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=WAIT_SECONDS,
@@ -340,6 +342,12 @@ def main():
     percent = 100 * all_noticed / all_ran if all_ran else 0
     print('seed %d: %d of %d mutants noticed (%.1f %%), %d known to be equal, %.0f s' %
           (o.seed, all_noticed, all_ran, percent, sum(explained.values()), time.monotonic() - started))
+    if percent < o.need:
+        print('FAIL at least %g %% must be noticed.  After the change in a line with SURVIVOR every step passed.  Add a case that\n'
+              '     notices it to tests/check, and a step to STEPS in tests/mutate/mutate.py if none runs the case.  If no case can\n'
+              '     notice it (equal code, speed only), add it to tests/mutate/equal.txt with the reason.' % o.need)
+    if stale:
+        print('FAIL correct or remove these paragraphs of tests/mutate/equal.txt: their lines were changed')
     return 0 if percent >= o.need and not stale else 1
 
 
