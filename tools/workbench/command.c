@@ -61,6 +61,8 @@ static int check_modes(const program_settings *s)
         return REFUSE("--profile is of one run: it goes with neither --watch, --sweep, --no-run nor --arch");
     if (s->lines < 0 || s->lines > 1000000)
         return REFUSE("--lines: %lld is not between 0 and 1000000", (long long)s->lines);
+    if (s->errors < 0 || s->errors > 1000000)
+        return REFUSE("--errors: %lld is not between 0 and 1000000", (long long)s->errors);
     if (s->no_run && s->args.count > 0)
         return REFUSE("--arg: nothing is run%s", s->arch != NULL ? ", for --arch only compiles" : "");
     if (!s->no_run && s->grid == NULL)
@@ -182,6 +184,7 @@ static int parse(int argc, char **argv, program_settings *s, program_job *job)
         {"sass", OPTION_FLAG, &s->sass, "show machine code, by nvdisasm or cuobjdump (or PTXPACK_NVDISASM)"},
         {"no-run", OPTION_FLAG, &s->no_run, "only compile and load: registers, spills, instructions"},
         {"arch", OPTION_TEXT, &s->arch, "sm_90a  only compile, for that device; needs none"},
+        {"errors", OPTION_INT, &s->errors, "N  show the first N errors of the compiler (default 5; 0: all)"},
         {"line-info", OPTION_FLAG, &s->line_info, "with lines of the source, for profilers and --sass"},
         {"seed", OPTION_INT, &s->seed, "N  of random buffers (default 1)"},
         {"timeout", OPTION_REAL, &s->timeout, "S  end a launch by force after S seconds (10; emulated 60)"},
@@ -216,6 +219,7 @@ int program_command(int argc, char **argv, ptxpack_language language)
         s->language = language;
         s->seed = 1;
         s->lines = 30;
+        s->errors = 5;
         status = parse(argc, argv, s, job);
         if (status < 0)
             status = run(s, job);

@@ -342,7 +342,6 @@ static void json_failure(const program_settings *s, const program_result *r, con
 
 int program_report_failure(program_worker *w, const program_settings *s, const program_result *r)
 {
-    enum { SHOWN = 5 };
     char       *errors = read_errors(w, r);
     const char *at = errors != NULL ? errors : "", *more = strstr(r->line, " (and ");
     size_t      left = r->error_count, first = strcspn(at, "\n");
@@ -351,14 +350,14 @@ int program_report_failure(program_worker *w, const program_settings *s, const p
     /* The line names the first of them. */
     command_fail(s->subcommand, "%.*s", left > 1 && more != NULL ? (int)(more - r->line) : (int)strlen(r->line),
                  r->line);
-    for (int i = 1; i < SHOWN && left > 1; i++, left--) {
+    for (int64_t i = 1; (i < s->errors || s->errors == 0) && left > 1; i++, left--) {
         at += first + 1;
         first = strcspn(at, "\n");
         command_fail(s->subcommand, "%.*s", (int)first, at);
     }
     if (left > 1)
         command_fail(s->subcommand, "and %zu more error%s%s", left - 1, left > 2 ? "s" : "",
-                     s->json ? "" : "; --json lists all");
+                     s->json ? "" : "; --errors 0 shows all");
     free(errors);
     return r->status;
 }

@@ -11,8 +11,8 @@ void program_report_device(const program_settings *s, const program_result *resu
 /* JSON members: symbols of a job; figures and times of one run. */
 void program_json_symbols(const program_symbols *symbols);
 void program_json_run(const program_result *result);
-/* Lines on stderr for a failed run, with the first five errors of a compiler; --json prints all as an object.  Returns the
- * exit status. */
+/* Lines on stderr for a failed run, with the first errors of a compiler (--errors); --json prints all as an object.  Returns
+ * the exit status. */
 int program_report_failure(program_worker *w, const program_settings *s, const program_result *result);
 /* What each line of the last run executed; an exit status. */
 int program_report_profile(program_worker *w, const program_settings *s);

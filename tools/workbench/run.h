@@ -29,7 +29,8 @@ typedef struct program_settings {
     int64_t          seed;
     double           timeout; /* seconds; 0: the default */
     bool             emu, json, watch, sass, no_run, graph, line_info, profile;
-    int64_t          lines; /* of --profile */
+    int64_t          lines;  /* of --profile; 0: all */
+    int64_t          errors; /* of a compiler, that are shown; 0: all */
     /* computed from the options above */
     int64_t         launches; /* to be timed; 0: only the first; OPTION_NOT_GIVEN: depends on the device */
     program_symbols symbols;  /* -D */

@@ -122,12 +122,23 @@ static void serve(const program_worker *w, int socket)
         if (got < 0)
             continue;
         program_run(r, &w->shared->job, &w->shared->result);
+        fflush(
+            stdout); /* what the kernel printed stands before the command's report, and _exit does not write it */
         tell(&b, false);
         send_byte(socket, DONE);
         if (w->shared->result.lost)
             return; /* no call to a driver whose context is broken */
     }
     program_runner_close(r);
+}
+
+/* What a kernel prints reaches a file or a pipe line by line, as it reaches a terminal: a kernel that is ended by force
+ * has shown how far it came.  With --json, standard output is JSON alone, and the kernel's text goes to standard error. */
+static void prepare_output(const program_settings *s)
+{
+    if (s->json)
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 }
 
 static void become_worker(const program_worker *w, int socket, pid_t parent)
@@ -140,6 +151,7 @@ static void become_worker(const program_worker *w, int socket, pid_t parent)
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
+    prepare_output(w->s);
     serve(w, socket);
     _exit(COMMAND_OK);
 }
