@@ -198,13 +198,36 @@ static bool cuda_error_in(const char *line, char *buf, size_t cap)
     return false;
 }
 
+/* The lines after an error are indented: the source, and "... at line 6 of k.cu" for each template that was being
+ * instantiated, the outermost last.  Writes " (instantiated from k.cu:6)", or nothing if that is the error's own file. */
+static void outermost_instantiation(const char *at, char *buf, size_t cap)
+{
+    static const char sign[] = " at line ";
+    *buf = '\0';
+    for (; *at == ' '; at += strcspn(at, "\n"), at += *at == '\n') {
+        size_t      bytes = strcspn(at, "\n");
+        const char *place = NULL, *next = at;
+        while ((next = strstr(next, sign)) != NULL && next < at + bytes)
+            place = next += strlen(sign);
+        char         *of = NULL;
+        unsigned long number = place != NULL ? strtoul(place, &of, 10) : 0;
+        if (number && strncmp(of, " of ", 4) == 0)
+            snprintf(buf, cap, " (instantiated from %.*s:%lu)", (int)(at + bytes - of - 4), of + 4, number);
+        else if (number)
+            *buf = '\0';
+    }
+}
+
 char *ptxpack_log_cuda_list(const char *log, size_t *count)
 {
-    char       line[LINE], text[LINE];
+    char       line[LINE], what[LINE], from[WHERE], text[LINE + WHERE];
     error_list list = {.items = NULL};
     for (const char *at = log; (at = next_line(at, line));)
-        if (cuda_error_in(line, text, sizeof text))
-            add(&list, rank_of(text), text);
+        if (cuda_error_in(line, what, sizeof what)) {
+            outermost_instantiation(at, from, sizeof from);
+            snprintf(text, sizeof text, "%s%s", what, from);
+            add(&list, rank_of(what), text);
+        }
     return finish(&list, count);
 }
 

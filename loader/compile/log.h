@@ -21,7 +21,8 @@ void ptxpack_log_errors_of(const char *log, ptxpack_line_origin origin, const vo
 /* All of them, one a line, malloc'ed: first words that are neither macro nor instruction, then unknown symbols, then the
  * rest, each in the order of the log.  NULL without memory. */
 char *ptxpack_log_error_list(const char *log, ptxpack_line_origin origin, const void *context, size_t *count);
-char *ptxpack_log_cuda_list(const char *log, size_t *count); /* of an NVRTC log */
+/* The same of an NVRTC log.  An error in a template of another file also names the line that uses the template. */
+char *ptxpack_log_cuda_list(const char *log, size_t *count);
 /* The first error of an NVRTC log as "FILE:LINE: error: what", and the number of further errors; false
  * when the C++ front end reported none. */
 bool ptxpack_log_cuda_errors(const char *log, char *buf, size_t cap);

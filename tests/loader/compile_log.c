@@ -88,6 +88,14 @@ TEST(test_log_error_list)
     static const char nvrtc[] =
         "k.cu(3): error: expected a \";\"\n\nk.cu(2): error: identifier \"x\" is undefined\n"
         "k.cu(9): warning: nothing\n2 errors detected in the compilation\n";
+    static const char templates[] =
+        "/cute/layout.hpp(11): error: static assertion\n    CUTE(x);\n    ^\n          detected during:\n"
+        "            instantiation of \"int f(T) [with T=int]\" at line 91 of /cute/fold.hpp\n"
+        "            instantiation of \"int g(T)\" at line 14\n"
+        "            instantiation of \"int h(T) at line 2 of x\" at line 6 of k.cu\n\n"
+        "k.cu(7): error: a value\n  x\n          detected during instantiation of \"void k(T *)\" at line "
+        "10\n\n"
+        "layout.hpp(12): error: at line 3 of nothing\n  a\n\nk.cu(2): warning: w\n    at line 4 of z\n\n";
     char   line[128];
     size_t count;
     char  *list = ptxpack_log_error_list(log, NULL, NULL, &count);
@@ -102,6 +110,12 @@ TEST(test_log_error_list)
     assert_int_equal(count, 2);
     assert_string_equal(list,
                         "k.cu:2: error: identifier \"x\" is undefined\nk.cu:3: error: expected a \";\"\n");
+    free(list);
+    list = ptxpack_log_cuda_list(templates, &count);
+    assert_int_equal(count, 3);
+    assert_string_equal(list, "/cute/layout.hpp:11: error: static assertion (instantiated from k.cu:6)\n"
+                              "k.cu:7: error: a value\n"
+                              "layout.hpp:12: error: at line 3 of nothing\n");
     free(list);
     list = ptxpack_log_error_list("", NULL, NULL, &count);
     assert_int_equal(count, 0);
