@@ -289,6 +289,24 @@ static ptxpack_status search(const ptxpack_layout *tile, int element_bits, const
                         list->phases);
 }
 
+/* May a swizzle of this tile be searched? */
+static ptxpack_status check_search(const ptxpack_layout *tile, int bits)
+{
+    if (tile->shape.status != PTXPACK_OK)
+        return tile->shape.status;
+    if (tile->composed || !is_power_of_2(bits) || ptxpack_cosize(tile) < 1 ||
+        ptxpack_cosize(tile) > TOO_FAR / bits)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is no unswizzled tile", layout_text(tile).text);
+    return PTXPACK_OK;
+}
+
+/* log2 of the bytes that a swizzle leaves together: the widest access, an element, a bank. */
+static int swizzle_base(int bits, int widest)
+{
+    int least = bits > 8 * BANK_BYTES ? bits / 8 : BANK_BYTES;
+    return log2_of(widest > least ? widest : least);
+}
+
 ptxpack_status ptxpack_find_swizzle(const ptxpack_layout *tile, int bits, int count,
                                     const ptxpack_bank_access *accesses, ptxpack_swizzle *out)
 {
@@ -296,15 +314,16 @@ ptxpack_status ptxpack_find_swizzle(const ptxpack_layout *tile, int bits, int co
     if (accesses == NULL || out == NULL)
         return operand_missing(__func__, out == NULL ? "out" : "accesses");
     phase_list list;
-    int        widest = bits > 8 * BANK_BYTES ? bits / 8 : BANK_BYTES;
+    int        widest = 0;
     list.phases = list.addresses = 0;
     if (tile->shape.status != PTXPACK_OK)
         return tile->shape.status;
     if (count < 1 || count > PTXPACK_BANK_ACCESSES || !is_power_of_2(bits))
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "%d accesses to elements of %d bits: 1..%d and a power of 2",
                             count, bits, PTXPACK_BANK_ACCESSES);
-    if (tile->composed || ptxpack_cosize(tile) < 1 || ptxpack_cosize(tile) > TOO_FAR / bits)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is no unswizzled tile", layout_text(tile).text);
+    ptxpack_status tile_status = check_search(tile, bits);
+    if (tile_status != PTXPACK_OK)
+        return tile_status;
     for (int i = 0; i < count; i++) {
         walk           w;
         ptxpack_status status = walk_begin(&accesses[i], bits, &w);
@@ -318,5 +337,24 @@ ptxpack_status ptxpack_find_swizzle(const ptxpack_layout *tile, int bits, int co
         if (accesses[i].bytes > widest)
             widest = accesses[i].bytes;
     }
-    return search(tile, bits, &list, log2_of(widest), out);
+    return search(tile, bits, &list, swizzle_base(bits, widest), out);
+}
+
+ptxpack_status ptxpack_copy_find_swizzle(const ptxpack_tiled_copy *copy, ptxpack_side side,
+                                         const ptxpack_layout *shared, ptxpack_swizzle *out)
+{
+    GIVEN_TILED_COPY(copy);
+    GIVEN_LAYOUT(shared);
+    if (out == NULL)
+        return operand_missing(__func__, "out");
+    ptxpack_layout all = ptxpack_copy_tidfrg(copy, side, shared);
+    walk           w;
+    phase_list     list;
+    ptxpack_status status = walk_copy(copy, side, &all, &w);
+    list.phases = list.addresses = 0;
+    if (status == PTXPACK_OK)
+        status = check_search(shared, w.bits);
+    if (status == PTXPACK_OK)
+        status = list_access(&w, ptxpack_cosize(shared), &list);
+    return status == PTXPACK_OK ? search(shared, w.bits, &list, swizzle_base(w.bits, w.bytes), out) : status;
 }

@@ -54,6 +54,9 @@ PTXPACK_API ptxpack_banks ptxpack_copy_conflicts(const ptxpack_tiled_copy *copy,
  *   PTXPACK_E_UNSUPPORTED   there is no such swizzle */
 PTXPACK_API ptxpack_status ptxpack_find_swizzle(const ptxpack_layout *tile, int bits, int count,
                                                 const ptxpack_bank_access *accesses, ptxpack_swizzle *out);
+/* The same for the accesses of a tiled copy to the tile `shared`, which is its source or its destination. */
+PTXPACK_API ptxpack_status ptxpack_copy_find_swizzle(const ptxpack_tiled_copy *copy, ptxpack_side side,
+                                                     const ptxpack_layout *shared, ptxpack_swizzle *out);
 #ifdef __cplusplus
 }
 #endif

@@ -66,6 +66,11 @@ PTXPACK_API ptxpack_tuple ptxpack_mma_partition_shape(const ptxpack_tiled_mma *m
  * error. */
 PTXPACK_API ptxpack_layout ptxpack_mma_fragment(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
                                                 const ptxpack_layout *partition);
+/* The same for what a thread holds of a tensor, whichever thread it is: CuTe's partition_fragment_A, _B, _C.  The
+ * registers come in the order of the tensor's strides, but after them those along strides of a swizzled tensor that
+ * depend on the thread; CuTe knows these only when it runs. */
+PTXPACK_API ptxpack_layout ptxpack_mma_partition_fragment(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
+                                                          const ptxpack_layout *tensor);
 /* (thread, value) -> element of the tile, first mode fastest: CuTe's get_layoutA_TV and so on.  Threads that
  * differ only in the mode that the operand lacks have the same elements; for C that mode is K. */
 PTXPACK_API ptxpack_layout ptxpack_mma_layout_tv(const ptxpack_tiled_mma *mma, ptxpack_operand operand);

@@ -326,6 +326,33 @@ ptxpack_layout ptxpack_mma_fragment(const ptxpack_tiled_mma *mma, ptxpack_operan
     return ptxpack_layout_replace(&plain, 0, NULL);
 }
 
+/* Moves the strides that the swizzle of `tensor` negates for some threads behind all others, in their own order. */
+static void swizzled_strides_last(ptxpack_layout *partition, const ptxpack_layout *tensor)
+{
+    int64_t exchanged = swizzle_z(tensor->swizzle), last = 1;
+    if (!tensor->composed || partition->composed)
+        return;
+    for (int i = 0; i < partition->stride.items; i++)
+        if (last < partition->stride.value[i])
+            last = partition->stride.value[i];
+    for (int i = 0; i < partition->stride.items; i++)
+        if ((partition->stride.value[i] & exchanged) != 0)
+            partition->stride.value[i] = last + 1 + i;
+}
+
+ptxpack_layout ptxpack_mma_partition_fragment(const ptxpack_tiled_mma *mma, ptxpack_operand operand,
+                                              const ptxpack_layout *tensor)
+{
+    GIVEN_TILED_MMA(mma);
+    GIVEN_LAYOUT(tensor);
+    ptxpack_slice held = ptxpack_mma_partition(mma, operand, 0, tensor);
+    if (held.layout.shape.status != PTXPACK_OK)
+        return held.layout;
+    if (operand == PTXPACK_A ? !mma->atom.a_shared : operand == PTXPACK_B && !mma->atom.b_shared)
+        swizzled_strides_last(&held.layout, tensor);
+    return ptxpack_mma_fragment(mma, operand, &held.layout);
+}
+
 /* ---- (thread, value) layouts --------------------------------------------------------------------------- */
 /* Thread -> (v,(m,n,k)), counted first mode fastest: the inverse of the threads' layout. */
 static ptxpack_layout thread_to_vmnk(const ptxpack_tiled_mma *mma)

@@ -4,27 +4,35 @@
 #include <string.h>
 #include <strings.h>
 
+#include "atom.h"
 #include "host/atom/inspect.h"
-#include "tools/notation/atom_show.h"
 #include "tools/command.h"
+#include "tools/notation/atom_show.h"
 #include "tools/notation/draw.h"
 #include "loader/loader.h"
 
 static const char synopsis[] =
     "ptxpack atom [NAME|PATTERN] [--latex|--svg|--json]\n"
-    "       ptxpack atom --tiled NAME [--atoms LAYOUT] [--tile TILER] [--latex|--svg|--json]\n"
+    "       ptxpack atom --tiled MMA [--atoms LAYOUT] [--tile TILER] [--tensor LAYOUT --operand A|B|C "
+    "[--thread T]]\n"
+    "       ptxpack atom --tiled COPY --threads LAYOUT [--values LAYOUT] [--tensor LAYOUT [--thread T] "
+    "[--banks]]\n"
+    "       ptxpack atom --tiled COPY --mma MMA [--atoms LAYOUT] [--tile TILER] --operand A|B|C [--tensor "
+    "...]\n"
     "       ptxpack atom --desc [--type T] [--major k|mn] [--swizzle S] [--tile SHAPE] [--rows N] [--json]\n"
     "  lists every atom, or those that match a PATTERN such as \"SM80_16x8x16_*\", or shows one\n"
-    "  such as SM80_16x8x16_F32F16F16F32_TN; --tiled repeats one atom in a tiled MMA; --desc shows the\n"
-    "  descriptor by which wgmma reads a tile in shared memory";
+    "  such as SM80_16x8x16_F32F16F16F32_TN; --tiled repeats one atom in a tiled MMA or a tiled copy,\n"
+    "  and with --tensor shows what a thread of it has of a tensor; --desc shows the descriptor by which\n"
+    "  wgmma reads a tile in shared memory";
 
-typedef struct settings {
-    bool        latex, svg, json, desc;
-    const char *tiled, *atoms, *tile, *type, *major, *swizzle;
-    int64_t     rows, bits;
-} settings;
-
-static int refused(void) { return command_fail("atom", "%s", ptxpack_detail(NULL)), COMMAND_USAGE; }
+int atom_refused(const char *name, const char *text)
+{
+    if (text == NULL)
+        command_fail("atom", "%s", ptxpack_detail(NULL));
+    else
+        command_fail("atom", "%s %s: %s", name, text, ptxpack_detail(NULL));
+    return COMMAND_USAGE;
+}
 
 /* ---- the list --------------------------------------------------------------------------------------- */
 static void list_mma(const ptxpack_mma_atom *x, bool json)
@@ -93,13 +101,9 @@ static int list(const char *pattern, bool json)
 }
 
 /* ---- one atom --------------------------------------------------------------------------------------- */
-static bool is_copy(const char *name)
+bool atom_is_copy(const char *name, ptxpack_copy_atom *copy)
 {
-    ptxpack_copy_atom x;
-    for (size_t i = 0; ptxpack_copy_atom_at(i, &x); i++)
-        if (strcmp(x.name, name) == 0)
-            return true;
-    return false;
+    return ptxpack_copy_atom_find(name, copy) == PTXPACK_OK;
 }
 
 static int drawn(ptxpack_status status)
@@ -107,8 +111,7 @@ static int drawn(ptxpack_status status)
     return status == PTXPACK_OK ? COMMAND_OK : command_fail("atom", "%s", ptxpack_detail(NULL));
 }
 
-/* Names the nearest among all atoms, matrix multiplies and copies. */
-static int unknown(const char *name)
+int atom_unknown(const char *name)
 {
     ptxpack_mma_atom  mma;
     ptxpack_copy_atom copy;
@@ -138,16 +141,16 @@ static ptxpack_status draw_copy_atom(const ptxpack_copy_atom *atom, int64_t bits
     return draw_copy(stdout, format, &src, &dst, &extents);
 }
 
-static int show_one(const settings *s, const char *name)
+static int show_one(const atom_settings *s, const char *name)
 {
     ptxpack_mma_atom  mma;
     ptxpack_copy_atom copy;
-    bool              copies = is_copy(name), draws = s->latex || s->svg;
+    bool              copies = atom_is_copy(name, &copy), draws = s->latex || s->svg;
     draw_format       format = s->svg ? DRAW_SVG : DRAW_LATEX;
     if (!copies && s->bits != OPTION_NOT_GIVEN)
         return command_fail("atom", "--bits goes with a copy, but %s is not a copy", name), COMMAND_USAGE;
-    if ((copies ? ptxpack_copy_atom_find(name, &copy) : ptxpack_mma_atom_find(name, &mma)) != PTXPACK_OK)
-        return unknown(name);
+    if (!copies && ptxpack_mma_atom_find(name, &mma) != PTXPACK_OK)
+        return atom_unknown(name);
     if (draws && copies)
         return drawn(draw_copy_atom(&copy, s->bits != OPTION_NOT_GIVEN ? s->bits : 16, format));
     if (draws)
@@ -158,77 +161,6 @@ static int show_one(const settings *s, const char *name)
     else
         atom_show_mma(&mma, s->json);
     return COMMAND_OK;
-}
-
-/* ---- tiled MMA -------------------------------------------------------------------------------------- */
-static ptxpack_status draw_tiled(const ptxpack_tiled_mma *mma, draw_format format)
-{
-    static const ptxpack_operand operands[3] = {PTXPACK_A, PTXPACK_B, PTXPACK_C};
-    ptxpack_layout               tv[3];
-    ptxpack_tuple                size = ptxpack_product_each(&mma->tile_size_mnk);
-    for (int i = 0; i < 3; i++) {
-        tv[i] = ptxpack_mma_layout_tv(mma, operands[i]);
-        if (tv[i].shape.status != PTXPACK_OK)
-            return tv[i].shape.status;
-        if (size.value[i] > DRAW_CELLS)
-            return ptxpack_fail(NULL, PTXPACK_E_ARG, "a tile of %lld rows is too large for a picture",
-                                (long long)size.value[i]);
-    }
-    return draw_mma(stdout, format, &tv[0], &tv[1], &tv[2], (int)size.value[0], (int)size.value[1],
-                    (int)size.value[2], NULL);
-}
-
-/* The library's message is about this option's value, or about its default if there is no value. */
-static int refused_option(const char *name, const char *text)
-{
-    if (text == NULL)
-        return refused();
-    return command_fail("atom", "%s %s: %s", name, text, ptxpack_detail(NULL)), COMMAND_USAGE;
-}
-
-/* Reads the layout that an option holds; its modes are M, N and K, or the first of them. */
-static int take_layout(const char *name, const char *text, ptxpack_layout *out)
-{
-    *out = ptxpack_layout_parse(text);
-    if (out->shape.status != PTXPACK_OK)
-        return refused_option(name, text);
-    int rank = ptxpack_rank(&out->shape);
-    if (rank <= 3)
-        return COMMAND_OK;
-    return command_fail("atom", "%s %s has %d modes; there are only M, N and K", name, text, rank),
-           COMMAND_USAGE;
-}
-
-/* Makes the tiled MMA that the options describe; an error names the option that causes it. */
-static int make_tiled(const settings *s, ptxpack_tiled_mma *mma)
-{
-    ptxpack_mma_atom atom;
-    ptxpack_layout   atoms, tile;
-    if (is_copy(s->tiled))
-        return command_fail("atom", "--tiled: %s is a copy, not an MMA", s->tiled), COMMAND_USAGE;
-    if (ptxpack_mma_atom_find(s->tiled, &atom) != PTXPACK_OK)
-        return refused();
-    if (s->atoms != NULL && take_layout("--atoms", s->atoms, &atoms) != COMMAND_OK)
-        return COMMAND_USAGE;
-    if (s->tile != NULL && take_layout("--tile", s->tile, &tile) != COMMAND_OK)
-        return COMMAND_USAGE;
-    *mma = ptxpack_make_tiled_mma(&atom, s->atoms != NULL ? &atoms : NULL, NULL);
-    if (mma->status != PTXPACK_OK)
-        return refused_option("--atoms", s->atoms);
-    if (s->tile != NULL)
-        *mma = ptxpack_make_tiled_mma(&atom, s->atoms != NULL ? &atoms : NULL, &tile);
-    return mma->status == PTXPACK_OK ? COMMAND_OK : refused_option("--tile", s->tile);
-}
-
-static int show_tiled(const settings *s)
-{
-    ptxpack_tiled_mma mma;
-    int               status = make_tiled(s, &mma);
-    if (status != COMMAND_OK)
-        return status;
-    if (s->latex || s->svg)
-        return drawn(draw_tiled(&mma, s->svg ? DRAW_SVG : DRAW_LATEX));
-    return atom_show_tiled(&mma, s->json) == PTXPACK_OK ? COMMAND_OK : refused();
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------ */
@@ -273,7 +205,7 @@ static ptxpack_tuple tile_shape(const ptxpack_layout *swizzled, ptxpack_value_ty
 }
 
 /* Reads --type, --major and --swizzle. */
-static int take_words(const settings *s, ptxpack_value_type *type, ptxpack_wgmma_major *major,
+static int take_words(const atom_settings *s, ptxpack_value_type *type, ptxpack_wgmma_major *major,
                       ptxpack_wgmma_swizzle *swizzle)
 {
     *major = strcmp(s->major, "mn") == 0 ? PTXPACK_WGMMA_MN : PTXPACK_WGMMA_K;
@@ -288,7 +220,7 @@ static int take_words(const settings *s, ptxpack_value_type *type, ptxpack_wgmma
     return command_fail("atom", "--swizzle is none, 32, 64 or 128, not \"%s\"", s->swizzle), COMMAND_USAGE;
 }
 
-static int show_descriptor(const settings *s)
+static int show_descriptor(const atom_settings *s)
 {
     ptxpack_value_type    type;
     ptxpack_wgmma_swizzle swizzle;
@@ -301,14 +233,14 @@ static int show_descriptor(const settings *s)
     ptxpack_tuple  shape = s->tile != NULL ? ptxpack_tuple_parse(s->tile) : tile_shape(&swizzled, type);
     ptxpack_layout tile = ptxpack_tile_to_shape(&swizzled, &shape, NULL);
     if (tile.shape.status != PTXPACK_OK)
-        return refused_option("--tile", s->tile);
+        return atom_refused("--tile", s->tile);
     if (atom_show_descriptor(&tile, major, type, s->rows, s->json) == PTXPACK_OK)
         return COMMAND_OK;
     if (s->rows == 0 ||
         ptxpack_wgmma_descriptor(&tile, major, ptxpack_value_bits(type), 0).status != PTXPACK_OK)
-        return refused_option("--tile", s->tile);
+        return atom_refused("--tile", s->tile);
     snprintf(rows, sizeof rows, "%lld", (long long)s->rows);
-    return refused_option("--rows", rows);
+    return atom_refused("--rows", rows);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------ */
@@ -316,7 +248,7 @@ static bool is_pattern(const char *name) { return strpbrk(name, "*?[") != NULL; 
 
 /* What is wrong with the combination of options, or NULL if nothing is.  There are `words` words, the first of
  * them is `name`. */
-static const char *conflict(const settings *s, int words, const char *name)
+static const char *conflict(const atom_settings *s, int words, const char *name)
 {
     bool draws = s->latex || s->svg;
     if (words > 1)
@@ -333,37 +265,58 @@ static const char *conflict(const settings *s, int words, const char *name)
         return "--atoms goes with --tiled";
     if (s->tile != NULL && s->tiled == NULL && !s->desc)
         return "--tile goes with --tiled or --desc";
+    if (s->tiled == NULL && (s->threads != NULL || s->values != NULL || s->mma != NULL || s->operand != NULL ||
+                             s->tensor != NULL || s->fragment != NULL || s->banks))
+        return "--threads, --values, --mma, --operand, --tensor, --fragment and --banks go with --tiled";
+    if (s->tiled == NULL && s->thread != OPTION_NOT_GIVEN)
+        return "--thread goes with --tiled";
     if (!s->desc && (s->type != NULL || s->major != NULL || s->swizzle != NULL || s->rows != OPTION_NOT_GIVEN))
         return "--type, --major, --swizzle and --rows go with --desc";
-    if (s->bits != OPTION_NOT_GIVEN && (s->bits < 1 || !draws))
-        return s->bits < 1 ? "--bits must be positive" : "--bits goes with --latex or --svg";
+    if (s->bits != OPTION_NOT_GIVEN && (s->bits < 1 || (!draws && s->tiled == NULL)))
+        return s->bits < 1 ? "--bits must be positive" : "--bits goes with --latex, --svg or --tiled";
     if (s->rows != OPTION_NOT_GIVEN && s->rows < 1)
         return "--rows must be positive";
-    return NULL;
+    return s->tiled != NULL ? atom_tiled_conflict(s) : NULL;
 }
 
 int cmd_atom(int argc, char **argv)
 {
-    settings     s = {.rows = OPTION_NOT_GIVEN, .bits = OPTION_NOT_GIVEN};
-    int          words;
-    const option rows[] = {
-        {"tiled", OPTION_TEXT, &s.tiled, "NAME  a tiled MMA of this atom"},
-        {"atoms", OPTION_TEXT, &s.atoms,
-         "LAYOUT  its atoms along M, N, K, such as \"(2,2,1):(2,1,0)\" (default one)"},
-        {"tile", OPTION_TEXT, &s.tile,
-         "TILER  its tile, such as \"<32,32,4>\"; of --desc a SHAPE (default what 64 rows need)"},
-        {"latex", OPTION_FLAG, &s.latex, "draw C, A and B, or a copy's source and destination, with TikZ"},
-        {"svg", OPTION_FLAG, &s.svg, "draw them for a browser"},
-        {"bits", OPTION_INT, &s.bits, "N  of a value, in the picture of a copy (default 16)"},
-        {"desc", OPTION_FLAG, &s.desc, "the descriptor of a tile in shared memory"},
-        {"type", OPTION_TEXT, &s.type,
-         "T  its elements: f16, bf16, tf32, e4m3, e5m2, s8, u8, u1 (default f16)"},
-        {"major", OPTION_TEXT, &s.major, "k|mn  along which mode neighbours in memory lie (default k)"},
-        {"swizzle", OPTION_TEXT, &s.swizzle, "none|32|64|128  bytes (default 128)"},
-        {"rows", OPTION_INT, &s.rows,
-         "N  that one instruction reads: 64 of A, its N of B (default all of the tile)"},
-        {"json", OPTION_FLAG, &s.json, "print JSON"},
-        {NULL, OPTION_FLAG, NULL, NULL},
+    atom_settings s = {.rows = OPTION_NOT_GIVEN, .bits = OPTION_NOT_GIVEN, .thread = OPTION_NOT_GIVEN};
+    int           words;
+    const option  rows[] = {
+         {"tiled", OPTION_TEXT, &s.tiled, "NAME  a tiled MMA or a tiled copy of this atom"},
+         {"atoms", OPTION_TEXT, &s.atoms,
+          "LAYOUT  its atoms along M, N, K, such as \"(2,2,1):(2,1,0)\" (default one)"},
+         {"tile", OPTION_TEXT, &s.tile,
+          "TILER  its tile, such as \"<32,32,4>\"; of --desc a SHAPE (default what 64 rows need)"},
+         {"threads", OPTION_TEXT, &s.threads,
+          "LAYOUT  (m,n) -> thread of a tiled copy, such as \"(16,8):(8,1)\""},
+         {"values", OPTION_TEXT, &s.values,
+          "LAYOUT  (m,n) -> value of each of its threads, such as \"(1,8)\" (default one)"},
+         {"mma", OPTION_TEXT, &s.mma,
+          "NAME  a tiled copy for the threads of this tiled MMA, --atoms and --tile are its"},
+         {"operand", OPTION_TEXT, &s.operand,
+          "A|B|C|C_atom  of the tiled MMA; C_atom: the smallest copy that can retile C"},
+         {"tensor", OPTION_TEXT, &s.tensor,
+          "LAYOUT  what a thread has of this tensor: partitions, retiled fragment"},
+         {"thread", OPTION_INT, &s.thread, "T  that thread (default 0)"},
+         {"fragment", OPTION_TEXT, &s.fragment,
+          "LAYOUT  what to retile (default the tiled MMA's fragment of the tensor)"},
+         {"banks", OPTION_FLAG, &s.banks,
+          "the bank conflicts of the tiled copy in the tensor, if it is in shared memory"},
+         {"latex", OPTION_FLAG, &s.latex, "draw C, A and B, or a copy's source and destination, with TikZ"},
+         {"svg", OPTION_FLAG, &s.svg, "draw them for a browser"},
+         {"bits", OPTION_INT, &s.bits,
+          "N  of a value of a copy, when it is drawn or tiled (default 16, or the tiled MMA's operand's)"},
+         {"desc", OPTION_FLAG, &s.desc, "the descriptor of a tile in shared memory"},
+         {"type", OPTION_TEXT, &s.type,
+          "T  its elements: f16, bf16, tf32, e4m3, e5m2, s8, u8, u1 (default f16)"},
+         {"major", OPTION_TEXT, &s.major, "k|mn  along which mode neighbours in memory lie (default k)"},
+         {"swizzle", OPTION_TEXT, &s.swizzle, "none|32|64|128  bytes (default 128)"},
+         {"rows", OPTION_INT, &s.rows,
+          "N  that one instruction reads: 64 of A, its N of B (default all of the tile)"},
+         {"json", OPTION_FLAG, &s.json, "print JSON"},
+         {NULL, OPTION_FLAG, NULL, NULL},
     };
     int status = command_options(argc, argv, synopsis, rows, &words);
     if (status >= 0)
@@ -372,7 +325,7 @@ int cmd_atom(int argc, char **argv)
     if (wrong != NULL)
         return command_fail("atom", "%s", wrong), COMMAND_USAGE;
     if (s.tiled != NULL)
-        return show_tiled(&s);
+        return atom_tiled(&s);
     if (words > 0 && !is_pattern(argv[1]))
         return show_one(&s, argv[1]);
     if (!s.desc)

@@ -31,6 +31,22 @@ static void show_layout(bool json, const char *title, const char *key, const ptx
     show(json, title, key, "%s", text);
 }
 
+/* A layout and where it starts; a swizzled one holds its start itself. */
+static void show_slice(bool json, const char *title, const char *key, const ptxpack_slice *slice)
+{
+    char layout[PTXPACK_LAYOUT_TEXT], offset[PTXPACK_LAYOUT_TEXT];
+    ptxpack_layout_print(&slice->layout, layout, sizeof layout);
+    ptxpack_tuple_print(&slice->offset, offset, sizeof offset);
+    if (!json) {
+        printf("%s: %s + %s\n", title, layout, offset);
+        return;
+    }
+    json_open(key, '{');
+    json_text("layout", layout);
+    json_text("offset", offset);
+    json_close();
+}
+
 /* The first architecture that has the instruction. */
 static void show_support(bool json, int arch, int isa, const char *and_later)
 {
@@ -184,12 +200,10 @@ static void show_space(bool json, const char *title, const char *key, ptxpack_sp
     printf("%s: %s\n", title, text);
 }
 
-void atom_show_copy(const ptxpack_copy_atom *x, bool json)
+static void show_copy(const ptxpack_copy_atom *x, bool json)
 {
-    if (json) {
-        json_open(NULL, '{');
+    if (json)
         json_text("name", x->name);
-    }
     show_layout(json, "ThrID", "thr_id", &x->thr_id);
     show_layout(json, "SrcLayout", "src_layout", &x->src);
     show_layout(json, "DstLayout", "dst_layout", &x->dst);
@@ -202,12 +216,35 @@ void atom_show_copy(const ptxpack_copy_atom *x, bool json)
     show_support(json, x->arch, x->isa, " and later");
     show_space(json, "From", "src_place", x->src_space, x->registers_src);
     show_space(json, "To", "dst_place", x->dst_space, x->registers_dst);
+}
+
+void atom_show_copy(const ptxpack_copy_atom *x, bool json)
+{
+    if (json)
+        json_open(NULL, '{');
+    show_copy(x, json);
     if (json)
         json_close();
 }
 
 /* ---- tiled MMA -------------------------------------------------------------------------------------- */
-ptxpack_status atom_show_tiled(const ptxpack_tiled_mma *mma, bool json)
+static const char *const fragment_titles[3] = {"partition_fragment_A", "partition_fragment_B",
+                                               "partition_fragment_C"};
+static const char *const fragment_keys[3] = {"fragment_a", "fragment_b", "fragment_c"};
+
+static void show_mma_part(const atom_mma_part *part, bool json)
+{
+    static const char *const titles[3] = {"partition_A", "partition_B", "partition_C"};
+    static const char *const keys[3] = {"partition_a", "partition_b", "partition_c"};
+    if (json)
+        json_int("thread", part->thread);
+    else
+        printf("Thread: %" PRId64 "\n", part->thread);
+    show_slice(json, titles[part->operand], keys[part->operand], &part->partition);
+    show_layout(json, fragment_titles[part->operand], fragment_keys[part->operand], &part->fragment);
+}
+
+ptxpack_status atom_show_tiled(const ptxpack_tiled_mma *mma, const atom_mma_part *part, bool json)
 {
     static const struct {
         ptxpack_operand operand;
@@ -230,6 +267,8 @@ ptxpack_status atom_show_tiled(const ptxpack_tiled_mma *mma, bool json)
     show_layout(json, "PermutationMNK", "permutation_mnk", &mma->permutation_mnk);
     for (int i = 0; i < 3; i++)
         show_layout(json, rows[i].title, rows[i].key, &tv[i]);
+    if (part != NULL)
+        show_mma_part(part, json);
     if (json) {
         json_int("threads", ptxpack_mma_threads(mma));
         json_open("atom", '{');
@@ -242,6 +281,124 @@ ptxpack_status atom_show_tiled(const ptxpack_tiled_mma *mma, bool json)
         json_close();
     }
     return PTXPACK_OK;
+}
+
+/* ---- tiled copy ------------------------------------------------------------------------------------- */
+/* A tiler in CuTe's parentheses: (16,64), or ((4,8):(1,16),32:1). */
+static void tiler_text(const ptxpack_layout *tiler, char *text, size_t cap)
+{
+    size_t length = ptxpack_layout_print(tiler, text, cap);
+    if (length > 1 && length < cap && text[0] == '<') {
+        text[0] = '(';
+        text[length - 1] = ')';
+    }
+}
+
+/* One line of CuTe's print of a copy. */
+static void print_field(const char *title, const ptxpack_layout *l)
+{
+    char text[PTXPACK_LAYOUT_TEXT];
+    ptxpack_layout_print(l, text, sizeof text);
+    printf("  %s%s\n", title, text);
+}
+
+/* CuTe's print of a TiledCopy or a ThrCopy, without the underscores of its static integers. */
+static void print_copy(const atom_copy_part *part)
+{
+    const ptxpack_tiled_copy *copy = &part->copy;
+    char                      text[PTXPACK_LAYOUT_TEXT];
+    if (part->threads)
+        printf("ThrCopy\n  ThrIdx: %" PRId64 "\n", part->thread);
+    tiler_text(&copy->tiler, text, sizeof text);
+    printf("TiledCopy\n  Tiler_MN:       %s\n", text);
+    print_field("TiledLayout_TV: ", &copy->layout_tv);
+    puts("Copy_Atom");
+    print_field("ThrID:        ", &copy->atom.thr_id);
+    print_field("ValLayoutSrc: ", &copy->src);
+    print_field("ValLayoutDst: ", &copy->dst);
+    print_field("ValLayoutRef: ", &copy->ref);
+    printf("  ValueType:    %" PRId64 "b\n", copy->value_bits);
+}
+
+static void json_copy(const atom_copy_part *part)
+{
+    const ptxpack_tiled_copy *copy = &part->copy;
+    char                      text[PTXPACK_LAYOUT_TEXT];
+    tiler_text(&copy->tiler, text, sizeof text);
+    json_text("tiler_mn", text);
+    show_layout(true, NULL, "tiled_layout_tv", &copy->layout_tv);
+    show_layout(true, NULL, "val_layout_src", &copy->src);
+    show_layout(true, NULL, "val_layout_dst", &copy->dst);
+    show_layout(true, NULL, "val_layout_ref", &copy->ref);
+    json_int("value_bits", copy->value_bits);
+    if (part->threads)
+        json_int("thread", part->thread);
+}
+
+static void show_banks(const atom_copy_part *part, int side, bool json)
+{
+    const ptxpack_banks   *banks = &part->banks[side];
+    const ptxpack_swizzle *free_of = &part->swizzle[side];
+    char                   swizzle[40] = "";
+    if (part->free_swizzle[side])
+        snprintf(swizzle, sizeof swizzle, "Sw<%d,%d,%d>", free_of->bits, free_of->base, free_of->shift);
+    if (!json) {
+        printf("Bank conflicts of partition_%c: %lld in %lld phases, %lld wavefronts%s%s%s\n", "SD"[side],
+               (long long)banks -> conflicts, (long long)banks -> phases, (long long)banks -> wavefronts,
+               *swizzle ? "; 0 with " : "", swizzle, *swizzle ? " o 0 o the tensor" : "");
+        return;
+    }
+    json_open(side == PTXPACK_SRC ? "banks_s" : "banks_d", '{');
+    json_int("conflicts", banks->conflicts);
+    json_int("phases", banks->phases);
+    json_int("wavefronts", banks->wavefronts);
+    if (*swizzle)
+        json_text("swizzle", swizzle);
+    json_close();
+}
+
+static void show_parts(const atom_copy_part *part, bool json)
+{
+    static const char *const titles[2] = {"partition_S", "partition_D"}, *const keys[2] = {"partition_s",
+                                                                                           "partition_d"};
+    static const char *const retile[2] = {"retile_S", "retile_D"}, *const retile_keys[2] = {"retile_s",
+                                                                                            "retile_d"};
+    for (int side = PTXPACK_SRC; side <= PTXPACK_DST && part->tensor; side++)
+        show_slice(json, titles[side], keys[side], &part->partition[side]);
+    if (part->fragment.layout.shape.items) {
+        const ptxpack_slice retiled = {part->retiled, part->fragment.offset};
+        show_layout(json, part->of_mma ? fragment_titles[part->operand] : "Fragment",
+                    part->of_mma ? fragment_keys[part->operand] : "fragment", &part->fragment.layout);
+        for (int side = PTXPACK_SRC; side <= PTXPACK_DST; side++)
+            show_slice(json, retile[side], retile_keys[side], &retiled);
+    }
+    for (int side = PTXPACK_SRC; side <= PTXPACK_DST; side++)
+        if (part->shared[side])
+            show_banks(part, side, json);
+}
+
+void atom_show_tiled_copy(const atom_copy_part *part, bool json)
+{
+    if (json) {
+        json_open(NULL, '{');
+        json_copy(part);
+    } else {
+        print_copy(part);
+    }
+    show_layout(json, "LayoutS_TV", "layout_s_tv", &part->tv[PTXPACK_SRC]);
+    show_layout(json, "LayoutD_TV", "layout_d_tv", &part->tv[PTXPACK_DST]);
+    show_parts(part, json);
+    if (json) {
+        json_int("threads", ptxpack_copy_threads(&part->copy));
+        json_open("atom", '{');
+    } else {
+        printf("Threads: %" PRId64 "\n\nAtom: %s\n", ptxpack_copy_threads(&part->copy), part->copy.atom.name);
+    }
+    show_copy(&part->copy.atom, json);
+    if (json) {
+        json_close();
+        json_close();
+    }
 }
 
 /* ---- descriptors ------------------------------------------------------------------------------------ */

@@ -420,6 +420,54 @@ static void test_copies_for_an_mma(void **state)
     }
 }
 
+/* The swizzle that is found for a copy leaves it without conflicts, and one bit less would not. */
+static void test_swizzles_of_copies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char     *copy;
+        ptxpack_operand operand;
+        ptxpack_side    side;
+        const char     *shared, *found;
+    } rows[] = {
+        {"SM75_U32x4_LDSM_N", PTXPACK_A, PTXPACK_SRC, "(64,64):(64,1)", "Sw<3,3,3>"},
+        {"SM75_U32x4_LDSM_N", PTXPACK_A, PTXPACK_SRC, "(64,128):(128,1)", "Sw<3,3,4>"},
+        {"SM75_U32x4_LDSM_N", PTXPACK_A, PTXPACK_SRC, "(64,32):(32,1)", "Sw<2,3,3>"},
+        {"SM75_U32x2_LDSM_N", PTXPACK_B, PTXPACK_SRC, "(64,64):(64,1)", "Sw<3,3,3>"},
+        {"SM75_U32x1_LDSM_N", PTXPACK_B, PTXPACK_SRC, "(64,64):(72,1)", "Sw<0,0,0>"},
+        {"SM75_U16x4_LDSM_T", PTXPACK_B, PTXPACK_SRC, "(64,64):(1,64)", "Sw<3,3,3>"},
+        {"SM90_U32x4_STSM_N", PTXPACK_C, PTXPACK_DST, "(64,64):(64,1)", "Sw<3,3,3>"},
+    };
+    ptxpack_mma_atom     mma_atom;
+    ptxpack_copy_atom    atom;
+    const ptxpack_layout tile = parsed("<16,16,16>");
+    assert_int_equal(ptxpack_mma_atom_find("SM80_16x8x16_F16F16F16F16_TN", &mma_atom), PTXPACK_OK);
+    ptxpack_tiled_mma mma = ptxpack_make_tiled_mma(&mma_atom, NULL, &tile);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char            text[40];
+        ptxpack_swizzle is;
+        assert_int_equal(ptxpack_copy_atom_find(rows[i].copy, &atom), PTXPACK_OK);
+        ptxpack_tiled_copy copy = ptxpack_make_tiled_copy_mma(&atom, 16, &mma, rows[i].operand);
+        ptxpack_layout     shared = parsed(rows[i].shared);
+        if (ptxpack_copy_find_swizzle(&copy, rows[i].side, &shared, &is) != PTXPACK_OK)
+            fail_msg("row %zu: %s", i, ptxpack_detail(NULL));
+        snprintf(text, sizeof text, "Sw<%d,%d,%d>", is.bits, is.base, is.shift);
+        assert_string_equal(text, rows[i].found);
+        ptxpack_layout swizzled = ptxpack_make_composed(is, 0, &shared);
+        assert_int_equal(ptxpack_copy_conflicts(&copy, rows[i].side, &swizzled).conflicts, 0);
+        if (is.bits == 0)
+            continue;
+        assert_int_equal(ptxpack_copy_find_swizzle(&copy, rows[i].side, &swizzled, &is), PTXPACK_E_ARG);
+        assert_non_null(strstr(ptxpack_detail(NULL), "no unswizzled tile"));
+        is.bits--;
+        swizzled = ptxpack_make_composed(is, 0, &shared);
+        assert_int_not_equal(ptxpack_copy_conflicts(&copy, rows[i].side, &swizzled).conflicts, 0);
+        ptxpack_side other = rows[i].side == PTXPACK_SRC ? PTXPACK_DST : PTXPACK_SRC;
+        assert_int_equal(ptxpack_copy_find_swizzle(&copy, other, &shared, &is), PTXPACK_E_ARG);
+        assert_non_null(strstr(ptxpack_detail(NULL), "not in shared memory but in registers"));
+    }
+}
+
 /* ---- refusals ------------------------------------------------------------------------------------------ */
 static void test_refusals(void **state)
 {
@@ -523,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_swizzles_stay_in_the_tile),
         cmocka_unit_test(test_tiled_copies),
         cmocka_unit_test(test_copies_for_an_mma),
+        cmocka_unit_test(test_swizzles_of_copies),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_speed),
         cmocka_unit_test(test_96_columns),

@@ -121,6 +121,32 @@ static void test_attention_mma(void **state)
 }
 
 /* Article 001: the elements that one thread holds, and MMA_M = M / (m * atoms along M). */
+/* A fragment is the same for all threads, also where a swizzle negates strides for some of them.  CuTe's results. */
+static void test_swizzled_fragment(void **state)
+{
+    (void)state;
+    static const struct {
+        ptxpack_operand operand;
+        const char     *tensor, *fragment;
+    } facts[] = {
+        {PTXPACK_A, "(64,64):(64,1)", "((2,2,2),1,4):((1,2,4),0,8)"},
+        {PTXPACK_A, "Sw<3,3,3> o 0 o ((8,8),(64,1)):((64,512),(1,0))", "((2,2,2),1,4):((1,2,4),0,8)"},
+        {PTXPACK_A, "Sw<3,3,3> o 0 o ((8,16),(64,2)):((64,512),(1,8192))",
+         "((2,2,2),2,(4,2)):((1,2,4),8,(32,16))"},
+        {PTXPACK_B, "Sw<2,3,3> o 0 o ((8,8),(32,2)):((32,256),(1,2048))", "((2,2),8,(2,2)):((1,2),4,(64,32))"},
+        {PTXPACK_C, "Sw<3,3,3> o 0 o ((8,8),(64,1)):((64,512),(1,0))", "((2,2),1,8):((1,2),0,4)"},
+    };
+    const ptxpack_layout atoms = layout("(4,1,1)"), tile = layout("<64,16,16>");
+    ptxpack_mma_atom     atom = mma_atom(AMPERE);
+    ptxpack_tiled_mma    mma = ptxpack_make_tiled_mma(&atom, &atoms, &tile);
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        ptxpack_layout tensor = layout(facts[i].tensor);
+        assert_layout(ptxpack_mma_partition_fragment(&mma, facts[i].operand, &tensor), facts[i].fragment);
+    }
+    ptxpack_layout odd = layout("(63,64)");
+    assert_int_equal(ptxpack_mma_partition_fragment(&mma, PTXPACK_A, &odd).shape.status, PTXPACK_E_ARG);
+}
+
 static void test_mma_counts(void **state)
 {
     ptxpack_tiled_mma mma = tiled_mma("SM80_16x8x16_F16F16F16F16_TN", "(2,4,4)", NULL);
@@ -373,7 +399,7 @@ int main(void)
         cmocka_unit_test(test_mma_counts),  cmocka_unit_test(test_mma_facts),
         cmocka_unit_test(test_every_mma),   cmocka_unit_test(test_broadcast),
         cmocka_unit_test(test_identity),    cmocka_unit_test(test_mma_no),
-        cmocka_unit_test(test_no_mma_atom),
+        cmocka_unit_test(test_no_mma_atom), cmocka_unit_test(test_swizzled_fragment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,297 @@
+/* record_tiled_copies.cpp - records what CuTe computes for tiled copies: tests/data/tiled_copies.txt.
+ *
+ * Each case is one line with the options of "ptxpack atom" that describe it, then what CuTe prints for the thread, and
+ * what CuTe computes for it: the layouts (thread, value) -> element, partition_S and partition_D of a tensor, the tiled
+ * MMA's fragment of it, and retile_S and retile_D of that fragment, each as its layout and the offset of its pointer.
+ * The sed command removes CuTe's marks of static integers, the underscores, and of bits that it knows.  $CUTLASS is a
+ * copy of NVIDIA's CUTLASS; the record was made with 4.2.0 and CUDA 13.0.
+ *
+ *   for part in 0 1 2 3 4; do
+ *       g++ -std=c++17 -w -DPART=$part -I$CUTLASS/include -isystem /usr/local/cuda/include \
+ *           -isystem /usr/local/cuda/include/cccl tests/data/record_tiled_copies.cpp -o record && ./record
+ *   done | sed 's/M_0|([0-9]*&[0-9]*)=//g; s/\([^0-9A-Z]\)_\([0-9]\)/\1\2/g' >tests/data/tiled_copies.txt
+ *
+ * Without PART all cases are compiled at once, which takes much memory. */
+#include <cstdio>
+#include <cute/tensor.hpp>
+#include <cute/atom/copy_atom.hpp>
+#include <cute/atom/mma_atom.hpp>
+#include <cute/swizzle_layout.hpp>
+
+using namespace cute;
+
+#ifndef PART
+#define PART -1
+#endif
+#define IN_PART(n) (PART < 0 || PART == (n))
+
+static char memory[1 << 22];
+
+template <class Tensor, class T> static void print_part(char const *title, Tensor const &part, T const *start)
+{
+    print(title);
+    print(": ");
+    print(part.layout());
+    printf(" + %d\n", int(&*part.data() - start));
+}
+
+template <class Copy> static void print_tv(Copy const &copy)
+{
+    print("LayoutS_TV: ");
+    print(copy.get_layoutS_TV());
+    print("\nLayoutD_TV: ");
+    print(copy.get_layoutD_TV());
+    print("\n");
+}
+
+/* The thread's parts of a tensor. */
+template <class T, class Copy, class Layout>
+static void partitions(Copy const &copy, Layout const &layout, int thread)
+{
+    T   *start = reinterpret_cast<T *>(memory);
+    auto thr = copy.get_slice(thread);
+    print(thr);
+    print_tv(copy);
+    auto tensor = make_tensor(start, layout);
+    print_part("partition_S", thr.partition_S(tensor), start);
+    print_part("partition_D", thr.partition_D(tensor), start);
+}
+
+template <class Layout> static void option(char const *name, Layout const &layout)
+{
+    printf(" --%s '", name);
+    print(layout);
+    print("'");
+}
+
+/* make_tiled_copy of threads and values. */
+template <class T, class Op, class Threads, class Values, class Layout>
+static void of_threads(char const *op, Threads threads, Values values, Layout layout, int thread)
+{
+    printf("$ --tiled '%s' --bits %d", op, int(sizeof_bits_v<T>));
+    option("threads", threads);
+    option("values", values);
+    option("tensor", layout);
+    printf(" --thread %d\n", thread);
+    partitions<T>(make_tiled_copy(Copy_Atom<Op, T>{}, threads, values), layout, thread);
+}
+
+enum operand { OF_A, OF_B, OF_C, OF_C_ATOM };
+
+/* make_tiled_copy_A, _B, _C or _C_atom of a tiled MMA, and its fragment of the tensor. */
+template <operand X, class T, class Op, class Mma, class Atoms, class Tile, class Layout>
+static void of_mma(char const *op, char const *mma_op, Atoms atoms, Tile tile, Layout layout, int thread)
+{
+    auto mma = make_tiled_mma(MMA_Atom<Mma>{}, atoms, tile);
+    printf("$ --tiled '%s' --bits %d --mma '%s'", op, int(sizeof_bits_v<T>), mma_op);
+    option("atoms", atoms);
+    print(" --tile '<");
+    print(get<0>(tile));
+    print(",");
+    print(get<1>(tile));
+    print(",");
+    print(get<2>(tile));
+    printf(">' --operand %s", X == OF_A ? "A" : X == OF_B ? "B" : X == OF_C ? "C" : "C_atom");
+    option("tensor", layout);
+    printf(" --thread %d\n", thread);
+    Copy_Atom<Op, T> atom;
+    T               *start = reinterpret_cast<T *>(memory);
+    auto             tensor = make_tensor(start, layout);
+    auto             thr_mma = mma.get_slice(thread);
+    auto             finish = [&](auto const &copy, auto const &fragment) {
+        partitions<T>(copy, layout, thread);
+        auto thr = copy.get_slice(thread);
+        printf("partition_fragment_%c: ", X == OF_A ? 'A' : X == OF_B ? 'B' : 'C');
+        print(fragment.layout());
+        print("\n");
+        print_part("retile_S", thr.retile_S(fragment), &*fragment.data());
+        print_part("retile_D", thr.retile_D(fragment), &*fragment.data());
+    };
+    if constexpr (X == OF_A)
+        finish(make_tiled_copy_A(atom, mma), thr_mma.partition_fragment_A(tensor));
+    else if constexpr (X == OF_B)
+        finish(make_tiled_copy_B(atom, mma), thr_mma.partition_fragment_B(tensor));
+    else if constexpr (X == OF_C_ATOM)
+        finish(make_tiled_copy_C_atom(atom, mma), thr_mma.partition_fragment_C(tensor));
+    else
+        finish(make_tiled_copy_C(atom, mma), thr_mma.partition_fragment_C(tensor));
+}
+
+#define THREADS(type, op, ...)     of_threads<type, op>(#op, __VA_ARGS__)
+#define MMA(x, type, op, mma, ...) of_mma<OF_##x, type, op, mma>(#op, #mma, __VA_ARGS__)
+
+template <class M, class N> static auto row(M m, N n)
+{
+    return make_layout(make_shape(m, n), make_stride(n, Int<1>{}));
+}
+template <class M, class N> static auto          col(M m, N n) { return make_layout(make_shape(m, n)); }
+template <class M, class N, class K> static auto t(M m, N n, K k) { return make_tile(m, n, k); }
+template <int B, int M, int X, class Atom, class Full> static auto swizzled(Atom atom, Full full)
+{
+    return tile_to_shape(composition(Swizzle<B, M, X>{}, atom), full);
+}
+
+static const Int<1>                                  i1;
+static const Int<2>                                  i2;
+static const Int<4>                                  i4;
+static const Int<8>                                  i8;
+static const Int<16>                                 i16;
+static const Int<32>                                 i32;
+static const Int<64>                                 i64;
+static const Int<128>                                i128;
+static const Layout<Shape<_8, _64>, Stride<_64, _1>> k64;
+static const Layout<Shape<_8, _32>, Stride<_32, _1>> k32;
+static const Layout<Shape<_64, _8>, Stride<_1, _64>> mn64;
+static const auto                                    a1 = make_layout(make_shape(i1, i1, i1));
+static const auto                                    a4 = make_layout(make_shape(i4, i1, i1));
+static const auto                                    a22 = make_layout(make_shape(i2, i2, i1));
+static const auto a24 = make_layout(make_shape(i2, i4, i1), make_stride(i4, i1, Int<0>{}));
+static const auto v22 = make_layout(make_shape(i2, i2, i1), make_stride(i2, i1, Int<0>{}));
+static const auto permuted = make_layout(make_shape(i4, i4, i2), make_stride(i1, i8, i4));
+
+int main()
+{
+#if IN_PART(0)
+    THREADS(half_t, UniversalCopy<uint128_t>, row(i16, i8), row(i1, i8), row(i64, i64), 77);
+    THREADS(half_t, UniversalCopy<uint128_t>, row(i32, i4), row(i1, i8), row(i128, i64), 5);
+    THREADS(half_t, UniversalCopy<uint64_t>, row(i8, i4), row(i1, i4), row(i32, i32), 31);
+    THREADS(half_t, UniversalCopy<uint32_t>, col(i32, i2), col(i2, i1), col(i128, i8), 45);
+    THREADS(half_t, UniversalCopy<uint16_t>, col(i8, i4), col(i2, i2), row(i32, i16), 13);
+    THREADS(float, UniversalCopy<uint128_t>, row(i8, i16), row(i1, i4), row(i32, i64), 100);
+    THREADS(float, UniversalCopy<uint32_t>, row(i4, i8), row(i4, i1), row(i32, i16), 9);
+    THREADS(uint8_t, UniversalCopy<uint8_t>, row(i4, i8), col(i2, i2), row(i16, i32), 30);
+    THREADS(uint8_t, UniversalCopy<uint128_t>, row(i16, i4), row(i1, i16), row(i32, i64), 19);
+    THREADS(double, UniversalCopy<uint64_t>, col(i16, i8), make_layout(i1), row(i32, i16), 64);
+    THREADS(double, UniversalCopy<uint128_t>, col(i4, i8), row(i1, i2), row(i16, i32), 21);
+    THREADS(half_t, UniversalCopy<uint128_t>, make_layout(i32), make_layout(i8), make_layout(Int<512>{}), 17);
+    THREADS(half_t, UniversalCopy<uint64_t>, col(i32, i8), col(i4, i1), col(i128, i32), 201);
+    THREADS(half_t, UniversalCopy<uint128_t>,
+            make_layout(make_shape(make_shape(i2, i8), i8), make_stride(make_stride(i1, i16), i2)), row(i1, i8),
+            row(i64, i64), 50);
+    THREADS(half_t, UniversalCopy<uint32_t>,
+            make_layout(make_shape(i4, make_shape(i2, i4)), make_stride(i8, make_stride(i1, i2))), row(i2, i2),
+            row(i16, i32), 22);
+    THREADS(half_t, UniversalCopy<uint128_t>, row(i16, i8), row(i1, i8),
+            (swizzled<3, 3, 3>(k64, make_shape(i64, i64))), 90);
+    THREADS(half_t, UniversalCopy<uint128_t>, row(i16, i8), row(i1, i8),
+            (swizzled<3, 3, 3>(k64, make_shape(i128, i128))), 127);
+    THREADS(half_t, UniversalCopy<uint128_t>, row(i16, i8), row(i1, i8),
+            make_layout(make_shape(i64, i64, i4), make_stride(i64, i1, Int<4096>{})), 33);
+#endif
+#if IN_PART(1)
+    THREADS(half_t, SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, row(i16, i8), row(i1, i8), row(i128, i64), 90);
+    THREADS(half_t, SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, row(i32, i4), row(i1, i8),
+            (swizzled<2, 3, 3>(k32, make_shape(i64, i64))), 66);
+    THREADS(bfloat16_t, SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, col(i8, i16), col(i8, i1), col(i64, i64), 11);
+    THREADS(bfloat16_t, SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, col(i8, i16), col(i8, i1),
+            (swizzled<3, 3, 3>(mn64, make_shape(i64, i64))), 29);
+    THREADS(float, SM80_CP_ASYNC_CACHEALWAYS<uint32_t>, row(i8, i32), row(i1, i1), row(i64, i64), 250);
+    THREADS(float, SM80_CP_ASYNC_CACHEALWAYS<uint64_t>, row(i8, i16), row(i1, i2), row(i64, i64), 60);
+    THREADS(float, SM80_CP_ASYNC_CACHEALWAYS<uint128_t>, row(i16, i8), row(i1, i4), row(i64, i32), 3);
+    THREADS(tfloat32_t, SM80_CP_ASYNC_CACHEALWAYS<uint128_t>, row(i16, i8), row(i1, i4), row(i64, i32), 127);
+    THREADS(half_t, SM80_CP_ASYNC_CACHEALWAYS_ZFILL<uint64_t>, row(i16, i8), row(i1, i4), row(i64, i32), 40);
+    THREADS(int8_t, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, row(i32, i8), row(i1, i16), row(i64, i128),
+            255);
+    THREADS(double, SM80_CP_ASYNC_CACHEALWAYS<uint64_t>, col(i32, i4), col(i1, i1), col(i64, i16), 35);
+    THREADS(half_t, SM75_U32x4_LDSM_N, row(i32, i4), row(i1, i8), row(i64, i32), 70);
+    THREADS(half_t, SM75_U32x4_LDSM_N, row(i16, i2), row(i1, i8),
+            (swizzled<3, 3, 3>(k64, make_shape(i16, i64))), 21);
+    THREADS(half_t, SM75_U32x2_LDSM_N, row(i16, i2), row(i2, i4), row(i32, i16), 18);
+    THREADS(half_t, SM75_U32x1_LDSM_N, col(i8, i4), row(i1, i2), row(i16, i16), 8);
+    THREADS(half_t, SM75_U16x8_LDSM_T, col(i16, i2), col(i8, i1), col(i128, i16), 29);
+    THREADS(half_t, SM75_U16x4_LDSM_T, col(i8, i4), col(i4, i1), col(i64, i8), 14);
+    THREADS(half_t, SM75_U16x2_LDSM_T, col(i8, i8), col(i2, i1), col(i32, i8), 55);
+    THREADS(half_t, SM90_U32x4_STSM_N, row(i32, i4), row(i1, i8), row(i64, i32), 99);
+    THREADS(half_t, SM90_U32x2_STSM_N, row(i8, i4), row(i2, i4), row(i32, i32), 27);
+    THREADS(half_t, SM90_U32x1_STSM_N, row(i8, i4), row(i1, i2), row(i16, i16), 1);
+    THREADS(half_t, SM90_U16x8_STSM_T, col(i16, i2), col(i8, i1), col(i128, i16), 5);
+    THREADS(half_t, SM90_U16x4_STSM_T, col(i8, i4), col(i4, i1), col(i64, i8), 31);
+    THREADS(uint8_t, SM75_U32x4_LDSM_N, row(i16, i2), row(i1, i16), row(i32, i64), 6);
+    THREADS(float, SM75_U32x4_LDSM_N, row(i8, i4), row(i1, i4), row(i32, i32), 12);
+    THREADS(uint32_t, SM50_Shuffle_U32_2x2Trans_XOR1, row(i8, i4), row(i1, i2), row(i16, i16), 12);
+#endif
+#if IN_PART(2)
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a1, t(i16, i8, i16), row(i16, i16), 13);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16), row(i64, i64), 77);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16),
+        (swizzled<3, 3, 3>(k64, make_shape(i64, i64))), 77);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16),
+        (swizzled<3, 3, 3>(k64, make_shape(i128, i128))), 121);
+    MMA(B, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16), row(i64, i64), 50);
+    MMA(B, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16),
+        (swizzled<3, 3, 3>(k64, make_shape(i64, i128))), 50);
+    MMA(B, half_t, SM75_U32x2_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a1, t(i16, i8, i16), row(i32, i32), 19);
+    MMA(B, half_t, SM75_U16x8_LDSM_T, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16), col(i64, i64), 101);
+    MMA(B, half_t, SM75_U16x8_LDSM_T, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16),
+        (swizzled<3, 3, 3>(mn64, make_shape(i64, i64))), 101);
+    MMA(B, half_t, SM75_U16x4_LDSM_T, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i16, i16), col(i64, i32), 88);
+    MMA(C, float, UniversalCopy<uint64_t>, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16), row(i64, i64),
+        69);
+    MMA(C, half_t, UniversalCopy<uint32_t>, SM80_16x8x16_F16F16F16F16_TN, a22, t(i32, i32, i16), row(i64, i64),
+        111);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F16F16F16F16_TN, a22, t(i32, i32, i16), row(i128, i32), 65);
+    MMA(B, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F16F16F16F16_TN, a22, t(i32, i32, i16), row(i128, i32), 32);
+    MMA(A, bfloat16_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32BF16BF16F32_TN, a24, t(i32, i64, i16), row(i64, i64),
+        255);
+    MMA(B, bfloat16_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32BF16BF16F32_TN, a24, t(i32, i64, i16), row(i64, i64),
+        130);
+    MMA(A, half_t, SM75_U32x2_LDSM_N, SM75_16x8x8_F32F16F16F32_TN, a1, t(i16, i8, i8), row(i32, i32), 30);
+    MMA(B, half_t, SM75_U32x1_LDSM_N, SM75_16x8x8_F32F16F16F32_TN, a1, t(i16, i8, i8), row(i16, i16), 7);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM75_16x8x8_F32F16F16F32_TN, a22, t(i32, i32, i16), row(i64, i32), 97);
+    MMA(B, half_t, SM75_U32x4_LDSM_N, SM75_16x8x8_F32F16F16F32_TN, a22, t(i32, i32, i16), row(i64, i32), 97);
+#endif
+#if IN_PART(3)
+    MMA(A, tfloat32_t, SM75_U32x4_LDSM_N, SM80_16x8x8_F32TF32TF32F32_TN, a22, t(i32, i16, i8), row(i64, i32),
+        47);
+    MMA(B, tfloat32_t, SM75_U32x2_LDSM_N, SM80_16x8x8_F32TF32TF32F32_TN, a22, t(i32, i16, i8), row(i64, i32),
+        47);
+    MMA(C, float, UniversalCopy<uint64_t>, SM80_16x8x8_F32TF32TF32F32_TN, a22, t(i32, i16, i8), row(i64, i32),
+        126);
+    MMA(A, int8_t, SM75_U32x4_LDSM_N, SM80_16x8x32_S32S8S8S32_TN, a4, t(i64, i16, i32), row(i64, i64), 100);
+    MMA(B, int8_t, SM75_U32x4_LDSM_N, SM80_16x8x32_S32S8S8S32_TN, a4, t(i64, i16, i32), row(i64, i64), 100);
+    MMA(C, int32_t, UniversalCopy<uint64_t>, SM80_16x8x32_S32S8S8S32_TN, a4, t(i64, i16, i32), row(i64, i64),
+        64);
+    MMA(A, float_e4m3_t, SM75_U32x4_LDSM_N, SM89_16x8x32_F32E4M3E4M3F32_TN, a22, t(i32, i32, i32),
+        row(i64, i64), 3);
+    MMA(B, float_e4m3_t, SM75_U32x4_LDSM_N, SM89_16x8x32_F32E4M3E4M3F32_TN, a22, t(i32, i32, i32),
+        row(i64, i64), 3);
+    MMA(A, half_t, UniversalCopy<uint64_t>, SM70_8x8x4_F32F16F16F32_NT, v22, t(i32, i32, i4), col(i64, i16),
+        27);
+    MMA(B, half_t, UniversalCopy<uint64_t>, SM70_8x8x4_F32F16F16F32_NT, v22, t(i32, i32, i4), col(i64, i16),
+        27);
+    MMA(C, float, UniversalCopy<uint32_t>, SM70_8x8x4_F32F16F16F32_NT, v22, t(i32, i32, i4), row(i64, i32), 18);
+    MMA(A, half_t, UniversalCopy<uint128_t>, SM70_8x8x4_F32F16F16F32_NT, v22, t(permuted, i32, i4),
+        col(i64, i16), 27);
+    MMA(A, double, UniversalCopy<uint64_t>, SM80_8x8x4_F64F64F64F64_TN, a22, t(i16, i16, i4), row(i32, i16),
+        127);
+    MMA(C, double, UniversalCopy<uint128_t>, SM80_8x8x4_F64F64F64F64_TN, a22, t(i16, i16, i4), row(i32, i16),
+        90);
+    MMA(C, half_t, SM90_U32x4_STSM_N, SM80_16x8x16_F16F16F16F16_TN, a4, t(i64, i16, i16), row(i64, i64), 37);
+    MMA(C, half_t, SM90_U32x4_STSM_N, SM80_16x8x16_F16F16F16F16_TN, a4, t(i64, i16, i16),
+        (swizzled<3, 3, 3>(k64, make_shape(i64, i64))), 37);
+    MMA(C, half_t, SM90_U16x8_STSM_T, SM80_16x8x16_F16F16F16F16_TN, a4, t(i64, i16, i16), col(i64, i64), 37);
+    MMA(C, half_t, SM90_U32x2_STSM_N, SM80_16x8x16_F16F16F16F16_TN, a1, t(i16, i8, i16), row(i16, i32), 9);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x8_F32F16F16F32_TN, a4, t(i64, i8, i16), row(i64, i64), 5);
+    MMA(A, double, UniversalCopy<uint64_t>, SM90_16x8x4_F64F64F64F64_TN, a4, t(i64, i8, i4), row(i64, i16),
+        120);
+#endif
+#if IN_PART(4)
+    MMA(C_ATOM, half_t, SM90_U32x4_STSM_N, SM80_16x8x16_F16F16F16F16_TN, a4, t(i64, i16, i16), row(i64, i64),
+        70);
+    MMA(C_ATOM, float, UniversalCopy<uint64_t>, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16),
+        row(i64, i64), 70);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16),
+        make_layout(make_shape(i64, i32, i4), make_stride(i32, i1, Int<2048>{})), 99);
+    MMA(B, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16),
+        make_layout(make_shape(i64, i32, i4), make_stride(i32, i1, Int<2048>{})), 99);
+    MMA(B, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16),
+        (swizzled<2, 3, 3>(k32, make_shape(i64, i64))), 127);
+    MMA(C, half_t, UniversalCopy<uint128_t>, SM80_16x8x16_F16F16F16F16_TN, a4, t(i64, i32, i16), row(i64, i64),
+        37);
+    of_mma<OF_C, half_t, SM90_U32x4_STSM_N, SM90_64x64x16_F16F16F16_SS<GMMA::Major::K, GMMA::Major::K>>(
+        "SM90_U32x4_STSM_N", "SM90_64x64x16_F16F16F16_SS", a1, t(i64, i64, i16), row(i64, i64), 37);
+    of_mma<OF_C, half_t, SM90_U32x4_STSM_N, SM90_64x128x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::K>>(
+        "SM90_U32x4_STSM_N", "SM90_64x128x16_F32F16F16_SS", make_layout(make_shape(i2, i1, i1)),
+        t(i128, i128, i16), (swizzled<3, 3, 3>(k64, make_shape(i128, i128))), 200);
+#endif
+}

@@ -1,0 +1,322 @@
+/* atom_tiled.c - "ptxpack atom --tiled": tiled MMAs and tiled copies, and what a thread has of a tensor. */
+#include <stdio.h>
+#include <string.h>
+
+#include "atom.h"
+#include "host/atom/banks.h"
+#include "loader/loader.h"
+#include "tools/command.h"
+#include "tools/notation/atom_show.h"
+#include "tools/notation/draw.h"
+#include "tools/notation/layout_expr.h"
+
+static int drawn(ptxpack_status status)
+{
+    return status == PTXPACK_OK ? COMMAND_OK : command_fail("atom", "%s", ptxpack_detail(NULL));
+}
+
+/* ---- layouts of options ------------------------------------------------------------------------------- */
+/* Reads the layout that an option holds; its modes are M, N and K, or the first of them. */
+static int take_layout(const char *name, const char *text, ptxpack_layout *out)
+{
+    *out = ptxpack_layout_parse(text);
+    if (out->shape.status != PTXPACK_OK)
+        return atom_refused(name, text);
+    int rank = ptxpack_rank(&out->shape);
+    if (rank <= 3)
+        return COMMAND_OK;
+    return command_fail("atom", "%s %s has %d modes; there are only M, N and K", name, text, rank),
+           COMMAND_USAGE;
+}
+
+/* Evaluates the layout that an option holds, and where it starts. */
+static int take_slice(const char *name, const char *text, ptxpack_slice *out)
+{
+    expr_value value;
+    out->offset = ptxpack_int(0);
+    if (expr_evaluate(text, strlen(text), &value) != PTXPACK_OK)
+        return atom_refused(name, text);
+    if (value.kind == EXPR_SLICE)
+        *out = value.as.slice;
+    else
+        out->layout = expr_layout(&value);
+    return out->layout.shape.status == PTXPACK_OK ? COMMAND_OK : atom_refused(name, text);
+}
+
+/* The operand that a text names; false if none is. */
+static bool take_operand(const char *text, ptxpack_operand *operand, bool *smallest)
+{
+    static const struct {
+        const char     *text;
+        ptxpack_operand operand;
+        bool            smallest;
+    } rows[] = {{"A", PTXPACK_A, false},
+                {"B", PTXPACK_B, false},
+                {"C", PTXPACK_C, false},
+                {"C_atom", PTXPACK_C, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(text, rows[i].text) == 0) {
+            *operand = rows[i].operand;
+            *smallest = rows[i].smallest;
+            return true;
+        }
+    return false;
+}
+
+/* Is there such a thread? */
+static int check_thread(int64_t thread, int64_t threads)
+{
+    if (thread >= 0 && thread < threads)
+        return COMMAND_OK;
+    return command_fail("atom", "--thread %lld: there are threads 0 to %lld", (long long)thread,
+                        (long long)threads - 1),
+           COMMAND_USAGE;
+}
+
+/* ---- tiled MMA ---------------------------------------------------------------------------------------- */
+static ptxpack_status draw_tiled_mma(const ptxpack_tiled_mma *mma, draw_format format)
+{
+    static const ptxpack_operand operands[3] = {PTXPACK_A, PTXPACK_B, PTXPACK_C};
+    ptxpack_layout               tv[3];
+    ptxpack_tuple                size = ptxpack_product_each(&mma->tile_size_mnk);
+    for (int i = 0; i < 3; i++) {
+        tv[i] = ptxpack_mma_layout_tv(mma, operands[i]);
+        if (tv[i].shape.status != PTXPACK_OK)
+            return tv[i].shape.status;
+        if (size.value[i] > DRAW_CELLS)
+            return ptxpack_fail(NULL, PTXPACK_E_ARG, "a tile of %lld rows is too large for a picture",
+                                (long long)size.value[i]);
+    }
+    return draw_mma(stdout, format, &tv[0], &tv[1], &tv[2], (int)size.value[0], (int)size.value[1],
+                    (int)size.value[2], NULL);
+}
+
+/* Makes the tiled MMA of an atom that the options describe; an error names the option that causes it. */
+static int make_mma(const atom_settings *s, const ptxpack_mma_atom *atom, ptxpack_tiled_mma *mma)
+{
+    ptxpack_layout atoms, tile;
+    if (s->atoms != NULL && take_layout("--atoms", s->atoms, &atoms) != COMMAND_OK)
+        return COMMAND_USAGE;
+    if (s->tile != NULL && take_layout("--tile", s->tile, &tile) != COMMAND_OK)
+        return COMMAND_USAGE;
+    *mma = ptxpack_make_tiled_mma(atom, s->atoms != NULL ? &atoms : NULL, NULL);
+    if (mma->status != PTXPACK_OK)
+        return atom_refused("--atoms", s->atoms);
+    if (s->tile != NULL)
+        *mma = ptxpack_make_tiled_mma(atom, s->atoms != NULL ? &atoms : NULL, &tile);
+    return mma->status == PTXPACK_OK ? COMMAND_OK : atom_refused("--tile", s->tile);
+}
+
+/* A thread's partition of the tensor, and its fragment. */
+static int fill_mma_part(const atom_settings *s, const ptxpack_tiled_mma *mma, atom_mma_part *part)
+{
+    ptxpack_slice tensor;
+    if (take_slice("--tensor", s->tensor, &tensor) != COMMAND_OK)
+        return COMMAND_USAGE;
+    part->partition = ptxpack_mma_partition(mma, part->operand, part->thread, &tensor.layout);
+    if (part->partition.layout.shape.status != PTXPACK_OK)
+        return atom_refused("--tensor", s->tensor);
+    part->partition.offset.value[0] += tensor.offset.value[0];
+    part->fragment = ptxpack_mma_partition_fragment(mma, part->operand, &tensor.layout);
+    return part->fragment.shape.status == PTXPACK_OK ? COMMAND_OK : atom_refused("--tensor", s->tensor);
+}
+
+static int tiled_mma(const atom_settings *s, const ptxpack_mma_atom *atom)
+{
+    ptxpack_tiled_mma mma;
+    atom_mma_part     part = {.thread = s->thread == OPTION_NOT_GIVEN ? 0 : s->thread};
+    bool              smallest;
+    int               status = make_mma(s, atom, &mma);
+    if (status != COMMAND_OK)
+        return status;
+    if (s->latex || s->svg)
+        return drawn(draw_tiled_mma(&mma, s->svg ? DRAW_SVG : DRAW_LATEX));
+    if (s->tensor != NULL) {
+        take_operand(s->operand, &part.operand, &smallest);
+        status = check_thread(part.thread, ptxpack_mma_threads(&mma));
+    }
+    if (s->tensor != NULL && status == COMMAND_OK)
+        status = fill_mma_part(s, &mma, &part);
+    if (status != COMMAND_OK)
+        return status;
+    return atom_show_tiled(&mma, s->tensor != NULL ? &part : NULL, s->json) == PTXPACK_OK
+               ? COMMAND_OK
+               : atom_refused("", NULL);
+}
+
+/* ---- tiled copy --------------------------------------------------------------------------------------- */
+static int copy_of_threads(const atom_settings *s, const ptxpack_copy_atom *atom, ptxpack_tiled_copy *copy)
+{
+    ptxpack_slice threads, values;
+    if (take_slice("--threads", s->threads, &threads) != COMMAND_OK)
+        return COMMAND_USAGE;
+    if (s->values != NULL && take_slice("--values", s->values, &values) != COMMAND_OK)
+        return COMMAND_USAGE;
+    *copy = ptxpack_make_tiled_copy(atom, s->bits == OPTION_NOT_GIVEN ? 16 : s->bits, &threads.layout,
+                                    s->values != NULL ? &values.layout : NULL);
+    return copy->status == PTXPACK_OK ? COMMAND_OK : atom_refused("", NULL);
+}
+
+static int64_t operand_bits(const ptxpack_mma_atom *atom, ptxpack_operand operand)
+{
+    return operand == PTXPACK_A   ? atom->a_bits
+           : operand == PTXPACK_B ? atom->b_bits
+                                  : ptxpack_value_bits(atom->c);
+}
+
+static int copy_of_mma(const atom_settings *s, const ptxpack_copy_atom *atom, ptxpack_tiled_mma *mma,
+                       ptxpack_operand operand, bool smallest, ptxpack_tiled_copy *copy)
+{
+    ptxpack_mma_atom  multiply;
+    ptxpack_copy_atom other;
+    if (atom_is_copy(s->mma, &other))
+        return command_fail("atom", "--mma: %s is a copy, not an MMA", s->mma), COMMAND_USAGE;
+    if (ptxpack_mma_atom_find(s->mma, &multiply) != PTXPACK_OK)
+        return atom_refused("", NULL);
+    int status = make_mma(s, &multiply, mma);
+    if (status != COMMAND_OK)
+        return status;
+    int64_t bits = s->bits == OPTION_NOT_GIVEN ? operand_bits(&multiply, operand) : s->bits;
+    *copy = smallest ? ptxpack_make_tiled_copy_c_atom(atom, bits, mma)
+                     : ptxpack_make_tiled_copy_mma(atom, bits, mma, operand);
+    return copy->status == PTXPACK_OK ? COMMAND_OK : atom_refused("", NULL);
+}
+
+/* What is retiled: the option's layout, or the tiled MMA's fragment of the tensor; items 0: nothing. */
+static int fill_retile(const atom_settings *s, const ptxpack_tiled_mma *mma, const ptxpack_slice *tensor,
+                       atom_copy_part *part)
+{
+    ptxpack_slice fragment = {.offset = ptxpack_int(0)};
+    part->fragment.layout.shape.items = 0;
+    if (s->fragment != NULL) {
+        if (take_slice("--fragment", s->fragment, &fragment) != COMMAND_OK)
+            return COMMAND_USAGE;
+    } else if (mma != NULL && tensor != NULL) {
+        fragment.layout = ptxpack_mma_partition_fragment(mma, part->operand, &tensor->layout);
+    } else {
+        return COMMAND_OK;
+    }
+    part->fragment = fragment;
+    part->of_mma = s->fragment == NULL;
+    part->retiled = ptxpack_copy_retile(&part->copy, &fragment.layout);
+    const char *name = s->fragment != NULL ? "--fragment" : "--tensor";
+    return part->retiled.shape.status == PTXPACK_OK
+               ? COMMAND_OK
+               : atom_refused(name, s->fragment != NULL ? s->fragment : s->tensor);
+}
+
+/* The conflicts of each side that is in shared memory, or may be, and the swizzle against them. */
+static int fill_banks(const atom_settings *s, const ptxpack_layout *tensor, atom_copy_part *part)
+{
+    const ptxpack_space space[2] = {part->copy.atom.src_space, part->copy.atom.dst_space};
+    bool                any = false;
+    for (int side = PTXPACK_SRC; side <= PTXPACK_DST; side++) {
+        part->shared[side] = space[side] == PTXPACK_SPACE_SHARED || space[side] == PTXPACK_SPACE_ANY;
+        any |= part->shared[side];
+        if (!part->shared[side])
+            continue;
+        part->banks[side] = ptxpack_copy_conflicts(&part->copy, (ptxpack_side)side, tensor);
+        if (part->banks[side].status != PTXPACK_OK)
+            return atom_refused("--tensor", s->tensor);
+        part->free_swizzle[side] = part->banks[side].conflicts > 0 &&
+                                   ptxpack_copy_find_swizzle(&part->copy, (ptxpack_side)side, tensor,
+                                                             &part->swizzle[side]) == PTXPACK_OK;
+    }
+    if (any)
+        return COMMAND_OK;
+    return command_fail("atom", "--banks: neither side of %s is in shared memory", part->copy.atom.name),
+           COMMAND_USAGE;
+}
+
+static int fill_copy_part(const atom_settings *s, const ptxpack_tiled_mma *mma, atom_copy_part *part)
+{
+    ptxpack_slice tensor;
+    if (s->tensor == NULL)
+        return fill_retile(s, mma, NULL, part);
+    if (take_slice("--tensor", s->tensor, &tensor) != COMMAND_OK)
+        return COMMAND_USAGE;
+    for (int side = PTXPACK_SRC; side <= PTXPACK_DST; side++) {
+        ptxpack_slice *mine = &part->partition[side];
+        *mine = ptxpack_copy_partition(&part->copy, (ptxpack_side)side, part->thread, &tensor.layout);
+        if (mine->layout.shape.status != PTXPACK_OK)
+            return atom_refused("--tensor", s->tensor);
+        mine->offset.value[0] += tensor.offset.value[0];
+    }
+    part->tensor = true;
+    if (s->banks && fill_banks(s, &tensor.layout, part) != COMMAND_OK)
+        return COMMAND_USAGE;
+    return fill_retile(s, mma, &tensor, part);
+}
+
+static int tiled_copy(const atom_settings *s, const ptxpack_copy_atom *atom)
+{
+    static atom_copy_part part; /* large */
+    ptxpack_tiled_mma     mma;
+    bool                  smallest = false;
+    part.operand = PTXPACK_A;
+    part.threads = s->thread != OPTION_NOT_GIVEN || s->tensor != NULL;
+    part.thread = s->thread == OPTION_NOT_GIVEN ? 0 : s->thread;
+    if (s->mma != NULL)
+        take_operand(s->operand, &part.operand, &smallest);
+    int status = s->mma != NULL ? copy_of_mma(s, atom, &mma, part.operand, smallest, &part.copy)
+                                : copy_of_threads(s, atom, &part.copy);
+    if (status != COMMAND_OK)
+        return status;
+    for (int side = PTXPACK_SRC; side <= PTXPACK_DST; side++) {
+        part.tv[side] = ptxpack_copy_layout_tv(&part.copy, (ptxpack_side)side);
+        if (part.tv[side].shape.status != PTXPACK_OK)
+            return atom_refused("", NULL);
+    }
+    if (s->latex || s->svg) {
+        ptxpack_tuple tile = ptxpack_product_each(&part.copy.tiler.shape);
+        return drawn(draw_copy(stdout, s->svg ? DRAW_SVG : DRAW_LATEX, &part.tv[PTXPACK_SRC],
+                               &part.tv[PTXPACK_DST], &tile));
+    }
+    status = check_thread(part.thread, ptxpack_copy_threads(&part.copy));
+    if (status == COMMAND_OK)
+        status = fill_copy_part(s, s->mma != NULL ? &mma : NULL, &part);
+    if (status == COMMAND_OK)
+        atom_show_tiled_copy(&part, s->json);
+    return status;
+}
+
+/* ---- the command -------------------------------------------------------------------------------------- */
+const char *atom_tiled_conflict(const atom_settings *s)
+{
+    ptxpack_copy_atom copy;
+    ptxpack_operand   operand;
+    bool              smallest, copies = atom_is_copy(s->tiled, &copy), draws = s->latex || s->svg;
+    if (!copies && (s->threads != NULL || s->values != NULL || s->mma != NULL || s->fragment != NULL ||
+                    s->banks || s->bits != OPTION_NOT_GIVEN))
+        return "--threads, --values, --mma, --fragment, --banks and --bits go with a copy after --tiled";
+    if (copies && (s->threads != NULL) + (s->mma != NULL) != 1)
+        return "a tiled copy is made from --threads or from --mma, and not from both";
+    if (s->values != NULL && s->threads == NULL)
+        return "--values goes with --threads";
+    if (copies && s->mma == NULL && (s->atoms != NULL || s->tile != NULL))
+        return "--atoms and --tile go with --mma";
+    if (s->operand != NULL && (copies ? s->mma == NULL : s->tensor == NULL))
+        return copies ? "--operand goes with --mma" : "--operand goes with --tensor";
+    if (s->operand == NULL && (copies ? s->mma != NULL : s->tensor != NULL))
+        return "--operand says which operand of the tiled MMA: A, B or C";
+    if (s->operand != NULL && (!take_operand(s->operand, &operand, &smallest) || (smallest && !copies)))
+        return copies ? "--operand is A, B, C or C_atom" : "--operand is A, B or C";
+    if (!copies && s->thread != OPTION_NOT_GIVEN && s->tensor == NULL)
+        return "--thread goes with --tensor";
+    if (s->banks && s->tensor == NULL)
+        return "--banks goes with --tensor";
+    if (draws && (s->tensor != NULL || s->fragment != NULL || s->thread != OPTION_NOT_GIVEN))
+        return "--latex and --svg draw the whole tile, without --tensor, --fragment and --thread";
+    return NULL;
+}
+
+int atom_tiled(const atom_settings *s)
+{
+    ptxpack_copy_atom copy;
+    ptxpack_mma_atom  mma;
+    if (atom_is_copy(s->tiled, &copy))
+        return tiled_copy(s, &copy);
+    if (ptxpack_mma_atom_find(s->tiled, &mma) != PTXPACK_OK)
+        return atom_unknown(s->tiled);
+    return tiled_mma(s, &mma);
+}
