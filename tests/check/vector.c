@@ -146,7 +146,7 @@ void check_vector(check *c)
     const ptxpack_variant *rows = ptxpack_variants(&count);
     char                   why[256];
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(rows[i].op, "vector_add") != 0 ||
+        if (strcmp(rows[i].op, "vector_add") != 0 || !check_row_wanted(c, &rows[i]) ||
             ptxpack_variant_refusal(&rows[i], &ptxpack_device(c->gpu.handle)->caps, why, sizeof why) != NULL)
             continue;
         run_row(c, &rows[i], PTXPACK_F16);
