@@ -44,14 +44,14 @@ jobs() {
     done
     echo "check $check --device gpu"
     echo "check/self_test $check --device gpu --self-test"
-    # Every kernel variant for every architecture on the emulated driver; once with the asynchronous operations as
-    # late as they may be.
+    # Every kernel variant for every architecture on the emulated driver.
     for sm in 75 80 86 89 90 100 120; do
         echo "check/sm_$sm PTXPACK_EMU_SM=$sm $check --device emu"
     done
     # As many blocks as let a tile of decode.ptx have more parts than are merged at once.
     echo "check/many_parts PTXPACK_EMU_SM=80 PTXPACK_EMU_SMS=24 $check --device emu --row attention_decode --filter 1x1328"
-    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_ASYNC=latest $check --device emu --quick"
+    # All tiles in one block, with the asynchronous operations as late as they may be.
+    echo "check/late PTXPACK_EMU_SM=90 PTXPACK_EMU_SMS=1 PTXPACK_EMU_ASYNC=latest $check --device emu --quick"
     echo "check/self_test_emu PTXPACK_EMU_SM=90 $check --device emu --self-test"
 }
 

@@ -13,6 +13,7 @@ Mutants of host files (C) are built in a copy of the sources; those that gcc ref
 import argparse
 import collections
 import concurrent.futures
+import itertools
 import os
 import random
 import re
@@ -26,20 +27,23 @@ import time
 import mutants
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-WGMMA = [(90, 'attention_wgmma', case, '') for case in (
-    'attention f16 d64 4/2 113x203 equal', 'attention e4m3 d64 4/2 113x203 normal', 'attention bf16 d64 4/2 113x203 normal',
-    'attention f16 d128 2/1 113x203 normal', 'attention e4m3 d128 2/1 113x203 normal', 'attention f16 d64 4/2 113x203 climbing',
-    'attention e4m3 d64 4/2 113x203 climbing', 'attention f16 d40 2/1 239x1', 'attention bf16 d64 4/2 256x512',
-    'attention ')]
+# With one multiprocessor a block computes all tiles.
+WGMMA = [(90, 'attention_wgmma', case, setting) for case, setting in (
+    ('attention f16 d64 4/2 113x203 equal', ''), ('attention e4m3 d64 4/2 113x203 normal', 'SMS=1'),
+    ('attention bf16 d64 4/2 113x203 normal', 'SMS=1'), ('attention f16 d128 2/1 113x203 normal', ''),
+    ('attention e4m3 d128 2/1 113x203 normal', ''), ('attention f16 d64 4/2 113x203 climbing', 'SMS=1'),
+    ('attention e4m3 d64 4/2 113x203 climbing', 'SMS=1'), ('attention bf16 d64 4/2 113x203 overflowing', 'SMS=1'),
+    ('attention f16 d40 2/1 239x1', ''), ('attention bf16 d64 4/2 256x512', ''), ('attention ', ''))]
 MMA = [(sm, 'attention_mma', case, '') for sm, case in (
     (80, 'attention f16 d64 4/2 113x203 equal'), (75, 'attention f16 d64 4/2 113x203 normal'),
     (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d40 2/1 239x1'),
-    (80, 'attention f16 d64 4/2 113x203 climbing'), (80, 'attention f16 d128 2/1 113x203 normal'), (75, 'attention '),
-    (80, 'attention '))]
-DECODE = [(80, 'attention_decode', case, '') for case in (
-    'attention f16 d64 4/2 4x700', 'attention bf16 d64 4/2 1x1328', 'attention f16 d112 2/1 4x700', 'f16 d64 12/6 7x90',
-    'f16 d64 10/5 7x300', 'attention ')]
-DECODE.insert(0, (80, 'attention_decode', 'attention f16 d64 4/2 1x1328 rising', 'SMS=24'))  # more parts than are merged at once
+    (80, 'attention f16 d64 4/2 113x203 climbing'), (80, 'attention f16 d128 2/1 113x203 normal'),
+    (80, 'attention f16 d64 4/2 256x512'), (75, 'attention '), (80, 'attention '))]
+# With 24 multiprocessors tiles have more parts than are merged at once.
+DECODE = [(80, 'attention_decode', case, setting) for case, setting in (
+    ('attention f16 d64 4/2 1x1328 rising', 'SMS=24'), ('attention f16 d64 4/2 4x700', ''), ('attention bf16 d64 4/2 1x1328', ''),
+    ('attention f16 d256 2/1 4x700', ''), ('attention f16 d112 2/1 4x700', ''), ('f16 d64 12/6 7x90', ''),
+    ('f16 d64 10/5 7x300', ''), ('attention ', ''))]
 GEMM_MMA = [(sm, 'gemm_mma', case, '') for sm, case in (
     (75, 'x5x7'), (80, 'x40x0'), (75, 'gemm f16 rc 150x300x203 batch 2 plain'), (80, 'gemm bf16 rr 129'),
     (80, 'gemm bf16 cr 129'), (80, 'gemm f16 cc 150x300x203 batch 2 c-bias-gelu'), (75, 'gemm '), (80, 'gemm '))]
@@ -61,6 +65,7 @@ HOST_STEPS = [('host/attention/wgmma', 'attention/wgmma.ptx'), ('host/attention/
               ('host/attention/decode', 'attention/decode.ptx'), ('host/attention/attention_symbols', 'attention/mma.ptx'),
               ('host/gemm/wgmma', 'gemm/wgmma.ptx'), ('host/gemm/', 'gemm/mma.ptx'), ('host/plan/', 'attention/wgmma.ptx')]
 SMALL_SECONDS, LARGE_SECONDS = 60, 900  # of processor time: a step takes a second, or a minute
+SMALL_BUDGET, LARGE_BUDGET = 1 << 21, 1 << 24  # warp instructions of a launch: the cases need half a million
 WAIT_SECONDS = 1800                     # a program that waits for ever uses no processor
 
 
@@ -158,7 +163,7 @@ class Runner:
     def __init__(self, options):
         self.o, self.lock = options, threading.Lock()
         self.work = tempfile.mkdtemp(prefix='ptxpack-mutate-')
-        self.free, self.steps, self.passed = [], {}, set()
+        self.free, self.steps, self.passed, self.texts = [], {}, set(), {}
         self.gained = collections.defaultdict(float)  # by file and step: noticed, and seconds
         self.spent = collections.defaultdict(float)
         for i in range(options.jobs):
@@ -177,6 +182,7 @@ class Runner:
         command = ['sh', '-c', 'ulimit -t %d; exec "$@"' % limit, 'sh', os.path.join(build, 'ptxpack-check'), '--device', 'emu',
                    '--threads', '1', '--seed', '1', '--first', '--filter', cases] + (['--row', row] if row else [])
         environment = {k: v for k, v in os.environ.items() if not k.startswith('PTXPACK_')}
+        environment['PTXPACK_EMU_BUDGET'] = str(LARGE_BUDGET if is_large(step) else SMALL_BUDGET)
         environment.update(PTXPACK_DRIVER=os.path.join(self.o.build, 'libptxpack-emu.so'), PTXPACK_EMU_SM=str(sm),
                            PTXPACK_CACHE_DISABLE='1', PTXPACK_PTX_DIR=os.path.join(ROOT, 'ptx') if self.o.host else folder)
         if setting:
@@ -191,15 +197,17 @@ class Runner:
             status, text = 1, 'FAIL: not done after %d s' % WAIT_SECONDS
         return status == 0, text, time.monotonic() - started
 
-    def trust(self, step):
-        """A step that noticed something must pass without a mutant."""
+    def trust(self, step, said):
+        """What noticed something must pass without a mutant: the step, of which only the row that failed."""
+        failed = re.search(r'^FAIL [^:]* ([a-z]+_\w+): ', said, re.M)
+        step = (step[0], failed.group(1) if failed else step[1], *step[2:])
         with self.lock:
             lock = self.steps.setdefault(step, threading.Lock())
         with lock:
             if step not in self.passed:
                 passed, text, _ = self.check(self.clean(), step)
                 if not passed:
-                    raise SystemExit('mutate: without a mutant, --filter "%s" on sm_%d fails:\n%s' % (step[2], step[0], text))
+                    raise SystemExit('mutate: without a mutant, --filter "%s" --row "%s" on sm_%d fails:\n%s' % (step[2], step[1], step[0], text))
                 self.passed.add(step)
 
     def clean(self):
@@ -209,13 +217,32 @@ class Runner:
             os.symlink(self.o.build, os.path.join(folder, 'build'))
         return folder if self.o.host else os.path.join(ROOT, 'ptx')
 
+    def alike(self, folder, name, kernels):
+        """Whether every build of the kernels has the text that it has without the mutant: then nothing can notice it."""
+        program = os.path.join(self.o.build, 'tests', 'host-plan-kernel_texts')
+        if self.o.host or 'probe' in kernels or not os.path.exists(program) or '.if ARCH' in read(os.path.join(folder, name)):
+            return False  # the texts are those of one architecture
+        for kernel in kernels:
+            command = [program, '--builds', kernel[:-len('.ptx')].replace('/', '_')]
+            with self.lock:
+                if kernel not in self.texts:
+                    self.texts[kernel] = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.splitlines(True)
+            with subprocess.Popen(command, cwd=ROOT, env=dict(os.environ, PTXPACK_PTX_DIR=folder), stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL) as listing:
+                same = all(a == b for a, b in itertools.zip_longest(listing.stdout, self.texts[kernel]))
+                listing.kill()
+            if not same:
+                return False
+        return True
+
     def rebuild(self, folder):
         done = subprocess.run(['make', '-s', 'build/ptxpack-check'], cwd=folder, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL)
         return done.returncode == 0
 
-    def one(self, mutant, steps):
-        """Returns None for a survivor, otherwise what noticed the mutant; 'invalid' for one that gcc refuses."""
+    def one(self, mutant, steps, kernels):
+        """Returns None for a survivor, otherwise what noticed the mutant; 'invalid' for one that gcc refuses, 'equal' for one
+        that leaves the texts of all kernels as they are."""
         with self.lock:
             folder = self.free.pop()
         path = os.path.join(folder, mutant.file)
@@ -229,13 +256,15 @@ class Runner:
                 return 'invalid'
             with self.lock:
                 order = sorted(steps, key=lambda s: -(self.gained[mutant.file, s] + 0.5) / (self.spent[mutant.file, s] + 2))
-            for step in order:
+            for number, step in enumerate(order):
+                if number == 1 and self.alike(folder, mutant.file, kernels):
+                    return 'equal'
                 passed, said, seconds = self.check(folder, step)
                 with self.lock:
                     self.spent[mutant.file, step] += seconds
                     self.gained[mutant.file, step] += not passed
                 if not passed:
-                    self.trust(step)
+                    self.trust(step, said)
                     first = next((line for line in said.splitlines() if 'FAIL' in line), said.strip()[-160:])
                     return 'sm_%d %s' % (step[0], first[:300])
             return None
@@ -246,14 +275,18 @@ class Runner:
                 self.free.append(folder)
 
 
-def choose(files, per_file, seed, host):
-    """Up to `per_file` mutants of each file: one of every line before a second one of any."""
+def choose(files, wanted, per_file, seed, host):
+    """Up to `per_file` mutants of each file: one of every line before a second one of any.  Of a file whose line is among those
+    `wanted`, only mutants of such lines."""
     chosen, total = [], {}
     for name in files:
         draw = random.Random('%d %s' % (seed, name))
         ranked = []
         lines = read(os.path.join(ROOT, '' if host else 'ptx', name)).split('\n')
+        some = {int(each.rpartition(':')[2]) for each in wanted if ':' in each and each.rpartition(':')[0] in name}
         for number, line in enumerate(lines, 1):
+            if some and number not in some:
+                continue
             made = list(mutants.of_c(line) if host else mutants.of_ptx(line))
             draw.shuffle(made)
             ranked += [(turn, draw.random(), Mutant(name, number, kind, line, new)) for turn, (kind, new) in enumerate(made)]
@@ -266,7 +299,7 @@ def choose(files, per_file, seed, host):
 
 def parse():
     p = argparse.ArgumentParser(prog='mutate.py', description=__doc__.split('\n')[0])
-    p.add_argument('files', nargs='*', help='parts of names of files (default: all kernels)')
+    p.add_argument('files', nargs='*', help='parts of names of files, or FILE:LINE (default: all kernels)')
     p.add_argument('--build', default='build', help='the folder with ptxpack-check')
     p.add_argument('--host', action='store_true', help='mutants of C files; name them')
     p.add_argument('--per-file', type=int, default=1 << 30, metavar='N', help='mutants of a file (default: all)')
@@ -288,12 +321,12 @@ def main():
     if o.host:
         names = [os.path.relpath(os.path.join(at, name), ROOT) for at, _, found in os.walk(os.path.join(ROOT, 'host'))
                  for name in sorted(found) if name.endswith(('.c', '.h'))]
-    names = [name for name in names if not o.files or any(part in name for part in o.files)]
+    names = [name for name in names if not o.files or any(part.partition(':')[0] in name for part in o.files)]
     if not names:
         sys.exit('mutate: no file has a name with %s' % ' or '.join(o.files))
     equal = Equal(os.path.join(ROOT, 'tests/mutate/equal.txt'))
     stale = list(equal.stale())
-    chosen, total = choose(names, o.per_file, o.seed, o.host)
+    chosen, total = choose(names, o.files, o.per_file, o.seed, o.host)
     if o.list:
         for m in chosen:
             print('%s:%d: %s: %s -> %s' % (m.file, m.line, m.kind, plain(m.old), plain(m.new) or 'dropped'))
@@ -310,9 +343,12 @@ def main():
             return
         if time.monotonic() - started > o.seconds and not large:
             return
-        by = runner.one(m, [step for step in steps_of(m.file, uses) if is_large(step) == large])
+        by = runner.one(m, [step for step in steps_of(m.file, uses) if is_large(step) == large], uses.get(m.file, []))
         with runner.lock:
             if by == 'invalid':
+                return
+            if by == 'equal':
+                explained[m.file] += 1
                 return
             if by is None and not large and not o.small:
                 left.append(m)
