@@ -1,7 +1,8 @@
 /* compose.c - composition, and operations that follow a tiler.
  *
  * a(b(i)) is composed mode by mode of b.  That is correct if the digits that b's modes contribute to one mode
- * of a never carry into a's next mode, which is checked here. */
+ * of a never carry into a's next mode, which is checked here.  What this refuses can still be a layout, which is
+ * then found by trying every index. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,6 +158,116 @@ bool compose_flat(composing *c, const flat_layout *b)
     return true;
 }
 
+/* ---- where no rule about single modes helps ---------------------------------------------------------- */
+/* Then the function a(b(i)) is looked at itself.  A mode s:d of b becomes f(i) = a(i d), i < s.  That is a layout if s has
+ * factors p0 p1 ... whose steps add up: f(i + p0 j) = f(i) + j f(p0), and so on.  Together the modes are a(b(i)) only if none
+ * of their steps carries into another one's, which is tried for every i. */
+enum { INDICES = 1 << 16 }; /* that are tried at most */
+
+/* The offset of an index x >= 0; the last mode has no end. */
+static bool offset_of(const flat_layout *a, int64_t x, int64_t *offset)
+{
+    *offset = 0;
+    for (int i = 0; i < a->modes; i++) {
+        int64_t step, digit = i < a->modes - 1 ? x % a->shape[i] : x;
+        if (!mul_into(digit, a->stride[i], &step) || !add_into(*offset, step, offset))
+            return false;
+        x = i < a->modes - 1 ? x / a->shape[i] : 0;
+    }
+    return true;
+}
+
+/* f(i) = a(i step), i < extent */
+typedef struct mode_function {
+    const flat_layout *a;
+    int64_t            extent, step;
+} mode_function;
+
+static bool adds_up(const mode_function *f, int64_t place, int64_t factor)
+{
+    int64_t stride, near, far, both, sum;
+    if (!offset_of(f->a, place * f->step, &stride))
+        return false;
+    for (int64_t j = 1; j < factor; j++)
+        for (int64_t i = 0; i < place; i++)
+            if (!mul_into(j, stride, &far) || !offset_of(f->a, i * f->step, &near) ||
+                !add_into(near, far, &sum) || !offset_of(f->a, (i + place * j) * f->step, &both) || both != sum)
+                return false;
+    return true;
+}
+
+/* The factors from `place` on, into *out; of prime factors it is tried which one comes next. */
+static bool find_factors(const mode_function *f, int64_t place, flat_layout *out)
+{
+    if (place == f->extent)
+        return true;
+    int64_t rest = f->extent / place;
+    for (int64_t factor = 2; factor <= rest; factor++) {
+        if (rest % factor != 0 || out->modes == PTXPACK_TUPLE_ITEMS)
+            continue;
+        bool prime = true;
+        for (int64_t d = 2; d * d <= factor; d++)
+            prime = prime && factor % d != 0;
+        flat_layout before = *out;
+        int64_t     stride;
+        if (prime && adds_up(f, place, factor) && offset_of(f->a, place * f->step, &stride)) {
+            flat_add(out, factor, stride, 0);
+            if (find_factors(f, place * factor, out))
+                return true;
+            *out = before;
+        }
+    }
+    return false;
+}
+
+/* Is a(b(i)) the sum of what the modes of b give, for every i? */
+static bool sums_are_right(const flat_layout *a, const ptxpack_layout *b, tuple_node m, int64_t size)
+{
+    for (int64_t i = 0; i < size; i++) {
+        int64_t rest = i, index = 0, sum = 0, whole;
+        for (int k = m.begin; k < m.end; k++) {
+            int64_t step = rest % b->shape.value[k] * b->stride.value[k], part;
+            if (!offset_of(a, step, &part) || !add_into(sum, part, &sum) || !add_into(index, step, &index))
+                return false;
+            rest /= b->shape.value[k];
+        }
+        if (!offset_of(a, index, &whole) || whole != sum)
+            return false;
+    }
+    return true;
+}
+
+/* Nested as b, each mode with its factors. */
+static bool emit_modes(const flat_layout *a, layout_builder *out, const ptxpack_layout *b, tuple_node n)
+{
+    if (node_is_leaf(n)) {
+        mode_function f = {a, b->shape.value[n.begin], b->stride.value[n.begin]};
+        flat_layout   factors = {.modes = 0};
+        if (!find_factors(&f, 1, &factors))
+            return false;
+        flat_emit(out, &factors);
+        return true;
+    }
+    layout_open(out);
+    for (tuple_node m = node_first(n); m.begin < n.end; m = node_next(n, m))
+        if (!emit_modes(a, out, b, m))
+            return false;
+    layout_close(out);
+    return true;
+}
+
+bool compose_exactly(const flat_layout *a, layout_builder *out, const ptxpack_layout *b, tuple_node m)
+{
+    int64_t size, most;
+    if (!node_product((tuple_node){&b->shape, m.begin, m.end, m.level}, &size) || size > INDICES)
+        return false;
+    for (int i = m.begin; i < m.end; i++)
+        if (b->stride.value[i] < 0 || b->stride.kind[i] != 0 ||
+            !mul_into(b->shape.value[i], b->stride.value[i], &most))
+            return false;
+    return out->shape.t->status == PTXPACK_OK && sums_are_right(a, b, m, size) && emit_modes(a, out, b, m);
+}
+
 /* ---- tilers ---------------------------------------------------------------------------------------- */
 bool tiling_error(const tiling *t, tuple_node n, const ptxpack_layout *tile, tuple_node m, const char *why)
 {
@@ -273,9 +384,14 @@ static bool compose_whole(const tiling *t, layout_builder *out, tuple_node n, co
 {
     composing c;
     if (!layout_has_basis(b, m)) {
+        layout_mark before = layout_here(out);
         flat_coalesced(t->l, n, true, &c.a);
         compose_begin(&c, out);
-        return compose_node(&c, b, m) || tiling_error(t, n, b, m, c.why);
+        if (compose_node(&c, b, m))
+            return true;
+        layout_take_back(out, &before);
+        return (!layout_has_basis(t->l, n) && compose_exactly(&c.a, out, b, m)) ||
+               tiling_error(t, n, b, m, c.why);
     }
     ptxpack_layout part_a, part_b, tree;
     layout_node(t->l, n, &part_a);

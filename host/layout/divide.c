@@ -16,6 +16,24 @@ static bool operands_ok(const char *name, const ptxpack_layout *l, const ptxpack
     return false;
 }
 
+/* The same where no rule about single modes finds it: both at once, then one after the other into their places. */
+static bool divide_exactly(const tiling *t, layout_builder *out, const flat_layout *l,
+                           const ptxpack_layout *tile, tuple_node m, const flat_layout *rest)
+{
+    ptxpack_layout pair, parts;
+    layout_builder b = layout_begin(&pair), p = layout_begin(&parts);
+    layout_open(&b);
+    layout_copy(&b, tile, m);
+    flat_emit(&b, rest);
+    layout_close(&b);
+    if (pair.shape.status != PTXPACK_OK || !compose_exactly(l, &p, &pair, tuple_root(&pair.shape)))
+        return false;
+    tuple_node root = tuple_root(&parts.shape), first = node_first(root);
+    layout_copy(out, &parts, first);
+    layout_copy(t->rests != NULL ? t->rests : out, &parts, node_next(root, first));
+    return true;
+}
+
 /* l o (tile, complement of tile). */
 static bool divide_whole(const tiling *t, layout_builder *out, tuple_node n, const ptxpack_layout *tile,
                          tuple_node m)
@@ -31,10 +49,16 @@ static bool divide_whole(const tiling *t, layout_builder *out, tuple_node n, con
     compose_begin(&c, out);
     if (t->rests == NULL)
         layout_open(out);
-    bool done = compose_node(&c, tile, m);
-    c.out = t->rests != NULL ? t->rests : out;
-    if (!done || !compose_flat(&c, &rest))
-        return tiling_error(t, n, tile, m, c.why);
+    layout_builder *rests = t->rests != NULL ? t->rests : out;
+    layout_mark     tiles = layout_here(out), after = layout_here(rests);
+    bool            done = compose_node(&c, tile, m);
+    c.out = rests;
+    if (!done || !compose_flat(&c, &rest)) {
+        layout_take_back(rests, &after);
+        layout_take_back(out, &tiles);
+        if (layout_has_basis(t->l, n) || !divide_exactly(t, out, &c.a, tile, m, &rest))
+            return tiling_error(t, n, tile, m, c.why);
+    }
     if (t->rests == NULL)
         layout_close(out);
     return true;

@@ -296,6 +296,20 @@ static inline void layout_close(layout_builder *b)
     }
 }
 
+/* Where a builder stands, and back to it: what was built since then is forgotten. */
+typedef struct layout_mark {
+    layout_builder builder;
+    int            items;
+} layout_mark;
+
+static inline layout_mark layout_here(const layout_builder *b) { return (layout_mark){*b, b->shape.t->items}; }
+
+static inline void layout_take_back(layout_builder *b, const layout_mark *mark)
+{
+    *b = mark->builder;
+    b->shape.t->items = b->stride->items = (uint8_t)mark->items;
+}
+
 /* Modes without nesting. */
 typedef struct flat_layout {
     int      modes;
@@ -348,6 +362,9 @@ typedef struct composing {
 void compose_begin(composing *c, layout_builder *out); /* c->a is there */
 bool compose_node(composing *c, const ptxpack_layout *b, tuple_node n);
 bool compose_flat(composing *c, const flat_layout *b);
+/* The same for a node of b by trying every index, without basis strides; false, without a message: too many, or a(b(i)) is
+ * no layout. */
+bool compose_exactly(const flat_layout *a, layout_builder *out, const ptxpack_layout *b, tuple_node m);
 
 /* An operation of l and a tiler: mode by mode for <...>, nothing for `_`, otherwise `whole`. */
 typedef struct tiling tiling;
