@@ -70,7 +70,7 @@ lib: $(B)/libptxpack.so $(B)/libptxpack.a $(B)/public/libptxpack.a headers
 
 # The algebra is calls of a few nanoseconds on arrays of fixed size: there the checks of the stack take 2 %.  Not where
 # text is read.
-$(call objects,$(filter-out %/text.c,$(call sources,host/layout host/atom))): HARDENED := $(FORTIFIED)
+$(call objects,$(filter-out %/text.c %/print_tensor.c,$(call sources,host/layout host/atom))): HARDENED := $(FORTIFIED)
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(SAY) CC $<

@@ -17,18 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "host/layout/layout.h"
+#include "host/layout/tensor.h"
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Where an operand of a copy lies. */
-typedef enum ptxpack_space {
-    PTXPACK_SPACE_ANY, /* its address decides */
-    PTXPACK_SPACE_REGISTERS,
-    PTXPACK_SPACE_SHARED,
-    PTXPACK_SPACE_GLOBAL
-} ptxpack_space;
-/* "any", "registers", "shared", "global"; "?" for any other number. */
+/* Where an operand lies: "any", "registers", "shared", "global"; "?" for any other number. */
 PTXPACK_API const char *ptxpack_space_name(ptxpack_space space);
 
 typedef struct ptxpack_copy_atom {

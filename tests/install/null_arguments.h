@@ -13,6 +13,7 @@ static struct {
     ptxpack_tuple                ptxpack_tuple;
     ptxpack_layout               ptxpack_layout;
     ptxpack_tensor               ptxpack_tensor;
+    ptxpack_engine               ptxpack_engine;
     ptxpack_mma_atom             ptxpack_mma_atom;
     ptxpack_copy_atom            ptxpack_copy_atom;
     ptxpack_tiled_mma            ptxpack_tiled_mma;
@@ -54,6 +55,7 @@ static struct {
     ptxpack_vector_plan         *ptxpack_vector_plan, *out_ptxpack_vector_plan;
     const struct ptxpack_driver *driver, *out_driver;
     int                          an_int;
+    FILE                        *file;
     int64_t                      int64_t;
     uint32_t                     uint32_t[3];
     uint64_t                     uint64_t;
@@ -90,6 +92,8 @@ static void make_layouts(void)
     the.ptxpack_tuple = ptxpack_tuple_parse("(4,8)");
     the.ptxpack_layout = ptxpack_layout_parse("(4,8):(1,4)");
     the.ptxpack_tensor = ptxpack_make_tensor(0, 16, &the.ptxpack_layout);
+    the.ptxpack_engine.size = sizeof the.ptxpack_engine;
+    the.file = fopen("/dev/null", "w");
     must(ptxpack_mma_atom_find("SM80_16x8x16_F32F16F16F32_TN", &the.ptxpack_mma_atom), "an atom");
     must(ptxpack_copy_atom_find("UniversalCopy<uint128_t>", &the.ptxpack_copy_atom), "an atom");
     the.ptxpack_tiled_mma = ptxpack_make_tiled_mma(&the.ptxpack_mma_atom, NULL, NULL);

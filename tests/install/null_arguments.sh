@@ -88,6 +88,11 @@ ptxpack_tuple_print text
 ptxpack_tuple_print t
 ptxpack_layout_print text
 ptxpack_layout_print l
+ptxpack_tensor_text t
+ptxpack_tensor_text engine
+ptxpack_tensor_text text
+ptxpack_print_tensor_text text
+ptxpack_print_tensor_text length
 ptxpack_compact_col_major start
 ptxpack_compact_row_major start
 ptxpack_coalesce profile
@@ -134,7 +139,7 @@ awk -F'|' -v optional="$work/optional" '
     BEGIN {
         while ((getline line < optional) > 0)
             may[line] = 1
-        split("ptxpack_tuple ptxpack_layout ptxpack_tensor ptxpack_mma_atom ptxpack_copy_atom ptxpack_tiled_mma " \
+        split("ptxpack_tuple ptxpack_layout ptxpack_tensor ptxpack_engine ptxpack_mma_atom ptxpack_copy_atom ptxpack_tiled_mma " \
               "ptxpack_tiled_copy ptxpack_variant ptxpack_symbol ptxpack_options ptxpack_source ptxpack_device_caps " \
               "ptxpack_cache_options ptxpack_expand_options ptxpack_preload_options ptxpack_bank_access " \
               "ptxpack_wgmma_fields ptxpack_tma_desc ptxpack_attention_desc ptxpack_attention_buffers " \
@@ -159,6 +164,7 @@ awk -F'|' -v optional="$work/optional" '
         example["void **"] = "&the.out_bytes"
         example["void *const *"] = "the.pointers"
         example["int *"] = "&the.an_int"
+        example["FILE *"] = "the.file"
         example["double *"] = "the.doubles"
     }
     # The declaration without its name, const and the number of its elements.
