@@ -19,8 +19,7 @@ static int drawn(ptxpack_status status)
 /* Reads the layout that an option holds; its modes are M, N and K, or the first of them. */
 static int take_layout(const char *name, const char *text, ptxpack_layout *out)
 {
-    *out = ptxpack_layout_parse(text);
-    if (out->shape.status != PTXPACK_OK)
+    if (expr_tiler(text, out) != PTXPACK_OK)
         return atom_refused(name, text);
     int rank = ptxpack_rank(&out->shape);
     if (rank <= 3)
@@ -32,15 +31,7 @@ static int take_layout(const char *name, const char *text, ptxpack_layout *out)
 /* Evaluates the layout that an option holds, and where it starts. */
 static int take_slice(const char *name, const char *text, ptxpack_slice *out)
 {
-    expr_value value;
-    out->offset = ptxpack_int(0);
-    if (expr_evaluate(text, strlen(text), &value) != PTXPACK_OK)
-        return atom_refused(name, text);
-    if (value.kind == EXPR_SLICE)
-        *out = value.as.slice;
-    else
-        out->layout = expr_layout(&value);
-    return out->layout.shape.status == PTXPACK_OK ? COMMAND_OK : atom_refused(name, text);
+    return expr_slice(text, out) == PTXPACK_OK ? COMMAND_OK : atom_refused(name, text);
 }
 
 /* The operand that a text names; false if none is. */

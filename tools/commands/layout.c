@@ -7,6 +7,7 @@
 #include "tools/command.h"
 #include "tools/notation/draw.h"
 #include "tools/notation/layout_expr.h"
+#include "tools/notation/layout_script.h"
 #include "loader/loader.h"
 
 static const char synopsis[] =
@@ -14,9 +15,14 @@ static const char synopsis[] =
     "       ptxpack layout - [--json]\n"
     "  EXPR is a layout, (4,8):(8,1) or Sw<3,4,3> o 0 o (8,64):(64,1), a tuple, or one of CuTe's calls,\n"
     "  nested freely: composition((6,2):(8,2),(4,3):(3,1)), size<0>(L), values(L), (4,8):(8,1)(1,_)\n"
-    "  as a tiler, (4,2) acts mode by mode, as <4,2> does; local_tile and the partitions print\n"
-    "  the layout without its offset (slice_and_offset prints it)\n"
-    "  -  reads one expression a line on stdin, prints one result line each, `error: reason` for a bad one;\n"
+    "  as a tiler, (4,2) acts mode by mode, as <4,2> does\n"
+    "  a tensor is POINTER o LAYOUT: counting_iter(0), gmem_ptr[32b](0x1000), make_gmem_ptr<float>(4096), "
+    "whose memory\n"
+    "  holds 0, 1, 2, ...; npy(\"q.npy\"), with the file's elements; make_identity_tensor((4,8)).  "
+    "print_tensor(T)\n"
+    "  prints its elements; local_tile(T,<2,2>,(0,1)), local_partition and T(1,_) keep where they start\n"
+    "  NAME = EXPR; keeps a value, and several statements stand in lines or behind ';', with C++'s comments\n"
+    "  -  reads statements from stdin, and prints the result of each line, `error: reason` for a bad one;\n"
     "     empty lines and lines that begin with # are copied\n";
 
 typedef struct settings {
@@ -74,6 +80,11 @@ static void json_result(const char *text, ptxpack_status status, const expr_valu
 
 static ptxpack_status draw(const settings *s, const expr_value *value)
 {
+    if (s->grid && (value->kind == EXPR_TENSOR || value->kind == EXPR_SLICE || value->kind == EXPR_VALUES)) {
+        expr_tensor t = expr_as_tensor(value);
+        return t.tensor.layout.shape.status == PTXPACK_OK ? draw_tensor_grid(stdout, &t.tensor, &t.engine)
+                                                          : t.tensor.layout.shape.status;
+    }
     ptxpack_layout l = expr_layout(value);
     if (l.shape.status != PTXPACK_OK)
         return l.shape.status;
@@ -83,21 +94,51 @@ static ptxpack_status draw(const settings *s, const expr_value *value)
     return s->grid ? draw_grid(stdout, &l) : draw_layout(stdout, format, &l);
 }
 
-static int evaluate_word(const settings *s, const char *text)
+/* A text brings its own newlines, except for a last one, perhaps. */
+static void print_line(const expr_value *value)
 {
-    expr_value     value;
-    ptxpack_status status = expr_evaluate(text, strlen(text), &value);
-    if (s->json) {
-        json_result(text, status, &value);
-        return status == PTXPACK_OK ? COMMAND_OK : COMMAND_FAILED;
-    }
-    if (status == PTXPACK_OK && (s->grid || s->latex || s->svg)) {
-        status = draw(s, &value);
-    } else if (status == PTXPACK_OK) {
-        expr_print(stdout, &value);
+    size_t bytes = value->kind == EXPR_TEXT ? strlen(value->as.text) : 0;
+    expr_print(stdout, value);
+    if (bytes == 0 || value->as.text[bytes - 1] != '\n')
         putchar('\n');
+}
+
+/* Draws the last value, which all statements before it lead to; prints every value if nothing is drawn. */
+static ptxpack_status run_statements(const settings *s, expr_session *session, const char *text,
+                                     expr_value *value, bool *assigned)
+{
+    bool           draws = s->grid || s->latex || s->svg;
+    size_t         bytes = strlen(text), at = 0, end = 0, next, next_end;
+    ptxpack_status status = PTXPACK_OK;
+    for (bool any = false; script_next(text, bytes, &at, &end) || !any; any = true, at = end) {
+        status = expr_evaluate(session, text, at, end, value, assigned);
+        next = end;
+        bool last = !script_next(text, bytes, &next, &next_end);
+        if (status == PTXPACK_OK && draws && last)
+            status = draw(s, value);
+        else if (status == PTXPACK_OK && !draws && !s->json && !*assigned)
+            print_line(value);
+        if (status != PTXPACK_OK || last)
+            break;
     }
-    return status == PTXPACK_OK ? COMMAND_OK : command_fail("layout", "%s", ptxpack_detail(NULL));
+    return status;
+}
+
+static int evaluate_word(const settings *s, expr_session *session, const char *word)
+{
+    expr_value value;
+    bool       assigned = false, inside = false;
+    char      *text = strdup(word);
+    if (text == NULL)
+        return command_fail("layout", "out of memory");
+    script_blank_comments(text, strlen(text), &inside);
+    ptxpack_status status = run_statements(s, session, text, &value, &assigned);
+    free(text);
+    if (s->json)
+        json_result(word, status, &value);
+    else if (status != PTXPACK_OK)
+        return command_fail("layout", "%s", ptxpack_detail(NULL));
+    return status == PTXPACK_OK ? COMMAND_OK : COMMAND_FAILED;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------ */
@@ -110,19 +151,24 @@ static void print_error(const char *reason)
     putchar('\n');
 }
 
-static bool evaluate_line(const settings *s, const char *text, size_t bytes)
+/* Evaluates the statements of a line and prints their results, or the first error. */
+static bool evaluate_line(const settings *s, expr_session *session, const char *text, size_t bytes)
 {
-    expr_value     value;
-    ptxpack_status status = expr_evaluate(text, bytes, &value);
-    if (s->json) {
-        json_result(text, status, &value);
-    } else if (status != PTXPACK_OK) {
-        print_error(ptxpack_detail(NULL));
-    } else {
-        expr_print(stdout, &value);
-        putchar('\n');
+    expr_value value;
+    size_t     at = 0, end = 0;
+    bool       assigned;
+    for (; script_next(text, bytes, &at, &end); at = end) {
+        ptxpack_status status = expr_evaluate(session, text, at, end, &value, &assigned);
+        if (s->json && !(status == PTXPACK_OK && assigned))
+            json_result(text, status, &value);
+        else if (!s->json && status != PTXPACK_OK)
+            print_error(ptxpack_detail(NULL));
+        else if (!assigned)
+            print_line(&value);
+        if (status != PTXPACK_OK)
+            return false;
     }
-    return status == PTXPACK_OK;
+    return true;
 }
 
 /* Copies a line to stdout, whatever its bytes are. */
@@ -132,31 +178,65 @@ static void pass_on(const char *line, size_t bytes)
     putchar('\n');
 }
 
-/* Each result is flushed before the next input is awaited: another program may wait for it. */
-static int evaluate_lines(const settings *s)
+/* The lines of stdin; an assignment with open brackets takes lines until they are closed. */
+typedef struct line_reader {
+    char   *text, *copy; /* the statement; with blanks in the place of comments */
+    size_t  bytes;
+    char   *line; /* getline's */
+    size_t  cap;
+    bool    inside; /* of a comment */
+    ssize_t got;
+} line_reader;
+
+static bool read_statement(line_reader *r)
 {
-    char   *line = NULL;
-    size_t  cap = 0;
-    ssize_t bytes = 0;
-    bool    good = true, writable = true;
+    r->bytes = 0;
+    do {
+        errno = 0;
+        r->got = getline(&r->line, &r->cap, stdin);
+        if (r->got < 0)
+            return r->bytes > 0;
+        size_t bytes = (size_t)r->got - (r->line[r->got - 1] == '\n');
+        char  *text = (char *)realloc(r->text, r->bytes + bytes + 2);
+        char  *copy = text != NULL ? (char *)realloc(r->copy, r->bytes + bytes + 2) : NULL;
+        r->text = text != NULL ? text : r->text;
+        r->copy = copy != NULL ? copy : r->copy;
+        if (copy == NULL)
+            return false;
+        if (r->bytes > 0)
+            r->text[r->bytes] = r->copy[r->bytes] = '\n', r->bytes++;
+        memcpy(r->text + r->bytes, r->line, bytes);
+        memcpy(r->copy + r->bytes, r->line, bytes);
+        script_blank_comments(r->copy + r->bytes, bytes, &r->inside);
+        r->bytes += bytes;
+        r->text[r->bytes] = r->copy[r->bytes] = '\0';
+    } while (script_goes_on(r->copy, r->bytes));
+    return true;
+}
+
+/* Each result is flushed before the next input is awaited: another program may wait for it. */
+static int evaluate_lines(const settings *s, expr_session *session)
+{
+    line_reader r = {.text = NULL};
+    bool        good = true, writable = true;
     if (s->json)
         json_open(NULL, '[');
-    while (writable && (errno = 0, bytes = getline(&line, &cap, stdin)) >= 0) {
-        if (bytes > 0 && line[bytes - 1] == '\n')
-            line[--bytes] = '\0';
-        size_t blanks = strspn(line, " \t\r");
-        if (line[blanks] != '#' && blanks < (size_t)bytes)
-            good = evaluate_line(s, line, (size_t)bytes) && good;
+    while (writable && read_statement(&r)) {
+        size_t at = 0, end;
+        if (script_next(r.copy, r.bytes, &at, &end) && r.copy[at] != '#')
+            good = evaluate_line(s, session, r.copy, r.bytes) && good;
         else if (!s->json)
-            pass_on(line, (size_t)bytes);
+            pass_on(r.text, r.bytes);
         writable = command_flush();
     }
     int error = errno, status = good ? COMMAND_OK : COMMAND_FAILED;
     if (s->json)
         json_close();
-    if (bytes < 0 && !feof(stdin))
+    if (r.got < 0 && !feof(stdin))
         status = command_fail("layout", "cannot read the expressions: %s", strerror(error));
-    free(line);
+    free(r.line);
+    free(r.text);
+    free(r.copy);
     return status;
 }
 
@@ -202,5 +282,10 @@ int cmd_layout(int argc, char **argv)
     status = check_settings(&s, lines);
     if (status != COMMAND_OK)
         return status;
-    return lines ? evaluate_lines(&s) : evaluate_word(&s, argv[1]);
+    expr_session *session = expr_open();
+    if (session == NULL)
+        return command_fail("layout", "out of memory");
+    status = lines ? evaluate_lines(&s, session) : evaluate_word(&s, session, argv[1]);
+    expr_close(session);
+    return status;
 }

@@ -9,6 +9,7 @@
 #define PTXPACK_DRAW_H
 #include <stdio.h>
 #include "host/layout/layout.h"
+#include "host/layout/tensor.h"
 
 enum { DRAW_CELLS = 65536 }; /* the largest matrix of a picture */
 
@@ -16,6 +17,8 @@ typedef enum draw_format { DRAW_LATEX, DRAW_SVG } draw_format;
 
 /* Rank 2 only.  Cells hold offsets or, where strides are basis paths, coordinates. */
 ptxpack_status draw_grid(FILE *f, const ptxpack_layout *l);
+/* The same of a tensor, under its line: how many elements from the engine's base on each one lies, or its coordinate. */
+ptxpack_status draw_tensor_grid(FILE *f, const ptxpack_tensor *t, const ptxpack_engine *engine);
 
 /* Rank 1 (one column) or 2; cells are coloured by offset % 8. */
 ptxpack_status draw_layout(FILE *f, draw_format format, const ptxpack_layout *l);

@@ -14,8 +14,11 @@ ptxpack_status value_status(const expr_value *v)
     case EXPR_TUPLE:
         return v->as.tuple.status;
     case EXPR_LAYOUT:
-    case EXPR_VALUES:
         return v->as.layout.shape.status;
+    case EXPR_TENSOR:
+    case EXPR_POINTER:
+    case EXPR_VALUES:
+        return v->as.tensor.tensor.layout.shape.status;
     case EXPR_SLICE:
         return v->as.slice.layout.shape.status != PTXPACK_OK ? v->as.slice.layout.shape.status
                                                              : v->as.slice.offset.status;
@@ -74,8 +77,13 @@ ptxpack_layout expr_layout(const expr_value *v)
         return v->as.layout;
     if (v->kind == EXPR_SLICE)
         return v->as.slice.layout;
-    return layout_error(is_tiler(v) ? "%s is a tiler, not a layout" : "a %s is not a layout",
-                        is_tiler(v) ? layout_text(&v->as.layout).text : "swizzle or a list of values");
+    if (v->kind == EXPR_TENSOR)
+        return v->as.tensor.tensor.layout;
+    if (is_tiler(v))
+        return layout_error("%s is a tiler, not a layout", layout_text(&v->as.layout).text);
+    return layout_error("a %s is not a layout", v->kind == EXPR_POINTER ? "pointer"
+                                                : v->kind == EXPR_TEXT  ? "text"
+                                                                        : "swizzle or a list of values");
 }
 
 static ptxpack_layout tiler_of(const expr_value *v)
@@ -95,7 +103,7 @@ static expr_value join_layouts(const expr_value *values, int count, bool tiler)
 {
     ptxpack_layout modes[CALL_ARGUMENTS];
     for (int i = 0; i < count; i++)
-        modes[i] = tiler ? tiler_of(&values[i]) : values[i].as.layout;
+        modes[i] = tiler ? tiler_of(&values[i]) : expr_layout(&values[i]);
     return value_of_layout(tiler ? ptxpack_make_tiler(count, modes) : ptxpack_layout_join(count, modes));
 }
 
@@ -117,7 +125,15 @@ static expr_value apply_layout(const ptxpack_layout *l, const ptxpack_tuple *coo
     return value_of_tuple(ptxpack_layout_crd2idx(l, coord));
 }
 
-expr_value value_apply(const expr_value *function, const expr_value *coord)
+/* The part that meets `_`, or the element. */
+static expr_value apply_tensor(expr_session *s, const expr_tensor *t, const ptxpack_tuple *coord)
+{
+    if (ptxpack_has_underscore(coord))
+        return value_of_tensor(tensor_moved(t, ptxpack_tensor_slice(coord, &t->tensor)));
+    return tensor_element(s, t, coord);
+}
+
+expr_value value_apply(expr_session *s, const expr_value *function, const expr_value *coord)
 {
     if (function->kind == EXPR_SWIZZLE && is_integer(coord))
         return value_of_int(ptxpack_swizzle_apply(function->as.swizzle, coord->as.tuple.value[0]));
@@ -127,26 +143,75 @@ expr_value value_apply(const expr_value *function, const expr_value *coord)
         return value_of_tuple(tuple_error("a layout is applied to something that is not a coordinate"));
     if (function->kind == EXPR_LAYOUT && !is_tiler(function))
         return apply_layout(&function->as.layout, &coord->as.tuple);
+    if (function->kind == EXPR_TENSOR)
+        return apply_tensor(s, &function->as.tensor, &coord->as.tuple);
     return value_of_tuple(tuple_error("only layouts and swizzles are applied to coordinates"));
 }
 
 /* ---- what the functions need besides the library --------------------------------------------------- */
-/* A tensor of which only the layout matters; its address is far from both ends of the address space. */
-static ptxpack_tensor tensor_over(const ptxpack_layout *l)
+static expr_value value_of_values(expr_tensor t)
 {
-    for (int i = 0; i < l->stride.items; i++)
-        if (l->stride.kind[i] != 0 && l->stride.kind[i] != PTXPACK_EMPTY)
-            return ptxpack_make_coord_tensor(l);
-    return ptxpack_make_tensor((uint64_t)1 << 63, 8, l);
+    if (t.tensor.layout.shape.status == PTXPACK_OK && ptxpack_size(&t.tensor.layout) > EXPR_LIST)
+        return value_of_tuple(
+            tuple_error("%s has more than %d values", layout_text(&t.tensor.layout).text, EXPR_LIST));
+    int64_t size = t.engine.counting ? 0 : ptxpack_size(&t.tensor.layout);
+    for (int64_t i = 0; i < size; i++) { /* so that printing cannot fail */
+        char           text[8];
+        ptxpack_tuple  index = ptxpack_int(i);
+        ptxpack_status status = ptxpack_print_element(&t.tensor, &t.engine, &index, text, sizeof text);
+        if (status != PTXPACK_OK)
+            return value_of_tuple(tuple_failed(status));
+    }
+    return (expr_value){.kind = EXPR_VALUES, .as = {.tensor = t}};
 }
 
-static expr_value value_of_tensor(ptxpack_tensor t) { return value_of_layout(t.layout); }
-
-static expr_value value_of_values(const ptxpack_layout *l)
+static expr_value value_of_pointer(expr_tensor t)
 {
-    if (ptxpack_size(l) > EXPR_LIST)
-        return value_of_tuple(tuple_error("%s has more than %d values", layout_text(l).text, EXPR_LIST));
-    return (expr_value){.kind = EXPR_VALUES, .as = {.layout = *l}};
+    expr_value v = value_of_tensor(t);
+    v.kind = v.kind == EXPR_TENSOR ? EXPR_POINTER : v.kind;
+    return v;
+}
+
+/* The pointer of a tensor. */
+static expr_tensor data_of(const expr_tensor *t)
+{
+    ptxpack_tuple  one = ptxpack_int(1);
+    ptxpack_layout l = ptxpack_make_layout_left(&one);
+    return tensor_under(t, &l);
+}
+
+static expr_tensor smem_swizzled(const expr_tensor *pointer, ptxpack_swizzle swizzle)
+{
+    expr_tensor smem = tensor_in_space(pointer, PTXPACK_SPACE_SHARED);
+    return tensor_swizzled(&smem, swizzle);
+}
+
+/* A pointer to type, 32-bit integers without one, at an address. */
+static expr_tensor pointer_of(const expr_call *c, ptxpack_space space)
+{
+    return pointer_to(c->type, 32, space, (uint64_t)c->args[0].as.tuple.value[0], 0);
+}
+
+/* The modes of all tuples, or of all layouts, side by side. */
+static expr_value concat(const expr_value *values, int count, bool tuples)
+{
+    ptxpack_layout modes[CALL_ARGUMENTS], l;
+    ptxpack_tuple  parts[CALL_ARGUMENTS], shape;
+    int            used = 0;
+    for (int i = 0; i < count; i++) {
+        l = tuples ? layout_failed(PTXPACK_E_ARG) : expr_layout(&values[i]);
+        shape = tuples ? values[i].as.tuple : l.shape;
+        for (int mode = 0; mode < ptxpack_rank(&shape); mode++, used++) {
+            if (used == CALL_ARGUMENTS)
+                return value_of_tuple(tuple_error("more than %d modes", CALL_ARGUMENTS));
+            if (tuples)
+                parts[used] = ptxpack_is_tuple(&shape) ? ptxpack_get(&shape, mode) : shape;
+            else
+                modes[used] = ptxpack_is_tuple(&shape) ? ptxpack_mode(&l, mode) : l;
+        }
+    }
+    return tuples ? value_of_tuple(ptxpack_tuple_join(used, parts))
+                  : value_of_layout(ptxpack_layout_join(used, modes));
 }
 
 static expr_value value_of_any(expr_value v) { return v; }
@@ -226,7 +291,9 @@ static ptxpack_layout tile_to_shape(const ptxpack_layout *block, const ptxpack_t
 #define N(i)        (c->number[i])
 #define MAY_T(i)    (c->count > (i) ? T(i) : NULL)
 #define MAY_L(i)    (c->count > (i) ? L(i) : NULL)
-#define TENSOR(i)   ((const ptxpack_tensor[]){tensor_over(L(i))})
+#define X(i)        (&c->args[i].as.tensor)
+#define P(i)        (&c->args[i].as.tensor)
+#define IN(i, made) tensor_moved(X(i), made)
 #define SWIZZLED(i) ((const ptxpack_layout[]){swizzled(SW(i))})
 
 #define FUNCTION(name, letter, numbers, takes, gives, how) \
@@ -259,15 +326,29 @@ static const function *next_of(const function *f, const char *name, size_t bytes
 bool call_is_known(const char *name, size_t bytes) { return next_of(functions, name, bytes) != NULL; }
 
 /* ---- does a row fit? ----------------------------------------------------------------------------------- */
-static bool takes_numbers(char numbers, int count)
+static bool takes_numbers(char numbers, const expr_call *c)
 {
-    return numbers == 'p' || (numbers == '+' ? count > 0 : numbers - '0' == count);
+    if (numbers == 'T' || numbers == 't')
+        return c->numbers == 0 && (c->type != NULL || numbers == 't');
+    if (c->type != NULL)
+        return false;
+    return numbers == 'p' || (numbers == '+' ? c->numbers > 0 : numbers - '0' == c->numbers);
 }
 
 static bool takes_value(char wanted, const expr_value *v)
 {
-    bool layout = v->kind == EXPR_LAYOUT && !is_tiler(v);
+    bool tensor = v->kind == EXPR_TENSOR, layout = (v->kind == EXPR_LAYOUT && !is_tiler(v)) || tensor;
     switch (wanted) {
+    case 'a':
+        return v->kind != EXPR_ORDER;
+    case 'x':
+        return layout || v->kind == EXPR_TUPLE || v->kind == EXPR_SLICE;
+    case 'X':
+        return tensor;
+    case 'p':
+        return tensor || v->kind == EXPR_POINTER;
+    case 'q':
+        return v->kind == EXPR_TEXT;
     case 't':
         return v->kind == EXPR_TUPLE || is_tuple_tiler(v);
     case 'i':
@@ -276,8 +357,9 @@ static bool takes_value(char wanted, const expr_value *v)
         return layout;
     case 'L':
         return layout || v->kind == EXPR_TUPLE || v->kind == EXPR_SLICE;
-    case 'T':
     case 'v':
+        return v->kind == EXPR_TUPLE || v->kind == EXPR_LAYOUT || tensor;
+    case 'T':
         return v->kind == EXPR_TUPLE || v->kind == EXPR_LAYOUT;
     case 's':
         return v->kind == EXPR_SWIZZLE;
@@ -311,7 +393,9 @@ static void convert(char wanted, expr_value *v)
 {
     if (wanted == 't' && v->kind == EXPR_LAYOUT)
         *v = value_of_tuple(v->as.layout.shape);
-    else if (wanted == 'L')
+    else if (wanted == 'x')
+        *v = value_of_tensor(expr_as_tensor(v));
+    else if (wanted == 'L' || (v->kind == EXPR_TENSOR && strchr("lTv", wanted) != NULL))
         *v = (expr_value){.kind = EXPR_LAYOUT, .as = {.layout = expr_layout(v)}};
     else if (wanted == 'T')
         *v = (expr_value){.kind = EXPR_LAYOUT, .as = {.layout = tiler_of(v)}};
@@ -346,6 +430,8 @@ static void pick_mode(const expr_call *c)
             *v = value_of_tuple(ptxpack_get(&v->as.tuple, mode));
         else if (v->kind == EXPR_LAYOUT)
             *v = value_of_layout(ptxpack_mode(&v->as.layout, mode));
+        else if (v->kind == EXPR_TENSOR)
+            *v = value_of_layout(ptxpack_mode(&v->as.tensor.tensor.layout, mode));
         else if (v->kind == EXPR_SLICE && (mode == 0 || mode == 1))
             *v = mode == 0 ? value_of_layout(v->as.slice.layout) : value_of_tuple(v->as.slice.offset);
         else
@@ -373,9 +459,10 @@ static const char *name_of(char wanted)
     static const struct {
         char        letter;
         const char *name;
-    } names[] = {{'t', "tuple"}, {'i', "integer"}, {'l', "layout"},     {'L', "layout"},
-                 {'T', "tiler"}, {'s', "swizzle"}, {'o', "LayoutLeft"}, {'v', "tuple or layout"},
-                 {'?', "["},     {'+', "..."},     {'*', "..."}};
+    } names[] = {{'t', "tuple"},  {'i', "integer"}, {'l', "layout"},     {'L', "layout"},
+                 {'T', "tiler"},  {'s', "swizzle"}, {'o', "LayoutLeft"}, {'v', "tuple or layout"},
+                 {'x', "tensor"}, {'X', "tensor"},  {'p', "pointer"},    {'q', "\"text\""},
+                 {'a', "value"},  {'?', "["},       {'+', "..."},        {'*', "..."}};
     size_t i = 0;
     while (names[i].letter != wanted)
         i++;
@@ -385,7 +472,11 @@ static const char *name_of(char wanted)
 /* "<N,N>(tuple, tuple[, tuple])" */
 static void add_form(line *to, const function *f)
 {
-    add(to, f->numbers == '1' ? "<N>" : f->numbers == '2' ? "<N,N>" : f->numbers == '+' ? "<N,...>" : "");
+    add(to, f->numbers == '1'   ? "<N>"
+            : f->numbers == '2' ? "<N,N>"
+            : f->numbers == '+' ? "<N,...>"
+            : f->numbers == 'T' ? "<type>"
+                                : "");
     add(to, "(");
     for (const char *p = f->takes; *p != '\0'; p++) {
         if (p != f->takes && *p != '+' && *p != '*' && p[-1] != '?')
@@ -401,9 +492,39 @@ static void add_form(line *to, const function *f)
 
 static const char *kind_of(const expr_value *v)
 {
-    static const char *const names[] = {"tuple",           "layout", "swizzle",
-                                        "layout + offset", "values", "LayoutLeft"};
+    static const char *const names[] = {"tuple",           "layout",  "swizzle",
+                                        "layout + offset", "values",  "LayoutLeft",
+                                        "tensor",          "pointer", "text"};
     return is_integer(v) ? "integer" : is_tiler(v) ? "tiler" : names[v->kind];
+}
+
+/* Would the two arguments fit if they changed places? */
+static bool fits_swapped(const expr_call *c)
+{
+    if (c->count != 2)
+        return false;
+    expr_value other[2] = {c->args[1], c->args[0]};
+    expr_call  swapped = *c;
+    swapped.args = other;
+    for (const function *f = functions; (f = next_of(f, c->name, c->name_bytes)) != NULL; f++)
+        if (takes_numbers(f->numbers, &swapped) && takes_arguments(f->takes, &swapped))
+            return true;
+    return false;
+}
+
+/* The call with its two arguments in the other order. */
+static void add_swapped(line *to, const expr_call *c)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s(", (int)c->name_bytes, c->name);
+    add(to, name);
+    for (int i = 1; i >= 0; i--) {
+        const expr_value *v = &c->args[i];
+        add(to, v->kind == EXPR_TUPLE    ? tuple_text(&v->as.tuple).text
+                : v->kind == EXPR_LAYOUT ? layout_text(&v->as.layout).text
+                                         : kind_of(v));
+        add(to, i > 0 ? "," : ")?");
+    }
 }
 
 static bool say_forms(const expr_call *c)
@@ -419,11 +540,16 @@ static bool say_forms(const expr_call *c)
         add(&given, i > 0 ? ", " : "");
         add(&given, kind_of(&c->args[i]));
     }
-    tuple_error("%.*s takes %s, not %s)", (int)c->name_bytes, c->name, forms.text, given.text);
+    add(&given, ")");
+    if (fits_swapped(c)) {
+        add(&given, "; did you mean ");
+        add_swapped(&given, c);
+    }
+    tuple_error("%.*s takes %s, not %s", (int)c->name_bytes, c->name, forms.text, given.text);
     return false;
 }
 
-bool call_run(const expr_call *given, expr_value *result)
+static bool run_on_values(const expr_call *given, expr_value *result)
 {
     expr_call c = *given;
     for (const function *f = functions; (f = next_of(f, c.name, c.name_bytes)) != NULL; f++) {
@@ -433,7 +559,7 @@ bool call_run(const expr_call *given, expr_value *result)
             if (value_status(&c.args[0]) != PTXPACK_OK)
                 return false;
         }
-        if (!takes_numbers(f->numbers, c.numbers) || !takes_arguments(f->takes, &c))
+        if (!takes_numbers(f->numbers, &c) || !takes_arguments(f->takes, &c))
             continue;
         convert_all(f->takes, &c);
         for (int i = 0; i < c.count; i++)
@@ -443,4 +569,30 @@ bool call_run(const expr_call *given, expr_value *result)
         return value_status(result) == PTXPACK_OK;
     }
     return say_forms(&c);
+}
+
+/* CuTe's functions of tensors that change the layout and keep the start. */
+static bool is_view(const expr_call *c)
+{
+    static const char *const names[] = {"flatten",     "coalesce",       "filter",        "filter_zeros",
+                                        "group_modes", "take",           "select",        "compose",
+                                        "tile",        "logical_divide", "zipped_divide", "tiled_divide",
+                                        "flat_divide", "with_shape"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == c->name_bytes && memcmp(names[i], c->name, c->name_bytes) == 0)
+            return c->count > 0 && c->args[0].kind == EXPR_TENSOR;
+    return false;
+}
+
+bool call_run(const expr_call *c, expr_value *result)
+{
+    if (!is_view(c))
+        return run_on_values(c, result);
+    expr_tensor tensor = c->args[0].as.tensor;
+    c->args[0] = value_of_layout(tensor.tensor.layout);
+    if (!run_on_values(c, result))
+        return false;
+    if (result->kind == EXPR_LAYOUT)
+        *result = value_of_tensor(tensor_under(&tensor, &result->as.layout));
+    return value_status(result) == PTXPACK_OK;
 }

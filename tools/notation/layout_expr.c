@@ -1,11 +1,17 @@
 /* layout_expr.c - the grammar of expressions.
  *
- *   expression = (swizzle "o" integer "o" plain | swizzle | plain) { "(" arguments ")" }
+ *   statement  = [ { type } name "=" ] expression
+ *   expression = (swizzle "o" integer "o" plain | swizzle | pointer [ "o" plain ] | plain)
+ *                { "(" arguments ")" | "." call }
  *   plain      = primary [ ":" primary ]
- *   primary    = integer | "_" | "(" [arguments] ")" | "<" arguments ">" | call | LayoutLeft | LayoutRight
- *              | Shape "<" arguments ">", and CuTe's other names of types
- *   call       = name [ "<" [integers] ">" ] "(" [arguments] ")"
- *   arguments  = expression { "," expression } */
+ *   primary    = integer | "_" | "(" [arguments] ")" | "[" arguments "]" | "<" arguments ">" | call | variable
+ *              | LayoutLeft | LayoutRight | Shape "<" arguments ">", and CuTe's other names of types | "\"" text "\""
+ *   pointer    = [ swizzle "_" ] [ "gmem_" | "smem_" | "rmem_" ] ("ptr[" bits "b](" address ")"
+ *              | "subptr[" bits "b](" address "." bit ")") | "counting_iter(" integer ")" | "ArithTuple" tuple
+ *   call       = name [ "<" [integers | type] ">" ] "(" [arguments] ")"
+ *   arguments  = [name "="] expression { "," [name "="] expression }
+ *
+ * `cute::` before a name, and {} or () behind a type or an integer, mean nothing here. */
 #include "layout_expr.h"
 
 #include <ctype.h>
@@ -20,19 +26,32 @@
 enum { NESTING = 64, VALUES = 256 };
 
 typedef struct evaluator {
-    text_reader r;
-    int         nesting;
-    expr_value *values; /* of the lists that are not complete yet: VALUES of them */
-    int         used;
+    text_reader   r;
+    expr_session *session;
+    int           nesting;
+    expr_value   *values; /* of the lists that are not complete yet: VALUES of them */
+    int           used;
 } evaluator;
 
 static bool read_expression(evaluator *e, expr_value *out);
+static bool read_plain(evaluator *e, expr_value *out);
+static bool read_swizzled(evaluator *e, expr_value *out);
 
 /* ---- lists ----------------------------------------------------------------------------------------- */
+/* The name of an argument in Python, "shape=", says nothing that its place does not say. */
+static void skip_keyword(evaluator *e)
+{
+    const char *at = (reader_peek(&e->r), e->r.at);
+    while (at < e->r.end && isalpha((unsigned char)*at))
+        at++;
+    if (at > e->r.at && at < e->r.end && *at == '=')
+        e->r.at = at + 1;
+}
+
 /* Expressions up to `closing`, whose opening bracket was read, on top of e->values. */
 static bool read_list(evaluator *e, char closing, int *count)
 {
-    const char *what = closing == ')' ? "',' or ')'" : "',' or '>'";
+    const char *what = closing == ')' ? "',' or ')'" : closing == ']' ? "',' or ']'" : "',' or '>'";
     *count = 0;
     if (closing == ')' && reader_take(&e->r, closing))
         return true;
@@ -41,6 +60,7 @@ static bool read_list(evaluator *e, char closing, int *count)
             return reader_error(&e->r, e->r.at, "more than %d items", CALL_ARGUMENTS);
         if (e->used == VALUES)
             return reader_error(&e->r, e->r.at, "more than %d values at once", VALUES);
+        skip_keyword(e);
         if (!read_expression(e, &e->values[e->used++]))
             return false;
         ++*count;
@@ -76,12 +96,14 @@ static bool is_text(const char *name, size_t bytes, const char *text)
     return strlen(text) == bytes && memcmp(name, text, bytes) == 0;
 }
 
-/* The {} that makes a value of a type in C++. */
+/* The {} or () that makes a value of a type in C++. */
 static void skip_braces(evaluator *e)
 {
     const char *at = (reader_peek(&e->r), e->r.at);
     if (reader_take(&e->r, '{') && !reader_take(&e->r, '}'))
         e->r.at = at; /* the caller then reports the brace */
+    else if (at == e->r.at && reader_take(&e->r, '(') && !reader_take(&e->r, ')'))
+        e->r.at = at; /* a layout applied to a coordinate */
 }
 
 /* LayoutLeft, LayoutRight and their older names. */
@@ -135,11 +157,40 @@ static bool read_type(evaluator *e, const char *name, type_name type, expr_value
     return settle(e, name, out);
 }
 
+/* Moves past a name, without "cute::" before it. */
+static const char *read_word(evaluator *e, size_t *bytes)
+{
+    const char *name = (reader_peek(&e->r), e->r.at);
+    for (;;) {
+        while (is_name(e, e->r.at))
+            e->r.at++;
+        *bytes = (size_t)(e->r.at - name);
+        if (e->r.end - e->r.at < 2 || memcmp(e->r.at, "::", 2) != 0)
+            return name;
+        e->r.at += 2;
+        name = e->r.at;
+    }
+}
+
+/* A type of elements comes next, if `c` is no integer. */
+static bool read_element_type(evaluator *e, expr_call *c)
+{
+    const char *start = e->r.at;
+    size_t      bytes;
+    const char *name = read_word(e, &bytes);
+    c->type = element_type_of(name, bytes);
+    if (c->type == NULL)
+        e->r.at = start;
+    return c->type != NULL;
+}
+
 static bool read_numbers(evaluator *e, expr_call *c)
 {
     int64_t number;
     if (!reader_take(&e->r, '<') || reader_take(&e->r, '>'))
         return true;
+    if (isalpha(reader_peek(&e->r)) && read_element_type(e, c))
+        return reader_take(&e->r, '>') || reader_expected(&e->r, "'>'");
     do {
         const char *start = (reader_peek(&e->r), e->r.at);
         if (c->numbers == CALL_ARGUMENTS)
@@ -154,13 +205,35 @@ static bool read_numbers(evaluator *e, expr_call *c)
     return reader_take(&e->r, '>') || reader_expected(&e->r, "',' or '>'");
 }
 
-static bool read_call(evaluator *e, const char *name, size_t bytes, expr_value *out)
+/* The arguments in () or {}, behind those that are in e->values from `first` on. */
+static bool read_arguments(evaluator *e, expr_call *c, int first)
 {
-    expr_call c = {.name = name, .name_bytes = bytes, .numbers = 0};
-    int       first = e->used, shown = bytes < 60 ? (int)bytes : 60;
-    if (!call_is_known(name, bytes))
+    int given = e->used - first;
+    if (c->name_bytes > 8 && memcmp(c->name, "counting", 8) == 0 && reader_take(&e->r, '{')) {
+        if (!reader_take(&e->r, '}') &&
+            !(read_expression(e, &e->values[e->used++]) && reader_expect(&e->r, '}')))
+            return false;
+        c->count = e->used - first;
+        return true;
+    }
+    if (!reader_expect(&e->r, '(') || !read_list(e, ')', &c->count))
+        return false;
+    c->count += given;
+    return c->count <= CALL_ARGUMENTS || reader_error(&e->r, e->r.at, "more than %d items", CALL_ARGUMENTS);
+}
+
+/* A call of `name`, which may begin with the values from `first` on. */
+static bool read_call(evaluator *e, const char *name, size_t bytes, int first, expr_value *out)
+{
+    expr_call c = {.session = e->session, .name = name, .name_bytes = bytes, .numbers = 0};
+    int       shown = bytes < 60 ? (int)bytes : 60;
+    if (is_text(name, bytes, "Layout")) { /* as in Python */
+        c.name = "make_layout";
+        c.name_bytes = strlen(c.name);
+    }
+    if (!call_is_known(c.name, c.name_bytes))
         return reader_error(&e->r, name, "there is no function %.*s", shown, name);
-    if (!read_numbers(e, &c) || !reader_expect(&e->r, '(') || !read_list(e, ')', &c.count))
+    if (!read_numbers(e, &c) || !read_arguments(e, &c, first))
         return false;
     c.args = &e->values[first];
     e->used = first;
@@ -174,17 +247,129 @@ static bool read_call(evaluator *e, const char *name, size_t bytes, expr_value *
 
 static bool read_name(evaluator *e, expr_value *out)
 {
-    const char *name = e->r.at;
-    while (is_name(e, e->r.at))
-        e->r.at++;
-    size_t    bytes = (size_t)(e->r.at - name);
+    size_t            bytes;
+    const char       *name = read_word(e, &bytes);
+    const expr_value *variable = session_variable(e->session, name, bytes);
+    if (variable != NULL && reader_peek(&e->r) != '<') {
+        *out = *variable;
+        return true;
+    }
     type_name type = type_of(name, bytes);
+    if (type == TYPE_LAYOUT && reader_peek(&e->r) == '(')
+        type = TYPE_NONE;
     if (type == TYPE_NONE && !read_order(name, bytes, out))
-        return read_call(e, name, bytes, out);
+        return read_call(e, name, bytes, e->used, out);
     if (type != TYPE_NONE && !read_type(e, name, type, out))
         return false;
     skip_braces(e);
     return true;
+}
+
+/* ---- pointers, as CuTe prints them -------------------------------------------------------------------- */
+/* Takes the word if it comes next. */
+static bool take_word(evaluator *e, const char *word)
+{
+    size_t bytes = strlen(word);
+    reader_peek(&e->r);
+    if ((size_t)(e->r.end - e->r.at) < bytes || memcmp(e->r.at, word, bytes) != 0)
+        return false;
+    e->r.at += bytes;
+    return true;
+}
+
+/* 0x7f2a00000020, 4096 or (nil). */
+static bool read_address(evaluator *e, uint64_t *address)
+{
+    int64_t decimal;
+    *address = 0;
+    if (take_word(e, "(nil)") || take_word(e, "nil"))
+        return true;
+    const char *start = e->r.at;
+    if (!take_word(e, "0x")) {
+        if (!reader_integer(&e->r, &decimal))
+            return false;
+        *address = (uint64_t)decimal;
+        return true;
+    }
+    for (; e->r.at < e->r.end && isxdigit((unsigned char)*e->r.at); e->r.at++) {
+        int digit = isdigit((unsigned char)*e->r.at) ? *e->r.at - '0'
+                                                     : tolower((unsigned char)*e->r.at) - 'a' + 10;
+        if (*address >> 60 != 0)
+            return reader_error(&e->r, start, "an address has more than 64 bits");
+        *address = *address << 4 | (uint64_t)digit;
+    }
+    return e->r.at > start + 2 || reader_expected(&e->r, "a hexadecimal digit");
+}
+
+/* [32b](0x1000) behind ptr, [4b](0x1000.4) behind subptr. */
+static bool read_pointer(evaluator *e, ptxpack_space space, bool part_of_byte, expr_tensor *out)
+{
+    const char *start = e->r.at;
+    int64_t     bits, bit = 0;
+    uint64_t    address;
+    if (!reader_expect(&e->r, '[') || !reader_integer(&e->r, &bits) || !reader_expect(&e->r, 'b') ||
+        !reader_expect(&e->r, ']') || !reader_expect(&e->r, '(') || !read_address(e, &address))
+        return false;
+    if (part_of_byte && (!reader_expect(&e->r, '.') || !reader_integer(&e->r, &bit)))
+        return false;
+    if (bits < 1 || bits > 128 || bit < 0 || bit > 7)
+        return reader_error(&e->r, start, "no element has %" PRId64 " bits from bit %" PRId64 " on", bits, bit);
+    *out = pointer_to(NULL, (int)bits, space, address, (int)bit);
+    return reader_expect(&e->r, ')');
+}
+
+/* Reads the pointer that comes next, if one does; *found tells. */
+static bool read_printed_pointer(evaluator *e, bool *found, expr_tensor *out)
+{
+    static const char *const spaces[] = {"", "rmem_", "smem_", "gmem_"};
+    const char              *start = (reader_peek(&e->r), e->r.at);
+    int64_t                  n;
+    ptxpack_tuple            origin;
+    *found = true;
+    if (take_word(e, "counting_iter(")) {
+        if (!reader_integer(&e->r, &n) || !reader_expect(&e->r, ')'))
+            return false;
+        *out = pointer_counting(n);
+        return true;
+    }
+    if (take_word(e, "ArithTuple")) {
+        if (!reader_tuple(&e->r, &origin))
+            return false;
+        *out = pointer_at_coordinate(&origin);
+        return true;
+    }
+    int space = PTXPACK_SPACE_GLOBAL;
+    while (!take_word(e, spaces[space]))
+        space--;
+    bool sub = take_word(e, "subptr");
+    if (!sub && !take_word(e, "ptr")) {
+        e->r.at = start;
+        *found = false;
+        return true;
+    }
+    if (reader_peek(&e->r) == '[')
+        return read_pointer(e, (ptxpack_space)space, sub, out);
+    e->r.at = start;
+    *found = false;
+    return true;
+}
+
+/* A pointer, or the tensor POINTER o LAYOUT. */
+static bool read_tensor(evaluator *e, const char *start, expr_tensor pointer, expr_value *out)
+{
+    *out = value_of_tensor(pointer);
+    if (out->kind == EXPR_TENSOR)
+        out->kind = EXPR_POINTER;
+    if (!settle(e, start, out))
+        return false;
+    if (!reader_compose(&e->r))
+        return true;
+    expr_value l;
+    if (!(reader_starts_swizzle(&e->r) ? read_swizzled(e, &l) : read_plain(e, &l)))
+        return false;
+    ptxpack_layout layout = expr_layout(&l);
+    *out = value_of_tensor(tensor_under(&pointer, &layout));
+    return settle(e, start, out);
 }
 
 /* ---- expressions --------------------------------------------------------------------------------------- */
@@ -198,10 +383,34 @@ static bool read_leaf(evaluator *e, expr_value *out)
     ptxpack_tuple t = kind == PTXPACK_UNDERSCORE ? ptxpack_underscore() : ptxpack_int(value);
     if (kind != PTXPACK_UNDERSCORE)
         t.kind[0] = kind;
-    if (*start == '_')
+    if (*start == '_' && kind != PTXPACK_UNDERSCORE)
         skip_braces(e);
     *out = value_of_tuple(t);
     return settle(e, start, out);
+}
+
+/* "text", in which \n and \t are one character. */
+static bool read_string(evaluator *e, expr_value *out)
+{
+    const char *start = e->r.at++;
+    char       *text = (char *)malloc((size_t)(e->r.end - start)), *to = text;
+    while (text != NULL && e->r.at < e->r.end && *e->r.at != '"') {
+        char c = *e->r.at++;
+        if (c == '\\' && e->r.at < e->r.end) {
+            c = *e->r.at++;
+            c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
+        }
+        *to++ = c;
+    }
+    if (text != NULL)
+        *to = '\0';
+    *out = value_of_text(e->session, text);
+    if (!settle(e, start, out))
+        return false;
+    if (e->r.at == e->r.end)
+        return reader_expected(&e->r, "'\"'");
+    e->r.at++;
+    return true;
 }
 
 static bool read_primary(evaluator *e, expr_value *out)
@@ -209,10 +418,21 @@ static bool read_primary(evaluator *e, expr_value *out)
     int next = reader_peek(&e->r);
     if (next == '(')
         return read_group(e, ')', out);
+    if (next == '[')
+        return read_group(e, ']', out);
+    if (next == '"')
+        return read_string(e, out);
     if (next == '<')
         return read_group(e, '>', out);
     if (next > 0 && isalpha(next))
         return read_name(e, out);
+    if (next == '0' && e->r.end - e->r.at > 2 && e->r.at[1] == 'x') {
+        uint64_t address;
+        if (!read_address(e, &address))
+            return false;
+        *out = value_of_tuple(ptxpack_int((int64_t)address));
+        return true;
+    }
     if (reader_starts_leaf(&e->r))
         return read_leaf(e, out);
     return reader_expected(&e->r, "an integer, '_', '(', '<' or a function");
@@ -249,6 +469,17 @@ static bool read_swizzled(evaluator *e, expr_value *out)
     int64_t         offset;
     if (!reader_swizzle(&e->r, &swizzle))
         return false;
+    if (e->r.at < e->r.end && *e->r.at == '_') {
+        bool        found;
+        expr_tensor pointer;
+        e->r.at++;
+        if (!read_printed_pointer(e, &found, &pointer))
+            return false;
+        if (!found)
+            return reader_expected(&e->r, "a pointer, as in Sw<B,M,S>_smem_ptr[16b](0x0)");
+        return read_tensor(e, start, tensor_swizzled(&pointer, swizzle), out);
+    }
+    skip_braces(e);
     if (!reader_compose(&e->r)) {
         out->kind = EXPR_SWIZZLE;
         out->as.swizzle = swizzle;
@@ -276,90 +507,62 @@ static bool read_application(evaluator *e, const char *start, expr_value *out)
     e->used = first;
     if (!settle(e, start, &coord))
         return false;
-    *out = value_apply(out, &coord);
+    expr_value function = *out;
+    *out = value_apply(e->session, &function, &coord);
     return settle(e, start, out);
+}
+
+/* .name(args) is name(value, args). */
+static bool read_member(evaluator *e, expr_value *out)
+{
+    int         first = e->used;
+    size_t      bytes;
+    const char *name = (e->r.at++, read_word(e, &bytes));
+    if (e->used == VALUES)
+        return reader_error(&e->r, name, "more than %d values at once", VALUES);
+    if (bytes == 0)
+        return reader_expected(&e->r, "a name");
+    e->values[e->used++] = *out;
+    return read_call(e, name, bytes, first, out);
 }
 
 static bool read_expression(evaluator *e, expr_value *out)
 {
     const char *start = (reader_peek(&e->r), e->r.at);
+    bool        pointer = false, ok;
+    expr_tensor at;
     if (e->nesting == NESTING)
         return reader_error(&e->r, start, "nested more than %d deep", NESTING);
     e->nesting++;
-    bool ok = reader_starts_swizzle(&e->r) ? read_swizzled(e, out) : read_plain(e, out);
-    while (ok && reader_peek(&e->r) == '(')
-        ok = read_application(e, start, out);
+    if (reader_starts_swizzle(&e->r))
+        ok = read_swizzled(e, out);
+    else
+        ok = read_printed_pointer(e, &pointer, &at) &&
+             (pointer ? read_tensor(e, start, at, out) : read_plain(e, out));
+    while (ok && (reader_peek(&e->r) == '(' || reader_peek(&e->r) == '.'))
+        ok = reader_peek(&e->r) == '(' ? read_application(e, start, out) : read_member(e, out);
     e->nesting--;
     return ok;
 }
 
-ptxpack_status expr_evaluate(const char *text, size_t bytes, expr_value *value)
+ptxpack_status expr_evaluate(expr_session *s, const char *text, size_t from, size_t bytes, expr_value *value,
+                             bool *assigned)
 {
-    evaluator e = {.r = reader_begin(text, bytes), .values = (expr_value *)malloc(VALUES * sizeof *e.values)};
+    evaluator   e = {.r = reader_begin(text, bytes),
+                     .session = s,
+                     .values = (expr_value *)malloc(VALUES * sizeof *e.values)};
+    const char *name;
+    size_t      name_bytes, begin = statement_name(text, from, bytes, &name, &name_bytes);
+    *assigned = begin > 0;
     if (e.values == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory");
+    session_drop_texts(s);
+    e.r.at = text + (begin > 0 ? begin : from);
     bool ok = read_expression(&e, value) && reader_expect_end(&e.r);
     free(e.values);
-    if (ok && value->kind == EXPR_ORDER)
+    if (ok && value->kind == EXPR_ORDER && begin == 0)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "LayoutLeft and LayoutRight are only arguments");
+    if (ok && begin > 0 && !session_assign(s, name, name_bytes, value))
+        ok = reader_error(&e.r, name, "%s", ptxpack_detail(NULL));
     return ok ? PTXPACK_OK : PTXPACK_E_ARG;
-}
-
-/* ---- printing -------------------------------------------------------------------------------------- */
-static void print_tuple(FILE *f, const ptxpack_tuple *t)
-{
-    char text[PTXPACK_LAYOUT_TEXT];
-    ptxpack_tuple_print(t, text, sizeof text);
-    fputs(text, f);
-}
-
-static void print_layout(FILE *f, const ptxpack_layout *l)
-{
-    char text[PTXPACK_LAYOUT_TEXT];
-    ptxpack_layout_print(l, text, sizeof text);
-    fputs(text, f);
-}
-
-static void print_values(FILE *f, const ptxpack_layout *l)
-{
-    int64_t size = ptxpack_size(l);
-    bool    plain = true; /* offsets, not coordinates */
-    for (int i = 0; i < l->stride.items; i++)
-        plain = plain && (l->stride.kind[i] == 0 || l->stride.kind[i] == PTXPACK_EMPTY);
-    for (int64_t i = 0; i < size && !ferror(f); i++) {
-        if (i > 0)
-            putc(',', f);
-        if (plain) {
-            fprintf(f, "%" PRId64, ptxpack_at(l, i));
-        } else {
-            ptxpack_tuple index = ptxpack_int(i), at = ptxpack_layout_crd2idx(l, &index);
-            print_tuple(f, &at);
-        }
-    }
-}
-
-void expr_print(FILE *f, const expr_value *value)
-{
-    switch (value->kind) {
-    case EXPR_TUPLE:
-        print_tuple(f, &value->as.tuple);
-        break;
-    case EXPR_LAYOUT:
-        print_layout(f, &value->as.layout);
-        break;
-    case EXPR_SWIZZLE:
-        fprintf(f, "Sw<%d,%d,%d>", value->as.swizzle.bits, value->as.swizzle.base, value->as.swizzle.shift);
-        break;
-    case EXPR_SLICE:
-        print_layout(f, &value->as.slice.layout);
-        fputs(" + ", f);
-        print_tuple(f, &value->as.slice.offset);
-        break;
-    case EXPR_VALUES:
-        print_values(f, &value->as.layout);
-        break;
-    case EXPR_ORDER:
-        fputs(value->as.right ? "LayoutRight" : "LayoutLeft", f);
-        break;
-    }
 }

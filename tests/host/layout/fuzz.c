@@ -78,16 +78,31 @@ static void check_layout(const ptxpack_layout *l)
         check_offsets(l);
 }
 
+/* Its texts have the lengths that they are said to have. */
+static void check_tensor(const expr_tensor *t)
+{
+    static char text[1 << 16];
+    size_t      length;
+    check_layout(&t->tensor.layout);
+    length = ptxpack_tensor_text(&t->tensor, &t->engine, text, sizeof text);
+    DEMAND(length < sizeof text && strlen(text) == length && strcmp(text, "error") != 0);
+    if (ptxpack_size(&t->tensor.layout) <= 256 &&
+        ptxpack_print_tensor_text(&t->tensor, &t->engine, text, sizeof text, &length) == PTXPACK_OK)
+        DEMAND(strlen(text) == (length < sizeof text ? length : sizeof text - 1));
+}
+
 static void check_value(const expr_value *v)
 {
     if (v->kind == EXPR_TUPLE)
         check_tuple(&v->as.tuple);
-    else if (v->kind == EXPR_LAYOUT || v->kind == EXPR_VALUES)
+    else if (v->kind == EXPR_LAYOUT)
         check_layout(&v->as.layout);
+    else if (v->kind == EXPR_TENSOR || v->kind == EXPR_POINTER || v->kind == EXPR_VALUES)
+        check_tensor(&v->as.tensor);
     else if (v->kind == EXPR_SLICE)
         check_layout(&v->as.slice.layout), check_tuple(&v->as.slice.offset);
     else
-        DEMAND(v->kind == EXPR_SWIZZLE);
+        DEMAND(v->kind == EXPR_SWIZZLE || v->kind == EXPR_TEXT);
 }
 
 /* ---- one expression --------------------------------------------------------------------------------- */
@@ -102,19 +117,21 @@ static double seconds(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    expr_value value;
-    double     start = seconds();
-    char      *text = (char *)malloc(size + 1); /* a sanitizer sees reads beyond its end */
-    if (text == NULL)
+    expr_value    value;
+    bool          assigned;
+    double        start = seconds();
+    expr_session *session = expr_open();
+    char         *text = (char *)malloc(size + 1); /* a sanitizer sees reads beyond its end */
+    if (text == NULL || session == NULL)
         return 0;
     if (size > 0)
         memcpy(text, data, size);
     snprintf(input, sizeof input, "%.*s", (int)size, (const char *)data);
-    ptxpack_status status = expr_evaluate(text, size, &value);
+    ptxpack_status status = expr_evaluate(session, text, 0, size, &value, &assigned);
     DEMAND(status == PTXPACK_OK || status == PTXPACK_E_ARG);
     if (status == PTXPACK_OK) {
         check_value(&value);
-        if (value.kind != EXPR_VALUES || ptxpack_size(&value.as.layout) < 10000)
+        if (value.kind != EXPR_VALUES || ptxpack_size(&value.as.tensor.tensor.layout) < 10000)
             expr_print(nowhere, &value);
     } else {
         const char *line = ptxpack_detail(NULL);
@@ -122,6 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         DEMAND(strncmp(line, "column ", 7) == 0 || strncmp(line, "LayoutLeft", 10) == 0);
     }
     free(text);
+    expr_close(session);
     DEMAND(seconds() - start < 2);
     return 0;
 }
@@ -372,7 +390,11 @@ int main(int argc, char **argv)
         for (uint32_t n = call ? draw(8) == 0 : draw(4); n > 0; n--)
             mutate(&t);
         LLVMFuzzerTestOneInput((const uint8_t *)t.bytes, t.size);
-        values += expr_evaluate(t.bytes, t.size, &value) == PTXPACK_OK;
+        expr_session *session = expr_open();
+        bool          assigned;
+        values += session != NULL &&
+                  expr_evaluate(session, t.bytes, 0, t.size, &value, &assigned) == PTXPACK_OK;
+        expr_close(session);
     }
     printf("fuzz: %ld of them had a value\n", values);
     fclose(nowhere);

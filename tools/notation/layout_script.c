@@ -1,0 +1,77 @@
+/* layout_script.c - several statements in one text. */
+#include <string.h>
+
+#include "layout_calls.h"
+#include "layout_script.h"
+
+static void blank(char *text, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        text[i] = text[i] == '\n' ? '\n' : ' ';
+}
+
+void script_blank_comments(char *text, size_t bytes, bool *inside)
+{
+    bool quoted = false;
+    for (size_t i = 0; i < bytes; i++) {
+        if (!*inside && text[i] == '"' && (i == 0 || text[i - 1] != '\\'))
+            quoted = !quoted;
+        if (quoted)
+            continue;
+        bool   two = i + 1 < bytes && text[i] == '/' && !*inside;
+        size_t begin = i;
+        if (two && text[i + 1] == '/') {
+            while (i < bytes && text[i] != '\n')
+                i++;
+            blank(text, begin, i);
+        } else if (*inside || (two && text[i + 1] == '*')) {
+            for (i += *inside ? 0 : 2, *inside = true; i < bytes && *inside; i++)
+                if (text[i] == '*' && i + 1 < bytes && text[i + 1] == '/') {
+                    i++;
+                    *inside = false;
+                }
+            blank(text, begin, i);
+            i--;
+        }
+    }
+}
+
+/* How many brackets are open after this byte.  The '<' of a type counts as well: there are no comparisons. */
+static int deeper(int depth, char c)
+{
+    if (strchr("([{<", c) != NULL && c != '\0')
+        return depth + 1;
+    return strchr(")]}>", c) != NULL && c != '\0' && depth > 0 ? depth - 1 : depth;
+}
+
+bool script_next(const char *text, size_t bytes, size_t *at, size_t *end)
+{
+    int  depth = 0;
+    bool quoted = false;
+    while (*at < bytes && strchr("; \t\r\n\v\f", text[*at]) != NULL && text[*at] != '\0')
+        ++*at;
+    for (*end = *at; *end < bytes; ++*end) {
+        char c = text[*end];
+        quoted = quoted != (c == '"' && text[*end - (*end > 0)] != '\\');
+        if (!quoted && (c == ';' || (c == '\n' && depth == 0)))
+            break;
+        depth = quoted ? depth : deeper(depth, c);
+    }
+    return *at < bytes;
+}
+
+bool script_goes_on(const char *text, size_t bytes)
+{
+    const char *name;
+    size_t      name_bytes, at = 0, end = 0, begin = 0;
+    int         depth = 0;
+    while (script_next(text, bytes, &at, &end)) {
+        begin = at;
+        at = end;
+    }
+    if (end != bytes || statement_name(text, begin, bytes, &name, &name_bytes) == 0)
+        return false;
+    for (size_t i = begin; i < bytes; i++)
+        depth = deeper(depth, text[i]);
+    return depth > 0;
+}
