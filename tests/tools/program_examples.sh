@@ -55,8 +55,10 @@ all() {
     done
     right mma_simple mma_simple.$1 33 19 23
     right mma_simple mma_simple.$1 1 1 1
+    right mma_simple mma_simple.$1 130 67 8
     right prefill_d128 prefill.$1 1 2 65 130
     right prefill_d128 prefill.$1 2 1 130 33
+    right prefill_d128 prefill.$1 1 1 130 65 128 32 4 1
     right flash_attention_2 flash.$1 2 65 130
     right flash_attention_2 flash.$1 1 130 65 64
     right flash_attention_2 flash.$1 1 130 130 128 causal
@@ -79,6 +81,7 @@ unset PTXPACK_EMU_SM
 export PTXPACK_EMU_JUDGE=all,conflict PTXPACK_EMU_ASYNC=latest
 for suffix in ptx cu; do
     right prefill_d128 prefill.$suffix 1 1 65 130
+    right prefill_d128 prefill.$suffix 1 1 65 130 32 32 2 2
     right flash_attention_2 flash.$suffix 1 65 130
     right flash_attention_2 flash.$suffix 1 65 130 64
 done
@@ -103,6 +106,23 @@ for file in "$examples"/*/*.ptx; do
     banner "${file%.ptx}.cu"
     [ "$sums" = "$of_ptx" ] || fail "$file and ${file%.ptx}.cu differ: $of_ptx, $sums"
 done
+
+# ---- a sweep finds how to divide the prefill ---------------------------------------------------------
+# sweep FILE: its banner's command for some divisions; on the emulated driver the one that executes least is the first,
+# and a division that is impossible is said to be.
+sweep() {
+    sed -n '/^\/\/   ptxpack /,/[^\\]$/p' "$1" | sed 's/^\/\/ *//' >"$work/banner"
+    { sed '$d' "$work/banner" && tail -n 1 "$work/banner" |
+        sed 's/$/ --sweep BLOCK_M=32,64 --sweep WARPS_M=1,2 --sweep WARPS_N=2,4/'; } >"$work/command"
+    PATH=$(readlink -f "$build"):$PATH sh "$work/command" >"$work/out" 2>"$work/err" && [ ! -s "$work/err" ] ||
+        fail "$1: a sweep: exit status $?: $(cat "$work/err")"
+    awk '$1 ~ /^[0-9]+$/ && $4 != "failed:" { print $6 }' "$work/out" >"$work/executed"
+    ran=$((ran + 1))
+    [ "$(wc -l <"$work/executed")" -eq 6 ] && [ "$(grep -c 'failed: .*prefill: 4 warps copy' "$work/out")" -eq 2 ] &&
+        grep -q '^ *64 *2 *4 ' "$work/out" || fail "$1: a sweep: $(cat "$work/out")"
+}
+sweep "$examples/prefill_d128/prefill.ptx"
+[ -n "$skipped" ] || sweep "$examples/prefill_d128/prefill.cu"
 
 # ---- what is wrong is found -------------------------------------------------------------------------
 # wrong PROGRAM KERNEL PATTERN SCRIPT ARGUMENT...: KERNEL is edited by a sed script; the message matches PATTERN
@@ -131,13 +151,19 @@ wrong vector_add packed_fma.cu 'illegal address' 's/n - first < 8/n - first < 7/
 wrong mma_simple mma_simple.ptx WRONG 's/%a1, %a_lower, 0/%a1, %a_upper, 0/' 33 19 23
 wrong mma_simple mma_simple.cu WRONG 's/column + g, n, right, k/column + g, n, left, k/' 33 19 23
 wrong prefill_d128 prefill.ptx race 's/bar.sync           0; .*P and V.*//' 1 1 65 130
-wrong prefill_d128 prefill.ptx WRONG 's/MASK_ROW           %s, 8.\\i, 2, 1, %sees//' 1 1 65 65
+wrong mma_simple mma_simple.ptx race 's/rem.u32            %wm, %warp/rem.u32            %wm, %lane/' 130 67 8
+wrong mma_simple mma_simple.cu WRONG 's/column + 8 . WARPS_N . j + g, n, left/column + 8 * j + g, n, left/' 130 67 8
+wrong prefill_d128 prefill.ptx WRONG 's/MASK_ROW .*KEY_TILES, 1, %sees//' 1 1 65 65
+wrong prefill_d128 prefill.ptx WRONG 's/LANES              .op, .x..r., WARPS_N//' 1 1 65 130 64 64 2 2
 wrong prefill_d128 prefill.cu race 's/__syncthreads(); .. P and V.*//' 1 1 65 130
 wrong flash_attention_2 flash.ptx WRONG 's/mul.f32            %l\\h, %l\\h, %factor;//' 1 65 130
 wrong flash_attention_2 flash.ptx WRONG 's/%row, \\\[8.\\h+1\]/%row, \\[8*\\h+2]/' 1 65 65 64 causal
 wrong flash_attention_2 flash.ptx 'async\|race\|uninitialised' \
     '/^COPIED/,/^ *bar.sync/s/COPY_WAIT          0/COPY_WAIT 1/' 1 65 130
 wrong flash_attention_2 flash.cu WRONG 's/l \*= factor;//' 1 65 130
+wrong flash_attention_2 flash.ptx race 's/bar.warp.sync      -1;//' 1 65 130
+wrong flash_attention_2 flash.cu race 's/__syncwarp();//' 1 65 130
+wrong flash_attention_2 flash.ptx 'WRONG\|illegal address' 's/setp.gt.s32        %exists, %left, .*pass.;/setp.gt.s32 %exists, %left, -64;/' 1 65 130
 
 # ---- unknown arguments are reported --------------------------------------------------------------
 # refused STATUS PATTERN PROGRAM ARGUMENT...
@@ -155,6 +181,9 @@ refused 2 'no number from 1 to' mma_simple $examples/mma_simple/mma_simple.ptx 5
 refused 1 'nothing.ptx' vector_add $examples/vector_add/nothing.ptx
 refused 1 'flash.ptx:[0-9]*: flash: HEAD_DIM is 64 or 128' flash_attention_2 \
     $examples/flash_attention_2/flash.ptx 1 8 8 96
+
+refused 1 'prefill.ptx:[0-9]*: prefill: a warp has a multiple of 16 rows' prefill_d128 \
+    $examples/prefill_d128/prefill.ptx 1 1 8 8 64 64 3
 
 [ -z "$skipped" ] || echo "SKIP: program_examples: the kernels in CUDA C++: $skipped"
 echo "$ran runs, $broken broken kernels, $failed failures"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <ptxpack/ptxpack.h>
 
-enum { EXAMPLE_BUFFERS = 8 };
+enum { EXAMPLE_BUFFERS = 12 };
 
 typedef struct example { /* {0} at first */
     ptxpack           *pack;

@@ -6,7 +6,7 @@
 // limits   scale > 0, any sequence lengths; pointers are multiples of 16 bytes
 // needs    sm_80
 // grid     x = ceil(seqlen_q / 64), y = heads;  128 threads: warp w has rows 16 w .. of the block's 64
-// shared   Q, K, V: tiles of 64 rows; chunk c (16 bytes) of row r lies at chunk c ^ (r % 8)
+// shared   Q (in the end O), K, V: tiles of 64 rows; chunk c (16 bytes) of row r lies at chunk c ^ (r % 8)
 //
 // flash.ptx explains the order of the steps.
 //
@@ -190,14 +190,25 @@ flash(u16 *o, const u16 *q, const u16 *k, const u16 *v, u32 seqlen_q, u32 seqlen
         __syncthreads(); // K(n+1) is there, and all have read V(n)
     }
 
+    // O / l to the warp's rows of Q's tile: each lane writes two neighbours, a quad a chunk
+    const u32 o_at = q_tile + swizzled(warp_row + lane / 4, 0) + 2 * column;
 #pragma unroll
-    for (int h = 0; h < 2; h++) { // O / l to global memory: each lane writes two neighbours, a quad 16 bytes
+    for (int h = 0; h < 2; h++) {
         const float share = rcp_approx_f32(quad_sum(l[h]));
-        u16        *to = o + (u64)(head * seqlen_q + row + 8 * h) * HEAD_DIM + column;
-        if (row + 8 * h < seqlen_q)
 #pragma unroll
-            for (u32 j = 0; j < O_TILES; j++)
-                *reinterpret_cast<u32 *>(to + 8 * j) =
-                    pack_f16x2(os[j][2 * h] * share, os[j][2 * h + 1] * share);
+        for (u32 j = 0; j < O_TILES; j++)
+            asm volatile("st.shared.b32 [%0], %1;"
+                         :: "r"((o_at ^ 16 * j) + 8 * h * ROW_BYTES),
+                            "r"(pack_f16x2(os[j][2 * h] * share, os[j][2 * h + 1] * share))
+                         : "memory");
     }
+    __syncwarp();
+    // and from there to global memory: each lane writes a chunk, CHUNKS lanes a row
+    const u32   from = warp_row + lane / CHUNKS, to = first + from;
+    char       *out = reinterpret_cast<char *>(o) + (u64)(head * seqlen_q + to) * ROW_BYTES + 16 * (lane % CHUNKS);
+#pragma unroll
+    for (u32 row_on = 0; row_on < 16; row_on += 32 / CHUNKS)
+        if (to + row_on < seqlen_q)
+            *reinterpret_cast<uint4 *>(out + row_on * ROW_BYTES) =
+                *reinterpret_cast<const uint4 *>(shared + swizzled(from + row_on, lane % CHUNKS));
 }

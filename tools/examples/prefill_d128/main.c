@@ -1,24 +1,26 @@
 /* main.c - attention of prompts at head dimension 128; with more shared memory than a block has unasked.
  *
- *   prefill_d128 prefill.ptx [BATCH [HEADS [SEQLEN_Q [SEQLEN_KV]]]] */
+ *   prefill_d128 prefill.ptx [BATCH [HEADS [SEQLEN_Q [SEQLEN_KV [BLOCK_M [BLOCK_N [WARPS_M [WARPS_N]]]]]]]] */
 #include "../example.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { DIM = 128, BLOCK = 64, THREADS = 256, RUNS = 10, MOST = 65535 };
-/* Q, K, V and P, and four f32 a row. */
-enum { SHARED_BYTES = 2 * (3 * BLOCK * DIM + BLOCK * BLOCK) + 4 * 4 * (BLOCK + 8) };
+enum { DIM = 128, RUNS = 10, MOST = 65535 };
 
 int main(int argc, char **argv)
 {
-    const char    *usage = "KERNEL.ptx|KERNEL.cu [BATCH [HEADS [SEQLEN_Q [SEQLEN_KV]]]]";
-    example        e = {0};
+    const char *usage = "KERNEL.ptx|KERNEL.cu [BATCH [HEADS [SEQLEN_Q [SEQLEN_KV [BLOCK_M [BLOCK_N [WARPS_M [WARPS_N]]]]]]]]";
+    example     e = {0};
+    uint32_t    heads = example_number(argc, argv, 2, 1, 256) * example_number(argc, argv, 3, 2, 256);
+    uint32_t    seqlen_q = example_number(argc, argv, 4, 150, MOST);
+    uint32_t    seqlen_kv = example_number(argc, argv, 5, seqlen_q, MOST);
+    uint32_t    block_m = example_number(argc, argv, 6, 64, 512), block_n = example_number(argc, argv, 7, 64, 512);
+    uint32_t    warps_m = example_number(argc, argv, 8, 2, 32), warps_n = example_number(argc, argv, 9, 4, 4);
+    ptxpack_symbol symbols[] = {
+        {"BLOCK_M", block_m}, {"BLOCK_N", block_n}, {"WARPS_M", warps_m}, {"WARPS_N", warps_n}};
     ptxpack_source source = {.size = sizeof source, .language = example_language(argc, argv, usage),
-                             .path = argv[1]};
-    uint32_t heads = example_number(argc, argv, 2, 1, 256) * example_number(argc, argv, 3, 2, 256);
-    uint32_t seqlen_q = example_number(argc, argv, 4, 150, MOST);
-    uint32_t seqlen_kv = example_number(argc, argv, 5, seqlen_q, MOST);
+                             .path = argv[1], .symbols = symbols, .symbol_count = 4};
 
     ptxpack_program        *program;
     const ptxpack_function *kernel;
@@ -34,11 +36,13 @@ int main(int argc, char **argv)
 
     float    scale_log2e = (float)(1 / sqrt(DIM) * 1.4426950408889634); /* exp(x) = 2^(x log2(e)) */
     void    *arguments[] = {&at_o, &at_q, &at_k, &at_v, &seqlen_q, &seqlen_kv, &scale_log2e};
-    uint32_t grid[3] = {heads, (seqlen_q - 1) / BLOCK + 1, 1}, block[3] = {THREADS, 1, 1};
-    for (int run = -1; run < RUNS; run++) { /* the first one is not timed */
+    uint32_t grid[3] = {heads, (seqlen_q - 1) / block_m + 1, 1}, block[3] = {32 * warps_m * warps_n, 1, 1};
+    uint32_t q_k_v = 2 * DIM * (block_m + 2 * block_n), p = block_m * (2 * block_n + 16);
+    uint32_t stats = 4 * warps_n * (block_m + 8); /* bytes of shared memory, all three */
+    for (int run = -1; run < RUNS; run++) {       /* the first one is not timed */
         if (run == 0)
             example_start(&e);
-        example_try(&e, ptxpack_function_launch(kernel, grid, block, SHARED_BYTES, arguments, NULL));
+        example_try(&e, ptxpack_function_launch(kernel, grid, block, q_k_v + p + stats, arguments, NULL));
     }
     double ms = example_stop(&e) / RUNS;
 
