@@ -1,6 +1,7 @@
 /* copy_atom.c - the table of copy atoms, and atoms made from its rows. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "inspect.h"
 #include "copy_atom.h"
@@ -95,15 +96,36 @@ static ptxpack_status say_unknown(const char *name)
         .status;
 }
 
+/* CuTe's DefaultCopy, and what it is an alias of: copies as wide as pointers and layouts allow, which layouts cannot say. */
+static bool is_vectorizing(const char *name)
+{
+    return strcasecmp(name, "DefaultCopy") == 0 || strncasecmp(name, "AutoVectorizingCopy", 19) == 0;
+}
+
+/* One value of one thread, of any width, as CuTe describes it. */
+static void make_vectorizing(const char *name, ptxpack_copy_atom *out)
+{
+    ptxpack_copy_atom_at(0, out);
+    snprintf(out->name, sizeof out->name, "%.79s", name);
+    snprintf(out->ptx, sizeof out->ptx, "ld; st, as wide as the pointers allow");
+    out->src = out->dst = out->ref = ptxpack_layout_parse("(1,1):(0,0)");
+}
+
 ptxpack_status ptxpack_copy_atom_find(const char *name, ptxpack_copy_atom *out)
 {
     if (out == NULL)
         return tuple_error("ptxpack_copy_atom_find: out is NULL").status;
-    for (size_t i = 0; name != NULL && i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(rows[i].name, name)) {
+    char bare[ATOM_NAME_BYTES];
+    bool fits = name != NULL && atom_bare_name(name, bare);
+    for (size_t i = 0; fits && i < sizeof rows / sizeof *rows; i++)
+        if (strcasecmp(rows[i].name, bare) == 0) {
             ptxpack_copy_atom_at(i, out);
             return PTXPACK_OK;
         }
+    if (fits && is_vectorizing(bare)) {
+        make_vectorizing(bare, out);
+        return PTXPACK_OK;
+    }
     /* Values made of such an atom have its status. */
     memset(out, 0, sizeof *out);
     out->thr_id = out->src = out->dst = out->ref = layout_failed(PTXPACK_E_ARG);

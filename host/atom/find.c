@@ -1,12 +1,11 @@
 /* find.c - an atom by its name: the patterns of atoms.def read backwards. */
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 #include "internal.h"
 #include "inspect.h"
 #include "host/layout/notation.h"
 #include "loader/loader.h"
-
-enum { NAME_BYTES = 160 };
 
 static const struct member unknown = {-1, -1, -1, -1, -1, false};
 
@@ -28,7 +27,7 @@ static bool take_type(const char **text, unsigned set, const char *(*name_of)(pt
     for (int t = 0; t < PTXPACK_VALUE_TYPE_COUNT; t++) {
         const char *name = name_of((ptxpack_value_type)t);
         size_t      length = strlen(name);
-        if ((set >> t & 1) && strncmp(*text, name, length) == 0) {
+        if ((set >> t & 1) && strncasecmp(*text, name, length) == 0) {
             *text += length;
             bool fits = *type < 0 || *type == t;
             *type = t;
@@ -66,34 +65,23 @@ static bool match_one(const struct family *f, const char **at, const char **text
     }
 }
 
+/* Names are found whatever their case. */
+static bool same_letter(char a, char b) { return toupper((unsigned char)a) == toupper((unsigned char)b); }
+
 static bool match(const struct family *f, const char *pattern, const char *text, struct member *x)
 {
     *x = unknown;
     while (*pattern) {
-        if (*pattern == '$' ? !match_one(f, &pattern, &text, x) : *pattern++ != *text++)
+        if (*pattern == '$' ? !match_one(f, &pattern, &text, x) : !same_letter(*pattern++, *text++))
             return false;
     }
-    x->saturate = (f->flags & SATURABLE) && strcmp(text, "_SATURATE") == 0;
+    x->saturate = (f->flags & SATURABLE) && strcasecmp(text, "_SATURATE") == 0;
     x->m = x->m < 0 ? f->m : x->m;
     x->n = x->n < 0 ? f->n : x->n;
     x->d = x->d < 0 ? __builtin_ctz(f->d) : x->d;
     x->a = x->a < 0 ? __builtin_ctz(f->a) : x->a;
     x->b = x->b < 0 ? __builtin_ctz(f->b) : x->b;
     return (*text == '\0' || x->saturate) && atom_has_tile(f, x->m, x->n);
-}
-
-/* `name` without the blanks between a template's arguments, which CuTe's sources have; false: it is too long
- * for an atom's. */
-static bool without_blanks(const char *name, char wanted[NAME_BYTES])
-{
-    int used = 0, open = 0;
-    for (; *name && used + 1 < NAME_BYTES; name++) {
-        open += (*name == '<') - (*name == '>');
-        if (*name != ' ' || open <= 0)
-            wanted[used++] = *name;
-    }
-    wanted[used] = '\0';
-    return *name == '\0';
 }
 
 static ptxpack_status say_unknown(const char *wanted)
@@ -107,7 +95,7 @@ static ptxpack_status say_unknown(const char *wanted)
         size_t      members = atom_members(f);
         const char *pattern = is_template && f->cute != NULL ? f->cute : f->name;
         for (size_t m = 0; m < members; m++) {
-            char name[NAME_BYTES];
+            char name[ATOM_NAME_BYTES];
             atom_name(f, atom_member(f, m), pattern, name, sizeof name);
             near_offer(&near, name);
         }
@@ -127,7 +115,7 @@ static void mark_error(ptxpack_mma_atom *out)
 
 ptxpack_status ptxpack_mma_atom_find(const char *name, ptxpack_mma_atom *out)
 {
-    char   wanted[NAME_BYTES];
+    char   wanted[ATOM_NAME_BYTES];
     size_t count;
     if (out == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "ptxpack_mma_atom_find: out is NULL");
@@ -135,7 +123,7 @@ ptxpack_status ptxpack_mma_atom_find(const char *name, ptxpack_mma_atom *out)
         mark_error(out);
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "ptxpack_mma_atom_find: name is NULL");
     }
-    bool                 fits = without_blanks(name, wanted);
+    bool                 fits = atom_bare_name(name, wanted);
     const struct family *families = atom_families(&count);
     for (const struct family *f = families; fits && f < families + count; f++) {
         const char *patterns[] = {f->name, f->cute, f->alias};
@@ -148,5 +136,5 @@ ptxpack_status ptxpack_mma_atom_find(const char *name, ptxpack_mma_atom *out)
         }
     }
     mark_error(out);
-    return say_unknown(wanted);
+    return say_unknown(fits ? wanted : name);
 }

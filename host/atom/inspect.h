@@ -1,6 +1,14 @@
-/* inspect.h - which known names are nearest to one that is unknown; for atom.c and for the command. */
+/* inspect.h - names of atoms: as C++ spells them, and which known ones are nearest to one that is unknown; for this room and for
+ * the command. */
 #ifndef PTXPACK_ATOM_INSPECT_H
 #define PTXPACK_ATOM_INSPECT_H
+#include <stdbool.h>
+
+enum { ATOM_NAME_BYTES = 160 };
+
+/* The operation that a C++ name means: without cute::, blanks and {}, out of MMA_Atom<>, Copy_Atom<> and their traits.  False: the
+ * name is too long for an atom's. */
+bool atom_bare_name(const char *name, char bare[ATOM_NAME_BYTES]);
 
 enum { NEAR_NAMES = 3, NEAR_BYTES = 160 };
 

@@ -8,6 +8,7 @@
 #include "host/atom/inspect.h"
 #include "tools/command.h"
 #include "tools/notation/atom_show.h"
+#include "tools/notation/atom_spelling.h"
 #include "tools/notation/draw.h"
 #include "loader/loader.h"
 
@@ -88,10 +89,10 @@ static int list(const char *pattern, bool json)
     if (json)
         json_open(NULL, '[');
     for (size_t i = 0; ptxpack_mma_atom_at(i, &mma); i++)
-        if (fnmatch(pattern, mma.name, 0) == 0 && ++count)
+        if (fnmatch(pattern, mma.name, FNM_CASEFOLD) == 0 && ++count)
             list_mma(&mma, json);
     for (size_t i = 0; ptxpack_copy_atom_at(i, &copy); i++)
-        if (fnmatch(pattern, copy.name, 0) == 0 && ++count)
+        if (fnmatch(pattern, copy.name, FNM_CASEFOLD) == 0 && ++count)
             list_copy(&copy, json);
     if (json)
         json_close();
@@ -116,7 +117,10 @@ int atom_unknown(const char *name)
     ptxpack_mma_atom  mma;
     ptxpack_copy_atom copy;
     struct near_names near;
+    char              bare[ATOM_NAME_BYTES];
+    name = atom_bare_name(name, bare) ? bare : name;
     near_begin(&near, name);
+    near_offer(&near, "DefaultCopy");
     for (size_t i = 0; ptxpack_mma_atom_at(i, &mma); i++)
         near_offer(&near, mma.name);
     for (size_t i = 0; ptxpack_copy_atom_at(i, &copy); i++)
@@ -265,6 +269,9 @@ static const char *conflict(const atom_settings *s, int words, const char *name)
         return "--atoms goes with --tiled";
     if (s->tile != NULL && s->tiled == NULL && !s->desc)
         return "--tile goes with --tiled or --desc";
+    if (s->value_layout != NULL && (s->tiled == NULL || s->tile != NULL))
+        return s->tiled == NULL ? "--val-layout goes with --tiled"
+                                : "--val-layout and --tile exclude each other";
     if (s->tiled == NULL && (s->threads != NULL || s->values != NULL || s->mma != NULL || s->operand != NULL ||
                              s->tensor != NULL || s->fragment != NULL || s->banks))
         return "--threads, --values, --mma, --operand, --tensor, --fragment and --banks go with --tiled";
@@ -279,6 +286,27 @@ static const char *conflict(const atom_settings *s, int words, const char *name)
     return s->tiled != NULL ? atom_tiled_conflict(s) : NULL;
 }
 
+/* Takes the parts of a tiled MMA or copy that C++ spells; false: an option says the same. */
+static bool take_spelling(atom_settings *s, const atom_spelling *spelling)
+{
+    const struct {
+        const char *part, **option;
+    } parts[] = {{spelling->atoms, &s->atoms},    {spelling->value_layout, &s->value_layout},
+                 {spelling->tile, &s->tile},      {spelling->threads, &s->threads},
+                 {spelling->values, &s->values},  {spelling->mma, &s->mma},
+                 {spelling->operand, &s->operand}};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i].part != NULL && *parts[i].option != NULL)
+            return false;
+        if (parts[i].part != NULL)
+            *parts[i].option = parts[i].part;
+    }
+    if (spelling->bits > 0 && s->bits == OPTION_NOT_GIVEN)
+        s->bits = spelling->bits;
+    s->tiled = spelling->name;
+    return true;
+}
+
 int cmd_atom(int argc, char **argv)
 {
     atom_settings s = {.rows = OPTION_NOT_GIVEN, .bits = OPTION_NOT_GIVEN, .thread = OPTION_NOT_GIVEN};
@@ -289,6 +317,8 @@ int cmd_atom(int argc, char **argv)
           "LAYOUT  its atoms along M, N, K, such as \"(2,2,1):(2,1,0)\" (default one)"},
          {"tile", OPTION_TEXT, &s.tile,
           "TILER  its tile, such as \"<32,32,4>\"; of --desc a SHAPE (default what 64 rows need)"},
+         {"val-layout", OPTION_TEXT, &s.value_layout,
+          "LAYOUT  instead of --tile: the ValLayoutMNK of older versions, such as \"(1,2,1)\""},
          {"threads", OPTION_TEXT, &s.threads,
           "LAYOUT  (m,n) -> thread of a tiled copy, such as \"(16,8):(8,1)\""},
          {"values", OPTION_TEXT, &s.values,
@@ -321,6 +351,13 @@ int cmd_atom(int argc, char **argv)
     int status = command_options(argc, argv, synopsis, rows, &words);
     if (status >= 0)
         return status;
+    atom_spelling spelling;
+    const char   *spelt = words == 1 ? argv[1] : s.tiled;
+    if (spelt != NULL && words <= 1 && atom_spelling_read(spelt, &spelling)) {
+        if (!take_spelling(&s, &spelling))
+            return command_fail("atom", "what %s says is also given by an option", spelt), COMMAND_USAGE;
+        words = 0;
+    }
     const char *wrong = conflict(&s, words, argv[1]);
     if (wrong != NULL)
         return command_fail("atom", "%s", wrong), COMMAND_USAGE;

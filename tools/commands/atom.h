@@ -10,6 +10,7 @@
 typedef struct atom_settings {
     bool        latex, svg, json, desc, banks;
     const char *tiled, *atoms, *tile;        /* of a tiled MMA; `mma` is its atom when `tiled` is a copy */
+    const char *value_layout;                /* CuTe's former ValLayoutMNK, in the place of a tile */
     const char *threads, *values, *mma;      /* of a tiled copy */
     const char *tensor, *fragment, *operand; /* what is partitioned */
     const char *type, *major, *swizzle;      /* of a descriptor */

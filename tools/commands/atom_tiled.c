@@ -82,6 +82,20 @@ static ptxpack_status draw_tiled_mma(const ptxpack_tiled_mma *mma, draw_format f
                     (int)size.value[2], NULL);
 }
 
+/* The tile that says what ValLayoutMNK said: its extents times those of all atoms. */
+static int tile_of_values(const atom_settings *s, const ptxpack_tiled_mma *mma, ptxpack_layout *tile)
+{
+    ptxpack_layout values;
+    if (take_layout("--val-layout", s->value_layout, &values) != COMMAND_OK)
+        return COMMAND_USAGE;
+    ptxpack_tuple size = ptxpack_product_each(&mma->tile_size_mnk), times = ptxpack_product_each(&values.shape);
+    for (int i = 0; i < size.items && i < times.items; i++)
+        if (__builtin_mul_overflow(size.value[i], times.value[i], &size.value[i]))
+            return command_fail("atom", "--val-layout %s is too large", s->value_layout), COMMAND_USAGE;
+    *tile = ptxpack_tiler_of(&size);
+    return COMMAND_OK;
+}
+
 /* Makes the tiled MMA of an atom that the options describe; an error names the option that causes it. */
 static int make_mma(const atom_settings *s, const ptxpack_mma_atom *atom, ptxpack_tiled_mma *mma)
 {
@@ -93,7 +107,9 @@ static int make_mma(const atom_settings *s, const ptxpack_mma_atom *atom, ptxpac
     *mma = ptxpack_make_tiled_mma(atom, s->atoms != NULL ? &atoms : NULL, NULL);
     if (mma->status != PTXPACK_OK)
         return atom_refused("--atoms", s->atoms);
-    if (s->tile != NULL)
+    if (s->value_layout != NULL && tile_of_values(s, mma, &tile) != COMMAND_OK)
+        return COMMAND_USAGE;
+    if (s->tile != NULL || s->value_layout != NULL)
         *mma = ptxpack_make_tiled_mma(atom, s->atoms != NULL ? &atoms : NULL, &tile);
     return mma->status == PTXPACK_OK ? COMMAND_OK : atom_refused("--tile", s->tile);
 }

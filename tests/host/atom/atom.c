@@ -314,6 +314,11 @@ static void other_spellings_are_found(void **state)
         {"SM90::MMA_16x8x4_C64C64C64C64_TN", "SM90_16x8x4_C64C64C64C64_TN"},
         {"SM120_16x8x32_TN<float_e2m1_t, float_e5m2_t, half_t>", "SM120_16x8x32_F16E2M1E5M2F16_TN"},
         {"SM100_MMA_F16BF16_SS<half_t, half_t, float, 128, 256>", "SM100_128x256x16_F32F16F16_SS"},
+        {"sm80_16x8x16_f32f16f16f32_tn", "SM80_16x8x16_F32F16F16F32_TN"},
+        {"SM80_16x8x32_s32s8s8s32_tn_saturate", "SM80_16x8x32_S32S8S8S32_TN_SATURATE"},
+        {"MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{}", "SM80_16x8x16_F32F16F16F32_TN"},
+        {"cute::MMA_Atom< cute::MMA_Traits<cute::SM90::GMMA::MMA_64x8x16_F32F16F16_SS> >()",
+         "SM90_64x8x16_F32F16F16_SS"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(find(cases[i].spelled).name, cases[i].name);
@@ -325,7 +330,7 @@ static void unknown_names_are_refused(void **state)
     /* clang-format off */
     static const char *const names[] = {
         "", "SM80", "SM80_16x8x16_F32F16F16F32", "SM80_16x8x16_F32F16F16F32_TN_",
-        "sm80_16x8x16_f32f16f16f32_tn", "SM80_16x8x16_F32F16BF16F32_TN", "SM80_16x8x16_F32F16F16F16_TN",
+        "SM80_16x8x16_F32F16BF16F32_TN", "SM80_16x8x16_F32F16F16F16_TN",
         "SM80_16x8x16_F32F16F16F32_TN_SATURATE", "SM80_16x8x32_S32S8S8S32_TN_SATURATE_SATURATE",
         "SM90_64x12x16_F32F16F16_SS", "SM90_64x264x16_F32F16F16_SS", "SM90_64x0x16_F32F16F16_SS",
         "SM90_64x-8x16_F32F16F16_SS", "SM90_64x40x32_S32S8S8_SS_TN",
