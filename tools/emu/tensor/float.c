@@ -15,14 +15,18 @@ enum {
     F32_FRACTION = 23
 };
 
+/* What is not a number: the largest exponent (infinity and NaN), all ones (NaN), or nothing. */
+enum special { LARGEST_EXPONENT, ALL_ONES, NO_SPECIAL };
 struct format {
-    int  exponent_bits, fraction_bits, bias, dropped; /* low bits that are ignored */
-    bool infinite; /* the largest exponent is infinity and NaN; otherwise only all ones are a NaN */
+    int          exponent_bits, fraction_bits, bias, dropped; /* low bits that are ignored */
+    enum special special;
 };
 static const struct format formats[TENSOR_TYPES] = {
-    [TENSOR_f16] = {5, 10, 15, 0, true},    [TENSOR_bf16] = {8, 7, 127, 0, true},
-    [TENSOR_tf32] = {8, 10, 127, 13, true}, [TENSOR_e4m3] = {4, 3, 7, 0, false},
-    [TENSOR_e5m2] = {5, 2, 15, 0, true},    [TENSOR_f32] = {8, 23, 127, 0, true},
+    [TENSOR_f16] = {5, 10, 15, 0, LARGEST_EXPONENT},    [TENSOR_bf16] = {8, 7, 127, 0, LARGEST_EXPONENT},
+    [TENSOR_tf32] = {8, 10, 127, 13, LARGEST_EXPONENT}, [TENSOR_e4m3] = {4, 3, 7, 0, ALL_ONES},
+    [TENSOR_e5m2] = {5, 2, 15, 0, LARGEST_EXPONENT},    [TENSOR_f32] = {8, 23, 127, 0, LARGEST_EXPONENT},
+    [TENSOR_e3m2] = {3, 2, 3, 0, NO_SPECIAL},           [TENSOR_e2m3] = {2, 3, 1, 0, NO_SPECIAL},
+    [TENSOR_e2m1] = {2, 1, 1, 0, NO_SPECIAL},
 };
 
 /* (-1)^sign magnitude 2^(exponent - fraction bits): sign is 0 or -1. */
@@ -35,9 +39,9 @@ struct numbers {
 INLINE bool decode(const struct format *f, const uint32_t *raw, struct numbers out, int at, int shift)
 {
     const int m = f->fraction_bits, top = (1 << f->exponent_bits) - 1, drop = f->dropped, bias = f->bias;
-    const int hidden = 1 << m, ones = hidden - 1, nan_from = f->infinite ? 0 : ones,
-              sign_at = m + f->exponent_bits;
-    int32_t magnitude[WIDE], exponent[WIDE], sign[WIDE], odd[WIDE], any = 0;
+    const int hidden = 1 << m, ones = hidden - 1, sign_at = m + f->exponent_bits;
+    const int nan_from = f->special == LARGEST_EXPONENT ? 0 : f->special == ALL_ONES ? ones : hidden;
+    int32_t   magnitude[WIDE], exponent[WIDE], sign[WIDE], odd[WIDE], any = 0;
     for (int i = 0; i < WIDE; i++) {
         int32_t bits = (int32_t)(raw[i] >> drop), fraction = bits & ones, e = bits >> m & top;
         int32_t tiny = -(e == 0), special = -(e == top) & -(fraction >= nan_from);
@@ -63,8 +67,10 @@ static int classify(const struct format *f, uint32_t raw)
 {
     uint32_t x = raw >> f->dropped, ones = (1u << f->fraction_bits) - 1, fraction = x & ones;
     uint32_t top = (1u << f->exponent_bits) - 1, e = x >> f->fraction_bits & top;
-    if (e == top && (f->infinite || fraction == ones))
-        return f->infinite && fraction == 0 ? IS_INFINITE : IS_NAN;
+    if (e == top && f->special == LARGEST_EXPONENT)
+        return fraction == 0 ? IS_INFINITE : IS_NAN;
+    if (e == top && f->special == ALL_ONES && fraction == ones)
+        return IS_NAN;
     return e == 0 && fraction == 0 ? IS_ZERO : IS_FINITE;
 }
 
@@ -262,6 +268,8 @@ INLINE void columns(const struct tensor_product *p, const uint32_t *a, struct nu
     struct rows          r;
     for (int k = 0; k < p->k; k++)
         odd |= decode(&formats[p->b], b + (size_t)k * n, db, k * WIDE, 0);
+    for (int i = 0; i < p->k * WIDE && p->b_exponent != NULL; i++)
+        exponent[i] += p->b_exponent[i % WIDE];
     for (int k = 0; k < p->k; k += p->rule.terms) {
         const int terms = p->k - k < p->rule.terms ? p->k - k : p->rule.terms;
         fused_step(p, terms, from(da, k), from(db, k * WIDE), c, &r);
@@ -280,6 +288,8 @@ INLINE void multiply(const struct tensor_product *p, const uint32_t *a, const ui
     bool                 special = false;
     for (int i = 0; i < p->m * p->k; i += WIDE)
         special |= decode(&formats[p->a], a + i, da, i, shift);
+    for (int i = 0; i < p->m * p->k && p->a_exponent != NULL; i++)
+        exponent[i] += p->a_exponent[i / p->k];
     for (int n = 0; n < p->n; n += WIDE)
         columns(p, a, da, special, b + n, c + n);
 }

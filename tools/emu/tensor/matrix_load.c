@@ -1,26 +1,27 @@
-/* matrix_load.c - ldmatrix, stmatrix, movmatrix: 8 x 8 matrices between shared memory and fragments.
+/* matrix_load.c - ldmatrix, stmatrix, movmatrix: matrices between shared memory and fragments; those of bytes are
+ * executed in matrix_bytes.c.
  *
- * Lane l gives the address of row l & 7 of matrix l >> 3.  Register j of lane l holds the elements 2 (l & 3)
+ * Of 8 x 8 matrices, lane l gives the address of row l & 7 of matrix l >> 3.  Register j of lane l holds the elements 2 (l & 3)
  * and 2 (l & 3) + 1 of row l / 4 of matrix j; with .trans, of column l / 4. */
-#include "mma.h"
+#include "matrix_load.h"
 #include "tools/emu/machine/undefined.h"
 #include "tools/emu/memory/access.h"
 
-enum { ROW_BYTES = 16, ROWS = 8, MOST = 4 };
+enum { ROWS = 8 };
 
 static const char *const counts[] = {"x1", "x2", "x4", NULL};
 
 /* ---- execution ----------------------------------------------------------------------------------------- */
-/* The rows of all matrices: only the lanes that have a row give an address. */
-static bool find_rows(struct emu_warp *w, const struct emu_op *op, unsigned int matrices, unsigned int access,
-                      struct emu_ref ref[EMU_LANES])
+bool matrix_rows(struct emu_warp *w, const struct emu_op *op, unsigned int rows, unsigned int access,
+                 struct emu_ref ref[EMU_LANES])
 {
-    const uint32_t lanes = matrices == MOST ? EMU_ALL : (1u << (ROWS * matrices)) - 1;
+    const uint32_t lanes = rows == EMU_LANES ? EMU_ALL : (1u << rows) - 1;
     uint64_t       address[EMU_LANES];
     emu_addresses(w, op, op->u32[0], op->u32[1], address);
-    if (!emu_memory(w, op, lanes, (enum emu_space)op->u8[1], address, ROW_BYTES, ROW_BYTES, access, ref))
+    if (!emu_memory(w, op, lanes, (enum emu_space)op->u8[1], address, MATRIX_ROW_BYTES, MATRIX_ROW_BYTES,
+                    access, ref))
         return false;
-    for (unsigned int l = 0; l < ROWS * matrices; l++)
+    for (unsigned int l = 0; l < rows; l++)
         if (ref[l].space != EMU_SHARED) {
             emu_fault(w, op, (int)l, 700, "the row at 0x%llx is not in shared memory",
                       (unsigned long long)address[l]);
@@ -56,7 +57,7 @@ static void load_holes(struct emu_warp *w, const struct emu_op *op, const struct
     const struct emu_origin origin = {w->now->function, 0, op, EMU_SHARED, ref[first].address, first};
     uint32_t                rows[EMU_LANES] = {0};
     for (uint32_t m = w->holes; m; m &= m - 1)
-        rows[__builtin_ctz(m)] = emu_undefined_bytes(&ref[__builtin_ctz(m)], ROW_BYTES);
+        rows[__builtin_ctz(m)] = emu_undefined_bytes(&ref[__builtin_ctz(m)], MATRIX_ROW_BYTES);
     for (unsigned int j = 0; j < op->u8[0]; j++) {
         for (unsigned int l = 0; l < EMU_LANES; l++)
             emu_undefined_put(w, op->result[j], (int)l,
@@ -70,7 +71,7 @@ static void exec_ldmatrix(struct emu_warp *w, const struct emu_op *op, uint32_t 
     struct emu_ref     ref[EMU_LANES];
     const unsigned int matrices = op->u8[0];
     const bool         across = op->u8[2];
-    if (!mma_whole_warp(w, op, mask) || !find_rows(w, op, matrices, EMU_READ | EMU_PARTIAL, ref))
+    if (!mma_whole_warp(w, op, mask) || !matrix_rows(w, op, ROWS * matrices, EMU_READ | EMU_PARTIAL, ref))
         return;
     for (unsigned int j = 0; j < matrices; j++) {
         const struct emu_ref *matrix = ref + ROWS * j;
@@ -112,7 +113,7 @@ static void exec_stmatrix(struct emu_warp *w, const struct emu_op *op, uint32_t 
     struct emu_ref     ref[EMU_LANES];
     const unsigned int matrices = op->u8[0];
     const bool         across = op->u8[2];
-    if (!mma_whole_warp(w, op, mask) || !find_rows(w, op, matrices, EMU_WRITE, ref))
+    if (!mma_whole_warp(w, op, mask) || !matrix_rows(w, op, ROWS * matrices, EMU_WRITE, ref))
         return;
     for (unsigned int j = 0; j < matrices; j++) {
         const struct emu_ref *matrix = ref + ROWS * j;
@@ -142,26 +143,67 @@ static void exec_movmatrix(struct emu_warp *w, const struct emu_op *op, uint32_t
 }
 
 /* ---- decoding ------------------------------------------------------------------------------------------ */
-/* .sync.aligned.m8n8.num{.trans}{.shared}.b16 */
-static bool read_modifiers(struct decoder *d, struct emu_op *op)
+static const struct matrix_form loads[] = {
+    {"m8n8", "b16", false, 16, 8, 1, 4, true, false},
+    {"m16n16", "b8", false, 8, 16, 2, 2, true, true},
+    {"m16n16", "b6x16_p32", true, 6, 16, 2, 2, true, true},
+    {"m16n16", "b4x16_p64", true, 4, 16, 2, 2, true, true},
+    {"m8n16", "b6x16_p32", true, 6, 8, 1, 4, false, false},
+    {"m8n16", "b4x16_p64", true, 4, 8, 1, 4, false, false},
+    {NULL, NULL, false, 0, 0, 0, 0, false, false},
+};
+static const struct matrix_form stores[] = {
+    {"m8n8", "b16", false, 16, 8, 1, 4, true, false},
+    {"m16n8", "b8", false, 8, 8, 1, 4, true, true},
+    {NULL, NULL, false, 0, 0, 0, 0, false, false},
+};
+
+/* .shape, and .type or .b8x16.type */
+static const struct matrix_form *read_form(struct decoder *d, const struct matrix_form *forms)
+{
+    const char *shape = NULL;
+    for (const struct matrix_form *f = forms; f->shape != NULL && shape == NULL; f++)
+        shape = decode_take(d, f->shape) ? f->shape : NULL;
+    const bool unpacks = decode_take(d, "b8x16");
+    for (const struct matrix_form *f = forms; shape != NULL && f->shape != NULL; f++)
+        if (strcmp(f->shape, shape) == 0 && f->unpacks == unpacks && decode_take(d, f->type))
+            return f;
+    if (shape == NULL)
+        decode_refuse(d, "the shape of the matrices is missing, such as .m8n8");
+    else
+        decode_refuse(d, "no matrix of .%s has these elements", shape);
+    return NULL;
+}
+
+/* .sync.aligned.shape.num{.trans}{.shared}.type */
+static const struct matrix_form *read_modifiers(struct decoder *d, struct emu_op *op,
+                                                const struct matrix_form *forms)
 {
     bool cluster = false;
-    if (!decode_take(d, "sync") || !decode_take(d, "aligned"))
-        return decode_refuse(d, ".sync.aligned is missing");
-    if (!decode_take(d, "m8n8"))
-        return decode_refuse(d, "only matrices of .m8n8 are supported");
-    int index = decode_one_of(d, counts);
-    if (index < 0)
-        return decode_refuse(d, "the number of matrices is missing: .x1, .x2 or .x4");
-    op->u8[0] = (uint8_t)(1u << index);
-    op->u8[2] = decode_take(d, "trans");
-    enum emu_space space = decode_space(d, &cluster);
-    if ((space != EMU_GENERIC && space != EMU_SHARED) || cluster)
-        return decode_refuse(d, "rows must be in .shared::cta");
+    if (!decode_take(d, "sync") || !decode_take(d, "aligned")) {
+        decode_refuse(d, ".sync.aligned is missing");
+        return NULL;
+    }
+    const struct matrix_form *f = read_form(d, forms);
+    const int                 index = f != NULL ? decode_one_of(d, counts) : 0;
+    const enum emu_space      space = decode_space(d, &cluster);
+    if (f == NULL)
+        return NULL;
+    op->u8[0] = (uint8_t)(1u << (index > 0 ? index : 0));
     op->u8[1] = (uint8_t)space;
-    if (!decode_take(d, "b16"))
-        return decode_refuse(d, "only elements of .b16 are supported");
-    return decode_end(d);
+    op->u8[2] = decode_take(d, "trans");
+    op->data = f;
+    if (index < 0)
+        decode_refuse(d, "the number of matrices is missing: .x1, .x2 or .x4");
+    else if (op->u8[0] > f->most)
+        decode_refuse(d, "there are at most %u matrices of .%s", f->most, f->shape);
+    else if ((space != EMU_GENERIC && space != EMU_SHARED) || cluster)
+        decode_refuse(d, "rows must be in .shared::cta");
+    else if (op->u8[2] ? !f->may_transpose : f->must_transpose)
+        decode_refuse(d, ".%s %s .trans", f->shape, f->must_transpose ? "needs" : "does not have");
+    return decode_end(d) && (f->bits == 16 || (decode_need_suffix_from(d, 100) && decode_need_isa(d, 86)))
+               ? f
+               : NULL;
 }
 
 static bool read_address(struct decoder *d, struct emu_op *op, unsigned int number)
@@ -177,10 +219,11 @@ static bool read_address(struct decoder *d, struct emu_op *op, unsigned int numb
 
 bool decode_ldmatrix(struct decoder *d, struct emu_op *op)
 {
-    if (!read_modifiers(d, op) || !decode_need_sm(d, 75) || !decode_need_isa(d, 65) ||
-        !decode_operands(d, 2, 2) || !mma_results(d, 0, op->u8[0], PTX_b32) || !read_address(d, op, 1))
+    const struct matrix_form *f = read_modifiers(d, op, loads);
+    if (f == NULL || !decode_need_sm(d, 75) || !decode_need_isa(d, 65) || !decode_operands(d, 2, 2) ||
+        !mma_results(d, 0, (int)(f->registers * op->u8[0]), PTX_b32) || !read_address(d, op, 1))
         return false;
-    op->exec = exec_ldmatrix;
+    op->exec = f->bits == 16 ? exec_ldmatrix : matrix_load_bytes;
     op->flags |= EMU_OP_ALIGNED | EMU_OP_DEFINES;
     op->class_ = EMU_CLASS_matrix_load;
     return true;
@@ -188,13 +231,14 @@ bool decode_ldmatrix(struct decoder *d, struct emu_op *op)
 
 bool decode_stmatrix(struct decoder *d, struct emu_op *op)
 {
-    if (!read_modifiers(d, op) || !decode_need_sm(d, 90) || !decode_need_isa(d, 78) ||
-        !decode_operands(d, 2, 2) || !read_address(d, op, 0))
+    const struct matrix_form *f = read_modifiers(d, op, stores);
+    if (f == NULL || !decode_need_sm(d, 90) || !decode_need_isa(d, 78) || !decode_operands(d, 2, 2) ||
+        !read_address(d, op, 0))
         return false;
     op->u32[2] = op->source_count;
     if (!mma_sources(d, 1, op->u8[0], PTX_b32))
         return false;
-    op->exec = exec_stmatrix;
+    op->exec = f->bits == 16 ? exec_stmatrix : matrix_store_bytes;
     op->undefined = EMU_UNDEFINED_OWN;
     op->tried = (uint8_t)op->u32[2]; /* the address */
     op->flags |= EMU_OP_ALIGNED;

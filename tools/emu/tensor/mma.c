@@ -115,7 +115,7 @@ static void exec_mma(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     tensor_multiply(&plan->p, a, b, c);
     tensor_scatter_c(w, op->result, &plan->f.c, c);
     if (w->missing)
-        mma_undefined(w, op, &plan->f);
+        mma_undefined(w, op, &plan->f, 0, 0);
     else
         emu_define_results(w, op, mask);
     mma_count(w, op, (uint64_t)plan->p.m, (uint64_t)plan->p.n, (uint64_t)plan->p.k);
@@ -201,8 +201,6 @@ static bool read_modifiers(struct decoder *d, struct text *t)
         return decode_refuse(d, ".sync.aligned is missing");
     if (!mma_take_shape(d, &t->shape) || !mma_take_major(d, &t->a_row) || !mma_take_major(d, &t->b_row))
         return false;
-    if (decode_begins(d, "kind::") != NULL)
-        return decode_refuse(d, ".%s is not supported", decode_begins(d, "kind::"));
     t->saturates = decode_take(d, "satfinite");
     if ((t->d = mma_take_type(d)) == TENSOR_TYPES || (t->a = mma_take_type(d)) == TENSOR_TYPES ||
         (t->b = mma_take_type(d)) == TENSOR_TYPES || (t->c = mma_take_type(d)) == TENSOR_TYPES)
@@ -262,24 +260,25 @@ static void count_registers(const struct text *t, struct plan *plan)
     plan->c_count = tensor_registers_c(&plan->f.c);
 }
 
-/* The type of a register that holds these elements. */
-static enum ptx_type register_type(enum tensor_type type)
+enum ptx_type mma_register_type(enum tensor_type type)
 {
     return type == TENSOR_f64 ? PTX_f64 : type == TENSOR_f32 ? PTX_f32 : PTX_b32;
 }
 
 bool decode_mma(struct decoder *d, struct emu_op *op)
 {
-    struct text  t = {.shape = {0, 0, 0}};
+    struct text t = {.shape = {0, 0, 0}};
+    if (decode_begins(d, "kind::") != NULL || decode_begins(d, "block_scale") != NULL)
+        return mma_decode_kind(d, op);
     struct plan *plan = (struct plan *)decode_alloc(d, 1, sizeof *plan);
     if (plan == NULL || !read_modifiers(d, &t) || !make_plan(d, &t, plan) || !decode_operands(d, 4, 4))
         return false;
     count_registers(&t, plan);
     const int d_count = plan->p.rule.method == TENSOR_BY_FMA ? (t.d == TENSOR_f16 ? 4 : 8) : plan->c_count;
-    if (!mma_results(d, 0, d_count, register_type(t.d)) ||
-        !mma_sources(d, 1, plan->f.a_count, register_type(t.a)) ||
-        !mma_sources(d, 2, plan->f.b_count, register_type(t.b)) ||
-        !mma_sources(d, 3, plan->c_count, register_type(t.c)))
+    if (!mma_results(d, 0, d_count, mma_register_type(t.d)) ||
+        !mma_sources(d, 1, plan->f.a_count, mma_register_type(t.a)) ||
+        !mma_sources(d, 2, plan->f.b_count, mma_register_type(t.b)) ||
+        !mma_sources(d, 3, plan->c_count, mma_register_type(t.c)))
         return false;
     op->exec = plan->p.rule.method == TENSOR_BY_FMA ? exec_quad_pairs : t.d == TENSOR_f64 ? exec_f64 : exec_mma;
     op->undefined = op->exec == exec_mma ? EMU_UNDEFINED_OWN : EMU_UNDEFINED_WARP;

@@ -20,13 +20,21 @@ bool mma_set_has(const char *set, enum tensor_type type);
 /* The registers of operand `number`, exactly `count` of `type`, appended to the op. */
 bool mma_sources(struct decoder *d, unsigned int number, int count, enum ptx_type type);
 bool mma_results(struct decoder *d, unsigned int number, int count, enum ptx_type type);
-/* The matrices of a product; the op's sources are the registers of A, B and C, its results those of D. */
+/* The matrices of a product; the op's sources from `first` on are the registers of A, B and C, its results those
+ * of D. */
 struct mma_fragments {
     struct tensor_fragment a, b, c;
-    int                    a_count, b_count;
+    int                    a_count, b_count, first;
+    uint32_t               a_mask, b_mask; /* the bits of an element that count; 0: all */
 };
-/* Some sources are undefined: set which elements of D are. */
-void mma_undefined(struct emu_warp *w, const struct emu_op *op, const struct mma_fragments *f);
+/* Some sources are undefined: set which elements of D are.  `rows` of A and `columns` of B count as undefined, a bit
+ * for each. */
+void mma_undefined(struct emu_warp *w, const struct emu_op *op, const struct mma_fragments *f, uint32_t rows,
+                   uint32_t columns);
+/* mma with .kind or .block_scale. */
+bool mma_decode_kind(struct decoder *d, struct emu_op *op);
+/* The type of a register that holds elements of C or D. */
+enum ptx_type mma_register_type(enum tensor_type type);
 /* A fault unless all 32 lanes are here. */
 bool mma_whole_warp(struct emu_warp *w, const struct emu_op *op, uint32_t mask);
 /* Multiply-adds, for the counters. */

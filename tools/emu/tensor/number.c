@@ -79,9 +79,13 @@ uint32_t tensor_f16_of_double(double x)
 /* ---- rules --------------------------------------------------------------------------------------------- */
 enum { AMPERE = 80, ADA = 89, HOPPER = 90, BLACKWELL = 100 };
 
-static bool is_fp8(enum tensor_type type) { return type == TENSOR_e4m3 || type == TENSOR_e5m2; }
+static bool is_narrow(enum tensor_type type) /* of 8, 6 or 4 bits */
+{
+    return type == TENSOR_e4m3 || type == TENSOR_e5m2 || type == TENSOR_e3m2 || type == TENSOR_e2m3 ||
+           type == TENSOR_e2m1;
+}
 
-static struct tensor_rule fp8_rule(int sm, enum tensor_unit unit, int k)
+static struct tensor_rule narrow_rule(int sm, enum tensor_unit unit, int k)
 {
     if (unit == TENSOR_WGMMA)
         return (struct tensor_rule){.terms = 32, .fraction = 13, .kept = 13};
@@ -94,8 +98,8 @@ static struct tensor_rule fp8_rule(int sm, enum tensor_unit unit, int k)
 
 struct tensor_rule tensor_rule_of(int sm, enum tensor_unit unit, enum tensor_type a, int m, int k)
 {
-    if (is_fp8(a))
-        return fp8_rule(sm, unit, k);
+    if (is_narrow(a))
+        return narrow_rule(sm, unit, k);
     if (a == TENSOR_f16 && m == 8 && k == 4)
         return (struct tensor_rule){.method = TENSOR_BY_FMA, .terms = 4, .fraction = 23, .kept = 23};
     struct tensor_rule rule = {.terms = sm < HOPPER ? 8 : 16, .fraction = sm < HOPPER ? 24 : 25, .kept = 23};

@@ -9,6 +9,8 @@
  *      except the sign.
  * It adds further elements along k to that result in the same way.
  *
+ * Block scaling (tensor_multiply_e2m1 and the exponents of a product): see mma_kind.c.
+ *
  * Matrices are plain arrays of 32-bit words with one element each: the bits of the type, the rest zero (b1: 32
  * elements in a word, the first in the lowest bit).  f64 has functions of its own.
  *
@@ -21,7 +23,8 @@
 /* clang-format off */
 #define TENSOR_TYPE_MAP(X)                                                                     \
     X(f16, 16, 16) X(bf16, 16, 16) X(tf32, 32, 32) X(e4m3, 8, 8) X(e5m2, 8, 8) X(f32, 32, 32)  \
-    X(f64, 64, 64) X(s32, 32, 32) X(s8, 8, 8) X(u8, 8, 8) X(s4, 4, 4) X(u4, 4, 4) X(b1, 1, 32)
+    X(f64, 64, 64) X(s32, 32, 32) X(s8, 8, 8) X(u8, 8, 8) X(s4, 4, 4) X(u4, 4, 4) X(b1, 1, 32) \
+    X(e3m2, 6, 6) X(e2m3, 6, 6) X(e2m1, 4, 4)
 /* clang-format on */
 enum tensor_type {
 #define TENSOR_TYPE_ENUM(name, bits, word) TENSOR_##name,
@@ -61,6 +64,8 @@ struct tensor_product {
     struct tensor_rule rule;
     enum tensor_bits   bits;
     bool               saturates; /* s32: the exact sum is clipped; otherwise it wraps */
+    /* Scales of the rows of A and the columns of B, as exponents of 2; then n is 8.  NULL: there are none. */
+    const int *a_exponent, *b_exponent;
 };
 /* c[m][n] += a[m][k] b[k][n], for all types but f64. */
 void tensor_multiply(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c);
@@ -68,6 +73,19 @@ void tensor_multiply(const struct tensor_product *p, const uint32_t *a, const ui
 void tensor_multiply_float(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c);
 void tensor_multiply_integer(const struct tensor_product *p, const uint32_t *a, const uint32_t *b, uint32_t *c);
 void tensor_multiply_f64(int m, int n, int k, const uint64_t *a, const uint64_t *b, uint64_t *c);
+
+/* Factors of block scaling: 2^(bits - 127), or a float of 4 and 3 bits without a sign.  Each is
+ * significand 2^(exponent - TENSOR_SCALE_FRACTION); a NaN has a significand below 0. */
+enum tensor_scale_type { TENSOR_ue8m0, TENSOR_ue4m3 };
+enum { TENSOR_SCALE_FRACTION = 3 };
+struct tensor_scale {
+    int significand, exponent;
+};
+struct tensor_scale tensor_scale_of(enum tensor_scale_type type, uint32_t bits);
+/* c[16][8] += (a[16][64] a_scale[16][vector]) (b[64][8] b_scale[vector][8]) of e2m1, for each 64 / vector elements
+ * along k one factor; c is f32. */
+void tensor_multiply_e2m1(int vector, const uint32_t *a, const uint32_t *b, const struct tensor_scale *a_scale,
+                          const struct tensor_scale *b_scale, uint32_t *c);
 
 /* Exact conversions, and to f16 to nearest even (a zero keeps its sign; NaN is 0x7fff). */
 uint32_t tensor_f16_of_e4m3(uint32_t bits);
