@@ -1,7 +1,7 @@
 /* verdicts.c - what the emulated driver's assembler accepts and refuses, against what ptxas did.
  *
- *   verdicts [FILE]           compare with the recorded verdicts (the default: tests/data/emu_verdicts.txt)
- *   verdicts --print [FILE]   print the assembler's own verdict and message for each instruction
+ *   verdicts [FILE...]           compare with the recorded verdicts (the default: tests/data/emu_verdicts*.txt)
+ *   verdicts --print [FILE...]   print the assembler's own verdict and message for each instruction
  *
  * A FILE has a frame, sections and instructions:
  *
@@ -102,27 +102,36 @@ static void read_line(char *line, bool print)
         compare(line, print);
 }
 
-int main(int argc, char **argv)
+/* The text stays in memory: the frames point to it. */
+static bool read_file(const char *path, bool print)
 {
-    const bool  print = argc > 1 && strcmp(argv[1], "--print") == 0;
-    const char *path = argc > 1 + print ? argv[1 + print] : "tests/data/emu_verdicts.txt";
-    char       *text = NULL;
-    FILE       *file = fopen(path, "r");
+    char *text = NULL;
+    FILE *file = fopen(path, "r");
     if (file == NULL || getdelim(&text, &(size_t){0}, '\0', file) < 0) {
         fprintf(stderr, "%s cannot be read\n", path);
-        return 1;
+        return false;
     }
     fclose(file);
     for (char *line = text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         *end = '\0';
         read_line(line, print);
     }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const recorded[] = {"tests/data/emu_verdicts.txt", "tests/data/emu_verdicts_kinds.txt"};
+    const bool               print = argc > 1 && strcmp(argv[1], "--print") == 0;
+    const int                given = argc - 1 - print;
+    for (int i = 0; i < (given ? given : 2); i++)
+        if (!read_file(given ? argv[1 + print + i] : recorded[i], print))
+            return 1;
     if (!print)
         printf("of %u accepted by ptxas, %u are accepted; of %u refused, %u are refused; %u surprises\n",
                asked[1], alike[1], asked[0], alike[0], wrong);
     bool well = wrong == 0 && asked[0] > 0 && asked[1] > 0;
     for (int i = 0; i < 2; i++)
         well = well && alike[i] * 100ull >= asked[i] * 99ull;
-    free(text);
     return print || well ? 0 : 1;
 }

@@ -164,7 +164,8 @@ static const struct matrix_form *read_form(struct decoder *d, const struct matri
     const char *shape = NULL;
     for (const struct matrix_form *f = forms; f->shape != NULL && shape == NULL; f++)
         shape = decode_take(d, f->shape) ? f->shape : NULL;
-    const bool unpacks = decode_take(d, "b8x16");
+    const char *first = decode_begins(d, "b"); /* the type of the destination comes before that of the source */
+    const bool  unpacks = first != NULL && strcmp(first, "b8x16") == 0 && decode_take(d, first);
     for (const struct matrix_form *f = forms; shape != NULL && f->shape != NULL; f++)
         if (strcmp(f->shape, shape) == 0 && f->unpacks == unpacks && decode_take(d, f->type))
             return f;
@@ -236,7 +237,7 @@ bool decode_stmatrix(struct decoder *d, struct emu_op *op)
         !read_address(d, op, 0))
         return false;
     op->u32[2] = op->source_count;
-    if (!mma_sources(d, 1, op->u8[0], PTX_b32))
+    if (!mma_matrix(d, 1, op->u8[0], PTX_b32))
         return false;
     op->exec = f->bits == 16 ? exec_stmatrix : matrix_store_bytes;
     op->undefined = EMU_UNDEFINED_OWN;

@@ -77,6 +77,17 @@ bool mma_sources(struct decoder *d, unsigned int number, int count, enum ptx_typ
     return items != NULL;
 }
 
+bool mma_matrix(struct decoder *d, unsigned int number, int count, enum ptx_type type)
+{
+    const struct ptx_operand *items = items_of(d, number, count);
+    int                       registers = 0;
+    for (int i = 0; i < count && items != NULL; i++)
+        registers += items[i].kind == PTX_OP_REGISTER;
+    if (items != NULL && registers == 0)
+        return decode_refuse(d, "operand %u has no register", number + 1);
+    return mma_sources(d, number, count, type);
+}
+
 bool mma_results(struct decoder *d, unsigned int number, int count, enum ptx_type type)
 {
     const struct ptx_operand *items = items_of(d, number, count);
@@ -276,8 +287,8 @@ bool decode_mma(struct decoder *d, struct emu_op *op)
     count_registers(&t, plan);
     const int d_count = plan->p.rule.method == TENSOR_BY_FMA ? (t.d == TENSOR_f16 ? 4 : 8) : plan->c_count;
     if (!mma_results(d, 0, d_count, mma_register_type(t.d)) ||
-        !mma_sources(d, 1, plan->f.a_count, mma_register_type(t.a)) ||
-        !mma_sources(d, 2, plan->f.b_count, mma_register_type(t.b)) ||
+        !mma_matrix(d, 1, plan->f.a_count, mma_register_type(t.a)) ||
+        !mma_matrix(d, 2, plan->f.b_count, mma_register_type(t.b)) ||
         !mma_sources(d, 3, plan->c_count, mma_register_type(t.c)))
         return false;
     op->exec = plan->p.rule.method == TENSOR_BY_FMA ? exec_quad_pairs : t.d == TENSOR_f64 ? exec_f64 : exec_mma;

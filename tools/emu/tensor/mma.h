@@ -19,6 +19,8 @@ bool mma_take_major(struct decoder *d, bool *row);
 bool mma_set_has(const char *set, enum tensor_type type);
 /* The registers of operand `number`, exactly `count` of `type`, appended to the op. */
 bool mma_sources(struct decoder *d, unsigned int number, int count, enum ptx_type type);
+/* The same of A, B and the matrices of stmatrix: constants only beside a register, as ptxas has it. */
+bool mma_matrix(struct decoder *d, unsigned int number, int count, enum ptx_type type);
 bool mma_results(struct decoder *d, unsigned int number, int count, enum ptx_type type);
 /* The matrices of a product; the op's sources from `first` on are the registers of A, B and C, its results those
  * of D. */

@@ -268,13 +268,13 @@ static bool read_selector(struct decoder *d, unsigned int number, int vector, in
     return true;
 }
 
-/* A register of 32 bits, in braces or not. */
+/* A register of 32 bits, or the first one of a list: ptxas takes lists of any length. */
 static bool read_factor(struct decoder *d, unsigned int number)
 {
     unsigned int              count = 0;
     const struct ptx_operand *operand = decode_operand(d, number);
     const struct ptx_operand *items = operand != NULL ? decode_items(operand, &count) : NULL;
-    if (items == NULL || count != 1 || items->kind != PTX_OP_REGISTER)
+    if (items == NULL || count == 0 || items->kind != PTX_OP_REGISTER)
         return decode_refuse(d, "operand %u must be a register with factors", number + 1);
     return decode_source_of(d, items, PTX_b32) != EMU_NO_REG;
 }
@@ -285,15 +285,17 @@ bool mma_decode_kind(struct decoder *d, struct emu_op *op)
     struct plan *plan = (struct plan *)decode_alloc(d, 1, sizeof *plan);
     if (plan == NULL || !read_modifiers(d, &t) || !make_plan(d, &t, plan))
         return false;
-    const int          vector = plan->kind->vector;
-    const unsigned int operands = vector ? 8 : 4;
+    const int           vector = plan->kind->vector;
+    const unsigned int  operands = vector ? 8 : 4;
+    const enum ptx_type of_ab = vector || t.d == TENSOR_f16 ? PTX_f16x2
+                                                            : PTX_b32; /* so does ptxas take registers */
     if (!decode_operands(d, operands, operands) ||
         (vector && (!read_selector(d, 5, vector, 0) || !read_selector(d, 7, vector, 2))))
         return false;
     op->tried = (uint8_t)op->source_count;
     plan->f.first = (int)op->source_count;
     if (!mma_results(d, 0, plan->c_count, mma_register_type(t.d)) ||
-        !mma_sources(d, 1, plan->f.a_count, PTX_b32) || !mma_sources(d, 2, plan->f.b_count, PTX_b32) ||
+        !mma_matrix(d, 1, plan->f.a_count, of_ab) || !mma_matrix(d, 2, plan->f.b_count, of_ab) ||
         !mma_sources(d, 3, plan->c_count, mma_register_type(t.c)))
         return false;
     plan->a_factors = (int)op->source_count;
