@@ -227,9 +227,9 @@ static const char *kernel(const struct form *f, bool constants, const char *extr
     return text;
 }
 
-static unsigned int run(const char *text)
+static unsigned int run_on(int sm, const char *text)
 {
-    emu_machine(120);
+    emu_machine(sm);
     const uint64_t from = emu_buffer(sizeof words), to = emu_buffer(sizeof answers), arguments[] = {from, to};
     emu_write(from, words, sizeof words);
     const unsigned int result = emu_run(text, "k", 1, LANES, 0, arguments, 2);
@@ -237,6 +237,8 @@ static unsigned int run(const char *text)
         emu_read(answers, to, sizeof answers);
     return result;
 }
+
+static unsigned int run(const char *text) { return run_on(120, text); }
 
 static double answer(const struct form *f, int m, int n)
 {
@@ -391,6 +393,30 @@ TEST(the_range_of_f32)
                     const double got = answer(&scaled[i], m, n);
                     assert_true(huge && sum != 0 ? isinf(got) && (got > 0) == (sum > 0) : got == 0);
                 }
+        }
+}
+
+/* The targets of the family on both of its GPUs. */
+TEST(targets_of_the_family)
+{
+    static const struct {
+        int         sm;
+        const char *target;
+        bool        runs;
+    } cases[] = {{120, "120f", true}, {120, "120", false}, {120, "121a", false}, {121, "120f", true},
+                 {121, "121a", true}, {121, "121f", true}, {121, "120a", false}};
+    memset(selector, 0, sizeof selector);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (size_t f = 0; f < SCALED; f += SCALED - 1) {
+            draw(&scaled[f], EXACT);
+            char text[8192], head[64];
+            snprintf(head, sizeof head, ".version 8.8\n.target sm_%s\n", cases[i].target);
+            snprintf(text, sizeof text, "%s%s", head, strstr(kernel(&scaled[f], true, ""), ".address_size"));
+            const unsigned int result = run_on(cases[i].sm, text);
+            if ((result == 0) != cases[i].runs)
+                fail_msg("sm_%s on sm_%d: result %u: %s", cases[i].target, cases[i].sm, result, emu_log());
+            if (result == 0)
+                check(&scaled[f], EXACT);
         }
 }
 

@@ -22,7 +22,7 @@ static const struct gpu {
     {89, true, 99, 100, 1, 1536, 24},    {90, true, 227, 228, 1, 2048, 32},
     {100, true, 227, 228, 1, 2048, 32},  {103, false, 227, 228, 1, 2048, 32},
     {110, false, 227, 228, 1, 1536, 24}, {120, true, 99, 100, 1, 1536, 24},
-    {121, false, 99, 100, 1, 1536, 24},
+    {121, true, 99, 100, 1, 1536, 24},
 };
 
 static const struct gpu *gpu_of(int sm)
@@ -97,7 +97,7 @@ static bool read_gpu(struct emu_settings *out, char *line, size_t cap)
         return false;
     const struct gpu *gpu = gpu_of(sm);
     if (gpu == NULL || !gpu->device) {
-        snprintf(line, cap, "PTXPACK_EMU_SM is %d, not one of 75 80 86 89 90 100 120", sm);
+        snprintf(line, cap, "PTXPACK_EMU_SM is %d, not one of 75 80 86 89 90 100 120 121", sm);
         return false;
     }
     emu_settings_gpu(out, sm);

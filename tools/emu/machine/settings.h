@@ -1,6 +1,6 @@
 /* settings.h - the settings of the emulated GPU, from the environment.
  *
- *   PTXPACK_EMU_SM=90            75 80 86 89 90 100 120: which GPU it is
+ *   PTXPACK_EMU_SM=90            75 80 86 89 90 100 120 121: which GPU it is
  *   PTXPACK_EMU_SMS=4            multiprocessors that it reports
  *   PTXPACK_EMU_MEMORY=4G        device memory (K M G)
  *   PTXPACK_EMU_SHARED=N         bytes of shared memory that a block may have, opt-in (default: the GPU's)
