@@ -106,11 +106,14 @@ static bool in_brief_matrix(const check *c, int pair, int d, int group, data_kin
         return (d == 64 || d == 128) && !c->quick;
     if (rows == 239)
         return d == 40 || d == 64;
+    if (rows == 799) /* windows that end before the last tiles begin */
+        return d == 128 && !c->quick;
     if (rows == 7)
         return d == 64 || (keys == 300 && (d == 256 || d == 128));
     if (rows == 1 || rows == 4)
         return keys > 1 && (d == 256 || d == 128 || d == 112 || d == 64);
-    return partial && (d == 256 || d == 192 || d == 128 || d == 96 || d == 64 || d == 40 || d == 32);
+    return partial &&
+           (d == 256 || d == 192 || d == 128 || d == 112 || d == 96 || d == 64 || d == 40 || d == 32);
 }
 
 /* Whether the case belongs to the run. */
@@ -143,8 +146,9 @@ static bool mask_in_matrix(const check *c, const attention_case *a, int mask)
     if (a->kind != NORMAL || !(c->brief || d->heads_kv == 2))
         return false;
     if (c->brief) /* several blocks: use windows that span more than one */
-        return partial || few ? masks[mask].brief || d->head_dim == 64
-                              : d->seqlen_q == 256 && masks[mask].left > 100;
+        return partial || few       ? masks[mask].brief || d->head_dim == 64
+               : d->seqlen_q == 256 ? masks[mask].left > 100 || (d->head_dim == 64 && masks[mask].left == 20)
+                                    : d->seqlen_q == 799 && masks[mask].brief;
     return partial || few || d->seqlen_q == 239 || (many && d->seqlen_q != d->seqlen_kv);
 }
 
@@ -216,18 +220,30 @@ static void multiply_by(const problem *p, int tensor, float factor)
     }
 }
 
-/* Makes keys whose scores rise from 0 to `most` along the sequence, or fall: the running maximum changes
+/* Makes keys whose scores rise from `least` by `most` along the sequence, or fall: the running maximum changes
  * often. */
-static void fill_slope(const problem *p, bool rising, double most)
+static void fill_slope(const problem *p, bool rising, double least, double most)
 {
     const ptxpack_attention_desc *d = &p->a.desc;
     size_t                        row = (size_t)d->heads_kv * (size_t)d->head_dim;
     fill_value(p, TENSOR_Q, 1);
     for (size_t i = 0; i < p->elements[TENSOR_K]; i++) {
         size_t j = i / row % (size_t)d->seqlen_kv, step = rising ? j : (size_t)d->seqlen_kv - 1 - j;
-        double height = most * (double)step / d->seqlen_kv / sqrt(d->head_dim);
+        double height = (least + most * (double)step / d->seqlen_kv) / sqrt(d->head_dim);
         ptxpack_set_element(d->dtype, p->tensor[TENSOR_K], i, (float)height);
     }
+}
+
+/* Makes rows of Q differ, eight at a time, so that the two rows of a lane climb by different amounts: by 2^64 to 2^126,
+ * by more, or to sums on both sides of 2^32 in lanes that share a row. */
+static void vary_rows(const problem *p)
+{
+    static const float            factors[] = {1, 2.5f, 0.285f, 1, 1, 0.285f, 0.285f, 2.5f, 2.5f, 0.285f};
+    const ptxpack_attention_desc *d = &p->a.desc;
+    size_t row = (size_t)d->heads_q * (size_t)d->head_dim, count = sizeof factors / sizeof factors[0];
+    for (size_t i = 0; i < p->elements[TENSOR_Q]; i++)
+        ptxpack_set_element(d->dtype, p->tensor[TENSOR_Q], i,
+                            factors[i / row % (size_t)d->seqlen_q / 8 % count]);
 }
 
 /* The number of key heads of all batches: each has a descale. */
@@ -261,14 +277,20 @@ static void fill_data(problem *p)
         }
     }
     if (p->a.kind == RISING || p->a.kind == FALLING)
-        fill_slope(p, p->a.kind == RISING, 60);
-    if (p->a.kind == CLIMBING) /* by 2^55 each 64 keys: p overflow again and again */
-        fill_slope(p, false, 0.6 * p->a.desc.seqlen_kv);
-    if (p->a.kind == OVERFLOWING) { /* p is up to 2^64 unless it is limited, and then O overflows f32 */
-        fill_slope(p, false, 100);
+        fill_slope(p, p->a.kind == RISING, 0, 60);
+    /* By 2^110 each 128 keys: p overflow again and again.  From the scores that bf16 begins with, 120 can be subtracted
+     * exactly. */
+    if (p->a.kind == CLIMBING) {
+        fill_slope(p, false, type == PTXPACK_BF16 ? 800 : 0, 0.6 * p->a.desc.seqlen_kv);
+        vary_rows(p);
+    }
+    if (p->a.kind == OVERFLOWING) { /* by 2^46 each 128 keys: p is below 2^64, and O overflows f32 */
+        fill_slope(p, false, 0, 0.25 * p->a.desc.seqlen_kv);
         multiply_by(p, TENSOR_V, 1e30f);
     }
     random_scales(&random, p->scales, 3 * heads_of(p));
+    if (p->a.kind == CLIMBING && heads_of(p) > 1)
+        p->scales[0] = 0; /* all scores of a head are 0 */
 }
 
 /* How many rows of each head are compared: all, or as many as take about two seconds for each mask. */

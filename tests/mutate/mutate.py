@@ -31,12 +31,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 WGMMA = [(90, 'attention_wgmma', case, setting) for case, setting in (
     ('attention f16 d64 4/2 113x203 equal', ''), ('attention e4m3 d64 4/2 113x203 normal', 'SMS=1'),
     ('attention bf16 d64 4/2 113x203 normal', 'SMS=1'), ('attention f16 d128 2/1 113x203 normal', ''),
-    ('attention e4m3 d128 2/1 113x203 normal', ''), ('attention f16 d64 4/2 113x203 climbing', 'SMS=1'),
-    ('attention e4m3 d64 4/2 113x203 climbing', 'SMS=1'), ('attention bf16 d64 4/2 113x203 overflowing', 'SMS=1'),
-    ('attention f16 d40 2/1 239x1', ''), ('attention bf16 d64 4/2 256x512', ''), ('attention ', ''))]
+    ('attention e4m3 d128 2/1 113x203 normal', ''), ('d64 4/2 113x203 climbing', 'SMS=1'),
+    ('attention bf16 d64 4/2 113x203 overflowing', 'SMS=1'), ('attention f16 d64 4/2 113x203 huge', ''),
+    ('attention f16 d64 4/2 239x1', 'SMS=1'), ('attention f16 d40 2/1 239x1', ''), ('attention f16 d128 2/1 799x3', ''),
+    ('attention bf16 d256 2/1 113x203', ''), ('attention f16 d112 2/1 113x203', ''), ('attention bf16 d64 4/2 256x512', ''),
+    ('attention ', ''))]
 MMA = [(sm, 'attention_mma', case, '') for sm, case in (
     (80, 'attention f16 d64 4/2 113x203 equal'), (75, 'attention f16 d64 4/2 113x203 normal'),
-    (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d40 2/1 239x1'),
+    (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d112 2/1 113x203'), (80, 'attention f16 d40 2/1 239x1'),
     (80, 'attention f16 d64 4/2 113x203 climbing'), (80, 'attention f16 d128 2/1 113x203 normal'),
     (80, 'attention f16 d64 4/2 256x512'), (75, 'attention '), (80, 'attention '))]
 # With 24 multiprocessors tiles have more parts than are merged at once.
@@ -50,7 +52,8 @@ GEMM_MMA = [(sm, 'gemm_mma', case, '') for sm, case in (
 GEMM_WGMMA = [(90, 'gemm_wgmma', case, '') for case in (
     'gemm bf16 rr 3x5x7', 'gemm f16 rc 129', 'x40x0', '260x264', 'gemm bf16 cr 129', 'gemm f16 cc 3x5x7',
     'gemm bf16 rr 150x300x203 batch 2 c-in-place', 'gemm ')]
-# The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.
+# The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.  "test NAME"
+# is a test program.
 STEPS = {
     'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
     'attention/mma.ptx': MMA + [(80, 'attention_mma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
@@ -58,7 +61,10 @@ STEPS = {
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
     'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')],
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
-    'probe': [(90, '', 'atom SM90_64x8', ''), (80, '', 'atom ', ''), (90, '', 'atom ', '')],
+    'probe': [(sm, '', case, '') for sm, case in (
+        (90, 'atom SM90_64x8x'), (80, 'atom SM7'), (80, 'atom SM80_CP'), (80, 'atom SM50'), (80, 'atom SM61'), (89, 'atom SM89'),
+        (80, 'atom SM80_8x8'), (90, 'atom SM90_U'), (90, 'atom SM90_16x8'), (80, 'atom SM80_16x8'),
+        (90, 'test host-attention-transpose_v'), (90, 'atom '))],
 }
 # What the cases of a host file are, by a part of its name; the first that fits.
 HOST_STEPS = [('host/attention/wgmma', 'attention/wgmma.ptx'), ('host/attention/mma', 'attention/mma.ptx'),
@@ -76,13 +82,26 @@ def plain(text):
     return ' '.join(text.split())
 
 
+def show(m):
+    return '%s:%d: %s: %s -> %s' % (m.file, m.line, m.kind, plain(m.old.split('//')[0]), plain(m.new) or 'dropped')
+
+
 def read(path):
     with open(path, encoding='utf-8') as file:
         return file.read()
 
 
+def fits(lines, at, macro, old):
+    """Whether line number `at` is `old`, or the second of two lines "first ~ second", in the macro if one is named."""
+    wanted = old.split(' ~ ')
+    if [plain(line.split('//')[0]) for line in lines[at + 1 - len(wanted):at + 1]] != wanted:
+        return False
+    found = next(filter(None, (re.match(r'\s*\.(macro\s+(\w+)|endm)', line) for line in reversed(lines[:at]))), None)
+    return macro in ('', found.group(2) if found else None)
+
+
 class Equal:
-    """equal.txt: paragraphs of "file: old", lines "  -> new" where * stands for any text, and the reason."""
+    """equal.txt: paragraphs of "file: old" or "file MACRO: old", lines "  -> new" where * stands for any text, and the reason."""
 
     def __init__(self, path):
         self.rules, self.unused = [], {}
@@ -98,24 +117,28 @@ class Equal:
                     self.rules.append((*key, re.compile(expression.replace('.*', ' ?.*')), line.strip()))
                 patterns = []
             else:
-                file, _, old = line.partition(': ')
-                key = (file, plain(old))
+                where, _, old = line.partition(': ')
+                file, _, macro = where.partition(' ')
+                key = (file, macro, plain(old))
                 if not os.path.exists(os.path.join(ROOT, 'ptx' if file.endswith('.ptx') else '', file)):
                     sys.exit('equal.txt:%d: there is no file %s' % (number, file))
                 self.unused[key] = number
 
     def stale(self):
         """Rules whose line is no longer in its file."""
-        for (file, old), number in self.unused.items():
+        for (file, macro, old), number in self.unused.items():
             path = os.path.join(ROOT, 'ptx' if file.endswith('.ptx') else '', file)
-            if not any(plain(line.split('//')[0]) == old for line in read(path).splitlines()):
-                yield 'equal.txt:%d: %s has no line "%s"' % (number, file, old)
+            lines = read(path).splitlines()
+            if not any(fits(lines, at, macro, old) for at in range(len(lines))):
+                yield 'equal.txt:%d: %s%s has no line "%s"' % (number, file, ' ' + macro if macro else '', old)
 
     def reason(self, mutant):
         new = plain(mutant.new) or 'dropped'
-        for file, old, pattern, why in self.rules:
-            if file == mutant.file and old == plain(mutant.old.split('//')[0]) and pattern.fullmatch(new):
-                return why
+        for file, macro, old, pattern, why in self.rules:
+            if file == mutant.file and pattern.fullmatch(new):
+                path = os.path.join(ROOT, 'ptx' if file.endswith('.ptx') else '', file)
+                if fits(read(path).splitlines(), mutant.line - 1, macro, old):
+                    return why
         return None
 
 
@@ -179,8 +202,12 @@ class Runner:
         sm, row, cases, setting = step
         limit = LARGE_SECONDS if is_large(step) else SMALL_SECONDS
         build = os.path.join(folder, 'build') if self.o.host else self.o.build
-        command = ['sh', '-c', 'ulimit -t %d; exec "$@"' % limit, 'sh', os.path.join(build, 'ptxpack-check'), '--device', 'emu',
-                   '--threads', '1', '--seed', '1', '--first', '--filter', cases] + (['--row', row] if row else [])
+        command = ['sh', '-c', 'ulimit -t %d; exec "$@"' % limit, 'sh']
+        if cases.startswith('test '):
+            command += [os.path.join(build, 'tests', cases[5:])]
+        else:
+            command += [os.path.join(build, 'ptxpack-check'), '--device', 'emu', '--threads', '1', '--seed', '1', '--first',
+                        '--filter', cases] + (['--row', row] if row else [])
         environment = {k: v for k, v in os.environ.items() if not k.startswith('PTXPACK_')}
         environment['PTXPACK_EMU_BUDGET'] = str(LARGE_BUDGET if is_large(step) else SMALL_BUDGET)
         environment.update(PTXPACK_DRIVER=os.path.join(self.o.build, 'libptxpack-emu.so'), PTXPACK_EMU_SM=str(sm),
@@ -309,6 +336,7 @@ def parse():
     p.add_argument('--small', action='store_true', help='only the small steps, without all cases at the end')
     p.add_argument('--need', type=float, default=98, metavar='P', help='percent that must be noticed')
     p.add_argument('--list', action='store_true', help='print the mutants and run none')
+    p.add_argument('--again', metavar='FILE', help='only the survivors of a log, or of the output, of a run before')
     p.add_argument('--log', metavar='FILE', help='append a line for each mutant')
     return p.parse_args()
 
@@ -326,10 +354,13 @@ def main():
         sys.exit('mutate: no file has a name with %s' % ' or '.join(o.files))
     equal = Equal(os.path.join(ROOT, 'tests/mutate/equal.txt'))
     stale = list(equal.stale())
-    chosen, total = choose(names, o.files, o.per_file, o.seed, o.host)
+    chosen, total = choose(names, o.files, 1 << 30 if o.again else o.per_file, o.seed, o.host)
+    if o.again:
+        survivors = {line[9:].strip() for line in read(o.again).splitlines() if line.startswith('SURVIVOR ')}
+        chosen = [m for m in chosen if show(m) in survivors]
     if o.list:
         for m in chosen:
-            print('%s:%d: %s: %s -> %s' % (m.file, m.line, m.kind, plain(m.old), plain(m.new) or 'dropped'))
+            print(show(m))
         return 0
     started, runner = time.monotonic(), Runner(o)
     ran, noticed, explained = collections.Counter(), collections.Counter(), collections.Counter()
@@ -355,11 +386,10 @@ def main():
                 return
             ran[m.file] += 1
             noticed[m.file] += by is not None
-            change = '%s:%d: %s: %s -> %s' % (m.file, m.line, m.kind, plain(m.old.split('//')[0]), plain(m.new) or 'dropped')
             if by is None:
-                print('SURVIVOR ' + change, flush=True)
+                print('SURVIVOR ' + show(m), flush=True)
             if log:
-                print(('noticed ' if by else 'SURVIVOR ') + change + (' | ' + by if by else ''), file=log, flush=True)
+                print(('noticed ' if by else 'SURVIVOR ') + show(m) + (' | ' + by if by else ''), file=log, flush=True)
 
     try:
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
