@@ -13,9 +13,9 @@ Mutants of host files (C) are built in a copy of the sources; those that gcc ref
 import argparse
 import collections
 import concurrent.futures
+import hashlib
 import itertools
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -38,7 +38,7 @@ WGMMA = [(90, 'attention_wgmma', case, setting) for case, setting in (
     ('attention ', ''))]
 MMA = [(sm, 'attention_mma', case, '') for sm, case in (
     (80, 'attention f16 d64 4/2 113x203 equal'), (75, 'attention f16 d64 4/2 113x203 normal'),
-    (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d112 2/1 113x203'), (80, 'attention f16 d40 2/1 239x1'),
+    (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d192 2/1 113x203'), (80, 'attention f16 d112 2/1 113x203'), (80, 'attention f16 d40 2/1 239x1'),
     (80, 'attention f16 d64 4/2 113x203 climbing'), (80, 'attention f16 d128 2/1 113x203 normal'),
     (80, 'attention f16 d64 4/2 256x512'), (75, 'attention '), (80, 'attention '))]
 # With 24 multiprocessors tiles have more parts than are merged at once.
@@ -304,19 +304,22 @@ class Runner:
 
 def choose(files, wanted, per_file, seed, host):
     """Up to `per_file` mutants of each file: one of every line before a second one of any.  Of a file whose line is among those
-    `wanted`, only mutants of such lines."""
+    `wanted`, only mutants of such lines.  A mutant's place depends on its own text: after a change elsewhere in the file the
+    same ones are chosen."""
     chosen, total = [], {}
     for name in files:
-        draw = random.Random('%d %s' % (seed, name))
-        ranked = []
+        ranked, times = [], collections.Counter()
         lines = read(os.path.join(ROOT, '' if host else 'ptx', name)).split('\n')
         some = {int(each.rpartition(':')[2]) for each in wanted if ':' in each and each.rpartition(':')[0] in name}
         for number, line in enumerate(lines, 1):
-            if some and number not in some:
-                continue
-            made = list(mutants.of_c(line) if host else mutants.of_ptx(line))
-            draw.shuffle(made)
-            ranked += [(turn, draw.random(), Mutant(name, number, kind, line, new)) for turn, (kind, new) in enumerate(made)]
+            made = []
+            for kind, new in mutants.of_c(line) if host else mutants.of_ptx(line):
+                text = '%d %s %s %s' % (seed, name, plain(line), plain(new))
+                times[text] += 1
+                made.append((hashlib.sha256(('%s %d' % (text, times[text])).encode()).digest(), kind, new))
+            made.sort()
+            if not some or number in some:
+                ranked += [(turn, draw, Mutant(name, number, kind, line, new)) for turn, (draw, kind, new) in enumerate(made)]
         total[name] = len(ranked)
         ranked.sort(key=lambda each: each[:2])
         chosen.append([each[2] for each in ranked[:per_file]])
