@@ -15,7 +15,10 @@
  *
  * Values, errors and the form of results are those of layout.h.  Values that are made from a tiled MMA or copy
  * with an error have its status.  A slice of a layout with a swizzle keeps its start in the layout's own
- * offset.  Threads  There is no shared state. */
+ * offset; or, where its bits do not meet under the swizzle, it is a plain layout, in which those bits are modes of their
+ * own, because their strides depend on the thread.
+ *
+ * Threads  There is no shared state. */
 #ifndef PTXPACK_TILED_H
 #define PTXPACK_TILED_H
 #include "atom.h"

@@ -282,7 +282,7 @@ ptxpack_slice ptxpack_copy_partition(const ptxpack_tiled_copy *copy, ptxpack_sid
     const ptxpack_tuple rests = ptxpack_repeat(&all, ptxpack_rank(&tensor->shape));
     const ptxpack_tuple modes[] = {ptxpack_int(thread), all, rests};
     ptxpack_tuple       coord = ptxpack_tuple_join(3, modes);
-    return ptxpack_slice_and_offset(&coord, &tidfrg);
+    return slice_of_thread(&coord, &tidfrg);
 }
 
 ptxpack_layout ptxpack_copy_retile(const ptxpack_tiled_copy *copy, const ptxpack_layout *fragment)

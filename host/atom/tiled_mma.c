@@ -284,7 +284,7 @@ ptxpack_slice ptxpack_mma_partition(const ptxpack_tiled_mma *mma, ptxpack_operan
         return (ptxpack_slice){thrfrg, tuple_failed(thrfrg.shape.status)};
     ptxpack_tuple at = ptxpack_mma_thread(mma, operand, thread);
     ptxpack_tuple coord = values_of(&at, ptxpack_rank(&tensor->shape));
-    return ptxpack_slice_and_offset(&coord, &thrfrg);
+    return slice_of_thread(&coord, &thrfrg);
 }
 
 ptxpack_tuple ptxpack_mma_partition_shape(const ptxpack_tiled_mma *mma, ptxpack_operand operand,

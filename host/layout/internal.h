@@ -401,6 +401,9 @@ static inline int64_t swizzle_z(ptxpack_swizzle s) /* the bits that it changes *
     return (power_of_2(s.bits) - 1) << (s.base - (s.shift < 0 ? s.shift : 0));
 }
 
+/* ptxpack_slice_and_offset where the integers of coord are those of one thread: of a swizzled layout, all threads have the
+ * same shape, in which the bits of the swizzle are modes of their own. */
+ptxpack_slice slice_of_thread(const ptxpack_tuple *coord, const ptxpack_layout *l);
 /* The bits that offsets of l can have set, without its swizzle; *shared: those that two modes have, which
  * carry into the bits above.  -1 if a mode has no bits of its own. */
 int64_t bits_of(const ptxpack_layout *l, int64_t *shared);

@@ -2,14 +2,18 @@
 #include "internal.h"
 
 /* ---- of a swizzled layout ------------------------------------------------------------------------------ */
+/* The first of the strides that unswizzled() gives bits which must stay modes of their own: no two of them merge. */
+#define UNMERGED power_of_2(54)
+
 /* Without bits that meet under the swizzle, Sw(start + l(c)) is linear in c: each bit that is flipped has a
- * stride of the other sign. */
-static ptxpack_layout unswizzled(ptxpack_swizzle s, int64_t start, const ptxpack_layout *l)
+ * stride of the other sign.  `start_varies`: each bit of the swizzle is a mode of its own, also where the strides of this
+ * start would merge. */
+static ptxpack_layout unswizzled(ptxpack_swizzle s, int64_t start, bool start_varies, const ptxpack_layout *l)
 {
     ptxpack_layout out;
     layout_builder b = layout_begin(&out);
-    int64_t        y = swizzle_y(s) & -swizzle_y(s), z = swizzle_z(s) & -swizzle_z(s);
-    int            distance = s.shift < 0 ? -s.shift : s.shift;
+    int64_t        y = swizzle_y(s) & -swizzle_y(s), z = swizzle_z(s) & -swizzle_z(s), strides[128];
+    int            distance = s.shift < 0 ? -s.shift : s.shift, count = 0;
     layout_open(&b);
     layout_leaf(&b, power_of_2(s.base), 1, 0);
     for (int half = 0; half < 2; half++) {
@@ -17,7 +21,9 @@ static ptxpack_layout unswizzled(ptxpack_swizzle s, int64_t start, const ptxpack
         layout_open(&b);
         for (int i = 0; i < s.bits; i++) {
             int64_t own = of_z ? z << i : (start & z << i) == 0 ? (y + z) << i : (y - z) * power_of_2(i);
-            layout_leaf(&b, 2, of_z && (start & y << i) != 0 ? -own : own, 0);
+            own = of_z && (start & y << i) != 0 ? -own : own;
+            layout_leaf(&b, 2, start_varies ? UNMERGED + count : own, 0);
+            strides[count++] = own;
         }
         layout_close(&b);
         if (half == 0)
@@ -26,11 +32,16 @@ static ptxpack_layout unswizzled(ptxpack_swizzle s, int64_t start, const ptxpack
     layout_leaf(&b, 1, power_of_2(s.base + s.bits + distance), 0);
     layout_close(&b);
     layout_settle(&out);
-    return ptxpack_composition(&out, l);
+    out = ptxpack_composition(&out, l);
+    for (int i = 0; start_varies && i < out.stride.items; i++)
+        if (out.stride.value[i] >= UNMERGED)
+            out.stride.value[i] = strides[out.stride.value[i] - UNMERGED];
+    return out;
 }
 
 /* `start`: the composed layout's offset and that of the slice; `l`: what the slice keeps. */
-static ptxpack_slice slice_swizzled(ptxpack_swizzle s, int64_t start, const ptxpack_layout *l)
+static ptxpack_slice slice_swizzled(ptxpack_swizzle s, int64_t start, bool start_varies,
+                                    const ptxpack_layout *l)
 {
     int64_t shared, bits = bits_of(l, &shared), field = swizzle_y(s) | swizzle_z(s), outside = start & ~field;
     int64_t active = bits & field;
@@ -45,7 +56,7 @@ static ptxpack_slice slice_swizzled(ptxpack_swizzle s, int64_t start, const ptxp
         return out;
     }
     if ((active & ~ptxpack_swizzle_apply(s, active)) == 0) {
-        out.layout = unswizzled(s, start & field, l);
+        out.layout = unswizzled(s, start & field, start_varies && bits < UNMERGED, l);
         out.offset = ptxpack_int(ptxpack_swizzle_apply(s, start & field) + outside);
         return out;
     }
@@ -111,10 +122,9 @@ static ptxpack_status sliceable(const char *name, const ptxpack_tuple *coord, co
     return status != PTXPACK_OK ? status : coord->status;
 }
 
-ptxpack_slice ptxpack_slice_and_offset(const ptxpack_tuple *coord, const ptxpack_layout *l)
+/* `coord_varies`: its integers are those of one thread, or of one run. */
+static ptxpack_slice slice_at(const ptxpack_tuple *coord, bool coord_varies, const ptxpack_layout *l)
 {
-    GIVEN_TUPLE(coord);
-    GIVEN_LAYOUT(l);
     ptxpack_status status = sliceable("slice", coord, l);
     ptxpack_slice  out;
     if (status == PTXPACK_OK) {
@@ -134,7 +144,19 @@ ptxpack_slice ptxpack_slice_and_offset(const ptxpack_tuple *coord, const ptxpack
     int64_t start;
     if (!add_into(l->offset, out.offset.value[0], &start))
         return slice_error("slice: the offset of %s overflows 64 bits", layout_text(l).text);
-    return slice_swizzled(l->swizzle, start, &out.layout);
+    return slice_swizzled(l->swizzle, start, coord_varies, &out.layout);
+}
+
+ptxpack_slice ptxpack_slice_and_offset(const ptxpack_tuple *coord, const ptxpack_layout *l)
+{
+    GIVEN_TUPLE(coord);
+    GIVEN_LAYOUT(l);
+    return slice_at(coord, false, l);
+}
+
+ptxpack_slice slice_of_thread(const ptxpack_tuple *coord, const ptxpack_layout *l)
+{
+    return slice_at(coord, true, l);
 }
 
 ptxpack_layout ptxpack_layout_slice(const ptxpack_tuple *coord, const ptxpack_layout *l)

@@ -6,7 +6,7 @@
  * The sed command removes CuTe's marks of static integers, the underscores, and of bits that it knows.  $CUTLASS is a
  * copy of NVIDIA's CUTLASS; the record was made with 4.2.0 and CUDA 13.0.
  *
- *   for part in 0 1 2 3 4; do
+ *   for part in 0 1 2 3 4 5 6; do
  *       g++ -std=c++17 -w -DPART=$part -I$CUTLASS/include -isystem /usr/local/cuda/include \
  *           -isystem /usr/local/cuda/include/cccl tests/data/record_tiled_copies.cpp -o record && ./record
  *   done | sed 's/M_0|([0-9]*&[0-9]*)=//g; s/\([^0-9A-Z]\)_\([0-9]\)/\1\2/g' >tests/data/tiled_copies.txt
@@ -76,6 +76,19 @@ static void of_threads(char const *op, Threads threads, Values values, Layout la
     partitions<T>(make_tiled_copy(Copy_Atom<Op, T>{}, threads, values), layout, thread);
 }
 
+/* --atoms and --tile. */
+template <class Atoms, class Tile> static void option_of_mma(Atoms const &atoms, Tile const &tile)
+{
+    option("atoms", atoms);
+    print(" --tile '<");
+    print(get<0>(tile));
+    print(",");
+    print(get<1>(tile));
+    print(",");
+    print(get<2>(tile));
+    print(">'");
+}
+
 enum operand { OF_A, OF_B, OF_C, OF_C_ATOM };
 
 /* make_tiled_copy_A, _B, _C or _C_atom of a tiled MMA, and its fragment of the tensor. */
@@ -84,14 +97,8 @@ static void of_mma(char const *op, char const *mma_op, Atoms atoms, Tile tile, L
 {
     auto mma = make_tiled_mma(MMA_Atom<Mma>{}, atoms, tile);
     printf("$ --tiled '%s' --bits %d --mma '%s'", op, int(sizeof_bits_v<T>), mma_op);
-    option("atoms", atoms);
-    print(" --tile '<");
-    print(get<0>(tile));
-    print(",");
-    print(get<1>(tile));
-    print(",");
-    print(get<2>(tile));
-    printf(">' --operand %s", X == OF_A ? "A" : X == OF_B ? "B" : X == OF_C ? "C" : "C_atom");
+    option_of_mma(atoms, tile);
+    printf(" --operand %s", X == OF_A ? "A" : X == OF_B ? "B" : X == OF_C ? "C" : "C_atom");
     option("tensor", layout);
     printf(" --thread %d\n", thread);
     Copy_Atom<Op, T> atom;
@@ -117,7 +124,38 @@ static void of_mma(char const *op, char const *mma_op, Atoms atoms, Tile tile, L
         finish(make_tiled_copy_C(atom, mma), thr_mma.partition_fragment_C(tensor));
 }
 
+/* What a thread of a tiled MMA has of its operand, and the fragment. */
+template <operand X, class T, class Mma, class Atoms, class Tile, class Layout>
+static void of_thr_mma(char const *mma_op, Atoms atoms, Tile tile, Layout layout, int thread)
+{
+    auto mma = make_tiled_mma(MMA_Atom<Mma>{}, atoms, tile);
+    char x = "ABCC"[X];
+    printf("$ --tiled '%s'", mma_op);
+    option_of_mma(atoms, tile);
+    printf(" --operand %c", x);
+    option("tensor", layout);
+    printf(" --thread %d\nThread: %d\n", thread, thread);
+    T   *start = reinterpret_cast<T *>(memory);
+    auto tensor = make_tensor(start, layout);
+    auto thr = mma.get_slice(thread);
+    char title[] = "partition_X", fragment[] = "partition_fragment_X: ";
+    title[10] = fragment[19] = x;
+    auto finish = [&](auto const &part, auto const &held) {
+        print_part(title, part, start);
+        print(fragment);
+        print(held.layout());
+        print("\n");
+    };
+    if constexpr (X == OF_A)
+        finish(thr.partition_A(tensor), thr.partition_fragment_A(tensor));
+    else if constexpr (X == OF_B)
+        finish(thr.partition_B(tensor), thr.partition_fragment_B(tensor));
+    else
+        finish(thr.partition_C(tensor), thr.partition_fragment_C(tensor));
+}
+
 #define THREADS(type, op, ...)     of_threads<type, op>(#op, __VA_ARGS__)
+#define THR_MMA(x, type, mma, ...) of_thr_mma<OF_##x, type, mma>(#mma, __VA_ARGS__)
 #define MMA(x, type, op, mma, ...) of_mma<OF_##x, type, op, mma>(#op, #mma, __VA_ARGS__)
 
 template <class M, class N> static auto row(M m, N n)
@@ -293,5 +331,60 @@ int main()
     of_mma<OF_C, half_t, SM90_U32x4_STSM_N, SM90_64x128x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::K>>(
         "SM90_U32x4_STSM_N", "SM90_64x128x16_F32F16F16_SS", make_layout(make_shape(i2, i1, i1)),
         t(i128, i128, i16), (swizzled<3, 3, 3>(k64, make_shape(i128, i128))), 200);
+#endif
+#if IN_PART(5)
+    Layout<Shape<_8, _16>, Stride<_16, _1>>   k16;
+    Layout<Shape<_8, _128>, Stride<_128, _1>> k128;
+    Layout<Shape<_32, _8>, Stride<_1, _32>>   mn32;
+    auto                                      n16 = make_shape(i64, i64, i4);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16),
+        (swizzled<3, 3, 4>(k128, make_shape(i128, i128))), 14);
+    MMA(B, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16),
+        (swizzled<3, 3, 4>(k128, make_shape(i64, i128))), 99);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16),
+        (swizzled<1, 3, 3>(k16, make_shape(i64, i64))), 77);
+    MMA(B, half_t, SM75_U32x2_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i16, i16),
+        (swizzled<2, 3, 3>(k32, make_shape(i64, i64))), 3);
+    MMA(A, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16),
+        (swizzled<3, 3, 3>(k64, n16)), 120);
+    MMA(B, half_t, SM75_U32x4_LDSM_N, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16),
+        (swizzled<2, 3, 3>(k32, n16)), 31);
+    MMA(A, half_t, SM75_U16x8_LDSM_T, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16),
+        (swizzled<3, 3, 3>(mn64, make_shape(i128, i64))), 85);
+    MMA(B, half_t, SM75_U16x8_LDSM_T, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16),
+        (swizzled<2, 3, 3>(mn32, make_shape(i64, i64))), 85);
+    MMA(A, tfloat32_t, SM75_U32x4_LDSM_N, SM80_16x8x8_F32TF32TF32F32_TN, a22, t(i32, i16, i8),
+        (swizzled<3, 2, 3>(k32, make_shape(i64, i64))), 60);
+    MMA(A, int8_t, SM75_U32x4_LDSM_N, SM80_16x8x32_S32S8S8S32_TN, a4, t(i64, i16, i32),
+        (swizzled<3, 4, 3>(k128, make_shape(i64, i128))), 11);
+    MMA(B, int8_t, SM75_U32x4_LDSM_N, SM80_16x8x32_S32S8S8S32_TN, a4, t(i64, i16, i32),
+        (swizzled<2, 4, 3>(k64, make_shape(i64, i128))), 90);
+    MMA(C, half_t, UniversalCopy<uint32_t>, SM80_16x8x16_F16F16F16F16_TN, a4, t(i64, i16, i16),
+        (swizzled<3, 3, 3>(k64, make_shape(i64, i128))), 103);
+    MMA(C, float, UniversalCopy<uint64_t>, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16),
+        (swizzled<3, 2, 3>(k32, make_shape(i64, i64))), 47);
+#endif
+#if IN_PART(6)
+    THR_MMA(A, half_t, SM80_16x8x16_F32F16F16F32_TN, a1, t(i16, i8, i16), row(i32, i32), 13);
+    THR_MMA(B, half_t, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16), row(i64, i64), 100);
+    THR_MMA(C, float, SM80_16x8x16_F32F16F16F32_TN, a22, t(i32, i32, i16), row(i64, i64), 100);
+    THR_MMA(A, half_t, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16),
+            (swizzled<3, 3, 3>(k64, make_shape(i64, i64))), 50);
+    THR_MMA(B, half_t, SM80_16x8x16_F32F16F16F32_TN, a4, t(i64, i16, i16),
+            (swizzled<3, 3, 3>(k64, make_shape(i64, i64))), 127);
+    THR_MMA(C, half_t, SM80_16x8x16_F16F16F16F16_TN, a4, t(i64, i16, i16),
+            (swizzled<2, 3, 3>(k32, make_shape(i64, i64))), 127);
+    THR_MMA(A, half_t, SM70_8x8x4_F32F16F16F32_NT, v22, t(i32, i32, i4), col(i64, i16), 21);
+    THR_MMA(A, half_t, SM70_8x8x4_F32F16F16F32_NT, v22, t(permuted, i32, i4), col(i64, i16), 21);
+    THR_MMA(B, half_t, SM70_8x8x4_F32F16F16F32_NT, v22, t(permuted, i32, i4), col(i64, i16), 30);
+    THR_MMA(C, float, SM70_8x8x4_F32F16F16F32_NT, v22, t(permuted, i32, i4), row(i64, i32), 30);
+    THR_MMA(A, half_t, SM75_16x8x8_F32F16F16F32_TN, a22, t(i32, i32, i16),
+            make_layout(make_shape(i64, i32, i4), make_stride(i32, i1, Int<2048>{})), 7);
+    THR_MMA(A, tfloat32_t, SM80_16x8x8_F32TF32TF32F32_TN, a24, t(i32, i32, i8), row(i64, i32), 200);
+    THR_MMA(B, int8_t, SM80_16x8x32_S32S8S8S32_TN, a4, t(i64, i16, i32), row(i64, i64), 44);
+    THR_MMA(C, double, SM80_8x8x4_F64F64F64F64_TN, a22, t(i16, i16, i4), row(i32, i16), 90);
+    of_thr_mma<OF_C, float, SM90_64x64x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::K>>(
+        "SM90_64x64x16_F32F16F16_SS", make_layout(make_shape(i2, i1, i1)), t(i128, i64, i16), row(i128, i128),
+        200);
 #endif
 }
