@@ -103,8 +103,12 @@ static bool product_whole(const tiling *t, layout_builder *out, tuple_node n, co
     if (t->rests == NULL)
         layout_open(out);
     layout_copy(out, t->l, n);
-    if (!compose_node(&c, tiler, m))
-        return tiling_error(t, n, tiler, m, c.why);
+    layout_mark before = layout_here(c.out);
+    if (!compose_node(&c, tiler, m)) {
+        layout_take_back(c.out, &before);
+        if (!compose_exactly(&c.a, c.out, tiler, m))
+            return tiling_error(t, n, tiler, m, c.why);
+    }
     if (t->rests == NULL)
         layout_close(out);
     return true;

@@ -63,6 +63,14 @@ static void json_layout(const ptxpack_layout *l)
         json_int("cosize", ptxpack_cosize(l));
 }
 
+static void json_tensor(const expr_value *value)
+{
+    expr_value pointer = *value;
+    pointer.kind = EXPR_POINTER;
+    json_print("pointer", print_value, &pointer);
+    json_layout(&value->as.tensor.tensor.layout);
+}
+
 /* Prints an object with the expression and its value, or the error. */
 static void json_result(const char *text, ptxpack_status status, const expr_value *value)
 {
@@ -74,6 +82,8 @@ static void json_result(const char *text, ptxpack_status status, const expr_valu
         json_print("result", print_value, value);
         if (value->kind == EXPR_LAYOUT && !ptxpack_is_tiler(&value->as.layout))
             json_layout(&value->as.layout);
+        else if (value->kind == EXPR_TENSOR)
+            json_tensor(value);
     }
     json_close();
 }
@@ -89,6 +99,11 @@ static ptxpack_status draw(const settings *s, const expr_value *value)
     if (l.shape.status != PTXPACK_OK)
         return l.shape.status;
     draw_format format = s->svg ? DRAW_SVG : DRAW_LATEX;
+    int64_t     start = expr_start(value);
+    if (start != 0) /* an offset without a swizzle */
+        l = ptxpack_make_composed((ptxpack_swizzle){0, 0, 0}, start, &l);
+    if (l.shape.status != PTXPACK_OK)
+        return l.shape.status;
     if (s->tv != NULL)
         return draw_tv(stdout, format, &l, &s->tile);
     return s->grid ? draw_grid(stdout, &l) : draw_layout(stdout, format, &l);

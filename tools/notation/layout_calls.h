@@ -36,6 +36,9 @@ expr_value value_join(const expr_value *values, int count, bool tiler);
 /* A layout, swizzle or tensor applied to a coordinate. */
 expr_value value_apply(expr_session *s, const expr_value *function, const expr_value *coord);
 
+/* left + right and the like: integers; a pointer moved by an integer; a layout that starts at one. */
+expr_value value_calculate(const expr_value *left, char sign, const expr_value *right);
+
 /* ---- tensors: layout_tensor.c -------------------------------------------------------------------- */
 const element_type *element_type_of(const char *name, size_t bytes); /* NULL: there is no such type */
 expr_value          value_of_tensor(expr_tensor t);
@@ -46,6 +49,8 @@ expr_tensor pointer_counting(int64_t n);
 expr_tensor pointer_at_coordinate(const ptxpack_tuple *origin);
 /* The same engine under a layout, in another space, or behind a swizzle. */
 expr_tensor tensor_under(const expr_tensor *pointer, const ptxpack_layout *l);
+/* A pointer so many elements further on. */
+expr_tensor pointer_plus(const expr_tensor *pointer, int64_t count);
 expr_tensor tensor_in_space(const expr_tensor *pointer, ptxpack_space space);
 expr_tensor tensor_swizzled(const expr_tensor *pointer, ptxpack_swizzle swizzle);
 /* t with the layout and start of `moved`, which was made of it. */

@@ -1,7 +1,9 @@
 /* layout_expr.c - the grammar of expressions.
  *
  *   statement  = [ { type } name "=" ] expression
- *   expression = (swizzle "o" integer "o" plain | swizzle | pointer [ "o" plain ] | plain)
+ *   expression = term { ("+" | "-") term }          of integers; pointer + n and layout + n, too
+ *   term       = operand { ("*" | "/" | "%") operand }
+ *   operand    = (swizzle "o" integer "o" plain | swizzle | pointer [ "o" plain ] | plain)
  *                { "(" arguments ")" | "." call }
  *   plain      = primary [ ":" primary ]
  *   primary    = integer | "_" | "(" [arguments] ")" | "[" arguments "]" | "<" arguments ">" | call | variable
@@ -526,7 +528,7 @@ static bool read_member(evaluator *e, expr_value *out)
     return read_call(e, name, bytes, first, out);
 }
 
-static bool read_expression(evaluator *e, expr_value *out)
+static bool read_operand(evaluator *e, expr_value *out)
 {
     const char *start = (reader_peek(&e->r), e->r.at);
     bool        pointer = false, ok;
@@ -544,6 +546,33 @@ static bool read_expression(evaluator *e, expr_value *out)
     e->nesting--;
     return ok;
 }
+
+/* Operands and the signs of `signs` between them, the next of which `read` reads; from left to right. */
+static bool read_chain(evaluator *e, const char *signs, bool (*read)(evaluator *e, expr_value *out),
+                       expr_value *out)
+{
+    const char *start = (reader_peek(&e->r), e->r.at);
+    if (!read(e, out))
+        return false;
+    while (reader_peek(&e->r) > 0 && strchr(signs, reader_peek(&e->r)) != NULL) {
+        char sign = *e->r.at++;
+        if (e->used == VALUES)
+            return reader_error(&e->r, start, "more than %d values at once", VALUES);
+        expr_value *right = &e->values[e->used++];
+        if (!read(e, right))
+            return false;
+        expr_value left = *out;
+        *out = value_calculate(&left, sign, right);
+        e->used--;
+        if (!settle(e, start, out))
+            return false;
+    }
+    return true;
+}
+
+static bool read_term(evaluator *e, expr_value *out) { return read_chain(e, "*/%", read_operand, out); }
+
+static bool read_expression(evaluator *e, expr_value *out) { return read_chain(e, "+-", read_term, out); }
 
 ptxpack_status expr_evaluate(expr_session *s, const char *text, size_t from, size_t bytes, expr_value *value,
                              bool *assigned)

@@ -64,6 +64,8 @@ ptxpack_status expr_tiler(const char *text, ptxpack_layout *out);
 void expr_print(FILE *f, const expr_value *value);
 /* The layout that the value is or stands for; an error if it is neither. */
 ptxpack_layout expr_layout(const expr_value *value);
+/* How many elements from its engine's base on a tensor starts, or where a slice does; otherwise 0. */
+int64_t expr_start(const expr_value *value);
 /* The tensor that the value is or stands for; its status tells of an error. */
 expr_tensor expr_as_tensor(const expr_value *value);
 #endif

@@ -130,6 +130,16 @@ expr_tensor tensor_swizzled(const expr_tensor *pointer, ptxpack_swizzle swizzle)
     return out;
 }
 
+expr_tensor pointer_plus(const expr_tensor *pointer, int64_t count)
+{
+    ptxpack_tuple  size = ptxpack_int(1), stride = ptxpack_int(count), one = ptxpack_int(1);
+    ptxpack_layout step = ptxpack_make_layout(&size, &stride), here = pointer->tensor.layout;
+    expr_tensor    out = *pointer;
+    out.tensor = ptxpack_tensor_view(&pointer->tensor, &step);
+    out.tensor = ptxpack_tensor_domain_offset(&one, &out.tensor);
+    return tensor_under(&out, &here);
+}
+
 expr_tensor tensor_moved(const expr_tensor *t, ptxpack_tensor moved)
 {
     expr_tensor out = *t;
@@ -300,6 +310,16 @@ expr_value text_of_grid(expr_session *s, const expr_value *v)
     return value_of_tuple(tuple_failed(status));
 }
 
+int64_t expr_start(const expr_value *value)
+{
+    const ptxpack_tensor *t = &value->as.tensor.tensor;
+    if (value->kind == EXPR_SLICE)
+        return ptxpack_is_tuple(&value->as.slice.offset) ? 0 : value->as.slice.offset.value[0];
+    if ((value->kind != EXPR_TENSOR && value->kind != EXPR_VALUES) || t->bits == 0)
+        return 0;
+    return ((int64_t)(t->address - value->as.tensor.engine.base) * 8 + t->bit) / t->bits;
+}
+
 /* ---- for other commands --------------------------------------------------------------------------------- */
 static ptxpack_status evaluate(const char *text, expr_value *value)
 {
@@ -318,15 +338,11 @@ ptxpack_status expr_slice(const char *text, ptxpack_slice *out)
     ptxpack_status status = evaluate(text, &value);
     if (status != PTXPACK_OK)
         return status;
-    const expr_tensor *t = &value.as.tensor;
-    *out = (ptxpack_slice){.layout = expr_layout(&value), .offset = ptxpack_int(0)};
+    *out = (ptxpack_slice){.layout = expr_layout(&value), .offset = ptxpack_int(expr_start(&value))};
     if (value.kind == EXPR_SLICE)
         *out = value.as.slice;
-    else if (value.kind == EXPR_TENSOR && t->tensor.bits == 0)
-        out->offset = t->tensor.origin;
-    else if (value.kind == EXPR_TENSOR)
-        out->offset = ptxpack_int(((int64_t)(t->tensor.address - t->engine.base) * 8 + t->tensor.bit) /
-                                  t->tensor.bits);
+    else if (value.kind == EXPR_TENSOR && value.as.tensor.tensor.bits == 0)
+        out->offset = value.as.tensor.tensor.origin;
     return out->layout.shape.status;
 }
 

@@ -309,11 +309,22 @@ static void append_argument(text *t, char wanted, int depth)
                                            "(4,(4,4))", "((4,4),4)", "((4,4),(4,4))", "((4))"};
     static const char *const tilers[] = {"<2,4>", "4",     "<4:2,2>", "8:1",
                                          "(2,2)", "<_,4>", "_",       "<2:1,(2,2):(1,4)>"};
+    static const char *const tensors[] = {"gmem_ptr[32b](0x1000) o (4,8):(8,1)",
+                                          "counting_iter(3) o ((2,2),4)",
+                                          "ArithTuple(0,1) o (4,4):(1@0,1@1)",
+                                          "subptr[4b](0x10.4) o (8,2)",
+                                          "Sw<1,4,3>_smem_ptr[16b](0x0) o (8,8)",
+                                          "ptr[8b](7) o Sw<2,0,3> o 0 o (8,8)",
+                                          "smem_ptr[16b](0x80)"};
     static const char *const swizzles[] = {"Sw<2,0,3>", "Sw<3,3,3>", "Sw<3,0,-3>", "Sw<1,1,-2>",
                                            "Sw<0,4,3>", "Sw<2,1,2>", "Sw<3,4,3>"};
     const char              *profile = profiles[draw(sizeof profiles / sizeof *profiles)];
     if (depth > 0 && draw(3) == 0 && strchr("lLTt", wanted) != NULL) {
         append_call(t, wanted == 't' ? 't' : 'l', depth - 1);
+    } else if (strchr("xXp", wanted) != NULL && draw(4) != 0) {
+        append(t, tensors[draw(sizeof tensors / sizeof *tensors)]);
+    } else if (wanted == 'q') {
+        append(t, "\"none.npy\"");
     } else if (wanted == 's') {
         append(t, swizzles[draw(sizeof swizzles / sizeof *swizzles)]);
     } else if (wanted == 'i') {
