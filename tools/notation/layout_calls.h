@@ -66,6 +66,8 @@ expr_value  tensor_element(expr_session *s, const expr_tensor *t, const ptxpack_
 /* The texts of print, print_tensor and print_layout. */
 expr_value text_of_value(expr_session *s, const expr_value *v);
 expr_value text_of_tensor(expr_session *s, const expr_tensor *t);
+/* "NAME : " before it, as the articles' macros PRINT and PRINTTENSOR put it; `elements`: as print_tensor prints it. */
+expr_value text_of_named(expr_session *s, const char *name, const expr_value *v, bool elements);
 expr_value text_of_grid(expr_session *s, const expr_value *v);
 expr_value value_of_text(expr_session *s, char *text); /* owned by the session; NULL: out of memory */
 

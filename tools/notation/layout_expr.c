@@ -254,6 +254,7 @@ static bool read_name(evaluator *e, expr_value *out)
     const expr_value *variable = session_variable(e->session, name, bytes);
     if (variable != NULL && reader_peek(&e->r) != '<') {
         *out = *variable;
+        skip_braces(e);
         return true;
     }
     type_name type = type_of(name, bytes);

@@ -44,16 +44,42 @@ static int deeper(int depth, char c)
     return strchr(")]}>", c) != NULL && c != '\0' && depth > 0 ? depth - 1 : depth;
 }
 
+/* Is this the ',' between two variables of one declaration, int M = 4, K = 8? */
+static bool declares_another(const char *text, size_t at, size_t bytes)
+{
+    const char *name;
+    size_t      name_bytes, end = at + 1;
+    if (text[at] != ',')
+        return false;
+    while (end < bytes && strchr(",;\n([{<", text[end]) == NULL)
+        end++;
+    return statement_name(text, at + 1, end, &name, &name_bytes) > 0;
+}
+
+/* Past blanks, separators, and statements that declare nothing here. */
+static size_t skip_nothing(const char *text, size_t bytes, size_t at)
+{
+    static const char uses[] = "using namespace ";
+    for (;;) {
+        while (at < bytes && ((strchr("; \t\r\n\v\f", text[at]) != NULL && text[at] != '\0') ||
+                              declares_another(text, at, bytes)))
+            at++;
+        if (bytes - at < sizeof uses || memcmp(text + at, uses, sizeof uses - 1) != 0)
+            return at;
+        while (at < bytes && text[at] != ';' && text[at] != '\n')
+            at++;
+    }
+}
+
 bool script_next(const char *text, size_t bytes, size_t *at, size_t *end)
 {
     int  depth = 0;
     bool quoted = false;
-    while (*at < bytes && strchr("; \t\r\n\v\f", text[*at]) != NULL && text[*at] != '\0')
-        ++*at;
+    *at = skip_nothing(text, bytes, *at);
     for (*end = *at; *end < bytes; ++*end) {
         char c = text[*end];
         quoted = quoted != (c == '"' && text[*end - (*end > 0)] != '\\');
-        if (!quoted && (c == ';' || (c == '\n' && depth == 0)))
+        if (!quoted && (c == ';' || (depth == 0 && (c == '\n' || declares_another(text, *end, bytes)))))
             break;
         depth = quoted ? depth : deeper(depth, c);
     }

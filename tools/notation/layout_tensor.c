@@ -293,6 +293,15 @@ expr_value text_of_tensor(expr_session *s, const expr_tensor *t)
     return value_of_tuple(tuple_failed(status));
 }
 
+expr_value text_of_named(expr_session *s, const char *name, const expr_value *v, bool elements)
+{
+    char      *text = NULL;
+    expr_value content = elements ? text_of_tensor(s, &v->as.tensor) : text_of_value(s, v);
+    if (value_status(&content) != PTXPACK_OK)
+        return content;
+    return value_of_text(s, asprintf(&text, "%s : %s\n", name, content.as.text) >= 0 ? text : NULL);
+}
+
 expr_value text_of_grid(expr_session *s, const expr_value *v)
 {
     char          *text = NULL;
