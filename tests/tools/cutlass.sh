@@ -1,6 +1,6 @@
 #!/bin/sh
 # cutlass.sh - kernels in CuTe C++, with headers of CUTLASS that the machine has, by the flags of tools/examples/README.md:
-# they compile, print into a pipe, compute, and an error in a template names the line that uses it.
+# they compile, print into a pipe, multiply from registers and through swizzled shared memory, and an error in a template names the line that uses it.
 # PTXPACK_TEST_CUTLASS is the folder with cute/tensor.hpp, PTXPACK_TEST_CUDA that of a toolkit's headers; otherwise
 # Python's nvidia-cutlass and /usr/local/cuda/include are looked at.  Exit status 77: they or NVRTC are not there.
 # Usage: cutlass.sh [BUILD]
@@ -55,6 +55,42 @@ template <class T, class MMA> __global__ void multiply(float *d, const T *b)
 }
 using MMA = decltype(make_tiled_mma(SM80_16x8x16_F32F16F16F32_TN{}, Layout<Shape<_2, _2>>{}));
 
+// The same through swizzled shared memory, by cp.async and ldmatrix: D = A B, B with a row for each k.
+template <class MMA> __global__ void multiply_shared(float *d, const half_t *a, const half_t *b)
+{
+    using Rows = decltype(composition(Swizzle<3, 3, 3>{}, Layout<Shape<_64, _64>, Stride<_64, _1>>{}));
+    using Columns = decltype(composition(Swizzle<3, 3, 3>{}, Layout<Shape<_64, _64>, Stride<_1, _64>>{}));
+    __shared__ __align__(128) half_t memory[2 * 64 * 64];
+    auto sA = make_tensor(make_smem_ptr(memory), Rows{});
+    auto sB = make_tensor(make_smem_ptr(memory + 64 * 64), Rows{});
+    auto sBt = make_tensor(make_smem_ptr(memory + 64 * 64), Columns{});
+    auto rows = make_layout(Shape<_64, _64>{}, LayoutRight{});
+    auto gmem_copy = make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, half_t>{},
+                                     Layout<Shape<_16, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{});
+    auto load = gmem_copy.get_slice(threadIdx.x);
+    copy(gmem_copy, load.partition_S(make_tensor(make_gmem_ptr(a), rows)), load.partition_D(sA));
+    copy(gmem_copy, load.partition_S(make_tensor(make_gmem_ptr(b), rows)), load.partition_D(sB));
+    cp_async_fence();
+    cp_async_wait<0>();
+    __syncthreads();
+    for (int i = threadIdx.x; i < 2 * 64 * 64; i += 128) // small numbers, whose sums are exact
+        memory[i] = half_t(static_cast<int>(memory[i]) % 8);
+    __syncthreads();
+    auto mma = MMA{}.get_slice(threadIdx.x);
+    auto tCrA = mma.partition_fragment_A(sA);
+    auto tCrB = mma.partition_fragment_B(make_tensor(sBt.data(), get_nonswizzle_portion(Columns{})));
+    auto copy_A = make_tiled_copy_A(Copy_Atom<SM75_U32x4_LDSM_N, half_t>{}, MMA{});
+    auto copy_B = make_tiled_copy_B(Copy_Atom<SM75_U16x8_LDSM_T, half_t>{}, MMA{});
+    copy(copy_A, copy_A.get_slice(threadIdx.x).partition_S(sA), copy_A.get_slice(threadIdx.x).retile_D(tCrA));
+    copy(copy_B, copy_B.get_slice(threadIdx.x).partition_S(sBt), copy_B.get_slice(threadIdx.x).retile_D(tCrB));
+    auto tCgD = mma.partition_C(make_tensor(make_gmem_ptr(d), rows));
+    auto tCrD = make_fragment_like(tCgD);
+    clear(tCrD);
+    gemm(MMA{}, tCrA, tCrB, tCrD);
+    copy(tCrD, tCgD);
+}
+using Wide = decltype(make_tiled_mma(SM80_16x8x16_F32F16F16F32_TN{}, Layout<Shape<_4>>{}, Tile<_64, _16, _16>{}));
+
 #ifdef WRONG
 template <class T> __global__ void wrong(T *)
 {
@@ -91,6 +127,8 @@ grep -qxF '(_2,_3):(_6,_1) 15 21 16 22 17 23' out && [ "$(sed -n 3p out | cut -c
 }
 run '2016 6112 10208 14304 18400 22496 26592 30688 ...' --grid 1 --block 128 --entry 'multiply<half_t, MMA>' \
     --arg out:f32:64*64 --arg iota:f16:64*64 # the sums of rows
+run '0 112 448 784 896 1008 1344 784 ...' --grid 1 --block 128 --entry 'multiply_shared<Wide>' --arg out:f32:64*64 --arg iota:f16:64*64 \
+    --arg iota:f16:64*64
 run 'layout.hpp:' -D WRONG --no-run --entry 'wrong<int>'
 run '(instantiated from kernels.cu:' -D WRONG --no-run --entry 'wrong<int>'
 run 'and 1 more error; --errors 0 shows all' -D WRONG --no-run --entry 'wrong<int>' --errors 1
