@@ -176,12 +176,12 @@ $(TESTS) $(call binary,$(RECORD)): $(TEST_LIBS)
 $(addprefix $(B)/tests/,host-attention-attention host-attention-refusals host-gemm-plan tools-checker): $(B)/tests/fake/loader.o
 # cuda.h, if it is installed, is not our code: its warnings are not shown.
 $(B)/tests/%.o: override CPPFLAGS += -idirafter /usr/local/cuda/include
-# The inline headers as the preprocessor leaves them for sm_90a.
+# The inline headers as the preprocessor leaves them for all targets at once.
 $(B)/tests/inline-text: $(B)/tests/inline.i
 $(B)/tests/inline.i: $(INLINE_HEADERS:%=$(B)/include/ptxpack/%)
 	@mkdir -p $(@D)
 	$(Q)printf '#include <ptxpack/%s>\n' $(INLINE_HEADERS) | $(CC) -E -P -x c -I$(B)/include -D__device__= \
-	  -D__forceinline__=inline -D__CUDA_ARCH__=900 -D__CUDA_ARCH_FEAT_SM90_ALL - -o $@
+	  -D__forceinline__=inline -D__CUDA_ARCH__=1200 -D__CUDA_ARCH_FEAT_SM90_ALL -D__CUDA_ARCH_FEAT_SM120_ALL - -o $@
 # Fake libraries for the tests of the loader: drivers of three ages, compilers without a build id.
 FAKES := $(patsubst %,$(B)/tests/fake_%.so,driver driver_v1 driver_plain ptxjit nvrtc nvrtc_old nvrtc_broken)
 $(foreach fake,$(FAKES),$(eval $(fake): tests/fake/$(word 2,$(subst _, ,$(basename $(notdir $(fake))))).c))

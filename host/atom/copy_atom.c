@@ -18,6 +18,12 @@
 #define TRANSPOSED_X2 "((4,8),(16,2,2)):((256,16),(1,128,1024))"
 #define TRANSPOSED_X4 "((4,8),(16,2,4)):((256,16),(1,128,1024))"
 #define BITS(n)       "(1," #n "):(0,1)"
+/* 16 rows of bytes, and a matrix whose registers have bytes of two columns and two rows. */
+#define BYTE_ROWS_X1 "((2,2,4,2),128):((128,1024,256,0),1)"
+#define BYTE_ROWS_X2 "((2,2,4,2),128):((128,1024,256,2048),1)"
+#define BYTES_X1     "((4,8),(8,2,2)):((256,8),(1,128,64))"
+#define BYTES_X2     "((4,8),(8,2,2,2)):((256,8),(1,128,64,1024))"
+#define BYTES_X4     "((4,8),(8,2,2,4)):((256,8),(1,128,64,1024))"
 
 enum { SRC, DST };
 
@@ -27,12 +33,15 @@ static const struct row {
     int           arch, isa, threads;
     const char   *src, *dst;
     int           ref;
-    bool          sized;
+    bool          sized, arch_specific;
+    int           packed_bits;
 } rows[] = {
 #define COPY_ATOM(name, ptx, from, to, arch, isa, threads, src, dst, ref) \
-    {name, ptx, PTXPACK_SPACE_##from, PTXPACK_SPACE_##to, arch, isa, threads, src, dst, ref, false},
+    {name, ptx, PTXPACK_SPACE_##from, PTXPACK_SPACE_##to, arch, isa, threads, src, dst, ref, false, false, 0},
+#define SUFFIX_ATOM(name, ptx, from, to, src, dst, ref, packed) \
+    {name, ptx, PTXPACK_SPACE_##from, PTXPACK_SPACE_##to, 100, 86, 32, src, dst, ref, false, true, packed},
 #define SIZED_ATOM(name, ptx, from, to) \
-    {name, ptx, PTXPACK_SPACE_##from, PTXPACK_SPACE_##to, 90, 80, 1, BITS(128), BITS(128), SRC, true},
+    {name, ptx, PTXPACK_SPACE_##from, PTXPACK_SPACE_##to, 90, 80, 1, BITS(128), BITS(128), SRC, true, false, 0},
 #define TMA(name, ptx, dim, from, to, tail) SIZED_ATOM(name, ptx ".bulk.tensor." dim "." tail, from, to)
 #define TMA_1D_TO_5D(name, ptx, from, to, tail) \
     TMA(name "_1D", ptx, "1d", from, to, tail)  \
@@ -82,6 +91,8 @@ bool ptxpack_copy_atom_at(size_t index, ptxpack_copy_atom *out)
     out->registers_src = registers(row->src_space, &out->src);
     out->registers_dst = registers(row->dst_space, &out->dst);
     out->sized = row->sized;
+    out->arch_specific = row->arch_specific;
+    out->packed_bits = row->packed_bits;
     return true;
 }
 

@@ -35,6 +35,10 @@ typedef struct ptxpack_copy_atom {
     int            registers_src, registers_dst; /* 32-bit registers of one thread; 0: not in registers */
     /* The caller chooses the number of bits of this bulk copy.  The table has the smallest number, 128. */
     bool sized;
+    bool arch_specific; /* it needs the suffix a or f of `arch`, or of a later architecture */
+    /* The bits of an element in shared memory, where the instruction unpacks it to a byte: 4 or 6.  16 elements and
+     * padding are a row of 16 bytes, in which the layouts count each element as the byte that it becomes.  0: none. */
+    int packed_bits;
 } ptxpack_copy_atom;
 
 /* The number of atoms, and the atom with an index in the order of the table; false beyond the last one. */

@@ -15,6 +15,15 @@
 #define PTXPACK_HAS(arch) 1
 #endif
 
+// The same of what targets have only with a suffix, from that architecture on: sm_100a, sm_120f, ..
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FAMILY_SPECIFIC__) || defined(__CUDA_ARCH_FEAT_SM100_ALL) || \
+    defined(__CUDA_ARCH_FEAT_SM101_ALL) || defined(__CUDA_ARCH_FEAT_SM103_ALL) || defined(__CUDA_ARCH_FEAT_SM110_ALL) || \
+    defined(__CUDA_ARCH_FEAT_SM120_ALL) || defined(__CUDA_ARCH_FEAT_SM121_ALL)
+#define PTXPACK_HAS_SUFFIX(arch) PTXPACK_HAS(arch)
+#else
+#define PTXPACK_HAS_SUFFIX(arch) 0
+#endif
+
 // Operands of asm: elements of an array, all with the constraint x.
 #define PTXPACK_OUT_1(x) "=" x(d[0])
 #define PTXPACK_OUT_2(x) PTXPACK_OUT_1(x), "=" x(d[1])

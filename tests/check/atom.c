@@ -154,7 +154,7 @@ static void run_mma(runner *r, const ptxpack_mma_atom *atom, const probe_mma *mm
     char         name[128], line[PROBE_LINE] = "";
     probe_kernel kernel;
     snprintf(name, sizeof name, "atom %s", atom->name);
-    probe_mma_kernel(atom, &kernel);
+    probe_mma_kernel(atom, ptxpack_device(r->c->gpu.handle)->caps.arch, &kernel);
     if (begin(r, name, &kernel) && load(r, name, &kernel))
         report(r, name, probe_mma_prove(mma, execute_mma, r, r->c->seed, line), line);
 }
@@ -176,7 +176,7 @@ static void run_copy(runner *r, const ptxpack_copy_atom *atom)
     probe_copy   copy;
     probe_kernel kernel;
     snprintf(name, sizeof name, "atom %s", atom->name);
-    probe_copy_kernel(atom, &kernel);
+    probe_copy_kernel(atom, ptxpack_device(r->c->gpu.handle)->caps.arch, &kernel);
     if (!begin(r, name, &kernel))
         return;
     if (!probe_copy_of(atom, &copy, line))

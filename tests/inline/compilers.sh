@@ -37,6 +37,19 @@ __global__ void use(float *x, unsigned *y)
     cp_async_wait<0>();
     x[1] = e[0];
 #endif
+#if PTXPACK_HAS_SUFFIX(100) && defined(__CUDA_ARCH__)
+    SM100_U8x16_LDSM_T(k, y[4]);
+    SM100_U8x16_STSM_T(y[5], k);
+    SM100_SU4_DU8x16_x4_LDSM_N(k, y[4]);
+    y[6] = k[0] << 2;
+#endif
+#if PTXPACK_HAS_SUFFIX(120) && defined(__CUDA_ARCH__)
+    float f[4] = {0, 0, 0, 0};
+    SM120_16x8x32_F32E4M3E2M1F32_TN(f, k, part<2>(k + 2), f);
+    SM120_16x8x32_F32E3M2E5M2F32_TN_VS32_UE8M0<3, 1, 2, 3>(f, k, part<2>(k + 2), f, y[7], y[8]);
+    SM120_16x8x64_F32E2M1E2M1F32_TN_VS16_UE4M3(f, k, part<2>(k + 2), f, y[7], y[8]);
+    x[3] = f[0];
+#endif
 }
 CUDA
 }
@@ -75,7 +88,7 @@ if [ -x "$nvcc" ]; then
     write '<stdint.h>' '<cuda_fp16.h>' >"$work/before.cu"
     { write && echo '#include <stdint.h>' && echo '#include <cuda_fp16.h>'; } >"$work/after.cu"
     for order in before after; do
-        for arch in 75 90a; do
+        for arch in 75 90a 100a 120a 121f; do
             try "nvcc for sm_$arch, CUDA's headers $order ours" \
                 "$nvcc" -arch=sm_$arch -std=c++17 -Werror all-warnings -I"$work" -c -o "$work/out.o" \
                 "$work/$order.cu"

@@ -141,7 +141,7 @@ static void one_mma(const ptxpack_mma_atom *atom, const probe_mma *mma, ptxpack_
     probe_kernel      k;
     twins             t = {.name = atom->name, .threads = PROBE_LANES};
     snprintf(name, sizeof name, "k_%s", atom->name);
-    probe_mma_kernel(atom, &k);
+    probe_mma_kernel(atom, atom->arch, &k);
     load_macro(&t, &k);
     t.function = inline_function_of(program, name);
     size_t              bytes = PLANES * (size_t)mma->operand[PROBE_C].words * PROBE_LANES * sizeof *d;
@@ -337,7 +337,7 @@ static void one_copy(const ptxpack_copy_atom *atom, ptxpack_program *program)
     probe_kernel k;
     twins        t = {.name = atom->name, .threads = PROBE_LANES};
     snprintf(name, sizeof name, "k_%s", plain(atom->name));
-    probe_copy_kernel(atom, &k);
+    probe_copy_kernel(atom, atom->arch, &k);
     load_macro(&t, &k);
     t.function = inline_function_of(program, name);
     if (!probe_copy_of(atom, &copy, line) ||
@@ -354,11 +354,11 @@ static void copies_do_what_the_macros_do(void **state)
     (void)state;
     text_open(&t, headers);
     for (size_t i = 0; ptxpack_copy_atom_at(i, &atom); i++)
-        if (probe_copy_known(&atom))
+        if (probe_copy_known(&atom) && !atom.arch_specific)
             write_copy(t.out, &atom);
     ptxpack_program *program = inline_load(&t);
     for (size_t i = 0; ptxpack_copy_atom_at(i, &atom); i++)
-        if (probe_copy_known(&atom)) {
+        if (probe_copy_known(&atom) && !atom.arch_specific) {
             one_copy(&atom, program);
             count++;
         }

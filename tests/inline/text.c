@@ -59,6 +59,13 @@ static void expect_same(const char *name, const char *header, const char *macro)
         fail_msg("%s:\n  inline  %s\n  macro   %s", name, header, macro);
 }
 
+/* Whether the headers have functions for such atoms: those of later architectures that are not tcgen05. */
+static bool in_headers(int arch, const char *ptx)
+{
+    return arch <= LAST_ARCH || strncmp(ptx, "mma.sync.", 9) == 0 || strncmp(ptx, "ldmatrix.", 9) == 0 ||
+           strncmp(ptx, "stmatrix.", 9) == 0;
+}
+
 static bool is_wgmma(const ptxpack_mma_atom *atom) { return strncmp(atom->ptx, "wgmma.", 6) == 0; }
 
 /* ---- atoms whose twin is in a probe ---------------------------------------------------------------- */
@@ -74,9 +81,23 @@ static void rename_wide(char *text)
         }
 }
 
+/* The probe has the factors of A and B behind their other registers, and selects the first bytes and threads. */
+static void rename_factors(const probe_mma *mma, char *header)
+{
+    static const char *const selectors[] = {"byte_a", "thread_a", "byte_b", "thread_b"}, *const names[] =
+                                                                                             {"sfa", "sfb"};
+    for (size_t i = 0; i < sizeof selectors / sizeof selectors[0]; i++)
+        inline_rename(header, selectors[i], "0");
+    for (int i = PROBE_A; i <= PROBE_B && mma->factors; i++) {
+        char to[16];
+        snprintf(to, sizeof to, "%c%d", "ab"[i], mma -> operand[i].words - 1);
+        inline_rename(header, names[i], to);
+    }
+}
+
 static void mma_atoms_are_the_macros(void **state)
 {
-    static char      macro[TEXT];
+    static char      macro[TEXT], header[TEXT];
     ptxpack_mma_atom atom;
     int              count = 0;
     (void)state;
@@ -84,15 +105,45 @@ static void mma_atoms_are_the_macros(void **state)
         probe_mma    mma;
         probe_kernel k;
         char         line[PROBE_LINE];
-        if (atom.arch > LAST_ARCH || is_wgmma(&atom) || !probe_mma_of(&atom, &mma, line))
+        if (!in_headers(atom.arch, atom.ptx) || is_wgmma(&atom) || !probe_mma_of(&atom, &mma, line))
             continue;
-        probe_mma_kernel(&atom, &k);
+        probe_mma_kernel(&atom, atom.arch, &k);
         probe_line(atom.name, atom.ptx, &k, macro);
         rename_wide(macro);
-        expect_same(atom.name, function_of(atom.name)->text, macro);
+        snprintf(header, sizeof header, "%s", function_of(atom.name)->text);
+        rename_factors(&mma, header);
+        expect_same(atom.name, header, macro);
         count++;
     }
-    assert_int_equal(count, 2 + 8 + 3 + 63 + 8 + 3); /* sm_61, 70, 75, 80, 89, 90; not complex numbers */
+    /* sm_61, 70, 75, 80, 89, 90, 120; not complex numbers */
+    assert_int_equal(count, 2 + 8 + 3 + 63 + 8 + 3 + 3 * 25 + 3);
+}
+
+/* ldmatrix, and the exchange of bytes: every line of the macro in the function, in the same order. */
+static void one_transposing_copy(const ptxpack_copy_atom *atom, const probe_kernel *k)
+{
+    static char        macro[TEXT], line[TEXT];
+    ptxpack_expansion *e = NULL;
+    const char        *header = function_of(atom->name)->text, *end = NULL;
+    int                lines = 0;
+    if (ptxpack_kernel_expand(handle, k->variant, k->symbols, k->symbol_count, &e) != PTXPACK_OK)
+        fail_msg("%s: %s", atom->name, ptxpack_detail(handle));
+    const char *at = strstr(ptxpack_expansion_text(e, NULL), "        ldmatrix.");
+    snprintf(macro, sizeof macro, "%s", at != NULL ? at : "");
+    for (char *next = strtok(macro, "\n"); next != NULL; next = strtok(NULL, "\n")) {
+        snprintf(line, sizeof line, "%s", next);
+        inline_strip(line);
+        if (strncmp(line, "ldmatrix.", 9) != 0 && strncmp(line, "prmt.", 5) != 0)
+            break;
+        header = strstr(header, line);
+        if (header == NULL || (end != NULL && header != end))
+            fail_msg("%s: the function has no \"%s\" at its place", atom->name, line);
+        header = end = header + strlen(line);
+        lines++;
+    }
+    assert_int_equal(lines, 1 + atom->registers_dst);
+    assert_string_equal(header, "}");
+    ptxpack_expansion_free(e);
 }
 
 static void copies_are_the_macros(void **state)
@@ -106,7 +157,12 @@ static void copies_are_the_macros(void **state)
         char         bytes[16];
         if (!probe_copy_known(&atom) || strncmp(atom.ptx, "shfl.", 5) == 0)
             continue; /* the instruction is a small part of a shuffle: others.c runs shuffles */
-        probe_copy_kernel(&atom, &k);
+        probe_copy_kernel(&atom, atom.arch, &k);
+        if (strstr(atom.ptx, "; prmt") != NULL) {
+            one_transposing_copy(&atom, &k);
+            count++;
+            continue;
+        }
         probe_line(atom.name, atom.ptx, &k, macro);
         snprintf(header, sizeof header, "%s", function_of(atom.name)->text);
         snprintf(bytes, sizeof bytes, "%d", (int)ptxpack_mode_size(&atom.dst, 1) / 8);
@@ -115,7 +171,7 @@ static void copies_are_the_macros(void **state)
         expect_same(atom.name, header, macro);
         count++;
     }
-    assert_int_equal(count, 1 + 6 + 6 + 8); /* movmatrix, ldmatrix, stmatrix, cp.async */
+    assert_int_equal(count, 1 + 6 + 8 + 6 + 3 + 8); /* movmatrix, ldmatrix, stmatrix, cp.async */
 }
 
 static void one_wgmma(const ptxpack_mma_atom *atom, ptxpack_wgmma_major a, ptxpack_wgmma_major b)
@@ -322,17 +378,17 @@ static void functions_use_their_operands_and_atoms_are_in_a_table(void **state)
     assert_true(atoms > 1056 + 87 + 5);
 }
 
-/* The headers have every atom of the table up to sm_90. */
+/* The headers have every atom of the table up to sm_90, and those of later architectures that use registers. */
 static void all_atoms_are_there(void **state)
 {
     ptxpack_mma_atom  mma;
     ptxpack_copy_atom copy;
     (void)state;
     for (size_t i = 0; ptxpack_mma_atom_at(i, &mma); i++)
-        if (mma.arch <= LAST_ARCH)
+        if (in_headers(mma.arch, mma.ptx))
             function_of(mma.name);
     for (size_t i = 0; ptxpack_copy_atom_at(i, &copy); i++)
-        if (copy.arch <= LAST_ARCH && strncmp(copy.name, "Universal", 9) != 0 &&
+        if (in_headers(copy.arch, copy.ptx) && strncmp(copy.name, "Universal", 9) != 0 &&
             strcmp(copy.name, "SM90_BULK_COPY_AUTO") != 0) /* it has no instruction of its own */
             function_of(copy.name);
 }

@@ -31,6 +31,8 @@ int  probe_code_bits(ptxpack_value_type type);
 bool probe_is_integer(ptxpack_value_type type);
 /* A random number that `type` holds, so small that sums of 256 products are exact in any C. */
 int64_t probe_random(random_state *random, ptxpack_value_type type);
+/* A factor of type UE8M0 or UE4M3: 1, 2 or 4 at random; and its byte. */
+double probe_random_factor(random_state *random, ptxpack_value_type type, uint32_t *byte);
 /* Writes or reads element `value` of a lane in words[word][lane] of `lanes` lanes. */
 void     probe_put(uint32_t *words, int lanes, int lane, ptxpack_value_type type, int value, uint64_t bits);
 uint64_t probe_get(const uint32_t *words, int lanes, int lane, ptxpack_value_type type, int value);
@@ -41,8 +43,9 @@ typedef enum probe_op { PROBE_PRODUCT, PROBE_AND, PROBE_XOR } probe_op;
 
 typedef struct probe_operand {
     ptxpack_value_type type;
-    int                rows, columns;                 /* M x K, N x K, M x N */
-    int                values, words;                 /* of a thread */
+    int                rows, columns; /* M x K, N x K, M x N */
+    int                values, words; /* of a thread; the last word of a scaled operand has factors */
+    int                bits, shift;   /* of the place of an element, and where in it the element begins */
     uint16_t           at[PROBE_LANES][PROBE_VALUES]; /* [thread][value]: row + rows column, by the table */
 } probe_operand;
 
@@ -54,6 +57,10 @@ typedef struct probe_mma {
     probe_operand operand[PROBE_OPERANDS];
     probe_op      op;
     bool          saturate;
+    /* Block scaling: a row of A and of B has so many factors (0: none), in the bytes of the last word. */
+    int                factors;
+    ptxpack_value_type scale;
+    uint16_t           scaled[2][PROBE_LANES]; /* of A, B: the row whose factors a thread holds */
 } probe_mma;
 
 /* Every plane runs with every experiment.  A patch replaces a word of the operands; A's words are counted
@@ -73,6 +80,9 @@ typedef bool (*probe_executor)(void *context, const probe_batch *batch);
 
 typedef enum probe_verdict { PROBE_PROVEN, PROBE_DIFFERS, PROBE_BROKEN } probe_verdict;
 
+/* Element `value` of a lane. */
+void probe_operand_put(const probe_operand *o, uint32_t *words, int lanes, int lane, int value, uint64_t bits);
+uint64_t probe_operand_get(const probe_operand *o, const uint32_t *words, int lanes, int lane, int value);
 /* Reads an mma.sync, dp4a or dp2a atom; returns false with a line when it is another instruction. */
 bool probe_mma_of(const ptxpack_mma_atom *atom, probe_mma *out, char *line);
 /* `line` says where instruction and table differ; PROBE_BROKEN: the executor failed, or memory ran out. */
@@ -86,7 +96,8 @@ enum { PROBE_COPY_WORDS = 4, PROBE_COPY_BYTES = 4 * PROBE_COPY_WORDS, PROBE_IMAG
  * one after the other where its address points. */
 typedef struct probe_copy {
     bool from_registers, to_registers, fills; /* `fills`: it can write zeros instead */
-    int  bytes;                               /* at most so many of a lane are written */
+    int  packed_bits; /* of an element of the source that becomes a byte; 8: it is one */
+    int  bytes;       /* at most so many of a lane are written */
     /* [lane][byte that it gets]: 1 + 16 lane + byte of the source; 0: none */
     uint16_t source[PROBE_LANES][PROBE_COPY_BYTES];
 } probe_copy;
@@ -159,9 +170,10 @@ typedef struct probe_kernel {
     ptxpack_symbol         symbols[PROBE_SYMBOLS];
     size_t                 symbol_count;
 } probe_kernel;
-/* Kernels of atoms that probe_mma_of reads, of those that probe_copy_known knows, and of those of wgmma. */
-void probe_mma_kernel(const ptxpack_mma_atom *atom, probe_kernel *out);
-void probe_copy_kernel(const ptxpack_copy_atom *atom, probe_kernel *out);
+/* Kernels of atoms that probe_mma_of reads, of those that probe_copy_known knows, and of those of wgmma.  Those of
+ * atoms that need a suffix are for `arch`, if that is later than the atom's. */
+void probe_mma_kernel(const ptxpack_mma_atom *atom, int arch, probe_kernel *out);
+void probe_copy_kernel(const ptxpack_copy_atom *atom, int arch, probe_kernel *out);
 void probe_wgmma_kernel(const ptxpack_mma_atom *atom, ptxpack_wgmma_major a_major, ptxpack_wgmma_major b_major,
                         probe_kernel *out);
 #endif

@@ -1,6 +1,7 @@
 /* probe_copy.c - which byte of which lane a copy must put where, if the table of atoms is right.
  *
- * A number identifies each byte of the source; two experiments show its low byte, then its high byte. */
+ * A number identifies each byte of the source; two experiments show its low byte, then its high byte.  Of packed
+ * elements as many experiments show as many bits each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,7 @@ bool probe_copy_of(const ptxpack_copy_atom *atom, probe_copy *out, char *line)
     out->from_registers = atom->src_space == PTXPACK_SPACE_REGISTERS;
     out->to_registers = atom->dst_space == PTXPACK_SPACE_REGISTERS;
     out->fills = strstr(atom->name, "ZFILL") != NULL;
+    out->packed_bits = atom->packed_bits ? atom->packed_bits : 8;
     out->bytes = ok ? dst.bytes : 0;
     for (int64_t g = 0; ok && g < ptxpack_size(&rest); g++)
         ok = read_group(&atom->thr_id, &src, &dst, ptxpack_at(&rest, g), out);
@@ -99,6 +101,13 @@ bool probe_copy_of(const ptxpack_copy_atom *atom, probe_copy *out, char *line)
 
 /* ---- experiments ----------------------------------------------------------------------------------- */
 enum { LOW, HIGH, ZERO_LOW, ZERO_HIGH, EXPERIMENTS }; /* the last two: write zeros instead */
+enum { CODE_BITS = 16 };
+
+/* The experiments that show a code. */
+static size_t digits(const probe_copy *copy)
+{
+    return (size_t)((CODE_BITS + copy->packed_bits - 1) / copy->packed_bits);
+}
 
 static void batch_free(probe_copy_batch *b)
 {
@@ -123,8 +132,22 @@ static bool batch_make(probe_copy_batch *b, size_t experiments)
     return false;
 }
 
-/* The byte of a code, low or high, that an experiment shows. */
-static uint8_t told(int code, size_t experiment) { return (uint8_t)(experiment % 2 == LOW ? code : code >> 8); }
+/* The bits of a code that an experiment shows. */
+static uint8_t told(const probe_copy *copy, int code, size_t experiment)
+{
+    int shift = copy->packed_bits * (int)(experiment % digits(copy));
+    return (uint8_t)(code >> shift & ((1 << copy->packed_bits) - 1));
+}
+
+/* Element u of 16 of a row. */
+static void put_element(const probe_copy *copy, uint8_t *row, int u, uint8_t element)
+{
+    for (int i = 0; i < copy->packed_bits; i++) {
+        int     at = copy->packed_bits * u + i;
+        uint8_t bit = (uint8_t)(1 << at % 8);
+        row[at / 8] = (uint8_t)(element >> i & 1 ? row[at / 8] | bit : row[at / 8] & ~bit);
+    }
+}
 
 /* Gives places to lanes in random order: 16 bytes each, not shared. */
 static void put_places(const probe_copy_batch *b, random_state *random)
@@ -166,25 +189,28 @@ static void put_codes(const probe_copy *copy, const probe_copy_batch *b, size_t 
     uint8_t *image = b->image + e * PROBE_IMAGE, *source = b->source + e * PROBE_IMAGE;
     uint8_t *words = (uint8_t *)(b->words + e * PROBE_COPY_WORDS * PROBE_LANES);
     for (int i = 0; i < PROBE_IMAGE; i++)
-        image[i] = source[i] = told(filler(i), e);
+        image[i] = source[i] = told(copy, filler(i), e);
     for (int i = 0; i < 4 * PROBE_COPY_WORDS * PROBE_LANES; i++)
-        words[i] = told(filler(PROBE_IMAGE + i), e);
+        words[i] = told(copy, filler(PROBE_IMAGE + i), e);
     for (int lane = 0; lane < PROBE_LANES; lane++)
         for (int u = 0; u < PROBE_COPY_BYTES; u++) {
-            uint8_t code = told(1 + PROBE_COPY_BYTES * lane + u, e);
+            uint8_t code = told(copy, 1 + PROBE_COPY_BYTES * lane + u, e);
             if (copy->from_registers)
                 *register_byte(words, lane, u) = code;
             else
-                (global ? source : image)[where(b, e, lane, global) + (uint32_t)u] = code;
+                put_element(copy, (global ? source : image) + where(b, e, lane, global), u, code);
         }
     for (int lane = 0; lane < PROBE_LANES && copy->fills; lane++)
         ((uint32_t *)(void *)words)[lane] = e >= ZERO_LOW ? 0 : (uint32_t)copy->bytes;
 }
 
-/* The code at a place after the copy, from both experiments. */
-static int seen(const probe_copy_batch *b, size_t low, size_t offset)
+/* The code at a place after the copy, from all experiments that show it. */
+static int seen(const probe_copy *copy, const probe_copy_batch *b, size_t low, size_t offset)
 {
-    return b->after[low * PROBE_AFTER + offset] | b->after[(low + 1) * PROBE_AFTER + offset] << 8;
+    int code = 0;
+    for (size_t i = 0; i < digits(copy); i++)
+        code |= b->after[(low + i) * PROBE_AFTER + offset] << copy->packed_bits * (int)i;
+    return code;
 }
 
 static void name_code(int code, char *text, size_t cap)
@@ -219,11 +245,11 @@ static probe_verdict judge(const probe_copy *copy, const probe_copy_batch *b, si
                 continue;
             if (!copy->to_registers)
                 written[at] = true;
-            if (seen(b, low, at) != wanted)
-                return differs(lane, u, seen(b, low, at), wanted, line);
+            if (seen(copy, b, low, at) != wanted)
+                return differs(lane, u, seen(copy, b, low, at), wanted, line);
         }
     for (int i = 0; i < PROBE_IMAGE; i++)
-        for (size_t e = low; e < low + 2; e++)
+        for (size_t e = low; e < low + digits(copy); e++)
             if (!written[i] && b->after[e * PROBE_AFTER + (size_t)i] != b->image[e * PROBE_IMAGE + (size_t)i]) {
                 snprintf(line, PROBE_LINE, "shared memory changed at byte %d, where nothing points", i);
                 return PROBE_DIFFERS;
@@ -237,7 +263,7 @@ probe_verdict probe_copy_prove(const probe_copy *copy, probe_copy_executor execu
     random_state     random = random_start(seed);
     probe_copy_batch b;
     probe_verdict    verdict = PROBE_BROKEN;
-    if (!batch_make(&b, copy->fills ? EXPERIMENTS : ZERO_LOW)) {
+    if (!batch_make(&b, copy->fills ? EXPERIMENTS : digits(copy))) {
         snprintf(line, PROBE_LINE, "no memory");
         return PROBE_BROKEN;
     }
@@ -249,7 +275,7 @@ probe_verdict probe_copy_prove(const probe_copy *copy, probe_copy_executor execu
         snprintf(line, PROBE_LINE, "the instruction could not be executed");
     else
         verdict = PROBE_PROVEN;
-    for (size_t low = LOW; low < b.experiments && verdict == PROBE_PROVEN; low += 2)
+    for (size_t low = LOW; low < b.experiments && verdict == PROBE_PROVEN; low += digits(copy))
         verdict = judge(copy, &b, low, line);
     batch_free(&b);
     return verdict;

@@ -68,14 +68,27 @@ static void add_atom(probe_kernel *k, const ptxpack_mma_atom *atom)
     add(k, "SATFINITE", strstr(atom->ptx, ".satfinite") != NULL);
 }
 
+/* The architecture to compile for, and the lowest PTX ISA of that with a suffix. */
+static int later(int arch, int own) { return arch > own ? arch : own; }
+
+static int suffix_isa(int arch, int isa)
+{
+    int needed = arch >= 121 || arch == 103 ? 88 : arch == 110 ? 90 : arch == 120 ? 87 : arch == 100 ? 86 : 0;
+    return isa > needed ? isa : needed;
+}
+
 #define PROBE_SYMBOL(name, symbol) add(out, symbol, (int64_t)offsetof(arguments, name));
 
-void probe_mma_kernel(const ptxpack_mma_atom *atom, probe_kernel *out)
+void probe_mma_kernel(const ptxpack_mma_atom *atom, int arch, probe_kernel *out)
 {
     typedef probe_mma_arguments arguments;
     probe_mma                   mma;
     char                        line[PROBE_LINE];
-    *out = (probe_kernel){.variant = find_row(KIND_MMA, atom->arch, atom->isa, atom->arch_specific, 0)};
+    arch = atom->arch_specific ? later(arch, atom->arch) : atom->arch;
+    *out = (probe_kernel){.variant = find_row(KIND_MMA, arch,
+                                              atom->arch_specific ? suffix_isa(arch, atom->isa) : atom->isa,
+                                              atom->arch_specific, 0)};
+    add(out, "SPECIFIC", atom->arch_specific);
     PROBE_MMA_ARGUMENTS(PROBE_SYMBOL)
     add(out, "ARG_BYTES", sizeof(arguments));
     add_atom(out, atom);
@@ -90,6 +103,9 @@ void probe_mma_kernel(const ptxpack_mma_atom *atom, probe_kernel *out)
     add(out, "A_ORDER", a_col ? NAME_COL : NAME_ROW);
     add(out, "B_ORDER", b_row ? NAME_ROW : NAME_COL);
     add(out, "DP", strncmp(atom->ptx, "dp", 2) == 0);
+    add(out, "F8F6F4", strstr(atom->ptx, ".kind::f8f6f4") != NULL);
+    add(out, "SCALE_VECTOR", mma.factors);
+    add(out, "SCALE_TYPE", atom->scale);
     add(out, "BIT_XOR", mma.op == PROBE_XOR);
     add(out, "BIT_AND", mma.op == PROBE_AND);
 }
@@ -117,16 +133,21 @@ bool probe_copy_known(const ptxpack_copy_atom *atom)
     return known;
 }
 
-void probe_copy_kernel(const ptxpack_copy_atom *atom, probe_kernel *out)
+void probe_copy_kernel(const ptxpack_copy_atom *atom, int arch, probe_kernel *out)
 {
     typedef probe_copy_arguments arguments;
-    *out = (probe_kernel){.variant = find_row(KIND_COPY, atom->arch, atom->isa, false, 0)};
+    arch = atom->arch_specific ? later(arch, atom->arch) : atom->arch;
+    *out = (probe_kernel){.variant = find_row(KIND_COPY, arch,
+                                              atom->arch_specific ? suffix_isa(arch, atom->isa) : atom->isa,
+                                              atom->arch_specific, 0)};
+    add(out, "SPECIFIC", atom->arch_specific);
     PROBE_COPY_ARGUMENTS(PROBE_SYMBOL)
     add(out, "ARG_BYTES", sizeof(arguments));
     add(out, "SHARED_BYTES", PROBE_IMAGE);
     for (int i = 0; i < COPIES; i++)
         add(out, copies[i].symbol, is_copy(atom, i));
     add(out, "COUNT", atom->registers_src > atom->registers_dst ? atom->registers_src : atom->registers_dst);
+    add(out, "ELEMENT_BITS", atom->packed_bits ? atom->packed_bits : strstr(atom->ptx, ".b8") != NULL ? 8 : 16);
     add(out, "TRANS", strstr(atom->ptx, ".trans") != NULL);
     add(out, "BYTES", ptxpack_mode_size(&atom->dst, 1) / 8);
     add(out, "GLOBAL", strstr(atom->ptx, ".cg.") != NULL);

@@ -10,16 +10,17 @@ enum { MOST_M = 16, MOST_N = 8, MOST_K = 256 };
 static const char *const operand_names[PROBE_OPERANDS] = {"A", "B", "C"};
 
 /* ---- what the table says --------------------------------------------------------------------------- */
-static bool read_operand(probe_operand *o, ptxpack_value_type type, const ptxpack_layout *layout, int rows,
-                         int columns, int threads)
+static bool read_operand(probe_operand *o, ptxpack_value_type type, int bits, const ptxpack_layout *layout,
+                         int rows, int columns, int threads)
 {
     int64_t values = ptxpack_mode_size(layout, 1);
-    *o = (probe_operand){.type = type, .rows = rows, .columns = columns};
+    *o = (probe_operand){.type = type, .rows = rows, .columns = columns, .bits = bits};
+    o->shift = bits == 8 && ptxpack_value_bits(type) == 4 ? 2 : 0; /* in the middle */
     if (layout->shape.status != PTXPACK_OK || probe_code_bits(type) == 0 || values < 1 ||
         values > PROBE_VALUES || threads > PROBE_LANES || ptxpack_mode_size(layout, 0) < threads)
         return false;
     o->values = (int)values;
-    o->words = (o->values * ptxpack_value_bits(type) + 31) / 32;
+    o->words = (o->values * bits + 31) / 32;
     /* The thread mode may be larger, where it skips what other groups hold: first mode fastest all the same.
      */
     int64_t span = ptxpack_mode_size(layout, 0);
@@ -57,11 +58,51 @@ static bool read_lanes(probe_mma *mma, const ptxpack_layout *thr_id)
     return true;
 }
 
+/* Where the factors are: by the table each thread has those of a row, for every element along K. */
+static bool read_factors(probe_mma *mma, const ptxpack_mma_atom *atom)
+{
+    const ptxpack_layout *layouts[] = {&atom->sfa_layout, &atom->sfb_layout};
+    mma->factors = atom->scale_vector ? atom->k / atom->scale_vector : 0;
+    mma->scale = atom->scale;
+    for (int i = PROBE_A; i <= PROBE_B && mma->factors; i++) {
+        int64_t rows = mma->operand[i].rows;
+        mma->operand[i].words++;
+        if (layouts[i]->shape.status != PTXPACK_OK || ptxpack_mode_size(layouts[i], 0) != PROBE_LANES ||
+            ptxpack_mode_size(layouts[i], 1) != mma->k)
+            return false;
+        for (int t = 0; t < PROBE_LANES; t++) {
+            mma->scaled[i][t] = (uint16_t)ptxpack_at(layouts[i], t);
+            for (int k = 0; k < mma->k; k++)
+                if (ptxpack_at(layouts[i], t + PROBE_LANES * k) != mma->scaled[i][t] + rows * k)
+                    return false;
+        }
+    }
+    return true;
+}
+
+void probe_operand_put(const probe_operand *o, uint32_t *words, int lanes, int lane, int value, uint64_t bits)
+{
+    int       first = value * o->bits + o->shift, width = ptxpack_value_bits(o->type);
+    uint32_t *word = &words[first / 32 * lanes + lane];
+    if (o->bits == width)
+        probe_put(words, lanes, lane, o->type, value, bits);
+    else
+        *word = (*word & ~(UINT32_MAX >> (32 - width) << first % 32)) | (uint32_t)bits << first % 32;
+}
+
+uint64_t probe_operand_get(const probe_operand *o, const uint32_t *words, int lanes, int lane, int value)
+{
+    int first = value * o->bits + o->shift, width = ptxpack_value_bits(o->type);
+    if (o->bits == width)
+        return probe_get(words, lanes, lane, o->type, value);
+    return words[first / 32 * lanes + lane] >> first % 32 & (UINT32_MAX >> (32 - width));
+}
+
 bool probe_mma_of(const ptxpack_mma_atom *atom, probe_mma *out, char *line)
 {
     bool warp = atom->m <= MOST_M && atom->n <= MOST_N && atom->k <= MOST_K &&
                 (strncmp(atom->ptx, "mma.sync.aligned.m", 18) == 0 || strncmp(atom->ptx, "dp", 2) == 0) &&
-                strstr(atom->ptx, "kind::") == NULL && atom->instructions == 1;
+                atom->instructions == 1;
     memset(out, 0, sizeof *out);
     out->m = atom->m;
     out->n = atom->n;
@@ -71,9 +112,13 @@ bool probe_mma_of(const ptxpack_mma_atom *atom, probe_mma *out, char *line)
                                                   : PROBE_PRODUCT;
     out->saturate = strstr(atom->ptx, ".satfinite") != NULL;
     if (warp && read_lanes(out, &atom->thr_id) &&
-        read_operand(&out->operand[PROBE_A], atom->a, &atom->a_layout, out->m, out->k, out->threads) &&
-        read_operand(&out->operand[PROBE_B], atom->b, &atom->b_layout, out->n, out->k, out->threads) &&
-        read_operand(&out->operand[PROBE_C], atom->c, &atom->c_layout, out->m, out->n, out->threads))
+        read_operand(&out->operand[PROBE_A], atom->a, atom->a_bits, &atom->a_layout, out->m, out->k,
+                     out->threads) &&
+        read_operand(&out->operand[PROBE_B], atom->b, atom->b_bits, &atom->b_layout, out->n, out->k,
+                     out->threads) &&
+        read_operand(&out->operand[PROBE_C], atom->c, ptxpack_value_bits(atom->c), &atom->c_layout, out->m,
+                     out->n, out->threads) &&
+        read_factors(out, atom))
         return true;
     snprintf(line, PROBE_LINE, "%s",
              warp ? "the table's layouts do not fit the operands" : "not one instruction of one warp");
@@ -101,6 +146,16 @@ static void batch_free(probe_batch *b)
     free(b->d);
 }
 
+/* Gives all factors the value 1. */
+static void put_ones(const probe_batch *b, const probe_mma *mma)
+{
+    for (int i = PROBE_A; i <= PROBE_B && mma->factors; i++)
+        for (size_t p = 0; p < b->planes; p++)
+            for (int lane = 0; lane < PROBE_LANES; lane++)
+                plane_of(b, i, p)[(b->words[i] - 1) * PROBE_LANES + lane] =
+                    0x01010101u * (mma->scale == PTXPACK_VALUE_UE4M3 ? 7 << 3 : 127);
+}
+
 /* Makes a batch of zeros whose patches change nothing. */
 static bool batch_make(probe_batch *b, const probe_mma *mma, size_t planes, size_t experiments)
 {
@@ -116,7 +171,9 @@ static bool batch_make(probe_batch *b, const probe_mma *mma, size_t planes, size
     ok = ok && b->patch != NULL && b->d != NULL;
     for (size_t e = 0; e < experiments && ok; e++)
         b->patch[e].word = UINT32_MAX;
-    if (!ok)
+    if (ok)
+        put_ones(b, mma);
+    else
         batch_free(b);
     return ok;
 }
@@ -146,7 +203,8 @@ static void put_codes(const probe_batch *b, const probe_mma *mma, int operand)
             for (int v = 0; v < o->values; v++) {
                 int code = o->at[mma->thread_of[lane]][v] + 1;
                 int digit = code >> (int)p * width & ((1 << width) - 1);
-                probe_put(plane_of(b, operand, p), PROBE_LANES, lane, o->type, v, probe_encode(o->type, digit));
+                probe_operand_put(o, plane_of(b, operand, p), PROBE_LANES, lane, v,
+                                  probe_encode(o->type, digit));
             }
 }
 
@@ -197,8 +255,8 @@ static void put_patch(const probe_batch *b, const probe_mma *mma, int operand, s
     const probe_operand *o = &mma->operand[operand];
     hot                  h = hot_at(mma, operand, experiment);
     uint32_t             words[PROBE_VALUES * 2] = {0};
-    probe_put(words, 1, 0, o->type, h.value, probe_encode(o->type, 1));
-    int word = h.value * ptxpack_value_bits(o->type) / 32;
+    probe_operand_put(o, words, 1, 0, h.value, probe_encode(o->type, 1));
+    int word = h.value * o->bits / 32;
     if (words[word] == 0) /* the upper half of f64 */
         word++;
     b->patch[experiment] = (probe_patch){.lane = (uint32_t)h.lane,
@@ -326,6 +384,7 @@ enum { TRIALS = 4, EXTREMES = 2 }; /* plain matrices; at the upper and the lower
 /* Matrices of one group and plane; D is computed in them. */
 typedef struct matrices {
     int64_t a[MOST_M * MOST_K], b[MOST_N * MOST_K], c[MOST_M * MOST_N];
+    double  factor[2][MOST_M * 4]; /* of A, B: [row][chunk along K] */
 } matrices;
 
 static int64_t *of_operand(matrices *x, int operand)
@@ -349,6 +408,20 @@ static int64_t draw(random_state *random, const probe_mma *mma, int operand, siz
                : x;
 }
 
+static void put_factors(const probe_batch *b, const probe_mma *mma, int operand, size_t plane,
+                        random_state *random, matrices *x)
+{
+    uint32_t *word = plane_of(b, operand, plane) + (b->words[operand] - 1) * PROBE_LANES, of_row[MOST_M] = {0};
+    for (int row = 0; row < mma->operand[operand].rows; row++)
+        for (int chunk = 0; chunk < mma->factors; chunk++) {
+            uint32_t byte;
+            x->factor[operand][row * 4 + chunk] = probe_random_factor(random, mma->scale, &byte);
+            of_row[row] |= byte << 8 * chunk;
+        }
+    for (int lane = 0; lane < PROBE_LANES; lane++)
+        word[lane] = of_row[mma->scaled[operand][lane]];
+}
+
 static void put_random(const probe_batch *b, const probe_mma *mma, int group, size_t plane,
                        random_state *random, matrices *x)
 {
@@ -359,13 +432,23 @@ static void put_random(const probe_batch *b, const probe_mma *mma, int group, si
             matrix[e] = draw(random, mma, i, plane);
         for (int t = 0; t < mma->threads; t++)
             for (int v = 0; v < o->values; v++)
-                probe_put(plane_of(b, i, plane), PROBE_LANES, mma->lane[group][t], o->type, v,
-                          probe_encode(o->type, matrix[o->at[t][v]]));
+                probe_operand_put(o, plane_of(b, i, plane), PROBE_LANES, mma->lane[group][t], v,
+                                  probe_encode(o->type, matrix[o->at[t][v]]));
     }
+    for (int i = PROBE_A; i <= PROBE_B && mma->factors; i++)
+        put_factors(b, mma, i, plane, random, x);
 }
 
 static double expected_sum(const probe_mma *mma, const matrices *x, int m, int n)
 {
+    double scaled = (double)x->c[m + mma->m * n];
+    for (int k = 0; k < mma->k && mma->factors; k++) {
+        int chunk = k * mma->factors / mma->k;
+        scaled += (double)(x->a[m + mma->m * k] * x->b[n + mma->n * k]) * x->factor[PROBE_A][m * 4 + chunk] *
+                  x->factor[PROBE_B][n * 4 + chunk];
+    }
+    if (mma->factors)
+        return scaled;
     int64_t sum = x->c[m + mma->m * n];
     for (int k = 0; k < mma->k; k++) {
         int64_t a = x->a[m + mma->m * k], b = x->b[n + mma->n * k];

@@ -13,10 +13,12 @@ static const format formats[PTXPACK_VALUE_TYPE_COUNT] = {
     [PTXPACK_VALUE_F64] = {11, 52, true, 16}, [PTXPACK_VALUE_F32] = {8, 23, true, 16},
     [PTXPACK_VALUE_TF32] = {8, 23, true, 10}, [PTXPACK_VALUE_F16] = {5, 10, true, 8},
     [PTXPACK_VALUE_BF16] = {8, 7, true, 8},   [PTXPACK_VALUE_E4M3] = {4, 3, true, 4},
-    [PTXPACK_VALUE_E5M2] = {5, 2, true, 3},   [PTXPACK_VALUE_S32] = {0, 0, true, 16},
-    [PTXPACK_VALUE_S16] = {0, 0, true, 8},    [PTXPACK_VALUE_S8] = {0, 0, true, 7},
-    [PTXPACK_VALUE_U8] = {0, 0, false, 8},    [PTXPACK_VALUE_S4] = {0, 0, true, 3},
-    [PTXPACK_VALUE_U4] = {0, 0, false, 4},    [PTXPACK_VALUE_U1] = {0, 0, false, 1},
+    [PTXPACK_VALUE_E5M2] = {5, 2, true, 3},   [PTXPACK_VALUE_E3M2] = {3, 2, true, 3},
+    [PTXPACK_VALUE_E2M3] = {2, 3, true, 2},   [PTXPACK_VALUE_E2M1] = {2, 1, true, 2},
+    [PTXPACK_VALUE_S32] = {0, 0, true, 16},   [PTXPACK_VALUE_S16] = {0, 0, true, 8},
+    [PTXPACK_VALUE_S8] = {0, 0, true, 7},     [PTXPACK_VALUE_U8] = {0, 0, false, 8},
+    [PTXPACK_VALUE_S4] = {0, 0, true, 3},     [PTXPACK_VALUE_U4] = {0, 0, false, 4},
+    [PTXPACK_VALUE_U1] = {0, 0, false, 1},
 };
 
 int probe_code_bits(ptxpack_value_type type) { return formats[type].code_bits; }
@@ -53,8 +55,15 @@ double probe_decode(ptxpack_value_type type, uint64_t bits)
     if (exponent != 0)
         fraction |= UINT64_C(1) << f->mantissa;
     double size = ldexp((double)fraction, (exponent != 0 ? exponent : 1) - bias - f->mantissa);
-    bool   special = exponent == most && (type != PTXPACK_VALUE_E4M3 || fraction == 15);
+    bool   special = exponent == most && width > 6 && (type != PTXPACK_VALUE_E4M3 || fraction == 15);
     return special ? NAN : bits >> (width - 1) & 1 ? -size : size;
+}
+
+double probe_random_factor(random_state *random, ptxpack_value_type type, uint32_t *byte)
+{
+    int exponent = (int)random_below(random, 3);
+    *byte = (uint32_t)(type == PTXPACK_VALUE_UE4M3 ? (exponent + 7) << 3 : exponent + 127);
+    return ldexp(1, exponent);
 }
 
 int64_t probe_random(random_state *random, ptxpack_value_type type)

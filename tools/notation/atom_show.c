@@ -213,7 +213,13 @@ static void show_copy(const ptxpack_copy_atom *x, bool json)
     else if (x->sized)
         puts("Size: as many bits as it is told, a multiple of 128");
     show(json, "Instruction", "ptx", "%s", x->ptx);
-    show_support(json, x->arch, x->isa, " and later");
+    if (json) {
+        json_bool("arch_specific", x->arch_specific);
+        json_int("packed_bits", x->packed_bits);
+    }
+    show_support(json, x->arch, x->isa, x->arch_specific ? " and later, with the suffix a or f" : " and later");
+    if (x->packed_bits && !json)
+        printf("Unpacks: 16 elements of %d bits and padding in a row of 16 bytes, to bytes\n", x->packed_bits);
     show_space(json, "From", "src_place", x->src_space, x->registers_src);
     show_space(json, "To", "dst_place", x->dst_space, x->registers_dst);
 }

@@ -1,5 +1,6 @@
 /* probe.c - tests the probes of atoms without a GPU: models of the instructions, right and wrong ones, replace
  * it.  The model of copies and of descriptors is the PTX manual's, not our tables'. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,26 +59,46 @@ static void numbers_keep_their_value(void **state)
 /* An instruction with these layouts, and how often it was executed. */
 typedef struct mma_model {
     probe_mma mma;
-    bool      wraps; /* it never saturates */
+    bool      wraps;  /* it never saturates */
+    int       astray; /* the factors of A (1) or B (2) come from another lane */
     int       calls;
 } mma_model;
 
-static void execute_one(const probe_mma *x, bool wraps, const uint32_t *words[PROBE_OPERANDS], uint32_t *d)
+/* Row m of A has its factors in lane 4 (m % 8) + m / 8, column n of B in lane 4 n, the first one in byte 0. */
+static double factor_of(const mma_model *model, const uint32_t *words[PROBE_OPERANDS], int operand, int row,
+                        int k)
 {
-    static double dense[PROBE_LANES][PROBE_OPERANDS][16 * 256];
+    const probe_mma *x = &model->mma;
+    if (x->factors == 0)
+        return 1;
+    int      lane = 4 * (row % 8) + row / 8;
+    uint32_t word = words[operand][(x->operand[operand].words - 1) * PROBE_LANES +
+                                   (model->astray == 1 + operand ? (lane + 4) % PROBE_LANES : lane)];
+    int      byte = (int)(word >> 8 * (k * x->factors / x->k) & 0xff);
+    return x->scale == PTXPACK_VALUE_UE4M3 ? probe_decode(PTXPACK_VALUE_E4M3, (uint64_t)byte)
+                                           : ldexp(1, byte - 127);
+}
+
+static void execute_one(const mma_model *model, const uint32_t *words[PROBE_OPERANDS], uint32_t *d)
+{
+    const probe_mma *x = &model->mma;
+    const bool       wraps = model->wraps;
+    static double    dense[PROBE_LANES][PROBE_OPERANDS][16 * 256];
     for (int i = 0; i < PROBE_OPERANDS; i++)
         for (int lane = 0; lane < PROBE_LANES; lane++)
             for (int v = 0; v < x->operand[i].values; v++)
                 dense[x->group_of[lane]][i][x->operand[i].at[x->thread_of[lane]][v]] =
                     probe_decode(x->operand[i].type,
-                                 probe_get(words[i], PROBE_LANES, lane, x->operand[i].type, v));
+                                 probe_operand_get(&x->operand[i], words[i], PROBE_LANES, lane, v));
     for (int lane = 0; lane < PROBE_LANES; lane++)
         for (int v = 0; v < x->operand[PROBE_C].values; v++) {
             int           at = x->operand[PROBE_C].at[x->thread_of[lane]][v], m = at % x->m, n = at / x->m;
             const double *a = dense[x->group_of[lane]][PROBE_A] + m, *b = dense[x->group_of[lane]][PROBE_B] + n;
             double        sum = dense[x->group_of[lane]][PROBE_C][at];
             for (int k = 0; k < x->k; k++, a += x->m, b += x->n)
-                sum += x->op == PROBE_XOR ? *a != *b : *a * *b;
+                sum += x->op == PROBE_XOR ? *a != *b
+                                          : *a * *b * factor_of(model, words, PROBE_A, m, k) *
+                                                factor_of(model, words, PROBE_B, n, k);
             if (x->saturate && !wraps)
                 sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
             probe_put(d, PROBE_LANES, lane, x->operand[PROBE_C].type, v,
@@ -104,7 +125,7 @@ static bool execute_model(void *context, const probe_batch *b)
                 word = word < count ? UINT32_MAX : word - count;
                 words[i] = copy[i];
             }
-            execute_one(&model->mma, model->wraps, words, b->d + (p * b->experiments + e) * answer);
+            execute_one(model, words, b->d + (p * b->experiments + e) * answer);
         }
     return true;
 }
@@ -125,6 +146,11 @@ static const char *const mma_names[] = {
     "SM80_8x8x128_S32U1U1S32_TN_ANDPOPC",
     "SM89_16x8x32_F16E4M3E5M2F16_TN",
     "SM90_16x8x4_F64F64F64F64_TN",
+    "SM120_16x8x32_F32E3M2E2M1F32_TN",
+    "SM120_16x8x32_F16E2M1E5M2F16_TN",
+    "SM120_16x8x32_F32E4M3E2M3F32_TN_VS32_UE8M0",
+    "SM120_16x8x64_F32E2M1E2M1F32_TN_VS32_UE8M0",
+    "SM120_16x8x64_F32E2M1E2M1F32_TN_VS16_UE4M3",
 };
 enum { MMA_NAMES = sizeof mma_names / sizeof mma_names[0] };
 
@@ -193,6 +219,15 @@ static void other_wrong_mma_is_noticed(void **state)
     get_mma("SM80_8x8x128_S32U1U1S32_TN_XORPOPC", &table);
     model = (mma_model){.mma = table};
     model.mma.op = PROBE_AND;
+    assert_int_equal(probe_mma_prove(&table, execute_model, &model, SEED, line), PROBE_DIFFERS);
+    for (int astray = 1; astray <= 2; astray++) {
+        get_mma("SM120_16x8x64_F32E2M1E2M1F32_TN_VS16_UE4M3", &table);
+        model = (mma_model){.mma = table, .astray = astray};
+        assert_int_equal(probe_mma_prove(&table, execute_model, &model, SEED, line), PROBE_DIFFERS);
+    }
+    get_mma("SM120_16x8x32_F32E3M2E2M1F32_TN", &table); /* e2m1 in the lowest bits */
+    model = (mma_model){.mma = table};
+    model.mma.operand[PROBE_B].shift = 0;
     assert_int_equal(probe_mma_prove(&table, execute_model, &model, SEED, line), PROBE_DIFFERS);
     get_mma("SM70_8x8x4_F32F16F16F32_TN", &table); /* two quad pairs change lanes */
     model = (mma_model){.mma = table};
@@ -266,6 +301,37 @@ static void model_matrices(const copy_model *m, uint8_t *image, const uint32_t *
             }
 }
 
+/* Element c of 16 of a row, from the lowest bits on. */
+static uint8_t element_of(const uint8_t *row, int bits, int c)
+{
+    return (uint8_t)((row[c * bits / 8] | (c < 15 ? row[c * bits / 8 + 1] << 8 : 0)) >> c * bits % 8 &
+                     ((1 << bits) - 1));
+}
+
+/* Matrices of bytes.  ldmatrix 8 x 16: lane 4 g + q has elements (g, 4 q ..).  16 x 16 transposed: byte i of register
+ * s has element (4 q + i, g + 8 s), and the atom's bytes 0, 1 of both registers become the first one.  stmatrix 16 x 8
+ * transposed: the lane has (g, 2 q), (g, 2 q + 1), (g + 8, 2 q), (g + 8, 2 q + 1); addresses are of columns. */
+static void model_bytes(const copy_model *m, uint8_t *image, const uint32_t *where, uint32_t *words)
+{
+    int bits = m->atom->packed_bits ? m->atom->packed_bits : 8;
+    int registers = m->atom->registers_src + m->atom->registers_dst;
+    for (int r = 0; r < registers; r++)
+        for (int lane = 0; lane < PROBE_LANES; lane++)
+            for (int i = 0; i < 4; i++) {
+                int      g = lane / 4, q = lane % 4;
+                uint8_t *byte = (uint8_t *)&words[r * PROBE_LANES + lane] + i;
+                if (m->wrong && r == registers - 1 && lane == 31 && i == 3)
+                    continue;
+                if (m->atom->registers_src != 0)
+                    image[where[2 * (8 * r + 2 * q + i % 2)] + (uint32_t)(g + 8 * (i / 2))] = *byte;
+                else if (m->atom->packed_bits)
+                    *byte = element_of(image + where[2 * (8 * r + g)], bits, 4 * q + i);
+                else
+                    *byte = image[where[2 * (r / 2 * 16 + 4 * q + i % 2 + 2 * (r % 2))] +
+                                  (uint32_t)(g + 8 * (i / 2))];
+            }
+}
+
 static void model_movmatrix(const copy_model *m, uint32_t *words)
 {
     uint32_t before[PROBE_LANES];
@@ -312,7 +378,11 @@ static bool execute_copy(void *context, const probe_copy_batch *b)
         uint32_t        words[PROBE_COPY_WORDS * PROBE_LANES];
         memcpy(image, b->image + e * PROBE_IMAGE, PROBE_IMAGE);
         memcpy(words, b->words + e * PROBE_COPY_WORDS * PROBE_LANES, sizeof words);
-        switch (m->atom->ptx[0]) {
+        if (m->atom->arch_specific)
+            model_bytes(m, image, where, words);
+        switch (m->atom->arch_specific ? 0 : m->atom->ptx[0]) {
+        case 0:
+            break;
         case 'l':
             model_matrices(m, image, where, words, true);
             break;
@@ -349,7 +419,8 @@ static void copies_are_proven_and_wrong_ones_noticed(void **state)
         if (probe_copy_prove(&copy, execute_copy, &model, SEED, line) != PROBE_DIFFERS)
             fail_msg("%s: wrong, and it was not noticed", atom.name);
     }
-    assert_int_equal(known, 2 + 1 + 6 + 6 + 8); /* shuffles, movmatrix, ldmatrix, stmatrix, cp.async */
+    /* shuffles, movmatrix, ldmatrix, stmatrix, cp.async */
+    assert_int_equal(known, 2 + 1 + 6 + 8 + 6 + 3 + 8);
 }
 
 /* ---- wgmma: descriptors as in the PTX manual ------------------------------------------------------- */

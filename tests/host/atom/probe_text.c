@@ -40,7 +40,7 @@ static void expect_text(run *r, const char *name, const char *ptx, const probe_k
     if (ptxpack_kernel_expand(r->handle, k->variant, k->symbols, k->symbol_count, &e) != PTXPACK_OK)
         fail_msg("%s: %s", name, ptxpack_detail(r->handle));
     const char *text = ptxpack_expansion_text(e, NULL);
-    snprintf(wanted, sizeof wanted, "\n        %s ", ptx);
+    snprintf(wanted, sizeof wanted, "\n        %.*s ", (int)strcspn(ptx, ";"), ptx); /* the first of two */
     if (strstr(text, wanted) == NULL)
         fail_msg("%s: the probe has no \"%s\"", name, ptx);
     ptxpack_expansion_free(e);
@@ -83,7 +83,7 @@ static void mma_probes(run *r, bool lowest)
         char         line[PROBE_LINE];
         if (is_wgmma(&atom) || !probe_mma_of(&atom, &mma, line))
             continue;
-        probe_mma_kernel(&atom, &k);
+        probe_mma_kernel(&atom, atom.arch, &k);
         if (lowest ? k.variant->arch == r->arch : k.variant->arch <= r->arch)
             one(r, atom.name, atom.ptx, &k);
     }
@@ -96,10 +96,29 @@ static void copy_probes(run *r, bool lowest)
         probe_kernel k;
         if (!probe_copy_known(&atom))
             continue;
-        probe_copy_kernel(&atom, &k);
+        probe_copy_kernel(&atom, atom.arch, &k);
         if (lowest ? k.variant->arch == r->arch : k.variant->arch <= r->arch)
             one(r, atom.name, atom.ptx, &k);
     }
+}
+
+static void suffix_probes(run *r)
+{
+    ptxpack_copy_atom copy;
+    ptxpack_mma_atom  mma;
+    probe_mma         probe;
+    probe_kernel      k;
+    char              line[PROBE_LINE];
+    for (size_t i = 0; ptxpack_copy_atom_at(i, &copy); i++)
+        if (copy.arch_specific) {
+            probe_copy_kernel(&copy, r->arch, &k);
+            one(r, copy.name, copy.ptx, &k);
+        }
+    for (size_t i = 0; ptxpack_mma_atom_at(i, &mma); i++)
+        if (mma.arch_specific && mma.arch <= r->arch && !is_wgmma(&mma) && probe_mma_of(&mma, &probe, line)) {
+            probe_mma_kernel(&mma, r->arch, &k);
+            one(r, mma.name, mma.ptx, &k);
+        }
 }
 
 /* Runs the probes of all widths, or of one. */
@@ -164,6 +183,22 @@ static void wgmma_probes_compile(void **state)
     end_compiling(&r);
 }
 
+/* Atoms that need a suffix, for each GPU that has them. */
+static void probes_compile_with_a_suffix(void **state)
+{
+    static const int arches[] = {100, 103, 110, 120, 121};
+    (void)state;
+    for (size_t i = 0; i < sizeof arches / sizeof arches[0]; i++) {
+        run r;
+        open_run(&r, arches[i], true, true);
+        suffix_probes(&r);
+        r.compile = false;
+        suffix_probes(&r);
+        assert_int_equal(r.count, 2 * (arches[i] >= 120 ? 11 + 3 * 25 + 3 : 11));
+        end_compiling(&r);
+    }
+}
+
 static void probes_compile_for_their_lowest_architecture(void **state)
 {
     static const int arches[] = {75, 80, 89, 90};
@@ -184,6 +219,7 @@ int main(void)
         cmocka_unit_test(probes_compile_for_an_h200),
         cmocka_unit_test(wgmma_probes_compile),
         cmocka_unit_test(probes_compile_for_their_lowest_architecture),
+        cmocka_unit_test(probes_compile_with_a_suffix),
     };
     return cmocka_run_group_tests(tests, scratch_open, scratch_close);
 }
