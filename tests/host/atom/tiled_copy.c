@@ -8,7 +8,7 @@ static void test_copy_atom_table(void **state)
     ptxpack_copy_atom atom, found;
     size_t            count = ptxpack_copy_atom_count(), tma = 0, bulk = 0;
     (void)state;
-    assert_int_equal(count, 5 + 2 + 7 + 8 + 6 + 39);
+    assert_int_equal(count, 5 + 2 + 7 + 8 + 6 + 11 + 39);
     for (size_t i = 0; i < count; i++) {
         assert_true(ptxpack_copy_atom_at(i, &atom));
         assert_int_equal(ptxpack_copy_atom_find(atom.name, &found), PTXPACK_OK);
@@ -28,8 +28,8 @@ static void test_copy_atom_table(void **state)
         for (int64_t k = 0; k < ptxpack_cosize(&atom.src); k++)
             assert_int_equal(bits[k], 7);
         free(bits);
-        assert_in_range(atom.arch, 50, 90);
-        assert_in_range(atom.isa, 40, 80);
+        assert_in_range(atom.arch, 50, 100);
+        assert_in_range(atom.isa, 40, 86);
         assert_true(strlen(atom.ptx) > 5 && strlen(atom.ptx) < sizeof atom.ptx - 1);
         assert_true(strlen(atom.name) < sizeof atom.name - 1);
         tma += strstr(atom.name, "SM90_TMA") != NULL;
@@ -51,15 +51,17 @@ static void test_copy_atom_versions(void **state)
         size_t      count;
         int         arch, isa;
     } facts[] = {
-        {"UniversalCopy<", 5, 50, 40},    {"SM50_Shuffle_U32_2x2Trans_XOR", 2, 50, 60}, /* shfl.sync */
-        {"SM75_U32x1_MOVM_T", 1, 75, 78}, {"SM75_U32x1_LDSM_N", 1, 75, 65},
-        {"SM75_U32x2_LDSM_N", 1, 75, 65}, {"SM75_U32x4_LDSM_N", 1, 75, 65},
-        {"SM75_U16x2_LDSM_T", 1, 75, 65}, {"SM75_U16x4_LDSM_T", 1, 75, 65},
-        {"SM75_U16x8_LDSM_T", 1, 75, 65}, {"SM90_U32x1_STSM_N", 1, 90, 78},
-        {"SM90_U32x2_STSM_N", 1, 90, 78}, {"SM90_U32x4_STSM_N", 1, 90, 78},
-        {"SM90_U16x2_STSM_T", 1, 90, 78}, {"SM90_U16x4_STSM_T", 1, 90, 78},
-        {"SM90_U16x8_STSM_T", 1, 90, 78}, {"SM80_CP_ASYNC_CACHE", 8, 80, 74}, /* with .L2::128B */
-        {"SM90_TMA_", 36, 90, 80},        {"SM90_BULK_COPY_", 3, 90, 80},
+        {"UniversalCopy<", 5, 50, 40},      {"SM50_Shuffle_U32_2x2Trans_XOR", 2, 50, 60}, /* shfl.sync */
+        {"SM75_U32x1_MOVM_T", 1, 75, 78},   {"SM75_U32x1_LDSM_N", 1, 75, 65},
+        {"SM75_U32x2_LDSM_N", 1, 75, 65},   {"SM75_U32x4_LDSM_N", 1, 75, 65},
+        {"SM75_U16x2_LDSM_T", 1, 75, 65},   {"SM75_U16x4_LDSM_T", 1, 75, 65},
+        {"SM75_U16x8_LDSM_T", 1, 75, 65},   {"SM90_U32x1_STSM_N", 1, 90, 78},
+        {"SM90_U32x2_STSM_N", 1, 90, 78},   {"SM90_U32x4_STSM_N", 1, 90, 78},
+        {"SM90_U16x2_STSM_T", 1, 90, 78},   {"SM90_U16x4_STSM_T", 1, 90, 78},
+        {"SM90_U16x8_STSM_T", 1, 90, 78},   {"SM80_CP_ASYNC_CACHE", 8, 80, 74}, /* with .L2::128B */
+        {"SM100_U8x", 5, 100, 86},          {"SM100_SU4_DU8x16_x", 3, 100, 86},
+        {"SM100_SU6_DU8x16_x", 3, 100, 86}, {"SM90_TMA_", 36, 90, 80},
+        {"SM90_BULK_COPY_", 3, 90, 80},
     };
     ptxpack_copy_atom atom;
     size_t            all = 0;
