@@ -6,7 +6,7 @@
  * The sed command removes CuTe's marks of static integers, the underscores, and of bits that it knows.  $CUTLASS is a
  * copy of NVIDIA's CUTLASS; the record was made with 4.2.0 and CUDA 13.0.
  *
- *   for part in 0 1 2 3 4 5 6; do
+ *   for part in 0 1 2 3 4 5 6 7; do
  *       g++ -std=c++17 -w -DPART=$part -I$CUTLASS/include -isystem /usr/local/cuda/include \
  *           -isystem /usr/local/cuda/include/cccl tests/data/record_tiled_copies.cpp -o record && ./record
  *   done | sed 's/M_0|([0-9]*&[0-9]*)=//g; s/\([^0-9A-Z]\)_\([0-9]\)/\1\2/g' >tests/data/tiled_copies.txt
@@ -154,9 +154,35 @@ static void of_thr_mma(char const *mma_op, Atoms atoms, Tile tile, Layout layout
         finish(thr.partition_C(tensor), thr.partition_fragment_C(tensor));
 }
 
-#define THREADS(type, op, ...)     of_threads<type, op>(#op, __VA_ARGS__)
-#define THR_MMA(x, type, mma, ...) of_thr_mma<OF_##x, type, mma>(#mma, __VA_ARGS__)
-#define MMA(x, type, op, mma, ...) of_mma<OF_##x, type, op, mma>(#op, #mma, __VA_ARGS__)
+/* retile of what another tiled copy of as many threads writes. */
+template <class T, class FirstOp, class Op, class FirstThreads, class FirstValues, class Threads, class Values,
+          class Layout>
+static void of_retile(char const *op, FirstThreads first_threads, FirstValues first_values, Threads threads,
+                      Values values, Layout layout, int thread)
+{
+    T   *start = reinterpret_cast<T *>(memory);
+    auto first = make_tiled_copy(Copy_Atom<FirstOp, T>{}, first_threads, first_values).get_slice(thread);
+    auto part = first.partition_D(make_tensor(start, layout));
+    auto copy = make_tiled_copy(Copy_Atom<Op, T>{}, threads, values);
+    auto thr = copy.get_slice(thread);
+    printf("$ --tiled '%s' --bits %d", op, int(sizeof_bits_v<T>));
+    option("threads", threads);
+    option("values", values);
+    option("fragment", part.layout());
+    printf(" --thread %d\n", thread);
+    print(thr);
+    print_tv(copy);
+    print("Fragment: ");
+    print(part.layout());
+    print("\n");
+    print_part("retile_S", thr.retile_S(part), &*part.data());
+    print_part("retile_D", thr.retile_D(part), &*part.data());
+}
+
+#define THREADS(type, op, ...)       of_threads<type, op>(#op, __VA_ARGS__)
+#define RETILE(type, first, op, ...) of_retile<type, first, op>(#op, __VA_ARGS__)
+#define THR_MMA(x, type, mma, ...)   of_thr_mma<OF_##x, type, mma>(#mma, __VA_ARGS__)
+#define MMA(x, type, op, mma, ...)   of_mma<OF_##x, type, op, mma>(#op, #mma, __VA_ARGS__)
 
 template <class M, class N> static auto row(M m, N n)
 {
@@ -386,5 +412,23 @@ int main()
     of_thr_mma<OF_C, float, SM90_64x64x16_F32F16F16_SS<GMMA::Major::K, GMMA::Major::K>>(
         "SM90_64x64x16_F32F16F16_SS", make_layout(make_shape(i2, i1, i1)), t(i128, i64, i16), row(i128, i128),
         200);
+#endif
+#if IN_PART(7)
+    RETILE(half_t, SM80_CP_ASYNC_CACHEGLOBAL<uint128_t>, SM75_U32x4_LDSM_N, row(i32, i4), row(i1, i8),
+           row(i32, i4), row(i1, i8), row(i128, i64), 77);
+    RETILE(half_t, UniversalCopy<uint32_t>, UniversalCopy<uint64_t>, row(i8, i4), row(i2, i4), row(i8, i4),
+           row(i2, i4), row(i32, i64), 9);
+    RETILE(half_t, UniversalCopy<uint64_t>, UniversalCopy<uint128_t>, row(i8, i4), row(i1, i8), row(i8, i4),
+           row(i1, i8), row(i32, i64), 9);
+    RETILE(half_t, UniversalCopy<uint32_t>, SM75_U32x4_LDSM_N, row(i16, i4), row(i2, i4), row(i16, i4),
+           row(i2, i8), row(i64, i64), 33);
+    RETILE(float, UniversalCopy<uint32_t>, UniversalCopy<uint128_t>, col(i16, i8), col(i4, i1), col(i16, i8),
+           col(i4, i2), col(i128, i64), 64);
+    RETILE(float, UniversalCopy<uint128_t>, SM90_U32x2_STSM_N, row(i8, i4), row(i1, i4), row(i8, i4),
+           row(i2, i4), row(i64, i64), 1);
+    RETILE(uint8_t, UniversalCopy<uint128_t>, UniversalCopy<uint32_t>, row(i4, i8), row(i1, i16), row(i4, i8),
+           row(i1, i16), row(i32, i128), 30);
+    RETILE(half_t, UniversalCopy<uint64_t>, SM75_U16x8_LDSM_T, col(i16, i2), col(i4, i2), col(i16, i2),
+           col(i4, i2), col(i128, i16), 30);
 #endif
 }
