@@ -269,9 +269,11 @@ static int check_settings(settings *s, bool lines)
         return command_fail("layout", "%s", wrong), COMMAND_USAGE;
     if (s->tv == NULL)
         return COMMAND_OK;
-    s->tile = ptxpack_tuple_parse(s->tv);
-    if (s->tile.status == PTXPACK_OK)
+    ptxpack_layout tile;
+    if (expr_tiler(s->tv, &tile) == PTXPACK_OK) {
+        s->tile = tile.shape;
         return COMMAND_OK;
+    }
     return command_fail("layout", "--tv %s: %s", s->tv, ptxpack_detail(NULL)), COMMAND_USAGE;
 }
 
