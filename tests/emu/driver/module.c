@@ -70,6 +70,32 @@ TEST(test_images)
     free(cu);
 }
 
+/* A driver takes the PTX ISA of its CUDA version and older ones: 9.4 came with CUDA 13.4. */
+TEST(test_isa_of_driver)
+{
+    static const struct {
+        const char *driver, *version, *newest; /* of a refused one: what the message names */
+    } drivers[] = {
+        {"13040", "9.4", NULL},  {"13050", "9.4", NULL},  {"13039", "9.4", "9.3"}, {"13030", "9.4", "9.3"},
+        {"13040", "9.5", "9.4"}, {"13030", "9.3", NULL},  {"13029", "9.3", "9.2"}, {"12080", "8.7", NULL},
+        {"12079", "8.7", "8.6"}, {"12069", "8.6", "8.5"},
+    };
+    char info[2048], error[2048], text[256], wanted[128];
+    for (size_t i = 0; i < sizeof drivers / sizeof drivers[0]; i++) {
+        snprintf(text, sizeof text, "PTXPACK_EMU_DRIVER=%s", drivers[i].driver);
+        struct emu_api *cu = emu_api_context(text, NULL);
+        snprintf(text, sizeof text,
+                 ".version %s\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n",
+                 drivers[i].version);
+        answers(load_logged(cu, text, info, error, sizeof info), drivers[i].newest != NULL ? 222 : 0);
+        snprintf(wanted, sizeof wanted, "line 1; fatal   : Unsupported .version %s; current version is '%s'",
+                 drivers[i].version, drivers[i].newest != NULL ? drivers[i].newest : "");
+        if (drivers[i].newest != NULL && strstr(error, wanted) == NULL)
+            fail_msg("driver %s, .version %s: %s", drivers[i].driver, drivers[i].version, error);
+        free(cu);
+    }
+}
+
 TEST(test_modules)
 {
     struct emu_api   *cu = emu_api_context("", NULL);
