@@ -151,24 +151,51 @@ TEST(test_distributed)
 
 TEST(test_flag)
 {
-    /* nothing is missing; one of the fences; the wait for the flag */
-    for (int missing = 0; missing < 4; missing++) {
+    /* nothing is missing; one of the fences; the wait for the flag; one of the fences is of the scope .cta */
+    for (int missing = 0; missing < 6; missing++) {
         struct emu_warp *a = &m.warp[0][1][2], *b = &m.warp[1][0][1];
         begin();
         touch_global(a, ST, 3, 0x10000, EMU_WRITE);
         if (missing != 1)
-            judge_fence(a, 1u << 3);
+            judge_fence(a, 1u << 3, missing == 4);
         touch_global(a, ATOM, 3, 0x20000, EMU_WRITE | EMU_STRONG);
         if (missing == 3)
             touch_global(&m.warp[1][1][0], ATOM, 0, 0x20000, EMU_WRITE | EMU_STRONG);
         touch_global(b, ATOM, 0, 0x20000, EMU_READ | EMU_STRONG);
         if (missing != 2)
-            judge_fence(b, 1);
+            judge_fence(b, 1, missing == 5);
         touch_global(b, LD, 0, 0x10000, EMU_READ);
         expect(missing ? "race: line 10 of the PTX: ld.shared.u32: thread (32,0,0) of block (2,0,0) reads "
                          "global "
                          "0x10000..0x10003, written by thread (67,0,0) of block (1,0,0) at line 11"
                        : NULL);
+    }
+}
+
+/* Within a block the scope .cta is enough, also beside releases by other blocks through the same word; and what a block
+ * has released so for itself, a thread of it can release for all. */
+TEST(test_flag_of_block)
+{
+    for (int missing = 0; missing < 2; missing++) {
+        struct emu_warp *a = &m.warp[0][1][2], *b = &m.warp[0][1][0], *other = &m.warp[1][0][1];
+        begin();
+        touch_global(a, ST, 3, 0x10000, EMU_WRITE);
+        judge_fence(a, 1u << 3, true);
+        touch_global(a, ATOM, 3, 0x20000, EMU_READ | EMU_WRITE | EMU_ATOMIC);
+        judge_fence(other, 1, true);
+        touch_global(other, ATOM, 0, 0x20000, EMU_READ | EMU_WRITE | EMU_ATOMIC);
+        touch_global(b, ATOM, 0, 0x20000, EMU_READ | EMU_STRONG);
+        judge_fence(b, 1, true);
+        touch_global(b, LD, 0, 0x10000, EMU_READ);
+        judge_fence(b, 1, missing);
+        touch_global(b, ATOM, 0, 0x30000, EMU_WRITE | EMU_STRONG);
+        touch_global(other, ATOM, 0, 0x30000, EMU_READ | EMU_STRONG);
+        judge_fence(other, 1, false);
+        touch_global(other, LD, 0, 0x10000, EMU_READ);
+        expect(missing
+                   ? "race: line 10 of the PTX: ld.shared.u32: thread (32,0,0) of block (2,0,0) reads global "
+                     "0x10000..0x10003, written by thread (67,0,0) of block (1,0,0) at line 11"
+                   : NULL);
     }
 }
 
@@ -182,10 +209,10 @@ TEST(test_counter)
                 struct emu_warp *w = &m.warp[c][b][0];
                 touch_global(w, ST, 0, 0x10000 + 64 * (c * CTAS + b), EMU_WRITE);
                 if (fences)
-                    judge_fence(w, 1);
+                    judge_fence(w, 1, false);
                 touch_global(w, ATOM, 0, 0x20000, EMU_READ | EMU_WRITE | EMU_ATOMIC);
                 if (fences)
-                    judge_fence(w, 1);
+                    judge_fence(w, 1, false);
             }
         for (uint32_t i = 0; i < CLUSTERS * CTAS; i++)
             touch_global(&m.warp[CLUSTERS - 1][CTAS - 1][0], LD, 0, 0x10000 + 64 * i, EMU_READ);

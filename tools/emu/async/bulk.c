@@ -45,7 +45,7 @@ bool bulk_decode_last(struct decoder *d, struct bulk_target *target, const struc
         decode_source(d, next++, PTX_u16);
     }
     if (options->hint)
-        decode_source(d, next, PTX_b64);
+        decode_source(d, next, PTX_u64);
     return !d->failed;
 }
 
@@ -207,6 +207,10 @@ static bool decode_operands_of_copy(struct decoder *d, struct emu_op *op, struct
         !cp_decode_address(d, 1, way == BULK_LOAD ? EMU_GLOBAL : EMU_SHARED, &o->from))
         return false;
     o->size = op->source_count;
+    const struct ptx_operand *bytes = decode_operand(d, 2);
+    if (bytes != NULL && bytes->kind == PTX_OP_INTEGER &&
+        (bytes->integer % 16 != 0 || bytes->integer > UINT32_MAX))
+        return decode_refuse(d, "the number of bytes must be a multiple of 16");
     decode_source(d, 2, PTX_u32);
     op->data = o;
     op->exec = exec_bulk;

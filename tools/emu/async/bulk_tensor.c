@@ -345,6 +345,17 @@ static bool decode_map(struct decoder *d, unsigned int number, struct tensor_op 
     return !d->failed;
 }
 
+/* ptxas takes this address without its brackets, too. */
+static bool decode_shared(struct decoder *d, unsigned int number, struct cp_address *out)
+{
+    const struct ptx_operand *o = decode_operand(d, number);
+    if (o == NULL || o->kind != PTX_OP_REGISTER)
+        return cp_decode_address(d, number, EMU_SHARED, out);
+    struct ptx_operand       base = *o;
+    const struct ptx_operand place = {.kind = PTX_OP_ADDRESS, .items = &base, .count = 1};
+    return cp_decode_address_of(d, &place, EMU_SHARED, out);
+}
+
 static bool decode_tensor_operands(struct decoder *d, struct emu_op *op, struct tensor_op *o)
 {
     struct bulk_options options;
@@ -353,7 +364,7 @@ static bool decode_tensor_operands(struct decoder *d, struct emu_op *op, struct 
         return decode_refuse(d, "a tensor must be in global memory");
     if (!decode_tile(d) || !bulk_decode_completion(d, &o->target) ||
         !bulk_decode_options(d, &o->target, &options) || !decode_tile(d) || !decode_end(d) ||
-        !decode_map(d, load, o) || !cp_decode_address(d, !load, EMU_SHARED, &o->shared))
+        !decode_map(d, load, o) || !decode_shared(d, !load, &o->shared))
         return false;
     op->data = o;
     op->exec = exec_tensor;
@@ -364,6 +375,7 @@ bool decode_tensor_copy(struct decoder *d, struct emu_op *op)
 {
     struct tensor_op *o = (struct tensor_op *)decode_alloc(d, 1, sizeof *o);
     return o != NULL && decode_rank(d, o) && bulk_decode_spaces(d, &o->target) &&
+           (o->target.way != BULK_LOAD || o->target.remote || decode_need_isa(d, 86)) &&
            decode_tensor_operands(d, op, o);
 }
 

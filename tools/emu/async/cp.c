@@ -30,16 +30,20 @@ static bool decode_group(struct decoder *d, struct emu_op *op, enum async_kind k
         return false;
     if (exec == exec_wait_group && !decode_integer(d, 0, &newest))
         return false;
-    if (newest < 0 || newest > INT32_MAX)
-        return decode_refuse(d, "%lld groups", (long long)newest);
-    op->u32[0] = (uint32_t)newest;
+    op->u32[0] = (uint32_t)newest; /* ptxas takes any constant: its low 32 bits count */
     return true;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------------ */
 bool cp_decode_address(struct decoder *d, unsigned int number, enum emu_space space, struct cp_address *out)
 {
-    decode_address(d, decode_operand(d, number), space, &out->bits);
+    return cp_decode_address_of(d, decode_operand(d, number), space, out);
+}
+
+bool cp_decode_address_of(struct decoder *d, const struct ptx_operand *operand, enum emu_space space,
+                          struct cp_address *out)
+{
+    decode_address(d, operand, space, &out->bits);
     if (d->failed)
         return false;
     out->source = d->op->source_count - 1u;

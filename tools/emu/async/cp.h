@@ -11,6 +11,8 @@ struct cp_address {
     enum emu_space space;
 };
 bool cp_decode_address(struct decoder *d, unsigned int number, enum emu_space space, struct cp_address *out);
+bool cp_decode_address_of(struct decoder *d, const struct ptx_operand *operand, enum emu_space space,
+                          struct cp_address *out);
 void cp_addresses(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a,
                   uint64_t out[EMU_LANES]);
 uint64_t cp_address_of(struct emu_warp *w, const struct emu_op *op, const struct cp_address *a, int lane);

@@ -171,6 +171,8 @@ bool decode_cp_async(struct decoder *d, struct emu_op *op)
     o->take = o->ignore = -1;
     if (decode_operand_count(d) == 4u + hint) {
         const struct ptx_operand *more = decode_operand(d, 3);
+        if (more->kind == PTX_OP_INTEGER && more->integer > o->bytes)
+            return decode_refuse(d, "%llu of %u bytes are copied", (unsigned long long)more->integer, o->bytes);
         bool ignore = more->kind == PTX_OP_REGISTER && more->symbol != NULL && more->symbol->type == PTX_pred;
         *(ignore ? &o->ignore : &o->take) = op->source_count;
         if (ignore)
@@ -179,7 +181,7 @@ bool decode_cp_async(struct decoder *d, struct emu_op *op)
             decode_source(d, 3, PTX_u32);
     }
     if (hint)
-        decode_source(d, decode_operand_count(d) - 1, PTX_b64);
+        decode_source(d, decode_operand_count(d) - 1, PTX_u64);
     op->data = o;
     op->exec = exec_cp_async;
     return true;

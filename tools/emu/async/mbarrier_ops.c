@@ -275,6 +275,8 @@ static bool decode_tail(struct decoder *d, struct mbarrier_op *o, const char *st
     if (counts && !decode_order(d, strong, &relaxed)) /* with bytes, the space may come first */
         return false;
     o->synchronises = !relaxed && !counts;
+    if (relaxed && strong != NULL && !counts && !(decode_need_sm(d, 90) && decode_need_isa(d, 86)))
+        return false;
     if (o->space != EMU_SHARED && o->space != EMU_GENERIC)
         return decode_refuse(d, "an mbarrier must be in shared memory");
     if (cluster && !remote)
@@ -310,6 +312,16 @@ static bool decode_inval(struct decoder *d, struct emu_op *op, struct mbarrier_o
     return decode_tail(d, o, NULL, false) && decode_operands(d, 1, 1) && decode_where(d, o, 0);
 }
 
+/* A register, or a constant in this range. */
+static bool constant_from(struct decoder *d, unsigned int number, int64_t least, int64_t most)
+{
+    const struct ptx_operand *o = decode_operand(d, number);
+    return o == NULL || o->kind != PTX_OP_INTEGER ||
+           ((int64_t)o->integer >= least && (int64_t)o->integer <= most) ||
+           decode_refuse(d, "operand %u must be from %lld to %lld", number + 1, (long long)least,
+                         (long long)most);
+}
+
 static bool decode_arrive(struct decoder *d, struct emu_op *op, struct mbarrier_op *o, bool drop)
 {
     o->drop = drop;
@@ -327,8 +339,10 @@ static bool decode_arrive(struct decoder *d, struct emu_op *op, struct mbarrier_
     o->has_count = decode_operand_count(d) == 3;
     if (o->expect_tx || (o->has_count && !o->no_complete))
         decode_need_sm(d, 90);
-    decode_result(d, 0, PTX_b64);
+    decode_result(d, 0, PTX_u64);
     if (!decode_where(d, o, 1))
+        return false;
+    if (o->has_count && !o->expect_tx && !constant_from(d, 2, 1, INT32_MAX))
         return false;
     if (o->has_count)
         decode_source(d, 2, PTX_u32);
@@ -358,7 +372,9 @@ static bool decode_wait(struct decoder *d, struct emu_op *op, struct mbarrier_op
     decode_result_pred(d, decode_operand(d, 0));
     if (!decode_where(d, o, 1))
         return false;
-    decode_source(d, 2, o->wait == WAIT_PARITY ? PTX_u32 : PTX_b64);
+    if (o->wait == WAIT_PARITY && !constant_from(d, 2, 0, 1))
+        return false;
+    decode_source(d, 2, o->wait == WAIT_PARITY ? PTX_u32 : PTX_u64);
     if (decode_operand_count(d) == 4)
         decode_source(d, 3, PTX_u32); /* a time limit, which is ignored: a wait may end at any time */
     op->exec = exec_wait;

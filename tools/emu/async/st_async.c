@@ -87,7 +87,8 @@ static bool decode_to(struct decoder *d, struct remote_op *o)
     decode_need_sm(d, 90);
     decode_need_isa(d, 81);
     o->to.space = decode_space(d, &cluster);
-    if (o->to.space != EMU_GENERIC && (o->to.space != EMU_SHARED || !cluster))
+    if (o->to.space != EMU_GENERIC &&
+        (o->to.space != EMU_SHARED || (!cluster && strcmp(d->in->opcode, "red") == 0)))
         return decode_refuse(d, "the destination must be .shared::cluster");
     if (!decode_take(d, "mbarrier::complete_tx::bytes"))
         return decode_refuse(d, ".mbarrier::complete_tx::bytes is missing");

@@ -104,7 +104,7 @@ static void exec_copy(struct emu_warp *w, const struct emu_op *op, uint32_t mask
                     write))
         return;
     memcpy(write[l].at, read[l].at, EMU_TENSOR_MAP_BYTES);
-    memory_fence(w, mask);
+    memory_fence(w, mask, false);
 }
 
 /* .global.shared::cta.tensormap::generic.release.scope.sync.aligned [to], [from], 128 */

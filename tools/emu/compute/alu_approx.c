@@ -135,7 +135,9 @@ static bool decode_root(struct decoder *d, struct emu_op *op, unsigned int opera
     if ((mode->flags & words) & ((mode->flags & words) - 1))
         return decode_refuse(d, "a rounding mode, .approx and .full exclude each other");
     const bool approximate_64 = mode->type == EMU_F64 && mode->flags & (EMU_APPROX | EMU_FTZ);
-    if (approximate_64 && (mode->flags & (EMU_APPROX | EMU_FTZ)) != (EMU_APPROX | EMU_FTZ))
+    const bool rounded_rcp = operation == EMU_OPERATION_RCP &&
+                             mode->flags & EMU_ROUNDS; /* .ftz means nothing */
+    if (approximate_64 && !rounded_rcp && (mode->flags & (EMU_APPROX | EMU_FTZ)) != (EMU_APPROX | EMU_FTZ))
         return decode_refuse(d, ".approx and .ftz go together for .f64");
     op->u8[2] = (uint8_t)operation;
     op->exec = emu_float_exec(nearest[mode->type]);

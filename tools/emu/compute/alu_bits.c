@@ -128,9 +128,7 @@ static bool decode_lop3_table(struct decoder *d, struct emu_op *op)
         decode_source(d, i, PTX_b32);
     if (!decode_integer(d, 4, &table))
         return false;
-    if (table < 0 || table > 255)
-        return decode_refuse(d, "the table must be 0 to 255, not %lld", (long long)table);
-    op->u8[0] = lop3_coefficients((uint8_t)table);
+    op->u8[0] = lop3_coefficients((uint8_t)table); /* ptxas takes any constant: its low 8 bits count */
     op->exec = exec_lop3;
     op->class_ = EMU_CLASS_integer;
     return !d->failed;
@@ -392,6 +390,17 @@ static inline uint32_t ones_32(uint32_t n) { return n >= 32 ? ~0u : (1u << n) - 
 FIELD(32, uint32_t, int32_t, uint8_t, ones_32)
 FIELD(64, uint64_t, int64_t, uint32_t, ones_64)
 
+/* Constants of positions and lengths are 0 to 255. */
+static bool decode_field(struct decoder *d, unsigned int number)
+{
+    for (unsigned int i = number; i < number + 2; i++) {
+        const struct ptx_operand *o = decode_operand(d, i);
+        if (o != NULL && o->kind == PTX_OP_INTEGER && o->integer > 255)
+            return decode_refuse(d, "operand %u must be from 0 to 255", i + 1);
+    }
+    return !d->failed;
+}
+
 bool decode_bfe(struct decoder *d, struct emu_op *op)
 {
     static alu_table table = {
@@ -401,7 +410,7 @@ bool decode_bfe(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "there is no such type for this operation");
     op->exec = table[type];
     op->class_ = EMU_CLASS_integer;
-    return DECODE_TYPED(d, type, type, PTX_u32, PTX_u32);
+    return DECODE_TYPED(d, type, type, PTX_u32, PTX_u32) && decode_field(d, 2);
 }
 
 bool decode_bfi(struct decoder *d, struct emu_op *op)
@@ -411,7 +420,7 @@ bool decode_bfi(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "the type must be .b32 or .b64");
     op->exec = type == PTX_b32 ? exec_bfi_32 : exec_bfi_64;
     op->class_ = EMU_CLASS_integer;
-    return DECODE_TYPED(d, type, type, type, PTX_u32, PTX_u32);
+    return DECODE_TYPED(d, type, type, type, PTX_u32, PTX_u32) && decode_field(d, 3);
 }
 
 /* `count` ones from bit `at` on. */

@@ -285,6 +285,8 @@ bool decode_set(struct decoder *d, struct emu_op *op)
     count = op->u8[U8_COMBINATION] != PLAIN ? 4 : 3;
     if (!decode_compared_type(d, op, type, is_unsigned) || !decode_end(d) || !decode_operands(d, count, count))
         return false;
+    if ((result == PTX_bf16 || result == PTX_bf16x2) && !(decode_need_sm(d, 90) && decode_need_isa(d, 78)))
+        return false;
     if (op->u8[U8_FTZ] && result == PTX_bf16)
         return decode_refuse(d, "a result of .bf16 has no .ftz");
     op->u32[1] = true_value(result, type);

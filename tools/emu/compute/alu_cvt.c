@@ -1,4 +1,5 @@
 /* alu_cvt.c - the decoder of cvt; cvt_int.c, cvt_float.c and cvt_narrow.c execute. */
+#include "tools/emu/machine/undefined.h"
 #include "cvt.h"
 
 static const char *const roundings[] = {"rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", NULL};
@@ -42,7 +43,9 @@ static bool is_type(enum ptx_type type) { return cvt_is_integer(type) || precisi
  * floating-point one if bits may get lost, otherwise none. */
 static bool check_rounding(struct decoder *d, enum ptx_type to, enum ptx_type from, int rounding)
 {
-    const bool integral = rounding >= FIRST_INTEGRAL;
+    const bool integral = rounding >= FIRST_INTEGRAL, whole = cvt_is_integer(to) || cvt_is_integer(from);
+    if ((to == PTX_bf16 || from == PTX_bf16) && whole && !(decode_need_sm(d, 90) && decode_need_isa(d, 78)))
+        return false;
     if (cvt_is_integer(to) && cvt_is_integer(from))
         return rounding == NO_ROUNDING || decode_refuse(d, "integers are not rounded");
     if (cvt_is_integer(to))
@@ -89,6 +92,69 @@ static bool check_flags(struct decoder *d, enum ptx_type to, enum ptx_type from,
     return true;
 }
 
+/* ---- wider registers ---------------------------------------------------------------------------------- */
+/* Around a conversion (op->data) between registers of the types' own widths.  Integers are extended as their type says,
+ * floats with zeros. */
+static void exec_wide(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    const struct emu_op *plain = (const struct emu_op *)op->data;
+    const unsigned int   from = plain->u8[CVT_FROM_BITS], to = plain->u8[CVT_TO_BITS];
+    const unsigned int   sign = cvt_is_signed((enum ptx_type)op->u8[CVT_TO]) ? 64 - to : 0;
+    const uint64_t      *a64 = emu_r64(w, op->source[0]);
+    const uint32_t      *a32 = emu_r32(w, op->source[0]);
+    uint64_t            *d64 = emu_r64(w, op->result[0]), *high = d64 + EMU_LANES;
+    uint32_t            *d32 = emu_r32(w, op->result[0]), *narrow = emu_r32(w, plain->source[0]);
+    if (from == 64)
+        memcpy(emu_r64(w, plain->source[0]), a64, 2 * EMU_ROW);
+    else
+        for (int l = 0; l < EMU_LANES; l++)
+            narrow[l] = (op->u8[CVT_FROM_BITS] > 32 ? (uint32_t)a64[l] : a32[l]) & (uint32_t)emu_ones(from);
+    plain->exec(w, plain, mask);
+    const uint64_t *wide = emu_r64(w, plain->result[0]);
+    narrow = emu_r32(w, plain->result[0]);
+    EMU_FOR_LANES(mask, l, {
+        const uint64_t value = (uint64_t)((int64_t)((to == 64 ? wide[l] : narrow[l]) << sign) >> sign);
+        if (op->u8[CVT_TO_BITS] > 32)
+            d64[l] = value;
+        else
+            d32[l] = (uint32_t)(value & emu_ones(op->u8[CVT_TO_BITS]));
+        if (op->u8[CVT_TO_BITS] == 128)
+            high[l] = sign && value >> 63 ? UINT64_MAX : 0;
+    });
+}
+
+static emu_exec *choose_exec(const struct emu_op *op)
+{
+    emu_exec *const fast = cvt_fast_float(op);
+    if (cvt_is_integer((enum ptx_type)op->u8[CVT_TO]))
+        return cvt_is_integer((enum ptx_type)op->u8[CVT_FROM]) ? cvt_integers(op) : cvt_exec_to_integer;
+    return fast != NULL ? fast : cvt_exec_to_float;
+}
+
+/* Integers in registers of up to 64 bits are converted where they are. */
+static bool is_wide(enum ptx_type type, unsigned int bits)
+{
+    return bits > ptx_type_bits(type) && (!cvt_is_integer(type) || bits > 64);
+}
+
+static bool decode_wide(struct decoder *d, struct emu_op *op, enum ptx_type to, enum ptx_type from)
+{
+    struct emu_op *plain = (struct emu_op *)decode_alloc(d, 1, sizeof *plain);
+    if (plain == NULL)
+        return false;
+    *plain = *op;
+    plain->u8[CVT_FROM_BITS] = (uint8_t)ptx_type_bits(from);
+    plain->u8[CVT_TO_BITS] = (uint8_t)ptx_type_bits(to);
+    plain->source = (emu_reg *)decode_alloc(d, 1, sizeof *plain->source);
+    plain->result = (emu_reg *)decode_alloc(d, 1, sizeof *plain->result);
+    plain->source[0] = decode_temporary(d, ptx_type_bits(from));
+    plain->result[0] = decode_temporary(d, ptx_type_bits(to));
+    plain->exec = choose_exec(plain);
+    op->data = plain;
+    op->exec = exec_wide;
+    return !d->failed;
+}
+
 static bool decode_plain(struct decoder *d, struct emu_op *op, int rounding, unsigned int flags)
 {
     const enum ptx_type to = decode_type(d), from = to == PTX_NO_TYPE ? to : decode_type(d);
@@ -101,16 +167,15 @@ static bool decode_plain(struct decoder *d, struct emu_op *op, int rounding, uns
     if (!decode_operands(d, 2, 2))
         return false;
     unsigned int to_bits = ptx_type_bits(to), from_bits = ptx_type_bits(from);
-    if (cvt_is_integer(to))
-        decode_result_wide(d, decode_operand(d, 0), to, &to_bits);
-    else
+    const bool   bf16 = to == PTX_bf16 || from == PTX_bf16; /* only in registers of its own width */
+    if (bf16 && !cvt_is_integer(to))
         decode_result(d, 0, to);
-    if (cvt_is_integer(from))
-        decode_source_wide(d, decode_operand(d, 1), from, &from_bits);
     else
+        decode_result_wide(d, decode_operand(d, 0), to, &to_bits);
+    if (bf16 && !cvt_is_integer(from))
         decode_source(d, 1, from);
-    if (to_bits > 64 || from_bits > 64)
-        return decode_refuse(d, "the register cannot have 128 bits");
+    else
+        decode_source_wide(d, decode_operand(d, 1), from, &from_bits);
     const bool integral = rounding >= FIRST_INTEGRAL;
     const int  mode = integral ? rounding - FIRST_INTEGRAL : rounding;
     op->u8[CVT_ROUNDING] = (uint8_t)(rounding == NO_ROUNDING ? EMU_RN : mode);
@@ -119,10 +184,9 @@ static bool decode_plain(struct decoder *d, struct emu_op *op, int rounding, uns
     op->u8[CVT_TO] = (uint8_t)to;
     op->u8[CVT_FROM_BITS] = (uint8_t)from_bits;
     op->u8[CVT_TO_BITS] = (uint8_t)to_bits;
-    emu_exec *const fast = cvt_fast_float(op);
-    op->exec = fast != NULL ? fast : cvt_exec_to_float;
-    if (cvt_is_integer(to))
-        op->exec = cvt_is_integer(from) ? cvt_integers(op) : cvt_exec_to_integer;
+    if (is_wide(to, to_bits) || is_wide(from, from_bits))
+        return !d->failed && decode_wide(d, op, to, from);
+    op->exec = choose_exec(op);
     return !d->failed;
 }
 

@@ -186,6 +186,8 @@ static bool arithmetic(struct decoder *d, struct emu_op *op, enum emu_arithmetic
 {
     static emu_exec *const directed[EMU_FLOAT_TYPES] = {[EMU_F32] = emu_exec_directed_f32,
                                                         [EMU_F64] = emu_exec_directed_f64,
+                                                        [EMU_BF16] = emu_exec_directed_bf16,
+                                                        [EMU_BF16X2] = emu_exec_directed_bf16,
                                                         [EMU_F32X2] = emu_exec_directed_f32x2};
     struct emu_float_mode  mode;
     if (!emu_float_modifiers(d, allowed, &mode) ||
@@ -225,8 +227,8 @@ bool decode_fma(struct decoder *d, struct emu_op *op)
                                                         [EMU_F64] = ANY | EMU_DIRECTED,
                                                         [EMU_F16] = HALF | EMU_FTZ | EMU_SAT,
                                                         [EMU_F16X2] = HALF | EMU_FTZ | EMU_SAT,
-                                                        [EMU_BF16] = HALF,
-                                                        [EMU_BF16X2] = HALF,
+                                                        [EMU_BF16] = HALF | EMU_DIRECTED,
+                                                        [EMU_BF16X2] = HALF | EMU_DIRECTED,
                                                         [EMU_F32X2] = ANY | EMU_DIRECTED | EMU_FTZ};
     return arithmetic(d, op, EMU_FMA, modes);
 }

@@ -69,6 +69,26 @@ EMU_INLINE uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c, unsigned int fl
     return finish_bf16(emu_to_odd_f32(sum_to_odd((double)BF16(a) * (double)BF16(b), (double)BF16(c))), flags);
 }
 
+/* fma in the other roundings, which the ISA does not list but ptxas takes.  The upper half of a single bf16 is 0 and stays so. */
+static uint32_t directed_bf16(const struct emu_op *op, uint32_t a, uint32_t b, uint32_t c)
+{
+    const double   exact = sum_to_odd((double)BF16(a) * (double)BF16(b), (double)BF16(c));
+    const uint32_t h = emu_narrow(exact, &emu_format_bf16, (enum emu_rounding)op->u8[0], false);
+    return op->u8[1] & EMU_RELU && h >> 15 ? 0 : h;
+}
+void emu_exec_directed_bf16(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    uint32_t       *d = emu_r32(w, op->result[0]);
+    const uint32_t *a = emu_r32(w, op->source[0]), *b = emu_r32(w, op->source[1]),
+                   *c = emu_r32(w, op->source[2]);
+    EMU_FOR_LANES(mask, l, {
+        const uint32_t high = a[l] >> 16 | b[l] >> 16 | c[l] >> 16
+                                  ? directed_bf16(op, a[l] >> 16, b[l] >> 16, c[l] >> 16)
+                                  : 0;
+        d[l] = directed_bf16(op, a[l] & 0xffff, b[l] & 0xffff, c[l] & 0xffff) | high << 16;
+    });
+}
+
 #define LOW(x)         ((x)&0xffff)
 #define HIGH(x)        ((x) >> 16)
 #define ONE_2(a, b)    OPERATION(a, b, flags)

@@ -48,7 +48,7 @@ bool decode_add(struct decoder *d, struct emu_op *op)
     if (decode_is_float(d))
         return decode_float_add(d, op);
     if (take_pair(d, "u16x2") || take_pair(d, "s16x2"))
-        return alu_finish(d, op, exec_add_16x2, PTX_b32, PTX_b32, 2);
+        return alu_finish(d, op, exec_add_16x2, PTX_f16x2, PTX_f16x2, 2);
     return decode_sum(d, op, table, exec_add_sat, ALU_CARRY_ADD);
 }
 
@@ -304,7 +304,8 @@ static bool decode_extreme(struct decoder *d, struct emu_op *op, const struct ex
 {
     bool                clip = decode_take(d, "relu");
     const bool          s16x2 = take_pair(d, "s16x2"), u16x2 = !s16x2 && take_pair(d, "u16x2");
-    const enum ptx_type type = s16x2 || u16x2 || d->failed ? PTX_b32 : decode_type(d);
+    const enum ptx_type type = s16x2 || u16x2 || d->failed ? PTX_f16x2
+                                                           : decode_type(d); /* pairs: no literals */
     clip |= decode_take(d, "relu");
     if (clip && (!decode_need_sm(d, 90) || !decode_need_isa(d, 80)))
         return false;
@@ -352,7 +353,9 @@ static bool decode_dot(struct decoder *d, struct emu_op *op, emu_exec *const tab
     const enum ptx_type a = decode_type(d), b = decode_type(d);
     if ((a != PTX_u32 && a != PTX_s32) || (b != PTX_u32 && b != PTX_s32))
         return decode_refuse(d, "the types must be .u32 or .s32");
-    return alu_finish(d, op, table[2 * (a == PTX_s32) + (b == PTX_s32)], PTX_b32, PTX_b32, 3);
+    op->exec = table[2 * (a == PTX_s32) + (b == PTX_s32)];
+    op->class_ = EMU_CLASS_integer;
+    return DECODE_TYPED(d, a == b ? a : PTX_s32, a, b, a == b ? a : PTX_s32);
 }
 
 bool decode_dp4a(struct decoder *d, struct emu_op *op)

@@ -179,8 +179,11 @@ static bool decode_vector(struct decoder *d, struct emu_op *op, unsigned int ele
     to = decode_operand(d, 0);
     from = decode_operand(d, 1);
     const bool special = from->kind == PTX_OP_SPECIAL && elements == MOST_ELEMENTS;
+    /* One register or literal is for all elements. */
+    const bool one = from->kind == PTX_OP_REGISTER || from->kind == PTX_OP_INTEGER ||
+                     from->kind == PTX_OP_F32 || from->kind == PTX_OP_F64;
     if (to->kind != PTX_OP_LIST || to->count != elements ||
-        (!special && (from->kind != PTX_OP_LIST || from->count != elements)))
+        (!special && !one && (from->kind != PTX_OP_LIST || from->count != elements)))
         return decode_refuse(d, "two vectors of %u elements are expected", elements);
     if (type == PTX_pred || ptx_type_bits(type) < 16 || ptx_type_bits(type) * elements > 128)
         return decode_refuse(d, "there are no such vectors of .%s", ptx_type_name(type));
@@ -189,7 +192,7 @@ static bool decode_vector(struct decoder *d, struct emu_op *op, unsigned int ele
         if (special)
             add_special(d, from, i, type);
         else
-            decode_source_of(d, &from->items[i], type);
+            decode_source_of(d, one ? from : &from->items[i], type);
     }
     op->u8[0] = ptx_type_bits(type) == 64;
     op->class_ = EMU_CLASS_move;

@@ -187,6 +187,8 @@ bool cvt_decode_narrow(struct decoder *d, struct emu_op *op, enum emu_rounding r
     if (form == NULL || from->pair != (from->one != F32))
         return decode_refuse(d, "no such conversion from .%s to .%s", from->word, to->word);
     decode_need_sm(d, form->sm);
+    if (to->one == TF32 && flags & FLAG_SATFINITE)
+        decode_need_isa(d, 81);
     const unsigned int sources = from->one == F32 && to->pair ? 2 : 1;
     if (!decode_operands(d, sources + 1, sources + 1))
         return false;

@@ -158,6 +158,7 @@ emu_exec *emu_arithmetic_f64(enum emu_arithmetic operation);
 emu_exec *emu_arithmetic_half(enum emu_arithmetic operation, const struct emu_float_mode *mode);
 /* Directed modes of f32, f64, f32x2: op->u8[2] is the operation. */
 emu_exec emu_exec_directed_f32, emu_exec_directed_f64, emu_exec_directed_f32x2;
+emu_exec emu_exec_directed_bf16; /* fma of bf16 and bf16x2 */
 enum { EMU_OPERATION_DIV = EMU_ARITHMETIC, EMU_OPERATION_RCP, EMU_OPERATION_SQRT };
 /* The NaN of an f64 result is not canonical: it is the first of these operands that is NaN, made quiet. */
 EMU_INLINE uint64_t emu_nan_f64(uint64_t result, uint64_t first, uint64_t second, uint64_t third)

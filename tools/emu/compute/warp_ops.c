@@ -204,14 +204,14 @@ static bool plan_constants(struct decoder *d, struct emu_op *op)
 }
 
 /* d or d|p */
-static bool decode_results(struct decoder *d)
+static bool decode_results(struct decoder *d, enum ptx_type type)
 {
     const struct ptx_operand *results = decode_operand(d, 0);
     if (results == NULL)
         return false;
     if (results->kind != PTX_OP_PAIR)
-        return decode_result_of(d, results, PTX_b32) != EMU_NO_REG;
-    decode_result_of(d, &results->items[0], PTX_b32);
+        return decode_result_of(d, results, type) != EMU_NO_REG;
+    decode_result_of(d, &results->items[0], type);
     decode_result_pred(d, &results->items[1]);
     return !d->failed;
 }
@@ -229,7 +229,7 @@ static bool take_sync(struct decoder *d, struct emu_op *op)
 static void add_member_mask(struct decoder *d, const struct emu_op *op, unsigned int number)
 {
     if (op->u8[1])
-        decode_source(d, number, PTX_b32);
+        decode_source(d, number, PTX_u32);
     else
         decode_add_source(d, decode_constant(d, EMU_ALL, 32));
 }
@@ -246,7 +246,7 @@ bool decode_shfl(struct decoder *d, struct emu_op *op)
     if (!decode_take(d, "b32"))
         return decode_refuse(d, "the type must be .b32");
     count = op->u8[1] ? 5 : 4;
-    if (!decode_end(d) || !decode_operands(d, count, count) || !decode_results(d))
+    if (!decode_end(d) || !decode_operands(d, count, count) || !decode_results(d, PTX_b32))
         return false;
     op->u8[0] = (uint8_t)mode;
     for (unsigned int i = 1; i < 4; i++)
@@ -355,7 +355,7 @@ bool decode_match(struct decoder *d, struct emu_op *op)
     type = decode_type(d);
     if (type != PTX_b32 && type != PTX_b64)
         return decode_refuse(d, "the type must be .b32 or .b64");
-    if (!decode_end(d) || !decode_operands(d, 3, 3) || !decode_results(d))
+    if (!decode_end(d) || !decode_operands(d, 3, 3) || !decode_results(d, PTX_u32))
         return false;
     if (mode == 0 && op->result_count > 1)
         return decode_refuse(d, ".any must have one result");
@@ -501,7 +501,7 @@ bool decode_elect(struct decoder *d, struct emu_op *op)
     if (!decode_need_sm(d, 90) || !decode_need_isa(d, 80) || !decode_end(d) || !decode_operands(d, 2, 2))
         return false;
     results = decode_operand(d, 0);
-    if (results->kind != PTX_OP_PAIR || !decode_results(d))
+    if (results->kind != PTX_OP_PAIR || !decode_results(d, PTX_u32))
         return decode_refuse(d, "the results must be d|p");
     decode_source(d, 1, PTX_u32);
     op->exec = exec_elect;

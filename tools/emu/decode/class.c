@@ -25,33 +25,6 @@ static unsigned int class_of(enum ptx_type type)
     }
 }
 
-static bool agree(enum ptx_type reg, enum ptx_type type)
-{
-    const unsigned int of_reg = class_of(reg), of_type = class_of(type);
-    if (of_reg & PREDICATE || of_type & PREDICATE)
-        return of_reg == of_type;
-    if (of_reg & BITS)
-        return true;
-    if (of_type & BITS)
-        return true;
-    if (of_type & FLOAT)
-        return reg == type;
-    return (of_reg & of_type) != 0;
-}
-
-bool decode_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type, bool wider)
-{
-    const enum ptx_type reg = o->symbol->type;
-    const unsigned int  bits = ptx_type_bits(reg), wanted = ptx_type_bits(type);
-    if (bits != wanted && !(wider && bits > wanted && wanted > 1))
-        return decode_refuse(d, "'%s' has %u bits, .%s %s %u", o->symbol->name, bits, ptx_type_name(type),
-                             wider ? "needs at least" : "needs", wanted);
-    if (!agree(reg, type))
-        return decode_refuse(d, "'%s' is a register of .%s, which .%s cannot use", o->symbol->name,
-                             ptx_type_name(reg), ptx_type_name(type));
-    return true;
-}
-
 /* The operand itself, not a part of a list. */
 static bool is_whole(const struct decoder *d, const struct ptx_operand *o)
 {
@@ -67,6 +40,82 @@ static bool is_opcode(const struct decoder *d, const char *const *opcodes)
         if (strcmp(d->in->opcode, opcodes[i]) == 0)
             return true;
     return false;
+}
+
+/* A pair of halves counts as an integer of the type that the instruction names, but not as a count, a mask or an
+ * identifier, which the instruction does not name. */
+static bool pair_counts(const struct decoder *d, const struct ptx_operand *o, enum ptx_type type)
+{
+    static const char *const first[] = {"bfind", "nanosleep", "getctarank", "dp4a", "dp2a", NULL};
+    static const char *const later[] = {"bfe", "szext", "mapa", "shl", "shr", NULL};
+    const bool               counts = o == &d->in->operands[0]
+                                          ? is_opcode(d, first)
+                                          : d->in->operand_count > 2 && o >= &d->in->operands[2] && is_opcode(d, later);
+    for (unsigned int i = 0; i < d->in->modifier_count; i++)
+        if (ptx_type_find(d->in->modifiers[i]) == type)
+            return !counts;
+    return false;
+}
+
+static bool agree(const struct decoder *d, const struct ptx_operand *o, enum ptx_type type)
+{
+    const enum ptx_type reg = o->symbol->type;
+    const unsigned int  of_reg = class_of(reg), of_type = class_of(type);
+    if (of_reg & PREDICATE || of_type & PREDICATE)
+        return of_reg == of_type;
+    if (of_reg & BITS)
+        return true;
+    if (of_type & BITS)
+        return true;
+    if (of_type & FLOAT)
+        return reg == type;
+    if (reg == PTX_f16x2)
+        return pair_counts(d, o, type);
+    return (of_reg & of_type) != 0;
+}
+
+/* In a list of elements in memory, and in one that is packed or unpacked, a register of bits makes ptxas look no
+ * further: the other registers only need its width. */
+static bool beside_bits(const struct decoder *d, const struct ptx_operand *o)
+{
+    static const char *const opcodes[] = {"ld", "ldu", "st", "mov", NULL};
+    for (unsigned int i = 0; is_opcode(d, opcodes) && i < d->in->operand_count; i++) {
+        const struct ptx_operand *list = &d->in->operands[i];
+        bool                      within = false, bits = false;
+        for (unsigned int k = 0; list->kind == PTX_OP_LIST && k < list->count; k++) {
+            const struct ptx_operand *item = &list->items[k];
+            within = within || item == o;
+            bits = bits || (item->kind == PTX_OP_REGISTER && class_of(item->symbol->type) & BITS);
+        }
+        if (within && bits)
+            return true;
+    }
+    return false;
+}
+
+/* ptxas looks at no predicate among the registers of a fragment, unless it is the only one. */
+static bool in_fragment(const struct decoder *d, const struct ptx_operand *o)
+{
+    static const char *const lists[] = {"ldmatrix", "stmatrix", "mma", "wgmma", NULL};
+    return is_whole(d, o) ? strcmp(d->in->opcode, "movmatrix") == 0 : is_opcode(d, lists);
+}
+
+bool decode_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type, bool wider)
+{
+    const enum ptx_type reg = o->symbol->type;
+    const unsigned int  bits = ptx_type_bits(reg), wanted = ptx_type_bits(type);
+    if (reg == PTX_pred && type == PTX_b32 && in_fragment(d, o))
+        return true;
+    if (bits != wanted && !(wider && bits > wanted && wanted > 1))
+        return decode_refuse(d, "'%s' has %u bits, .%s %s %u", o->symbol->name, bits, ptx_type_name(type),
+                             wider ? "needs at least" : "needs", wanted);
+    if (bits > wanted && class_of(type) & FLOAT && !(class_of(reg) & BITS))
+        return decode_refuse(d, "'%s' is wider than .%s, and is not a register of bits", o->symbol->name,
+                             ptx_type_name(type));
+    if (!agree(d, o, type) && !beside_bits(d, o))
+        return decode_refuse(d, "'%s' is a register of .%s, which .%s cannot use", o->symbol->name,
+                             ptx_type_name(reg), ptx_type_name(type));
+    return true;
 }
 
 /* Halves have no literals.  A type of bits takes floats only of its own precision, but in a list any float. */
@@ -97,11 +146,25 @@ bool decode_may_discard(struct decoder *d, const struct ptx_operand *o)
 /* mov of the same width, but 16 bits of places in the grid are enough; cvt to and from any; elements of lists. */
 bool decode_special_fits(struct decoder *d, const struct ptx_operand *o, unsigned int bits, enum ptx_type type)
 {
+    static const struct {
+        const char *name; /* or a part of it */
+        int         sm, isa;
+    } newer[] = {{"cluster", 90, 78},
+                 {"aggr_smem_size", 90, 81},
+                 {"reserved_smem", 80, 76},
+                 {"current_graph", 50, 80}};
     static const char *const opcodes[] = {"mov", "cvt", NULL};
     const unsigned int       wanted = ptx_type_bits(type);
     const bool               place = strchr(o->name, '.') != NULL;
     if (is_whole(d, o) && !is_opcode(d, opcodes))
         return decode_refuse(d, "only mov and cvt can read %%%s", o->name);
+    for (size_t i = 0; i < sizeof newer / sizeof newer[0]; i++)
+        if (strstr(o->name, newer[i].name) != NULL &&
+            (!decode_need_sm(d, newer[i].sm) || !decode_need_isa(d, newer[i].isa)))
+            return false;
+    for (unsigned int i = 0; i < d->in->modifier_count; i++)
+        if (strcmp(d->in->opcode, "cvt") == 0 && class_of(ptx_type_find(d->in->modifiers[i])) & FLOAT)
+            return decode_refuse(d, "a conversion to or from a float cannot read %%%s", o->name);
     if (is_whole(d, o) && class_of(type) & FLOAT)
         return decode_refuse(d, ".%s cannot use %%%s", ptx_type_name(type), o->name);
     if (bits == wanted || (is_whole(d, o) && wanted == 16 && place) ||
@@ -111,14 +174,35 @@ bool decode_special_fits(struct decoder *d, const struct ptx_operand *o, unsigne
     return decode_refuse(d, "%%%s has %u bits, .%s needs %u", o->name, bits, ptx_type_name(type), wanted);
 }
 
+/* The name of a function stands for its address in nearly all operands of the instruction's own type. */
+static bool takes_functions(const struct decoder *d, const struct ptx_operand *o, enum ptx_type type)
+{
+    static const char *const others[] = {"cvt",      "shfl",      "bar",       "barrier",   "vote",  "testp",
+                                         "copysign", "sqrt",      "mbarrier",  "redux",     "elect", "cp",
+                                         "bfe",      "bfi",       "nanosleep", "red.async", "wgmma", "mma",
+                                         "wmma",     "tensormap", NULL};
+    static const char *const shifts[] = {"shl", "shr", "mapa", NULL}; /* not as the amount, or the rank */
+    if (type == PTX_bf16 || type == PTX_bf16x2 || is_opcode(d, others) ||
+        (o == &d->in->operands[2] && is_opcode(d, shifts)))
+        return false;
+    return strcmp(d->in->opcode, "cvta") != 0 ||
+           (d->in->modifier_count > 0 && strcmp(d->in->modifiers[0], "to") == 0);
+}
+
 bool decode_symbol_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type)
 {
     static const char *const opcodes[] = {"mov", "cvta", "mapa", "getctarank", "call", NULL};
     const unsigned int       bits = ptx_type_bits(type);
+    if (is_whole(d, o) && o->symbol->kind == PTX_FUNCTION && !o->symbol->function->is_entry &&
+        takes_functions(d, o, type))
+        return true;
     if (!is_whole(d, o) || !is_opcode(d, opcodes))
         return decode_refuse(d, "a register is expected instead of '%s'", o->symbol->name);
     if (bits < 16 || bits > 64 || class_of(type) & FLOAT)
         return decode_refuse(d, "an address cannot be .%s", ptx_type_name(type));
+    if (o->symbol->space != PTX_SHARED &&
+        (strcmp(d->in->opcode, "mapa") == 0 || strcmp(d->in->opcode, "getctarank") == 0))
+        return decode_refuse(d, "'%s' is not in shared memory", o->symbol->name);
     if (bits == 32 && o->symbol->space == PTX_GLOBAL)
         return decode_refuse(d, "the address of '%s' has 64 bits", o->symbol->name);
     if (o->symbol->kind == PTX_VARIABLE && o->symbol->space == PTX_PARAM && d->function->text->is_entry)
@@ -137,7 +221,8 @@ bool decode_may_widen(struct decoder *d, unsigned int bits)
     for (unsigned int i = 0; i < d->in->modifier_count; i++)
         widened = widened || strcmp(d->in->modifiers[i], "async") == 0 ||
                   strcmp(d->in->modifiers[i], "tensormap") == 0;
-    if (bits == 32 ? widened || is_opcode(d, opcodes) : !widened || strcmp(d->in->opcode, "cp") == 0)
+    const bool narrow = (!widened && strcmp(d->in->opcode, "wmma") != 0) || strcmp(d->in->opcode, "cp") == 0;
+    if (bits == 32 ? widened || is_opcode(d, opcodes) : narrow)
         return true;
     return decode_refuse(d, "a global or generic address has 64 bits, not %u", bits);
 }

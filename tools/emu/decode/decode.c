@@ -127,7 +127,7 @@ static bool decode_instruction(struct decoder *d, const struct ptx_instruction *
     op.source = s->sources;
     if (decode == NULL)
         return decode_refuse(d, "this instruction is not supported");
-    if (!decode_guard(d, &op) || !decode_name(d))
+    if (!decode_guard(d, &op) || !decode_name(d) || !decode_needs(d))
         return false;
     if ((!decode(d, &op) || d->failed) || op.exec == NULL)
         return decode_refuse(d, "it cannot be decoded");

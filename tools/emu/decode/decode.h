@@ -46,6 +46,8 @@ bool decode_no_memory(struct decoder *d);
 /* The words of the instruction's name (names.def) must come first; all others may be in any order, as ptxas takes
  * them.  So each of these functions looks for the first one, in the order of the text, that has not been taken. */
 bool decode_name(struct decoder *d);
+/* What the words need by themselves (needs.def). */
+bool decode_needs(struct decoder *d);
 /* Take this word.  False: it is not there. */
 bool decode_take(struct decoder *d, const char *word);
 /* Look at the first one without taking it; "" if all have been taken. */

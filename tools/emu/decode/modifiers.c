@@ -24,19 +24,40 @@ static const char *find_word(const char *words, const char *word)
     return at;
 }
 
+static const char *name_of(const char *opcode)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i].opcode, opcode) == 0)
+            return names[i].words;
+    return NULL;
+}
+
+/* ptxas skips the words that name a field of a tensor map or a property of a number where they mean nothing. */
+static void skip_words(struct decoder *d)
+{
+    static const char fields[] = " global_address rank box_dim global_dim global_stride element_stride elemtype"
+                                 " interleave_layout swizzle_mode fill_mode ",
+                      properties[] = " finite infinite number notanumber normal subnormal ";
+    const char *const opcode = d->in->opcode;
+    if (strcmp(opcode, "cp") == 0)
+        return;
+    for (unsigned int i = 0; i < d->in->modifier_count; i++)
+        if ((strcmp(opcode, "tensormap") != 0 && find_word(fields, d->in->modifiers[i]) != NULL) ||
+            (strcmp(opcode, "testp") != 0 && find_word(properties, d->in->modifiers[i]) != NULL))
+            d->taken |= 1ull << i;
+}
+
 bool decode_name(struct decoder *d)
 {
     const struct ptx_instruction *in = d->in;
-    const char                   *words = NULL, *last = NULL, *before = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i].opcode, in->opcode) == 0)
-            words = names[i].words;
+    const char                   *words = name_of(in->opcode), *last = NULL, *before = NULL;
+    skip_words(d);
     for (unsigned int i = 0; words != NULL && i < in->modifier_count; i++) {
         const char *found = find_word(words, in->modifiers[i]);
         if (found != NULL && (before != NULL || found < last))
             return decode_refuse(d, "'.%s' must come before '.%s'", in->modifiers[i],
                                  before != NULL ? before : in->modifiers[i - 1]);
-        if (found == NULL)
+        if (found == NULL && strcmp(in->modifiers[i], "aligned") != 0) /* a barrier's may be anywhere */
             before = in->modifiers[i];
         else
             last = found;
@@ -114,7 +135,8 @@ static bool was_taken(const struct decoder *d, const char *word)
 /* ptxas does not mind a second one of these words. */
 static bool may_repeat(const char *word)
 {
-    static const char *const words[] = {"sat", "satfinite", "sync", "uni", "approx", "cc", "NaN"};
+    static const char *const words[] = {"sat", "satfinite", "sync", "uni",     "approx",
+                                        "cc",  "NaN",       "relu", "shiftamt"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(words[i], word) == 0)
             return true;
@@ -159,6 +181,29 @@ bool decode_need_suffix_from(struct decoder *d, int sm)
     const struct ptx_module *text = d->module->text;
     return (text->target_suffix && text->target >= sm) ||
            decode_refuse(d, "needs .target sm_%da, the text says sm_%d", sm, text->target);
+}
+
+bool decode_needs(struct decoder *d)
+{
+    static const struct {
+        const char *opcode, *word;
+        int         isa, sm;
+    } needs[] = {
+#define NEED(opcode, word, isa, sm) {opcode, word, isa, sm},
+#include "needs.def"
+#undef NEED
+    };
+    const struct ptx_instruction *in = d->in;
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        bool found = *needs[i].word == '\0';
+        if (*needs[i].opcode && strcmp(needs[i].opcode, in->opcode) != 0)
+            continue;
+        for (unsigned int k = 0; k < in->modifier_count; k++)
+            found = found || strcmp(in->modifiers[k], needs[i].word) == 0;
+        if (found && (!decode_need_isa(d, needs[i].isa) || !decode_need_sm(d, needs[i].sm)))
+            return false;
+    }
+    return true;
 }
 
 /* ---- state spaces ----------------------------------------------------------------------------------- */

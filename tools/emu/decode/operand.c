@@ -352,6 +352,16 @@ static emu_reg immediate(struct decoder *d, const struct ptx_operand *o, enum pt
     return decode_constant(d, value, bits == 64 ? 64 : 32);
 }
 
+/* Where ptxas takes a register in braces for the register. */
+static bool takes_braces(const struct decoder *d, enum ptx_type type)
+{
+    const char *const opcode = d->in->opcode;
+    return strcmp(opcode, "mbarrier") == 0
+               ? d->in->modifier_count > 0 && strncmp(d->in->modifiers[0], "arrive", 6) == 0
+               : (type == PTX_bf16 || type == PTX_bf16x2) &&
+                     (strcmp(opcode, "min") == 0 || strcmp(opcode, "max") == 0);
+}
+
 static emu_reg source_of(struct decoder *d, const struct ptx_operand *o, enum ptx_type type, bool wider,
                          unsigned int *bits)
 {
@@ -359,6 +369,8 @@ static emu_reg source_of(struct decoder *d, const struct ptx_operand *o, enum pt
     *bits = ptx_type_bits(type);
     if (o == NULL || d->failed)
         return reg;
+    if (o->kind == PTX_OP_LIST && o->count == 1 && takes_braces(d, type))
+        o = &o->items[0];
     if (o->negated && type != PTX_pred) {
         decode_refuse(d, "the operand cannot be negated");
         return reg;

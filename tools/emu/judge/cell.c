@@ -106,6 +106,11 @@ static void check_pair(const struct judge_view *view, const struct judge_record 
 static void check_reads(const struct judge_view *view, const struct judge_reads *reads)
 {
     struct judge_record other = {reads->epoch, reads->op, reads->cluster, reads->row, 0, reads->flags};
+    if (reads->flags & BY_CONSTANT) {
+        other.lane = (uint8_t)__builtin_ctz(reads->mask);
+        judge_report_pair(view, &other, false, MISSING_CONSTANCY);
+        return;
+    }
     for (uint32_t m = reads->mask; m; m &= m - 1) {
         other.lane = (uint8_t)__builtin_ctz(m);
         if (other.row == view->me.row && other.lane == view->me.lane && other.cluster == view->me.cluster &&
@@ -160,6 +165,12 @@ void judge_cell_add_reads(struct judge_grid *grid, struct judge_cell *cell, cons
 static bool reads_take(const struct judge_view *view, struct judge_reads *reads, const struct judge_reads *mine)
 {
     const bool same_row = reads->epoch && reads->row == mine->row && reads->cluster == mine->cluster;
+    if (reads->epoch &&
+        (reads->flags ^ mine->flags) & BY_CONSTANT) { /* a later write is a finding for this one */
+        if (mine->flags & BY_CONSTANT)
+            *reads = *mine;
+        return true;
+    }
     if (same_row && reads->epoch == mine->epoch) {
         reads->mask |= mine->mask;
         reads->op = mine->op;

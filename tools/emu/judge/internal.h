@@ -55,8 +55,9 @@ enum { LINE_READS = 2 };
 enum {
     BY_ASYNC_PROXY = 1,
     BY_STRONG = 2,
-    BY_WIDE = 8,   /* strong, and its scope is wider than the block */
-    BY_SEVERAL = 4 /* a write: several lanes of one store wrote the same; each may read it */
+    BY_WIDE = 8,     /* strong, and its scope is wider than the block */
+    BY_SEVERAL = 4,  /* a write: several lanes of one store wrote the same; each may read it */
+    BY_CONSTANT = 16 /* a read through .nc: nothing may write there, in any order */
 };
 
 struct judge_record { /* an access; epoch 0: none */
@@ -97,6 +98,13 @@ struct judge_page { /* of global memory */
 };
 
 /* ---- strong accesses ------------------------------------------------------------------------------ */
+/* Whom a fence orders accesses for: all threads, or with the scope .cta only those of its block. */
+enum judge_reach { REACH_ALL, REACH_BLOCK, REACHES };
+struct judge_near { /* what the threads of one block have released with fences of the scope .cta */
+    uint64_t             block;
+    struct judge_packet *part[PARTS];
+    struct judge_near   *next;
+};
 struct judge_location {           /* a word through which a strong write has released */
     const void            *owner; /* the block, for shared memory */
     uint64_t               address;
@@ -105,6 +113,7 @@ struct judge_location {           /* a word through which a strong write has rel
     uint64_t               alone;   /* all later changes are by host thread `thread` */
     const void            *thread;
     struct judge_packet   *part[PARTS];
+    struct judge_near     *near; /* of global memory: by block */
     struct judge_location *next;
 };
 enum { LOCATION_SHARDS = 64, LOCATION_BUCKETS = 1024 };
@@ -164,14 +173,17 @@ struct judge_pending { /* a strong read of a word, and what had been released th
     uint64_t             address, changes;
     uint32_t             stores;
     const void          *thread; /* the host thread that read */
-    struct judge_packet *part[PARTS];
+    struct judge_packet *part[REACHES][PARTS];
+};
+struct judge_snapshot { /* what lanes had observed at their last fence */
+    struct judge_vector *part[PARTS][EMU_LANES];
+    uint32_t             own[PARTS][ROW_KINDS][EMU_LANES];
+    uint32_t             lanes; /* that have executed one; of REACH_BLOCK: since the last of REACH_ALL */
 };
 struct judge_strong { /* of a warp that has executed a fence or a strong read of a released word */
-    struct judge_vector *part[PARTS][EMU_LANES]; /* observed at the last fence */
-    uint32_t             own[PARTS][ROW_KINDS][EMU_LANES];
-    uint32_t             fenced; /* lanes that have executed a fence */
-    struct judge_pending pending[EMU_LANES][PENDING];
-    uint8_t              pending_count[EMU_LANES];
+    struct judge_snapshot at[REACHES];
+    struct judge_pending  pending[EMU_LANES][PENDING];
+    uint8_t               pending_count[EMU_LANES];
 };
 
 struct judge_warp {

@@ -16,9 +16,7 @@
  *   - a missing fence between a strong read and a barrier;
  *   - reads of a word by lanes of the warp of which several have stored equal bytes there with one
  *     store;
- *   - writes of what was read through .nc earlier in the launch;
- *   - scopes of fences: one of .cta scope counts as one of .gpu scope (strong accesses in the scope .cta by threads
- *     of different blocks are found); .cluster counts as .gpu;
+ *   - the scope .cluster, which counts as .gpu; and the scope .cta of fences before flags in another block's shared memory;
  *   - some missing orders with fences: a fence acquires what was released through the words that were
  *     read before it, and if the grid runs on several host threads also what others have released there
  *     since (their order cannot be known); from the fifth word between two fences on, a read acquires at
@@ -244,8 +242,10 @@ static bool invalidates(const struct emu_op *op)
            strcmp(in->modifiers[0], "inval") == 0;
 }
 
-static uint8_t strong_flags(unsigned int access, bool strong)
+static uint8_t flags_of(unsigned int access, bool strong)
 {
+    if (access & EMU_NC)
+        return BY_CONSTANT;
     return !strong ? 0 : access & EMU_OWN_BLOCK ? BY_STRONG : BY_STRONG | BY_WIDE;
 }
 
@@ -269,7 +269,7 @@ void judge_access(struct emu_warp *warp, const struct emu_op *op, uint32_t mask,
                                .mask = mask,
                                .all = ref,
                                .me = {w->epoch, op->number, w->cluster->id, (uint16_t)w->number, 0,
-                                      strong_flags(access, strong)}};
+                                      flags_of(access, strong)}};
     judge_touch_lanes(&view, mask, ref, bytes);
     judge_touch_done(&view);
     if (warp->cluster->cta_count > 1)

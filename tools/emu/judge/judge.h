@@ -52,8 +52,9 @@ void judge_clock_clear(struct emu_cluster *cluster, struct judge_clock **clock);
 void judge_clock_move(struct emu_cluster *cluster, struct judge_clock **to, struct judge_clock **from);
 /* bar.warp.sync: the lanes of mask have observed each other's accesses. */
 void judge_warp_sync(struct emu_warp *w, uint32_t mask);
-/* fence, membar: order earlier accesses before later strong accesses, and the reverse. */
-void judge_fence(struct emu_warp *w, uint32_t mask);
+/* fence, membar: order earlier accesses before later strong accesses, and the reverse; own_block: in the scope .cta, so
+ * for threads of the block only. */
+void judge_fence(struct emu_warp *w, uint32_t mask, bool own_block);
 /* fence.proxy.async: what these lanes have observed so far becomes visible to the async proxy.  `spaces`: the
  * memory that it covers (1 global, 2 shared). */
 void judge_proxy_fence(struct emu_warp *w, uint32_t mask, unsigned int spaces);

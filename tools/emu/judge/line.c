@@ -43,6 +43,8 @@ static bool replaces(const struct judge_view *view, const struct judge_reads *th
 {
     if (!there->epoch)
         return true;
+    if ((there->flags ^ mine->flags) & BY_CONSTANT) /* a read through .nc is kept: a later write is a finding */
+        return mine->flags & BY_CONSTANT;
     if (there->row == mine->row && there->mask == mine->mask && there->cluster == mine->cluster &&
         mine->row != ROW_TABLE)
         return true;
@@ -53,7 +55,8 @@ static bool line_read(const struct judge_view *view, struct judge_line *line, co
 {
     for (int i = 0; i < LINE_READS; i++)
         if (line->read[i].epoch && line->read[i].row == mine->row && line->read[i].epoch == mine->epoch &&
-            line->read[i].mask == mine->mask && line->read[i].cluster == mine->cluster)
+            line->read[i].mask == mine->mask && line->read[i].cluster == mine->cluster &&
+            !(mine->flags & ~line->read[i].flags & BY_CONSTANT))
             return true;
     for (int i = 0; i < LINE_READS; i++)
         if (replaces(view, &line->read[i], mine)) {
@@ -62,7 +65,10 @@ static bool line_read(const struct judge_view *view, struct judge_line *line, co
         }
     if (view->ref->space != EMU_GLOBAL)
         return false;
-    line->read[line->read[0].cluster == mine->cluster ? 0 : 1] = *mine; /* two clusters are kept */
+    struct judge_reads *at =
+        &line->read[line->read[0].cluster == mine->cluster ? 0 : 1]; /* two clusters are kept */
+    if (!(at->flags & ~mine->flags & BY_CONSTANT))
+        *at = *mine;
     return true;
 }
 
@@ -78,7 +84,8 @@ bool judge_line_touch(const struct judge_view *view, struct judge_line *line, ui
     if (!(view->access & EMU_WRITE))
         return line_read(view, line, &mine);
     for (int i = 0; i < LINE_READS; i++)
-        if (!is_before(view, &line->read[i], &mine))
+        if (!is_before(view, &line->read[i], &mine) ||
+            (line->read[i].epoch && line->read[i].flags & BY_CONSTANT))
             return false;
     for (int i = 0; i < LINE_READS; i++)
         line->read[i].epoch = 0;

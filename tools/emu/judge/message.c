@@ -114,8 +114,10 @@ void judge_report_pair(const struct judge_view *view, const struct judge_record 
                    other_writes ? "written" : "read", who, place);
     else if (missing == MISSING_CONSTANCY)
         judge_find(w->w, view->op, view->lane, JUDGE_RACE,
-                   "%s through .nc, written by %s%s at %s: nothing may write there during the launch", mine,
-                   thread ? "" : "the ", thread ? who : name, place);
+                   other_writes
+                       ? "%s through .nc, written by %s%s at %s: nothing may write there during the launch"
+                       : "%s, read through .nc by %s%s at %s: nothing may write there during the launch",
+                   mine, thread ? "" : "the ", thread ? who : name, place);
     else if (thread)
         judge_find(w->w, view->op, view->lane, JUDGE_RACE, "%s, %s by %s at %s, and nothing orders them", mine,
                    other_writes ? "written" : "read", who, place);

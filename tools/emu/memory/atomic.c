@@ -234,14 +234,14 @@ static void exec_atom(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 {
     const struct atomic_op *a = (const struct atomic_op *)op->data;
     if (a->fences & FENCE_BEFORE)
-        memory_fence(w, mask);
+        memory_fence(w, mask, a->own_block);
     bool begun = memory_strong_begin(w, (enum emu_space)op->u8[0], ACCESS);
     bool done = update_lanes(w, op, mask);
     memory_strong_end(begun);
     if (!done)
         return;
     if (a->fences & FENCE_AFTER)
-        memory_fence(w, mask);
+        memory_fence(w, mask, a->own_block);
     if (a->yields)
         emu_yield(w);
 }

@@ -24,10 +24,10 @@ static unsigned int register_log2(const struct emu_op *op, unsigned int element)
     return op->u32[U32_REGISTERS] >> (REG_SHIFT * element) & ((1u << REG_SHIFT) - 1);
 }
 
-void memory_fence(struct emu_warp *w, uint32_t mask)
+void memory_fence(struct emu_warp *w, uint32_t mask, bool own_block)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    judge_fence(w, mask);
+    judge_fence(w, mask, own_block);
 }
 
 /* ---- elements between memory and a row -------------------------------------------------------------- */
@@ -122,9 +122,11 @@ static void load_element(struct emu_warp *w, const struct emu_op *op, uint32_t m
     const emu_reg      reg = op->result[element];
     uint32_t          *narrow = emu_r32(w, reg);
     uint64_t          *wide = emu_r64(w, reg), *high = wide + EMU_LANES;
-    if (size == 16)
+    if (size == 16) {
         MEMORY_FOR_LANES(m, mask, l, p, memcpy(&wide[l], p + from, 8); memcpy(&high[l], p + from + 8, 8));
-    else if (!weak)
+        return;
+    }
+    if (!weak)
         MEMORY_FOR_LANES(m, mask, l, p,
                          put(w, reg, log2, l, extended(read_strong(p + from, size), size, is_signed, log2)));
     else if (m->regular && m->step == 0)
@@ -138,6 +140,8 @@ static void load_element(struct emu_warp *w, const struct emu_op *op, uint32_t m
     else
         MEMORY_FOR_LANES(m, mask, l, p,
                          put(w, reg, log2, l, extended(read_weak(p + from, size), size, is_signed, log2)));
+    if (log2 == 4) /* 128 bits */
+        EMU_FOR_LANES(mask, l, high[l] = is_signed && wide[l] >> 63 ? UINT64_MAX : 0);
 }
 
 static void store_element(struct emu_warp *w, const struct emu_op *op, uint32_t mask, unsigned int element,
@@ -169,8 +173,10 @@ static struct emu_bits bits_of_bytes(uint32_t bytes, unsigned int size, bool is_
         bits.low |= bytes >> i & 1 ? 0xffull << 8 * i : 0;
         bits.high |= bytes >> (8 + i) & 1 ? 0xffull << 8 * i : 0;
     }
-    if (is_signed && size < 8 && bytes >> (size - 1) & 1) /* so are the copies of the sign */
-        bits.low |= UINT64_MAX << 8 * size;
+    if (is_signed && size <= 8 && bytes >> (size - 1) & 1) { /* so are the copies of the sign */
+        bits.low |= size < 8 ? UINT64_MAX << 8 * size : 0;
+        bits.high = UINT64_MAX;
+    }
     return bits;
 }
 
@@ -242,7 +248,7 @@ static void exec_ld(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     struct memory_lanes m;
     uint64_t            address[EMU_LANES];
     if (op->u8[U8_FENCES] & FENCE_BEFORE)
-        memory_fence(w, mask);
+        memory_fence(w, mask, (op->u32[U32_ACCESS] & EMU_OWN_BLOCK) != 0);
     bool begun = memory_strong_begin(w, (enum emu_space)op->u8[U8_SPACE], op->u32[U32_ACCESS]);
     bool found = find_lanes(w, op, mask, &m, address);
     for (unsigned int i = 0; found && i < op->u8[U8_COUNT]; i++)
@@ -254,7 +260,7 @@ static void exec_ld(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     if (w->holes)
         load_holes(w, op, &m, address);
     if (op->u8[U8_FENCES] & FENCE_AFTER)
-        memory_fence(w, mask);
+        memory_fence(w, mask, (op->u32[U32_ACCESS] & EMU_OWN_BLOCK) != 0);
     if (op->u8[U8_YIELDS])
         emu_yield(w);
 }
@@ -264,7 +270,7 @@ static void exec_st(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
     struct memory_lanes m;
     uint64_t            address[EMU_LANES];
     if (op->u8[U8_FENCES] & FENCE_BEFORE)
-        memory_fence(w, mask);
+        memory_fence(w, mask, (op->u32[U32_ACCESS] & EMU_OWN_BLOCK) != 0);
     bool begun = memory_strong_begin(w, (enum emu_space)op->u8[U8_SPACE], op->u32[U32_ACCESS]);
     bool found = find_lanes(w, op, mask, &m, address);
     for (unsigned int i = 0; found && i < op->u8[U8_COUNT]; i++)
@@ -322,7 +328,7 @@ void decode_policy(struct decoder *d, unsigned int number, bool policy)
 {
     decode_operands(d, number + policy, number + policy);
     if (policy && !d->failed)
-        decode_source(d, number, PTX_b64);
+        decode_source(d, number, PTX_u64);
 }
 
 /* EMU_STRONG for what is not weak. */
@@ -412,8 +418,6 @@ static void decode_values(struct decoder *d, struct emu_op *op, unsigned int num
             decode_result_wide(d, &items[i], type, &bits);
         else
             decode_source_wide(d, &items[i], type, &bits);
-        if (bits == 128 && type != PTX_b128)
-            decode_refuse(d, "a register of 128 bits is given for .%s", ptx_type_name(type));
         if (!d->failed)
             op->u32[U32_REGISTERS] |= (uint32_t)__builtin_ctz(bits / 8) << (REG_SHIFT * i);
     }
@@ -436,6 +440,10 @@ static bool check_load(struct decoder *d, const struct access_words *words)
         return decode_refuse(d, ".nc cannot be combined with an order");
     if (words->read_only && !global)
         return decode_refuse(d, "only .global has .nc");
+    if (words->space == EMU_PARAM && words->order > ORDER_WEAK)
+        return decode_refuse(d, "a parameter has no order of accesses");
+    if (words->space == EMU_LOCAL && words->order > ORDER_WEAK)
+        return decode_refuse(d, "local memory has no order of accesses");
     if (strcmp(d->in->opcode, "ldu") == 0 && !global && words->space != EMU_GENERIC)
         return decode_refuse(d, "ldu must use .global");
     return true;
@@ -468,6 +476,8 @@ bool decode_st(struct decoder *d, struct emu_op *op)
         return false;
     if (words.space == EMU_CONST || words.read_only)
         return decode_refuse(d, "constants cannot be written");
+    if (words.space == EMU_LOCAL && words.order > ORDER_WEAK)
+        return decode_refuse(d, "local memory has no order of accesses");
     if (!decode_operands(d, 2, 3) || !decode_place_of(d, op, 0, words.space))
         return false;
     if (words.space == EMU_PARAM && op->u8[U8_SPACE] == EMU_GLOBAL)

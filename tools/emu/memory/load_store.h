@@ -33,5 +33,5 @@ void decode_policy(struct decoder *d, unsigned int number, bool policy);
 /* Append the address of an operand as a source; u8[0] is the space that is accessed, u8[1] the address bits. */
 bool decode_place_of(struct decoder *d, struct emu_op *op, unsigned int number, enum emu_space space);
 /* What the host's processor and the judge must do at a fence. */
-void memory_fence(struct emu_warp *w, uint32_t mask);
+void memory_fence(struct emu_warp *w, uint32_t mask, bool own_block);
 #endif

@@ -186,10 +186,10 @@ static enum ptx_type decode_cluster_address(struct decoder *d, struct emu_op *op
         return PTX_NO_TYPE;
     if (space != EMU_SHARED && space != EMU_GENERIC)
         decode_refuse(d, "the space must be .shared::cluster");
-    if (type != PTX_u64 && type != PTX_u32)
+    if (type != PTX_u64 && type != PTX_u32 && type != PTX_s64 && type != PTX_s32)
         decode_refuse(d, ".%s is not a type of such an address", ptx_type_name(type));
     op->u8[U8_SPACE] = (uint8_t)space;
-    op->u8[U8_WIDE] = type == PTX_u64;
+    op->u8[U8_WIDE] = ptx_type_bits(type) == 64;
     op->class_ = EMU_CLASS_integer;
     return type;
 }
@@ -246,8 +246,11 @@ bool decode_prefetch(struct decoder *d, struct emu_op *op)
     int64_t                  bytes = LINE;
     enum emu_space           space = decode_space(d, NULL);
     bool                     map = !priority && decode_take(d, "tensormap");
-    if (map ? !decode_need_sm(d, 90) : decode_one_of(d, levels) < 0)
+    const int                level = map ? 0 : decode_one_of(d, levels);
+    if (map ? !decode_need_sm(d, 90) : level < 0)
         return decode_refuse(d, "a cache level is missing");
+    if (level > 1 && space == EMU_LOCAL)
+        return decode_refuse(d, "local memory has no priority");
     if (map ? space != EMU_GENERIC && space != EMU_CONST && space != EMU_PARAM
             : space != EMU_GENERIC && space != EMU_GLOBAL && space != EMU_LOCAL)
         return decode_refuse(d, "there is no such prefetch in this state space");
@@ -301,13 +304,28 @@ static bool policy_operands(struct decoder *d, struct emu_op *op, bool range, bo
     if (range) {
         if (!decode_operands(d, 4, 4) || !decode_place_of(d, op, 1, EMU_GLOBAL))
             return false;
+        const struct ptx_operand *first = decode_operand(d, 2), *all = decode_operand(d, 3);
+        if (first->kind == PTX_OP_INTEGER && all->kind == PTX_OP_INTEGER &&
+            (uint32_t)first->integer > (uint32_t)all->integer)
+            return decode_refuse(d, "the primary size is larger than the whole size");
         decode_source(d, 2, PTX_u32);
         decode_source(d, 3, PTX_u32);
     } else if (convert) {
         if (decode_operands(d, 2, 2))
             decode_source(d, 1, PTX_b64);
     } else if (decode_operands(d, 1, 2) && decode_operand_count(d) == 2) {
+        const struct ptx_operand *o = decode_operand(d, 1);
+        float                     fraction = 1;
         decode_source(d, 1, PTX_f32);
+        if (o->kind == PTX_OP_F32)
+            memcpy(&fraction, &(uint32_t){(uint32_t)o->integer}, sizeof fraction);
+        if (o->kind == PTX_OP_F64) {
+            double wide;
+            memcpy(&wide, &o->integer, sizeof wide);
+            fraction = (float)wide;
+        }
+        if (!(fraction > 0 && fraction <= 1))
+            return decode_refuse(d, "the fraction must be above 0 and at most 1");
     }
     return !d->failed;
 }
@@ -332,7 +350,7 @@ bool decode_createpolicy(struct decoder *d, struct emu_op *op)
         return decode_refuse(d, "the type must be .b64");
     if (!decode_need_sm(d, 80) || !decode_end(d))
         return false;
-    decode_result(d, 0, PTX_b64);
+    decode_result(d, 0, PTX_u64);
     op->u32[0] = 0x10000000u | (uint32_t)primary << 24;
     op->exec = exec_policy;
     op->class_ = EMU_CLASS_other;

@@ -171,7 +171,8 @@ static void name(struct ptx_parser *p, const char *opcode)
 static bool negated(struct ptx_parser *p)
 {
     struct ptx_lexer before = p->lex;
-    if (!ptx_at_mark(p, '!') && !ptx_at_mark(p, '-'))
+    const bool       minus = ptx_at_mark(p, '-');
+    if (!ptx_at_mark(p, '!') && !minus)
         return false;
     ptx_next(p);
     if (p->lex.kind != PTX_TOKEN_WORD || ptx_at_constant(p)) {
@@ -181,6 +182,8 @@ static bool negated(struct ptx_parser *p)
     named(p);
     if (top(p)->kind != PTX_OP_REGISTER)
         ptx_fail_last(p, "only registers can be negated");
+    else if (minus && top(p)->symbol->type == PTX_pred)
+        ptx_fail_last(p, "a predicate is negated by '!'");
     top(p)->negated = true;
     return true;
 }

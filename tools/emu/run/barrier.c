@@ -164,11 +164,12 @@ static bool decode_reduction(struct decoder *d, struct emu_op *op)
     return !d->failed;
 }
 
-/* A register, or a multiple of `step` up to `most`. */
+/* A register, or a multiple of `step` up to `most`; as ptxas does, only its low 32 bits count. */
 static bool constant_fits(struct decoder *d, unsigned int number, uint64_t most, uint64_t step)
 {
     const struct ptx_operand *o = decode_operand(d, number);
-    return o == NULL || o->kind != PTX_OP_INTEGER || (o->integer <= most && o->integer % step == 0) ||
+    return o == NULL || o->kind != PTX_OP_INTEGER ||
+           ((uint32_t)o->integer <= most && (uint32_t)o->integer % step == 0) ||
            decode_refuse(d, "operand %u must be a multiple of %llu from 0 to %llu", number + 1,
                          (unsigned long long)step, (unsigned long long)most);
 }

@@ -414,10 +414,16 @@ bool decode_call(struct decoder *d, struct emu_op *op)
     at = first->kind == PTX_OP_GROUP;
     if (at >= count || !decode_callee(d, decode_operand(d, at), call)) /* source[0] of an indirect call */
         return decode_refuse(d, "a function is expected");
+    const bool indirect = d->in->operands[at].kind == PTX_OP_REGISTER;
+    const bool arguments = at + 1 < count && d->in->operands[at + 1].kind == PTX_OP_GROUP;
+    if (at + 1 + arguments + indirect != count ||
+        (indirect && d->in->operands[count - 1].kind != PTX_OP_SYMBOL))
+        return decode_refuse(d, indirect ? "a prototype or a list of functions is expected as the last operand"
+                                         : "only a list of arguments can follow the function");
     const struct ptx_function *callee = signature(d, at);
     if (at && !decode_pieces(d, first, callee, &call->results, &call->result_count, true))
         return false;
-    if (at + 1 < count && d->in->operands[at + 1].kind == PTX_OP_GROUP &&
+    if (arguments &&
         !decode_pieces(d, &d->in->operands[at + 1], callee, &call->arguments, &call->argument_count, false))
         return false;
     if (callee != NULL &&
@@ -458,7 +464,8 @@ bool decode_nanosleep(struct decoder *d, struct emu_op *op)
 {
     op->exec = exec_yield;
     op->class_ = EMU_CLASS_control;
-    decode_type(d);
+    if (!decode_take(d, "u32"))
+        return decode_refuse(d, "the type must be .u32");
     decode_source(d, 0, PTX_u32);
     return decode_end(d) && decode_operands(d, 1, 1);
 }

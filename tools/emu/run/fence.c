@@ -5,10 +5,10 @@
 
 enum { SPACE_GLOBAL = 1, SPACE_SHARED = 2, TENSOR_MAP_BYTES = 128 };
 
+/* u8[0]: the scope is .cta. */
 static void exec_fence(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
-    (void)op;
-    memory_fence(w, mask);
+    memory_fence(w, mask, op->u8[0]);
 }
 
 static void exec_proxy_fence(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
@@ -25,7 +25,7 @@ static void exec_map_acquire(struct emu_warp *w, const struct emu_op *op, uint32
     emu_addresses(w, op, 0, op->u8[1], address);
     if (emu_memory(w, op, mask, (enum emu_space)op->u8[0], address, TENSOR_MAP_BYTES, TENSOR_MAP_BYTES,
                    EMU_READ | EMU_NO_JUDGE, ref))
-        memory_fence(w, mask);
+        memory_fence(w, mask, false);
 }
 
 static bool decode_plain(struct decoder *d, struct emu_op *op)
@@ -128,6 +128,8 @@ bool decode_fence(struct decoder *d, struct emu_op *op)
     if (decode_take(d, "proxy"))
         return membar && strcmp(decode_peek(d), "alias") != 0 ? decode_refuse(d, "membar.proxy must be .alias")
                                                               : decode_proxy(d, op);
+    for (unsigned int i = 0; i < d->in->modifier_count; i++)
+        op->u8[0] = op->u8[0] || strcmp(d->in->modifiers[i], "cta") == 0;
     if (membar)
         return decode_membar(d, op);
     if (decode_take(d, "mbarrier_init")) {

@@ -255,6 +255,8 @@ bool decode_movmatrix(struct decoder *d, struct emu_op *op)
     if (!decode_end(d) || !decode_need_sm(d, 75) || !decode_need_isa(d, 78) || !decode_operands(d, 2, 2) ||
         decode_result(d, 0, PTX_b32) == EMU_NO_REG || decode_source(d, 1, PTX_b32) == EMU_NO_REG)
         return false;
+    if (decode_operand(d, 1)->kind != PTX_OP_REGISTER)
+        return decode_refuse(d, "the source must be a register");
     op->exec = exec_movmatrix;
     op->flags |= EMU_OP_ALIGNED;
     op->class_ = EMU_CLASS_shuffle;

@@ -433,8 +433,9 @@ static bool decode_mma_async(struct decoder *d, struct emu_op *op)
     struct plan *plan = (struct plan *)decode_alloc(d, 1, sizeof *plan);
     if (decode_take(d, "sp"))
         return decode_refuse(d, "sparse matrices are not supported");
-    if (plan == NULL || !decode_take(d, "sync") || !decode_take(d, "aligned"))
-        return decode_refuse(d, ".sync.aligned is missing");
+    if (plan == NULL || !decode_take(d, "sync"))
+        return decode_refuse(d, ".sync is missing");
+    decode_take(d, "aligned"); /* ptxas does not ask for it */
     if (!read_modifiers(d, plan) || !read_operands(d, op, plan))
         return false;
     plan->fenced = has_fence(d->module->text);
@@ -458,7 +459,8 @@ bool decode_wgmma(struct decoder *d, struct emu_op *op)
                : decode_take(d, "commit_group") ? exec_commit
                : decode_take(d, "wait_group")   ? exec_wait
                                                 : NULL;
-    if (op->exec == NULL || !decode_take(d, "sync") || !decode_take(d, "aligned") || !decode_end(d))
+    decode_take(d, "aligned"); /* ptxas does not ask for it */
+    if (op->exec == NULL || !decode_take(d, "sync") || !decode_end(d))
         return decode_refuse(d, "wgmma.%s is not known", decode_peek(d));
     if (op->exec != exec_wait)
         return decode_operands(d, 0, 0);

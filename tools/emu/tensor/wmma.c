@@ -326,7 +326,7 @@ static bool decode_matrix(struct decoder *d, struct emu_op *op, bool storing)
         return false;
     x->has_stride = decode_operand_count(d) == 3;
     x->stride = op->source_count;
-    if (x->has_stride && decode_source(d, 2, PTX_b32) == EMU_NO_REG)
+    if (x->has_stride && decode_source(d, 2, PTX_u32) == EMU_NO_REG)
         return false;
     x->data = op->source_count;
     if (!(storing ? mma_sources(d, 1, x->registers, type) : mma_results(d, 0, x->registers, type)))
