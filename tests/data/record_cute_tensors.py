@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """record_cute_tensors.py - records what CuTe prints of tensors, for tests/tools/cute_tensors.sh.
 
-    python3 tests/data/record_cute_tensors.py CUTLASS/include [SEED [CASES]] >tests/data/cute_tensors.txt
+    python3 tests/data/record_cute_tensors.py CUTLASS/include:LIBCU++ [SEED [CASES]] >tests/data/cute_tensors.txt
 
 Draws expressions, writes a C++ program that prints each of them through CuTe, compiles it for the host and runs it.  An
 expression is spelled as both ptxpack and C++ understand it; only addresses need a cast in C++.  Memory is mapped at the
 addresses that the expressions name and holds 0, 1, 2, ...  Of static integers CuTe prints an underscore, which is removed.
-Cases that CuTe does not compile are dropped.  Nothing of CUTLASS is in the result but the text that it prints."""
+Cases that CuTe does not compile are dropped.  Coordinates in swizzled tensors are static, because with dynamic ones CuTe
+prints another form of the same function.  The recorded text is of seed 2027, 480 cases, CUTLASS 4.7."""
 import os
 import random
 import re
@@ -153,6 +154,29 @@ class Draw:
                  for t, r in zip(tile, rest)]
         return f"zipped_divide({tensor},make_tile({','.join(tiler)}))"
 
+    def chained(self):
+        """A part of a part: a thread's of a block's tile, a slice of either, a slice of a slice."""
+        threads = [2, self.pick(2, 4)]
+        tile = [threads[0] * self.pick(1, 2), threads[1] * self.pick(1, 2, 3)]
+        rest = [self.pick(2, 3), self.pick(2, 4)]
+        shape = [t * r for t, r in zip(tile, rest)]
+        tensor = self.pick(self.tensor, lambda s: f"make_identity_tensor({self.static(s)}{{}})")(shape)
+        at = [str(self.r.randrange(n)) for n in rest]
+        block = f"local_tile({tensor},{self.static(tile)}{{}},make_coord({at[0]},{self.pick('_', at[1])}))"
+        if "_))" in block:
+            return f"{block}({self.pick('_,_,1', '_,1,_', '0,_,1', '_,_,0')})"
+        layout = self.layout(threads, self.pick([1, threads[0]], [threads[1], 1]))
+        part = f"local_partition({block},{layout},{self.r.randrange(threads[0] * threads[1])})"
+        return self.pick(part, part, f"{part}(0,_)", f"{part}(_,0)", f"{block}(1,_)", block)
+
+    def nested_tile(self):
+        """Tiles of a mode that is a tuple itself."""
+        inner = [2, self.pick(2, 4)]
+        shape = [[inner[0], inner[1] * self.pick(1, 2)], self.pick(4, 6)]
+        tile = [inner[0] * self.pick(1, inner[1]), 2]
+        at = [self.pick("_", "0"), self.pick("_", "1")]
+        return f"local_tile({self.tensor(shape)},{self.static(tile)}{{}},make_coord({','.join(at)}))"
+
     def projected_partition(self):
         tile, rest, shape = self.tiling(3)
         steps = self.pick(("_1", "X", "_1"), ("X", "_1", "_1"), ("_1", "_1", "X"))
@@ -255,7 +279,7 @@ class Draw:
         kinds = [self.whole] * 6 + [self.sliced] * 5 + [self.tile] * 5 + [self.projected_tile] * 2 + \
             [self.partition] * 4 + [self.cut] * 2 + [self.identity] * 5 + [self.swizzled] * 5 + \
             [self.swizzle_pointer] * 2 + [self.recast] * 3 + [self.view] * 4 + [self.moved] + [self.subbyte] + [self.layout_tile] * 3 + \
-            [self.projected_partition] * 2 + [self.nested_partition] * 2
+            [self.projected_partition] * 2 + [self.chained] * 6 + [self.nested_tile] * 2 + [self.nested_partition] * 2
         expression = self.pick(*kinds)()
         return f"{self.pick('print_tensor', 'print_tensor', 'print_tensor', 'print')}({expression})"
 

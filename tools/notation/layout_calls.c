@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "host/atom/inspect.h"
 #include "host/layout/notation.h"
 #include "host/layout/tensor.h"
 
@@ -324,6 +325,25 @@ static const function *next_of(const function *f, const char *name, size_t bytes
 }
 
 bool call_is_known(const char *name, size_t bytes) { return next_of(functions, name, bytes) != NULL; }
+
+const char *call_nearest(const char *name, size_t bytes)
+{
+    struct near_names near;
+    char              wanted[NEAR_BYTES];
+    if (bytes >= sizeof wanted)
+        return NULL;
+    memcpy(wanted, name, bytes);
+    wanted[bytes] = '\0';
+    near_begin(&near, wanted);
+    for (const function *f = functions; f->name != NULL; f++)
+        near_offer(&near, f->name);
+    if (near.distance[0] > (int)bytes / 4)
+        return NULL;
+    for (const function *f = functions; f->name != NULL; f++)
+        if (strcmp(f->name, near.name[0]) == 0 && (strlen(f->name) <= bytes + 2))
+            return f->name;
+    return NULL;
+}
 
 /* ---- does a row fit? ----------------------------------------------------------------------------------- */
 static bool takes_numbers(char numbers, const expr_call *c)

@@ -24,6 +24,8 @@ typedef struct expr_call {
 } expr_call;
 
 bool call_is_known(const char *name, size_t bytes);
+/* The function that the name may have been meant for: in another case, or with a quarter of its letters wrong; NULL: none. */
+const char *call_nearest(const char *name, size_t bytes);
 /* False on an error, whose message is in ptxpack_detail(NULL). */
 bool call_run(const expr_call *c, expr_value *result);
 

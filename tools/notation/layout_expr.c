@@ -233,8 +233,12 @@ static bool read_call(evaluator *e, const char *name, size_t bytes, int first, e
         c.name = "make_layout";
         c.name_bytes = strlen(c.name);
     }
-    if (!call_is_known(c.name, c.name_bytes))
-        return reader_error(&e->r, name, "there is no function %.*s", shown, name);
+    if (!call_is_known(c.name, c.name_bytes)) {
+        const char *meant = call_nearest(c.name, c.name_bytes);
+        return reader_error(&e->r, name, "there is no function %.*s%s%s%s", shown, name,
+                            meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "",
+                            meant != NULL ? "?" : "");
+    }
     if (!read_numbers(e, &c) || !read_arguments(e, &c, first))
         return false;
     c.args = &e->values[first];
