@@ -486,6 +486,21 @@ static void wgmma_atoms_do_what_the_macros_do(void **state)
 }
 
 /* ---- machine code as a GPU would run it ------------------------------------------------------------ */
+/* Kernels of sm_120's atoms of narrow floats, which text.c compares with the macros. */
+static void write_narrow(FILE *out)
+{
+    ptxpack_mma_atom atom;
+    for (size_t i = 0; ptxpack_mma_atom_at(i, &atom); i++)
+        if (atom.arch == 120 && atom.isa <= 90) {
+            const char *type = register_type(atom.c, true);
+            fprintf(out,
+                    "extern \"C\" __global__ void k_%s(%s *d, u32 *a)\n{\n    %s x[%d] = {d[0], d[1]};\n"
+                    "    %s(x, part<4>(a), part<2>(a + 4), x%s);\n    d[0] = x[0];\n    d[1] = x[1];\n}\n",
+                    atom.name, type, type, atom.registers_d, atom.name,
+                    atom.scale_vector ? ", a[6], a[7]" : "");
+        }
+}
+
 /* Writes the kernels of all atoms whose lowest architecture this is; for wgmma only those of width 64. */
 static void write_atoms(FILE *out, int arch)
 {
@@ -530,17 +545,20 @@ static void compile_for(const char *target, inline_text *t)
 
 static void atoms_compile_for_their_lowest_architecture(void **state)
 {
-    static const char *const headers[] = {"mma_sync", "ldmatrix", "stmatrix", "cp_async",
-                                          "shuffle",  "wgmma",    NULL};
+    static const char *const headers[] = {"mma_sync", "mma_narrow", "ldmatrix", "stmatrix",
+                                          "cp_async", "shuffle",    "wgmma",    NULL};
     static const struct {
         int         arch;
         const char *target;
-    } targets[] = {{75, "sm_75"}, {80, "sm_80"}, {89, "sm_89"}, {90, "sm_90a"}};
+    } targets[] = {{75, "sm_75"},  {80, "sm_80"},    {89, "sm_89"},
+                   {90, "sm_90a"}, {100, "sm_100a"}, {120, "sm_120a"}};
     (void)state;
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
         inline_text t;
         text_open(&t, headers);
         write_atoms(t.out, targets[i].arch);
+        if (targets[i].arch == 120)
+            write_narrow(t.out);
         compile_for(targets[i].target, &t);
     }
 }

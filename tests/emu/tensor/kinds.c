@@ -371,6 +371,7 @@ TEST(infinities_and_nans)
         check_special(&scaled[i], C + 2, 6, 0xff800000, 9, 4, -(double)INFINITY);
         check_special(&scaled[i], SCALES, 13, nan, 11, -1, none);
         check_special(&scaled[i], SCALES + 1, 12, nan, -1, 3, none);
+        check_special(&scaled[i], SCALES + 1, 12, 0xffffffff, -1, 3, none); /* ue4m3 ignores the highest bit */
     }
 }
 
@@ -394,6 +395,25 @@ TEST(the_range_of_f32)
                     assert_true(huge && sum != 0 ? isinf(got) && (got > 0) == (sum > 0) : got == 0);
                 }
         }
+}
+
+/* As it is published for .kind::mxf4: numbers are aligned to the largest exponent of a pair of factors or of C, and cut
+ * to 35 bits below it.  Here C and a product of 2^exponent cancel, and a product of 1/4 is left, or is cut off. */
+TEST(products_of_e2m1_are_cut_to_35_bits)
+{
+    const struct form *f = &scaled[FIRST_OF_E2M1];
+    for (int exponent = 32; exponent < 36; exponent++) {
+        const float c = -ldexpf(1, exponent);
+        memset(words, 0, sizeof words);
+        words[A][0] = words[B][0] = 2;         /* A(0,0) = B(0,0) = 1 */
+        words[A + 2][0] = words[B + 1][0] = 1; /* A(0,32) = B(32,0) = 0.5 */
+        memcpy(&words[C][0], &c, sizeof c);
+        words[SCALES][0] = (uint32_t)(127 + exponent) | 127 << 8;
+        words[SCALES + 1][0] = 127 | 127 << 8;
+        memset(selector, 0, sizeof selector);
+        assert_int_equal(run(kernel(f, false, "")), 0);
+        assert_true(answer(f, 0, 0) == (exponent - 35 <= -2 ? 0.25 : 0));
+    }
 }
 
 /* The targets of the family on both of its GPUs. */
