@@ -99,7 +99,7 @@ static void random_sync(struct oracle *o, struct judge_clock **clocks, int threa
     } else if (what == 4) {
         judge_warp_sync(w, lanes);
     } else {
-        judge_fence(w, lanes);
+        judge_fence(w, lanes, false);
     }
     for (int l = 0; l < 4; l++)
         if (lanes >> l & 1) {
