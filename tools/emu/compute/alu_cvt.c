@@ -99,7 +99,8 @@ static void exec_wide(struct emu_warp *w, const struct emu_op *op, uint32_t mask
 {
     const struct emu_op *plain = (const struct emu_op *)op->data;
     const unsigned int   from = plain->u8[CVT_FROM_BITS], to = plain->u8[CVT_TO_BITS];
-    const unsigned int   sign = cvt_is_signed((enum ptx_type)op->u8[CVT_TO]) ? 64 - to : 0;
+    const bool           is_signed = cvt_is_signed((enum ptx_type)op->u8[CVT_TO]);
+    const unsigned int   sign = is_signed ? 64 - to : 0;
     const uint64_t      *a64 = emu_r64(w, op->source[0]);
     const uint32_t      *a32 = emu_r32(w, op->source[0]);
     uint64_t            *d64 = emu_r64(w, op->result[0]), *high = d64 + EMU_LANES;
@@ -119,7 +120,7 @@ static void exec_wide(struct emu_warp *w, const struct emu_op *op, uint32_t mask
         else
             d32[l] = (uint32_t)(value & emu_ones(op->u8[CVT_TO_BITS]));
         if (op->u8[CVT_TO_BITS] == 128)
-            high[l] = sign && value >> 63 ? UINT64_MAX : 0;
+            high[l] = is_signed && value >> 63 ? UINT64_MAX : 0;
     });
 }
 
