@@ -374,12 +374,23 @@ TEST(test_shapes)
     assert_true(clusters >= 1);
     attribute_.value.clusterDim.x = 3;
     answers(cu->cuLaunchKernelEx(&config, empty, NULL, NULL), 912);
+    attribute_.value.clusterDim.x = config.gridDimX = 8; /* the most that every GPU with clusters has */
+    ok(cu->cuLaunchKernelEx(&config, empty, NULL, NULL));
+    ok(cu->cuOccupancyMaxActiveClusters(&clusters, empty, &config));
+    attribute_.value.clusterDim.x = config.gridDimX = 9;
+    answers(cu->cuLaunchKernelEx(&config, empty, NULL, NULL), 912);
+    answers(cu->cuOccupancyMaxActiveClusters(&clusters, empty, &config), 912);
     attribute_.value.clusterDim.x = config.gridDimX = 16;
     answers(cu->cuLaunchKernelEx(&config, empty, NULL, NULL), 912);
     ok(cu->cuOccupancyMaxPotentialClusterSize(&size, empty, &config));
     assert_int_equal(size, 8);
     ok(cu->cuFuncSetAttribute(empty, 14, 1));
     ok(cu->cuLaunchKernelEx(&config, empty, NULL, NULL));
+    ok(cu->cuOccupancyMaxPotentialClusterSize(&size, empty, &config));
+    assert_int_equal(size, 16);
+    attribute_.value.clusterDim.x = config.gridDimX = 17;
+    answers(cu->cuLaunchKernelEx(&config, empty, NULL, NULL), 912);
+    answers(cu->cuOccupancyMaxActiveClusters(&clusters, empty, &config), 912);
     attribute_.value.clusterDim.x = 0;
     answers(cu->cuLaunchKernelEx(&config, empty, NULL, NULL), 912);
     answers(cu->cuLaunchCooperativeKernel(empty, 1000000, 1, 1, 32, 1, 1, 0, NULL, NULL), 720);
@@ -392,6 +403,8 @@ TEST(test_shapes)
     assert_true(block == 1024 && grid == 4);
     ok(cu->cuOccupancyAvailableDynamicSMemPerBlock(&shared, empty, 2, 256));
     assert_int_equal(shared, 113 << 10);
+    ok(cu->cuOccupancyAvailableDynamicSMemPerBlock(&shared, empty, 7, 256));
+    assert_int_equal(shared, 32256); /* 228 KiB / 7 - 1 KiB = 32329, down to a multiple of 128 */
     free(cu);
 }
 
