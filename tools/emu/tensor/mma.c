@@ -85,7 +85,10 @@ bool mma_matrix(struct decoder *d, unsigned int number, int count, enum ptx_type
         registers += items[i].kind == PTX_OP_REGISTER;
     if (items != NULL && registers == 0)
         return decode_refuse(d, "operand %u has no register", number + 1);
-    return mma_sources(d, number, count, type);
+    for (int i = 0; i < count && items != NULL; i++)
+        if (decode_source_of(d, &items[i], items[i].kind == PTX_OP_REGISTER ? type : PTX_b32) == EMU_NO_REG)
+            return false;
+    return items != NULL;
 }
 
 bool mma_results(struct decoder *d, unsigned int number, int count, enum ptx_type type)
