@@ -12,6 +12,8 @@
 // 6 and 4 bits, of 8x16 matrices; lane l gives the address of row l % 8 of matrix l / 8, 16 elements and padding in 16 bytes:
 //   SM100_SU6_.., SU4_.. d[r] = M_r[g][4q .. 4q+3], each in the lowest bits of a byte.  mma of .kind::f8f6f4 takes e2m1 in
 //                        the middle bits: shift d[r] left by 2
+// ldmatrix_bytes<offset> and its like are the instruction of SM100_U8x16_LDSM_T alone, for bytes, 6 and 4 bits:
+//   d[2 j + s] = M_j[4q][g+8s] .. M_j[4q+3][g+8s]: A of mma with K = 32 bytes, where A's rows are k
 #ifndef PTXPACK_INLINE_LDMATRIX_H
 #define PTXPACK_INLINE_LDMATRIX_H
 #include <ptxpack/inline/types.h>
@@ -54,6 +56,15 @@ PTXPACK_DEVICE void SM100_U8x16_LDSM_T(u32 (&d)[4], u32 shared)
                  " prmt.b32 %2, t2, t3, 0x5410; prmt.b32 %3, t2, t3, 0x7632; }"
                  : PTXPACK_OUT_4("r") : "r"(shared) : "memory");
 }
+#define PTXPACK_LDMATRIX_BYTES(name, type) \
+    template <int offset = 0> PTXPACK_DEVICE void name(u32 (&d)[4], u32 shared) \
+    { \
+        asm volatile("ldmatrix.sync.aligned.m16n16.x2.trans.shared." type " {%0, %1, %2, %3}, [%4+%5];" \
+                     : PTXPACK_OUT_4("r") : "r"(shared), "n"(offset) : "memory"); \
+    }
+PTXPACK_LDMATRIX_BYTES(ldmatrix_bytes, "b8")
+PTXPACK_LDMATRIX_BYTES(ldmatrix_unpack_6, "b8x16.b6x16_p32")
+PTXPACK_LDMATRIX_BYTES(ldmatrix_unpack_4, "b8x16.b4x16_p64")
 PTXPACK_LDMATRIX_UNPACK(SM100_SU4_DU8x16_x1_LDSM_N, 1, "x1", "b4x16_p64", "{%0}, [%1]")
 PTXPACK_LDMATRIX_UNPACK(SM100_SU4_DU8x16_x2_LDSM_N, 2, "x2", "b4x16_p64", "{%0, %1}, [%2]")
 PTXPACK_LDMATRIX_UNPACK(SM100_SU4_DU8x16_x4_LDSM_N, 4, "x4", "b4x16_p64", "{%0, %1, %2, %3}, [%4]")

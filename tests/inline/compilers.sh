@@ -40,6 +40,7 @@ __global__ void use(float *x, unsigned *y)
 #if PTXPACK_HAS_SUFFIX(100) && defined(__CUDA_ARCH__)
     SM100_U8x16_LDSM_T(k, y[4]);
     SM100_U8x16_STSM_T(y[5], k);
+    ldmatrix_unpack_6<512>(k, y[4]);
     SM100_SU4_DU8x16_x4_LDSM_N(k, y[4]);
     y[6] = k[0] << 2;
 #endif
