@@ -251,10 +251,12 @@ static size_t heads_of(const problem *p) { return (size_t)p->a.desc.batch * (siz
 
 /* For fp8 a factor of 64 is too large for the 16-row tiles and the LSE: wgmma cuts off a sum 13 bits below its
  * largest product.  This moves scores of some 100 nats by up to a tenth, and the weights of keys with nearly
- * equal scores with them. */
+ * equal scores with them.  For bf16 a reference of 2^15 and more is meant: ptx/attention/wgmma_half.ptx, SS_FAR. */
 static float huge_factor(ptxpack_dtype type, int tensor)
 {
-    return type == PTXPACK_E4M3 ? (tensor == TENSOR_V ? 64 : 4) : tensor == TENSOR_V ? 8192 : 64;
+    if (type == PTXPACK_E4M3)
+        return tensor == TENSOR_V ? 64 : 4;
+    return tensor == TENSOR_V ? 8192 : type == PTXPACK_BF16 ? 128 : 64;
 }
 
 static void fill_data(problem *p)

@@ -41,15 +41,18 @@ void check_broken(check *c, const char *name, const char *line)
 
 bool check_reserve(check *c, check_buffer *buffer, size_t bytes)
 {
-    if (buffer->bytes >= bytes)
+    size_t room = c->brief ? bytes : bytes + bytes / 2;
+    if (c->brief ? buffer->bytes == bytes : buffer->bytes >= bytes)
         return true;
     device_free(&c->gpu, buffer->address);
     *buffer = (check_buffer){0, 0};
-    if (!device_alloc(&c->gpu, &buffer->address, bytes + bytes / 2))
+    if (!device_alloc(&c->gpu, &buffer->address, room))
         return false;
-    buffer->bytes = bytes + bytes / 2;
+    buffer->bytes = room;
     return true;
 }
+
+size_t check_input_bytes(const check *c, size_t region) { return region - (c->brief ? CHECK_GUARD : 0); }
 
 bool check_reserve_far(check *c, const char *name, size_t input_bytes, size_t output_bytes, uint64_t *inputs,
                        uint64_t *output)

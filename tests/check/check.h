@@ -34,7 +34,7 @@ void check_record(check *c, const char *name, const char *what);
 /* Records a failure of the GPU or of the library; the other cases are not run. */
 void check_broken(check *c, const char *name, const char *line);
 
-/* Device memory that grows and is reused. */
+/* Device memory that grows and is reused; on the emulated driver it has exactly the size that is asked for. */
 typedef struct check_buffer {
     uint64_t address;
     size_t   bytes;
@@ -59,6 +59,9 @@ bool check_reserve_far(check *c, const char *name, size_t input_bytes, size_t ou
                        uint64_t *output);
 
 enum { CHECK_GUARD = 4096 }; /* bytes before and after each tensor */
+/* How much of an input's region, whose guards are NaNs, is on the device: all of it; on the emulated driver nothing after
+ * the input, so that every read beyond its end is reported. */
+size_t check_input_bytes(const check *c, size_t region);
 
 /* Each runs the cases of an operation. */
 void check_atom(check *c); /* the tables of atoms against the hardware */

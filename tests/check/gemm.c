@@ -320,7 +320,7 @@ static bool upload(check *c, const problem *p, int i, uint64_t address)
     if (i == GEMM_D)
         return true;
     if (!c->brief || i == BIAS)
-        return device_upload(&c->gpu, address, p->host[i], p->bytes[i]);
+        return device_upload(&c->gpu, address, p->host[i], check_input_bytes(c, p->bytes[i]));
     for (int64_t b = 0; b < (x->batch != 0 ? p->geometry.batch : 1); b++)
         for (int64_t line = 0; line < x->lines && x->length > 0 && ok; line++)
             ok = device_upload(&c->gpu, address + CHECK_GUARD + (uint64_t)(b * x->batch + line * x->stride) * 2,
@@ -344,7 +344,8 @@ static bool run_on_device(check *c, problem *p, const ptxpack_gemm_plan *plan, r
         free_regions(c, r);
     for (int i = 0; i < REGIONS && ok; i++)
         if (p->bytes[i] > 0)
-            ok = check_reserve(c, &r->of[i], p->bytes[i]) && upload(c, p, i, r->of[i].address);
+            ok = check_reserve(c, &r->of[i], i == GEMM_D ? p->bytes[i] : check_input_bytes(c, p->bytes[i])) &&
+                 upload(c, p, i, r->of[i].address);
     if (ok && workspace > 0)
         ok = check_reserve(c, &r->workspace, workspace) &&
              device_try(&c->gpu,

@@ -139,11 +139,12 @@ static bool upload(check *c, check_images *images)
 {
     if (images->uploaded)
         return true;
-    for (int t = 0; t < TENSOR_COUNT; t++)
-        if (!check_reserve(c, &images->device[t], images->bytes[t]) ||
-            (t != TENSOR_O &&
-             !device_upload(&c->gpu, images->device[t].address, images->host[t], images->bytes[t])))
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        size_t bytes = t == TENSOR_O ? images->bytes[t] : check_input_bytes(c, images->bytes[t]);
+        if (!check_reserve(c, &images->device[t], bytes) ||
+            (t != TENSOR_O && !device_upload(&c->gpu, images->device[t].address, images->host[t], bytes)))
             return false;
+    }
     images->uploaded = check_reserve(c, &images->lse_device, images->lse_bytes) && upload_descales(c, images);
     return images->uploaded;
 }

@@ -33,6 +33,7 @@ WGMMA = [(90, 'attention_wgmma', case, setting) for case, setting in (
     ('attention bf16 d64 4/2 113x203 normal', 'SMS=1'), ('attention f16 d128 2/1 113x203 normal', ''),
     ('attention e4m3 d128 2/1 113x203 normal', ''), ('d64 4/2 113x203 climbing', 'SMS=1'),
     ('attention bf16 d64 4/2 113x203 overflowing', 'SMS=1'), ('attention f16 d64 4/2 113x203 huge', ''),
+    ('attention bf16 d64 4/2 113x203 huge', ''),
     ('attention f16 d64 4/2 239x1', 'SMS=1'), ('attention f16 d40 2/1 239x1', ''), ('attention f16 d128 2/1 799x3', ''),
     ('attention bf16 d256 2/1 113x203', ''), ('attention f16 d112 2/1 113x203', ''), ('attention bf16 d64 4/2 256x512', ''),
     ('attention ', ''))]
@@ -51,7 +52,7 @@ GEMM_MMA = [(sm, 'gemm_mma', case, '') for sm, case in (
     (80, 'gemm bf16 cr 129'), (80, 'gemm f16 cc 150x300x203 batch 2 c-bias-gelu'), (75, 'gemm '), (80, 'gemm '))]
 GEMM_WGMMA = [(90, 'gemm_wgmma', case, '') for case in (
     'gemm bf16 rr 3x5x7', 'gemm f16 rc 129', 'x40x0', '260x264', 'gemm bf16 cr 129', 'gemm f16 cc 3x5x7',
-    'gemm bf16 rr 150x300x203 batch 2 c-in-place', 'gemm ')]
+    'gemm bf16 rr 150x300x203 batch 2 c-in-place', 'gemm f16 rc 150x300x203 batch 2 alpha-c', 'gemm ')]
 # The steps of each kernel: architecture, rows, filter of cases, a setting PTXPACK_EMU_... of the emulated driver.  "test NAME"
 # is a test program.
 STEPS = {
