@@ -122,8 +122,7 @@ static void serve(const program_worker *w, int socket)
         if (got < 0)
             continue;
         program_run(r, &w->shared->job, &w->shared->result);
-        fflush(
-            stdout); /* what the kernel printed stands before the command's report, and _exit does not write it */
+        fflush(stdout); /* the kernel's text comes before the report; _exit does not write what is left */
         tell(&b, false);
         send_byte(socket, DONE);
         if (w->shared->result.lost)
