@@ -5,6 +5,7 @@
 #include "tests/emu/programs/check_basic.h"
 #include "tests/emu/programs/check_control.h"
 #include "tests/emu/programs/check_library.h"
+#include "tests/emu/programs/check_narrow.h"
 #include "tests/emu/programs/check_ptx.h"
 #include "tests/emu/programs/check_tensor.h"
 #include "tests/emu/programs/compile.h"
@@ -87,6 +88,7 @@ static const struct source programs[] = {{"saxpy", check_saxpy, 75, 0, true, fal
                                          {"control", check_control, 75, 0, true, false},
                                          {"matmul_wmma", check_matmul_wmma, 75, 0, true, false},
                                          {"matmul_mma", check_matmul_mma, 80, 0, true, false},
+                                         {"matmul_narrow", check_matmul_narrow, 120, 'a', false, false},
                                          LIBRARY_PROGRAMS};
 
 static void run_one(const struct source *source, int sm, const char *by, bool with_nvcc,
@@ -153,6 +155,7 @@ static void test_program(void **state)
     static const char *const none[] = {NULL}, *const lines[] = {"-lineinfo", NULL};
     static const char *const debug[] = {"-G", NULL};
     const struct source     *source = (const struct source *)*state;
+    const int                usual = source->least_sm > 90 ? source->least_sm : 90;
     if (!chosen(source->name)) {
         print_message("SKIP: %s is not among $PTXPACK_PROGRAMS\n", source->name);
         skip();
@@ -160,13 +163,13 @@ static void test_program(void **state)
     for (size_t i = 0; i < sizeof generations / sizeof generations[0]; i++)
         if (generations[i] >= source->least_sm)
             run_one(source, generations[i], "NVRTC", false, none);
-    run_one(source, 90, "NVRTC -lineinfo", false, lines);
+    run_one(source, usual, "NVRTC -lineinfo", false, lines);
     if (source->device_debug)
-        run_one(source, 90, "NVRTC -G", false, debug);
+        run_one(source, usual, "NVRTC -G", false, debug);
     if (has_nvcc)
-        run_one(source, 90, "nvcc -lineinfo", true, lines);
+        run_one(source, usual, "nvcc -lineinfo", true, lines);
     if (has_nvcc && source->device_debug)
-        run_one(source, 90, "nvcc -G", true, debug);
+        run_one(source, usual, "nvcc -G", true, debug);
 }
 
 static int set_up(void **state)
