@@ -32,19 +32,23 @@ static const char *name_of(const char *opcode)
     return NULL;
 }
 
-/* ptxas skips the words that name a field of a tensor map or a property of a number where they mean nothing. */
+/* ptxas skips a word that names a field of a tensor map, and one that names a property of a number, where they mean
+ * nothing; not two of either kind. */
 static void skip_words(struct decoder *d)
 {
-    static const char fields[] = " global_address rank box_dim global_dim global_stride element_stride elemtype"
-                                 " interleave_layout swizzle_mode fill_mode ",
-                      properties[] = " finite infinite number notanumber normal subnormal ";
-    const char *const opcode = d->in->opcode;
-    if (strcmp(opcode, "cp") == 0)
-        return;
-    for (unsigned int i = 0; i < d->in->modifier_count; i++)
-        if ((strcmp(opcode, "tensormap") != 0 && find_word(fields, d->in->modifiers[i]) != NULL) ||
-            (strcmp(opcode, "testp") != 0 && find_word(properties, d->in->modifiers[i]) != NULL))
-            d->taken |= 1ull << i;
+    static const struct {
+        const char *opcode, *words; /* where they mean something; the words */
+    } kinds[] = {{"tensormap", " global_address rank box_dim global_dim global_stride element_stride elemtype"
+                               " interleave_layout swizzle_mode fill_mode "},
+                 {"testp", " finite infinite number notanumber normal subnormal "}};
+    for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
+        bool skips = strcmp(d->in->opcode, kinds[kind].opcode) != 0 && strcmp(d->in->opcode, "cp") != 0;
+        for (unsigned int i = 0; skips && i < d->in->modifier_count; i++)
+            if (find_word(kinds[kind].words, d->in->modifiers[i]) != NULL) {
+                d->taken |= 1ull << i;
+                skips = false;
+            }
+    }
 }
 
 bool decode_name(struct decoder *d)
@@ -57,10 +61,10 @@ bool decode_name(struct decoder *d)
         if (found != NULL && (before != NULL || found < last))
             return decode_refuse(d, "'.%s' must come before '.%s'", in->modifiers[i],
                                  before != NULL ? before : in->modifiers[i - 1]);
-        if (found == NULL && strcmp(in->modifiers[i], "aligned") != 0) /* a barrier's may be anywhere */
-            before = in->modifiers[i];
-        else
+        if (found != NULL)
             last = found;
+        else if (strcmp(in->modifiers[i], "aligned") != 0) /* a barrier's may be anywhere */
+            before = in->modifiers[i];
     }
     return true;
 }
