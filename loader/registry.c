@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "driver.h"
+#include "isa.h"
 
 #define NO_SPILLS     PTXPACK_VARIANT_NO_SPILLS
 #define WHOLE_PROGRAM PTXPACK_VARIANT_WHOLE_PROGRAM
@@ -54,14 +55,21 @@ int64_t ptxpack_variant_parameter(const ptxpack_variant *v, const char *name, in
     return otherwise;
 }
 
+const char *ptxpack_isa_text(int isa, char *buf, size_t cap)
+{
+    int branch = 0, cuda = ptxpack_cuda_of_isa(isa, &branch);
+    if (cuda)
+        snprintf(buf, cap, "PTX ISA %d.%d (CUDA %d.%d, driver branch %d)", isa / 10, isa % 10, cuda / 1000,
+                 cuda % 1000 / 10, branch);
+    else
+        snprintf(buf, cap, "PTX ISA %d.%d", isa / 10, isa % 10);
+    return buf;
+}
+
 static const char *refuse_isa(const ptxpack_variant *v, const ptxpack_device_caps *caps, char *buf, size_t cap)
 {
-    int branch = 0;
-    int cuda = ptxpack_cuda_of_isa(v->isa, &branch);
-    int written = snprintf(buf, cap, "needs PTX ISA %d.%d", v->isa / 10, v->isa % 10);
-    if (cuda && written >= 0 && (size_t)written < cap)
-        written += snprintf(buf + written, cap - (size_t)written, " (CUDA %d.%d, driver branch %d)",
-                            cuda / 1000, cuda % 1000 / 10, branch);
+    char needs[64];
+    int  written = snprintf(buf, cap, "needs %s", ptxpack_isa_text(v->isa, needs, sizeof needs));
     if (written >= 0 && (size_t)written < cap && caps->isa)
         snprintf(buf + written, cap - (size_t)written, ", the compiler takes %d.%d", caps->isa / 10,
                  caps->isa % 10);

@@ -8,6 +8,7 @@
 #include "find.h"
 #include "log.h"
 #include "loader/files.h"
+#include "loader/isa.h"
 
 enum { LINK_LOG = 1 << 20 }; /* bytes of each of the driver's logs, which may be cut off */
 
@@ -75,7 +76,7 @@ bool ptxpack_jit_open(struct ptxpack_jit *jit, const struct ptxpack_driver *driv
     if (driver != NULL)
         choose_driver(jit, both);
     else
-        snprintf(jit->why, sizeof jit->why, "none: %.145s; " PTXPACK_COMPILER_ADVICE, both);
+        snprintf(jit->why, sizeof jit->why, "none: %.155s; " PTXPACK_COMPILER_ADVICE, both);
     return true;
 }
 
@@ -176,14 +177,12 @@ void ptxpack_jit_options(const struct ptxpack_job *job, struct ptxpack_jit_optio
 ptxpack_status ptxpack_jit_explain(const struct ptxpack_job *job, ptxpack_status status, const char *compiler,
                                    const char *log, int isa, char *detail, size_t cap)
 {
-    char said[640];
-    int  needs = job->isa, branch = 0, cuda = ptxpack_cuda_of_isa(needs, &branch);
+    char said[640], needs[64];
     if (status == PTXPACK_E_ISA) {
         int takes = log != NULL ? ptxpack_log_isa(log) : 0;
         takes = takes ? takes : isa;
-        snprintf(detail, cap, "%s needs PTX ISA %d.%d (CUDA %d.%d, driver branch %d), %s takes up to %d.%d",
-                 job->name, needs / 10, needs % 10, cuda / 1000, cuda % 1000 / 10, branch, compiler, takes / 10,
-                 takes % 10);
+        snprintf(detail, cap, "%s needs %s, %s takes up to %d.%d", job->name,
+                 ptxpack_isa_text(job->isa, needs, sizeof needs), compiler, takes / 10, takes % 10);
         return status;
     }
     if (log != NULL)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "host/ptxpack.h"
+#include "loader/isa.h"
 #include "tests/support/unit.h"
 
 #define BEFORE_EACH NULL
@@ -145,7 +146,8 @@ TEST(test_isa_table)
         {9020, 0},   {10000, 63}, {10010, 64}, {10020, 65}, {11000, 70}, {11010, 71}, {11020, 72},
         {11030, 73}, {11040, 74}, {11050, 75}, {11060, 76}, {11070, 77}, {11080, 78}, {12000, 80},
         {12010, 81}, {12020, 82}, {12030, 83}, {12040, 84}, {12050, 85}, {12060, 85}, {12070, 86},
-        {12080, 87}, {12090, 88}, {13000, 90}, {13010, 91}, {13020, 92}, {13030, 93}, {14000, 93},
+        {12080, 87}, {12090, 88}, {13000, 90}, {13010, 91}, {13020, 92}, {13030, 93}, {13040, 94},
+        {14000, 94},
     };
     int branch = 0;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -155,6 +157,9 @@ TEST(test_isa_table)
     assert_int_equal(ptxpack_cuda_of_isa(90, &branch), 13000);
     assert_int_equal(branch, 580);
     assert_int_equal(ptxpack_cuda_of_isa(79, &branch), 0);
+    char text[64];
+    assert_string_equal(ptxpack_isa_text(94, text, sizeof text), "PTX ISA 9.4 (CUDA 13.4, driver branch 615)");
+    assert_string_equal(ptxpack_isa_text(99, text, sizeof text), "PTX ISA 9.9"); /* not "CUDA 0.0" */
 }
 
 TEST(test_status)
