@@ -102,7 +102,7 @@ TEST(the_advice_is_not_cut_off)
     struct ptxpack_jit jit;
     assert_true(ptxpack_jit_open(&jit, NULL, NULL));
     if (jit.route == PTXPACK_ROUTE_NONE)
-        assert_has(jit.why, PTXPACK_COMPILER_ADVICE);
+        assert_has(jit.why, "or Python's packages; " PTXPACK_COMPILER_ADVICE);
 }
 
 RUN_TESTS(make_folder, remove_folder)
