@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "host/attention/check.h"
 #include "loader/build/preload_work.h"
 #include "host/plan/plan.h"
 
@@ -42,10 +43,11 @@ static ptxpack_status preload(const plan_op *op, ptxpack_preloading *preloading,
 
 ptxpack_status ptxpack_preload_attention(ptxpack_preloading *preloading, const ptxpack_attention_desc *desc)
 {
-    if (desc == NULL || desc->size != sizeof *desc)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "desc.size is not sizeof(ptxpack_attention_desc), %zu",
-                            sizeof *desc);
-    return preload(&attention_op, preloading, desc);
+    ptxpack_attention_desc whole;
+    char                   line[PLAN_LINE];
+    ptxpack_status         status = attention_whole_desc(desc, &whole, line);
+    return status == PTXPACK_OK ? preload(&attention_op, preloading, &whole)
+                                : ptxpack_fail(NULL, status, "%s", line);
 }
 
 ptxpack_status ptxpack_preload_gemm(ptxpack_preloading *preloading, const ptxpack_gemm_desc *desc)

@@ -77,7 +77,8 @@ static ptxpack_status check(const plan_head *plan, const void *buffers, char lin
                                            (const ptxpack_attention_buffers *)buffers, line);
 }
 
-/* The index is 4 mask + 2 padded + softcap. */
+/* The index is 4 kind + 2 padded + softcap; a kind is a mask, or how sequences with lengths of their own are
+ * stored, for which masks are not builds. */
 static const struct {
     const char  *name;
     ptxpack_mask mask;
@@ -88,24 +89,41 @@ static const struct {
     {"window", PTXPACK_MASK_WINDOW_TOP_LEFT, 1, 1},
     {"left", PTXPACK_MASK_WINDOW_TOP_LEFT, 1, -1}, /* a window without a limit on the right */
 };
-enum { MASKS = sizeof masks / sizeof masks[0] };
+static const struct {
+    const char  *name;
+    ptxpack_rows rows;
+    int32_t      page_rows;
+} storages[] = {
+    {"lengths", PTXPACK_ROWS_DENSE, 0},
+    {"pages", PTXPACK_ROWS_PAGED, 64},
+    {"small pages", PTXPACK_ROWS_PAGED, 1},
+};
+enum { MASKS = sizeof masks / sizeof masks[0], STORAGES = sizeof storages / sizeof storages[0] };
 
 static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
                   char *name, size_t size)
 {
-    unsigned mask = index / 4;
+    unsigned kind = index / 4, mask = kind < MASKS ? kind : 0;
     bool     padded = (index & 2) != 0, softcap = (index & 1) != 0;
     int32_t  unit = 16 / (int32_t)ptxpack_dtype_bytes(dtype);
     int32_t  whole = (int32_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0);
     (void)corner;
-    snprintf(name, size, " %s%s%s", masks[mask].name, softcap ? " softcap" : "", padded ? " padded" : "");
     /* clang-format off */
-    *(ptxpack_attention_desc *)desc = (ptxpack_attention_desc){
-        .size = sizeof(ptxpack_attention_desc), .dtype = dtype, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024,
+    ptxpack_attention_desc d = {
+        .size = sizeof d, .dtype = dtype, .batch = 1, .seqlen_q = 1024, .seqlen_kv = 1024,
         .heads_q = 1, .heads_kv = 1, .head_dim = padded ? whole - unit : whole, .mask = masks[mask].mask,
         .window_left = masks[mask].left, .window_right = masks[mask].right, .softcap = softcap ? 1 : 0,
     };
     /* clang-format on */
+    if (kind >= MASKS) {
+        d.options = PTXPACK_LENGTHS_KV;
+        d.kv_rows = storages[kind - MASKS].rows;
+        d.page_rows = storages[kind - MASKS].page_rows;
+        d.rows_kv = d.table_width = d.page_rows != 0 ? d.seqlen_kv / d.page_rows : 0;
+    }
+    snprintf(name, size, " %s%s%s", kind < MASKS ? masks[mask].name : storages[kind - MASKS].name,
+             softcap ? " softcap" : "", padded ? " padded" : "");
+    *(ptxpack_attention_desc *)desc = d;
 }
 
 static const plan_method *const methods[] = {&attention_mma, &attention_wgmma, &attention_decode};
@@ -125,7 +143,7 @@ const plan_op attention_op = {
     .covers = covers,
     .describe = describe,
     .check = check,
-    .builds = 4 * MASKS,
+    .builds = 4 * (MASKS + STORAGES),
     .build = build,
 };
 
@@ -133,10 +151,16 @@ const plan_op attention_op = {
 ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan)
 {
-    plan_head *made;
+    ptxpack_attention_desc whole;
+    plan_head             *made;
+    char                   line[PLAN_LINE];
     if (plan == NULL)
         return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
-    ptxpack_status status = plan_create(&attention_op, handle, desc, row, &made);
+    *plan = NULL;
+    ptxpack_status status = attention_whole_desc(desc, &whole, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(handle, status, "%s", line);
+    status = plan_create(&attention_op, handle, &whole, row, &made);
     *plan = (ptxpack_attention_plan *)made;
     return status;
 }
@@ -162,7 +186,12 @@ const ptxpack_kernel *ptxpack_attention_kernel(const ptxpack_attention_plan *pla
 ptxpack_status ptxpack_attention_launch(const ptxpack_attention_plan    *plan,
                                         const ptxpack_attention_buffers *buffers, struct CUstream_st *stream)
 {
-    return plan_launch((const plan_head *)plan, buffers, stream);
+    ptxpack_attention_buffers whole;
+    char                      line[PLAN_LINE];
+    ptxpack_status            status = attention_whole_buffers(buffers, &whole, line);
+    if (status != PTXPACK_OK && plan != NULL)
+        return ptxpack_fail(plan->head.handle, status, "%s", line);
+    return plan_launch((const plan_head *)plan, &whole, stream);
 }
 
 /* ---- figures ------------------------------------------------------------------------------------ */
@@ -184,24 +213,32 @@ static double kept_pairs(const ptxpack_attention_desc *d, const attention_geomet
     return upto - (g->limited_left ? ramp(rows, keys, g->left_offset) : 0);
 }
 
+static bool resolve_given(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,
+                          attention_geometry *geometry)
+{
+    char line[PLAN_LINE];
+    return attention_whole_desc(given, whole, line) == PTXPACK_OK &&
+           ptxpack_attention_resolve(whole, geometry, line) == PTXPACK_OK;
+}
+
 double ptxpack_attention_flops(const ptxpack_attention_desc *desc)
 {
-    attention_geometry geometry;
-    char               line[PLAN_LINE];
-    if (ptxpack_attention_resolve(desc, &geometry, line) != PTXPACK_OK)
+    ptxpack_attention_desc d;
+    attention_geometry     geometry;
+    if (!resolve_given(desc, &d, &geometry))
         return 0;
-    return 4.0 * desc->head_dim * desc->batch * desc->heads_q * kept_pairs(desc, &geometry);
+    return 4.0 * d.head_dim * d.batch * d.heads_q * kept_pairs(&d, &geometry);
 }
 
 double ptxpack_attention_bytes(const ptxpack_attention_desc *desc)
 {
-    attention_geometry geometry;
-    char               line[PLAN_LINE];
-    if (ptxpack_attention_resolve(desc, &geometry, line) != PTXPACK_OK)
+    ptxpack_attention_desc d;
+    attention_geometry     geometry;
+    if (!resolve_given(desc, &d, &geometry))
         return 0;
-    double q = (double)desc->seqlen_q * desc->heads_q, kv = (double)desc->seqlen_kv * desc->heads_kv;
-    double in = (double)ptxpack_dtype_bytes(desc->dtype);
-    double out = (double)ptxpack_dtype_bytes(attention_tensor_type(desc, TENSOR_O));
-    return (double)desc->batch * (desc->head_dim * (in * (q + 2 * kv) + out * q) + sizeof(float) * q) +
+    double q = (double)d.seqlen_q * d.heads_q, kv = (double)d.seqlen_kv * d.heads_kv;
+    double in = (double)ptxpack_dtype_bytes(d.dtype);
+    double out = (double)ptxpack_dtype_bytes(attention_tensor_type(&d, TENSOR_O));
+    return (double)d.batch * (d.head_dim * (in * (q + 2 * kv) + out * q) + sizeof(float) * q) +
            3.0 * (double)geometry.descale_bytes;
 }

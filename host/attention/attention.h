@@ -3,8 +3,13 @@
  * Shapes   They are written from the slowest to the fastest dimension, and hold unless strides say otherwise:
  *            q, o  [batch][seqlen_q][heads_q][head_dim]
  *            k, v  [batch][seqlen_kv][heads_kv][head_dim]
- *            lse   [batch][heads_q][seqlen_q], f32, natural logarithm
+ *            lse   [batch][heads_q][seqlen_q], f32, natural logarithm; of packed q [heads_q][rows_q]
  *          Strides count ELEMENTS.  The last dimension is contiguous.
+ * Lengths  A batch of sequences with lengths of their own: seqlen_q and seqlen_kv are then the most that a plan
+ *          serves, and the lengths are read from device memory at each launch (ptxpack_attention_buffers), so
+ *          that one plan, or one captured graph, serves a decoding loop.  Rows may be packed or in pages
+ *          (ptxpack_rows).  Masks use each sequence's own lengths.  Rows of k and v beyond a length may hold
+ *          anything; rows of o and of the lse beyond a length are not written.  A length may be 0.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf.
  * Memory   Device buffers belong to the caller.  The library allocates none and keeps none.
@@ -35,6 +40,25 @@ typedef enum ptxpack_mask {
     PTXPACK_MASK_WINDOW_BOTTOM_RIGHT = 4  /* the same with i + seqlen_kv - seqlen_q in place of i */
 } ptxpack_mask;
 
+/* Where the rows of a sequence are. */
+typedef enum ptxpack_rows {
+    PTXPACK_ROWS_DENSE = 0, /* as under "Shapes": row r of sequence i is at i * batch + r * row */
+    PTXPACK_ROWS_PACKED =
+        1,                 /* the sequences one after another: row r of sequence i is at (starts[i] + r) * row.
+                                The length is starts[i + 1] - starts[i], unless lengths are given, too */
+    PTXPACK_ROWS_PAGED = 2 /* of k and v: row r of sequence i is row r % page_rows of page p, at
+                                p * batch + r % page_rows * row, with p = page_table[i][r / page_rows].  K and V
+                                may be two tensors or parts of one, with rows or heads first: strides say it */
+} ptxpack_rows;
+
+/* Bits of ptxpack_attention_desc.options: what a launch brings besides, int32 in device memory. */
+enum {
+    PTXPACK_LENGTHS_Q = 1,  /* [batch], of q; with packed rows at most starts_q[i + 1] - starts_q[i] */
+    PTXPACK_LENGTHS_KV = 2, /* [batch], of k and v, with those that left_pad skips */
+    PTXPACK_ROW_MAP = 4,    /* [batch], with dense k and v: sequence i is sequence row_map[i] of k and v */
+    PTXPACK_LEFT_PAD = 8    /* [batch], with dense or paged k and v: the first rows that are no keys */
+};
+
 /* Distances in elements from one batch, row or head to the next.  They are multiples of 16 bytes, and are
  * ignored where the extent is 1.  If all three are 0, the tensor is compact, in the order of "Shapes".  A
  * single 0 repeats an input (not o) along that dimension.  The dimensions may have any order and any gaps, but
@@ -44,7 +68,7 @@ typedef struct ptxpack_strides {
 } ptxpack_strides;
 
 typedef struct ptxpack_attention_desc {
-    uint32_t        size;                       /* = sizeof(ptxpack_attention_desc) */
+    uint32_t        size;                       /* = sizeof(ptxpack_attention_desc); an older one is fine */
     ptxpack_dtype   dtype;                      /* of q, k, v and o; with PTXPACK_E4M3 o is PTXPACK_BF16 */
     int32_t         batch, seqlen_q, seqlen_kv; /* each >= 1 */
     int32_t         heads_q, heads_kv; /* heads_q / heads_kv query heads share a key head, without remainder */
@@ -54,11 +78,18 @@ typedef struct ptxpack_attention_desc {
     int32_t         window_left, window_right; /* of window masks, < 0: no limit on that side; otherwise 0 */
     float           softcap; /* s becomes softcap tanh(s / softcap) after scale, before the mask; 0 = off */
     ptxpack_strides q, k, v, o;
+    /* Lengths.  Where `size` ends before these fields they are 0, and all sequences have the same lengths. */
+    ptxpack_rows q_rows, kv_rows; /* of q and o, dense or packed; of k and v */
+    int32_t      rows_q;          /* packed: rows of q and o in memory; otherwise 0 */
+    int32_t      rows_kv; /* packed: rows of k and v in memory; paged: pages; row map: sequences; otherwise 0 */
+    int32_t      page_rows;   /* paged: a power of two up to 1024; otherwise 0 */
+    int32_t      table_width; /* paged: entries of the page table for a sequence; otherwise 0 */
+    uint32_t     options;     /* PTXPACK_LENGTHS_Q, .. */
 } ptxpack_attention_desc;
 
 /* Device addresses.  Those of q, k, v and o are multiples of 16 bytes, those of lse and the descales of 4. */
 typedef struct ptxpack_attention_buffers {
-    uint32_t size;      /* = sizeof(ptxpack_attention_buffers) */
+    uint32_t size;      /* = sizeof(ptxpack_attention_buffers); an older one is fine */
     uint64_t q, k, v;   /* read */
     uint64_t o;         /* written */
     uint64_t lse;       /* written; 0: it is not wanted */
@@ -67,6 +98,13 @@ typedef struct ptxpack_attention_buffers {
      * of q hold for all query heads that share the key head.  They are 0 or more, and scale q_descale k_descale
      * is finite.  Address 0 means that all are 1. */
     uint64_t q_descale, k_descale, v_descale;
+    /* Read where the descriptor's rows or options ask for them, and otherwise ignored; int32, multiples of 4
+     * bytes.  Lengths beyond the descriptor's are taken as those.  Entries of the page table that no key below
+     * the length needs are not read. */
+    uint64_t starts_q, starts_kv;   /* [batch + 1], packed */
+    uint64_t lengths_q, lengths_kv; /* [batch] */
+    uint64_t row_map, left_pad;     /* [batch] */
+    uint64_t page_table;            /* [batch][table_width] */
 } ptxpack_attention_buffers;
 
 typedef struct ptxpack_attention_plan ptxpack_attention_plan;
@@ -114,8 +152,23 @@ PTXPACK_API ptxpack_status ptxpack_attention_reference(const ptxpack_attention_d
                                                        const ptxpack_descales *descales, double *o,
                                                        double *lse);
 
+/* The arrays of ptxpack_attention_buffers in HOST memory, of sequences with lengths of their own. */
+typedef struct ptxpack_attention_lengths {
+    const int32_t *starts_q, *starts_kv, *lengths_q, *lengths_kv, *row_map, *left_pad, *page_table;
+} ptxpack_attention_lengths;
+
+/* The same for such sequences: what they do not ask for may be NULL.  Rows of o and lse beyond a length keep
+ * what they hold.
+ *   PTXPACK_E_ARG     as above, or an array that is asked for is NULL, or one of its entries leads beyond the
+ *                     rows that the descriptor states */
+PTXPACK_API ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_attention_desc *desc,
+                                                               const void *q, const void *k, const void *v,
+                                                               const ptxpack_descales          *descales,
+                                                               const ptxpack_attention_lengths *lengths,
+                                                               double *o, double *lse);
+
 /* The floating-point operations that `desc` needs: 4 head_dim for each pair of query and key that the mask
- * keeps.  FlashAttention's convention, which takes half of all pairs for causal masks, differs only by the
+ * keeps, with sequences as long as the descriptor says.  FlashAttention's convention, which takes half of all pairs for causal masks, differs only by the
  * diagonal. */
 PTXPACK_API double ptxpack_attention_flops(const ptxpack_attention_desc *desc);
 /* The least number of bytes to move: each input is read once, and each output is written once. */

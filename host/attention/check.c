@@ -73,7 +73,9 @@ static ptxpack_status check_fields(const ptxpack_attention_desc *d, char *line)
         return refuse(line, "scale %g is neither 0 (the default) nor a positive normal number",
                       (double)d->scale);
     ptxpack_status status = check_extents(d, line);
-    return status == PTXPACK_OK ? check_softcap(d, line) : status;
+    if (status == PTXPACK_OK)
+        status = check_softcap(d, line);
+    return status == PTXPACK_OK ? attention_check_lengths(d, line) : status;
 }
 
 /* ---- strides ------------------------------------------------------------------------------------ */
@@ -145,10 +147,11 @@ static ptxpack_status resolve_tensor(const ptxpack_attention_desc *d, int tensor
     bool                   keys = tensor == TENSOR_K || tensor == TENSOR_V;
     size_t                 bytes = ptxpack_dtype_bytes(attention_tensor_type(d, tensor));
     dimension              dims[3] = {
-                     {"batch", d->batch, s->batch},
-                     {"row", keys ? d->seqlen_kv : d->seqlen_q, s->row},
+                     {"batch", 0, s->batch},
+                     {"row", 0, s->row},
                      {"head", keys ? d->heads_kv : d->heads_q, s->head},
     };
+    attention_extents(d, tensor, &dims[0].extent, &dims[1].extent);
     if (s->batch == 0 && s->row == 0 && s->head == 0)
         compact(dims, d->head_dim);
     for (int i = 0; i < 3; i++)
@@ -194,6 +197,7 @@ ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, att
     out->scale = scale_of(desc);
     out->softcap = desc->softcap;
     resolve_mask(desc, out);
+    attention_resolve_lengths(desc, out);
     return PTXPACK_OK;
 }
 
@@ -226,32 +230,32 @@ static bool overlap(const range *a, const range *b)
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t scratch,
                                                const ptxpack_attention_buffers *b, char line[PLAN_LINE])
 {
-    enum { WRITTEN = 6, RANGES = 9 }; /* from WRITTEN on: outputs, and what is written besides */
-    if (b == NULL)
-        return refuse(line, "buffers is NULL");
-    if (b->size != sizeof *b)
-        return refuse(line, "buffers.size is %u; sizeof(ptxpack_attention_buffers) is %zu", (unsigned)b->size,
-                      sizeof *b);
-    uint64_t    scales = geometry->descale_bytes; /* 0: not looked at */
-    const range ranges[RANGES] = {
-        {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
-        {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16, false},
-        {"v", b->v, geometry->tensor[TENSOR_V].bytes, 16, false},
-        {"q_descale", scales != 0 ? b->q_descale : 0, scales, 4, true},
-        {"k_descale", scales != 0 ? b->k_descale : 0, scales, 4, true},
-        {"v_descale", scales != 0 ? b->v_descale : 0, scales, 4, true},
-        {"o", b->o, geometry->tensor[TENSOR_O].bytes, 16, false},
-        {"lse", b->lse, geometry->lse_bytes, 4, true},
-        {"workspace", scratch != 0 ? b->workspace : 0, scratch, 16, scratch == 0},
+    /* from WRITTEN on: outputs, and what is written besides; then the arrays */
+    enum { WRITTEN = 6, ARRAYS = 9, RANGES = ARRAYS + ARRAY_COUNT };
+    uint64_t scales = geometry->descale_bytes; /* 0: not looked at */
+    range    ranges[RANGES] = {
+           {"q", b->q, geometry->tensor[TENSOR_Q].bytes, 16, false},
+           {"k", b->k, geometry->tensor[TENSOR_K].bytes, 16, false},
+           {"v", b->v, geometry->tensor[TENSOR_V].bytes, 16, false},
+           {"q_descale", scales != 0 ? b->q_descale : 0, scales, 4, true},
+           {"k_descale", scales != 0 ? b->k_descale : 0, scales, 4, true},
+           {"v_descale", scales != 0 ? b->v_descale : 0, scales, 4, true},
+           {"o", b->o, geometry->tensor[TENSOR_O].bytes, 16, false},
+           {"lse", b->lse, geometry->lse_bytes, 4, true},
+           {"workspace", scratch != 0 ? b->workspace : 0, scratch, 16, scratch == 0},
     };
-    for (int i = 0; i < RANGES; i++) {
+    for (int i = 0; i < ARRAY_COUNT; i++)
+        ranges[ARRAYS + i] = (range){attention_array_names[i], attention_array(geometry, b, i),
+                                     geometry->array_bytes[i], 4, geometry->array_bytes[i] == 0};
+    int count = geometry->varlen ? RANGES : ARRAYS;
+    for (int i = 0; i < count; i++) {
         ptxpack_status status = check_range(&ranges[i], line);
         if (status != PTXPACK_OK)
             return status;
     }
-    for (int written = WRITTEN; written < RANGES; written++)
-        for (int i = 0; i < written; i++)
-            if (overlap(&ranges[written], &ranges[i]))
+    for (int written = WRITTEN; written < ARRAYS; written++)
+        for (int i = 0; i < count; i++)
+            if ((i < written || i >= ARRAYS) && overlap(&ranges[written], &ranges[i]))
                 return refuse(line, "%s overlaps %s: 0x%llx and 0x%llx", ranges[written].name, ranges[i].name,
                               (unsigned long long)ranges[written].address,
                               (unsigned long long)ranges[i].address);

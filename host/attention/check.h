@@ -18,6 +18,19 @@ typedef struct attention_tensor {
     uint64_t bytes;
 } attention_tensor;
 
+/* The arrays of sequences with lengths of their own, in the order of every table about them. */
+enum {
+    ARRAY_STARTS_Q,
+    ARRAY_STARTS_KV,
+    ARRAY_LENGTHS_Q,
+    ARRAY_LENGTHS_KV,
+    ARRAY_ROW_MAP,
+    ARRAY_LEFT_PAD,
+    ARRAY_PAGE_TABLE,
+    ARRAY_COUNT
+};
+extern const char *const attention_array_names[ARRAY_COUNT];
+
 typedef struct attention_geometry {
     attention_tensor tensor[TENSOR_COUNT];
     float            scale;
@@ -27,6 +40,11 @@ typedef struct attention_geometry {
     int32_t  left_offset, right_offset;
     uint64_t lse_bytes;
     uint64_t descale_bytes; /* of each, with PTXPACK_E4M3; otherwise 0 */
+    /* Sequences with lengths of their own.  Query i then attends to keys c + i - reach_left to c + i +
+     * reach_right, where c is keys - queries of the sequence, or its first key. */
+    bool     varlen, bottom_right;
+    int32_t  reach_left, reach_right;  /* ATTENTION_NO_LIMIT: all */
+    uint64_t array_bytes[ARRAY_COUNT]; /* 0: not asked for */
 } attention_geometry;
 
 /* The element type of a tensor: fp8 gives a bf16 output. */
@@ -35,11 +53,38 @@ static inline ptxpack_dtype attention_tensor_type(const ptxpack_attention_desc *
     return tensor == TENSOR_O && desc->dtype == PTXPACK_E4M3 ? PTXPACK_BF16 : desc->dtype;
 }
 
-/* Checks a descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
+enum { ATTENTION_NO_LIMIT = 1 << 30 };
+
+/* The descriptor, or the buffers, as the library knows them: what an older caller does not state is 0.
+ *   PTXPACK_E_ARG  NULL, or the size is not one that ever was */
+ptxpack_status attention_whole_desc(const ptxpack_attention_desc *given, ptxpack_attention_desc *whole,
+                                    char line[PLAN_LINE]);
+ptxpack_status attention_whole_buffers(const ptxpack_attention_buffers *given, ptxpack_attention_buffers *whole,
+                                       char line[PLAN_LINE]);
+/* Checks the fields about lengths.  PTXPACK_E_ARG */
+ptxpack_status attention_check_lengths(const ptxpack_attention_desc *desc, char line[PLAN_LINE]);
+/* How many sequences (or pages) of how many rows a tensor has in memory. */
+void attention_extents(const ptxpack_attention_desc *desc, int tensor, int64_t *batches, int64_t *rows);
+/* Sets all that depends on these fields. */
+void attention_resolve_lengths(const ptxpack_attention_desc *desc, attention_geometry *out);
+/* One sequence: where its rows begin (packed; otherwise 0), how many they are, and the first that is a key. */
+typedef struct attention_sequence {
+    int64_t q_row, queries, kv_row, keys, first;
+    int64_t cache; /* its number in dense k and v */
+} attention_sequence;
+/* Reads sequence `i` from arrays in host memory; NULL where nothing is asked for.  PTXPACK_E_ARG */
+ptxpack_status attention_read_sequence(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                       const ptxpack_attention_lengths *lengths, int32_t i,
+                                       attention_sequence *out, char line[PLAN_LINE]);
+/* For methods that take only sequences of equal lengths: NULL, or `line`. */
+const char *attention_refuse_lengths(const attention_geometry *geometry, char line[PLAN_LINE]);
+/* Checks a whole descriptor, with or without a device.  On PTXPACK_OK *out is complete, otherwise `line` names the
  * field. PTXPACK_E_ARG */
 ptxpack_status ptxpack_attention_resolve(const ptxpack_attention_desc *desc, attention_geometry *out,
                                          char line[PLAN_LINE]);
 /* The same for the addresses of a launch; workspace: bytes that the plan needs. */
 ptxpack_status ptxpack_attention_check_buffers(const attention_geometry *geometry, uint64_t workspace,
                                                const ptxpack_attention_buffers *buffers, char line[PLAN_LINE]);
+/* Array `id` of the buffers, if the geometry asks for it; otherwise 0. */
+uint64_t attention_array(const attention_geometry *geometry, const ptxpack_attention_buffers *buffers, int id);
 #endif

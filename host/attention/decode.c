@@ -1,7 +1,8 @@
 /* decode.c - the method of the rows of ptx/attention/decode.ptx: few query rows, many keys.
  *
  * The query heads that share a key head, and their query rows, are the rows of one tile.  The key blocks of all
- * tiles are one list, cut into ranges of equal length, one for each block of the grid. */
+ * tiles are one list, cut into ranges of equal length, one for each block of the grid.  Where each sequence has
+ * lengths of its own, the kernel counts and cuts the list; here it is as long as the descriptor allows. */
 #include <stdio.h>
 
 #include "cost.h"
@@ -52,6 +53,8 @@ static attention_ranges plan_ranges(const ptxpack_attention_desc *d, const atten
 {
     attention_ranges s = count_blocks(d, g, row);
     cut(&s, sms * row->blocks_per_sm);
+    if (g->varlen)
+        s.grid = sms * row->blocks_per_sm;
     return s;
 }
 
@@ -97,7 +100,9 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *g = (const attention_geometry *)problem->geometry;
     symbol_add(list, "BF16", desc->dtype == PTXPACK_BF16);
-    symbol_add(list, "LIMITED", (g->limited_left || g->limited_right) && desc->seqlen_q > 1);
+    symbol_add(list, "VARLEN", g->varlen);
+    symbol_add(list, "PAGED", desc->kv_rows != PTXPACK_ROWS_PAGED ? 0 : desc->page_rows >= l->block_n ? 1 : 2);
+    symbol_add(list, "LIMITED", g->varlen || ((g->limited_left || g->limited_right) && desc->seqlen_q > 1));
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     symbol_add(list, "WARP_BYTES", l->shared_bytes);
@@ -122,15 +127,17 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
                      (long long)g->tensor[i].row, INT32_MAX / ELEMENT);
             return line;
         }
-    enum { BLOCK_LIMIT = INT32_MAX / 2, KEY_LIMIT = INT32_MAX - 4096 };
+    /* where the kernel cuts the list, it multiplies the number of blocks by 16 */
+    int32_t          block_limit = g->varlen ? 1 << 27 : INT32_MAX / 2;
+    int32_t          key_limit = (g->varlen ? ATTENTION_NO_LIMIT : INT32_MAX) - 4096;
     attention_ranges s = count_blocks(d, g, row);
-    if (d->seqlen_kv > KEY_LIMIT) {
-        snprintf(line, PLAN_LINE, "seqlen_kv exceeds %d", (int)KEY_LIMIT);
+    if (d->seqlen_kv > key_limit) {
+        snprintf(line, PLAN_LINE, "seqlen_kv exceeds %d", (int)key_limit);
         return line;
     }
-    if (s.tiles > BLOCK_LIMIT / s.tile_blocks) {
+    if (s.tiles > block_limit / s.tile_blocks) {
         snprintf(line, PLAN_LINE, "seqlen_kv %d: the keys of %lld heads are more than %d blocks",
-                 (int)d->seqlen_kv, (long long)s.tiles, BLOCK_LIMIT);
+                 (int)d->seqlen_kv, (long long)s.tiles, (int)block_limit);
         return line;
     }
     return NULL;
@@ -178,6 +185,22 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
 }
 
+static void fill_lengths(attention_decode_arguments *a, const ptxpack_attention_desc *d,
+                         const attention_geometry *g)
+{
+    bool packed = d->q_rows == PTXPACK_ROWS_PACKED;
+    a->lse_batch = packed ? 0 : (int64_t)d->heads_q * d->seqlen_q;
+    a->lse_head = packed ? d->rows_q : d->seqlen_q;
+    a->batch = d->batch;
+    a->seqlen_kv = d->seqlen_kv;
+    a->reach_left = g->reach_left;
+    a->reach_right = g->reach_right;
+    a->bottom_right = g->bottom_right;
+    a->table_width = d->table_width;
+    a->page_rows = d->page_rows;
+    a->page_shift = d->page_rows > 0 ? __builtin_ctz((unsigned)d->page_rows) : 0;
+}
+
 /* Counters of the ranges, in whole 16 bytes. */
 static uint64_t counter_bytes(uint64_t grid) { return (sizeof(uint32_t) * grid + 15) / 16 * 16; }
 
@@ -191,8 +214,9 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     (void)layout;
     fill_tensors(&plan->arguments.decode, plan->geometry.tensor);
     fill_numbers(&plan->arguments.decode, d, &plan->geometry, &s);
+    fill_lengths(&plan->arguments.decode, d, &plan->geometry);
     head->grid[0] = (uint32_t)s.grid;
-    if (splits_tiles(&s)) {
+    if (splits_tiles(&s) || plan->geometry.varlen) {
         uint64_t rows = (uint64_t)ptxpack_variant_parameter(row, "ROWS", 0);
         uint64_t columns = (uint64_t)ptxpack_variant_parameter(row, "HEAD_DIM", 0) + STATE_FLOATS;
         head->counters = counter_bytes(head->grid[0]);
@@ -205,7 +229,17 @@ static ptxpack_status address(const plan_head *plan, const void *buffers, void *
 {
     attention_decode_arguments      *a = (attention_decode_arguments *)arguments;
     const ptxpack_attention_buffers *b = (const ptxpack_attention_buffers *)buffers;
+    const attention_geometry        *g = &((const ptxpack_attention_plan *)plan)->geometry;
     (void)grid;
+    if (g->varlen) {
+        a->starts_q = attention_array(g, b, ARRAY_STARTS_Q);
+        a->starts_kv = attention_array(g, b, ARRAY_STARTS_KV);
+        a->lengths_q = attention_array(g, b, ARRAY_LENGTHS_Q);
+        a->lengths_kv = attention_array(g, b, ARRAY_LENGTHS_KV);
+        a->row_map = attention_array(g, b, ARRAY_ROW_MAP);
+        a->left_pad = attention_array(g, b, ARRAY_LEFT_PAD);
+        a->page_table = attention_array(g, b, ARRAY_PAGE_TABLE);
+    }
     a->q = b->q;
     a->k = b->k;
     a->v = b->v;
@@ -221,8 +255,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_attention_decode_layout(row, (attention_mma_layout *)layout);
 }
 
-/* full, causal, the same padded; causal softcap, the same padded: the other builds lie between these. */
-static const uint8_t        corners[] = {0, 4, 2, 6, 5, 7};
+/* full, causal, the same padded; causal softcap, the same padded; pages, small pages softcap padded: the other
+ * builds lie between these. */
+static const uint8_t        corners[] = {0, 4, 2, 6, 5, 7, 20, 27};
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_DECODE_ARGUMENTS, attention_decode_arguments);
 const plan_method           attention_decode = {
               .file = "attention/decode.ptx",

@@ -32,6 +32,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     const int                     isa = problem->caps.isa;
     attention_tiles               tiles;
+    if (attention_refuse_lengths(geometry, line) != NULL)
+        return line;
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
             snprintf(line, PLAN_LINE, "%s.row: stride %lld exceeds %d elements", attention_tensor_names[i],

@@ -46,7 +46,14 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, uint64_t, o,             "ARG_O")                                                             \
     X(S, uint64_t, lse,           "ARG_LSE")           /* 0: not wanted */                             \
     X(S, uint64_t, workspace,     "ARG_WORKSPACE")     /* a counter for each range */                  \
-    X(S, uint64_t, parts,         "ARG_PARTS")         /* in the workspace: two slots for each range */ \
+    X(S, uint64_t, parts,         "ARG_PARTS")         /* in the workspace: two slots for each range */\
+    X(S, uint64_t, starts_q,      "ARG_STARTS_Q")      /* with VARLEN; 0: not given */                 \
+    X(S, uint64_t, starts_kv,     "ARG_STARTS_KV")                                                     \
+    X(S, uint64_t, lengths_q,     "ARG_LENGTHS_Q")                                                     \
+    X(S, uint64_t, lengths_kv,    "ARG_LENGTHS_KV")                                                    \
+    X(S, uint64_t, row_map,       "ARG_ROW_MAP")                                                       \
+    X(S, uint64_t, left_pad,      "ARG_LEFT_PAD")                                                      \
+    X(S, uint64_t, page_table,    "ARG_PAGE_TABLE")                                                    \
     X(S, int64_t,  q_batch,       "ARG_Q_BATCH")       /* strides in bytes; 0 where the extent is 1 */ \
     X(S, int64_t,  q_row,         "ARG_Q_ROW")                                                         \
     X(S, int64_t,  q_head,        "ARG_Q_HEAD")                                                        \
@@ -57,6 +64,7 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int64_t,  o_batch,       "ARG_O_BATCH")                                                       \
     X(S, int64_t,  o_row,         "ARG_O_ROW")                                                         \
     X(S, int64_t,  o_head,        "ARG_O_HEAD")                                                        \
+    X(S, int64_t,  lse_batch,     "ARG_LSE_BATCH")     /* with VARLEN, elements */                     \
     X(S, int32_t,  k_row,         "ARG_K_ROW")                                                         \
     X(S, int32_t,  v_row,         "ARG_V_ROW")                                                         \
     X(S, int32_t,  seqlen_q,      "ARG_SEQLEN_Q")                                                      \
@@ -76,6 +84,15 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  range,         "ARG_RANGE")         /* of a block of the grid */                    \
     X(S, int32_t,  order,         "ARG_ORDER")         /* whole tiles in a range, or 1 */              \
     X(S, int32_t,  tiles_apart,   "ARG_TILES_APART")   /* with order > 1: from one to the next */      \
+    X(S, int32_t,  batch,         "ARG_BATCH")         /* with VARLEN, from here on */                 \
+    X(S, int32_t,  seqlen_kv,     "ARG_SEQLEN_KV")     /* the most keys; seqlen_q: queries */          \
+    X(S, int32_t,  reach_left,    "ARG_REACH_LEFT")    /* query i of diagonal c sees the keys */       \
+    X(S, int32_t,  reach_right,   "ARG_REACH_RIGHT")   /* .. from c + i - left to c + i + right */     \
+    X(S, int32_t,  bottom_right,  "ARG_BOTTOM_RIGHT")  /* 1: c = keys - queries; 0: the first key */   \
+    X(S, int32_t,  lse_head,      "ARG_LSE_HEAD")      /* elements */                                  \
+    X(S, int32_t,  table_width,   "ARG_TABLE_WIDTH")   /* of the page table, in pages */               \
+    X(S, int32_t,  page_rows,     "ARG_PAGE_ROWS")     /* 2^PAGE_SHIFT */                              \
+    X(S, int32_t,  page_shift,    "ARG_PAGE_SHIFT")                                                    \
     X(S, float,    scale_log2,    "ARG_SCALE_LOG2")    /* scale, or softcap, times log2(e) */          \
     X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */
 /* clang-format on */

@@ -26,8 +26,9 @@ struct attention_reference {
     attention_geometry     geometry;
     const void            *q;
     ptxpack_descales       descales;
-    float                 *k; /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
-    float                 *v; /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
+    attention_sequence    *sequences; /* [batch] */
+    float                 *k;         /* [batch][heads_kv][padded_keys / 8][head_dim][8] */
+    float                 *v;         /* [batch][heads_kv][head_dim / 8][padded_keys][8] */
     size_t                 padded_keys;
     size_t                 head_size; /* floats of k or v per batch and head */
     int                    group;     /* rows that may share a pass: 1 when V is not finite */
@@ -50,17 +51,30 @@ static size_t row_start(const attention_tensor *t, int64_t batch, int64_t row, i
     return (size_t)(batch * t->batch + row * t->row + head * t->head);
 }
 
-/* Fill the panels of one batch and key head; returns whether all of V is finite. */
-static bool fill_head(attention_reference *r, const void *k, const void *v, int64_t batch, int64_t head)
+/* The index of the first element of row j of a sequence of K or V. */
+static size_t key_start(const attention_reference *r, int tensor, int64_t batch, int64_t j, int64_t head,
+                        const int32_t *page_table)
 {
-    const attention_tensor *tensors = r->geometry.tensor;
-    ptxpack_dtype           type = r->desc.dtype;
-    size_t                  d = (size_t)r->desc.head_dim, keys = (size_t)r->desc.seqlen_kv;
-    size_t                  at = ((size_t)batch * (size_t)r->desc.heads_kv + (size_t)head) * r->head_size;
-    bool                    finite = true;
-    for (size_t j = 0; j < keys; j++) {
-        size_t k_row = row_start(&tensors[TENSOR_K], batch, (int64_t)j, head);
-        size_t v_row = row_start(&tensors[TENSOR_V], batch, (int64_t)j, head);
+    const attention_tensor   *t = &r->geometry.tensor[tensor];
+    const attention_sequence *s = &r->sequences[batch];
+    int64_t                   page_rows = r->desc.page_rows;
+    if (r->desc.kv_rows == PTXPACK_ROWS_PAGED)
+        return row_start(t, page_table[batch * r->desc.table_width + j / page_rows], j % page_rows, head);
+    return row_start(t, s->cache, s->kv_row + j, head);
+}
+
+/* Fill the panels of one batch and key head; returns whether all of V is finite. */
+static bool fill_head(attention_reference *r, const void *k, const void *v, const int32_t *page_table,
+                      int64_t batch, int64_t head)
+{
+    const attention_sequence *s = &r->sequences[batch];
+    ptxpack_dtype             type = r->desc.dtype;
+    size_t                    d = (size_t)r->desc.head_dim, keys = (size_t)s->keys;
+    size_t                    at = ((size_t)batch * (size_t)r->desc.heads_kv + (size_t)head) * r->head_size;
+    bool                      finite = true;
+    for (size_t j = (size_t)s->first; j < keys; j++) {
+        size_t k_row = key_start(r, TENSOR_K, batch, (int64_t)j, head, page_table);
+        size_t v_row = key_start(r, TENSOR_V, batch, (int64_t)j, head, page_table);
         float *k_to = r->k + at + j / PANEL * d * PANEL + j % PANEL;
         float *v_to = r->v + at + j * PANEL;
         for (size_t c = 0; c < d; c++) {
@@ -73,43 +87,74 @@ static bool fill_head(attention_reference *r, const void *k, const void *v, int6
     return finite;
 }
 
-ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
-                                        const void *v, const ptxpack_descales *descales,
-                                        attention_reference **out)
+/* Memory for the panels and the sequences. */
+static ptxpack_status allocate(attention_reference *r)
 {
-    attention_geometry geometry;
-    char               line[PLAN_LINE];
-    *out = NULL;
-    ptxpack_status status = ptxpack_attention_resolve(desc, &geometry, line);
-    if (status != PTXPACK_OK)
-        return ptxpack_fail(NULL, status, "%s", line);
-    if (q == NULL || k == NULL || v == NULL)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL", q == NULL ? "q" : k == NULL ? "k" : "v");
-    attention_reference *r = (attention_reference *)calloc(1, sizeof *r);
-    if (r == NULL)
-        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for the reference");
-    r->desc = *desc;
-    r->geometry = geometry;
-    r->q = q;
-    if (descales != NULL && desc->dtype == PTXPACK_E4M3)
-        r->descales = *descales;
-    r->padded_keys = ((size_t)desc->seqlen_kv + PANEL - 1) / PANEL * PANEL;
-    r->head_size = r->padded_keys * (size_t)desc->head_dim; /* < 2^40 */
-    size_t heads = (size_t)desc->batch * (size_t)desc->heads_kv, floats;
+    const ptxpack_attention_desc *d = &r->desc;
+    size_t                        heads = (size_t)d->batch * (size_t)d->heads_kv, floats;
+    r->padded_keys = ((size_t)d->seqlen_kv + PANEL - 1) / PANEL * PANEL;
+    r->head_size = r->padded_keys * (size_t)d->head_dim; /* < 2^40 */
+    r->sequences = (attention_sequence *)calloc((size_t)d->batch, sizeof *r->sequences);
     if (!__builtin_mul_overflow(heads, r->head_size, &floats)) { /* calloc checks the bytes; 0 pads */
         r->k = (float *)calloc(floats, sizeof *r->k);
         r->v = (float *)calloc(floats, sizeof *r->v);
     }
-    if (r->k == NULL || r->v == NULL) {
-        status = ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for 2 * %zu * %zu floats of the reference",
-                              heads, r->head_size);
+    if (r->k == NULL || r->v == NULL || r->sequences == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for 2 * %zu * %zu floats of the reference",
+                            heads, r->head_size);
+    return PTXPACK_OK;
+}
+
+static ptxpack_status read_sequences(attention_reference *r, const ptxpack_attention_lengths *lengths)
+{
+    char line[PLAN_LINE];
+    for (int32_t i = 0; i < r->desc.batch; i++) {
+        ptxpack_status status = attention_read_sequence(&r->desc, &r->geometry, lengths, i, &r->sequences[i],
+                                                        line);
+        if (status != PTXPACK_OK)
+            return ptxpack_fail(NULL, status, "%s", line);
+    }
+    return PTXPACK_OK;
+}
+
+static ptxpack_status check_inputs(const ptxpack_attention_desc *desc, const void *q, const void *k,
+                                   const void *v, attention_reference *r)
+{
+    char           line[PLAN_LINE];
+    ptxpack_status status = attention_whole_desc(desc, &r->desc, line);
+    if (status == PTXPACK_OK)
+        status = ptxpack_attention_resolve(&r->desc, &r->geometry, line);
+    if (status != PTXPACK_OK)
+        return ptxpack_fail(NULL, status, "%s", line);
+    if (q == NULL || k == NULL || v == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%s is NULL", q == NULL ? "q" : k == NULL ? "k" : "v");
+    return PTXPACK_OK;
+}
+
+ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
+                                        const void *v, const ptxpack_descales *descales,
+                                        const ptxpack_attention_lengths *lengths, attention_reference **out)
+{
+    attention_reference *r = (attention_reference *)calloc(1, sizeof *r);
+    *out = NULL;
+    if (r == NULL)
+        return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for the reference");
+    ptxpack_status status = check_inputs(desc, q, k, v, r);
+    if (status == PTXPACK_OK)
+        status = allocate(r);
+    if (status == PTXPACK_OK)
+        status = read_sequences(r, lengths);
+    if (status != PTXPACK_OK) {
         attention_reference_close(r);
         return status;
     }
+    r->q = q;
+    if (descales != NULL && r->desc.dtype == PTXPACK_E4M3)
+        r->descales = *descales;
     r->group = GROUP;
-    for (int64_t b = 0; b < desc->batch; b++)
-        for (int64_t h = 0; h < desc->heads_kv; h++)
-            if (!fill_head(r, k, v, b, h))
+    for (int64_t b = 0; b < r->desc.batch; b++)
+        for (int64_t h = 0; h < r->desc.heads_kv; h++)
+            if (!fill_head(r, k, v, lengths != NULL ? lengths->page_table : NULL, b, h))
                 r->group = 1;
     *out = r;
     return PTXPACK_OK;
@@ -121,7 +166,13 @@ void attention_reference_close(attention_reference *r)
         return;
     free(r->k);
     free(r->v);
+    free(r->sequences);
     free(r);
+}
+
+int64_t attention_reference_queries(const attention_reference *r, int32_t batch)
+{
+    return r->sequences[batch].queries;
 }
 
 /* ---- one group of rows -------------------------------------------------------------------------- */
@@ -183,13 +234,19 @@ static void weigh_values(const attention_reference *r, const float *v, key_range
 }
 
 /* The keys that a query row may attend to. */
-static key_range keys_of(const attention_reference *r, int64_t row)
+static key_range keys_of(const attention_reference *r, int32_t batch, int64_t row)
 {
     const attention_geometry *g = &r->geometry;
-    int64_t                   keys = r->desc.seqlen_kv, first = g->limited_left ? row + g->left_offset : 0;
-    int64_t                   end = g->limited_right ? row + g->right_offset + 1 : keys;
-    first = first > 0 ? first : 0;
-    end = end < keys ? end : keys;
+    const attention_sequence *s = &r->sequences[batch];
+    int64_t                   first = g->limited_left ? row + g->left_offset : 0;
+    int64_t                   end = g->limited_right ? row + g->right_offset + 1 : s->keys;
+    if (g->varlen) {
+        int64_t diagonal = row + (g->bottom_right ? s->keys - s->queries : s->first);
+        first = diagonal - g->reach_left;
+        end = diagonal + g->reach_right + 1;
+    }
+    first = first > s->first ? first : s->first;
+    end = end < s->keys ? end : s->keys;
     return first < end ? (key_range){(size_t)first, (size_t)end} : (key_range){0, 0};
 }
 
@@ -282,10 +339,11 @@ static void compute_group(const attention_reference *r, const attention_row *row
     w->v_scale = descale_of(r->descales.v, kv);
     for (int i = 0; i < GROUP; i++) { /* a short group repeats its last row */
         const attention_row *row = &rows[first + (size_t)(i < count ? i : count - 1)];
-        size_t               q = row_start(&r->geometry.tensor[TENSOR_Q], row->batch, row->row, row->head);
+        size_t               q = row_start(&r->geometry.tensor[TENSOR_Q], row->batch,
+                                           r->sequences[row->batch].q_row + row->row, row->head);
         for (size_t c = 0; c < d; c++)
             w->q[(size_t)i * d + c] = (double)ptxpack_element(desc->dtype, r->q, q + c) * scale;
-        keys.row[i] = keys_of(r, row->row);
+        keys.row[i] = keys_of(r, row->batch, row->row);
         keys.all = join(keys.all, keys.row[i]);
     }
     for (size_t j = keys.all.first / PANEL * PANEL; j < keys.all.end; j += PANEL)
@@ -360,37 +418,63 @@ ptxpack_status attention_reference_rows(const attention_reference *reference, co
 }
 
 /* ---- the public reference: every row, in the caller's layout ------------------------------------ */
-ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const void *q, const void *k,
-                                           const void *v, const ptxpack_descales *descales, double *o,
-                                           double *lse)
+/* Rows of the descriptor that follow `n`, up to BATCH_ROWS, without those beyond a length; *n moves on. */
+enum { BATCH_ROWS = 64 };
+static int64_t next_rows(const attention_reference *r, int64_t total, int64_t *n,
+                         attention_row list[BATCH_ROWS])
+{
+    int64_t count = 0, heads = r->desc.heads_q, rows = r->desc.seqlen_q;
+    for (; *n < total && count < BATCH_ROWS; (*n)++) {
+        attention_row row = {(int32_t)(*n / rows / heads), (int32_t)(*n / rows % heads), (int32_t)(*n % rows)};
+        if (row.row < r->sequences[row.batch].queries)
+            list[count++] = row;
+    }
+    return count;
+}
+
+/* The index of a row's lse. */
+static int64_t lse_index(const attention_reference *r, const attention_row *row)
+{
+    const ptxpack_attention_desc *d = &r->desc;
+    bool                          packed = d->q_rows == PTXPACK_ROWS_PACKED;
+    return packed ? (int64_t)row->head * d->rows_q + r->sequences[row->batch].q_row + row->row
+                  : ((int64_t)row->batch * d->heads_q + row->head) * d->seqlen_q + row->row;
+}
+
+ptxpack_status ptxpack_attention_reference_lengths(const ptxpack_attention_desc *desc, const void *q,
+                                                   const void *k, const void *v,
+                                                   const ptxpack_descales          *descales,
+                                                   const ptxpack_attention_lengths *lengths, double *o,
+                                                   double *lse)
 {
     attention_reference *r;
-    ptxpack_status       status = attention_reference_open(desc, q, k, v, descales, &r);
+    ptxpack_status       status = attention_reference_open(desc, q, k, v, descales, lengths, &r);
     if (status != PTXPACK_OK)
         return status;
-    enum { BATCH_ROWS = 64 };
     const attention_tensor     *t = &r->geometry.tensor[TENSOR_O];
-    int64_t                     heads = desc->heads_q, rows = desc->seqlen_q, d = desc->head_dim;
-    int64_t                     total = (int64_t)desc->batch * heads * rows;
+    int64_t                     d = r->desc.head_dim, n = 0, count;
+    int64_t                     total = (int64_t)r->desc.batch * r->desc.heads_q * r->desc.seqlen_q;
     attention_row               list[BATCH_ROWS];
     double                      values[BATCH_ROWS * 256], logs[BATCH_ROWS]; /* head_dim <= 256 */
     const attention_row_results results = {values, NULL, logs};
-    for (int64_t first = 0; first < total && status == PTXPACK_OK; first += BATCH_ROWS) {
-        int64_t count = total - first < BATCH_ROWS ? total - first : BATCH_ROWS;
-        for (int64_t i = 0; i < count; i++) {
-            int64_t n = first + i;
-            list[i] = (attention_row){(int32_t)(n / rows / heads), (int32_t)(n / rows % heads),
-                                      (int32_t)(n % rows)};
-        }
+    while (status == PTXPACK_OK && (count = next_rows(r, total, &n, list)) > 0) {
         status = attention_reference_rows(r, list, (size_t)count, 1, &results);
         for (int64_t i = 0; i < count && status == PTXPACK_OK; i++) {
             if (o != NULL)
-                memcpy(o + list[i].batch * t->batch + list[i].row * t->row + list[i].head * t->head,
+                memcpy(o + row_start(t, list[i].batch, r->sequences[list[i].batch].q_row + list[i].row,
+                                     list[i].head),
                        values + i * d, (size_t)d * sizeof *o);
             if (lse != NULL)
-                lse[first + i] = logs[i];
+                lse[lse_index(r, &list[i])] = logs[i];
         }
     }
     attention_reference_close(r);
     return status;
+}
+
+ptxpack_status ptxpack_attention_reference(const ptxpack_attention_desc *desc, const void *q, const void *k,
+                                           const void *v, const ptxpack_descales *descales, double *o,
+                                           double *lse)
+{
+    return ptxpack_attention_reference_lengths(desc, q, k, v, descales, NULL, o, lse);
 }

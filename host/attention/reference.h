@@ -23,13 +23,15 @@ typedef struct attention_row_results {
 } attention_row_results;
 
 /* Keep K and V as floats in the order in which the rows need them (8 bytes for each element of K).  q and the
- * descales (as in ptxpack_attention_reference) are read later and must outlive *out.  After a failure the line
- * is ptxpack_detail(NULL).
+ * descales (as in ptxpack_attention_reference) are read later and must outlive *out.  `lengths`: of sequences with
+ * lengths of their own, read now; otherwise NULL.  After a failure the line is ptxpack_detail(NULL).
  *   PTXPACK_E_ARG, _E_MEMORY */
 ptxpack_status attention_reference_open(const ptxpack_attention_desc *desc, const void *q, const void *k,
                                         const void *v, const ptxpack_descales *descales,
-                                        attention_reference **out);
-void           attention_reference_close(attention_reference *reference); /* NULL is allowed */
+                                        const ptxpack_attention_lengths *lengths, attention_reference **out);
+/* The query rows of sequence `batch`. */
+int64_t attention_reference_queries(const attention_reference *reference, int32_t batch);
+void    attention_reference_close(attention_reference *reference); /* NULL is allowed */
 /* Compute rows on `threads` threads (at least one; fewer when no more can be had).  PTXPACK_E_MEMORY */
 ptxpack_status attention_reference_rows(const attention_reference *reference, const attention_row *rows,
                                         size_t count, int threads, const attention_row_results *results);

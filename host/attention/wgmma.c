@@ -71,6 +71,8 @@ static const char *refusal(const plan_problem *problem, const ptxpack_variant *r
     const char                   *missing = ptxpack_tensor_map_refusal(problem->handle);
     attention_tiles               tiles;
     ptxpack_tma_box               box = {.status = PTXPACK_OK};
+    if (attention_refuse_lengths(geometry, line) != NULL)
+        return line;
     if (missing != NULL) {
         snprintf(line, PLAN_LINE, "%s", missing);
         return line;

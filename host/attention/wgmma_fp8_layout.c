@@ -1,5 +1,5 @@
 /* wgmma_fp8_layout.c - V and its transpose in shared memory, and which thread moves what. */
-#include "wgmma_fp8_layout.h"
+#include "wgmma_layout.h"
 
 #include <string.h>
 

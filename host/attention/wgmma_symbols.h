@@ -23,7 +23,7 @@
  * With fp8 a step is k32, there is no DESC_V_*, and V means the transpose:
  *   SMEM_RAW, BAR_RAW_*            V as TMA writes it, KV_STAGE_BYTES a stage; the transpose has V_STAGE_BYTES
  *   SMEM_DESCALES                  8 bytes for each message
- *   and those of wgmma_fp8_layout.h */
+ *   and those of ptxpack_attention_fp8_symbols */
 #ifndef PTXPACK_ATTENTION_WGMMA_SYMBOLS_H
 #define PTXPACK_ATTENTION_WGMMA_SYMBOLS_H
 #include "wgmma_layout.h"

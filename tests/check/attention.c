@@ -385,7 +385,7 @@ static bool refer(const check *c, problem *p)
         set_mask(p, mask);
         const attention_row_results results = {p->want.ref, p->want.rounded, p->want.lse};
         ok = attention_reference_open(&p->a.desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
-                                      &p->descales, &reference) == PTXPACK_OK;
+                                      &p->descales, NULL, &reference) == PTXPACK_OK;
         ok = ok && attention_reference_rows(reference, p->rows, p->row_count, 1, &results) == PTXPACK_OK;
         attention_reference_close(reference);
     }

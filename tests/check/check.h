@@ -66,6 +66,7 @@ size_t check_input_bytes(const check *c, size_t region);
 /* Each runs the cases of an operation. */
 void check_atom(check *c); /* the tables of atoms against the hardware */
 void check_attention(check *c);
+void check_lengths(check *c); /* attention of sequences with lengths of their own */
 void check_gemm(check *c);
 void check_far(check *c);      /* attention at strides beyond 32 bits; not with --quick */
 void check_far_gemm(check *c); /* the same for gemm */

@@ -55,6 +55,16 @@ static const breakage breakages[] = {
      "sub.u32 \\member, \\member, %row_group;", "mov.u32 \\member, 0;", "f16 d64 4/2 4x700"},
     {"zeros after the last key count", "attention/decode.ptx", "setp.le.s32 %whole, %x, %y;",
      "setp.le.s32 %whole, %x, %keys_end;", "f16 d64 4/2 4x700"},
+    {"all keys of a block are in the page of the block before", "attention/decode_lengths.ptx",
+     "shr.u32 %x, %x, %y;", "shr.u32 %x, %x, %y;\n sub.u32 %x, %x, 1; max.s32 %x, %x, 0;", "pages of 16"},
+    {"a sequence is one key too long", "attention/decode_lengths.ptx", "min.s32 %sq_end, %sq_end, %sq_keys;",
+     "min.s32 %sq_end, %sq_end, %sq_keys;\n add.s32 %sq_end, %sq_end, 1;", "5x1x700 row map"},
+    {"the left pad is not masked", "attention/decode.ptx", "max.s32 %before, %before, %tile_low;", "",
+     "pages of 32 left pad"},
+    {"a counter begins at the tile, not at its first range", "attention/decode_merge.ptx",
+     "mul.wide.u32 %row_wide, %first_range, 4;", "mul.wide.u32 %row_wide, %range_here, 4;", "5x1x700 lengths"},
+    {"packed rows begin at row 0", "attention/decode_lengths.ptx", "mov.b32 %tile_q_row, %sq_row;",
+     "mov.b32 %tile_q_row, 0;", "5x1x700 packed"},
     {"nothing is broken in gemm", "gemm/mma.ptx", NULL, NULL, "gemm bf16 rc 150x"},
     {"the last k is left out", "gemm/mma_operand_load.ptx", "shl.b32 %load_size, \\left, 1;",
      "shl.b32 %load_size, \\left, 1;\n sub.s32 %load_size, %load_size, 2;", "gemm bf16 rc 150x"},
@@ -220,6 +230,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_vector(run);
     check_gemm(run);
     check_attention(run);
+    check_lengths(run);
     device_close(&run->gpu);
 }
 

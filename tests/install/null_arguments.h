@@ -34,6 +34,7 @@ static struct {
     ptxpack_gemm_desc            ptxpack_gemm_desc;
     ptxpack_gemm_buffers         ptxpack_gemm_buffers;
     ptxpack_descales             ptxpack_descales;
+    ptxpack_attention_lengths    ptxpack_attention_lengths;
     ptxpack_swizzle              ptxpack_swizzle;
     ptxpack_kernel_info          ptxpack_kernel_info;
     ptxpack_program_info         ptxpack_program_info;

@@ -29,7 +29,7 @@ static int run_on_cpu(attention_problem *p)
         status = ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for %d rows", (int)CHUNK);
     if (status == PTXPACK_OK)
         status = attention_reference_open(d, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
-                                          &p->descales, &reference);
+                                          &p->descales, NULL, &reference);
     for (size_t first = 0; first < p->lse_count && status == PTXPACK_OK; first += CHUNK) {
         size_t count = p->lse_count - first < CHUNK ? p->lse_count - first : CHUNK;
         for (size_t i = 0; i < count; i++) {

@@ -114,7 +114,7 @@ ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *
     double        *values = (double *)calloc(count, (2 * d + 1) * sizeof *values);
     status = rows == NULL || values == NULL
                  ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count)
-                 : attention_reference_open(desc, q, k, v, descales, &reference);
+                 : attention_reference_open(desc, q, k, v, descales, NULL, &reference);
     if (status == PTXPACK_OK) {
         const attention_row_results results = {values, values + count * d, values + 2 * count * d};
         pick_rows(desc, rows, count, total, seed);

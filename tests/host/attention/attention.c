@@ -194,7 +194,7 @@ static void threads_do_not_matter(void **state)
     d.mask = PTXPACK_MASK_CAUSAL_TOP_LEFT;
     for (int i = 0; i < 60; i++)
         rows[i] = (attention_row){i % 2, i * 7 % 6, i % 5};
-    assert_int_equal(attention_reference_open(&d, q_data, k_data, v_data, NULL, &r), PTXPACK_OK);
+    assert_int_equal(attention_reference_open(&d, q_data, k_data, v_data, NULL, NULL, &r), PTXPACK_OK);
     for (int n = 0; n < 2; n++)
         assert_int_equal(attention_reference_rows(r, rows, 60, n == 0 ? 1 : 8,
                                                   &(attention_row_results){o[n], rounded[n], lse[n]}),

@@ -1,0 +1,297 @@
+/* lengths.c - attention of sequences with lengths of their own, with packed and paged rows, against the reference.
+ *
+ * Cases    shapes of few query rows x ways to store the rows x masks.  Each case runs on every row of kernels.def that
+ *          covers it, for several rounds of random lengths (zeros, ones and the longest among them) and random pages
+ *          with ONE plan and one workspace; the later rounds are replays of one captured graph where the driver can.
+ * Passes   Against the exact result, each head of each sequence has FlashAttention's bound (verify.h), and every
+ *          LSE verify_lse_bound.  All that is not a row of a sequence is NaN in the inputs, and in the outputs
+ *          keeps its bytes; a second launch gives the same bits; the workspace's counters are zero again. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lengths_image.h"
+#include "tools/problem/random.h"
+#include "tools/problem/verify.h"
+
+enum { ROUNDS = 3, WHAT = 512 };
+
+/* ---- the cases ---------------------------------------------------------------------------------------- */
+static const struct shape {
+    ptxpack_dtype dtype;
+    int32_t       batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
+} shapes[] = {
+    {PTXPACK_F16, 5, 1, 700, 8, 2, 64},   {PTXPACK_BF16, 4, 2, 300, 8, 1, 128},
+    {PTXPACK_F16, 7, 3, 150, 4, 4, 112},  {PTXPACK_BF16, 3, 4, 90, 4, 1, 256},
+    {PTXPACK_BF16, 37, 1, 130, 4, 2, 64}, {PTXPACK_F16, 2, 1, 2100, 2, 1, 128},
+    {PTXPACK_BF16, 40, 2, 40, 3, 3, 40},
+};
+static const lengths_storage storages[] = {
+    {"lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV, false, false},
+    {"both lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV, true,
+     false},
+    {"row map", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV | PTXPACK_ROW_MAP, false, false},
+    {"left pad", PTXPACK_ROWS_PACKED, PTXPACK_ROWS_DENSE, 0, PTXPACK_LENGTHS_KV | PTXPACK_LEFT_PAD, false,
+     false},
+    {"packed", PTXPACK_ROWS_PACKED, PTXPACK_ROWS_PACKED, 0, 0, false, false},
+    {"packed with gaps", PTXPACK_ROWS_PACKED, PTXPACK_ROWS_PACKED, 0, PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV,
+     false, false},
+    {"pages of 1", PTXPACK_ROWS_PACKED, PTXPACK_ROWS_PAGED, 1, PTXPACK_LENGTHS_KV, false, false},
+    {"pages of 4 heads first", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_PAGED, 4, PTXPACK_LENGTHS_KV, true, false},
+    {"pages of 16", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_PAGED, 16, PTXPACK_LENGTHS_KV, false, true},
+    {"pages of 16 without lengths", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_PAGED, 16, 0, true, false},
+    {"pages of 64 heads first", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_PAGED, 64, PTXPACK_LENGTHS_KV, true, true},
+    {"pages of 32 left pad", PTXPACK_ROWS_PACKED, PTXPACK_ROWS_PAGED, 32, PTXPACK_LENGTHS_KV | PTXPACK_LEFT_PAD,
+     false, false},
+    {"pages of 1024", PTXPACK_ROWS_DENSE, PTXPACK_ROWS_PAGED, 1024, PTXPACK_LENGTHS_Q | PTXPACK_LENGTHS_KV,
+     false, false},
+};
+static const struct masking {
+    const char  *name;
+    ptxpack_mask mask;
+    int32_t      left, right;
+    float        softcap;
+} masks[] = {
+    {"bottom-right", PTXPACK_MASK_CAUSAL_BOTTOM_RIGHT, 0, 0, 0},
+    {"full", PTXPACK_MASK_NONE, 0, 0, 0},
+    {"window 20,0 bottom-right", PTXPACK_MASK_WINDOW_BOTTOM_RIGHT, 20, 0, 0},
+    {"top-left", PTXPACK_MASK_CAUSAL_TOP_LEFT, 0, 0, 0},
+    {"window 33,9 top-left softcap 15", PTXPACK_MASK_WINDOW_TOP_LEFT, 33, 9, 15},
+};
+enum {
+    SHAPES = sizeof shapes / sizeof shapes[0],
+    STORAGES = sizeof storages / sizeof storages[0],
+    MASKS = sizeof masks / sizeof masks[0]
+};
+
+typedef struct lengths_case {
+    int shape, storage, mask;
+} lengths_case;
+
+/* On the emulated driver every shape has every storage once, with masks in turn. */
+static bool in_matrix(const check *c, const lengths_case *a)
+{
+    return (!c->brief && !c->quick) || (a->shape + a->storage) % MASKS == a->mask;
+}
+
+static void name_case(const lengths_case *a, char name[128])
+{
+    const struct shape *s = &shapes[a->shape];
+    snprintf(name, 128, "lengths d%d %s %d/%d %dx%dx%d %s, %s", (int)s->head_dim, ptxpack_dtype_name(s->dtype),
+             (int)s->heads_q, (int)s->heads_kv, (int)s->batch, (int)s->seqlen_q, (int)s->seqlen_kv,
+             storages[a->storage].name, masks[a->mask].name);
+}
+
+static ptxpack_attention_desc describe(const lengths_case *a)
+{
+    const struct shape    *s = &shapes[a->shape];
+    const struct masking  *m = &masks[a->mask];
+    ptxpack_attention_desc d = {.size = sizeof d,
+                                .dtype = s->dtype,
+                                .batch = s->batch,
+                                .seqlen_q = s->seqlen_q,
+                                .seqlen_kv = s->seqlen_kv,
+                                .heads_q = s->heads_q,
+                                .heads_kv = s->heads_kv,
+                                .head_dim = s->head_dim,
+                                .mask = m->mask,
+                                .window_left = m->left,
+                                .window_right = m->right,
+                                .softcap = m->softcap};
+    return d;
+}
+
+/* ---- the reference ------------------------------------------------------------------------------------ */
+typedef struct expected {
+    attention_row *rows; /* of all sequences, in order of sequence, head, row */
+    size_t         count;
+    double        *o, *rounded, *lse;
+} expected;
+
+static void free_expected(expected *e)
+{
+    free(e->rows);
+    free(e->o);
+    free(e->rounded);
+    free(e->lse);
+    *e = (expected){NULL, 0, NULL, NULL, NULL};
+}
+
+static bool list_rows(const ptxpack_attention_desc *d, const attention_reference *r, expected *e)
+{
+    size_t most = (size_t)d->batch * (size_t)d->heads_q * (size_t)d->seqlen_q, dim = (size_t)d->head_dim;
+    e->rows = (attention_row *)calloc(most, sizeof *e->rows);
+    e->o = (double *)calloc(most * dim, sizeof(double));
+    e->rounded = (double *)calloc(most * dim, sizeof(double));
+    e->lse = (double *)calloc(most, sizeof(double));
+    if (e->rows == NULL || e->o == NULL || e->rounded == NULL || e->lse == NULL)
+        return false;
+    for (int32_t b = 0; b < d->batch; b++)
+        for (int32_t h = 0; h < d->heads_q; h++)
+            for (int32_t i = 0; i < attention_reference_queries(r, b); i++)
+                e->rows[e->count++] = (attention_row){b, h, i};
+    return true;
+}
+
+static bool refer(const lengths_image *image, expected *e)
+{
+    attention_reference         *r;
+    ptxpack_attention_lengths    lengths = lengths_image_arrays(image);
+    const attention_row_results *results = &(attention_row_results){NULL, NULL, NULL};
+    bool ok = attention_reference_open(&image->desc, lengths_image_tensor(image, TENSOR_Q),
+                                       lengths_image_tensor(image, TENSOR_K),
+                                       lengths_image_tensor(image, TENSOR_V), NULL, &lengths, &r) == PTXPACK_OK;
+    ok = ok && list_rows(&image->desc, r, e);
+    results = &(attention_row_results){e->o, e->rounded, e->lse};
+    ok = ok && attention_reference_rows(r, e->rows, e->count, 1, results) == PTXPACK_OK;
+    attention_reference_close(r);
+    return ok;
+}
+
+/* ---- judging ------------------------------------------------------------------------------------------ */
+/* The rows of one head of one sequence from `first` on: FlashAttention's bound. */
+static bool judge_head(const lengths_image *image, const expected *e, size_t first, size_t count, char *what)
+{
+    const ptxpack_attention_desc *d = &image->desc;
+    size_t                        dim = (size_t)d->head_dim;
+    double                        out = 0, rounded = 0;
+    for (size_t n = first; n < first + count; n++)
+        for (size_t c = 0; c < dim; c++) {
+            double exact = e->o[n * dim + c];
+            float  got = ptxpack_element(d->dtype, lengths_image_o_row(image, &e->rows[n]), c);
+            out = verify_worse(out, fabs((double)got - exact));
+            rounded = verify_worse(rounded, fabs(e->rounded[n * dim + c] - exact));
+        }
+    double bound = verify_rtol(d) * rounded + verify_atol(d->dtype, e->o + first * dim, count * dim);
+    if (out <= bound)
+        return true;
+    snprintf(what, WHAT, "o of sequence %d, head %d: error %.3g, allowed %.3g", (int)e->rows[first].batch,
+             (int)e->rows[first].head, out, bound);
+    return false;
+}
+
+static bool judge_values(const lengths_image *image, const expected *e, char *what)
+{
+    for (size_t first = 0, end; first < e->count; first = end) {
+        for (end = first + 1; end < e->count && e->rows[end].batch == e->rows[first].batch &&
+                              e->rows[end].head == e->rows[first].head;
+             end++)
+            continue;
+        if (!judge_head(image, e, first, end - first, what))
+            return false;
+    }
+    for (size_t n = 0; n < e->count; n++) {
+        double want = e->lse[n], got = *lengths_image_lse(image, &e->rows[n]);
+        if (!(fabs(got - want) <= verify_lse_bound(&image->desc, want)) && !(isinf(want) && got == want)) {
+            snprintf(what, WHAT, "lse of sequence %d, head %d, row %d is %.8g, exact %.8g",
+                     (int)e->rows[n].batch, (int)e->rows[n].head, (int)e->rows[n].row, got, want);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------ */
+static bool row_suits(const check *c, const ptxpack_variant *row, const ptxpack_attention_desc *d)
+{
+    char why[PLAN_LINE];
+    return check_row_wanted(c, row) &&
+           plan_row_refusal(&attention_op, c->gpu.handle, &ptxpack_device(c->gpu.handle)->caps, d, row, why) ==
+               NULL;
+}
+
+/* On the emulated driver a case runs on one of the rows with the smallest HEAD_DIM, on another one in each case. */
+static bool row_in_turn(const check *c, size_t index, size_t suiting, size_t turn)
+{
+    return !c->brief || index == turn % suiting;
+}
+
+/* The rows of kernels.def that take the problem, at this round of lengths; false when the device failed. */
+static bool run_rows(check *c, lengths_image *image, lengths_runs *runs, const expected *e, const char *name,
+                     size_t turn, int round)
+{
+    size_t                 count, suiting = 0, index = 0;
+    const ptxpack_variant *rows = ptxpack_variants(&count);
+    char                   full[320], what[WHAT];
+    int64_t                smallest = 0;
+    for (size_t i = 0; i < count; i++) { /* rows of larger head dims come later in the table */
+        int64_t dim = ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0);
+        smallest = smallest == 0 && row_suits(c, &rows[i], &image->desc) ? dim : smallest;
+        suiting += dim == smallest && row_suits(c, &rows[i], &image->desc);
+    }
+    for (size_t i = 0; i < count && !atomic_load(&c->broken); i++) {
+        if (ptxpack_variant_parameter(&rows[i], "HEAD_DIM", 0) != smallest ||
+            !row_suits(c, &rows[i], &image->desc) || !row_in_turn(c, index++, suiting, turn))
+            continue;
+        snprintf(full, sizeof full, "%s, round %d %s", name, round, rows[i].id);
+        if (!lengths_run(c, image, runs, i, &rows[i], what, sizeof what))
+            return check_broken(c, full, what), false;
+        bool good = what[0] == '\0' && judge_values(image, e, what) &&
+                    lengths_image_untouched(image, what, WHAT);
+        check_record(c, full, good ? NULL : what);
+    }
+    return true;
+}
+
+static void run_case(check *c, const lengths_case *a, const char *name)
+{
+    ptxpack_attention_desc d = describe(a);
+    random_state  random = random_start(c->seed + (uint64_t)((a->shape * STORAGES + a->storage) * MASKS));
+    lengths_image image;
+    lengths_runs  runs;
+    expected      e = {NULL, 0, NULL, NULL, NULL};
+    if (!lengths_image_open(&image, &d, &storages[a->storage]) || !lengths_runs_open(&runs)) {
+        check_broken(c, name, image.line);
+        lengths_image_close(&image);
+        return;
+    }
+    bool ok = true;
+    for (int round = 0; round < ROUNDS && ok && !atomic_load(&c->broken); round++) {
+        lengths_image_fill(&image, &random);
+        ok = refer(&image, &e);
+        if (!ok)
+            check_broken(c, name, ptxpack_detail(NULL));
+        ok = ok && run_rows(c, &image, &runs, &e, name, (size_t)(a->shape + a->storage), round);
+        free_expected(&e);
+    }
+    lengths_runs_close(c, &runs);
+    lengths_image_close(&image);
+}
+
+/* ---- all cases, on threads ---------------------------------------------------------------------------- */
+static void name_at(const void *cases, size_t i, char name[128])
+{
+    name_case((const lengths_case *)cases + i, name);
+}
+
+static void run_at(check *c, const void *cases, size_t i, void *images)
+{
+    char name[128];
+    (void)images;
+    name_at(cases, i, name);
+    run_case(c, (const lengths_case *)cases + i, name);
+}
+
+static void free_nothing(check *c, void *images)
+{
+    (void)c;
+    (void)images;
+}
+
+void check_lengths(check *c)
+{
+    lengths_case list[SHAPES * STORAGES * MASKS];
+    check_cases  all =
+        {.op = "lengths", .cases = list, .images = 1, .name = name_at, .run = run_at, .free = free_nothing};
+    for (int shape = 0; shape < SHAPES; shape++)
+        for (int storage = 0; storage < STORAGES; storage++)
+            for (int mask = 0; mask < MASKS; mask++) {
+                lengths_case a = {shape, storage, mask};
+                char         name[128];
+                name_case(&a, name);
+                if (in_matrix(c, &a) && check_wanted(c, name))
+                    list[all.count++] = a;
+            }
+    check_run_cases(c, &all);
+}

@@ -1,0 +1,279 @@
+/* lengths_image.c - random lengths, starts, page tables and rows of attention, among NaNs. */
+#include "lengths_image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+
+enum { POISON = 0xff /* a NaN in all types */, NO_PAGE = 0x7ffffff0 /* of a page table, where no key is */ };
+
+/* ---- memory ------------------------------------------------------------------------------------------- */
+static ptxpack_strides strides_of(int64_t rows, int64_t heads, int64_t dim, bool heads_first, int64_t tensors)
+{
+    int64_t gap = 8;
+    if (heads_first)
+        return (ptxpack_strides){tensors * heads * rows * (dim + gap), dim + gap, rows * (dim + gap)};
+    return (ptxpack_strides){tensors * rows * heads * dim, heads * dim, dim};
+}
+
+static void set_rows(ptxpack_attention_desc *d, const lengths_storage *s)
+{
+    d->q_rows = s->q_rows;
+    d->kv_rows = s->kv_rows;
+    d->options = s->options;
+    d->page_rows = s->page_rows;
+    if (s->q_rows == PTXPACK_ROWS_PACKED)
+        d->rows_q = d->batch * d->seqlen_q + 5;
+    if (s->kv_rows == PTXPACK_ROWS_PACKED)
+        d->rows_kv = d->batch * d->seqlen_kv + 7;
+    if ((s->options & PTXPACK_ROW_MAP) != 0)
+        d->rows_kv = d->batch + 3;
+    if (s->kv_rows == PTXPACK_ROWS_PAGED) {
+        int32_t pages = (d->seqlen_kv + d->page_rows - 1) / d->page_rows;
+        d->table_width = pages + 1;
+        d->rows_kv = d->batch * pages + 3;
+    }
+}
+
+static void set_strides(ptxpack_attention_desc *d, const lengths_storage *s)
+{
+    int64_t batches, rows;
+    attention_extents(d, TENSOR_K, &batches, &rows);
+    d->k = d->v = strides_of(rows, d->heads_kv, d->head_dim, s->heads_first, s->one_tensor ? 2 : 1);
+    attention_extents(d, TENSOR_Q, &batches, &rows);
+    d->q = d->o = strides_of(rows, d->heads_q, d->head_dim, s->heads_first && s->q_rows == PTXPACK_ROWS_DENSE,
+                             1);
+}
+
+bool lengths_image_open(lengths_image *image, const ptxpack_attention_desc *desc,
+                        const lengths_storage *storage)
+{
+    *image = (lengths_image){.desc = *desc, .one_tensor = storage->one_tensor, .line = "no memory"};
+    set_rows(&image->desc, storage);
+    set_strides(&image->desc, storage);
+    if (ptxpack_attention_resolve(&image->desc, &image->geometry, image->line) != PTXPACK_OK)
+        return false;
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        image->bytes[t] = image->geometry.tensor[t].bytes + 2 * CHECK_GUARD;
+        image->host[t] = (uint8_t *)malloc(image->bytes[t]);
+        if (image->host[t] == NULL)
+            return false;
+    }
+    image->lse_bytes = image->geometry.lse_bytes + 2 * CHECK_GUARD;
+    image->lse = (float *)malloc(image->lse_bytes);
+    for (int id = 0; id < ARRAY_COUNT; id++)
+        if (image->geometry.array_bytes[id] != 0) {
+            image->arrays[id] = (int32_t *)malloc(image->geometry.array_bytes[id]);
+            if (image->arrays[id] == NULL)
+                return false;
+        }
+    return image->lse != NULL;
+}
+
+void lengths_image_close(lengths_image *image)
+{
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        free(image->host[t]);
+    for (int id = 0; id < ARRAY_COUNT; id++)
+        free(image->arrays[id]);
+    free(image->lse);
+}
+
+const void *lengths_image_tensor(const lengths_image *image, int tensor)
+{
+    return image->host[tensor] + CHECK_GUARD;
+}
+
+ptxpack_attention_lengths lengths_image_arrays(const lengths_image *i)
+{
+    return (ptxpack_attention_lengths){i->arrays[ARRAY_STARTS_Q],  i->arrays[ARRAY_STARTS_KV],
+                                       i->arrays[ARRAY_LENGTHS_Q], i->arrays[ARRAY_LENGTHS_KV],
+                                       i->arrays[ARRAY_ROW_MAP],   i->arrays[ARRAY_LEFT_PAD],
+                                       i->arrays[ARRAY_PAGE_TABLE]};
+}
+
+/* ---- random lengths and pages ------------------------------------------------------------------------- */
+/* Often 0, 1, or the longest. */
+static int32_t draw_length(random_state *random, int32_t most)
+{
+    switch (random_below(random, 8)) {
+    case 0:
+        return 0;
+    case 1:
+        return most;
+    case 2:
+        return 1;
+    case 3:
+        return (int32_t)random_below(random, (uint64_t)(most < 20 ? most : 20) + 1);
+    default:
+        return (int32_t)random_below(random, (uint64_t)most + 1);
+    }
+}
+
+/* Starts and lengths; with both, there are gaps between the sequences, whose starts then say less. */
+static void draw_rows(lengths_image *image, random_state *random, int starts, int lengths, int32_t most,
+                      int32_t in_memory)
+{
+    int32_t *start = image->arrays[starts], *length = image->arrays[lengths], at = 0;
+    for (int32_t i = 0; i < image->desc.batch; i++) {
+        int32_t rows = draw_length(random, most);
+        if (length != NULL)
+            length[i] = rows;
+        if (start != NULL)
+            start[i] = at;
+        at += rows;
+        if (length != NULL && start != NULL && at + most * (image->desc.batch - i - 1) + 2 <= in_memory)
+            at += (int32_t)random_below(random, 3);
+    }
+    if (start != NULL)
+        start[image->desc.batch] = at;
+}
+
+/* A random order of 0 .. count - 1. */
+static void shuffle(random_state *random, int32_t *out, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        int32_t other = (int32_t)random_below(random, (uint64_t)i + 1);
+        out[i] = out[other];
+        out[other] = i;
+    }
+}
+
+static void draw_pages(lengths_image *image, random_state *random)
+{
+    const ptxpack_attention_desc *d = &image->desc;
+    int32_t                      *table = image->arrays[ARRAY_PAGE_TABLE], *order, next = 0;
+    if (table == NULL || (order = (int32_t *)calloc((size_t)d->rows_kv, sizeof *order)) == NULL)
+        return;
+    shuffle(random, order, d->rows_kv);
+    for (int32_t i = 0; i < d->batch; i++) {
+        int32_t keys = image->arrays[ARRAY_LENGTHS_KV] != NULL ? image->arrays[ARRAY_LENGTHS_KV][i]
+                                                               : d->seqlen_kv;
+        for (int32_t page = 0; page < d->table_width; page++)
+            table[i * d->table_width + page] = page * d->page_rows < keys ? order[next++] : NO_PAGE;
+    }
+    free(order);
+}
+
+static void draw_arrays(lengths_image *image, random_state *random)
+{
+    const ptxpack_attention_desc *d = &image->desc;
+    int32_t                     **arrays = image->arrays;
+    draw_rows(image, random, ARRAY_STARTS_Q, ARRAY_LENGTHS_Q, d->seqlen_q, d->rows_q);
+    draw_rows(image, random, ARRAY_STARTS_KV, ARRAY_LENGTHS_KV, d->seqlen_kv, d->rows_kv);
+    draw_pages(image, random);
+    for (int32_t i = 0; i < d->batch && arrays[ARRAY_LEFT_PAD] != NULL; i++)
+        arrays[ARRAY_LEFT_PAD][i] = draw_length(random, arrays[ARRAY_LENGTHS_KV][i]);
+    if (arrays[ARRAY_ROW_MAP] != NULL) {
+        int32_t *order = (int32_t *)calloc((size_t)d->rows_kv, sizeof *order);
+        if (order != NULL) {
+            shuffle(random, order, d->rows_kv);
+            memcpy(arrays[ARRAY_ROW_MAP], order, image->geometry.array_bytes[ARRAY_ROW_MAP]);
+        }
+        free(order);
+    }
+}
+
+/* ---- rows --------------------------------------------------------------------------------------------- */
+static attention_sequence sequence(const lengths_image *image, int32_t i)
+{
+    ptxpack_attention_lengths lengths = lengths_image_arrays(image);
+    attention_sequence        s = {0, 0, 0, 0, 0, 0};
+    char                      line[PLAN_LINE];
+    attention_read_sequence(&image->desc, &image->geometry, &lengths, i, &s, line);
+    return s;
+}
+
+/* The index of a row's first element. */
+static size_t element_at(const lengths_image *image, int tensor, int32_t i, int64_t row, int64_t head)
+{
+    const ptxpack_attention_desc *d = &image->desc;
+    const attention_tensor       *t = &image->geometry.tensor[tensor];
+    attention_sequence            s = sequence(image, i);
+    bool                          keys = tensor == TENSOR_K || tensor == TENSOR_V;
+    int64_t                       batch = keys ? s.cache : i;
+    row += keys ? s.kv_row : s.q_row;
+    if (keys && d->kv_rows == PTXPACK_ROWS_PAGED) {
+        batch = image->arrays[ARRAY_PAGE_TABLE][i * d->table_width + row / d->page_rows];
+        row %= d->page_rows;
+    }
+    return (size_t)(batch * t->batch + row * t->row + head * t->head);
+}
+
+static void fill_rows(lengths_image *image, random_state *random, int tensor, int32_t i)
+{
+    const ptxpack_attention_desc *d = &image->desc;
+    attention_sequence            s = sequence(image, i);
+    bool                          keys = tensor != TENSOR_Q;
+    for (int64_t row = keys ? s.first : 0; row < (keys ? s.keys : s.queries); row++)
+        for (int64_t head = 0; head < (keys ? d->heads_kv : d->heads_q); head++)
+            random_normal(random, d->dtype,
+                          image->host[tensor] + CHECK_GUARD +
+                              element_at(image, tensor, i, row, head) * ptxpack_dtype_bytes(d->dtype),
+                          (size_t)d->head_dim);
+}
+
+void lengths_image_fill(lengths_image *image, random_state *random)
+{
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        memset(image->host[t], POISON, image->bytes[t]);
+    memset(image->lse, POISON, image->lse_bytes);
+    draw_arrays(image, random);
+    for (int32_t i = 0; i < image->desc.batch; i++)
+        for (int t = TENSOR_Q; t <= TENSOR_V; t++)
+            fill_rows(image, random, t, i);
+}
+
+/* ---- outputs ------------------------------------------------------------------------------------------ */
+static uint8_t *o_row(const lengths_image *image, const attention_row *row)
+{
+    return image->host[TENSOR_O] + CHECK_GUARD +
+           element_at(image, TENSOR_O, row->batch, row->row, row->head) *
+               ptxpack_dtype_bytes(image->desc.dtype);
+}
+
+static float *lse_of(const lengths_image *image, const attention_row *row)
+{
+    const ptxpack_attention_desc *d = &image->desc;
+    float                        *lse = image->lse + CHECK_GUARD / sizeof *image->lse;
+    if (d->q_rows == PTXPACK_ROWS_PACKED)
+        return lse + (int64_t)row->head * d->rows_q + sequence(image, row->batch).q_row + row->row;
+    return lse + ((int64_t)row->batch * d->heads_q + row->head) * d->seqlen_q + row->row;
+}
+
+const void *lengths_image_o_row(const lengths_image *image, const attention_row *row)
+{
+    return o_row(image, row);
+}
+const float *lengths_image_lse(const lengths_image *image, const attention_row *row)
+{
+    return lse_of(image, row);
+}
+
+static bool all_poison(const void *memory, size_t bytes, size_t *at)
+{
+    for (*at = 0; *at < bytes; ++*at)
+        if (((const uint8_t *)memory)[*at] != POISON)
+            return false;
+    return true;
+}
+
+bool lengths_image_untouched(lengths_image *image, char *what, size_t cap)
+{
+    const ptxpack_attention_desc *d = &image->desc;
+    size_t                        at;
+    for (int32_t i = 0; i < d->batch; i++)
+        for (int32_t head = 0; head < d->heads_q; head++)
+            for (int32_t row = 0; row < sequence(image, i).queries; row++) {
+                attention_row r = {i, head, row};
+                memset(o_row(image, &r), POISON, (size_t)d->head_dim * ptxpack_dtype_bytes(d->dtype));
+                memset(lse_of(image, &r), POISON, sizeof(float));
+            }
+    bool o = all_poison(image->host[TENSOR_O], image->bytes[TENSOR_O], &at);
+    if (o && all_poison(image->lse, image->lse_bytes, &at))
+        return true;
+    snprintf(what, cap, "byte %zd of %s was written; it is not of a row of a sequence",
+             (ssize_t)at - CHECK_GUARD, o ? "lse" : "o");
+    return false;
+}
