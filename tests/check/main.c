@@ -19,6 +19,7 @@ static int run_all(check *c)
     check_vector(c);
     check_gemm(c);
     check_attention(c);
+    check_lengths(c);
     if (!atomic_load(&c->broken) && !c->brief) {
         check_far(c);
         check_far_gemm(c);
