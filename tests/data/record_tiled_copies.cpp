@@ -6,7 +6,7 @@
  * The sed command removes CuTe's marks of static integers, the underscores, and of bits that it knows.  $CUTLASS is a
  * copy of NVIDIA's CUTLASS; the record was made with 4.2.0 and CUDA 13.0.
  *
- *   for part in 0 1 2 3 4 5 6 7; do
+ *   for part in 0 1 2 3 4 5 6 7 8; do
  *       g++ -std=c++17 -w -DPART=$part -I$CUTLASS/include -isystem /usr/local/cuda/include \
  *           -isystem /usr/local/cuda/include/cccl tests/data/record_tiled_copies.cpp -o record && ./record
  *   done | sed 's/M_0|([0-9]*&[0-9]*)=//g; s/\([^0-9A-Z]\)_\([0-9]\)/\1\2/g' >tests/data/tiled_copies.txt
@@ -179,6 +179,17 @@ static void of_retile(char const *op, FirstThreads first_threads, FirstValues fi
     print_part("retile_D", thr.retile_D(part), &*part.data());
 }
 
+/* A copy that is made by what describes it in C++, which ptxpack reads as it stands. */
+template <class T, class Copy, class Layout>
+static void as_spelt(char const *text, Copy const &copy, Layout const &layout, int thread)
+{
+    printf("$ '%s'", text);
+    option("tensor", layout);
+    printf(" --thread %d\n", thread);
+    partitions<T>(copy, layout, thread);
+}
+
+#define SPELT(type, layout, thread, ...) as_spelt<type>(#__VA_ARGS__, __VA_ARGS__, layout, thread)
 #define THREADS(type, op, ...)       of_threads<type, op>(#op, __VA_ARGS__)
 #define RETILE(type, first, op, ...) of_retile<type, first, op>(#op, __VA_ARGS__)
 #define THR_MMA(x, type, mma, ...)   of_thr_mma<OF_##x, type, mma>(#mma, __VA_ARGS__)
@@ -430,5 +441,70 @@ int main()
            row(i1, i16), row(i32, i128), 30);
     RETILE(half_t, UniversalCopy<uint64_t>, SM75_U16x8_LDSM_T, col(i16, i2), col(i4, i2), col(i16, i2),
            col(i4, i2), col(i128, i16), 30);
+#endif
+#if IN_PART(8)
+    SPELT(half_t, row(i64, i64), 77,
+          make_tiled_copy_S(Copy_Atom<UniversalCopy<uint32_t>, half_t>{},
+                            make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
+                                            Layout<Shape<_16, _8>, Stride<_8, _1>>{},
+                                            Layout<Shape<_1, _8>>{})));
+    SPELT(half_t, row(i64, i64), 21,
+          make_tiled_copy_S(Copy_Atom<UniversalCopy<uint64_t>, half_t>{},
+                            make_tiled_copy(Copy_Atom<SM75_U32x4_LDSM_N, half_t>{},
+                                            Layout<Shape<_16, _2>, Stride<_2, _1>>{},
+                                            Layout<Shape<_1, _8>>{})));
+    SPELT(half_t, row(i64, i64), 21,
+          make_tiled_copy_D(Copy_Atom<UniversalCopy<uint32_t>, half_t>{},
+                            make_tiled_copy(Copy_Atom<SM75_U32x4_LDSM_N, half_t>{},
+                                            Layout<Shape<_16, _2>, Stride<_2, _1>>{},
+                                            Layout<Shape<_1, _8>>{})));
+    SPELT(half_t, col(i128, i16), 30,
+          make_tiled_copy_D(Copy_Atom<UniversalCopy<uint16_t>, half_t>{},
+                            make_tiled_copy(Copy_Atom<SM75_U16x8_LDSM_T, half_t>{}, Layout<Shape<_16, _2>>{},
+                                            Layout<Shape<_8, _1>>{})));
+    SPELT(half_t, row(i64, i64), 50,
+          make_tiled_copy_D(Copy_Atom<UniversalCopy<uint32_t>, half_t>{},
+                            make_tiled_copy_A(Copy_Atom<SM75_U32x4_LDSM_N, half_t>{},
+                                              make_tiled_mma(SM80_16x8x16_F32F16F16F32_TN{},
+                                                             Layout<Shape<_2, _2, _1>>{},
+                                                             Tile<_32, _32, _16>{}))));
+    SPELT(half_t, row(i64, i64), 101,
+          make_tiled_copy_D(Copy_Atom<UniversalCopy<uint32_t>, half_t>{},
+                            make_tiled_copy_B(Copy_Atom<SM75_U32x4_LDSM_N, half_t>{},
+                                              make_tiled_mma(SM80_16x8x16_F32F16F16F32_TN{},
+                                                             Layout<Shape<_2, _2, _1>>{},
+                                                             Tile<_32, _32, _16>{}))));
+    SPELT(half_t, (swizzled<3, 3, 3>(k64, make_shape(i64, i64))), 99,
+          make_tiled_copy_S(Copy_Atom<SM90_U32x4_STSM_N, half_t>{},
+                            make_tiled_copy_C(Copy_Atom<UniversalCopy<uint32_t>, half_t>{},
+                                              make_tiled_mma(SM80_16x8x16_F16F16F16F16_TN{},
+                                                             Layout<Shape<_4, _1, _1>>{},
+                                                             Tile<_64, _16, _16>{}))));
+    SPELT(half_t, row(i64, i64), 70,
+          make_cotiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
+                            Layout<Shape<_128, _8>, Stride<_8, _1>>{},
+                            Layout<Shape<_64, _64>, Stride<_64, _1>>{}));
+    SPELT(half_t, row(i64, i32), 5,
+          make_cotiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
+                            Layout<Shape<_32, _8>, Stride<_8, _1>>{},
+                            Layout<Shape<_64, _32>, Stride<_32, _1>>{}));
+    SPELT(float, col(i64, i32), 63,
+          make_cotiled_copy(Copy_Atom<UniversalCopy<uint128_t>, float>{},
+                            Layout<Shape<_64, _4>, Stride<_4, _1>>{}, Layout<Shape<_64, _32>>{}));
+    SPELT(half_t, row(i64, i64), 90,
+          make_cotiled_copy(Copy_Atom<UniversalCopy<uint32_t>, half_t>{},
+                            Layout<Shape<Shape<_4, _8, _4>, _2>, Stride<Stride<_2, _64, _8>, _1>>{},
+                            Layout<Shape<_64, _64>, Stride<_64, _1>>{}));
+    SPELT(half_t, row(i64, i64), 77,
+          TiledCopy<Copy_Atom<UniversalCopy<uint128_t>, half_t>,
+                    Layout<Shape<Shape<_8, _16>, _8>, Stride<Stride<_128, _1>, _16>>, Shape<_16, _64>>{});
+    SPELT(half_t, row(i64, i64), 3,
+          TiledCopy<Copy_Atom<UniversalCopy<uint32_t>, half_t>,
+                    Layout<Shape<Shape<_4, _8>, Shape<_2, _2>>, Stride<Stride<_32, _1>, Stride<_16, _8>>>,
+                    Tile<_16, _8>>{});
+    SPELT(half_t, row(i64, i64), 17,
+          make_tiled_copy_impl(Copy_Atom<UniversalCopy<uint64_t>, half_t>{},
+                               Layout<Shape<Shape<_4, _8>, _4>, Stride<Stride<_32, _1>, _8>>{},
+                               Tile<Layout<_8, _2>, _16>{}));
 #endif
 }

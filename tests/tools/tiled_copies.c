@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include "command_fixture.h"
 
-enum { CASES = 128 };
+enum { CASES = 142 };
 
 /* Compares the next line of the output with one that was recorded; returns what follows in the output. */
 static char *compare(const char *arguments, char *at, const char *wanted)

@@ -1,6 +1,7 @@
 /* atom.c - "ptxpack atom": the matrix multiply and copy instructions, tiled MMAs, wgmma descriptors. */
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -8,6 +9,7 @@
 #include "host/atom/inspect.h"
 #include "tools/command.h"
 #include "tools/notation/atom_show.h"
+#include "tools/notation/atom_script.h"
 #include "tools/notation/atom_spelling.h"
 #include "tools/notation/draw.h"
 #include "loader/loader.h"
@@ -18,13 +20,18 @@ static const char synopsis[] =
     "[--thread T]]\n"
     "       ptxpack atom --tiled COPY --threads LAYOUT [--values LAYOUT] [--tensor LAYOUT [--thread T] "
     "[--banks]]\n"
+    "       ptxpack atom --tiled COPY --tv LAYOUT --tile TILER | --tv LAYOUT --data LAYOUT | --like COPY "
+    "--side S|D [--tensor ...]\n"
     "       ptxpack atom --tiled COPY --mma MMA [--atoms LAYOUT] [--tile TILER] --operand A|B|C [--tensor "
     "...]\n"
+    "       ptxpack atom EXPRESSIONS | -\n"
     "       ptxpack atom --desc [--type T] [--major k|mn] [--swizzle S] [--tile SHAPE] [--rows N] [--json]\n"
     "  lists every atom, or those that match a PATTERN such as \"SM80_16x8x16_*\", or shows one\n"
     "  such as SM80_16x8x16_F32F16F16F32_TN; --tiled repeats one atom in a tiled MMA or a tiled copy,\n"
     "  and with --tensor shows what a thread of it has of a tensor; --desc shows the descriptor by which\n"
-    "  wgmma reads a tile in shared memory";
+    "  wgmma reads a tile in shared memory; lines of C++, or - for those of stdin, give names to atoms and\n"
+    "  tiled ones (using Copy = Copy_Atom<SM75_U32x4_LDSM_N, half_t>; make_tiled_mma(...)), and print_latex "
+    "draws";
 
 int atom_refused(const char *name, const char *text)
 {
@@ -250,20 +257,17 @@ static int show_descriptor(const atom_settings *s)
 /* ---- the command ------------------------------------------------------------------------------------ */
 static bool is_pattern(const char *name) { return strpbrk(name, "*?[") != NULL; }
 
-/* What is wrong with the combination of options, or NULL if nothing is.  There are `words` words, the first of
- * them is `name`. */
-static const char *conflict(const atom_settings *s, int words, const char *name)
+/* What is wrong with the combination of options and the name (NULL: none is given), or NULL if nothing is. */
+static const char *conflict(const atom_settings *s, const char *name)
 {
     bool draws = s->latex || s->svg;
-    if (words > 1)
-        return "expected at most one NAME (try --help)";
     if (s->latex + s->svg + s->json > 1)
         return "--latex, --svg and --json exclude each other";
-    if ((s->tiled != NULL) + s->desc + (words > 0) > 1)
+    if ((s->tiled != NULL) + s->desc + (name != NULL) > 1)
         return "NAME, --tiled and --desc exclude each other";
-    if (draws && (s->desc || (words == 0 && s->tiled == NULL)))
+    if (draws && (s->desc || (name == NULL && s->tiled == NULL)))
         return "--latex and --svg go with NAME or --tiled";
-    if (draws && words > 0 && is_pattern(name))
+    if (draws && name != NULL && is_pattern(name))
         return "--latex and --svg draw one NAME, not a pattern";
     if (s->atoms != NULL && s->tiled == NULL)
         return "--atoms goes with --tiled";
@@ -272,9 +276,11 @@ static const char *conflict(const atom_settings *s, int words, const char *name)
     if (s->value_layout != NULL && (s->tiled == NULL || s->tile != NULL))
         return s->tiled == NULL ? "--val-layout goes with --tiled"
                                 : "--val-layout and --tile exclude each other";
-    if (s->tiled == NULL && (s->threads != NULL || s->values != NULL || s->mma != NULL || s->operand != NULL ||
+    if (s->tiled == NULL && (s->threads != NULL || s->values != NULL || s->mma != NULL || s->tv != NULL ||
+                             s->data != NULL || s->like != NULL || s->side != NULL || s->operand != NULL ||
                              s->tensor != NULL || s->fragment != NULL || s->banks))
-        return "--threads, --values, --mma, --operand, --tensor, --fragment and --banks go with --tiled";
+        return "--threads, --values, --mma, --tv, --data, --like, --side, --operand, --tensor, --fragment and "
+               "--banks go with --tiled";
     if (s->tiled == NULL && s->thread != OPTION_NOT_GIVEN)
         return "--thread goes with --tiled";
     if (!s->desc && (s->type != NULL || s->major != NULL || s->swizzle != NULL || s->rows != OPTION_NOT_GIVEN))
@@ -286,15 +292,16 @@ static const char *conflict(const atom_settings *s, int words, const char *name)
     return s->tiled != NULL ? atom_tiled_conflict(s) : NULL;
 }
 
-/* Takes the parts of a tiled MMA or copy that C++ spells; false: an option says the same. */
-static bool take_spelling(atom_settings *s, const atom_spelling *spelling)
+bool atom_take_spelling(atom_settings *s, const atom_spelling *spelling)
 {
     const struct {
         const char *part, **option;
-    } parts[] = {{spelling->atoms, &s->atoms},    {spelling->value_layout, &s->value_layout},
-                 {spelling->tile, &s->tile},      {spelling->threads, &s->threads},
-                 {spelling->values, &s->values},  {spelling->mma, &s->mma},
-                 {spelling->operand, &s->operand}};
+    } parts[] = {{spelling->atoms, &s->atoms},     {spelling->value_layout, &s->value_layout},
+                 {spelling->tile, &s->tile},       {spelling->threads, &s->threads},
+                 {spelling->values, &s->values},   {spelling->mma, &s->mma},
+                 {spelling->operand, &s->operand}, {spelling->tv, &s->tv},
+                 {spelling->data, &s->data},       {spelling->like, &s->like},
+                 {spelling->side, &s->side}};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i].part != NULL && *parts[i].option != NULL)
             return false;
@@ -305,6 +312,67 @@ static bool take_spelling(atom_settings *s, const atom_spelling *spelling)
         s->bits = spelling->bits;
     s->tiled = spelling->name;
     return true;
+}
+
+/* Shows what the word, or --tiled, is about. */
+static int show_word(atom_settings *s, char *word)
+{
+    atom_spelling spelling;
+    const char   *spelt = word != NULL ? word : s->tiled;
+    if (spelt != NULL && atom_spelling_read(spelt, &spelling)) {
+        if (!atom_take_spelling(s, &spelling))
+            return command_fail("atom", "what %s says is also given by an option", spelt), COMMAND_USAGE;
+        word = NULL;
+    }
+    const char *wrong = conflict(s, word);
+    if (wrong != NULL)
+        return command_fail("atom", "%s", wrong), COMMAND_USAGE;
+    if (s->tiled != NULL)
+        return atom_tiled(s);
+    if (word != NULL && !is_pattern(word))
+        return show_one(s, word);
+    if (!s->desc)
+        return list(word != NULL ? word : "*", s->json);
+    s->type = s->type != NULL ? s->type : "f16";
+    s->major = s->major != NULL ? s->major : "k";
+    s->swizzle = s->swizzle != NULL ? s->swizzle : "128";
+    s->rows = s->rows != OPTION_NOT_GIVEN ? s->rows : 0;
+    return show_descriptor(s);
+}
+
+/* One expression of a script, under the options of the command; print_latex draws without --svg, too. */
+static int show_expression(void *context, const char *expression, bool picture)
+{
+    atom_settings s = *(const atom_settings *)context;
+    char         *word = strdup(expression);
+    if (word == NULL)
+        return command_fail("atom", "out of memory");
+    s.latex = s.latex || (picture && !s.svg && !s.json);
+    int status = show_word(&s, word);
+    free(word);
+    return status;
+}
+
+/* The text of a script: the word, or for "-" what stdin holds.  NULL: it cannot be read. */
+static char *script_of(const char *word)
+{
+    char  *text = NULL;
+    size_t cap = 0;
+    if (strcmp(word, "-") != 0)
+        return strdup(word);
+    if (getdelim(&text, &cap, '\0', stdin) >= 0)
+        return text;
+    free(text);
+    return ferror(stdin) ? NULL : strdup("");
+}
+
+static int run_script(atom_settings *s, const char *word)
+{
+    char *text = script_of(word);
+    int   status = text != NULL ? atom_script_run(text, show_expression, s)
+                                : command_fail("atom", "cannot read the lines of %s", word);
+    free(text);
+    return status;
 }
 
 int cmd_atom(int argc, char **argv)
@@ -323,6 +391,10 @@ int cmd_atom(int argc, char **argv)
           "LAYOUT  (m,n) -> thread of a tiled copy, such as \"(16,8):(8,1)\""},
          {"values", OPTION_TEXT, &s.values,
           "LAYOUT  (m,n) -> value of each of its threads, such as \"(1,8)\" (default one)"},
+         {"tv", OPTION_TEXT, &s.tv, "LAYOUT  (thread,value) -> element of the --tile; with --data: -> address"},
+         {"data", OPTION_TEXT, &s.data, "LAYOUT  of all data, some of which --tv says: make_cotiled_copy"},
+         {"like", OPTION_TEXT, &s.like, "COPY  who has what in this tiled copy, as C++ spells it"},
+         {"side", OPTION_TEXT, &s.side, "S|D  of that copy: make_tiled_copy_S, make_tiled_copy_D"},
          {"mma", OPTION_TEXT, &s.mma,
           "NAME  a tiled copy for the threads of this tiled MMA, --atoms and --tile are its"},
          {"operand", OPTION_TEXT, &s.operand,
@@ -351,25 +423,9 @@ int cmd_atom(int argc, char **argv)
     int status = command_options(argc, argv, synopsis, rows, &words);
     if (status >= 0)
         return status;
-    atom_spelling spelling;
-    const char   *spelt = words == 1 ? argv[1] : s.tiled;
-    if (spelt != NULL && words <= 1 && atom_spelling_read(spelt, &spelling)) {
-        if (!take_spelling(&s, &spelling))
-            return command_fail("atom", "what %s says is also given by an option", spelt), COMMAND_USAGE;
-        words = 0;
-    }
-    const char *wrong = conflict(&s, words, argv[1]);
-    if (wrong != NULL)
-        return command_fail("atom", "%s", wrong), COMMAND_USAGE;
-    if (s.tiled != NULL)
-        return atom_tiled(&s);
-    if (words > 0 && !is_pattern(argv[1]))
-        return show_one(&s, argv[1]);
-    if (!s.desc)
-        return list(words > 0 ? argv[1] : "*", s.json);
-    s.type = s.type != NULL ? s.type : "f16";
-    s.major = s.major != NULL ? s.major : "k";
-    s.swizzle = s.swizzle != NULL ? s.swizzle : "128";
-    s.rows = s.rows != OPTION_NOT_GIVEN ? s.rows : 0;
-    return show_descriptor(&s);
+    if (words > 1)
+        return command_fail("atom", "expected at most one NAME (try --help)"), COMMAND_USAGE;
+    char *word = words == 1 ? argv[1] : NULL;
+    bool  script = word != NULL && (strcmp(word, "-") == 0 || atom_script_is(word));
+    return script ? run_script(&s, word) : show_word(&s, word);
 }

@@ -16,22 +16,36 @@ static int drawn(ptxpack_status status)
 }
 
 /* ---- layouts of options ------------------------------------------------------------------------------- */
-/* Reads the layout that an option holds; its modes are M, N and K, or the first of them. */
-static int take_layout(const char *name, const char *text, ptxpack_layout *out)
+/* Evaluates the layout that an option holds, and where it starts. */
+static int take_slice(const char *name, const char *text, ptxpack_slice *out)
 {
-    if (expr_tiler(text, out) != PTXPACK_OK)
-        return atom_refused(name, text);
-    int rank = ptxpack_rank(&out->shape);
+    return expr_slice(text, out) == PTXPACK_OK ? COMMAND_OK : atom_refused(name, text);
+}
+
+/* Only M, N and K are modes of a tiled MMA, and of a tiled copy. */
+static int check_modes(const char *name, const char *text, const ptxpack_layout *l)
+{
+    int rank = ptxpack_rank(&l->shape);
     if (rank <= 3)
         return COMMAND_OK;
     return command_fail("atom", "%s %s has %d modes; there are only M, N and K", name, text, rank),
            COMMAND_USAGE;
 }
 
-/* Evaluates the layout that an option holds, and where it starts. */
-static int take_slice(const char *name, const char *text, ptxpack_slice *out)
+/* Reads the tiler that an option holds; its modes are M, N and K, or the first of them. */
+static int take_tiler(const char *name, const char *text, ptxpack_layout *out)
 {
-    return expr_slice(text, out) == PTXPACK_OK ? COMMAND_OK : atom_refused(name, text);
+    return expr_tiler(text, out) == PTXPACK_OK ? check_modes(name, text, out) : atom_refused(name, text);
+}
+
+/* Reads a layout whose modes are these. */
+static int take_layout(const char *name, const char *text, ptxpack_layout *out)
+{
+    ptxpack_slice slice;
+    if (take_slice(name, text, &slice) != COMMAND_OK)
+        return COMMAND_USAGE;
+    *out = slice.layout;
+    return check_modes(name, text, out);
 }
 
 /* The operand that a text names; false if none is. */
@@ -102,7 +116,7 @@ static int make_mma(const atom_settings *s, const ptxpack_mma_atom *atom, ptxpac
     ptxpack_layout atoms, tile;
     if (s->atoms != NULL && take_layout("--atoms", s->atoms, &atoms) != COMMAND_OK)
         return COMMAND_USAGE;
-    if (s->tile != NULL && take_layout("--tile", s->tile, &tile) != COMMAND_OK)
+    if (s->tile != NULL && take_tiler("--tile", s->tile, &tile) != COMMAND_OK)
         return COMMAND_USAGE;
     *mma = ptxpack_make_tiled_mma(atom, s->atoms != NULL ? &atoms : NULL, NULL);
     if (mma->status != PTXPACK_OK)
@@ -152,6 +166,8 @@ static int tiled_mma(const atom_settings *s, const ptxpack_mma_atom *atom)
 }
 
 /* ---- tiled copy --------------------------------------------------------------------------------------- */
+static int64_t bits_of_values(const atom_settings *s) { return s->bits == OPTION_NOT_GIVEN ? 16 : s->bits; }
+
 static int copy_of_threads(const atom_settings *s, const ptxpack_copy_atom *atom, ptxpack_tiled_copy *copy)
 {
     ptxpack_slice threads, values;
@@ -159,8 +175,24 @@ static int copy_of_threads(const atom_settings *s, const ptxpack_copy_atom *atom
         return COMMAND_USAGE;
     if (s->values != NULL && take_slice("--values", s->values, &values) != COMMAND_OK)
         return COMMAND_USAGE;
-    *copy = ptxpack_make_tiled_copy(atom, s->bits == OPTION_NOT_GIVEN ? 16 : s->bits, &threads.layout,
+    *copy = ptxpack_make_tiled_copy(atom, bits_of_values(s), &threads.layout,
                                     s->values != NULL ? &values.layout : NULL);
+    return copy->status == PTXPACK_OK ? COMMAND_OK : atom_refused("", NULL);
+}
+
+/* The copy whose layout is given: of the elements of a tile, or of addresses in the data. */
+static int copy_of_tv(const atom_settings *s, const ptxpack_copy_atom *atom, ptxpack_tiled_copy *copy)
+{
+    ptxpack_slice  tv, data;
+    ptxpack_layout tile;
+    if (take_slice("--tv", s->tv, &tv) != COMMAND_OK)
+        return COMMAND_USAGE;
+    if (s->data != NULL && take_slice("--data", s->data, &data) != COMMAND_OK)
+        return COMMAND_USAGE;
+    if (s->tile != NULL && take_tiler("--tile", s->tile, &tile) != COMMAND_OK)
+        return COMMAND_USAGE;
+    *copy = s->data != NULL ? ptxpack_make_cotiled_copy(atom, bits_of_values(s), &tv.layout, &data.layout)
+                            : ptxpack_make_tiled_copy_tv(atom, bits_of_values(s), &tv.layout, &tile);
     return copy->status == PTXPACK_OK ? COMMAND_OK : atom_refused("", NULL);
 }
 
@@ -187,6 +219,45 @@ static int copy_of_mma(const atom_settings *s, const ptxpack_copy_atom *atom, pt
     *copy = smallest ? ptxpack_make_tiled_copy_c_atom(atom, bits, mma)
                      : ptxpack_make_tiled_copy_mma(atom, bits, mma, operand);
     return copy->status == PTXPACK_OK ? COMMAND_OK : atom_refused("", NULL);
+}
+
+static int make_copy(const atom_settings *s, const ptxpack_copy_atom *atom, ptxpack_tiled_mma *mma,
+                     ptxpack_operand *operand, ptxpack_tiled_copy *copy);
+
+/* The copy that matches one side of another one. */
+static int copy_like(const atom_settings *s, const ptxpack_copy_atom *atom, ptxpack_tiled_copy *copy)
+{
+    atom_spelling      spelling;
+    atom_settings      other = {.rows = OPTION_NOT_GIVEN, .bits = OPTION_NOT_GIVEN, .thread = OPTION_NOT_GIVEN};
+    ptxpack_copy_atom  other_atom;
+    ptxpack_tiled_mma  mma;
+    ptxpack_operand    operand;
+    ptxpack_tiled_copy shape;
+    if (!atom_spelling_read(s->like, &spelling) || !atom_take_spelling(&other, &spelling) ||
+        !atom_is_copy(other.tiled, &other_atom))
+        return command_fail("atom", "--like %s is not a tiled copy", s->like), COMMAND_USAGE;
+    const char *wrong = atom_tiled_conflict(&other);
+    if (wrong != NULL)
+        return command_fail("atom", "--like %s: %s", s->like, wrong), COMMAND_USAGE;
+    if (make_copy(&other, &other_atom, &mma, &operand, &shape) != COMMAND_OK)
+        return COMMAND_USAGE;
+    const ptxpack_side side = strcmp(s->side, "S") == 0 ? PTXPACK_SRC : PTXPACK_DST;
+    *copy = ptxpack_make_tiled_copy_like(atom, s->bits != OPTION_NOT_GIVEN ? s->bits : shape.value_bits, &shape,
+                                         side);
+    return copy->status == PTXPACK_OK ? COMMAND_OK : atom_refused("", NULL);
+}
+
+/* Makes the tiled copy that the options describe; and its tiled MMA with the operand, if it is made from one. */
+static int make_copy(const atom_settings *s, const ptxpack_copy_atom *atom, ptxpack_tiled_mma *mma,
+                     ptxpack_operand *operand, ptxpack_tiled_copy *copy)
+{
+    bool smallest = false;
+    if (s->mma == NULL)
+        return s->like != NULL ? copy_like(s, atom, copy)
+               : s->tv != NULL ? copy_of_tv(s, atom, copy)
+                               : copy_of_threads(s, atom, copy);
+    take_operand(s->operand, operand, &smallest);
+    return copy_of_mma(s, atom, mma, *operand, smallest, copy);
 }
 
 /* What is retiled: the option's layout, or the tiled MMA's fragment of the tensor; items 0: nothing. */
@@ -259,14 +330,10 @@ static int tiled_copy(const atom_settings *s, const ptxpack_copy_atom *atom)
 {
     static atom_copy_part part; /* large */
     ptxpack_tiled_mma     mma;
-    bool                  smallest = false;
     part.operand = PTXPACK_A;
     part.threads = s->thread != OPTION_NOT_GIVEN || s->tensor != NULL;
     part.thread = s->thread == OPTION_NOT_GIVEN ? 0 : s->thread;
-    if (s->mma != NULL)
-        take_operand(s->operand, &part.operand, &smallest);
-    int status = s->mma != NULL ? copy_of_mma(s, atom, &mma, part.operand, smallest, &part.copy)
-                                : copy_of_threads(s, atom, &part.copy);
+    int status = make_copy(s, atom, &mma, &part.operand, &part.copy);
     if (status != COMMAND_OK)
         return status;
     for (int side = PTXPACK_SRC; side <= PTXPACK_DST; side++) {
@@ -293,15 +360,25 @@ const char *atom_tiled_conflict(const atom_settings *s)
     ptxpack_copy_atom copy;
     ptxpack_operand   operand;
     bool              smallest, copies = atom_is_copy(s->tiled, &copy), draws = s->latex || s->svg;
-    if (!copies && (s->threads != NULL || s->values != NULL || s->mma != NULL || s->fragment != NULL ||
-                    s->banks || s->bits != OPTION_NOT_GIVEN))
-        return "--threads, --values, --mma, --fragment, --banks and --bits go with a copy after --tiled";
-    if (copies && (s->threads != NULL) + (s->mma != NULL) != 1)
-        return "a tiled copy is made from --threads or from --mma, and not from both";
+    if (!copies &&
+        (s->threads != NULL || s->values != NULL || s->mma != NULL || s->tv != NULL || s->data != NULL ||
+         s->like != NULL || s->side != NULL || s->fragment != NULL || s->banks || s->bits != OPTION_NOT_GIVEN))
+        return "--threads, --values, --mma, --tv, --data, --like, --side, --fragment, --banks and --bits go "
+               "with a copy after --tiled";
+    if (copies && (s->threads != NULL) + (s->mma != NULL) + (s->tv != NULL) + (s->like != NULL) != 1)
+        return "a tiled copy is made from one of --threads, --mma, --tv and --like";
+    if (s->tv != NULL && (s->tile != NULL) + (s->data != NULL) != 1)
+        return "--tv goes with --tile or with --data";
+    if (s->data != NULL && s->tv == NULL)
+        return "--data goes with --tv";
+    if ((s->like != NULL) != (s->side != NULL))
+        return "--like and --side go together";
+    if (s->side != NULL && strcmp(s->side, "S") != 0 && strcmp(s->side, "D") != 0)
+        return "--side is S, the source, or D, the destination";
     if (s->values != NULL && s->threads == NULL)
         return "--values goes with --threads";
-    if (copies && s->mma == NULL && (s->atoms != NULL || s->tile != NULL))
-        return "--atoms and --tile go with --mma";
+    if (copies && s->mma == NULL && (s->atoms != NULL || (s->tile != NULL && s->tv == NULL)))
+        return "--atoms and --tile go with --mma, --tile also with --tv";
     if (s->operand != NULL && (copies ? s->mma == NULL : s->tensor == NULL))
         return copies ? "--operand goes with --mma" : "--operand goes with --tensor";
     if (s->operand == NULL && (copies ? s->mma != NULL : s->tensor != NULL))

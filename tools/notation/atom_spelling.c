@@ -71,28 +71,44 @@ static char *opening(char *text, const char *name)
     return after != NULL && (*after == '(' || *after == '<') ? after : NULL;
 }
 
+/* The tiled MMA whose operand is copied. */
+static bool read_operand(char *text, atom_spelling *out)
+{
+    char *open = opening(text, "TiledMMA");
+    open = open != NULL ? open : opening(text, "make_tiled_mma");
+    if (open == NULL || !read_mma(open, out))
+        return false;
+    out->mma = out->name;
+    return true;
+}
+
+/* make_tiled_copy and its like, by what stands behind the copy atom. */
 static bool read_copy(char *text, atom_spelling *out)
 {
-    static const char *const operands[] = {"A", "B", "C", "C_atom"};
-    char                     call[32], *parts[PARTS], *open = opening(text, "make_tiled_copy");
-    if (open != NULL) {
-        int count = cut(open, parts);
-        out->threads = count > 1 ? parts[1] : NULL;
-        out->values = count > 2 ? parts[2] : NULL;
-    }
-    for (size_t i = 0; i < sizeof operands / sizeof operands[0] && open == NULL; i++) {
-        strcat(strcpy(call, "make_tiled_copy_"), operands[i]);
-        open = opening(text, call);
-        if (open == NULL)
-            continue;
-        out->operand = operands[i];
-        if (cut(open, parts) < 2)
+    const struct {
+        const char *call, **second, **third, *operand, *side;
+    } calls[] = {{"make_tiled_copy", &out->threads, &out->values, NULL, NULL},
+                 {"make_tiled_copy_impl", &out->tv, &out->tile, NULL, NULL},
+                 {"TiledCopy", &out->tv, &out->tile, NULL, NULL},
+                 {"make_cotiled_copy", &out->tv, &out->data, NULL, NULL},
+                 {"make_tiled_copy_S", &out->like, NULL, NULL, "S"},
+                 {"make_tiled_copy_D", &out->like, NULL, NULL, "D"},
+                 {"make_tiled_copy_A", NULL, NULL, "A", NULL},
+                 {"make_tiled_copy_B", NULL, NULL, "B", NULL},
+                 {"make_tiled_copy_C", NULL, NULL, "C", NULL},
+                 {"make_tiled_copy_C_atom", NULL, NULL, "C_atom", NULL}};
+    char *parts[PARTS], *open = NULL;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0] && open == NULL; i++) {
+        open = opening(text, calls[i].call);
+        int count = open != NULL ? cut(open, parts) : 0;
+        if (count > 1 && calls[i].second != NULL)
+            *calls[i].second = parts[1];
+        if (count > 2 && calls[i].third != NULL)
+            *calls[i].third = parts[2];
+        if (open != NULL && calls[i].operand != NULL && !(count > 1 && read_operand(parts[1], out)))
             return false;
-        char *mma = opening(parts[1], "TiledMMA");
-        mma = mma != NULL ? mma : opening(parts[1], "make_tiled_mma");
-        if (mma == NULL || !read_mma(mma, out))
-            return false;
-        out->mma = out->name;
+        out->operand = open != NULL ? calls[i].operand : NULL;
+        out->side = open != NULL ? calls[i].side : NULL;
     }
     if (open == NULL)
         return false;

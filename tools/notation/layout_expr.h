@@ -57,7 +57,7 @@ void                        expr_close(expr_session *s);
 ptxpack_status expr_evaluate(expr_session *s, const char *text, size_t from, size_t bytes, expr_value *value,
                              bool *assigned);
 /* Evaluate the whole text as an expression without variables: to a layout and where it starts, in elements of the tensor
- * that it is a part of; or to a layout or a tiler.  The same errors, and those of other values. */
+ * that it is a part of; or to a tiler, which a tuple is as well, or a layout.  The same errors, and those of other values. */
 ptxpack_status expr_slice(const char *text, ptxpack_slice *out);
 ptxpack_status expr_tiler(const char *text, ptxpack_layout *out);
 /* Print the value as CuTe does; a slice as LAYOUT + OFFSET, values separated by commas.  No newline. */

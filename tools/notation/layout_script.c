@@ -71,6 +71,14 @@ static size_t skip_nothing(const char *text, size_t bytes, size_t at)
     }
 }
 
+/* Does the value of an assignment stand on the next line? */
+static bool ends_in_equals(const char *text, size_t begin, size_t end)
+{
+    while (end > begin && strchr(" \t\r", text[end - 1]) != NULL)
+        end--;
+    return end > begin && text[end - 1] == '=';
+}
+
 bool script_next(const char *text, size_t bytes, size_t *at, size_t *end)
 {
     int  depth = 0;
@@ -79,7 +87,8 @@ bool script_next(const char *text, size_t bytes, size_t *at, size_t *end)
     for (*end = *at; *end < bytes; ++*end) {
         char c = text[*end];
         quoted = quoted != (c == '"' && text[*end - (*end > 0)] != '\\');
-        if (!quoted && (c == ';' || (depth == 0 && (c == '\n' || declares_another(text, *end, bytes)))))
+        bool line = c == '\n' && !ends_in_equals(text, *at, *end);
+        if (!quoted && (c == ';' || (depth == 0 && (line || declares_another(text, *end, bytes)))))
             break;
         depth = quoted ? depth : deeper(depth, c);
     }
@@ -95,6 +104,8 @@ bool script_goes_on(const char *text, size_t bytes)
         begin = at;
         at = end;
     }
+    if (end == bytes && ends_in_equals(text, begin, bytes))
+        return true;
     if (end != bytes || statement_name(text, begin, bytes, &name, &name_bytes) == 0)
         return false;
     for (size_t i = begin; i < bytes; i++)

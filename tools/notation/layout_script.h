@@ -8,8 +8,8 @@
  * of those that need an end. */
 void script_blank_comments(char *text, size_t bytes, bool *inside);
 
-/* The next statement from *at on: [*at, end).  Statements end with ';' or, where no bracket is open, with a line.  False:
- * there is none. */
+/* The next statement from *at on: [*at, end).  Statements end with ';' or, where no bracket is open and no '=' stands at its
+ * end, with a line.  False: there is none. */
 bool script_next(const char *text, size_t bytes, size_t *at, size_t *end);
 
 /* Is the text the begin of an assignment whose brackets are still open?  Then the next line belongs to it. */

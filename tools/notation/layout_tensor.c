@@ -361,9 +361,7 @@ ptxpack_status expr_tiler(const char *text, ptxpack_layout *out)
     ptxpack_status status = evaluate(text, &value);
     if (status != PTXPACK_OK)
         return status;
-    bool all = value.kind == EXPR_TUPLE && !ptxpack_is_tuple(&value.as.tuple) &&
-               value.as.tuple.kind[0] == PTXPACK_UNDERSCORE;
-    *out = all                         ? ptxpack_tiler_of(&value.as.tuple)
+    *out = value.kind == EXPR_TUPLE    ? ptxpack_tiler_of(&value.as.tuple)
            : value.kind == EXPR_LAYOUT ? value.as.layout
                                        : expr_layout(&value);
     return out->shape.status;

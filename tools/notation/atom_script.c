@@ -1,0 +1,249 @@
+/* atom_script.c - lines of C++ about atoms: names are replaced by the text that they stand for. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "atom_script.h"
+#include "layout_calls.h"
+#include "layout_script.h"
+#include "tools/command.h"
+
+enum { DEFINITIONS = 128, TEXT_BYTES = 16384 };
+
+typedef struct definition {
+    char *name, *value;
+} definition;
+
+typedef struct script {
+    definition        definitions[DEFINITIONS];
+    int               count;
+    bool              shown;
+    atom_script_show *show;
+    void             *context;
+} script;
+
+bool atom_script_is(const char *text) { return strpbrk(text, ";=\n(") != NULL; }
+
+/* ---- names -------------------------------------------------------------------------------------------- */
+static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+static size_t name_bytes(const char *text, const char *end)
+{
+    const char *at = text;
+    while (at < end && in_name(*at))
+        at++;
+    return (size_t)(at - text);
+}
+
+/* The latest definition of a name; NULL: there is none. */
+static const char *value_of(const script *s, const char *name, size_t bytes)
+{
+    for (int i = s->count - 1; i >= 0; i--)
+        if (strlen(s->definitions[i].name) == bytes && memcmp(s->definitions[i].name, name, bytes) == 0)
+            return s->definitions[i].value;
+    return NULL;
+}
+
+/* ---- the text of an expression ---------------------------------------------------------------------- */
+typedef struct text_writer {
+    char  *text;
+    size_t used;
+    bool   full;
+} text_writer;
+
+static void put(text_writer *w, const char *text, size_t bytes)
+{
+    w->full = w->full || w->used + bytes >= TEXT_BYTES;
+    if (w->full)
+        return;
+    memcpy(w->text + w->used, text, bytes);
+    w->used += bytes;
+    w->text[w->used] = '\0';
+}
+
+/* Writes a name, or its value; of Kernel_traits::NAME the last part may be the one with a value.  Returns where it ends. */
+static const char *put_name(const script *s, text_writer *w, const char *at, const char *end, bool member)
+{
+    const char *begin = at, *last = at;
+    at += name_bytes(at, end);
+    while (end - at > 2 && at[0] == ':' && at[1] == ':' && in_name(at[2])) {
+        last = at + 2;
+        at = last + name_bytes(last, end);
+    }
+    const char *value = member ? NULL : value_of(s, last, (size_t)(at - last));
+    if (at - begin == 8 && memcmp(begin, "typename", 8) == 0)
+        return at;
+    put(w, value != NULL ? value : begin, value != NULL ? strlen(value) : (size_t)(at - begin));
+    return at;
+}
+
+/* [at, end) with values in the place of names, and one blank in the place of several; false: it is too long. */
+static bool expand(const script *s, const char *at, const char *end, char text[TEXT_BYTES])
+{
+    text_writer w = {.text = text};
+    text[0] = '\0';
+    while (at < end) {
+        char last = w.used > 0 ? text[w.used - 1] : ' ';
+        if (*at == '"') {
+            const char *close = (const char *)memchr(at + 1, '"', (size_t)(end - at - 1));
+            close = close != NULL ? close + 1 : end;
+            put(&w, at, (size_t)(close - at));
+            at = close;
+        } else if (in_name(*at)) {
+            at = put_name(s, &w, at, end, last == '.');
+        } else if (isspace((unsigned char)*at)) {
+            put(&w, " ", last != ' ');
+            at++;
+        } else {
+            put(&w, at++, 1);
+        }
+    }
+    while (w.used > 0 && text[w.used - 1] == ' ')
+        text[--w.used] = '\0';
+    return !w.full;
+}
+
+/* Where the bracket at *open is closed; NULL: nowhere. */
+static char *closing(char *open)
+{
+    int depth = 0;
+    for (char *c = open; *c != '\0'; c++) {
+        depth += *c == '(';
+        depth -= *c == ')';
+        if (depth == 0)
+            return c;
+    }
+    return NULL;
+}
+
+/* The text inside of NAME( ), where all of the text is that call; NULL: it is not.  The bracket is cut off. */
+static char *inside_of(char *text, const char *name)
+{
+    size_t bytes = strlen(name);
+    if (strncmp(text, "cute::", 6) == 0)
+        text += 6;
+    if (strncmp(text, name, bytes) != 0 || text[bytes] != '(')
+        return NULL;
+    char *close = closing(text + bytes);
+    if (close == NULL || (close[1] != '\0' && strcmp(close + 1, "{}") != 0))
+        return NULL;
+    *close = '\0';
+    return text + bytes + 1;
+}
+
+/* ---- statements ----------------------------------------------------------------------------------------- */
+static int refuse(const char *why, const char *at, size_t bytes)
+{
+    command_fail("atom", "%s: %.*s", why, (int)(bytes < 60 ? bytes : 60), at);
+    return COMMAND_USAGE;
+}
+
+static int define(script *s, const char *name, size_t bytes, const char *value)
+{
+    if (s->count == DEFINITIONS)
+        return refuse("more names than can be kept", name, bytes);
+    definition *d = &s->definitions[s->count];
+    *d = (definition){strndup(name, bytes), strdup(value)};
+    s->count++;
+    return d->name != NULL && d->value != NULL ? COMMAND_OK : command_fail("atom", "out of memory");
+}
+
+/* "print_mma_content("title", mma)": what stands behind the title. */
+static char *behind_title(char *text)
+{
+    char *close = text[0] == '"' ? strchr(text + 1, '"') : NULL;
+    if (close == NULL)
+        return text;
+    close += 1 + strspn(close + 1, " ");
+    return close + strspn(close, ", ");
+}
+
+static int show(script *s, char *text)
+{
+    static const struct {
+        const char *name;
+        bool        picture;
+    } prints[] = {{"print_latex", true}, {"print_mma_content", true}, {"print", false}};
+    for (size_t i = 0; i < sizeof prints / sizeof prints[0]; i++) {
+        char *inside = inside_of(text, prints[i].name);
+        if (inside == NULL)
+            continue;
+        inside = behind_title(inside);
+        s->shown |= *inside != '\0'; /* print("\n") shows nothing */
+        return *inside != '\0' ? s->show(s->context, inside, prints[i].picture) : COMMAND_OK;
+    }
+    s->shown = true;
+    return s->show(s->context, text, false);
+}
+
+/* TYPE NAME, where TYPE has a value: NAME has the same. */
+static const char *declared(const script *s, const char *at, const char *end, const char **name, size_t *bytes)
+{
+    size_t      type = name_bytes(at, end);
+    const char *value = type > 0 ? value_of(s, at, type) : NULL, *behind = at + type;
+    while (behind < end && isspace((unsigned char)*behind))
+        behind++;
+    *name = behind;
+    *bytes = name_bytes(behind, end);
+    return *bytes > 0 && behind + *bytes == end ? value : NULL;
+}
+
+static int run_statement(script *s, const char *text, size_t at, size_t end)
+{
+    char        expanded[TEXT_BYTES];
+    const char *name;
+    size_t      bytes, value = statement_name(text, at, end, &name, &bytes);
+    while (end > at && isspace((unsigned char)text[end - 1]))
+        end--;
+    const char *same = value == 0 ? declared(s, text + at, text + end, &name, &bytes) : NULL;
+    if (same != NULL)
+        return define(s, name, bytes, same);
+    while (value > 0 && value < end && isspace((unsigned char)text[value]))
+        value++;
+    if (!expand(s, text + (value > 0 ? value : at), text + end, expanded))
+        return refuse("too long when its names are replaced", text + at, end - at);
+    if (value == 0)
+        return show(s, expanded);
+    char *inside = inside_of(expanded, "decltype");
+    return define(s, name, bytes, inside != NULL ? inside : expanded);
+}
+
+/* Past what begins no statement: brackets around a block, and lines of the preprocessor. */
+static size_t skip_block(const char *text, size_t bytes, size_t at)
+{
+    for (;;) {
+        while (at < bytes && (isspace((unsigned char)text[at]) || text[at] == ';'))
+            at++;
+        if (at == bytes || strchr("{}#", text[at]) == NULL)
+            return at;
+        at += text[at] == '#' ? strcspn(text + at, "\n") : 1;
+    }
+}
+
+int atom_script_run(const char *text, atom_script_show *shows, void *context)
+{
+    script s = {.show = shows, .context = context};
+    char  *copy = strdup(text);
+    size_t bytes = strlen(text), at = 0, end = 0;
+    bool   inside = false;
+    int    status = copy != NULL ? COMMAND_OK : command_fail("atom", "out of memory");
+    if (copy != NULL)
+        script_blank_comments(copy, bytes, &inside);
+    while (status == COMMAND_OK) {
+        at = skip_block(copy, bytes, at);
+        if (!script_next(copy, bytes, &at, &end))
+            break;
+        status = run_statement(&s, copy, at, end);
+        at = end;
+    }
+    if (status == COMMAND_OK && !s.shown)
+        status = s.count > 0 ? shows(context, s.definitions[s.count - 1].value, false)
+                             : refuse("there is nothing to show", text, bytes);
+    for (int i = 0; i < s.count; i++) {
+        free(s.definitions[i].name);
+        free(s.definitions[i].value);
+    }
+    free(copy);
+    return status;
+}
