@@ -6,7 +6,7 @@ bool bulk_decode_spaces(struct decoder *d, struct bulk_target *target)
 {
     bool           to_cluster = false, from_cluster = false;
     enum emu_space to = decode_space(d, &to_cluster), from = decode_space(d, &from_cluster);
-    target->blocks = -1;
+    target->blocks = target->policy = -1;
     target->remote = to_cluster;
     if (to == EMU_SHARED && from == EMU_GLOBAL)
         target->way = BULK_LOAD;
@@ -44,9 +44,22 @@ bool bulk_decode_last(struct decoder *d, struct bulk_target *target, const struc
         target->blocks = d->op->source_count;
         decode_source(d, next++, PTX_u16);
     }
-    if (options->hint)
+    if (options->hint) {
+        target->policy = d->op->source_count;
         decode_source(d, next, PTX_u64);
+    }
     return !d->failed;
+}
+
+void bulk_check_policy(struct emu_warp *w, const struct emu_op *op, const struct bulk_target *target, int lane)
+{
+    if (target->policy < 0)
+        return;
+    const uint64_t policy = emu_r64(w, op->source[target->policy])[lane];
+    if ((uint32_t)policy != 0)
+        judge_find(w, op, lane, JUDGE_ASYNC,
+                   "passes 0x%llx as a policy of the cache, which no createpolicy makes",
+                   (unsigned long long)policy);
 }
 
 bool bulk_each_block(struct emu_warp *w, const struct emu_op *op, const struct bulk_target *target, int lane,
@@ -57,7 +70,7 @@ bool bulk_each_block(struct emu_warp *w, const struct emu_op *op, const struct b
     if (!cp_find_mbarrier(w, op, &target->mbarrier, lane, target->remote, &at))
         return false;
     if (target->blocks < 0) {
-        mbarrier_expect_signal(w, op, lane, at);
+        mbarrier_expect_copy(w, op, lane, at);
         return issue(context, own, at);
     }
     uint32_t blocks = emu_r32(w, op->source[target->blocks])[lane] & 0xffff;
@@ -68,7 +81,7 @@ bool bulk_each_block(struct emu_warp *w, const struct emu_op *op, const struct b
     }
     for (uint32_t m = blocks; m; m &= m - 1) {
         at.cta = &w->cluster->ctas[__builtin_ctz(m)];
-        mbarrier_expect_signal(w, op, lane, at);
+        mbarrier_expect_copy(w, op, lane, at);
         if (!issue(context, at.cta, at))
             return false;
     }
@@ -184,6 +197,7 @@ static void exec_bulk(struct emu_warp *w, const struct emu_op *op, uint32_t mask
     for (uint32_t m = mask; m; m &= m - 1) {
         struct bulk_issue i = {.w = w, .op = op, .lane = __builtin_ctz(m)};
         i.bytes = size[i.lane];
+        bulk_check_policy(w, op, &o->target, i.lane);
         if (!find_ranges(&i, o))
             return;
         if (o->target.way != BULK_STORE) {

@@ -43,6 +43,7 @@ struct bulk_target {
     bool              remote;   /* shared::cluster: the memory may be another block's */
     struct cp_address mbarrier; /* of a load, and across                             */
     int               blocks;   /* source that holds the mask of blocks; -1: no multicast */
+    int               policy;   /* source that holds the policy of the cache; -1: none     */
 };
 bool bulk_decode_spaces(struct decoder *d, struct bulk_target *target);
 bool bulk_decode_completion(struct decoder *d, const struct bulk_target *target);
@@ -55,6 +56,8 @@ bool bulk_decode_options(struct decoder *d, const struct bulk_target *target, st
 bool bulk_decode_last(struct decoder *d, struct bulk_target *target, const struct bulk_options *options,
                       unsigned int next);
 
+/* A finding if the policy is none: what createpolicy makes has zeros in its lower half. */
+void bulk_check_policy(struct emu_warp *w, const struct emu_op *op, const struct bulk_target *target, int lane);
 /* Find the mbarrier, and call `issue` for each block that the operation writes to.  False: a fault. */
 bool bulk_each_block(struct emu_warp *w, const struct emu_op *op, const struct bulk_target *target, int lane,
                      struct emu_cta *own, void *context,

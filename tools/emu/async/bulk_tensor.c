@@ -290,6 +290,7 @@ static void exec_tensor(struct emu_warp *w, const struct emu_op *op, uint32_t ma
     const struct tensor_op *o = (const struct tensor_op *)op->data;
     for (uint32_t m = mask; m; m &= m - 1) {
         struct tensor_issue i = {.w = w, .op = op, .lane = __builtin_ctz(m)};
+        bulk_check_policy(w, op, &o->target, i.lane);
         if (!read_map(w, op, i.lane, &i.map) || !check_first_coordinate(w, op, i.lane, &i.map) ||
             !find_shared(&i))
             return;

@@ -199,6 +199,7 @@ struct emu_warp {
     unsigned char *bank[EMU_BANKS];
     uint32_t      *defined; /* of the running frame: a lane mask for each row (the first row of a register) */
     uint32_t      *busy;    /* likewise: lanes whose register a wgmma in flight owns; NULL: none yet   */
+    uint64_t      *written; /* likewise: w->executed when an op last wrote it; valid when busy is not NULL */
     uint32_t       missing; /* EMU_UNDEFINED_OWN: lanes in which some source is not defined            */
     uint32_t       holes;   /* lanes whose bytes the last EMU_PARTIAL read found undefined in part     */
     uint32_t       active;  /* lanes of the running fragment */
@@ -212,8 +213,10 @@ struct emu_warp {
     uint32_t             return_depth; /* allocated */
     unsigned char       *rows;         /* all frames, bank[0] points into it */
     uint32_t            *defined_rows, *busy_rows;
-    unsigned char       *mirror;  /* of all rows: undefined.h                        */
-    struct emu_origin   *origins; /* [row]; NULL: none yet                           */
+    uint64_t            *written_rows;
+    uint64_t             wgmma_fence; /* w->executed at the last wgmma.fence; 0: there was none  */
+    unsigned char       *mirror;      /* of all rows: undefined.h                        */
+    struct emu_origin   *origins;     /* [row]; NULL: none yet                           */
     uint32_t             row_count;
     unsigned char       *local;         /* [lane][local_bytes] */
     unsigned char       *local_defined; /* a bit a byte, [lane][local_bytes / 8] */
@@ -346,7 +349,7 @@ static inline void     emu_set_pred(const struct emu_warp *w, emu_reg r, uint32_
 void emu_wait_change(struct emu_warp *w);
 /* Something has happened that a fragment may be waiting for (an arrival, completed bytes, ...). */
 static inline void emu_changed(struct emu_cluster *c) { c->changes++; }
-/* Allocate w->busy if there is none yet; false: out of memory. */
+/* Allocate w->busy and w->written if there are none yet; false: out of memory. */
 bool emu_busy_rows(struct emu_warp *w);
 /* Let other warps run first, because this one polls something that another block (emu_yield), or only its own
  * cluster (emu_yield_cluster), may change. */

@@ -65,6 +65,7 @@ static void free_warp(struct emu_warp *w)
     free(w->rows);
     free(w->defined_rows);
     free(w->busy_rows);
+    free(w->written_rows);
     emu_undefined_free(w);
     free(w->bank[EMU_BANK_SPECIAL]);
     free(w->returns);
@@ -148,6 +149,8 @@ static void begin_warp(struct emu_warp *w, struct emu_count *counts)
     w->judge = NULL;
     w->async = NULL;
     w->busy = NULL;
+    w->written = NULL;
+    w->wgmma_fence = 0;
     w->favoured = 0;
     w->turns = 0;
     memset(w->defined_rows, 0,
@@ -157,6 +160,8 @@ static void begin_warp(struct emu_warp *w, struct emu_count *counts)
         memset(w->local_defined + (size_t)l * (w->local_bytes / 8), 0, (g->entry->local_bytes + 7) / 8);
     free(w->busy_rows);
     w->busy_rows = NULL;
+    free(w->written_rows);
+    w->written_rows = NULL;
     emu_undefined_free(w);
     w->missing = w->holes = 0;
     w->counts = counts != NULL ? counts + (size_t)w->index * g->module->op_count : NULL;

@@ -187,6 +187,7 @@ void emu_load_fragment(struct emu_warp *w, struct emu_fragment *f)
     w->bank[EMU_BANK_FRAME] = w->rows + (size_t)f->frame * EMU_ROW;
     w->defined = w->defined_rows + f->frame;
     w->busy = w->busy_rows != NULL ? w->busy_rows + f->frame : NULL;
+    w->written = w->written_rows != NULL ? w->written_rows + f->frame : NULL;
 }
 
 /* ---- busy registers ------------------------------------------------------------------------------------- */
@@ -208,14 +209,20 @@ static void check_busy(struct emu_warp *w, const struct emu_op *op, uint32_t mas
 {
     check_busy_list(w, op, op->source, op->source_count, mask, "reads");
     check_busy_list(w, op, op->result, op->result_count, mask, "writes");
+    for (uint32_t i = 0; i < op->result_count && mask != 0; i++)
+        w->written[op->result[i]] = w->executed;
 }
 
 bool emu_busy_rows(struct emu_warp *w)
 {
-    if (w->busy_rows == NULL) {
+    if (w->written_rows == NULL)
+        w->written_rows = (uint64_t *)calloc(w->row_count, sizeof *w->written_rows);
+    if (w->busy_rows == NULL && w->written_rows != NULL) {
         w->busy_rows = (uint32_t *)calloc(w->row_count, sizeof *w->busy_rows);
-        if (w->busy_rows != NULL)
+        if (w->busy_rows != NULL) {
             w->busy = w->busy_rows + w->now->frame;
+            w->written = w->written_rows + w->now->frame;
+        }
     }
     return w->busy_rows != NULL;
 }

@@ -24,7 +24,6 @@ struct plan {
     int                    predicate;        /* op->source[predicate]: scale-d; before it A, B, after it D */
     bool                   predicate_negated, negated; /* either A or B is, never both */
     bool                   a_mn, b_mn;
-    bool                   fenced; /* there is a wgmma.fence in the module */
 };
 
 struct flight {
@@ -146,6 +145,29 @@ static bool check_owned(struct emu_warp *w, const struct emu_op *op, const struc
             return false;
         }
     return true;
+}
+
+static bool check_written(struct emu_warp *w, const struct emu_op *op, const emu_reg *reg, int count,
+                          const char *what)
+{
+    for (int i = 0; i < count; i++)
+        if (EMU_BANK(reg[i]) == EMU_BANK_FRAME && w->written[reg[i]] > w->wgmma_fence) {
+            judge_find(w, op, 0, JUDGE_ASYNC,
+                       "uses register %d of %s, which was written after the last wgmma.fence", i, what);
+            return false;
+        }
+    return true;
+}
+
+/* A wgmma.fence comes before the first wgmma, and between a write of its registers and a wgmma that reads them.  What an
+ * earlier wgmma has added up needs none. */
+static void check_fence(struct emu_warp *w, const struct emu_op *op, const struct plan *plan, bool adds)
+{
+    if (w->wgmma_fence == 0)
+        judge_find(w, op, 0, JUDGE_ASYNC,
+                   "there is no wgmma.fence before the first wgmma that reads its registers");
+    else if (check_written(w, op, op->source, plan->a_count, "A") && adds)
+        check_written(w, op, op->result, plan->c_count, "D");
 }
 
 static void check_defined(struct emu_warp *w, const struct emu_op *op, const emu_reg *reg, int count,
@@ -281,9 +303,7 @@ static void exec_mma_async(struct emu_warp *w, const struct emu_op *op, uint32_t
         return;
     if (adds)
         check_defined(w, op, op->result, plan->c_count, "D");
-    if (!plan->fenced)
-        judge_find(w, op, 0, JUDGE_ASYNC,
-                   "there is no wgmma.fence before the first wgmma that reads its registers");
+    check_fence(w, op, plan, adds);
     check_owned(w, op, plan);
     const struct wgmma_matrix of_a = wgmma_descriptor(a, plan->a_mn), of_b = wgmma_descriptor(b, plan->b_mn);
     if (plan->a_count == 0)
@@ -304,14 +324,23 @@ static void exec_mma_async(struct emu_warp *w, const struct emu_op *op, uint32_t
     if (f->async.judge != NULL)
         touch(w, op, &runs, &span, f->async.judge);
     own(w, f, true);
-    for (int i = 0; i < plan->c_count; i++)
+    for (int i = 0; i < plan->c_count; i++) {
         w->defined[op->result[i]] = EMU_ALL;
+        w->written[op->result[i]] = 0;
+    }
     mma_count(w, op, WARP_ROWS, (uint64_t)plan->p.n, (uint64_t)plan->p.k);
     async_issue(w, &f->async, ASYNC_WGMMA);
 }
 
-/* Nothing to do: registers are always as the last instruction left them. */
-static void exec_fence(struct emu_warp *w, const struct emu_op *op, uint32_t mask) { check_warps(w, op, mask); }
+/* Registers are always as the last instruction left them; check_fence wants the fence. */
+static void exec_fence(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
+{
+    if (!check_warps(w, op, mask))
+        return;
+    if (!emu_busy_rows(w))
+        emu_fault(w, op, -1, 2, "out of memory for the registers that wgmma owns");
+    w->wgmma_fence = w->executed;
+}
 
 static void exec_commit(struct emu_warp *w, const struct emu_op *op, uint32_t mask)
 {
@@ -374,18 +403,6 @@ static bool read_modifiers(struct decoder *d, struct plan *plan)
     return decode_end(d) && decode_need_isa(d, row->isa);
 }
 
-static bool has_fence(const struct ptx_module *module)
-{
-    for (unsigned int i = 0; i < module->function_count; i++)
-        for (unsigned int j = 0; j < module->functions[i]->code_count; j++) {
-            const struct ptx_instruction *in = &module->functions[i]->code[j];
-            if (strcmp(in->opcode, "wgmma") == 0 && in->modifier_count > 0 &&
-                strcmp(in->modifiers[0], "fence") == 0)
-                return true;
-        }
-    return false;
-}
-
 /* scale-d; for floats the signs of A and B; for 16 bits which operands in shared memory are MN-major. */
 static bool read_scales(struct decoder *d, struct plan *plan)
 {
@@ -438,7 +455,6 @@ static bool decode_mma_async(struct decoder *d, struct emu_op *op)
     decode_take(d, "aligned"); /* ptxas does not ask for it */
     if (!read_modifiers(d, plan) || !read_operands(d, op, plan))
         return false;
-    plan->fenced = has_fence(d->module->text);
     op->data = plan;
     op->exec = exec_mma_async;
     op->class_ = EMU_CLASS_tensor;
