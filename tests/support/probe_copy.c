@@ -149,7 +149,7 @@ static void put_element(const probe_copy *copy, uint8_t *row, int u, uint8_t ele
     }
 }
 
-/* Gives places to lanes in random order: 16 bytes each, not shared. */
+/* Gives places to lanes in random order: 16 bytes each, not shared.  Each experiment has other places. */
 static void put_places(const probe_copy_batch *b, random_state *random)
 {
     uint32_t place[2][SLOTS];
@@ -165,8 +165,9 @@ static void put_places(const probe_copy_batch *b, random_state *random)
     for (size_t e = 0; e < b->experiments; e++)
         for (int lane = 0; lane < PROBE_LANES; lane++)
             for (int kind = 0; kind < 2; kind++)
-                b->where[(e * PROBE_LANES + (size_t)lane) * 2 + (size_t)kind] = place[kind][lane] *
-                                                                                PROBE_COPY_BYTES;
+                b->where[(e * PROBE_LANES + (size_t)lane) * 2 + (size_t)kind] = (place[kind][lane] +
+                                                                                 (uint32_t)e) %
+                                                                                SLOTS * PROBE_COPY_BYTES;
 }
 
 static uint32_t where(const probe_copy_batch *b, size_t experiment, int lane, bool global)
@@ -204,12 +205,20 @@ static void put_codes(const probe_copy *copy, const probe_copy_batch *b, size_t 
         ((uint32_t *)(void *)words)[lane] = e >= ZERO_LOW ? 0 : (uint32_t)copy->bytes;
 }
 
-/* The code at a place after the copy, from all experiments that show it. */
-static int seen(const probe_copy *copy, const probe_copy_batch *b, size_t low, size_t offset)
+/* Where byte u of a lane's destination is in what an experiment leaves. */
+static size_t place_after(const probe_copy *copy, const probe_copy_batch *b, size_t e, int lane, int u)
+{
+    size_t at = copy->to_registers ? PROBE_IMAGE + (size_t)(4 * (u / 4 * PROBE_LANES + lane) + u % 4)
+                                   : where(b, e, lane, false) + (uint32_t)u;
+    return e * PROBE_AFTER + at;
+}
+
+/* The code that the copy left there, from all experiments that show it. */
+static int seen(const probe_copy *copy, const probe_copy_batch *b, size_t low, int lane, int u)
 {
     int code = 0;
     for (size_t i = 0; i < digits(copy); i++)
-        code |= b->after[(low + i) * PROBE_AFTER + offset] << copy->packed_bits * (int)i;
+        code |= b->after[place_after(copy, b, low + i, lane, u)] << copy->packed_bits * (int)i;
     return code;
 }
 
@@ -233,27 +242,34 @@ static probe_verdict differs(int lane, int byte, int got, int wanted, char *line
     return PROBE_DIFFERS;
 }
 
+/* Whether shared memory is as it was where the copy does not write. */
+static bool judge_untouched(const probe_copy *copy, const probe_copy_batch *b, size_t e, char *line)
+{
+    const uint8_t *before = b->image + e * PROBE_IMAGE, *after = b->after + e * PROBE_AFTER;
+    bool           written[PROBE_AFTER] = {false};
+    for (int lane = 0; lane < PROBE_LANES; lane++)
+        for (int u = 0; u < copy->bytes; u++)
+            if (copy->source[lane][u] != 0)
+                written[place_after(copy, b, e, lane, u) - e * PROBE_AFTER] = true;
+    for (int i = 0; i < PROBE_IMAGE; i++)
+        if (!written[i] && before[i] != after[i]) {
+            snprintf(line, PROBE_LINE, "shared memory changed at byte %d, where nothing points", i);
+            return false;
+        }
+    return true;
+}
+
 static probe_verdict judge(const probe_copy *copy, const probe_copy_batch *b, size_t low, char *line)
 {
-    bool written[PROBE_IMAGE] = {false};
     for (int lane = 0; lane < PROBE_LANES; lane++)
         for (int u = 0; u < copy->bytes; u++) {
-            size_t at = copy->to_registers ? PROBE_IMAGE + (size_t)(4 * (u / 4 * PROBE_LANES + lane) + u % 4)
-                                           : where(b, low, lane, false) + (uint32_t)u;
-            int    wanted = low >= ZERO_LOW ? 0 : copy->source[lane][u];
-            if (copy->source[lane][u] == 0)
-                continue;
-            if (!copy->to_registers)
-                written[at] = true;
-            if (seen(copy, b, low, at) != wanted)
-                return differs(lane, u, seen(copy, b, low, at), wanted, line);
+            int wanted = low >= ZERO_LOW ? 0 : copy->source[lane][u];
+            if (copy->source[lane][u] != 0 && seen(copy, b, low, lane, u) != wanted)
+                return differs(lane, u, seen(copy, b, low, lane, u), wanted, line);
         }
-    for (int i = 0; i < PROBE_IMAGE; i++)
-        for (size_t e = low; e < low + digits(copy); e++)
-            if (!written[i] && b->after[e * PROBE_AFTER + (size_t)i] != b->image[e * PROBE_IMAGE + (size_t)i]) {
-                snprintf(line, PROBE_LINE, "shared memory changed at byte %d, where nothing points", i);
-                return PROBE_DIFFERS;
-            }
+    for (size_t e = low; e < low + digits(copy); e++)
+        if (!judge_untouched(copy, b, e, line))
+            return PROBE_DIFFERS;
     return PROBE_PROVEN;
 }
 
