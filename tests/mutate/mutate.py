@@ -31,7 +31,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 WGMMA = [(90, 'attention_wgmma', case, setting) for case, setting in (
     ('attention f16 d64 4/2 113x203 equal', ''), ('attention e4m3 d64 4/2 113x203 normal', 'SMS=1'),
     ('attention bf16 d64 4/2 113x203 normal', 'SMS=1'), ('attention f16 d128 2/1 113x203 normal', ''),
-    ('attention e4m3 d128 2/1 113x203 normal', ''), ('d64 4/2 113x203 climbing', 'SMS=1'),
+    ('attention e4m3 d128 2/1 113x203 normal', ''), ('d64 4/2 113x203 climbing', 'SMS=1'), ('bf16 d128 2/1 113x203 climbing', ''),
     ('attention bf16 d64 4/2 113x203 overflowing', 'SMS=1'), ('attention f16 d64 4/2 113x203 huge', ''),
     ('attention bf16 d64 4/2 113x203 huge', ''),
     ('attention f16 d64 4/2 239x1', 'SMS=1'), ('attention f16 d40 2/1 239x1', ''), ('attention f16 d128 2/1 799x3', ''),
@@ -39,7 +39,8 @@ WGMMA = [(90, 'attention_wgmma', case, setting) for case, setting in (
     ('attention ', ''))]
 MMA = [(sm, 'attention_mma', case, '') for sm, case in (
     (80, 'attention f16 d64 4/2 113x203 equal'), (75, 'attention f16 d64 4/2 113x203 normal'),
-    (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d192 2/1 113x203'), (80, 'attention f16 d112 2/1 113x203'), (80, 'attention f16 d40 2/1 239x1'),
+    (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d192 2/1 113x203'), (80, 'attention f16 d112 2/1 113x203'),
+    (80, 'attention f16 d40 2/1 239x1'),
     (80, 'attention f16 d64 4/2 113x203 climbing'), (80, 'attention f16 d128 2/1 113x203 normal'),
     (80, 'attention f16 d64 4/2 256x512'), (75, 'attention '), (80, 'attention '))]
 # With 24 multiprocessors tiles have more parts than are merged at once.
@@ -65,8 +66,8 @@ STEPS = {
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
     'probe': [(sm, '', case, '') for sm, case in (
         (90, 'atom SM90_64x8x'), (80, 'atom SM7'), (80, 'atom SM80_CP'), (80, 'atom SM50'), (80, 'atom SM61'), (89, 'atom SM89'),
-        (80, 'atom SM80_8x8'), (90, 'atom SM90_U'), (90, 'atom SM90_16x8'), (80, 'atom SM80_16x8'),
-        (90, 'test host-attention-transpose_v'), (90, 'atom '))],
+        (80, 'atom SM80_8x8'), (90, 'atom SM90_U'), (90, 'atom SM90_16x8'), (120, 'atom SM100'), (80, 'atom SM80_16x8'),
+        (120, 'atom SM120'), (90, 'test host-attention-transpose_v'), (90, 'atom '))],
 }
 # What the cases of a host file are, by a part of its name; the first that fits.
 HOST_STEPS = [('host/attention/wgmma', 'attention/wgmma.ptx'), ('host/attention/mma', 'attention/mma.ptx'),
@@ -236,7 +237,8 @@ class Runner:
             if step not in self.passed:
                 passed, text, _ = self.check(self.clean(), step)
                 if not passed:
-                    raise SystemExit('mutate: without a mutant, --filter "%s" --row "%s" on sm_%d fails:\n%s' % (step[2], step[1], step[0], text))
+                    raise SystemExit('mutate: without a mutant, --filter "%s" --row "%s" on sm_%d fails:\n%s' %
+                                     (step[2], step[1], step[0], text))
                 self.passed.add(step)
 
     def clean(self):
@@ -255,7 +257,8 @@ class Runner:
             command = [program, '--builds', kernel[:-len('.ptx')].replace('/', '_')]
             with self.lock:
                 if kernel not in self.texts:
-                    self.texts[kernel] = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.splitlines(True)
+                    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
+                    self.texts[kernel] = done.stdout.splitlines(True)
             with subprocess.Popen(command, cwd=ROOT, env=dict(os.environ, PTXPACK_PTX_DIR=folder), stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL) as listing:
                 same = all(a == b for a, b in itertools.zip_longest(listing.stdout, self.texts[kernel]))
