@@ -157,17 +157,29 @@ static int evaluate_word(const settings *s, expr_session *session, const char *w
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------ */
-/* Prints one line on stdout; characters quoted from the input must not break the line. */
-static void print_error(const char *reason)
+/* Prints one line on stdout; characters quoted from the input must not break the line.  The columns of the reason count from
+ * the begin of the text, which may have several lines. */
+static void print_error(const char *text, size_t bytes, size_t line, const char *reason)
 {
-    fputs("error: ", stdout);
-    for (const char *p = reason; *p != '\0'; p++)
+    size_t column, begin = 0;
+    int    words = 0;
+    if (sscanf(reason, "column %zu: %n", &column, &words) == 1 && words > 0) {
+        for (size_t i = 0; i < bytes && i + 1 < column; i++)
+            if (text[i] == '\n') {
+                begin = i + 1;
+                line++;
+            }
+        printf("error: line %zu, column %zu: ", line, column - begin);
+    } else {
+        printf("error: line %zu: ", line);
+    }
+    for (const char *p = reason + words; *p != '\0'; p++)
         putchar((unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p);
     putchar('\n');
 }
 
-/* Evaluates the statements of a line and prints their results, or the first error. */
-static bool evaluate_line(const settings *s, expr_session *session, const char *text, size_t bytes)
+/* Evaluates the statements of a text, which begins with this line, and prints their results, or the first error. */
+static bool evaluate_line(const settings *s, expr_session *session, const char *text, size_t bytes, size_t line)
 {
     expr_value value;
     size_t     at = 0, end = 0;
@@ -177,7 +189,7 @@ static bool evaluate_line(const settings *s, expr_session *session, const char *
         if (s->json && !(status == PTXPACK_OK && assigned))
             json_result(text, status, &value);
         else if (!s->json && status != PTXPACK_OK)
-            print_error(ptxpack_detail(NULL));
+            print_error(text, bytes, line, ptxpack_detail(NULL));
         else if (!assigned)
             print_line(&value);
         if (status != PTXPACK_OK)
@@ -195,9 +207,10 @@ static void pass_on(const char *line, size_t bytes)
 
 /* The lines of stdin; an assignment with open brackets takes lines until they are closed. */
 typedef struct line_reader {
-    char   *text, *copy; /* the statement; with blanks in the place of comments */
-    size_t  bytes;
-    char   *line; /* getline's */
+    char   *text, *copy;   /* the statement; with blanks in the place of comments */
+    size_t  bytes, number; /* of the line that it begins with */
+    size_t  lines;         /* that were read */
+    char   *line;          /* getline's */
     size_t  cap;
     bool    inside; /* of a comment */
     ssize_t got;
@@ -206,8 +219,10 @@ typedef struct line_reader {
 static bool read_statement(line_reader *r)
 {
     r->bytes = 0;
+    r->number = r->lines + 1;
     do {
         errno = 0;
+        r->lines++;
         r->got = getline(&r->line, &r->cap, stdin);
         if (r->got < 0)
             return r->bytes > 0;
@@ -238,8 +253,8 @@ static int evaluate_lines(const settings *s, expr_session *session)
         json_open(NULL, '[');
     while (writable && read_statement(&r)) {
         size_t at = 0, end;
-        if (script_next(r.copy, r.bytes, &at, &end) && r.copy[at] != '#')
-            good = evaluate_line(s, session, r.copy, r.bytes) && good;
+        if (script_next(r.copy, r.bytes, &at, &end))
+            good = evaluate_line(s, session, r.copy, r.bytes, r.number) && good;
         else if (!s->json)
             pass_on(r.text, r.bytes);
         writable = command_flush();

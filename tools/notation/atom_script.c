@@ -209,16 +209,12 @@ static int run_statement(script *s, const char *text, size_t at, size_t end)
     return define(s, name, bytes, inside != NULL ? inside : expanded);
 }
 
-/* Past what begins no statement: brackets around a block, and lines of the preprocessor. */
+/* Past what begins no statement: brackets around a block. */
 static size_t skip_block(const char *text, size_t bytes, size_t at)
 {
-    for (;;) {
-        while (at < bytes && (isspace((unsigned char)text[at]) || text[at] == ';'))
-            at++;
-        if (at == bytes || strchr("{}#", text[at]) == NULL)
-            return at;
-        at += text[at] == '#' ? strcspn(text + at, "\n") : 1;
-    }
+    while (at < bytes && (isspace((unsigned char)text[at]) || strchr(";{}", text[at]) != NULL))
+        at++;
+    return at;
 }
 
 int atom_script_run(const char *text, atom_script_show *shows, void *context)

@@ -58,6 +58,8 @@ expr_tensor tensor_swizzled(const expr_tensor *pointer, ptxpack_swizzle swizzle)
 /* t with the layout and start of `moved`, which was made of it. */
 expr_tensor tensor_moved(const expr_tensor *t, ptxpack_tensor moved);
 expr_tensor tensor_recast(const expr_tensor *t, const element_type *type);
+/* A pointer to elements of another type at the same address. */
+expr_tensor pointer_recast(const expr_tensor *pointer, const element_type *type);
 /* A tensor of its own memory at address 0, with this layout; of `type`, otherwise of the elements of t. */
 expr_tensor tensor_owning(const expr_tensor *t, const element_type *type, ptxpack_layout l);
 /* The swizzle of the pointer becomes that of the layout, in elements. */
@@ -80,6 +82,11 @@ bool              session_keep_text(expr_session *s, char *text);
 void              session_drop_texts(expr_session *s);
 const expr_value *session_variable(const expr_session *s, const char *name, size_t bytes); /* NULL: none */
 bool              session_assign(expr_session *s, const char *name, size_t bytes, const expr_value *value);
+/* using NAME = type; an assignment that failed, so that NAME has no value; and what a name is. */
+bool session_assign_type(expr_session *s, const char *name, size_t bytes, const element_type *type);
+void session_forget(expr_session *s, const char *name, size_t bytes);
+bool session_forgot(const expr_session *s, const char *name, size_t bytes);
+const element_type *session_type(const expr_session *s, const char *name, size_t bytes); /* NULL: no type */
 /* NAME = of a statement: the name, and where its expression begins; 0 where the statement is no assignment. */
 size_t statement_name(const char *text, size_t from, size_t bytes, const char **name, size_t *name_bytes);
 #endif

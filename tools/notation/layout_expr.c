@@ -174,16 +174,23 @@ static const char *read_word(evaluator *e, size_t *bytes)
     }
 }
 
-/* A type of elements comes next, if `c` is no integer. */
+/* A type of elements, or a pointer to one, up to the '>'. */
 static bool read_element_type(evaluator *e, expr_call *c)
 {
-    const char *start = e->r.at;
     size_t      bytes;
     const char *name = read_word(e, &bytes);
-    c->type = element_type_of(name, bytes);
+    if (is_text(name, bytes, "const"))
+        name = read_word(e, &bytes);
+    c->type = session_type(e->session, name, bytes);
     if (c->type == NULL)
-        e->r.at = start;
-    return c->type != NULL;
+        return reader_error(&e->r, name, "%.*s is not an integer and not a type", bytes < 60 ? (int)bytes : 60,
+                            name);
+    size_t      more;
+    const char *behind = e->r.at, *word = read_word(e, &more);
+    if (!is_text(word, more, "const"))
+        e->r.at = behind;
+    reader_take(&e->r, '*');
+    return reader_take(&e->r, '>') || reader_expected(&e->r, "'>'");
 }
 
 static bool read_numbers(evaluator *e, expr_call *c)
@@ -191,8 +198,8 @@ static bool read_numbers(evaluator *e, expr_call *c)
     int64_t number;
     if (!reader_take(&e->r, '<') || reader_take(&e->r, '>'))
         return true;
-    if (isalpha(reader_peek(&e->r)) && read_element_type(e, c))
-        return reader_take(&e->r, '>') || reader_expected(&e->r, "'>'");
+    if (isalpha(reader_peek(&e->r)))
+        return read_element_type(e, c);
     do {
         const char *start = (reader_peek(&e->r), e->r.at);
         if (c->numbers == CALL_ARGUMENTS)
@@ -235,7 +242,11 @@ static bool read_call(evaluator *e, const char *name, size_t bytes, int first, e
     }
     if (!call_is_known(c.name, c.name_bytes)) {
         const char *meant = call_nearest(c.name, c.name_bytes);
-        return reader_error(&e->r, name, "there is no function %.*s%s%s%s", shown, name,
+        const char *what = reader_peek(&e->r) == '(' || reader_peek(&e->r) == '<' ? "function" : "variable";
+        if (session_forgot(e->session, name, bytes))
+            return reader_error(&e->r, name, "%.*s has no value: the statement that defines it has an error",
+                                shown, name);
+        return reader_error(&e->r, name, "there is no %s %.*s%s%s%s", what, shown, name,
                             meant != NULL ? "; did you mean " : "", meant != NULL ? meant : "",
                             meant != NULL ? "?" : "");
     }
@@ -251,10 +262,25 @@ static bool read_call(evaluator *e, const char *name, size_t bytes, int first, e
     return reader_error(&e->r, name, "%.*s: %s", shown, name, line);
 }
 
+/* Goes on to the end of params.seqlen if there is a variable of that name, not a member of params. */
+static void extend_name(evaluator *e, const char *name, size_t *bytes)
+{
+    const char *end = e->r.at;
+    while (end < e->r.end && (is_name(e, end) || *end == '.'))
+        end++;
+    for (; end > e->r.at; end--)
+        if (session_variable(e->session, name, (size_t)(end - name)) != NULL) {
+            *bytes = (size_t)(end - name);
+            e->r.at = end;
+            return;
+        }
+}
+
 static bool read_name(evaluator *e, expr_value *out)
 {
-    size_t            bytes;
-    const char       *name = read_word(e, &bytes);
+    size_t      bytes;
+    const char *name = read_word(e, &bytes);
+    extend_name(e, name, &bytes);
     const expr_value *variable = session_variable(e->session, name, bytes);
     if (variable != NULL && reader_peek(&e->r) != '<') {
         *out = *variable;
@@ -579,24 +605,44 @@ static bool read_term(evaluator *e, expr_value *out) { return read_chain(e, "*/%
 
 static bool read_expression(evaluator *e, expr_value *out) { return read_chain(e, "+-", read_term, out); }
 
+/* The type of elements that the expression is, as in `using Element = half_t`; NULL: it is another expression. */
+static const element_type *whole_type(evaluator *e)
+{
+    const char         *start = e->r.at;
+    size_t              bytes;
+    const char         *name = read_word(e, &bytes);
+    const element_type *type = bytes > 0 ? session_type(e->session, name, bytes) : NULL;
+    if (type != NULL && reader_peek(&e->r) < 0)
+        return type;
+    e->r.at = start;
+    return NULL;
+}
+
 ptxpack_status expr_evaluate(expr_session *s, const char *text, size_t from, size_t bytes, expr_value *value,
                              bool *assigned)
 {
     evaluator   e = {.r = reader_begin(text, bytes),
                      .session = s,
                      .values = (expr_value *)malloc(VALUES * sizeof *e.values)};
-    const char *name;
-    size_t      name_bytes, begin = statement_name(text, from, bytes, &name, &name_bytes);
+    const char *name = NULL;
+    size_t      name_bytes = 0, begin = statement_name(text, from, bytes, &name, &name_bytes);
     *assigned = begin > 0;
     if (e.values == NULL)
         return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory");
     session_drop_texts(s);
     e.r.at = text + (begin > 0 ? begin : from);
-    bool ok = read_expression(&e, value) && reader_expect_end(&e.r);
+    const element_type *type = begin > 0 ? whole_type(&e) : NULL;
+    if (type != NULL)
+        *value = value_of_text(s, strdup(type->name));
+    bool ok = type != NULL || (read_expression(&e, value) && reader_expect_end(&e.r));
     free(e.values);
     if (ok && value->kind == EXPR_ORDER && begin == 0)
         return ptxpack_fail(NULL, PTXPACK_E_ARG, "LayoutLeft and LayoutRight are only arguments");
-    if (ok && begin > 0 && !session_assign(s, name, name_bytes, value))
+    if (ok && begin > 0 &&
+        !(type != NULL ? session_assign_type(s, name, name_bytes, type)
+                       : session_assign(s, name, name_bytes, value)))
         ok = reader_error(&e.r, name, "%s", ptxpack_detail(NULL));
+    if (!ok && begin > 0)
+        session_forget(s, name, name_bytes);
     return ok ? PTXPACK_OK : PTXPACK_E_ARG;
 }

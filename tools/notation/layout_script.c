@@ -20,7 +20,7 @@ void script_blank_comments(char *text, size_t bytes, bool *inside)
             continue;
         bool   two = i + 1 < bytes && text[i] == '/' && !*inside;
         size_t begin = i;
-        if (two && text[i + 1] == '/') {
+        if ((two && text[i + 1] == '/') || (text[i] == '#' && !*inside)) {
             while (i < bytes && text[i] != '\n')
                 i++;
             blank(text, begin, i);

@@ -4,8 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Puts blanks in the place of C++'s comments, so that columns stay.  *inside: the text begins, and then: it ends, within one
- * of those that need an end. */
+/* Puts blanks in the place of comments, in C++ and from '#' on, as in Python and before the preprocessor, so that columns
+ * stay.  *inside: the text begins, and then: it ends, within a comment that needs an end. */
 void script_blank_comments(char *text, size_t bytes, bool *inside);
 
 /* The next statement from *at on: [*at, end).  Statements end with ';' or, where no bracket is open and no '=' stands at its

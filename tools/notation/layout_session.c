@@ -8,10 +8,13 @@
 
 enum { NAME_BYTES = 64 };
 
+/* What a name stands for: a value; a type of elements; or, if its last assignment failed, nothing. */
 typedef struct variable {
-    struct variable *next;
-    char             name[NAME_BYTES];
-    expr_value       value;
+    struct variable    *next;
+    char                name[NAME_BYTES];
+    const element_type *type;
+    bool                failed;
+    expr_value          value;
 } variable;
 
 typedef struct block {
@@ -81,28 +84,69 @@ static variable *find(const expr_session *s, const char *name, size_t bytes)
 const expr_value *session_variable(const expr_session *s, const char *name, size_t bytes)
 {
     const variable *v = find(s, name, bytes);
-    return v != NULL ? &v->value : NULL;
+    return v != NULL && v->type == NULL && !v->failed ? &v->value : NULL;
+}
+
+/* The variable of this name, made if there is none; NULL and a message where that cannot be. */
+static variable *named(expr_session *s, const char *name, size_t bytes)
+{
+    variable *v = bytes < NAME_BYTES ? find(s, name, bytes) : NULL;
+    if (bytes >= NAME_BYTES)
+        ptxpack_fail(NULL, PTXPACK_E_ARG, "the name of a variable has more than %d letters", NAME_BYTES - 1);
+    if (v != NULL || bytes >= NAME_BYTES)
+        return v;
+    v = (variable *)calloc(1, sizeof *v);
+    if (v == NULL) {
+        ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory");
+        return NULL;
+    }
+    memcpy(v->name, name, bytes);
+    v->next = s->variables;
+    s->variables = v;
+    return v;
 }
 
 bool session_assign(expr_session *s, const char *name, size_t bytes, const expr_value *value)
 {
-    if (bytes >= NAME_BYTES)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "the name of a variable has more than %d letters",
-                            NAME_BYTES - 1) == PTXPACK_OK;
     if (value->kind == EXPR_TEXT || value->kind == EXPR_VALUES)
-        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%.*s: a text is printed, not kept in a variable", (int)bytes,
-                            name) == PTXPACK_OK;
-    variable *v = find(s, name, bytes);
-    if (v == NULL) {
-        v = (variable *)calloc(1, sizeof *v);
-        if (v == NULL)
-            return ptxpack_fail(NULL, PTXPACK_E_MEMORY, "out of memory") == PTXPACK_OK;
-        memcpy(v->name, name, bytes);
-        v->next = s->variables;
-        s->variables = v;
-    }
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "%.*s: a text is printed, not kept in a variable",
+                            (int)(bytes < NAME_BYTES ? bytes : NAME_BYTES), name) == PTXPACK_OK;
+    variable *v = named(s, name, bytes);
+    if (v == NULL)
+        return false;
     v->value = *value;
+    v->type = NULL;
+    v->failed = false;
     return true;
+}
+
+bool session_assign_type(expr_session *s, const char *name, size_t bytes, const element_type *type)
+{
+    variable *v = named(s, name, bytes);
+    if (v == NULL)
+        return false;
+    v->type = type;
+    v->failed = false;
+    return true;
+}
+
+void session_forget(expr_session *s, const char *name, size_t bytes)
+{
+    variable *v = bytes < NAME_BYTES ? named(s, name, bytes) : NULL;
+    if (v != NULL)
+        v->failed = true;
+}
+
+bool session_forgot(const expr_session *s, const char *name, size_t bytes)
+{
+    const variable *v = find(s, name, bytes);
+    return v != NULL && v->failed;
+}
+
+const element_type *session_type(const expr_session *s, const char *name, size_t bytes)
+{
+    const variable *v = find(s, name, bytes);
+    return v != NULL && !v->failed && v->type != NULL ? v->type : element_type_of(name, bytes);
 }
 
 /* ---- statements ---------------------------------------------------------------------------------------- */
@@ -126,6 +170,12 @@ static size_t assignment_at(const char *text, size_t from, size_t bytes)
     return bytes;
 }
 
+/* The '.' of params.seqlen, a name like any other. */
+static bool is_member(const char *text, size_t at, size_t from)
+{
+    return text[at] == '.' && at > from && in_name(text[at - 1]) && in_name(text[at + 1]);
+}
+
 size_t statement_name(const char *text, size_t from, size_t bytes, const char **name, size_t *name_bytes)
 {
     size_t equals = assignment_at(text, from, bytes), end = equals, begin;
@@ -133,7 +183,7 @@ size_t statement_name(const char *text, size_t from, size_t bytes, const char **
         return 0;
     while (end > from && isspace((unsigned char)text[end - 1]))
         end--;
-    for (begin = end; begin > from && in_name(text[begin - 1]);)
+    for (begin = end; begin > from && (in_name(text[begin - 1]) || is_member(text, begin - 1, from));)
         begin--;
     if (begin == end || isdigit((unsigned char)text[begin]))
         return 0;

@@ -147,6 +147,19 @@ expr_tensor tensor_moved(const expr_tensor *t, ptxpack_tensor moved)
     return out;
 }
 
+expr_tensor pointer_recast(const expr_tensor *pointer, const element_type *type)
+{
+    expr_tensor    out = *pointer;
+    ptxpack_layout one = single();
+    if (pointer->engine.counting || pointer->tensor.bits == 0)
+        return tensor_failed_with(
+            tuple_error("a pointer that counts has no memory to read as another type").status);
+    out.tensor = ptxpack_make_tensor(pointer->tensor.address, type->bits, &one);
+    out.tensor.bit = pointer->tensor.bit;
+    out.engine.number = type->number;
+    return out;
+}
+
 expr_tensor tensor_recast(const expr_tensor *t, const element_type *type)
 {
     expr_tensor out = *t;
@@ -261,10 +274,19 @@ expr_value text_of_value(expr_session *s, const expr_value *v)
     char  *text = NULL;
     size_t bytes;
     FILE  *f = open_memstream(&text, &bytes);
-    if (f != NULL) {
+    if (f != NULL && v->kind == EXPR_SLICE) { /* a tuple of both in CuTe */
+        const expr_value layout = value_of_layout(v->as.slice.layout),
+                         offset = value_of_tuple(v->as.slice.offset);
+        fputc('(', f);
+        expr_print(f, &layout);
+        fputc(',', f);
+        expr_print(f, &offset);
+        fputc(')', f);
+    } else if (f != NULL) {
         expr_print(f, v);
-        fclose(f);
     }
+    if (f != NULL)
+        fclose(f);
     return value_of_text(s, text);
 }
 
