@@ -27,7 +27,7 @@ int nvPTXCompilerGetErrorLogSize(struct nvPTXCompiler *compiler, size_t *bytes);
 int nvPTXCompilerGetErrorLog(struct nvPTXCompiler *compiler, char *log);
 int nvPTXCompilerDestroy(struct nvPTXCompiler **compiler);
 
-enum { TEXT = 1 << 15, FRAMES = 32, SHOWN = 40 };
+enum { TEXT = 1 << 15, FRAMES = 32, SHOWN = 4000 };
 
 static struct {
     double      since;
@@ -121,10 +121,11 @@ static bool read_file(const char *path, bool print)
 
 int main(int argc, char **argv)
 {
-    static const char *const recorded[] = {"tests/data/emu_verdicts.txt", "tests/data/emu_verdicts_kinds.txt"};
+    static const char *const recorded[] = {"tests/data/emu_verdicts.txt", "tests/data/emu_verdicts_kinds.txt",
+                                           "tests/data/emu_verdicts_fragments.txt"};
     const bool               print = argc > 1 && strcmp(argv[1], "--print") == 0;
     const int                given = argc - 1 - print;
-    for (int i = 0; i < (given ? given : 2); i++)
+    for (int i = 0; i < (given ? given : 3); i++)
         if (!read_file(given ? argv[1 + print + i] : recorded[i], print))
             return 1;
     if (!print)

@@ -342,7 +342,7 @@ static bool decode_arrive(struct decoder *d, struct emu_op *op, struct mbarrier_
     decode_result(d, 0, PTX_u64);
     if (!decode_where(d, o, 1))
         return false;
-    if (o->has_count && !o->expect_tx && !constant_from(d, 2, 1, INT32_MAX))
+    if (o->has_count && !o->expect_tx && !constant_from(d, 2, 1, INT64_MAX))
         return false;
     if (o->has_count)
         decode_source(d, 2, PTX_u32);

@@ -102,6 +102,8 @@ static bool decode_remote_operands(struct decoder *d, struct emu_op *op, struct 
     unsigned int   count;
     if (!decode_end(d) || !decode_operands(d, 3, 3) || !cp_decode_address(d, 0, space, &o->to))
         return false;
+    if (o->reduces && decode_operand(d, 1)->kind == PTX_OP_LIST)
+        return decode_refuse(d, "red.async has one value, not a list");
     const struct ptx_operand *items = decode_items(decode_operand(d, 1), &count);
     if (count != o->count)
         return decode_refuse(d, "%u values instead of %u", count, o->count);

@@ -455,6 +455,8 @@ bool decode_redux(struct decoder *d, struct emu_op *op)
     op->data = &table[what];
     op->exec = exec_redux;
     op->class_ = EMU_CLASS_shuffle;
+    if (type == PTX_b32) /* only integers and bits, unlike other instructions on bits */
+        type = PTX_u32;
     return DECODE_TYPED(d, type, type, PTX_u32);
 }
 

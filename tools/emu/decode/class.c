@@ -47,11 +47,12 @@ static bool is_opcode(const struct decoder *d, const char *const *opcodes)
 static bool pair_counts(const struct decoder *d, const struct ptx_operand *o, enum ptx_type type)
 {
     static const char *const first[] = {"bfind", "nanosleep", "getctarank", "dp4a", "dp2a", NULL};
+    static const char *const never[] = {"mma", "wgmma", "wmma", NULL};
     static const char *const later[] = {"bfe", "szext", "mapa", "shl", "shr", NULL};
     const bool               counts = o == &d->in->operands[0]
                                           ? is_opcode(d, first)
                                           : d->in->operand_count > 2 && o >= &d->in->operands[2] && is_opcode(d, later);
-    for (unsigned int i = 0; i < d->in->modifier_count; i++)
+    for (unsigned int i = 0; i < d->in->modifier_count && !is_opcode(d, never); i++)
         if (ptx_type_find(d->in->modifiers[i]) == type)
             return !counts;
     return false;
@@ -74,22 +75,35 @@ static bool agree(const struct decoder *d, const struct ptx_operand *o, enum ptx
     return (of_reg & of_type) != 0;
 }
 
-/* In a list of elements in memory, and in one that is packed or unpacked, a register of bits makes ptxas look no
- * further: the other registers only need its width. */
+/* ---- registers of lists ------------------------------------------------------------------------------- */
+/* The list that holds an operand; NULL: none does. */
+static const struct ptx_operand *list_of(const struct decoder *d, const struct ptx_operand *o)
+{
+    for (unsigned int i = 0; i < d->in->operand_count; i++) {
+        const struct ptx_operand *list = &d->in->operands[i];
+        if (list->kind == PTX_OP_LIST && o >= list->items && o < list->items + list->count)
+            return list;
+    }
+    return NULL;
+}
+
+/* In a list of elements in memory, in one that is packed or unpacked, and in a fragment, a register of bits makes
+ * ptxas look no further, as do integers of both signs in a fragment: the other registers only need its width. */
 static bool beside_bits(const struct decoder *d, const struct ptx_operand *o)
 {
-    static const char *const opcodes[] = {"ld", "ldu", "st", "mov", NULL};
-    for (unsigned int i = 0; is_opcode(d, opcodes) && i < d->in->operand_count; i++) {
-        const struct ptx_operand *list = &d->in->operands[i];
-        bool                      within = false, bits = false;
-        for (unsigned int k = 0; list->kind == PTX_OP_LIST && k < list->count; k++) {
-            const struct ptx_operand *item = &list->items[k];
-            within = within || item == o;
-            bits = bits || (item->kind == PTX_OP_REGISTER && class_of(item->symbol->type) & BITS);
+    static const char *const  elements[] = {"ld", "ldu", "st", "mov", NULL};
+    static const char *const  fragments[] = {"mma", "wgmma", "wmma", NULL};
+    const bool                fragment = is_opcode(d, fragments);
+    const struct ptx_operand *list = fragment || is_opcode(d, elements) ? list_of(d, o) : NULL;
+    bool                      plain = false, with_sign = false;
+    for (unsigned int k = 0; list != NULL && k < list->count; k++)
+        if (list->items[k].kind == PTX_OP_REGISTER) {
+            const enum ptx_type type = list->items[k].symbol->type;
+            plain = plain || type == PTX_u32;
+            with_sign = with_sign || type == PTX_s32;
+            if (class_of(type) & BITS || (fragment && plain && with_sign))
+                return true;
         }
-        if (within && bits)
-            return true;
-    }
     return false;
 }
 
@@ -97,14 +111,33 @@ static bool beside_bits(const struct decoder *d, const struct ptx_operand *o)
 static bool in_fragment(const struct decoder *d, const struct ptx_operand *o)
 {
     static const char *const lists[] = {"ldmatrix", "stmatrix", "mma", "wgmma", NULL};
-    return is_whole(d, o) ? strcmp(d->in->opcode, "movmatrix") == 0 : is_opcode(d, lists);
+    if (is_whole(d, o))
+        return strcmp(d->in->opcode, "movmatrix") == 0;
+    return is_opcode(d, lists) || (strcmp(d->in->opcode, "wmma") == 0 && d->in->modifier_count > 0 &&
+                                   strcmp(d->in->modifiers[0], "mma") == 0);
+}
+
+/* In a fragment two registers side by side are of one class, unless one is of bits: both integers, or pairs of halves,
+ * or floats, or predicates. */
+static bool like_the_one_before(struct decoder *d, const struct ptx_operand *o)
+{
+    static const char *const  opcodes[] = {"ldmatrix", "stmatrix", "mma", "wgmma", "wmma", NULL};
+    const struct ptx_operand *list = is_opcode(d, opcodes) ? list_of(d, o) : NULL, *before = o - 1;
+    if (list == NULL || o == list->items || before->kind != PTX_OP_REGISTER)
+        return true;
+    const unsigned int of_this = class_of(o->symbol->type), of_before = class_of(before->symbol->type);
+    return (of_this | of_before) & BITS || of_this == of_before ||
+           decode_refuse(d, "'%s' of .%s and '%s' of .%s are side by side", before->symbol->name,
+                         ptx_type_name(before->symbol->type), o->symbol->name, ptx_type_name(o->symbol->type));
 }
 
 bool decode_fits(struct decoder *d, const struct ptx_operand *o, enum ptx_type type, bool wider)
 {
     const enum ptx_type reg = o->symbol->type;
     const unsigned int  bits = ptx_type_bits(reg), wanted = ptx_type_bits(type);
-    if (reg == PTX_pred && type == PTX_b32 && in_fragment(d, o))
+    if (!like_the_one_before(d, o))
+        return false;
+    if (reg == PTX_pred && wanted == 32 && in_fragment(d, o) && (type == PTX_b32 || beside_bits(d, o)))
         return true;
     if (bits != wanted && !(wider && bits > wanted && wanted > 1))
         return decode_refuse(d, "'%s' has %u bits, .%s %s %u", o->symbol->name, bits, ptx_type_name(type),
@@ -181,9 +214,11 @@ static bool takes_functions(const struct decoder *d, const struct ptx_operand *o
                                          "copysign", "sqrt",      "mbarrier",  "redux",     "elect", "cp",
                                          "bfe",      "bfi",       "nanosleep", "red.async", "wgmma", "mma",
                                          "wmma",     "tensormap", NULL};
-    static const char *const shifts[] = {"shl", "shr", "mapa", NULL}; /* not as the amount, or the rank */
+    static const char *const shifts[] = {"shl", "shr", "mapa", "match",
+                                         NULL};                      /* not as the amount, rank, mask */
+    static const char *const sums[] = {"dp4a", "dp2a", "shf", NULL}; /* not as the last operand */
     if (type == PTX_bf16 || type == PTX_bf16x2 || is_opcode(d, others) ||
-        (o == &d->in->operands[2] && is_opcode(d, shifts)))
+        (o == &d->in->operands[2] && is_opcode(d, shifts)) || (o == &d->in->operands[3] && is_opcode(d, sums)))
         return false;
     return strcmp(d->in->opcode, "cvta") != 0 ||
            (d->in->modifier_count > 0 && strcmp(d->in->modifiers[0], "to") == 0);

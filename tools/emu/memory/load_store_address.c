@@ -62,7 +62,9 @@ bool decode_cvta(struct decoder *d, struct emu_op *op)
     if (!decode_end(d) || !decode_operands(d, 2, 2))
         return false;
     const struct ptx_operand *from = decode_operand(d, 1);
-    if (from->kind == PTX_OP_SYMBOL && !lies_there(from->symbol, space))
+    /* `to` takes the address of a function as it is. */
+    if (from->kind == PTX_OP_SYMBOL &&
+        (from->symbol->kind == PTX_FUNCTION ? !to : !lies_there(from->symbol, space)))
         return decode_refuse(d, "'%s' lies in another state space", from->symbol->name);
     if (space == EMU_PARAM && is_local_parameter(d, decode_operand(d, 1)))
         return decode_refuse(d, "a device function's parameter has no generic address");

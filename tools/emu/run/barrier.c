@@ -318,6 +318,8 @@ static void exec_cluster_wait(struct emu_warp *w, const struct emu_op *op, uint3
 
 static bool decode_cluster_barrier(struct decoder *d, struct emu_op *op)
 {
+    if (strcmp(decode_peek(d), "aligned") == 0)
+        return decode_refuse(d, ".aligned comes behind .arrive and .wait");
     bool arrives = decode_take(d, "arrive");
     if (!arrives && !decode_take(d, "wait"))
         return decode_refuse(d, ".arrive or .wait is expected");

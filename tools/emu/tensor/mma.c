@@ -71,8 +71,10 @@ static const struct ptx_operand *items_of(struct decoder *d, unsigned int number
 bool mma_sources(struct decoder *d, unsigned int number, int count, enum ptx_type type)
 {
     const struct ptx_operand *items = items_of(d, number, count);
+    const enum ptx_type       of_constants = type == PTX_f16x2 || type == PTX_bf16x2 ? PTX_b32 : type;
     for (int i = 0; i < count && items != NULL; i++)
-        if (decode_source_of(d, &items[i], type) == EMU_NO_REG)
+        if (decode_source_of(d, &items[i], items[i].kind == PTX_OP_REGISTER ? type : of_constants) ==
+            EMU_NO_REG)
             return false;
     return items != NULL;
 }
@@ -276,7 +278,21 @@ static void count_registers(const struct text *t, struct plan *plan)
 
 enum ptx_type mma_register_type(enum tensor_type type)
 {
-    return type == TENSOR_f64 ? PTX_f64 : type == TENSOR_f32 ? PTX_f32 : PTX_b32;
+    switch (type) {
+    case TENSOR_f64:
+        return PTX_f64;
+    case TENSOR_f32:
+        return PTX_f32;
+    case TENSOR_s32:
+        return PTX_s32;
+    case TENSOR_f16:
+        return PTX_f16x2;
+    case TENSOR_bf16:
+    case TENSOR_tf32:
+        return PTX_bf16x2; /* such registers cannot be declared: only those of bits fit */
+    default:
+        return PTX_b32;
+    }
 }
 
 bool decode_mma(struct decoder *d, struct emu_op *op)

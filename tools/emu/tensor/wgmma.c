@@ -434,11 +434,12 @@ static bool read_operands(struct decoder *d, struct emu_op *op, struct plan *pla
     if (a == NULL || predicate == NULL)
         return false;
     plan->a_count = a->kind == PTX_OP_LIST ? tensor_registers_a(&plan->a) : 0;
-    const enum ptx_type type = p->c == TENSOR_f32 ? PTX_f32 : p->c == TENSOR_s32 ? PTX_s32 : PTX_b32;
+    const enum ptx_type type = mma_register_type(p->c);
+    const bool          integers = p->a == TENSOR_s8 || p->a == TENSOR_u8 || bits;
     if (!mma_results(d, 0, plan->c_count, type) ||
-        !(plan->a_count > 0 ? mma_sources(d, 1, plan->a_count, PTX_b32)
-                            : decode_source(d, 1, PTX_b64) != EMU_NO_REG) ||
-        decode_source(d, 2, PTX_b64) == EMU_NO_REG)
+        !(plan->a_count > 0 ? mma_sources(d, 1, plan->a_count, integers ? PTX_b32 : PTX_f16x2)
+                            : decode_source(d, 1, PTX_u64) != EMU_NO_REG) ||
+        decode_source(d, 2, PTX_u64) == EMU_NO_REG)
         return false;
     plan->predicate = op->source_count;
     return decode_source_pred(d, predicate, &plan->predicate_negated) != EMU_NO_REG &&

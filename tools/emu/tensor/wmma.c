@@ -240,7 +240,7 @@ static void exec_mma_64(struct emu_warp *w, const struct emu_op *op, uint32_t ma
 /* ---- decoding: loads and stores ------------------------------------------------------------------------ */
 static enum ptx_type register_type(enum tensor_type type)
 {
-    return type == TENSOR_f64 ? PTX_f64 : type == TENSOR_f32 ? PTX_f32 : PTX_b32;
+    return type == TENSOR_s8 || type == TENSOR_u8 ? PTX_s32 : mma_register_type(type);
 }
 
 static bool is_sum(enum tensor_type type)
@@ -291,7 +291,7 @@ static bool make_matrix(struct decoder *d, const struct mma_shape *s, enum tenso
 }
 
 /* .a.sync.aligned.row.m16n16k16.shared.f16, and .d for a store */
-static bool read_matrix_modifiers(struct decoder *d, struct matrix *x)
+static bool read_matrix_modifiers(struct decoder *d, struct matrix *x, enum tensor_type *type)
 {
     static const char *const names[] = {"a", "b", "c", NULL};
     struct mma_shape         shape;
@@ -307,8 +307,8 @@ static bool read_matrix_modifiers(struct decoder *d, struct matrix *x)
     x->space = decode_space(d, &cluster);
     if ((x->space != EMU_GENERIC && x->space != EMU_SHARED && x->space != EMU_GLOBAL) || cluster)
         return decode_refuse(d, "matrices must be in .global or .shared memory");
-    const enum tensor_type type = mma_take_type(d);
-    return type != TENSOR_TYPES && make_matrix(d, &shape, type, x) && decode_end(d);
+    *type = mma_take_type(d);
+    return *type != TENSOR_TYPES && make_matrix(d, &shape, *type, x) && decode_end(d);
 }
 
 static bool decode_matrix(struct decoder *d, struct emu_op *op, bool storing)
@@ -317,9 +317,10 @@ static bool decode_matrix(struct decoder *d, struct emu_op *op, bool storing)
     if (x == NULL)
         return false;
     x->storing = storing;
-    if (!read_matrix_modifiers(d, x) || !decode_operands(d, 2, 3))
+    enum tensor_type of_elements = TENSOR_TYPES;
+    if (!read_matrix_modifiers(d, x, &of_elements) || !decode_operands(d, 2, 3))
         return false;
-    const enum ptx_type       type = x->wide ? PTX_f64 : PTX_b32;
+    const enum ptx_type       type = register_type(of_elements);
     const struct ptx_operand *address = decode_operand(d, storing ? 0 : 1);
     x->address = op->source_count;
     if (address == NULL || decode_address(d, address, x->space, &x->address_bits) == EMU_NO_REG)
@@ -416,7 +417,7 @@ static bool decode_product(struct decoder *d, struct emu_op *op)
     if (!make_plan(d, plan, c) || !decode_operands(d, 4, 4))
         return false;
     const int d_count = plan->p.a == TENSOR_f64 ? 2 : tensor_registers_c(&plan->d);
-    if (!mma_results(d, 0, d_count, plan->d.bits == 16 ? PTX_b32 : register_type(plan->p.c)) ||
+    if (!mma_results(d, 0, d_count, plan->d.bits == 16 ? PTX_f16x2 : register_type(plan->p.c)) ||
         !mma_sources(d, 1, plan->a_count, register_type(plan->p.a)) ||
         !mma_sources(d, 2, plan->b_count, register_type(plan->p.b)) ||
         !mma_sources(d, 3, plan->c_count, register_type(c)))
