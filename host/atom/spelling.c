@@ -73,6 +73,26 @@ static void name_width(char bare[ATOM_NAME_BYTES])
     }
 }
 
+/* SM90::GMMA::MMA_...<GMMA::Major::K, GMMA::Major::MN>: the layouts are the same for all majors.  What is used as GMMA::MMA_...
+ * stands in SM90::. */
+static bool name_wgmma(char bare[ATOM_NAME_BYTES])
+{
+    static const char outer[] = "SM90::";
+    char             *majors = strchr(bare, '<');
+    if (majors != NULL) {
+        const char *first = begins(majors + 1, outer) ? majors + sizeof outer : majors + 1;
+        if (begins(first, "GMMA::Major::"))
+            *majors = '\0';
+    }
+    if (!begins(bare, "GMMA::MMA_"))
+        return true;
+    if (strlen(bare) + sizeof outer > ATOM_NAME_BYTES)
+        return false;
+    memmove(bare + sizeof outer - 1, bare, strlen(bare) + 1);
+    memcpy(bare, outer, sizeof outer - 1);
+    return true;
+}
+
 bool atom_bare_name(const char *name, char bare[ATOM_NAME_BYTES])
 {
     if (!plain_text(name, bare))
@@ -80,5 +100,5 @@ bool atom_bare_name(const char *name, char bare[ATOM_NAME_BYTES])
     while (peel(bare)) {
     }
     name_width(bare);
-    return true;
+    return name_wgmma(bare);
 }

@@ -159,6 +159,19 @@ static char *behind_title(char *text)
     return close + strspn(close, ", ");
 }
 
+/* A thread's part is asked for by options. */
+static int show_value(const script *s, const char *text)
+{
+    static const char *const members[] = {".get_slice(", ".get_thread_slice(", ".partition_", ".retile_",
+                                          "partition_fragment_"};
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        if (strstr(text, members[i]) != NULL)
+            return refuse("what a thread has is shown by --tensor, --thread and --operand, behind the tiled "
+                          "MMA or copy alone",
+                          text, strlen(text));
+    return s->show(s->context, text, false);
+}
+
 static int show(script *s, char *text)
 {
     static const struct {
@@ -174,7 +187,7 @@ static int show(script *s, char *text)
         return *inside != '\0' ? s->show(s->context, inside, prints[i].picture) : COMMAND_OK;
     }
     s->shown = true;
-    return s->show(s->context, text, false);
+    return show_value(s, text);
 }
 
 /* TYPE NAME, where TYPE has a value: NAME has the same. */
@@ -234,7 +247,7 @@ int atom_script_run(const char *text, atom_script_show *shows, void *context)
         at = end;
     }
     if (status == COMMAND_OK && !s.shown)
-        status = s.count > 0 ? shows(context, s.definitions[s.count - 1].value, false)
+        status = s.count > 0 ? show_value(&s, s.definitions[s.count - 1].value)
                              : refuse("there is nothing to show", text, bytes);
     for (int i = 0; i < s.count; i++) {
         free(s.definitions[i].name);

@@ -310,6 +310,10 @@ static void other_spellings_are_found(void **state)
     } cases[] = {
         {"SM90_64x128x16_F16F16F16F16_TN", "SM90_64x128x16_F16F16F16_SS"},
         {"SM90::GMMA::MMA_64x128x16_F32BF16BF16_RS", "SM90_64x128x16_F32BF16BF16_RS"},
+        {"SM90::GMMA::MMA_64x128x16_F16F16F16_SS<GMMA::Major::K, GMMA::Major::MN>{}",
+         "SM90_64x128x16_F16F16F16_SS"},
+        {"MMA_Atom<GMMA::MMA_64x64x16_F32F16F16_RS<SM90::GMMA::Major::K,GMMA::Major::K>>",
+         "SM90_64x64x16_F32F16F16_RS"},
         {"SM90_64x64x8_F32TF32TF32F32_TN", "SM90_64x64x8_F32TF32TF32_SS_TN"},
         {"SM90::MMA_16x8x4_C64C64C64C64_TN", "SM90_16x8x4_C64C64C64C64_TN"},
         {"SM120_16x8x32_TN<float_e2m1_t, float_e5m2_t, half_t>", "SM120_16x8x32_F16E2M1E5M2F16_TN"},
