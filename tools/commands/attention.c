@@ -13,45 +13,51 @@
 #include "tools/problem/verify.h"
 
 /* ---- running it --------------------------------------------------------------------------------- */
-/* Computes the reference on all processors and rounds it to the element type. */
-static int run_on_cpu(attention_problem *p)
+/* Computes all rows of the reference and rounds them to the element type. */
+static ptxpack_status compute_rows(attention_problem *p, const attention_reference *reference)
 {
-    const ptxpack_attention_desc *d = &p->desc;
     enum { CHUNK = 4096 };
-    attention_reference *reference = NULL;
-    attention_geometry   geometry;
-    char                 line[PLAN_LINE];
-    size_t               dim = (size_t)d->head_dim;
-    attention_row       *rows = (attention_row *)calloc(CHUNK, sizeof *rows);
-    double              *values = (double *)calloc(CHUNK, (dim + 1) * sizeof *values), started = now_ms();
-    ptxpack_status       status = ptxpack_attention_resolve(d, &geometry, line);
+    const ptxpack_attention_desc *d = &p->desc;
+    ptxpack_attention_lengths     lengths = attention_lengths_of(&p->arrays);
+    ptxpack_dtype                 type = attention_tensor_type(d, TENSOR_O);
+    size_t                        dim = (size_t)d->head_dim;
+    attention_row                *rows = (attention_row *)calloc(CHUNK, sizeof *rows);
+    double                       *values = (double *)calloc(CHUNK, (dim + 1) * sizeof *values);
+    attention_walk                walk = {d, reference, 0, 0};
+    size_t                        total = attention_walk_total(&walk);
+    ptxpack_status                status = PTXPACK_OK;
     if (rows == NULL || values == NULL)
         status = ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory for %d rows", (int)CHUNK);
-    if (status == PTXPACK_OK)
-        status = attention_reference_open(d, p->tensor[TENSOR_Q], p->tensor[TENSOR_K], p->tensor[TENSOR_V],
-                                          &p->descales, NULL, &reference);
-    for (size_t first = 0; first < p->lse_count && status == PTXPACK_OK; first += CHUNK) {
-        size_t count = p->lse_count - first < CHUNK ? p->lse_count - first : CHUNK;
-        for (size_t i = 0; i < count; i++) {
-            size_t n = first + i, head = n / (size_t)d->seqlen_q;
-            rows[i] = (attention_row){(int32_t)(head / (size_t)d->heads_q),
-                                      (int32_t)(head % (size_t)d->heads_q), (int32_t)(n % (size_t)d->seqlen_q)};
-        }
+    for (size_t first = 0; first < total && status == PTXPACK_OK; first += CHUNK) {
         const attention_row_results results = {values, NULL, values + CHUNK * dim};
+        size_t                      count = total - first < CHUNK ? total - first : CHUNK;
+        for (size_t i = 0; i < count; i++)
+            rows[i] = attention_walk_to(&walk, first + i);
         status = attention_reference_rows(reference, rows, count, verify_threads(), &results);
         for (size_t i = 0; i < count && status == PTXPACK_OK; i++) {
-            const attention_tensor *t = &geometry.tensor[TENSOR_O];
-            size_t at = (size_t)(rows[i].batch * t->batch + rows[i].row * t->row + rows[i].head * t->head);
+            size_t at = attention_row_in_o(&p->geometry, &lengths, &rows[i]);
             for (size_t c = 0; c < dim; c++)
-                ptxpack_set_element(attention_tensor_type(d, TENSOR_O), p->tensor[TENSOR_O], at + c,
-                                    (float)values[i * dim + c]);
-            p->lse[first + i] = (float)results.lse[i];
+                ptxpack_set_element(type, p->tensor[TENSOR_O], at + c, (float)values[i * dim + c]);
+            p->lse[attention_row_in_lse(d, &lengths, &rows[i])] = (float)results.lse[i];
         }
     }
-    p->ms = now_ms() - started;
-    attention_reference_close(reference);
     free(values);
     free(rows);
+    return status;
+}
+
+/* The reference, on all processors. */
+static int run_on_cpu(attention_problem *p)
+{
+    attention_reference      *reference = NULL;
+    ptxpack_attention_lengths lengths = attention_lengths_of(&p->arrays);
+    double                    started = now_ms();
+    ptxpack_status status = attention_reference_open(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
+                                                     p->tensor[TENSOR_V], &p->descales, &lengths, &reference);
+    if (status == PTXPACK_OK)
+        status = compute_rows(p, reference);
+    p->ms = now_ms() - started;
+    attention_reference_close(reference);
     return status == PTXPACK_OK ? COMMAND_OK : command_fail("attention", "%s", ptxpack_detail(NULL));
 }
 
@@ -60,13 +66,19 @@ static void report_problem(const attention_problem *p, const attention_settings 
 {
     report r = {.items = NULL};
     report_open(&r, "problem", '{');
-    attention_problem_report(&r, &p->desc);
+    attention_problem_report(&r, p);
+    if (p->geometry.varlen)
+        attention_lengths_report(&r, &p->desc, &p->arrays);
     report_text(&r, "layout", p->bhsd ? "bhsd" : "bshd");
     report_int(&r, "seed", (int64_t)p->seed);
     report_close(&r);
     report_line(&r,
                 "problem   {dtype}, batch {batch}, q {seqlen_q} rows x {heads_q} heads, kv {seqlen_kv} rows x "
                 "{heads_kv} heads, head_dim {head_dim}, {mask_name}");
+    if (p->geometry.varlen) {
+        report_line(&r, "rows      {rows_kept}");
+        report_line(&r, "lengths   {lengths_text}");
+    }
     if (s->q == NULL)
         report_line(&r, "input     random, seed {seed}");
     report_print(&r, "attention", s->json);
@@ -74,8 +86,8 @@ static void report_problem(const attention_problem *p, const attention_settings 
 
 static void report_time(const attention_problem *p, const attention_settings *s, bool on_cpu)
 {
-    double tflops = ptxpack_attention_flops(&p->desc) / p->ms * 1e-9;
-    double gbs = ptxpack_attention_bytes(&p->desc) / p->ms * 1e-6;
+    attention_work work = attention_lengths_work(&p->desc, &p->geometry, &p->arrays);
+    double         tflops = work.flops / p->ms * 1e-9, gbs = work.bytes / p->ms * 1e-6;
     if (s->json) {
         json_text("ran_on", on_cpu ? "cpu" : p->emulated ? "emulator" : "gpu");
         json_real("ms", p->ms);
@@ -98,9 +110,11 @@ static int run_verify(const attention_problem *p, const attention_settings *s)
 {
     verify_result r;
     progress_begin("attention", "verifying on the CPU");
-    ptxpack_status status = verify_attention(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
-                                             p->tensor[TENSOR_V], &p->descales,
-                                             (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed, &r);
+    ptxpack_attention_lengths lengths = attention_lengths_of(&p->arrays);
+    ptxpack_status status = verify_attention_lengths(&p->desc, p->tensor[TENSOR_Q], p->tensor[TENSOR_K],
+                                                     p->tensor[TENSOR_V], &p->descales, &lengths,
+                                                     (const uint16_t *)p->tensor[TENSOR_O], p->lse, 0, p->seed,
+                                                     &r);
     progress_end();
     if (status != PTXPACK_OK)
         return command_fail("attention", "--verify: %s", ptxpack_detail(NULL));
@@ -146,6 +160,15 @@ static int write_outputs(const attention_problem *p, const attention_settings *s
     if (p->bhsd) {
         o.shape[1] = d->heads_q;
         o.shape[2] = d->seqlen_q;
+    }
+    if (d->q_rows == PTXPACK_ROWS_PACKED) {
+        o.rank = 3;
+        o.shape[0] = p->bhsd ? d->heads_q : d->rows_q;
+        o.shape[1] = p->bhsd ? d->rows_q : d->heads_q;
+        o.shape[2] = d->head_dim;
+        lse.rank = 2;
+        lse.shape[0] = d->heads_q;
+        lse.shape[1] = d->rows_q;
     }
     if ((s->o != NULL && !npy_write(s->o, &o, line)) || (s->lse != NULL && !npy_write(s->lse, &lse, line)))
         return command_fail("attention", "%s", line);
@@ -194,7 +217,8 @@ int cmd_attention(int argc, char **argv)
               {"k", OPTION_TEXT, &s.k, "FILE  keys"},
               {"v", OPTION_TEXT, &s.v, "FILE  values"},
               {"o", OPTION_TEXT, &s.o, "FILE  write the output"},
-              {"lse", OPTION_TEXT, &s.lse, "FILE  write the log-sum-exp, float32 [batch, heads, rows]"},
+              {"lse", OPTION_TEXT, &s.lse,
+               "FILE  write the log-sum-exp, float32 [batch, heads, rows]; of packed q [heads, rows]"},
               ATTENTION_OPTIONS(&s, "2", "2048", "16"),
               {"layout", OPTION_TEXT, &s.layout, "bshd|bhsd  order of batch, sequence, head, dim (default bshd)"},
               {"scale", OPTION_REAL, &s.scale, "X  multiplies q.k (default 1/sqrt(head-dim))"},

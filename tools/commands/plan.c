@@ -260,31 +260,38 @@ static bool check_rate(const char *name, double rate)
     return false;
 }
 
-static int make_plan(const plan_operation *operation, const plan_settings *s)
+static int report_of(const plan_operation *operation, const plan_settings *s, plan *p)
 {
-    plan            p = {.settings = s};
     ptxpack_options options = {.size = sizeof options, .offline = s->arch != NULL, .arch = s->arch};
-    int             status = operation->describe(&p);
+    int             status = operation->describe(p);
     if (status != COMMAND_OK)
         return status;
-    ptxpack_status opened = ptxpack_open(&options, &p.handle);
+    ptxpack_status opened = ptxpack_open(&options, &p->handle);
     if (opened != PTXPACK_OK) {
         command_fail("plan", "%s%s", ptxpack_detail(NULL),
                      s->arch != NULL ? "" : " (with --arch sm_NN no device is needed)");
         return s->arch != NULL && opened == PTXPACK_E_ARG ? COMMAND_USAGE : COMMAND_FAILED;
     }
-    p.caps = ptxpack_device(p.handle)->caps;
-    if (p.caps.isa == 0) /* no compiler: the plan assumes the newest PTX ISA */
-        p.caps.isa = 90;
-    status = operation->fill(&p);
+    p->caps = ptxpack_device(p->handle)->caps;
+    if (p->caps.isa == 0) /* no compiler: the plan assumes the newest PTX ISA */
+        p->caps.isa = 90;
+    status = operation->fill(p);
     if (status == COMMAND_OK && s->json)
         json_open(NULL, '{');
     if (status == COMMAND_OK)
-        status = report_print(&p.out, "plan", s->json);
+        status = report_print(&p->out, "plan", s->json);
     if (status == COMMAND_OK && s->json)
         json_close();
+    return status;
+}
+
+static int make_plan(const plan_operation *operation, const plan_settings *s)
+{
+    plan p = {.settings = s};
+    int  status = report_of(operation, s, &p);
     report_free(&p.out);
     ptxpack_close(p.handle);
+    attention_problem_free(&p.attention);
     return status;
 }
 

@@ -22,7 +22,6 @@ typedef struct plan {
     ptxpack_device_caps    caps;
     attention_problem      attention; /* only the operation's own of these two is used */
     gemm_problem           gemm;
-    attention_geometry     geometry;
     const ptxpack_variant *row;
     report                 out;
 } plan;

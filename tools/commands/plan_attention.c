@@ -116,9 +116,14 @@ static void fill_report(plan *p, const plan_survey *survey, const plan_kernel *m
 {
     const ptxpack_attention_desc *d = &p->attention.desc;
     ptxpack_symbol                symbols[PTXPACK_INSTANCE_SYMBOLS];
-    attention_problem_report(&p->out, d);
+    attention_problem_report(&p->out, &p->attention);
     report_line(&p->out, "problem    {dtype}, batch {batch}, {seqlen_q} x {seqlen_kv} (queries x keys), "
                          "{heads_q} query heads on {heads_kv}, head_dim {head_dim}, {mask_name}");
+    if (p->attention.geometry.varlen) {
+        report_line(&p->out, "rows       {rows_kept}");
+        report_line(&p->out, "lengths    up to {seqlen_q} and {seqlen_kv}, read on the device at each launch; "
+                             "figures are of the longest");
+    }
     plan_report_target(p);
     method->tiles(p, layout);
     report_candidates(p, survey);
@@ -134,14 +139,11 @@ static void fill_report(plan *p, const plan_survey *survey, const plan_kernel *m
 static int report_plan(plan *p)
 {
     plan_survey survey;
-    char        line[PLAN_LINE];
     const void *layout;
     void       *own = NULL;
     int         status = choose(p, &survey);
     if (status != COMMAND_OK)
         return status;
-    if (ptxpack_attention_resolve(&p->attention.desc, &p->geometry, line) != PTXPACK_OK)
-        return command_fail("plan", "%s", line), COMMAND_USAGE;
     const plan_method *taken = plan_method_of(p->row);
     const plan_kernel *method = taken == &attention_wgmma    ? &plan_attention_wgmma
                                 : taken == &attention_decode ? &plan_attention_decode

@@ -75,9 +75,9 @@ const plan_kernel plan_attention_mma = {report_tiles, report_layouts};
 static void report_ranges(plan *p, const void *layout)
 {
     const attention_mma_layout *l = (const attention_mma_layout *)layout;
-    attention_ranges            s = attention_decode_ranges(&p->attention.desc, &p->geometry, p->row, &p->caps,
-                                                            ptxpack_device(p->handle)->sm_count);
-    report                     *r = &p->out;
+    attention_ranges s = attention_decode_ranges(&p->attention.desc, &p->attention.geometry, p->row, &p->caps,
+                                                 ptxpack_device(p->handle)->sm_count);
+    report          *r = &p->out;
     report_int(r, "rows", s.rows);
     report_int(r, "block_n", l->block_n);
     report_int(r, "stages", l->stages);

@@ -90,7 +90,7 @@ static void report_maps(plan *p, const attention_wgmma_layout *l)
     report_open(r, "tensor_maps", '[');
     for (int t = 0; t < TENSOR_COUNT; t++) {
         ptxpack_tma_box box = t == TENSOR_Q ? l->q_box : t == TENSOR_O ? l->o_box : l->kv_box;
-        box.status = ptxpack_attention_wgmma_map(&p->attention.desc, &p->geometry, t, &box);
+        box.status = ptxpack_attention_wgmma_map(&p->attention.desc, &p->attention.geometry, t, &box);
         report_open(r, NULL, '{');
         report_text(r, "tensor", "%s", attention_tensor_names[t]);
         report_text(r, "type",

@@ -56,8 +56,8 @@ int cmd_profile(int argc, char **argv)
 {
     int64_t            lines = 30;
     attention_settings s = attention_settings_of("profile");
-    s.batch = s.heads_q = s.seed = s.repeat = 1;
-    s.seqlen_q = 256;
+    s.otherwise.batch = s.otherwise.heads_q = s.seed = s.repeat = 1;
+    s.otherwise.seqlen_q = 256;
     const option rows[] = {
         ATTENTION_OPTIONS(&s, "1", "256", "1"),
         {"dtype", OPTION_TEXT, &s.dtype, "f16|bf16|e4m3  (default f16)"},

@@ -24,6 +24,8 @@ attention_settings attention_settings_of(const char *subcommand)
                                 .head_dim = OPTION_NOT_GIVEN,
                                 .seed = OPTION_NOT_GIVEN,
                                 .repeat = OPTION_NOT_GIVEN,
+                                .lengths = {.page = OPTION_NOT_GIVEN},
+                                .otherwise = {2, 2048, 16},
                                 .scale = NAN, /* not given */
                                 .layout = "bshd",
                                 .dtype = "f16"};
@@ -66,7 +68,9 @@ static void set_strides(attention_problem *p)
     ptxpack_strides *all[TENSOR_COUNT] = {&d->q, &d->k, &d->v, &d->o};
     for (int i = 0; i < TENSOR_COUNT; i++) {
         bool    keys = i == TENSOR_K || i == TENSOR_V;
-        int64_t head = (int64_t)(keys ? d->seqlen_kv : d->seqlen_q) * d->head_dim; /* < 2^39 */
+        int64_t batches, rows;
+        attention_extents(d, i, &batches, &rows);
+        int64_t head = rows * d->head_dim; /* < 2^39 */
         *all[i] = (ptxpack_strides){.row = d->head_dim, .head = head};
         if (__builtin_mul_overflow(head, keys ? d->heads_kv : d->heads_q, &all[i]->batch))
             all[i]->batch = INT64_MAX - 15; /* a multiple of 16 that the overflow check refuses */
@@ -76,16 +80,18 @@ static void set_strides(attention_problem *p)
 /* Checks the descriptor and counts elements. */
 static bool settle(const attention_settings *s, attention_problem *p)
 {
-    attention_geometry geometry;
-    char               line[PLAN_LINE];
+    const attention_geometry *g = &p->geometry;
+    char                      line[PLAN_LINE];
+    if (!attention_lengths_describe(s->subcommand, &s->lengths, &p->arrays, &p->desc))
+        return false;
     set_strides(p);
     p->desc.size = sizeof p->desc;
-    if (ptxpack_attention_resolve(&p->desc, &geometry, line) != PTXPACK_OK)
+    if (ptxpack_attention_resolve(&p->desc, &p->geometry, line) != PTXPACK_OK)
         return REFUSE("%s", line);
     for (int i = 0; i < TENSOR_COUNT; i++)
-        p->elements[i] = geometry.tensor[i].bytes / ptxpack_dtype_bytes(attention_tensor_type(&p->desc, i));
-    p->descale_count = geometry.descale_bytes / sizeof(float);
-    p->lse_count = geometry.lse_bytes / sizeof(float);
+        p->elements[i] = g->tensor[i].bytes / ptxpack_dtype_bytes(attention_tensor_type(&p->desc, i));
+    p->descale_count = g->descale_bytes / sizeof(float);
+    p->lse_count = g->lse_bytes / sizeof(float);
     return true;
 }
 
@@ -102,14 +108,25 @@ static int64_t given_or(int64_t value, int64_t otherwise)
     return value == OPTION_NOT_GIVEN ? otherwise : value;
 }
 
+/* What a list says, if it says anything. */
+static int64_t listed_or(int64_t listed, int64_t otherwise) { return listed > 0 ? listed : otherwise; }
+
 /* Takes the sizes that were given, and defaults for the others. */
 static bool take_sizes(const attention_settings *s, attention_problem *p)
 {
     ptxpack_attention_desc *d = &p->desc;
-    int64_t                 seqlen_q = given_or(s->seqlen_q, 2048), heads_q = given_or(s->heads_q, 16);
-    return to_extent(s, "batch", given_or(s->batch, 2), &d->batch) &&
+    const attention_arrays *a = &p->arrays;
+    int64_t                 longest_q = attention_lengths_longest(a, ARRAY_LENGTHS_Q);
+    int64_t                 longest_kv = attention_lengths_longest(a, ARRAY_LENGTHS_KV);
+    int64_t                 heads_q = given_or(s->heads_q, s->otherwise.heads_q);
+    int64_t                 batch = listed_or(attention_lengths_batch(a), s->otherwise.batch);
+    int64_t                 rows = s->otherwise.seqlen_q;
+    bool                    own = a->list[ARRAY_LENGTHS_KV].given; /* a decoding step, unless more is said */
+    int64_t                 seqlen_q = given_or(s->seqlen_q, listed_or(longest_q, own ? 1 : rows));
+    int64_t                 seqlen_kv = given_or(s->seqlen_kv, listed_or(longest_kv, own ? rows : seqlen_q));
+    return to_extent(s, "batch", given_or(s->batch, batch), &d->batch) &&
            to_extent(s, "seqlen-q", seqlen_q, &d->seqlen_q) &&
-           to_extent(s, "seqlen-kv", given_or(s->seqlen_kv, seqlen_q), &d->seqlen_kv) &&
+           to_extent(s, "seqlen-kv", seqlen_kv, &d->seqlen_kv) &&
            to_extent(s, "heads-q", heads_q, &d->heads_q) &&
            to_extent(s, "heads-kv", given_or(s->heads_kv, heads_q), &d->heads_kv) &&
            to_extent(s, "head-dim", given_or(s->head_dim, 128), &d->head_dim) && settle(s, p);
@@ -134,12 +151,17 @@ static int make_random(const attention_settings *s, attention_problem *p)
     if (!take_sizes(s, p))
         return COMMAND_USAGE;
     random_state random = random_start(p->seed);
+    if (!attention_lengths_draw(d, &p->geometry, &random, &p->arrays))
+        return command_fail(s->subcommand, "no memory for the lengths");
     for (int i = TENSOR_Q; i <= TENSOR_V; i++) {
         p->tensor[i] = calloc(p->elements[i], ptxpack_dtype_bytes(d->dtype));
         if (p->tensor[i] == NULL)
             return command_fail(s->subcommand, "no memory for %zu elements of %s", p->elements[i],
                                 attention_tensor_names[i]);
-        random_normal(&random, d->dtype, p->tensor[i], p->elements[i]);
+        if (p->geometry.varlen)
+            attention_lengths_fill(d, &p->geometry, &p->arrays, i, &random, p->tensor[i]);
+        else
+            random_normal(&random, d->dtype, p->tensor[i], p->elements[i]);
     }
     return make_descales(s, p, &random) ? COMMAND_OK : COMMAND_FAILED;
 }
@@ -225,15 +247,18 @@ static bool match_shapes(const attention_settings *s, attention_problem *p, cons
 
 static int load_inputs(const attention_settings *s, attention_problem *p)
 {
-    const char *paths[3] = {s->q, s->k, s->v};
-    npy_array   arrays[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
-    bool        ok = true;
+    const char  *paths[3] = {s->q, s->k, s->v};
+    npy_array    arrays[3] = {{.data = NULL}, {.data = NULL}, {.data = NULL}};
+    random_state random = random_start(p->seed);
+    bool         ok = true;
     for (int i = 0; i < 3 && ok; i++) {
         ok = load_tensor(s, paths[i], p->desc.dtype, &arrays[i]) &&
              (!s->verify || can_verify(s, paths[i], p->desc.dtype, &arrays[i]));
         p->tensor[i] = arrays[i].data; /* the problem frees it */
     }
     ok = ok && match_shapes(s, p, arrays) && settle(s, p);
+    if (ok && !attention_lengths_draw(&p->desc, &p->geometry, &random, &p->arrays))
+        return command_fail(s->subcommand, "no memory for the lengths");
     return ok ? COMMAND_OK : COMMAND_FAILED;
 }
 
@@ -242,8 +267,9 @@ size_t attention_problem_bytes(const attention_problem *p, int tensor)
     return p->elements[tensor] * ptxpack_dtype_bytes(attention_tensor_type(&p->desc, tensor));
 }
 
-void attention_problem_report(report *r, const ptxpack_attention_desc *d)
+void attention_problem_report(report *r, const attention_problem *p)
 {
+    const ptxpack_attention_desc *d = &p->desc;
     report_text(r, "dtype", "%s", ptxpack_dtype_name(d->dtype));
     report_int(r, "batch", d->batch);
     report_int(r, "seqlen_q", d->seqlen_q);
@@ -252,11 +278,28 @@ void attention_problem_report(report *r, const ptxpack_attention_desc *d)
     report_int(r, "heads_kv", d->heads_kv);
     report_int(r, "head_dim", d->head_dim);
     attention_mask_report(r, d);
+    if (p->geometry.varlen)
+        attention_rows_report(r, d);
 }
 
 int attention_problem_describe(const attention_settings *s, attention_problem *p)
 {
-    return parse_words(s, p) && take_sizes(s, p) ? COMMAND_OK : COMMAND_USAGE;
+    return parse_words(s, p) && attention_lengths_parse(s->subcommand, &s->lengths, &p->arrays) &&
+                   take_sizes(s, p)
+               ? COMMAND_OK
+               : COMMAND_USAGE;
+}
+
+/* Whether files can hold the rows: they are dense. */
+static bool takes_files(const attention_settings *s)
+{
+    const attention_lengths_words *l = &s->lengths;
+    const char                    *name = l->page != OPTION_NOT_GIVEN ? "page"
+                                          : l->rows_q != NULL         ? "rows-q"
+                                          : l->rows_kv != NULL        ? "rows-kv"
+                                          : l->row_map != NULL        ? "row-map"
+                                                                      : NULL;
+    return name == NULL || REFUSE("--%s is for random input; rows of files are dense", name);
 }
 
 int attention_problem_make(const attention_settings *s, attention_problem *p)
@@ -265,7 +308,8 @@ int attention_problem_make(const attention_settings *s, attention_problem *p)
     bool sized = s->batch != OPTION_NOT_GIVEN || s->seqlen_q != OPTION_NOT_GIVEN ||
                  s->seqlen_kv != OPTION_NOT_GIVEN || s->heads_q != OPTION_NOT_GIVEN ||
                  s->heads_kv != OPTION_NOT_GIVEN || s->head_dim != OPTION_NOT_GIVEN;
-    if (!parse_words(s, p))
+    if (!parse_words(s, p) || !attention_lengths_parse(s->subcommand, &s->lengths, &p->arrays) ||
+        (named != 0 && !takes_files(s)))
         return COMMAND_USAGE;
     if (named != 0 && (named != 3 || sized)) {
         command_fail(s->subcommand, named != 3 ? "give --q, --k and --v together"
@@ -290,4 +334,5 @@ void attention_problem_free(attention_problem *p)
     for (int i = TENSOR_Q; i < TENSOR_O; i++)
         free(p->descale[i]);
     free(p->lse);
+    attention_lengths_free(&p->arrays);
 }

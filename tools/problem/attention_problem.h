@@ -6,47 +6,64 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "host/attention/inspect.h"
+#include "attention_lengths.h"
 #include "attention_mask.h"
 #include "host/ptxpack.h"
 
 /* What the options ask for; sizes and seed are OPTION_NOT_GIVEN when they were not given. */
 typedef struct attention_settings {
-    const char          *subcommand;          /* named in lines on stderr */
-    const char          *q, *k, *v, *o, *lse; /* file names                */
-    int64_t              batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
-    attention_mask_words mask;
-    const char          *layout, *dtype, *cpu, *device;
-    double               scale, softcap;
-    int64_t              seed, repeat;
-    bool                 verify, json;
+    const char *subcommand;          /* named in lines on stderr */
+    const char *q, *k, *v, *o, *lse; /* file names                */
+    int64_t     batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim;
+    struct {
+        int64_t batch, seqlen_q, heads_q;
+    } otherwise; /* where these are not given, and no list says them */
+    attention_mask_words    mask;
+    attention_lengths_words lengths;
+    const char             *layout, *dtype, *cpu, *device;
+    double                  scale, softcap;
+    int64_t                 seed, repeat;
+    bool                    verify, json;
 } attention_settings;
 
 /* The options that describe a problem, as rows for command_options, with the defaults that the help names. */
-#define ATTENTION_OPTIONS(s, batch_default, rows_default, heads_default)                                 \
-    {"batch", OPTION_INT, &(s)->batch, "N  (default " batch_default ")"},                                \
-        {"seqlen-q", OPTION_INT, &(s)->seqlen_q, "N  query rows (default " rows_default ")"},            \
-        {"seqlen-kv", OPTION_INT, &(s)->seqlen_kv, "N  keys (default: as seqlen-q)"},                    \
-        {"heads-q", OPTION_INT, &(s)->heads_q, "N  query heads (default " heads_default ")"},            \
-        {"heads-kv", OPTION_INT, &(s)->heads_kv, "N  key heads (default: as heads-q)"},                  \
-        {"head-dim", OPTION_INT, &(s)->head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"}, \
-        {"causal", OPTION_MAYBE, &(s)->mask.causal, "[top-left|bottom-right]  alone: bottom-right"},     \
-        {"window", OPTION_TEXT, &(s)->mask.window, WINDOW_OPTION_HELP},                                  \
-        {"align", OPTION_TEXT, &(s)->mask.align, ALIGN_OPTION_HELP},                                     \
-    {                                                                                                    \
-        "softcap", OPTION_REAL, &(s)->softcap, SOFTCAP_OPTION_HELP                                       \
+#define ATTENTION_OPTIONS(s, batch_default, rows_default, heads_default)                                      \
+    {"batch", OPTION_INT, &(s)->batch, "N  sequences (default " batch_default ", or as many as a list has)"}, \
+        {"seqlen-q", OPTION_INT, &(s)->seqlen_q,                                                              \
+         "N  query rows (default " rows_default "; with --lengths: 1)"},                                      \
+        {"seqlen-kv", OPTION_INT, &(s)->seqlen_kv,                                                            \
+         "N  keys (default: the longest of --lengths, or as seqlen-q)"},                                      \
+        {"heads-q", OPTION_INT, &(s)->heads_q, "N  query heads (default " heads_default ")"},                 \
+        {"heads-kv", OPTION_INT, &(s)->heads_kv, "N  key heads (default: as heads-q)"},                       \
+        {"head-dim", OPTION_INT, &(s)->head_dim, "N  multiple of 8 (e4m3: 16) up to 256 (default 128)"},      \
+        {"causal", OPTION_MAYBE, &(s)->mask.causal, "[top-left|bottom-right]  alone: bottom-right"},          \
+        {"window", OPTION_TEXT, &(s)->mask.window, WINDOW_OPTION_HELP},                                       \
+        {"align", OPTION_TEXT, &(s)->mask.align, ALIGN_OPTION_HELP},                                          \
+        {"softcap", OPTION_REAL, &(s)->softcap, SOFTCAP_OPTION_HELP},                                         \
+        {"lengths", OPTION_TEXT, &(s)->lengths.lengths, LENGTHS_OPTION_HELP},                                 \
+        {"lengths-q", OPTION_TEXT, &(s)->lengths.lengths_q, LENGTHS_Q_OPTION_HELP},                           \
+        {"rows-q", OPTION_TEXT, &(s)->lengths.rows_q, ROWS_Q_OPTION_HELP},                                    \
+        {"rows-kv", OPTION_TEXT, &(s)->lengths.rows_kv, ROWS_KV_OPTION_HELP},                                 \
+        {"page", OPTION_INT, &(s)->lengths.page, PAGE_OPTION_HELP},                                           \
+        {"left-pad", OPTION_TEXT, &(s)->lengths.left_pad, LEFT_PAD_OPTION_HELP},                              \
+    {                                                                                                         \
+        "row-map", OPTION_TEXT, &(s)->lengths.row_map, ROW_MAP_OPTION_HELP                                    \
     }
 /* The settings before options are read. */
 attention_settings attention_settings_of(const char *subcommand);
 
-/* The problem, its tensors in host memory, and its results. */
+/* The problem, its tensors in host memory, and its results.  Of sequences with lengths of their own all that is
+ * not a row of a sequence is NaN in random inputs, and 0 in the results. */
 typedef struct attention_problem {
     ptxpack_attention_desc desc;
+    attention_geometry     geometry;
+    attention_arrays       arrays;
     bool                   bhsd;
     void                  *tensor[TENSOR_COUNT];
     float                 *descale[TENSOR_O]; /* of q, k and v; NULL: all are 1 */
     ptxpack_descales       descales;          /* the same descales */
     size_t                 descale_count;     /* of each, with PTXPACK_E4M3 */
-    float                 *lse;               /* [batch][heads_q][seqlen_q] */
+    float                 *lse;               /* [batch][heads_q][seqlen_q]; packed q: [heads_q][rows_q] */
     size_t                 elements[TENSOR_COUNT], lse_count;
     uint64_t               seed;
     double                 ms;       /* of one launch, or of the reference */
@@ -59,9 +76,9 @@ size_t attention_problem_bytes(const attention_problem *p, int tensor);
 /* Checks the settings, makes or reads the inputs, and allocates the outputs.  Returns an exit status; a line is
  * on stderr unless it is COMMAND_OK.  Free the problem in any case. */
 int attention_problem_make(const attention_settings *s, attention_problem *p);
-/* Reports the type, the extents and the mask of a problem as values. */
-void attention_problem_report(report *r, const ptxpack_attention_desc *desc);
-/* Makes only the descriptor, from sizes. */
+/* Reports the type, the extents, the mask and the kind of rows of a problem as values. */
+void attention_problem_report(report *r, const attention_problem *p);
+/* Makes only the descriptor, from sizes.  Free the problem in any case. */
 int  attention_problem_describe(const attention_settings *s, attention_problem *p);
 void attention_problem_free(attention_problem *p);
 #endif

@@ -24,11 +24,37 @@ static bool time_launches(device *gpu, const ptxpack_attention_plan *plan, const
     return true;
 }
 
+/* Lengths, starts and their like; and zeros in the rows of o and lse that no sequence has. */
+static bool upload_lengths(device *gpu, const attention_problem *p, ptxpack_attention_buffers *b)
+{
+    uint64_t *addresses[ARRAY_COUNT] = {&b->starts_q, &b->starts_kv, &b->lengths_q, &b->lengths_kv,
+                                        &b->row_map,  &b->left_pad,  &b->page_table};
+    bool      ok = device_upload(gpu, b->o, p->tensor[TENSOR_O], attention_problem_bytes(p, TENSOR_O)) &&
+              device_upload(gpu, b->lse, p->lse, p->lse_count * sizeof(float));
+    for (int i = 0; i < ARRAY_COUNT && ok; i++)
+        ok = p->arrays.array[i] == NULL ||
+             (device_alloc(gpu, addresses[i], p->geometry.array_bytes[i]) &&
+              device_upload(gpu, *addresses[i], p->arrays.array[i], p->geometry.array_bytes[i]));
+    return ok;
+}
+
+/* Frees all that the buffers name. */
+static void free_buffers(device *gpu, const ptxpack_attention_buffers *b)
+{
+    const uint64_t addresses[] = {b->q,          b->k,         b->v,         b->o,
+                                  b->lse,        b->workspace, b->q_descale, b->k_descale,
+                                  b->v_descale,  b->starts_q,  b->starts_kv, b->lengths_q,
+                                  b->lengths_kv, b->row_map,   b->left_pad,  b->page_table};
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++)
+        device_free(gpu, addresses[i]);
+}
+
 /* The emulated driver needs about two seconds for each GFLOP on a core: a user who waits at the terminal is
  * told. */
 static void announce(const device *gpu, const attention_problem *p)
 {
-    double gflop = ptxpack_attention_flops(&p->desc) * 1e-9, seconds = 2 * gflop / verify_threads();
+    double gflop = attention_lengths_work(&p->desc, &p->geometry, &p->arrays).flops * 1e-9,
+           seconds = 2 * gflop / verify_threads();
     if (gpu->emulated && seconds > 3 && isatty(STDERR_FILENO))
         fprintf(stderr, "emulating %.1f GFLOP: about %.0f s\n", gflop, seconds);
 }
@@ -55,6 +81,7 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
         ok = p->descale[i] == NULL || (device_alloc(gpu, scales[i], scale_bytes) &&
                                        device_upload(gpu, *scales[i], p->descale[i], scale_bytes));
     ok = ok && device_alloc(gpu, &b.lse, p->lse_count * sizeof(float)) &&
+         (!p->geometry.varlen || upload_lengths(gpu, p, &b)) &&
          device_alloc_zeros(gpu, &b.workspace, ptxpack_attention_workspace(plan)) &&
          time_launches(gpu, plan, &b, p->repeat, &p->ms) &&
          device_download(gpu, p->tensor[TENSOR_O], b.o, attention_problem_bytes(p, TENSOR_O)) &&
@@ -64,12 +91,7 @@ int attention_run(device *gpu, attention_problem *p, const attention_settings *s
         report_device(gpu, s->json);
         report_kernel(ptxpack_kernel_describe(ptxpack_attention_kernel(plan)), ready_ms, s->json);
     }
-    for (int i = 0; i < TENSOR_COUNT; i++)
-        device_free(gpu, *addresses[i]);
-    for (int i = TENSOR_Q; i < TENSOR_O; i++)
-        device_free(gpu, *scales[i]);
-    device_free(gpu, b.lse);
-    device_free(gpu, b.workspace);
+    free_buffers(gpu, &b);
     ptxpack_attention_plan_free(plan);
     return ok ? COMMAND_OK : command_fail(s->subcommand, "%s", gpu->line);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "host/attention/inspect.h"
+#include "attention_lengths.h"
 #include "random.h"
 
 static double round_trip(ptxpack_dtype type, double value)
@@ -60,18 +61,16 @@ static size_t affordable_rows(const ptxpack_attention_desc *desc)
 }
 
 /* Picks all rows, or `count` of them at random (one from each of `count` equal parts, so in order). */
-static void pick_rows(const ptxpack_attention_desc *desc, attention_row *rows, size_t count, size_t total,
-                      uint64_t seed)
+static void pick_rows(const ptxpack_attention_desc *desc, const attention_reference *reference,
+                      attention_row *rows, size_t count, size_t total, uint64_t seed)
 {
-    random_state random = random_start(seed);
-    size_t       per_batch = (size_t)desc->heads_q * (size_t)desc->seqlen_q;
+    random_state   random = random_start(seed);
+    attention_walk walk = {desc, reference, 0, 0};
     for (size_t i = 0; i < count; i++) {
         size_t first = (size_t)((double)i * (double)total / (double)count);
         size_t next = i + 1 < count ? (size_t)((double)(i + 1) * (double)total / (double)count) : total;
         size_t n = count == total ? i : first + random_below(&random, next > first ? next - first : 1);
-        size_t within = n % per_batch;
-        rows[i] = (attention_row){(int32_t)(n / per_batch), (int32_t)(within / (size_t)desc->seqlen_q),
-                                  (int32_t)(within % (size_t)desc->seqlen_q)};
+        rows[i] = attention_walk_to(&walk, n);
     }
 }
 
@@ -95,9 +94,40 @@ static void compare_row(const ptxpack_attention_desc *desc, const uint16_t *o, c
     }
 }
 
-ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *q, const void *k, const void *v,
-                                const ptxpack_descales *descales, const uint16_t *o, const float *lse,
-                                size_t most, uint64_t seed, verify_result *result)
+/* Compares `count` of all rows. */
+static ptxpack_status verify_rows(const ptxpack_attention_desc *desc, const attention_geometry *geometry,
+                                  const attention_reference       *reference,
+                                  const ptxpack_attention_lengths *lengths, const uint16_t *o, const float *lse,
+                                  size_t count, uint64_t seed, verify_result *result)
+{
+    size_t         d = (size_t)desc->head_dim;
+    attention_row *rows = (attention_row *)calloc(count + 1, sizeof *rows);
+    double        *values = (double *)calloc(count + 1, (2 * d + 1) * sizeof *values);
+    ptxpack_status status = PTXPACK_OK;
+    if (rows == NULL || values == NULL)
+        status = ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count);
+    if (status == PTXPACK_OK) {
+        const attention_row_results results = {values, values + count * d, values + 2 * count * d};
+        pick_rows(desc, reference, rows, count, result->total, seed);
+        status = attention_reference_rows(reference, rows, count, verify_threads(), &results);
+        for (size_t i = 0; i < count && status == PTXPACK_OK; i++)
+            compare_row(desc, o + attention_row_in_o(geometry, lengths, &rows[i]),
+                        lse != NULL ? lse + attention_row_in_lse(desc, lengths, &rows[i]) : NULL,
+                        results.o + i * d, results.rounded + i * d, results.lse[i], result);
+        result->rows = count;
+        result->atol = verify_atol(attention_tensor_type(desc, TENSOR_O), values, count * d);
+        result->bound = verify_rtol(desc) * result->rounded_error + result->atol;
+        result->pass = result->out_error <= result->bound && result->lse_error <= result->lse_bound;
+    }
+    free(values);
+    free(rows);
+    return status;
+}
+
+ptxpack_status verify_attention_lengths(const ptxpack_attention_desc *desc, const void *q, const void *k,
+                                        const void *v, const ptxpack_descales *descales,
+                                        const ptxpack_attention_lengths *lengths, const uint16_t *o,
+                                        const float *lse, size_t most, uint64_t seed, verify_result *result)
 {
     attention_geometry   geometry;
     char                 line[PLAN_LINE];
@@ -107,35 +137,20 @@ ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *
     if (status != PTXPACK_OK)
         return ptxpack_fail(NULL, status, "%s", line);
     result->lse_bound = verify_lse_bound(desc, 0);
-    size_t d = (size_t)desc->head_dim,
-           total = (size_t)desc->batch * (size_t)desc->heads_q * (size_t)desc->seqlen_q;
-    size_t         limit = most > 0 ? most : affordable_rows(desc), count = total < limit ? total : limit;
-    attention_row *rows = (attention_row *)calloc(count, sizeof *rows);
-    double        *values = (double *)calloc(count, (2 * d + 1) * sizeof *values);
-    status = rows == NULL || values == NULL
-                 ? ptxpack_fail(NULL, PTXPACK_E_MEMORY, "no memory to verify %zu rows", count)
-                 : attention_reference_open(desc, q, k, v, descales, NULL, &reference);
+    status = attention_reference_open(desc, q, k, v, descales, lengths, &reference);
     if (status == PTXPACK_OK) {
-        const attention_row_results results = {values, values + count * d, values + 2 * count * d};
-        pick_rows(desc, rows, count, total, seed);
-        status = attention_reference_rows(reference, rows, count, verify_threads(), &results);
-        for (size_t i = 0; i < count && status == PTXPACK_OK; i++) {
-            const attention_tensor *t = &geometry.tensor[TENSOR_O];
-            const attention_row    *r = &rows[i];
-            size_t at = ((size_t)r->batch * (size_t)desc->heads_q + (size_t)r->head) * (size_t)desc->seqlen_q +
-                        (size_t)r->row;
-            compare_row(desc, o + r->batch * t->batch + r->row * t->row + r->head * t->head,
-                        lse != NULL ? lse + at : NULL, results.o + i * d, results.rounded + i * d,
-                        results.lse[i], result);
-        }
-        result->rows = count;
-        result->total = total;
-        result->atol = verify_atol(attention_tensor_type(desc, TENSOR_O), values, count * d);
-        result->bound = verify_rtol(desc) * result->rounded_error + result->atol;
-        result->pass = result->out_error <= result->bound && result->lse_error <= result->lse_bound;
+        size_t limit = most > 0 ? most : affordable_rows(desc);
+        result->total = attention_walk_total(&(attention_walk){desc, reference, 0, 0});
+        status = verify_rows(desc, &geometry, reference, lengths, o, lse,
+                             result->total < limit ? result->total : limit, seed, result);
     }
     attention_reference_close(reference);
-    free(values);
-    free(rows);
     return status;
+}
+
+ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *q, const void *k, const void *v,
+                                const ptxpack_descales *descales, const uint16_t *o, const float *lse,
+                                size_t most, uint64_t seed, verify_result *result)
+{
+    return verify_attention_lengths(desc, q, k, v, descales, NULL, o, lse, most, seed, result);
 }

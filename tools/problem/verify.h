@@ -36,4 +36,9 @@ int    verify_threads(void); /* one per processor */
 ptxpack_status verify_attention(const ptxpack_attention_desc *desc, const void *q, const void *k, const void *v,
                                 const ptxpack_descales *descales, const uint16_t *o, const float *lse,
                                 size_t most, uint64_t seed, verify_result *result);
+/* The same of sequences with lengths of their own; NULL: they have none. */
+ptxpack_status verify_attention_lengths(const ptxpack_attention_desc *desc, const void *q, const void *k,
+                                        const void *v, const ptxpack_descales *descales,
+                                        const ptxpack_attention_lengths *lengths, const uint16_t *o,
+                                        const float *lse, size_t most, uint64_t seed, verify_result *result);
 #endif
