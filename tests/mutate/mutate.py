@@ -41,7 +41,7 @@ MMA = [(sm, 'attention_mma', case, '') for sm, case in (
     (80, 'attention f16 d64 4/2 113x203 equal'), (75, 'attention f16 d64 4/2 113x203 normal'),
     (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d192 2/1 113x203'), (80, 'attention f16 d112 2/1 113x203'),
     (80, 'attention f16 d40 2/1 239x1'),
-    (80, 'attention f16 d64 4/2 113x203 climbing'), (80, 'attention f16 d128 2/1 113x203 normal'),
+    (80, 'attention f16 d64 4/2 113x203 climbing'), (80, ' d64 4/2 113x203 huge'), (80, 'attention f16 d128 2/1 113x203 normal'),
     (80, 'attention f16 d64 4/2 256x512'), (75, 'attention '), (80, 'attention '))]
 # With 24 multiprocessors tiles have more parts than are merged at once.
 DECODE = [(80, 'attention_decode', case, setting) for case, setting in (
