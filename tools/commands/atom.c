@@ -340,11 +340,26 @@ static int show_word(atom_settings *s, char *word)
     return show_descriptor(s);
 }
 
+/* Takes what a script says of a thread; false: an option says something of it, too. */
+static bool take_part(atom_settings *s, const atom_script_part *part)
+{
+    if (s->thread != OPTION_NOT_GIVEN || s->tensor != NULL || s->fragment != NULL || s->operand != NULL)
+        return false;
+    s->thread = part->tensor != NULL || part->fragment != NULL ? part->thread : OPTION_NOT_GIVEN;
+    s->tensor = part->tensor;
+    s->fragment = part->fragment;
+    s->operand = part->operand;
+    return true;
+}
+
 /* One expression of a script, under the options of the command; print_latex draws without --svg, too. */
-static int show_expression(void *context, const char *expression, bool picture)
+static int show_expression(void *context, const char *expression, const atom_script_part *part, bool picture)
 {
     atom_settings s = *(const atom_settings *)context;
-    char         *word = strdup(expression);
+    if (part != NULL && !take_part(&s, part))
+        return command_fail("atom", "which thread has what is given by the lines and by options"),
+               COMMAND_USAGE;
+    char *word = strdup(expression);
     if (word == NULL)
         return command_fail("atom", "out of memory");
     s.latex = s.latex || (picture && !s.svg && !s.json);

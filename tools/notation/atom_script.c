@@ -62,6 +62,17 @@ static void put(text_writer *w, const char *text, size_t bytes)
     w->text[w->used] = '\0';
 }
 
+/* Where the longest name with a value ends that begins here, threadIdx.x among them; `at`: there is none. */
+static const char *valued_end(const script *s, const char *at, const char *end)
+{
+    const char *last = at;
+    while (last < end && (in_name(*last) || *last == '.'))
+        last++;
+    while (last > at && value_of(s, at, (size_t)(last - at)) == NULL)
+        last--;
+    return last > at && (last == end || !in_name(*last)) ? last : at;
+}
+
 /* Writes a name, or its value; of Kernel_traits::NAME the last part may be the one with a value.  Returns where it ends. */
 static const char *put_name(const script *s, text_writer *w, const char *at, const char *end, bool member)
 {
@@ -71,11 +82,18 @@ static const char *put_name(const script *s, text_writer *w, const char *at, con
         last = at + 2;
         at = last + name_bytes(last, end);
     }
-    const char *value = member ? NULL : value_of(s, last, (size_t)(at - last));
     if (at - begin == 8 && memcmp(begin, "typename", 8) == 0)
         return at;
-    put(w, value != NULL ? value : begin, value != NULL ? strlen(value) : (size_t)(at - begin));
-    return at;
+    const char *valued = member ? last : valued_end(s, last, end);
+    if (valued == last) {
+        put(w, begin, (size_t)(at - begin));
+        return at;
+    }
+    const char *value = value_of(s, last, (size_t)(valued - last));
+    size_t      bytes = strlen(value);
+    put(w, value, bytes);
+    bool called = bytes > 0 && value[bytes - 1] == ')'; /* decltype of a call: a value already */
+    return valued + (called && end - valued >= 2 && memcmp(valued, "{}", 2) == 0 ? 2 : 0);
 }
 
 /* [at, end) with values in the place of names, and one blank in the place of several; false: it is too long. */
@@ -159,17 +177,110 @@ static char *behind_title(char *text)
     return close + strspn(close, ", ");
 }
 
-/* A thread's part is asked for by options. */
-static int show_value(const script *s, const char *text)
+/* The first of several members that the text calls, outside of all brackets; *open: its bracket.  NULL: none. */
+static char *member_call(char *text, const char *const *names, int count, char **open, int *which)
 {
-    static const char *const members[] = {".get_slice(", ".get_thread_slice(", ".partition_", ".retile_",
-                                          "partition_fragment_"};
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-        if (strstr(text, members[i]) != NULL)
-            return refuse("what a thread has is shown by --tensor, --thread and --operand, behind the tiled "
-                          "MMA or copy alone",
-                          text, strlen(text));
-    return s->show(s->context, text, false);
+    int depth = 0;
+    for (char *c = text; *c != '\0'; c++) {
+        depth += strchr("([{<", *c) != NULL;
+        depth -= strchr(")]}>", *c) != NULL;
+        for (int i = 0; depth == 0 && *c == '.' && i < count; i++) {
+            size_t bytes = strlen(names[i]);
+            if (strncmp(c + 1, names[i], bytes) != 0 || c[1 + bytes] != '(')
+                continue;
+            *open = c + 1 + bytes;
+            *which = i;
+            return c;
+        }
+    }
+    return NULL;
+}
+
+/* The tensor in mma.get_slice(t).partition_fragment_A(tensor), or NULL. */
+static char *tensor_of_fragment(char *text)
+{
+    static const char *const names[] = {"partition_fragment_A", "partition_fragment_B", "partition_fragment_C"};
+    char                    *open;
+    int                      which;
+    char                    *close = member_call(text, names, 3, &open, &which) != NULL ? closing(open) : NULL;
+    if (close == NULL || close[1] != '\0')
+        return NULL;
+    *close = '\0';
+    return open + 1;
+}
+
+/* What follows get_slice(t): nothing, or the member that says which part.  False: something else. */
+static bool read_part(char *text, atom_script_part *part)
+{
+    static const char *const names[] =
+        {"partition_S",          "partition_D",          "partition_A",          "partition_B", "partition_C",
+         "partition_fragment_A", "partition_fragment_B", "partition_fragment_C", "retile_S",    "retile_D"};
+    static const char *const operands[] = {NULL, NULL, "A", "B", "C", "A", "B", "C", NULL, NULL};
+    enum { RETILE = 8 };
+    char *open;
+    int   which;
+    if (*text == '\0')
+        return true;
+    if (member_call(text, names, sizeof names / sizeof names[0], &open, &which) != text)
+        return false;
+    char *close = closing(open);
+    if (close == NULL || close[1] != '\0')
+        return false;
+    *close = '\0';
+    char *tensor = which < RETILE ? open + 1 : tensor_of_fragment(open + 1);
+    part->operand = operands[which];
+    part->tensor = tensor;
+    part->fragment = tensor == NULL ? open + 1 : NULL;
+    return true;
+}
+
+/* partition_fragment_C(mma, shape): what every thread has.  Cuts the shape off; NULL: it is another expression. */
+static char *fragment_of_shape(char *text, atom_script_part *part)
+{
+    static const struct {
+        const char *call, *operand;
+    } calls[] = {{"partition_fragment_A", "A"}, {"partition_fragment_B", "B"}, {"partition_fragment_C", "C"}};
+    char *mma = NULL;
+    int   depth = 0;
+    for (size_t i = 0; i < 3 && mma == NULL; i++) {
+        mma = inside_of(text, calls[i].call);
+        part->operand = calls[i].operand;
+    }
+    for (char *c = mma; c != NULL && *c != '\0'; c++) {
+        depth += strchr("([{<", *c) != NULL;
+        depth -= strchr(")]}>", *c) != NULL;
+        if (depth == 0 && *c == ',') {
+            *c = '\0';
+            part->tensor = c + 1 + strspn(c + 1, " ");
+            return mma;
+        }
+    }
+    return NULL;
+}
+
+/* An expression, perhaps with get_slice(t) behind it, and what that thread has. */
+static int show_value(const script *s, const char *value)
+{
+    static const char *const slices[] = {"get_slice", "get_thread_slice"};
+    char                     text[TEXT_BYTES], *open, *end;
+    int                      which;
+    atom_script_part         part = {.tensor = NULL};
+    strcpy(text, value);
+    char *mma = fragment_of_shape(text, &part);
+    if (mma != NULL)
+        return s->show(s->context, mma, &part, false);
+    part.operand = NULL;
+    char *slice = member_call(text, slices, 2, &open, &which), *close = slice != NULL ? closing(open) : NULL;
+    if (close == NULL)
+        return s->show(s->context, text, NULL, false);
+    *slice = *close = '\0';
+    part.thread = strtol(open + 1, &end, 10);
+    if (end == open + 1 || *end != '\0')
+        return refuse("a thread is a number, such as one that a line gave before, idx = 9", open + 1,
+                      strlen(open + 1));
+    if (!read_part(close + 1, &part))
+        return refuse("this is not a part that a thread has", close + 1, strlen(close + 1));
+    return s->show(s->context, text, &part, false);
 }
 
 static int show(script *s, char *text)
@@ -184,7 +295,9 @@ static int show(script *s, char *text)
             continue;
         inside = behind_title(inside);
         s->shown |= *inside != '\0'; /* print("\n") shows nothing */
-        return *inside != '\0' ? s->show(s->context, inside, prints[i].picture) : COMMAND_OK;
+        if (*inside == '\0' || !prints[i].picture)
+            return *inside == '\0' ? COMMAND_OK : show_value(s, inside);
+        return s->show(s->context, inside, NULL, true);
     }
     s->shown = true;
     return show_value(s, text);

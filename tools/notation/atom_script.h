@@ -3,9 +3,15 @@
 #define PTXPACK_ATOM_SCRIPT_H
 #include <stdbool.h>
 
-/* Shows an expression in which every name has been replaced by what it stands for; `picture`: by print_latex.  Returns a status
- * of the command. */
-typedef int atom_script_show(void *context, const char *expression, bool picture);
+/* What a thread has, as copy.get_slice(9).partition_S(tensor) asks; a text is NULL where the expression has none. */
+typedef struct atom_script_part {
+    long        thread;
+    const char *tensor, *fragment, *operand; /* operand of a tiled MMA: A, B or C */
+} atom_script_part;
+
+/* Shows an expression in which every name has been replaced by what it stands for, or a thread's part of it (NULL: all);
+ * `picture`: by print_latex.  Returns a status of the command. */
+typedef int atom_script_show(void *context, const char *expression, const atom_script_part *part, bool picture);
 
 /* Could the text be more than one name of an atom? */
 bool atom_script_is(const char *text);
