@@ -23,7 +23,7 @@ override LDLIBS += -ldl -lpthread -lm
 
 # ---- sources: every file of a room belongs to it ------------------------------------------------
 sources   = $(sort $(wildcard $(addsuffix /*.c,$(1))))
-LIB_SRC   := $(call sources,cache cache/* loader loader/* host host/*)
+LIB_SRC   := $(call sources,cache cache/* loader loader/* host host/* host/*/*)
 TOOLS_SRC := $(call sources,tools $(addprefix tools/,commands notation workbench problem bench))
 RUNTIME_SRC := $(call sources,tools/emu/runtime)
 EMU_SRC   := $(filter-out $(RUNTIME_SRC),$(call sources,tools/emu/*))
@@ -39,7 +39,7 @@ PUBLIC_HEADERS := cache/cache.h \
     $(addprefix loader/,version.h status.h driver.h registry.h loader.h expand/expand.h build/program.h build/preload.h) \
     $(addprefix host/,ptxpack.h dtype.h preload_plan.h layout/layout.h layout/tensor.h) \
     $(addprefix host/atom/,atom.h copy_atom.h tiled.h banks.h wgmma.h tma.h) \
-    $(addprefix host/,plan/instance.h attention/attention.h gemm/gemm.h vector/vector.h) \
+    $(addprefix host/,plan/instance.h attention/attention.h attention/merge/merge.h gemm/gemm.h vector/vector.h) \
     tools/emu/emu_api.h
 
 objects   = $(patsubst %.c,$(B)/%.o,$(1))

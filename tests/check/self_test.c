@@ -81,6 +81,14 @@ static const breakage breakages[] = {
      "setp.gt.and.s32 %ep_here, %ep_rows, \\[ep_p*D_COPY_ROWS+1],", "gemm bf16 rc 150x"},
     {"the end of a row of D is left out", "gemm/mma_epilogue.ptx", "setp.gt.s32 %ep_here, %ep_columns, \\e;",
      "setp.gt.s32 %ep_here, %ep_columns, \\e+1;", "gemm bf16 rc 150x"},
+    {"nothing is broken in merges", "attention/merge.ptx", NULL, NULL, "merge "},
+    {"o of a part without keys counts", "attention/merge.ptx", "DROP_PART b, %none_b", "", "merge "},
+    {"the maximum is not taken out", "attention/merge.ptx", "max.f32 %most, %lse_a, %lse_b;",
+     "mov.f32 %most, 0f00000000;", "merge "},
+    {"the merged LSE is in base 2", "attention/merge.ptx", "0f3F317218, %most;", "0f3F800000, %most;",
+     "merge "},
+    {"the LSE of one head serves all heads", "attention/merge.ptx", "mad.lo.u32 %x, %batch, %heads, %head;",
+     "mul.lo.u32 %x, %batch, %heads;", "merge "},
     {"z leaves its place in the last piece", "vector/add.ptx", "add.u64 %z, %z, 2;", "", "vector_add"},
     {"x is multiplied by b", "vector/add.ptx", "FMA2 %xs\\i, %a", "FMA2 %xs\\i, %b", "vector_add"},
 };
@@ -231,6 +239,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_gemm(run);
     check_attention(run);
     check_lengths(run);
+    check_merge(run);
     device_close(&run->gpu);
 }
 

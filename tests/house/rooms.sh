@@ -55,7 +55,7 @@ awk -v public=" $public " '
             print $1 ": the emulator includes " $2
         if (level($2) > level($1))
             print $1 ": an arrow up to " $2
-        else if (level($1) == 7 && from != to && level($2) == 7)
+        else if (level($1) == 7 && level($2) == 7 && !within(from, to) && !within(to, from))
             print $1 ": an arrow aside to " $2
         mirror = $1 ~ /^tests\/emu\// ? "tools/emu" : substr($1, 7)
         sub(/\/.*/, mirror ~ /^tools/ ? "/emu" : "", mirror)

@@ -61,6 +61,7 @@ STEPS = {
     'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
     'attention/mma.ptx': MMA + [(80, 'attention_mma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
     'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'ASYNC=latest')],
+    'attention/merge.ptx': [(sm, 'attention_merge', 'merge ', '') for sm in (80, 75)],
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
     'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')],
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
@@ -71,7 +72,7 @@ STEPS = {
 }
 # What the cases of a host file are, by a part of its name; the first that fits.
 HOST_STEPS = [('host/attention/wgmma', 'attention/wgmma.ptx'), ('host/attention/mma', 'attention/mma.ptx'),
-              ('host/attention/decode', 'attention/decode.ptx'), ('host/attention/attention_symbols', 'attention/mma.ptx'),
+              ('host/attention/decode', 'attention/decode.ptx'), ('host/attention/merge', 'attention/merge.ptx'), ('host/attention/attention_symbols', 'attention/mma.ptx'),
               ('host/gemm/wgmma', 'gemm/wgmma.ptx'), ('host/gemm/', 'gemm/mma.ptx'), ('host/plan/', 'attention/wgmma.ptx')]
 SMALL_SECONDS, LARGE_SECONDS = 60, 900  # of processor time: a step takes a second, or a minute
 SMALL_BUDGET, LARGE_BUDGET = 1 << 21, 1 << 24  # warp instructions of a launch: the cases need half a million

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "host/attention/inspect.h"
+#include "host/attention/merge/inspect.h"
 #include "host/gemm/inspect.h"
 #include "host/vector/inspect.h"
 #include "loader/inspect.h"
@@ -189,6 +190,28 @@ static void every_vector_plan_is_listed(void **state)
     }
 }
 
+static void every_merge_plan_is_listed(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < ARCHS; a++) {
+        ptxpack *handle = open_arch(archs[a]);
+        for (unsigned i = 0; i < 2 * 2 * 3; i++) {
+            const ptxpack_attention_merge_desc desc = {.size = sizeof desc,
+                                                       .dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16,
+                                                       .batch = 2,
+                                                       .seqlen_q = 300,
+                                                       .heads_q = 4,
+                                                       .head_dim = i < 4   ? 64
+                                                                   : i < 8 ? 80
+                                                                           : 512,
+                                                       .options = i / 2 % 2};
+            assert_int_equal(plan_listed(&merge_op, handle, &desc),
+                             a > 0 || i % 2 == 0); /* sm_75 has no bf16 */
+        }
+        ptxpack_close(handle);
+    }
+}
+
 /* The problems above reach every build of the rows that some device chooses for them, so the list has no build
  * that plans do not need. */
 static void most_of_the_list_is_asked_for(void **state)
@@ -226,8 +249,8 @@ int main(void)
     setenv("PTXPACK_PTXAS", "none", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_attention_plan_is_listed), cmocka_unit_test(every_gemm_plan_is_listed),
-        cmocka_unit_test(every_vector_plan_is_listed),    cmocka_unit_test(most_of_the_list_is_asked_for),
-        cmocka_unit_test(every_instance_is_listed),
+        cmocka_unit_test(every_vector_plan_is_listed),    cmocka_unit_test(every_merge_plan_is_listed),
+        cmocka_unit_test(most_of_the_list_is_asked_for),  cmocka_unit_test(every_instance_is_listed),
     };
     return cmocka_run_group_tests(tests, make_list, NULL);
 }
