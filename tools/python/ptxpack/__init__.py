@@ -9,11 +9,14 @@
 
 Calls
     attention(q, k, v, *, causal, window, softcap, scale, align, layout, dtype, out, lse, return_lse,
-              q_descale, k_descale, v_descale, stream)
+              q_descale, k_descale, v_descale, stream, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+              seqused_q, seqused_k, page_table, cache_batch_idx, leftpad_k)
+    attention_with_kvcache(q, k_cache, v_cache, ..., cache_seqlens, block_table, ...)   flash-attn's flash_attn_with_kvcache
     matmul(a, b, *, alpha, beta, c, bias, activation, dtype, out, stream)
     vector_add(x, y, a, b, c, *, dtype, out, stream)
     kernel(file, entry=None, *, text, include, options, symbols, NAME=...)
                                              a kernel of your own in macro PTX or CUDA C++; call it with grid, block, arguments
+    flash_attn                               a module with flash-attn's functions: a caller changes the line of its import
     torch.attention(q, k, v, ...)            after `import ptxpack.torch`: an operator that torch.compile traces
     from_numpy(array, dtype=None, device=0)  a Tensor with a copy of a NumPy array; its numpy() copies it back
     from_host(data, shape, dtype, device=0)  the same with bytes; its to_host() copies them back
@@ -44,10 +47,11 @@ Library  The library is $PTXPACK_LIBRARY, else libptxpack.so in the folder of th
          with it, else where the dynamic linker finds it.  Plans and machine code are kept: only first calls are slow.
 """
 from .library import ArgumentError, Error, Unsupported
+from .flash_attn import flash_attn_with_kvcache as attention_with_kvcache
 from .operations import attention, info, matmul, vector_add
 from .program import Kernel, kernel
 from .tensor import Tensor, empty, from_host, from_numpy
 
 __version__ = "0.1.0"
-__all__ = ["ArgumentError", "Error", "Kernel", "Tensor", "Unsupported", "__version__", "attention", "empty",
-           "from_host", "from_numpy", "info", "kernel", "matmul", "vector_add"]
+__all__ = ["ArgumentError", "Error", "Kernel", "Tensor", "Unsupported", "__version__", "attention",
+           "attention_with_kvcache", "empty", "from_host", "from_numpy", "info", "kernel", "matmul", "vector_add"]

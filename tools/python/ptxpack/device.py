@@ -125,18 +125,19 @@ class _Device:
 
 
 def _attention_desc(dtype: int, sizes: tuple[int, ...], scale: float, mask: int, left: int, right: int,
-                    softcap: float, strides: tuple[tuple[int, ...], ...]) -> Any:
+                    softcap: float, strides: tuple[tuple[int, ...], ...], lengths: tuple[int, ...] = ()) -> Any:
     return _AttentionDesc(ctypes.sizeof(_AttentionDesc), dtype, *sizes, scale, mask, left, right, softcap,
-                          *(_Strides(*three) for three in strides))
+                          *(_Strides(*three) for three in strides), *lengths)
 
 
 class _Plan:
-    """A plan, and a workspace for each stream that it was launched on."""
-    __slots__ = ("device", "workspace_bytes", "workspaces", "pointer", "free", "__weakref__")
+    """A plan, and for each stream that it was launched on a workspace and arrays of one number."""
+    __slots__ = ("device", "workspace_bytes", "workspaces", "constants", "pointer", "free", "__weakref__")
 
     def __init__(self, device: _Device, operation: str, description: Any) -> None:
         self.device, self.workspace_bytes = device, 0
         self.workspaces: dict[Any, int] = {}
+        self.constants: dict[Any, int] = {}
         self.pointer, self.free = ctypes.c_void_p(), getattr(device.lib, "ptxpack_%s_plan_free" % operation)
         create = getattr(device.lib, "ptxpack_%s_plan_create" % operation)
         with device.entered():
@@ -145,19 +146,31 @@ class _Plan:
     def workspace(self, stream: int) -> int:
         if not self.workspace_bytes:
             return 0
-        if self.device.capturing(stream):  # a graph may run on any stream, at any time
-            return self.device.allocate_zeros(self.workspace_bytes)
         key: Any = (stream, threading.get_ident()) if stream == PER_THREAD_STREAM else stream or LEGACY_STREAM
-        if key not in self.workspaces:
+        return self._own(self.workspaces, key, self.workspace_bytes, stream)
+
+    def constant(self, name: str, count: int, number: int, stream: int) -> int:
+        """An array of int32 that holds the number in what this thread enqueues on the stream until it asks again."""
+        key = name, stream or LEGACY_STREAM, threading.get_ident()
+        address = self._own(self.constants, key, 4 * count, stream)
+        with self.device.entered() as call:
+            call("cuMemsetD32Async", ctypes.c_uint64(address), ctypes.c_uint(number), ctypes.c_size_t(count),
+                 ctypes.c_void_p(stream))
+        return address
+
+    def _own(self, kept: dict[Any, int], key: Any, size: int, stream: int) -> int:
+        if self.device.capturing(stream):  # a graph may run on any stream, at any time
+            return self.device.allocate_zeros(size)
+        if key not in kept:
             with _lock:
-                if key not in self.workspaces:
-                    self.workspaces[key] = self.device.allocate_zeros(self.workspace_bytes)
-        return self.workspaces[key]
+                if key not in kept:
+                    kept[key] = self.device.allocate_zeros(size)
+        return kept[key]
 
     def __del__(self) -> None:
         if self.pointer:
             self.free(self.pointer)
-        for address in self.workspaces.values():
+        for address in (*self.workspaces.values(), *self.constants.values()):
             self.device.free(address)
 
 

@@ -88,7 +88,7 @@ class _Torch(_Other):
     def __init__(self) -> None:
         torch: Any = sys.modules["torch"]
         kinds = {"f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn", "f32": "float32",
-                 "u8": "uint8", "u16": "uint16"}
+                 "u8": "uint8", "u16": "uint16", "s32": "int32"}
         self.dtypes = {kind: getattr(torch, name) for kind, name in kinds.items() if hasattr(torch, name)}
         self.kinds = {dtype: kind for kind, dtype in self.dtypes.items()}
         self.torch = torch

@@ -11,6 +11,8 @@ from typing import Any, NoReturn, Optional
 LIBRARY = "../../../build/libptxpack.so"  # from this folder; `make install` writes its own here
 
 F16, BF16, E4M3 = 1, 2, 3  # ptxpack_dtype
+DENSE, PACKED, PAGED = 0, 1, 2  # ptxpack_rows
+LENGTHS_Q, LENGTHS_K, ROW_MAP, LEFT_PAD = 1, 2, 4, 8  # the options of ptxpack_attention_desc
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2  # CUDA's handles; 0 is the first as well
 
 
@@ -60,10 +62,12 @@ _AttentionDesc = _structure(
     "_AttentionDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"),
     (ctypes.c_int32, "batch seqlen_q seqlen_kv heads_q heads_kv head_dim"), (ctypes.c_float, "scale"),
     (ctypes.c_int, "mask"), (ctypes.c_int32, "window_left window_right"), (ctypes.c_float, "softcap"),
-    (_Strides, "q k v o"))
+    (_Strides, "q k v o"), (ctypes.c_int, "q_rows kv_rows"),
+    (ctypes.c_int32, "rows_q rows_kv page_rows table_width"), (ctypes.c_uint32, "options"))
 _AttentionBuffers = _structure(
     "_AttentionBuffers", (ctypes.c_uint32, "size"),
-    (ctypes.c_uint64, "q k v o lse workspace q_descale k_descale v_descale"))
+    (ctypes.c_uint64, "q k v o lse workspace q_descale k_descale v_descale starts_q starts_kv lengths_q lengths_kv "
+                      "row_map left_pad page_table"))
 _GemmDesc = _structure(
     "_GemmDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "m n k batch"),
     (ctypes.c_int, "order_a order_b"),

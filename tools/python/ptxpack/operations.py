@@ -10,6 +10,7 @@ from typing import Any, Optional, Sequence
 from .library import ArgumentError, BF16, E4M3, F16, _AttentionBuffers, _GemmBuffers, _lock
 from .device import _device
 from .arrays import _Event, _View, _dense, _is_compact
+from .lengths import _Lengths
 from .tensor import Tensor
 from .frameworks import _library_for, _stream_handle
 
@@ -142,21 +143,21 @@ def _strides_of(view: _View, order: Sequence[int]) -> tuple[int, ...]:
     return three
 
 
-def _sizes_of(q: _View, k: _View, v: _View, order: Sequence[int]) -> tuple[int, ...]:
-    """batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim of three shapes that fit each other."""
-    for view in (q, k, v):
-        if len(view.shape) != 4:
-            raise ArgumentError("%s has %d dimensions, and must have 4" % (view.name, len(view.shape)))
+def _sizes_of(q: _View, k: _View, v: _View, order: Sequence[int], lengths: _Lengths) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """batch, seqlen_q, seqlen_kv, heads_q, heads_kv, head_dim of three shapes that fit each other, and how rows are stored."""
     batch, rows, heads, dim = (q.shape[at] for at in order)
     batch_k, keys, heads_k, dim_k = (k.shape[at] for at in order)
     if k.shape != v.shape:
         raise ArgumentError("k is %s and v is %s: they must have the same shape" % (k.shape, v.shape))
-    if batch != batch_k or dim != dim_k:
-        raise ArgumentError("q is %s and k is %s: batch and last dimension must agree" % (q.shape, k.shape))
+    if dim != dim_k or not lengths and batch != batch_k:
+        raise ArgumentError("q is %s and k is %s: %slast dimension must agree" % (
+            q.shape, k.shape, "" if lengths else "batch and "))
+    fields = lengths.fields((batch, rows), (batch_k, keys))
+    batch, (rows, keys) = lengths.batch(batch, batch_k), lengths.most(rows, keys)
     sizes = batch, rows, keys, heads, heads_k, dim
-    if max(sizes) >= 2**31:
-        raise ArgumentError("an extent of %d is too large" % max(sizes))
-    return sizes
+    if max(sizes + fields) >= 2**31:
+        raise ArgumentError("an extent of %d is too large" % max(sizes + fields))
+    return sizes, fields
 
 
 def _descale(call: _Call, name: str, array: Any, sizes: Sequence[int]) -> int:
@@ -172,7 +173,10 @@ def _descale(call: _Call, name: str, array: Any, sizes: Sequence[int]) -> int:
 def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = None, softcap: float = 0.0,
               scale: Optional[float] = None, align: str = "bottom-right", layout: str = "bshd",
               dtype: Optional[str] = None, out: Any = None, lse: Any = None, return_lse: bool = False,
-              q_descale: Any = None, k_descale: Any = None, v_descale: Any = None, stream: Any = None) -> Any:
+              q_descale: Any = None, k_descale: Any = None, v_descale: Any = None, stream: Any = None,
+              cu_seqlens_q: Any = None, cu_seqlens_k: Any = None, max_seqlen_q: Optional[int] = None,
+              max_seqlen_k: Optional[int] = None, seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
+              cache_batch_idx: Any = None, leftpad_k: Any = None) -> Any:
     """softmax(scale q k^T + mask) v, heads of q shared among those of k and v (GQA, MQA).
 
     q        [batch, seqlen_q, heads_q, head_dim]; k, v [batch, seqlen_kv, heads_kv, head_dim]; with
@@ -187,13 +191,30 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     lse      where the logarithms of the sums go, f32 [batch, heads_q, seqlen_q]; they are a second result
              with this or with return_lse=True
     q_descale, k_descale, v_descale   with e4m3: f32 [batch, heads_kv], what a stored 1 means; None: 1
+
+    Sequences with lengths of their own, under the names of flash-attn.  The arrays are int32 on the device, and are read by the
+    kernel: nothing waits for them, and one captured graph serves a decoding loop.  A mask goes by each sequence's own lengths.
+
+    seqused_q, seqused_k   [batch], or a number: the lengths of q, and of k and v; what is beyond them may hold anything, and
+                     is not written in the result
+    cu_seqlens_q     [batch + 1], where sequences begin in packed q, [rows, heads_q, head_dim]; lse is [heads_q, rows].
+                     max_seqlen_q is the longest; None: there may be one sequence alone
+    cu_seqlens_k     [batch + 1], the same of packed k and v, with max_seqlen_k
+    page_table       [batch, pages of a sequence], with k and v [pages, rows of a page, heads_kv, head_dim]: their pages, of
+                     which those beyond a length may be anything
+    cache_batch_idx  [batch]: the sequence of k and v that each sequence of q goes with
+    leftpad_k        [batch], or a number: the first rows of k and v that are no keys, which the lengths count
     """
     call = _Call("q", q, stream)
     views = call.first, call.view("k", k), call.view("v", v)
     if layout not in _LAYOUTS:
         raise ArgumentError("layout is %r, and may be 'bshd' or 'bhsd'" % (layout,))
     order = _LAYOUTS[layout]
-    sizes = _sizes_of(*views, order)
+    lengths = _Lengths(call, max_seqlen_q, max_seqlen_k, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k,
+                       seqused_q=seqused_q, seqused_k=seqused_k, page_table=page_table, cache_batch_idx=cache_batch_idx,
+                       leftpad_k=leftpad_k)
+    q_view, k_view, v_view = map(lengths.batched, views)
+    sizes, stored = _sizes_of(q_view, k_view, v_view, order, lengths)
     kind = _one_type(views, dtype)
     if scale is not None and not scale > 0:
         raise ArgumentError("scale is %r, and must be above 0" % (scale,))
@@ -202,15 +223,17 @@ def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: Any = Non
     o, o_view = call.output("out", out, "bf16" if kind == "e4m3" else views[0].kind)
     want_lse, logs, logs_address = return_lse or lse is not None, None, 0
     if want_lse:
-        logs, logs_view = call.output("lse", lse, "f32", (sizes[0], sizes[3], sizes[1]))
+        shape = (sizes[3], stored[2]) if lengths.packed_q else (sizes[0], sizes[3], sizes[1])
+        logs, logs_view = call.output("lse", lse, "f32", shape)
         if not _is_compact(logs_view):
             raise ArgumentError("lse must be contiguous")
         logs_address = logs_view.address
-    strides = tuple(_strides_of(view, order) for view in views + (o_view,))
+    strides = tuple(_strides_of(view, order) for view in (q_view, k_view, v_view, lengths.batched(o_view)))
     plan = call.device.attention_plan(_TYPES[kind], sizes, float(scale or 0),
-                                      *_mask_of(causal, window, align), float(softcap), strides)
+                                      *_mask_of(causal, window, align), float(softcap), strides, *((stored,) if lengths else ()))
     addresses = [view.address for view in views + (o_view,)]
     addresses += [logs_address, plan.workspace(call.stream)] + scales
+    addresses += lengths.addresses(lambda name, number: plan.constant(name, sizes[0], number, call.stream))
     buffers = _AttentionBuffers(ctypes.sizeof(_AttentionBuffers), *addresses)
     launch = call.device.lib.ptxpack_attention_launch
     call.device.check(launch(plan.pointer, ctypes.byref(buffers), call.stream))

@@ -1,0 +1,291 @@
+"""lengths.py - sequences with lengths of their own: ptxpack.attention and ptxpack.flash_attn on the emulated driver, compared with
+a reference in NumPy's doubles.  What no sequence has is NaN.  numpy.sh runs it."""
+import itertools
+import unittest
+
+import numpy
+
+import ptxpack
+from ptxpack.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
+
+HEADS, HEADS_K, DIM = 4, 2, 16
+NO_PAGE = 0x7ffffff0
+
+
+def ints(values):
+    return ptxpack.from_numpy(numpy.array(values, "int32"))
+
+
+def half(array):
+    return ptxpack.from_numpy(array.astype("float16"))
+
+
+class Lent:
+    """An array that has only DLPack."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+
+def attend(q, k, v, causal=False, window=(-1, -1), softcap=0.0, scale=None):
+    """o [rows, heads, dim] and lse [heads, rows] of one sequence."""
+    rows, keys = len(q), len(k)
+    q, k, v = (x.astype("float16").astype("float64") for x in (q, k, v))
+    k, v = (numpy.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
+    s = numpy.einsum("ihd,jhd->hij", q, k) * (scale or DIM**-0.5)
+    s = softcap * numpy.tanh(s / softcap) if softcap else s
+    left, right = window[0], 0 if causal else window[1]
+    distance = numpy.arange(keys)[None] - numpy.arange(rows)[:, None] - (keys - rows)
+    seen = ((right < 0) | (distance <= right)) & ((left < 0) | (distance >= -left))
+    s = numpy.where(seen, s, -numpy.inf)
+    with numpy.errstate(invalid="ignore", divide="ignore"):
+        top = s.max(axis=2, initial=-numpy.inf, keepdims=True)
+        p = numpy.where(seen, numpy.exp(s - top), 0)
+        total = p.sum(axis=2, keepdims=True)
+        o = numpy.einsum("hij,jhd->ihd", numpy.where(total > 0, p / total, 0), v)
+        lse = numpy.where(total > 0, top + numpy.log(total), -numpy.inf)
+    return o, lse[..., 0]
+
+
+class Batch:
+    """Random sequences, in all the ways to store them."""
+
+    def __init__(self, lengths_q, lengths_k, seed=1):
+        self.random = numpy.random.default_rng(seed)
+        self.lengths_q, self.lengths_k = lengths_q, lengths_k
+        self.q = [self.random.standard_normal((n, HEADS, DIM)) for n in lengths_q]
+        self.k = [self.random.standard_normal((n, HEADS_K, DIM)) for n in lengths_k]
+        self.v = [self.random.standard_normal((n, HEADS_K, DIM)) for n in lengths_k]
+
+    def packed(self, which):
+        return half(numpy.concatenate(getattr(self, which)))
+
+    @staticmethod
+    def starts(lengths):
+        return ints([0] + list(itertools.accumulate(lengths)))
+
+    def dense(self, which, rows, places=None, sequences=None, pad=()):
+        arrays = getattr(self, which)
+        whole = numpy.full((sequences or len(arrays), rows) + arrays[0].shape[1:], numpy.nan)
+        for i, array in enumerate(arrays):
+            first = pad[i] if pad else 0
+            whole[places[i] if places else i, first:first + len(array)] = array
+        return half(whole)
+
+    def paged(self, rows, width):
+        """k, v and the page table."""
+        pages = sum(-(-n // rows) for n in self.lengths_k) + 2
+        k, v = (numpy.full((pages, rows, HEADS_K, DIM), numpy.nan) for _ in "kv")
+        table, order = numpy.full((len(self.k), width), NO_PAGE), iter(self.random.permutation(pages))
+        for i, n in enumerate(self.lengths_k):
+            for at in range(0, n, rows):
+                page = table[i, at // rows] = next(order)
+                count = min(rows, n - at)
+                k[page, :count], v[page, :count] = self.k[i][at:at + count], self.v[i][at:at + count]
+        return half(k), half(v), ints(table)
+
+    def expect(self, test, i, o, lse=None, **options):
+        """The rows of sequence i."""
+        want, want_lse = attend(self.q[i], self.k[i], self.v[i], **options)
+        test.assertEqual(o.shape, want.shape)
+        numpy.testing.assert_allclose(o.astype("float64"), want, rtol=4 * 2.0**-11, atol=4 * 2.0**-11)
+        if lse is not None:
+            numpy.testing.assert_allclose(lse.astype("float64"), want_lse, rtol=2e-3, atol=2e-3)
+
+    def expect_packed(self, test, o, lse=None, **options):
+        at = 0
+        for i, n in enumerate(self.lengths_q):
+            self.expect(test, i, o.numpy()[at:at + n], None if lse is None else lse.numpy()[:, at:at + n], **options)
+            at += n
+        test.assertEqual(o.shape, (at, HEADS, DIM))
+
+    def expect_dense(self, test, o, lse=None, **options):
+        for i, n in enumerate(self.lengths_q):
+            self.expect(test, i, o.numpy()[i, :n], None if lse is None else lse.numpy()[i, :, :n], **options)
+
+
+class Varlen(unittest.TestCase):
+    def test_packed(self):
+        batch = Batch((2, 0, 1, 3, 1), (5, 4, 0, 40, 1))
+        q, k, v, n, m = (batch.packed("q"), batch.packed("k"), batch.packed("v"), batch.starts(batch.lengths_q),
+                         batch.starts(batch.lengths_k))
+        for options in ({}, {"causal": True}, {"window_size": (7, 2)}, {"softcap": 3.0, "softmax_scale": 0.5, "causal": True}):
+            with self.subTest(options):
+                mine = {{"window_size": "window", "softmax_scale": "scale"}.get(x, x): y for x, y in options.items()}
+                o, lse, none = flash_attn_varlen_func(q, k, v, n, m, 3, 40, return_attn_probs=True, **options)
+                self.assertEqual((none, lse.shape), (None, (HEADS, 7)))
+                batch.expect_packed(self, o, lse, **mine)
+        batch.expect_packed(self, flash_attn_varlen_func(q, k, v, n, m, 3, 40, 0.0, None, True), causal=True)
+        o, lse = ptxpack.attention(*map(Lent, (q, k, v)), cu_seqlens_q=Lent(n), cu_seqlens_k=Lent(m), max_seqlen_q=3, return_lse=True)
+        batch.expect_packed(self, o, lse)
+
+    def test_heads_first(self):
+        batch = Batch((2, 1), (5, 33))
+        q, k, v = (half(batch.packed(x).numpy().transpose(1, 0, 2)) for x in "qkv")
+        o = ptxpack.attention(q, k, v, layout="bhsd", cu_seqlens_q=batch.starts((2, 1)), cu_seqlens_k=batch.starts((5, 33)),
+                              max_seqlen_q=2, max_seqlen_k=33)
+        batch.expect_packed(self, half(o.numpy().transpose(1, 0, 2)))
+
+    def test_pages(self):
+        """As vLLM calls it: by keyword, with a part of a wider table."""
+        batch = Batch((1, 2, 1, 1), (17, 64, 0, 3))
+        for rows in (1, 4, 16, 64):
+            k, v, table = batch.paged(rows, 64 // rows + 3)
+            table.shape = (4, 64 // rows)
+            o, lse = flash_attn_varlen_func(q=batch.packed("q"), k=k, v=v, cu_seqlens_q=batch.starts(batch.lengths_q),
+                                            max_seqlen_q=2, seqused_k=ints(batch.lengths_k), max_seqlen_k=64, softmax_scale=DIM**-0.5,
+                                            causal=True, alibi_slopes=None, window_size=[-1, -1], block_table=table, softcap=0.0,
+                                            return_softmax_lse=True, scheduler_metadata=None, fa_version=2, q_descale=None,
+                                            k_descale=None, v_descale=None, num_splits=0, s_aux=None)
+            batch.expect_packed(self, o, lse, causal=True)
+
+    def test_starts_as_lengths_of_pages(self):
+        """flash-attn 2's way; libraries whose arrays can be subtracted."""
+        batch = Batch((1, 1), (17, 30))
+        k, v, table = batch.paged(16, 2)
+
+        class Starts(Lent):
+            def __init__(self, array):
+                super().__init__(ints(array))
+                self.array = array
+
+            def __getitem__(self, at):
+                return Starts(self.array[at])
+
+            def __sub__(self, other):
+                return ints(self.array - other.array)
+        arguments = batch.packed("q"), k, v, batch.starts((1, 1))
+        o = flash_attn_varlen_func(*arguments, Starts(numpy.array([0, 17, 47])), 1, 30, block_table=table)
+        batch.expect_packed(self, o)
+        with self.assertRaisesRegex(ptxpack.Unsupported, "a Tensor cannot be subtracted; give seqused_k with block_table"):
+            flash_attn_varlen_func(*arguments, ints([0, 17, 47]), 1, 30, block_table=table)
+
+    def test_used_rows_of_q(self):
+        """What is beyond the lengths keeps what it holds, also the lse."""
+        batch = Batch((2, 0, 1), (9, 5, 20))
+        out, lse = (ptxpack.from_numpy(numpy.full(shape, 7, kind)) for shape, kind in (
+            ((3, 3, HEADS, DIM), "float16"), ((3, HEADS, 3), "float32")))
+        got = ptxpack.attention(batch.dense("q", 3), batch.dense("k", 24), batch.dense("v", 24), causal=True, out=out, lse=lse,
+                                seqused_q=ints(batch.lengths_q), seqused_k=ints(batch.lengths_k))
+        self.assertTrue(got[0] is out and got[1] is lse)
+        batch.expect_dense(self, out, lse, causal=True)
+        for i, n in enumerate(batch.lengths_q):
+            self.assertTrue(numpy.all(out.numpy()[i, n:] == 7) and numpy.all(lse.numpy()[i, :, n:] == 7))
+
+    def test_all_alike(self):
+        batch = Batch((2, 2), (9, 9))
+        o, lse = flash_attn_func(batch.dense("q", 2), batch.dense("k", 9), batch.dense("v", 9), causal=True, return_softmax_lse=True)
+        batch.expect_dense(self, o, lse, causal=True)
+
+
+class Cache(unittest.TestCase):
+    def test_lengths(self):
+        batch = Batch((2, 2, 2), (30, 2, 41))
+        q, k, v = batch.dense("q", 2), batch.dense("k", 41), batch.dense("v", 41)
+        o, lse = flash_attn_with_kvcache(q, k, v, cache_seqlens=ints(batch.lengths_k), causal=True, return_softmax_lse=True)
+        batch.expect_dense(self, o, lse, causal=True)
+        batch = Batch((1, 1), (11, 11))
+        q, k, v = batch.dense("q", 1), batch.dense("k", 20), batch.dense("v", 20)
+        for number in (11, numpy.int64(11)):
+            batch.expect_dense(self, flash_attn_with_kvcache(q, k, v, cache_seqlens=number, window_size=(4, 4)), window=(4, 4))
+        whole = Batch((1, 1), (11, 11))
+        batch.expect_dense(self, flash_attn_with_kvcache(q, whole.dense("k", 11), whole.dense("v", 11)))
+
+    def test_map_and_padding(self):
+        batch, places, pad = Batch((1, 1, 1), (10, 1, 25)), (4, 0, 2), (3, 0, 7)
+        k, v = (batch.dense(x, 32, places, 6, pad) for x in "kv")
+        ends = ints([n + p for n, p in zip(batch.lengths_k, pad)])
+        o, lse = flash_attn_with_kvcache(batch.dense("q", 1), k, v, cache_seqlens=ends, cache_batch_idx=ints(places),
+                                         cache_leftpad=ints(pad), causal=True, return_softmax_lse=True)
+        batch.expect_dense(self, o, lse, causal=True)
+
+    def test_pages(self):
+        batch = Batch((1, 1, 1), (50, 0, 16))
+        k, v, table = batch.paged(16, 4)
+        for name in ("block_table", "page_table"):
+            o = ptxpack.attention_with_kvcache(batch.dense("q", 1), k, v, cache_seqlens=ints(batch.lengths_k), **{name: table})
+            batch.expect_dense(self, o)
+        packed = batch.packed("q")
+        o = flash_attn_with_kvcache(packed, k, v, cache_seqlens=ints(batch.lengths_k), page_table=table, cu_seqlens_q=ints([0, 1, 2, 3]),
+                                    max_seqlen_q=1)
+        batch.expect_packed(self, o)
+
+    def test_a_decoding_loop_has_one_plan(self):
+        device, misses = ptxpack.device._device(0), []
+        for n in range(1, 30):
+            batch = Batch((1, 1), (n, 2 * n))
+            k, v, table = batch.paged(16, 4)
+            k, v = (half(numpy.concatenate((x.numpy(), numpy.zeros((8 - x.shape[0], 16, HEADS_K, DIM))))) for x in (k, v))
+            o = flash_attn_varlen_func(batch.packed("q"), k, v, ints([0, 1, 2]), None, 1, 2 * n, seqused_k=ints(batch.lengths_k),
+                                       block_table=table)
+            batch.expect_packed(self, o)
+            o = flash_attn_with_kvcache(batch.dense("q", 1), batch.dense("k", 60), batch.dense("v", 60), cache_seqlens=n)
+            self.assertEqual(o.shape, (2, 1, HEADS, DIM))
+            misses.append(device.attention_plan.cache_info().misses)
+        self.assertEqual(misses[0], misses[-1])
+
+
+class Refusals(unittest.TestCase):
+    def test_lines(self):
+        batch = Batch((1, 1), (5, 9))
+        q, k, v, n, m = batch.packed("q"), batch.packed("k"), batch.packed("v"), ints([0, 1, 2]), ints([0, 5, 14])
+        dense_q, dense_k = batch.dense("q", 1), batch.dense("k", 9)
+        pages, _, table = batch.paged(16, 2)
+        odd = half(numpy.zeros((4, 12, HEADS_K, DIM)))
+        for line, call in (
+                ("q has 3 dimensions, and must have 4$", lambda: ptxpack.attention(q, k, v)),
+                ("q has 4 dimensions, and must have 3 with cu_seqlens_q", lambda: ptxpack.attention(dense_q, k, k, cu_seqlens_q=n)),
+                ("k has 4 dimensions, and must have 3 with cu_seqlens_k",
+                 lambda: ptxpack.attention(q, dense_k, dense_k, cu_seqlens_q=n, cu_seqlens_k=m)),
+                ("cu_seqlens_q is s64", lambda: flash_attn_varlen_func(q, k, v, ptxpack.from_numpy(numpy.arange(3)), m, 1, 9)),
+                (r"seqused_k is s32 \(1, 2\), and must be s32 of 1 dimension$",
+                 lambda: ptxpack.attention(dense_q, dense_k, dense_k, seqused_k=ints([[5, 9]]))),
+                (r"page_table is s32 \(2,\), and must be s32 of 2 dimensions",
+                 lambda: ptxpack.attention(dense_q, pages, pages, page_table=ints([1, 2]))),
+                ("cu_seqlens_q is of 2 sequences, and cu_seqlens_k of 1",
+                 lambda: flash_attn_varlen_func(q, k, v, n, ints([0, 14]), 1, 14)),
+                ("q is of 2 sequences, and seqused_k of 3", lambda: ptxpack.attention(dense_q, dense_k, dense_k, seqused_k=ints([1, 2, 3]))),
+                ("q is of 2 sequences, and k of 4", lambda: ptxpack.attention(dense_q, odd, odd, seqused_k=ints([1, 2]))),
+                ("cu_seqlens_k is for packed k and v, and page_table for paged",
+                 lambda: ptxpack.attention(q, pages, pages, cu_seqlens_q=n, cu_seqlens_k=m, page_table=table)),
+                ("seqused_k is -1, and must be 0 or more", lambda: flash_attn_with_kvcache(dense_q, dense_k, dense_k, cache_seqlens=-1)),
+                ("page_rows 12 is not a power of two", lambda: ptxpack.attention(dense_q, odd, odd, page_table=table)),
+                ("PTXPACK_ROW_MAP needs dense k and v",
+                 lambda: ptxpack.attention(dense_q, pages, pages, page_table=table, cache_batch_idx=ints([0, 1]))),
+                ("page_table: its last dimension must be contiguous",
+                 lambda: ptxpack.attention(dense_q, pages, pages, page_table=transposed(ints([[0, 1], [2, 3]]))))):
+            with self.subTest(line), self.assertRaisesRegex(ptxpack.ArgumentError, line):
+                call()
+
+    def test_what_is_not_supported(self):
+        batch = Batch((1, 1), (5, 5))
+        q, k = batch.dense("q", 1), batch.dense("k", 5)
+        for name, value in (("dropout_p", 0.1), ("alibi_slopes", k), ("s_aux", k), ("attention_chunk", 8), ("qv", q)):
+            with self.assertRaisesRegex(NotImplementedError, "flash_attn_func: %s is not supported" % name):
+                flash_attn_func(q, k, k, **{name: value})
+        for name in ("k", "v", "rotary_cos", "rotary_sin", "alibi_slopes", "qv", "cu_seqlens_k_new"):
+            with self.assertRaisesRegex(NotImplementedError, "flash_attn_with_kvcache: %s is not supported" % name):
+                flash_attn_with_kvcache(q, k, k, **{name: k})
+        with self.assertRaisesRegex(NotImplementedError, "flash_attn_varlen_func: cp_world_size is not supported"):
+            flash_attn_varlen_func(q, k, k, cp_world_size=2)
+        for neutral in ({"deterministic": True}, {"num_splits": 3, "pack_gqa": True, "sm_margin": 2}, {"dropout_p": 0, "qv": None}):
+            batch.expect_dense(self, flash_attn_func(q, k, batch.dense("v", 5), **neutral))
+        with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'soft_cap'"):
+            flash_attn_func(q, k, k, soft_cap=1)
+        with self.assertRaisesRegex(TypeError, "takes block_table or page_table, not both"):
+            flash_attn_with_kvcache(q, k, k, block_table=k, page_table=k)
+
+
+def transposed(tensor):
+    tensor.strides = tensor.strides[::-1]
+    return tensor
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

@@ -1,0 +1,111 @@
+"""ptxpack.flash_attn - the functions of flash-attn, also as vLLM calls them, so that a caller changes the line of its import:
+
+    from ptxpack.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
+
+Arguments and results are those of flash-attn 2, with the further names of flash-attn 3 and of vLLM by keyword.  What they ask for
+and ptxpack does not have (dropout, ALiBi, an append to the cache, rotary embeddings, sinks, chunks) raises ptxpack.Unsupported, a
+NotImplementedError, which names the argument.  What only steers the kernels of flash-attn (deterministic, num_splits, pack_gqa,
+sm_margin, scheduler_metadata, fa_version) changes nothing: results are the same bits in every run.  The arrays may be of any library
+that ptxpack.attention takes.  There are no gradients, and the LSE of a row that attends to nothing is -inf.
+"""
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from .library import Unsupported
+from .operations import attention
+
+_NO_WINDOW = (-1, -1)
+_STEERING = frozenset(("deterministic", "num_splits", "pack_gqa", "sm_margin", "scheduler_metadata", "fa_version"))
+_NEUTRAL = {"dropout_p": 0, "attention_chunk": 0, "cp_world_size": 1, "cp_rank": 0, "rotary_interleaved": True}  # by which nothing is asked for
+_KNOWN = frozenset(("alibi_slopes", "rotary_cos", "rotary_sin", "rotary_seqlens", "k", "v", "qv", "q_v", "s_aux", "learnable_sink",
+                    "cu_seqlens_k_new", "cp_tot_seqused_k", *_NEUTRAL)) | _STEERING
+_FORWARDED = frozenset(("out", "q_descale", "k_descale", "v_descale"))
+
+
+def _forwarded(function: str, others: dict[str, Any]) -> dict[str, Any]:
+    """What attention() takes of the other arguments; none of the rest may ask for anything."""
+    for name, value in others.items():
+        if name not in _KNOWN | _FORWARDED:
+            raise TypeError("%s() got an unexpected keyword argument %r" % (function, name))
+        if name in _KNOWN - _STEERING and value is not None and not (name in _NEUTRAL and value == _NEUTRAL[name]):
+            raise Unsupported("PTXPACK_E_UNSUPPORTED", "%s: %s is not supported" % (function, name))
+    return {name: value for name, value in others.items() if name in _FORWARDED}
+
+
+def _either(function: str, first: str, one: Any, second: str, other: Any) -> Any:
+    """Of two names for the same argument."""
+    if one is not None and other is not None:
+        raise TypeError("%s() takes %s or %s, not both: they are the same" % (function, first, second))
+    return other if one is None else one
+
+
+def flash_attn_func(q: Any, k: Any, v: Any, dropout_p: float = 0.0, softmax_scale: Optional[float] = None, causal: bool = False,
+                    window_size: Any = _NO_WINDOW, softcap: float = 0.0, alibi_slopes: Any = None, deterministic: bool = False,
+                    return_attn_probs: bool = False, *, return_softmax_lse: bool = False, **others: Any) -> Any:
+    """q [batch, seqlen_q, heads, dim], k and v [batch, seqlen_k, heads_k, dim].
+
+    Returns out; with return_attn_probs (out, softmax_lse, None), of which the third would be of dropout; with return_softmax_lse
+    (out, softmax_lse).
+    """
+    others.update(dropout_p=dropout_p, alibi_slopes=alibi_slopes)
+    more = _forwarded("flash_attn_func", others)
+    computed = attention(q, k, v, causal=causal, window=window_size, softcap=softcap, scale=softmax_scale,
+                         return_lse=return_attn_probs or return_softmax_lse, **more)
+    return (*computed, None) if return_attn_probs else computed
+
+
+def flash_attn_varlen_func(q: Any, k: Any, v: Any, cu_seqlens_q: Any = None, cu_seqlens_k: Any = None,
+                           max_seqlen_q: Optional[int] = None, max_seqlen_k: Optional[int] = None, dropout_p: float = 0.0,
+                           softmax_scale: Optional[float] = None, causal: bool = False, window_size: Any = _NO_WINDOW,
+                           softcap: float = 0.0, alibi_slopes: Any = None, deterministic: bool = False,
+                           return_attn_probs: bool = False, block_table: Any = None, *, seqused_q: Any = None, seqused_k: Any = None,
+                           page_table: Any = None, leftpad_k: Any = None, return_softmax_lse: bool = False, **others: Any) -> Any:
+    """Packed q [total_q, heads, dim], with packed k and v [total_k, heads_k, dim], or with block_table (page_table) and k, v
+    [pages, rows of a page, heads_k, dim], whose lengths are seqused_k, or the differences of cu_seqlens_k.
+
+    Returns as flash_attn_func does; softmax_lse is [heads, total_q].
+    """
+    name = "flash_attn_varlen_func"
+    others.update(dropout_p=dropout_p, alibi_slopes=alibi_slopes)
+    more = _forwarded(name, others)
+    table = _either(name, "block_table", block_table, "page_table", page_table)
+    if table is not None and cu_seqlens_k is not None:
+        seqused_k = _differences(name, cu_seqlens_k) if seqused_k is None else seqused_k
+        cu_seqlens_k = None
+    computed = attention(q, k, v, causal=causal, window=window_size, softcap=softcap, scale=softmax_scale,
+                         return_lse=return_attn_probs or return_softmax_lse, cu_seqlens_q=cu_seqlens_q,
+                         cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, seqused_q=seqused_q,
+                         seqused_k=seqused_k, page_table=table, leftpad_k=leftpad_k, **more)
+    return (*computed, None) if return_attn_probs else computed
+
+
+def _differences(function: str, starts: Any) -> Any:
+    """Lengths of paged keys: only seqused_k is read by the kernels."""
+    try:
+        return starts[1:] - starts[:-1]
+    except TypeError:
+        raise Unsupported("PTXPACK_E_UNSUPPORTED", "%s: a %s cannot be subtracted; give seqused_k with block_table" % (
+            function, type(starts).__name__)) from None
+
+
+def flash_attn_with_kvcache(q: Any, k_cache: Any, v_cache: Any, k: Any = None, v: Any = None, rotary_cos: Any = None,
+                            rotary_sin: Any = None, cache_seqlens: Any = None, cache_batch_idx: Any = None,
+                            cache_leftpad: Any = None, block_table: Any = None, softmax_scale: Optional[float] = None,
+                            causal: bool = False, window_size: Any = _NO_WINDOW, softcap: float = 0.0,
+                            rotary_interleaved: bool = True, alibi_slopes: Any = None, num_splits: int = 0,
+                            return_softmax_lse: bool = False, *, page_table: Any = None, cu_seqlens_q: Any = None,
+                            max_seqlen_q: Optional[int] = None, **others: Any) -> Any:
+    """q [batch, seqlen_q, heads, dim] on a cache [batch, seqlen_k, heads_k, dim], or with block_table (page_table) [pages, rows of a
+    page, heads_k, dim].  cache_seqlens is an int32 array or a number: the keys in the cache.
+
+    The cache already has the keys of this step: k and v, which would be appended, must be None.
+    Returns out, or with return_softmax_lse (out, softmax_lse), [batch, heads, seqlen_q].
+    """
+    name = "flash_attn_with_kvcache"
+    others.update(k=k, v=v, rotary_cos=rotary_cos, rotary_sin=rotary_sin, alibi_slopes=alibi_slopes)
+    more = _forwarded(name, others)
+    return attention(q, k_cache, v_cache, causal=causal, window=window_size, softcap=softcap, scale=softmax_scale,
+                     return_lse=return_softmax_lse, seqused_k=cache_seqlens, cache_batch_idx=cache_batch_idx, leftpad_k=cache_leftpad,
+                     page_table=_either(name, "block_table", block_table, "page_table", page_table),
+                     cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, **more)
