@@ -54,8 +54,6 @@ void ptxpack_compiler_name(const ptxpack *handle, char *buf, size_t cap);
 /* After PTXPACK_E_COMPILE: all errors of the source, one a line, as ptxpack_log_error_list; it is compiled once more.
  * malloc'ed; NULL where they are not known one by one. */
 char *ptxpack_program_errors(ptxpack *handle, const ptxpack_source *source, size_t *count);
-/* Which symbols of a source stand neither in its text nor in what it includes, outside of comments.  Codes of reading it. */
-ptxpack_status ptxpack_program_unused(ptxpack *handle, const ptxpack_source *source, bool *unused);
 /* Whether a word stands in a text, outside of comments. */
 bool ptxpack_text_uses(const char *text, const char *word);
 

@@ -322,6 +322,12 @@ char *ptxpack_program_errors(ptxpack *h, const ptxpack_source *source, size_t *c
 
 ptxpack_status ptxpack_program_unused(ptxpack *h, const ptxpack_source *source, bool *unused)
 {
+    if (h == NULL)
+        return PTXPACK_MISSING(NULL, "handle");
+    if (source == NULL)
+        return PTXPACK_MISSING(h, "source");
+    if (unused == NULL)
+        return PTXPACK_MISSING(h, "unused");
     struct ptxpack_build     b;
     struct request           q;
     ptxpack_status           status = begin(&b, h, &q, source);

@@ -93,6 +93,10 @@ PTXPACK_API ptxpack_status ptxpack_program_compile(ptxpack *handle, const ptxpac
  * with a NUL byte; the caller frees it.  The codes are those of ptxpack_program_compile. */
 PTXPACK_API ptxpack_status ptxpack_program_ptx(ptxpack *handle, const ptxpack_source *source, char **text,
                                                size_t *bytes);
+/* Which of the source's symbols stand neither in its text nor in what it includes, outside of comments: misspelt ones would
+ * change nothing.  unused[i] is for source->symbols[i]; of CUDA C++ that includes what only NVRTC finds, all are false.
+ *   PTXPACK_E_ARG, _E_IO, _E_EXPAND   as for ptxpack_program_load */
+PTXPACK_API ptxpack_status ptxpack_program_unused(ptxpack *handle, const ptxpack_source *source, bool *unused);
 /* Unload and free a program.  Call this before the handle is closed, and when none of the program's kernels
  * runs any more.  NULL is allowed. */
 PTXPACK_API void                        ptxpack_program_free(ptxpack_program *program);

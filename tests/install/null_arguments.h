@@ -66,6 +66,7 @@ static struct {
     size_t                          size_t;
     float                           floats[4096];
     double                          doubles[4096];
+    bool                            booleans[4096];
     void                           *pointers[4], *out_bytes;
     char                            text[4096], *out_text;
     unsigned char                   bytes[1 << 20];

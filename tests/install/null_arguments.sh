@@ -171,6 +171,7 @@ awk -F'|' -v optional="$work/optional" '
         example["void **"] = "&the.out_bytes"
         example["void *const *"] = "the.pointers"
         example["int *"] = "&the.an_int"
+        example["_Bool *"] = "the.booleans"
         example["FILE *"] = "the.file"
         example["float *"] = "the.floats"
         example["double *"] = "the.doubles"

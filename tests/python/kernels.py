@@ -187,6 +187,9 @@ class Kernels(Common):
     def test_sources(self):
         wrong = ptxpack.ArgumentError
         self.refused(FileNotFoundError, "^none.ptx: there is no such file$", ptxpack.kernel, "none.ptx")
+        for name in ("scale.ptx", "scale.cu"):  # a misspelt symbol would change nothing
+            misspelt = ptxpack.kernel(FOLDER / name, **({"BLOCK": 128, "N": N} if name == "scale.ptx" else {}), BLOK=256)
+            self.refused(wrong, "^symbol BLOK: .*%s does not use it$" % name, misspelt.describe)
         self.refused(wrong, "^scale.txt: the name of a kernel's file ends with .ptx or .cu$", ptxpack.kernel, "scale.txt")
         self.refused(wrong, "^BLOCK is 1.5, and must be an integer", ptxpack.kernel, FOLDER / "scale.ptx", BLOCK=1.5)
         self.refused(wrong, "options", ptxpack.kernel("a.ptx", text="", options=["-w"]).describe)

@@ -160,7 +160,12 @@ class _Program:
                          (_Symbol * len(symbols))(*symbols), len(symbols), *_words(kernel.include), *_words(kernel.options),
                          *_words([kernel.entry] if named and kernel.entry else []))
         function, text, size = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        unused = (ctypes.c_bool * len(symbols))()
         with self.device.entered():
+            if lib.ptxpack_program_unused(self.device.handle, ctypes.byref(source), unused) == 0:  # otherwise loading says why
+                for name, needless in zip(kernel.symbols, unused):
+                    if needless:
+                        raise ArgumentError("symbol %s: %s does not use it" % (name, kernel.path))
             check(lib.ptxpack_program_load(self.device.handle, ctypes.byref(source), ctypes.byref(self.pointer)))
             check(lib.ptxpack_program_function(self.pointer, kernel.entry and kernel.entry.encode(), ctypes.byref(function)))
             check(lib.ptxpack_program_ptx(self.device.handle, ctypes.byref(source), ctypes.byref(text), ctypes.byref(size)))
