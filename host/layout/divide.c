@@ -93,6 +93,17 @@ static bool places_of(const tiling *t, composing *c, tuple_node n, const ptxpack
     return complement_flat(t->l, n, 1, &reach, false, &c->a);
 }
 
+/* Where the copies that the tiler m asks for begin: their places through the tiler, into c's output. */
+static bool compose_places(const tiling *t, composing *c, tuple_node n, const ptxpack_layout *tiler,
+                           tuple_node m)
+{
+    layout_mark before = layout_here(c->out);
+    if (compose_node(c, tiler, m))
+        return true;
+    layout_take_back(c->out, &before);
+    return compose_exactly(&c->a, c->out, tiler, m) || tiling_error(t, n, tiler, m, c->why);
+}
+
 static bool product_whole(const tiling *t, layout_builder *out, tuple_node n, const ptxpack_layout *tiler,
                           tuple_node m)
 {
@@ -103,12 +114,8 @@ static bool product_whole(const tiling *t, layout_builder *out, tuple_node n, co
     if (t->rests == NULL)
         layout_open(out);
     layout_copy(out, t->l, n);
-    layout_mark before = layout_here(c.out);
-    if (!compose_node(&c, tiler, m)) {
-        layout_take_back(c.out, &before);
-        if (!compose_exactly(&c.a, c.out, tiler, m))
-            return tiling_error(t, n, tiler, m, c.why);
-    }
+    if (!compose_places(t, &c, n, tiler, m))
+        return false;
     if (t->rests == NULL)
         layout_close(out);
     return true;
@@ -211,40 +218,45 @@ ptxpack_layout ptxpack_flat_product(const ptxpack_layout *block, const ptxpack_l
 }
 
 /* ---- rank by rank -------------------------------------------------------------------------------------- */
-/* Mode m of the block, or of the tiler through c; where a layout has no more modes, 1:0. */
-static bool emit_mode(layout_builder *out, const ptxpack_layout *l, tuple_node root, tuple_node m, composing *c)
+/* Mode m of a layout; where it has no more modes, 1:0. */
+static void emit_mode(layout_builder *out, const ptxpack_layout *l, tuple_node root, tuple_node m)
 {
     if (m.begin >= root.end)
         layout_leaf(out, 1, 0, 0);
-    else if (c != NULL)
-        return compose_node(c, l, m);
     else
         layout_copy(out, l, m);
-    return true;
 }
 
 /* ((Block,Tile),..) or, raked, ((Tile,Block),..), mode by mode. */
 static bool product_by_rank(const tiling *t, ptxpack_layout *out, bool raked)
 {
     composing      c;
+    ptxpack_layout copies;
     tuple_node     x = tuple_root(&t->l->shape), y = tuple_root(&t->tiler->shape);
-    tuple_node     i = node_first(x), k = node_first(y);
-    layout_builder b = layout_begin(out);
+    layout_builder b = layout_begin(&copies);
     if (!places_of(t, &c, x, t->tiler, y))
         return false;
     compose_begin(&c, &b);
+    if (!compose_places(t, &c, x, t->tiler, y))
+        return false;
+    tuple_node z = tuple_root(&copies.shape), i = node_first(x), k = node_first(z);
     /* CuTe keeps the parentheses of (n) after a bare integer */
     if (node_is_leaf(raked ? y : x) && node_rank(x) == 1 && node_rank(y) == 1)
-        i = x, k = y;
+        i = x, k = z;
+    if (node_is_leaf(y)) /* one mode, also where it became several */
+        k = z;
+    b = layout_begin(out);
     layout_open(&b);
-    while (i.begin < x.end || k.begin < y.end) {
+    while (i.begin < x.end || k.begin < z.end) {
         layout_open(&b);
-        if (!(raked ? emit_mode(&b, t->tiler, y, k, &c) && emit_mode(&b, t->l, x, i, NULL)
-                    : emit_mode(&b, t->l, x, i, NULL) && emit_mode(&b, t->tiler, y, k, &c)))
-            return tiling_error(t, x, t->tiler, y, c.why);
+        if (raked)
+            emit_mode(&b, &copies, z, k);
+        emit_mode(&b, t->l, x, i);
+        if (!raked)
+            emit_mode(&b, &copies, z, k);
         layout_close(&b);
         i = i.begin < x.end ? node_next(x, i) : i;
-        k = k.begin < y.end ? node_next(y, k) : k;
+        k = k.begin < z.end ? node_next(z, k) : k;
     }
     layout_close(&b);
     return true;
