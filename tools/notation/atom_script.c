@@ -150,6 +150,34 @@ static char *inside_of(char *text, const char *name)
     return text + bytes + 1;
 }
 
+/* std::conditional_t<true,A,B>, where the condition is a constant, becomes A, and with false B. */
+static void choose(char *text)
+{
+    static const char call[] = "conditional_t<";
+    char             *begin = strncmp(text, "std::", 5) == 0 ? text + 5 : text, *part[4];
+    int               parts = 0, depth = 0;
+    if (strncmp(begin, call, sizeof call - 1) != 0)
+        return;
+    for (char *c = begin + sizeof call - 2; *c != '\0' && parts < 4; c++) {
+        if (depth == 1 && (*c == ',' || *c == '>'))
+            part[parts++] = c;
+        depth += strchr("([{<", *c) != NULL;
+        depth -= strchr(")]}>", *c) != NULL;
+        if (depth == 1 && parts == 0)
+            part[parts++] = c;
+    }
+    if (parts != 4 || part[3][1] != '\0')
+        return;
+    const char *condition = part[0] + 1 + strspn(part[0] + 1, " ");
+    bool        yes = strncmp(condition, "true", 4) == 0 || *condition == '1';
+    if (!yes && strncmp(condition, "false", 5) != 0 && *condition != '0')
+        return;
+    char *from = part[yes ? 1 : 2] + 1;
+    *part[yes ? 2 : 3] = '\0';
+    from += strspn(from, " ");
+    memmove(text, from, strlen(from) + 1);
+}
+
 /* ---- statements ----------------------------------------------------------------------------------------- */
 static int refuse(const char *why, const char *at, size_t bytes)
 {
@@ -331,6 +359,7 @@ static int run_statement(script *s, const char *text, size_t at, size_t end)
         return refuse("too long when its names are replaced", text + at, end - at);
     if (value == 0)
         return show(s, expanded);
+    choose(expanded);
     char *inside = inside_of(expanded, "decltype");
     return define(s, name, bytes, inside != NULL ? inside : expanded);
 }
