@@ -174,6 +174,7 @@ DEFINE(cuMemGetInfo, size_t *free_bytes, size_t *total)
 DEFINE(cuMemAlloc, ptxpack_deviceptr *address, size_t bytes)
 {
     WANT_CONTEXT();
+    fake_record.allocations++;
     return *address = (uintptr_t)calloc(1, bytes), *address ? 0u : 2u;
 }
 DEFINE(cuMemFree, ptxpack_deviceptr address)
@@ -184,6 +185,7 @@ DEFINE(cuMemFree, ptxpack_deviceptr address)
 DEFINE(cuMemHostAlloc, void **address, size_t bytes, unsigned int flags)
 {
     WANT_CONTEXT();
+    fake_record.allocations++;
     return *address = malloc(bytes), 0u;
 }
 DEFINE(cuMemFreeHost, void *address)

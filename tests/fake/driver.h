@@ -9,6 +9,7 @@ struct fake_record {
     unsigned int retains,
         context_calls; /* since the start: primary contexts; all calls of cuCtx* and cuDevicePrimaryCtx* */
     unsigned int     maps_encoded, maps_replaced;
+    unsigned int     allocations;        /* of device memory and of pinned host memory, since the start */
     unsigned int     libraries, modules; /* loaded now */
     int              shared_opt_in;
     struct CUctx_st *context_at_load, *context_at_launch;

@@ -24,12 +24,13 @@ skip() {
     echo "SKIP: embed: $1"
 }
 
-# run NAME PATTERN COMMAND...: fails unless the command prints one line with PATTERN
+# run NAME PATTERN COMMAND...: fails unless the command prints one line with PATTERN, on GPUs of the kinds $sms
+sms="75 90"
 run() {
     name=$1 pattern=$2
     shift 2
     ran=$((ran + 1))
-    for sm in 75 90; do
+    for sm in $sms; do
         PTXPACK_EMU_SM=$sm PTXPACK_DEVICE=emu "$@" >out 2>&1 ||
             fail "$name as sm_$sm: exit status $?"
         grep -q "$pattern" out && [ "$(wc -l <out)" -eq 1 ] || fail "$name as sm_$sm: $(cat out)"
@@ -56,6 +57,9 @@ else
         PTXPACK_LIBS="-L$prefix/lib -lptxpack" >log 2>&1
 fi || { cat log; fail "embed_c does not build"; }
 run "embed_c" '^attention_[a-z0-9_]* on .*: largest error' embed_c/attention
+sms="80 90"
+run "embed_c: decode" '^attention_[a-z0-9_]*: 40 steps, largest error' embed_c/decode
+sms="75 90"
 
 # ---- C++: CMake, and its test ----------------------------------------------------------------------
 cxx=$(command -v g++ || command -v clang++)
