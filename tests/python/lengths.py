@@ -1,5 +1,6 @@
 """lengths.py - sequences with lengths of their own: ptxpack.attention and ptxpack.flash_attn on the emulated driver, compared with
 a reference in NumPy's doubles.  What no sequence has is NaN.  numpy.sh runs it."""
+import ctypes
 import itertools
 import unittest
 
@@ -141,8 +142,8 @@ class Varlen(unittest.TestCase):
             o, lse = flash_attn_varlen_func(q=batch.packed("q"), k=k, v=v, cu_seqlens_q=batch.starts(batch.lengths_q),
                                             max_seqlen_q=2, seqused_k=ints(batch.lengths_k), max_seqlen_k=64, softmax_scale=DIM**-0.5,
                                             causal=True, alibi_slopes=None, window_size=[-1, -1], block_table=table, softcap=0.0,
-                                            return_softmax_lse=True, scheduler_metadata=None, fa_version=2, q_descale=None,
-                                            k_descale=None, v_descale=None, num_splits=0, s_aux=None)
+                                            return_softmax_lse=True, scheduler_metadata=None, fa_version=2, q_descale=ints([1]),
+                                            k_descale=ints([1]), v_descale=None, num_splits=0, s_aux=None)
             batch.expect_packed(self, o, lse, causal=True)
 
     def test_starts_as_lengths_of_pages(self):
@@ -215,6 +216,31 @@ class Cache(unittest.TestCase):
         o = flash_attn_with_kvcache(packed, k, v, cache_seqlens=ints(batch.lengths_k), page_table=table, cu_seqlens_q=ints([0, 1, 2, 3]),
                                     max_seqlen_q=1)
         batch.expect_packed(self, o)
+
+    def test_one_graph_for_all_lengths(self):
+        """Lengths and pages are read when a captured graph is replayed; a number stays as it was."""
+        cuda, stream, graph, program = ptxpack.device._driver().call, ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        cuda("cuCtxSetCurrent", ctypes.c_void_p(ptxpack.device._device(0).context))
+        cuda("cuStreamCreate", ctypes.byref(stream), 1)
+        batch, most = Batch((1, 1), (64, 64)), ints([64, 64])
+        k, v, table = batch.paged(16, 4)
+        q, out, fixed = batch.dense("q", 1), batch.dense("q", 1), batch.dense("q", 1)
+        for captured in (False, True):  # first the plan is made
+            if captured:
+                cuda("cuStreamBeginCapture_v2", stream, 0)
+            flash_attn_with_kvcache(q, k, v, cache_seqlens=most, block_table=table, out=out, stream=stream.value)
+            flash_attn_with_kvcache(q, k, v, cache_seqlens=7, block_table=table, out=fixed, stream=stream.value)
+        cuda("cuStreamEndCapture", stream, ctypes.byref(graph))
+        cuda("cuGraphInstantiateWithFlags", ctypes.byref(program), graph, ctypes.c_uint64(0))
+        for lengths in ((3, 60), (0, 17), (64, 1)):
+            now = numpy.array(lengths, "int32")
+            most._upload(ctypes.c_void_p(now.ctypes.data))
+            cuda("cuGraphLaunch", program, stream)
+            cuda("cuStreamSynchronize", stream)
+            for i, n in enumerate(lengths):
+                for got, keys in ((out, n), (fixed, 7)):
+                    want, _ = attend(batch.q[i], batch.k[i][:keys], batch.v[i][:keys])
+                    numpy.testing.assert_allclose(got.numpy()[i].astype("float64"), want, rtol=4 * 2.0**-11, atol=4 * 2.0**-11)
 
     def test_a_decoding_loop_has_one_plan(self):
         device, misses = ptxpack.device._device(0), []

@@ -6,7 +6,7 @@ Arguments and results are those of flash-attn 2, with the further names of flash
 and ptxpack does not have (dropout, ALiBi, an append to the cache, rotary embeddings, sinks, chunks) raises ptxpack.Unsupported, a
 NotImplementedError, which names the argument.  What only steers the kernels of flash-attn (deterministic, num_splits, pack_gqa,
 sm_margin, scheduler_metadata, fa_version) changes nothing: results are the same bits in every run.  The arrays may be of any library
-that ptxpack.attention takes.  There are no gradients, and the LSE of a row that attends to nothing is -inf.
+that ptxpack.attention takes; out= and stream= are as there.  There are no gradients, and the LSE of a row that attends to nothing is -inf.
 """
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ _STEERING = frozenset(("deterministic", "num_splits", "pack_gqa", "sm_margin", "
 _NEUTRAL = {"dropout_p": 0, "attention_chunk": 0, "cp_world_size": 1, "cp_rank": 0, "rotary_interleaved": True}  # by which nothing is asked for
 _KNOWN = frozenset(("alibi_slopes", "rotary_cos", "rotary_sin", "rotary_seqlens", "k", "v", "qv", "q_v", "s_aux", "learnable_sink",
                     "cu_seqlens_k_new", "cp_tot_seqused_k", *_NEUTRAL)) | _STEERING
-_FORWARDED = frozenset(("out", "q_descale", "k_descale", "v_descale"))
+_DESCALES = frozenset(("q_descale", "k_descale", "v_descale"))  # of fp8; vLLM gives them for every type
+_FORWARDED = _DESCALES | {"out", "stream"}
 
 
-def _forwarded(function: str, others: dict[str, Any]) -> dict[str, Any]:
+def _forwarded(function: str, q: Any, others: dict[str, Any]) -> dict[str, Any]:
     """What attention() takes of the other arguments; none of the rest may ask for anything."""
+    kind = str(getattr(q, "dtype", ""))
     for name, value in others.items():
         if name not in _KNOWN | _FORWARDED:
             raise TypeError("%s() got an unexpected keyword argument %r" % (function, name))
         if name in _KNOWN - _STEERING and value is not None and not (name in _NEUTRAL and value == _NEUTRAL[name]):
             raise Unsupported("PTXPACK_E_UNSUPPORTED", "%s: %s is not supported" % (function, name))
-    return {name: value for name, value in others.items() if name in _FORWARDED}
+    wanted = _FORWARDED if "float8" in kind or kind == "e4m3" else _FORWARDED - _DESCALES
+    return {name: value for name, value in others.items() if name in wanted}
 
 
 def _either(function: str, first: str, one: Any, second: str, other: Any) -> Any:
@@ -49,7 +52,7 @@ def flash_attn_func(q: Any, k: Any, v: Any, dropout_p: float = 0.0, softmax_scal
     (out, softmax_lse).
     """
     others.update(dropout_p=dropout_p, alibi_slopes=alibi_slopes)
-    more = _forwarded("flash_attn_func", others)
+    more = _forwarded("flash_attn_func", q, others)
     computed = attention(q, k, v, causal=causal, window=window_size, softcap=softcap, scale=softmax_scale,
                          return_lse=return_attn_probs or return_softmax_lse, **more)
     return (*computed, None) if return_attn_probs else computed
@@ -68,7 +71,7 @@ def flash_attn_varlen_func(q: Any, k: Any, v: Any, cu_seqlens_q: Any = None, cu_
     """
     name = "flash_attn_varlen_func"
     others.update(dropout_p=dropout_p, alibi_slopes=alibi_slopes)
-    more = _forwarded(name, others)
+    more = _forwarded(name, q, others)
     table = _either(name, "block_table", block_table, "page_table", page_table)
     if table is not None and cu_seqlens_k is not None:
         seqused_k = _differences(name, cu_seqlens_k) if seqused_k is None else seqused_k
@@ -104,7 +107,7 @@ def flash_attn_with_kvcache(q: Any, k_cache: Any, v_cache: Any, k: Any = None, v
     """
     name = "flash_attn_with_kvcache"
     others.update(k=k, v=v, rotary_cos=rotary_cos, rotary_sin=rotary_sin, alibi_slopes=alibi_slopes)
-    more = _forwarded(name, others)
+    more = _forwarded(name, q, others)
     return attention(q, k_cache, v_cache, causal=causal, window=window_size, softcap=softcap, scale=softmax_scale,
                      return_lse=return_softmax_lse, seqused_k=cache_seqlens, cache_batch_idx=cache_batch_idx, leftpad_k=cache_leftpad,
                      page_table=_either(name, "block_table", block_table, "page_table", page_table),
