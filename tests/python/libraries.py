@@ -7,7 +7,8 @@ import types
 import unittest
 
 import ptxpack
-from arrays import (Array, Lender, Problem, driver, new_stream, pointer, values_of)
+from arrays import (Array, Lender, Problem, SM, driver, new_stream, pointer, values_of)
+from ptxpack.flash_attn import flash_attn_with_kvcache
 
 
 class Libraries(unittest.TestCase):
@@ -35,7 +36,7 @@ class Libraries(unittest.TestCase):
 
             def __init__(self, *arguments, **options):
                 super().__init__(*arguments, **options)
-                self.dtype = {"f16": "float16", "f32": "float32"}[self.kind]
+                self.dtype = {"f16": "float16", "f32": "float32", "s32": "int32"}[self.kind]
             device = property(lambda self: types.SimpleNamespace(index=0), lambda self, _: None)
             data_ptr = lambda self: self.address  # noqa: E731
         FakeTensor.stride = lambda self: self.strides
@@ -47,7 +48,7 @@ class Libraries(unittest.TestCase):
             def __init__(self, what):
                 used.append(what)
             __enter__ = __exit__ = lambda *_: None
-        torch = self.put("torch", float16="float16", bfloat16="bfloat16", float32="float32", uint8="uint8",
+        torch = self.put("torch", float16="float16", bfloat16="bfloat16", float32="float32", uint8="uint8", int32="int32",
                          empty=empty, is_grad_enabled=lambda: True,
                          empty_like=lambda x, dtype, requires_grad: empty(x.shape, dtype, None))
         current = types.SimpleNamespace(cuda_stream=stream)
@@ -59,9 +60,12 @@ class Libraries(unittest.TestCase):
         self.assertEqual(used, [None, None])
         driver("cuStreamSynchronize", pointer(stream))
         problem.expect(self, o.values(), lse.values())
+        if SM >= 80:
+            self.decode(FakeTensor, stream)
+        used.clear()
         ptxpack.attention(*problem.arrays, stream=0)
         ptxpack.attention(*problem.arrays, stream=1)  # PyTorch calls this stream 0
-        self.assertEqual(used[2:], [0, 0])
+        self.assertEqual(used, [0, 0])
         problem.arrays[0].requires_grad = True
         with self.assertRaisesRegex(ptxpack.ArgumentError, "q requires a gradient"):
             ptxpack.attention(*problem.arrays)
@@ -69,6 +73,16 @@ class Libraries(unittest.TestCase):
         torch.cuda.current_stream = None  # it would refuse a device that is not a CUDA device
         with self.assertRaisesRegex(TypeError, "q is not in the memory of a CUDA device"):
             ptxpack.attention(*problem.arrays)
+
+    def decode(self, form, stream):
+        """Half of the keys that a cache has."""
+        problem = Problem(form=form, shape_q=(1, 1, 2, 16), shape_kv=(1, 30, 1, 16))
+        lengths = form("s32", (1,), [15])
+        for o in (flash_attn_with_kvcache(*problem.arrays, cache_seqlens=lengths),
+                  flash_attn_with_kvcache(*problem.arrays, cache_seqlens=15)):
+            self.assertIsInstance(o, form)
+            driver("cuStreamSynchronize", pointer(stream))
+            problem.expect(self, o.values(), visible=lambda i, j: j < 15)
 
     def test_cupy(self):
         stream, used = new_stream(), []
@@ -101,6 +115,8 @@ class Libraries(unittest.TestCase):
         self.assertEqual(problem.arrays[0].asked_stream, stream)
         driver("cuStreamSynchronize", pointer(stream))
         problem.expect(self, o.values(), lse.values())
+        if SM >= 80:
+            self.decode(FakeArray, stream)
         self.assertNotIn(1, used)
         ptxpack.attention(*problem.arrays, stream=1)
         self.assertIn(1, used)
