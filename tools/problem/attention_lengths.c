@@ -364,6 +364,30 @@ size_t attention_row_in_lse(const ptxpack_attention_desc *d, const ptxpack_atten
     return (size_t)(((int64_t)row->batch * d->heads_q + row->head) * d->seqlen_q + row->row);
 }
 
+static bool all_zero(const void *memory, size_t bytes)
+{
+    const uint8_t *at = (const uint8_t *)memory;
+    return bytes == 0 || (at[0] == 0 && memcmp(at, at + 1, bytes - 1) == 0);
+}
+
+bool attention_lengths_untouched(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                 const attention_arrays *a, void *o, float *lse)
+{
+    ptxpack_attention_lengths lengths = attention_lengths_of(a);
+    size_t                    element = ptxpack_dtype_bytes(attention_tensor_type(d, TENSOR_O));
+    for (int32_t i = 0; i < d->batch; i++) {
+        attention_sequence s = attention_lengths_sequence(d, g, &lengths, i);
+        for (int32_t head = 0; head < d->heads_q; head++)
+            for (int32_t row = 0; row < s.queries; row++) {
+                attention_row at = {i, head, row};
+                memset((uint8_t *)o + attention_row_in_o(g, &lengths, &at) * element, 0,
+                       (size_t)d->head_dim * element);
+                lse[attention_row_in_lse(d, &lengths, &at)] = 0;
+            }
+    }
+    return all_zero(o, g->tensor[TENSOR_O].bytes) && all_zero(lse, g->lse_bytes);
+}
+
 /* ---- in words ----------------------------------------------------------------------------------------- */
 void attention_rows_report(report *r, const ptxpack_attention_desc *d)
 {

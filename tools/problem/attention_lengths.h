@@ -81,6 +81,10 @@ size_t attention_row_in_o(const attention_geometry *g, const ptxpack_attention_l
 size_t attention_row_in_lse(const ptxpack_attention_desc *d, const ptxpack_attention_lengths *lengths,
                             const attention_row *row);
 
+/* Whether all of o and lse that is not a row of a sequence is 0, as it was before; makes the rows 0, too. */
+bool attention_lengths_untouched(const ptxpack_attention_desc *d, const attention_geometry *g,
+                                 const attention_arrays *a, void *o, float *lse);
+
 /* Reports how the rows are stored; {rows_kept} is the same in words. */
 void attention_rows_report(report *r, const ptxpack_attention_desc *d);
 /* Reports the arrays but for starts and page table; {lengths_text} is the same in words. */
