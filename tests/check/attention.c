@@ -12,8 +12,8 @@
  *                          whose weights err by up to 2^-4, and differently if the reference of the softmax is
  *                          not the maximum.  16-bit weights with such a reference may err by two roundings:
  *                          where one key dominates, the weight of the standard softmax is 1, which is exact.
- *            dominated     the exact result of a row that one key dominates is its V.  At most one element of 500 in
- *                          such rows may differ: kernels correct the sum for the rounding of large weights.  Not for
+ *            dominated     the exact result of a row that one key dominates is its V.  If most rows are such, at most
+ *                          one element of 500 in them may differ: kernels correct the sum for the rounding of large weights.  Not for
  *                          fp8 and softcaps, which have no such correction.
  *          Also, every LSE is within verify_lse_bound, rows without keys are 0 and -inf, only the output was
  *          written, a second run gave the same bits, and the workspace's counters are zero as they were before. */
