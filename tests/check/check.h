@@ -71,7 +71,8 @@ void check_gemm(check *c);
 void check_far(check *c);      /* attention at strides beyond 32 bits; not with --quick */
 void check_far_gemm(check *c); /* the same for gemm */
 void check_vector(check *c);
-void check_merge(check *c); /* of two partial attentions */
+void check_append(check *c); /* to a cache of keys and values */
+void check_merge(check *c);  /* of two partial attentions */
 /* Breaks kernels on purpose and checks that the cases notice; returns an exit status. */
 int check_self_test(check *c, const char *ptx_dir);
 /* Returns how many of those breaks do not fit the present .ptx files; `line` names the last. */

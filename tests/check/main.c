@@ -21,6 +21,7 @@ static int run_all(check *c)
     check_attention(c);
     check_lengths(c);
     check_merge(c);
+    check_append(c);
     if (!atomic_load(&c->broken) && !c->brief) {
         check_far(c);
         check_far_gemm(c);

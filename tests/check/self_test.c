@@ -89,6 +89,19 @@ static const breakage breakages[] = {
      "merge "},
     {"the LSE of one head serves all heads", "attention/merge.ptx", "mad.lo.u32 %x, %batch, %heads, %head;",
      "mul.lo.u32 %x, %batch, %heads;", "merge "},
+    {"nothing is broken in appends", "kv_cache/append.ptx", NULL, NULL, "append "},
+    {"a position is one too late", "kv_cache/append.ptx", "sub.s32 %position, %position, %x;",
+     "sub.s32 %position, %position, %x;\n add.s32 %position, %position, 1;", "append "},
+    {"pairs are halves", "kv_cache/append.ptx", "UNPACK %x_low, %y_low, %first\\[2*\\i]",
+     "UNPACK %x_low, %x_high, %first\\[2*\\i]", "append f16 d80 r32 pairs"},
+    {"lengths are those before the append", "kv_cache/append.ptx", "sub.s32 %start, %start, %new;", "",
+     "append "},
+    {"the last row of a page is in the next one", "kv_cache/append.ptx", "shr.u32 %x, %place, %y;",
+     "add.u32 %x, %place, 1;\n shr.u32 %x, %x, %y;", "pages of 4"},
+    {"V is rotated, too", "kv_cache/append.ptx", "@%is_v setp.ne.u32 %turn, %x, %x;", "",
+     "append f16 d80 r32 pairs"},
+    {"an empty sequence takes the row of the next one", "kv_cache/append.ptx", "setp.le.s32 %before, %x, %row;",
+     "setp.lt.s32 %before, %x, %row;", "append f16 d128 r64"},
     {"z leaves its place in the last piece", "vector/add.ptx", "add.u64 %z, %z, 2;", "", "vector_add"},
     {"x is multiplied by b", "vector/add.ptx", "FMA2 %xs\\i, %a", "FMA2 %xs\\i, %b", "vector_add"},
 };
@@ -193,7 +206,7 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
 /* Copies every .ptx file of the folders that kernels include from. */
 static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
 {
-    static const char *const folders[] = {"atom", "shared", "attention", "gemm", "vector"};
+    static const char *const folders[] = {"atom", "shared", "attention", "kv_cache", "gemm", "vector"};
     bool                     ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];
@@ -240,6 +253,7 @@ static void run_broken(const check *c, const breakage *b, const char *folder, ch
     check_attention(run);
     check_lengths(run);
     check_merge(run);
+    check_append(run);
     device_close(&run->gpu);
 }
 

@@ -10,69 +10,73 @@
 /* ---- examples ------------------------------------------------------------------------------------- */
 /* Members have the names of their types, by which the script finds them. */
 static struct {
-    ptxpack_tuple                   ptxpack_tuple;
-    ptxpack_layout                  ptxpack_layout;
-    ptxpack_tensor                  ptxpack_tensor;
-    ptxpack_engine                  ptxpack_engine;
-    ptxpack_mma_atom                ptxpack_mma_atom;
-    ptxpack_copy_atom               ptxpack_copy_atom;
-    ptxpack_tiled_mma               ptxpack_tiled_mma;
-    ptxpack_tiled_copy              ptxpack_tiled_copy;
-    ptxpack_variant                 ptxpack_variant;
-    ptxpack_symbol                  ptxpack_symbol;
-    ptxpack_options                 ptxpack_options;
-    ptxpack_source                  ptxpack_source;
-    ptxpack_device_caps             ptxpack_device_caps;
-    ptxpack_cache_options           ptxpack_cache_options;
-    ptxpack_expand_options          ptxpack_expand_options;
-    ptxpack_preload_options         ptxpack_preload_options;
-    ptxpack_bank_access             ptxpack_bank_access;
-    ptxpack_wgmma_fields            ptxpack_wgmma_fields;
-    ptxpack_tma_desc                ptxpack_tma_desc;
-    ptxpack_attention_desc          ptxpack_attention_desc;
-    ptxpack_attention_buffers       ptxpack_attention_buffers;
-    ptxpack_attention_merge_desc    ptxpack_attention_merge_desc;
-    ptxpack_attention_merge_buffers ptxpack_attention_merge_buffers;
-    ptxpack_gemm_desc               ptxpack_gemm_desc;
-    ptxpack_gemm_buffers            ptxpack_gemm_buffers;
-    ptxpack_descales                ptxpack_descales;
-    ptxpack_attention_lengths       ptxpack_attention_lengths;
-    ptxpack_swizzle                 ptxpack_swizzle;
-    ptxpack_kernel_info             ptxpack_kernel_info;
-    ptxpack_program_info            ptxpack_program_info;
-    ptxpack_cache_entry             ptxpack_cache_entry;
-    ptxpack_cache_info              ptxpack_cache_info;
-    ptxpack_cache_stats             ptxpack_cache_stats;
-    ptxpack_cache_swept             ptxpack_cache_swept;
-    ptxpack_prebuilt_info           ptxpack_prebuilt_info;
-    ptxpack                        *ptxpack, *out_ptxpack;
-    const ptxpack_kernel           *ptxpack_kernel, *out_ptxpack_kernel;
-    ptxpack_program                *ptxpack_program, *out_ptxpack_program;
-    const ptxpack_function         *ptxpack_function, *out_ptxpack_function;
-    ptxpack_expansion              *ptxpack_expansion, *out_ptxpack_expansion;
-    ptxpack_preloading             *ptxpack_preloading, *out_ptxpack_preloading;
-    ptxpack_cache                  *ptxpack_cache;
-    ptxpack_cache_key              *ptxpack_cache_key;
-    ptxpack_attention_plan         *ptxpack_attention_plan, *out_ptxpack_attention_plan;
-    ptxpack_attention_merge_plan   *ptxpack_attention_merge_plan, *out_ptxpack_attention_merge_plan;
-    ptxpack_gemm_plan              *ptxpack_gemm_plan, *out_ptxpack_gemm_plan;
-    ptxpack_vector_plan            *ptxpack_vector_plan, *out_ptxpack_vector_plan;
-    const struct ptxpack_driver    *driver, *out_driver;
-    int                             an_int;
-    FILE                           *file;
-    int64_t                         int64_t;
-    uint32_t                        uint32_t[3];
-    uint64_t                        uint64_t;
-    size_t                          size_t;
-    float                           floats[4096];
-    double                          doubles[4096];
-    bool                            booleans[4096];
-    void                           *pointers[4], *out_bytes;
-    char                            text[4096], *out_text;
-    unsigned char                   bytes[1 << 20];
-    ptxpack_map                     map;
-    ptxpack_folder                  fold;
-    ptxpack_variant_filter          filter;
+    ptxpack_tuple                    ptxpack_tuple;
+    ptxpack_layout                   ptxpack_layout;
+    ptxpack_tensor                   ptxpack_tensor;
+    ptxpack_engine                   ptxpack_engine;
+    ptxpack_mma_atom                 ptxpack_mma_atom;
+    ptxpack_copy_atom                ptxpack_copy_atom;
+    ptxpack_tiled_mma                ptxpack_tiled_mma;
+    ptxpack_tiled_copy               ptxpack_tiled_copy;
+    ptxpack_variant                  ptxpack_variant;
+    ptxpack_symbol                   ptxpack_symbol;
+    ptxpack_options                  ptxpack_options;
+    ptxpack_source                   ptxpack_source;
+    ptxpack_device_caps              ptxpack_device_caps;
+    ptxpack_cache_options            ptxpack_cache_options;
+    ptxpack_expand_options           ptxpack_expand_options;
+    ptxpack_preload_options          ptxpack_preload_options;
+    ptxpack_bank_access              ptxpack_bank_access;
+    ptxpack_wgmma_fields             ptxpack_wgmma_fields;
+    ptxpack_tma_desc                 ptxpack_tma_desc;
+    ptxpack_attention_desc           ptxpack_attention_desc;
+    ptxpack_attention_buffers        ptxpack_attention_buffers;
+    ptxpack_attention_append_desc    ptxpack_attention_append_desc;
+    ptxpack_attention_append_buffers ptxpack_attention_append_buffers;
+    ptxpack_attention_append_inputs  ptxpack_attention_append_inputs;
+    ptxpack_attention_merge_desc     ptxpack_attention_merge_desc;
+    ptxpack_attention_merge_buffers  ptxpack_attention_merge_buffers;
+    ptxpack_gemm_desc                ptxpack_gemm_desc;
+    ptxpack_gemm_buffers             ptxpack_gemm_buffers;
+    ptxpack_descales                 ptxpack_descales;
+    ptxpack_attention_lengths        ptxpack_attention_lengths;
+    ptxpack_swizzle                  ptxpack_swizzle;
+    ptxpack_kernel_info              ptxpack_kernel_info;
+    ptxpack_program_info             ptxpack_program_info;
+    ptxpack_cache_entry              ptxpack_cache_entry;
+    ptxpack_cache_info               ptxpack_cache_info;
+    ptxpack_cache_stats              ptxpack_cache_stats;
+    ptxpack_cache_swept              ptxpack_cache_swept;
+    ptxpack_prebuilt_info            ptxpack_prebuilt_info;
+    ptxpack                         *ptxpack, *out_ptxpack;
+    const ptxpack_kernel            *ptxpack_kernel, *out_ptxpack_kernel;
+    ptxpack_program                 *ptxpack_program, *out_ptxpack_program;
+    const ptxpack_function          *ptxpack_function, *out_ptxpack_function;
+    ptxpack_expansion               *ptxpack_expansion, *out_ptxpack_expansion;
+    ptxpack_preloading              *ptxpack_preloading, *out_ptxpack_preloading;
+    ptxpack_cache                   *ptxpack_cache;
+    ptxpack_cache_key               *ptxpack_cache_key;
+    ptxpack_attention_plan          *ptxpack_attention_plan, *out_ptxpack_attention_plan;
+    ptxpack_attention_append_plan   *ptxpack_attention_append_plan, *out_ptxpack_attention_append_plan;
+    ptxpack_attention_merge_plan    *ptxpack_attention_merge_plan, *out_ptxpack_attention_merge_plan;
+    ptxpack_gemm_plan               *ptxpack_gemm_plan, *out_ptxpack_gemm_plan;
+    ptxpack_vector_plan             *ptxpack_vector_plan, *out_ptxpack_vector_plan;
+    const struct ptxpack_driver     *driver, *out_driver;
+    int                              an_int;
+    FILE                            *file;
+    int64_t                          int64_t;
+    uint32_t                         uint32_t[3];
+    uint64_t                         uint64_t;
+    size_t                           size_t;
+    float                            floats[4096];
+    double                           doubles[4096];
+    bool                             booleans[4096];
+    void                            *pointers[4], *out_bytes;
+    char                             text[4096], *out_text;
+    unsigned char                    bytes[1 << 20];
+    ptxpack_map                      map;
+    ptxpack_folder                   fold;
+    ptxpack_variant_filter           filter;
     ptxpack_cache_step (*visit)(const ptxpack_cache_info *info, void *user);
 } the;
 
@@ -145,6 +149,18 @@ static void make_plans(void)
                                                           .heads_kv = 1,
                                                           .head_dim = 64};
     the.ptxpack_attention_buffers.size = sizeof the.ptxpack_attention_buffers;
+    the.ptxpack_attention_append_desc =
+        (ptxpack_attention_append_desc){.size = sizeof the.ptxpack_attention_append_desc,
+                                        .dtype = PTXPACK_F16,
+                                        .batch = 1,
+                                        .seqlen_new = 1,
+                                        .seqlen_kv = 16,
+                                        .heads_kv = 1,
+                                        .head_dim = 64};
+    the.ptxpack_attention_append_buffers.size = sizeof the.ptxpack_attention_append_buffers;
+    the.ptxpack_attention_append_inputs = (ptxpack_attention_append_inputs){.k_new = the.bytes,
+                                                                            .v_new = the.bytes,
+                                                                            .lengths_kv = &the.an_int};
     the.ptxpack_attention_merge_desc =
         (ptxpack_attention_merge_desc){.size = sizeof the.ptxpack_attention_merge_desc,
                                        .dtype = PTXPACK_F16,
@@ -163,6 +179,9 @@ static void make_plans(void)
     must(ptxpack_vector_plan_create(the.ptxpack, PTXPACK_F16, &the.ptxpack_vector_plan), "a vector plan");
     must(ptxpack_attention_plan_create(the.ptxpack, &the.ptxpack_attention_desc, &the.ptxpack_attention_plan),
          "an attention plan");
+    must(ptxpack_attention_append_plan_create(the.ptxpack, &the.ptxpack_attention_append_desc,
+                                              &the.ptxpack_attention_append_plan),
+         "an append plan");
     must(ptxpack_attention_merge_plan_create(the.ptxpack, &the.ptxpack_attention_merge_desc,
                                              &the.ptxpack_attention_merge_plan),
          "a merge plan");

@@ -118,6 +118,10 @@ ptxpack_attention_reference_lengths descales
 ptxpack_attention_reference_lengths lengths
 ptxpack_attention_reference_lengths o
 ptxpack_attention_reference_lengths lse
+ptxpack_attention_append_plan_free plan
+ptxpack_attention_append_reference k
+ptxpack_attention_append_reference v
+ptxpack_attention_append_reference q_out
 ptxpack_attention_merge_plan_free plan
 ptxpack_attention_merge_reference o
 ptxpack_attention_merge_reference lse
@@ -150,13 +154,14 @@ awk -F'|' -v optional="$work/optional" '
               "ptxpack_tiled_copy ptxpack_variant ptxpack_symbol ptxpack_options ptxpack_source ptxpack_device_caps " \
               "ptxpack_cache_options ptxpack_expand_options ptxpack_preload_options ptxpack_bank_access " \
               "ptxpack_wgmma_fields ptxpack_tma_desc ptxpack_attention_desc ptxpack_attention_buffers " \
+              "ptxpack_attention_append_desc ptxpack_attention_append_buffers ptxpack_attention_append_inputs " \
               "ptxpack_attention_merge_desc ptxpack_attention_merge_buffers ptxpack_gemm_desc ptxpack_gemm_buffers ptxpack_descales ptxpack_attention_lengths ptxpack_swizzle ptxpack_kernel_info " \
               "ptxpack_program_info ptxpack_cache_entry ptxpack_cache_info ptxpack_cache_stats ptxpack_cache_swept " \
               "ptxpack_prebuilt_info int64_t uint32_t uint64_t size_t", values, " ")
         for (i in values)
             example[values[i] " *"] = "&the." values[i]
         split("ptxpack ptxpack_kernel ptxpack_program ptxpack_function ptxpack_expansion ptxpack_preloading " \
-              "ptxpack_cache ptxpack_cache_key ptxpack_attention_plan ptxpack_attention_merge_plan ptxpack_gemm_plan ptxpack_vector_plan", \
+              "ptxpack_cache ptxpack_cache_key ptxpack_attention_plan ptxpack_attention_append_plan ptxpack_attention_merge_plan ptxpack_gemm_plan ptxpack_vector_plan", \
               handles, " ")
         for (i in handles) {
             example[handles[i] " *"] = "the." handles[i]

@@ -61,6 +61,8 @@ STEPS = {
     'attention/wgmma.ptx': WGMMA + [(90, 'attention_wgmma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
     'attention/mma.ptx': MMA + [(80, 'attention_mma', 'f16 d64 4/2 113x203', 'ASYNC=latest')],
     'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'ASYNC=latest')],
+    'kv_cache/append.ptx': [(sm, 'attention_append', case, '') for sm, case in (
+        (80, 'append f16 d128 r64'), (80, 'append f16 d80 r32'), (80, 'append f16 d48 r16'), (75, 'append '), (80, 'append '))],
     'attention/merge.ptx': [(sm, 'attention_merge', 'merge ', '') for sm in (80, 75)],
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
     'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')],
@@ -72,7 +74,8 @@ STEPS = {
 }
 # What the cases of a host file are, by a part of its name; the first that fits.
 HOST_STEPS = [('host/attention/wgmma', 'attention/wgmma.ptx'), ('host/attention/mma', 'attention/mma.ptx'),
-              ('host/attention/decode', 'attention/decode.ptx'), ('host/attention/merge', 'attention/merge.ptx'), ('host/attention/attention_symbols', 'attention/mma.ptx'),
+              ('host/attention/decode', 'attention/decode.ptx'), ('host/attention/merge', 'attention/merge.ptx'),
+              ('host/attention/append', 'kv_cache/append.ptx'), ('host/attention/attention_symbols', 'attention/mma.ptx'),
               ('host/gemm/wgmma', 'gemm/wgmma.ptx'), ('host/gemm/', 'gemm/mma.ptx'), ('host/plan/', 'attention/wgmma.ptx')]
 SMALL_SECONDS, LARGE_SECONDS = 60, 900  # of processor time: a step takes a second, or a minute
 SMALL_BUDGET, LARGE_BUDGET = 1 << 21, 1 << 24  # warp instructions of a launch: the cases need half a million
@@ -255,7 +258,7 @@ class Runner:
         if self.o.host or 'probe' in kernels or not os.path.exists(program) or '.if ARCH' in read(os.path.join(folder, name)):
             return False  # the texts are those of one architecture
         for kernel in kernels:
-            command = [program, '--builds', kernel[:-len('.ptx')].replace('/', '_')]
+            command = [program, '--builds', STEPS[kernel][0][1] or kernel[:-len('.ptx')].replace('/', '_')]
             with self.lock:
                 if kernel not in self.texts:
                     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "host/attention/append/inspect.h"
 #include "host/attention/inspect.h"
 #include "host/attention/merge/inspect.h"
 #include "host/gemm/inspect.h"
@@ -190,6 +191,38 @@ static void every_vector_plan_is_listed(void **state)
     }
 }
 
+static void every_append_plan_is_listed(void **state)
+{
+    (void)state;
+    for (size_t a = 0; a < ARCHS; a++) {
+        ptxpack *handle = open_arch(archs[a]);
+        for (unsigned i = 0; i < 2 * 2 * 2 * 3; i++) {
+            bool                          paged = i / 2 % 2 != 0;
+            unsigned                      rotary = i / 8;
+            ptxpack_attention_append_desc desc = {.size = sizeof desc,
+                                                  .dtype = i % 2 != 0 ? PTXPACK_BF16 : PTXPACK_F16,
+                                                  .batch = 3,
+                                                  .seqlen_new = 4,
+                                                  .seqlen_kv = 1000,
+                                                  .heads_kv = 2,
+                                                  .heads_q = rotary != 0 ? 8 : 0,
+                                                  .head_dim = i / 4 % 2 != 0 ? 192 : 128,
+                                                  .rotary_dim = rotary != 0 ? 64 : 0,
+                                                  .positions = rotary != 0 ? 1000 : 0,
+                                                  .options = rotary == 2 ? PTXPACK_ROPE_PAIRS : 0};
+            if (paged) {
+                desc.kv_rows = PTXPACK_ROWS_PAGED;
+                desc.rows_kv = 300;
+                desc.page_rows = 16;
+                desc.table_width = 63;
+            }
+            assert_int_equal(plan_listed(&append_op, handle, &desc),
+                             a > 0 || i % 2 == 0); /* sm_75 has no bf16 */
+        }
+        ptxpack_close(handle);
+    }
+}
+
 static void every_merge_plan_is_listed(void **state)
 {
     (void)state;
@@ -249,8 +282,9 @@ int main(void)
     setenv("PTXPACK_PTXAS", "none", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_attention_plan_is_listed), cmocka_unit_test(every_gemm_plan_is_listed),
-        cmocka_unit_test(every_vector_plan_is_listed),    cmocka_unit_test(every_merge_plan_is_listed),
-        cmocka_unit_test(most_of_the_list_is_asked_for),  cmocka_unit_test(every_instance_is_listed),
+        cmocka_unit_test(every_vector_plan_is_listed),    cmocka_unit_test(every_append_plan_is_listed),
+        cmocka_unit_test(every_merge_plan_is_listed),     cmocka_unit_test(most_of_the_list_is_asked_for),
+        cmocka_unit_test(every_instance_is_listed),
     };
     return cmocka_run_group_tests(tests, make_list, NULL);
 }

@@ -1,0 +1,244 @@
+/* append.c - the append to a cache of keys and values as an operation of the spine, and its public calls. */
+#include "append.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "op.h"
+
+struct ptxpack_attention_append_plan {
+    plan_head        head;
+    append_geometry  geometry;
+    append_arguments arguments; /* all but what a launch brings */
+};
+
+/* ---- the row ------------------------------------------------------------------------------------------ */
+/* What a row says: the elements of 16 bytes, and the threads of a block, each of which does one unit. */
+typedef struct append_layout {
+    uint32_t elements, threads;
+} append_layout;
+
+static ptxpack_status derive(const ptxpack_variant *row, void *out)
+{
+    *(append_layout *)out = (append_layout){(uint32_t)ptxpack_variant_parameter(row, "ELEMENTS", 0),
+                                            (uint32_t)row->threads};
+    return PTXPACK_OK;
+}
+
+static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
+{
+    const ptxpack_attention_append_desc *d = (const ptxpack_attention_append_desc *)problem->desc;
+    bool                                 pairs = (d->options & PTXPACK_ROPE_PAIRS) != 0;
+    (void)layout;
+    symbol_add(list, "BF16", d->dtype == PTXPACK_BF16);
+    symbol_add(list, "PAGED", d->kv_rows == PTXPACK_ROWS_PAGED);
+    symbol_add(list, "ROPE_HALVES", d->rotary_dim != 0 && !pairs);
+    symbol_add(list, "ROPE_PAIRS", d->rotary_dim != 0 && pairs);
+}
+
+/* The kernel numbers units with 32 bits, up to a block beyond the last one. */
+static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
+{
+    const append_geometry *g = (const append_geometry *)problem->geometry;
+    (void)row;
+    if (g->row_units <= INT32_MAX && g->rows <= INT32_MAX / g->row_units)
+        return NULL;
+    plan_refuse(line, PTXPACK_E_UNSUPPORTED,
+                "does not append %lld rows of %lld pieces of 16 bytes: more than %d", (long long)g->rows,
+                (long long)g->row_units, INT32_MAX);
+    return line;
+}
+
+static uint32_t log2_of(int32_t power)
+{
+    uint32_t shift = 0;
+    while (power >> shift > 1)
+        shift++;
+    return shift;
+}
+
+#define STRIDES(member, id)                                                                                 \
+    .member##_batch = g->tensor[id].stride[MEMORY_BATCH], .member##_row = g->tensor[id].stride[MEMORY_ROW], \
+    .member##_head = g->tensor[id].stride[MEMORY_HEAD]
+
+static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
+                           plan_head *head)
+{
+    const ptxpack_attention_append_desc *d = (const ptxpack_attention_append_desc *)problem->desc;
+    ptxpack_attention_append_plan       *plan = (ptxpack_attention_append_plan *)head;
+    const append_geometry               *g = &plan->geometry;
+    const append_layout                 *l = (const append_layout *)layout;
+    const uint32_t                       pieces = (uint32_t)d->head_dim / l->elements;
+    (void)row;
+    plan->arguments = (append_arguments){
+        STRIDES(k_new, APPEND_K_NEW),
+        STRIDES(v_new, APPEND_V_NEW),
+        STRIDES(q, APPEND_Q),
+        STRIDES(k, APPEND_K),
+        STRIDES(v, APPEND_V),
+        STRIDES(q_out, APPEND_Q_OUT),
+        .units = (uint32_t)(g->rows * g->row_units),
+        .row_units = (uint32_t)g->row_units,
+        .k_units = (uint32_t)(d->heads_kv * g->head_units),
+        .kv_units = (uint32_t)(d->heads_kv * g->head_units) + (uint32_t)d->heads_kv * pieces,
+        .head_units = (uint32_t)g->head_units,
+        .head_pieces = pieces,
+        .rotated = (uint32_t)g->rotated,
+        .batch = (uint32_t)d->batch,
+        .seqlen_new = d->seqlen_new,
+        .seqlen_kv = d->seqlen_kv,
+        .caches = (uint32_t)(d->rows_kv != 0 ? d->rows_kv : d->batch),
+        .page_shift = log2_of(d->page_rows),
+        .table_width = (uint32_t)d->table_width,
+        .last_position = d->positions - 1,
+        .table_row = (uint32_t)d->rotary_dim, /* half as many elements of two bytes */
+        .q_step = (d->options & PTXPACK_ROPE_Q_AT_START) != 0 ? 0 : 1,
+    };
+    head->grid[0] = (plan->arguments.units - 1) / l->threads + 1;
+    return PTXPACK_OK;
+}
+
+static ptxpack_status address(const plan_head *head, const void *buffers, void *arguments, uint32_t grid[3])
+{
+    const append_geometry                  *g = &((const ptxpack_attention_append_plan *)head)->geometry;
+    const ptxpack_attention_append_buffers *b = (const ptxpack_attention_append_buffers *)buffers;
+    append_arguments                       *to = (append_arguments *)arguments;
+    (void)grid;
+    to->k_new = b->k_new;
+    to->v_new = b->v_new;
+    to->q = b->q;
+    to->k = b->k;
+    to->v = b->v;
+    to->q_out = b->q_out;
+    to->cos = b->cos;
+    to->sin = b->sin;
+    to->lengths_kv = append_array(g, b, APPEND_LENGTHS_KV);
+    to->lengths_new = append_array(g, b, APPEND_LENGTHS_NEW);
+    to->starts_new = append_array(g, b, APPEND_STARTS_NEW);
+    to->row_map = append_array(g, b, APPEND_ROW_MAP);
+    to->left_pad = append_array(g, b, APPEND_LEFT_PAD);
+    to->page_table = append_array(g, b, APPEND_PAGE_TABLE);
+    return PTXPACK_OK;
+}
+
+static const argument_field fields[] = ARGUMENT_FIELDS(APPEND_ARGUMENTS, append_arguments);
+static const uint8_t        corners[] = {0, 4, 5};
+static const plan_method    append_method = {
+       .file = "kv_cache/append.ptx",
+       .ordered = true,
+       .fields = fields,
+       .field_count = sizeof fields / sizeof fields[0],
+       .argument_bytes = sizeof(append_arguments),
+       .layout_bytes = sizeof(append_layout),
+       .derive = derive,
+       .refusal = refusal,
+       .symbols = symbols,
+       .fill = fill,
+       .address = address,
+       .corners = corners,
+       .corner_count = sizeof corners,
+};
+
+/* ---- the operation ------------------------------------------------------------------------------------ */
+static ptxpack_status resolve(const void *desc, void *geometry, char line[PLAN_LINE])
+{
+    return append_resolve((const ptxpack_attention_append_desc *)desc, (append_geometry *)geometry, line);
+}
+
+static bool covers(const ptxpack_variant *row, const void *desc)
+{
+    return plan_row_takes(row, ((const ptxpack_attention_append_desc *)desc)->dtype);
+}
+
+static void describe(const void *desc, char *text, size_t size)
+{
+    snprintf(text, size, "dtype %s", ptxpack_dtype_name(((const ptxpack_attention_append_desc *)desc)->dtype));
+}
+
+/* The index is 3 paged + the kind of rotary embedding. */
+enum { ROTARIES = 3 };
+static void build(const ptxpack_variant *row, ptxpack_dtype dtype, unsigned index, bool corner, void *desc,
+                  char *name, size_t size)
+{
+    static const char *const      rotaries[ROTARIES] = {"", " halves", " pairs"};
+    bool                          paged = index / ROTARIES != 0;
+    unsigned                      rotary = index % ROTARIES;
+    ptxpack_attention_append_desc d = {.size = sizeof d,
+                                       .dtype = dtype,
+                                       .batch = 1,
+                                       .seqlen_new = 1,
+                                       .seqlen_kv = 1024,
+                                       .heads_kv = 1,
+                                       .head_dim = 128,
+                                       .rotary_dim = rotary != 0 ? 128 : 0,
+                                       .positions = rotary != 0 ? 1024 : 0,
+                                       .kv_rows = paged ? PTXPACK_ROWS_PAGED : PTXPACK_ROWS_DENSE,
+                                       .rows_kv = paged ? 64 : 0,
+                                       .page_rows = paged ? 16 : 0,
+                                       .table_width = paged ? 64 : 0,
+                                       .options = rotary == 2 ? PTXPACK_ROPE_PAIRS : 0};
+    (void)row, (void)corner;
+    snprintf(name, size, " %s%s", paged ? "pages" : "dense", rotaries[rotary]);
+    *(ptxpack_attention_append_desc *)desc = d;
+}
+
+static ptxpack_status check(const plan_head *head, const void *buffers, char line[PLAN_LINE])
+{
+    return append_check(&((const ptxpack_attention_append_plan *)head)->geometry,
+                        (const ptxpack_attention_append_buffers *)buffers, line);
+}
+
+static const plan_method *const methods[] = {&append_method};
+_Static_assert(sizeof(append_geometry) <= sizeof(plan_room), "plan_room has room for the geometry");
+_Static_assert(sizeof(ptxpack_attention_append_desc) <= sizeof(plan_room),
+               "plan_room has room for the descriptor");
+_Static_assert(sizeof(append_arguments) <= PLAN_ARGUMENT_BYTES, "plan_launch has room for the arguments");
+const plan_op append_op = {
+    .name = "attention_append",
+    .methods = methods,
+    .method_count = sizeof methods / sizeof methods[0],
+    .margin = 1,
+    .desc_bytes = sizeof(ptxpack_attention_append_desc),
+    .plan_bytes = sizeof(ptxpack_attention_append_plan),
+    .geometry_at = offsetof(ptxpack_attention_append_plan, geometry),
+    .arguments_at = offsetof(ptxpack_attention_append_plan, arguments),
+    .resolve = resolve,
+    .covers = covers,
+    .describe = describe,
+    .check = check,
+    .builds = 2 * ROTARIES,
+    .build = build,
+};
+
+/* ---- the public calls --------------------------------------------------------------------------------- */
+ptxpack_status ptxpack_attention_append_plan_row(ptxpack *handle, const ptxpack_attention_append_desc *desc,
+                                                 const ptxpack_variant          *row,
+                                                 ptxpack_attention_append_plan **plan)
+{
+    plan_head *made;
+    if (plan == NULL)
+        return ptxpack_fail(handle, PTXPACK_E_ARG, "plan is NULL");
+    ptxpack_status status = plan_create(&append_op, handle, desc, row, &made);
+    *plan = (ptxpack_attention_append_plan *)made;
+    return status;
+}
+
+ptxpack_status ptxpack_attention_append_plan_create(ptxpack *handle, const ptxpack_attention_append_desc *desc,
+                                                    ptxpack_attention_append_plan **plan)
+{
+    return ptxpack_attention_append_plan_row(handle, desc, NULL, plan);
+}
+
+void ptxpack_attention_append_plan_free(ptxpack_attention_append_plan *plan) { free(plan); }
+
+const ptxpack_kernel *ptxpack_attention_append_kernel(const ptxpack_attention_append_plan *plan)
+{
+    return plan != NULL ? plan->head.kernel : NULL;
+}
+
+ptxpack_status ptxpack_attention_append(const ptxpack_attention_append_plan    *plan,
+                                        const ptxpack_attention_append_buffers *buffers,
+                                        struct CUstream_st                     *stream)
+{
+    return plan_launch((const plan_head *)plan, buffers, stream);
+}

@@ -1,0 +1,122 @@
+/* append.h - plan and launch an append to a cache of keys and values, with rotary embedding.
+ *
+ * What it does   Row i of a sequence's new keys and values is written to row length - new + i of its cache, where
+ *          `new` is the number of its new rows and `length` that of its rows in the cache, those counted that this
+ *          launch appends: the same array that a following attention takes as lengths_kv.  (flash-attention's
+ *          cache_seqlens are those before: add the new rows.)  The new keys, and on request the queries of the same
+ *          rows, are rotated first.
+ * Shapes   From the slowest to the fastest dimension, with strides in ELEMENTS; the last dimension is contiguous:
+ *            k_new, v_new  [batch][seqlen_new][heads_kv][head_dim], or packed [rows_new][heads_kv][head_dim]
+ *            q, q_out      the same with heads_q
+ *            k, v          [batch][seqlen_kv][heads_kv][head_dim]; with a row map [rows_kv] sequences; in pages
+ *                          [rows_kv] pages of [page_rows][heads_kv][head_dim].  K and V may be two tensors or parts
+ *                          of one, with rows or heads first: strides say it
+ *            cos, sin      [positions][rotary_dim / 2], of the tensors' type, compact
+ * Rotary   x_j and y_j are elements j and j + rotary_dim / 2 of a head (GPT-NeoX), or with PTXPACK_ROPE_PAIRS 2 j and
+ *          2 j + 1 (GPT-J); they become x_j cos_j - y_j sin_j and y_j cos_j + x_j sin_j, computed in f32.  Elements
+ *          from rotary_dim on stay.  The position of a row, which chooses the row of cos and sin, is its row in the
+ *          cache, minus the sequence's left_pad if PTXPACK_LEFT_PAD is given.  (flash-attention rotates by the row
+ *          in the cache, whatever its left padding: give no left_pad.  A left_pad may be any number: with length -
+ *          new - p the first new row has position p.)  A position that is not one of the tables is taken as the
+ *          nearest one.
+ * Lengths  All are read from device memory at each launch, so that one plan, or one captured graph, serves a decoding
+ *          loop.  A sequence may have no new rows.  Numbers of new rows beyond seqlen_new, or beyond starts_new[i + 1] -
+ *          starts_new[i], are taken as these, those below 0 as 0.  A new row that has no place - before row 0, from
+ *          row seqlen_kv on, in a page that is not one of rows_kv (as -1), in a sequence that row_map does not give as
+ *          one of rows_kv - is dropped.  Nothing but the new rows is written.
+ * Memory, errors and threads are as attention.h says.  The kernel is ptx/kv_cache/append.ptx. */
+#ifndef PTXPACK_ATTENTION_APPEND_H
+#define PTXPACK_ATTENTION_APPEND_H
+#include <stdint.h>
+#include "host/attention/attention.h"
+#include "host/dtype.h"
+#include "loader/loader.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bits of ptxpack_attention_append_desc.options, besides PTXPACK_ROW_MAP and PTXPACK_LEFT_PAD. */
+enum {
+    PTXPACK_LENGTHS_NEW =
+        1 << 16, /* [batch], new rows; with packed rows at most starts_new[i + 1] - starts_new[i] */
+    PTXPACK_ROPE_PAIRS = 1 << 17,     /* pairs are neighbours */
+    PTXPACK_ROPE_Q_AT_START = 1 << 18 /* all rows of q have the position of the sequence's first new row, as
+                                          flash-attention has it without a causal mask or a window */
+};
+
+typedef struct ptxpack_attention_append_desc {
+    uint32_t      size;                         /* = sizeof(ptxpack_attention_append_desc) */
+    ptxpack_dtype dtype;                        /* PTXPACK_F16, or from sm_80 on PTXPACK_BF16 */
+    int32_t       batch, seqlen_new, seqlen_kv; /* each >= 1; the most rows that a sequence appends, and has */
+    int32_t       heads_kv;                     /* >= 1 */
+    int32_t       heads_q;                      /* of q, to rotate it, too; 0: there is no q */
+    int32_t       head_dim;                     /* a multiple of 8, at most 1024 */
+    int32_t       rotary_dim;                   /* a multiple of 16, at most head_dim; 0: nothing is rotated */
+    int32_t       positions;                    /* rows of cos and sin; 0 without rotary_dim */
+    ptxpack_rows  new_rows;                     /* of k_new, v_new, q and q_out: dense or packed */
+    ptxpack_rows  kv_rows;                      /* of k and v: dense or paged */
+    int32_t       rows_new;                     /* packed: rows of k_new, v_new and q in memory; otherwise 0 */
+    int32_t       rows_kv;                      /* paged: pages; row map: sequences; otherwise 0 */
+    int32_t       page_rows;                    /* paged: a power of two up to 1024; otherwise 0 */
+    int32_t       table_width; /* paged: entries of the page table for a sequence; otherwise 0 */
+    uint32_t      options;     /* PTXPACK_ROW_MAP (dense k and v), PTXPACK_LEFT_PAD, PTXPACK_LENGTHS_NEW, .. */
+    ptxpack_strides k_new, v_new, k, v, q, q_out; /* as those of attention.h; a single 0 repeats an input */
+} ptxpack_attention_append_desc;
+
+/* Device addresses.  Those of tensors, cos and sin are multiples of 16 bytes.  What the descriptor does not ask for is
+ * ignored.  k_new, v_new and q may be parts of one tensor. */
+typedef struct ptxpack_attention_append_buffers {
+    uint32_t size;                    /* = sizeof(ptxpack_attention_append_buffers) */
+    uint64_t k_new, v_new;            /* read */
+    uint64_t k, v;                    /* the new rows are written */
+    uint64_t q;                       /* read */
+    uint64_t q_out;                   /* written; may be q, with the same strides */
+    uint64_t cos, sin;                /* read */
+    uint64_t lengths_kv;              /* [batch] int32, after the append; always read */
+    uint64_t lengths_new, starts_new; /* [batch]; [batch + 1], packed */
+    uint64_t row_map, left_pad;       /* [batch] */
+    uint64_t page_table;              /* [batch][table_width]; only the entries of new rows are read */
+} ptxpack_attention_append_buffers;
+
+typedef struct ptxpack_attention_append_plan ptxpack_attention_append_plan;
+
+/* Check `desc`, choose the kernel for the handle's device, and load it.  *plan belongs to the caller, who frees it
+ * before closing the handle.  On failure *plan is NULL.
+ *   PTXPACK_E_ARG          a field is out of the range stated above
+ *   PTXPACK_E_UNSUPPORTED  no kernel for this device covers dtype, or there is too much work for 32-bit numbers
+ *   The other codes are those of ptxpack_kernel_load. */
+PTXPACK_API ptxpack_status ptxpack_attention_append_plan_create(ptxpack                             *handle,
+                                                                const ptxpack_attention_append_desc *desc,
+                                                                ptxpack_attention_append_plan      **plan);
+PTXPACK_API void ptxpack_attention_append_plan_free(ptxpack_attention_append_plan *plan); /* NULL is allowed */
+/* The kernel, which belongs to the handle; NULL if `plan` is NULL. */
+PTXPACK_API const ptxpack_kernel *ptxpack_attention_append_kernel(const ptxpack_attention_append_plan *plan);
+
+/* Append, on `stream` (NULL: the default stream of the plan's context).  Two sequences must not have a page, or a
+ * sequence of the cache, in common that both write.
+ *   PTXPACK_E_ARG     a pointer is null or misaligned; the address range of k, v or q_out overlaps an input, but for q
+ *                     in place and parts of one tensor; k and v are the same
+ *   PTXPACK_E_DRIVER  the plan's context cannot be made current
+ *   PTXPACK_E_LAUNCH, _E_FORKED */
+PTXPACK_API ptxpack_status ptxpack_attention_append(const ptxpack_attention_append_plan    *plan,
+                                                    const ptxpack_attention_append_buffers *buffers,
+                                                    struct CUstream_st                     *stream);
+
+/* The inputs in HOST memory. */
+typedef struct ptxpack_attention_append_inputs {
+    const void    *k_new, *v_new, *q, *cos, *sin;
+    const int32_t *lengths_kv, *lengths_new, *starts_new, *row_map, *left_pad, *page_table;
+} ptxpack_attention_append_inputs;
+
+/* Compute the same on the CPU in double precision, to check results.  k, v and q_out, with the strides of the
+ * descriptor, are doubles, and each may be NULL; what a launch would not write keeps what it holds.  After an error the
+ * line is ptxpack_detail(NULL).
+ *   PTXPACK_E_ARG     as for the plan, or an input is NULL, or a sequence has new rows beyond seqlen_new or rows_new;
+ *                     some rows may have been written */
+PTXPACK_API ptxpack_status ptxpack_attention_append_reference(const ptxpack_attention_append_desc   *desc,
+                                                              const ptxpack_attention_append_inputs *inputs,
+                                                              double *k, double *v, double *q_out);
+#ifdef __cplusplus
+}
+#endif
+#endif
