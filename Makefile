@@ -31,7 +31,7 @@ CHECK_SRC := $(call sources,tests/check tests/support)
 # Each file is a program, except the fakes of libraries and the file that records data on a GPU.
 TEST_SRC  := $(filter-out tests/check/% tests/support/% tests/fake/% tests/data/%,$(call sources,tests/* tests/*/*))
 TEST_SH   := $(sort $(wildcard $(addsuffix /*.sh,tests/* tests/*/*)))
-PTX_FILES      := $(patsubst ptx/%,%,$(sort $(wildcard ptx/*/*.ptx)))
+PTX_FILES      := $(patsubst ptx/%,%,$(sort $(wildcard ptx/*/*.ptx ptx/*/*/*.ptx)))
 INLINE_HEADERS := $(patsubst ptx/%,%,$(sort $(wildcard ptx/inline/*.h)))
 PACK_FILES     := $(PTX_FILES) $(INLINE_HEADERS)
 # These headers are installed flat; everything else is private.

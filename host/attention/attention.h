@@ -9,7 +9,7 @@
  *          serves, and the lengths are read from device memory at each launch (ptxpack_attention_buffers), so
  *          that one plan, or one captured graph, serves a decoding loop.  Rows may be packed or in pages
  *          (ptxpack_rows).  Masks use each sequence's own lengths.  Rows of k and v beyond a length may hold
- *          anything; rows of o and of the lse beyond a length are not written.  A length may be 0.
+ *          anything; rows of o and of the lse beyond a length are not written.  A length may be 0.  Not with fp8.
  * fp8      With PTXPACK_E4M3 an element of q, k and v is one byte that means code * descale; o is bf16.
  * Sums     Sums are f32 for every element type.  A row that attends to no key gives o = 0 and lse = -inf.
  * Memory   Device buffers belong to the caller.  The library allocates none and keeps none.

@@ -185,20 +185,14 @@ static void fill_numbers(attention_decode_arguments *a, const ptxpack_attention_
     a->softcap_in = g->softcap > 0 ? g->scale / g->softcap : 0;
 }
 
-static void fill_lengths(attention_decode_arguments *a, const ptxpack_attention_desc *d,
+static void fill_lengths(attention_decode_arguments *to, const ptxpack_attention_desc *d,
                          const attention_geometry *g)
 {
-    bool packed = d->q_rows == PTXPACK_ROWS_PACKED;
-    a->lse_batch = packed ? 0 : (int64_t)d->heads_q * d->seqlen_q;
-    a->lse_head = packed ? d->rows_q : d->seqlen_q;
-    a->batch = d->batch;
-    a->seqlen_kv = d->seqlen_kv;
-    a->reach_left = g->reach_left;
-    a->reach_right = g->reach_right;
-    a->bottom_right = g->bottom_right;
-    a->table_width = d->table_width;
-    a->page_rows = d->page_rows;
-    a->page_shift = d->page_rows > 0 ? __builtin_ctz((unsigned)d->page_rows) : 0;
+    const attention_lengths_numbers from = attention_count_lengths(d, g);
+    ATTENTION_LENGTHS(ARGUMENT_COPY, );
+    to->lse_batch = attention_lse_batch(d);
+    to->batch = d->batch;
+    to->seqlen_kv = d->seqlen_kv;
 }
 
 /* Counters of the ranges, in whole 16 bytes. */
@@ -227,26 +221,19 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
 
 static ptxpack_status address(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
 {
-    attention_decode_arguments      *a = (attention_decode_arguments *)arguments;
+    attention_decode_arguments      *to = (attention_decode_arguments *)arguments;
     const ptxpack_attention_buffers *b = (const ptxpack_attention_buffers *)buffers;
     const attention_geometry        *g = &((const ptxpack_attention_plan *)plan)->geometry;
+    const attention_addresses        from = attention_find_addresses(g, b);
     (void)grid;
-    if (g->varlen) {
-        a->starts_q = attention_array(g, b, ARRAY_STARTS_Q);
-        a->starts_kv = attention_array(g, b, ARRAY_STARTS_KV);
-        a->lengths_q = attention_array(g, b, ARRAY_LENGTHS_Q);
-        a->lengths_kv = attention_array(g, b, ARRAY_LENGTHS_KV);
-        a->row_map = attention_array(g, b, ARRAY_ROW_MAP);
-        a->left_pad = attention_array(g, b, ARRAY_LEFT_PAD);
-        a->page_table = attention_array(g, b, ARRAY_PAGE_TABLE);
-    }
-    a->q = b->q;
-    a->k = b->k;
-    a->v = b->v;
-    a->o = b->o;
-    a->lse = b->lse;
-    a->workspace = b->workspace;
-    a->parts = b->workspace + plan->counters;
+    ATTENTION_ARRAYS(ARGUMENT_COPY, );
+    to->q = b->q;
+    to->k = b->k;
+    to->v = b->v;
+    to->o = b->o;
+    to->lse = b->lse;
+    to->workspace = b->workspace;
+    to->parts = b->workspace + plan->counters;
     return PTXPACK_OK;
 }
 

@@ -2,7 +2,7 @@
  * fields about lengths, packed rows and pages say. */
 #include <string.h>
 
-#include "check.h"
+#include "op.h"
 
 #define refuse(line, ...) plan_refuse(line, PTXPACK_E_ARG, __VA_ARGS__)
 
@@ -145,6 +145,40 @@ uint64_t attention_array(const attention_geometry *geometry, const ptxpack_atten
     const uint64_t all[ARRAY_COUNT] = {b->starts_q, b->starts_kv, b->lengths_q, b->lengths_kv,
                                        b->row_map,  b->left_pad,  b->page_table};
     return geometry->array_bytes[id] != 0 ? all[id] : 0;
+}
+
+/* ---- for the kernels ---------------------------------------------------------------------------------- */
+attention_lengths_numbers attention_count_lengths(const ptxpack_attention_desc *d, const attention_geometry *g)
+{
+    if (!g->varlen)
+        return (attention_lengths_numbers){0};
+    return (attention_lengths_numbers){
+        .reach_left = g->reach_left,
+        .reach_right = g->reach_right,
+        .bottom_right = g->bottom_right,
+        .lse_head = d->q_rows == PTXPACK_ROWS_PACKED ? d->rows_q : d->seqlen_q,
+        .table_width = d->table_width,
+        .page_rows = d->page_rows,
+        .page_shift = d->page_rows > 0 ? __builtin_ctz((unsigned)d->page_rows) : 0,
+    };
+}
+
+int64_t attention_lse_batch(const ptxpack_attention_desc *d)
+{
+    return d->q_rows == PTXPACK_ROWS_PACKED ? 0 : (int64_t)d->heads_q * d->seqlen_q;
+}
+
+attention_addresses attention_find_addresses(const attention_geometry *g, const ptxpack_attention_buffers *b)
+{
+    return (attention_addresses){
+        .starts_q = attention_array(g, b, ARRAY_STARTS_Q),
+        .starts_kv = attention_array(g, b, ARRAY_STARTS_KV),
+        .lengths_q = attention_array(g, b, ARRAY_LENGTHS_Q),
+        .lengths_kv = attention_array(g, b, ARRAY_LENGTHS_KV),
+        .row_map = attention_array(g, b, ARRAY_ROW_MAP),
+        .left_pad = attention_array(g, b, ARRAY_LEFT_PAD),
+        .page_table = attention_array(g, b, ARRAY_PAGE_TABLE),
+    };
 }
 
 /* ---- sequences in host memory ------------------------------------------------------------------------- */

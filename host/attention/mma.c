@@ -8,15 +8,17 @@
 
 /* ---- symbols ------------------------------------------------------------------------------------ */
 /* A problem that is limited on the left alone takes the build with both limits: its right offset never
- * binds. */
+ * binds.  With lengths in memory the limits are in memory, too. */
 static void symbols(const plan_problem *problem, const void *layout, symbol_list *list)
 {
     const attention_mma_layout   *l = (const attention_mma_layout *)layout;
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *g = (const attention_geometry *)problem->geometry;
     symbol_add(list, "BF16", desc->dtype == PTXPACK_BF16);
-    symbol_add(list, "LIMITED_LEFT", g->limited_left);
-    symbol_add(list, "LIMITED_RIGHT", g->limited_right || g->limited_left);
+    symbol_add(list, "VARLEN", g->varlen);
+    symbol_add(list, "PAGED", desc->kv_rows == PTXPACK_ROWS_PAGED);
+    symbol_add(list, "LIMITED_LEFT", g->varlen || g->limited_left);
+    symbol_add(list, "LIMITED_RIGHT", g->varlen || g->limited_right || g->limited_left);
     symbol_add(list, "SOFTCAP", g->softcap > 0);
     symbol_add(list, "PADDED", desc->head_dim < l->head_dim);
     attention_mma_symbols(l, list);
@@ -27,13 +29,16 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
  * rows need less. */
 static const char *refusal(const plan_problem *problem, const ptxpack_variant *row, char line[PLAN_LINE])
 {
-    enum { TANH_ISA = 70 };
+    enum { TANH_ISA = 70, MOST_ROWS = ATTENTION_NO_LIMIT / 2 - 4096 };
     const ptxpack_attention_desc *desc = (const ptxpack_attention_desc *)problem->desc;
     const attention_geometry     *geometry = (const attention_geometry *)problem->geometry;
     const int                     isa = problem->caps.isa;
     attention_tiles               tiles;
-    if (attention_refuse_lengths(geometry, line) != NULL)
+    if (geometry->varlen && (desc->seqlen_q > MOST_ROWS || desc->seqlen_kv > MOST_ROWS)) {
+        snprintf(line, PLAN_LINE, "seqlen_q or seqlen_kv exceeds %d, with lengths of sequences",
+                 (int)MOST_ROWS);
         return line;
+    }
     for (int i = 0; i < TENSOR_COUNT; i++)
         if (geometry->tensor[i].row > INT32_MAX / 2) {
             snprintf(line, PLAN_LINE, "%s.row: stride %lld exceeds %d elements", attention_tensor_names[i],
@@ -80,7 +85,15 @@ static void fill_arguments(attention_mma_arguments *a, const ptxpack_attention_d
     };
 }
 
-/* The grid is all tiles of all heads. */
+static void fill_lengths(attention_mma_arguments *to, const ptxpack_attention_desc *d,
+                         const attention_geometry *g)
+{
+    const attention_lengths_numbers from = attention_count_lengths(d, g);
+    ATTENTION_LENGTHS(ARGUMENT_COPY, );
+    to->lse_batch = attention_lse_batch(d);
+}
+
+/* The grid is all tiles of all heads, of sequences as long as the descriptor says. */
 static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *row, const void *layout,
                            plan_head *head)
 {
@@ -95,6 +108,7 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
     if (status != PTXPACK_OK)
         return ptxpack_fail(problem->handle, status, "%s", line);
     fill_arguments(a, desc, &plan->geometry);
+    fill_lengths(a, desc, &plan->geometry);
     a->tiles_q = tiles.tiles_q;
     a->heads_total = tiles.heads_total;
     a->section_heads = tiles.section_heads;
@@ -104,14 +118,17 @@ static ptxpack_status fill(const plan_problem *problem, const ptxpack_variant *r
 
 static ptxpack_status address(const plan_head *plan, const void *buffers, void *arguments, uint32_t grid[3])
 {
-    attention_mma_arguments         *a = (attention_mma_arguments *)arguments;
+    attention_mma_arguments         *to = (attention_mma_arguments *)arguments;
     const ptxpack_attention_buffers *b = (const ptxpack_attention_buffers *)buffers;
-    (void)plan, (void)grid;
-    a->q = b->q;
-    a->k = b->k;
-    a->v = b->v;
-    a->o = b->o;
-    a->lse = b->lse;
+    const attention_geometry        *g = &((const ptxpack_attention_plan *)plan)->geometry;
+    const attention_addresses        from = attention_find_addresses(g, b);
+    (void)grid;
+    ATTENTION_ARRAYS(ARGUMENT_COPY, );
+    to->q = b->q;
+    to->k = b->k;
+    to->v = b->v;
+    to->o = b->o;
+    to->lse = b->lse;
     return PTXPACK_OK;
 }
 
@@ -120,9 +137,9 @@ static ptxpack_status derive(const ptxpack_variant *row, void *layout)
     return ptxpack_attention_mma_layout(row, (attention_mma_layout *)layout);
 }
 
-/* full, causal, the same padded; window, window padded; causal softcap, window softcap padded: the other builds
- * with a softcap lie between these. */
-static const uint8_t        corners[] = {0, 4, 2, 6, 8, 10, 5, 11};
+/* full, causal, the same padded; window, window padded; causal softcap, window softcap padded; lengths, pages
+ * softcap padded: the other builds lie between these. */
+static const uint8_t        corners[] = {0, 4, 2, 6, 8, 10, 5, 11, 16, 23};
 static const argument_field fields[] = ARGUMENT_FIELDS(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 const plan_method           attention_mma = {
               .file = "attention/mma.ptx",

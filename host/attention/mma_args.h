@@ -4,7 +4,25 @@
 #define PTXPACK_ATTENTION_MMA_ARGS_H
 #include "host/plan/arguments.h"
 
+/* What both have for sequences with lengths of their own (VARLEN): arrays, and numbers. */
 /* clang-format off */
+#define ATTENTION_ARRAYS(X, S)                                                                         \
+    X(S, uint64_t, starts_q,      "ARG_STARTS_Q")      /* device addresses; 0: not given */            \
+    X(S, uint64_t, starts_kv,     "ARG_STARTS_KV")                                                     \
+    X(S, uint64_t, lengths_q,     "ARG_LENGTHS_Q")                                                     \
+    X(S, uint64_t, lengths_kv,    "ARG_LENGTHS_KV")                                                    \
+    X(S, uint64_t, row_map,       "ARG_ROW_MAP")                                                       \
+    X(S, uint64_t, left_pad,      "ARG_LEFT_PAD")                                                      \
+    X(S, uint64_t, page_table,    "ARG_PAGE_TABLE")
+#define ATTENTION_LENGTHS(X, S)                                                                        \
+    X(S, int32_t,  reach_left,    "ARG_REACH_LEFT")    /* query i of diagonal c sees the keys */       \
+    X(S, int32_t,  reach_right,   "ARG_REACH_RIGHT")   /* .. from c + i - left to c + i + right */     \
+    X(S, int32_t,  bottom_right,  "ARG_BOTTOM_RIGHT")  /* 1: c = keys - queries; 0: the first key */   \
+    X(S, int32_t,  lse_head,      "ARG_LSE_HEAD")      /* elements */                                  \
+    X(S, int32_t,  table_width,   "ARG_TABLE_WIDTH")   /* of the page table, in pages */               \
+    X(S, int32_t,  page_rows,     "ARG_PAGE_ROWS")     /* 2^PAGE_SHIFT */                              \
+    X(S, int32_t,  page_shift,    "ARG_PAGE_SHIFT")
+
 #define ATTENTION_MMA_ARGUMENTS(X, S)                                                                  \
     X(S, uint64_t, q,             "ARG_Q")             /* device addresses */                          \
     X(S, uint64_t, k,             "ARG_K")                                                             \
@@ -34,8 +52,13 @@
     X(S, int32_t,  section_heads, "ARG_SECTION_HEADS") /* heads whose tiles are neighbours */          \
     X(S, float,    scale_log2,    "ARG_SCALE_LOG2")    /* scale, or softcap, times log2(e) */          \
     X(S, int32_t,  left_offset,   "ARG_LEFT_OFFSET")   /* with LIMITED_LEFT: and j >= i + this */      \
-    X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */
+    X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */             \
+    ATTENTION_ARRAYS(X, S)                             /* from here on with VARLEN */                  \
+    X(S, int64_t,  lse_batch,     "ARG_LSE_BATCH")     /* elements */                                  \
+    ATTENTION_LENGTHS(X, S)
 /* clang-format on */
+ARGUMENT_STRUCT(ATTENTION_ARRAYS, attention_addresses);
+ARGUMENT_STRUCT(ATTENTION_LENGTHS, attention_lengths_numbers);
 ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
 
 /* clang-format off */
@@ -47,13 +70,7 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, uint64_t, lse,           "ARG_LSE")           /* 0: not wanted */                             \
     X(S, uint64_t, workspace,     "ARG_WORKSPACE")     /* a counter for each range */                  \
     X(S, uint64_t, parts,         "ARG_PARTS")         /* in the workspace: two slots for each range */\
-    X(S, uint64_t, starts_q,      "ARG_STARTS_Q")      /* with VARLEN; 0: not given */                 \
-    X(S, uint64_t, starts_kv,     "ARG_STARTS_KV")                                                     \
-    X(S, uint64_t, lengths_q,     "ARG_LENGTHS_Q")                                                     \
-    X(S, uint64_t, lengths_kv,    "ARG_LENGTHS_KV")                                                    \
-    X(S, uint64_t, row_map,       "ARG_ROW_MAP")                                                       \
-    X(S, uint64_t, left_pad,      "ARG_LEFT_PAD")                                                      \
-    X(S, uint64_t, page_table,    "ARG_PAGE_TABLE")                                                    \
+    ATTENTION_ARRAYS(X, S)                                                                             \
     X(S, int64_t,  q_batch,       "ARG_Q_BATCH")       /* strides in bytes; 0 where the extent is 1 */ \
     X(S, int64_t,  q_row,         "ARG_Q_ROW")                                                         \
     X(S, int64_t,  q_head,        "ARG_Q_HEAD")                                                        \
@@ -86,13 +103,7 @@ ARGUMENT_STRUCT(ATTENTION_MMA_ARGUMENTS, attention_mma_arguments);
     X(S, int32_t,  tiles_apart,   "ARG_TILES_APART")   /* with order > 1: from one to the next */      \
     X(S, int32_t,  batch,         "ARG_BATCH")         /* with VARLEN, from here on */                 \
     X(S, int32_t,  seqlen_kv,     "ARG_SEQLEN_KV")     /* the most keys; seqlen_q: queries */          \
-    X(S, int32_t,  reach_left,    "ARG_REACH_LEFT")    /* query i of diagonal c sees the keys */       \
-    X(S, int32_t,  reach_right,   "ARG_REACH_RIGHT")   /* .. from c + i - left to c + i + right */     \
-    X(S, int32_t,  bottom_right,  "ARG_BOTTOM_RIGHT")  /* 1: c = keys - queries; 0: the first key */   \
-    X(S, int32_t,  lse_head,      "ARG_LSE_HEAD")      /* elements */                                  \
-    X(S, int32_t,  table_width,   "ARG_TABLE_WIDTH")   /* of the page table, in pages */               \
-    X(S, int32_t,  page_rows,     "ARG_PAGE_ROWS")     /* 2^PAGE_SHIFT */                              \
-    X(S, int32_t,  page_shift,    "ARG_PAGE_SHIFT")                                                    \
+    ATTENTION_LENGTHS(X, S)                                                                            \
     X(S, float,    scale_log2,    "ARG_SCALE_LOG2")    /* scale, or softcap, times log2(e) */          \
     X(S, float,    softcap_in,    "ARG_SOFTCAP_IN")    /* with SOFTCAP: scale / softcap */
 /* clang-format on */

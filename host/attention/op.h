@@ -27,6 +27,15 @@ extern const plan_method attention_mma, attention_wgmma, attention_decode;
 ptxpack_status ptxpack_attention_plan_row(ptxpack *handle, const ptxpack_attention_desc *desc,
                                           const ptxpack_variant *row, ptxpack_attention_plan **plan);
 
+/* What the rows of mma.ptx and decode.ptx are told of sequences with lengths of their own; all 0 of others. */
+attention_lengths_numbers attention_count_lengths(const ptxpack_attention_desc *desc,
+                                                  const attention_geometry     *geometry);
+/* From one sequence to the next in the LSE, in elements. */
+int64_t attention_lse_batch(const ptxpack_attention_desc *desc);
+/* The arrays that a launch brings. */
+attention_addresses attention_find_addresses(const attention_geometry        *geometry,
+                                             const ptxpack_attention_buffers *buffers);
+
 /* The query tiles of a problem, in the order in which all kernels number them. */
 typedef struct attention_tiles {
     int32_t tiles_q;       /* of a head */

@@ -15,6 +15,8 @@ typedef struct argument_field {
 
 #define ARGUMENT_MEMBER(S, type, member, symbol) type member;
 #define ARGUMENT_FIELD(S, type, member, symbol)  {symbol, offsetof(S, member), sizeof(type)},
+/* LIST(ARGUMENT_COPY, ) copies the members of a list that two structs have: from `from` to *`to`. */
+#define ARGUMENT_COPY(S, type, member, symbol) to->member = from.member;
 /* Declares the struct, and the initialiser of its array of argument_field. */
 #define ARGUMENT_STRUCT(LIST, S) \
     typedef struct S {           \

@@ -47,23 +47,27 @@ static const breakage breakages[] = {
      "mov.u64 %kv_head_wide, 0;", "f16 d64"},
     {"padding is not cut off", "attention/mma_tile_load.ptx", "setp.gt.s32 %load_here, %load_left",
      "setp.ge.s32 %load_here, %load_left", "f16 d40"},
-    {"the sums of a part keep their own reference", "attention/decode_merge.ptx",
+    {"the sums of a part keep their own reference", "attention/decode/merge.ptx",
      "fma.rn.f32 %total_d, \\d, %mk, %total_d;", "add.f32 %total_d, %total_d, \\d;", "f16 d64 4/2 4x700"},
-    {"the last part is left out", "attention/decode_merge.ptx", "setp.le.u32 %m_here, %x, %last_range;",
+    {"the last part is left out", "attention/decode/merge.ptx", "setp.le.u32 %m_here, %x, %last_range;",
      "setp.lt.u32 %m_here, %x, %last_range;", "f16 d64 4/2 4x700"},
-    {"rows of a tile are those of the first head", "attention/decode_tiles.ptx",
+    {"rows of a tile are those of the first head", "attention/decode/tiles.ptx",
      "sub.u32 \\member, \\member, %row_group;", "mov.u32 \\member, 0;", "f16 d64 4/2 4x700"},
     {"zeros after the last key count", "attention/decode.ptx", "setp.le.s32 %whole, %x, %y;",
      "setp.le.s32 %whole, %x, %keys_end;", "f16 d64 4/2 4x700"},
-    {"all keys of a block are in the page of the block before", "attention/decode_lengths.ptx",
+    {"all keys of a block are in the page of the block before", "attention/decode/lengths.ptx",
      "shr.u32 %x, %x, %y;", "shr.u32 %x, %x, %y;\n sub.u32 %x, %x, 1; max.s32 %x, %x, 0;", "pages of 16"},
-    {"a sequence is one key too long", "attention/decode_lengths.ptx", "min.s32 %sq_end, %sq_end, %sq_keys;",
+    {"a sequence is one key too long", "attention/decode/lengths.ptx", "min.s32 %sq_end, %sq_end, %sq_keys;",
      "min.s32 %sq_end, %sq_end, %sq_keys;\n add.s32 %sq_end, %sq_end, 1;", "5x1x700 row map"},
     {"the left pad is not masked", "attention/decode.ptx", "max.s32 %before, %before, %tile_low;", "",
      "pages of 32 left pad"},
-    {"a counter begins at the tile, not at its first range", "attention/decode_merge.ptx",
+    {"a counter begins at the tile, not at its first range", "attention/decode/merge.ptx",
      "mul.wide.u32 %row_wide, %first_range, 4;", "mul.wide.u32 %row_wide, %range_here, 4;", "5x1x700 lengths"},
-    {"packed rows begin at row 0", "attention/decode_lengths.ptx", "mov.b32 %tile_q_row, %sq_row;",
+    {"keys of pages are those of the block after", "attention/mma_lengths.ptx",
+     "sub.s32 %page_row, %page_row, \\[BLOCK_N*\\back];", "", "pages of 16"},
+    {"the keys begin before the left pad", "attention/mma_lengths.ptx", "add.s32 %first, %first, %sq_first;",
+     "", " left pad,"},
+    {"packed rows begin at row 0", "attention/decode/lengths.ptx", "mov.b32 %tile_q_row, %sq_row;",
      "mov.b32 %tile_q_row, 0;", "5x1x700 packed"},
     {"nothing is broken in gemm", "gemm/mma.ptx", NULL, NULL, "gemm bf16 rc 150x"},
     {"the last k is left out", "gemm/mma_operand_load.ptx", "shl.b32 %load_size, \\left, 1;",
@@ -206,7 +210,8 @@ static bool copy_file(const char *from_dir, const char *to_dir, const char *name
 /* Copies every .ptx file of the folders that kernels include from. */
 static bool copy_pack(const char *from, const char *to, const breakage *b, int *made)
 {
-    static const char *const folders[] = {"atom", "shared", "attention", "kv_cache", "gemm", "vector"};
+    static const char *const folders[] = {"atom",     "shared", "attention", "attention/decode",
+                                          "kv_cache", "gemm",   "vector"};
     bool                     ok = true;
     for (size_t i = 0; i < sizeof folders / sizeof folders[0] && ok; i++) {
         char           path[PATH_MAX];

@@ -13,6 +13,7 @@ Mutants of host files (C) are built in a copy of the sources; those that gcc ref
 import argparse
 import collections
 import concurrent.futures
+import glob
 import hashlib
 import itertools
 import os
@@ -42,7 +43,8 @@ MMA = [(sm, 'attention_mma', case, '') for sm, case in (
     (80, 'attention bf16 d64 4/2 113x203 normal'), (80, 'attention f16 d192 2/1 113x203'), (80, 'attention f16 d112 2/1 113x203'),
     (80, 'attention f16 d40 2/1 239x1'),
     (80, 'attention f16 d64 4/2 113x203 climbing'), (80, ' d64 4/2 113x203 huge'), (80, 'attention f16 d128 2/1 113x203 normal'),
-    (80, 'attention f16 d64 4/2 256x512'), (75, 'attention '), (80, 'attention '))]
+    (80, 'attention f16 d64 4/2 256x512'), (80, 'lengths d64 f16 2/1'), (75, 'lengths d64 f16 2/1'), (75, 'attention '),
+    (80, 'attention '), (80, 'lengths '))]
 # With 24 multiprocessors tiles have more parts than are merged at once.
 DECODE = [(80, 'attention_decode', case, setting) for case, setting in (
     ('attention f16 d64 4/2 1x1328 rising', 'SMS=24'), ('attention f16 d64 4/2 4x700', ''), ('attention bf16 d64 4/2 1x1328', ''),
@@ -152,11 +154,8 @@ class Equal:
 def kernels_of_files():
     """Which kernels include a .ptx file, directly or not."""
     texts = {}
-    for folder in sorted(os.listdir(os.path.join(ROOT, 'ptx'))):
-        path = os.path.join(ROOT, 'ptx', folder)
-        for name in sorted(os.listdir(path)) if os.path.isdir(path) else []:
-            if name.endswith('.ptx'):
-                texts[folder + '/' + name] = read(os.path.join(path, name))
+    for path in sorted(glob.glob(os.path.join(ROOT, 'ptx', '**', '*.ptx'), recursive=True)):
+        texts[os.path.relpath(path, os.path.join(ROOT, 'ptx'))] = read(path)
     uses = collections.defaultdict(list)
     for kernel in [k for k in STEPS if k in texts] + [name for name in texts if name.startswith('probe/')]:
         seen, todo = set(), [kernel]

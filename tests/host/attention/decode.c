@@ -47,7 +47,7 @@ static attention_ranges ranges_of(const ptxpack_attention_desc *d, const char *i
 }
 
 /* ---- ranges --------------------------------------------------------------------------------------- */
-/* Where the kernel finds tile `number` of the list (ptx/attention/decode_tiles.ptx). */
+/* Where the kernel finds tile `number` of the list (ptx/attention/decode/tiles.ptx). */
 static int64_t tile_at(const attention_ranges *s, int64_t number)
 {
     return s->order == 1 ? number : number % s->order * s->apart + number / s->order;

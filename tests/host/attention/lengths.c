@@ -84,17 +84,22 @@ static void bad_lengths_are_refused(void **state)
     ptxpack_close(handle);
 }
 
-/* A valid problem that no kernel takes yet is not a wrong one. */
-static void many_rows_are_unsupported(void **state)
+/* A valid problem that no kernel takes yet is not a wrong one: the kernels for fp8 know one length for all. */
+static void fp8_is_unsupported(void **state)
 {
     (void)state;
-    ptxpack                *handle = open_mock(NULL);
+    ptxpack                *handle = open_mock("sm_90");
     ptxpack_attention_desc  d = good;
     ptxpack_attention_plan *plan;
     d.options = PTXPACK_LENGTHS_KV;
     d.seqlen_q = 100;
+    assert_int_equal(ptxpack_attention_plan_create(handle, &d, &plan), PTXPACK_OK);
+    assert_string_equal(ptxpack_kernel_describe(ptxpack_attention_kernel(plan))->variant->file,
+                        "attention/mma.ptx");
+    ptxpack_attention_plan_free(plan);
+    d.dtype = PTXPACK_E4M3;
     assert_int_equal(ptxpack_attention_plan_create(handle, &d, &plan), PTXPACK_E_UNSUPPORTED);
-    assert_non_null(strstr(ptxpack_detail(handle), "lengths"));
+    assert_non_null(strstr(ptxpack_detail(handle), "does not take lengths of sequences"));
     ptxpack_close(handle);
 }
 
@@ -263,7 +268,7 @@ static void wrong_arrays_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_lengths_are_refused), cmocka_unit_test(many_rows_are_unsupported),
+        cmocka_unit_test(bad_lengths_are_refused), cmocka_unit_test(fp8_is_unsupported),
         cmocka_unit_test(older_sizes_are_taken),   cmocka_unit_test(arrays_are_checked),
         cmocka_unit_test(pages_are_the_same_rows), cmocka_unit_test(wrong_arrays_are_refused),
     };
