@@ -7,7 +7,7 @@
 #include "loader/build/preload_work.h"
 #include "host/plan/plan.h"
 
-extern const plan_op attention_op, gemm_op, vector_op;
+extern const plan_op attention_op, append_op, merge_op, gemm_op, vector_op;
 
 typedef struct preloaded {
     const plan_op *op;
@@ -48,6 +48,24 @@ ptxpack_status ptxpack_preload_attention(ptxpack_preloading *preloading, const p
     ptxpack_status         status = attention_whole_desc(desc, &whole, line);
     return status == PTXPACK_OK ? preload(&attention_op, preloading, &whole)
                                 : ptxpack_fail(NULL, status, "%s", line);
+}
+
+ptxpack_status ptxpack_preload_attention_append(ptxpack_preloading                  *preloading,
+                                                const ptxpack_attention_append_desc *desc)
+{
+    if (desc == NULL || desc->size != sizeof *desc)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "desc.size is not sizeof(ptxpack_attention_append_desc), %zu",
+                            sizeof *desc);
+    return preload(&append_op, preloading, desc);
+}
+
+ptxpack_status ptxpack_preload_attention_merge(ptxpack_preloading                 *preloading,
+                                               const ptxpack_attention_merge_desc *desc)
+{
+    if (desc == NULL || desc->size != sizeof *desc)
+        return ptxpack_fail(NULL, PTXPACK_E_ARG, "desc.size is not sizeof(ptxpack_attention_merge_desc), %zu",
+                            sizeof *desc);
+    return preload(&merge_op, preloading, desc);
 }
 
 ptxpack_status ptxpack_preload_gemm(ptxpack_preloading *preloading, const ptxpack_gemm_desc *desc)

@@ -211,6 +211,43 @@ TEST(test_gemm)
     ptxpack_close(handle);
 }
 
+/* The operations around attention. */
+TEST(test_append_and_merge)
+{
+    struct told                        told;
+    ptxpack_attention_append_plan     *append;
+    ptxpack_attention_merge_plan      *merge;
+    ptxpack_options                    options = handle_options(false);
+    ptxpack_attention_merge_desc       wrong = {.size = 4};
+    const ptxpack_attention_merge_desc parts =
+        {.size = sizeof parts, .dtype = PTXPACK_BF16, .batch = 2, .seqlen_q = 3, .heads_q = 4, .head_dim = 64};
+    const ptxpack_attention_append_desc rows = {.size = sizeof rows,
+                                                .dtype = PTXPACK_BF16,
+                                                .batch = 2,
+                                                .seqlen_new = 1,
+                                                .seqlen_kv = 100,
+                                                .heads_kv = 2,
+                                                .head_dim = 64};
+    setenv("FAKE_CUDA", "arch=80", 1);
+    ptxpack_preloading *p = start(NULL, &options, &told);
+    assert_int_equal(ptxpack_preload_attention_append(p, &rows), PTXPACK_OK);
+    assert_int_equal(ptxpack_preload_attention_merge(p, &parts), PTXPACK_OK);
+    assert_int_equal(ptxpack_preload_attention_merge(p, &wrong), PTXPACK_E_ARG);
+    assert_has(ptxpack_detail(NULL), "desc.size is not sizeof(ptxpack_attention_merge_desc)");
+    assert_int_equal(ptxpack_preload_wait(p), PTXPACK_OK);
+    ptxpack_preload_free(p);
+    assert_int_equal(compilations(), 2);
+    ptxpack *handle = open_with(&options);
+    assert_int_equal(ptxpack_attention_append_plan_create(handle, &rows, &append), PTXPACK_OK);
+    assert_int_equal(ptxpack_attention_merge_plan_create(handle, &parts, &merge), PTXPACK_OK);
+    assert_has(told.names, ptxpack_kernel_describe(ptxpack_attention_append_kernel(append))->variant->id);
+    assert_has(told.names, ptxpack_kernel_describe(ptxpack_attention_merge_kernel(merge))->variant->id);
+    assert_int_equal(compilations(), 2);
+    ptxpack_attention_append_plan_free(append);
+    ptxpack_attention_merge_plan_free(merge);
+    ptxpack_close(handle);
+}
+
 /* ---- progress, failures, cancelling --------------------------------------------------------------- */
 
 static ptxpack_variant rows[12];

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "host/attention/merge/inspect.h"
+#include "tools/problem/random.h"
 
 static const ptxpack_attention_merge_desc good = {
     .size = sizeof good,
@@ -173,6 +174,65 @@ static void parts_of_an_attention_merge_to_it(void **state)
         assert_true(fabs(merged[c] - (o[0][c] + o[1][c]) / (sum[0] + sum[1])) < 1e-5);
 }
 
+/* The same of the library's own reference, in its layout of o and lse: the first keys, the others, and all. */
+static void attention_to_parts_of_the_keys_merges(void **state)
+{
+    enum {
+        BATCH = 2,
+        ROWS = 3,
+        KEYS = 11,
+        FIRST = 4,
+        HEADS = 4,
+        KV_HEADS = 2,
+        DIM = 16,
+        VECTORS = BATCH * ROWS * HEADS
+    };
+    static uint16_t        q[VECTORS * DIM], k[BATCH * KEYS * KV_HEADS * DIM], v[BATCH * KEYS * KV_HEADS * DIM];
+    static double          o[3][VECTORS * DIM], lse[3][VECTORS], merged[VECTORS * DIM], merged_lse[VECTORS];
+    static float           part[2][VECTORS * DIM], of_part[2][VECTORS];
+    const ptxpack_strides  keys = {KEYS * KV_HEADS * DIM, KV_HEADS * DIM, DIM};
+    static const int       first[3] = {0, FIRST, 0}, count[3] = {FIRST, KEYS - FIRST, KEYS};
+    ptxpack_attention_desc d = {.size = sizeof d,
+                                .dtype = PTXPACK_F16,
+                                .batch = BATCH,
+                                .seqlen_q = ROWS,
+                                .heads_q = HEADS,
+                                .heads_kv = KV_HEADS,
+                                .head_dim = DIM,
+                                .k = keys,
+                                .v = keys};
+    random_state           random = random_start(7);
+    (void)state;
+    random_normal(&random, PTXPACK_F16, q, sizeof q / 2);
+    random_normal(&random, PTXPACK_F16, k, sizeof k / 2);
+    random_normal(&random, PTXPACK_F16, v, sizeof v / 2);
+    for (int i = 0; i < 3; i++) {
+        d.seqlen_kv = count[i];
+        assert_int_equal(ptxpack_attention_reference(&d, q, k + first[i] * KV_HEADS * DIM,
+                                                     v + first[i] * KV_HEADS * DIM, NULL, o[i], lse[i]),
+                         PTXPACK_OK);
+        for (int j = 0; j < VECTORS * DIM && i < 2; j++)
+            part[i][j] = (float)o[i][j];
+        for (int j = 0; j < VECTORS && i < 2; j++)
+            of_part[i][j] = (float)lse[i][j];
+    }
+    const ptxpack_attention_merge_desc m = {.size = sizeof m,
+                                            .dtype = PTXPACK_F16,
+                                            .batch = BATCH,
+                                            .seqlen_q = ROWS,
+                                            .heads_q = HEADS,
+                                            .head_dim = DIM,
+                                            .options = PTXPACK_MERGE_F32_PARTS};
+    assert_int_equal(ptxpack_attention_merge_reference(&m, part[0], of_part[0], part[1], of_part[1], merged,
+                                                       merged_lse),
+                     PTXPACK_OK);
+    for (int j = 0; j < VECTORS * DIM; j++)
+        assert_true(fabs(merged[j] - o[2][j]) <
+                    1e-3); /* the reference rounds weights to f16, with other references */
+    for (int j = 0; j < VECTORS; j++)
+        assert_true(fabs(merged_lse[j] - lse[2][j]) < 1e-3);
+}
+
 static void parts_without_keys_count_nothing(void **state)
 {
     static const uint16_t a[8] = {0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800}; /* 1 .. 8 */
@@ -197,9 +257,13 @@ static void parts_without_keys_count_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_descriptors_are_refused),       cmocka_unit_test(buffers_are_checked),
-        cmocka_unit_test(in_place_needs_the_same_layout),    cmocka_unit_test(too_many_vectors_are_unsupported),
-        cmocka_unit_test(parts_of_an_attention_merge_to_it), cmocka_unit_test(parts_without_keys_count_nothing),
+        cmocka_unit_test(bad_descriptors_are_refused),
+        cmocka_unit_test(buffers_are_checked),
+        cmocka_unit_test(in_place_needs_the_same_layout),
+        cmocka_unit_test(too_many_vectors_are_unsupported),
+        cmocka_unit_test(parts_of_an_attention_merge_to_it),
+        cmocka_unit_test(attention_to_parts_of_the_keys_merges),
+        cmocka_unit_test(parts_without_keys_count_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
