@@ -30,7 +30,7 @@ static void symbols(const plan_problem *problem, const void *layout, symbol_list
     const ptxpack_attention_append_desc *d = (const ptxpack_attention_append_desc *)problem->desc;
     bool                                 pairs = (d->options & PTXPACK_ROPE_PAIRS) != 0;
     (void)layout;
-    symbol_add(list, "BF16", d->dtype == PTXPACK_BF16);
+    symbol_add(list, "BF16", d->rotary_dim != 0 && d->dtype == PTXPACK_BF16); /* a copy has no type */
     symbol_add(list, "PAGED", d->kv_rows == PTXPACK_ROWS_PAGED);
     symbol_add(list, "ROPE_HALVES", d->rotary_dim != 0 && !pairs);
     symbol_add(list, "ROPE_PAIRS", d->rotary_dim != 0 && pairs);
@@ -122,7 +122,7 @@ static ptxpack_status address(const plan_head *head, const void *buffers, void *
 }
 
 static const argument_field fields[] = ARGUMENT_FIELDS(APPEND_ARGUMENTS, append_arguments);
-static const uint8_t        corners[] = {0, 4, 5};
+static const uint8_t        corners[] = {1, 4, 5}; /* without rotary embedding the text is a part of these */
 static const plan_method    append_method = {
        .file = "kv_cache/append.ptx",
        .ordered = true,
