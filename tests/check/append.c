@@ -26,6 +26,7 @@ static const append_case cases[] = {
     {70, 1, 30, 2, 0, 64, 32, 1024, false, PAIRS, Q_APART, false, false, false},
     {5, 7, 33, 2, 0, 8, 0, 2, true, NEW, Q_APART, false, true, false},
     {4, 3, 20, 1, 1, 1024, 512, 0, true, MAP | AT_START | PAIRS, Q_IN_QKV, true, false, false},
+    {41, 5, 30, 1, 2, 16, 16, 0, false, 0, Q_APART, false, false, false}, /* 4 * 256 + 1 units */
     {1, 300, 400, 1, 1, 16, 16, 64, true, 0, Q_APART, false, false, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };

@@ -65,7 +65,7 @@ STEPS = {
     'attention/decode.ptx': DECODE + [(80, 'attention_decode', 'f16 d64 4/2 4x700', 'ASYNC=latest')],
     'kv_cache/append.ptx': [(sm, 'attention_append', case, '') for sm, case in (
         (80, 'append f16 d128 r64'), (80, 'append f16 d80 r32'), (80, 'append f16 d48 r16'), (75, 'append '), (80, 'append '))],
-    'attention/merge.ptx': [(sm, 'attention_merge', 'merge ', '') for sm in (80, 75)],
+    'attention/merge.ptx': [(80, 'attention_merge', 'merge f16', '')] + [(sm, 'attention_merge', 'merge ', '') for sm in (75, 80)],
     'gemm/mma.ptx': GEMM_MMA + [(80, 'gemm_mma', 'gemm bf16 rc', 'ASYNC=latest')],
     'gemm/wgmma.ptx': GEMM_WGMMA + [(90, 'gemm_wgmma', 'gemm bf16 rc', 'ASYNC=latest')],
     'vector/add.ptx': [(80, '', 'vector_add f16 n=4103', ''), (75, '', 'vector_add', ''), (80, '', 'vector_add', '')],
