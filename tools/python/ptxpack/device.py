@@ -8,8 +8,8 @@ import os
 import threading
 from typing import Any, Callable, Iterator, Optional
 
-from .library import (ArgumentError, Error, LEGACY_STREAM, PER_THREAD_STREAM, _AttentionDesc, _GemmDesc, _Options, _Strides,
-                      _library, _lock, _raise)
+from .library import (ArgumentError, Error, LEGACY_STREAM, PER_THREAD_STREAM, _AppendDesc, _AttentionDesc, _GemmDesc, _MergeDesc,
+                      _Options, _Strides, _library, _lock, _raise)
 
 
 # ---- the driver that the library uses ----------------------------------------------------------------------
@@ -62,6 +62,8 @@ class _Device:
         self.context: int = self.lib.ptxpack_context(self.handle)
         self.ordinal = ordinal
         self.attention_plan = functools.lru_cache(maxsize=1024)(self._attention_plan)
+        self.append_plan = functools.lru_cache(maxsize=1024)(self._append_plan)
+        self.merge_plan = functools.lru_cache(maxsize=1024)(self._merge_plan)
         self.gemm_plan = functools.lru_cache(maxsize=1024)(self._gemm_plan)
         self.vector_plan = functools.lru_cache(maxsize=None)(self._vector_plan)
 
@@ -114,6 +116,16 @@ class _Device:
         plan.workspace_bytes = self.lib.ptxpack_attention_workspace(plan.pointer)
         return plan
 
+    def _append_plan(self, *problem: Any) -> _Plan:
+        *fields, strides = problem
+        desc = _AppendDesc(ctypes.sizeof(_AppendDesc), *fields, *(_Strides(*three) for three in strides))
+        return _Plan(self, "attention_append", ctypes.byref(desc))
+
+    def _merge_plan(self, *problem: Any) -> _Plan:
+        *fields, strides = problem
+        desc = _MergeDesc(ctypes.sizeof(_MergeDesc), *fields, *(_Strides(*three) for three in strides))
+        return _Plan(self, "attention_merge", ctypes.byref(desc))
+
     def _gemm_plan(self, *problem: Any) -> _Plan:
         desc = _GemmDesc(ctypes.sizeof(_GemmDesc), *problem)
         plan = _Plan(self, "gemm", ctypes.byref(desc))
@@ -131,13 +143,14 @@ def _attention_desc(dtype: int, sizes: tuple[int, ...], scale: float, mask: int,
 
 
 class _Plan:
-    """A plan, and for each stream that it was launched on a workspace and arrays of one number."""
-    __slots__ = ("device", "workspace_bytes", "workspaces", "constants", "pointer", "free", "__weakref__")
+    """A plan, and for each stream that it was launched on a workspace and arrays of int32."""
+    __slots__ = ("device", "workspace_bytes", "workspaces", "integers", "captured", "pointer", "free", "__weakref__")
 
     def __init__(self, device: _Device, operation: str, description: Any) -> None:
         self.device, self.workspace_bytes = device, 0
         self.workspaces: dict[Any, int] = {}
-        self.constants: dict[Any, int] = {}
+        self.integers: dict[Any, int] = {}
+        self.captured: list[Any] = []  # what graphs read, and nobody else keeps
         self.pointer, self.free = ctypes.c_void_p(), getattr(device.lib, "ptxpack_%s_plan_free" % operation)
         create = getattr(device.lib, "ptxpack_%s_plan_create" % operation)
         with device.entered():
@@ -149,10 +162,13 @@ class _Plan:
         key: Any = (stream, threading.get_ident()) if stream == PER_THREAD_STREAM else stream or LEGACY_STREAM
         return self._own(self.workspaces, key, self.workspace_bytes, stream)
 
+    def array(self, name: str, count: int, stream: int) -> int:
+        """An array of int32 for what this thread enqueues on the stream until it asks again."""
+        return self._own(self.integers, (name, stream or LEGACY_STREAM, threading.get_ident()), 4 * count, stream)
+
     def constant(self, name: str, count: int, number: int, stream: int) -> int:
-        """An array of int32 that holds the number in what this thread enqueues on the stream until it asks again."""
-        key = name, stream or LEGACY_STREAM, threading.get_ident()
-        address = self._own(self.constants, key, 4 * count, stream)
+        """Such an array that holds the number."""
+        address = self.array(name, count, stream)
         with self.device.entered() as call:
             call("cuMemsetD32Async", ctypes.c_uint64(address), ctypes.c_uint(number), ctypes.c_size_t(count),
                  ctypes.c_void_p(stream))
@@ -170,7 +186,7 @@ class _Plan:
     def __del__(self) -> None:
         if self.pointer:
             self.free(self.pointer)
-        for address in (*self.workspaces.values(), *self.constants.values()):
+        for address in (*self.workspaces.values(), *self.integers.values()):
             self.device.free(address)
 
 

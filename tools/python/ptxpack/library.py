@@ -1,5 +1,5 @@
-"""library.py - libptxpack.so through ctypes: errors, structures and signatures of loader.h, program.h, attention.h, gemm.h and
-vector.h."""
+"""library.py - libptxpack.so through ctypes: errors, structures and signatures of loader.h, program.h, attention.h, append.h,
+merge.h, gemm.h and vector.h."""
 from __future__ import annotations
 
 import ctypes
@@ -13,6 +13,8 @@ LIBRARY = "../../../build/libptxpack.so"  # from this folder; `make install` wri
 F16, BF16, E4M3 = 1, 2, 3  # ptxpack_dtype
 DENSE, PACKED, PAGED = 0, 1, 2  # ptxpack_rows
 LENGTHS_Q, LENGTHS_K, ROW_MAP, LEFT_PAD = 1, 2, 4, 8  # the options of ptxpack_attention_desc
+LENGTHS_NEW, ROPE_PAIRS, ROPE_Q_AT_START = 1 << 16, 1 << 17, 1 << 18  # further ones of ptxpack_attention_append_desc
+MERGE_F32_PARTS = 1  # an option of ptxpack_attention_merge_desc
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2  # CUDA's handles; 0 is the first as well
 
 
@@ -68,6 +70,18 @@ _AttentionBuffers = _structure(
     "_AttentionBuffers", (ctypes.c_uint32, "size"),
     (ctypes.c_uint64, "q k v o lse workspace q_descale k_descale v_descale starts_q starts_kv lengths_q lengths_kv "
                       "row_map left_pad page_table"))
+_AppendDesc = _structure(
+    "_AppendDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"),
+    (ctypes.c_int32, "batch seqlen_new seqlen_kv heads_kv heads_q head_dim rotary_dim positions"),
+    (ctypes.c_int, "new_rows kv_rows"), (ctypes.c_int32, "rows_new rows_kv page_rows table_width"),
+    (ctypes.c_uint32, "options"), (_Strides, "k_new v_new k v q q_out"))
+_AppendBuffers = _structure(
+    "_AppendBuffers", (ctypes.c_uint32, "size"),
+    (ctypes.c_uint64, "k_new v_new k v q q_out cos sin lengths_kv lengths_new starts_new row_map left_pad page_table"))
+_MergeDesc = _structure(
+    "_MergeDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "batch seqlen_q heads_q head_dim"),
+    (ctypes.c_uint32, "options"), (_Strides, "o_a o_b o"))
+_MergeBuffers = _structure("_MergeBuffers", (ctypes.c_uint32, "size"), (ctypes.c_uint64, "o_a lse_a o_b lse_b o lse"))
 _GemmDesc = _structure(
     "_GemmDesc", (ctypes.c_uint32, "size"), (ctypes.c_int, "dtype"), (ctypes.c_int32, "m n k batch"),
     (ctypes.c_int, "order_a order_b"),
@@ -107,6 +121,12 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # the result, then the arguments
     "ptxpack_attention_workspace": (ctypes.c_size_t, ctypes.c_void_p),
     "ptxpack_attention_launch": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_attention_reference": (ctypes.c_int,) + (ctypes.c_void_p,) * 7,
+    "ptxpack_attention_append_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_attention_append_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_attention_append": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_attention_merge_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
+    "ptxpack_attention_merge_plan_free": (None, ctypes.c_void_p),
+    "ptxpack_attention_merge": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_gemm_plan_create": (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p),
     "ptxpack_gemm_plan_free": (None, ctypes.c_void_p),
     "ptxpack_gemm_workspace": (ctypes.c_size_t, ctypes.c_void_p),

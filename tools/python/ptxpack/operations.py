@@ -113,16 +113,22 @@ _WINDOW = {"top-left": 3, "bottom-right": 4}
 _LAYOUTS = {"bshd": (0, 1, 2, 3), "bhsd": (0, 2, 1, 3)}  # where batch, row, head and dim are
 
 
-def _mask_of(causal: bool, window: Any, align: str) -> tuple[int, int, int]:
-    """ptxpack_mask, window_left and window_right."""
-    if align not in _CAUSAL:
-        raise ArgumentError("align is %r, and may be 'bottom-right' or 'top-left'" % (align,))
+def _sides_of(window: Any) -> tuple[int, int]:
+    """The keys before and after a query's own that it sees; -1: all."""
     try:
         left, right = (window, window) if window is None or hasattr(window, "__index__") else window
         left, right = (-1 if side is None or side < 0 else min(operator.index(side), 2**31 - 1)
                        for side in (left, right))
     except (TypeError, ValueError):
         raise ArgumentError("window is %r, and may be None, a number or (left, right)" % (window,)) from None
+    return left, right
+
+
+def _mask_of(causal: bool, window: Any, align: str) -> tuple[int, int, int]:
+    """ptxpack_mask, window_left and window_right."""
+    if align not in _CAUSAL:
+        raise ArgumentError("align is %r, and may be 'bottom-right' or 'top-left'" % (align,))
+    left, right = _sides_of(window)
     if causal:
         right = 0
     if left < 0 and right <= 0:
