@@ -1,6 +1,6 @@
 #!/bin/sh
 # numpy.sh - from_numpy, Tensor.numpy and numpy.asarray with the real NumPy on the emulated driver, with ml_dtypes and without;
-# attention of sequences with lengths of their own; and the Python programs of README.md.  NumPy is python3's, else pip fetches it into an environment for this test.
+# attention of sequences with lengths of their own, appends and merges; and the Python programs of README.md.  NumPy is python3's, else pip fetches it into an environment for this test.
 # Usage: numpy.sh [BUILD]
 build=$(cd "${1:-build}" && pwd) || exit 1
 cd "$(dirname "$0")/../.." || exit 1
@@ -22,6 +22,7 @@ export PYTHONPATH="$PWD/tools/python" PYTHONDONTWRITEBYTECODE=1
 WITHOUT_ML_DTYPES=1 "$python" tests/python/host_arrays.py || exit 1
 for sm in 80 90; do
     PTXPACK_EMU_SM=$sm "$python" tests/python/lengths.py || exit 1
+    PTXPACK_EMU_SM=$sm "$python" tests/python/append.py || exit 1
 done
 sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$work/readme.py"
 sed -n '/^```ptx$/,/^```$/p' README.md | sed '1d;$d' >"$work/scale.ptx"

@@ -3,23 +3,26 @@
     from ptxpack.flash_attn import flash_attn_func, flash_attn_varlen_func, flash_attn_with_kvcache
 
 Arguments and results are those of flash-attn 2, with the further names of flash-attn 3 and of vLLM by keyword.  What they ask for
-and ptxpack does not have (dropout, ALiBi, an append to the cache, rotary embeddings, sinks, chunks) raises ptxpack.Unsupported, a
-NotImplementedError, which names the argument.  What only steers the kernels of flash-attn (deterministic, num_splits, pack_gqa,
-sm_margin, scheduler_metadata, fa_version) changes nothing: results are the same bits in every run.  The arrays may be of any library
-that ptxpack.attention takes; out= and stream= are as there.  There are no gradients, and the LSE of a row that attends to nothing is -inf.
+and ptxpack does not have (dropout, ALiBi, sinks, chunks) raises ptxpack.Unsupported, a NotImplementedError, which names the
+argument.  What only steers the kernels of flash-attn (deterministic, num_splits, pack_gqa, sm_margin, scheduler_metadata,
+fa_version) changes nothing: results are the same bits in every run.  The arrays may be of any library that ptxpack.attention takes;
+out= and stream= are as there.  There are no gradients, and the LSE of a row that attends to nothing is -inf.
 """
 from __future__ import annotations
 
 from typing import Any, Optional
 
-from .library import Unsupported
+from .library import ArgumentError, Unsupported
+from .append import _Append
+from .frameworks import _library_for
+from .merge import attention_merge
 from .operations import attention
 
 _NO_WINDOW = (-1, -1)
 _STEERING = frozenset(("deterministic", "num_splits", "pack_gqa", "sm_margin", "scheduler_metadata", "fa_version"))
-_NEUTRAL = {"dropout_p": 0, "attention_chunk": 0, "cp_world_size": 1, "cp_rank": 0, "rotary_interleaved": True}  # by which nothing is asked for
-_KNOWN = frozenset(("alibi_slopes", "rotary_cos", "rotary_sin", "rotary_seqlens", "k", "v", "qv", "q_v", "s_aux", "learnable_sink",
-                    "cu_seqlens_k_new", "cp_tot_seqused_k", *_NEUTRAL)) | _STEERING
+_NEUTRAL = {"dropout_p": 0, "attention_chunk": 0, "cp_world_size": 1, "cp_rank": 0}  # by which nothing is asked for
+_KNOWN = frozenset(("alibi_slopes", "rotary_seqlens", "qv", "q_v", "s_aux", "learnable_sink", "cp_tot_seqused_k",
+                    *_NEUTRAL)) | _STEERING
 _DESCALES = frozenset(("q_descale", "k_descale", "v_descale"))  # of fp8; vLLM gives them for every type
 _FORWARDED = _DESCALES | {"out", "stream"}
 
@@ -98,17 +101,47 @@ def flash_attn_with_kvcache(q: Any, k_cache: Any, v_cache: Any, k: Any = None, v
                             causal: bool = False, window_size: Any = _NO_WINDOW, softcap: float = 0.0,
                             rotary_interleaved: bool = True, alibi_slopes: Any = None, num_splits: int = 0,
                             return_softmax_lse: bool = False, *, page_table: Any = None, cu_seqlens_q: Any = None,
-                            max_seqlen_q: Optional[int] = None, **others: Any) -> Any:
+                            max_seqlen_q: Optional[int] = None, cu_seqlens_k_new: Any = None, **others: Any) -> Any:
     """q [batch, seqlen_q, heads, dim] on a cache [batch, seqlen_k, heads_k, dim], or with block_table (page_table) [pages, rows of a
     page, heads_k, dim].  cache_seqlens is an int32 array or a number: the keys in the cache.
 
-    The cache already has the keys of this step: k and v, which would be appended, must be None.
+    k and v [batch, seqlen_new, heads_k, dim], or packed with cu_seqlens_k_new, are first written to the cache, behind the
+    cache_seqlens keys that it has before.  With rotary_cos and rotary_sin [positions, rotary_dim / 2] k, and q of as many rows,
+    are rotated by their row in the cache; without a causal mask or a window all rows of q by that of the first.  Packed q is
+    rotated where cu_seqlens_k_new is the same array as cu_seqlens_q.
     Returns out, or with return_softmax_lse (out, softmax_lse), [batch, heads, seqlen_q].
     """
     name = "flash_attn_with_kvcache"
-    others.update(k=k, v=v, rotary_cos=rotary_cos, rotary_sin=rotary_sin, alibi_slopes=alibi_slopes)
+    others.update(alibi_slopes=alibi_slopes)
     more = _forwarded(name, q, others)
+    table = _either(name, "block_table", block_table, "page_table", page_table)
+    for needed, array, by, other in (("k", k, "v", v), ("v", v, "k", k), ("k", k, "rotary_cos", rotary_cos),
+                                     ("k", k, "rotary_sin", rotary_sin), ("k", k, "cu_seqlens_k_new", cu_seqlens_k_new),
+                                     ("cache_seqlens", cache_seqlens, "k", k)):
+        if array is None and other is not None:
+            raise ArgumentError("%s: %s needs %s" % (name, by, needed))
+    if k is not None:
+        if rotary_cos is not None and cu_seqlens_q is not cu_seqlens_k_new:
+            raise Unsupported("PTXPACK_E_UNSUPPORTED", "%s: rotary_cos with packed q needs packed k: cu_seqlens_k_new must be "
+                              "cu_seqlens_q, the same array" % name)
+        if more.get("stream") is None:
+            more["stream"] = _library_for(q).stream(q)  # of both calls, whatever library k is of
+        rotated, cache_seqlens = _Append(
+            k, v, k_cache, v_cache, cache_seqlens, before=True, q=None if rotary_cos is None else q, cos=rotary_cos, sin=rotary_sin,
+            rope_pairs=rotary_interleaved and rotary_cos is not None, rope_q_at_start=not causal, window=window_size,
+            page_table=table, cache_batch_idx=cache_batch_idx, cu_seqlens_new=cu_seqlens_k_new, stream=more["stream"]).launch()
+        q = q if rotated is None else rotated
     return attention(q, k_cache, v_cache, causal=causal, window=window_size, softcap=softcap, scale=softmax_scale,
-                     return_lse=return_softmax_lse, seqused_k=cache_seqlens, cache_batch_idx=cache_batch_idx, leftpad_k=cache_leftpad,
-                     page_table=_either(name, "block_table", block_table, "page_table", page_table),
-                     cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, **more)
+                     return_lse=return_softmax_lse, seqused_k=cache_seqlens, cache_batch_idx=cache_batch_idx,
+                     leftpad_k=cache_leftpad, page_table=table, cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, **more)
+
+
+def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any,
+                      output_lse: Any = None, prefill_tokens_with_context: Any = None, output_scale: Any = None, *,
+                      stream: Any = None) -> None:
+    """vLLM's: writes the attention to the keys of both parts to output [tokens, heads, dim], and its LSE to output_lse [heads,
+    tokens] if that is given.  An LSE of +inf makes its row NaN (that of a row that attends to nothing is -inf here)."""
+    for name, value in (("prefill_tokens_with_context", prefill_tokens_with_context), ("output_scale", output_scale)):
+        if value is not None:
+            raise Unsupported("PTXPACK_E_UNSUPPORTED", "merge_attn_states: %s is not supported" % name)
+    attention_merge(prefix_output, prefix_lse, suffix_output, suffix_lse, out=output, lse=output_lse, stream=stream)
